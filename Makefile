@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# "make help" tells what there is to make.
+
+VERSION		?= 0.1.0
+B		?= build
+KDIR		?= /lib/modules/$(shell uname -r)/build
+PREFIX		?= /usr/local
+KERNEL		?=
+K		?=
+HOST		?=
+
+INSTALL		?= install
+DEPMOD		?= depmod
+
+build		:= $(abspath $(B))
+kernel_make	= $(MAKE) --no-print-directory -C $(KDIR) $(if $(ARCH),ARCH=$(ARCH))
+# Debian's 6.1 calls itself another in kernelrelease than in uname -r.
+release		= $(or $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
+		  $(KDIR)/include/generated/utsrelease.h 2>/dev/null), \
+		  $(shell $(kernel_make) -s kernelrelease 2>/dev/null))
+MODULES		:= rxd.ko dm-rxcache.ko
+RXADM		= $(MAKE) --no-print-directory -C utils/rxadm O=$(build)/bin OBJ=$(build)/obj/rxadm \
+		  VERSION=$(VERSION)
+UAPI		:= include/uapi/linux/rxd.h
+UDEV_RULES	:= packaging/udev/60-rxd.rules
+UDEVRULESDIR	?= $(PREFIX)/lib/udev/rules.d
+FUZZ_SECONDS	?= 600
+SEED		?=
+
+help:
+	@echo 'make demo [KERNEL=6.12]            show and measure the main job, in a guest'
+	@echo 'make demo HOST=1                   the same on this machine, with a file as the disk'
+	@echo 'make test                          every check there is; root, and some 40 minutes'
+	@echo 'make lint                          checkpatch, sparse, shellcheck and their like'
+	@echo 'make test-kunit                    the KUnit suites, under User-Mode Linux'
+	@echo 'make test-functional [KERNEL=6.12] [K=EXPRESSION]'
+	@echo '                                   pytest in guests: on all kernels, or on one'
+	@echo 'make torture [KERNEL=7.2]          everything at once, for long; small and NUMA machines'
+	@echo 'make fuzz [FUZZ_SECONDS=600] [SEED=N] [KERNEL=7.2]'
+	@echo '                                   random ioctls, sysfs writes and parameters, in a guest'
+	@echo 'make bench-rxd [ONLY=ROW,...] [HOST=1]'
+	@echo '                                   rxd beside brd and null_blk, and what it must reach:'
+	@echo '                                   under User-Mode Linux, or on this machine itself'
+	@echo 'make bench-rxcache [ONLY=ROW,...] [HOST=1]'
+	@echo '                                   rxcache beside dm-linear, dm-cache and bcache'
+	@echo 'make bench-policy [TRACES=FOLDER]  hit ratios of rxcache beside other policies'
+	@echo 'make bench-copy                    ways to copy between a buffer and a RAM disk'
+	@echo 'make modules [KDIR=TREE] [ARCH=um] build/modules/RELEASE/*.ko, default for the kernel running'
+	@echo 'make tools                         build/bin/rxadm'
+	@echo 'make install [DESTDIR=] [PREFIX=/usr/local] [KDIR=TREE]'
+	@echo 'make uninstall                     with the same variables'
+	@echo 'make clean                         remove build/'
+	@echo 'make distclean                     remove also what is kept in RXD_CACHE=/var/cache/rxd'
+
+# Objects of several kernels must not meet: each is built in a copy of the sources.
+modules:
+	@test -n '$(release)' || { \
+		echo 'make: KDIR=$(KDIR): no prepared kernel tree; name one with KDIR=TREE' >&2; \
+		exit 1; }
+	@$(MAKE) --no-print-directory modules-of-release RELEASE=$(release)
+
+modules-of-release: objects = $(build)/obj/$(RELEASE)
+modules-of-release: out = $(build)/modules/$(RELEASE)
+modules-of-release:
+	@mkdir -p $(objects) $(out)
+	@cp -Rup Kbuild module dm-target include $(objects)/
+	$(kernel_make) M=$(objects) modules
+	@cp -up $(objects)/module/rxd.ko $(objects)/dm-target/dm-rxcache.ko $(out)/
+	@echo 'Modules: $(out)'
+
+tools:
+	$(RXADM)
+
+install: modules tools
+	$(INSTALL) -d $(DESTDIR)/lib/modules/$(release)/updates
+	$(INSTALL) -m 644 $(MODULES:%=$(build)/modules/$(release)/%) \
+		$(DESTDIR)/lib/modules/$(release)/updates/
+	$(if $(DESTDIR),,$(DEPMOD) $(release))
+	$(INSTALL) -D -m 644 $(UAPI) $(DESTDIR)$(PREFIX)/include/linux/rxd.h
+	$(INSTALL) -D -m 644 $(UDEV_RULES) $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
+	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+
+uninstall:
+	$(if $(release),rm -f $(MODULES:%=$(DESTDIR)/lib/modules/$(release)/updates/%))
+	$(if $(DESTDIR)$(if $(release),,x),,$(DEPMOD) $(release))
+	rm -f $(DESTDIR)$(PREFIX)/include/linux/rxd.h $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
+	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+
+demo:
+	packaging/deps $(if $(filter 1,$(HOST)),host,guest)
+	HOST=$(HOST) KERNEL=$(KERNEL) utils/demo/run
+
+test:
+	tests/run
+
+lint:
+	tests/run lint
+
+test-kunit:
+	packaging/deps uml
+	tests/kunit/run
+
+test-functional:
+	tests/run $(if $(KERNEL),functional-$(KERNEL),functional) $(if $(K),-k '$(K)')
+
+torture:
+	tests/run torture-$(or $(KERNEL),7.2) small numa
+
+fuzz:
+	tests/run fuzz-$(or $(KERNEL),7.2) --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
+
+bench-rxd bench-rxcache:
+	packaging/deps uml
+	tests/bench/run $(@:bench-%=%) $(if $(ONLY),--only $(ONLY)) $(if $(TREE),--tree $(TREE)) \
+		$(if $(filter 1,$(HOST)),--host)
+
+bench-policy:
+	packaging/deps uml policy
+	tests/bench/policy/run $(if $(TRACES),'$(TRACES)')
+
+bench-copy:
+	@mkdir -p $(build)/bench
+	$(CC) -O2 -Wall -Wextra -o $(build)/bench/copy tests/bench/copy/copy.c
+	$(build)/bench/copy
+
+clean:
+	rm -rf $(build)
+
+distclean: clean
+	rm -rf --one-file-system $${RXD_CACHE:-/var/cache/rxd}/guest $${RXD_CACHE:-/var/cache/rxd}/uml
+
+.PHONY: help modules modules-of-release tools install uninstall demo test lint test-kunit \
+	test-functional torture fuzz bench-copy bench-rxd bench-rxcache clean distclean
