@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the arguments of the control ioctls must be like. Nothing here looks at a
+ * device or changes anything.
+ */
+#include <linux/align.h>
+#include <linux/ctype.h>
+#include <linux/errno.h>
+#include <linux/kstrtox.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/numa.h>
+#include <linux/overflow.h>
+#include <linux/sizes.h>
+#include <linux/string.h>
+
+#include "check.h"
+
+static int check_header(u32 version, u32 flags, u32 known_flags)
+{
+	if (version != RXD_ABI_VERSION)
+		return -EPROTONOSUPPORT;
+	if (flags & ~known_flags)
+		return -EINVAL;
+	return 0;
+}
+
+static int check_index(s32 index)
+{
+	return index < 0 || index > RXD_INDEX_MAX ? -EINVAL : 0;
+}
+
+static int check_size(u64 size)
+{
+	if (!size || !IS_ALIGNED(size, PAGE_SIZE))
+		return -EINVAL;
+	if (size > RXD_SIZE_MAX)
+		return -EFBIG;
+	return 0;
+}
+
+static bool is_zero(const void *reserved, size_t size)
+{
+	return !memchr_inv(reserved, 0, size);
+}
+
+/**
+ * rxd_check_create - check the argument of RXD_CREATE
+ * @arg: as it came from user space
+ *
+ * Return: 0, -EPROTONOSUPPORT, -EINVAL or -EFBIG, as the ABI says.
+ */
+int rxd_check_create(const struct rxd_create *arg)
+{
+	int ret;
+
+	ret = check_header(arg->version, arg->flags,
+			   RXD_CREATE_OVERCOMMIT | RXD_CREATE_RESERVE |
+			   RXD_CREATE_DETECT_ZEROES);
+	if (ret)
+		return ret;
+	if (!is_zero(arg->reserved, sizeof(arg->reserved)))
+		return -EINVAL;
+	if (arg->index != RXD_INDEX_ANY && check_index(arg->index))
+		return -EINVAL;
+	if (arg->logical_block_size != 0 && arg->logical_block_size != 512 &&
+	    arg->logical_block_size != 4096)
+		return -EINVAL;
+	if (!IS_ALIGNED(arg->mem_limit, PAGE_SIZE))
+		return -EINVAL;
+	if (arg->folio_size != 0 && arg->folio_size != SZ_4K &&
+	    arg->folio_size != SZ_64K && arg->folio_size != SZ_2M)
+		return -EINVAL;
+	if (arg->node < RXD_NODE_INTERLEAVE || arg->node >= MAX_NUMNODES)
+		return -EINVAL;
+	ret = check_size(arg->size);
+	if (ret)
+		return ret;
+	if (arg->flags & RXD_CREATE_RESERVE) {
+		/* Reserved zeros are stored, and all of them. */
+		if (arg->flags & RXD_CREATE_DETECT_ZEROES ||
+		    (arg->mem_limit && arg->mem_limit < arg->size))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/**
+ * rxd_check_remove - check the argument of RXD_REMOVE
+ * @arg: as it came from user space
+ *
+ * Return: 0, -EPROTONOSUPPORT or -EINVAL.
+ */
+int rxd_check_remove(const struct rxd_remove *arg)
+{
+	int ret;
+
+	ret = check_header(arg->version, arg->flags, 0);
+	if (ret)
+		return ret;
+	if (arg->pad || !is_zero(arg->reserved, sizeof(arg->reserved)))
+		return -EINVAL;
+	return check_index(arg->index);
+}
+
+/**
+ * rxd_check_resize - check the argument of RXD_RESIZE
+ * @arg: as it came from user space
+ *
+ * Return: 0, -EPROTONOSUPPORT, -EINVAL or -EFBIG.
+ */
+int rxd_check_resize(const struct rxd_resize *arg)
+{
+	int ret;
+
+	ret = check_header(arg->version, arg->flags,
+			   RXD_RESIZE_FORCE | RXD_RESIZE_OVERCOMMIT);
+	if (ret)
+		return ret;
+	if (arg->pad || !is_zero(arg->reserved, sizeof(arg->reserved)))
+		return -EINVAL;
+	ret = check_index(arg->index);
+	if (ret)
+		return ret;
+	return check_size(arg->size);
+}
+
+/**
+ * rxd_check_clear - check the argument of RXD_CLEAR
+ * @arg: as it came from user space
+ *
+ * Return: 0, -EPROTONOSUPPORT or -EINVAL.
+ */
+int rxd_check_clear(const struct rxd_clear *arg)
+{
+	int ret;
+
+	ret = check_header(arg->version, arg->flags, 0);
+	if (ret)
+		return ret;
+	if (arg->pad || !is_zero(arg->reserved, sizeof(arg->reserved)))
+		return -EINVAL;
+	return check_index(arg->index);
+}
+
+/**
+ * rxd_check_map - check the argument of RXD_MAP
+ * @arg: as it came from user space
+ *
+ * Return: 0, -EPROTONOSUPPORT or -EINVAL.
+ */
+int rxd_check_map(const struct rxd_map *arg)
+{
+	u64 end;
+	int ret;
+
+	ret = check_header(arg->version, arg->flags, 0);
+	if (ret)
+		return ret;
+	if (arg->pad || arg->next || !is_zero(arg->reserved, sizeof(arg->reserved)))
+		return -EINVAL;
+	if (!arg->count || arg->count > RXD_MAP_MAX)
+		return -EINVAL;
+	if (!IS_ALIGNED(arg->start | arg->length, PAGE_SIZE) ||
+	    check_add_overflow(arg->start, arg->length, &end))
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * rxd_check_query - check the argument of RXD_QUERY
+ * @arg: as it came from user space
+ *
+ * Return: 0, -EPROTONOSUPPORT or -EINVAL.
+ */
+int rxd_check_query(const struct rxd_query *arg)
+{
+	int ret;
+
+	ret = check_header(arg->version, arg->flags, RXD_QUERY_NEXT);
+	if (ret)
+		return ret;
+	if (arg->pad || !is_zero(arg->reserved, sizeof(arg->reserved)))
+		return -EINVAL;
+	/* The walk ends one beyond the last. */
+	if (arg->flags & RXD_QUERY_NEXT)
+		return arg->index < 0 ? -EINVAL : 0;
+	return check_index(arg->index);
+}
+
+/**
+ * rxd_check_share - may a device of this size be promised?
+ * @promised: bytes promised to the other devices
+ * @size: bytes asked for, at most RXD_SIZE_MAX
+ * @ram: the machine's memory in bytes
+ * @percent: the share of @ram that may be promised, 1 to 100
+ *
+ * Return: 0 or -ERANGE.
+ */
+int rxd_check_share(u64 promised, u64 size, u64 ram, unsigned int percent)
+{
+	u64 share = div_u64(ram, 100) * percent;
+
+	return promised > share || size > share - promised ? -ERANGE : 0;
+}
+
+/**
+ * rxd_parse_size - read a size as people write it
+ * @text: decimal digits, then K, M, G or T of either case, or nothing
+ * @size: bytes; set on success
+ *
+ * Return: 0, -EINVAL, or -EFBIG if 64 bits cannot hold it.
+ */
+int rxd_parse_size(const char *text, u64 *size)
+{
+	static const char units[] = "KMGT";
+	size_t len = strspn(text, "0123456789");
+	const char *unit = NULL;
+	char digits[24];
+	u64 number;
+
+	if (!len)
+		return -EINVAL;
+	if (text[len]) {
+		unit = strchr(units, toupper(text[len]));
+		if (!unit || text[len + 1])
+			return -EINVAL;
+	}
+	if (len >= sizeof(digits))
+		return -EFBIG;
+	strscpy(digits, text, len + 1);
+	if (kstrtou64(digits, 10, &number) ||
+	    check_shl_overflow(number, unit ? 10 * (unit - units + 1) : 0, size))
+		return -EFBIG;
+	return 0;
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /dev/rxd-control: add, remove, resize and query RAM disks.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/capability.h>
+#include <linux/delay.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/nodemask.h>
+#include <linux/random.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include <linux/uuid.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "check.h"
+#include "compat.h"
+#include "disk.h"
+
+static unsigned int memory_share = 75;
+
+static int set_memory_share(const char *val, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(val, kp, 1, 100);
+}
+
+static const struct kernel_param_ops memory_share_ops = {
+	.set	= set_memory_share,
+	.get	= param_get_uint,
+};
+
+module_param_cb(memory_share, &memory_share_ops, &memory_share, 0644);
+MODULE_PARM_DESC(memory_share,
+		 "Percent of the memory that all devices created without overcommit may promise together, 1 to 100 (default 75)");
+
+/* Disks that are there from the start. */
+#define RXD_SIZES_MAX	32
+
+static char *sizes[RXD_SIZES_MAX];
+static int nr_sizes;
+module_param_array(sizes, charp, &nr_sizes, 0444);
+MODULE_PARM_DESC(sizes,
+		 "Disks to create at load, rxd0 and on: up to 32 sizes with commas between them, each a number with K, M, G or T (default none)");
+
+/* All RAM disks by device number, and what those not overcommitted promise. */
+static DEFINE_MUTEX(rxd_lock);
+static DEFINE_XARRAY_ALLOC(rxd_disks);
+static u64 rxd_promised;
+
+static u64 promised_by(const struct rxd_disk *rxd)
+{
+	return rxd->overcommit ? 0 : rxd_disk_size(rxd);
+}
+
+static int check_share(u64 promised, u64 size)
+{
+	return rxd_check_share(promised, size, (u64)totalram_pages() << PAGE_SHIFT,
+			       READ_ONCE(memory_share));
+}
+
+static int reserve_index(s32 wanted)
+{
+	bool any = wanted == RXD_INDEX_ANY;
+	u32 index;
+	int ret;
+
+	ret = xa_alloc(&rxd_disks, &index, NULL,
+		       XA_LIMIT(any ? 0 : wanted, any ? RXD_INDEX_MAX : wanted), GFP_KERNEL);
+	if (ret == -EBUSY)
+		return any ? -ENOSPC : -EEXIST;
+	return ret ?: index;
+}
+
+/* A UUID of the caller's must be new; without one, make one. */
+static int settle_uuid(struct rxd_create *arg)
+{
+	struct rxd_disk *rxd;
+	unsigned long index;
+
+	if (!memchr_inv(arg->uuid, 0, sizeof(arg->uuid))) {
+		generate_random_uuid(arg->uuid);
+		return 0;
+	}
+	xa_for_each(&rxd_disks, index, rxd)
+		if (!memcmp(arg->uuid, &rxd->uuid, sizeof(arg->uuid)))
+			return -EEXIST;
+	return 0;
+}
+
+static int rxd_create(struct rxd_create *arg)
+{
+	struct rxd_disk *rxd;
+	int index, ret;
+
+	ret = rxd_check_create(arg);
+	if (ret)
+		return ret;
+	if (arg->node >= 0 && !node_state(arg->node, N_MEMORY))
+		return -ENXIO;
+	ret = settle_uuid(arg);
+	if (ret)
+		return ret;
+	if (!(arg->flags & RXD_CREATE_OVERCOMMIT)) {
+		ret = check_share(rxd_promised, arg->size);
+		if (ret)
+			return ret;
+	}
+
+	index = reserve_index(arg->index);
+	if (index < 0)
+		return index;
+
+	rxd = rxd_disk_create(arg, index);
+	if (IS_ERR(rxd)) {
+		xa_erase(&rxd_disks, index);
+		return PTR_ERR(rxd);
+	}
+	/* The index is reserved: this allocates nothing. */
+	xa_store(&rxd_disks, index, rxd, GFP_KERNEL);
+	rxd_promised += promised_by(rxd);
+	arg->index = index;
+	return 0;
+}
+
+static int rxd_remove(struct rxd_remove *arg)
+{
+	struct rxd_disk *rxd;
+	u64 promised;
+	int ret;
+
+	ret = rxd_check_remove(arg);
+	if (ret)
+		return ret;
+	rxd = xa_load(&rxd_disks, arg->index);
+	if (!rxd)
+		return -ENODEV;
+
+	promised = promised_by(rxd);
+	ret = rxd_disk_remove(rxd);
+	if (ret)
+		return ret;
+	xa_erase(&rxd_disks, arg->index);
+	rxd_promised -= promised;
+	return 0;
+}
+
+static int rxd_resize(struct rxd_resize *arg)
+{
+	struct rxd_disk *rxd;
+	bool overcommit;
+	u64 promised;
+	int ret;
+
+	ret = rxd_check_resize(arg);
+	if (ret)
+		return ret;
+	rxd = xa_load(&rxd_disks, arg->index);
+	if (!rxd)
+		return -ENODEV;
+
+	promised = rxd_promised - promised_by(rxd);
+	overcommit = rxd->overcommit || arg->flags & RXD_RESIZE_OVERCOMMIT;
+	if (!overcommit && arg->size > rxd_disk_size(rxd)) {
+		ret = check_share(promised, arg->size);
+		if (ret)
+			return ret;
+	}
+	ret = rxd_disk_resize(rxd, arg->size, arg->flags & RXD_RESIZE_FORCE);
+	if (ret)
+		return ret;
+	rxd->overcommit = overcommit;
+	rxd_promised = promised + promised_by(rxd);
+	return 0;
+}
+
+static int rxd_clear(struct rxd_clear *arg)
+{
+	struct rxd_disk *rxd;
+	int ret;
+
+	ret = rxd_check_clear(arg);
+	if (ret)
+		return ret;
+	rxd = xa_load(&rxd_disks, arg->index);
+	return rxd ? rxd_disk_clear(rxd) : -ENODEV;
+}
+
+static int rxd_query(struct rxd_query *arg)
+{
+	struct rxd_disk *rxd;
+	unsigned long index;
+	int ret;
+
+	ret = rxd_check_query(arg);
+	if (ret)
+		return ret;
+	index = arg->index;
+	if (arg->flags & RXD_QUERY_NEXT)
+		rxd = xa_find(&rxd_disks, &index, RXD_INDEX_MAX, XA_PRESENT);
+	else
+		rxd = xa_load(&rxd_disks, index);
+	if (!rxd)
+		return -ENODEV;
+	rxd_disk_query(rxd, arg);
+	return 0;
+}
+
+static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
+{
+	void __user *argp = (void __user *)uarg;
+	union {
+		struct rxd_create create;
+		struct rxd_remove remove;
+		struct rxd_resize resize;
+		struct rxd_clear clear;
+		struct rxd_query query;
+	} arg;
+	int ret;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+
+	switch (cmd) {
+	case RXD_CREATE:
+	case RXD_REMOVE:
+	case RXD_RESIZE:
+	case RXD_CLEAR:
+	case RXD_QUERY:
+		break;
+	default:
+		return -ENOTTY;
+	}
+	if (copy_from_user(&arg, argp, _IOC_SIZE(cmd)))
+		return -EFAULT;
+	/* Find out before anything is done that the answer can be written. */
+	if (_IOC_DIR(cmd) & _IOC_READ && copy_to_user(argp, &arg, _IOC_SIZE(cmd)))
+		return -EFAULT;
+
+	if (mutex_lock_interruptible(&rxd_lock))
+		return -EINTR;
+	switch (cmd) {
+	case RXD_CREATE:
+		ret = rxd_create(&arg.create);
+		break;
+	case RXD_REMOVE:
+		ret = rxd_remove(&arg.remove);
+		break;
+	case RXD_RESIZE:
+		ret = rxd_resize(&arg.resize);
+		break;
+	case RXD_CLEAR:
+		ret = rxd_clear(&arg.clear);
+		break;
+	default:
+		ret = rxd_query(&arg.query);
+		break;
+	}
+	mutex_unlock(&rxd_lock);
+
+	if (!ret && _IOC_DIR(cmd) & _IOC_READ && copy_to_user(argp, &arg, _IOC_SIZE(cmd)))
+		return -EFAULT;
+	return ret;
+}
+
+static int rxd_control_open(struct inode *inode, struct file *file)
+{
+	return capable(CAP_SYS_ADMIN) ? nonseekable_open(inode, file) : -EPERM;
+}
+
+static const struct file_operations rxd_control_fops = {
+	.owner		= THIS_MODULE,
+	.open		= rxd_control_open,
+	.unlocked_ioctl	= rxd_control_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.llseek		= noop_llseek,
+};
+
+static struct miscdevice rxd_control = {
+	.minor	= MISC_DYNAMIC_MINOR,
+	.name	= RXD_CONTROL_NAME,
+	.fops	= &rxd_control_fops,
+	.mode	= 0600,
+};
+
+/* The argument that creates a disk of @text bytes, beside disks of @promised bytes. */
+static int __init parse_size(const char *text, u64 promised, struct rxd_create *arg)
+{
+	int ret;
+
+	*arg = (struct rxd_create) {
+		.version	= RXD_ABI_VERSION,
+		.index		= RXD_INDEX_ANY,
+		.node		= RXD_NODE_LOCAL,
+	};
+	ret = rxd_parse_size(text, &arg->size) ?: rxd_check_create(arg);
+	return ret ?: check_share(promised, arg->size);
+}
+
+static void __init complain(const char *text, int error)
+{
+	pr_err("size '%s': %s\n", text,
+	       error == -EINVAL ? "must be a multiple of 4K greater than 0, as 64M or 1G" :
+	       error == -EFBIG ? "must be at most 256T" :
+	       error == -ERANGE ? "exceeds the share of the memory (memory_share)" :
+	       "cannot be created");
+}
+
+static void __init remove_all(void)
+{
+	struct rxd_disk *rxd;
+	unsigned long index;
+
+	xa_for_each(&rxd_disks, index, rxd) {
+		/* Nobody can hold one for long: udev and its like look and go. */
+		while (rxd_disk_remove(rxd) == -EBUSY)
+			msleep(20);
+		xa_erase(&rxd_disks, index);
+	}
+}
+
+/* Disks are seen at once: begin only when all sizes are good. */
+static int __init create_at_load(void)
+{
+	struct rxd_create arg;
+	u64 promised = 0;
+	int i, ret = 0;
+
+	for (i = 0; i < nr_sizes && !ret; i++) {
+		ret = parse_size(sizes[i], promised, &arg);
+		promised += arg.size;
+	}
+	if (ret)
+		goto out_complain;
+
+	mutex_lock(&rxd_lock);
+	for (i = 0; i < nr_sizes && !ret; i++)
+		ret = parse_size(sizes[i], 0, &arg) ?: rxd_create(&arg);
+	if (ret)
+		remove_all();
+	mutex_unlock(&rxd_lock);
+out_complain:
+	if (ret)
+		complain(sizes[i - 1], ret);
+	return ret;
+}
+
+struct load_work {
+	struct work_struct work;
+	int ret;
+};
+
+static void __init load_disks(struct work_struct *work)
+{
+	container_of(work, struct load_work, work)->ret = create_at_load();
+}
+
+/*
+ * A task closes what it had open to look for partitions only when it goes back to
+ * user space, and until then the disk cannot be removed again: let a worker do it.
+ */
+static int __init create_in_worker(void)
+{
+	struct load_work load;
+
+	INIT_WORK_ONSTACK(&load.work, load_disks);
+	schedule_work(&load.work);
+	flush_work(&load.work);
+	destroy_work_on_stack(&load.work);
+	return load.ret;
+}
+
+static int __init rxd_init(void)
+{
+	int ret;
+
+	ret = rxd_disk_major_init();
+	if (ret)
+		return ret;
+	ret = create_in_worker();
+	if (ret)
+		goto out_major_exit;
+	ret = misc_register(&rxd_control);
+	if (ret)
+		goto out_remove_all;
+	return 0;
+
+out_remove_all:
+	remove_all();
+out_major_exit:
+	rxd_disk_major_exit();
+	return ret;
+}
+
+/* No disk is left: each holds the module. */
+static void __exit rxd_exit(void)
+{
+	misc_deregister(&rxd_control);
+	rxd_disk_major_exit();
+	xa_destroy(&rxd_disks);
+	/* Pages freed by discard may still wait for their grace period. */
+	rcu_barrier();
+}
+
+module_init(rxd_init);
+module_exit(rxd_exit);
+
+MODULE_DESCRIPTION("RAM disks, created, resized and removed while the system runs");
+MODULE_LICENSE("GPL");

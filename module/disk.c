@@ -1,0 +1,655 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The block device of a RAM disk: gendisk, queue limits, bio in, bio out.
+ */
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/bvec.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "disk.h"
+#include "map.h"
+#include "rxd.h"
+
+static int rxd_major;
+
+static int rxd_open(struct gendisk *gd, blk_mode_t mode)
+{
+	struct rxd_disk *rxd = gd->private_data;
+
+	return rxd->removing ? -ENXIO : 0;
+}
+
+RXD_OPEN_METHOD(rxd_open)
+
+/* How many bytes are copied before others may have the CPU. */
+#define RXD_COPY_BYTES	SZ_256K
+
+static void flush_dcache_bvec(const struct bio_vec *bv)
+{
+	struct page *page = bv->bv_page + (bv->bv_offset >> PAGE_SHIFT);
+	int left = offset_in_page(bv->bv_offset) + bv->bv_len;
+
+	for (; left > 0; left -= PAGE_SIZE)
+		flush_dcache_page(page++);
+}
+
+static blk_status_t rxd_write_failed(struct rxd_disk *rxd, bool nowait)
+{
+	if (nowait)
+		return BLK_STS_AGAIN;
+	atomic64_inc(&rxd->nospc);
+	return BLK_STS_NOSPC;
+}
+
+/* There is no high memory (compat.h): a bvec of many pages is one range of addresses. */
+static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
+{
+	bool nowait = bio->bi_opf & REQ_NOWAIT;
+	gfp_t gfp = nowait ? RXD_GFP_NOWAIT : RXD_GFP;
+	bool write = op_is_write(bio_op(bio));
+	struct bvec_iter iter = bio->bi_iter;
+	blk_status_t status = BLK_STS_OK;
+	struct rxd_batch batch;
+	unsigned int more;
+	struct bio_vec bv;
+	u64 pos;
+
+	rxd_batch_init(&batch);
+	while (iter.bi_size) {
+		pos = (u64)iter.bi_sector << SECTOR_SHIFT;
+		bv = mp_bvec_iter_bvec(bio->bi_io_vec, iter);
+		bv.bv_len = min_t(unsigned int, bv.bv_len, RXD_COPY_BYTES);
+		more = iter.bi_size - bv.bv_len;
+
+		if (write) {
+			flush_dcache_bvec(&bv);
+			if (rxd_store_write_part(rxd->store, pos, bvec_virt(&bv), bv.bv_len,
+						 more, &batch, gfp)) {
+				status = rxd_write_failed(rxd, nowait);
+				break;
+			}
+		} else {
+			rxd_store_read_part(rxd->store, pos, bvec_virt(&bv), bv.bv_len, more);
+			flush_dcache_bvec(&bv);
+		}
+		bio_advance_iter_single(bio, &iter, bv.bv_len);
+		if (iter.bi_size && !nowait)
+			cond_resched();
+	}
+	rxd_batch_free(&batch);
+	return status;
+}
+
+/* A discard may leave alone the page that it covers only in part. */
+static void rxd_discard(struct rxd_disk *rxd, u64 pos, u64 len)
+{
+	unsigned long first = DIV_ROUND_UP_ULL(pos, PAGE_SIZE);
+	unsigned long end = (pos + len) >> PAGE_SHIFT;
+
+	if (first < end && rxd_store_free_range(rxd->store, first, end - first))
+		atomic64_inc(&rxd->discards);
+}
+
+static void rxd_zero(struct rxd_disk *rxd, u64 pos, u64 len)
+{
+	unsigned int part;
+
+	while (len) {
+		part = min_t(u64, len, RXD_COPY_BYTES);
+		rxd_store_zero(rxd->store, pos, part);
+		pos += part;
+		len -= part;
+		cond_resched();
+	}
+}
+
+/*
+ * Without unmapping, the range is to take later writes for certain: its pages
+ * enter now.
+ */
+static blk_status_t rxd_provision(struct rxd_disk *rxd, u64 pos, u64 len)
+{
+	unsigned long first = pos >> PAGE_SHIFT;
+	unsigned long end = DIV_ROUND_UP_ULL(pos + len, PAGE_SIZE);
+
+	if (rxd_store_fill(rxd->store, first, end - first, RXD_GFP))
+		return rxd_write_failed(rxd, false);
+	rxd_zero(rxd, pos, len);
+	return BLK_STS_OK;
+}
+
+static blk_status_t rxd_write_zeroes(struct rxd_disk *rxd, struct bio *bio, u64 pos, u64 len)
+{
+	u64 end = pos + len;
+	u64 first = min_t(u64, round_up(pos, PAGE_SIZE), end);
+	u64 last = max_t(u64, round_down(end, PAGE_SIZE), first);
+
+	if (bio->bi_opf & REQ_NOWAIT)
+		return BLK_STS_AGAIN;
+	if (rxd->reserved || bio->bi_opf & REQ_NOUNMAP)
+		return rxd_provision(rxd, pos, len);
+
+	rxd_zero(rxd, pos, first - pos);
+	rxd_discard(rxd, first, last - first);
+	rxd_zero(rxd, last, end - last);
+	return BLK_STS_OK;
+}
+
+static blk_status_t rxd_do_bio(struct rxd_disk *rxd, struct bio *bio)
+{
+	u64 pos = (u64)bio->bi_iter.bi_sector << SECTOR_SHIFT;
+	enum req_op op = bio_op(bio);
+	u64 len = bio->bi_iter.bi_size;
+
+	/*
+	 * The block layer compares with the capacity, or with that of a partition,
+	 * before it enters the queue: the disk may have shrunk since.
+	 */
+	if (unlikely(pos + len > (u64)rxd_store_nr_pages(rxd->store) << PAGE_SHIFT))
+		return BLK_STS_IOERR;
+	/* A cache's pages are not even to be read: some are not filled yet. */
+	if (unlikely(READ_ONCE(rxd->owner)))
+		return BLK_STS_DEV_RESOURCE;
+
+	switch (op) {
+	case REQ_OP_READ:
+	case REQ_OP_WRITE:
+		return rxd_rw(rxd, bio);
+	case REQ_OP_DISCARD:
+		rxd_discard(rxd, pos, len);
+		return BLK_STS_OK;
+	case REQ_OP_WRITE_ZEROES:
+		return rxd_write_zeroes(rxd, bio, pos, len);
+	default:
+		return BLK_STS_NOTSUPP;
+	}
+}
+
+static void rxd_submit_bio(struct bio *bio)
+{
+	struct rxd_disk *rxd = bio->bi_bdev->bd_disk->private_data;
+	bool account = blk_queue_io_stat(rxd->gd->queue);
+	unsigned long start = 0;
+
+	if (account)
+		start = bio_start_io_acct(bio);
+	bio->bi_status = rxd_do_bio(rxd, bio);
+	if (account)
+		bio_end_io_acct(bio, start);
+	bio_endio(bio);
+}
+
+static int rxd_ioctl(struct block_device *bdev, blk_mode_t mode, unsigned int cmd,
+		     unsigned long arg)
+{
+	struct rxd_disk *rxd = bdev->bd_disk->private_data;
+
+	if (cmd != RXD_MAP || bdev_is_partition(bdev))
+		return -ENOTTY;
+	if (!(mode & BLK_OPEN_READ))
+		return -EBADF;
+	return rxd_map(rxd, (struct rxd_map __user *)arg);
+}
+
+static const struct block_device_operations rxd_fops = {
+	.owner		= THIS_MODULE,
+	.open		= rxd_open_method(rxd_open),
+	.ioctl		= rxd_ioctl,
+	.compat_ioctl	= blkdev_compat_ptr_ioctl,
+	.submit_bio	= rxd_submit_bio,
+};
+
+/* Zeroed pages for a part of the disk, or -ENOSPC, or -EINTR if the task is killed. */
+static int rxd_reserve(struct rxd_disk *rxd, unsigned long first, unsigned long nr)
+{
+	unsigned long part;
+	int ret;
+
+	for (; nr; first += part, nr -= part) {
+		part = min_t(unsigned long, nr, SZ_64M >> PAGE_SHIFT);
+		ret = rxd_store_fill(rxd->store, first, part, RXD_GFP);
+		if (ret)
+			return ret;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+	}
+	return 0;
+}
+
+/**
+ * rxd_disk_create - make a RAM disk and show it to the system
+ * @arg: a checked argument
+ * @index: device number, which nobody else has
+ *
+ * Return: the disk or an ERR_PTR.
+ */
+struct rxd_disk *rxd_disk_create(const struct rxd_create *arg, int index)
+{
+	struct queue_limits lim = {
+		.logical_block_size	= arg->logical_block_size ?: SECTOR_SIZE,
+		.physical_block_size	= PAGE_SIZE,
+		.max_hw_discard_sectors	= round_down(UINT_MAX, PAGE_SIZE) >> SECTOR_SHIFT,
+		.max_discard_segments	= 1,
+		.max_write_zeroes_sectors = round_down(UINT_MAX, PAGE_SIZE) >> SECTOR_SHIFT,
+		.discard_granularity	= PAGE_SIZE,
+	};
+	struct rxd_store_options options = {
+		.order		= arg->folio_size > PAGE_SIZE ?
+				  ilog2(arg->folio_size >> PAGE_SHIFT) : 0,
+		.node		= arg->node,
+		.detect_zeroes	= arg->flags & RXD_CREATE_DETECT_ZEROES,
+	};
+	struct rxd_disk *rxd;
+	struct gendisk *gd;
+	int ret = -ENOMEM;
+
+	rxd = kzalloc_obj(*rxd, GFP_KERNEL);
+	if (!rxd)
+		return ERR_PTR(-ENOMEM);
+	rxd->index = index;
+	rxd->overcommit = arg->flags & RXD_CREATE_OVERCOMMIT;
+	rxd->reserved = arg->flags & RXD_CREATE_RESERVE;
+	rxd->detect_zeroes = options.detect_zeroes;
+	rxd->folio_size = arg->folio_size ?: PAGE_SIZE;
+	rxd->node = arg->node;
+	memcpy(&rxd->uuid, arg->uuid, sizeof(rxd->uuid));
+	mutex_init(&rxd->lock);
+
+	rxd->store = rxd_store_create(arg->size >> PAGE_SHIFT, &options);
+	if (!rxd->store)
+		goto out_free_rxd;
+	if (arg->mem_limit)
+		rxd_store_set_limit(rxd->store, arg->mem_limit >> PAGE_SHIFT);
+	if (rxd->reserved) {
+		lim.max_hw_discard_sectors = 0;
+		lim.discard_granularity = 0;
+		ret = rxd_reserve(rxd, 0, arg->size >> PAGE_SHIFT);
+		if (ret)
+			goto out_destroy_store;
+	}
+
+	gd = rxd_alloc_disk(&lim, arg->node >= 0 ? arg->node : NUMA_NO_NODE);
+	if (IS_ERR(gd)) {
+		ret = PTR_ERR(gd);
+		goto out_destroy_store;
+	}
+	rxd->gd = gd;
+	gd->major = rxd_major;
+	gd->first_minor = index;
+	gd->minors = 1;
+	gd->fops = &rxd_fops;
+	gd->private_data = rxd;
+	snprintf(gd->disk_name, sizeof(gd->disk_name), "rxd%d", index);
+	set_capacity(gd, arg->size >> SECTOR_SHIFT);
+
+	ret = device_add_disk(NULL, gd, rxd_disk_groups);
+	if (ret)
+		goto out_put_disk;
+
+	/* A live device holds the module: only its removal lets go. */
+	__module_get(THIS_MODULE);
+	return rxd;
+
+out_put_disk:
+	put_disk(gd);
+out_destroy_store:
+	rxd_store_destroy(rxd->store);
+out_free_rxd:
+	kfree(rxd);
+	return ERR_PTR(ret);
+}
+
+/**
+ * rxd_disk_remove - take a RAM disk away and free all it holds
+ * @rxd: the disk; gone on success
+ *
+ * Return: 0, or -EBUSY if somebody has it open.
+ */
+int rxd_disk_remove(struct rxd_disk *rxd)
+{
+	struct gendisk *gd = rxd->gd;
+
+	mutex_lock(&gd->open_mutex);
+	if (disk_openers(gd)) {
+		mutex_unlock(&gd->open_mutex);
+		return -EBUSY;
+	}
+	rxd->removing = true;
+	mutex_unlock(&gd->open_mutex);
+
+	del_gendisk(gd);
+	put_disk(gd);
+	rxd_store_destroy(rxd->store);
+	mutex_destroy(&rxd->lock);
+	kfree(rxd);
+	module_put(THIS_MODULE);
+	return 0;
+}
+
+static int rxd_disk_grow(struct rxd_disk *rxd, u64 size)
+{
+	unsigned long old = rxd_store_nr_pages(rxd->store);
+	unsigned long new = size >> PAGE_SHIFT;
+	unsigned int memflags;
+	int ret;
+
+	ret = rxd_store_grow(rxd->store, new);
+	if (ret)
+		return ret;
+	if (rxd->reserved) {
+		ret = rxd_reserve(rxd, old, new - old);
+		if (ret)
+			goto out_shrink;
+	}
+	set_capacity_and_notify(rxd->gd, size >> SECTOR_SHIFT);
+	return 0;
+
+out_shrink:
+	/*
+	 * The new part was never offered, but a bio may have passed the check of
+	 * the block layer before the disk shrank to its present size.
+	 */
+	memflags = rxd_freeze_queue(rxd->gd->queue);
+	rxd_store_shrink(rxd->store, old);
+	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	return ret;
+}
+
+/* Does a shrinking disk hold anything from some page on? What is reserved may be zeros. */
+static bool rxd_has_data_from(struct rxd_disk *rxd, unsigned long first)
+{
+	unsigned long nr_pages = rxd_store_nr_pages(rxd->store);
+	struct page *page;
+	bool found = false;
+
+	if (!rxd->reserved)
+		return rxd_store_next_data(rxd->store, first) < nr_pages;
+
+	for (; first < nr_pages && !found; first++) {
+		rcu_read_lock();
+		page = rxd_store_lookup(rxd->store, first);
+		found = page && memchr_inv(page_address(page), 0, PAGE_SIZE);
+		rcu_read_unlock();
+		cond_resched();
+	}
+	return found;
+}
+
+static int rxd_disk_shrink(struct rxd_disk *rxd, u64 size, bool force)
+{
+	unsigned long nr_pages = size >> PAGE_SHIFT;
+	unsigned int memflags;
+	int ret = 0;
+
+	mutex_lock(&rxd->gd->open_mutex);
+	if (!force && disk_openers(rxd->gd)) {
+		ret = -EBUSY;
+		goto out_unlock;
+	}
+
+	memflags = rxd_freeze_queue(rxd->gd->queue);
+	if (!force && rxd_has_data_from(rxd, nr_pages)) {
+		ret = -ENOTEMPTY;
+	} else {
+		set_capacity_and_notify(rxd->gd, size >> SECTOR_SHIFT);
+		rxd_store_shrink(rxd->store, nr_pages);
+	}
+	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+
+	/* What was cut off must not come back from the page cache. */
+	if (!ret)
+		truncate_inode_pages(rxd_bdev_mapping(rxd->gd->part0), size);
+out_unlock:
+	mutex_unlock(&rxd->gd->open_mutex);
+	return ret;
+}
+
+/**
+ * rxd_disk_resize - change the capacity
+ * @rxd: the disk; I/O may go on
+ * @size: bytes, checked
+ * @force: shrink although the disk is open or data would be lost
+ *
+ * Return: 0, -EBUSY, -ENOTEMPTY, -ENOSPC, -EINTR or -ENOMEM as the ABI says.
+ */
+int rxd_disk_resize(struct rxd_disk *rxd, u64 size, bool force)
+{
+	u64 old;
+	int ret;
+
+	mutex_lock(&rxd->lock);
+	old = rxd_disk_size(rxd);
+	if (rxd->owner)
+		ret = -EBUSY;
+	else if (size < old)
+		ret = rxd_disk_shrink(rxd, size, force);
+	else if (size > old)
+		ret = rxd_disk_grow(rxd, size);
+	else
+		ret = 0;
+	mutex_unlock(&rxd->lock);
+	return ret;
+}
+
+/**
+ * rxd_disk_clear - forget all data
+ * @rxd: the disk
+ *
+ * Return: 0; -EROFS if it is read-only; -EBUSY if somebody uses it.
+ */
+int rxd_disk_clear(struct rxd_disk *rxd)
+{
+	int ret = 0;
+
+	mutex_lock(&rxd->lock);
+	mutex_lock(&rxd->gd->open_mutex);
+	if (rxd->owner || disk_openers(rxd->gd))
+		ret = -EBUSY;
+	else if (get_disk_ro(rxd->gd))
+		ret = -EROFS;
+	else if (rxd->reserved)
+		rxd_zero(rxd, 0, rxd_disk_size(rxd));
+	else
+		rxd_store_free_range(rxd->store, 0, rxd_store_nr_pages(rxd->store));
+	mutex_unlock(&rxd->gd->open_mutex);
+	mutex_unlock(&rxd->lock);
+	return ret;
+}
+
+/**
+ * rxd_disk_size - the capacity
+ * @rxd: the disk
+ *
+ * Return: bytes.
+ */
+u64 rxd_disk_size(const struct rxd_disk *rxd)
+{
+	return (u64)get_capacity(rxd->gd) << SECTOR_SHIFT;
+}
+
+/**
+ * rxd_disk_state - who uses the disk
+ * @rxd: the disk
+ *
+ * Return: RXD_STATE_* bits.
+ */
+u32 rxd_disk_state(struct rxd_disk *rxd)
+{
+	u32 state = 0;
+
+	if (disk_openers(rxd->gd))
+		state |= RXD_STATE_OPEN;
+	if (READ_ONCE(rxd->owner))
+		state |= RXD_STATE_CACHE;
+	if (rxd->overcommit)
+		state |= RXD_STATE_OVERCOMMIT;
+	if (get_disk_ro(rxd->gd))
+		state |= RXD_STATE_READONLY;
+	if (rxd->reserved)
+		state |= RXD_STATE_RESERVED;
+	if (rxd->detect_zeroes)
+		state |= RXD_STATE_DETECT_ZEROES;
+	return state;
+}
+
+/**
+ * rxd_disk_set_mem_limit - bound the memory that data may take
+ * @rxd: the disk
+ * @limit: bytes, 0 for no limit
+ *
+ * Return: 0, or -EINVAL if @limit is not a multiple of the page size.
+ */
+int rxd_disk_set_mem_limit(struct rxd_disk *rxd, u64 limit)
+{
+	if (!IS_ALIGNED(limit, PAGE_SIZE))
+		return -EINVAL;
+	rxd_store_set_limit(rxd->store, limit ? limit >> PAGE_SHIFT : ULONG_MAX);
+	return 0;
+}
+
+/**
+ * rxd_disk_query - tell what is known of a disk
+ * @rxd: the disk
+ * @arg: its output fields are filled in
+ */
+void rxd_disk_query(struct rxd_disk *rxd, struct rxd_query *arg)
+{
+	struct rxd_store_stats stats;
+
+	rxd_store_get_stats(rxd->store, &stats);
+	arg->index = rxd->index;
+	arg->state = rxd_disk_state(rxd);
+	arg->major = MAJOR(disk_devt(rxd->gd));
+	arg->minor = MINOR(disk_devt(rxd->gd));
+	arg->logical_block_size = queue_logical_block_size(rxd->gd->queue);
+	arg->folio_size = rxd->folio_size;
+	arg->size = rxd_disk_size(rxd);
+	arg->mem_limit = stats.limit == ULONG_MAX ? 0 : (u64)stats.limit << PAGE_SHIFT;
+	arg->mem_used = (u64)stats.used << PAGE_SHIFT;
+	arg->mem_max_used = (u64)stats.max_used << PAGE_SHIFT;
+	arg->mem_index = stats.index_bytes;
+	arg->mem_64k = (u64)stats.used_64k << PAGE_SHIFT;
+	arg->mem_2m = (u64)stats.used_2m << PAGE_SHIFT;
+	arg->nospc = atomic64_read(&rxd->nospc);
+	arg->discards = atomic64_read(&rxd->discards);
+	arg->node = rxd->node;
+	memcpy(arg->uuid, &rxd->uuid, sizeof(arg->uuid));
+}
+
+static struct rxd_disk *rxd_of_bdev(struct block_device *bdev)
+{
+	if (bdev->bd_disk->fops != &rxd_fops || bdev_is_partition(bdev))
+		return NULL;
+	return bdev->bd_disk->private_data;
+}
+
+/**
+ * rxd_claim - take a RAM disk as a cache's memory
+ * @bdev: the whole disk, which the caller has open and keeps open
+ * @owner: who claims it; the same owner may claim it again
+ *
+ * From now on the disk refuses all I/O and keeps its size. What it held stays
+ * until rxd_take().
+ *
+ * Return: its store; ERR_PTR(-ENODEV) if @bdev is no whole RAM disk,
+ * ERR_PTR(-EOPNOTSUPP) if its memory is reserved, ERR_PTR(-EBUSY) if it is
+ * another owner's, or held by anybody else.
+ */
+struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner)
+{
+	struct rxd_disk *rxd = rxd_of_bdev(bdev);
+	struct rxd_store *store;
+	unsigned int memflags;
+
+	if (!rxd)
+		return ERR_PTR(-ENODEV);
+	if (rxd->reserved)
+		return ERR_PTR(-EOPNOTSUPP);
+
+	mutex_lock(&rxd->lock);
+	store = rxd->store;
+	/* An exclusive opening of a whole disk counts twice. */
+	if (bdev->bd_holders > 2 || (rxd->owner && rxd->owner != owner)) {
+		store = ERR_PTR(-EBUSY);
+		goto out_unlock;
+	}
+	if (!rxd->nr_claims++) {
+		WRITE_ONCE(rxd->owner, owner);
+		/* Wait for the writes that did not see the owner yet. */
+		memflags = rxd_freeze_queue(rxd->gd->queue);
+		rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	}
+out_unlock:
+	mutex_unlock(&rxd->lock);
+	return store;
+}
+EXPORT_SYMBOL_NS_GPL(rxd_claim, RXD_NS);
+
+/**
+ * rxd_take - drop what a claimed RAM disk holds, and use it from now on
+ * @bdev: the disk
+ * @owner: who claimed it, and has no I/O under way
+ */
+void rxd_take(struct block_device *bdev, const void *owner)
+{
+	struct rxd_disk *rxd = rxd_of_bdev(bdev);
+
+	mutex_lock(&rxd->lock);
+	if (!WARN_ON_ONCE(rxd->owner != owner)) {
+		rxd_store_free_range(rxd->store, 0, rxd_store_nr_pages(rxd->store));
+		rxd->taken = true;
+	}
+	mutex_unlock(&rxd->lock);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_take, RXD_NS);
+
+/**
+ * rxd_release - give a claimed RAM disk back
+ * @bdev: the disk
+ * @owner: who claimed it
+ *
+ * With the last claim all pages go if the owner took them: what a cache held is
+ * no one else's.
+ */
+void rxd_release(struct block_device *bdev, const void *owner)
+{
+	struct rxd_disk *rxd = rxd_of_bdev(bdev);
+
+	mutex_lock(&rxd->lock);
+	if (WARN_ON_ONCE(rxd->owner != owner) || --rxd->nr_claims)
+		goto out_unlock;
+	if (rxd->taken)
+		rxd_store_free_range(rxd->store, 0, rxd_store_nr_pages(rxd->store));
+	rxd->taken = false;
+	WRITE_ONCE(rxd->owner, NULL);
+out_unlock:
+	mutex_unlock(&rxd->lock);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_release, RXD_NS);
+
+/**
+ * rxd_disk_major_init - register the block major
+ *
+ * Return: 0 or a negative errno.
+ */
+int rxd_disk_major_init(void)
+{
+	rxd_major = register_blkdev(0, "rxd");
+	return rxd_major < 0 ? rxd_major : 0;
+}
+
+/**
+ * rxd_disk_major_exit - give the block major back
+ */
+void rxd_disk_major_exit(void)
+{
+	unregister_blkdev(rxd_major, "rxd");
+}

@@ -1,0 +1,1133 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The pages of a RAM disk: look up, insert, free, walk.
+ *
+ * The capacity is known, so the index is an array of leaves, a leaf one page of
+ * page pointers: two dependent loads find a page. Leaves come on demand and go
+ * when the store shrinks. A page enters the index only once it is filled, and
+ * is freed an RCU grace period after it left: who copies under
+ * rcu_read_lock() needs no reference.
+ *
+ * Long writes ask for larger pieces of memory, which are split at once: each
+ * page of a piece is found and freed by itself. Pages that still lie side by
+ * side are copied in one go, wherever they came from.
+ */
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/nodemask.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+#include <uapi/linux/rxd.h>
+
+#include "compat.h"
+#include "copy.h"
+#include "store.h"
+
+#define PAGES_PER_LEAF	(PAGE_SIZE / sizeof(struct page *))
+
+struct rxd_leaf {
+	struct page __rcu *page[PAGES_PER_LEAF];
+};
+
+/* How many pages a CPU may allocate before it looks at the free memory again. */
+#define MEMORY_CHECK_INTERVAL	64
+
+/* How many leaves are copied with interrupts off when a store grows. */
+#define LEAVES_PER_COPY	4096
+
+/* The size of the piece of memory that a page came in, kept in its private word. */
+enum piece {
+	PIECE_PAGE,
+	PIECE_64K,
+	PIECE_2M,
+	NR_PIECES
+};
+
+/**
+ * struct rxd_store - a sparse array of pages
+ * @dir: the leaves; replaced as a whole when the store grows
+ * @nr_pages: capacity
+ * @limit: the most pages that may hold data
+ * @options: how the data is kept
+ * @leaf_lock: serialises those who add a leaf with those who replace @dir
+ * @next_dir: what will replace @dir, while it is being copied
+ * @dir_leaves: leaves that @dir has room for
+ * @used: pages that hold data
+ * @max_used: the largest @used there has been
+ * @used_by_piece: pages that hold data by the piece they came in; those of
+ *	PIECE_PAGE are not counted
+ * @leaves: leaves there are
+ */
+struct rxd_store {
+	struct rxd_leaf __rcu * __rcu *dir;
+	unsigned long nr_pages;
+	unsigned long limit;
+	struct rxd_store_options options;
+	spinlock_t leaf_lock; /* adding a leaf, replacing @dir */
+	struct rxd_leaf __rcu **next_dir;
+	unsigned long dir_leaves;
+	atomic_long_t used ____cacheline_aligned_in_smp;
+	atomic_long_t max_used;
+	atomic_long_t used_by_piece[NR_PIECES];
+	atomic_long_t leaves;
+};
+
+static DEFINE_PER_CPU(unsigned int, store_allocations);
+
+/* Pages of all stores that wait for the end of a grace period. */
+static atomic_long_t retired_pages;
+
+static unsigned long nr_leaves(unsigned long nr_pages)
+{
+	return DIV_ROUND_UP(nr_pages, PAGES_PER_LEAF);
+}
+
+static struct rxd_leaf __rcu **alloc_dir(unsigned long nr_pages)
+{
+	size_t size;
+
+	if (check_mul_overflow(nr_leaves(nr_pages), sizeof(struct rxd_leaf *), &size))
+		return NULL;
+	return kvmalloc(size, GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
+}
+
+/**
+ * rxd_store_create - make an empty store
+ * @nr_pages: capacity in pages, greater than 0
+ * @options: how it keeps its data
+ *
+ * Return: the store, or NULL if there is no memory for its directory.
+ */
+struct rxd_store *rxd_store_create(unsigned long nr_pages,
+				   const struct rxd_store_options *options)
+{
+	struct rxd_leaf __rcu **dir;
+	struct rxd_store *store;
+
+	store = kzalloc_obj(*store, GFP_KERNEL);
+	if (!store)
+		return NULL;
+
+	dir = alloc_dir(nr_pages);
+	if (!dir)
+		goto out_free_store;
+
+	rcu_assign_pointer(store->dir, dir);
+	store->nr_pages = nr_pages;
+	store->dir_leaves = nr_leaves(nr_pages);
+	store->limit = ULONG_MAX;
+	store->options = *options;
+	spin_lock_init(&store->leaf_lock);
+	return store;
+
+out_free_store:
+	kfree(store);
+	return NULL;
+}
+
+/**
+ * rxd_store_destroy - free a store with all its pages
+ * @store: the store, which nobody else uses any more; NULL is allowed
+ *
+ * All memory is back when this returns.
+ */
+void rxd_store_destroy(struct rxd_store *store)
+{
+	if (!store)
+		return;
+	rxd_store_shrink(store, 0);
+	rcu_barrier();
+	kvfree(rcu_access_pointer(store->dir));
+	kfree(store);
+}
+
+/**
+ * rxd_store_nr_pages - the capacity of a store
+ * @store: the store
+ *
+ * Return: pages.
+ */
+unsigned long rxd_store_nr_pages(const struct rxd_store *store)
+{
+	/* Pairs with rxd_store_grow(): who sees the capacity sees its directory. */
+	return smp_load_acquire(&store->nr_pages);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_nr_pages, RXD_NS);
+
+/**
+ * rxd_store_has_room - would more pages be within the limit?
+ * @store: the store
+ * @nr: pages
+ *
+ * Others may be faster: only rxd_store_exchange() and rxd_store_write() know.
+ *
+ * Return: true if @nr more pages may hold data now.
+ */
+bool rxd_store_has_room(const struct rxd_store *store, unsigned long nr)
+{
+	return atomic_long_read(&store->used) + nr <= READ_ONCE(store->limit);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_has_room, RXD_NS);
+
+/**
+ * rxd_store_set_limit - bound the memory that data may take
+ * @store: the store
+ * @limit: pages; ULONG_MAX for no limit
+ *
+ * A limit below what is used already frees nothing; it only stops growth.
+ */
+void rxd_store_set_limit(struct rxd_store *store, unsigned long limit)
+{
+	WRITE_ONCE(store->limit, limit);
+}
+
+/**
+ * rxd_store_get_stats - read the counters of a store
+ * @store: the store
+ * @stats: filled in
+ */
+void rxd_store_get_stats(const struct rxd_store *store, struct rxd_store_stats *stats)
+{
+	stats->used = atomic_long_read(&store->used);
+	stats->max_used = atomic_long_read(&store->max_used);
+	stats->limit = READ_ONCE(store->limit);
+	stats->used_2m = atomic_long_read(&store->used_by_piece[PIECE_2M]);
+	stats->used_64k = stats->used_2m +
+			  atomic_long_read(&store->used_by_piece[PIECE_64K]);
+	stats->index_bytes = sizeof(*store) +
+			     READ_ONCE(store->dir_leaves) * sizeof(struct rxd_leaf *) +
+			     atomic_long_read(&store->leaves) * sizeof(struct rxd_leaf);
+}
+
+static void copy_leaves(struct rxd_store *store, struct rxd_leaf __rcu **from,
+			struct rxd_leaf __rcu **to, unsigned long nr)
+{
+	unsigned long i, part;
+
+	for (i = 0; i < nr; i += part) {
+		part = min_t(unsigned long, nr - i, LEAVES_PER_COPY);
+		spin_lock_irq(&store->leaf_lock);
+		memcpy(to + i, from + i, part * sizeof(*to));
+		spin_unlock_irq(&store->leaf_lock);
+		cond_resched();
+	}
+}
+
+/**
+ * rxd_store_grow - raise the capacity
+ * @store: the store; I/O may go on
+ * @nr_pages: the new capacity in pages, not less than the old
+ *
+ * Callers serialise growing and shrinking.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages)
+{
+	struct rxd_leaf __rcu **old, **new;
+
+	if (nr_leaves(nr_pages) <= store->dir_leaves) {
+		/* Pairs with rxd_store_nr_pages(). */
+		smp_store_release(&store->nr_pages, nr_pages);
+		return 0;
+	}
+
+	new = alloc_dir(nr_pages);
+	if (!new)
+		return -ENOMEM;
+
+	/* From now on new leaves enter both. */
+	spin_lock_irq(&store->leaf_lock);
+	old = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
+	store->next_dir = new;
+	spin_unlock_irq(&store->leaf_lock);
+
+	copy_leaves(store, old, new, nr_leaves(store->nr_pages));
+
+	spin_lock_irq(&store->leaf_lock);
+	rcu_assign_pointer(store->dir, new);
+	store->next_dir = NULL;
+	WRITE_ONCE(store->dir_leaves, nr_leaves(nr_pages));
+	spin_unlock_irq(&store->leaf_lock);
+
+	/* Pairs with rxd_store_nr_pages(). */
+	smp_store_release(&store->nr_pages, nr_pages);
+	synchronize_rcu();
+	kvfree(old);
+	return 0;
+}
+
+/**
+ * rxd_store_shrink - lower the capacity and free what lies beyond
+ * @store: the store; the caller keeps all I/O out meanwhile
+ * @nr_pages: the new capacity in pages, not more than the old
+ *
+ * The directory keeps its length, so this cannot fail.
+ */
+void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages)
+{
+	unsigned long old_leaves = nr_leaves(store->nr_pages);
+	struct rxd_leaf __rcu **dir = rcu_access_pointer(store->dir);
+	struct rxd_leaf *leaf;
+	unsigned long i;
+
+	rxd_store_free_range(store, nr_pages, store->nr_pages - nr_pages);
+	WRITE_ONCE(store->nr_pages, nr_pages);
+	for (i = nr_leaves(nr_pages); i < old_leaves; i++) {
+		leaf = rcu_dereference_protected(dir[i], true);
+		if (!leaf)
+			continue;
+		RCU_INIT_POINTER(dir[i], NULL);
+		kfree(leaf);
+		atomic_long_dec(&store->leaves);
+	}
+}
+
+static struct rxd_leaf *find_leaf(struct rxd_store *store, unsigned long pgno)
+{
+	struct rxd_leaf __rcu **dir = rcu_dereference(store->dir);
+
+	return rcu_dereference(dir[pgno / PAGES_PER_LEAF]);
+}
+
+/**
+ * rxd_store_lookup - find a page
+ * @store: the store
+ * @pgno: page number, below the capacity
+ *
+ * Call under rcu_read_lock(); the page stays until rcu_read_unlock().
+ *
+ * Return: the page, or NULL where nothing was written.
+ */
+struct page *rxd_store_lookup(struct rxd_store *store, unsigned long pgno)
+{
+	struct rxd_leaf *leaf = find_leaf(store, pgno);
+
+	if (!leaf)
+		return NULL;
+	return rcu_dereference(leaf->page[pgno % PAGES_PER_LEAF]);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_lookup, RXD_NS);
+
+/*
+ * A leaf stays until the store shrinks, which excludes I/O: the pointer that is
+ * returned may be used outside of the RCU section that found it.
+ */
+static struct rxd_leaf *get_leaf(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
+{
+	unsigned long i = pgno / PAGES_PER_LEAF;
+	struct rxd_leaf *leaf, *new;
+	struct rxd_leaf __rcu **dir;
+	unsigned long flags;
+
+	rcu_read_lock();
+	leaf = find_leaf(store, pgno);
+	rcu_read_unlock();
+	if (leaf)
+		return leaf;
+
+	new = kzalloc_obj(*new, gfp);
+	if (!new)
+		return NULL;
+
+	spin_lock_irqsave(&store->leaf_lock, flags);
+	dir = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
+	leaf = rcu_dereference_protected(dir[i], lockdep_is_held(&store->leaf_lock));
+	if (!leaf) {
+		leaf = new;
+		rcu_assign_pointer(dir[i], new);
+		if (store->next_dir)
+			rcu_assign_pointer(store->next_dir[i], new);
+		atomic_long_inc(&store->leaves);
+		new = NULL;
+	}
+	spin_unlock_irqrestore(&store->leaf_lock, flags);
+
+	kfree(new);
+	return leaf;
+}
+
+/*
+ * A thin disk must not take the memory that the rest of the machine needs to
+ * stay alive: leave an eighth, but no less than 32 MiB and no more than 2 GiB.
+ * That is room for the dirty pages that a file system keeps when its disk is
+ * full.
+ */
+static bool memory_is_low(unsigned int nr)
+{
+	static bool low;
+	unsigned long headroom;
+
+	if (this_cpu_add_return(store_allocations, nr) % MEMORY_CHECK_INTERVAL >= nr &&
+	    !READ_ONCE(low))
+		return false;
+
+	headroom = clamp(totalram_pages() / 8, 32UL << (20 - PAGE_SHIFT),
+			 2UL << (30 - PAGE_SHIFT));
+	WRITE_ONCE(low, si_mem_available() < (long)headroom);
+	return READ_ONCE(low);
+}
+
+static int node_of(const struct rxd_store *store, unsigned long pgno)
+{
+	unsigned long n;
+	int node;
+
+	if (store->options.node >= 0)
+		return store->options.node;
+	if (store->options.node == RXD_NODE_LOCAL || num_node_state(N_MEMORY) < 2)
+		return NUMA_NO_NODE;
+
+	node = first_memory_node;
+	for (n = (pgno >> RXD_ORDER_2M) % num_node_state(N_MEMORY); n; n--)
+		node = next_node_in(node, node_states[N_MEMORY]);
+	return node;
+}
+
+static enum piece piece_of_order(unsigned int order)
+{
+	if (!order || order < RXD_ORDER_64K)
+		return PIECE_PAGE;
+	return order < RXD_ORDER_2M ? PIECE_64K : PIECE_2M;
+}
+
+/* What to try when there is no piece of this order. */
+static unsigned int smaller_order(unsigned int order)
+{
+	if (order <= RXD_ORDER_64K)
+		return order / 2;
+	return max_t(unsigned int, order / 2, RXD_ORDER_64K);
+}
+
+/* Smaller pieces do: do not reclaim or compact for the sake of a large one. */
+static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgno,
+				unsigned int order, gfp_t gfp)
+{
+	enum piece piece = piece_of_order(order);
+	struct page *page;
+	unsigned int i;
+
+	if (order)
+		gfp &= ~__GFP_RECLAIM;
+	page = alloc_pages_node(node_of(store, pgno), gfp, order);
+	if (!page || !order)
+		return page;
+
+	split_page(page, order);
+	for (i = 0; i < 1U << order; i++)
+		set_page_private(page + i, piece);
+	return page;
+}
+
+/**
+ * rxd_store_alloc_run - take contiguous pages for a store's data
+ * @store: the store
+ * @pgno: where the first of them will go, roughly: it decides the NUMA node
+ * @nr: in: how many are wanted, greater than 0; out: how many there are
+ * @gfp: RXD_GFP or RXD_GFP_NOWAIT
+ *
+ * The pages lie side by side in memory, and each enters a store and is freed by
+ * itself. They are not zeroed: fill them before they enter a store.
+ *
+ * Return: the first page, or NULL when memory is short.
+ */
+struct page *rxd_store_alloc_run(struct rxd_store *store, unsigned long pgno,
+				 unsigned int *nr, gfp_t gfp)
+{
+	unsigned int order = min_t(unsigned int, ilog2(*nr), RXD_ORDER_2M);
+	struct page *page;
+
+	if (memory_is_low(1U << order))
+		return NULL;
+	for (;; order = smaller_order(order)) {
+		page = alloc_piece(store, pgno, order, gfp);
+		if (page || !order)
+			break;
+	}
+	*nr = 1U << order;
+	return page;
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_alloc_run, RXD_NS);
+
+/**
+ * rxd_store_alloc_page - take a page for a store's data
+ * @store: the store
+ * @pgno: where it will go, roughly: it decides the NUMA node
+ * @gfp: RXD_GFP or RXD_GFP_NOWAIT
+ *
+ * The page is not zeroed: fill it before it enters a store.
+ *
+ * Return: the page, or NULL when memory is short.
+ */
+struct page *rxd_store_alloc_page(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
+{
+	unsigned int nr = 1;
+
+	return rxd_store_alloc_run(store, pgno, &nr, gfp);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_alloc_page, RXD_NS);
+
+/**
+ * rxd_store_free_page - give back a page that never entered a store
+ * @page: the page
+ */
+void rxd_store_free_page(struct page *page)
+{
+	set_page_private(page, 0);
+	__free_page(page);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_free_page, RXD_NS);
+
+static void free_pages_rcu(struct rcu_head *head)
+{
+	struct page *page = container_of(head, struct page, rcu_head);
+	struct page *next;
+	long nr = 0;
+
+	for (; page; page = next, nr++) {
+		next = (struct page *)page_private(page);
+		rxd_store_free_page(page);
+	}
+	atomic_long_sub(nr, &retired_pages);
+}
+
+/*
+ * Free pages that left the store, linked through their private words, after a
+ * grace period. RCU throttles many callbacks: with one for each page, memory
+ * would come back long after a discard.
+ */
+static void retire_pages(struct page *first, unsigned int nr)
+{
+	if (!first)
+		return;
+	atomic_long_add(nr, &retired_pages);
+	call_rcu(&first->rcu_head, free_pages_rcu);
+}
+
+/* Return: how many of @nr pages may come to hold data. */
+static unsigned int charge(struct rxd_store *store, unsigned int nr)
+{
+	long used = atomic_long_read(&store->used);
+	unsigned long limit;
+
+	do {
+		limit = READ_ONCE(store->limit);
+		if ((unsigned long)used >= limit)
+			return 0;
+		nr = min_t(unsigned long, nr, limit - used);
+	} while (!atomic_long_try_cmpxchg(&store->used, &used, used + nr));
+	return nr;
+}
+
+/* Pages that were charged have come to hold data. */
+static void note_max_used(struct rxd_store *store)
+{
+	long used = atomic_long_read(&store->used);
+	long max_used = atomic_long_read(&store->max_used);
+
+	while (used > max_used &&
+	       !atomic_long_try_cmpxchg(&store->max_used, &max_used, used))
+		;
+}
+
+static void uncharge(struct rxd_store *store, unsigned long nr)
+{
+	if (nr)
+		atomic_long_sub(nr, &store->used);
+}
+
+static void count_piece(struct rxd_store *store, enum piece piece, long nr)
+{
+	if (piece != PIECE_PAGE && nr)
+		atomic_long_add(nr, &store->used_by_piece[piece]);
+}
+
+/**
+ * rxd_store_exchange - put another page in the place of a page, or none
+ * @store: the store
+ * @pgno: page number, below the capacity
+ * @page: the new page, filled or not yet to be read by anyone; NULL for none
+ * @gfp: for the leaf that may be needed; RXD_GFP_NOWAIT in atomic context
+ *
+ * The caller keeps others from writing to this place. The old page is freed
+ * after a grace period.
+ *
+ * Return: 0; -ENOSPC if the place was empty and the limit is reached; -ENOMEM
+ * if a leaf could not be had. On error nothing changed.
+ */
+int rxd_store_exchange(struct rxd_store *store, unsigned long pgno, struct page *page,
+		       gfp_t gfp)
+{
+	struct page __rcu **slot;
+	struct rxd_leaf *leaf;
+	struct page *old;
+
+	leaf = get_leaf(store, pgno, gfp);
+	if (!leaf)
+		return -ENOMEM;
+
+	slot = &leaf->page[pgno % PAGES_PER_LEAF];
+	if (page && !rcu_access_pointer(*slot) && !charge(store, 1))
+		return -ENOSPC;
+
+	if (page)
+		count_piece(store, page_private(page), 1);
+	old = unrcu_pointer(xchg(slot, RCU_INITIALIZER(page)));
+	if (!old && page)
+		note_max_used(store);
+	if (old) {
+		count_piece(store, page_private(old), -1);
+		uncharge(store, page ? 0 : 1);
+		set_page_private(old, 0);
+		retire_pages(old, 1);
+	}
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_exchange, RXD_NS);
+
+/*
+ * Find the pages from @pgno on, at most @max, that lie side by side in memory and
+ * in one leaf. The caller is in an RCU section.
+ *
+ * Return: the data of the first, or NULL for a hole; in @nr how many pages it is.
+ */
+static __always_inline void *find_run(struct rxd_store *store, unsigned long pgno,
+				      unsigned int max, unsigned int *nr)
+{
+	unsigned int first = pgno % PAGES_PER_LEAF;
+	struct rxd_leaf *leaf = find_leaf(store, pgno);
+	struct page *page, *next;
+	unsigned int n = 1;
+	void *data = NULL;
+
+	max = min_t(unsigned int, max, PAGES_PER_LEAF - first);
+	page = leaf ? rcu_dereference(leaf->page[first]) : NULL;
+	if (likely(page)) {
+		data = page_address(page);
+		for (; n < max; n++) {
+			next = rcu_access_pointer(leaf->page[first + n]);
+			if (!next || page_address(next) != data + n * PAGE_SIZE)
+				break;
+		}
+		if (n > 1) {
+			/* The further pages are reached through the first one's pointer. */
+			smp_rmb();
+		}
+	} else if (leaf) {
+		while (n < max && !rcu_access_pointer(leaf->page[first + n]))
+			n++;
+	} else {
+		n = max;
+	}
+	*nr = n;
+	return data;
+}
+
+static unsigned int pages_spanned(u64 pos, unsigned int len)
+{
+	return (offset_in_page(pos) + len + PAGE_SIZE - 1) >> PAGE_SHIFT;
+}
+
+/* Bytes from @pos on that lie in a run of @nr pages, at most @len. */
+static unsigned int bytes_of_run(u64 pos, unsigned int len, unsigned int nr)
+{
+	return min_t(u64, len, ((u64)nr << PAGE_SHIFT) - offset_in_page(pos));
+}
+
+/*
+ * What lies at @pos, where a copy that goes on will come next. It is only asked
+ * for ahead of time: whether it is still there then does not matter.
+ */
+static void *peek(struct rxd_store *store, u64 pos)
+{
+	unsigned long pgno = pos >> PAGE_SHIFT;
+	struct page *page = NULL;
+
+	if (pgno < rxd_store_nr_pages(store))
+		page = rxd_store_lookup(store, pgno);
+	return page ? page_address(page) + offset_in_page(pos) : NULL;
+}
+
+/**
+ * rxd_store_read_part - copy data out
+ * @store: the store
+ * @pos: first byte
+ * @dst: where to copy to
+ * @len: bytes; the range lies within the capacity
+ * @more: what follows will be read next
+ *
+ * What was never written reads as zeros.
+ */
+void rxd_store_read_part(struct rxd_store *store, u64 pos, void *dst, unsigned int len,
+			 bool more)
+{
+	unsigned int nr, part;
+	void *data, *next;
+
+	while (len) {
+		rcu_read_lock();
+		data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
+		part = bytes_of_run(pos, len, nr);
+		if (likely(data)) {
+			next = more || part < len ? peek(store, pos + part) : NULL;
+			rxd_copy_out(dst, data + offset_in_page(pos), part, next);
+		} else {
+			memset(dst, 0, part);
+		}
+		rcu_read_unlock();
+
+		pos += part;
+		dst += part;
+		len -= part;
+	}
+}
+
+/*
+ * Write to pages that are there.
+ *
+ * Return: bytes written; 0 if there is a hole at @pos, and in @nr how many pages
+ * it is.
+ */
+static unsigned int overwrite(struct rxd_store *store, u64 pos, const void *src,
+			      unsigned int len, bool more, unsigned int *nr)
+{
+	unsigned int part = 0;
+	void *data, *next;
+
+	rcu_read_lock();
+	data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), nr);
+	if (likely(data)) {
+		part = bytes_of_run(pos, len, *nr);
+		next = more || part < len ? peek(store, pos + part) : NULL;
+		rxd_copy_in(data + offset_in_page(pos), src, part, next);
+	}
+	rcu_read_unlock();
+	return part;
+}
+
+static struct page *batch_page(const struct rxd_batch *batch, unsigned int i)
+{
+	return batch->piece == PIECE_PAGE ? batch->page[i] : batch->page[0] + i;
+}
+
+/**
+ * rxd_batch_free - give back the pages that a write had ready and did not need
+ * @batch: the batch; empty afterwards
+ */
+void rxd_batch_free(struct rxd_batch *batch)
+{
+	for (; batch->taken < batch->nr; batch->taken++)
+		rxd_store_free_page(batch_page(batch, batch->taken));
+}
+
+/*
+ * Fill a batch for places from @pgno on, with at most @nr pages. Large pieces go
+ * only where they are aligned, so that they meet those of other writes.
+ */
+static void alloc_batch(struct rxd_store *store, unsigned long pgno, unsigned int nr,
+			struct rxd_batch *batch, gfp_t gfp)
+{
+	unsigned int pages_64k = 1U << RXD_ORDER_64K;
+	unsigned int order = store->options.order;
+
+	rxd_batch_init(batch);
+	if (order) {
+		order = min_t(unsigned int, order, ilog2(nr));
+		if (pgno)
+			order = min_t(unsigned int, order, __ffs(pgno));
+		nr = min_t(unsigned int, nr, pages_64k - pgno % pages_64k);
+	}
+	nr = min_t(unsigned int, nr, RXD_BATCH_PAGES);
+	if (memory_is_low(max(nr, 1U << order)))
+		return;
+
+	for (; piece_of_order(order) != PIECE_PAGE; order = smaller_order(order)) {
+		batch->page[0] = alloc_piece(store, pgno, order, gfp);
+		if (batch->page[0]) {
+			batch->nr = 1U << order;
+			batch->piece = piece_of_order(order);
+			return;
+		}
+	}
+
+	batch->piece = PIECE_PAGE;
+	if (nr == 1) {
+		batch->page[0] = alloc_piece(store, pgno, 0, gfp);
+		batch->nr = !!batch->page[0];
+		return;
+	}
+	memset(batch->page, 0, nr * sizeof(batch->page[0]));
+	batch->nr = rxd_alloc_pages_bulk(gfp, node_of(store, pgno), nr, batch->page);
+}
+
+/* What is filled after the page at @i of the batch; @data if nothing is. */
+static void *next_in_batch(const struct rxd_batch *batch, unsigned int i, void *data)
+{
+	return i < batch->nr ? page_address(batch_page(batch, i)) : data;
+}
+
+/* Fill the next @nr pages: zeros where @src is NULL, and around what is written. */
+static void fill_batch(const struct rxd_batch *batch, unsigned int nr, unsigned int offset,
+		       const void *src, unsigned int len)
+{
+	unsigned int step = batch->piece == PIECE_PAGE ? 1 : nr;
+	unsigned int i, part, room = step << PAGE_SHIFT;
+	void *data, *next;
+
+	for (i = batch->taken; i < batch->taken + nr; i += step) {
+		data = page_address(batch_page(batch, i));
+		next = batch->nr > 1 ? next_in_batch(batch, i + step, data) : NULL;
+		part = min(len, room - offset);
+		memset(data, 0, offset);
+		if (src) {
+			rxd_copy_in(data + offset, src, part, next);
+			src += part;
+		} else {
+			memset(data + offset, 0, part);
+		}
+		memset(data + offset + part, 0, room - offset - part);
+		len -= part;
+		offset = 0;
+	}
+}
+
+/*
+ * Others may have been faster: what was written goes to their page then.
+ *
+ * Return: how many pages entered the store.
+ */
+static unsigned int insert_batch(struct rxd_leaf *leaf, unsigned long pgno,
+				 const struct rxd_batch *batch, unsigned int nr,
+				 unsigned int offset, unsigned int len)
+{
+	unsigned int i, part, entered = 0;
+	struct page *page, *other;
+	struct page __rcu **slot;
+
+	for (i = 0; i < nr; i++) {
+		part = min_t(unsigned int, len, PAGE_SIZE - offset);
+		page = batch_page(batch, batch->taken + i);
+		slot = &leaf->page[(pgno + i) % PAGES_PER_LEAF];
+
+		rcu_read_lock();
+		other = unrcu_pointer(cmpxchg(slot, NULL, RCU_INITIALIZER(page)));
+		if (other)
+			memcpy(page_address(other) + offset, page_address(page) + offset, part);
+		rcu_read_unlock();
+
+		if (other)
+			rxd_store_free_page(page);
+		else
+			entered++;
+		len -= part;
+		offset = 0;
+	}
+	return entered;
+}
+
+/* How many pages from @pgno on are not there, at most @max and to the end of the leaf. */
+static unsigned int hole_size(struct rxd_store *store, unsigned long pgno, unsigned int max)
+{
+	unsigned int nr;
+	void *data;
+
+	rcu_read_lock();
+	data = find_run(store, pgno, max, &nr);
+	rcu_read_unlock();
+	return data ? 1 : nr;
+}
+
+/*
+ * Write @len bytes, or zeros if @src is NULL, to a hole of @nr pages at @pos, of
+ * which @more bytes follow in the same write.
+ *
+ * Return: bytes written, 0 if there is no memory or the limit is reached.
+ */
+static unsigned int write_hole(struct rxd_store *store, u64 pos, const void *src,
+			       unsigned int len, unsigned int nr, unsigned int more,
+			       struct rxd_batch *batch, gfp_t gfp)
+{
+	unsigned long pgno = pos >> PAGE_SHIFT;
+	struct rxd_leaf *leaf;
+	unsigned int entered;
+
+	if (!rxd_store_has_room(store, 1))
+		return 0;
+	leaf = get_leaf(store, pgno, gfp);
+	if (!leaf)
+		return 0;
+	if (batch->taken == batch->nr)
+		alloc_batch(store, pgno,
+			    hole_size(store, pgno, pages_spanned(pos, len + more)), batch, gfp);
+
+	nr = charge(store, min(nr, batch->nr - batch->taken));
+	if (!nr)
+		return 0;
+	len = bytes_of_run(pos, len, nr);
+	fill_batch(batch, nr, offset_in_page(pos), src, len);
+	/* Counted first: who frees them may be fast. */
+	count_piece(store, batch->piece, nr);
+	entered = insert_batch(leaf, pgno, batch, nr, offset_in_page(pos), src ? len : 0);
+	batch->taken += nr;
+	count_piece(store, batch->piece, (long)entered - (long)nr);
+	uncharge(store, nr - entered);
+	note_max_used(store);
+	return len;
+}
+
+/* As write_hole(); waits for memory that is on its way back. */
+static unsigned int write_hole_patiently(struct rxd_store *store, u64 pos, const void *src,
+					 unsigned int len, unsigned int nr, unsigned int more,
+					 struct rxd_batch *batch, gfp_t gfp)
+{
+	unsigned int done;
+
+	done = write_hole(store, pos, src, len, nr, more, batch, gfp);
+	if (done || !gfpflags_allow_blocking(gfp) || !atomic_long_read(&retired_pages) ||
+	    !rxd_store_has_room(store, 1))
+		return done;
+	rcu_barrier();
+	return write_hole(store, pos, src, len, nr, more, batch, gfp);
+}
+
+static unsigned int free_in_leaf(struct rxd_store *store, struct rxd_leaf *leaf,
+				 unsigned int first, unsigned int nr)
+{
+	unsigned int by_piece[NR_PIECES] = {};
+	struct page *page, *retired = NULL;
+	unsigned int i, freed = 0;
+
+	for (i = first; i < first + nr; i++) {
+		if (!rcu_access_pointer(leaf->page[i]))
+			continue;
+		page = unrcu_pointer(xchg(&leaf->page[i], NULL));
+		if (!page)
+			continue;
+		by_piece[page_private(page)]++;
+		set_page_private(page, (unsigned long)retired);
+		retired = page;
+		freed++;
+	}
+	retire_pages(retired, freed);
+	for (i = 0; i < NR_PIECES; i++)
+		count_piece(store, i, -(long)by_piece[i]);
+	return freed;
+}
+
+/* Free pages of one leaf. Does not sleep. */
+static unsigned int free_run(struct rxd_store *store, unsigned long first, unsigned int nr)
+{
+	unsigned int freed = 0;
+	struct rxd_leaf *leaf;
+
+	rcu_read_lock();
+	leaf = find_leaf(store, first);
+	if (leaf)
+		freed = free_in_leaf(store, leaf, first % PAGES_PER_LEAF, nr);
+	rcu_read_unlock();
+
+	uncharge(store, freed);
+	return freed;
+}
+
+static bool all_zeroes(u64 pos, const void *src, unsigned int len)
+{
+	return !offset_in_page(pos) && len == PAGE_SIZE && !memchr_inv(src, 0, PAGE_SIZE);
+}
+
+/**
+ * rxd_store_write_part - copy data in, allocating where nothing was written yet
+ * @store: the store
+ * @pos: first byte
+ * @src: where to copy from
+ * @len: bytes; the range lies within the capacity
+ * @more: bytes that follow in the same write; new pages are allocated for them, too
+ * @batch: initialised; keeps the pages that the parts of a write share, until
+ *	rxd_batch_free()
+ * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the caller must not sleep
+ *
+ * Return: 0; -ENOSPC if there is no memory or the limit is reached: of a range
+ * that crosses pages, some may be written then.
+ */
+int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,
+			 unsigned int len, unsigned int more, struct rxd_batch *batch,
+			 gfp_t gfp)
+{
+	unsigned int nr, part, done, follows;
+
+	while (len) {
+		part = len;
+		if (unlikely(store->options.detect_zeroes)) {
+			part = min_t(unsigned int, len, PAGE_SIZE - offset_in_page(pos));
+			if (all_zeroes(pos, src, part)) {
+				free_run(store, pos >> PAGE_SHIFT, 1);
+				goto next;
+			}
+		}
+		follows = len - part + more;
+		done = overwrite(store, pos, src, part, follows, &nr);
+		if (unlikely(!done))
+			done = write_hole_patiently(store, pos, src, part, nr, follows, batch,
+						    gfp);
+		/* Whoever was faster may have taken the last page for this very place. */
+		if (unlikely(!done))
+			done = overwrite(store, pos, src, part, follows, &nr);
+		if (unlikely(!done))
+			return -ENOSPC;
+		part = done;
+next:
+		pos += part;
+		src += part;
+		len -= part;
+	}
+	return 0;
+}
+
+/**
+ * rxd_store_zero - zero what is there
+ * @store: the store
+ * @pos: first byte
+ * @len: bytes; the range lies within the capacity
+ *
+ * Allocates and frees nothing.
+ */
+void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
+{
+	unsigned int nr, part;
+	void *data;
+
+	while (len) {
+		rcu_read_lock();
+		data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
+		part = bytes_of_run(pos, len, nr);
+		if (data)
+			memset(data + offset_in_page(pos), 0, part);
+		rcu_read_unlock();
+
+		pos += part;
+		len -= part;
+	}
+}
+
+/**
+ * rxd_store_fill - see to it that pages are there
+ * @store: the store
+ * @first: first page
+ * @nr: number of pages; the range lies within the capacity
+ * @gfp: RXD_GFP
+ *
+ * Where nothing was written yet, pages of zeros enter.
+ *
+ * Return: 0 or -ENOSPC; some pages may have entered then.
+ */
+int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long nr, gfp_t gfp)
+{
+	unsigned int run, done;
+	struct rxd_batch batch;
+	int ret = 0;
+	bool hole;
+
+	rxd_batch_init(&batch);
+	while (nr) {
+		rcu_read_lock();
+		hole = !find_run(store, first, min_t(unsigned long, nr, PAGES_PER_LEAF), &run);
+		rcu_read_unlock();
+		if (hole) {
+			done = write_hole_patiently(store, (u64)first << PAGE_SHIFT, NULL,
+						    run << PAGE_SHIFT, run, 0, &batch, gfp);
+			if (!done) {
+				ret = -ENOSPC;
+				break;
+			}
+			run = done >> PAGE_SHIFT;
+		}
+		first += run;
+		nr -= run;
+		cond_resched();
+	}
+	rxd_batch_free(&batch);
+	return ret;
+}
+
+/**
+ * rxd_store_free_range - forget a range of pages and free their memory
+ * @store: the store
+ * @first: first page
+ * @nr: number of pages; the range lies within the capacity
+ *
+ * May sleep. The range reads as zeros afterwards.
+ *
+ * Return: how many pages were freed.
+ */
+unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
+				   unsigned long nr)
+{
+	unsigned long total = 0, in_leaf;
+
+	while (nr) {
+		in_leaf = min(nr, PAGES_PER_LEAF - first % PAGES_PER_LEAF);
+		total += free_run(store, first, in_leaf);
+		first += in_leaf;
+		nr -= in_leaf;
+		cond_resched();
+	}
+	return total;
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_free_range, RXD_NS);
+
+static unsigned long next_page(struct rxd_store *store, unsigned long first, bool data)
+{
+	unsigned long nr_pages = rxd_store_nr_pages(store);
+	struct rxd_leaf *leaf;
+	bool found = false;
+	unsigned int i;
+
+	while (first < nr_pages && !found) {
+		i = first % PAGES_PER_LEAF;
+		rcu_read_lock();
+		leaf = find_leaf(store, first);
+		if (leaf) {
+			while (i < PAGES_PER_LEAF && !rcu_access_pointer(leaf->page[i]) == data)
+				i++;
+			found = i < PAGES_PER_LEAF;
+		} else if (data) {
+			i = PAGES_PER_LEAF;
+		} else {
+			found = true;
+		}
+		rcu_read_unlock();
+
+		first = round_down(first, PAGES_PER_LEAF) + i;
+		cond_resched();
+	}
+	return min(first, nr_pages);
+}
+
+/**
+ * rxd_store_next_data - find the next page that is there
+ * @store: the store; the caller keeps it from shrinking
+ * @first: where to begin
+ *
+ * Return: the first page from @first on that is there, or the capacity.
+ */
+unsigned long rxd_store_next_data(struct rxd_store *store, unsigned long first)
+{
+	return next_page(store, first, true);
+}
+
+/**
+ * rxd_store_next_hole - find the next page that is not there
+ * @store: the store; the caller keeps it from shrinking
+ * @first: where to begin
+ *
+ * Return: the first page from @first on that is not there, or the capacity.
+ */
+unsigned long rxd_store_next_hole(struct rxd_store *store, unsigned long first)
+{
+	return next_page(store, first, false);
+}

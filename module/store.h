@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXD_STORE_H
+#define RXD_STORE_H
+
+#include <linux/gfp.h>
+#include <linux/sizes.h>
+#include <linux/types.h>
+
+struct page;
+struct rxd_store;
+
+/*
+ * What a write may ask of the page allocator: it may reclaim clean pages, but
+ * neither start I/O, nor wake the OOM killer, nor use up the emergency reserves.
+ */
+#define RXD_GFP		(GFP_NOIO | __GFP_NORETRY | __GFP_NOMEMALLOC | __GFP_NOWARN)
+#define RXD_GFP_NOWAIT	(GFP_NOWAIT | __GFP_NOMEMALLOC | __GFP_NOWARN)
+
+/* Pieces of contiguous memory by size, as powers of two of pages. */
+#define RXD_ORDER_64K	get_order(SZ_64K)
+#define RXD_ORDER_2M	get_order(SZ_2M)
+
+/**
+ * struct rxd_store_options - how a store keeps its data
+ * @order: the largest piece of contiguous memory that a long write asks for: 0,
+ *	RXD_ORDER_64K or RXD_ORDER_2M
+ * @node: the NUMA node to prefer, RXD_NODE_LOCAL or RXD_NODE_INTERLEAVE
+ * @detect_zeroes: free a page in place of writing zeros all over it
+ */
+struct rxd_store_options {
+	unsigned int order;
+	int node;
+	bool detect_zeroes;
+};
+
+/**
+ * struct rxd_store_stats - what a store holds, in pages
+ * @used: pages that hold data now
+ * @max_used: the largest @used there has been
+ * @limit: the most that @used may become
+ * @used_64k: pages of @used that came in pieces of 64 KiB or more
+ * @used_2m: pages of @used that came in pieces of 2 MiB
+ * @index_bytes: memory that keeps track of the pages, in bytes
+ */
+struct rxd_store_stats {
+	unsigned long used;
+	unsigned long max_used;
+	unsigned long limit;
+	unsigned long used_64k;
+	unsigned long used_2m;
+	unsigned long index_bytes;
+};
+
+/* How many single pages a long write allocates at once. */
+#define RXD_BATCH_PAGES	32
+
+/**
+ * struct rxd_batch - pages that a write has ready for the holes it meets
+ * @nr: how many there were
+ * @taken: how many of them are used up
+ * @piece: what they came in; but for single pages they are contiguous
+ * @page: the pages, or the first if they are contiguous
+ */
+struct rxd_batch {
+	unsigned int nr;
+	unsigned int taken;
+	unsigned int piece;
+	struct page *page[RXD_BATCH_PAGES];
+};
+
+static inline void rxd_batch_init(struct rxd_batch *batch)
+{
+	batch->nr = 0;
+	batch->taken = 0;
+	batch->piece = 0;
+}
+
+void rxd_batch_free(struct rxd_batch *batch);
+
+struct rxd_store *rxd_store_create(unsigned long nr_pages,
+				   const struct rxd_store_options *options);
+void rxd_store_destroy(struct rxd_store *store);
+
+unsigned long rxd_store_nr_pages(const struct rxd_store *store);
+bool rxd_store_has_room(const struct rxd_store *store, unsigned long nr);
+void rxd_store_set_limit(struct rxd_store *store, unsigned long limit);
+void rxd_store_get_stats(const struct rxd_store *store, struct rxd_store_stats *stats);
+
+int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages);
+void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages);
+unsigned long rxd_store_next_data(struct rxd_store *store, unsigned long first);
+unsigned long rxd_store_next_hole(struct rxd_store *store, unsigned long first);
+
+void rxd_store_read_part(struct rxd_store *store, u64 pos, void *dst, unsigned int len,
+			 bool more);
+int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,
+			 unsigned int len, unsigned int more, struct rxd_batch *batch,
+			 gfp_t gfp);
+void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len);
+int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long nr, gfp_t gfp);
+unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
+				   unsigned long nr);
+
+/**
+ * rxd_store_read - rxd_store_read_part() of all there is to read
+ * @store: the store
+ * @pos: first byte
+ * @dst: where to copy to
+ * @len: bytes; the range lies within the capacity
+ */
+static inline void rxd_store_read(struct rxd_store *store, u64 pos, void *dst,
+				  unsigned int len)
+{
+	rxd_store_read_part(store, pos, dst, len, false);
+}
+
+/**
+ * rxd_store_write - rxd_store_write_part() of all there is to write
+ * @store: the store
+ * @pos: first byte
+ * @src: where to copy from
+ * @len: bytes; the range lies within the capacity
+ * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the caller must not sleep
+ *
+ * Return: 0 or -ENOSPC.
+ */
+static inline int rxd_store_write(struct rxd_store *store, u64 pos, const void *src,
+				  unsigned int len, gfp_t gfp)
+{
+	struct rxd_batch batch;
+	int ret;
+
+	rxd_batch_init(&batch);
+	ret = rxd_store_write_part(store, pos, src, len, 0, &batch, gfp);
+	rxd_batch_free(&batch);
+	return ret;
+}
+
+struct page *rxd_store_lookup(struct rxd_store *store, unsigned long pgno);
+struct page *rxd_store_alloc_page(struct rxd_store *store, unsigned long pgno, gfp_t gfp);
+struct page *rxd_store_alloc_run(struct rxd_store *store, unsigned long pgno,
+				 unsigned int *nr, gfp_t gfp);
+void rxd_store_free_page(struct page *page);
+int rxd_store_exchange(struct rxd_store *store, unsigned long pgno, struct page *page,
+		       gfp_t gfp);
+
+#endif /* RXD_STORE_H */
