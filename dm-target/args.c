@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The arguments of a table line:
+ *
+ *	ORIGIN CACHE [FEATURE_COUNT feature ...] [POLICY_ARG_COUNT key value ...]
+ *
+ * Features: a mode, writethrough (the default), writearound or passthrough;
+ * block_size N (sectors, a power of two from 8 to 2048, and whole pages; default
+ * one page; counts as two). Policy argument: seq_cutoff BYTES (default 0: off).
+ */
+#include <linux/ctype.h>
+#include <linux/device-mapper.h>
+#include <linux/kstrtox.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+
+#include "args.h"
+
+#define FEATURES "writethrough, writearound, passthrough or block_size N"
+
+static const char *const mode_names[RXC_NR_MODES] = {
+	[RXC_WRITETHROUGH] = "writethrough",
+	[RXC_WRITEAROUND] = "writearound",
+	[RXC_PASSTHROUGH] = "passthrough",
+};
+
+/**
+ * rxc_mode_name - how a mode is called
+ * @mode: the mode
+ *
+ * Return: its name.
+ */
+const char *rxc_mode_name(enum rxc_mode mode)
+{
+	return mode_names[mode];
+}
+
+/**
+ * rxc_parse_mode - find a mode by its name
+ * @text: the name
+ * @mode: set to the mode
+ *
+ * Return: 0 or -EINVAL.
+ */
+int rxc_parse_mode(const char *text, enum rxc_mode *mode)
+{
+	int i = match_string(mode_names, RXC_NR_MODES, text);
+
+	if (i < 0)
+		return -EINVAL;
+	*mode = i;
+	return 0;
+}
+
+/**
+ * rxc_parse_number - read a decimal number without a sign
+ * @text: the number
+ * @number: set to it
+ *
+ * Return: 0 or -EINVAL.
+ */
+int rxc_parse_number(const char *text, u64 *number)
+{
+	return isdigit(*text) && !kstrtou64(text, 10, number) ? 0 : -EINVAL;
+}
+
+/**
+ * rxc_parse_seq_cutoff - read the length from which on sequential I/O is not cached
+ * @text: a number of bytes, whole sectors
+ * @bytes: set to it
+ *
+ * Return: 0 or -EINVAL.
+ */
+int rxc_parse_seq_cutoff(const char *text, u64 *bytes)
+{
+	u64 number;
+
+	if (rxc_parse_number(text, &number) || number > RXC_SEQ_CUTOFF_MAX ||
+	    number % SECTOR_SIZE)
+		return -EINVAL;
+	*bytes = number;
+	return 0;
+}
+
+static int parse_block_size(struct dm_arg_set *as, struct rxc_args *args, char **error)
+{
+	const char *value = dm_shift_arg(as);
+	unsigned int size;
+
+	if (!value || kstrtouint(value, 10, &size) || !is_power_of_2(size) ||
+	    size < RXC_BLOCK_SIZE_MIN || size > RXC_BLOCK_SIZE_MAX ||
+	    size % (PAGE_SIZE >> SECTOR_SHIFT)) {
+		*error = "block_size must be a power of two from 8 to 2048, and whole pages";
+		return -EINVAL;
+	}
+	args->block_size = size;
+	return 0;
+}
+
+static int parse_features(struct dm_arg_set *as, struct rxc_args *args, char **error)
+{
+	static const struct dm_arg count = { 0, 3, "feature count must be 0 to 3" };
+	bool have_mode = false, have_block_size = false;
+	struct dm_arg_set features;
+	unsigned int argc;
+	const char *name;
+	int ret;
+
+	ret = dm_read_arg_group(&count, as, &argc, error);
+	if (ret)
+		return ret;
+	features.argc = argc;
+	features.argv = as->argv;
+	dm_consume_args(as, argc);
+
+	while (features.argc) {
+		name = dm_shift_arg(&features);
+		if (!have_mode && !rxc_parse_mode(name, &args->mode)) {
+			have_mode = true;
+		} else if (!strcmp(name, "block_size") && !have_block_size) {
+			have_block_size = true;
+			ret = parse_block_size(&features, args, error);
+			if (ret)
+				return ret;
+		} else {
+			*error = "unknown or repeated feature, not " FEATURES;
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int parse_policy_args(struct dm_arg_set *as, struct rxc_args *args, char **error)
+{
+	static const struct dm_arg count = { 0, 2, "policy argument count must be 0 or 2" };
+	unsigned int argc;
+	int ret;
+
+	ret = dm_read_arg_group(&count, as, &argc, error);
+	if (ret)
+		return ret;
+	if (!argc)
+		return 0;
+	if (argc != 2 || strcmp(dm_shift_arg(as), "seq_cutoff")) {
+		*error = "unknown policy argument, not seq_cutoff BYTES";
+		return -EINVAL;
+	}
+	ret = rxc_parse_seq_cutoff(dm_shift_arg(as), &args->seq_cutoff);
+	if (ret)
+		*error = "seq_cutoff must be whole sectors in bytes, at most 1 TiB, or 0";
+	return ret;
+}
+
+/**
+ * rxc_args_parse - read the arguments of a table line
+ * @args: filled in
+ * @argc: number of arguments
+ * @argv: the arguments, of which @args keeps some
+ * @error: set to a message on failure
+ *
+ * Return: 0 or -EINVAL.
+ */
+int rxc_args_parse(struct rxc_args *args, unsigned int argc, char **argv, char **error)
+{
+	struct dm_arg_set as = { .argc = argc, .argv = argv };
+	int ret;
+
+	if (argc < 2) {
+		*error = "an origin device and a cache device are needed";
+		return -EINVAL;
+	}
+	args->origin = dm_shift_arg(&as);
+	args->cache = dm_shift_arg(&as);
+	args->block_size = max_t(unsigned int, RXC_BLOCK_SIZE_MIN, PAGE_SIZE >> SECTOR_SHIFT);
+	args->mode = RXC_WRITETHROUGH;
+	args->seq_cutoff = 0;
+
+	if (as.argc) {
+		ret = parse_features(&as, args, error);
+		if (ret)
+			return ret;
+	}
+	if (as.argc) {
+		ret = parse_policy_args(&as, args, error);
+		if (ret)
+			return ret;
+	}
+	if (as.argc) {
+		*error = "surplus arguments at the end of the table line";
+		return -EINVAL;
+	}
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXC_ARGS_H
+#define RXC_ARGS_H
+
+#include <linux/sizes.h>
+#include <linux/types.h>
+
+/* Sectors. */
+#define RXC_BLOCK_SIZE_MIN	8
+#define RXC_BLOCK_SIZE_MAX	2048
+
+/* Bytes. */
+#define RXC_SEQ_CUTOFF_MAX	SZ_1T
+
+/**
+ * enum rxc_mode - what the cache does for reads and writes
+ * @RXC_WRITETHROUGH: reads and writes are cached
+ * @RXC_WRITEAROUND: reads are cached, what is written leaves the cache
+ * @RXC_PASSTHROUGH: nothing is cached, what is written leaves the cache
+ */
+enum rxc_mode {
+	RXC_WRITETHROUGH,
+	RXC_WRITEAROUND,
+	RXC_PASSTHROUGH,
+	RXC_NR_MODES,
+};
+
+/**
+ * struct rxc_args - what the table line says
+ * @origin: path or MAJOR:MINOR of the disk to be cached
+ * @cache: path or MAJOR:MINOR of the RAM disk
+ * @block_size: size of a cache block, in sectors
+ * @mode: the mode to begin with
+ * @seq_cutoff: how long sequential I/O is cached, in bytes; 0: always
+ */
+struct rxc_args {
+	const char *origin;
+	const char *cache;
+	unsigned int block_size;
+	enum rxc_mode mode;
+	u64 seq_cutoff;
+};
+
+int rxc_args_parse(struct rxc_args *args, unsigned int argc, char **argv, char **error);
+
+const char *rxc_mode_name(enum rxc_mode mode);
+int rxc_parse_mode(const char *text, enum rxc_mode *mode);
+int rxc_parse_number(const char *text, u64 *number);
+int rxc_parse_seq_cutoff(const char *text, u64 *bytes);
+
+#endif /* RXC_ARGS_H */

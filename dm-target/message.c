@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What "dmsetup message" can have a cache do. See Documentation/rxcache.rst.
+ */
+#include <linux/device-mapper.h>
+#include <linux/kernel.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include "message.h"
+#include "origin.h"
+
+#define DM_MSG_PREFIX "rxcache"
+
+/* How many slots one "cached" looks at. */
+#define MAX_SLOTS	1048576UL
+/* Room for two numbers and what separates them. */
+#define LAST_NUMBERS	48
+
+static int refuse(const char *message, const char *argument, const char *why)
+{
+	DMERR("message %s '%s': %s", message, argument, why);
+	return -EINVAL;
+}
+
+static int set_mode(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
+{
+	enum rxc_mode mode;
+
+	if (rxc_parse_mode(argv[1], &mode))
+		return refuse("mode", argv[1],
+			      "must be writethrough, writearound or passthrough");
+	/* In each mode, all writes are announced to the index: any may follow any. */
+	WRITE_ONCE(c->mode, mode);
+	return 0;
+}
+
+static int set_seq_cutoff(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
+{
+	u64 bytes;
+
+	if (rxc_parse_seq_cutoff(argv[1], &bytes))
+		return refuse("seq_cutoff", argv[1],
+			      "must be whole sectors in bytes, at most 1 TiB, or 0");
+	WRITE_ONCE(c->seq_cutoff, bytes);
+	return 0;
+}
+
+static int drop_all(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
+{
+	rxc_index_drop(c->index, 0, c->nr_blocks);
+	return 0;
+}
+
+static int reset_stats(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
+{
+	struct rxc_stats *stats;
+	int cpu, i;
+
+	for_each_possible_cpu(cpu) {
+		stats = per_cpu_ptr(c->stats, cpu);
+		for (i = 0; i < RXC_NR_STATS; i++)
+			WRITE_ONCE(stats->count[i], 0);
+	}
+	return 0;
+}
+
+/* The whole blocks that the sectors of a message touch. */
+static int parse_range(const struct rxcache *c, char **argv, struct rxc_range *range)
+{
+	const u64 len = c->ti->len;
+	u64 start, nr, end;
+
+	if (rxc_parse_number(argv[1], &start))
+		return refuse(argv[0], argv[1], "START must be a number of sectors");
+	if (start >= len)
+		return refuse(argv[0], argv[1], "START must lie within the target");
+	if (rxc_parse_number(argv[2], &nr) || !nr)
+		return refuse(argv[0], argv[2],
+			      "LENGTH must be a number of sectors, greater than 0");
+	if (nr > len - start)
+		return refuse(argv[0], argv[2], "LENGTH must end within the target");
+
+	range->first = start >> c->block_shift;
+	end = (start + nr + (1ULL << c->block_shift) - 1) >> c->block_shift;
+	range->nr = max(min(end, c->nr_blocks), range->first) - range->first;
+	return 0;
+}
+
+static int invalidate(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
+{
+	struct rxc_range range;
+	int ret;
+
+	ret = parse_range(c, argv, &range);
+	if (ret)
+		return ret;
+	rxc_index_drop(c->index, range.first, range.nr);
+	return 0;
+}
+
+static int start_prefetch(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
+{
+	struct rxc_range range;
+	int ret;
+
+	ret = parse_range(c, argv, &range);
+	if (ret)
+		return ret;
+	if (READ_ONCE(c->mode) == RXC_PASSTHROUGH)
+		return refuse(argv[0], argv[1], "nothing is cached in mode passthrough");
+	return rxc_prefetch(c, range.first, range.nr);
+}
+
+/*
+ * The numbers of the blocks in the slots from a given one on, as many as there is
+ * room for; then the slot to go on from, or 0 at the end.
+ */
+static int list_cached(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
+{
+	unsigned long nr_slots = rxc_index_nr_slots(c->index);
+	unsigned long slot, end;
+	unsigned int sz = 0;
+	u64 from, block;
+
+	if (rxc_parse_number(argv[1], &from) || from >= nr_slots)
+		return refuse(argv[0], argv[1], "SLOT must be a number below that of the slots");
+	if (maxlen < LAST_NUMBERS)
+		return -ENOSPC;
+
+	end = min(nr_slots, from + MAX_SLOTS);
+	for (slot = from; slot < end && sz + LAST_NUMBERS < maxlen; slot++) {
+		if (rxc_index_block_in(c->index, slot, &block))
+			DMEMIT("%llu ", block);
+		if (!(slot % 4096))
+			cond_resched();
+	}
+	DMEMIT("%lu", slot < nr_slots ? slot : 0);
+	return 1;
+}
+
+#define MESSAGE_NAMES	"cached, drop, invalidate, mode, prefetch, reset_stats or seq_cutoff"
+
+static const struct message {
+	const char *name;
+	unsigned int nr_args;
+	const char *usage;
+	int (*send)(struct rxcache *c, char **argv, char *result, unsigned int maxlen);
+} messages[] = {
+	{ "cached", 1, "takes SLOT", list_cached },
+	{ "drop", 0, "takes no such argument", drop_all },
+	{ "invalidate", 2, "takes START and LENGTH", invalidate },
+	{ "mode", 1, "takes writethrough, writearound or passthrough", set_mode },
+	{ "prefetch", 2, "takes START and LENGTH", start_prefetch },
+	{ "reset_stats", 0, "takes no such argument", reset_stats },
+	{ "seq_cutoff", 1, "takes BYTES", set_seq_cutoff },
+};
+
+/**
+ * rxc_message - do what a message says
+ * @c: the cache
+ * @argc: number of words, at least 1
+ * @argv: the words
+ * @result: where an answer goes
+ * @maxlen: how much of it there may be
+ *
+ * Return: 0; 1 if there is an answer; -EINVAL for bad arguments, after a line in
+ * the kernel log that names them; another errno.
+ */
+int rxc_message(struct rxcache *c, unsigned int argc, char **argv, char *result,
+		unsigned int maxlen)
+{
+	const struct message *message;
+
+	for (message = messages; message < messages + ARRAY_SIZE(messages); message++) {
+		if (strcasecmp(argv[0], message->name))
+			continue;
+		if (argc - 1 < message->nr_args) {
+			DMERR("message %s: lacks an argument, %s", message->name, message->usage);
+			return -EINVAL;
+		}
+		if (argc - 1 > message->nr_args)
+			return refuse(message->name, argv[message->nr_args + 1], message->usage);
+		return message->send(c, argv, result, maxlen);
+	}
+	return refuse("of unknown name", argv[0], "must be " MESSAGE_NAMES);
+}

@@ -1,0 +1,904 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Bios between the reader or writer, the cache's pages and the origin.
+ *
+ * What enters the cache comes from the origin or is on its way there from the
+ * cache's own pages, never straight from a buffer that its owner may change
+ * meanwhile. Each step handles the longest run of blocks of equal fate; device
+ * mapper sends the rest of the bio again.
+ *
+ * Whatever is short, a slot, a page or a bio, the I/O goes round the cache.
+ */
+#include <linux/bio.h>
+#include <linux/bvec.h>
+#include <linux/completion.h>
+#include <linux/ioprio.h>
+#include <linux/jiffies.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "../module/rxd.h"
+#include "origin.h"
+
+/* How many pages one of our bios carries at most. */
+#define MAX_PAGES	BIO_MAX_VECS
+/* How many blocks an untracked write announces at most. */
+#define MAX_UNTRACKED	256
+#define MIN_BIOS	16
+
+/* A prefetch waits until no other I/O was seen for so long, but not for ever. */
+#define QUIET_TIME	(HZ / 20)
+#define MAX_PATIENCE	(HZ / 2)
+
+/*
+ * Flags of the reader's or writer's bio that ours inherits. A fill is also for
+ * others than the reader: it must be neither given up nor split short because
+ * this one only reads ahead or does not wait.
+ */
+#define FILL_FLAGS	(REQ_SYNC | REQ_META | REQ_PRIO | REQ_IDLE | REQ_BACKGROUND)
+#define WRITE_FLAGS	(FILL_FLAGS | REQ_FUA | REQ_NOWAIT)
+
+/**
+ * struct rxc_wait - somebody waits for a fill
+ * @done: completed when it has ended
+ * @status: how it ended
+ */
+struct rxc_wait {
+	struct completion done;
+	blk_status_t status;
+};
+
+/**
+ * struct rxc_io - a bio of our own, from the origin or to it
+ * @work: finishes a read
+ * @c: the cache
+ * @parent: the bio it serves, not yet advanced; NULL for a prefetch
+ * @wait: who waits for a prefetch
+ * @iter: where @bio began
+ * @first: its first block
+ * @nr: number of blocks, each with a slot that is ours
+ * @bio: the bio; last, since its bvecs may follow
+ */
+struct rxc_io {
+	struct work_struct work;
+	struct rxcache *c;
+	struct bio *parent;
+	struct rxc_wait *wait;
+	struct bvec_iter iter;
+	u64 first;
+	unsigned int nr;
+	struct bio bio;
+};
+
+/**
+ * struct rxc_span - the blocks of the index that a bio touches
+ * @sector: first sector of the bio, within the target
+ * @first: first block
+ * @end: the block after the last
+ * @end_sector: the sector after the last of the bio
+ */
+struct rxc_span {
+	sector_t sector;
+	sector_t end_sector;
+	u64 first;
+	u64 end;
+};
+
+static struct rxc_span span_of(const struct rxcache *c, const struct bio *bio)
+{
+	struct rxc_span span;
+
+	span.sector = dm_target_offset(c->ti, bio->bi_iter.bi_sector);
+	span.end_sector = span.sector + bio_sectors(bio);
+	span.first = span.sector >> c->block_shift;
+	span.end = (span.end_sector + (1ULL << c->block_shift) - 1) >> c->block_shift;
+	return span;
+}
+
+static sector_t block_sector(const struct rxcache *c, u64 block)
+{
+	return block << c->block_shift;
+}
+
+static unsigned int block_pages(const struct rxcache *c)
+{
+	return 1U << (c->block_shift + SECTOR_SHIFT - PAGE_SHIFT);
+}
+
+static bool covers(const struct rxcache *c, const struct rxc_span *span, u64 block)
+{
+	return block_sector(c, block) >= span->sector &&
+	       block_sector(c, block + 1) <= span->end_sector;
+}
+
+static gfp_t gfp_of(const struct bio *bio)
+{
+	return bio->bi_opf & REQ_NOWAIT ? RXD_GFP_NOWAIT : RXD_GFP;
+}
+
+/* Cut a bio so that it ends with a block; the rest comes again. */
+static void accept_until(struct rxcache *c, struct bio *bio, const struct rxc_span *span,
+			 u64 end)
+{
+	sector_t end_sector = min(block_sector(c, end), span->end_sector);
+
+	if (end_sector < span->end_sector)
+		dm_accept_partial_bio(bio, end_sector - span->sector);
+}
+
+static void count_read(struct rxcache *c, const struct rxc_span *span, u64 first, u64 end,
+		       enum rxc_stat stat)
+{
+	unsigned int partials = 0;
+
+	if (!covers(c, span, first))
+		partials++;
+	if (end - 1 > first && !covers(c, span, end - 1))
+		partials++;
+	rxc_stat_add(c->stats, stat, end - first);
+	if (partials)
+		rxc_stat_add(c->stats, RXC_READ_PARTIALS, partials);
+}
+
+/* Copy between two bios that are at least as long as @dst_iter says. */
+static void copy_bio(struct bio *dst, struct bvec_iter dst_iter, struct bio *src,
+		     struct bvec_iter src_iter)
+{
+	struct bio_vec dst_bv, src_bv;
+	void *dst_addr, *src_addr;
+	unsigned int len;
+
+	while (dst_iter.bi_size) {
+		dst_bv = bio_iter_iovec(dst, dst_iter);
+		src_bv = bio_iter_iovec(src, src_iter);
+		len = min(dst_bv.bv_len, src_bv.bv_len);
+
+		dst_addr = bvec_kmap_local(&dst_bv);
+		src_addr = bvec_kmap_local(&src_bv);
+		memcpy(dst_addr, src_addr, len);
+		flush_dcache_page(dst_bv.bv_page);
+		kunmap_local(src_addr);
+		kunmap_local(dst_addr);
+
+		bio_advance_iter_single(dst, &dst_iter, len);
+		bio_advance_iter_single(src, &src_iter, len);
+	}
+}
+
+static void copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *src,
+			unsigned int len)
+{
+	struct bio_vec bv;
+	void *addr;
+
+	while (len) {
+		bv = bio_iter_iovec(bio, *iter);
+		bv.bv_len = min(bv.bv_len, len);
+		addr = bvec_kmap_local(&bv);
+		memcpy(addr, src, bv.bv_len);
+		flush_dcache_page(bv.bv_page);
+		kunmap_local(addr);
+		bio_advance_iter_single(bio, iter, bv.bv_len);
+		src += bv.bv_len;
+		len -= bv.bv_len;
+	}
+}
+
+static void free_pages_list(struct list_head *pages)
+{
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, pages, lru)
+		rxd_store_free_page(page);
+	INIT_LIST_HEAD(pages);
+}
+
+/*
+ * Pages for some blocks from @block on, side by side in memory if that can be had:
+ * at least for one. Where there are none, have the cache give some back: what is
+ * cached must not stay the same for ever because the machine's memory is short.
+ */
+static bool alloc_pages_list(struct rxcache *c, u64 block, unsigned int nr_blocks,
+			     struct list_head *pages, gfp_t gfp)
+{
+	unsigned int wanted = nr_blocks * block_pages(c), found = 0, nr, i;
+	struct page *page;
+
+	while (found < wanted) {
+		nr = wanted - found;
+		page = rxd_store_alloc_run(c->store, block * block_pages(c) + found, &nr, gfp);
+		if (!page)
+			break;
+		for (i = 0; i < nr; i++)
+			list_add_tail(&page[i].lru, pages);
+		found += nr;
+	}
+	for (; found % block_pages(c); found--) {
+		page = list_last_entry(pages, struct page, lru);
+		list_del(&page->lru);
+		rxd_store_free_page(page);
+	}
+	if (!found)
+		rxc_index_make_room(c->index);
+	return found;
+}
+
+static struct rxc_io *alloc_io(struct rxcache *c, u64 first, u64 end, blk_opf_t opf,
+			       gfp_t gfp)
+{
+	unsigned int nr_vecs = min_t(u64, (end - first) * block_pages(c), MAX_PAGES);
+	struct rxc_io *io;
+	struct bio *bio;
+
+	bio = bio_alloc_bioset(c->origin->bdev, nr_vecs, opf, gfp, &c->bios);
+	if (!bio)
+		return NULL;
+
+	io = container_of(bio, struct rxc_io, bio);
+	io->c = c;
+	io->parent = NULL;
+	io->first = first;
+	io->nr = 0;
+	return io;
+}
+
+static struct rxc_io *alloc_io_for(struct rxcache *c, struct bio *parent,
+				   const struct rxc_span *span, blk_opf_t flags)
+{
+	struct rxc_io *io;
+
+	/* Waiting for a bio of ours could wait for ourselves: step aside instead. */
+	io = alloc_io(c, span->first, span->end, bio_op(parent) | (parent->bi_opf & flags),
+		      GFP_NOWAIT | __GFP_NOWARN);
+	if (!io)
+		return NULL;
+	io->bio.bi_ioprio = parent->bi_ioprio;
+	bio_clone_blkg_association(&io->bio, parent);
+	io->parent = parent;
+	return io;
+}
+
+/* How many more blocks there is room for. */
+static unsigned int io_room(const struct rxc_io *io)
+{
+	return MAX_PAGES / block_pages(io->c) - io->nr;
+}
+
+/* Add the part of a block from byte @from to byte @to. */
+static void io_add_block(struct rxc_io *io, unsigned long slot, unsigned int from,
+			 unsigned int to)
+{
+	unsigned int offset, len;
+	struct page *page;
+
+	for (; from < to; from += len) {
+		offset = offset_in_page(from);
+		len = min_t(unsigned int, to - from, PAGE_SIZE - offset);
+		page = rxc_index_own_page(io->c->index, slot, from >> PAGE_SHIFT);
+		/*
+		 * There is a bvec for each page, so this cannot fail. It merges
+		 * pages that lie side by side, or else a long bio would have more
+		 * segments than the disk takes at once.
+		 */
+		WARN_ON_ONCE(bio_add_page(&io->bio, page, len, offset) != len);
+	}
+	io->nr++;
+}
+
+static void io_prepare(struct rxc_io *io, sector_t sector, bio_end_io_t *end_io)
+{
+	io->bio.bi_iter.bi_sector = sector;
+	io->bio.bi_end_io = end_io;
+	io->iter = io->bio.bi_iter;
+}
+
+/**
+ * rxc_remap - send a bio to the origin as it is
+ * @c: the cache
+ * @bio: the bio
+ *
+ * Return: what map() returns.
+ */
+int rxc_remap(struct rxcache *c, struct bio *bio)
+{
+	bio_set_dev(bio, c->origin->bdev);
+	if (bio_sectors(bio))
+		bio->bi_iter.bi_sector = dm_target_offset(c->ti, bio->bi_iter.bi_sector);
+	return DM_MAPIO_REMAPPED;
+}
+
+static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block,
+		     struct bio *bio, struct bvec_iter *iter)
+{
+	u64 pos = max(block_sector(c, block), span->sector) << SECTOR_SHIFT;
+	u64 end = min(block_sector(c, block + 1), span->end_sector) << SECTOR_SHIFT;
+	unsigned int offset = pos - (block_sector(c, block) << SECTOR_SHIFT);
+	struct bvec_iter saved = *iter;
+	struct page *page;
+	unsigned int len;
+	long slot;
+
+	slot = rxc_index_find(c->index, block);
+	if (slot < 0)
+		return false;
+
+	for (; pos < end; pos += len, offset += len) {
+		len = min_t(u64, end - pos, PAGE_SIZE - offset_in_page(offset));
+		rcu_read_lock();
+		page = rxc_index_hit_page(c->index, slot, block, offset >> PAGE_SHIFT);
+		if (page)
+			copy_to_bio(bio, iter, page_address(page) + offset_in_page(offset), len);
+		rcu_read_unlock();
+		if (!page) {
+			*iter = saved;
+			return false;
+		}
+	}
+	rxc_index_touch(c->index, slot);
+	return true;
+}
+
+/* Serve the leading blocks that are there. Return: the first block that is not. */
+static u64 read_hits(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
+{
+	struct bvec_iter iter = bio->bi_iter;
+	u64 block = span->first;
+
+	while (block < span->end && block < c->nr_blocks &&
+	       copy_hit(c, span, block, bio, &iter))
+		block++;
+	return block;
+}
+
+static void count_error(struct rxcache *c, blk_status_t status)
+{
+	if (status && status != BLK_STS_AGAIN && status != BLK_STS_NOTSUPP)
+		rxc_stat_inc(c->stats, RXC_ORIGIN_ERRORS);
+}
+
+static void copy_to_reader(struct rxc_io *io, struct bio *parent)
+{
+	struct bvec_iter iter = io->iter;
+	sector_t skip;
+
+	skip = dm_target_offset(io->c->ti, parent->bi_iter.bi_sector) -
+	       block_sector(io->c, io->first);
+	bio_advance_iter(&io->bio, &iter, skip << SECTOR_SHIFT);
+	copy_bio(parent, parent->bi_iter, &io->bio, iter);
+}
+
+static void finish_fill(struct work_struct *work)
+{
+	struct rxc_io *io = container_of(work, struct rxc_io, work);
+	blk_status_t status = io->bio.bi_status;
+	struct rxc_wait *wait = io->wait;
+	struct bio *parent = io->parent;
+	struct rxcache *c = io->c;
+	u64 block;
+
+	if (!status && parent)
+		copy_to_reader(io, parent);
+	for (block = io->first; block < io->first + io->nr; block++)
+		rxc_index_end_fill(c->index, block, !status);
+	bio_put(&io->bio);
+	count_error(c, status);
+
+	if (!parent) {
+		wait->status = status;
+		complete(&wait->done);
+	} else if (!status) {
+		bio_endio(parent);
+	} else {
+		/* The fill asked for more than the reader did: let the origin answer him. */
+		rxc_remap(c, parent);
+		submit_bio_noacct(parent);
+	}
+}
+
+static void fill_ended(struct bio *bio)
+{
+	struct rxc_io *io = container_of(bio, struct rxc_io, bio);
+
+	INIT_WORK(&io->work, finish_fill);
+	queue_work(io->c->wq, &io->work);
+}
+
+static void submit_fill(struct work_struct *work)
+{
+	struct rxc_io *io = container_of(work, struct rxc_io, work);
+
+	submit_bio_noacct(&io->bio);
+}
+
+/* How many blocks that follow each other are to be filled. */
+static unsigned int count_missing(struct rxcache *c, u64 first, u64 end)
+{
+	u64 block = first + 1;
+
+	while (block < end && rxc_index_find(c->index, block) < 0)
+		block++;
+	return block - first;
+}
+
+/*
+ * Take slots for the leading blocks up to @end that miss. @shortage tells whether
+ * it was for want of memory that the run ended. Return: the block after the last
+ * that was taken.
+ */
+static u64 take_slots(struct rxc_io *io, u64 end, gfp_t gfp, bool *shortage)
+{
+	enum rxc_fate fate = RXC_FATE_TRACKED;
+	struct rxcache *c = io->c;
+	u64 block = io->first;
+	unsigned long slot;
+	unsigned int nr;
+	LIST_HEAD(pages);
+
+	while (block < end && io_room(io)) {
+		fate = rxc_index_begin_fill(c->index, block, &pages, &slot);
+		if (fate == RXC_FATE_NEED_PAGES) {
+			nr = count_missing(c, block, min(end, block + io_room(io)));
+			if (alloc_pages_list(c, block, nr, &pages, gfp))
+				continue;
+			fate = RXC_FATE_SHORT;
+		}
+		if (fate != RXC_FATE_TRACKED)
+			break;
+		io_add_block(io, slot, 0, block_pages(c) << PAGE_SHIFT);
+		block++;
+	}
+	free_pages_list(&pages);
+	*shortage = fate == RXC_FATE_SHORT;
+	return block;
+}
+
+/*
+ * Take slots for the leading blocks that miss and read the origin into them.
+ * Return: the block after the last that was taken.
+ */
+static u64 start_fill(struct rxcache *c, const struct rxc_span *span, struct bio *bio,
+		      bool *shortage)
+{
+	u64 end = min(span->end, c->nr_blocks);
+	struct rxc_io *io;
+	u64 block;
+
+	*shortage = false;
+	if (span->first >= end)
+		return span->first;
+	io = alloc_io_for(c, bio, span, FILL_FLAGS);
+	if (!io) {
+		*shortage = true;
+		return span->first;
+	}
+	block = take_slots(io, end, gfp_of(bio), shortage);
+	if (!io->nr) {
+		bio_put(&io->bio);
+		return block;
+	}
+
+	count_read(c, span, span->first, block, RXC_READ_MISSES);
+	accept_until(c, bio, span, block);
+	io_prepare(io, block_sector(c, span->first), fill_ended);
+	if (bio->bi_opf & REQ_NOWAIT) {
+		/* The origin may have us wait, the reader must not. */
+		INIT_WORK(&io->work, submit_fill);
+		queue_work(c->wq, &io->work);
+	} else {
+		submit_bio_noacct(&io->bio);
+	}
+	return block;
+}
+
+/*
+ * Send the leading blocks round the cache: the first, and those after it that
+ * miss, too, and cannot enter the cache either, or must not if @all.
+ */
+static int read_around(struct rxcache *c, const struct rxc_span *span, struct bio *bio,
+		       bool all)
+{
+	u64 end = min(span->end, c->nr_blocks);
+	u64 block = span->first + 1;
+
+	while (block < end && rxc_index_find(c->index, block) < 0 &&
+	       (all || !rxc_index_can_fill(c->index, block)))
+		block++;
+	/* What follows the last whole block is never in the cache. */
+	if (block >= c->nr_blocks)
+		block = span->end;
+	count_read(c, span, span->first, block, RXC_READ_MISSES);
+	rxc_stat_add(c->stats, RXC_BYPASSES, block - span->first);
+	accept_until(c, bio, span, block);
+	return rxc_remap(c, bio);
+}
+
+/* Let a prefetch know that it is not alone. */
+static void note_io(struct rxcache *c)
+{
+	if (unlikely(atomic_read(&c->nr_prefetches)))
+		WRITE_ONCE(c->busy_at, jiffies);
+}
+
+/* Is the bio far into sequential I/O, farther than is to be cached? */
+static bool exceeds_cutoff(struct rxcache *c, const struct rxc_span *span)
+{
+	u64 cutoff = READ_ONCE(c->seq_cutoff);
+
+	return unlikely(cutoff) &&
+	       rxc_sequence_exceeds(&c->sequence, span->sector,
+				    span->end_sector - span->sector, cutoff >> SECTOR_SHIFT);
+}
+
+static int pass_read(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
+{
+	note_io(c);
+	count_read(c, span, span->first, span->end, RXC_READ_MISSES);
+	rxc_stat_add(c->stats, RXC_BYPASSES, span->end - span->first);
+	return rxc_remap(c, bio);
+}
+
+/**
+ * rxc_read - map a read
+ * @c: the cache
+ * @bio: the bio
+ *
+ * Return: what map() returns.
+ */
+int rxc_read(struct rxcache *c, struct bio *bio)
+{
+	struct rxc_span span = span_of(c, bio);
+	bool around, shortage = false;
+	u64 block;
+
+	if (unlikely(READ_ONCE(c->mode) == RXC_PASSTHROUGH))
+		return pass_read(c, &span, bio);
+
+	around = exceeds_cutoff(c, &span);
+	block = read_hits(c, &span, bio);
+	if (block > span.first) {
+		count_read(c, &span, span.first, block, RXC_READ_HITS);
+		accept_until(c, bio, &span, block);
+		bio_endio(bio);
+		return DM_MAPIO_SUBMITTED;
+	}
+
+	note_io(c);
+	if (!around && start_fill(c, &span, bio, &shortage) > span.first)
+		return DM_MAPIO_SUBMITTED;
+	return read_around(c, &span, bio, around || shortage);
+}
+
+static bool must_stop(const struct rxcache *c)
+{
+	return READ_ONCE(c->suspended) || fatal_signal_pending(current);
+}
+
+static void give_way(struct rxcache *c)
+{
+	unsigned long patience = jiffies + MAX_PATIENCE;
+
+	while (time_before(jiffies, READ_ONCE(c->busy_at) + QUIET_TIME) &&
+	       time_before(jiffies, patience) && !must_stop(c))
+		schedule_timeout_killable(1);
+}
+
+/* Fill the leading blocks, and have *@block be the block to go on from. */
+static int prefetch_run(struct rxcache *c, u64 *block, u64 end)
+{
+	u64 run_end = min(end, *block + max(1U, MAX_PAGES / block_pages(c)));
+	struct rxc_wait wait;
+	struct rxc_io *io;
+	bool shortage;
+	u64 next;
+
+	io = alloc_io(c, *block, run_end, REQ_OP_READ, GFP_NOIO);
+	io->bio.bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
+	io->wait = &wait;
+	init_completion(&wait.done);
+	next = take_slots(io, run_end, RXD_GFP, &shortage);
+	if (!io->nr) {
+		bio_put(&io->bio);
+		/* Somebody else is at this block. */
+		*block = next + 1;
+		return shortage ? -ENOMEM : 0;
+	}
+	io_prepare(io, block_sector(c, *block), fill_ended);
+	submit_bio_noacct(&io->bio);
+	wait_for_completion_io(&wait.done);
+	*block = next;
+	return blk_status_to_errno(wait.status);
+}
+
+static int prefetch_until(struct rxcache *c, u64 block, u64 end)
+{
+	int ret = 0;
+
+	while (block < end && !ret) {
+		cond_resched();
+		if (rxc_index_find(c->index, block) >= 0) {
+			block++;
+			continue;
+		}
+		give_way(c);
+		if (must_stop(c))
+			return READ_ONCE(c->suspended) ? -EBUSY : -EINTR;
+		ret = prefetch_run(c, &block, end);
+	}
+	return ret;
+}
+
+/**
+ * rxc_prefetch - bring blocks into the cache
+ * @c: the cache
+ * @first: first block
+ * @nr: number of blocks
+ *
+ * Other I/O that goes to the origin comes first. Suspending the device ends it.
+ *
+ * Return: 0; -EBUSY if the device is suspended, or to be; -EINTR; -EIO or the like;
+ * -ENOMEM if the cache can take in no more.
+ */
+int rxc_prefetch(struct rxcache *c, u64 first, u64 nr)
+{
+	int ret;
+
+	atomic_inc(&c->nr_prefetches);
+	ret = prefetch_until(c, first, first + nr);
+	atomic_dec(&c->nr_prefetches);
+	return ret;
+}
+
+static void write_ended(struct bio *bio)
+{
+	struct rxc_io *io = container_of(bio, struct rxc_io, bio);
+	blk_status_t status = bio->bi_status;
+	struct bio *parent = io->parent;
+	struct rxcache *c = io->c;
+	u64 block;
+
+	for (block = io->first; block < io->first + io->nr; block++)
+		rxc_index_end_write(c->index, block, !status);
+	bio_put(bio);
+
+	parent->bi_status = status;
+	bio_endio(parent);
+}
+
+static void count_write_partial(struct rxcache *c, const struct rxc_span *span, u64 block)
+{
+	if (!covers(c, span, block))
+		rxc_stat_inc(c->stats, RXC_WRITE_PARTIALS);
+}
+
+/* How many blocks that follow each other are to get new pages for a write. */
+static unsigned int count_new(struct rxcache *c, const struct rxc_span *span, u64 first,
+			      u64 end, bool afresh)
+{
+	u64 block = first + 1;
+
+	while (block < end && covers(c, span, block) &&
+	       (afresh || rxc_index_find(c->index, block) < 0))
+		block++;
+	return block - first;
+}
+
+/*
+ * Do the pages of cached blocks lie so scattered that the origin would not take
+ * the write in one piece? Then it is worth it to give them new pages.
+ */
+static bool is_scattered(struct rxcache *c, const struct rxc_span *span, u64 end)
+{
+	unsigned int max = bdev_max_segments(c->origin->bdev), nr = 0, i;
+	struct page *page, *last = NULL;
+	u64 block;
+	long slot;
+
+	if ((end - span->first) * block_pages(c) <= max)
+		return false;
+	for (block = span->first; block < end && nr <= max; block++) {
+		slot = rxc_index_find(c->index, block);
+		if (slot < 0)
+			continue;
+		for (i = 0; i < block_pages(c); i++) {
+			page = rxc_index_own_page(c->index, slot, i);
+			nr += page != last + 1;
+			last = page;
+		}
+	}
+	return nr > max;
+}
+
+/*
+ * Take the slots of the leading blocks, put the data into them and write the
+ * origin from there. @shortage tells whether it was for want of memory that the
+ * run ended. Return: the block after the last that was taken.
+ */
+static u64 start_write(struct rxcache *c, const struct rxc_span *span, struct bio *bio,
+		       bool *shortage)
+{
+	u64 end = min(span->end, c->nr_blocks);
+	enum rxc_fate fate = RXC_FATE_TRACKED;
+	u64 block = span->first;
+	bool afresh, whole;
+	unsigned long slot;
+	struct rxc_io *io;
+	unsigned int nr;
+	LIST_HEAD(pages);
+	u64 from, to;
+
+	*shortage = false;
+	if (block >= end)
+		return block;
+	io = alloc_io_for(c, bio, span, WRITE_FLAGS);
+	if (!io) {
+		*shortage = true;
+		return block;
+	}
+
+	end = min(end, block + io_room(io));
+	afresh = is_scattered(c, span, end);
+	while (block < end) {
+		whole = covers(c, span, block);
+		if (afresh && whole && list_empty(&pages)) {
+			nr = count_new(c, span, block, end, true);
+			afresh = alloc_pages_list(c, block, nr, &pages, gfp_of(bio));
+		}
+		fate = rxc_index_begin_write(c->index, block, whole, &pages, &slot);
+		if (fate == RXC_FATE_NEED_PAGES) {
+			nr = count_new(c, span, block, end, false);
+			if (alloc_pages_list(c, block, nr, &pages, gfp_of(bio)))
+				continue;
+			fate = RXC_FATE_SHORT;
+		}
+		if (fate != RXC_FATE_TRACKED)
+			break;
+		count_write_partial(c, span, block);
+		from = max(block_sector(c, block), span->sector) - block_sector(c, block);
+		to = min(block_sector(c, block + 1), span->end_sector) - block_sector(c, block);
+		io_add_block(io, slot, from << SECTOR_SHIFT, to << SECTOR_SHIFT);
+		block++;
+	}
+	*shortage = fate == RXC_FATE_SHORT;
+	free_pages_list(&pages);
+
+	if (!io->nr) {
+		bio_put(&io->bio);
+		return block;
+	}
+	accept_until(c, bio, span, block);
+	copy_bio(&io->bio, io->bio.bi_iter, bio, bio->bi_iter);
+	io_prepare(io, span->sector, write_ended);
+	submit_bio_noacct(&io->bio);
+	return block;
+}
+
+/*
+ * Announce the leading blocks as written without a slot. Unless @all, the run ends
+ * where a slot can be had. Return: the block after the run.
+ */
+static u64 start_untracked(struct rxcache *c, const struct rxc_span *span, struct bio *bio,
+			   bool all)
+{
+	struct rxc_bio *rb = dm_per_bio_data(bio, sizeof(*rb));
+	u64 end = min3(span->end, c->nr_blocks, span->first + MAX_UNTRACKED);
+	u64 block = span->first;
+
+	while (block < end) {
+		if (block > span->first && !all &&
+		    rxc_index_can_write(c->index, block, covers(c, span, block)))
+			break;
+		rxc_index_begin_untracked(c->index, block);
+		count_write_partial(c, span, block);
+		block++;
+	}
+	rb->track = RXC_TRACK_BLOCKS;
+	rb->range.first = span->first;
+	rb->range.nr = block - span->first;
+	rxc_stat_add(c->stats, RXC_BYPASSES, rb->range.nr);
+	return block < c->nr_blocks ? block : span->end;
+}
+
+/**
+ * rxc_write - map a write
+ * @c: the cache
+ * @bio: the bio
+ *
+ * Return: what map() returns.
+ */
+int rxc_write(struct rxcache *c, struct bio *bio)
+{
+	struct rxc_span span = span_of(c, bio);
+	bool around, shortage = false;
+
+	note_io(c);
+	around = READ_ONCE(c->mode) != RXC_WRITETHROUGH || exceeds_cutoff(c, &span);
+	if (!around && start_write(c, &span, bio, &shortage) > span.first)
+		return DM_MAPIO_SUBMITTED;
+
+	accept_until(c, bio, &span, start_untracked(c, &span, bio, around || shortage));
+	return rxc_remap(c, bio);
+}
+
+/**
+ * rxc_write_range - map what changes a range without bringing data: discard and such
+ * @c: the cache
+ * @bio: the bio
+ *
+ * Return: what map() returns.
+ */
+int rxc_write_range(struct rxcache *c, struct bio *bio)
+{
+	struct rxc_bio *rb = dm_per_bio_data(bio, sizeof(*rb));
+	struct rxc_span span = span_of(c, bio);
+
+	if (bio->bi_opf & REQ_NOWAIT) {
+		bio_wouldblock_error(bio);
+		return DM_MAPIO_SUBMITTED;
+	}
+	rb->range.first = span.first;
+	rb->range.nr = span.end - span.first;
+	rxc_index_begin_wide(c->index, &rb->range);
+	rb->track = RXC_TRACK_WIDE;
+	return rxc_remap(c, bio);
+}
+
+/**
+ * rxc_bio_ended - tell the index that a bio from map() ended
+ * @c: the cache
+ * @bio: the bio
+ * @status: how it ended
+ *
+ * May be called in atomic context.
+ */
+void rxc_bio_ended(struct rxcache *c, struct bio *bio, blk_status_t status)
+{
+	struct rxc_bio *rb = dm_per_bio_data(bio, sizeof(*rb));
+	u64 block;
+
+	count_error(c, status);
+	switch (rb->track) {
+	case RXC_TRACK_BLOCKS:
+		for (block = rb->range.first; block < rb->range.first + rb->range.nr; block++)
+			rxc_index_end_untracked(c->index, block);
+		break;
+	case RXC_TRACK_WIDE:
+		rxc_index_end_wide(c->index, &rb->range);
+		break;
+	case RXC_TRACK_NONE:
+		break;
+	}
+}
+
+/**
+ * rxc_origin_init - get ready for I/O
+ * @c: the cache
+ * @name: of the mapped device
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rxc_origin_init(struct rxcache *c, const char *name)
+{
+	int ret;
+
+	ret = bioset_init(&c->bios, MIN_BIOS, offsetof(struct rxc_io, bio), BIOSET_NEED_BVECS);
+	if (ret)
+		return ret;
+	c->wq = alloc_workqueue("dm-rxcache/%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, name);
+	if (!c->wq) {
+		bioset_exit(&c->bios);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/**
+ * rxc_origin_exit - undo rxc_origin_init()
+ * @c: the cache; no I/O is under way
+ */
+void rxc_origin_exit(struct rxcache *c)
+{
+	destroy_workqueue(c->wq);
+	bioset_exit(&c->bios);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXC_ORIGIN_H
+#define RXC_ORIGIN_H
+
+#include <linux/bio.h>
+#include <linux/device-mapper.h>
+#include <linux/rwsem.h>
+#include <linux/workqueue.h>
+
+#include "args.h"
+#include "index.h"
+#include "sequence.h"
+
+/**
+ * struct rxcache - a cache in front of a disk
+ * @ti: the target
+ * @index: which block lies where in @store
+ * @stats: counters
+ * @nr_blocks: whole cache blocks of the target; what follows is not cached
+ * @seq_cutoff: sequential I/O beyond this many bytes goes round the cache; 0: none
+ * @block_shift: log2 of the sectors of a cache block
+ * @mode: what is cached; may change at any time
+ * @store: the pages of @cache
+ * @origin: the disk
+ * @cache: the RAM disk
+ * @bios: bios between the origin and the cache's pages
+ * @wq: where reads that missed are finished
+ * @nr_prefetches: prefetches under way
+ * @busy_at: when a prefetch last saw other I/O go to the origin, in jiffies
+ * @suspended: no prefetch may start, and none go on
+ * @started: the target has been resumed once
+ * @sequence: where sequential I/O has come to
+ * @index_lock: held by who replaces @index while the target is suspended, and by
+ *	who may use it then
+ * @list: in the list of all caches
+ *
+ * A hit needs the first cache line and the index.
+ */
+struct rxcache {
+	struct dm_target *ti;
+	struct rxc_index *index;
+	struct rxc_stats __percpu *stats;
+	u64 nr_blocks;
+	u64 seq_cutoff;
+	unsigned int block_shift;
+	enum rxc_mode mode;
+	struct rxd_store *store;
+	struct dm_dev *origin;
+	struct dm_dev *cache;
+	struct bio_set bios;
+	struct workqueue_struct *wq;
+	atomic_t nr_prefetches;
+	unsigned long busy_at;
+	bool suspended;
+	bool started;
+	struct rxc_sequence sequence;
+	struct rw_semaphore index_lock;
+	struct list_head list;
+};
+
+/**
+ * enum rxc_track - what is to be told to the index when a remapped bio ends
+ * @RXC_TRACK_NONE: nothing
+ * @RXC_TRACK_BLOCKS: a write of blocks that have no slot
+ * @RXC_TRACK_WIDE: a write of a range that is tracked as a whole
+ */
+enum rxc_track {
+	RXC_TRACK_NONE,
+	RXC_TRACK_BLOCKS,
+	RXC_TRACK_WIDE,
+};
+
+/**
+ * struct rxc_bio - what the target keeps for each bio it maps
+ * @track: what to do when the bio ends
+ * @range: the blocks it writes
+ */
+struct rxc_bio {
+	enum rxc_track track;
+	struct rxc_range range;
+};
+
+int rxc_origin_init(struct rxcache *c, const char *name);
+void rxc_origin_exit(struct rxcache *c);
+
+int rxc_remap(struct rxcache *c, struct bio *bio);
+int rxc_read(struct rxcache *c, struct bio *bio);
+int rxc_write(struct rxcache *c, struct bio *bio);
+int rxc_write_range(struct rxcache *c, struct bio *bio);
+void rxc_bio_ended(struct rxcache *c, struct bio *bio, blk_status_t status);
+int rxc_prefetch(struct rxcache *c, u64 first, u64 nr);
+
+#endif /* RXC_ORIGIN_H */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXC_POLICY_H
+#define RXC_POLICY_H
+
+#include <linux/types.h>
+
+/*
+ * A policy decides which block of a set makes room for another. It owns the bits
+ * of RXC_TAG_POLICY in the tags, and what it remembers of blocks that have left.
+ * Who calls rxc_policy_insert() or rxc_policy_victim() holds the lock of the set.
+ */
+
+struct rxc_policy;
+
+struct rxc_policy *rxc_policy_create(unsigned long nr_sets, unsigned int ways);
+void rxc_policy_destroy(struct rxc_policy *policy);
+size_t rxc_policy_bytes(const struct rxc_policy *policy);
+
+unsigned long rxc_policy_touch(u64 tag);
+unsigned long rxc_policy_insert(struct rxc_policy *policy, unsigned long set, const u64 *tags,
+				u64 block, bool room);
+int rxc_policy_victim(struct rxc_policy *policy, unsigned long set, u64 *tags);
+
+#endif /* RXC_POLICY_H */

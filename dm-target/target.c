@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The device-mapper target "rxcache": a RAM disk as a write-through cache in
+ * front of a slower disk. Table, status, messages and map().
+ *
+ * Table line: see args.c. Messages: see message.c. Status line (STATUSTYPE_INFO),
+ * counters in cache blocks unless said otherwise:
+ *
+ *	BLOCK_SIZE		of a cache block, in sectors
+ *	USED/TOTAL		blocks that hold data, blocks there are
+ *	METADATA_BYTES		memory that the index takes
+ *	READ_HITS READ_MISSES READ_PARTIALS
+ *	WRITE_HITS WRITE_MISSES WRITE_PARTIALS
+ *	FILLS EVICTIONS BYPASSES INVALIDATIONS
+ *	ORIGIN_ERRORS		in bios
+ *	FEATURE_COUNT feature ... POLICY_ARG_COUNT key value ...
+ *				as in the table line
+ */
+#include <linux/blk-integrity.h>
+#include <linux/device-mapper.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+
+#include "../module/compat.h"
+#include "../module/rxd.h"
+#include "args.h"
+#include "message.h"
+#include "origin.h"
+
+#define DM_MSG_PREFIX "rxcache"
+
+/* All caches there are; a disk must not be in two of them. */
+static DEFINE_MUTEX(rxc_lock);
+static LIST_HEAD(rxc_caches);
+
+static unsigned int cache_block_size(const struct rxcache *c)
+{
+	return 1U << c->block_shift;
+}
+
+static bool same_disk(const struct dm_dev *a, const struct dm_dev *b)
+{
+	return a->bdev->bd_disk == b->bdev->bd_disk;
+}
+
+static bool uses_disk_of(const struct rxcache *c, const struct rxcache *other)
+{
+	return c->origin->bdev == other->origin->bdev || same_disk(c->cache, other->cache) ||
+	       same_disk(c->origin, other->cache) || same_disk(c->cache, other->origin);
+}
+
+/*
+ * A table that is to replace another of the same device uses the same disks;
+ * only one of the two is live at a time.
+ */
+static bool may_share(const struct rxcache *c, const struct rxcache *other)
+{
+	return c->ti->table != other->ti->table &&
+	       dm_table_get_md(c->ti->table) == dm_table_get_md(other->ti->table);
+}
+
+static int register_cache(struct rxcache *c)
+{
+	struct rxcache *other;
+	int ret = 0;
+
+	mutex_lock(&rxc_lock);
+	list_for_each_entry(other, &rxc_caches, list) {
+		if (uses_disk_of(c, other) && !may_share(c, other)) {
+			c->ti->error = "the origin or the cache device is in use by another cache";
+			ret = -EBUSY;
+			break;
+		}
+	}
+	if (!ret)
+		list_add(&c->list, &rxc_caches);
+	mutex_unlock(&rxc_lock);
+	return ret;
+}
+
+static void unregister_cache(struct rxcache *c)
+{
+	mutex_lock(&rxc_lock);
+	list_del(&c->list);
+	mutex_unlock(&rxc_lock);
+}
+
+static int get_devices(struct rxcache *c, const struct rxc_args *args)
+{
+	struct dm_target *ti = c->ti;
+	int ret;
+
+	ret = dm_get_device(ti, args->origin, dm_table_get_mode(ti->table), &c->origin);
+	if (ret) {
+		ti->error = "cannot open the origin device";
+		return ret;
+	}
+	ret = dm_get_device(ti, args->cache, dm_table_get_mode(ti->table), &c->cache);
+	if (ret) {
+		ti->error = "cannot open the cache device";
+		goto out_put_origin;
+	}
+	if (same_disk(c->origin, c->cache)) {
+		ti->error = "the origin and the cache device are one disk";
+		ret = -EINVAL;
+		goto out_put_cache;
+	}
+	/* Another target may write to the origin, and the cache would not know. */
+	if (c->origin->bdev->bd_holders > (bdev_is_partition(c->origin->bdev) ? 1 : 2)) {
+		ti->error = "the origin device is in use by another mapping";
+		ret = -EBUSY;
+		goto out_put_cache;
+	}
+	/* A block that is written in part would have to be read first. */
+	if (bdev_is_zoned(c->origin->bdev)) {
+		ti->error = "the origin device is zoned, which is not supported";
+		ret = -EOPNOTSUPP;
+		goto out_put_cache;
+	}
+	/* What is cached would have to be kept with its protection information. */
+	if (bdev_get_integrity(c->origin->bdev)) {
+		ti->error = "the origin device has integrity metadata, which is not supported";
+		ret = -EOPNOTSUPP;
+		goto out_put_cache;
+	}
+	if (bdev_logical_block_size(c->origin->bdev) > cache_block_size(c) << SECTOR_SHIFT) {
+		ti->error = "the origin's logical blocks are larger than the cache blocks";
+		ret = -EINVAL;
+		goto out_put_cache;
+	}
+	if (ti->len > bdev_nr_sectors(c->origin->bdev)) {
+		ti->error = "the target is longer than the origin device";
+		ret = -ERANGE;
+		goto out_put_cache;
+	}
+	return 0;
+
+out_put_cache:
+	dm_put_device(ti, c->cache);
+out_put_origin:
+	dm_put_device(ti, c->origin);
+	return ret;
+}
+
+static void put_devices(struct rxcache *c)
+{
+	dm_put_device(c->ti, c->cache);
+	dm_put_device(c->ti, c->origin);
+}
+
+static int create_index(struct rxcache *c)
+{
+	const void *owner = dm_table_get_md(c->ti->table);
+	struct dm_target *ti = c->ti;
+	int ret;
+
+	c->store = rxd_claim(c->cache->bdev, owner);
+	if (IS_ERR(c->store)) {
+		ret = PTR_ERR(c->store);
+		ti->error = ret == -ENODEV ? "the cache device is not a whole rxd RAM disk" :
+					     "the cache device is in use by another mapping";
+		return ret;
+	}
+	c->index = rxc_index_create(c->store, cache_block_size(c) >> (PAGE_SHIFT - SECTOR_SHIFT),
+				    c->stats);
+	if (IS_ERR(c->index)) {
+		ret = PTR_ERR(c->index);
+		ti->error = ret == -ENOSPC ? "the cache device has fewer than 16 cache blocks" :
+					     "no memory for the index";
+		rxd_release(c->cache->bdev, owner);
+		return ret;
+	}
+	return 0;
+}
+
+static void destroy_index(struct rxcache *c)
+{
+	rxc_index_destroy(c->index);
+	rxd_release(c->cache->bdev, dm_table_get_md(c->ti->table));
+}
+
+static void setup_target(struct dm_target *ti)
+{
+	ti->num_flush_bios = 1;
+	ti->num_discard_bios = 1;
+	ti->num_secure_erase_bios = 1;
+	ti->num_write_zeroes_bios = 1;
+	ti->per_io_data_size = sizeof(struct rxc_bio);
+}
+
+static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	struct rxc_args args;
+	struct rxcache *c;
+	int ret;
+
+	ret = rxc_args_parse(&args, argc, argv, &ti->error);
+	if (ret)
+		return ret;
+
+	c = kzalloc_obj(*c, GFP_KERNEL);
+	if (!c) {
+		ti->error = "no memory for the cache";
+		return -ENOMEM;
+	}
+	c->ti = ti;
+	c->suspended = true;
+	c->block_shift = ilog2(args.block_size);
+	c->mode = args.mode;
+	c->seq_cutoff = args.seq_cutoff;
+	init_rwsem(&c->index_lock);
+	rxc_sequence_init(&c->sequence);
+	c->nr_blocks = ti->len >> c->block_shift;
+	if (c->nr_blocks > RXC_BLOCK_MAX) {
+		ti->error = "the target has too many cache blocks";
+		ret = -ERANGE;
+		goto out_free;
+	}
+
+	ret = -ENOMEM;
+	c->stats = alloc_percpu(struct rxc_stats);
+	if (!c->stats) {
+		ti->error = "no memory for the counters";
+		goto out_free;
+	}
+	ret = get_devices(c, &args);
+	if (ret)
+		goto out_free_stats;
+	ret = register_cache(c);
+	if (ret)
+		goto out_put_devices;
+	ret = create_index(c);
+	if (ret)
+		goto out_unregister;
+	ret = rxc_origin_init(c, dm_device_name(dm_table_get_md(ti->table)));
+	if (ret) {
+		ti->error = "no memory for I/O";
+		goto out_destroy_index;
+	}
+
+	setup_target(ti);
+	ti->private = c;
+	return 0;
+
+out_destroy_index:
+	destroy_index(c);
+out_unregister:
+	unregister_cache(c);
+out_put_devices:
+	put_devices(c);
+out_free_stats:
+	free_percpu(c->stats);
+out_free:
+	kfree(c);
+	return ret;
+}
+
+static void rxcache_dtr(struct dm_target *ti)
+{
+	struct rxcache *c = ti->private;
+
+	rxc_origin_exit(c);
+	destroy_index(c);
+	unregister_cache(c);
+	put_devices(c);
+	free_percpu(c->stats);
+	kfree(c);
+}
+
+static int rxcache_map(struct dm_target *ti, struct bio *bio)
+{
+	struct rxc_bio *rb = dm_per_bio_data(bio, sizeof(*rb));
+	struct rxcache *c = ti->private;
+
+	rb->track = RXC_TRACK_NONE;
+	if (unlikely(!bio_sectors(bio)))
+		return rxc_remap(c, bio);
+
+	switch (bio_op(bio)) {
+	case REQ_OP_READ:
+		return rxc_read(c, bio);
+	case REQ_OP_WRITE:
+		return rxc_write(c, bio);
+	default:
+		return rxc_write_range(c, bio);
+	}
+}
+
+static int rxcache_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *status)
+{
+	rxc_bio_ended(ti->private, bio, *status);
+	return DM_ENDIO_DONE;
+}
+
+static void rxcache_presuspend(struct dm_target *ti)
+{
+	struct rxcache *c = ti->private;
+
+	WRITE_ONCE(c->suspended, true);
+}
+
+static void rxcache_resume(struct dm_target *ti)
+{
+	struct rxcache *c = ti->private;
+
+	WRITE_ONCE(c->suspended, false);
+}
+
+/* The cache that the same device had with its table before. */
+static struct rxcache *find_predecessor(const struct rxcache *c)
+{
+	struct rxcache *other;
+
+	list_for_each_entry(other, &rxc_caches, list) {
+		if (other != c && other->started && may_share(c, other) &&
+		    other->origin->bdev == c->origin->bdev &&
+		    other->cache->bdev == c->cache->bdev &&
+		    other->block_shift == c->block_shift &&
+		    rxc_index_nr_slots(other->index) == rxc_index_nr_slots(c->index))
+			return other;
+	}
+	return NULL;
+}
+
+/*
+ * The table that this one replaces is suspended for good by now: go on with what
+ * it has cached and counted. Return: whether there is such a table.
+ */
+static bool inherit_index(struct rxcache *c)
+{
+	struct rxcache *other;
+
+	mutex_lock(&rxc_lock);
+	other = find_predecessor(c);
+	if (other) {
+		swap(c->index, other->index);
+		swap(c->stats, other->stats);
+		other->started = false;
+	}
+	mutex_unlock(&rxc_lock);
+	if (!other)
+		return false;
+	/* Nobody looks after what lies beyond the end of a shorter table. */
+	if (other->nr_blocks > c->nr_blocks)
+		rxc_index_drop(c->index, c->nr_blocks, other->nr_blocks - c->nr_blocks);
+	return true;
+}
+
+/* Where the RAM disk has grown, begin anew with an index for all of it. */
+static void take_up_growth(struct rxcache *c)
+{
+	struct rxc_index *index;
+
+	index = rxc_index_create(c->store, cache_block_size(c) >> (PAGE_SHIFT - SECTOR_SHIFT),
+				 c->stats);
+	if (IS_ERR(index)) {
+		DMWARN("%s: no memory for the index of a larger cache: it stays as it is",
+		       dm_table_device_name(c->ti->table));
+		return;
+	}
+	rxc_index_drop(c->index, 0, RXC_BLOCK_MAX);
+	rxc_index_destroy(c->index);
+	c->index = index;
+}
+
+/* Unless there was a table before, the RAM disk may still hold somebody's data. */
+static int rxcache_preresume(struct dm_target *ti)
+{
+	struct rxcache *c = ti->private;
+
+	down_write(&c->index_lock);
+	if (!c->started && !inherit_index(c))
+		rxd_take(c->cache->bdev, dm_table_get_md(ti->table));
+	c->started = true;
+	if (rxc_index_is_outgrown(c->index))
+		take_up_growth(c);
+	up_write(&c->index_lock);
+	return 0;
+}
+
+static void sum_stats(const struct rxcache *c, struct rxc_stats *sum)
+{
+	const struct rxc_stats *stats;
+	int cpu, i;
+
+	memset(sum, 0, sizeof(*sum));
+	for_each_possible_cpu(cpu) {
+		stats = per_cpu_ptr(c->stats, cpu);
+		for (i = 0; i < RXC_NR_STATS; i++)
+			sum->count[i] += READ_ONCE(stats->count[i]);
+		sum->used += READ_ONCE(stats->used);
+	}
+}
+
+static void emit_policy_args(const struct rxcache *c, char *result, unsigned int maxlen)
+{
+	u64 seq_cutoff = READ_ONCE(c->seq_cutoff);
+	unsigned int sz = 0;
+
+	if (seq_cutoff)
+		DMEMIT("2 seq_cutoff %llu", seq_cutoff);
+	else
+		DMEMIT("0");
+}
+
+static void rxcache_status(struct dm_target *ti, status_type_t type,
+			   unsigned int status_flags, char *result, unsigned int maxlen)
+{
+	struct rxcache *c = ti->private;
+	const char *mode = rxc_mode_name(READ_ONCE(c->mode));
+	struct rxc_stats sum;
+	unsigned int sz = 0;
+	int i;
+
+	switch (type) {
+	case STATUSTYPE_INFO:
+		down_read(&c->index_lock);
+		sum_stats(c, &sum);
+		DMEMIT("%u %lld/%lu %zu", cache_block_size(c), max_t(s64, sum.used, 0),
+		       rxc_index_nr_slots(c->index), rxc_index_metadata_bytes(c->index));
+		up_read(&c->index_lock);
+		for (i = 0; i < RXC_NR_STATS; i++)
+			DMEMIT(" %llu", sum.count[i]);
+		DMEMIT(" 3 %s block_size %u ", mode, cache_block_size(c));
+		emit_policy_args(c, result + sz, maxlen - sz);
+		break;
+	case STATUSTYPE_TABLE:
+		DMEMIT("%s %s 3 %s block_size %u ", c->origin->name, c->cache->name, mode,
+		       cache_block_size(c));
+		emit_policy_args(c, result + sz, maxlen - sz);
+		break;
+	case STATUSTYPE_IMA:
+		DMEMIT_TARGET_NAME_VERSION(ti->type);
+		DMEMIT(",origin=%s,cache=%s,mode=%s,block_size=%u,seq_cutoff=%llu;",
+		       c->origin->name, c->cache->name, mode, cache_block_size(c),
+		       READ_ONCE(c->seq_cutoff));
+		break;
+	}
+}
+
+static int rxcache_message(struct dm_target *ti, unsigned int argc, char **argv,
+			   char *result, unsigned int maxlen)
+{
+	struct rxcache *c = ti->private;
+	int ret;
+
+	down_read(&c->index_lock);
+	ret = rxc_message(c, argc, argv, result, maxlen);
+	up_read(&c->index_lock);
+	return ret;
+}
+
+static int rxcache_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn,
+				   void *data)
+{
+	struct rxcache *c = ti->private;
+
+	return fn(ti, c->origin, 0, ti->len, data);
+}
+
+static struct target_type rxcache_target = {
+	.name			= "rxcache",
+	.version		= { 1, 0, 0 },
+	.features		= DM_TARGET_NOWAIT,
+	.module			= THIS_MODULE,
+	.ctr			= rxcache_ctr,
+	.dtr			= rxcache_dtr,
+	.map			= rxcache_map,
+	.end_io			= rxcache_end_io,
+	.presuspend		= rxcache_presuspend,
+	.presuspend_undo	= rxcache_resume,
+	.preresume		= rxcache_preresume,
+	.resume			= rxcache_resume,
+	.status			= rxcache_status,
+	.message		= rxcache_message,
+	.iterate_devices	= rxcache_iterate_devices,
+};
+
+static int __init rxcache_init(void)
+{
+	return dm_register_target(&rxcache_target);
+}
+
+static void __exit rxcache_exit(void)
+{
+	dm_unregister_target(&rxcache_target);
+}
+
+module_init(rxcache_init);
+module_exit(rxcache_exit);
+
+MODULE_DESCRIPTION("A RAM disk as a write-through cache in front of a slower disk");
+MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS(RXD_NS);
