@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_COLUMNS_TABLE_H
+#define RXADM_COLUMNS_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+
+enum column_kind {
+	COLUMN_TEXT,
+	COLUMN_NUMBER,
+	COLUMN_SIZE,	/* bytes; in human units unless --bytes or --json is given */
+};
+
+struct column {
+	const char *name;
+	enum column_kind kind;
+	bool by_default;	/* printed without --output, if not as JSON */
+	const char *help;
+};
+
+/* What a subcommand can print. */
+struct table_spec {
+	const char *name;	/* of the JSON array */
+	const char *usage;
+	const struct column *columns;
+	size_t count;
+};
+
+struct table;
+
+enum exit_code table_options(int argc, char **argv, const struct table_spec *spec,
+			     struct table **table);
+void table_add_line(struct table *table);
+void table_set_text(struct table *table, size_t column, const char *text);
+void table_set_number(struct table *table, size_t column, uint64_t number);
+bool table_wants_bytes(const struct table *table);
+enum exit_code table_print(struct table *table);
+void table_free(struct table *table);
+
+#endif /* RXADM_COLUMNS_TABLE_H */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_COMMAND_H
+#define RXADM_COMMAND_H
+
+#include "error.h"
+
+struct command {
+	const char *name;
+	const char *summary;
+	enum exit_code (*run)(int argc, char **argv);
+};
+
+extern const struct command command_clear;
+extern const struct command command_create;
+extern const struct command command_extents;
+extern const struct command command_limit;
+extern const struct command command_hotlist;
+extern const struct command command_list;
+extern const struct command command_map;
+extern const struct command command_remove;
+extern const struct command command_resize;
+extern const struct command command_set;
+extern const struct command command_status;
+extern const struct command command_unmap;
+
+#endif /* RXADM_COMMAND_H */

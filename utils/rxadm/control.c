@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /dev/rxd-control, and sentences for the errors of its ioctls.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "control.h"
+#include "machine.h"
+#include "size.h"
+#include "users.h"
+
+#define BUSY_ROUNDS	20	/* of pause_briefly(): one second */
+#define CONTROL_NODE	"/dev/" RXD_CONTROL_NAME
+#define SHARE_PARAMETER	"/sys/module/rxd/parameters/memory_share"
+
+/**
+ * control_open - open the control node
+ * @fd: out: the descriptor
+ */
+enum exit_code control_open(int *fd)
+{
+	*fd = open(CONTROL_NODE, O_RDWR | O_CLOEXEC);
+	if (*fd >= 0)
+		return EXIT_OK;
+	if (errno == ENOENT && !module_is_loaded("rxd"))
+		return report(EXIT_DEVICE, "the module rxd is not loaded; run 'modprobe rxd'");
+	return report(exit_code_of(errno), "cannot open " CONTROL_NODE ": %s", strerror(errno));
+}
+
+/**
+ * control_query - ask for a RAM disk
+ * @fd: the control node
+ * @index: device number
+ * @flags: RXD_QUERY_* bits
+ * @query: out: the answer
+ *
+ * Return: 0 or an errno.
+ */
+int control_query(int fd, int index, uint32_t flags, struct rxd_query *query)
+{
+	*query = (struct rxd_query) {
+		.version = RXD_ABI_VERSION,
+		.flags = flags,
+		.index = index,
+	};
+	return ioctl(fd, RXD_QUERY, query) ? errno : 0;
+}
+
+/**
+ * control_error - report an error that every ioctl may return
+ * @err: errno
+ * @object: what it was about
+ */
+enum exit_code control_error(int err, const char *object)
+{
+	switch (err) {
+	case EPERM:
+		return report(EXIT_PERMISSION,
+			      "%s: the kernel wants the privilege CAP_SYS_ADMIN; run rxadm as root",
+			      object);
+	case EPROTONOSUPPORT:
+	case ENOTTY:
+		return report(EXIT_DEVICE,
+			      "%s: the module rxd is not of the release of rxadm %s; install both from one",
+			      object, RXADM_VERSION);
+	case ENODEV:
+		return report(EXIT_DEVICE,
+			      "%s: there is no such RAM disk; 'rxadm list' shows all", object);
+	case EROFS:
+		return report(EXIT_DEVICE,
+			      "%s: is read-only; 'blockdev --setrw' makes it writable", object);
+	case ENOMEM:
+		return report(EXIT_MEMORY, "%s: the kernel has not enough memory", object);
+	default:
+		return report(exit_code_of(err), "%s: %s", object, strerror(err));
+	}
+}
+
+/**
+ * control_idle - issue an ioctl that wants its device idle, or report who uses it
+ * @fd: the control node
+ * @request: the ioctl
+ * @arg: its argument
+ * @dev: the device it is about
+ */
+enum exit_code control_idle(int fd, unsigned long request, const void *arg,
+			    const struct device *dev)
+{
+	unsigned int round = 0;
+	char *users = NULL;
+	enum exit_code ret;
+
+	while (ioctl(fd, request, arg)) {
+		if (errno != EBUSY)
+			return control_error(errno, dev->path);
+		users = users_of(dev->number);
+		/* udev looks into a device that was just written: let it finish. */
+		if (users || ++round == BUSY_ROUNDS) {
+			ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first",
+				     dev->what, dev->path,
+				     users ? users : "a process has it open");
+			free(users);
+			return ret;
+		}
+		pause_briefly();
+	}
+	return EXIT_OK;
+}
+
+/**
+ * control_reserve_error - report a size that there is no memory for
+ * @text: the size as the user wrote it
+ */
+enum exit_code control_reserve_error(const char *text)
+{
+	char left[SIZE_TEXT_MAX];
+
+	size_format(machine_available(), left);
+	return report(EXIT_MEMORY,
+		      "size '%s': cannot be reserved; %s of memory are available, and a part of it stays with the machine",
+		      text, left);
+}
+
+static unsigned int memory_share(void)
+{
+	unsigned int percent = 100;
+	FILE *file;
+
+	file = fopen(SHARE_PARAMETER, "re");
+	if (!file)
+		return percent;
+	if (fscanf(file, "%u", &percent) != 1)
+		percent = 100;
+	fclose(file);
+	return percent;
+}
+
+/**
+ * control_share_error - report a size beyond the machine-wide share
+ * @fd: the control node
+ * @text: the size as the user wrote it
+ * @size: the size in bytes
+ * @index: the device that would get this size, not counted, or -1
+ */
+enum exit_code control_share_error(int fd, const char *text, uint64_t size, int index)
+{
+	char share_text[SIZE_TEXT_MAX], left_text[SIZE_TEXT_MAX];
+	char ram_text[SIZE_TEXT_MAX], size_text[SIZE_TEXT_MAX];
+	unsigned int percent = memory_share();
+	uint64_t ram = machine_ram();
+	uint64_t share = ram / 100 * percent;
+	struct rxd_query query;
+	uint64_t promised = 0;
+	int next;
+
+	for (next = 0; !control_query(fd, next, RXD_QUERY_NEXT, &query); next = query.index + 1)
+		if (query.index != index && !(query.state & RXD_STATE_OVERCOMMIT))
+			promised += query.size;
+
+	size_format(share, share_text);
+	size_format(promised < share ? share - promised : 0, left_text);
+	size_format(ram, ram_text);
+	size_format(size, size_text);
+	return report(EXIT_PARAMETERS,
+		      "size '%s': %s is more than the %s left of the %s (%u %% of %s memory) that RAM disks may promise; choose less, or give --overcommit",
+		      text, size_text, left_text, share_text, percent, ram_text);
+}

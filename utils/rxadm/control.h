@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_CONTROL_H
+#define RXADM_CONTROL_H
+
+#include <linux/rxd.h>
+#include <stdint.h>
+
+#include "device.h"
+#include "error.h"
+
+enum exit_code control_open(int *fd);
+int control_query(int fd, int index, uint32_t flags, struct rxd_query *query);
+enum exit_code control_error(int err, const char *object);
+enum exit_code control_idle(int fd, unsigned long request, const void *arg,
+			    const struct device *dev);
+enum exit_code control_reserve_error(const char *text);
+enum exit_code control_share_error(int fd, const char *text, uint64_t size, int index);
+
+#endif /* RXADM_CONTROL_H */

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm create
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "control.h"
+#include "device.h"
+#include "machine.h"
+#include "options.h"
+
+static const char usage[] =
+	"Usage: rxadm create --size SIZE [OPTION...]\n"
+	"\n"
+	"Make a RAM disk and print its path. Memory is taken as data is written.\n"
+	"\n"
+	"Options:\n"
+	"     --size SIZE              capacity: 64M, 1.5G, 10% of the memory\n"
+	"     --index N                make /dev/rxdN; without it, the lowest free number\n"
+	"     --logical-block-size N   512 or 4096 bytes; without it, 512\n"
+	"     --mem-limit SIZE         memory that the data may take; without it, the capacity\n"
+	"     --overcommit             allow more than the share of memory for RAM disks\n"
+	"     --reserve                take all the memory now, so that no write lacks any\n"
+	"     --folio-size SIZE        largest piece of memory that a long write asks for: 4K,\n"
+	"                              64K or 2M; without it, 4K\n"
+	"     --node NODE              take memory from this NUMA node, or: local, that of the\n"
+	"                              writer; interleave, all in turn; without it, local\n"
+	"     --uuid UUID              identity in /dev/disk/by-id; without it, a random one\n"
+	"     --detect-zeroes          store no pages that hold zeros only\n"
+	" -h, --help                   print this help\n";
+
+/* What the user asked for; texts are kept for messages. */
+struct request {
+	const char *size_text;
+	uint64_t size;
+	uint64_t mem_limit;
+	bool has_index;
+	unsigned int index;
+	unsigned int logical_block_size;
+	const char *mem_limit_text;
+	uint32_t folio_size;
+	const char *node_text;
+	int32_t node;
+	const char *uuid_text;
+	uint8_t uuid[16];
+	uint32_t flags;
+};
+
+static enum exit_code block_size(const char *text, unsigned int *value)
+{
+	if (!strcmp(text, "512"))
+		*value = 512;
+	else if (!strcmp(text, "4096"))
+		*value = 4096;
+	else
+		return report(EXIT_PARAMETERS, "logical block size '%s': must be 512 or 4096",
+			      text);
+	return EXIT_OK;
+}
+
+/* What the options must be together. */
+static enum exit_code check(const struct request *request)
+{
+	if (!request->size_text)
+		return report(EXIT_PARAMETERS, "option --size is missing; it takes the capacity");
+	if (!(request->flags & RXD_CREATE_RESERVE))
+		return EXIT_OK;
+	if (request->flags & RXD_CREATE_DETECT_ZEROES)
+		return report(EXIT_PARAMETERS,
+			      "options --reserve and --detect-zeroes exclude each other: one keeps the memory that the other gives back");
+	if (request->mem_limit_text && request->mem_limit < request->size)
+		return report(EXIT_PARAMETERS,
+			      "memory limit '%s': must be at least the size '%s' with --reserve",
+			      request->mem_limit_text, request->size_text);
+	return EXIT_OK;
+}
+
+static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
+{
+	static const struct option options[] = {
+		{ "detect-zeroes",	no_argument,	   NULL, OPT_DETECT_ZEROES },
+		{ "folio-size",		required_argument, NULL, OPT_FOLIO_SIZE },
+		{ "index",		required_argument, NULL, OPT_INDEX },
+		{ "logical-block-size",	required_argument, NULL, OPT_LOGICAL_BLOCK_SIZE },
+		{ "mem-limit",		required_argument, NULL, OPT_MEM_LIMIT },
+		{ "node",		required_argument, NULL, OPT_NODE },
+		{ "overcommit",		no_argument,	   NULL, OPT_OVERCOMMIT },
+		{ "reserve",		no_argument,	   NULL, OPT_RESERVE },
+		{ "size",		required_argument, NULL, OPT_SIZE },
+		{ "uuid",		required_argument, NULL, OPT_UUID },
+		{ "help",		no_argument,	   NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret = EXIT_OK;
+	int opt;
+
+	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_DETECT_ZEROES:
+			request->flags |= RXD_CREATE_DETECT_ZEROES;
+			break;
+		case OPT_FOLIO_SIZE:
+			ret = folio_size_argument(optarg, &request->folio_size);
+			break;
+		case OPT_INDEX:
+			request->has_index = true;
+			ret = number_argument("index", optarg, RXD_INDEX_MAX, &request->index);
+			break;
+		case OPT_LOGICAL_BLOCK_SIZE:
+			ret = block_size(optarg, &request->logical_block_size);
+			break;
+		case OPT_MEM_LIMIT:
+			request->mem_limit_text = optarg;
+			ret = size_argument("memory limit", optarg, &request->mem_limit);
+			break;
+		case OPT_NODE:
+			request->node_text = optarg;
+			ret = node_argument(optarg, &request->node);
+			break;
+		case OPT_OVERCOMMIT:
+			request->flags |= RXD_CREATE_OVERCOMMIT;
+			break;
+		case OPT_RESERVE:
+			request->flags |= RXD_CREATE_RESERVE;
+			break;
+		case OPT_SIZE:
+			request->size_text = optarg;
+			ret = size_argument("size", optarg, &request->size);
+			break;
+		case OPT_UUID:
+			request->uuid_text = optarg;
+			ret = uuid_argument(optarg, request->uuid);
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv);
+		}
+	}
+	if (!ret)
+		ret = operands(argc, argv, 0, "--size SIZE [OPTION...]");
+	return ret ? ret : check(request);
+}
+
+static enum exit_code exists_error(int fd, const struct request *request)
+{
+	struct rxd_query query;
+
+	if (request->has_index && !control_query(fd, request->index, 0, &query))
+		return report(EXIT_BUSY,
+			      "index '%u': /dev/rxd%u exists; leave --index out to get a free one",
+			      request->index, request->index);
+	return report(EXIT_BUSY,
+		      "UUID '%s': another RAM disk has it; 'rxadm list -o +UUID' shows which",
+		      request->uuid_text ? request->uuid_text : "");
+}
+
+static enum exit_code node_error(const struct request *request)
+{
+	char *nodes = machine_nodes();
+	enum exit_code ret;
+
+	ret = report(EXIT_PARAMETERS, "node '%s': has no memory or does not exist; there are %s",
+		     request->node_text ? request->node_text : "local", nodes ? nodes : "none");
+	free(nodes);
+	return ret;
+}
+
+static enum exit_code create_error(int fd, int err, const struct request *request)
+{
+	char *object;
+	enum exit_code ret;
+
+	switch (err) {
+	case EEXIST:
+		return exists_error(fd, request);
+	case ERANGE:
+		return control_share_error(fd, request->size_text, request->size, -1);
+	case ENOSPC:
+		if (request->flags & RXD_CREATE_RESERVE)
+			return control_reserve_error(request->size_text);
+		return report(EXIT_BUSY, "no device number from 0 to %d is free", RXD_INDEX_MAX);
+	case ENXIO:
+		return node_error(request);
+	case EINVAL:
+		/* A number beyond those that this kernel is built for. */
+		if (request->node >= 0)
+			return node_error(request);
+		break;
+	}
+	object = format_text("size '%s'", request->size_text);
+	ret = control_error(err, object);
+	free(object);
+	return ret;
+}
+
+static enum exit_code wait_for_node(int fd, int index, const char *path)
+{
+	struct rxd_remove remove = { .version = RXD_ABI_VERSION, .index = index };
+	struct rxd_query query;
+	int err;
+
+	err = control_query(fd, index, 0, &query);
+	if (!err && device_wait(path, makedev(query.major, query.minor)))
+		return EXIT_OK;
+	ioctl(fd, RXD_REMOVE, &remove);
+	if (err)
+		return control_error(err, path);
+	return report(EXIT_DEVICE,
+		      "'%s': the node did not appear; is devtmpfs mounted on /dev?", path);
+}
+
+static enum exit_code create(int fd, const struct request *request)
+{
+	struct rxd_create arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = request->flags,
+		.index = request->has_index ? (int)request->index : RXD_INDEX_ANY,
+		.logical_block_size = request->logical_block_size,
+		.size = request->size,
+		.mem_limit = request->mem_limit,
+		.folio_size = request->folio_size,
+		.node = request->node,
+	};
+	enum exit_code ret;
+	char *path;
+
+	memcpy(arg.uuid, request->uuid, sizeof(arg.uuid));
+	if (ioctl(fd, RXD_CREATE, &arg))
+		return create_error(fd, errno, request);
+	path = format_text("/dev/rxd%d", arg.index);
+	ret = wait_for_node(fd, arg.index, path);
+	if (!ret)
+		puts(path);
+	free(path);
+	return ret;
+}
+
+static enum exit_code run(int argc, char **argv)
+{
+	struct request request = { .node = RXD_NODE_LOCAL };
+	bool help = false;
+	enum exit_code ret;
+	int fd;
+
+	ret = parse(argc, argv, &request, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(usage, stdout);
+		return EXIT_OK;
+	}
+
+	ret = privilege_check();
+	if (!ret)
+		ret = lock_take();
+	if (!ret && !module_is_loaded("rxd"))
+		ret = module_load("rxd");
+	if (!ret)
+		ret = control_open(&fd);
+	if (ret)
+		return ret;
+
+	/* Once made, the device must not lose its name to a signal. */
+	signals_block();
+	ret = create(fd, &request);
+	fflush(stdout);
+	signals_allow();
+	close(fd);
+	return ret;
+}
+
+const struct command command_create = {
+	.name = "create",
+	.summary = "make a RAM disk",
+	.run = run,
+};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_ERROR_H
+#define RXADM_ERROR_H
+
+#include <stddef.h>
+
+#include "common.h"
+
+/* Exit codes, with the meaning that cryptsetup gives them. */
+enum exit_code {
+	EXIT_OK		= 0,
+	EXIT_PARAMETERS	= 1,	/* wrong parameters */
+	EXIT_PERMISSION	= 2,	/* no permission */
+	EXIT_MEMORY	= 3,	/* out of memory */
+	EXIT_DEVICE	= 4,	/* missing or wrong device, or an error of it */
+	EXIT_BUSY	= 5,	/* device exists already, or is busy */
+};
+
+void report_command(const char *name);
+__printf(2, 3)
+enum exit_code report(enum exit_code code, const char *format, ...);
+enum exit_code exit_code_of(int err);
+
+__printf(1, 2)
+char *format_text(const char *format, ...);
+__printf(2, 3)
+void append_text(char **text, const char *format, ...);
+char *copy_text(const char *text);
+void *resize_array(void *array, size_t count, size_t size);
+
+#endif /* RXADM_ERROR_H */

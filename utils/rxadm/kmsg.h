@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_KMSG_H
+#define RXADM_KMSG_H
+
+int kmsg_open(void);
+char *kmsg_table_error(int fd, const char *target);
+
+#endif /* RXADM_KMSG_H */

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Latency histograms of a mapping, kept by dm-stats in a region of our own.
+ */
+#include <libdevmapper.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "latency.h"
+
+#define PROGRAM	"rxadm"
+#define USEC	1000ULL
+#define MSEC	(1000 * USEC)
+
+/* Where the bins but the first begin, in ns. */
+static const uint64_t bounds[LATENCY_BINS] = {
+	1 * USEC, 2 * USEC, 5 * USEC, 10 * USEC, 20 * USEC, 50 * USEC,
+	100 * USEC, 200 * USEC, 500 * USEC, 1 * MSEC, 2 * MSEC, 5 * MSEC,
+	10 * MSEC, 20 * MSEC, 50 * MSEC, 100 * MSEC, 200 * MSEC, 1000 * MSEC,
+	0 /* the end */
+};
+
+/**
+ * latency_from - where a bin begins, which is where the one before it ends
+ * @bin: 0 to LATENCY_BINS - 1
+ *
+ * Return: nanoseconds.
+ */
+uint64_t latency_from(unsigned int bin)
+{
+	return bin ? bounds[bin - 1] : 0;
+}
+
+/**
+ * latency_parse - read what the kernel says of a region
+ * @text: its answer, one line: the histogram is its last word
+ * @latency: out: the histogram
+ *
+ * Return: NULL, or allocated text that says what is wrong with it.
+ */
+char *latency_parse(const char *text, struct latency *latency)
+{
+	size_t length = strcspn(text, "\n");
+	const char *at = text + length;
+	unsigned int bin;
+	char *end;
+
+	*latency = (struct latency){ .measured = true };
+	while (at > text && at[-1] != ' ')
+		at--;
+	for (bin = 0; bin < LATENCY_BINS; bin++) {
+		if (*at < '0' || *at > '9')
+			break;
+		latency->count[bin] = strtoull(at, &end, 10);
+		latency->total += latency->count[bin];
+		at = end;
+		if (*at != ':')
+			break;
+		at++;
+	}
+	if (bin != LATENCY_BINS - 1 || at != text + length)
+		return format_text("'%.*s' does not end with %d numbers", (int)length, text,
+				   LATENCY_BINS);
+	return NULL;
+}
+
+static enum exit_code stats_error(const char *name)
+{
+	return report(EXIT_DEVICE, "mapping '%s': its statistics cannot be used", name);
+}
+
+static enum exit_code stats_begin(const char *name, struct dm_stats **stats)
+{
+	*stats = dm_stats_create(PROGRAM);
+	if (*stats && dm_stats_bind_name(*stats, name) && dm_stats_list(*stats, PROGRAM))
+		return EXIT_OK;
+	if (*stats)
+		dm_stats_destroy(*stats);
+	return stats_error(name);
+}
+
+/* Our region, of which there is one at most. */
+static bool find_region(struct dm_stats *stats, uint64_t *region)
+{
+	if (!dm_stats_get_nr_regions(stats))
+		return false;
+	dm_stats_foreach_region(stats) {
+		*region = dm_stats_get_current_region(stats);
+		return true;
+	}
+	return false;
+}
+
+static bool create_region(struct dm_stats *stats)
+{
+	struct dm_histogram *histogram = dm_histogram_bounds_from_uint64(bounds);
+	uint64_t region;
+	bool ok;
+
+	if (!histogram)
+		return false;
+	ok = dm_stats_create_region(stats, &region, 0, 0, -1, 1, histogram, PROGRAM, "");
+	dm_histogram_bounds_destroy(histogram);
+	return ok;
+}
+
+/**
+ * latency_measure - begin to measure anew, or end it
+ * @name: the mapping
+ * @on: begin
+ */
+enum exit_code latency_measure(const char *name, bool on)
+{
+	struct dm_stats *stats;
+	enum exit_code ret;
+	uint64_t region;
+
+	ret = stats_begin(name, &stats);
+	if (ret)
+		return ret;
+	if ((find_region(stats, &region) && !dm_stats_delete_region(stats, region)) ||
+	    (on && !create_region(stats)))
+		ret = stats_error(name);
+	dm_stats_destroy(stats);
+	return ret;
+}
+
+/**
+ * latency_read - read what was measured so far
+ * @name: the mapping
+ * @latency: out: the histogram, or that none is kept
+ */
+enum exit_code latency_read(const char *name, struct latency *latency)
+{
+	struct dm_stats *stats;
+	enum exit_code ret;
+	uint64_t region;
+	char *error;
+	char *text;
+
+	*latency = (struct latency){ 0 };
+	ret = stats_begin(name, &stats);
+	if (ret)
+		return ret;
+	if (find_region(stats, &region)) {
+		text = dm_stats_print_region(stats, region, 0, 0, 0);
+		error = text ? latency_parse(text, latency) : NULL;
+		if (!text)
+			ret = stats_error(name);
+		else if (error)
+			ret = report(EXIT_DEVICE, "mapping '%s': its statistics: %s", name, error);
+		free(error);
+		dm_stats_buffer_destroy(stats, text);
+	}
+	dm_stats_destroy(stats);
+	return ret;
+}

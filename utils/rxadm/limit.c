@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm limit
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "device.h"
+#include "machine.h"
+#include "options.h"
+
+static const char usage[] =
+	"Usage: rxadm limit DEVICE SIZE|none\n"
+	"\n"
+	"Set how much memory the data of a RAM disk may take. What it holds stays.\n"
+	"\n"
+	"Options:\n"
+	" -h, --help   print this help\n";
+
+static enum exit_code set_limit(const struct device *dev, const char *text, uint64_t limit)
+{
+	char *path = format_text("/sys/dev/block/%u:%u/rxd/mem_limit", major(dev->number),
+				 minor(dev->number));
+	char *value = format_text("%llu", (unsigned long long)limit);
+	enum exit_code ret = EXIT_OK;
+	int fd;
+
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, value, strlen(value)) < 0)
+		ret = report(exit_code_of(errno), "%s '%s': the memory limit '%s': %s", dev->what,
+			     dev->path, text, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	free(value);
+	free(path);
+	return ret;
+}
+
+static enum exit_code run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	uint64_t limit = 0;
+	struct device dev;
+	enum exit_code ret;
+	int index;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (opt != 'h')
+			return option_error(opt, argv);
+		fputs(usage, stdout);
+		return EXIT_OK;
+	}
+	ret = operands(argc, argv, 2, "DEVICE SIZE|none");
+	if (!ret && strcmp(argv[optind + 1], "none"))
+		ret = size_argument("memory limit", argv[optind + 1], &limit);
+	if (!ret)
+		ret = privilege_check();
+	if (!ret)
+		ret = lock_take();
+	if (!ret)
+		ret = device_find_rxd("device", argv[optind], &dev, &index);
+	if (ret)
+		return ret;
+	ret = set_limit(&dev, argv[optind + 1], limit);
+	device_release(&dev);
+	return ret;
+}
+
+const struct command command_limit = {
+	.name = "limit",
+	.summary = "set how much memory a RAM disk may take",
+	.run = run,
+};

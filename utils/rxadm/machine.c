@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the machine allows: memory, privilege, modules, one change at a time.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "machine.h"
+
+#define LOCK_FILE	"/run/rxadm.lock"
+#define MODPROBE	"/sbin/modprobe"
+
+/**
+ * machine_ram - memory of the machine in bytes, as the kernel counts it
+ */
+uint64_t machine_ram(void)
+{
+	struct sysinfo info;
+
+	sysinfo(&info);
+	return (uint64_t)info.totalram * info.mem_unit;
+}
+
+/**
+ * machine_available - memory that programs could still get, in bytes
+ */
+uint64_t machine_available(void)
+{
+	unsigned long long kib = 0;
+	char *line = NULL;
+	size_t size = 0;
+	FILE *file;
+
+	file = fopen("/proc/meminfo", "re");
+	if (!file)
+		return 0;
+	while (getline(&line, &size, file) > 0)
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			break;
+	free(line);
+	fclose(file);
+	return kib * 1024;
+}
+
+/**
+ * machine_nodes - the NUMA nodes that have memory
+ *
+ * Return: allocated text such as "0-1,4", or NULL if the kernel knows no nodes.
+ */
+char *machine_nodes(void)
+{
+	char *line = NULL;
+	size_t size = 0;
+	FILE *file;
+
+	file = fopen("/sys/devices/system/node/has_memory", "re");
+	if (!file)
+		return NULL;
+	if (getline(&line, &size, file) < 0) {
+		free(line);
+		line = NULL;
+	} else {
+		line[strcspn(line, "\n")] = '\0';
+	}
+	fclose(file);
+	return line;
+}
+
+/**
+ * privilege_check - report unless this process has CAP_SYS_ADMIN
+ */
+enum exit_code privilege_check(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	if (!syscall(SYS_capget, &header, data) &&
+	    data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN))
+		return EXIT_OK;
+	return report(EXIT_PERMISSION,
+		      "user id %u lacks the privilege CAP_SYS_ADMIN; run rxadm as root", geteuid());
+}
+
+bool module_is_loaded(const char *name)
+{
+	char *path = format_text("/sys/module/%s", name);
+	bool loaded = !access(path, F_OK);
+
+	free(path);
+	return loaded;
+}
+
+/* The last line that modprobe wrote, without its newline. */
+static void last_line(int fd, char *line, size_t size)
+{
+	FILE *file = fdopen(fd, "r");
+	char *text = NULL;
+	size_t len = 0;
+
+	*line = '\0';
+	if (!file) {
+		close(fd);
+		return;
+	}
+	while (getline(&text, &len, file) > 0) {
+		text[strcspn(text, "\n")] = '\0';
+		snprintf(line, size, "%s", text);
+	}
+	free(text);
+	fclose(file);
+}
+
+/**
+ * module_load - load a module with modprobe, or report why not
+ * @name: module, as modprobe calls it
+ */
+enum exit_code module_load(const char *name)
+{
+	char *const argv[] = { MODPROBE, "--", (char *)name, NULL };
+	char *const envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL };
+	posix_spawn_file_actions_t actions;
+	char reason[256];
+	int status;
+	int err;
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return report(exit_code_of(errno), "cannot make a pipe: %s", strerror(errno));
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, fds[1], STDERR_FILENO);
+	err = posix_spawn(&pid, MODPROBE, &actions, NULL, argv, envp);
+	posix_spawn_file_actions_destroy(&actions);
+	close(fds[1]);
+	if (err) {
+		close(fds[0]);
+		return report(EXIT_DEVICE,
+			      "the module %s is not loaded, and " MODPROBE " cannot be run: %s",
+			      name, strerror(err));
+	}
+
+	last_line(fds[0], reason, sizeof(reason));
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
+		return EXIT_OK;
+	return report(EXIT_DEVICE, "the module %s is not loaded, and 'modprobe %s' failed: %s",
+		      name, name, *reason ? reason : "it gave no reason");
+}
+
+/**
+ * lock_take - wait until no other rxadm changes anything
+ *
+ * The lock is held until the process ends.
+ */
+enum exit_code lock_take(void)
+{
+	int fd;
+
+	fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return report(exit_code_of(errno), "cannot open " LOCK_FILE ": %s",
+			      strerror(errno));
+	if (flock(fd, LOCK_EX)) {
+		enum exit_code ret = report(EXIT_DEVICE, "cannot lock " LOCK_FILE ": %s",
+					    strerror(errno));
+
+		close(fd);
+		return ret;
+	}
+	return EXIT_OK;
+}
+
+static void change_mask(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGPIPE);
+	sigprocmask(how, &set, NULL);
+}
+
+/* Until signals_allow(), the user's signals wait, so that a change ends whole. */
+void signals_block(void)
+{
+	change_mask(SIG_BLOCK);
+}
+
+void signals_allow(void)
+{
+	change_mask(SIG_UNBLOCK);
+}
+
+/* A twentieth of a second, to wait for something that sends no event. */
+void pause_briefly(void)
+{
+	const struct timespec interval = { .tv_nsec = 50 * 1000 * 1000 };
+
+	nanosleep(&interval, NULL);
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm map
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "caches.h"
+#include "command.h"
+#include "control.h"
+#include "device.h"
+#include "dm.h"
+#include "machine.h"
+#include "options.h"
+#include "rxcache.h"
+#include "users.h"
+
+#define DEFAULT_BLOCK_SIZE	4096
+#define SECTOR_SHIFT		9
+#define OPEN_ROUNDS		20	/* of pause_briefly(): one second */
+
+static const char usage[] =
+	"Usage: rxadm map --cache DEVICE --origin DEVICE [OPTION...]\n"
+	"\n"
+	"Let a RAM disk cache a slow disk, and print the path of the cached disk. The RAM\n"
+	"disk's content is lost, the slow disk's is kept: writes go through to it.\n"
+	"\n"
+	"Options:\n"
+	"     --cache DEVICE      the RAM disk\n"
+	"     --origin DEVICE     the slow disk\n"
+	"     --name NAME         make /dev/mapper/NAME; without it, rxc-ORIGIN\n"
+	"     --block-size SIZE   a power of two from 4K to 1M; without it, 4K\n"
+	"     --mode MODE         writethrough, writearound or passthrough; without it,\n"
+	"                         writethrough\n"
+	"     --seq-cutoff SIZE   do not cache sequential I/O beyond this length; 0, the\n"
+	"                         default, caches all\n"
+	"     --force             take a RAM disk that holds a file system or the like\n"
+	" -h, --help              print this help\n";
+
+struct request {
+	const char *cache;
+	const char *origin;
+	const char *name;	/* NULL: make one of the origin's */
+	const char *mode;
+	uint64_t block_size;
+	uint64_t seq_cutoff;
+	bool force;
+};
+
+static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
+{
+	static const struct option options[] = {
+		{ "block-size",	required_argument, NULL, OPT_BLOCK_SIZE },
+		{ "cache",	required_argument, NULL, OPT_CACHE },
+		{ "force",	no_argument,	   NULL, OPT_FORCE },
+		{ "mode",	required_argument, NULL, OPT_MODE },
+		{ "name",	required_argument, NULL, OPT_NAME },
+		{ "origin",	required_argument, NULL, OPT_ORIGIN },
+		{ "seq-cutoff",	required_argument, NULL, OPT_SEQ_CUTOFF },
+		{ "help",	no_argument,	   NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret = EXIT_OK;
+	int opt;
+
+	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_BLOCK_SIZE:
+			ret = block_size_argument(optarg, &request->block_size);
+			break;
+		case OPT_CACHE:
+			request->cache = optarg;
+			break;
+		case OPT_FORCE:
+			request->force = true;
+			break;
+		case OPT_MODE:
+			request->mode = optarg;
+			ret = mode_argument(optarg);
+			break;
+		case OPT_NAME:
+			request->name = optarg;
+			ret = mapping_name_check(optarg);
+			break;
+		case OPT_ORIGIN:
+			request->origin = optarg;
+			break;
+		case OPT_SEQ_CUTOFF:
+			ret = seq_cutoff_argument(optarg, &request->seq_cutoff);
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv);
+		}
+	}
+	if (!ret)
+		ret = operands(argc, argv, 0, "--cache DEVICE --origin DEVICE [OPTION...]");
+	if (!ret && !request->cache)
+		ret = report(EXIT_PARAMETERS, "option --cache is missing; it takes a RAM disk");
+	if (!ret && !request->origin)
+		ret = report(EXIT_PARAMETERS, "option --origin is missing; it takes a slow disk");
+	return ret;
+}
+
+/* Is one of the two the other, or a partition of it? */
+static bool overlap(dev_t a, dev_t b)
+{
+	dev_t disk;
+
+	return a == b || (sysfs_read_number(a, "../dev", &disk) && disk == b) ||
+	       (sysfs_read_number(b, "../dev", &disk) && disk == a);
+}
+
+static enum exit_code mapped_error(const struct device *dev, const char *role, dev_t member,
+				   const char *name)
+{
+	return report(EXIT_BUSY, "%s '%s': %s the %s of '%s'; run 'rxadm unmap %s' first",
+		      dev->what, dev->path,
+		      dev->number == member ? "is already" : "shares a disk with", role, name,
+		      name);
+}
+
+static enum exit_code check_not_mapped(const struct device *dev, const struct caches *caches)
+{
+	const struct cache *cache;
+	size_t i;
+
+	for (i = 0; i < caches->count; i++) {
+		cache = &caches->list[i];
+		if (overlap(dev->number, cache->table.origin))
+			return mapped_error(dev, "origin", cache->table.origin, cache->name);
+		if (overlap(dev->number, cache->table.cache))
+			return mapped_error(dev, "cache", cache->table.cache, cache->name);
+	}
+	return EXIT_OK;
+}
+
+static enum exit_code check_unused(const struct device *dev)
+{
+	char *users = users_of(dev->number);
+	enum exit_code ret = EXIT_OK;
+
+	if (users)
+		ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first",
+			     dev->what, dev->path, users);
+	free(users);
+	return ret;
+}
+
+/* Nobody may have the RAM disk open; but udev looks into one that was just made. */
+static enum exit_code check_closed(int control, const struct device *dev, int index)
+{
+	struct rxd_query query;
+	unsigned int round;
+	int err;
+
+	for (round = 0; round < OPEN_ROUNDS; round++) {
+		err = control_query(control, index, 0, &query);
+		if (err)
+			return control_error(err, dev->path);
+		if (query.state & RXD_STATE_CACHE)
+			return report(EXIT_BUSY, "%s '%s': is already in use as a cache",
+				      dev->what, dev->path);
+		if (!(query.state & RXD_STATE_OPEN))
+			break;
+		pause_briefly();
+	}
+	if (query.state & RXD_STATE_OPEN)
+		return report(EXIT_BUSY, "%s '%s': a process has it open; close it first",
+			      dev->what, dev->path);
+	if (query.state & RXD_STATE_READONLY)
+		return report(EXIT_DEVICE, "%s '%s': is read-only; must be writable", dev->what,
+			      dev->path);
+	return EXIT_OK;
+}
+
+static enum exit_code check_cache(int control, const struct device *dev, int index,
+				  const struct caches *caches, bool force)
+{
+	enum exit_code ret;
+
+	ret = check_not_mapped(dev, caches);
+	if (!ret)
+		ret = check_unused(dev);
+	if (!ret)
+		ret = check_closed(control, dev, index);
+	if (!ret && !force)
+		ret = signature_check(dev->what, dev->path);
+	return ret;
+}
+
+static enum exit_code read_origin(int fd, const struct device *dev, uint64_t *sectors)
+{
+	uint64_t bytes;
+	int read_only;
+
+	if (ioctl(fd, BLKROGET, &read_only) || ioctl(fd, BLKGETSIZE64, &bytes))
+		return report(exit_code_of(errno), "%s '%s': %s", dev->what, dev->path,
+			      strerror(errno));
+	if (read_only)
+		return report(EXIT_DEVICE, "%s '%s': is read-only; must be writable", dev->what,
+			      dev->path);
+	*sectors = bytes >> SECTOR_SHIFT;
+	if (!*sectors)
+		return report(EXIT_DEVICE, "%s '%s': has no capacity", dev->what, dev->path);
+	return EXIT_OK;
+}
+
+static enum exit_code check_origin(const struct device *dev, const struct device *cache,
+				   const struct caches *caches, uint64_t *sectors)
+{
+	enum exit_code ret;
+	int fd;
+
+	if (overlap(dev->number, cache->number))
+		return report(EXIT_PARAMETERS,
+			      "%s '%s': is the cache device itself; must be another device",
+			      dev->what, dev->path);
+	ret = check_not_mapped(dev, caches);
+	if (!ret)
+		ret = check_unused(dev);
+	if (ret)
+		return ret;
+
+	/* Whoever holds it without showing up above is found by this. */
+	fd = open(dev->path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	if (fd < 0 && errno == EBUSY)
+		return report(EXIT_BUSY,
+			      "%s '%s': is in use by the kernel, perhaps mounted in another namespace; release it there first",
+			      dev->what, dev->path);
+	if (fd < 0)
+		return report(exit_code_of(errno), "%s '%s': %s", dev->what, dev->path,
+			      strerror(errno));
+	ret = read_origin(fd, dev, sectors);
+	close(fd);
+	return ret;
+}
+
+static enum exit_code check_name_is_free(const char *name)
+{
+	struct mapping mapping;
+	enum exit_code ret;
+
+	ret = mapping_read(name, MAPPING_STATUS, &mapping);
+	if (!ret && mapping.exists)
+		ret = report(EXIT_BUSY,
+			     "name '%s': /dev/mapper/%s exists; give another --name, or remove it first",
+			     name, name);
+	mapping_release(&mapping);
+	return ret;
+}
+
+static char *table_of(const struct request *request, const struct device *origin,
+		      const struct device *cache)
+{
+	struct rxcache_table table = {
+		.origin = origin->number,
+		.cache = cache->number,
+		.features.block_size = request->block_size >> SECTOR_SHIFT,
+		.features.seq_cutoff = request->seq_cutoff,
+	};
+
+	snprintf(table.features.mode, sizeof(table.features.mode), "%s", request->mode);
+	return rxcache_format_table(&table);
+}
+
+static enum exit_code create(const char *name, const struct device *origin, uint64_t sectors,
+			     const struct device *cache, const struct request *request)
+{
+	char *table = table_of(request, origin, cache);
+	char *uuid = format_text(RXCACHE_UUID "%u:%u", major(origin->number),
+				 minor(origin->number));
+	char *path = format_text("/dev/mapper/%s", name);
+	enum exit_code ret;
+	dev_t number;
+
+	ret = mapping_create(name, uuid, sectors, RXCACHE_TARGET, table, &number);
+	if (!ret && !device_wait(path, number)) {
+		ret = mapping_remove(name);
+		if (!ret)
+			ret = report(EXIT_DEVICE,
+				     "'%s': the node did not appear, so the mapping was removed",
+				     path);
+	}
+	if (!ret)
+		puts(path);
+	free(path);
+	free(uuid);
+	free(table);
+	return ret;
+}
+
+/* A name for the cache of this origin; sysfs writes '!' for a slash. */
+static char *default_name(const struct device *origin)
+{
+	char *name = format_text("rxc-%s", origin->kernel_name);
+	char *c;
+
+	for (c = name; *c; c++)
+		if (*c == '!')
+			*c = '-';
+	return name;
+}
+
+static enum exit_code map_devices(int control, const struct request *request,
+				  const struct device *cache, int index,
+				  const struct device *origin)
+{
+	struct caches caches;
+	enum exit_code ret;
+	uint64_t sectors = 0;
+	char *name;
+
+	name = request->name ? copy_text(request->name) : default_name(origin);
+	ret = caches_read(&caches);
+	if (!ret)
+		ret = mapping_name_check(name);
+	if (!ret)
+		ret = check_origin(origin, cache, &caches, &sectors);
+	if (!ret)
+		ret = check_cache(control, cache, index, &caches, request->force);
+	if (!ret)
+		ret = check_name_is_free(name);
+	if (!ret) {
+		/* A signal must not leave a mapping without a table. */
+		signals_block();
+		ret = create(name, origin, sectors, cache, request);
+		fflush(stdout);
+		signals_allow();
+	}
+	caches_free(&caches);
+	free(name);
+	return ret;
+}
+
+static enum exit_code map(int control, const struct request *request)
+{
+	struct device cache, origin;
+	enum exit_code ret;
+	int index;
+
+	ret = device_find_rxd("cache device", request->cache, &cache, &index);
+	if (ret)
+		return ret;
+	ret = device_find("origin", request->origin, &origin);
+	if (!ret) {
+		ret = map_devices(control, request, &cache, index, &origin);
+		device_release(&origin);
+	}
+	device_release(&cache);
+	return ret;
+}
+
+static enum exit_code run(int argc, char **argv)
+{
+	struct request request = {
+		.mode = RXCACHE_DEFAULT_MODE,
+		.block_size = DEFAULT_BLOCK_SIZE,
+	};
+	bool help = false;
+	enum exit_code ret;
+	int control;
+
+	ret = parse(argc, argv, &request, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(usage, stdout);
+		return EXIT_OK;
+	}
+
+	ret = privilege_check();
+	if (!ret)
+		ret = lock_take();
+	if (!ret && !module_is_loaded("dm_rxcache"))
+		ret = module_load("dm-rxcache");
+	if (!ret)
+		ret = control_open(&control);
+	if (ret)
+		return ret;
+	ret = dm_begin();
+	if (!ret) {
+		ret = map(control, &request);
+		dm_end();
+	}
+	close(control);
+	return ret;
+}
+
+const struct command command_map = {
+	.name = "map",
+	.summary = "let a RAM disk cache a slow disk",
+	.run = run,
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_OPTIONS_H
+#define RXADM_OPTIONS_H
+
+#include <stdint.h>
+
+#include "error.h"
+
+/* getopt_long() values of options that have no letter. */
+enum option_value {
+	OPT_FIRST = 256,
+	OPT_BACKGROUND = OPT_FIRST,
+	OPT_BLOCK_SIZE,
+	OPT_CACHE,
+	OPT_DETECT_ZEROES,
+	OPT_FOLIO_SIZE,
+	OPT_FORCE,
+	OPT_INDEX,
+	OPT_LATENCY,
+	OPT_LOGICAL_BLOCK_SIZE,
+	OPT_MEM_LIMIT,
+	OPT_MODE,
+	OPT_NAME,
+	OPT_NODE,
+	OPT_ORIGIN,
+	OPT_OVERCOMMIT,
+	OPT_RESERVE,
+	OPT_SEQ_CUTOFF,
+	OPT_SIZE,
+	OPT_UUID,
+};
+
+enum exit_code option_error(int opt, char **argv);
+enum exit_code operands(int argc, char **argv, int wanted, const char *names);
+enum exit_code number_argument(const char *what, const char *text, unsigned int max,
+			       unsigned int *value);
+enum exit_code size_argument(const char *what, const char *text, uint64_t *bytes);
+enum exit_code block_size_argument(const char *text, uint64_t *bytes);
+enum exit_code folio_size_argument(const char *text, uint32_t *bytes);
+enum exit_code node_argument(const char *text, int32_t *node);
+enum exit_code uuid_argument(const char *text, uint8_t *uuid);
+enum exit_code mode_argument(const char *text);
+enum exit_code seq_cutoff_argument(const char *text, uint64_t *bytes);
+
+#endif /* RXADM_OPTIONS_H */

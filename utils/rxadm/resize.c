@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm resize
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "contents.h"
+#include "control.h"
+#include "device.h"
+#include "machine.h"
+#include "options.h"
+#include "size.h"
+#include "users.h"
+
+static const char usage[] =
+	"Usage: rxadm resize DEVICE SIZE [OPTION...]\n"
+	"\n"
+	"Grow or shrink a RAM disk.\n"
+	"\n"
+	"Options:\n"
+	"     --force        shrink although the device is open, or data, a partition or a\n"
+	"                    file system reaches beyond its new end; that part is lost\n"
+	"     --overcommit   allow more than the share of memory for RAM disks\n"
+	" -h, --help         print this help\n";
+
+struct request {
+	const char *device;
+	const char *size_text;
+	uint64_t size;
+	uint32_t flags;
+};
+
+static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
+{
+	static const struct option options[] = {
+		{ "force",	no_argument, NULL, OPT_FORCE },
+		{ "overcommit",	no_argument, NULL, OPT_OVERCOMMIT },
+		{ "help",	no_argument, NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_FORCE:
+			request->flags |= RXD_RESIZE_FORCE;
+			break;
+		case OPT_OVERCOMMIT:
+			request->flags |= RXD_RESIZE_OVERCOMMIT;
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv);
+		}
+	}
+	ret = operands(argc, argv, 2, "DEVICE SIZE [OPTION...]");
+	if (ret)
+		return ret;
+	request->device = argv[optind];
+	request->size_text = argv[optind + 1];
+	return size_argument("size", request->size_text, &request->size);
+}
+
+static enum exit_code busy_error(int fd, const struct device *dev, int index)
+{
+	char *users = users_of(dev->number);
+	struct rxd_query query;
+	enum exit_code ret;
+
+	if (!control_query(fd, index, 0, &query) && query.state & RXD_STATE_CACHE)
+		ret = report(EXIT_BUSY,
+			     "%s '%s': is in use as a cache%s%s; run 'rxadm unmap' first",
+			     dev->what, dev->path, users ? ", " : "", users ? users : "");
+	else
+		ret = report(EXIT_BUSY,
+			     "%s '%s': cannot shrink while it is open (%s); close it first, or give --force",
+			     dev->what, dev->path, users ? users : "by a process");
+	free(users);
+	return ret;
+}
+
+/*
+ * The kernel knows which parts hold data; what a partition or a file system counts
+ * as its own, written or not, only their tables tell.
+ */
+static enum exit_code check_contents(int fd, const struct device *dev, int index,
+				     const struct request *request, char **unknown)
+{
+	struct contents contents;
+	char text[SIZE_TEXT_MAX];
+	struct rxd_query query;
+	enum exit_code ret;
+
+	if (request->flags & RXD_RESIZE_FORCE ||
+	    control_query(fd, index, 0, &query) || query.state & RXD_STATE_CACHE ||
+	    request->size >= query.size)
+		return EXIT_OK;
+	ret = contents_read(dev, &contents);
+	if (ret)
+		return ret;
+
+	if (contents.last && contents.end > request->size) {
+		size_format(contents.end, text);
+		ret = report(EXIT_BUSY,
+			     "%s '%s': %s ends at %s (%llu bytes), beyond the new end '%s'; shrink it first, or give --force",
+			     dev->what, dev->path, contents.last, text,
+			     (unsigned long long)contents.end, request->size_text);
+	} else {
+		*unknown = contents.unknown;
+		contents.unknown = NULL;
+	}
+	contents_release(&contents);
+	return ret;
+}
+
+static enum exit_code resize(int fd, const struct device *dev, int index,
+			     const struct request *request)
+{
+	struct rxd_resize arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = request->flags,
+		.index = index,
+		.size = request->size,
+	};
+
+	if (!ioctl(fd, RXD_RESIZE, &arg))
+		return EXIT_OK;
+	switch (errno) {
+	case EBUSY:
+		return busy_error(fd, dev, index);
+	case ENOTEMPTY:
+		return report(EXIT_BUSY,
+			      "%s '%s': holds data beyond the new end '%s'; --force throws it away",
+			      dev->what, dev->path, request->size_text);
+	case ERANGE:
+		return control_share_error(fd, request->size_text, request->size, index);
+	case ENOSPC:
+		return control_reserve_error(request->size_text);
+	default:
+		return control_error(errno, dev->path);
+	}
+}
+
+static enum exit_code run(int argc, char **argv)
+{
+	struct request request = { 0 };
+	struct device dev;
+	bool help = false;
+	char *unknown = NULL;
+	enum exit_code ret;
+	int index;
+	int fd;
+
+	ret = parse(argc, argv, &request, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(usage, stdout);
+		return EXIT_OK;
+	}
+
+	ret = privilege_check();
+	if (!ret)
+		ret = lock_take();
+	if (!ret)
+		ret = control_open(&fd);
+	if (ret)
+		return ret;
+	ret = device_find_rxd("device", request.device, &dev, &index);
+	if (!ret) {
+		ret = check_contents(fd, &dev, index, &request, &unknown);
+		if (!ret)
+			ret = resize(fd, &dev, index, &request);
+		if (!ret && unknown)
+			report(EXIT_OK,
+			       "note: %s '%s': holds %s, whose size is not known here; only data beyond the new end would have stopped this",
+			       dev.what, dev.path, unknown);
+		free(unknown);
+		device_release(&dev);
+	}
+	close(fd);
+	return ret;
+}
+
+const struct command command_resize = {
+	.name = "resize",
+	.summary = "grow or shrink a RAM disk",
+	.run = run,
+};

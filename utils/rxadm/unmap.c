@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm unmap
+ */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "caches.h"
+#include "command.h"
+#include "dm.h"
+#include "machine.h"
+#include "options.h"
+#include "users.h"
+
+#define OPEN_ROUNDS	20	/* of pause_briefly(): one second */
+
+static const char usage[] =
+	"Usage: rxadm unmap NAME\n"
+	"\n"
+	"Remove a cache. The slow disk keeps all data; the RAM disk becomes empty and idle.\n"
+	"\n"
+	"Options:\n"
+	" -h, --help   print this help\n";
+
+/* rxadm killed at the wrong moment leaves one of ours without a table. */
+static bool is_ours(const struct mapping *mapping)
+{
+	if (mapping->target)
+		return !strcmp(mapping->target, RXCACHE_TARGET);
+	return !strncmp(mapping->uuid, RXCACHE_UUID, strlen(RXCACHE_UUID));
+}
+
+static enum exit_code check(const char *name, const struct mapping *mapping)
+{
+	enum exit_code ret = EXIT_OK;
+	char *users;
+
+	if (!mapping->exists)
+		return report(EXIT_DEVICE,
+			      "mapping '%s': does not exist; 'rxadm status' lists all", name);
+	if (!is_ours(mapping))
+		return report(EXIT_DEVICE,
+			      "mapping '%s': is not a cache (its target is %s); 'dmsetup remove' removes it",
+			      name, mapping->target ? mapping->target : "none or several");
+	users = users_of(mapping->number);
+	if (users)
+		ret = report(EXIT_BUSY, "mapping '%s': is in use (%s); release it there first",
+			     name, users);
+	free(users);
+	return ret;
+}
+
+static enum exit_code unmap(const char *name)
+{
+	struct mapping mapping = { 0 };
+	unsigned int open_count = 0;
+	enum exit_code ret;
+	unsigned int round;
+
+	/* udev looks into a device that was just written: let it finish. */
+	for (round = 0; round < OPEN_ROUNDS; round++) {
+		ret = mapping_read(name, MAPPING_TABLE, &mapping);
+		if (!ret)
+			ret = check(name, &mapping);
+		open_count = mapping.open_count;
+		mapping_release(&mapping);
+		if (ret || !open_count)
+			break;
+		pause_briefly();
+	}
+	if (!ret && open_count)
+		ret = report(EXIT_BUSY,
+			     "mapping '%s': a process has it open; close it first", name);
+	if (ret)
+		return ret;
+
+	signals_block();
+	ret = mapping_remove(name);
+	signals_allow();
+	return ret;
+}
+
+static enum exit_code run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (opt != 'h')
+			return option_error(opt, argv);
+		fputs(usage, stdout);
+		return EXIT_OK;
+	}
+	ret = operands(argc, argv, 1, "NAME");
+	if (!ret)
+		ret = mapping_name_check(mapping_name(argv[optind]));
+	if (!ret)
+		ret = privilege_check();
+	if (!ret)
+		ret = lock_take();
+	if (!ret)
+		ret = dm_begin();
+	if (ret)
+		return ret;
+	ret = unmap(mapping_name(argv[optind]));
+	dm_end();
+	return ret;
+}
+
+const struct command command_unmap = {
+	.name = "unmap",
+	.summary = "remove a cache",
+	.run = run,
+};
