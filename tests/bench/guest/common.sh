@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+#
+# What the jobs share. A job runs as process 1's child in a guest, or on the machine
+# itself; /settings, or the file named in BENCH_SETTINGS, says:
+#
+#	KIND		plain: one thread; smp: two
+#	ROWS		which rows of the table are wanted, a space around each
+#	REPEATS, MS	how often, and how long each time
+#	WHERE		guest or host
+#	OUT		the directory for the results
+#	MODULES		the directory of rxd.ko, dm-rxcache.ko and rxd-bench.ko
+#
+# A result is one line: ROW SUBJECT KEY=VALUE...
+
+# shellcheck source=/dev/null
+. "${BENCH_SETTINGS:-/settings}"
+
+# shellcheck disable=SC2034  # for the jobs
+gib=$((1 << 30))
+# shellcheck disable=SC2034
+mib=$((1 << 20))
+bench_dev=/dev/rxd-bench
+
+die()
+{
+	echo "$*" >&2
+	exit 1
+}
+
+wanted()
+{
+	case $ROWS in
+	*" $1 "*) return 0 ;;
+	esac
+	return 1
+}
+
+# How often something is measured.
+each_time()
+{
+	seq 1 "$REPEATS"
+}
+
+# load MODULE [PARAMETER=VALUE...]
+load()
+{
+	if [ -e "$MODULES/$1.ko" ]; then
+		file=$MODULES/$1.ko
+		shift
+		insmod "$file" "$@" || die "$file: cannot be loaded"
+	else
+		modprobe "$@" || die "$1: cannot be loaded"
+	fi
+}
+
+# job KEY=VALUE...: have the bench module do something, and print its answer.
+job()
+{
+	exec 3<>$bench_dev || die "$bench_dev: cannot be opened"
+	echo "$*" >&3 || die "$*: failed"
+	cat <&3
+	exec 3>&-
+}
+
+# measure ROW SUBJECT REPEAT KEY=VALUE...
+measure()
+{
+	prefix="$1 $2 repeat=$3"
+	shift 3
+	answer=$(job "$@") || exit
+	echo "$answer" | while read -r line; do
+		echo "$prefix $line" >>"$OUT/results"
+	done
+}
+
+# note ROW SUBJECT REPEAT KEY=VALUE...: a result that is known already.
+note()
+{
+	row=$1 subject=$2 repeat=$3
+	shift 3
+	echo "$row $subject repeat=$repeat $*" >>"$OUT/results"
+}
+
+any_wanted()
+{
+	for row; do
+		! wanted "$row" || return 0
+	done
+	return 1
+}
+
+# choose SUFFIX THREADS KIND...: which of the rows, a kind such as 4k-read with the
+# suffix, are wanted
+choose()
+{
+	suffix=$1
+	shift 2
+	chosen=
+	for i; do
+		! wanted "$i$suffix" || chosen="$chosen $i"
+	done
+}
+
+any_chosen()
+{
+	choose "$@"
+	[ -n "$chosen" ]
+}
+
+# compare SUFFIX THREADS KIND...: random I/O to the first $span bytes of the device_of
+# each of $all, in turn, with each number of THREADS
+# shellcheck disable=SC2154  # the job sets these
+compare()
+{
+	counts=$2
+	choose "$@"
+	for repeat in $(each_time); do
+		for i in $chosen; do
+			for subject in $all; do
+				for threads in $counts; do
+					measure "$i$suffix" "$subject" "$repeat" op="${i#*-}" size="${i%-*}" \
+						dev="$(device_of "$subject")" span="$span" ms="$MS" \
+						threads="$threads"
+				done
+			done
+		done
+	done
+}
+
+# fill DEVICE BYTES
+fill()
+{
+	job op=write dev="$1" size=1M span="$2" order=once >/dev/null
+}
+
+no_iostats()
+{
+	for disk; do
+		file=/sys/block/${disk#/dev/}/queue/iostats
+		[ ! -e "$file" ] || echo 0 >"$file"
+	done
+}
+
+# Bytes of memory that are free; what is on its way to be is waited for. MemFree
+# leaves out what each CPU keeps at hand, which may be an eighth of all memory.
+mem_free()
+{
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	sleep 1
+	awk '
+		/^MemFree:/ { bytes += $2 * 1024 }
+		$1 == "count:" { bytes += $2 * 4096 }
+		END { printf "%.0f\n", bytes }
+	' /proc/meminfo /proc/zoneinfo
+}
+
+# What a host hands out at the first touch must not be measured.
+touch_memory()
+{
+	[ "$WHERE" = host ] || job op=touch
+}
+
+# brd_on BYTES [NUMBER]
+brd_on()
+{
+	load brd rd_nr="${2:-1}" rd_size=$(($1 / 1024)) max_part=0
+	no_iostats /dev/ram*
+}
+
+brd_off()
+{
+	rmmod brd
+}
+
+# A disk that does nothing: a bio device where null_blk still has that (up to 6.9), a
+# blk-mq one else.
+null_on()
+{
+	load null_blk nr_devices=1 queue_mode=0 irqmode=0 memory_backed=0 gb=1
+	no_iostats /dev/nullb0
+}
+
+null_off()
+{
+	rmmod null_blk
+}
+
+# On the machine itself nothing may be left behind.
+cleanup()
+{
+	for i in /dev/mapper/bench-*; do
+		[ ! -e "$i" ] || rxdctl unmap "${i##*/}"
+	done
+	for i in 0 1 2 9; do
+		[ ! -e /dev/rxd$i ] || rxdctl remove $i
+	done
+	for i in brd null_blk rxd_bench dm_rxcache rxd; do
+		[ ! -e /sys/module/$i ] || rmmod $i
+	done
+}

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fixtures: what each test may count on, and what it must leave behind."""
+
+import os
+import shutil
+import stat
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+from rxdlib import lab as lablib  # noqa: E402
+from rxdlib import command, kmsg, modules  # noqa: E402
+
+TOOLS = ("blockdev", "blkdiscard", "dmsetup", "e2fsck", "fio", "fstrim", "losetup", "mkfs.ext4",
+         "mkfs.xfs", "modprobe", "mount", "rmmod", "setpriv", "umount", "xfs_repair")
+PROGRAMS = ("rxadm", "rwmodel", "bufspy")
+
+
+def pytest_sessionstart(session):
+    """A guest that lacks something fails at once, not test by test."""
+    missing = [tool for tool in TOOLS if not shutil.which(tool)]
+    for name in PROGRAMS:
+        try:
+            command.program(name)
+        except FileNotFoundError as error:
+            missing.append(str(error))
+    try:
+        if not stat.S_ISBLK(os.stat(lablib.DISK).st_mode):
+            missing.append(f"{lablib.DISK} as a block device")
+    except FileNotFoundError:
+        missing.append(lablib.DISK)
+    if os.geteuid():
+        missing.append("root")
+    if missing:
+        pytest.exit("missing: " + ", ".join(missing), returncode=1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loaded_modules():
+    """Both modules, loaded afresh; gone at the end."""
+    modules.unload()
+    modules.load()
+    yield
+    modules.unload()
+    assert not modules.loaded() & {modules.RXD, modules.RXCACHE}
+
+
+@pytest.fixture(scope="session")
+def kernel_log_reader():
+    log = kmsg.KernelLog()
+    yield log
+    log.close()
+
+
+@pytest.fixture(autouse=True)
+def kernel_log(kernel_log_reader):
+    """The lines the kernel logs during this test, none of them alarming."""
+    kernel_log_reader.rewind()
+    yield kernel_log_reader
+    trouble = kernel_log_reader.trouble()
+    if trouble:
+        pytest.fail("kernel log:\n" + "\n".join(kernel_log_reader.lines()), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(kernel_log, loaded_modules):
+    """No device, mapping, mount or unloaded module may outlive a test."""
+    yield
+    found = lablib.leftovers()
+    for name in (modules.RXD, modules.RXCACHE):
+        if name not in modules.loaded():
+            found.append(f"module {name} not loaded")
+            modules.load()
+    if found:
+        pytest.fail("left behind: " + ", ".join(found), pytrace=False)
+
+
+@pytest.fixture
+def lab(nothing_left):
+    """Makes devices, and removes them."""
+    with lablib.Lab() as made:
+        yield made
+
+
+@pytest.fixture
+def cache(lab):
+    """A cache of 16 MiB over the first 16 MiB of the scratch disk."""
+    return lab.cache()

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Running programs."""
+
+import os
+import shutil
+import subprocess
+
+KERNEL = ".".join(os.uname().release.split(".")[:2])
+SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../.."))
+BUILD = os.environ.get("RXD_BUILD", os.path.join(SOURCE, "build/guest", KERNEL))
+
+# libdevmapper must not wait for a udev daemon that is not there.
+ENVIRONMENT = dict(os.environ, LC_ALL="C", DM_DISABLE_UDEV="1")
+
+
+class CommandError(Exception):
+    """A program failed that must not."""
+
+    def __init__(self, args, result):
+        super().__init__(f"{' '.join(args)}: exit {result.returncode}\n"
+                         f"{result.stdout}{result.stderr}")
+        self.result = result
+
+
+def run(*args, check=True, timeout=300, stdin=None, environment=None):
+    """Run a program and return its CompletedProcess, text captured."""
+    args = [str(arg) for arg in args]
+    result = subprocess.run(args, capture_output=True, text=True, timeout=timeout, check=False,
+                            input=stdin, env=environment or ENVIRONMENT)
+    if check and result.returncode:
+        raise CommandError(args, result)
+    return result
+
+
+def program(name):
+    """The path of a program built from this checkout."""
+    path = os.path.join(BUILD, "bin", name)
+    if os.access(path, os.X_OK):
+        return path
+    path = shutil.which(name)
+    if not path:
+        raise FileNotFoundError(f"{name}: neither in {BUILD}/bin nor in PATH")
+    return path
+
+
+def rxadm(*args, **options):
+    """Run rxadm; a failure is the caller's to judge unless check is set."""
+    options.setdefault("check", False)
+    return run(program("rxadm"), *args, **options)
+
+
+def as_nobody(*args, **options):
+    """Run a program as a user without any privilege."""
+    return run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+               "--bounding-set=-all", *args, **options)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Devices that a test needs, all gone when it ends."""
+
+import contextlib
+import glob
+import os
+import re
+import tempfile
+
+from . import dm, modules
+from .command import run
+from .control import CREATE_OVERCOMMIT, MAP_MAX, NODE, SIZE_MAX, Control, map_all
+from .direct import MIB, SECTOR
+
+# One kernel gets the time that finds what happens once in a thousand times.
+LONG = bool(os.environ.get("RXD_LONG"))
+DISK = os.environ.get("RXD_TEST_DISK", "/dev/vdb")
+
+
+class RamDisk:
+    """/dev/rxdN."""
+
+    def __init__(self, index):
+        self.index = index
+        self.name = f"rxd{index}"
+        self.path = f"/dev/{self.name}"
+
+    def query(self):
+        with Control() as control:
+            return control.query(self.index)
+
+    def remove(self):
+        with Control() as control:
+            control.remove(self.index)
+
+    def resize(self, size, flags=0):
+        with Control() as control:
+            control.resize(self.index, size, flags)
+
+    def clear(self):
+        with Control() as control:
+            control.clear(self.index)
+
+    def extents(self, start=0, length=SIZE_MAX, count=MAP_MAX):
+        """What RXD_MAP tells of a range."""
+        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return map_all(fd, start, length, count)
+        finally:
+            os.close(fd)
+
+    def attribute(self, name):
+        with open(f"/sys/block/{self.name}/rxd/{name}", encoding="ascii") as file:
+            return file.read().strip()
+
+    def set_attribute(self, name, value):
+        fd = os.open(f"/sys/block/{self.name}/rxd/{name}", os.O_WRONLY)
+        try:
+            os.write(fd, f"{value}\n".encode())
+        finally:
+            os.close(fd)
+
+
+class Cache:
+    """A mapping of the target rxcache."""
+
+    def __init__(self, name, origin, ramdisk):
+        self.name = name
+        self.path = f"/dev/mapper/{name}"
+        self.origin = origin
+        self.ramdisk = ramdisk
+
+    def status(self):
+        return dm.Status(self.name)
+
+    def drop(self):
+        dm.message(self.name, "drop")
+
+
+class Lab:
+    """Makes devices and undoes them in the reverse order."""
+
+    def __init__(self):
+        self.stack = contextlib.ExitStack()
+        self.serial = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return self.stack.__exit__(*exception)
+
+    def next_name(self, kind):
+        self.serial += 1
+        return f"{kind}{self.serial}"
+
+    def ramdisk(self, size=16 * MIB, overcommit=False, flags=0, **options):
+        with Control() as control:
+            index = control.create(size, flags=flags | (CREATE_OVERCOMMIT if overcommit else 0),
+                                   **options)
+        return self.adopt_ramdisk(index)
+
+    def adopt_ramdisk(self, index):
+        """Have a device removed at the end, whoever made it."""
+        self.stack.callback(self._remove_ramdisk, index)
+        return RamDisk(index)
+
+    @staticmethod
+    def _remove_ramdisk(index):
+        with Control() as control:
+            if index in [device.index for device in control.query_all()]:
+                control.remove(index)
+
+    def mapped(self, table, *options, name=None):
+        """A mapped device of any table."""
+        name = name or self.next_name("rxdtest")
+        dm.create(name, table, *options)
+        self.adopt_mapped(name)
+        return name
+
+    def adopt_mapped(self, name):
+        self.stack.callback(lambda: name in dm.names() and dm.remove(name))
+
+    def linear(self, size, device=DISK, offset=0):
+        """A dm-linear piece of a disk."""
+        name = self.mapped(f"0 {size // SECTOR} linear {device} {offset // SECTOR}")
+        return name, f"/dev/mapper/{name}"
+
+    def cache(self, size=16 * MIB, cache_size=16 * MIB, origin=DISK, block_size=None,
+              ramdisk=None, features=()):
+        """A cache over the first bytes of an origin."""
+        ramdisk = ramdisk or self.ramdisk(cache_size)
+        features = list(features)
+        if block_size:
+            features += ["block_size", str(block_size // SECTOR)]
+        tail = f" {len(features)} {' '.join(features)}" if features else ""
+        name = self.mapped(f"0 {size // SECTOR} rxcache {origin} {ramdisk.path}{tail}")
+        return Cache(name, origin, ramdisk)
+
+    def file(self, size):
+        """A sparse file."""
+        fd, path = tempfile.mkstemp(dir="/tmp", prefix="rxdtest-")
+        self.stack.callback(os.unlink, path)
+        os.ftruncate(fd, size)
+        os.close(fd)
+        return path
+
+    def loop(self, size, sector_size=512):
+        """A loop device on a sparse file."""
+        run("modprobe", "loop")
+        device = run("losetup", "--find", "--show", f"--sector-size={sector_size}",
+                     self.file(size)).stdout.strip()
+        self.stack.callback(run, "losetup", "--detach", device)
+        return device
+
+    def directory(self):
+        path = tempfile.mkdtemp(dir="/tmp", prefix="rxdtest-")
+        self.stack.callback(os.rmdir, path)
+        os.chmod(path, 0o755)
+        return path
+
+    def mount(self, device, *options):
+        """Mount a device; returns the directory."""
+        directory = self.directory()
+        run("mount", *options, device, directory)
+        self.stack.callback(lambda: os.path.ismount(directory) and run("umount", directory))
+        return directory
+
+
+def mounts():
+    with open("/proc/self/mounts", encoding="utf-8") as file:
+        return [line for line in file
+                if re.match(r"/dev/(rxd|mapper/|dm-|loop)", line) or "rxdtest-" in line]
+
+
+def loops():
+    return sorted(path.split("/")[3] for path in glob.glob("/sys/block/loop*/loop/backing_file"))
+
+
+def state():
+    """All that a refused request must leave as it was."""
+    ramdisks = []
+    if os.path.exists(NODE):
+        with Control() as control:
+            ramdisks = [vars(device) for device in control.query_all()]
+    return {"ramdisks": ramdisks,
+            "mappings": {name: dm.table(name) for name in dm.names()},
+            "nodes": sorted(os.listdir("/dev/mapper")),
+            "mounts": mounts(),
+            "loops": loops(),
+            "modules": sorted(modules.loaded() & {modules.RXD, modules.RXCACHE})}
+
+
+def leftovers():
+    """What a test forgot to undo; undoes it."""
+    found = []
+    for line in reversed(mounts()):
+        device, directory = line.split()[:2]
+        found.append(f"{device} mounted on {directory}")
+        run("umount", directory, check=False)
+    for _ in range(3):
+        for name in dm.names():
+            found.append(f"mapped device {name}")
+            run("dmsetup", "remove", "--force", name, check=False)
+    for name in loops():
+        found.append(f"/dev/{name}")
+        run("losetup", "--detach", f"/dev/{name}", check=False)
+    if os.path.exists(NODE):
+        with Control() as control:
+            for device in control.query_all():
+                found.append(f"/dev/rxd{device.index}")
+                with contextlib.suppress(OSError):
+                    control.remove(device.index)
+    return list(dict.fromkeys(found))

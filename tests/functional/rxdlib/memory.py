@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How much memory there is, and whether it came back."""
+
+import os
+import re
+import time
+
+from .direct import BLOCK, KIB
+
+
+def meminfo():
+    with open("/proc/meminfo", encoding="ascii") as file:
+        return {key: int(value.split()[0]) * KIB
+                for key, value in (line.split(":") for line in file)}
+
+
+def vmstat(name):
+    with open("/proc/vmstat", encoding="ascii") as file:
+        return int(re.search(rf"^{name} (\d+)$", file.read(), re.MULTILINE)[1])
+
+
+def free_memory(node=None):
+    """Free pages of all nodes or of one, those on per-CPU lists included.
+
+    A list holds up to tens of MiB, and may be emptied at any moment: both must
+    come from one look, which /proc/zoneinfo takes under the zone's lock.
+    """
+    with open("/proc/zoneinfo", encoding="ascii") as file:
+        zones = re.split(r"^(?=Node \d)", file.read(), flags=re.MULTILINE)
+    wanted = "Node " if node is None else f"Node {node},"
+    return BLOCK * sum(int(count) for zone in zones if zone.startswith(wanted)
+                       for count in re.findall(r"^(?: +count:|  pages free) +(\d+)$", zone,
+                                               re.MULTILINE))
+
+
+def settled():
+    """What /proc/meminfo says, with all caches dropped."""
+    os.sync()
+    for _ in range(2):
+        with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
+            file.write("3")
+    return {**meminfo(), "Free": free_memory()}
+
+
+def spare(info=None):
+    """Memory that is free, or would be if no process and no file used it."""
+    info = info or settled()
+    return sum(info[key] for key in ("Free", "Buffers", "Cached", "SReclaimable", "AnonPages"))
+
+
+def missing(before, tolerance):
+    """How much less memory is spare than before, once RCU has given back its own."""
+    end = time.monotonic() + 20
+    while True:
+        less = before - spare()
+        if less < tolerance or time.monotonic() > end:
+            return less
+        time.sleep(0.2)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A machine of 1 GiB and disks of 8: full means ENOSPC, and nothing else.
+
+Not collected with the others: the stage "small" boots a guest of its own for it.
+"""
+
+import contextlib
+import errno
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from rxdlib import memory
+from rxdlib.command import ENVIRONMENT, rxadm
+from rxdlib.control import CREATE_RESERVE, RESIZE_OVERCOMMIT, STATE_RESERVED
+from rxdlib.direct import BLOCK, MIB, Direct, stamp
+from rxdlib.lab import state
+
+CHUNK = 4 * MIB
+PATTERN = stamp(1, CHUNK + MIB)
+
+# Starts a program ten times a second, and tells how long the slowest took.
+SHELL = """
+import os, signal, sys, time
+over, slowest, count = [], 0, 0
+signal.signal(signal.SIGTERM, lambda *_: over.append(True))
+print("ready", flush=True)
+while not over:
+    begin = time.monotonic()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.execv("/bin/true", ["true"])
+        finally:
+            os._exit(127)
+    if os.waitpid(pid, 0)[1]:
+        sys.exit("true failed")
+    slowest, count = max(slowest, time.monotonic() - begin), count + 1
+    time.sleep(0.1)
+print(count, slowest)
+"""
+
+
+def chunk(number):
+    """Differs from all others in each of its blocks."""
+    return PATTERN[number * 16:number * 16 + CHUNK]
+
+
+@contextlib.contextmanager
+def shell(report):
+    """Somebody at the shell; in report how often he asked, and the longest he waited."""
+    process = subprocess.Popen([sys.executable, "-c", SHELL], env=ENVIRONMENT, text=True,
+                               stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield
+        process.terminate()
+        count, slowest = process.communicate(timeout=60)[0].split()
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+    report.update(count=int(count), slowest=float(slowest))
+
+
+@pytest.fixture(scope="session")
+def patience():
+    """A second; or five times what an idle guest takes, on a host that starves it."""
+    report = {}
+    with shell(report):
+        time.sleep(5)
+    return max(1, 5 * report["slowest"])
+
+
+@contextlib.contextmanager
+def answers_within(patience):
+    report = {}
+    with shell(report):
+        yield
+    print(f"{report['count']} programs started, the slowest took {report['slowest']} s of "
+          f"{patience} s")
+    assert report["count"] > 10 and report["slowest"] < patience
+
+
+def fill(device):
+    """Write until there is no more; returns how many chunks were acknowledged."""
+    number = 0
+    with pytest.raises(OSError) as caught:
+        while True:
+            device.write(number * CHUNK, chunk(number))
+            number += 1
+    assert caught.value.errno == errno.ENOSPC
+    return number
+
+
+def check(device, chunks):
+    for number in range(chunks):
+        assert device.read(number * CHUNK, CHUNK) == chunk(number), f"chunk {number}"
+
+
+@pytest.fixture
+def unharmed(kernel_log):
+    """No program is killed, and the memory comes back to within 2 percent."""
+    total = memory.meminfo()["MemTotal"]
+    assert 768 * MIB < total < 1100 * MIB
+    killed = memory.vmstat("oom_kill")
+    before = memory.spare()
+    yield
+    assert memory.vmstat("oom_kill") == killed
+    assert not [line for line in kernel_log.lines() if "oom" in line.lower()]
+    assert memory.missing(before, total // 50) < total // 50
+
+
+@pytest.mark.parametrize("folio_size", [0, 2 * MIB], ids=["pages", "2M"])
+def test_fill(patience, unharmed, lab, folio_size):
+    ramdisk = lab.ramdisk(8 << 30, overcommit=True, folio_size=folio_size)
+    with Direct(ramdisk.path) as device, answers_within(patience):
+        chunks = fill(device)
+        assert chunks * CHUNK > memory.meminfo()["MemTotal"] // 2
+        check(device, chunks)
+        # Full remains full, and what is there can be written all the same.
+        for _ in range(50):
+            with pytest.raises(OSError) as caught:
+                device.write(4 << 30, chunk(0))
+            assert caught.value.errno == errno.ENOSPC
+        device.write(0, chunk(7))
+        device.write(0, chunk(0))
+        check(device, 1)
+    assert ramdisk.query().nospc > 0
+    ramdisk.remove()
+
+
+def test_fill_to_the_limit(patience, unharmed, lab):
+    limit = 256 * MIB
+    ramdisk = lab.ramdisk(8 << 30, overcommit=True, mem_limit=limit)
+    with Direct(ramdisk.path) as device, answers_within(patience):
+        chunks = fill(device)
+        assert chunks == limit // CHUNK
+        assert ramdisk.query().mem_used == limit == ramdisk.query().mem_max_used
+        check(device, chunks)
+        device.discard(0, CHUNK)
+        device.write(1 << 30, chunk(3))
+        assert device.read(1 << 30, CHUNK) == chunk(3)
+        assert device.read(0, CHUNK) == bytes(CHUNK)
+        with pytest.raises(OSError) as caught:
+            device.write(2 << 30, bytes(BLOCK))
+        assert caught.value.errno == errno.ENOSPC
+    ramdisk.remove()
+
+
+def test_reserved_memory_is_kept(unharmed, lab):
+    """Another disk takes all there is; the reserved one needs none of it."""
+    reserved = lab.ramdisk(64 * MIB, flags=CREATE_RESERVE)
+    greedy = lab.ramdisk(8 << 30, overcommit=True)
+    with Direct(reserved.path) as device, Direct(greedy.path) as other:
+        chunks = fill(other)
+        for number in range(64 * MIB // CHUNK):
+            device.write(number * CHUNK, chunk(number))
+        check(device, 64 * MIB // CHUNK)
+        check(other, chunks)
+        with pytest.raises(OSError) as caught:
+            lab.ramdisk(256 * MIB, flags=CREATE_RESERVE, overcommit=True)
+        assert caught.value.errno == errno.ENOSPC
+    assert reserved.query().nospc == 0
+    greedy.remove()
+    reserved.remove()
+
+
+def test_reserve_more_than_there_is(unharmed, lab):
+    """Nothing is left of the attempt, and rxadm tells what there is."""
+    size = 960 * MIB
+    before = state()
+    with pytest.raises(OSError) as caught:
+        lab.ramdisk(size, overcommit=True, flags=CREATE_RESERVE)
+    assert caught.value.errno == errno.ENOSPC
+    result = rxadm("create", "--size", "960M", "--reserve", "--overcommit")
+    assert result.returncode == 3 and len(result.stderr.splitlines()) == 1
+    assert "'960M'" in result.stderr and "available" in result.stderr
+    assert state() == before
+
+    ramdisk = lab.ramdisk(8 * MIB, flags=CREATE_RESERVE)
+    with pytest.raises(OSError) as caught:
+        ramdisk.resize(size, RESIZE_OVERCOMMIT)
+    assert caught.value.errno == errno.ENOSPC
+    query = ramdisk.query()
+    assert (query.size, query.mem_used, query.state) == (8 * MIB, 8 * MIB, STATE_RESERVED)
+    with Direct(ramdisk.path) as device:
+        device.write(4 * MIB, chunk(1))
+        assert device.read(4 * MIB, CHUNK) == chunk(1)
+    ramdisk.remove()
+
+
+def test_buffered_writer(patience, unharmed, lab):
+    """Through the page cache, as dd and cp write: an error, in time, and no deadlock."""
+    ramdisk = lab.ramdisk(8 << 30, overcommit=True)
+    with answers_within(patience):
+        result = subprocess.run(["dd", "if=/dev/zero", f"of={ramdisk.path}", "bs=1M",
+                                 "conv=fsync"], env=ENVIRONMENT, capture_output=True, text=True,
+                                timeout=300, check=False)
+    assert result.returncode == 1
+    assert "No space left" in result.stderr or "Input/output error" in result.stderr
+    os.sync()
+    ramdisk.remove()

@@ -1,0 +1,480 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm refuses bad input: one line that names the value, and all stays as it was."""
+
+import json
+import os
+import uuid
+
+import pytest
+
+from rxdlib import direct, dm, modules
+from rxdlib.command import as_nobody, program, run, rxadm
+from rxdlib.direct import MIB, stamp
+from rxdlib.lab import DISK, state
+
+PARAMETERS, PERMISSION, DEVICE, BUSY = 1, 2, 4, 5
+
+
+def refused(code, *args, names, runner=rxadm):
+    """Run rxadm; it must fail with this code and one line with these words."""
+    before = state()
+    result = runner(*args)
+    assert result.returncode == code, result
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("rxadm: ")
+    for name in [names] if isinstance(names, str) else names:
+        assert name in lines[0]
+    assert state() == before
+
+
+SIZES = [
+    # text, words of the message
+    ("0", ("'0'", "greater than 0")),
+    ("0K", ("'0K'", "greater than 0")),
+    ("0%", ("'0%'", "greater than 0")),
+    ("-1", ("-1", "greater than 0")),
+    ("-64M", ("-64M", "greater than 0")),
+    ("1", ("'1'", "multiple of 4096")),
+    ("511", ("'511'", "multiple of 4096")),
+    ("4097", ("'4097'", "multiple of 4096")),
+    ("1.3K", ("'1.3K'", "multiple of 4096")),
+    ("64.0000001M", ("'64.0000001M'", "decimals")),
+    ("18446744073709551615", ("'18446744073709551615'", "at most 256T")),
+    ("18446744073709551616", ("'18446744073709551616'", "at most 256T")),
+    ("99999999999999999999999999", ("'99999999999999999999999999'", "at most 256T")),
+    ("16E", ("'16E'", "at most 256T")),
+    ("257T", ("'257T'", "at most 256T")),
+    ("9999999%", ("'9999999%'", "at most 256T")),
+    ("", ("''", "empty")),
+    (" ", ("' '", "not a number")),
+    ("text", ("'text'", "not a number")),
+    ("M", ("'M'", "not a number")),
+    ("+1M", ("'+1M'", "not a number")),
+    ("0x1000", ("'0x1000'", "suffix")),
+    ("1e9", ("'1e9'", "suffix")),
+    ("4096 ", ("'4096 '", "suffix")),
+    ("1MM", ("'1MM'", "suffix")),
+    ("1Z", ("'1Z'", "suffix")),
+    (".5M", ("'.5M'", "not a number")),
+    ("1.M", ("'1.M'", "not a number")),
+    ("nan", ("'nan'", "not a number")),
+    ("64M\n", ("'64M?'", "suffix")),
+]
+
+
+@pytest.mark.parametrize("text, words", SIZES, ids=[repr(size[0]) for size in SIZES])
+def test_create_size(text, words):
+    refused(PARAMETERS, "create", f"--size={text}", names=words)
+
+
+@pytest.mark.parametrize("text, words", SIZES[::3], ids=[repr(size[0]) for size in SIZES[::3]])
+def test_resize_size(lab, text, words):
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    refused(PARAMETERS, "resize", "rxd0", text, names=words)
+    assert direct.read(ramdisk.path, 0, 4096) == stamp(1)
+
+
+@pytest.mark.parametrize("size", ["1T", "100%", "256T"])
+def test_create_more_than_memory(size):
+    refused(PARAMETERS, "create", "--size", size, names=(f"'{size}'", "--overcommit"))
+
+
+def test_resize_more_than_memory(lab):
+    lab.ramdisk(4 * MIB)
+    refused(PARAMETERS, "resize", "rxd0", "1T", names=("'1T'", "--overcommit"))
+
+
+UUID = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ab"
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ((), "--size"),
+    (("--size",), "--size"),
+    (("--size", "4M", "more"), "'more'"),
+    (("--siz", "4M", "--colour"), "--colour"),
+    (("--size", "4M", "-x"), "-x"),
+    (("--size", "4M", "--index", "-1"), ("'-1'", "0 to 1048575")),
+    (("--size", "4M", "--index", "1048576"), ("'1048576'", "0 to 1048575")),
+    (("--size", "4M", "--index", "4294967296"), ("'4294967296'", "0 to 1048575")),
+    (("--size", "4M", "--index", "x"), ("'x'", "0 to 1048575")),
+    (("--size", "4M", "--index", ""), ("''", "0 to 1048575")),
+    (("--size", "4M", "--logical-block-size", "1024"), ("'1024'", "512 or 4096")),
+    (("--size", "4M", "--logical-block-size", "4K"), ("'4K'", "512 or 4096")),
+    (("--size", "4M", "--mem-limit", "0"), ("'0'", "greater than 0")),
+    (("--size", "4M", "--mem-limit", "4097"), ("'4097'", "multiple of 4096")),
+    (("--size", "4M", "--mem-limit", "much"), ("'much'", "not a number")),
+    (("--size", "4M", "--overcommit=yes"), "--overcommit"),
+    (("--size", "4M", "--reserve=yes"), "--reserve"),
+    (("--size", "4M", "--detect-zeroes=no"), "--detect-zeroes"),
+    (("--size", "4M", "--reserve", "--detect-zeroes"), ("--reserve", "--detect-zeroes")),
+    (("--mem-limit", "1M", "--reserve", "--size", "4M"), ("'1M'", "at least", "'4M'")),
+    (("--size", "4M", "--folio-size", "8K"), ("'8K'", "4K, 64K or 2M")),
+    (("--size", "4M", "--folio-size", "0"), ("'0'", "4K, 64K or 2M")),
+    (("--size", "4M", "--folio-size", "-4K"), ("'-4K'", "4K, 64K or 2M")),
+    (("--size", "4M", "--folio-size", "4M"), ("'4M'", "4K, 64K or 2M")),
+    (("--size", "4M", "--folio-size", "huge"), ("'huge'", "4K, 64K or 2M")),
+    (("--size", "4M", "--folio-size", ""), ("''", "4K, 64K or 2M")),
+    (("--size", "4M", "--node", "-1"), ("'-1'", "0 to 1023")),
+    (("--size", "4M", "--node", "1024"), ("'1024'", "0 to 1023")),
+    (("--size", "4M", "--node", "18446744073709551616"), ("'18446744073709551616'", "0 to 1023")),
+    (("--size", "4M", "--node", "all"), ("'all'", "local, interleave")),
+    (("--size", "4M", "--node", ""), ("''", "local, interleave")),
+    (("--size", "4M", "--node", "7"), ("'7'", "no memory", "there are 0")),
+    (("--size", "4M", "--node", "1023"), ("'1023'", "no memory", "there are 0")),
+    (("--size", "4M", "--uuid", ""), ("''", "8, 4, 4, 4 and 12")),
+    (("--size", "4M", "--uuid", "x" * 300), ("xxx", "8, 4, 4, 4 and 12")),
+    (("--size", "4M", "--uuid", UUID[:-1]), (UUID[:-1], "8, 4, 4, 4 and 12")),
+    (("--size", "4M", "--uuid", UUID + "0"), (UUID + "0", "8, 4, 4, 4 and 12")),
+    (("--size", "4M", "--uuid", UUID.replace("-", "")), "8, 4, 4, 4 and 12"),
+    (("--size", "4M", "--uuid", UUID.replace("5", "g")), "8, 4, 4, 4 and 12"),
+    (("--size", "4M", "--uuid", "00000000-0000-0000-0000-000000000000"), "must not be zero"),
+], ids=str)
+def test_create_arguments(arguments, words):
+    refused(PARAMETERS, "create", *arguments, names=words)
+
+
+def test_create_number_taken(lab):
+    lab.ramdisk(index=3)
+    refused(BUSY, "create", "--size", "4M", "--index", "3", names=("'3'", "/dev/rxd3"))
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ((), "command"),
+    (("frobnicate",), "'frobnicate'"),
+    (("--colour",), "--colour"),
+    (("remove",), "DEVICE"),
+    (("clear",), "DEVICE"),
+    (("clear", "rxd0", "rxd1"), "'rxd1'"),
+    (("limit", "rxd0"), "SIZE"),
+    (("limit", "rxd0", "0"), ("'0'", "greater than 0")),
+    (("limit", "rxd0", "4097"), ("'4097'", "multiple of 4096")),
+    (("limit", "rxd0", "None"), ("'None'", "not a number")),
+    (("limit", "rxd0", ""), "''"),
+    (("limit", "rxd0", "-4K"), "-4K"),
+    (("limit", "rxd0", "1M", "2M"), "'2M'"),
+    (("extents",), "DEVICE"),
+    (("extents", "rxd0", "rxd1"), "'rxd1'"),
+    (("extents", "rxd0", "-o", "COLOUR"), ("COLOUR", "START")),
+    (("extents", "rxd0", "--json", "--raw"), "--raw"),
+    (("remove", "rxd0", "rxd1"), "'rxd1'"),
+    (("resize", "rxd0"), "SIZE"),
+    (("resize", "rxd0", "4M", "8M"), "'8M'"),
+    (("unmap",), "NAME"),
+    (("list", "rxd0"), "'rxd0'"),
+    (("list", "-o", "COLOUR"), ("COLOUR", "DEVICE")),
+    (("list", "-o", ""), "''"),
+    (("list", "--json", "--raw"), "--raw"),
+    (("status", "-o", "NAME,COLOUR"), ("COLOUR", "NAME")),
+    (("map",), "--cache"),
+    (("map", "--cache", "rxd0"), "--origin"),
+    (("map", "--cache", "rxd0", "--origin", DISK, "more"), "'more'"),
+    (("map", "--cache", "", "--origin", DISK), "''"),
+], ids=str)
+def test_usage(lab, arguments, words):
+    lab.ramdisk(4 * MIB)
+    refused(PARAMETERS, *arguments, names=words)
+
+
+@pytest.mark.parametrize("device", ["rxd9", "/dev/rxd9", "/dev/nothing", "/dev/null",
+                                    "/etc/passwd", "/dev", DISK, "../etc/passwd"])
+@pytest.mark.parametrize("command", [("remove", "{}"), ("resize", "{}", "8M"), ("clear", "{}"),
+                                     ("limit", "{}", "none"), ("extents", "{}"),
+                                     ("map", "--cache", "{}", "--origin", DISK)],
+                         ids=["remove", "resize", "clear", "limit", "extents", "map"])
+def test_no_such_ramdisk(lab, command, device):
+    lab.ramdisk(4 * MIB)
+    refused(DEVICE, *[part.format(device) for part in command], names=os.path.basename(device))
+
+
+def test_partition_is_no_ramdisk(lab):
+    ramdisk = lab.ramdisk(4 * MIB)
+    with direct.Direct(ramdisk.path) as device:
+        device.partition(2048, 2048)
+    assert os.path.exists("/dev/rxd0p1")
+    for command in ("remove",), ("clear",), ("extents",):
+        refused(DEVICE, *command, "rxd0p1", names=("rxd0p1", "whole disk"))
+    refused(DEVICE, "limit", "rxd0p1", "1M", names=("rxd0p1", "whole disk"))
+    refused(DEVICE, "resize", "rxd0p1", "8M", names=("rxd0p1", "whole disk"))
+    refused(DEVICE, "map", "--cache", "rxd0p1", "--origin", DISK, names=("rxd0p1", "whole disk"))
+
+
+@pytest.mark.parametrize("origin", ["/dev/nothing", "/dev/null", "/etc/passwd", "rxd9"])
+def test_no_such_origin(lab, origin):
+    lab.ramdisk(4 * MIB)
+    refused(DEVICE, "map", "--cache", "rxd0", "--origin", origin,
+            names=os.path.basename(origin))
+
+
+def test_create_uuid_taken(lab):
+    lab.ramdisk(4 * MIB, uuid=uuid.UUID(UUID).bytes)
+    refused(BUSY, "create", "--size", "4M", "--uuid", UUID, names=(UUID, "another RAM disk"))
+
+
+@pytest.mark.parametrize("command", ["remove", "clear"])
+def test_remove_or_clear_open(lab, command):
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    with direct.Direct(ramdisk.path):
+        refused(BUSY, command, "rxd0", names=("rxd0", "open"))
+    assert direct.read(ramdisk.path, 0, 4096) == stamp(1)
+
+
+@pytest.mark.parametrize("command", ["remove", "clear"])
+def test_remove_or_clear_mounted(lab, command):
+    ramdisk = lab.ramdisk()
+    run("mkfs.ext4", "-q", ramdisk.path)
+    # Read-only, so that the file system itself changes nothing meanwhile.
+    directory = lab.mount(ramdisk.path, "-o", "ro")
+    refused(BUSY, command, "rxd0", names=("rxd0", directory))
+
+
+def test_clear_read_only(lab):
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    run("blockdev", "--setro", ramdisk.path)
+    refused(DEVICE, "clear", "rxd0", names=("rxd0", "read-only", "--setrw"))
+    assert direct.read(ramdisk.path, 0, 4096) == stamp(1)
+
+
+def only_forced(size, *names):
+    """A resize that takes --force."""
+    refused(BUSY, "resize", "rxd0", size, names=("rxd0", f"'{size}'", "--force", *names))
+    assert rxadm("resize", "rxd0", size, "--force").returncode == 0
+
+
+def test_shrink_below_a_partition(lab):
+    """The end of the last one counts, though nothing was ever written there."""
+    ramdisk = lab.ramdisk(64 * MIB)
+    with direct.Direct(ramdisk.path) as device:
+        device.partition(2048, 32 * 2048)
+    assert rxadm("resize", "rxd0", "33M").returncode == 0
+    only_forced("32M", "partition 1", "33M")
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+def test_shrink_below_a_file_system(lab, kind):
+    """Its own size counts, though its last blocks were never written."""
+    ramdisk = lab.ramdisk(384 * MIB)
+    run(f"mkfs.{kind}", "-q", *(["-d", "size=320m"] if kind == "xfs" else []), ramdisk.path,
+        *(["320m"] if kind == "ext4" else []))
+    # What mkfs left at the end, so that the kernel has nothing to object to.
+    with direct.Direct(ramdisk.path) as device:
+        device.discard(300 * MIB, 84 * MIB)
+    assert rxadm("resize", "rxd0", "320M").returncode == 0
+    only_forced("319M", kind, "320M", str(320 * MIB))
+
+
+def test_shrink_below_swap(lab):
+    ramdisk = lab.ramdisk(64 * MIB)
+    run("mkswap", ramdisk.path)
+    only_forced("32M", "swap", "64M")
+
+
+def test_shrink_beside_the_unknown(lab):
+    """Where nobody can tell the size, rxadm says so, and what was written counts."""
+    ramdisk = lab.ramdisk(16 * MIB)
+    with direct.Direct(ramdisk.path) as device:
+        # LUKS2: magic, version, and nothing about the size of what is encrypted.
+        device.write(0, b"LUKS\xba\xbe\x00\x02" + bytes(4088))
+        device.write(12 * MIB, stamp(1))
+    refused(BUSY, "resize", "rxd0", "8M", names=("rxd0", "data", "--force"))
+    result = rxadm("resize", "rxd0", "14M")
+    assert result.returncode == 0 and ramdisk.query().size == 14 * MIB
+    assert len(result.stderr.splitlines()) == 1 and "crypto_LUKS" in result.stderr
+
+
+def test_extents_of_a_cache(lab):
+    cache = lab.cache()
+    refused(BUSY, "extents", cache.ramdisk.name, names=(cache.ramdisk.name, "cache"))
+    refused(BUSY, "clear", cache.ramdisk.name, names=(cache.ramdisk.name, cache.name))
+
+
+def test_shrink(lab):
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 3 * MIB, stamp(1))
+    refused(BUSY, "resize", "rxd0", "2M", names=("rxd0", "'2M'", "--force"))
+    with direct.Direct(ramdisk.path):
+        refused(BUSY, "resize", "rxd0", "2M", names=("rxd0", "open", "--force"))
+    assert direct.read(ramdisk.path, 3 * MIB, 4096) == stamp(1)
+
+
+def test_in_use_as_a_cache(lab):
+    cache = lab.cache()
+    name, ramdisk = cache.name, cache.ramdisk.name
+    spare = lab.ramdisk(4 * MIB)
+    other = lab.ramdisk(4 * MIB)
+    refused(BUSY, "remove", ramdisk, names=(ramdisk, name))
+    refused(BUSY, "resize", ramdisk, "32M", names=(ramdisk, "cache", name))
+    refused(BUSY, "resize", ramdisk, "4M", "--force", names=(ramdisk, "cache", name))
+    refused(BUSY, "map", "--cache", ramdisk, "--origin", other.path, names=(ramdisk, name))
+    refused(BUSY, "map", "--cache", spare.path, "--origin", DISK, names=(DISK, name))
+    refused(BUSY, "map", "--cache", spare.path, "--origin", cache.ramdisk.path,
+            names=(ramdisk, name))
+
+
+def test_origin_in_use(lab):
+    """A disk that is mounted, or held by another mapping, is no origin."""
+    lab.ramdisk(4 * MIB)
+    loop = lab.loop(16 * MIB)
+    run("mkfs.ext4", "-q", loop)
+    directory = lab.mount(loop)
+    refused(BUSY, "map", "--cache", "rxd0", "--origin", loop, names=(loop, directory))
+    name, _ = lab.linear(4 * MIB)
+    refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, names=(DISK, name))
+
+
+def test_cache_in_use(lab):
+    """A RAM disk that is mounted, open or held is no cache."""
+    ramdisk = lab.ramdisk()
+    with direct.Direct(ramdisk.path):
+        refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, names=("rxd0", "open"))
+    run("mkfs.ext4", "-q", ramdisk.path)
+    refused(DEVICE, "map", "--cache", "rxd0", "--origin", DISK, names=("rxd0", "--force"))
+    directory = lab.mount(ramdisk.path)
+    refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, "--force",
+            names=("rxd0", directory))
+
+
+def test_one_disk_as_both(lab):
+    ramdisk = lab.ramdisk()
+    refused(PARAMETERS, "map", "--cache", "rxd0", "--origin", ramdisk.path, names="rxd0")
+
+
+def test_read_only_origin(lab):
+    lab.ramdisk(4 * MIB)
+    loop = lab.loop(4 * MIB)
+    run("blockdev", "--setro", loop)
+    refused(DEVICE, "map", "--cache", "rxd0", "--origin", loop, names=(loop, "read-only"))
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "-x", "with space", "x" * 128, "new\nline", "."])
+def test_bad_name(lab, name):
+    lab.ramdisk(4 * MIB)
+    refused(PARAMETERS, "map", "--cache", "rxd0", "--origin", DISK, f"--name={name}",
+            names=("name", name.replace("\n", "?")))
+
+
+def test_name_taken(lab):
+    lab.ramdisk(4 * MIB)
+    lab.mapped("0 2048 zero", name="taken")
+    refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, "--name", "taken", names="'taken'")
+
+
+@pytest.mark.parametrize("size, words", [
+    ("0", "greater than 0"), ("512", "multiple of 4096"), ("12K", "power of two"),
+    ("2M", "at most 1M"), ("x", "not a number"), ("-4K", "greater than 0")])
+def test_bad_block_size(lab, size, words):
+    lab.ramdisk(64 * MIB)
+    refused(PARAMETERS, "map", "--cache", "rxd0", "--origin", DISK, "--block-size", size,
+            names=(size, words))
+
+
+@pytest.mark.parametrize("size, block", [("32K", "4K"), ("4M", "1M")])
+def test_cache_too_small(lab, size, block):
+    """What the kernel says comes out as the one line."""
+    assert rxadm("create", "--size", size).returncode == 0
+    lab.adopt_ramdisk(0)
+    refused(DEVICE, "map", "--cache", "rxd0", "--origin", DISK, "--block-size", block,
+            names="fewer than 16 cache blocks")
+
+
+def test_no_such_mapping(lab):
+    for command in "unmap", "status":
+        refused(DEVICE, command, "nothing", names="'nothing'")
+    lab.mapped("0 2048 zero", name="zeroes")
+    for command in "unmap", "status":
+        refused(DEVICE, command, "zeroes", names=("'zeroes'", "zero"))
+    assert dm.names() == ["zeroes"]
+
+
+def test_unmap_in_use(lab):
+    cache = lab.cache(64 * MIB)
+    with direct.Direct(cache.path):
+        refused(BUSY, "unmap", cache.name, names=(cache.name, "open"))
+    run("mkfs.ext4", "-q", cache.path)
+    # Read-only, so that the file system itself changes nothing meanwhile.
+    directory = lab.mount(cache.path, "-o", "ro")
+    refused(BUSY, "unmap", cache.name, names=(cache.name, directory))
+
+
+@pytest.mark.parametrize("arguments", [
+    ("create", "--size", "4M"), ("resize", "rxd0", "8M"), ("remove", "rxd0"), ("list",),
+    ("clear", "rxd0"), ("limit", "rxd0", "1M"), ("extents", "rxd0"),
+    ("map", "--cache", "rxd0", "--origin", DISK), ("unmap", "one"), ("status",)], ids=str)
+def test_no_privilege(lab, arguments):
+    lab.ramdisk(4 * MIB)
+    refused(PERMISSION, *arguments, names=("CAP_SYS_ADMIN", "root"),
+            runner=lambda *args: as_nobody(program("rxadm"), *args, check=False))
+
+
+@pytest.fixture
+def unloaded():
+    modules.unload()
+    # rxadm may load what modprobe finds: hide it.
+    yield
+    modules.load()
+
+
+@pytest.mark.parametrize("arguments", [
+    ("resize", "rxd0", "8M"), ("remove", "rxd0"), ("unmap", "one"), ("clear", "rxd0"),
+    ("limit", "rxd0", "1M"), ("extents", "rxd0"),
+    ("map", "--cache", "rxd0", "--origin", DISK)], ids=str)
+def test_modules_not_loaded(unloaded, arguments):
+    before = state()
+    result = rxadm(*arguments)
+    assert result.returncode == DEVICE
+    assert len(result.stderr.splitlines()) == 1
+    assert "module" in result.stderr and "load" in result.stderr or "rxd0" in result.stderr
+    after = state()
+    del before["modules"], after["modules"]
+    assert after == before
+
+
+def test_listing_without_modules(unloaded):
+    """Nothing is there to be listed, and asking loads nothing."""
+    for command, key in ("list", "ramdisks"), ("status", "caches"):
+        result = rxadm(command, "--json")
+        if result.returncode:
+            assert result.returncode == DEVICE
+            assert len(result.stderr.splitlines()) == 1 and "not loaded" in result.stderr
+        else:
+            assert json.loads(result.stdout) == {key: []}
+    assert not modules.loaded() & {modules.RXD, modules.RXCACHE}
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ((), "NAME"),
+    (("one",), "--mode"),
+    (("one", "two", "--mode", "writearound"), "'two'"),
+    (("one", "--mode"), "--mode"),
+    (("one", "--mode", "writeback"), "'writeback'"),
+    (("one", "--mode", ""), "''"),
+    (("one", "--seq-cutoff", "-1"), "-1"),
+    (("one", "--seq-cutoff", "1000"), ("'1000'", "multiple of 512")),
+    (("one", "--seq-cutoff", "2T"), ("'2T'", "at most 1T")),
+    (("one", "--seq-cutoff", "off"), "'off'"),
+    (("one", "--colour", "red"), "--colour"),
+    (("-one", "--mode", "writearound"), "-o"),
+    (("a/b", "--mode", "writearound"), "'a/b'"),
+], ids=str)
+def test_set_arguments(arguments, words):
+    refused(PARAMETERS, "set", *arguments, names=words)
+
+
+def test_set_what_is_no_cache(lab):
+    name, _ = lab.linear(MIB)
+    refused(DEVICE, "set", name, "--mode", "writearound", names=(f"'{name}'", "not a cache"))
+    refused(DEVICE, "set", "nothing", "--mode", "writearound",
+            names=("'nothing'", "does not exist"))
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (("--mode", "writeback"), "'writeback'"),
+    (("--seq-cutoff", "1000"), "'1000'"),
+], ids=str)
+def test_map_features(lab, arguments, words):
+    lab.ramdisk(4 * MIB)
+    refused(PARAMETERS, "map", "--cache", "rxd0", "--origin", DISK, *arguments, names=words)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Table lines that rxcache must refuse, saying why, and leaving all as it was."""
+
+import errno
+import os
+
+import pytest
+
+from rxdlib.command import run
+from rxdlib.direct import MIB
+from rxdlib.lab import DISK, state
+
+CASES = [
+    # arguments, errno, a word of the reason
+    ("", errno.EINVAL, "origin"),
+    ("{disk}", errno.EINVAL, "cache device"),
+    ("{disk} {rxd} x", errno.EINVAL, "feature count"),
+    ("{disk} {rxd} -1", errno.EINVAL, "feature count"),
+    ("{disk} {rxd} 99", errno.EINVAL, "feature count"),
+    ("{disk} {rxd} 1", errno.EINVAL, ""),
+    ("{disk} {rxd} 1 writeback", errno.EINVAL, "writethrough"),
+    ("{disk} {rxd} 1 7", errno.EINVAL, "feature"),
+    ("{disk} {rxd} 1 Writethrough", errno.EINVAL, "feature"),
+    ("{disk} {rxd} 2 writethrough writethrough", errno.EINVAL, "repeated"),
+    ("{disk} {rxd} 1 block_size", errno.EINVAL, "block_size"),
+    ("{disk} {rxd} 2 block_size 0", errno.EINVAL, "block_size"),
+    ("{disk} {rxd} 2 block_size 4", errno.EINVAL, "block_size"),
+    ("{disk} {rxd} 2 block_size 9", errno.EINVAL, "block_size"),
+    ("{disk} {rxd} 2 block_size 24", errno.EINVAL, "block_size"),
+    ("{disk} {rxd} 2 block_size 4096", errno.EINVAL, "block_size"),
+    ("{disk} {rxd} 2 block_size -8", errno.EINVAL, "block_size"),
+    ("{disk} {rxd} 2 block_size 8k", errno.EINVAL, "block_size"),
+    ("{disk} {rxd} 2 block_size 4294967304", errno.EINVAL, "block_size"),
+    ("{disk} {rxd} 2 block_size 18446744073709551624", errno.EINVAL, "block_size"),
+    ("{disk} {rxd} 3 block_size 8 block_size", errno.EINVAL, "repeated"),
+    ("{disk} {rxd} 2 writethrough passthrough", errno.EINVAL, "repeated"),
+    ("{disk} {rxd} 1 writethrough 2 key value", errno.EINVAL, "policy"),
+    ("{disk} {rxd} 0 1 seq_cutoff", errno.EINVAL, "policy"),
+    ("{disk} {rxd} 0 2 seq_cutoff", errno.EINVAL, ""),
+    ("{disk} {rxd} 0 2 seq_cutoff -1", errno.EINVAL, "seq_cutoff"),
+    ("{disk} {rxd} 0 2 seq_cutoff 513", errno.EINVAL, "seq_cutoff"),
+    ("{disk} {rxd} 0 2 seq_cutoff 1M", errno.EINVAL, "seq_cutoff"),
+    ("{disk} {rxd} 0 2 seq_cutoff 18446744073709552128", errno.EINVAL, "seq_cutoff"),
+    ("{disk} {rxd} 0 4 seq_cutoff 0 seq_cutoff 0", errno.EINVAL, "policy"),
+    ("{disk} {rxd} 0 x", errno.EINVAL, "policy"),
+    ("{disk} {rxd} 0 0 surplus", errno.EINVAL, "surplus"),
+    ("{disk} {rxd} writethrough", errno.EINVAL, "feature count"),
+    ("{rxd} {rxd}", errno.EINVAL, "one disk"),
+    ("/dev/nothing {rxd}", errno.ENODEV, "origin"),
+    ("{disk} /dev/nothing", errno.ENODEV, "cache device"),
+    ("/etc/passwd {rxd}", errno.ENODEV, "origin"),
+    ("{disk} {loop}", errno.ENODEV, "rxd RAM disk"),
+    ("{disk} {linear}", errno.ENODEV, "rxd RAM disk"),
+    ("{disk} {tiny}", errno.ENOSPC, "16 cache blocks"),
+    ("{disk} {rxd} 2 block_size 2048", errno.ENOSPC, "16 cache blocks"),
+    ("{small} {rxd}", errno.ERANGE, "longer than the origin"),
+]
+
+
+@pytest.mark.parametrize("arguments, code, reason", CASES, ids=[case[0] for case in CASES])
+def test_refused(lab, kernel_log, arguments, code, reason):
+    rxd = lab.ramdisk(8 * MIB)
+    names = {"disk": DISK, "rxd": rxd.path}
+    if "{tiny}" in arguments:
+        names["tiny"] = lab.ramdisk(15 * 4096).path
+    if "{small}" in arguments:
+        names["small"] = lab.ramdisk(4 * MIB - 4096).path
+    if "{loop}" in arguments:
+        names["loop"] = lab.loop(4 * MIB)
+    if "{linear}" in arguments:
+        names["linear"] = lab.linear(4 * MIB, lab.ramdisk(4 * MIB).path)[1]
+    before = state()
+    kernel_log.rewind()
+    result = run("dmsetup", "create", "bad", check=False,
+                 stdin=f"0 8192 rxcache {arguments.format(**names)}\n")
+    assert result.returncode
+    expected = {os.strerror(code)}
+    if code == errno.ENODEV:
+        # Which of the two the kernel gives for a path it cannot find has changed.
+        expected |= {os.strerror(errno.ENOENT), os.strerror(errno.ENOTBLK)}
+    assert any(text in result.stderr for text in expected), result.stderr
+    lines = [line for line in kernel_log.lines() if "rxcache" in line]
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("device-mapper: ") and reason in lines[0]
+    assert state() == before
+    assert rxd.attribute("state") == "idle"

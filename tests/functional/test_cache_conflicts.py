@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What goes round the cache when I/O is in each other's way or memory is short, and what not."""
+
+import mmap
+import os
+import random
+import threading
+import time
+
+import pytest
+
+from rxdlib import direct, dm
+from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
+from rxdlib.lab import DISK
+
+
+def prepare(size=4 * MIB, generation=1):
+    data = stamp(0, size, generation)
+    direct.write(DISK, 0, data)
+    return data
+
+
+def counted(cache, function, *args):
+    before = cache.status()
+    result = function(*args)
+    return cache.status().since(before), result
+
+
+def slow(lab, size, read_delay, write_delay, device=DISK):
+    name = lab.mapped(f"0 {size // SECTOR} delay {device} 0 {read_delay} {device} 0 {write_delay}")
+    return f"/dev/mapper/{name}"
+
+
+class Background(threading.Thread):
+    """Something that takes a while; its failure is the test's."""
+
+    def __init__(self, function, *args):
+        super().__init__()
+        self.function, self.args, self.error = function, args, None
+        self.start()
+        time.sleep(0.5)
+
+    def run(self):
+        try:
+            self.function(*self.args)
+        except Exception as error:  # pylint: disable=broad-except
+            self.error = error
+
+    def finish(self):
+        self.join(60)
+        assert not self.is_alive()
+        if self.error:
+            raise self.error
+
+
+def test_discard_keeps_out_its_range_only(lab):
+    """While one discard is under way, all other blocks are cached as ever."""
+    base = lab.ramdisk(8 * MIB)
+    cache = lab.cache(8 * MIB, origin=slow(lab, 8 * MIB, 0, 4000, base.path))
+    data = stamp(0, 4 * MIB)
+    direct.write(base.path, 0, data)
+    with Direct(cache.path) as device:
+        discard = Background(device.discard, MIB, MIB)
+        changed, seen = counted(cache, device.read, 0, MIB)
+        assert seen == data[:MIB] and changed["fills"] == 256
+        changed, seen = counted(cache, device.read, 2 * MIB, MIB)
+        assert seen == data[2 * MIB:3 * MIB] and changed["fills"] == 256
+        changed, _ = counted(cache, device.read, 2 * MIB - 4 * BLOCK, 8 * BLOCK)
+        assert changed == {"read_misses": 4, "bypasses": 4, "read_hits": 4}
+        assert discard.is_alive()
+        discard.finish()
+        assert device.read(MIB, MIB) == bytes(MIB)
+        changed, seen = counted(cache, device.read, MIB, MIB)
+        assert seen == bytes(MIB) and changed == {"read_hits": 256}
+
+
+def test_one_busy_block(lab):
+    """A long read over a block that another fills: only this block goes round."""
+    data = prepare()
+    cache = lab.cache(4 * MIB, origin=slow(lab, 4 * MIB, 1500, 0))
+    fill = Background(direct.read, cache.path, 5 * BLOCK, BLOCK)
+    changed, seen = counted(cache, direct.read, cache.path, 0, 32 * BLOCK)
+    fill.finish()
+    assert seen == data[:32 * BLOCK]
+    assert changed["bypasses"] == 1
+    assert cache.status().fills == 32 == cache.status().used
+
+
+def test_one_busy_block_of_a_write(lab):
+    data = stamp(3, 32 * BLOCK, 3)
+    prepare()
+    cache = lab.cache(4 * MIB, origin=slow(lab, 4 * MIB, 0, 1500))
+    write = Background(direct.write, cache.path, 5 * BLOCK, data[5 * BLOCK:6 * BLOCK])
+    changed, _ = counted(cache, direct.write, cache.path, 0, data)
+    write.finish()
+    assert changed["bypasses"] == 1
+    assert cache.status().used == 31
+    assert direct.read(cache.path, 0, 32 * BLOCK) == data == direct.read(DISK, 0, 32 * BLOCK)
+
+
+@pytest.mark.parametrize("block_size", [4 * KIB, 64 * KIB])
+def test_memory_limit_follows_the_use(lab, block_size):
+    """What is used now gets the memory, wherever its blocks lie, not what came first."""
+    data = prepare(8 * MIB)
+    ramdisk = lab.ramdisk(16 * MIB, mem_limit=2 * MIB)
+    cache = lab.cache(16 * MIB, ramdisk=ramdisk, block_size=block_size)
+    for start in 0, 4 * MIB, 2 * MIB, 7 * MIB:
+        for _ in range(4):
+            with Direct(cache.path, os.O_RDONLY) as device:
+                seen = b"".join(device.read(start + offset, 64 * KIB)
+                                for offset in range(0, MIB, 64 * KIB))
+            assert seen == data[start:start + MIB]
+        changed, _ = counted(cache, direct.read, cache.path, start, MIB)
+        assert changed.get("read_hits", 0) > 0.8 * MIB // block_size
+    assert ramdisk.query().mem_max_used <= 2 * MIB
+    assert cache.status().evictions > 0
+
+
+def test_reader_that_does_not_wait(cache):
+    """A read with RWF_NOWAIT that misses is no error, and fills the cache."""
+    data = prepare()
+    with Direct(cache.path, os.O_RDONLY) as device:
+        with mmap.mmap(-1, MIB) as buffer:
+            assert os.preadv(device.fd, [buffer], 0, os.RWF_NOWAIT) == MIB
+            assert buffer[:] == data[:MIB]
+    status = cache.status()
+    assert status.fills == 256 == status.used and status.bypasses == 0
+
+
+def writes(disk):
+    """Write requests that the disk has completed."""
+    with open(f"/sys/block/{os.path.basename(disk)}/stat", encoding="ascii") as file:
+        return int(file.read().split()[4])
+
+
+@pytest.mark.parametrize("block_size", [4 * KIB, 16 * KIB])
+def test_long_write_over_scattered_blocks(lab, block_size):
+    """1 MiB over blocks that came one by one reaches the disk in one piece."""
+    assert int(dm.queue(DISK, "max_sectors_kb")) >= 1024
+    prepare()
+    cache = lab.cache(4 * MIB, block_size=block_size)
+    blocks = list(range(4 * MIB // block_size))
+    random.Random(1).shuffle(blocks)
+    with Direct(cache.path) as device:
+        for block in blocks:
+            device.read(block * block_size, block_size)
+        for offset in 0, 2 * MIB:
+            before, data = writes(DISK), stamp(offset, MIB, 5)
+            changed, _ = counted(cache, device.write, offset, data)
+            assert writes(DISK) - before == 1
+            assert changed == {"write_hits": MIB // block_size}
+            assert device.read(offset, MIB) == data == direct.read(DISK, offset, MIB)
+    assert cache.ramdisk.query().mem_used == 4 * MIB == cache.status().used * block_size

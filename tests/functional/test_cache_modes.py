@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Modes and the sequential cut-off: in the table, and changed while in use."""
+
+import pytest
+
+from rxdlib import direct, dm
+from rxdlib.command import run
+from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
+from rxdlib.lab import DISK
+
+MODES = ("writethrough", "writearound", "passthrough")
+
+
+def prepare(size=4 * MIB, generation=1):
+    data = stamp(0, size, generation)
+    direct.write(DISK, 0, data)
+    return data
+
+
+def counted(cache, function, *args):
+    before = cache.status()
+    result = function(*args)
+    return cache.status().since(before), result
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_table_and_status(lab, mode):
+    cache = lab.cache(4 * MIB, features=[mode])
+    assert dm.table(cache.name).endswith(f" 3 {mode} block_size 8 0")
+    assert cache.status().features == [mode, "block_size", "8"]
+    table = dm.table(cache.name)
+    dm.replace(cache.name, table)
+    assert dm.table(cache.name) == table
+
+
+def test_writearound(lab):
+    """Reads are cached; what is written is not, and leaves the cache."""
+    data = prepare()
+    cache = lab.cache(4 * MIB, features=["writearound"])
+    direct.read(cache.path, 0, 16 * BLOCK)
+    changed, _ = counted(cache, direct.write, cache.path, 2 * BLOCK, stamp(9, 4 * BLOCK))
+    assert changed == {"write_misses": 4, "bypasses": 4, "invalidations": 4}
+    assert cache.status().used == 12
+    assert direct.read(DISK, 2 * BLOCK, 4 * BLOCK) == stamp(9, 4 * BLOCK)
+    changed, seen = counted(cache, direct.read, cache.path, 0, 16 * BLOCK)
+    assert seen == data[:2 * BLOCK] + stamp(9, 4 * BLOCK) + data[6 * BLOCK:16 * BLOCK]
+    assert changed == {"read_hits": 12, "read_misses": 4, "fills": 4}
+
+
+def test_passthrough(lab):
+    """Nothing enters the cache and nothing is served from it; writes put blocks out."""
+    data = prepare()
+    cache = lab.cache(4 * MIB)
+    direct.read(cache.path, 0, 16 * BLOCK)
+    dm.message(cache.name, "mode", "passthrough")
+    changed, seen = counted(cache, direct.read, cache.path, 0, 32 * BLOCK)
+    assert seen == data[:32 * BLOCK]
+    assert changed == {"read_misses": 32, "bypasses": 32}
+    changed, _ = counted(cache, direct.write, cache.path, 4 * BLOCK + 512, stamp(9, 512))
+    assert changed == {"write_misses": 1, "write_partials": 1, "bypasses": 1,
+                       "invalidations": 1}
+    assert cache.status().used == 15
+    expected = bytearray(data[:32 * BLOCK])
+    expected[4 * BLOCK + 512:4 * BLOCK + 1024] = stamp(9, 512)
+    dm.message(cache.name, "mode", "writethrough")
+    changed, seen = counted(cache, direct.read, cache.path, 0, 16 * BLOCK)
+    assert seen == bytes(expected[:16 * BLOCK])
+    assert changed == {"read_hits": 15, "read_misses": 1, "fills": 1}
+
+
+@pytest.mark.parametrize("before", MODES)
+@pytest.mark.parametrize("after", MODES)
+def test_no_stale_read_after_a_change(lab, before, after):
+    """Whatever was cached and written in one mode is right in the next."""
+    expected = bytearray(prepare(MIB))
+    cache = lab.cache(MIB)
+    direct.read(cache.path, 0, MIB // 2)
+    for number, mode in enumerate((before, after, before, after)):
+        dm.message(cache.name, "mode", mode)
+        assert f" 3 {mode} " in dm.table(cache.name)
+        for offset, length in (number * BLOCK, BLOCK), (64 * KIB + 512 * number, 512), \
+                (MIB // 2 - 8 * KIB, 16 * KIB):
+            data = stamp(number, length, 7)
+            expected[offset:offset + length] = data
+            direct.write(cache.path, offset, data)
+            assert direct.read(cache.path, offset, length) == data
+        for _ in range(2):
+            seen = direct.read(cache.path, 0, MIB)
+            assert direct.first_difference(seen, bytes(expected)) is None
+    assert direct.first_difference(direct.read(DISK, 0, MIB), bytes(expected)) is None
+
+
+def test_mode_in_the_table_counts_at_reload(lab):
+    """A message lasts until another table comes, which says the mode itself."""
+    cache = lab.cache(4 * MIB)
+    table = dm.table(cache.name)
+    dm.message(cache.name, "mode", "writearound")
+    run("dmsetup", "suspend", cache.name)
+    run("dmsetup", "resume", cache.name)
+    assert cache.status().features[0] == "writearound"
+    dm.replace(cache.name, table)
+    assert cache.status().features[0] == "writethrough"
+
+
+# The sequential cut-off
+
+
+def test_cutoff_is_off_at_first(cache):
+    prepare()
+    with Direct(cache.path) as device:
+        for offset in range(0, 4 * MIB, 64 * KIB):
+            device.read(offset, 64 * KIB)
+    assert cache.status().fills == 4 * MIB // BLOCK
+
+
+def test_cutoff_in_the_table(lab):
+    ramdisk = lab.ramdisk()
+    name = lab.mapped(f"0 8192 rxcache {DISK} {ramdisk.path} 0 2 seq_cutoff 131072")
+    assert dm.table(name).endswith(" 3 writethrough block_size 8 2 seq_cutoff 131072")
+    assert dm.Status(name).rest == ["2", "seq_cutoff", "131072"]
+    table = dm.table(name)
+    dm.replace(name, table)
+    assert dm.table(name) == table
+    dm.message(name, "seq_cutoff", "0")
+    assert dm.table(name).endswith(" 3 writethrough block_size 8 0")
+    assert dm.Status(name).rest == ["0"]
+
+
+@pytest.mark.parametrize("io", [4 * KIB, 64 * KIB])
+def test_cutoff_reads(cache, io):
+    """A long sequential read is cached up to the cut-off; what is cached still hits."""
+    data = prepare()
+    dm.message(cache.name, "seq_cutoff", 256 * KIB)
+
+    def read():
+        with Direct(cache.path) as device:
+            return b"".join(device.read(offset, io) for offset in range(0, 2 * MIB, io))
+
+    for _ in range(2):
+        changed, seen = counted(cache, read)
+        assert seen == data[:2 * MIB]
+        assert cache.status().used == 256 * KIB // BLOCK
+    assert changed["read_hits"] == 256 * KIB // BLOCK
+    assert "fills" not in changed
+    # Random I/O is cached as ever.
+    changed, _ = counted(cache, direct.read, cache.path, 3 * MIB, BLOCK)
+    assert changed["fills"] == 1
+
+
+def test_cutoff_writes(cache):
+    """A long sequential write puts out what it overwrites."""
+    expected = prepare()
+    direct.read(cache.path, 0, 2 * MIB)
+    dm.message(cache.name, "seq_cutoff", 256 * KIB)
+    data = stamp(3, 2 * MIB, 3)
+    with Direct(cache.path) as device:
+        for offset in range(0, 2 * MIB, 64 * KIB):
+            device.write(offset, data[offset:offset + 64 * KIB])
+    assert cache.status().used == 256 * KIB // BLOCK
+    dm.message(cache.name, "seq_cutoff", 0)
+    for _ in range(2):
+        seen = direct.read(cache.path, 0, 4 * MIB)
+        assert direct.first_difference(seen, data + expected[2 * MIB:]) is None
+    assert direct.read(DISK, 0, 2 * MIB) == data

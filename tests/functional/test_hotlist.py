@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Hot lists: what is cached, saved and loaded again; and how long I/O takes."""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+from rxdlib import direct, dm
+from rxdlib.command import ENVIRONMENT, program, run, rxadm
+from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
+from rxdlib.lab import DISK
+
+PARAMETERS, DEVICE = 1, 4
+HEADING = "rxcache-hotlist 1\n"
+
+
+def ok(*args):
+    result = rxadm(*args)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def refused(code, *args, names):
+    result = rxadm(*args)
+    assert result.returncode == code and result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("rxadm: ")
+    for name in names:
+        assert name in lines[0]
+
+
+def read(path):
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
+@pytest.fixture
+def path(lab):
+    """Where a list may go."""
+    directory = lab.directory()
+    yield os.path.join(directory, "list")
+    for name in os.listdir(directory):
+        os.unlink(os.path.join(directory, name))
+
+
+def test_save_and_load(lab, path):
+    """A fresh cache becomes what the old one was, from one pass over the disk."""
+    data = stamp(0, 16 * MIB)
+    direct.write(DISK, 0, data)
+    cache = lab.cache(16 * MIB)
+    places = [0, 5 * MIB, 5 * MIB + 64 * KIB, 11 * MIB, 16 * MIB - 8 * KIB]
+    for place in reversed(places):
+        direct.read(cache.path, place, 8 * KIB)
+    assert ok("hotlist", "save", cache.name, path) == ""
+    assert read(path) == HEADING + "".join(f"{place // SECTOR} 16\n" for place in places)
+    assert os.listdir(os.path.dirname(path)) == ["list"]
+
+    cache.drop()
+    dm.message(cache.name, "reset_stats")
+    assert ok("hotlist", "load", cache.name, path) == ""
+    status = cache.status()
+    assert status.used == 10 == status.fills
+    for place in places:
+        assert direct.read(cache.path, place, 8 * KIB) == data[place:place + 8 * KIB]
+    assert cache.status().read_hits == 10 and cache.status().read_misses == 0
+
+
+def test_save_many(lab, path):
+    """More blocks than one answer of the kernel holds."""
+    cache = lab.cache(64 * MIB, cache_size=64 * MIB)
+    with Direct(cache.path, os.O_RDONLY) as device:
+        for offset in range(0, 64 * MIB, MIB):
+            device.read(offset, 512 * KIB)
+    used = cache.status().used
+    assert used == 8192
+    ok("hotlist", "save", f"/dev/mapper/{cache.name}", path)
+    assert read(path) == HEADING + "".join(f"{start} 1024\n" for start in range(0, 131072, 2048))
+    cache.drop()
+    ok("hotlist", "load", cache.name, path)
+    assert cache.status().used == used
+
+
+def test_load_with_another_block_size(lab, path):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(HEADING + "2040 16\n8 8\n")
+    cache = lab.cache(16 * MIB, block_size=64 * KIB)
+    ok("hotlist", "load", cache.name, path)
+    assert cache.status().used == 3
+
+
+def test_load_in_the_background(lab, path):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(HEADING + "0 32768\n")
+    name = lab.mapped(f"0 32768 delay {DISK} 0 50 {DISK} 0 0")
+    cache = lab.cache(16 * MIB, cache_size=32 * MIB, origin=f"/dev/mapper/{name}")
+    process = subprocess.Popen([program("rxadm"), "hotlist", "load", cache.name, path,
+                                "--background"], env=ENVIRONMENT)
+    assert process.wait(10) == 0
+    early = cache.status().used
+    assert early < 4096
+    end = time.monotonic() + 60
+    while cache.status().used < 4096 and time.monotonic() < end:
+        time.sleep(0.1)
+    assert cache.status().used == 4096
+    # Its last message may still be on its way back.
+    while run("pgrep", "-x", "rxadm", check=False).stdout and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+def test_save_keeps_the_old_file(cache, path):
+    """If the new one cannot be written."""
+    with open(path, "w", encoding="ascii") as file:
+        file.write("old")
+    os.mkdir(path + ".new")
+    try:
+        refused(DEVICE, "hotlist", "save", cache.name, path, names=(f"'{path}.new'",))
+    finally:
+        os.rmdir(path + ".new")
+    assert read(path) == "old"
+
+
+@pytest.mark.parametrize("text, words", [
+    ("", ("is empty",)),
+    ("0 8\n", ("line 1", "'0 8'")),
+    (HEADING + "0 8\n8 x\n", ("line 3", "'8 x'")),
+    (HEADING + "0 8\n32768 8\n", ("line 3", "'32768 8'", "beyond")),
+    (HEADING + "0 0\n", ("line 2", "greater than 0")),
+])
+def test_bad_list(cache, path, text, words):
+    """Refused as a whole: nothing is loaded."""
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+    for more in (), ("--background",):
+        refused(PARAMETERS, "hotlist", "load", cache.name, path, *more,
+                names=(f"'{path}'", *words))
+    assert cache.status().used == 0
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ((), "save|load"),
+    (("save", "x"), "save|load"),
+    (("store", "x", "y"), "'store'"),
+    (("save", "x", "y", "z"), "'z'"),
+    (("save", "a/b", "y"), "'a/b'"),
+    (("save", "x", "y", "--background"), "--background"),
+    (("load", "x", "y", "--foreground"), "--foreground"),
+], ids=str)
+def test_bad_arguments(arguments, words):
+    refused(PARAMETERS, "hotlist", *arguments, names=(words,))
+
+
+def test_no_such_cache_or_file(lab, path):
+    refused(DEVICE, "hotlist", "save", "nothing", path, names=("'nothing'",))
+    assert not os.path.exists(path)
+    cache = lab.cache(MIB)
+    refused(DEVICE, "hotlist", "load", cache.name, path, names=(f"'{path}'",))
+
+
+# Latency
+
+
+def latencies(*args):
+    return json.loads(ok("status", "--latency", *args, "--json"))["latencies"]
+
+
+def test_latency(lab):
+    """Hits are fast, misses as slow as the disk, and each is counted once."""
+    name = lab.mapped(f"0 8192 delay {DISK} 0 100 {DISK} 0 0")
+    cache = lab.cache(4 * MIB, origin=f"/dev/mapper/{name}")
+    assert latencies() == [] == latencies(cache.name)
+    ok("set", cache.name, "--latency", "on")
+    with Direct(cache.path, os.O_RDONLY) as device:
+        for block in range(8):
+            device.read(block * BLOCK, BLOCK)
+        slow = latencies(cache.name)
+        assert sum(line["count"] for line in slow) == 8
+        assert min(line["from_ns"] for line in slow) >= 50_000_000
+        for _ in range(4):
+            for block in range(8):
+                device.read(block * BLOCK, BLOCK)
+    lines = latencies()
+    assert sum(line["count"] for line in lines) == 40
+    fast = sum(line["count"] for line in lines
+               if line["upto_ns"] and line["upto_ns"] <= 50_000_000)
+    assert fast >= 30
+    assert sum(line["percent"] for line in lines) == pytest.approx(100, abs=0.5)
+    assert all(line["name"] == cache.name for line in lines)
+    ok("set", cache.name, "--latency", "on")
+    assert latencies() == []
+    ok("set", cache.name, "--latency", "off")
+    direct.read(cache.path, 0, BLOCK)
+    assert latencies() == []
+    assert ok("status", "--latency", "-n") == ""
+
+
+def test_latency_columns(lab):
+    cache = lab.cache(4 * MIB)
+    ok("set", cache.name, "--latency", "on")
+    direct.read(cache.path, 0, BLOCK)
+    line = ok("status", "--latency", cache.name, "-r", "-n", "-o", "NAME,COUNT").split()
+    assert line == [cache.name, "1"]
+    refused(PARAMETERS, "status", "--latency", "-o", "READ_HITS", names=("'READ_HITS'",))
+    refused(PARAMETERS, "set", cache.name, "--latency", "maybe", names=("'maybe'",))

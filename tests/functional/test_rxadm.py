@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm: what its commands do and print."""
+
+import json
+import os
+
+import pytest
+
+from rxdlib import direct, dm
+from rxdlib.command import run, rxadm
+from rxdlib.control import (NODE_INTERLEAVE, NODE_LOCAL, STATE_DETECT_ZEROES, STATE_OVERCOMMIT,
+                            STATE_RESERVED)
+from rxdlib.direct import BLOCK, KIB, MIB, stamp
+from rxdlib.lab import DISK, RamDisk
+
+
+def ok(*args):
+    """Run rxadm, which must succeed silently on stderr; its output."""
+    result = rxadm(*args)
+    assert (result.returncode, result.stderr) == (0, ""), f"{args}: {result}"
+    return result.stdout
+
+
+def create(lab, *args):
+    path = ok("create", *args).strip()
+    assert path.startswith("/dev/rxd")
+    return lab.adopt_ramdisk(int(path[len("/dev/rxd"):]))
+
+
+@pytest.mark.parametrize("text, size", [
+    ("4096", 4096), ("4K", 4096), ("64M", 64 * MIB), ("64m", 64 * MIB), ("64MiB", 64 * MIB),
+    ("64MB", 64 * MIB), ("1.5M", 3 * MIB // 2), ("0.25G", 256 * MIB), ("1048576B", MIB)])
+def test_create(lab, text, size):
+    ramdisk = create(lab, "--size", text)
+    assert ramdisk.path == "/dev/rxd0"
+    assert os.path.exists(ramdisk.path)
+    assert ramdisk.query().size == size
+
+
+def test_create_percent(lab):
+    ramdisk = create(lab, "--size", "10%")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert ramdisk.query().size == memory * 10 // 100 // BLOCK * BLOCK
+
+
+def test_create_options(lab):
+    ramdisk = create(lab, "--size=8M", "--index=5", "--logical-block-size", "4096",
+                     "--mem-limit", "1M", "--overcommit")
+    query = ramdisk.query()
+    assert (query.index, query.size, query.logical_block_size, query.mem_limit) == \
+        (5, 8 * MIB, 4096, MIB)
+    assert query.state & STATE_OVERCOMMIT
+
+
+def test_create_overcommit(lab):
+    ramdisk = create(lab, "--size", "1T", "--overcommit")
+    assert ramdisk.query().size == 1 << 40
+
+
+@pytest.mark.parametrize("name", ["rxd0", "/dev/rxd0", "link"])
+def test_remove(lab, tmp_path, name):
+    create(lab, "--size", "4M")
+    if name == "link":
+        name = tmp_path / "link"
+        name.symlink_to("/dev/rxd0")
+    assert ok("remove", name) == ""
+    assert not os.path.exists("/dev/rxd0")
+
+
+def test_resize(lab):
+    ramdisk = create(lab, "--size", "4M")
+    direct.write(ramdisk.path, 3 * MIB, stamp(1))
+    assert ok("resize", "rxd0", "8M") == ""
+    assert ramdisk.query().size == 8 * MIB
+    ok("resize", "/dev/rxd0", "4M")
+    assert direct.read(ramdisk.path, 3 * MIB, BLOCK) == stamp(1)
+    ok("resize", "rxd0", "2M", "--force")
+    assert ramdisk.query().size == 2 * MIB
+    ok("resize", "rxd0", "1T", "--overcommit")
+    assert ramdisk.query().size == 1 << 40
+
+
+def test_list_json(lab):
+    first = create(lab, "--size", "8M", "--mem-limit", "2M")
+    create(lab, "--size", "1T", "--overcommit", "--index", "7", "--logical-block-size", "4096")
+    direct.write(first.path, 0, stamp(1, MIB))
+    direct.write(first.path, 2 * MIB, stamp(1, MIB))
+    with pytest.raises(OSError):
+        direct.write(first.path, 4 * MIB, stamp(1))
+    with direct.Direct(first.path) as device:
+        device.discard(MIB, 7 * MIB)
+        listed = json.loads(ok("list", "--json"))
+    for ramdisk in listed["ramdisks"]:
+        query = RamDisk(int(ramdisk["device"][len("/dev/rxd"):])).query()
+        assert ramdisk.pop("uuid") == query.uuid
+        assert ramdisk.pop("metadata") == query.mem_index > 0
+    assert listed == {"ramdisks": [
+        {"device": "/dev/rxd0", "size": 8 * MIB, "used": MIB, "max_used": 2 * MIB,
+         "limit": 2 * MIB, "logical_block_size": 512, "state": "open", "nospc": 1,
+         "discards": 1, "used_64k": 0, "used_2m": 0, "folio_size": 4096, "node": "local"},
+        {"device": "/dev/rxd7", "size": 1 << 40, "used": 0, "max_used": 0, "limit": 0,
+         "logical_block_size": 4096, "state": "overcommit", "nospc": 0, "discards": 0,
+         "used_64k": 0, "used_2m": 0, "folio_size": 4096, "node": "local"}]}
+
+
+def test_list_of_none():
+    assert json.loads(ok("list", "--json")) == {"ramdisks": []}
+    assert ok("list", "--noheadings") == ""
+
+
+def test_list_formats(lab):
+    create(lab, "--size", "1.5M")
+    create(lab, "--size", "64M")
+    heading, *rows = ok("list").splitlines()
+    assert heading.split()[:2] == ["DEVICE", "SIZE"]
+    assert [row.split()[:3] for row in rows] == [["/dev/rxd0", "1.5M", "0B"],
+                                                 ["/dev/rxd1", "64M", "0B"]]
+    assert ok("list", "--raw", "--noheadings", "--bytes", "-o", "DEVICE,SIZE,STATE") == \
+        "/dev/rxd0 1572864 idle\n/dev/rxd1 67108864 idle\n"
+    assert ok("list", "--raw", "-o", "SIZE,DEVICE").splitlines() == [
+        "SIZE DEVICE", "1.5M /dev/rxd0", "64M /dev/rxd1"]
+    assert json.loads(ok("list", "--json", "-o", "device")) == {
+        "ramdisks": [{"device": "/dev/rxd0"}, {"device": "/dev/rxd1"}]}
+
+
+@pytest.mark.parametrize("text, folio_size", [("4K", 4096), ("65536", 65536), ("2MiB", 2 * MIB)])
+def test_create_folio_size(lab, text, folio_size):
+    ramdisk = create(lab, "--size", "8M", "--folio-size", text)
+    assert ramdisk.query().folio_size == folio_size
+    assert ok("list", "-r", "-n", "-b", "-o", "FOLIO_SIZE") == f"{folio_size}\n"
+
+
+@pytest.mark.parametrize("text, node", [("local", NODE_LOCAL), ("interleave", NODE_INTERLEAVE),
+                                        ("0", 0)])
+def test_create_node(lab, text, node):
+    ramdisk = create(lab, "--size", "8M", "--node", text)
+    assert ramdisk.query().node == node
+    assert ok("list", "-r", "-n", "-o", "NODE") == f"{text}\n"
+
+
+def test_create_uuid(lab):
+    text = "0B4A1C6E-57E7-4f2e-8d3a-7c1c0a2f9e11"
+    ramdisk = create(lab, "--size", "8M", "--uuid", text)
+    other = create(lab, "--size", "8M")
+    assert ramdisk.query().uuid == text.lower() != other.query().uuid
+    assert ok("list", "-r", "-n", "-o", "UUID").splitlines() == [text.lower(), other.query().uuid]
+
+
+def test_create_reserve_and_detect_zeroes(lab):
+    reserved = create(lab, "--size", "8M", "--reserve", "--mem-limit", "8M")
+    zeroes = create(lab, "--size", "8M", "--detect-zeroes")
+    assert reserved.query().mem_used == 8 * MIB and reserved.query().state == STATE_RESERVED
+    assert zeroes.query().mem_used == 0 and zeroes.query().state == STATE_DETECT_ZEROES
+    assert ok("list", "-r", "-n", "-o", "STATE").splitlines() == ["reserved", "detect-zeroes"]
+
+
+def test_limit(lab):
+    ramdisk = create(lab, "--size", "8M")
+    assert ok("limit", "rxd0", "1.5M") == ""
+    assert ramdisk.query().mem_limit == 3 * MIB // 2
+    assert ok("limit", ramdisk.path, "none") == ""
+    assert ramdisk.query().mem_limit == 0
+
+
+def test_clear(lab):
+    ramdisk = create(lab, "--size", "8M")
+    direct.write(ramdisk.path, MIB, stamp(1, MIB))
+    assert ok("clear", "rxd0") == ""
+    assert ramdisk.query().mem_used == 0
+    assert direct.read(ramdisk.path, MIB, MIB) == bytes(MIB)
+
+
+def test_extents(lab):
+    ramdisk = create(lab, "--size", "64M")
+    assert json.loads(ok("extents", "rxd0", "--json")) == {"extents": []}
+    assert ok("extents", "rxd0", "-n") == ""
+    direct.write(ramdisk.path, 0, stamp(1, 3 * BLOCK))
+    direct.write(ramdisk.path, 33 * MIB, stamp(1, MIB))
+    assert json.loads(ok("extents", "/dev/rxd0", "-J")) == {"extents": [
+        {"start": 0, "length": 3 * BLOCK}, {"start": 33 * MIB, "length": MIB}]}
+    assert ok("extents", "-r", "rxd0") == f"START LENGTH\n0 12288\n{33 * MIB} {MIB}\n"
+    assert ok("extents", "rxd0", "-r", "-n", "-o", "LENGTH") == f"12288\n{MIB}\n"
+
+
+def test_many_extents(lab):
+    """More than one call of RXD_MAP returns."""
+    ramdisk = create(lab, "--size", "64M")
+    with direct.Direct(ramdisk.path) as device:
+        device.write(0, stamp(1, 40 * MIB))
+        for offset in range(BLOCK, 40 * MIB, 2 * BLOCK):
+            device.discard(offset, BLOCK)
+    lines = ok("extents", "rxd0", "-r", "-n").splitlines()
+    assert lines == [f"{offset} {BLOCK}" for offset in range(0, 40 * MIB, 2 * BLOCK)]
+
+
+def test_map_and_unmap(lab):
+    """The main job by hand: map, use, unmap, and the disk has it all."""
+    ramdisk = create(lab, "--size", "16M")
+    name = "rxc-" + os.path.basename(DISK)
+    assert ok("map", "--cache", "rxd0", "--origin", DISK) == f"/dev/mapper/{name}\n"
+    lab.adopt_mapped(name)
+    path = f"/dev/mapper/{name}"
+    with direct.Direct(path) as mapped, direct.Direct(DISK, os.O_RDONLY) as disk:
+        assert mapped.size() == disk.size()
+    assert dm.table(name).endswith(" 3 writethrough block_size 8 0")
+    direct.write(path, MIB, stamp(3, MIB))
+    assert direct.read(DISK, MIB, MIB) == stamp(3, MIB) == direct.read(path, MIB, MIB)
+    assert ramdisk.query().mem_used == MIB
+    assert ok("unmap", name) == ""
+    assert name not in dm.names() and not os.path.exists(path)
+    assert ramdisk.query().mem_used == 0
+    assert ramdisk.attribute("state") == "idle"
+    assert direct.read(DISK, MIB, MIB) == stamp(3, MIB)
+
+
+@pytest.mark.parametrize("block_size, sectors", [
+    ("4096", 8), ("4K", 8), ("64K", 128), ("1M", 2048)])
+def test_map_options(lab, block_size, sectors):
+    create(lab, "--size", "32M")
+    assert ok("map", "--cache", "/dev/rxd0", "--origin", DISK, "--name", "my.cache-1",
+              "--block-size", block_size) == "/dev/mapper/my.cache-1\n"
+    lab.adopt_mapped("my.cache-1")
+    assert dm.Status("my.cache-1").block_size == sectors
+    ok("unmap", "/dev/mapper/my.cache-1")
+
+
+def test_set(lab):
+    """Modes and the cut-off, at first and later."""
+    create(lab, "--size", "16M")
+    ok("map", "--cache", "rxd0", "--origin", DISK, "--name", "one", "--mode", "writearound",
+       "--seq-cutoff", "1M")
+    lab.adopt_mapped("one")
+    assert dm.table("one").endswith(" 3 writearound block_size 8 2 seq_cutoff 1048576")
+    columns = ("status", "-r", "-n", "-b", "-o", "MODE,SEQ_CUTOFF")
+    assert ok(*columns) == "writearound 1048576\n"
+    assert ok("set", "one", "--mode", "passthrough") == ""
+    assert ok(*columns) == "passthrough 1048576\n"
+    ok("set", "/dev/mapper/one", "--seq-cutoff", "0", "--mode", "writethrough")
+    assert ok(*columns) == "writethrough 0\n"
+    assert dm.table("one").endswith(" 3 writethrough block_size 8 0")
+
+
+def test_map_takes_a_formatted_ramdisk_by_force(lab):
+    ramdisk = create(lab, "--size", "16M")
+    run("mkfs.ext4", "-q", ramdisk.path)
+    refused = rxadm("map", "--cache", "rxd0", "--origin", DISK, "--name", "forced")
+    assert refused.returncode and "--force" in refused.stderr
+    assert "forced" not in dm.names()
+    ok("map", "--cache", "rxd0", "--origin", DISK, "--name", "forced", "--force")
+    lab.adopt_mapped("forced")
+
+
+def test_status(lab):
+    create(lab, "--size", "16M")
+    ok("map", "--cache", "rxd0", "--origin", DISK, "--name", "one")
+    lab.adopt_mapped("one")
+    assert json.loads(ok("status", "--json"))["caches"][0]["read_hit_percent"] is None
+    path = "/dev/mapper/one"
+    direct.read(path, 0, 64 * KIB)
+    for _ in range(3):
+        direct.read(path, 0, 64 * KIB)
+    direct.write(path, 0, stamp(1))
+    dmsetup = dm.Status("one")
+    for arguments in (), ("one",), (path,):
+        caches = json.loads(ok("status", *arguments, "--json"))["caches"]
+        assert len(caches) == 1
+        cache = caches[0]
+        percent = cache.pop("read_hit_percent")
+        assert percent == pytest.approx(
+            100 * dmsetup.read_hits / (dmsetup.read_hits + dmsetup.read_misses), abs=0.1)
+        assert cache == {
+            "name": "one", "origin": DISK, "cache": "/dev/rxd0", "mode": "writethrough",
+            "seq_cutoff": 0, "block_size": 4096, "blocks_total": dmsetup.total,
+            "blocks_used": dmsetup.used, "metadata_bytes": dmsetup.metadata, **dmsetup.counters}
+    assert cache["read_hits"] == 48 and cache["write_hits"] == 1
+    assert ok("status", "-r", "-n", "-o", "NAME,READ_HITS,MODE") == "one 48 writethrough\n"
+    assert len(ok("status").splitlines()) == 2
+
+
+def test_status_of_none():
+    assert json.loads(ok("status", "--json")) == {"caches": []}
+
+
+def test_status_of_two(lab):
+    for number in range(2):
+        create(lab, "--size", "4M")
+    other = lab.ramdisk(8 * MIB)
+    ok("map", "--cache", "rxd0", "--origin", DISK, "--name", "b")
+    lab.adopt_mapped("b")
+    ok("map", "--cache", "rxd1", "--origin", other.path, "--name", "a")
+    lab.adopt_mapped("a")
+    caches = json.loads(ok("status", "--json"))["caches"]
+    assert {cache["name"]: cache["origin"] for cache in caches} == {"a": other.path, "b": DISK}
+
+
+def test_state_in_list(lab):
+    ramdisk = create(lab, "--size", "4M")
+    ok("map", "--cache", "rxd0", "--origin", DISK, "--name", "one")
+    lab.adopt_mapped("one")
+    assert ok("list", "-r", "-n", "-o", "STATE") == "open\\x20cache\n"
+    ok("unmap", "one")
+    assert ok("list", "-r", "-n", "-o", "STATE") == "idle\n"
+    assert RamDisk(0).query() == ramdisk.query()
+
+
+def test_help_and_version():
+    assert ok("--version").startswith("rxadm ")
+    assert "Usage:" in ok("--help")
+    for command in ("create", "resize", "limit", "clear", "remove", "list", "extents", "map",
+                    "unmap", "set", "status", "hotlist"):
+        assert command in ok("--help")
+        assert f"Usage: rxadm {command}" in ok(command, "--help")

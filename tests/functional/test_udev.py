@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The udev rules, with a live udevd: names that do not depend on the order of creation."""
+
+import glob
+import os
+import shutil
+import subprocess
+import time
+import uuid
+
+import pytest
+
+from rxdlib.command import ENVIRONMENT, SOURCE, run, rxadm
+from rxdlib.direct import MIB, Direct
+
+UDEVD = "/usr/lib/systemd/systemd-udevd"
+RULES = os.path.join(SOURCE, "packaging/udev/60-rxd.rules")
+LINKS = "/dev/disk/by-id/rxd-"
+FIRST, SECOND = (str(uuid.UUID(int=number << 64 | 0x4000 << 64 | 0x8 << 60 | number))
+                 for number in (0xABCD1234 << 32, 0xDCBA4321 << 32))
+
+
+@pytest.fixture
+def udevd(lab):
+    """Started for one test; at the end all that it made is gone."""
+    os.makedirs("/run/udev/rules.d")
+    shutil.copy(RULES, "/run/udev/rules.d/")
+    daemon = subprocess.Popen([UDEVD], env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        end = time.monotonic() + 30
+        while run("udevadm", "control", "--ping", check=False).returncode:
+            assert daemon.poll() is None and time.monotonic() < end, daemon.stderr.read()
+            time.sleep(0.1)
+        yield
+    finally:
+        lab.stack.close()
+        run("udevadm", "settle", check=False)
+        run("udevadm", "control", "--exit", check=False)
+        try:
+            complaints = daemon.communicate(timeout=30)[1]
+        finally:
+            daemon.kill()
+            daemon.wait()
+            shutil.rmtree("/run/udev")
+            shutil.rmtree("/dev/disk", ignore_errors=True)
+    assert "60-rxd.rules" not in complaints, complaints
+
+
+def links():
+    """Where each link leads."""
+    run("udevadm", "settle", "--timeout=60")
+    return {path[len(LINKS):]: os.path.realpath(path) for path in sorted(glob.glob(LINKS + "*"))}
+
+
+def test_links(udevd, lab):
+    first = lab.ramdisk(8 * MIB, index=5, uuid=uuid.UUID(FIRST).bytes)
+    second = lab.ramdisk(8 * MIB, uuid=uuid.UUID(SECOND).bytes)
+    assert links() == {FIRST: "/dev/rxd5", SECOND: "/dev/rxd0"}
+    assert run("lsblk", "-d", "-n", "-o", "SERIAL", first.path).stdout.strip() == FIRST
+
+    with Direct(first.path) as device:
+        device.partition(2048, 4096)
+    assert links() == {FIRST: "/dev/rxd5", f"{FIRST}-part1": "/dev/rxd5p1", SECOND: "/dev/rxd0"}
+
+    # rxadm takes the links, and is not put off by a udev that has just had a look.
+    path = LINKS + SECOND
+    for command in (("resize", path, "16M"), ("clear", path), ("limit", path, "4M"),
+                    ("extents", path), ("remove", path)):
+        result = rxadm(*command)
+        assert (result.returncode, result.stderr) == (0, ""), command
+    assert not os.path.exists(second.path)
+    assert links() == {FIRST: "/dev/rxd5", f"{FIRST}-part1": "/dev/rxd5p1"}
+
+    # The name follows the identity, not the number.
+    first.remove()
+    assert links() == {}
+    lab.ramdisk(8 * MIB, index=7, uuid=uuid.UUID(FIRST).bytes)
+    assert links() == {FIRST: "/dev/rxd7"}
+
+
+def test_formatted_and_removed_at_once(udevd, lab):
+    """mkfs makes udev look; remove waits for it."""
+    for _ in range(3):
+        path = rxadm("create", "--size", "16M").stdout.strip()
+        run("mkfs.ext4", "-q", path)
+        result = rxadm("remove", path)
+        assert (result.returncode, result.stderr) == (0, "")
+    assert links() == {}

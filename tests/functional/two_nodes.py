@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A machine with two NUMA nodes: memory comes from where it was asked for.
+
+Not collected with the others: the stage "numa" boots a guest of its own for it.
+"""
+
+import errno
+import mmap
+import os
+
+import pytest
+
+from rxdlib import memory
+from rxdlib.command import rxadm
+from rxdlib.control import CREATE_RESERVE, NODE_INTERLEAVE, NODE_LOCAL
+from rxdlib.direct import KIB, MIB, Direct
+from rxdlib.lab import state
+
+NODES = 0, 1
+SIZE = 128 * MIB
+NOISE = 12 * MIB
+
+
+def free():
+    memory.settled()
+    return [memory.free_memory(node) for node in NODES]
+
+
+def written(ramdisk, size, cpu=None):
+    """Write a disk from one buffer; how much memory each node has less."""
+    with Direct(ramdisk.path) as device, mmap.mmap(-1, MIB) as buffer:
+        buffer[:] = b"\x5a" * MIB
+        before = free()
+        if cpu is not None:
+            os.sched_setaffinity(0, {cpu})
+        try:
+            for offset in range(0, size, MIB):
+                assert os.pwritev(device.fd, [buffer], offset) == MIB
+        finally:
+            os.sched_setaffinity(0, set(range(os.cpu_count())))
+        return [had - has for had, has in zip(before, free())]
+
+
+def near(taken, expected):
+    return all(abs(have - want) < NOISE for have, want in zip(taken, expected))
+
+
+def test_machine():
+    for node in NODES:
+        with open(f"/sys/devices/system/node/node{node}/cpulist", encoding="ascii") as file:
+            assert file.read() == f"{node}\n"
+    with open("/sys/devices/system/node/has_memory", encoding="ascii") as file:
+        assert file.read() == "0-1\n"
+
+
+@pytest.mark.parametrize("folio_size", [0, 64 * KIB, 2 * MIB], ids=["pages", "64K", "2M"])
+@pytest.mark.parametrize("node", NODES)
+def test_node(lab, node, folio_size):
+    """Whatever CPU writes."""
+    ramdisk = lab.ramdisk(SIZE, node=node, folio_size=folio_size)
+    taken = written(ramdisk, SIZE, cpu=1 - node)
+    assert near(taken, [SIZE * (node == number) for number in NODES]), taken
+    assert ramdisk.attribute("node") == str(node)
+
+
+@pytest.mark.parametrize("folio_size", [0, 64 * KIB, 2 * MIB], ids=["pages", "64K", "2M"])
+def test_interleave(lab, folio_size):
+    """Half here and half there, and of each 2 MiB all on one node."""
+    ramdisk = lab.ramdisk(SIZE, node=NODE_INTERLEAVE, folio_size=folio_size)
+    taken = written(ramdisk, SIZE, cpu=0)
+    assert near(taken, [SIZE // 2] * 2), taken
+    with Direct(ramdisk.path) as device:
+        before = free()
+        for offset in range(0, SIZE, 4 * MIB):
+            device.discard(offset, 2 * MIB)
+        given = [has - had for had, has in zip(before, free())]
+        # RCU gives the memory back in its own time.
+        for _ in range(20):
+            if near(given, [0, SIZE // 2]) or near(given, [SIZE // 2, 0]):
+                break
+            given = [has - had for had, has in zip(before, free())]
+    assert near(given, [0, SIZE // 2]) or near(given, [SIZE // 2, 0]), given
+
+
+@pytest.mark.parametrize("cpu", NODES)
+def test_local(lab, cpu):
+    """The node of the CPU that writes."""
+    ramdisk = lab.ramdisk(SIZE, node=NODE_LOCAL)
+    taken = written(ramdisk, SIZE, cpu=cpu)
+    assert near(taken, [SIZE * (cpu == number) for number in NODES]), taken
+
+
+def test_reserve(lab):
+    before = free()
+    lab.ramdisk(SIZE, node=1, flags=CREATE_RESERVE)
+    taken = [had - has for had, has in zip(before, free())]
+    assert near(taken, [0, SIZE]), taken
+
+
+def test_others_help_out(lab):
+    """A node that has no more is no reason to fail."""
+    size = (free()[1] + 128 * MIB) // MIB * MIB
+    ramdisk = lab.ramdisk(size, node=1, overcommit=True)
+    taken = written(ramdisk, size, cpu=1)
+    assert taken[0] > 64 * MIB and taken[0] + taken[1] > size - 2 * NOISE, taken
+    assert ramdisk.query().nospc == 0
+
+
+@pytest.mark.parametrize("node", [2, 63])
+def test_no_such_node(lab, node):
+    before = state()
+    with pytest.raises(OSError) as caught:
+        lab.ramdisk(SIZE, node=node)
+    assert caught.value.errno == errno.ENXIO
+    result = rxadm("create", "--size", "4M", "--node", str(node))
+    assert result.returncode == 1 and len(result.stderr.splitlines()) == 1
+    assert f"'{node}'" in result.stderr and "there are 0-1" in result.stderr
+    assert state() == before

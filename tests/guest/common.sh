@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# What the scripts that prepare guests share. The caller sets "me".
+
+# shellcheck disable=SC2034  # for the caller
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+kernels="6.1 6.12 7.2"
+export RXD_CACHE=${RXD_CACHE:-/var/cache/rxd}
+
+say()
+{
+	echo "${me:?}: $*" >&2
+}
+
+die()
+{
+	say "$*"
+	exit 1
+}
+
+need_root()
+{
+	[ "$(id -u)" -eq 0 ] || die "must be root"
+}
+
+need_kernel()
+{
+	case " $kernels " in
+	*" ${1:-} "*)
+		;;
+	*)
+		die "kernel '${1:-}': must be one of $kernels" ;;
+	esac
+}
+
+# need_space DIR MIB: DIR exists, or will be made.
+need_space()
+{
+	local dir=$1 free
+
+	while [ ! -d "$dir" ]; do
+		dir=$(dirname "$dir")
+	done
+	free=$(($(df --output=avail -k "$dir" | tail -n 1) / 1024))
+	[ "$free" -ge "$2" ] || die "$1: $free MiB free, $2 MiB needed"
+}

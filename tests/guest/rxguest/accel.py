@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whether guests come up under KVM here: found out once a boot of the machine."""
+
+import os
+
+# Some machines offer /dev/kvm, and a guest under it never gets to its first line.
+FIRST_LINE_SECONDS = 20
+KVM = ["-accel", "kvm", "-cpu", "host"]
+TCG = ["-accel", "tcg,thread=multi", "-cpu", "max"]
+
+
+def _memory():
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        boot = file.read().strip()
+    cache = os.environ.get("RXD_CACHE", "/var/cache/rxd")
+    return os.path.join(cache, "guest", f"kvm-{boot}")
+
+
+def present():
+    return os.access("/dev/kvm", os.R_OK | os.W_OK)
+
+
+def recall():
+    """What was found out: True, False, or None when nothing yet."""
+    try:
+        with open(_memory(), encoding="ascii") as file:
+            return {"works": True, "stalls": False}.get(file.read().strip())
+    except FileNotFoundError:
+        return None
+
+
+def remember(works):
+    path = _memory()
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".new", "w", encoding="ascii") as file:
+        file.write("works\n" if works else "stalls\n")
+    os.replace(path + ".new", path)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line of a guest's QEMU."""
+
+import os
+
+from . import accel
+
+SCRATCH = 1 << 30
+SLOW = 2 << 30
+SLOW_IOPS = 150
+SLOW_BYTES = 150_000_000
+CPUS = 2
+
+PARAMETERS = ("console=ttyS0 loglevel=1 panic=-1 oops=panic log_buf_len=8M watchdog_thresh=60 "
+              "rcupdate.rcu_cpu_stall_timeout=120 net.ifnames=0 printk.devkmsg=on")
+
+
+def _drive(nr, name, file, options):
+    """A virtio disk; the address keeps vda, vdb and so on in this order."""
+    file = file.replace(",", ",,")
+    return ["-drive", f"if=none,id={name},format=raw,file={file},{options}",
+            "-device", f"virtio-blk-pci,drive={name},serial={name},addr={0x10 + nr:#x}"]
+
+
+def _share(name, path, options=""):
+    path = path.replace(",", ",,")
+    return ["-virtfs", f"local,path={path},mount_tag={name},security_model=none,"
+                       f"multidevs=remap{options}"]
+
+
+def sparse(path, size):
+    """A new, empty disk."""
+    if os.path.exists(path):
+        os.unlink(path)
+    with open(path, "wb") as file:
+        file.truncate(size)
+
+
+def _nodes(count, mem):
+    """NUMA nodes, each a socket, that share the memory and the CPUs; one needs no name."""
+    args = ["-smp", f"{CPUS},sockets={count}"]
+    for node in range(count) if count > 1 else ():
+        first, last = node * CPUS // count, (node + 1) * CPUS // count - 1
+        args += ["-object", f"memory-backend-ram,id=mem{node},size={mem // count}M",
+                 "-numa", f"node,nodeid={node},cpus={first}-{last},memdev=mem{node}"]
+    return args
+
+
+def command(boot, top, kernel, out, disks, extra_disks, mem, nodes, kvm):
+    """The arguments to start it with; ttyS0 goes to a file, ttyS1 to stdout."""
+    drives = [("root", os.path.join(boot, "../root.ext4"), "snapshot=on"),
+              ("scratch", os.path.join(disks, "scratch.raw"), "cache=writeback"),
+              ("slow", os.path.join(disks, "slow.raw"),
+               f"cache=writeback,throttling.iops-total={SLOW_IOPS},"
+               f"throttling.bps-total={SLOW_BYTES}")]
+    for nr, spec in enumerate(extra_disks):
+        file, _, options = spec.partition(",")
+        drives.append((f"extra{nr}", os.path.abspath(file), options or "cache=writeback"))
+    args = ["qemu-system-x86_64", *(accel.KVM if kvm else accel.TCG),
+            "-machine", "q35", "-m", f"{mem}M", *_nodes(nodes, mem),
+            "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+            "-kernel", os.path.join(boot, "vmlinuz"), "-initrd", os.path.join(boot, "initrd"),
+            "-append", f"{PARAMETERS} rxd.kernel={kernel}",
+            "-serial", f"file:{os.path.join(out, 'console.txt').replace(',', ',,')}",
+            "-serial", "stdio", "-device", "virtio-rng-pci",
+            *_share("rxd", top, ",readonly=on"), *_share("out", out)]
+    for nr, drive in enumerate(drives):
+        args += _drive(nr, *drive)
+    return args

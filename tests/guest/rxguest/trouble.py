@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Lines that no kernel log may have."""
+
+import re
+
+PATTERN = re.compile(
+    r"WARNING:|BUG:|\bOops\b|Call Trace|KASAN|KFENCE|UBSAN|KCSAN|lockdep|INFO: task|"
+    r"blocked for more than|general protection fault|[Uu]nable to handle|soft lockup|"
+    r"hard LOCKUP|possible (?:circular|recursive)|suspicious RCU|rcu.* detected.* stalls?|"
+    r"list_(?:add|del) corruption|refcount_t:|[Bb]ad page|Out of memory: Killed|"
+    r"sleeping function called from invalid context|scheduling while atomic|"
+    r"page allocation failure|Kernel panic|memory leak|not syncing|inconsistent lock state")
+
+
+def find(text):
+    """The lines of a kernel log that tell of trouble."""
+    return [line for line in text.splitlines() if PATTERN.search(line)]

@@ -1,0 +1,1410 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of the cache's index: which block lies in which slot.
+ */
+#include <kunit/resource.h>
+#include <kunit/test.h>
+#include <linux/bitops.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <linux/rcupdate.h>
+#include <uapi/linux/rxd.h>
+
+#include "../dm-target/index.h"
+#include "../module/store.h"
+#include "crew.h"
+#include "fault.h"
+
+#define HAMMER_MSECS	4000
+
+struct cache {
+	struct rxd_store *store;
+	struct rxc_index *index;
+	struct rxc_stats __percpu *stats;
+	unsigned int block_pages;
+};
+
+KUNIT_DEFINE_ACTION_WRAPPER(destroy_store, rxd_store_destroy, struct rxd_store *);
+KUNIT_DEFINE_ACTION_WRAPPER(destroy_index, rxc_index_destroy, struct rxc_index *);
+KUNIT_DEFINE_ACTION_WRAPPER(free_stats, free_percpu, struct rxc_stats __percpu *);
+
+static struct cache *make_store(struct kunit *test, unsigned long nr_pages)
+{
+	static const struct rxd_store_options plain = { .node = RXD_NODE_LOCAL };
+	struct cache *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	c->store = rxd_store_create(nr_pages, &plain);
+	KUNIT_ASSERT_NOT_NULL(test, c->store);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy_store, c->store), 0);
+	c->stats = alloc_percpu(struct rxc_stats);
+	KUNIT_ASSERT_NOT_NULL(test, (void __force *)c->stats);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, free_stats,
+							(void __force *)c->stats), 0);
+	return c;
+}
+
+static struct cache *make_small_cache(struct kunit *test, unsigned long nr_slots,
+				      unsigned int block_pages)
+{
+	struct cache *c = make_store(test, nr_slots * block_pages);
+
+	c->block_pages = block_pages;
+	c->index = rxc_index_create(c->store, block_pages, c->stats);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, c->index);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy_index, c->index), 0);
+	return c;
+}
+
+static struct cache *make_cache(struct kunit *test, unsigned long nr_sets,
+				unsigned int block_pages)
+{
+	return make_small_cache(test, nr_sets * RXC_WAYS, block_pages);
+}
+
+static u64 stat(const struct cache *c, enum rxc_stat which)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu_ptr(c->stats, cpu)->count[which];
+	return sum;
+}
+
+static s64 used(const struct cache *c)
+{
+	s64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu_ptr(c->stats, cpu)->used;
+	return sum;
+}
+
+static unsigned long pages_used(const struct cache *c)
+{
+	struct rxd_store_stats stats;
+
+	rxd_store_get_stats(c->store, &stats);
+	return stats.used;
+}
+
+static void get_pages(struct kunit *test, struct cache *c, struct list_head *pages)
+{
+	struct page *page;
+	unsigned int i;
+
+	for (i = 0; i < c->block_pages; i++) {
+		page = rxd_store_alloc_page(c->store, 0, RXD_GFP);
+		KUNIT_ASSERT_NOT_NULL(test, page);
+		list_add(&page->lru, pages);
+	}
+}
+
+/* Return: how many there were. */
+static unsigned int put_pages(struct list_head *pages)
+{
+	struct page *page, *next;
+	unsigned int nr = 0;
+
+	list_for_each_entry_safe(page, next, pages, lru) {
+		rxd_store_free_page(page);
+		nr++;
+	}
+	INIT_LIST_HEAD(pages);
+	return nr;
+}
+
+static enum rxc_fate begin_fill(struct kunit *test, struct cache *c, u64 block,
+				unsigned long *slot)
+{
+	enum rxc_fate fate;
+	LIST_HEAD(pages);
+
+	get_pages(test, c, &pages);
+	fate = rxc_index_begin_fill(c->index, block, &pages, slot);
+	put_pages(&pages);
+	return fate;
+}
+
+static enum rxc_fate begin_write(struct kunit *test, struct cache *c, u64 block, bool whole,
+				 unsigned long *slot)
+{
+	enum rxc_fate fate;
+	LIST_HEAD(pages);
+
+	get_pages(test, c, &pages);
+	fate = rxc_index_begin_write(c->index, block, whole, &pages, slot);
+	put_pages(&pages);
+	return fate;
+}
+
+static bool may_fill(struct cache *c, u64 block)
+{
+	unsigned long slot;
+	LIST_HEAD(pages);
+
+	return rxc_index_begin_fill(c->index, block, &pages, &slot) == RXC_FATE_NEED_PAGES;
+}
+
+static void set_data(struct cache *c, unsigned long slot, u8 byte)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->block_pages; i++)
+		memset(page_address(rxc_index_own_page(c->index, slot, i)), byte, PAGE_SIZE);
+}
+
+static unsigned long fill(struct kunit *test, struct cache *c, u64 block, u8 byte)
+{
+	unsigned long slot = 0;
+
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, block, &slot), RXC_FATE_TRACKED);
+	set_data(c, slot, byte);
+	rxc_index_end_fill(c->index, block, true);
+	return slot;
+}
+
+static bool holds(struct cache *c, u64 block)
+{
+	return rxc_index_find(c->index, block) >= 0;
+}
+
+static unsigned int count_held(struct cache *c, u64 first, u64 nr)
+{
+	unsigned int held = 0;
+	u64 block;
+
+	for (block = first; block < first + nr; block++)
+		held += holds(c, block);
+	return held;
+}
+
+static bool block_is(struct cache *c, u64 block, u8 byte)
+{
+	long slot = rxc_index_find(c->index, block);
+	struct page *page;
+	unsigned int i;
+	bool is = slot >= 0;
+
+	for (i = 0; i < c->block_pages && is; i++) {
+		rcu_read_lock();
+		page = rxc_index_hit_page(c->index, slot, block, i);
+		is = page && !memchr_inv(page_address(page), byte, PAGE_SIZE);
+		rcu_read_unlock();
+	}
+	return is;
+}
+
+/* Creation */
+
+static void create_is_empty(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 4, 1);
+
+	KUNIT_EXPECT_EQ(test, rxc_index_nr_slots(c->index), 4 * RXC_WAYS);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, 1000), 0);
+	KUNIT_EXPECT_EQ(test, used(c), 0);
+}
+
+static void create_counts_whole_blocks(struct kunit *test)
+{
+	struct cache *c = make_store(test, 3 * RXC_WAYS * 2 + 1);
+
+	c->index = rxc_index_create(c->store, 2, c->stats);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, c->index);
+	KUNIT_EXPECT_EQ(test, rxc_index_nr_slots(c->index), 3 * RXC_WAYS);
+	rxc_index_destroy(c->index);
+}
+
+static void create_wastes_few_slots(struct kunit *test)
+{
+	unsigned long nr, waste;
+	struct cache *c;
+
+	for (nr = RXC_SLOTS_MIN; nr < 5 * RXC_WAYS; nr++) {
+		c = make_small_cache(test, nr, 1);
+		KUNIT_ASSERT_LE(test, rxc_index_nr_slots(c->index), nr);
+		waste = nr - rxc_index_nr_slots(c->index);
+		KUNIT_ASSERT_LT(test, waste, DIV_ROUND_UP(nr, RXC_WAYS));
+	}
+}
+
+static void create_smaller_than_a_cache(struct kunit *test)
+{
+	struct cache *c = make_store(test, 2 * RXC_SLOTS_MIN - 1);
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR(rxc_index_create(c->store, 2, c->stats)), -ENOSPC);
+}
+
+static void outgrown(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 4, 2);
+	unsigned long nr_pages = rxd_store_nr_pages(c->store);
+
+	KUNIT_EXPECT_FALSE(test, rxc_index_is_outgrown(c->index));
+	KUNIT_ASSERT_EQ(test, rxd_store_grow(c->store, nr_pages + 1), 0);
+	KUNIT_EXPECT_FALSE(test, rxc_index_is_outgrown(c->index));
+	KUNIT_ASSERT_EQ(test, rxd_store_grow(c->store, nr_pages + 2 * RXC_WAYS), 0);
+	KUNIT_EXPECT_TRUE(test, rxc_index_is_outgrown(c->index));
+}
+
+static void create_needs_little_memory(struct kunit *test)
+{
+	struct cache *c = make_cache(test, SZ_16M / PAGE_SIZE / RXC_WAYS, 1);
+
+	KUNIT_EXPECT_LE(test, rxc_index_metadata_bytes(c->index),
+			16 * rxc_index_nr_slots(c->index));
+}
+
+static void create_fails_at_each_allocation(struct kunit *test)
+{
+	struct cache *c = make_store(test, RXC_WAYS);
+	unsigned int nth, nr_errors = 0;
+	struct rxc_index *index;
+	bool failed;
+
+	for (nth = 1; nth < FAULT_MAX; nth++) {
+		fault_begin(nth);
+		index = rxc_index_create(c->store, 1, c->stats);
+		failed = fault_end();
+		if (!IS_ERR(index))
+			rxc_index_destroy(index);
+		if (!failed)
+			break;
+		if (IS_ERR(index)) {
+			KUNIT_EXPECT_EQ(test, PTR_ERR(index), -ENOMEM);
+			nr_errors++;
+		}
+	}
+	KUNIT_EXPECT_FALSE(test, IS_ERR(index));
+	KUNIT_EXPECT_GT(test, nr_errors, 0);
+	KUNIT_EXPECT_LT(test, nth, FAULT_MAX);
+}
+
+/* Fills */
+
+static void fill_asks_for_pages(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot;
+	LIST_HEAD(pages);
+
+	KUNIT_EXPECT_EQ(test, rxc_index_begin_fill(c->index, 7, &pages, &slot),
+			RXC_FATE_NEED_PAGES);
+	KUNIT_EXPECT_EQ(test, used(c), 0);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
+}
+
+static void fill_shows_when_it_ends(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot;
+
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 7, &slot), RXC_FATE_TRACKED);
+	set_data(c, slot, 0x11);
+	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+	rcu_read_lock();
+	KUNIT_EXPECT_NULL(test, rxc_index_hit_page(c->index, slot, 7, 0));
+	rcu_read_unlock();
+
+	rxc_index_end_fill(c->index, 7, true);
+	KUNIT_EXPECT_EQ(test, rxc_index_find(c->index, 7), slot);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x11));
+	KUNIT_EXPECT_EQ(test, used(c), 1);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_FILLS), 1);
+}
+
+static void fill_takes_its_pages(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 4);
+	unsigned long slot;
+	LIST_HEAD(pages);
+
+	get_pages(test, c, &pages);
+	KUNIT_EXPECT_EQ(test, rxc_index_begin_fill(c->index, 7, &pages, &slot),
+			RXC_FATE_TRACKED);
+	KUNIT_EXPECT_TRUE(test, list_empty(&pages));
+	KUNIT_EXPECT_EQ(test, pages_used(c), 4);
+	put_pages(&pages);
+	rxc_index_end_fill(c->index, 7, false);
+}
+
+static void fill_that_fails_leaves_nothing(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 4);
+	unsigned long slot;
+
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 7, &slot), RXC_FATE_TRACKED);
+	rxc_index_end_fill(c->index, 7, false);
+	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+	KUNIT_EXPECT_EQ(test, used(c), 0);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_FILLS), 0);
+	KUNIT_EXPECT_TRUE(test, may_fill(c, 7));
+}
+
+static void fill_under_way_refuses_another(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot, other;
+
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 7, &slot), RXC_FATE_TRACKED);
+	KUNIT_EXPECT_EQ(test, begin_fill(test, c, 7, &other), RXC_FATE_UNTRACKED);
+	rxc_index_end_fill(c->index, 7, true);
+	KUNIT_EXPECT_TRUE(test, holds(c, 7));
+	KUNIT_EXPECT_EQ(test, used(c), 1);
+}
+
+static void fill_of_what_is_there(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot;
+
+	fill(test, c, 7, 0x11);
+	KUNIT_EXPECT_EQ(test, begin_fill(test, c, 7, &slot), RXC_FATE_UNTRACKED);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x11));
+}
+
+static void fill_blocks_of_many_pages(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 2, 8);
+	unsigned int i;
+
+	for (i = 0; i < 8; i++)
+		fill(test, c, i, i + 1);
+	for (i = 0; i < 8; i++)
+		KUNIT_EXPECT_TRUE(test, block_is(c, i, i + 1));
+	KUNIT_EXPECT_EQ(test, pages_used(c), 64);
+}
+
+static void fill_tells_large_numbers_apart(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+
+	fill(test, c, 7, 0x11);
+	fill(test, c, 7 + (1ULL << 32), 0x22);
+	fill(test, c, RXC_BLOCK_MAX, 0x33);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x11));
+	KUNIT_EXPECT_TRUE(test, block_is(c, 7 + (1ULL << 32), 0x22));
+	KUNIT_EXPECT_TRUE(test, block_is(c, RXC_BLOCK_MAX, 0x33));
+	KUNIT_EXPECT_FALSE(test, holds(c, 7 + (1ULL << 33)));
+}
+
+static void fill_of_block_zero(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+
+	/* An empty tag names block 0. */
+	KUNIT_EXPECT_FALSE(test, holds(c, 0));
+	KUNIT_EXPECT_TRUE(test, may_fill(c, 0));
+	fill(test, c, 0, 0x11);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 0, 0x11));
+}
+
+static void fill_uses_each_slot(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 8, 1);
+	u64 block;
+
+	for (block = 0; block < 2000; block++)
+		fill(test, c, block, block);
+	KUNIT_EXPECT_EQ(test, used(c), rxc_index_nr_slots(c->index));
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, 2000), rxc_index_nr_slots(c->index));
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_EVICTIONS), 2000 - rxc_index_nr_slots(c->index));
+}
+
+static void fill_without_memory_for_leaf(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 4);
+	enum rxc_fate fate;
+	unsigned long slot;
+	LIST_HEAD(pages);
+
+	get_pages(test, c, &pages);
+	fault_begin(1);
+	fate = rxc_index_begin_fill(c->index, 7, &pages, &slot);
+	KUNIT_EXPECT_TRUE(test, fault_end());
+	KUNIT_EXPECT_EQ(test, fate, RXC_FATE_SHORT);
+	KUNIT_EXPECT_EQ(test, put_pages(&pages), 4);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
+	KUNIT_EXPECT_EQ(test, used(c), 0);
+	KUNIT_EXPECT_TRUE(test, may_fill(c, 7));
+}
+
+/* Memory limit of the RAM disk */
+
+static void limit_makes_blocks_go(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 2);
+	u64 block;
+
+	rxd_store_set_limit(c->store, 6);
+	for (block = 0; block < 5; block++)
+		fill(test, c, block, 0x11);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 6);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, 5), 3);
+	KUNIT_EXPECT_TRUE(test, holds(c, 4));
+	KUNIT_EXPECT_EQ(test, used(c), 3);
+}
+
+static void limit_for_part_of_a_block(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 4);
+	unsigned long slot;
+
+	rxd_store_set_limit(c->store, 3);
+	KUNIT_EXPECT_EQ(test, begin_fill(test, c, 7, &slot), RXC_FATE_SHORT);
+	KUNIT_EXPECT_EQ(test, begin_write(test, c, 7, true, &slot), RXC_FATE_SHORT);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
+	KUNIT_EXPECT_EQ(test, used(c), 0);
+}
+
+/* Blocks of other sets make room, too, and in the end each set has had its turn. */
+static void limit_is_shared_by_the_sets(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 8, 2);
+	unsigned int held, i;
+	u64 block;
+
+	rxd_store_set_limit(c->store, 2 * RXC_WAYS);
+	/* Blocks that are far apart crowd few sets. */
+	for (block = 0; block < 1000; block++) {
+		fill(test, c, block * RXC_WAYS, 0x11);
+		KUNIT_EXPECT_TRUE(test, holds(c, block * RXC_WAYS));
+	}
+	KUNIT_EXPECT_EQ(test, used(c), RXC_WAYS);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 2 * RXC_WAYS);
+
+	/* The hand takes from the sets in turn; the policy may keep an old block or two. */
+	for (i = 0; i < 16 * RXC_WAYS; i++)
+		fill(test, c, (1ULL << 20) + i, 0x22);
+	held = 0;
+	for (block = 0; block < 1000; block++)
+		held += holds(c, block * RXC_WAYS);
+	KUNIT_EXPECT_LT(test, held, 8);
+	KUNIT_EXPECT_EQ(test, used(c), RXC_WAYS);
+}
+
+static void limit_with_all_busy(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 2, 1);
+	unsigned long slot;
+
+	rxd_store_set_limit(c->store, 2);
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 1, &slot), RXC_FATE_TRACKED);
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 2, &slot), RXC_FATE_TRACKED);
+	KUNIT_EXPECT_EQ(test, begin_fill(test, c, 3, &slot), RXC_FATE_SHORT);
+	KUNIT_EXPECT_FALSE(test, rxc_index_make_room(c->index));
+	rxc_index_end_fill(c->index, 1, true);
+	KUNIT_EXPECT_EQ(test, begin_fill(test, c, 3, &slot), RXC_FATE_TRACKED);
+	KUNIT_EXPECT_FALSE(test, holds(c, 1));
+	rxc_index_end_fill(c->index, 2, true);
+	rxc_index_end_fill(c->index, 3, true);
+	KUNIT_EXPECT_EQ(test, count_held(c, 2, 2), 2);
+}
+
+static void make_room_frees_a_block(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 64, 4);
+	u64 block;
+
+	KUNIT_EXPECT_FALSE(test, rxc_index_make_room(c->index));
+	for (block = 0; block < 3; block++)
+		fill(test, c, block, 0x11);
+	for (block = 0; block < 3; block++) {
+		KUNIT_EXPECT_TRUE(test, rxc_index_make_room(c->index));
+		KUNIT_EXPECT_EQ(test, pages_used(c), 4 * (2 - block));
+	}
+	KUNIT_EXPECT_FALSE(test, rxc_index_make_room(c->index));
+	KUNIT_EXPECT_EQ(test, used(c), 0);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_EVICTIONS), 3);
+}
+
+/* Hits */
+
+static void hit_page_of_another_block(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot = fill(test, c, 7, 0x11);
+
+	rcu_read_lock();
+	KUNIT_EXPECT_NULL(test, rxc_index_hit_page(c->index, slot, 8, 0));
+	KUNIT_EXPECT_NOT_NULL(test, rxc_index_hit_page(c->index, slot, 7, 0));
+	rcu_read_unlock();
+}
+
+static void hit_page_outlives_eviction(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot = fill(test, c, 0, 0x11), other;
+	struct list_head pages[RXC_WAYS];
+	struct page *page;
+	u64 block;
+
+	for (block = 0; block < RXC_WAYS; block++) {
+		INIT_LIST_HEAD(&pages[block]);
+		get_pages(test, c, &pages[block]);
+	}
+
+	rcu_read_lock();
+	page = rxc_index_hit_page(c->index, slot, 0, 0);
+	for (block = 0; block < RXC_WAYS; block++) {
+		KUNIT_EXPECT_EQ(test, rxc_index_begin_fill(c->index, 100 + block, &pages[block],
+							   &other), RXC_FATE_TRACKED);
+		set_data(c, other, 0x22);
+		rxc_index_end_fill(c->index, 100 + block, true);
+	}
+	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page), 0x11, PAGE_SIZE));
+	KUNIT_EXPECT_NULL(test, rxc_index_hit_page(c->index, slot, 0, 0));
+	rcu_read_unlock();
+
+	KUNIT_EXPECT_FALSE(test, holds(c, 0));
+	KUNIT_EXPECT_TRUE(test, block_is(c, 100 + RXC_WAYS - 1, 0x22));
+}
+
+static void touch_keeps_the_block(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot = fill(test, c, RXC_BLOCK_MAX, 0x11);
+	unsigned int i;
+
+	for (i = 0; i < 2000; i++)
+		rxc_index_touch(c->index, slot);
+	KUNIT_EXPECT_TRUE(test, block_is(c, RXC_BLOCK_MAX, 0x11));
+}
+
+static void touch_of_busy_slot(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot;
+
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 7, &slot), RXC_FATE_TRACKED);
+	rxc_index_touch(c->index, slot);
+	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+	rxc_index_end_fill(c->index, 7, true);
+	KUNIT_EXPECT_TRUE(test, holds(c, 7));
+}
+
+/* Eviction */
+
+static void evict_one_for_one(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 2);
+	u64 block;
+
+	for (block = 0; block <= RXC_WAYS; block++)
+		fill(test, c, block, 0x11);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_EVICTIONS), 1);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, RXC_WAYS + 1), RXC_WAYS);
+	KUNIT_EXPECT_TRUE(test, holds(c, RXC_WAYS));
+	KUNIT_EXPECT_EQ(test, used(c), RXC_WAYS);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 2 * RXC_WAYS);
+}
+
+static void evict_spares_what_is_used(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned int i;
+	u64 block;
+
+	for (block = 0; block < RXC_WAYS; block++)
+		fill(test, c, block, 0x11);
+	for (i = 0; i < 1000; i++) {
+		/* Once is not enough. */
+		for (block = 0; block < RXC_WAYS; block++)
+			rxc_index_touch(c->index, rxc_index_find(c->index, block / 2));
+		fill(test, c, 1000 + i, 0x22);
+		KUNIT_ASSERT_EQ(test, count_held(c, 0, RXC_WAYS / 2), RXC_WAYS / 2);
+	}
+}
+
+/* A slot that changed hands must be found under its new block, and no other. */
+static void evict_changes_what_is_found(struct kunit *test)
+{
+	struct cache *c = make_small_cache(test, RXC_SLOTS_MIN + 3, 1);
+	u64 block, found;
+
+	for (block = 0; block < 3000; block++) {
+		fill(test, c, block, block);
+		KUNIT_ASSERT_TRUE(test, block_is(c, block, block));
+	}
+	for (found = 0, block = 0; block < 3000; block++)
+		if (holds(c, block)) {
+			KUNIT_EXPECT_TRUE(test, block_is(c, block, block));
+			found++;
+		}
+	KUNIT_EXPECT_EQ(test, found, rxc_index_nr_slots(c->index));
+}
+
+static void evict_spares_busy_slots(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot;
+	u64 block;
+
+	fill(test, c, 0, 0x11);
+	for (block = 1; block < RXC_WAYS; block++)
+		KUNIT_ASSERT_EQ(test, begin_fill(test, c, block, &slot), RXC_FATE_TRACKED);
+	fill(test, c, 100, 0x22);
+	KUNIT_EXPECT_FALSE(test, holds(c, 0));
+	for (block = 1; block < RXC_WAYS; block++)
+		rxc_index_end_fill(c->index, block, true);
+	KUNIT_EXPECT_EQ(test, count_held(c, 1, RXC_WAYS - 1), RXC_WAYS - 1);
+	KUNIT_EXPECT_TRUE(test, holds(c, 100));
+}
+
+static void set_full_of_busy_slots(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 2);
+	unsigned long slot;
+	LIST_HEAD(pages);
+	u64 block;
+
+	for (block = 0; block < RXC_WAYS; block++)
+		KUNIT_ASSERT_EQ(test, begin_fill(test, c, block, &slot), RXC_FATE_TRACKED);
+
+	get_pages(test, c, &pages);
+	KUNIT_EXPECT_EQ(test, rxc_index_begin_fill(c->index, 100, &pages, &slot),
+			RXC_FATE_SHORT);
+	KUNIT_EXPECT_EQ(test, rxc_index_begin_write(c->index, 100, true, &pages, &slot),
+			RXC_FATE_SHORT);
+	KUNIT_EXPECT_EQ(test, put_pages(&pages), 2);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_EVICTIONS), 0);
+
+	for (block = 0; block < RXC_WAYS; block++)
+		rxc_index_end_fill(c->index, block, true);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, RXC_WAYS), RXC_WAYS);
+	fill(test, c, 100, 0x22);
+}
+
+/* Writes */
+
+static void write_hit(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot = fill(test, c, 7, 0x11), again;
+	LIST_HEAD(pages);
+
+	KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, 7, false));
+	KUNIT_ASSERT_EQ(test, rxc_index_begin_write(c->index, 7, false, &pages, &again),
+			RXC_FATE_TRACKED);
+	KUNIT_EXPECT_EQ(test, again, slot);
+	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+	set_data(c, slot, 0x22);
+	rxc_index_end_write(c->index, 7, true);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x22));
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_WRITE_HITS), 1);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_WRITE_MISSES), 0);
+	KUNIT_EXPECT_EQ(test, used(c), 1);
+}
+
+/* A write of a whole block may bring pages; who reads the old ones keeps them. */
+static void write_hit_with_pages(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 4);
+	unsigned long slot = fill(test, c, 7, 0x11), again;
+	struct page *old, *fresh;
+	LIST_HEAD(pages);
+
+	get_pages(test, c, &pages);
+	fresh = list_first_entry(&pages, struct page, lru);
+	rcu_read_lock();
+	old = rxc_index_hit_page(c->index, slot, 7, 0);
+	KUNIT_EXPECT_EQ(test, rxc_index_begin_write(c->index, 7, true, &pages, &again),
+			RXC_FATE_TRACKED);
+	KUNIT_EXPECT_EQ(test, again, slot);
+	KUNIT_EXPECT_TRUE(test, list_empty(&pages));
+	KUNIT_EXPECT_PTR_EQ(test, rxc_index_own_page(c->index, slot, 0), fresh);
+	KUNIT_EXPECT_PTR_NE(test, old, fresh);
+	set_data(c, slot, 0x22);
+	rxc_index_end_write(c->index, 7, true);
+	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(old), 0x11, PAGE_SIZE));
+	rcu_read_unlock();
+	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x22));
+	KUNIT_EXPECT_EQ(test, pages_used(c), 4);
+	KUNIT_EXPECT_EQ(test, used(c), 1);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_WRITE_HITS), 1);
+}
+
+static void write_hit_of_part_keeps_its_pages(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 4);
+	unsigned long slot = fill(test, c, 7, 0x11), again;
+	LIST_HEAD(pages);
+
+	get_pages(test, c, &pages);
+	KUNIT_EXPECT_EQ(test, rxc_index_begin_write(c->index, 7, false, &pages, &again),
+			RXC_FATE_TRACKED);
+	KUNIT_EXPECT_EQ(test, again, slot);
+	rxc_index_end_write(c->index, 7, true);
+	KUNIT_EXPECT_EQ(test, put_pages(&pages), 4);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x11));
+}
+
+static void write_miss_of_whole_block(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot;
+	LIST_HEAD(pages);
+
+	KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, 7, true));
+	KUNIT_EXPECT_EQ(test, rxc_index_begin_write(c->index, 7, true, &pages, &slot),
+			RXC_FATE_NEED_PAGES);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_WRITE_MISSES), 0);
+	KUNIT_ASSERT_EQ(test, begin_write(test, c, 7, true, &slot), RXC_FATE_TRACKED);
+	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+	set_data(c, slot, 0x22);
+	rxc_index_end_write(c->index, 7, true);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x22));
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_WRITE_MISSES), 1);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_FILLS), 0);
+}
+
+static void write_miss_of_part(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot;
+
+	KUNIT_EXPECT_FALSE(test, rxc_index_can_write(c->index, 7, false));
+	KUNIT_EXPECT_EQ(test, begin_write(test, c, 7, false, &slot), RXC_FATE_UNTRACKED);
+	KUNIT_EXPECT_EQ(test, used(c), 0);
+}
+
+static void write_that_fails_drops_the_block(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 2);
+	unsigned long slot;
+
+	fill(test, c, 7, 0x11);
+	KUNIT_ASSERT_EQ(test, begin_write(test, c, 7, false, &slot), RXC_FATE_TRACKED);
+	rxc_index_end_write(c->index, 7, false);
+	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+	KUNIT_EXPECT_EQ(test, used(c), 0);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_INVALIDATIONS), 1);
+}
+
+static void write_dooms_a_fill(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot, other;
+
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 7, &slot), RXC_FATE_TRACKED);
+	KUNIT_EXPECT_FALSE(test, rxc_index_can_write(c->index, 7, true));
+	KUNIT_EXPECT_EQ(test, begin_write(test, c, 7, true, &other), RXC_FATE_UNTRACKED);
+	rxc_index_begin_untracked(c->index, 7);
+	rxc_index_end_untracked(c->index, 7);
+	rxc_index_end_fill(c->index, 7, true);
+	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_FILLS), 0);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
+}
+
+static void write_dooms_a_write(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot, other;
+
+	KUNIT_ASSERT_EQ(test, begin_write(test, c, 7, true, &slot), RXC_FATE_TRACKED);
+	KUNIT_EXPECT_EQ(test, begin_write(test, c, 7, true, &other), RXC_FATE_UNTRACKED);
+	rxc_index_begin_untracked(c->index, 7);
+	rxc_index_end_write(c->index, 7, true);
+	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+	rxc_index_end_untracked(c->index, 7);
+	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
+}
+
+static void doom_ends_with_its_block(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot;
+
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 7, &slot), RXC_FATE_TRACKED);
+	rxc_index_drop(c->index, 7, 1);
+	rxc_index_end_fill(c->index, 7, true);
+	fill(test, c, 7, 0x22);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x22));
+}
+
+/* Writes that have no slot */
+
+static void untracked_drops_the_block(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+
+	fill(test, c, 7, 0x11);
+	rxc_index_begin_untracked(c->index, 7);
+	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_INVALIDATIONS), 1);
+	rxc_index_end_untracked(c->index, 7);
+	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+}
+
+static void untracked_keeps_the_block_out(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot;
+
+	rxc_index_begin_untracked(c->index, 7);
+	KUNIT_EXPECT_EQ(test, begin_fill(test, c, 7, &slot), RXC_FATE_UNTRACKED);
+	KUNIT_EXPECT_EQ(test, begin_write(test, c, 7, true, &slot), RXC_FATE_UNTRACKED);
+	KUNIT_EXPECT_FALSE(test, rxc_index_can_write(c->index, 7, true));
+	rxc_index_end_untracked(c->index, 7);
+	KUNIT_EXPECT_TRUE(test, may_fill(c, 7));
+	KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, 7, true));
+}
+
+static void untracked_counts(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+
+	rxc_index_begin_untracked(c->index, 7);
+	rxc_index_begin_untracked(c->index, 7);
+	rxc_index_end_untracked(c->index, 7);
+	KUNIT_EXPECT_FALSE(test, may_fill(c, 7));
+	rxc_index_end_untracked(c->index, 7);
+	KUNIT_EXPECT_TRUE(test, may_fill(c, 7));
+}
+
+static void untracked_leaves_others_readable(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+
+	fill(test, c, 7, 0x11);
+	fill(test, c, 8, 0x22);
+	rxc_index_begin_untracked(c->index, 7);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 8, 0x22));
+	KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, 8, false));
+	rxc_index_end_untracked(c->index, 7);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 8, 0x22));
+}
+
+/* Wide writes and drops */
+
+static void wide_drops_its_range_only(struct kunit *test)
+{
+	struct rxc_range range = { .first = 4, .nr = 8 };
+	struct cache *c = make_cache(test, 32, 1);
+	u64 block;
+
+	for (block = 0; block < 16; block++)
+		fill(test, c, block, block + 1);
+	rxc_index_begin_wide(c->index, &range);
+	KUNIT_EXPECT_EQ(test, count_held(c, 4, 8), 0);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, 4), 4);
+	KUNIT_EXPECT_EQ(test, count_held(c, 12, 4), 4);
+	rxc_index_end_wide(c->index, &range);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, 16), 8);
+	KUNIT_EXPECT_EQ(test, used(c), 8);
+}
+
+static void wide_keeps_its_range_out(struct kunit *test)
+{
+	struct rxc_range range = { .first = 4, .nr = 2 };
+	struct rxc_range other = { .first = 5, .nr = RXC_BLOCK_MAX - 5 };
+	struct cache *c = make_cache(test, 4, 1);
+
+	rxc_index_begin_wide(c->index, &range);
+	KUNIT_EXPECT_TRUE(test, may_fill(c, 3));
+	KUNIT_EXPECT_FALSE(test, may_fill(c, 4));
+	KUNIT_EXPECT_FALSE(test, rxc_index_can_fill(c->index, 5));
+	KUNIT_EXPECT_TRUE(test, rxc_index_can_fill(c->index, 6));
+	KUNIT_EXPECT_FALSE(test, rxc_index_can_write(c->index, 4, true));
+	KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, 6, true));
+
+	rxc_index_begin_wide(c->index, &other);
+	KUNIT_EXPECT_FALSE(test, may_fill(c, 6));
+	rxc_index_end_wide(c->index, &range);
+	KUNIT_EXPECT_TRUE(test, may_fill(c, 4));
+	KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, 4, true));
+	KUNIT_EXPECT_FALSE(test, may_fill(c, 5));
+	KUNIT_EXPECT_FALSE(test, rxc_index_can_write(c->index, RXC_BLOCK_MAX - 1, true));
+	rxc_index_end_wide(c->index, &other);
+	KUNIT_EXPECT_TRUE(test, may_fill(c, 5));
+}
+
+static void wide_dooms_what_is_busy(struct kunit *test)
+{
+	struct rxc_range range = { .first = 1, .nr = 2 };
+	struct cache *c = make_cache(test, 4, 1);
+	unsigned long slot;
+
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 1, &slot), RXC_FATE_TRACKED);
+	KUNIT_ASSERT_EQ(test, begin_write(test, c, 2, true, &slot), RXC_FATE_TRACKED);
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 3, &slot), RXC_FATE_TRACKED);
+	rxc_index_begin_wide(c->index, &range);
+	rxc_index_end_wide(c->index, &range);
+	rxc_index_end_fill(c->index, 1, true);
+	rxc_index_end_write(c->index, 2, true);
+	rxc_index_end_fill(c->index, 3, true);
+	KUNIT_EXPECT_FALSE(test, holds(c, 1));
+	KUNIT_EXPECT_FALSE(test, holds(c, 2));
+	KUNIT_EXPECT_TRUE(test, holds(c, 3));
+}
+
+static void drop_range(struct kunit *test)
+{
+	const unsigned int nr_sets = *(const unsigned int *)test->param_value;
+	struct cache *c = make_cache(test, nr_sets, 1);
+	u64 block;
+
+	for (block = 0; block < 12; block++)
+		fill(test, c, block, block + 1);
+	rxc_index_drop(c->index, 3, 6);
+	KUNIT_EXPECT_EQ(test, count_held(c, 3, 6), 0);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, 3), 3);
+	KUNIT_EXPECT_EQ(test, count_held(c, 9, 3), 3);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_INVALIDATIONS), 6);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 6);
+}
+
+/* Fewer sets than blocks, and more. */
+static const unsigned int set_counts[] = { 1, 64 };
+
+static void sets_name(const unsigned int *nr_sets, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "sets: %u", *nr_sets);
+}
+
+KUNIT_ARRAY_PARAM(set_count, set_counts, sets_name);
+
+static void drop_all(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 8, 1);
+	u64 block;
+
+	for (block = 0; block < 200; block++)
+		fill(test, c, block, 0x11);
+	rxc_index_drop(c->index, 0, RXC_BLOCK_MAX);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, 200), 0);
+	KUNIT_EXPECT_EQ(test, used(c), 0);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
+}
+
+static void drop_nothing(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 8, 1);
+
+	fill(test, c, 7, 0x11);
+	rxc_index_drop(c->index, 7, 0);
+	KUNIT_EXPECT_TRUE(test, holds(c, 7));
+}
+
+static void drop_dooms_what_is_busy(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 8, 1);
+	unsigned long slot;
+
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 1, &slot), RXC_FATE_TRACKED);
+	KUNIT_ASSERT_EQ(test, begin_write(test, c, 2, true, &slot), RXC_FATE_TRACKED);
+	rxc_index_drop(c->index, 0, RXC_BLOCK_MAX);
+	rxc_index_end_fill(c->index, 1, true);
+	rxc_index_end_write(c->index, 2, true);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, 8), 0);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
+}
+
+/*
+ * The hammer: threads do to the index what the target does, with an origin made
+ * of one version number for each half of a block. Each word of a page tells the
+ * block and the version. A half is written by one thread at a time.
+ */
+
+#define HAMMER_BLOCKS	40
+#define HALVES		2
+#define HALF_WORDS	(PAGE_SIZE / sizeof(u64) / HALVES)
+
+struct half {
+	unsigned long busy;
+	u32 started;		/* the newest version that a write was begun with */
+	u32 done;		/* the newest version that a write has completed */
+	u32 origin;		/* the version that the origin holds */
+};
+
+struct hammer {
+	struct kunit *test;
+	struct cache *c;
+	struct half half[HAMMER_BLOCKS][HALVES];
+	atomic_t fills, hits, tracked, untracked, wides, drops;
+	atomic_t foreign, stale, early;
+};
+
+static u64 word_of(u64 block, u32 version)
+{
+	return (block + 1) << 32 | version;
+}
+
+static void put_half(struct hammer *h, unsigned long slot, u64 block, unsigned int i, u32 version)
+{
+	u64 *word = page_address(rxc_index_own_page(h->c->index, slot, 0));
+
+	memset64(word + i * HALF_WORDS, word_of(block, version), HALF_WORDS);
+}
+
+static void linger(void)
+{
+	if (!get_random_u32_below(8))
+		usleep_range(20, 200);
+}
+
+/* Like the target: allocate only when asked to. */
+static enum rxc_fate hammer_begin(struct hammer *h, u64 block, bool write, bool whole,
+				  unsigned long *slot)
+{
+	struct page *page;
+	enum rxc_fate fate;
+	LIST_HEAD(pages);
+
+	for (;;) {
+		fate = write ? rxc_index_begin_write(h->c->index, block, whole, &pages, slot) :
+			       rxc_index_begin_fill(h->c->index, block, &pages, slot);
+		if (fate != RXC_FATE_NEED_PAGES)
+			break;
+		page = rxd_store_alloc_page(h->c->store, 0, RXD_GFP);
+		if (!page)
+			return RXC_FATE_UNTRACKED;
+		list_add(&page->lru, &pages);
+	}
+	put_pages(&pages);
+	return fate;
+}
+
+static int hammer_fill(void *arg)
+{
+	struct hammer *h = arg;
+	unsigned long slot;
+	unsigned int i;
+	u64 block;
+
+	while (!kthread_should_stop()) {
+		block = get_random_u32_below(HAMMER_BLOCKS);
+		if (hammer_begin(h, block, false, false, &slot) == RXC_FATE_TRACKED) {
+			for (i = 0; i < HALVES; i++) {
+				linger();
+				put_half(h, slot, block, i, READ_ONCE(h->half[block][i].origin));
+			}
+			linger();
+			rxc_index_end_fill(h->c->index, block, get_random_u32_below(16));
+			atomic_inc(&h->fills);
+		}
+		cond_resched();
+	}
+	return 0;
+}
+
+static bool lock_halves(struct hammer *h, u64 block, unsigned int first, unsigned int end)
+{
+	unsigned int i;
+
+	for (i = first; i < end; i++) {
+		if (!test_and_set_bit_lock(0, &h->half[block][i].busy))
+			continue;
+		while (i-- > first)
+			clear_bit_unlock(0, &h->half[block][i].busy);
+		return false;
+	}
+	return true;
+}
+
+static void unlock_halves(struct hammer *h, u64 block, unsigned int first, unsigned int end)
+{
+	while (first < end)
+		clear_bit_unlock(0, &h->half[block][first++].busy);
+}
+
+static void finish_half(struct half *half)
+{
+	/* Pairs with the acquire in hammer_read(). */
+	smp_store_release(&half->done, half->started);
+}
+
+static void write_origin(struct hammer *h, u64 block, unsigned int first, unsigned int end)
+{
+	for (; first < end; first++)
+		WRITE_ONCE(h->half[block][first].origin, h->half[block][first].started);
+}
+
+static int hammer_write(void *arg)
+{
+	struct hammer *h = arg;
+	unsigned int first, end, i;
+	unsigned long slot;
+	u64 block;
+	bool ok;
+
+	while (!kthread_should_stop()) {
+		cond_resched();
+		block = get_random_u32_below(HAMMER_BLOCKS);
+		first = get_random_u32_below(HALVES);
+		end = get_random_u32_below(2) ? HALVES : first + 1;
+		if (!lock_halves(h, block, first, end))
+			continue;
+		for (i = first; i < end; i++)
+			WRITE_ONCE(h->half[block][i].started, h->half[block][i].started + 1);
+
+		if (hammer_begin(h, block, true, end - first == HALVES, &slot) ==
+		    RXC_FATE_TRACKED) {
+			for (i = first; i < end; i++)
+				put_half(h, slot, block, i, h->half[block][i].started);
+			linger();
+			ok = get_random_u32_below(16);
+			/* A write that fails may have got through, or in part. */
+			if (ok || get_random_u32_below(2))
+				write_origin(h, block, first, end);
+			linger();
+			rxc_index_end_write(h->c->index, block, ok);
+			atomic_inc(&h->tracked);
+		} else {
+			rxc_index_begin_untracked(h->c->index, block);
+			linger();
+			ok = get_random_u32_below(16);
+			if (ok || get_random_u32_below(2))
+				write_origin(h, block, first, end);
+			linger();
+			rxc_index_end_untracked(h->c->index, block);
+			atomic_inc(&h->untracked);
+		}
+		for (i = first; i < end && ok; i++)
+			finish_half(&h->half[block][i]);
+		unlock_halves(h, block, first, end);
+	}
+	return 0;
+}
+
+static int hammer_wide(void *arg)
+{
+	struct rxc_range range = { .nr = 1 };
+	struct hammer *h = arg;
+	unsigned int i;
+	u64 block;
+
+	while (!kthread_should_stop()) {
+		usleep_range(200, 2000);
+		block = get_random_u32_below(HAMMER_BLOCKS);
+		if (get_random_u32_below(2)) {
+			rxc_index_drop(h->c->index, block, HAMMER_BLOCKS - block);
+			atomic_inc(&h->drops);
+			continue;
+		}
+		if (!lock_halves(h, block, 0, HALVES))
+			continue;
+		for (i = 0; i < HALVES; i++)
+			WRITE_ONCE(h->half[block][i].started, h->half[block][i].started + 1);
+		range.first = block;
+		rxc_index_begin_wide(h->c->index, &range);
+		linger();
+		write_origin(h, block, 0, HALVES);
+		linger();
+		rxc_index_end_wide(h->c->index, &range);
+		for (i = 0; i < HALVES; i++)
+			finish_half(&h->half[block][i]);
+		unlock_halves(h, block, 0, HALVES);
+		atomic_inc(&h->wides);
+	}
+	return 0;
+}
+
+static void check_half(struct hammer *h, u64 block, u32 done, u32 started, const u64 *word)
+{
+	unsigned int i;
+	u32 version;
+
+	for (i = 0; i < HALF_WORDS; i++) {
+		version = READ_ONCE(word[i]);
+		if (READ_ONCE(word[i]) >> 32 != block + 1)
+			atomic_inc(&h->foreign);
+		else if ((s32)(version - done) < 0)
+			atomic_inc(&h->stale);
+	}
+	version = READ_ONCE(word[0]);
+	if ((s32)(version - started) > 0)
+		atomic_inc(&h->early);
+}
+
+static int hammer_read(void *arg)
+{
+	struct hammer *h = arg;
+	struct page *page;
+	unsigned int i;
+	u32 done;
+	u64 *copy;
+	u64 block;
+	long slot;
+
+	copy = kmalloc(PAGE_SIZE, GFP_KERNEL);
+	while (!kthread_should_stop()) {
+		cond_resched();
+		block = get_random_u32_below(HAMMER_BLOCKS);
+		i = get_random_u32_below(HALVES);
+		/* What was done before must be seen from here on. */
+		done = smp_load_acquire(&h->half[block][i].done);
+		slot = rxc_index_find(h->c->index, block);
+		if (slot < 0 || !copy)
+			continue;
+		rcu_read_lock();
+		page = rxc_index_hit_page(h->c->index, slot, block, 0);
+		if (page)
+			memcpy(copy, page_address(page) + i * HALF_WORDS * sizeof(u64),
+			       HALF_WORDS * sizeof(u64));
+		rcu_read_unlock();
+		if (!page)
+			continue;
+		rxc_index_touch(h->c->index, slot);
+		check_half(h, block, done, READ_ONCE(h->half[block][i].started), copy);
+		atomic_inc(&h->hits);
+	}
+	kfree(copy);
+	return 0;
+}
+
+/* Return: how many cached halves differ from the origin. */
+static unsigned int count_wrong(struct hammer *h, unsigned int *held)
+{
+	unsigned int i, wrong = 0;
+	struct page *page;
+	u64 block, *word;
+	long slot;
+
+	*held = 0;
+	for (block = 0; block < HAMMER_BLOCKS; block++) {
+		slot = rxc_index_find(h->c->index, block);
+		if (slot < 0)
+			continue;
+		(*held)++;
+		rcu_read_lock();
+		page = rxc_index_hit_page(h->c->index, slot, block, 0);
+		for (i = 0; i < HALVES && page; i++) {
+			word = (u64 *)page_address(page) + i * HALF_WORDS;
+			wrong += word[0] != word_of(block, h->half[block][i].origin) ||
+				 word[HALF_WORDS - 1] != word[0];
+		}
+		wrong += !page;
+		rcu_read_unlock();
+	}
+	return wrong;
+}
+
+static void hammer(struct kunit *test)
+{
+	const unsigned int nr_slots = *(const unsigned int *)test->param_value;
+	struct hammer *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+	struct crew crew = {};
+	unsigned int held;
+
+	KUNIT_ASSERT_NOT_NULL(test, h);
+	h->c = make_small_cache(test, nr_slots, 1);
+	crew_add(test, &crew, hammer_fill, h);
+	crew_add(test, &crew, hammer_fill, h);
+	crew_add(test, &crew, hammer_write, h);
+	crew_add(test, &crew, hammer_write, h);
+	crew_add(test, &crew, hammer_wide, h);
+	crew_add(test, &crew, hammer_read, h);
+	crew_add(test, &crew, hammer_read, h);
+	crew_run(&crew, HAMMER_MSECS);
+
+	KUNIT_EXPECT_EQ(test, atomic_read(&h->foreign), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&h->stale), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&h->early), 0);
+	KUNIT_EXPECT_EQ(test, count_wrong(h, &held), 0);
+	KUNIT_EXPECT_EQ(test, used(h->c), held);
+	KUNIT_EXPECT_EQ(test, pages_used(h->c), held);
+	KUNIT_EXPECT_GT(test, held, 0);
+
+	kunit_info(test, "%d fills, %d hits, %d tracked and %d untracked writes, %d wide, %d drops",
+		   atomic_read(&h->fills), atomic_read(&h->hits), atomic_read(&h->tracked),
+		   atomic_read(&h->untracked), atomic_read(&h->wides), atomic_read(&h->drops));
+	KUNIT_EXPECT_GT(test, atomic_read(&h->fills), 20);
+	KUNIT_EXPECT_GT(test, atomic_read(&h->hits), 20);
+	KUNIT_EXPECT_GT(test, atomic_read(&h->tracked), 20);
+	KUNIT_EXPECT_GT(test, atomic_read(&h->untracked), 20);
+	KUNIT_EXPECT_GT(test, atomic_read(&h->wides), 0);
+}
+
+/* More blocks than slots, and fewer. */
+static const unsigned int hammer_slot_counts[] = { RXC_SLOTS_MIN, 4 * RXC_WAYS };
+
+static void slots_name(const unsigned int *nr_slots, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "slots: %u", *nr_slots);
+}
+
+KUNIT_ARRAY_PARAM(hammer_slots, hammer_slot_counts, slots_name);
+
+static int index_suite_init(struct kunit_suite *suite)
+{
+	return fault_check();
+}
+
+static struct kunit_case index_cases[] = {
+	KUNIT_CASE(create_is_empty),
+	KUNIT_CASE(create_counts_whole_blocks),
+	KUNIT_CASE(create_wastes_few_slots),
+	KUNIT_CASE(create_smaller_than_a_cache),
+	KUNIT_CASE(outgrown),
+	KUNIT_CASE(create_needs_little_memory),
+	KUNIT_CASE(create_fails_at_each_allocation),
+	KUNIT_CASE(fill_asks_for_pages),
+	KUNIT_CASE(fill_shows_when_it_ends),
+	KUNIT_CASE(fill_takes_its_pages),
+	KUNIT_CASE(fill_that_fails_leaves_nothing),
+	KUNIT_CASE(fill_under_way_refuses_another),
+	KUNIT_CASE(fill_of_what_is_there),
+	KUNIT_CASE(fill_blocks_of_many_pages),
+	KUNIT_CASE(fill_tells_large_numbers_apart),
+	KUNIT_CASE(fill_of_block_zero),
+	KUNIT_CASE(fill_uses_each_slot),
+	KUNIT_CASE(fill_without_memory_for_leaf),
+	KUNIT_CASE(limit_makes_blocks_go),
+	KUNIT_CASE(limit_for_part_of_a_block),
+	KUNIT_CASE(limit_is_shared_by_the_sets),
+	KUNIT_CASE(limit_with_all_busy),
+	KUNIT_CASE(make_room_frees_a_block),
+	KUNIT_CASE(hit_page_of_another_block),
+	KUNIT_CASE(hit_page_outlives_eviction),
+	KUNIT_CASE(touch_keeps_the_block),
+	KUNIT_CASE(touch_of_busy_slot),
+	KUNIT_CASE(evict_one_for_one),
+	KUNIT_CASE(evict_spares_what_is_used),
+	KUNIT_CASE(evict_changes_what_is_found),
+	KUNIT_CASE(evict_spares_busy_slots),
+	KUNIT_CASE(set_full_of_busy_slots),
+	KUNIT_CASE(write_hit),
+	KUNIT_CASE(write_hit_with_pages),
+	KUNIT_CASE(write_hit_of_part_keeps_its_pages),
+	KUNIT_CASE(write_miss_of_whole_block),
+	KUNIT_CASE(write_miss_of_part),
+	KUNIT_CASE(write_that_fails_drops_the_block),
+	KUNIT_CASE(write_dooms_a_fill),
+	KUNIT_CASE(write_dooms_a_write),
+	KUNIT_CASE(doom_ends_with_its_block),
+	KUNIT_CASE(untracked_drops_the_block),
+	KUNIT_CASE(untracked_keeps_the_block_out),
+	KUNIT_CASE(untracked_counts),
+	KUNIT_CASE(untracked_leaves_others_readable),
+	KUNIT_CASE(wide_drops_its_range_only),
+	KUNIT_CASE(wide_keeps_its_range_out),
+	KUNIT_CASE(wide_dooms_what_is_busy),
+	KUNIT_CASE_PARAM(drop_range, set_count_gen_params),
+	KUNIT_CASE(drop_all),
+	KUNIT_CASE(drop_nothing),
+	KUNIT_CASE(drop_dooms_what_is_busy),
+	KUNIT_CASE_PARAM_ATTR(hammer, hammer_slots_gen_params, { .speed = KUNIT_SPEED_SLOW }),
+	{}
+};
+
+static struct kunit_suite index_suite = {
+	.name = "rxcache_index",
+	.suite_init = index_suite_init,
+	.test_cases = index_cases,
+};
+
+kunit_test_suite(index_suite);
+
+MODULE_DESCRIPTION("KUnit tests of rxcache's index");
+MODULE_LICENSE("GPL");

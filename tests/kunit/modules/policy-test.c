@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of the policy: which block of a set makes room.
+ */
+#include <kunit/resource.h>
+#include <kunit/test.h>
+#include <linux/module.h>
+
+#include "../dm-target/index.h"
+#include "../dm-target/policy.h"
+
+static u64 tags[RXC_WAYS];
+
+KUNIT_DEFINE_ACTION_WRAPPER(destroy_policy, rxc_policy_destroy, struct rxc_policy *);
+
+static struct rxc_policy *make_policy(struct kunit *test, unsigned int ways)
+{
+	struct rxc_policy *policy = rxc_policy_create(1, ways);
+
+	KUNIT_ASSERT_NOT_NULL(test, policy);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy_policy, policy), 0);
+	memset(tags, 0, sizeof(tags));
+	return policy;
+}
+
+static void set_tag(struct rxc_policy *policy, unsigned int way, u64 block,
+		    enum rxc_state state, bool room)
+{
+	u64 bits = rxc_policy_insert(policy, 0, tags, block, room);
+
+	tags[way] = block << RXC_TAG_BLOCK_SHIFT | bits << RXC_TAG_POLICY_SHIFT | state;
+}
+
+static void touch(unsigned int way)
+{
+	tags[way] = (tags[way] & ~RXC_TAG_POLICY) |
+		    (u64)rxc_policy_touch(tags[way]) << RXC_TAG_POLICY_SHIFT;
+}
+
+static void fill_set(struct rxc_policy *policy, enum rxc_state state)
+{
+	unsigned int way;
+
+	for (way = 0; way < RXC_WAYS; way++)
+		set_tag(policy, way, way, state, true);
+}
+
+static int way_of(u64 block)
+{
+	unsigned int way;
+
+	for (way = 0; way < RXC_WAYS; way++)
+		if (rxc_tag_state(tags[way]) && rxc_tag_block(tags[way]) == block)
+			return way;
+	return -1;
+}
+
+/* What the index does with a block that is read. Return: whether it was there. */
+static bool use(struct kunit *test, struct rxc_policy *policy, unsigned int ways, u64 block)
+{
+	int way = way_of(block);
+	unsigned int i;
+
+	if (way >= 0) {
+		touch(way);
+		return true;
+	}
+	for (i = 0; i < ways && way < 0; i++)
+		if (!rxc_tag_state(tags[i]))
+			way = i;
+	if (way >= 0) {
+		set_tag(policy, way, block, RXC_VALID, true);
+		return false;
+	}
+	way = rxc_policy_victim(policy, 0, tags);
+	KUNIT_ASSERT_GE(test, way, 0);
+	KUNIT_ASSERT_LT(test, way, ways);
+	set_tag(policy, way, block, RXC_VALID, false);
+	return false;
+}
+
+static void no_victim_in_empty_set(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+
+	KUNIT_EXPECT_EQ(test, rxc_policy_victim(policy, 0, tags), -1);
+}
+
+static void no_victim_among_busy(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+
+	fill_set(policy, RXC_FILL);
+	set_tag(policy, 3, 3, RXC_WRITE, false);
+	KUNIT_EXPECT_EQ(test, rxc_policy_victim(policy, 0, tags), -1);
+}
+
+static void victim_is_the_only_valid(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	unsigned int way, i;
+
+	/* In the small queue, and in the main one. */
+	for (way = 0; way < RXC_WAYS; way += RXC_WAYS - 1) {
+		memset(tags, 0, sizeof(tags));
+		fill_set(policy, RXC_WRITE);
+		tags[way] = (tags[way] & ~RXC_TAG_STATE) | RXC_VALID;
+		for (i = 0; i < 100; i++)
+			touch(way);
+		KUNIT_EXPECT_EQ(test, rxc_policy_victim(policy, 0, tags), way);
+	}
+}
+
+/* What was never used goes in the order in which it came. */
+static void new_blocks_leave_in_order(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	u64 block, last = 0, gone;
+	int way;
+
+	fill_set(policy, RXC_VALID);
+	/* More often than a stamp counts. */
+	for (block = 100; block < 1100; block++) {
+		way = rxc_policy_victim(policy, 0, tags);
+		KUNIT_ASSERT_GE(test, way, 0);
+		gone = rxc_tag_block(tags[way]);
+		if (block > 100)
+			KUNIT_ASSERT_GT(test, gone, last);
+		last = gone;
+		set_tag(policy, way, block, RXC_VALID, false);
+	}
+	KUNIT_EXPECT_GT(test, last, 1000);
+}
+
+static void use_wears_off(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	unsigned int i;
+	u64 block;
+
+	fill_set(policy, RXC_VALID);
+	for (i = 0; i < 100; i++)
+		touch(5);
+	/* Blocks that are used often, and so come and go in the main queue. */
+	for (block = 100; block < 100 + 20 * RXC_WAYS; block++)
+		for (i = 0; i < 3; i++)
+			use(test, policy, RXC_WAYS, block);
+	KUNIT_EXPECT_EQ(test, way_of(5), -1);
+}
+
+/* What is read once must not push out what is read again and again. */
+static void scan_spares_what_is_used(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	unsigned int i, missed = 0;
+	u64 block;
+
+	for (i = 0; i < 3; i++)
+		for (block = 0; block < RXC_WAYS / 2; block++)
+			use(test, policy, RXC_WAYS, block);
+	for (block = 1000; block < 1000 + 10 * RXC_WAYS; block++)
+		use(test, policy, RXC_WAYS, block);
+	for (block = 0; block < RXC_WAYS / 2; block++)
+		missed += !use(test, policy, RXC_WAYS, block);
+	KUNIT_EXPECT_EQ(test, missed, 0);
+}
+
+/* A block that comes back soon after it left is not thrown out again at once. */
+static void ghost_enters_main_queue(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	u64 block;
+
+	for (block = 0; block < 2 * RXC_WAYS; block++)
+		use(test, policy, RXC_WAYS, block);
+	KUNIT_ASSERT_EQ(test, way_of(RXC_WAYS), -1);
+	use(test, policy, RXC_WAYS, RXC_WAYS);
+	for (block = 1000; block < 1000 + RXC_WAYS / 2; block++)
+		use(test, policy, RXC_WAYS, block);
+	KUNIT_EXPECT_GE(test, way_of(RXC_WAYS), 0);
+}
+
+static unsigned int nr_resident(u64 first, u64 end)
+{
+	unsigned int nr = 0;
+
+	while (first < end)
+		nr += way_of(first++) >= 0;
+	return nr;
+}
+
+/* Blocks that are wanted once more, a little later than the first queue holds them. */
+static void small_queue_grows(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	const unsigned int later = RXC_WAYS / 5 + 2;
+	unsigned int hits = 0;
+	u64 block;
+
+	for (block = later; block < 5000; block++) {
+		use(test, policy, RXC_WAYS, block);
+		if (use(test, policy, RXC_WAYS, block - later) && block >= 4000)
+			hits++;
+	}
+	KUNIT_EXPECT_GT(test, hits, 900);
+}
+
+/* Blocks that are wanted again and again, and just fit in beside some new ones. */
+static void small_queue_shrinks(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	const unsigned int nr_wanted = RXC_WAYS * 15 / 16;
+	unsigned int hits = 0, i;
+
+	for (i = 0; i < 50000; i++) {
+		if (i % 16 == 0)
+			use(test, policy, RXC_WAYS, 1000 + i);
+		if (use(test, policy, RXC_WAYS, i % nr_wanted) && i >= 49000)
+			hits++;
+	}
+	KUNIT_EXPECT_GT(test, hits, 900);
+}
+
+static void touch_stops_changing_the_tag(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	unsigned int i;
+	u64 before;
+
+	fill_set(policy, RXC_VALID);
+	for (i = 0; i < 16; i++)
+		touch(5);
+	before = tags[5];
+	touch(5);
+	KUNIT_EXPECT_EQ(test, tags[5], before);
+}
+
+static void bits_fit(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	unsigned int i, way;
+
+	for (i = 0; i < 1000; i++) {
+		way = i % RXC_WAYS;
+		KUNIT_ASSERT_LE(test, rxc_policy_insert(policy, 0, tags, i % 100, i & 1),
+				RXC_TAG_POLICY_MAX);
+		set_tag(policy, way, RXC_BLOCK_MAX, RXC_VALID, i & 1);
+		KUNIT_ASSERT_LE(test, rxc_policy_touch(tags[way]), RXC_TAG_POLICY_MAX);
+	}
+}
+
+static void victim_changes_only_policy_bits(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	u64 before[RXC_WAYS];
+	unsigned int way, i;
+
+	fill_set(policy, RXC_VALID);
+	for (way = 0; way < RXC_WAYS; way++)
+		for (i = 0; i < way % 5; i++)
+			touch(way);
+	memcpy(before, tags, sizeof(before));
+	rxc_policy_victim(policy, 0, tags);
+	for (way = 0; way < RXC_WAYS; way++)
+		KUNIT_EXPECT_EQ(test, tags[way] & ~RXC_TAG_POLICY, before[way] & ~RXC_TAG_POLICY);
+}
+
+/* Sets of all sizes, and a load that has a little of everything. */
+static void small_sets(struct kunit *test)
+{
+	struct rxc_policy *policy;
+	unsigned int ways, i;
+	u32 seed;
+
+	for (ways = RXC_SLOTS_MIN; ways <= RXC_WAYS; ways++) {
+		policy = make_policy(test, ways);
+		for (seed = 1, i = 0; i < 2000; i++) {
+			seed = seed * 1664525 + 1013904223;
+			use(test, policy, ways, (seed >> 16) % (2 * ways + 1));
+		}
+		KUNIT_EXPECT_EQ(test, nr_resident(0, 2 * ways + 1), ways);
+	}
+}
+
+static struct kunit_case policy_cases[] = {
+	KUNIT_CASE(no_victim_in_empty_set),
+	KUNIT_CASE(no_victim_among_busy),
+	KUNIT_CASE(victim_is_the_only_valid),
+	KUNIT_CASE(new_blocks_leave_in_order),
+	KUNIT_CASE(use_wears_off),
+	KUNIT_CASE(scan_spares_what_is_used),
+	KUNIT_CASE(ghost_enters_main_queue),
+	KUNIT_CASE(small_queue_grows),
+	KUNIT_CASE(small_queue_shrinks),
+	KUNIT_CASE(touch_stops_changing_the_tag),
+	KUNIT_CASE(bits_fit),
+	KUNIT_CASE(victim_changes_only_policy_bits),
+	KUNIT_CASE(small_sets),
+	{}
+};
+
+static struct kunit_suite policy_suite = {
+	.name = "rxcache_policy",
+	.test_cases = policy_cases,
+};
+
+kunit_test_suite(policy_suite);
+
+MODULE_DESCRIPTION("KUnit tests of rxcache's policy");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,689 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of the page store of a RAM disk: many at work at once.
+ */
+#include <linux/blk_types.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <linux/slab.h>
+
+#include "crew.h"
+#include "store-test.h"
+
+#define RACE_MSECS	1000
+
+/* Races: each word of a page says which page it was written to. */
+
+#define RACE_PAGES	8
+
+struct race {
+	struct rxd_store *store;
+	atomic_t writes;
+	atomic_t reads;
+	atomic_t frees;
+	atomic_t errors;
+};
+
+static void race_setup(struct kunit *test, struct race *race, unsigned long nr_pages)
+{
+	memset(race, 0, sizeof(*race));
+	race->store = make_store(test, nr_pages);
+}
+
+static int race_writer(void *arg)
+{
+	struct race *race = arg;
+	unsigned long pgno;
+	unsigned int i;
+	u64 buf[64];
+
+	while (!kthread_should_stop()) {
+		pgno = get_random_u32_below(RACE_PAGES);
+		for (i = 0; i < ARRAY_SIZE(buf); i++)
+			buf[i] = pgno + 1;
+		if (rxd_store_write(race->store, pos_of(pgno) + get_random_u32_below(8) * 512,
+				    buf, sizeof(buf), RXD_GFP))
+			atomic_inc(&race->errors);
+		atomic_inc(&race->writes);
+		cond_resched();
+	}
+	return 0;
+}
+
+static int race_freer(void *arg)
+{
+	struct race *race = arg;
+	unsigned long first;
+
+	while (!kthread_should_stop()) {
+		first = get_random_u32_below(RACE_PAGES);
+		rxd_store_free_range(race->store, first, RACE_PAGES - first);
+		atomic_inc(&race->frees);
+		cond_resched();
+	}
+	return 0;
+}
+
+static int race_reader(void *arg)
+{
+	struct race *race = arg;
+	unsigned long pgno;
+	unsigned int i;
+	u64 buf[64];
+
+	while (!kthread_should_stop()) {
+		pgno = get_random_u32_below(RACE_PAGES);
+		rxd_store_read(race->store, pos_of(pgno) + get_random_u32_below(8) * 512,
+			       buf, sizeof(buf));
+		for (i = 0; i < ARRAY_SIZE(buf); i++)
+			if (buf[i] && buf[i] != pgno + 1)
+				atomic_inc(&race->errors);
+		atomic_inc(&race->reads);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void race_write_free_read(struct kunit *test)
+{
+	struct crew crew = {};
+	struct race race;
+
+	race_setup(test, &race, RACE_PAGES);
+	crew_add(test, &crew, race_writer, &race);
+	crew_add(test, &crew, race_writer, &race);
+	crew_add(test, &crew, race_freer, &race);
+	crew_add(test, &crew, race_reader, &race);
+	crew_run(&crew, RACE_MSECS);
+
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.reads), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.frees), 0);
+	KUNIT_EXPECT_EQ(test, used(race.store), count_pages(race.store));
+	rxd_store_free_range(race.store, 0, RACE_PAGES);
+	KUNIT_EXPECT_EQ(test, used(race.store), 0);
+}
+
+static int race_exchanger(void *arg)
+{
+	struct race *race = arg;
+	unsigned long pgno;
+	struct page *page;
+	unsigned int i;
+	u64 *data;
+
+	while (!kthread_should_stop()) {
+		pgno = get_random_u32_below(RACE_PAGES);
+		page = rxd_store_alloc_page(race->store, 0, RXD_GFP);
+		if (!page)
+			continue;
+		data = page_address(page);
+		for (i = 0; i < PAGE_SIZE / sizeof(*data); i++)
+			data[i] = pgno + 1;
+		if (rxd_store_exchange(race->store, pgno, page, RXD_GFP)) {
+			rxd_store_free_page(page);
+			atomic_inc(&race->errors);
+		}
+		atomic_inc(&race->writes);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void race_exchange_read(struct kunit *test)
+{
+	struct crew crew = {};
+	struct race race;
+
+	race_setup(test, &race, RACE_PAGES);
+	crew_add(test, &crew, race_exchanger, &race);
+	crew_add(test, &crew, race_reader, &race);
+	crew_add(test, &crew, race_reader, &race);
+	crew_run(&crew, RACE_MSECS);
+
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.reads), 0);
+	KUNIT_EXPECT_EQ(test, used(race.store), count_pages(race.store));
+}
+
+struct halves {
+	struct rxd_store *store;
+	unsigned long nr_pages;
+	unsigned int offset;
+	atomic_t *go;
+	atomic_t *errors;
+};
+
+/* Two threads meet at each page, which neither finds there. */
+static int write_half(void *arg)
+{
+	struct halves *half = arg;
+	unsigned long pgno;
+	u8 buf[512];
+
+	memset(buf, 0x11, sizeof(buf));
+	for (pgno = 0; pgno < half->nr_pages && !kthread_should_stop(); pgno++) {
+		atomic_inc(half->go);
+		while (atomic_read(half->go) < 2 * (pgno + 1) && !kthread_should_stop())
+			cond_resched();
+		if (rxd_store_write(half->store, pos_of(pgno) + half->offset, buf, sizeof(buf),
+				    RXD_GFP))
+			atomic_inc(half->errors);
+	}
+	while (!kthread_should_stop())
+		msleep(20);
+	return 0;
+}
+
+static void race_first_write_loses_nothing(struct kunit *test)
+{
+	unsigned long nr_pages = 4 * PER_LEAF, pgno, met, lost = 0;
+	struct rxd_store *store = make_store(test, nr_pages);
+	u8 *buf = make_buf(test, 0);
+	atomic_t go = ATOMIC_INIT(0), errors = ATOMIC_INIT(0);
+	struct halves low = { store, nr_pages, 0, &go, &errors };
+	struct halves high = { store, nr_pages, PAGE_SIZE - 512, &go, &errors };
+	struct crew crew = {};
+
+	crew_add(test, &crew, write_half, &low);
+	crew_add(test, &crew, write_half, &high);
+	crew_run(&crew, RACE_MSECS);
+
+	met = atomic_read(&go) / 2;
+	KUNIT_EXPECT_GT(test, met, 1);
+	for (pgno = 0; pgno + 1 < met; pgno++) {
+		rxd_store_read(store, pos_of(pgno), buf, PAGE_SIZE);
+		lost += buf[0] != 0x11 || buf[PAGE_SIZE - 1] != 0x11;
+		lost += !!memchr_inv(buf + 512, 0, PAGE_SIZE - 1024);
+	}
+	KUNIT_EXPECT_EQ(test, lost, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&errors), 0);
+	KUNIT_EXPECT_EQ(test, used(store), count_pages(store));
+}
+
+#define LIMIT_PAGES	64
+#define LIMIT		5
+
+static int limit_writer(void *arg)
+{
+	struct race *race = arg;
+	unsigned long pgno;
+	u8 byte = 0;
+	int ret;
+
+	while (!kthread_should_stop()) {
+		pgno = get_random_u32_below(LIMIT_PAGES);
+		ret = rxd_store_write(race->store, pos_of(pgno), &byte, 1, RXD_GFP);
+		if (ret && ret != -ENOSPC)
+			atomic_inc(&race->errors);
+		if (!ret)
+			atomic_inc(&race->writes);
+		if (!get_random_u32_below(16))
+			atomic_add(rxd_store_free_range(race->store, pgno, 1), &race->frees);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void race_at_limit(struct kunit *test)
+{
+	struct crew crew = {};
+	struct race race;
+
+	race_setup(test, &race, LIMIT_PAGES);
+	rxd_store_set_limit(race.store, LIMIT);
+	crew_add(test, &crew, limit_writer, &race);
+	crew_add(test, &crew, limit_writer, &race);
+	crew_add(test, &crew, limit_writer, &race);
+	crew_run(&crew, RACE_MSECS);
+
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.frees), 0);
+	KUNIT_EXPECT_EQ(test, used(race.store), count_pages(race.store));
+	KUNIT_EXPECT_LE(test, used(race.store), LIMIT);
+	KUNIT_EXPECT_LE(test, max_used(race.store), LIMIT);
+}
+
+/* Each write is read back at once, from a page that nobody frees and a place of one's own. */
+static int grow_writer(void *arg)
+{
+	struct race *race = arg;
+	unsigned int offset = atomic_inc_return(&race->frees) * 64;
+	unsigned long pgno, i = 0;
+	u64 pos, out, in;
+
+	while (!kthread_should_stop()) {
+		pgno = get_random_long() % rxd_store_nr_pages(race->store);
+		pos = pos_of(pgno) + offset;
+		out = ++i << 32 | pgno;
+		cond_resched();
+		if (rxd_store_write(race->store, pos, &out, sizeof(out), RXD_GFP))
+			continue;
+		rxd_store_read(race->store, pos, &in, sizeof(in));
+		if (in != out)
+			atomic_inc(&race->errors);
+		atomic_inc(&race->writes);
+	}
+	return 0;
+}
+
+static void race_write_grow(struct kunit *test)
+{
+	unsigned long nr_pages = PER_LEAF, grown = 0;
+	unsigned long end = jiffies + msecs_to_jiffies(RACE_MSECS);
+	struct crew crew = {};
+	struct race race;
+
+	race_setup(test, &race, nr_pages);
+	crew_add(test, &crew, grow_writer, &race);
+	while (time_before(jiffies, end)) {
+		KUNIT_EXPECT_EQ(test, rxd_store_grow(race.store, nr_pages + PER_LEAF), 0);
+		nr_pages = rxd_store_nr_pages(race.store);
+		grown++;
+	}
+	crew_run(&crew, 0);
+
+	KUNIT_EXPECT_GT(test, grown, 2);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
+	KUNIT_EXPECT_EQ(test, used(race.store), count_pages(race.store));
+}
+
+/*
+ * Long runs: each word of the disk has a value of its own, or is 0. Neither
+ * writers nor readers mind pages and leaves.
+ */
+
+#define RUN_PAGES	(2 * PER_LEAF + 41)
+#define RUN_BYTES	((unsigned int)(RUN_PAGES << PAGE_SHIFT))
+/* What one read or write may take, but for every eighth write. */
+#define RUN_PART	((unsigned int)(40 << PAGE_SHIFT))
+
+struct run_race {
+	struct rxd_store *store;
+	u64 *image;
+	atomic_t writes;
+	atomic_t reads;
+	atomic_t frees;
+	atomic_t fills;
+	atomic_t walks;
+	atomic_t nospc;
+	atomic_t errors;
+};
+
+static void free_buf(void *buf)
+{
+	kvfree(buf);
+}
+
+static void *make_large_buf(struct kunit *test, size_t len)
+{
+	void *buf = kvzalloc(len, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, free_buf, buf), 0);
+	return buf;
+}
+
+static void run_setup(struct kunit *test, struct run_race *race,
+		      const struct rxd_store_options *options)
+{
+	unsigned int i;
+
+	memset(race, 0, sizeof(*race));
+	race->store = make_store_of(test, RUN_PAGES, options);
+	race->image = make_large_buf(test, RUN_BYTES);
+	for (i = 0; i < RUN_BYTES / sizeof(u64); i++)
+		race->image[i] = i + 1;
+}
+
+/* A random part of the disk, in whole sectors. */
+static unsigned int random_part(unsigned int max, unsigned int *pos)
+{
+	*pos = round_down(get_random_u32_below(RUN_BYTES), SECTOR_SIZE);
+	return min(RUN_BYTES - *pos,
+		   round_up(1 + get_random_u32_below(max), (unsigned int)SECTOR_SIZE));
+}
+
+/* In two parts, as a bio of two buffers. */
+static int write_in_parts(struct run_race *race, unsigned int pos, unsigned int len)
+{
+	unsigned int first = round_down(get_random_u32_below(len), SECTOR_SIZE);
+	const void *image = race->image;
+	struct rxd_batch batch;
+	int ret;
+
+	rxd_batch_init(&batch);
+	ret = rxd_store_write_part(race->store, pos, image + pos, first, len - first, &batch,
+				   RXD_GFP);
+	if (!ret)
+		ret = rxd_store_write_part(race->store, pos + first, image + pos + first,
+					   len - first, 0, &batch, RXD_GFP);
+	rxd_batch_free(&batch);
+	return ret;
+}
+
+static int run_writer(void *arg)
+{
+	struct run_race *race = arg;
+	unsigned int pos, len;
+	int ret;
+
+	while (!kthread_should_stop()) {
+		len = random_part(get_random_u32_below(8) ? RUN_PART : RUN_BYTES, &pos);
+		ret = write_in_parts(race, pos, len);
+		if (ret == -ENOSPC)
+			atomic_inc(&race->nospc);
+		else if (ret)
+			atomic_inc(&race->errors);
+		atomic_inc(&race->writes);
+		cond_resched();
+	}
+	return 0;
+}
+
+static int run_reader(void *arg)
+{
+	struct run_race *race = arg;
+	unsigned int pos, len, i;
+	u64 *buf, *want;
+
+	buf = kvmalloc(RUN_PART + SECTOR_SIZE, GFP_KERNEL);
+	while (!kthread_should_stop()) {
+		if (!buf) {
+			atomic_inc(&race->errors);
+			msleep(20);
+			continue;
+		}
+		len = random_part(RUN_PART, &pos);
+		want = (void *)race->image + pos;
+		rxd_store_read_part(race->store, pos, buf, len, get_random_u32_below(2));
+		for (i = 0; i < len / sizeof(*buf); i++)
+			if (buf[i] && buf[i] != want[i])
+				atomic_inc(&race->errors);
+		atomic_inc(&race->reads);
+		cond_resched();
+	}
+	kvfree(buf);
+	return 0;
+}
+
+/* Frees much less often than it zeroes and fills: the store is to be half full. */
+static int run_freer(void *arg)
+{
+	struct run_race *race = arg;
+	unsigned int pos, len;
+	unsigned long first, nr;
+
+	while (!kthread_should_stop()) {
+		len = random_part(get_random_u32_below(8) ? RUN_PART : RUN_BYTES, &pos);
+		first = pos >> PAGE_SHIFT;
+		nr = DIV_ROUND_UP(pos + len, PAGE_SIZE) - first;
+		switch (get_random_u32_below(4)) {
+		case 0:
+			rxd_store_zero(race->store, pos, len);
+			break;
+		case 1:
+			if (!rxd_store_fill(race->store, first, nr, RXD_GFP))
+				atomic_inc(&race->fills);
+			break;
+		default:
+			rxd_store_free_range(race->store, first, nr);
+			atomic_inc(&race->frees);
+			break;
+		}
+		cond_resched();
+	}
+	return 0;
+}
+
+static int run_walker(void *arg)
+{
+	struct run_race *race = arg;
+	unsigned long first = 0, data, hole;
+
+	while (!kthread_should_stop()) {
+		data = rxd_store_next_data(race->store, first);
+		hole = rxd_store_next_hole(race->store, data);
+		if (data < first || hole < data || hole > RUN_PAGES)
+			atomic_inc(&race->errors);
+		first = hole < RUN_PAGES ? hole : 0;
+		atomic_inc(&race->walks);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void run_crew(struct kunit *test, struct run_race *race, unsigned int msecs)
+{
+	struct crew crew = {};
+
+	crew_add(test, &crew, run_writer, race);
+	crew_add(test, &crew, run_writer, race);
+	crew_add(test, &crew, run_reader, race);
+	crew_add(test, &crew, run_reader, race);
+	crew_add(test, &crew, run_freer, race);
+	crew_add(test, &crew, run_walker, race);
+	crew_run(&crew, msecs);
+
+	KUNIT_EXPECT_EQ(test, atomic_read(&race->errors), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race->writes), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race->reads), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race->frees), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race->walks), 0);
+}
+
+/* All that was counted is there, and nothing is left of it once all is freed. */
+static void expect_exact(struct kunit *test, struct rxd_store *store)
+{
+	unsigned long nr_pages = rxd_store_nr_pages(store), nr = count_pages(store);
+	struct rxd_store_stats stats;
+
+	rxd_store_get_stats(store, &stats);
+	KUNIT_EXPECT_EQ(test, stats.used, nr);
+	KUNIT_EXPECT_LE(test, stats.used_64k, stats.used);
+	KUNIT_EXPECT_LE(test, stats.used_2m, stats.used_64k);
+	KUNIT_EXPECT_LE(test, stats.used, stats.max_used);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(store, 0, nr_pages), nr);
+	rxd_store_get_stats(store, &stats);
+	KUNIT_EXPECT_EQ(test, stats.used, 0);
+	KUNIT_EXPECT_EQ(test, stats.used_64k, 0);
+	KUNIT_EXPECT_EQ(test, stats.used_2m, 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, 0), nr_pages);
+}
+
+static void expect_no_leaf(struct kunit *test, struct rxd_store *store, unsigned long empty)
+{
+	struct rxd_store_stats stats;
+
+	rxd_store_shrink(store, 0);
+	rxd_store_get_stats(store, &stats);
+	KUNIT_EXPECT_EQ(test, stats.index_bytes, empty);
+}
+
+static const unsigned int orders[] = { 0, ORDER_64K, ORDER_2M };
+
+static void order_name(const unsigned int *order, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "order %u", *order);
+}
+
+KUNIT_ARRAY_PARAM(order, orders, order_name);
+
+static void race_runs(struct kunit *test)
+{
+	const unsigned int order = *(const unsigned int *)test->param_value;
+	const struct rxd_store_options options = { .order = order, .node = RXD_NODE_LOCAL };
+	struct rxd_store_stats stats;
+	struct run_race race;
+
+	run_setup(test, &race, &options);
+	rxd_store_get_stats(race.store, &stats);
+	/* Pieces of all sizes, and single pages in their place. */
+	test_memory.fail_one_in = 4;
+	run_crew(test, &race, 2 * RACE_MSECS);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.nospc), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.fills), 0);
+	expect_exact(test, race.store);
+	expect_no_leaf(test, race.store, stats.index_bytes);
+}
+
+/* Batches meet the limit in the middle, and each other there. */
+static void race_runs_at_limit(struct kunit *test)
+{
+	const unsigned int order = *(const unsigned int *)test->param_value;
+	const struct rxd_store_options options = { .order = order, .node = RXD_NODE_LOCAL };
+	unsigned long limit = PER_LEAF / 2 + 7;
+	struct run_race race;
+
+	run_setup(test, &race, &options);
+	rxd_store_set_limit(race.store, limit);
+	run_crew(test, &race, RACE_MSECS);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.nospc), 0);
+	KUNIT_EXPECT_LE(test, used(race.store), limit);
+	KUNIT_EXPECT_LE(test, max_used(race.store), limit);
+	/* No charge is lost: exactly the limit fits. */
+	rxd_store_fill(race.store, 0, RUN_PAGES, RXD_GFP);
+	KUNIT_EXPECT_EQ(test, used(race.store), limit);
+	expect_exact(test, race.store);
+}
+
+/* The image has pages of zeros, which are not stored: words are right or 0 all the same. */
+static void race_detect_zeroes(struct kunit *test)
+{
+	const struct rxd_store_options options = {
+		.node = RXD_NODE_LOCAL,
+		.detect_zeroes = true,
+	};
+	struct run_race race;
+	unsigned long pgno;
+
+	run_setup(test, &race, &options);
+	for (pgno = 0; pgno < RUN_PAGES; pgno += 3)
+		memset((void *)race.image + pos_of(pgno), 0, PAGE_SIZE);
+	run_crew(test, &race, RACE_MSECS);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.nospc), 0);
+	expect_exact(test, race.store);
+}
+
+/*
+ * Two writers, each with its own half of every sector-sized slot of the same pages;
+ * nobody frees. What was written last is there, whoever brought the page.
+ */
+static int own_words_writer(void *arg)
+{
+	struct run_race *race = arg;
+	unsigned int me = atomic_inc_return(&race->fills) & 1, pos;
+	u64 round = 0;
+
+	while (!kthread_should_stop()) {
+		u64 out[32], in[32];
+		unsigned int i;
+
+		pos = round_down(get_random_u32_below(RUN_BYTES), SECTOR_SIZE) + me * 256;
+		for (i = 0; i < ARRAY_SIZE(out); i++)
+			out[i] = ++round << 1 | me;
+		if (rxd_store_write(race->store, pos, out, sizeof(out), RXD_GFP))
+			atomic_inc(&race->nospc);
+		rxd_store_read(race->store, pos, in, sizeof(in));
+		if (memcmp(in, out, sizeof(in)))
+			atomic_inc(&race->errors);
+		atomic_inc(&race->writes);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void race_own_words(struct kunit *test)
+{
+	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
+	struct run_race race;
+	struct crew crew = {};
+
+	run_setup(test, &race, &options);
+	crew_add(test, &crew, own_words_writer, &race);
+	crew_add(test, &crew, own_words_writer, &race);
+	crew_run(&crew, RACE_MSECS);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.nospc), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 0);
+	expect_exact(test, race.store);
+}
+
+/*
+ * The directory is so long that it is copied in parts, and leaves enter meanwhile
+ * on both sides of where the copy is.
+ */
+#define LONG_LEAVES	10000UL
+#define LONG_LIMIT	6000UL
+
+static void race_write_grow_long(struct kunit *test)
+{
+	unsigned long nr_pages = LONG_LEAVES * PER_LEAF, grown = 0, empty, data, nr = 0;
+	unsigned long end = jiffies + msecs_to_jiffies(2 * RACE_MSECS);
+	struct rxd_store_stats stats;
+	struct crew crew = {};
+	struct race race;
+
+	race_setup(test, &race, nr_pages);
+	rxd_store_set_limit(race.store, LONG_LIMIT);
+	rxd_store_get_stats(race.store, &stats);
+	empty = stats.index_bytes;
+	crew_add(test, &crew, grow_writer, &race);
+	crew_add(test, &crew, grow_writer, &race);
+	while (time_before(jiffies, end)) {
+		nr_pages += PER_LEAF;
+		KUNIT_EXPECT_EQ(test, rxd_store_grow(race.store, nr_pages), 0);
+		grown++;
+	}
+	crew_run(&crew, 0);
+
+	KUNIT_EXPECT_GT(test, grown, 2);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
+	for (data = rxd_store_next_data(race.store, 0); data < nr_pages;
+	     data = rxd_store_next_data(race.store, data + 1))
+		nr++;
+	KUNIT_EXPECT_EQ(test, used(race.store), nr);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(race.store, 0, nr_pages), nr);
+	KUNIT_EXPECT_EQ(test, used(race.store), 0);
+	/* A leaf that the copy lost would be counted, and stay. */
+	expect_no_leaf(test, race.store, empty + grown * sizeof(void *));
+}
+
+static int race_init(struct kunit *test)
+{
+	reset_test_memory();
+	return 0;
+}
+
+static struct kunit_case race_cases[] = {
+	KUNIT_CASE_SLOW(race_write_free_read),
+	KUNIT_CASE_SLOW(race_exchange_read),
+	KUNIT_CASE_SLOW(race_first_write_loses_nothing),
+	KUNIT_CASE_SLOW(race_at_limit),
+	KUNIT_CASE_SLOW(race_write_grow),
+	KUNIT_CASE_SLOW(race_write_grow_long),
+	KUNIT_CASE_PARAM_ATTR(race_runs, order_gen_params, { .speed = KUNIT_SPEED_SLOW }),
+	KUNIT_CASE_PARAM_ATTR(race_runs_at_limit, order_gen_params,
+			      { .speed = KUNIT_SPEED_SLOW }),
+	KUNIT_CASE_SLOW(race_detect_zeroes),
+	KUNIT_CASE_SLOW(race_own_words),
+	{}
+};
+
+static struct kunit_suite race_suite = {
+	.name = "rxd_store_race",
+	.init = race_init,
+	.test_cases = race_cases,
+};
+
+kunit_test_suite(race_suite);
+
+MODULE_DESCRIPTION("KUnit tests of the page store of RAM disks: many at work at once");
+MODULE_LICENSE("GPL");

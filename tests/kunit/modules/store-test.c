@@ -1,0 +1,914 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of the page store of a RAM disk: single pages, limits, resizing.
+ */
+#include <linux/module.h>
+
+#include "store-test.h"
+
+/* Creation */
+
+static void create_is_empty(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, PER_LEAF + 1);
+	struct rxd_store_stats stats;
+
+	rxd_store_get_stats(store, &stats);
+	KUNIT_EXPECT_EQ(test, rxd_store_nr_pages(store), PER_LEAF + 1);
+	KUNIT_EXPECT_EQ(test, stats.used, 0);
+	KUNIT_EXPECT_EQ(test, stats.max_used, 0);
+	KUNIT_EXPECT_EQ(test, stats.limit, ULONG_MAX);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, 0), rxd_store_nr_pages(store));
+}
+
+static void create_one_page(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 1);
+
+	fill(test, store, 0, 1, 0x5a);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 0, 0x5a));
+}
+
+static void create_without_memory_for_directory(struct kunit *test)
+{
+	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
+
+	KUNIT_EXPECT_NULL(test, rxd_store_create(1UL << 40, &options));
+}
+
+static void create_fails_at_each_allocation(struct kunit *test)
+{
+	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
+	struct rxd_store *store;
+	unsigned int nth;
+	bool failed;
+
+	for (nth = 1; nth < FAULT_MAX; nth++) {
+		fault_begin(nth);
+		store = rxd_store_create(1, &options);
+		failed = fault_end();
+		rxd_store_destroy(store);
+		if (!failed)
+			break;
+		if (nth <= 1)
+			KUNIT_EXPECT_NULL(test, store);
+	}
+	KUNIT_EXPECT_NOT_NULL(test, store);
+	KUNIT_EXPECT_GT(test, nth, 2);
+	KUNIT_EXPECT_LT(test, nth, FAULT_MAX);
+}
+
+static void destroy_null(struct kunit *test)
+{
+	rxd_store_destroy(NULL);
+	KUNIT_SUCCEED(test);
+}
+
+/* Reading and writing */
+
+static void read_unwritten_is_zero(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0xff);
+
+	rxd_store_read(store, pos_of(3) + 512, buf, 1024);
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf, 0, 1024));
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf + 1024, 0xff, PAGE_SIZE - 1024));
+}
+
+static void read_allocates_nothing(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+
+	KUNIT_EXPECT_TRUE(test, page_is(store, 3, 0));
+	KUNIT_EXPECT_FALSE(test, page_is_there(store, 3));
+	KUNIT_EXPECT_EQ(test, used(store), 0);
+}
+
+static void write_whole_page(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+
+	fill(test, store, 3, 1, 0x11);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 3, 0x11));
+	KUNIT_EXPECT_TRUE(test, page_is(store, 2, 0));
+	KUNIT_EXPECT_TRUE(test, page_is(store, 4, 0));
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+}
+
+static void write_first_and_last_page(struct kunit *test)
+{
+	unsigned long nr_pages = 2 * PER_LEAF + 7;
+	struct rxd_store *store = make_store(test, nr_pages);
+
+	fill(test, store, 0, 1, 0x11);
+	fill(test, store, nr_pages - 1, 1, 0x22);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 0, 0x11));
+	KUNIT_EXPECT_TRUE(test, page_is(store, nr_pages - 1, 0x22));
+	KUNIT_EXPECT_EQ(test, used(store), 2);
+}
+
+static void write_on_both_sides_of_a_leaf(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
+
+	fill(test, store, PER_LEAF - 1, 1, 0x11);
+	fill(test, store, PER_LEAF, 1, 0x22);
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF - 1, 0x11));
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF, 0x22));
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF - 2, 0));
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF + 1, 0));
+}
+
+static void write_sector(struct kunit *test)
+{
+	const unsigned int offset = *(const unsigned int *)test->param_value;
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0x33);
+
+	KUNIT_ASSERT_EQ(test, rxd_store_write(store, pos_of(5) + offset, buf, 512, RXD_GFP), 0);
+	rxd_store_read(store, pos_of(5), buf, PAGE_SIZE);
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf, 0, offset));
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf + offset, 0x33, 512));
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf + offset + 512, 0, PAGE_SIZE - offset - 512));
+}
+
+static const unsigned int sector_offsets[] = { 0, 512, 2048, PAGE_SIZE - 512 };
+
+static void offset_name(const unsigned int *offset, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "at %u", *offset);
+}
+
+KUNIT_ARRAY_PARAM(sector_offset, sector_offsets, offset_name);
+
+static void write_sector_keeps_the_rest(struct kunit *test)
+{
+	const unsigned int offset = *(const unsigned int *)test->param_value;
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0x33);
+
+	fill(test, store, 5, 1, 0x44);
+	KUNIT_ASSERT_EQ(test, rxd_store_write(store, pos_of(5) + offset, buf, 512, RXD_GFP), 0);
+	rxd_store_read(store, pos_of(5), buf, PAGE_SIZE);
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf, 0x44, offset));
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf + offset, 0x33, 512));
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf + offset + 512, 0x44, PAGE_SIZE - offset - 512));
+}
+
+static void read_sector(struct kunit *test)
+{
+	const unsigned int offset = *(const unsigned int *)test->param_value;
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0);
+	unsigned int i;
+
+	for (i = 0; i < PAGE_SIZE; i++)
+		buf[i] = i / 512;
+	KUNIT_ASSERT_EQ(test, write_page(store, 5, buf), 0);
+	memset(buf, 0xff, PAGE_SIZE);
+	rxd_store_read(store, pos_of(5) + offset, buf, 512);
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf, offset / 512, 512));
+	KUNIT_EXPECT_EQ(test, buf[512], 0xff);
+}
+
+static void overwrite_takes_no_memory(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+
+	fill(test, store, 5, 1, 0x11);
+	fill(test, store, 5, 1, 0x22);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 5, 0x22));
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+	KUNIT_EXPECT_EQ(test, max_used(store), 1);
+}
+
+static void write_nowait(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0x11);
+	int ret;
+
+	/* DEBUG_ATOMIC_SLEEP complains if this sleeps. */
+	preempt_disable();
+	ret = rxd_store_write(store, pos_of(5), buf, PAGE_SIZE, RXD_GFP_NOWAIT);
+	preempt_enable();
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 5, 0x11));
+}
+
+/*
+ * The kernel's own debugging allocates too, now and then, and does without: fail
+ * each allocation some times, until none is left to fail.
+ */
+static void write_fails_at_each_allocation(struct kunit *test)
+{
+	u8 *buf = make_buf(test, 0x11);
+	unsigned int nth, round, nr_errors = 0;
+	struct rxd_store *store;
+	bool failed = true;
+	int ret;
+
+	for (nth = 1; failed && nth < FAULT_MAX; nth++) {
+		failed = false;
+		for (round = 0; round < 4; round++) {
+			store = make_store(test, 8);
+			fault_begin(nth);
+			ret = write_page(store, 5, buf);
+			failed |= fault_end();
+			if (!ret) {
+				KUNIT_EXPECT_TRUE(test, page_is(store, 5, 0x11));
+				KUNIT_EXPECT_EQ(test, used(store), 1);
+				continue;
+			}
+			nr_errors++;
+			KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+			KUNIT_EXPECT_FALSE(test, page_is_there(store, 5));
+			KUNIT_EXPECT_EQ(test, used(store), 0);
+			KUNIT_EXPECT_EQ(test, max_used(store), 0);
+			KUNIT_EXPECT_EQ(test, write_page(store, 5, buf), 0);
+		}
+	}
+	KUNIT_EXPECT_FALSE(test, failed);
+	/* The leaf, and the page. */
+	KUNIT_EXPECT_GE(test, nr_errors, 2);
+}
+
+static void write_without_leaf(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
+	u8 *buf = make_buf(test, 0x22);
+	int ret;
+
+	fill(test, store, 4, 1, 0x11);
+	fault_begin(1);
+	ret = write_page(store, PER_LEAF, buf);
+	KUNIT_EXPECT_TRUE(test, fault_end());
+	KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 4, 0x11));
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF, 0));
+	KUNIT_EXPECT_EQ(test, write_page(store, PER_LEAF, buf), 0);
+}
+
+static void write_without_page(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0x22);
+
+	fill(test, store, 4, 1, 0x11);
+	test_memory.pages_left = 0;
+	KUNIT_EXPECT_EQ(test, write_page(store, 5, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, write_page(store, 4, buf), 0);
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 4, 0x22));
+	KUNIT_EXPECT_FALSE(test, page_is_there(store, 5));
+}
+
+static void write_without_memory_keeps_what_is_there(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0x22);
+	int ret;
+
+	fill(test, store, 4, 1, 0x11);
+	fault_begin(1);
+	ret = write_page(store, 5, buf);
+	fault_end();
+	KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 4, 0x11));
+	KUNIT_EXPECT_TRUE(test, page_is(store, 5, 0));
+}
+
+static void zero_part(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0);
+
+	fill(test, store, 5, 1, 0x11);
+	rxd_store_zero(store, pos_of(5) + 512, 1024);
+	rxd_store_read(store, pos_of(5), buf, PAGE_SIZE);
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf, 0x11, 512));
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf + 512, 0, 1024));
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf + 1536, 0x11, PAGE_SIZE - 1536));
+}
+
+static void zero_unwritten_allocates_nothing(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+
+	rxd_store_zero(store, pos_of(5), PAGE_SIZE);
+	KUNIT_EXPECT_FALSE(test, page_is_there(store, 5));
+	KUNIT_EXPECT_EQ(test, used(store), 0);
+}
+
+/* Freeing */
+
+static void free_range_reads_zero(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+
+	fill(test, store, 0, 8, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(store, 2, 3), 3);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 1, 0x11));
+	KUNIT_EXPECT_TRUE(test, page_is(store, 2, 0));
+	KUNIT_EXPECT_TRUE(test, page_is(store, 4, 0));
+	KUNIT_EXPECT_TRUE(test, page_is(store, 5, 0x11));
+	KUNIT_EXPECT_EQ(test, used(store), 5);
+}
+
+static void free_range_keeps_max_used(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+
+	fill(test, store, 0, 8, 0x11);
+	rxd_store_free_range(store, 0, 8);
+	fill(test, store, 0, 1, 0x11);
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+	KUNIT_EXPECT_EQ(test, max_used(store), 8);
+}
+
+static void free_range_over_leaves(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 4 * PER_LEAF);
+
+	fill(test, store, PER_LEAF - 2, 4, 0x11);
+	fill(test, store, 3 * PER_LEAF - 2, 4, 0x22);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(store, PER_LEAF - 1, 2 * PER_LEAF), 4);
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF - 2, 0x11));
+	KUNIT_EXPECT_FALSE(test, page_is_there(store, PER_LEAF - 1));
+	KUNIT_EXPECT_FALSE(test, page_is_there(store, 3 * PER_LEAF - 2));
+	KUNIT_EXPECT_TRUE(test, page_is(store, 3 * PER_LEAF - 1, 0x22));
+	KUNIT_EXPECT_EQ(test, used(store), 4);
+}
+
+static void free_range_of_nothing(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
+
+	fill(test, store, 7, 1, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(store, 0, 7), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(store, 8, 2 * PER_LEAF - 8), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(store, 7, 0), 0);
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+}
+
+static void write_after_free_shows_no_old_data(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0x22);
+
+	fill(test, store, 5, 1, 0x11);
+	rxd_store_free_range(store, 5, 1);
+	KUNIT_ASSERT_EQ(test, rxd_store_write(store, pos_of(5) + 512, buf, 512, RXD_GFP), 0);
+	rxd_store_read(store, pos_of(5), buf, PAGE_SIZE);
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf, 0, 512));
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf + 1024, 0, PAGE_SIZE - 1024));
+}
+
+static void freed_page_outlives_its_readers(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	struct page *page;
+
+	fill(test, store, 5, 1, 0x11);
+	rcu_read_lock();
+	page = rxd_store_lookup(store, 5);
+	/* May sleep, but has no reason to with one page. */
+	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 5, NULL, RXD_GFP_NOWAIT), 0);
+	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page), 0x11, PAGE_SIZE));
+	rcu_read_unlock();
+	KUNIT_EXPECT_FALSE(test, page_is_there(store, 5));
+}
+
+/* The first try finds no page, and the second comes after a grace period. */
+static void write_waits_for_retired_pages(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	struct rxd_store *other = make_store(test, 8);
+	u8 *buf = make_buf(test, 0x22);
+	int ret = -ENOSPC, tries;
+
+	/* The grace period may end before the write begins, if rarely. */
+	for (tries = 0; ret && tries < 8; tries++) {
+		fill(test, store, 0, 1, 0x11);
+		rcu_read_lock();
+		rxd_store_exchange(store, 0, NULL, RXD_GFP_NOWAIT);
+		rcu_read_unlock();
+		test_memory.nr_refusals = 1;
+		ret = write_page(other, 1, buf);
+	}
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	KUNIT_EXPECT_TRUE(test, page_is(other, 1, 0x22));
+
+	/* Nothing is on its way back any more. */
+	test_memory.nr_refusals = 1;
+	KUNIT_EXPECT_EQ(test, write_page(other, 2, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, used(other), 1);
+	KUNIT_EXPECT_EQ(test, used(store), 0);
+}
+
+static void nowait_write_does_not_wait_for_retired_pages(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0x22);
+	int ret;
+
+	fill(test, store, 0, 2, 0x11);
+	rxd_store_free_range(store, 0, 1);
+	test_memory.nr_refusals = 1;
+	preempt_disable();
+	ret = rxd_store_write(store, pos_of(3), buf, PAGE_SIZE, RXD_GFP_NOWAIT);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+}
+
+/* Limit and shortage */
+
+static void limit_stops_growth(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0x22);
+
+	rxd_store_set_limit(store, 2);
+	fill(test, store, 0, 2, 0x11);
+	KUNIT_EXPECT_EQ(test, write_page(store, 2, buf), -ENOSPC);
+	KUNIT_EXPECT_FALSE(test, page_is_there(store, 2));
+	KUNIT_EXPECT_EQ(test, used(store), 2);
+	KUNIT_EXPECT_EQ(test, max_used(store), 2);
+}
+
+static void limit_lets_overwrite(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+
+	rxd_store_set_limit(store, 2);
+	fill(test, store, 0, 2, 0x11);
+	fill(test, store, 0, 2, 0x22);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 1, 0x22));
+}
+
+static void limit_zero_refuses_all(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0x22);
+
+	rxd_store_set_limit(store, 0);
+	KUNIT_EXPECT_EQ(test, write_page(store, 0, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, used(store), 0);
+}
+
+static void limit_counts_what_was_freed(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0x22);
+
+	rxd_store_set_limit(store, 2);
+	fill(test, store, 0, 2, 0x11);
+	rxd_store_free_range(store, 0, 1);
+	KUNIT_EXPECT_EQ(test, write_page(store, 5, buf), 0);
+	KUNIT_EXPECT_EQ(test, write_page(store, 6, buf), -ENOSPC);
+}
+
+static void limit_below_used_frees_nothing(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	u8 *buf = make_buf(test, 0x22);
+
+	fill(test, store, 0, 4, 0x11);
+	rxd_store_set_limit(store, 1);
+	KUNIT_EXPECT_EQ(test, used(store), 4);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 3, 0x11));
+	KUNIT_EXPECT_EQ(test, write_page(store, 5, buf), -ENOSPC);
+	rxd_store_set_limit(store, 5);
+	KUNIT_EXPECT_EQ(test, write_page(store, 5, buf), 0);
+}
+
+static void short_memory_refuses_writes(struct kunit *test)
+{
+	unsigned long nr_pages = 4 * PER_LEAF;
+	struct rxd_store *store = make_store(test, nr_pages);
+	u8 *buf = make_buf(test, 0x22);
+	unsigned long pgno;
+	int ret = 0;
+
+	WRITE_ONCE(test_memory.is_short, true);
+	for (pgno = 0; pgno < nr_pages && !ret; pgno++)
+		ret = write_page(store, pgno, buf);
+	KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, write_page(store, nr_pages - 1, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, used(store), pgno - 1);
+
+	WRITE_ONCE(test_memory.is_short, false);
+	KUNIT_EXPECT_EQ(test, write_page(store, nr_pages - 1, buf), 0);
+}
+
+static void short_memory_lets_overwrite(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	unsigned int i;
+
+	fill(test, store, 0, 1, 0x11);
+	WRITE_ONCE(test_memory.is_short, true);
+	for (i = 0; i < 256; i++)
+		fill(test, store, 0, 1, i);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 0, 255));
+}
+
+/* Resizing */
+
+static void grow_keeps_data(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 3);
+
+	fill(test, store, 0, 3, 0x11);
+	KUNIT_ASSERT_EQ(test, rxd_store_grow(store, 3 * PER_LEAF + 5), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_nr_pages(store), 3 * PER_LEAF + 5);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 2, 0x11));
+	KUNIT_EXPECT_TRUE(test, page_is(store, 3, 0));
+	KUNIT_EXPECT_TRUE(test, page_is(store, 3 * PER_LEAF + 4, 0));
+	KUNIT_EXPECT_EQ(test, used(store), 3);
+}
+
+static void grow_makes_room(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 3);
+
+	KUNIT_ASSERT_EQ(test, rxd_store_grow(store, 3 * PER_LEAF + 5), 0);
+	fill(test, store, 3 * PER_LEAF + 4, 1, 0x22);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 3 * PER_LEAF + 4, 0x22));
+}
+
+static void grow_within_a_leaf(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 3);
+
+	fill(test, store, 2, 1, 0x11);
+	KUNIT_ASSERT_EQ(test, rxd_store_grow(store, PER_LEAF), 0);
+	fill(test, store, PER_LEAF - 1, 1, 0x22);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 2, 0x11));
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF - 1, 0x22));
+}
+
+static void grow_fails_without_memory(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 3);
+	int ret;
+
+	fill(test, store, 2, 1, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_store_grow(store, 1UL << 40), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, rxd_store_nr_pages(store), 3);
+
+	fault_begin(1);
+	ret = rxd_store_grow(store, 3 * PER_LEAF);
+	KUNIT_EXPECT_TRUE(test, fault_end());
+	/* The directory may be had from vmalloc() instead. */
+	if (ret)
+		KUNIT_EXPECT_EQ(test, ret, -ENOMEM);
+	KUNIT_EXPECT_EQ(test, rxd_store_nr_pages(store), ret ? 3 : 3 * PER_LEAF);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 2, 0x11));
+}
+
+static void shrink_frees_what_is_beyond(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 3 * PER_LEAF);
+
+	fill(test, store, PER_LEAF + 3, 4, 0x11);
+	fill(test, store, 3 * PER_LEAF - 1, 1, 0x22);
+	rxd_store_shrink(store, PER_LEAF + 5);
+	KUNIT_EXPECT_EQ(test, rxd_store_nr_pages(store), PER_LEAF + 5);
+	KUNIT_EXPECT_EQ(test, used(store), 2);
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF + 3, 0x11));
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF + 4, 0x11));
+}
+
+static void shrink_then_grow_reads_zero(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 3 * PER_LEAF);
+
+	fill(test, store, PER_LEAF - 1, 2 * PER_LEAF, 0x11);
+	rxd_store_shrink(store, PER_LEAF);
+	KUNIT_ASSERT_EQ(test, rxd_store_grow(store, 3 * PER_LEAF), 0);
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF - 1, 0x11));
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF, 0));
+	KUNIT_EXPECT_TRUE(test, page_is(store, 3 * PER_LEAF - 2, 0));
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+	fill(test, store, 3 * PER_LEAF - 1, 1, 0x22);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 3 * PER_LEAF - 1, 0x22));
+}
+
+static void shrink_to_nothing(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, PER_LEAF + 1);
+
+	fill(test, store, 0, PER_LEAF + 1, 0x11);
+	rxd_store_shrink(store, 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_nr_pages(store), 0);
+	KUNIT_EXPECT_EQ(test, used(store), 0);
+}
+
+static void next_data(struct kunit *test)
+{
+	unsigned long end = 3 * PER_LEAF + 1;
+	struct rxd_store *store = make_store(test, end);
+
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, 0), end);
+	fill(test, store, PER_LEAF, 1, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, 0), PER_LEAF);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, PER_LEAF), PER_LEAF);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, PER_LEAF + 1), end);
+	fill(test, store, 3 * PER_LEAF, 1, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, PER_LEAF + 1), 3 * PER_LEAF);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, 3 * PER_LEAF), 3 * PER_LEAF);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, end), end);
+}
+
+static void next_hole(struct kunit *test)
+{
+	unsigned long end = 3 * PER_LEAF + 1;
+	struct rxd_store *store = make_store(test, end);
+
+	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, 0), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, end - 1), end - 1);
+	fill(test, store, PER_LEAF - 1, PER_LEAF + 2, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, PER_LEAF - 2), PER_LEAF - 2);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, PER_LEAF - 1), 2 * PER_LEAF + 1);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, 2 * PER_LEAF), 2 * PER_LEAF + 1);
+	fill(test, store, end - 1, 1, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, end - 1), end);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, end), end);
+}
+
+/* A leaf that is full to its end, with none behind it. */
+static void next_hole_at_missing_leaf(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
+
+	fill(test, store, PER_LEAF - 2, 2, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, PER_LEAF - 2), PER_LEAF);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, PER_LEAF), 2 * PER_LEAF);
+}
+
+/* The last leaf has room for more pages than the store has. */
+static void next_hole_in_last_leaf(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, PER_LEAF + 3);
+
+	fill(test, store, PER_LEAF, 3, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, PER_LEAF), PER_LEAF + 3);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, PER_LEAF + 2), PER_LEAF + 2);
+}
+
+/* What keeps track of the pages */
+
+static unsigned long index_bytes(struct rxd_store *store)
+{
+	struct rxd_store_stats stats;
+
+	rxd_store_get_stats(store, &stats);
+	return stats.index_bytes;
+}
+
+static void index_is_counted(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 3 * PER_LEAF);
+	unsigned long empty = index_bytes(store);
+
+	fill(test, store, 0, 2, 0x11);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + PAGE_SIZE);
+	fill(test, store, 3 * PER_LEAF - 1, 1, 0x11);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + 2 * PAGE_SIZE);
+	/* Leaves go when the store shrinks, not before. */
+	rxd_store_free_range(store, 0, 3 * PER_LEAF);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + 2 * PAGE_SIZE);
+	rxd_store_shrink(store, 1);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + PAGE_SIZE);
+	KUNIT_ASSERT_EQ(test, rxd_store_grow(store, 5 * PER_LEAF), 0);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + PAGE_SIZE + 2 * sizeof(void *));
+	rxd_store_shrink(store, 0);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + 2 * sizeof(void *));
+}
+
+/* NUMA */
+
+static int node_of_write(struct kunit *test, struct rxd_store *store, unsigned long pgno)
+{
+	fill(test, store, pgno, 1, 0x11);
+	return test_memory.node;
+}
+
+static void node_of_choice(struct kunit *test)
+{
+	const struct rxd_store_options options = { .node = 2 };
+	struct rxd_store *store = make_store_of(test, 2 * PER_LEAF, &options);
+
+	test_memory.nr_nodes = 3;
+	KUNIT_EXPECT_EQ(test, node_of_write(test, store, 0), 2);
+	KUNIT_EXPECT_EQ(test, node_of_write(test, store, PER_LEAF), 2);
+}
+
+static void node_local(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
+
+	test_memory.nr_nodes = 3;
+	KUNIT_EXPECT_EQ(test, node_of_write(test, store, PER_LEAF), NUMA_NO_NODE);
+}
+
+static void node_interleave(struct kunit *test)
+{
+	const struct rxd_store_options options = { .node = RXD_NODE_INTERLEAVE };
+	unsigned long pages_2m = SZ_2M >> PAGE_SHIFT;
+	struct rxd_store *store = make_store_of(test, 5 * pages_2m, &options);
+
+	KUNIT_EXPECT_EQ(test, node_of_write(test, store, 0), NUMA_NO_NODE);
+	test_memory.nr_nodes = 3;
+	KUNIT_EXPECT_EQ(test, node_of_write(test, store, 1), 0);
+	KUNIT_EXPECT_EQ(test, node_of_write(test, store, pages_2m - 1), 0);
+	KUNIT_EXPECT_EQ(test, node_of_write(test, store, pages_2m), 1);
+	KUNIT_EXPECT_EQ(test, node_of_write(test, store, 2 * pages_2m), 2);
+	KUNIT_EXPECT_EQ(test, node_of_write(test, store, 3 * pages_2m), 0);
+	KUNIT_EXPECT_EQ(test, node_of_write(test, store, 5 * pages_2m - 1), 1);
+}
+
+/* Exchanging pages */
+
+static struct page *make_page(struct kunit *test, struct rxd_store *store, u8 byte)
+{
+	struct page *page = rxd_store_alloc_page(store, 0, RXD_GFP);
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	memset(page_address(page), byte, PAGE_SIZE);
+	return page;
+}
+
+static void exchange(struct kunit *test, struct rxd_store *store, unsigned long pgno, u8 byte)
+{
+	struct page *page = make_page(test, store, byte);
+
+	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, pgno, page, RXD_GFP), 0);
+}
+
+static void exchange_into_empty(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+
+	exchange(test, store, 5, 0x11);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 5, 0x11));
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+}
+
+static void exchange_replaces(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+
+	fill(test, store, 5, 1, 0x11);
+	exchange(test, store, 5, 0x22);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 5, 0x22));
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+	KUNIT_EXPECT_EQ(test, max_used(store), 1);
+}
+
+static void exchange_removes(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+
+	fill(test, store, 5, 1, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 5, NULL, RXD_GFP), 0);
+	KUNIT_EXPECT_FALSE(test, page_is_there(store, 5));
+	KUNIT_EXPECT_EQ(test, used(store), 0);
+}
+
+static void exchange_nothing_for_nothing(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+
+	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 5, NULL, RXD_GFP), 0);
+	KUNIT_EXPECT_EQ(test, used(store), 0);
+}
+
+static void exchange_at_limit(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	struct page *page = make_page(test, store, 0x22);
+
+	rxd_store_set_limit(store, 1);
+	fill(test, store, 5, 1, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 6, page, RXD_GFP), -ENOSPC);
+	KUNIT_EXPECT_FALSE(test, page_is_there(store, 6));
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 5, page, RXD_GFP), 0);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 5, 0x22));
+}
+
+static void exchange_without_memory_for_leaf(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+	struct page *page = make_page(test, store, 0x22);
+	int ret;
+
+	fault_begin(1);
+	ret = rxd_store_exchange(store, 6, page, RXD_GFP);
+	fault_end();
+	KUNIT_EXPECT_EQ(test, ret, -ENOMEM);
+	KUNIT_EXPECT_EQ(test, used(store), 0);
+	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page), 0x22, PAGE_SIZE));
+	rxd_store_free_page(page);
+}
+
+static void alloc_page_without_memory(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 1);
+	struct page *page;
+
+	fault_begin(1);
+	page = rxd_store_alloc_page(store, 0, RXD_GFP);
+	fault_end();
+	KUNIT_EXPECT_NULL(test, page);
+}
+
+static int store_suite_init(struct kunit_suite *suite)
+{
+	return fault_check();
+}
+
+static int store_init(struct kunit *test)
+{
+	reset_test_memory();
+	return 0;
+}
+
+static struct kunit_case store_cases[] = {
+	KUNIT_CASE(create_is_empty),
+	KUNIT_CASE(create_one_page),
+	KUNIT_CASE(create_without_memory_for_directory),
+	KUNIT_CASE(create_fails_at_each_allocation),
+	KUNIT_CASE(destroy_null),
+	KUNIT_CASE(read_unwritten_is_zero),
+	KUNIT_CASE(read_allocates_nothing),
+	KUNIT_CASE(write_whole_page),
+	KUNIT_CASE(write_first_and_last_page),
+	KUNIT_CASE(write_on_both_sides_of_a_leaf),
+	KUNIT_CASE_PARAM(write_sector, sector_offset_gen_params),
+	KUNIT_CASE_PARAM(write_sector_keeps_the_rest, sector_offset_gen_params),
+	KUNIT_CASE_PARAM(read_sector, sector_offset_gen_params),
+	KUNIT_CASE(overwrite_takes_no_memory),
+	KUNIT_CASE(write_nowait),
+	KUNIT_CASE(write_fails_at_each_allocation),
+	KUNIT_CASE(write_without_leaf),
+	KUNIT_CASE(write_without_page),
+	KUNIT_CASE(write_without_memory_keeps_what_is_there),
+	KUNIT_CASE(zero_part),
+	KUNIT_CASE(zero_unwritten_allocates_nothing),
+	KUNIT_CASE(free_range_reads_zero),
+	KUNIT_CASE(free_range_keeps_max_used),
+	KUNIT_CASE(free_range_over_leaves),
+	KUNIT_CASE(free_range_of_nothing),
+	KUNIT_CASE(write_after_free_shows_no_old_data),
+	KUNIT_CASE(freed_page_outlives_its_readers),
+	KUNIT_CASE(write_waits_for_retired_pages),
+	KUNIT_CASE(nowait_write_does_not_wait_for_retired_pages),
+	KUNIT_CASE(limit_stops_growth),
+	KUNIT_CASE(limit_lets_overwrite),
+	KUNIT_CASE(limit_zero_refuses_all),
+	KUNIT_CASE(limit_counts_what_was_freed),
+	KUNIT_CASE(limit_below_used_frees_nothing),
+	KUNIT_CASE(short_memory_refuses_writes),
+	KUNIT_CASE(short_memory_lets_overwrite),
+	KUNIT_CASE(grow_keeps_data),
+	KUNIT_CASE(grow_makes_room),
+	KUNIT_CASE(grow_within_a_leaf),
+	KUNIT_CASE(grow_fails_without_memory),
+	KUNIT_CASE(shrink_frees_what_is_beyond),
+	KUNIT_CASE(shrink_then_grow_reads_zero),
+	KUNIT_CASE(shrink_to_nothing),
+	KUNIT_CASE(next_data),
+	KUNIT_CASE(next_hole),
+	KUNIT_CASE(next_hole_at_missing_leaf),
+	KUNIT_CASE(next_hole_in_last_leaf),
+	KUNIT_CASE(index_is_counted),
+	KUNIT_CASE(node_of_choice),
+	KUNIT_CASE(node_local),
+	KUNIT_CASE(node_interleave),
+	KUNIT_CASE(exchange_into_empty),
+	KUNIT_CASE(exchange_replaces),
+	KUNIT_CASE(exchange_removes),
+	KUNIT_CASE(exchange_nothing_for_nothing),
+	KUNIT_CASE(exchange_at_limit),
+	KUNIT_CASE(exchange_without_memory_for_leaf),
+	KUNIT_CASE(alloc_page_without_memory),
+	{}
+};
+
+static struct kunit_suite store_suite = {
+	.name = "rxd_store",
+	.suite_init = store_suite_init,
+	.init = store_init,
+	.test_cases = store_cases,
+};
+
+kunit_test_suite(store_suite);
+
+MODULE_DESCRIPTION("KUnit tests of the page store of RAM disks");
+MODULE_LICENSE("GPL");

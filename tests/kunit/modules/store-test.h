@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the suites of the page store share: the memory that a test decides on, and
+ * short ways to write, read and count.
+ */
+#ifndef RXD_STORE_TEST_H
+#define RXD_STORE_TEST_H
+
+#include <kunit/resource.h>
+#include <kunit/test.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/sizes.h>
+#include <linux/string.h>
+#include <uapi/linux/rxd.h>
+
+#include "../module/store.h"
+#include "fault.h"
+
+#define PER_LEAF	(PAGE_SIZE / sizeof(struct page *))
+
+/* As RXD_ORDER_*, for the initialisers of constants. */
+#define ORDER_64K	const_ilog2(SZ_64K / PAGE_SIZE)
+#define ORDER_2M	const_ilog2(SZ_2M / PAGE_SIZE)
+
+/* What fresh memory holds, so that whoever is shown it knows. */
+#define STALE		0xdb
+
+/**
+ * struct test_memory - the machine's memory, as the store under test sees it
+ * @is_short: nothing is available
+ * @max_order: larger pieces are not to be had
+ * @pages_left: so many pages are to be had, in pieces or one by one
+ * @nr_refusals: so many requests are refused first
+ * @fail_one_in: each so many-eth piece larger than a page is refused; 0 for none
+ * @nr_nodes: NUMA nodes there are
+ * @node: the node that was last asked for
+ * @gfp: the flags that a piece larger than a page was last asked for with
+ * @nr_bulk: how often many single pages were asked for at once
+ */
+struct test_memory {
+	bool is_short;
+	unsigned int max_order;
+	unsigned long pages_left;
+	unsigned int nr_refusals;
+	unsigned int fail_one_in;
+	unsigned int nr_nodes;
+	int node;
+	gfp_t gfp;
+	unsigned int nr_bulk;
+};
+
+extern struct test_memory test_memory;
+
+static inline void reset_test_memory(void)
+{
+	test_memory = (struct test_memory) {
+		.max_order = MAX_PAGE_ORDER,
+		.pages_left = ULONG_MAX,
+		.nr_nodes = 1,
+	};
+}
+
+static inline void destroy_test_store(void *store)
+{
+	rxd_store_destroy(store);
+}
+
+static inline struct rxd_store *make_store_of(struct kunit *test, unsigned long nr_pages,
+					      const struct rxd_store_options *options)
+{
+	struct rxd_store *store = rxd_store_create(nr_pages, options);
+
+	KUNIT_ASSERT_NOT_NULL(test, store);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy_test_store, store), 0);
+	return store;
+}
+
+static inline struct rxd_store *make_store(struct kunit *test, unsigned long nr_pages)
+{
+	const struct rxd_store_options plain = { .node = RXD_NODE_LOCAL };
+
+	return make_store_of(test, nr_pages, &plain);
+}
+
+/* A store that asks for pieces of up to @order. */
+static inline struct rxd_store *make_large_store(struct kunit *test, unsigned long nr_pages,
+						 unsigned int order)
+{
+	const struct rxd_store_options options = { .order = order, .node = RXD_NODE_LOCAL };
+
+	return make_store_of(test, nr_pages, &options);
+}
+
+static inline u8 *make_buf(struct kunit *test, u8 byte)
+{
+	u8 *buf = kunit_kmalloc(test, PAGE_SIZE, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	memset(buf, byte, PAGE_SIZE);
+	return buf;
+}
+
+static inline u64 pos_of(unsigned long pgno)
+{
+	return (u64)pgno << PAGE_SHIFT;
+}
+
+static inline int write_page(struct rxd_store *store, unsigned long pgno, const void *buf)
+{
+	return rxd_store_write(store, pos_of(pgno), buf, PAGE_SIZE, RXD_GFP);
+}
+
+static inline void fill(struct kunit *test, struct rxd_store *store, unsigned long first,
+			unsigned long nr, u8 byte)
+{
+	u8 *buf = make_buf(test, byte);
+
+	for (; nr; nr--)
+		KUNIT_ASSERT_EQ(test, write_page(store, first++, buf), 0);
+}
+
+static inline bool page_is(struct rxd_store *store, unsigned long pgno, u8 byte)
+{
+	u8 buf[64];
+	unsigned int i;
+
+	for (i = 0; i < PAGE_SIZE; i += sizeof(buf)) {
+		rxd_store_read(store, pos_of(pgno) + i, buf, sizeof(buf));
+		if (memchr_inv(buf, byte, sizeof(buf)))
+			return false;
+	}
+	return true;
+}
+
+static inline bool page_is_there(struct rxd_store *store, unsigned long pgno)
+{
+	bool there;
+
+	rcu_read_lock();
+	there = rxd_store_lookup(store, pgno);
+	rcu_read_unlock();
+	return there;
+}
+
+static inline unsigned long used(struct rxd_store *store)
+{
+	struct rxd_store_stats stats;
+
+	rxd_store_get_stats(store, &stats);
+	return stats.used;
+}
+
+static inline unsigned long max_used(struct rxd_store *store)
+{
+	struct rxd_store_stats stats;
+
+	rxd_store_get_stats(store, &stats);
+	return stats.max_used;
+}
+
+static inline unsigned long count_pages(struct rxd_store *store)
+{
+	unsigned long pgno, nr = 0;
+
+	for (pgno = 0; pgno < rxd_store_nr_pages(store); pgno++)
+		nr += page_is_there(store, pgno);
+	return nr;
+}
+
+#endif /* RXD_STORE_TEST_H */

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The page store, on a machine whose free memory and NUMA nodes the test decides.
+ */
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/nodemask.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "../module/compat.h"
+#include "store-test.h"
+
+struct test_memory test_memory;
+
+static long test_mem_available(void)
+{
+	return READ_ONCE(test_memory.is_short) ? 0 : si_mem_available();
+}
+
+static int test_nr_nodes(enum node_states state)
+{
+	return test_memory.nr_nodes;
+}
+
+static int test_next_node(int node, const nodemask_t *nodes)
+{
+	return (node + 1) % test_memory.nr_nodes;
+}
+
+/* Return: how many of @nr pages the test lets have. */
+static unsigned long grant(unsigned long nr)
+{
+	if (test_memory.nr_refusals) {
+		test_memory.nr_refusals--;
+		return 0;
+	}
+	if (test_memory.pages_left == ULONG_MAX)
+		return nr;
+	nr = min(nr, test_memory.pages_left);
+	test_memory.pages_left -= nr;
+	return nr;
+}
+
+static struct page *test_alloc_pages(int node, gfp_t gfp, unsigned int order)
+{
+	unsigned long nr = 1UL << order;
+	struct page *page;
+
+	WRITE_ONCE(test_memory.node, node);
+	if (order) {
+		WRITE_ONCE(test_memory.gfp, gfp);
+		if (test_memory.fail_one_in && !get_random_u32_below(test_memory.fail_one_in))
+			return NULL;
+	}
+	if (order > test_memory.max_order || nr > test_memory.pages_left || !grant(nr))
+		return NULL;
+	page = alloc_pages_node(NUMA_NO_NODE, gfp, order);
+	if (page)
+		memset(page_address(page), STALE, nr << PAGE_SHIFT);
+	return page;
+}
+
+static unsigned long test_alloc_bulk(gfp_t gfp, int node, unsigned long nr,
+				     struct page **pages)
+{
+	unsigned long i;
+
+	WRITE_ONCE(test_memory.node, node);
+	WRITE_ONCE(test_memory.nr_bulk, test_memory.nr_bulk + 1);
+	nr = grant(nr);
+	if (nr)
+		nr = rxd_alloc_pages_bulk(gfp, NUMA_NO_NODE, nr, pages);
+	for (i = 0; i < nr; i++)
+		memset(page_address(pages[i]), STALE, PAGE_SIZE);
+	return nr;
+}
+
+#define si_mem_available()	test_mem_available()
+#undef alloc_pages_node
+#define alloc_pages_node	test_alloc_pages
+#undef rxd_alloc_pages_bulk
+#define rxd_alloc_pages_bulk	test_alloc_bulk
+#define num_node_state(state)	test_nr_nodes(state)
+#undef next_node_in
+#define next_node_in(node, mask) test_next_node(node, &(mask))
+
+#include "../module/store.c"

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The table and status lines of the rxcache target.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "common.h"
+#include "rxcache.h"
+#include "tap.h"
+
+#define STATUS "8 12/1024 4096 1 2 3 4 5 6 7 8 9 10 11 "
+
+static const struct {
+	const char *line;
+	const char *error;	/* a part of the message; NULL: the line is right */
+	const char *mode;
+	uint64_t block_size;
+	uint64_t seq_cutoff;
+} statuses[] = {
+	{ STATUS "3 writethrough block_size 8", NULL, "writethrough", 8, 0 },
+	{ STATUS "1 writearound", NULL, "writearound", 0, 0 },
+	{ STATUS "0", NULL, "writethrough", 0, 0 },
+	{ "  8  12/1024 4096 1 2 3 4 5 6 7 8 9 10 11 0 ", NULL, "writethrough", 0, 0 },
+	{ "", .error = "ends after 0 fields" },
+	{ "8", .error = "ends after 1 fields" },
+	{ "8 12/1024 4096 1 2 3", .error = "ends after 6 fields" },
+	{ "8 12/1024 4096 1 2 3 4 5 6 7 8 9 10 11", .error = "ends after 14 fields" },
+	{ STATUS "3 writethrough", .error = "ends after 16 fields" },
+	{ STATUS "3 writethrough block_size", .error = "ends after 17 fields" },
+	{ STATUS "18446744073709551615 writethrough", .error = "ends after 16 fields" },
+	{ STATUS "3 passthrough block_size 8 0", NULL, "passthrough", 8, 0 },
+	{ STATUS "3 writethrough block_size 8 2 seq_cutoff 4096", NULL, "writethrough", 8, 4096 },
+	{ STATUS "0 2 key value", NULL, "writethrough", 0, 0 },
+	{ STATUS "0 4 key value seq_cutoff 512", NULL, "writethrough", 0, 512 },
+	{ STATUS "0 0 0", .error = "'0', is one too many" },
+	{ STATUS "3 writethrough block_size 8 more", .error = "is 'more'" },
+	{ STATUS "3 writethrough block_size 8 0 more", .error = "'more', is one too many" },
+	{ STATUS "0 2 seq_cutoff", .error = "ends after 17 fields" },
+	{ STATUS "0 2 seq_cutoff 1M", .error = "is '1M'" },
+	{ STATUS "3 writethrough block_size x", .error = "is 'x'" },
+	{ STATUS "-1", .error = "is '-1'" },
+	{ "8 12 4096 1 2 3 4 5 6 7 8 9 10 11 0", .error = "is '12'" },
+	{ "8 12/ 4096 1 2 3 4 5 6 7 8 9 10 11 0", .error = "is '12/'" },
+	{ "8 12/1024/3 4096 1 2 3 4 5 6 7 8 9 10 11 0", .error = "is '12/1024/3'" },
+	{ "8 /1024 4096 1 2 3 4 5 6 7 8 9 10 11 0", .error = "is '/1024'" },
+	{ "8k 12/1024 4096 1 2 3 4 5 6 7 8 9 10 11 0", .error = "is '8k'" },
+	{ "8 12/1024 4096 1 2 3 four 5 6 7 8 9 10 11 0", .error = "is 'four'" },
+	{ "8 12/1024 4096 1 2 3 +4 5 6 7 8 9 10 11 0", .error = "is '+4'" },
+	{ "8 12/1024 99999999999999999999 1 2 3 4 5 6 7 8 9 10 11 0",
+	  .error = "is '99999999999999999999'" },
+	{ "Fail", .error = "is 'Fail'" },
+	{ "Error\n", .error = "is 'Error" },
+};
+
+static const struct {
+	const char *line;
+	const char *error;
+	const char *mode;
+	uint64_t block_size;
+	uint64_t seq_cutoff;
+} tables[] = {
+	{ "254:1 252:3 3 writethrough block_size 8 0", NULL, "writethrough", 8, 0 },
+	{ "254:1 252:3 3 block_size 64 writethrough 0", NULL, "writethrough", 64, 0 },
+	{ "254:1 252:3", NULL, "writethrough", 0, 0 },
+	{ "254:1 252:3 0", NULL, "writethrough", 0, 0 },
+	{ "254:1 252:3 1 passthrough 2 key value", NULL, "passthrough", 0, 0 },
+	{ "254:1 252:3 3 writearound block_size 8 2 seq_cutoff 512", NULL, "writearound", 8, 512 },
+	{ "254:1 252:3 0 0 0", .error = "is one too many" },
+	{ "254:1 252:3 0 x", .error = "is 'x'" },
+	{ "254:1 252:3 0 2 seq_cutoff -1", .error = "is '-1'" },
+	{ "", .error = "ends after 0 fields" },
+	{ "254:1", .error = "ends after 1 fields" },
+	{ "254 252:3", .error = "is '254'" },
+	{ "254: 252:3", .error = "is '254:'" },
+	{ "/dev/vdb 252:3", .error = "is '/dev/vdb'" },
+	{ "254:1 252:3 x", .error = "is 'x'" },
+	{ "254:1 252:3 3x writethrough block_size 8", .error = "is '3x'" },
+	{ "254:1 252:3 3 writethrough", .error = "ends after 4 fields" },
+	{ "254:1 252:3 3 writethrough block_size -8", .error = "is '-8'" },
+};
+
+static bool matches(const char *error, const char *expected)
+{
+	if (!error || !expected)
+		return !error && !expected;
+	return strstr(error, expected);
+}
+
+static void test_status(void)
+{
+	struct rxcache_status status;
+	unsigned int counter;
+	char *error;
+	size_t i;
+	bool ok;
+
+	for (i = 0; i < ARRAY_SIZE(statuses); i++) {
+		error = rxcache_parse_status(statuses[i].line, &status);
+		ok = matches(error, statuses[i].error);
+		if (ok && !error) {
+			ok = status.block_size == 8 && status.used == 12 &&
+			     status.total == 1024 && status.metadata == 4096 &&
+			     !strcmp(status.features.mode, statuses[i].mode) &&
+			     status.features.block_size == statuses[i].block_size &&
+			     status.features.seq_cutoff == statuses[i].seq_cutoff;
+			for (counter = 0; counter < RXCACHE_COUNTERS; counter++)
+				ok = ok && status.counters[counter] == counter + 1;
+		}
+		if (!tap_ok(ok, "rxcache_parse_status: '%.*s'",
+			    (int)strcspn(statuses[i].line, "\n"), statuses[i].line))
+			printf("# error: %s\n", error ? error : "none");
+		free(error);
+	}
+}
+
+static void test_table(void)
+{
+	struct rxcache_table table;
+	char *error;
+	size_t i;
+	bool ok;
+
+	for (i = 0; i < ARRAY_SIZE(tables); i++) {
+		error = rxcache_parse_table(tables[i].line, &table);
+		ok = matches(error, tables[i].error);
+		if (ok && !error)
+			ok = table.origin == makedev(254, 1) && table.cache == makedev(252, 3) &&
+			     !strcmp(table.features.mode, tables[i].mode) &&
+			     table.features.block_size == tables[i].block_size &&
+			     table.features.seq_cutoff == tables[i].seq_cutoff;
+		if (!tap_ok(ok, "rxcache_parse_table: '%s'", tables[i].line))
+			printf("# error: %s\n", error ? error : "none");
+		free(error);
+	}
+}
+
+static void test_long_mode(void)
+{
+	struct rxcache_table table;
+	char *line = NULL;
+	char *error;
+
+	if (asprintf(&line, "1:2 3:4 1 %0200d", 1) < 0)
+		abort();
+	error = rxcache_parse_table(line, &table);
+	tap_ok(!error && strlen(table.features.mode) == RXCACHE_MODE_MAX - 1,
+	       "rxcache_parse_table: a feature longer than any mode is cut");
+	free(error);
+	free(line);
+}
+
+static void test_round_trip(void)
+{
+	static const char *const lines[] = {
+		"259:1048575 252:0 3 writearound block_size 128 0",
+		"259:1048575 252:0 3 writearound block_size 128 2 seq_cutoff 4096",
+	};
+	struct rxcache_table in = {
+		.origin = makedev(259, 1048575),
+		.cache = makedev(252, 0),
+		.features = { .mode = "writearound", .block_size = 128 },
+	};
+	struct rxcache_table out;
+	unsigned int pass;
+	char *error;
+	char *line;
+
+	for (pass = 0; pass < ARRAY_SIZE(lines); pass++) {
+		in.features.seq_cutoff = pass * 4096;
+		line = rxcache_format_table(&in);
+		tap_ok(!strcmp(line, lines[pass]), "rxcache_format_table: %s", line);
+		error = rxcache_parse_table(line, &out);
+		tap_ok(!error && out.origin == in.origin && out.cache == in.cache &&
+		       !strcmp(out.features.mode, "writearound") &&
+		       out.features.block_size == 128 &&
+		       out.features.seq_cutoff == in.features.seq_cutoff,
+		       "rxcache_parse_table: what rxcache_format_table wrote");
+		free(error);
+		free(line);
+	}
+}
+
+int main(void)
+{
+	test_status();
+	test_table();
+	test_long_mode();
+	test_round_trip();
+	return tap_end();
+}
