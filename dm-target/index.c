@@ -387,6 +387,23 @@ struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64
 }
 
 /**
+ * rxc_index_peek - where a page of a slot lies now, whatever it holds
+ * @index: the index
+ * @slot: the slot
+ * @i: which page of the slot
+ *
+ * Call under rcu_read_lock(). Good only for prefetching.
+ *
+ * Return: its address, or NULL if there is none.
+ */
+const void *rxc_index_peek(struct rxc_index *index, unsigned long slot, unsigned int i)
+{
+	struct page *page = rxd_store_lookup(index->store, slot * index->block_pages + i);
+
+	return page ? page_address(page) : NULL;
+}
+
+/**
  * rxc_index_own_page - a page of a slot that is the caller's
  * @index: the index
  * @slot: the slot, which the caller began to fill or to write

@@ -19,6 +19,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
+#include "../module/copy.h"
 #include "../module/rxd.h"
 #include "origin.h"
 
@@ -33,12 +34,11 @@
 #define MAX_PATIENCE	(HZ / 2)
 
 /*
- * Flags of the reader's or writer's bio that ours inherits. A fill is also for
- * others than the reader: it must be neither given up nor split short because
- * this one only reads ahead or does not wait.
+ * Flags of the reader's bio that ours inherits. A fill is also for others than the
+ * reader: it must be neither given up nor split short because this one only reads
+ * ahead or does not wait.
  */
 #define FILL_FLAGS	(REQ_SYNC | REQ_META | REQ_PRIO | REQ_IDLE | REQ_BACKGROUND)
-#define WRITE_FLAGS	(FILL_FLAGS | REQ_FUA | REQ_NOWAIT)
 
 /**
  * struct rxc_wait - somebody waits for a fill
@@ -51,8 +51,8 @@ struct rxc_wait {
 };
 
 /**
- * struct rxc_io - a bio of our own, from the origin or to it
- * @work: finishes a read
+ * struct rxc_io - a bio of our own, from the origin to the cache's pages
+ * @work: finishes it
  * @c: the cache
  * @parent: the bio it serves, not yet advanced; NULL for a prefetch
  * @wait: who waits for a prefetch
@@ -146,29 +146,34 @@ static void count_read(struct rxcache *c, const struct rxc_span *span, u64 first
 static void copy_bio(struct bio *dst, struct bvec_iter dst_iter, struct bio *src,
 		     struct bvec_iter src_iter)
 {
-	struct bio_vec dst_bv, src_bv;
-	void *dst_addr, *src_addr;
+	struct bio_vec dst_bv, src_bv, next_bv;
+	void *dst_addr, *src_addr, *next;
 	unsigned int len;
 
 	while (dst_iter.bi_size) {
 		dst_bv = bio_iter_iovec(dst, dst_iter);
 		src_bv = bio_iter_iovec(src, src_iter);
 		len = min(dst_bv.bv_len, src_bv.bv_len);
+		bio_advance_iter_single(dst, &dst_iter, len);
+		bio_advance_iter_single(src, &src_iter, len);
 
+		next = NULL;
+		if (dst_iter.bi_size && len == dst_bv.bv_len) {
+			next_bv = bio_iter_iovec(dst, dst_iter);
+			next = bvec_virt(&next_bv);
+		}
 		dst_addr = bvec_kmap_local(&dst_bv);
 		src_addr = bvec_kmap_local(&src_bv);
-		memcpy(dst_addr, src_addr, len);
+		rxd_copy_in(dst_addr, src_addr, len, next);
 		flush_dcache_page(dst_bv.bv_page);
 		kunmap_local(src_addr);
 		kunmap_local(dst_addr);
-
-		bio_advance_iter_single(dst, &dst_iter, len);
-		bio_advance_iter_single(src, &src_iter, len);
 	}
 }
 
+/* @next: where the data is that will be copied next, or NULL. */
 static void copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *src,
-			unsigned int len)
+			unsigned int len, const void *next)
 {
 	struct bio_vec bv;
 	void *addr;
@@ -177,7 +182,7 @@ static void copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *src
 		bv = bio_iter_iovec(bio, *iter);
 		bv.bv_len = min(bv.bv_len, len);
 		addr = bvec_kmap_local(&bv);
-		memcpy(addr, src, bv.bv_len);
+		rxd_copy_out(addr, src, bv.bv_len, bv.bv_len == len ? next : NULL);
 		flush_dcache_page(bv.bv_page);
 		kunmap_local(addr);
 		bio_advance_iter_single(bio, iter, bv.bv_len);
@@ -245,12 +250,12 @@ static struct rxc_io *alloc_io(struct rxcache *c, u64 first, u64 end, blk_opf_t 
 }
 
 static struct rxc_io *alloc_io_for(struct rxcache *c, struct bio *parent,
-				   const struct rxc_span *span, blk_opf_t flags)
+				   const struct rxc_span *span)
 {
 	struct rxc_io *io;
 
 	/* Waiting for a bio of ours could wait for ourselves: step aside instead. */
-	io = alloc_io(c, span->first, span->end, bio_op(parent) | (parent->bi_opf & flags),
+	io = alloc_io(c, span->first, span->end, REQ_OP_READ | (parent->bi_opf & FILL_FLAGS),
 		      GFP_NOWAIT | __GFP_NOWARN);
 	if (!io)
 		return NULL;
@@ -266,9 +271,9 @@ static unsigned int io_room(const struct rxc_io *io)
 	return MAX_PAGES / block_pages(io->c) - io->nr;
 }
 
-/* Add the part of a block from byte @from to byte @to. */
-static void io_add_block(struct rxc_io *io, unsigned long slot, unsigned int from,
-			 unsigned int to)
+/* Add the part of a slot from byte @from to byte @to to a bio that has room for it. */
+static void add_block(struct rxcache *c, struct bio *bio, unsigned long slot,
+		      unsigned int from, unsigned int to)
 {
 	unsigned int offset, len;
 	struct page *page;
@@ -276,20 +281,19 @@ static void io_add_block(struct rxc_io *io, unsigned long slot, unsigned int fro
 	for (; from < to; from += len) {
 		offset = offset_in_page(from);
 		len = min_t(unsigned int, to - from, PAGE_SIZE - offset);
-		page = rxc_index_own_page(io->c->index, slot, from >> PAGE_SHIFT);
+		page = rxc_index_own_page(c->index, slot, from >> PAGE_SHIFT);
 		/*
 		 * There is a bvec for each page, so this cannot fail. It merges
 		 * pages that lie side by side, or else a long bio would have more
 		 * segments than the disk takes at once.
 		 */
-		WARN_ON_ONCE(bio_add_page(&io->bio, page, len, offset) != len);
+		WARN_ON_ONCE(bio_add_page(bio, page, len, offset) != len);
 	}
-	io->nr++;
 }
 
-static void io_prepare(struct rxc_io *io, sector_t sector, bio_end_io_t *end_io)
+static void io_prepare(struct rxc_io *io, bio_end_io_t *end_io)
 {
-	io->bio.bi_iter.bi_sector = sector;
+	io->bio.bi_iter.bi_sector = block_sector(io->c, io->first);
 	io->bio.bi_end_io = end_io;
 	io->iter = io->bio.bi_iter;
 }
@@ -309,27 +313,30 @@ int rxc_remap(struct rxcache *c, struct bio *bio)
 	return DM_MAPIO_REMAPPED;
 }
 
-static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block,
-		     struct bio *bio, struct bvec_iter *iter)
+/* Copy what a bio asks for of a block that was found; @next_slot is the next one's. */
+static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block, long slot,
+		     long next_slot, struct bio *bio, struct bvec_iter *iter)
 {
 	u64 pos = max(block_sector(c, block), span->sector) << SECTOR_SHIFT;
 	u64 end = min(block_sector(c, block + 1), span->end_sector) << SECTOR_SHIFT;
 	unsigned int offset = pos - (block_sector(c, block) << SECTOR_SHIFT);
 	struct bvec_iter saved = *iter;
+	const void *next;
 	struct page *page;
 	unsigned int len;
-	long slot;
-
-	slot = rxc_index_find(c->index, block);
-	if (slot < 0)
-		return false;
 
 	for (; pos < end; pos += len, offset += len) {
 		len = min_t(u64, end - pos, PAGE_SIZE - offset_in_page(offset));
+		next = NULL;
 		rcu_read_lock();
 		page = rxc_index_hit_page(c->index, slot, block, offset >> PAGE_SHIFT);
+		if (pos + len < end)
+			next = rxc_index_peek(c->index, slot, (offset >> PAGE_SHIFT) + 1);
+		else if (next_slot >= 0)
+			next = rxc_index_peek(c->index, next_slot, 0);
 		if (page)
-			copy_to_bio(bio, iter, page_address(page) + offset_in_page(offset), len);
+			copy_to_bio(bio, iter, page_address(page) + offset_in_page(offset),
+				    len, next);
 		rcu_read_unlock();
 		if (!page) {
 			*iter = saved;
@@ -340,15 +347,24 @@ static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block,
 	return true;
 }
 
-/* Serve the leading blocks that are there. Return: the first block that is not. */
+/*
+ * Serve the leading blocks that are there. While one is copied, the next one's data
+ * is on its way to the processor. Return: the first block that is not there.
+ */
 static u64 read_hits(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
 {
+	u64 block = span->first, end = min(span->end, c->nr_blocks);
 	struct bvec_iter iter = bio->bi_iter;
-	u64 block = span->first;
+	long slot, next_slot;
 
-	while (block < span->end && block < c->nr_blocks &&
-	       copy_hit(c, span, block, bio, &iter))
+	if (block >= end)
+		return block;
+	for (slot = rxc_index_find(c->index, block); slot >= 0; slot = next_slot) {
+		next_slot = block + 1 < end ? rxc_index_find(c->index, block + 1) : -1;
+		if (!copy_hit(c, span, block, slot, next_slot, bio, &iter))
+			break;
 		block++;
+	}
 	return block;
 }
 
@@ -446,7 +462,8 @@ static u64 take_slots(struct rxc_io *io, u64 end, gfp_t gfp, bool *shortage)
 		}
 		if (fate != RXC_FATE_TRACKED)
 			break;
-		io_add_block(io, slot, 0, block_pages(c) << PAGE_SHIFT);
+		add_block(c, &io->bio, slot, 0, block_pages(c) << PAGE_SHIFT);
+		io->nr++;
 		block++;
 	}
 	free_pages_list(&pages);
@@ -468,7 +485,7 @@ static u64 start_fill(struct rxcache *c, const struct rxc_span *span, struct bio
 	*shortage = false;
 	if (span->first >= end)
 		return span->first;
-	io = alloc_io_for(c, bio, span, FILL_FLAGS);
+	io = alloc_io_for(c, bio, span);
 	if (!io) {
 		*shortage = true;
 		return span->first;
@@ -481,7 +498,7 @@ static u64 start_fill(struct rxcache *c, const struct rxc_span *span, struct bio
 
 	count_read(c, span, span->first, block, RXC_READ_MISSES);
 	accept_until(c, bio, span, block);
-	io_prepare(io, block_sector(c, span->first), fill_ended);
+	io_prepare(io, fill_ended);
 	if (bio->bi_opf & REQ_NOWAIT) {
 		/* The origin may have us wait, the reader must not. */
 		INIT_WORK(&io->work, submit_fill);
@@ -604,7 +621,7 @@ static int prefetch_run(struct rxcache *c, u64 *block, u64 end)
 		*block = next + 1;
 		return shortage ? -ENOMEM : 0;
 	}
-	io_prepare(io, block_sector(c, *block), fill_ended);
+	io_prepare(io, fill_ended);
 	submit_bio_noacct(&io->bio);
 	wait_for_completion_io(&wait.done);
 	*block = next;
@@ -650,20 +667,28 @@ int rxc_prefetch(struct rxcache *c, u64 first, u64 nr)
 	return ret;
 }
 
-static void write_ended(struct bio *bio)
+/*
+ * Room for the pages of a write: as many as it may need, or else those few that
+ * there is always room for.
+ */
+static unsigned int alloc_bvecs(struct rxc_bio *rb, unsigned int nr)
 {
-	struct rxc_io *io = container_of(bio, struct rxc_io, bio);
-	blk_status_t status = bio->bi_status;
-	struct bio *parent = io->parent;
-	struct rxcache *c = io->c;
-	u64 block;
+	nr = min_t(unsigned int, nr, MAX_PAGES);
+	rb->bvecs = rb->few_bvecs;
+	if (nr > RXC_FEW_BVECS) {
+		rb->bvecs = kmalloc_array(nr, sizeof(*rb->bvecs), GFP_NOWAIT | __GFP_NOWARN);
+		if (!rb->bvecs) {
+			rb->bvecs = rb->few_bvecs;
+			nr = RXC_FEW_BVECS;
+		}
+	}
+	return nr;
+}
 
-	for (block = io->first; block < io->first + io->nr; block++)
-		rxc_index_end_write(c->index, block, !status);
-	bio_put(bio);
-
-	parent->bi_status = status;
-	bio_endio(parent);
+static void free_bvecs(struct rxc_bio *rb)
+{
+	if (rb->bvecs != rb->few_bvecs)
+		kfree(rb->bvecs);
 }
 
 static void count_write_partial(struct rxcache *c, const struct rxc_span *span, u64 block)
@@ -710,35 +735,18 @@ static bool is_scattered(struct rxcache *c, const struct rxc_span *span, u64 end
 	return nr > max;
 }
 
-/*
- * Take the slots of the leading blocks, put the data into them and write the
- * origin from there. @shortage tells whether it was for want of memory that the
- * run ended. Return: the block after the last that was taken.
- */
-static u64 start_write(struct rxcache *c, const struct rxc_span *span, struct bio *bio,
-		       bool *shortage)
+/* Add the pages of the slots of the leading blocks up to @end; see start_write(). */
+static u64 take_written(struct rxcache *c, const struct rxc_span *span, struct bio *bio,
+			u64 end, struct bio *to, bool *shortage)
 {
-	u64 end = min(span->end, c->nr_blocks);
+	bool whole, afresh = is_scattered(c, span, end);
 	enum rxc_fate fate = RXC_FATE_TRACKED;
 	u64 block = span->first;
-	bool afresh, whole;
 	unsigned long slot;
-	struct rxc_io *io;
+	sector_t from, until;
 	unsigned int nr;
 	LIST_HEAD(pages);
-	u64 from, to;
 
-	*shortage = false;
-	if (block >= end)
-		return block;
-	io = alloc_io_for(c, bio, span, WRITE_FLAGS);
-	if (!io) {
-		*shortage = true;
-		return block;
-	}
-
-	end = min(end, block + io_room(io));
-	afresh = is_scattered(c, span, end);
 	while (block < end) {
 		whole = covers(c, span, block);
 		if (afresh && whole && list_empty(&pages)) {
@@ -756,21 +764,55 @@ static u64 start_write(struct rxcache *c, const struct rxc_span *span, struct bi
 			break;
 		count_write_partial(c, span, block);
 		from = max(block_sector(c, block), span->sector) - block_sector(c, block);
-		to = min(block_sector(c, block + 1), span->end_sector) - block_sector(c, block);
-		io_add_block(io, slot, from << SECTOR_SHIFT, to << SECTOR_SHIFT);
+		until = min(block_sector(c, block + 1), span->end_sector) -
+			block_sector(c, block);
+		add_block(c, to, slot, from << SECTOR_SHIFT, until << SECTOR_SHIFT);
 		block++;
 	}
 	*shortage = fate == RXC_FATE_SHORT;
 	free_pages_list(&pages);
+	return block;
+}
 
-	if (!io->nr) {
-		bio_put(&io->bio);
+/*
+ * Take the slots of the leading blocks, put the data into them, and have the bio
+ * carry their pages to the origin in place of the writer's, who may change his.
+ * @shortage tells whether it was for want of memory that the run ended. Return:
+ * the block after the last that was taken.
+ */
+static u64 start_write(struct rxcache *c, const struct rxc_span *span, struct bio *bio,
+		       bool *shortage)
+{
+	struct rxc_bio *rb = dm_per_bio_data(bio, sizeof(*rb));
+	u64 end = min(span->end, c->nr_blocks);
+	unsigned int nr_vecs;
+	struct bio to;
+	u64 block;
+
+	*shortage = false;
+	if (span->first >= end)
+		return span->first;
+	nr_vecs = alloc_bvecs(rb, min_t(u64, end - span->first, MAX_PAGES) * block_pages(c));
+	end = min(end, span->first + nr_vecs / block_pages(c));
+	if (end == span->first) {
+		*shortage = true;
+		return end;
+	}
+
+	bio_init(&to, NULL, rb->bvecs, nr_vecs, REQ_OP_WRITE);
+	block = take_written(c, span, bio, end, &to, shortage);
+	if (block == span->first) {
+		free_bvecs(rb);
 		return block;
 	}
+	rb->track = RXC_TRACK_SLOTS;
+	rb->range.first = span->first;
+	rb->range.nr = block - span->first;
 	accept_until(c, bio, span, block);
-	copy_bio(&io->bio, io->bio.bi_iter, bio, bio->bi_iter);
-	io_prepare(io, span->sector, write_ended);
-	submit_bio_noacct(&io->bio);
+	copy_bio(&to, to.bi_iter, bio, bio->bi_iter);
+	bio->bi_io_vec = rb->bvecs;
+	bio->bi_iter.bi_idx = 0;
+	bio->bi_iter.bi_bvec_done = 0;
 	return block;
 }
 
@@ -815,7 +857,7 @@ int rxc_write(struct rxcache *c, struct bio *bio)
 	note_io(c);
 	around = READ_ONCE(c->mode) != RXC_WRITETHROUGH || exceeds_cutoff(c, &span);
 	if (!around && start_write(c, &span, bio, &shortage) > span.first)
-		return DM_MAPIO_SUBMITTED;
+		return rxc_remap(c, bio);
 
 	accept_until(c, bio, &span, start_untracked(c, &span, bio, around || shortage));
 	return rxc_remap(c, bio);
@@ -859,6 +901,11 @@ void rxc_bio_ended(struct rxcache *c, struct bio *bio, blk_status_t status)
 
 	count_error(c, status);
 	switch (rb->track) {
+	case RXC_TRACK_SLOTS:
+		for (block = rb->range.first; block < rb->range.first + rb->range.nr; block++)
+			rxc_index_end_write(c->index, block, !status);
+		free_bvecs(rb);
+		break;
 	case RXC_TRACK_BLOCKS:
 		for (block = rb->range.first; block < rb->range.first + rb->range.nr; block++)
 			rxc_index_end_untracked(c->index, block);

@@ -23,7 +23,7 @@
  * @store: the pages of @cache
  * @origin: the disk
  * @cache: the RAM disk
- * @bios: bios between the origin and the cache's pages
+ * @bios: bios that fill the cache's pages from the origin
  * @wq: where reads that missed are finished
  * @nr_prefetches: prefetches under way
  * @busy_at: when a prefetch last saw other I/O go to the origin, in jiffies
@@ -58,14 +58,19 @@ struct rxcache {
 	struct list_head list;
 };
 
+/* Pages that a write has room for without an allocation. */
+#define RXC_FEW_BVECS	4
+
 /**
  * enum rxc_track - what is to be told to the index when a remapped bio ends
  * @RXC_TRACK_NONE: nothing
+ * @RXC_TRACK_SLOTS: a write of blocks from their slots
  * @RXC_TRACK_BLOCKS: a write of blocks that have no slot
  * @RXC_TRACK_WIDE: a write of a range that is tracked as a whole
  */
 enum rxc_track {
 	RXC_TRACK_NONE,
+	RXC_TRACK_SLOTS,
 	RXC_TRACK_BLOCKS,
 	RXC_TRACK_WIDE,
 };
@@ -74,10 +79,14 @@ enum rxc_track {
  * struct rxc_bio - what the target keeps for each bio it maps
  * @track: what to do when the bio ends
  * @range: the blocks it writes
+ * @bvecs: their pages, if it writes from slots
+ * @few_bvecs: room for them if they are few
  */
 struct rxc_bio {
 	enum rxc_track track;
 	struct rxc_range range;
+	struct bio_vec *bvecs;
+	struct bio_vec few_bvecs[RXC_FEW_BVECS];
 };
 
 int rxc_origin_init(struct rxcache *c, const char *name);
