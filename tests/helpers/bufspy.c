@@ -16,13 +16,14 @@
  *		write single sectors of a fresh FILE and discard it in parts, while
  *		another reads it, and look at the reader's buffer all the time: it must
  *		never hold anything but zeroes and bytes of the mark that was written.
- *		FILE may shrink and grow meanwhile.
+ *		FILE may shrink and grow meanwhile. SIGTERM ends it before its time.
  *
  * Exit status: 0: done, nothing found; 1: found; 2: could not run.
  */
 #include <errno.h>
 #include <linux/fs.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -243,6 +244,12 @@ static void *read_fresh(void *arg)
 	return NULL;
 }
 
+static void end_early(int signal)
+{
+	(void)signal;
+	atomic_store(&all_over, true);
+}
+
 static int watch_fresh(unsigned int seconds)
 {
 	void *(*const work[NR_OTHERS])(void *) = { write_fresh, discard_fresh, read_fresh };
@@ -252,6 +259,7 @@ static int watch_fresh(unsigned int seconds)
 	uint64_t word;
 	size_t i;
 
+	signal(SIGTERM, end_early);
 	set_buffer(FRESH_BLOCKS * BLOCK);
 	for (i = 0; i < NR_OTHERS; i++)
 		threads[i] = start(work[i], (void *)(i + 1));
@@ -266,7 +274,7 @@ static int watch_fresh(unsigned int seconds)
 		}
 		looks++;
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (now.tv_sec - begin.tv_sec < (time_t)seconds);
+	} while (!atomic_load(&all_over) && now.tv_sec - begin.tv_sec < (time_t)seconds);
 
 	atomic_store(&all_over, true);
 	for (i = 0; i < NR_OTHERS; i++)
