@@ -18,6 +18,11 @@ TOOLS = ("blockdev", "blkdiscard", "dmsetup", "e2fsck", "fio", "fstrim", "losetu
 PROGRAMS = ("rxadm", "rwmodel", "bufspy")
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "one_kernel: about what no kernel's version changes, "
+                                       "so that one kernel is enough")
+
+
 def pytest_sessionstart(session):
     """A guest that lacks something fails at once, not test by test."""
     missing = [tool for tool in TOOLS if not shutil.which(tool)]

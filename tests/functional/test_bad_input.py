@@ -64,11 +64,13 @@ SIZES = [
 ]
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("text, words", SIZES, ids=[repr(size[0]) for size in SIZES])
 def test_create_size(text, words):
     refused(PARAMETERS, "create", f"--size={text}", names=words)
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("text, words", SIZES[::3], ids=[repr(size[0]) for size in SIZES[::3]])
 def test_resize_size(lab, text, words):
     ramdisk = lab.ramdisk(4 * MIB)
@@ -90,6 +92,7 @@ def test_resize_more_than_memory(lab):
 UUID = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ab"
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("arguments, words", [
     ((), "--size"),
     (("--size",), "--size"),
@@ -141,6 +144,7 @@ def test_create_number_taken(lab):
     refused(BUSY, "create", "--size", "4M", "--index", "3", names=("'3'", "/dev/rxd3"))
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("arguments, words", [
     ((), "command"),
     (("frobnicate",), "'frobnicate'"),
@@ -178,6 +182,7 @@ def test_usage(lab, arguments, words):
     refused(PARAMETERS, *arguments, names=words)
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("device", ["rxd9", "/dev/rxd9", "/dev/nothing", "/dev/null",
                                     "/etc/passwd", "/dev", DISK, "../etc/passwd"])
 @pytest.mark.parametrize("command", [("remove", "{}"), ("resize", "{}", "8M"), ("clear", "{}"),
@@ -201,6 +206,7 @@ def test_partition_is_no_ramdisk(lab):
     refused(DEVICE, "map", "--cache", "rxd0p1", "--origin", DISK, names=("rxd0p1", "whole disk"))
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("origin", ["/dev/nothing", "/dev/null", "/etc/passwd", "rxd9"])
 def test_no_such_origin(lab, origin):
     lab.ramdisk(4 * MIB)
@@ -350,6 +356,7 @@ def test_read_only_origin(lab):
     refused(DEVICE, "map", "--cache", "rxd0", "--origin", loop, names=(loop, "read-only"))
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("name", ["", "a/b", "-x", "with space", "x" * 128, "new\nline", "."])
 def test_bad_name(lab, name):
     lab.ramdisk(4 * MIB)
@@ -363,6 +370,7 @@ def test_name_taken(lab):
     refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, "--name", "taken", names="'taken'")
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("size, words", [
     ("0", "greater than 0"), ("512", "multiple of 4096"), ("12K", "power of two"),
     ("2M", "at most 1M"), ("x", "not a number"), ("-4K", "greater than 0")])
@@ -400,6 +408,7 @@ def test_unmap_in_use(lab):
     refused(BUSY, "unmap", cache.name, names=(cache.name, directory))
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("arguments", [
     ("create", "--size", "4M"), ("resize", "rxd0", "8M"), ("remove", "rxd0"), ("list",),
     ("clear", "rxd0"), ("limit", "rxd0", "1M"), ("extents", "rxd0"),
@@ -445,6 +454,7 @@ def test_listing_without_modules(unloaded):
     assert not modules.loaded() & {modules.RXD, modules.RXCACHE}
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("arguments, words", [
     ((), "NAME"),
     (("one",), "--mode"),
@@ -471,6 +481,7 @@ def test_set_what_is_no_cache(lab):
             names=("'nothing'", "does not exist"))
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("arguments, words", [
     (("--mode", "writeback"), "'writeback'"),
     (("--seq-cutoff", "1000"), "'1000'"),

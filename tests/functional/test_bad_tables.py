@@ -10,6 +10,8 @@ from rxdlib.command import run
 from rxdlib.direct import MIB
 from rxdlib.lab import DISK, state
 
+pytestmark = pytest.mark.one_kernel
+
 CASES = [
     # arguments, errno, a word of the reason
     ("", errno.EINVAL, "origin"),

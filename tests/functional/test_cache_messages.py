@@ -74,6 +74,7 @@ BAD = [
 ]
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("words, part", BAD, ids=[" ".join(case[0])[:40] for case in BAD])
 def test_bad_message(cache, kernel_log, words, part):
     """Refused with EINVAL and one line that names what is wrong; nothing changes."""

@@ -25,6 +25,7 @@ def model(*args, check=True):
     return counts
 
 
+@pytest.mark.one_kernel
 def test_eight_for_a_minute(lab):
     cache = lab.cache(MIB)
     writes, reads, rounds = model("-s", 60, "-w", 4, "-r", 4, "-b", 8, "-o", DISK, cache.path)
@@ -98,6 +99,7 @@ def test_ramdisk(lab):
     model("-s", 3, "-O", "-b", 64, "-o", ramdisk.path, ramdisk.path)
 
 
+@pytest.mark.one_kernel
 def test_model_notices_a_difference(lab):
     """The model itself: a device that is not the origin's cache must not pass."""
     ramdisk = lab.ramdisk(MIB)
@@ -106,6 +108,7 @@ def test_model_notices_a_difference(lab):
     assert "the origin" in result.stderr
 
 
+@pytest.mark.one_kernel
 def test_model_notices_a_stale_read(lab):
     """Two models on one device undo each other's writes: both must see it."""
     ramdisk = lab.ramdisk(MIB)

@@ -11,6 +11,8 @@ from rxdlib.command import as_nobody, program, run
 from rxdlib.direct import BLOCK, KIB, MIB, stamp
 from rxdlib.lab import DISK
 
+pytestmark = pytest.mark.one_kernel
+
 BLOCKS = 1000
 
 

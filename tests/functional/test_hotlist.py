@@ -122,6 +122,7 @@ def test_save_keeps_the_old_file(cache, path):
     assert read(path) == "old"
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("text, words", [
     ("", ("is empty",)),
     ("0 8\n", ("line 1", "'0 8'")),

@@ -16,6 +16,8 @@ from rxdlib.control import Control
 from rxdlib.direct import BLOCK, KIB, MIB
 from rxdlib.lab import state
 
+pytestmark = pytest.mark.one_kernel
+
 U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 
 

@@ -59,6 +59,7 @@ def test_parts(disk):
             assert (found, following) == (expected, start + length)
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("blocks", [
     [0], [SIZE // BLOCK - 1], [0, SIZE // BLOCK - 1],
     [LEAF // BLOCK - 1], [LEAF // BLOCK], [LEAF // BLOCK - 1, LEAF // BLOCK],
@@ -89,6 +90,7 @@ def test_huge_and_empty(lab):
     assert time.monotonic() - begin < 10
 
 
+@pytest.mark.one_kernel
 def test_random_against_a_model(disk):
     """Writes and discards at random, compared after each few."""
     chance = random.Random(3)
@@ -185,6 +187,7 @@ def test_beside_resizes(disk):
     assert looks > 10
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("code, arguments", [
     (errno.EINVAL, {"start": 1}),
     (errno.EINVAL, {"start": 512}),
@@ -227,6 +230,7 @@ def argument(address, count=16):
     return ctl.MAP_FIELDS.pack(ctl.ABI_VERSION, 0, 0, SIZE, address, count, 0, 0, 0, 0)
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("address", [0, 1, 4096, 0x7ffffffff000, 1 << 63, U64])
 def test_bad_address(disk, address):
     """Of the structure, and of the array in it."""

@@ -236,6 +236,7 @@ def losses(before):
     return set(too_much)
 
 
+@pytest.mark.one_kernel
 def test_hundred_rounds():
     """Load, create, use, map, remove, unload: the free memory stays where it was.
 

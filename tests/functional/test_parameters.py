@@ -57,6 +57,7 @@ def test_no_sizes(unloaded):
     assert not glob.glob("/dev/rxd[0-9]*")
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("text", [
     "0", "1", "511", "4097", "-4K", "-1", "x", "M", "4Kx", "4KB", "1.5M", "64 M", "4K,,8K", "4K,",
     ",4K", "4K,0", "1M,2M,bad", "4K;8K", "10%", "\x01", "K4", "0x", "+4K",
@@ -90,6 +91,7 @@ def test_sizes_beyond_the_share(unloaded, kernel_log, text):
     modules.insert(modules.RXD, "sizes=8M")
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("text", ["0", "101", "-1", "75%", "x", "", "4294967297", "9" * 100])
 def test_bad_memory_share_at_load(unloaded, text):
     with pytest.raises(OSError) as caught:
