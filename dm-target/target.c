@@ -22,6 +22,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "../module/compat.h"
@@ -318,8 +319,7 @@ static struct rxcache *find_predecessor(const struct rxcache *c)
 		if (other != c && other->started && may_share(c, other) &&
 		    other->origin->bdev == c->origin->bdev &&
 		    other->cache->bdev == c->cache->bdev &&
-		    other->block_shift == c->block_shift &&
-		    rxc_index_nr_slots(other->index) == rxc_index_nr_slots(c->index))
+		    other->block_shift == c->block_shift)
 			return other;
 	}
 	return NULL;
@@ -353,9 +353,13 @@ static bool inherit_index(struct rxcache *c)
 static void take_up_growth(struct rxcache *c)
 {
 	struct rxc_index *index;
+	unsigned int memflags;
 
+	/* To reclaim memory by I/O to the device that is suspended would take for ever. */
+	memflags = memalloc_noio_save();
 	index = rxc_index_create(c->store, cache_block_size(c) >> (PAGE_SHIFT - SECTOR_SHIFT),
 				 c->stats);
+	memalloc_noio_restore(memflags);
 	if (IS_ERR(index)) {
 		DMWARN("%s: no memory for the index of a larger cache: it stays as it is",
 		       dm_table_device_name(c->ti->table));
@@ -448,7 +452,8 @@ static int rxcache_message(struct dm_target *ti, unsigned int argc, char **argv,
 	int ret;
 
 	down_read(&c->index_lock);
-	ret = rxc_message(c, argc, argv, result, maxlen);
+	/* A table that is just taking the place of another has not got its index yet. */
+	ret = c->started ? rxc_message(c, argc, argv, result, maxlen) : -EBUSY;
 	up_read(&c->index_lock);
 	return ret;
 }

@@ -9,6 +9,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pagemap.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -422,20 +423,22 @@ out_unlock:
  */
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, bool force)
 {
+	unsigned int memflags;
 	u64 old;
 	int ret;
 
+	/* A cache that is suspended may wait for the lock: do not reclaim through it. */
+	memflags = memalloc_noio_save();
 	mutex_lock(&rxd->lock);
 	old = rxd_disk_size(rxd);
-	if (rxd->owner)
-		ret = -EBUSY;
-	else if (size < old)
-		ret = rxd_disk_shrink(rxd, size, force);
+	if (size < old)
+		ret = rxd->owner ? -EBUSY : rxd_disk_shrink(rxd, size, force);
 	else if (size > old)
 		ret = rxd_disk_grow(rxd, size);
 	else
 		ret = 0;
 	mutex_unlock(&rxd->lock);
+	memalloc_noio_restore(memflags);
 	return ret;
 }
 
@@ -556,7 +559,7 @@ static struct rxd_disk *rxd_of_bdev(struct block_device *bdev)
  * @bdev: the whole disk, which the caller has open and keeps open
  * @owner: who claims it; the same owner may claim it again
  *
- * From now on the disk refuses all I/O and keeps its size. What it held stays
+ * From now on the disk refuses all I/O and does not shrink. What it held stays
  * until rxd_take().
  *
  * Return: its store; ERR_PTR(-ENODEV) if @bdev is no whole RAM disk,

@@ -313,7 +313,7 @@ def test_in_use_as_a_cache(lab):
     spare = lab.ramdisk(4 * MIB)
     other = lab.ramdisk(4 * MIB)
     refused(BUSY, "remove", ramdisk, names=(ramdisk, name))
-    refused(BUSY, "resize", ramdisk, "32M", names=(ramdisk, "cache", name))
+    refused(BUSY, "resize", ramdisk, "4M", names=(ramdisk, "cache", name))
     refused(BUSY, "resize", ramdisk, "4M", "--force", names=(ramdisk, "cache", name))
     refused(BUSY, "map", "--cache", ramdisk, "--origin", other.path, names=(ramdisk, name))
     refused(BUSY, "map", "--cache", spare.path, "--origin", DISK, names=(DISK, name))

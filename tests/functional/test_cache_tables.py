@@ -9,7 +9,7 @@ import time
 import pytest
 
 from rxdlib import direct, dm
-from rxdlib.command import CommandError, run
+from rxdlib.command import CommandError, run, rxadm
 from rxdlib.control import RESIZE_FORCE
 from rxdlib.direct import BLOCK, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK
@@ -127,6 +127,33 @@ def test_cache_device_can_neither_shrink_nor_go(lab):
         assert device.size() == 16 * MIB
     changed, seen = counted(cache, direct.read, cache.path, 0, MIB)
     assert seen == data[:MIB] and changed == {"read_hits": 256}
+
+
+@pytest.mark.parametrize("reload", [False, True], ids=["resume", "reload"])
+def test_cache_device_grows(lab, reload):
+    """What is cached stays so until the cache takes up the new size."""
+    data = prepare()
+    cache = lab.cache(32 * MIB, cache_size=4 * MIB)
+    direct.read(cache.path, 0, MIB)
+    result = rxadm("resize", cache.ramdisk.name, "32M")
+    assert result.returncode == 0 and cache.name in result.stderr, result
+    changed, seen = counted(cache, direct.read, cache.path, 0, MIB)
+    assert seen == data[:MIB] and changed == {"read_hits": 256}
+    assert cache.status().total == 4 * MIB // BLOCK
+
+    if reload:
+        dm.replace(cache.name, dm.table(cache.name))
+    else:
+        run("dmsetup", "suspend", cache.name)
+        run("dmsetup", "resume", cache.name)
+    status = cache.status()
+    assert status.total == 32 * MIB // BLOCK and status.used == 0
+    assert status.read_hits >= 256
+    for _ in range(2):
+        assert direct.read(cache.path, 0, len(data)) == data
+    assert cache.status().used == len(data) // BLOCK
+    direct.write(cache.path, 0, stamp(5))
+    assert direct.read(DISK, 0, BLOCK) == stamp(5)
 
 
 def refused(table, reason, kernel_log, code=errno.EOPNOTSUPP):

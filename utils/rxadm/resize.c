@@ -79,7 +79,7 @@ static enum exit_code busy_error(int fd, const struct device *dev, int index)
 
 	if (!control_query(fd, index, 0, &query) && query.state & RXD_STATE_CACHE)
 		ret = report(EXIT_BUSY,
-			     "%s '%s': is in use as a cache%s%s; run 'rxadm unmap' first",
+			     "%s '%s': cannot shrink while it is in use as a cache%s%s; run 'rxadm unmap' first",
 			     dev->what, dev->path, users ? ", " : "", users ? users : "");
 	else
 		ret = report(EXIT_BUSY,
@@ -151,6 +151,20 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 	}
 }
 
+static void note_cache(int fd, const struct device *dev, int index)
+{
+	struct rxd_query query;
+	char *users;
+
+	if (control_query(fd, index, 0, &query) || !(query.state & RXD_STATE_CACHE))
+		return;
+	users = users_of(dev->number);
+	report(EXIT_OK,
+	       "note: %s '%s': its cache%s%s takes up the new size, and starts empty, when 'dmsetup suspend' and 'dmsetup resume' are run",
+	       dev->what, dev->path, users ? ", " : "", users ? users : "");
+	free(users);
+}
+
 static enum exit_code run(int argc, char **argv)
 {
 	struct request request = { 0 };
@@ -181,6 +195,8 @@ static enum exit_code run(int argc, char **argv)
 		ret = check_contents(fd, &dev, index, &request, &unknown);
 		if (!ret)
 			ret = resize(fd, &dev, index, &request);
+		if (!ret)
+			note_cache(fd, &dev, index);
 		if (!ret && unknown)
 			report(EXIT_OK,
 			       "note: %s '%s': holds %s, whose size is not known here; only data beyond the new end would have stopped this",

@@ -122,10 +122,9 @@ struct rxd_remove {
  * @size: in: new capacity in bytes, with the limits of rxd_create.size
  * @reserved: in: zero
  *
- * Errors: ENODEV; ERANGE, EFBIG, ENOSPC, ENOMEM as RXD_CREATE; EBUSY: the device is in
- * use as a cache, or it would shrink while open; ENOTEMPTY: it would shrink
- * and holds data beyond the new end. RXD_RESIZE_FORCE overrules the last two,
- * never the use as a cache.
+ * Errors: ENODEV; ERANGE, EFBIG, ENOSPC, ENOMEM as RXD_CREATE; EBUSY: it would shrink
+ * while it is open or in use as a cache; ENOTEMPTY: it would shrink and holds data
+ * beyond the new end. RXD_RESIZE_FORCE overrules all but the use as a cache.
  */
 struct rxd_resize {
 	__u32 version;
