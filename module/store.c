@@ -37,6 +37,9 @@ struct rxd_leaf {
 /* How many pages a CPU may allocate before it looks at the free memory again. */
 #define MEMORY_CHECK_INTERVAL	64
 
+/* How many pages ahead to ask for what the kernel knows of a page that is freed. */
+#define FREE_AHEAD	8
+
 /* How many leaves are copied with interrupts off when a store grows. */
 #define LEAVES_PER_COPY	4096
 
@@ -262,12 +265,35 @@ int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages)
 	return 0;
 }
 
+/* A directory that is longer than needed does as well: there is nothing to fail. */
+static void shrink_dir(struct rxd_store *store)
+{
+	unsigned long nr = nr_leaves(store->nr_pages);
+	struct rxd_leaf __rcu **old, **new;
+
+	if (!nr || nr == store->dir_leaves)
+		return;
+	new = alloc_dir(store->nr_pages);
+	if (!new)
+		return;
+
+	spin_lock_irq(&store->leaf_lock);
+	old = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
+	memcpy(new, old, nr * sizeof(*new));
+	rcu_assign_pointer(store->dir, new);
+	WRITE_ONCE(store->dir_leaves, nr);
+	spin_unlock_irq(&store->leaf_lock);
+
+	synchronize_rcu();
+	kvfree(old);
+}
+
 /**
  * rxd_store_shrink - lower the capacity and free what lies beyond
  * @store: the store; the caller keeps all I/O out meanwhile
  * @nr_pages: the new capacity in pages, not more than the old
  *
- * The directory keeps its length, so this cannot fail.
+ * May sleep. Cannot fail.
  */
 void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages)
 {
@@ -286,6 +312,7 @@ void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages)
 		kfree(leaf);
 		atomic_long_dec(&store->leaves);
 	}
+	shrink_dir(store);
 }
 
 static struct rxd_leaf *find_leaf(struct rxd_store *store, unsigned long pgno)
@@ -903,6 +930,8 @@ static unsigned int free_in_leaf(struct rxd_store *store, struct rxd_leaf *leaf,
 	unsigned int i, freed = 0;
 
 	for (i = first; i < first + nr; i++) {
+		if (i + FREE_AHEAD < first + nr)
+			prefetchw(rcu_access_pointer(leaf->page[i + FREE_AHEAD]));
 		if (!rcu_access_pointer(leaf->page[i]))
 			continue;
 		page = unrcu_pointer(xchg(&leaf->page[i], NULL));
