@@ -222,7 +222,11 @@ static unsigned long set_of(const struct rxc_index *index, u64 block)
 	unsigned long set = reciprocal_scale(hash_64(block / SPREAD, 32), index->nr_sets);
 
 	set += block % SPREAD;
-	return set < index->nr_sets ? set : set % index->nr_sets;
+	if (set < index->nr_sets)
+		return set;
+	/* A division takes longer than all the rest; only small caches need it. */
+	set -= index->nr_sets;
+	return likely(set < index->nr_sets) ? set : set % index->nr_sets;
 }
 
 static unsigned long first_slot(const struct rxc_index *index, unsigned long set)

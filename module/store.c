@@ -667,16 +667,13 @@ static unsigned int bytes_of_run(u64 pos, unsigned int len, unsigned int nr)
 }
 
 /*
- * What lies at @pos, where a copy that goes on will come next. It is only asked
- * for ahead of time: whether it is still there then does not matter.
+ * What lies at @pos, within the capacity, where a copy that goes on will come next.
+ * It is only asked for ahead of time: whether it is still there then does not matter.
  */
 static void *peek(struct rxd_store *store, u64 pos)
 {
-	unsigned long pgno = pos >> PAGE_SHIFT;
-	struct page *page = NULL;
+	struct page *page = rxd_store_lookup(store, pos >> PAGE_SHIFT);
 
-	if (pgno < rxd_store_nr_pages(store))
-		page = rxd_store_lookup(store, pgno);
 	return page ? page_address(page) + offset_in_page(pos) : NULL;
 }
 
@@ -686,7 +683,7 @@ static void *peek(struct rxd_store *store, u64 pos)
  * @pos: first byte
  * @dst: where to copy to
  * @len: bytes; the range lies within the capacity
- * @more: what follows will be read next
+ * @more: what follows, also within the capacity, will be read next
  *
  * What was never written reads as zeros.
  */
@@ -975,7 +972,8 @@ static bool all_zeroes(u64 pos, const void *src, unsigned int len)
  * @pos: first byte
  * @src: where to copy from
  * @len: bytes; the range lies within the capacity
- * @more: bytes that follow in the same write; new pages are allocated for them, too
+ * @more: bytes that follow in the same write, also within the capacity; new pages are
+ *	allocated for them, too
  * @batch: initialised; keeps the pages that the parts of a write share, until
  *	rxd_batch_free()
  * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the caller must not sleep

@@ -174,11 +174,20 @@ brd_off()
 	rmmod brd
 }
 
-# A disk that does nothing: a bio device where null_blk still has that (up to 6.9), a
-# blk-mq one else.
+bare_on()
+{
+	load rxd-bare
+	no_iostats /dev/rxd-bare
+}
+
+bare_off()
+{
+	rmmod rxd-bare
+}
+
 null_on()
 {
-	load null_blk nr_devices=1 queue_mode=0 irqmode=0 memory_backed=0 gb=1
+	load null_blk nr_devices=1 queue_mode=2 irqmode=0 memory_backed=0 gb=1
 	no_iostats /dev/nullb0
 }
 
@@ -196,7 +205,7 @@ cleanup()
 	for i in 0 1 2 9; do
 		[ ! -e /dev/rxd$i ] || rxdctl remove $i
 	done
-	for i in brd null_blk rxd_bench dm_rxcache rxd; do
+	for i in brd null_blk rxd_bare rxd_bench dm_rxcache rxd; do
 		[ ! -e /sys/module/$i ] || rmmod $i
 	done
 }

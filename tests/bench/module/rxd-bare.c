@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /dev/rxd-bare: a disk of 1 GiB whose bios end as soon as they come. What a bio
+ * takes there is what the block layer takes. null_blk was such a disk before
+ * Linux 6.10 took its bio mode away.
+ */
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/module.h>
+#include <linux/sizes.h>
+
+#include "../module/compat.h"
+
+static struct gendisk *bare_disk;
+
+static void bare_submit_bio(struct bio *bio)
+{
+	bio_endio(bio);
+}
+
+static const struct block_device_operations bare_ops = {
+	.owner		= THIS_MODULE,
+	.submit_bio	= bare_submit_bio,
+};
+
+static int __init bare_init(void)
+{
+	struct queue_limits lim = {
+		.logical_block_size	= SECTOR_SIZE,
+		.physical_block_size	= PAGE_SIZE,
+	};
+	struct gendisk *disk;
+	int ret;
+
+	disk = rxd_alloc_disk(&lim, NUMA_NO_NODE);
+	if (IS_ERR(disk))
+		return PTR_ERR(disk);
+	disk->fops = &bare_ops;
+	strscpy(disk->disk_name, "rxd-bare", DISK_NAME_LEN);
+	set_capacity(disk, SZ_1G >> SECTOR_SHIFT);
+	ret = add_disk(disk);
+	if (ret) {
+		put_disk(disk);
+		return ret;
+	}
+	bare_disk = disk;
+	return 0;
+}
+
+static void __exit bare_exit(void)
+{
+	del_gendisk(bare_disk);
+	put_disk(bare_disk);
+}
+
+module_init(bare_init);
+module_exit(bare_exit);
+
+MODULE_DESCRIPTION("A disk that does nothing");
+MODULE_LICENSE("GPL");
