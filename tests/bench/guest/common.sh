@@ -205,7 +205,7 @@ cleanup()
 	for i in 0 1 2 9; do
 		[ ! -e /dev/rxd$i ] || rxdctl remove $i
 	done
-	for i in brd null_blk rxd_bare rxd_bench dm_rxcache rxd; do
+	for i in rapiddisk_cache rapiddisk brd null_blk rxd_bare rxd_bench dm_rxcache rxd; do
 		[ ! -e /sys/module/$i ] || rmmod $i
 	done
 }
