@@ -22,6 +22,7 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
+#include <linux/prefetch.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -307,6 +308,9 @@ long rxc_index_find(struct rxc_index *index, u64 block)
 	u64 matches;
 	u64 tag;
 
+	/* Whichever way it is, have the translations of its tag and its page ready. */
+	prefetch(&index->tags[first_slot(index, set)]);
+	rxd_store_prefetch(index->store, first_slot(index, set) * index->block_pages);
 	for (i = 0; i < HINT_WORDS; i++) {
 		matches = match_hints(READ_ONCE(hints->word[i]), hint);
 		for (; matches; matches &= matches - 1) {

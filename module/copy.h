@@ -13,6 +13,7 @@
 #define RXD_COPY_H
 
 #include <linux/align.h>
+#include <linux/minmax.h>
 #include <linux/prefetch.h>
 #include <linux/string.h>
 
@@ -47,6 +48,18 @@ static inline void rxd_fast_move(void *dst, const void *src, unsigned long len)
 /* What one step of a copy moves, in bytes: a cache line on most machines. */
 #define RXD_COPY_STEP	64
 
+/* How much of a page to ask for before a fast move begins, in bytes. */
+#define RXD_MOVE_AHEAD	1024
+
+static inline void rxd_move_ahead(const void *src, unsigned int len)
+{
+	unsigned int i;
+
+	len = min_t(unsigned int, len, RXD_MOVE_AHEAD);
+	for (i = 0; i < len; i += RXD_COPY_STEP)
+		prefetch(src + i);
+}
+
 static inline void rxd_copy_step(unsigned long *dst, const unsigned long *src)
 {
 	unsigned int i;
@@ -78,6 +91,9 @@ static inline void rxd_copy_out(void *dst, const void *src, unsigned int len,
 				const void *next)
 {
 	if (rxd_has_fast_move()) {
+		/* A long copy is better off with the processor's own prefetching. */
+		if (!next)
+			rxd_move_ahead(src, len);
 		rxd_fast_move(dst, src, len);
 		return;
 	}

@@ -341,6 +341,23 @@ struct page *rxd_store_lookup(struct rxd_store *store, unsigned long pgno)
 }
 EXPORT_SYMBOL_NS_GPL(rxd_store_lookup, RXD_NS);
 
+/**
+ * rxd_store_prefetch - have the processor fetch what rxd_store_lookup() will look at
+ * @store: the store
+ * @pgno: page number, below the capacity
+ */
+void rxd_store_prefetch(struct rxd_store *store, unsigned long pgno)
+{
+	struct rxd_leaf *leaf;
+
+	rcu_read_lock();
+	leaf = find_leaf(store, pgno);
+	if (leaf)
+		prefetch(&leaf->page[pgno % PAGES_PER_LEAF]);
+	rcu_read_unlock();
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_prefetch, RXD_NS);
+
 /*
  * A leaf stays until the store shrinks, which excludes I/O: the pointer that is
  * returned may be used outside of the RCU section that found it.

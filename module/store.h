@@ -137,6 +137,7 @@ static inline int rxd_store_write(struct rxd_store *store, u64 pos, const void *
 }
 
 struct page *rxd_store_lookup(struct rxd_store *store, unsigned long pgno);
+void rxd_store_prefetch(struct rxd_store *store, unsigned long pgno);
 struct page *rxd_store_alloc_page(struct rxd_store *store, unsigned long pgno, gfp_t gfp);
 struct page *rxd_store_alloc_run(struct rxd_store *store, unsigned long pgno,
 				 unsigned int *nr, gfp_t gfp);
