@@ -14,7 +14,9 @@
  *
  *	op	read, write, discard, or touch: write to all free memory once and
  *		give it back, which needs no other key
- *	dev	path of the block device
+ *	dev	path of the block device; or memory: a read or a write copies, page by
+ *		page and as a RAM disk does, from or to random pages of as much memory
+ *		as the span, which nobody keeps track of
  *	size	bytes of a bio: a multiple of the page size up to 1M, for a discard
  *		any multiple of 512
  *	offset	where the part of the device that is used begins, default 0
@@ -43,6 +45,9 @@
 #include <linux/sort.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "../module/copy.h"
 
 #define LINE_MAX	256
 #define RESULT_MAX	1024
@@ -76,6 +81,7 @@ struct bench_job {
 	u64 buffer;
 	u64 watch;
 	struct block_device *bdev;
+	struct page **memory;
 	struct completion go;
 	bool given_up;
 };
@@ -231,11 +237,33 @@ static u64 next_place(struct bench_worker *w, u64 places)
 	return w->next++;
 }
 
+static void copy_one(struct bench_worker *w, struct page **memory)
+{
+	void *buffer, *data, *next;
+	unsigned int i;
+
+	for (i = 0; i < w->nr_vecs; i++) {
+		buffer = page_address(w->table[i].bv_page);
+		data = page_address(memory[i]);
+		next = i + 1 < w->nr_vecs ? page_address(memory[i + 1]) : NULL;
+		if (w->job->op == BENCH_WRITE)
+			rxd_copy_in(data, buffer, PAGE_SIZE, next);
+		else
+			rxd_copy_out(buffer, data, PAGE_SIZE, next);
+	}
+}
+
 static int do_one(struct bench_worker *w, u64 places)
 {
 	struct bench_job *job = w->job;
-	u64 sector = (job->offset + next_place(w, places) * job->size) >> SECTOR_SHIFT;
+	u64 pos = job->offset + next_place(w, places) * job->size;
+	sector_t sector = pos >> SECTOR_SHIFT;
 	struct bio *bio = &w->bio;
+
+	if (job->memory) {
+		copy_one(w, job->memory + (pos >> PAGE_SHIFT));
+		return 0;
+	}
 
 	if (job->op == BENCH_DISCARD)
 		return blkdev_issue_discard(job->bdev, sector, job->size >> SECTOR_SHIFT,
@@ -356,6 +384,37 @@ static int run_workers(struct bench_job *job, struct bench_worker *workers)
 	return ret;
 }
 
+static void free_memory(struct bench_job *job)
+{
+	unsigned long i;
+
+	if (!job->memory)
+		return;
+	for (i = 0; i < job->span >> PAGE_SHIFT; i++)
+		if (job->memory[i])
+			__free_page(job->memory[i]);
+	vfree(job->memory);
+}
+
+static int alloc_memory(struct bench_job *job)
+{
+	unsigned long i;
+
+	if (job->op > BENCH_WRITE || job->buffer || job->offset)
+		return -EINVAL;
+	job->memory = vcalloc(job->span >> PAGE_SHIFT, sizeof(*job->memory));
+	if (!job->memory)
+		return -ENOMEM;
+	for (i = 0; i < job->span >> PAGE_SHIFT; i++) {
+		job->memory[i] = alloc_page(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+		if (!job->memory[i])
+			return -ENOMEM;
+		memset(page_address(job->memory[i]), 1, PAGE_SIZE);
+		cond_resched();
+	}
+	return 0;
+}
+
 /* The host of a guest hands memory out at the first touch, which takes its time. */
 static int touch_memory(void)
 {
@@ -378,10 +437,33 @@ static int touch_memory(void)
 	return 0;
 }
 
+/* Return: the file that keeps the device open, or an ERR_PTR. */
+static struct file *open_device(struct bench_job *job)
+{
+	struct file *file;
+	int ret;
+
+	file = filp_open(job->dev, O_RDWR | O_LARGEFILE, 0);
+	if (IS_ERR(file))
+		return file;
+	ret = -ENOTBLK;
+	if (!S_ISBLK(file_inode(file)->i_mode))
+		goto out_close;
+	job->bdev = I_BDEV(file->f_mapping->host);
+	ret = -EINVAL;
+	if (job->offset + job->span > bdev_nr_bytes(job->bdev))
+		goto out_close;
+	return file;
+
+out_close:
+	filp_close(file, NULL);
+	return ERR_PTR(ret);
+}
+
 static int run_job(struct bench_job *job, char *result)
 {
 	struct bench_worker *workers;
-	struct file *file;
+	struct file *file = NULL;
 	unsigned int i;
 	int len = 0;
 	int ret;
@@ -392,17 +474,14 @@ static int run_job(struct bench_job *job, char *result)
 	workers = kcalloc(job->threads, sizeof(*workers), GFP_KERNEL);
 	if (!workers)
 		return -ENOMEM;
-	file = filp_open(job->dev, O_RDWR | O_LARGEFILE, 0);
-	ret = PTR_ERR_OR_ZERO(file);
+	if (!strcmp(job->dev, "memory")) {
+		ret = alloc_memory(job);
+	} else {
+		file = open_device(job);
+		ret = PTR_ERR_OR_ZERO(file);
+	}
 	if (ret)
 		goto out_free;
-	ret = -ENOTBLK;
-	if (!S_ISBLK(file_inode(file)->i_mode))
-		goto out_close;
-	job->bdev = I_BDEV(file->f_mapping->host);
-	ret = -EINVAL;
-	if (job->offset + job->span > bdev_nr_bytes(job->bdev))
-		goto out_close;
 
 	ret = run_workers(job, workers);
 	for (i = 0; i < job->threads && !ret; i++)
@@ -410,11 +489,12 @@ static int run_job(struct bench_job *job, char *result)
 				 "threads=%llu thread=%u bios=%llu ns=%llu batch=%u typical=%u longest=%llu\n",
 				 job->threads, i, workers[i].bios, workers[i].ns, workers[i].batch,
 				 workers[i].typical, workers[i].longest);
-out_close:
-	filp_close(file, NULL);
+	if (file)
+		filp_close(file, NULL);
 out_free:
 	if (ret)
 		pr_err("rxd-bench: %s: error %d\n", job->dev, ret);
+	free_memory(job);
 	kfree(workers);
 	return ret;
 }
