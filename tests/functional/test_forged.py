@@ -78,10 +78,22 @@ def test_writer_cannot_split(lab):
 def test_buffer_shows_nothing_foreign(lab, block_size):
     """Slots are reused all the time; no reader ever sees another block's bytes."""
     cache = lab.cache(4 * MIB, cache_size=32 * block_size, block_size=block_size)
-    looks, reads = spy(run, "watch", cache.path, 2 * MIB, 8)
+    looks, reads, _ = spy(run, "watch", cache.path, 2 * MIB, 8)
     assert looks > 1000 and reads > 500
     status = cache.status()
     assert status.evictions > 100 and status.read_hits > 0
+
+
+@pytest.mark.parametrize("block_size", [4 * KIB, 16 * KIB])
+def test_buffer_shows_nothing_foreign_beside_discards(lab, block_size):
+    """Nor when blocks are discarded and written anew, whole and in part."""
+    origin = lab.ramdisk(4 * MIB)
+    cache = lab.cache(4 * MIB, cache_size=32 * block_size, block_size=block_size,
+                      origin=origin.path)
+    looks, reads, churned = spy(run, "churn", cache.path, 2 * MIB, 5)
+    assert looks > 500 and reads > 250 and churned > 100
+    status = cache.status()
+    assert status.evictions > 100 and status.invalidations > 100 and status.fills > 100
 
 
 def test_spy_notices_foreign_bytes(lab):

@@ -121,6 +121,20 @@ def test_origin_that_comes_and_goes(lab):
         assert direct.read(cache.path, offset, MIB) == direct.read(DISK, offset, MIB)
 
 
+def test_origin_that_flickers(lab):
+    """The same, with a disk that fails by itself, each other second, whatever is under way."""
+    run("modprobe", "dm-flakey")
+    name = lab.mapped(f"0 {AREA // SECTOR} flakey {DISK} 0 1 1")
+    cache = lab.cache(AREA, cache_size=MIB, origin=f"/dev/mapper/{name}")
+    with Model(cache.path, "-e", "-o", DISK) as model:
+        model.finish()
+    dm.replace(name, f"0 {AREA // SECTOR} linear {DISK} 0", "--noflush")
+    status = cache.status()
+    assert status.origin_errors > 0 and status.read_hits > 0
+    for offset in range(0, AREA, MIB):
+        assert direct.read(cache.path, offset, MIB) == direct.read(DISK, offset, MIB)
+
+
 def test_removal_with_the_origin_gone(lab):
     """A mapping whose disk fails can be removed, and its RAM disk is free again."""
     name, origin = lab.linear(4 * MIB)

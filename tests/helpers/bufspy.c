@@ -11,6 +11,9 @@
  *		stamp the blocks of FILE, then read the even ones into one buffer
  *		and the odd ones into others, and look at the first all the time:
  *		it must never hold anything but zeroes and bytes of even blocks
+ *	bufspy churn FILE SIZE SECONDS
+ *		the same, while every other odd block is discarded and written, whole
+ *		and in part, over and over
  *
  *	bufspy fresh FILE SIZE SECONDS
  *		write single sectors of a fresh FILE and discard it in parts, while
@@ -48,6 +51,7 @@ static size_t buffer_words;
 static atomic_bool all_over;
 static atomic_ulong passes;
 static atomic_ulong reads;
+static bool churning;
 
 static void *scribble(void *unused)
 {
@@ -141,8 +145,40 @@ static void *read_odd(void *arg)
 	uint64_t random = (uintptr_t)arg;
 	void *other = alloc_buffer(BLOCK);
 
-	while (!atomic_load(&all_over))
-		read_block(other, random_next(&random) % (nr_blocks / 2) * 2 + 1);
+	while (!atomic_load(&all_over)) {
+		if (churning)
+			read_block(other, random_next(&random) % (nr_blocks / 4) * 4 + 1);
+		else
+			read_block(other, random_next(&random) % (nr_blocks / 2) * 2 + 1);
+	}
+	free(other);
+	return NULL;
+}
+
+static void *churn_odd(void *arg)
+{
+	uint64_t random = (uintptr_t)arg;
+	uint8_t *other = alloc_buffer(BLOCK);
+	unsigned long block;
+	uint64_t range[2];
+	size_t len;
+
+	while (!atomic_load(&all_over)) {
+		block = random_next(&random) % (nr_blocks / 4) * 4 + 3;
+		range[0] = block * BLOCK;
+		range[1] = BLOCK;
+		if (ioctl(fd, BLKDISCARD, range))
+			err(EXIT_BROKEN, "discard of block %lu", block);
+		len = random_next(&random) % 2 ? BLOCK : SECTOR;
+		memset(other, mark(block), BLOCK);
+		if (pwrite(fd, other, len, range[0]) != (ssize_t)len)
+			err(EXIT_FOUND, "write of block %lu", block);
+		if (pread(fd, other, BLOCK, range[0]) != BLOCK || other[0] != mark(block))
+			errx(EXIT_FOUND, "block %lu does not hold what was written", block);
+		if (len < BLOCK && other[BLOCK - 1])
+			errx(EXIT_FOUND, "block %lu holds what was discarded", block);
+		atomic_fetch_add(&passes, 1);
+	}
 	free(other);
 	return NULL;
 }
@@ -160,7 +196,8 @@ static void *read_even(void *arg)
 
 static int watch(unsigned int seconds)
 {
-	pthread_t threads[NR_OTHERS + 1];
+	unsigned int nr = 0;
+	pthread_t threads[NR_OTHERS + 2];
 	struct timespec begin, now;
 	unsigned long looks = 0;
 	uint64_t word, marked;
@@ -168,9 +205,14 @@ static int watch(unsigned int seconds)
 
 	set_buffer(BLOCK);
 	stamp_blocks();
-	for (i = 0; i < NR_OTHERS; i++)
-		threads[i] = start(read_odd, (void *)(i + 1));
-	threads[NR_OTHERS] = start(read_even, (void *)(i + 1));
+	for (; nr < NR_OTHERS; nr++)
+		threads[nr] = start(read_odd, (void *)(uintptr_t)(nr + 1));
+	if (churning) {
+		threads[nr] = start(churn_odd, (void *)(uintptr_t)(nr + 1));
+		nr++;
+	}
+	threads[nr] = start(read_even, (void *)(uintptr_t)(nr + 1));
+	nr++;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do {
@@ -187,9 +229,10 @@ static int watch(unsigned int seconds)
 	} while (now.tv_sec - begin.tv_sec < (time_t)seconds);
 
 	atomic_store(&all_over, true);
-	for (i = 0; i < NR_OTHERS + 1; i++)
-		pthread_join(threads[i], NULL);
-	printf("looks %lu reads %lu\n", looks, atomic_load(&reads));
+	while (nr)
+		pthread_join(threads[--nr], NULL);
+	printf("looks %lu reads %lu churned %lu\n", looks, atomic_load(&reads),
+	       atomic_load(&passes));
 	return 0;
 }
 
@@ -288,7 +331,7 @@ int main(int argc, char **argv)
 	unsigned long size, last;
 
 	if (argc != 5)
-		errx(EXIT_BROKEN, "usage: bufspy read|write|watch|fresh FILE SIZE LENGTH|SECONDS");
+		errx(EXIT_BROKEN, "usage: bufspy read|write|watch|churn|fresh FILE SIZE LENGTH|SECONDS");
 	size = parse("size", argv[3], 2 * BLOCK, 1UL << 40);
 	nr_blocks = size / BLOCK;
 	last = parse("length or seconds", argv[4], 1, 1 << 20);
@@ -300,9 +343,10 @@ int main(int argc, char **argv)
 	fd = open_direct(argv[2], O_RDWR);
 	if (!strcmp(argv[1], "write"))
 		return scribbled_io(true, size, last);
-	if (!strcmp(argv[1], "watch"))
+	churning = !strcmp(argv[1], "churn");
+	if (churning || !strcmp(argv[1], "watch"))
 		return watch(last);
 	if (!strcmp(argv[1], "fresh"))
 		return watch_fresh(last);
-	errx(EXIT_BROKEN, "'%s': must be read, write, watch or fresh", argv[1]);
+	errx(EXIT_BROKEN, "'%s': must be read, write, watch, churn or fresh", argv[1]);
 }
