@@ -342,6 +342,9 @@ static int rxd_disk_grow(struct rxd_disk *rxd, u64 size)
 	unsigned int memflags;
 	int ret;
 
+	/* To fill what the limit allows, and then give it back, would show in the counters. */
+	if (rxd->reserved && !rxd_store_has_room(rxd->store, new - old))
+		return -ENOSPC;
 	ret = rxd_store_grow(rxd->store, new);
 	if (ret)
 		return ret;
