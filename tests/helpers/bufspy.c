@@ -331,7 +331,8 @@ int main(int argc, char **argv)
 	unsigned long size, last;
 
 	if (argc != 5)
-		errx(EXIT_BROKEN, "usage: bufspy read|write|watch|churn|fresh FILE SIZE LENGTH|SECONDS");
+		errx(EXIT_BROKEN,
+		     "usage: bufspy read|write|watch|churn|fresh FILE SIZE LENGTH|SECONDS");
 	size = parse("size", argv[3], 2 * BLOCK, 1UL << 40);
 	nr_blocks = size / BLOCK;
 	last = parse("length or seconds", argv[4], 1, 1 << 20);
