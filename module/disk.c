@@ -214,6 +214,9 @@ static int rxd_reserve(struct rxd_disk *rxd, unsigned long first, unsigned long 
 	unsigned long part;
 	int ret;
 
+	/* To fill all there is, only to give it back, would hurt everybody else. */
+	if (!rxd_store_can_fill(rxd->store, nr))
+		return -ENOSPC;
 	for (; nr; first += part, nr -= part) {
 		part = min_t(unsigned long, nr, SZ_64M >> PAGE_SHIFT);
 		ret = rxd_store_fill(rxd->store, first, part, RXD_GFP);
@@ -342,9 +345,6 @@ static int rxd_disk_grow(struct rxd_disk *rxd, u64 size)
 	unsigned int memflags;
 	int ret;
 
-	/* To fill what the limit allows, and then give it back, would show in the counters. */
-	if (rxd->reserved && !rxd_store_has_room(rxd->store, new - old))
-		return -ENOSPC;
 	ret = rxd_store_grow(rxd->store, new);
 	if (ret)
 		return ret;

@@ -402,18 +402,20 @@ static struct rxd_leaf *get_leaf(struct rxd_store *store, unsigned long pgno, gf
  * That is room for the dirty pages that a file system keeps when its disk is
  * full.
  */
+static unsigned long memory_headroom(void)
+{
+	return clamp(totalram_pages() / 8, 32UL << (20 - PAGE_SHIFT), 2UL << (30 - PAGE_SHIFT));
+}
+
 static bool memory_is_low(unsigned int nr)
 {
 	static bool low;
-	unsigned long headroom;
 
 	if (this_cpu_add_return(store_allocations, nr) % MEMORY_CHECK_INTERVAL >= nr &&
 	    !READ_ONCE(low))
 		return false;
 
-	headroom = clamp(totalram_pages() / 8, 32UL << (20 - PAGE_SHIFT),
-			 2UL << (30 - PAGE_SHIFT));
-	WRITE_ONCE(low, si_mem_available() < (long)headroom);
+	WRITE_ONCE(low, si_mem_available() < (long)memory_headroom());
 	return READ_ONCE(low);
 }
 
@@ -1056,6 +1058,20 @@ void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 		pos += part;
 		len -= part;
 	}
+}
+
+/**
+ * rxd_store_can_fill - is it worth to try rxd_store_fill()?
+ * @store: the store
+ * @nr: number of pages, none of which is there yet
+ *
+ * Return: false if the limit or the memory there is now would end it half-way.
+ */
+bool rxd_store_can_fill(const struct rxd_store *store, unsigned long nr)
+{
+	return rxd_store_has_room(store, nr) &&
+	       si_mem_available() >= (long)memory_headroom() &&
+	       nr <= si_mem_available() - memory_headroom();
 }
 
 /**

@@ -97,6 +97,7 @@ int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,
 			 unsigned int len, unsigned int more, struct rxd_batch *batch,
 			 gfp_t gfp);
 void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len);
+bool rxd_store_can_fill(const struct rxd_store *store, unsigned long nr);
 int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long nr, gfp_t gfp);
 unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 				   unsigned long nr);

@@ -131,11 +131,12 @@ static bool full_io(int fd, bool write, void *buffer, unsigned int first, unsign
 }
 
 /* What does not change meanwhile, however often it takes. */
-static void patient_read(int fd, void *buffer, unsigned int first, unsigned int count)
+static void patient_io(int fd, bool write, void *buffer, unsigned int first,
+		       unsigned int count)
 {
 	const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
 
-	while (!full_io(fd, false, buffer, first, count))
+	while (!full_io(fd, write, buffer, first, count))
 		nanosleep(&pause, NULL);
 }
 
@@ -254,14 +255,14 @@ static void compare(uint8_t *mine, uint8_t *theirs)
 	for (pass = 0; pass < 2; pass++) {
 		for (first = 0; first < nr_sectors; first += count) {
 			count = nr_sectors - first < MAX_IO ? nr_sectors - first : MAX_IO;
-			patient_read(device_fd, mine, first, count);
+			patient_io(device_fd, false, mine, first, count);
 			for (i = 0; i < count && !overlap; i++)
 				check(mine + i * SECTOR, first + i,
 				      errors_allowed ? atomic_load(&oldest_allowed[first + i]) :
 						       begun(first + i), begun(first + i));
 			if (origin_fd < 0)
 				continue;
-			patient_read(origin_fd, theirs, first, count);
+			patient_io(origin_fd, false, theirs, first, count);
 			for (i = 0; i < count * SECTOR; i++)
 				if (mine[i] != theirs[i])
 					found("sector %u: the device holds byte %u, the origin %u",
@@ -341,7 +342,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < nr_sectors; i++) {
 		fill(mine + i % MAX_IO * SECTOR, i, 0);
 		if (i % MAX_IO == MAX_IO - 1 || i == nr_sectors - 1)
-			full_io(device_fd, true, mine, i / MAX_IO * MAX_IO, i % MAX_IO + 1);
+			patient_io(device_fd, true, mine, i / MAX_IO * MAX_IO, i % MAX_IO + 1);
 	}
 	pthread_barrier_init(&barrier, NULL, nr_writers + nr_readers + 1);
 	for (i = 0; i < nr_writers + nr_readers; i++) {
