@@ -1060,18 +1060,29 @@ void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 	}
 }
 
+static bool memory_is_there(unsigned long nr)
+{
+	long spare = si_mem_available() - (long)memory_headroom();
+
+	return spare > 0 && nr <= spare;
+}
+
 /**
  * rxd_store_can_fill - is it worth to try rxd_store_fill()?
  * @store: the store
  * @nr: number of pages, none of which is there yet
  *
+ * May sleep: memory that is on its way back is waited for.
+ *
  * Return: false if the limit or the memory there is now would end it half-way.
  */
 bool rxd_store_can_fill(const struct rxd_store *store, unsigned long nr)
 {
-	return rxd_store_has_room(store, nr) &&
-	       si_mem_available() >= (long)memory_headroom() &&
-	       nr <= si_mem_available() - memory_headroom();
+	if (!rxd_store_has_room(store, nr))
+		return false;
+	if (!memory_is_there(nr) && atomic_long_read(&retired_pages))
+		rcu_barrier();
+	return memory_is_there(nr);
 }
 
 /**
