@@ -15,7 +15,6 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/uuid.h>
-#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include "check.h"
@@ -349,31 +348,6 @@ out_complain:
 	return ret;
 }
 
-struct load_work {
-	struct work_struct work;
-	int ret;
-};
-
-static void __init load_disks(struct work_struct *work)
-{
-	container_of(work, struct load_work, work)->ret = create_at_load();
-}
-
-/*
- * A task closes what it had open to look for partitions only when it goes back to
- * user space, and until then the disk cannot be removed again: let a worker do it.
- */
-static int __init create_in_worker(void)
-{
-	struct load_work load;
-
-	INIT_WORK_ONSTACK(&load.work, load_disks);
-	schedule_work(&load.work);
-	flush_work(&load.work);
-	destroy_work_on_stack(&load.work);
-	return load.ret;
-}
-
 static int __init rxd_init(void)
 {
 	int ret;
@@ -381,7 +355,7 @@ static int __init rxd_init(void)
 	ret = rxd_disk_major_init();
 	if (ret)
 		return ret;
-	ret = create_in_worker();
+	ret = create_at_load();
 	if (ret)
 		goto out_major_exit;
 	ret = misc_register(&rxd_control);

@@ -294,9 +294,15 @@ struct rxd_disk *rxd_disk_create(const struct rxd_create *arg, int index)
 	snprintf(gd->disk_name, sizeof(gd->disk_name), "rxd%d", index);
 	set_capacity(gd, arg->size >> SECTOR_SHIFT);
 
+	/*
+	 * There are no partitions to look for yet, and the look itself keeps
+	 * the disk open until its task has gone back to user space.
+	 */
+	set_bit(GD_SUPPRESS_PART_SCAN, &gd->state);
 	ret = device_add_disk(NULL, gd, rxd_disk_groups);
 	if (ret)
 		goto out_put_disk;
+	clear_bit(GD_SUPPRESS_PART_SCAN, &gd->state);
 
 	/* A live device holds the module: only its removal lets go. */
 	__module_get(THIS_MODULE);
