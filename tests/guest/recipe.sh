@@ -5,12 +5,16 @@
 
 packages="
 	busybox-static ca-certificates cpio dmsetup e2fsprogs file fio gcc kmod libblkid-dev
-	libc6-dev libdevmapper-dev libmount-dev libsmartcols-dev linux-headers-amd64
-	linux-image-amd64 make mount pkg-config procps scdoc python3 python3-pytest strace udev
-	util-linux xfsprogs xz-utils zstd
+	libc6-dev libdevmapper-dev libext2fs-dev libgcrypt20-dev libjson-c-dev libmount-dev
+	libsmartcols-dev libxxhash-dev libzstd-dev linux-headers-amd64 linux-image-amd64 make mount
+	nvme-cli pkg-config procps scdoc python3 python3-pytest strace udev util-linux valgrind
+	xfsprogs xz-utils zstd
 "
 # Checked with the tools of one release, whatever the host is.
-lint_packages="cppcheck perl pycodestyle pyflakes3 shellcheck sparse"
+check_packages="
+	chromium-headless-shell clang cppcheck libclang-rt-dev perl prometheus pycodestyle pyflakes3
+	python3-jsonschema python3-matplotlib shellcheck sparse
+"
 
 recipe()
 {
@@ -21,7 +25,7 @@ recipe()
 	6.12 | 7.2)
 		suite=trixie
 		carries="6.12 7.2"
-		packages+=$lint_packages ;;
+		packages+=$check_packages ;;
 	esac
 }
 
