@@ -76,13 +76,14 @@ build_rxdctl()
 	gcc -static -O2 -Wall -Werror -I"$1" -o "$2" "$top/tests/uml/rxdctl.c"
 }
 
-# boot KERNEL ROOT MIB TIMEOUT LOG [ARGUMENT...]: run a guest until it ends.
+# boot KERNEL ROOT MIB TIMEOUT LOG [ARGUMENT...]: run a guest until it ends. Its memory
+# is a file in $guest_memory, default /dev/shm.
 boot()
 {
-	local kernel=$1 root=$2 mib=$3 timeout=$4 log=$5 status=0 tmp=/dev/shm
+	local kernel=$1 root=$2 mib=$3 timeout=$4 log=$5 status=0 tmp=${guest_memory:-/dev/shm}
 
 	shift 5
-	[ "$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1)" -gt $((mib + 64)) ] 2>/dev/null ||
+	[ "$(df --output=avail -m "$tmp" 2>/dev/null | tail -n 1)" -gt $((mib + 64)) ] 2>/dev/null ||
 		tmp=$(dirname "$log")
 	rm -f "$root"/out/*
 	TMPDIR=$tmp timeout -k 10 "$timeout" "$kernel/linux" "$@" mem="${mib}M" \
