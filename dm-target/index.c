@@ -3,10 +3,12 @@
  * Which block of the origin lies in which slot of the RAM disk.
  *
  * Slots form sets of 64. A byte of hint for each, a cache line for the set, tells
- * which of the tags to look at. A hit takes no lock: it reads the hints, a tag, the
- * page pointer and the latter two once more. Who changes a tag or a hint holds the
- * lock of the set's bucket; a reader may only add to the policy's bits, by
- * compare-and-exchange.
+ * which of the tags to look at. Eight ways, a cache line of tags and one of page
+ * pointers, are the home of a block: it goes there while there is room, and is
+ * looked for there first, so that all three lines are fetched at once. A hit takes
+ * no lock: it reads the hints, a tag, the page pointer and the latter two once more.
+ * Who changes a tag or a hint holds the lock of the set's bucket; a reader may only
+ * add to the policy's bits, by compare-and-exchange.
  *
  * A page holds one block for life. A slot that changes its block gets fresh
  * pages; the old ones are freed after an RCU grace period, so a reader that has
@@ -284,6 +286,12 @@ static unsigned int next_match(u64 matches, unsigned int word)
 	return word * HINTS_IN_WORD + __ffs64(matches) / BITS_PER_BYTE;
 }
 
+/* The word of hints whose ways are the home of a block. */
+static unsigned int home_of(const struct rxc_index *index, u64 block)
+{
+	return reciprocal_scale(hash_64(block, 32), DIV_ROUND_UP(index->ways, HINTS_IN_WORD));
+}
+
 static bool is_valid(u64 tag, u64 block)
 {
 	return rxc_tag_state(tag) == RXC_VALID && rxc_tag_block(tag) == block;
@@ -303,18 +311,19 @@ long rxc_index_find(struct rxc_index *index, u64 block)
 	unsigned long set = set_of(index, block);
 	const struct rxc_hints *hints = &index->hints[set];
 	const u64 hint = EACH_HINT(hint_of(block));
+	unsigned int word = home_of(index, block);
 	unsigned long slot;
 	unsigned int i;
 	u64 matches;
 	u64 tag;
 
-	/* Whichever way it is, have the translations of its tag and its page ready. */
-	prefetch(&index->tags[first_slot(index, set)]);
-	rxd_store_prefetch(index->store, first_slot(index, set) * index->block_pages);
-	for (i = 0; i < HINT_WORDS; i++) {
-		matches = match_hints(READ_ONCE(hints->word[i]), hint);
+	slot = first_slot(index, set) + word * HINTS_IN_WORD;
+	prefetch(&index->tags[slot]);
+	rxd_store_prefetch(index->store, slot * index->block_pages);
+	for (i = 0; i < HINT_WORDS; i++, word = (word + 1) % HINT_WORDS) {
+		matches = match_hints(READ_ONCE(hints->word[word]), hint);
 		for (; matches; matches &= matches - 1) {
-			slot = first_slot(index, set) + next_match(matches, i);
+			slot = first_slot(index, set) + next_match(matches, word);
 			/* Pairs with set_state(). */
 			tag = smp_load_acquire(&index->tags[slot]);
 			if (is_valid(tag, block))
@@ -434,14 +443,15 @@ static int find_way(const struct rxc_index *index, unsigned long set, u64 block)
 {
 	const u64 *tags = &index->tags[first_slot(index, set)];
 	const u64 hint = EACH_HINT(hint_of(block));
+	unsigned int word = home_of(index, block);
 	unsigned int way, i;
 	u64 matches;
 	u64 tag;
 
-	for (i = 0; i < HINT_WORDS; i++) {
-		matches = match_hints(index->hints[set].word[i], hint);
+	for (i = 0; i < HINT_WORDS; i++, word = (word + 1) % HINT_WORDS) {
+		matches = match_hints(index->hints[set].word[word], hint);
 		for (; matches; matches &= matches - 1) {
-			way = next_match(matches, i);
+			way = next_match(matches, word);
 			tag = READ_ONCE(tags[way]);
 			if (rxc_tag_state(tag) != RXC_EMPTY && rxc_tag_block(tag) == block)
 				return way;
@@ -450,13 +460,18 @@ static int find_way(const struct rxc_index *index, unsigned long set, u64 block)
 	return -1;
 }
 
-static int find_empty(const struct rxc_index *index, const u64 *tags)
+/* An empty way for a block, at its home if there is one. */
+static int find_empty(const struct rxc_index *index, const u64 *tags, u64 block)
 {
-	unsigned int way;
+	unsigned int way = home_of(index, block) * HINTS_IN_WORD;
+	unsigned int i;
 
-	for (way = 0; way < index->ways; way++)
+	for (i = 0; i < index->ways; i++, way++) {
+		if (way == index->ways)
+			way = 0;
 		if (rxc_tag_state(READ_ONCE(tags[way])) == RXC_EMPTY)
 			return way;
+	}
 	return -1;
 }
 
@@ -527,7 +542,7 @@ static enum rxc_fate take_slot(struct rxc_index *index, unsigned long set, u64 b
 	unsigned long bits;
 	int way;
 
-	way = find_empty(index, tags);
+	way = find_empty(index, tags, block);
 	if (way >= 0) {
 		*slot = first + way;
 		if (!rxd_store_has_room(index->store, index->block_pages) ||

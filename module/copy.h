@@ -48,8 +48,8 @@ static inline void rxd_fast_move(void *dst, const void *src, unsigned long len)
 /* What one step of a copy moves, in bytes: a cache line on most machines. */
 #define RXD_COPY_STEP	64
 
-/* How much of a page to ask for before a fast move begins, in bytes. */
-#define RXD_MOVE_AHEAD	1024
+/* How much to ask for before a fast move of a page of its own begins, in bytes. */
+#define RXD_MOVE_AHEAD	4096
 
 static inline void rxd_move_ahead(const void *src, unsigned int len)
 {

@@ -417,6 +417,26 @@ static void fill_uses_each_slot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat(c, RXC_EVICTIONS), 2000 - rxc_index_nr_slots(c->index));
 }
 
+/* Eight ways are a block's home, whatever others there are, while one is empty. */
+static void fill_takes_a_slot_at_home(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long homes = 0;
+	unsigned long alone;
+	u64 block, other;
+
+	for (block = 0; block < 200; block++) {
+		alone = fill(test, c, block, block);
+		homes |= BIT(alone / 8);
+		rxc_index_drop(c->index, 0, RXC_BLOCK_MAX);
+		for (other = 1; other < 8; other++)
+			fill(test, c, block + other * 1000, other);
+		KUNIT_EXPECT_EQ(test, fill(test, c, block, block) / 8, alone / 8);
+		rxc_index_drop(c->index, 0, RXC_BLOCK_MAX);
+	}
+	KUNIT_EXPECT_EQ(test, homes, GENMASK(7, 0));
+}
+
 static void fill_without_memory_for_leaf(struct kunit *test)
 {
 	struct cache *c = make_cache(test, 1, 4);
@@ -1359,6 +1379,7 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(fill_tells_large_numbers_apart),
 	KUNIT_CASE(fill_of_block_zero),
 	KUNIT_CASE(fill_uses_each_slot),
+	KUNIT_CASE(fill_takes_a_slot_at_home),
 	KUNIT_CASE(fill_without_memory_for_leaf),
 	KUNIT_CASE(limit_makes_blocks_go),
 	KUNIT_CASE(limit_for_part_of_a_block),
