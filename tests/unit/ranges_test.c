@@ -42,11 +42,11 @@ static const struct {
 	{ HEADING "18446744073709551616 8\n", .error = "START LENGTH" },
 };
 
-static FILE *open_text(const char *text)
+static FILE *open_text(const char *text, size_t length)
 {
 	FILE *file = tmpfile();
 
-	if (!file || fputs(text, file) < 0)
+	if (!file || fwrite(text, 1, length, file) != length)
 		abort();
 	rewind(file);
 	return file;
@@ -61,7 +61,7 @@ static void test_read(void)
 	bool ok;
 
 	for (i = 0; i < ARRAY_SIZE(lists); i++) {
-		file = open_text(lists[i].text);
+		file = open_text(lists[i].text, strlen(lists[i].text));
 		error = ranges_read(file, SECTORS, &ranges);
 		fclose(file);
 		if (lists[i].error)
@@ -73,6 +73,22 @@ static void test_read(void)
 		ranges_free(&ranges);
 		free(error);
 	}
+}
+
+/* A line must not seem to end where it does not. */
+static void test_zero_byte(void)
+{
+	static const char text[] = HEADING "0 8\0 16\n";
+	FILE *file = open_text(text, sizeof(text) - 1);
+	struct ranges ranges;
+	char *error;
+
+	error = ranges_read(file, SECTORS, &ranges);
+	fclose(file);
+	tap_ok(error && strstr(error, "line 2, '0 8': has a zero byte"),
+	       "ranges_read: a zero byte");
+	free(error);
+	ranges_free(&ranges);
 }
 
 static void test_sort(void)
@@ -121,6 +137,7 @@ static void test_round_trip(void)
 int main(void)
 {
 	test_read();
+	test_zero_byte();
 	test_sort();
 	test_round_trip();
 	return tap_end();

@@ -2,6 +2,7 @@
 /*
  * Latency histograms of a mapping, kept by dm-stats in a region of our own.
  */
+#include <errno.h>
 #include <libdevmapper.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,16 +50,18 @@ char *latency_parse(const char *text, struct latency *latency)
 	while (at > text && at[-1] != ' ')
 		at--;
 	for (bin = 0; bin < LATENCY_BINS; bin++) {
+		if (bin && *at++ != ':')
+			break;
 		if (*at < '0' || *at > '9')
 			break;
+		errno = 0;
 		latency->count[bin] = strtoull(at, &end, 10);
+		if (errno)
+			break;
 		latency->total += latency->count[bin];
 		at = end;
-		if (*at != ':')
-			break;
-		at++;
 	}
-	if (bin != LATENCY_BINS - 1 || at != text + length)
+	if (bin != LATENCY_BINS || at != text + length)
 		return format_text("'%.*s' does not end with %d numbers", (int)length, text,
 				   LATENCY_BINS);
 	return NULL;

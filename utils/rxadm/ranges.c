@@ -114,11 +114,17 @@ char *ranges_read(FILE *file, uint64_t sectors, struct ranges *ranges)
 	char *error = NULL;
 	char *line = NULL;
 	size_t size = 0;
+	ssize_t length;
 
 	*ranges = (struct ranges){ 0 };
-	while (!wrong && getline(&line, &size, file) >= 0) {
+	while (!wrong && (length = getline(&line, &size, file)) >= 0) {
+		number++;
+		if (strlen(line) != (size_t)length) {
+			wrong = "has a zero byte";
+			break;
+		}
 		line[strcspn(line, "\n")] = '\0';
-		if (!number++) {
+		if (number == 1) {
 			if (strcmp(line, HEADING))
 				wrong = "must be '" HEADING "'";
 			continue;
@@ -129,7 +135,7 @@ char *ranges_read(FILE *file, uint64_t sectors, struct ranges *ranges)
 	}
 	if (wrong)
 		error = format_text("line %u, '%.60s': %s", number, line, wrong);
-	else if (ferror(file))
+	else if (!feof(file))
 		error = copy_text(strerror(errno));
 	else if (!number)
 		error = copy_text("is empty; its first line must be '" HEADING "'");

@@ -101,7 +101,22 @@ static void need_device(struct words *words, const char *what, dev_t *dev)
 	uint64_t minor = 0;
 
 	need_numbers(words, what, &major, ':', &minor);
+	if (!words->error && (major > UINT_MAX || minor > UINT_MAX))
+		words->error = format_text("its field %u, %s, is no device number", words->count,
+					   what);
 	*dev = makedev(major, minor);
+}
+
+/* The number that follows a key, in a group of which @count words are left. */
+static void need_value(struct words *words, uint64_t *count, const char *what, uint64_t *value)
+{
+	if (*count) {
+		--*count;
+		need_numbers(words, what, value, 0, NULL);
+	} else {
+		words->error = format_text("its group ends with field %u, where %s is expected",
+					   words->count, what);
+	}
 }
 
 static void need_features(struct words *words, uint64_t count, struct rxcache_features *features)
@@ -110,12 +125,10 @@ static void need_features(struct words *words, uint64_t count, struct rxcache_fe
 
 	while (count && (word = need_word(words, "a feature"))) {
 		count--;
-		if (!strcmp(word, "block_size") && count) {
-			count--;
-			need_numbers(words, "the block size", &features->block_size, 0, NULL);
-		} else {
+		if (!strcmp(word, "block_size"))
+			need_value(words, &count, "the block size", &features->block_size);
+		else
 			snprintf(features->mode, sizeof(features->mode), "%s", word);
-		}
 	}
 }
 
@@ -140,10 +153,8 @@ static void need_policy(struct words *words, uint64_t count, struct rxcache_feat
 
 	while (count && (word = need_word(words, "a policy argument"))) {
 		count--;
-		if (!strcmp(word, "seq_cutoff") && count) {
-			count--;
-			need_numbers(words, "the cut-off", &features->seq_cutoff, 0, NULL);
-		}
+		if (!strcmp(word, "seq_cutoff"))
+			need_value(words, &count, "the cut-off", &features->seq_cutoff);
 	}
 }
 
