@@ -39,6 +39,8 @@ help:
 	@echo 'make torture [KERNEL=7.2]          everything at once, for long; small and NUMA machines'
 	@echo 'make fuzz [FUZZ_SECONDS=600] [SEED=N] [KERNEL=7.2]'
 	@echo '                                   random ioctls, sysfs writes and parameters, in a guest'
+	@echo 'make fuzz-parsers [FUZZ_SECONDS=600] [SEED=N]'
+	@echo '                                   libFuzzer on all that rxadm reads, each for so long'
 	@echo 'make bench-rxd [ONLY=ROW,...] [HOST=1]'
 	@echo '                                   rxd beside brd and null_blk, and what it must reach:'
 	@echo '                                   under User-Mode Linux, or on this machine itself'
@@ -110,6 +112,9 @@ torture:
 fuzz:
 	tests/run fuzz-$(or $(KERNEL),7.2) --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
 
+fuzz-parsers:
+	tests/run parsers --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
+
 bench-rxd bench-rxcache:
 	packaging/deps uml
 	tests/bench/run $(@:bench-%=%) $(if $(ONLY),--only $(ONLY)) $(if $(TREE),--tree $(TREE)) \
@@ -131,4 +136,4 @@ distclean: clean
 	rm -rf --one-file-system $${RXD_CACHE:-/var/cache/rxd}/guest $${RXD_CACHE:-/var/cache/rxd}/uml
 
 .PHONY: help modules modules-of-release tools install uninstall demo test lint test-kunit \
-	test-functional torture fuzz bench-copy bench-rxd bench-rxcache clean distclean
+	test-functional torture fuzz fuzz-parsers bench-copy bench-rxd bench-rxcache clean distclean
