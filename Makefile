@@ -22,6 +22,7 @@ release		= $(or $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
 MODULES		:= rxd.ko dm-rxcache.ko
 RXADM		= $(MAKE) --no-print-directory -C utils/rxadm O=$(build)/bin OBJ=$(build)/obj/rxadm \
 		  VERSION=$(VERSION)
+PAGES		= $(MAKE) --no-print-directory -C Documentation O=$(build)/man
 UAPI		:= include/uapi/linux/rxd.h
 UDEV_RULES	:= packaging/udev/60-rxd.rules
 UDEVRULESDIR	?= $(PREFIX)/lib/udev/rules.d
@@ -81,12 +82,14 @@ install: modules tools
 	$(if $(DESTDIR),,$(DEPMOD) $(release))
 	$(INSTALL) -D -m 644 $(UAPI) $(DESTDIR)$(PREFIX)/include/linux/rxd.h
 	$(INSTALL) -D -m 644 $(UDEV_RULES) $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
+	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 
 uninstall:
 	$(if $(release),rm -f $(MODULES:%=$(DESTDIR)/lib/modules/$(release)/updates/%))
 	$(if $(DESTDIR)$(if $(release),,x),,$(DEPMOD) $(release))
 	rm -f $(DESTDIR)$(PREFIX)/include/linux/rxd.h $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
+	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 
 demo:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What "dmsetup message" can have a cache do. See Documentation/rxcache.rst.
+ * What "dmsetup message" can have a cache do. See rxcache(4).
  */
 #include <linux/device-mapper.h>
 #include <linux/kernel.h>

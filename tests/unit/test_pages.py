@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxd(4) and rxcache(4) name all that the sources of the modules have for users."""
+
+import os
+import re
+
+import pytest
+
+TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+
+
+def read(*parts):
+    with open(os.path.join(TOP, *parts), encoding="utf-8") as file:
+        return file.read()
+
+
+def sources(folder):
+    names = sorted(name for name in os.listdir(os.path.join(TOP, folder)) if name.endswith(".c"))
+    return "\n".join(read(folder, name) for name in names)
+
+
+def find(pattern, text, at_least):
+    """What a pattern finds; too little means that the sources look otherwise than they did."""
+    found = re.findall(pattern, text, re.M)
+    assert len(found) >= at_least, f"{pattern}: only {found}"
+    return found
+
+
+def bold(page):
+    """The words that a page sets in bold."""
+    return set(re.findall(r"\*([^*\n]+)\*", re.sub(r"\\(.)", r"\1", page)))
+
+
+def section(page, title):
+    """The text below a heading, up to the next of the same level."""
+    level = title.split()[0]
+    start, end = rf"^{re.escape(title)}(?!\w).*\n", rf"(?=^#{{1,{len(level)}}} |\Z)"
+    match = re.search(start + r"((?:.*\n)*?)" + end, page, re.M)
+    assert match, f"no section {title}"
+    return match.group(1)
+
+
+def parameters(folder):
+    return re.findall(r"^module_param\w*\((\w+),", sources(folder), re.M)
+
+
+def test_parameters_of_rxd():
+    found = parameters("module")
+    assert len(found) >= 2
+    assert set(found) <= bold(section(read("Documentation/rxd.4.scd"), "# MODULE PARAMETERS"))
+
+
+def test_parameters_of_rxcache():
+    assert not parameters("dm-target"), "name them in rxcache(4), and check it here"
+
+
+def test_sysfs():
+    files = find(r"^static DEVICE_ATTR_\w+\((\w+)\)", read("module/sysfs.c"), 14)
+    assert set(files) == bold(section(read("Documentation/rxd.4.scd"), "# SYSFS"))
+
+
+def test_words_of_state():
+    words = find(r"RXD_STATE_\w+, \"([a-z-]+)\"", read("module/sysfs.c"), 6)
+    text = section(read("Documentation/rxd.4.scd"), "# SYSFS")
+    assert [word for word in words if f"_{word}_" not in text] == []
+
+
+HEADER = read("include/uapi/linux/rxd.h")
+IOCTLS = find(r"^#define (RXD_\w+)\s+_IO\w+\(RXD_IOC_MAGIC, \w+, struct (\w+)\)", HEADER, 6)
+
+
+def fields(name):
+    body = re.search(rf"^struct {name} \{{\n(.*?)^\}};", HEADER, re.M | re.S).group(1)
+    return find(r"^\s+__[us]\d+ (\w+)(?:\[\d+\])?;", body, 2)
+
+
+@pytest.mark.parametrize("ioctl, struct", IOCTLS)
+def test_ioctl(ioctl, struct):
+    page = read("Documentation/rxd.4.scd")
+    named = bold(section(page, f"## {ioctl} (struct {struct})"))
+    general = bold(section(page, "# IOCTLS").split("\n## ")[0])
+    general &= {"version", "flags", "pad", "reserved"}
+    assert set(fields(struct)) - named - general == set()
+
+
+def test_extent():
+    named = bold(section(read("Documentation/rxd.4.scd"), "## RXD_MAP"))
+    assert {"struct rxd_extent", *fields("rxd_extent")} <= named
+
+
+def test_constants():
+    names = {name for name in find(r"^#define (RXD_\w+)", HEADER, 20)
+             if name not in ("RXD_CONTROL_NAME", "RXD_IOC_MAGIC")}
+    ioctls = {ioctl for ioctl, _ in IOCTLS}
+    page = read("Documentation/rxd.4.scd")
+    assert names - ioctls - bold(page) == set()
+    assert [ioctl for ioctl in ioctls if f"\n## {ioctl} (" not in page] == []
+
+
+def test_errors_of_ioctls():
+    page = read("Documentation/rxd.4.scd")
+    names = set(find(r"\b(E[A-Z]{3,})\b(?=:|\t)", HEADER, 10)) - {"EINVAL"}
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", page)] == []
+
+
+RXCACHE = read("Documentation/rxcache.4.scd")
+
+
+def test_messages():
+    names = find(r"^\t\{ \"(\w+)\", \d+, ", read("dm-target/message.c"), 7)
+    assert set(names) == bold(re.sub(r"^(?!\*).*$", "", section(RXCACHE, "# MESSAGES"),
+                                     flags=re.M))
+
+
+def test_status_fields():
+    counters = find(r"^\tRXC_((?!NR_)\w+),", read("dm-target/stats.h"), 11)
+    named = re.findall(r"^\|  \*([A-Z_]+)\*", section(RXCACHE, "# STATUS LINE"), re.M)
+    assert [name for name in named if name in counters] == counters
+    assert named[:3] == ["BLOCK_SIZE", "USED", "METADATA_BYTES"]
+    line = section(RXCACHE, "# STATUS LINE").split("\n\n")[0]
+    assert re.findall(r"_([A-Z_]+?)_(?=[ \n/])", line)[4:-2] == counters
+
+
+def test_features():
+    modes = find(r"^\t\[RXC_\w+\] = \"(\w+)\"", read("dm-target/args.c"), 3)
+    keys = find(r"strcmp\([^,]+, \"(\w+)\"\)", read("dm-target/args.c"), 2)
+    assert {*modes, *keys} <= bold(section(RXCACHE, "# TABLE LINE"))
+
+
+def test_errors_of_tables():
+    found = set(find(r"-(E[A-Z]+)\b", read("dm-target/target.c"), 6))
+    table = set(find(r"^\|  (E[A-Z]+)", section(RXCACHE, "# TABLE LINE"), 6))
+    assert found <= table
+
+
+def test_ima():
+    text = re.search(r"DMEMIT\(\",(origin=.*?;)\"", read("dm-target/target.c")).group(1)
+    keys = find(r"(\w+)=", text, 5)
+    told = find(r"(\w+)=", section(RXCACHE, "# IMA"), 7)
+    assert told == ["target_name", "target_version", *keys]
