@@ -14,7 +14,7 @@ from rxdlib import lab as lablib  # noqa: E402
 from rxdlib import command, kmsg, modules  # noqa: E402
 
 TOOLS = ("blockdev", "blkdiscard", "dmsetup", "e2fsck", "fio", "fstrim", "losetup", "mkfs.ext4",
-         "mkfs.xfs", "modprobe", "mount", "rmmod", "setpriv", "umount", "xfs_repair")
+         "mkfs.xfs", "modprobe", "mount", "rmmod", "setpriv", "umount", "valgrind", "xfs_repair")
 PROGRAMS = ("rxadm", "rwmodel", "bufspy")
 
 
@@ -67,6 +67,16 @@ def kernel_log(kernel_log_reader):
     trouble = kernel_log_reader.trouble()
     if trouble:
         pytest.fail("kernel log:\n" + "\n".join(kernel_log_reader.lines()), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def no_report():
+    """No program that checks itself may have found something."""
+    command.reports()
+    yield
+    found = command.reports()
+    if found:
+        pytest.fail("reported:\n" + "\n".join(found), pytrace=False)
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Running programs."""
 
+import glob
 import os
 import shutil
 import subprocess
@@ -9,8 +10,13 @@ KERNEL = ".".join(os.uname().release.split(".")[:2])
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../.."))
 BUILD = os.environ.get("RXD_BUILD", os.path.join(SOURCE, "build/guest", KERNEL))
 
+# Where a program built with sanitizers, or run by valgrind, leaves what was found: the
+# name goes on with a dot and the number of the process.
+REPORT = "/tmp/rxd-report"
+
 # libdevmapper must not wait for a udev daemon that is not there.
-ENVIRONMENT = dict(os.environ, LC_ALL="C", DM_DISABLE_UDEV="1")
+ENVIRONMENT = dict(os.environ, LC_ALL="C", DM_DISABLE_UDEV="1",
+                   ASAN_OPTIONS=f"exitcode=99:log_path={REPORT}")
 
 
 class CommandError(Exception):
@@ -33,7 +39,10 @@ def run(*args, check=True, timeout=300, stdin=None, environment=None):
 
 
 def program(name):
-    """The path of a program built from this checkout."""
+    """The path of a program built from this checkout, or of what RXD_NAME says instead."""
+    path = os.environ.get(f"RXD_{name.upper()}")
+    if path:
+        return path
     path = os.path.join(BUILD, "bin", name)
     if os.access(path, os.X_OK):
         return path
@@ -47,6 +56,16 @@ def rxadm(*args, **options):
     """Run rxadm; a failure is the caller's to judge unless check is set."""
     options.setdefault("check", False)
     return run(program("rxadm"), *args, **options)
+
+
+def reports():
+    """What was found in programs since the last time this was asked."""
+    found = []
+    for path in sorted(glob.glob(f"{glob.escape(REPORT)}.*")):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            found.append(file.read())
+        os.unlink(path)
+    return found
 
 
 def as_nobody(*args, **options):
