@@ -50,7 +50,7 @@ help:
 	@echo 'make bench-policy [TRACES=FOLDER]  hit ratios of rxcache beside other policies'
 	@echo 'make bench-copy                    ways to copy between a buffer and a RAM disk'
 	@echo 'make modules [KDIR=TREE] [ARCH=um] build/modules/RELEASE/*.ko, default for the kernel running'
-	@echo 'make tools                         build/bin/rxadm'
+	@echo 'make tools [SANITIZE=address,undefined] build/bin/rxadm'
 	@echo 'make install [DESTDIR=] [PREFIX=/usr/local] [KDIR=TREE]'
 	@echo 'make uninstall                     with the same variables'
 	@echo 'make clean                         remove build/'
