@@ -297,6 +297,30 @@ static bool is_valid(u64 tag, u64 block)
 	return rxc_tag_state(tag) == RXC_VALID && rxc_tag_block(tag) == block;
 }
 
+/* Ask for what finding a block reads besides its hints. */
+static void prefetch_home(const struct rxc_index *index, unsigned long set, u64 block)
+{
+	unsigned long slot = first_slot(index, set) + home_of(index, block) * HINTS_IN_WORD;
+
+	prefetch(&index->tags[slot]);
+	rxd_store_prefetch(index->store, slot * index->block_pages);
+}
+
+/**
+ * rxc_index_prefetch - have the processor fetch what the index knows of a block
+ * @index: the index
+ * @block: block number
+ *
+ * For who looks at many blocks one after the other.
+ */
+void rxc_index_prefetch(const struct rxc_index *index, u64 block)
+{
+	unsigned long set = set_of(index, block);
+
+	prefetch(&index->hints[set]);
+	prefetch_home(index, set, block);
+}
+
 /**
  * rxc_index_find - is a block in the cache?
  * @index: the index
@@ -317,9 +341,7 @@ long rxc_index_find(struct rxc_index *index, u64 block)
 	u64 matches;
 	u64 tag;
 
-	slot = first_slot(index, set) + word * HINTS_IN_WORD;
-	prefetch(&index->tags[slot]);
-	rxd_store_prefetch(index->store, slot * index->block_pages);
+	prefetch_home(index, set, block);
 	for (i = 0; i < HINT_WORDS; i++, word = (word + 1) % HINT_WORDS) {
 		matches = match_hints(READ_ONCE(hints->word[word]), hint);
 		for (; matches; matches &= matches - 1) {

@@ -88,6 +88,7 @@ bool rxc_index_is_outgrown(const struct rxc_index *index);
 unsigned long rxc_index_nr_slots(const struct rxc_index *index);
 size_t rxc_index_metadata_bytes(const struct rxc_index *index);
 
+void rxc_index_prefetch(const struct rxc_index *index, u64 block);
 long rxc_index_find(struct rxc_index *index, u64 block);
 bool rxc_index_block_in(struct rxc_index *index, unsigned long slot, u64 *block);
 void rxc_index_touch(struct rxc_index *index, unsigned long slot);

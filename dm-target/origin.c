@@ -28,6 +28,8 @@
 /* How many blocks an untracked write announces at most. */
 #define MAX_UNTRACKED	256
 #define MIN_BIOS	16
+/* How far ahead of the block that it handles a long write asks for the index. */
+#define BLOCKS_AHEAD	4
 
 /* A prefetch waits until no other I/O was seen for so long, but not for ever. */
 #define QUIET_TIME	(HZ / 20)
@@ -691,6 +693,12 @@ static void free_bvecs(struct rxc_bio *rb)
 		kfree(rb->bvecs);
 }
 
+static void look_ahead(struct rxcache *c, u64 block, u64 end)
+{
+	if (block + BLOCKS_AHEAD < end)
+		rxc_index_prefetch(c->index, block + BLOCKS_AHEAD);
+}
+
 static void count_write_partial(struct rxcache *c, const struct rxc_span *span, u64 block)
 {
 	if (!covers(c, span, block))
@@ -723,6 +731,7 @@ static bool is_scattered(struct rxcache *c, const struct rxc_span *span, u64 end
 	if ((end - span->first) * block_pages(c) <= max)
 		return false;
 	for (block = span->first; block < end && nr <= max; block++) {
+		look_ahead(c, block, end);
 		slot = rxc_index_find(c->index, block);
 		if (slot < 0)
 			continue;
@@ -748,6 +757,7 @@ static u64 take_written(struct rxcache *c, const struct rxc_span *span, struct b
 	LIST_HEAD(pages);
 
 	while (block < end) {
+		look_ahead(c, block, end);
 		whole = covers(c, span, block);
 		if (afresh && whole && list_empty(&pages)) {
 			nr = count_new(c, span, block, end, true);
@@ -897,17 +907,19 @@ int rxc_write_range(struct rxcache *c, struct bio *bio)
 void rxc_bio_ended(struct rxcache *c, struct bio *bio, blk_status_t status)
 {
 	struct rxc_bio *rb = dm_per_bio_data(bio, sizeof(*rb));
-	u64 block;
+	u64 block = rb->range.first, end = block + rb->range.nr;
 
 	count_error(c, status);
 	switch (rb->track) {
 	case RXC_TRACK_SLOTS:
-		for (block = rb->range.first; block < rb->range.first + rb->range.nr; block++)
+		for (; block < end; block++) {
+			look_ahead(c, block, end);
 			rxc_index_end_write(c->index, block, !status);
+		}
 		free_bvecs(rb);
 		break;
 	case RXC_TRACK_BLOCKS:
-		for (block = rb->range.first; block < rb->range.first + rb->range.nr; block++)
+		for (; block < end; block++)
 			rxc_index_end_untracked(c->index, block);
 		break;
 	case RXC_TRACK_WIDE:
