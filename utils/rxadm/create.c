@@ -14,6 +14,7 @@
 
 #include "command.h"
 #include "control.h"
+#include "create.h"
 #include "device.h"
 #include "machine.h"
 #include "options.h"
@@ -38,23 +39,6 @@ static const char usage[] =
 	"     --detect-zeroes          store no pages that hold zeros only\n"
 	" -h, --help                   print this help\n";
 
-/* What the user asked for; texts are kept for messages. */
-struct request {
-	const char *size_text;
-	uint64_t size;
-	uint64_t mem_limit;
-	bool has_index;
-	unsigned int index;
-	unsigned int logical_block_size;
-	const char *mem_limit_text;
-	uint32_t folio_size;
-	const char *node_text;
-	int32_t node;
-	const char *uuid_text;
-	uint8_t uuid[16];
-	uint32_t flags;
-};
-
 static enum exit_code block_size(const char *text, unsigned int *value)
 {
 	if (!strcmp(text, "512"))
@@ -68,7 +52,7 @@ static enum exit_code block_size(const char *text, unsigned int *value)
 }
 
 /* What the options must be together. */
-static enum exit_code check(const struct request *request)
+static enum exit_code check(const struct create_request *request)
 {
 	if (!request->size_text)
 		return report(EXIT_PARAMETERS, "option --size is missing; it takes the capacity");
@@ -84,7 +68,7 @@ static enum exit_code check(const struct request *request)
 	return EXIT_OK;
 }
 
-static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
+static enum exit_code parse(int argc, char **argv, struct create_request *request, bool *help)
 {
 	static const struct option options[] = {
 		{ "detect-zeroes",	no_argument,	   NULL, OPT_DETECT_ZEROES },
@@ -152,7 +136,7 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 	return ret ? ret : check(request);
 }
 
-static enum exit_code exists_error(int fd, const struct request *request)
+static enum exit_code exists_error(int fd, const struct create_request *request)
 {
 	struct rxd_query query;
 
@@ -165,7 +149,7 @@ static enum exit_code exists_error(int fd, const struct request *request)
 		      request->uuid_text ? request->uuid_text : "");
 }
 
-static enum exit_code node_error(const struct request *request)
+static enum exit_code node_error(const struct create_request *request)
 {
 	char *nodes = machine_nodes();
 	enum exit_code ret;
@@ -176,7 +160,13 @@ static enum exit_code node_error(const struct request *request)
 	return ret;
 }
 
-static enum exit_code create_error(int fd, int err, const struct request *request)
+/**
+ * create_error - report why a RAM disk could not be made
+ * @fd: the control node
+ * @err: errno of RXD_CREATE
+ * @request: what was wanted
+ */
+enum exit_code create_error(int fd, int err, const struct create_request *request)
 {
 	char *object;
 	enum exit_code ret;
@@ -204,23 +194,31 @@ static enum exit_code create_error(int fd, int err, const struct request *reques
 	return ret;
 }
 
-static enum exit_code wait_for_node(int fd, int index, const char *path)
+/**
+ * create_wait - wait for the node of a new RAM disk
+ * @fd: the control node
+ * @index: device number
+ * @path: the node
+ */
+enum exit_code create_wait(int fd, int index, const char *path)
 {
-	struct rxd_remove remove = { .version = RXD_ABI_VERSION, .index = index };
 	struct rxd_query query;
 	int err;
 
 	err = control_query(fd, index, 0, &query);
 	if (!err && device_wait(path, makedev(query.major, query.minor)))
 		return EXIT_OK;
-	ioctl(fd, RXD_REMOVE, &remove);
 	if (err)
 		return control_error(err, path);
 	return report(EXIT_DEVICE,
 		      "'%s': the node did not appear; is devtmpfs mounted on /dev?", path);
 }
 
-static enum exit_code create(int fd, const struct request *request)
+/**
+ * create_argument - what RXD_CREATE takes
+ * @request: what is wanted
+ */
+struct rxd_create create_argument(const struct create_request *request)
 {
 	struct rxd_create arg = {
 		.version = RXD_ABI_VERSION,
@@ -232,15 +230,26 @@ static enum exit_code create(int fd, const struct request *request)
 		.folio_size = request->folio_size,
 		.node = request->node,
 	};
+
+	memcpy(arg.uuid, request->uuid, sizeof(arg.uuid));
+	return arg;
+}
+
+static enum exit_code create(int fd, const struct create_request *request)
+{
+	struct rxd_remove remove = { .version = RXD_ABI_VERSION };
+	struct rxd_create arg = create_argument(request);
 	enum exit_code ret;
 	char *path;
 
-	memcpy(arg.uuid, request->uuid, sizeof(arg.uuid));
 	if (ioctl(fd, RXD_CREATE, &arg))
 		return create_error(fd, errno, request);
 	path = format_text("/dev/rxd%d", arg.index);
-	ret = wait_for_node(fd, arg.index, path);
-	if (!ret)
+	ret = create_wait(fd, arg.index, path);
+	remove.index = arg.index;
+	if (ret)
+		ioctl(fd, RXD_REMOVE, &remove);
+	else
 		puts(path);
 	free(path);
 	return ret;
@@ -248,7 +257,7 @@ static enum exit_code create(int fd, const struct request *request)
 
 static enum exit_code run(int argc, char **argv)
 {
-	struct request request = { .node = RXD_NODE_LOCAL };
+	struct create_request request = { .node = RXD_NODE_LOCAL };
 	bool help = false;
 	enum exit_code ret;
 	int fd;

@@ -17,6 +17,8 @@ static const struct command *const commands[] = {
 	&command_remove,
 	&command_list,
 	&command_extents,
+	&command_save,
+	&command_load,
 	&command_map,
 	&command_unmap,
 	&command_set,

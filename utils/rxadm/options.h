@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "../copy/progress.h"
 #include "error.h"
 
 /* getopt_long() values of options that have no letter. */
@@ -12,10 +13,12 @@ enum option_value {
 	OPT_BACKGROUND = OPT_FIRST,
 	OPT_BLOCK_SIZE,
 	OPT_CACHE,
+	OPT_COMPRESS,
 	OPT_DETECT_ZEROES,
 	OPT_FOLIO_SIZE,
 	OPT_FORCE,
 	OPT_INDEX,
+	OPT_INTO,
 	OPT_LATENCY,
 	OPT_LOGICAL_BLOCK_SIZE,
 	OPT_MEM_LIMIT,
@@ -24,6 +27,7 @@ enum option_value {
 	OPT_NODE,
 	OPT_ORIGIN,
 	OPT_OVERCOMMIT,
+	OPT_PROGRESS,
 	OPT_RESERVE,
 	OPT_SEQ_CUTOFF,
 	OPT_SIZE,
@@ -40,6 +44,7 @@ enum exit_code folio_size_argument(const char *text, uint32_t *bytes);
 enum exit_code node_argument(const char *text, int32_t *node);
 enum exit_code uuid_argument(const char *text, uint8_t *uuid);
 enum exit_code mode_argument(const char *text);
+enum exit_code progress_argument(const char *text, enum progress_mode *mode);
 enum exit_code seq_cutoff_argument(const char *text, uint64_t *bytes);
 
 #endif /* RXADM_OPTIONS_H */

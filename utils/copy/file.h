@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef COPY_FILE_H
+#define COPY_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+int file_open(const char *path, int flags, bool direct, int *fd);
+int file_size(int fd, uint64_t *size);
+int file_read(int fd, void *data, size_t length, uint64_t offset, size_t *done);
+int file_write(int fd, const void *data, size_t length, uint64_t offset);
+
+/* A file that is seen under its name only when it is whole. */
+struct output {
+	char *folder;
+	char *name;		/* in the folder */
+	char *temporary;	/* its name meanwhile; NULL: it has none */
+	int folder_fd;
+	int fd;
+};
+
+int output_open(struct output *output, const char *path, bool direct);
+int output_commit(struct output *output, mode_t mode, bool sync);
+void output_discard(struct output *output);
+
+#endif /* COPY_FILE_H */

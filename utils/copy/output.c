@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Files that are replaced whole or not at all. While it is written, the new one has
+ * no name where the file system can do that, so that nothing is left of a process
+ * that was killed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+
+#define TRIES	100
+
+/* The path behind a symbolic link; of what is to be made, the path itself. */
+static char *real_path(const char *path)
+{
+	char *real = realpath(path, NULL);
+
+	return real || errno != ENOENT ? real : strdup(path);
+}
+
+static int split(struct output *output, const char *path)
+{
+	char *real = real_path(path);
+	char *copy = real ? strdup(real) : NULL;
+	int err = real ? 0 : errno;
+
+	if (!err && !copy)
+		err = ENOMEM;
+	if (!err) {
+		output->folder = strdup(dirname(copy));
+		output->name = strdup(basename(real));
+		if (!output->folder || !output->name)
+			err = ENOMEM;
+	}
+	free(copy);
+	free(real);
+	return err;
+}
+
+/* What has the name now must be a file, or nothing. */
+static int check_old(const struct output *output)
+{
+	struct stat st;
+
+	if (fstatat(output->folder_fd, output->name, &st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? 0 : errno;
+	if (S_ISDIR(st.st_mode))
+		return EISDIR;
+	return S_ISREG(st.st_mode) ? 0 : ENOTSUP;
+}
+
+/* A name that nobody has, or NULL. */
+static char *random_name(void)
+{
+	unsigned int number;
+	char *name;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number) ||
+	    asprintf(&name, ".rxd-%08x", number) < 0)
+		return NULL;
+	return name;
+}
+
+static int open_nameless(struct output *output, int flags)
+{
+	output->fd = openat(output->folder_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
+	return output->fd < 0 ? errno : 0;
+}
+
+static int open_named(struct output *output, int flags)
+{
+	unsigned int i;
+
+	for (i = 0; i < TRIES; i++) {
+		output->temporary = random_name();
+		if (!output->temporary)
+			return ENOMEM;
+		output->fd = openat(output->folder_fd, output->temporary,
+				    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags,
+				    0600);
+		if (output->fd >= 0)
+			return 0;
+		free(output->temporary);
+		output->temporary = NULL;
+		if (errno != EEXIST)
+			return errno;
+	}
+	return EEXIST;
+}
+
+static int open_temporary(struct output *output, int flags)
+{
+	int err = open_nameless(output, flags);
+
+	if (err == EOPNOTSUPP || err == EISDIR || err == ENOENT)
+		err = open_named(output, flags);
+	return err;
+}
+
+/**
+ * output_open - begin to write a file
+ * @output: out: to be ended by output_commit() or output_discard()
+ * @path: its name once it is whole
+ * @direct: past the page cache, if it can be
+ *
+ * Return: 0 or an errno: EISDIR, ENOTSUP if what has the name is no file, ...
+ */
+int output_open(struct output *output, const char *path, bool direct)
+{
+	int err;
+
+	*output = (struct output){ .folder_fd = -1, .fd = -1 };
+	if (!*path)
+		err = ENOENT;
+	else
+		err = path[strlen(path) - 1] == '/' ? EISDIR : split(output, path);
+	if (!err) {
+		output->folder_fd = open(output->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		err = output->folder_fd < 0 ? errno : check_old(output);
+	}
+	if (!err) {
+		err = open_temporary(output, direct ? O_DIRECT : 0);
+		if (err == EINVAL && direct)
+			err = open_temporary(output, 0);
+	}
+	if (err)
+		output_discard(output);
+	return err;
+}
+
+/* Give a file without a name a name of its own. */
+static int link_temporary(struct output *output)
+{
+	char path[64];
+	unsigned int i;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", output->fd);
+	for (i = 0; i < TRIES; i++) {
+		output->temporary = random_name();
+		if (!output->temporary)
+			return ENOMEM;
+		if (!linkat(AT_FDCWD, path, output->folder_fd, output->temporary,
+			    AT_SYMLINK_FOLLOW))
+			return 0;
+		free(output->temporary);
+		output->temporary = NULL;
+		if (errno != EEXIST)
+			return errno;
+	}
+	return EEXIST;
+}
+
+/**
+ * output_commit - let the new file take its name, in the place of an old one
+ * @output: the file
+ * @mode: its permissions
+ * @sync: only once it is on the disk, and then see that the name is
+ *
+ * Return: 0 or an errno; then output_discard() is still to be called.
+ */
+int output_commit(struct output *output, mode_t mode, bool sync)
+{
+	int err = 0;
+
+	if (fchmod(output->fd, mode) || (sync && fsync(output->fd)))
+		return errno;
+	if (!output->temporary)
+		err = link_temporary(output);
+	if (err)
+		return err;
+	if (renameat(output->folder_fd, output->temporary, output->folder_fd, output->name))
+		return errno;
+	free(output->temporary);
+	output->temporary = NULL;
+	/* From here on there is no way back: the new file has the name. */
+	if (sync && fsync(output->folder_fd))
+		err = errno;
+	if (close(output->fd) && !err)
+		err = errno;
+	output->fd = -1;
+	if (!err)
+		output_discard(output);
+	return err;
+}
+
+/**
+ * output_discard - give up what has not been committed
+ * @output: the file
+ */
+void output_discard(struct output *output)
+{
+	if (output->temporary)
+		unlinkat(output->folder_fd, output->temporary, 0);
+	if (output->fd >= 0)
+		close(output->fd);
+	if (output->folder_fd >= 0)
+		close(output->folder_fd);
+	free(output->temporary);
+	free(output->name);
+	free(output->folder);
+	*output = (struct output){ .folder_fd = -1, .fd = -1 };
+}

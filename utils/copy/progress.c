@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A bar for people, or records for programs.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "copy.h"
+
+#define BAR_WIDTH	30
+#define NSEC_PER_SEC	1000000000ULL
+
+/**
+ * copy_count - add to a count that another thread reads
+ * @count: the count
+ * @bytes: what to add
+ */
+void copy_count(uint64_t *count, uint64_t bytes)
+{
+	__atomic_fetch_add(count, bytes, __ATOMIC_RELAXED);
+}
+
+static uint64_t counted(const uint64_t *count)
+{
+	return __atomic_load_n(count, __ATOMIC_RELAXED);
+}
+
+/**
+ * progress_parse - read the value of an option --progress
+ * @text: what the user wrote
+ * @mode: out: what it means
+ */
+bool progress_parse(const char *text, enum progress_mode *mode)
+{
+	static const char *const names[] = {
+		[PROGRESS_AUTO]	= "auto",
+		[PROGRESS_BAR]	= "bar",
+		[PROGRESS_JSON]	= "json",
+		[PROGRESS_NONE]	= "none",
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (!strcmp(text, names[i])) {
+			*mode = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+void progress_begin(struct progress *progress)
+{
+	if (progress->mode == PROGRESS_AUTO)
+		progress->mode = isatty(STDERR_FILENO) ? PROGRESS_BAR : PROGRESS_NONE;
+	progress->begin = copy_clock();
+	progress->shown = false;
+}
+
+static double human(uint64_t bytes, char *unit)
+{
+	static const char units[] = "BKMGTPE";
+	double value = bytes;
+	unsigned int i;
+
+	for (i = 0; value >= 1000 && i < sizeof(units) - 2; i++)
+		value /= 1024;
+	*unit = units[i];
+	return value;
+}
+
+static void show_bar(struct progress *progress, uint64_t done, uint64_t copied)
+{
+	uint64_t seconds = (copy_clock() - progress->begin) / NSEC_PER_SEC;
+	double share = progress->total ? (double)done / progress->total : 1;
+	int filled = share * BAR_WIDTH;
+	double total, speed, now;
+	char units[3];
+
+	if (filled > BAR_WIDTH)
+		filled = BAR_WIDTH;
+	now = human(done, &units[0]);
+	total = human(progress->total, &units[1]);
+	speed = human(seconds ? copied / seconds : 0, &units[2]);
+	fprintf(stderr,
+		"\r%s %3d%% [%.*s%*s] %.1f%c of %.1f%c, %.1f%c/s, %" PRIu64 ":%02" PRIu64 " \033[K",
+		progress->what, (int)(share * 100), filled, "##############################",
+		BAR_WIDTH - filled, "", now, units[0], total, units[1], speed, units[2],
+		seconds / 60, seconds % 60);
+	fflush(stderr);
+	progress->shown = true;
+}
+
+static void show_record(const struct progress *progress, const struct copy_counts *counts)
+{
+	printf("{ \"r\": \"data\", \"v\": 1, \"t\": \"%" PRIu64 "\", \"total\": \"%" PRIu64 "\", \"copied\": \"%" PRIu64 "\", \"write_skipped\": \"%" PRIu64 "\", \"read_skipped\": \"%" PRIu64 "\" }\n",
+	       (uint64_t)((copy_clock() - progress->begin) / NSEC_PER_SEC), progress->total,
+	       counted(&counts->copied), counted(&counts->write_skipped),
+	       counted(&counts->read_skipped));
+	fflush(stdout);
+}
+
+/**
+ * progress_show - show how far it is
+ * @progress: how to show it
+ * @counts: how far it is
+ */
+void progress_show(struct progress *progress, const struct copy_counts *counts)
+{
+	uint64_t copied = counted(&counts->copied);
+
+	if (progress->mode == PROGRESS_BAR)
+		show_bar(progress, copied + counted(&counts->write_skipped), copied);
+	else if (progress->mode == PROGRESS_JSON)
+		show_record(progress, counts);
+}
+
+/**
+ * progress_end - show the last record, and take the bar away
+ * @progress: how it was shown
+ * @counts: how far it came
+ * @done: whether that was to the end
+ */
+void progress_end(struct progress *progress, const struct copy_counts *counts, bool done)
+{
+	if (progress->mode == PROGRESS_JSON && done)
+		show_record(progress, counts);
+	if (progress->shown)
+		fputs("\r\033[K", stderr);
+	fflush(stderr);
+	progress->shown = false;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_CREATE_H
+#define RXADM_CREATE_H
+
+#include <linux/rxd.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "error.h"
+
+/* The RAM disk that is wanted; texts are kept for messages. */
+struct create_request {
+	const char *size_text;
+	uint64_t size;
+	uint64_t mem_limit;
+	bool has_index;
+	unsigned int index;
+	unsigned int logical_block_size;
+	const char *mem_limit_text;
+	uint32_t folio_size;
+	const char *node_text;
+	int32_t node;
+	const char *uuid_text;
+	uint8_t uuid[16];
+	uint32_t flags;
+};
+
+struct rxd_create create_argument(const struct create_request *request);
+enum exit_code create_error(int fd, int err, const struct create_request *request);
+enum exit_code create_wait(int fd, int index, const char *path);
+
+#endif /* RXADM_CREATE_H */

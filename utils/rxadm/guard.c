@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Undoing what a process that may be killed leaves half done.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "guard.h"
+#include "machine.h"
+
+#define UNDO_ROUNDS	1200	/* of pause_briefly(): a minute */
+
+/* The guard's answer to what it was asked to make. */
+struct answer {
+	int err;
+	struct rxd_create arg;
+};
+
+static int undo(const struct guard *guard)
+{
+	struct rxd_remove remove = { .version = RXD_ABI_VERSION, .index = guard->index };
+	struct rxd_clear clear = { .version = RXD_ABI_VERSION, .index = guard->index };
+	unsigned int round = 0;
+	int ret;
+
+	do {
+		ret = guard->made ? ioctl(guard->control, RXD_REMOVE, &remove) :
+				    ioctl(guard->control, RXD_CLEAR, &clear);
+		if (!ret || errno == ENODEV)
+			return 0;
+		/* What the dead process had open is closed in a moment; udev looks, too. */
+		pause_briefly();
+	} while (errno == EBUSY && ++round < UNDO_ROUNDS);
+	return errno;
+}
+
+/* Away from the terminal, its signals, and the pipes that somebody waits for. */
+static void detach(void)
+{
+	int null = open("/dev/null", O_RDWR);
+	sigset_t set;
+
+	sigfillset(&set);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	setsid();
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	dup2(null, STDERR_FILENO);
+	if (null > STDERR_FILENO)
+		close(null);
+}
+
+static _Noreturn void stand_guard(struct guard *guard, const struct rxd_create *create)
+{
+	struct answer answer = { 0 };
+	ssize_t ret;
+	char word;
+
+	if (create) {
+		answer.arg = *create;
+		answer.err = ioctl(guard->control, RXD_CREATE, &answer.arg) ? errno : 0;
+		guard->index = answer.arg.index;
+	}
+	send(guard->socket, &answer, sizeof(answer), MSG_NOSIGNAL);
+	if (answer.err)
+		_exit(0);
+	do {
+		ret = recv(guard->socket, &word, sizeof(word), 0);
+	} while (ret < 0 && errno == EINTR);
+	/* The end of the other process is no word. */
+	_exit(ret == sizeof(word) ? 0 : undo(guard));
+}
+
+static int start(struct guard *guard, struct rxd_create *create)
+{
+	struct answer answer;
+	int sockets[2];
+	ssize_t ret;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		return errno;
+	guard->process = fork();
+	if (guard->process < 0) {
+		close(sockets[0]);
+		close(sockets[1]);
+		return errno;
+	}
+	guard->socket = sockets[!guard->process];
+	close(sockets[!!guard->process]);
+	if (!guard->process) {
+		detach();
+		stand_guard(guard, create);
+	}
+
+	do {
+		ret = recv(guard->socket, &answer, sizeof(answer), 0);
+	} while (ret < 0 && errno == EINTR);
+	if (ret != sizeof(answer))
+		answer.err = ECHILD;
+	if (answer.err) {
+		close(guard->socket);
+		waitpid(guard->process, NULL, 0);
+		return answer.err;
+	}
+	if (create) {
+		*create = answer.arg;
+		guard->index = answer.arg.index;
+	}
+	return 0;
+}
+
+/**
+ * guard_create - make a RAM disk that goes unless guard_keep() is called
+ * @guard: out
+ * @control: the control node
+ * @arg: in and out, as RXD_CREATE takes it
+ *
+ * Return: 0 or an errno.
+ */
+int guard_create(struct guard *guard, int control, struct rxd_create *arg)
+{
+	*guard = (struct guard){ .control = control, .made = true };
+	return start(guard, arg);
+}
+
+/**
+ * guard_empty - see that an empty RAM disk is so again unless guard_keep() is called
+ * @guard: out
+ * @control: the control node
+ * @index: the disk
+ *
+ * Return: 0 or an errno.
+ */
+int guard_empty(struct guard *guard, int control, int index)
+{
+	*guard = (struct guard){ .control = control, .index = index };
+	return start(guard, NULL);
+}
+
+/* Return: whether the guard ended as it should. */
+static bool end(struct guard *guard)
+{
+	int status;
+
+	close(guard->socket);
+	while (waitpid(guard->process, &status, 0) < 0)
+		if (errno != EINTR)
+			return false;
+	return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+/**
+ * guard_keep - all is done: let it stay
+ * @guard: the guard, which ends
+ */
+void guard_keep(struct guard *guard)
+{
+	char word = 1;
+
+	send(guard->socket, &word, sizeof(word), MSG_NOSIGNAL);
+	end(guard);
+}
+
+/**
+ * guard_undo - undo it now, and wait until that is done
+ * @guard: the guard, which ends
+ *
+ * The disk must be closed before.
+ */
+void guard_undo(struct guard *guard)
+{
+	if (!end(guard))
+		undo(guard);
+}
