@@ -23,6 +23,8 @@ MODULES		:= rxd.ko dm-rxcache.ko
 RXADM		= $(MAKE) --no-print-directory -C utils/rxadm O=$(build)/bin OBJ=$(build)/obj/rxadm \
 		  VERSION=$(VERSION)
 PAGES		= $(MAKE) --no-print-directory -C Documentation O=$(build)/man
+RXCP		= $(MAKE) --no-print-directory -C utils/rxcp O=$(build)/bin OBJ=$(build)/obj/rxcp \
+		  VERSION=$(VERSION)
 UAPI		:= include/uapi/linux/rxd.h
 UDEV_RULES	:= packaging/udev/60-rxd.rules
 UDEVRULESDIR	?= $(PREFIX)/lib/udev/rules.d
@@ -50,7 +52,7 @@ help:
 	@echo 'make bench-policy [TRACES=FOLDER]  hit ratios of rxcache beside other policies'
 	@echo 'make bench-copy                    ways to copy between a buffer and a RAM disk'
 	@echo 'make modules [KDIR=TREE] [ARCH=um] build/modules/RELEASE/*.ko, default for the kernel running'
-	@echo 'make tools [SANITIZE=address,undefined] build/bin/rxadm'
+	@echo 'make tools [SANITIZE=address,undefined] build/bin/rxadm, build/bin/rxcp'
 	@echo 'make install [DESTDIR=] [PREFIX=/usr/local] [KDIR=TREE]'
 	@echo 'make uninstall                     with the same variables'
 	@echo 'make clean                         remove build/'
@@ -74,6 +76,7 @@ modules-of-release:
 
 tools:
 	$(RXADM)
+	$(RXCP)
 
 install: modules tools
 	$(INSTALL) -d $(DESTDIR)/lib/modules/$(release)/updates
@@ -84,6 +87,7 @@ install: modules tools
 	$(INSTALL) -D -m 644 $(UDEV_RULES) $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
 	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 
 uninstall:
 	$(if $(release),rm -f $(MODULES:%=$(DESTDIR)/lib/modules/$(release)/updates/%))
@@ -91,6 +95,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/include/linux/rxd.h $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
 	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 
 demo:
 	packaging/deps $(if $(filter 1,$(HOST)),host,guest)

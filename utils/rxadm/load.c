@@ -23,6 +23,7 @@
 #include "load.h"
 #include "machine.h"
 #include "options.h"
+#include "progress.h"
 #include "size.h"
 
 #define CHUNKS		4

@@ -245,18 +245,6 @@ enum exit_code mode_argument(const char *text)
 }
 
 /**
- * progress_argument - read how progress is to be shown
- * @text: what the user wrote
- * @mode: out: what it means
- */
-enum exit_code progress_argument(const char *text, enum progress_mode *mode)
-{
-	if (progress_parse(text, mode))
-		return EXIT_OK;
-	return report(EXIT_PARAMETERS, "progress '%s': must be auto, bar, json or none", text);
-}
-
-/**
  * seq_cutoff_argument - read the length from which on sequential I/O is not cached
  * @text: what the user wrote; "0": all is cached
  * @bytes: out: the length

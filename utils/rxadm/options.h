@@ -4,7 +4,6 @@
 
 #include <stdint.h>
 
-#include "../copy/progress.h"
 #include "error.h"
 
 /* getopt_long() values of options that have no letter. */
@@ -44,7 +43,6 @@ enum exit_code folio_size_argument(const char *text, uint32_t *bytes);
 enum exit_code node_argument(const char *text, int32_t *node);
 enum exit_code uuid_argument(const char *text, uint8_t *uuid);
 enum exit_code mode_argument(const char *text);
-enum exit_code progress_argument(const char *text, enum progress_mode *mode);
 enum exit_code seq_cutoff_argument(const char *text, uint64_t *bytes);
 
 #endif /* RXADM_OPTIONS_H */

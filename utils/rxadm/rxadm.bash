@@ -56,7 +56,7 @@ _rxadm()
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		words='create resize limit clear remove list extents map unmap set status hotlist --help --version'
+		words='create resize limit clear remove list extents save load map unmap set status hotlist --help --version'
 	else
 		case $command:$previous in
 		create:--logical-block-size)
@@ -79,6 +79,26 @@ _rxadm()
 		extents:-o | extents:--output)
 			words=$(_rxadm_columns "$command" "$cur")
 			compopt -o nospace ;;
+		save:--compress)
+			words='zstd zstd:1 zstd:9 zstd:19' ;;
+		save:--progress | load:--progress)
+			words='auto bar json none' ;;
+		load:--index)
+			return ;;
+		load:--into)
+			words=$(_rxadm_ramdisks) ;;
+		load:--node)
+			words="local interleave $(_rxadm_nodes)" ;;
+		load:--uuid)
+			words=random ;;
+		save:save)
+			words="--compress --progress --help $(_rxadm_ramdisks)" ;;
+		save:* | load:*)
+			words='--compress --progress --help'
+			[ "$command" = save ] ||
+				words='--into --index --node --overcommit --progress --uuid --help'
+			mapfile -t COMPREPLY < <(compgen -f -W "$words" -- "$cur")
+			return ;;
 		create:*)
 			words='--size --index --logical-block-size --mem-limit --overcommit --reserve'
 			words+=' --folio-size --node --uuid --detect-zeroes --help' ;;

@@ -20,6 +20,7 @@
 #include "image.h"
 #include "machine.h"
 #include "options.h"
+#include "progress.h"
 #include "save.h"
 
 #define CHUNKS		4

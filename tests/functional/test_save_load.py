@@ -1,0 +1,567 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm save and load: images that are exact, whole or refused."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
+from rxdlib.control import CREATE_DETECT_ZEROES, CREATE_OVERCOMMIT, CREATE_RESERVE, Control
+from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
+from rxdlib.lab import LONG, RamDisk, state
+
+PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
+FRAME = 4 * MIB     # the most data in a frame
+KILLS = 30 if LONG else 8
+FILE_OF_A_KERNEL = "/proc/kallsyms"     # text of some MiB, to be compressed slowly
+
+
+def ok(*args):
+    result = rxadm(*args)
+    assert (result.returncode, result.stderr) == (0, ""), f"{args}: {result}"
+    return result.stdout
+
+
+def refused(code, *args, names=(), runner=rxadm):
+    """It fails with one line that has these words, and changes nothing."""
+    before = state()
+    result = runner(*args)
+    assert result.returncode == code, result
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("rxadm: "), result.stderr
+    for name in names:
+        assert name in lines[0], lines[0]
+    assert state() == before
+    return lines[0]
+
+
+@pytest.fixture
+def folder(lab):
+    directory = lab.directory()
+    yield directory
+    left = os.listdir(directory)
+    for name in left:
+        os.unlink(os.path.join(directory, name))
+    assert not [name for name in left if name.startswith(".")], left
+
+
+@pytest.fixture
+def path(folder):
+    return os.path.join(folder, "image")
+
+
+def noise(length, seed=1):
+    return random.Random(seed).randbytes(length)
+
+
+def content(device):
+    with open(device, "rb") as file:
+        return file.read()
+
+
+def fill(device, pieces):
+    with Direct(device) as disk:
+        for offset, data in pieces:
+            disk.write(offset, data)
+
+
+def file_bytes(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write_file(path, data):
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def load(lab, *args):
+    """Load into a new disk; returns it."""
+    made = ok("load", *args).split()[-1]
+    assert made.startswith("/dev/rxd")
+    return lab.adopt_ramdisk(int(made[len("/dev/rxd"):]))
+
+
+SHAPES = {
+    "empty": (4 * MIB, []),
+    "page": (BLOCK, [(0, noise(BLOCK))]),
+    "ends": (16 * MIB, [(0, noise(BLOCK)), (16 * MIB - BLOCK, noise(BLOCK, 2))]),
+    "full": (10 * MIB, [(0, noise(10 * MIB))]),
+    "holes": (32 * MIB, [(MIB, noise(5 * MIB)), (9 * MIB, stamp(1, 64 * KIB)),
+                         (30 * MIB, noise(MIB + BLOCK))]),
+    "pages": (8 * MIB, [(at, stamp(at // BLOCK)) for at in range(0, 8 * MIB, 2 * BLOCK)]),
+    "zeros": (16 * MIB, [(0, bytes(9 * MIB)), (9 * MIB, noise(BLOCK)),
+                         (12 * MIB, b"".join((stamp(n) if n % 3 else bytes(BLOCK))
+                                             for n in range(1024)))]),
+}
+
+
+@pytest.mark.parametrize("compress", [(), ("--compress", "zstd")], ids=("raw", "zstd"))
+@pytest.mark.parametrize("shape", SHAPES)
+def test_round_trip(lab, path, shape, compress):
+    size, pieces = SHAPES[shape]
+    ramdisk = lab.ramdisk(size)
+    fill(ramdisk.path, pieces)
+    before = content(ramdisk.path)
+    uuid = ramdisk.query().uuid
+    assert ok("save", ramdisk.path, path, *compress) == ""
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    data = sum(before[at:at + BLOCK] != bytes(BLOCK) for at in range(0, size, BLOCK)) * BLOCK
+    frames = data // FRAME + data // BLOCK // 250 + 1
+    assert os.path.getsize(path) <= data + (frames + 2) * BLOCK
+    assert content(ramdisk.path) == before
+    ramdisk.remove()
+
+    copy = load(lab, path)
+    assert (copy.query().uuid, copy.query().size) == (uuid, size)
+    assert content(copy.path) == before
+    assert copy.query().mem_used == data
+    copy.remove()
+    other = lab.ramdisk(size + MIB)
+    assert ok("load", path, "--into", other.path) == ""
+    assert content(other.path) == before + bytes(MIB)
+    assert other.query().uuid != uuid
+
+
+def test_compressed_is_smaller(lab, path):
+    ramdisk = lab.ramdisk(16 * MIB)
+    fill(ramdisk.path, [(0, file_bytes(FILE_OF_A_KERNEL)[:4 * MIB])])
+    ok("save", ramdisk.path, path)
+    raw = os.path.getsize(path)
+    ok("save", ramdisk.path, path, "--compress", "zstd")
+    fast = os.path.getsize(path)
+    ok("save", ramdisk.path, path, "--compress", "zstd:15")
+    assert os.path.getsize(path) < fast < raw / 2
+    before = content(ramdisk.path)
+    ramdisk.remove()
+    assert content(load(lab, path).path) == before
+
+
+@pytest.mark.parametrize("options", [
+    {"logical_block_size": 4096}, {"folio_size": 65536}, {"mem_limit": 3 * MIB},
+    {"flags": CREATE_DETECT_ZEROES}, {"flags": CREATE_RESERVE}], ids=str)
+def test_properties(lab, path, options):
+    ramdisk = lab.ramdisk(8 * MIB, **options)
+    fill(ramdisk.path, [(MIB, noise(MIB))])
+    was = ramdisk.query()
+    ok("save", ramdisk.path, path)
+    assert os.path.getsize(path) < MIB + 4 * BLOCK
+    ramdisk.remove()
+    now = load(lab, path, "--index", was.index).query()
+    for name in "logical_block_size", "folio_size", "mem_limit", "state", "uuid", "mem_used":
+        assert getattr(now, name) == getattr(was, name), name
+
+
+@pytest.mark.one_kernel
+def test_identity(lab, path):
+    """No two disks of one UUID, unless it is wanted otherwise."""
+    ramdisk = lab.ramdisk(MIB)
+    ok("save", ramdisk.path, path)
+    refused(BUSY, "load", path, names=(ramdisk.query().uuid, "another RAM disk has it"))
+    refused(BUSY, "load", path, "--uuid", "random", "--index", ramdisk.index,
+            names=(ramdisk.path, "exists"))
+    assert load(lab, path, "--uuid", "random", "--index", "77").index == 77
+    wanted = "12345678-1234-4321-abcd-0123456789ab"
+    assert load(lab, path, "--uuid", wanted).query().uuid == wanted
+
+
+@pytest.mark.one_kernel
+def test_share_of_memory(lab, path):
+    ramdisk = lab.ramdisk(1 << 40, flags=CREATE_OVERCOMMIT)
+    fill(ramdisk.path, [((1 << 39) + BLOCK, stamp(1))])
+    ok("save", ramdisk.path, path)
+    ramdisk.remove()
+    refused(PARAMETERS, "load", path, names=("1T", "--overcommit"))
+    copy = load(lab, path, "--overcommit")
+    assert direct.read(copy.path, (1 << 39) + BLOCK, BLOCK) == stamp(1)
+    assert copy.query().mem_used == BLOCK
+
+
+@pytest.mark.one_kernel
+def test_file_system(lab, path):
+    ramdisk = lab.ramdisk(32 * MIB)
+    run("mkfs.ext4", "-q", ramdisk.path)
+    directory = lab.mount(ramdisk.path)
+    write_file(os.path.join(directory, "file"), noise(MIB))
+    refused(BUSY, "save", ramdisk.path, path, names=(ramdisk.path, f"mounted on {directory}"))
+    run("umount", directory)
+    ok("save", ramdisk.path, path, "--compress", "zstd")
+    ramdisk.remove()
+    copy = load(lab, path)
+    assert run("e2fsck", "-fn", copy.path, check=False).returncode == 0
+    directory = lab.mount(copy.path)
+    assert file_bytes(os.path.join(directory, "file")) == noise(MIB)
+
+
+# Damage
+
+
+def damaged_image(lab, path, *compress):
+    """An image of several frames; returns it, and where its blocks begin."""
+    ramdisk = lab.ramdisk(16 * MIB)
+    fill(ramdisk.path, [(0, file_bytes(FILE_OF_A_KERNEL)[:MIB]), (2 * MIB, noise(64 * KIB)),
+                        *((4 * MIB + at * 2 * BLOCK, stamp(at)) for at in range(300))])
+    ok("save", ramdisk.path, path, *compress)
+    ramdisk.remove()
+    image = file_bytes(path)
+    blocks = [at for at in range(0, len(image), BLOCK)
+              if image[at:at + 8] in (b"RXDIMAGE", b"RXDFRAME", b"RXDIMEND")]
+    assert len(blocks) >= 4 and blocks[0] == 0 and blocks[-1] == len(image) - BLOCK
+    return image, blocks
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("compress", [(), ("--compress", "zstd")], ids=("raw", "zstd"))
+def test_flipped_bits(lab, path, compress):
+    """In each field of each block, and in the data."""
+    image, blocks = damaged_image(lab, path, *compress)
+    chance = random.Random(5)
+    places = [(at + offset) for at in {blocks[0], blocks[1], blocks[-2], blocks[-1]}
+              for offset in (0, 8, 12, 16, 24, 32, 40, 48, 56, 80, 2000, 4080, 4088, 4095)]
+    places += [chance.randrange(BLOCK, len(image)) for _ in range(20)]
+    places += [at - 1 for at in blocks[2:]]     # padding, or the end of the data
+    for place in places:
+        wrong = bytearray(image)
+        wrong[place] ^= 1 << chance.randrange(8)
+        write_file(path, wrong)
+        refused(PARAMETERS, "load", path, names=(f"image '{path}': is ", "byte" if place >= 8
+                                                 else "does not begin with"))
+
+
+@pytest.mark.one_kernel
+def test_truncated(lab, path):
+    """At each boundary, and beside it."""
+    image, blocks = damaged_image(lab, path)
+    other = lab.ramdisk(16 * MIB)
+    lengths = {cut for at in [*blocks, *(at + BLOCK for at in blocks[:-1])]
+               for cut in (at - 1, at, at + 1, at + 512) if 0 <= cut < len(image)}
+    for length in sorted(lengths):
+        write_file(path, image[:length])
+        refused(PARAMETERS, "load", path, names=(f"image '{path}': is ",
+                                                 f"byte {length}" if length >= 8 else "begin"))
+    write_file(path, image[:-1])
+    refused(PARAMETERS, "load", path, "--into", other.path, names=("truncated",))
+
+
+@pytest.mark.one_kernel
+def test_frames_of_another_order_or_image(lab, path):
+    image, blocks = damaged_image(lab, path)
+    ends = [*blocks[1:], len(image)]
+    parts = [image[begin:end] for begin, end in zip(blocks, ends)]
+    other = lab.ramdisk(16 * MIB)
+    stranger = os.path.join(os.path.dirname(path), "stranger")
+    fill(other.path, [(0, noise(BLOCK))])
+    ok("save", other.path, stranger)
+    foreign = file_bytes(stranger)[BLOCK:3 * BLOCK]
+    other.clear()
+    for wrong, word in [([parts[0], parts[2], parts[1], *parts[3:]], "not the next frame"),
+                        ([parts[0], parts[1], parts[1], *parts[2:]], "not the next frame"),
+                        ([parts[0], *parts[2:]], "not the next frame"),
+                        ([*parts[:-2], parts[-1]], "counts other frames"),
+                        ([parts[0], foreign, *parts[1:]], "another image"),
+                        ([*parts[:-1], file_bytes(stranger)[-BLOCK:]], "another image"),
+                        ([*parts, b"x"], "something follows"),
+                        ([*parts, parts[-1]], "something follows")]:
+        write_file(path, b"".join(wrong))
+        refused(PARAMETERS, "load", path, names=(word, f"image '{path}'"))
+        refused(PARAMETERS, "load", path, "--into", other.path, names=(word,))
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("data", [b"", b"x", b"RXDIMAG", bytes(MIB), b"rxcache-hotlist 1\n" * 999,
+                                  noise(3 * BLOCK)], ids=len)
+def test_foreign_files(path, data):
+    write_file(path, data)
+    refused(PARAMETERS, "load", path, names=(f"image '{path}': is no image of a RAM disk",))
+
+
+# What cannot be done
+
+
+@pytest.mark.one_kernel
+def test_users(lab, path):
+    """A disk that somebody else has, whoever it is."""
+    ramdisk = lab.ramdisk(MIB)
+    ok("save", ramdisk.path, path)
+    with Direct(ramdisk.path, os.O_RDONLY):
+        refused(BUSY, "save", ramdisk.path, path + "2", names=(ramdisk.path, "open"))
+        refused(BUSY, "load", path, "--into", ramdisk.path, names=(ramdisk.path, "open"))
+    cache = lab.cache(MIB)
+    refused(BUSY, "save", cache.ramdisk.path, path + "2", names=(cache.ramdisk.path, "cache"))
+    refused(BUSY, "load", path, "--into", cache.ramdisk.path, names=("unmap",))
+    assert os.listdir(os.path.dirname(path)) == ["image"]
+
+
+@pytest.mark.one_kernel
+def test_into_what_does_not_fit(lab, path):
+    ramdisk = lab.ramdisk(4 * MIB)
+    fill(ramdisk.path, [(0, noise(3 * MIB))])
+    ok("save", ramdisk.path, path)
+    refused(BUSY, "load", path, "--into", ramdisk.path, names=("holds data", "rxadm clear"))
+    small = lab.ramdisk(3 * MIB)
+    refused(PARAMETERS, "load", path, "--into", small.path, names=("3M", "4M", "rxadm resize"))
+    blocks = lab.ramdisk(4 * MIB, logical_block_size=4096)
+    refused(PARAMETERS, "load", path, "--into", blocks.path, names=("4096", "512"))
+    reserved = lab.ramdisk(4 * MIB, flags=CREATE_RESERVE)
+    ok("load", path, "--into", reserved.path)
+    assert content(reserved.path) == content(ramdisk.path)
+    refused(BUSY, "load", path, "--into", reserved.path, names=("holds data",))
+
+
+def test_too_little_memory(lab, path):
+    """What does not fit is taken back."""
+    ramdisk = lab.ramdisk(8 * MIB)
+    fill(ramdisk.path, [(0, noise(8 * MIB))])
+    ok("save", ramdisk.path, path)
+    limited = lab.ramdisk(8 * MIB, mem_limit=6 * MIB)
+    result = rxadm("load", path, "--into", limited.path)
+    assert result.returncode == MEMORY and "No space left" in result.stderr
+    assert content(limited.path) == bytes(8 * MIB)
+    assert limited.query().mem_used == 0
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
+def test_full_file_system(lab, kind):
+    """The old image stays, and nothing else."""
+    if kind == "tmpfs":
+        directory = lab.mount("rxdtest-tmpfs", "-t", "tmpfs", "-o", "size=2m")
+    else:
+        loop = lab.loop(4 * MIB)
+        run("mkfs.ext4", "-q", "-O", "^has_journal", loop)
+        directory = lab.mount(loop)
+    ramdisk = lab.ramdisk(8 * MIB)
+    path = os.path.join(directory, "image")
+    fill(ramdisk.path, [(0, noise(64 * KIB))])
+    ok("save", ramdisk.path, path)
+    before = file_bytes(path)
+    fill(ramdisk.path, [(0, noise(8 * MIB))])
+    refused(DEVICE, "save", ramdisk.path, path, names=(f"'{path}'", "No space left"))
+    assert file_bytes(path) == before
+    assert set(os.listdir(directory)) - {"lost+found"} == {"image"}
+
+
+@pytest.mark.one_kernel
+def test_names(lab, folder):
+    ramdisk = lab.ramdisk(MIB)
+    refused(PARAMETERS, "save", ramdisk.path, folder, names=(folder, "directory"))
+    refused(PARAMETERS, "save", ramdisk.path, "/dev/null", names=("/dev/null", "regular"))
+    refused(DEVICE, "save", ramdisk.path, "/nothing/image", names=("'/nothing/image'",))
+    refused(DEVICE, "save", ramdisk.path, "", names=("''",))
+    refused(DEVICE, "load", f"{folder}/missing", names=("missing", "No such file"))
+    refused(PARAMETERS, "load", folder, names=(folder,))
+    refused(DEVICE, "save", "/dev/vdb", f"{folder}/image", names=("not an rxd RAM disk",))
+    refused(DEVICE, "save", "rxd4711", f"{folder}/image", names=("rxd4711",))
+    pipe = os.path.join(folder, "pipe")
+    os.mkfifo(pipe)
+    refused(PARAMETERS, "load", pipe, names=("regular",))
+    refused(PARAMETERS, "save", ramdisk.path, pipe, names=("regular",))
+    os.symlink("target", os.path.join(folder, "link"))
+    write_file(os.path.join(folder, "target"), b"old")
+    ok("save", ramdisk.path, os.path.join(folder, "link"))
+    assert os.path.islink(os.path.join(folder, "link"))
+    assert file_bytes(os.path.join(folder, "target"))[:8] == b"RXDIMAGE"
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("args, names", [
+    (("save",), ("DEVICE FILE",)), (("save", "rxd0"), ("DEVICE FILE",)),
+    (("save", "rxd0", "a", "b"), ("'b'",)), (("save", "rxd0", "a", "--compress"), ("value",)),
+    (("save", "rxd0", "a", "--compress", "gzip"), ("'gzip'", "zstd")),
+    (("save", "rxd0", "a", "--compress", "zstd:"), ("''", "number")),
+    (("save", "rxd0", "a", "--compress", "zstd:0"), ("'0'", "1 to")),
+    (("save", "rxd0", "a", "--compress", "zstd:99"), ("'99'",)),
+    (("save", "rxd0", "a", "--compress", "zst"), ("'zst'",)),
+    (("save", "rxd0", "a", "--progress", "often"), ("'often'", "json")),
+    (("save", "rxd0", "a", "--nonsense"), ("--nonsense",)),
+    (("load",), ("FILE",)), (("load", "a", "b"), ("'b'",)),
+    (("load", "a", "--index", "x"), ("'x'",)), (("load", "a", "--node", "x"), ("'x'",)),
+    (("load", "a", "--uuid", "x"), ("'x'",)), (("load", "a", "--into"), ("value",)),
+    (("load", "a", "--progress", ""), ("''",)),
+    (("load", "a", "--into", "rxd0", "--index", "1"), ("--into", "--index")),
+    (("load", "a", "--into", "rxd0", "--overcommit"), ("--into", "--overcommit"))], ids=str)
+def test_wrong_arguments(args, names):
+    refused(PARAMETERS, *args, names=names)
+
+
+@pytest.mark.one_kernel
+def test_needs_privilege(lab, path):
+    ramdisk = lab.ramdisk(MIB)
+    ok("save", ramdisk.path, path)
+
+    def nobody(*args):
+        return as_nobody(program("rxadm"), *args, check=False)
+
+    refused(PERMISSION, "save", ramdisk.path, path, names=("CAP_SYS_ADMIN",), runner=nobody)
+    refused(PERMISSION, "load", path, names=("CAP_SYS_ADMIN",), runner=nobody)
+
+
+# Progress
+
+
+def records(output):
+    found = []
+    for line in output.splitlines():
+        if line.startswith("{"):
+            record = json.loads(line)
+            assert list(record) == ["r", "v", "t", "total", "copied", "write_skipped",
+                                    "read_skipped"]
+            assert (record["r"], record["v"]) == ("data", 1)
+            found.append({name: int(value) for name, value in record.items() if name != "r"})
+    return found
+
+
+@pytest.mark.one_kernel
+def test_records(lab, path):
+    size = 64 * MIB
+    ramdisk = lab.ramdisk(size)
+    fill(ramdisk.path, [(0, bytes(2 * MIB)), (20 * MIB, noise(24 * MIB))])
+    last = records(ok("save", ramdisk.path, path, "--progress=json", "--compress=zstd:12"))
+    assert len(last) > 1
+    for one, two in zip(last, last[1:]):
+        assert all(one[name] <= two[name] for name in one)
+    assert {name: last[-1][name] for name in ("total", "copied", "write_skipped",
+                                              "read_skipped")} == \
+        {"total": size, "copied": 24 * MIB, "write_skipped": 40 * MIB, "read_skipped": 38 * MIB}
+    ramdisk.remove()
+    output = ok("load", path, "--progress", "json")
+    lab.adopt_ramdisk(0)
+    last = records(output)[-1]
+    assert last["copied"] + last["write_skipped"] == last["total"] == size
+    assert output.splitlines()[-1] == "/dev/rxd0"
+    assert ok("save", "rxd0", path, "--progress", "none") == ""
+    result = rxadm("save", "rxd0", path, "--progress", "bar", "--compress=zstd:12")
+    assert result.returncode == 0 and "save " in result.stderr and "%" in result.stderr
+
+
+# Interrupted
+
+
+@contextlib.contextmanager
+def running(*args):
+    with subprocess.Popen([program("rxadm"), *map(str, args)], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
+        yield process
+        if process.poll() is None:
+            process.kill()
+
+
+def interrupted(sig, chance, longest, *args):
+    """Run rxadm and send it a signal at some moment; its exit code."""
+    with running(*args) as process:
+        time.sleep(chance.uniform(0, longest))
+        process.send_signal(sig)
+        process.communicate()
+        return process.returncode
+
+
+def how_long(*args):
+    begin = time.monotonic()
+    ok(*args)
+    return time.monotonic() - begin
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL], ids=lambda sig: sig.name)
+def test_save_interrupted(lab, path, sig):
+    """The old image or the new; with Ctrl-C the exit code says which."""
+    ramdisk = lab.ramdisk(32 * MIB)
+    ok("save", ramdisk.path, path)
+    old, new = bytes(32 * MIB), noise(20 * MIB) + bytes(12 * MIB)
+    empty = file_bytes(path)
+    fill(ramdisk.path, [(0, new[:20 * MIB])])
+    longest = how_long("save", ramdisk.path, path + "2") * 1.2
+    os.unlink(path + "2")
+    chance = random.Random(sig)
+    found = {True: 0, False: 0}
+    for _ in range(KILLS):
+        write_file(path, empty)
+        code = interrupted(sig, chance, longest, "save", ramdisk.path, path)
+        assert code in (0, -sig)
+        assert os.listdir(os.path.dirname(path)) == ["image"]
+        is_new = file_bytes(path) != empty
+        assert is_new or code != 0
+        found[is_new] += 1
+        copy = load(lab, path, "--uuid", "random")
+        assert content(copy.path) == (new if is_new else old)
+        copy.remove()
+    assert found[False]
+
+
+def wait_for_none(keep=()):
+    """A guard needs a moment after a kill."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        with Control() as control:
+            if [disk.index for disk in control.query_all()] == list(keep):
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"left over: {state()['ramdisks']}")
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL],
+                         ids=lambda sig: sig.name)
+def test_load_interrupted(lab, path, sig):
+    """All of it or no disk at all."""
+    ramdisk = lab.ramdisk(32 * MIB)
+    data = noise(24 * MIB)
+    fill(ramdisk.path, [(0, data)])
+    ok("save", ramdisk.path, path)
+    ramdisk.remove()
+    begin = time.monotonic()
+    load(lab, path).remove()
+    longest = (time.monotonic() - begin) * 1.1
+    chance = random.Random(sig)
+    undone = 0
+    for _ in range(KILLS):
+        code = interrupted(sig, chance, longest, "load", path)
+        assert code in (0, -sig)
+        if code:
+            undone += 1
+            with contextlib.suppress(AssertionError):
+                wait_for_none()
+                continue
+        # It was kept, then: all of it is there.
+        copy = RamDisk(0)
+        assert content(copy.path) == data + bytes(8 * MIB)
+        copy.remove()
+    assert undone
+
+
+def test_load_into_interrupted(lab, path):
+    """The disk is empty again, or has it all."""
+    ramdisk = lab.ramdisk(32 * MIB)
+    data = noise(24 * MIB)
+    fill(ramdisk.path, [(0, data)])
+    ok("save", ramdisk.path, path)
+    ramdisk.clear()
+    longest = how_long("load", path, "--into", ramdisk.path)
+    chance = random.Random(7)
+    for _ in range(KILLS):
+        ramdisk.clear()
+        interrupted(signal.SIGKILL, chance, longest, "load", path, "--into", ramdisk.path)
+        end = time.monotonic() + 20
+        while content(ramdisk.path) not in (bytes(32 * MIB), data + bytes(8 * MIB)):
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+
+def test_written_meanwhile(lab, path):
+    """Who opened the disk before it was claimed, or without a claim, is found out."""
+    ramdisk = lab.ramdisk(64 * MIB)
+    fill(ramdisk.path, [(0, noise(40 * MIB))])
+    with running("save", ramdisk.path, path, "--compress=zstd:12") as process:
+        time.sleep(0.7)
+        direct.write(ramdisk.path, 63 * MIB, stamp(1))
+        assert process.poll() is None
+        _, errors = process.communicate()
+    assert process.returncode == BUSY and b"somebody wrote" in errors
+    assert os.listdir(os.path.dirname(path)) == []

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Checksums by libgcrypt.
+ */
+#include <stdio.h>
+
+#include "checksum.h"
+#include "say.h"
+
+/**
+ * checksum_begin - begin a checksum, or say why there is none
+ * @checksum: out
+ * @name: the algorithm, as libgcrypt calls it; NULL: no checksum is wanted
+ */
+bool checksum_begin(struct checksum *checksum, const char *name)
+{
+	*checksum = (struct checksum){ 0 };
+	if (!name)
+		return true;
+	if (!gcry_control(GCRYCTL_INITIALIZATION_FINISHED_P)) {
+		if (!gcry_check_version(GCRYPT_VERSION))
+			return complain("libgcrypt is older than %s", GCRYPT_VERSION);
+		gcry_control(GCRYCTL_DISABLE_SECMEM, 0);
+		gcry_control(GCRYCTL_INITIALIZATION_FINISHED, 0);
+	}
+	checksum->algorithm = gcry_md_map_name(name);
+	if (!checksum->algorithm || !gcry_md_get_algo_dlen(checksum->algorithm) ||
+	    gcry_md_open(&checksum->handle, checksum->algorithm, 0)) {
+		checksum->handle = NULL;
+		return complain("checksum '%s': is not known; use md5, sha1, sha256, sha512, sha3-256, blake2b-512 or another of libgcrypt",
+				name);
+	}
+	return true;
+}
+
+void checksum_add(struct checksum *checksum, const void *data, size_t length)
+{
+	if (checksum->handle)
+		gcry_md_write(checksum->handle, data, length);
+}
+
+/**
+ * checksum_print - print it as md5sum(1) and its like do
+ * @checksum: it; ends here
+ * @path: of what
+ */
+void checksum_print(struct checksum *checksum, const char *path)
+{
+	const unsigned char *digest;
+	unsigned int i;
+
+	if (!checksum->handle)
+		return;
+	digest = gcry_md_read(checksum->handle, checksum->algorithm);
+	for (i = 0; i < gcry_md_get_algo_dlen(checksum->algorithm); i++)
+		printf("%02x", digest[i]);
+	printf("  %s\n", path);
+}
+
+void checksum_free(struct checksum *checksum)
+{
+	gcry_md_close(checksum->handle);
+	checksum->handle = NULL;
+}

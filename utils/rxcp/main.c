@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxcp: copy files and block devices, fast and sparse.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "say.h"
+#include "transfer.h"
+
+#define BUFFER_DEFAULT	(1 << 20)
+#define BUFFER_MIN	4096U
+#define BUFFER_MAX	(256U << 20)
+
+static const char usage[] =
+	"Usage: rxcp [OPTION...] SOURCE DESTINATION\n"
+	"       rxcp [OPTION...] SOURCE... FOLDER\n"
+	"\n"
+	"Copy files and block devices. A file appears under its name when it is whole.\n"
+	"\n"
+	"Options:\n"
+	" -s, --sparse always|never         make zeros holes, or discards on a block device;\n"
+	"                                   without it, always\n"
+	" -S, --use-smartread yes|no        yes: do not read what is empty: holes, what a RAM\n"
+	"                                   disk has not allocated, and unused blocks of an\n"
+	"                                   ext2, ext3 or ext4 file system; no: read all;\n"
+	"                                   without it, all but unused blocks\n"
+	" -T, --stats-output json|none      one record a second on standard output\n"
+	" -g, --progress                    a progress bar also where there is no terminal\n"
+	" -v, --verbose                     say at the end how much was copied, and where the\n"
+	"                                   time went\n"
+	" -b, --buffer-size SIZE            bytes, or with a suffix K or M; without it, 1M\n"
+	" -c, --checksum ALGORITHM          print a checksum of what was written: md5, sha256,\n"
+	"                                   ...\n"
+	" -y, --sync                        see that it is on the disk before it gets its name\n"
+	" -h, --help                        print this help\n"
+	" -V, --version                     print the version\n"
+	"\n"
+	"Exit codes: 0 all is copied, 1 something is not.\n";
+
+static bool choice(const char *option, const char *text, const char *first, const char *second,
+		   bool *is_first)
+{
+	*is_first = !strcmp(text, first);
+	if (!*is_first && strcmp(text, second))
+		return complain("%s '%s': must be %s or %s", option, text, first, second);
+	return true;
+}
+
+static bool buffer_size(const char *text, uint64_t *bytes)
+{
+	unsigned long long number;
+	unsigned int shift = 0;
+	char *end;
+
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (end != text && (*end == 'K' || *end == 'k'))
+		shift = 10;
+	else if (end != text && (*end == 'M' || *end == 'm'))
+		shift = 20;
+	if (*text < '0' || *text > '9' || errno || end[shift ? 1 : 0] ||
+	    number > BUFFER_MAX >> shift || number << shift < BUFFER_MIN || (number << shift) % BUFFER_MIN)
+		return complain("buffer size '%s': must be a multiple of 4K, from 4K to 256M", text);
+	*bytes = number << shift;
+	return true;
+}
+
+static bool parse_option(int opt, struct options *options)
+{
+	bool first;
+
+	switch (opt) {
+	case 's':
+		if (!choice("sparse", optarg, "always", "never", &first))
+			return false;
+		options->sparse = first ? SPARSE_ALWAYS : SPARSE_NEVER;
+		return true;
+	case 'S':
+		if (!choice("use-smartread", optarg, "yes", "no", &first))
+			return false;
+		options->smart = first ? SMART_UNUSED : SMART_NONE;
+		return true;
+	case 'T':
+		if (!choice("stats-output", optarg, "json", "none", &first))
+			return false;
+		options->progress = first ? PROGRESS_JSON : PROGRESS_NONE;
+		return true;
+	case 'g':
+		options->progress = PROGRESS_BAR;
+		return true;
+	case 'v':
+		options->verbose = true;
+		return true;
+	case 'b':
+		return buffer_size(optarg, &options->buffer);
+	case 'c':
+		options->checksum = optarg;
+		return true;
+	case 'y':
+		options->sync = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool wrong_option(int opt, char **argv)
+{
+	const char *word = argv[optind - 1];
+
+	if (opt == ':')
+		return complain("option '%s' needs a value", word);
+	if (optopt && !strncmp(word, "--", 2))
+		return complain("option '%s': no value is allowed here", word);
+	if (optopt)
+		return complain("unknown option '-%c'; --help lists all", optopt);
+	return complain("unknown or ambiguous option '%s'; --help lists all", word);
+}
+
+/* Return: whether there is something to copy; else *ok is the answer. */
+static bool parse(int argc, char **argv, struct options *options, bool *ok)
+{
+	static const struct option table[] = {
+		{ "buffer-size",	required_argument, NULL, 'b' },
+		{ "checksum",		required_argument, NULL, 'c' },
+		{ "progress",		no_argument,	   NULL, 'g' },
+		{ "sparse",		required_argument, NULL, 's' },
+		{ "stats-output",	required_argument, NULL, 'T' },
+		{ "sync",		no_argument,	   NULL, 'y' },
+		{ "use-smartread",	required_argument, NULL, 'S' },
+		{ "verbose",		no_argument,	   NULL, 'v' },
+		{ "help",		no_argument,	   NULL, 'h' },
+		{ "version",		no_argument,	   NULL, 'V' },
+		{ }
+	};
+	int opt;
+
+	*ok = false;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":b:c:gs:S:T:vyhV", table, NULL)) != -1) {
+		switch (opt) {
+		case 'h':
+			fputs(usage, stdout);
+			*ok = true;
+			return false;
+		case 'V':
+			puts("rxcp " RXCP_VERSION);
+			*ok = true;
+			return false;
+		case ':':
+		case '?':
+			return wrong_option(opt, argv);
+		default:
+			if (!parse_option(opt, options))
+				return false;
+		}
+	}
+	if (argc - optind < 2)
+		return complain("missing argument; usage: rxcp [OPTION...] SOURCE... DESTINATION");
+	return true;
+}
+
+static bool copy_into(const struct options *options, const char *from, const char *folder,
+		      int *signal)
+{
+	char *copy = strdup(from);
+	char *to = NULL;
+	bool done;
+
+	if (!copy || asprintf(&to, "%s/%s", folder, basename(copy)) < 0)
+		done = complain("out of memory");
+	else
+		done = transfer(options, from, to, signal);
+	free(to);
+	free(copy);
+	return done;
+}
+
+static bool copy_all(const struct options *options, int count, char **names, int *signal)
+{
+	const char *to = names[count - 1];
+	bool all = true;
+	struct stat st;
+	bool folder;
+	int i;
+
+	folder = !stat(to, &st) && S_ISDIR(st.st_mode);
+	if (!folder && count > 2)
+		return complain("destination '%s': must be a folder, for there are several sources",
+				to);
+	if (!folder)
+		return transfer(options, names[0], to, signal);
+	for (i = 0; i < count - 1 && !*signal; i++)
+		if (!copy_into(options, names[i], to, signal))
+			all = false;
+	return all;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {
+		.smart = SMART_HOLES,
+		.progress = PROGRESS_AUTO,
+		.buffer = BUFFER_DEFAULT,
+	};
+	int signal = 0;
+	bool ok;
+
+	if (parse(argc, argv, &options, &ok))
+		ok = copy_all(&options, argc - optind, argv + optind, &signal);
+	if (fflush(stdout) || ferror(stdout))
+		ok = complain("cannot write the output: %s", strerror(errno));
+	if (signal)
+		copy_interrupt(signal);
+	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is copied, and what of it need not be read.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "../copy/file.h"
+#include "say.h"
+#include "source.h"
+
+#define EXTENTS_AT_ONCE	4096
+
+/* Get the part of the allocation map that begins at @from. */
+static int map_from(struct source *source, uint64_t from)
+{
+	struct rxd_map arg = {
+		.version = RXD_ABI_VERSION,
+		.start = from,
+		.length = source->size - from,
+		.extents = (uintptr_t)source->extents,
+		.count = EXTENTS_AT_ONCE,
+	};
+
+	if (ioctl(source->fd, RXD_MAP, &arg))
+		return errno;
+	source->nr_extents = arg.count;
+	source->next_extent = 0;
+	source->mapped = arg.next;
+	return 0;
+}
+
+/* Any other device answers ENOTTY. */
+static void try_map(struct source *source)
+{
+	source->extents = calloc(EXTENTS_AT_ONCE, sizeof(*source->extents));
+	/* What is only in the page cache yet is not in the map. */
+	source->is_rxd = source->extents && !fsync(source->fd) && !map_from(source, 0);
+}
+
+/* What has no size may still have data, as in /proc. */
+static bool check_size(struct source *source)
+{
+	char byte;
+
+	if (!source->size && read(source->fd, &byte, 1) > 0)
+		return complain("source '%s': its size is not known; cp reads such files",
+				source->path);
+	return true;
+}
+
+static bool look_at(struct source *source)
+{
+	int err;
+
+	if (fstat(source->fd, &source->st))
+		return complain("source '%s': %s", source->path, strerror(errno));
+	if (S_ISDIR(source->st.st_mode))
+		return complain("source '%s': is a directory; name files", source->path);
+	if (!S_ISREG(source->st.st_mode) && !S_ISBLK(source->st.st_mode))
+		return complain("source '%s': is neither a file nor a block device", source->path);
+	err = file_size(source->fd, &source->size);
+	if (err)
+		return complain("source '%s': %s", source->path, strerror(err));
+	if (S_ISREG(source->st.st_mode)) {
+		posix_fadvise(source->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+		return check_size(source);
+	}
+	fcntl(source->fd, F_SETFL, fcntl(source->fd, F_GETFL) | O_DIRECT);
+	if (source->smart >= SMART_HOLES)
+		try_map(source);
+	return true;
+}
+
+/**
+ * source_open - open what is to be copied, or say why it cannot be
+ * @source: out
+ * @path: the file or block device
+ * @smart: what need not be read
+ */
+bool source_open(struct source *source, const char *path, enum smart smart)
+{
+	*source = (struct source){ .path = path, .smart = smart };
+	/* Opening a pipe must not wait for a writer. */
+	source->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (source->fd < 0)
+		return complain("source '%s': %s", path, strerror(errno));
+	if (!look_at(source)) {
+		source_close(source);
+		return false;
+	}
+	if (smart >= SMART_UNUSED)
+		source->unused = unused_open(path, source->size);
+	return true;
+}
+
+static int next_in_map(struct source *source, uint64_t from, uint64_t *start, uint64_t *end)
+{
+	const struct rxd_extent *extent;
+	int err;
+
+	for (;;) {
+		for (; source->next_extent < source->nr_extents; source->next_extent++) {
+			extent = &source->extents[source->next_extent];
+			if (extent->start + extent->length <= from)
+				continue;
+			*start = extent->start > from ? extent->start : from;
+			*end = extent->start + extent->length;
+			return 0;
+		}
+		if (source->mapped >= source->size)
+			return 0;
+		err = map_from(source, source->mapped);
+		if (err)
+			return err;
+	}
+}
+
+static int next_in_file(struct source *source, uint64_t from, uint64_t *start, uint64_t *end)
+{
+	off_t data = lseek(source->fd, from, SEEK_DATA);
+	off_t hole;
+
+	if (data < 0 && errno == ENXIO)
+		return 0;
+	hole = data < 0 ? -1 : lseek(source->fd, data, SEEK_HOLE);
+	/* The file system cannot tell: then all is data. */
+	*start = hole < 0 ? from : (uint64_t)data;
+	if (hole >= 0)
+		*end = hole;
+	return 0;
+}
+
+/* What of a device or file is not known to be a hole. */
+static int next_data(struct source *source, uint64_t from, uint64_t *start, uint64_t *end)
+{
+	*start = source->size;
+	*end = source->size;
+	if (source->is_rxd)
+		return next_in_map(source, from, start, end);
+	if (source->smart >= SMART_HOLES && S_ISREG(source->st.st_mode))
+		return next_in_file(source, from, start, end);
+	*start = from;
+	return 0;
+}
+
+/**
+ * source_next - find what must be read
+ * @source: the source
+ * @from: from this byte on
+ * @start: out: where it begins; the size, if there is nothing more
+ * @end: out: where it ends
+ *
+ * Return: 0 or an errno.
+ */
+int source_next(struct source *source, uint64_t from, uint64_t *start, uint64_t *end)
+{
+	uint64_t used_end;
+	int err;
+
+	for (;;) {
+		err = next_data(source, from, start, end);
+		if (err)
+			return err;
+		if (*start >= source->size) {
+			*start = source->size;
+			return 0;
+		}
+		if (*end > source->size)
+			*end = source->size;
+		if (!source->unused)
+			return 0;
+		unused_next(source->unused, *start, &from, &used_end);
+		if (from < *end) {
+			*start = from;
+			if (used_end < *end)
+				*end = used_end;
+			return 0;
+		}
+	}
+}
+
+void source_close(struct source *source)
+{
+	unused_close(source->unused);
+	free(source->extents);
+	if (source->fd >= 0)
+		close(source->fd);
+	source->fd = -1;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXCP_SOURCE_H
+#define RXCP_SOURCE_H
+
+#include <linux/rxd.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "unused.h"
+
+/* What is known to be empty and need not be read. */
+enum smart {
+	SMART_NONE,
+	SMART_HOLES,	/* holes of a file, what is not allocated of an RAM disk */
+	SMART_UNUSED,	/* and unused blocks of a file system */
+};
+
+struct source {
+	const char *path;
+	int fd;
+	struct stat st;
+	uint64_t size;
+	enum smart smart;
+	bool is_rxd;
+	struct unused *unused;
+	struct rxd_extent *extents;	/* a part of the allocation map */
+	uint32_t nr_extents;
+	uint32_t next_extent;
+	uint64_t mapped;		/* how far that part reaches */
+};
+
+bool source_open(struct source *source, const char *path, enum smart smart);
+int source_next(struct source *source, uint64_t from, uint64_t *start, uint64_t *end);
+void source_close(struct source *source);
+
+#endif /* RXCP_SOURCE_H */

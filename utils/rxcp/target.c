@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Files that appear when they are whole, and block devices, which cannot.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "say.h"
+#include "target.h"
+
+static bool open_device(struct target *target, const struct source *source)
+{
+	uint64_t size;
+	int err;
+
+	if (S_ISBLK(source->st.st_mode) && source->st.st_rdev == target->old.st_rdev)
+		return complain("'%s' and '%s' are the same device", source->path, target->path);
+	/* With O_EXCL nobody has it mounted, nor can mount it meanwhile. */
+	err = file_open(target->path, O_RDWR | O_EXCL, true, &target->fd);
+	if (err == EBUSY)
+		return complain("destination '%s': is in use; release it there first",
+				target->path);
+	if (!err)
+		err = file_size(target->fd, &size);
+	if (err)
+		return complain("destination '%s': %s", target->path, strerror(err));
+	if (size < source->size)
+		return complain("destination '%s': has %llu bytes, and '%s' has %llu", target->path,
+				(unsigned long long)size, source->path,
+				(unsigned long long)source->size);
+	return true;
+}
+
+static bool open_file(struct target *target, const struct source *source)
+{
+	int err;
+
+	if (target->replaces && target->old.st_dev == source->st.st_dev &&
+	    target->old.st_ino == source->st.st_ino)
+		return complain("'%s' and '%s' are the same file", source->path, target->path);
+	err = output_open(&target->output, target->path, false);
+	if (err == ENOTSUP)
+		return complain("destination '%s': exists, and is not a regular file",
+				target->path);
+	if (err)
+		return complain("destination '%s': %s", target->path, strerror(err));
+	target->fd = target->output.fd;
+	return true;
+}
+
+/**
+ * target_open - open where a copy goes, or say why it cannot go there
+ * @target: out
+ * @path: a file, which need not exist, or a block device
+ * @source: what is going to be copied
+ */
+bool target_open(struct target *target, const char *path, const struct source *source)
+{
+	bool ok;
+
+	*target = (struct target){
+		.path = path,
+		.fd = -1,
+		.output = { .folder_fd = -1, .fd = -1 },
+	};
+	target->replaces = !stat(path, &target->old);
+	target->is_device = target->replaces && S_ISBLK(target->old.st_mode);
+	ok = target->is_device ? open_device(target, source) : open_file(target, source);
+	if (!ok)
+		target_discard(target);
+	return ok;
+}
+
+/**
+ * target_skip - let a range be zeros without writing it
+ * @target: where
+ * @offset: first byte
+ * @length: bytes
+ *
+ * Return: false if they must be written.
+ */
+bool target_skip(struct target *target, uint64_t offset, uint64_t length)
+{
+	/* A new file has holes where nothing is written. */
+	return !target->is_device ||
+	       !fallocate(target->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
+}
+
+/**
+ * target_finish - all has been written
+ * @target: where to
+ * @size: bytes of the source
+ * @sync: see that it is on the disk; on a device in any case
+ *
+ * Return: 0 or an errno.
+ */
+int target_finish(struct target *target, uint64_t size, bool sync)
+{
+	if (!target->is_device && ftruncate(target->fd, size))
+		return errno;
+	return (sync || target->is_device) && fsync(target->fd) ? errno : 0;
+}
+
+static mode_t new_mode(const struct source *source)
+{
+	mode_t mask = umask(0);
+
+	umask(mask);
+	return (S_ISREG(source->st.st_mode) ? source->st.st_mode & 0777 : 0666) & ~mask;
+}
+
+/**
+ * target_commit - let a file have its name, or say why it cannot
+ * @target: where to
+ * @source: what has been copied
+ * @sync: see that the name is on the disk
+ */
+bool target_commit(struct target *target, const struct source *source, bool sync)
+{
+	mode_t mode = target->replaces ? target->old.st_mode & 0777 : new_mode(source);
+	int err;
+
+	if (target->is_device)
+		return true;
+	/* As if it had been overwritten; who may not do that owns it now. */
+	if (target->replaces && (target->old.st_uid != geteuid() || target->old.st_gid != getegid()) &&
+	    fchown(target->fd, target->old.st_uid, target->old.st_gid))
+		mode &= 0700;
+	err = output_commit(&target->output, mode, sync);
+	if (err)
+		return complain("destination '%s': %s", target->path, strerror(err));
+	target->fd = -1;
+	return true;
+}
+
+void target_discard(struct target *target)
+{
+	if (target->is_device && target->fd >= 0)
+		close(target->fd);
+	if (!target->is_device)
+		output_discard(&target->output);
+	target->fd = -1;
+}

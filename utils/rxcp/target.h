@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXCP_TARGET_H
+#define RXCP_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../copy/file.h"
+#include "source.h"
+
+/* Where a copy goes: a new file, or a block device. */
+struct target {
+	const char *path;
+	int fd;
+	bool is_device;
+	bool replaces;		/* a file that is there */
+	struct stat old;
+	struct output output;
+};
+
+bool target_open(struct target *target, const char *path, const struct source *source);
+bool target_skip(struct target *target, uint64_t offset, uint64_t length);
+int target_finish(struct target *target, uint64_t size, bool sync);
+bool target_commit(struct target *target, const struct source *source, bool sync);
+void target_discard(struct target *target);
+
+#endif /* RXCP_TARGET_H */

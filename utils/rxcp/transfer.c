@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One source, one destination.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "checksum.h"
+#include "say.h"
+#include "target.h"
+#include "transfer.h"
+
+#define BLOCK		4096	/* zeros are looked for in pieces of this size */
+#define CHUNKS		4
+#define NSEC_PER_SEC	UINT64_C(1000000000)
+
+static const unsigned char zeros[64 * 1024] __attribute__((aligned(COPY_ALIGN)));
+
+/* What the reader found out about a chunk. */
+struct note {
+	bool hole;			/* it was not read */
+	unsigned char zero[];		/* blocks that hold zeros only, one byte each */
+};
+
+struct job {
+	struct copy_job copy;
+	struct progress progress;
+	const struct options *options;
+	struct source source;
+	struct target target;
+	struct checksum checksum;
+	uint64_t cursor;		/* of the reader */
+	int read_err;
+	uint64_t read_at;
+	bool shrunk;
+	int write_err;
+	uint64_t write_at;
+};
+
+static enum copy_step read_failed(struct job *job, int err)
+{
+	job->read_err = err;
+	job->read_at = job->cursor;
+	return COPY_FAILED;
+}
+
+static void scan(struct job *job, const struct copy_chunk *chunk)
+{
+	struct note *note = chunk->note;
+	uint64_t begin = copy_clock();
+	uint64_t at, length, found = 0;
+
+	for (at = 0; at < chunk->length; at += BLOCK) {
+		length = chunk->length - at < BLOCK ? chunk->length - at : BLOCK;
+		note->zero[at / BLOCK] = copy_is_zero((char *)chunk->data + at, length);
+		if (note->zero[at / BLOCK])
+			found += length;
+	}
+	copy_count(&job->copy.counts.zeroes, found);
+	job->copy.times.scan += copy_clock() - begin;
+}
+
+static enum copy_step read_source(void *context, struct copy_chunk *chunk)
+{
+	struct job *job = context;
+	struct note *note = chunk->note;
+	uint64_t start, end;
+	size_t done;
+	int err;
+
+	if (job->cursor >= job->source.size)
+		return COPY_END;
+	err = source_next(&job->source, job->cursor, &start, &end);
+	if (err)
+		return read_failed(job, err);
+
+	chunk->offset = job->cursor;
+	note->hole = start > job->cursor;
+	if (note->hole) {
+		chunk->length = start - job->cursor;
+		copy_count(&job->copy.counts.read_skipped, chunk->length);
+	} else {
+		chunk->length = end - start;
+		if (chunk->length > job->copy.room)
+			chunk->length = job->copy.room;
+		err = file_read(job->source.fd, chunk->data, chunk->length, chunk->offset, &done);
+		if (!err && done < chunk->length)
+			job->shrunk = true;
+		if (err || job->shrunk)
+			return read_failed(job, err);
+		if (job->options->sparse != SPARSE_NEVER)
+			scan(job, chunk);
+	}
+	job->cursor += chunk->length;
+	return COPY_MORE;
+}
+
+static enum copy_step write_piece(struct job *job, const void *data, uint64_t length,
+				  uint64_t offset)
+{
+	int err = file_write(job->target.fd, data, length, offset);
+
+	if (!err) {
+		copy_count(&job->copy.counts.copied, length);
+		return COPY_MORE;
+	}
+	job->write_err = err;
+	job->write_at = offset;
+	return COPY_FAILED;
+}
+
+/* Zeros, which need not be written if that can be avoided. */
+static enum copy_step write_zeros(struct job *job, uint64_t length, uint64_t offset)
+{
+	enum copy_step step = COPY_MORE;
+	uint64_t part;
+
+	if (job->options->sparse != SPARSE_NEVER && target_skip(&job->target, offset, length)) {
+		copy_count(&job->copy.counts.write_skipped, length);
+		return COPY_MORE;
+	}
+	while (step == COPY_MORE && length) {
+		if (copy_stopped(&job->copy))
+			return COPY_END;
+		part = length < sizeof(zeros) ? length : sizeof(zeros);
+		step = write_piece(job, zeros, part, offset);
+		offset += part;
+		length -= part;
+	}
+	return step;
+}
+
+/* Runs of blocks that are zeros, and of blocks that are not. */
+static enum copy_step write_runs(struct job *job, const struct copy_chunk *chunk)
+{
+	const struct note *note = chunk->note;
+	enum copy_step step = COPY_MORE;
+	uint64_t at, end, block;
+
+	for (at = 0; step == COPY_MORE && at < chunk->length; at = end) {
+		for (block = at / BLOCK, end = at; end < chunk->length; block++) {
+			if (note->zero[block] != note->zero[at / BLOCK])
+				break;
+			end += BLOCK;
+		}
+		if (end > chunk->length)
+			end = chunk->length;
+		if (note->zero[at / BLOCK])
+			step = write_zeros(job, end - at, chunk->offset + at);
+		else
+			step = write_piece(job, (char *)chunk->data + at, end - at,
+					   chunk->offset + at);
+	}
+	return step;
+}
+
+static void add_zeros(struct job *job, uint64_t length)
+{
+	uint64_t part;
+
+	while (job->checksum.handle && length && !copy_stopped(&job->copy)) {
+		part = length < sizeof(zeros) ? length : sizeof(zeros);
+		checksum_add(&job->checksum, zeros, part);
+		length -= part;
+	}
+}
+
+static enum copy_step write_target(void *context, const struct copy_chunk *chunk)
+{
+	const struct note *note = chunk->note;
+	struct job *job = context;
+
+	if (note->hole) {
+		add_zeros(job, chunk->length);
+		return write_zeros(job, chunk->length, chunk->offset);
+	}
+	checksum_add(&job->checksum, chunk->data, chunk->length);
+	if (job->options->sparse == SPARSE_NEVER)
+		return write_piece(job, chunk->data, chunk->length, chunk->offset);
+	return write_runs(job, chunk);
+}
+
+static enum copy_step finish(void *context)
+{
+	struct job *job = context;
+
+	job->write_err = target_finish(&job->target, job->source.size, job->options->sync);
+	job->write_at = job->source.size;
+	return job->write_err ? COPY_FAILED : COPY_END;
+}
+
+static bool explain(const struct job *job)
+{
+	if (job->write_err)
+		return complain("destination '%s': cannot be written at byte %llu: %s",
+				job->target.path, (unsigned long long)job->write_at,
+				strerror(job->write_err));
+	if (job->shrunk)
+		return complain("source '%s': became shorter than %llu bytes while it was copied",
+				job->source.path, (unsigned long long)job->source.size);
+	return complain("source '%s': cannot be read at byte %llu: %s", job->source.path,
+			(unsigned long long)job->read_at, strerror(job->read_err));
+}
+
+/* A file system that can let two files share their data does it at once. */
+static bool share(struct job *job)
+{
+	const struct options *options = job->options;
+
+	if (options->sparse != SPARSE_DEFAULT || options->checksum || job->target.is_device ||
+	    options->smart == SMART_NONE || !S_ISREG(job->source.st.st_mode) || !job->source.size ||
+	    ioctl(job->target.fd, FICLONE, job->source.fd))
+		return false;
+	progress_begin(&job->progress);
+	job->copy.counts.copied = job->source.size;
+	progress_end(&job->progress, &job->copy.counts, true);
+	return true;
+}
+
+static bool copy(struct job *job)
+{
+	bool done = false;
+
+	switch (share(job) ? COPY_DONE : copy_run(&job->copy)) {
+	case COPY_DONE:
+		done = target_commit(&job->target, &job->source, job->options->sync);
+		break;
+	case COPY_ERROR:
+		explain(job);
+		break;
+	case COPY_INTERRUPTED:
+		complain("'%s': interrupted", job->target.path);
+		break;
+	case COPY_NO_MEMORY:
+		complain("too little memory for the buffers");
+		return false;
+	}
+	if (!done && job->target.is_device)
+		complain("destination '%s': holds a part of '%s' only", job->target.path,
+			 job->source.path);
+	return done;
+}
+
+struct line {
+	const char *name;
+	uint64_t value;
+};
+
+static void summarize(const struct job *job)
+{
+	const struct copy_counts *counts = &job->copy.counts;
+	const struct copy_times *times = &job->copy.times;
+	const struct line bytes[] = {
+		{ "file size", job->source.size },
+		{ "read skipped", counts->read_skipped },
+		{ "write skipped", counts->write_skipped },
+		{ "copied bytes", counts->copied },
+		{ "total bytes", counts->copied + counts->write_skipped },
+		{ "scanned zeros", counts->zeroes },
+	};
+	const struct line nanoseconds[] = {
+		{ "elapsed time", times->elapsed },
+		{ "time on scan", times->scan },
+		{ "time on read", times->read },
+		{ "time on write", times->write },
+		{ "reader: get free buffer", times->get_free },
+		{ "reader: put full buffer", times->put_full },
+		{ "writer: get full buffer", times->get_full },
+		{ "writer: put free buffer", times->put_free },
+	};
+	unsigned int i;
+
+	printf("%s -> %s\n", job->source.path, job->target.path);
+	for (i = 0; i < sizeof(bytes) / sizeof(*bytes); i++)
+		printf("%-24s %" PRIu64 "\n", bytes[i].name, bytes[i].value);
+	for (i = 0; i < sizeof(nanoseconds) / sizeof(*nanoseconds); i++)
+		printf("%-24s %" PRIu64 ".%06" PRIu64 " s\n", nanoseconds[i].name,
+		       nanoseconds[i].value / NSEC_PER_SEC,
+		       nanoseconds[i].value % NSEC_PER_SEC / 1000);
+}
+
+static bool run(struct job *job, const char *to)
+{
+	uint64_t blocks, size = job->source.size;
+	bool done;
+
+	if (!target_open(&job->target, to, &job->source))
+		return false;
+	/* A small file needs no large buffers. */
+	job->copy.room = job->options->buffer;
+	if (job->copy.room > size)
+		job->copy.room = (size / BLOCK + 1) * BLOCK;
+	blocks = job->copy.room / BLOCK;
+	job->copy.note_size = sizeof(struct note) + blocks;
+	job->progress.total = size;
+	done = copy(job);
+	if (done && job->options->verbose)
+		summarize(job);
+	if (done)
+		checksum_print(&job->checksum, to);
+	target_discard(&job->target);
+	return done;
+}
+
+/**
+ * transfer - copy one file or block device, or say why not
+ * @options: how
+ * @from: the source
+ * @to: the file or block device
+ * @signal: out: the signal that interrupted it, or 0
+ */
+bool transfer(const struct options *options, const char *from, const char *to, int *signal)
+{
+	struct job job = {
+		.copy = {
+			.read = read_source,
+			.write = write_target,
+			.finish = finish,
+			.context = &job,
+			.chunks = CHUNKS,
+			.progress = &job.progress,
+		},
+		.progress = { .mode = options->progress, .what = from },
+		.options = options,
+	};
+	bool done = false;
+
+	*signal = 0;
+	if (!checksum_begin(&job.checksum, options->checksum))
+		return false;
+	if (source_open(&job.source, from, options->smart)) {
+		done = run(&job, to);
+		source_close(&job.source);
+	}
+	checksum_free(&job.checksum);
+	*signal = job.copy.signal;
+	return done;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXCP_TRANSFER_H
+#define RXCP_TRANSFER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../copy/copy.h"
+#include "source.h"
+
+enum sparse {
+	SPARSE_DEFAULT,	/* as always; but data may also be shared */
+	SPARSE_ALWAYS,
+	SPARSE_NEVER,
+};
+
+struct options {
+	enum sparse sparse;
+	enum smart smart;
+	enum progress_mode progress;
+	bool verbose;
+	bool sync;
+	uint64_t buffer;	/* bytes */
+	const char *checksum;	/* algorithm, or NULL */
+};
+
+bool transfer(const struct options *options, const char *from, const char *to, int *signal);
+
+#endif /* RXCP_TRANSFER_H */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXCP_UNUSED_H
+#define RXCP_UNUSED_H
+
+#include <stdint.h>
+
+/* Which blocks an ext2, ext3 or ext4 file system uses. */
+struct unused;
+
+struct unused *unused_open(const char *path, uint64_t size);
+void unused_next(struct unused *unused, uint64_t from, uint64_t *start, uint64_t *end);
+void unused_close(struct unused *unused);
+
+#endif /* RXCP_UNUSED_H */
