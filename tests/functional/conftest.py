@@ -15,7 +15,7 @@ from rxdlib import command, kmsg, modules  # noqa: E402
 
 TOOLS = ("blockdev", "blkdiscard", "dmsetup", "e2fsck", "fio", "fstrim", "losetup", "mkfs.ext4",
          "mkfs.xfs", "modprobe", "mount", "rmmod", "setpriv", "umount", "valgrind", "xfs_repair")
-PROGRAMS = ("rxadm", "rwmodel", "bufspy")
+PROGRAMS = ("rxadm", "rxcp", "rwmodel", "bufspy")
 
 
 def pytest_configure(config):

@@ -44,6 +44,19 @@ def refused(code, *args, names=(), runner=rxadm):
     return lines[0]
 
 
+def wrong(path, *names, into=None):
+    """An image is refused, by these words, and no RAM disk is left."""
+    with Control() as control:
+        before = control.query_all()
+        result = rxadm("load", path, *(["--into", into] if into else []))
+        assert result.returncode == PARAMETERS and result.stdout == "", result
+        assert result.stderr.startswith(f"rxadm: load: image '{path}': is ")
+        assert result.stderr.count("\n") == 1
+        for name in names:
+            assert name in result.stderr
+        assert control.query_all() == before
+
+
 @pytest.fixture
 def folder(lab):
     directory = lab.directory()
@@ -230,11 +243,10 @@ def test_flipped_bits(lab, path, compress):
     places += [chance.randrange(BLOCK, len(image)) for _ in range(20)]
     places += [at - 1 for at in blocks[2:]]     # padding, or the end of the data
     for place in places:
-        wrong = bytearray(image)
-        wrong[place] ^= 1 << chance.randrange(8)
-        write_file(path, wrong)
-        refused(PARAMETERS, "load", path, names=(f"image '{path}': is ", "byte" if place >= 8
-                                                 else "does not begin with"))
+        flipped = bytearray(image)
+        flipped[place] ^= 1 << chance.randrange(8)
+        write_file(path, flipped)
+        wrong(path, "byte" if place >= 8 else "does not begin with")
 
 
 @pytest.mark.one_kernel
@@ -246,10 +258,9 @@ def test_truncated(lab, path):
                for cut in (at - 1, at, at + 1, at + 512) if 0 <= cut < len(image)}
     for length in sorted(lengths):
         write_file(path, image[:length])
-        refused(PARAMETERS, "load", path, names=(f"image '{path}': is ",
-                                                 f"byte {length}" if length >= 8 else "begin"))
+        wrong(path, f"byte {length}" if length >= 8 else "begin")
     write_file(path, image[:-1])
-    refused(PARAMETERS, "load", path, "--into", other.path, names=("truncated",))
+    wrong(path, "truncated", into=other.path)
 
 
 @pytest.mark.one_kernel
@@ -263,17 +274,17 @@ def test_frames_of_another_order_or_image(lab, path):
     ok("save", other.path, stranger)
     foreign = file_bytes(stranger)[BLOCK:3 * BLOCK]
     other.clear()
-    for wrong, word in [([parts[0], parts[2], parts[1], *parts[3:]], "not the next frame"),
-                        ([parts[0], parts[1], parts[1], *parts[2:]], "not the next frame"),
-                        ([parts[0], *parts[2:]], "not the next frame"),
-                        ([*parts[:-2], parts[-1]], "counts other frames"),
-                        ([parts[0], foreign, *parts[1:]], "another image"),
-                        ([*parts[:-1], file_bytes(stranger)[-BLOCK:]], "another image"),
-                        ([*parts, b"x"], "something follows"),
-                        ([*parts, parts[-1]], "something follows")]:
-        write_file(path, b"".join(wrong))
-        refused(PARAMETERS, "load", path, names=(word, f"image '{path}'"))
-        refused(PARAMETERS, "load", path, "--into", other.path, names=(word,))
+    for pieces, word in [([parts[0], parts[2], parts[1], *parts[3:]], "not the next frame"),
+                         ([parts[0], parts[1], parts[1], *parts[2:]], "not the next frame"),
+                         ([parts[0], *parts[2:]], "not the next frame"),
+                         ([*parts[:-2], parts[-1]], "counts other frames"),
+                         ([parts[0], foreign, *parts[1:]], "another image"),
+                         ([*parts[:-1], file_bytes(stranger)[-BLOCK:]], "another image"),
+                         ([*parts, b"x"], "something follows"),
+                         ([*parts, parts[-1]], "something follows")]:
+        write_file(path, b"".join(pieces))
+        wrong(path, word)
+        wrong(path, word, into=other.path)
 
 
 @pytest.mark.one_kernel
@@ -281,7 +292,7 @@ def test_frames_of_another_order_or_image(lab, path):
                                   noise(3 * BLOCK)], ids=len)
 def test_foreign_files(path, data):
     write_file(path, data)
-    refused(PARAMETERS, "load", path, names=(f"image '{path}': is no image of a RAM disk",))
+    wrong(path, "is no image of a RAM disk")
 
 
 # What cannot be done

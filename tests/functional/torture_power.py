@@ -4,22 +4,28 @@
 dm-log-writes, between the cache and the disk, logs each write and flush. The log is
 replayed up to flushes and FUA writes: the file system must check clean there, and
 hold each file whose fsync had returned before.
+
+The same below a file system that takes images of rxadm save, replayed up to any write:
+the image there is the last one whose save had returned, or the one after it.
 """
 
 import os
+import random
 import shutil
 
 import pytest
 
 from rxdlib import dm, logwrites
-from rxdlib.command import run
-from rxdlib.direct import KIB, MIB, SECTOR, stamp
-from rxdlib.lab import LONG
+from rxdlib.command import program, run
+from rxdlib.direct import KIB, MIB, SECTOR, Direct, stamp
+from rxdlib.lab import LONG, RamDisk
 
 SIZE = 32 * MIB
 FILES = 24
 # How many points are looked at; RXD_CRASH_POINTS=1000 looks at them all.
 MAX_CHECKS = int(os.environ.get("RXD_CRASH_POINTS", 16 if LONG else 5))
+SAVED_SIZE = 4 * MIB
+SAVES, SAVE_POINTS = (12, 50) if LONG else (4, 6)
 
 
 def content(number):
@@ -109,3 +115,70 @@ def test_all_that_was_synced_is_there(lab, image, mode):
     assert synced == FILES
     with open(disk.path, "rb") as device, open(image, "rb") as replayed:
         assert device.read() == replayed.read()
+
+
+def fill(ramdisk, version):
+    """Other data at other places in each version, and holes between."""
+    ramdisk.clear()
+    with Direct(ramdisk.path) as device:
+        for piece in range(16):
+            offset = piece * 256 * KIB + version * 4 * KIB
+            device.write(offset, stamp(piece, 100 * KIB + version % 3 * 32 * KIB, version))
+
+
+def version_of(lab, image, number, contents):
+    """Mount a copy of the file system and load the image in it: which one is it?"""
+    copy = lab.file(SIZE)
+    shutil.copyfile(image, copy)
+    directory = lab.mount(copy, "-o", "loop")
+    try:
+        names = set(os.listdir(directory))
+        assert "image" in names, f"point {number}: no image among {names}"
+        made = run(program("rxadm"), "load", os.path.join(directory, "image"), "--uuid", "random")
+        ramdisk = RamDisk(int(made.stdout.strip()[len("/dev/rxd"):]))
+        with open(ramdisk.path, "rb") as device:
+            found = device.read()
+        ramdisk.remove()
+    finally:
+        run("umount", directory)
+    os.truncate(copy, 0)
+    assert found in contents, f"point {number}: an image that was never saved"
+    return contents.index(found)
+
+
+def test_saved_image_is_old_or_new(lab, image):
+    run("modprobe", "loop")
+    disk, log = lab.ramdisk(SIZE), lab.ramdisk(512 * MIB, overcommit=True)
+    log_name = lab.mapped(f"0 {SIZE // SECTOR} log-writes {disk.path} {log.path}")
+    saved = lab.ramdisk(SAVED_SIZE)
+    run("mkfs.ext4", "-q", "-F", "-b", "4096", "-J", "size=4", f"/dev/mapper/{log_name}")
+    directory = lab.mount(f"/dev/mapper/{log_name}")
+    contents = []
+    for version in range(SAVES):
+        fill(saved, version)
+        with open(saved.path, "rb") as device:
+            contents.append(device.read())
+        compress = ["--compress", "zstd"] if version % 2 else []
+        run(program("rxadm"), "save", saved.path, os.path.join(directory, "image"), *compress)
+        dm.message(log_name, "mark", f"saved{version}")
+    run("umount", directory)
+    dm.remove(log_name)
+
+    found = list(logwrites.entries(log.path))
+    first = next(i for i, entry in enumerate(found) if entry.mark == "saved0")
+    points = range(first, len(found))
+    assert len(points) >= SAVE_POINTS
+    checked = set(random.Random(SAVES).sample(points, SAVE_POINTS)) | {len(found) - 1}
+    versions = set()
+    version = -1
+    with open(image, "r+b", buffering=0) as file:
+        for number, entry in enumerate(found):
+            logwrites.apply(entry, file.fileno())
+            if entry.mark and entry.mark.startswith("saved"):
+                version += 1
+            if number in checked:
+                there = version_of(lab, image, number, contents)
+                assert there in (version, version + 1), \
+                    f"point {number}: image {there} although {version} was saved"
+                versions.add(there)
+    assert version == SAVES - 1 in versions

@@ -41,8 +41,21 @@ static int undo(const struct guard *guard)
 	return errno;
 }
 
+/* Above all the disk itself must not stay open. */
+static void close_others(int one, int two)
+{
+	int low = one < two ? one : two;
+	int high = one < two ? two : one;
+
+	if (low > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, low - 1, 0);
+	if (high > low + 1)
+		close_range(low + 1, high - 1, 0);
+	close_range(high + 1, ~0U, 0);
+}
+
 /* Away from the terminal, its signals, and the pipes that somebody waits for. */
-static void detach(void)
+static void detach(const struct guard *guard)
 {
 	int null = open("/dev/null", O_RDWR);
 	sigset_t set;
@@ -53,8 +66,7 @@ static void detach(void)
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
 	dup2(null, STDERR_FILENO);
-	if (null > STDERR_FILENO)
-		close(null);
+	close_others(guard->control, guard->socket);
 }
 
 static _Noreturn void stand_guard(struct guard *guard, const struct rxd_create *create)
@@ -95,7 +107,7 @@ static int start(struct guard *guard, struct rxd_create *create)
 	guard->socket = sockets[!guard->process];
 	close(sockets[!!guard->process]);
 	if (!guard->process) {
-		detach();
+		detach(guard);
 		stand_guard(guard, create);
 	}
 

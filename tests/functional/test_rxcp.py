@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxcp: copies that are exact, or not there."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import ENVIRONMENT, as_nobody, program, run
+from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
+from rxdlib.lab import DISK, LONG, state
+
+KILLS = 30 if LONG else 8
+
+
+def rxcp(*args, check=False):
+    return run(program("rxcp"), *args, check=check)
+
+
+def ok(*args):
+    result = rxcp(*args)
+    assert (result.returncode, result.stderr) == (0, ""), f"{args}: {result}"
+    return result.stdout
+
+
+def refused(*args, names=()):
+    before = state()
+    result = rxcp(*args)
+    assert result.returncode == 1 and result.stdout == "", result
+    lines = result.stderr.splitlines()
+    assert lines and all(line.startswith("rxcp: ") for line in lines)
+    for name in names:
+        assert name in result.stderr, result.stderr
+    assert state() == before
+
+
+def noise(length, seed=1):
+    return random.Random(seed).randbytes(length)
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write_file(path, size, pieces):
+    """A file with holes."""
+    with open(path, "wb") as file:
+        for offset, data in pieces:
+            file.seek(offset)
+            file.write(data)
+        file.truncate(size)
+    return path
+
+
+def taken(path):
+    return os.stat(path).st_blocks * 512
+
+
+@pytest.fixture
+def folder(lab):
+    """On a file system that has holes; nothing hidden may be left in it."""
+    loop = lab.loop(96 * MIB)
+    run("mkfs.ext4", "-q", "-O", "^has_journal", loop)
+    directory = lab.mount(loop)
+    yield directory
+    assert [name for name in os.listdir(directory) if name.startswith(".")] == []
+
+
+@pytest.fixture
+def files(folder):
+    """A source that is not there yet, and a destination."""
+    return os.path.join(folder, "source"), os.path.join(folder, "copy")
+
+
+SHAPES = {
+    "nothing": (0, []),
+    "byte": (1, [(0, b"x")]),
+    "odd": (3 * BLOCK + 1, [(0, noise(3 * BLOCK + 1))]),
+    "data": (5 * MIB, [(0, noise(5 * MIB))]),
+    "hole": (20 * MIB + 7, []),
+    "zeros": (6 * MIB + 3, [(0, bytes(6 * MIB + 3))]),
+    "ends": (9 * MIB, [(0, b"begin"), (9 * MIB - 3, b"end")]),
+    "mixed": (12 * MIB + 77, [(0, bytes(MIB)), (MIB, noise(MIB)), (3 * MIB, bytes(MIB)),
+                              *((5 * MIB + at * 2 * BLOCK, stamp(at)) for at in range(500)),
+                              (11 * MIB + 5, noise(MIB + 70))]),
+}
+ALL = [(), ("-s", "never"), ("-s", "always", "-S", "no"), ("-S", "yes"),
+       ("-s", "never", "-S", "no"), ("--buffer-size=64K", "--sync")]
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("shape", SHAPES)
+def test_files(files, shape):
+    source, copy = files
+    write_file(source, *SHAPES[shape])
+    data = content(source)
+    os.chmod(source, 0o640)
+    for options in ALL:
+        output = ok("-v", *options, source, copy)
+        assert content(copy) == data, options
+        assert stat.S_IMODE(os.stat(copy).st_mode) == 0o640
+        found = dict((line[:24].strip(), line[24:].strip()) for line in output.splitlines()[1:])
+        copied, skipped = int(found["copied bytes"]), int(found["write skipped"])
+        assert copied + skipped == int(found["total bytes"]) == int(found["file size"]) == \
+            len(data)
+        if "never" in options:
+            assert skipped == 0
+        else:
+            blocks = [data[at:at + BLOCK] for at in range(0, len(data), BLOCK)]
+            assert taken(copy) <= taken(source)
+            assert copied <= sum(len(block) for block in blocks if any(block))
+        assert int(found["read skipped"]) == 0 or "no" not in options
+        os.unlink(copy)
+
+
+@pytest.mark.one_kernel
+def test_summary(files):
+    """The lines that it must have, in their order."""
+    source, copy = files
+    write_file(source, *SHAPES["mixed"])
+    names = [line[:24].strip() for line in ok("-v", source, copy).splitlines()[1:]]
+    assert names == ["file size", "read skipped", "write skipped", "copied bytes", "total bytes",
+                     "scanned zeros", "elapsed time", "time on scan", "time on read",
+                     "time on write", "reader: get free buffer", "reader: put full buffer",
+                     "writer: get full buffer", "writer: put free buffer"]
+
+
+@pytest.mark.one_kernel
+def test_records(files):
+    source, copy = files
+    write_file(source, *SHAPES["mixed"])
+    for options in ALL:
+        lines = ok("-T", "json", *options, source, copy).splitlines()
+        record = json.loads(lines[-1])
+        assert list(record) == ["r", "v", "t", "total", "copied", "write_skipped", "read_skipped"]
+        assert (record["r"], record["v"]) == ("data", 1)
+        assert int(record["copied"]) + int(record["write_skipped"]) == int(record["total"]) == \
+            os.path.getsize(source)
+    assert ok("-T", "none", source, copy) == ""
+    result = rxcp("-g", source, copy)
+    assert result.returncode == 0
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("algorithm", ["md5", "sha256", "sha3-256"])
+def test_checksum(files, algorithm):
+    source, copy = files
+    write_file(source, *SHAPES["mixed"])
+    wanted = hashlib.new(algorithm.replace("sha3-", "sha3_"), content(source)).hexdigest()
+    for options in (), ("-s", "never"), ("-S", "no"):
+        assert ok("-c", algorithm, *options, source, copy) == f"{wanted}  {copy}\n"
+    refused("-c", "crc", source, copy, names=("'crc'", "sha256"))
+
+
+@pytest.mark.one_kernel
+def test_folders(files, folder):
+    source, copy = files
+    write_file(source, *SHAPES["odd"])
+    other = write_file(os.path.join(folder, "other"), *SHAPES["ends"])
+    os.mkdir(copy)
+    ok(source, other, copy)
+    assert sorted(os.listdir(copy)) == ["other", "source"]
+    assert content(os.path.join(copy, "other")) == content(other)
+    # One that fails leaves the others alone.
+    refused(source, "/nothing", other, copy, names=("'/nothing'",))
+    assert content(os.path.join(copy, "source")) == content(source)
+    run("rm", "-r", copy)
+    refused(source, other, copy, names=("must be a folder",))
+    refused(folder, copy, names=("is a directory",))
+
+
+@pytest.mark.one_kernel
+def test_replaced_file(files, folder):
+    """The owner, the permissions, and the old content under its other name."""
+    source, copy = files
+    write_file(source, *SHAPES["odd"])
+    write_file(copy, 4, [(0, b"old\n")])
+    os.chmod(copy, 0o604)
+    os.chown(copy, 65534, 65534)
+    os.link(copy, os.path.join(folder, "link"))
+    ok(source, copy)
+    assert content(copy) == content(source) and content(os.path.join(folder, "link")) == b"old\n"
+    found = os.stat(copy)
+    assert (stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid) == (0o604, 65534, 65534)
+
+
+# Block devices
+
+
+def test_ram_disk(lab, folder, files):
+    """What is not allocated is not read; what is zeros is not taken."""
+    source, target = lab.ramdisk(16 * MIB), lab.ramdisk(17 * MIB)
+    with Direct(source.path) as device:
+        device.write(MIB, noise(2 * MIB))
+        device.write(8 * MIB, bytes(MIB))
+    with Direct(target.path) as device:
+        device.write(0, noise(17 * MIB, 2))
+    record = json.loads(ok("-T", "json", source.path, target.path).splitlines()[-1])
+    assert int(record["read_skipped"]) == 13 * MIB and int(record["copied"]) == 2 * MIB
+    assert content(target.path) == content(source.path) + noise(17 * MIB, 2)[16 * MIB:]
+    assert target.query().mem_used == 3 * MIB
+    # Buffered data that the map does not know yet.
+    with open(source.path, "r+b", buffering=0) as file:
+        file.seek(12 * MIB)
+        file.write(b"late")
+        ok(source.path, files[1])
+    assert content(files[1]) == content(source.path)
+    assert taken(files[1]) <= 2 * MIB + 64 * KIB
+    ok("-s", "never", files[1], target.path)
+    assert content(target.path)[:16 * MIB] == content(files[1])
+    assert target.query().mem_used == 17 * MIB
+
+
+@pytest.mark.one_kernel
+def test_disk_without_discard(lab, files):
+    """Zeros are written where the device cannot make them."""
+    write_file(files[0], *SHAPES["mixed"])
+    size = 13 * MIB
+    _, path = lab.linear(size, device=DISK)
+    direct.write(path, 0, noise(size))
+    ok(files[0], path)
+    data = content(files[0])
+    assert content(path) == data + noise(size)[len(data):]
+
+
+@pytest.mark.one_kernel
+def test_devices_that_cannot_be(lab, files, folder):
+    small = lab.ramdisk(MIB)
+    write_file(files[0], 2 * MIB, [(0, b"x")])
+    before = content(small.path)
+    refused(files[0], small.path, names=(small.path, str(MIB), str(2 * MIB)))
+    refused(small.path, small.path, names=("same device",))
+    assert content(small.path) == before
+    used = lab.ramdisk(4 * MIB)
+    run("mkfs.ext4", "-q", used.path)
+    directory = lab.mount(used.path)
+    refused(files[0], used.path, names=("in use",))
+    run("umount", directory)
+    refused("/dev/null", files[1], names=("'/dev/null'",))
+    refused(files[0], "/dev/null", names=("'/dev/null'",))
+    assert not os.path.exists(files[1])
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("block", [1024, 4096])
+def test_unused_blocks(lab, files, block):
+    """A file system without what it does not use is still whole."""
+    ramdisk = lab.ramdisk(24 * MIB)
+    with Direct(ramdisk.path) as device:
+        device.write(0, noise(24 * MIB))
+    run("mkfs.ext4", "-q", "-E", "nodiscard", "-b", block, ramdisk.path, f"{20 * MIB // block}")
+    directory = lab.mount(ramdisk.path)
+    write_file(os.path.join(directory, "file"), *SHAPES["mixed"])
+    # Mounted for writing it is copied whole.
+    run("sync")
+    record = json.loads(ok("-T", "json", "-S", "yes", ramdisk.path, files[1]).splitlines()[-1])
+    assert record["read_skipped"] == "0"
+    run("umount", directory)
+    record = json.loads(ok("-T", "json", "-S", "yes", ramdisk.path, files[1]).splitlines()[-1])
+    assert int(record["read_skipped"]) > 3 * MIB
+    assert content(files[1])[20 * MIB:] == content(ramdisk.path)[20 * MIB:]
+    assert run("e2fsck", "-fn", files[1], check=False).returncode == 0
+    directory = lab.mount(files[1], "-o", "loop,ro")
+    data = content(write_file(files[0], *SHAPES["mixed"]))
+    assert content(os.path.join(directory, "file")) == data
+    run("umount", directory)
+    ok(ramdisk.path, files[1])
+    assert content(files[1]) == content(ramdisk.path)
+
+
+# What cannot be done
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("args, names", [
+    ((), ("missing",)), (("a",), ("missing",)), (("-s", "maybe", "a", "b"), ("'maybe'",)),
+    (("-S", "1", "a", "b"), ("'1'", "yes or no")), (("-T", "xml", "a", "b"), ("'xml'",)),
+    (("-b", "0", "a", "b"), ("'0'", "4K")), (("-b", "1G", "a", "b"), ("'1G'",)),
+    (("-b", "-4K", "a", "b"), ("'-4K'",)), (("-b", "99999999999999999999", "a", "b"), ("4K",)),
+    (("-x", "a", "b"), ("'-x'",)), (("--nonsense", "a", "b"), ("--nonsense",)),
+    (("-c",), ("'-c'", "value")), (("/nothing", "b"), ("'/nothing'", "No such")),
+    (("/etc/passwd", "/nothing/b"), ("'/nothing/b'",)), (("/etc/passwd", ""), ("''",)),
+    (("/proc/version", "/tmp/b"), ("size is not known",))], ids=str)
+def test_wrong_arguments(args, names):
+    refused(*args, names=names)
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
+def test_full_file_system(lab, folder, kind):
+    """The old file stays, and nothing else."""
+    source = write_file(os.path.join(folder, "big"), *SHAPES["data"])
+    if kind == "tmpfs":
+        directory = lab.mount("rxdtest-tmpfs", "-t", "tmpfs", "-o", "size=3m")
+    else:
+        loop = lab.loop(4 * MIB)
+        run("mkfs.ext4", "-q", "-O", "^has_journal", loop)
+        directory = lab.mount(loop)
+    copy = write_file(os.path.join(directory, "copy"), 4, [(0, b"old\n")])
+    for options in (), ("-s", "never"), ("-y",):
+        refused(*options, source, copy, names=(f"'{copy}'", "No space left"))
+        assert content(copy) == b"old\n"
+        assert set(os.listdir(directory)) - {"lost+found"} == {"copy"}
+
+
+@pytest.mark.one_kernel
+def test_full_device(lab, files):
+    """A block device cannot be as it was: it says so."""
+    target = lab.ramdisk(8 * MIB, mem_limit=2 * MIB)
+    write_file(files[0], *SHAPES["data"])
+    refused(files[0], target.path, names=("No space left", "holds a part of"))
+
+
+@pytest.mark.one_kernel
+def test_same_file(files, folder):
+    source = write_file(files[0], *SHAPES["odd"])
+    os.symlink("source", files[1])
+    before = content(source)
+    for name in source, files[1], folder:
+        refused(source, name, names=("same file",))
+    assert content(source) == before
+
+
+@pytest.mark.one_kernel
+def test_without_permission(files, folder):
+    write_file(files[0], *SHAPES["odd"])
+    os.chmod(files[0], 0o600)
+    result = as_nobody(program("rxcp"), files[0], files[1], check=False)
+    assert result.returncode == 1 and "Permission denied" in result.stderr
+    os.chmod(files[0], 0o644)
+    result = as_nobody(program("rxcp"), files[0], files[1], check=False)
+    assert result.returncode == 1 and "Permission denied" in result.stderr
+    assert sorted(os.listdir(folder)) == ["lost+found", "source"]
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL], ids=lambda sig: sig.name)
+def test_interrupted(files, folder, sig):
+    """The old file or the new, and nothing else."""
+    source, copy = files
+    write_file(source, 24 * MIB, [(0, noise(20 * MIB))])
+    new = content(source)
+    options = ["-s", "never", "-c", "sha512", "-b", "64K"]
+    begin = time.monotonic()
+    ok(*options, source, copy)
+    longest = (time.monotonic() - begin) * 1.1
+    chance = random.Random(sig)
+    found = {True: 0, False: 0}
+    for _ in range(KILLS):
+        write_file(copy, 4, [(0, b"old\n")])
+        with subprocess.Popen([program("rxcp"), *options, source, copy], env=ENVIRONMENT,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            time.sleep(chance.uniform(0, longest))
+            process.send_signal(sig)
+            code = process.wait()
+        assert code in (0, -sig)
+        is_new = os.path.getsize(copy) != 4
+        assert content(copy) == (new if is_new else b"old\n")
+        assert is_new or code
+        assert sorted(os.listdir(folder)) == ["copy", "lost+found", "source"]
+        found[is_new] += 1
+    assert found[False]
