@@ -14,13 +14,14 @@ import pytest
 
 from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
-from rxdlib.control import CREATE_DETECT_ZEROES, CREATE_OVERCOMMIT, CREATE_RESERVE, Control
+from rxdlib.control import (CREATE_DETECT_ZEROES, CREATE_OVERCOMMIT, CREATE_RESERVE, STATE_OPEN,
+                            Control)
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import LONG, RamDisk, state
 
 PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
 FRAME = 4 * MIB     # the most data in a frame
-KILLS = 30 if LONG else 8
+KILLS = 30 if LONG else 6
 FILE_OF_A_KERNEL = "/proc/kallsyms"     # text of some MiB, to be compressed slowly
 
 
@@ -108,16 +109,17 @@ SHAPES = {
     "empty": (4 * MIB, []),
     "page": (BLOCK, [(0, noise(BLOCK))]),
     "ends": (16 * MIB, [(0, noise(BLOCK)), (16 * MIB - BLOCK, noise(BLOCK, 2))]),
-    "full": (10 * MIB, [(0, noise(10 * MIB))]),
-    "holes": (32 * MIB, [(MIB, noise(5 * MIB)), (9 * MIB, stamp(1, 64 * KIB)),
-                         (30 * MIB, noise(MIB + BLOCK))]),
-    "pages": (8 * MIB, [(at, stamp(at // BLOCK)) for at in range(0, 8 * MIB, 2 * BLOCK)]),
-    "zeros": (16 * MIB, [(0, bytes(9 * MIB)), (9 * MIB, noise(BLOCK)),
-                         (12 * MIB, b"".join((stamp(n) if n % 3 else bytes(BLOCK))
-                                             for n in range(1024)))]),
+    "full": (5 * MIB, [(0, noise(5 * MIB))]),
+    "holes": (12 * MIB, [(MIB, noise(5 * MIB)), (8 * MIB, stamp(1, 64 * KIB)),
+                         (10 * MIB, noise(MIB + BLOCK))]),
+    "pages": (4 * MIB, [(at, stamp(at // BLOCK)) for at in range(0, 4 * MIB, 2 * BLOCK)]),
+    "zeros": (10 * MIB, [(0, bytes(5 * MIB)), (5 * MIB, noise(BLOCK)),
+                         (6 * MIB, b"".join((stamp(n) if n % 3 else bytes(BLOCK))
+                                            for n in range(1024)))]),
 }
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("compress", [(), ("--compress", "zstd")], ids=("raw", "zstd"))
 @pytest.mark.parametrize("shape", SHAPES)
 def test_round_trip(lab, path, shape, compress):
@@ -145,14 +147,15 @@ def test_round_trip(lab, path, shape, compress):
     assert other.query().uuid != uuid
 
 
+@pytest.mark.one_kernel
 def test_compressed_is_smaller(lab, path):
-    ramdisk = lab.ramdisk(16 * MIB)
-    fill(ramdisk.path, [(0, file_bytes(FILE_OF_A_KERNEL)[:4 * MIB])])
+    ramdisk = lab.ramdisk(4 * MIB)
+    fill(ramdisk.path, [(0, file_bytes(FILE_OF_A_KERNEL)[:MIB])])
     ok("save", ramdisk.path, path)
     raw = os.path.getsize(path)
     ok("save", ramdisk.path, path, "--compress", "zstd")
     fast = os.path.getsize(path)
-    ok("save", ramdisk.path, path, "--compress", "zstd:15")
+    ok("save", ramdisk.path, path, "--compress", "zstd:12")
     assert os.path.getsize(path) < fast < raw / 2
     before = content(ramdisk.path)
     ramdisk.remove()
@@ -239,8 +242,8 @@ def test_flipped_bits(lab, path, compress):
     image, blocks = damaged_image(lab, path, *compress)
     chance = random.Random(5)
     places = [(at + offset) for at in {blocks[0], blocks[1], blocks[-2], blocks[-1]}
-              for offset in (0, 8, 12, 16, 24, 32, 40, 48, 56, 80, 2000, 4080, 4088, 4095)]
-    places += [chance.randrange(BLOCK, len(image)) for _ in range(20)]
+              for offset in (0, 8, 16, 24, 40, 48, 2000, 4095)]
+    places += [chance.randrange(BLOCK, len(image)) for _ in range(8)]
     places += [at - 1 for at in blocks[2:]]     # padding, or the end of the data
     for place in places:
         flipped = bytearray(image)
@@ -255,7 +258,7 @@ def test_truncated(lab, path):
     image, blocks = damaged_image(lab, path)
     other = lab.ramdisk(16 * MIB)
     lengths = {cut for at in [*blocks, *(at + BLOCK for at in blocks[:-1])]
-               for cut in (at - 1, at, at + 1, at + 512) if 0 <= cut < len(image)}
+               for cut in (at - 1, at, at + 1) if 0 <= cut < len(image)}
     for length in sorted(lengths):
         write_file(path, image[:length])
         wrong(path, f"byte {length}" if length >= 8 else "begin")
@@ -518,8 +521,7 @@ def wait_for_none(keep=()):
     raise AssertionError(f"left over: {state()['ramdisks']}")
 
 
-@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL],
-                         ids=lambda sig: sig.name)
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL], ids=lambda sig: sig.name)
 def test_load_interrupted(lab, path, sig):
     """All of it or no disk at all."""
     ramdisk = lab.ramdisk(32 * MIB)
@@ -549,8 +551,8 @@ def test_load_interrupted(lab, path, sig):
 
 def test_load_into_interrupted(lab, path):
     """The disk is empty again, or has it all."""
-    ramdisk = lab.ramdisk(32 * MIB)
-    data = noise(24 * MIB)
+    size, data = 24 * MIB, noise(18 * MIB)
+    ramdisk = lab.ramdisk(size)
     fill(ramdisk.path, [(0, data)])
     ok("save", ramdisk.path, path)
     ramdisk.clear()
@@ -559,10 +561,12 @@ def test_load_into_interrupted(lab, path):
     for _ in range(KILLS):
         ramdisk.clear()
         interrupted(signal.SIGKILL, chance, longest, "load", path, "--into", ramdisk.path)
+        # Until then nobody else can have it.
         end = time.monotonic() + 20
-        while content(ramdisk.path) not in (bytes(32 * MIB), data + bytes(8 * MIB)):
+        while ramdisk.query().state & STATE_OPEN:
             assert time.monotonic() < end
-            time.sleep(0.1)
+            time.sleep(0.05)
+        assert content(ramdisk.path) in (bytes(size), data + bytes(size - len(data)))
 
 
 def test_written_meanwhile(lab, path):

@@ -4,9 +4,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@
 #include "guard.h"
 #include "machine.h"
 
-#define UNDO_ROUNDS	1200	/* of pause_briefly(): a minute */
+#define UNDO_ROUNDS	100	/* of pause_briefly(): five seconds */
 
 /* The guard's answer to what it was asked to make. */
 struct answer {
@@ -23,25 +23,38 @@ struct answer {
 	struct rxd_create arg;
 };
 
-static int undo(const struct guard *guard)
+static int undo_create(const struct guard *guard)
 {
-	struct rxd_remove remove = { .version = RXD_ABI_VERSION, .index = guard->index };
-	struct rxd_clear clear = { .version = RXD_ABI_VERSION, .index = guard->index };
+	struct rxd_remove arg = { .version = RXD_ABI_VERSION, .index = guard->index };
 	unsigned int round = 0;
-	int ret;
 
-	do {
-		ret = guard->made ? ioctl(guard->control, RXD_REMOVE, &remove) :
-				    ioctl(guard->control, RXD_CLEAR, &clear);
-		if (!ret || errno == ENODEV)
+	while (ioctl(guard->fd, RXD_REMOVE, &arg)) {
+		if (errno == ENODEV)
 			return 0;
-		/* What the dead process had open is closed in a moment; udev looks, too. */
+		/* udev may be looking into it. */
+		if (errno != EBUSY || ++round == UNDO_ROUNDS)
+			return errno;
 		pause_briefly();
-	} while (errno == EBUSY && ++round < UNDO_ROUNDS);
+	}
+	return 0;
+}
+
+static int undo_fill(const struct guard *guard)
+{
+	uint64_t range[] = { 0, guard->size };
+
+	if (!fallocate(guard->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, guard->size) ||
+	    !ioctl(guard->fd, BLKZEROOUT, range))
+		return 0;
 	return errno;
 }
 
-/* Above all the disk itself must not stay open. */
+static int undo(const struct guard *guard)
+{
+	return guard->size ? undo_fill(guard) : undo_create(guard);
+}
+
+/* A disk that is to be removed must not be open, and one to be emptied only here. */
 static void close_others(int one, int two)
 {
 	int low = one < two ? one : two;
@@ -66,7 +79,7 @@ static void detach(const struct guard *guard)
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
 	dup2(null, STDERR_FILENO);
-	close_others(guard->control, guard->socket);
+	close_others(guard->fd, guard->socket);
 }
 
 static _Noreturn void stand_guard(struct guard *guard, const struct rxd_create *create)
@@ -77,7 +90,7 @@ static _Noreturn void stand_guard(struct guard *guard, const struct rxd_create *
 
 	if (create) {
 		answer.arg = *create;
-		answer.err = ioctl(guard->control, RXD_CREATE, &answer.arg) ? errno : 0;
+		answer.err = ioctl(guard->fd, RXD_CREATE, &answer.arg) ? errno : 0;
 		guard->index = answer.arg.index;
 	}
 	send(guard->socket, &answer, sizeof(answer), MSG_NOSIGNAL);
@@ -138,21 +151,21 @@ static int start(struct guard *guard, struct rxd_create *create)
  */
 int guard_create(struct guard *guard, int control, struct rxd_create *arg)
 {
-	*guard = (struct guard){ .control = control, .made = true };
+	*guard = (struct guard){ .fd = control };
 	return start(guard, arg);
 }
 
 /**
  * guard_empty - see that an empty RAM disk is so again unless guard_keep() is called
  * @guard: out
- * @control: the control node
- * @index: the disk
+ * @disk: the disk, open for oneself; the guard keeps it so until it ends
+ * @size: its bytes
  *
  * Return: 0 or an errno.
  */
-int guard_empty(struct guard *guard, int control, int index)
+int guard_empty(struct guard *guard, int disk, uint64_t size)
 {
-	*guard = (struct guard){ .control = control, .index = index };
+	*guard = (struct guard){ .fd = disk, .size = size };
 	return start(guard, NULL);
 }
 
@@ -184,7 +197,7 @@ void guard_keep(struct guard *guard)
  * guard_undo - undo it now, and wait until that is done
  * @guard: the guard, which ends
  *
- * The disk must be closed before.
+ * A disk that is to be removed must be closed before, one to be emptied open.
  */
 void guard_undo(struct guard *guard)
 {

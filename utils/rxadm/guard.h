@@ -3,23 +3,23 @@
 #define RXADM_GUARD_H
 
 #include <linux/rxd.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
  * A process of its own that undoes what this one leaves half done, however this one
- * ends: it makes a RAM disk and removes it, or clears one that was empty.
+ * ends: it makes a RAM disk and removes it, or empties one that was empty.
  */
 struct guard {
-	int control;
+	int fd;			/* the control node, or the disk to be emptied */
 	int socket;
 	pid_t process;
-	int index;
-	bool made;	/* it is to be removed, else cleared */
+	int index;		/* of the disk to be removed */
+	uint64_t size;		/* of the disk to be emptied, or 0 */
 };
 
 int guard_create(struct guard *guard, int control, struct rxd_create *arg);
-int guard_empty(struct guard *guard, int control, int index);
+int guard_empty(struct guard *guard, int disk, uint64_t size);
 void guard_keep(struct guard *guard);
 void guard_undo(struct guard *guard);
 

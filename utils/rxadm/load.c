@@ -393,14 +393,30 @@ static enum exit_code verify(struct job *job)
 	return ret ? ret : read_header(job);
 }
 
+/* Fill the disk, which is empty, and shall be so again if that fails. */
+static enum exit_code fill(struct job *job, uint64_t size)
+{
+	struct guard guard;
+	enum exit_code ret;
+	int err;
+
+	err = guard_empty(&guard, job->fd, size);
+	if (err)
+		return report(exit_code_of(err), "cannot start a process: %s", strerror(err));
+	ret = run_job(job, "load");
+	if (ret)
+		guard_undo(&guard);
+	else
+		guard_keep(&guard);
+	return ret;
+}
+
 static enum exit_code load_into(struct job *job, int control)
 {
 	struct rxd_query query;
-	struct guard guard;
 	enum exit_code ret;
 	struct device dev;
 	int index;
-	int err;
 
 	ret = device_find_rxd("device", job->args->into, &dev, &index);
 	if (ret)
@@ -416,20 +432,9 @@ static enum exit_code load_into(struct job *job, int control)
 		ret = check_empty(job, &dev, query.size);
 	if (!ret)
 		ret = verify(job);
-	if (!ret) {
-		err = guard_empty(&guard, control, index);
-		if (err)
-			ret = report(exit_code_of(err), "cannot start a process: %s", strerror(err));
-		else
-			ret = run_job(job, "load");
-		if (!ret)
-			guard_keep(&guard);
-		close(job->fd);
-		if (ret && !err)
-			guard_undo(&guard);
-	} else {
-		close(job->fd);
-	}
+	if (!ret)
+		ret = fill(job, query.size);
+	close(job->fd);
 	device_release(&dev);
 	return ret;
 }
