@@ -2,6 +2,9 @@
 /*
  * Images of RAM disks: whatever the file holds, what is accepted lies on the disk, in
  * order, and is as long as it says. Needs image.c, error.c, libzstd and libxxhash.
+ *
+ * An input is a byte of flags, and then changes to a whole image: block, offset (two
+ * bytes), length, bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +23,14 @@
 
 /* What libFuzzer calls for each input. */
 int fuzz_image(const uint8_t *data, size_t size) __asm__("LLVMFuzzerTestOneInput");
+
+#define DISK		(64ULL << 20)
+#define BLOCKS		8
+
+/* Flags of an input. */
+#define REPAIR		1	/* make the checksums right */
+#define BLANK		2	/* begin with zeros, not with an image */
+#define CUT		4	/* the next two bytes say how long it is */
 
 static uint8_t scratch[IMAGE_FRAME_MAX];
 
@@ -93,19 +104,90 @@ static char *read_all(uint8_t *file, size_t size, int repairing)
 	return error;
 }
 
+/* A header, a frame of three raw pages, one of two compressed pages, the end. */
+static void make(uint8_t *file)
+{
+	static const char text[2 * IMAGE_PAGE] = "compressed";
+	struct image image = {
+		.header = {
+			.id = 1,
+			.size = DISK,
+			.logical_block_size = 512,
+			.folio_size = 4096,
+		},
+	};
+	struct image_frame raw = {
+		.data = 3 * IMAGE_PAGE,
+		.stored = 3 * IMAGE_PAGE,
+		.count = 2,
+		.extents = { { 0, IMAGE_PAGE }, { 16384, 2 * IMAGE_PAGE } },
+	};
+	struct image_frame zstd = {
+		.encoding = IMAGE_ZSTD,
+		.data = 2 * IMAGE_PAGE,
+		.count = 1,
+		.extents = { { DISK / 2, 2 * IMAGE_PAGE } },
+	};
+
+	memset(file, 'x', BLOCKS * IMAGE_BLOCK);
+	image_put_header(&image, file);
+	image_put_frame(&image, &raw, file + 2 * IMAGE_BLOCK, file + IMAGE_BLOCK);
+	zstd.stored = image_compress(3, text, sizeof(text), file + 6 * IMAGE_BLOCK, IMAGE_BLOCK);
+	image_put_frame(&image, &zstd, file + 6 * IMAGE_BLOCK, file + 5 * IMAGE_BLOCK);
+	image_put_end(&image, file + 7 * IMAGE_BLOCK);
+	must(image.position == BLOCKS * IMAGE_BLOCK);
+}
+
+static void change(uint8_t *file, const uint8_t *data, size_t size)
+{
+	size_t at, length;
+
+	while (size > 4) {
+		at = data[0] % BLOCKS * IMAGE_BLOCK + (data[1] | data[2] << 8) % IMAGE_BLOCK;
+		length = data[3];
+		data += 4;
+		size -= 4;
+		if (length > size)
+			length = size;
+		if (length > BLOCKS * IMAGE_BLOCK - at)
+			length = BLOCKS * IMAGE_BLOCK - at;
+		memcpy(file + at, data, length);
+		data += length;
+		size -= length;
+	}
+}
+
 int fuzz_image(const uint8_t *data, size_t size)
 {
-	uint8_t *file = malloc(size + 1);
-	int repairing;
+	size_t length = BLOCKS * IMAGE_BLOCK;
+	uint8_t *whole, *file;
+	uint8_t flags;
 	char *error;
 
-	must(file);
-	for (repairing = 0; repairing < 2; repairing++) {
-		memcpy(file, data, size);
-		error = read_all(file, size, repairing);
-		must(!error || *error);
-		free(error);
+	if (!size)
+		return 0;
+	flags = *data++;
+	size--;
+	if (flags & CUT && size >= 2) {
+		length = (data[0] | data[1] << 8) % (length + 1);
+		data += 2;
+		size -= 2;
 	}
+	whole = calloc(BLOCKS, IMAGE_BLOCK);
+	must(whole);
+	if (!(flags & BLANK))
+		make(whole);
+	change(whole, data, size);
+
+	/* In memory of just its length. */
+	file = malloc(length ? length : 1);
+	must(file);
+	memcpy(file, whole, length);
+	error = read_all(file, length, flags & REPAIR);
+	must(!error || *error);
+	must(error || length >= 2 * IMAGE_BLOCK);
+	free(error);
 	free(file);
+	free(whole);
 	return 0;
 }
