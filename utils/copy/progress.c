@@ -2,7 +2,6 @@
 /*
  * A bar for people, or records for programs.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,7 +72,7 @@ static double human(uint64_t bytes, char *unit)
 
 static void show_bar(struct progress *progress, uint64_t done, uint64_t copied)
 {
-	uint64_t seconds = (copy_clock() - progress->begin) / NSEC_PER_SEC;
+	unsigned long long seconds = (copy_clock() - progress->begin) / NSEC_PER_SEC;
 	double share = progress->total ? (double)done / progress->total : 1;
 	int filled = share * BAR_WIDTH;
 	double total, speed, now;
@@ -85,7 +84,7 @@ static void show_bar(struct progress *progress, uint64_t done, uint64_t copied)
 	total = human(progress->total, &units[1]);
 	speed = human(seconds ? copied / seconds : 0, &units[2]);
 	fprintf(stderr,
-		"\r%s %3d%% [%.*s%*s] %.1f%c of %.1f%c, %.1f%c/s, %" PRIu64 ":%02" PRIu64 " \033[K",
+		"\r%s %3d%% [%.*s%*s] %.1f%c of %.1f%c, %.1f%c/s, %llu:%02llu \033[K",
 		progress->what, (int)(share * 100), filled, "##############################",
 		BAR_WIDTH - filled, "", now, units[0], total, units[1], speed, units[2],
 		seconds / 60, seconds % 60);
@@ -95,10 +94,22 @@ static void show_bar(struct progress *progress, uint64_t done, uint64_t copied)
 
 static void show_record(const struct progress *progress, const struct copy_counts *counts)
 {
-	printf("{ \"r\": \"data\", \"v\": 1, \"t\": \"%" PRIu64 "\", \"total\": \"%" PRIu64 "\", \"copied\": \"%" PRIu64 "\", \"write_skipped\": \"%" PRIu64 "\", \"read_skipped\": \"%" PRIu64 "\" }\n",
-	       (uint64_t)((copy_clock() - progress->begin) / NSEC_PER_SEC), progress->total,
-	       counted(&counts->copied), counted(&counts->write_skipped),
-	       counted(&counts->read_skipped));
+	const struct {
+		const char *name;
+		unsigned long long value;
+	} fields[] = {
+		{ "t", (copy_clock() - progress->begin) / NSEC_PER_SEC },
+		{ "total", progress->total },
+		{ "copied", counted(&counts->copied) },
+		{ "write_skipped", counted(&counts->write_skipped) },
+		{ "read_skipped", counted(&counts->read_skipped) },
+	};
+	unsigned int i;
+
+	fputs("{ \"r\": \"data\", \"v\": 1", stdout);
+	for (i = 0; i < sizeof(fields) / sizeof(*fields); i++)
+		printf(", \"%s\": \"%llu\"", fields[i].name, fields[i].value);
+	puts(" }");
 	fflush(stdout);
 }
 

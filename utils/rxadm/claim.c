@@ -17,7 +17,8 @@ static enum exit_code busy_error(const struct device *dev, const struct rxd_quer
 				 const char *users)
 {
 	if (query->state & RXD_STATE_CACHE)
-		return report(EXIT_BUSY, "%s '%s': is in use as a cache%s%s; run 'rxadm unmap' first",
+		return report(EXIT_BUSY,
+			      "%s '%s': is in use as a cache%s%s; run 'rxadm unmap' first",
 			      dev->what, dev->path, users ? ", " : "", users ? users : "");
 	return report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first", dev->what,
 		      dev->path, users ? users : "a process has it open");

@@ -241,11 +241,12 @@ char *image_get_header(struct image *image, const void *block)
 
 	*image = (struct image){ .position = IMAGE_BLOCK };
 	if (!has_magic(block, HEADER_MAGIC))
-		return copy_text("is no image of a RAM disk: it does not begin with '" HEADER_MAGIC "'");
+		return copy_text("is no image of a RAM disk: it does not begin with "
+				 HEADER_MAGIC);
 	if (!is_intact(block))
 		return copy_text("is damaged: the checksum of the header, at byte 0, is wrong");
 	if (le32toh(in->version) != IMAGE_VERSION)
-		return format_text("is of version %u; this rxadm knows version %u: a newer one may read it",
+		return format_text("is of version %u, and this rxadm reads %u only",
 				   le32toh(in->version), IMAGE_VERSION);
 	*header = (struct image_header){
 		.id = le64toh(in->id),
@@ -400,8 +401,8 @@ char *image_get_data(const struct image_frame *frame, const void *payload, void 
 
 	*data = payload;
 	if (XXH3_64bits(payload, image_payload(frame)) != frame->checksum)
-		return format_text("is damaged: the checksum of the data at byte %llu, of frame %llu, is wrong",
-				   position, (unsigned long long)frame->number);
+		return format_text("is damaged: the checksum of the data at byte %llu is wrong",
+				   position);
 	if (frame->encoding == IMAGE_RAW)
 		return NULL;
 	*data = scratch;
@@ -410,7 +411,7 @@ char *image_get_data(const struct image_frame *frame, const void *payload, void 
 		return format_text("is wrong at byte %llu, frame %llu: %s", position,
 				   (unsigned long long)frame->number, ZSTD_getErrorName(size));
 	if (size != frame->data)
-		return format_text("is wrong at byte %llu, frame %llu: it unpacks to %zu bytes, not to %u",
+		return format_text("is wrong at byte %llu, frame %llu: it has %zu bytes, not %u",
 				   position, (unsigned long long)frame->number, size, frame->data);
 	return NULL;
 }

@@ -88,7 +88,7 @@ static enum copy_step read_part(struct job *job, void *data, size_t length, uint
 	}
 	if (done < length)
 		return image_wrong(job, &job->read_error,
-				   format_text("is truncated: it ends at byte %llu, before its end block",
+				   format_text("is truncated: it ends at byte %llu, before its end",
 					       (unsigned long long)offset + done));
 	return COPY_MORE;
 }
@@ -127,11 +127,11 @@ static enum copy_step disk_failed(struct job *job, int err, uint64_t at)
 	return COPY_FAILED;
 }
 
-static void count_skipped(struct job *job, uint64_t upto)
+static void count_skipped(struct job *job, uint64_t end)
 {
-	copy_count(&job->copy.counts.read_skipped, upto - job->reached);
-	copy_count(&job->copy.counts.write_skipped, upto - job->reached);
-	job->reached = upto;
+	copy_count(&job->copy.counts.read_skipped, end - job->reached);
+	copy_count(&job->copy.counts.write_skipped, end - job->reached);
+	job->reached = end;
 }
 
 static enum copy_step write_disk(void *context, const struct copy_chunk *chunk)

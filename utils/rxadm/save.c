@@ -466,14 +466,16 @@ static enum exit_code compress_argument(const char *text, struct save_args *args
 	enum exit_code ret;
 
 	if (name != strlen("zstd") || strncmp(text, "zstd", name))
-		return report(EXIT_PARAMETERS, "compression '%s': must be zstd or zstd:LEVEL", text);
+		return report(EXIT_PARAMETERS, "compression '%s': must be zstd or zstd:LEVEL",
+			      text);
 	args->compress = true;
 	args->level = ZSTD_CLEVEL_DEFAULT;
 	if (!level)
 		return EXIT_OK;
 	ret = number_argument("compression level", level + 1, ZSTD_maxCLevel(), &number);
 	if (!ret && !number)
-		ret = report(EXIT_PARAMETERS, "compression level '0': must be a number from 1 to %d",
+		ret = report(EXIT_PARAMETERS,
+			     "compression level '0': must be a number from 1 to %d",
 			     ZSTD_maxCLevel());
 	args->level = number;
 	return ret;

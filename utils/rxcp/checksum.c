@@ -27,7 +27,7 @@ bool checksum_begin(struct checksum *checksum, const char *name)
 	if (!checksum->algorithm || !gcry_md_get_algo_dlen(checksum->algorithm) ||
 	    gcry_md_open(&checksum->handle, checksum->algorithm, 0)) {
 		checksum->handle = NULL;
-		return complain("checksum '%s': is not known; use md5, sha1, sha256, sha512, sha3-256, blake2b-512 or another of libgcrypt",
+		return complain("checksum '%s': is not known; use md5, sha256 or another",
 				name);
 	}
 	return true;

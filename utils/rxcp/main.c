@@ -57,6 +57,7 @@ static bool buffer_size(const char *text, uint64_t *bytes)
 	unsigned long long number;
 	unsigned int shift = 0;
 	char *end;
+	bool ok;
 
 	errno = 0;
 	number = strtoull(text, &end, 10);
@@ -64,10 +65,12 @@ static bool buffer_size(const char *text, uint64_t *bytes)
 		shift = 10;
 	else if (end != text && (*end == 'M' || *end == 'm'))
 		shift = 20;
-	if (*text < '0' || *text > '9' || errno || end[shift ? 1 : 0] ||
-	    number > BUFFER_MAX >> shift || number << shift < BUFFER_MIN || (number << shift) % BUFFER_MIN)
-		return complain("buffer size '%s': must be a multiple of 4K, from 4K to 256M", text);
-	*bytes = number << shift;
+	ok = *text >= '0' && *text <= '9' && !errno && !end[shift ? 1 : 0];
+	number = number > BUFFER_MAX >> shift ? 0 : number << shift;
+	if (!ok || number < BUFFER_MIN || number % BUFFER_MIN)
+		return complain("buffer size '%s': must be a multiple of 4K, from 4K to 256M",
+				text);
+	*bytes = number;
 	return true;
 }
 

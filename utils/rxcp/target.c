@@ -121,13 +121,14 @@ static mode_t new_mode(const struct source *source)
 bool target_commit(struct target *target, const struct source *source, bool sync)
 {
 	mode_t mode = target->replaces ? target->old.st_mode & 0777 : new_mode(source);
+	const struct stat *old = &target->old;
 	int err;
 
 	if (target->is_device)
 		return true;
 	/* As if it had been overwritten; who may not do that owns it now. */
-	if (target->replaces && (target->old.st_uid != geteuid() || target->old.st_gid != getegid()) &&
-	    fchown(target->fd, target->old.st_uid, target->old.st_gid))
+	if (target->replaces && (old->st_uid != geteuid() || old->st_gid != getegid()) &&
+	    fchown(target->fd, old->st_uid, old->st_gid))
 		mode &= 0700;
 	err = output_commit(&target->output, mode, sync);
 	if (err)
