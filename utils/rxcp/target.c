@@ -75,6 +75,24 @@ bool target_open(struct target *target, const char *path, const struct source *s
 }
 
 /**
+ * target_block - the smallest hole that there can be
+ * @target: where
+ * @min: the least that is of use, which divides @max
+ * @max: the most
+ */
+uint64_t target_block(const struct target *target, uint64_t min, uint64_t max)
+{
+	uint64_t block = max;
+	struct stat st;
+
+	if (target->is_device || fstat(target->fd, &st))
+		return max;
+	while (block > (uint64_t)st.st_blksize && block > min)
+		block /= 2;
+	return block;
+}
+
+/**
  * target_skip - let a range be zeros without writing it
  * @target: where
  * @offset: first byte

@@ -14,7 +14,8 @@
 #include "target.h"
 #include "transfer.h"
 
-#define BLOCK		4096	/* zeros are looked for in pieces of this size */
+#define BLOCK_MIN	512	/* zeros are looked for in pieces of that to this size */
+#define BLOCK_MAX	4096
 #define CHUNKS		4
 #define NSEC_PER_SEC	UINT64_C(1000000000)
 
@@ -33,6 +34,7 @@ struct job {
 	struct source source;
 	struct target target;
 	struct checksum checksum;
+	uint64_t block;			/* zeros are looked for in pieces of this size */
 	uint64_t cursor;		/* of the reader */
 	int read_err;
 	uint64_t read_at;
@@ -54,10 +56,10 @@ static void scan(struct job *job, const struct copy_chunk *chunk)
 	uint64_t begin = copy_clock();
 	uint64_t at, length, found = 0;
 
-	for (at = 0; at < chunk->length; at += BLOCK) {
-		length = chunk->length - at < BLOCK ? chunk->length - at : BLOCK;
-		note->zero[at / BLOCK] = copy_is_zero((char *)chunk->data + at, length);
-		if (note->zero[at / BLOCK])
+	for (at = 0; at < chunk->length; at += job->block) {
+		length = chunk->length - at < job->block ? chunk->length - at : job->block;
+		note->zero[at / job->block] = copy_is_zero((char *)chunk->data + at, length);
+		if (note->zero[at / job->block])
 			found += length;
 	}
 	copy_count(&job->copy.counts.zeroes, found);
@@ -140,16 +142,18 @@ static enum copy_step write_runs(struct job *job, const struct copy_chunk *chunk
 	const struct note *note = chunk->note;
 	enum copy_step step = COPY_MORE;
 	uint64_t at, end, block;
+	bool zero;
 
 	for (at = 0; step == COPY_MORE && at < chunk->length; at = end) {
-		for (block = at / BLOCK, end = at; end < chunk->length; block++) {
-			if (note->zero[block] != note->zero[at / BLOCK])
+		zero = note->zero[at / job->block];
+		for (block = at / job->block, end = at; end < chunk->length; block++) {
+			if (note->zero[block] != zero)
 				break;
-			end += BLOCK;
+			end += job->block;
 		}
 		if (end > chunk->length)
 			end = chunk->length;
-		if (note->zero[at / BLOCK])
+		if (zero)
 			step = write_zeros(job, end - at, chunk->offset + at);
 		else
 			step = write_piece(job, (char *)chunk->data + at, end - at,
@@ -285,7 +289,7 @@ static void summarize(const struct job *job)
 
 static bool run(struct job *job, const char *to)
 {
-	uint64_t blocks, size = job->source.size;
+	uint64_t size = job->source.size;
 	bool done;
 
 	if (!target_open(&job->target, to, &job->source))
@@ -293,9 +297,9 @@ static bool run(struct job *job, const char *to)
 	/* A small file needs no large buffers. */
 	job->copy.room = job->options->buffer;
 	if (job->copy.room > size)
-		job->copy.room = (size / BLOCK + 1) * BLOCK;
-	blocks = job->copy.room / BLOCK;
-	job->copy.note_size = sizeof(struct note) + blocks;
+		job->copy.room = (size / COPY_ALIGN + 1) * COPY_ALIGN;
+	job->block = target_block(&job->target, BLOCK_MIN, BLOCK_MAX);
+	job->copy.note_size = sizeof(struct note) + job->copy.room / job->block;
 	job->progress.total = size;
 	done = copy(job);
 	if (done && job->options->verbose)
