@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Images of RAM disks: whatever the file holds, what is accepted lies on the disk, in
- * order, and is as long as it says. Needs image.c, error.c, libzstd and libxxhash.
+ * order, and is as long as it says.
  *
  * An input is a byte of flags, and then changes to a whole image: block, offset (two
  * bytes), length, bytes.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
+#include "fuzz.h"
 #include "image.h"
-
-#define must(condition)									\
-	do {										\
-		if (!(condition)) {							\
-			dprintf(2, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-			abort();							\
-		}									\
-	} while (0)
-
-/* What libFuzzer calls for each input. */
-int fuzz_image(const uint8_t *data, size_t size) __asm__("LLVMFuzzerTestOneInput");
 
 #define DISK		(64ULL << 20)
 #define BLOCKS		8
@@ -157,7 +144,7 @@ static void change(uint8_t *file, const uint8_t *data, size_t size)
 	}
 }
 
-int fuzz_image(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
 	size_t length = BLOCKS * IMAGE_BLOCK;
 	uint8_t *whole, *file;
