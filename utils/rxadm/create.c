@@ -39,18 +39,6 @@ static const char usage[] =
 	"     --detect-zeroes          store no pages that hold zeros only\n"
 	" -h, --help                   print this help\n";
 
-static enum exit_code block_size(const char *text, unsigned int *value)
-{
-	if (!strcmp(text, "512"))
-		*value = 512;
-	else if (!strcmp(text, "4096"))
-		*value = 4096;
-	else
-		return report(EXIT_PARAMETERS, "logical block size '%s': must be 512 or 4096",
-			      text);
-	return EXIT_OK;
-}
-
 /* What the options must be together. */
 static enum exit_code check(const struct create_request *request)
 {
@@ -100,7 +88,7 @@ static enum exit_code parse(int argc, char **argv, struct create_request *reques
 			ret = number_argument("index", optarg, RXD_INDEX_MAX, &request->index);
 			break;
 		case OPT_LOGICAL_BLOCK_SIZE:
-			ret = block_size(optarg, &request->logical_block_size);
+			ret = logical_block_size_argument(optarg, &request->logical_block_size);
 			break;
 		case OPT_MEM_LIMIT:
 			request->mem_limit_text = optarg;
@@ -235,7 +223,13 @@ struct rxd_create create_argument(const struct create_request *request)
 	return arg;
 }
 
-static enum exit_code create(int fd, const struct create_request *request)
+/**
+ * ramdisk_create - make a RAM disk, with its node in /dev, or report why not
+ * @fd: the control node
+ * @request: what to make
+ * @index: out: its device number
+ */
+enum exit_code ramdisk_create(int fd, const struct create_request *request, int *index)
 {
 	struct rxd_remove remove = { .version = RXD_ABI_VERSION };
 	struct rxd_create arg = create_argument(request);
@@ -249,9 +243,8 @@ static enum exit_code create(int fd, const struct create_request *request)
 	remove.index = arg.index;
 	if (ret)
 		ioctl(fd, RXD_REMOVE, &remove);
-	else
-		puts(path);
 	free(path);
+	*index = arg.index;
 	return ret;
 }
 
@@ -260,6 +253,7 @@ static enum exit_code run(int argc, char **argv)
 	struct create_request request = { .node = RXD_NODE_LOCAL };
 	bool help = false;
 	enum exit_code ret;
+	int index;
 	int fd;
 
 	ret = parse(argc, argv, &request, &help);
@@ -282,7 +276,9 @@ static enum exit_code run(int argc, char **argv)
 
 	/* Once made, the device must not lose its name to a signal. */
 	signals_block();
-	ret = create(fd, &request);
+	ret = ramdisk_create(fd, &request, &index);
+	if (!ret)
+		printf("/dev/rxd%d\n", index);
 	fflush(stdout);
 	signals_allow();
 	close(fd);

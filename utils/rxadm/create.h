@@ -28,5 +28,6 @@ struct create_request {
 struct rxd_create create_argument(const struct create_request *request);
 enum exit_code create_error(int fd, int err, const struct create_request *request);
 enum exit_code create_wait(int fd, int index, const char *path);
+enum exit_code ramdisk_create(int fd, const struct create_request *request, int *index);
 
 #endif /* RXADM_CREATE_H */

@@ -3,7 +3,6 @@
  * The one way out for messages, and allocation that cannot fail but by exiting.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ static void out_of_memory(void)
 	exit(EXIT_MEMORY);
 }
 
-static char *format_list(const char *format, va_list args)
+char *format_list(const char *format, va_list args)
 {
 	char *text;
 

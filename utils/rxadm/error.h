@@ -2,6 +2,7 @@
 #ifndef RXADM_ERROR_H
 #define RXADM_ERROR_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 #include "common.h"
@@ -21,6 +22,8 @@ __printf(2, 3)
 enum exit_code report(enum exit_code code, const char *format, ...);
 enum exit_code exit_code_of(int err);
 
+__printf(1, 0)
+char *format_list(const char *format, va_list args);
 __printf(1, 2)
 char *format_text(const char *format, ...);
 __printf(2, 3)

@@ -13,6 +13,7 @@
 
 #include "command.h"
 #include "device.h"
+#include "limit.h"
 #include "machine.h"
 #include "options.h"
 
@@ -24,7 +25,13 @@ static const char usage[] =
 	"Options:\n"
 	" -h, --help   print this help\n";
 
-static enum exit_code set_limit(const struct device *dev, const char *text, uint64_t limit)
+/**
+ * ramdisk_limit - set the memory that the data of a RAM disk may take
+ * @dev: the RAM disk
+ * @text: the limit as the user wrote it
+ * @limit: bytes; 0: none but the capacity
+ */
+enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit)
 {
 	char *path = format_text("/sys/dev/block/%u:%u/rxd/mem_limit", major(dev->number),
 				 minor(dev->number));
@@ -72,7 +79,7 @@ static enum exit_code run(int argc, char **argv)
 		ret = device_find_rxd("device", argv[optind], &dev, &index);
 	if (ret)
 		return ret;
-	ret = set_limit(&dev, argv[optind + 1], limit);
+	ret = ramdisk_limit(&dev, argv[optind + 1], limit);
 	device_release(&dev);
 	return ret;
 }

@@ -19,11 +19,11 @@
 #include "device.h"
 #include "dm.h"
 #include "machine.h"
+#include "map.h"
 #include "options.h"
 #include "rxcache.h"
 #include "users.h"
 
-#define DEFAULT_BLOCK_SIZE	4096
 #define SECTOR_SHIFT		9
 #define OPEN_ROUNDS		20	/* of pause_briefly(): one second */
 
@@ -45,17 +45,7 @@ static const char usage[] =
 	"     --force             take a RAM disk that holds a file system or the like\n"
 	" -h, --help              print this help\n";
 
-struct request {
-	const char *cache;
-	const char *origin;
-	const char *name;	/* NULL: make one of the origin's */
-	const char *mode;
-	uint64_t block_size;
-	uint64_t seq_cutoff;
-	bool force;
-};
-
-static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
+static enum exit_code parse(int argc, char **argv, struct map_request *request, bool *help)
 {
 	static const struct option options[] = {
 		{ "block-size",	required_argument, NULL, OPT_BLOCK_SIZE },
@@ -260,7 +250,7 @@ static enum exit_code check_name_is_free(const char *name)
 	return ret;
 }
 
-static char *table_of(const struct request *request, const struct device *origin,
+static char *table_of(const struct map_request *request, const struct device *origin,
 		      const struct device *cache)
 {
 	struct rxcache_table table = {
@@ -275,26 +265,24 @@ static char *table_of(const struct request *request, const struct device *origin
 }
 
 static enum exit_code create(const char *name, const struct device *origin, uint64_t sectors,
-			     const struct device *cache, const struct request *request)
+			     const struct device *cache, const struct map_request *request,
+			     char **path)
 {
 	char *table = table_of(request, origin, cache);
 	char *uuid = format_text(RXCACHE_UUID "%u:%u", major(origin->number),
 				 minor(origin->number));
-	char *path = format_text("/dev/mapper/%s", name);
 	enum exit_code ret;
 	dev_t number;
 
+	*path = format_text("/dev/mapper/%s", name);
 	ret = mapping_create(name, uuid, sectors, RXCACHE_TARGET, table, &number);
-	if (!ret && !device_wait(path, number)) {
+	if (!ret && !device_wait(*path, number)) {
 		ret = mapping_remove(name);
 		if (!ret)
 			ret = report(EXIT_DEVICE,
 				     "'%s': the node did not appear, so the mapping was removed",
-				     path);
+				     *path);
 	}
-	if (!ret)
-		puts(path);
-	free(path);
 	free(uuid);
 	free(table);
 	return ret;
@@ -312,9 +300,9 @@ static char *default_name(const struct device *origin)
 	return name;
 }
 
-static enum exit_code map_devices(int control, const struct request *request,
+static enum exit_code map_devices(int control, const struct map_request *request,
 				  const struct device *cache, int index,
-				  const struct device *origin)
+				  const struct device *origin, char **path)
 {
 	struct caches caches;
 	enum exit_code ret;
@@ -331,30 +319,34 @@ static enum exit_code map_devices(int control, const struct request *request,
 		ret = check_cache(control, cache, index, &caches, request->force);
 	if (!ret)
 		ret = check_name_is_free(name);
-	if (!ret) {
-		/* A signal must not leave a mapping without a table. */
-		signals_block();
-		ret = create(name, origin, sectors, cache, request);
-		fflush(stdout);
-		signals_allow();
-	}
+	if (!ret)
+		ret = create(name, origin, sectors, cache, request, path);
 	caches_free(&caches);
 	free(name);
 	return ret;
 }
 
-static enum exit_code map(int control, const struct request *request)
+/**
+ * cache_map - map a cache, or report why not
+ * @control: the control node of the RAM disks
+ * @request: what to map
+ * @path: out: allocated path of the mapping, or NULL
+ *
+ * A signal must not leave a mapping without a table: block them around this.
+ */
+enum exit_code cache_map(int control, const struct map_request *request, char **path)
 {
 	struct device cache, origin;
 	enum exit_code ret;
 	int index;
 
+	*path = NULL;
 	ret = device_find_rxd("cache device", request->cache, &cache, &index);
 	if (ret)
 		return ret;
 	ret = device_find("origin", request->origin, &origin);
 	if (!ret) {
-		ret = map_devices(control, request, &cache, index, &origin);
+		ret = map_devices(control, request, &cache, index, &origin, path);
 		device_release(&origin);
 	}
 	device_release(&cache);
@@ -363,11 +355,12 @@ static enum exit_code map(int control, const struct request *request)
 
 static enum exit_code run(int argc, char **argv)
 {
-	struct request request = {
+	struct map_request request = {
 		.mode = RXCACHE_DEFAULT_MODE,
-		.block_size = DEFAULT_BLOCK_SIZE,
+		.block_size = RXCACHE_DEFAULT_BLOCK_SIZE,
 	};
 	bool help = false;
+	char *path = NULL;
 	enum exit_code ret;
 	int control;
 
@@ -390,7 +383,13 @@ static enum exit_code run(int argc, char **argv)
 		return ret;
 	ret = dm_begin();
 	if (!ret) {
-		ret = map(control, &request);
+		signals_block();
+		ret = cache_map(control, &request, &path);
+		if (!ret)
+			puts(path);
+		fflush(stdout);
+		signals_allow();
+		free(path);
 		dm_end();
 	}
 	close(control);

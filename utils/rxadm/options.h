@@ -39,6 +39,7 @@ enum exit_code number_argument(const char *what, const char *text, unsigned int 
 			       unsigned int *value);
 enum exit_code size_argument(const char *what, const char *text, uint64_t *bytes);
 enum exit_code block_size_argument(const char *text, uint64_t *bytes);
+enum exit_code logical_block_size_argument(const char *text, unsigned int *bytes);
 enum exit_code folio_size_argument(const char *text, uint32_t *bytes);
 enum exit_code node_argument(const char *text, int32_t *node);
 enum exit_code uuid_argument(const char *text, uint8_t *uuid);

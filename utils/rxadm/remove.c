@@ -11,6 +11,7 @@
 #include "device.h"
 #include "machine.h"
 #include "options.h"
+#include "remove.h"
 
 static const char remove_usage[] =
 	"Usage: rxadm remove DEVICE\n"
@@ -28,14 +29,26 @@ static const char clear_usage[] =
 	"Options:\n"
 	" -h, --help   print this help\n";
 
-static enum exit_code remove_device(int fd, const struct device *dev, int index)
+/**
+ * ramdisk_remove - remove a RAM disk that nobody uses, or report who does
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its device number
+ */
+enum exit_code ramdisk_remove(int fd, const struct device *dev, int index)
 {
 	const struct rxd_remove arg = { .version = RXD_ABI_VERSION, .index = index };
 
 	return control_idle(fd, RXD_REMOVE, &arg, dev);
 }
 
-static enum exit_code clear_device(int fd, const struct device *dev, int index)
+/**
+ * ramdisk_clear - forget all data of a RAM disk that nobody uses, or report who does
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its device number
+ */
+enum exit_code ramdisk_clear(int fd, const struct device *dev, int index)
 {
 	const struct rxd_clear arg = { .version = RXD_ABI_VERSION, .index = index };
 
@@ -81,12 +94,12 @@ static enum exit_code run(int argc, char **argv, const char *usage,
 
 static enum exit_code run_remove(int argc, char **argv)
 {
-	return run(argc, argv, remove_usage, remove_device);
+	return run(argc, argv, remove_usage, ramdisk_remove);
 }
 
 static enum exit_code run_clear(int argc, char **argv)
 {
-	return run(argc, argv, clear_usage, clear_device);
+	return run(argc, argv, clear_usage, ramdisk_clear);
 }
 
 const struct command command_remove = {

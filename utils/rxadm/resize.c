@@ -16,6 +16,7 @@
 #include "device.h"
 #include "machine.h"
 #include "options.h"
+#include "resize.h"
 #include "size.h"
 #include "users.h"
 
@@ -30,14 +31,7 @@ static const char usage[] =
 	"     --overcommit   allow more than the share of memory for RAM disks\n"
 	" -h, --help         print this help\n";
 
-struct request {
-	const char *device;
-	const char *size_text;
-	uint64_t size;
-	uint32_t flags;
-};
-
-static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
+static enum exit_code parse(int argc, char **argv, struct resize_request *request, bool *help)
 {
 	static const struct option options[] = {
 		{ "force",	no_argument, NULL, OPT_FORCE },
@@ -94,7 +88,7 @@ static enum exit_code busy_error(int fd, const struct device *dev, int index)
  * as its own, written or not, only their tables tell.
  */
 static enum exit_code check_contents(int fd, const struct device *dev, int index,
-				     const struct request *request, char **unknown)
+				     const struct resize_request *request, char **unknown)
 {
 	struct contents contents;
 	char text[SIZE_TEXT_MAX];
@@ -124,7 +118,7 @@ static enum exit_code check_contents(int fd, const struct device *dev, int index
 }
 
 static enum exit_code resize(int fd, const struct device *dev, int index,
-			     const struct request *request)
+			     const struct resize_request *request)
 {
 	struct rxd_resize arg = {
 		.version = RXD_ABI_VERSION,
@@ -165,12 +159,37 @@ static void note_cache(int fd, const struct device *dev, int index)
 	free(users);
 }
 
+/**
+ * ramdisk_resize - grow or shrink a RAM disk, or report why not
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its device number
+ * @request: what it is to be
+ */
+enum exit_code ramdisk_resize(int fd, const struct device *dev, int index,
+			      const struct resize_request *request)
+{
+	char *unknown = NULL;
+	enum exit_code ret;
+
+	ret = check_contents(fd, dev, index, request, &unknown);
+	if (!ret)
+		ret = resize(fd, dev, index, request);
+	if (!ret)
+		note_cache(fd, dev, index);
+	if (!ret && unknown)
+		report(EXIT_OK,
+		       "note: %s '%s': holds %s, whose size is not known here; only data beyond the new end would have stopped this",
+		       dev->what, dev->path, unknown);
+	free(unknown);
+	return ret;
+}
+
 static enum exit_code run(int argc, char **argv)
 {
-	struct request request = { 0 };
+	struct resize_request request = { 0 };
 	struct device dev;
 	bool help = false;
-	char *unknown = NULL;
 	enum exit_code ret;
 	int index;
 	int fd;
@@ -192,16 +211,7 @@ static enum exit_code run(int argc, char **argv)
 		return ret;
 	ret = device_find_rxd("device", request.device, &dev, &index);
 	if (!ret) {
-		ret = check_contents(fd, &dev, index, &request, &unknown);
-		if (!ret)
-			ret = resize(fd, &dev, index, &request);
-		if (!ret)
-			note_cache(fd, &dev, index);
-		if (!ret && unknown)
-			report(EXIT_OK,
-			       "note: %s '%s': holds %s, whose size is not known here; only data beyond the new end would have stopped this",
-			       dev.what, dev.path, unknown);
-		free(unknown);
+		ret = ramdisk_resize(fd, &dev, index, &request);
 		device_release(&dev);
 	}
 	close(fd);

@@ -10,8 +10,9 @@
 #define RXCACHE_TARGET	"rxcache"
 #define RXCACHE_UUID	"RXCACHE-"	/* how the UUIDs of our mappings begin */
 
-#define RXCACHE_DEFAULT_MODE	"writethrough"
-#define RXCACHE_MODE_MAX	32
+#define RXCACHE_DEFAULT_MODE		"writethrough"
+#define RXCACHE_DEFAULT_BLOCK_SIZE	4096
+#define RXCACHE_MODE_MAX		32
 
 struct rxcache_features {
 	char mode[RXCACHE_MODE_MAX];

@@ -13,6 +13,7 @@
 #include "dm.h"
 #include "machine.h"
 #include "options.h"
+#include "unmap.h"
 #include "users.h"
 
 #define OPEN_ROUNDS	20	/* of pause_briefly(): one second */
@@ -53,7 +54,11 @@ static enum exit_code check(const char *name, const struct mapping *mapping)
 	return ret;
 }
 
-static enum exit_code unmap(const char *name)
+/**
+ * cache_unmap - remove a cache that nobody uses, or report who does
+ * @name: its name
+ */
+enum exit_code cache_unmap(const char *name)
 {
 	struct mapping mapping = { 0 };
 	unsigned int open_count = 0;
@@ -109,7 +114,7 @@ static enum exit_code run(int argc, char **argv)
 		ret = dm_begin();
 	if (ret)
 		return ret;
-	ret = unmap(mapping_name(argv[optind]));
+	ret = cache_unmap(mapping_name(argv[optind]));
 	dm_end();
 	return ret;
 }

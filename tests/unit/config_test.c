@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The configuration: what is read from it, and each error word for word.
+ */
+#include <linux/rxd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "tap.h"
+
+#define RAM	(1ULL << 30)
+#define DISK	"[ramdisk a]\nsize = 4M\n"
+#define CACHE	"[cache c]\norigin = /dev/sdb\nsize = 4M\n"
+#define RAMDISK_KEYS \
+	"detect-zeroes, folio-size, fs, image, index, logical-block-size, mem-limit, mount, node, options, overcommit, reserve, size, uuid"
+#define PATH_RULE \
+	"must be an absolute path without blanks, quotes, backslashes, '//' and parts '.' or '..'"
+#define SIZE_RULE \
+	"write bytes, or a number with a suffix K, M, G, T, P or E, or 10% of memory"
+
+static const struct {
+	const char *text;
+	const char *error;	/* all of the message but the name of the file */
+} wrong[] = {
+	{ "size = 4M\n", "1: 'size = 4M': comes before the first [KIND NAME]" },
+	{ "[ramdisk]\n",
+	  "1: [ramdisk ]: name '': must be 1 to 64 letters, digits or -_. and begin with a letter or a digit" },
+	{ "[ramdisk a b]\n",
+	  "1: [ramdisk a b]: name 'a b': must be 1 to 64 letters, digits or -_. and begin with a letter or a digit" },
+	{ "[ramdisk -a]\n",
+	  "1: [ramdisk -a]: name '-a': must be 1 to 64 letters, digits or -_. and begin with a letter or a digit" },
+	{ "\n[ramdisk a/b]\nsize = x\n",
+	  "2: [ramdisk a/b]: name 'a/b': must be 1 to 64 letters, digits or -_. and begin with a letter or a digit" },
+	{ "[disk a]\nsize = 1\n", "1: section 'disk': must be [ramdisk NAME] or [cache NAME]" },
+	{ "[]\n", "1: section '': must be [ramdisk NAME] or [cache NAME]" },
+	{ "[ramdisk a\n", "1: '[ramdisk a': must be [KIND NAME]" },
+	{ "[ramdisk a] b\n", "1: '[ramdisk a] b': must be [KIND NAME]" },
+	{ DISK "\n# c\n" DISK, "5: [ramdisk a]: is there already, at F:1" },
+	{ "[ramdisk a]\n", "1: [ramdisk a]: key 'size': is missing" },
+	{ "[cache c]\nsize = 4M\n", "1: [cache c]: key 'origin': is missing" },
+	{ "[cache c]\norigin = /dev/sdb\n", "1: [cache c]: key 'size': is missing" },
+	{ DISK "sise = 4M\n",
+	  "3: [ramdisk a]: key 'sise': is unknown; must be one of " RAMDISK_KEYS },
+	{ DISK "origin = /dev/sdb\n",
+	  "3: [ramdisk a]: key 'origin': is unknown; must be one of " RAMDISK_KEYS },
+	{ DISK " = 4M\n", "3: [ramdisk a]: key '': is unknown; must be one of " RAMDISK_KEYS },
+	{ DISK "size = 8M\n", "3: [ramdisk a]: key 'size': is there already, on line 2" },
+	{ DISK "reserve\n", "3: [ramdisk a]: 'reserve': must be KEY = VALUE" },
+	{ "[ramdisk a]\nsize = 5X\n",
+	  "2: [ramdisk a]: size '5X': has an unknown suffix; " SIZE_RULE },
+	{ "[ramdisk a]\nsize = # 2G\n", "2: [ramdisk a]: size '': is empty; " SIZE_RULE },
+	{ "[ramdisk a]\nsize = 4097\n",
+	  "2: [ramdisk a]: size '4097': must be a multiple of 4096 bytes" },
+	{ "[ramdisk a]\nsize = 257T\n",
+	  "2: [ramdisk a]: size '257T': is too large; must be at most 256T" },
+	{ DISK "fs = ext4 x\n",
+	  "3: [ramdisk a]: fs 'ext4 x': must be the name of a file system such as ext4: 1 to 31 lower-case letters, digits or _" },
+	{ DISK "fs = ../x\n",
+	  "3: [ramdisk a]: fs '../x': must be the name of a file system such as ext4: 1 to 31 lower-case letters, digits or _" },
+	{ DISK "fs = ext4\nmount = scratch\n",
+	  "4: [ramdisk a]: mount 'scratch': " PATH_RULE },
+	{ DISK "fs = ext4\nmount = /\n", "4: [ramdisk a]: mount '/': " PATH_RULE },
+	{ DISK "fs = ext4\nmount = /a/\n", "4: [ramdisk a]: mount '/a/': " PATH_RULE },
+	{ DISK "fs = ext4\nmount = /a//b\n", "4: [ramdisk a]: mount '/a//b': " PATH_RULE },
+	{ DISK "fs = ext4\nmount = /a/../b\n", "4: [ramdisk a]: mount '/a/../b': " PATH_RULE },
+	{ DISK "fs = ext4\nmount = /a/.\n", "4: [ramdisk a]: mount '/a/.': " PATH_RULE },
+	{ DISK "image = /a b\n", "3: [ramdisk a]: image '/a b': " PATH_RULE },
+	{ DISK "image = \"/a\"\n", "3: [ramdisk a]: image '\"/a\"': " PATH_RULE },
+	{ DISK "image = /\303\244\n", "3: [ramdisk a]: image '/\303\244': " PATH_RULE },
+	{ DISK "mount = /a\n",
+	  "1: [ramdisk a]: mount '/a': there is nothing to mount; give fs or image, too" },
+	{ DISK "options = noatime\n",
+	  "1: [ramdisk a]: options 'noatime': are of no use without mount" },
+	{ DISK "fs = ext4\nmount = /a\noptions = a b\n",
+	  "5: [ramdisk a]: options 'a b': must be mount options with commas between them, without blanks, quotes and backslashes" },
+	{ DISK "mount = /a\nimage = /a/image\n",
+	  "1: [ramdisk a]: image '/a/image': lies on the RAM disk itself, mounted on '/a'; must lie elsewhere" },
+	{ DISK "index = -1\n", "3: [ramdisk a]: index '-1': must be a number from 0 to 1048575" },
+	{ DISK "mem-limit = 0\n",
+	  "3: [ramdisk a]: mem-limit '0': must be greater than 0, and a multiple of 4096 bytes" },
+	{ DISK "folio-size = 8K\n", "3: [ramdisk a]: folio-size '8K': must be 4K, 64K or 2M" },
+	{ DISK "node = x\n",
+	  "3: [ramdisk a]: node 'x': must be local, interleave or a number from 0 to 1023" },
+	{ DISK "overcommit = true\n", "3: [ramdisk a]: overcommit 'true': must be yes or no" },
+	{ DISK "reserve = 1\n", "3: [ramdisk a]: reserve '1': must be yes or no" },
+	{ DISK "detect-zeroes = Yes\n",
+	  "3: [ramdisk a]: detect-zeroes 'Yes': must be yes or no" },
+	{ DISK "reserve = yes\ndetect-zeroes = yes\n",
+	  "1: [ramdisk a]: reserve and detect-zeroes exclude each other: one keeps the memory that the other gives back" },
+	{ DISK "reserve = yes\nmem-limit = 2M\n",
+	  "1: [ramdisk a]: mem-limit '2M': must be at least the size '4M' with reserve" },
+	{ DISK "logical-block-size = 1024\n",
+	  "3: [ramdisk a]: logical-block-size '1024': must be 512 or 4096" },
+	{ DISK "uuid = 1\n",
+	  "3: [ramdisk a]: uuid '1': must be hexadecimal digits in groups of 8, 4, 4, 4 and 12, with minuses between them" },
+	{ DISK "uuid = 00000000-0000-0000-0000-000000000000\n",
+	  "3: [ramdisk a]: uuid '00000000-0000-0000-0000-000000000000': must not be zero" },
+	{ CACHE "mode = writeback\n",
+	  "4: [cache c]: mode 'writeback': must be writethrough, writearound or passthrough" },
+	{ CACHE "block-size = 12K\n",
+	  "4: [cache c]: block-size '12K': must be a power of two from 4K to 1M" },
+	{ CACHE "seq-cutoff = 1\n",
+	  "4: [cache c]: seq-cutoff '1': must be a multiple of 512 bytes" },
+	{ CACHE "hotlist = data.hot\n", "4: [cache c]: hotlist 'data.hot': " PATH_RULE },
+	{ "[cache c]\norigin = sdb\nsize = 4M\n", "2: [cache c]: origin 'sdb': " PATH_RULE },
+	{ "[cache c]\norigin = /sdb\nsize = 4M\n",
+	  "2: [cache c]: origin '/sdb': must be a path below /dev, best one in /dev/disk/by-id" },
+	{ CACHE "[cache d]\norigin = /dev/sdb\nsize = 4M\n",
+	  "5: [cache d]: origin '/dev/sdb': [cache c] at F:1 has it already; must be another" },
+	{ DISK "index = 3\n" CACHE "index = 3\n",
+	  "7: [cache c]: index '3': [ramdisk a] at F:1 has it already; must be another" },
+	{ DISK "image = /i\n" CACHE "hotlist = /i\n",
+	  "7: [cache c]: hotlist '/i': [ramdisk a] at F:1 has it already; must be another" },
+	{ DISK "fs = xfs\nmount = /m\n[ramdisk b]\nsize = 1M\nfs = xfs\nmount = /m\n",
+	  "8: [ramdisk b]: mount '/m': [ramdisk a] at F:1 has it already; must be another" },
+	{ DISK "uuid = 6a8c4f1e-0000-0000-0000-00000000000a\n"
+	  CACHE "uuid = 6A8C4F1E-0000-0000-0000-00000000000A\n",
+	  "7: [cache c]: uuid '6A8C4F1E-0000-0000-0000-00000000000A': [ramdisk a] at F:1 has it already; must be another" },
+};
+
+static const char *const right[] = {
+	"",
+	"# nothing\n   ; nothing either\n\n",
+	DISK,
+	"[ramdisk a]\nsize = 4M",
+	"\t[ \tramdisk  a ] # comment\r\n size=25%\t; comment\r\n",
+	DISK "image = /a#b\n",
+	DISK "fs = ext4\nmount = /a\noptions = noatime,discard\nimage = /ab/c\n",
+	DISK "[cache a]\norigin = /dev/disk/by-id/x\nsize = 10%\n",
+	DISK "fs = xfs\nmount = /m\n[ramdisk b]\nsize = 1M\nfs = xfs\nmount = /M\n",
+	CACHE "mode = passthrough\nblock-size = 64K\nseq-cutoff = 0\nhotlist = /h\nindex = 0\n"
+	"mem-limit = 1M\nfolio-size = 2M\nnode = interleave\novercommit = no\n",
+	DISK "reserve = yes\nmem-limit = 4M\ndetect-zeroes = no\n",
+};
+
+static void read_bytes(struct config *config, const char *text, size_t size)
+{
+	FILE *file = tmpfile();
+
+	if (!file || (size && fwrite(text, size, 1, file) != 1))
+		abort();
+	rewind(file);
+	*config = (struct config){ .ram = RAM };
+	config_read(config, "F", file);
+	fclose(file);
+	config_check(config);
+}
+
+static void print_errors(const struct config *config)
+{
+	size_t i;
+
+	for (i = 0; i < config->error_count; i++)
+		printf("# error: %s\n", config->errors[i]);
+}
+
+static void test_wrong(void)
+{
+	struct config config;
+	char *error;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		read_bytes(&config, wrong[i].text, strlen(wrong[i].text));
+		error = format_text("F:%s", wrong[i].error);
+		if (!tap_ok(config.error_count == 1 && !strcmp(config.errors[0], error),
+			    "wrong %zu: %s", i, wrong[i].error))
+			print_errors(&config);
+		free(error);
+		config_free(&config);
+	}
+}
+
+static void test_right(void)
+{
+	struct config config;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(right); i++) {
+		read_bytes(&config, right[i], strlen(right[i]));
+		if (!tap_ok(!config.error_count, "right %zu", i))
+			print_errors(&config);
+		config_free(&config);
+	}
+}
+
+static void test_values(void)
+{
+	static const char text[] =
+		"[ramdisk one.disk]  # first\n"
+		"size = 25%	# of the memory\n"
+		"mem-limit = 1.5M\n"
+		"index = 7\n"
+		"logical-block-size = 4096\n"
+		"folio-size = 64K\n"
+		"node = 1\n"
+		"overcommit = yes\n"
+		"detect-zeroes = yes\n"
+		"[cache two]\n"
+		"origin = /dev/disk/by-id/x\n"
+		"size = 1G\n"
+		"mode = writearound\n"
+		"block-size = 8K\n"
+		"seq-cutoff = 1M\n";
+	const struct config_section *disk, *cache;
+	struct config config;
+
+	read_bytes(&config, text, strlen(text));
+	print_errors(&config);
+	if (!tap_ok(config.count == 2 && !config.error_count, "two sections"))
+		exit(tap_end());
+	disk = config.sections[0];
+	cache = config.sections[1];
+	tap_ok(disk->kind == CONFIG_RAMDISK && !strcmp(disk->name, "one.disk") &&
+	       disk->line == 1 && !strcmp(disk->file, "F") && !disk->broken, "a RAM disk");
+	tap_ok(disk->disk.size == RAM / 4 && disk->disk.mem_limit == 3 << 19 &&
+	       disk->disk.has_index && disk->disk.index == 7 &&
+	       disk->disk.logical_block_size == 4096 && disk->disk.folio_size == 1 << 16 &&
+	       disk->disk.node == 1 &&
+	       disk->disk.flags == (RXD_CREATE_OVERCOMMIT | RXD_CREATE_DETECT_ZEROES),
+	       "its values");
+	tap_ok(cache->kind == CONFIG_CACHE && !strcmp(cache->map.name, "two") &&
+	       !strcmp(cache->map.origin, "/dev/disk/by-id/x") && cache->disk.size == 1 << 30 &&
+	       !strcmp(cache->map.mode, "writearound") && cache->map.block_size == 8192 &&
+	       cache->map.seq_cutoff == 1 << 20 && cache->disk.node == RXD_NODE_LOCAL,
+	       "a cache, and its values");
+	config_free(&config);
+}
+
+/* An error is one of its own section; the others are as good as before. */
+static void test_broken(void)
+{
+	static const char text[] =
+		DISK "[ramdisk b]\nsize = x\nnode = y\n[what c]\nsize = z\n" CACHE;
+	struct config config;
+
+	read_bytes(&config, text, strlen(text));
+	tap_ok(config.error_count == 3 && config.count == 3 && !config.sections[0]->broken &&
+	       config.sections[1]->broken && !config.sections[2]->broken,
+	       "each error, and whose it is");
+	config_free(&config);
+}
+
+static void test_bytes(void)
+{
+	static const char nul[] = DISK "fs = ex\0t4\n";
+	struct config config;
+	char text[5000];
+
+	read_bytes(&config, nul, sizeof(nul) - 1);
+	tap_ok(config.error_count == 1 && config.sections[0]->broken &&
+	       !strcmp(config.errors[0],
+		       "F:3: [ramdisk a]: the line holds a NUL byte; must be text"), "a NUL byte");
+	config_free(&config);
+
+	memset(text, '#', sizeof(text));
+	read_bytes(&config, text, sizeof(text));
+	tap_ok(config.error_count == 1 &&
+	       !strcmp(config.errors[0], "F:1: the line is longer than 4096 bytes"),
+	       "a long line");
+	config_free(&config);
+}
+
+static void put_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	if (!file || fputs(text, file) < 0 || fclose(file))
+		abort();
+}
+
+static void test_files(void)
+{
+	char folder[] = "/tmp/rxd-config-XXXXXX";
+	struct config config = { .ram = RAM };
+
+	if (!mkdtemp(folder) || chdir(folder))
+		abort();
+	config_load(&config, "rxd.conf");
+	tap_ok(config.error_count == 1 &&
+	       !strcmp(config.errors[0], "rxd.conf: No such file or directory"), "no file");
+	config_free(&config);
+
+	if (mkdir("rxd.conf.d", 0755))
+		abort();
+	config_load(&config, "rxd.conf");
+	tap_ok(!config.error_count && !config.count, "an empty folder");
+	config_free(&config);
+
+	put_file("rxd.conf.d/20.conf", "[ramdisk b]\nsize = 1M\n[ramdisk a]\nsize = 2M\n");
+	put_file("rxd.conf.d/10.conf", CACHE);
+	put_file("rxd.conf.d/.30.conf", "wrong");
+	put_file("rxd.conf.d/40.conf~", "wrong");
+	put_file("rxd.conf", DISK);
+	config_load(&config, "rxd.conf");
+	tap_ok(config.count == 3 && config.error_count == 1 &&
+	       !strcmp(config.errors[0],
+		       "rxd.conf.d/20.conf:3: [ramdisk a]: is there already, at rxd.conf:1") &&
+	       !strcmp(config.sections[1]->file, "rxd.conf.d/10.conf") &&
+	       !config.sections[0]->broken, "in the order of the names");
+	config_free(&config);
+
+	if (symlink("nowhere", "rxd.conf.d/50.conf"))
+		abort();
+	config_load(&config, "rxd.conf");
+	tap_ok(config.error_count == 2 &&
+	       !strcmp(config.errors[1], "rxd.conf.d/50.conf: No such file or directory"),
+	       "a link to nowhere");
+	config_free(&config);
+
+	unlink("rxd.conf.d/10.conf");
+	unlink("rxd.conf.d/20.conf");
+	unlink("rxd.conf.d/.30.conf");
+	unlink("rxd.conf.d/40.conf~");
+	unlink("rxd.conf.d/50.conf");
+	unlink("rxd.conf");
+	rmdir("rxd.conf.d");
+	config_load(&config, ".");
+	tap_ok(config.error_count == 1 && !strcmp(config.errors[0], ".: Is a directory"),
+	       "a folder for a file");
+	config_free(&config);
+	if (chdir("/") || rmdir(folder))
+		abort();
+}
+
+int main(void)
+{
+	test_wrong();
+	test_right();
+	test_values();
+	test_broken();
+	test_bytes();
+	test_files();
+	return tap_end();
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_CONFIG_H
+#define RXADM_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "create.h"
+#include "map.h"
+
+#define CONFIG_FILE	"/etc/rxd.conf"
+
+enum config_kind {
+	CONFIG_RAMDISK,
+	CONFIG_CACHE,
+	CONFIG_KINDS
+};
+
+enum config_key {
+	CONFIG_BLOCK_SIZE,
+	CONFIG_DETECT_ZEROES,
+	CONFIG_FOLIO_SIZE,
+	CONFIG_FS,
+	CONFIG_HOTLIST,
+	CONFIG_IMAGE,
+	CONFIG_INDEX,
+	CONFIG_LOGICAL_BLOCK_SIZE,
+	CONFIG_MEM_LIMIT,
+	CONFIG_MODE,
+	CONFIG_MOUNT,
+	CONFIG_NODE,
+	CONFIG_OPTIONS,
+	CONFIG_ORIGIN,
+	CONFIG_OVERCOMMIT,
+	CONFIG_RESERVE,
+	CONFIG_SEQ_CUTOFF,
+	CONFIG_SIZE,
+	CONFIG_UUID,
+	CONFIG_KEYS
+};
+
+/* What a key was given: NULL if it was not. */
+struct config_value {
+	char *text;
+	unsigned int line;
+};
+
+struct config_section {
+	enum config_kind kind;
+	char *name;
+	char *file;
+	unsigned int line;
+	bool broken;		/* there is an error in it */
+	struct config_value values[CONFIG_KEYS];
+	struct create_request disk;
+	struct map_request map;	/* of a cache; without its cache device */
+};
+
+struct config {
+	uint64_t ram;		/* what percentages refer to; the caller sets it */
+	struct config_section **sections;
+	size_t count;
+	char **errors;		/* each begins with FILE:LINE, or FILE */
+	size_t error_count;
+};
+
+void config_read(struct config *config, const char *path, FILE *file);
+void config_check(struct config *config);
+void config_free(struct config *config);
+__printf(2, 3)
+void config_error(struct config *config, const char *format, ...);
+
+const char *config_kind_name(enum config_kind kind);
+
+void config_load(struct config *config, const char *path);
+
+#endif /* RXADM_CONFIG_H */

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_LIMIT_H
+#define RXADM_LIMIT_H
+
+#include <stdint.h>
+
+#include "device.h"
+#include "error.h"
+
+enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit);
+
+#endif /* RXADM_LIMIT_H */

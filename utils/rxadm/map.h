@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_MAP_H
+#define RXADM_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "error.h"
+
+struct map_request {
+	const char *cache;
+	const char *origin;
+	const char *name;	/* NULL: make one of the origin's */
+	const char *mode;
+	uint64_t block_size;
+	uint64_t seq_cutoff;
+	bool force;
+};
+
+enum exit_code cache_map(int control, const struct map_request *request, char **path);
+
+#endif /* RXADM_MAP_H */

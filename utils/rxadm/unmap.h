@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_UNMAP_H
+#define RXADM_UNMAP_H
+
+#include "error.h"
+
+enum exit_code cache_unmap(const char *name);
+
+#endif /* RXADM_UNMAP_H */

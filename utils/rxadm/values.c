@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The values that options and the configuration have in common. Nothing here looks
+ * at the machine: what its memory is, the caller says.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <linux/rxd.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "error.h"
+#include "size.h"
+#include "values.h"
+
+#define BLOCK_SIZE_MIN	4096
+#define BLOCK_SIZE_MAX	(1024 * 1024)
+#define NODE_MAX	1023	/* the most nodes that a kernel can be built for */
+#define SEQ_CUTOFF_MAX	(1ULL << 40)
+#define SECTOR		512
+
+static char *parse(const char *text, const struct size_rule *rule, uint64_t *bytes)
+{
+	enum size_error error = size_parse(text, rule, bytes);
+
+	return error ? size_message(error, rule) : NULL;
+}
+
+/**
+ * value_number - read a decimal number
+ * @text: what the user wrote
+ * @max: largest value allowed
+ * @value: out: the number
+ */
+char *value_number(const char *text, unsigned int max, unsigned int *value)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || number > max)
+		return format_text("must be a number from 0 to %u", max);
+	*value = number;
+	return NULL;
+}
+
+/**
+ * value_size - read the size of a RAM disk, or of a part of its memory
+ * @text: what the user wrote
+ * @ram: what percentages refer to
+ * @bytes: out: the size
+ */
+char *value_size(const char *text, uint64_t ram, uint64_t *bytes)
+{
+	struct size_rule rule = { .ram = ram, .multiple = 4096, .max = RXD_SIZE_MAX };
+	long page = sysconf(_SC_PAGESIZE);
+
+	if (page > (long)rule.multiple)
+		rule.multiple = page;
+	return parse(text, &rule, bytes);
+}
+
+/**
+ * value_block_size - read the block size of a cache
+ * @text: what the user wrote
+ * @ram: what percentages refer to
+ * @bytes: out: the block size
+ */
+char *value_block_size(const char *text, uint64_t ram, uint64_t *bytes)
+{
+	const struct size_rule rule = {
+		.ram = ram,
+		.multiple = BLOCK_SIZE_MIN,
+		.max = BLOCK_SIZE_MAX,
+	};
+	char *error = parse(text, &rule, bytes);
+
+	if (!error && *bytes & (*bytes - 1))
+		error = copy_text("must be a power of two from 4K to 1M");
+	return error;
+}
+
+/**
+ * value_logical_block_size - read the smallest I/O of a RAM disk
+ * @text: what the user wrote
+ * @bytes: out: the size
+ */
+char *value_logical_block_size(const char *text, unsigned int *bytes)
+{
+	if (!strcmp(text, "512"))
+		*bytes = 512;
+	else if (!strcmp(text, "4096"))
+		*bytes = 4096;
+	else
+		return copy_text("must be 512 or 4096");
+	return NULL;
+}
+
+/**
+ * value_folio_size - read the largest piece of memory to ask for
+ * @text: what the user wrote
+ * @ram: what percentages refer to
+ * @bytes: out: the size
+ */
+char *value_folio_size(const char *text, uint64_t ram, uint32_t *bytes)
+{
+	const struct size_rule rule = { .ram = ram, .multiple = 1, .max = 1 << 21 };
+	uint64_t size;
+
+	if (size_parse(text, &rule, &size) ||
+	    (size != 1 << 12 && size != 1 << 16 && size != 1 << 21))
+		return copy_text("must be 4K, 64K or 2M");
+	*bytes = size;
+	return NULL;
+}
+
+/**
+ * value_node - read where memory is to come from
+ * @text: what the user wrote
+ * @node: out: a NUMA node, RXD_NODE_LOCAL or RXD_NODE_INTERLEAVE
+ */
+char *value_node(const char *text, int32_t *node)
+{
+	unsigned int number;
+	char *error;
+
+	if (!strcmp(text, "local")) {
+		*node = RXD_NODE_LOCAL;
+		return NULL;
+	}
+	if (!strcmp(text, "interleave")) {
+		*node = RXD_NODE_INTERLEAVE;
+		return NULL;
+	}
+	error = value_number(text, NODE_MAX, &number);
+	if (error) {
+		free(error);
+		return format_text("must be local, interleave or a number from 0 to %d", NODE_MAX);
+	}
+	*node = number;
+	return NULL;
+}
+
+static int hex_digit(char c)
+{
+	if (isdigit((unsigned char)c))
+		return c - '0';
+	c = tolower((unsigned char)c);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool parse_uuid(const char *text, uint8_t *uuid)
+{
+	unsigned int i;
+	int digits[2];
+
+	for (i = 0; i < 16; i++) {
+		if ((i == 4 || i == 6 || i == 8 || i == 10) && *text++ != '-')
+			return false;
+		digits[0] = hex_digit(text[0]);
+		digits[1] = digits[0] < 0 ? -1 : hex_digit(text[1]);
+		if (digits[1] < 0)
+			return false;
+		uuid[i] = digits[0] << 4 | digits[1];
+		text += 2;
+	}
+	return !*text;
+}
+
+/**
+ * value_uuid - read a UUID
+ * @text: what the user wrote
+ * @uuid: out: its 16 bytes
+ */
+char *value_uuid(const char *text, uint8_t *uuid)
+{
+	static const uint8_t nil[16];
+
+	if (!parse_uuid(text, uuid))
+		return copy_text("must be hexadecimal digits in groups of 8, 4, 4, 4 and 12, with minuses between them");
+	if (!memcmp(uuid, nil, sizeof(nil)))
+		return copy_text("must not be zero");
+	return NULL;
+}
+
+/**
+ * value_mode - check the mode of a cache
+ * @text: what the user wrote
+ */
+char *value_mode(const char *text)
+{
+	static const char *const modes[] = { "writethrough", "writearound", "passthrough" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(modes); i++)
+		if (!strcmp(text, modes[i]))
+			return NULL;
+	return copy_text("must be writethrough, writearound or passthrough");
+}
+
+/**
+ * value_seq_cutoff - read the length from which on sequential I/O is not cached
+ * @text: what the user wrote; "0": all is cached
+ * @ram: what percentages refer to
+ * @bytes: out: the length
+ */
+char *value_seq_cutoff(const char *text, uint64_t ram, uint64_t *bytes)
+{
+	const struct size_rule rule = {
+		.ram = ram,
+		.multiple = SECTOR,
+		.max = SEQ_CUTOFF_MAX,
+	};
+
+	*bytes = 0;
+	return strcmp(text, "0") ? parse(text, &rule, bytes) : NULL;
+}

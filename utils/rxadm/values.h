@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_VALUES_H
+#define RXADM_VALUES_H
+
+#include <stdint.h>
+
+/*
+ * Each reads one kind of value. It returns NULL, or allocated text that says what
+ * is wrong and what is allowed, and follows "WHAT 'TEXT': ".
+ */
+char *value_number(const char *text, unsigned int max, unsigned int *value);
+char *value_size(const char *text, uint64_t ram, uint64_t *bytes);
+char *value_block_size(const char *text, uint64_t ram, uint64_t *bytes);
+char *value_logical_block_size(const char *text, unsigned int *bytes);
+char *value_folio_size(const char *text, uint64_t ram, uint32_t *bytes);
+char *value_node(const char *text, int32_t *node);
+char *value_uuid(const char *text, uint8_t *uuid);
+char *value_mode(const char *text);
+char *value_seq_cutoff(const char *text, uint64_t ram, uint64_t *bytes);
+
+#endif /* RXADM_VALUES_H */
