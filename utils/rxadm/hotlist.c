@@ -14,6 +14,7 @@
 #include "caches.h"
 #include "command.h"
 #include "dm.h"
+#include "hotlist.h"
 #include "machine.h"
 #include "options.h"
 #include "ranges.h"
@@ -175,14 +176,23 @@ static enum exit_code read_status(const char *name, struct rxcache_status *statu
 	return ret;
 }
 
-static enum exit_code save(const struct request *request, const struct rxcache_status *status)
+/**
+ * hotlist_save - write down which blocks a cache holds
+ * @name: the cache
+ * @path: the file, replaced once the new one is whole
+ */
+enum exit_code hotlist_save(const char *name, const char *path)
 {
+	struct rxcache_status status;
 	struct ranges ranges = { 0 };
 	enum exit_code ret;
+	uint64_t sectors;
 
-	ret = list_cached(request->name, status->block_size, &ranges);
+	ret = read_status(name, &status, &sectors);
 	if (!ret)
-		ret = write_file(request->path, &ranges);
+		ret = list_cached(name, status.block_size, &ranges);
+	if (!ret)
+		ret = write_file(path, &ranges);
 	ranges_free(&ranges);
 	return ret;
 }
@@ -266,7 +276,7 @@ static enum exit_code hotlist(const struct request *request)
 		ret = read_status(request->name, &status, &sectors);
 	if (ret)
 		return ret;
-	return request->load ? load(request, sectors) : save(request, &status);
+	return request->load ? load(request, sectors) : hotlist_save(request->name, request->path);
 }
 
 static enum exit_code run(int argc, char **argv)

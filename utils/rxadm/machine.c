@@ -6,18 +6,17 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "machine.h"
+#include "program.h"
 
 #define LOCK_FILE	"/run/rxadm.lock"
 #define MODPROBE	"/sbin/modprobe"
@@ -102,26 +101,6 @@ bool module_is_loaded(const char *name)
 	return loaded;
 }
 
-/* The last line that modprobe wrote, without its newline. */
-static void last_line(int fd, char *line, size_t size)
-{
-	FILE *file = fdopen(fd, "r");
-	char *text = NULL;
-	size_t len = 0;
-
-	*line = '\0';
-	if (!file) {
-		close(fd);
-		return;
-	}
-	while (getline(&text, &len, file) > 0) {
-		text[strcspn(text, "\n")] = '\0';
-		snprintf(line, size, "%s", text);
-	}
-	free(text);
-	fclose(file);
-}
-
 /**
  * module_load - load a module with modprobe, or report why not
  * @name: module, as modprobe calls it
@@ -129,36 +108,15 @@ static void last_line(int fd, char *line, size_t size)
 enum exit_code module_load(const char *name)
 {
 	char *const argv[] = { MODPROBE, "--", (char *)name, NULL };
-	char *const envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL };
-	posix_spawn_file_actions_t actions;
-	char reason[256];
-	int status;
-	int err;
-	int fds[2];
-	pid_t pid;
+	char *reason = program_run(argv);
+	enum exit_code ret;
 
-	if (pipe2(fds, O_CLOEXEC))
-		return report(exit_code_of(errno), "cannot make a pipe: %s", strerror(errno));
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
-	posix_spawn_file_actions_adddup2(&actions, fds[1], STDERR_FILENO);
-	err = posix_spawn(&pid, MODPROBE, &actions, NULL, argv, envp);
-	posix_spawn_file_actions_destroy(&actions);
-	close(fds[1]);
-	if (err) {
-		close(fds[0]);
-		return report(EXIT_DEVICE,
-			      "the module %s is not loaded, and " MODPROBE " cannot be run: %s",
-			      name, strerror(err));
-	}
-
-	last_line(fds[0], reason, sizeof(reason));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (WIFEXITED(status) && !WEXITSTATUS(status))
+	if (!reason)
 		return EXIT_OK;
-	return report(EXIT_DEVICE, "the module %s is not loaded, and 'modprobe %s' failed: %s",
-		      name, name, *reason ? reason : "it gave no reason");
+	ret = report(EXIT_DEVICE, "the module %s is not loaded, and 'modprobe %s' failed: %s",
+		     name, name, reason);
+	free(reason);
+	return ret;
 }
 
 /**

@@ -24,6 +24,7 @@ static const struct command *const commands[] = {
 	&command_set,
 	&command_status,
 	&command_hotlist,
+	&command_apply,
 };
 
 static void print_help(void)

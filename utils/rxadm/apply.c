@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm apply
+ */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../copy/copy.h"
+#include "command.h"
+#include "config.h"
+#include "control.h"
+#include "dm.h"
+#include "identity.h"
+#include "machine.h"
+#include "options.h"
+#include "plan.h"
+#include "unfinished.h"
+
+static const char usage[] =
+	"Usage: rxadm apply [OPTION...] [NAME...]\n"
+	"\n"
+	"Make the RAM disks and caches of the configuration, and change those that are\n"
+	"otherwise; of all sections, or of those called NAME or KIND/NAME. What is not in\n"
+	"the configuration stays.\n"
+	"\n"
+	"Options:\n"
+	"     --config FILE   read FILE and FILE.d/*.conf; without it, " CONFIG_FILE "\n"
+	"     --dry-run       say what would be done, and change nothing\n"
+	"     --stop          save images and hot lists, and remove the RAM disks and caches\n"
+	" -h, --help          print this help\n";
+
+struct request {
+	const char *path;
+	bool dry_run;
+	bool stop;
+	char **names;		/* NULL after the last; none: all sections */
+};
+
+typedef enum exit_code (*planner)(struct plan *plan);
+
+static const struct {
+	planner start;
+	planner stop;
+} planners[CONFIG_KINDS] = {
+	[CONFIG_RAMDISK] = { plan_start_ramdisk, plan_stop_ramdisk },
+	[CONFIG_CACHE] = { plan_start_cache, plan_stop_cache },
+};
+
+static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
+{
+	static const struct option options[] = {
+		{ "config",	required_argument, NULL, OPT_CONFIG },
+		{ "dry-run",	no_argument,	   NULL, OPT_DRY_RUN },
+		{ "stop",	no_argument,	   NULL, OPT_STOP },
+		{ "help",	no_argument,	   NULL, 'h' },
+		{ }
+	};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_CONFIG:
+			request->path = optarg;
+			break;
+		case OPT_DRY_RUN:
+			request->dry_run = true;
+			break;
+		case OPT_STOP:
+			request->stop = true;
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv);
+		}
+	}
+	request->names = argv + optind;
+	return EXIT_OK;
+}
+
+/* NAME, or KIND/NAME. */
+static bool is_called(const struct config_section *section, const char *name)
+{
+	const char *kind = config_kind_name(section->kind);
+	size_t length = strlen(kind);
+
+	if (!strncmp(name, kind, length) && name[length] == '/')
+		name += length + 1;
+	return !strcmp(section->name, name);
+}
+
+static bool is_chosen(const struct config_section *section, char **names)
+{
+	if (!*names)
+		return true;
+	for (; *names; names++)
+		if (is_called(section, *names))
+			return true;
+	return false;
+}
+
+static const char *find_unknown(const struct config *config, char **names)
+{
+	size_t i;
+
+	for (; *names; names++) {
+		for (i = 0; i < config->count; i++)
+			if (is_called(config->sections[i], *names))
+				break;
+		if (i == config->count)
+			return *names;
+	}
+	return NULL;
+}
+
+/* An error stops everything, unless it is one of a section that is not asked for. */
+static enum exit_code check_config(const struct config *config, const struct request *request)
+{
+	const char *unknown = find_unknown(config, request->names);
+	bool broken = unknown || !*request->names;
+	size_t i;
+
+	for (i = 0; i < config->count; i++)
+		broken |= config->sections[i]->broken &&
+			  is_chosen(config->sections[i], request->names);
+	if (broken)
+		for (i = 0; i < config->error_count; i++)
+			report(EXIT_PARAMETERS, "%s", config->errors[i]);
+	if (unknown)
+		return report(EXIT_PARAMETERS, "'%s': there is no such section in %s and %s.d",
+			      unknown, request->path, request->path);
+	return broken && config->error_count ? EXIT_PARAMETERS : EXIT_OK;
+}
+
+static enum exit_code make_steps(struct plan *plan, const char *name)
+{
+	enum exit_code first = EXIT_OK;
+	enum exit_code ret = EXIT_OK;
+	struct step *step;
+
+	for (step = plan->steps; !ret && step < plan->steps + plan->count; step++) {
+		ret = step->make(plan);
+		if (!ret)
+			printf("%s: %s\n", name, step->text);
+		fflush(stdout);
+		if (ret && !first)
+			first = ret;
+		if (step->optional && !plan->signal)
+			ret = EXIT_OK;
+	}
+	if (plan->made && ret)
+		plan_remove_disk(plan);
+	else if (plan->made)
+		unfinished_end(plan->uuid);
+	return first;
+}
+
+static void print_steps(const struct plan *plan, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < plan->count; i++)
+		printf("%s: %s\n", name, plan->steps[i].text);
+}
+
+static void release_steps(struct plan *plan)
+{
+	size_t i;
+
+	for (i = 0; i < plan->count; i++)
+		free(plan->steps[i].text);
+	free(plan->steps);
+	plan->steps = NULL;
+	plan->count = 0;
+}
+
+static enum exit_code apply_section(struct plan *plan, const struct request *request)
+{
+	const struct config_section *section = plan->section;
+	char *name = format_text("%s %s", config_kind_name(section->kind), section->name);
+	char *command = format_text("apply: %s", name);
+	enum exit_code ret;
+	planner prepare;
+
+	report_command(command);
+	section_uuid(section, plan->uuid);
+	plan_find_disk(plan);
+	plan->made = false;
+	prepare = request->stop ? planners[section->kind].stop : planners[section->kind].start;
+	ret = prepare(plan);
+	if (!ret && request->dry_run)
+		print_steps(plan, name);
+	else if (!ret)
+		ret = make_steps(plan, name);
+	release_steps(plan);
+	report_command("apply");
+	free(command);
+	free(name);
+	return ret;
+}
+
+static bool has_section(const struct config *config, const struct rxd_query *disk)
+{
+	uint8_t uuid[16];
+	size_t i;
+
+	for (i = 0; i < config->count; i++) {
+		section_uuid(config->sections[i], uuid);
+		if (!memcmp(uuid, disk->uuid, sizeof(uuid)))
+			return true;
+	}
+	return false;
+}
+
+/* What is not in the configuration is no business of ours, but worth to be known. */
+static void print_others(const struct plan *plan)
+{
+	struct rxd_query disk;
+	int next;
+
+	for (next = 0; plan->control >= 0 &&
+	     !control_query(plan->control, next, RXD_QUERY_NEXT, &disk); next = disk.index + 1)
+		if (!has_section(plan->config, &disk))
+			printf("/dev/rxd%d: is not in the configuration, and stays\n", disk.index);
+}
+
+/* Caches first when they are removed: the order of making, the other way round. */
+static enum exit_code apply_all(struct plan *plan, const struct request *request)
+{
+	const struct config *config = plan->config;
+	enum exit_code first = EXIT_OK;
+	enum exit_code ret;
+	size_t i, number;
+
+	for (i = 0; i < config->count && !plan->signal; i++) {
+		number = request->stop ? config->count - 1 - i : i;
+		plan->section = config->sections[number];
+		if (!is_chosen(plan->section, request->names))
+			continue;
+		ret = apply_section(plan, request);
+		if (!first)
+			first = ret;
+	}
+	if (request->dry_run && !request->stop && !*request->names)
+		print_others(plan);
+	return first;
+}
+
+static bool wants_cache(const struct config *config, char **names)
+{
+	size_t i;
+
+	for (i = 0; i < config->count; i++)
+		if (config->sections[i]->kind == CONFIG_CACHE &&
+		    is_chosen(config->sections[i], names))
+			return true;
+	return false;
+}
+
+/* What removes, or only looks, needs no module that is not there. */
+static enum exit_code load_modules(const struct config *config, const struct request *request)
+{
+	enum exit_code ret = EXIT_OK;
+
+	if (request->stop || request->dry_run || !config->count)
+		return EXIT_OK;
+	if (!module_is_loaded("rxd"))
+		ret = module_load("rxd");
+	if (!ret && wants_cache(config, request->names) && !module_is_loaded("dm_rxcache"))
+		ret = module_load("dm-rxcache");
+	return ret;
+}
+
+static enum exit_code apply(const struct config *config, const struct request *request)
+{
+	struct plan plan = { .config = config, .control = -1 };
+	enum exit_code ret;
+
+	ret = load_modules(config, request);
+	if (!ret && module_is_loaded("rxd"))
+		ret = control_open(&plan.control);
+	if (!ret && module_is_loaded("dm_rxcache")) {
+		ret = dm_begin();
+		plan.has_target = !ret;
+	}
+	if (!ret)
+		ret = apply_all(&plan, request);
+	if (plan.has_target)
+		dm_end();
+	if (plan.control >= 0)
+		close(plan.control);
+	if (plan.signal)
+		copy_interrupt(plan.signal);
+	return ret;
+}
+
+static enum exit_code run(int argc, char **argv)
+{
+	struct config config = { .ram = machine_ram() };
+	struct request request = { .path = CONFIG_FILE };
+	bool help = false;
+	enum exit_code ret;
+
+	ret = parse(argc, argv, &request, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(usage, stdout);
+		return EXIT_OK;
+	}
+
+	config_load(&config, request.path);
+	ret = check_config(&config, &request);
+	if (!ret)
+		ret = privilege_check();
+	if (!ret)
+		ret = lock_take();
+	if (!ret)
+		ret = apply(&config, &request);
+	config_free(&config);
+	return ret;
+}
+
+const struct command command_apply = {
+	.name = "apply",
+	.summary = "make what the configuration says",
+	.run = run,
+};

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Plans: the steps from what there is to what the configuration wants; and the steps
+ * that all RAM disks need, those of caches too.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control.h"
+#include "limit.h"
+#include "machine.h"
+#include "plan.h"
+#include "remove.h"
+#include "resize.h"
+#include "size.h"
+#include "unfinished.h"
+
+/**
+ * plan_step - add a step to a plan
+ * @plan: the plan
+ * @make: what does it
+ * @format: what it does, for people
+ */
+void plan_step(struct plan *plan, enum exit_code (*make)(struct plan *plan),
+	       const char *format, ...)
+{
+	struct step *step;
+	va_list args;
+
+	plan->steps = resize_array(plan->steps, plan->count + 1, sizeof(*plan->steps));
+	step = &plan->steps[plan->count++];
+	*step = (struct step){ .make = make };
+	va_start(args, format);
+	step->text = format_list(format, args);
+	va_end(args);
+}
+
+/* The last step is one that the others do not depend on. */
+void plan_optional(struct plan *plan)
+{
+	plan->steps[plan->count - 1].optional = true;
+}
+
+/* Find the RAM disk of the plan's UUID. */
+bool plan_find_disk(struct plan *plan)
+{
+	int next;
+
+	plan->has_disk = false;
+	for (next = 0; plan->control >= 0 &&
+	     !control_query(plan->control, next, RXD_QUERY_NEXT, &plan->disk);
+	     next = plan->disk.index + 1) {
+		if (!memcmp(plan->disk.uuid, plan->uuid, sizeof(plan->uuid))) {
+			plan->has_disk = true;
+			break;
+		}
+	}
+	return plan->has_disk;
+}
+
+/**
+ * plan_device - the plan's RAM disk as a device
+ * @plan: the plan, which has one
+ * @dev: out: to be released by device_release()
+ * @index: out: its number
+ */
+enum exit_code plan_device(const struct plan *plan, struct device *dev, int *index)
+{
+	char *path = format_text("/dev/rxd%d", plan->disk.index);
+	enum exit_code ret = device_find_rxd("RAM disk", path, dev, index);
+
+	free(path);
+	return ret;
+}
+
+/* Report what cannot be changed. */
+enum exit_code plan_fixed(const struct plan *plan, const char *key, const char *has,
+			  const char *wants)
+{
+	const char *kind = config_kind_name(plan->section->kind);
+	const char *name = plan->section->name;
+
+	return report(EXIT_BUSY,
+		      "%s '%s': it is %s now, and cannot be changed; 'rxadm apply --stop %s/%s' and 'rxadm apply %s/%s' make it anew",
+		      key, wants, has, kind, name, kind, name);
+}
+
+static enum exit_code fixed_number(const struct plan *plan, const char *key, uint64_t has,
+				   uint64_t wants)
+{
+	char has_text[SIZE_TEXT_MAX], wants_text[SIZE_TEXT_MAX];
+
+	if (has == wants)
+		return EXIT_OK;
+	return plan_fixed(plan, key, size_format(has, has_text), size_format(wants, wants_text));
+}
+
+static enum exit_code fixed_flag(const struct plan *plan, const char *key, uint32_t state,
+				 uint32_t flag)
+{
+	bool has = plan->disk.state & state;
+	bool wants = plan->section->disk.flags & flag;
+
+	if (has == wants)
+		return EXIT_OK;
+	return plan_fixed(plan, key, has ? "yes" : "no", wants ? "yes" : "no");
+}
+
+static const char *node_text(int node, char *text, size_t size)
+{
+	if (node == RXD_NODE_LOCAL)
+		return "local";
+	if (node == RXD_NODE_INTERLEAVE)
+		return "interleave";
+	snprintf(text, size, "%d", node);
+	return text;
+}
+
+static enum exit_code check_fixed(const struct plan *plan)
+{
+	const struct create_request *wants = &plan->section->disk;
+	const struct rxd_query *has = &plan->disk;
+	char has_text[16], wants_text[16];
+	enum exit_code ret;
+
+	ret = fixed_number(plan, "logical-block-size", has->logical_block_size,
+			   wants->logical_block_size ? wants->logical_block_size : 512);
+	if (!ret)
+		ret = fixed_number(plan, "folio-size", has->folio_size,
+				   wants->folio_size ? wants->folio_size : 4096);
+	if (!ret)
+		ret = fixed_flag(plan, "reserve", RXD_STATE_RESERVED, RXD_CREATE_RESERVE);
+	if (!ret)
+		ret = fixed_flag(plan, "detect-zeroes", RXD_STATE_DETECT_ZEROES,
+				 RXD_CREATE_DETECT_ZEROES);
+	if (!ret && has->node != wants->node)
+		ret = plan_fixed(plan, "node", node_text(has->node, has_text, sizeof(has_text)),
+				 node_text(wants->node, wants_text, sizeof(wants_text)));
+	if (!ret && wants->has_index && (int)wants->index != has->index) {
+		snprintf(has_text, sizeof(has_text), "%d", has->index);
+		snprintf(wants_text, sizeof(wants_text), "%u", wants->index);
+		ret = plan_fixed(plan, "index", has_text, wants_text);
+	}
+	return ret;
+}
+
+static bool is_wanted(const struct config *config, unsigned int index)
+{
+	const struct create_request *disk;
+	size_t i;
+
+	for (i = 0; i < config->count; i++) {
+		disk = &config->sections[i]->disk;
+		if (disk->has_index && disk->index == index)
+			return true;
+	}
+	return false;
+}
+
+/* The lowest number that is free and that no section wants. */
+static unsigned int free_index(const struct plan *plan)
+{
+	struct rxd_query query;
+	unsigned int index = 0;
+
+	while (index < RXD_INDEX_MAX && (is_wanted(plan->config, index) ||
+					 !control_query(plan->control, index, 0, &query)))
+		index++;
+	return index;
+}
+
+static enum exit_code make_disk(struct plan *plan)
+{
+	struct create_request request = plan->section->disk;
+	enum exit_code ret;
+	int index;
+
+	memcpy(request.uuid, plan->uuid, sizeof(request.uuid));
+	if (!request.has_index)
+		request.index = free_index(plan);
+	request.has_index = true;
+	ret = unfinished_begin(plan->uuid);
+	if (ret)
+		return ret;
+	signals_block();
+	ret = ramdisk_create(plan->control, &request, &index);
+	if (ret)
+		unfinished_end(plan->uuid);
+	signals_allow();
+	plan->made = !ret;
+	if (!ret && !plan_find_disk(plan))
+		ret = report(EXIT_DEVICE, "/dev/rxd%d: was removed by somebody else", index);
+	return ret;
+}
+
+static enum exit_code change_size(struct plan *plan)
+{
+	const struct resize_request request = {
+		.size_text = plan->section->disk.size_text,
+		.size = plan->section->disk.size,
+		.flags = plan->section->disk.flags & RXD_CREATE_OVERCOMMIT ?
+			 RXD_RESIZE_OVERCOMMIT : 0,
+	};
+	enum exit_code ret;
+	struct device dev;
+	int index;
+
+	ret = plan_device(plan, &dev, &index);
+	if (ret)
+		return ret;
+	ret = ramdisk_resize(plan->control, &dev, index, &request);
+	device_release(&dev);
+	return ret;
+}
+
+static enum exit_code change_limit(struct plan *plan)
+{
+	const char *text = plan->section->disk.mem_limit_text;
+	enum exit_code ret;
+	struct device dev;
+	int index;
+
+	ret = plan_device(plan, &dev, &index);
+	if (ret)
+		return ret;
+	ret = ramdisk_limit(&dev, text ? text : "none", plan->section->disk.mem_limit);
+	device_release(&dev);
+	return ret;
+}
+
+/**
+ * plan_disk - plan to make the RAM disk of a section, or to change the one there is
+ * @plan: the plan
+ */
+enum exit_code plan_disk(struct plan *plan)
+{
+	const struct create_request *wants = &plan->section->disk;
+	char from[SIZE_TEXT_MAX], to[SIZE_TEXT_MAX];
+	enum exit_code ret;
+
+	size_format(wants->size, to);
+	if (!plan->has_disk) {
+		plan_step(plan, make_disk, "make a RAM disk of %s", to);
+		return EXIT_OK;
+	}
+	ret = check_fixed(plan);
+	if (ret)
+		return ret;
+	if (plan->disk.size != wants->size)
+		plan_step(plan, change_size, "resize /dev/rxd%d from %s to %s", plan->disk.index,
+			  size_format(plan->disk.size, from), to);
+	if (plan->disk.mem_limit != wants->mem_limit)
+		plan_step(plan, change_limit, "set the memory limit of /dev/rxd%d to %s",
+			  plan->disk.index,
+			  wants->mem_limit_text ? wants->mem_limit_text : "none");
+	return EXIT_OK;
+}
+
+/* Remove the plan's RAM disk; also to take back what it could not go on with. */
+enum exit_code plan_remove_disk(struct plan *plan)
+{
+	enum exit_code ret;
+	struct device dev;
+	int index;
+
+	ret = plan_device(plan, &dev, &index);
+	if (ret)
+		return ret;
+	ret = ramdisk_remove(plan->control, &dev, index);
+	if (!ret)
+		unfinished_end(plan->uuid);
+	device_release(&dev);
+	return ret;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_PLAN_H
+#define RXADM_PLAN_H
+
+#include <linux/rxd.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "config.h"
+#include "device.h"
+#include "error.h"
+
+struct plan;
+
+struct step {
+	char *text;	/* what it does, for people */
+	enum exit_code (*make)(struct plan *plan);
+	bool optional;	/* its failure does not stop the steps after it */
+};
+
+/* What has to be done for a section, and what it begins with. */
+struct plan {
+	const struct config *config;
+	const struct config_section *section;
+	int control;		/* -1: the module rxd is not loaded */
+	bool has_target;	/* the target rxcache is there, and dm_begin() was called */
+	uint8_t uuid[16];
+	bool has_disk;
+	struct rxd_query disk;
+	bool made;		/* the disk was made by this plan */
+	int signal;		/* that interrupted a step, or 0 */
+	struct step *steps;
+	size_t count;
+};
+
+__printf(3, 4)
+void plan_step(struct plan *plan, enum exit_code (*make)(struct plan *plan),
+	       const char *format, ...);
+void plan_optional(struct plan *plan);
+bool plan_find_disk(struct plan *plan);
+enum exit_code plan_device(const struct plan *plan, struct device *dev, int *index);
+enum exit_code plan_remove_disk(struct plan *plan);
+enum exit_code plan_fixed(const struct plan *plan, const char *key, const char *has,
+			  const char *wants);
+enum exit_code plan_disk(struct plan *plan);
+
+enum exit_code plan_start_ramdisk(struct plan *plan);
+enum exit_code plan_stop_ramdisk(struct plan *plan);
+enum exit_code plan_start_cache(struct plan *plan);
+enum exit_code plan_stop_cache(struct plan *plan);
+
+#endif /* RXADM_PLAN_H */

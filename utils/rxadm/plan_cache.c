@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Plans for sections [cache NAME].
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "dm.h"
+#include "hotlist.h"
+#include "machine.h"
+#include "plan.h"
+#include "rxcache.h"
+#include "size.h"
+#include "unmap.h"
+#include "users.h"
+
+#define SECTOR_SHIFT	9
+
+static enum exit_code map_cache(struct plan *plan)
+{
+	struct map_request request = plan->section->map;
+	char *device = format_text("/dev/rxd%d", plan->disk.index);
+	enum exit_code ret;
+	char *path;
+
+	request.cache = device;
+	signals_block();
+	ret = cache_map(plan->control, &request, &path);
+	signals_allow();
+	free(path);
+	free(device);
+	return ret;
+}
+
+static enum exit_code unmap_cache(struct plan *plan)
+{
+	return cache_unmap(plan->section->name);
+}
+
+static enum exit_code set_mode(struct plan *plan)
+{
+	char *message = format_text("mode %s", plan->section->map.mode);
+	enum exit_code ret = mapping_message(plan->section->name, message, NULL);
+
+	free(message);
+	return ret;
+}
+
+static enum exit_code set_seq_cutoff(struct plan *plan)
+{
+	char *message = format_text("seq_cutoff %llu",
+				    (unsigned long long)plan->section->map.seq_cutoff);
+	enum exit_code ret = mapping_message(plan->section->name, message, NULL);
+
+	free(message);
+	return ret;
+}
+
+/* What only a new mapping could have otherwise. */
+static enum exit_code check_fixed(const struct plan *plan, const struct rxcache_table *table,
+				  const struct device *origin)
+{
+	char has_text[SIZE_TEXT_MAX], wants_text[SIZE_TEXT_MAX];
+	uint64_t block_size = table->features.block_size << SECTOR_SHIFT;
+	enum exit_code ret = EXIT_OK;
+	char *path;
+
+	if (table->origin != origin->number) {
+		path = device_path(table->origin);
+		ret = plan_fixed(plan, "origin", path, plan->section->map.origin);
+		free(path);
+	} else if (!plan->has_disk ||
+		   table->cache != makedev(plan->disk.major, plan->disk.minor)) {
+		path = device_path(table->cache);
+		ret = report(EXIT_BUSY,
+			     "mapping '%s': its RAM disk %s is not that of the configuration; run 'rxadm unmap %s' first",
+			     plan->section->name, path, plan->section->name);
+		free(path);
+	} else if (block_size != plan->section->map.block_size) {
+		ret = plan_fixed(plan, "block-size", size_format(block_size, has_text),
+				 size_format(plan->section->map.block_size, wants_text));
+	}
+	return ret;
+}
+
+static enum exit_code plan_changes(struct plan *plan, const struct mapping *mapping,
+				   const struct device *origin)
+{
+	const struct map_request *wants = &plan->section->map;
+	char from[SIZE_TEXT_MAX], to[SIZE_TEXT_MAX];
+	struct rxcache_table table;
+	enum exit_code ret;
+	char *error;
+
+	if (strcmp(mapping->target, RXCACHE_TARGET))
+		return report(EXIT_BUSY,
+			      "mapping '%s': exists already, and is not a cache (its target is %s)",
+			      plan->section->name, mapping->target);
+	error = rxcache_parse_table(mapping->params, &table);
+	if (error) {
+		ret = report(EXIT_DEVICE, "mapping '%s': its table '%s' is not understood: %s",
+			     plan->section->name, mapping->params, error);
+		free(error);
+		return ret;
+	}
+	ret = check_fixed(plan, &table, origin);
+	if (!ret)
+		ret = plan_disk(plan);
+	if (ret)
+		return ret;
+	if (strcmp(table.features.mode, wants->mode))
+		plan_step(plan, set_mode, "change the mode from %s to %s", table.features.mode,
+			  wants->mode);
+	if (table.features.seq_cutoff != wants->seq_cutoff)
+		plan_step(plan, set_seq_cutoff, "change the cut-off of sequential I/O from %s to %s",
+			  size_format(table.features.seq_cutoff, from),
+			  size_format(wants->seq_cutoff, to));
+	return EXIT_OK;
+}
+
+/* One of ours without a table: what rxadm leaves when it is killed. */
+static bool is_stump(const struct mapping *mapping)
+{
+	return !mapping->target && !strncmp(mapping->uuid, RXCACHE_UUID, strlen(RXCACHE_UUID));
+}
+
+/**
+ * plan_start_cache - plan to have a cache as its section says
+ * @plan: the plan
+ */
+enum exit_code plan_start_cache(struct plan *plan)
+{
+	const struct config_section *section = plan->section;
+	struct mapping mapping = { 0 };
+	struct device origin;
+	enum exit_code ret;
+
+	ret = device_find("origin", section->map.origin, &origin);
+	if (ret)
+		return ret;
+	if (plan->has_target)
+		ret = mapping_read(section->name, MAPPING_TABLE, &mapping);
+	if (!ret && mapping.exists && !is_stump(&mapping)) {
+		ret = mapping.target ? plan_changes(plan, &mapping, &origin) :
+		      report(EXIT_BUSY, "mapping '%s': exists already, and is not a cache",
+			     section->name);
+	} else if (!ret) {
+		if (mapping.exists)
+			plan_step(plan, unmap_cache, "remove the mapping '%s', which has no table",
+				  section->name);
+		ret = plan_disk(plan);
+		plan_step(plan, map_cache, "map '%s' as /dev/mapper/%s", section->map.origin,
+			  section->name);
+	}
+	mapping_release(&mapping);
+	device_release(&origin);
+	return ret;
+}
+
+static enum exit_code save_hotlist(struct plan *plan)
+{
+	return hotlist_save(plan->section->name, plan->section->values[CONFIG_HOTLIST].text);
+}
+
+/**
+ * plan_stop_cache - plan to save a cache's hot list, and to remove it and its RAM disk
+ * @plan: the plan
+ */
+enum exit_code plan_stop_cache(struct plan *plan)
+{
+	const char *hotlist = plan->section->values[CONFIG_HOTLIST].text;
+	const char *name = plan->section->name;
+	struct mapping mapping = { 0 };
+	enum exit_code ret = EXIT_OK;
+	char *users = NULL;
+
+	if (plan->has_target)
+		ret = mapping_read(name, MAPPING_TABLE, &mapping);
+	if (!ret && mapping.exists)
+		users = users_of(mapping.number);
+	if (users) {
+		ret = report(EXIT_BUSY, "mapping '%s': is in use (%s); release it there first", name,
+			     users);
+	} else if (!ret && mapping.exists) {
+		if (hotlist && mapping.target) {
+			plan_step(plan, save_hotlist, "save the hot list to '%s'", hotlist);
+			plan_optional(plan);
+		}
+		plan_step(plan, unmap_cache, "remove the mapping '%s'", name);
+	}
+	if (!ret && plan->has_disk)
+		plan_step(plan, plan_remove_disk, "remove /dev/rxd%d", plan->disk.index);
+	free(users);
+	mapping_release(&mapping);
+	return ret;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Plans for sections [ramdisk NAME].
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "load.h"
+#include "plan.h"
+#include "program.h"
+#include "save.h"
+#include "unfinished.h"
+#include "users.h"
+
+static const char *value(const struct plan *plan, enum config_key key)
+{
+	return plan->section->values[key].text;
+}
+
+static char *disk_path(const struct plan *plan)
+{
+	return format_text("/dev/rxd%d", plan->disk.index);
+}
+
+static char *mkfs_path(const char *fs)
+{
+	char *name = format_text("mkfs.%s", fs);
+	char *path = program_find(name);
+
+	free(name);
+	return path;
+}
+
+/* An image may be one of an empty disk: this is for what still is empty. */
+static enum exit_code make_file_system(struct plan *plan)
+{
+	const char *fs = value(plan, CONFIG_FS);
+	enum exit_code ret = EXIT_OK;
+	char *program, *device;
+	char *reason;
+
+	if (!plan_find_disk(plan) || plan->disk.mem_used)
+		return EXIT_OK;
+	program = mkfs_path(fs);
+	device = disk_path(plan);
+	reason = program_run((char *const []){ program, device, NULL });
+	if (reason)
+		ret = report(EXIT_DEVICE, "fs '%s': '%s %s' failed: %s", fs, program, device,
+			     reason);
+	free(reason);
+	free(device);
+	free(program);
+	return ret;
+}
+
+static enum exit_code load_image(struct plan *plan)
+{
+	char *device = disk_path(plan);
+	struct load_args args = {
+		.file = value(plan, CONFIG_IMAGE),
+		.into = device,
+		.progress = PROGRESS_NONE,
+	};
+	enum exit_code ret;
+	char *path;
+
+	ret = load(&args, &path);
+	plan->signal = args.signal;
+	free(device);
+	if (!ret && value(plan, CONFIG_FS))
+		ret = make_file_system(plan);
+	return ret;
+}
+
+static enum exit_code check_file_system(const char *fs)
+{
+	char *program = mkfs_path(fs);
+	enum exit_code ret = EXIT_OK;
+
+	if (!program)
+		ret = report(EXIT_DEVICE,
+			     "fs '%s': there is no program mkfs.%s; install the package that has it, or choose another file system",
+			     fs, fs);
+	free(program);
+	return ret;
+}
+
+/* Plan what an empty disk gets. */
+static enum exit_code plan_contents(struct plan *plan)
+{
+	const char *image = value(plan, CONFIG_IMAGE);
+	const char *fs = value(plan, CONFIG_FS);
+	enum exit_code ret;
+
+	if (image && !access(image, F_OK)) {
+		plan_step(plan, load_image, "load '%s'", image);
+	} else if (image && errno != ENOENT) {
+		return report(exit_code_of(errno), "image '%s': %s", image, strerror(errno));
+	} else if (fs) {
+		ret = check_file_system(fs);
+		if (ret)
+			return ret;
+		plan_step(plan, make_file_system, "make a file system %s", fs);
+	}
+	return EXIT_OK;
+}
+
+/**
+ * plan_start_ramdisk - plan to have a RAM disk as its section says
+ * @plan: the plan
+ */
+enum exit_code plan_start_ramdisk(struct plan *plan)
+{
+	const char *fs = value(plan, CONFIG_FS);
+	enum exit_code ret;
+
+	if (plan->has_disk && unfinished(plan->uuid)) {
+		plan_step(plan, plan_remove_disk, "remove /dev/rxd%d, which was not filled to the end",
+			  plan->disk.index);
+		plan->has_disk = false;
+	}
+	if (!plan->has_disk) {
+		ret = plan_disk(plan);
+		return ret ? ret : plan_contents(plan);
+	}
+	ret = plan_disk(plan);
+	if (!ret && fs && !plan->disk.mem_used && !(plan->disk.state & RXD_STATE_OPEN)) {
+		ret = check_file_system(fs);
+		plan_step(plan, make_file_system, "make a file system %s", fs);
+	}
+	return ret;
+}
+
+static enum exit_code save_image(struct plan *plan)
+{
+	char *device = disk_path(plan);
+	struct save_args args = {
+		.device = device,
+		.file = value(plan, CONFIG_IMAGE),
+		.progress = PROGRESS_NONE,
+	};
+	enum exit_code ret;
+
+	ret = save(&args);
+	plan->signal = args.signal;
+	free(device);
+	return ret;
+}
+
+static enum exit_code check_unused(const struct plan *plan)
+{
+	char *users = users_of(makedev(plan->disk.major, plan->disk.minor));
+	enum exit_code ret = EXIT_OK;
+
+	if (users)
+		ret = report(EXIT_BUSY, "RAM disk '/dev/rxd%d': is in use (%s); release it there first",
+			     plan->disk.index, users);
+	free(users);
+	return ret;
+}
+
+/**
+ * plan_stop_ramdisk - plan to save a RAM disk and to remove it
+ * @plan: the plan
+ */
+enum exit_code plan_stop_ramdisk(struct plan *plan)
+{
+	const char *image = value(plan, CONFIG_IMAGE);
+	enum exit_code ret;
+
+	if (!plan->has_disk)
+		return EXIT_OK;
+	ret = check_unused(plan);
+	if (ret)
+		return ret;
+	if (image && !unfinished(plan->uuid))
+		plan_step(plan, save_image, "save /dev/rxd%d to '%s'", plan->disk.index, image);
+	plan_step(plan, plan_remove_disk, "remove /dev/rxd%d", plan->disk.index);
+	return EXIT_OK;
+}
