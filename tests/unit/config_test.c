@@ -108,6 +108,8 @@ static const struct {
 	{ "[cache c]\norigin = sdb\nsize = 4M\n", "2: [cache c]: origin 'sdb': " PATH_RULE },
 	{ "[cache c]\norigin = /sdb\nsize = 4M\n",
 	  "2: [cache c]: origin '/sdb': must be a path below /dev, best one in /dev/disk/by-id" },
+	{ "[cache c]\norigin = /dev/disk/by-uuid/x\nsize = 4M\n",
+	  "2: [cache c]: origin '/dev/disk/by-uuid/x': names what is on the disk, which the cached disk has, too; take a path in /dev/disk/by-id" },
 	{ CACHE "[cache d]\norigin = /dev/sdb\nsize = 4M\n",
 	  "5: [cache d]: origin '/dev/sdb': [cache c] at F:1 has it already; must be another" },
 	{ DISK "index = 3\n" CACHE "index = 3\n",

@@ -25,6 +25,8 @@
 #define NAME_MAX_LENGTH	64
 #define FS_MAX_LENGTH	31
 #define LINE_MAX_LENGTH	4096
+#define BY_LABEL	"/dev/disk/by-label/"
+#define BY_UUID		"/dev/disk/by-uuid/"
 #define IN(kind)	(1U << (kind))
 #define RAMDISK		IN(CONFIG_RAMDISK)
 #define CACHE		IN(CONFIG_CACHE)
@@ -168,6 +170,9 @@ static char *read_origin(const struct config *config __always_unused,
 
 	if (!error && strncmp(text, "/dev/", 5))
 		error = copy_text("must be a path below /dev, best one in /dev/disk/by-id");
+	else if (!error && (!strncmp(text, BY_UUID, strlen(BY_UUID)) ||
+			    !strncmp(text, BY_LABEL, strlen(BY_LABEL))))
+		error = copy_text("names what is on the disk, which the cached disk has, too; take a path in /dev/disk/by-id");
 	section->map.origin = text;
 	return error;
 }

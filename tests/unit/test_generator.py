@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The generator: the units that it makes of a configuration, word for word.
+
+Each folder in generator/ holds a configuration, what is to come of it in units.txt,
+and what is to be complained of in errors.txt.
+"""
+
+import os
+import shutil
+import subprocess
+import uuid
+
+import pytest
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+SOURCE = os.path.join(HERE, "../../utils/generator")
+BUILD = os.path.join(HERE, "../../build/unit/generator")
+CASES = sorted(os.listdir(os.path.join(HERE, "generator")))
+NAMESPACE = uuid.UUID("9d47b8a6-8b9a-45b5-97ac-626c1b790991")
+
+
+@pytest.fixture(scope="module", name="program")
+def built_program():
+    subprocess.run(["make", "-s", "-C", SOURCE, f"O={BUILD}", f"OBJ={BUILD}/obj"], check=True)
+    return os.path.join(BUILD, "rxd-generator")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def listing(folder):
+    """All files and links in a folder, as one text."""
+    text = ""
+    for path, _, names in sorted(os.walk(folder)):
+        for name in sorted(names):
+            full = os.path.join(path, name)
+            text += f"==> {os.path.relpath(full, folder)}"
+            text += f" -> {os.readlink(full)}\n" if os.path.islink(full) else f"\n{read(full)}"
+    return text
+
+
+def generate(program, config, folder):
+    os.makedirs(folder)
+    result = subprocess.run([program, "--config", config, folder], capture_output=True, text=True,
+                            check=False)
+    assert (result.returncode, result.stdout) == (0, "")
+    return result.stderr
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_golden(program, tmp_path, case):
+    config, units = tmp_path / "rxd.conf", tmp_path / "units"
+    shutil.copy(os.path.join(HERE, "generator", case, "rxd.conf"), config)
+    errors = generate(program, config, units)
+    expected = os.path.join(HERE, "generator", case)
+    made = {"units.txt": listing(units), "errors.txt": errors}
+    for name, text in made.items():
+        text = text.replace(str(tmp_path), "@FOLDER@")
+        if os.environ.get("RXD_WRITE_GOLDEN"):
+            with open(os.path.join(expected, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        assert text == read(os.path.join(expected, name))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_systemd_understands(program, tmp_path, case):
+    """systemd-analyze has nothing to say about the units, those installed among them."""
+    units = tmp_path / "units"
+    config = os.path.join(HERE, "generator", case, "rxd.conf")
+    generate(program, config, units)
+    sbin = tmp_path / "sbin"
+    sbin.mkdir()
+    (sbin / "rxadm").write_text("#!/bin/sh\n")
+    (sbin / "rxadm").chmod(0o755)
+    for kind in "ramdisk", "cache", "warm":
+        text = read(os.path.join(SOURCE, f"units/rxd-{kind}@.service.in"))
+        (units / f"rxd-{kind}@.service").write_text(text.replace("@SBINDIR@", str(sbin)))
+    names = [name[:-len(".d")] for name in os.listdir(units) if name.endswith(".service.d")]
+    names += [name for name in os.listdir(units) if name.endswith(".mount")]
+    assert len(names) > 1
+    result = subprocess.run(["systemd-analyze", "verify", "--man=no", *names],
+                            env=dict(os.environ, SYSTEMD_UNIT_PATH=f"{units}:"),
+                            capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_names_are_systemds(program, tmp_path):
+    """Mount units are called as systemd-escape says."""
+    generate(program, os.path.join(HERE, "generator/escapes/rxd.conf"), tmp_path / "units")
+    for path in "/.hidden/50%/x-y@z", "/top-level":
+        name = subprocess.run(["systemd-escape", "--path", "--suffix=mount", path],
+                              capture_output=True, text=True, check=True).stdout.strip()
+        assert (tmp_path / "units" / name).is_file()
+
+
+def test_uuid_is_version_5(program, tmp_path):
+    generate(program, os.path.join(HERE, "generator/example/rxd.conf"), tmp_path / "units")
+    expected = uuid.uuid5(NAMESPACE, "ramdisk/scratch")
+    assert f"What=/dev/disk/by-id/rxd-{expected}\n" in \
+        (tmp_path / "units/srv-my\\x2dscratch.mount").read_text()
+
+
+def test_no_configuration(program, tmp_path):
+    assert generate(program, tmp_path / "rxd.conf", tmp_path / "units") == ""
+    assert listing(tmp_path / "units") == ""
+
+
+def test_unit_that_is_there(program, tmp_path):
+    """A mount that /etc/fstab has, too, is its; the rest is made."""
+    units = tmp_path / "units"
+    units.mkdir()
+    (units / "srv-my\\x2dscratch.mount").write_text("# fstab's\n")
+    config = os.path.join(HERE, "generator/example/rxd.conf")
+    result = subprocess.run([program, "--config", config, units], capture_output=True, text=True,
+                            check=False)
+    assert result.returncode == 0
+    assert "there is such a unit already; does /etc/fstab have it, too?" in result.stderr
+    assert (units / "srv-my\\x2dscratch.mount").read_text() == "# fstab's\n"
+    assert (units / "rxd-cache@data.service.d/50-rxd.conf").is_file()
+
+
+@pytest.mark.parametrize("arguments", [[], ["a", "b"], ["--what", "a"]])
+def test_wrong_arguments(program, arguments):
+    assert subprocess.run([program, *arguments], capture_output=True, check=False).returncode == 1

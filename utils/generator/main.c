@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxd-generator: what systemd needs to know of the configuration.
+ *
+ * The units themselves are templates, installed beside it. For each section without
+ * error this adds what only the configuration knows, and has the unit started at
+ * boot. What is wrong goes to the kernel's log; it never makes the boot fail.
+ */
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "identity.h"
+#include "unit.h"
+
+#define LOCAL_FS	"local-fs.target"
+
+static int log_fd = STDERR_FILENO;
+
+void complain(const char *format, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, format);
+	text = format_list(format, args);
+	va_end(args);
+	dprintf(log_fd, "%srxd-generator: %s\n", log_fd == STDERR_FILENO ? "" : "<3>", text);
+	free(text);
+}
+
+static char *value(const struct config_section *section, enum config_key key)
+{
+	const char *text = section->values[key].text;
+
+	return text ? unit_escape(text) : NULL;
+}
+
+/* What a service needs to save a file when it stops. */
+static void add_saved(char **text, const char *file)
+{
+	append_text(text, "RequiresMountsFor=%s\n\n[Service]\nReadWritePaths=-%.*s\n", file,
+		    (int)(strrchr(file, '/') == file ? 1 : strrchr(file, '/') - file), file);
+}
+
+static void write_drop_in(const char *folder, const char *service, char *text)
+{
+	char *name = format_text("%s.d/50-rxd.conf", service);
+
+	unit_write(folder, name, text);
+	free(name);
+}
+
+static void make_mount(const char *folder, const struct config_section *section,
+		       const char *service)
+{
+	char *unit = unit_name_of_path(section->values[CONFIG_MOUNT].text, ".mount");
+	char *options = value(section, CONFIG_OPTIONS);
+	char *where = value(section, CONFIG_MOUNT);
+	const char *fs = section->values[CONFIG_FS].text;
+	char *file = format_text("../%s", unit);
+	char *text = unit_begin(section);
+	char uuid_text[IDENTITY_TEXT];
+	uint8_t uuid[16];
+
+	section_uuid(section, uuid);
+	append_text(&text,
+		    "Documentation=man:rxd.conf(5)\nRequires=%s\nAfter=%s\n\n"
+		    "[Mount]\nWhat=/dev/disk/by-id/rxd-%s\nWhere=%s\n", service, service,
+		    identity_text(uuid, uuid_text), where);
+	if (fs)
+		append_text(&text, "Type=%s\n", fs);
+	if (options)
+		append_text(&text, "Options=%s\n", options);
+	unit_write(folder, unit, text);
+	unit_want(folder, LOCAL_FS, unit, file);
+	free(file);
+	free(where);
+	free(options);
+	free(unit);
+}
+
+static void make_ramdisk(const char *folder, const struct config_section *section)
+{
+	char *service = format_text("rxd-ramdisk@%s.service", section->name);
+	char *image = value(section, CONFIG_IMAGE);
+	char *text = unit_begin(section);
+
+	if (image)
+		add_saved(&text, image);
+	write_drop_in(folder, service, text);
+	unit_want(folder, LOCAL_FS, service, UNITDIR "/rxd-ramdisk@.service");
+	if (section->values[CONFIG_MOUNT].text)
+		make_mount(folder, section, service);
+	free(image);
+	free(service);
+}
+
+static void make_warming(const char *folder, const struct config_section *section,
+			 const char *hotlist)
+{
+	char *service = format_text("rxd-warm@%s.service", section->name);
+	char *text = unit_begin(section);
+
+	append_text(&text,
+		    "RequiresMountsFor=%s\nConditionPathExists=%s\n\n"
+		    "[Service]\nEnvironment=RXD_HOTLIST=%s\n", hotlist, hotlist, hotlist);
+	write_drop_in(folder, service, text);
+	free(service);
+}
+
+/* Nothing at boot waits for a cache but what is mounted through it. */
+static void make_cache(const char *folder, const struct config_section *section)
+{
+	char *device = unit_name_of_path(section->values[CONFIG_ORIGIN].text, ".device");
+	char *service = format_text("rxd-cache@%s.service", section->name);
+	char *hotlist = value(section, CONFIG_HOTLIST);
+	char *text = unit_begin(section);
+
+	append_text(&text, "BindsTo=%s\nAfter=%s\n", device, device);
+	if (hotlist) {
+		append_text(&text, "Wants=rxd-warm@%s.service\n", section->name);
+		add_saved(&text, hotlist);
+		make_warming(folder, section, hotlist);
+	}
+	write_drop_in(folder, service, text);
+	unit_want(folder, LOCAL_FS, service, UNITDIR "/rxd-cache@.service");
+	free(hotlist);
+	free(service);
+	free(device);
+}
+
+static void (*const makers[CONFIG_KINDS])(const char *folder,
+					   const struct config_section *section) = {
+	[CONFIG_RAMDISK] = make_ramdisk,
+	[CONFIG_CACHE] = make_cache,
+};
+
+static void generate(const struct config *config, const char *folder)
+{
+	size_t i;
+
+	for (i = 0; i < config->error_count; i++)
+		complain("%s", config->errors[i]);
+	for (i = 0; i < config->count; i++)
+		if (!config->sections[i]->broken)
+			makers[config->sections[i]->kind](folder, config->sections[i]);
+}
+
+static bool is_configured(const char *path)
+{
+	char *folder = format_text("%s.d", path);
+	bool found = !access(path, F_OK) || !access(folder, F_OK);
+
+	free(folder);
+	return found;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "config", required_argument, NULL, 'c' },
+		{ }
+	};
+	const char *path = CONFIG_FILE;
+	struct config config = { 0 };
+	struct sysinfo info;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (opt != 'c')
+			return EXIT_FAILURE;
+		path = optarg;
+	}
+	if (argc - optind != 1 && argc - optind != 3) {
+		fputs("usage: rxd-generator [--config FILE] NORMAL_FOLDER [EARLY_FOLDER LATE_FOLDER]\n",
+		      stderr);
+		return EXIT_FAILURE;
+	}
+	if (!is_configured(path))
+		return EXIT_SUCCESS;
+
+	/* Called by systemd, it has nobody to talk to but the kernel. */
+	if (argc - optind == 3)
+		log_fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+	if (log_fd < 0)
+		log_fd = STDERR_FILENO;
+	sysinfo(&info);
+	config.ram = (uint64_t)info.totalram * info.mem_unit;
+	config_load(&config, path);
+	generate(&config, argv[optind]);
+	config_free(&config);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef GENERATOR_UNIT_H
+#define GENERATOR_UNIT_H
+
+#include "config.h"
+
+/* Text from which a unit is made, and where it came from. */
+char *unit_begin(const struct config_section *section);
+char *unit_name_of_path(const char *path, const char *suffix);
+char *unit_escape(const char *text);
+
+void unit_write(const char *folder, const char *name, char *text);
+void unit_want(const char *folder, const char *target, const char *name, const char *file);
+
+__printf(1, 2)
+void complain(const char *format, ...);
+
+#endif /* GENERATOR_UNIT_H */
