@@ -25,6 +25,8 @@ RXADM		= $(MAKE) --no-print-directory -C utils/rxadm O=$(build)/bin OBJ=$(build)
 PAGES		= $(MAKE) --no-print-directory -C Documentation O=$(build)/man
 RXCP		= $(MAKE) --no-print-directory -C utils/rxcp O=$(build)/bin OBJ=$(build)/obj/rxcp \
 		  VERSION=$(VERSION)
+GENERATOR	= $(MAKE) --no-print-directory -C utils/generator O=$(build)/bin \
+		  OBJ=$(build)/obj/generator
 UAPI		:= include/uapi/linux/rxd.h
 UDEV_RULES	:= packaging/udev/60-rxd.rules
 UDEVRULESDIR	?= $(PREFIX)/lib/udev/rules.d
@@ -77,6 +79,7 @@ modules-of-release:
 tools:
 	$(RXADM)
 	$(RXCP)
+	$(GENERATOR)
 
 install: modules tools
 	$(INSTALL) -d $(DESTDIR)/lib/modules/$(release)/updates
@@ -86,16 +89,22 @@ install: modules tools
 	$(INSTALL) -D -m 644 $(UAPI) $(DESTDIR)$(PREFIX)/include/linux/rxd.h
 	$(INSTALL) -D -m 644 $(UDEV_RULES) $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
 	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	$(INSTALL) -D -m 644 packaging/rxd.conf.example \
+		$(DESTDIR)$(PREFIX)/share/doc/rxd/rxd.conf.example
+	$(INSTALL) -d -m 700 $(DESTDIR)/var/lib/rxd
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 
 uninstall:
 	$(if $(release),rm -f $(MODULES:%=$(DESTDIR)/lib/modules/$(release)/updates/%))
 	$(if $(DESTDIR)$(if $(release),,x),,$(DEPMOD) $(release))
 	rm -f $(DESTDIR)$(PREFIX)/include/linux/rxd.h $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
 	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+	rm -f $(DESTDIR)$(PREFIX)/share/doc/rxd/rxd.conf.example
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+	$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 
 demo:
 	packaging/deps $(if $(filter 1,$(HOST)),host,guest)

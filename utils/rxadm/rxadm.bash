@@ -29,6 +29,13 @@ _rxadm_nodes()
 	done
 }
 
+# The sections of the configuration, as KIND/NAME.
+_rxadm_sections()
+{
+	cat /etc/rxd.conf /etc/rxd.conf.d/*.conf 2>/dev/null |
+		sed -n 's|^[[:blank:]]*\[[[:blank:]]*\([a-z]*\)[[:blank:]]*\([^] ]*\).*|\1/\2|p'
+}
+
 _rxadm_caches()
 {
 	rxadm status --raw --noheadings --output NAME 2>/dev/null
@@ -56,7 +63,7 @@ _rxadm()
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		words='create resize limit clear remove list extents save load map unmap set status hotlist --help --version'
+		words='create resize limit clear remove list extents save load map unmap set status hotlist apply --help --version'
 	else
 		case $command:$previous in
 		create:--logical-block-size)
@@ -116,6 +123,11 @@ _rxadm()
 			words='--cache --origin --name --block-size --mode --seq-cutoff --force --help' ;;
 		set:--latency)
 			words='on off' ;;
+		apply:--config)
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+			return ;;
+		apply:*)
+			words="--config --dry-run --stop --help $(_rxadm_sections)" ;;
 		hotlist:hotlist)
 			words='save load --help' ;;
 		hotlist:save | hotlist:load)

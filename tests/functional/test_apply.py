@@ -1,0 +1,454 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm apply: what the configuration says comes about, whatever there was before."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+import uuid
+
+import pytest
+
+from rxdlib import direct, dm
+from rxdlib import lab as lablib
+from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
+from rxdlib.control import Control, STATE_CACHE
+from rxdlib.direct import MIB, stamp
+from rxdlib.lab import DISK, RamDisk, state
+
+PARAMETERS, PERMISSION, DEVICE, BUSY = 1, 2, 4, 5
+NAMESPACE = uuid.UUID("9d47b8a6-8b9a-45b5-97ac-626c1b790991")
+UNFINISHED = "/run/rxadm"
+BOTH = f"""
+[ramdisk scratch]
+size = 16M
+fs = ext4
+
+[cache data]
+origin = {DISK}
+size = 8M
+"""
+
+pytestmark = pytest.mark.one_kernel
+
+
+class Config:
+    """A configuration file, and rxadm apply with it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.path = folder / "rxd.conf"
+
+    def write(self, text):
+        self.path.write_text(text)
+
+    def apply(self, *args):
+        return rxadm("apply", "--config", self.path, *args)
+
+    def ok(self, *args):
+        """Apply without any error; the lines printed."""
+        result = self.apply(*args)
+        assert (result.returncode, result.stderr) == (0, ""), result
+        return result.stdout.splitlines()
+
+    def refused(self, code, *args, names=()):
+        """Apply with an error of one line and this code; what was printed."""
+        result = self.apply(*args)
+        assert result.returncode == code, result
+        assert len(result.stderr.splitlines()) == 1, result.stderr
+        for name in [names] if isinstance(names, str) else names:
+            assert name in result.stderr
+        return result.stdout.splitlines()
+
+
+@pytest.fixture(name="config")
+def configuration(nothing_left, tmp_path):
+    yield Config(tmp_path)
+    lablib.leftovers()
+    if os.path.isdir(UNFINISHED):
+        for name in os.listdir(UNFINISHED):
+            os.unlink(os.path.join(UNFINISHED, name))
+
+
+def disk_of(section):
+    """The RAM disk of a section, or None."""
+    wanted = str(uuid.uuid5(NAMESPACE, section))
+    with Control() as control:
+        for device in control.query_all():
+            if device.uuid == wanted:
+                return RamDisk(device.index)
+    return None
+
+
+def signature(path):
+    return run("blkid", "-p", "-o", "value", "-s", "TYPE", path, check=False).stdout.strip()
+
+
+def test_make_and_stop(config):
+    config.write(BOTH)
+    before = state()
+    plan = config.ok("--dry-run")
+    assert state() == before
+    assert plan == ["ramdisk scratch: make a RAM disk of 16M",
+                    "ramdisk scratch: make a file system ext4",
+                    "cache data: make a RAM disk of 8M",
+                    f"cache data: map '{DISK}' as /dev/mapper/data"]
+    assert config.ok() == plan
+    scratch, cache = disk_of("ramdisk/scratch"), disk_of("cache/data")
+    assert scratch.query().size == 16 * MIB and signature(scratch.path) == "ext4"
+    assert cache.query().size == 8 * MIB and cache.query().state & STATE_CACHE
+    assert dm.table("data").endswith(" 3 writethrough block_size 8 0")
+    assert os.listdir(UNFINISHED) == []
+
+    made = state()
+    assert config.ok() == config.ok("--dry-run") == []
+    assert state() == made
+
+    assert config.ok("--stop", "--dry-run") == [
+        "cache data: remove the mapping 'data'", f"cache data: remove {cache.path}",
+        f"ramdisk scratch: remove {scratch.path}"]
+    assert state() == made
+    assert len(config.ok("--stop")) == 3
+    assert state() == before
+    assert config.ok("--stop") == []
+
+
+def test_names(config):
+    config.write(BOTH)
+    assert len(config.ok("scratch")) == 2
+    assert disk_of("ramdisk/scratch") and not disk_of("cache/data")
+    assert len(config.ok("cache/data", "ramdisk/scratch")) == 2
+    config.ok("--stop", "ramdisk/scratch")
+    assert disk_of("cache/data") and not disk_of("ramdisk/scratch")
+
+
+def test_others_stay(config, lab):
+    other = lab.ramdisk(4 * MIB)
+    config.write("[ramdisk scratch]\nsize = 4M\n")
+    assert config.ok("--dry-run")[-1] == f"{other.path}: is not in the configuration, and stays"
+    before = other.query()
+    config.ok()
+    config.ok("--stop")
+    assert other.query() == before
+
+
+def test_options(config):
+    config.write("[ramdisk a]\nsize = 8M\nindex = 5\nmem-limit = 1M\nfolio-size = 64K\n"
+                 "node = interleave\novercommit = yes\ndetect-zeroes = yes\n"
+                 "logical-block-size = 4096\nuuid = 6a8c4f1e-0000-4000-8000-00000000000a\n")
+    config.ok()
+    query = RamDisk(5).query()
+    assert query.uuid == "6a8c4f1e-0000-4000-8000-00000000000a"
+    assert (query.size, query.mem_limit, query.folio_size, query.logical_block_size) == \
+        (8 * MIB, MIB, 65536, 4096)
+    assert config.ok() == []
+
+
+def test_number_that_another_wants(config):
+    config.write("[ramdisk a]\nsize = 4M\n[ramdisk b]\nsize = 4M\nindex = 0\n")
+    config.ok("a")
+    config.ok("b")
+    assert (disk_of("ramdisk/a").index, disk_of("ramdisk/b").index) == (1, 0)
+
+
+@pytest.mark.parametrize("line, change", [
+    ("size = 32M", "resize /dev/rxd0 from 16M to 32M"),
+    ("size = 8M", "resize /dev/rxd0 from 16M to 8M"),
+    ("size = 16M\nmem-limit = 4M", "set the memory limit of /dev/rxd0 to 4M"),
+])
+def test_change_of_a_ramdisk(config, line, change):
+    config.write("[ramdisk a]\nsize = 16M\n")
+    config.ok()
+    config.write(f"[ramdisk a]\n{line}\n")
+    before = state()
+    assert config.ok("--dry-run") == [f"ramdisk a: {change}"]
+    assert state() == before
+    assert config.ok() == [f"ramdisk a: {change}"]
+    assert config.ok() == []
+    config.write("[ramdisk a]\nsize = 16M\n")
+    assert len(config.ok()) == 1
+    assert disk_of("ramdisk/a").query().size == 16 * MIB
+    assert disk_of("ramdisk/a").query().mem_limit == 0
+
+
+def test_data_is_not_cut_off(config):
+    config.write("[ramdisk a]\nsize = 16M\n")
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    direct.write(disk.path, 12 * MIB, stamp(1))
+    config.write("[ramdisk a]\nsize = 8M\n")
+    before = state()
+    assert config.refused(BUSY, names=("apply: ramdisk a: ", "holds data", "'8M'")) == []
+    assert state() == before
+
+
+@pytest.mark.parametrize("line, change", [
+    ("mode = writearound", "change the mode from writethrough to writearound"),
+    ("seq-cutoff = 1M", "change the cut-off of sequential I/O from 0B to 1M"),
+    ("mem-limit = 4M", "set the memory limit of /dev/rxd0 to 4M"),
+])
+def test_change_of_a_cache(config, line, change):
+    text = f"[cache c]\norigin = {DISK}\nsize = 8M\n"
+    config.write(text)
+    config.ok()
+    config.write(text + line + "\n")
+    assert config.ok() == [f"cache c: {change}"]
+    assert config.ok() == []
+    config.write(text)
+    assert len(config.ok()) == 1
+    assert dm.table("c").endswith(" 3 writethrough block_size 8 0")
+
+
+def test_growth_of_a_cache(config):
+    config.write(f"[cache c]\norigin = {DISK}\nsize = 8M\n")
+    config.ok()
+    config.write(f"[cache c]\norigin = {DISK}\nsize = 16M\n")
+    result = config.apply()
+    assert result.returncode == 0 and "note: " in result.stderr
+    assert disk_of("cache/c").query().size == 16 * MIB
+    assert config.ok() == []
+
+
+@pytest.mark.parametrize("line", [
+    "logical-block-size = 4096", "folio-size = 2M", "node = 0", "reserve = yes",
+    "detect-zeroes = yes", "index = 9"])
+def test_what_a_ramdisk_keeps(config, line):
+    config.write("[ramdisk a]\nsize = 4M\n")
+    config.ok()
+    config.write(f"[ramdisk a]\nsize = 4M\n{line}\n")
+    before = state()
+    key = line.split()[0]
+    config.refused(BUSY, names=(f"apply: ramdisk a: {key} '", "--stop ramdisk/a"))
+    assert state() == before
+
+
+def test_what_a_cache_keeps(config, lab):
+    config.write(f"[cache c]\norigin = {DISK}\nsize = 8M\n")
+    config.ok()
+    other = lab.ramdisk(16 * MIB)
+    before = state()
+    config.write(f"[cache c]\norigin = {DISK}\nsize = 8M\nblock-size = 64K\n")
+    config.refused(BUSY, names=("block-size '64K'", "4K", "--stop cache/c"))
+    config.write(f"[cache c]\norigin = {other.path}\nsize = 8M\n")
+    config.refused(BUSY, names=(f"origin '{other.path}'", DISK))
+    assert state() == before
+
+
+def test_name_of_another_mapping(config, lab):
+    name, _ = lab.linear(MIB)
+    config.write(f"[cache {name}]\norigin = /dev/vda\nsize = 8M\n")
+    before = state()
+    config.refused(BUSY, names=(f"mapping '{name}'", "linear"))
+    assert state() == before
+
+
+def test_missing_origin(config):
+    """The other sections are made; the exit code tells."""
+    config.write("[cache gone]\norigin = /dev/disk/by-id/gone\nsize = 8M\n" + BOTH)
+    for expected in 4, 0:
+        lines = config.refused(DEVICE, names=("cache gone: origin '/dev/disk/by-id/gone'",
+                                              "No such file"))
+        assert len(lines) == expected
+    assert disk_of("ramdisk/scratch") and disk_of("cache/data") and not disk_of("cache/gone")
+    assert len(config.ok("--stop")) == 3
+
+
+def test_failure_leaves_nothing(config, lab):
+    """An origin that is in use is found late: the RAM disk that was made goes again."""
+    lab.linear(MIB)
+    config.write(f"[cache data]\norigin = {DISK}\nsize = 8M\n")
+    result = config.apply()
+    assert result.returncode == BUSY and "is in use" in result.stderr
+    assert not disk_of("cache/data")
+    assert os.listdir(UNFINISHED) == []
+
+
+def test_unknown_file_system(config):
+    config.write("[ramdisk a]\nsize = 8M\nfs = nofs\n")
+    before = state()
+    config.refused(DEVICE, names=("fs 'nofs'", "mkfs.nofs"))
+    assert state() == before
+
+
+def test_mkfs_that_fails(config):
+    config.write("[ramdisk a]\nsize = 4K\nfs = ext4\n")
+    before = state()
+    config.refused(DEVICE, names=("fs 'ext4'", "/mkfs.ext4 /dev/rxd0' failed: "))
+    assert state() == before
+
+
+@pytest.mark.parametrize("args, names", [
+    ([], ["rxd.conf:2: [ramdisk a]: size 'x'", "rxd.conf:5: [ramdisk b]: key 'fish'",
+          "rxd.conf:8: section 'tape'"]),
+    (["b"], ["size 'x'", "key 'fish'", "section 'tape'"]),
+    (["ramdisk/d"], ["size 'x'", "key 'fish'", "section 'tape'",
+                     "'ramdisk/d': there is no such section"]),
+])
+def test_errors(config, args, names):
+    config.write("[ramdisk a]\nsize = x\n[ramdisk b]\nsize = 4M\nfish = 1\n[ramdisk c]\n"
+                 "size = 4M\n[tape e]\n")
+    before = state()
+    result = config.apply(*args)
+    assert result.returncode == PARAMETERS and result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert len(lines) == len(names)
+    for line, name in zip(lines, names):
+        assert line.startswith("rxadm: apply: ") and name in line
+    assert state() == before
+    assert config.ok("c") == ["ramdisk c: make a RAM disk of 4M"]
+
+
+@pytest.mark.parametrize("args, name", [
+    (["--fish"], "'--fish'"), (["--config"], "'--config'"), (["--stop=1"], "'--stop=1'"),
+    (["--config", "/nowhere/rxd.conf"], "/nowhere/rxd.conf: No such file"),
+    (["--config", "/"], "/: Is a directory")])
+def test_wrong_arguments(args, name):
+    result = rxadm("apply", *args)
+    assert result.returncode == PARAMETERS and name in result.stderr
+
+
+def test_needs_privilege(config):
+    config.write(BOTH)
+    os.chmod(config.path, 0o644)
+    for folder in [config.folder, *config.folder.parents][:3]:
+        os.chmod(folder, 0o755)
+    before = state()
+    for args in (), ("--stop",), ("--dry-run",):
+        result = as_nobody(program("rxadm"), "apply", "--config", config.path, *args, check=False)
+        assert result.returncode == PERMISSION and "CAP_SYS_ADMIN" in result.stderr
+    assert state() == before
+
+
+def test_stop_of_what_is_in_use(config, lab):
+    config.write(BOTH)
+    config.ok()
+    scratch = disk_of("ramdisk/scratch")
+    folder = lab.mount(scratch.path)
+    with direct.Direct("/dev/mapper/data", os.O_RDONLY):
+        result = config.apply("--stop")
+    assert result.returncode == BUSY
+    assert "mapping 'data'" in result.stderr and f"mounted on {folder}" in result.stderr
+    assert disk_of("ramdisk/scratch") and disk_of("cache/data") and "data" in dm.names()
+    run("umount", folder)
+
+
+def test_image(config):
+    """What is on the disk comes back; an old image is replaced."""
+    image = config.folder / "a.img"
+    config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\n")
+    for seed in range(2):
+        assert (f"ramdisk a: load '{image}'" in config.ok()) == bool(seed)
+        disk = disk_of("ramdisk/a")
+        if seed:
+            assert direct.read(disk.path, 0, MIB) == stamp(0, MIB)
+        direct.write(disk.path, seed * MIB, stamp(seed, MIB))
+        assert config.ok() == []
+        assert config.ok("--stop")[0] == f"ramdisk a: save {disk.path} to '{image}'"
+        assert os.stat(image).st_mode & 0o777 == 0o600
+    config.ok()
+    assert direct.read(disk_of("ramdisk/a").path, MIB, MIB) == stamp(1, MIB)
+
+
+def test_image_of_an_empty_disk(config):
+    """It gets the file system that it would have got without the image."""
+    image = config.folder / "a.img"
+    config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\n")
+    config.ok()
+    config.ok("--stop")
+    config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\nfs = ext4\n")
+    config.ok()
+    assert signature(disk_of("ramdisk/a").path) == "ext4"
+
+
+def test_damaged_image(config):
+    """Nothing is made of it, so that nothing is saved over it."""
+    image = config.folder / "a.img"
+    config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\n")
+    config.ok()
+    direct.write(disk_of("ramdisk/a").path, 0, stamp(1, MIB))
+    config.ok("--stop")
+    data = bytearray(image.read_bytes())
+    data[len(data) // 2] ^= 1
+    image.write_bytes(data)
+    result = config.apply()
+    assert result.returncode and str(image) in result.stderr
+    assert not disk_of("ramdisk/a")
+    assert config.ok("--stop") == []
+    assert image.read_bytes() == data
+
+
+def test_image_that_cannot_be_saved(config):
+    """The RAM disk stays."""
+    config.write(f"[ramdisk a]\nsize = 16M\nimage = {config.folder}/nowhere/a.img\n")
+    config.ok()
+    direct.write(disk_of("ramdisk/a").path, 0, stamp(1))
+    before = state()
+    config.refused(DEVICE, "--stop", names="nowhere/a.img")
+    assert state() == before
+
+
+def test_hotlist(config):
+    hotlist = config.folder / "c.hot"
+    config.write(f"[cache c]\norigin = {DISK}\nsize = 8M\nhotlist = {hotlist}\n")
+    config.ok()
+    direct.read("/dev/mapper/c", 0, MIB)
+    assert config.ok("--stop")[0] == f"cache c: save the hot list to '{hotlist}'"
+    assert hotlist.read_text().splitlines() == ["rxcache-hotlist 1", "0 2048"]
+
+
+def test_hotlist_that_cannot_be_saved(config):
+    """A hint that is lost is no reason to keep the machine from going down."""
+    config.write(f"[cache c]\norigin = {DISK}\nsize = 8M\nhotlist = {config.folder}/no/c.hot\n")
+    config.ok()
+    lines = config.refused(DEVICE, "--stop", names="no/c.hot")
+    assert len(lines) == 2 and not disk_of("cache/c") and "c" not in dm.names()
+
+
+def start(config, *args):
+    return subprocess.Popen([program("rxadm"), "apply", "--config", str(config.path), *args],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
+
+
+def test_many_at_once(config):
+    config.write(BOTH)
+    processes = [start(config) for _ in range(6)]
+    outputs = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 6
+    assert [error for _, error in outputs] == [b""] * 6
+    assert sum(len(output.splitlines()) for output, _ in outputs) == 4
+    assert config.ok() == []
+
+
+def test_interrupted(config):
+    """Killed at any moment, it ends as it should when it is run again."""
+    image = config.folder / "a.img"
+    text = f"[ramdisk a]\nsize = 64M\nimage = {image}\n" + BOTH
+    config.write(text)
+    config.ok()
+    direct.write(disk_of("ramdisk/a").path, 0, stamp(7, 32 * MIB))
+    begin = time.monotonic()
+    config.ok("--stop")
+    config.ok()
+    config.ok("--stop")
+    whole = time.monotonic() - begin
+    chance = random.Random(5)
+    for number in range(24):
+        for args in (), ("--stop",):
+            process = start(config, *args)
+            time.sleep(chance.random() * whole / 2)
+            process.send_signal(signal.SIGINT if number % 2 else signal.SIGKILL)
+            process.communicate(timeout=60)
+            if args and number % 3:
+                continue
+            config.ok(*args)
+            if not args:
+                disk = disk_of("ramdisk/a")
+                assert direct.read(disk.path, 0, 32 * MIB) == stamp(7, 32 * MIB)
+                assert signature(disk_of("ramdisk/scratch").path) == "ext4"
+                assert "data" in dm.names()
+                assert config.ok() == []
+            else:
+                assert not dm.names() and not disk_of("ramdisk/a")
+    config.ok()
+    assert os.listdir(UNFINISHED) == []
