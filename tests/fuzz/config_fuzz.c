@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The configuration: each error is told, and what has none can be made.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+
+#define RAM	(1ULL << 34)
+
+/* What libFuzzer calls for each input. */
+int fuzz_input(const uint8_t *data, size_t size) __asm__("LLVMFuzzerTestOneInput");
+
+static void must(bool condition, const char *what)
+{
+	if (condition)
+		return;
+	fprintf(stderr, "not so: %s\n", what);
+	abort();
+}
+
+static bool is_told(const struct config *config, const struct config_section *section)
+{
+	char *name = format_text(": [%s %s]: ", config_kind_name(section->kind), section->name);
+	bool found = false;
+	size_t i;
+
+	for (i = 0; i < config->error_count; i++)
+		found |= strstr(config->errors[i], name) != NULL;
+	free(name);
+	return found;
+}
+
+static void check_section(const struct config_section *section)
+{
+	static const enum config_key paths[] = {
+		CONFIG_HOTLIST, CONFIG_IMAGE, CONFIG_MOUNT, CONFIG_ORIGIN,
+	};
+	const char *text;
+	size_t i;
+
+	must(section->disk.size && section->disk.size % 4096 == 0, "a size");
+	must(section->disk.mem_limit % 4096 == 0, "a limit");
+	must(*section->name && !strpbrk(section->name, "/%\\ \n"), "a name");
+	for (i = 0; i < ARRAY_SIZE(paths); i++) {
+		text = section->values[paths[i]].text;
+		must(!text || (*text == '/' && text[1] && !strpbrk(text, " \t\n\"'\\") &&
+			       text[strlen(text) - 1] != '/' && !strstr(text, "/../")),
+		     "a path");
+	}
+	if (section->kind == CONFIG_CACHE)
+		must(section->map.origin && section->map.mode && section->map.block_size >= 4096,
+		     "a cache");
+}
+
+int fuzz_input(const uint8_t *data, size_t size)
+{
+	struct config config = { .ram = RAM };
+	size_t i;
+	FILE *file;
+
+	/* fmemopen() takes no empty buffer. */
+	if (!size)
+		return 0;
+	file = fmemopen((void *)data, size, "r");
+	must(file, "memory");
+	config_read(&config, "F", file);
+	fclose(file);
+	config_check(&config);
+
+	for (i = 0; i < config.error_count; i++)
+		must(!strncmp(config.errors[i], "F:", 2) && config.errors[i][2], "an error");
+	for (i = 0; i < config.count; i++) {
+		if (config.sections[i]->broken)
+			must(is_told(&config, config.sections[i]), "an error of a section");
+		else
+			check_section(config.sections[i]);
+	}
+	config_free(&config);
+	return 0;
+}
