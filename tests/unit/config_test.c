@@ -77,7 +77,7 @@ static const struct {
 	{ DISK "fs = ext4\nmount = /a\noptions = a b\n",
 	  "5: [ramdisk a]: options 'a b': must be mount options with commas between them, without blanks, quotes and backslashes" },
 	{ DISK "mount = /a\nimage = /a/image\n",
-	  "1: [ramdisk a]: image '/a/image': lies on the RAM disk itself, mounted on '/a'; must lie elsewhere" },
+	  "1: [ramdisk a]: image '/a/image': lies on the RAM disk itself, mounted on '/a'" },
 	{ DISK "index = -1\n", "3: [ramdisk a]: index '-1': must be a number from 0 to 1048575" },
 	{ DISK "mem-limit = 0\n",
 	  "3: [ramdisk a]: mem-limit '0': must be greater than 0, and a multiple of 4096 bytes" },
@@ -111,16 +111,16 @@ static const struct {
 	{ "[cache c]\norigin = /dev/disk/by-uuid/x\nsize = 4M\n",
 	  "2: [cache c]: origin '/dev/disk/by-uuid/x': names what is on the disk, which the cached disk has, too; take a path in /dev/disk/by-id" },
 	{ CACHE "[cache d]\norigin = /dev/sdb\nsize = 4M\n",
-	  "5: [cache d]: origin '/dev/sdb': [cache c] at F:1 has it already; must be another" },
+	  "5: [cache d]: origin '/dev/sdb': [cache c] at F:1 has it already" },
 	{ DISK "index = 3\n" CACHE "index = 3\n",
-	  "7: [cache c]: index '3': [ramdisk a] at F:1 has it already; must be another" },
+	  "7: [cache c]: index '3': [ramdisk a] at F:1 has it already" },
 	{ DISK "image = /i\n" CACHE "hotlist = /i\n",
-	  "7: [cache c]: hotlist '/i': [ramdisk a] at F:1 has it already; must be another" },
+	  "7: [cache c]: hotlist '/i': [ramdisk a] at F:1 has it already" },
 	{ DISK "fs = xfs\nmount = /m\n[ramdisk b]\nsize = 1M\nfs = xfs\nmount = /m\n",
-	  "8: [ramdisk b]: mount '/m': [ramdisk a] at F:1 has it already; must be another" },
+	  "8: [ramdisk b]: mount '/m': [ramdisk a] at F:1 has it already" },
 	{ DISK "uuid = 6a8c4f1e-0000-0000-0000-00000000000a\n"
 	  CACHE "uuid = 6A8C4F1E-0000-0000-0000-00000000000A\n",
-	  "7: [cache c]: uuid '6A8C4F1E-0000-0000-0000-00000000000A': [ramdisk a] at F:1 has it already; must be another" },
+	  "7: [cache c]: uuid '6A8C4F1E-0000-0000-0000-00000000000A': [ramdisk a] at F:1 has it already" },
 };
 
 static const char *const right[] = {

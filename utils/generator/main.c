@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 		path = optarg;
 	}
 	if (argc - optind != 1 && argc - optind != 3) {
-		fputs("usage: rxd-generator [--config FILE] NORMAL_FOLDER [EARLY_FOLDER LATE_FOLDER]\n",
+		fputs("usage: rxd-generator [--config FILE] NORMAL_DIR [EARLY_DIR LATE_DIR]\n",
 		      stderr);
 		return EXIT_FAILURE;
 	}

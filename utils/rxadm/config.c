@@ -31,6 +31,18 @@
 #define RAMDISK		IN(CONFIG_RAMDISK)
 #define CACHE		IN(CONFIG_CACHE)
 
+/* What is allowed, for messages. */
+#define RULE_PATH \
+	"must be an absolute path without blanks, quotes, backslashes, '//' and parts '.' or '..'"
+#define RULE_FS \
+	"must be the name of a file system such as ext4: 1 to %d lower-case letters, digits or _"
+#define RULE_OPTIONS \
+	"must be mount options with commas between them, without blanks, quotes and backslashes"
+#define RULE_NO_NAME \
+	"names what is on the disk, which the cached disk has, too; take a path in /dev/disk/by-id"
+#define RULE_RESERVE \
+	"reserve and detect-zeroes exclude each other: one keeps the memory that the other gives back"
+
 struct kind {
 	const char *name;
 	char *(*check)(const struct config_section *section);
@@ -83,7 +95,7 @@ static char *read_path(const char *text)
 			goto wrong;
 	return NULL;
 wrong:
-	return copy_text("must be an absolute path without blanks, quotes, backslashes, '//' and parts '.' or '..'");
+	return copy_text(RULE_PATH);
 }
 
 static char *read_block_size(const struct config *config, struct config_section *section,
@@ -111,8 +123,7 @@ static char *read_fs(const struct config *config __always_unused,
 
 	if (length && length <= FS_MAX_LENGTH && !text[length])
 		return NULL;
-	return format_text("must be the name of a file system such as ext4: 1 to %d lower-case letters, digits or _",
-			   FS_MAX_LENGTH);
+	return format_text(RULE_FS, FS_MAX_LENGTH);
 }
 
 static char *read_file(const struct config *config __always_unused,
@@ -160,7 +171,7 @@ static char *read_options(const struct config *config __always_unused,
 {
 	if (*text && is_plain(text))
 		return NULL;
-	return copy_text("must be mount options with commas between them, without blanks, quotes and backslashes");
+	return copy_text(RULE_OPTIONS);
 }
 
 static char *read_origin(const struct config *config __always_unused,
@@ -172,7 +183,7 @@ static char *read_origin(const struct config *config __always_unused,
 		error = copy_text("must be a path below /dev, best one in /dev/disk/by-id");
 	else if (!error && (!strncmp(text, BY_UUID, strlen(BY_UUID)) ||
 			    !strncmp(text, BY_LABEL, strlen(BY_LABEL))))
-		error = copy_text("names what is on the disk, which the cached disk has, too; take a path in /dev/disk/by-id");
+		error = copy_text(RULE_NO_NAME);
 	section->map.origin = text;
 	return error;
 }
@@ -247,12 +258,12 @@ static char *check_ramdisk(const struct config_section *section)
 				   values[CONFIG_OPTIONS].text);
 	if (mount && image && !strncmp(image, mount, strlen(mount)) &&
 	    image[strlen(mount)] == '/')
-		return format_text("image '%s': lies on the RAM disk itself, mounted on '%s'; must lie elsewhere",
+		return format_text("image '%s': lies on the RAM disk itself, mounted on '%s'",
 				   image, mount);
 	if (!(section->disk.flags & RXD_CREATE_RESERVE))
 		return NULL;
 	if (section->disk.flags & RXD_CREATE_DETECT_ZEROES)
-		return copy_text("reserve and detect-zeroes exclude each other: one keeps the memory that the other gives back");
+		return copy_text(RULE_RESERVE);
 	if (values[CONFIG_MEM_LIMIT].text && section->disk.mem_limit < section->disk.size)
 		return format_text("mem-limit '%s': must be at least the size '%s' with reserve",
 				   values[CONFIG_MEM_LIMIT].text, values[CONFIG_SIZE].text);
@@ -594,7 +605,7 @@ static void check_unique(struct config *config, size_t number)
 		other = find_value(config, number, key, value->text);
 		if (other)
 			section_error(config, section, value->line,
-				      format_text("%s '%s': [%s %s] at %s:%u has it already; must be another",
+				      format_text("%s '%s': [%s %s] at %s:%u has it already",
 						  keys[key].name, value->text,
 						  kinds[other->kind].name, other->name,
 						  other->file, other->line));

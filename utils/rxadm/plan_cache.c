@@ -113,7 +113,8 @@ static enum exit_code plan_changes(struct plan *plan, const struct mapping *mapp
 		plan_step(plan, set_mode, "change the mode from %s to %s", table.features.mode,
 			  wants->mode);
 	if (table.features.seq_cutoff != wants->seq_cutoff)
-		plan_step(plan, set_seq_cutoff, "change the cut-off of sequential I/O from %s to %s",
+		plan_step(plan, set_seq_cutoff,
+			  "change the cut-off of sequential I/O from %s to %s",
 			  size_format(table.features.seq_cutoff, from),
 			  size_format(wants->seq_cutoff, to));
 	return EXIT_OK;
@@ -180,8 +181,8 @@ enum exit_code plan_stop_cache(struct plan *plan)
 	if (!ret && mapping.exists)
 		users = users_of(mapping.number);
 	if (users) {
-		ret = report(EXIT_BUSY, "mapping '%s': is in use (%s); release it there first", name,
-			     users);
+		ret = report(EXIT_BUSY, "mapping '%s': is in use (%s); release it there first",
+			     name, users);
 	} else if (!ret && mapping.exists) {
 		if (hotlist && mapping.target) {
 			plan_step(plan, save_hotlist, "save the hot list to '%s'", hotlist);

@@ -118,8 +118,8 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 	enum exit_code ret;
 
 	if (plan->has_disk && unfinished(plan->uuid)) {
-		plan_step(plan, plan_remove_disk, "remove /dev/rxd%d, which was not filled to the end",
-			  plan->disk.index);
+		plan_step(plan, plan_remove_disk,
+			  "remove /dev/rxd%d, which was not filled to the end", plan->disk.index);
 		plan->has_disk = false;
 	}
 	if (!plan->has_disk) {
@@ -156,7 +156,8 @@ static enum exit_code check_unused(const struct plan *plan)
 	enum exit_code ret = EXIT_OK;
 
 	if (users)
-		ret = report(EXIT_BUSY, "RAM disk '/dev/rxd%d': is in use (%s); release it there first",
+		ret = report(EXIT_BUSY,
+			     "RAM disk '/dev/rxd%d': is in use (%s); release it there first",
 			     plan->disk.index, users);
 	free(users);
 	return ret;

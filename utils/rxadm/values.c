@@ -20,6 +20,8 @@
 #define NODE_MAX	1023	/* the most nodes that a kernel can be built for */
 #define SEQ_CUTOFF_MAX	(1ULL << 40)
 #define SECTOR		512
+#define RULE_UUID \
+	"must be hexadecimal digits in groups of 8, 4, 4, 4 and 12, with minuses between them"
 
 static char *parse(const char *text, const struct size_rule *rule, uint64_t *bytes)
 {
@@ -180,7 +182,7 @@ char *value_uuid(const char *text, uint8_t *uuid)
 	static const uint8_t nil[16];
 
 	if (!parse_uuid(text, uuid))
-		return copy_text("must be hexadecimal digits in groups of 8, 4, 4, 4 and 12, with minuses between them");
+		return copy_text(RULE_UUID);
 	if (!memcmp(uuid, nil, sizeof(nil)))
 		return copy_text("must not be zero");
 	return NULL;
