@@ -192,7 +192,9 @@ static enum exit_code apply_section(struct plan *plan, const struct request *req
 	plan_find_disk(plan);
 	plan->made = false;
 	prepare = request->stop ? planners[section->kind].stop : planners[section->kind].start;
-	ret = prepare(plan);
+	ret = section->kind == CONFIG_CACHE ? plan->target_error : EXIT_OK;
+	if (!ret)
+		ret = prepare(plan);
 	if (!ret && request->dry_run)
 		print_steps(plan, name);
 	else if (!ret)
@@ -262,32 +264,40 @@ static bool wants_cache(const struct config *config, char **names)
 	return false;
 }
 
-/* What removes, or only looks, needs no module that is not there. */
-static enum exit_code load_modules(const struct config *config, const struct request *request)
+static enum exit_code reach_ramdisks(struct plan *plan, bool load)
 {
 	enum exit_code ret = EXIT_OK;
 
-	if (request->stop || request->dry_run || !config->count)
-		return EXIT_OK;
-	if (!module_is_loaded("rxd"))
+	if (load && !module_is_loaded("rxd"))
 		ret = module_load("rxd");
-	if (!ret && wants_cache(config, request->names) && !module_is_loaded("dm_rxcache"))
+	if (!ret && module_is_loaded("rxd"))
+		ret = control_open(&plan->control);
+	return ret;
+}
+
+static enum exit_code reach_target(struct plan *plan, bool load)
+{
+	enum exit_code ret = EXIT_OK;
+
+	if (load && !module_is_loaded("dm_rxcache"))
 		ret = module_load("dm-rxcache");
+	if (!ret && module_is_loaded("dm_rxcache")) {
+		ret = dm_begin();
+		plan->has_target = !ret;
+	}
 	return ret;
 }
 
 static enum exit_code apply(const struct config *config, const struct request *request)
 {
 	struct plan plan = { .config = config, .control = -1 };
+	/* What removes, or only looks, needs no module that is not there. */
+	bool load = config->count && !request->stop && !request->dry_run;
 	enum exit_code ret;
 
-	ret = load_modules(config, request);
-	if (!ret && module_is_loaded("rxd"))
-		ret = control_open(&plan.control);
-	if (!ret && module_is_loaded("dm_rxcache")) {
-		ret = dm_begin();
-		plan.has_target = !ret;
-	}
+	ret = reach_ramdisks(&plan, load);
+	if (!ret && wants_cache(config, request->names))
+		plan.target_error = reach_target(&plan, load);
 	if (!ret)
 		ret = apply_all(&plan, request);
 	if (plan.has_target)

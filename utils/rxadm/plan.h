@@ -24,6 +24,7 @@ struct plan {
 	const struct config_section *section;
 	int control;		/* -1: the module rxd is not loaded */
 	bool has_target;	/* the target rxcache is there, and dm_begin() was called */
+	enum exit_code target_error;	/* why it is not, if it should be; reported */
 	uint8_t uuid[16];
 	bool has_disk;
 	struct rxd_query disk;
