@@ -28,7 +28,7 @@ static bool is_told(const struct config *config, const struct config_section *se
 	size_t i;
 
 	for (i = 0; i < config->error_count; i++)
-		found |= strstr(config->errors[i], name) != NULL;
+		found |= !!strstr(config->errors[i], name);
 	free(name);
 	return found;
 }
@@ -43,7 +43,7 @@ static void check_section(const struct config_section *section)
 
 	must(section->disk.size && section->disk.size % 4096 == 0, "a size");
 	must(section->disk.mem_limit % 4096 == 0, "a limit");
-	must(*section->name && !strpbrk(section->name, "/%\\ \n"), "a name");
+	must(*section->name && !strpbrk(section->name, "\n %/\\"), "a name");
 	for (i = 0; i < ARRAY_SIZE(paths); i++) {
 		text = section->values[paths[i]].text;
 		must(!text || (*text == '/' && text[1] && !strpbrk(text, " \t\n\"'\\") &&
