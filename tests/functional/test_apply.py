@@ -433,7 +433,7 @@ def test_interrupted(config):
     config.ok("--stop")
     whole = time.monotonic() - begin
     chance = random.Random(5)
-    for number in range(12):
+    for number in range(8):
         for args in (), ("--stop",):
             process = start(config, *args)
             time.sleep(chance.random() * whole / 2)
