@@ -2,24 +2,10 @@
 /*
  * The configuration: each error is told, and what has none can be made.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "config.h"
+#include "fuzz.h"
 
 #define RAM	(1ULL << 34)
-
-/* What libFuzzer calls for each input. */
-int fuzz_input(const uint8_t *data, size_t size) __asm__("LLVMFuzzerTestOneInput");
-
-static void must(bool condition, const char *what)
-{
-	if (condition)
-		return;
-	fprintf(stderr, "not so: %s\n", what);
-	abort();
-}
 
 static bool is_told(const struct config *config, const struct config_section *section)
 {
@@ -41,18 +27,16 @@ static void check_section(const struct config_section *section)
 	const char *text;
 	size_t i;
 
-	must(section->disk.size && section->disk.size % 4096 == 0, "a size");
-	must(section->disk.mem_limit % 4096 == 0, "a limit");
-	must(*section->name && !strpbrk(section->name, "\n %/\\"), "a name");
+	must(section->disk.size && section->disk.size % 4096 == 0);
+	must(section->disk.mem_limit % 4096 == 0);
+	must(*section->name && !strpbrk(section->name, "\n %/\\"));
 	for (i = 0; i < ARRAY_SIZE(paths); i++) {
 		text = section->values[paths[i]].text;
 		must(!text || (*text == '/' && text[1] && !strpbrk(text, " \t\n\"'\\") &&
-			       text[strlen(text) - 1] != '/' && !strstr(text, "/../")),
-		     "a path");
+			       text[strlen(text) - 1] != '/' && !strstr(text, "/../")));
 	}
 	if (section->kind == CONFIG_CACHE)
-		must(section->map.origin && section->map.mode && section->map.block_size >= 4096,
-		     "a cache");
+		must(section->map.origin && section->map.mode && section->map.block_size >= 4096);
 }
 
 int fuzz_input(const uint8_t *data, size_t size)
@@ -65,16 +49,16 @@ int fuzz_input(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	file = fmemopen((void *)data, size, "r");
-	must(file, "memory");
+	must(file);
 	config_read(&config, "F", file);
 	fclose(file);
 	config_check(&config);
 
 	for (i = 0; i < config.error_count; i++)
-		must(!strncmp(config.errors[i], "F:", 2) && config.errors[i][2], "an error");
+		must(!strncmp(config.errors[i], "F:", 2) && config.errors[i][2]);
 	for (i = 0; i < config.count; i++) {
 		if (config.sections[i]->broken)
-			must(is_told(&config, config.sections[i]), "an error of a section");
+			must(is_told(&config, config.sections[i]));
 		else
 			check_section(config.sections[i]);
 	}
