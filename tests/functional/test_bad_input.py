@@ -457,27 +457,53 @@ def test_listing_without_modules(unloaded):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("arguments, words", [
     ((), "NAME"),
-    (("one",), "--mode"),
-    (("one", "two", "--mode", "writearound"), "'two'"),
-    (("one", "--mode"), "--mode"),
-    (("one", "--mode", "writeback"), "'writeback'"),
-    (("one", "--mode", ""), "''"),
+    (("one",), "--seq-cutoff"),
+    (("one", "two", "--seq-cutoff", "1M"), "'two'"),
+    (("one", "--mode", "writearound"), "--mode"),
+    (("one", "--seq-cutoff"), "--seq-cutoff"),
     (("one", "--seq-cutoff", "-1"), "-1"),
     (("one", "--seq-cutoff", "1000"), ("'1000'", "multiple of 512")),
     (("one", "--seq-cutoff", "2T"), ("'2T'", "at most 1T")),
     (("one", "--seq-cutoff", "off"), "'off'"),
+    (("one", "--latency", "on", "--dry-run=1"), "--dry-run"),
     (("one", "--colour", "red"), "--colour"),
-    (("-one", "--mode", "writearound"), "-o"),
-    (("a/b", "--mode", "writearound"), "'a/b'"),
+    (("-one", "--seq-cutoff", "1M"), "-o"),
+    (("a/b", "--seq-cutoff", "1M"), "'a/b'"),
 ], ids=str)
 def test_set_arguments(arguments, words):
     refused(PARAMETERS, "set", *arguments, names=words)
 
 
-def test_set_what_is_no_cache(lab):
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("arguments, words", [
+    (("mode",), "NAME"),
+    (("mode", "one", "writearound", "two"), "'two'"),
+    (("mode", "one", "writeback"), ("'writeback'", "writearound")),
+    (("mode", "one", ""), "''"),
+    (("mode", "one", "Writearound"), "'Writearound'"),
+    (("mode", "a/b"), "'a/b'"),
+    (("mode", "one", "--colour"), "--colour"),
+    (("stats",), "reset NAME|--all"),
+    (("stats", "reset"), "reset NAME|--all"),
+    (("stats", "clear", "one"), "'clear'"),
+    (("stats", "clear", "--all"), "'clear'"),
+    (("stats", "reset", "one", "--all"), "'one'"),
+    (("stats", "reset", "one", "two"), "'two'"),
+    (("stats", "reset", "a/b"), "'a/b'"),
+    (("stats", "--all"), "reset NAME|--all"),
+], ids=str)
+def test_mode_and_stats_arguments(arguments, words):
+    refused(PARAMETERS, *arguments, names=words)
+
+
+@pytest.mark.parametrize("command", [("set", "{}", "--seq-cutoff", "1M"), ("mode", "{}"),
+                                     ("mode", "{}", "writearound"), ("stats", "reset", "{}"),
+                                     ("mode", "{}", "writearound", "--dry-run")], ids=str)
+def test_what_is_no_cache(lab, command):
     name, _ = lab.linear(MIB)
-    refused(DEVICE, "set", name, "--mode", "writearound", names=(f"'{name}'", "not a cache"))
-    refused(DEVICE, "set", "nothing", "--mode", "writearound",
+    refused(DEVICE, *[word.format(name) for word in command],
+            names=(f"'{name}'", "not a cache"))
+    refused(DEVICE, *[word.format("nothing") for word in command],
             names=("'nothing'", "does not exist"))
 
 

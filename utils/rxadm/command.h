@@ -17,10 +17,13 @@ extern const struct command command_limit;
 extern const struct command command_hotlist;
 extern const struct command command_list;
 extern const struct command command_map;
+extern const struct command command_mode;
 extern const struct command command_remove;
 extern const struct command command_resize;
 extern const struct command command_set;
+extern const struct command command_stats;
 extern const struct command command_status;
 extern const struct command command_unmap;
+extern const struct command command_warm;
 
 #endif /* RXADM_COMMAND_H */

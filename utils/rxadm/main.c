@@ -19,9 +19,12 @@ static const struct command *const commands[] = {
 	&command_extents,
 	&command_map,
 	&command_unmap,
+	&command_mode,
 	&command_set,
 	&command_status,
+	&command_stats,
 	&command_hotlist,
+	&command_warm,
 };
 
 static void print_help(void)

@@ -9,10 +9,12 @@
 /* getopt_long() values of options that have no letter. */
 enum option_value {
 	OPT_FIRST = 256,
-	OPT_BACKGROUND = OPT_FIRST,
+	OPT_ALL = OPT_FIRST,
+	OPT_BACKGROUND,
 	OPT_BLOCK_SIZE,
 	OPT_CACHE,
 	OPT_DETECT_ZEROES,
+	OPT_DRY_RUN,
 	OPT_FOLIO_SIZE,
 	OPT_FORCE,
 	OPT_INDEX,

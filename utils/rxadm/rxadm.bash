@@ -56,7 +56,7 @@ _rxadm()
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		words='create resize limit clear remove list extents map unmap set status hotlist --help --version'
+		words='create resize limit clear remove list extents map unmap mode set status stats hotlist warm --help --version'
 	else
 		case $command:$previous in
 		create:--logical-block-size)
@@ -71,7 +71,7 @@ _rxadm()
 			words=$(_rxadm_ramdisks) ;;
 		map:--origin)
 			words=$(_rxadm_disks) ;;
-		map:--mode | set:--mode)
+		map:--mode)
 			words='writethrough writearound passthrough' ;;
 		map:--block-size)
 			words='4K 8K 16K 32K 64K 128K 256K 512K 1M' ;;
@@ -96,15 +96,19 @@ _rxadm()
 			words='--cache --origin --name --block-size --mode --seq-cutoff --force --help' ;;
 		set:--latency)
 			words='on off' ;;
+		mode:*)
+			words="writethrough writearound passthrough --dry-run --help $(_rxadm_caches)" ;;
+		set:*)
+			words="--seq-cutoff --latency --dry-run --help $(_rxadm_caches)" ;;
+		stats:*)
+			words="reset --all --dry-run --help $(_rxadm_caches)" ;;
 		hotlist:hotlist)
-			words='save load --help' ;;
-		hotlist:save | hotlist:load)
-			words=$(_rxadm_caches) ;;
-		hotlist:*)
+			words='save --help' ;;
+		hotlist:save | warm:warm)
+			words="--background --help $(_rxadm_caches)" ;;
+		hotlist:* | warm:*)
 			mapfile -t COMPREPLY < <(compgen -f -W '--background --help' -- "$cur")
 			return ;;
-		set:*)
-			words="--mode --seq-cutoff --latency --help $(_rxadm_caches)" ;;
 		unmap:*)
 			words="--help $(_rxadm_caches)" ;;
 		status:*)
