@@ -15,6 +15,7 @@ extern const struct command command_create;
 extern const struct command command_extents;
 extern const struct command command_limit;
 extern const struct command command_hotlist;
+extern const struct command command_info;
 extern const struct command command_list;
 extern const struct command command_map;
 extern const struct command command_mode;

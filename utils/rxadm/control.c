@@ -101,6 +101,8 @@ enum exit_code control_idle(int fd, unsigned long request, const void *arg,
 		users = users_of(dev->number);
 		/* udev looks into a device that was just written: let it finish. */
 		if (users || ++round == BUSY_ROUNDS) {
+			if (!users)
+				users = openers_of(dev->number);
 			ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first",
 				     dev->what, dev->path,
 				     users ? users : "a process has it open");

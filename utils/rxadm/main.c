@@ -16,6 +16,7 @@ static const struct command *const commands[] = {
 	&command_clear,
 	&command_remove,
 	&command_list,
+	&command_info,
 	&command_extents,
 	&command_map,
 	&command_unmap,

@@ -157,6 +157,17 @@ static enum exit_code check_unused(const struct device *dev)
 	return ret;
 }
 
+static enum exit_code open_error(const struct device *dev)
+{
+	char *openers = openers_of(dev->number);
+	enum exit_code ret;
+
+	ret = report(EXIT_BUSY, "%s '%s': is %s; close it first", dev->what, dev->path,
+		     openers ? openers : "open in a process");
+	free(openers);
+	return ret;
+}
+
 /* Nobody may have the RAM disk open; but udev looks into one that was just made. */
 static enum exit_code check_closed(int control, const struct device *dev, int index)
 {
@@ -176,8 +187,7 @@ static enum exit_code check_closed(int control, const struct device *dev, int in
 		pause_briefly();
 	}
 	if (query.state & RXD_STATE_OPEN)
-		return report(EXIT_BUSY, "%s '%s': a process has it open; close it first",
-			      dev->what, dev->path);
+		return open_error(dev);
 	if (query.state & RXD_STATE_READONLY)
 		return report(EXIT_DEVICE, "%s '%s': is read-only; must be writable", dev->what,
 			      dev->path);

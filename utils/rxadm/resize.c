@@ -73,6 +73,7 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 
 static enum exit_code busy_error(int fd, const struct device *dev, int index)
 {
+	char *openers = openers_of(dev->number);
 	char *users = users_of(dev->number);
 	struct rxd_query query;
 	enum exit_code ret;
@@ -83,8 +84,11 @@ static enum exit_code busy_error(int fd, const struct device *dev, int index)
 			     dev->what, dev->path, users ? ", " : "", users ? users : "");
 	else
 		ret = report(EXIT_BUSY,
-			     "%s '%s': cannot shrink while it is open (%s); close it first, or give --force",
-			     dev->what, dev->path, users ? users : "by a process");
+			     "%s '%s': cannot shrink while it is open (%s%s%s); close it first, or give --force",
+			     dev->what, dev->path, users ? users : "",
+			     users && openers ? ", " : "",
+			     openers ? openers : users ? "" : "by a process");
+	free(openers);
 	free(users);
 	return ret;
 }

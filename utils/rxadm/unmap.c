@@ -53,12 +53,24 @@ static enum exit_code check(const char *name, const struct mapping *mapping)
 	return ret;
 }
 
+static enum exit_code open_error(const char *name, dev_t number)
+{
+	char *openers = openers_of(number);
+	enum exit_code ret;
+
+	ret = report(EXIT_BUSY, "mapping '%s': is %s; close it first", name,
+		     openers ? openers : "open in a process");
+	free(openers);
+	return ret;
+}
+
 static enum exit_code unmap(const char *name)
 {
 	struct mapping mapping = { 0 };
 	unsigned int open_count = 0;
 	enum exit_code ret;
 	unsigned int round;
+	dev_t number = 0;
 
 	/* udev looks into a device that was just written: let it finish. */
 	for (round = 0; round < OPEN_ROUNDS; round++) {
@@ -66,14 +78,14 @@ static enum exit_code unmap(const char *name)
 		if (!ret)
 			ret = check(name, &mapping);
 		open_count = mapping.open_count;
+		number = mapping.number;
 		mapping_release(&mapping);
 		if (ret || !open_count)
 			break;
 		pause_briefly();
 	}
 	if (!ret && open_count)
-		ret = report(EXIT_BUSY,
-			     "mapping '%s': a process has it open; close it first", name);
+		ret = open_error(name, number);
 	if (ret)
 		return ret;
 
