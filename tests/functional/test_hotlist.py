@@ -166,6 +166,15 @@ def test_bad_warm_arguments(arguments, words):
     refused(PARAMETERS, "warm", *arguments, names=(words,))
 
 
+def test_kernel_says_why(cache, path):
+    """What only the kernel log tells is part of the one line."""
+    with open(path, "w", encoding="ascii") as file:
+        file.write(HEADING + "0 8\n")
+    ok("mode", cache.name, "passthrough")
+    refused(PARAMETERS, "warm", cache.name, path,
+            names=(f"'{cache.name}'", "nothing is cached in mode passthrough"))
+
+
 def test_no_such_cache_or_file(lab, path):
     refused(DEVICE, "hotlist", "save", "nothing", path, names=("'nothing'",))
     refused(DEVICE, "warm", "nothing", path, names=("'nothing'",))

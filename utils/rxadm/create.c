@@ -17,6 +17,7 @@
 #include "device.h"
 #include "machine.h"
 #include "options.h"
+#include "rehearse.h"
 
 static const char usage[] =
 	"Usage: rxadm create --size SIZE [OPTION...]\n"
@@ -36,6 +37,8 @@ static const char usage[] =
 	"                              writer; interleave, all in turn; without it, local\n"
 	"     --uuid UUID              identity in /dev/disk/by-id; without it, a random one\n"
 	"     --detect-zeroes          store no pages that hold zeros only\n"
+	"     --dry-run                check all, print the call that would be made, and change\n"
+	"                              nothing\n"
 	" -h, --help                   print this help\n";
 
 /* What the user asked for; texts are kept for messages. */
@@ -53,6 +56,7 @@ struct request {
 	const char *uuid_text;
 	uint8_t uuid[16];
 	uint32_t flags;
+	bool dry_run;
 };
 
 static enum exit_code block_size(const char *text, unsigned int *value)
@@ -88,6 +92,7 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 {
 	static const struct option options[] = {
 		{ "detect-zeroes",	no_argument,	   NULL, OPT_DETECT_ZEROES },
+		{ "dry-run",		no_argument,	   NULL, OPT_DRY_RUN },
 		{ "folio-size",		required_argument, NULL, OPT_FOLIO_SIZE },
 		{ "index",		required_argument, NULL, OPT_INDEX },
 		{ "logical-block-size",	required_argument, NULL, OPT_LOGICAL_BLOCK_SIZE },
@@ -107,6 +112,9 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 		switch (opt) {
 		case OPT_DETECT_ZEROES:
 			request->flags |= RXD_CREATE_DETECT_ZEROES;
+			break;
+		case OPT_DRY_RUN:
+			request->dry_run = true;
 			break;
 		case OPT_FOLIO_SIZE:
 			ret = folio_size_argument(optarg, &request->folio_size);
@@ -234,8 +242,13 @@ static enum exit_code create(int fd, const struct request *request)
 	};
 	enum exit_code ret;
 	char *path;
+	int err;
 
 	memcpy(arg.uuid, request->uuid, sizeof(arg.uuid));
+	if (request->dry_run) {
+		err = rehearse_create(fd, &arg);
+		return err ? create_error(fd, err, request) : EXIT_OK;
+	}
 	if (ioctl(fd, RXD_CREATE, &arg))
 		return create_error(fd, errno, request);
 	path = format_text("/dev/rxd%d", arg.index);
@@ -251,7 +264,7 @@ static enum exit_code run(int argc, char **argv)
 	struct request request = { .node = RXD_NODE_LOCAL };
 	bool help = false;
 	enum exit_code ret;
-	int fd;
+	int fd = -1;
 
 	ret = parse(argc, argv, &request, &help);
 	if (ret)
@@ -265,8 +278,8 @@ static enum exit_code run(int argc, char **argv)
 	if (!ret)
 		ret = lock_take();
 	if (!ret && !module_is_loaded("rxd"))
-		ret = module_load("rxd");
-	if (!ret)
+		ret = module_load("rxd", request.dry_run);
+	if (!ret && (!request.dry_run || module_is_loaded("rxd")))
 		ret = control_open(&fd);
 	if (ret)
 		return ret;
@@ -276,7 +289,8 @@ static enum exit_code run(int argc, char **argv)
 	ret = create(fd, &request);
 	fflush(stdout);
 	signals_allow();
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return ret;
 }
 

@@ -393,6 +393,17 @@ static enum exit_code fill_mapping(struct table *table, const char *name)
 	return ret;
 }
 
+static enum exit_code neither_error(const char *name)
+{
+	if (!module_is_loaded("rxd") && !module_is_loaded("dm_rxcache"))
+		return report(EXIT_DEVICE,
+			      "'%s': there is none, for the modules rxd and dm-rxcache are not loaded; run 'modprobe rxd' or 'modprobe dm-rxcache'",
+			      name);
+	return report(EXIT_DEVICE,
+		      "'%s': is neither a RAM disk nor a cache; 'rxadm list' and 'rxadm status' list all",
+		      name);
+}
+
 /* A name may be a device's in /dev or a mapping's; a path may be a link to either. */
 static enum exit_code fill(struct table *table, const char *name)
 {
@@ -408,9 +419,7 @@ static enum exit_code fill(struct table *table, const char *name)
 	else if (*name && mapping_name(name) == name && !strchr(name, '/'))
 		mapping = format_text("/dev/mapper/%s", name);
 	if (mapping && !is_device && access(mapping, F_OK))
-		ret = report(EXIT_DEVICE,
-			     "'%s': is neither a RAM disk nor a cache; 'rxadm list' and 'rxadm status' list all",
-			     name);
+		ret = neither_error(name);
 	else if (mapping)
 		ret = fill_mapping(table, mapping_name(mapping));
 	else

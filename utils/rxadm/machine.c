@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kmsg.h"
 #include "machine.h"
 
 #define LOCK_FILE	"/run/rxadm.lock"
@@ -122,43 +123,76 @@ static void last_line(int fd, char *line, size_t size)
 	fclose(file);
 }
 
+/* Why modprobe failed: what the module logged, or else what modprobe said. */
+static enum exit_code load_error(const char *name, const char *reason, int kmsg)
+{
+	char *logged = kmsg_module_error(kmsg, name);
+	enum exit_code ret;
+
+	if (logged)
+		ret = report(EXIT_DEVICE,
+			     "the module %s is not loaded, and 'modprobe %s' failed: %s; the kernel log says: %s",
+			     name, name, reason, logged);
+	else if (strstr(reason, " not found"))
+		ret = report(EXIT_DEVICE,
+			     "the module %s is not loaded, and 'modprobe %s' failed: %s; install the package rxd-dkms, or run 'make install', for this kernel",
+			     name, name, reason);
+	else
+		ret = report(EXIT_DEVICE,
+			     "the module %s is not loaded, and 'modprobe %s' failed: %s", name,
+			     name, *reason ? reason : "it gave no reason");
+	free(logged);
+	return ret;
+}
+
 /**
  * module_load - load a module with modprobe, or report why not
  * @name: module, as modprobe calls it
+ * @dry_run: only print what would be run
  */
-enum exit_code module_load(const char *name)
+enum exit_code module_load(const char *name, bool dry_run)
 {
 	char *const argv[] = { MODPROBE, "--", (char *)name, NULL };
 	char *const envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL };
 	posix_spawn_file_actions_t actions;
 	char reason[256];
+	enum exit_code ret = EXIT_OK;
 	int status;
 	int err;
 	int fds[2];
+	int kmsg;
 	pid_t pid;
 
+	if (dry_run) {
+		printf("modprobe %s\n", name);
+		return EXIT_OK;
+	}
 	if (pipe2(fds, O_CLOEXEC))
 		return report(exit_code_of(errno), "cannot make a pipe: %s", strerror(errno));
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, fds[1], STDERR_FILENO);
+	kmsg = kmsg_open();
 	err = posix_spawn(&pid, MODPROBE, &actions, NULL, argv, envp);
 	posix_spawn_file_actions_destroy(&actions);
 	close(fds[1]);
 	if (err) {
 		close(fds[0]);
-		return report(EXIT_DEVICE,
-			      "the module %s is not loaded, and " MODPROBE " cannot be run: %s",
-			      name, strerror(err));
+		ret = report(EXIT_DEVICE,
+			     "the module %s is not loaded, and %s cannot be run: %s; install the package kmod",
+			     name, MODPROBE, strerror(err));
+		goto out;
 	}
 
 	last_line(fds[0], reason, sizeof(reason));
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (WIFEXITED(status) && !WEXITSTATUS(status))
-		return EXIT_OK;
-	return report(EXIT_DEVICE, "the module %s is not loaded, and 'modprobe %s' failed: %s",
-		      name, name, *reason ? reason : "it gave no reason");
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		ret = load_error(name, reason, kmsg);
+out:
+	if (kmsg >= 0)
+		close(kmsg);
+	return ret;
 }
 
 /**

@@ -42,7 +42,9 @@ static const char usage[] =
 	"                         writethrough\n"
 	"     --seq-cutoff SIZE   do not cache sequential I/O beyond this length; 0, the\n"
 	"                         default, caches all\n"
-	"     --force             take a RAM disk that holds a file system or the like\n"
+	"     --force             take a RAM disk that holds a file system or the like, or a\n"
+	"                         slow disk that is swap space or a member of md or LVM\n"
+	"     --dry-run           check all, print what would be done, and change nothing\n"
 	" -h, --help              print this help\n";
 
 struct request {
@@ -53,6 +55,7 @@ struct request {
 	uint64_t block_size;
 	uint64_t seq_cutoff;
 	bool force;
+	bool dry_run;
 };
 
 static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
@@ -60,6 +63,7 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 	static const struct option options[] = {
 		{ "block-size",	required_argument, NULL, OPT_BLOCK_SIZE },
 		{ "cache",	required_argument, NULL, OPT_CACHE },
+		{ "dry-run",	no_argument,	   NULL, OPT_DRY_RUN },
 		{ "force",	no_argument,	   NULL, OPT_FORCE },
 		{ "mode",	required_argument, NULL, OPT_MODE },
 		{ "name",	required_argument, NULL, OPT_NAME },
@@ -78,6 +82,9 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 			break;
 		case OPT_CACHE:
 			request->cache = optarg;
+			break;
+		case OPT_DRY_RUN:
+			request->dry_run = true;
 			break;
 		case OPT_FORCE:
 			request->force = true;
@@ -227,7 +234,7 @@ static enum exit_code read_origin(int fd, const struct device *dev, uint64_t *se
 }
 
 static enum exit_code check_origin(const struct device *dev, const struct device *cache,
-				   const struct caches *caches, uint64_t *sectors)
+				   const struct caches *caches, bool force, uint64_t *sectors)
 {
 	enum exit_code ret;
 	int fd;
@@ -253,6 +260,8 @@ static enum exit_code check_origin(const struct device *dev, const struct device
 			      strerror(errno));
 	ret = read_origin(fd, dev, sectors);
 	close(fd);
+	if (!ret && !force)
+		ret = member_check(dev->what, dev->path);
 	return ret;
 }
 
@@ -291,9 +300,14 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 	char *uuid = format_text(RXCACHE_UUID "%u:%u", major(origin->number),
 				 minor(origin->number));
 	char *path = format_text("/dev/mapper/%s", name);
-	enum exit_code ret;
+	enum exit_code ret = EXIT_OK;
 	dev_t number;
 
+	if (request->dry_run) {
+		printf("dmsetup create %s --uuid %s --table '0 %llu " RXCACHE_TARGET " %s'\n",
+		       name, uuid, (unsigned long long)sectors, table);
+		goto out;
+	}
 	ret = mapping_create(name, uuid, sectors, RXCACHE_TARGET, table, &number);
 	if (!ret && !device_wait(path, number)) {
 		ret = mapping_remove(name);
@@ -304,6 +318,7 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 	}
 	if (!ret)
 		puts(path);
+out:
 	free(path);
 	free(uuid);
 	free(table);
@@ -336,7 +351,7 @@ static enum exit_code map_devices(int control, const struct request *request,
 	if (!ret)
 		ret = mapping_name_check(name);
 	if (!ret)
-		ret = check_origin(origin, cache, &caches, &sectors);
+		ret = check_origin(origin, cache, &caches, request->force, &sectors);
 	if (!ret)
 		ret = check_cache(control, cache, index, &caches, request->force);
 	if (!ret)
@@ -393,12 +408,12 @@ static enum exit_code run(int argc, char **argv)
 	if (!ret)
 		ret = lock_take();
 	if (!ret && !module_is_loaded("dm_rxcache"))
-		ret = module_load("dm-rxcache");
+		ret = module_load("dm-rxcache", request.dry_run);
 	if (!ret)
 		ret = control_open(&control);
 	if (ret)
 		return ret;
-	ret = dm_begin();
+	ret = request.dry_run ? dm_connect() : dm_begin();
 	if (!ret) {
 		ret = map(control, &request);
 		dm_end();

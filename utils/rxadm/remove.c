@@ -3,6 +3,7 @@
  * rxadm remove, rxadm clear: what wants nobody to use the device.
  */
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -11,14 +12,16 @@
 #include "device.h"
 #include "machine.h"
 #include "options.h"
+#include "rehearse.h"
 
 static const char remove_usage[] =
-	"Usage: rxadm remove DEVICE\n"
+	"Usage: rxadm remove DEVICE [--dry-run]\n"
 	"\n"
 	"Remove a RAM disk and free its memory. What it holds is lost.\n"
 	"\n"
 	"Options:\n"
-	" -h, --help   print this help\n";
+	"     --dry-run   check all, print the call that would be made, and change nothing\n"
+	" -h, --help      print this help\n";
 
 static const char clear_usage[] =
 	"Usage: rxadm clear DEVICE\n"
@@ -28,40 +31,56 @@ static const char clear_usage[] =
 	"Options:\n"
 	" -h, --help   print this help\n";
 
-static enum exit_code remove_device(int fd, const struct device *dev, int index)
+struct action {
+	const char *usage;
+	const struct option *options;
+	const char *synopsis;
+	enum exit_code (*act)(int fd, const struct device *dev, int index, bool dry_run);
+};
+
+static enum exit_code remove_device(int fd, const struct device *dev, int index, bool dry_run)
 {
 	const struct rxd_remove arg = { .version = RXD_ABI_VERSION, .index = index };
+	enum exit_code ret;
 
-	return control_idle(fd, RXD_REMOVE, &arg, dev);
+	if (!dry_run)
+		return control_idle(fd, RXD_REMOVE, &arg, dev);
+	ret = control_idle_check(fd, index, dev);
+	if (!ret)
+		rehearse_remove(&arg);
+	return ret;
 }
 
-static enum exit_code clear_device(int fd, const struct device *dev, int index)
+static enum exit_code clear_device(int fd, const struct device *dev, int index,
+				   bool dry_run __always_unused)
 {
 	const struct rxd_clear arg = { .version = RXD_ABI_VERSION, .index = index };
 
 	return control_idle(fd, RXD_CLEAR, &arg, dev);
 }
 
-static enum exit_code run(int argc, char **argv, const char *usage,
-			  enum exit_code (*act)(int fd, const struct device *dev, int index))
+static enum exit_code run(int argc, char **argv, const struct action *action)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
+	bool dry_run = false;
 	struct device dev;
 	enum exit_code ret;
 	int index;
 	int opt;
 	int fd;
 
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (opt != 'h')
+	while ((opt = getopt_long(argc, argv, ":h", action->options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_DRY_RUN:
+			dry_run = true;
+			break;
+		case 'h':
+			fputs(action->usage, stdout);
+			return EXIT_OK;
+		default:
 			return option_error(opt, argv);
-		fputs(usage, stdout);
-		return EXIT_OK;
+		}
 	}
-	ret = operands(argc, argv, 1, "DEVICE");
+	ret = operands(argc, argv, 1, action->synopsis);
 	if (!ret)
 		ret = privilege_check();
 	if (!ret)
@@ -72,7 +91,7 @@ static enum exit_code run(int argc, char **argv, const char *usage,
 		return ret;
 	ret = device_find_rxd("device", argv[optind], &dev, &index);
 	if (!ret) {
-		ret = act(fd, &dev, index);
+		ret = action->act(fd, &dev, index, dry_run);
 		device_release(&dev);
 	}
 	close(fd);
@@ -81,12 +100,35 @@ static enum exit_code run(int argc, char **argv, const char *usage,
 
 static enum exit_code run_remove(int argc, char **argv)
 {
-	return run(argc, argv, remove_usage, remove_device);
+	static const struct option options[] = {
+		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
+		{ "help",	no_argument, NULL, 'h' },
+		{ }
+	};
+	static const struct action action = {
+		.usage = remove_usage,
+		.options = options,
+		.synopsis = "DEVICE [--dry-run]",
+		.act = remove_device,
+	};
+
+	return run(argc, argv, &action);
 }
 
 static enum exit_code run_clear(int argc, char **argv)
 {
-	return run(argc, argv, clear_usage, clear_device);
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	static const struct action action = {
+		.usage = clear_usage,
+		.options = options,
+		.synopsis = "DEVICE",
+		.act = clear_device,
+	};
+
+	return run(argc, argv, &action);
 }
 
 const struct command command_remove = {

@@ -16,6 +16,7 @@
 #include "device.h"
 #include "machine.h"
 #include "options.h"
+#include "rehearse.h"
 #include "size.h"
 #include "users.h"
 
@@ -28,6 +29,7 @@ static const char usage[] =
 	"     --force        shrink although the device is open, or data, a partition or a\n"
 	"                    file system reaches beyond its new end; that part is lost\n"
 	"     --overcommit   allow more than the share of memory for RAM disks\n"
+	"     --dry-run      check all, print the call that would be made, and change nothing\n"
 	" -h, --help         print this help\n";
 
 struct request {
@@ -35,11 +37,13 @@ struct request {
 	const char *size_text;
 	uint64_t size;
 	uint32_t flags;
+	bool dry_run;
 };
 
 static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
 {
 	static const struct option options[] = {
+		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
 		{ "force",	no_argument, NULL, OPT_FORCE },
 		{ "overcommit",	no_argument, NULL, OPT_OVERCOMMIT },
 		{ "help",	no_argument, NULL, 'h' },
@@ -50,6 +54,9 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 
 	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		switch (opt) {
+		case OPT_DRY_RUN:
+			request->dry_run = true;
+			break;
 		case OPT_FORCE:
 			request->flags |= RXD_RESIZE_FORCE;
 			break;
@@ -136,10 +143,15 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 		.index = index,
 		.size = request->size,
 	};
+	int err;
 
-	if (!ioctl(fd, RXD_RESIZE, &arg))
+	if (request->dry_run)
+		err = rehearse_resize(fd, dev, &arg);
+	else
+		err = ioctl(fd, RXD_RESIZE, &arg) ? errno : 0;
+	switch (err) {
+	case 0:
 		return EXIT_OK;
-	switch (errno) {
 	case EBUSY:
 		return busy_error(fd, dev, index);
 	case ENOTEMPTY:
@@ -151,7 +163,7 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 	case ENOSPC:
 		return control_reserve_error(request->size_text);
 	default:
-		return control_error(errno, dev->path);
+		return control_error(err, dev->path);
 	}
 }
 
@@ -199,7 +211,7 @@ static enum exit_code run(int argc, char **argv)
 		ret = check_contents(fd, &dev, index, &request, &unknown);
 		if (!ret)
 			ret = resize(fd, &dev, index, &request);
-		if (!ret)
+		if (!ret && !request.dry_run)
 			note_cache(fd, &dev, index);
 		if (!ret && unknown)
 			report(EXIT_OK,

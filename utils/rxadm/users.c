@@ -139,7 +139,7 @@ static void tell(char **text, const char *how, char *list)
  * @number: the device
  *
  * Return: allocated text, such as "mounted on /mnt, held by /dev/mapper/x", or
- * NULL if nobody is known. A process that has it open is not found.
+ * NULL if nobody is known. Processes are left to openers_of().
  */
 char *users_of(dev_t number)
 {
@@ -207,6 +207,51 @@ enum exit_code signature_check(const char *what, const char *path)
 		ret = report(EXIT_DEVICE, "%s '%s': cannot be read to look for a file system",
 			     what, path);
 	}
+	blkid_free_probe(probe);
+	return ret;
+}
+
+/* What others assemble from its parts when they find them, or put to use unasked. */
+static bool is_member(blkid_probe probe, const char **type)
+{
+	const char *usage = "";
+
+	if (blkid_probe_lookup_value(probe, "TYPE", type, NULL))
+		return false;
+	blkid_probe_lookup_value(probe, "USAGE", &usage, NULL);
+	return !strcmp(usage, "raid") || !strcmp(*type, "swap") || !strcmp(*type, "swsuspend") ||
+	       !strcmp(*type, "bcache");
+}
+
+/**
+ * member_check - report if a device belongs to md, LVM or the like, or is swap space,
+ * even if it is not in use now
+ * @what: the device's part in the command
+ * @path: the device
+ */
+enum exit_code member_check(const char *what, const char *path)
+{
+	enum exit_code ret = EXIT_OK;
+	const char *type = NULL;
+	blkid_probe probe;
+	int found;
+
+	probe = blkid_new_probe_from_filename(path);
+	if (!probe)
+		return report(exit_code_of(errno), "%s '%s': cannot look for a signature: %s",
+			      what, path, strerror(errno));
+	blkid_probe_enable_superblocks(probe, 1);
+	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE);
+	while (!ret && !(found = blkid_do_probe(probe)))
+		if (is_member(probe, &type))
+			ret = report(EXIT_DEVICE,
+				     "%s '%s': is %s (%s), so others may use it directly, behind the cache's back; --force takes it all the same",
+				     what, path,
+				     !strncmp(type, "sw", 2) ? "swap space" :
+				     "a member of another device", type);
+	if (!ret && found < 0)
+		ret = report(EXIT_DEVICE, "%s '%s': cannot be read to look for a signature", what,
+			     path);
 	blkid_free_probe(probe);
 	return ret;
 }
