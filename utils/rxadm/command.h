@@ -24,6 +24,7 @@ extern const struct command command_resize;
 extern const struct command command_set;
 extern const struct command command_stats;
 extern const struct command command_status;
+extern const struct command command_top;
 extern const struct command command_unmap;
 extern const struct command command_warm;
 

@@ -24,6 +24,7 @@ static const struct command *const commands[] = {
 	&command_set,
 	&command_status,
 	&command_stats,
+	&command_top,
 	&command_hotlist,
 	&command_warm,
 };
@@ -39,7 +40,7 @@ static void print_help(void)
 	     "\n"
 	     "Commands:");
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		printf(" %-8s %s\n", commands[i]->name, commands[i]->summary);
+		printf(" %-10s %s\n", commands[i]->name, commands[i]->summary);
 	puts("\n"
 	     "'rxadm COMMAND --help' lists a command's options. Sizes are bytes, or have a\n"
 	     "suffix K, M, G, T, P or E (1024-based), or are a percentage of the memory: 1.5G,\n"

@@ -85,6 +85,28 @@ enum exit_code number_argument(const char *what, const char *text, unsigned int 
 	return EXIT_OK;
 }
 
+/**
+ * seconds_argument - read a time
+ * @what: the option it belongs to
+ * @text: what the user wrote, with or without decimals
+ * @min: shortest time allowed
+ * @max: longest time allowed
+ * @seconds: out: the time
+ */
+enum exit_code seconds_argument(const char *what, const char *text, double min, double max,
+				double *seconds)
+{
+	char *end;
+
+	/* strtod() knows far more than people mean. */
+	*seconds = strtod(text, &end);
+	if (text[strspn(text, "0123456789.")] || *end || end == text || *seconds < min ||
+	    *seconds > max)
+		return report(EXIT_PARAMETERS, "%s '%s': must be a number of seconds from %g to %g",
+			      what, text, min, max);
+	return EXIT_OK;
+}
+
 static enum exit_code parse(const char *what, const char *text, const struct size_rule *rule,
 			    uint64_t *bytes)
 {

@@ -181,6 +181,69 @@ static enum exit_code table_new(const struct table_spec *spec, const struct wish
 }
 
 /**
+ * table_make - a table for a subcommand whose options are its own
+ * @spec: what it prints
+ * @json: print JSON
+ *
+ * Return: the table, empty, with all default columns.
+ */
+struct table *table_make(const struct table_spec *spec, bool json)
+{
+	const struct wishes wishes = { .json = json };
+	struct table *table;
+
+	table_new(spec, &wishes, &table);
+	return table;
+}
+
+/**
+ * table_hide - leave a column out when the table is printed
+ * @table: the table
+ * @column: index into the columns of the table's spec, which is a chosen one
+ */
+void table_hide(struct table *table, size_t column)
+{
+	struct libscols_column *cl;
+	size_t i;
+
+	for (i = 0; i < table->chosen_count; i++) {
+		cl = scols_table_get_column(table->scols, i);
+		if (table->chosen[i] == column)
+			scols_column_set_flags(cl, scols_column_get_flags(cl) | SCOLS_FL_HIDDEN);
+	}
+}
+
+void table_hide_headings(struct table *table)
+{
+	scols_table_enable_noheadings(table->scols, 1);
+}
+
+/* Take all lines away. */
+void table_clear(struct table *table)
+{
+	scols_table_remove_lines(table->scols);
+	table->line = NULL;
+}
+
+/**
+ * table_text - what table_print() would print
+ * @table: the table
+ *
+ * Return: allocated text, empty if the table is.
+ */
+char *table_text(struct table *table)
+{
+	char *data = NULL;
+	char *text;
+
+	if (scols_print_table_to_string(table->scols, &data))
+		out_of_memory();
+	text = format_text("%s%s", data ? data : "", data && *data ? "\n" : "");
+	free(data);
+	return text;
+}
+
+/**
  * table_options - read the options of a subcommand that prints a table
  * @argc: number of arguments
  * @argv: the arguments

@@ -41,6 +41,13 @@ void table_set_number(struct table *table, size_t column, uint64_t number);
 bool table_wants_bytes(const struct table *table);
 void table_set_list(struct table *table, size_t column, const char *lines);
 enum exit_code table_print(struct table *table);
+
+struct table *table_make(const struct table_spec *spec, bool json);
+void table_hide(struct table *table, size_t column);
+void table_hide_headings(struct table *table);
+void table_clear(struct table *table);
+char *table_text(struct table *table);
+
 void table_free(struct table *table);
 
 #endif /* RXADM_COLUMNS_TABLE_H */
