@@ -11,6 +11,7 @@ struct command {
 };
 
 extern const struct command command_clear;
+extern const struct command command_completion;
 extern const struct command command_create;
 extern const struct command command_extents;
 extern const struct command command_limit;

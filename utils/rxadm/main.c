@@ -27,6 +27,7 @@ static const struct command *const commands[] = {
 	&command_top,
 	&command_hotlist,
 	&command_warm,
+	&command_completion,
 };
 
 static void print_help(void)

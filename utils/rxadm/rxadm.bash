@@ -56,7 +56,8 @@ _rxadm()
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		words='create resize limit clear remove list extents map unmap mode set status stats hotlist warm --help --version'
+		words='create resize limit clear remove list info extents map unmap mode set status stats'
+		words+=' top hotlist warm completion --help --version'
 	else
 		case $command:$previous in
 		create:--logical-block-size)
@@ -76,24 +77,29 @@ _rxadm()
 		map:--block-size)
 			words='4K 8K 16K 32K 64K 128K 256K 512K 1M' ;;
 		list:-o | list:--output | status:-o | status:--output | \
-		extents:-o | extents:--output)
+		extents:-o | extents:--output | info:-o | info:--output)
 			words=$(_rxadm_columns "$command" "$cur")
 			compopt -o nospace ;;
 		create:*)
 			words='--size --index --logical-block-size --mem-limit --overcommit --reserve'
-			words+=' --folio-size --node --uuid --detect-zeroes --help' ;;
+			words+=' --folio-size --node --uuid --detect-zeroes --dry-run --help' ;;
 		resize:*)
-			words="--force --overcommit --help $(_rxadm_ramdisks)" ;;
+			words="--force --overcommit --dry-run --help $(_rxadm_ramdisks)" ;;
 		limit:*)
 			words="none --help $(_rxadm_ramdisks)" ;;
-		clear:* | remove:*)
+		clear:*)
 			words="--help $(_rxadm_ramdisks)" ;;
+		remove:*)
+			words="--dry-run --help $(_rxadm_ramdisks)" ;;
+		info:*)
+			words="$table $(_rxadm_ramdisks) $(_rxadm_caches)" ;;
 		extents:*)
 			words="$table $(_rxadm_ramdisks)" ;;
 		list:*)
 			words=$table ;;
 		map:*)
-			words='--cache --origin --name --block-size --mode --seq-cutoff --force --help' ;;
+			words='--cache --origin --name --block-size --mode --seq-cutoff --force --dry-run'
+			words+=' --help' ;;
 		set:--latency)
 			words='on off' ;;
 		mode:*)
@@ -104,13 +110,24 @@ _rxadm()
 			words="reset --all --dry-run --help $(_rxadm_caches)" ;;
 		hotlist:hotlist)
 			words='save --help' ;;
-		hotlist:save | warm:warm)
+		hotlist:save)
+			words="--help $(_rxadm_caches)" ;;
+		warm:warm)
 			words="--background --help $(_rxadm_caches)" ;;
-		hotlist:* | warm:*)
+		hotlist:*)
+			mapfile -t COMPREPLY < <(compgen -f -W '--help' -- "$cur")
+			return ;;
+		warm:*)
 			mapfile -t COMPREPLY < <(compgen -f -W '--background --help' -- "$cur")
 			return ;;
+		top:-d | top:--delay | top:-n | top:--count)
+			return ;;
+		top:*)
+			words='--delay --count --json --help' ;;
+		completion:*)
+			words='bash zsh fish --help' ;;
 		unmap:*)
-			words="--help $(_rxadm_caches)" ;;
+			words="--dry-run --help $(_rxadm_caches)" ;;
 		status:*)
 			words="$table --latency $(_rxadm_caches)" ;;
 		esac
