@@ -408,15 +408,52 @@ def test_unmap_in_use(lab):
     refused(BUSY, "unmap", cache.name, names=(cache.name, directory))
 
 
+# A line of each subcommand that would do its job, but for the one thing that is wrong.
+LINES = [
+    ("create", "--size", "4M"), ("create", "--size", "4M", "--dry-run"),
+    ("resize", "rxd0", "8M"), ("limit", "rxd0", "1M"), ("clear", "rxd0"), ("remove", "rxd0"),
+    ("list",), ("info", "rxd0"), ("extents", "rxd0"),
+    ("map", "--cache", "rxd0", "--origin", DISK),
+    ("map", "--cache", "rxd0", "--origin", DISK, "--dry-run"),
+    ("unmap", "one"), ("mode", "one"), ("mode", "one", "writearound"),
+    ("set", "one", "--seq-cutoff", "1M"), ("set", "one", "--latency", "on"),
+    ("status",), ("status", "--latency"), ("stats", "reset", "one"), ("stats", "reset", "--all"),
+    ("top", "-n", "1"), ("hotlist", "save", "one", "/tmp/rxdtest-list"),
+    ("warm", "one", "/tmp/rxdtest-list"),
+]
+# These load what is missing, or only say that they would.
+LOADING = ("create", "map")
+
+
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("arguments", [
-    ("create", "--size", "4M"), ("resize", "rxd0", "8M"), ("remove", "rxd0"), ("list",),
-    ("clear", "rxd0"), ("limit", "rxd0", "1M"), ("extents", "rxd0"),
-    ("map", "--cache", "rxd0", "--origin", DISK), ("unmap", "one"), ("status",)], ids=str)
+def test_lines_are_of_all_commands():
+    """But the one that asks nothing of the machine."""
+    listed = rxadm("--help").stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()
+    assert {line.split()[0] for line in listed} - {line[0] for line in LINES} == {"completion"}
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("arguments", LINES, ids=str)
 def test_no_privilege(lab, arguments):
     lab.ramdisk(4 * MIB)
     refused(PERMISSION, *arguments, names=("CAP_SYS_ADMIN", "root"),
             runner=lambda *args: as_nobody(program("rxadm"), *args, check=False))
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("command", sorted({line[0] for line in LINES} | {"completion"}))
+def test_unknown_option(command):
+    refused(PARAMETERS, command, "--no-such-option", names="'--no-such-option'")
+    refused(PARAMETERS, command, "-?", names="-?")
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("arguments", LINES, ids=str)
+def test_one_argument_too_many(arguments):
+    """The last of them, where some may be left out."""
+    optional = arguments[0] == "status" or arguments == ("mode", "one")
+    words = ("more", "most") if optional else ("most",)
+    refused(PARAMETERS, *arguments, *words, names="'most'")
 
 
 @pytest.fixture
@@ -427,16 +464,15 @@ def unloaded():
     modules.load()
 
 
-@pytest.mark.parametrize("arguments", [
-    ("resize", "rxd0", "8M"), ("remove", "rxd0"), ("unmap", "one"), ("clear", "rxd0"),
-    ("limit", "rxd0", "1M"), ("extents", "rxd0"),
-    ("map", "--cache", "rxd0", "--origin", DISK)], ids=str)
+@pytest.mark.parametrize("arguments", [line for line in LINES if line[0] not in ("list", "status")
+                                       and "--dry-run" not in line], ids=str)
 def test_modules_not_loaded(unloaded, arguments):
     before = state()
     result = rxadm(*arguments)
     assert result.returncode == DEVICE
     assert len(result.stderr.splitlines()) == 1
-    assert "module" in result.stderr and "load" in result.stderr or "rxd0" in result.stderr
+    assert "not loaded" in result.stderr or "rxd0" in result.stderr
+    assert arguments[0] not in LOADING or "package rxd-dkms" in result.stderr
     after = state()
     del before["modules"], after["modules"]
     assert after == before

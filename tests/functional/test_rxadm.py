@@ -360,7 +360,8 @@ def test_state_in_list(lab):
 def test_help_and_version():
     assert ok("--version").startswith("rxadm ")
     assert "Usage:" in ok("--help")
-    for command in ("create", "resize", "limit", "clear", "remove", "list", "extents", "map",
-                    "unmap", "mode", "set", "status", "stats", "hotlist", "warm"):
+    for command in ("create", "resize", "limit", "clear", "remove", "list", "info", "extents",
+                    "map", "unmap", "mode", "set", "status", "stats", "top", "hotlist", "warm",
+                    "completion"):
         assert command in ok("--help")
         assert f"Usage: rxadm {command}" in ok(command, "--help")
