@@ -14,7 +14,7 @@ from rxdlib.command import run, rxadm
 from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK
 
-DEVICE, BUSY = 4, 5
+PARAMETERS, DEVICE, BUSY = 1, 4, 5
 
 
 def ok(*args):
@@ -152,6 +152,7 @@ def test_text(lab):
 def test_no_such_device(lab, name, words):
     lab.ramdisk(MIB)
     refused(DEVICE, "info", name, names=words)
+    refused(PARAMETERS, "info", "", names=("''",))
     mapping = lab.mapped("0 2048 zero")
     refused(DEVICE, "info", mapping, names=(f"'{mapping}'", "not a cache"))
 

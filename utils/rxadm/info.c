@@ -273,35 +273,43 @@ static void fill_query(struct table *table, const struct rxd_query *query)
 	set_freed(table, COL_UUID, ramdisk_uuid(query->uuid));
 }
 
-static enum exit_code fill_ramdisk(struct table *table, const char *name)
+static enum exit_code fill_found(struct table *table, const struct device *dev, int index)
 {
 	struct rxd_query query;
-	struct device dev;
 	enum exit_code ret;
 	char *path;
-	int index;
 	int err;
 	int fd;
 
 	ret = control_open(&fd);
 	if (ret)
 		return ret;
-	ret = device_find_rxd("device", name, &dev, &index);
-	if (!ret) {
-		err = control_query(fd, index, 0, &query);
-		if (err) {
-			ret = control_error(err, dev.path);
-		} else {
-			path = device_path(dev.number);
-			table_add_line(table);
-			fill_device(table, path, "ramdisk", dev.number);
-			fill_query(table, &query);
-			fill_extents(table, path);
-			free(path);
-		}
-		device_release(&dev);
+	err = control_query(fd, index, 0, &query);
+	if (err) {
+		ret = control_error(err, dev->path);
+	} else {
+		path = device_path(dev->number);
+		table_add_line(table);
+		fill_device(table, path, "ramdisk", dev->number);
+		fill_query(table, &query);
+		fill_extents(table, path);
+		free(path);
 	}
 	close(fd);
+	return ret;
+}
+
+static enum exit_code fill_ramdisk(struct table *table, const char *name)
+{
+	struct device dev;
+	enum exit_code ret;
+	int index;
+
+	ret = device_find_rxd("device", name, &dev, &index);
+	if (!ret) {
+		ret = fill_found(table, &dev, index);
+		device_release(&dev);
+	}
 	return ret;
 }
 
