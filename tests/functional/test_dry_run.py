@@ -114,6 +114,8 @@ def test_modules_stay_unloaded():
         result = rxadm("create", "--size", "64M", "--dry-run")
         assert (result.returncode, result.stderr) == (0, "")
         assert result.stdout.startswith("modprobe rxd\nioctl(")
+        result = rxadm("create", "--size", "1T", "--dry-run")
+        assert (result.returncode, result.stdout) == (PARAMETERS, "")
         assert not modules.loaded() & {modules.RXD, modules.RXCACHE}
     finally:
         modules.load()

@@ -277,8 +277,8 @@ static enum exit_code run(int argc, char **argv)
 	ret = privilege_check();
 	if (!ret)
 		ret = lock_take();
-	if (!ret && !module_is_loaded("rxd"))
-		ret = module_load("rxd", request.dry_run);
+	if (!ret && !request.dry_run && !module_is_loaded("rxd"))
+		ret = module_load("rxd");
 	if (!ret && (!request.dry_run || module_is_loaded("rxd")))
 		ret = control_open(&fd);
 	if (ret)

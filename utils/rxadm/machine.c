@@ -148,9 +148,8 @@ static enum exit_code load_error(const char *name, const char *reason, int kmsg)
 /**
  * module_load - load a module with modprobe, or report why not
  * @name: module, as modprobe calls it
- * @dry_run: only print what would be run
  */
-enum exit_code module_load(const char *name, bool dry_run)
+enum exit_code module_load(const char *name)
 {
 	char *const argv[] = { MODPROBE, "--", (char *)name, NULL };
 	char *const envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL };
@@ -163,10 +162,6 @@ enum exit_code module_load(const char *name, bool dry_run)
 	int kmsg;
 	pid_t pid;
 
-	if (dry_run) {
-		printf("modprobe %s\n", name);
-		return EXIT_OK;
-	}
 	if (pipe2(fds, O_CLOEXEC))
 		return report(exit_code_of(errno), "cannot make a pipe: %s", strerror(errno));
 	posix_spawn_file_actions_init(&actions);

@@ -13,7 +13,7 @@ char *machine_nodes(void);
 
 enum exit_code privilege_check(void);
 bool module_is_loaded(const char *name);
-enum exit_code module_load(const char *name, bool dry_run);
+enum exit_code module_load(const char *name);
 
 enum exit_code lock_take(void);
 void signals_block(void);

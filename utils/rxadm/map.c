@@ -304,6 +304,8 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 	dev_t number;
 
 	if (request->dry_run) {
+		if (!module_is_loaded("dm_rxcache"))
+			puts("modprobe dm-rxcache");
 		printf("dmsetup create %s --uuid %s --table '0 %llu " RXCACHE_TARGET " %s'\n",
 		       name, uuid, (unsigned long long)sectors, table);
 		goto out;
@@ -407,8 +409,8 @@ static enum exit_code run(int argc, char **argv)
 	ret = privilege_check();
 	if (!ret)
 		ret = lock_take();
-	if (!ret && !module_is_loaded("dm_rxcache"))
-		ret = module_load("dm-rxcache", request.dry_run);
+	if (!ret && !request.dry_run && !module_is_loaded("dm_rxcache"))
+		ret = module_load("dm-rxcache");
 	if (!ret)
 		ret = control_open(&control);
 	if (ret)

@@ -109,9 +109,12 @@ int rehearse_create(int fd, const struct rxd_create *arg)
 {
 	int err = check_create(fd, arg);
 
-	if (!err)
-		print_create(arg);
-	return err;
+	if (err)
+		return err;
+	if (fd < 0)
+		puts("modprobe rxd");
+	print_create(arg);
+	return 0;
 }
 
 static void note_end(void *data, const struct rxd_extent *extent)
