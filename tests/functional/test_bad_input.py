@@ -408,15 +408,52 @@ def test_unmap_in_use(lab):
     refused(BUSY, "unmap", cache.name, names=(cache.name, directory))
 
 
+# A line of each subcommand that would do its job, but for the one thing that is wrong.
+LINES = [
+    ("create", "--size", "4M"), ("create", "--size", "4M", "--dry-run"),
+    ("resize", "rxd0", "8M"), ("limit", "rxd0", "1M"), ("clear", "rxd0"), ("remove", "rxd0"),
+    ("list",), ("info", "rxd0"), ("extents", "rxd0"),
+    ("map", "--cache", "rxd0", "--origin", DISK),
+    ("map", "--cache", "rxd0", "--origin", DISK, "--dry-run"),
+    ("unmap", "one"), ("mode", "one"), ("mode", "one", "writearound"),
+    ("set", "one", "--seq-cutoff", "1M"), ("set", "one", "--latency", "on"),
+    ("status",), ("status", "--latency"), ("stats", "reset", "one"), ("stats", "reset", "--all"),
+    ("top", "-n", "1"), ("hotlist", "save", "one", "/tmp/rxdtest-list"),
+    ("warm", "one", "/tmp/rxdtest-list"),
+]
+# These load what is missing, or only say that they would.
+LOADING = ("create", "map")
+
+
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("arguments", [
-    ("create", "--size", "4M"), ("resize", "rxd0", "8M"), ("remove", "rxd0"), ("list",),
-    ("clear", "rxd0"), ("limit", "rxd0", "1M"), ("extents", "rxd0"),
-    ("map", "--cache", "rxd0", "--origin", DISK), ("unmap", "one"), ("status",)], ids=str)
+def test_lines_are_of_all_commands():
+    """But the one that asks nothing of the machine."""
+    listed = rxadm("--help").stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()
+    assert {line.split()[0] for line in listed} - {line[0] for line in LINES} == {"completion"}
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("arguments", LINES, ids=str)
 def test_no_privilege(lab, arguments):
     lab.ramdisk(4 * MIB)
     refused(PERMISSION, *arguments, names=("CAP_SYS_ADMIN", "root"),
             runner=lambda *args: as_nobody(program("rxadm"), *args, check=False))
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("command", sorted({line[0] for line in LINES} | {"completion"}))
+def test_unknown_option(command):
+    refused(PARAMETERS, command, "--no-such-option", names="'--no-such-option'")
+    refused(PARAMETERS, command, "-?", names="-?")
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("arguments", LINES, ids=str)
+def test_one_argument_too_many(arguments):
+    """The last of them, where some may be left out."""
+    optional = arguments[0] == "status" or arguments == ("mode", "one")
+    words = ("more", "most") if optional else ("most",)
+    refused(PARAMETERS, *arguments, *words, names="'most'")
 
 
 @pytest.fixture
@@ -427,16 +464,15 @@ def unloaded():
     modules.load()
 
 
-@pytest.mark.parametrize("arguments", [
-    ("resize", "rxd0", "8M"), ("remove", "rxd0"), ("unmap", "one"), ("clear", "rxd0"),
-    ("limit", "rxd0", "1M"), ("extents", "rxd0"),
-    ("map", "--cache", "rxd0", "--origin", DISK)], ids=str)
+@pytest.mark.parametrize("arguments", [line for line in LINES if line[0] not in ("list", "status")
+                                       and "--dry-run" not in line], ids=str)
 def test_modules_not_loaded(unloaded, arguments):
     before = state()
     result = rxadm(*arguments)
     assert result.returncode == DEVICE
     assert len(result.stderr.splitlines()) == 1
-    assert "module" in result.stderr and "load" in result.stderr or "rxd0" in result.stderr
+    assert "not loaded" in result.stderr or "rxd0" in result.stderr
+    assert arguments[0] not in LOADING or "package rxd-dkms" in result.stderr
     after = state()
     del before["modules"], after["modules"]
     assert after == before
@@ -457,27 +493,53 @@ def test_listing_without_modules(unloaded):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("arguments, words", [
     ((), "NAME"),
-    (("one",), "--mode"),
-    (("one", "two", "--mode", "writearound"), "'two'"),
-    (("one", "--mode"), "--mode"),
-    (("one", "--mode", "writeback"), "'writeback'"),
-    (("one", "--mode", ""), "''"),
+    (("one",), "--seq-cutoff"),
+    (("one", "two", "--seq-cutoff", "1M"), "'two'"),
+    (("one", "--mode", "writearound"), "--mode"),
+    (("one", "--seq-cutoff"), "--seq-cutoff"),
     (("one", "--seq-cutoff", "-1"), "-1"),
     (("one", "--seq-cutoff", "1000"), ("'1000'", "multiple of 512")),
     (("one", "--seq-cutoff", "2T"), ("'2T'", "at most 1T")),
     (("one", "--seq-cutoff", "off"), "'off'"),
+    (("one", "--latency", "on", "--dry-run=1"), "--dry-run"),
     (("one", "--colour", "red"), "--colour"),
-    (("-one", "--mode", "writearound"), "-o"),
-    (("a/b", "--mode", "writearound"), "'a/b'"),
+    (("-one", "--seq-cutoff", "1M"), "-o"),
+    (("a/b", "--seq-cutoff", "1M"), "'a/b'"),
 ], ids=str)
 def test_set_arguments(arguments, words):
     refused(PARAMETERS, "set", *arguments, names=words)
 
 
-def test_set_what_is_no_cache(lab):
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("arguments, words", [
+    (("mode",), "NAME"),
+    (("mode", "one", "writearound", "two"), "'two'"),
+    (("mode", "one", "writeback"), ("'writeback'", "writearound")),
+    (("mode", "one", ""), "''"),
+    (("mode", "one", "Writearound"), "'Writearound'"),
+    (("mode", "a/b"), "'a/b'"),
+    (("mode", "one", "--colour"), "--colour"),
+    (("stats",), "reset NAME|--all"),
+    (("stats", "reset"), "reset NAME|--all"),
+    (("stats", "clear", "one"), "'clear'"),
+    (("stats", "clear", "--all"), "'clear'"),
+    (("stats", "reset", "one", "--all"), "'one'"),
+    (("stats", "reset", "one", "two"), "'two'"),
+    (("stats", "reset", "a/b"), "'a/b'"),
+    (("stats", "--all"), "reset NAME|--all"),
+], ids=str)
+def test_mode_and_stats_arguments(arguments, words):
+    refused(PARAMETERS, *arguments, names=words)
+
+
+@pytest.mark.parametrize("command", [("set", "{}", "--seq-cutoff", "1M"), ("mode", "{}"),
+                                     ("mode", "{}", "writearound"), ("stats", "reset", "{}"),
+                                     ("mode", "{}", "writearound", "--dry-run")], ids=str)
+def test_what_is_no_cache(lab, command):
     name, _ = lab.linear(MIB)
-    refused(DEVICE, "set", name, "--mode", "writearound", names=(f"'{name}'", "not a cache"))
-    refused(DEVICE, "set", "nothing", "--mode", "writearound",
+    refused(DEVICE, *[word.format(name) for word in command],
+            names=(f"'{name}'", "not a cache"))
+    refused(DEVICE, *[word.format("nothing") for word in command],
             names=("'nothing'", "does not exist"))
 
 

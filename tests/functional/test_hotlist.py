@@ -46,7 +46,7 @@ def path(lab):
         os.unlink(os.path.join(directory, name))
 
 
-def test_save_and_load(lab, path):
+def test_save_and_warm(lab, path):
     """A fresh cache becomes what the old one was, from one pass over the disk."""
     data = stamp(0, 16 * MIB)
     direct.write(DISK, 0, data)
@@ -60,7 +60,7 @@ def test_save_and_load(lab, path):
 
     cache.drop()
     dm.message(cache.name, "reset_stats")
-    assert ok("hotlist", "load", cache.name, path) == ""
+    assert ok("warm", cache.name, path) == ""
     status = cache.status()
     assert status.used == 10 == status.fills
     for place in places:
@@ -79,25 +79,25 @@ def test_save_many(lab, path):
     ok("hotlist", "save", f"/dev/mapper/{cache.name}", path)
     assert read(path) == HEADING + "".join(f"{start} 1024\n" for start in range(0, 131072, 2048))
     cache.drop()
-    ok("hotlist", "load", cache.name, path)
+    ok("warm", cache.name, path)
     assert cache.status().used == used
 
 
-def test_load_with_another_block_size(lab, path):
+def test_warm_with_another_block_size(lab, path):
     with open(path, "w", encoding="ascii") as file:
         file.write(HEADING + "2040 16\n8 8\n")
     cache = lab.cache(16 * MIB, block_size=64 * KIB)
-    ok("hotlist", "load", cache.name, path)
+    ok("warm", cache.name, path)
     assert cache.status().used == 3
 
 
-def test_load_in_the_background(lab, path):
+def test_warm_in_the_background(lab, path):
     with open(path, "w", encoding="ascii") as file:
         file.write(HEADING + "0 32768\n")
     name = lab.mapped(f"0 32768 delay {DISK} 0 50 {DISK} 0 0")
     cache = lab.cache(16 * MIB, cache_size=32 * MIB, origin=f"/dev/mapper/{name}")
-    process = subprocess.Popen([program("rxadm"), "hotlist", "load", cache.name, path,
-                                "--background"], env=ENVIRONMENT)
+    process = subprocess.Popen([program("rxadm"), "warm", cache.name, path, "--background"],
+                               env=ENVIRONMENT)
     assert process.wait(10) == 0
     early = cache.status().used
     assert early < 4096
@@ -135,29 +135,52 @@ def test_bad_list(cache, path, text, words):
     with open(path, "w", encoding="ascii") as file:
         file.write(text)
     for more in (), ("--background",):
-        refused(PARAMETERS, "hotlist", "load", cache.name, path, *more,
+        refused(PARAMETERS, "warm", cache.name, path, *more,
                 names=(f"'{path}'", *words))
     assert cache.status().used == 0
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("arguments, words", [
-    ((), "save|load"),
-    (("save", "x"), "save|load"),
+    ((), "save NAME FILE"),
+    (("save", "x"), "save NAME FILE"),
     (("store", "x", "y"), "'store'"),
+    (("load", "x", "y"), "'load'"),
     (("save", "x", "y", "z"), "'z'"),
     (("save", "a/b", "y"), "'a/b'"),
     (("save", "x", "y", "--background"), "--background"),
-    (("load", "x", "y", "--foreground"), "--foreground"),
 ], ids=str)
-def test_bad_arguments(arguments, words):
+def test_bad_save_arguments(arguments, words):
     refused(PARAMETERS, "hotlist", *arguments, names=(words,))
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("arguments, words", [
+    ((), "NAME FILE"),
+    (("x",), "NAME FILE"),
+    (("x", "y", "z"), "'z'"),
+    (("a/b", "y"), "'a/b'"),
+    (("x", "y", "--foreground"), "--foreground"),
+], ids=str)
+def test_bad_warm_arguments(arguments, words):
+    refused(PARAMETERS, "warm", *arguments, names=(words,))
+
+
+def test_kernel_says_why(cache, path):
+    """What only the kernel log tells is part of the one line."""
+    with open(path, "w", encoding="ascii") as file:
+        file.write(HEADING + "0 8\n")
+    ok("mode", cache.name, "passthrough")
+    refused(PARAMETERS, "warm", cache.name, path,
+            names=(f"'{cache.name}'", "nothing is cached in mode passthrough"))
 
 
 def test_no_such_cache_or_file(lab, path):
     refused(DEVICE, "hotlist", "save", "nothing", path, names=("'nothing'",))
+    refused(DEVICE, "warm", "nothing", path, names=("'nothing'",))
     assert not os.path.exists(path)
     cache = lab.cache(MIB)
-    refused(DEVICE, "hotlist", "load", cache.name, path, names=(f"'{path}'",))
+    refused(DEVICE, "warm", cache.name, path, names=(f"'{path}'",))
 
 
 # Latency

@@ -224,7 +224,7 @@ def test_map_options(lab, block_size, sectors):
     ok("unmap", "/dev/mapper/my.cache-1")
 
 
-def test_set(lab):
+def test_mode_and_set(lab):
     """Modes and the cut-off, at first and later."""
     create(lab, "--size", "16M")
     ok("map", "--cache", "rxd0", "--origin", DISK, "--name", "one", "--mode", "writearound",
@@ -233,11 +233,65 @@ def test_set(lab):
     assert dm.table("one").endswith(" 3 writearound block_size 8 2 seq_cutoff 1048576")
     columns = ("status", "-r", "-n", "-b", "-o", "MODE,SEQ_CUTOFF")
     assert ok(*columns) == "writearound 1048576\n"
-    assert ok("set", "one", "--mode", "passthrough") == ""
+    assert ok("mode", "one") == "writearound\n"
+    assert ok("mode", "one", "passthrough") == ""
+    assert ok("mode", "/dev/mapper/one") == "passthrough\n"
     assert ok(*columns) == "passthrough 1048576\n"
-    ok("set", "/dev/mapper/one", "--seq-cutoff", "0", "--mode", "writethrough")
+    ok("set", "/dev/mapper/one", "--seq-cutoff", "0")
+    ok("mode", "/dev/mapper/one", "writethrough")
     assert ok(*columns) == "writethrough 0\n"
     assert dm.table("one").endswith(" 3 writethrough block_size 8 0")
+
+
+def test_stats_reset(lab):
+    """Of one cache, and of all; what is cached stays."""
+    caches = [lab.cache(4 * MIB, cache_size=4 * MIB),
+              lab.cache(4 * MIB, cache_size=4 * MIB, origin=lab.ramdisk(4 * MIB).path)]
+
+    def use():
+        for cache in caches:
+            direct.read(cache.path, 0, 64 * KIB)
+            direct.read(cache.path, 0, 64 * KIB)
+
+    def hits():
+        return [cache.status().read_hits for cache in caches]
+
+    use()
+    assert hits() == [16, 16]
+    assert ok("stats", "reset", caches[0].path) == ""
+    assert hits() == [0, 16] and not any(caches[0].status().counters.values())
+    assert ok("stats", "reset", "--all") == ""
+    assert hits() == [0, 0]
+    assert [cache.status().used for cache in caches] == [16, 16]
+
+
+@pytest.mark.one_kernel
+def test_dry_run_of_messages(lab):
+    """Printed as dmsetup takes them, and not sent."""
+    one, two = lab.cache(MIB), lab.cache(MIB, origin=lab.ramdisk(4 * MIB).path)
+    direct.read(one.path, 0, BLOCK)
+    before = [cache.status().__dict__ for cache in (one, two)]
+    assert ok("mode", one.name, "writearound", "--dry-run") == \
+        f"dmsetup message {one.name} 0 mode writearound\n"
+    assert ok("set", one.path, "--seq-cutoff", "1M", "--dry-run") == \
+        f"dmsetup message {one.name} 0 seq_cutoff 1048576\n"
+    assert ok("stats", "reset", one.name, "--dry-run") == \
+        f"dmsetup message {one.name} 0 reset_stats\n"
+    assert sorted(ok("stats", "reset", "--all", "--dry-run").splitlines()) == sorted(
+        f"dmsetup message {cache.name} 0 reset_stats" for cache in (one, two))
+    measure = ok("set", one.name, "--latency", "on", "--dry-run")
+    assert measure.startswith("dmsetup stats create --programid rxadm --bounds 1us,2us,")
+    assert ok("set", one.name, "--latency", "off", "--dry-run") == ""
+    assert [cache.status().__dict__ for cache in (one, two)] == before
+    # What is printed is what does it.
+    run("sh", "-c", measure)
+    assert ok("set", one.name, "--latency", "off", "--dry-run") == \
+        f"dmsetup stats delete --programid rxadm --regionid 0 {one.name}\n"
+    direct.read(one.path, 0, BLOCK)
+    assert ok("status", "--latency", "-r", "-n", "-o", "COUNT") == "1\n"
+    ok("set", one.name, "--latency", "off")
+    run("sh", "-c", ok("mode", one.name, "writearound", "--dry-run"))
+    assert ok("mode", one.name) == "writearound\n"
 
 
 def test_map_takes_a_formatted_ramdisk_by_force(lab):
@@ -306,7 +360,8 @@ def test_state_in_list(lab):
 def test_help_and_version():
     assert ok("--version").startswith("rxadm ")
     assert "Usage:" in ok("--help")
-    for command in ("create", "resize", "limit", "clear", "remove", "list", "extents", "map",
-                    "unmap", "set", "status", "hotlist"):
+    for command in ("create", "resize", "limit", "clear", "remove", "list", "info", "extents",
+                    "map", "unmap", "mode", "set", "status", "stats", "top", "hotlist", "warm",
+                    "completion"):
         assert command in ok("--help")
         assert f"Usage: rxadm {command}" in ok(command, "--help")

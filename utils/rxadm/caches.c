@@ -2,6 +2,7 @@
 /*
  * The caches there are: the mappings whose target is rxcache.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,6 +109,70 @@ enum exit_code cache_find(const char *name, struct caches *caches, const struct 
 			return EXIT_OK;
 	}
 	return missing(name);
+}
+
+/**
+ * cache_status - read the status line of a mapping that was a cache just now
+ * @name: the mapping
+ * @status: out: what the line says
+ * @sectors: out: length of the cache; 0: it was removed meanwhile
+ */
+enum exit_code cache_status(const char *name, struct rxcache_status *status, uint64_t *sectors)
+{
+	struct mapping mapping;
+	enum exit_code ret;
+	char *error = NULL;
+
+	*sectors = 0;
+	ret = mapping_read(name, MAPPING_STATUS, &mapping);
+	if (ret)
+		return ret;
+	if (mapping.target && !strcmp(mapping.target, RXCACHE_TARGET)) {
+		error = rxcache_parse_status(mapping.params, status);
+		*sectors = mapping.sectors;
+	}
+	if (error)
+		ret = report(EXIT_DEVICE,
+			     "mapping '%s': its status '%s' is not understood: %s; are rxadm and the module dm-rxcache of one release?",
+			     name, mapping.params, error);
+	free(error);
+	mapping_release(&mapping);
+	return ret;
+}
+
+/**
+ * cache_query - find a cache by its name and read its status line, or report why not
+ * @name: the name
+ * @status: out: what the line says
+ * @sectors: out: length of the cache
+ */
+enum exit_code cache_query(const char *name, struct rxcache_status *status, uint64_t *sectors)
+{
+	const struct cache *cache;
+	struct caches caches;
+	enum exit_code ret;
+
+	ret = cache_find(name, &caches, &cache);
+	caches_free(&caches);
+	if (!ret)
+		ret = cache_status(name, status, sectors);
+	if (!ret && !*sectors)
+		ret = missing(name);
+	return ret;
+}
+
+/**
+ * cache_message - send a message that has no answer
+ * @name: the cache
+ * @message: the message
+ * @dry_run: only print what would be sent
+ */
+enum exit_code cache_message(const char *name, const char *message, bool dry_run)
+{
+	if (!dry_run)
+		return mapping_message(name, message, NULL);
+	printf("dmsetup message %s 0 %s\n", name, message);
+	return EXIT_OK;
 }
 
 /* A mapping's name, of which the user may have given the path. */

@@ -2,7 +2,9 @@
 #ifndef RXADM_CACHES_H
 #define RXADM_CACHES_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "error.h"
@@ -22,6 +24,11 @@ struct caches {
 enum exit_code caches_read(struct caches *caches);
 void caches_free(struct caches *caches);
 enum exit_code cache_find(const char *name, struct caches *caches, const struct cache **cache);
+
+enum exit_code cache_status(const char *name, struct rxcache_status *status, uint64_t *sectors);
+enum exit_code cache_query(const char *name, struct rxcache_status *status, uint64_t *sectors);
+
+enum exit_code cache_message(const char *name, const char *message, bool dry_run);
 
 const char *mapping_name(const char *text);
 

@@ -12,18 +12,24 @@ struct command {
 
 extern const struct command command_apply;
 extern const struct command command_clear;
+extern const struct command command_completion;
 extern const struct command command_create;
 extern const struct command command_extents;
 extern const struct command command_limit;
 extern const struct command command_hotlist;
+extern const struct command command_info;
 extern const struct command command_list;
 extern const struct command command_load;
 extern const struct command command_map;
+extern const struct command command_mode;
 extern const struct command command_remove;
 extern const struct command command_resize;
 extern const struct command command_save;
 extern const struct command command_set;
+extern const struct command command_stats;
 extern const struct command command_status;
+extern const struct command command_top;
 extern const struct command command_unmap;
+extern const struct command command_warm;
 
 #endif /* RXADM_COMMAND_H */

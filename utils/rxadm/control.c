@@ -81,6 +81,32 @@ enum exit_code control_error(int err, const char *object)
 	}
 }
 
+static enum exit_code in_use_error(const struct device *dev, const char *users)
+{
+	char *openers = users ? NULL : openers_of(dev->number);
+	enum exit_code ret;
+
+	ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first", dev->what,
+		     dev->path,
+		     users ? users : openers ? openers : "a process has it open");
+	free(openers);
+	return ret;
+}
+
+/* udev looks into a device that was just written: let it finish, for a while. */
+static bool is_worth_waiting(const struct device *dev, unsigned int *round, enum exit_code *ret)
+{
+	char *users = users_of(dev->number);
+	bool wait = !users && ++*round < BUSY_ROUNDS;
+
+	if (wait)
+		pause_briefly();
+	else
+		*ret = in_use_error(dev, users);
+	free(users);
+	return wait;
+}
+
 /**
  * control_idle - issue an ioctl that wants its device idle, or report who uses it
  * @fd: the control node
@@ -92,24 +118,39 @@ enum exit_code control_idle(int fd, unsigned long request, const void *arg,
 			    const struct device *dev)
 {
 	unsigned int round = 0;
-	char *users = NULL;
 	enum exit_code ret;
 
 	while (ioctl(fd, request, arg)) {
 		if (errno != EBUSY)
 			return control_error(errno, dev->path);
-		users = users_of(dev->number);
-		/* udev looks into a device that was just written: let it finish. */
-		if (users || ++round == BUSY_ROUNDS) {
-			ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first",
-				     dev->what, dev->path,
-				     users ? users : "a process has it open");
-			free(users);
+		if (!is_worth_waiting(dev, &round, &ret))
 			return ret;
-		}
-		pause_briefly();
 	}
 	return EXIT_OK;
+}
+
+/**
+ * control_idle_check - report who uses a device that must be idle
+ * @fd: the control node
+ * @index: its number
+ * @dev: the device
+ */
+enum exit_code control_idle_check(int fd, int index, const struct device *dev)
+{
+	struct rxd_query query;
+	unsigned int round = 0;
+	enum exit_code ret;
+	int err;
+
+	for (;;) {
+		err = control_query(fd, index, 0, &query);
+		if (err)
+			return control_error(err, dev->path);
+		if (!(query.state & (RXD_STATE_OPEN | RXD_STATE_CACHE)))
+			return EXIT_OK;
+		if (!is_worth_waiting(dev, &round, &ret))
+			return ret;
+	}
 }
 
 /**
@@ -140,6 +181,29 @@ static unsigned int memory_share(void)
 	return percent;
 }
 
+static uint64_t memory_share_bytes(void)
+{
+	return machine_ram() / 100 * memory_share();
+}
+
+/**
+ * control_share_left - how much the machine-wide share has left
+ * @fd: the control node; -1: there is no RAM disk
+ * @index: the device that is not counted, or -1
+ */
+uint64_t control_share_left(int fd, int index)
+{
+	uint64_t share = memory_share_bytes();
+	struct rxd_query query;
+	uint64_t promised = 0;
+	int next;
+
+	for (next = 0; !control_query(fd, next, RXD_QUERY_NEXT, &query); next = query.index + 1)
+		if (query.index != index && !(query.state & RXD_STATE_OVERCOMMIT))
+			promised += query.size;
+	return promised < share ? share - promised : 0;
+}
+
 /**
  * control_share_error - report a size beyond the machine-wide share
  * @fd: the control node
@@ -151,22 +215,12 @@ enum exit_code control_share_error(int fd, const char *text, uint64_t size, int 
 {
 	char share_text[SIZE_TEXT_MAX], left_text[SIZE_TEXT_MAX];
 	char ram_text[SIZE_TEXT_MAX], size_text[SIZE_TEXT_MAX];
-	unsigned int percent = memory_share();
-	uint64_t ram = machine_ram();
-	uint64_t share = ram / 100 * percent;
-	struct rxd_query query;
-	uint64_t promised = 0;
-	int next;
 
-	for (next = 0; !control_query(fd, next, RXD_QUERY_NEXT, &query); next = query.index + 1)
-		if (query.index != index && !(query.state & RXD_STATE_OVERCOMMIT))
-			promised += query.size;
-
-	size_format(share, share_text);
-	size_format(promised < share ? share - promised : 0, left_text);
-	size_format(ram, ram_text);
+	size_format(memory_share_bytes(), share_text);
+	size_format(control_share_left(fd, index), left_text);
+	size_format(machine_ram(), ram_text);
 	size_format(size, size_text);
 	return report(EXIT_PARAMETERS,
 		      "size '%s': %s is more than the %s left of the %s (%u %% of %s memory) that RAM disks may promise; choose less, or give --overcommit",
-		      text, size_text, left_text, share_text, percent, ram_text);
+		      text, size_text, left_text, share_text, memory_share(), ram_text);
 }

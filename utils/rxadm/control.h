@@ -13,7 +13,9 @@ int control_query(int fd, int index, uint32_t flags, struct rxd_query *query);
 enum exit_code control_error(int err, const char *object);
 enum exit_code control_idle(int fd, unsigned long request, const void *arg,
 			    const struct device *dev);
+enum exit_code control_idle_check(int fd, int index, const struct device *dev);
 enum exit_code control_reserve_error(const char *text);
+uint64_t control_share_left(int fd, int index);
 enum exit_code control_share_error(int fd, const char *text, uint64_t size, int index);
 
 #endif /* RXADM_CONTROL_H */

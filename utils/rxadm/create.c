@@ -18,6 +18,7 @@
 #include "device.h"
 #include "machine.h"
 #include "options.h"
+#include "rehearse.h"
 
 static const char usage[] =
 	"Usage: rxadm create --size SIZE [OPTION...]\n"
@@ -37,6 +38,8 @@ static const char usage[] =
 	"                              writer; interleave, all in turn; without it, local\n"
 	"     --uuid UUID              identity in /dev/disk/by-id; without it, a random one\n"
 	"     --detect-zeroes          store no pages that hold zeros only\n"
+	"     --dry-run                check all, print the call that would be made, and change\n"
+	"                              nothing\n"
 	" -h, --help                   print this help\n";
 
 /* What the options must be together. */
@@ -60,6 +63,7 @@ static enum exit_code parse(int argc, char **argv, struct create_request *reques
 {
 	static const struct option options[] = {
 		{ "detect-zeroes",	no_argument,	   NULL, OPT_DETECT_ZEROES },
+		{ "dry-run",		no_argument,	   NULL, OPT_DRY_RUN },
 		{ "folio-size",		required_argument, NULL, OPT_FOLIO_SIZE },
 		{ "index",		required_argument, NULL, OPT_INDEX },
 		{ "logical-block-size",	required_argument, NULL, OPT_LOGICAL_BLOCK_SIZE },
@@ -79,6 +83,9 @@ static enum exit_code parse(int argc, char **argv, struct create_request *reques
 		switch (opt) {
 		case OPT_DETECT_ZEROES:
 			request->flags |= RXD_CREATE_DETECT_ZEROES;
+			break;
+		case OPT_DRY_RUN:
+			request->dry_run = true;
 			break;
 		case OPT_FOLIO_SIZE:
 			ret = folio_size_argument(optarg, &request->folio_size);
@@ -227,7 +234,7 @@ struct rxd_create create_argument(const struct create_request *request)
  * ramdisk_create - make a RAM disk, with its node in /dev, or report why not
  * @fd: the control node
  * @request: what to make
- * @index: out: its device number
+ * @index: out: its device number, unless @request is for a dry run
  */
 enum exit_code ramdisk_create(int fd, const struct create_request *request, int *index)
 {
@@ -235,7 +242,12 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 	struct rxd_create arg = create_argument(request);
 	enum exit_code ret;
 	char *path;
+	int err;
 
+	if (request->dry_run) {
+		err = rehearse_create(fd, &arg);
+		return err ? create_error(fd, err, request) : EXIT_OK;
+	}
 	if (ioctl(fd, RXD_CREATE, &arg))
 		return create_error(fd, errno, request);
 	path = format_text("/dev/rxd%d", arg.index);
@@ -254,7 +266,7 @@ static enum exit_code run(int argc, char **argv)
 	bool help = false;
 	enum exit_code ret;
 	int index;
-	int fd;
+	int fd = -1;
 
 	ret = parse(argc, argv, &request, &help);
 	if (ret)
@@ -267,9 +279,9 @@ static enum exit_code run(int argc, char **argv)
 	ret = privilege_check();
 	if (!ret)
 		ret = lock_take();
-	if (!ret && !module_is_loaded("rxd"))
+	if (!ret && !request.dry_run && !module_is_loaded("rxd"))
 		ret = module_load("rxd");
-	if (!ret)
+	if (!ret && (!request.dry_run || module_is_loaded("rxd")))
 		ret = control_open(&fd);
 	if (ret)
 		return ret;
@@ -277,11 +289,12 @@ static enum exit_code run(int argc, char **argv)
 	/* Once made, the device must not lose its name to a signal. */
 	signals_block();
 	ret = ramdisk_create(fd, &request, &index);
-	if (!ret)
+	if (!ret && !request.dry_run)
 		printf("/dev/rxd%d\n", index);
 	fflush(stdout);
 	signals_allow();
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return ret;
 }
 

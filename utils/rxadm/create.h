@@ -23,6 +23,7 @@ struct create_request {
 	const char *uuid_text;
 	uint8_t uuid[16];
 	uint32_t flags;
+	bool dry_run;		/* only check, and print what would be done */
 };
 
 struct rxd_create create_argument(const struct create_request *request);

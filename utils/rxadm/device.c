@@ -17,6 +17,22 @@
 #define WAIT_ROUNDS	100	/* of pause_briefly(): five seconds */
 
 /**
+ * sysfs_open - open a folder of a block device in sysfs
+ * @number: the device
+ * @folder: its name, "." for the device's own
+ *
+ * Return: the open folder, or NULL.
+ */
+DIR *sysfs_open(dev_t number, const char *folder)
+{
+	char *path = format_text("/sys/dev/block/%u:%u/%s", major(number), minor(number), folder);
+	DIR *dir = opendir(path);
+
+	free(path);
+	return dir;
+}
+
+/**
  * sysfs_read - read an attribute of a block device
  * @number: the device
  * @attribute: file in its sysfs folder

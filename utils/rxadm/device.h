@@ -2,6 +2,7 @@
 #ifndef RXADM_DEVICE_H
 #define RXADM_DEVICE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -24,6 +25,7 @@ void device_release(struct device *dev);
 char *device_path(dev_t number);
 bool device_wait(const char *path, dev_t number);
 
+DIR *sysfs_open(dev_t number, const char *folder);
 char *sysfs_read(dev_t number, const char *attribute);
 bool sysfs_read_number(dev_t device, const char *attribute, dev_t *number);
 

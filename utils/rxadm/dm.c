@@ -15,6 +15,7 @@
 #include "dm.h"
 #include "kmsg.h"
 #include "machine.h"
+#include "rxcache.h"
 
 /* libdevmapper's log levels are not in its header. */
 #define LOG_LEVEL_ERROR	3
@@ -75,17 +76,15 @@ static enum exit_code task_error(const char *name, int err)
 }
 
 /**
- * dm_begin - get ready to talk to device-mapper and its target rxcache, or report
- * why it cannot be done
+ * dm_connect - get ready to talk to device-mapper, or report why it cannot be done
+ *
+ * To be undone by dm_end().
  */
-enum exit_code dm_begin(void)
+enum exit_code dm_connect(void)
 {
 	struct dm_task *task;
 	int ok;
 
-	if (!module_is_loaded("dm_rxcache"))
-		return report(EXIT_DEVICE,
-			      "the module dm-rxcache is not loaded; run 'modprobe dm-rxcache'");
 	dm_log_with_errno_init(log_message);
 	/* Names are checked here: nothing is left to be escaped. */
 	dm_set_name_mangling_mode(DM_STRING_MANGLING_NONE);
@@ -98,6 +97,18 @@ enum exit_code dm_begin(void)
 		return EXIT_OK;
 	dm_lib_exit();
 	return report(EXIT_DEVICE, "device-mapper does not answer: %s", log_text);
+}
+
+/**
+ * dm_begin - get ready to talk to device-mapper and its target rxcache, or report
+ * why it cannot be done
+ */
+enum exit_code dm_begin(void)
+{
+	if (!module_is_loaded("dm_rxcache"))
+		return report(EXIT_DEVICE,
+			      "the module dm-rxcache is not loaded; run 'modprobe dm-rxcache'");
+	return dm_connect();
 }
 
 void dm_end(void)
@@ -242,9 +253,9 @@ static void wait_for_udev(uint32_t cookie)
 	dm_task_update_nodes();
 }
 
-static enum exit_code create_error(const char *name, const char *target, int err, int kmsg)
+static enum exit_code refused_error(const char *name, const char *target, int err, int kmsg)
 {
-	char *reason = kmsg_table_error(kmsg, target);
+	char *reason = kmsg_target_error(kmsg, target);
 	enum exit_code ret;
 
 	if (!reason)
@@ -280,7 +291,7 @@ enum exit_code mapping_create(const char *name, const char *uuid, uint64_t secto
 	    dm_task_get_info(task, &info)) {
 		*number = makedev(info.major, info.minor);
 	} else {
-		ret = create_error(name, target, task_errno(task), kmsg);
+		ret = refused_error(name, target, task_errno(task), kmsg);
 	}
 	wait_for_udev(cookie);
 	if (task)
@@ -319,15 +330,18 @@ enum exit_code mapping_message(const char *name, const char *message, char **ans
 	struct dm_task *task = new_task(DM_DEVICE_TARGET_MSG, name);
 	enum exit_code ret = EXIT_OK;
 	const char *text = NULL;
+	int kmsg = kmsg_open();
 
 	if (!task || !dm_task_set_sector(task, 0) || !dm_task_set_message(task, message) ||
 	    !dm_task_run(task))
-		ret = task_error(name, task_errno(task));
+		ret = refused_error(name, RXCACHE_TARGET, task_errno(task), kmsg);
 	else
 		text = dm_task_get_message_response(task);
 	if (answer)
 		*answer = text ? copy_text(text) : NULL;
 	if (task)
 		dm_task_destroy(task);
+	if (kmsg >= 0)
+		close(kmsg);
 	return ret;
 }

@@ -23,6 +23,7 @@ enum mapping_line {
 	MAPPING_STATUS,
 };
 
+enum exit_code dm_connect(void);
 enum exit_code dm_begin(void);
 void dm_end(void);
 

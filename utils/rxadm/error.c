@@ -10,6 +10,7 @@
 #include "error.h"
 
 static const char *command;
+static void (*before)(void);
 
 /**
  * report_command - name the subcommand that messages begin with
@@ -20,8 +21,19 @@ void report_command(const char *name)
 	command = name;
 }
 
+/**
+ * report_before - have something done before an error is printed
+ * @prepare: what; NULL: nothing any more
+ */
+void report_before(void (*prepare)(void))
+{
+	before = prepare;
+}
+
 static void out_of_memory(void)
 {
+	if (before)
+		before();
 	fputs("rxadm: out of memory\n", stderr);
 	exit(EXIT_MEMORY);
 }
@@ -57,6 +69,8 @@ enum exit_code report(enum exit_code code, const char *format, ...)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
 
+	if (before)
+		before();
 	fflush(stdout);
 	if (command)
 		fprintf(stderr, "rxadm: %s: %s\n", command, text);

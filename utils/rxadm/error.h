@@ -18,6 +18,7 @@ enum exit_code {
 };
 
 void report_command(const char *name);
+void report_before(void (*prepare)(void));
 __printf(2, 3)
 enum exit_code report(enum exit_code code, const char *format, ...);
 enum exit_code exit_code_of(int err);

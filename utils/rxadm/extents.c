@@ -4,10 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "columns/table.h"
@@ -16,8 +13,7 @@
 #include "device.h"
 #include "machine.h"
 #include "options.h"
-
-#define EXTENTS_AT_ONCE	4096
+#include "ramdisk.h"
 
 enum {
 	COL_START,
@@ -47,33 +43,20 @@ static enum exit_code map_error(int err, const struct device *dev)
 	return control_error(err, dev->path);
 }
 
+static void add_line(void *data, const struct rxd_extent *extent)
+{
+	struct table *table = data;
+
+	table_add_line(table);
+	table_set_number(table, COL_START, extent->start);
+	table_set_number(table, COL_LENGTH, extent->length);
+}
+
 static enum exit_code add_lines(struct table *table, int fd, const struct device *dev)
 {
-	struct rxd_extent *extents = resize_array(NULL, EXTENTS_AT_ONCE, sizeof(*extents));
-	struct rxd_map arg = { .version = RXD_ABI_VERSION };
-	enum exit_code ret = EXIT_OK;
-	uint64_t start = 0;
-	uint32_t i;
+	int err = ramdisk_extents(fd, add_line, table);
 
-	while (!ret && start < RXD_SIZE_MAX) {
-		arg.start = start;
-		arg.length = RXD_SIZE_MAX - start;
-		arg.extents = (uintptr_t)extents;
-		arg.count = EXTENTS_AT_ONCE;
-		arg.next = 0;
-		if (ioctl(fd, RXD_MAP, &arg)) {
-			ret = map_error(errno, dev);
-			break;
-		}
-		for (i = 0; i < arg.count; i++) {
-			table_add_line(table);
-			table_set_number(table, COL_START, extents[i].start);
-			table_set_number(table, COL_LENGTH, extents[i].length);
-		}
-		start = arg.next;
-	}
-	free(extents);
-	return ret;
+	return err ? map_error(err, dev) : EXIT_OK;
 }
 
 static enum exit_code fill(struct table *table, const char *name)

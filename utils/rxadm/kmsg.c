@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the kernel log says about a table that device-mapper refused.
+ * What the kernel log says about what was refused.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,20 +27,29 @@ int kmsg_open(void)
 	return fd;
 }
 
-/* "device-mapper: table: 253:0: TARGET: REASON (-ERRNO)": REASON, or NULL */
-static char *reason_of(char *line, const char *target)
+/* "PRIORITY,SEQUENCE,...;TEXT" without the lines after it: TEXT, or NULL */
+static char *text_of(char *record)
 {
-	static const char origin[] = "device-mapper: table";
+	record[strcspn(record, "\n")] = '\0';
+	record = strchr(record, ';');
+	return record ? record + 1 : NULL;
+}
+
+/*
+ * "device-mapper: table: 253:0: TARGET: REASON (-ERRNO)" or, of the target itself,
+ * "device-mapper: TARGET: REASON": REASON, or NULL
+ */
+static char *target_reason(char *text, const char *target)
+{
+	static const char origin[] = "device-mapper: ";
 	char *errno_text;
 	char *prefix;
 	char *reason;
 
-	line[strcspn(line, "\n")] = '\0';
-	line = strchr(line, ';');
-	if (!line || strncmp(line + 1, origin, strlen(origin)))
+	if (strncmp(text, origin, strlen(origin)))
 		return NULL;
 	prefix = format_text(": %s: ", target);
-	reason = strstr(line, prefix);
+	reason = strstr(text, prefix);
 	if (reason)
 		reason += strlen(prefix);
 	free(prefix);
@@ -50,17 +58,22 @@ static char *reason_of(char *line, const char *target)
 	errno_text = strstr(reason, " (-E");
 	if (errno_text)
 		*errno_text = '\0';
-	return copy_text(reason);
+	return reason;
 }
 
-/**
- * kmsg_table_error - the last reason that device-mapper logged
- * @fd: what kmsg_open() returned; -1 is allowed
- * @target: of this target
- *
- * Return: allocated text, or NULL.
- */
-char *kmsg_table_error(int fd, const char *target)
+/* "MODULE: REASON": REASON, or NULL. Where modprobe writes a minus, the kernel does not. */
+static char *module_reason(char *text, const char *module)
+{
+	size_t i;
+
+	for (i = 0; module[i]; i++)
+		if (text[i] != (module[i] == '-' ? '_' : module[i]))
+			return NULL;
+	return strncmp(text + i, ": ", 2) ? NULL : text + i + 2;
+}
+
+static char *last_reason(int fd, const char *name,
+			 char *(*reason_of)(char *text, const char *name))
 {
 	char record[RECORD_MAX + 1];
 	char *last = NULL;
@@ -76,10 +89,36 @@ char *kmsg_table_error(int fd, const char *target)
 		if (len <= 0)
 			return last;
 		record[len] = '\0';
-		reason = reason_of(record, target);
+		reason = text_of(record);
+		if (reason)
+			reason = reason_of(reason, name);
 		if (reason) {
 			free(last);
-			last = reason;
+			last = copy_text(reason);
 		}
 	}
+}
+
+/**
+ * kmsg_target_error - the last reason that was logged for a target's refusal
+ * @fd: what kmsg_open() returned; -1 is allowed
+ * @target: the target
+ *
+ * Return: allocated text, or NULL.
+ */
+char *kmsg_target_error(int fd, const char *target)
+{
+	return last_reason(fd, target, target_reason);
+}
+
+/**
+ * kmsg_module_error - the last line that a module logged
+ * @fd: what kmsg_open() returned; -1 is allowed
+ * @module: the module, as modprobe calls it
+ *
+ * Return: allocated text, or NULL.
+ */
+char *kmsg_module_error(int fd, const char *module)
+{
+	return last_reason(fd, module, module_reason);
 }

@@ -3,6 +3,7 @@
 #define RXADM_KMSG_H
 
 int kmsg_open(void);
-char *kmsg_table_error(int fd, const char *target);
+char *kmsg_target_error(int fd, const char *target);
+char *kmsg_module_error(int fd, const char *module);
 
 #endif /* RXADM_KMSG_H */

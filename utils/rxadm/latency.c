@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <libdevmapper.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,22 +108,48 @@ static bool create_region(struct dm_stats *stats)
 	return ok;
 }
 
+/* The same as "dmsetup stats" would do it. */
+static void print_region(const char *name)
+{
+	unsigned int bin;
+
+	printf("dmsetup stats create --programid " PROGRAM " --bounds ");
+	for (bin = 0; bounds[bin]; bin++)
+		printf("%s%lluus", bin ? "," : "", (unsigned long long)bounds[bin] / USEC);
+	printf(" %s\n", name);
+}
+
+static bool replace_region(struct dm_stats *stats, const char *name, bool on, bool dry_run)
+{
+	uint64_t region;
+	bool there = find_region(stats, &region);
+
+	if (!dry_run)
+		return (!there || dm_stats_delete_region(stats, region)) &&
+		       (!on || create_region(stats));
+	if (there)
+		printf("dmsetup stats delete --programid " PROGRAM " --regionid %llu %s\n",
+		       (unsigned long long)region, name);
+	if (on)
+		print_region(name);
+	return true;
+}
+
 /**
  * latency_measure - begin to measure anew, or end it
  * @name: the mapping
  * @on: begin
+ * @dry_run: only print what would be done
  */
-enum exit_code latency_measure(const char *name, bool on)
+enum exit_code latency_measure(const char *name, bool on, bool dry_run)
 {
 	struct dm_stats *stats;
 	enum exit_code ret;
-	uint64_t region;
 
 	ret = stats_begin(name, &stats);
 	if (ret)
 		return ret;
-	if ((find_region(stats, &region) && !dm_stats_delete_region(stats, region)) ||
-	    (on && !create_region(stats)))
+	if (!replace_region(stats, name, on, dry_run))
 		ret = stats_error(name);
 	dm_stats_destroy(stats);
 	return ret;

@@ -19,7 +19,7 @@ struct latency {
 uint64_t latency_from(unsigned int bin);
 char *latency_parse(const char *text, struct latency *latency);
 
-enum exit_code latency_measure(const char *name, bool on);
+enum exit_code latency_measure(const char *name, bool on, bool dry_run);
 enum exit_code latency_read(const char *name, struct latency *latency);
 
 #endif /* RXADM_LATENCY_H */

@@ -11,6 +11,7 @@
 #include "control.h"
 #include "machine.h"
 #include "options.h"
+#include "ramdisk.h"
 
 enum {
 	COL_DEVICE,
@@ -66,57 +67,12 @@ static const struct table_spec spec = {
 	.count = ARRAY_SIZE(columns),
 };
 
-static char *state_text(uint32_t state)
-{
-	static const struct {
-		uint32_t bit;
-		const char *word;
-	} words[] = {
-		{ RXD_STATE_OPEN, "open" },
-		{ RXD_STATE_CACHE, "cache" },
-		{ RXD_STATE_OVERCOMMIT, "overcommit" },
-		{ RXD_STATE_READONLY, "readonly" },
-		{ RXD_STATE_RESERVED, "reserved" },
-		{ RXD_STATE_DETECT_ZEROES, "detect-zeroes" },
-	};
-	char *text = NULL;
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(words); i++)
-		if (state & words[i].bit)
-			append_text(&text, "%s%s", text ? " " : "", words[i].word);
-	return text ? text : copy_text("idle");
-}
-
-static char *node_text(int32_t node)
-{
-	switch (node) {
-	case RXD_NODE_LOCAL:
-		return copy_text("local");
-	case RXD_NODE_INTERLEAVE:
-		return copy_text("interleave");
-	default:
-		return format_text("%d", node);
-	}
-}
-
-static char *uuid_text(const uint8_t *uuid)
-{
-	char *text = NULL;
-	unsigned int i;
-
-	for (i = 0; i < 16; i++)
-		append_text(&text, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-			    uuid[i]);
-	return text;
-}
-
 static void add_line(struct table *table, const struct rxd_query *query)
 {
 	char *device = format_text("/dev/rxd%d", query->index);
-	char *state = state_text(query->state);
-	char *node = node_text(query->node);
-	char *uuid = uuid_text(query->uuid);
+	char *state = ramdisk_state(query->state);
+	char *node = ramdisk_node(query->node);
+	char *uuid = ramdisk_uuid(query->uuid);
 
 	table_add_line(table);
 	table_set_text(table, COL_DEVICE, device);

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kmsg.h"
 #include "machine.h"
 #include "program.h"
 
@@ -101,6 +102,28 @@ bool module_is_loaded(const char *name)
 	return loaded;
 }
 
+/* Why modprobe failed: what the module logged, or else what modprobe said. */
+static enum exit_code load_error(const char *name, const char *reason, int kmsg)
+{
+	char *logged = kmsg_module_error(kmsg, name);
+	enum exit_code ret;
+
+	if (logged)
+		ret = report(EXIT_DEVICE,
+			     "the module %s is not loaded, and 'modprobe %s' failed: %s; the kernel log says: %s",
+			     name, name, reason, logged);
+	else if (strstr(reason, " not found"))
+		ret = report(EXIT_DEVICE,
+			     "the module %s is not loaded, and 'modprobe %s' failed: %s; install the package rxd-dkms, or run 'make install', for this kernel",
+			     name, name, reason);
+	else
+		ret = report(EXIT_DEVICE,
+			     "the module %s is not loaded, and 'modprobe %s' failed: %s", name,
+			     name, reason);
+	free(logged);
+	return ret;
+}
+
 /**
  * module_load - load a module with modprobe, or report why not
  * @name: module, as modprobe calls it
@@ -108,14 +131,16 @@ bool module_is_loaded(const char *name)
 enum exit_code module_load(const char *name)
 {
 	char *const argv[] = { MODPROBE, "--", (char *)name, NULL };
-	char *reason = program_run(argv);
-	enum exit_code ret;
+	enum exit_code ret = EXIT_OK;
+	int kmsg = kmsg_open();
+	char *reason;
 
-	if (!reason)
-		return EXIT_OK;
-	ret = report(EXIT_DEVICE, "the module %s is not loaded, and 'modprobe %s' failed: %s",
-		     name, name, reason);
+	reason = program_run(argv);
+	if (reason)
+		ret = load_error(name, reason, kmsg);
 	free(reason);
+	if (kmsg >= 0)
+		close(kmsg);
 	return ret;
 }
 

@@ -16,15 +16,21 @@ static const struct command *const commands[] = {
 	&command_clear,
 	&command_remove,
 	&command_list,
+	&command_info,
 	&command_extents,
 	&command_save,
 	&command_load,
 	&command_map,
 	&command_unmap,
+	&command_mode,
 	&command_set,
 	&command_status,
+	&command_stats,
+	&command_top,
 	&command_hotlist,
+	&command_warm,
 	&command_apply,
+	&command_completion,
 };
 
 static void print_help(void)
@@ -38,7 +44,7 @@ static void print_help(void)
 	     "\n"
 	     "Commands:");
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		printf(" %-8s %s\n", commands[i]->name, commands[i]->summary);
+		printf(" %-10s %s\n", commands[i]->name, commands[i]->summary);
 	puts("\n"
 	     "'rxadm COMMAND --help' lists a command's options. Sizes are bytes, or have a\n"
 	     "suffix K, M, G, T, P or E (1024-based), or are a percentage of the memory: 1.5G,\n"

@@ -42,7 +42,9 @@ static const char usage[] =
 	"                         writethrough\n"
 	"     --seq-cutoff SIZE   do not cache sequential I/O beyond this length; 0, the\n"
 	"                         default, caches all\n"
-	"     --force             take a RAM disk that holds a file system or the like\n"
+	"     --force             take a RAM disk that holds a file system or the like, or a\n"
+	"                         slow disk that is swap space or a member of md or LVM\n"
+	"     --dry-run           check all, print what would be done, and change nothing\n"
 	" -h, --help              print this help\n";
 
 static enum exit_code parse(int argc, char **argv, struct map_request *request, bool *help)
@@ -50,6 +52,7 @@ static enum exit_code parse(int argc, char **argv, struct map_request *request, 
 	static const struct option options[] = {
 		{ "block-size",	required_argument, NULL, OPT_BLOCK_SIZE },
 		{ "cache",	required_argument, NULL, OPT_CACHE },
+		{ "dry-run",	no_argument,	   NULL, OPT_DRY_RUN },
 		{ "force",	no_argument,	   NULL, OPT_FORCE },
 		{ "mode",	required_argument, NULL, OPT_MODE },
 		{ "name",	required_argument, NULL, OPT_NAME },
@@ -68,6 +71,9 @@ static enum exit_code parse(int argc, char **argv, struct map_request *request, 
 			break;
 		case OPT_CACHE:
 			request->cache = optarg;
+			break;
+		case OPT_DRY_RUN:
+			request->dry_run = true;
 			break;
 		case OPT_FORCE:
 			request->force = true;
@@ -147,6 +153,17 @@ static enum exit_code check_unused(const struct device *dev)
 	return ret;
 }
 
+static enum exit_code open_error(const struct device *dev)
+{
+	char *openers = openers_of(dev->number);
+	enum exit_code ret;
+
+	ret = report(EXIT_BUSY, "%s '%s': is %s; close it first", dev->what, dev->path,
+		     openers ? openers : "open in a process");
+	free(openers);
+	return ret;
+}
+
 /* Nobody may have the RAM disk open; but udev looks into one that was just made. */
 static enum exit_code check_closed(int control, const struct device *dev, int index)
 {
@@ -166,8 +183,7 @@ static enum exit_code check_closed(int control, const struct device *dev, int in
 		pause_briefly();
 	}
 	if (query.state & RXD_STATE_OPEN)
-		return report(EXIT_BUSY, "%s '%s': a process has it open; close it first",
-			      dev->what, dev->path);
+		return open_error(dev);
 	if (query.state & RXD_STATE_READONLY)
 		return report(EXIT_DEVICE, "%s '%s': is read-only; must be writable", dev->what,
 			      dev->path);
@@ -207,7 +223,7 @@ static enum exit_code read_origin(int fd, const struct device *dev, uint64_t *se
 }
 
 static enum exit_code check_origin(const struct device *dev, const struct device *cache,
-				   const struct caches *caches, uint64_t *sectors)
+				   const struct caches *caches, bool force, uint64_t *sectors)
 {
 	enum exit_code ret;
 	int fd;
@@ -233,6 +249,8 @@ static enum exit_code check_origin(const struct device *dev, const struct device
 			      strerror(errno));
 	ret = read_origin(fd, dev, sectors);
 	close(fd);
+	if (!ret && !force)
+		ret = member_check(dev->what, dev->path);
 	return ret;
 }
 
@@ -271,9 +289,17 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 	char *table = table_of(request, origin, cache);
 	char *uuid = format_text(RXCACHE_UUID "%u:%u", major(origin->number),
 				 minor(origin->number));
-	enum exit_code ret;
+	enum exit_code ret = EXIT_OK;
 	dev_t number;
 
+	*path = NULL;
+	if (request->dry_run) {
+		if (!module_is_loaded("dm_rxcache"))
+			puts("modprobe dm-rxcache");
+		printf("dmsetup create %s --uuid %s --table '0 %llu " RXCACHE_TARGET " %s'\n",
+		       name, uuid, (unsigned long long)sectors, table);
+		goto out;
+	}
 	*path = format_text("/dev/mapper/%s", name);
 	ret = mapping_create(name, uuid, sectors, RXCACHE_TARGET, table, &number);
 	if (!ret && !device_wait(*path, number)) {
@@ -283,6 +309,7 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 				     "'%s': the node did not appear, so the mapping was removed",
 				     *path);
 	}
+out:
 	free(uuid);
 	free(table);
 	return ret;
@@ -314,7 +341,7 @@ static enum exit_code map_devices(int control, const struct map_request *request
 	if (!ret)
 		ret = mapping_name_check(name);
 	if (!ret)
-		ret = check_origin(origin, cache, &caches, &sectors);
+		ret = check_origin(origin, cache, &caches, request->force, &sectors);
 	if (!ret)
 		ret = check_cache(control, cache, index, &caches, request->force);
 	if (!ret)
@@ -330,7 +357,7 @@ static enum exit_code map_devices(int control, const struct map_request *request
  * cache_map - map a cache, or report why not
  * @control: the control node of the RAM disks
  * @request: what to map
- * @path: out: allocated path of the mapping, or NULL
+ * @path: out: allocated path of the mapping, or NULL, as after a dry run
  *
  * A signal must not leave a mapping without a table: block them around this.
  */
@@ -375,17 +402,17 @@ static enum exit_code run(int argc, char **argv)
 	ret = privilege_check();
 	if (!ret)
 		ret = lock_take();
-	if (!ret && !module_is_loaded("dm_rxcache"))
+	if (!ret && !request.dry_run && !module_is_loaded("dm_rxcache"))
 		ret = module_load("dm-rxcache");
 	if (!ret)
 		ret = control_open(&control);
 	if (ret)
 		return ret;
-	ret = dm_begin();
+	ret = request.dry_run ? dm_connect() : dm_begin();
 	if (!ret) {
 		signals_block();
 		ret = cache_map(control, &request, &path);
-		if (!ret)
+		if (path && !ret)
 			puts(path);
 		fflush(stdout);
 		signals_allow();

@@ -15,6 +15,7 @@ struct map_request {
 	uint64_t block_size;
 	uint64_t seq_cutoff;
 	bool force;
+	bool dry_run;		/* only check, and print what would be done */
 };
 
 enum exit_code cache_map(int control, const struct map_request *request, char **path);

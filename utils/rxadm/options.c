@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <getopt.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "machine.h"
 #include "options.h"
@@ -68,6 +69,28 @@ enum exit_code number_argument(const char *what, const char *text, unsigned int 
 			       unsigned int *value)
 {
 	return judge(what, text, value_number(text, max, value));
+}
+
+/**
+ * seconds_argument - read a time
+ * @what: the option it belongs to
+ * @text: what the user wrote, with or without decimals
+ * @min: shortest time allowed
+ * @max: longest time allowed
+ * @seconds: out: the time
+ */
+enum exit_code seconds_argument(const char *what, const char *text, double min, double max,
+				double *seconds)
+{
+	char *end;
+
+	/* strtod() knows far more than people mean. */
+	*seconds = strtod(text, &end);
+	if (text[strspn(text, "0123456789.")] || *end || end == text || *seconds < min ||
+	    *seconds > max)
+		return report(EXIT_PARAMETERS, "%s '%s': must be a number of seconds from %g to %g",
+			      what, text, min, max);
+	return EXIT_OK;
 }
 
 enum exit_code size_argument(const char *what, const char *text, uint64_t *bytes)

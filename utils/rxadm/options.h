@@ -9,7 +9,8 @@
 /* getopt_long() values of options that have no letter. */
 enum option_value {
 	OPT_FIRST = 256,
-	OPT_BACKGROUND = OPT_FIRST,
+	OPT_ALL = OPT_FIRST,
+	OPT_BACKGROUND,
 	OPT_BLOCK_SIZE,
 	OPT_CACHE,
 	OPT_COMPRESS,
@@ -40,6 +41,8 @@ enum exit_code option_error(int opt, char **argv);
 enum exit_code operands(int argc, char **argv, int wanted, const char *names);
 enum exit_code number_argument(const char *what, const char *text, unsigned int max,
 			       unsigned int *value);
+enum exit_code seconds_argument(const char *what, const char *text, double min, double max,
+				double *seconds);
 enum exit_code size_argument(const char *what, const char *text, uint64_t *bytes);
 enum exit_code block_size_argument(const char *text, uint64_t *bytes);
 enum exit_code logical_block_size_argument(const char *text, unsigned int *bytes);

@@ -268,7 +268,7 @@ enum exit_code plan_remove_disk(struct plan *plan)
 	ret = plan_device(plan, &dev, &index);
 	if (ret)
 		return ret;
-	ret = ramdisk_remove(plan->control, &dev, index);
+	ret = ramdisk_remove(plan->control, &dev, index, false);
 	if (!ret)
 		unfinished_end(plan->uuid);
 	device_release(&dev);

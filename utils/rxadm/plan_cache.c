@@ -35,7 +35,7 @@ static enum exit_code map_cache(struct plan *plan)
 
 static enum exit_code unmap_cache(struct plan *plan)
 {
-	return cache_unmap(plan->section->name);
+	return cache_unmap(plan->section->name, false);
 }
 
 static enum exit_code set_mode(struct plan *plan)

@@ -3,6 +3,7 @@
  * rxadm remove, rxadm clear: what wants nobody to use the device.
  */
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -11,15 +12,17 @@
 #include "device.h"
 #include "machine.h"
 #include "options.h"
+#include "rehearse.h"
 #include "remove.h"
 
 static const char remove_usage[] =
-	"Usage: rxadm remove DEVICE\n"
+	"Usage: rxadm remove DEVICE [--dry-run]\n"
 	"\n"
 	"Remove a RAM disk and free its memory. What it holds is lost.\n"
 	"\n"
 	"Options:\n"
-	" -h, --help   print this help\n";
+	"     --dry-run   check all, print the call that would be made, and change nothing\n"
+	" -h, --help      print this help\n";
 
 static const char clear_usage[] =
 	"Usage: rxadm clear DEVICE\n"
@@ -29,17 +32,31 @@ static const char clear_usage[] =
 	"Options:\n"
 	" -h, --help   print this help\n";
 
+struct action {
+	const char *usage;
+	const struct option *options;
+	const char *synopsis;
+	enum exit_code (*act)(int fd, const struct device *dev, int index, bool dry_run);
+};
+
 /**
  * ramdisk_remove - remove a RAM disk that nobody uses, or report who does
  * @fd: the control node
  * @dev: the RAM disk
  * @index: its device number
+ * @dry_run: only check, and print what would be done
  */
-enum exit_code ramdisk_remove(int fd, const struct device *dev, int index)
+enum exit_code ramdisk_remove(int fd, const struct device *dev, int index, bool dry_run)
 {
 	const struct rxd_remove arg = { .version = RXD_ABI_VERSION, .index = index };
+	enum exit_code ret;
 
-	return control_idle(fd, RXD_REMOVE, &arg, dev);
+	if (!dry_run)
+		return control_idle(fd, RXD_REMOVE, &arg, dev);
+	ret = control_idle_check(fd, index, dev);
+	if (!ret)
+		rehearse_remove(&arg);
+	return ret;
 }
 
 /**
@@ -55,26 +72,34 @@ enum exit_code ramdisk_clear(int fd, const struct device *dev, int index)
 	return control_idle(fd, RXD_CLEAR, &arg, dev);
 }
 
-static enum exit_code run(int argc, char **argv, const char *usage,
-			  enum exit_code (*act)(int fd, const struct device *dev, int index))
+static enum exit_code clear_device(int fd, const struct device *dev, int index,
+				   bool dry_run __always_unused)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
+	return ramdisk_clear(fd, dev, index);
+}
+
+static enum exit_code run(int argc, char **argv, const struct action *action)
+{
+	bool dry_run = false;
 	struct device dev;
 	enum exit_code ret;
 	int index;
 	int opt;
 	int fd;
 
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (opt != 'h')
+	while ((opt = getopt_long(argc, argv, ":h", action->options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_DRY_RUN:
+			dry_run = true;
+			break;
+		case 'h':
+			fputs(action->usage, stdout);
+			return EXIT_OK;
+		default:
 			return option_error(opt, argv);
-		fputs(usage, stdout);
-		return EXIT_OK;
+		}
 	}
-	ret = operands(argc, argv, 1, "DEVICE");
+	ret = operands(argc, argv, 1, action->synopsis);
 	if (!ret)
 		ret = privilege_check();
 	if (!ret)
@@ -85,7 +110,7 @@ static enum exit_code run(int argc, char **argv, const char *usage,
 		return ret;
 	ret = device_find_rxd("device", argv[optind], &dev, &index);
 	if (!ret) {
-		ret = act(fd, &dev, index);
+		ret = action->act(fd, &dev, index, dry_run);
 		device_release(&dev);
 	}
 	close(fd);
@@ -94,12 +119,35 @@ static enum exit_code run(int argc, char **argv, const char *usage,
 
 static enum exit_code run_remove(int argc, char **argv)
 {
-	return run(argc, argv, remove_usage, ramdisk_remove);
+	static const struct option options[] = {
+		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
+		{ "help",	no_argument, NULL, 'h' },
+		{ }
+	};
+	static const struct action action = {
+		.usage = remove_usage,
+		.options = options,
+		.synopsis = "DEVICE [--dry-run]",
+		.act = ramdisk_remove,
+	};
+
+	return run(argc, argv, &action);
 }
 
 static enum exit_code run_clear(int argc, char **argv)
 {
-	return run(argc, argv, clear_usage, ramdisk_clear);
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	static const struct action action = {
+		.usage = clear_usage,
+		.options = options,
+		.synopsis = "DEVICE",
+		.act = clear_device,
+	};
+
+	return run(argc, argv, &action);
 }
 
 const struct command command_remove = {

@@ -16,6 +16,7 @@
 #include "device.h"
 #include "machine.h"
 #include "options.h"
+#include "rehearse.h"
 #include "resize.h"
 #include "size.h"
 #include "users.h"
@@ -29,11 +30,13 @@ static const char usage[] =
 	"     --force        shrink although the device is open, or data, a partition or a\n"
 	"                    file system reaches beyond its new end; that part is lost\n"
 	"     --overcommit   allow more than the share of memory for RAM disks\n"
+	"     --dry-run      check all, print the call that would be made, and change nothing\n"
 	" -h, --help         print this help\n";
 
 static enum exit_code parse(int argc, char **argv, struct resize_request *request, bool *help)
 {
 	static const struct option options[] = {
+		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
 		{ "force",	no_argument, NULL, OPT_FORCE },
 		{ "overcommit",	no_argument, NULL, OPT_OVERCOMMIT },
 		{ "help",	no_argument, NULL, 'h' },
@@ -44,6 +47,9 @@ static enum exit_code parse(int argc, char **argv, struct resize_request *reques
 
 	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		switch (opt) {
+		case OPT_DRY_RUN:
+			request->dry_run = true;
+			break;
 		case OPT_FORCE:
 			request->flags |= RXD_RESIZE_FORCE;
 			break;
@@ -67,6 +73,7 @@ static enum exit_code parse(int argc, char **argv, struct resize_request *reques
 
 static enum exit_code busy_error(int fd, const struct device *dev, int index)
 {
+	char *openers = openers_of(dev->number);
 	char *users = users_of(dev->number);
 	struct rxd_query query;
 	enum exit_code ret;
@@ -77,8 +84,11 @@ static enum exit_code busy_error(int fd, const struct device *dev, int index)
 			     dev->what, dev->path, users ? ", " : "", users ? users : "");
 	else
 		ret = report(EXIT_BUSY,
-			     "%s '%s': cannot shrink while it is open (%s); close it first, or give --force",
-			     dev->what, dev->path, users ? users : "by a process");
+			     "%s '%s': cannot shrink while it is open (%s%s%s); close it first, or give --force",
+			     dev->what, dev->path, users ? users : "",
+			     users && openers ? ", " : "",
+			     openers ? openers : users ? "" : "by a process");
+	free(openers);
 	free(users);
 	return ret;
 }
@@ -126,10 +136,15 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 		.index = index,
 		.size = request->size,
 	};
+	int err;
 
-	if (!ioctl(fd, RXD_RESIZE, &arg))
+	if (request->dry_run)
+		err = rehearse_resize(fd, dev, &arg);
+	else
+		err = ioctl(fd, RXD_RESIZE, &arg) ? errno : 0;
+	switch (err) {
+	case 0:
 		return EXIT_OK;
-	switch (errno) {
 	case EBUSY:
 		return busy_error(fd, dev, index);
 	case ENOTEMPTY:
@@ -141,7 +156,7 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 	case ENOSPC:
 		return control_reserve_error(request->size_text);
 	default:
-		return control_error(errno, dev->path);
+		return control_error(err, dev->path);
 	}
 }
 
@@ -175,7 +190,7 @@ enum exit_code ramdisk_resize(int fd, const struct device *dev, int index,
 	ret = check_contents(fd, dev, index, request, &unknown);
 	if (!ret)
 		ret = resize(fd, dev, index, request);
-	if (!ret)
+	if (!ret && !request->dry_run)
 		note_cache(fd, dev, index);
 	if (!ret && unknown)
 		report(EXIT_OK,

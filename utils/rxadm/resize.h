@@ -2,6 +2,7 @@
 #ifndef RXADM_RESIZE_H
 #define RXADM_RESIZE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "device.h"
@@ -12,6 +13,7 @@ struct resize_request {
 	const char *size_text;
 	uint64_t size;
 	uint32_t flags;
+	bool dry_run;		/* only check, and print what would be done */
 };
 
 enum exit_code ramdisk_resize(int fd, const struct device *dev, int index,

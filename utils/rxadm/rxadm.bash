@@ -63,7 +63,8 @@ _rxadm()
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		words='create resize limit clear remove list extents save load map unmap set status hotlist apply --help --version'
+		words='create resize limit clear remove list info extents save load map unmap mode set'
+		words+=' status stats top hotlist warm apply completion --help --version'
 	else
 		case $command:$previous in
 		create:--logical-block-size)
@@ -78,12 +79,12 @@ _rxadm()
 			words=$(_rxadm_ramdisks) ;;
 		map:--origin)
 			words=$(_rxadm_disks) ;;
-		map:--mode | set:--mode)
+		map:--mode)
 			words='writethrough writearound passthrough' ;;
 		map:--block-size)
 			words='4K 8K 16K 32K 64K 128K 256K 512K 1M' ;;
 		list:-o | list:--output | status:-o | status:--output | \
-		extents:-o | extents:--output)
+		extents:-o | extents:--output | info:-o | info:--output)
 			words=$(_rxadm_columns "$command" "$cur")
 			compopt -o nospace ;;
 		save:--compress)
@@ -108,19 +109,24 @@ _rxadm()
 			return ;;
 		create:*)
 			words='--size --index --logical-block-size --mem-limit --overcommit --reserve'
-			words+=' --folio-size --node --uuid --detect-zeroes --help' ;;
+			words+=' --folio-size --node --uuid --detect-zeroes --dry-run --help' ;;
 		resize:*)
-			words="--force --overcommit --help $(_rxadm_ramdisks)" ;;
+			words="--force --overcommit --dry-run --help $(_rxadm_ramdisks)" ;;
 		limit:*)
 			words="none --help $(_rxadm_ramdisks)" ;;
-		clear:* | remove:*)
+		clear:*)
 			words="--help $(_rxadm_ramdisks)" ;;
+		remove:*)
+			words="--dry-run --help $(_rxadm_ramdisks)" ;;
+		info:*)
+			words="$table $(_rxadm_ramdisks) $(_rxadm_caches)" ;;
 		extents:*)
 			words="$table $(_rxadm_ramdisks)" ;;
 		list:*)
 			words=$table ;;
 		map:*)
-			words='--cache --origin --name --block-size --mode --seq-cutoff --force --help' ;;
+			words='--cache --origin --name --block-size --mode --seq-cutoff --force --dry-run'
+			words+=' --help' ;;
 		set:--latency)
 			words='on off' ;;
 		apply:--config)
@@ -128,17 +134,32 @@ _rxadm()
 			return ;;
 		apply:*)
 			words="--config --dry-run --stop --help $(_rxadm_sections)" ;;
+		mode:*)
+			words="writethrough writearound passthrough --dry-run --help $(_rxadm_caches)" ;;
+		set:*)
+			words="--seq-cutoff --latency --dry-run --help $(_rxadm_caches)" ;;
+		stats:*)
+			words="reset --all --dry-run --help $(_rxadm_caches)" ;;
 		hotlist:hotlist)
-			words='save load --help' ;;
-		hotlist:save | hotlist:load)
-			words=$(_rxadm_caches) ;;
+			words='save --help' ;;
+		hotlist:save)
+			words="--help $(_rxadm_caches)" ;;
+		warm:warm)
+			words="--background --help $(_rxadm_caches)" ;;
 		hotlist:*)
+			mapfile -t COMPREPLY < <(compgen -f -W '--help' -- "$cur")
+			return ;;
+		warm:*)
 			mapfile -t COMPREPLY < <(compgen -f -W '--background --help' -- "$cur")
 			return ;;
-		set:*)
-			words="--mode --seq-cutoff --latency --help $(_rxadm_caches)" ;;
+		top:-d | top:--delay | top:-n | top:--count)
+			return ;;
+		top:*)
+			words='--delay --count --json --help' ;;
+		completion:*)
+			words='bash zsh fish --help' ;;
 		unmap:*)
-			words="--help $(_rxadm_caches)" ;;
+			words="--dry-run --help $(_rxadm_caches)" ;;
 		status:*)
 			words="$table --latency $(_rxadm_caches)" ;;
 		esac

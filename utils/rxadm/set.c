@@ -19,27 +19,28 @@ static const char usage[] =
 	"Usage: rxadm set NAME OPTION...\n"
 	"\n"
 	"Change what a cache does, while it is in use. It lasts until the cache is removed.\n"
+	"Its mode changes by 'rxadm mode'.\n"
 	"\n"
 	"Options:\n"
-	"     --mode MODE         writethrough, writearound or passthrough\n"
 	"     --seq-cutoff SIZE   do not cache sequential I/O beyond this length; 0: cache\n"
 	"                         all\n"
 	"     --latency on|off    measure anew how long I/O takes, or end it\n"
+	"     --dry-run           check all, print what would be sent, and change nothing\n"
 	" -h, --help              print this help\n";
 
 struct request {
 	const char *name;
-	const char *mode;	/* NULL: leave it */
 	bool has_seq_cutoff;
 	uint64_t seq_cutoff;
 	const char *latency;	/* NULL: leave it */
+	bool dry_run;
 };
 
 static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
 {
 	static const struct option options[] = {
+		{ "dry-run",	no_argument,	   NULL, OPT_DRY_RUN },
 		{ "latency",	required_argument, NULL, OPT_LATENCY },
-		{ "mode",	required_argument, NULL, OPT_MODE },
 		{ "seq-cutoff",	required_argument, NULL, OPT_SEQ_CUTOFF },
 		{ "help",	no_argument,	   NULL, 'h' },
 		{ }
@@ -49,15 +50,14 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 
 	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		switch (opt) {
+		case OPT_DRY_RUN:
+			request->dry_run = true;
+			break;
 		case OPT_LATENCY:
 			request->latency = optarg;
 			if (strcmp(optarg, "on") && strcmp(optarg, "off"))
 				ret = report(EXIT_PARAMETERS, "latency '%s': must be on or off",
 					     optarg);
-			break;
-		case OPT_MODE:
-			request->mode = optarg;
-			ret = mode_argument(optarg);
 			break;
 		case OPT_SEQ_CUTOFF:
 			request->has_seq_cutoff = true;
@@ -75,22 +75,10 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 	if (ret)
 		return ret;
 	request->name = mapping_name(argv[optind]);
-	if (!request->mode && !request->has_seq_cutoff && !request->latency)
+	if (!request->has_seq_cutoff && !request->latency)
 		return report(EXIT_PARAMETERS,
-			      "an option is missing: --mode, --seq-cutoff or --latency");
+			      "an option is missing: --seq-cutoff or --latency");
 	return mapping_name_check(request->name);
-}
-
-/* Send "KEY VALUE", and free the value. */
-static enum exit_code send(const char *name, const char *key, char *value)
-{
-	char *message = format_text("%s %s", key, value);
-	enum exit_code ret;
-
-	ret = mapping_message(name, message, NULL);
-	free(message);
-	free(value);
-	return ret;
 }
 
 static enum exit_code set(const struct request *request)
@@ -98,15 +86,17 @@ static enum exit_code set(const struct request *request)
 	const struct cache *cache;
 	struct caches caches;
 	enum exit_code ret;
+	char *message;
 
 	ret = cache_find(request->name, &caches, &cache);
-	if (!ret && request->mode)
-		ret = send(request->name, "mode", copy_text(request->mode));
-	if (!ret && request->has_seq_cutoff)
-		ret = send(request->name, "seq_cutoff",
-			   format_text("%llu", (unsigned long long)request->seq_cutoff));
+	if (!ret && request->has_seq_cutoff) {
+		message = format_text("seq_cutoff %llu", (unsigned long long)request->seq_cutoff);
+		ret = cache_message(request->name, message, request->dry_run);
+		free(message);
+	}
 	if (!ret && request->latency)
-		ret = latency_measure(request->name, !strcmp(request->latency, "on"));
+		ret = latency_measure(request->name, !strcmp(request->latency, "on"),
+				      request->dry_run);
 	caches_free(&caches);
 	return ret;
 }

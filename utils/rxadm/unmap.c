@@ -19,12 +19,13 @@
 #define OPEN_ROUNDS	20	/* of pause_briefly(): one second */
 
 static const char usage[] =
-	"Usage: rxadm unmap NAME\n"
+	"Usage: rxadm unmap NAME [--dry-run]\n"
 	"\n"
 	"Remove a cache. The slow disk keeps all data; the RAM disk becomes empty and idle.\n"
 	"\n"
 	"Options:\n"
-	" -h, --help   print this help\n";
+	"     --dry-run   check all, print what would be done, and change nothing\n"
+	" -h, --help      print this help\n";
 
 /* rxadm killed at the wrong moment leaves one of ours without a table. */
 static bool is_ours(const struct mapping *mapping)
@@ -54,16 +55,29 @@ static enum exit_code check(const char *name, const struct mapping *mapping)
 	return ret;
 }
 
+static enum exit_code open_error(const char *name, dev_t number)
+{
+	char *openers = openers_of(number);
+	enum exit_code ret;
+
+	ret = report(EXIT_BUSY, "mapping '%s': is %s; close it first", name,
+		     openers ? openers : "open in a process");
+	free(openers);
+	return ret;
+}
+
 /**
  * cache_unmap - remove a cache that nobody uses, or report who does
  * @name: its name
+ * @dry_run: only check, and print what would be done
  */
-enum exit_code cache_unmap(const char *name)
+enum exit_code cache_unmap(const char *name, bool dry_run)
 {
 	struct mapping mapping = { 0 };
 	unsigned int open_count = 0;
 	enum exit_code ret;
 	unsigned int round;
+	dev_t number = 0;
 
 	/* udev looks into a device that was just written: let it finish. */
 	for (round = 0; round < OPEN_ROUNDS; round++) {
@@ -71,16 +85,20 @@ enum exit_code cache_unmap(const char *name)
 		if (!ret)
 			ret = check(name, &mapping);
 		open_count = mapping.open_count;
+		number = mapping.number;
 		mapping_release(&mapping);
 		if (ret || !open_count)
 			break;
 		pause_briefly();
 	}
 	if (!ret && open_count)
-		ret = report(EXIT_BUSY,
-			     "mapping '%s': a process has it open; close it first", name);
+		ret = open_error(name, number);
 	if (ret)
 		return ret;
+	if (dry_run) {
+		printf("dmsetup remove %s\n", name);
+		return EXIT_OK;
+	}
 
 	signals_block();
 	ret = mapping_remove(name);
@@ -91,19 +109,27 @@ enum exit_code cache_unmap(const char *name)
 static enum exit_code run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
+		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
+		{ "help",	no_argument, NULL, 'h' },
 		{ }
 	};
+	bool dry_run = false;
 	enum exit_code ret;
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (opt != 'h')
+		switch (opt) {
+		case OPT_DRY_RUN:
+			dry_run = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_OK;
+		default:
 			return option_error(opt, argv);
-		fputs(usage, stdout);
-		return EXIT_OK;
+		}
 	}
-	ret = operands(argc, argv, 1, "NAME");
+	ret = operands(argc, argv, 1, "NAME [--dry-run]");
 	if (!ret)
 		ret = mapping_name_check(mapping_name(argv[optind]));
 	if (!ret)
@@ -114,7 +140,7 @@ static enum exit_code run(int argc, char **argv)
 		ret = dm_begin();
 	if (ret)
 		return ret;
-	ret = cache_unmap(mapping_name(argv[optind]));
+	ret = cache_unmap(mapping_name(argv[optind]), dry_run);
 	dm_end();
 	return ret;
 }

@@ -14,73 +14,9 @@
 #include <sys/sysmacros.h>
 
 #include "device.h"
+#include "family.h"
+#include "openers.h"
 #include "users.h"
-
-/* Devices whose users count: a disk with its partitions, a partition with its disk. */
-struct family {
-	dev_t *numbers;
-	size_t count;
-};
-
-static void family_add(struct family *family, dev_t number)
-{
-	family->numbers = resize_array(family->numbers, family->count + 1,
-				       sizeof(*family->numbers));
-	family->numbers[family->count++] = number;
-}
-
-static bool family_has(const struct family *family, dev_t number)
-{
-	size_t i;
-
-	for (i = 0; i < family->count; i++)
-		if (family->numbers[i] == number)
-			return true;
-	return false;
-}
-
-static DIR *open_sysfs(dev_t number, const char *folder)
-{
-	char *path = format_text("/sys/dev/block/%u:%u/%s", major(number), minor(number), folder);
-	DIR *dir = opendir(path);
-
-	free(path);
-	return dir;
-}
-
-static struct family family_of(dev_t number)
-{
-	struct family family = { 0 };
-	struct dirent *entry;
-	char *attribute;
-	char *partition;
-	dev_t relative;
-	DIR *dir;
-
-	family_add(&family, number);
-	partition = sysfs_read(number, "partition");
-	if (partition && sysfs_read_number(number, "../dev", &relative))
-		family_add(&family, relative);
-	free(partition);
-
-	dir = open_sysfs(number, ".");
-	if (!dir)
-		return family;
-	while ((entry = readdir(dir))) {
-		attribute = format_text("%s/partition", entry->d_name);
-		partition = entry->d_name[0] == '.' ? NULL : sysfs_read(number, attribute);
-		free(attribute);
-		if (!partition)
-			continue;
-		free(partition);
-		attribute = format_text("%s/dev", entry->d_name);
-		if (sysfs_read_number(number, attribute, &relative))
-			family_add(&family, relative);
-		free(attribute);
-	}
-	closedir(dir);
-	return family;
-}
 
 static bool is_source(struct libmnt_fs *fs, const struct family *family)
 {
@@ -94,12 +30,20 @@ static bool is_source(struct libmnt_fs *fs, const struct family *family)
 	       family_has(family, st.st_rdev);
 }
 
-static void add_user(char **users, const char *how, const char *name)
+/* Lists have an element a line: a newline in one would make it two. */
+static void add(char **list, const char *name)
 {
-	append_text(users, "%s%s%s", *users ? ", " : "", how, name);
+	char *copy = copy_text(name);
+	char *c;
+
+	for (c = copy; *c; c++)
+		if (*c == '\n')
+			*c = '?';
+	append_text(list, "%s%s", *list ? "\n" : "", copy);
+	free(copy);
 }
 
-static void add_mounts(char **users, const struct family *family)
+static void read_mounts(char **mounts, const struct family *family)
 {
 	struct libmnt_table *table = mnt_new_table_from_file("/proc/self/mountinfo");
 	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
@@ -107,12 +51,12 @@ static void add_mounts(char **users, const struct family *family)
 
 	while (table && iter && !mnt_table_next_fs(table, iter, &fs))
 		if (is_source(fs, family))
-			add_user(users, "mounted on ", mnt_fs_get_target(fs));
+			add(mounts, mnt_fs_get_target(fs));
 	mnt_free_iter(iter);
 	mnt_unref_table(table);
 }
 
-static void add_swaps(char **users, const struct family *family)
+static void read_swaps(char **swaps, const struct family *family)
 {
 	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
 	struct libmnt_table *table = mnt_new_table();
@@ -121,14 +65,14 @@ static void add_swaps(char **users, const struct family *family)
 	if (table && iter && !mnt_table_parse_swaps(table, NULL))
 		while (!mnt_table_next_fs(table, iter, &fs))
 			if (is_source(fs, family))
-				add_user(users, "swap on ", mnt_fs_get_source(fs));
+				add(swaps, mnt_fs_get_source(fs));
 	mnt_free_iter(iter);
 	mnt_unref_table(table);
 }
 
-static void add_holders(char **users, dev_t number)
+static void read_holders(char **holders, dev_t number)
 {
-	DIR *dir = open_sysfs(number, "holders");
+	DIR *dir = sysfs_open(number, "holders");
 	struct dirent *entry;
 	char *attribute;
 	dev_t holder;
@@ -142,10 +86,10 @@ static void add_holders(char **users, dev_t number)
 		attribute = format_text("holders/%s/dev", entry->d_name);
 		if (sysfs_read_number(number, attribute, &holder)) {
 			path = device_path(holder);
-			add_user(users, "held by ", path);
+			add(holders, path);
 			free(path);
 		} else {
-			add_user(users, "held by ", entry->d_name);
+			add(holders, entry->d_name);
 		}
 		free(attribute);
 	}
@@ -153,24 +97,76 @@ static void add_holders(char **users, dev_t number)
 }
 
 /**
+ * users_read - find out who uses a block device, its partitions, or its whole disk
+ * @number: the device
+ *
+ * Return: what is known, to be released by users_release(). Processes are left to
+ * openers_read().
+ */
+struct users users_read(dev_t number)
+{
+	struct family family = family_of(number);
+	struct users users = { 0 };
+	size_t i;
+
+	read_mounts(&users.mounts, &family);
+	read_swaps(&users.swaps, &family);
+	for (i = 0; i < family.count; i++)
+		read_holders(&users.holders, family.numbers[i]);
+	family_release(&family);
+	return users;
+}
+
+void users_release(struct users *users)
+{
+	free(users->mounts);
+	free(users->swaps);
+	free(users->holders);
+	*users = (struct users){ 0 };
+}
+
+/* Take the list apart, and say of each element how it is a user. */
+static void tell(char **text, const char *how, char *list)
+{
+	const char *name;
+
+	while ((name = strsep(&list, "\n")))
+		append_text(text, "%s%s%s", *text ? ", " : "", how, name);
+}
+
+/**
  * users_of - say who uses a block device, its partitions, or its whole disk
  * @number: the device
  *
  * Return: allocated text, such as "mounted on /mnt, held by /dev/mapper/x", or
- * NULL if nobody is known. A process that has it open is not found.
+ * NULL if nobody is known. Processes are left to openers_of().
  */
 char *users_of(dev_t number)
 {
-	struct family family = family_of(number);
-	char *users = NULL;
-	size_t i;
+	struct users users = users_read(number);
+	char *text = NULL;
 
-	add_mounts(&users, &family);
-	add_swaps(&users, &family);
-	for (i = 0; i < family.count; i++)
-		add_holders(&users, family.numbers[i]);
-	free(family.numbers);
-	return users;
+	tell(&text, "mounted on ", users.mounts);
+	tell(&text, "swap on ", users.swaps);
+	tell(&text, "held by ", users.holders);
+	users_release(&users);
+	return text;
+}
+
+/**
+ * openers_of - say which processes have a block device open
+ * @number: the device
+ *
+ * Return: allocated text, such as "open in process 1234 (dd)", or NULL.
+ */
+char *openers_of(dev_t number)
+{
+	char *openers = openers_read(number);
+	char *text = NULL;
+
+	tell(&text, "open in process ", openers);
+	free(openers);
+	return text;
 }
 
 /**
@@ -211,6 +207,51 @@ enum exit_code signature_check(const char *what, const char *path)
 		ret = report(EXIT_DEVICE, "%s '%s': cannot be read to look for a file system",
 			     what, path);
 	}
+	blkid_free_probe(probe);
+	return ret;
+}
+
+/* What others assemble from its parts when they find them, or put to use unasked. */
+static bool is_member(blkid_probe probe, const char **type)
+{
+	const char *usage = "";
+
+	if (blkid_probe_lookup_value(probe, "TYPE", type, NULL))
+		return false;
+	blkid_probe_lookup_value(probe, "USAGE", &usage, NULL);
+	return !strcmp(usage, "raid") || !strcmp(*type, "swap") || !strcmp(*type, "swsuspend") ||
+	       !strcmp(*type, "bcache");
+}
+
+/**
+ * member_check - report if a device belongs to md, LVM or the like, or is swap space,
+ * even if it is not in use now
+ * @what: the device's part in the command
+ * @path: the device
+ */
+enum exit_code member_check(const char *what, const char *path)
+{
+	enum exit_code ret = EXIT_OK;
+	const char *type = NULL;
+	blkid_probe probe;
+	int found;
+
+	probe = blkid_new_probe_from_filename(path);
+	if (!probe)
+		return report(exit_code_of(errno), "%s '%s': cannot look for a signature: %s",
+			      what, path, strerror(errno));
+	blkid_probe_enable_superblocks(probe, 1);
+	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE);
+	while (!ret && !(found = blkid_do_probe(probe)))
+		if (is_member(probe, &type))
+			ret = report(EXIT_DEVICE,
+				     "%s '%s': is %s (%s), so others may use it directly, behind the cache's back; --force takes it all the same",
+				     what, path,
+				     !strncmp(type, "sw", 2) ? "swap space" :
+				     "a member of another device", type);
+	if (!ret && found < 0)
+		ret = report(EXIT_DEVICE, "%s '%s': cannot be read to look for a signature", what,
+			     path);
 	blkid_free_probe(probe);
 	return ret;
 }

@@ -6,7 +6,19 @@
 
 #include "error.h"
 
+/* Lists of an element a line; NULL: nobody. */
+struct users {
+	char *mounts;	/* folders */
+	char *swaps;	/* paths of devices */
+	char *holders;	/* paths of devices on top of it */
+};
+
+struct users users_read(dev_t number);
+void users_release(struct users *users);
+
 char *users_of(dev_t number);
+char *openers_of(dev_t number);
 enum exit_code signature_check(const char *what, const char *path);
+enum exit_code member_check(const char *what, const char *path);
 
 #endif /* RXADM_USERS_H */

@@ -3,6 +3,7 @@
  * Tables of what a subcommand knows, printed by libsmartcols; and the options
  * that choose columns and format.
  */
+#include <ctype.h>
 #include <getopt.h>
 #include <libsmartcols.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@ struct table {
 	size_t *chosen;			/* columns, in the order of printing */
 	size_t chosen_count;
 	bool bytes;
+	bool vertical;
+	bool noheadings;
 };
 
 /* What the options say. */
@@ -117,11 +120,33 @@ static void out_of_memory(void)
 	exit(report(EXIT_MEMORY, "out of memory"));
 }
 
+static void add_column(struct libscols_table *scols, const char *name, enum column_kind kind)
+{
+	static const struct {
+		int flags;
+		int json_type;
+	} kinds[] = {
+		[COLUMN_TEXT]	= { 0, SCOLS_JSON_STRING },
+		[COLUMN_NUMBER]	= { SCOLS_FL_RIGHT, SCOLS_JSON_NUMBER },
+		[COLUMN_SIZE]	= { SCOLS_FL_RIGHT, SCOLS_JSON_NUMBER },
+		[COLUMN_LIST]	= { SCOLS_FL_WRAP, SCOLS_JSON_ARRAY_STRING },
+	};
+	struct libscols_column *cl;
+
+	cl = scols_table_new_column(scols, name, 0, kinds[kind].flags);
+	if (!cl || scols_column_set_json_type(cl, kinds[kind].json_type))
+		out_of_memory();
+	if (kind == COLUMN_LIST) {
+		scols_column_set_safechars(cl, "\n");
+		scols_column_set_wrapfunc(cl, scols_wrapnl_chunksize, scols_wrapnl_nextchunk,
+					  NULL);
+	}
+}
+
 static enum exit_code table_new(const struct table_spec *spec, const struct wishes *wishes,
 				struct table **result)
 {
 	const struct column *column;
-	struct libscols_column *cl;
 	struct table *table;
 	enum exit_code ret;
 	size_t i;
@@ -132,6 +157,8 @@ static enum exit_code table_new(const struct table_spec *spec, const struct wish
 		.scols = scols_new_table(),
 		.chosen = resize_array(NULL, spec->count, sizeof(*table->chosen)),
 		.bytes = wishes->bytes || wishes->json,
+		.vertical = spec->vertical && !wishes->json,
+		.noheadings = wishes->noheadings,
 	};
 	if (!table->scols)
 		out_of_memory();
@@ -147,15 +174,73 @@ static enum exit_code table_new(const struct table_spec *spec, const struct wish
 	scols_table_enable_noheadings(table->scols, wishes->noheadings);
 	for (i = 0; i < table->chosen_count; i++) {
 		column = &spec->columns[table->chosen[i]];
-		cl = scols_table_new_column(table->scols, column->name, 0,
-					    column->kind == COLUMN_TEXT ? 0 : SCOLS_FL_RIGHT);
-		if (!cl)
-			out_of_memory();
-		if (column->kind != COLUMN_TEXT)
-			scols_column_set_json_type(cl, SCOLS_JSON_NUMBER);
+		add_column(table->scols, column->name, column->kind);
 	}
 	*result = table;
 	return EXIT_OK;
+}
+
+/**
+ * table_make - a table for a subcommand whose options are its own
+ * @spec: what it prints
+ * @json: print JSON
+ *
+ * Return: the table, empty, with all default columns.
+ */
+struct table *table_make(const struct table_spec *spec, bool json)
+{
+	const struct wishes wishes = { .json = json };
+	struct table *table;
+
+	table_new(spec, &wishes, &table);
+	return table;
+}
+
+/**
+ * table_hide - leave a column out when the table is printed
+ * @table: the table
+ * @column: index into the columns of the table's spec, which is a chosen one
+ */
+void table_hide(struct table *table, size_t column)
+{
+	struct libscols_column *cl;
+	size_t i;
+
+	for (i = 0; i < table->chosen_count; i++) {
+		cl = scols_table_get_column(table->scols, i);
+		if (table->chosen[i] == column)
+			scols_column_set_flags(cl, scols_column_get_flags(cl) | SCOLS_FL_HIDDEN);
+	}
+}
+
+void table_hide_headings(struct table *table)
+{
+	scols_table_enable_noheadings(table->scols, 1);
+}
+
+/* Take all lines away. */
+void table_clear(struct table *table)
+{
+	scols_table_remove_lines(table->scols);
+	table->line = NULL;
+}
+
+/**
+ * table_text - what table_print() would print
+ * @table: the table
+ *
+ * Return: allocated text, empty if the table is.
+ */
+char *table_text(struct table *table)
+{
+	char *data = NULL;
+	char *text;
+
+	if (scols_print_table_to_string(table->scols, &data))
+		out_of_memory();
+	text = format_text("%s%s", data ? data : "", data && *data ? "\n" : "");
+	free(data);
+	return text;
 }
 
 /**
@@ -238,6 +323,18 @@ void table_set_text(struct table *table, size_t column, const char *text)
 }
 
 /**
+ * table_set_list - fill a cell of the last line with a list
+ * @table: the table
+ * @column: index into the columns of the table's spec
+ * @lines: an element a line; NULL: none
+ */
+void table_set_list(struct table *table, size_t column, const char *lines)
+{
+	if (lines)
+		table_set_text(table, column, lines);
+}
+
+/**
  * table_set_number - fill a cell of the last line with a number or a size
  * @table: the table
  * @column: index into the columns of the table's spec
@@ -259,9 +356,66 @@ bool table_wants_bytes(const struct table *table)
 	return table->bytes;
 }
 
+/* The name of a column, as the key of a line of its own. */
+static char *key_of(const struct column *column)
+{
+	char *key = format_text("%s:", column->name);
+	char *c;
+
+	for (c = key; *c; c++)
+		*c = tolower((unsigned char)*c);
+	return key;
+}
+
+static void add_pair(struct table *table, struct libscols_table *pairs, size_t chosen,
+		     const char *value)
+{
+	struct libscols_line *line = scols_table_new_line(pairs, NULL);
+	size_t at = 0;
+	char *key;
+
+	if (!line)
+		out_of_memory();
+	if (!table->noheadings) {
+		key = key_of(&table->spec->columns[table->chosen[chosen]]);
+		if (scols_line_refer_data(line, at++, key))
+			out_of_memory();
+	}
+	if (scols_line_set_data(line, at, value))
+		out_of_memory();
+}
+
+/* Each cell that says something becomes a line of its name and itself. */
+static int print_vertical(struct table *table)
+{
+	struct libscols_table *pairs = scols_new_table();
+	struct libscols_line *line;
+	const char *value;
+	size_t nr, i;
+	int err;
+
+	if (!pairs)
+		out_of_memory();
+	scols_table_enable_noheadings(pairs, 1);
+	scols_table_enable_raw(pairs, scols_table_is_raw(table->scols));
+	if (!table->noheadings)
+		add_column(pairs, "key", COLUMN_TEXT);
+	add_column(pairs, "value", COLUMN_LIST);
+	for (nr = 0; (line = scols_table_get_line(table->scols, nr)); nr++) {
+		for (i = 0; i < table->chosen_count; i++) {
+			value = scols_cell_get_data(scols_line_get_cell(line, i));
+			if (value)
+				add_pair(table, pairs, i, value);
+		}
+	}
+	err = scols_print_table(pairs);
+	scols_unref_table(pairs);
+	return err;
+}
+
 enum exit_code table_print(struct table *table)
 {
-	if (scols_print_table(table->scols))
+	if (table->vertical ? print_vertical(table) : scols_print_table(table->scols))
 		return report(EXIT_DEVICE, "cannot print the table");
 	return EXIT_OK;
 }

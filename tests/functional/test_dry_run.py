@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""--dry-run: checks all, says what would be done, and changes nothing."""
+
+import re
+import uuid
+
+import pytest
+
+from rxdlib import direct, dm, modules
+from rxdlib.command import rxadm, run
+from rxdlib.direct import MIB, stamp
+from rxdlib.lab import DISK, state
+
+pytestmark = pytest.mark.one_kernel
+PARAMETERS, DEVICE, BUSY = 1, 4, 5
+UUID = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ab"
+
+
+def dry(*args):
+    """What would be done; nothing is."""
+    before = state()
+    result = rxadm(*args, "--dry-run")
+    assert (result.returncode, result.stderr) == (0, ""), result
+    assert state() == before
+    return result.stdout
+
+
+def agrees(code, *args, words):
+    """With --dry-run it is refused as without it, by the same line."""
+    before = state()
+    results = [rxadm(*args, *more) for more in ((), ("--dry-run",))]
+    assert [result.returncode for result in results] == [code, code], results
+    assert results[0].stderr == results[1].stderr
+    assert len(results[0].stderr.splitlines()) == 1
+    assert [result.stdout for result in results] == ["", ""]
+    for word in words:
+        assert word in results[0].stderr
+    assert state() == before
+
+
+def test_create():
+    nil = "00000000-0000-0000-0000-000000000000"
+    assert dry("create", "--size", "64M") == (
+        "ioctl(/dev/rxd-control, RXD_CREATE, {version=1, flags=0, index=-1, "
+        "logical_block_size=0, size=67108864, mem_limit=0, folio_size=0, node=-1, "
+        f"uuid={nil}}})\n")
+    assert dry("create", "--size", "1T", "--overcommit", "--detect-zeroes", "--index", "3",
+               "--logical-block-size", "4096", "--mem-limit", "1M", "--folio-size", "2M",
+               "--node", "interleave", "--uuid", UUID) == (
+        "ioctl(/dev/rxd-control, RXD_CREATE, {version=1, "
+        "flags=RXD_CREATE_OVERCOMMIT|RXD_CREATE_DETECT_ZEROES, index=3, "
+        "logical_block_size=4096, size=1099511627776, mem_limit=1048576, folio_size=2097152, "
+        f"node=-2, uuid={UUID}}})\n")
+
+
+def test_create_refused(lab):
+    lab.ramdisk(4 * MIB, index=3, uuid=uuid.UUID(UUID).bytes)
+    agrees(BUSY, "create", "--size", "4M", "--index", "3", words=("/dev/rxd3",))
+    agrees(BUSY, "create", "--size", "4M", "--uuid", UUID, words=(UUID, "another RAM disk"))
+    agrees(PARAMETERS, "create", "--size", "1T", words=("'1T'", "--overcommit"))
+    agrees(PARAMETERS, "create", "--size", "4M", "--node", "1023", words=("'1023'",))
+
+
+def test_resize(lab):
+    ramdisk = lab.ramdisk(8 * MIB)
+    direct.write(ramdisk.path, 6 * MIB, stamp(1))
+    call = "ioctl(/dev/rxd-control, RXD_RESIZE, {version=1, flags=%s, index=0, size=%d})\n"
+    assert dry("resize", "rxd0", "16M") == call % ("0", 16 * MIB)
+    assert dry("resize", "rxd0", "7M") == call % ("0", 7 * MIB)
+    assert dry("resize", "rxd0", "1T", "--overcommit") == \
+        call % ("RXD_RESIZE_OVERCOMMIT", 1 << 40)
+    assert dry("resize", "rxd0", "4M", "--force") == call % ("RXD_RESIZE_FORCE", 4 * MIB)
+    agrees(BUSY, "resize", "rxd0", "4M", words=("'4M'", "--force"))
+    agrees(PARAMETERS, "resize", "rxd0", "1T", words=("'1T'", "--overcommit"))
+    with direct.Direct(ramdisk.path):
+        agrees(BUSY, "resize", "rxd0", "7M", words=("open in process",))
+    assert direct.read(ramdisk.path, 6 * MIB, 4096) == stamp(1)
+    cache = lab.cache()
+    agrees(BUSY, "resize", cache.ramdisk.name, "4M", "--force", words=(cache.name,))
+
+
+def test_remove(lab):
+    ramdisk = lab.ramdisk(4 * MIB)
+    assert dry("remove", "rxd0") == \
+        "ioctl(/dev/rxd-control, RXD_REMOVE, {version=1, flags=0, index=0})\n"
+    with direct.Direct(ramdisk.path):
+        agrees(BUSY, "remove", "rxd0", words=("open in process",))
+    agrees(DEVICE, "remove", "rxd9", words=("rxd9",))
+
+
+def test_map_and_unmap(lab):
+    """What is printed, dmsetup does as rxadm does it."""
+    lab.ramdisk(16 * MIB)
+    command = ("map", "--cache", "rxd0", "--origin", DISK, "--name", "one", "--mode",
+               "writearound")
+    line = dry(*command)
+    sectors = int(run("blockdev", "--getsz", DISK).stdout)
+    assert re.fullmatch(r"dmsetup create one --uuid RXCACHE-\d+:\d+ --table '0 (\d+) rxcache "
+                        r"\d+:\d+ \d+:\d+ 3 writearound block_size 8 0'\n", line)
+    assert f"'0 {sectors} rxcache " in line
+    run("sh", "-c", line)
+    lab.adopt_mapped("one")
+    assert dm.table("one") == re.search("'(.*)'", line).group(1)
+    assert dry("unmap", "one") == "dmsetup remove one\n"
+    with direct.Direct("/dev/mapper/one"):
+        agrees(BUSY, "unmap", "one", words=("open in process",))
+    agrees(BUSY, "map", "--cache", "rxd0", "--origin", DISK, words=("already", "rxadm unmap"))
+    agrees(DEVICE, "unmap", "two", words=("'two'",))
+
+
+def test_modules_stay_unloaded():
+    modules.unload()
+    try:
+        result = rxadm("create", "--size", "64M", "--dry-run")
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout.startswith("modprobe rxd\nioctl(")
+        result = rxadm("create", "--size", "1T", "--dry-run")
+        assert (result.returncode, result.stdout) == (PARAMETERS, "")
+        assert not modules.loaded() & {modules.RXD, modules.RXCACHE}
+    finally:
+        modules.load()
