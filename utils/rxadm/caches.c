@@ -110,6 +110,35 @@ enum exit_code cache_find(const char *name, struct caches *caches, const struct 
 	return missing(name);
 }
 
+/**
+ * cache_status - read the status line of a mapping that was a cache just now
+ * @name: the mapping
+ * @status: out: what the line says
+ * @sectors: out: length of the cache; 0: it was removed meanwhile
+ */
+enum exit_code cache_status(const char *name, struct rxcache_status *status, uint64_t *sectors)
+{
+	struct mapping mapping;
+	enum exit_code ret;
+	char *error = NULL;
+
+	*sectors = 0;
+	ret = mapping_read(name, MAPPING_STATUS, &mapping);
+	if (ret)
+		return ret;
+	if (mapping.target && !strcmp(mapping.target, RXCACHE_TARGET)) {
+		error = rxcache_parse_status(mapping.params, status);
+		*sectors = mapping.sectors;
+	}
+	if (error)
+		ret = report(EXIT_DEVICE,
+			     "mapping '%s': its status '%s' is not understood: %s; are rxadm and the module dm-rxcache of one release?",
+			     name, mapping.params, error);
+	free(error);
+	mapping_release(&mapping);
+	return ret;
+}
+
 /* A mapping's name, of which the user may have given the path. */
 const char *mapping_name(const char *text)
 {

@@ -3,6 +3,7 @@
 #define RXADM_CACHES_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "error.h"
@@ -22,6 +23,8 @@ struct caches {
 enum exit_code caches_read(struct caches *caches);
 void caches_free(struct caches *caches);
 enum exit_code cache_find(const char *name, struct caches *caches, const struct cache **cache);
+
+enum exit_code cache_status(const char *name, struct rxcache_status *status, uint64_t *sectors);
 
 const char *mapping_name(const char *text);
 

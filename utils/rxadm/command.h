@@ -17,6 +17,7 @@ extern const struct command command_limit;
 extern const struct command command_hotlist;
 extern const struct command command_list;
 extern const struct command command_map;
+extern const struct command command_metrics;
 extern const struct command command_remove;
 extern const struct command command_resize;
 extern const struct command command_set;

@@ -21,6 +21,7 @@ static const struct command *const commands[] = {
 	&command_unmap,
 	&command_set,
 	&command_status,
+	&command_metrics,
 	&command_hotlist,
 };
 

@@ -163,25 +163,12 @@ static void add_line(struct table *table, const struct cache *cache,
 static enum exit_code add_cache(struct table *table, const struct cache *cache)
 {
 	struct rxcache_status status;
-	struct mapping mapping;
 	enum exit_code ret;
-	char *error = NULL;
+	uint64_t sectors;
 
-	ret = mapping_read(cache->name, MAPPING_STATUS, &mapping);
-	if (ret)
-		return ret;
-	/* One that was removed meanwhile is simply not there. */
-	if (mapping.target && !strcmp(mapping.target, RXCACHE_TARGET)) {
-		error = rxcache_parse_status(mapping.params, &status);
-		if (!error)
-			add_line(table, cache, &status);
-	}
-	if (error)
-		ret = report(EXIT_DEVICE,
-			     "mapping '%s': its status '%s' is not understood: %s; are rxadm and the module dm-rxcache of one release?",
-			     cache->name, mapping.params, error);
-	free(error);
-	mapping_release(&mapping);
+	ret = cache_status(cache->name, &status, &sectors);
+	if (!ret && sectors)
+		add_line(table, cache, &status);
 	return ret;
 }
 
