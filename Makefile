@@ -26,6 +26,10 @@ PAGES		= $(MAKE) --no-print-directory -C Documentation O=$(build)/man
 UAPI		:= include/uapi/linux/rxd.h
 UDEV_RULES	:= packaging/udev/60-rxd.rules
 UDEVRULESDIR	?= $(PREFIX)/lib/udev/rules.d
+UNITS		:= $(wildcard packaging/systemd/*)
+SYSTEMDUNITDIR	?= $(PREFIX)/lib/systemd/system
+PROMETHEUS	:= packaging/prometheus/rxd-dashboard.json packaging/prometheus/rxd.rules.yml
+PROMETHEUSDIR	?= $(PREFIX)/share/rxd/prometheus
 FUZZ_SECONDS	?= 600
 SEED		?=
 
@@ -83,6 +87,9 @@ install: modules tools
 	$(INSTALL) -D -m 644 $(UAPI) $(DESTDIR)$(PREFIX)/include/linux/rxd.h
 	$(INSTALL) -D -m 644 $(UDEV_RULES) $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
 	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	$(INSTALL) -d $(DESTDIR)$(SYSTEMDUNITDIR) $(DESTDIR)$(PROMETHEUSDIR)
+	$(INSTALL) -m 644 $(UNITS) $(DESTDIR)$(SYSTEMDUNITDIR)/
+	$(INSTALL) -m 644 $(PROMETHEUS) $(DESTDIR)$(PROMETHEUSDIR)/
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 
 uninstall:
@@ -90,6 +97,8 @@ uninstall:
 	$(if $(DESTDIR)$(if $(release),,x),,$(DEPMOD) $(release))
 	rm -f $(DESTDIR)$(PREFIX)/include/linux/rxd.h $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
 	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+	rm -f $(UNITS:packaging/systemd/%=$(DESTDIR)$(SYSTEMDUNITDIR)/%)
+	rm -f $(PROMETHEUS:packaging/prometheus/%=$(DESTDIR)$(PROMETHEUSDIR)/%)
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 
 demo:
