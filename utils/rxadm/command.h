@@ -12,6 +12,7 @@ struct command {
 
 extern const struct command command_clear;
 extern const struct command command_create;
+extern const struct command command_export;
 extern const struct command command_extents;
 extern const struct command command_limit;
 extern const struct command command_hotlist;
@@ -22,6 +23,7 @@ extern const struct command command_remove;
 extern const struct command command_resize;
 extern const struct command command_set;
 extern const struct command command_status;
+extern const struct command command_unexport;
 extern const struct command command_unmap;
 
 #endif /* RXADM_COMMAND_H */

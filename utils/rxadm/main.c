@@ -23,6 +23,8 @@ static const struct command *const commands[] = {
 	&command_status,
 	&command_metrics,
 	&command_hotlist,
+	&command_export,
+	&command_unexport,
 };
 
 static void print_help(void)

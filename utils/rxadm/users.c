@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who uses a block device: file systems, swap, drivers on top of it; and what it
+ * Who uses a block device: file systems, swap, drivers on top of it, other machines; and what it
  * holds for somebody who may come back.
  */
 #include <blkid/blkid.h>
@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 
 #include "device.h"
+#include "nvmet.h"
 #include "users.h"
 
 /* Devices whose users count: a disk with its partitions, a partition with its disk. */
@@ -152,6 +153,20 @@ static void add_holders(char **users, dev_t number)
 	closedir(dir);
 }
 
+static void add_exports(char **users, dev_t number)
+{
+	char *exports = nvmet_exports_of(number);
+	char *path;
+
+	if (!exports)
+		return;
+	path = device_path(number);
+	append_text(&exports, ", which 'rxadm unexport %s' ends", path);
+	add_user(users, "exported as ", exports);
+	free(path);
+	free(exports);
+}
+
 /**
  * users_of - say who uses a block device, its partitions, or its whole disk
  * @number: the device
@@ -169,6 +184,8 @@ char *users_of(dev_t number)
 	add_swaps(&users, &family);
 	for (i = 0; i < family.count; i++)
 		add_holders(&users, family.numbers[i]);
+	for (i = 0; i < family.count; i++)
+		add_exports(&users, family.numbers[i]);
 	free(family.numbers);
 	return users;
 }
