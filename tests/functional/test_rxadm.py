@@ -271,7 +271,8 @@ def test_status(lab):
         assert cache == {
             "name": "one", "origin": DISK, "cache": "/dev/rxd0", "mode": "writethrough",
             "seq_cutoff": 0, "block_size": 4096, "blocks_total": dmsetup.total,
-            "blocks_used": dmsetup.used, "metadata_bytes": dmsetup.metadata, **dmsetup.counters}
+            "blocks_used": dmsetup.used, "metadata_bytes": dmsetup.metadata, "export": None,
+            **dmsetup.counters}
     assert cache["read_hits"] == 48 and cache["write_hits"] == 1
     assert ok("status", "-r", "-n", "-o", "NAME,READ_HITS,MODE") == "one 48 writethrough\n"
     assert len(ok("status").splitlines()) == 2
@@ -307,6 +308,6 @@ def test_help_and_version():
     assert ok("--version").startswith("rxadm ")
     assert "Usage:" in ok("--help")
     for command in ("create", "resize", "limit", "clear", "remove", "list", "extents", "map",
-                    "unmap", "set", "status", "hotlist"):
+                    "unmap", "set", "status", "metrics", "hotlist", "export", "unexport"):
         assert command in ok("--help")
         assert f"Usage: rxadm {command}" in ok(command, "--help")

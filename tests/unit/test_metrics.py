@@ -151,6 +151,14 @@ def test_alerts_name_what_there_is(emitted):
     assert "rxd_state" in emitted
 
 
+def test_all_are_documented(emitted):
+    """Caches have the I/O metrics of RAM disks, and are not listed twice."""
+    documented = set(OURS.findall(read(os.path.join(TOP, "Documentation/metrics.rst"))))
+    documented -= {"rxcache_io_", "rxcache_io_latency_seconds"}
+    assert documented <= emitted
+    assert all(name.startswith("rxcache_io_") for name in emitted - documented)
+
+
 def dashboard():
     return json.loads(read(os.path.join(PACKAGING, "rxd-dashboard.json")))
 

@@ -15,6 +15,7 @@
 #include <uuid/uuid.h>
 
 #include "device.h"
+#include "dm.h"
 #include "export.h"
 #include "machine.h"
 #include "nvmet.h"
@@ -132,21 +133,43 @@ static enum exit_code identify_cache(const struct export_request *request,
 	return EXIT_OK;
 }
 
+static enum exit_code find_cache(dev_t number, bool *cached)
+{
+	char *name = sysfs_read(number, "dm/name");
+	enum exit_code ret = EXIT_OK;
+	struct mapping mapping;
+
+	*cached = false;
+	if (name && module_is_loaded("dm_rxcache")) {
+		ret = dm_begin();
+		if (!ret) {
+			ret = mapping_read(name, MAPPING_TABLE, &mapping);
+			*cached = mapping.target && !strcmp(mapping.target, RXCACHE_TARGET);
+			mapping_release(&mapping);
+			dm_end();
+		}
+	}
+	free(name);
+	return ret;
+}
+
 static enum exit_code identify(const struct export_request *request, struct subject *subject)
 {
 	char *uuid = sysfs_read(subject->dev.number, "rxd/uuid");
-	char *dm = sysfs_read(subject->dev.number, "dm/uuid");
 	enum exit_code ret = EXIT_OK;
+	bool cached;
 
-	if (uuid)
+	if (uuid) {
 		snprintf(subject->uuid, sizeof(subject->uuid), "%s", uuid);
-	else if (dm && !strncmp(dm, RXCACHE_UUID, strlen(RXCACHE_UUID)))
-		ret = identify_cache(request, subject);
-	else
-		ret = report(EXIT_DEVICE,
-			     "device '%s': is neither a whole RAM disk nor a cached disk; 'rxadm list' and 'rxadm status' show them",
-			     subject->dev.path);
-	free(dm);
+	} else {
+		ret = find_cache(subject->dev.number, &cached);
+		if (!ret && cached)
+			ret = identify_cache(request, subject);
+		else if (!ret)
+			ret = report(EXIT_DEVICE,
+				     "device '%s': is neither a whole RAM disk nor a cached disk; 'rxadm list' and 'rxadm status' show them",
+				     subject->dev.path);
+	}
 	free(uuid);
 	if (!ret)
 		subject->nqn = request->nqn ? copy_text(request->nqn) :

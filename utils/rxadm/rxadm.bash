@@ -56,7 +56,7 @@ _rxadm()
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		words='create resize limit clear remove list extents map unmap set status hotlist --help --version'
+		words='create resize limit clear remove list extents map unmap set status metrics hotlist export unexport --help --version'
 	else
 		case $command:$previous in
 		create:--logical-block-size)
@@ -94,6 +94,24 @@ _rxadm()
 			words=$table ;;
 		map:*)
 			words='--cache --origin --name --block-size --mode --seq-cutoff --force --help' ;;
+		metrics:--format)
+			words='openmetrics prometheus' ;;
+		metrics:-o | metrics:--output | export:--dhchap-key)
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+			return ;;
+		metrics:*)
+			words='--format --output --help' ;;
+		export:--transport)
+			words='tcp loop' ;;
+		export:--address | export:--port | export:--nqn | export:--allow-host)
+			return ;;
+		export:*)
+			words='--transport --address --port --nqn --allow-host --allow-any-host'
+			words+=" --dhchap-key --dry-run --help $(_rxadm_ramdisks)"
+			words+=" $(_rxadm_caches | sed 's,^,/dev/mapper/,')" ;;
+		unexport:*)
+			words="--dry-run --help $(_rxadm_ramdisks)"
+			words+=" $(_rxadm_caches | sed 's,^,/dev/mapper/,')" ;;
 		set:--latency)
 			words='on off' ;;
 		hotlist:hotlist)
