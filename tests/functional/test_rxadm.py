@@ -94,6 +94,7 @@ def test_list_json(lab):
         query = RamDisk(int(ramdisk["device"][len("/dev/rxd"):])).query()
         assert ramdisk.pop("uuid") == query.uuid
         assert ramdisk.pop("metadata") == query.mem_index > 0
+        assert ramdisk.pop("export") is None
     assert listed == {"ramdisks": [
         {"device": "/dev/rxd0", "size": 8 * MIB, "used": MIB, "max_used": 2 * MIB,
          "limit": 2 * MIB, "logical_block_size": 512, "state": "open", "nospc": 1,

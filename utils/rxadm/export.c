@@ -209,6 +209,28 @@ static enum exit_code parse(int argc, char **argv, struct export_request *reques
 	return export_check(request);
 }
 
+static enum exit_code make(const struct export_request *request)
+{
+	enum exit_code ret;
+	char *nqn;
+
+	ret = privilege_check();
+	if (!ret)
+		ret = lock_take();
+	if (ret)
+		return ret;
+
+	/* Once made, the export must not lose its name to a signal. */
+	signals_block();
+	ret = export_device(request, &nqn);
+	if (!ret && !request->dry_run)
+		puts(nqn);
+	fflush(stdout);
+	signals_allow();
+	free(nqn);
+	return ret;
+}
+
 static enum exit_code run(int argc, char **argv)
 {
 	struct export_request request = { 0 };
@@ -219,12 +241,8 @@ static enum exit_code run(int argc, char **argv)
 	ret = parse(argc, argv, &request, &hosts, &help);
 	if (!ret && help)
 		fputs(usage, stdout);
-	if (!ret && !help)
-		ret = privilege_check();
-	if (!ret && !help)
-		ret = lock_take();
-	if (!ret && !help)
-		ret = export_device(&request);
+	else if (!ret)
+		ret = make(&request);
 	free(hosts.list);
 	return ret;
 }

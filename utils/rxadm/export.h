@@ -22,7 +22,7 @@ struct export_request {
 };
 
 enum exit_code export_check(const struct export_request *request);
-enum exit_code export_device(const struct export_request *request);
+enum exit_code export_device(const struct export_request *request, char **nqn);
 enum exit_code unexport_device(const char *name, bool dry_run);
 
 enum exit_code export_nqn_check(const char *what, const char *nqn);

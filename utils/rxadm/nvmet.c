@@ -6,7 +6,7 @@
  *	subsystems/NQN/allowed_hosts/HOST -> hosts/HOST	to whom
  *	ports/N/subsystems/NQN -> subsystems/NQN	where
  *
- * Of each folder that rxadm makes there is a file of the same name in RECORDS, made
+ * Of each folder that rxadm makes there is a link of the same name in RECORDS, made
  * before and removed after it. A subsystem of ours that no port offers was left half
  * made, or half removed, by one that was killed: the link from the port is what an
  * export makes last, and takes away first. Both trees end with the machine.
@@ -110,10 +110,24 @@ static char *record_path(const char *folder, const char *name)
 static bool is_ours(const char *folder, const char *name)
 {
 	char *path = record_path(folder, name);
-	bool ours = !access(path, F_OK);
+	struct stat st;
+	bool ours = !lstat(path, &st);
 
 	free(path);
 	return ours;
+}
+
+/* What was to be remembered of a folder of ours; "" if it cannot be read. */
+static char *record_note(const char *folder, const char *name)
+{
+	char *path = record_path(folder, name);
+	char note[PATH_MAX];
+	ssize_t length;
+
+	length = readlink(path, note, sizeof(note) - 1);
+	free(path);
+	note[length < 0 ? 0 : length] = '\0';
+	return copy_text(note);
 }
 
 static bool offers(const char *port, const char *nqn)
@@ -315,7 +329,7 @@ unsigned int nvmet_free_port(void)
  * @plan: what to add it to
  * @folder: "subsystems", "ports" or "hosts"
  * @name: its name there
- * @note: what to remember of it
+ * @note: what to remember of it, not empty
  */
 struct step *nvmet_plan_make(struct plan *plan, const char *folder, const char *name,
 			     const char *note)
@@ -458,7 +472,7 @@ bool nvmet_plan_stale(struct plan *plan, const char *nqn, const char *device)
 		name = names.entries[i]->d_name;
 		address = address_of(name);
 		if (!address) {
-			note = attribute(RECORDS "/subsystems/%s", name);
+			note = record_note("subsystems", name);
 			found |= (nqn && !strcmp(name, nqn)) || (device && !strcmp(note, device));
 			free(note);
 			nvmet_plan_removal(plan, name);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -181,6 +182,7 @@ static enum exit_code check_unused(const struct device *dev)
 {
 	enum exit_code ret = EXIT_OK;
 	char *users = users_of(dev->number);
+	int read_only;
 	int fd;
 
 	if (users) {
@@ -190,16 +192,20 @@ static enum exit_code check_unused(const struct device *dev)
 		return ret;
 	}
 	/* Whoever holds it without showing up above is found by this. */
-	fd = open(dev->path, O_RDWR | O_EXCL | O_CLOEXEC);
-	if (fd >= 0)
-		close(fd);
-	else if (errno == EBUSY)
-		ret = report(EXIT_BUSY,
-			     "%s '%s': is in use by the kernel, perhaps mounted in another namespace; release it there first",
-			     dev->what, dev->path);
-	else
+	fd = open(dev->path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	if (fd < 0 && errno == EBUSY)
+		return report(EXIT_BUSY,
+			      "%s '%s': is in use by the kernel, perhaps mounted in another namespace; release it there first",
+			      dev->what, dev->path);
+	if (fd < 0 || ioctl(fd, BLKROGET, &read_only))
 		ret = report(exit_code_of(errno), "%s '%s': %s", dev->what, dev->path,
 			     strerror(errno));
+	else if (read_only)
+		ret = report(EXIT_DEVICE,
+			     "%s '%s': is read-only; 'blockdev --setrw' makes it writable",
+			     dev->what, dev->path);
+	if (fd >= 0)
+		close(fd);
 	return ret;
 }
 
@@ -294,7 +300,7 @@ static void plan_host(struct plan *plan, const struct export_request *request,
 	struct step *step;
 
 	if (!nvmet_exists("hosts", host)) {
-		nvmet_plan_make(plan, "hosts", host, "");
+		nvmet_plan_make(plan, "hosts", host, subject->nqn);
 		if (subject->key) {
 			step = plan_add(plan, STEP_WRITE,
 					format_text(NVMET_ROOT "/hosts/%s/dhchap_key", host),
@@ -350,7 +356,7 @@ static enum exit_code plan_port(struct plan *plan, const struct export_request *
 		if (!port)
 			return report(EXIT_BUSY, "the NVMe target has no port number free");
 		snprintf(name, sizeof(name), "%u", port);
-		nvmet_plan_make(plan, "ports", name, "");
+		nvmet_plan_make(plan, "ports", name, subject->nqn);
 		plan_port_attribute(plan, port, "addr_trtype", address.transport);
 		plan_port_attribute(plan, port, "addr_adrfam", address.family);
 		plan_port_attribute(plan, port, "addr_traddr", address.address);
@@ -427,7 +433,6 @@ static enum exit_code run_plan(const struct export_request *request,
 		export_take_back(subject->nqn);
 		return ret;
 	}
-	puts(subject->nqn);
 	return EXIT_OK;
 }
 
@@ -464,14 +469,16 @@ static enum exit_code export(const struct export_request *request, const struct 
 /**
  * export_device - offer a device, or change nothing
  * @request: how; export_check() accepted it
+ * @nqn: out: the name that hosts connect to, allocated; NULL after an error
  *
- * The caller has the lock, and the privilege. Prints the NQN.
+ * The caller has the privilege and the lock, and blocks signals.
  */
-enum exit_code export_device(const struct export_request *request)
+enum exit_code export_device(const struct export_request *request, char **nqn)
 {
 	struct subject subject = { 0 };
 	enum exit_code ret;
 
+	*nqn = NULL;
 	ret = device_find("device", request->device, &subject.dev);
 	if (ret)
 		return ret;
@@ -479,12 +486,9 @@ enum exit_code export_device(const struct export_request *request)
 	ret = identify(request, &subject);
 	if (!ret && request->key_path)
 		ret = read_key(request->key_path, &subject.key);
-	if (!ret) {
-		signals_block();
+	if (!ret)
 		ret = export(request, &subject);
-		fflush(stdout);
-		signals_allow();
-	}
+	*nqn = ret ? NULL : copy_text(subject.nqn);
 	free(subject.key);
 	free(subject.nqn);
 	free(subject.path);

@@ -30,9 +30,9 @@ struct step *plan_add(struct plan *plan, enum step_kind kind, char *path, char *
 }
 
 /* Return: 0 or an errno. */
-static int write_text(const char *path, int flags, const char *text)
+static int write_text(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC | flags, 0600);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	size_t length = strlen(text);
 	ssize_t done;
 	int err = 0;
@@ -52,13 +52,15 @@ static int write_text(const char *path, int flags, const char *text)
 /* Whoever dies between the two leaves the record of a folder that is not there. */
 static int make(const struct step *step)
 {
-	int err = 0;
+	int err;
 
+	/* A link, and not a file, as it comes into being together with what it says. */
+	if (step->record && symlink(step->note, step->record))
+		return errno;
+	if (!mkdir(step->path, 0755))
+		return 0;
+	err = errno;
 	if (step->record)
-		err = write_text(step->record, O_CREAT | O_TRUNC | O_NOFOLLOW, step->note);
-	if (!err && mkdir(step->path, 0755))
-		err = errno;
-	if (err && step->record)
 		unlink(step->record);
 	return err;
 }
@@ -78,7 +80,7 @@ static int run_step(const struct step *step)
 	case STEP_MAKE:
 		return make(step);
 	case STEP_WRITE:
-		return write_text(step->path, 0, step->value);
+		return write_text(step->path, step->value);
 	case STEP_LINK:
 		return symlink(step->value, step->path) ? errno : 0;
 	case STEP_UNLINK:

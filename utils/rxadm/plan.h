@@ -17,8 +17,8 @@ struct step {
 	enum step_kind kind;
 	char *path;
 	char *value;		/* what to write, or what the link points to */
-	char *record;		/* of a folder: file that says that it is ours, or NULL */
-	char *note;		/* what that file says */
+	char *record;		/* of a folder: link that says that it is ours, or NULL */
+	char *note;		/* what that link says */
 	const char *source;	/* of a secret value: the file it came from, or NULL */
 };
 

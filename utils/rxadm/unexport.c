@@ -129,7 +129,7 @@ static enum exit_code find_and_remove(const char *name, const struct device *dev
  * @name: the device, or its NQN
  * @dry_run: only print what would be done
  *
- * The caller has the lock, and the privilege.
+ * The caller has the privilege and the lock, and blocks signals.
  */
 enum exit_code unexport_device(const char *name, bool dry_run)
 {
@@ -144,11 +144,9 @@ enum exit_code unexport_device(const char *name, bool dry_run)
 		return ret;
 	if (!is_nqn)
 		path = device_path(dev.number);
-	signals_block();
 	ret = export_clean_up(is_nqn ? name : NULL, path, dry_run, &found);
 	if (!ret)
 		ret = find_and_remove(name, is_nqn ? NULL : &dev, found, dry_run);
-	signals_allow();
 	free(path);
 	device_release(&dev);
 	return ret;
@@ -182,8 +180,12 @@ static enum exit_code run(int argc, char **argv)
 		ret = privilege_check();
 	if (!ret)
 		ret = lock_take();
-	if (!ret)
-		ret = unexport_device(argv[optind], dry_run);
+	if (ret)
+		return ret;
+
+	signals_block();
+	ret = unexport_device(argv[optind], dry_run);
+	signals_allow();
 	return ret;
 }
 

@@ -33,12 +33,12 @@ def tree():
                   if name != "nqn.2014-08.org.nvmexpress.discovery")
 
 
-def connect(nqn, *options, transport="tcp", host=HOST, check=True):
+def connect(nqn, *options, transport="tcp", host=HOST, check=True, timeout=60):
     address = ["-a", "127.0.0.1", "-s", "4420"] if transport == "tcp" else []
     run("modprobe", "nvme-tcp" if transport == "tcp" else "nvme-loop")
     identity = uuid.uuid5(uuid.NAMESPACE_URL, host)
     return run("nvme", "connect", "-t", transport, *address, "-n", nqn, f"--hostnqn={host}",
-               f"--hostid={identity}", *options, check=check, timeout=60)
+               f"--hostid={identity}", *options, check=check, timeout=timeout)
 
 
 def disconnect(nqn):
