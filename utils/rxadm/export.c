@@ -112,7 +112,8 @@ enum exit_code export_check(const struct export_request *request)
 	enum exit_code ret;
 
 	if (!request->transport)
-		return report(EXIT_PARAMETERS, "option --transport is missing; it takes tcp or loop");
+		return report(EXIT_PARAMETERS,
+			      "option --transport is missing; it takes tcp or loop");
 	if (!strcmp(request->transport, "tcp")) {
 		ret = check_address(request);
 		if (ret)

@@ -57,7 +57,7 @@ struct family {
 struct kind {
 	const char *prefix;
 	const char *label;
-	const struct family *families;
+	const struct family *families;	/* besides io_families */
 	size_t family_count;
 	size_t size;		/* of one disk's struct, which begins with disk_metrics */
 };
@@ -183,15 +183,16 @@ static void write_io_in_flight(const struct scope *scope, const void *disk)
 	write_number(scope, ((const struct disk_metrics *)disk)->io.in_flight);
 }
 
-#define IO_FAMILIES									\
-	{ "io_requests", TYPE_COUNTER, NULL, "Requests completed.", write_io_requests },	\
-	{ "io_bytes", TYPE_COUNTER, "bytes", "Bytes read, written and discarded.",	\
-	  write_io_bytes },								\
-	{ "io_seconds", TYPE_COUNTER, "seconds", "Time that requests took, summed up.",	\
-	  write_io_seconds },								\
-	{ "io_busy_seconds", TYPE_COUNTER, "seconds",					\
-	  "Time during which any request was in flight.", write_io_busy },		\
-	{ "io_in_flight", TYPE_GAUGE, NULL, "Requests in flight.", write_io_in_flight }
+static const struct family io_families[] = {
+	{ "io_requests", TYPE_COUNTER, NULL, "Requests completed.", write_io_requests },
+	{ "io_bytes", TYPE_COUNTER, "bytes", "Bytes read, written and discarded.",
+	  write_io_bytes },
+	{ "io_seconds", TYPE_COUNTER, "seconds", "Time that requests took, summed up.",
+	  write_io_seconds },
+	{ "io_busy_seconds", TYPE_COUNTER, "seconds",
+	  "Time during which any request was in flight.", write_io_busy },
+	{ "io_in_flight", TYPE_GAUGE, NULL, "Requests in flight.", write_io_in_flight },
+};
 
 static void write_ramdisk_info(const struct scope *scope, const void *disk)
 {
@@ -288,7 +289,6 @@ static const struct family ramdisk_families[] = {
 	  write_nospc },
 	{ "discards", TYPE_COUNTER, NULL, "Discards and write-zeroes that freed memory.",
 	  write_discards },
-	IO_FAMILIES,
 };
 
 static void write_cache_info(const struct scope *scope, const void *disk)
@@ -386,7 +386,6 @@ static const struct family cache_families[] = {
 	  "Blocks put out by a write, a discard or a message.", write_invalidations },
 	{ "origin_errors", TYPE_COUNTER, NULL, "Requests that the slow disk failed.",
 	  write_origin_errors },
-	IO_FAMILIES,
 	{ "io_latency_seconds", TYPE_HISTOGRAM, "seconds",
 	  "Time that reads and writes took, while it is measured.", write_latency },
 };
@@ -453,6 +452,8 @@ static void write_kind(FILE *file, const struct kind *kind, enum exposition_form
 
 	for (i = 0; count && i < kind->family_count; i++)
 		write_family(file, kind, &kind->families[i], format, disks, count);
+	for (i = 0; count && i < ARRAY_SIZE(io_families); i++)
+		write_family(file, kind, &io_families[i], format, disks, count);
 }
 
 /**

@@ -39,7 +39,7 @@ uint64_t latency_from(unsigned int bin)
 static uint64_t word_number(const char *text, unsigned int n)
 {
 	while (n--) {
-		text += strcspn(text, " \n");
+		text += strcspn(text, "\n ");
 		text += strspn(text, " ");
 	}
 	return strtoull(text, NULL, 10);

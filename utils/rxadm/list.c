@@ -58,7 +58,8 @@ static const struct column columns[] = {
 	[COL_NODE]	= { "NODE", COLUMN_TEXT, false,
 			    "NUMA node that the memory comes from, local or interleave" },
 	[COL_UUID]	= { "UUID", COLUMN_TEXT, false, "identity, as in /dev/disk/by-id" },
-	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, false, "NQN and address by which hosts reach it" },
+	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, false,
+			    "NQN and address by which hosts reach it" },
 };
 
 static const struct table_spec spec = {

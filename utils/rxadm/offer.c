@@ -61,12 +61,13 @@ static enum exit_code check_key_file(const char *path, int fd)
 
 static bool is_key(const char *text)
 {
+	static const char characters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=:-";
 	size_t length = strlen(text);
 
 	return !strncmp(text, KEY_PREFIX, strlen(KEY_PREFIX)) &&
 	       length > strlen(KEY_PREFIX) && length < KEY_MAX && text[length - 1] == ':' &&
-	       strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=:-") ==
-	       length;
+	       strspn(text, characters) == length;
 }
 
 static enum exit_code read_key(const char *path, char **key)
@@ -89,8 +90,8 @@ static enum exit_code read_key(const char *path, char **key)
 	text[strcspn(text, "\n")] = '\0';
 	if (!is_key(text))
 		return report(EXIT_PARAMETERS,
-			      "key file '%s': must hold a line that begins with " KEY_PREFIX "; 'nvme gen-dhchap-key' makes one",
-			      path);
+			      "key file '%s': must hold a line that begins with %s; 'nvme gen-dhchap-key' makes one",
+			      path, KEY_PREFIX);
 	*key = copy_text(text);
 	return EXIT_OK;
 }
@@ -127,8 +128,8 @@ static enum exit_code identify_cache(const struct export_request *request,
 		return EXIT_OK;
 	if (!request->nqn)
 		return report(EXIT_PARAMETERS,
-			      "device '%s': has no NQN of its own, as " MACHINE_ID " is not set up; give --nqn",
-			      subject->dev.path);
+			      "device '%s': has no NQN of its own, as %s is not set up; give --nqn",
+			      subject->dev.path, MACHINE_ID);
 	uuid_generate_sha1(uuid, any, request->nqn, strlen(request->nqn));
 	uuid_unparse_lower(uuid, subject->uuid);
 	return EXIT_OK;
@@ -242,8 +243,8 @@ static enum exit_code mount_configfs(bool dry_run)
 	if (!statfs(CONFIGFS, &fs) && fs.f_type == CONFIGFS_MAGIC)
 		return EXIT_OK;
 	if (dry_run)
-		puts("mount -t configfs configfs " CONFIGFS);
-	else if (mount("configfs", CONFIGFS, "configfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
+		puts("mount -t configfs none " CONFIGFS);
+	else if (mount("none", CONFIGFS, "configfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
 		return report(exit_code_of(errno), "cannot mount configfs on " CONFIGFS ": %s",
 			      strerror(errno));
 	return EXIT_OK;
@@ -284,7 +285,8 @@ static void plan_subsystem(struct plan *plan, const struct export_request *reque
 		if (*c != '-')
 			serial[length++] = *c;
 	nvmet_plan_make(plan, "subsystems", subject->nqn, subject->path);
-	plan_add(plan, STEP_WRITE, format_text(NVMET_ROOT "/subsystems/%s/attr_model", subject->nqn),
+	plan_add(plan, STEP_WRITE,
+		 format_text(NVMET_ROOT "/subsystems/%s/attr_model", subject->nqn),
 		 copy_text(MODEL));
 	plan_add(plan, STEP_WRITE,
 		 format_text(NVMET_ROOT "/subsystems/%s/attr_serial", subject->nqn),
