@@ -131,6 +131,19 @@ def test_nothing_to_tell(text):
     assert text("prometheus", "empty") == ""
 
 
+def test_unit_of_systemd():
+    """It may write where it writes, and the alerts look there."""
+    unit = read(os.path.join(TOP, "packaging/systemd/rxd-metrics.service"))
+    found = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
+    command = found["ExecStart"].split()
+    assert command[:5] == ["rxadm", "metrics", "--format", "prometheus", "--output"]
+    folder, name = os.path.split(command[5])
+    assert found["ReadWritePaths"] == folder == found["ConditionPathIsDirectory"]
+    pattern = re.search(r'file=~"([^"]*)"', read(RULES)).group(1)
+    assert re.fullmatch(pattern, os.path.join(folder, name))
+    assert command[5] in read(os.path.join(TOP, "utils/rxadm/rxadm.8.scd"))
+
+
 def test_rules():
     assert "5 rules found" in promtool("check", "rules", RULES)
 

@@ -439,14 +439,15 @@ static void plan_remove_subsystem(struct plan *plan, const char *nqn)
 }
 
 /**
- * nvmet_plan_removal - plan to remove a subsystem of ours, whole or half made, and what
- * was made for nothing else
+ * nvmet_plan_removal - plan to remove a subsystem, whole or half made, and what was made
+ * for nothing else; unless it is not ours
  * @plan: what to add it to
  * @nqn: the subsystem
  */
 void nvmet_plan_removal(struct plan *plan, const char *nqn)
 {
-	plan_remove_subsystem(plan, nqn);
+	if (is_ours("subsystems", nqn))
+		plan_remove_subsystem(plan, nqn);
 	plan_remove_unused(plan, nqn);
 }
 
