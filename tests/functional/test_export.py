@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import uuid
 
 import pytest
 
@@ -88,9 +89,9 @@ def check_both_sides(path, remote):
 def test_tcp(lab, target):
     """What one side writes the other reads; names and numbers are the RAM disk's own."""
     ramdisk = lab.ramdisk(16 * MIB)
-    uuid = ramdisk.query().uuid
+    number = ramdisk.query().uuid
     with exported("rxd0", *TCP, *ALLOWED) as nqn:
-        assert nqn == f"nqn.2014-08.org.nvmexpress:uuid:{uuid}"
+        assert nqn == f"nqn.2014-08.org.nvmexpress:uuid:{number}"
         assert nvme.read("subsystems", nqn, "attr_allow_any_host") == "0"
         assert json.loads(ok("list", "--json"))["ramdisks"][0]["export"] == \
             f"{nqn} (tcp 127.0.0.1:4420)"
@@ -99,7 +100,7 @@ def test_tcp(lab, target):
             with direct.Direct(remote) as device:
                 assert device.size() == 16 * MIB
             with open(f"/sys/block/{os.path.basename(remote)}/uuid", encoding="ascii") as file:
-                assert file.read().strip() == uuid
+                assert file.read().strip() == number
     assert json.loads(ok("list", "--json"))["ramdisks"][0]["export"] is None
     assert nvme.tree() == []
     ramdisk.remove()
@@ -128,6 +129,43 @@ def test_cached_disk(lab, target):
             check_both_sides(cache.path, remote)
             assert direct.read(DISK, MIB, MIB) == stamp(2, MIB)
         refused(BUSY, "unmap", cache.name, names=(NQN, "rxadm unexport"))
+
+
+@pytest.fixture
+def machine_id():
+    """Sets it for a while."""
+    path = "/etc/machine-id"
+    old = None
+    if os.path.exists(path):
+        with open(path, encoding="ascii") as file:
+            old = file.read()
+
+    def write(text):
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+    yield write
+    if old is None:
+        os.unlink(path)
+    else:
+        write(old)
+
+
+@pytest.mark.one_kernel
+def test_name_of_a_cached_disk(lab, target, machine_id):
+    """The same after each boot, and another on each machine."""
+    cache = lab.cache(MIB)
+    identity = "0123456789abcdef0123456789abcdef"
+    expected = uuid.uuid5(uuid.UUID(identity), cache.path)
+    machine_id(identity + "\n")
+    with exported(cache.path, *TCP, *ALLOWED) as nqn:
+        assert nqn == f"nqn.2014-08.org.nvmexpress:uuid:{expected}"
+        assert nvme.read("subsystems", nqn, "namespaces/1/device_uuid") == str(expected)
+    for text in "", "uninitialized\n", identity[:-1]:
+        machine_id(text)
+        refused(PARAMETERS, "export", cache.path, *TCP, *ALLOWED,
+                names=("/etc/machine-id", "--nqn"))
+    with exported(cache.path, *TCP, *ALLOWED, "--nqn", NQN):
+        pass
 
 
 def test_busy(lab, target):
