@@ -99,7 +99,7 @@ static enum exit_code read_key(const char *path, char **key)
 /* Cached disks have a name but no UUID: make one that is the same after each boot. */
 static bool uuid_of_name(const char *name, char *text)
 {
-	char id[33] = "";
+	char id[2 * sizeof(uuid_t) + 1] = "";
 	uuid_t machine, uuid;
 	unsigned int i;
 	FILE *file;
@@ -110,6 +110,8 @@ static bool uuid_of_name(const char *name, char *text)
 	if (!fgets(id, sizeof(id), file))
 		id[0] = '\0';
 	fclose(file);
+	if (strspn(id, "0123456789abcdef") != 2 * sizeof(machine))
+		return false;
 	for (i = 0; i < sizeof(machine); i++)
 		if (sscanf(id + 2 * i, "%2hhx", &machine[i]) != 1)
 			return false;
