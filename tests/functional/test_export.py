@@ -350,7 +350,7 @@ def test_dry_run(lab, target):
 
 def inject(name, when, what, *args):
     """Run rxadm, and let its n-th call of this name fail or kill it."""
-    return run("strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", f"trace={name}", "-e",
+    return run("strace", "-f", "-o", "/dev/null", "-e", f"trace={name}", "-e",
                f"inject={name}:{what}:when={when}", program("rxadm"), *args, check=False)
 
 

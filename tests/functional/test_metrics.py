@@ -40,11 +40,11 @@ class Metrics:
                 name, labels, value = SAMPLE.fullmatch(line).groups()
                 self.samples[name, frozenset(LABEL.findall(labels))] = float(value)
 
-    def __call__(self, name, **labels):
-        return self.samples[name, frozenset(labels.items())]
+    def __call__(self, sample, /, **labels):
+        return self.samples[sample, frozenset(labels.items())]
 
-    def labels(self, name):
-        return [dict(labels) for found, labels in self.samples if found == name]
+    def labels(self, sample):
+        return [dict(labels) for found, labels in self.samples if found == sample]
 
 
 def sysfs(*parts):
