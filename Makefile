@@ -30,6 +30,10 @@ GENERATOR	= $(MAKE) --no-print-directory -C utils/generator O=$(build)/bin \
 UAPI		:= include/uapi/linux/rxd.h
 UDEV_RULES	:= packaging/udev/60-rxd.rules
 UDEVRULESDIR	?= $(PREFIX)/lib/udev/rules.d
+UNITS		:= $(wildcard packaging/systemd/*)
+SYSTEMDUNITDIR	?= $(PREFIX)/lib/systemd/system
+PROMETHEUS	:= packaging/prometheus/rxd-dashboard.json packaging/prometheus/rxd.rules.yml
+PROMETHEUSDIR	?= $(PREFIX)/share/rxd/prometheus
 FUZZ_SECONDS	?= 600
 SEED		?=
 
@@ -92,6 +96,9 @@ install: modules tools
 	$(INSTALL) -D -m 644 packaging/rxd.conf.example \
 		$(DESTDIR)$(PREFIX)/share/doc/rxd/rxd.conf.example
 	$(INSTALL) -d -m 700 $(DESTDIR)/var/lib/rxd
+	$(INSTALL) -d $(DESTDIR)$(SYSTEMDUNITDIR) $(DESTDIR)$(PROMETHEUSDIR)
+	$(INSTALL) -m 644 $(UNITS) $(DESTDIR)$(SYSTEMDUNITDIR)/
+	$(INSTALL) -m 644 $(PROMETHEUS) $(DESTDIR)$(PROMETHEUSDIR)/
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
@@ -102,6 +109,8 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/include/linux/rxd.h $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
 	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 	rm -f $(DESTDIR)$(PREFIX)/share/doc/rxd/rxd.conf.example
+	rm -f $(UNITS:packaging/systemd/%=$(DESTDIR)$(SYSTEMDUNITDIR)/%)
+	rm -f $(PROMETHEUS:packaging/prometheus/%=$(DESTDIR)$(PROMETHEUSDIR)/%)
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 	$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall

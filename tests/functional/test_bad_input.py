@@ -420,6 +420,9 @@ LINES = [
     ("status",), ("status", "--latency"), ("stats", "reset", "one"), ("stats", "reset", "--all"),
     ("top", "-n", "1"), ("hotlist", "save", "one", "/tmp/rxdtest-list"),
     ("warm", "one", "/tmp/rxdtest-list"),
+    ("save", "rxd0", "/tmp/rxdtest-image"), ("load", "/tmp/rxdtest-image"), ("metrics",),
+    ("export", "rxd0", "--transport", "loop", "--allow-any-host"), ("unexport", "rxd0"),
+    ("apply", "--stop"),
 ]
 # These load what is missing, or only say that they would.
 LOADING = ("create", "map")

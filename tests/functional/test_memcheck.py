@@ -40,8 +40,15 @@ STORY = (
     ("hotlist", (0, "save", "one", "{tmp}/hot"),),
     ("warm", (0, "one", "{tmp}/hot"), (1, "one", "{tmp}/damaged")),
     ("completion", (0, "zsh"), (1, "csh")),
+    ("metrics", (0,), (1, "--format", "xml")),
+    ("export", (0, "rxd0", "--transport", "loop", "--allow-any-host", "--dry-run"),
+     (1, "rxd0", "--transport", "ib")),
+    ("unexport", (4, "rxd0"),),
+    ("apply", (1, "--config", "{tmp}/damaged"),),
     ("unmap", (0, "one"), (4, "one")),
+    ("save", (0, "rxd1", "{tmp}/image", "--compress", "zstd"), (4, "rxd1", "/dev/null/x")),
     ("remove", (0, "rxd1"), (4, "rxd1")),
+    ("load", (0, "{tmp}/image", "--index", "1"), (1, "{tmp}/damaged")),
 )
 
 

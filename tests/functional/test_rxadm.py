@@ -94,6 +94,7 @@ def test_list_json(lab):
         query = RamDisk(int(ramdisk["device"][len("/dev/rxd"):])).query()
         assert ramdisk.pop("uuid") == query.uuid
         assert ramdisk.pop("metadata") == query.mem_index > 0
+        assert ramdisk.pop("export") is None
     assert listed == {"ramdisks": [
         {"device": "/dev/rxd0", "size": 8 * MIB, "used": MIB, "max_used": 2 * MIB,
          "limit": 2 * MIB, "logical_block_size": 512, "state": "open", "nospc": 1,
@@ -325,7 +326,8 @@ def test_status(lab):
         assert cache == {
             "name": "one", "origin": DISK, "cache": "/dev/rxd0", "mode": "writethrough",
             "seq_cutoff": 0, "block_size": 4096, "blocks_total": dmsetup.total,
-            "blocks_used": dmsetup.used, "metadata_bytes": dmsetup.metadata, **dmsetup.counters}
+            "blocks_used": dmsetup.used, "metadata_bytes": dmsetup.metadata, "export": None,
+            **dmsetup.counters}
     assert cache["read_hits"] == 48 and cache["write_hits"] == 1
     assert ok("status", "-r", "-n", "-o", "NAME,READ_HITS,MODE") == "one 48 writethrough\n"
     assert len(ok("status").splitlines()) == 2
@@ -361,7 +363,7 @@ def test_help_and_version():
     assert ok("--version").startswith("rxadm ")
     assert "Usage:" in ok("--help")
     for command in ("create", "resize", "limit", "clear", "remove", "list", "info", "extents",
-                    "map", "unmap", "mode", "set", "status", "stats", "top", "hotlist", "warm",
-                    "completion"):
+                    "save", "load", "map", "unmap", "mode", "set", "status", "stats", "top",
+                    "metrics", "hotlist", "warm", "export", "unexport", "apply", "completion"):
         assert command in ok("--help")
         assert f"Usage: rxadm {command}" in ok(command, "--help")

@@ -14,6 +14,9 @@
 #define USEC	1000ULL
 #define MSEC	(1000 * USEC)
 
+#define WORD_READ_NS	4
+#define WORD_WRITE_NS	8
+
 /* Where the bins but the first begin, in ns. */
 static const uint64_t bounds[LATENCY_BINS] = {
 	1 * USEC, 2 * USEC, 5 * USEC, 10 * USEC, 20 * USEC, 50 * USEC,
@@ -33,9 +36,20 @@ uint64_t latency_from(unsigned int bin)
 	return bin ? bounds[bin - 1] : 0;
 }
 
+/* The n-th word, from 0 on, as a number; 0 if it is none. */
+static uint64_t word_number(const char *text, unsigned int n)
+{
+	while (n--) {
+		text += strcspn(text, "\n ");
+		text += strspn(text, " ");
+	}
+	return strtoull(text, NULL, 10);
+}
+
 /**
  * latency_parse - read what the kernel says of a region
- * @text: its answer, one line: the histogram is its last word
+ * @text: its answer, one line: the fields of a disk's statistics, in nanoseconds and
+ *	after the range, and the histogram as the last word
  * @latency: out: the histogram
  *
  * Return: NULL, or allocated text that says what is wrong with it.
@@ -47,7 +61,10 @@ char *latency_parse(const char *text, struct latency *latency)
 	unsigned int bin;
 	char *end;
 
-	*latency = (struct latency){ .measured = true };
+	*latency = (struct latency) {
+		.measured = true,
+		.sum_ns = word_number(text, WORD_READ_NS) + word_number(text, WORD_WRITE_NS),
+	};
 	while (at > text && at[-1] != ' ')
 		at--;
 	for (bin = 0; bin < LATENCY_BINS; bin++) {

@@ -13,6 +13,7 @@
 struct latency {
 	bool measured;
 	uint64_t total;
+	uint64_t sum_ns;	/* what they took together */
 	uint64_t count[LATENCY_BINS];
 };
 

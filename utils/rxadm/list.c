@@ -4,12 +4,14 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "columns/table.h"
 #include "command.h"
 #include "control.h"
 #include "machine.h"
+#include "nvmet.h"
 #include "options.h"
 #include "ramdisk.h"
 
@@ -29,6 +31,7 @@ enum {
 	COL_FOLIO_SIZE,
 	COL_NODE,
 	COL_UUID,
+	COL_EXPORT,
 };
 
 static const struct column columns[] = {
@@ -56,6 +59,8 @@ static const struct column columns[] = {
 	[COL_NODE]	= { "NODE", COLUMN_TEXT, false,
 			    "NUMA node that the memory comes from, local or interleave" },
 	[COL_UUID]	= { "UUID", COLUMN_TEXT, false, "identity, as in /dev/disk/by-id" },
+	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, false,
+			    "NQN and address by which hosts reach it" },
 };
 
 static const struct table_spec spec = {
@@ -73,6 +78,7 @@ static void add_line(struct table *table, const struct rxd_query *query)
 	char *state = ramdisk_state(query->state);
 	char *node = ramdisk_node(query->node);
 	char *uuid = ramdisk_uuid(query->uuid);
+	char *export = nvmet_exports_of(makedev(query->major, query->minor));
 
 	table_add_line(table);
 	table_set_text(table, COL_DEVICE, device);
@@ -93,6 +99,9 @@ static void add_line(struct table *table, const struct rxd_query *query)
 	table_set_number(table, COL_FOLIO_SIZE, query->folio_size);
 	table_set_text(table, COL_NODE, node);
 	table_set_text(table, COL_UUID, uuid);
+	if (export)
+		table_set_text(table, COL_EXPORT, export);
+	free(export);
 	free(uuid);
 	free(node);
 	free(state);

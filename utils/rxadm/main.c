@@ -27,8 +27,11 @@ static const struct command *const commands[] = {
 	&command_status,
 	&command_stats,
 	&command_top,
+	&command_metrics,
 	&command_hotlist,
 	&command_warm,
+	&command_export,
+	&command_unexport,
 	&command_apply,
 	&command_completion,
 };

@@ -64,7 +64,8 @@ _rxadm()
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
 		words='create resize limit clear remove list info extents save load map unmap mode set'
-		words+=' status stats top hotlist warm apply completion --help --version'
+		words+=' status stats top metrics hotlist warm export unexport apply completion --help'
+		words+=' --version'
 	else
 		case $command:$previous in
 		create:--logical-block-size)
@@ -127,6 +128,24 @@ _rxadm()
 		map:*)
 			words='--cache --origin --name --block-size --mode --seq-cutoff --force --dry-run'
 			words+=' --help' ;;
+		metrics:--format)
+			words='openmetrics prometheus' ;;
+		metrics:-o | metrics:--output | export:--dhchap-key)
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+			return ;;
+		metrics:*)
+			words='--format --output --help' ;;
+		export:--transport)
+			words='tcp loop' ;;
+		export:--address | export:--port | export:--nqn | export:--allow-host)
+			return ;;
+		export:*)
+			words='--transport --address --port --nqn --allow-host --allow-any-host'
+			words+=" --dhchap-key --dry-run --help $(_rxadm_ramdisks)"
+			words+=" $(_rxadm_caches | sed 's,^,/dev/mapper/,')" ;;
+		unexport:*)
+			words="--dry-run --help $(_rxadm_ramdisks)"
+			words+=" $(_rxadm_caches | sed 's,^,/dev/mapper/,')" ;;
 		set:--latency)
 			words='on off' ;;
 		apply:--config)

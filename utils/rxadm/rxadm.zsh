@@ -39,6 +39,8 @@ _rxadm()
 		'list:list the RAM disks'
 		'info:show all that is known of a RAM disk or cache'
 		'extents:show which ranges of a RAM disk hold data'
+		'save:save a RAM disk to an image'
+		'load:make a RAM disk from an image'
 		'map:let a RAM disk cache a slow disk'
 		'unmap:remove a cache'
 		'mode:change what a cache does with writes, or print it'
@@ -46,8 +48,12 @@ _rxadm()
 		'status:show the caches and what they did'
 		'stats:set the counters of caches to zero'
 		'top:watch what caches and RAM disks do'
+		'metrics:print metrics for Prometheus'
 		'hotlist:save which blocks are cached'
 		'warm:have a cache read what another one held'
+		'export:offer a device to other machines'
+		'unexport:offer a device no more'
+		'apply:make what the configuration says'
 		'completion:print the completion script of a shell'
 	)
 	table=(
@@ -96,6 +102,17 @@ _rxadm()
 		_arguments $table '1:device:_rxadm_devices' ;;
 	extents)
 		_arguments $table '1:device:_rxadm_ramdisks' ;;
+	save)
+		_arguments '--compress=[compress the image]:method:(zstd)' \
+			'--progress=[what to show]:how:(auto bar json none)' '--help[print help]' \
+			'1:device:_rxadm_ramdisks' '2:file:_files' ;;
+	load)
+		_arguments '--into=[an empty RAM disk]:device:_rxadm_ramdisks' \
+			'--index=[make /dev/rxdN]:number' \
+			'--node=[where memory comes from]:node:(local interleave)' \
+			'--overcommit[allow more than the share of memory]' \
+			'--progress=[what to show]:how:(auto bar json none)' \
+			'--uuid=[identity]:uuid:(random)' '--help[print help]' '1:file:_files' ;;
 	map)
 		_arguments '--cache=[the RAM disk]:device:_rxadm_ramdisks' \
 			'--origin=[the slow disk]:device:_files' '--name=[of the mapping]:name' \
@@ -129,6 +146,23 @@ _rxadm()
 	warm)
 		_arguments '--background[return at once]' '--help[print help]' \
 			'1:name:_rxadm_caches' '2:file:_files' ;;
+	metrics)
+		_arguments '--format=[of the text]:format:(openmetrics prometheus)' \
+			'(-o --output)'{-o,--output=}'[file to replace]:file:_files' \
+			'--help[print help]' ;;
+	export)
+		_arguments '--transport=[how to reach it]:transport:(tcp loop)' \
+			'--address=[where to listen]:address' '--port=[TCP port]:port' \
+			'--nqn=[name to be found by]:name' \
+			'*--allow-host=[a host that may connect]:name' \
+			'--allow-any-host[let every host connect]' \
+			'--dhchap-key=[secret of the hosts]:file:_files' \
+			'--dry-run[change nothing]' '--help[print help]' '1:device:_files' ;;
+	unexport)
+		_arguments '--dry-run[change nothing]' '--help[print help]' '1:device:_files' ;;
+	apply)
+		_arguments '--config=[the configuration]:file:_files' '--dry-run[change nothing]' \
+			'--stop[save and remove all]' '--help[print help]' '*:section' ;;
 	completion)
 		_arguments '--help[print help]' '1:shell:(bash zsh fish)' ;;
 	esac

@@ -15,6 +15,7 @@
 #include "dm.h"
 #include "latency.h"
 #include "machine.h"
+#include "nvmet.h"
 #include "options.h"
 
 #define SECTOR	512
@@ -41,6 +42,7 @@ enum {
 	COL_INVALIDATIONS,
 	COL_ORIGIN_ERRORS,
 	COL_READ_HIT_PERCENT,
+	COL_EXPORT,
 };
 
 static const struct column columns[] = {
@@ -80,6 +82,8 @@ static const struct column columns[] = {
 				    "requests that the slow disk failed" },
 	[COL_READ_HIT_PERCENT]	= { "READ_HIT_PERCENT", COLUMN_NUMBER, true,
 				    "READ_HITS as a share of all blocks read" },
+	[COL_EXPORT]		= { "EXPORT", COLUMN_TEXT, false,
+				    "NQN and address by which hosts reach it" },
 };
 
 static const struct table_spec spec = {
@@ -142,6 +146,7 @@ static void add_line(struct table *table, const struct cache *cache,
 		     const struct rxcache_status *status)
 {
 	const uint64_t *counters = status->counters;
+	char *export = nvmet_exports_of(cache->number);
 	unsigned int i;
 
 	table_add_line(table);
@@ -158,6 +163,9 @@ static void add_line(struct table *table, const struct cache *cache,
 	for (i = 0; i < RXCACHE_COUNTERS; i++)
 		table_set_number(table, COL_READ_HITS + i, counters[i]);
 	set_hit_percent(table, counters[RXCACHE_READ_HITS], counters[RXCACHE_READ_MISSES]);
+	if (export)
+		table_set_text(table, COL_EXPORT, export);
+	free(export);
 }
 
 static enum exit_code add_cache(struct table *table, const struct cache *cache)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who uses a block device: file systems, swap, drivers on top of it; and what it
+ * Who uses a block device: file systems, swap, drivers on top of it, other machines; and what it
  * holds for somebody who may come back.
  */
 #include <blkid/blkid.h>
@@ -15,6 +15,7 @@
 
 #include "device.h"
 #include "family.h"
+#include "nvmet.h"
 #include "openers.h"
 #include "users.h"
 
@@ -96,6 +97,20 @@ static void read_holders(char **holders, dev_t number)
 	closedir(dir);
 }
 
+static void read_exports(char **exports, dev_t number)
+{
+	char *export = nvmet_exports_of(number);
+	char *path;
+
+	if (!export)
+		return;
+	path = device_path(number);
+	append_text(exports, "%s%s, which 'rxadm unexport %s' ends", *exports ? "\n" : "",
+		    export, path);
+	free(path);
+	free(export);
+}
+
 /**
  * users_read - find out who uses a block device, its partitions, or its whole disk
  * @number: the device
@@ -111,8 +126,10 @@ struct users users_read(dev_t number)
 
 	read_mounts(&users.mounts, &family);
 	read_swaps(&users.swaps, &family);
-	for (i = 0; i < family.count; i++)
+	for (i = 0; i < family.count; i++) {
 		read_holders(&users.holders, family.numbers[i]);
+		read_exports(&users.exports, family.numbers[i]);
+	}
 	family_release(&family);
 	return users;
 }
@@ -122,6 +139,7 @@ void users_release(struct users *users)
 	free(users->mounts);
 	free(users->swaps);
 	free(users->holders);
+	free(users->exports);
 	*users = (struct users){ 0 };
 }
 
@@ -149,6 +167,7 @@ char *users_of(dev_t number)
 	tell(&text, "mounted on ", users.mounts);
 	tell(&text, "swap on ", users.swaps);
 	tell(&text, "held by ", users.holders);
+	tell(&text, "exported as ", users.exports);
 	users_release(&users);
 	return text;
 }

@@ -11,6 +11,7 @@ struct users {
 	char *mounts;	/* folders */
 	char *swaps;	/* paths of devices */
 	char *holders;	/* paths of devices on top of it */
+	char *exports;	/* NQN and address, and what ends each */
 };
 
 struct users users_read(dev_t number);

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The kernel's NVMe target, and hosts that connect to it."""
+
+import glob
+import os
+import time
+import uuid
+
+from .command import run
+
+ROOT = "/sys/kernel/config/nvmet"
+RECORDS = "/run/rxadm.nvmet"
+HOST = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"
+OTHER = "nqn.2026-11.example:other-host"
+
+
+def network():
+    """The guest's init leaves even the loopback interface down."""
+    run("busybox", "ifconfig", "lo", "127.0.0.1", "up")
+
+
+def read(*parts):
+    with open(os.path.join(ROOT, *parts), encoding="ascii") as file:
+        return file.read().strip()
+
+
+def tree():
+    """What was made in the target's tree, and what rxadm remembers of it."""
+    return sorted(os.path.join(root, folder, name) for root in (ROOT, RECORDS)
+                  for folder in ("hosts", "ports", "subsystems")
+                  if os.path.isdir(os.path.join(root, folder))
+                  for name in os.listdir(os.path.join(root, folder))
+                  if name != "nqn.2014-08.org.nvmexpress.discovery")
+
+
+def connect(nqn, *options, transport="tcp", host=HOST, check=True, timeout=60):
+    address = ["-a", "127.0.0.1", "-s", "4420"] if transport == "tcp" else []
+    run("modprobe", "nvme-tcp" if transport == "tcp" else "nvme-loop")
+    identity = uuid.uuid5(uuid.NAMESPACE_URL, host)
+    return run("nvme", "connect", "-t", transport, *address, "-n", nqn, f"--hostnqn={host}",
+               f"--hostid={identity}", *options, check=check, timeout=timeout)
+
+
+def disconnect(nqn):
+    return run("nvme", "disconnect", "-n", nqn, check=False)
+
+
+def disk(nqn, timeout=20):
+    """The disk that a host sees of a subsystem, once it is there."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        for path in glob.glob("/sys/class/nvme-subsystem/*/subsysnqn"):
+            with open(path, encoding="ascii") as file:
+                if file.read().strip() != nqn:
+                    continue
+            for found in glob.glob(os.path.join(os.path.dirname(path), "nvme*n*")):
+                node = "/dev/" + os.path.basename(found)
+                if os.path.exists(node):
+                    return node
+        time.sleep(0.1)
+    raise TimeoutError(f"{nqn}: no disk")

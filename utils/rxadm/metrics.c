@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm metrics
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "caches.h"
+#include "command.h"
+#include "control.h"
+#include "device.h"
+#include "dm.h"
+#include "exposition.h"
+#include "machine.h"
+#include "options.h"
+
+static const char usage[] =
+	"Usage: rxadm metrics [OPTION...]\n"
+	"\n"
+	"Print what there is to know of all RAM disks and caches, for Prometheus and its like.\n"
+	"\n"
+	"Options:\n"
+	"     --format FORMAT   openmetrics; or prometheus, which the textfile collector of\n"
+	"                       node_exporter reads; without it, openmetrics\n"
+	" -o, --output FILE     replace this file, whole or not at all\n"
+	" -h, --help            print this help\n";
+
+struct request {
+	enum exposition_format format;
+	const char *path;	/* NULL: standard output */
+};
+
+static enum exit_code format_argument(const char *text, enum exposition_format *format)
+{
+	if (!strcmp(text, "openmetrics"))
+		*format = EXPOSITION_OPENMETRICS;
+	else if (!strcmp(text, "prometheus"))
+		*format = EXPOSITION_PROMETHEUS;
+	else
+		return report(EXIT_PARAMETERS, "format '%s': must be openmetrics or prometheus",
+			      text);
+	return EXIT_OK;
+}
+
+static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
+{
+	static const struct option options[] = {
+		{ "format",	required_argument, NULL, OPT_FORMAT },
+		{ "output",	required_argument, NULL, 'o' },
+		{ "help",	no_argument,	   NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret = EXIT_OK;
+	int opt;
+
+	while (!ret && (opt = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_FORMAT:
+			ret = format_argument(optarg, &request->format);
+			break;
+		case 'o':
+			request->path = optarg;
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv);
+		}
+	}
+	if (!ret)
+		ret = operands(argc, argv, 0, "[OPTION...]");
+	if (!ret && request->path && !*request->path)
+		ret = report(EXIT_PARAMETERS, "output '': must be the path of a file");
+	return ret;
+}
+
+static void release_ramdisk(struct ramdisk_metrics *ramdisk)
+{
+	free(ramdisk->disk.name);
+	free(ramdisk->uuid);
+	free(ramdisk->node);
+	free(ramdisk->state);
+}
+
+static void release_cache(struct cache_metrics *cache)
+{
+	free(cache->disk.name);
+	free(cache->device);
+	free(cache->origin);
+	free(cache->cache);
+}
+
+static void release(struct metrics *metrics)
+{
+	size_t i;
+
+	for (i = 0; i < metrics->ramdisk_count; i++)
+		release_ramdisk(&metrics->ramdisks[i]);
+	for (i = 0; i < metrics->cache_count; i++)
+		release_cache(&metrics->caches[i]);
+	free(metrics->ramdisks);
+	free(metrics->caches);
+}
+
+/* One that was removed meanwhile is simply not there. */
+static void add_ramdisk(struct metrics *metrics, const struct rxd_query *query)
+{
+	dev_t number = makedev(query->major, query->minor);
+	struct ramdisk_metrics ramdisk = {
+		.disk.name = format_text("rxd%d", query->index),
+		.query = *query,
+		.uuid = sysfs_read(number, "rxd/uuid"),
+		.node = sysfs_read(number, "rxd/node"),
+		.state = sysfs_read(number, "rxd/state"),
+	};
+
+	if (!iostat_read(number, &ramdisk.disk.io) || !ramdisk.uuid || !ramdisk.node ||
+	    !ramdisk.state) {
+		release_ramdisk(&ramdisk);
+		return;
+	}
+	metrics->ramdisks = resize_array(metrics->ramdisks, metrics->ramdisk_count + 1,
+					 sizeof(*metrics->ramdisks));
+	metrics->ramdisks[metrics->ramdisk_count++] = ramdisk;
+}
+
+static enum exit_code read_ramdisks(struct metrics *metrics)
+{
+	struct rxd_query query;
+	enum exit_code ret;
+	int next = 0;
+	int err = 0;
+	int fd;
+
+	ret = control_open(&fd);
+	if (ret)
+		return ret;
+	while (next <= RXD_INDEX_MAX &&
+	       !(err = control_query(fd, next, RXD_QUERY_NEXT, &query))) {
+		add_ramdisk(metrics, &query);
+		next = query.index + 1;
+	}
+	if (err && err != ENODEV)
+		ret = control_error(err, "the list of RAM disks");
+	close(fd);
+	return ret;
+}
+
+static enum exit_code add_cache(struct metrics *metrics, const struct cache *cache)
+{
+	struct cache_metrics values = { 0 };
+	enum exit_code ret;
+	uint64_t sectors;
+
+	ret = cache_status(cache->name, &values.status, &sectors);
+	if (ret || !sectors || !iostat_read(cache->number, &values.disk.io))
+		return ret;
+	ret = latency_read(cache->name, &values.latency);
+	if (ret)
+		return ret;
+	values.disk.name = copy_text(cache->name);
+	values.device = format_text("dm-%u", minor(cache->number));
+	values.origin = device_path(cache->table.origin);
+	values.cache = device_path(cache->table.cache);
+	metrics->caches = resize_array(metrics->caches, metrics->cache_count + 1,
+				       sizeof(*metrics->caches));
+	metrics->caches[metrics->cache_count++] = values;
+	return EXIT_OK;
+}
+
+static enum exit_code read_caches(struct metrics *metrics)
+{
+	struct caches caches;
+	enum exit_code ret;
+	size_t i;
+
+	ret = dm_begin();
+	if (ret)
+		return ret;
+	ret = caches_read(&caches);
+	for (i = 0; !ret && i < caches.count; i++)
+		ret = add_cache(metrics, &caches.list[i]);
+	caches_free(&caches);
+	dm_end();
+	return ret;
+}
+
+/* A module that is not loaded has no disks: for who collects metrics, no error. */
+static enum exit_code collect(struct metrics *metrics)
+{
+	enum exit_code ret = EXIT_OK;
+
+	if (module_is_loaded("rxd"))
+		ret = read_ramdisks(metrics);
+	if (!ret && module_is_loaded("dm_rxcache"))
+		ret = read_caches(metrics);
+	return ret;
+}
+
+static enum exit_code file_error(const char *path)
+{
+	return report(exit_code_of(errno), "output '%s': %s", path, strerror(errno));
+}
+
+/* Write and close. Return: whether all of it arrived. */
+static bool fill(int fd, enum exposition_format format, const struct metrics *metrics)
+{
+	FILE *file = fdopen(fd, "w");
+	bool ok;
+
+	if (!file) {
+		close(fd);
+		return false;
+	}
+	exposition_write(file, format, metrics);
+	ok = !fflush(file) && !ferror(file) && !fchmod(fd, 0644) && !fsync(fd);
+	return !fclose(file) && ok;
+}
+
+static enum exit_code replace_file(const struct request *request, const struct metrics *metrics)
+{
+	char *temporary = format_text("%s.XXXXXX", request->path);
+	enum exit_code ret = EXIT_OK;
+	int fd;
+
+	signals_block();
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0) {
+		ret = file_error(request->path);
+	} else if (!fill(fd, request->format, metrics) || rename(temporary, request->path)) {
+		ret = file_error(request->path);
+		unlink(temporary);
+	}
+	signals_allow();
+	free(temporary);
+	return ret;
+}
+
+static enum exit_code run(int argc, char **argv)
+{
+	struct request request = { .format = EXPOSITION_OPENMETRICS };
+	struct metrics metrics = { 0 };
+	bool help = false;
+	enum exit_code ret;
+
+	ret = parse(argc, argv, &request, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(usage, stdout);
+		return EXIT_OK;
+	}
+
+	ret = privilege_check();
+	if (!ret)
+		ret = collect(&metrics);
+	if (!ret && request.path)
+		ret = replace_file(&request, &metrics);
+	else if (!ret)
+		exposition_write(stdout, request.format, &metrics);
+	release(&metrics);
+	return ret;
+}
+
+const struct command command_metrics = {
+	.name = "metrics",
+	.summary = "print metrics of RAM disks and caches for Prometheus",
+	.run = run,
+};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_STEPS_H
+#define RXADM_STEPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum step_kind {
+	STEP_MAKE,	/* a folder */
+	STEP_WRITE,	/* an attribute */
+	STEP_LINK,
+	STEP_UNLINK,
+	STEP_REMOVE,	/* a folder; one that is not there is no error */
+};
+
+struct step {
+	enum step_kind kind;
+	char *path;
+	char *value;		/* what to write, or what the link points to */
+	char *record;		/* of a folder: link that says that it is ours, or NULL */
+	char *note;		/* what that link says */
+	const char *source;	/* of a secret value: the file it came from, or NULL */
+};
+
+/* Changes of configfs in their order, to be printed or made. */
+struct steps {
+	struct step *list;
+	size_t count;
+};
+
+struct step *steps_add(struct steps *steps, enum step_kind kind, char *path, char *value);
+int steps_run(const struct steps *steps, const struct step **failed);
+void steps_print(const struct steps *steps);
+void steps_free(struct steps *steps);
+
+#endif /* RXADM_STEPS_H */
