@@ -34,6 +34,12 @@ UNITS		:= $(wildcard packaging/systemd/*)
 SYSTEMDUNITDIR	?= $(PREFIX)/lib/systemd/system
 PROMETHEUS	:= packaging/prometheus/rxd-dashboard.json packaging/prometheus/rxd.rules.yml
 PROMETHEUSDIR	?= $(PREFIX)/share/rxd/prometheus
+# The sources of the modules, for DKMS.
+DKMSDIR		?= /usr/src/rxd-$(VERSION)
+DKMS_SOURCES	:= Kbuild module dm-target include
+dist		= rxd-$(VERSION)
+# As old as its release, whenever it was packed.
+dist_date	= $(shell sed -n 's/^ -- .*>  //p' packaging/debian/changelog | head -n 1)
 FUZZ_SECONDS	?= 600
 SEED		?=
 
@@ -45,6 +51,7 @@ help:
 	@echo 'make test-kunit                    the KUnit suites, under User-Mode Linux'
 	@echo 'make test-functional [KERNEL=6.12] [K=EXPRESSION]'
 	@echo '                                   pytest in guests: on all kernels, or on one'
+	@echo 'make test-system                   packages, on whole Debian systems that boot'
 	@echo 'make torture [KERNEL=7.2]          everything at once, for long; small and NUMA machines'
 	@echo 'make fuzz [FUZZ_SECONDS=600] [SEED=N] [KERNEL=7.2]'
 	@echo '                                   random ioctls, sysfs writes and parameters, in a guest'
@@ -61,6 +68,9 @@ help:
 	@echo 'make tools [SANITIZE=address,undefined] build/bin/rxadm, build/bin/rxcp'
 	@echo 'make install [DESTDIR=] [PREFIX=/usr/local] [KDIR=TREE]'
 	@echo 'make uninstall                     with the same variables'
+	@echo 'make install-dkms                  the modules'"'"' sources for DKMS, in /usr/src'
+	@echo 'make dist                          build/rxd-$(VERSION).tar.gz'
+	@echo 'make deb                           Debian packages, in build/deb/'
 	@echo 'make clean                         remove build/'
 	@echo 'make distclean                     remove also what is kept in RXD_CACHE=/var/cache/rxd'
 
@@ -85,12 +95,14 @@ tools:
 	$(RXCP)
 	$(GENERATOR)
 
-install: modules tools
+install: modules install-tools
 	$(INSTALL) -d $(DESTDIR)/lib/modules/$(release)/updates
 	$(INSTALL) -m 644 $(MODULES:%=$(build)/modules/$(release)/%) \
 		$(DESTDIR)/lib/modules/$(release)/updates/
 	$(if $(DESTDIR),,$(DEPMOD) $(release))
 	$(INSTALL) -D -m 644 $(UAPI) $(DESTDIR)$(PREFIX)/include/linux/rxd.h
+
+install-tools: tools
 	$(INSTALL) -D -m 644 $(UDEV_RULES) $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
 	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(INSTALL) -D -m 644 packaging/rxd.conf.example \
@@ -103,6 +115,22 @@ install: modules tools
 	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 
+install-dkms:
+	$(INSTALL) -d $(DESTDIR)$(DKMSDIR)
+	cp -R $(DKMS_SOURCES) $(DESTDIR)$(DKMSDIR)/
+	sed 's/#MODULE_VERSION#/$(VERSION)/' packaging/dkms/dkms.conf >$(DESTDIR)$(DKMSDIR)/dkms.conf
+
+# What boots the root disk behind a cache: for packages only, since its paths are fixed.
+install-root-cache:
+	$(INSTALL) -D -m 644 packaging/root-cache/default $(DESTDIR)/etc/default/rxd
+	$(INSTALL) -D packaging/root-cache/root-cache $(DESTDIR)/usr/lib/rxd/root-cache
+	$(INSTALL) -D packaging/initramfs-tools/hook \
+		$(DESTDIR)/usr/share/initramfs-tools/hooks/rxd
+	$(INSTALL) -D packaging/initramfs-tools/local-premount \
+		$(DESTDIR)/usr/share/initramfs-tools/scripts/local-premount/rxd
+	$(INSTALL) -d $(DESTDIR)/usr/lib/dracut/modules.d/90rxd
+	$(INSTALL) packaging/dracut/90rxd/* $(DESTDIR)/usr/lib/dracut/modules.d/90rxd/
+
 uninstall:
 	$(if $(release),rm -f $(MODULES:%=$(DESTDIR)/lib/modules/$(release)/updates/%))
 	$(if $(DESTDIR)$(if $(release),,x),,$(DEPMOD) $(release))
@@ -114,6 +142,24 @@ uninstall:
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 	$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+
+dist:
+	@mkdir -p $(build)
+	tar --create --gzip --file $(build)/$(dist).tar.gz.new --sort=name --owner=0 --group=0 \
+		--numeric-owner --mode=go-w --mtime='$(dist_date)' --transform='s,^[.],$(dist),S' \
+		--exclude-vcs --exclude=./build --exclude=__pycache__ --exclude=.pytest_cache .
+	mv $(build)/$(dist).tar.gz.new $(build)/$(dist).tar.gz
+
+deb: dist
+	rm -rf $(build)/deb
+	mkdir $(build)/deb
+	cp $(build)/$(dist).tar.gz $(build)/deb/rxd_$(VERSION).orig.tar.gz
+	tar -C $(build)/deb -xf $(build)/$(dist).tar.gz
+	cp -R packaging/debian $(build)/deb/$(dist)/debian
+	sed -i '1s/(.*)/($(VERSION)-1)/' $(build)/deb/$(dist)/debian/changelog
+	cd $(build)/deb/$(dist) && \
+		env -u MAKEFLAGS -u MFLAGS -u B -u VERSION dpkg-buildpackage --no-sign -j
+	@echo 'Packages: $(build)/deb'
 
 demo:
 	packaging/deps $(if $(filter 1,$(HOST)),host,guest)
@@ -131,6 +177,9 @@ test-kunit:
 
 test-functional:
 	tests/run $(if $(KERNEL),functional-$(KERNEL),functional) $(if $(K),-k '$(K)')
+
+test-system:
+	tests/run system
 
 torture:
 	tests/run torture-$(or $(KERNEL),7.2) small numa
@@ -161,5 +210,7 @@ clean:
 distclean: clean
 	rm -rf --one-file-system $${RXD_CACHE:-/var/cache/rxd}/guest $${RXD_CACHE:-/var/cache/rxd}/uml
 
-.PHONY: help modules modules-of-release tools install uninstall demo test lint test-kunit \
-	test-functional torture fuzz fuzz-parsers bench-copy bench-rxd bench-rxcache clean distclean
+.PHONY: help modules modules-of-release tools install install-tools install-dkms \
+	install-root-cache uninstall dist deb demo test lint test-kunit \
+	test-functional test-system torture fuzz fuzz-parsers bench-copy bench-rxd \
+	bench-rxcache clean distclean

@@ -79,6 +79,17 @@ def test_links(udevd, lab):
     assert links() == {FIRST: "/dev/rxd7"}
 
 
+def test_label(udevd, lab):
+    """Of a file system that came after the disk, and of one that is gone."""
+    path = lab.ramdisk(16 * MIB).path
+    run("udevadm", "settle", "--timeout=60")
+    for label in ("scratch", "other"):
+        run("mkfs.ext4", "-q", "-F", "-L", label, path)
+        run("udevadm", "settle", "--timeout=60")
+        assert {name: os.path.realpath(f"/dev/disk/by-label/{name}")
+                for name in os.listdir("/dev/disk/by-label")} == {label: path}
+
+
 def test_formatted_and_removed_at_once(udevd, lab):
     """mkfs makes udev look; remove waits for it."""
     for _ in range(3):

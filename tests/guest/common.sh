@@ -6,6 +6,7 @@
 # shellcheck disable=SC2034  # for the caller
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 kernels="6.1 6.12 7.2"
+systems="debian-12 debian-13"
 export RXD_CACHE=${RXD_CACHE:-/var/cache/rxd}
 
 say()
@@ -31,6 +32,17 @@ need_kernel()
 		;;
 	*)
 		die "kernel '${1:-}': must be one of $kernels" ;;
+	esac
+}
+
+# What can be booted: a kernel with what tests it, or a whole system.
+need_guest()
+{
+	case " $kernels $systems " in
+	*" ${1:-} "*)
+		;;
+	*)
+		die "guest '${1:-}': must be one of $kernels $systems" ;;
 	esac
 }
 

@@ -16,6 +16,7 @@ from .guest import Guest
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__)))))
 KERNELS = ("6.1", "6.12", "7.2")
+SYSTEMS = ("debian-12", "debian-13")
 
 USAGE, NO_GUEST, TROUBLE = 2, 125, 3
 SHOWN = 20
@@ -47,14 +48,21 @@ def _disk(text):
     return text
 
 
+def _file(text):
+    if not os.path.isfile(text):
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a file that exists")
+    return text
+
+
 def parser():
     made = Parser(prog="run", description="Boot a guest and run a command in it as root: the "
                   "checkout is /rxd, build/guest/KERNEL/out is /out; vdb is a fresh 1 GiB disk, "
                   "vdc a fresh 2 GiB disk as slow as a 7200 rpm disk.",
                   epilog=f"Exit code: the command's; {TROUBLE} when the kernel log tells of "
                   f"trouble; {NO_GUEST} when the guest did not run or did not end by itself.")
-    made.add_argument("kernel", choices=KERNELS, metavar="KERNEL",
-                      help="one of " + ", ".join(KERNELS))
+    made.add_argument("kernel", choices=KERNELS + SYSTEMS, metavar="GUEST",
+                      help="a kernel, " + ", ".join(KERNELS) + ", or a whole system with systemd, "
+                           + ", ".join(SYSTEMS))
     made.add_argument("--mem", type=_number(256, 1 << 20), default=2048, metavar="MIB",
                       help="memory (default: %(default)s)")
     made.add_argument("--nodes", type=_number(1, 2), default=1, metavar="N",
@@ -63,6 +71,12 @@ def parser():
     made.add_argument("--disk", type=_disk, action="append", default=[], metavar="FILE[,OPTIONS]",
                       help="one more raw disk, vdd and so on, which keeps what is written; "
                            "OPTIONS are those of QEMU's -drive (default: cache=writeback)")
+    made.add_argument("--root", metavar="FILE",
+                      help="a root disk that keeps what is written; made where it is missing")
+    made.add_argument("--initrd", type=_file, metavar="FILE",
+                      help="boot from this initrd, not the harness's own")
+    made.add_argument("--append", action="append", default=[], metavar="PARAMETER",
+                      help="one more kernel parameter")
     made.add_argument("--no-kvm", action="store_true", help="emulate, even where KVM works")
     made.add_argument("--timeout", type=_number(1, 86400), default=3600, metavar="S",
                       help="seconds the command may take (default: %(default)s)")

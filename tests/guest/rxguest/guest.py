@@ -47,13 +47,15 @@ class Guest:
                 os.unlink(path)
         with open(os.path.join(self.out, ".command"), "w", encoding="utf-8") as file:
             file.write(shlex.join(command) + "\n")
+        if self.options.root and not os.path.exists(self.options.root):
+            qemu.overlay(self.options.root, os.path.join(self.boot, "../root.ext4"))
         qemu.sparse(os.path.join(self.disks, "scratch.raw"), qemu.SCRATCH)
         qemu.sparse(os.path.join(self.disks, "slow.raw"), qemu.SLOW)
 
     def start(self, kvm):
         """Start QEMU; returns whether the guest got to its first program in time."""
         args = qemu.command(self.boot, self.top, self.kernel, self.out, self.disks,
-                            self.options.disk, self.options.mem, self.options.nodes, kvm)
+                            self.options, kvm)
         # Where the root disk's changes go.
         environment = dict(os.environ, TMPDIR=self.disks)
         open(self.console, "wb").close()

@@ -2,8 +2,10 @@
 """The command line of a guest's QEMU."""
 
 import os
+import subprocess
 
 from . import accel
+from .errors import GuestError
 
 SCRATCH = 1 << 30
 SLOW = 2 << 30
@@ -18,7 +20,9 @@ PARAMETERS = ("console=ttyS0 loglevel=1 panic=-1 oops=panic log_buf_len=8M watch
 def _drive(nr, name, file, options):
     """A virtio disk; the address keeps vda, vdb and so on in this order."""
     file = file.replace(",", ",,")
-    return ["-drive", f"if=none,id={name},format=raw,file={file},{options}",
+    if "format=" not in options:
+        options += ",format=raw"
+    return ["-drive", f"if=none,id={name},file={file},{options}",
             "-device", f"virtio-blk-pci,drive={name},serial={name},addr={0x10 + nr:#x}"]
 
 
@@ -36,6 +40,15 @@ def sparse(path, size):
         file.truncate(size)
 
 
+def overlay(path, base):
+    """A new disk that holds what differs from another."""
+    made = subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b",
+                           os.path.realpath(base), path], check=False, stderr=subprocess.PIPE,
+                          text=True)
+    if made.returncode:
+        raise GuestError(f"{path}: cannot be made: {made.stderr.strip()}")
+
+
 def _nodes(count, mem):
     """NUMA nodes, each a socket, that share the memory and the CPUs; one needs no name."""
     args = ["-smp", f"{CPUS},sockets={count}"]
@@ -46,21 +59,23 @@ def _nodes(count, mem):
     return args
 
 
-def command(boot, top, kernel, out, disks, extra_disks, mem, nodes, kvm):
+def command(boot, top, kernel, out, disks, options, kvm):
     """The arguments to start it with; ttyS0 goes to a file, ttyS1 to stdout."""
-    drives = [("root", os.path.join(boot, "../root.ext4"), "snapshot=on"),
+    drives = [("root", options.root or os.path.join(boot, "../root.ext4"),
+               "format=qcow2,cache=unsafe" if options.root else "snapshot=on"),
               ("scratch", os.path.join(disks, "scratch.raw"), "cache=writeback"),
               ("slow", os.path.join(disks, "slow.raw"),
                f"cache=writeback,throttling.iops-total={SLOW_IOPS},"
                f"throttling.bps-total={SLOW_BYTES}")]
-    for nr, spec in enumerate(extra_disks):
+    for nr, spec in enumerate(options.disk):
         file, _, options = spec.partition(",")
         drives.append((f"extra{nr}", os.path.abspath(file), options or "cache=writeback"))
     args = ["qemu-system-x86_64", *(accel.KVM if kvm else accel.TCG),
-            "-machine", "q35", "-m", f"{mem}M", *_nodes(nodes, mem),
+            "-machine", "q35", "-m", f"{options.mem}M", *_nodes(options.nodes, options.mem),
             "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-            "-kernel", os.path.join(boot, "vmlinuz"), "-initrd", os.path.join(boot, "initrd"),
-            "-append", f"{PARAMETERS} rxd.kernel={kernel}",
+            "-kernel", os.path.join(boot, "vmlinuz"),
+            "-initrd", options.initrd or os.path.join(boot, "initrd"),
+            "-append", " ".join([PARAMETERS, f"rxd.kernel={kernel}", *options.append]),
             "-serial", f"file:{os.path.join(out, 'console.txt').replace(',', ',,')}",
             "-serial", "stdio", "-device", "virtio-rng-pci",
             *_share("rxd", top, ",readonly=on"), *_share("out", out)]

@@ -1,0 +1,35 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Put into the initramfs what caches the root disk, if /etc/default/rxd asks for that.
+
+check()
+{
+	local RXD_ROOT_CACHE=
+
+	require_binaries rxadm || return 1
+	# shellcheck disable=SC1090,SC1091
+	[[ ! -r "${dracutsysrootdir-}/etc/default/rxd" ]] ||
+		. "${dracutsysrootdir-}/etc/default/rxd"
+	[[ $RXD_ROOT_CACHE ]] || return 255
+}
+
+depends()
+{
+	echo dm
+}
+
+# A kernel without the modules boots without the cache, and says so.
+installkernel()
+{
+	hostonly='' instmods rxd dm-rxcache
+}
+
+install()
+{
+	inst_multiple rxadm modprobe readlink
+	inst_script /usr/lib/rxd/root-cache
+	inst_simple /etc/default/rxd
+	inst_rules 60-rxd.rules
+	inst_hook pre-mount 50 "${moddir:?}/rxd-root.sh"
+}
