@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs as fio's jobs: a thread of vdbench is a thread that does one I/O after the other."""
+
+from dataclasses import dataclass
+
+from ..system.errors import BadInput
+from ..system.units import short
+from ..tools.fio import escaped
+from .parse import CURVED, MAX
+
+SHARED = {"ioengine": "psync", "thread": 1, "invalidate": 0, "allow_file_create": 0,
+          "norandommap": 1, "randrepeat": 0, "time_based": 1}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One run of fio: an rd= with one rate, number of threads and size."""
+    name: str
+    title: str
+    run: object
+    rate: object
+    threads: int
+    transfer: object
+    percent: int = None
+    base: str = None
+
+
+def steps(run):
+    """The runs that an rd= stands for, in vdbench's order."""
+    for transfer in run.transfers:
+        for threads in run.threads:
+            suffix = [f"threads={threads}"] if threads else []
+            suffix += [f"xfersize={_sizes(transfer)}"] if transfer else []
+            for rate in run.rates:
+                if rate != CURVED:
+                    yield _step(run, f"iorate={rate}", suffix, rate, threads, transfer)
+                    continue
+                first = _step(run, "iorate=max (for the curve)", suffix, MAX, threads, transfer)
+                yield first
+                for percent in run.curve:
+                    yield _step(run, f"iorate={percent}%", suffix, CURVED, threads, transfer,
+                                percent, first.name)
+
+
+def _step(run, rate_text, suffix, rate, threads, transfer, percent=None, base=None):
+    texts = [rate_text, *suffix]
+    name = "-".join([run.name, *(text.split(" ")[0].replace("=", "-").replace("%", "pct")
+                                 for text in texts)])
+    if percent is None and "(for the curve)" in rate_text:
+        name += "-curve"
+    return Step(name, f"{run.name} {', '.join(texts)}", run, rate, threads, transfer, percent,
+                base)
+
+
+def _sizes(transfer):
+    if transfer.span:
+        return f"{short(transfer.span[0])}-{short(transfer.span[1])}"
+    return "/".join(short(size) for size, _percent in transfer.sizes)
+
+
+def shares(total, count):
+    """A number as count whole ones that differ by one at most."""
+    return [total // count + (rank < total % count) for rank in range(count)]
+
+
+def _blocks(transfer):
+    if transfer.span:
+        return {"bsrange": "-".join(short(size) for size in transfer.span).lower()}
+    if len(transfer.sizes) == 1:
+        return {"bs": short(transfer.sizes[0][0]).lower()}
+    return {"bssplit": ":".join(f"{short(size).lower()}/{percent}"
+                                for size, percent in transfer.sizes)}
+
+
+def _direction(work):
+    prefix = "rand" if work.seekpct else ""
+    if work.rdpct in (0, 100):
+        return {"rw": prefix + ("read" if work.rdpct else "write")}
+    return {"rw": f"{prefix}rw", "rwmixread": f"{work.rdpct:g}"}
+
+
+def _zones(percent, hitarea, size):
+    """Hits fall on the first bytes, the others on the rest."""
+    if not percent:
+        return f"100/{size}"
+    rest = f":{100 - percent:g}/{size - hitarea}" if percent < 100 else ""
+    return f"{percent:g}/{hitarea}{rest}"
+
+
+def _places(work, storage, transfer, size, threads):
+    options = {"size": size}
+    if work.rhpct or work.whpct:
+        if storage.hitarea >= size:
+            raise BadInput(f"sd={storage.name}: hitarea={storage.hitarea} is not smaller than "
+                           f"the lun of {size} bytes")
+        options["random_distribution"] = "zoned_abs:" + ",".join(
+            _zones(percent, storage.hitarea, size) for percent in (work.rhpct, work.whpct))
+    elif work.seekpct == 0 and threads > 1:
+        # Each thread has a part of the lun, or else all would read the same.
+        part = size // threads // transfer.largest() * transfer.largest()
+        if not part:
+            raise BadInput(f"sd={storage.name}: {size} bytes are too few for {threads} sequential "
+                           f"threads of xfersize={short(transfer.largest())}")
+        options.update(size=part, offset_increment=part)
+    elif 0 < work.seekpct < 100:
+        options["percentage_random"] = f"{work.seekpct:g}"
+    return options
+
+
+def _opened(flags):
+    options = {}
+    if {"o_direct", "directio"} & set(flags):
+        options["direct"] = 1
+    if "o_dsync" in flags:
+        options["sync"] = "dsync"
+    if "o_sync" in flags:
+        options["sync"] = "sync"
+    if "fsync" in flags:
+        options["fsync_on_close"] = 1
+    return options
+
+
+def _threads(step, work, storage):
+    """The threads of a storage are shared by all works on it."""
+    users = [each for each in step.run.works if storage in each.storages]
+    wanted = step.threads or storage.threads
+    return max(1, shares(wanted, len(users))[users.index(work)])
+
+
+def _rated(options, threads, rate):
+    """Jobs of as many threads, whose rates add up."""
+    if rate is None:
+        return [{**options, "numjobs": threads}]
+    threads = min(threads, rate)
+    groups = {}
+    for share in shares(rate, threads):
+        groups[share] = groups.get(share, 0) + 1
+    return [{**options, "numjobs": count, "rate_iops": share} for share, count in groups.items()]
+
+
+def build(step, sizes, rate):
+    """Options of all jobs, and of each; sizes are bytes by sd, rate is None for all it can."""
+    shared = {**SHARED, "runtime": step.run.warmup + step.run.elapsed}
+    jobs, works = [], step.run.works
+    rates = [None] * len(works) if rate is None else shares(rate, len(works))
+    for work, work_rate in zip(works, rates):
+        transfer = step.transfer or work.transfer
+        storages = work.storages
+        parts = [None] * len(storages) if work_rate is None else shares(work_rate, len(storages))
+        for storage, part in zip(storages, parts):
+            if part == 0:
+                continue
+            threads, size = _threads(step, work, storage), sizes[storage.name]
+            if part is not None:
+                threads = min(threads, part)
+            if transfer.largest() > size:
+                raise BadInput(f"sd={storage.name}: xfersize={short(transfer.largest())} is more "
+                               f"than the lun's {size} bytes")
+            options = {"filename": escaped(storage.lun), **_direction(work), **_blocks(transfer),
+                       **_places(work, storage, transfer, size, threads),
+                       **_opened(storage.flags)}
+            jobs += [(f"{work.name}-{storage.name}", job)
+                     for job in _rated(options, threads, part)]
+    return shared, jobs
