@@ -60,6 +60,7 @@ def _add_workload(commands, workload):
     parser.add_argument("-o", "--output", metavar="FOLDER",
                         help="where report.json and report.html go (default: "
                              f"rxbench-{workload.NAME}-DATE-TIME)")
+    parser.add_argument("--no-html", action="store_true", help="write report.json only")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     parser.set_defaults(run=_measure, workload=workload)
 
@@ -127,11 +128,13 @@ def _folder(options):
     return folder
 
 
-def _write(made, folder):
+def _write(made, folder, page_wanted):
     """report.json in any case; report.html where there is matplotlib."""
     path = os.path.join(folder, "report.json")
     document.write(made, path)
     print(f"\nReport: {path}")
+    if not page_wanted:
+        return
     if plots.available():
         page = os.path.join(folder, "report.html")
         document.put(page, html.render([made]))
@@ -156,7 +159,7 @@ def _measure(options):
     made = document.make(options.workload.NAME, ["rxbench", *sys.argv[1:]], started, described,
                          warnings, plan, outcome)
     print("\n".join(text.render(made)))
-    _write(made, folder)
+    _write(made, folder, not options.no_html)
     if outcome.signum:
         _complain(f"interrupted by {outcome.ended_by}")
         return 128 + outcome.signum

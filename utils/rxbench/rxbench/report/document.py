@@ -29,10 +29,11 @@ def _ratio(values, base, name):
                                       [base[repeat] for repeat in both])}
 
 
-def summarize(metrics, subjects, cases, base, results):
+def summarize(metrics, subjects, cases, results):
     """A row for each case, subject and metric."""
     rows = []
     for case in cases:
+        base = case["base"]
         for subject in subjects:
             for metric in metrics:
                 values = _values(results, case["name"], subject["name"], metric["name"])
@@ -87,18 +88,18 @@ def make(workload, command, started, described, warnings, plan, outcome):
     """The whole report."""
     metrics = [vars(metric) for metric in plan.metrics]
     subjects = [vars(subject) for subject in plan.subjects]
-    cases = [{"name": case.name, "title": case.title, "reference": case.reference}
-             for case in plan.cases()]
     base = plan.base
     if base is None and len(subjects) > 1:
         base = subjects[0]["name"]
-    summary = summarize(metrics, subjects, cases, base, outcome.results)
+    cases = [{"name": case.name, "title": case.title, "base": case.base or base,
+              "reference": case.reference} for case in plan.cases()]
+    summary = summarize(metrics, subjects, cases, outcome.results)
     return {"format": FORMAT, "version": FORMAT_VERSION, "rxbench": VERSION,
             "workload": workload, "command": command, "started": started,
             "seconds": outcome.seconds, "complete": not outcome.ended_by and not outcome.failures,
             "ended_by": outcome.ended_by, "machine": described, "warnings": list(warnings),
             "notes": list(plan.notes), "settings": plan.settings, "repeats": plan.repeats,
-            "metrics": metrics, "subjects": subjects, "base": base, "cases": cases,
+            "metrics": metrics, "subjects": subjects, "cases": cases,
             "results": outcome.results, "summary": summary,
             "verdicts": verdicts(metrics, subjects, cases, outcome.results, summary),
             "failures": outcome.failures}

@@ -26,10 +26,9 @@ def _list(items):
         if items else ""
 
 
-def _table(document):
-    head, rows = text.columns(document)
+def _table(head, rows):
     if not rows:
-        return "<p>Nothing was measured.</p>"
+        return ""
     lines = ["<table><thead><tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head)
              + "</tr></thead><tbody>"]
     first = True
@@ -74,7 +73,9 @@ def section(document, number):
         warnings.append(f"ended early by {document['ended_by']}")
     if warnings:
         parts.append(f"<div class=warning>{_list(warnings)}</div>")
-    parts += [_table(document),
+    head, rows = text.columns(document)
+    parts += [_table(head, rows) or "<p>Nothing was measured.</p>",
+              _table(*text.side_by_side(document)),
               _list(f"{titles[verdict['case']]}: {verdict['text']}"
                     for verdict in document["verdicts"]) if document["verdicts"] else "",
               _list([*text.legend(document), *document["notes"]])]

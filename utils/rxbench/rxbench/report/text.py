@@ -4,6 +4,7 @@
 from ..system.units import duration, number, size
 
 NOISE, UNKNOWN = "~", "?"
+MOST_COLUMNS = 8
 
 
 def table(head, rows, left=1):
@@ -52,22 +53,19 @@ def times(ratio):
 
 
 def _heading(metric):
-    return metric["title"] if metric["unit"] in ("us", "IOPS") else metric["unit"] \
-        if metric["unit"] == "MB/s" else f"{metric['title']} {metric['unit']}".strip()
+    if metric["unit"] in ("IOPS", "MB/s"):
+        return metric["unit"]
+    return metric["title"] if metric["unit"] == "us" else f"{metric['title']} {metric['unit']}"
 
 
 def columns(document):
     """Head and rows of the summary: a row for each case and subject, None between cases."""
     metrics = document["metrics"]
-    references = list(dict.fromkeys(key for case in document["cases"]
-                                    for key in case.get("reference", {})))
-    base = {subject["name"]: subject["title"] for subject in document["subjects"]}.get(
-        document["base"])
+    titles = {subject["name"]: subject["title"] for subject in document["subjects"]}
+    bases = {case["base"] for case in document["cases"]} - {None}
     head = ["", "subject", *map(_heading, metrics), "spread"]
-    head[-1:] = ["spread"]
-    if base:
-        head.append(f"beside {base}")
-    head += references
+    if bases:
+        head.append(f"beside {titles[bases.pop()]}" if len(bases) == 1 else "ratio")
     found = {(row["case"], row["subject"], row["metric"]): row for row in document["summary"]}
     rows = []
     for case in document["cases"]:
@@ -82,14 +80,31 @@ def columns(document):
                     *(value(metric, cell and cell["median"])
                       for metric, cell in zip(metrics, cells)),
                     f"{first['spread_percent']:.0f} %"]
-            if base:
-                line.append(times(first["ratio"]))
-            lines.append(line + [number(case["reference"][key])
-                                 if key in case.get("reference", {}) else ""
-                                 for key in references])
+            if len(head) > len(line):
+                line.append("1 x" if subject["name"] == case["base"] else times(first["ratio"]))
+            lines.append(line)
         if lines:
-            rows += ([None] if rows else []) + lines
+            rows += ([None] if rows and len(document["subjects"]) > 1 else []) + lines
     return head, rows
+
+
+def side_by_side(document):
+    """Head and rows of the metric that decides: a column for each subject, then others' figures."""
+    metric = document["metrics"][0]
+    references = list(dict.fromkeys(key for case in document["cases"]
+                                    for key in case.get("reference", {})))
+    subjects = [subject for subject in document["subjects"]
+                if any(row["subject"] == subject["name"] for row in document["summary"])]
+    if not subjects or len(subjects) + len(references) < 2 or len(subjects) > MOST_COLUMNS:
+        return [], []
+    found = {(row["case"], row["subject"]): row["median"] for row in document["summary"]
+             if row["metric"] == metric["name"]}
+    rows = [[case["title"],
+             *(value(metric, found.get((case["name"], subject["name"]))) for subject in subjects),
+             *(value(metric, case.get("reference", {}).get(key)) for key in references)]
+            for case in document["cases"]
+            if any((case["name"], subject["name"]) in found for subject in subjects)]
+    return [metric["unit"], *(subject["title"] for subject in subjects), *references], rows
 
 
 def machine_line(machine):
@@ -100,10 +115,10 @@ def machine_line(machine):
 
 def legend(document):
     """What must be known to read the table."""
-    if document["base"]:
+    if any(case["base"] for case in document["cases"]):
         yield (f"{NOISE}: within the noise (95 % confidence, repeats measured in turn); "
                f"{UNKNOWN}: measured too few times to know.")
-    yield (f"Medians of {document['repeats']} repeats; spread: from the lowest to the highest, in "
+    yield (f"Medians of {document['repeats']} repeat{'s' if document['repeats'] > 1 else ''}; spread: from the lowest to the highest, in "
            f"percent of the median, of {document['metrics'][0]['title']}.")
 
 
@@ -113,6 +128,9 @@ def render(document):
     head, rows = columns(document)
     lines += table(head, rows, left=2) if rows else ["Nothing was measured."]
     lines.append("")
+    head, rows = side_by_side(document)
+    if rows:
+        lines += [*table(head, rows), ""]
     titles = {case["name"]: case["title"] for case in document["cases"]}
     notes = [*(f"{titles[verdict['case']]}: {verdict['text']}."
                for verdict in document["verdicts"]),

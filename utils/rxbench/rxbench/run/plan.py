@@ -41,6 +41,7 @@ class Case:
     title: str
     seconds: float = 1.0
     reference: dict = field(default_factory=dict, compare=False)
+    base: str = None
 
 
 @dataclass(frozen=True)

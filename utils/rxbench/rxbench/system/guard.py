@@ -9,6 +9,7 @@ import sys
 
 from . import command, machine
 from .errors import BadInput
+from .units import size as human
 
 BLKGETSIZE64, BLKSSZGET, BLKROGET = 0x80081272, 0x1268, 0x125e
 SAMPLE = 64 << 10
@@ -113,7 +114,7 @@ def need_free_device(device, least, destroy=()):
         raise BadInput(f"{device}: is read-only")
     size = device_size(device)
     if size < least:
-        raise BadInput(f"{device}: {machine.human(size)} large, {machine.human(least)} are needed")
+        raise BadInput(f"{device}: {human(size)} large, {human(least)} are needed")
     if os.path.realpath(device) in {os.path.realpath(name) for name in destroy}:
         return
     held = _contents(device)
@@ -121,13 +122,15 @@ def need_free_device(device, least, destroy=()):
         raise BadInput(f"{device}: holds {held}; --destroy {device} writes over it")
 
 
-def need_idle_device(device):
-    """For reading only."""
+def need_readable_device(device, least=1):
+    """For reading only, whoever else uses it."""
     need_block_device(device)
     try:
-        device_size(device)
+        size = device_size(device)
     except OSError as error:
         raise BadInput(f"{device}: {error.strerror}") from error
+    if size < least:
+        raise BadInput(f"{device}: {human(size)} large, {human(least)} are needed")
 
 
 def need_free_file(path, destroy=()):

@@ -59,14 +59,20 @@ class Device(Place):
     def __init__(self, name, title, path):
         super().__init__(name, title)
         self.path, self.kind, self.prepared, self.given = path, None, None, False
+        self.read_only = False
 
     def check(self, size, destroy):
-        guard.need_free_device(self.path, size, destroy)
+        if self.read_only:
+            guard.need_readable_device(self.path, size)
+        else:
+            guard.need_free_device(self.path, size, destroy)
 
     def set_up(self, undo):
         if self.undo is undo:
             return
         super().set_up(undo)
+        if self.read_only:
+            return
         undo.do(f"contents of {self.path}", lambda: None, lambda _: devices.wipe(self.path))
 
     def details(self):
@@ -135,6 +141,14 @@ class Cache(Place):
 
     def details(self):
         return {"device": "rxcache", "cache": self.size, "origin": self.origin.details()}
+
+    @property
+    def read_only(self):
+        return self.origin.read_only
+
+    @read_only.setter
+    def read_only(self, value):
+        self.origin.read_only = value
 
     @contextlib.contextmanager
     def open(self):

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs as fio's jobs: a thread of vdbench is a thread that does one I/O after the other."""
+"""Runs as fio's jobs: the threads of vdbench are requests under way at once.
+
+With io_uring a few threads of fio have them under way, so that the fio that counts them is not
+one of hundreds that want to run, and a sequential lun has one place where it is read, as in
+vdbench. Where io_uring is not to be had, a thread of vdbench is one of fio.
+"""
 
 from dataclasses import dataclass
 
@@ -8,7 +13,10 @@ from ..system.units import short
 from ..tools.fio import escaped
 from .parse import CURVED, MAX
 
-SHARED = {"ioengine": "psync", "thread": 1, "invalidate": 0, "allow_file_create": 0,
+URING, PSYNC = "io_uring", "psync"
+# Threads of fio for the random I/O to a lun.
+WORKERS = 4
+SHARED = {"thread": 1, "invalidate": 0, "allow_file_create": 0,
           "norandommap": 1, "randrepeat": 0, "time_based": 1}
 
 
@@ -87,7 +95,7 @@ def _zones(percent, hitarea, size):
     return f"{percent:g}/{hitarea}{rest}"
 
 
-def _places(work, storage, transfer, size, threads):
+def _places(work, storage, transfer, size, jobs):
     options = {"size": size}
     if work.rhpct or work.whpct:
         if storage.hitarea >= size:
@@ -95,11 +103,11 @@ def _places(work, storage, transfer, size, threads):
                            f"the lun of {size} bytes")
         options["random_distribution"] = "zoned_abs:" + ",".join(
             _zones(percent, storage.hitarea, size) for percent in (work.rhpct, work.whpct))
-    elif work.seekpct == 0 and threads > 1:
+    elif work.seekpct == 0 and jobs > 1:
         # Each thread has a part of the lun, or else all would read the same.
-        part = size // threads // transfer.largest() * transfer.largest()
+        part = size // jobs // transfer.largest() * transfer.largest()
         if not part:
-            raise BadInput(f"sd={storage.name}: {size} bytes are too few for {threads} sequential "
+            raise BadInput(f"sd={storage.name}: {size} bytes are too few for {jobs} sequential "
                            f"threads of xfersize={short(transfer.largest())}")
         options.update(size=part, offset_increment=part)
     elif 0 < work.seekpct < 100:
@@ -127,38 +135,43 @@ def _threads(step, work, storage):
     return max(1, shares(wanted, len(users))[users.index(work)])
 
 
-def _rated(options, threads, rate):
-    """Jobs of as many threads, whose rates add up."""
-    if rate is None:
-        return [{**options, "numjobs": threads}]
-    threads = min(threads, rate)
+def _split(engine, sequential, threads, rate):
+    """Threads of fio as (how many, depth, rate of each), which add up."""
+    jobs = threads if engine == PSYNC else 1 if sequential else min(threads, WORKERS)
+    jobs = min(jobs, rate or jobs)
+    rates = shares(rate, jobs) if rate else [None] * jobs
     groups = {}
-    for share in shares(rate, threads):
-        groups[share] = groups.get(share, 0) + 1
-    return [{**options, "numjobs": count, "rate_iops": share} for share, count in groups.items()]
+    for pair in zip(shares(threads, jobs), rates):
+        groups[pair] = groups.get(pair, 0) + 1
+    return [(count, depth, each) for (depth, each), count in groups.items()]
 
 
-def build(step, sizes, rate):
+def _jobs(engine, step, work, storage, size, rate):
+    """The jobs of a work on one lun."""
+    transfer, threads = step.transfer or work.transfer, _threads(step, work, storage)
+    if transfer.largest() > size:
+        raise BadInput(f"sd={storage.name}: xfersize={short(transfer.largest())} is more than "
+                       f"the lun's {size} bytes")
+    groups = _split(engine, work.seekpct == 0, threads, rate)
+    options = {"filename": escaped(storage.lun), **_direction(work), **_blocks(transfer),
+               **_places(work, storage, transfer, size, sum(count for count, *_ in groups)),
+               **_opened(storage.flags)}
+    for count, depth, each in groups:
+        yield {**options, "numjobs": count,
+               **({} if engine == PSYNC else {"iodepth": depth}),
+               **({"rate_iops": each} if each else {})}
+
+
+def build(step, sizes, rate, engine=URING):
     """Options of all jobs, and of each; sizes are bytes by sd, rate is None for all it can."""
-    shared = {**SHARED, "runtime": step.run.warmup + step.run.elapsed}
+    shared = {"ioengine": engine, **SHARED, "runtime": step.run.warmup + step.run.elapsed}
     jobs, works = [], step.run.works
     rates = [None] * len(works) if rate is None else shares(rate, len(works))
-    for work, work_rate in zip(works, rates):
-        transfer = step.transfer or work.transfer
+    for work, of_work in zip(works, rates):
         storages = work.storages
-        parts = [None] * len(storages) if work_rate is None else shares(work_rate, len(storages))
+        parts = [None] * len(storages) if of_work is None else shares(of_work, len(storages))
         for storage, part in zip(storages, parts):
-            if part == 0:
-                continue
-            threads, size = _threads(step, work, storage), sizes[storage.name]
-            if part is not None:
-                threads = min(threads, part)
-            if transfer.largest() > size:
-                raise BadInput(f"sd={storage.name}: xfersize={short(transfer.largest())} is more "
-                               f"than the lun's {size} bytes")
-            options = {"filename": escaped(storage.lun), **_direction(work), **_blocks(transfer),
-                       **_places(work, storage, transfer, size, threads),
-                       **_opened(storage.flags)}
-            jobs += [(f"{work.name}-{storage.name}", job)
-                     for job in _rated(options, threads, part)]
+            if part != 0:
+                jobs += [(f"{work.name}-{storage.name}", job)
+                         for job in _jobs(engine, step, work, storage, sizes[storage.name], part)]
     return shared, jobs

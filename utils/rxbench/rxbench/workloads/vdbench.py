@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import sys
 import time
 
 from ..run.plan import IOPS, MB_S, MEAN, P99, Case, Metric, Plan, Round, Subject
@@ -21,7 +22,7 @@ EXPLANATION = """\
 sd= (lun, size, threads, openflags, hitarea), wd= (sd, rdpct, rhpct, whpct, xfersize, seekpct) and
 rd= (wd, iorate, curve, elapsed, warmup, interval, forthreads, forxfersize), with wildcards such as
 sd*, ranges such as (1-64,d), and sd=default. Whatever else a file asks for is named with its line
-before anything runs. A thread is a thread of fio that does one I/O after the other (psync).
+before anything runs. Threads are requests under way at once (io_uring, or threads of fio where that is disabled).
 A lun that does not exist is made as a file of size=, or of --file-size, and removed in the end. A
 lun that holds anything is written to only if --destroy names it."""
 
@@ -42,6 +43,13 @@ def add_arguments(parser):
                         help="without the disks' own statistics below each line")
     parser.add_argument("--show-jobs", action="store_true",
                         help="print fio's job files, and run nothing")
+
+
+def _engine():
+    """io_uring, unless this machine forbids it."""
+    disabled = machine.read("/proc/sys/kernel/io_uring_disabled")
+    return jobs.URING if disabled in ("", "0") or (disabled == "1" and not os.geteuid()) \
+        else jobs.PSYNC
 
 
 class Luns:
@@ -92,7 +100,7 @@ class Luns:
                                    self.options.destroy)
             there = guard.device_size(storage.lun)
         else:
-            guard.need_idle_device(storage.lun)
+            guard.need_readable_device(storage.lun)
             there = guard.device_size(storage.lun)
         if there < (storage.size or 1):
             raise BadInput(f"{storage.lun}: size={human(storage.size)} but it has {human(there)}"
@@ -241,7 +249,7 @@ class Runs:
     def __init__(self, options, luns, steps, out):
         self.options, self.luns, self.out = options, luns, out
         self.steps = {step.name: step for step in steps}
-        self.reached = {}
+        self.reached, self.engine = {}, _engine()
 
     def rate(self, step):
         if step.rate == MAX:
@@ -258,7 +266,7 @@ class Runs:
         step = self.steps[case.name]
         if step.base and step.base not in self.reached:
             raise BadInput(f"{step.base} has no result to take {step.percent} % of")
-        shared, listed = jobs.build(step, self.luns.sizes, self.rate(step))
+        shared, listed = jobs.build(step, self.luns.sizes, self.rate(step), self.engine)
         print(f"\n{time.strftime('%b %d, %Y')} {step.title}\n{table.HEAD}", file=self.out)
         with diskstats.Watch([storage.lun for storage in self.luns.used.values()]) as watch:
             if watch.disks and not self.options.no_disks:
@@ -271,16 +279,16 @@ class Runs:
         return sample
 
 
-def plan(options, out=None):
-    import sys
-    out = out or sys.stdout
+def plan(options):
+    out = sys.stdout
     definitions = parse.read(options.file)
     steps = [step for run in definitions.runs for step in jobs.steps(run)]
     machine.fio_version()
     luns = Luns(definitions, options)
     luns.check_alignment(steps)
     texts = [(step, fio.job_file(*jobs.build(
-        step, luns.sizes, step.rate if isinstance(step.rate, int) else None))) for step in steps]
+        step, luns.sizes, step.rate if isinstance(step.rate, int) else None, _engine())))
+        for step in steps]
     if options.show_jobs:
         for step, text in texts:
             print(f"# {step.title}\n{text}", file=out)
