@@ -23,6 +23,7 @@ MODULES		:= rxd.ko dm-rxcache.ko
 RXADM		= $(MAKE) --no-print-directory -C utils/rxadm O=$(build)/bin OBJ=$(build)/obj/rxadm \
 		  VERSION=$(VERSION)
 PAGES		= $(MAKE) --no-print-directory -C Documentation O=$(build)/man
+RXBENCH		= $(MAKE) --no-print-directory -C utils/rxbench OBJ=$(build)/obj/rxbench
 UAPI		:= include/uapi/linux/rxd.h
 UDEV_RULES	:= packaging/udev/60-rxd.rules
 UDEVRULESDIR	?= $(PREFIX)/lib/udev/rules.d
@@ -42,6 +43,7 @@ help:
 	@echo '                                   random ioctls, sysfs writes and parameters, in a guest'
 	@echo 'make fuzz-parsers [FUZZ_SECONDS=600] [SEED=N]'
 	@echo '                                   libFuzzer on all that rxadm reads, each for so long'
+	@echo 'make bench [KERNEL=7.2] [HOST=1]   rxbench: profile, dd, peers and tree in a guest, or here'
 	@echo 'make bench-rxd [ONLY=ROW,...] [HOST=1]'
 	@echo '                                   rxd beside brd and null_blk, and what it must reach:'
 	@echo '                                   under User-Mode Linux, or on this machine itself'
@@ -84,6 +86,7 @@ install: modules tools
 	$(INSTALL) -D -m 644 $(UDEV_RULES) $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
 	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	$(RXBENCH) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 
 uninstall:
 	$(if $(release),rm -f $(MODULES:%=$(DESTDIR)/lib/modules/$(release)/updates/%))
@@ -91,6 +94,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/include/linux/rxd.h $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
 	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+	$(RXBENCH) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 
 demo:
 	packaging/deps $(if $(filter 1,$(HOST)),host,guest)
@@ -118,6 +122,10 @@ fuzz:
 fuzz-parsers:
 	tests/run parsers --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
 
+bench:
+	packaging/deps $(if $(filter 1,$(HOST)),host,guest)
+	tests/bench/rxbench $(if $(filter 1,$(HOST)),--host,--kernel $(or $(KERNEL),7.2))
+
 bench-rxd bench-rxcache:
 	packaging/deps uml
 	tests/bench/run $(@:bench-%=%) $(if $(ONLY),--only $(ONLY)) $(if $(TREE),--tree $(TREE)) \
@@ -139,4 +147,5 @@ distclean: clean
 	rm -rf --one-file-system $${RXD_CACHE:-/var/cache/rxd}/guest $${RXD_CACHE:-/var/cache/rxd}/uml
 
 .PHONY: help modules modules-of-release tools install uninstall demo test lint test-kunit \
-	test-functional torture fuzz fuzz-parsers bench-copy bench-rxd bench-rxcache clean distclean
+	test-functional torture fuzz fuzz-parsers bench bench-copy bench-rxd bench-rxcache clean \
+	distclean

@@ -56,6 +56,8 @@ def rxcache(undo, origin, name):
 
 def dm_cache(undo, origin, name):
     """Only when it writes back does it take in at once what is written whole."""
+    for module in ("dm-cache", "dm-cache-smq"):
+        devices.load_module(undo, module)
     blocks, meta = (devices.ramdisk(undo, size)
                     for size in (guard.device_size(origin) + 16 * MIB, 16 * MIB))
 
@@ -67,7 +69,6 @@ def dm_cache(undo, origin, name):
         words = command.run("dmsetup", "status", name)[0].split()
         return int(words[words.index("cache") + 11])
 
-    # The cleaner is a module of its own, which dm-cache asks for.
     node = mapped(undo, name, table("writeback", "smq"))
     _warm(node, "write", f"{DM_CACHE_BLOCK * SECTOR}")
     for mode, policy in (("writeback", "cleaner"), ("writethrough", "smq")):
@@ -81,20 +82,20 @@ def dm_cache(undo, origin, name):
 
 
 def writecache(undo, origin, name):
+    devices.load_module(undo, "dm-writecache")
     disk = devices.ramdisk(undo, guard.device_size(origin) + 64 * MIB)
     return mapped(undo, name, f"0 {_sectors(origin)} writecache s {origin} {disk} 4096 0")
 
 
 def _bcache_of(origin):
     """The bcache device on an origin, by the sysfs folder of its backing device."""
-    name = os.path.basename(os.path.realpath(origin))
-    found = os.path.realpath(f"/sys/block/{name}/bcache/dev")
+    found = os.path.realpath(f"{guard.sysfs_folder(origin)}/bcache/dev")
     return os.path.basename(found) if os.path.isdir(found) else None
 
 
 def _register(undo, path, what):
     """The kernel must let go of it before it is taken away."""
-    folder = f"/sys/block/{os.path.basename(os.path.realpath(path))}/bcache"
+    folder = f"{guard.sysfs_folder(path)}/bcache"
 
     def stop(_made):
         if os.path.exists(f"{folder}/stop"):

@@ -5,6 +5,7 @@ import os
 import subprocess
 
 from ..system import command, devices, machine
+from ..system.errors import BenchError
 from . import Missing
 
 CONFIGFS = "/sys/kernel/config"
@@ -21,8 +22,12 @@ def need_module(name):
 
 
 def put(path, text):
-    with open(path, "w", encoding="ascii") as file:
-        file.write(str(text))
+    """Write to a file of sysfs or configfs."""
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(str(text))
+    except OSError as error:
+        raise BenchError(f"{path}: {str(text).strip()!r}: {error.strerror}") from error
 
 
 def _need_unloaded(name):

@@ -42,7 +42,8 @@ def need_block_device(path):
         raise BadInput(f"{path}: not a block device")
 
 
-def _sysfs(device):
+def sysfs_folder(device):
+    """Where sysfs has a block device, whatever its node is called."""
     number = os.stat(device).st_rdev
     return os.path.realpath(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
 
@@ -54,7 +55,7 @@ def _partitions(base):
 
 def _users(device):
     """Why a device is in use: nobody may write to it then."""
-    base = _sysfs(device)
+    base = sysfs_folder(device)
     parts = _partitions(base)
     for folder in [base, *(os.path.join(base, part) for part in parts)]:
         holders = os.path.join(folder, "holders")
@@ -90,7 +91,7 @@ def _sampled(fd, size):
 
 def _contents(device):
     """What a device that nobody uses holds; None if nothing."""
-    parts = _partitions(_sysfs(device))
+    parts = _partitions(sysfs_folder(device))
     if parts:
         return "partitions (" + ", ".join(parts) + ")"
     found = command.run("wipefs", "--no-act", "--noheadings", "--output", "TYPE",

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How many reads a cache answered, of any target that counts them."""
 
-import os
-
-from . import command, devices, machine
+from . import command, devices, guard, machine
 
 
 def _dm_name(device):
-    return machine.read(f"/sys/block/{os.path.basename(os.path.realpath(device))}/dm/name")
+    return machine.read(f"{guard.sysfs_folder(device)}/dm/name")
 
 
 def _rxcache(name):

@@ -16,7 +16,9 @@ from .parse import CURVED, MAX
 URING, PSYNC = "io_uring", "psync"
 # Threads of fio for the random I/O to a lun.
 WORKERS = 4
-SHARED = {"thread": 1, "invalidate": 0, "allow_file_create": 0,
+# Whoever counts them must not wait for a processor that they keep busy.
+NICE = 10
+SHARED = {"thread": 1, "nice": NICE, "invalidate": 0, "allow_file_create": 0,
           "norandommap": 1, "randrepeat": 0, "time_based": 1}
 
 
@@ -135,15 +137,27 @@ def _threads(step, work, storage):
     return max(1, shares(wanted, len(users))[users.index(work)])
 
 
-def _split(engine, sequential, threads, rate):
+def _split(engine, work, threads, rate):
     """Threads of fio as (how many, depth, rate of each), which add up."""
-    jobs = threads if engine == PSYNC else 1 if sequential else min(threads, WORKERS)
-    jobs = min(jobs, rate or jobs)
+    jobs = threads if engine == PSYNC else 1 if work.seekpct == 0 else min(threads, WORKERS)
+    if rate:
+        jobs = max(1, min(jobs, rate // (2 if 0 < work.rdpct < 100 else 1)))
     rates = shares(rate, jobs) if rate else [None] * jobs
     groups = {}
     for pair in zip(shares(threads, jobs), rates):
         groups[pair] = groups.get(pair, 0) + 1
     return [(count, depth, each) for (depth, each), count in groups.items()]
+
+
+def _rate(work, rate):
+    """fio counts reads and writes apart, and takes whole numbers above 0 only."""
+    if work.rdpct in (0, 100):
+        return rate
+    if rate < 2:
+        raise BadInput(f"wd={work.name}: an iorate of {rate} a second for a lun is too low for a "
+                       "mix of reads and writes")
+    reads = min(max(1, round(rate * work.rdpct / 100)), rate - 1)
+    return f"{reads},{rate - reads}"
 
 
 def _jobs(engine, step, work, storage, size, rate):
@@ -152,14 +166,14 @@ def _jobs(engine, step, work, storage, size, rate):
     if transfer.largest() > size:
         raise BadInput(f"sd={storage.name}: xfersize={short(transfer.largest())} is more than "
                        f"the lun's {size} bytes")
-    groups = _split(engine, work.seekpct == 0, threads, rate)
+    groups = _split(engine, work, threads, rate)
     options = {"filename": escaped(storage.lun), **_direction(work), **_blocks(transfer),
                **_places(work, storage, transfer, size, sum(count for count, *_ in groups)),
                **_opened(storage.flags)}
     for count, depth, each in groups:
         yield {**options, "numjobs": count,
                **({} if engine == PSYNC else {"iodepth": depth}),
-               **({"rate_iops": each} if each else {})}
+               **({"rate_iops": _rate(work, each)} if each else {})}
 
 
 def build(step, sizes, rate, engine=URING):

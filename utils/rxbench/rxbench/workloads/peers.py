@@ -10,6 +10,7 @@ from ..system import devices, guard, machine, places
 from ..system.errors import BadInput
 from ..system.units import parse_size
 from ..tools import fio
+from .profile import chosen
 
 NAME = "peers"
 SUMMARY = "rxd beside brd, zram, null_blk, loop on tmpfs; rxcache beside other caches"
@@ -23,6 +24,7 @@ already, is left out, and said. The disk: --disk, or a file in --dir. fio, direc
 GROUPS = {"ram": ("RAM disk", memory.ALL, "rxd"), "cache": ("cache", caches.ALL, "plain")}
 JOBS = (("randread", "4k", "4K random read"), ("randwrite", "4k", "4K random write"),
         ("read", "1m", "1M sequential read"), ("write", "1m", "1M sequential write"))
+NAMES = [f"{order}-{block}" for order, block, _title in JOBS]
 LEAST_SIZE = 16 << 20
 # A cache and its metadata are a little larger than what they hold.
 CACHE_EXTRA = 80 << 20
@@ -37,6 +39,7 @@ def add_arguments(parser):
                         help="of each (default: 256m)")
     parser.add_argument("--seconds", metavar="S", type=int, default=5,
                         help="for each measurement (default: %(default)s)")
+    parser.add_argument("--jobs", metavar="NAME,...", help="only these, of " + ", ".join(NAMES))
     parser.add_argument("--disk", metavar="DEVICE", help="the disk below the caches")
     parser.add_argument("--dir", metavar="FOLDER", default="/var/tmp",
                         help="where the disk's file goes without --disk (default: %(default)s)")
@@ -127,8 +130,8 @@ def _check(options, groups):
 
 
 def plan(options):
+    wanted, notes = chosen(options.jobs, NAMES), []
     machine.fio_version()
-    notes = []
     groups = {group: _present(group, notes) for group in GROUPS
               if options.only in (None, group)}
     _check(options, groups)
@@ -137,6 +140,8 @@ def plan(options):
         title, _all, base = GROUPS[group]
         subjects += [Subject(name, text, {"group": title}) for name, text, _make in found]
         for order, block, text in JOBS:
+            if f"{order}-{block}" not in wanted:
+                continue
             case = Case(f"{group}-{order}-{block}", f"{title}: {text}", options.seconds + 1.5,
                         base=base)
             peers.jobs[case.name] = (order, block)

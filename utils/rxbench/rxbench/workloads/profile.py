@@ -6,6 +6,7 @@ import os
 
 from ..run.plan import Case, Plan, Round, Subject
 from ..system import hits, machine, places
+from ..system.errors import BadInput
 from ..system.units import parse_size
 from ..tools import fio
 
@@ -39,6 +40,22 @@ def add_arguments(parser):
                         help="of the file (default: 1g, or 32m for cache)")
     parser.add_argument("--seconds", metavar="S", type=int, default=5,
                         help="for each measurement (default: %(default)s)")
+    parser.add_argument("--jobs", metavar="NAME,...",
+                        help="only these, of " + ", ".join(names()))
+
+
+def names():
+    """Of all jobs, such as randread-4k."""
+    return [case.name for _order, _block, case in _cases("ramdisk", 1)]
+
+
+def chosen(text, known):
+    """Names out of a list with commas; all if there is none."""
+    wanted = text.split(",") if text else known
+    for name in wanted:
+        if name not in known:
+            raise BadInput(f"--jobs {name}: must be of {', '.join(known)}")
+    return wanted
 
 
 def _cases(profile, seconds):
@@ -66,15 +83,18 @@ def _warm(path, size):
 
 
 def plan(options):
-    machine.fio_version()
     kind, default = KINDS[options.profile]
     size = options.size or parse_size(default)
+    jobs = {case.name: (order, block, case)
+            for order, block, case in _cases(options.profile, options.seconds)
+            if case.name in chosen(options.jobs, names())}
+    if options.seconds < 1:
+        raise BadInput(f"--seconds {options.seconds}: must be 1 or more")
     grounds = places.parse(options.places)
+    machine.fio_version()
     machine.need_tools(f"mkfs.{kind}", "mount", "umount", "wipefs", "blkdiscard")
     places.check(grounds, int(size * ROOM) + LEAST_ROOM, options.destroy)
     by_name = {place.name: place for place in grounds}
-    jobs = {case.name: (order, block, case)
-            for order, block, case in _cases(options.profile, options.seconds)}
 
     def set_up(undo):
         for place in grounds:

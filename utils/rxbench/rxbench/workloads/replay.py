@@ -123,7 +123,6 @@ class Replays:
 
 
 def plan(options):
-    machine.fio_version()
     if not 1 <= options.depth <= MOST_DEPTH:
         raise BadInput(f"--depth {options.depth}: must be from 1 to {MOST_DEPTH}")
     if options.limit is not None and options.limit < 1:
@@ -134,6 +133,7 @@ def plan(options):
         if not place.has_node:
             raise BadInput(f"{place.path}: a directory; a trace is replayed on a block device")
         place.read_only = not trace.writes
+    machine.fio_version()
     machine.need_tools("wipefs", "blkdiscard", "dmsetup")
     try:
         places.check(grounds, trace.longest * 2 if options.fold else trace.end, options.destroy)

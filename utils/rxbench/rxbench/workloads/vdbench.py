@@ -158,12 +158,22 @@ class Luns:
             fio.fill(storage.lun, self.sizes[storage.name])
 
 
+def _size(step):
+    """The bytes of each request, if all are of one size."""
+    sizes = set()
+    for work in step.run.works:
+        transfer = step.transfer or work.transfer
+        sizes |= set(transfer.span or [size for size, _percent in transfer.sizes])
+    return sizes.pop() if len(sizes) == 1 else None
+
+
 class Intervals:
     """Prints and keeps a row for each interval, as they come."""
 
-    def __init__(self, run, watch, show_disks, out):
-        self.run, self.watch, self.show_disks, self.out = run, watch, show_disks, out
-        self.rows, self.parts, self.disks, self.cpus = [], [], [], []
+    def __init__(self, step, watch, show_disks, out):
+        self.run, self.watch, self.show_disks, self.out = step.run, watch, show_disks, out
+        self.size = _size(step)
+        self.rows, self.parts, self.disks, self.cpus, self.labels = [], [], [], [], []
         self.moment, self.pending = fio.START, None
         self.cpu, self.counters = machine.cpu_times(), watch.counters()
 
@@ -187,21 +197,32 @@ class Intervals:
             self._row(*self.pending)
 
     def _row(self, moment, cpu, counters, stamp):
-        part = moment - self.moment
+        part = self._sized(moment - self.moment)
         if part.seconds <= 0:
             return
+        # One that came late may stand for two.
+        label = max(self.labels[-1] + 1 if self.labels else 1,
+                    round(moment.seconds / self.run.interval))
         passed = cpu[3] - self.cpu[3] or 1
         user, system = (100 * (cpu[index] - self.cpu[index]) / passed for index in (0, 1))
         row = table.Row.of(part, user + system, system)
         disks = self.watch.rates(self.counters, counters, part.seconds)
         self.rows.append(row)
+        self.labels.append(label)
         self.parts.append((moment, part))
         self.disks.append(disks)
         self.cpus.append((user + system, system))
-        print(row.text(len(self.rows), stamp), file=self.out)
+        print(row.text(label, stamp), file=self.out)
         self._print_disks(disks)
         self.out.flush()
         self.moment, self.cpu, self.counters = moment, cpu, counters
+
+    def _sized(self, part):
+        """fio counts bytes a little before it counts requests; one size makes them agree."""
+        if self.size:
+            for each in (part.read, part.write):
+                each.bytes = each.ios * self.size
+        return part
 
     def _print_disks(self, disks):
         for name, disk in disks.items() if self.show_disks else ():
@@ -209,10 +230,12 @@ class Intervals:
 
     def average(self):
         """All but the first, or but those of the warm-up: label, what happened, row, disks."""
-        skipped = max(1, -(-self.run.warmup // self.run.interval))
+        skipped = sum(label * self.run.interval <= max(self.run.warmup, self.run.interval)
+                      for label in self.labels)
         if len(self.rows) <= skipped:
             skipped = 0
-        total = self.parts[-1][0] - (self.parts[skipped - 1][0] if skipped else fio.START)
+        total = self._sized(self.parts[-1][0]
+                            - (self.parts[skipped - 1][0] if skipped else fio.START))
         count = len(self.rows) - skipped
         cpu, system = (sum(each[index] for each in self.cpus[skipped:]) / count
                        for index in (0, 1))
@@ -220,7 +243,7 @@ class Intervals:
         row = table.Row.of(total, cpu, system, longest)
         disks = {name: {key: sum(each[name][key] for each in self.disks[skipped:]) / count
                         for key in disk} for name, disk in self.disks[0].items()}
-        label = f"avg_{skipped + 1}-{len(self.rows)}"
+        label = f"avg_{self.labels[skipped]}-{self.labels[-1]}"
         print(row.text(label), file=self.out)
         self._print_disks(disks)
         self.out.flush()
@@ -239,7 +262,8 @@ def _sample(intervals, moments):
             points.append([round(moment.seconds, 3), part.metrics()[name]])
     return {"metrics": metrics, "percentiles": total.both().percentiles(), "series": series,
             "facts": {"average": label, "fio": moments[-1].metrics(),
-                      "intervals": [vars(each) for each in intervals.rows], "disks": disks,
+                      "intervals": [{"interval": number, **vars(each)} for number, each
+                                    in zip(intervals.labels, intervals.rows)], "disks": disks,
                       "disks_by_interval": intervals.disks}}
 
 
@@ -271,7 +295,7 @@ class Runs:
         with diskstats.Watch([storage.lun for storage in self.luns.used.values()]) as watch:
             if watch.disks and not self.options.no_disks:
                 print(table.DISK_HEAD, file=self.out, flush=True)
-            intervals = Intervals(step.run, watch, not self.options.no_disks, self.out)
+            intervals = Intervals(step, watch, not self.options.no_disks, self.out)
             moments = fio.run(shared, listed, step.run.interval, intervals.take)
             intervals.end()
         sample = _sample(intervals, moments)
@@ -283,8 +307,8 @@ def plan(options):
     out = sys.stdout
     definitions = parse.read(options.file)
     steps = [step for run in definitions.runs for step in jobs.steps(run)]
-    machine.fio_version()
     luns = Luns(definitions, options)
+    machine.fio_version()
     luns.check_alignment(steps)
     texts = [(step, fio.job_file(*jobs.build(
         step, luns.sizes, step.rate if isinstance(step.rate, int) else None, _engine())))
