@@ -69,8 +69,8 @@ def test_identical_runs_do_not_differ(make_report, noise, repeats):
 
 
 def test_a_change_is_seen(make_report):
-    before, after = make_report(1, {"a": 100.0, "b": 100.0}), make_report(2, {"a": 75.0,
-                                                                             "b": 140.0})
+    before = make_report(1, {"a": 100.0, "b": 100.0})
+    after = make_report(2, {"a": 75.0, "b": 140.0})
     verdicts = {(row["subject"], row["verdict"]) for row in compare.compare(before, after)}
     assert verdicts == {("a", compare.WORSE), ("b", compare.BETTER)}
     rows = compare.compare(before, after)

@@ -72,9 +72,9 @@ def test_a_scrap_belongs_to_the_interval_before():
 
 def test_documents_between_other_lines():
     documents, found = fio.Documents(), []
-    for line in (["fio: a {warning}\n"] + json.dumps(document(side([1], 1)), indent=1).splitlines(
-            True) + ["\n", *json.dumps(document(), indent=1).splitlines(True)]):
-        each = documents.feed(line if line.endswith("\n") else line + "\n")
+    texts = [json.dumps(each, indent=1) for each in (document(side([1], 1)), document())]
+    for line in "\n".join(["fio: a {warning}", texts[0], "", texts[1]]).splitlines():
+        each = documents.feed(line + "\n")
         if each:
             found.append(each)
     assert len(found) == 2 and documents.stray[0] == "fio: a {warning}\n"

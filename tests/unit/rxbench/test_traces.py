@@ -22,9 +22,21 @@ BLKPARSE = """\
 CPU0 (8,0):
  Reads Queued:           1,        8KiB
 """
-IOLOG2 = "fio version 2 iolog\n/dev/x add\n/dev/x open\n/dev/x read 4096 512\n/dev/x write 0 8192\n" \
-         "/dev/x close\n"
-IOLOG3 = "fio version 3 iolog\n0 /dev/x add\n0 /dev/x open\n1 /dev/x read 4096 512\n2 /dev/x close\n"
+IOLOG2 = """\
+fio version 2 iolog
+/dev/x add
+/dev/x open
+/dev/x read 4096 512
+/dev/x write 0 8192
+/dev/x close
+"""
+IOLOG3 = """\
+fio version 3 iolog
+0 /dev/x add
+0 /dev/x open
+1 /dev/x read 4096 512
+2 /dev/x close
+"""
 
 
 def read(tmp_path, data, limit=None):
@@ -53,7 +65,7 @@ def zstd(data):
 def test_packed(tmp_path, pack):
     many = "".join(f"{number} 8 0 {number}\n" for number in range(0, 80000, 8)).encode()
     assert len(read(tmp_path, pack(many))) == 10000
-    with pytest.raises(BadInput, match="cut short or damaged after line"):
+    with pytest.raises(BadInput, match="cut short"):
         read(tmp_path, pack(many)[:-20])
 
 

@@ -141,8 +141,6 @@ def rapiddisk(undo, origin, name):
     return node
 
 
-
-
 def _need_rapiddisk():
     need_module("rapiddisk-cache")
     if os.path.isdir("/sys/module/rapiddisk"):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Medians, spreads, ratios, and what is noise."""
 
+import functools
 import math
 import statistics
 
@@ -46,6 +47,7 @@ def two_sided(t, freedom):
     return _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
+@functools.cache
 def critical(freedom, chance=1 - CONFIDENCE):
     """The t that chance exceeds with this probability, on either side."""
     low, high = 0.0, 1e4

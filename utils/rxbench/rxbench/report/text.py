@@ -118,8 +118,9 @@ def legend(document):
     if any(case["base"] for case in document["cases"]):
         yield (f"{NOISE}: within the noise (95 % confidence, repeats measured in turn); "
                f"{UNKNOWN}: measured too few times to know.")
-    yield (f"Medians of {document['repeats']} repeat{'s' if document['repeats'] > 1 else ''}; spread: from the lowest to the highest, in "
-           f"percent of the median, of {document['metrics'][0]['title']}.")
+    plural = "s" if document["repeats"] > 1 else ""
+    yield (f"Medians of {document['repeats']} repeat{plural}; spread: from the lowest to the "
+           f"highest, in percent of the median, of {document['metrics'][0]['title']}.")
 
 
 def render(document):

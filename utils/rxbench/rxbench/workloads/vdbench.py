@@ -22,9 +22,9 @@ EXPLANATION = """\
 sd= (lun, size, threads, openflags, hitarea), wd= (sd, rdpct, rhpct, whpct, xfersize, seekpct) and
 rd= (wd, iorate, curve, elapsed, warmup, interval, forthreads, forxfersize), with wildcards such as
 sd*, ranges such as (1-64,d), and sd=default. Whatever else a file asks for is named with its line
-before anything runs. Threads are requests under way at once (io_uring, or threads of fio where that is disabled).
-A lun that does not exist is made as a file of size=, or of --file-size, and removed in the end. A
-lun that holds anything is written to only if --destroy names it."""
+before anything runs. Threads are requests under way at once (io_uring, or threads of fio where
+that is disabled). A lun that does not exist is made as a file of size=, or of --file-size, and
+removed in the end. A lun that holds anything is written to only if --destroy names it."""
 
 STDDEV = Metric("lat_stddev_us", "latency stddev", "us", "lower")
 LONGEST = Metric("lat_max_us", "longest latency", "us", "lower")
