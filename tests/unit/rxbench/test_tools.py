@@ -121,8 +121,8 @@ def test_bad_sizes(text):
 
 
 def test_units():
-    assert [units.short(count) for count in (512, 1024, 1536, 1 << 20)] == ["512", "1K", "1536",
-                                                                          "1M"]
+    shorts = [units.short(count) for count in (512, 1024, 1536, 1 << 20)]
+    assert shorts == ["512", "1K", "1536", "1M"]
     assert units.size(1536) == "1.5 KiB" and units.clock(3725) == "1:02:05"
     assert units.duration(1500) == "1.5 ms" and units.duration(250) == "250 us"
 

@@ -8,8 +8,9 @@ MAGIC = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")
 POLYNOMIAL, MASK = 0x42F0E1EBA9EA3693, 2**64 - 1
 SB_SECTOR, DATA_SECTOR = 8, 16
 CACHE, BACKING = 3, 4
-# In sectors.
-BLOCK, BUCKET = 8, 1024
+# In sectors; the kernel refuses a cache of fewer buckets as too small.
+BLOCK, LARGEST_BUCKET = 8, 1024
+LEAST_BUCKETS = 1024
 
 
 def _crc64(data):
@@ -29,11 +30,25 @@ def _superblock(version, group, first, bucket, nr_in_set, first_bucket):
     return bytes(SB_SECTOR * 512) + (struct.pack("<Q", _crc64(body)) + body).ljust(4096, b"\0")
 
 
-def format_pair(backing, cache, cache_sectors):
+def _bucket(sectors):
+    """The largest that leaves enough of them."""
+    bucket = LARGEST_BUCKET
+    while bucket > BLOCK and sectors // bucket < LEAST_BUCKETS:
+        bucket //= 2
+    return bucket
+
+
+def superblocks(sectors, group):
+    """The beginnings of a disk, and of a cache of so many sectors."""
+    bucket = _bucket(sectors)
+    return (_superblock(BACKING, group, DATA_SECTOR, 0, 0, 0),
+            _superblock(CACHE, group, sectors // bucket, bucket, 1, 1))
+
+
+def format_pair(backing, cache, sectors):
     """Write both; returns the UUID of the set, as sysfs has it."""
     group = os.urandom(16)
-    for path, block in ((backing, _superblock(BACKING, group, DATA_SECTOR, 0, 0, 0)),
-                        (cache, _superblock(CACHE, group, cache_sectors // BUCKET, BUCKET, 1, 1))):
+    for path, block in zip((backing, cache), superblocks(sectors, group)):
         with open(path, "r+b") as file:
             file.write(block)
             file.flush()

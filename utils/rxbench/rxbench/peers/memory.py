@@ -45,10 +45,17 @@ def brd(undo, size):
     return "/dev/ram0"
 
 
+def _hot_add(control):
+    number = machine.read(f"{control}/hot_add")
+    if not number.isdigit():
+        raise BenchError(f"{control}/hot_add: zram makes no device")
+    return int(number)
+
+
 def zram(undo, size):
     devices.load_module(undo, "zram", "num_devices=0")
     control = "/sys/class/zram-control"
-    number = undo.do("zram device", lambda: int(machine.read(f"{control}/hot_add")),
+    number = undo.do("zram device", lambda: _hot_add(control),
                      lambda made: put(f"{control}/hot_remove", made))
     put(f"/sys/block/zram{number}/disksize", size)
     return f"/dev/zram{number}"
@@ -71,8 +78,9 @@ def null_blk(undo, size):
     for name, value in (("memory_backed", 1), ("size", size >> 20), ("blocksize", 512),
                         ("irqmode", 0), ("queue_mode", 2), ("power", 1)):
         put(f"{folder}/{name}", value)
-    return f"/dev/nullb{machine.read(f'{folder}/index')}" if not os.path.exists(
-        f"/dev/{os.path.basename(folder)}") else f"/dev/{os.path.basename(folder)}"
+    # Linux 6.5 and later call it as its folder, others by its number.
+    named = f"/dev/{os.path.basename(folder)}"
+    return named if os.path.exists(named) else f"/dev/nullb{machine.read(folder + '/index')}"
 
 
 def loop_on_tmpfs(undo, size):

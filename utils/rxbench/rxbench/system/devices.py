@@ -101,13 +101,30 @@ def wipe(device):
         command.run("blockdev", "--flushbufs", device)
 
 
+def _module_folder(name):
+    return "/sys/module/" + name.replace("-", "_")
+
+
+def loaded(name):
+    return os.path.isdir(_module_folder(name))
+
+
+def _unload(name):
+    """Unless others use it by now; what used it may take a moment to let go."""
+    deadline = time.monotonic() + PATIENCE
+    while machine.read(f"{_module_folder(name)}/refcnt") not in ("", "0"):
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.2)
+    if loaded(name):
+        settled("modprobe", "-r", name)
+
+
 def load_module(undo, name, *parameters):
-    """Load a module that was not loaded; False if it was there, or is not to be had."""
-    if os.path.isdir("/sys/module/" + name.replace("-", "_")):
-        return False
-    undo.do(f"module {name}", lambda: command.run("modprobe", name, *parameters),
-            lambda _: settled("modprobe", "-r", name))
-    return True
+    """Load a module that is not loaded yet."""
+    if not loaded(name):
+        undo.do(f"module {name}", lambda: command.run("modprobe", name, *parameters),
+                lambda _: _unload(name))
 
 
 def loop(undo, path):

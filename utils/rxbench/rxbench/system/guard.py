@@ -9,6 +9,7 @@ import sys
 
 from . import command, machine
 from .errors import BadInput
+from .undo import check
 from .units import size as human
 
 BLKGETSIZE64, BLKSSZGET, BLKROGET = 0x80081272, 0x1268, 0x125e
@@ -140,6 +141,7 @@ def need_free_file(path, destroy=()):
         return
     with open(path, "rb") as file:
         while True:
+            check()
             data = file.read(1 << 20)
             if not data:
                 return

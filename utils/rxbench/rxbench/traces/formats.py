@@ -11,6 +11,7 @@ import subprocess
 from typing import NamedTuple
 
 from ..system.errors import BadInput
+from ..system.undo import check
 
 SECTOR = 512
 MAGICS = ((b"\xfd7zXZ\0", "xz"), (b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst"))
@@ -18,6 +19,8 @@ MAGICS = ((b"\xfd7zXZ\0", "xz"), (b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst
 OPCODES = {**dict.fromkeys(("8", "08", "28", "a8", "88"), "read"),
            **dict.fromkeys(("a", "0a", "2a", "aa", "8a"), "write")}
 FIO_IGNORED = ("add", "open", "close", "wait", "sync", "datasync", "trim")
+# After so many requests a signal may end it.
+CHECKED = 4096
 # Queued by the block layer: once for each request, before merges.
 QUEUED = "Q"
 
@@ -154,6 +157,8 @@ def requests(path, limit=None):
                 if request is None:
                     continue
                 count += 1
+                if not count % CHECKED:
+                    check()
                 yield request
                 if count == limit:
                     return

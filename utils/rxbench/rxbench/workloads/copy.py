@@ -10,6 +10,7 @@ import time
 from ..run.plan import MB_S, REAL, SYS, USER, Case, Metric, Plan, Round, Subject
 from ..system import machine, places
 from ..system.errors import BadInput, BenchError
+from ..system.undo import check
 from ..system.units import parse_size
 from ..tools import copying, fio
 
@@ -55,6 +56,7 @@ def _digest(path):
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while True:
+            check()
             data = file.read(1 << 20)
             if not data:
                 return digest.hexdigest()

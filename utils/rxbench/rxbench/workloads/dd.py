@@ -7,6 +7,7 @@ import os
 from ..run.plan import MB_S, Case, Metric, Plan, Round, Subject
 from ..system import devices, guard, machine, places
 from ..system.errors import BadInput
+from ..system.undo import check
 from ..system.units import parse_size, short
 from ..tools import dd
 
@@ -67,6 +68,7 @@ def _random_file(undo, size):
     path = os.path.join(devices.directory(undo, RAM), "random")
     with open(path, "wb") as file:
         for offset in range(0, size, 1 << 20):
+            check()
             file.write(os.urandom(min(1 << 20, size - offset)))
     return path
 
