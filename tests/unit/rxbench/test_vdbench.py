@@ -2,6 +2,7 @@
 """vdbench's parameter files: what fio is told, and what is refused with its line."""
 
 import os
+import subprocess
 
 import pytest
 
@@ -60,6 +61,8 @@ START = "sd=sd1,lun=/a,size=1g\nwd=w,sd=sd1\n"
     ("sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=0,rhpct=50\n", 2, ["rhpct=50", "contradicts", "rdpct=0"]),
     ("sd=sd1,lun=/a\nwd=w,sd=sd1,whpct=50\n", 2, ["whpct=50", "contradicts"]),
     ("sd=sd1,lun=/a\nwd=w,sd=sd1,rhpct=50,seekpct=70\n", 2, ["seekpct=100"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=50,rhpct=50\n", 2, ["rhpct=50", "whpct=0", "equal"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,rhpct=1.5\n", 2, ["rhpct=1.5", "whole"]),
     ("sd=sd1,lun=/a\nwd=w,sd=sd1,xfersize=(4k,50,8k,40)\n", 2, ["add up to 100"]),
     ("sd=sd1,lun=/a\nwd=w,sd=sd1,xfersize=(4k,50,8k,25,2k,20,1k)\n", 2, ["pairs"]),
     ("sd=sd1,lun=/a\nwd=w,sd=sd1,xfersize=(4k,6k,4k)\n", 2, ["multiple"]),
@@ -149,3 +152,19 @@ def test_too_small_a_lun(text, size, names):
         build(text, size)
     for name in names:
         assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("engine", [jobs.URING, jobs.PSYNC])
+def test_fio_takes_the_golden_files(tmp_path, engine):
+    """Every option and value is one that fio knows."""
+    with open(os.path.join(GOLDEN, f"parameters.{engine}.fio"), encoding="utf-8") as file:
+        texts = file.read().split("\n# ")
+    paths = []
+    for number, text in enumerate(texts):
+        paths.append(tmp_path / f"{number}.fio")
+        paths[-1].write_text("# " + text.removeprefix("# "))
+    assert len(paths) > 15
+    for path in paths:
+        done = subprocess.run(["fio", "--parse-only", path], capture_output=True, text=True,
+                              check=False)
+        assert done.returncode == 0 and not done.stderr, (path.read_text(), done.stderr)

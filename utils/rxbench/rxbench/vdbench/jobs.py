@@ -91,10 +91,8 @@ def _direction(work):
 
 def _zones(percent, hitarea, size):
     """Hits fall on the first bytes, the others on the rest."""
-    if not percent:
-        return f"100/{size}"
-    rest = f":{100 - percent:g}/{size - hitarea}" if percent < 100 else ""
-    return f"{percent:g}/{hitarea}{rest}"
+    rest = f":{100 - percent}/{size - hitarea}" if percent < 100 else ""
+    return f"zoned_abs:{percent}/{hitarea}{rest}"
 
 
 def _places(work, storage, transfer, size, jobs):
@@ -103,8 +101,7 @@ def _places(work, storage, transfer, size, jobs):
         if storage.hitarea >= size:
             raise BadInput(f"sd={storage.name}: hitarea={storage.hitarea} is not smaller than "
                            f"the lun of {size} bytes")
-        options["random_distribution"] = "zoned_abs:" + ",".join(
-            _zones(percent, storage.hitarea, size) for percent in (work.rhpct, work.whpct))
+        options["random_distribution"] = _zones(work.rhpct or work.whpct, storage.hitarea, size)
     elif work.seekpct == 0 and jobs > 1:
         # Each thread has a part of the lun, or else all would read the same.
         part = size // jobs // transfer.largest() * transfer.largest()

@@ -69,8 +69,8 @@ class Work:
     line: int
     storages: list = field(default_factory=list)
     rdpct: float = 100
-    rhpct: float = 0
-    whpct: float = 0
+    rhpct: int = 0
+    whpct: int = 0
     seekpct: float = 100
     transfer: Transfer = field(default_factory=Transfer)
 
@@ -246,7 +246,8 @@ def _percent(text):
 PARSERS = {
     "lun": str, "size": parse_size, "hitarea": parse_size, "openflags": _flags,
     "threads": lambda text: _number(text, 1, MOST_THREADS),
-    "rdpct": _percent, "rhpct": _percent, "whpct": _percent,
+    "rdpct": _percent,
+    "rhpct": lambda text: _number(text, 0, 100), "whpct": lambda text: _number(text, 0, 100),
     "seekpct": lambda text: SEEKS[text] if text in SEEKS else _percent(text),
     "xfersize": _transfer,
     "iorate": lambda text: _series(text, _rate) if text not in (MAX, CURVED) else [text],
@@ -350,6 +351,10 @@ class File:
                 if getattr(made, key) and made.seekpct != 100:
                     self.reader.refuse(lines[key], f"{key}={getattr(made, key):g} needs "
                                        "seekpct=100: hits are random")
+            if 0 < made.rdpct < 100 and made.rhpct != made.whpct:
+                self.reader.refuse(lines.get("whpct", lines.get("rhpct")),
+                                   f"rhpct={made.rhpct} and whpct={made.whpct} must be equal in "
+                                   "a mix of reads and writes: fio has one distribution for both")
         if entry.kind == "rd":
             if made.interval < 1:
                 self.reader.refuse(lines["interval"], "interval=0: must be 1 or more")
