@@ -123,7 +123,7 @@ fuzz-parsers:
 	tests/run parsers --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
 
 bench:
-	packaging/deps $(if $(filter 1,$(HOST)),host,guest)
+	packaging/deps $(if $(filter 1,$(HOST)),host plots,guest)
 	tests/bench/rxbench $(if $(filter 1,$(HOST)),--host,--kernel $(or $(KERNEL),7.2))
 
 bench-rxd bench-rxcache:
