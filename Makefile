@@ -27,6 +27,7 @@ RXCP		= $(MAKE) --no-print-directory -C utils/rxcp O=$(build)/bin OBJ=$(build)/o
 		  VERSION=$(VERSION)
 GENERATOR	= $(MAKE) --no-print-directory -C utils/generator O=$(build)/bin \
 		  OBJ=$(build)/obj/generator
+RXBENCH		= $(MAKE) --no-print-directory -C utils/rxbench OBJ=$(build)/obj/rxbench
 UAPI		:= include/uapi/linux/rxd.h
 UDEV_RULES	:= packaging/udev/60-rxd.rules
 UDEVRULESDIR	?= $(PREFIX)/lib/udev/rules.d
@@ -57,6 +58,7 @@ help:
 	@echo '                                   random ioctls, sysfs writes and parameters, in a guest'
 	@echo 'make fuzz-parsers [FUZZ_SECONDS=600] [SEED=N]'
 	@echo '                                   libFuzzer on all that rxadm reads, each for so long'
+	@echo 'make bench [KERNEL=7.2] [HOST=1]   rxbench: profile, dd, peers and tree in a guest, or here'
 	@echo 'make bench-rxd [ONLY=ROW,...] [HOST=1]'
 	@echo '                                   rxd beside brd and null_blk, and what it must reach:'
 	@echo '                                   under User-Mode Linux, or on this machine itself'
@@ -114,6 +116,7 @@ install-tools: tools
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	$(RXBENCH) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 
 install-dkms:
 	$(INSTALL) -d $(DESTDIR)$(DKMSDIR)
@@ -142,6 +145,7 @@ uninstall:
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 	$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+	$(RXBENCH) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 
 dist:
 	@mkdir -p $(build)
@@ -190,6 +194,10 @@ fuzz:
 fuzz-parsers:
 	tests/run parsers --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
 
+bench:
+	packaging/deps $(if $(filter 1,$(HOST)),host plots,guest)
+	tests/bench/rxbench $(if $(filter 1,$(HOST)),--host,--kernel $(or $(KERNEL),7.2))
+
 bench-rxd bench-rxcache:
 	packaging/deps uml
 	tests/bench/run $(@:bench-%=%) $(if $(ONLY),--only $(ONLY)) $(if $(TREE),--tree $(TREE)) \
@@ -212,5 +220,5 @@ distclean: clean
 
 .PHONY: help modules modules-of-release tools install install-tools install-dkms \
 	install-root-cache uninstall dist deb demo test lint test-kunit \
-	test-functional test-system torture fuzz fuzz-parsers bench-copy bench-rxd \
+	test-functional test-system torture fuzz fuzz-parsers bench bench-copy bench-rxd \
 	bench-rxcache clean distclean

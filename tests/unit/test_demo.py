@@ -1,56 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The parts of the demo that need no device."""
 
-import contextlib
 import json
 import os
-import signal
 import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../utils/demo"))
+UTILS = os.path.join(os.path.dirname(__file__), "../../utils")
+sys.path[:0] = [os.path.join(UTILS, "demo"), os.path.join(UTILS, "rxbench")]
 
-from rxdemo import command, dd, fio, pattern, report, undo, workloads  # noqa: E402
-from rxdemo.errors import DemoError, Interrupted  # noqa: E402
-
-IDLE = {"total_ios": 0, "bw_bytes": 0, "iops": 0.0, "lat_ns": {"mean": 0.0}}
-BUSY = {"total_ios": 450, "bw_bytes": 614400, "iops": 150.0,
-        "lat_ns": {"mean": 213000000.0, "percentile": {"99.000000": 240000000}}}
-
-
-def fio_output(read=IDLE, write=IDLE, error=0, before=""):
-    jobs = [{"jobname": "demo", "error": error, "read": read, "write": write}]
-    return before + json.dumps({"fio version": "fio-3.39", "jobs": jobs}, indent=1) + "\n"
-
-
-class Fio(unittest.TestCase):
-    row = {"bw_mb_s": 0.6144, "iops": 150.0, "lat_mean_us": 213000.0, "lat_p99_us": 240000.0}
-
-    def test_read(self):
-        self.assertEqual(fio.row(fio_output(read=BUSY)), self.row)
-
-    def test_write_behind_a_warning(self):
-        self.assertEqual(fio.row(fio_output(write=BUSY, before="fio: a {warning}\n")), self.row)
-
-    def test_job_error(self):
-        with self.assertRaisesRegex(DemoError, "error 5 .*Input/output"):
-            fio.row(fio_output(read=BUSY, error=5))
-
-    def test_no_io(self):
-        with self.assertRaisesRegex(DemoError, "not one I/O"):
-            fio.row(fio_output())
-
-    def test_no_json(self):
-        for text in ("", "fio: killed\n", '{"jobs": [', '{"jobs": []}', '{"jobs": [{}]}', "[]"):
-            with self.subTest(text), self.assertRaisesRegex(DemoError, "JSON"):
-                fio.row(text)
-
-    def test_command(self):
-        argv = fio.command("/dev/x", workloads.BY_NAME["randread_4k"].job(3, offset=4096))
-        for option in ("--filename=/dev/x", "--rw=randread", "--bs=4k", "--runtime=3",
-                       "--offset=4096", "--iodepth=32", "--ioengine=libaio", "--direct=1"):
-            self.assertIn(option, argv)
+from rxbench.report import document  # noqa: E402
+from rxbench.system.errors import BenchError  # noqa: E402
+from rxdemo import dd, pattern, report, workloads  # noqa: E402
 
 
 class Dd(unittest.TestCase):
@@ -66,7 +28,7 @@ class Dd(unittest.TestCase):
 
     def test_no_speed(self):
         for text in ("", "dd: killed\n", "0 bytes copied, 0 s, 0 B/s\n"):
-            with self.subTest(text), self.assertRaisesRegex(DemoError, "no speed"):
+            with self.subTest(text), self.assertRaisesRegex(BenchError, "no speed"):
                 dd.row(text)
 
     def test_never_makes_or_cuts_a_file(self):
@@ -131,7 +93,7 @@ class Text(unittest.TestCase):
 
     def test_size(self):
         for value, text in ((512, "512 B"), (4096, "4 KiB"), (128 << 20, "128 MiB"),
-                            (3 << 29, "1.5 GiB"), (2 << 40, "2048 GiB")):
+                            (3 << 29, "1.5 GiB"), (2 << 40, "2 TiB")):
             self.assertEqual(report.size(value), text)
 
     def test_table(self):
@@ -169,11 +131,11 @@ class Text(unittest.TestCase):
     def test_write_is_whole(self):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "deeper", "report.json")
-            report.write({"version": 1}, path)
+            document.write({"version": 1}, path)
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(json.load(file), {"version": 1})
             with self.assertRaises(TypeError):
-                report.write({"version": object()}, path)
+                document.write({"version": object()}, path)
             self.assertEqual(os.listdir(os.path.dirname(path)), ["report.json"])
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(json.load(file), {"version": 1})
@@ -206,111 +168,6 @@ class PatternOnAFile(unittest.TestCase):
     def test_short_device(self):
         with self.assertRaisesRegex(OSError, "short read"):
             pattern.digest(self.path, 0, 9 << 20)
-
-
-class Undoing(unittest.TestCase):
-    def setUp(self):
-        self.undone = []
-        self.complaints = []
-        # The last of many signals may have come when nobody looked any more.
-        self.addCleanup(self.forget_signals)
-        for signum in undo.SIGNALS:
-            self.addCleanup(signal.signal, signum, signal.getsignal(signum))
-        undo.catch_signals()
-
-    @staticmethod
-    def forget_signals():
-        with contextlib.suppress(Interrupted):
-            undo.check()
-
-    def step(self, stack, name, unmake=None):
-        return stack.do(name, lambda: name, unmake or self.undone.append)
-
-    def test_reverse(self):
-        with undo.Undo(self.complaints.append) as stack:
-            self.step(stack, "a")
-            mark = stack.mark()
-            self.step(stack, "b")
-            self.step(stack, "c")
-            stack.back_to(mark)
-            self.assertEqual(self.undone, ["c", "b"])
-        self.assertEqual(self.undone, ["c", "b", "a"])
-
-    def test_one_that_fails_stops_none(self):
-        def stuck(_):
-            raise DemoError("busy")
-        with self.assertRaisesRegex(DemoError, "not everything"):
-            with undo.Undo(self.complaints.append) as stack:
-                self.step(stack, "a")
-                self.step(stack, "b", stuck)
-        self.assertEqual(self.undone, ["a"])
-        self.assertEqual(self.complaints, ["could not undo: b: busy"])
-
-    def test_signal_while_making(self):
-        with self.assertRaises(Interrupted):
-            with undo.Undo(self.complaints.append) as stack:
-                stack.do("a", lambda: os.kill(os.getpid(), signal.SIGTERM), self.undone.append)
-                self.fail("went on after the signal")
-        self.assertEqual(self.undone, [None])
-
-    def test_signal_while_undoing(self):
-        def kill(_):
-            os.kill(os.getpid(), signal.SIGINT)
-        with self.assertRaises(Interrupted):
-            with undo.Undo(self.complaints.append) as stack:
-                self.step(stack, "a")
-                self.step(stack, "b", kill)
-        self.assertEqual(self.undone, ["a"])
-
-    def test_signal_between_steps(self):
-        with self.assertRaises(Interrupted):
-            with undo.Undo(self.complaints.append) as stack:
-                self.step(stack, "a")
-                os.kill(os.getpid(), signal.SIGHUP)
-                self.undone.append("done")
-                undo.check()
-                self.fail("went on after the signal")
-        self.assertEqual(self.undone, ["done", "a"])
-
-    def test_many_signals(self):
-        signal.signal(signal.SIGALRM, lambda *_: [os.kill(os.getpid(), signum)
-                                                  for signum in undo.SIGNALS])
-        self.addCleanup(signal.signal, signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, 0.1, 0.001)
-        self.addCleanup(signal.setitimer, signal.ITIMER_REAL, 0)
-        for _ in range(50):
-            self.undone.clear()
-            with self.assertRaises(Interrupted):
-                with undo.Undo(self.complaints.append) as stack:
-                    for name in "abc":
-                        self.step(stack, name)
-                    command.run("sleep", "60")
-            self.assertEqual(self.undone, list("cba")[3 - len(self.undone):])
-            self.assertTrue(self.undone)
-
-    def test_signal_stops_a_program(self):
-        signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-        self.addCleanup(signal.signal, signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        with self.assertRaises(Interrupted):
-            command.run("sleep", "60")
-        with self.assertRaises(ChildProcessError):
-            os.waitpid(-1, os.WNOHANG)
-
-
-class Command(unittest.TestCase):
-    def test_failure_is_one_line(self):
-        with self.assertRaisesRegex(command.CommandFailed, "^sh: no luck$") as caught:
-            command.run("sh", "-c", "echo no luck >&2; echo more >&2; exit 5")
-        self.assertEqual(caught.exception.code, 5)
-
-    def test_silent_failure(self):
-        with self.assertRaisesRegex(command.CommandFailed, "^false: exit code 1$"):
-            command.run("false")
-
-    def test_no_program(self):
-        with self.assertRaisesRegex(DemoError, "no such program"):
-            command.run("/nonexistent/program")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ import os
 import sys
 import time
 
+from rxbench.report import document
+from rxbench.system.errors import BenchError, Interrupted
+from rxbench.system.undo import catch_signals, check, ignore_signals
+
 from . import guest, host, report
-from .errors import DemoError, Interrupted
-from .undo import catch_signals, check, ignore_signals
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.realpath(__file__)))))
@@ -84,7 +86,7 @@ def _run(options):
         result = host.run(TOP, options.dir, options.seconds, say)
     else:
         result = guest.run(TOP, options.kernel, options.seconds)
-    report.write(result, options.report)
+    document.write(result, options.report)
     if not options.in_guest:
         _show(result, os.path.relpath(options.report), time.monotonic() - start)
     for failure in result["summary"]["failures"]:
@@ -97,7 +99,7 @@ def main():
     catch_signals()
     try:
         return _run(options)
-    except (DemoError, OSError) as error:
+    except (BenchError, OSError) as error:
         _complain(error)
         return FAILED
     except Interrupted as interrupted:

@@ -4,8 +4,8 @@
 import os
 from dataclasses import dataclass, field
 
-from . import command, machine
-from .errors import DemoError
+from rxbench.system import command, machine
+from rxbench.system.errors import BenchError
 
 MIB = 1 << 20
 # Room left beside the file.
@@ -23,7 +23,7 @@ class Disk:
 def throttled(device, iops, mb_s):
     """The disk that the guest was started with."""
     if not os.path.exists(device):
-        raise DemoError(f"{device}: no such disk in this guest")
+        raise BenchError(f"{device}: no such disk in this guest")
     return Disk(device, f"virtio disk {device}, throttled to {iops} requests/s and {mb_s} MB/s, "
                         "as a 7200 rpm disk")
 

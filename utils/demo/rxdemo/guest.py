@@ -4,10 +4,12 @@
 import json
 import os
 
-from . import command, disks, machine, story
+from rxbench.system import command, machine
+from rxbench.system.errors import BenchError
+from rxbench.system.undo import Undo
+
+from . import disks, story
 from .devices import Devices
-from .errors import DemoError
-from .undo import Undo
 
 # What tests/guest/run gives to a guest.
 DISK, IOPS, MB_S = "/dev/vdc", 150, 150
@@ -23,16 +25,16 @@ def run(top, kernel, seconds):
     tools = [os.path.join(top, "tests/guest", name) for name in ("build", "run")]
     for tool in tools:
         if not os.access(tool, os.X_OK):
-            raise DemoError(f"{tool} is missing: this needs the whole source tree")
+            raise BenchError(f"{tool} is missing: this needs the whole source tree")
     found = os.path.join(top, "build/guest", kernel, OUT, REPORT)
     if os.path.exists(found):
         os.unlink(found)
     if command.show(tools[0], kernel):
-        raise DemoError(f"tests/guest/build {kernel} failed")
+        raise BenchError(f"tests/guest/build {kernel} failed")
     code = command.show(tools[1], kernel, "--", "/rxd/utils/demo/run", "--in-guest",
                         "--seconds", str(seconds), "--report", f"{OUT_INSIDE}/{REPORT}")
     if not os.path.exists(found):
-        raise DemoError(f"the demo in the guest ended early, with exit code {code}")
+        raise BenchError(f"the demo in the guest ended early, with exit code {code}")
     with open(found, encoding="utf-8") as file:
         report = json.load(file)
     if code and not report["summary"]["failures"]:

@@ -4,10 +4,12 @@
 import os
 import platform
 
-from . import command, disks, machine, story
+from rxbench.system import command, machine
+from rxbench.system.errors import BenchError
+from rxbench.system.undo import Undo
+
+from . import disks, story
 from .devices import Devices
-from .errors import DemoError
-from .undo import Undo
 
 
 def build(top):
@@ -15,10 +17,10 @@ def build(top):
     release = platform.release()
     headers = f"/lib/modules/{release}/build"
     if not os.path.isdir(headers):
-        raise DemoError(f"no headers of the running kernel in {headers}: install "
-                        f"linux-headers-{release}")
+        raise BenchError(f"no headers of the running kernel in {headers}: install "
+                         f"linux-headers-{release}")
     if command.show("make", "-C", top, "--no-print-directory", "modules", "tools"):
-        raise DemoError("make modules tools failed")
+        raise BenchError("make modules tools failed")
     return os.path.join(top, "build/modules", release), os.path.join(top, "build/bin/rxadm")
 
 

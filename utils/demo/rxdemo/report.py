@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The report: its summary, its verdict, and its text for a terminal."""
 
-import json
-import os
-import tempfile
+from rxbench.report.text import table, wrap
+from rxbench.system.units import duration, size
 
 VERSION = 1
 
@@ -41,47 +40,14 @@ def times(ratio):
     return f"{ratio:,.{digits}f} x"
 
 
-def duration(microseconds):
-    """A latency with a unit that leaves three digits or so."""
-    for limit, scale, unit in ((1e3, 1, "us"), (1e6, 1e3, "ms")):
-        if microseconds < limit:
-            value = microseconds / scale
-            return f"{value:.{0 if value >= 100 else 1}f} {unit}"
-    return f"{microseconds / 1e6:.1f} s"
-
-
 def speed(mb_s):
     return f"{mb_s:,.{2 if mb_s < 10 else 1 if mb_s < 100 else 0}f}"
-
-
-def size(count):
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            break
-        count /= 1024
-    else:
-        unit = "GiB"
-    return f"{count:.{0 if count == int(count) else 1}f} {unit}"
 
 
 def measured(row):
     """One measurement in a line, as it happens."""
     return (f"{speed(row['bw_mb_s']):>8} MB/s {row['iops']:>10,.0f} IOPS   "
             f"mean {duration(row['lat_mean_us']):>8}   p99 {duration(row['lat_p99_us']):>8}")
-
-
-def table(head, rows, left=1):
-    """Columns as wide as they must be; the first `left` flush left. None is a rule."""
-    widths = [max(len(line[column]) for line in [head, *filter(None, rows)])
-              for column in range(len(head))]
-
-    def text(line):
-        cells = (cell.ljust(width) if column < left else cell.rjust(width)
-                 for column, (cell, width) in enumerate(zip(line, widths)))
-        return "  ".join(cells).rstrip()
-
-    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-    return [text(head), rule] + [text(row) if row else rule for row in rows]
 
 
 def _grouped(rows, key):
@@ -140,18 +106,6 @@ def _notes(report):
            f"({summary['verified_detail']}).")
 
 
-def wrap(text, width=96, indent="  "):
-    """Break a note into lines."""
-    line = "-"
-    for word in text.split():
-        if len(line) + 1 + len(word) > width:
-            yield line
-            line = indent + word
-        else:
-            line += " " + word if line.strip() else word
-    yield line
-
-
 def render(report):
     """The report as lines of text."""
     machine = report["machine"]
@@ -163,19 +117,3 @@ def render(report):
     for note in _notes(report):
         lines += wrap(note)
     return lines
-
-
-def write(report, path):
-    """Put the report in place whole, or not at all."""
-    directory = os.path.dirname(os.path.abspath(path))
-    os.makedirs(directory, exist_ok=True)
-    fd, temporary = tempfile.mkstemp(dir=directory, prefix=".report-")
-    try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=1)
-            file.write("\n")
-        os.chmod(temporary, 0o644)
-        os.rename(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

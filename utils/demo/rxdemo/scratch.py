@@ -5,9 +5,9 @@ import hashlib
 import os
 import time
 
-from . import command, machine
-from .errors import DemoError
-from .report import size as human
+from rxbench.system import command, machine
+from rxbench.system.errors import BenchError
+from rxbench.system.units import size as human
 
 FILES = 32
 FILE_SIZE = 1 << 20
@@ -28,7 +28,7 @@ def use(devices, device, say):
         with open(path, "wb") as file:
             file.write(data)
         sums[path] = hashlib.sha256(data).digest()
-    machine.drop_page_cache()
+    machine.drop_caches()
     say(f"{FILES} files of {human(FILE_SIZE)} written and synced in "
         f"{time.monotonic() - start:.1f} s; the RAM disk takes "
         f"{human(devices.memory_used(device))} of memory")
@@ -36,7 +36,7 @@ def use(devices, device, say):
     for path, wanted in sums.items():
         with open(path, "rb") as file:
             if hashlib.sha256(file.read()).digest() != wanted:
-                raise DemoError(f"{path} on {device} does not hold what was written")
+                raise BenchError(f"{path} on {device} does not hold what was written")
     say("page cache dropped, files read back: all as written")
 
     for path in sums:

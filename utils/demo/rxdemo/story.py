@@ -3,7 +3,9 @@
 
 import time
 
-from . import dd, devices, machine, pattern, report, runner, scratch
+from rxbench.system import guard, machine
+
+from . import dd, pattern, report, runner, scratch
 from .workloads import AREA, CACHED, COLD, COLD_RANDOM, DISK, MIB, RAM, SUBJECTS, WARMING, WORKLOADS
 
 RAMDISK_SIZE = 128 * MIB
@@ -81,7 +83,7 @@ class Story:
 
     def prove(self, device, mark):
         """Write through the cache, take it off, look at the disk."""
-        known = pattern.Pattern(PATTERN_SIZE, devices.logical_block_size(device))
+        known = pattern.Pattern(PATTERN_SIZE, guard.logical_block_size(device))
         known.write(device, PATTERN_START)
         length = PATTERN_START + PATTERN_SIZE
         cached = pattern.digest(device, 0, length)
@@ -90,7 +92,7 @@ class Story:
         self.note(f"{PATTERN_SIZE // MIB} MiB of random bytes written through the cache, "
                   f"{len(known.rewrites)} pieces of 512 bytes to 64 KiB of them again")
         self.devices.undo.back_to(mark)
-        machine.drop_page_cache()
+        machine.drop_caches()
         self.note("cache taken off, page cache dropped")
         plain = pattern.digest(self.disk.device, 0, length)
         below = known.differs_at(self.disk.device, PATTERN_START)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Undo what was set up, in reverse order, however the demo ends."""
+"""Undo what was set up, in reverse order, however a run ends."""
 
 import contextlib
 import signal
 
-from .errors import DemoError, Interrupted
+from .errors import BenchError, Interrupted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -90,7 +90,7 @@ class Undo:
         """Undo all that was done since the mark."""
         self._unwind(mark)
         if self.failed:
-            raise DemoError("not everything could be undone")
+            raise BenchError("not everything could be undone")
 
     def _unwind(self, mark):
         with signals_held():
@@ -108,4 +108,4 @@ class Undo:
     def __exit__(self, kind, *_exception):
         self._unwind(0)
         if self.failed and kind is None:
-            raise DemoError("not everything could be undone")
+            raise BenchError("not everything could be undone")

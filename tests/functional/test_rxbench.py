@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxbench: each workload with tiny sizes, its report, and what it leaves and refuses."""
+
+import glob
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from rxdlib import schema
+from rxdlib.command import ENVIRONMENT, program, run
+from rxdlib.lab import DISK, leftovers
+
+TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../..")
+LAUNCHER = os.path.join(TOP, "utils/rxbench/run")
+with open(os.path.join(TOP, "Documentation/rxbench.schema.json"), encoding="utf-8") as schema_file:
+    SCHEMA = json.load(schema_file)
+SAMPLE = os.path.join(TOP, "tests/unit/rxbench/golden/sample.vdb")
+# What peers may load, and must unload.
+MODULES = {"brd", "zram", "null_blk", "loop", "dm_cache", "bcache", "dm_writecache"}
+INPUT = 2
+
+
+def command(*args):
+    return ["python3", "-B", LAUNCHER, *map(str, args)]
+
+
+def environment():
+    return {**ENVIRONMENT, "RXADM": program("rxadm")}
+
+
+def started(*args, **options):
+    return subprocess.Popen(command(*args), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env=environment(), **options)
+
+
+def rxbench(*args, **options):
+    return subprocess.run(command(*args), capture_output=True, text=True, check=False,
+                          env=environment(), timeout=600, **options)
+
+
+def loaded():
+    with open("/proc/modules", encoding="ascii") as file:
+        return {line.split()[0] for line in file} & MODULES
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_rxbench_left():
+    """No directory, mount, mapping, RAM disk or module of its own."""
+    before = loaded()
+    yield
+    assert leftovers() == []
+    assert glob.glob("/tmp/rxbench-*") + glob.glob("/dev/shm/rxbench-*") \
+        + glob.glob("/var/tmp/rxbench-*") == []
+    assert loaded() <= before
+
+
+@pytest.fixture
+def empty_disk():
+    """The test disk without a byte on it: a RAM disk's cache needs no more."""
+    run("blkdiscard", "--zeroout", "--length", 64 << 20, DISK)
+    run("wipefs", "--all", "--quiet", DISK)
+
+
+def measured(tmp_path, *args):
+    """The report of a run that must succeed."""
+    done = rxbench(*args, "--output", tmp_path / "out", "--no-html", "--quiet")
+    assert done.returncode == 0, done.stderr + done.stdout
+    with open(tmp_path / "out/report.json", encoding="utf-8") as file:
+        report = json.load(file)
+    assert list(schema.errors(report, SCHEMA)) == []
+    assert report["complete"] and not report["failures"] and report["workload"] == args[0]
+    wanted = {(case["name"], subject["name"]) for case in report["cases"]
+              for subject in report["subjects"]}
+    return report, done, wanted
+
+
+def seen(report):
+    return {(row["case"], row["subject"]) for row in report["results"]}
+
+
+def median(report, case, subject, metric="mb_s"):
+    found, = (row["median"] for row in report["summary"]
+              if (row["case"], row["subject"], row["metric"]) == (case, subject, metric))
+    return found
+
+
+def test_profile(tmp_path, empty_disk):
+    report, done, wanted = measured(
+        tmp_path, "profile", "rxd:32m", f"cached=cache:{DISK}:32m", f"disk={DISK}", "--destroy",
+        DISK, "--size", "4m", "--seconds", 1, "--repeats", 1, "--jobs", "randread-4k,write-1m")
+    assert seen(report) == wanted and len(wanted) == 6
+    assert all(row["metrics"]["mb_s"] > 0 and row["percentiles"] for row in report["results"])
+    cached, = (row for row in report["results"]
+               if (row["case"], row["subject"]) == ("randread-4k", "cached"))
+    assert cached["metrics"]["hit_percent"] > 99
+    assert "page: RxDSK" in done.stdout and "1,300" in done.stdout
+    assert report["subjects"][2]["details"]["queue"]["scheduler"]
+
+
+def test_dd(tmp_path):
+    report, _done, wanted = measured(tmp_path, "dd", "rxd:32m", tmp_path, "--size", "2m", "--bs",
+                                     "512,64k", "--mode", "buffered", "--repeats", 1)
+    ram = {case for case, subject in seen(report) if subject == "rxd"}
+    assert {(case, "rxd") for case in ram} == {each for each in wanted if each[1] == "rxd"}
+    files = {case for case, subject in seen(report) if subject != "rxd"}
+    assert files == {case for case in ram if case.startswith("file-")} and len(ram) == 12
+
+
+def parameter_file(tmp_path, elapsed=None):
+    """The sample, on luns in a directory of the test."""
+    os.mkdir(tmp_path / "vdb")
+    with open(SAMPLE, encoding="ascii") as file:
+        text = file.read().replace("/vdb/", f"{tmp_path}/vdb/")
+    if elapsed:
+        text = text.replace("elapsed=30", f"elapsed={elapsed}")
+    (tmp_path / "file").write_text(text)
+    return tmp_path / "file"
+
+
+def check_intervals(report, done, elapsed):
+    """vdbench's lines, whose average is fio's."""
+    result, = report["results"]
+    facts, metrics = result["facts"], result["metrics"]
+    numbers = [row["interval"] for row in facts["intervals"]]
+    assert numbers == sorted(set(numbers)) and abs(numbers[-1] - elapsed) <= 1
+    assert len(numbers) >= elapsed / 3
+    lines = done.stdout.splitlines()
+    rows = [line.split() for line in lines if line[:2].isdigit() and line[2] == ":"]
+    assert [int(row[1]) for row in rows] == numbers and {len(row) for row in rows} == {11}
+    average, = (line.split() for line in lines if line.split()[:1] == [facts["average"]])
+    assert facts["average"] == f"avg_{numbers[1]}-{numbers[-1]}" or numbers[0] > 1
+    assert float(average[1]) == pytest.approx(metrics["iops"], abs=0.01)
+    assert all(row["size"] == 8192 for row in facts["intervals"] if row["rate"])
+    assert 65 < metrics["read_percent"] < 75
+    assert metrics["iops"] == pytest.approx(facts["fio"]["iops"], rel=0.5)
+    assert metrics["lat_mean_us"] == pytest.approx(facts["fio"]["lat_mean_us"], rel=0.5)
+    # Little's law: 4 luns with 64 threads each.
+    assert metrics["iops"] * metrics["lat_mean_us"] / 1e6 == pytest.approx(256, rel=0.3)
+
+
+def test_vdbench(tmp_path):
+    path = parameter_file(tmp_path, 8)
+    report, done, _wanted = measured(tmp_path, "run", path, "--file-size", "4m")
+    check_intervals(report, done, 8)
+    assert os.listdir(tmp_path / "vdb") == []
+
+
+@pytest.mark.one_kernel
+def test_vdbench_sample_as_it_stands(tmp_path, lab):
+    """On files that are there, of the size they have."""
+    os.symlink(tmp_path / "vdb", "/vdb")
+    try:
+        parameter_file(tmp_path)
+        for number in range(1, 5):
+            with open(f"/vdb/file{number}", "wb") as file:
+                file.write(bytes(4 << 20))
+        report, done, _wanted = measured(tmp_path, "run", SAMPLE)
+        check_intervals(report, done, 30)
+        again = rxbench("run", SAMPLE, "--output", tmp_path / "again")
+        assert again.returncode == INPUT and "line 1: lun=/vdb/file1: holds data" in again.stderr
+        assert "--destroy /vdb/file1" in again.stderr and not (tmp_path / "again").exists()
+    finally:
+        os.unlink("/vdb")
+
+
+def tarball(tmp_path):
+    os.makedirs(tmp_path / "tree/inner")
+    for number in range(30):
+        (tmp_path / f"tree/inner/{number}.c").write_text("int x;\n" * 300 * number)
+    run("tar", "-czf", tmp_path / "tree.tar.gz", "-C", tmp_path, "tree")
+    return tmp_path / "tree.tar.gz"
+
+
+def test_tree(tmp_path):
+    os.mkdir(tmp_path / "plain")
+    report, _done, wanted = measured(tmp_path, "tree", "rxd:32m", tmp_path / "plain", "--tarball",
+                                     tarball(tmp_path), "--workers", 4)
+    assert seen(report) == wanted and len(report["results"]) == 2 * 2 * 8
+    for row in report["results"]:
+        metrics = row["metrics"]
+        assert metrics["total_s"] == pytest.approx(metrics["real_s"] + metrics["sync_s"])
+    assert os.listdir(tmp_path / "plain") == []
+
+
+def test_copy(tmp_path):
+    ways = ["cp", "mmap", "direct-8K", "copy_file_range", "splice"]
+    report, _done, wanted = measured(tmp_path, "copy", "rxd:32m", "--size", "1m", "--ways",
+                                     ",".join(ways))
+    assert seen(report) == wanted and len(report["results"]) == 5 * 2 * len(ways)
+    begins = [min((row for row in report["results"] if row["repeat"] == repeat),
+                  key=lambda row: row["order"])["subject"] for repeat in range(5)]
+    assert begins == ways
+
+
+def trace(path, writes=False):
+    """Each of 100 blocks twice: half of the reads can hit."""
+    lines = ["version,time,op,size,lbn"]
+    for turn in range(2):
+        lines += [f"1,{turn},{'2a' if writes and not number % 5 else '28'},4096,{number * 8}"
+                  for number in range(100)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_replay(tmp_path, empty_disk):
+    report, _done, wanted = measured(
+        tmp_path, "replay", trace(tmp_path / "trace"), f"cache:{DISK}:16m", "rxd:16m", "--depth",
+        1, "--repeats", 1)
+    assert seen(report) == wanted
+    cached = next(row for row in report["results"] if row["subject"].startswith("cached"))
+    assert cached["metrics"]["hit_percent"] == pytest.approx(50, abs=1)
+    assert cached["percentiles"] and cached["series"]["hit_percent"]
+
+
+def test_replay_reads_leave_a_disk_alone(tmp_path, lab):
+    """A disk that holds something may be read, and is not wiped."""
+    run("mkfs.ext4", "-q", "-F", DISK)
+    measured(tmp_path, "replay", trace(tmp_path / "trace"), DISK, "--repeats", 1)
+    assert "ext4" in run("wipefs", "--no-act", DISK).stdout
+    refused = rxbench("replay", trace(tmp_path / "trace", writes=True), DISK)
+    assert refused.returncode == INPUT and f"--destroy {DISK}" in refused.stderr
+    run("wipefs", "--all", "--quiet", DISK)
+
+
+def test_peers(tmp_path):
+    """All there are in Debian's kernels, together."""
+    report, _done, _wanted = measured(tmp_path, "peers", "--size", "16m", "--seconds", 1,
+                                      "--repeats", 1, "--jobs", "randread-4k")
+    assert seen(report) == {
+        *(("ram-randread-4k", name) for name in ("rxd", "brd", "zram", "null_blk", "loop")),
+        *(("cache-randread-4k", name) for name in ("plain", "rxcache", "dm-cache", "bcache",
+                                                   "dm-writecache"))}
+    assert any("RapidDisk" in note for note in report["notes"])
+    assert median(report, "ram-randread-4k", "zram") > 0
+
+
+def test_interrupted(tmp_path):
+    """Ctrl-C keeps what was measured, and leaves nothing."""
+    with started("profile", "rxd:32m", "--size", "4m", "--seconds", 1, "--output",
+                 tmp_path / "out", "--no-html") as process:
+        count = 0
+        for line in process.stderr:
+            count += line.startswith("1/3 ")
+            if count == 3:
+                break
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted by SIGINT" in err
+    with open(tmp_path / "out/report.json", encoding="utf-8") as file:
+        report = json.load(file)
+    assert list(schema.errors(report, SCHEMA)) == []
+    assert report["ended_by"] == "SIGINT" and not report["complete"]
+    assert len(report["results"]) == 2 and "Ended early" in out
+
+
+@pytest.mark.one_kernel
+def test_devices_in_use(tmp_path, lab):
+    """Refused before anything is written, --destroy or not."""
+    run("mkfs.ext4", "-q", "-F", DISK)
+    with open(DISK, "rb") as file:
+        before = file.read(1 << 20)
+    holding = rxbench("profile", DISK, "--size", "4m", "--output", tmp_path / "out")
+    assert holding.returncode == INPUT and "ext4" in holding.stderr
+    assert f"--destroy {DISK}" in holding.stderr
+    with open(DISK, "rb") as file:
+        assert file.read(1 << 20) == before
+    lab.mount(DISK, "-o", "ro")
+    mounted = rxbench("dd", DISK, "--size", "1m", "--bs", "1m", "--destroy", DISK)
+    assert mounted.returncode == INPUT and "mounted on" in mounted.stderr
+    ramdisk = lab.ramdisk()
+    lab.mapped(f"0 8192 linear {ramdisk.path} 0", name="holder")
+    held = rxbench("copy", ramdisk.path, "--size", "1m", "--destroy", ramdisk.path)
+    assert held.returncode == INPUT and "holder" in held.stderr
+    other = lab.ramdisk(64 << 20)
+    with open(other.path, "r+b") as file:
+        file.write(b"someone's")
+    data = rxbench("copy", other.path, "--size", "1m")
+    assert data.returncode == INPUT and "holds data" in data.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("args, names", [
+    (["profile", "rxd:16m"], ["rxd:", "are needed"]),
+    (["profile", "rxd:900g", "--size", "4m"], ["free memory"]),
+    (["profile", "/dev/shm", "--size", "900g"], ["/dev/shm", "free space"]),
+    (["profile", DISK, "--size", "4g"], [DISK, "are needed"]),
+    (["profile", "/dev/null"], ["/dev/null", "neither"]),
+    (["dd", "/dev/shm", "--target", "node", "--size", "4m"], ["directory"]),
+    (["dd", "rxd:32m", "--size", "1m", "--bs", "3k"], ["multiple", "3072"]),
+    (["replay", "{trace}", "/dev/shm"], ["/dev/shm", "directory"]),
+    (["replay", "{trace}", "rxd:64k"], ["--fold"]),
+    (["replay", "{cut}", "rxd:1m"], ["line 201", "cut short"]),
+    (["tree", "/dev/shm", "--tarball", "{cut}"], ["cut"]),
+    (["peers", "--size", "900g"], ["free"]),
+    (["peers", "--disk", "/dev/none"], ["/dev/none"]),
+    (["run", "{direct}"], ["line 2", "512", "o_direct"]),
+])
+def test_bad_input(tmp_path, args, names):
+    whole = trace(tmp_path / "trace")
+    (tmp_path / "cut").write_text(whole.read_text()[:-10])
+    (tmp_path / "direct").write_text(
+        f"sd=sd1,lun={DISK},openflags=o_direct\nwd=w,sd=sd1,xfersize=1000\nrd=r,wd=w\n")
+    places = {name: tmp_path / name for name in ("trace", "cut", "direct")}
+    done = rxbench(*(str(arg).format(**places) for arg in args), cwd=tmp_path)
+    assert done.returncode == INPUT and done.stdout == "", done.stderr
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("rxbench: ")
+    for name in names:
+        assert name in done.stderr
+    assert not glob.glob(str(tmp_path / "rxbench-*"))
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("version, names", [(None, ["missing programs: fio"]),
+                                            ("fio-2.21", ["fio-2.21", "too old", "3.28"])])
+def test_fio_is_missing_or_old(tmp_path, version, names):
+    """A PATH with all but fio, or with another."""
+    for folder in ("/usr/bin", "/usr/sbin", "/bin", "/sbin"):
+        for name in os.listdir(folder):
+            if name != "fio" and not (tmp_path / name).is_symlink():
+                os.symlink(os.path.join(folder, name), tmp_path / name)
+    if version:
+        (tmp_path / "fio").write_text(f"#!/bin/sh\necho {version}\n")
+        os.chmod(tmp_path / "fio", 0o755)
+    done = subprocess.run(command("profile", "rxd:32m", "--size", "4m"), capture_output=True,
+                          text=True, check=False, env={**environment(), "PATH": str(tmp_path)})
+    assert done.returncode == INPUT
+    for name in names:
+        assert name in done.stderr
+
+
+@pytest.mark.one_kernel
+def test_installed(tmp_path):
+    """The launcher finds its modules where make install puts them."""
+    for path in ("bin", "share/rxbench"):
+        os.makedirs(tmp_path / path)
+    run("cp", LAUNCHER, tmp_path / "bin/rxbench")
+    run("cp", "-r", os.path.join(TOP, "utils/rxbench/rxbench"), tmp_path / "share/rxbench/")
+    done = run(tmp_path / "bin/rxbench", "list")
+    assert "peers: " in done.stdout

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reports: their schema, their text, and their pictures in a browser."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import jsonschema
+import pytest
+
+from rxbench.report import document, html, text
+from rxbench.system.errors import BadInput
+
+TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../..")
+LAUNCHER = os.path.join(TOP, "utils/rxbench/run")
+BROWSER = ["chromium-headless-shell", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+LEVELS = {"ram": 2000.0, "disk": 100.0, "other": 101.0}
+
+
+@pytest.fixture(scope="session")
+def schema():
+    with open(os.path.join(TOP, "Documentation/rxbench.schema.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def test_the_schema_is_one(schema):
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_report_passes_the_schema(schema, make_report, tmp_path):
+    path = tmp_path / "folder/report.json"
+    document.write(make_report(1, LEVELS), path)
+    assert oct(path.stat().st_mode & 0o777) == "0o644"
+    loaded = document.load(path)
+    jsonschema.validate(loaded, schema)
+    assert len(loaded["results"]) == 5 * 8 * 3
+
+
+@pytest.mark.parametrize("change", [
+    lambda report: report.pop("machine"),
+    lambda report: report.update(version=2),
+    lambda report: report.update(extra=1),
+    lambda report: report["results"][0].pop("metrics"),
+    lambda report: report["results"][0].update(percentiles={"high": 1.0}),
+    lambda report: report["metrics"][0].update(better="yes"),
+])
+def test_the_schema_refuses(schema, make_report, change):
+    report = copy.deepcopy(make_report(1, LEVELS))
+    change(report)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(report, schema)
+
+
+def test_summary(make_report):
+    report = make_report(1, LEVELS)
+    rows = {(row["case"], row["subject"], row["metric"]): row for row in report["summary"]}
+    assert len(rows) == 8 * 3 * 4
+    ratio = rows["c0", "disk", "mb_s"]["ratio"]
+    assert ratio["to"] == "ram" and ratio["median"] == pytest.approx(0.05, rel=0.1)
+    assert ratio["within_noise"] is False
+    assert rows["c0", "ram", "mb_s"]["ratio"] is None
+
+
+def test_verdicts(make_report):
+    """A winner only where the difference is larger than the noise."""
+    winner = {verdict["best"] for verdict in make_report(1, LEVELS)["verdicts"]}
+    assert winner == {"ram"}
+    even = make_report(3, {"a": 100.0, "b": 100.0}, noise=0.2)["verdicts"]
+    assert sum(verdict["best"] is None for verdict in even) >= 6
+    assert make_report(1, LEVELS, repeats=1)["verdicts"] == []
+
+
+def test_text(make_report):
+    lines = "\n".join(text.render(make_report(1, LEVELS)))
+    for wanted in ("case 0", "the ram", "page", "beside the ram", "the ram is best",
+                   "Warning: a warning", "6.12"):
+        assert wanted in lines
+    assert "~" in "\n".join(text.render(make_report(3, {"a": 100.0, "b": 100.0})))
+    assert "?" in "\n".join(text.render(make_report(3, {"a": 100.0, "b": 100.0}, repeats=1)))
+
+
+@pytest.mark.parametrize("content, names", [
+    (None, ["No such file"]), (b"", ["not JSON"]), (b"[]", ["not a report"]),
+    (b"{}", ["not a report"]), (b'{"format": "rxbench", "version": 9}', ["version 9"]),
+    (b'{"format": "rxbench", "version": 1}', ["workload", "results"]), (b"\xff", ["not JSON"]),
+])
+def test_bad_reports(tmp_path, content, names):
+    path = tmp_path / "report.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(BadInput) as caught:
+        document.load(path)
+    for name in [str(path), *names]:
+        assert name in str(caught.value)
+
+
+class Plots(HTMLParser):
+    """What is drawn in each figure, and what the page asks of others."""
+
+    def __init__(self):
+        super().__init__()
+        self.figure, self.paths, self.captions, self.outside = None, {}, [], []
+        self.in_caption = False
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        if tag == "figure":
+            self.figure = attributes["id"]
+            self.paths[self.figure] = 0
+        self.in_caption = tag == "figcaption"
+        self.paths[self.figure] = self.paths.get(self.figure, 0) + (tag == "path")
+        for key in ("src", "href", "xlink:href"):
+            if attributes.get(key, "#")[0] != "#":
+                self.outside.append(attributes[key])
+
+    def handle_endtag(self, tag):
+        self.figure = None if tag == "figure" else self.figure
+
+    def handle_data(self, data):
+        if self.in_caption:
+            self.captions.append(data)
+            self.in_caption = False
+
+
+def test_html_in_a_browser(make_report, tmp_path):
+    """Two reports in one page, each with all its plots."""
+    page = tmp_path / "report.html"
+    page.write_text(html.render([make_report(1, LEVELS), make_report(2, {"one": 5.0}, 1)]))
+    shown = subprocess.run([*BROWSER, f"file://{page}"], capture_output=True, text=True,
+                           timeout=120, check=True).stdout
+    plots = Plots()
+    plots.feed(shown)
+    for number in (1, 2):
+        for name in ("bars", "percentiles", "mb-s", "lat-mean-us", "hit-percent"):
+            assert plots.paths[f"plot-{number}-{name}"] > 10, name
+    assert plots.captions[:5] == ["Throughput", "Latency percentiles", "Throughput over time",
+                                  "Mean latency over time", "Hit ratio over time"]
+    assert plots.outside == []
+    assert "a &lt;processor&gt; &amp; more" in shown and "&lt;x&gt;" in shown
+
+
+def rxbench(*args, **options):
+    return subprocess.run([sys.executable, "-B", LAUNCHER, *args], capture_output=True, text=True,
+                          check=False, **options)
+
+
+def test_report_command(make_report, tmp_path):
+    path, page = tmp_path / "report.json", tmp_path / "page.html"
+    document.write(make_report(1, LEVELS), path)
+    assert "the ram is best" in rxbench("report", path).stdout
+    done = rxbench("report", path, "--html", page)
+    assert done.returncode == 0 and page.read_text().count("<svg") == 5
+
+
+def test_no_matplotlib(make_report, tmp_path):
+    """It is named, and nothing else fails."""
+    path = tmp_path / "report.json"
+    document.write(make_report(1, LEVELS), path)
+    (tmp_path / "matplotlib.py").write_text("raise ImportError\n")
+    done = rxbench("report", path, "--html", tmp_path / "x.html",
+                   env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 2 and "python3-matplotlib" in done.stderr
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_compare_command(make_report, tmp_path):
+    paths = [tmp_path / name for name in ("a.json", "b.json", "c.json")]
+    for path, seed, level in zip(paths, (1, 2, 3), (100.0, 100.0, 70.0)):
+        document.write(make_report(seed, {"a": level}), path)
+    same = rxbench("compare", paths[0], paths[1], "--fail-if-worse", "5")
+    assert same.returncode == 0 and "0 better, 0 worse, 8 no difference" in same.stdout
+    worse = rxbench("compare", paths[0], paths[2], "--fail-if-worse", "5")
+    assert worse.returncode == 3 and "8 worse" in worse.stdout
+    assert rxbench("compare", paths[0], paths[2]).returncode == 0
+    assert rxbench("compare", paths[0], paths[2], "--fail-if-worse", "50").returncode == 0
+
+
+@pytest.mark.parametrize("args, names", [
+    ([], ["required", "COMMAND"]), (["nothing"], ["nothing"]),
+    (["compare", "/none"], ["AFTER"]), (["compare", "/none", "/none"], ["/none"]),
+    (["compare", "/a", "/b", "--fail-if-worse", "-1"], ["-1", "percentage"]),
+    (["report", "/none"], ["/none"]), (["run", "/none"], ["/none"]),
+    (["profile", "/none"], ["/none", "rxd:SIZE"]), (["profile", "/etc/passwd"], ["/etc/passwd"]),
+    (["profile", "/tmp", "--size", "x"], ["x"]), (["profile", "/tmp", "--repeats", "0"], ["0"]),
+    (["profile", "cache:/none"], ["/none"]), (["profile", "rxd:big"], ["big"]),
+    (["profile", "a=/tmp", "a=/var"], ["a", "two places"]),
+    (["dd", "/tmp", "--bs", "3x"], ["3x"]), (["dd", "/tmp", "--target", "disk"], ["disk"]),
+    (["copy", "/tmp", "--repeats", "3"], ["3", "from 5"]),
+    (["copy", "/tmp", "--ways", "magic"], ["magic", "splice"]),
+    (["tree", "/tmp", "--tarball", "/none"], ["/none"]),
+    (["replay", "/none", "/tmp"], ["/none"]),
+])
+def test_bad_arguments(args, names):
+    done = rxbench(*args)
+    assert done.returncode == 2 and done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("rxbench")
+    for name in names:
+        assert name in done.stderr
+
+
+def test_list():
+    done = rxbench("list")
+    for name in ("profile", "dd", "run", "tree", "copy", "replay", "peers"):
+        assert f"\n{name}: " in "\n" + done.stdout

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Medians, ratios, noise, and the comparison of reports."""
+
+import random
+
+import pytest
+
+from rxbench.report import compare, stats
+from rxbench.system.errors import BadInput
+
+
+def test_describe():
+    found = stats.describe([4.0, 1.0, 2.0])
+    assert (found["n"], found["median"], found["low"], found["high"]) == (3, 2.0, 1.0, 4.0)
+    assert found["spread_percent"] == pytest.approx(150)
+    assert stats.describe([0.0])["spread_percent"] == 0
+
+
+@pytest.mark.parametrize("freedom, t", [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262),
+                                        (30, 2.042)])
+def test_students_t(freedom, t):
+    """Against the table that every book on statistics has."""
+    assert stats.critical(freedom) == pytest.approx(t, abs=0.001)
+    assert stats.two_sided(t, freedom) == pytest.approx(0.05, abs=0.0001)
+    assert stats.two_sided(0, freedom) == pytest.approx(1)
+
+
+def test_ratio_of_pairs():
+    """What both share at a time, such as a busy machine, does not hide the difference."""
+    base = [100.0, 50.0, 200.0, 120.0, 90.0]
+    found = stats.ratio([2.00 * base[0], 2.02 * base[1], 1.98 * base[2], 2.01 * base[3],
+                         1.99 * base[4]], base)
+    assert found["median"] == pytest.approx(2, rel=0.01)
+    assert found["low"] < 2 < found["high"] and found["within_noise"] is False
+
+
+def test_ratio_within_noise():
+    assert stats.ratio([100, 120, 90], [110, 100, 95])["within_noise"] is True
+    assert stats.ratio([100.1, 100.2, 100.3], [100, 100.1, 100.2])["within_noise"] is True
+    assert stats.ratio([100], [50])["within_noise"] is None
+
+
+def test_ratio_is_rarely_wrong():
+    """Equals are told apart in some 5 of 100 cases, no more."""
+    rng = random.Random(1)
+    wrong = sum(not stats.ratio([rng.lognormvariate(0, 0.1) for _ in range(5)],
+                                [rng.lognormvariate(0, 0.1) for _ in range(5)])["within_noise"]
+                for _ in range(1000))
+    assert wrong < 80
+
+
+def test_holm():
+    assert stats.holm([0.01, None, 0.04, 0.03]) == pytest.approx([0.03, None, 0.06, 0.06],
+                                                                 nan_ok=True)
+
+
+@pytest.mark.parametrize("noise", [0.005, 0.03, 0.15])
+@pytest.mark.parametrize("repeats", [2, 3, 5])
+def test_identical_runs_do_not_differ(make_report, noise, repeats):
+    """In nine of ten: a run of 16 measurements, against another of the same."""
+    differing = 0
+    for seed in range(100):
+        before, after = (make_report(2 * seed + half, {"a": 1000.0, "b": 50.0}, repeats, noise)
+                         for half in (0, 1))
+        rows = compare.compare(before, after)
+        assert len(rows) == 16
+        differing += any(row["verdict"] != compare.SAME for row in rows)
+    assert differing <= 10
+
+
+def test_a_change_is_seen(make_report):
+    before = make_report(1, {"a": 100.0, "b": 100.0})
+    after = make_report(2, {"a": 75.0, "b": 140.0})
+    verdicts = {(row["subject"], row["verdict"]) for row in compare.compare(before, after)}
+    assert verdicts == {("a", compare.WORSE), ("b", compare.BETTER)}
+    rows = compare.compare(before, after)
+    assert len(compare.worse(rows, 10)) == 8 and not compare.worse(rows, 40)
+
+
+def test_less_is_better(make_report):
+    before, after = make_report(1, {"a": 100.0}), make_report(2, {"a": 50.0})
+    for each in (before, after):
+        each["metrics"] = [dict(each["metrics"][2])]
+    assert {row["verdict"] for row in compare.compare(before, after)} == {compare.WORSE}
+
+
+def test_measured_once_is_unknown(make_report):
+    rows = compare.compare(make_report(1, {"a": 100.0}, 1), make_report(2, {"a": 10.0}, 1))
+    assert {row["verdict"] for row in rows} == {compare.UNKNOWN} and not compare.worse(rows, 0)
+
+
+def test_incomparable(make_report):
+    before, after = make_report(1, {"a": 1.0}), make_report(2, {"b": 1.0})
+    with pytest.raises(BadInput, match="in common"):
+        compare.compare(before, after)
+    after["workload"] = "dd"
+    with pytest.raises(BadInput, match="profile.*dd"):
+        compare.compare(before, after)
+
+
+def test_what_differs_is_told(make_report):
+    before, after = make_report(1, {"a": 1.0}), make_report(2, {"a": 1.0})
+    after["machine"] = {**after["machine"], "kernel": "7.2"}
+    after["settings"] = {"size": 2}
+    text = "\n".join(compare.render(compare.compare(before, after), before, after))
+    assert "kernel 6.12 before, 7.2 after" in text and "size 1 before, 2 after" in text

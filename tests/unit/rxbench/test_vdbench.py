@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""vdbench's parameter files: what fio is told, and what is refused with its line."""
+
+import os
+import subprocess
+
+import pytest
+
+from rxbench.system.errors import BadInput
+from rxbench.tools import fio
+from rxbench.vdbench import jobs, parse
+
+GOLDEN = os.path.join(os.path.dirname(os.path.realpath(__file__)), "golden")
+GIB = 1 << 30
+REACHED = 1234
+
+
+def job_files(path, engine):
+    """All job files of a parameter file, luns being of 1 GiB."""
+    definitions = parse.read(path)
+    sizes = {storage.name: storage.size or GIB for storage in definitions.storages}
+    texts = []
+    for run in definitions.runs:
+        for step in jobs.steps(run):
+            rate = step.rate if isinstance(step.rate, int) else None
+            if step.percent:
+                rate = REACHED * step.percent // 100
+            texts.append(f"# {step.name}: {step.title}\n"
+                         + fio.job_file(*jobs.build(step, sizes, rate, engine)))
+    return "\n".join(texts)
+
+
+@pytest.mark.parametrize("name", ["sample", "parameters"])
+@pytest.mark.parametrize("engine", [jobs.URING, jobs.PSYNC])
+def test_golden(name, engine):
+    with open(os.path.join(GOLDEN, f"{name}.{engine}.fio"), encoding="utf-8") as file:
+        assert job_files(os.path.join(GOLDEN, f"{name}.vdb"), engine) == file.read()
+
+
+START = "sd=sd1,lun=/a,size=1g\nwd=w,sd=sd1\n"
+
+
+@pytest.mark.parametrize("text, line, names", [
+    ("hd=h1,system=x\n", 1, ["hd=h1", "not supported"]),
+    ("* x\n\nsd=sd1,lun=/a,offset=4k\n", 3, ["offset=4k", "threads"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,skew=50\n", 2, ["skew=50"]),
+    (START + "rd=r,wd=w,format=yes\n", 3, ["format=yes"]),
+    (START + "rd=r,wd=w,\nelapsed=10,\nfordata=(1,2)\n", 5, ["fordata"]),
+    ("sd=sd1\n", 1, ["no lun="]),
+    ("sd=sd1,lun=/a\nsd=sd1,lun=/b\n", 2, ["twice"]),
+    ("sd=sd1,lun=/a,lun=/b\n", 1, ["lun= is given twice"]),
+    ("sd=sd1,lun=/a,size=big\n", 1, ["size=big"]),
+    ("sd=sd1,lun=/a,size=0\n", 1, ["size=0"]),
+    ("sd=sd1,lun=/a,threads=0\n", 1, ["threads=0", "from 1"]),
+    ("sd=sd1,lun=/a,openflags=(o_direct,o_fast)\n", 1, ["o_fast", "o_dsync"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd2\n", 2, ["sd=sd2", "no such"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=x*\n", 2, ["x*"]),
+    ("sd=sd1,lun=/a\nwd=w\n", 2, ["no sd="]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=101\n", 2, ["rdpct=101", "100"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=half\n", 2, ["half"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=0,rhpct=50\n", 2, ["rhpct=50", "contradicts", "rdpct=0"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,whpct=50\n", 2, ["whpct=50", "contradicts"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,rhpct=50,seekpct=70\n", 2, ["seekpct=100"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=50,rhpct=50\n", 2, ["rhpct=50", "whpct=0", "equal"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,rhpct=1.5\n", 2, ["rhpct=1.5", "whole"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,xfersize=(4k,50,8k,40)\n", 2, ["add up to 100"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,xfersize=(4k,50,8k,25,2k,20,1k)\n", 2, ["pairs"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,xfersize=(4k,6k,4k)\n", 2, ["multiple"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,xfersize=(4k,50\n", 2, ["without ')'"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1)\n", 2, ["without '('"]),
+    (START + "rd=r,wd=w2\n", 3, ["wd=w2", "no such"]),
+    (START + "rd=r\n", 3, ["no wd="]),
+    (START + "rd=r,wd=w,iorate=fast\n", 3, ["iorate=fast"]),
+    (START + "rd=r,wd=w,iorate=0\n", 3, ["iorate=0"]),
+    (START + "rd=r,wd=w,elapsed=1\n", 3, ["elapsed=1", "two intervals"]),
+    (START + "rd=r,wd=w,elapsed=10,interval=0\n", 3, ["interval=0"]),
+    (START + "rd=r,wd=w,elapsed=soon\n", 3, ["soon"]),
+    (START + "rd=r,wd=w,curve=(10,20)\n", 3, ["needs iorate=curve"]),
+    (START + "rd=r,wd=w,forthreads=(8-2,d)\n", 3, ["forthreads=(8-2,d)"]),
+    (START + "rd=r,wd=w,forxfersize=(4k,what)\n", 3, ["what"]),
+    (START + "rd=r,wd=w,\n", 3, ["cut short"]),
+    (START + "rd=r,wd=w,\n\nelapsed=10\n", 4, ["cut short"]),
+    (START + "rd=r, wd=w\n", 3, ["blank before 'wd=w'"]),
+    (START + "rd=r,wd\n", 3, ["'wd'", "PARAMETER=VALUE"]),
+    ("rubbish\n", 1, ["rubbish"]),
+])
+def test_refused_with_its_line(tmp_path, text, line, names):
+    path = tmp_path / "file"
+    path.write_text(text)
+    with pytest.raises(BadInput) as caught:
+        parse.read(str(path))
+    message = str(caught.value)
+    assert message.startswith(f"{path}: line {line}: ") and "\n" not in message
+    for name in names:
+        assert name in message
+
+
+@pytest.mark.parametrize("text, names", [("", ["no rd="]), (START, ["no rd="]),
+                                         ("\xff\xfe".encode("latin-1"), ["not text"]),
+                                         (None, ["No such file"])])
+def test_no_parameter_file(tmp_path, text, names):
+    path = tmp_path / "file"
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(BadInput) as caught:
+        parse.read(str(path))
+    for name in [str(path), *names]:
+        assert name in str(caught.value)
+
+
+def build(text, size=GIB):
+    definitions = parse.File("f", text)
+    step = next(jobs.steps(definitions.runs[0]))
+    return jobs.build(step, {storage.name: size for storage in definitions.storages},
+                      step.rate if isinstance(step.rate, int) else None)[1]
+
+
+def test_rates_and_threads_add_up():
+    """However a rate is split, all of it is asked for."""
+    for rate in (1, 2, 3, 7, 100, 1001):
+        for threads in (1, 3, 5, 64):
+            listed = build(f"sd=sd1,lun=/a\nsd=sd2,lun=/b\nwd=w,sd=sd*\n"
+                           f"rd=r,wd=w,iorate={rate},forthreads={threads}\n")
+            assert sum(job["rate_iops"] * job["numjobs"] for _name, job in listed) == rate
+            if rate > 2 * threads:
+                assert sum(job["iodepth"] * job["numjobs"] for _name, job in listed) == 2 * threads
+
+
+def test_a_mix_has_its_rate():
+    """fio would take a bare number for reads, and again for writes."""
+    for rate in (2, 3, 10, 999):
+        listed = build(f"sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=70\nrd=r,wd=w,iorate={rate}\n")
+        parts = [(job["numjobs"], *map(int, job["rate_iops"].split(","))) for _name, job in listed]
+        assert sum(count * (reads + writes) for count, reads, writes in parts) == rate
+        assert all(reads and writes for _count, reads, writes in parts)
+    with pytest.raises(BadInput, match="wd=w: an iorate of 1 a second"):
+        build("sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=70\nrd=r,wd=w,iorate=1\n")
+
+
+def test_works_share_the_threads_of_a_lun():
+    listed = build("sd=sd1,lun=/a,threads=5\nwd=w1,sd=sd1\nwd=w2,sd=sd1,rdpct=0\nrd=r,wd=w*\n")
+    assert [sum(job["iodepth"] * job["numjobs"] for name, job in listed if name == wanted)
+            for wanted in ("w1-sd1", "w2-sd1")] == [3, 2]
+
+
+@pytest.mark.parametrize("text, size, names", [
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,xfersize=1m\nrd=r,wd=w\n", 65536, ["sd=sd1", "xfersize=1M"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1,rhpct=50\nrd=r,wd=w\n", 1 << 20, ["hitarea"]),
+])
+def test_too_small_a_lun(text, size, names):
+    with pytest.raises(BadInput) as caught:
+        build(text, size)
+    for name in names:
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("engine", [jobs.URING, jobs.PSYNC])
+def test_fio_takes_the_golden_files(tmp_path, engine):
+    """Every option and value is one that fio knows."""
+    with open(os.path.join(GOLDEN, f"parameters.{engine}.fio"), encoding="utf-8") as file:
+        texts = file.read().split("\n# ")
+    paths = []
+    for number, text in enumerate(texts):
+        paths.append(tmp_path / f"{number}.fio")
+        paths[-1].write_text("# " + text.removeprefix("# "))
+    assert len(paths) > 15
+    for path in paths:
+        done = subprocess.run(["fio", "--parse-only", path], capture_output=True, text=True,
+                              check=False)
+        assert done.returncode == 0 and not done.stderr, (path.read_text(), done.stderr)

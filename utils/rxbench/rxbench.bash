@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+# Completion of rxbench for bash.
+
+_rxbench_options()
+{
+	local common="--repeats --destroy --output --no-html --quiet --help"
+
+	case $1 in
+	profile)
+		echo "$common --profile --size --seconds --jobs" ;;
+	dd)
+		echo "$common --size --bs --target --mode" ;;
+	run)
+		echo "$common --file-size --no-disks --show-jobs" ;;
+	tree)
+		echo "$common --tarball --command --workers" ;;
+	copy)
+		echo "$common --size --ways" ;;
+	replay)
+		echo "$common --depth --limit --reads-only --fold" ;;
+	peers)
+		echo "$common --only --size --seconds --jobs --disk --dir" ;;
+	report)
+		echo "--html --help" ;;
+	compare)
+		echo "--fail-if-worse --help" ;;
+	esac
+}
+
+_rxbench()
+{
+	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+
+	COMPREPLY=()
+	if [ "$COMP_CWORD" -eq 1 ]; then
+		mapfile -t COMPREPLY < <(compgen -W \
+			"profile dd run tree copy replay peers list report compare --help --version" \
+			-- "$word")
+		return
+	fi
+	case $previous in
+	--profile)
+		mapfile -t COMPREPLY < <(compgen -W "ramdisk cache" -- "$word")
+		return ;;
+	--only)
+		mapfile -t COMPREPLY < <(compgen -W "ram cache" -- "$word")
+		return ;;
+	--target)
+		mapfile -t COMPREPLY < <(compgen -W "node file node,file" -- "$word")
+		return ;;
+	--mode)
+		mapfile -t COMPREPLY < <(compgen -W "buffered direct buffered,direct" -- "$word")
+		return ;;
+	esac
+	case $word in
+	-*)
+		mapfile -t COMPREPLY < <(compgen -W "$(_rxbench_options "${COMP_WORDS[1]}")" \
+			-- "$word") ;;
+	*)
+		mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+	esac
+}
+
+complete -o filenames -F _rxbench rxbench

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line."""
+
+import argparse
+import os
+import sys
+import time
+
+from . import VERSION, workloads
+from .report import compare, document, html, plots, text
+from .run import progress
+from .run.runner import Runner
+from .system import machine
+from .system.errors import BadInput, BenchError, Interrupted
+from .system.undo import catch_signals, ignore_signals
+
+FAILED, USAGE, WORSE = 1, 2, 3
+
+
+class Parser(argparse.ArgumentParser):
+    """One line for each error."""
+
+    def error(self, message):
+        self.exit(USAGE, f"{self.prog}: {message} (see --help)\n")
+
+
+def _complain(message):
+    print(f"rxbench: {message}", file=sys.stderr, flush=True)
+
+
+def _count(least):
+    def count(value):
+        if not value.isascii() or not value.isdigit() or not least <= int(value) <= 1000:
+            raise argparse.ArgumentTypeError(f"{value!r}: must be a whole number from {least} "
+                                             "to 1000")
+        return int(value)
+    return count
+
+
+def _percent(value):
+    try:
+        percent = float(value)
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 100:
+        raise argparse.ArgumentTypeError(f"{value!r}: must be a percentage from 0 to 100")
+    return percent
+
+
+def _add_workload(commands, workload):
+    parser = commands.add_parser(workload.NAME, help=workload.SUMMARY,
+                                 description=workload.EXPLANATION,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    workload.add_arguments(parser)
+    parser.add_argument("--repeats", metavar="N", type=_count(getattr(workload, "LEAST", 1)),
+                        help="how often all is measured, in turn (default: "
+                             f"{getattr(workload, 'REPEATS', 3)})")
+    parser.add_argument("--destroy", metavar="DEVICE", action="append", default=[],
+                        help="write to this device whatever it holds; may be repeated")
+    parser.add_argument("-o", "--output", metavar="FOLDER",
+                        help="where report.json and report.html go (default: "
+                             f"rxbench-{workload.NAME}-DATE-TIME)")
+    parser.add_argument("--no-html", action="store_true", help="write report.json only")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    parser.set_defaults(run=_measure, workload=workload)
+
+
+def parser():
+    made = Parser(prog="rxbench", description="Measure block devices and file systems so that "
+                                              "the figures can be believed.")
+    made.add_argument("--version", action="version", version=f"rxbench {VERSION}")
+    commands = made.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+    for workload in workloads.ALL:
+        _add_workload(commands, workload)
+    listed = commands.add_parser("list", help="explain each workload")
+    listed.set_defaults(run=_list)
+    shown = commands.add_parser("report", help="show reports again, and make their HTML")
+    shown.add_argument("reports", nargs="+", metavar="REPORT.json")
+    shown.add_argument("--html", metavar="FILE", help="write all of them into one page")
+    shown.set_defaults(run=_report)
+    compared = commands.add_parser("compare", help="what got better or worse between two reports")
+    compared.add_argument("before", metavar="BEFORE.json")
+    compared.add_argument("after", metavar="AFTER.json")
+    compared.add_argument("--fail-if-worse", metavar="PERCENT", type=_percent,
+                          help=f"exit with {WORSE} if anything got worse by more than that, "
+                               "beyond the noise")
+    compared.set_defaults(run=_compare)
+    return made
+
+
+def _list(_options):
+    for workload in workloads.ALL:
+        print(f"{workload.NAME}: {workload.SUMMARY}")
+        print("".join(f"    {line}\n" for line in workload.EXPLANATION.splitlines()))
+    return 0
+
+
+def _report(options):
+    documents = [document.load(path) for path in options.reports]
+    if options.html:
+        document.put(options.html, html.render(documents))
+        print(f"Report: {options.html}")
+        return 0
+    for each in documents:
+        print("\n".join([f"{each['workload']}: {' '.join(each['command'])}", *text.render(each),
+                         ""]))
+    return 0
+
+
+def _compare(options):
+    before, after = document.load(options.before), document.load(options.after)
+    rows = compare.compare(before, after)
+    print("\n".join(compare.render(rows, before, after)))
+    if options.fail_if_worse is not None and compare.worse(rows, options.fail_if_worse):
+        return WORSE
+    return 0
+
+
+def _folder(options):
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    folder = options.output or f"rxbench-{options.workload.NAME}-{stamp}"
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--output {folder}: {error.strerror}") from error
+    if not os.access(folder, os.W_OK):
+        raise BadInput(f"--output {folder}: cannot be written to")
+    return folder
+
+
+def _write(made, folder, page_wanted):
+    """report.json in any case; report.html where there is matplotlib."""
+    path = os.path.join(folder, "report.json")
+    document.write(made, path)
+    print(f"\nReport: {path}")
+    if not page_wanted:
+        return
+    if plots.available():
+        page = os.path.join(folder, "report.html")
+        document.put(page, html.render([made]))
+        print(f"        {page}")
+    else:
+        print("        no report.html: its plots need matplotlib (python3-matplotlib); then\n"
+              f"        rxbench report {path} --html {os.path.join(folder, 'report.html')}")
+
+
+def _measure(options):
+    plan = options.workload.plan(options)
+    plan.repeats = options.repeats or getattr(options.workload, "REPEATS", 3)
+    started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    described = machine.describe()
+    warnings = list(machine.warnings(described))
+    folder = _folder(options)
+    for warning in warnings:
+        _complain(f"warning: {warning}")
+    outcome = Runner(plan, progress.for_output(plan, sys.stderr, options.quiet), _complain).run()
+    # What ended the run must not keep it from being told.
+    ignore_signals()
+    made = document.make(options.workload.NAME, ["rxbench", *sys.argv[1:]], started, described,
+                         warnings, plan, outcome)
+    print("\n".join(text.render(made)))
+    _write(made, folder, not options.no_html)
+    if outcome.signum:
+        _complain(f"interrupted by {outcome.ended_by}")
+        return 128 + outcome.signum
+    return FAILED if outcome.failures else 0
+
+
+def main():
+    catch_signals()
+    try:
+        options = parser().parse_args()
+        return options.run(options)
+    except BadInput as error:
+        _complain(error)
+        return USAGE
+    except (BenchError, OSError) as error:
+        _complain(error)
+        return FAILED
+    except Interrupted as interrupted:
+        _complain(interrupted)
+        return 128 + interrupted.signum
+    finally:
+        ignore_signals()

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Caches before a disk, all with a RAM disk of rxd as their memory."""
+
+import glob
+import os
+import time
+
+from ..system import command, devices, guard, machine
+from ..system.errors import BenchError
+from ..tools import fio
+from . import Missing, bcache, memory
+from .memory import need_module, put
+
+SECTOR = 512
+# In sectors, the default of lvmcache.
+DM_CACHE_BLOCK = 128
+MIB = 1 << 20
+PATIENCE = 60
+
+
+def _sectors(device):
+    return guard.device_size(device) // SECTOR
+
+
+def mapped(undo, name, table):
+    """A device-mapper device."""
+    undo.do(f"mapping {name}", lambda: command.run("dmsetup", "create", name, "--table", table),
+            lambda _: devices.settled("dmsetup", "remove", name))
+    return f"/dev/mapper/{name}"
+
+
+def _wait(what, true):
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        if time.monotonic() > deadline:
+            raise BenchError(f"{what}: waited {PATIENCE} s in vain")
+        time.sleep(0.1)
+
+
+def _warm(device, rw="read", block="1m"):
+    fio.run({**fio.BASE, "filename": device, "rw": rw, "bs": block,
+             "size": guard.device_size(device) // MIB * MIB}, [("warm", {})], interval=3600)
+
+
+def plain(_undo, origin, _name):
+    return origin
+
+
+def rxcache(undo, origin, name):
+    disk = devices.ramdisk(undo, guard.device_size(origin) + 16 * MIB)
+    node = devices.cache(undo, disk, origin, name)
+    _warm(node)
+    _warm(node)
+    return node
+
+
+def dm_cache(undo, origin, name):
+    """Only when it writes back does it take in at once what is written whole."""
+    for module in ("dm-cache", "dm-cache-smq"):
+        devices.load_module(undo, module)
+    blocks, meta = (devices.ramdisk(undo, size)
+                    for size in (guard.device_size(origin) + 16 * MIB, 16 * MIB))
+
+    def table(mode, policy):
+        return (f"0 {_sectors(origin)} cache {meta} {blocks} {origin} {DM_CACHE_BLOCK} 1 {mode} "
+                f"{policy} 0")
+
+    def dirty():
+        words = command.run("dmsetup", "status", name)[0].split()
+        return int(words[words.index("cache") + 11])
+
+    node = mapped(undo, name, table("writeback", "smq"))
+    _warm(node, "write", f"{DM_CACHE_BLOCK * SECTOR}")
+    for mode, policy in (("writeback", "cleaner"), ("writethrough", "smq")):
+        command.run("dmsetup", "suspend", name)
+        command.run("dmsetup", "reload", name, "--table", table(mode, policy))
+        command.run("dmsetup", "resume", name)
+        if policy == "cleaner":
+            _wait(f"{name}: dirty blocks", lambda: dirty() == 0)
+    _warm(node)
+    return node
+
+
+def writecache(undo, origin, name):
+    devices.load_module(undo, "dm-writecache")
+    disk = devices.ramdisk(undo, guard.device_size(origin) + 64 * MIB)
+    return mapped(undo, name, f"0 {_sectors(origin)} writecache s {origin} {disk} 4096 0")
+
+
+def _bcache_of(origin):
+    """The bcache device on an origin, by the sysfs folder of its backing device."""
+    found = os.path.realpath(f"{guard.sysfs_folder(origin)}/bcache/dev")
+    return os.path.basename(found) if os.path.isdir(found) else None
+
+
+def _register(undo, path, what):
+    """The kernel must let go of it before it is taken away."""
+    folder = f"{guard.sysfs_folder(path)}/bcache"
+
+    def stop(_made):
+        if os.path.exists(f"{folder}/stop"):
+            put(f"{folder}/stop", 1)
+        if os.path.isdir(f"{folder}/set"):
+            put(f"{folder}/set/stop", 1)
+        _wait(f"bcache on {path}", lambda: not os.path.isdir(folder))
+
+    def register():
+        put("/sys/fs/bcache/register", f"{path}\n")
+        _wait(f"bcache on {path}", lambda: os.path.isdir(folder))
+    undo.do(what, register, stop)
+
+
+def bcache_pair(undo, origin, _name):
+    disk = devices.ramdisk(undo, guard.device_size(origin) + 64 * MIB)
+    devices.load_module(undo, "bcache")
+    group = bcache.format_pair(origin, disk, _sectors(disk))
+    _register(undo, disk, "bcache's cache")
+    _register(undo, origin, "bcache's disk")
+    _wait("bcache", lambda: _bcache_of(origin))
+    folder = f"/sys/block/{_bcache_of(origin)}/bcache"
+    _wait("bcache: the cache is not attached",
+          lambda: machine.read(f"{folder}/state") == "clean")
+    put(f"{folder}/sequential_cutoff", 0)
+    put(f"{folder}/cache_mode", "writethrough")
+    for path in glob.glob(f"/sys/fs/bcache/{group}/congested_*_threshold_us"):
+        put(path, 0)
+    node = f"/dev/{_bcache_of(origin)}"
+    _warm(node, "write", "64k")
+    _warm(node)
+    return node
+
+
+def rapiddisk(undo, origin, name):
+    size = guard.device_size(origin)
+    disk = memory.rapiddisk(undo, size)
+    devices.load_module(undo, "rapiddisk-cache")
+    node = mapped(undo, name, f"0 {_sectors(origin)} rapiddisk-cache {origin} {disk} "
+                              f"{size // SECTOR} 0")
+    _warm(node)
+    _warm(node)
+    return node
+
+
+def _need_rapiddisk():
+    need_module("rapiddisk-cache")
+    if os.path.isdir("/sys/module/rapiddisk"):
+        raise Missing("rapiddisk is loaded already, and left alone")
+
+
+ALL = (("plain", "plain disk", plain, lambda: None),
+       ("rxcache", "rxcache", rxcache, lambda: None),
+       ("dm-cache", "dm-cache, write-through", dm_cache, lambda: need_module("dm-cache")),
+       ("bcache", "bcache, write-through", bcache_pair, lambda: need_module("bcache")),
+       ("dm-writecache", "dm-writecache", writecache, lambda: need_module("dm-writecache")),
+       ("rapiddisk-cache", "RapidDisk's cache", rapiddisk, _need_rapiddisk))

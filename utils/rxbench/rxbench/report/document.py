@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""report.json: made of a plan and what was measured, written whole, read with care."""
+
+import json
+import os
+import tempfile
+
+from .. import VERSION
+from ..run.plan import HIGHER
+from ..system.errors import BadInput
+from . import stats
+
+FORMAT, FORMAT_VERSION = "rxbench", 1
+KEYS = ("workload", "machine", "metrics", "subjects", "cases", "results", "summary", "verdicts")
+
+
+def _values(results, case, subject, metric):
+    """By repeat, so that what was measured side by side is compared side by side."""
+    return {row["repeat"]: row["metrics"][metric] for row in results
+            if row["case"] == case and row["subject"] == subject
+            and row["metrics"].get(metric) is not None}
+
+
+def _ratio(values, base, name):
+    both = sorted(set(values) & set(base))
+    if not both:
+        return None
+    return {"to": name, **stats.ratio([values[repeat] for repeat in both],
+                                      [base[repeat] for repeat in both])}
+
+
+def summarize(metrics, subjects, cases, results):
+    """A row for each case, subject and metric."""
+    rows = []
+    for case in cases:
+        base = case["base"]
+        for subject in subjects:
+            for metric in metrics:
+                values = _values(results, case["name"], subject["name"], metric["name"])
+                if not values:
+                    continue
+                ratio = None
+                if base is not None and subject["name"] != base:
+                    ratio = _ratio(values, _values(results, case["name"], base, metric["name"]),
+                                   base)
+                rows.append({"case": case["name"], "subject": subject["name"],
+                             "metric": metric["name"], **stats.describe(list(values.values())),
+                             "ratio": ratio})
+    return rows
+
+
+def _verdict(case, metric, titles, rows, results):
+    """Who is best, if that is more than noise."""
+    better = sorted(rows, key=lambda row: row["median"], reverse=metric["better"] == HIGHER)
+    best, *others = [row["subject"] for row in better]
+    values = {name: _values(results, case["name"], name, metric["name"])
+              for name in [best, *others]}
+    ratios = {name: _ratio(values[best], values[name], name) for name in others}
+    if any(ratio is None or ratio["within_noise"] is None for ratio in ratios.values()):
+        return None
+    beaten = [name for name in others if not ratios[name]["within_noise"]]
+    if not beaten:
+        text = "no difference beyond the noise"
+    elif len(beaten) == len(others):
+        factor = ratios[others[0]]["median"]
+        factor = factor if metric["better"] == HIGHER else 1 / factor
+        text = f"{titles[best]} is best, {factor:.2f} times as good as {titles[others[0]]}"
+    else:
+        equal = [titles[name] for name in [best, *others] if name not in beaten]
+        text = (f"{' and '.join([', '.join(equal[:-1]), equal[-1]])} do not differ beyond the "
+                f"noise, and beat the others")
+    return {"case": case["name"], "metric": metric["name"], "text": text,
+            "best": best if len(beaten) == len(others) else None}
+
+
+def verdicts(metrics, subjects, cases, results, summary):
+    titles = {subject["name"]: subject["title"] for subject in subjects}
+    found = []
+    for case in cases:
+        rows = [row for row in summary
+                if row["case"] == case["name"] and row["metric"] == metrics[0]["name"]]
+        if len(rows) > 1:
+            found.append(_verdict(case, metrics[0], titles, rows, results))
+    return [verdict for verdict in found if verdict]
+
+
+def make(workload, command, started, described, warnings, plan, outcome):
+    """The whole report."""
+    metrics = [vars(metric) for metric in plan.metrics]
+    subjects = [vars(subject) for subject in plan.subjects]
+    base = plan.base
+    if base is None and len(subjects) > 1:
+        base = subjects[0]["name"]
+    cases = [{"name": case.name, "title": case.title, "base": case.base or base,
+              "reference": case.reference} for case in plan.cases()]
+    summary = summarize(metrics, subjects, cases, outcome.results)
+    return {"format": FORMAT, "version": FORMAT_VERSION, "rxbench": VERSION,
+            "workload": workload, "command": command, "started": started,
+            "seconds": outcome.seconds, "complete": not outcome.ended_by and not outcome.failures,
+            "ended_by": outcome.ended_by, "machine": described, "warnings": list(warnings),
+            "notes": list(plan.notes), "settings": plan.settings, "repeats": plan.repeats,
+            "metrics": metrics, "subjects": subjects, "cases": cases,
+            "results": outcome.results, "summary": summary,
+            "verdicts": verdicts(metrics, subjects, cases, outcome.results, summary),
+            "failures": outcome.failures}
+
+
+def put(path, text):
+    """Put a file in place whole, or not at all."""
+    directory = os.path.dirname(os.path.abspath(path))
+    os.makedirs(directory, exist_ok=True)
+    fd, temporary = tempfile.mkstemp(dir=directory, prefix=".rxbench-")
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.rename(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def write(document, path):
+    put(path, json.dumps(document, indent=1) + "\n")
+
+
+def load(path):
+    """A report that was written before."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise BadInput(f"{path}: not JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise BadInput(f"{path}: not a report of rxbench")
+    if document.get("version") != FORMAT_VERSION:
+        raise BadInput(f"{path}: version {document.get('version')!r} of the format, this rxbench "
+                       f"reads {FORMAT_VERSION}")
+    missing = [key for key in KEYS if key not in document]
+    if missing:
+        raise BadInput(f"{path}: cut short, or changed by hand: no {', '.join(missing)}")
+    return document

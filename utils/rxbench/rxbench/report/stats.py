@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Medians, spreads, ratios, and what is noise."""
+
+import functools
+import math
+import statistics
+
+CONFIDENCE = 0.95
+# Less than this is no difference that matters, however sure it is.
+LEAST_EFFECT = 0.01
+# Two runs are further apart in time than the repeats of one.
+LEAST_CHANGE = 0.03
+# What is 0 at the clock's resolution still has a logarithm.
+TINY = 1e-9
+
+
+def _continued_fraction(a, b, x):
+    """Lentz's method, for the incomplete beta function."""
+    tiny, c = 1e-300, 1.0
+    d = 1.0 / max(1.0 - (a + b) * x / (a + 1), tiny)
+    result = d
+    for m in range(1, 300):
+        for numerator in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+                          -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
+            d = 1.0 + numerator * d
+            d = 1.0 / (d if abs(d) > tiny else tiny)
+            c = 1.0 + numerator / c
+            c = c if abs(c) > tiny else tiny
+            result *= c * d
+        if abs(c * d - 1.0) < 1e-12:
+            break
+    return result
+
+
+def _incomplete_beta(a, b, x):
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+                     + a * math.log(x) + b * math.log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _continued_fraction(a, b, x) / a
+    return 1 - front * _continued_fraction(b, a, 1 - x) / b
+
+
+def two_sided(t, freedom):
+    """How probable a Student's t at least so far from 0 is by chance."""
+    return _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+
+
+@functools.cache
+def critical(freedom, chance=1 - CONFIDENCE):
+    """The t that chance exceeds with this probability, on either side."""
+    low, high = 0.0, 1e4
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if two_sided(middle, freedom) > chance else (low, middle)
+    return high
+
+
+def _logs(values):
+    return [math.log(max(value, TINY)) for value in values]
+
+
+def describe(values):
+    """Median and spread of repeats."""
+    low, high, median = min(values), max(values), statistics.median(values)
+    return {"n": len(values), "median": median, "low": low, "high": high,
+            "spread_percent": 100 * (high - low) / median if median else 0.0}
+
+
+def ratio(values, base):
+    """How many times the base, from pairs measured in turn; the noise is None for one pair."""
+    logs = [a - b for a, b in zip(_logs(values), _logs(base))]
+    middle = statistics.fmean(logs)
+    found = {"median": math.exp(statistics.median(logs)), "low": None, "high": None,
+             "within_noise": None}
+    if len(logs) > 1:
+        reach = critical(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+        found.update(low=math.exp(middle - reach), high=math.exp(middle + reach),
+                     within_noise=abs(middle) <= max(reach, math.log1p(LEAST_EFFECT)))
+    return found
+
+
+def chance(before, after):
+    """How probable such a difference is between equals (Welch's test); None if unknown."""
+    if len(before) < 2 or len(after) < 2:
+        return None
+    a, b = _logs(before), _logs(after)
+    va, vb = statistics.variance(a) / len(a), statistics.variance(b) / len(b)
+    gap = abs(statistics.fmean(a) - statistics.fmean(b))
+    if va + vb == 0:
+        return 1.0 if gap == 0 else 0.0
+    freedom = (va + vb) ** 2 / (va * va / (len(a) - 1) + vb * vb / (len(b) - 1))
+    return two_sided(gap / math.sqrt(va + vb), freedom)
+
+
+def holm(chances):
+    """Chances corrected for how many are looked at; None stays None."""
+    known = sorted((value, index) for index, value in enumerate(chances) if value is not None)
+    corrected, least = [None] * len(chances), 0.0
+    for rank, (value, index) in enumerate(known):
+        least = max(least, min(1.0, value * (len(known) - rank)))
+        corrected[index] = least
+    return corrected

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A report as text for a terminal."""
+
+from ..system.units import duration, number, size
+
+NOISE, UNKNOWN = "~", "?"
+MOST_COLUMNS = 8
+
+
+def table(head, rows, left=1):
+    """Columns as wide as they must be; the first `left` flush left. None is a rule."""
+    widths = [max(len(line[column]) for line in [head, *filter(None, rows)])
+              for column in range(len(head))]
+
+    def text(line):
+        cells = (cell.ljust(width) if column < left else cell.rjust(width)
+                 for column, (cell, width) in enumerate(zip(line, widths)))
+        return "  ".join(cells).rstrip()
+
+    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+    return [text(head), rule] + [text(row) if row else rule for row in rows]
+
+
+def wrap(text, width=96, indent="  "):
+    """Break a note into lines."""
+    line = "-"
+    for word in text.split():
+        if len(line) + 1 + len(word) > width:
+            yield line
+            line = indent + word
+        else:
+            line += " " + word if line.strip() else word
+    yield line
+
+
+def value(metric, amount):
+    """A number as its unit wants it."""
+    if amount is None:
+        return "-"
+    if metric["unit"] == "us":
+        return duration(amount)
+    if metric["unit"] == "IOPS":
+        return f"{amount:,.0f}"
+    return number(amount)
+
+
+def times(ratio):
+    """A ratio with the mark of what is noise."""
+    if not ratio:
+        return ""
+    mark = {True: NOISE, False: "", None: UNKNOWN}[ratio["within_noise"]]
+    return f"{mark}{number(ratio['median'])} x"
+
+
+def _heading(metric):
+    if metric["unit"] in ("IOPS", "MB/s"):
+        return metric["unit"]
+    return metric["title"] if metric["unit"] == "us" else f"{metric['title']} {metric['unit']}"
+
+
+def columns(document):
+    """Head and rows of the summary: a row for each case and subject, None between cases."""
+    metrics = document["metrics"]
+    titles = {subject["name"]: subject["title"] for subject in document["subjects"]}
+    bases = {case["base"] for case in document["cases"]} - {None}
+    head = ["", "subject", *map(_heading, metrics), "spread"]
+    if bases:
+        head.append(f"beside {titles[bases.pop()]}" if len(bases) == 1 else "ratio")
+    found = {(row["case"], row["subject"], row["metric"]): row for row in document["summary"]}
+    rows = []
+    for case in document["cases"]:
+        lines = []
+        for subject in document["subjects"]:
+            cells = [found.get((case["name"], subject["name"], metric["name"]))
+                     for metric in metrics]
+            first = next(filter(None, cells), None)
+            if not first:
+                continue
+            line = ["" if lines else case["title"], subject["title"],
+                    *(value(metric, cell and cell["median"])
+                      for metric, cell in zip(metrics, cells)),
+                    f"{first['spread_percent']:.0f} %"]
+            if len(head) > len(line):
+                line.append("1 x" if subject["name"] == case["base"] else times(first["ratio"]))
+            lines.append(line)
+        if lines:
+            rows += ([None] if rows and len(document["subjects"]) > 1 else []) + lines
+    return head, rows
+
+
+def side_by_side(document):
+    """Head and rows of the metric that decides: a column for each subject, then others' figures."""
+    metric = document["metrics"][0]
+    references = list(dict.fromkeys(key for case in document["cases"]
+                                    for key in case.get("reference", {})))
+    subjects = [subject for subject in document["subjects"]
+                if any(row["subject"] == subject["name"] for row in document["summary"])]
+    if not subjects or len(subjects) + len(references) < 2 or len(subjects) > MOST_COLUMNS:
+        return [], []
+    found = {(row["case"], row["subject"]): row["median"] for row in document["summary"]
+             if row["metric"] == metric["name"]}
+    rows = [[case["title"],
+             *(value(metric, found.get((case["name"], subject["name"]))) for subject in subjects),
+             *(value(metric, case.get("reference", {}).get(key)) for key in references)]
+            for case in document["cases"]
+            if any((case["name"], subject["name"]) in found for subject in subjects)]
+    return [metric["unit"], *(subject["title"] for subject in subjects), *references], rows
+
+
+def machine_line(machine):
+    return (f"Linux {machine['kernel']}, {machine['cpus']} CPUs ({machine['cpu']}), "
+            f"{size(machine['memory'])} of memory, virtualization: {machine['virtualization']}, "
+            f"governor: {machine['governor']}, load {machine['load'][0]:.2f}, {machine['fio']}")
+
+
+def legend(document):
+    """What must be known to read the table."""
+    if any(case["base"] for case in document["cases"]):
+        yield (f"{NOISE}: within the noise (95 % confidence, repeats measured in turn); "
+               f"{UNKNOWN}: measured too few times to know.")
+    plural = "s" if document["repeats"] > 1 else ""
+    yield (f"Medians of {document['repeats']} repeat{plural}; spread: from the lowest to the "
+           f"highest, in percent of the median, of {document['metrics'][0]['title']}.")
+
+
+def render(document):
+    """The report as lines."""
+    lines = [machine_line(document["machine"]), ""]
+    head, rows = columns(document)
+    lines += table(head, rows, left=2) if rows else ["Nothing was measured."]
+    lines.append("")
+    head, rows = side_by_side(document)
+    if rows:
+        lines += [*table(head, rows), ""]
+    titles = {case["name"]: case["title"] for case in document["cases"]}
+    notes = [*(f"{titles[verdict['case']]}: {verdict['text']}."
+               for verdict in document["verdicts"]),
+             *legend(document), *document["notes"],
+             *(f"Warning: {text}." for text in document["warnings"])]
+    if document["ended_by"]:
+        notes.append(f"Ended early by {document['ended_by']}: what was measured until then.")
+    notes += [f"Failed: {failure['message']}." for failure in document["failures"]]
+    for note in notes:
+        lines += wrap(note)
+    return lines

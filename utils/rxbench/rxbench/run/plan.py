@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a workload hands to the runner and to the reporter."""
+
+from dataclasses import dataclass, field
+from typing import Callable
+
+HIGHER, LOWER = "higher", "lower"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that is measured; the first of a plan is the one that decides."""
+    name: str
+    title: str
+    unit: str
+    better: str
+
+
+MB_S = Metric("mb_s", "throughput", "MB/s", HIGHER)
+IOPS = Metric("iops", "I/O rate", "IOPS", HIGHER)
+MEAN = Metric("lat_mean_us", "mean latency", "us", LOWER)
+P99 = Metric("lat_p99_us", "99 % latency", "us", LOWER)
+REAL = Metric("real_s", "real", "s", LOWER)
+USER = Metric("user_s", "user", "s", LOWER)
+SYS = Metric("sys_s", "sys", "s", LOWER)
+FIO = (MB_S, IOPS, MEAN, P99)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One of those that are compared."""
+    name: str
+    title: str
+    details: dict = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured, the same for each subject."""
+    name: str
+    title: str
+    seconds: float = 1.0
+    reference: dict = field(default_factory=dict, compare=False)
+    base: str = None
+
+
+@dataclass(frozen=True)
+class Round:
+    """Cases that one subject runs one after the other, before the next subject does."""
+    cases: tuple
+    subjects: tuple = None
+
+
+@dataclass
+class Plan:
+    """open(subject, round, repeat) is a context manager that gives measure(case)."""
+    subjects: list
+    rounds: list
+    open: Callable
+    metrics: tuple = FIO
+    base: str = None
+    repeats: int = 3
+    set_up: Callable = lambda undo: None
+    settings: dict = field(default_factory=dict)
+    notes: list = field(default_factory=list)
+    live: bool = False
+
+    def cases(self):
+        """All cases, in the order of their first appearance."""
+        return list({case.name: case for each in self.rounds for case in each.cases}.values())
+
+    def steps(self, repeat):
+        """(round, subject) of a repeat; who begins changes from one to the next."""
+        for each in self.rounds:
+            taking = [subject for subject in self.subjects
+                      if each.subjects is None or subject.name in each.subjects]
+            turn = repeat % len(taking) if taking else 0
+            for subject in taking[turn:] + taking[:turn]:
+                yield each, subject
+
+    def seconds(self):
+        """What all of it may take."""
+        return self.repeats * sum(case.seconds for each, _subject in self.steps(0)
+                                  for case in each.cases)

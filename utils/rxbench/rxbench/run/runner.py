@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs the steps of a plan, interleaved and repeated; what they mean it does not know."""
+
+import signal
+import time
+from dataclasses import dataclass, field
+
+from ..system.errors import BenchError, Interrupted
+from ..system.undo import Undo, check
+
+
+@dataclass
+class Outcome:
+    """What was measured, and what ended it."""
+    results: list = field(default_factory=list)
+    failures: list = field(default_factory=list)
+    ended_by: str = None
+    signum: int = 0
+    seconds: float = 0.0
+
+
+class Runner:
+    """Keeps what is measured, whatever ends the run."""
+
+    def __init__(self, plan, progress, complain):
+        self.plan, self.progress, self.complain = plan, progress, complain
+        self.outcome = Outcome()
+
+    def run(self):
+        begin = time.monotonic()
+        try:
+            with Undo(self._failed_to_undo) as undo:
+                self.plan.set_up(undo)
+                for repeat in range(self.plan.repeats):
+                    self._repeat(repeat)
+        except Interrupted as interrupted:
+            self.outcome.signum = interrupted.signum
+            self.outcome.ended_by = signal.Signals(interrupted.signum).name
+        except (BenchError, OSError) as error:
+            self._fail(None, None, None, error)
+        finally:
+            self.progress.end()
+        self.outcome.seconds = time.monotonic() - begin
+        return self.outcome
+
+    def _failed_to_undo(self, text):
+        self.outcome.failures.append({"case": None, "subject": None, "repeat": None,
+                                      "message": text})
+        self.complain(text)
+
+    def _fail(self, case, subject, repeat, error):
+        self.outcome.failures.append({"case": case and case.name,
+                                      "subject": subject and subject.name,
+                                      "repeat": repeat, "message": str(error)})
+        where = ", ".join(part.title for part in (subject, case) if part)
+        self.complain(f"{where}: {error}" if where else str(error))
+
+    def _repeat(self, repeat):
+        for each, subject in self.plan.steps(repeat):
+            check()
+            try:
+                self._round(each, subject, repeat)
+            except (BenchError, OSError) as error:
+                # One that cannot be measured must not cost the others their figures.
+                self._fail(None, subject, repeat, error)
+
+    def _round(self, each, subject, repeat):
+        with self.plan.open(subject, each, repeat) as measure:
+            for case in each.cases:
+                self.progress.step(case, subject, repeat)
+                try:
+                    sample = measure(case)
+                except (BenchError, OSError) as error:
+                    self._fail(case, subject, repeat, error)
+                    return
+                finally:
+                    self.progress.done(case)
+                self.outcome.results.append({"case": case.name, "subject": subject.name,
+                                             "repeat": repeat,
+                                             "order": len(self.outcome.results), **sample})
+                check()

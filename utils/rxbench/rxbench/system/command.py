@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Run other programs, and never leave one behind."""
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+
+from .errors import BenchError
+from .undo import interruptible, signals_held
+
+# A make above this one must not steer those below.
+DROPPED = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
+
+
+class CommandFailed(BenchError):
+    """A program ended with an exit code that is not 0."""
+
+    def __init__(self, message, code, stdout=""):
+        super().__init__(message)
+        self.code = code
+        self.stdout = stdout
+
+
+def environment():
+    env = {key: value for key, value in os.environ.items() if key not in DROPPED}
+    env["LC_ALL"] = "C"
+    return env
+
+
+def _stop(process, grace):
+    with signals_held():
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(grace)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        # What the program itself had started.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        for pipe in filter(None, (process.stdout, process.stderr)):
+            pipe.close()
+
+
+def _start(argv, **options):
+    """Start argv in a session of its own, so that Ctrl-C reaches us alone."""
+    try:
+        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, text=True, start_new_session=True,
+                                env=environment(), **options)
+    except FileNotFoundError as error:
+        raise BenchError(f"{argv[0]}: no such program") from error
+    except PermissionError as error:
+        raise BenchError(f"{argv[0]}: not a program that may be run") from error
+
+
+def _spawn(argv, grace, **options):
+    process = None
+    try:
+        process = _start(argv, **options)
+        with interruptible():
+            stdout, stderr = process.communicate()
+    except BaseException:
+        if process and process.poll() is None:
+            _stop(process, grace)
+        raise
+    return process.returncode, stdout, stderr
+
+
+def _failure(argv, code, stdout, stderr):
+    lines = stderr.strip().splitlines() or [f"exit code {code}"]
+    name = os.path.basename(argv[0])
+    reason = lines[0] if lines[0].startswith(name) else f"{name}: {lines[0]}"
+    return CommandFailed(reason, code, stdout)
+
+
+def run(*argv, cwd=None):
+    """Run a program; returns what it wrote to stdout and to stderr."""
+    code, stdout, stderr = _spawn(argv, 5, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd)
+    if code:
+        raise _failure(argv, code, stdout, stderr)
+    return stdout, stderr
+
+
+def show(*argv):
+    """Run a program with the terminal as its output; returns its exit code."""
+    return _spawn(argv, 60)[0]
+
+
+def follow(argv, on_line):
+    """Run a program, and hand on each line of its stdout as it comes."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = _start(argv, stdout=subprocess.PIPE, stderr=errors)
+        try:
+            while True:
+                with interruptible():
+                    line = process.stdout.readline()
+                if not line:
+                    break
+                on_line(line)
+            with interruptible():
+                code = process.wait()
+        except BaseException:
+            if process.poll() is None:
+                _stop(process, 5)
+            raise
+        process.stdout.close()
+        if code:
+            errors.seek(0)
+            raise _failure(argv, code, "", errors.read())
+
+
+def timed(*argv, cwd=None):
+    """Run a program for the time it takes; returns real, user and sys in seconds."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    run(*argv, cwd=cwd)
+    real, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"real_s": real, "user_s": after.ru_utime - before.ru_utime,
+            "sys_s": after.ru_stime - before.ru_stime}

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""RAM disks, caches, mounts and loop devices; each is undone when its Undo says so."""
+
+import json
+import os
+import shutil
+import tempfile
+import time
+
+from . import command, machine
+from .errors import BadInput, BenchError
+
+CONTROL = "/dev/rxd-control"
+# rxadm: exists or busy
+BUSY = 5
+PATIENCE = 10
+
+
+def rxadm():
+    return os.environ.get("RXADM", "rxadm")
+
+
+def need_rxd():
+    machine.need_tools(rxadm())
+    if not os.path.exists(CONTROL):
+        raise BadInput("the module rxd is not loaded: modprobe rxd")
+
+
+def need_rxcache():
+    need_rxd()
+    if not os.path.isdir("/sys/module/dm_rxcache"):
+        raise BadInput("the module dm-rxcache is not loaded: modprobe dm-rxcache")
+
+
+def settled(*argv, busy=None):
+    """Take something down; udev may be looking at it for a moment longer."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return command.run(*argv)
+        except command.CommandFailed as error:
+            if (busy and error.code != busy) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.2)
+
+
+def ramdisk(undo, size):
+    """A fresh RAM disk."""
+    return undo.do("RAM disk",
+                   lambda: command.run(rxadm(), "create", "--size", str(size))[0].strip(),
+                   lambda device: settled(rxadm(), "remove", device, busy=BUSY))
+
+
+def cache(undo, disk, origin, name):
+    """A mapping of a RAM disk before an origin."""
+    return undo.do(f"cache {name}",
+                   lambda: command.run(rxadm(), "map", "--cache", disk, "--origin", origin,
+                                       "--name", name)[0].strip(),
+                   lambda _: settled(rxadm(), "unmap", name, busy=BUSY))
+
+
+def cache_status(name):
+    """The counters of a cache, as rxadm tells them."""
+    output = command.run(rxadm(), "status", name, "--json")[0]
+    try:
+        status, = json.loads(output)["caches"]
+        return status
+    except (ValueError, KeyError, TypeError) as error:
+        raise BenchError(f"rxadm status {name}: not the JSON expected: {output!r}") from error
+
+
+def directory(undo, parent=None):
+    """A directory of our own, removed with all that is in it."""
+    return undo.do("temporary directory",
+                   lambda: tempfile.mkdtemp(prefix="rxbench-", dir=parent), shutil.rmtree)
+
+
+def mount(undo, device, kind, options="defaults"):
+    """Mount a device; returns the directory."""
+    path = undo.do("mount point", lambda: tempfile.mkdtemp(prefix="rxbench-"), os.rmdir)
+    undo.do(f"mount of {device}",
+            lambda: command.run("mount", "-t", kind, "-o", options, device, path),
+            lambda _: settled("umount", path))
+    return path
+
+
+def make_filesystem(device, kind):
+    """Format a device, all of it at once: nothing is left to be done while measuring."""
+    options = {"ext4": ["-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"], "ext2": ["-F"],
+               "xfs": ["-f"]}
+    command.run(f"mkfs.{kind}", "-q", *options.get(kind, []), device)
+
+
+def wipe(device):
+    """Leave nothing that looks like a file system; discard the data where that is possible."""
+    command.run("wipefs", "--all", "--quiet", device)
+    try:
+        command.run("blkdiscard", device)
+    except command.CommandFailed:
+        # A disk that cannot discard keeps the data.
+        command.run("blockdev", "--flushbufs", device)
+
+
+def _module_folder(name):
+    return "/sys/module/" + name.replace("-", "_")
+
+
+def loaded(name):
+    return os.path.isdir(_module_folder(name))
+
+
+def _unload(name):
+    """Unless others use it by now; what used it may take a moment to let go."""
+    deadline = time.monotonic() + PATIENCE
+    while machine.read(f"{_module_folder(name)}/refcnt") not in ("", "0"):
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.2)
+    if loaded(name):
+        settled("modprobe", "-r", name)
+
+
+def load_module(undo, name, *parameters):
+    """Load a module that is not loaded yet."""
+    if not loaded(name):
+        undo.do(f"module {name}", lambda: command.run("modprobe", name, *parameters),
+                lambda _: _unload(name))
+
+
+def loop(undo, path):
+    """A loop device on a file, past the page cache where the file system can."""
+    load_module(undo, "loop")
+
+    def attach():
+        argv = ["losetup", "--find", "--show", path]
+        try:
+            return command.run(*argv, "--direct-io=on")[0].strip()
+        except command.CommandFailed:
+            return command.run(*argv)[0].strip()
+    return undo.do("loop device", attach,
+                   lambda device: settled("losetup", "--detach", device))

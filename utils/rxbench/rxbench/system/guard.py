@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Nothing is written to that holds anything, unless the user said so."""
+
+import errno
+import fcntl
+import os
+import stat
+import sys
+
+from . import command, machine
+from .errors import BadInput
+from .undo import check
+from .units import size as human
+
+BLKGETSIZE64, BLKSSZGET, BLKROGET = 0x80081272, 0x1268, 0x125e
+SAMPLE = 64 << 10
+SAMPLES = 64
+
+
+def _ioctl(device, request, length):
+    fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return int.from_bytes(fcntl.ioctl(fd, request, bytes(length)), sys.byteorder)
+    finally:
+        os.close(fd)
+
+
+def device_size(device):
+    return _ioctl(device, BLKGETSIZE64, 8)
+
+
+def logical_block_size(device):
+    """The smallest I/O, in bytes, that a block device takes."""
+    return _ioctl(device, BLKSSZGET, 4)
+
+
+def need_block_device(path):
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
+    if not stat.S_ISBLK(mode):
+        raise BadInput(f"{path}: not a block device")
+
+
+def sysfs_folder(device):
+    """Where sysfs has a block device, whatever its node is called."""
+    number = os.stat(device).st_rdev
+    return os.path.realpath(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+
+
+def _partitions(base):
+    return sorted(name for name in os.listdir(base)
+                  if os.path.exists(os.path.join(base, name, "partition")))
+
+
+def _users(device):
+    """Why a device is in use: nobody may write to it then."""
+    base = sysfs_folder(device)
+    parts = _partitions(base)
+    for folder in [base, *(os.path.join(base, part) for part in parts)]:
+        holders = os.path.join(folder, "holders")
+        for holder in os.listdir(holders) if os.path.isdir(holders) else ():
+            name = machine.read(f"/sys/block/{holder}/dm/name")
+            yield f"{os.path.basename(folder)} is in use by {name or holder}"
+        number = machine.read(os.path.join(folder, "dev"))
+        for line in machine.read("/proc/self/mountinfo").splitlines():
+            if line.split()[2] == number:
+                yield f"{os.path.basename(folder)} is mounted on {line.split()[4]}"
+    nodes = {os.path.realpath(device), *(f"/dev/{part}" for part in parts)}
+    for line in machine.read("/proc/swaps").splitlines()[1:]:
+        if os.path.realpath(line.split()[0]) in nodes:
+            yield f"{line.split()[0]} is swapped to"
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            yield "something else holds it open for itself"
+        else:
+            yield error.strerror
+
+
+def _sampled(fd, size):
+    """Where bytes other than zero are, as far as samples tell; None if nowhere."""
+    step = max(SAMPLE, size // SAMPLES)
+    for offset in [*range(0, size, step), max(0, size - SAMPLE)]:
+        data = os.pread(fd, SAMPLE, offset)
+        if data.strip(b"\0"):
+            return offset
+    return None
+
+
+def _contents(device):
+    """What a device that nobody uses holds; None if nothing."""
+    parts = _partitions(sysfs_folder(device))
+    if parts:
+        return "partitions (" + ", ".join(parts) + ")"
+    found = command.run("wipefs", "--no-act", "--noheadings", "--output", "TYPE",
+                        device)[0].split()
+    if found:
+        return "a signature (" + ", ".join(found) + ")"
+    fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        offset = _sampled(fd, device_size(device))
+    finally:
+        os.close(fd)
+    return None if offset is None else f"data (near byte {offset})"
+
+
+def need_free_device(device, least, destroy=()):
+    """Refuse a device that is in use, too small, or not empty and not given up."""
+    need_block_device(device)
+    for user in _users(device):
+        raise BadInput(f"{device}: in use: {user}")
+    if _ioctl(device, BLKROGET, 4):
+        raise BadInput(f"{device}: is read-only")
+    size = device_size(device)
+    if size < least:
+        raise BadInput(f"{device}: {human(size)} large, {human(least)} are needed")
+    if os.path.realpath(device) in {os.path.realpath(name) for name in destroy}:
+        return
+    held = _contents(device)
+    if held:
+        raise BadInput(f"{device}: holds {held}; --destroy {device} writes over it")
+
+
+def need_readable_device(device, least=1):
+    """For reading only, whoever else uses it."""
+    need_block_device(device)
+    try:
+        size = device_size(device)
+    except OSError as error:
+        raise BadInput(f"{device}: {error.strerror}") from error
+    if size < least:
+        raise BadInput(f"{device}: {human(size)} large, {human(least)} are needed")
+
+
+def need_free_file(path, destroy=()):
+    """Refuse to write over a file that holds anything but zeros, unless given up."""
+    if os.path.realpath(path) in {os.path.realpath(name) for name in destroy}:
+        return
+    with open(path, "rb") as file:
+        while True:
+            check()
+            data = file.read(1 << 20)
+            if not data:
+                return
+            if data.strip(b"\0"):
+                raise BadInput(f"{path}: holds data; --destroy {path} writes over it")
+
+
+def need_directory(path, writable=True):
+    if not os.path.isdir(path):
+        raise BadInput(f"{path}: must be a directory that exists")
+    if writable and not os.access(path, os.W_OK):
+        raise BadInput(f"{path}: cannot be written to")

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is measured on: the machine in full, and whether it is fit for it."""
+
+import glob
+import os
+import platform
+import re
+import shutil
+import time
+
+from . import command
+from .errors import BadInput, BenchError
+from .units import size as human
+
+FIO_LEAST = (3, 28)
+BUSY_PERCENT = 10
+QUEUE = ("scheduler", "nr_requests", "rotational", "logical_block_size", "physical_block_size",
+         "max_sectors_kb", "read_ahead_kb", "write_cache", "nomerges", "wbt_lat_usec")
+
+
+def read(path):
+    """The text of a small file, empty if there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _field(text, key):
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return ""
+
+
+def meminfo(key):
+    """Bytes of a line of /proc/meminfo."""
+    return int((_field(read("/proc/meminfo"), key) or "0 kB").split()[0]) << 10
+
+
+def virtualization():
+    try:
+        return command.run("systemd-detect-virt")[0].strip()
+    except command.CommandFailed as error:
+        # "none" comes with exit code 1.
+        return error.stdout.strip() or "unknown"
+    except BenchError:
+        return read("/sys/class/dmi/id/sys_vendor") or "unknown"
+
+
+def cpu_times():
+    """Jiffies of all processors: user, system, and all."""
+    fields = [int(field) for field in read("/proc/stat").splitlines()[0].split()[1:9]]
+    user, nice, system, idle, iowait, irq, softirq = fields[:7]
+    return user + nice, system + irq + softirq, idle + iowait, sum(fields)
+
+
+def busy_percent(seconds=0.5):
+    """How busy the processors are before anything is measured."""
+    _user, _system, idle, total = cpu_times()
+    time.sleep(seconds)
+    _user, _system, idle_now, total_now = cpu_times()
+    passed = total_now - total
+    return 100 * (1 - (idle_now - idle) / passed) if passed else 0.0
+
+
+def governors():
+    found = {read(path) for path in
+             glob.glob("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")}
+    return ", ".join(sorted(found - {""})) or "none"
+
+
+def fio_version():
+    """The version of fio, new enough."""
+    need_tools("fio")
+    text = command.run("fio", "--version")[0].strip()
+    match = re.match(r"fio-(\d+)\.(\d+)", text)
+    if not match or (int(match[1]), int(match[2])) < FIO_LEAST:
+        raise BadInput(f"{text}: too old, fio {FIO_LEAST[0]}.{FIO_LEAST[1]} or newer is needed")
+    return text
+
+
+def describe():
+    """The machine, for the report."""
+    info = read("/proc/cpuinfo")
+    cpu = _field(info, "model name") or platform.machine()
+    return {"host": platform.node(),
+            "kernel": platform.release(),
+            "kernel_version": platform.version(),
+            "architecture": platform.machine(),
+            "cpu": cpu,
+            "cpus": os.cpu_count(),
+            "memory": meminfo("MemTotal"),
+            "memory_available": meminfo("MemAvailable"),
+            "governor": governors(),
+            "load": list(os.getloadavg()),
+            "busy_percent": busy_percent(),
+            "virtualization": virtualization(),
+            "emulated": "TCG" in cpu,
+            "fio": fio_version()}
+
+
+def warnings(described):
+    """What makes the figures worth less."""
+    if described["busy_percent"] > BUSY_PERCENT:
+        yield (f"the machine is busy: {described['busy_percent']:.0f} % of its processors' time "
+               "went to others before the start")
+    if described["governor"] not in ("none", "performance"):
+        yield (f"the frequency governor is {described['governor']}: the processors' speed may "
+               "change while measuring")
+    if described["emulated"]:
+        yield "the processor is emulated in software (QEMU TCG): speeds of memory mean nothing"
+    elif described["virtualization"] not in ("none", "unknown"):
+        yield (f"a virtual machine ({described['virtualization']}): others on its host may "
+               "disturb")
+
+
+def queue_settings(device):
+    """The settings of a block device's queue, by name."""
+    number = os.stat(device).st_rdev
+    base = os.path.realpath(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if not os.path.isdir(os.path.join(base, "queue")):
+        base = os.path.dirname(base)
+    found = {name: read(os.path.join(base, "queue", name)) for name in QUEUE}
+    return {name: value for name, value in found.items() if value}
+
+
+def mount_of(path):
+    """Device, directory, type and options of the mount that a path lies on."""
+    path = os.path.realpath(path)
+    best = None
+    for line in read("/proc/self/mounts").splitlines():
+        source, directory, kind, options = line.split()[:4]
+        directory = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), directory)
+        inside = path == directory or path.startswith(directory.rstrip("/") + "/")
+        if inside and (best is None or len(directory) >= len(best["directory"])):
+            best = {"source": source, "directory": directory, "type": kind, "options": options}
+    return best
+
+
+def need_root():
+    if os.geteuid():
+        raise BadInput("this needs root: run it as root, or with sudo")
+
+
+def need_tools(*tools):
+    missing = [tool for tool in tools if not shutil.which(tool)]
+    if missing:
+        raise BadInput("missing programs: " + ", ".join(missing) + "; install them first")
+
+
+def need_memory(size):
+    free = meminfo("MemAvailable")
+    if free < size:
+        raise BadInput(f"needs {human(size)} of free memory, {human(free)} are there")
+
+
+def need_space(directory, size):
+    free = shutil.disk_usage(directory).free
+    if free < size:
+        raise BadInput(f"{directory}: needs {human(size)} of free space, {human(free)} are there")
+
+
+def drop_caches():
+    """Clean caches of files, directories and inodes."""
+    os.sync()
+    with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
+        file.write("3\n")

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where is measured: a device, a RAM disk made for it, a disk with a cache before it, a directory.
+
+Written as [NAME=]PLACE; PLACE is a block device, a directory, rxd:SIZE or cache:DEVICE[:SIZE].
+"""
+
+import contextlib
+import os
+import re
+import stat
+
+from . import devices, guard, hits, machine
+from .errors import BadInput
+from .units import parse_size
+from .units import size as human
+
+SYNTAX = "[NAME=]PLACE"
+MEANING = ("a block device, a directory, rxd:SIZE for a fresh RAM disk, or cache:DEVICE[:SIZE] "
+           "for a disk with a fresh RAM disk as its cache (default 1g)")
+CACHE_SIZE = 1 << 30
+# Memory that a run must leave to others.
+SPARE = 128 << 20
+# What a file system takes for itself, at most.
+OVERHEAD = 0.15
+
+
+@contextlib.contextmanager
+def since(undo):
+    """Undo at the end of the block what was done in it."""
+    mark = undo.mark()
+    try:
+        yield
+    finally:
+        undo.back_to(mark)
+
+
+class Place:
+    """A subject's ground; open() gives its node, mounted() a directory on it."""
+    cached = False
+    has_node = True
+    memory = 0
+
+    def __init__(self, name, title):
+        self.name, self.title, self.undo = name, title, None
+
+    def check(self, size, destroy):
+        """Refuse what cannot be measured, before anything is written."""
+
+    def set_up(self, undo):
+        self.undo = undo
+
+    def details(self):
+        return {}
+
+
+class Device(Place):
+    """A block device that is there; it holds what the last one to use it made."""
+
+    def __init__(self, name, title, path):
+        super().__init__(name, title)
+        self.path, self.kind, self.prepared, self.given = path, None, None, False
+        self.read_only = False
+
+    def check(self, size, destroy):
+        if self.read_only:
+            guard.need_readable_device(self.path, size)
+        else:
+            guard.need_free_device(self.path, size, destroy)
+
+    def set_up(self, undo):
+        if self.undo is undo:
+            return
+        super().set_up(undo)
+        if self.read_only:
+            return
+        undo.do(f"contents of {self.path}", lambda: None, lambda _: devices.wipe(self.path))
+
+    def details(self):
+        return {"device": self.path, "size": guard.device_size(self.path),
+                "queue": machine.queue_settings(self.path)}
+
+    @contextlib.contextmanager
+    def open(self):
+        """The node itself; a file system on it is lost."""
+        self.kind = self.prepared = None
+        yield self.path
+
+    @contextlib.contextmanager
+    def mounted(self, kind):
+        with self.mounted_on(self.path, kind) as directory:
+            yield directory
+
+    def format(self, kind):
+        if self.kind != kind:
+            devices.make_filesystem(self.path, kind)
+            self.kind, self.prepared = kind, None
+
+    @contextlib.contextmanager
+    def mounted_on(self, node, kind):
+        """A file system that stays, mounted afresh."""
+        with since(self.undo):
+            yield devices.mount(self.undo, node, kind)
+
+
+class RamDisk(Device):
+    """A RAM disk that lives as long as the run."""
+
+    def __init__(self, name, title, size):
+        super().__init__(name, title, None)
+        self.size = self.memory = size
+
+    def check(self, size, destroy):
+        devices.need_rxd()
+        if self.size < size:
+            raise BadInput(f"rxd:{self.size}: {human(self.size)} large, {human(size)} are needed")
+
+    def set_up(self, undo):
+        self.undo = undo
+        self.path = devices.ramdisk(undo, self.size)
+
+    def details(self):
+        return {"device": "a RAM disk of rxd", "size": self.size}
+
+
+class Cache(Place):
+    """A disk behind a cache that is fresh each time."""
+    cached = True
+
+    def __init__(self, name, title, origin, size):
+        super().__init__(name, title)
+        self.origin, self.size, self.memory = origin, size, size
+        self.mapping = f"rxbench-{os.getpid()}"
+
+    def check(self, size, destroy):
+        devices.need_rxcache()
+        self.origin.check(size, destroy)
+
+    def set_up(self, undo):
+        super().set_up(undo)
+        self.origin.set_up(undo)
+
+    def details(self):
+        return {"device": "rxcache", "cache": self.size, "origin": self.origin.details()}
+
+    @property
+    def read_only(self):
+        return self.origin.read_only
+
+    @read_only.setter
+    def read_only(self, value):
+        self.origin.read_only = value
+
+    @contextlib.contextmanager
+    def open(self):
+        self.origin.kind = self.origin.prepared = None
+        with self._mapped() as node:
+            yield node
+
+    @contextlib.contextmanager
+    def _mapped(self):
+        with since(self.undo):
+            disk = devices.ramdisk(self.undo, self.size)
+            yield devices.cache(self.undo, disk, self.origin.path, self.mapping)
+
+    @contextlib.contextmanager
+    def mounted(self, kind):
+        with self._mapped() as node, self.origin.mounted_on(node, kind) as directory:
+            yield directory
+
+    def counter(self):
+        return hits.counter(f"/dev/mapper/{self.mapping}")
+
+    def format(self, kind):
+        self.origin.format(kind)
+
+    @property
+    def prepared(self):
+        return self.origin.prepared
+
+    @prepared.setter
+    def prepared(self, value):
+        self.origin.prepared = value
+
+
+class Directory(Place):
+    """A directory on a file system that is there; only a directory of our own is written to."""
+    has_node = False
+
+    def __init__(self, name, title, path):
+        super().__init__(name, title)
+        self.path, self.prepared, self.own = path, None, None
+
+    def check(self, size, destroy):
+        guard.need_directory(self.path)
+        machine.need_space(self.path, int(size * (1 - OVERHEAD)))
+
+    def set_up(self, undo):
+        super().set_up(undo)
+        self.own = devices.directory(undo, self.path)
+
+    def details(self):
+        return {"directory": os.path.abspath(self.path), "mount": machine.mount_of(self.path)}
+
+    def format(self, kind):
+        """What is there is taken."""
+
+    @contextlib.contextmanager
+    def mounted(self, _kind):
+        yield self.own
+
+
+def _split(text):
+    match = re.fullmatch(r"([\w.-]+)=(.+)", text)
+    return (match[1], match[2]) if match else (None, text)
+
+
+def _one(text, known):
+    name, spec = _split(text)
+    kind, colon, rest = spec.partition(":")
+    if kind == "rxd" and colon:
+        size = parse_size(rest)
+        return RamDisk(name or "rxd", name or f"RAM disk {human(size)}", size)
+    if kind == "cache" and colon:
+        path, _, wanted = rest.partition(":")
+        guard.need_block_device(path)
+        size = parse_size(wanted) if wanted else CACHE_SIZE
+        origin = known.setdefault(os.path.realpath(path), Device(path, path, path))
+        return Cache(name or f"cached-{os.path.basename(path)}", name or f"{path} cached", origin,
+                     size)
+    try:
+        mode = os.stat(spec).st_mode
+    except OSError as error:
+        raise BadInput(f"{spec}: {error.strerror}; a place is {MEANING}") from error
+    if stat.S_ISDIR(mode):
+        return Directory(name or spec, name or spec, spec)
+    if not stat.S_ISBLK(mode):
+        raise BadInput(f"{spec}: neither a block device nor a directory")
+    device = known.setdefault(os.path.realpath(spec), Device(spec, spec, spec))
+    if device.given:
+        raise BadInput(f"{spec}: given twice")
+    device.given = True
+    device.name, device.title = name or os.path.basename(spec), name or spec
+    return device
+
+
+def parse(texts):
+    """Places by what the user wrote; one disk may be there plain and cached."""
+    known = {}
+    places = [_one(text, known) for text in texts]
+    names = [place.name for place in places]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadInput(f"{name}: two places of this name; write NAME=PLACE")
+    return places
+
+
+def check(places, size, destroy=()):
+    """Each of them, and all their memory together; destroy must name what is there."""
+    machine.need_root()
+    for name in destroy:
+        guard.need_block_device(name)
+    for place in places:
+        place.check(size, destroy)
+    memory = sum(place.memory for place in places if isinstance(place, RamDisk)) + max(
+        (place.memory for place in places if isinstance(place, Cache)), default=0)
+    if memory:
+        machine.need_memory(memory + SPARE)

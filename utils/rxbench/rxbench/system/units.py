@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Sizes, speeds and times: as people write them, and as they read them."""
+
+import re
+
+from .errors import BadInput
+
+FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(r"(\d+)([kmgt]?)(?:i?b)?", re.IGNORECASE | re.ASCII)
+
+
+def parse_size(text):
+    """Bytes of a size such as 4k, 1M or 512."""
+    match = _SIZE.fullmatch(text.strip())
+    size = int(match[1]) * FACTORS[match[2].lower()] if match else 0
+    if not 0 < size < 1 << 63:
+        raise BadInput(f"size {text!r}: must be a number above 0 with an optional k, m, g or t")
+    return size
+
+
+def size(count):
+    """Bytes with the unit that leaves the fewest digits."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            break
+        count /= 1024
+    else:
+        unit = "TiB"
+    return f"{count:.{0 if count == int(count) else 1}f} {unit}"
+
+
+def short(count):
+    """Bytes as fio and dd write them: 512, 4K, 1M."""
+    for unit in ("", "K", "M", "G"):
+        if count % 1024 or not count:
+            return f"{count}{unit}"
+        count //= 1024
+    return f"{count}T"
+
+
+def number(value):
+    """Three digits or so, whatever the size."""
+    if value is None:
+        return "-"
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f}"
+
+
+def duration(microseconds):
+    """A latency with a unit that leaves three digits or so."""
+    for limit, scale, unit in ((1e3, 1, "us"), (1e6, 1e3, "ms")):
+        if microseconds < limit:
+            value = microseconds / scale
+            return f"{value:.{0 if value >= 100 else 1}f} {unit}"
+    return f"{microseconds / 1e6:.1f} s"
+
+
+def clock(seconds):
+    """Time left, as 1:02:03 or 2:03."""
+    minutes, seconds = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""fio: job files, and its JSON output as numbers."""
+
+import json
+import math
+import os
+import tempfile
+from dataclasses import dataclass, field
+
+from ..system import command
+from ..system.errors import BenchError
+
+# Direct I/O on a block device needs no invalidation, and the ioctl fio would
+# use for it empties a RAM disk on some drivers.
+BASE = {"ioengine": "libaio", "direct": 1, "iodepth": 32, "invalidate": 0,
+        "allow_file_create": 0, "thread": 1}
+# One set of counters for all threads, of which bins make any percentile.
+REPORTING = {"group_reporting": 1, "lat_percentiles": 1}
+POINTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99)
+# A last interval shorter than this share of one belongs to the one before.
+LEAST_SHARE = 0.5
+
+
+@dataclass
+class Counters:
+    """What one direction, or both, did up to a moment; times in microseconds."""
+    ios: int = 0
+    bytes: int = 0
+    latency: float = 0.0
+    squares: float = 0.0
+    longest: float = 0.0
+    bins: dict = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, side):
+        lat = side["lat_ns"]
+        count, mean, deviation = lat.get("N", side["total_ios"]), lat["mean"] / 1e3, \
+            lat["stddev"] / 1e3
+        squares = max(0, count - 1) * deviation ** 2 + count * mean ** 2
+        return cls(side["total_ios"], side["io_bytes"], count * mean, squares, lat["max"] / 1e3,
+                   {int(edge): number for edge, number in lat.get("bins", {}).items()})
+
+    def __add__(self, other):
+        bins = dict(self.bins)
+        for edge, number in other.bins.items():
+            bins[edge] = bins.get(edge, 0) + number
+        return Counters(self.ios + other.ios, self.bytes + other.bytes,
+                        self.latency + other.latency, self.squares + other.squares,
+                        max(self.longest, other.longest), bins)
+
+    def __sub__(self, earlier):
+        """What happened since; the longest latency is exact only if it is a new record."""
+        bins = {edge: number - earlier.bins.get(edge, 0) for edge, number in self.bins.items()
+                if number > earlier.bins.get(edge, 0)}
+        longest = self.longest if self.longest > earlier.longest else \
+            min(max(bins, default=0) / 1e3, self.longest)
+        return Counters(self.ios - earlier.ios, self.bytes - earlier.bytes,
+                        self.latency - earlier.latency, self.squares - earlier.squares,
+                        longest, bins)
+
+    def mean(self):
+        return self.latency / self.ios if self.ios else 0.0
+
+    def deviation(self):
+        if self.ios < 2:
+            return 0.0
+        return math.sqrt(max(0.0, self.squares - self.ios * self.mean() ** 2) / (self.ios - 1))
+
+    def percentiles(self):
+        """Microseconds by percent, from the bins."""
+        total, found, seen = sum(self.bins.values()), {}, 0
+        points = list(POINTS)
+        for edge in sorted(self.bins):
+            seen += self.bins[edge]
+            while points and seen >= total * points[0] / 100:
+                found[f"{points.pop(0):g}"] = edge / 1e3
+        return found
+
+
+@dataclass
+class Moment:
+    """Both directions up to a moment."""
+    seconds: float
+    read: Counters
+    write: Counters
+
+    def __sub__(self, earlier):
+        return Moment(self.seconds - earlier.seconds, self.read - earlier.read,
+                      self.write - earlier.write)
+
+    def both(self):
+        return self.read + self.write
+
+    def metrics(self):
+        both = self.both()
+        seconds = self.seconds or math.inf
+        return {"mb_s": both.bytes / seconds / 1e6, "iops": both.ios / seconds,
+                "lat_mean_us": both.mean(), "lat_max_us": both.longest,
+                "lat_p99_us": both.percentiles().get("99", both.longest)}
+
+
+START = Moment(0.0, Counters(), Counters())
+
+
+def job_file(shared, jobs):
+    """The text of a job file: options of all, then those of each (name, options)."""
+    lines = []
+    for name, options in [("global", shared), *jobs]:
+        lines.append(f"[{name}]")
+        lines += [key if value is None else f"{key}={value}" for key, value in options.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def moment(document):
+    """One of fio's JSON documents."""
+    try:
+        jobs = document["jobs"]
+        for job in jobs:
+            if job["error"]:
+                raise BenchError(f"fio: error {job['error']} ({os.strerror(job['error'])})")
+        read, write = (sum((Counters.of(job[side]) for job in jobs), Counters())
+                       for side in ("read", "write"))
+        runtime = max(job[side]["runtime"] for job in jobs for side in ("read", "write"))
+        return Moment(runtime / 1e3, read, write)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BenchError(f"fio: its JSON is not as expected: {error!r}") from error
+
+
+class Documents:
+    """The JSON documents in what fio prints, as they become complete."""
+
+    def __init__(self):
+        self.lines = []
+        self.stray = []
+
+    def feed(self, line):
+        """The document that this line ends, or None."""
+        if not self.lines and line.rstrip() != "{":
+            self.stray.append(line)
+            return None
+        self.lines.append(line)
+        if line.rstrip() != "}":
+            return None
+        text, self.lines = "".join(self.lines), []
+        try:
+            return json.loads(text)
+        except json.JSONDecodeError as error:
+            raise BenchError(f"fio: no JSON in its output: {text.strip()[:80]!r}") from error
+
+
+def joined(moments, interval):
+    """Moments without those that come too short after the one before."""
+    kept = []
+    for each in moments:
+        earlier = kept[-1] if kept else START
+        if kept and each.seconds - earlier.seconds < interval * LEAST_SHARE:
+            kept[-1] = each
+        elif each.seconds > 0:
+            kept.append(each)
+    return kept
+
+
+def run(shared, jobs, interval=1, on_moment=None):
+    """Run jobs; returns the moments at each interval, the last being the end."""
+    documents, moments = Documents(), []
+
+    def take(line):
+        document = documents.feed(line)
+        if document:
+            moments.append(moment(document))
+            if on_moment:
+                on_moment(moments[-1])
+
+    with tempfile.TemporaryDirectory(prefix="rxbench-") as directory:
+        path = os.path.join(directory, "job.fio")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(job_file({**shared, **REPORTING}, jobs))
+        command.follow(["fio", "--output-format=json+", f"--status-interval={interval}", path],
+                       take)
+    if not moments:
+        raise BenchError("fio: no JSON in its output: " + "".join(documents.stray).strip()[:80])
+    if not moments[-1].both().ios:
+        raise BenchError("fio: not one I/O was completed")
+    return moments
+
+
+def sample(moments, interval=1):
+    """Metrics, percentiles and per-second lines of a run."""
+    end = moments[-1]
+    series, earlier = {"mb_s": [], "lat_mean_us": []}, START
+    for each in joined(moments, interval):
+        part = (each - earlier).metrics()
+        for name, points in series.items():
+            points.append([round(each.seconds, 3), part[name]])
+        earlier = each
+    return {"metrics": end.metrics(), "percentiles": end.both().percentiles(), "series": series}
+
+
+def measure(path, options):
+    """The sample of one job on a device or a file."""
+    return sample(run({**BASE, "filename": escaped(path), **options}, [("rxbench", {})]))
+
+
+def escaped(path):
+    """fio takes : for the end of a file name."""
+    return path.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def fill(path, size):
+    """Random bytes all over, so that nothing is empty or compressible."""
+    run({**BASE, "filename": escaped(path), "rw": "write", "bs": "1m", "size": size,
+         "iodepth": 8, "refill_buffers": 1, "allow_file_create": 1, "end_fsync": 1},
+        [("fill", {})], interval=3600)

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""dd to and from the node, and a file on a file system."""
+
+import contextlib
+import os
+
+from ..run.plan import MB_S, Case, Metric, Plan, Round, Subject
+from ..system import devices, guard, machine, places
+from ..system.errors import BadInput
+from ..system.undo import check
+from ..system.units import parse_size, short
+from ..tools import dd
+
+NAME = "dd"
+SUMMARY = "dd to and from the device node and a file, in blocks of 512 bytes to 4 MiB"
+EXPLANATION = """\
+1 GiB in all, in blocks of 512, 1K, 4K, 1M and 4M, to and from the node itself and a file on ext4.
+Zeros and incompressible bytes are written, the latter from a file in memory, since /dev/urandom
+is slower than what is measured; then they are read. Buffered, with an fsync that counts and with
+the caches dropped before a read, and direct. Blocks smaller than a sector cannot be direct, and
+are left out there."""
+
+BLOCKS = "512,1k,4k,1m,4m"
+TARGETS = {"node": "node", "file": "file on ext4"}
+MODES = ("buffered", "direct")
+SECONDS = Metric("seconds", "time", "s", "lower")
+# What a second is expected to move, for the time left.
+PACE = {512: 60 << 20, 1024: 120 << 20, 4096: 300 << 20}
+FAST = 500 << 20
+RAM = "/dev/shm"
+ROOM = 1.15
+LEAST_ROOM = 16 << 20
+
+
+def _choice(known):
+    def chosen(text):
+        names = text.split(",")
+        for name in names:
+            if name not in known:
+                raise BadInput(f"{name!r}: must be one or more of {', '.join(known)}")
+        return names
+    return chosen
+
+
+def add_arguments(parser):
+    parser.add_argument("places", nargs="+", metavar=places.SYNTAX, help=places.MEANING)
+    parser.add_argument("--size", metavar="SIZE", type=parse_size, default=1 << 30,
+                        help="to copy (default: 1g)")
+    parser.add_argument("--bs", metavar="SIZE,...", default=BLOCKS,
+                        type=lambda text: [parse_size(part) for part in text.split(",")],
+                        help="block sizes (default: %(default)s)")
+    parser.add_argument("--target", metavar="node,file", default="node,file",
+                        type=_choice(tuple(TARGETS)), help="where to (default: both)")
+    parser.add_argument("--mode", metavar="buffered,direct", default="buffered,direct",
+                        type=_choice(MODES), help="how (default: both)")
+
+
+def _round(target, mode, block, size):
+    what = f"{TARGETS[target]}, {mode}, {short(block)}"
+    seconds = size / PACE.get(block, FAST) + 0.2
+    return Round(tuple(Case(f"{target}-{mode}-{short(block)}-{step}", f"{what}: {title}", seconds)
+                       for step, title in (("zeros", "write zeros"),
+                                           ("random", "write random"), ("read", "read"))))
+
+
+def _random_file(undo, size):
+    """Bytes that no device can compress, in memory."""
+    path = os.path.join(devices.directory(undo, RAM), "random")
+    with open(path, "wb") as file:
+        for offset in range(0, size, 1 << 20):
+            check()
+            file.write(os.urandom(min(1 << 20, size - offset)))
+    return path
+
+
+def _sector(place):
+    device = getattr(place, "origin", place)
+    path = getattr(device, "path", None)
+    return guard.logical_block_size(path) if path and place.has_node else 512
+
+
+class Copies:
+    """Measures a round: two writes and a read at one target."""
+
+    def __init__(self, options, grounds):
+        self.size, self.places = options.size, {place.name: place for place in grounds}
+        self.random = None
+
+    def set_up(self, undo):
+        for place in self.places.values():
+            place.set_up(undo)
+        self.random = _random_file(undo, self.size)
+
+    @contextlib.contextmanager
+    def open(self, subject, each, _repeat):
+        place, target = self.places[subject.name], each.cases[0].name.split("-")[0]
+        if target == "node":
+            with place.open() as path:
+                yield lambda case: self.measure(path, case, True)
+            return
+        place.format("ext4")
+        with place.mounted("ext4") as directory:
+            path = os.path.join(directory, "rxbench.data")
+            try:
+                yield lambda case: self.measure(path, case, False)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+
+    def measure(self, path, case, device):
+        _target, mode, block, step = case.name.split("-")
+        direct, block = mode == "direct", parse_size(block)
+        machine.drop_caches()
+        if step == "read":
+            return dd.measure(path, "/dev/null", block, self.size, "iflag" if direct else "")
+        if not device:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        source = "/dev/zero" if step == "zeros" else self.random
+        return dd.measure(source, path, block, self.size, "oflag" if direct else "", flush=True,
+                          device=device)
+
+
+def plan(options):
+    grounds = places.parse(options.places)
+    machine.need_tools("dd", "mkfs.ext4", "mount", "umount", "wipefs", "blkdiscard")
+    for block in options.bs:
+        if options.size % block:
+            raise BadInput(f"--size {options.size}: must be a multiple of the block size {block}")
+    if options.target == ["node"] and not all(place.has_node for place in grounds):
+        raise BadInput("--target node: a directory has no node")
+    places.check(grounds, int(options.size * ROOM) + LEAST_ROOM, options.destroy)
+    machine.need_memory(options.size + places.SPARE
+                        + sum(place.memory for place in grounds))
+    machine.need_space(RAM, options.size)
+    copies, rounds = Copies(options, grounds), []
+    for target in options.target:
+        for mode in options.mode:
+            for block in options.bs:
+                names = tuple(place.name for place in grounds
+                              if (target == "file" or place.has_node)
+                              and (mode == "buffered" or block % _sector(place) == 0))
+                if names:
+                    rounds.append(_round(target, mode, block, options.size)
+                                  if len(names) == len(grounds) else
+                                  Round(_round(target, mode, block, options.size).cases, names))
+    return Plan(subjects=[Subject(place.name, place.title, place.details())
+                          for place in grounds],
+                rounds=rounds, open=copies.open, set_up=copies.set_up,
+                metrics=(MB_S, SECONDS), base=grounds[-1].name if len(grounds) > 1 else None,
+                settings={"size": options.size, "blocks": options.bs, "targets": options.target,
+                          "modes": options.mode})

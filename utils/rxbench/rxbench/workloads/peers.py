@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxd and rxcache beside their peers, set up and taken down here."""
+
+import contextlib
+import os
+
+from ..peers import Missing, caches, memory
+from ..run.plan import Case, Plan, Round, Subject
+from ..system import devices, guard, machine, places
+from ..system.errors import BadInput
+from ..system.units import parse_size
+from ..tools import fio
+from .profile import chosen
+
+NAME = "peers"
+SUMMARY = "rxd beside brd, zram, null_blk, loop on tmpfs; rxcache beside other caches"
+EXPLANATION = """\
+RAM disks: rxd, brd, zram, null_blk with memory, a loop device on tmpfs. Caches: rxcache, dm-cache,
+bcache, dm-writecache, each with a RAM disk of rxd as its memory and an equal piece of one disk, all
+warm, beside a plain piece. RapidDisk in both where it is installed. All are set up at once,
+measured in turn, and taken down; nothing is left. What the machine lacks, or has loaded
+already, is left out, and said. The disk: --disk, or a file in --dir. fio, direct, depth 32."""
+
+GROUPS = {"ram": ("RAM disk", memory.ALL, "rxd"), "cache": ("cache", caches.ALL, "plain")}
+JOBS = (("randread", "4k", "4K random read"), ("randwrite", "4k", "4K random write"),
+        ("read", "1m", "1M sequential read"), ("write", "1m", "1M sequential write"))
+NAMES = [f"{order}-{block}" for order, block, _title in JOBS]
+LEAST_SIZE = 16 << 20
+# A cache and its metadata are a little larger than what they hold.
+CACHE_EXTRA = 80 << 20
+FILE_SLACK = 64 << 20
+# RAM disks must be whole MiB for some.
+UNIT = 1 << 20
+
+
+def add_arguments(parser):
+    parser.add_argument("--only", choices=tuple(GROUPS), help="one group (default: both)")
+    parser.add_argument("--size", metavar="SIZE", type=parse_size, default=256 << 20,
+                        help="of each (default: 256m)")
+    parser.add_argument("--seconds", metavar="S", type=int, default=5,
+                        help="for each measurement (default: %(default)s)")
+    parser.add_argument("--jobs", metavar="NAME,...", help="only these, of " + ", ".join(NAMES))
+    parser.add_argument("--disk", metavar="DEVICE", help="the disk below the caches")
+    parser.add_argument("--dir", metavar="FOLDER", default="/var/tmp",
+                        help="where the disk's file goes without --disk (default: %(default)s)")
+
+
+def _present(group, notes):
+    """Those that can be made here; the others are noted."""
+    _title, peers, _base = GROUPS[group]
+    found = []
+    for name, title, make, need in peers:
+        try:
+            need()
+            found.append((name, title, make))
+        except Missing as missing:
+            notes.append(f"Left out: {title}: {missing}.")
+    return found
+
+
+class Peers:
+    """All peers at once, each with a node to measure."""
+
+    def __init__(self, options, groups):
+        self.options, self.groups = options, groups
+        self.nodes, self.jobs = {}, {}
+
+    def set_up(self, undo):
+        devices.load_module(undo, "dm-mod")
+        for group, found in self.groups.items():
+            if group == "cache":
+                self._set_up_caches(undo, found)
+                continue
+            for name, _title, make in found:
+                node = self.nodes[name] = make(undo, self.options.size)
+                fio.fill(node, guard.device_size(node) // UNIT * UNIT)
+
+    def _disk(self, undo, size):
+        if self.options.disk:
+            undo.do(f"contents of {self.options.disk}", lambda: None,
+                    lambda _: devices.wipe(self.options.disk))
+            return self.options.disk
+        path = os.path.join(devices.directory(undo, self.options.dir), "disk")
+        with open(path, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+        return devices.loop(undo, path)
+
+    def _set_up_caches(self, undo, found):
+        size = self.options.size
+        disk = self._disk(undo, size * len(found))
+        fio.fill(disk, size * len(found))
+        for rank, (name, _title, make) in enumerate(found):
+            piece = caches.mapped(undo, f"rxbench-{name}-disk", f"0 {size // 512} linear {disk} "
+                                                                f"{rank * size // 512}")
+            self.nodes[name] = make(undo, piece, f"rxbench-{name}")
+
+    @contextlib.contextmanager
+    def open(self, subject, _round, _repeat):
+        yield lambda case: self.measure(self.nodes[subject.name], case)
+
+    def measure(self, node, case):
+        order, block = self.jobs[case.name]
+        return fio.measure(node, {"rw": order, "bs": block, "time_based": 1,
+                                  "runtime": self.options.seconds,
+                                  "size": guard.device_size(node) // UNIT * UNIT})
+
+
+def _check(options, groups):
+    machine.need_root()
+    if options.size % UNIT or options.size < LEAST_SIZE:
+        raise BadInput(f"--size {options.size}: must be whole MiB, 16 or more")
+    if options.seconds < 1:
+        raise BadInput(f"--seconds {options.seconds}: must be 1 or more")
+    devices.need_rxd()
+    machine.need_tools("dmsetup", "losetup", "modprobe", "mount", "umount", "wipefs",
+                       "blkdiscard")
+    memory_needed = places.SPARE
+    memory_needed += len(groups.get("ram", ())) * options.size
+    disk = 0
+    if "cache" in groups:
+        devices.need_rxcache()
+        memory_needed += (len(groups["cache"]) - 1) * (options.size + CACHE_EXTRA)
+        disk = len(groups["cache"]) * options.size
+        if options.disk:
+            guard.need_free_device(options.disk, disk, options.destroy)
+        else:
+            guard.need_directory(options.dir)
+            machine.need_space(options.dir, disk + FILE_SLACK)
+    machine.need_memory(memory_needed)
+
+
+def plan(options):
+    wanted, notes = chosen(options.jobs, NAMES), []
+    machine.fio_version()
+    groups = {group: _present(group, notes) for group in GROUPS
+              if options.only in (None, group)}
+    _check(options, groups)
+    peers, rounds, subjects = Peers(options, groups), [], []
+    for group, found in groups.items():
+        title, _all, base = GROUPS[group]
+        subjects += [Subject(name, text, {"group": title}) for name, text, _make in found]
+        for order, block, text in JOBS:
+            if f"{order}-{block}" not in wanted:
+                continue
+            case = Case(f"{group}-{order}-{block}", f"{title}: {text}", options.seconds + 1.5,
+                        base=base)
+            peers.jobs[case.name] = (order, block)
+            rounds.append(Round((case,), tuple(name for name, _title, _make in found)))
+    return Plan(subjects=subjects, rounds=rounds, open=peers.open, set_up=peers.set_up,
+                notes=notes, settings={"size": options.size, "seconds": options.seconds,
+                                       "disk": options.disk or f"a file in {options.dir}"})

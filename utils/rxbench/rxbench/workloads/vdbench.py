@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""vdbench's parameter files, run by fio, with vdbench's lines."""
+
+import contextlib
+import os
+import sys
+import time
+
+from ..run.plan import IOPS, MB_S, MEAN, P99, Case, Metric, Plan, Round, Subject
+from ..system import diskstats, guard, machine
+from ..system.errors import BadInput
+from ..system.units import parse_size
+from ..system.units import size as human
+from ..tools import fio
+from ..vdbench import jobs, parse, table
+from ..vdbench.parse import CURVED, MAX
+
+NAME = "run"
+REPEATS = 1
+SUMMARY = "a parameter file of vdbench, with vdbench's lines, fio doing the I/O"
+EXPLANATION = """\
+sd= (lun, size, threads, openflags, hitarea), wd= (sd, rdpct, rhpct, whpct, xfersize, seekpct) and
+rd= (wd, iorate, curve, elapsed, warmup, interval, forthreads, forxfersize), with wildcards such as
+sd*, ranges such as (1-64,d), and sd=default. Whatever else a file asks for is named with its line
+before anything runs. Threads are requests under way at once (io_uring, or threads of fio where
+that is disabled). A lun that does not exist is made as a file of size=, or of --file-size, and
+removed in the end. A lun that holds anything is written to only if --destroy names it."""
+
+STDDEV = Metric("lat_stddev_us", "latency stddev", "us", "lower")
+LONGEST = Metric("lat_max_us", "longest latency", "us", "lower")
+FILE_SIZE = 1 << 30
+# Of what is free, if that is less than the files should take.
+SHARE = 0.8
+LEAST_SECTOR = 512
+
+
+def add_arguments(parser):
+    parser.add_argument("file", metavar="FILE", help="the parameter file")
+    parser.add_argument("--file-size", metavar="SIZE", type=parse_size,
+                        help="of a lun that is a file, does not exist and has no size= "
+                             "(default: 1g, or less where that is not free)")
+    parser.add_argument("--no-disks", action="store_true",
+                        help="without the disks' own statistics below each line")
+    parser.add_argument("--show-jobs", action="store_true",
+                        help="print fio's job files, and run nothing")
+
+
+def _engine():
+    """io_uring, unless this machine forbids it."""
+    disabled = machine.read("/proc/sys/kernel/io_uring_disabled")
+    return jobs.URING if disabled in ("", "0") or (disabled == "1" and not os.geteuid()) \
+        else jobs.PSYNC
+
+
+class Luns:
+    """The luns of a file: what they are, how large, and which are to be made."""
+
+    def __init__(self, definitions, options):
+        self.path, self.options = options.file, options
+        self.sizes, self.made, self.notes = {}, {}, []
+        works = [work for run in definitions.runs for work in run.works]
+        self.used = {storage.name: storage for work in works for storage in work.storages}
+        self.written = {storage.name for work in works if work.rdpct < 100
+                        for storage in work.storages}
+        for storage in self.used.values():
+            self._look(storage)
+        self._sizes_of_new()
+
+    def refuse(self, storage, text):
+        raise parse.Refused(self.path, storage.line, text)
+
+    def _look(self, storage):
+        if not os.path.exists(storage.lun):
+            self._look_at_new(storage)
+            return
+        if os.path.isdir(storage.lun):
+            self.refuse(storage, f"lun={storage.lun}: a directory")
+        try:
+            self.sizes[storage.name] = self._size(storage)
+        except BadInput as error:
+            self.refuse(storage, f"lun={error}")
+
+    def _look_at_new(self, storage):
+        folder = os.path.dirname(os.path.abspath(storage.lun))
+        if storage.lun.startswith("/dev/"):
+            self.refuse(storage, f"lun={storage.lun}: no such device")
+        if not os.path.isdir(folder):
+            self.refuse(storage, f"lun={storage.lun}: no directory {folder} for it")
+        self.made[storage.name] = storage
+
+    def _size(self, storage):
+        """Of what exists, and may be written to if it will be."""
+        writes = storage.name in self.written
+        if os.path.isfile(storage.lun):
+            there = os.path.getsize(storage.lun)
+            if writes:
+                guard.need_free_file(storage.lun, self.options.destroy)
+        elif writes:
+            guard.need_free_device(storage.lun, storage.size or LEAST_SECTOR,
+                                   self.options.destroy)
+            there = guard.device_size(storage.lun)
+        else:
+            guard.need_readable_device(storage.lun)
+            there = guard.device_size(storage.lun)
+        if there < (storage.size or 1):
+            raise BadInput(f"{storage.lun}: size={human(storage.size)} but it has {human(there)}"
+                           if storage.size else f"{storage.lun}: empty")
+        return storage.size or there
+
+    def _sizes_of_new(self):
+        """Equal parts of what is free, if the files would not fit."""
+        systems = {}
+        for storage in self.made.values():
+            folder = os.path.dirname(os.path.abspath(storage.lun))
+            systems.setdefault(os.stat(folder).st_dev, (folder, []))[1].append(storage)
+        for folder, storages in systems.values():
+            given = sum(storage.size or self.options.file_size or 0 for storage in storages)
+            open_ended = [storage for storage in storages
+                          if not (storage.size or self.options.file_size)]
+            status = os.statvfs(folder)
+            free = status.f_bavail * status.f_frsize
+            if given > free:
+                self.refuse(storages[0], f"lun={storages[0].lun}: files of {human(given)} are "
+                            f"wanted in {folder}, {human(free)} are free")
+            share = 0
+            if open_ended:
+                share = min(FILE_SIZE, int((free - given) * SHARE / len(open_ended))) >> 20 << 20
+                if not share:
+                    self.refuse(open_ended[0], f"lun={open_ended[0].lun}: no space in {folder}")
+            for storage in storages:
+                size = storage.size or self.options.file_size or share
+                self.sizes[storage.name] = size
+                self.notes.append(f"{storage.lun} did not exist: made for this run, "
+                                  f"{human(size)}, full of random bytes, and removed.")
+
+    def check_alignment(self, steps):
+        """Direct I/O goes by sectors."""
+        for step in steps:
+            for work in step.run.works:
+                transfer = step.transfer or work.transfer
+                for storage in work.storages:
+                    sector = 1
+                    if {"o_direct", "directio"} & set(storage.flags):
+                        device = storage.lun if storage.lun.startswith("/dev/") else None
+                        sector = guard.logical_block_size(device) if device else LEAST_SECTOR
+                    sizes = transfer.span or [size for size, _percent in transfer.sizes]
+                    for size in sizes:
+                        if size % sector:
+                            raise parse.Refused(self.path, work.line,
+                                                f"wd={work.name}: xfersize={size} is no multiple "
+                                                f"of the {sector} bytes that o_direct on "
+                                                f"sd={storage.name} takes")
+
+    def set_up(self, undo):
+        for storage in self.made.values():
+            undo.do(f"file {storage.lun}", lambda lun=storage.lun: open(lun, "xb").close(),
+                    lambda _, lun=storage.lun: os.unlink(lun))
+            fio.fill(storage.lun, self.sizes[storage.name])
+
+
+def _size(step):
+    """The bytes of each request, if all are of one size."""
+    sizes = set()
+    for work in step.run.works:
+        transfer = step.transfer or work.transfer
+        sizes |= set(transfer.span or [size for size, _percent in transfer.sizes])
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+class Intervals:
+    """Prints and keeps a row for each interval, as they come."""
+
+    def __init__(self, step, watch, show_disks, out):
+        self.run, self.watch, self.show_disks, self.out = step.run, watch, show_disks, out
+        self.size = _size(step)
+        self.rows, self.parts, self.disks, self.cpus, self.labels = [], [], [], [], []
+        self.moment, self.pending = fio.START, None
+        self.cpu, self.counters = machine.cpu_times(), watch.counters()
+
+    def take(self, moment):
+        """A moment is held until the next shows that it was no scrap at the end."""
+        now = (moment, machine.cpu_times(), self.watch.counters(), table.stamp())
+        if self.pending:
+            gap = moment.seconds - self.pending[0].seconds
+            if gap < self.run.interval * fio.LEAST_SHARE:
+                early, late = self.pending[2], now[2]
+                for name, counts in late.items():
+                    for key in ("looks", "waiting"):
+                        counts[key] += early[name][key]
+                self.pending = (moment, *now[1:3], self.pending[3])
+                return
+            self._row(*self.pending)
+        self.pending = now
+
+    def end(self):
+        if self.pending:
+            self._row(*self.pending)
+
+    def _row(self, moment, cpu, counters, stamp):
+        part = self._sized(moment - self.moment)
+        if part.seconds <= 0:
+            return
+        # One that came late may stand for two.
+        label = max(self.labels[-1] + 1 if self.labels else 1,
+                    round(moment.seconds / self.run.interval))
+        passed = cpu[3] - self.cpu[3] or 1
+        user, system = (100 * (cpu[index] - self.cpu[index]) / passed for index in (0, 1))
+        row = table.Row.of(part, user + system, system)
+        disks = self.watch.rates(self.counters, counters, part.seconds)
+        self.rows.append(row)
+        self.labels.append(label)
+        self.parts.append((moment, part))
+        self.disks.append(disks)
+        self.cpus.append((user + system, system))
+        print(row.text(label, stamp), file=self.out)
+        self._print_disks(disks)
+        self.out.flush()
+        self.moment, self.cpu, self.counters = moment, cpu, counters
+
+    def _sized(self, part):
+        """fio counts bytes a little before it counts requests; one size makes them agree."""
+        if self.size:
+            for each in (part.read, part.write):
+                each.bytes = each.ios * self.size
+        return part
+
+    def _print_disks(self, disks):
+        for name, disk in disks.items() if self.show_disks else ():
+            print(table.disk_text(name, disk), file=self.out)
+
+    def average(self):
+        """All but the first, or but those of the warm-up: label, what happened, row, disks."""
+        skipped = sum(label * self.run.interval <= max(self.run.warmup, self.run.interval)
+                      for label in self.labels)
+        if len(self.rows) <= skipped:
+            skipped = 0
+        total = self._sized(self.parts[-1][0]
+                            - (self.parts[skipped - 1][0] if skipped else fio.START))
+        count = len(self.rows) - skipped
+        cpu, system = (sum(each[index] for each in self.cpus[skipped:]) / count
+                       for index in (0, 1))
+        longest = max(part.both().longest for _moment, part in self.parts[skipped:])
+        row = table.Row.of(total, cpu, system, longest)
+        disks = {name: {key: sum(each[name][key] for each in self.disks[skipped:]) / count
+                        for key in disk} for name, disk in self.disks[0].items()}
+        label = f"avg_{self.labels[skipped]}-{self.labels[-1]}"
+        print(row.text(label), file=self.out)
+        self._print_disks(disks)
+        self.out.flush()
+        return label, total, row, disks
+
+
+def _sample(intervals, moments):
+    """The average as metrics, with fio's own figures beside."""
+    label, total, row, disks = intervals.average()
+    metrics = {**total.metrics(), "lat_max_us": row.longest * 1e3,
+               "lat_stddev_us": row.deviation * 1e3, "read_percent": row.read,
+               "cpu_percent": row.cpu, "cpu_sys_percent": row.cpu_sys}
+    series = {"mb_s": [], "lat_mean_us": [], "iops": []}
+    for moment, part in intervals.parts:
+        for name, points in series.items():
+            points.append([round(moment.seconds, 3), part.metrics()[name]])
+    return {"metrics": metrics, "percentiles": total.both().percentiles(), "series": series,
+            "facts": {"average": label, "fio": moments[-1].metrics(),
+                      "intervals": [{"interval": number, **vars(each)} for number, each
+                                    in zip(intervals.labels, intervals.rows)], "disks": disks,
+                      "disks_by_interval": intervals.disks}}
+
+
+class Runs:
+    """Measures the steps; a curve needs to know what its first step reached."""
+
+    def __init__(self, options, luns, steps, out):
+        self.options, self.luns, self.out = options, luns, out
+        self.steps = {step.name: step for step in steps}
+        self.reached, self.engine = {}, _engine()
+
+    def rate(self, step):
+        if step.rate == MAX:
+            return None
+        if step.rate == CURVED:
+            return max(1, round(self.reached[step.base] * step.percent / 100))
+        return step.rate
+
+    @contextlib.contextmanager
+    def open(self, _subject, _round, _repeat):
+        yield self.measure
+
+    def measure(self, case):
+        step = self.steps[case.name]
+        if step.base and step.base not in self.reached:
+            raise BadInput(f"{step.base} has no result to take {step.percent} % of")
+        shared, listed = jobs.build(step, self.luns.sizes, self.rate(step), self.engine)
+        print(f"\n{time.strftime('%b %d, %Y')} {step.title}\n{table.HEAD}", file=self.out)
+        with diskstats.Watch([storage.lun for storage in self.luns.used.values()]) as watch:
+            if watch.disks and not self.options.no_disks:
+                print(table.DISK_HEAD, file=self.out, flush=True)
+            intervals = Intervals(step, watch, not self.options.no_disks, self.out)
+            moments = fio.run(shared, listed, step.run.interval, intervals.take)
+            intervals.end()
+        sample = _sample(intervals, moments)
+        self.reached[step.name] = sample["metrics"]["iops"]
+        return sample
+
+
+def plan(options):
+    out = sys.stdout
+    definitions = parse.read(options.file)
+    steps = [step for run in definitions.runs for step in jobs.steps(run)]
+    luns = Luns(definitions, options)
+    machine.fio_version()
+    luns.check_alignment(steps)
+    texts = [(step, fio.job_file(*jobs.build(
+        step, luns.sizes, step.rate if isinstance(step.rate, int) else None, _engine())))
+        for step in steps]
+    if options.show_jobs:
+        for step, text in texts:
+            print(f"# {step.title}\n{text}", file=out)
+        raise SystemExit(0)
+    runs = Runs(options, luns, steps, out)
+    return Plan(subjects=[Subject("luns", os.path.basename(options.file),
+                                  {storage.name: storage.lun for storage in luns.used.values()})],
+                rounds=[Round(tuple(Case(step.name, step.title,
+                                         step.run.warmup + step.run.elapsed + 1)
+                                    for step in steps))],
+                open=runs.open, set_up=luns.set_up, live=True,
+                metrics=(IOPS, MB_S, MEAN, P99, LONGEST, STDDEV),
+                settings={"file": os.path.abspath(options.file)}, notes=luns.notes)
