@@ -23,6 +23,8 @@ SAMPLE = os.path.join(TOP, "tests/unit/rxbench/golden/sample.vdb")
 MODULES = {"brd", "zram", "null_blk", "loop", "dm_cache", "bcache", "dm_writecache"}
 INPUT = 2
 
+pytestmark = pytest.mark.one_kernel
+
 
 def command(*args):
     return ["python3", "-B", LAUNCHER, *map(str, args)]
@@ -149,7 +151,6 @@ def test_vdbench(tmp_path):
     assert os.listdir(tmp_path / "vdb") == []
 
 
-@pytest.mark.one_kernel
 def test_vdbench_sample_as_it_stands(tmp_path, lab):
     """On files that are there, of the size they have."""
     os.symlink(tmp_path / "vdb", "/vdb")
@@ -258,7 +259,6 @@ def test_interrupted(tmp_path):
     assert len(report["results"]) == 2 and "Ended early" in out
 
 
-@pytest.mark.one_kernel
 def test_devices_in_use(tmp_path, lab):
     """Refused before anything is written, --destroy or not."""
     run("mkfs.ext4", "-q", "-F", DISK)
@@ -284,7 +284,6 @@ def test_devices_in_use(tmp_path, lab):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.one_kernel
 @pytest.mark.parametrize("args, names", [
     (["profile", "rxd:16m"], ["rxd:", "are needed"]),
     (["profile", "rxd:900g", "--size", "4m"], ["free memory"]),
@@ -315,7 +314,6 @@ def test_bad_input(tmp_path, args, names):
     assert not glob.glob(str(tmp_path / "rxbench-*"))
 
 
-@pytest.mark.one_kernel
 @pytest.mark.parametrize("version, names", [(None, ["missing programs: fio"]),
                                             ("fio-2.21", ["fio-2.21", "too old", "3.28"])])
 def test_fio_is_missing_or_old(tmp_path, version, names):
@@ -334,7 +332,6 @@ def test_fio_is_missing_or_old(tmp_path, version, names):
         assert name in done.stderr
 
 
-@pytest.mark.one_kernel
 def test_installed(tmp_path):
     """The launcher finds its modules where make install puts them."""
     for path in ("bin", "share/rxbench"):

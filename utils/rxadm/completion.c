@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "completion.h"
 #include "options.h"
 
 static const char usage[] =
@@ -17,24 +18,13 @@ static const char usage[] =
 	"Options:\n"
 	" -h, --help   print this help\n";
 
-/* Made of the files of the same names by the Makefile. */
-static const char bash[] =
-#include "rxadm.bash.h"
-;
-static const char zsh[] =
-#include "rxadm.zsh.h"
-;
-static const char fish[] =
-#include "rxadm.fish.h"
-;
-
 static const struct {
 	const char *shell;
 	const char *script;
 } scripts[] = {
-	{ "bash", bash },
-	{ "zsh", zsh },
-	{ "fish", fish },
+	{ "bash", completion_bash },
+	{ "zsh", completion_zsh },
+	{ "fish", completion_fish },
 };
 
 static enum exit_code run(int argc, char **argv)

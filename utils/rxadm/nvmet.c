@@ -335,7 +335,7 @@ struct step *nvmet_plan_make(struct steps *plan, const char *folder, const char 
 			     const char *note)
 {
 	struct step *step = steps_add(plan, STEP_MAKE,
-				     format_text(NVMET_ROOT "/%s/%s", folder, name), NULL);
+				      format_text(NVMET_ROOT "/%s/%s", folder, name), NULL);
 
 	step->record = record_path(folder, name);
 	step->note = copy_text(note);
@@ -345,7 +345,7 @@ struct step *nvmet_plan_make(struct steps *plan, const char *folder, const char 
 static void plan_remove_ours(struct steps *plan, const char *folder, const char *name)
 {
 	struct step *step = steps_add(plan, STEP_REMOVE,
-				     format_text(NVMET_ROOT "/%s/%s", folder, name), NULL);
+				      format_text(NVMET_ROOT "/%s/%s", folder, name), NULL);
 
 	step->record = record_path(folder, name);
 }
@@ -420,20 +420,20 @@ static void plan_remove_subsystem(struct steps *plan, const char *nqn)
 	for (i = 0; i < names.count; i++)
 		if (offers(names.entries[i]->d_name, nqn))
 			steps_add(plan, STEP_UNLINK,
-				 format_text(NVMET_ROOT "/ports/%s/subsystems/%s",
-					     names.entries[i]->d_name, nqn), NULL);
+				  format_text(NVMET_ROOT "/ports/%s/subsystems/%s",
+					      names.entries[i]->d_name, nqn), NULL);
 	names_free(&names);
 	names_read(&names, NVMET_ROOT "/subsystems/%s/namespaces", nqn);
 	for (i = 0; i < names.count; i++)
 		steps_add(plan, STEP_REMOVE,
-			 format_text(NVMET_ROOT "/subsystems/%s/namespaces/%s", nqn,
-				     names.entries[i]->d_name), NULL);
+			  format_text(NVMET_ROOT "/subsystems/%s/namespaces/%s", nqn,
+				      names.entries[i]->d_name), NULL);
 	names_free(&names);
 	names_read(&names, NVMET_ROOT "/subsystems/%s/allowed_hosts", nqn);
 	for (i = 0; i < names.count; i++)
 		steps_add(plan, STEP_UNLINK,
-			 format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", nqn,
-				     names.entries[i]->d_name), NULL);
+			  format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", nqn,
+				      names.entries[i]->d_name), NULL);
 	names_free(&names);
 	plan_remove_ours(plan, "subsystems", nqn);
 }

@@ -288,14 +288,14 @@ static void plan_subsystem(struct steps *plan, const struct export_request *requ
 			serial[length++] = *c;
 	nvmet_plan_make(plan, "subsystems", subject->nqn, subject->path);
 	steps_add(plan, STEP_WRITE,
-		 format_text(NVMET_ROOT "/subsystems/%s/attr_model", subject->nqn),
-		 copy_text(MODEL));
+		  format_text(NVMET_ROOT "/subsystems/%s/attr_model", subject->nqn),
+		  copy_text(MODEL));
 	steps_add(plan, STEP_WRITE,
-		 format_text(NVMET_ROOT "/subsystems/%s/attr_serial", subject->nqn),
-		 copy_text(serial));
+		  format_text(NVMET_ROOT "/subsystems/%s/attr_serial", subject->nqn),
+		  copy_text(serial));
 	steps_add(plan, STEP_WRITE,
-		 format_text(NVMET_ROOT "/subsystems/%s/attr_allow_any_host", subject->nqn),
-		 copy_text(request->allow_any_host ? "1" : "0"));
+		  format_text(NVMET_ROOT "/subsystems/%s/attr_allow_any_host", subject->nqn),
+		  copy_text(request->allow_any_host ? "1" : "0"));
 }
 
 static void plan_host(struct steps *plan, const struct export_request *request,
@@ -307,13 +307,13 @@ static void plan_host(struct steps *plan, const struct export_request *request,
 		nvmet_plan_make(plan, "hosts", host, subject->nqn);
 		if (subject->key) {
 			step = steps_add(plan, STEP_WRITE,
-					format_text(NVMET_ROOT "/hosts/%s/dhchap_key", host),
-					copy_text(subject->key));
+					 format_text(NVMET_ROOT "/hosts/%s/dhchap_key", host),
+					 copy_text(subject->key));
 			step->source = request->key_path;
 		}
 	}
 	steps_add(plan, STEP_LINK,
-		 format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", subject->nqn, host),
+		  format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", subject->nqn, host),
 		 format_text(NVMET_ROOT "/hosts/%s", host));
 }
 
@@ -321,15 +321,17 @@ static void plan_namespace(struct steps *plan, const struct subject *subject)
 {
 	const char *nqn = subject->nqn;
 
-	steps_add(plan, STEP_MAKE, format_text(NVMET_ROOT "/subsystems/%s/namespaces/1", nqn), NULL);
+	steps_add(plan, STEP_MAKE, format_text(NVMET_ROOT "/subsystems/%s/namespaces/1", nqn),
+		  NULL);
 	steps_add(plan, STEP_WRITE,
-		 format_text(NVMET_ROOT "/subsystems/%s/namespaces/1/device_path", nqn),
-		 copy_text(subject->path));
+		  format_text(NVMET_ROOT "/subsystems/%s/namespaces/1/device_path", nqn),
+		  copy_text(subject->path));
 	steps_add(plan, STEP_WRITE,
-		 format_text(NVMET_ROOT "/subsystems/%s/namespaces/1/device_uuid", nqn),
-		 copy_text(subject->uuid));
+		  format_text(NVMET_ROOT "/subsystems/%s/namespaces/1/device_uuid", nqn),
+		  copy_text(subject->uuid));
 	steps_add(plan, STEP_WRITE,
-		 format_text(NVMET_ROOT "/subsystems/%s/namespaces/1/enable", nqn), copy_text("1"));
+		  format_text(NVMET_ROOT "/subsystems/%s/namespaces/1/enable", nqn),
+		  copy_text("1"));
 }
 
 static void plan_port_attribute(struct steps *plan, unsigned int port, const char *name,
@@ -337,7 +339,7 @@ static void plan_port_attribute(struct steps *plan, unsigned int port, const cha
 {
 	if (value)
 		steps_add(plan, STEP_WRITE, format_text(NVMET_ROOT "/ports/%u/%s", port, name),
-			 copy_text(value));
+			  copy_text(value));
 }
 
 /* One port object serves all subsystems that are offered at its address. */
@@ -367,7 +369,7 @@ static enum exit_code plan_port(struct steps *plan, const struct export_request 
 		plan_port_attribute(plan, port, "addr_trsvcid", address.service);
 	}
 	steps_add(plan, STEP_LINK,
-		 format_text(NVMET_ROOT "/ports/%u/subsystems/%s", port, subject->nqn),
+		  format_text(NVMET_ROOT "/ports/%u/subsystems/%s", port, subject->nqn),
 		 format_text(NVMET_ROOT "/subsystems/%s", subject->nqn));
 	return EXIT_OK;
 }

@@ -151,6 +151,8 @@ class Lab:
         device = run("losetup", "--find", "--show", f"--sector-size={sector_size}",
                      self.file(size)).stdout.strip()
         self.stack.callback(run, "losetup", "--detach", device)
+        # A disk that was once set read-only stays so, whatever its file is.
+        run("blockdev", "--setrw", device)
         return device
 
     def directory(self):

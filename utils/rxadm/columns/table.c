@@ -326,12 +326,23 @@ void table_set_text(struct table *table, size_t column, const char *text)
  * table_set_list - fill a cell of the last line with a list
  * @table: the table
  * @column: index into the columns of the table's spec
- * @lines: an element a line; NULL: none
+ * @lines: an element a line; NULL: none. The table must have no other line then.
  */
 void table_set_list(struct table *table, size_t column, const char *lines)
 {
+	size_t i;
+
 	if (lines)
 		table_set_text(table, column, lines);
+	if (lines || !scols_table_is_json(table->scols))
+		return;
+	/* Before 2.39 libsmartcols prints [null] for an empty array, but numbers as they are. */
+	for (i = 0; i < table->chosen_count; i++)
+		if (table->chosen[i] == column &&
+		    scols_column_set_json_type(scols_table_get_column(table->scols, i),
+					       SCOLS_JSON_NUMBER))
+			out_of_memory();
+	table_set_text(table, column, "[]");
 }
 
 /**
