@@ -23,8 +23,6 @@ SAMPLE = os.path.join(TOP, "tests/unit/rxbench/golden/sample.vdb")
 MODULES = {"brd", "zram", "null_blk", "loop", "dm_cache", "bcache", "dm_writecache"}
 INPUT = 2
 
-pytestmark = pytest.mark.one_kernel
-
 
 def command(*args):
     return ["python3", "-B", LAUNCHER, *map(str, args)]
