@@ -93,7 +93,8 @@ def test_buffer_shows_nothing_foreign_beside_discards(lab, block_size):
     looks, reads, churned = spy(run, "churn", cache.path, 2 * MIB, 5)
     assert looks > 500 and reads > 250 and churned > 100
     status = cache.status()
-    assert status.evictions > 100 and status.invalidations > 100 and status.fills > 100
+    assert status.evictions > 100 and status.fills > 100
+    assert status.invalidations > churned // 4
 
 
 def test_spy_notices_foreign_bytes(lab):

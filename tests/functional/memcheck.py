@@ -4,13 +4,9 @@
 import os
 import re
 
-import pytest
-
 from rxdlib.command import REPORT, program, reports, run
 from rxdlib.direct import stamp, write
 from rxdlib.lab import DISK
-
-pytestmark = pytest.mark.one_kernel
 
 SUPPRESSIONS = os.path.join(os.path.dirname(__file__), "valgrind.supp")
 VALGRIND = ("valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full",
