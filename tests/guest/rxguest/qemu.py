@@ -68,8 +68,8 @@ def command(boot, top, kernel, out, disks, options, kvm):
                f"cache=writeback,throttling.iops-total={SLOW_IOPS},"
                f"throttling.bps-total={SLOW_BYTES}")]
     for nr, spec in enumerate(options.disk):
-        file, _, options = spec.partition(",")
-        drives.append((f"extra{nr}", os.path.abspath(file), options or "cache=writeback"))
+        file, _, how = spec.partition(",")
+        drives.append((f"extra{nr}", os.path.abspath(file), how or "cache=writeback"))
     args = ["qemu-system-x86_64", *(accel.KVM if kvm else accel.TCG),
             "-machine", "q35", "-m", f"{options.mem}M", *_nodes(options.nodes, options.mem),
             "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
