@@ -896,6 +896,24 @@ int rxc_write_range(struct rxcache *c, struct bio *bio)
 	return rxc_remap(c, bio);
 }
 
+static void end_slots(struct rxcache *c, const struct rxc_range *range, bool ok)
+{
+	u64 block, end = range->first + range->nr;
+
+	for (block = range->first; block < end; block++) {
+		look_ahead(c, block, end);
+		rxc_index_end_write(c->index, block, ok);
+	}
+}
+
+static void end_untracked(struct rxcache *c, const struct rxc_range *range)
+{
+	u64 block;
+
+	for (block = range->first; block < range->first + range->nr; block++)
+		rxc_index_end_untracked(c->index, block);
+}
+
 /**
  * rxc_bio_ended - tell the index that a bio from map() ended
  * @c: the cache
@@ -907,20 +925,15 @@ int rxc_write_range(struct rxcache *c, struct bio *bio)
 void rxc_bio_ended(struct rxcache *c, struct bio *bio, blk_status_t status)
 {
 	struct rxc_bio *rb = dm_per_bio_data(bio, sizeof(*rb));
-	u64 block = rb->range.first, end = block + rb->range.nr;
 
 	count_error(c, status);
 	switch (rb->track) {
 	case RXC_TRACK_SLOTS:
-		for (; block < end; block++) {
-			look_ahead(c, block, end);
-			rxc_index_end_write(c->index, block, !status);
-		}
+		end_slots(c, &rb->range, !status);
 		free_bvecs(rb);
 		break;
 	case RXC_TRACK_BLOCKS:
-		for (; block < end; block++)
-			rxc_index_end_untracked(c->index, block);
+		end_untracked(c, &rb->range);
 		break;
 	case RXC_TRACK_WIDE:
 		rxc_index_end_wide(c->index, &rb->range);
