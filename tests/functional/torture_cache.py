@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Everything at once: I/O of all sizes while modes, tables and the disk itself change.
 
-RXD_TORTURE_SECONDS makes each of the models run longer than the default.
+RXD_TORTURE_SECONDS says for how long each of the four models runs.
 """
 
 import os
@@ -17,7 +17,7 @@ from rxdlib.command import ENVIRONMENT, program, run
 from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK, LONG
 
-SECONDS = int(os.environ.get("RXD_TORTURE_SECONDS", 12 if LONG else 5))
+SECONDS = int(os.environ.get("RXD_TORTURE_SECONDS", 150 if LONG else 5))
 ROUNDS = 200 if LONG else 25
 AREA = 4 * MIB
 

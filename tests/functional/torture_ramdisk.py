@@ -18,7 +18,7 @@ from rxdlib.lab import LONG
 
 from test_fio_verify import JOBS, SIZE, fio
 
-RESIZES = int(os.environ.get("RXD_RESIZES", 300 if LONG else 40))
+RESIZES = int(os.environ.get("RXD_RESIZES", 1000 if LONG else 40))
 SECONDS = 120 if LONG else 15
 PROCESSES = 8
 
