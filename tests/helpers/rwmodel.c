@@ -12,7 +12,7 @@
  * finds one is stale. Where writers keep to blocks of their own, that goes for
  * each write.
  *
- * Now and then everybody stops. Then the device is compared with its origin, and,
+ * Now and then everybody stops, and for good when the time is up or SIGTERM came. Then the device is compared with its origin, and,
  * where writers keep to blocks of their own, with the last writes.
  *
  * Where errors are allowed, a write that failed may have reached the disk or not,
@@ -22,6 +22,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -271,6 +272,14 @@ static void compare(uint8_t *mine, uint8_t *theirs)
 	}
 }
 
+static volatile sig_atomic_t asked_to_end;
+
+static void ask_to_end(int number)
+{
+	(void)number;
+	asked_to_end = 1;
+}
+
 static bool time_is_up(const struct timespec *start, unsigned int seconds)
 {
 	struct timespec now;
@@ -354,6 +363,7 @@ int main(int argc, char **argv)
 			err(EXIT_BROKEN, "thread");
 	}
 
+	signal(SIGTERM, ask_to_end);
 	clock_gettime(CLOCK_MONOTONIC, &start);
 	do {
 		nanosleep(&pause, NULL);
@@ -361,7 +371,7 @@ int main(int argc, char **argv)
 		pthread_barrier_wait(&barrier);
 		compare(mine, theirs);
 		rounds++;
-		atomic_store(&all_over, time_is_up(&start, seconds));
+		atomic_store(&all_over, asked_to_end || time_is_up(&start, seconds));
 		atomic_store(&round_over, false);
 		pthread_barrier_wait(&barrier);
 	} while (!atomic_load(&all_over));
