@@ -1074,23 +1074,34 @@ static void linger(void)
 		usleep_range(20, 200);
 }
 
-/* Like the target: allocate only when asked to. */
+/* A page that no one must be shown before it is filled. */
+static bool hammer_add_page(struct hammer *h, struct list_head *pages)
+{
+	struct page *page = rxd_store_alloc_page(h->c->store, 0, RXD_GFP);
+
+	if (!page)
+		return false;
+	memset(page_address(page), 0xff, PAGE_SIZE);
+	list_add(&page->lru, pages);
+	return true;
+}
+
+/* Like the target: allocate when asked to, or before to replace the pages of a hit. */
 static enum rxc_fate hammer_begin(struct hammer *h, u64 block, bool write, bool whole,
 				  unsigned long *slot)
 {
-	struct page *page;
 	enum rxc_fate fate;
 	LIST_HEAD(pages);
 
+	if (whole && get_random_u32_below(2))
+		hammer_add_page(h, &pages);
 	for (;;) {
 		fate = write ? rxc_index_begin_write(h->c->index, block, whole, &pages, slot) :
 			       rxc_index_begin_fill(h->c->index, block, &pages, slot);
 		if (fate != RXC_FATE_NEED_PAGES)
 			break;
-		page = rxd_store_alloc_page(h->c->store, 0, RXD_GFP);
-		if (!page)
+		if (!hammer_add_page(h, &pages))
 			return RXC_FATE_UNTRACKED;
-		list_add(&page->lru, &pages);
 	}
 	put_pages(&pages);
 	return fate;
@@ -1362,8 +1373,8 @@ static void hammer(struct kunit *test)
 	KUNIT_EXPECT_GT(test, atomic_read(&h->wides), 0);
 }
 
-/* More blocks than slots, and fewer. */
-static const unsigned int hammer_slot_counts[] = { RXC_SLOTS_MIN, 4 * RXC_WAYS };
+/* More blocks than slots, with homes of less than eight ways; and fewer. */
+static const unsigned int hammer_slot_counts[] = { RXC_SLOTS_MIN + 3, 4 * RXC_WAYS };
 
 static void slots_name(const unsigned int *nr_slots, char *desc)
 {
