@@ -4,6 +4,7 @@
  * of memory, filling, zeros that are not stored.
  */
 #include <linux/blk_types.h>
+#include <linux/cpumask.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
@@ -643,7 +644,8 @@ static void short_memory_within_a_write(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_pattern(test, store, 0, 2 * BYTES_LEAF, 0), -ENOSPC);
 	test_memory.is_short = false;
 	expect_written(test, store, used(store));
-	KUNIT_EXPECT_LT(test, used(store), 2 * PAGES_64K + 64);
+	/* Each processor looks at the memory for itself, and the write may change over. */
+	KUNIT_EXPECT_LT(test, used(store), 2 * PAGES_64K + num_online_cpus() * 64);
 }
 
 /* Filling */
