@@ -4,22 +4,18 @@
 import os
 import random
 import signal
-import subprocess
 import time
-import uuid
 
 import pytest
 
 from rxdlib import direct, dm
-from rxdlib import lab as lablib
-from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
-from rxdlib.control import Control, STATE_CACHE
+from rxdlib.command import as_nobody, program, run, rxadm
+from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, UNFINISHED, Configuration,
+                                  disk_of)
+from rxdlib.control import STATE_CACHE
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK, RamDisk, state
 
-PARAMETERS, PERMISSION, DEVICE, BUSY = 1, 2, 4, 5
-NAMESPACE = uuid.UUID("9d47b8a6-8b9a-45b5-97ac-626c1b790991")
-UNFINISHED = "/run/rxadm"
 BOTH = f"""
 [ramdisk scratch]
 size = 16M
@@ -33,52 +29,10 @@ size = 8M
 pytestmark = pytest.mark.one_kernel
 
 
-class Config:
-    """A configuration file, and rxadm apply with it."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.path = folder / "rxd.conf"
-
-    def write(self, text):
-        self.path.write_text(text)
-
-    def apply(self, *args):
-        return rxadm("apply", "--config", self.path, *args)
-
-    def ok(self, *args):
-        """Apply without any error; the lines printed."""
-        result = self.apply(*args)
-        assert (result.returncode, result.stderr) == (0, ""), result
-        return result.stdout.splitlines()
-
-    def refused(self, code, *args, names=()):
-        """Apply with an error of one line and this code; what was printed."""
-        result = self.apply(*args)
-        assert result.returncode == code, result
-        assert len(result.stderr.splitlines()) == 1, result.stderr
-        for name in [names] if isinstance(names, str) else names:
-            assert name in result.stderr
-        return result.stdout.splitlines()
-
-
 @pytest.fixture(name="config")
 def configuration(nothing_left, tmp_path):
-    yield Config(tmp_path)
-    lablib.leftovers()
-    if os.path.isdir(UNFINISHED):
-        for name in os.listdir(UNFINISHED):
-            os.unlink(os.path.join(UNFINISHED, name))
-
-
-def disk_of(section):
-    """The RAM disk of a section, or None."""
-    wanted = str(uuid.uuid5(NAMESPACE, section))
-    with Control() as control:
-        for device in control.query_all():
-            if device.uuid == wanted:
-                return RamDisk(device.index)
-    return None
+    with Configuration(tmp_path) as config:
+        yield config
 
 
 def signature(path):
@@ -405,14 +359,9 @@ def test_hotlist_that_cannot_be_saved(config):
     assert len(lines) == 2 and not disk_of("cache/c") and "c" not in dm.names()
 
 
-def start(config, *args):
-    return subprocess.Popen([program("rxadm"), "apply", "--config", str(config.path), *args],
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
-
-
 def test_many_at_once(config):
     config.write(BOTH)
-    processes = [start(config) for _ in range(6)]
+    processes = [config.start() for _ in range(6)]
     outputs = [process.communicate(timeout=120) for process in processes]
     assert [process.returncode for process in processes] == [0] * 6
     assert [error for _, error in outputs] == [b""] * 6
@@ -435,7 +384,7 @@ def test_interrupted(config):
     chance = random.Random(5)
     for number in range(8):
         for args in (), ("--stop",):
-            process = start(config, *args)
+            process = config.start(*args)
             time.sleep(chance.random() * whole / 2)
             process.send_signal(signal.SIGINT if number % 2 else signal.SIGKILL)
             process.communicate(timeout=60)

@@ -57,6 +57,7 @@ def test_save_and_warm(lab, path):
     assert ok("hotlist", "save", cache.name, path) == ""
     assert read(path) == HEADING + "".join(f"{place // SECTOR} 16\n" for place in places)
     assert os.listdir(os.path.dirname(path)) == ["list"]
+    assert os.stat(path).st_mode & 0o7777 == 0o600
 
     cache.drop()
     dm.message(cache.name, "reset_stats")
@@ -110,16 +111,13 @@ def test_warm_in_the_background(lab, path):
         time.sleep(0.1)
 
 
-def test_save_keeps_the_old_file(cache, path):
-    """If the new one cannot be written."""
-    with open(path, "w", encoding="ascii") as file:
-        file.write("old")
-    os.mkdir(path + ".new")
-    try:
-        refused(DEVICE, "hotlist", "save", cache.name, path, names=(f"'{path}.new'",))
-    finally:
-        os.rmdir(path + ".new")
-    assert read(path) == "old"
+def test_save_to_what_is_no_file(cache, path):
+    folder = os.path.dirname(path)
+    refused(PARAMETERS, "hotlist", "save", cache.name, folder, names=(f"'{folder}'", "directory"))
+    refused(PARAMETERS, "hotlist", "save", cache.name, "/dev/null",
+            names=("'/dev/null'", "regular file"))
+    refused(DEVICE, "hotlist", "save", cache.name, path + "/x", names=(f"'{path}/x'",))
+    assert os.listdir(folder) == []
 
 
 @pytest.mark.one_kernel

@@ -232,7 +232,7 @@ def test_output_that_cannot_be_written(lab, folder):
         file.write(bytes(60 << 10))
     refused(DEVICE, "metrics", "--output", path, names=f"'{path}'")
     assert read(path) == "old" and sorted(os.listdir(folder)) == ["ballast", "rxd.prom"]
-    refused(DEVICE, "metrics", "--output", folder, names=f"'{folder}'")
+    refused(PARAMETERS, "metrics", "--output", folder, names=f"'{folder}'")
     refused(DEVICE, "metrics", "--output", "/nowhere/rxd.prom", names="'/nowhere/rxd.prom'")
     refused(PERMISSION, program("rxadm"), "metrics", "--output", path, names="CAP_SYS_ADMIN",
             runner=lambda *args: as_nobody(*args, check=False))

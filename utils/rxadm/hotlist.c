@@ -3,13 +3,11 @@
  * rxadm hotlist
  */
 #include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "caches.h"
 #include "command.h"
@@ -18,6 +16,7 @@
 #include "machine.h"
 #include "options.h"
 #include "ranges.h"
+#include "replace.h"
 #include "rxcache.h"
 
 static const char usage[] =
@@ -68,37 +67,9 @@ static enum exit_code list_cached(const char *name, uint64_t block_size, struct 
 	return ret;
 }
 
-static enum exit_code file_error(const char *path)
+static void fill(FILE *file, const void *data)
 {
-	return report(exit_code_of(errno), "file '%s': %s", path, strerror(errno));
-}
-
-/* The old file stays until the new one is whole. */
-static enum exit_code write_file(const char *path, const struct ranges *ranges)
-{
-	char *temporary = format_text("%s.new", path);
-	enum exit_code ret = EXIT_OK;
-	FILE *file;
-	bool ok;
-
-	file = fopen(temporary, "we");
-	if (!file) {
-		ret = file_error(temporary);
-		free(temporary);
-		return ret;
-	}
-	ranges_write(file, ranges);
-	ok = !fflush(file) && !ferror(file) && !fsync(fileno(file));
-	if (!ok)
-		ret = file_error(temporary);
-	if (fclose(file) && ok)
-		ret = file_error(temporary);
-	if (!ret && rename(temporary, path))
-		ret = file_error(path);
-	if (ret)
-		unlink(temporary);
-	free(temporary);
-	return ret;
+	ranges_write(file, data);
 }
 
 /**
@@ -117,7 +88,7 @@ enum exit_code hotlist_save(const char *name, const char *path)
 	if (!ret)
 		ret = list_cached(name, status.block_size, &ranges);
 	if (!ret)
-		ret = write_file(path, &ranges);
+		ret = replace_file("file", path, 0600, fill, &ranges);
 	ranges_free(&ranges);
 	return ret;
 }

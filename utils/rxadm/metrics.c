@@ -3,13 +3,11 @@
  * rxadm metrics
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -21,6 +19,7 @@
 #include "exposition.h"
 #include "machine.h"
 #include "options.h"
+#include "replace.h"
 
 static const char usage[] =
 	"Usage: rxadm metrics [OPTION...]\n"
@@ -206,49 +205,24 @@ static enum exit_code collect(struct metrics *metrics)
 	return ret;
 }
 
-static enum exit_code file_error(const char *path)
+/* What is to be written, and how. */
+struct text {
+	enum exposition_format format;
+	const struct metrics *metrics;
+};
+
+static void fill(FILE *file, const void *data)
 {
-	return report(exit_code_of(errno), "output '%s': %s", path, strerror(errno));
-}
+	const struct text *text = data;
 
-/* Write and close. Return: whether all of it arrived. */
-static bool fill(int fd, enum exposition_format format, const struct metrics *metrics)
-{
-	FILE *file = fdopen(fd, "w");
-	bool ok;
-
-	if (!file) {
-		close(fd);
-		return false;
-	}
-	exposition_write(file, format, metrics);
-	ok = !fflush(file) && !ferror(file) && !fchmod(fd, 0644) && !fsync(fd);
-	return !fclose(file) && ok;
-}
-
-static enum exit_code replace_file(const struct request *request, const struct metrics *metrics)
-{
-	char *temporary = format_text("%s.XXXXXX", request->path);
-	enum exit_code ret = EXIT_OK;
-	int fd;
-
-	signals_block();
-	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0) {
-		ret = file_error(request->path);
-	} else if (!fill(fd, request->format, metrics) || rename(temporary, request->path)) {
-		ret = file_error(request->path);
-		unlink(temporary);
-	}
-	signals_allow();
-	free(temporary);
-	return ret;
+	exposition_write(file, text->format, text->metrics);
 }
 
 static enum exit_code run(int argc, char **argv)
 {
 	struct request request = { .format = EXPOSITION_OPENMETRICS };
 	struct metrics metrics = { 0 };
+	struct text text;
 	bool help = false;
 	enum exit_code ret;
 
@@ -260,13 +234,14 @@ static enum exit_code run(int argc, char **argv)
 		return EXIT_OK;
 	}
 
+	text = (struct text){ .format = request.format, .metrics = &metrics };
 	ret = privilege_check();
 	if (!ret)
 		ret = collect(&metrics);
 	if (!ret && request.path)
-		ret = replace_file(&request, &metrics);
+		ret = replace_file("output", request.path, 0644, fill, &text);
 	else if (!ret)
-		exposition_write(stdout, request.format, &metrics);
+		fill(stdout, &text);
 	release(&metrics);
 	return ret;
 }

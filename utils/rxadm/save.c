@@ -21,6 +21,7 @@
 #include "machine.h"
 #include "options.h"
 #include "progress.h"
+#include "replace.h"
 #include "save.h"
 
 #define CHUNKS		4
@@ -359,15 +360,6 @@ static enum exit_code run_job(struct job *job)
 		     EXIT_OK;
 }
 
-static enum exit_code output_error(const char *path, int err)
-{
-	if (err == ENOTSUP)
-		return report(EXIT_PARAMETERS, "file '%s': exists, and is not a regular file",
-			      path);
-	return report(err == EISDIR ? EXIT_PARAMETERS : exit_code_of(err), "file '%s': %s", path,
-		      strerror(err));
-}
-
 static void describe(struct image_header *header, const struct rxd_query *query)
 {
 	*header = (struct image_header){
@@ -410,7 +402,7 @@ static enum exit_code save_claimed(struct save_args *args, const struct device *
 		return report(EXIT_DEVICE, "no random number: %s", strerror(errno));
 	err = output_open(&job.output, args->file, true);
 	if (err)
-		return output_error(args->file, err);
+		return replace_error("file", args->file, err);
 	job.extents = resize_array(NULL, EXTENTS_AT_ONCE, sizeof(*job.extents));
 	job.scratch = args->compress ? aligned_alloc(COPY_ALIGN, IMAGE_FRAME_MAX) : NULL;
 	if (args->compress && !job.scratch)

@@ -295,7 +295,8 @@ static enum exit_code show(struct table *table, const struct request *request, b
 		table_hide_headings(table);
 	}
 	free(text);
-	return fflush(stdout) ? report(EXIT_DEVICE, "cannot write the output") : EXIT_OK;
+	/* main() says why, as it does for all commands. */
+	return fflush(stdout) ? EXIT_DEVICE : EXIT_OK;
 }
 
 static enum exit_code watch(struct table *table, const struct request *request, int control,
