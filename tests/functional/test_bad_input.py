@@ -412,6 +412,7 @@ def test_unmap_in_use(lab):
 LINES = [
     ("create", "--size", "4M"), ("create", "--size", "4M", "--dry-run"),
     ("resize", "rxd0", "8M"), ("limit", "rxd0", "1M"), ("clear", "rxd0"), ("remove", "rxd0"),
+    ("limit", "rxd0", "1M", "--dry-run"), ("clear", "rxd0", "--dry-run"),
     ("list",), ("info", "rxd0"), ("extents", "rxd0"),
     ("map", "--cache", "rxd0", "--origin", DISK),
     ("map", "--cache", "rxd0", "--origin", DISK, "--dry-run"),

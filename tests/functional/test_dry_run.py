@@ -88,6 +88,31 @@ def test_remove(lab):
     agrees(DEVICE, "remove", "rxd9", words=("rxd9",))
 
 
+def test_clear(lab):
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    assert dry("clear", "rxd0") == \
+        "ioctl(/dev/rxd-control, RXD_CLEAR, {version=1, flags=0, index=0})\n"
+    assert direct.read(ramdisk.path, 0, 4096) == stamp(1)
+    with direct.Direct(ramdisk.path):
+        agrees(BUSY, "clear", "rxd0", words=("open in process",))
+    run("blockdev", "--setro", ramdisk.path)
+    agrees(DEVICE, "clear", "rxd0", words=("read-only", "--setrw"))
+    agrees(DEVICE, "clear", "rxd9", words=("rxd9",))
+
+
+def test_limit(lab):
+    """What is printed, a shell does as rxadm does it."""
+    ramdisk = lab.ramdisk(4 * MIB)
+    line = dry("limit", "rxd0", "1M")
+    assert re.fullmatch(r"echo '1048576' > '/sys/dev/block/\d+:0/rxd/mem_limit'\n", line)
+    run("sh", "-c", line)
+    assert ramdisk.query().mem_limit == MIB
+    assert dry("limit", "rxd0", "none") == line.replace("1048576", "0")
+    agrees(PARAMETERS, "limit", "rxd0", "4097", words=("'4097'",))
+    agrees(DEVICE, "limit", "rxd9", "1M", words=("rxd9",))
+
+
 def test_map_and_unmap(lab):
     """What is printed, dmsetup does as rxadm does it."""
     lab.ramdisk(16 * MIB)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,20 +19,23 @@
 #include "options.h"
 
 static const char usage[] =
-	"Usage: rxadm limit DEVICE SIZE|none\n"
+	"Usage: rxadm limit DEVICE SIZE|none [--dry-run]\n"
 	"\n"
 	"Set how much memory the data of a RAM disk may take. What it holds stays.\n"
 	"\n"
 	"Options:\n"
-	" -h, --help   print this help\n";
+	"     --dry-run   check all, print what would be written, and change nothing\n"
+	" -h, --help      print this help\n";
 
 /**
  * ramdisk_limit - set the memory that the data of a RAM disk may take
  * @dev: the RAM disk
  * @text: the limit as the user wrote it
  * @limit: bytes; 0: none but the capacity
+ * @dry_run: only print what would be done
  */
-enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit)
+enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit,
+			     bool dry_run)
 {
 	char *path = format_text("/sys/dev/block/%u:%u/rxd/mem_limit", major(dev->number),
 				 minor(dev->number));
@@ -40,7 +44,9 @@ enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_
 	int fd;
 
 	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, value, strlen(value)) < 0)
+	if (fd >= 0 && dry_run)
+		printf("echo '%s' > '%s'\n", value, path);
+	else if (fd < 0 || write(fd, value, strlen(value)) < 0)
 		ret = report(exit_code_of(errno), "%s '%s': the memory limit '%s': %s", dev->what,
 			     dev->path, text, strerror(errno));
 	if (fd >= 0)
@@ -53,9 +59,11 @@ enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_
 static enum exit_code run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
+		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
+		{ "help",	no_argument, NULL, 'h' },
 		{ }
 	};
+	bool dry_run = false;
 	uint64_t limit = 0;
 	struct device dev;
 	enum exit_code ret;
@@ -63,12 +71,18 @@ static enum exit_code run(int argc, char **argv)
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (opt != 'h')
+		switch (opt) {
+		case OPT_DRY_RUN:
+			dry_run = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_OK;
+		default:
 			return option_error(opt, argv);
-		fputs(usage, stdout);
-		return EXIT_OK;
+		}
 	}
-	ret = operands(argc, argv, 2, "DEVICE SIZE|none");
+	ret = operands(argc, argv, 2, "DEVICE SIZE|none [--dry-run]");
 	if (!ret && strcmp(argv[optind + 1], "none"))
 		ret = size_argument("memory limit", argv[optind + 1], &limit);
 	if (!ret)
@@ -79,7 +93,7 @@ static enum exit_code run(int argc, char **argv)
 		ret = device_find_rxd("device", argv[optind], &dev, &index);
 	if (ret)
 		return ret;
-	ret = ramdisk_limit(&dev, argv[optind + 1], limit);
+	ret = ramdisk_limit(&dev, argv[optind + 1], limit, dry_run);
 	device_release(&dev);
 	return ret;
 }

@@ -225,7 +225,8 @@ static enum exit_code change_limit(struct plan *plan)
 	ret = plan_device(plan, &dev, &index);
 	if (ret)
 		return ret;
-	ret = ramdisk_limit(&dev, text ? text : "none", plan->section->disk.mem_limit);
+	ret = ramdisk_limit(&dev, text ? text : "none", plan->section->disk.mem_limit,
+			    false);
 	device_release(&dev);
 	return ret;
 }

@@ -199,3 +199,14 @@ void rehearse_remove(const struct rxd_remove *arg)
 	print_flags(arg->flags, NULL, 0);
 	printf(", index=%d})\n", arg->index);
 }
+
+/**
+ * rehearse_clear - print how a RAM disk that nobody uses would be cleared
+ * @arg: the argument
+ */
+void rehearse_clear(const struct rxd_clear *arg)
+{
+	begin("RXD_CLEAR", arg->version);
+	print_flags(arg->flags, NULL, 0);
+	printf(", index=%d})\n", arg->index);
+}

@@ -2,9 +2,12 @@
 /*
  * rxadm remove, rxadm clear: what wants nobody to use the device.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -25,17 +28,16 @@ static const char remove_usage[] =
 	" -h, --help      print this help\n";
 
 static const char clear_usage[] =
-	"Usage: rxadm clear DEVICE\n"
+	"Usage: rxadm clear DEVICE [--dry-run]\n"
 	"\n"
 	"Forget all that a RAM disk holds and free that memory. The disk stays.\n"
 	"\n"
 	"Options:\n"
-	" -h, --help   print this help\n";
+	"     --dry-run   check all, print the call that would be made, and change nothing\n"
+	" -h, --help      print this help\n";
 
 struct action {
 	const char *usage;
-	const struct option *options;
-	const char *synopsis;
 	enum exit_code (*act)(int fd, const struct device *dev, int index, bool dry_run);
 };
 
@@ -72,14 +74,37 @@ enum exit_code ramdisk_clear(int fd, const struct device *dev, int index)
 	return control_idle(fd, RXD_CLEAR, &arg, dev);
 }
 
-static enum exit_code clear_device(int fd, const struct device *dev, int index,
-				   bool dry_run __always_unused)
+static bool is_read_only(const struct device *dev)
 {
-	return ramdisk_clear(fd, dev, index);
+	char *text = sysfs_read(dev->number, "ro");
+	bool read_only = text && !strcmp(text, "1");
+
+	free(text);
+	return read_only;
+}
+
+static enum exit_code clear_device(int fd, const struct device *dev, int index, bool dry_run)
+{
+	const struct rxd_clear arg = { .version = RXD_ABI_VERSION, .index = index };
+	enum exit_code ret;
+
+	if (!dry_run)
+		return ramdisk_clear(fd, dev, index);
+	ret = control_idle_check(fd, index, dev);
+	if (!ret && is_read_only(dev))
+		ret = control_error(EROFS, dev->path);
+	if (!ret)
+		rehearse_clear(&arg);
+	return ret;
 }
 
 static enum exit_code run(int argc, char **argv, const struct action *action)
 {
+	static const struct option options[] = {
+		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
+		{ "help",	no_argument, NULL, 'h' },
+		{ }
+	};
 	bool dry_run = false;
 	struct device dev;
 	enum exit_code ret;
@@ -87,7 +112,7 @@ static enum exit_code run(int argc, char **argv, const struct action *action)
 	int opt;
 	int fd;
 
-	while ((opt = getopt_long(argc, argv, ":h", action->options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		switch (opt) {
 		case OPT_DRY_RUN:
 			dry_run = true;
@@ -99,7 +124,7 @@ static enum exit_code run(int argc, char **argv, const struct action *action)
 			return option_error(opt, argv);
 		}
 	}
-	ret = operands(argc, argv, 1, action->synopsis);
+	ret = operands(argc, argv, 1, "DEVICE [--dry-run]");
 	if (!ret)
 		ret = privilege_check();
 	if (!ret)
@@ -119,15 +144,8 @@ static enum exit_code run(int argc, char **argv, const struct action *action)
 
 static enum exit_code run_remove(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
-		{ "help",	no_argument, NULL, 'h' },
-		{ }
-	};
 	static const struct action action = {
 		.usage = remove_usage,
-		.options = options,
-		.synopsis = "DEVICE [--dry-run]",
 		.act = ramdisk_remove,
 	};
 
@@ -136,14 +154,8 @@ static enum exit_code run_remove(int argc, char **argv)
 
 static enum exit_code run_clear(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
 	static const struct action action = {
 		.usage = clear_usage,
-		.options = options,
-		.synopsis = "DEVICE",
 		.act = clear_device,
 	};
 

@@ -114,10 +114,8 @@ _rxadm()
 		resize:*)
 			words="--force --overcommit --dry-run --help $(_rxadm_ramdisks)" ;;
 		limit:*)
-			words="none --help $(_rxadm_ramdisks)" ;;
-		clear:*)
-			words="--help $(_rxadm_ramdisks)" ;;
-		remove:*)
+			words="none --dry-run --help $(_rxadm_ramdisks)" ;;
+		clear:* | remove:*)
 			words="--dry-run --help $(_rxadm_ramdisks)" ;;
 		info:*)
 			words="$table $(_rxadm_ramdisks) $(_rxadm_caches)" ;;

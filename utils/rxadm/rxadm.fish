@@ -50,7 +50,7 @@ complete -c rxadm -n '__rxadm_of list info extents status' -s n -l noheadings -d
 complete -c rxadm -n '__rxadm_of list info extents status' -s o -l output -x -d 'columns to print'
 complete -c rxadm -n '__rxadm_of list info extents status' -s O -l output-all -d 'print all columns'
 complete -c rxadm -n '__rxadm_of list info extents status' -s r -l raw -d 'separate columns by one space'
-complete -c rxadm -n '__rxadm_of create resize remove map unmap mode set stats export unexport apply' -l dry-run -d 'change nothing'
+complete -c rxadm -n '__rxadm_of create resize limit clear remove map unmap mode set stats export unexport apply' -l dry-run -d 'change nothing'
 
 complete -c rxadm -n '__rxadm_of create' -l size -x -d 'capacity'
 complete -c rxadm -n '__rxadm_of create load' -l index -x -d 'make /dev/rxdN'

@@ -90,9 +90,11 @@ _rxadm()
 			'--dry-run[change nothing]' '--help[print help]' \
 			'1:device:_rxadm_ramdisks' '2:size' ;;
 	limit)
-		_arguments '--help[print help]' '1:device:_rxadm_ramdisks' '2:size:(none)' ;;
+		_arguments '--dry-run[change nothing]' '--help[print help]' \
+			'1:device:_rxadm_ramdisks' '2:size:(none)' ;;
 	clear)
-		_arguments '--help[print help]' '1:device:_rxadm_ramdisks' ;;
+		_arguments '--dry-run[change nothing]' '--help[print help]' \
+			'1:device:_rxadm_ramdisks' ;;
 	remove)
 		_arguments '--dry-run[change nothing]' '--help[print help]' \
 			'1:device:_rxadm_ramdisks' ;;
