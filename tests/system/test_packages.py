@@ -44,7 +44,7 @@ def test_root_cached(machine):
 
 def test_root_without_memory(machine):
     machine.boot("root-plain", "first", "memory", initrd=machine.path("initramfs-tools.img"),
-                 append=["ro", f"root=UUID={root_uuid(machine)}", "rxd.root_cache=100G"])
+                 append=["ro", f"root=UUID={root_uuid(machine)}", "rd.rxd.root_cache=100G"])
 
 
 @pytest.mark.only("debian-13")
