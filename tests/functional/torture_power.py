@@ -6,19 +6,23 @@ replayed up to flushes and FUA writes: the file system must check clean there, a
 hold each file whose fsync had returned before.
 
 The same below a file system that takes images of rxadm save, replayed up to any write:
-the image there is the last one whose save had returned, or the one after it.
+the image there is the last one whose save had returned, or the one after it. And below one
+that rxadm apply saves to, killed every now and then: whatever is found there, apply makes
+of it what the last stop had saved, or the one after it.
 """
 
 import os
 import random
 import shutil
+import time
 
 import pytest
 
 from rxdlib import dm, logwrites
 from rxdlib.command import program, run
+from rxdlib.configuration import Configuration, disk_of
 from rxdlib.direct import KIB, MIB, SECTOR, Direct, stamp
-from rxdlib.lab import LONG, RamDisk
+from rxdlib.lab import DISK, LONG, RamDisk
 
 SIZE = 32 * MIB
 FILES = 24
@@ -26,6 +30,7 @@ FILES = 24
 MAX_CHECKS = int(os.environ.get("RXD_CRASH_POINTS", 16 if LONG else 5))
 SAVED_SIZE = 4 * MIB
 SAVES, SAVE_POINTS = (12, 50) if LONG else (4, 6)
+STOPS, STOP_POINTS, KILLS = (8, 50, 50) if LONG else (3, 5, 6)
 
 
 def content(number):
@@ -182,3 +187,124 @@ def test_saved_image_is_old_or_new(lab, image):
                     f"point {number}: image {there} although {version} was saved"
                 versions.add(there)
     assert version == SAVES - 1 in versions
+
+
+def cached_blocks(version):
+    """Which blocks of a disk are read in each version."""
+    return range(version, 200 + version, 2 + version % 2)
+
+
+def write_configuration(config, folder):
+    config.write(f"[ramdisk a]\nsize = {SAVED_SIZE}\nimage = {folder}/image\n"
+                 f"[cache c]\norigin = {DISK}\nsize = 4M\nhotlist = {folder}/hot\n")
+
+
+class Killer:
+    """Kills rxadm apply at any moment, some while after it was begun."""
+
+    def __init__(self, config):
+        self.config = config
+        self.chance = random.Random(KILLS)
+        self.times = {}
+        self.killed = 0
+
+    def ok(self, *args):
+        begin = time.monotonic()
+        self.config.ok(*args)
+        self.times[args] = max(self.times.get(args, 0), time.monotonic() - begin)
+
+    def start_and_kill(self, *args):
+        process = self.config.start(*args)
+        time.sleep(self.chance.random() * self.times[args])
+        process.kill()
+        process.communicate()
+        self.killed += process.returncode < 0
+
+
+def run_versions(config, log_name):
+    """Start, fill and stop, killed in between; what each version held."""
+    killer = Killer(config)
+    contents = []
+    for version in range(STOPS):
+        if version:
+            for _ in range(-(-KILLS // 2 // (STOPS - 1))):
+                killer.start_and_kill()
+                killer.ok()
+                config.ok("--stop")
+        killer.ok()
+        assert config.ok() == []
+        disk = disk_of("ramdisk/a")
+        if contents:
+            with open(disk.path, "rb") as device:
+                assert device.read() == contents[-1]
+        fill(disk, version)
+        with open(disk.path, "rb") as device:
+            contents.append(device.read())
+        with Direct("/dev/mapper/c", os.O_RDONLY) as device:
+            for block in cached_blocks(version):
+                device.read(block * 4 * KIB, 4 * KIB)
+        if version:
+            for _ in range(-(-KILLS // 2 // (STOPS - 1))):
+                killer.start_and_kill("--stop")
+                killer.ok()
+                with open(disk_of("ramdisk/a").path, "rb") as device:
+                    assert device.read() == contents[-1]
+        killer.ok("--stop")
+        dm.message(log_name, "mark", f"stopped{version}")
+    assert killer.killed >= KILLS // 2
+    return contents
+
+
+def version_applied(lab, config, image, number, contents):
+    """What a machine makes of the file system when it comes up again."""
+    copy = lab.file(SIZE)
+    shutil.copyfile(image, copy)
+    directory = lab.mount(copy, "-o", "loop")
+    write_configuration(config, directory)
+    try:
+        names = set(os.listdir(directory)) - {"lost+found"}
+        # What was just about to get its name may have another.
+        assert {name for name in names if not name.startswith(".rxd-")} == {"image", "hot"}, \
+            f"point {number}: {names}"
+        config.ok()
+        assert config.ok() == []
+        with open(disk_of("ramdisk/a").path, "rb") as device:
+            found = device.read()
+        result = run(program("rxadm"), "warm", "c", os.path.join(directory, "hot"), check=False)
+        assert result.returncode == 0, f"point {number}: {result.stderr}"
+        config.ok("--stop")
+        assert not disk_of("ramdisk/a") and not dm.names()
+    finally:
+        run("umount", directory)
+    os.truncate(copy, 0)
+    assert found in contents, f"point {number}: what was never saved"
+    return contents.index(found)
+
+
+def test_apply_makes_old_or_new(lab, image, tmp_path):
+    run("modprobe", "loop")
+    disk, log = lab.ramdisk(SIZE), lab.ramdisk(512 * MIB, overcommit=True)
+    log_name = lab.mapped(f"0 {SIZE // SECTOR} log-writes {disk.path} {log.path}")
+    run("mkfs.ext4", "-q", "-F", "-b", "4096", "-J", "size=4", f"/dev/mapper/{log_name}")
+    directory = lab.mount(f"/dev/mapper/{log_name}")
+    with Configuration(tmp_path) as config:
+        write_configuration(config, directory)
+        contents = run_versions(config, log_name)
+        run("umount", directory)
+        dm.remove(log_name)
+
+        found = list(logwrites.entries(log.path))
+        first = next(i for i, entry in enumerate(found) if entry.mark == "stopped0")
+        points = range(first, len(found))
+        checked = set(random.Random(STOPS).sample(points, STOP_POINTS)) | {len(found) - 1}
+        version = -1
+        with open(image, "r+b", buffering=0) as file:
+            for number, entry in enumerate(found):
+                logwrites.apply(entry, file.fileno())
+                if entry.mark and entry.mark.startswith("stopped"):
+                    version += 1
+                if number in checked:
+                    there = version_applied(lab, config, image, number, contents)
+                    assert there in (version, version + 1), \
+                        f"point {number}: {there} although {version} was stopped"
+    assert there == version == STOPS - 1
