@@ -3,9 +3,13 @@
 
 import os
 import re
+import time
 
+import pytest
+
+from rxdlib import nvme
 from rxdlib.command import REPORT, program, reports, run
-from rxdlib.direct import stamp, write
+from rxdlib.direct import MIB, stamp, write
 from rxdlib.lab import DISK
 
 SUPPRESSIONS = os.path.join(os.path.dirname(__file__), "valgrind.supp")
@@ -14,38 +18,64 @@ VALGRIND = ("valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full",
             "--errors-for-leak-kinds=definite,indirect,possible",
             f"--suppressions={SUPPRESSIONS}", f"--log-file={REPORT}.%p")
 
-# By subcommand: exit code and arguments, in an order that makes what the next needs. A run
-# takes seconds: what else there is to try, the tests with AddressSanitizer do.
-STORY = (
-    ("create", (0, "--size", "16M", "--index", "0", "--reserve", "--uuid",
-                "0b4a1c6e-57e7-4f2e-8d3a-7c1c0a2f9e11"),
-     (5, "--size", "16M", "--index", "0"), (0, "--size", "16M", "--index", "1")),
-    ("limit", (0, "rxd1", "none"),),
-    ("resize", (0, "rxd1", "32M"), (1, "rxd1", "5")),
-    ("extents", (0, "rxd1", "--json"),),
-    ("clear", (0, "rxd1"),),
-    ("list", (0, "-O"), (1, "-o", "DEVICE,NOTHING")),
-    ("map", (0, "--cache", "rxd1", "--origin", DISK, "--name", "one", "--seq-cutoff", "1M"),
-     (5, "--cache", "rxd1", "--origin", DISK, "--name", "two")),
-    ("mode", (0, "one", "writearound"), (0, "one"), (1, "one", "writeback")),
-    ("set", (0, "one", "--latency", "on"),),
-    ("status", (0, "one", "--json"), (0, "--latency"), (4, "nothing")),
-    ("info", (0, "one"), (0, "rxd1", "--json"), (4, "nothing")),
-    ("top", (0, "-n", "1", "-d", "0.1"), (0, "-n", "1", "-d", "0.1", "--json")),
-    ("stats", (0, "reset", "--all"), (0, "reset", "one", "--dry-run")),
-    ("hotlist", (0, "save", "one", "{tmp}/hot"),),
-    ("warm", (0, "one", "{tmp}/hot"), (1, "one", "{tmp}/damaged")),
-    ("completion", (0, "zsh"), (1, "csh")),
-    ("metrics", (0,), (1, "--format", "xml")),
-    ("export", (0, "rxd0", "--transport", "loop", "--allow-any-host", "--dry-run"),
-     (1, "rxd0", "--transport", "ib")),
-    ("unexport", (4, "rxd0"),),
-    ("apply", (1, "--config", "{tmp}/damaged"),),
-    ("unmap", (0, "one"), (4, "one")),
-    ("save", (0, "rxd1", "{tmp}/image", "--compress", "zstd"), (4, "rxd1", "/dev/null/x")),
-    ("remove", (0, "rxd1"), (4, "rxd1")),
-    ("load", (0, "{tmp}/image", "--index", "1"), (1, "{tmp}/damaged")),
-)
+# In each story, by subcommand: exit code and arguments, in an order that makes what the next
+# needs. A run takes many seconds: one that succeeds and one that fails late; what else there
+# is to try, the tests with AddressSanitizer do.
+STORIES = {
+    "ramdisks": (
+        ("create", (0, "--size", "16M", "--index", "1", "--uuid",
+                    "0b4a1c6e-57e7-4f2e-8d3a-7c1c0a2f9e11"),
+         (5, "--size", "16M", "--index", "1")),
+        ("limit", (0, "rxd1", "none"),),
+        ("resize", (0, "rxd1", "32M"),),
+        ("extents", (0, "rxd1", "--json"),),
+        ("list", (0, "-O"), (1, "-o", "DEVICE,NOTHING")),
+        ("save", (0, "rxd1", "{tmp}/image", "--compress", "zstd"), (4, "rxd1", "/dev/null/x")),
+        ("clear", (0, "rxd1"),),
+        ("remove", (0, "rxd1"), (4, "rxd1")),
+        ("load", (0, "{tmp}/image", "--index", "1"), (1, "{tmp}/damaged")),
+    ),
+    "caches": (
+        ("map", (0, "--cache", "rxd1", "--origin", DISK, "--name", "one", "--seq-cutoff", "1M"),
+         (5, "--cache", "rxd1", "--origin", DISK, "--name", "two")),
+        ("mode", (0, "one", "writearound"),),
+        ("set", (0, "one", "--latency", "on"),),
+        ("status", (0, "one", "--json"), (0, "--latency")),
+        ("info", (0, "one"), (0, "rxd1", "--json"), (4, "nothing")),
+        ("top", (0, "-n", "1", "-d", "0.1", "--json"),),
+        ("stats", (0, "reset", "--all"),),
+        ("hotlist", (0, "save", "one", "{tmp}/hot"),),
+        ("warm", (0, "one", "{tmp}/hot"), (1, "one", "{tmp}/damaged")),
+        ("metrics", (0, "-o", "{tmp}/metrics"),),
+        ("unmap", (0, "one"), (4, "one")),
+    ),
+    "configuration": (
+        ("completion", (0, "zsh"), (1, "csh")),
+        ("apply", (0, "--config", "{tmp}/rxd.conf"), (0, "--config", "{tmp}/rxd.conf"),
+         (1, "--config", "{tmp}/damaged")),
+        ("unexport", (0, "/dev/mapper/two"), (4, "rxd1")),
+        ("export", (0, "/dev/mapper/two", "--transport", "tcp", "--address", "127.0.0.1",
+                    "--allow-any-host"), (5, "rxd1", "--transport", "loop", "--allow-any-host")),
+        ("apply", (0, "--config", "{tmp}/rxd.conf", "--stop")),
+    ),
+}
+CONFIGURATION = f"""
+[export three]
+device = cache/two
+transport = tcp
+address = 127.0.0.1
+allow-host = nqn.2026-11.example:one nqn.2026-11.example:two
+
+[ramdisk four]
+size = 4M
+fs = ext4
+index = 4
+
+[cache two]
+origin = {DISK}
+size = 4M
+index = 1
+"""
 
 
 def memcheck(*args):
@@ -59,7 +89,8 @@ def found():
 
 def test_all_subcommands_are_here():
     listed = run(program("rxadm"), "--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
-    assert {line.split()[0] for line in listed.splitlines()} == {name for name, *_ in STORY}
+    assert {line.split()[0] for line in listed.splitlines()} == \
+        {name for story in STORIES.values() for name, *_ in story}
 
 
 def test_general():
@@ -68,23 +99,37 @@ def test_general():
     assert found() == []
 
 
-def test_story(lab, tmp_path):
+@pytest.fixture
+def files(tmp_path):
     (tmp_path / "damaged").write_text("rxcache-hotlist 1\n0 8\n0 x\n", encoding="ascii")
-    for index in range(2):
+    (tmp_path / "rxd.conf").write_text(CONFIGURATION, encoding="ascii")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_story(lab, files, name):
+    nvme.network()
+    if name == "caches":
+        lab.ramdisk(16 * MIB, index=1)
+    for index in 1, 4:
         lab.adopt_ramdisk(index)
-    lab.adopt_mapped("one")
+    for mapping in "one", "two":
+        lab.adopt_mapped(mapping)
     wrong = []
-    for name, *runs in STORY:
+    for command, *runs in STORIES[name]:
         for code, *args in runs:
-            result = memcheck(name, *(arg.format(tmp=tmp_path) for arg in args))
+            begin = time.monotonic()
+            result = memcheck(command, *(arg.format(tmp=files) for arg in args))
+            print(f"{time.monotonic() - begin:5.1f} s: {command} {' '.join(args)}", flush=True)
             texts = found()
             if result.returncode != code or texts:
-                wrong.append(f"{name} {' '.join(args)}: {result}\n" + "\n".join(texts))
-        if name == "resize":
+                wrong.append(f"{command} {' '.join(args)}: {result}\n" + "\n".join(texts))
+        if command == "resize":
             write("/dev/rxd1", 0, stamp(1))
-        if name == "set":
+        if command == "set":
             write("/dev/mapper/one", 0, stamp(1))
     assert not wrong, "\n".join(wrong)
+    assert nvme.tree() == []
 
 
 def test_valgrind_finds_what_is_wrong(tmp_path):
