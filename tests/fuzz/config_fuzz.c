@@ -19,15 +19,31 @@ static bool is_told(const struct config *config, const struct config_section *se
 	return found;
 }
 
-static void check_section(const struct config_section *section)
+static void check_export(const struct config *config, const struct config_section *section)
+{
+	const struct export_request *export = &section->export;
+	const struct config_section *disk;
+	size_t i;
+
+	disk = config_find(config, section->values[CONFIG_DEVICE].text);
+	must(disk && !disk->broken && disk->kind != CONFIG_EXPORT);
+	must(!strcmp(export->transport, "tcp") == !!export->address);
+	must(export->port <= 65535 && (export->address || !export->port));
+	must(export->allow_any_host == !export->host_count);
+	for (i = 0; i < export->host_count; i++)
+		must(strlen(export->hosts[i]) <= 223 && !strpbrk(export->hosts[i], " \t/"));
+}
+
+static void check_section(const struct config *config, const struct config_section *section)
 {
 	static const enum config_key paths[] = {
-		CONFIG_HOTLIST, CONFIG_IMAGE, CONFIG_MOUNT, CONFIG_ORIGIN,
+		CONFIG_DHCHAP_KEY, CONFIG_HOTLIST, CONFIG_IMAGE, CONFIG_MOUNT, CONFIG_ORIGIN,
 	};
 	const char *text;
 	size_t i;
 
-	must(section->disk.size && section->disk.size % 4096 == 0);
+	must(section->kind == CONFIG_EXPORT || section->disk.size);
+	must(section->disk.size % 4096 == 0);
 	must(section->disk.mem_limit % 4096 == 0);
 	must(*section->name && !strpbrk(section->name, "\n %/\\"));
 	for (i = 0; i < ARRAY_SIZE(paths); i++) {
@@ -35,6 +51,8 @@ static void check_section(const struct config_section *section)
 		must(!text || (*text == '/' && text[1] && !strpbrk(text, " \t\n\"'\\") &&
 			       text[strlen(text) - 1] != '/' && !strstr(text, "/../")));
 	}
+	if (section->kind == CONFIG_EXPORT)
+		check_export(config, section);
 	if (section->kind == CONFIG_CACHE)
 		must(section->map.origin && section->map.mode && section->map.block_size >= 4096);
 }
@@ -60,7 +78,7 @@ int fuzz_input(const uint8_t *data, size_t size)
 		if (config.sections[i]->broken)
 			must(is_told(&config, config.sections[i]));
 		else
-			check_section(config.sections[i]);
+			check_section(&config, config.sections[i]);
 	}
 	config_free(&config);
 	return 0;

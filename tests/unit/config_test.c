@@ -14,6 +14,14 @@
 #define RAM	(1ULL << 30)
 #define DISK	"[ramdisk a]\nsize = 4M\n"
 #define CACHE	"[cache c]\norigin = /dev/sdb\nsize = 4M\n"
+#define HOST	"nqn.2014-08.org.nvmexpress:uuid:1"
+#define EXPORT	"[export e]\ndevice = ramdisk/a\n"
+#define LOOP	DISK EXPORT "transport = loop\n"
+#define TCP	DISK EXPORT "transport = tcp\naddress = ::\n"
+#define NQN_RULE \
+	"must be of the form nqn.YYYY-MM.DOMAIN:NAME, of at most 223 printable characters without spaces, slashes and quotes"
+#define DEVICE_RULE \
+	"must be ramdisk/NAME or cache/NAME, the kind and name of another section"
 #define RAMDISK_KEYS \
 	"detect-zeroes, folio-size, fs, image, index, logical-block-size, mem-limit, mount, node, options, overcommit, reserve, size, uuid"
 #define PATH_RULE \
@@ -34,8 +42,8 @@ static const struct {
 	  "1: [ramdisk -a]: name '-a': must be 1 to 64 letters, digits or -_. and begin with a letter or a digit" },
 	{ "\n[ramdisk a/b]\nsize = x\n",
 	  "2: [ramdisk a/b]: name 'a/b': must be 1 to 64 letters, digits or -_. and begin with a letter or a digit" },
-	{ "[disk a]\nsize = 1\n", "1: section 'disk': must be [ramdisk NAME] or [cache NAME]" },
-	{ "[]\n", "1: section '': must be [ramdisk NAME] or [cache NAME]" },
+	{ "[disk a]\nsize = 1\n", "1: section 'disk': must be [ramdisk NAME], [cache NAME] or [export NAME]" },
+	{ "[]\n", "1: section '': must be [ramdisk NAME], [cache NAME] or [export NAME]" },
 	{ "[ramdisk a\n", "1: '[ramdisk a': must be [KIND NAME]" },
 	{ "[ramdisk a] b\n", "1: '[ramdisk a] b': must be [KIND NAME]" },
 	{ DISK "\n# c\n" DISK, "5: [ramdisk a]: is there already, at F:1" },
@@ -121,6 +129,56 @@ static const struct {
 	{ DISK "uuid = 6a8c4f1e-0000-0000-0000-00000000000a\n"
 	  CACHE "uuid = 6A8C4F1E-0000-0000-0000-00000000000A\n",
 	  "7: [cache c]: uuid '6A8C4F1E-0000-0000-0000-00000000000A': [ramdisk a] at F:1 has it already" },
+	{ "[export e]\ntransport = loop\nallow-any-host = yes\n",
+	  "1: [export e]: key 'device': is missing" },
+	{ DISK EXPORT "allow-any-host = yes\n", "3: [export e]: key 'transport': is missing" },
+	{ "[export e]\ndevice = a\ntransport = loop\n",
+	  "2: [export e]: device 'a': " DEVICE_RULE },
+	{ "[export e]\ndevice = export/e\ntransport = loop\n",
+	  "2: [export e]: device 'export/e': " DEVICE_RULE },
+	{ "[export e]\ndevice = ramdisk/\ntransport = loop\n",
+	  "2: [export e]: device 'ramdisk/': " DEVICE_RULE },
+	{ "[export e]\ndevice = ramdisk/a/b\ntransport = loop\n",
+	  "2: [export e]: device 'ramdisk/a/b': " DEVICE_RULE },
+	{ CACHE EXPORT "transport = loop\nallow-any-host = yes\n",
+	  "4: [export e]: device 'ramdisk/a': there is no such section" },
+	{ DISK "fs = ext4\nmount = /m\n" EXPORT "transport = loop\nallow-any-host = yes\n",
+	  "5: [export e]: device 'ramdisk/a': is mounted on '/m'; a disk is for this machine or for others, not for both" },
+	{ DISK EXPORT "transport = ib\n",
+	  "5: [export e]: transport 'ib': must be tcp or loop" },
+	{ DISK EXPORT "transport = tcp\nallow-any-host = yes\n",
+	  "3: [export e]: key 'address': is missing; it takes the IP address to listen at, or 0.0.0.0 for all" },
+	{ DISK EXPORT "transport = tcp\naddress = localhost\n",
+	  "6: [export e]: address 'localhost': must be an IP address such as 192.0.2.1 or 2001:db8::1" },
+	{ LOOP "address = 192.0.2.1\n",
+	  "3: [export e]: address '192.0.2.1': is for transport tcp only" },
+	{ LOOP "port = 4420\n", "3: [export e]: port '4420': is for transport tcp only" },
+	{ TCP "port = 0\n", "7: [export e]: port '0': must be a number from 1 to 65535" },
+	{ TCP "port = 65536\n", "7: [export e]: port '65536': must be a number from 1 to 65535" },
+	{ TCP "port = http\n", "7: [export e]: port 'http': must be a number from 1 to 65535" },
+	{ LOOP "nqn = data\n", "6: [export e]: nqn 'data': " NQN_RULE },
+	{ LOOP "nqn = nqn.2014-08.org.nvmexpress.discovery\n",
+	  "6: [export e]: nqn 'nqn.2014-08.org.nvmexpress.discovery': " NQN_RULE },
+	{ LOOP,
+	  "3: [export e]: key 'allow-host': is missing; it takes the NQN of each host (its /etc/nvme/hostnqn has it), or give allow-any-host = yes" },
+	{ LOOP "allow-any-host = no\n",
+	  "3: [export e]: key 'allow-host': is missing; it takes the NQN of each host (its /etc/nvme/hostnqn has it), or give allow-any-host = yes" },
+	{ LOOP "allow-any-host = true\n",
+	  "6: [export e]: allow-any-host 'true': must be yes or no" },
+	{ LOOP "allow-host = \n",
+	  "6: [export e]: allow-host '': must be the NQNs of hosts, with blanks between them" },
+	{ LOOP "allow-host = " HOST ",x\tx\n",
+	  "6: [export e]: allow-host '" HOST ",x\tx': 'x' " NQN_RULE },
+	{ LOOP "allow-host = " HOST " " HOST "\n",
+	  "6: [export e]: allow-host '" HOST " " HOST "': '" HOST "' is given twice" },
+	{ LOOP "allow-host = " HOST "\nallow-any-host = yes\n",
+	  "3: [export e]: allow-host and allow-any-host exclude each other" },
+	{ LOOP "allow-any-host = yes\ndhchap-key = /k\n",
+	  "3: [export e]: dhchap-key '/k': is for hosts that allow-host names" },
+	{ LOOP "dhchap-key = k\n", "6: [export e]: dhchap-key 'k': " PATH_RULE },
+	{ LOOP "allow-any-host = yes\n[export f]\ndevice = ramdisk/a\ntransport = loop\n"
+	  "allow-any-host = yes\n",
+	  "8: [export f]: device 'ramdisk/a': [export e] at F:3 has it already" },
 };
 
 static const char *const right[] = {
@@ -136,6 +194,9 @@ static const char *const right[] = {
 	CACHE "mode = passthrough\nblock-size = 64K\nseq-cutoff = 0\nhotlist = /h\nindex = 0\n"
 	"mem-limit = 1M\nfolio-size = 2M\nnode = interleave\novercommit = no\n",
 	DISK "reserve = yes\nmem-limit = 4M\ndetect-zeroes = no\n",
+	TCP "port = 1\nallow-host = " HOST " " HOST "2\ndhchap-key = /k\nnqn = nqn.2026-11.a\n",
+	EXPORT "transport = loop\nallow-any-host = yes\n" DISK "fs = ext4\n",
+	DISK "[export a]\ndevice = cache/c\ntransport = loop\nallow-any-host = yes\n" CACHE,
 };
 
 static void read_bytes(struct config *config, const char *text, size_t size)
@@ -229,6 +290,44 @@ static void test_values(void)
 	       !strcmp(cache->map.mode, "writearound") && cache->map.block_size == 8192 &&
 	       cache->map.seq_cutoff == 1 << 20 && cache->disk.node == RXD_NODE_LOCAL,
 	       "a cache, and its values");
+	config_free(&config);
+}
+
+static void test_export(void)
+{
+	static const char text[] = TCP "port = 4421\nnqn = nqn.2026-11.example:a\n"
+		"allow-host = \t" HOST "  " HOST "2 # two\ndhchap-key = /etc/key\n";
+	const struct export_request *export;
+	struct config config;
+
+	read_bytes(&config, text, strlen(text));
+	print_errors(&config);
+	if (!tap_ok(config.count == 2 && !config.error_count, "an export"))
+		exit(tap_end());
+	export = &config.sections[1]->export;
+	tap_ok(!strcmp(export->transport, "tcp") && !strcmp(export->address, "::") &&
+	       export->port == 4421 && !strcmp(export->nqn, "nqn.2026-11.example:a") &&
+	       export->host_count == 2 && !strcmp(export->hosts[0], HOST) &&
+	       !strcmp(export->hosts[1], HOST "2") && !export->allow_any_host &&
+	       !strcmp(export->key_path, "/etc/key"), "its values");
+	tap_ok(config_find(&config, "ramdisk/a") == config.sections[0] &&
+	       config_find(&config, "export/e") == config.sections[1] &&
+	       !config_find(&config, "cache/a"), "sections by kind and name");
+	config_free(&config);
+}
+
+/* What names a section with an error has one, too. */
+static void test_export_of_broken(void)
+{
+	static const char text[] =
+		EXPORT "transport = loop\nallow-any-host = yes\n[ramdisk a]\nsize = x\n";
+	struct config config;
+
+	read_bytes(&config, text, strlen(text));
+	tap_ok(config.error_count == 2 && config.sections[0]->broken &&
+	       !strcmp(config.errors[1],
+		       "F:1: [export e]: device 'ramdisk/a': there is an error in its section, at F:5"),
+	       "an export of what has an error");
 	config_free(&config);
 }
 
@@ -333,6 +432,8 @@ int main(void)
 	test_wrong();
 	test_right();
 	test_values();
+	test_export();
+	test_export_of_broken();
 	test_broken();
 	test_bytes();
 	test_files();

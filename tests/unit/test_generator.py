@@ -76,7 +76,7 @@ def test_systemd_understands(program, tmp_path, case):
     sbin.mkdir()
     (sbin / "rxadm").write_text("#!/bin/sh\n")
     (sbin / "rxadm").chmod(0o755)
-    for kind in "ramdisk", "cache", "warm":
+    for kind in "ramdisk", "cache", "warm", "export":
         text = read(os.path.join(SOURCE, f"units/rxd-{kind}@.service.in"))
         (units / f"rxd-{kind}@.service").write_text(text.replace("@SBINDIR@", str(sbin)))
     names = [name[:-len(".d")] for name in os.listdir(units) if name.endswith(".service.d")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxd(4) and rxcache(4) name all that the sources of the modules have for users."""
+"""The manual pages name all that the sources have for users."""
 
 import os
 import re
@@ -138,3 +138,12 @@ def test_ima():
     keys = find(r"(\w+)=", text, 5)
     told = find(r"(\w+)=", section(RXCACHE, "# IMA"), 7)
     assert told == ["target_name", "target_version", *keys]
+
+
+@pytest.mark.parametrize("kind", ["ramdisk", "cache", "export"])
+def test_keys_of_the_configuration(kind):
+    found = find(r'^\t\[CONFIG_\w+\] = { "([a-z-]+)", ([A-Z |]+), ',
+                 read("utils/rxadm/config_keys.c"), 20)
+    page = read("utils/rxadm/rxd.conf.5.scd")
+    assert {key for key, kinds in found if kind.upper() in kinds.split(" | ")} == \
+        bold(section(page, f"## [{kind} NAME]")) & {key for key, _ in found}

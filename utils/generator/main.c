@@ -18,6 +18,7 @@
 #include "unit.h"
 
 #define LOCAL_FS	"local-fs.target"
+#define MULTI_USER	"multi-user.target"
 
 static int log_fd = STDERR_FILENO;
 
@@ -134,10 +135,35 @@ static void make_cache(const char *folder, const struct config_section *section)
 	free(device);
 }
 
+/* An address can be listened at when the network is up. */
+static void make_export(const char *folder, const struct config_section *section)
+{
+	const char *device = section->values[CONFIG_DEVICE].text;
+	int kind = strcspn(device, "/");
+	char *disk = format_text("rxd-%.*s@%s.service", kind, device, device + kind + 1);
+	char *service = format_text("rxd-export@%s.service", section->name);
+	bool tcp = !strcmp(section->export.transport, "tcp");
+	const char *module = tcp ? "nvmet-tcp" : "nvme-loop";
+	const char *network = tcp ? " network-online.target" : "";
+	char *key = value(section, CONFIG_DHCHAP_KEY);
+	char *text = unit_begin(section);
+
+	append_text(&text, "BindsTo=%s\nWants=modprobe@%s.service%s\n", disk, module, network);
+	append_text(&text, "After=%s modprobe@%s.service%s\n", disk, module, network);
+	if (key)
+		append_text(&text, "RequiresMountsFor=%s\n", key);
+	write_drop_in(folder, service, text);
+	unit_want(folder, MULTI_USER, service, UNITDIR "/rxd-export@.service");
+	free(key);
+	free(service);
+	free(disk);
+}
+
 static void (*const makers[CONFIG_KINDS])(const char *folder,
 					   const struct config_section *section) = {
 	[CONFIG_RAMDISK] = make_ramdisk,
 	[CONFIG_CACHE] = make_cache,
+	[CONFIG_EXPORT] = make_export,
 };
 
 static void generate(const struct config *config, const char *folder)

@@ -23,14 +23,15 @@
 static const char usage[] =
 	"Usage: rxadm apply [OPTION...] [NAME...]\n"
 	"\n"
-	"Make the RAM disks and caches of the configuration, and change those that are\n"
-	"otherwise; of all sections, or of those called NAME or KIND/NAME. What is not in\n"
-	"the configuration stays.\n"
+	"Make the RAM disks, caches and exports of the configuration, and change those that\n"
+	"are otherwise; of all sections, or of those called NAME or KIND/NAME. What is not\n"
+	"in the configuration stays.\n"
 	"\n"
 	"Options:\n"
 	"     --config FILE   read FILE and FILE.d/*.conf; without it, " CONFIG_FILE "\n"
 	"     --dry-run       say what would be done, and change nothing\n"
-	"     --stop          save images and hot lists, and remove the RAM disks and caches\n"
+	"     --stop          save images and hot lists, and remove exports, caches and RAM\n"
+	"                     disks\n"
 	" -h, --help          print this help\n";
 
 struct request {
@@ -48,6 +49,7 @@ static const struct {
 } planners[CONFIG_KINDS] = {
 	[CONFIG_RAMDISK] = { plan_start_ramdisk, plan_stop_ramdisk },
 	[CONFIG_CACHE] = { plan_start_cache, plan_stop_cache },
+	[CONFIG_EXPORT] = { plan_start_export, plan_stop_export },
 };
 
 static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
@@ -83,34 +85,13 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 	return EXIT_OK;
 }
 
-/* NAME, or KIND/NAME. */
-static bool is_called(const struct config_section *section, const char *name)
-{
-	const char *kind = config_kind_name(section->kind);
-	size_t length = strlen(kind);
-
-	if (!strncmp(name, kind, length) && name[length] == '/')
-		name += length + 1;
-	return !strcmp(section->name, name);
-}
-
-static bool is_chosen(const struct config_section *section, char **names)
-{
-	if (!*names)
-		return true;
-	for (; *names; names++)
-		if (is_called(section, *names))
-			return true;
-	return false;
-}
-
 static const char *find_unknown(const struct config *config, char **names)
 {
 	size_t i;
 
 	for (; *names; names++) {
 		for (i = 0; i < config->count; i++)
-			if (is_called(config->sections[i], *names))
+			if (config_is_called(config->sections[i], *names))
 				break;
 		if (i == config->count)
 			return *names;
@@ -127,7 +108,7 @@ static enum exit_code check_config(const struct config *config, const struct req
 
 	for (i = 0; i < config->count; i++)
 		broken |= config->sections[i]->broken &&
-			  is_chosen(config->sections[i], request->names);
+			  plan_is_chosen(config->sections[i], request->names);
 	if (broken)
 		for (i = 0; i < config->error_count; i++)
 			report(EXIT_PARAMETERS, "%s", config->errors[i]);
@@ -231,26 +212,37 @@ static void print_others(const struct plan *plan)
 			printf("/dev/rxd%d: is not in the configuration, and stays\n", disk.index);
 }
 
-/* Caches first when they are removed: the order of making, the other way round. */
-static enum exit_code apply_all(struct plan *plan, const struct request *request)
+static enum exit_code apply_sections(struct plan *plan, const struct request *request,
+				     bool exports)
 {
 	const struct config *config = plan->config;
 	enum exit_code first = EXIT_OK;
 	enum exit_code ret;
-	size_t i, number;
+	bool is_export;
+	size_t i;
 
 	for (i = 0; i < config->count && !plan->signal; i++) {
-		number = request->stop ? config->count - 1 - i : i;
-		plan->section = config->sections[number];
-		if (!is_chosen(plan->section, request->names))
+		plan->section = config->sections[request->stop ? config->count - 1 - i : i];
+		is_export = plan->section->kind == CONFIG_EXPORT;
+		if (is_export != exports || !plan_is_chosen(plan->section, request->names))
 			continue;
 		ret = apply_section(plan, request);
 		if (!first)
 			first = ret;
 	}
+	return first;
+}
+
+/* What is exported comes before its export; removed is in the opposite order. */
+static enum exit_code apply_all(struct plan *plan, const struct request *request)
+{
+	enum exit_code first, second;
+
+	first = apply_sections(plan, request, request->stop);
+	second = apply_sections(plan, request, !request->stop);
 	if (request->dry_run && !request->stop && !*request->names)
 		print_others(plan);
-	return first;
+	return first ? first : second;
 }
 
 static bool wants_cache(const struct config *config, char **names)
@@ -259,7 +251,7 @@ static bool wants_cache(const struct config *config, char **names)
 
 	for (i = 0; i < config->count; i++)
 		if (config->sections[i]->kind == CONFIG_CACHE &&
-		    is_chosen(config->sections[i], names))
+		    plan_is_chosen(config->sections[i], names))
 			return true;
 	return false;
 }
@@ -290,7 +282,12 @@ static enum exit_code reach_target(struct plan *plan, bool load)
 
 static enum exit_code apply(const struct config *config, const struct request *request)
 {
-	struct plan plan = { .config = config, .control = -1 };
+	struct plan plan = {
+		.config = config,
+		.names = request->names,
+		.dry_run = request->dry_run,
+		.control = -1,
+	};
 	/* What removes, or only looks, needs no module that is not there. */
 	bool load = config->count && !request->stop && !request->dry_run;
 	enum exit_code ret;

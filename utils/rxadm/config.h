@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "create.h"
+#include "export.h"
 #include "map.h"
 
 #define CONFIG_FILE	"/etc/rxd.conf"
@@ -15,12 +16,18 @@
 enum config_kind {
 	CONFIG_RAMDISK,
 	CONFIG_CACHE,
+	CONFIG_EXPORT,
 	CONFIG_KINDS
 };
 
 enum config_key {
+	CONFIG_ADDRESS,
+	CONFIG_ALLOW_ANY_HOST,
+	CONFIG_ALLOW_HOST,
 	CONFIG_BLOCK_SIZE,
 	CONFIG_DETECT_ZEROES,
+	CONFIG_DEVICE,
+	CONFIG_DHCHAP_KEY,
 	CONFIG_FOLIO_SIZE,
 	CONFIG_FS,
 	CONFIG_HOTLIST,
@@ -31,12 +38,15 @@ enum config_key {
 	CONFIG_MODE,
 	CONFIG_MOUNT,
 	CONFIG_NODE,
+	CONFIG_NQN,
 	CONFIG_OPTIONS,
 	CONFIG_ORIGIN,
 	CONFIG_OVERCOMMIT,
+	CONFIG_PORT,
 	CONFIG_RESERVE,
 	CONFIG_SEQ_CUTOFF,
 	CONFIG_SIZE,
+	CONFIG_TRANSPORT,
 	CONFIG_UUID,
 	CONFIG_KEYS
 };
@@ -56,6 +66,8 @@ struct config_section {
 	struct config_value values[CONFIG_KEYS];
 	struct create_request disk;
 	struct map_request map;	/* of a cache; without its cache device */
+	struct export_request export;	/* without its device */
+	char *host_names;	/* what the hosts of the export point into */
 };
 
 struct config {
@@ -73,6 +85,8 @@ __printf(2, 3)
 void config_error(struct config *config, const char *format, ...);
 
 const char *config_kind_name(enum config_kind kind);
+bool config_is_called(const struct config_section *section, const char *name);
+const struct config_section *config_find(const struct config *config, const char *name);
 
 void config_load(struct config *config, const char *path);
 

@@ -2,8 +2,6 @@
 /*
  * rxadm export
  */
-#include <arpa/inet.h>
-#include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +11,6 @@
 #include "export.h"
 #include "machine.h"
 #include "options.h"
-
-#define NQN_MAX		223
-#define NQN_DISCOVERY	"nqn.2014-08.org.nvmexpress.discovery"
-#define PORT_MAX	65535
 
 static const char usage[] =
 	"Usage: rxadm export DEVICE --transport tcp|loop [OPTION...]\n"
@@ -36,31 +30,6 @@ static const char usage[] =
 	"     --dry-run              only print what would be done\n"
 	" -h, --help                 print this help\n";
 
-/**
- * export_nqn_check - report what cannot be the name of a subsystem or a host
- * @what: its part in the command
- * @nqn: the name
- */
-enum exit_code export_nqn_check(const char *what, const char *nqn)
-{
-	static const char form[] = "nqn.dddd-dd.";
-	size_t length = strlen(nqn);
-	size_t i;
-	bool ok = length > strlen(form) && length <= NQN_MAX;
-
-	for (i = 0; ok && i < length; i++) {
-		if (i < strlen(form))
-			ok = form[i] == 'd' ? isdigit((unsigned char)nqn[i]) : nqn[i] == form[i];
-		else
-			ok = nqn[i] > ' ' && nqn[i] <= '~' && !strchr("/\\'\"", nqn[i]);
-	}
-	if (ok && strcmp(nqn, NQN_DISCOVERY))
-		return EXIT_OK;
-	return report(EXIT_PARAMETERS,
-		      "%s '%s': must be of the form nqn.YYYY-MM.DOMAIN:NAME, of at most %d printable characters without spaces, slashes and quotes",
-		      what, nqn, NQN_MAX);
-}
-
 static enum exit_code check_hosts(const struct export_request *request)
 {
 	enum exit_code ret = EXIT_OK;
@@ -76,7 +45,6 @@ static enum exit_code check_hosts(const struct export_request *request)
 		return report(EXIT_PARAMETERS,
 			      "option --dhchap-key: is for hosts that --allow-host names");
 	for (i = 0; !ret && i < request->host_count; i++) {
-		ret = export_nqn_check("host", request->hosts[i]);
 		for (k = 0; !ret && k < i; k++)
 			if (!strcmp(request->hosts[i], request->hosts[k]))
 				ret = report(EXIT_PARAMETERS, "host '%s': is given twice",
@@ -85,50 +53,19 @@ static enum exit_code check_hosts(const struct export_request *request)
 	return ret;
 }
 
-static enum exit_code check_address(const struct export_request *request)
+/* What the options must be together. */
+static enum exit_code check(const struct export_request *request)
 {
-	unsigned char address[sizeof(struct in6_addr)];
-
-	if (!request->address)
-		return report(EXIT_PARAMETERS,
-			      "option --address is missing; it takes the IP address to listen at, or 0.0.0.0 for all");
-	if (inet_pton(AF_INET, request->address, address) != 1 &&
-	    inet_pton(AF_INET6, request->address, address) != 1)
-		return report(EXIT_PARAMETERS,
-			      "address '%s': must be an IP address such as 192.0.2.1 or 2001:db8::1",
-			      request->address);
-	if (request->port > PORT_MAX)
-		return report(EXIT_PARAMETERS, "port '%u': must be a number from 1 to %d",
-			      request->port, PORT_MAX);
-	return EXIT_OK;
-}
-
-/**
- * export_check - report what is wrong with a request, without a look at the machine
- * @request: the request
- */
-enum exit_code export_check(const struct export_request *request)
-{
-	enum exit_code ret;
-
 	if (!request->transport)
 		return report(EXIT_PARAMETERS,
 			      "option --transport is missing; it takes tcp or loop");
-	if (!strcmp(request->transport, "tcp")) {
-		ret = check_address(request);
-		if (ret)
-			return ret;
-	} else if (strcmp(request->transport, "loop")) {
-		return report(EXIT_PARAMETERS, "transport '%s': must be tcp or loop",
-			      request->transport);
-	} else if (request->address || request->port) {
+	if (!strcmp(request->transport, "tcp") && !request->address)
+		return report(EXIT_PARAMETERS,
+			      "option --address is missing; it takes the IP address to listen at, or 0.0.0.0 for all");
+	if (strcmp(request->transport, "tcp") && (request->address || request->port))
 		return report(EXIT_PARAMETERS, "option %s: is for --transport tcp only",
 			      request->address ? "--address" : "--port");
-	}
-	ret = check_hosts(request);
-	if (!ret && request->nqn)
-		ret = export_nqn_check("NQN", request->nqn);
-	return ret;
+	return check_hosts(request);
 }
 
 /* An array that grows. */
@@ -136,16 +73,6 @@ struct hosts {
 	const char **list;
 	size_t count;
 };
-
-static enum exit_code port_argument(const char *text, unsigned int *port)
-{
-	enum exit_code ret = number_argument("port", text, PORT_MAX, port);
-
-	if (!ret && !*port)
-		ret = report(EXIT_PARAMETERS, "port '%s': must be a number from 1 to %d", text,
-			     PORT_MAX);
-	return ret;
-}
 
 static enum exit_code parse(int argc, char **argv, struct export_request *request,
 			    struct hosts *hosts, bool *help)
@@ -169,6 +96,7 @@ static enum exit_code parse(int argc, char **argv, struct export_request *reques
 		switch (opt) {
 		case OPT_ADDRESS:
 			request->address = optarg;
+			ret = address_argument(optarg);
 			break;
 		case OPT_ALLOW_ANY_HOST:
 			request->allow_any_host = true;
@@ -177,6 +105,7 @@ static enum exit_code parse(int argc, char **argv, struct export_request *reques
 			hosts->list = resize_array(hosts->list, hosts->count + 1,
 						   sizeof(*hosts->list));
 			hosts->list[hosts->count++] = optarg;
+			ret = nqn_argument("host", optarg);
 			break;
 		case OPT_DHCHAP_KEY:
 			request->key_path = optarg;
@@ -186,12 +115,14 @@ static enum exit_code parse(int argc, char **argv, struct export_request *reques
 			break;
 		case OPT_NQN:
 			request->nqn = optarg;
+			ret = nqn_argument("NQN", optarg);
 			break;
 		case OPT_PORT:
 			ret = port_argument(optarg, &request->port);
 			break;
 		case OPT_TRANSPORT:
 			request->transport = optarg;
+			ret = transport_argument(optarg);
 			break;
 		case 'h':
 			*help = true;
@@ -207,7 +138,7 @@ static enum exit_code parse(int argc, char **argv, struct export_request *reques
 	request->device = argv[optind];
 	request->hosts = hosts->list;
 	request->host_count = hosts->count;
-	return export_check(request);
+	return check(request);
 }
 
 static enum exit_code make(const struct export_request *request)

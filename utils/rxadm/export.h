@@ -7,25 +7,41 @@
 
 #include "error.h"
 
+#define EXPORT_PORT	4420	/* where none is given */
+
 /* How a device is to be offered by the kernel's NVMe target. */
 struct export_request {
 	const char *device;
 	const char *transport;		/* "tcp" or "loop" */
 	const char *address;		/* IP address to listen at; NULL: not given */
-	unsigned int port;		/* 0: not given, so 4420 */
+	unsigned int port;		/* 0: not given */
 	const char *nqn;		/* NULL: one that belongs to the device */
-	const char *const *hosts;	/* NQNs of those who may connect */
+	const char **hosts;	/* NQNs of those who may connect */
 	size_t host_count;
 	bool allow_any_host;
 	const char *key_path;		/* file of the hosts' DH-HMAC-CHAP secret, or NULL */
 	bool dry_run;			/* only print what would be done */
 };
 
-enum exit_code export_check(const struct export_request *request);
+/* An export that there is. */
+struct export_state {
+	char *nqn;		/* NULL: there is none */
+	char *address;		/* as lists show it */
+	bool ours;		/* made by rxadm */
+	bool left;		/* there is something that a killed rxadm left */
+	const char *key;	/* what is otherwise than wanted, as rxd.conf calls it, or NULL */
+	char *has;
+	char *wants;
+};
+
 enum exit_code export_device(const struct export_request *request, char **nqn);
 enum exit_code unexport_device(const char *name, bool dry_run);
 
-enum exit_code export_nqn_check(const char *what, const char *nqn);
+enum exit_code export_find(const char *device, struct export_state *state);
+enum exit_code export_compare(const struct export_request *request, struct export_state *state);
+void export_state_release(struct export_state *state);
+char *export_address(const struct export_request *request);
+
 enum exit_code export_clean_up(const char *nqn, const char *device, bool dry_run,
 			       bool *found);
 enum exit_code export_take_back(const char *nqn);

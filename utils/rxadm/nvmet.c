@@ -6,8 +6,8 @@
  *	subsystems/NQN/allowed_hosts/HOST -> hosts/HOST	to whom
  *	ports/N/subsystems/NQN -> subsystems/NQN	where
  *
- * Of each folder that rxadm makes there is a link of the same name in RECORDS, made
- * before and removed after it. A subsystem of ours that no port offers was left half
+ * Of each folder that rxadm makes there is a link of the same name in NVMET_RECORDS,
+ * made before and removed after it. A subsystem of ours that no port offers was left half
  * made, or half removed, by one that was killed: the link from the port is what an
  * export makes last, and takes away first. Both trees end with the machine.
  */
@@ -24,7 +24,6 @@
 #include "device.h"
 #include "nvmet.h"
 
-#define RECORDS		"/run/rxadm.nvmet"
 #define PORT_MAX	65535
 
 static const char *const recorded[] = { "subsystems", "ports", "hosts" };
@@ -104,7 +103,7 @@ bool nvmet_exists(const char *folder, const char *name)
 
 static char *record_path(const char *folder, const char *name)
 {
-	return format_text(RECORDS "/%s/%s", folder, name);
+	return format_text(NVMET_RECORDS "/%s/%s", folder, name);
 }
 
 static bool is_ours(const char *folder, const char *name)
@@ -275,6 +274,47 @@ char *nvmet_host_key(const char *host)
 	return key;
 }
 
+bool nvmet_allows_any_host(const char *nqn)
+{
+	char *value = attribute(NVMET_ROOT "/subsystems/%s/attr_allow_any_host", nqn);
+	bool any = !strcmp(value, "1");
+
+	free(value);
+	return any;
+}
+
+/* Whether a host is among those that may reach a subsystem. */
+bool nvmet_allows(const char *nqn, const char *host)
+{
+	char *path = format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", nqn, host);
+	struct stat st;
+	bool allows = !lstat(path, &st);
+
+	free(path);
+	return allows;
+}
+
+/**
+ * nvmet_allowed_hosts - the hosts that may reach a subsystem
+ * @nqn: the subsystem
+ * @count: out: how many
+ *
+ * Return: allocated text with spaces between them, NULL if there are none.
+ */
+char *nvmet_allowed_hosts(const char *nqn, size_t *count)
+{
+	struct names names;
+	char *text = NULL;
+	int i;
+
+	names_read(&names, NVMET_ROOT "/subsystems/%s/allowed_hosts", nqn);
+	for (i = 0; i < names.count; i++)
+		append_text(&text, "%s%s", text ? " " : "", names.entries[i]->d_name);
+	*count = names.count;
+	names_free(&names);
+	return text;
+}
+
 static bool has_value(const char *port, const char *name, const char *wanted)
 {
 	char *value = attribute(NVMET_ROOT "/ports/%s/%s", port, name);
@@ -378,16 +418,12 @@ static bool host_is_used(const char *host, const char *nqn)
 	struct names subsystems;
 	bool used = false;
 	const char *name;
-	struct stat st;
-	char *path;
 	int i;
 
 	names_read(&subsystems, NVMET_ROOT "/subsystems");
 	for (i = 0; !used && i < subsystems.count; i++) {
 		name = subsystems.entries[i]->d_name;
-		path = format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", name, host);
-		used = (!nqn || strcmp(name, nqn)) && !lstat(path, &st);
-		free(path);
+		used = (!nqn || strcmp(name, nqn)) && nvmet_allows(name, host);
 	}
 	names_free(&subsystems);
 	return used;
@@ -399,12 +435,12 @@ static void plan_remove_unused(struct steps *plan, const char *nqn)
 	struct names names;
 	int i;
 
-	names_read(&names, RECORDS "/ports");
+	names_read(&names, NVMET_RECORDS "/ports");
 	for (i = 0; i < names.count; i++)
 		if (!port_is_used(names.entries[i]->d_name, nqn))
 			plan_remove_ours(plan, "ports", names.entries[i]->d_name);
 	names_free(&names);
-	names_read(&names, RECORDS "/hosts");
+	names_read(&names, NVMET_RECORDS "/hosts");
 	for (i = 0; i < names.count; i++)
 		if (!host_is_used(names.entries[i]->d_name, nqn))
 			plan_remove_ours(plan, "hosts", names.entries[i]->d_name);
@@ -468,7 +504,7 @@ bool nvmet_plan_stale(struct steps *plan, const char *nqn, const char *device)
 	char *note;
 	int i;
 
-	names_read(&names, RECORDS "/subsystems");
+	names_read(&names, NVMET_RECORDS "/subsystems");
 	for (i = 0; i < names.count; i++) {
 		name = names.entries[i]->d_name;
 		address = address_of(name);
@@ -497,10 +533,10 @@ int nvmet_records_begin(void)
 	size_t i;
 	int err = 0;
 
-	if (mkdir(RECORDS, 0755) && errno != EEXIST)
+	if (mkdir(NVMET_RECORDS, 0755) && errno != EEXIST)
 		return errno;
 	for (i = 0; !err && i < ARRAY_SIZE(recorded); i++) {
-		path = format_text(RECORDS "/%s", recorded[i]);
+		path = format_text(NVMET_RECORDS "/%s", recorded[i]);
 		if (mkdir(path, 0755) && errno != EEXIST)
 			err = errno;
 		free(path);

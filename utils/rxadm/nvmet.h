@@ -10,6 +10,7 @@
 
 #define CONFIGFS	"/sys/kernel/config"
 #define NVMET_ROOT	CONFIGFS "/nvmet"
+#define NVMET_RECORDS	"/run/rxadm.nvmet"
 
 /* What the kernel's NVMe target offers: a subsystem and its device. */
 struct nvmet_export {
@@ -39,6 +40,9 @@ char *nvmet_exports_of(dev_t number);
 
 bool nvmet_exists(const char *folder, const char *name);
 char *nvmet_host_key(const char *host);
+bool nvmet_allows_any_host(const char *nqn);
+bool nvmet_allows(const char *nqn, const char *host);
+char *nvmet_allowed_hosts(const char *nqn, size_t *count);
 bool nvmet_find_port(const struct nvmet_address *address, unsigned int *number);
 unsigned int nvmet_free_port(void);
 

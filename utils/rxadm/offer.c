@@ -10,176 +10,21 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include <uuid/uuid.h>
 
-#include "device.h"
-#include "dm.h"
 #include "export.h"
 #include "machine.h"
 #include "nvmet.h"
-#include "rxcache.h"
+#include "subject.h"
 #include "users.h"
 
-#define PORT_DEFAULT	4420
-#define NQN_OF_UUID	"nqn.2014-08.org.nvmexpress:uuid:"
 #define MODEL		"RXD"
 #define SERIAL_DIGITS	20	/* what NVMe has room for */
-#define KEY_PREFIX	"DHHC-1:"
-#define KEY_MAX		256
-#define MACHINE_ID	"/etc/machine-id"
 
 #ifndef CONFIGFS_MAGIC
 #define CONFIGFS_MAGIC	0x62656570
 #endif
-
-/* What is found out about the device. */
-struct subject {
-	struct device dev;
-	char *path;		/* as all call it */
-	char *nqn;
-	char uuid[UUID_STR_LEN];
-	char *key;		/* NULL: none wanted */
-};
-
-static enum exit_code check_key_file(const char *path, int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return report(exit_code_of(errno), "key file '%s': %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return report(EXIT_PARAMETERS, "key file '%s': is not a file", path);
-	if (st.st_mode & 077)
-		return report(EXIT_PARAMETERS,
-			      "key file '%s': others may use it (mode %04o); must be 0600", path,
-			      st.st_mode & 07777);
-	return EXIT_OK;
-}
-
-static bool is_key(const char *text)
-{
-	static const char characters[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=:-";
-	size_t length = strlen(text);
-
-	return !strncmp(text, KEY_PREFIX, strlen(KEY_PREFIX)) &&
-	       length > strlen(KEY_PREFIX) && length < KEY_MAX && text[length - 1] == ':' &&
-	       strspn(text, characters) == length;
-}
-
-static enum exit_code read_key(const char *path, char **key)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	char text[KEY_MAX + 1];
-	enum exit_code ret;
-	ssize_t length;
-
-	if (fd < 0)
-		return report(exit_code_of(errno), "key file '%s': %s", path, strerror(errno));
-	ret = check_key_file(path, fd);
-	length = ret ? 0 : read(fd, text, KEY_MAX);
-	if (length < 0)
-		ret = report(exit_code_of(errno), "key file '%s': %s", path, strerror(errno));
-	close(fd);
-	if (ret)
-		return ret;
-	text[length] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	if (!is_key(text))
-		return report(EXIT_PARAMETERS,
-			      "key file '%s': must hold a line that begins with %s; 'nvme gen-dhchap-key' makes one",
-			      path, KEY_PREFIX);
-	*key = copy_text(text);
-	return EXIT_OK;
-}
-
-/* Cached disks have a name but no UUID: make one that is the same after each boot. */
-static bool uuid_of_name(const char *name, char *text)
-{
-	char id[2 * sizeof(uuid_t) + 1] = "";
-	uuid_t machine, uuid;
-	unsigned int i;
-	FILE *file;
-
-	file = fopen(MACHINE_ID, "re");
-	if (!file)
-		return false;
-	if (!fgets(id, sizeof(id), file))
-		id[0] = '\0';
-	fclose(file);
-	if (strspn(id, "0123456789abcdef") != 2 * sizeof(machine))
-		return false;
-	for (i = 0; i < sizeof(machine); i++)
-		if (sscanf(id + 2 * i, "%2hhx", &machine[i]) != 1)
-			return false;
-	uuid_generate_sha1(uuid, machine, name, strlen(name));
-	uuid_unparse_lower(uuid, text);
-	return true;
-}
-
-static enum exit_code identify_cache(const struct export_request *request,
-				     struct subject *subject)
-{
-	static const uuid_t any = { 0 };
-	uuid_t uuid;
-
-	if (uuid_of_name(subject->path, subject->uuid))
-		return EXIT_OK;
-	if (!request->nqn)
-		return report(EXIT_PARAMETERS,
-			      "device '%s': has no NQN of its own, as %s is not set up; give --nqn",
-			      subject->dev.path, MACHINE_ID);
-	uuid_generate_sha1(uuid, any, request->nqn, strlen(request->nqn));
-	uuid_unparse_lower(uuid, subject->uuid);
-	return EXIT_OK;
-}
-
-static enum exit_code find_cache(dev_t number, bool *cached)
-{
-	char *name = sysfs_read(number, "dm/name");
-	enum exit_code ret = EXIT_OK;
-	struct mapping mapping;
-
-	*cached = false;
-	if (name && module_is_loaded("dm_rxcache")) {
-		ret = dm_begin();
-		if (!ret) {
-			ret = mapping_read(name, MAPPING_TABLE, &mapping);
-			*cached = mapping.target && !strcmp(mapping.target, RXCACHE_TARGET);
-			mapping_release(&mapping);
-			dm_end();
-		}
-	}
-	free(name);
-	return ret;
-}
-
-static enum exit_code identify(const struct export_request *request, struct subject *subject)
-{
-	char *uuid = sysfs_read(subject->dev.number, "rxd/uuid");
-	enum exit_code ret = EXIT_OK;
-	bool cached;
-
-	if (uuid) {
-		snprintf(subject->uuid, sizeof(subject->uuid), "%s", uuid);
-	} else {
-		ret = find_cache(subject->dev.number, &cached);
-		if (!ret && cached)
-			ret = identify_cache(request, subject);
-		else if (!ret)
-			ret = report(EXIT_DEVICE,
-				     "device '%s': is neither a whole RAM disk nor a cached disk; 'rxadm list' and 'rxadm status' show them",
-				     subject->dev.path);
-	}
-	free(uuid);
-	if (!ret)
-		subject->nqn = request->nqn ? copy_text(request->nqn) :
-			       format_text(NQN_OF_UUID "%s", subject->uuid);
-	return ret;
-}
 
 static enum exit_code check_unused(const struct device *dev)
 {
@@ -352,7 +197,7 @@ static enum exit_code plan_port(struct steps *plan, const struct export_request 
 
 	if (request->address) {
 		snprintf(service, sizeof(service), "%u",
-			 request->port ? request->port : PORT_DEFAULT);
+			 request->port ? request->port : EXPORT_PORT);
 		address.family = strchr(request->address, ':') ? "ipv6" : "ipv4";
 		address.address = request->address;
 		address.service = service;
@@ -376,7 +221,7 @@ static enum exit_code plan_port(struct steps *plan, const struct export_request 
 
 static enum exit_code listen_error(const struct export_request *request, int err)
 {
-	unsigned int port = request->port ? request->port : PORT_DEFAULT;
+	unsigned int port = request->port ? request->port : EXPORT_PORT;
 
 	switch (err) {
 	case EADDRINUSE:
@@ -432,7 +277,8 @@ static enum exit_code run_plan(const struct export_request *request,
 	}
 	err = nvmet_records_begin();
 	if (err)
-		return report(exit_code_of(err), "cannot keep a record in /run: %s", strerror(err));
+		return report(exit_code_of(err), "cannot keep a record in " NVMET_RECORDS ": %s",
+			      strerror(err));
 	err = steps_run(plan, &failed);
 	if (err) {
 		ret = step_error(request, subject, failed, err);
@@ -474,30 +320,20 @@ static enum exit_code export(const struct export_request *request, const struct 
 
 /**
  * export_device - offer a device, or change nothing
- * @request: how; export_check() accepted it
+ * @request: how; what it says has been checked
  * @nqn: out: the name that hosts connect to, allocated; NULL after an error
  *
  * The caller has the privilege and the lock, and blocks signals.
  */
 enum exit_code export_device(const struct export_request *request, char **nqn)
 {
-	struct subject subject = { 0 };
+	struct subject subject;
 	enum exit_code ret;
 
-	*nqn = NULL;
-	ret = device_find("device", request->device, &subject.dev);
-	if (ret)
-		return ret;
-	subject.path = device_path(subject.dev.number);
-	ret = identify(request, &subject);
-	if (!ret && request->key_path)
-		ret = read_key(request->key_path, &subject.key);
+	ret = subject_find(request, &subject);
 	if (!ret)
 		ret = export(request, &subject);
 	*nqn = ret ? NULL : copy_text(subject.nqn);
-	free(subject.key);
-	free(subject.nqn);
-	free(subject.path);
-	device_release(&subject.dev);
+	subject_release(&subject);
 	return ret;
 }

@@ -132,3 +132,23 @@ enum exit_code seq_cutoff_argument(const char *text, uint64_t *bytes)
 {
 	return judge("sequential cut-off", text, value_seq_cutoff(text, machine_ram(), bytes));
 }
+
+enum exit_code transport_argument(const char *text)
+{
+	return judge("transport", text, value_transport(text));
+}
+
+enum exit_code address_argument(const char *text)
+{
+	return judge("address", text, value_address(text));
+}
+
+enum exit_code port_argument(const char *text, unsigned int *port)
+{
+	return judge("port", text, value_port(text, port));
+}
+
+enum exit_code nqn_argument(const char *what, const char *text)
+{
+	return judge(what, text, value_nqn(text));
+}

@@ -59,5 +59,9 @@ enum exit_code node_argument(const char *text, int32_t *node);
 enum exit_code uuid_argument(const char *text, uint8_t *uuid);
 enum exit_code mode_argument(const char *text);
 enum exit_code seq_cutoff_argument(const char *text, uint64_t *bytes);
+enum exit_code transport_argument(const char *text);
+enum exit_code address_argument(const char *text);
+enum exit_code port_argument(const char *text, unsigned int *port);
+enum exit_code nqn_argument(const char *what, const char *text);
 
 #endif /* RXADM_OPTIONS_H */

@@ -18,6 +18,21 @@
 #include "unfinished.h"
 
 /**
+ * plan_is_chosen - whether a section is asked for
+ * @section: the section
+ * @names: those asked for, as NAME or KIND/NAME; NULL after the last; none: all
+ */
+bool plan_is_chosen(const struct config_section *section, char **names)
+{
+	if (!*names)
+		return true;
+	for (; *names; names++)
+		if (config_is_called(section, *names))
+			return true;
+	return false;
+}
+
+/**
  * plan_step - add a step to a plan
  * @plan: the plan
  * @make: what does it

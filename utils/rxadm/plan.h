@@ -22,6 +22,8 @@ struct step {
 struct plan {
 	const struct config *config;
 	const struct config_section *section;
+	char **names;		/* of the sections that are asked for; none: all */
+	bool dry_run;		/* no step is made */
 	int control;		/* -1: the module rxd is not loaded */
 	bool has_target;	/* the target rxcache is there, and dm_begin() was called */
 	enum exit_code target_error;	/* why it is not, if it should be; reported */
@@ -34,6 +36,7 @@ struct plan {
 	size_t count;
 };
 
+bool plan_is_chosen(const struct config_section *section, char **names);
 __printf(3, 4)
 void plan_step(struct plan *plan, enum exit_code (*make)(struct plan *plan),
 	       const char *format, ...);
@@ -49,5 +52,7 @@ enum exit_code plan_start_ramdisk(struct plan *plan);
 enum exit_code plan_stop_ramdisk(struct plan *plan);
 enum exit_code plan_start_cache(struct plan *plan);
 enum exit_code plan_stop_cache(struct plan *plan);
+enum exit_code plan_start_export(struct plan *plan);
+enum exit_code plan_stop_export(struct plan *plan);
 
 #endif /* RXADM_PLAN_H */

@@ -139,7 +139,7 @@ enum exit_code unexport_device(const char *name, bool dry_run)
 	char *path = NULL;
 	bool found;
 
-	ret = is_nqn ? export_nqn_check("NQN", name) : device_find("device", name, &dev);
+	ret = is_nqn ? nqn_argument("NQN", name) : device_find("device", name, &dev);
 	if (ret)
 		return ret;
 	if (!is_nqn)

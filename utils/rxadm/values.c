@@ -3,6 +3,7 @@
  * The values that options and the configuration have in common. Nothing here looks
  * at the machine: what its memory is, the caller says.
  */
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <linux/rxd.h>
@@ -17,9 +18,14 @@
 
 #define BLOCK_SIZE_MIN	4096
 #define BLOCK_SIZE_MAX	(1024 * 1024)
+#define NQN_MAX		223
+#define NQN_DISCOVERY	"nqn.2014-08.org.nvmexpress.discovery"
 #define NODE_MAX	1023	/* the most nodes that a kernel can be built for */
 #define SEQ_CUTOFF_MAX	(1ULL << 40)
 #define SECTOR		512
+#define PORT_MAX	65535
+#define RULE_NQN \
+	"must be of the form nqn.YYYY-MM.DOMAIN:NAME, of at most %d printable characters without spaces, slashes and quotes"
 #define RULE_UUID \
 	"must be hexadecimal digits in groups of 8, 4, 4, 4 and 12, with minuses between them"
 
@@ -219,4 +225,63 @@ char *value_seq_cutoff(const char *text, uint64_t ram, uint64_t *bytes)
 
 	*bytes = 0;
 	return strcmp(text, "0") ? parse(text, &rule, bytes) : NULL;
+}
+
+/**
+ * value_transport - check how an export is reached
+ * @text: what the user wrote
+ */
+char *value_transport(const char *text)
+{
+	if (!strcmp(text, "tcp") || !strcmp(text, "loop"))
+		return NULL;
+	return copy_text("must be tcp or loop");
+}
+
+/**
+ * value_address - check where an export listens
+ * @text: what the user wrote
+ */
+char *value_address(const char *text)
+{
+	unsigned char address[sizeof(struct in6_addr)];
+
+	if (inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1)
+		return NULL;
+	return copy_text("must be an IP address such as 192.0.2.1 or 2001:db8::1");
+}
+
+/**
+ * value_port - read a TCP port
+ * @text: what the user wrote
+ * @port: out: the port
+ */
+char *value_port(const char *text, unsigned int *port)
+{
+	char *error = value_number(text, PORT_MAX, port);
+
+	if (!error && *port)
+		return NULL;
+	free(error);
+	return format_text("must be a number from 1 to %d", PORT_MAX);
+}
+
+/**
+ * value_nqn - check the name of a subsystem or a host
+ * @text: what the user wrote
+ */
+char *value_nqn(const char *text)
+{
+	static const char form[] = "nqn.dddd-dd.";
+	size_t length = strlen(text);
+	bool ok = length > strlen(form) && length <= NQN_MAX;
+	size_t i;
+
+	for (i = 0; ok && i < length; i++) {
+		if (i < strlen(form))
+			ok = form[i] == 'd' ? isdigit((unsigned char)text[i]) : text[i] == form[i];
+		else
+			ok = text[i] > ' ' && text[i] <= '~' && !strchr("/\\'\"", text[i]);
+	}
+	return ok && strcmp(text, NQN_DISCOVERY) ? NULL : format_text(RULE_NQN, NQN_MAX);
 }

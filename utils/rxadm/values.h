@@ -17,5 +17,9 @@ char *value_node(const char *text, int32_t *node);
 char *value_uuid(const char *text, uint8_t *uuid);
 char *value_mode(const char *text);
 char *value_seq_cutoff(const char *text, uint64_t ram, uint64_t *bytes);
+char *value_transport(const char *text);
+char *value_address(const char *text);
+char *value_port(const char *text, unsigned int *port);
+char *value_nqn(const char *text);
 
 #endif /* RXADM_VALUES_H */
