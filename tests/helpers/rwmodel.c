@@ -12,8 +12,9 @@
  * finds one is stale. Where writers keep to blocks of their own, that goes for
  * each write.
  *
- * Now and then everybody stops, and for good when the time is up or SIGTERM came. Then the device is compared with its origin, and,
- * where writers keep to blocks of their own, with the last writes.
+ * Now and then everybody stops, and for good when the time is up or SIGTERM came.
+ * Then the device is compared with its origin, and, where writers keep to blocks of
+ * their own, with the last writes.
  *
  * Where errors are allowed, a write that failed may have reached the disk or not,
  * and whatever is to be compared is read until there is no error.
