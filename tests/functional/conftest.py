@@ -21,6 +21,8 @@ PROGRAMS = ("rxadm", "rxcp", "rwmodel", "bufspy")
 def pytest_configure(config):
     config.addinivalue_line("markers", "one_kernel: about what no kernel's version changes, "
                                        "so that one kernel is enough")
+    config.addinivalue_line("markers", "every_kernel: of a program that has a guest of its own on "
+                                       "one kernel, what the others run")
 
 
 def pytest_sessionstart(session):

@@ -192,6 +192,27 @@ def test_replaced_file(files, folder):
     assert (stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid) == (0o604, 65534, 65534)
 
 
+def queue_times(output):
+    """Seconds that reader and writer waited for each other."""
+    return [float(line.split()[-2]) for line in output.splitlines()
+            if line.startswith(("reader: ", "writer: "))]
+
+
+@pytest.mark.one_kernel
+def test_threads_only_where_something_waits(lab, tmp_path):
+    """From memory to memory one thread is faster; from a disk the writer waits for the reader."""
+    write_file(tmp_path / "source", *SHAPES["data"])
+    assert queue_times(ok("-v", tmp_path / "source", tmp_path / "copy")) == [0] * 4
+    with Direct(DISK) as disk:
+        for offset in range(0, 32 * MIB, MIB):
+            disk.write(offset, noise(MIB, offset + 1))
+    limited = lab.mapped(f"0 {32 * MIB // 512} linear {DISK} 0")
+    assert max(queue_times(ok("-v", "-S", "no", f"/dev/mapper/{limited}",
+                              tmp_path / "copy"))) > 0
+    assert content(tmp_path / "copy") == b"".join(noise(MIB, offset + 1)
+                                                  for offset in range(0, 32 * MIB, MIB))
+
+
 # Block devices
 
 

@@ -76,6 +76,8 @@ static enum copy_step finish_numbers(void *context)
 	return numbers->finish_fails ? COPY_FAILED : COPY_END;
 }
 
+static bool light;
+
 static void prepare(struct numbers *numbers, unsigned int total, unsigned int chunks)
 {
 	*numbers = (struct numbers){
@@ -87,6 +89,7 @@ static void prepare(struct numbers *numbers, unsigned int total, unsigned int ch
 			.room = ROOM,
 			.note_size = sizeof(unsigned int),
 			.chunks = chunks,
+			.light = light,
 			.progress = &numbers->progress,
 		},
 		.progress = { .mode = PROGRESS_NONE },
@@ -169,6 +172,19 @@ static void test_signals(void)
 	numbers.signals = 20;
 	tap_ok(copy_run(&numbers.copy) == COPY_DONE, "nor one that is ignored");
 	signal(SIGTERM, SIG_DFL);
+}
+
+static void test_waits(void)
+{
+	struct numbers numbers;
+
+	prepare(&numbers, 1000, 4);
+	tap_ok(copy_run(&numbers.copy) == COPY_DONE && !numbers.copy.times.get_full,
+	       "without waits there are no threads");
+	prepare(&numbers, 100, 4);
+	numbers.signals = 1000;
+	tap_ok(copy_run(&numbers.copy) == COPY_DONE && !numbers.wrong && numbers.wanted == 100 &&
+	       numbers.finished && numbers.copy.times.get_full, "with waits there are");
 }
 
 static void test_zeros(void)
@@ -260,9 +276,15 @@ static void test_output(void)
 
 int main(void)
 {
-	test_order();
-	test_errors();
-	test_signals();
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		light = i;
+		test_order();
+		test_errors();
+		test_signals();
+	}
+	test_waits();
 	test_zeros();
 	test_output();
 	return tap_end();

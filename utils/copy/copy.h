@@ -23,7 +23,7 @@ enum copy_result {
 	COPY_DONE,
 	COPY_ERROR,		/* one of the callbacks failed, and knows why */
 	COPY_INTERRUPTED,	/* by a signal */
-	COPY_NO_MEMORY,		/* nothing was read or written */
+	COPY_NO_MEMORY,		/* for the chunks */
 };
 
 /* What goes from the reader to the writer. */
@@ -48,13 +48,15 @@ struct copy_times {
 
 /**
  * struct copy_job - one copy: a thread that reads, a thread that writes
- * @read: fills a chunk; called in the reader's thread, one chunk after the other
- * @write: takes a chunk; called in the writer's thread, in the order of reading
+ * @read: fills a chunk, one after the other
+ * @write: takes a chunk, in the order of reading
  * @finish: called in the writer's thread after the last chunk; may be NULL
  * @context: for them
  * @room: bytes of a chunk's data
  * @note_size: bytes of a chunk's note
  * @chunks: how many there are, 2 to COPY_CHUNKS_MAX
+ * @light: the callbacks do little but move memory: while none waits, the caller's thread
+ *	does it all
  * @progress: what shows the progress
  * @counts: what the callbacks have done so far, by copy_count()
  * @times: out; the callbacks add to scan only
@@ -69,11 +71,13 @@ struct copy_job {
 	size_t room;
 	size_t note_size;
 	unsigned int chunks;
+	bool light;
 	struct progress *progress;
 	struct copy_counts counts;
 	struct copy_times times;
 	int signal;
 	int stop;
+	struct engine *alone;	/* no thread runs */
 };
 
 enum copy_result copy_run(struct copy_job *job);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * One thread reads, one writes, and the caller's waits for signals and shows the
- * progress. Memory is bounded by the number of chunks.
+ * progress. Memory is bounded by the number of chunks. What is copied from memory to
+ * memory would only lose by that: a chunk goes from one processor's cache to another's.
+ * So the caller's thread does the work until reads or writes wait for something.
  */
 #include <errno.h>
 #include <poll.h>
@@ -9,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +20,11 @@
 
 #define NSEC_PER_SEC	1000000000ULL
 #define NSEC_PER_MSEC	1000000ULL
+
+/* Waits, and chunks for each, that make it worth to start threads. */
+#define ALONE_WAITS	8
+#define ALONE_SHARE	8
+#define ALONE_FIRST	2
 
 struct engine {
 	struct copy_job *job;
@@ -27,6 +35,7 @@ struct engine {
 	int done;		/* eventfd: the writer's end */
 	int signals;		/* signalfd */
 	sigset_t mask;		/* the caller's */
+	uint64_t next;		/* when the progress is to be shown */
 };
 
 uint64_t copy_clock(void)
@@ -53,15 +62,6 @@ bool copy_is_zero(const void *data, size_t length)
 }
 
 /**
- * copy_stopped - whether a callback should give up
- * @job: its job
- */
-bool copy_stopped(struct copy_job *job)
-{
-	return __atomic_load_n(&job->stop, __ATOMIC_RELAXED);
-}
-
-/**
  * copy_interrupt - die of the signal that interrupted a copy, now that all is undone
  * @signal: its number
  */
@@ -75,6 +75,15 @@ void copy_interrupt(int signal)
 	raise(signal);
 }
 
+static int take_signal(struct engine *engine)
+{
+	struct signalfd_siginfo info;
+
+	if (read(engine->signals, &info, sizeof(info)) != sizeof(info))
+		return 0;
+	return info.ssi_signo;
+}
+
 static void stop(struct engine *engine)
 {
 	__atomic_store_n(&engine->job->stop, 1, __ATOMIC_RELAXED);
@@ -86,6 +95,24 @@ static void fail(struct engine *engine, unsigned int thread)
 {
 	engine->failed[thread] = true;
 	stop(engine);
+}
+
+static enum copy_step timed_write(struct copy_job *job, const struct copy_chunk *chunk)
+{
+	uint64_t begin = copy_clock();
+	enum copy_step step = job->write(job->context, chunk);
+
+	job->times.write += copy_clock() - begin;
+	return step;
+}
+
+static enum copy_step timed_finish(struct copy_job *job)
+{
+	uint64_t begin = copy_clock();
+	enum copy_step step = job->finish(job->context);
+
+	job->times.write += copy_clock() - begin;
+	return step;
 }
 
 static enum copy_step timed_read(struct copy_job *job, struct copy_chunk *chunk)
@@ -122,41 +149,25 @@ static void *writer(void *arg)
 	struct copy_job *job = engine->job;
 	enum copy_step step = COPY_MORE;
 	struct copy_chunk *chunk;
-	uint64_t begin;
 
 	while (step == COPY_MORE && (chunk = queue_get(&engine->full))) {
-		begin = copy_clock();
-		step = job->write(job->context, chunk);
-		job->times.write += copy_clock() - begin;
+		step = timed_write(job, chunk);
 		if (step == COPY_MORE)
 			queue_put(&engine->free, chunk);
 	}
-	if (step == COPY_MORE && job->finish && !copy_stopped(job)) {
-		begin = copy_clock();
-		step = job->finish(job->context);
-		job->times.write += copy_clock() - begin;
-	}
+	if (step == COPY_MORE && job->finish && !copy_stopped(job))
+		step = timed_finish(job);
 	if (step == COPY_FAILED)
 		fail(engine, 1);
 	eventfd_write(engine->done, 1);
 	return NULL;
 }
 
-static bool get_chunks(struct engine *engine)
+static bool get_chunk(struct engine *engine, struct copy_chunk *chunk)
 {
-	struct copy_job *job = engine->job;
-	struct copy_chunk *chunk;
-	unsigned int i;
-
-	for (i = 0; i < job->chunks; i++) {
-		chunk = &engine->chunks[i];
-		chunk->data = aligned_alloc(COPY_ALIGN, job->room);
-		chunk->note = calloc(1, job->note_size + 1);
-		if (!chunk->data || !chunk->note)
-			return false;
-		queue_put(&engine->free, chunk);
-	}
-	return true;
+	chunk->data = aligned_alloc(COPY_ALIGN, engine->job->room);
+	chunk->note = calloc(1, engine->job->note_size + 1);
+	return chunk->data && chunk->note;
 }
 
 static void put_chunks(struct engine *engine)
@@ -166,7 +177,21 @@ static void put_chunks(struct engine *engine)
 	for (i = 0; i < engine->job->chunks; i++) {
 		free(engine->chunks[i].data);
 		free(engine->chunks[i].note);
+		engine->chunks[i] = (struct copy_chunk){ 0 };
 	}
+}
+
+static bool get_chunks(struct engine *engine)
+{
+	struct copy_job *job = engine->job;
+	unsigned int i;
+
+	for (i = 0; i < job->chunks; i++) {
+		if (!get_chunk(engine, &engine->chunks[i]))
+			return false;
+		queue_put(&engine->free, &engine->chunks[i]);
+	}
+	return true;
 }
 
 /* Signals that would end the process come by a descriptor; what is blocked stays so. */
@@ -188,13 +213,34 @@ static bool catch_signals(struct engine *engine)
 	return engine->signals >= 0;
 }
 
-static int take_signal(struct engine *engine)
+/* Show the progress if it is time to, and take signals. Return: what time it is. */
+static uint64_t look(struct engine *engine)
 {
-	struct signalfd_siginfo info;
+	struct copy_job *job = engine->job;
+	uint64_t now = copy_clock();
+	int signal;
 
-	if (read(engine->signals, &info, sizeof(info)) != sizeof(info))
-		return 0;
-	return info.ssi_signo;
+	if (now >= engine->next) {
+		progress_show(job->progress, &job->counts);
+		engine->next += NSEC_PER_SEC * (1 + (now - engine->next) / NSEC_PER_SEC);
+	}
+	signal = take_signal(engine);
+	if (signal && !job->signal) {
+		job->signal = signal;
+		stop(engine);
+	}
+	return now;
+}
+
+/**
+ * copy_stopped - whether a callback should give up
+ * @job: its job
+ */
+bool copy_stopped(struct copy_job *job)
+{
+	if (job->alone)
+		look(job->alone);
+	return __atomic_load_n(&job->stop, __ATOMIC_RELAXED);
 }
 
 static void watch(struct engine *engine)
@@ -203,32 +249,76 @@ static void watch(struct engine *engine)
 		{ .fd = engine->done, .events = POLLIN },
 		{ .fd = engine->signals, .events = POLLIN },
 	};
-	struct copy_job *job = engine->job;
-	uint64_t next = copy_clock() + NSEC_PER_SEC;
 	uint64_t now;
-	int signal;
 
-	for (;;) {
-		now = copy_clock();
-		if (now >= next) {
-			progress_show(job->progress, &job->counts);
-			next += NSEC_PER_SEC * (1 + (now - next) / NSEC_PER_SEC);
-		}
-		poll(fds, 2, (next - now) / NSEC_PER_MSEC + 1);
-		if (fds[0].revents)
-			return;
-		signal = fds[1].revents ? take_signal(engine) : 0;
-		if (signal && !job->signal) {
-			job->signal = signal;
-			stop(engine);
-		}
+	while (!fds[0].revents) {
+		now = look(engine);
+		poll(fds, 2, (engine->next - now) / NSEC_PER_MSEC + 1);
 	}
 }
 
-static bool start(struct engine *engine)
+/* How often this thread has waited for something, not for a processor. */
+static long waits(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw;
+}
+
+static enum copy_step copy_chunk(struct engine *engine, struct copy_chunk *chunk)
+{
+	enum copy_step step = timed_read(engine->job, chunk);
+
+	if (step == COPY_FAILED)
+		fail(engine, 0);
+	if (step != COPY_MORE)
+		return step;
+	step = timed_write(engine->job, chunk);
+	if (step == COPY_FAILED)
+		fail(engine, 1);
+	/* The writer has nothing to end but itself. */
+	return step == COPY_MORE ? COPY_MORE : COPY_FAILED;
+}
+
+/* Return: COPY_MORE if threads had better go on. */
+static enum copy_step run_alone(struct engine *engine)
+{
+	struct copy_chunk *chunk = &engine->chunks[0];
+	struct copy_job *job = engine->job;
+	enum copy_step step = COPY_MORE;
+	long chunks = 0, before = 0, waited = 0;
+
+	if (!get_chunk(engine, chunk)) {
+		put_chunks(engine);
+		return COPY_MORE;
+	}
+	job->alone = engine;
+	while (step == COPY_MORE && !copy_stopped(job) &&
+	       (waited < ALONE_WAITS || waited * ALONE_SHARE < chunks)) {
+		step = copy_chunk(engine, chunk);
+		chunks++;
+		/* Most files are of one chunk, for which nobody need ask. */
+		if (chunks == ALONE_FIRST)
+			before = waits();
+		else if (chunks > ALONE_FIRST)
+			waited = waits() - before;
+	}
+	if (step == COPY_END && job->finish && !copy_stopped(job) &&
+	    timed_finish(job) == COPY_FAILED)
+		fail(engine, 1);
+	job->alone = NULL;
+	put_chunks(engine);
+	return copy_stopped(job) ? COPY_END : step;
+}
+
+static bool run_threads(struct engine *engine)
 {
 	pthread_t threads[2];
 
+	engine->done = eventfd(0, EFD_CLOEXEC);
+	if (engine->done < 0 || !get_chunks(engine))
+		return false;
+	engine->free.put = 0;
 	if (pthread_create(&threads[1], NULL, writer, engine))
 		return false;
 	if (pthread_create(&threads[0], NULL, reader, engine)) {
@@ -240,6 +330,13 @@ static bool start(struct engine *engine)
 	pthread_join(threads[1], NULL);
 	pthread_join(threads[0], NULL);
 	return true;
+}
+
+static bool run(struct engine *engine)
+{
+	if (engine->job->light && run_alone(engine) != COPY_MORE)
+		return true;
+	return run_threads(engine);
 }
 
 static enum copy_result result_of(const struct engine *engine)
@@ -260,7 +357,7 @@ static enum copy_result result_of(const struct engine *engine)
  */
 enum copy_result copy_run(struct copy_job *job)
 {
-	struct engine engine = { .job = job, .signals = -1 };
+	struct engine engine = { .job = job, .done = -1, .signals = -1 };
 	enum copy_result result = COPY_NO_MEMORY;
 	struct queue *free_chunks = &engine.free, *full = &engine.full;
 	uint64_t begin = copy_clock();
@@ -269,13 +366,13 @@ enum copy_result copy_run(struct copy_job *job)
 	job->times = (struct copy_times){ 0 };
 	job->signal = 0;
 	job->stop = 0;
+	job->alone = NULL;
+	engine.next = begin + NSEC_PER_SEC;
 	queue_init(free_chunks);
 	queue_init(full);
-	engine.done = eventfd(0, EFD_CLOEXEC);
-	if (catch_signals(&engine) && engine.done >= 0 && get_chunks(&engine)) {
+	if (catch_signals(&engine)) {
 		progress_begin(job->progress);
-		free_chunks->put = 0;
-		if (start(&engine))
+		if (run(&engine))
 			result = result_of(&engine);
 		progress_end(job->progress, &job->counts, result == COPY_DONE);
 	}

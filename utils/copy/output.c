@@ -19,7 +19,7 @@
 
 #define TRIES	100
 
-/* The path behind a symbolic link; of what is to be made, the path itself. */
+/* The path behind a symbolic link; of one to nothing, the path itself. */
 static char *real_path(const char *path)
 {
 	char *real = realpath(path, NULL);
@@ -29,7 +29,8 @@ static char *real_path(const char *path)
 
 static int split(struct output *output, const char *path)
 {
-	char *real = real_path(path);
+	char link;
+	char *real = readlink(path, &link, 1) < 0 ? strdup(path) : real_path(path);
 	char *copy = real ? strdup(real) : NULL;
 	int err = real ? 0 : errno;
 
@@ -72,7 +73,8 @@ static char *random_name(void)
 
 static int open_nameless(struct output *output, int flags)
 {
-	output->fd = openat(output->folder_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
+	/* Nobody can open it before it has a name. */
+	output->fd = openat(output->folder_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0666);
 	return output->fd < 0 ? errno : 0;
 }
 
@@ -137,26 +139,59 @@ int output_open(struct output *output, const char *path, bool direct)
 	return err;
 }
 
-/* Give a file without a name a name of its own. */
-static int link_temporary(struct output *output)
+/* Give a file without a name this one, which nobody has. */
+static int link_as(const struct output *output, const char *name)
 {
 	char path[64];
-	unsigned int i;
 
+	/* The shorter way is open to who may read all, and from Linux 6.10 on. */
+	if (!linkat(output->fd, "", output->folder_fd, name, AT_EMPTY_PATH))
+		return 0;
+	if (errno != ENOENT)
+		return errno;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", output->fd);
+	return linkat(AT_FDCWD, path, output->folder_fd, name, AT_SYMLINK_FOLLOW) ? errno : 0;
+}
+
+/* Give it a name of its own. */
+static int link_temporary(struct output *output)
+{
+	unsigned int i;
+	int err;
+
 	for (i = 0; i < TRIES; i++) {
 		output->temporary = random_name();
 		if (!output->temporary)
 			return ENOMEM;
-		if (!linkat(AT_FDCWD, path, output->folder_fd, output->temporary,
-			    AT_SYMLINK_FOLLOW))
+		err = link_as(output, output->temporary);
+		if (!err)
 			return 0;
 		free(output->temporary);
 		output->temporary = NULL;
-		if (errno != EEXIST)
-			return errno;
+		if (err != EEXIST)
+			return err;
 	}
 	return EEXIST;
+}
+
+/* Take the name, in the place of an old one if there is one. */
+static int take_name(struct output *output)
+{
+	int err = 0;
+
+	if (!output->temporary) {
+		err = link_as(output, output->name);
+		if (err != EEXIST)
+			return err;
+		err = link_temporary(output);
+	}
+	if (!err && renameat(output->folder_fd, output->temporary, output->folder_fd, output->name))
+		err = errno;
+	if (err)
+		return err;
+	free(output->temporary);
+	output->temporary = NULL;
+	return 0;
 }
 
 /**
@@ -169,18 +204,15 @@ static int link_temporary(struct output *output)
  */
 int output_commit(struct output *output, mode_t mode, bool sync)
 {
-	int err = 0;
+	struct stat st;
+	int err;
 
-	if (fchmod(output->fd, mode) || (sync && fsync(output->fd)))
+	if (fstat(output->fd, &st) || ((st.st_mode & 07777) != mode && fchmod(output->fd, mode)) ||
+	    (sync && fsync(output->fd)))
 		return errno;
-	if (!output->temporary)
-		err = link_temporary(output);
+	err = take_name(output);
 	if (err)
 		return err;
-	if (renameat(output->folder_fd, output->temporary, output->folder_fd, output->name))
-		return errno;
-	free(output->temporary);
-	output->temporary = NULL;
 	/* From here on there is no way back: the new file has the name. */
 	if (sync && fsync(output->folder_fd))
 		err = errno;

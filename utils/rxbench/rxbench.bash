@@ -22,7 +22,7 @@ _rxbench_options()
 	peers)
 		echo "$common --only --size --seconds --jobs --disk --dir" ;;
 	report)
-		echo "--html --help" ;;
+		echo "--html --json --markdown --help" ;;
 	compare)
 		echo "--fail-if-worse --help" ;;
 	esac

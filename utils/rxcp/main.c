@@ -13,7 +13,6 @@
 #include "say.h"
 #include "transfer.h"
 
-#define BUFFER_DEFAULT	(1 << 20)
 #define BUFFER_MIN	4096U
 #define BUFFER_MAX	(256U << 20)
 
@@ -34,7 +33,8 @@ static const char usage[] =
 	" -g, --progress                    a progress bar also where there is no terminal\n"
 	" -v, --verbose                     say at the end how much was copied, and where the\n"
 	"                                   time went\n"
-	" -b, --buffer-size SIZE            bytes, or with a suffix K or M; without it, 1M\n"
+	" -b, --buffer-size SIZE            bytes, or with a suffix K or M; without it, 1M or\n"
+	"                                   what fits\n"
 	" -c, --checksum ALGORITHM          print a checksum of what was written: md5, sha256,\n"
 	"                                   ...\n"
 	" -y, --sync                        see that it is on the disk before it gets its name\n"
@@ -210,7 +210,6 @@ int main(int argc, char **argv)
 	struct options options = {
 		.smart = SMART_HOLES,
 		.progress = PROGRESS_AUTO,
-		.buffer = BUFFER_DEFAULT,
 	};
 	int signal = 0;
 	bool ok;

@@ -14,6 +14,7 @@
 #include "source.h"
 
 #define EXTENTS_AT_ONCE	4096
+#define STAT_BLOCK	512
 
 /* Get the part of the allocation map that begins at @from. */
 static int map_from(struct source *source, uint64_t from)
@@ -68,6 +69,8 @@ static bool look_at(struct source *source)
 		return complain("source '%s': %s", source->path, strerror(err));
 	if (S_ISREG(source->st.st_mode)) {
 		posix_fadvise(source->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+		source->has_holes = source->smart >= SMART_HOLES &&
+			(uint64_t)source->st.st_blocks * STAT_BLOCK < source->size;
 		return check_size(source);
 	}
 	fcntl(source->fd, F_SETFL, fcntl(source->fd, F_GETFL) | O_DIRECT);
@@ -142,7 +145,7 @@ static int next_data(struct source *source, uint64_t from, uint64_t *start, uint
 	*end = source->size;
 	if (source->is_rxd)
 		return next_in_map(source, from, start, end);
-	if (source->smart >= SMART_HOLES && S_ISREG(source->st.st_mode))
+	if (source->has_holes)
 		return next_in_file(source, from, start, end);
 	*start = from;
 	return 0;

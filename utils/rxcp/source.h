@@ -22,6 +22,7 @@ struct source {
 	struct stat st;
 	uint64_t size;
 	enum smart smart;
+	bool has_holes;		/* as far as its blocks tell */
 	bool is_rxd;
 	struct unused *unused;
 	struct rxd_extent *extents;	/* a part of the allocation map */

@@ -80,13 +80,14 @@ bool target_open(struct target *target, const char *path, const struct source *s
  * @min: the least that is of use, which divides @max
  * @max: the most
  */
-uint64_t target_block(const struct target *target, uint64_t min, uint64_t max)
+uint64_t target_block(struct target *target, uint64_t min, uint64_t max)
 {
 	uint64_t block = max;
 	struct stat st;
 
 	if (target->is_device || fstat(target->fd, &st))
 		return max;
+	target->page = st.st_blksize;
 	while (block > (uint64_t)st.st_blksize && block > min)
 		block /= 2;
 	return block;
@@ -117,7 +118,11 @@ bool target_skip(struct target *target, uint64_t offset, uint64_t length)
  */
 int target_finish(struct target *target, uint64_t size, bool sync)
 {
-	if (!target->is_device && ftruncate(target->fd, size))
+	struct stat st;
+
+	/* It ends with a hole. */
+	if (!target->is_device && (fstat(target->fd, &st) || ((uint64_t)st.st_size != size &&
+							      ftruncate(target->fd, size))))
 		return errno;
 	return (sync || target->is_device) && fsync(target->fd) ? errno : 0;
 }

@@ -14,12 +14,13 @@ struct target {
 	int fd;
 	bool is_device;
 	bool replaces;		/* a file that is there */
+	uint64_t page;		/* what a file had better be written in multiples of */
 	struct stat old;
 	struct output output;
 };
 
 bool target_open(struct target *target, const char *path, const struct source *source);
-uint64_t target_block(const struct target *target, uint64_t min, uint64_t max);
+uint64_t target_block(struct target *target, uint64_t min, uint64_t max);
 bool target_skip(struct target *target, uint64_t offset, uint64_t length);
 int target_finish(struct target *target, uint64_t size, bool sync);
 bool target_commit(struct target *target, const struct source *source, bool sync);

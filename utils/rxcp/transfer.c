@@ -17,6 +17,8 @@
 #define BLOCK_MIN	512	/* zeros are looked for in pieces of that to this size */
 #define BLOCK_MAX	4096
 #define CHUNKS		4
+#define ROOM		(1 << 20)
+#define ROOM_PAGE	(4 << 20)	/* the largest page that is worth filling at once */
 #define NSEC_PER_SEC	UINT64_C(1000000000)
 
 static const unsigned char zeros[64 * 1024] __attribute__((aligned(COPY_ALIGN)));
@@ -287,6 +289,27 @@ static void summarize(const struct job *job)
 		       nanoseconds[i].value % NSEC_PER_SEC / 1000);
 }
 
+/* A checksum takes time of its own; a sync must not keep signals and progress waiting. */
+static bool is_light(const struct job *job)
+{
+	return !job->options->checksum && !job->options->sync && !job->target.is_device;
+}
+
+static void choose_room(struct job *job)
+{
+	size_t room = ROOM, page = job->target.page;
+
+	if (page > room && page <= ROOM_PAGE)
+		room = page;
+	if (job->options->buffer)
+		room = job->options->buffer;
+	/* A small file needs no large buffers. */
+	if (room > job->source.size)
+		room = (job->source.size / COPY_ALIGN + 1) * COPY_ALIGN;
+	job->copy.room = room;
+	job->copy.light = is_light(job);
+}
+
 static bool run(struct job *job, const char *to)
 {
 	uint64_t size = job->source.size;
@@ -294,11 +317,8 @@ static bool run(struct job *job, const char *to)
 
 	if (!target_open(&job->target, to, &job->source))
 		return false;
-	/* A small file needs no large buffers. */
-	job->copy.room = job->options->buffer;
-	if (job->copy.room > size)
-		job->copy.room = (size / COPY_ALIGN + 1) * COPY_ALIGN;
 	job->block = target_block(&job->target, BLOCK_MIN, BLOCK_MAX);
+	choose_room(job);
 	job->copy.note_size = sizeof(struct note) + job->copy.room / job->block;
 	job->progress.total = size;
 	done = copy(job);

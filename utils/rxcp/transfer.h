@@ -20,7 +20,7 @@ struct options {
 	enum progress_mode progress;
 	bool verbose;
 	bool sync;
-	uint64_t buffer;	/* bytes */
+	uint64_t buffer;	/* bytes, or 0: what is best */
 	const char *checksum;	/* algorithm, or NULL */
 };
 

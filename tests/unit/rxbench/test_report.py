@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import jsonschema
 import pytest
 
-from rxbench.report import document, html, text
+from rxbench.report import document, html, markdown, text
 from rxbench.system.errors import BadInput
 
 TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../..")
@@ -155,6 +155,36 @@ def test_report_command(make_report, tmp_path):
     assert done.returncode == 0 and page.read_text().count("<svg") == 5
 
 
+def test_markdown(make_report):
+    """A table for each subject that others are compared with; marks mean nothing in cells."""
+    report = make_report(1, LEVELS)
+    for case in report["cases"][4:]:
+        case["base"] = "disk"
+    lines = list(markdown.render([report, report]))
+    assert sum(line.startswith("Linux 6.12") for line in lines) == 1
+    assert lines.count("| MB/s | the ram | the disk | the other | page |") == 2
+    assert lines.count("| MB/s | the ram | the disk | the other |") == 2
+    assert lines.count("`rxbench profile '<x>'`") == 2
+    first = next(line for line in lines if line.startswith("| case 0 |"))
+    assert first.count("|") == 6 and "(0.05 x)" in first and first.endswith("| 3.50 |")
+    assert "a \\<processor> & more" in lines[0]
+    many = make_report(1, {f"s{number}": 1.0 for number in range(9)})
+    assert "| | subject |" in "\n".join(markdown.render([many])).replace("|  |", "| |")
+
+
+def test_many_in_one_file(make_report, tmp_path):
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    for seed, path in enumerate(paths):
+        document.write(make_report(seed, LEVELS), path)
+    done = rxbench("report", *paths, "--json", tmp_path / "all.json", "--markdown")
+    assert done.returncode == 0 and done.stdout.count("`rxbench profile") == 2
+    again = rxbench("report", tmp_path / "all.json", "--markdown")
+    assert again.stdout == done.stdout
+    assert len(document.load_all(tmp_path / "all.json")) == 2
+    refused = rxbench("compare", paths[0], tmp_path / "all.json")
+    assert refused.returncode == 2 and "holds 2 reports" in refused.stderr
+
+
 def test_no_matplotlib(make_report, tmp_path):
     """It is named, and nothing else fails."""
     path = tmp_path / "report.json"
@@ -185,7 +215,8 @@ def test_compare_command(make_report, tmp_path):
     (["report", "/none"], ["/none"]), (["run", "/none"], ["/none"]),
     (["profile", "/none"], ["/none", "rxd:SIZE"]), (["profile", "/etc/passwd"], ["/etc/passwd"]),
     (["profile", "/tmp", "--size", "x"], ["x"]), (["profile", "/tmp", "--repeats", "0"], ["0"]),
-    (["profile", "cache:/none"], ["/none"]), (["profile", "rxd:big"], ["big"]),
+    (["profile", "cache:/none"], ["/none"]), (["profile", "rxd:big"], ["rxd:big", "number"]),
+    (["profile", "cache:"], ["cache:", "no device"]), (["profile", "rxd:"], ["rxd:", "number"]),
     (["profile", "a=/tmp", "a=/var"], ["a", "two places"]),
     (["dd", "/tmp", "--bs", "3x"], ["3x"]), (["dd", "/tmp", "--target", "disk"], ["disk"]),
     (["copy", "/tmp", "--repeats", "3"], ["3", "from 5"]),

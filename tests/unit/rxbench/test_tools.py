@@ -74,10 +74,16 @@ def test_documents_between_other_lines():
     documents, found = fio.Documents(), []
     texts = [json.dumps(each, indent=1) for each in (document(side([1], 1)), document())]
     for line in "\n".join(["fio: a {warning}", texts[0], "", texts[1]]).splitlines():
-        each = documents.feed(line + "\n")
-        if each:
-            found.append(each)
+        found += documents.feed(line + "\n")
     assert len(found) == 2 and documents.stray[0] == "fio: a {warning}\n"
+
+
+def test_documents_at_once():
+    """However the pipe cuts them."""
+    texts = [json.dumps(each, indent=1) + "\n" for each in (document(side([1], 1)), document())]
+    for whole in ("".join(texts), "fio: a {warning}\n" + "\n".join(texts)):
+        assert len(fio.Documents().feed(whole)) == 2
+    assert fio.Documents().feed(texts[0][:-3]) == []
 
 
 @pytest.mark.parametrize("bad", [{}, {"jobs": []}, {"jobs": [{}]}, {"jobs": 3},

@@ -7,7 +7,7 @@ import sys
 import time
 
 from . import VERSION, workloads
-from .report import compare, document, html, plots, text
+from .report import compare, document, html, markdown, plots, text
 from .run import progress
 from .run.runner import Runner
 from .system import machine
@@ -77,6 +77,10 @@ def parser():
     shown = commands.add_parser("report", help="show reports again, and make their HTML")
     shown.add_argument("reports", nargs="+", metavar="REPORT.json")
     shown.add_argument("--html", metavar="FILE", help="write all of them into one page")
+    shown.add_argument("--json", metavar="FILE",
+                       help="write all of them as one list, which report reads, too")
+    shown.add_argument("--markdown", action="store_true",
+                       help="print their tables as Markdown, with the commands that made them")
     shown.set_defaults(run=_report)
     compared = commands.add_parser("compare", help="what got better or worse between two reports")
     compared.add_argument("before", metavar="BEFORE.json")
@@ -96,12 +100,17 @@ def _list(_options):
 
 
 def _report(options):
-    documents = [document.load(path) for path in options.reports]
+    documents = [each for path in options.reports for each in document.load_all(path)]
+    if options.json:
+        document.write(documents, options.json)
     if options.html:
         document.put(options.html, html.render(documents))
-        print(f"Report: {options.html}")
-        return 0
-    for each in documents:
+    if options.markdown:
+        print("\n".join(markdown.render(documents)))
+    written = [path for path in (options.html, options.json) if path]
+    for path in written:
+        print(f"Report: {path}", file=sys.stderr if options.markdown else sys.stdout)
+    for each in [] if options.markdown or written else documents:
         print("\n".join([f"{each['workload']}: {' '.join(each['command'])}", *text.render(each),
                          ""]))
     return 0
@@ -145,6 +154,8 @@ def _write(made, folder, page_wanted):
 
 
 def _measure(options):
+    if not getattr(options, "show_jobs", False):
+        machine.need_root()
     plan = options.workload.plan(options)
     plan.repeats = options.repeats or getattr(options.workload, "REPEATS", 3)
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
@@ -167,6 +178,8 @@ def _measure(options):
 
 
 def main():
+    # Where mkfs and its like are; who became root by su may not have it.
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
     catch_signals()
     try:
         options = parser().parse_args()

@@ -121,18 +121,41 @@ def put(path, text):
 
 
 def write(document, path):
+    """One report, or a list of some."""
     put(path, json.dumps(document, indent=1) + "\n")
 
 
 def load(path):
     """A report that was written before."""
+    made = load_all(path)
+    if len(made) != 1:
+        raise BadInput(f"{path}: holds {len(made)} reports: must be one")
+    return made[0]
+
+
+def load_all(path):
+    """The reports of a file, which is one of them or a list."""
+    made = _read(path)
+    if not isinstance(made, list):
+        made = [made]
+    if not made:
+        raise BadInput(f"{path}: not a report of rxbench")
+    for each in made:
+        _check(path, each)
+    return made
+
+
+def _read(path):
     try:
         with open(path, encoding="utf-8") as file:
-            document = json.load(file)
+            return json.load(file)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise BadInput(f"{path}: not JSON: {error}") from error
+
+
+def _check(path, document):
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadInput(f"{path}: not a report of rxbench")
     if document.get("version") != FORMAT_VERSION:
@@ -141,4 +164,3 @@ def load(path):
     missing = [key for key in KEYS if key not in document]
     if missing:
         raise BadInput(f"{path}: cut short, or changed by hand: no {', '.join(missing)}")
-    return document

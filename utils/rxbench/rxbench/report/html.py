@@ -75,7 +75,7 @@ def section(document, number):
         parts.append(f"<div class=warning>{_list(warnings)}</div>")
     head, rows = text.columns(document)
     parts += [_table(head, rows) or "<p>Nothing was measured.</p>",
-              _table(*text.side_by_side(document)),
+              *(_table(head, rows) for head, rows in text.side_by_side(document)),
               _list(f"{titles[verdict['case']]}: {verdict['text']}"
                     for verdict in document["verdicts"]) if document["verdicts"] else "",
               _list([*text.legend(document), *document["notes"]])]

@@ -88,29 +88,48 @@ def columns(document):
     return head, rows
 
 
-def side_by_side(document):
-    """Head and rows of the metric that decides: a column for each subject, then others' figures."""
+def _beside(document, cases, ratios):
+    """One table of side_by_side()."""
     metric = document["metrics"][0]
-    references = list(dict.fromkeys(key for case in document["cases"]
-                                    for key in case.get("reference", {})))
+    names = {case["name"] for case in cases}
+    found = {(row["case"], row["subject"]): row for row in document["summary"]
+             if row["metric"] == metric["name"] and row["case"] in names}
+    references = list(dict.fromkeys(key for case in cases for key in case.get("reference", {})))
     subjects = [subject for subject in document["subjects"]
-                if any(row["subject"] == subject["name"] for row in document["summary"])]
+                if any(name == subject["name"] for _case, name in found)]
     if not subjects or len(subjects) + len(references) < 2 or len(subjects) > MOST_COLUMNS:
-        return [], []
-    found = {(row["case"], row["subject"]): row["median"] for row in document["summary"]
-             if row["metric"] == metric["name"]}
-    rows = [[case["title"],
-             *(value(metric, found.get((case["name"], subject["name"]))) for subject in subjects),
+        return None
+
+    def cell(case, subject):
+        row = found.get((case["name"], subject["name"]))
+        beside = times(row["ratio"]) if row and ratios else ""
+        return value(metric, row and row["median"]) + (f" ({beside})" if beside else "")
+
+    rows = [[case["title"], *(cell(case, subject) for subject in subjects),
              *(value(metric, case.get("reference", {}).get(key)) for key in references)]
-            for case in document["cases"]
+            for case in cases
             if any((case["name"], subject["name"]) in found for subject in subjects)]
     return [metric["unit"], *(subject["title"] for subject in subjects), *references], rows
 
 
-def machine_line(machine):
+def side_by_side(document, ratios=False):
+    """Head and rows of the metric that decides: a column for each subject, then others' figures.
+
+    One table for each subject that others are compared with; those of too many columns are left
+    out.
+    """
+    groups = {}
+    for case in document["cases"]:
+        groups.setdefault(case["base"], []).append(case)
+    made = (_beside(document, cases, ratios) for cases in groups.values())
+    return [each for each in made if each]
+
+
+def machine_line(machine, load=True):
+    now = f"load {machine['load'][0]:.2f}, " if load else ""
     return (f"Linux {machine['kernel']}, {machine['cpus']} CPUs ({machine['cpu']}), "
             f"{size(machine['memory'])} of memory, virtualization: {machine['virtualization']}, "
-            f"governor: {machine['governor']}, load {machine['load'][0]:.2f}, {machine['fio']}")
+            f"governor: {machine['governor']}, {now}{machine['fio']}")
 
 
 def legend(document):
@@ -129,8 +148,7 @@ def render(document):
     head, rows = columns(document)
     lines += table(head, rows, left=2) if rows else ["Nothing was measured."]
     lines.append("")
-    head, rows = side_by_side(document)
-    if rows:
+    for head, rows in side_by_side(document):
         lines += [*table(head, rows), ""]
     titles = {case["name"]: case["title"] for case in document["cases"]}
     notes = [*(f"{titles[verdict['case']]}: {verdict['text']}."

@@ -12,6 +12,8 @@ import time
 from .errors import BenchError
 from .undo import interruptible, signals_held
 
+# At once of what a program writes.
+PIECE = 1 << 20
 # A make above this one must not steer those below.
 DROPPED = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
 
@@ -90,17 +92,22 @@ def show(*argv):
     return _spawn(argv, 60)[0]
 
 
-def follow(argv, on_line):
-    """Run a program, and hand on each line of its stdout as it comes."""
+def follow(argv, on_text):
+    """Run a program, and hand on what it writes to stdout as it comes, whole lines at a time."""
     with tempfile.TemporaryFile("w+") as errors:
         process = _start(argv, stdout=subprocess.PIPE, stderr=errors)
+        rest = b""
         try:
             while True:
                 with interruptible():
-                    line = process.stdout.readline()
-                if not line:
+                    data = os.read(process.stdout.fileno(), PIECE)
+                lines, end, rest = (rest + data).rpartition(b"\n")
+                if end:
+                    on_text((lines + end).decode(errors="replace"))
+                if not data:
                     break
-                on_line(line)
+            if rest:
+                on_text(rest.decode(errors="replace"))
             with interruptible():
                 code = process.wait()
         except BaseException:

@@ -6,6 +6,7 @@ import fcntl
 import os
 import stat
 import sys
+import tempfile
 
 from . import command, machine
 from .errors import BadInput
@@ -154,3 +155,26 @@ def need_directory(path, writable=True):
         raise BadInput(f"{path}: must be a directory that exists")
     if writable and not os.access(path, os.W_OK):
         raise BadInput(f"{path}: cannot be written to")
+
+
+def takes_direct(path):
+    """Whether a file, or what is made in a directory, can be read and written past the cache."""
+    try:
+        if not os.path.isdir(path):
+            os.close(os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_NONBLOCK | os.O_CLOEXEC))
+            return True
+        with tempfile.TemporaryFile(prefix="rxbench-", dir=path) as file:
+            os.close(os.open(f"/proc/self/fd/{file.fileno()}",
+                             os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC))
+        return True
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        raise BadInput(f"{path}: {error.strerror}") from error
+
+
+def no_direct(path):
+    """Why direct I/O cannot be had there."""
+    mount = machine.mount_of(path)
+    return (f"{path}: {mount['type'] if mount else 'its file system'} takes no direct I/O "
+            f"on Linux {os.uname().release}")

@@ -46,6 +46,10 @@ class Place:
     def check(self, size, destroy):
         """Refuse what cannot be measured, before anything is written."""
 
+    def takes_direct(self):
+        """Whether it can be read and written past the page cache."""
+        return True
+
     def set_up(self, undo):
         self.undo = undo
 
@@ -194,6 +198,9 @@ class Directory(Place):
         guard.need_directory(self.path)
         machine.need_space(self.path, int(size * (1 - OVERHEAD)))
 
+    def takes_direct(self):
+        return guard.takes_direct(self.path)
+
     def set_up(self, undo):
         super().set_up(undo)
         self.own = devices.directory(undo, self.path)
@@ -214,16 +221,25 @@ def _split(text):
     return (match[1], match[2]) if match else (None, text)
 
 
+def _size(spec, text):
+    try:
+        return parse_size(text)
+    except BadInput as error:
+        raise BadInput(f"{spec}: {error}") from error
+
+
 def _one(text, known):
     name, spec = _split(text)
     kind, colon, rest = spec.partition(":")
     if kind == "rxd" and colon:
-        size = parse_size(rest)
+        size = _size(spec, rest)
         return RamDisk(name or "rxd", name or f"RAM disk {human(size)}", size)
     if kind == "cache" and colon:
         path, _, wanted = rest.partition(":")
+        if not path:
+            raise BadInput(f"{spec}: no device; a place is {MEANING}")
         guard.need_block_device(path)
-        size = parse_size(wanted) if wanted else CACHE_SIZE
+        size = _size(spec, wanted) if wanted else CACHE_SIZE
         origin = known.setdefault(os.path.realpath(path), Device(path, path, path))
         return Cache(name or f"cached-{os.path.basename(path)}", name or f"{path} cached", origin,
                      size)

@@ -13,6 +13,7 @@ WINDOW = 8 << 20
 PIECE = 1 << 20
 BUFFERS = (8 << 10, 128 << 10, 1 << 20, 8 << 20)
 F_SETPIPE_SZ = 1031
+DIRECT = "direct-"
 
 
 def _files(source, target):
@@ -88,6 +89,6 @@ def ways():
     for block in BUFFERS:
         found.append((f"rw-{short(block)}", f"read, write {short(block)}", _dd(block)))
     for block in BUFFERS:
-        found.append((f"direct-{short(block)}", f"O_DIRECT {short(block)}", _dd(block, True)))
+        found.append((f"{DIRECT}{short(block)}", f"O_DIRECT {short(block)}", _dd(block, True)))
     return [*found, ("copy_file_range", "copy_file_range", by_copy_file_range),
             ("splice", "splice", by_splice)]

@@ -7,7 +7,7 @@ import os
 import tempfile
 from dataclasses import dataclass, field
 
-from ..system import command
+from ..system import command, guard
 from ..system.errors import BenchError
 
 # Direct I/O on a block device needs no invalidation, and the ioctl fio would
@@ -131,22 +131,31 @@ class Documents:
     """The JSON documents in what fio prints, as they become complete."""
 
     def __init__(self):
-        self.lines = []
+        self.text = ""
         self.stray = []
 
-    def feed(self, line):
-        """The document that this line ends, or None."""
-        if not self.lines and line.rstrip() != "{":
-            self.stray.append(line)
-            return None
-        self.lines.append(line)
-        if line.rstrip() != "}":
-            return None
-        text, self.lines = "".join(self.lines), []
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
-            raise BenchError(f"fio: no JSON in its output: {text.strip()[:80]!r}") from error
+    def feed(self, text):
+        """The documents that these lines complete; there may be a hundred thousand lines in one."""
+        self.text += text
+        found = []
+        while True:
+            begin = ("\n" + self.text).find("\n{\n")
+            self._put_aside(len(self.text) if begin < 0 else begin)
+            end = self.text.find("\n}")
+            if begin < 0 or end < 0:
+                return found
+            document, self.text = self.text[:end + 2], self.text[end + 2:]
+            try:
+                found.append(json.loads(document))
+            except json.JSONDecodeError as error:
+                raise BenchError("fio: no JSON in its output: "
+                                 f"{document.strip()[:80]!r}") from error
+
+    def _put_aside(self, length):
+        """What is in no document."""
+        if self.text[:length].strip():
+            self.stray.append(self.text[:length].lstrip("\n"))
+        self.text = self.text[length:]
 
 
 def joined(moments, interval):
@@ -165,9 +174,8 @@ def run(shared, jobs, interval=1, on_moment=None):
     """Run jobs; returns the moments at each interval, the last being the end."""
     documents, moments = Documents(), []
 
-    def take(line):
-        document = documents.feed(line)
-        if document:
+    def take(text):
+        for document in documents.feed(text):
             moments.append(moment(document))
             if on_moment:
                 on_moment(moments[-1])
@@ -209,6 +217,8 @@ def escaped(path):
 
 def fill(path, size):
     """Random bytes all over, so that nothing is empty or compressible."""
-    run({**BASE, "filename": escaped(path), "rw": "write", "bs": "1m", "size": size,
-         "iodepth": 8, "refill_buffers": 1, "allow_file_create": 1, "end_fsync": 1},
+    folder = path if os.path.exists(path) else os.path.dirname(path)
+    run({**BASE, "direct": int(guard.takes_direct(folder)), "filename": escaped(path),
+         "rw": "write", "bs": "1m", "size": size, "iodepth": 8,
+         "refill_buffers": 1, "allow_file_create": 1, "end_fsync": 1},
         [("fill", {})], interval=3600)

@@ -8,7 +8,7 @@ import resource
 import time
 
 from ..run.plan import MB_S, REAL, SYS, USER, Case, Metric, Plan, Round, Subject
-from ..system import machine, places
+from ..system import guard, machine, places
 from ..system.errors import BadInput, BenchError
 from ..system.undo import check
 from ..system.units import parse_size
@@ -74,6 +74,19 @@ def _chosen(text):
     return {name: ways[name] for name in names}
 
 
+def _without_direct(options, ways, grounds):
+    """Take the ways away that these places do not have; returns what to say of it."""
+    lacking = [place for place in grounds if not place.takes_direct()]
+    direct = [name for name in ways if name.startswith(copying.DIRECT)] if lacking else []
+    if not direct:
+        return []
+    if options.ways:
+        raise BadInput(f"--ways {direct[0]}: {guard.no_direct(lacking[0].path)}")
+    for name in direct:
+        del ways[name]
+    return [f"{guard.no_direct(lacking[0].path)}: {', '.join(direct)} left out."]
+
+
 class Copies:
     """A round is one way, cold and then warm."""
 
@@ -135,11 +148,12 @@ def plan(options):
     machine.fio_version()
     machine.need_tools("dd", "cp", "mkfs.ext4", "mount", "umount", "wipefs", "blkdiscard")
     places.check(grounds, int(options.size * ROOM) + LEAST_ROOM, options.destroy)
+    notes = _without_direct(options, ways, grounds)
     copies = Copies(options, ways, grounds[0], grounds[-1])
     cases = tuple(Case(name, title, 2 * options.size / PACE + 0.5)
                   for name, title in STATES.items())
-    notes = [f"{place.path} stays mounted: a cold copy there begins with dropped caches only."
-             for place in grounds if isinstance(place, places.Directory)]
+    notes += [f"{place.path} stays mounted: a cold copy there begins with dropped caches only."
+              for place in grounds if isinstance(place, places.Directory)]
     return Plan(subjects=[Subject(name, title) for name, (title, _copy) in ways.items()],
                 rounds=[Round(cases)], open=copies.open, set_up=copies.set_up,
                 metrics=(MB_S, REAL, USER, SYS, CPU), notes=notes,

@@ -133,13 +133,21 @@ def plan(options):
     machine.need_memory(options.size + places.SPARE
                         + sum(place.memory for place in grounds))
     machine.need_space(RAM, options.size)
-    copies, rounds = Copies(options, grounds), []
+    copies, rounds, notes = Copies(options, grounds), [], []
+    buffered = {place.name for place in grounds if not place.takes_direct()}
+    for place in grounds:
+        if place.name not in buffered:
+            continue
+        if options.mode == ["direct"]:
+            raise BadInput(f"--mode direct: {guard.no_direct(place.path)}")
+        notes.append(f"{guard.no_direct(place.path)}: buffered only.")
     for target in options.target:
         for mode in options.mode:
             for block in options.bs:
                 names = tuple(place.name for place in grounds
                               if (target == "file" or place.has_node)
-                              and (mode == "buffered" or block % _sector(place) == 0))
+                              and (mode == "buffered" or place.name not in buffered
+                                   and block % _sector(place) == 0))
                 if names:
                     rounds.append(_round(target, mode, block, options.size)
                                   if len(names) == len(grounds) else
@@ -147,6 +155,7 @@ def plan(options):
     return Plan(subjects=[Subject(place.name, place.title, place.details())
                           for place in grounds],
                 rounds=rounds, open=copies.open, set_up=copies.set_up,
-                metrics=(MB_S, SECONDS), base=grounds[-1].name if len(grounds) > 1 else None,
+                metrics=(MB_S, SECONDS), notes=notes,
+                base=grounds[-1].name if len(grounds) > 1 else None,
                 settings={"size": options.size, "blocks": options.bs, "targets": options.target,
                           "modes": options.mode})

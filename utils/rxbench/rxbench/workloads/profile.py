@@ -5,7 +5,7 @@ import contextlib
 import os
 
 from ..run.plan import Case, Plan, Round, Subject
-from ..system import hits, machine, places
+from ..system import guard, hits, machine, places
 from ..system.errors import BadInput
 from ..system.units import parse_size
 from ..tools import fio
@@ -94,6 +94,9 @@ def plan(options):
     machine.fio_version()
     machine.need_tools(f"mkfs.{kind}", "mount", "umount", "wipefs", "blkdiscard")
     places.check(grounds, int(size * ROOM) + LEAST_ROOM, options.destroy)
+    for place in grounds:
+        if not place.takes_direct():
+            raise BadInput(f"{guard.no_direct(place.path)}, and all of this profile is direct")
     by_name = {place.name: place for place in grounds}
 
     def set_up(undo):

@@ -133,6 +133,17 @@ class Luns:
                 self.notes.append(f"{storage.lun} did not exist: made for this run, "
                                   f"{human(size)}, full of random bytes, and removed.")
 
+    def check_direct(self):
+        """Not every file system has direct I/O."""
+        for storage in self.used.values():
+            if not {"o_direct", "directio"} & set(storage.flags):
+                continue
+            there = storage.lun if os.path.exists(storage.lun) else os.path.dirname(
+                os.path.abspath(storage.lun))
+            if not guard.takes_direct(there):
+                self.refuse(storage, f"lun={guard.no_direct(storage.lun)}; leave out "
+                            f"openflags={','.join(storage.flags)}, or name a lun elsewhere")
+
     def check_alignment(self, steps):
         """Direct I/O goes by sectors."""
         for step in steps:
@@ -309,6 +320,7 @@ def plan(options):
     steps = [step for run in definitions.runs for step in jobs.steps(run)]
     luns = Luns(definitions, options)
     machine.fio_version()
+    luns.check_direct()
     luns.check_alignment(steps)
     texts = [(step, fio.job_file(*jobs.build(
         step, luns.sizes, step.rate if isinstance(step.rate, int) else None, _engine())))

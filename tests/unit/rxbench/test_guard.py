@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Direct I/O is asked for before anything is written."""
+
+import errno
+import os
+
+import pytest
+
+from rxbench import cli
+from rxbench.system import guard
+from rxbench.system.errors import BadInput
+
+
+@pytest.fixture
+def no_direct(monkeypatch):
+    """A kernel whose file systems have none, as tmpfs before Linux 6.6."""
+    opened = os.open
+
+    def refuse(path, flags, *args, **options):
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return opened(path, flags, *args, **options)
+    monkeypatch.setattr(os, "open", refuse)
+
+
+def test_asked(tmp_path, no_direct):
+    (tmp_path / "file").write_bytes(b"")
+    assert not guard.takes_direct(tmp_path) and not guard.takes_direct(tmp_path / "file")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_other_errors_are_errors(tmp_path):
+    with pytest.raises(BadInput, match="No such file"):
+        guard.takes_direct(tmp_path / "none")
+
+
+def test_run_names_the_line(tmp_path, no_direct, monkeypatch, capsys):
+    """With what to do; without the flag it is not asked for."""
+    path = tmp_path / "file.vdb"
+    for flags, code in ((",openflags=o_direct", 2), ("", 0)):
+        path.write_text(f"\nsd=sd1,lun={tmp_path}/lun,size=1m{flags}\n"
+                        "wd=w,sd=sd1\nrd=r,wd=w\n")
+        monkeypatch.setattr("rxbench.system.machine.fio_version", lambda: "fio-3.39")
+        monkeypatch.setattr("sys.argv", ["rxbench", "run", str(path), "--show-jobs"])
+        monkeypatch.setattr(cli, "catch_signals", lambda: None)
+        monkeypatch.setattr(cli, "ignore_signals", lambda: None)
+        if code:
+            assert cli.main() == code
+            error = capsys.readouterr().err
+            for part in ("line 2", f"{tmp_path}/lun", "no direct I/O", "leave out openflags"):
+                assert part in error
+        else:
+            with pytest.raises(SystemExit):
+                cli.main()
+        assert os.listdir(tmp_path) == ["file.vdb"]

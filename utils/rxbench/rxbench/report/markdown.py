@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reports as tables of Markdown, to be put into other texts."""
+
+import re
+import shlex
+
+from . import text
+
+SPECIAL = re.compile(r"([\\|*_`<~])")
+
+
+def _escaped(words):
+    return SPECIAL.sub(r"\\\1", words)
+
+
+def _row(cells):
+    return f"| {' | '.join(map(_escaped, cells))} |"
+
+
+def _table(head, rows, left=1):
+    yield _row(head)
+    yield f"|{'|'.join(' --- ' if column < left else ' ---: ' for column in range(len(head)))}|"
+    yield from map(_row, filter(None, rows))
+    yield ""
+
+
+def _legend(document):
+    plural = "s" if document["repeats"] > 1 else ""
+    legend = f"Medians of {document['repeats']} repeat{plural}"
+    if any(case["base"] for case in document["cases"]):
+        legend += (f"; in brackets: how many times what has none; {_escaped(text.NOISE)} is within "
+                   f"the noise, {text.UNKNOWN} measured too few times to know")
+    return legend + "."
+
+
+def _section(document):
+    """What was run, its tables, and what must be known of them."""
+    yield from (f"`{shlex.join(document['command'])}`", "")
+    tables = text.side_by_side(document, ratios=True)
+    for head, rows in tables:
+        yield from _table(head, rows)
+    if not tables:
+        yield from _table(*text.columns(document), left=2)
+    yield f"- {_legend(document)}"
+    notes = [*document["notes"], *(f"Warning: {warning}." for warning in document["warnings"]),
+             *(f"Failed: {failure['message']}." for failure in document["failures"])]
+    if document["ended_by"]:
+        notes.append(f"Ended early by {document['ended_by']}.")
+    yield from (f"- {_escaped(note)}" for note in notes)
+    yield ""
+
+
+def render(documents):
+    """Reports, one after the other, as lines; the machine only where it is another."""
+    machine = None
+    for document in documents:
+        here = text.machine_line(document["machine"], load=False)
+        if here != machine:
+            yield from (f"{_escaped(here)}.", "")
+            machine = here
+        yield from _section(document)
