@@ -97,7 +97,7 @@ tools:
 	$(RXCP)
 	$(GENERATOR)
 
-install: modules install-tools
+install: modules install-tools install-rxbench
 	$(INSTALL) -d $(DESTDIR)/lib/modules/$(release)/updates
 	$(INSTALL) -m 644 $(MODULES:%=$(build)/modules/$(release)/%) \
 		$(DESTDIR)/lib/modules/$(release)/updates/
@@ -116,6 +116,8 @@ install-tools: tools
 	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+
+install-rxbench:
 	$(RXBENCH) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 
 install-dkms:
@@ -123,8 +125,9 @@ install-dkms:
 	cp -R $(DKMS_SOURCES) $(DESTDIR)$(DKMSDIR)/
 	sed 's/#MODULE_VERSION#/$(VERSION)/' packaging/dkms/dkms.conf >$(DESTDIR)$(DKMSDIR)/dkms.conf
 
-# What boots the root disk behind a cache: for packages only, since its paths are fixed.
-install-root-cache:
+# What boots the root disk behind a cache, and what the scripts of packages share: for
+# packages only, since the paths are fixed.
+install-packaged:
 	$(INSTALL) -D -m 644 packaging/root-cache/default $(DESTDIR)/etc/default/rxd
 	$(INSTALL) -D packaging/root-cache/root-cache $(DESTDIR)/usr/lib/rxd/root-cache
 	$(INSTALL) -D packaging/initramfs-tools/hook \
@@ -133,6 +136,7 @@ install-root-cache:
 		$(DESTDIR)/usr/share/initramfs-tools/scripts/local-premount/rxd
 	$(INSTALL) -d $(DESTDIR)/usr/lib/dracut/modules.d/90rxd
 	$(INSTALL) packaging/dracut/90rxd/* $(DESTDIR)/usr/lib/dracut/modules.d/90rxd/
+	$(INSTALL) packaging/stop-units $(DESTDIR)/usr/lib/rxd/stop-units
 
 uninstall:
 	$(if $(release),rm -f $(MODULES:%=$(DESTDIR)/lib/modules/$(release)/updates/%))
@@ -218,7 +222,7 @@ clean:
 distclean: clean
 	rm -rf --one-file-system $${RXD_CACHE:-/var/cache/rxd}/guest $${RXD_CACHE:-/var/cache/rxd}/uml
 
-.PHONY: help modules modules-of-release tools install install-tools install-dkms \
-	install-root-cache uninstall dist deb demo test lint test-kunit \
+.PHONY: help modules modules-of-release tools install install-tools install-rxbench \
+	install-dkms install-packaged uninstall dist deb demo test lint test-kunit \
 	test-functional test-system torture fuzz fuzz-parsers bench bench-copy bench-rxd \
 	bench-rxcache clean distclean
