@@ -7,7 +7,8 @@ import subprocess
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 SYSTEMS = ("debian-12", "debian-13")
 STEPS = "/rxd/tests/system/steps"
-SECONDS = 900
+SECONDS = 1800
+CHECKER = "6.12"     # a root file system that has linters
 
 
 class Machine:
@@ -42,6 +43,10 @@ class Machine:
         """Run a step in the root file system, at the host's full speed."""
         self._run(step, ["tests/guest/chroot", *(["--scratch"] if scratch else []), self.system,
                          f"{STEPS}/{step}", f"/rxd/{self.folder}", *arguments])
+
+    def check(self, step, *command):
+        """Run a linter."""
+        self._run(step, ["tests/guest/chroot", CHECKER, *command])
 
     def boot(self, step, *arguments, initrd=None, append=(), disks=()):
         """Boot, run a step, and power off, as a user would."""

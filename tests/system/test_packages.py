@@ -25,6 +25,15 @@ def root_uuid(machine):
                           check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
+@pytest.fixture(scope="module", name="data")
+def data_disk(machine):
+    """The disk that is cached, which no boot may change but through the cache."""
+    path = machine.path("data.raw")
+    with open(path, "wb") as file:
+        file.truncate(256 << 20)
+    return path
+
+
 def test_build(machine):
     machine.inside("build", NEXT)
 
@@ -59,8 +68,19 @@ def test_dracut_root_without_module(machine):
                  append=["ro", "root=/dev/vda", "module_blacklist=rxd"])
 
 
-def test_remove_in_use(machine):
-    machine.boot("remove")
+def test_configure(machine, data):
+    machine.boot("configure", disks=[data])
+
+
+@pytest.mark.parametrize("boot", [1, 2])
+def test_configured(machine, data, boot):
+    machine.boot("configured", str(boot), disks=[data])
+    machine.check("promtool", "sh", "-c", "promtool check metrics "
+                  f"</rxd/build/guest/{machine.system}/out/rxd.prom")
+
+
+def test_remove_in_use(machine, data):
+    machine.boot("remove", disks=[data])
 
 
 def test_purge(machine):

@@ -26,6 +26,31 @@ refused()
 	! "$@" || fail "not refused: $*"
 }
 
+# wait_for SECONDS COMMAND...
+wait_for()
+{
+	local seconds=$1
+
+	shift
+	for ((; seconds; seconds--)); do
+		! "$@" || return 0
+		sleep 1
+	done
+	fail "in vain: $*"
+}
+
+# What has been written to the RAM disk of the configuration before boot N: a line each,
+# the last thing before the machine is shut down, so that nothing else saves it.
+marks()
+{
+	seq -f "boot %g" 0 $(($1 - 1))
+}
+
+leave_a_mark()
+{
+	echo "boot $1" >>/scratch/marks
+}
+
 # The kernel's compiler remembers what it has compiled: emulated, a build takes minutes.
 quick_compiler()
 {
