@@ -39,7 +39,7 @@ def test_build(machine):
 
 
 def test_native(machine):
-    machine.inside("native", version(), scratch=True)
+    machine.inside("native", version(), NEXT, scratch=True)
 
 
 def test_install_and_upgrade(machine):
