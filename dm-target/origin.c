@@ -28,7 +28,7 @@
 /* How many blocks an untracked write announces at most. */
 #define MAX_UNTRACKED	256
 #define MIN_BIOS	16
-/* How far ahead of the block that it handles a long write asks for the index. */
+/* How far ahead of the block that it handles a long read or write asks for the index. */
 #define BLOCKS_AHEAD	4
 
 /* A prefetch waits until no other I/O was seen for so long, but not for ever. */
@@ -349,6 +349,13 @@ static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block, 
 	return true;
 }
 
+/* Have what the index knows of a later block of a long range on its way by then. */
+static void look_ahead(struct rxcache *c, u64 block, u64 end)
+{
+	if (block + BLOCKS_AHEAD < end)
+		rxc_index_prefetch(c->index, block + BLOCKS_AHEAD);
+}
+
 /*
  * Serve the leading blocks that are there. While one is copied, the next one's data
  * is on its way to the processor. Return: the first block that is not there.
@@ -362,6 +369,7 @@ static u64 read_hits(struct rxcache *c, const struct rxc_span *span, struct bio 
 	if (block >= end)
 		return block;
 	for (slot = rxc_index_find(c->index, block); slot >= 0; slot = next_slot) {
+		look_ahead(c, block, end);
 		next_slot = block + 1 < end ? rxc_index_find(c->index, block + 1) : -1;
 		if (!copy_hit(c, span, block, slot, next_slot, bio, &iter))
 			break;
@@ -691,12 +699,6 @@ static void free_bvecs(struct rxc_bio *rb)
 {
 	if (rb->bvecs != rb->few_bvecs)
 		kfree(rb->bvecs);
-}
-
-static void look_ahead(struct rxcache *c, u64 block, u64 end)
-{
-	if (block + BLOCKS_AHEAD < end)
-		rxc_index_prefetch(c->index, block + BLOCKS_AHEAD);
 }
 
 static void count_write_partial(struct rxcache *c, const struct rxc_span *span, u64 block)
