@@ -179,6 +179,7 @@ def test_busy(lab, target):
     ok("clear", "rxd0")
 
 
+@pytest.mark.one_kernel
 def test_keys(lab, target):
     """DH-HMAC-CHAP, where the kernel has it."""
     lab.ramdisk(16 * MIB)
