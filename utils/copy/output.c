@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,17 +175,11 @@ static int link_temporary(struct output *output)
 	return EEXIST;
 }
 
-/* Take the name, in the place of an old one if there is one. */
-static int take_name(struct output *output)
+/* Take the name of an old file by way of one that nobody else has. */
+static int replace_name(struct output *output)
 {
-	int err = 0;
+	int err = output->temporary ? 0 : link_temporary(output);
 
-	if (!output->temporary) {
-		err = link_as(output, output->name);
-		if (err != EEXIST)
-			return err;
-		err = link_temporary(output);
-	}
 	if (!err && renameat(output->folder_fd, output->temporary, output->folder_fd, output->name))
 		err = errno;
 	if (err)
@@ -192,6 +187,27 @@ static int take_name(struct output *output)
 	free(output->temporary);
 	output->temporary = NULL;
 	return 0;
+}
+
+/* Take the name, in the place of an old one if there is one. */
+static int take_name(struct output *output)
+{
+	sigset_t all, before;
+	int err;
+
+	if (!output->temporary) {
+		err = link_as(output, output->name);
+		if (err != EEXIST)
+			return err;
+	}
+	/* A signal would leave both names. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	err = replace_name(output);
+	if (err)
+		output_discard(output);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return err;
 }
 
 /**
