@@ -207,8 +207,8 @@ def test_threads_only_where_something_waits(lab, tmp_path):
     with Direct(DISK) as disk:
         for offset in range(0, 32 * MIB, MIB):
             disk.write(offset, noise(MIB, offset + 1))
-    limited = lab.mapped(f"0 {32 * MIB // 512} linear {DISK} 0")
-    assert max(queue_times(ok("-v", "-S", "no", f"/dev/mapper/{limited}",
+    slow = lab.mapped(f"0 {32 * MIB // 512} delay {DISK} 0 5")
+    assert max(queue_times(ok("-v", "-S", "no", f"/dev/mapper/{slow}",
                               tmp_path / "copy"))) > 0
     assert content(tmp_path / "copy") == b"".join(noise(MIB, offset + 1)
                                                   for offset in range(0, 32 * MIB, MIB))
