@@ -13,7 +13,7 @@ from . import accel, qemu
 from .errors import GuestError
 
 UP = "rxd-guest: up"
-BOOT_SECONDS = 300
+BOOT_SECONDS = 150
 POWER_OFF_SECONDS = 60
 
 
@@ -79,6 +79,10 @@ class Guest:
         lines = _read(self.errors).strip().splitlines()
         return lines[-1] if lines and self.process.poll() is not None else ""
 
+    def last_line(self):
+        """Of what the guest printed itself."""
+        return (_read(self.console).strip().splitlines()[-1:] or ["nothing on its console"])[0]
+
     def kill(self):
         if self.process and self.process.poll() is None:
             self.process.kill()
@@ -115,9 +119,8 @@ class Guest:
             raise GuestError(f"QEMU ended with exit code {code}: {self.complaint()}")
         text = _read(os.path.join(self.out, ".exit")).strip()
         if not text:
-            last = _read(self.console).strip().splitlines()[-1:] or ["nothing on its console"]
-            raise GuestError(f"the guest died before the command ended: {last[0]}; the log: "
-                             f"{self.console}")
+            raise GuestError(f"the guest died before the command ended: {self.last_line()}; "
+                             f"the log: {self.console}")
         return int(text)
 
     def log(self):
