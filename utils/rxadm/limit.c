@@ -58,31 +58,20 @@ enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_
 
 static enum exit_code run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
-		{ "help",	no_argument, NULL, 'h' },
-		{ }
-	};
 	bool dry_run = false;
+	bool help = false;
 	uint64_t limit = 0;
 	struct device dev;
 	enum exit_code ret;
 	int index;
-	int opt;
 
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case OPT_DRY_RUN:
-			dry_run = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_OK;
-		default:
-			return option_error(opt, argv);
-		}
+	ret = dry_run_option(argc, argv, &dry_run, &help);
+	if (help) {
+		fputs(usage, stdout);
+		return EXIT_OK;
 	}
-	ret = operands(argc, argv, 2, "DEVICE SIZE|none [--dry-run]");
+	if (!ret)
+		ret = operands(argc, argv, 2, "DEVICE SIZE|none [--dry-run]");
 	if (!ret && strcmp(argv[optind + 1], "none"))
 		ret = size_argument("memory limit", argv[optind + 1], &limit);
 	if (!ret)

@@ -32,26 +32,11 @@ struct request {
 
 static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
 {
-	static const struct option options[] = {
-		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
-		{ "help",	no_argument, NULL, 'h' },
-		{ }
-	};
 	enum exit_code ret;
-	int opt;
 
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case OPT_DRY_RUN:
-			request->dry_run = true;
-			break;
-		case 'h':
-			*help = true;
-			return EXIT_OK;
-		default:
-			return option_error(opt, argv);
-		}
-	}
+	ret = dry_run_option(argc, argv, &request->dry_run, help);
+	if (ret || *help)
+		return ret;
 	ret = operands(argc, argv, argc - optind == 1 ? 1 : 2, "NAME [MODE]");
 	if (ret)
 		return ret;

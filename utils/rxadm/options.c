@@ -37,6 +37,37 @@ enum exit_code option_error(int opt, char **argv)
 }
 
 /**
+ * dry_run_option - read the options of a command that has --dry-run and --help only
+ * @argc: number of arguments
+ * @argv: the arguments
+ * @dry_run: set if it was given
+ * @help: set if it was; the arguments after it are not looked at
+ */
+enum exit_code dry_run_option(int argc, char **argv, bool *dry_run, bool *help)
+{
+	static const struct option options[] = {
+		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
+		{ "help",	no_argument, NULL, 'h' },
+		{ }
+	};
+	int opt;
+
+	while (!*help && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_DRY_RUN:
+			*dry_run = true;
+			break;
+		case 'h':
+			*help = true;
+			break;
+		default:
+			return option_error(opt, argv);
+		}
+	}
+	return EXIT_OK;
+}
+
+/**
  * operands - check how many arguments follow the options
  * @argc: number of arguments
  * @argv: the arguments

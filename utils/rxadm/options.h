@@ -2,6 +2,7 @@
 #ifndef RXADM_OPTIONS_H
 #define RXADM_OPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "error.h"
@@ -46,6 +47,7 @@ enum option_value {
 };
 
 enum exit_code option_error(int opt, char **argv);
+enum exit_code dry_run_option(int argc, char **argv, bool *dry_run, bool *help);
 enum exit_code operands(int argc, char **argv, int wanted, const char *names);
 enum exit_code number_argument(const char *what, const char *text, unsigned int max,
 			       unsigned int *value);

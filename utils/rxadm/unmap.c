@@ -108,28 +108,17 @@ enum exit_code cache_unmap(const char *name, bool dry_run)
 
 static enum exit_code run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
-		{ "help",	no_argument, NULL, 'h' },
-		{ }
-	};
 	bool dry_run = false;
+	bool help = false;
 	enum exit_code ret;
-	int opt;
 
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case OPT_DRY_RUN:
-			dry_run = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_OK;
-		default:
-			return option_error(opt, argv);
-		}
+	ret = dry_run_option(argc, argv, &dry_run, &help);
+	if (help) {
+		fputs(usage, stdout);
+		return EXIT_OK;
 	}
-	ret = operands(argc, argv, 1, "NAME [--dry-run]");
+	if (!ret)
+		ret = operands(argc, argv, 1, "NAME [--dry-run]");
 	if (!ret)
 		ret = mapping_name_check(mapping_name(argv[optind]));
 	if (!ret)
