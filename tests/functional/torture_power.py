@@ -151,42 +151,61 @@ def version_of(lab, image, number, contents):
     return contents.index(found)
 
 
+class Recorded:
+    """A file system whose writes are recorded, and what a power cut would have left of it."""
+
+    def __init__(self, lab):
+        run("modprobe", "loop")
+        disk, self.log = lab.ramdisk(SIZE), lab.ramdisk(512 * MIB, overcommit=True)
+        self.name = lab.mapped(f"0 {SIZE // SECTOR} log-writes {disk.path} {self.log.path}")
+        run("mkfs.ext4", "-q", "-F", "-b", "4096", "-J", "size=4", f"/dev/mapper/{self.name}")
+        self.directory = lab.mount(f"/dev/mapper/{self.name}")
+
+    def mark(self, word):
+        dm.message(self.name, "mark", word)
+
+    def end(self):
+        run("umount", self.directory)
+        dm.remove(self.name)
+
+    def cuts(self, image, word, count):
+        """As many random points after the first mark that begins so, and the very end: their
+        number, and how many marks came before, less one; the image is as it was there."""
+        found = list(logwrites.entries(self.log.path))
+        first = next(i for i, entry in enumerate(found) if entry.mark == f"{word}0")
+        points = range(first, len(found))
+        assert len(points) >= count
+        checked = set(random.Random(count).sample(points, count)) | {len(found) - 1}
+        version = -1
+        with open(image, "r+b", buffering=0) as file:
+            for number, entry in enumerate(found):
+                logwrites.apply(entry, file.fileno())
+                if entry.mark and entry.mark.startswith(word):
+                    version += 1
+                if number in checked:
+                    yield number, version
+
+
 def test_saved_image_is_old_or_new(lab, image):
-    run("modprobe", "loop")
-    disk, log = lab.ramdisk(SIZE), lab.ramdisk(512 * MIB, overcommit=True)
-    log_name = lab.mapped(f"0 {SIZE // SECTOR} log-writes {disk.path} {log.path}")
+    recorded = Recorded(lab)
     saved = lab.ramdisk(SAVED_SIZE)
-    run("mkfs.ext4", "-q", "-F", "-b", "4096", "-J", "size=4", f"/dev/mapper/{log_name}")
-    directory = lab.mount(f"/dev/mapper/{log_name}")
     contents = []
     for version in range(SAVES):
         fill(saved, version)
         with open(saved.path, "rb") as device:
             contents.append(device.read())
         compress = ["--compress", "zstd"] if version % 2 else []
-        run(program("rxadm"), "save", saved.path, os.path.join(directory, "image"), *compress)
-        dm.message(log_name, "mark", f"saved{version}")
-    run("umount", directory)
-    dm.remove(log_name)
+        run(program("rxadm"), "save", saved.path, os.path.join(recorded.directory, "image"),
+            *compress)
+        recorded.mark(f"saved{version}")
+    recorded.end()
 
-    found = list(logwrites.entries(log.path))
-    first = next(i for i, entry in enumerate(found) if entry.mark == "saved0")
-    points = range(first, len(found))
-    assert len(points) >= SAVE_POINTS
-    checked = set(random.Random(SAVES).sample(points, SAVE_POINTS)) | {len(found) - 1}
-    versions = set()
-    version = -1
-    with open(image, "r+b", buffering=0) as file:
-        for number, entry in enumerate(found):
-            logwrites.apply(entry, file.fileno())
-            if entry.mark and entry.mark.startswith("saved"):
-                version += 1
-            if number in checked:
-                there = version_of(lab, image, number, contents)
-                assert there in (version, version + 1), \
-                    f"point {number}: image {there} although {version} was saved"
-                versions.add(there)
-    assert version == SAVES - 1 in versions
+    version = there = None
+    for number, version in recorded.cuts(image, "saved", SAVE_POINTS):
+        there = version_of(lab, image, number, contents)
+        assert there in (version, version + 1), \
+            f"point {number}: image {there} although {version} was saved"
+    assert there == version == SAVES - 1
 
 
 def cached_blocks(version):
@@ -221,7 +240,7 @@ class Killer:
         self.killed += process.returncode < 0
 
 
-def run_versions(config, log_name):
+def run_versions(config, recorded):
     """Start, fill and stop, killed in between; what each version held."""
     killer = Killer(config)
     contents = []
@@ -250,7 +269,7 @@ def run_versions(config, log_name):
                 with open(disk_of("ramdisk/a").path, "rb") as device:
                     assert device.read() == contents[-1]
         killer.ok("--stop")
-        dm.message(log_name, "mark", f"stopped{version}")
+        recorded.mark(f"stopped{version}")
     assert killer.killed >= KILLS // 2
     return contents
 
@@ -282,29 +301,14 @@ def version_applied(lab, config, image, number, contents):
 
 
 def test_apply_makes_old_or_new(lab, image, tmp_path):
-    run("modprobe", "loop")
-    disk, log = lab.ramdisk(SIZE), lab.ramdisk(512 * MIB, overcommit=True)
-    log_name = lab.mapped(f"0 {SIZE // SECTOR} log-writes {disk.path} {log.path}")
-    run("mkfs.ext4", "-q", "-F", "-b", "4096", "-J", "size=4", f"/dev/mapper/{log_name}")
-    directory = lab.mount(f"/dev/mapper/{log_name}")
+    recorded = Recorded(lab)
+    version = there = None
     with Configuration(tmp_path) as config:
-        write_configuration(config, directory)
-        contents = run_versions(config, log_name)
-        run("umount", directory)
-        dm.remove(log_name)
-
-        found = list(logwrites.entries(log.path))
-        first = next(i for i, entry in enumerate(found) if entry.mark == "stopped0")
-        points = range(first, len(found))
-        checked = set(random.Random(STOPS).sample(points, STOP_POINTS)) | {len(found) - 1}
-        version = -1
-        with open(image, "r+b", buffering=0) as file:
-            for number, entry in enumerate(found):
-                logwrites.apply(entry, file.fileno())
-                if entry.mark and entry.mark.startswith("stopped"):
-                    version += 1
-                if number in checked:
-                    there = version_applied(lab, config, image, number, contents)
-                    assert there in (version, version + 1), \
-                        f"point {number}: {there} although {version} was stopped"
+        write_configuration(config, recorded.directory)
+        contents = run_versions(config, recorded)
+        recorded.end()
+        for number, version in recorded.cuts(image, "stopped", STOP_POINTS):
+            there = version_applied(lab, config, image, number, contents)
+            assert there in (version, version + 1), \
+                f"point {number}: {there} although {version} was stopped"
     assert there == version == STOPS - 1
