@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """rxcp: copies that are exact, or not there."""
 
+import errno
 import hashlib
 import json
 import os
@@ -9,6 +10,7 @@ import re
 import signal
 import stat
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -365,12 +367,10 @@ def test_without_permission(files, folder):
     assert sorted(os.listdir(folder)) == ["lost+found", "source"]
 
 
-@pytest.mark.one_kernel
-@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL], ids=lambda sig: sig.name)
-def test_interrupted(files, folder, sig):
+def interrupt(folder, size, sig):
     """The old file or the new, and nothing else."""
-    source, copy = files
-    write_file(source, 24 * MIB, [(0, noise(20 * MIB))])
+    source, copy = (os.path.join(folder, name) for name in ("source", "copy"))
+    write_file(source, size, [(0, noise(size * 5 // 6))])
     new = content(source)
     options = ["-s", "never", "-c", "sha512", "-b", "64K"]
     begin = time.monotonic()
@@ -399,3 +399,19 @@ def test_interrupted(files, folder, sig):
             assert not left
         found[is_new] += 1
     assert found[False]
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL], ids=lambda sig: sig.name)
+def test_interrupted(folder, sig):
+    interrupt(folder, 24 * MIB, sig)
+
+
+@pytest.mark.one_kernel
+def test_interrupted_while_it_has_a_name():
+    """As it must have on file systems without O_TMPFILE."""
+    with tempfile.TemporaryDirectory(dir="/out") as folder:
+        with pytest.raises(OSError) as failure:
+            os.open(folder, os.O_TMPFILE | os.O_RDWR)
+        assert failure.value.errno == errno.EOPNOTSUPP
+        interrupt(folder, 6 * MIB, signal.SIGINT)

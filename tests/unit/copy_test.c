@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "copy.h"
@@ -174,6 +175,35 @@ static void test_signals(void)
 	signal(SIGTERM, SIG_DFL);
 }
 
+static void test_held_signals(void)
+{
+	struct copy_signals signals;
+	struct numbers numbers;
+	int status = 0;
+	pid_t child;
+
+	tap_ok(!copy_signals_hold(&signals) && !copy_signals_take(&signals), "no signal waits");
+	raise(SIGINT);
+	prepare(&numbers, 1000, 4);
+	numbers.copy.signals = &signals;
+	tap_ok(copy_run(&numbers.copy) == COPY_INTERRUPTED && numbers.copy.signal == SIGINT &&
+	       !numbers.wanted, "one that came before interrupts");
+	raise(SIGINT);
+	tap_ok(copy_signals_take(&signals) == SIGINT && !copy_signals_take(&signals),
+	       "one that comes after waits, too");
+	copy_signals_release(&signals);
+
+	child = fork();
+	if (!child) {
+		copy_signals_hold(&signals);
+		raise(SIGTERM);
+		copy_signals_release(&signals);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	tap_ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "until none need wait any more");
+}
+
 static void test_waits(void)
 {
 	struct numbers numbers;
@@ -283,6 +313,7 @@ int main(void)
 		test_order();
 		test_errors();
 		test_signals();
+		test_held_signals();
 	}
 	test_waits();
 	test_zeros();

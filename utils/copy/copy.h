@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "progress.h"
+#include "signals.h"
 
 /* What O_DIRECT wants of buffers, offsets and lengths on all disks there are. */
 #define COPY_ALIGN	4096
@@ -57,6 +58,7 @@ struct copy_times {
  * @chunks: how many there are, 2 to COPY_CHUNKS_MAX
  * @light: the callbacks do little but move memory: while none waits, the caller's thread
  *	does it all
+ * @signals: held by the caller, who has something to undo before or after; or NULL
  * @progress: what shows the progress
  * @counts: what the callbacks have done so far, by copy_count()
  * @times: out; the callbacks add to scan only
@@ -72,6 +74,7 @@ struct copy_job {
 	size_t note_size;
 	unsigned int chunks;
 	bool light;
+	struct copy_signals *signals;
 	struct progress *progress;
 	struct copy_counts counts;
 	struct copy_times times;
@@ -82,7 +85,6 @@ struct copy_job {
 
 enum copy_result copy_run(struct copy_job *job);
 bool copy_stopped(struct copy_job *job);
-void copy_interrupt(int signal);
 
 uint64_t copy_clock(void);
 bool copy_is_zero(const void *data, size_t length);

@@ -7,12 +7,10 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,8 +31,7 @@ struct engine {
 	struct copy_chunk chunks[COPY_CHUNKS_MAX];
 	bool failed[2];		/* the reader, the writer */
 	int done;		/* eventfd: the writer's end */
-	int signals;		/* signalfd */
-	sigset_t mask;		/* the caller's */
+	struct copy_signals *signals;
 	uint64_t next;		/* when the progress is to be shown */
 };
 
@@ -59,29 +56,6 @@ bool copy_is_zero(const void *data, size_t length)
 	/* Zeros at the beginning, and each byte is as the one 64 before it. */
 	return !memcmp(data, zeros, head) &&
 	       !memcmp(data, (const char *)data + head, length - head);
-}
-
-/**
- * copy_interrupt - die of the signal that interrupted a copy, now that all is undone
- * @signal: its number
- */
-void copy_interrupt(int signal)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, signal);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	raise(signal);
-}
-
-static int take_signal(struct engine *engine)
-{
-	struct signalfd_siginfo info;
-
-	if (read(engine->signals, &info, sizeof(info)) != sizeof(info))
-		return 0;
-	return info.ssi_signo;
 }
 
 static void stop(struct engine *engine)
@@ -194,25 +168,6 @@ static bool get_chunks(struct engine *engine)
 	return true;
 }
 
-/* Signals that would end the process come by a descriptor; what is blocked stays so. */
-static bool catch_signals(struct engine *engine)
-{
-	static const int fatal[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
-	struct sigaction action;
-	sigset_t set;
-	unsigned int i;
-
-	sigprocmask(SIG_SETMASK, NULL, &engine->mask);
-	sigemptyset(&set);
-	for (i = 0; i < sizeof(fatal) / sizeof(*fatal); i++)
-		if (!sigismember(&engine->mask, fatal[i]) && !sigaction(fatal[i], NULL, &action) &&
-		    action.sa_handler == SIG_DFL)
-			sigaddset(&set, fatal[i]);
-	engine->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return engine->signals >= 0;
-}
-
 /* Show the progress if it is time to, and take signals. Return: what time it is. */
 static uint64_t look(struct engine *engine)
 {
@@ -224,7 +179,7 @@ static uint64_t look(struct engine *engine)
 		progress_show(job->progress, &job->counts);
 		engine->next += NSEC_PER_SEC * (1 + (now - engine->next) / NSEC_PER_SEC);
 	}
-	signal = take_signal(engine);
+	signal = copy_signals_take(engine->signals);
 	if (signal && !job->signal) {
 		job->signal = signal;
 		stop(engine);
@@ -247,7 +202,7 @@ static void watch(struct engine *engine)
 {
 	struct pollfd fds[] = {
 		{ .fd = engine->done, .events = POLLIN },
-		{ .fd = engine->signals, .events = POLLIN },
+		{ .fd = engine->signals->fd, .events = POLLIN },
 	};
 	uint64_t now;
 
@@ -351,13 +306,13 @@ static enum copy_result result_of(const struct engine *engine)
  * copy_run - copy until the end, an error or a signal
  * @job: what to copy
  *
- * SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGPIPE interrupt it unless they were
- * blocked or ignored before; the caller undoes what it did, and then calls
- * copy_interrupt().
+ * Signals that copy_signals_hold() takes interrupt it; the caller undoes what it did,
+ * and then calls copy_interrupt().
  */
 enum copy_result copy_run(struct copy_job *job)
 {
-	struct engine engine = { .job = job, .done = -1, .signals = -1 };
+	struct copy_signals own;
+	struct engine engine = { .job = job, .done = -1, .signals = job->signals };
 	enum copy_result result = COPY_NO_MEMORY;
 	struct queue *free_chunks = &engine.free, *full = &engine.full;
 	uint64_t begin = copy_clock();
@@ -370,7 +325,9 @@ enum copy_result copy_run(struct copy_job *job)
 	engine.next = begin + NSEC_PER_SEC;
 	queue_init(free_chunks);
 	queue_init(full);
-	if (catch_signals(&engine)) {
+	if (!engine.signals && !copy_signals_hold(&own))
+		engine.signals = &own;
+	if (engine.signals) {
 		progress_begin(job->progress);
 		if (run(&engine))
 			result = result_of(&engine);
@@ -386,12 +343,11 @@ enum copy_result copy_run(struct copy_job *job)
 	queue_destroy(full);
 	queue_destroy(free_chunks);
 	/* A second Ctrl-C is the first one's. */
-	while (job->signal && engine.signals >= 0 && take_signal(&engine))
+	while (job->signal && copy_signals_take(engine.signals))
 		;
-	if (engine.signals >= 0)
-		close(engine.signals);
+	if (engine.signals == &own)
+		copy_signals_release(&own);
 	if (engine.done >= 0)
 		close(engine.done);
-	sigprocmask(SIG_SETMASK, &engine.mask, NULL);
 	return result;
 }

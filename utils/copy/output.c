@@ -2,13 +2,13 @@
 /*
  * Files that are replaced whole or not at all. While it is written, the new one has
  * no name where the file system can do that, so that nothing is left of a process
- * that was killed.
+ * that was killed. Else, and while it takes the place of another, it has a name of its
+ * own: who writes it has signals wait.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +115,8 @@ static int open_temporary(struct output *output, int flags)
  * @path: its name once it is whole
  * @direct: past the page cache, if it can be
  *
+ * The caller has signals wait until it has ended it, or one may leave a file behind.
+ *
  * Return: 0 or an errno: EISDIR, ENOTSUP if what has the name is no file, ...
  */
 int output_open(struct output *output, const char *path, bool direct)
@@ -175,11 +177,15 @@ static int link_temporary(struct output *output)
 	return EEXIST;
 }
 
-/* Take the name of an old file by way of one that nobody else has. */
-static int replace_name(struct output *output)
+/* Take the name, in the place of an old one if there is one. */
+static int take_name(struct output *output)
 {
-	int err = output->temporary ? 0 : link_temporary(output);
+	int err = output->temporary ? EEXIST : link_as(output, output->name);
 
+	if (err != EEXIST)
+		return err;
+	/* By way of a name that nobody else has. */
+	err = output->temporary ? 0 : link_temporary(output);
 	if (!err && renameat(output->folder_fd, output->temporary, output->folder_fd, output->name))
 		err = errno;
 	if (err)
@@ -187,27 +193,6 @@ static int replace_name(struct output *output)
 	free(output->temporary);
 	output->temporary = NULL;
 	return 0;
-}
-
-/* Take the name, in the place of an old one if there is one. */
-static int take_name(struct output *output)
-{
-	sigset_t all, before;
-	int err;
-
-	if (!output->temporary) {
-		err = link_as(output, output->name);
-		if (err != EEXIST)
-			return err;
-	}
-	/* A signal would leave both names. */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	err = replace_name(output);
-	if (err)
-		output_discard(output);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	return err;
 }
 
 /**

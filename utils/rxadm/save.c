@@ -353,9 +353,7 @@ static enum exit_code run_job(struct job *job)
 		return report(EXIT_BUSY,
 			      "%s '%s': somebody wrote to it while it was saved; nothing was saved",
 			      job->dev->what, job->dev->path);
-	signals_block();
 	err = output_commit(&job->output, 0600, true);
-	signals_allow();
 	return err ? report(exit_code_of(err), "file '%s': %s", job->args->file, strerror(err)) :
 		     EXIT_OK;
 }
@@ -394,15 +392,22 @@ static enum exit_code save_claimed(struct save_args *args, const struct device *
 		.dev = dev,
 		.fd = fd,
 	};
+	struct copy_signals signals;
 	enum exit_code ret;
 	int err;
 
 	describe(&job.image.header, query);
 	if (getrandom(&job.image.header.id, sizeof(job.image.header.id), 0) < 0)
 		return report(EXIT_DEVICE, "no random number: %s", strerror(errno));
-	err = output_open(&job.output, args->file, true);
+	err = copy_signals_hold(&signals);
 	if (err)
+		return report(EXIT_DEVICE, "cannot hold signals: %s", strerror(err));
+	err = output_open(&job.output, args->file, true);
+	if (err) {
+		copy_signals_release(&signals);
 		return replace_error("file", args->file, err);
+	}
+	job.copy.signals = &signals;
 	job.extents = resize_array(NULL, EXTENTS_AT_ONCE, sizeof(*job.extents));
 	job.scratch = args->compress ? aligned_alloc(COPY_ALIGN, IMAGE_FRAME_MAX) : NULL;
 	if (args->compress && !job.scratch)
@@ -411,6 +416,7 @@ static enum exit_code save_claimed(struct save_args *args, const struct device *
 		ret = run_job(&job);
 	args->signal = job.copy.signal;
 	output_discard(&job.output);
+	copy_signals_release(&signals);
 	free(job.scratch);
 	free(job.extents);
 	free(job.read_error);

@@ -205,6 +205,23 @@ static bool copy_all(const struct options *options, int count, char **names, int
 	return all;
 }
 
+/* Nothing is left of a file that is not whole, so signals wait. */
+static bool hold_and_copy(struct options *options, int count, char **names, int *signal)
+{
+	struct copy_signals signals;
+	int err = copy_signals_hold(&signals);
+	bool done;
+
+	if (err)
+		return complain("cannot hold signals: %s", strerror(err));
+	options->signals = &signals;
+	options->mask = umask(0);
+	umask(options->mask);
+	done = copy_all(options, count, names, signal);
+	copy_signals_release(&signals);
+	return done;
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = {
@@ -215,7 +232,7 @@ int main(int argc, char **argv)
 	bool ok;
 
 	if (parse(argc, argv, &options, &ok))
-		ok = copy_all(&options, argc - optind, argv + optind, &signal);
+		ok = hold_and_copy(&options, argc - optind, argv + optind, &signal);
 	if (fflush(stdout) || ferror(stdout))
 		ok = complain("cannot write the output: %s", strerror(errno));
 	if (signal)

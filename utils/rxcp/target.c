@@ -127,11 +127,8 @@ int target_finish(struct target *target, uint64_t size, bool sync)
 	return (sync || target->is_device) && fsync(target->fd) ? errno : 0;
 }
 
-static mode_t new_mode(const struct source *source)
+static mode_t new_mode(const struct source *source, mode_t mask)
 {
-	mode_t mask = umask(0);
-
-	umask(mask);
 	return (S_ISREG(source->st.st_mode) ? source->st.st_mode & 0777 : 0666) & ~mask;
 }
 
@@ -139,11 +136,12 @@ static mode_t new_mode(const struct source *source)
  * target_commit - let a file have its name, or say why it cannot
  * @target: where to
  * @source: what has been copied
+ * @mask: permissions that a new file does not get
  * @sync: see that the name is on the disk
  */
-bool target_commit(struct target *target, const struct source *source, bool sync)
+bool target_commit(struct target *target, const struct source *source, mode_t mask, bool sync)
 {
-	mode_t mode = target->replaces ? target->old.st_mode & 0777 : new_mode(source);
+	mode_t mode = target->replaces ? target->old.st_mode & 0777 : new_mode(source, mask);
 	const struct stat *old = &target->old;
 	int err;
 

@@ -224,6 +224,7 @@ static bool share(struct job *job)
 	progress_begin(&job->progress);
 	job->copy.counts.copied = job->source.size;
 	progress_end(&job->progress, &job->copy.counts, true);
+	job->copy.signal = copy_signals_take(options->signals);
 	return true;
 }
 
@@ -233,7 +234,8 @@ static bool copy(struct job *job)
 
 	switch (share(job) ? COPY_DONE : copy_run(&job->copy)) {
 	case COPY_DONE:
-		done = target_commit(&job->target, &job->source, job->options->sync);
+		done = target_commit(&job->target, &job->source, job->options->mask,
+				     job->options->sync);
 		break;
 	case COPY_ERROR:
 		explain(job);
@@ -346,6 +348,7 @@ bool transfer(const struct options *options, const char *from, const char *to, i
 			.finish = finish,
 			.context = &job,
 			.chunks = CHUNKS,
+			.signals = options->signals,
 			.progress = &job.progress,
 		},
 		.progress = { .mode = options->progress, .what = from },

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "../copy/copy.h"
 #include "source.h"
@@ -20,6 +21,8 @@ struct options {
 	enum progress_mode progress;
 	bool verbose;
 	bool sync;
+	mode_t mask;		/* the user's umask */
+	struct copy_signals *signals;
 	uint64_t buffer;	/* bytes, or 0: what is best */
 	const char *checksum;	/* algorithm, or NULL */
 };

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Signals that would end the process, while there is something to be undone first.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "signals.h"
+
+/**
+ * copy_signals_hold - let SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGPIPE wait
+ * @signals: out: to be ended by copy_signals_release()
+ *
+ * Those that were blocked, ignored or handled before stay so.
+ *
+ * Return: 0 or an errno.
+ */
+int copy_signals_hold(struct copy_signals *signals)
+{
+	static const int fatal[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
+	struct sigaction action;
+	sigset_t set;
+	unsigned int i;
+
+	sigprocmask(SIG_SETMASK, NULL, &signals->before);
+	sigemptyset(&set);
+	for (i = 0; i < sizeof(fatal) / sizeof(*fatal); i++)
+		if (!sigismember(&signals->before, fatal[i]) &&
+		    !sigaction(fatal[i], NULL, &action) && action.sa_handler == SIG_DFL)
+			sigaddset(&set, fatal[i]);
+	signals->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (signals->fd < 0)
+		return errno;
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return 0;
+}
+
+/**
+ * copy_signals_take - ask for a signal that has come
+ * @signals: those that wait
+ *
+ * Return: its number, or 0.
+ */
+int copy_signals_take(const struct copy_signals *signals)
+{
+	struct signalfd_siginfo info;
+
+	return read(signals->fd, &info, sizeof(info)) == sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+/**
+ * copy_signals_release - let them end the process again, also those that have come
+ * @signals: those that wait
+ */
+void copy_signals_release(struct copy_signals *signals)
+{
+	close(signals->fd);
+	sigprocmask(SIG_SETMASK, &signals->before, NULL);
+}
+
+/**
+ * copy_interrupt - die of the signal that interrupted a copy, now that all is undone
+ * @signal: its number
+ */
+void copy_interrupt(int signal)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, signal);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(signal);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef COPY_SIGNALS_H
+#define COPY_SIGNALS_H
+
+#include <signal.h>
+
+/* Signals that would end the process wait, and come by a descriptor to who asks. */
+struct copy_signals {
+	int fd;
+	sigset_t before;	/* the mask */
+};
+
+int copy_signals_hold(struct copy_signals *signals);
+int copy_signals_take(const struct copy_signals *signals);
+void copy_signals_release(struct copy_signals *signals);
+void copy_interrupt(int signal);
+
+#endif /* COPY_SIGNALS_H */
