@@ -75,7 +75,7 @@ def command(boot, top, kernel, out, disks, options, kvm):
             "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
             "-kernel", os.path.join(boot, "vmlinuz"),
             "-initrd", options.initrd or os.path.join(boot, "initrd"),
-            "-append", " ".join([PARAMETERS, f"rxd.kernel={kernel}", *options.append]),
+            "-append", " ".join([PARAMETERS, f"guest.kernel={kernel}", *options.append]),
             "-serial", f"file:{os.path.join(out, 'console.txt').replace(',', ',,')}",
             "-serial", "stdio", "-device", "virtio-rng-pci",
             *_share("rxd", top, ",readonly=on"), *_share("out", out)]
