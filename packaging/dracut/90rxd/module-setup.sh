@@ -31,5 +31,7 @@ install()
 	inst_script /usr/lib/rxd/root-cache
 	inst_simple /etc/default/rxd
 	inst_rules 60-rxd.rules
+	inst_hook pre-udev 50 "${moddir:?}/rxd-wait.sh"
 	inst_hook pre-mount 50 "${moddir:?}/rxd-root.sh"
+	dracut_need_initqueue
 }
