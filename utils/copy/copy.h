@@ -74,7 +74,7 @@ struct copy_job {
 	size_t note_size;
 	unsigned int chunks;
 	bool light;
-	struct copy_signals *signals;
+	const struct copy_signals *signals;
 	struct progress *progress;
 	struct copy_counts counts;
 	struct copy_times times;

@@ -31,7 +31,7 @@ struct engine {
 	struct copy_chunk chunks[COPY_CHUNKS_MAX];
 	bool failed[2];		/* the reader, the writer */
 	int done;		/* eventfd: the writer's end */
-	struct copy_signals *signals;
+	const struct copy_signals *signals;
 	uint64_t next;		/* when the progress is to be shown */
 };
 

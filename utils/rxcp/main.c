@@ -208,17 +208,15 @@ static bool copy_all(const struct options *options, int count, char **names, int
 /* Nothing is left of a file that is not whole, so signals wait. */
 static bool hold_and_copy(struct options *options, int count, char **names, int *signal)
 {
-	struct copy_signals signals;
-	int err = copy_signals_hold(&signals);
+	int err = copy_signals_hold(&options->signals);
 	bool done;
 
 	if (err)
 		return complain("cannot hold signals: %s", strerror(err));
-	options->signals = &signals;
 	options->mask = umask(0);
 	umask(options->mask);
 	done = copy_all(options, count, names, signal);
-	copy_signals_release(&signals);
+	copy_signals_release(&options->signals);
 	return done;
 }
 

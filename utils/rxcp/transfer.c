@@ -224,7 +224,7 @@ static bool share(struct job *job)
 	progress_begin(&job->progress);
 	job->copy.counts.copied = job->source.size;
 	progress_end(&job->progress, &job->copy.counts, true);
-	job->copy.signal = copy_signals_take(options->signals);
+	job->copy.signal = copy_signals_take(&options->signals);
 	return true;
 }
 
@@ -348,7 +348,7 @@ bool transfer(const struct options *options, const char *from, const char *to, i
 			.finish = finish,
 			.context = &job,
 			.chunks = CHUNKS,
-			.signals = options->signals,
+			.signals = &options->signals,
 			.progress = &job.progress,
 		},
 		.progress = { .mode = options->progress, .what = from },

@@ -22,7 +22,7 @@ struct options {
 	bool verbose;
 	bool sync;
 	mode_t mask;		/* the user's umask */
-	struct copy_signals *signals;
+	struct copy_signals signals;	/* held for all files */
 	uint64_t buffer;	/* bytes, or 0: what is best */
 	const char *checksum;	/* algorithm, or NULL */
 };
