@@ -315,6 +315,33 @@ def test_image_of_an_empty_disk(config):
     assert signature(disk_of("ramdisk/a").path) == "ext4"
 
 
+@pytest.mark.parametrize("percent", [-5, -1, 1, 3])
+def test_image_from_before_memory_changed(config, lab, percent):
+    """Each boot finds a little more or less memory: the size of such an image stays."""
+    image = config.folder / "a.img"
+    config.write(f"[ramdisk a]\nsize = 2%\nimage = {image}\n")
+    config.ok()
+    share = disk_of("ramdisk/a").query().size
+    config.ok("--stop")
+
+    size = (share + share * percent // 100) // 4096 * 4096
+    other = lab.ramdisk(size)
+    direct.write(other.path, size - MIB, stamp(1, MIB))
+    assert rxadm("save", other.path, image).returncode == 0
+    if percent > 2:
+        config.refused(PARAMETERS, names=(f"({share} bytes)", f"({size} bytes)"))
+        assert not disk_of("ramdisk/a")
+        return
+    assert config.ok("--dry-run")[-1] == f"{other.path}: is not in the configuration, and stays"
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    assert disk.query().size == (size if abs(percent) <= 2 else share)
+    assert direct.read(disk.path, size - MIB, MIB) == stamp(1, MIB)
+    assert config.ok("a") == []
+    config.write(f"[ramdisk a]\nsize = 3%\nimage = {image}\n")
+    assert "resize" in "".join(config.ok("a"))
+
+
 def test_damaged_image(config):
     """Nothing is made of it, so that nothing is saved over it."""
     image = config.folder / "a.img"

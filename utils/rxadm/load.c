@@ -476,6 +476,33 @@ static enum exit_code load_image(struct job *job, char **path)
 }
 
 /**
+ * load_size - the size of the disk that an image is of
+ * @file: the image
+ *
+ * Return: bytes; 0 if that cannot be read, for which load() has the reason.
+ */
+uint64_t load_size(const char *file)
+{
+	void *block = calloc(1, IMAGE_BLOCK);
+	struct image image = { 0 };
+	size_t done;
+	char *error;
+	int fd;
+
+	if (block && !file_open(file, O_RDONLY | O_NONBLOCK, false, &fd)) {
+		if (!file_read(fd, block, IMAGE_BLOCK, 0, &done)) {
+			error = image_get_header(&image, block);
+			if (error)
+				image.header.size = 0;
+			free(error);
+		}
+		close(fd);
+	}
+	free(block);
+	return image.header.size;
+}
+
+/**
  * load - make a RAM disk from an image, or fill one that is empty
  * @args: from which image, and where to
  * @path: out: allocated path of the new disk, or NULL; the user's signals are

@@ -38,5 +38,6 @@ struct load_args {
 };
 
 enum exit_code load(struct load_args *args, char **path);
+uint64_t load_size(const char *file);
 
 #endif /* RXADM_LOAD_H */

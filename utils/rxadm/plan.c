@@ -186,12 +186,29 @@ static unsigned int free_index(const struct plan *plan)
 	return index;
 }
 
+/*
+ * Linux has a little more or less memory after each boot, and after each change of the
+ * kernel: a share of it is met by what differs from it by no more than this part.
+ */
+#define SHARE_SLACK	50
+
+static uint64_t wanted_size(const struct plan *plan)
+{
+	const struct create_request *wants = &plan->section->disk;
+	uint64_t has = plan->has_disk ? plan->disk.size : plan->image_size;
+	uint64_t differs = has > wants->size ? has - wants->size : wants->size - has;
+
+	return strchr(wants->size_text, '%') && differs <= wants->size / SHARE_SLACK ?
+	       has : wants->size;
+}
+
 static enum exit_code make_disk(struct plan *plan)
 {
 	struct create_request request = plan->section->disk;
 	enum exit_code ret;
 	int index;
 
+	request.size = wanted_size(plan);
 	memcpy(request.uuid, plan->uuid, sizeof(request.uuid));
 	if (!request.has_index)
 		request.index = free_index(plan);
@@ -254,9 +271,10 @@ enum exit_code plan_disk(struct plan *plan)
 {
 	const struct create_request *wants = &plan->section->disk;
 	char from[SIZE_TEXT_MAX], to[SIZE_TEXT_MAX];
+	uint64_t size = wanted_size(plan);
 	enum exit_code ret;
 
-	size_format(wants->size, to);
+	size_format(size, to);
 	if (!plan->has_disk) {
 		plan_step(plan, make_disk, "make a RAM disk of %s", to);
 		return EXIT_OK;
@@ -264,7 +282,7 @@ enum exit_code plan_disk(struct plan *plan)
 	ret = check_fixed(plan);
 	if (ret)
 		return ret;
-	if (plan->disk.size != wants->size)
+	if (plan->disk.size != size)
 		plan_step(plan, change_size, "resize /dev/rxd%d from %s to %s", plan->disk.index,
 			  size_format(plan->disk.size, from), to);
 	if (plan->disk.mem_limit != wants->mem_limit)

@@ -28,6 +28,7 @@ struct plan {
 	bool has_target;	/* the target rxcache is there, and dm_begin() was called */
 	enum exit_code target_error;	/* why it is not, if it should be; reported */
 	uint8_t uuid[16];
+	uint64_t image_size;	/* of the disk that an image is of; 0: there is none */
 	bool has_disk;
 	struct rxd_query disk;
 	bool made;		/* the disk was made by this plan */

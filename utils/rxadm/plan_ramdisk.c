@@ -114,6 +114,7 @@ static enum exit_code plan_contents(struct plan *plan)
  */
 enum exit_code plan_start_ramdisk(struct plan *plan)
 {
+	const char *image = value(plan, CONFIG_IMAGE);
 	const char *fs = value(plan, CONFIG_FS);
 	enum exit_code ret;
 
@@ -123,6 +124,7 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 		plan->has_disk = false;
 	}
 	if (!plan->has_disk) {
+		plan->image_size = image ? load_size(image) : 0;
 		ret = plan_disk(plan);
 		return ret ? ret : plan_contents(plan);
 	}
