@@ -8,9 +8,9 @@ MAGIC = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")
 POLYNOMIAL, MASK = 0x42F0E1EBA9EA3693, 2**64 - 1
 SB_SECTOR, DATA_SECTOR = 8, 16
 CACHE, BACKING = 3, 4
-# In sectors; the kernel refuses a cache of fewer buckets as too small.
+# In sectors. Of each 1,024 buckets one is kept ready, and without one a write is not cached.
 BLOCK, LARGEST_BUCKET = 8, 1024
-LEAST_BUCKETS = 1024
+LEAST_BUCKETS = 4096
 
 
 def _crc64(data):
