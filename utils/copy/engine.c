@@ -24,6 +24,9 @@
 #define ALONE_SHARE	8
 #define ALONE_FIRST	2
 
+/* How often a thread that does the work looks for signals. */
+#define LOOK_EVERY	NSEC_PER_MSEC
+
 struct engine {
 	struct copy_job *job;
 	struct queue free;
@@ -33,6 +36,7 @@ struct engine {
 	int done;		/* eventfd: the writer's end */
 	const struct copy_signals *signals;
 	uint64_t next;		/* when the progress is to be shown */
+	uint64_t next_look;	/* when a thread that is alone looks again */
 };
 
 uint64_t copy_clock(void)
@@ -193,8 +197,8 @@ static uint64_t look(struct engine *engine)
  */
 bool copy_stopped(struct copy_job *job)
 {
-	if (job->alone)
-		look(job->alone);
+	if (job->alone && copy_clock() >= job->alone->next_look)
+		job->alone->next_look = look(job->alone) + LOOK_EVERY;
 	return __atomic_load_n(&job->stop, __ATOMIC_RELAXED);
 }
 
@@ -251,6 +255,8 @@ static enum copy_step run_alone(struct engine *engine)
 	while (step == COPY_MORE && !copy_stopped(job) &&
 	       (waited < ALONE_WAITS || waited * ALONE_SHARE < chunks)) {
 		step = copy_chunk(engine, chunk);
+		if (step != COPY_MORE)
+			break;
 		chunks++;
 		/* Most files are of one chunk, for which nobody need ask. */
 		if (chunks == ALONE_FIRST)
@@ -263,6 +269,7 @@ static enum copy_step run_alone(struct engine *engine)
 		fail(engine, 1);
 	job->alone = NULL;
 	put_chunks(engine);
+	look(engine);
 	return copy_stopped(job) ? COPY_END : step;
 }
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 int file_open(const char *path, int flags, bool direct, int *fd);
@@ -14,11 +15,11 @@ int file_write(int fd, const void *data, size_t length, uint64_t offset);
 
 /* A file that is seen under its name only when it is whole. */
 struct output {
-	char *folder;
 	char *name;		/* in the folder */
 	char *temporary;	/* its name meanwhile; NULL: it has none */
 	int folder_fd;
 	int fd;
+	struct stat st;		/* as it was made */
 };
 
 int output_open(struct output *output, const char *path, bool direct);

@@ -20,44 +20,55 @@
 
 #define TRIES	100
 
-/* The path behind a symbolic link; of one to nothing, the path itself. */
-static char *real_path(const char *path)
+/* Open the folder and see what has the name: a file, a link, or nothing. */
+static int look_up(struct output *output, const char *path, bool *link)
 {
-	char *real = realpath(path, NULL);
-
-	return real || errno != ENOENT ? real : strdup(path);
-}
-
-static int split(struct output *output, const char *path)
-{
-	char link;
-	char *real = readlink(path, &link, 1) < 0 ? strdup(path) : real_path(path);
-	char *copy = real ? strdup(real) : NULL;
-	int err = real ? 0 : errno;
-
-	if (!err && !copy)
-		err = ENOMEM;
-	if (!err) {
-		output->folder = strdup(dirname(copy));
-		output->name = strdup(basename(real));
-		if (!output->folder || !output->name)
-			err = ENOMEM;
-	}
-	free(copy);
-	free(real);
-	return err;
-}
-
-/* What has the name now must be a file, or nothing. */
-static int check_old(const struct output *output)
-{
+	char *copy = strdup(path);
 	struct stat st;
 
+	*link = false;
+	if (copy) {
+		output->name = strdup(basename(copy));
+		output->folder_fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	free(copy);
+	if (!copy || !output->name)
+		return ENOMEM;
+	if (output->folder_fd < 0)
+		return errno;
 	if (fstatat(output->folder_fd, output->name, &st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? 0 : errno;
 	if (S_ISDIR(st.st_mode))
 		return EISDIR;
-	return S_ISREG(st.st_mode) ? 0 : ENOTSUP;
+	*link = S_ISLNK(st.st_mode);
+	return S_ISREG(st.st_mode) || *link ? 0 : ENOTSUP;
+}
+
+static void forget(struct output *output)
+{
+	if (output->folder_fd >= 0)
+		close(output->folder_fd);
+	free(output->name);
+	output->folder_fd = -1;
+	output->name = NULL;
+}
+
+/* What a symbolic link leads to is replaced, not the link. */
+static int find_place(struct output *output, const char *path)
+{
+	bool link;
+	int err = look_up(output, path, &link);
+	char *real;
+
+	if (err || !link)
+		return err;
+	forget(output);
+	real = realpath(path, NULL);
+	if (!real)
+		return errno == ENOENT ? ENOTSUP : errno;
+	err = look_up(output, real, &link);
+	free(real);
+	return link ? ENOTSUP : err;
 }
 
 /* A name that nobody has, or NULL. */
@@ -127,16 +138,14 @@ int output_open(struct output *output, const char *path, bool direct)
 	if (!*path)
 		err = ENOENT;
 	else
-		err = path[strlen(path) - 1] == '/' ? EISDIR : split(output, path);
-	if (!err) {
-		output->folder_fd = open(output->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		err = output->folder_fd < 0 ? errno : check_old(output);
-	}
+		err = path[strlen(path) - 1] == '/' ? EISDIR : find_place(output, path);
 	if (!err) {
 		err = open_temporary(output, direct ? O_DIRECT : 0);
 		if (err == EINVAL && direct)
 			err = open_temporary(output, 0);
 	}
+	if (!err && fstat(output->fd, &output->st))
+		err = errno;
 	if (err)
 		output_discard(output);
 	return err;
@@ -205,10 +214,9 @@ static int take_name(struct output *output)
  */
 int output_commit(struct output *output, mode_t mode, bool sync)
 {
-	struct stat st;
 	int err;
 
-	if (fstat(output->fd, &st) || ((st.st_mode & 07777) != mode && fchmod(output->fd, mode)) ||
+	if (((output->st.st_mode & 07777) != mode && fchmod(output->fd, mode)) ||
 	    (sync && fsync(output->fd)))
 		return errno;
 	err = take_name(output);
@@ -235,10 +243,7 @@ void output_discard(struct output *output)
 		unlinkat(output->folder_fd, output->temporary, 0);
 	if (output->fd >= 0)
 		close(output->fd);
-	if (output->folder_fd >= 0)
-		close(output->folder_fd);
 	free(output->temporary);
-	free(output->name);
-	free(output->folder);
+	forget(output);
 	*output = (struct output){ .folder_fd = -1, .fd = -1 };
 }

@@ -56,7 +56,7 @@ static bool check_size(struct source *source)
 
 static bool look_at(struct source *source)
 {
-	int err;
+	int err = 0;
 
 	if (fstat(source->fd, &source->st))
 		return complain("source '%s': %s", source->path, strerror(errno));
@@ -64,7 +64,9 @@ static bool look_at(struct source *source)
 		return complain("source '%s': is a directory; name files", source->path);
 	if (!S_ISREG(source->st.st_mode) && !S_ISBLK(source->st.st_mode))
 		return complain("source '%s': is neither a file nor a block device", source->path);
-	err = file_size(source->fd, &source->size);
+	source->size = source->st.st_size;
+	if (S_ISBLK(source->st.st_mode))
+		err = file_size(source->fd, &source->size);
 	if (err)
 		return complain("source '%s': %s", source->path, strerror(err));
 	if (S_ISREG(source->st.st_mode)) {

@@ -83,12 +83,11 @@ bool target_open(struct target *target, const char *path, const struct source *s
 uint64_t target_block(struct target *target, uint64_t min, uint64_t max)
 {
 	uint64_t block = max;
-	struct stat st;
 
-	if (target->is_device || fstat(target->fd, &st))
+	if (target->is_device)
 		return max;
-	target->page = st.st_blksize;
-	while (block > (uint64_t)st.st_blksize && block > min)
+	target->page = target->output.st.st_blksize;
+	while (block > target->page && block > min)
 		block /= 2;
 	return block;
 }
@@ -112,17 +111,15 @@ bool target_skip(struct target *target, uint64_t offset, uint64_t length)
  * target_finish - all has been written
  * @target: where to
  * @size: bytes of the source
+ * @written: where the last write ended
  * @sync: see that it is on the disk; on a device in any case
  *
  * Return: 0 or an errno.
  */
-int target_finish(struct target *target, uint64_t size, bool sync)
+int target_finish(struct target *target, uint64_t size, uint64_t written, bool sync)
 {
-	struct stat st;
-
 	/* It ends with a hole. */
-	if (!target->is_device && (fstat(target->fd, &st) || ((uint64_t)st.st_size != size &&
-							      ftruncate(target->fd, size))))
+	if (!target->is_device && written < size && ftruncate(target->fd, size))
 		return errno;
 	return (sync || target->is_device) && fsync(target->fd) ? errno : 0;
 }

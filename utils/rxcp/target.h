@@ -22,7 +22,7 @@ struct target {
 bool target_open(struct target *target, const char *path, const struct source *source);
 uint64_t target_block(struct target *target, uint64_t min, uint64_t max);
 bool target_skip(struct target *target, uint64_t offset, uint64_t length);
-int target_finish(struct target *target, uint64_t size, bool sync);
+int target_finish(struct target *target, uint64_t size, uint64_t written, bool sync);
 bool target_commit(struct target *target, const struct source *source, mode_t mask, bool sync);
 void target_discard(struct target *target);
 

@@ -38,6 +38,7 @@ struct job {
 	struct checksum checksum;
 	uint64_t block;			/* zeros are looked for in pieces of this size */
 	uint64_t cursor;		/* of the reader */
+	uint64_t written;		/* where the last write ended */
 	int read_err;
 	uint64_t read_at;
 	bool shrunk;
@@ -110,6 +111,7 @@ static enum copy_step write_piece(struct job *job, const void *data, uint64_t le
 
 	if (!err) {
 		copy_count(&job->copy.counts.copied, length);
+		job->written = offset + length;
 		return COPY_MORE;
 	}
 	job->write_err = err;
@@ -194,7 +196,8 @@ static enum copy_step finish(void *context)
 {
 	struct job *job = context;
 
-	job->write_err = target_finish(&job->target, job->source.size, job->options->sync);
+	job->write_err = target_finish(&job->target, job->source.size, job->written,
+				       job->options->sync);
 	job->write_at = job->source.size;
 	return job->write_err ? COPY_FAILED : COPY_END;
 }
