@@ -66,6 +66,8 @@ def parser():
                            + ", ".join(SYSTEMS))
     made.add_argument("--mem", type=_number(256, 1 << 20), default=2048, metavar="MIB",
                       help="memory (default: %(default)s)")
+    made.add_argument("--prealloc", action="store_true",
+                      help="have all memory at hand before the boot: for what is timed")
     made.add_argument("--nodes", type=_number(1, 2), default=1, metavar="N",
                       help="NUMA nodes, each with a part of the memory and of the CPUs "
                            "(default: %(default)s)")
