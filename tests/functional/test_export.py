@@ -325,6 +325,24 @@ def test_in_use(lab, target):
 
 
 @pytest.mark.one_kernel
+def test_open(lab, target):
+    """Whoever has it open, if only to read, might write next to the hosts."""
+    cache = lab.cache(16 * MIB)
+    ramdisk = lab.ramdisk(16 * MIB)
+    who = f"open in process {os.getpid()} ("
+    for path in ramdisk.path, cache.path:
+        command = ("export", path, *TCP, *ALLOWED, "--nqn", NQN)
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            refused(BUSY, *command, names=(os.path.basename(path), who))
+            refused(BUSY, *command, "--dry-run", names=(os.path.basename(path), who))
+        finally:
+            os.close(fd)
+        with exported(*command[1:]):
+            pass
+
+
+@pytest.mark.one_kernel
 def test_dry_run(lab, target):
     """What is printed is what a shell could do, and does the same."""
     lab.ramdisk(MIB)

@@ -24,8 +24,7 @@
 #include "rxcache.h"
 #include "users.h"
 
-#define SECTOR_SHIFT		9
-#define OPEN_ROUNDS		20	/* of pause_briefly(): one second */
+#define SECTOR_SHIFT	9
 
 static const char usage[] =
 	"Usage: rxadm map --cache DEVICE --origin DEVICE [OPTION...]\n"
@@ -153,37 +152,14 @@ static enum exit_code check_unused(const struct device *dev)
 	return ret;
 }
 
-static enum exit_code open_error(const struct device *dev)
-{
-	char *openers = openers_of(dev->number);
-	enum exit_code ret;
-
-	ret = report(EXIT_BUSY, "%s '%s': is %s; close it first", dev->what, dev->path,
-		     openers ? openers : "open in a process");
-	free(openers);
-	return ret;
-}
-
-/* Nobody may have the RAM disk open; but udev looks into one that was just made. */
-static enum exit_code check_closed(int control, const struct device *dev, int index)
+static enum exit_code check_writable(int control, const struct device *dev, int index)
 {
 	struct rxd_query query;
-	unsigned int round;
 	int err;
 
-	for (round = 0; round < OPEN_ROUNDS; round++) {
-		err = control_query(control, index, 0, &query);
-		if (err)
-			return control_error(err, dev->path);
-		if (query.state & RXD_STATE_CACHE)
-			return report(EXIT_BUSY, "%s '%s': is already in use as a cache",
-				      dev->what, dev->path);
-		if (!(query.state & RXD_STATE_OPEN))
-			break;
-		pause_briefly();
-	}
-	if (query.state & RXD_STATE_OPEN)
-		return open_error(dev);
+	err = control_query(control, index, 0, &query);
+	if (err)
+		return control_error(err, dev->path);
 	if (query.state & RXD_STATE_READONLY)
 		return report(EXIT_DEVICE, "%s '%s': is read-only; must be writable", dev->what,
 			      dev->path);
@@ -199,7 +175,9 @@ static enum exit_code check_cache(int control, const struct device *dev, int ind
 	if (!ret)
 		ret = check_unused(dev);
 	if (!ret)
-		ret = check_closed(control, dev, index);
+		ret = control_idle_check(control, index, dev);
+	if (!ret)
+		ret = check_writable(control, dev, index);
 	if (!ret && !force)
 		ret = signature_check(dev->what, dev->path);
 	return ret;

@@ -13,10 +13,14 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "caches.h"
+#include "control.h"
+#include "dm.h"
 #include "export.h"
 #include "machine.h"
 #include "nvmet.h"
 #include "subject.h"
+#include "unmap.h"
 #include "users.h"
 
 #define MODEL		"RXD"
@@ -26,7 +30,7 @@
 #define CONFIGFS_MAGIC	0x62656570
 #endif
 
-static enum exit_code check_unused(const struct device *dev)
+static enum exit_code check_unheld(const struct device *dev)
 {
 	enum exit_code ret = EXIT_OK;
 	char *users = users_of(dev->number);
@@ -55,6 +59,42 @@ static enum exit_code check_unused(const struct device *dev)
 	if (fd >= 0)
 		close(fd);
 	return ret;
+}
+
+static enum exit_code check_ramdisk_closed(const struct subject *subject)
+{
+	enum exit_code ret;
+	int control;
+
+	ret = control_open(&control);
+	if (ret)
+		return ret;
+	ret = control_idle_check(control, subject->index, &subject->dev);
+	close(control);
+	return ret;
+}
+
+static enum exit_code check_cache_closed(const struct subject *subject)
+{
+	enum exit_code ret;
+
+	ret = dm_begin();
+	if (ret)
+		return ret;
+	ret = cache_closed_check(mapping_name(subject->path));
+	dm_end();
+	return ret;
+}
+
+/* Hosts and a process of this machine would write it at once. */
+static enum exit_code check_unused(const struct subject *subject)
+{
+	enum exit_code ret;
+
+	ret = check_unheld(&subject->dev);
+	if (ret)
+		return ret;
+	return subject->index < 0 ? check_cache_closed(subject) : check_ramdisk_closed(subject);
 }
 
 static enum exit_code check_nqn_is_free(const char *nqn)
@@ -297,7 +337,7 @@ static enum exit_code export(const struct export_request *request, const struct 
 
 	ret = export_clean_up(NULL, NULL, request->dry_run, &found);
 	if (!ret)
-		ret = check_unused(&subject->dev);
+		ret = check_unused(subject);
 	if (!ret)
 		ret = prepare_kernel(request);
 	if (!ret)

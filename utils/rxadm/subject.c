@@ -139,7 +139,8 @@ static enum exit_code identify(const struct export_request *request, struct subj
 	enum exit_code ret = EXIT_OK;
 	bool cached;
 
-	if (uuid) {
+	subject->index = -1;
+	if (uuid && sscanf(subject->dev.kernel_name, "rxd%d", &subject->index) == 1) {
 		snprintf(subject->uuid, sizeof(subject->uuid), "%s", uuid);
 	} else {
 		ret = find_cache(subject->dev.number, &cached);

@@ -12,6 +12,7 @@
 struct subject {
 	struct device dev;
 	char *path;		/* as all call it */
+	int index;		/* of the RAM disk; -1: it is a cached disk */
 	char *nqn;
 	char uuid[UUID_STR_LEN];
 	char *key;		/* NULL: none wanted */

@@ -67,14 +67,13 @@ static enum exit_code open_error(const char *name, dev_t number)
 }
 
 /**
- * cache_unmap - remove a cache that nobody uses, or report who does
+ * cache_closed_check - report who has a cache open
  * @name: its name
- * @dry_run: only check, and print what would be done
  */
-enum exit_code cache_unmap(const char *name, bool dry_run)
+enum exit_code cache_closed_check(const char *name)
 {
-	struct mapping mapping = { 0 };
-	unsigned int open_count = 0;
+	struct mapping mapping;
+	unsigned int open_count;
 	enum exit_code ret;
 	unsigned int round;
 	dev_t number = 0;
@@ -82,17 +81,32 @@ enum exit_code cache_unmap(const char *name, bool dry_run)
 	/* udev looks into a device that was just written: let it finish. */
 	for (round = 0; round < OPEN_ROUNDS; round++) {
 		ret = mapping_read(name, MAPPING_TABLE, &mapping);
-		if (!ret)
-			ret = check(name, &mapping);
 		open_count = mapping.open_count;
 		number = mapping.number;
 		mapping_release(&mapping);
 		if (ret || !open_count)
-			break;
+			return ret;
 		pause_briefly();
 	}
-	if (!ret && open_count)
-		ret = open_error(name, number);
+	return open_error(name, number);
+}
+
+/**
+ * cache_unmap - remove a cache that nobody uses, or report who does
+ * @name: its name
+ * @dry_run: only check, and print what would be done
+ */
+enum exit_code cache_unmap(const char *name, bool dry_run)
+{
+	struct mapping mapping;
+	enum exit_code ret;
+
+	ret = mapping_read(name, MAPPING_TABLE, &mapping);
+	if (!ret)
+		ret = check(name, &mapping);
+	mapping_release(&mapping);
+	if (!ret)
+		ret = cache_closed_check(name);
 	if (ret)
 		return ret;
 	if (dry_run) {

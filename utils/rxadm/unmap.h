@@ -6,6 +6,7 @@
 
 #include "error.h"
 
+enum exit_code cache_closed_check(const char *name);
 enum exit_code cache_unmap(const char *name, bool dry_run);
 
 #endif /* RXADM_UNMAP_H */
