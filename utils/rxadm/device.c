@@ -2,6 +2,7 @@
 /*
  * Block devices: from the user's name to the kernel's, and back.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "device.h"
 #include "machine.h"
 
+#define RXD_NODE	"/dev/rxd"
 #define WAIT_ROUNDS	100	/* of pause_briefly(): five seconds */
 
 /**
@@ -95,6 +97,25 @@ static bool find_kernel_name(struct device *dev)
 	return true;
 }
 
+static bool is_rxd_node(const char *path)
+{
+	return !strncmp(path, RXD_NODE, strlen(RXD_NODE)) &&
+	       isdigit((unsigned char)path[strlen(RXD_NODE)]);
+}
+
+static enum exit_code stat_error(const struct device *dev, int err)
+{
+	if (err != ENOENT || !is_rxd_node(dev->path))
+		return report(err == EACCES ? EXIT_PERMISSION : EXIT_DEVICE, "%s '%s': %s",
+			      dev->what, dev->path, strerror(err));
+	if (!module_is_loaded("rxd"))
+		return report(EXIT_DEVICE,
+			      "%s '%s': does not exist, for the module rxd is not loaded; run 'modprobe rxd'",
+			      dev->what, dev->path);
+	return report(EXIT_DEVICE, "%s '%s': does not exist; 'rxadm list' shows all RAM disks",
+		      dev->what, dev->path);
+}
+
 /**
  * device_find - find a block device, or report why it is none
  * @what: its part in the command
@@ -112,8 +133,7 @@ enum exit_code device_find(const char *what, const char *name, struct device *de
 	dev->path = strchr(name, '/') ? copy_text(name) : format_text("/dev/%s", name);
 
 	if (stat(dev->path, &st)) {
-		ret = report(errno == EACCES ? EXIT_PERMISSION : EXIT_DEVICE, "%s '%s': %s", what,
-			     dev->path, strerror(errno));
+		ret = stat_error(dev, errno);
 	} else if (!S_ISBLK(st.st_mode)) {
 		report(ret, "%s '%s': is not a block device", what, dev->path);
 	} else {
