@@ -24,7 +24,7 @@ _rxbench_options()
 	report)
 		echo "--html --json --markdown --help" ;;
 	compare)
-		echo "--fail-if-worse --help" ;;
+		echo "--fail-if-worse --metric --help" ;;
 	esac
 }
 

@@ -206,12 +206,32 @@ def test_compare_command(make_report, tmp_path):
     assert worse.returncode == 3 and "8 worse" in worse.stdout
     assert rxbench("compare", paths[0], paths[2]).returncode == 0
     assert rxbench("compare", paths[0], paths[2], "--fail-if-worse", "50").returncode == 0
+    slower = rxbench("compare", paths[0], paths[2], "--metric", "lat_mean_us",
+                     "--fail-if-worse", "35")
+    assert slower.returncode == 3 and "before us" in slower.stdout
+    refused = rxbench("compare", paths[0], paths[1], "--metric", "speed")
+    assert refused.returncode == 2 and "speed: must be of mb_s, iops" in refused.stderr
+
+
+def test_compare_fails(make_report, tmp_path):
+    """By more than 100 percent, and if something is missing in the second report."""
+    paths = [tmp_path / name for name in ("a.json", "b.json", "c.json")]
+    for path, levels in zip(paths, ({"a": 100.0}, {"a": 20.0}, {"a": 100.0, "b": 1.0})):
+        document.write(make_report(1, levels), path)
+    slow = ("compare", paths[0], paths[1], "--metric", "lat_mean_us", "--fail-if-worse")
+    assert rxbench(*slow, "100").returncode == 3 and rxbench(*slow, "500").returncode == 0
+    more = rxbench("compare", paths[0], paths[2], "--fail-if-worse", "100")
+    assert more.returncode == 0 and more.stdout.count("Only in the second report:") == 8
+    less = rxbench("compare", paths[2], paths[0], "--fail-if-worse", "100")
+    assert less.returncode == 3 and "Only in the first report: case 0, the b." in less.stdout
+    assert rxbench("compare", paths[2], paths[0]).returncode == 0
 
 
 @pytest.mark.parametrize("args, names", [
     ([], ["required", "COMMAND"]), (["nothing"], ["nothing"]),
     (["compare", "/none"], ["AFTER"]), (["compare", "/none", "/none"], ["/none"]),
     (["compare", "/a", "/b", "--fail-if-worse", "-1"], ["-1", "percentage"]),
+    (["compare", "/a", "/b", "--fail-if-worse", "nan"], ["nan", "0 or more"]),
     (["report", "/none"], ["/none"]), (["run", "/none"], ["/none"]),
     (["profile", "/none"], ["/none", "rxd:SIZE"]), (["profile", "/etc/passwd"], ["/etc/passwd"]),
     (["profile", "/tmp", "--size", "x"], ["x"]), (["profile", "/tmp", "--repeats", "0"], ["0"]),

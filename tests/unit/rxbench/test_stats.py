@@ -84,6 +84,53 @@ def test_less_is_better(make_report):
     assert {row["verdict"] for row in compare.compare(before, after)} == {compare.WORSE}
 
 
+def test_times_get_worse_by_more_than_100_percent(make_report):
+    """What is printed is what --fail-if-worse goes by."""
+    before = make_report(1, {"a": 100.0})
+    for factor, percent, worse in ((1.9, 50, 8), (1.9, 100, 0), (2.5, 100, 8)):
+        after = make_report(2, {"a": 100.0})
+        for each in (before, after):
+            each["metrics"] = [{"name": "total_s", "title": "total", "unit": "s",
+                                "better": "lower"}]
+            for row in each["results"]:
+                speed = row["metrics"]["mb_s"]
+                row["metrics"]["total_s"] = (factor if each is after else 1.0) * 1e4 / speed
+        rows = compare.compare(before, after)
+        assert len(compare.worse(rows, percent)) == worse
+        for row in rows:
+            assert row["worse_percent"] == pytest.approx(row["percent"])
+
+
+def test_what_is_missing_is_told(make_report):
+    before, after = make_report(1, {"a": 1.0, "b": 1.0}), make_report(2, {"a": 1.0, "c": 1.0})
+    after["results"] = [row for row in after["results"]
+                        if (row["case"], row["subject"]) != ("c3", "a")]
+    rows = compare.compare(before, after)
+    gone, new = compare.missing(before, after)
+    assert len(rows) == 7 and len(gone) == 9 and len(new) == 8 and ("c3", "a") in gone
+    lines = compare.render(rows, before, after)
+    assert "- Only in the first report: case 3, the a." in lines
+    assert "- Only in the second report: case 0, the c." in lines
+
+
+def test_another_metric(make_report):
+    before, after = make_report(1, {"a": 100.0}), make_report(2, {"a": 50.0})
+    for row in after["results"]:
+        row["metrics"]["mb_s"] *= 2
+    assert {row["verdict"] for row in compare.compare(before, after)} == {compare.SAME}
+    rows = compare.compare(before, after, "lat_mean_us")
+    assert {(row["metric"], row["verdict"]) for row in rows} == {("lat_mean_us", compare.WORSE)}
+    assert "before us" in compare.render(rows, before, after, "lat_mean_us")[0]
+    with pytest.raises(BadInput, match="--metric speed: must be of mb_s, iops, lat_mean_us"):
+        compare.compare(before, after, "speed")
+    with pytest.raises(BadInput, match="in common that have a hit_percent"):
+        compare.compare(before, after, "hit_percent")
+    after["metrics"] = after["metrics"][1:]
+    with pytest.raises(BadInput, match="mb_s, the other by iops: name a --metric; must be of iops"):
+        compare.compare(before, after)
+    assert compare.compare(before, after, "iops")
+
+
 def test_measured_once_is_unknown(make_report):
     rows = compare.compare(make_report(1, {"a": 100.0}, 1), make_report(2, {"a": 10.0}, 1))
     assert {row["verdict"] for row in rows} == {compare.UNKNOWN} and not compare.worse(rows, 0)

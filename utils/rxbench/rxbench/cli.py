@@ -2,6 +2,7 @@
 """The command line."""
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -42,8 +43,9 @@ def _percent(value):
         percent = float(value)
     except ValueError:
         percent = -1.0
-    if not 0 <= percent <= 100:
-        raise argparse.ArgumentTypeError(f"{value!r}: must be a percentage from 0 to 100")
+    # A time may get worse by more than 100 %.
+    if not 0 <= percent < math.inf:
+        raise argparse.ArgumentTypeError(f"{value!r}: must be a percentage, 0 or more")
     return percent
 
 
@@ -87,7 +89,10 @@ def parser():
     compared.add_argument("after", metavar="AFTER.json")
     compared.add_argument("--fail-if-worse", metavar="PERCENT", type=_percent,
                           help=f"exit with {WORSE} if anything got worse by more than that, "
-                               "beyond the noise")
+                               "beyond the noise, or is missing in the second report")
+    compared.add_argument("--metric", metavar="NAME",
+                          help="what is compared, such as lat_mean_us (default: the first of "
+                               "the reports' metrics)")
     compared.set_defaults(run=_compare)
     return made
 
@@ -118,9 +123,10 @@ def _report(options):
 
 def _compare(options):
     before, after = document.load(options.before), document.load(options.after)
-    rows = compare.compare(before, after)
-    print("\n".join(compare.render(rows, before, after)))
-    if options.fail_if_worse is not None and compare.worse(rows, options.fail_if_worse):
+    rows = compare.compare(before, after, options.metric)
+    print("\n".join(compare.render(rows, before, after, options.metric)))
+    gone, _new = compare.missing(before, after, options.metric)
+    if options.fail_if_worse is not None and (gone or compare.worse(rows, options.fail_if_worse)):
         return WORSE
     return 0
 

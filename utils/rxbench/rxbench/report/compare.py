@@ -3,7 +3,7 @@
 
 import math
 
-from ..run.plan import HIGHER
+from ..run.plan import HIGHER, LOWER
 from ..system.errors import BadInput
 from . import stats
 from .text import table, value, wrap
@@ -11,32 +11,49 @@ from .text import table, value, wrap
 BETTER, WORSE, SAME, UNKNOWN = "better", "worse", "no difference", "unknown"
 
 
-def _repeats(document):
-    """Values of the metric that decides, by case and subject."""
-    metric, found = document["metrics"][0], {}
+def metric_of(before, after, name=None):
+    """The metric that is compared: the one that decides, unless another is named."""
+    others = {metric["name"] for metric in after["metrics"]}
+    both = {metric["name"]: metric for metric in before["metrics"] if metric["name"] in others}
+    wanted = name or before["metrics"][0]["name"]
+    if wanted in both and (name or after["metrics"][0]["name"] == wanted):
+        return both[wanted]
+    there = f"must be of {', '.join(both)}" if both else "the reports have none in common"
+    if name:
+        raise BadInput(f"--metric {name}: {there}")
+    raise BadInput(f"one report goes by {wanted}, the other by {after['metrics'][0]['name']}: "
+                   f"name a --metric; {there}")
+
+
+def _repeats(document, metric):
+    """Values of a metric, by case and subject."""
+    found = {}
     for row in document["results"]:
         amount = row["metrics"].get(metric["name"])
         if amount is not None:
             found.setdefault((row["case"], row["subject"]), []).append(amount)
-    return metric, found
+    return found
 
 
-def compare(before, after):
+def compare(before, after, name=None):
     """A row for each case and subject that both have."""
     if before["workload"] != after["workload"]:
         raise BadInput(f"one report is of {before['workload']}, the other of "
                        f"{after['workload']}: only the same workload can be compared")
-    metric, old = _repeats(before)
-    other, new = _repeats(after)
+    metric = metric_of(before, after, name)
+    old, new = _repeats(before, metric), _repeats(after, metric)
     common = [key for key in old if key in new]
-    if metric["name"] != other["name"] or not common:
-        raise BadInput("the reports have no case and subject in common")
+    if not common:
+        raise BadInput("the reports have no case and subject in common that have a "
+                       f"{metric['name']}")
     corrected = stats.holm([stats.chance(old[key], new[key]) for key in common])
     rows = []
     for (case, subject), chance in zip(common, corrected):
         a, b = (stats.describe(values[case, subject]) for values in (old, new))
         factor = max(b["median"], stats.TINY) / max(a["median"], stats.TINY)
         good = factor if metric["better"] == HIGHER else 1 / factor
+        # Of what is printed: a time can get worse by more than 100 %.
+        worsening = factor - 1 if metric["better"] == LOWER else 1 - factor
         if chance is None:
             verdict = UNKNOWN
         elif chance > 1 - stats.CONFIDENCE or abs(math.log(good)) < math.log1p(
@@ -46,7 +63,7 @@ def compare(before, after):
             verdict = BETTER if good > 1 else WORSE
         rows.append({"case": case, "subject": subject, "metric": metric["name"],
                      "before": a["median"], "after": b["median"],
-                     "percent": 100 * (factor - 1), "worse_percent": max(0.0, 100 * (1 - good)),
+                     "percent": 100 * (factor - 1), "worse_percent": max(0.0, 100 * worsening),
                      "chance": chance, "verdict": verdict})
     return rows
 
@@ -54,6 +71,27 @@ def compare(before, after):
 def worse(rows, percent):
     """Rows that got worse by more than so many percent."""
     return [row for row in rows if row["verdict"] == WORSE and row["worse_percent"] > percent]
+
+
+def missing(before, after, name=None):
+    """What was measured in the first report only, and in the second only."""
+    metric = metric_of(before, after, name)
+    old, new = _repeats(before, metric), _repeats(after, metric)
+    return [key for key in old if key not in new], [key for key in new if key not in old]
+
+
+def _only(before, after, name):
+    """A note for each that cannot be compared."""
+    for number, document, keys in zip(("first", "second"), (before, after),
+                                      missing(before, after, name)):
+        cases, subjects = _titles(document)
+        for case, subject in keys:
+            yield f"Only in the {number} report: {cases[case]}, {subjects[subject]}."
+
+
+def _titles(document):
+    return ({case["name"]: case["title"] for case in document["cases"]},
+            {subject["name"]: subject["title"] for subject in document["subjects"]})
 
 
 def _differences(before, after):
@@ -71,11 +109,10 @@ def _differences(before, after):
             yield f"The {name} report is not complete."
 
 
-def render(rows, before, after):
+def render(rows, before, after, name=None):
     """The comparison as lines."""
-    metric = before["metrics"][0]
-    cases = {case["name"]: case["title"] for case in before["cases"]}
-    subjects = {subject["name"]: subject["title"] for subject in before["subjects"]}
+    metric = metric_of(before, after, name)
+    cases, subjects = _titles(before)
     lines = table(("", "subject", f"before {metric['unit']}", "after", "change", ""),
                   [(cases[row["case"]], subjects[row["subject"]], value(metric, row["before"]),
                     value(metric, row["after"]), f"{row['percent']:+.1f} %", row["verdict"])
@@ -87,6 +124,6 @@ def render(rows, before, after):
                            if count or verdict != UNKNOWN))
     if counts[UNKNOWN]:
         lines += wrap("What was measured only once cannot be told from noise: --repeats 3 or more.")
-    for note in _differences(before, after):
+    for note in [*_only(before, after, name), *_differences(before, after)]:
         lines += wrap(note)
     return lines
