@@ -86,6 +86,10 @@ def check_both_sides(path, remote):
     assert direct.read(path, MIB, MIB) == stamp(2, MIB)
 
 
+def export_line(device):
+    return json.loads(ok("info", device, "--json"))["info"][0]["export"]
+
+
 def test_tcp(lab, target):
     """What one side writes the other reads; names and numbers are the RAM disk's own."""
     ramdisk = lab.ramdisk(16 * MIB)
@@ -95,6 +99,7 @@ def test_tcp(lab, target):
         assert nvme.read("subsystems", nqn, "attr_allow_any_host") == "0"
         assert json.loads(ok("list", "--json"))["ramdisks"][0]["export"] == \
             f"{nqn} (tcp 127.0.0.1:4420)"
+        assert export_line("rxd0") == f"{nqn} (tcp 127.0.0.1:4420)"
         with connected(nqn) as remote:
             check_both_sides(ramdisk.path, remote)
             with direct.Direct(remote) as device:
@@ -102,6 +107,7 @@ def test_tcp(lab, target):
             with open(f"/sys/block/{os.path.basename(remote)}/uuid", encoding="ascii") as file:
                 assert file.read().strip() == number
     assert json.loads(ok("list", "--json"))["ramdisks"][0]["export"] is None
+    assert export_line("rxd0") is None
     assert nvme.tree() == []
     ramdisk.remove()
 
@@ -125,6 +131,7 @@ def test_cached_disk(lab, target):
     with exported(cache.path, *TCP, *ALLOWED, "--nqn", NQN) as nqn:
         assert json.loads(ok("status", "--json"))["caches"][0]["export"] == \
             f"{NQN} (tcp 127.0.0.1:4420)"
+        assert export_line(cache.name) == f"{NQN} (tcp 127.0.0.1:4420)"
         with connected(nqn) as remote:
             check_both_sides(cache.path, remote)
             assert direct.read(DISK, MIB, MIB) == stamp(2, MIB)

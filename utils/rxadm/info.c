@@ -21,6 +21,7 @@
 #include "family.h"
 #include "latency.h"
 #include "machine.h"
+#include "nvmet.h"
 #include "openers.h"
 #include "options.h"
 #include "ramdisk.h"
@@ -71,6 +72,7 @@ enum {
 	COL_READS,
 	COL_WRITES,
 	COL_UUID,
+	COL_EXPORT,
 	COL_LINKS,
 	COL_PARTITIONS,
 	COL_MOUNTS,
@@ -133,6 +135,8 @@ static const struct column columns[] = {
 	[COL_READS]	= { "READS", COLUMN_NUMBER, true, "reads since it was made" },
 	[COL_WRITES]	= { "WRITES", COLUMN_NUMBER, true, "writes since it was made" },
 	[COL_UUID]	= { "UUID", COLUMN_TEXT, true, "identity" },
+	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, true,
+			    "NQN and address by which hosts reach it" },
 	[COL_LINKS]	= { "LINKS", COLUMN_LIST, true, "other names in " LINKS },
 	[COL_PARTITIONS] = { "PARTITIONS", COLUMN_LIST, true, "paths of its partitions" },
 	[COL_MOUNTS]	= { "MOUNTS", COLUMN_LIST, true, "where it or a partition is mounted" },
@@ -215,6 +219,7 @@ static void fill_device(struct table *table, const char *path, const char *kind,
 {
 	struct users users = users_read(number);
 	char *stat = sysfs_read(number, "stat");
+	char *export = nvmet_exports_of(number);
 	unsigned long long reads, writes;
 
 	table_set_text(table, COL_DEVICE, path);
@@ -224,6 +229,8 @@ static void fill_device(struct table *table, const char *path, const char *kind,
 		table_set_number(table, COL_READS, reads);
 		table_set_number(table, COL_WRITES, writes);
 	}
+	if (export)
+		table_set_text(table, COL_EXPORT, export);
 	set_list_freed(table, COL_LINKS, links_of(number));
 	set_list_freed(table, COL_PARTITIONS, partitions_of(number));
 	table_set_list(table, COL_MOUNTS, users.mounts);
@@ -231,6 +238,7 @@ static void fill_device(struct table *table, const char *path, const char *kind,
 	table_set_list(table, COL_HOLDERS, users.holders);
 	set_list_freed(table, COL_OPENERS, openers_read(number));
 	users_release(&users);
+	free(export);
 	free(stat);
 }
 
