@@ -87,6 +87,22 @@ def test_others_stay(config, lab):
     assert other.query() == before
 
 
+def test_other_caches_stay(config, lab):
+    """Also if no section is a cache; a section's own is none of them."""
+    config.write(f"[cache data]\norigin = {DISK}\nsize = 4M\n")
+    config.ok()
+    origin = lab.ramdisk(4 * MIB)
+    cache = lab.cache(4 * MIB, origin=origin.path)
+    others = [f"{path}: is not in the configuration, and stays"
+              for path in (origin.path, cache.ramdisk.path, cache.path)]
+    assert config.ok("--dry-run") == others
+    config.ok("--stop")
+    config.write("[ramdisk scratch]\nsize = 4M\n")
+    before = state()
+    assert config.ok("--dry-run") == ["ramdisk scratch: make a RAM disk of 4M", *others]
+    assert state() == before
+
+
 def test_options(config):
     config.write("[ramdisk a]\nsize = 8M\nindex = 5\nmem-limit = 1M\nfolio-size = 64K\n"
                  "node = interleave\novercommit = yes\ndetect-zeroes = yes\n"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../copy/copy.h"
+#include "caches.h"
 #include "command.h"
 #include "config.h"
 #include "control.h"
@@ -200,8 +201,34 @@ static bool has_section(const struct config *config, const struct rxd_query *dis
 	return false;
 }
 
+static bool has_cache(const struct config *config, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < config->count; i++)
+		if (config->sections[i]->kind == CONFIG_CACHE &&
+		    !strcmp(config->sections[i]->name, name))
+			return true;
+	return false;
+}
+
+static enum exit_code print_other_caches(const struct config *config)
+{
+	struct caches caches;
+	enum exit_code ret;
+	size_t i;
+
+	ret = caches_read(&caches);
+	for (i = 0; !ret && i < caches.count; i++)
+		if (!has_cache(config, caches.list[i].name))
+			printf("/dev/mapper/%s: is not in the configuration, and stays\n",
+			       caches.list[i].name);
+	caches_free(&caches);
+	return ret;
+}
+
 /* What is not in the configuration is no business of ours, but worth to be known. */
-static void print_others(const struct plan *plan)
+static enum exit_code print_others(const struct plan *plan)
 {
 	struct rxd_query disk;
 	int next;
@@ -210,6 +237,7 @@ static void print_others(const struct plan *plan)
 	     !control_query(plan->control, next, RXD_QUERY_NEXT, &disk); next = disk.index + 1)
 		if (!has_section(plan->config, &disk))
 			printf("/dev/rxd%d: is not in the configuration, and stays\n", disk.index);
+	return plan->has_target ? print_other_caches(plan->config) : EXIT_OK;
 }
 
 static enum exit_code apply_sections(struct plan *plan, const struct request *request,
@@ -236,13 +264,13 @@ static enum exit_code apply_sections(struct plan *plan, const struct request *re
 /* What is exported comes before its export; removed is in the opposite order. */
 static enum exit_code apply_all(struct plan *plan, const struct request *request)
 {
-	enum exit_code first, second;
+	enum exit_code first, second, others = EXIT_OK;
 
 	first = apply_sections(plan, request, request->stop);
 	second = apply_sections(plan, request, !request->stop);
 	if (request->dry_run && !request->stop && !*request->names)
-		print_others(plan);
-	return first ? first : second;
+		others = print_others(plan);
+	return first ? first : second ? second : others;
 }
 
 static bool wants_cache(const struct config *config, char **names)
@@ -293,7 +321,7 @@ static enum exit_code apply(const struct config *config, const struct request *r
 	enum exit_code ret;
 
 	ret = reach_ramdisks(&plan, load);
-	if (!ret && wants_cache(config, request->names))
+	if (!ret && (request->dry_run || wants_cache(config, request->names)))
 		plan.target_error = reach_target(&plan, load);
 	if (!ret)
 		ret = apply_all(&plan, request);
