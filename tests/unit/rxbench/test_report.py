@@ -97,6 +97,36 @@ def test_bad_reports(tmp_path, content, names):
         assert name in str(caught.value)
 
 
+@pytest.mark.parametrize("change, names", [
+    (lambda report: report.pop("settings"), ["no settings"]),
+    (lambda report: report.update(settings=[]), ["settings", "object"]),
+    (lambda report: report.update(metrics=[]), ["metrics", "empty"]),
+    (lambda report: report.update(results=3), ["results", "a list"]),
+    (lambda report: report["results"][3].pop("metrics"), ["no metrics", "results[3]"]),
+    (lambda report: report["results"][3].update(case="c9"), ["results[3]", "'c9'", "cases"]),
+    (lambda report: report["results"][3].update(series={"mb_s": [[1.0]]}), ["mb_s", "pairs"]),
+    (lambda report: report["results"][3].update(series=3), ["results[3].series", "object"]),
+    (lambda report: report["results"][3]["percentiles"].update(high=1.0), ["'high'"]),
+    (lambda report: report["results"][3]["metrics"].update(mb_s="fast"),
+     ["results[3].metrics.mb_s", "a number or null"]),
+    (lambda report: report["summary"][1].update(median=None), ["summary[1].median", "a number"]),
+    (lambda report: report["summary"][1].update(ratio={}), ["summary[1].ratio", "median"]),
+    (lambda report: report["metrics"][0].update(better="yes"), ["'yes'", "higher or lower"]),
+    (lambda report: report["machine"].pop("cpu"), ["no cpu in machine"]),
+    (lambda report: report["machine"].update(load=[]), ["machine.load"]),
+    (lambda report: report.update(complete="yes"), ["complete", "true or false"]),
+])
+def test_changed_by_hand(make_report, tmp_path, change, names):
+    """Refused with the file's name, whichever command reads it."""
+    path, report = tmp_path / "report.json", copy.deepcopy(make_report(1, {"a": 1.0}))
+    change(report)
+    document.write(report, path)
+    with pytest.raises(BadInput) as caught:
+        document.load(path)
+    for name in [f"{path}: cut short, or changed by hand: ", *names]:
+        assert name in str(caught.value)
+
+
 class Plots(HTMLParser):
     """What is drawn in each figure, and what the page asks of others."""
 

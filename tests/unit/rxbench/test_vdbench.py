@@ -77,6 +77,11 @@ START = "sd=sd1,lun=/a,size=1g\nwd=w,sd=sd1\n"
     (START + "rd=r,wd=w,elapsed=soon\n", 3, ["soon"]),
     (START + "rd=r,wd=w,curve=(10,20)\n", 3, ["needs iorate=curve"]),
     (START + "rd=r,wd=w,forthreads=(8-2,d)\n", 3, ["forthreads=(8-2,d)"]),
+    (START + "rd=r,wd=w,iorate=(max-100,d)\n", 3, ["iorate=(max-100,d)", "of numbers"]),
+    (START + "rd=r,wd=w,iorate=(100-max,100)\n", 3, ["iorate=(100-max,100)", "of numbers"]),
+    (START + "rd=r,wd=w,iorate=(100-1000,max)\n", 3, ["iorate=(100-1000,max)", "of numbers"]),
+    (START + "rd=r,wd=w,iorate=(curve-max,d)\n", 3, ["iorate=(curve-max,d)", "of numbers"]),
+    (START + "rd=r,wd=w,forthreads=(1-4096,1)\n", 3, ["forthreads=(1-4096,1)", "1000 values"]),
     (START + "rd=r,wd=w,forxfersize=(4k,what)\n", 3, ["what"]),
     (START + "rd=r,wd=w,\n", 3, ["cut short"]),
     (START + "rd=r,wd=w,\n\nelapsed=10\n", 4, ["cut short"]),
@@ -93,6 +98,12 @@ def test_refused_with_its_line(tmp_path, text, line, names):
     assert message.startswith(f"{path}: line {line}: ") and "\n" not in message
     for name in names:
         assert name in message
+
+
+def test_as_many_values_as_may_be(tmp_path):
+    path = tmp_path / "file"
+    path.write_text(START + "rd=r,wd=w,forthreads=(1-1000,1)\n")
+    assert parse.read(str(path)).runs[0].threads == list(range(1, 1001))
 
 
 @pytest.mark.parametrize("text, names", [("", ["no rd="]), (START, ["no rd="]),

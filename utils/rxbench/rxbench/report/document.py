@@ -3,15 +3,35 @@
 
 import json
 import os
+import re
 import tempfile
 
 from .. import VERSION
-from ..run.plan import HIGHER
+from ..run.plan import HIGHER, LOWER
 from ..system.errors import BadInput
 from . import stats
 
 FORMAT, FORMAT_VERSION = "rxbench", 1
-KEYS = ("workload", "machine", "metrics", "subjects", "cases", "results", "summary", "verdicts")
+NUMBER, MAYBE_NUMBER, MAYBE_TEXT = (int, float), (int, float, type(None)), (str, type(None))
+# What is read of a report: types, the keys of an object, and in a list what each entry is.
+SHAPE = {
+    "workload": str, "command": [str], "started": str, "seconds": NUMBER, "complete": bool,
+    "ended_by": MAYBE_TEXT, "warnings": [str], "notes": [str], "settings": dict, "repeats": int,
+    "machine": {"kernel": str, "cpu": str, "cpus": int, "memory": int, "memory_available": int,
+                "governor": str, "load": [NUMBER], "busy_percent": NUMBER, "virtualization": str,
+                "fio": str},
+    "metrics": [{"name": str, "title": str, "unit": str, "better": str}],
+    "subjects": [{"name": str, "title": str, "details": dict}],
+    "cases": [{"name": str, "title": str, "base": MAYBE_TEXT, "reference": dict}],
+    "results": [{"case": str, "subject": str, "repeat": int, "metrics": dict}],
+    "summary": [{"case": str, "subject": str, "metric": str, "median": NUMBER, "low": NUMBER,
+                 "high": NUMBER, "spread_percent": NUMBER, "ratio": (dict, type(None))}],
+    "verdicts": [{"case": str, "text": str}],
+    "failures": [{"message": str}],
+}
+RATIO = {"median": NUMBER, "within_noise": (bool, type(None))}
+NAMES = {str: "text", int: "a whole number", bool: "true or false", dict: "an object",
+         list: "a list", float: "a number", type(None): "null"}
 
 
 def _values(results, case, subject, metric):
@@ -161,6 +181,79 @@ def _check(path, document):
     if document.get("version") != FORMAT_VERSION:
         raise BadInput(f"{path}: version {document.get('version')!r} of the format, this rxbench "
                        f"reads {FORMAT_VERSION}")
-    missing = [key for key in KEYS if key not in document]
-    if missing:
-        raise BadInput(f"{path}: cut short, or changed by hand: no {', '.join(missing)}")
+    # Only the first: what comes after it relies on what was right before.
+    wrong = next(_wrong(document, SHAPE, ""), None) or next(_astray(document), None)
+    if wrong:
+        raise BadInput(f"{path}: cut short, or changed by hand: {wrong}")
+
+
+def _must_be(where, kinds):
+    kinds = [kind for kind in kinds if kind is not int or float not in kinds]
+    return f"{where}: must be {' or '.join(NAMES[kind] for kind in kinds)}"
+
+
+def _wrong(value, shape, where):
+    """What does not have its shape."""
+    kinds = shape if isinstance(shape, tuple) else (
+        shape if isinstance(shape, type) else type(shape),)
+    if not isinstance(value, kinds):
+        yield _must_be(where, kinds)
+    elif isinstance(shape, dict):
+        missing = [key for key in shape if key not in value]
+        if missing:
+            yield f"no {', '.join(missing)}" + (f" in {where}" if where else "")
+            return
+        for key, part in shape.items():
+            yield from _wrong(value[key], part, f"{where}.{key}" if where else key)
+    elif isinstance(shape, list):
+        for number, each in enumerate(value):
+            yield from _wrong(each, shape[0], f"{where}[{number}]")
+
+
+def _figures(values, kinds, where):
+    """Objects by name that hold figures only."""
+    for name, value in values.items():
+        yield from _wrong(value, kinds, f"{where}.{name}")
+
+
+def _astray(document):
+    """What has its shape, but refers to nothing, or says what is none of the choices."""
+    for key in ("metrics", "subjects", "cases"):
+        if not document[key]:
+            yield f"{key}: empty, must be one or more"
+    if not document["machine"]["load"]:
+        yield "machine.load: empty, must be one or more"
+    for metric in document["metrics"]:
+        if metric["better"] not in (HIGHER, LOWER):
+            yield (f"metrics: better {metric['better']!r} of {metric['name']}: must be {HIGHER} "
+                   f"or {LOWER}")
+    known = {"case": {case["name"] for case in document["cases"]},
+             "subject": {subject["name"] for subject in document["subjects"]}}
+    for key in ("results", "summary", "verdicts"):
+        for number, row in enumerate(document[key]):
+            for what, names in known.items():
+                if what in row and row[what] not in names:
+                    yield f"{key}[{number}]: {what} {row[what]!r} is none of the {what}s"
+    for case in document["cases"]:
+        yield from _figures(case["reference"], NUMBER, f"reference of {case['name']}")
+    for number, row in enumerate(document["results"]):
+        yield from _result(row, f"results[{number}]")
+    for number, row in enumerate(document["summary"]):
+        if row["ratio"] is not None:
+            yield from _wrong(row["ratio"], RATIO, f"summary[{number}].ratio")
+
+
+def _result(row, where):
+    """What the plots and the comparison take of a measurement."""
+    yield from _figures(row["metrics"], MAYBE_NUMBER, f"{where}.metrics")
+    percentiles, series = row.get("percentiles", {}), row.get("series", {})
+    yield from _wrong(percentiles, dict, f"{where}.percentiles")
+    yield from _wrong(series, dict, f"{where}.series")
+    yield from _figures(percentiles, NUMBER, f"{where}.percentiles")
+    for percent in percentiles:
+        if not re.fullmatch(r"\d+(\.\d+)?", percent, re.ASCII):
+            yield f"{where}.percentiles: {percent!r} is no number"
+    for name, points in series.items():
+        yield from _wrong(points, [[NUMBER]], f"{where}.series.{name}")
+        if any(len(point) != 2 for point in points):
+            yield f"{where}.series.{name}: must be pairs"

@@ -65,7 +65,8 @@ def columns(document):
     bases = {case["base"] for case in document["cases"]} - {None}
     head = ["", "subject", *map(_heading, metrics), "spread"]
     if bases:
-        head.append(f"beside {titles[bases.pop()]}" if len(bases) == 1 else "ratio")
+        base = min(bases)
+        head.append(f"beside {titles.get(base, base)}" if len(bases) == 1 else "ratio")
     found = {(row["case"], row["subject"], row["metric"]): row for row in document["summary"]}
     rows = []
     for case in document["cases"]:

@@ -19,6 +19,8 @@ SEEKS = {"rand": 100, "random": 100, "seq": 0, "sequential": 0}
 CURVE = (10, 50, 70, 80, 90, 100)
 MAX, CURVED = "max", "curve"
 MOST_THREADS = 4096
+# Of a (FROM-TO,STEP); each is a run of its own.
+MOST_VALUES = 1000
 
 
 class Refused(BadInput):
@@ -191,13 +193,18 @@ def _series(text, parse):
         return [parse(part) for part in parts]
     low, high = parse(match[1]), parse(match[2])
     step = parts[1] if len(parts) == 2 else None
-    if step is None or low > high:
-        raise ValueError(f"{text} must be (FROM-TO,STEP)")
+    by = step if step in (None, "d") else parse(step)
+    # max and curve are values, but no numbers.
+    if step is None or any(isinstance(end, str) for end in (low, high)) or low > high \
+            or by in (MAX, CURVED):
+        raise ValueError(f"{text} must be (FROM-TO,STEP) of numbers, or d as the STEP")
     found = [low]
     while True:
-        following = found[-1] * 2 if step == "d" else found[-1] + parse(step)
-        if following > high or len(found) > 1000:
+        following = found[-1] * 2 if by == "d" else found[-1] + by
+        if following > high:
             return found
+        if len(found) == MOST_VALUES:
+            raise ValueError(f"{text} must be {MOST_VALUES} values at most")
         found.append(following)
 
 
