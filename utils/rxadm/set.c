@@ -81,23 +81,35 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 	return mapping_name_check(request->name);
 }
 
+static enum exit_code send_seq_cutoff(const struct request *request, uint64_t bytes)
+{
+	char *message = format_text("seq_cutoff %llu", (unsigned long long)bytes);
+	enum exit_code ret;
+
+	ret = cache_message(request->name, message, request->dry_run);
+	free(message);
+	return ret;
+}
+
 static enum exit_code set(const struct request *request)
 {
 	const struct cache *cache;
 	struct caches caches;
+	uint64_t old = 0;
 	enum exit_code ret;
-	char *message;
 
 	ret = cache_find(request->name, &caches, &cache);
-	if (!ret && request->has_seq_cutoff) {
-		message = format_text("seq_cutoff %llu", (unsigned long long)request->seq_cutoff);
-		ret = cache_message(request->name, message, request->dry_run);
-		free(message);
-	}
-	if (!ret && request->latency)
-		ret = latency_measure(request->name, !strcmp(request->latency, "on"),
-				      request->dry_run);
+	if (!ret)
+		old = cache->table.features.seq_cutoff;
 	caches_free(&caches);
+	if (!ret && request->has_seq_cutoff)
+		ret = send_seq_cutoff(request, request->seq_cutoff);
+	if (ret || !request->latency)
+		return ret;
+	ret = latency_measure(request->name, !strcmp(request->latency, "on"), request->dry_run);
+	/* Both or none: what was measured could not be had back, the cut-off can. */
+	if (ret && request->has_seq_cutoff && !request->dry_run)
+		send_seq_cutoff(request, old);
 	return ret;
 }
 
