@@ -5,6 +5,7 @@ Written as [NAME=]PLACE; PLACE is a block device, a directory, rxd:SIZE or cache
 """
 
 import contextlib
+import itertools
 import os
 import re
 import stat
@@ -41,7 +42,7 @@ class Place:
     memory = 0
 
     def __init__(self, name, title):
-        self.name, self.title, self.undo = name, title, None
+        self.name, self.title, self.undo, self.told = name, title, None, None
 
     def check(self, size, destroy):
         """Refuse what cannot be measured, before anything is written."""
@@ -54,7 +55,24 @@ class Place:
         self.undo = undo
 
     def details(self):
+        """For the report; what only a set-up shows is put into it later."""
+        if self.told is None:
+            self.told = self.describe()
+        return self.told
+
+    def describe(self):
+        """What is known before anything is set up."""
         return {}
+
+    def tell_queue(self, node):
+        """Once; of a node that is made for each measurement, too."""
+        if "queue" not in self.details():
+            self.told["queue"] = machine.queue_settings(node)
+
+    def tell_mount(self, directory):
+        if "mount" not in self.details():
+            mount = machine.mount_of(directory)
+            self.told["mount"] = {key: mount[key] for key in ("type", "options")}
 
 
 class Device(Place):
@@ -79,7 +97,7 @@ class Device(Place):
             return
         undo.do(f"contents of {self.path}", lambda: None, lambda _: devices.wipe(self.path))
 
-    def details(self):
+    def describe(self):
         return {"device": self.path, "size": guard.device_size(self.path),
                 "queue": machine.queue_settings(self.path)}
 
@@ -92,6 +110,7 @@ class Device(Place):
     @contextlib.contextmanager
     def mounted(self, kind):
         with self.mounted_on(self.path, kind) as directory:
+            self.tell_mount(directory)
             yield directory
 
     def format(self, kind):
@@ -121,19 +140,21 @@ class RamDisk(Device):
     def set_up(self, undo):
         self.undo = undo
         self.path = devices.ramdisk(undo, self.size)
+        self.tell_queue(self.path)
 
-    def details(self):
+    def describe(self):
         return {"device": "a RAM disk of rxd", "size": self.size}
 
 
 class Cache(Place):
     """A disk behind a cache that is fresh each time."""
     cached = True
+    numbers = itertools.count()
 
     def __init__(self, name, title, origin, size):
         super().__init__(name, title)
         self.origin, self.size, self.memory = origin, size, size
-        self.mapping = f"rxbench-{os.getpid()}"
+        self.mapping = f"rxbench-{os.getpid()}-{next(self.numbers)}"
 
     def check(self, size, destroy):
         devices.need_rxcache()
@@ -143,8 +164,8 @@ class Cache(Place):
         super().set_up(undo)
         self.origin.set_up(undo)
 
-    def details(self):
-        return {"device": "rxcache", "cache": self.size, "origin": self.origin.details()}
+    def describe(self):
+        return {"device": "rxcache", "cache": self.size, "origin": {**self.origin.details()}}
 
     @property
     def read_only(self):
@@ -164,11 +185,14 @@ class Cache(Place):
     def _mapped(self):
         with since(self.undo):
             disk = devices.ramdisk(self.undo, self.size)
-            yield devices.cache(self.undo, disk, self.origin.path, self.mapping)
+            node = devices.cache(self.undo, disk, self.origin.path, self.mapping)
+            self.tell_queue(node)
+            yield node
 
     @contextlib.contextmanager
     def mounted(self, kind):
         with self._mapped() as node, self.origin.mounted_on(node, kind) as directory:
+            self.tell_mount(directory)
             yield directory
 
     def counter(self):
@@ -205,7 +229,7 @@ class Directory(Place):
         super().set_up(undo)
         self.own = devices.directory(undo, self.path)
 
-    def details(self):
+    def describe(self):
         return {"directory": os.path.abspath(self.path), "mount": machine.mount_of(self.path)}
 
     def format(self, kind):
@@ -270,14 +294,29 @@ def parse(texts):
     return places
 
 
-def check(places, size, destroy=()):
-    """Each of them, and all their memory together; destroy must name what is there."""
+def need_apart(places):
+    """Refuse two on one disk, plain or cached, where all are mounted at once."""
+    disks = [getattr(place, "origin", place) for place in places]
+    for disk in disks:
+        if disks.count(disk) > 1:
+            raise BadInput(f"{disk.path}: under both places, which are mounted at once; name "
+                           "another device for one of them")
+
+
+def memory(places, together=False):
+    """What they take at once; there is one cache at a time, unless all are there together."""
+    disks = [place.memory for place in places if isinstance(place, RamDisk)]
+    caches = [place.memory for place in places if isinstance(place, Cache)]
+    return sum(disks) + (sum(caches) if together else max(caches, default=0))
+
+
+def check(places, size, destroy=(), together=False):
+    """Each of them, and the memory that they take; destroy must name what is there."""
     machine.need_root()
     for name in destroy:
         guard.need_block_device(name)
     for place in places:
         place.check(size, destroy)
-    memory = sum(place.memory for place in places if isinstance(place, RamDisk)) + max(
-        (place.memory for place in places if isinstance(place, Cache)), default=0)
-    if memory:
-        machine.need_memory(memory + SPARE)
+    needed = memory(places, together)
+    if needed:
+        machine.need_memory(needed + SPARE)

@@ -143,11 +143,12 @@ class Copies:
 def plan(options):
     ways = _chosen(options.ways)
     grounds = places.parse([options.place] + ([options.target] if options.target else []))
+    places.need_apart(grounds)
     if options.size % (8 << 10):
         raise BadInput(f"--size {options.size}: must be a multiple of 8K, for O_DIRECT")
     machine.fio_version()
     machine.need_tools("dd", "cp", "mkfs.ext4", "mount", "umount", "wipefs", "blkdiscard")
-    places.check(grounds, int(options.size * ROOM) + LEAST_ROOM, options.destroy)
+    places.check(grounds, int(options.size * ROOM) + LEAST_ROOM, options.destroy, together=True)
     notes = _without_direct(options, ways, grounds)
     copies = Copies(options, ways, grounds[0], grounds[-1])
     cases = tuple(Case(name, title, 2 * options.size / PACE + 0.5)

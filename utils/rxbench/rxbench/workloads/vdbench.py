@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import stat
 import sys
 import time
 
@@ -62,12 +63,22 @@ class Luns:
         self.used = {storage.name: storage for work in works for storage in work.storages}
         self.written = {storage.name for work in works if work.rdpct < 100
                         for storage in work.storages}
+        self._check_apart()
         for storage in self.used.values():
             self._look(storage)
         self._sizes_of_new()
 
     def refuse(self, storage, text):
         raise parse.Refused(self.path, storage.line, text)
+
+    def _check_apart(self):
+        """What one sd= makes, another must not find there."""
+        seen = {}
+        for storage in sorted(self.used.values(), key=lambda storage: storage.line):
+            other = seen.setdefault(os.path.realpath(storage.lun), storage)
+            if other is not storage:
+                self.refuse(storage, f"lun={storage.lun}: sd={other.name} of line {other.line} "
+                            "has it; name that sd= instead")
 
     def _look(self, storage):
         if not os.path.exists(storage.lun):
@@ -161,6 +172,17 @@ class Luns:
                                                 f"wd={work.name}: xfersize={size} is no multiple "
                                                 f"of the {sector} bytes that o_direct on "
                                                 f"sd={storage.name} takes")
+
+    def details(self):
+        """What the report says of each."""
+        found = {}
+        for name, storage in self.used.items():
+            found[name] = {"lun": storage.lun, "size": self.sizes[name]}
+            if os.path.exists(storage.lun) and stat.S_ISBLK(os.stat(storage.lun).st_mode):
+                found[name]["queue"] = machine.queue_settings(storage.lun)
+            else:
+                found[name]["mount"] = machine.mount_of(storage.lun)
+        return found
 
     def set_up(self, undo):
         for storage in self.made.values():
@@ -330,8 +352,7 @@ def plan(options):
             print(f"# {step.title}\n{text}", file=out)
         raise SystemExit(0)
     runs = Runs(options, luns, steps, out)
-    return Plan(subjects=[Subject("luns", os.path.basename(options.file),
-                                  {storage.name: storage.lun for storage in luns.used.values()})],
+    return Plan(subjects=[Subject("luns", os.path.basename(options.file), luns.details())],
                 rounds=[Round(tuple(Case(step.name, step.title,
                                          step.run.warmup + step.run.elapsed + 1)
                                     for step in steps))],
