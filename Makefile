@@ -47,7 +47,8 @@ SEED		?=
 help:
 	@echo 'make demo [KERNEL=6.12]            show and measure the main job, in a guest'
 	@echo 'make demo HOST=1                   the same on this machine, with a file as the disk'
-	@echo 'make test                          every check there is; root, and some 30 minutes'
+	@echo 'make test                          the checks for each change; root, and some 30 minutes;'
+	@echo '                                   not test-system, and of torture only a short run'
 	@echo 'make lint                          checkpatch, sparse, shellcheck and their like'
 	@echo 'make test-kunit                    the KUnit suites, under User-Mode Linux'
 	@echo 'make test-functional [KERNEL=6.12] [K=EXPRESSION]'
