@@ -12,7 +12,7 @@ from rxdlib import direct, dm
 from rxdlib.command import as_nobody, program, run, rxadm
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, UNFINISHED, Configuration,
                                   disk_of)
-from rxdlib.control import STATE_CACHE
+from rxdlib.control import STATE_CACHE, STATE_RESERVED
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK, RamDisk, state
 
@@ -329,6 +329,19 @@ def test_image_of_an_empty_disk(config):
     config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\nfs = ext4\n")
     config.ok()
     assert signature(disk_of("ramdisk/a").path) == "ext4"
+
+
+def test_file_system_on_a_reserved_disk(config):
+    """It has all its memory before anything is written."""
+    config.write("[ramdisk a]\nsize = 16M\nfs = ext4\nreserve = yes\n")
+    assert config.ok() == ["ramdisk a: make a RAM disk of 16M",
+                           "ramdisk a: make a file system ext4"]
+    disk = disk_of("ramdisk/a")
+    assert disk.query().state & STATE_RESERVED and signature(disk.path) == "ext4"
+    run("wipefs", "--all", "--quiet", disk.path)
+    assert config.ok() == config.ok("--dry-run") == [] and not signature(disk.path)
+    run("blkdiscard", "--zeroout", disk.path)
+    assert config.ok() == ["ramdisk a: make a file system ext4"]
 
 
 @pytest.mark.parametrize("percent", [-5, -1, 1, 3])

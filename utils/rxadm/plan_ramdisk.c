@@ -3,17 +3,22 @@
  * Plans for sections [ramdisk NAME].
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "../copy/copy.h"
+#include "../copy/file.h"
 #include "load.h"
 #include "plan.h"
 #include "program.h"
 #include "save.h"
 #include "unfinished.h"
 #include "users.h"
+
+#define LOOK_AT		(1 << 20)
 
 static const char *value(const struct plan *plan, enum config_key key)
 {
@@ -34,16 +39,59 @@ static char *mkfs_path(const char *fs)
 	return path;
 }
 
+/* Return: 0 or an errno. */
+static int look_for_data(int fd, uint64_t size, bool *empty)
+{
+	char *data = resize_array(NULL, LOOK_AT, 1);
+	size_t got = 0;
+	uint64_t done;
+	int err = 0;
+
+	*empty = true;
+	for (done = 0; !err && *empty && done < size; done += got) {
+		err = file_read(fd, data, LOOK_AT, done, &got);
+		if (!err && !got)
+			err = EIO;
+		*empty = !err && copy_is_zero(data, got);
+	}
+	free(data);
+	return err;
+}
+
+/* A reserved disk has all its memory before anything is written. */
+static enum exit_code is_empty(const struct plan *plan, bool *empty)
+{
+	int err, fd = -1;
+	char *device;
+
+	*empty = !plan->disk.mem_used;
+	if (*empty || !(plan->disk.state & RXD_STATE_RESERVED))
+		return EXIT_OK;
+	device = disk_path(plan);
+	err = file_open(device, O_RDONLY, false, &fd);
+	if (!err) {
+		err = look_for_data(fd, plan->disk.size, empty);
+		close(fd);
+	}
+	if (err)
+		report(exit_code_of(err), "%s: cannot be read: %s", device, strerror(err));
+	free(device);
+	return err ? exit_code_of(err) : EXIT_OK;
+}
+
 /* An image may be one of an empty disk: this is for what still is empty. */
 static enum exit_code make_file_system(struct plan *plan)
 {
 	const char *fs = value(plan, CONFIG_FS);
 	enum exit_code ret = EXIT_OK;
 	char *program, *device;
+	bool empty = false;
 	char *reason;
 
-	if (!plan_find_disk(plan) || plan->disk.mem_used)
-		return EXIT_OK;
+	if (plan_find_disk(plan))
+		ret = is_empty(plan, &empty);
+	if (!empty)
+		return ret;
 	program = mkfs_path(fs);
 	device = disk_path(plan);
 	reason = program_run((char *const []){ program, device, NULL });
@@ -116,6 +164,7 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 {
 	const char *image = value(plan, CONFIG_IMAGE);
 	const char *fs = value(plan, CONFIG_FS);
+	bool empty = false;
 	enum exit_code ret;
 
 	if (plan->has_disk && unfinished(plan->uuid)) {
@@ -129,7 +178,9 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 		return ret ? ret : plan_contents(plan);
 	}
 	ret = plan_disk(plan);
-	if (!ret && fs && !plan->disk.mem_used && !(plan->disk.state & RXD_STATE_OPEN)) {
+	if (!ret && fs && !(plan->disk.state & RXD_STATE_OPEN))
+		ret = is_empty(plan, &empty);
+	if (!ret && empty) {
 		ret = check_file_system(fs);
 		plan_step(plan, make_file_system, "make a file system %s", fs);
 	}
