@@ -97,9 +97,9 @@ def test_warm_in_the_background(lab, path):
         file.write(HEADING + "0 32768\n")
     name = lab.mapped(f"0 32768 delay {DISK} 0 50 {DISK} 0 0")
     cache = lab.cache(16 * MIB, cache_size=32 * MIB, origin=f"/dev/mapper/{name}")
-    process = subprocess.Popen([program("rxadm"), "warm", cache.name, path, "--background"],
-                               env=ENVIRONMENT)
-    assert process.wait(10) == 0
+    done = subprocess.run([program("rxadm"), "warm", cache.name, path, "--background"],
+                          env=ENVIRONMENT, capture_output=True, timeout=10, check=True)
+    assert not done.stdout + done.stderr
     early = cache.status().used
     assert early < 4096
     end = time.monotonic() + 60

@@ -3,6 +3,7 @@
  * rxadm warm
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -106,18 +107,32 @@ static enum exit_code prefetch(const char *name, const struct range *range)
 	return ret;
 }
 
+/* Whoever reads what this process writes must not wait for the child's end. */
+static bool leave_terminal(int null)
+{
+	int fd;
+
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	return setsid() > 0;
+}
+
 /* Return: whether to go on: in the background it is a child that does. */
 static bool go_to_background(enum exit_code *ret)
 {
-	pid_t child;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	pid_t child = -1;
 
 	fflush(NULL);
-	child = fork();
+	if (null >= 0)
+		child = fork();
 	if (!child)
-		return setsid() > 0;
+		return leave_terminal(null);
 	if (child < 0)
 		*ret = report(exit_code_of(errno), "cannot go to the background: %s",
 			      strerror(errno));
+	if (null >= 0)
+		close(null);
 	return false;
 }
 
