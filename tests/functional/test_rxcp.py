@@ -17,7 +17,7 @@ import pytest
 
 from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, as_nobody, program, run
-from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
+from rxdlib.direct import BLOCK, GIB, KIB, MIB, Direct, stamp
 from rxdlib.lab import DISK, LONG, state
 
 KILLS = 30 if LONG else 8
@@ -125,6 +125,26 @@ def test_files(files, shape):
 
 
 @pytest.mark.one_kernel
+@pytest.mark.parametrize("options", [(), ("-S", "no")], ids=str)
+def test_large_file(files, options):
+    """What counts bytes must count more of them than fit into 32 bits."""
+    source, copy = files
+    size = 10 * GIB
+    pieces = [(0, b"begin"), (5 * GIB - BLOCK, noise(3 * BLOCK)), (size - 3, b"end")]
+    write_file(source, size, pieces)
+    output = ok("-v", *options, source, copy)
+    found = dict((line[:24].strip(), line[24:].strip()) for line in output.splitlines()[1:])
+    assert int(found["file size"]) == int(found["total bytes"]) == size
+    assert int(found["copied bytes"]) + int(found["write skipped"]) == size
+    assert int(found["read skipped"]) == 0 or "no" not in options
+    assert os.stat(copy).st_size == size and taken(copy) <= taken(source)
+    with open(copy, "rb") as file:
+        for offset, data in pieces:
+            file.seek(offset)
+            assert file.read(len(data)) == data
+
+
+@pytest.mark.one_kernel
 def test_summary(files):
     """The lines that it must have, in their order."""
     source, copy = files
@@ -174,6 +194,10 @@ def test_folders(files, folder):
     assert content(os.path.join(copy, "other")) == content(other)
     # One that fails leaves the others alone.
     refused(source, "/nothing", other, copy, names=("'/nothing'",))
+    assert content(os.path.join(copy, "source")) == content(source)
+    os.mkdir(os.path.join(folder, "more"))
+    same = write_file(os.path.join(folder, "more/source"), *SHAPES["ends"])
+    refused(other, source, same, copy, names=(f"'{source}'", f"'{same}'", f"'{copy}/source'"))
     assert content(os.path.join(copy, "source")) == content(source)
     run("rm", "-r", copy)
     refused(source, other, copy, names=("must be a folder",))

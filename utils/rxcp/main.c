@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,19 +168,44 @@ static bool parse(int argc, char **argv, struct options *options, bool *ok)
 	return true;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const char *const *one = a;
+	const char *const *two = b;
+
+	return strcmp(basename(*one), basename(*two));
+}
+
+/* No copy may take the place of one that was just made. */
+static bool differ(int count, char **names, const char *folder)
+{
+	const char **sorted = calloc(count, sizeof(*sorted));
+	bool ok = true;
+	int i;
+
+	if (!sorted)
+		return complain("out of memory");
+	for (i = 0; i < count; i++)
+		sorted[i] = names[i];
+	qsort(sorted, count, sizeof(*sorted), by_name);
+	for (i = 1; ok && i < count; i++)
+		if (*basename(sorted[i]) && !by_name(&sorted[i - 1], &sorted[i]))
+			ok = complain("'%s' and '%s' would both be '%s/%s'", sorted[i - 1],
+				      sorted[i], folder, basename(sorted[i]));
+	free(sorted);
+	return ok;
+}
+
 static bool copy_into(const struct options *options, const char *from, const char *folder,
 		      int *signal)
 {
-	char *copy = strdup(from);
-	char *to = NULL;
 	bool done;
+	char *to;
 
-	if (!copy || asprintf(&to, "%s/%s", folder, basename(copy)) < 0)
-		done = complain("out of memory");
-	else
-		done = transfer(options, from, to, signal);
+	if (asprintf(&to, "%s/%s", folder, basename(from)) < 0)
+		return complain("out of memory");
+	done = transfer(options, from, to, signal);
 	free(to);
-	free(copy);
 	return done;
 }
 
@@ -199,6 +223,8 @@ static bool copy_all(const struct options *options, int count, char **names, int
 				to);
 	if (!folder)
 		return transfer(options, names[0], to, signal);
+	if (!differ(count - 1, names, to))
+		return false;
 	for (i = 0; i < count - 1 && !*signal; i++)
 		if (!copy_into(options, names[i], to, signal))
 			all = false;

@@ -10,6 +10,7 @@ import struct
 
 KIB = 1 << 10
 MIB = 1 << 20
+GIB = 1 << 30
 SECTOR = 512
 BLOCK = 4096
 
