@@ -103,9 +103,11 @@ def _ample(undo, origin):
 def writecache(undo, origin, name):
     """It is never so full that it writes to the disk while others are measured on that."""
     devices.load_module(undo, "dm-writecache")
-    return mapped(undo, name, f"0 {_sectors(origin)} writecache s {origin} "
+    node = mapped(undo, name, f"0 {_sectors(origin)} writecache s {origin} "
                               f"{_ample(undo, origin)} 4096 4 "
                               "high_watermark 95 low_watermark 90")
+    _pass(node, "write")
+    return node
 
 
 def _bcache_of(origin):

@@ -17,11 +17,12 @@ SUMMARY = "rxd beside brd, zram, null_blk, loop on tmpfs; rxcache beside other c
 EXPLANATION = """\
 RAM disks: rxd, brd, zram, null_blk with memory, a loop device on tmpfs. Caches: rxcache, dm-cache,
 bcache, dm-writecache, each with a RAM disk of rxd as its memory and an equal piece of one disk,
-beside a plain piece. Those that keep what is read are warmed before each measurement of reads, until
-they read no more of the disk. dm-writecache never fills up: what it writes, the disk still lacks.
-RapidDisk in both where it is installed. All are set up at once, measured in turn, and taken down;
-nothing is left. What the machine lacks, or has loaded already, is left out, and said. The disk:
---disk, or a file in --dir. fio, direct, depth 32."""
+beside a plain piece. Those that keep what is read are warmed before each measurement of reads,
+until they read no more of the disk. dm-writecache holds all of its piece from the beginning, and
+never fills up: what it writes, the disk still lacks. RapidDisk in both where it is installed. All
+are set up at once, measured in turn, and taken down; nothing is left. What the machine lacks, or
+has loaded already, is left out, and said. The disk: --disk, or a file in --dir. fio, direct,
+depth 32."""
 
 GROUPS = {"ram": ("RAM disk", memory.ALL, "rxd"), "cache": ("cache", caches.ALL, "plain")}
 JOBS = (("randread", "4k", "4K random read"), ("randwrite", "4k", "4K random write"),
