@@ -30,7 +30,9 @@ def command(*args):
 
 
 def environment():
-    return {**ENVIRONMENT, "RXADM": program("rxadm")}
+    tools = program("rxadm")
+    return {**ENVIRONMENT, "RXADM": tools,
+            "PATH": f"{ENVIRONMENT.get('PATH', os.defpath)}:{os.path.dirname(tools)}"}
 
 
 def started(*args, **options):
@@ -154,6 +156,30 @@ def test_vdbench(tmp_path):
     assert os.listdir(tmp_path / "vdb") == []
 
 
+def test_vdbench_on_a_disk(tmp_path, lab):
+    """At a rate that it can hold: fio's figures, the average's and the disk's are the same."""
+    disk = lab.ramdisk(16 << 20)
+    path = tmp_path / "file"
+    path.write_text(f"sd=sd1,lun={disk.path},openflags=o_direct\n"
+                    "wd=wd1,sd=sd1,rdpct=50,xfersize=4k,seekpct=100\n"
+                    "rd=rd1,wd=wd1,iorate=200,elapsed=8,warmup=3,interval=1\n")
+    report, done, _wanted = measured(tmp_path, "run", path)
+    result, = report["results"]
+    facts, metrics = result["facts"], result["metrics"]
+    for rate in metrics["iops"], facts["fio"]["iops"]:
+        assert rate == pytest.approx(200, rel=0.1)
+    assert facts["average"].startswith("avg_4-")
+    name = os.path.basename(disk.path)
+    seen_by_disk = facts["disks"][name]
+    assert seen_by_disk["r_s"] + seen_by_disk["w_s"] == pytest.approx(200, rel=0.15)
+    for direction in "rw":
+        assert seen_by_disk[f"{direction}_s"] == pytest.approx(100, rel=0.4)
+        assert seen_by_disk[f"k{direction}_s"] == pytest.approx(
+            4 * seen_by_disk[f"{direction}_s"], rel=0.01)
+    lines = [line.split()[-1] for line in done.stdout.splitlines() if line.split()]
+    assert lines.count(name) == len(facts["intervals"]) + 1
+
+
 def test_vdbench_sample_as_it_stands(tmp_path, lab):
     """On files that are there, of the size they have."""
     os.symlink(tmp_path / "vdb", "/vdb")
@@ -193,13 +219,13 @@ def test_tree(tmp_path):
 
 @pytest.mark.every_kernel
 def test_copy(tmp_path):
-    ways = ["cp", "mmap", "direct-8K", "copy_file_range", "splice"]
+    ways = ["cp", "rxcp", "mmap", "rw-128K", "direct-8K", "copy_file_range", "splice"]
     report, _done, wanted = measured(tmp_path, "copy", "rxd:32m", "--size", "1m", "--ways",
                                      ",".join(ways))
     assert seen(report) == wanted and len(report["results"]) == 5 * 2 * len(ways)
     begins = [min((row for row in report["results"] if row["repeat"] == repeat),
                   key=lambda row: row["order"])["subject"] for repeat in range(5)]
-    assert begins == ways
+    assert begins == ways[:5]
 
 
 def trace(path, writes=False):

@@ -72,7 +72,8 @@ def command(boot, top, kernel, out, disks, options, kvm):
         drives.append((f"extra{nr}", os.path.abspath(file), how or "cache=writeback"))
     args = ["qemu-system-x86_64", *(accel.KVM if kvm else accel.TCG),
             "-machine", "q35", "-m", f"{options.mem}M", *_nodes(options.nodes, options.mem),
-            *(["-mem-prealloc"] if options.prealloc else []), "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+            *(["-mem-prealloc"] if options.prealloc else []),
+            "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
             "-kernel", os.path.join(boot, "vmlinuz"),
             "-initrd", options.initrd or os.path.join(boot, "initrd"),
             "-append", " ".join([PARAMETERS, f"guest.kernel={kernel}", *options.append]),
