@@ -221,8 +221,8 @@ static bool share(struct job *job)
 	const struct options *options = job->options;
 
 	if (options->sparse != SPARSE_DEFAULT || options->checksum || job->target.is_device ||
-	    options->smart != SMART_HOLES || !S_ISREG(job->source.st.st_mode) || !job->source.size ||
-	    ioctl(job->target.fd, FICLONE, job->source.fd))
+	    options->smart != SMART_HOLES || !S_ISREG(job->source.st.st_mode) ||
+	    !job->source.size || ioctl(job->target.fd, FICLONE, job->source.fd))
 		return false;
 	progress_begin(&job->progress);
 	job->copy.counts.copied = job->source.size;
