@@ -147,3 +147,19 @@ void *resize_array(void *array, size_t count, size_t size)
 		out_of_memory();
 	return array;
 }
+
+/**
+ * zeroed_array - an array of zeros
+ * @count: elements
+ * @size: bytes of one
+ *
+ * For what only the kernel writes, too: valgrind does not know all ioctls.
+ */
+void *zeroed_array(size_t count, size_t size)
+{
+	void *array = calloc(count, size);
+
+	if (!array)
+		out_of_memory();
+	return array;
+}

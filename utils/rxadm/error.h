@@ -31,5 +31,6 @@ __printf(2, 3)
 void append_text(char **text, const char *format, ...);
 char *copy_text(const char *text);
 void *resize_array(void *array, size_t count, size_t size);
+void *zeroed_array(size_t count, size_t size);
 
 #endif /* RXADM_ERROR_H */

@@ -357,7 +357,7 @@ static enum exit_code check_zeros(struct job *job, const struct device *dev,
 
 static enum exit_code check_empty(struct job *job, const struct device *dev, uint64_t size)
 {
-	struct rxd_extent *extents = resize_array(NULL, EXTENTS_AT_ONCE, sizeof(*extents));
+	struct rxd_extent *extents = zeroed_array(EXTENTS_AT_ONCE, sizeof(*extents));
 	struct rxd_map arg = { .version = RXD_ABI_VERSION };
 	enum exit_code ret = EXIT_OK;
 	uint64_t start = 0;

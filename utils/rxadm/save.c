@@ -408,7 +408,7 @@ static enum exit_code save_claimed(struct save_args *args, const struct device *
 		return replace_error("file", args->file, err);
 	}
 	job.copy.signals = &signals;
-	job.extents = resize_array(NULL, EXTENTS_AT_ONCE, sizeof(*job.extents));
+	job.extents = zeroed_array(EXTENTS_AT_ONCE, sizeof(*job.extents));
 	job.scratch = args->compress ? aligned_alloc(COPY_ALIGN, IMAGE_FRAME_MAX) : NULL;
 	if (args->compress && !job.scratch)
 		ret = report(EXIT_MEMORY, "too little memory for the buffers");
