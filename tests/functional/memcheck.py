@@ -18,6 +18,9 @@ VALGRIND = ("valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full",
             "--errors-for-leak-kinds=definite,indirect,possible",
             f"--suppressions={SUPPRESSIONS}", f"--log-file={REPORT}.%p")
 
+# The guests have no /etc/machine-id to make one from.
+NQN = "nqn.2026-11.example:three"
+
 # In each story, by subcommand: exit code and arguments, in an order that makes what the next
 # needs. A run takes many seconds: one that succeeds and one that fails late; what else there
 # is to try, the tests with AddressSanitizer do.
@@ -55,13 +58,14 @@ STORIES = {
          (1, "--config", "{tmp}/damaged")),
         ("unexport", (0, "/dev/mapper/two"), (4, "rxd1")),
         ("export", (0, "/dev/mapper/two", "--transport", "tcp", "--address", "127.0.0.1",
-                    "--allow-any-host"), (5, "rxd1", "--transport", "loop", "--allow-any-host")),
+                    "--nqn", NQN, "--allow-any-host"), (5, "rxd1", "--transport", "loop", "--allow-any-host")),
         ("apply", (0, "--config", "{tmp}/rxd.conf", "--stop")),
     ),
 }
 CONFIGURATION = f"""
 [export three]
 device = cache/two
+nqn = {NQN}
 transport = tcp
 address = 127.0.0.1
 allow-host = nqn.2026-11.example:one nqn.2026-11.example:two
