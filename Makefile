@@ -66,6 +66,7 @@ help:
 	@echo 'make bench-rxcache [ONLY=ROW,...] [HOST=1]'
 	@echo '                                   rxcache beside dm-linear, dm-cache and bcache'
 	@echo 'make bench-policy [TRACES=FOLDER]  hit ratios of rxcache beside other policies'
+	@echo 'make bench-rxcp [FOLDERS="..."]    rxcp beside cp, in folders of this machine'
 	@echo 'make bench-copy                    ways to copy between a buffer and a RAM disk'
 	@echo 'make modules [KDIR=TREE] [ARCH=um] build/modules/RELEASE/*.ko, default for the kernel running'
 	@echo 'make tools [SANITIZE=address,undefined] build/bin/rxadm, build/bin/rxcp'
@@ -212,6 +213,11 @@ bench-policy:
 	packaging/deps uml policy
 	tests/bench/policy/run $(if $(TRACES),'$(TRACES)')
 
+bench-rxcp:
+	packaging/deps host
+	$(MAKE) --no-print-directory tools
+	tests/bench/rxcp $(or $(FOLDERS),/dev/shm /var/tmp)
+
 bench-copy:
 	@mkdir -p $(build)/bench
 	$(CC) -O2 -Wall -Wextra -o $(build)/bench/copy tests/bench/copy/copy.c
@@ -225,5 +231,5 @@ distclean: clean
 
 .PHONY: help modules modules-of-release tools install install-tools install-rxbench \
 	install-dkms install-packaged uninstall dist deb demo test lint test-kunit \
-	test-functional test-system torture fuzz fuzz-parsers bench bench-copy bench-rxd \
+	test-functional test-system torture fuzz fuzz-parsers bench bench-copy bench-rxcp bench-rxd \
 	bench-rxcache clean distclean
