@@ -270,6 +270,7 @@ def test_peers(tmp_path):
                                                    "dm-writecache"))}
     assert any("RapidDisk" in note for note in report["notes"])
     assert not [note for note in report["notes"] if "Not warm" in note]
+    assert all(subject["details"]["queue"] for subject in report["subjects"])
     assert median(report, "ram-randread-4k", "zram") > 0
 
 
@@ -350,6 +351,7 @@ def test_devices_in_use(tmp_path, lab):
     (["tree", "/dev/shm", "--tarball", "{cut}"], ["cut"]),
     (["peers", "--size", "900g"], ["free"]),
     (["peers", "--disk", "/dev/none"], ["/dev/none"]),
+    (["peers", "--only", "ram", "--disk", DISK], [DISK, "--only ram"]),
     (["run", "{direct}"], ["line 2", "512", "o_direct"]),
 ])
 def test_bad_input(tmp_path, args, names):

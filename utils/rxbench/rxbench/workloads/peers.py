@@ -109,6 +109,7 @@ class Peers:
 
     @contextlib.contextmanager
     def open(self, subject, this, _repeat):
+        subject.details["queue"] = machine.queue_settings(self.nodes[subject.name])
         reads = any("read" in self.jobs[case.name][0] for case in this.cases)
         if reads and subject.name in caches.WARMED:
             self._warm(subject)
@@ -125,6 +126,8 @@ def _check(options, groups):
     machine.need_root()
     if options.size % UNIT or options.size < LEAST_SIZE:
         raise BadInput(f"--size {options.size}: must be whole MiB, 16 or more")
+    if options.disk and "cache" not in groups:
+        raise BadInput(f"--disk {options.disk}: --only ram needs none")
     if options.seconds < 1:
         raise BadInput(f"--seconds {options.seconds}: must be 1 or more")
     devices.need_rxd()
