@@ -58,7 +58,8 @@ STORIES = {
          (1, "--config", "{tmp}/damaged")),
         ("unexport", (0, "/dev/mapper/two"), (4, "rxd1")),
         ("export", (0, "/dev/mapper/two", "--transport", "tcp", "--address", "127.0.0.1",
-                    "--nqn", NQN, "--allow-any-host"), (5, "rxd1", "--transport", "loop", "--allow-any-host")),
+                    "--nqn", NQN, "--allow-any-host"),
+         (5, "rxd1", "--transport", "loop", "--allow-any-host")),
         ("apply", (0, "--config", "{tmp}/rxd.conf", "--stop")),
     ),
 }
