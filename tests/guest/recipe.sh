@@ -4,16 +4,17 @@
 # What the root file systems are made of. A change here makes them anew.
 
 packages="
-	busybox-static ca-certificates cpio dmsetup e2fsprogs file fio gcc kmod libblkid-dev
-	libc6-dev libdevmapper-dev libext2fs-dev libgcrypt20-dev libjson-c-dev libmount-dev
-	libsmartcols-dev libxxhash-dev libzstd-dev linux-headers-amd64 linux-image-amd64 make mount
-	nvme-cli pkg-config procps scdoc python3 python3-pytest strace udev util-linux valgrind
-	xfsprogs xz-utils zstd
+	busybox-static ca-certificates cpio cryptsetup-bin dbench dmsetup e2fsprogs file fio gcc
+	iproute2 kmod libblkid-dev libc6-dev libdevmapper-dev libext2fs-dev libgcrypt20-dev
+	libjson-c-dev libmount-dev libsmartcols-dev libxxhash-dev libzstd-dev linux-headers-amd64
+	linux-image-amd64 lvm2 make mdadm mount nvme-cli pkg-config procps python3 python3-pytest
+	scdoc strace stress-ng thin-provisioning-tools udev util-linux valgrind xfsprogs xz-utils
+	zstd
 "
 # Checked with the tools of one release, whatever the host is.
 check_packages="
 	chromium-headless-shell clang cppcheck libclang-rt-dev perl prometheus pycodestyle pyflakes3
-	python3-jsonschema python3-matplotlib shellcheck sparse
+	python3-jsonschema python3-matplotlib shellcheck sparse spin
 "
 
 recipe()
