@@ -132,7 +132,7 @@ def test_rates_and_threads_add_up():
         for threads in (1, 3, 5, 64):
             listed = build(f"sd=sd1,lun=/a\nsd=sd2,lun=/b\nwd=w,sd=sd*\n"
                            f"rd=r,wd=w,iorate={rate},forthreads={threads}\n")
-            assert sum(job["rate_iops"] * job["numjobs"] for _name, job in listed) == rate
+            assert sum(int(job["rate_iops"]) * job["numjobs"] for _name, job in listed) == rate
             if rate > 2 * threads:
                 assert sum(job["iodepth"] * job["numjobs"] for _name, job in listed) == 2 * threads
 
@@ -146,6 +146,24 @@ def test_a_mix_has_its_rate():
         assert all(reads and writes for _count, reads, writes in parts)
     with pytest.raises(BadInput, match="wd=w: an iorate of 1 a second"):
         build("sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=70\nrd=r,wd=w,iorate=1\n")
+
+
+@pytest.mark.parametrize("sizes, mean", [("(4k,50,64k,50)", 34816), ("(512,1,64k,99)", 64885.76),
+                                         ("(4k,64k,4k)", 34816), ("4k", None)])
+def test_a_rate_is_kept_by_the_mean_size(sizes, mean):
+    """fio's rate_iops= means requests of the smallest size."""
+    (_name, job), = build(f"sd=sd1,lun=/a,threads=1\nwd=w,sd=sd1,rdpct=0,xfersize={sizes}\n"
+                          "rd=r,wd=w,iorate=1000\n")
+    if mean is None:
+        assert job["rate_iops"] == "1000" and "rate" not in job
+    else:
+        assert job["rate"] == str(round(1000 * mean)) and "rate_iops" not in job
+
+
+def test_a_mixed_rate_is_kept_by_the_mean_size():
+    (_name, job), = build("sd=sd1,lun=/a,threads=1\nwd=w,sd=sd1,rdpct=25,xfersize=(4k,50,12k,50)\n"
+                          "rd=r,wd=w,iorate=400\n")
+    assert job["rate"] == f"{100 * 8192},{300 * 8192}"
 
 
 def test_works_share_the_threads_of_a_lun():
@@ -179,3 +197,25 @@ def test_fio_takes_the_golden_files(tmp_path, engine):
         done = subprocess.run(["fio", "--parse-only", path], capture_output=True, text=True,
                               check=False)
         assert done.returncode == 0 and not done.stderr, (path.read_text(), done.stderr)
+
+
+@pytest.mark.parametrize("sizes", ["(4k,50,64k,50)", "(512,1,64k,99)", "(512,50,1k,50)",
+                                   "(4k,64k,4k)"])
+def test_fio_keeps_the_rate(tmp_path, sizes):
+    """By its own log of requests."""
+    lun = tmp_path / "lun"
+    lun.touch()
+    os.truncate(lun, 64 << 20)
+    text = (f"sd=sd1,lun={lun},threads=2\nwd=w,sd=sd1,rdpct=0,xfersize={sizes}\n"
+            "rd=r,wd=w,iorate=500,elapsed=4\n")
+    step = next(jobs.steps(parse.File("f", text).runs[0]))
+    shared, listed = jobs.build(step, {"sd1": 64 << 20}, 500, jobs.PSYNC)
+    log = {"randrepeat": 1, "write_iops_log": tmp_path / "log", "log_entries": 4096}
+    job = tmp_path / "job.fio"
+    job.write_text(fio.job_file({**shared, **log}, listed))
+    subprocess.run(["fio", job], check=True, stdout=subprocess.DEVNULL)
+    rates = []
+    for path in tmp_path.glob("log_iops.*.log"):
+        lines = path.read_text().splitlines()
+        rates.append(len(lines) / (int(lines[-1].split(",")[0]) / 1e3))
+    assert sum(rates) == pytest.approx(500, rel=0.05)

@@ -34,10 +34,11 @@ class Counters:
     @classmethod
     def of(cls, side):
         lat = side["lat_ns"]
+        # total_ios counts requests when they are submitted; their bytes count when they end.
         count, mean, deviation = lat.get("N", side["total_ios"]), lat["mean"] / 1e3, \
             lat["stddev"] / 1e3
         squares = max(0, count - 1) * deviation ** 2 + count * mean ** 2
-        return cls(side["total_ios"], side["io_bytes"], count * mean, squares, lat["max"] / 1e3,
+        return cls(count, side["io_bytes"], count * mean, squares, lat["max"] / 1e3,
                    {int(edge): number for edge, number in lat.get("bins", {}).items()})
 
     def __add__(self, other):
@@ -54,9 +55,12 @@ class Counters:
                 if number > earlier.bins.get(edge, 0)}
         longest = self.longest if self.longest > earlier.longest else \
             min(max(bins, default=0) / 1e3, self.longest)
-        return Counters(self.ios - earlier.ios, self.bytes - earlier.bytes,
+        part = Counters(self.ios - earlier.ios, self.bytes - earlier.bytes,
                         self.latency - earlier.latency, self.squares - earlier.squares,
                         longest, bins)
+        # The edge of a bin may lie below all that is in it.
+        part.longest = max(part.longest, part.mean())
+        return part
 
     def mean(self):
         return self.latency / self.ios if self.ios else 0.0

@@ -146,15 +146,23 @@ def _split(engine, work, threads, rate):
     return [(count, depth, each) for (depth, each), count in groups.items()]
 
 
-def _rate(work, rate):
-    """fio counts reads and writes apart, and takes whole numbers above 0 only."""
+def _requests(work, rate):
+    """Requests a second of each direction: fio meters them apart, in numbers above 0 only."""
     if work.rdpct in (0, 100):
-        return rate
+        return [rate]
     if rate < 2:
         raise BadInput(f"wd={work.name}: an iorate of {rate} a second for a lun is too low for a "
                        "mix of reads and writes")
     reads = min(max(1, round(rate * work.rdpct / 100)), rate - 1)
-    return f"{reads},{rate - reads}"
+    return [reads, rate - reads]
+
+
+def _rate(work, transfer, rate):
+    """What keeps a rate. fio's rate_iops= means requests of the least size: name bytes instead."""
+    requests = _requests(work, rate)
+    if transfer.least() == transfer.largest():
+        return {"rate_iops": ",".join(map(str, requests))}
+    return {"rate": ",".join(str(round(each * transfer.mean())) for each in requests)}
 
 
 def _jobs(engine, step, work, storage, size, rate):
@@ -170,7 +178,7 @@ def _jobs(engine, step, work, storage, size, rate):
     for count, depth, each in groups:
         yield {**options, "numjobs": count,
                **({} if engine == PSYNC else {"iodepth": depth}),
-               **({"rate_iops": _rate(work, each)} if each else {})}
+               **(_rate(work, transfer, each) if each else {})}
 
 
 def build(step, sizes, rate, engine=URING):

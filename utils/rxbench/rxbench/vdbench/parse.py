@@ -63,6 +63,12 @@ class Transfer:
     def least(self):
         return self.span[0] if self.span else min(size for size, _percent in self.sizes)
 
+    def mean(self):
+        """Bytes of a request on average; all multiples of the least size of a range are equal."""
+        if self.span:
+            return sum(self.span) / 2
+        return sum(size * percent for size, percent in self.sizes) / 100
+
 
 @dataclass
 class Work:

@@ -29,6 +29,9 @@ removed in the end. A lun that holds anything is written to only if --destroy na
 
 STDDEV = Metric("lat_stddev_us", "latency stddev", "us", "lower")
 LONGEST = Metric("lat_max_us", "longest latency", "us", "lower")
+REQUESTED = Metric("iops_requested", "requested", "IOPS", "higher")
+# What is further from the rate that was asked for is marked.
+MOST_OFF = 0.05
 FILE_SIZE = 1 << 30
 # Of what is free, if that is less than the files should take.
 SHARE = 0.8
@@ -191,13 +194,11 @@ class Luns:
             fio.fill(storage.lun, self.sizes[storage.name])
 
 
-def _size(step):
-    """The bytes of each request, if all are of one size."""
-    sizes = set()
-    for work in step.run.works:
-        transfer = step.transfer or work.transfer
-        sizes |= set(transfer.span or [size for size, _percent in transfer.sizes])
-    return sizes.pop() if len(sizes) == 1 else None
+def _sizes(step):
+    """The bytes of the smallest and of the largest request."""
+    transfers = [step.transfer or work.transfer for work in step.run.works]
+    return (min(transfer.least() for transfer in transfers),
+            max(transfer.largest() for transfer in transfers))
 
 
 class Intervals:
@@ -205,7 +206,7 @@ class Intervals:
 
     def __init__(self, step, watch, show_disks, out):
         self.run, self.watch, self.show_disks, self.out = step.run, watch, show_disks, out
-        self.size = _size(step)
+        self.least, self.largest = _sizes(step)
         self.rows, self.parts, self.disks, self.cpus, self.labels = [], [], [], [], []
         self.moment, self.pending = fio.START, None
         self.cpu, self.counters = machine.cpu_times(), watch.counters()
@@ -251,10 +252,9 @@ class Intervals:
         self.moment, self.cpu, self.counters = moment, cpu, counters
 
     def _sized(self, part):
-        """fio counts bytes a little before it counts requests; one size makes them agree."""
-        if self.size:
-            for each in (part.read, part.write):
-                each.bytes = each.ios * self.size
+        """fio counts bytes a little before it counts requests: keep to what is possible."""
+        for each in (part.read, part.write):
+            each.bytes = min(max(each.bytes, each.ios * self.least), each.ios * self.largest)
         return part
 
     def _print_disks(self, disks):
@@ -333,7 +333,22 @@ class Runs:
             intervals.end()
         sample = _sample(intervals, moments)
         self.reached[step.name] = sample["metrics"]["iops"]
+        self._compare_rate(step, sample["metrics"])
         return sample
+
+    def _compare_rate(self, step, metrics):
+        """Show the rate that was asked for beside the one that was reached."""
+        wanted, reached = self.rate(step), metrics["iops"]
+        if wanted is None:
+            return
+        metrics["iops_requested"] = wanted
+        off = reached / wanted - 1
+        mark = f" ({off:+.0%})" if abs(off) > MOST_OFF else ""
+        print(f"{'':<13}requested {wanted:,} i/o a second, achieved {reached:,.0f}{mark}",
+              file=self.out, flush=True)
+        if mark:
+            self.luns.notes.append(f"{step.title}: {wanted:,} requests a second were asked for, "
+                                   f"{reached:,.0f} were achieved{mark}.")
 
 
 def plan(options):
@@ -357,5 +372,5 @@ def plan(options):
                                          step.run.warmup + step.run.elapsed + 1)
                                     for step in steps))],
                 open=runs.open, set_up=luns.set_up, live=True,
-                metrics=(IOPS, MB_S, MEAN, P99, LONGEST, STDDEV),
+                metrics=(IOPS, REQUESTED, MB_S, MEAN, P99, LONGEST, STDDEV),
                 settings={"file": os.path.abspath(options.file)}, notes=luns.notes)
