@@ -21,6 +21,11 @@ MACHINE = {"host": "h", "kernel": "6.12", "kernel_version": "#1", "architecture"
 HITS = Metric("hit_percent", "hit ratio", "%", "higher")
 
 
+def noise_of(rng, _name, noise):
+    """By what a measurement of a subject is off, as a factor."""
+    return rng.lognormvariate(0, noise)
+
+
 def made(seed, levels, repeats=5, noise=0.03, cases=8):
     """A report of subjects with these MB/s, each measurement off by some noise."""
     rng = random.Random(seed)
@@ -33,7 +38,7 @@ def made(seed, levels, repeats=5, noise=0.03, cases=8):
     for repeat in range(repeats):
         for case in listed:
             for name, level in levels.items():
-                speed = level * rng.lognormvariate(0, noise)
+                speed = level * noise_of(rng, name, noise)
                 outcome.results.append({
                     "case": case.name, "subject": name, "repeat": repeat,
                     "order": len(outcome.results),

@@ -4,6 +4,7 @@
 import argparse
 import math
 import os
+import signal
 import sys
 import time
 
@@ -144,19 +145,16 @@ def _folder(options):
 
 
 def _write(made, folder, page_wanted):
-    """report.json in any case; report.html where there is matplotlib."""
+    """report.json in any case; report.html has plots where there is matplotlib."""
     path = os.path.join(folder, "report.json")
     document.write(made, path)
     print(f"\nReport: {path}")
     if not page_wanted:
         return
-    if plots.available():
-        page = os.path.join(folder, "report.html")
-        document.put(page, html.render([made]))
-        print(f"        {page}")
-    else:
-        print("        no report.html: its plots need matplotlib (python3-matplotlib); then\n"
-              f"        rxbench report {path} --html {os.path.join(folder, 'report.html')}")
+    page = os.path.join(folder, "report.html")
+    document.put(page, html.render([made]))
+    print(f"        {page}" + ("" if plots.available() else
+                               ", without plots: they need matplotlib (python3-matplotlib)"))
 
 
 def _measure(options):
@@ -189,10 +187,16 @@ def main():
     catch_signals()
     try:
         options = parser().parse_args()
-        return options.run(options)
+        status = options.run(options)
+        sys.stdout.flush()
+        return status
     except BadInput as error:
         _complain(error)
         return USAGE
+    except BrokenPipeError:
+        # Whoever reads has seen enough; nor must the interpreter complain when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except (BenchError, OSError) as error:
         _complain(error)
         return FAILED

@@ -2,8 +2,10 @@
 """report.json: made of a plan and what was measured, written whole, read with care."""
 
 import json
+import math
 import os
 import re
+import statistics
 import tempfile
 
 from .. import VERSION
@@ -69,38 +71,50 @@ def summarize(metrics, subjects, cases, results):
     return rows
 
 
-def _verdict(case, metric, titles, rows, results):
-    """Who is best, if that is more than noise."""
-    better = sorted(rows, key=lambda row: row["median"], reverse=metric["better"] == HIGHER)
-    best, *others = [row["subject"] for row in better]
-    values = {name: _values(results, case["name"], name, metric["name"])
-              for name in [best, *others]}
-    ratios = {name: _ratio(values[best], values[name], name) for name in others}
-    if any(ratio is None or ratio["within_noise"] is None for ratio in ratios.values()):
+def _listed(names):
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _verdict(case, metric, titles, values, comparisons):
+    """Who is best and who is beaten, if that is more than noise."""
+    if metric["better"] == LOWER:
+        values = {name: [1 / max(value, stats.TINY) for value in row]
+                  for name, row in values.items()}
+    (best, *others), beaten = stats.ranking(values, comparisons)
+    if beaten is None:
         return None
-    beaten = [name for name in others if not ratios[name]["within_noise"]]
     if not beaten:
         text = "no difference beyond the noise"
     elif len(beaten) == len(others):
-        factor = ratios[others[0]]["median"]
-        factor = factor if metric["better"] == HIGHER else 1 / factor
+        factor = statistics.median(values[best]) / statistics.median(values[others[0]])
         text = f"{titles[best]} is best, {factor:.2f} times as good as {titles[others[0]]}"
     else:
-        equal = [titles[name] for name in [best, *others] if name not in beaten]
-        text = (f"{' and '.join([', '.join(equal[:-1]), equal[-1]])} do not differ beyond the "
-                f"noise, and beat the others")
+        text = (f"{titles[best]} is better than "
+                f"{_listed([titles[name] for name in others if name in beaten])}; it does not "
+                "differ beyond the noise from "
+                f"{_listed([titles[name] for name in others if name not in beaten])}")
     return {"case": case["name"], "metric": metric["name"], "text": text,
-            "best": best if len(beaten) == len(others) else None}
+            "best": best if len(beaten) == len(others) else None,
+            "beaten": [name for name in others if name in beaten]}
 
 
-def verdicts(metrics, subjects, cases, results, summary):
+def _in_turn(subjects, case, metric, results):
+    """The values of each subject in the repeats that all of them have."""
+    found = {subject["name"]: _values(results, case["name"], subject["name"], metric["name"])
+             for subject in subjects}
+    found = {name: values for name, values in found.items() if values}
+    repeats = sorted(set.intersection(*map(set, found.values()))) if found else []
+    return {name: [values[repeat] for repeat in repeats] for name, values in found.items()}
+
+
+def verdicts(metric, subjects, cases, results):
+    """What can be said for certain of each case, with all comparisons of the report in mind."""
     titles = {subject["name"]: subject["title"] for subject in subjects}
-    found = []
-    for case in cases:
-        rows = [row for row in summary
-                if row["case"] == case["name"] and row["metric"] == metrics[0]["name"]]
-        if len(rows) > 1:
-            found.append(_verdict(case, metrics[0], titles, rows, results))
+    tables = [(case, _in_turn(subjects, case, metric, results)) for case in cases]
+    tables = [(case, values) for case, values in tables
+              if len(values) > 1 and all(values.values())]
+    comparisons = sum(math.comb(len(values), 2) for _case, values in tables)
+    found = [_verdict(case, metric, titles, values, comparisons) for case, values in tables]
     return [verdict for verdict in found if verdict]
 
 
@@ -121,7 +135,7 @@ def make(workload, command, started, described, warnings, plan, outcome):
             "notes": list(plan.notes), "settings": plan.settings, "repeats": plan.repeats,
             "metrics": metrics, "subjects": subjects, "cases": cases,
             "results": outcome.results, "summary": summary,
-            "verdicts": verdicts(metrics, subjects, cases, outcome.results, summary),
+            "verdicts": verdicts(metrics[0], subjects, cases, outcome.results),
             "failures": outcome.failures}
 
 

@@ -79,7 +79,9 @@ def section(document, number):
               _list(f"{titles[verdict['case']]}: {verdict['text']}"
                     for verdict in document["verdicts"]) if document["verdicts"] else "",
               _list([*text.legend(document), *document["notes"]])]
-    for name, title, svg in plots.draw(document, f"report-{number}"):
+    if not plots.available():
+        parts.append("<p>The plots need matplotlib (python3-matplotlib).</p>")
+    for name, title, svg in plots.draw(document, f"report-{number}") if plots.available() else ():
         parts.append(f"<figure id=plot-{number}-{name}><figcaption>{escape(title)}</figcaption>"
                      f"{svg}</figure>")
     parts += ["<h3>The machine</h3>", _machine(document), "<h3>What was compared</h3>",

@@ -2,12 +2,17 @@
 """Pictures of a report, as SVG."""
 
 import io
+import statistics
 
 from ..run.plan import LOWER
 from ..system.errors import BadInput
 from ..system.units import number
 
-COLOURS = ("#3465a4", "#cc4c02", "#4e9a06", "#75507b", "#a40000", "#555753", "#c4a000", "#06989a")
+COLOURS = ("#3465a4", "#cc4c02", "#4e9a06", "#75507b", "#a40000", "#555753", "#c4a000", "#06989a",
+           "#8ab4e8", "#f4a582", "#a6d96a", "#c5a3d1", "#e06666", "#babdb6", "#7a5230", "#ff66b3")
+# Beyond the last colour they come again with other lines and hatches.
+DASHES = ("-", "--", ":", "-.")
+HATCHES = ("", "//", "..", "xx")
 # What shares an axis up to here is drawn on a linear one.
 LINEAR_SPAN = 30
 SERIES = {"mb_s": ("Throughput over time", "MB/s"),
@@ -49,6 +54,12 @@ def _svg(plt, figure, salt):
     return text[text.index("<svg"):]
 
 
+def _style(rank):
+    """Colour, line and hatch of a subject, which no other of 64 shares."""
+    again = rank // len(COLOURS) % len(DASHES)
+    return COLOURS[rank % len(COLOURS)], DASHES[again], HATCHES[again]
+
+
 def _titles(document):
     return {subject["name"]: subject["title"] for subject in document["subjects"]}
 
@@ -71,12 +82,15 @@ def _bars(plt, document):
                 if (row["case"], row["subject"]) != (case["name"], subject["name"]):
                     continue
                 y = place + (rank - (len(subjects) - 1) / 2) * thick
-                axes.barh(y, row["median"], thick * 0.9, color=COLOURS[rank % len(COLOURS)],
+                colour, _dashes, hatch = _style(rank)
+                axes.barh(y, row["median"], thick * 0.9, color=colour, hatch=hatch,
+                          edgecolor="white", linewidth=0,
                           xerr=[[row["median"] - row["low"]], [row["high"] - row["median"]]],
                           error_kw={"elinewidth": 0.8, "capsize": 2},
                           label=subject["title"])
-                axes.annotate(" " + number(row["median"]), (row["high"], y), va="center",
-                              fontsize=7)
+                # Beside the whisker, not on it.
+                axes.annotate(number(row["median"]), (row["high"], y), (5, 0),
+                              textcoords="offset points", va="center", fontsize=7)
     axes.set_yticks(range(len(cases)), [case["title"] for case in cases])
     axes.invert_yaxis()
     positive = [row["median"] for row in rows if row["median"] > 0]
@@ -88,13 +102,19 @@ def _bars(plt, document):
     return figure
 
 
-def _lasts(document, key):
-    """The last repeat's values of a key, by case and subject, where there are some."""
+def _repeats(document, key):
+    """The values of a key in each repeat, by case and subject, where there are some."""
     found = {}
     for row in document["results"]:
         if row.get(key):
-            found.setdefault(row["case"], {})[row["subject"]] = row[key]
+            found.setdefault(row["case"], {}).setdefault(row["subject"], []).append(row[key])
     return found
+
+
+def _medians(repeats):
+    """The median of each percentile that all repeats have."""
+    common = set.intersection(*map(set, repeats))
+    return {key: statistics.median(values[key] for values in repeats) for key in common}
 
 
 def _grid(plt, count):
@@ -108,8 +128,8 @@ def _grid(plt, count):
     return figure, flat
 
 
-def _lines(plt, document, found, draw):
-    """One small plot a case, a line a subject."""
+def _lines(plt, document, found, draw, **bounds):
+    """One small plot a case; bounds are those of the values once all lines are drawn."""
     cases = [case for case in document["cases"] if case["name"] in found]
     if not cases:
         return None
@@ -117,53 +137,61 @@ def _lines(plt, document, found, draw):
     order = list(titles)
     figure, axes = _grid(plt, len(cases))
     for case, each in zip(cases, axes):
-        for subject, values in found[case["name"]].items():
-            draw(each, values, titles[subject],
-                 COLOURS[order.index(subject) % len(COLOURS)])
+        for subject, repeats in found[case["name"]].items():
+            draw(each, repeats, titles[subject], *_style(order.index(subject))[:2])
+        each.set_ylim(**bounds)
         each.set_title(case["title"], fontsize=9)
         each.legend(fontsize=7)
     return figure
 
 
 def _percentiles(plt, document):
-    def draw(axes, values, label, colour):
-        points = sorted((float(percent), amount) for percent, amount in values.items())
+    def draw(axes, repeats, label, colour, dashes):
+        points = sorted((float(percent), amount)
+                        for percent, amount in _medians(repeats).items())
         # Nines, so that the tail is seen.
         axes.plot([1 / (1 - percent / 100) for percent, _ in points],
-                  [amount for _, amount in points], marker=".", label=label, color=colour)
+                  [amount for _, amount in points], dashes, marker=".", label=label,
+                  color=colour)
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xticks([2, 10, 100, 1000, 10000], ["50", "90", "99", "99.9", "99.99"])
         axes.set_xlabel("percentile")
         axes.set_ylabel("us")
-    return _lines(plt, document, _lasts(document, "percentiles"), draw)
+    return _lines(plt, document, _repeats(document, "percentiles"), draw)
 
 
 def _series(plt, document, name):
     found = {}
-    for case, subjects in _lasts(document, "series").items():
-        having = {subject: series[name] for subject, series in subjects.items()
-                  if series.get(name)}
+    for case, subjects in _repeats(document, "series").items():
+        having = {subject: [series[name] for series in repeats if series.get(name)]
+                  for subject, repeats in subjects.items()}
+        having = {subject: repeats for subject, repeats in having.items() if repeats}
         if having:
             found[case] = having
     title, unit = SERIES[name]
 
-    def draw(axes, values, label, colour):
-        axes.plot([point[0] for point in values], [point[1] for point in values], label=label,
-                  color=colour, marker="." if len(values) < 3 else None)
+    def draw(axes, repeats, label, colour, dashes):
+        for rank, points in enumerate(repeats):
+            axes.plot([point[0] for point in points], [point[1] for point in points], dashes,
+                      color=colour, marker="." if len(points) < 3 else None,
+                      alpha=1 if len(repeats) == 1 else 0.6, linewidth=1,
+                      label=None if rank else label)
         axes.set_xlabel("s")
         axes.set_ylabel(unit)
-        axes.set_ylim(bottom=0)
-    return title, _lines(plt, document, found, draw)
+    return title, _lines(plt, document, found, draw, bottom=0)
 
 
 def draw(document, salt):
     """Name, title and SVG of each picture that the report has figures for."""
     plt = pyplot()
+    several = document["repeats"] > 1
     wanted = [("bars", document["metrics"][0]["title"].capitalize(), _bars(plt, document)),
-              ("percentiles", "Latency percentiles", _percentiles(plt, document))]
+              ("percentiles", "Latency percentiles" + (", medians of the repeats" if several
+                                                       else ""), _percentiles(plt, document))]
     for name in SERIES:
         title, figure = _series(plt, document, name)
-        wanted.append((name.replace("_", "-"), title, figure))
+        wanted.append((name.replace("_", "-"), title + (", a line each repeat" if several else ""),
+                       figure))
     return [(name, title, _svg(plt, figure, f"{salt}-{name}"))
             for name, title, figure in wanted if figure]

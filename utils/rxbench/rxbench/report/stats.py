@@ -6,6 +6,8 @@ import math
 import statistics
 
 CONFIDENCE = 0.95
+# With fewer repeats nobody can tell a difference from noise.
+LEAST_REPEATS = 3
 # Less than this is no difference that matters, however sure it is.
 LEAST_EFFECT = 0.01
 # Two runs are further apart in time than the repeats of one.
@@ -69,21 +71,56 @@ def describe(values):
 
 
 def ratio(values, base):
-    """How many times the base, from pairs measured in turn; the noise is None for one pair."""
+    """How many times the base the medians are; the noise is that of pairs measured in turn.
+
+    It is None where there are fewer than LEAST_REPEATS pairs.
+    """
     logs = [a - b for a, b in zip(_logs(values), _logs(base))]
     middle = statistics.fmean(logs)
-    found = {"median": math.exp(statistics.median(logs)), "low": None, "high": None,
-             "within_noise": None}
-    if len(logs) > 1:
+    found = {"median": max(statistics.median(values), TINY) / max(statistics.median(base), TINY),
+             "low": None, "high": None, "within_noise": None}
+    if len(logs) >= LEAST_REPEATS:
         reach = critical(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
         found.update(low=math.exp(middle - reach), high=math.exp(middle + reach),
                      within_noise=abs(middle) <= max(reach, math.log1p(LEAST_EFFECT)))
     return found
 
 
+def ranking(rows, comparisons):
+    """Subjects from the largest to the smallest, and which of them the first exceeds for certain.
+
+    rows maps a subject to its repeats, measured in turn: equal numbers of them. comparisons is
+    how many pairs the whole report compares, for which Bonferroni's correction is made. A pair
+    must differ by more than the noise of all subjects after what a repeat has in common is
+    taken off (a two-way analysis of variance), and by more than the noise of the pair itself,
+    which is larger where one subject is less steady than the others.
+
+    Returns names and a set of names, which is None with fewer than LEAST_REPEATS repeats.
+    """
+    logs = {name: _logs(values) for name, values in rows.items()}
+    order = sorted(logs, key=lambda name: statistics.fmean(logs[name]), reverse=True)
+    count, repeats = len(order), len(logs[order[0]])
+    if repeats < LEAST_REPEATS or count < 2:
+        return order, None
+    means = [statistics.fmean(each) for each in zip(*logs.values())]
+    residuals = [value - mean for values in logs.values() for value, mean in zip(values, means)]
+    apart = sum(repeats * (statistics.fmean(values) - statistics.fmean(means)) ** 2
+                for values in logs.values())
+    freedom = (count - 1) * (repeats - 1)
+    pooled = 2 * max(0.0, sum(each * each for each in residuals) - apart) / freedom
+    certain = critical(freedom, (1 - CONFIDENCE) / comparisons)
+
+    def exceeds(best, other):
+        gaps = [a - b for a, b in zip(logs[best], logs[other])]
+        error = math.sqrt(max(pooled, statistics.variance(gaps)) / repeats)
+        return statistics.fmean(gaps) > max(certain * error, math.log1p(LEAST_EFFECT))
+
+    return order, {other for other in order[1:] if exceeds(order[0], other)}
+
+
 def chance(before, after):
     """How probable such a difference is between equals (Welch's test); None if unknown."""
-    if len(before) < 2 or len(after) < 2:
+    if min(len(before), len(after)) < LEAST_REPEATS:
         return None
     a, b = _logs(before), _logs(after)
     va, vb = statistics.variance(a) / len(a), statistics.variance(b) / len(b)
