@@ -270,6 +270,12 @@ def test_no_matplotlib(make_report, tmp_path):
     assert "python3-matplotlib" in page and "<table>" in page and "<svg" not in page
 
 
+def test_a_parameter_file_is_in_the_page(make_report):
+    report = make_report(1, {"a": 1.0}, cases=1)
+    report["settings"]["text"] = "sd=sd1,lun=/a\nwd=<w>\n"
+    assert "<pre>sd=sd1,lun=/a\nwd=&lt;w&gt;\n</pre>" in html.render([report])
+
+
 def test_compare_command(make_report, tmp_path):
     paths = [tmp_path / name for name in ("a.json", "b.json", "c.json")]
     for path, seed, level in zip(paths, (1, 2, 3), (100.0, 100.0, 70.0)):

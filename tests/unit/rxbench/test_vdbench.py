@@ -9,6 +9,7 @@ import pytest
 from rxbench.system.errors import BadInput
 from rxbench.tools import fio
 from rxbench.vdbench import jobs, parse
+from rxbench.workloads import vdbench
 
 GOLDEN = os.path.join(os.path.dirname(os.path.realpath(__file__)), "golden")
 GIB = 1 << 30
@@ -117,6 +118,18 @@ def test_no_parameter_file(tmp_path, text, names):
         parse.read(str(path))
     for name in [str(path), *names]:
         assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("lun, device", [("/dev/null-is-missing", True), ("/dev/x/y", True),
+                                         ("/dev/shm/x", False), ("/tmp/x", False)])
+def test_what_a_new_lun_is(lun, device):
+    assert vdbench._is_device(lun) is device
+
+
+def test_the_text_is_kept(tmp_path):
+    path = tmp_path / "file"
+    path.write_text(START + "rd=r,wd=w\n")
+    assert parse.read(str(path)).text == path.read_text()
 
 
 def build(text, size=GIB):

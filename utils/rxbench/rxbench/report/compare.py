@@ -101,7 +101,9 @@ def _differences(before, after):
             yield (f"The machines differ: {key} {before['machine'].get(key)} before, "
                    f"{after['machine'].get(key)} after.")
     for key in sorted({*before["settings"], *after["settings"]}):
-        if before["settings"].get(key) != after["settings"].get(key):
+        if key == "text" and before["settings"].get(key) != after["settings"].get(key):
+            yield "The texts of the parameter files differ."
+        elif before["settings"].get(key) != after["settings"].get(key):
             yield (f"The settings differ: {key} {before['settings'].get(key)} before, "
                    f"{after['settings'].get(key)} after.")
     for name, document in (("first", before), ("second", after)):

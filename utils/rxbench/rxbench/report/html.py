@@ -42,8 +42,13 @@ def _table(head, rows):
     return "".join(lines) + "</tbody></table>"
 
 
+def _fact(value):
+    text = escape(str(value))
+    return f"<pre>{text}</pre>" if "\n" in text else text
+
+
 def _facts(pairs):
-    return "<dl>" + "".join(f"<dt>{escape(str(name))}</dt><dd>{escape(str(value))}</dd>"
+    return "<dl>" + "".join(f"<dt>{escape(str(name))}</dt><dd>{_fact(value)}</dd>"
                             for name, value in pairs) + "</dl>"
 
 

@@ -278,7 +278,7 @@ class File:
     """A whole parameter file, whose names refer to each other."""
 
     def __init__(self, path, text):
-        self.reader = Reader(path)
+        self.reader, self.text = Reader(path), text
         self.defined = {"sd": {}, "wd": {}, "rd": {}}
         self.defaults = {"sd": {}, "wd": {}, "rd": {}}
         for entry in self.reader.entries(text):

@@ -14,14 +14,15 @@ from ..tools import dd
 NAME = "dd"
 SUMMARY = "dd to and from the device node and a file, in blocks of 512 bytes to 4 MiB"
 EXPLANATION = """\
-1 GiB in all, in blocks of 512, 1K, 4K, 1M and 4M, to and from the node itself and a file on ext4.
+1 GiB in all, in blocks of 512, 1K, 4K, 1M and 4M, to and from the node itself and a file: on ext4,
+or on the file system of a directory that is named.
 Zeros and incompressible bytes are written, the latter from a file in memory, since /dev/urandom
 is slower than what is measured; then they are read. Buffered, with an fsync that counts and with
 the caches dropped before a read, and direct. Blocks smaller than a sector cannot be direct, and
 are left out there."""
 
 BLOCKS = "512,1k,4k,1m,4m"
-TARGETS = {"node": "node", "file": "file on ext4"}
+TARGETS = {"node": "node", "file": "file"}
 MODES = ("buffered", "direct")
 SECONDS = Metric("seconds", "time", "s", "lower")
 # What a second is expected to move, for the time left.

@@ -56,6 +56,16 @@ def _engine():
         else jobs.PSYNC
 
 
+def _is_device(lun):
+    """Of a lun that does not exist: would it be a node in /dev? /dev/shm holds files."""
+    if os.path.exists(lun):
+        return stat.S_ISBLK(os.stat(lun).st_mode)
+    folder = os.path.dirname(os.path.abspath(lun))
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return os.stat(folder).st_dev == os.stat("/dev").st_dev
+
+
 class Luns:
     """The luns of a file: what they are, how large, and which are to be made."""
 
@@ -96,7 +106,7 @@ class Luns:
 
     def _look_at_new(self, storage):
         folder = os.path.dirname(os.path.abspath(storage.lun))
-        if storage.lun.startswith("/dev/"):
+        if _is_device(storage.lun):
             self.refuse(storage, f"lun={storage.lun}: no such device")
         if not os.path.isdir(folder):
             self.refuse(storage, f"lun={storage.lun}: no directory {folder} for it")
@@ -166,7 +176,7 @@ class Luns:
                 for storage in work.storages:
                     sector = 1
                     if {"o_direct", "directio"} & set(storage.flags):
-                        device = storage.lun if storage.lun.startswith("/dev/") else None
+                        device = storage.lun if _is_device(storage.lun) else None
                         sector = guard.logical_block_size(device) if device else LEAST_SECTOR
                     sizes = transfer.span or [size for size, _percent in transfer.sizes]
                     for size in sizes:
@@ -373,4 +383,5 @@ def plan(options):
                                     for step in steps))],
                 open=runs.open, set_up=luns.set_up, live=True,
                 metrics=(IOPS, REQUESTED, MB_S, MEAN, P99, LONGEST, STDDEV),
-                settings={"file": os.path.abspath(options.file)}, notes=luns.notes)
+                settings={"file": os.path.abspath(options.file), "text": definitions.text},
+                notes=luns.notes)
