@@ -14,7 +14,7 @@ from ..system.errors import BadInput
 from ..system.units import size as human
 
 NAME = "tree"
-REPEATS = 2
+REPEATS = 3
 SUMMARY = "a source tree extracted, packed, searched, copied, removed, and worked on in parallel"
 EXPLANATION = """\
 On each place, in turn: the tarball is copied there (not measured) and the caches are dropped; then
