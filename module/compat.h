@@ -52,6 +52,11 @@ static inline void rxd_unfreeze_queue(struct request_queue *q, unsigned int memf
 	alloc_pages_bulk_array_node(gfp, node, nr, pages)
 #endif
 
+/* Where it is missing, call_rcu() is never lazy. */
+#ifndef RXD_HAVE_CALL_RCU_HURRY
+#define call_rcu_hurry(head, func)	call_rcu(head, func)
+#endif
+
 #ifdef RXD_HAVE_BDEV_MAPPING
 #define rxd_bdev_mapping(bdev)	((bdev)->bd_mapping)
 #else

@@ -352,9 +352,12 @@ static int __init rxd_init(void)
 {
 	int ret;
 
-	ret = rxd_disk_major_init();
+	ret = rxd_store_init();
 	if (ret)
 		return ret;
+	ret = rxd_disk_major_init();
+	if (ret)
+		goto out_store_exit;
 	ret = create_at_load();
 	if (ret)
 		goto out_major_exit;
@@ -367,6 +370,8 @@ out_remove_all:
 	remove_all();
 out_major_exit:
 	rxd_disk_major_exit();
+out_store_exit:
+	rxd_store_exit();
 	return ret;
 }
 
@@ -376,8 +381,7 @@ static void __exit rxd_exit(void)
 	misc_deregister(&rxd_control);
 	rxd_disk_major_exit();
 	xa_destroy(&rxd_disks);
-	/* Pages freed by discard may still wait for their grace period. */
-	rcu_barrier();
+	rxd_store_exit();
 }
 
 module_init(rxd_init);

@@ -291,6 +291,7 @@ struct rxd_disk *rxd_disk_create(const struct rxd_create *arg, int index)
 	gd->minors = 1;
 	gd->fops = &rxd_fops;
 	gd->private_data = rxd;
+	rxd_store_set_bdi(rxd->store, gd->bdi);
 	snprintf(gd->disk_name, sizeof(gd->disk_name), "rxd%d", index);
 	set_capacity(gd, arg->size >> SECTOR_SHIFT);
 

@@ -26,5 +26,6 @@ ccflags-y += $(call rxd-probe,freeze_memflags,FREEZE_MEMFLAGS)
 ccflags-y += $(call rxd-probe,open_gendisk,OPEN_GENDISK)
 ccflags-y += $(call rxd-probe,bdev_mapping,BDEV_MAPPING)
 ccflags-y += $(call rxd-probe,namespace_string,NAMESPACE_STRING)
+ccflags-y += $(call rxd-probe,call_rcu_hurry,CALL_RCU_HURRY)
 
 endif

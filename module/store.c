@@ -4,7 +4,7 @@
  *
  * The capacity is known, so the index is an array of leaves, a leaf one page of
  * page pointers: two dependent loads find a page. Leaves come on demand and go
- * when the store shrinks. A page enters the index only once it is filled, and
+ * with their last page. A page enters the index only once it is filled, and
  * is freed an RCU grace period after it left: who copies under
  * rcu_read_lock() needs no reference.
  *
@@ -12,6 +12,8 @@
  * page of a piece is found and freed by itself. Pages that still lie side by
  * side are copied in one go, wherever they came from.
  */
+#include <linux/backing-dev.h>
+#include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/nodemask.h>
@@ -22,6 +24,8 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
 #include <uapi/linux/rxd.h>
 
 #include "compat.h"
@@ -43,6 +47,13 @@ struct rxd_leaf {
 /* How many leaves are copied with interrupts off when a store grows. */
 #define LEAVES_PER_COPY	4096
 
+/* How many leaves are taken out of the directory with interrupts off. */
+#define LEAVES_PER_DETACH	256
+
+/* How long a write waits for memory, and how often it looks for what is written. */
+#define MEMORY_WAIT		(10 * HZ)
+#define MEMORY_WAIT_STEP	(HZ / 20)
+
 /* The size of the piece of memory that a page came in, kept in its private word. */
 enum piece {
 	PIECE_PAGE,
@@ -57,9 +68,13 @@ enum piece {
  * @nr_pages: capacity
  * @limit: the most pages that may hold data
  * @options: how the data is kept
- * @leaf_lock: serialises those who add a leaf with those who replace @dir
+ * @leaf_lock: serialises those who add or remove a leaf with those who replace @dir
  * @next_dir: what will replace @dir, while it is being copied
  * @dir_leaves: leaves that @dir has room for
+ * @bdi: whose dirty pages no write to the store waits for, or NULL
+ * @short_since: when writes began to wait for others' pages to be written, or 0
+ * @short_last: when one did so last
+ * @doomed: in the list of stores to be freed
  * @used: pages that hold data
  * @max_used: the largest @used there has been
  * @used_by_piece: pages that hold data by the piece they came in; those of
@@ -71,9 +86,13 @@ struct rxd_store {
 	unsigned long nr_pages;
 	unsigned long limit;
 	struct rxd_store_options options;
-	spinlock_t leaf_lock; /* adding a leaf, replacing @dir */
+	spinlock_t leaf_lock; /* adding and removing leaves, replacing @dir */
 	struct rxd_leaf __rcu **next_dir;
 	unsigned long dir_leaves;
+	struct backing_dev_info *bdi;
+	unsigned long short_since;
+	unsigned long short_last;
+	struct list_head doomed;
 	atomic_long_t used ____cacheline_aligned_in_smp;
 	atomic_long_t max_used;
 	atomic_long_t used_by_piece[NR_PIECES];
@@ -82,12 +101,65 @@ struct rxd_store {
 
 static DEFINE_PER_CPU(unsigned int, store_allocations);
 
-/* Pages of all stores that wait for the end of a grace period. */
+/* Pages and leaves of all stores that are on their way back to the machine. */
 static atomic_long_t retired_pages;
+
+/* How many have come back, ever; and who waits for more. */
+static atomic_long_t freed_pages;
+static DECLARE_WAIT_QUEUE_HEAD(freed_wait);
+
+static void reap(struct work_struct *work);
+
+static struct workqueue_struct *reap_wq;
+static DECLARE_WORK(reap_work, reap);
+
+/* What reap_work is to free: leaves, linked through lru, and whole stores. */
+static DEFINE_SPINLOCK(doomed_lock);
+static LIST_HEAD(doomed_leaves);
+static LIST_HEAD(doomed_stores);
 
 static unsigned long nr_leaves(unsigned long nr_pages)
 {
 	return DIV_ROUND_UP(nr_pages, PAGES_PER_LEAF);
+}
+
+static void note_freed(unsigned long nr)
+{
+	atomic_long_add(nr, &freed_pages);
+	atomic_long_sub(nr, &retired_pages);
+	if (wq_has_sleeper(&freed_wait))
+		wake_up_all(&freed_wait);
+}
+
+/*
+ * What a leaf holds is one number: in the lower half its pages, those about to
+ * enter included; above, how many of them came in pieces of 64 KiB and of 2 MiB.
+ */
+static unsigned long held(enum piece piece, unsigned int nr)
+{
+	return piece == PIECE_PAGE ? nr : nr | (unsigned long)nr << (16 + 16 * piece);
+}
+
+static unsigned int held_pages(unsigned long held)
+{
+	return held & U32_MAX;
+}
+
+static unsigned int held_in_pieces(unsigned long held, enum piece piece)
+{
+	return held >> (16 + 16 * piece) & U16_MAX;
+}
+
+/*
+ * It is kept in the private word of the leaf's page, so that readers never meet
+ * it. Once 0 it stays 0: the leaf is empty for good, and goes.
+ */
+static atomic_long_t *leaf_held(struct rxd_leaf *leaf)
+{
+	struct page *page = virt_to_page(leaf);
+
+	BUILD_BUG_ON(sizeof(page->private) != sizeof(atomic_long_t));
+	return (atomic_long_t *)&page->private;
 }
 
 static struct rxd_leaf __rcu **alloc_dir(unsigned long nr_pages)
@@ -137,16 +209,18 @@ out_free_store:
  * rxd_store_destroy - free a store with all its pages
  * @store: the store, which nobody else uses any more; NULL is allowed
  *
- * All memory is back when this returns.
+ * The memory is freed in the background.
  */
 void rxd_store_destroy(struct rxd_store *store)
 {
 	if (!store)
 		return;
-	rxd_store_shrink(store, 0);
-	rcu_barrier();
-	kvfree(rcu_access_pointer(store->dir));
-	kfree(store);
+	/* Whoever finds no memory is to wait for this store's. */
+	atomic_long_inc(&retired_pages);
+	spin_lock(&doomed_lock);
+	list_add_tail(&store->doomed, &doomed_stores);
+	spin_unlock(&doomed_lock);
+	queue_work(reap_wq, &reap_work);
 }
 
 /**
@@ -187,6 +261,19 @@ EXPORT_SYMBOL_NS_GPL(rxd_store_has_room, RXD_NS);
 void rxd_store_set_limit(struct rxd_store *store, unsigned long limit)
 {
 	WRITE_ONCE(store->limit, limit);
+}
+
+/**
+ * rxd_store_set_bdi - tell a store which device it is the data of
+ * @store: the store
+ * @bdi: the device's; stays as long as there are writes to the store
+ *
+ * A write that waits for memory does not wait for the device's own dirty pages:
+ * they become clean only by such writes.
+ */
+void rxd_store_set_bdi(struct rxd_store *store, struct backing_dev_info *bdi)
+{
+	store->bdi = bdi;
 }
 
 /**
@@ -265,56 +352,6 @@ int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages)
 	return 0;
 }
 
-/* A directory that is longer than needed does as well: there is nothing to fail. */
-static void shrink_dir(struct rxd_store *store)
-{
-	unsigned long nr = nr_leaves(store->nr_pages);
-	struct rxd_leaf __rcu **old, **new;
-
-	if (!nr || nr == store->dir_leaves)
-		return;
-	new = alloc_dir(store->nr_pages);
-	if (!new)
-		return;
-
-	spin_lock_irq(&store->leaf_lock);
-	old = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
-	memcpy(new, old, nr * sizeof(*new));
-	rcu_assign_pointer(store->dir, new);
-	WRITE_ONCE(store->dir_leaves, nr);
-	spin_unlock_irq(&store->leaf_lock);
-
-	synchronize_rcu();
-	kvfree(old);
-}
-
-/**
- * rxd_store_shrink - lower the capacity and free what lies beyond
- * @store: the store; the caller keeps all I/O out meanwhile
- * @nr_pages: the new capacity in pages, not more than the old
- *
- * May sleep. Cannot fail.
- */
-void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages)
-{
-	unsigned long old_leaves = nr_leaves(store->nr_pages);
-	struct rxd_leaf __rcu **dir = rcu_access_pointer(store->dir);
-	struct rxd_leaf *leaf;
-	unsigned long i;
-
-	rxd_store_free_range(store, nr_pages, store->nr_pages - nr_pages);
-	WRITE_ONCE(store->nr_pages, nr_pages);
-	for (i = nr_leaves(nr_pages); i < old_leaves; i++) {
-		leaf = rcu_dereference_protected(dir[i], true);
-		if (!leaf)
-			continue;
-		RCU_INIT_POINTER(dir[i], NULL);
-		kfree(leaf);
-		atomic_long_dec(&store->leaves);
-	}
-	shrink_dir(store);
-}
-
 static struct rxd_leaf *find_leaf(struct rxd_store *store, unsigned long pgno)
 {
 	struct rxd_leaf __rcu **dir = rcu_dereference(store->dir);
@@ -359,44 +396,6 @@ void rxd_store_prefetch(struct rxd_store *store, unsigned long pgno)
 EXPORT_SYMBOL_NS_GPL(rxd_store_prefetch, RXD_NS);
 
 /*
- * A leaf stays until the store shrinks, which excludes I/O: the pointer that is
- * returned may be used outside of the RCU section that found it.
- */
-static struct rxd_leaf *get_leaf(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
-{
-	unsigned long i = pgno / PAGES_PER_LEAF;
-	struct rxd_leaf *leaf, *new;
-	struct rxd_leaf __rcu **dir;
-	unsigned long flags;
-
-	rcu_read_lock();
-	leaf = find_leaf(store, pgno);
-	rcu_read_unlock();
-	if (leaf)
-		return leaf;
-
-	new = kzalloc_obj(*new, gfp);
-	if (!new)
-		return NULL;
-
-	spin_lock_irqsave(&store->leaf_lock, flags);
-	dir = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
-	leaf = rcu_dereference_protected(dir[i], lockdep_is_held(&store->leaf_lock));
-	if (!leaf) {
-		leaf = new;
-		rcu_assign_pointer(dir[i], new);
-		if (store->next_dir)
-			rcu_assign_pointer(store->next_dir[i], new);
-		atomic_long_inc(&store->leaves);
-		new = NULL;
-	}
-	spin_unlock_irqrestore(&store->leaf_lock, flags);
-
-	kfree(new);
-	return leaf;
-}
-
-/*
  * A thin disk must not take the memory that the rest of the machine needs to
  * stay alive: leave an eighth, but no less than 32 MiB and no more than 2 GiB.
  * That is room for the dirty pages that a file system keeps when its disk is
@@ -407,6 +406,28 @@ static unsigned long memory_headroom(void)
 	return clamp(totalram_pages() / 8, 32UL << (20 - PAGE_SHIFT), 2UL << (30 - PAGE_SHIFT));
 }
 
+/*
+ * What an allocation of ours can get in the end. si_mem_available() counts what
+ * only movable pages can have, too.
+ */
+static long usable_memory(void)
+{
+	long nr = si_mem_available() - (long)global_zone_page_state(NR_FREE_CMA_PAGES);
+	struct zone *zone;
+	int node;
+
+	for_each_online_node(node) {
+		zone = &NODE_DATA(node)->node_zones[ZONE_MOVABLE];
+		if (!populated_zone(zone))
+			continue;
+		nr -= zone_page_state(zone, NR_FREE_PAGES);
+		nr += zone_page_state(zone, NR_FREE_CMA_PAGES);
+		nr -= zone_page_state(zone, NR_ZONE_ACTIVE_FILE);
+		nr -= zone_page_state(zone, NR_ZONE_INACTIVE_FILE);
+	}
+	return nr;
+}
+
 static bool memory_is_low(unsigned int nr)
 {
 	static bool low;
@@ -415,7 +436,7 @@ static bool memory_is_low(unsigned int nr)
 	    !READ_ONCE(low))
 		return false;
 
-	WRITE_ONCE(low, si_mem_available() < (long)memory_headroom());
+	WRITE_ONCE(low, usable_memory() < (long)memory_headroom());
 	return READ_ONCE(low);
 }
 
@@ -450,7 +471,10 @@ static unsigned int smaller_order(unsigned int order)
 	return max_t(unsigned int, order / 2, RXD_ORDER_64K);
 }
 
-/* Smaller pieces do: do not reclaim or compact for the sake of a large one. */
+/*
+ * Smaller pieces do: do not reclaim or compact for the sake of a large one, nor
+ * take it from another node.
+ */
 static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgno,
 				unsigned int order, gfp_t gfp)
 {
@@ -459,7 +483,7 @@ static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgn
 	unsigned int i;
 
 	if (order)
-		gfp &= ~__GFP_RECLAIM;
+		gfp = (gfp & ~__GFP_RECLAIM) | __GFP_THISNODE;
 	page = alloc_pages_node(node_of(store, pgno), gfp, order);
 	if (!page || !order)
 		return page;
@@ -539,7 +563,7 @@ static void free_pages_rcu(struct rcu_head *head)
 		next = (struct page *)page_private(page);
 		rxd_store_free_page(page);
 	}
-	atomic_long_sub(nr, &retired_pages);
+	note_freed(nr);
 }
 
 /*
@@ -552,7 +576,7 @@ static void retire_pages(struct page *first, unsigned int nr)
 	if (!first)
 		return;
 	atomic_long_add(nr, &retired_pages);
-	call_rcu(&first->rcu_head, free_pages_rcu);
+	call_rcu_hurry(&first->rcu_head, free_pages_rcu);
 }
 
 /* Return: how many of @nr pages may come to hold data. */
@@ -593,6 +617,107 @@ static void count_piece(struct rxd_store *store, enum piece piece, long nr)
 		atomic_long_add(nr, &store->used_by_piece[piece]);
 }
 
+/* The opposite of charge() and count_piece(). */
+static void uncount(struct rxd_store *store, unsigned long held)
+{
+	uncharge(store, held_pages(held));
+	count_piece(store, PIECE_64K, -(long)held_in_pieces(held, PIECE_64K));
+	count_piece(store, PIECE_2M, -(long)held_in_pieces(held, PIECE_2M));
+}
+
+static struct rxd_leaf *alloc_leaf(const struct rxd_store *store, unsigned long pgno, gfp_t gfp)
+{
+	struct page *page;
+
+	if (memory_is_low(1))
+		return NULL;
+	page = alloc_pages_node(node_of(store, pgno), gfp | __GFP_ZERO, 0);
+	return page ? page_address(page) : NULL;
+}
+
+static void free_leaf_rcu(struct rcu_head *head)
+{
+	__free_page(container_of(head, struct page, rcu_head));
+	note_freed(1);
+}
+
+static void set_leaf(struct rxd_store *store, unsigned long i, struct rxd_leaf *leaf)
+{
+	struct rxd_leaf __rcu **dir;
+
+	dir = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
+	rcu_assign_pointer(dir[i], leaf);
+	if (store->next_dir)
+		rcu_assign_pointer(store->next_dir[i], leaf);
+}
+
+static struct rxd_leaf *leaf_locked(struct rxd_store *store, unsigned long i)
+{
+	struct rxd_leaf __rcu **dir;
+
+	dir = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
+	return rcu_dereference_protected(dir[i], lockdep_is_held(&store->leaf_lock));
+}
+
+/*
+ * The leaf for a page, held for what is about to enter it: it stays until that has
+ * been taken out again, or put_leaf() was told that it did not enter.
+ */
+static struct rxd_leaf *get_leaf(struct rxd_store *store, unsigned long pgno,
+				 unsigned long held, gfp_t gfp)
+{
+	unsigned long i = pgno / PAGES_PER_LEAF;
+	struct rxd_leaf *leaf, *new;
+	unsigned long flags;
+
+	rcu_read_lock();
+	leaf = find_leaf(store, pgno);
+	if (leaf && !atomic_long_add_unless(leaf_held(leaf), held, 0))
+		leaf = NULL;
+	rcu_read_unlock();
+	if (leaf)
+		return leaf;
+
+	new = alloc_leaf(store, pgno, gfp);
+	if (!new)
+		return NULL;
+	atomic_long_set(leaf_held(new), held);
+
+	spin_lock_irqsave(&store->leaf_lock, flags);
+	leaf = leaf_locked(store, i);
+	/* One that is on its way out has no pages, and gets none: take its place. */
+	if (!leaf || !atomic_long_add_unless(leaf_held(leaf), held, 0)) {
+		leaf = new;
+		set_leaf(store, i, new);
+		atomic_long_inc(&store->leaves);
+	}
+	spin_unlock_irqrestore(&store->leaf_lock, flags);
+
+	if (leaf != new)
+		rxd_store_free_page(virt_to_page(new));
+	return leaf;
+}
+
+/* What was held has left the leaf, or did not enter it; with the last page it goes. */
+static void put_leaf(struct rxd_store *store, struct rxd_leaf *leaf, unsigned long pgno,
+		     unsigned long held)
+{
+	unsigned long i = pgno / PAGES_PER_LEAF;
+	unsigned long flags;
+
+	if (!held || atomic_long_sub_return(held, leaf_held(leaf)))
+		return;
+
+	spin_lock_irqsave(&store->leaf_lock, flags);
+	if (leaf_locked(store, i) == leaf)
+		set_leaf(store, i, NULL);
+	spin_unlock_irqrestore(&store->leaf_lock, flags);
+
+	atomic_long_dec(&store->leaves);
+	atomic_long_inc(&retired_pages);
+	call_rcu_hurry(&virt_to_page(leaf)->rcu_head, free_leaf_rcu);
+}
+
 /**
  * rxd_store_exchange - put another page in the place of a page, or none
  * @store: the store
@@ -600,7 +725,7 @@ static void count_piece(struct rxd_store *store, enum piece piece, long nr)
  * @page: the new page, filled or not yet to be read by anyone; NULL for none
  * @gfp: for the leaf that may be needed; RXD_GFP_NOWAIT in atomic context
  *
- * The caller keeps others from writing to this place. The old page is freed
+ * The caller keeps others from changing what is in this place. The old page is freed
  * after a grace period.
  *
  * Return: 0; -ENOSPC if the place was empty and the limit is reached; -ENOMEM
@@ -609,29 +734,46 @@ static void count_piece(struct rxd_store *store, enum piece piece, long nr)
 int rxd_store_exchange(struct rxd_store *store, unsigned long pgno, struct page *page,
 		       gfp_t gfp)
 {
-	struct page __rcu **slot;
+	unsigned long will = page ? held(page_private(page), 1) : 0, was;
+	unsigned int i = pgno % PAGES_PER_LEAF;
 	struct rxd_leaf *leaf;
 	struct page *old;
 
-	leaf = get_leaf(store, pgno, gfp);
-	if (!leaf)
-		return -ENOMEM;
+	rcu_read_lock();
+	leaf = find_leaf(store, pgno);
+	old = leaf ? rcu_dereference(leaf->page[i]) : NULL;
+	rcu_read_unlock();
 
-	slot = &leaf->page[pgno % PAGES_PER_LEAF];
-	if (page && !rcu_access_pointer(*slot) && !charge(store, 1))
-		return -ENOSPC;
-
+	/* A page that is there keeps its leaf. */
+	if (!old) {
+		if (!page)
+			return 0;
+		if (!charge(store, 1))
+			return -ENOSPC;
+		leaf = get_leaf(store, pgno, will, gfp);
+		if (!leaf) {
+			uncharge(store, 1);
+			return -ENOMEM;
+		}
+	}
 	if (page)
 		count_piece(store, page_private(page), 1);
-	old = unrcu_pointer(xchg(slot, RCU_INITIALIZER(page)));
-	if (!old && page)
+	old = unrcu_pointer(xchg(&leaf->page[i], RCU_INITIALIZER(page)));
+	if (!old) {
 		note_max_used(store);
-	if (old) {
-		count_piece(store, page_private(old), -1);
-		uncharge(store, page ? 0 : 1);
-		set_page_private(old, 0);
-		retire_pages(old, 1);
+		return 0;
 	}
+
+	was = held(page_private(old), 1);
+	count_piece(store, page_private(old), -1);
+	if (!page) {
+		uncharge(store, 1);
+		put_leaf(store, leaf, pgno, was);
+	} else if (will != was) {
+		atomic_long_add(will - was, leaf_held(leaf));
+	}
+	set_page_private(old, 0);
+	retire_pages(old, 1);
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(rxd_store_exchange, RXD_NS);
@@ -901,9 +1043,6 @@ static unsigned int write_hole(struct rxd_store *store, u64 pos, const void *src
 
 	if (!rxd_store_has_room(store, 1))
 		return 0;
-	leaf = get_leaf(store, pgno, gfp);
-	if (!leaf)
-		return 0;
 	if (batch->taken == batch->nr)
 		alloc_batch(store, pgno,
 			    hole_size(store, pgno, pages_spanned(pos, len + more)), batch, gfp);
@@ -911,39 +1050,106 @@ static unsigned int write_hole(struct rxd_store *store, u64 pos, const void *src
 	nr = charge(store, min(nr, batch->nr - batch->taken));
 	if (!nr)
 		return 0;
+	leaf = get_leaf(store, pgno, held(batch->piece, nr), gfp);
+	if (!leaf) {
+		uncharge(store, nr);
+		return 0;
+	}
 	len = bytes_of_run(pos, len, nr);
 	fill_batch(batch, nr, offset_in_page(pos), src, len);
 	/* Counted first: who frees them may be fast. */
 	count_piece(store, batch->piece, nr);
 	entered = insert_batch(leaf, pgno, batch, nr, offset_in_page(pos), src ? len : 0);
 	batch->taken += nr;
-	count_piece(store, batch->piece, (long)entered - (long)nr);
-	uncharge(store, nr - entered);
+	put_leaf(store, leaf, pgno, held(batch->piece, nr - entered));
+	uncount(store, held(batch->piece, nr - entered));
 	note_max_used(store);
 	return len;
 }
 
-/* As write_hole(); waits for memory that is on its way back. */
+/*
+ * Will others' dirty pages be memory once they are written? This disk's own are
+ * not waited for, because it takes writes like the one that waits to clean them.
+ */
+static bool others_write_back(const struct rxd_store *store)
+{
+	long nr = global_node_page_state(NR_FILE_DIRTY) + global_node_page_state(NR_WRITEBACK);
+	struct bdi_writeback *wb;
+
+	if (store->bdi) {
+		rcu_read_lock();
+		list_for_each_entry_rcu(wb, &store->bdi->wb_list, bdi_node)
+			nr -= wb_stat(wb, WB_RECLAIMABLE) + wb_stat(wb, WB_WRITEBACK);
+		rcu_read_unlock();
+	}
+	return nr > (long)memory_headroom() / 16;
+}
+
+/*
+ * Give others' pages time to be written. All writers together do so for
+ * MEMORY_WAIT, until one of them finds memory or none was short for as long: what
+ * is above this disk may wait for us, and its pages for it.
+ */
+static bool wait_for_writeback(struct rxd_store *store)
+{
+	unsigned long since = READ_ONCE(store->short_since), now = jiffies ?: 1;
+
+	if (!since || time_after(now, READ_ONCE(store->short_last) + MEMORY_WAIT)) {
+		since = now;
+		WRITE_ONCE(store->short_since, since);
+	}
+	WRITE_ONCE(store->short_last, now);
+	if (time_after(now, since + MEMORY_WAIT))
+		return false;
+	io_schedule_timeout(MEMORY_WAIT_STEP);
+	return true;
+}
+
+/*
+ * Wait for memory that is on its way back: freed, or others' page cache.
+ *
+ * Return: false if there is nothing to wait for, or no longer.
+ */
+static bool wait_for_memory(struct rxd_store *store, long freed, unsigned long end)
+{
+	long left = end - jiffies;
+
+	if (left <= 0 || !rxd_store_has_room(store, 1))
+		return false;
+	if (atomic_long_read(&retired_pages) || atomic_long_read(&freed_pages) != freed) {
+		wait_event_timeout(freed_wait, atomic_long_read(&freed_pages) != freed, left);
+		return true;
+	}
+	if (usable_memory() < (long)memory_headroom() || !others_write_back(store))
+		return false;
+	return wait_for_writeback(store);
+}
+
+/* As write_hole(); waits for memory if the caller may sleep. */
 static unsigned int write_hole_patiently(struct rxd_store *store, u64 pos, const void *src,
 					 unsigned int len, unsigned int nr, unsigned int more,
 					 struct rxd_batch *batch, gfp_t gfp)
 {
+	unsigned long end = jiffies + MEMORY_WAIT;
 	unsigned int done;
+	long freed;
 
-	done = write_hole(store, pos, src, len, nr, more, batch, gfp);
-	if (done || !gfpflags_allow_blocking(gfp) || !atomic_long_read(&retired_pages) ||
-	    !rxd_store_has_room(store, 1))
-		return done;
-	rcu_barrier();
-	return write_hole(store, pos, src, len, nr, more, batch, gfp);
+	do {
+		freed = atomic_long_read(&freed_pages);
+		done = write_hole(store, pos, src, len, nr, more, batch, gfp);
+	} while (!done && gfpflags_allow_blocking(gfp) && wait_for_memory(store, freed, end));
+
+	if (done && READ_ONCE(store->short_since))
+		WRITE_ONCE(store->short_since, 0);
+	return done;
 }
 
-static unsigned int free_in_leaf(struct rxd_store *store, struct rxd_leaf *leaf,
-				 unsigned int first, unsigned int nr)
+/* Return: what left the leaf. */
+static unsigned long free_in_leaf(struct rxd_leaf *leaf, unsigned int first, unsigned int nr)
 {
-	unsigned int by_piece[NR_PIECES] = {};
 	struct page *page, *retired = NULL;
-	unsigned int i, freed = 0;
+	unsigned long freed = 0;
+	unsigned int i;
 
 	for (i = first; i < first + nr; i++) {
 		if (i + FREE_AHEAD < first + nr)
@@ -953,31 +1159,30 @@ static unsigned int free_in_leaf(struct rxd_store *store, struct rxd_leaf *leaf,
 		page = unrcu_pointer(xchg(&leaf->page[i], NULL));
 		if (!page)
 			continue;
-		by_piece[page_private(page)]++;
+		freed += held(page_private(page), 1);
 		set_page_private(page, (unsigned long)retired);
 		retired = page;
-		freed++;
 	}
-	retire_pages(retired, freed);
-	for (i = 0; i < NR_PIECES; i++)
-		count_piece(store, i, -(long)by_piece[i]);
+	retire_pages(retired, held_pages(freed));
 	return freed;
 }
 
 /* Free pages of one leaf. Does not sleep. */
 static unsigned int free_run(struct rxd_store *store, unsigned long first, unsigned int nr)
 {
-	unsigned int freed = 0;
+	unsigned long freed = 0;
 	struct rxd_leaf *leaf;
 
 	rcu_read_lock();
 	leaf = find_leaf(store, first);
-	if (leaf)
-		freed = free_in_leaf(store, leaf, first % PAGES_PER_LEAF, nr);
+	if (leaf) {
+		freed = free_in_leaf(leaf, first % PAGES_PER_LEAF, nr);
+		put_leaf(store, leaf, first, freed);
+	}
 	rcu_read_unlock();
 
-	uncharge(store, freed);
-	return freed;
+	uncount(store, freed);
+	return held_pages(freed);
 }
 
 static bool all_zeroes(u64 pos, const void *src, unsigned int len)
@@ -1062,9 +1267,9 @@ void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 
 static bool memory_is_there(unsigned long nr)
 {
-	long spare = si_mem_available() - (long)memory_headroom();
+	long spare = usable_memory() - (long)memory_headroom();
 
-	return spare > 0 && nr <= spare;
+	return spare > 0 && nr + nr_leaves(nr) <= spare;
 }
 
 /**
@@ -1072,7 +1277,8 @@ static bool memory_is_there(unsigned long nr)
  * @store: the store
  * @nr: number of pages, none of which is there yet
  *
- * May sleep: memory that is on its way back is waited for.
+ * May sleep: memory that is on its way back is waited for, until the task is
+ * killed.
  *
  * Return: false if the limit or the memory there is now would end it half-way.
  */
@@ -1080,8 +1286,7 @@ bool rxd_store_can_fill(const struct rxd_store *store, unsigned long nr)
 {
 	if (!rxd_store_has_room(store, nr))
 		return false;
-	if (!memory_is_there(nr) && atomic_long_read(&retired_pages))
-		rcu_barrier();
+	wait_event_killable(freed_wait, memory_is_there(nr) || !atomic_long_read(&retired_pages));
 	return memory_is_there(nr);
 }
 
@@ -1150,6 +1355,163 @@ unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 	return total;
 }
 EXPORT_SYMBOL_NS_GPL(rxd_store_free_range, RXD_NS);
+
+/* Take leaves with all they hold out of the directory, onto a list. */
+static void detach_leaves(struct rxd_store *store, unsigned long first, unsigned long end,
+			  struct list_head *leaves)
+{
+	unsigned long i, part_end, holds, nr;
+	struct rxd_leaf *leaf;
+
+	for (i = first; i < end;) {
+		part_end = min(i + LEAVES_PER_DETACH, end);
+		nr = 0;
+		spin_lock_irq(&store->leaf_lock);
+		for (; i < part_end; i++) {
+			leaf = leaf_locked(store, i);
+			if (!leaf)
+				continue;
+			set_leaf(store, i, NULL);
+			atomic_long_dec(&store->leaves);
+			holds = atomic_long_read(leaf_held(leaf));
+			uncount(store, holds);
+			nr += held_pages(holds) + 1;
+			list_add_tail(&virt_to_page(leaf)->lru, leaves);
+		}
+		spin_unlock_irq(&store->leaf_lock);
+		atomic_long_add(nr, &retired_pages);
+		cond_resched();
+	}
+}
+
+static void free_leaves(struct list_head *leaves)
+{
+	struct page *page, *next, *data;
+	struct rxd_leaf *leaf;
+	unsigned int i, nr;
+
+	list_for_each_entry_safe(page, next, leaves, lru) {
+		leaf = page_address(page);
+		for (i = 0, nr = 0; i < PAGES_PER_LEAF; i++) {
+			if (i + FREE_AHEAD < PAGES_PER_LEAF)
+				prefetchw(rcu_access_pointer(leaf->page[i + FREE_AHEAD]));
+			data = rcu_dereference_protected(leaf->page[i], true);
+			if (!data)
+				continue;
+			rxd_store_free_page(data);
+			nr++;
+		}
+		rxd_store_free_page(page);
+		note_freed(nr + 1);
+		cond_resched();
+	}
+	INIT_LIST_HEAD(leaves);
+}
+
+static void free_store(struct rxd_store *store)
+{
+	LIST_HEAD(leaves);
+
+	detach_leaves(store, 0, nr_leaves(store->nr_pages), &leaves);
+	free_leaves(&leaves);
+	kvfree(rcu_access_pointer(store->dir));
+	kfree(store);
+	note_freed(1);
+}
+
+static void reap(struct work_struct *work)
+{
+	struct rxd_store *store, *next;
+	LIST_HEAD(leaves);
+	LIST_HEAD(stores);
+
+	spin_lock(&doomed_lock);
+	list_splice_init(&doomed_leaves, &leaves);
+	list_splice_init(&doomed_stores, &stores);
+	spin_unlock(&doomed_lock);
+
+	/* Somebody may walk the leaves who does no I/O. */
+	synchronize_rcu();
+	free_leaves(&leaves);
+	list_for_each_entry_safe(store, next, &stores, doomed)
+		free_store(store);
+}
+
+/* Put leaves out of sight; what they hold is freed in the background. */
+static void drop_leaves(struct rxd_store *store, unsigned long first, unsigned long end)
+{
+	LIST_HEAD(leaves);
+
+	detach_leaves(store, first, end, &leaves);
+	if (list_empty(&leaves))
+		return;
+	spin_lock(&doomed_lock);
+	list_splice_tail(&leaves, &doomed_leaves);
+	spin_unlock(&doomed_lock);
+	queue_work(reap_wq, &reap_work);
+}
+
+/**
+ * rxd_store_shrink - lower the capacity and free what lies beyond
+ * @store: the store; the caller keeps I/O to what is cut off out meanwhile
+ * @nr_pages: the new capacity in pages, not more than the old
+ *
+ * May sleep, but not for long: the memory is freed in the background. The store
+ * may grow again at once. The directory keeps its size. Callers serialise growing,
+ * shrinking and clearing.
+ */
+void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages)
+{
+	unsigned long old = store->nr_pages, leaf_end;
+
+	WRITE_ONCE(store->nr_pages, nr_pages);
+	leaf_end = min(old, nr_leaves(nr_pages) * PAGES_PER_LEAF);
+	rxd_store_free_range(store, nr_pages, leaf_end - nr_pages);
+	drop_leaves(store, nr_leaves(nr_pages), nr_leaves(old));
+}
+
+/**
+ * rxd_store_clear - forget all data
+ * @store: the store; the caller keeps all I/O out meanwhile
+ *
+ * May sleep, but not for long: the memory is freed in the background. Callers
+ * serialise growing, shrinking and clearing.
+ */
+void rxd_store_clear(struct rxd_store *store)
+{
+	drop_leaves(store, 0, nr_leaves(store->nr_pages));
+}
+
+/**
+ * rxd_store_drain - wait until all memory that was freed is back
+ *
+ * That of all stores, freed by any function here before this one was called.
+ */
+void rxd_store_drain(void)
+{
+	flush_work(&reap_work);
+	rcu_barrier();
+}
+
+/**
+ * rxd_store_init - make ready for stores
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rxd_store_init(void)
+{
+	reap_wq = alloc_workqueue("rxd", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return reap_wq ? 0 : -ENOMEM;
+}
+
+/**
+ * rxd_store_exit - wait for the memory of all stores, which were destroyed before
+ */
+void rxd_store_exit(void)
+{
+	rxd_store_drain();
+	destroy_workqueue(reap_wq);
+}
 
 static unsigned long next_page(struct rxd_store *store, unsigned long first, bool data)
 {

@@ -6,6 +6,7 @@
 #include <linux/sizes.h>
 #include <linux/types.h>
 
+struct backing_dev_info;
 struct page;
 struct rxd_store;
 
@@ -77,17 +78,23 @@ static inline void rxd_batch_init(struct rxd_batch *batch)
 
 void rxd_batch_free(struct rxd_batch *batch);
 
+int rxd_store_init(void);
+void rxd_store_exit(void);
+
 struct rxd_store *rxd_store_create(unsigned long nr_pages,
 				   const struct rxd_store_options *options);
 void rxd_store_destroy(struct rxd_store *store);
+void rxd_store_drain(void);
 
 unsigned long rxd_store_nr_pages(const struct rxd_store *store);
 bool rxd_store_has_room(const struct rxd_store *store, unsigned long nr);
 void rxd_store_set_limit(struct rxd_store *store, unsigned long limit);
+void rxd_store_set_bdi(struct rxd_store *store, struct backing_dev_info *bdi);
 void rxd_store_get_stats(const struct rxd_store *store, struct rxd_store_stats *stats);
 
 int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages);
 void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages);
+void rxd_store_clear(struct rxd_store *store);
 unsigned long rxd_store_next_data(struct rxd_store *store, unsigned long first);
 unsigned long rxd_store_next_hole(struct rxd_store *store, unsigned long first);
 

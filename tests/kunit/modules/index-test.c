@@ -1385,7 +1385,12 @@ KUNIT_ARRAY_PARAM(hammer_slots, hammer_slot_counts, slots_name);
 
 static int index_suite_init(struct kunit_suite *suite)
 {
-	return fault_check();
+	return rxd_store_init() ?: fault_check();
+}
+
+static void index_suite_exit(struct kunit_suite *suite)
+{
+	rxd_store_exit();
 }
 
 static struct kunit_case index_cases[] = {
@@ -1449,6 +1454,7 @@ static struct kunit_case index_cases[] = {
 static struct kunit_suite index_suite = {
 	.name = "rxcache_index",
 	.suite_init = index_suite_init,
+	.suite_exit = index_suite_exit,
 	.test_cases = index_cases,
 };
 

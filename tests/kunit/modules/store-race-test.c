@@ -7,6 +7,7 @@
 #include <linux/jiffies.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
+#include <linux/rwsem.h>
 #include <linux/slab.h>
 
 #include "crew.h"
@@ -657,10 +658,166 @@ static void race_write_grow_long(struct kunit *test)
 	expect_no_leaf(test, race.store, empty + grown * sizeof(void *));
 }
 
-static int race_init(struct kunit *test)
+/*
+ * Leaves come and go all the time: each thread has pages of its own in all of them,
+ * and frees what it wrote. Nobody else's comings and goings may lose it, or bring
+ * it back.
+ */
+#define COMING_LEAVES	6UL
+#define COMING_PAGES	(COMING_LEAVES * PER_LEAF)
+
+struct coming {
+	struct rxd_store *store;
+	struct rw_semaphore resize;
+	atomic_t threads;
+	atomic_t writes;
+	atomic_t shortages;
+	atomic_t errors;
+};
+
+/* Return: 0, or an error that leaves the page as it was. */
+static int bring_page(struct coming *c, unsigned long pgno, u64 word, bool exchange)
 {
-	reset_test_memory();
+	struct page *page;
+	unsigned int i;
+	int ret;
+
+	if (!exchange)
+		return rxd_store_write(c->store, pos_of(pgno) + 512, &word, sizeof(word),
+				       RXD_GFP);
+	page = rxd_store_alloc_page(c->store, pgno, RXD_GFP);
+	if (!page)
+		return -ENOMEM;
+	for (i = 0; i < PAGE_SIZE / sizeof(word); i++)
+		((u64 *)page_address(page))[i] = i == 512 / sizeof(word) ? word : 0;
+	local_irq_disable();
+	ret = rxd_store_exchange(c->store, pgno, page, RXD_GFP_NOWAIT);
+	local_irq_enable();
+	if (ret)
+		rxd_store_free_page(page);
+	return ret;
+}
+
+static void expect_word(struct coming *c, unsigned long pgno, u64 want)
+{
+	u64 word = ~0ULL;
+
+	rxd_store_read(c->store, pos_of(pgno) + 512, &word, sizeof(word));
+	if (word != want)
+		atomic_inc(&c->errors);
+}
+
+static void take_page(struct coming *c, unsigned long pgno, bool exchange)
+{
+	if (exchange)
+		rxd_store_exchange(c->store, pgno, NULL, RXD_GFP_NOWAIT);
+	else if (rxd_store_free_range(c->store, pgno, 1) != 1)
+		atomic_inc(&c->errors);
+}
+
+static int coming_thread(void *arg)
+{
+	struct coming *c = arg;
+	unsigned int me = atomic_inc_return(&c->threads);
+	unsigned long pgno, leaf;
+	u64 word = 0;
+	bool how;
+
+	while (!kthread_should_stop()) {
+		down_read(&c->resize);
+		leaf = get_random_u32_below(rxd_store_nr_pages(c->store) / PER_LEAF);
+		pgno = leaf * PER_LEAF + me;
+		how = get_random_u32_below(2);
+		word += 8;
+		if (bring_page(c, pgno, word + me, how)) {
+			atomic_inc(&c->shortages);
+			if (page_is_there(c->store, pgno))
+				atomic_inc(&c->errors);
+		} else {
+			expect_word(c, pgno, word + me);
+			if (get_random_u32_below(2)) {
+				if (bring_page(c, pgno, word + me + 4, !how))
+					atomic_inc(&c->errors);
+				expect_word(c, pgno, word + me + 4);
+			}
+			take_page(c, pgno, get_random_u32_below(2));
+			expect_word(c, pgno, 0);
+			atomic_inc(&c->writes);
+		}
+		up_read(&c->resize);
+		cond_resched();
+	}
 	return 0;
+}
+
+/* The capacity is cut and comes back; what is there meanwhile is forgotten. */
+static void resize_and_clear(struct kunit *test, struct coming *c, unsigned int round)
+{
+	unsigned long nr_pages;
+
+	if (round % 4 == 3) {
+		/* Beside I/O. */
+		nr_pages = rxd_store_nr_pages(c->store);
+		KUNIT_EXPECT_EQ(test, rxd_store_grow(c->store, nr_pages + PER_LEAF), 0);
+		return;
+	}
+	down_write(&c->resize);
+	KUNIT_EXPECT_EQ(test, used(c->store), 0);
+	fill(test, c->store, PER_LEAF - 2, 4, 0x11);
+	if (round % 4 == 0) {
+		rxd_store_clear(c->store);
+		KUNIT_EXPECT_EQ(test, used(c->store), 0);
+	} else {
+		rxd_store_shrink(c->store, PER_LEAF - 1);
+		KUNIT_EXPECT_EQ(test, used(c->store), 1);
+		rxd_store_free_range(c->store, 0, PER_LEAF - 1);
+		KUNIT_EXPECT_EQ(test, rxd_store_grow(c->store, COMING_PAGES), 0);
+	}
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(c->store, 0), rxd_store_nr_pages(c->store));
+	up_write(&c->resize);
+}
+
+static int coming_walker(void *arg)
+{
+	struct coming *c = arg;
+	unsigned long data;
+
+	while (!kthread_should_stop()) {
+		data = rxd_store_next_data(c->store, 0);
+		rxd_store_next_hole(c->store, data);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void race_leaves(struct kunit *test)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(3 * RACE_MSECS);
+	struct rxd_store_stats stats;
+	unsigned int i, round = 0;
+	struct crew crew = {};
+	struct coming c = {};
+
+	c.store = make_store(test, COMING_PAGES);
+	init_rwsem(&c.resize);
+	for (i = 0; i < 4; i++)
+		crew_add(test, &crew, coming_thread, &c);
+	crew_add(test, &crew, coming_walker, &c);
+	while (round < 8 || time_before(jiffies, end)) {
+		test_memory.fail_leaf_one_in = 0;
+		resize_and_clear(test, &c, round++);
+		test_memory.fail_leaf_one_in = round % 3 ? 0 : 4;
+		msleep(20);
+	}
+	crew_run(&crew, 0);
+
+	KUNIT_EXPECT_EQ(test, atomic_read(&c.errors), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&c.writes), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&c.shortages), 0);
+	rxd_store_get_stats(c.store, &stats);
+	KUNIT_EXPECT_EQ(test, stats.used, 0);
+	/* All leaves have gone with their last page. */
+	KUNIT_EXPECT_LT(test, stats.index_bytes, PAGE_SIZE);
 }
 
 static struct kunit_case race_cases[] = {
@@ -670,6 +827,7 @@ static struct kunit_case race_cases[] = {
 	KUNIT_CASE_SLOW(race_at_limit),
 	KUNIT_CASE_SLOW(race_write_grow),
 	KUNIT_CASE_SLOW(race_write_grow_long),
+	KUNIT_CASE_SLOW(race_leaves),
 	KUNIT_CASE_PARAM_ATTR(race_runs, order_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE_PARAM_ATTR(race_runs_at_limit, order_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
@@ -680,7 +838,9 @@ static struct kunit_case race_cases[] = {
 
 static struct kunit_suite race_suite = {
 	.name = "rxd_store_race",
-	.init = race_init,
+	.suite_init = init_store_suite,
+	.suite_exit = exit_store_suite,
+	.init = init_test_memory,
 	.test_cases = race_cases,
 };
 

@@ -483,6 +483,7 @@ static void pieces_are_not_reclaimed_for(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, write_pattern(test, store, 0, SZ_64K, 0), 0);
 	KUNIT_EXPECT_EQ(test, test_memory.gfp & __GFP_RECLAIM, 0);
+	KUNIT_EXPECT_NE(test, test_memory.gfp & __GFP_THISNODE, 0);
 	KUNIT_EXPECT_NE(test, test_memory.gfp & __GFP_NOWARN, 0);
 	KUNIT_EXPECT_NE(test, test_memory.gfp & __GFP_NOMEMALLOC, 0);
 }
@@ -601,14 +602,11 @@ static void no_leaf_within_a_write(struct kunit *test)
 	const unsigned int order = *(const unsigned int *)test->param_value;
 	struct rxd_store *store = make_large_store(test, NR_PAGES, order);
 	u8 *buf = make_large_buf(test, 2 * BYTES_LEAF);
-	int ret;
 
 	make_pattern(buf, 0, 2 * BYTES_LEAF, 0);
 	KUNIT_ASSERT_EQ(test, rxd_store_write(store, 0, buf, BYTES_LEAF, RXD_GFP), 0);
-	fault_begin(1);
-	ret = rxd_store_write(store, 0, buf, 2 * BYTES_LEAF, RXD_GFP);
-	KUNIT_EXPECT_TRUE(test, fault_end());
-	KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+	test_memory.no_leaf = true;
+	KUNIT_EXPECT_EQ(test, rxd_store_write(store, 0, buf, 2 * BYTES_LEAF, RXD_GFP), -ENOSPC);
 	expect_written(test, store, PER_LEAF);
 }
 
@@ -702,14 +700,13 @@ static void fill_without_memory(struct kunit *test)
 {
 	const unsigned int order = *(const unsigned int *)test->param_value;
 	struct rxd_store *store = make_large_store(test, NR_PAGES, order);
-	int ret;
 
-	fault_begin(1);
-	ret = rxd_store_fill(store, 0, NR_PAGES, RXD_GFP);
-	KUNIT_EXPECT_TRUE(test, fault_end());
-	KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+	test_memory.no_leaf = true;
+	KUNIT_EXPECT_EQ(test, rxd_store_fill(store, 0, NR_PAGES, RXD_GFP), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, used(store), 0);
+	KUNIT_EXPECT_EQ(test, max_used(store), 0);
 
+	test_memory.no_leaf = false;
 	test_memory.pages_left = 100;
 	KUNIT_EXPECT_EQ(test, rxd_store_fill(store, 0, NR_PAGES, RXD_GFP), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, used(store), 100);
@@ -816,17 +813,6 @@ static void zeroes_are_stored_by_default(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used(store), PAGES_64K);
 }
 
-static int runs_suite_init(struct kunit_suite *suite)
-{
-	return fault_check();
-}
-
-static int runs_init(struct kunit *test)
-{
-	reset_test_memory();
-	return 0;
-}
-
 static struct kunit_case runs_cases[] = {
 	KUNIT_CASE_PARAM(write_span, span_gen_params),
 	KUNIT_CASE_PARAM(overwrite_span, span_gen_params),
@@ -872,8 +858,9 @@ static struct kunit_case runs_cases[] = {
 
 static struct kunit_suite runs_suite = {
 	.name = "rxd_store_runs",
-	.suite_init = runs_suite_init,
-	.init = runs_init,
+	.suite_init = init_store_suite,
+	.suite_exit = exit_store_suite,
+	.init = init_test_memory,
 	.test_cases = runs_cases,
 };
 

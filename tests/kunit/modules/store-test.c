@@ -238,16 +238,14 @@ static void write_without_leaf(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
 	u8 *buf = make_buf(test, 0x22);
-	int ret;
 
 	fill(test, store, 4, 1, 0x11);
-	fault_begin(1);
-	ret = write_page(store, PER_LEAF, buf);
-	KUNIT_EXPECT_TRUE(test, fault_end());
-	KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+	test_memory.no_leaf = true;
+	KUNIT_EXPECT_EQ(test, write_page(store, PER_LEAF, buf), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, used(store), 1);
 	KUNIT_EXPECT_TRUE(test, page_is(store, 4, 0x11));
 	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF, 0));
+	test_memory.no_leaf = false;
 	KUNIT_EXPECT_EQ(test, write_page(store, PER_LEAF, buf), 0);
 }
 
@@ -679,15 +677,209 @@ static void index_is_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + PAGE_SIZE);
 	fill(test, store, 3 * PER_LEAF - 1, 1, 0x11);
 	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + 2 * PAGE_SIZE);
-	/* Leaves go when the store shrinks, not before. */
-	rxd_store_free_range(store, 0, 3 * PER_LEAF);
-	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + 2 * PAGE_SIZE);
+	/* The directory keeps its size. */
 	rxd_store_shrink(store, 1);
-	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + PAGE_SIZE - 2 * sizeof(void *));
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + PAGE_SIZE);
 	KUNIT_ASSERT_EQ(test, rxd_store_grow(store, 5 * PER_LEAF), 0);
 	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + PAGE_SIZE + 2 * sizeof(void *));
 	rxd_store_shrink(store, 0);
 	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + 2 * sizeof(void *));
+}
+
+static void leaf_goes_with_its_last_page(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 3 * PER_LEAF);
+	unsigned long empty = index_bytes(store);
+
+	fill(test, store, 0, 2, 0x11);
+	fill(test, store, PER_LEAF, PER_LEAF, 0x22);
+	rxd_store_free_range(store, 0, 1);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + 2 * PAGE_SIZE);
+	rxd_store_free_range(store, 1, PER_LEAF);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + PAGE_SIZE);
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF, 0));
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF + 1, 0x22));
+	rxd_store_free_range(store, 0, 3 * PER_LEAF);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty);
+
+	fill(test, store, PER_LEAF, 1, 0x33);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + PAGE_SIZE);
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF, 0x33));
+	KUNIT_EXPECT_EQ(test, count_pages(store), 1);
+}
+
+static void leaf_goes_with_its_last_exchange(struct kunit *test)
+{
+	struct rxd_store *store = make_large_store(test, 2 * PER_LEAF, ORDER_64K);
+	unsigned long empty = index_bytes(store);
+	struct rxd_store_stats stats;
+	struct page *page;
+
+	/* A single page for one that came in a piece, and the other way round. */
+	KUNIT_ASSERT_EQ(test, rxd_store_fill(store, 0, 16, RXD_GFP), 0);
+	page = rxd_store_alloc_page(store, 0, RXD_GFP);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 3, page, RXD_GFP_NOWAIT), 0);
+	rxd_store_free_range(store, 0, 3);
+	rxd_store_free_range(store, 4, 12);
+	rxd_store_get_stats(store, &stats);
+	KUNIT_EXPECT_EQ(test, stats.used, 1);
+	KUNIT_EXPECT_EQ(test, stats.used_64k, 0);
+	KUNIT_EXPECT_EQ(test, stats.index_bytes, empty + PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 3, NULL, RXD_GFP_NOWAIT), 0);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty);
+	/* Nothing for nothing takes nothing. */
+	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 3, NULL, RXD_GFP_NOWAIT), 0);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty);
+}
+
+static void failing_write_takes_nothing(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8 * PER_LEAF);
+	unsigned long empty = index_bytes(store), leaf;
+	u8 *buf = make_buf(test, 0x22);
+
+	test_memory.pages_left = 0;
+	for (leaf = 0; leaf < 8; leaf++)
+		KUNIT_EXPECT_EQ(test, write_page(store, leaf * PER_LEAF, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty);
+
+	test_memory.pages_left = ULONG_MAX;
+	rxd_store_set_limit(store, 0);
+	KUNIT_EXPECT_EQ(test, write_page(store, 0, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty);
+}
+
+/* A leaf is memory like any other: it is not taken from what is left to the machine. */
+static void short_memory_refuses_leaves(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 1024 * PER_LEAF);
+	unsigned long empty = index_bytes(store), leaf;
+	struct page *page = rxd_store_alloc_page(store, 0, RXD_GFP);
+	int ret = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	test_memory.is_short = true;
+	for (leaf = 0; leaf < 1024 && !ret; leaf++) {
+		ret = rxd_store_exchange(store, leaf * PER_LEAF, page, RXD_GFP_NOWAIT);
+		if (!ret)
+			page = alloc_page(GFP_KERNEL);
+	}
+	KUNIT_EXPECT_EQ(test, ret, -ENOMEM);
+	KUNIT_EXPECT_LT(test, index_bytes(store), empty + 64 * (num_online_cpus() + 1) * PAGE_SIZE);
+	rxd_store_free_page(page);
+}
+
+/* Background freeing */
+
+static void clear_forgets_all(struct kunit *test)
+{
+	struct rxd_store *store = make_large_store(test, 3 * PER_LEAF + 5, ORDER_2M);
+	unsigned long empty = index_bytes(store);
+	struct rxd_store_stats stats;
+
+	KUNIT_ASSERT_EQ(test, rxd_store_fill(store, 0, 3 * PER_LEAF + 5, RXD_GFP), 0);
+	rxd_store_clear(store);
+	rxd_store_get_stats(store, &stats);
+	KUNIT_EXPECT_EQ(test, stats.used, 0);
+	KUNIT_EXPECT_EQ(test, stats.used_64k, 0);
+	KUNIT_EXPECT_EQ(test, stats.used_2m, 0);
+	KUNIT_EXPECT_EQ(test, stats.index_bytes, empty);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, 0), 3 * PER_LEAF + 5);
+	fill(test, store, PER_LEAF, 1, 0x11);
+	KUNIT_EXPECT_EQ(test, count_pages(store), 1);
+	rxd_store_clear(store);
+	rxd_store_clear(store);
+	KUNIT_EXPECT_EQ(test, used(store), 0);
+}
+
+static void background_gives_all_back(struct kunit *test)
+{
+	long nr = 8 * PER_LEAF, before;
+	struct rxd_store *store;
+	unsigned int way;
+
+	for (way = 0; way < 3; way++) {
+		before = atomic_long_read(&test_pages);
+		store = make_store(test, nr);
+		KUNIT_ASSERT_EQ(test, rxd_store_fill(store, 0, nr, RXD_GFP), 0);
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), before + nr + 8);
+		if (way == 0)
+			rxd_store_clear(store);
+		else if (way == 1)
+			rxd_store_shrink(store, 0);
+		else
+			kunit_release_action(test, destroy_test_store, store);
+		rxd_store_drain();
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), before);
+	}
+}
+
+/* Whoever would get ENOSPC waits for what was cleared, shrunk or destroyed. */
+static void write_waits_for_background(struct kunit *test)
+{
+	struct rxd_store *other = make_store(test, 64);
+	u8 *buf = make_buf(test, 0x22);
+	struct rxd_store *store;
+	unsigned int way;
+
+	for (way = 0; way < 3; way++) {
+		store = make_store(test, 2 * PER_LEAF);
+		fill(test, store, 0, PER_LEAF + 1, 0x11);
+		if (way == 0)
+			rxd_store_clear(store);
+		else if (way == 1)
+			rxd_store_shrink(store, PER_LEAF);
+		else
+			kunit_remove_action(test, destroy_test_store, store);
+		if (way == 2)
+			rxd_store_destroy(store);
+		test_memory.nr_refusals = 1;
+		KUNIT_EXPECT_EQ(test, write_page(other, way, buf), 0);
+		rxd_store_drain();
+	}
+}
+
+static void write_waits_for_writeback(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 64);
+	u8 *buf = make_buf(test, 0x22);
+
+	test_memory.nr_dirty = totalram_pages();
+	test_memory.nr_refusals = 3;
+	KUNIT_EXPECT_EQ(test, write_page(store, 0, buf), 0);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_refusals, 0);
+
+	test_memory.nr_refusals = 1;
+	KUNIT_EXPECT_EQ(test, rxd_store_write(store, pos_of(1), buf, PAGE_SIZE, RXD_GFP_NOWAIT),
+			-ENOSPC);
+	/* There is more to come, but not for us. */
+	test_memory.is_short = true;
+	test_memory.nr_refusals = 100;
+	KUNIT_EXPECT_EQ(test, write_page(store, 2, buf), -ENOSPC);
+	KUNIT_EXPECT_GT(test, test_memory.nr_refusals, 97);
+}
+
+/* Ten seconds, and those for all writers together. */
+static void write_waits_not_for_ever(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 64);
+	unsigned long begin = jiffies, took;
+	u8 *buf = make_buf(test, 0x22);
+
+	test_memory.nr_dirty = totalram_pages();
+	test_memory.pages_left = 0;
+	KUNIT_EXPECT_EQ(test, write_page(store, 0, buf), -ENOSPC);
+	took = jiffies - begin;
+	KUNIT_EXPECT_GE(test, took, 9 * HZ);
+	KUNIT_EXPECT_LE(test, took, 12 * HZ);
+	begin = jiffies;
+	KUNIT_EXPECT_EQ(test, write_page(store, 1, buf), -ENOSPC);
+	KUNIT_EXPECT_LE(test, jiffies - begin, HZ);
+	test_memory.pages_left = ULONG_MAX;
+	KUNIT_EXPECT_EQ(test, write_page(store, 1, buf), 0);
+	test_memory.nr_refusals = 2;
+	KUNIT_EXPECT_EQ(test, write_page(store, 2, buf), 0);
 }
 
 /* NUMA */
@@ -730,6 +922,16 @@ static void node_interleave(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, node_of_write(test, store, 2 * pages_2m), 2);
 	KUNIT_EXPECT_EQ(test, node_of_write(test, store, 3 * pages_2m), 0);
 	KUNIT_EXPECT_EQ(test, node_of_write(test, store, 5 * pages_2m - 1), 1);
+}
+
+static void node_of_leaf(struct kunit *test)
+{
+	const struct rxd_store_options options = { .node = 2 };
+	struct rxd_store *store = make_store_of(test, 2 * PER_LEAF, &options);
+
+	test_memory.nr_nodes = 3;
+	fill(test, store, PER_LEAF, 1, 0x11);
+	KUNIT_EXPECT_EQ(test, test_memory.leaf_node, 2);
 }
 
 /* Exchanging pages */
@@ -828,17 +1030,6 @@ static void alloc_page_without_memory(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, page);
 }
 
-static int store_suite_init(struct kunit_suite *suite)
-{
-	return fault_check();
-}
-
-static int store_init(struct kunit *test)
-{
-	reset_test_memory();
-	return 0;
-}
-
 static struct kunit_case store_cases[] = {
 	KUNIT_CASE(create_is_empty),
 	KUNIT_CASE(create_one_page),
@@ -888,9 +1079,19 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(next_hole_at_missing_leaf),
 	KUNIT_CASE(next_hole_in_last_leaf),
 	KUNIT_CASE(index_is_counted),
+	KUNIT_CASE(leaf_goes_with_its_last_page),
+	KUNIT_CASE(leaf_goes_with_its_last_exchange),
+	KUNIT_CASE(failing_write_takes_nothing),
+	KUNIT_CASE(short_memory_refuses_leaves),
+	KUNIT_CASE(clear_forgets_all),
+	KUNIT_CASE(background_gives_all_back),
+	KUNIT_CASE(write_waits_for_background),
+	KUNIT_CASE(write_waits_for_writeback),
+	KUNIT_CASE_SLOW(write_waits_not_for_ever),
 	KUNIT_CASE(node_of_choice),
 	KUNIT_CASE(node_local),
 	KUNIT_CASE(node_interleave),
+	KUNIT_CASE(node_of_leaf),
 	KUNIT_CASE(exchange_into_empty),
 	KUNIT_CASE(exchange_replaces),
 	KUNIT_CASE(exchange_removes),
@@ -903,8 +1104,9 @@ static struct kunit_case store_cases[] = {
 
 static struct kunit_suite store_suite = {
 	.name = "rxd_store",
-	.suite_init = store_suite_init,
-	.init = store_init,
+	.suite_init = init_store_suite,
+	.suite_exit = exit_store_suite,
+	.init = init_test_memory,
 	.test_cases = store_cases,
 };
 

@@ -38,6 +38,10 @@
  * @node: the node that was last asked for
  * @gfp: the flags that a piece larger than a page was last asked for with
  * @nr_bulk: how often many single pages were asked for at once
+ * @leaf_node: the node that a leaf was last asked from
+ * @no_leaf: no leaf is to be had
+ * @fail_leaf_one_in: each so many-eth leaf is refused; 0 for none
+ * @nr_dirty: pages of the page cache that are dirty or being written
  */
 struct test_memory {
 	bool is_short;
@@ -49,9 +53,16 @@ struct test_memory {
 	int node;
 	gfp_t gfp;
 	unsigned int nr_bulk;
+	int leaf_node;
+	bool no_leaf;
+	unsigned int fail_leaf_one_in;
+	unsigned long nr_dirty;
 };
 
 extern struct test_memory test_memory;
+
+/* Pages and leaves that stores have, or that are on their way back. */
+extern atomic_long_t test_pages;
 
 static inline void reset_test_memory(void)
 {
@@ -62,9 +73,28 @@ static inline void reset_test_memory(void)
 	};
 }
 
+/* Nothing is on its way back from an earlier case, that a write could wait for. */
+static inline int init_test_memory(struct kunit *test)
+{
+	rxd_store_drain();
+	reset_test_memory();
+	return 0;
+}
+
+static inline int init_store_suite(struct kunit_suite *suite)
+{
+	return rxd_store_init() ?: fault_check();
+}
+
+static inline void exit_store_suite(struct kunit_suite *suite)
+{
+	rxd_store_exit();
+}
+
 static inline void destroy_test_store(void *store)
 {
 	rxd_store_destroy(store);
+	rxd_store_drain();
 }
 
 static inline struct rxd_store *make_store_of(struct kunit *test, unsigned long nr_pages,

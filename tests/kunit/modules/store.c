@@ -13,6 +13,20 @@
 #include "store-test.h"
 
 struct test_memory test_memory;
+atomic_long_t test_pages;
+
+static struct page *count_pages_out(struct page *page, unsigned int order)
+{
+	if (page)
+		atomic_long_add(1L << order, &test_pages);
+	return page;
+}
+
+static void test_free_page(struct page *page)
+{
+	atomic_long_dec(&test_pages);
+	__free_page(page);
+}
 
 static long test_mem_available(void)
 {
@@ -43,11 +57,29 @@ static unsigned long grant(unsigned long nr)
 	return nr;
 }
 
+/* Nothing else of a store is to be zeroed. */
+static struct page *test_alloc_leaf(int node, gfp_t gfp)
+{
+	unsigned int one_in = test_memory.fail_leaf_one_in;
+
+	WRITE_ONCE(test_memory.leaf_node, node);
+	if (test_memory.no_leaf || (one_in && !get_random_u32_below(one_in)))
+		return NULL;
+	return count_pages_out(alloc_pages_node(NUMA_NO_NODE, gfp, 0), 0);
+}
+
+static unsigned long test_node_state(enum node_stat_item item)
+{
+	return item == NR_FILE_DIRTY ? READ_ONCE(test_memory.nr_dirty) : 0;
+}
+
 static struct page *test_alloc_pages(int node, gfp_t gfp, unsigned int order)
 {
 	unsigned long nr = 1UL << order;
 	struct page *page;
 
+	if (gfp & __GFP_ZERO)
+		return test_alloc_leaf(node, gfp);
 	WRITE_ONCE(test_memory.node, node);
 	if (order) {
 		WRITE_ONCE(test_memory.gfp, gfp);
@@ -56,7 +88,7 @@ static struct page *test_alloc_pages(int node, gfp_t gfp, unsigned int order)
 	}
 	if (order > test_memory.max_order || nr > test_memory.pages_left || !grant(nr))
 		return NULL;
-	page = alloc_pages_node(NUMA_NO_NODE, gfp, order);
+	page = count_pages_out(alloc_pages_node(NUMA_NO_NODE, gfp, order), order);
 	if (page)
 		memset(page_address(page), STALE, nr << PAGE_SHIFT);
 	return page;
@@ -74,10 +106,14 @@ static unsigned long test_alloc_bulk(gfp_t gfp, int node, unsigned long nr,
 		nr = rxd_alloc_pages_bulk(gfp, NUMA_NO_NODE, nr, pages);
 	for (i = 0; i < nr; i++)
 		memset(page_address(pages[i]), STALE, PAGE_SIZE);
+	atomic_long_add(nr, &test_pages);
 	return nr;
 }
 
 #define si_mem_available()	test_mem_available()
+#define global_node_page_state(item) test_node_state(item)
+#undef __free_page
+#define __free_page(page)	test_free_page(page)
 #undef alloc_pages_node
 #define alloc_pages_node	test_alloc_pages
 #undef rxd_alloc_pages_bulk
