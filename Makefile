@@ -54,7 +54,7 @@ help:
 	@echo 'make test-functional [KERNEL=6.12] [K=EXPRESSION]'
 	@echo '                                   pytest in guests: on all kernels, or on one'
 	@echo 'make test-system                   packages, on whole Debian systems that boot'
-	@echo 'make torture [KERNEL=7.2]          everything at once, for long; small and NUMA machines; valgrind'
+	@echo 'make torture [KERNEL=7.2]          everything at once, for long; small, NUMA and other machines; valgrind'
 	@echo 'make fuzz [FUZZ_SECONDS=600] [SEED=N] [KERNEL=7.2]'
 	@echo '                                   random ioctls, sysfs writes and parameters, in a guest'
 	@echo 'make fuzz-parsers [FUZZ_SECONDS=600] [SEED=N]'
@@ -192,7 +192,7 @@ test-system:
 	tests/run system
 
 torture:
-	tests/run torture-$(or $(KERNEL),7.2) small numa memcheck
+	tests/run torture-$(or $(KERNEL),7.2) small numa movable memcheck
 
 fuzz:
 	tests/run fuzz-$(or $(KERNEL),7.2) --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))

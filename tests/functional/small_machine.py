@@ -6,6 +6,7 @@ Not collected with the others: the stage "small" boots a guest of its own for it
 
 import contextlib
 import errno
+import mmap
 import os
 import subprocess
 import sys
@@ -204,3 +205,67 @@ def test_buffered_writer(patience, unharmed, lab):
     assert "No space left" in result.stderr or "Input/output error" in result.stderr
     os.sync()
     ramdisk.remove()
+
+
+def headroom():
+    """What a disk leaves to the rest of the machine."""
+    return min(max(memory.meminfo()["MemTotal"] // 8, 32 * MIB), 2 << 30)
+
+
+@contextlib.contextmanager
+def one_buffer(ramdisk):
+    """Write 4 KiB at a place, fast: there are many places."""
+    with Direct(ramdisk.path) as device, mmap.mmap(-1, BLOCK) as buffer:
+        buffer[:] = stamp(1)
+        yield device, lambda offset: os.pwritev(device.fd, [buffer], offset)
+
+
+@pytest.mark.parametrize("free", ["discard", "clear", "remove"])
+def test_scattered(unharmed, lab, free):
+    """A page in each 2 MiB takes as much for the index: it counts, too, and comes back."""
+    total = memory.meminfo()["MemTotal"]
+    before = memory.spare()
+    ramdisk = lab.ramdisk(1 << 40, overcommit=True)
+    written = 0
+    with one_buffer(ramdisk) as (device, write):
+        with pytest.raises(OSError) as caught:
+            while written < 1 << 19:
+                write(written * 2 * MIB)
+                written += 1
+        assert caught.value.errno == errno.ENOSPC
+        assert memory.meminfo()["MemAvailable"] > headroom() // 2
+        # A write that fails takes nothing.
+        index = ramdisk.query().mem_index
+        for number in range(1000):
+            with pytest.raises(OSError) as caught:
+                write((written + number) * 2 * MIB)
+            assert caught.value.errno == errno.ENOSPC
+        assert ramdisk.query().mem_index <= index
+        assert memory.meminfo()["MemAvailable"] > headroom() // 2
+        assert device.read((written - 1) * 2 * MIB, BLOCK) == stamp(1)
+        assert ramdisk.query().mem_used == written * BLOCK
+        print(f"{written} pages, {index} bytes of index of {total}")
+        if free == "discard":
+            device.discard(0, 1 << 40)
+    if free == "clear":
+        ramdisk.clear()
+    elif free == "remove":
+        ramdisk.remove()
+    assert memory.missing(before, total // 50) < total // 50
+    if free != "remove":
+        assert ramdisk.query().mem_used == 0
+        with Direct(ramdisk.path) as device:
+            assert device.read((written - 1) * 2 * MIB, BLOCK) == bytes(BLOCK)
+        ramdisk.remove()
+
+
+def test_next_disk_waits_for_the_last(unharmed, lab):
+    """What one disk gave back a moment ago is there for the next one's writes."""
+    size = memory.spare() - 2 * headroom()
+    for _ in range(4):
+        ramdisk = lab.ramdisk(8 << 30, overcommit=True)
+        with Direct(ramdisk.path) as device:
+            for offset in range(0, size // CHUNK * CHUNK, CHUNK):
+                device.write(offset, PATTERN[:CHUNK])
+        assert ramdisk.query().nospc == 0
+        ramdisk.remove()

@@ -106,6 +106,20 @@ def test_others_help_out(lab):
     assert ramdisk.query().nospc == 0
 
 
+def test_fragmented_node(lab):
+    """Small pieces of the node that is wanted come before large ones of another."""
+    size = (free()[1] - 64 * MIB) // MIB * MIB
+    filler = lab.ramdisk(size, node=1, overcommit=True)
+    written(filler, size, cpu=1)
+    with Direct(filler.path) as device:
+        for offset in range(0, size, 128 * KIB):
+            device.discard(offset, 64 * KIB)
+    free()
+    ramdisk = lab.ramdisk(SIZE, node=1, folio_size=2 * MIB, overcommit=True)
+    taken = written(ramdisk, SIZE, cpu=0)
+    assert near(taken, [0, SIZE]), taken
+
+
 @pytest.mark.parametrize("node", [2, 63])
 def test_no_such_node(lab, node):
     before = state()
