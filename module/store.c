@@ -428,6 +428,35 @@ static long usable_memory(void)
 	return nr;
 }
 
+/* Freed pages rest on lists of the processors, where si_mem_available() looks past them. */
+static long pages_on_cpu_lists(void)
+{
+	struct zone *zone;
+	int node, cpu, i;
+	long nr = 0;
+
+	for_each_online_node(node) {
+		for (i = 0; i < ZONE_MOVABLE; i++) {
+			zone = &NODE_DATA(node)->node_zones[i];
+			if (!populated_zone(zone))
+				continue;
+			for_each_online_cpu(cpu)
+				nr += READ_ONCE(per_cpu_ptr(zone->per_cpu_pageset, cpu)->count);
+		}
+	}
+	return nr;
+}
+
+/* May so many pages be taken? */
+static bool memory_is_there(unsigned long nr)
+{
+	long spare = usable_memory() - (long)memory_headroom();
+
+	if (spare < (long)nr)
+		spare += pages_on_cpu_lists();
+	return spare >= (long)nr;
+}
+
 static bool memory_is_low(unsigned int nr)
 {
 	static bool low;
@@ -436,7 +465,7 @@ static bool memory_is_low(unsigned int nr)
 	    !READ_ONCE(low))
 		return false;
 
-	WRITE_ONCE(low, usable_memory() < (long)memory_headroom());
+	WRITE_ONCE(low, !memory_is_there(0));
 	return READ_ONCE(low);
 }
 
@@ -1120,7 +1149,7 @@ static bool wait_for_memory(struct rxd_store *store, long freed, unsigned long e
 		wait_event_timeout(freed_wait, atomic_long_read(&freed_pages) != freed, left);
 		return true;
 	}
-	if (usable_memory() < (long)memory_headroom() || !others_write_back(store))
+	if (!memory_is_there(0) || !others_write_back(store))
 		return false;
 	return wait_for_writeback(store);
 }
@@ -1265,13 +1294,6 @@ void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 	}
 }
 
-static bool memory_is_there(unsigned long nr)
-{
-	long spare = usable_memory() - (long)memory_headroom();
-
-	return spare > 0 && nr + nr_leaves(nr) <= spare;
-}
-
 /**
  * rxd_store_can_fill - is it worth to try rxd_store_fill()?
  * @store: the store
@@ -1284,10 +1306,12 @@ static bool memory_is_there(unsigned long nr)
  */
 bool rxd_store_can_fill(const struct rxd_store *store, unsigned long nr)
 {
+	unsigned long all = nr + nr_leaves(nr);
+
 	if (!rxd_store_has_room(store, nr))
 		return false;
-	wait_event_killable(freed_wait, memory_is_there(nr) || !atomic_long_read(&retired_pages));
-	return memory_is_there(nr);
+	wait_event_killable(freed_wait, memory_is_there(all) || !atomic_long_read(&retired_pages));
+	return memory_is_there(all);
 }
 
 /**

@@ -227,7 +227,8 @@ def slow_disk(size, mbps):
     folder = "/sys/kernel/config/nullb/slow"
     os.mkdir(folder)
     try:
-        for name, value in ("size", size // MIB), ("mbps", mbps), ("power", 1):
+        for name, value in ("size", size // MIB), ("mbps", mbps), ("hw_queue_depth", 8), \
+                           ("power", 1):
             with open(f"{folder}/{name}", "w", encoding="ascii") as file:
                 file.write(str(value))
         with open(f"{folder}/index", encoding="ascii") as file:
@@ -248,16 +249,18 @@ def test_page_cache_of_a_slow_disk(lab, kind):
     run(f"mkfs.{kind}", "-q", ramdisk.path)
     directory = lab.mount(ramdisk.path)
     run("sync")
-    with slow_disk(8 << 30, 60) as path, \
-            sysctls(dirty_background_ratio=80, dirty_ratio=95):
+    with slow_disk(8 << 30, 8) as path, Direct(path) as slow, \
+            sysctls(dirty_background_ratio=5, dirty_ratio=95):
         dirtier = subprocess.Popen(["dd", "if=/dev/zero", f"of={path}", "bs=1M",
                                     f"count={total * 3 // 2 // MIB}"], env=ENVIRONMENT,
                                    stderr=subprocess.DEVNULL)
         try:
             end = time.monotonic() + 60
-            while meminfo()["MemFree"] > 150 * MIB and time.monotonic() < end:
+            while meminfo()["MemFree"] > 100 * MIB and time.monotonic() < end:
                 time.sleep(0.1)
             assert dirtier.poll() is None
+            info = meminfo()
+            print({key: info[key] // MIB for key in ("MemFree", "Dirty", "Writeback", "Cached")})
             for number in range(100):
                 with open(os.path.join(directory, str(number)), "wb") as file:
                     file.write(stamp(number, 2 * MIB))
@@ -265,6 +268,9 @@ def test_page_cache_of_a_slow_disk(lab, kind):
                     os.fsync(file.fileno())
         finally:
             dirtier.kill()
+            # What is left of it need not be written.
+            with contextlib.suppress(OSError):
+                slow.punch_hole(0, 8 << 30)
             dirtier.wait()
     assert ramdisk.query().nospc == 0
     for number in range(100):
