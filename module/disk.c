@@ -179,10 +179,14 @@ static void rxd_submit_bio(struct bio *bio)
 	struct rxd_disk *rxd = bio->bi_bdev->bd_disk->private_data;
 	bool account = blk_queue_io_stat(rxd->gd->queue);
 	unsigned long start = 0;
+	blk_status_t status;
 
 	if (account)
 		start = bio_start_io_acct(bio);
-	bio->bi_status = rxd_do_bio(rxd, bio);
+	status = rxd_do_bio(rxd, bio);
+	/* A bio that was chained to this one may have left its error here. */
+	if (unlikely(status))
+		bio->bi_status = status;
 	if (account)
 		bio_end_io_acct(bio, start);
 	bio_endio(bio);
