@@ -42,9 +42,10 @@ static void flush_dcache_bvec(const struct bio_vec *bv)
 		flush_dcache_page(page++);
 }
 
+/* Memory may come while somebody waits for it, but no wait lifts the limit. */
 static blk_status_t rxd_write_failed(struct rxd_disk *rxd, bool nowait)
 {
-	if (nowait)
+	if (nowait && rxd_store_has_room(rxd->store, 1))
 		return BLK_STS_AGAIN;
 	atomic64_inc(&rxd->nospc);
 	return BLK_STS_NOSPC;
@@ -135,7 +136,8 @@ static blk_status_t rxd_write_zeroes(struct rxd_disk *rxd, struct bio *bio, u64 
 
 	if (bio->bi_opf & REQ_NOWAIT)
 		return BLK_STS_AGAIN;
-	if (rxd->reserved || bio->bi_opf & REQ_NOUNMAP)
+	/* Where zeros are not stored, memory for them would go with the next of them. */
+	if (rxd->reserved || (bio->bi_opf & REQ_NOUNMAP && !rxd->detect_zeroes))
 		return rxd_provision(rxd, pos, len);
 
 	rxd_zero(rxd, pos, first - pos);

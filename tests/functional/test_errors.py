@@ -2,12 +2,14 @@
 """An error once found reaches whoever asked, through splits, chains and stacks."""
 
 import errno
+import mmap
 import os
 
 import pytest
 
 from rxdlib.command import run
-from rxdlib.direct import GIB, KIB, MIB, SECTOR, Direct, stamp
+from rxdlib.control import CREATE_DETECT_ZEROES
+from rxdlib.direct import BLOCK, GIB, KIB, MIB, SECTOR, Direct, stamp
 
 
 def refused(function, *args):
@@ -69,3 +71,28 @@ def test_one_member_at_its_limit(lab, striped, full):
         device.write(0, stamp(3, 192 * KIB))
         assert device.read(0, 192 * KIB) == stamp(3, 192 * KIB)
     assert not any(member.query().nospc for member in members if member is not members[full])
+
+
+def test_limit_without_waiting(lab):
+    """To try again later does not help at the limit: RWF_NOWAIT must not say that it does."""
+    ramdisk = lab.ramdisk(4 * MIB, mem_limit=64 * KIB)
+    with Direct(ramdisk.path) as device, mmap.mmap(-1, 64 * KIB) as buffer:
+        assert os.pwritev(device.fd, [buffer], 0, os.RWF_NOWAIT) == 64 * KIB
+        refused(os.pwritev, device.fd, [buffer], MIB, os.RWF_NOWAIT)
+        assert ramdisk.query().nospc == 1
+        # What is there takes no memory.
+        assert os.pwritev(device.fd, [buffer], 0, os.RWF_NOWAIT) == 64 * KIB
+
+
+def test_zeroes_that_are_not_stored(lab):
+    """A disk that detects zeros keeps no memory for them, whatever the zeros are asked with."""
+    ramdisk = lab.ramdisk(4 * MIB, flags=CREATE_DETECT_ZEROES, mem_limit=MIB)
+    with Direct(ramdisk.path) as device:
+        device.zero_range(0, 4 * MIB)
+        assert ramdisk.query().mem_used == 0
+        device.write(MIB, stamp(1, MIB))
+        device.zero_out(MIB + 512, MIB - 512)
+        assert ramdisk.query().mem_used == BLOCK
+        assert device.read(MIB, BLOCK) == stamp(1)[:512] + bytes(BLOCK - 512)
+        assert device.read(MIB + BLOCK, MIB - BLOCK) == bytes(MIB - BLOCK)
+    assert ramdisk.query().nospc == 0
