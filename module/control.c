@@ -355,12 +355,9 @@ static int __init rxd_init(void)
 	ret = rxd_store_init();
 	if (ret)
 		return ret;
-	ret = rxd_disk_major_init();
-	if (ret)
-		goto out_store_exit;
 	ret = create_at_load();
 	if (ret)
-		goto out_major_exit;
+		goto out_store_exit;
 	ret = misc_register(&rxd_control);
 	if (ret)
 		goto out_remove_all;
@@ -368,8 +365,6 @@ static int __init rxd_init(void)
 
 out_remove_all:
 	remove_all();
-out_major_exit:
-	rxd_disk_major_exit();
 out_store_exit:
 	rxd_store_exit();
 	return ret;
@@ -379,7 +374,6 @@ out_store_exit:
 static void __exit rxd_exit(void)
 {
 	misc_deregister(&rxd_control);
-	rxd_disk_major_exit();
 	xa_destroy(&rxd_disks);
 	rxd_store_exit();
 }

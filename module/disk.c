@@ -19,8 +19,6 @@
 #include "map.h"
 #include "rxd.h"
 
-static int rxd_major;
-
 static int rxd_open(struct gendisk *gd, blk_mode_t mode)
 {
 	struct rxd_disk *rxd = gd->private_data;
@@ -292,9 +290,7 @@ struct rxd_disk *rxd_disk_create(const struct rxd_create *arg, int index)
 		goto out_destroy_store;
 	}
 	rxd->gd = gd;
-	gd->major = rxd_major;
-	gd->first_minor = index;
-	gd->minors = 1;
+	/* Without a major, the numbers are those of "blkext", which LVM and others know. */
 	gd->fops = &rxd_fops;
 	gd->private_data = rxd;
 	rxd_store_set_bdi(rxd->store, gd->bdi);
@@ -653,22 +649,3 @@ out_unlock:
 	mutex_unlock(&rxd->lock);
 }
 EXPORT_SYMBOL_NS_GPL(rxd_release, RXD_NS);
-
-/**
- * rxd_disk_major_init - register the block major
- *
- * Return: 0 or a negative errno.
- */
-int rxd_disk_major_init(void)
-{
-	rxd_major = register_blkdev(0, "rxd");
-	return rxd_major < 0 ? rxd_major : 0;
-}
-
-/**
- * rxd_disk_major_exit - give the block major back
- */
-void rxd_disk_major_exit(void)
-{
-	unregister_blkdev(rxd_major, "rxd");
-}

@@ -51,9 +51,6 @@ struct rxd_disk {
 
 extern const struct attribute_group *rxd_disk_groups[];
 
-int rxd_disk_major_init(void);
-void rxd_disk_major_exit(void);
-
 struct rxd_disk *rxd_disk_create(const struct rxd_create *arg, int index);
 int rxd_disk_remove(struct rxd_disk *rxd);
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, bool force);

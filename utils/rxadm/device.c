@@ -147,30 +147,15 @@ enum exit_code device_find(const char *what, const char *name, struct device *de
 	return ret;
 }
 
-/* The major number that a block driver has, or -1. */
-static int driver_major(const char *driver)
+/* Only RAM disks have this folder. Their numbers are those of many other disks. */
+static bool is_rxd(dev_t number)
 {
-	bool in_blocks = false;
-	char *line = NULL;
-	size_t size = 0;
-	int found = -1;
-	char name[64];
-	FILE *file;
-	int number;
+	DIR *dir = sysfs_open(number, "rxd");
 
-	file = fopen("/proc/devices", "re");
-	if (!file)
-		return -1;
-	while (found < 0 && getline(&line, &size, file) > 0) {
-		if (!strcmp(line, "Block devices:\n"))
-			in_blocks = true;
-		else if (in_blocks && sscanf(line, "%d %63s", &number, name) == 2 &&
-			 !strcmp(name, driver))
-			found = number;
-	}
-	free(line);
-	fclose(file);
-	return found;
+	if (!dir)
+		return false;
+	closedir(dir);
+	return true;
 }
 
 /**
@@ -191,13 +176,11 @@ enum exit_code device_find_rxd(const char *what, const char *name, struct device
 	if (ret)
 		return ret;
 
-	/* A partition's major need not be its disk's. */
-	if (sysfs_read_number(dev->number, "../dev", &disk) &&
-	    (int)major(disk) == driver_major("rxd"))
+	if (sysfs_read_number(dev->number, "../dev", &disk) && is_rxd(disk))
 		ret = report(EXIT_DEVICE,
 			     "%s '%s': is a partition of a RAM disk; name the whole disk", what,
 			     dev->path);
-	else if ((int)major(dev->number) != driver_major("rxd") ||
+	else if (!is_rxd(dev->number) ||
 		 sscanf(dev->kernel_name, "rxd%d%c", index, &end) != 1)
 		ret = report(EXIT_DEVICE,
 			     "%s '%s': is not an rxd RAM disk; 'rxadm list' shows all", what,

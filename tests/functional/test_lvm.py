@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""LVM with the configuration that its package brings."""
+
+import os
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import ENVIRONMENT, run
+from rxdlib.direct import BLOCK, MIB, stamp
+from rxdlib.lab import DISK
+
+GROUP = "rxdtest"
+
+
+def lvm(*args, config=""):
+    # No udev runs here; that is the only thing said otherwise than in lvm.conf.
+    return run(*args, "--config", f"activation{{udev_sync=0 udev_rules=0 monitoring=0}} {config}",
+               environment=ENVIRONMENT)
+
+
+@pytest.fixture
+def group(lab):
+    """A volume group of two RAM disks and a partition of a third."""
+    disks = [lab.ramdisk(32 * MIB) for _ in range(3)]
+    with direct.Direct(disks[2].path) as device:
+        device.partition(2048, 40960)
+    paths = [disks[0].path, disks[1].path, disks[2].path + "p1"]
+    run("modprobe", "dm_mod")
+    lvm("pvcreate", *paths)
+    lvm("vgcreate", GROUP, *paths)
+    try:
+        yield paths
+    finally:
+        lvm("vgremove", "--force", GROUP)
+        lvm("pvremove", *paths)
+
+
+def test_stock_lvm(group):
+    """RAM disks are physical volumes like any other disk."""
+    found = lvm("pvs", "--noheadings", "-o", "pv_name").stdout.split()
+    assert sorted(found) == sorted(group)
+    lvm("lvcreate", "--yes", "--type", "striped", "--stripes", "2", "--size", "32M", "--name",
+        "data", GROUP)
+    path = f"/dev/{GROUP}/data"
+    if not os.path.exists(path):
+        path = f"/dev/mapper/{GROUP}-data"
+    direct.write(path, MIB, stamp(1))
+    assert direct.read(path, MIB, BLOCK) == stamp(1)
+    lvm("lvremove", "--force", f"{GROUP}/data")
+
+
+def test_cached_physical_volume(lab):
+    """With the filter that rxcache(4) names, LVM sees the cached disk, and it alone."""
+    cache = lab.cache(64 * MIB)
+    config = f'devices {{ global_filter = [ "r|^{DISK}(-part[0-9]+)?$|" ] }}'
+    lvm("pvcreate", cache.path, config=config)
+    try:
+        found = lvm("pvs", "--noheadings", "-o", "pv_name", config=config)
+        print(found.stderr)
+        assert found.stdout.split() == [cache.path]
+        # Without it, it sees one volume twice, or the origin.
+        found = lvm("pvs", "--noheadings", "-o", "pv_name")
+        print(found)
+        assert DISK in found.stdout + found.stderr
+    finally:
+        lvm("pvremove", cache.path, config=config)
