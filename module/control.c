@@ -12,6 +12,7 @@
 #include <linux/module.h>
 #include <linux/nodemask.h>
 #include <linux/random.h>
+#include <linux/sched/mm.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/uuid.h>
@@ -46,14 +47,24 @@ module_param_array(sizes, charp, &nr_sizes, 0444);
 MODULE_PARM_DESC(sizes,
 		 "Disks to create at load, rxd0 and on: up to 32 sizes with commas between them, each a number with K, M, G or T (default none)");
 
-/* All RAM disks by device number, and what those not overcommitted promise. */
+/*
+ * All RAM disks by device number, those in the making and in removal included, and what
+ * those not overcommitted promise. What takes long happens outside of this lock, under
+ * that of the one disk, which is taken first. A cache that is suspended may wait for
+ * both: who holds one does not reclaim memory by I/O.
+ */
 static DEFINE_MUTEX(rxd_lock);
 static DEFINE_XARRAY_ALLOC(rxd_disks);
 static u64 rxd_promised;
 
-static u64 promised_by(const struct rxd_disk *rxd)
+/* The disks that have been made and are not being removed. */
+#define RXD_LIVE	XA_MARK_1
+
+static void promise(struct rxd_disk *rxd, u64 bytes)
 {
-	return rxd->overcommit ? 0 : rxd_disk_size(rxd);
+	lockdep_assert_held(&rxd_lock);
+	rxd_promised += bytes - rxd->promised;
+	rxd->promised = bytes;
 }
 
 static int check_share(u64 promised, u64 size)
@@ -62,131 +73,237 @@ static int check_share(u64 promised, u64 size)
 			       READ_ONCE(memory_share));
 }
 
-static int reserve_index(s32 wanted)
+static int check_uuid(const struct rxd_disk *wanted)
+{
+	struct rxd_disk *rxd;
+	unsigned long index;
+
+	xa_for_each(&rxd_disks, index, rxd)
+		if (uuid_equal(&rxd->uuid, &wanted->uuid))
+			return -EEXIST;
+	return 0;
+}
+
+static int take_index(struct rxd_disk *rxd, s32 wanted)
 {
 	bool any = wanted == RXD_INDEX_ANY;
 	u32 index;
 	int ret;
 
-	ret = xa_alloc(&rxd_disks, &index, NULL,
-		       XA_LIMIT(any ? 0 : wanted, any ? RXD_INDEX_MAX : wanted), GFP_KERNEL);
+	ret = xa_alloc(&rxd_disks, &index, rxd,
+		       XA_LIMIT(any ? 0 : wanted, any ? RXD_INDEX_MAX : wanted), GFP_NOIO);
 	if (ret == -EBUSY)
 		return any ? -ENOSPC : -EEXIST;
-	return ret ?: index;
+	if (!ret)
+		rxd->index = index;
+	return ret;
 }
 
-/* A UUID of the caller's must be new; without one, make one. */
-static int settle_uuid(struct rxd_create *arg)
+/* Take identity, share and number for a disk that is to be made. */
+static int enter(struct rxd_disk *rxd, const struct rxd_create *arg)
 {
-	struct rxd_disk *rxd;
-	unsigned long index;
+	int ret;
 
-	if (!memchr_inv(arg->uuid, 0, sizeof(arg->uuid))) {
-		generate_random_uuid(arg->uuid);
-		return 0;
-	}
-	xa_for_each(&rxd_disks, index, rxd)
-		if (!memcmp(arg->uuid, &rxd->uuid, sizeof(arg->uuid)))
-			return -EEXIST;
-	return 0;
+	lockdep_assert_held(&rxd_lock);
+	ret = check_uuid(rxd);
+	if (!ret && !rxd->overcommit)
+		ret = check_share(rxd_promised, arg->size);
+	if (!ret)
+		ret = take_index(rxd, arg->index);
+	if (!ret && !rxd->overcommit)
+		promise(rxd, arg->size);
+	return ret;
+}
+
+static void leave(struct rxd_disk *rxd)
+{
+	lockdep_assert_held(&rxd_lock);
+	xa_erase(&rxd_disks, rxd->index);
+	promise(rxd, 0);
+}
+
+static struct rxd_disk *find(int index)
+{
+	lockdep_assert_held(&rxd_lock);
+	return xa_get_mark(&rxd_disks, index, RXD_LIVE) ? xa_load(&rxd_disks, index) : NULL;
 }
 
 static int rxd_create(struct rxd_create *arg)
 {
 	struct rxd_disk *rxd;
-	int index, ret;
+	unsigned int memflags;
+	int ret;
 
 	ret = rxd_check_create(arg);
 	if (ret)
 		return ret;
 	if (arg->node >= 0 && !node_state(arg->node, N_MEMORY))
 		return -ENXIO;
-	ret = settle_uuid(arg);
+	if (!memchr_inv(arg->uuid, 0, sizeof(arg->uuid)))
+		generate_random_uuid(arg->uuid);
+	rxd = rxd_disk_alloc(arg);
+	if (!rxd)
+		return -ENOMEM;
+
+	ret = mutex_lock_interruptible(&rxd_lock);
 	if (ret)
-		return ret;
-	if (!(arg->flags & RXD_CREATE_OVERCOMMIT)) {
-		ret = check_share(rxd_promised, arg->size);
-		if (ret)
-			return ret;
+		goto out_put;
+	ret = enter(rxd, arg);
+	mutex_unlock(&rxd_lock);
+	if (ret)
+		goto out_put;
+
+	ret = rxd_disk_build(rxd, arg);
+
+	/* Who sees the disk finds it. */
+	mutex_lock(&rxd_lock);
+	memflags = memalloc_noio_save();
+	if (!ret)
+		ret = rxd_disk_add(rxd);
+	if (!ret) {
+		xa_set_mark(&rxd_disks, rxd->index, RXD_LIVE);
+		arg->index = rxd->index;
+	} else {
+		leave(rxd);
 	}
+	memalloc_noio_restore(memflags);
+	mutex_unlock(&rxd_lock);
+	if (!ret)
+		return 0;
+out_put:
+	rxd_disk_put(rxd);
+	return ret;
+}
 
-	index = reserve_index(arg->index);
-	if (index < 0)
-		return index;
+/* Find a disk and keep others from changing it, until unlock_disk(). */
+static struct rxd_disk *lock_disk(int index, unsigned int *memflags)
+{
+	struct rxd_disk *rxd;
+	int ret;
 
-	rxd = rxd_disk_create(arg, index);
-	if (IS_ERR(rxd)) {
-		xa_erase(&rxd_disks, index);
+	ret = mutex_lock_interruptible(&rxd_lock);
+	if (ret)
+		return ERR_PTR(ret);
+	rxd = find(index);
+	if (rxd)
+		rxd_disk_get(rxd);
+	mutex_unlock(&rxd_lock);
+	if (!rxd)
+		return ERR_PTR(-ENODEV);
+
+	ret = mutex_lock_interruptible(&rxd->lock);
+	if (ret)
+		goto out_put;
+	if (!rxd->removing) {
+		*memflags = memalloc_noio_save();
+		return rxd;
+	}
+	ret = -ENODEV;
+	mutex_unlock(&rxd->lock);
+out_put:
+	rxd_disk_put(rxd);
+	return ERR_PTR(ret);
+}
+
+static void unlock_disk(struct rxd_disk *rxd, unsigned int memflags)
+{
+	memalloc_noio_restore(memflags);
+	mutex_unlock(&rxd->lock);
+	rxd_disk_put(rxd);
+}
+
+static int remove_disk(int index)
+{
+	struct rxd_disk *rxd;
+	unsigned int memflags;
+	int ret;
+
+	rxd = lock_disk(index, &memflags);
+	if (IS_ERR(rxd))
 		return PTR_ERR(rxd);
+	ret = rxd_disk_shut_down(rxd);
+	if (ret) {
+		unlock_disk(rxd, memflags);
+		return ret;
 	}
-	/* The index is reserved: this allocates nothing. */
-	xa_store(&rxd_disks, index, rxd, GFP_KERNEL);
-	rxd_promised += promised_by(rxd);
-	arg->index = index;
+	mutex_lock(&rxd_lock);
+	xa_clear_mark(&rxd_disks, index, RXD_LIVE);
+	mutex_unlock(&rxd_lock);
+	unlock_disk(rxd, memflags);
+
+	rxd_disk_remove(rxd);
+	mutex_lock(&rxd_lock);
+	leave(rxd);
+	mutex_unlock(&rxd_lock);
+	rxd_disk_put(rxd);
 	return 0;
 }
 
 static int rxd_remove(struct rxd_remove *arg)
 {
-	struct rxd_disk *rxd;
-	u64 promised;
-	int ret;
+	return rxd_check_remove(arg) ?: remove_disk(arg->index);
+}
 
-	ret = rxd_check_remove(arg);
-	if (ret)
-		return ret;
-	rxd = xa_load(&rxd_disks, arg->index);
-	if (!rxd)
-		return -ENODEV;
+/* What a disk grows to is promised before it grows. */
+static int promise_growth(struct rxd_disk *rxd, u64 size, bool overcommit)
+{
+	int ret = 0;
 
-	promised = promised_by(rxd);
-	ret = rxd_disk_remove(rxd);
-	if (ret)
-		return ret;
-	xa_erase(&rxd_disks, arg->index);
-	rxd_promised -= promised;
-	return 0;
+	mutex_lock(&rxd_lock);
+	if (!overcommit && size > rxd_disk_size(rxd)) {
+		ret = check_share(rxd_promised - rxd->promised, size);
+		if (!ret)
+			promise(rxd, size);
+	}
+	mutex_unlock(&rxd_lock);
+	return ret;
 }
 
 static int rxd_resize(struct rxd_resize *arg)
 {
 	struct rxd_disk *rxd;
+	unsigned int memflags;
 	bool overcommit;
-	u64 promised;
 	int ret;
 
 	ret = rxd_check_resize(arg);
 	if (ret)
 		return ret;
-	rxd = xa_load(&rxd_disks, arg->index);
-	if (!rxd)
-		return -ENODEV;
+	rxd = lock_disk(arg->index, &memflags);
+	if (IS_ERR(rxd))
+		return PTR_ERR(rxd);
 
-	promised = rxd_promised - promised_by(rxd);
 	overcommit = rxd->overcommit || arg->flags & RXD_RESIZE_OVERCOMMIT;
-	if (!overcommit && arg->size > rxd_disk_size(rxd)) {
-		ret = check_share(promised, arg->size);
-		if (ret)
-			return ret;
-	}
-	ret = rxd_disk_resize(rxd, arg->size, arg->flags & RXD_RESIZE_FORCE);
+	ret = promise_growth(rxd, arg->size, overcommit);
 	if (ret)
-		return ret;
-	rxd->overcommit = overcommit;
-	rxd_promised = promised + promised_by(rxd);
-	return 0;
+		goto out_unlock;
+	ret = rxd_disk_resize(rxd, arg->size, arg->flags & RXD_RESIZE_FORCE);
+
+	mutex_lock(&rxd_lock);
+	if (!ret)
+		rxd->overcommit = overcommit;
+	promise(rxd, rxd->overcommit ? 0 : rxd_disk_size(rxd));
+	mutex_unlock(&rxd_lock);
+out_unlock:
+	unlock_disk(rxd, memflags);
+	return ret;
 }
 
 static int rxd_clear(struct rxd_clear *arg)
 {
 	struct rxd_disk *rxd;
+	unsigned int memflags;
 	int ret;
 
 	ret = rxd_check_clear(arg);
 	if (ret)
 		return ret;
-	rxd = xa_load(&rxd_disks, arg->index);
-	return rxd ? rxd_disk_clear(rxd) : -ENODEV;
+	rxd = lock_disk(arg->index, &memflags);
+	if (IS_ERR(rxd))
+		return PTR_ERR(rxd);
+	ret = rxd_disk_clear(rxd);
+	unlock_disk(rxd, memflags);
+	return ret;
 }
 
 static int rxd_query(struct rxd_query *arg)
@@ -198,15 +315,20 @@ static int rxd_query(struct rxd_query *arg)
 	ret = rxd_check_query(arg);
 	if (ret)
 		return ret;
+	ret = mutex_lock_interruptible(&rxd_lock);
+	if (ret)
+		return ret;
 	index = arg->index;
 	if (arg->flags & RXD_QUERY_NEXT)
-		rxd = xa_find(&rxd_disks, &index, RXD_INDEX_MAX, XA_PRESENT);
+		rxd = xa_find(&rxd_disks, &index, RXD_INDEX_MAX, RXD_LIVE);
 	else
-		rxd = xa_load(&rxd_disks, index);
-	if (!rxd)
-		return -ENODEV;
-	rxd_disk_query(rxd, arg);
-	return 0;
+		rxd = find(index);
+	if (rxd)
+		rxd_disk_query(rxd, arg);
+	else
+		ret = -ENODEV;
+	mutex_unlock(&rxd_lock);
+	return ret;
 }
 
 static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
@@ -240,8 +362,6 @@ static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long
 	if (_IOC_DIR(cmd) & _IOC_READ && copy_to_user(argp, &arg, _IOC_SIZE(cmd)))
 		return -EFAULT;
 
-	if (mutex_lock_interruptible(&rxd_lock))
-		return -EINTR;
 	switch (cmd) {
 	case RXD_CREATE:
 		ret = rxd_create(&arg.create);
@@ -259,7 +379,6 @@ static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long
 		ret = rxd_query(&arg.query);
 		break;
 	}
-	mutex_unlock(&rxd_lock);
 
 	if (!ret && _IOC_DIR(cmd) & _IOC_READ && copy_to_user(argp, &arg, _IOC_SIZE(cmd)))
 		return -EFAULT;
@@ -314,12 +433,10 @@ static void __init remove_all(void)
 	struct rxd_disk *rxd;
 	unsigned long index;
 
-	xa_for_each(&rxd_disks, index, rxd) {
+	xa_for_each(&rxd_disks, index, rxd)
 		/* Nobody can hold one for long: udev and its like look and go. */
-		while (rxd_disk_remove(rxd) == -EBUSY)
+		while (remove_disk(index))
 			msleep(20);
-		xa_erase(&rxd_disks, index);
-	}
 }
 
 /* Disks are seen at once: begin only when all sizes are good. */
@@ -336,12 +453,10 @@ static int __init create_at_load(void)
 	if (ret)
 		goto out_complain;
 
-	mutex_lock(&rxd_lock);
 	for (i = 0; i < nr_sizes && !ret; i++)
 		ret = parse_size(sizes[i], 0, &arg) ?: rxd_create(&arg);
 	if (ret)
 		remove_all();
-	mutex_unlock(&rxd_lock);
 out_complain:
 	if (ret)
 		complain(sizes[i - 1], ret);
@@ -370,7 +485,7 @@ out_store_exit:
 	return ret;
 }
 
-/* No disk is left: each holds the module. */
+/* No disk is left: each holds the module. What they held may still be being freed. */
 static void __exit rxd_exit(void)
 {
 	misc_deregister(&rxd_control);

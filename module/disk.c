@@ -23,7 +23,10 @@ static int rxd_open(struct gendisk *gd, blk_mode_t mode)
 {
 	struct rxd_disk *rxd = gd->private_data;
 
-	return rxd->removing ? -ENXIO : 0;
+	lockdep_assert_held(&gd->open_mutex);
+	if (rxd->removing)
+		return -ENXIO;
+	return rxd->shut ? -EBUSY : 0;
 }
 
 RXD_OPEN_METHOD(rxd_open)
@@ -233,13 +236,79 @@ static int rxd_reserve(struct rxd_disk *rxd, unsigned long first, unsigned long 
 }
 
 /**
- * rxd_disk_create - make a RAM disk and show it to the system
+ * rxd_disk_alloc - begin to make a RAM disk
  * @arg: a checked argument
- * @index: device number, which nobody else has
  *
- * Return: the disk or an ERR_PTR.
+ * Return: a disk without memory or a block device, or NULL.
  */
-struct rxd_disk *rxd_disk_create(const struct rxd_create *arg, int index)
+struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg)
+{
+	struct rxd_disk *rxd;
+
+	rxd = kzalloc_obj(*rxd, GFP_KERNEL);
+	if (!rxd)
+		return NULL;
+	refcount_set(&rxd->refs, 1);
+	rxd->overcommit = arg->flags & RXD_CREATE_OVERCOMMIT;
+	rxd->reserved = arg->flags & RXD_CREATE_RESERVE;
+	rxd->detect_zeroes = arg->flags & RXD_CREATE_DETECT_ZEROES;
+	rxd->folio_size = arg->folio_size ?: PAGE_SIZE;
+	rxd->node = arg->node;
+	memcpy(&rxd->uuid, arg->uuid, sizeof(rxd->uuid));
+	mutex_init(&rxd->lock);
+	return rxd;
+}
+
+/**
+ * rxd_disk_get - keep a RAM disk from being freed
+ * @rxd: the disk
+ */
+void rxd_disk_get(struct rxd_disk *rxd)
+{
+	refcount_inc(&rxd->refs);
+}
+
+/**
+ * rxd_disk_put - let go of a RAM disk
+ * @rxd: the disk; with its last user it goes, and its memory in the background
+ */
+void rxd_disk_put(struct rxd_disk *rxd)
+{
+	if (!refcount_dec_and_test(&rxd->refs))
+		return;
+	rxd_store_destroy(rxd->store);
+	mutex_destroy(&rxd->lock);
+	kfree(rxd);
+}
+
+static int rxd_build_store(struct rxd_disk *rxd, const struct rxd_create *arg)
+{
+	struct rxd_store_options options = {
+		.order		= arg->folio_size > PAGE_SIZE ?
+				  ilog2(arg->folio_size >> PAGE_SHIFT) : 0,
+		.node		= arg->node,
+		.detect_zeroes	= rxd->detect_zeroes,
+	};
+
+	rxd->store = rxd_store_create(arg->size >> PAGE_SHIFT, &options);
+	if (!rxd->store)
+		return -ENOMEM;
+	if (arg->mem_limit)
+		rxd_store_set_limit(rxd->store, arg->mem_limit >> PAGE_SHIFT);
+	return rxd->reserved ? rxd_reserve(rxd, 0, arg->size >> PAGE_SHIFT) : 0;
+}
+
+/**
+ * rxd_disk_build - give a RAM disk its memory and its block device
+ * @rxd: what rxd_disk_alloc() returned, with its device number
+ * @arg: what that was given
+ *
+ * May take long, if memory is to be reserved. What an error leaves goes with
+ * rxd_disk_put().
+ *
+ * Return: 0, -ENOMEM, -ENOSPC, or -EINTR if the task is killed.
+ */
+int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg)
 {
 	struct queue_limits lim = {
 		.logical_block_size	= arg->logical_block_size ?: SECTOR_SIZE,
@@ -249,53 +318,40 @@ struct rxd_disk *rxd_disk_create(const struct rxd_create *arg, int index)
 		.max_write_zeroes_sectors = round_down(UINT_MAX, PAGE_SIZE) >> SECTOR_SHIFT,
 		.discard_granularity	= PAGE_SIZE,
 	};
-	struct rxd_store_options options = {
-		.order		= arg->folio_size > PAGE_SIZE ?
-				  ilog2(arg->folio_size >> PAGE_SHIFT) : 0,
-		.node		= arg->node,
-		.detect_zeroes	= arg->flags & RXD_CREATE_DETECT_ZEROES,
-	};
-	struct rxd_disk *rxd;
 	struct gendisk *gd;
-	int ret = -ENOMEM;
+	int ret;
 
-	rxd = kzalloc_obj(*rxd, GFP_KERNEL);
-	if (!rxd)
-		return ERR_PTR(-ENOMEM);
-	rxd->index = index;
-	rxd->overcommit = arg->flags & RXD_CREATE_OVERCOMMIT;
-	rxd->reserved = arg->flags & RXD_CREATE_RESERVE;
-	rxd->detect_zeroes = options.detect_zeroes;
-	rxd->folio_size = arg->folio_size ?: PAGE_SIZE;
-	rxd->node = arg->node;
-	memcpy(&rxd->uuid, arg->uuid, sizeof(rxd->uuid));
-	mutex_init(&rxd->lock);
+	ret = rxd_build_store(rxd, arg);
+	if (ret)
+		return ret;
 
-	rxd->store = rxd_store_create(arg->size >> PAGE_SHIFT, &options);
-	if (!rxd->store)
-		goto out_free_rxd;
-	if (arg->mem_limit)
-		rxd_store_set_limit(rxd->store, arg->mem_limit >> PAGE_SHIFT);
 	if (rxd->reserved) {
 		lim.max_hw_discard_sectors = 0;
 		lim.discard_granularity = 0;
-		ret = rxd_reserve(rxd, 0, arg->size >> PAGE_SHIFT);
-		if (ret)
-			goto out_destroy_store;
 	}
-
 	gd = rxd_alloc_disk(&lim, arg->node >= 0 ? arg->node : NUMA_NO_NODE);
-	if (IS_ERR(gd)) {
-		ret = PTR_ERR(gd);
-		goto out_destroy_store;
-	}
+	if (IS_ERR(gd))
+		return PTR_ERR(gd);
 	rxd->gd = gd;
 	/* Without a major, the numbers are those of "blkext", which LVM and others know. */
 	gd->fops = &rxd_fops;
 	gd->private_data = rxd;
 	rxd_store_set_bdi(rxd->store, gd->bdi);
-	snprintf(gd->disk_name, sizeof(gd->disk_name), "rxd%d", index);
+	snprintf(gd->disk_name, sizeof(gd->disk_name), "rxd%d", rxd->index);
 	set_capacity(gd, arg->size >> SECTOR_SHIFT);
+	return 0;
+}
+
+/**
+ * rxd_disk_add - show a RAM disk to the system
+ * @rxd: what rxd_disk_build() completed
+ *
+ * Return: 0, or a negative errno after which only rxd_disk_put() is left.
+ */
+int rxd_disk_add(struct rxd_disk *rxd)
+{
+	struct gendisk *gd = rxd->gd;
+	int ret;
 
 	/*
 	 * There are no partitions to look for yet, and the look itself keeps
@@ -303,55 +359,78 @@ struct rxd_disk *rxd_disk_create(const struct rxd_create *arg, int index)
 	 */
 	set_bit(GD_SUPPRESS_PART_SCAN, &gd->state);
 	ret = device_add_disk(NULL, gd, rxd_disk_groups);
-	if (ret)
-		goto out_put_disk;
+	if (ret) {
+		put_disk(gd);
+		return ret;
+	}
 	clear_bit(GD_SUPPRESS_PART_SCAN, &gd->state);
 
 	/* A live device holds the module: only its removal lets go. */
 	__module_get(THIS_MODULE);
-	return rxd;
+	return 0;
+}
 
-out_put_disk:
-	put_disk(gd);
-out_destroy_store:
-	rxd_store_destroy(rxd->store);
-out_free_rxd:
-	kfree(rxd);
-	return ERR_PTR(ret);
+/* Have no openers from now on; @flag says why. */
+static int rxd_shut(struct rxd_disk *rxd, bool *flag)
+{
+	struct gendisk *gd = rxd->gd;
+	int ret = 0;
+
+	lockdep_assert_held(&rxd->lock);
+	mutex_lock(&gd->open_mutex);
+	if (disk_openers(gd))
+		ret = -EBUSY;
+	else
+		*flag = true;
+	mutex_unlock(&gd->open_mutex);
+	return ret;
 }
 
 /**
- * rxd_disk_remove - take a RAM disk away and free all it holds
- * @rxd: the disk; gone on success
+ * rxd_disk_shut_down - begin to take a RAM disk away: nobody opens it any more
+ * @rxd: the disk, locked
  *
  * Return: 0, or -EBUSY if somebody has it open.
  */
-int rxd_disk_remove(struct rxd_disk *rxd)
+int rxd_disk_shut_down(struct rxd_disk *rxd)
 {
-	struct gendisk *gd = rxd->gd;
+	return rxd_shut(rxd, &rxd->removing);
+}
 
-	mutex_lock(&gd->open_mutex);
-	if (disk_openers(gd)) {
-		mutex_unlock(&gd->open_mutex);
-		return -EBUSY;
-	}
-	rxd->removing = true;
-	mutex_unlock(&gd->open_mutex);
-
-	del_gendisk(gd);
-	put_disk(gd);
-	rxd_store_destroy(rxd->store);
-	mutex_destroy(&rxd->lock);
-	kfree(rxd);
+/**
+ * rxd_disk_remove - take a RAM disk away from the system
+ * @rxd: the disk, after rxd_disk_shut_down(), and not found by anybody any more
+ */
+void rxd_disk_remove(struct rxd_disk *rxd)
+{
+	del_gendisk(rxd->gd);
+	put_disk(rxd->gd);
 	module_put(THIS_MODULE);
-	return 0;
+}
+
+/* I/O that is under way may have passed the block layer's check of the old capacity. */
+static void rxd_cut_store(struct rxd_disk *rxd, unsigned long nr_pages)
+{
+	unsigned int memflags;
+
+	memflags = rxd_freeze_queue(rxd->gd->queue);
+	rxd_store_shrink(rxd->store, nr_pages);
+	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+}
+
+static void rxd_clear_store(struct rxd_disk *rxd)
+{
+	unsigned int memflags;
+
+	memflags = rxd_freeze_queue(rxd->gd->queue);
+	rxd_store_clear(rxd->store);
+	rxd_unfreeze_queue(rxd->gd->queue, memflags);
 }
 
 static int rxd_disk_grow(struct rxd_disk *rxd, u64 size)
 {
 	unsigned long old = rxd_store_nr_pages(rxd->store);
 	unsigned long new = size >> PAGE_SHIFT;
-	unsigned int memflags;
 	int ret;
 
 	ret = rxd_store_grow(rxd->store, new);
@@ -359,32 +438,21 @@ static int rxd_disk_grow(struct rxd_disk *rxd, u64 size)
 		return ret;
 	if (rxd->reserved) {
 		ret = rxd_reserve(rxd, old, new - old);
-		if (ret)
-			goto out_shrink;
+		if (ret) {
+			rxd_cut_store(rxd, old);
+			return ret;
+		}
 	}
 	set_capacity_and_notify(rxd->gd, size >> SECTOR_SHIFT);
 	return 0;
-
-out_shrink:
-	/*
-	 * The new part was never offered, but a bio may have passed the check of
-	 * the block layer before the disk shrank to its present size.
-	 */
-	memflags = rxd_freeze_queue(rxd->gd->queue);
-	rxd_store_shrink(rxd->store, old);
-	rxd_unfreeze_queue(rxd->gd->queue, memflags);
-	return ret;
 }
 
-/* Does a shrinking disk hold anything from some page on? What is reserved may be zeros. */
-static bool rxd_has_data_from(struct rxd_disk *rxd, unsigned long first)
+/* What is reserved is there, but may be zeros. */
+static bool rxd_reserve_has_data_from(struct rxd_disk *rxd, unsigned long first)
 {
 	unsigned long nr_pages = rxd_store_nr_pages(rxd->store);
 	struct page *page;
 	bool found = false;
-
-	if (!rxd->reserved)
-		return rxd_store_next_data(rxd->store, first) < nr_pages;
 
 	for (; first < nr_pages && !found; first++) {
 		rcu_read_lock();
@@ -396,38 +464,69 @@ static bool rxd_has_data_from(struct rxd_disk *rxd, unsigned long first)
 	return found;
 }
 
-static int rxd_disk_shrink(struct rxd_disk *rxd, u64 size, bool force)
+/* The event is sent, and waits for whoever it waits for, while the disk still works. */
+static void rxd_cut(struct rxd_disk *rxd, u64 size)
 {
-	unsigned long nr_pages = size >> PAGE_SHIFT;
-	unsigned int memflags;
+	lockdep_assert_held(&rxd->gd->open_mutex);
+	set_capacity_and_notify(rxd->gd, size >> SECTOR_SHIFT);
+	rxd_cut_store(rxd, size >> PAGE_SHIFT);
+}
+
+/*
+ * To look at all of a reserved disk, or to zero it, takes longer than openers should wait
+ * for a lock that sync(2) of the whole machine takes, too: they get EBUSY meanwhile.
+ */
+static int rxd_shrink_reserved(struct rxd_disk *rxd, u64 size)
+{
+	int ret;
+
+	ret = rxd_shut(rxd, &rxd->shut);
+	if (ret)
+		return ret;
+	if (rxd_reserve_has_data_from(rxd, size >> PAGE_SHIFT))
+		ret = -ENOTEMPTY;
+
+	mutex_lock(&rxd->gd->open_mutex);
+	if (!ret)
+		rxd_cut(rxd, size);
+	rxd->shut = false;
+	mutex_unlock(&rxd->gd->open_mutex);
+	return ret;
+}
+
+static int rxd_shrink_thin(struct rxd_disk *rxd, u64 size, bool force)
+{
+	unsigned long nr_pages = rxd_store_nr_pages(rxd->store);
 	int ret = 0;
 
 	mutex_lock(&rxd->gd->open_mutex);
-	if (!force && disk_openers(rxd->gd)) {
+	if (!force && disk_openers(rxd->gd))
 		ret = -EBUSY;
-		goto out_unlock;
-	}
-
-	memflags = rxd_freeze_queue(rxd->gd->queue);
-	if (!force && rxd_has_data_from(rxd, nr_pages)) {
+	else if (!force && rxd_store_next_data(rxd->store, size >> PAGE_SHIFT) < nr_pages)
 		ret = -ENOTEMPTY;
-	} else {
-		set_capacity_and_notify(rxd->gd, size >> SECTOR_SHIFT);
-		rxd_store_shrink(rxd->store, nr_pages);
-	}
-	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	else
+		rxd_cut(rxd, size);
+	mutex_unlock(&rxd->gd->open_mutex);
+	return ret;
+}
 
+static int rxd_disk_shrink(struct rxd_disk *rxd, u64 size, bool force)
+{
+	int ret;
+
+	if (rxd->reserved && !force)
+		ret = rxd_shrink_reserved(rxd, size);
+	else
+		ret = rxd_shrink_thin(rxd, size, force);
 	/* What was cut off must not come back from the page cache. */
 	if (!ret)
 		truncate_inode_pages(rxd_bdev_mapping(rxd->gd->part0), size);
-out_unlock:
-	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
 }
 
 /**
  * rxd_disk_resize - change the capacity
- * @rxd: the disk; I/O may go on
+ * @rxd: the disk, locked; I/O may go on
  * @size: bytes, checked
  * @force: shrink although the disk is open or data would be lost
  *
@@ -435,48 +534,60 @@ out_unlock:
  */
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, bool force)
 {
-	unsigned int memflags;
-	u64 old;
+	u64 old = rxd_disk_size(rxd);
+
+	lockdep_assert_held(&rxd->lock);
+	if (size > old)
+		return rxd_disk_grow(rxd, size);
+	if (size == old)
+		return 0;
+	return rxd->owner ? -EBUSY : rxd_disk_shrink(rxd, size, force);
+}
+
+static int rxd_clear_reserved(struct rxd_disk *rxd)
+{
 	int ret;
 
-	/* A cache that is suspended may wait for the lock: do not reclaim through it. */
-	memflags = memalloc_noio_save();
-	mutex_lock(&rxd->lock);
-	old = rxd_disk_size(rxd);
-	if (size < old)
-		ret = rxd->owner ? -EBUSY : rxd_disk_shrink(rxd, size, force);
-	else if (size > old)
-		ret = rxd_disk_grow(rxd, size);
+	ret = rxd_shut(rxd, &rxd->shut);
+	if (ret)
+		return ret;
+	if (get_disk_ro(rxd->gd))
+		ret = -EROFS;
 	else
-		ret = 0;
-	mutex_unlock(&rxd->lock);
-	memalloc_noio_restore(memflags);
+		rxd_zero(rxd, 0, rxd_disk_size(rxd));
+
+	mutex_lock(&rxd->gd->open_mutex);
+	rxd->shut = false;
+	mutex_unlock(&rxd->gd->open_mutex);
+	return ret;
+}
+
+static int rxd_clear_thin(struct rxd_disk *rxd)
+{
+	int ret = 0;
+
+	mutex_lock(&rxd->gd->open_mutex);
+	if (disk_openers(rxd->gd))
+		ret = -EBUSY;
+	else if (get_disk_ro(rxd->gd))
+		ret = -EROFS;
+	else
+		rxd_clear_store(rxd);
+	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
 }
 
 /**
  * rxd_disk_clear - forget all data
- * @rxd: the disk
+ * @rxd: the disk, locked
  *
  * Return: 0; -EROFS if it is read-only; -EBUSY if somebody uses it.
  */
 int rxd_disk_clear(struct rxd_disk *rxd)
 {
-	int ret = 0;
-
-	mutex_lock(&rxd->lock);
-	mutex_lock(&rxd->gd->open_mutex);
-	if (rxd->owner || disk_openers(rxd->gd))
-		ret = -EBUSY;
-	else if (get_disk_ro(rxd->gd))
-		ret = -EROFS;
-	else if (rxd->reserved)
-		rxd_zero(rxd, 0, rxd_disk_size(rxd));
-	else
-		rxd_store_free_range(rxd->store, 0, rxd_store_nr_pages(rxd->store));
-	mutex_unlock(&rxd->gd->open_mutex);
-	mutex_unlock(&rxd->lock);
-	return ret;
+	lockdep_assert_held(&rxd->lock);
+	/* Its owner has it open. */
+	return rxd->reserved ? rxd_clear_reserved(rxd) : rxd_clear_thin(rxd);
 }
 
 /**
@@ -619,7 +730,7 @@ void rxd_take(struct block_device *bdev, const void *owner)
 
 	mutex_lock(&rxd->lock);
 	if (!WARN_ON_ONCE(rxd->owner != owner)) {
-		rxd_store_free_range(rxd->store, 0, rxd_store_nr_pages(rxd->store));
+		rxd_clear_store(rxd);
 		rxd->taken = true;
 	}
 	mutex_unlock(&rxd->lock);
@@ -642,7 +753,7 @@ void rxd_release(struct block_device *bdev, const void *owner)
 	if (WARN_ON_ONCE(rxd->owner != owner) || --rxd->nr_claims)
 		goto out_unlock;
 	if (rxd->taken)
-		rxd_store_free_range(rxd->store, 0, rxd_store_nr_pages(rxd->store));
+		rxd_clear_store(rxd);
 	rxd->taken = false;
 	WRITE_ONCE(rxd->owner, NULL);
 out_unlock:

@@ -4,6 +4,7 @@
 
 #include <linux/blkdev.h>
 #include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/sysfs.h>
 #include <linux/types.h>
 #include <linux/uuid.h>
@@ -13,6 +14,7 @@
 
 /**
  * struct rxd_disk - a RAM disk
+ * @refs: who uses this structure
  * @store: its pages
  * @gd: its gendisk
  * @index: device number
@@ -22,15 +24,19 @@
  * @folio_size: the largest piece of memory a write asks for, in bytes
  * @node: as rxd_create.node
  * @uuid: its UUID
- * @removing: no more openers; changed under the gendisk's open_mutex
- * @lock: serialises resizing and claiming
- * @owner: what uses the disk as its cache, or NULL; I/O is refused then
+ * @promised: how much of the machine-wide share it has; control.c's
+ * @lock: one at a time resizes, clears, claims or removes the disk. Who holds it must
+ *	not reclaim memory by I/O: a cache that is suspended may wait for it.
+ * @removing: it goes for good; changed under @lock and the gendisk's open_mutex
+ * @shut: it cannot be opened for now; as @removing
+ * @owner: what uses the disk, or will, as its cache, or NULL
  * @nr_claims: how many times @owner claimed it
- * @taken: the pages are @owner's by now
+ * @taken: the pages are @owner's by now: all other I/O is refused
  * @nospc: writes that found no memory
  * @discards: discards and write-zeroes that freed memory
  */
 struct rxd_disk {
+	refcount_t refs;
 	struct rxd_store *store;
 	struct gendisk *gd;
 	int index;
@@ -40,8 +46,10 @@ struct rxd_disk {
 	unsigned int folio_size;
 	int node;
 	uuid_t uuid;
+	u64 promised;
+	struct mutex lock; /* resizing, clearing, claiming, removing */
 	bool removing;
-	struct mutex lock; /* resizing, claiming */
+	bool shut;
 	const void *owner;
 	unsigned int nr_claims;
 	bool taken;
@@ -51,8 +59,13 @@ struct rxd_disk {
 
 extern const struct attribute_group *rxd_disk_groups[];
 
-struct rxd_disk *rxd_disk_create(const struct rxd_create *arg, int index);
-int rxd_disk_remove(struct rxd_disk *rxd);
+struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg);
+void rxd_disk_get(struct rxd_disk *rxd);
+void rxd_disk_put(struct rxd_disk *rxd);
+int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg);
+int rxd_disk_add(struct rxd_disk *rxd);
+int rxd_disk_shut_down(struct rxd_disk *rxd);
+void rxd_disk_remove(struct rxd_disk *rxd);
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, bool force);
 int rxd_disk_clear(struct rxd_disk *rxd);
 u64 rxd_disk_size(const struct rxd_disk *rxd);

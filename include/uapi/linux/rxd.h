@@ -14,7 +14,11 @@
  *	EPROTONOSUPPORT	@version is not RXD_ABI_VERSION
  *	EINVAL		an unknown flag, a reserved word that is not zero, or a
  *			value that is never allowed
- *	EINTR		a signal came before anything was done
+ *	EINTR		a signal came before anything was done, or SIGKILL while memory
+ *			was being reserved: nothing is left of what was done
+ *
+ * A disk that is being made or removed is not found by the other ioctls (ENODEV);
+ * its number, UUID and share of the memory are taken.
  */
 #ifndef _UAPI_LINUX_RXD_H
 #define _UAPI_LINUX_RXD_H
@@ -41,7 +45,10 @@
  * of memory, and discard is not offered. No use as a cache.
  */
 #define RXD_CREATE_RESERVE	(1U << 1)
-/* Do not store pages that hold zeros only: a write of zeros frees them. */
+/*
+ * Do not store pages that hold zeros only: a write of zeros frees them, and so does
+ * write-zeroes, whether it may unmap or not.
+ */
 #define RXD_CREATE_DETECT_ZEROES (1U << 2)
 
 /* In rxd_create.node: the node of the CPU that writes first. */
@@ -125,6 +132,9 @@ struct rxd_remove {
  * Errors: ENODEV; ERANGE, EFBIG, ENOSPC, ENOMEM as RXD_CREATE; EBUSY: it would shrink
  * while it is open or in use as a cache; ENOTEMPTY: it would shrink and holds data
  * beyond the new end. RXD_RESIZE_FORCE overrules all but the use as a cache.
+ *
+ * Opening a disk with reserved memory fails with EBUSY while that is searched for data
+ * beyond the new end.
  */
 struct rxd_resize {
 	__u32 version;
@@ -143,7 +153,8 @@ struct rxd_resize {
  * @pad: in: zero
  * @reserved: in: zero
  *
- * The disk reads as zeros afterwards, and its memory is free unless reserved.
+ * The disk reads as zeros afterwards, and its memory is free unless reserved: then
+ * opening the disk fails with EBUSY while the memory is zeroed.
  * This is what BLKFLSBUF once was to RAM disks; the block layer no longer hands
  * that ioctl to drivers.
  *

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Long work on one disk holds up neither the control node nor the other disks."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.control import CREATE_RESERVE, RESIZE_FORCE, Control
+from rxdlib.direct import BLOCK, MIB, Direct, stamp
+from rxdlib.lab import RamDisk
+from rxdlib.memory import meminfo, missing, spare
+
+# As much as a disk may be without overcommit, beside some small ones.
+SIZE = meminfo()["MemTotal"] * 55 // 100 // MIB * MIB
+IDENTITY = uuid.UUID("5bd4d7fb-9c5a-4b5c-8d7e-0123456789ab").bytes
+INDEX = 9
+
+
+class Others:
+    """Queries, I/O and short-lived disks beside the work of somebody else."""
+
+    def __init__(self, ramdisk):
+        self.ramdisk = ramdisk
+        self.rounds, self.longest, self.errors = 0, 0, []
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        data = stamp(1)
+        try:
+            with Control() as control, Direct(self.ramdisk.path) as device:
+                while not self.over.is_set():
+                    begun = time.monotonic()
+                    assert control.query(self.ramdisk.index).size == self.ramdisk.query().size
+                    device.write(0, data)
+                    assert device.read(0, BLOCK) == data
+                    # To make and remove a disk has its own waits, for RCU and the like.
+                    if self.rounds % 8 == 0:
+                        index = control.create(MIB)
+                        control.resize(index, 2 * MIB)
+                        control.remove(index)
+                    self.rounds += 1
+                    self.longest = max(self.longest, time.monotonic() - begun)
+        except Exception as error:  # pylint: disable=broad-except
+            self.errors.append(repr(error))
+
+    def __enter__(self):
+        self.thread.start()
+        while self.rounds < 8 and self.thread.is_alive():
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+@pytest.fixture
+def beside(lab):
+    """A function that does something long, while others must get on."""
+    ramdisk = lab.ramdisk(MIB, index=0)
+
+    def run(what, function, *args):
+        with Others(ramdisk) as others:
+            others.longest, rounds, begun = 0, others.rounds, time.monotonic()
+            result = function(*args)
+            took, rounds = time.monotonic() - begun, others.rounds - rounds
+        print(f"{what}: {took:.2f} s, {rounds} rounds, longest {others.longest:.2f} s")
+        assert not others.errors
+        # However slow the machine is: what takes long must let many others pass.
+        assert took < 1 or rounds > 5, what
+        assert others.longest < max(1, took / 2), what
+        return result
+    return run
+
+
+def fill(ramdisk, size):
+    data = stamp(5, 4 * MIB)
+    with Direct(ramdisk.path) as device:
+        for offset in range(0, size, len(data)):
+            device.write(offset, data[:size - offset])
+
+
+def test_life_of_a_large_disk(lab, beside):
+    """Removed, cleared and shrunk."""
+    size = SIZE // 4
+    for what, change in (("clear", RamDisk.clear),
+                         ("shrink", lambda disk: disk.resize(MIB, RESIZE_FORCE)),
+                         ("remove", RamDisk.remove)):
+        ramdisk = lab.ramdisk(size, index=INDEX)
+        fill(ramdisk, size)
+        beside(what, change, ramdisk)
+        if what != "remove":
+            assert direct.read(ramdisk.path, 0, MIB) == (
+                bytes(MIB) if what == "clear" else stamp(5, MIB))
+            ramdisk.remove()
+
+
+def test_life_of_a_large_reserved_disk(lab, beside):
+    """Made, looked through, grown, cleared and removed."""
+    ramdisk = beside("create", lambda: lab.ramdisk(SIZE // 2, index=INDEX, flags=CREATE_RESERVE))
+    assert ramdisk.query().mem_used == SIZE // 2
+    direct.write(ramdisk.path, SIZE // 2 - BLOCK, stamp(1))
+    with pytest.raises(OSError) as caught:
+        beside("shrink in vain", ramdisk.resize, MIB)
+    assert caught.value.errno == errno.ENOTEMPTY
+    assert ramdisk.query().mem_used == SIZE // 2
+    beside("grow", ramdisk.resize, SIZE)
+    beside("clear", ramdisk.clear)
+    assert direct.read(ramdisk.path, SIZE // 2 - BLOCK, BLOCK) == bytes(BLOCK)
+    beside("shrink", ramdisk.resize, SIZE // 2)
+    assert ramdisk.query().mem_used == ramdisk.query().size == SIZE // 2
+    beside("remove", ramdisk.remove)
+
+
+CREATE = """
+import sys
+sys.path.insert(0, {folder!r})
+from rxdlib.control import Control, CREATE_RESERVE
+with Control() as control:
+    print(flush=True)
+    {action}
+    print("done", flush=True)
+"""
+
+
+class Child:
+    """Another process that makes an ioctl which takes long."""
+
+    def __init__(self, action):
+        text = CREATE.format(folder=os.path.dirname(__file__), action=action)
+        self.process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE,
+                                        text=True)
+        self.process.stdout.readline()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def done(self):
+        """Wait for its end; whether it came that far."""
+        return self.process.communicate(timeout=300)[0] == "done\n"
+
+
+def free():
+    return meminfo()["MemFree"]
+
+
+def wait_until_filling(before):
+    end = time.monotonic() + 60
+    while before - free() < 64 * MIB:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def errno_of(function, *args, **options):
+    with pytest.raises(OSError) as caught:
+        function(*args, **options)
+    return caught.value.errno
+
+
+def test_what_a_disk_in_the_making_keeps(lab):
+    """Its number, its identity and its share of memory are taken; it is not there yet."""
+    before = free()
+    with Control() as control, \
+         Child(f"control.create({SIZE}, index={INDEX}, uuid={IDENTITY!r}, "
+               "flags=CREATE_RESERVE)") as child:
+        wait_until_filling(before)
+        assert errno_of(control.create, MIB, index=INDEX) == errno.EEXIST
+        assert errno_of(control.create, MIB, uuid=IDENTITY) == errno.EEXIST
+        assert errno_of(control.create, SIZE) == errno.ERANGE
+        for function in control.query, control.remove, control.clear:
+            assert errno_of(function, INDEX) == errno.ENODEV
+        assert errno_of(control.resize, INDEX, MIB) == errno.ENODEV
+        assert control.query_all() == []
+        assert not os.path.exists(f"/dev/rxd{INDEX}")
+        # All this was while it was being made.
+        assert child.process.poll() is None
+        assert child.done()
+        ramdisk = lab.adopt_ramdisk(INDEX)
+        assert ramdisk.query().mem_used == SIZE
+
+
+def test_killed_while_reserving(lab):
+    """Nothing is left of a disk whose maker is killed."""
+    memory = spare()
+    before = free()
+    with Child(f"control.create({SIZE}, index={INDEX}, uuid={IDENTITY!r}, "
+               "flags=CREATE_RESERVE)") as child:
+        wait_until_filling(before)
+        child.process.send_signal(signal.SIGKILL)
+        assert not child.done()
+    with Control() as control:
+        assert control.query_all() == []
+    # Number, identity and share are free again.
+    lab.ramdisk(SIZE, index=INDEX, uuid=IDENTITY).remove()
+    assert missing(memory, 32 * MIB) < 32 * MIB
+
+
+def test_killed_while_growing(lab):
+    """A disk whose growth is killed is as it was."""
+    ramdisk = lab.ramdisk(MIB, index=INDEX, flags=CREATE_RESERVE)
+    direct.write(ramdisk.path, 0, stamp(1))
+    memory, before, free_before = spare(), ramdisk.query(), free()
+    with Child(f"control.resize({INDEX}, {SIZE})") as child:
+        wait_until_filling(free_before)
+        # It can be asked for, written to and read meanwhile.
+        assert ramdisk.query().size == MIB
+        direct.write(ramdisk.path, 0, stamp(2))
+        assert child.process.poll() is None
+        child.process.send_signal(signal.SIGKILL)
+        assert not child.done()
+    after = ramdisk.query()
+    assert after.size == MIB == after.mem_used
+    assert (after.mem_limit, after.state) == (before.mem_limit, before.state)
+    assert direct.read(ramdisk.path, 0, BLOCK) == stamp(2)
+    lab.ramdisk(SIZE).remove()
+    assert missing(memory, 32 * MIB) < 32 * MIB
+
+
+def test_operations_on_one_disk(lab):
+    """Whoever comes while the disk is removed finds none; nothing is done twice."""
+    allowed = {errno.ENODEV, errno.EBUSY}
+    wrong, over = [], threading.Event()
+
+    def worker(operation):
+        with Control() as control:
+            while not over.is_set():
+                try:
+                    operation(control)
+                except OSError as error:
+                    if error.errno not in allowed | {errno.EEXIST}:
+                        wrong.append(str(error))
+
+    operations = (lambda control: control.create(MIB, index=INDEX, uuid=IDENTITY),
+                  lambda control: control.remove(INDEX),
+                  lambda control: control.resize(INDEX, 2 * MIB, RESIZE_FORCE),
+                  lambda control: control.clear(INDEX),
+                  lambda control: control.query(INDEX))
+    threads = [threading.Thread(target=worker, args=(operation,)) for operation in operations]
+    for thread in threads:
+        thread.start()
+    time.sleep(8)
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    with Control() as control:
+        assert {device.index for device in control.query_all()} <= {INDEX}
+        if control.query_all():
+            control.remove(INDEX)
+    # The share was given back as often as it was taken.
+    lab.ramdisk(meminfo()["MemTotal"] * 70 // 100 // MIB * MIB).remove()
