@@ -63,21 +63,61 @@ static bool may_share(const struct rxcache *c, const struct rxcache *other)
 	       dm_table_get_md(c->ti->table) == dm_table_get_md(other->ti->table);
 }
 
-static int register_cache(struct rxcache *c)
+static bool in_another_mode(const struct dm_dev *a, const struct dm_dev *b)
+{
+	return a->bdev == b->bdev && a->mode != b->mode;
+}
+
+/*
+ * How often does the mapped device have a device of this table open? Once for all its
+ * tables, live and loaded, unless they are partly read-only.
+ */
+static unsigned int count_opens(const struct rxcache *c, const struct dm_dev *dev)
+{
+	struct rxcache *other;
+
+	lockdep_assert_held(&rxc_lock);
+	list_for_each_entry(other, &rxc_caches, list)
+		if (may_share(c, other) && (in_another_mode(dev, other->origin) ||
+					    in_another_mode(dev, other->cache)))
+			return 2;
+	return 1;
+}
+
+/* Another target may write to the origin, and the cache would not know. */
+static bool origin_is_held(const struct rxcache *c)
+{
+	struct block_device *bdev = c->origin->bdev;
+	int holders = count_opens(c, c->origin);
+
+	/* An exclusive opening of a whole disk counts twice. */
+	if (!bdev_is_partition(bdev))
+		holders *= 2;
+	return bdev->bd_holders > holders;
+}
+
+/* @opens: out: how often the mapped device has the cache device open. */
+static int register_cache(struct rxcache *c, unsigned int *opens)
 {
 	struct rxcache *other;
 	int ret = 0;
 
 	mutex_lock(&rxc_lock);
+	if (origin_is_held(c)) {
+		c->ti->error = "the origin device is in use by another mapping";
+		ret = -EBUSY;
+		goto out_unlock;
+	}
 	list_for_each_entry(other, &rxc_caches, list) {
 		if (uses_disk_of(c, other) && !may_share(c, other)) {
 			c->ti->error = "the origin or the cache device is in use by another cache";
 			ret = -EBUSY;
-			break;
+			goto out_unlock;
 		}
 	}
-	if (!ret)
-		list_add(&c->list, &rxc_caches);
+	*opens = count_opens(c, c->cache);
+	list_add(&c->list, &rxc_caches);
+out_unlock:
 	mutex_unlock(&rxc_lock);
 	return ret;
 }
@@ -107,12 +147,6 @@ static int get_devices(struct rxcache *c, const struct rxc_args *args)
 	if (same_disk(c->origin, c->cache)) {
 		ti->error = "the origin and the cache device are one disk";
 		ret = -EINVAL;
-		goto out_put_cache;
-	}
-	/* Another target may write to the origin, and the cache would not know. */
-	if (c->origin->bdev->bd_holders > (bdev_is_partition(c->origin->bdev) ? 1 : 2)) {
-		ti->error = "the origin device is in use by another mapping";
-		ret = -EBUSY;
 		goto out_put_cache;
 	}
 	/* A block that is written in part would have to be read first. */
@@ -152,17 +186,30 @@ static void put_devices(struct rxcache *c)
 	dm_put_device(c->ti, c->origin);
 }
 
-static int create_index(struct rxcache *c)
+static char *claim_error(int error)
+{
+	switch (error) {
+	case -ENODEV:
+		return "the cache device is not a whole rxd RAM disk";
+	case -EOPNOTSUPP:
+		return "the cache device cannot be used: its memory is reserved";
+	case -EROFS:
+		return "the cache device is read-only";
+	default:
+		return "the cache device is in use by another mapping";
+	}
+}
+
+static int create_index(struct rxcache *c, unsigned int opens)
 {
 	const void *owner = dm_table_get_md(c->ti->table);
 	struct dm_target *ti = c->ti;
 	int ret;
 
-	c->store = rxd_claim(c->cache->bdev, owner);
+	c->store = rxd_claim(c->cache->bdev, owner, opens);
 	if (IS_ERR(c->store)) {
 		ret = PTR_ERR(c->store);
-		ti->error = ret == -ENODEV ? "the cache device is not a whole rxd RAM disk" :
-					     "the cache device is in use by another mapping";
+		ti->error = claim_error(ret);
 		return ret;
 	}
 	c->index = rxc_index_create(c->store, cache_block_size(c) >> (PAGE_SHIFT - SECTOR_SHIFT),
@@ -195,6 +242,7 @@ static void setup_target(struct dm_target *ti)
 static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 {
 	struct rxc_args args;
+	unsigned int opens;
 	struct rxcache *c;
 	int ret;
 
@@ -230,10 +278,10 @@ static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ret = get_devices(c, &args);
 	if (ret)
 		goto out_free_stats;
-	ret = register_cache(c);
+	ret = register_cache(c, &opens);
 	if (ret)
 		goto out_put_devices;
-	ret = create_index(c);
+	ret = create_index(c, opens);
 	if (ret)
 		goto out_unregister;
 	ret = rxc_origin_init(c, dm_device_name(dm_table_get_md(ti->table)));

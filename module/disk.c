@@ -147,6 +147,17 @@ static blk_status_t rxd_write_zeroes(struct rxd_disk *rxd, struct bio *bio, u64 
 	return BLK_STS_OK;
 }
 
+/*
+ * Whoever looks at all disks looks at this one, too, and gets his error: the log needs
+ * no line for each. A write that is lost is another matter.
+ */
+static blk_status_t rxd_refuse(struct bio *bio)
+{
+	if (!op_is_write(bio_op(bio)))
+		bio_set_flag(bio, BIO_QUIET);
+	return BLK_STS_DEV_RESOURCE;
+}
+
 static blk_status_t rxd_do_bio(struct rxd_disk *rxd, struct bio *bio)
 {
 	u64 pos = (u64)bio->bi_iter.bi_sector << SECTOR_SHIFT;
@@ -160,8 +171,8 @@ static blk_status_t rxd_do_bio(struct rxd_disk *rxd, struct bio *bio)
 	if (unlikely(pos + len > (u64)rxd_store_nr_pages(rxd->store) << PAGE_SHIFT))
 		return BLK_STS_IOERR;
 	/* A cache's pages are not even to be read: some are not filled yet. */
-	if (unlikely(READ_ONCE(rxd->owner)))
-		return BLK_STS_DEV_RESOURCE;
+	if (unlikely(READ_ONCE(rxd->taken)))
+		return rxd_refuse(bio);
 
 	switch (op) {
 	case REQ_OP_READ:
@@ -677,43 +688,55 @@ static struct rxd_disk *rxd_of_bdev(struct block_device *bdev)
 	return bdev->bd_disk->private_data;
 }
 
+/*
+ * What the page cache keeps for those who have the disk or a partition open is no
+ * longer what the disk holds.
+ */
+static void rxd_drop_page_cache(struct rxd_disk *rxd)
+{
+	struct block_device *part;
+	unsigned long partno;
+
+	mutex_lock(&rxd->gd->open_mutex);
+	xa_for_each(&rxd->gd->part_tbl, partno, part)
+		truncate_inode_pages(rxd_bdev_mapping(part), 0);
+	mutex_unlock(&rxd->gd->open_mutex);
+}
+
 /**
- * rxd_claim - take a RAM disk as a cache's memory
+ * rxd_claim - reserve a RAM disk to be a cache's memory
  * @bdev: the whole disk, which the caller has open and keeps open
  * @owner: who claims it; the same owner may claim it again
+ * @opens: how many times @owner has it open, exclusively
  *
- * From now on the disk refuses all I/O and does not shrink. What it held stays
- * until rxd_take().
+ * From now on nobody else can claim it and it does not shrink. It goes on to serve
+ * I/O, and what it held stays, until rxd_take().
  *
  * Return: its store; ERR_PTR(-ENODEV) if @bdev is no whole RAM disk,
- * ERR_PTR(-EOPNOTSUPP) if its memory is reserved, ERR_PTR(-EBUSY) if it is
- * another owner's, or held by anybody else.
+ * ERR_PTR(-EOPNOTSUPP) if its memory is reserved, ERR_PTR(-EROFS) if it is read-only,
+ * ERR_PTR(-EBUSY) if it is another owner's, or held by anybody else.
  */
-struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner)
+struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsigned int opens)
 {
 	struct rxd_disk *rxd = rxd_of_bdev(bdev);
 	struct rxd_store *store;
-	unsigned int memflags;
 
 	if (!rxd)
 		return ERR_PTR(-ENODEV);
 	if (rxd->reserved)
 		return ERR_PTR(-EOPNOTSUPP);
+	if (get_disk_ro(rxd->gd))
+		return ERR_PTR(-EROFS);
 
 	mutex_lock(&rxd->lock);
 	store = rxd->store;
 	/* An exclusive opening of a whole disk counts twice. */
-	if (bdev->bd_holders > 2 || (rxd->owner && rxd->owner != owner)) {
+	if (bdev->bd_holders > 2 * opens || (rxd->owner && rxd->owner != owner)) {
 		store = ERR_PTR(-EBUSY);
-		goto out_unlock;
-	}
-	if (!rxd->nr_claims++) {
+	} else {
+		rxd->nr_claims++;
 		WRITE_ONCE(rxd->owner, owner);
-		/* Wait for the writes that did not see the owner yet. */
-		memflags = rxd_freeze_queue(rxd->gd->queue);
-		rxd_unfreeze_queue(rxd->gd->queue, memflags);
 	}
-out_unlock:
 	mutex_unlock(&rxd->lock);
 	return store;
 }
@@ -722,7 +745,9 @@ EXPORT_SYMBOL_NS_GPL(rxd_claim, RXD_NS);
 /**
  * rxd_take - drop what a claimed RAM disk holds, and use it from now on
  * @bdev: the disk
- * @owner: who claimed it, and has no I/O under way
+ * @owner: who claimed it, and has no I/O to it under way
+ *
+ * From now on the disk refuses all I/O but its owner's.
  */
 void rxd_take(struct block_device *bdev, const void *owner)
 {
@@ -730,8 +755,10 @@ void rxd_take(struct block_device *bdev, const void *owner)
 
 	mutex_lock(&rxd->lock);
 	if (!WARN_ON_ONCE(rxd->owner != owner)) {
+		/* Clearing waits for the writes that do not see this yet. */
+		WRITE_ONCE(rxd->taken, true);
 		rxd_clear_store(rxd);
-		rxd->taken = true;
+		rxd_drop_page_cache(rxd);
 	}
 	mutex_unlock(&rxd->lock);
 }
@@ -752,9 +779,11 @@ void rxd_release(struct block_device *bdev, const void *owner)
 	mutex_lock(&rxd->lock);
 	if (WARN_ON_ONCE(rxd->owner != owner) || --rxd->nr_claims)
 		goto out_unlock;
-	if (rxd->taken)
+	if (rxd->taken) {
 		rxd_clear_store(rxd);
-	rxd->taken = false;
+		rxd_drop_page_cache(rxd);
+		WRITE_ONCE(rxd->taken, false);
+	}
 	WRITE_ONCE(rxd->owner, NULL);
 out_unlock:
 	mutex_unlock(&rxd->lock);

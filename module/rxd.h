@@ -10,7 +10,8 @@
 
 struct block_device;
 
-struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner);
+struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner,
+			    unsigned int opens);
 void rxd_take(struct block_device *bdev, const void *owner);
 void rxd_release(struct block_device *bdev, const void *owner);
 

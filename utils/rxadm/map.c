@@ -152,7 +152,7 @@ static enum exit_code check_unused(const struct device *dev)
 	return ret;
 }
 
-static enum exit_code check_writable(int control, const struct device *dev, int index)
+static enum exit_code check_fit(int control, const struct device *dev, int index)
 {
 	struct rxd_query query;
 	int err;
@@ -163,6 +163,10 @@ static enum exit_code check_writable(int control, const struct device *dev, int 
 	if (query.state & RXD_STATE_READONLY)
 		return report(EXIT_DEVICE, "%s '%s': is read-only; must be writable", dev->what,
 			      dev->path);
+	if (query.state & RXD_STATE_RESERVED)
+		return report(EXIT_DEVICE,
+			      "%s '%s': its memory is reserved; must be a RAM disk made without --reserve",
+			      dev->what, dev->path);
 	return EXIT_OK;
 }
 
@@ -177,7 +181,7 @@ static enum exit_code check_cache(int control, const struct device *dev, int ind
 	if (!ret)
 		ret = control_idle_check(control, index, dev);
 	if (!ret)
-		ret = check_writable(control, dev, index);
+		ret = check_fit(control, dev, index);
 	if (!ret && !force)
 		ret = signature_check(dev->what, dev->path);
 	return ret;

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What happens to a RAM disk, and to whoever has it open, when a cache takes it."""
+
+import errno
+import mmap
+import os
+
+import pytest
+
+from rxdlib import direct, dm
+from rxdlib.command import run, rxadm
+from rxdlib.control import CREATE_RESERVE
+from rxdlib.direct import BLOCK, MIB, SECTOR, Direct, stamp
+from rxdlib.lab import DISK, state
+
+
+def prepare(size=4 * MIB, generation=1):
+    data = stamp(0, size, generation)
+    direct.write(DISK, 0, data)
+    return data
+
+
+def table(ramdisk, size=4 * MIB, origin=DISK):
+    return f"0 {size // SECTOR} rxcache {origin} {ramdisk.path}\n"
+
+
+def refused(kernel_log, line, code, reason, *options):
+    """A table that must be refused, and leave all as it was."""
+    before = state()
+    kernel_log.rewind()
+    result = run("dmsetup", "create", *options, "bad", check=False, stdin=line)
+    assert result.returncode and os.strerror(code) in result.stderr, result
+    lines = [entry for entry in kernel_log.lines() if "rxcache" in entry]
+    assert len(lines) == 1 and reason in lines[0], lines
+    assert state() == before
+
+
+def buffered(path):
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def test_page_cache_of_who_stays_open(lab):
+    """What the page cache kept from before is neither read during the use as a cache nor after."""
+    data = prepare()
+    ramdisk = lab.ramdisk(16 * MIB)
+    with Direct(ramdisk.path) as device:
+        device.partition(2048, 8192)
+    direct.write(ramdisk.path, 4 * MIB, stamp(7, MIB))
+    fds = [(buffered(ramdisk.path), 4 * MIB), (buffered(ramdisk.path + "p1"), 3 * MIB)]
+    try:
+        for fd, offset in fds:
+            assert os.pread(fd, BLOCK, offset) == stamp(7)
+        with mmap.mmap(fds[0][0], MIB, mmap.MAP_SHARED, mmap.PROT_READ, offset=4 * MIB) as mapped:
+            assert mapped[:BLOCK] == stamp(7)
+            cache = lab.cache(4 * MIB, ramdisk=ramdisk)
+            assert direct.read(cache.path, 0, 4 * MIB) == data
+            for fd, offset in fds:
+                with pytest.raises(OSError):
+                    os.pread(fd, BLOCK, offset)
+            dm.remove(cache.name)
+            assert mapped[:BLOCK] == bytes(BLOCK)
+        for fd, offset in fds:
+            assert os.pread(fd, BLOCK, offset) == bytes(BLOCK)
+            assert os.pread(fd, BLOCK, 0) == bytes(BLOCK)
+    finally:
+        for fd, _ in fds:
+            os.close(fd)
+
+
+def test_refusals_are_quiet(lab, kernel_log):
+    """udev and its like look at every disk: no line in the log for each of their reads."""
+    ramdisk = lab.ramdisk()
+    cache = lab.cache(4 * MIB, ramdisk=ramdisk)
+    kernel_log.rewind()
+    fd = buffered(ramdisk.path)
+    try:
+        for offset in 0, MIB, 16 * MIB - BLOCK:
+            with pytest.raises(OSError):
+                os.pread(fd, BLOCK, offset)
+    finally:
+        os.close(fd)
+    run("blkid", "-p", ramdisk.path, check=False)
+    assert not [line for line in kernel_log.lines() if ramdisk.name in line]
+    direct.read(cache.path, 0, MIB)
+
+
+def test_read_only_ramdisk(lab, kernel_log):
+    """Set read-only, it is neither emptied nor written to."""
+    ramdisk = lab.ramdisk()
+    direct.write(ramdisk.path, 0, stamp(1))
+    run("blockdev", "--setro", ramdisk.path)
+    for options in (), ("--readonly",):
+        refused(kernel_log, table(ramdisk), errno.EROFS, "read-only", *options)
+    run("blockdev", "--setrw", ramdisk.path)
+    assert direct.read(ramdisk.path, 0, BLOCK) == stamp(1)
+    lab.cache(4 * MIB, ramdisk=ramdisk)
+
+
+def test_reserved_ramdisk(lab, kernel_log):
+    """The reason that is given is the true one."""
+    ramdisk = lab.ramdisk(flags=CREATE_RESERVE)
+    refused(kernel_log, table(ramdisk), errno.EOPNOTSUPP, "memory is reserved")
+    before = state()
+    for options in (), ("--dry-run",):
+        result = rxadm("map", "--cache", ramdisk.name, "--origin", DISK, *options)
+        assert result.returncode == 4 and result.stdout == "", result
+        assert len(result.stderr.splitlines()) == 1 and ramdisk.path in result.stderr
+        assert "its memory is reserved" in result.stderr
+    assert state() == before
+
+
+@pytest.mark.parametrize("ends", ["resume", "clear"])
+def test_load_over_a_linear_mapping(lab, ends):
+    """The RAM disk serves the mapping that it is in until the cache goes live."""
+    data = prepare()
+    ramdisk = lab.ramdisk()
+    name, path = lab.linear(4 * MIB, ramdisk.path)
+    direct.write(path, 0, stamp(1))
+    run("dmsetup", "load", name, stdin=table(ramdisk))
+    assert direct.read(path, 0, BLOCK) == stamp(1)
+    direct.write(path, MIB, stamp(2))
+    assert direct.read(ramdisk.path, MIB, BLOCK) == stamp(2)
+    with pytest.raises(OSError) as caught:
+        ramdisk.resize(MIB)
+    assert caught.value.errno == errno.EBUSY
+    run("dmsetup", ends, name)
+    if ends == "clear":
+        assert direct.read(path, 0, BLOCK) == stamp(1)
+        assert direct.read(path, MIB, BLOCK) == stamp(2)
+        assert ramdisk.attribute("state") == "open"
+        return
+    assert ramdisk.attribute("state") == "open cache"
+    for _ in range(2):
+        assert direct.read(path, 0, 4 * MIB) == data
+    with pytest.raises(OSError) as caught:
+        direct.read(ramdisk.path, 0, BLOCK)
+    assert caught.value.errno == errno.EBUSY
+
+
+def test_load_while_another_mapping_is_made(lab):
+    """Another device's mapping that comes between load and resume loses its I/O, not the cache."""
+    data = prepare()
+    ramdisk = lab.ramdisk()
+    run("dmsetup", "create", "--notable", "rxdtest-early")
+    lab.adopt_mapped("rxdtest-early")
+    run("dmsetup", "load", "rxdtest-early", stdin=table(ramdisk))
+    _, path = lab.linear(4 * MIB, ramdisk.path)
+    direct.write(path, 0, stamp(1))
+    run("dmsetup", "resume", "rxdtest-early")
+    with pytest.raises(OSError) as caught:
+        direct.read(path, 0, BLOCK)
+    assert caught.value.errno == errno.EBUSY
+    for _ in range(2):
+        assert direct.read("/dev/mapper/rxdtest-early", 0, 4 * MIB) == data
+
+
+def reload(cache, *options):
+    """The same table again, with other options."""
+    run("dmsetup", "load", *options, cache.name, stdin=dm.table(cache.name) + "\n")
+    run("dmsetup", "suspend", cache.name)
+    run("dmsetup", "resume", cache.name)
+
+
+@pytest.mark.parametrize("origin", ["disk", "partition"])
+def test_reload_read_only_and_back(lab, origin):
+    """What is cached stays so; the mapping alone becomes read-only."""
+    data = prepare()
+    device = DISK
+    if origin == "partition":
+        below = lab.ramdisk(16 * MIB)
+        with Direct(below.path) as disk:
+            disk.partition(2048, 8192)
+        device = below.path + "p1"
+        direct.write(device, 0, data)
+    cache = lab.cache(4 * MIB, origin=device)
+    direct.read(cache.path, 0, MIB)
+    for read_only in True, False, False, True:
+        reload(cache, *(["--readonly"] if read_only else []))
+        assert run("blockdev", "--getro", cache.path).stdout.strip() == str(int(read_only))
+        before = cache.status()
+        assert direct.read(cache.path, 0, MIB) == data[:MIB]
+        assert cache.status().since(before) == {"read_hits": MIB // BLOCK}
+        if read_only:
+            with pytest.raises(OSError):
+                direct.write(cache.path, 0, data[:BLOCK])
+        else:
+            direct.write(cache.path, 0, data[:BLOCK])
+    # Loaded and thrown away again, next to the live table.
+    run("dmsetup", "load", cache.name, stdin=dm.table(cache.name) + "\n")
+    run("dmsetup", "clear", cache.name)
+    assert direct.read(cache.path, 0, 4 * MIB) == data
+
+
+def test_reload_read_only_beside_another_mapping(lab, cache):
+    """That the mapping itself has the disk open twice excuses nobody else."""
+    name, _ = lab.linear(4 * MIB, DISK)
+    result = run("dmsetup", "load", "--readonly", cache.name, check=False,
+                 stdin=dm.table(cache.name) + "\n")
+    assert result.returncode and os.strerror(errno.EBUSY) in result.stderr
+    dm.remove(name)
+    reload(cache, "--readonly")
