@@ -14,10 +14,11 @@
  * pages; the old ones are freed after an RCU grace period, so a reader that has
  * found its page can copy it in peace.
  *
- * Writes that have no slot are counted in their bucket: as long as there are
- * any, no block of the bucket enters the cache, since nobody can tell which data
- * the origin is going to hold. Long ranges are kept in a list instead, and no
- * block of theirs enters the cache.
+ * A write without a slot announces its range of blocks. No block of the range
+ * enters the cache while the write is in flight, since nobody can tell which data
+ * the origin is going to hold. A range within a region of the origin is listed in
+ * one of many shards, which the region's number tells; the few that are longer are
+ * in a list of their own.
  */
 #include <linux/hash.h>
 #include <linux/list.h>
@@ -26,6 +27,7 @@
 #include <linux/overflow.h>
 #include <linux/prefetch.h>
 #include <linux/sched.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/vmalloc.h>
@@ -37,6 +39,9 @@
 #define MAX_BUCKETS	16384
 /* How many sets are looked at for a block that can make room. */
 #define MAX_HAND_STEPS	1024
+
+#define MAX_SHARDS	4096
+#define REGION_SIZE	SZ_4M
 
 /* As many blocks that follow each other lie in as many sets that do. */
 #define SPREAD		1024
@@ -57,11 +62,19 @@ struct rxc_hints {
 /**
  * struct rxc_bucket - what some sets share
  * @lock: held by who changes a tag in one of them
- * @untracked: blocks in them that are being written without a slot
  */
 struct rxc_bucket {
 	spinlock_t lock; /* the tags of its sets */
-	unsigned int untracked;
+};
+
+/**
+ * struct rxc_shard - ranges that are being written without slots
+ * @lock: guards @ranges; taken under a bucket's lock, or alone
+ * @ranges: of struct rxc_range
+ */
+struct rxc_shard {
+	spinlock_t lock; /* the list of ranges */
+	struct list_head ranges;
 };
 
 /**
@@ -74,10 +87,12 @@ struct rxc_bucket {
  * @block_pages: pages of a block
  * @store: holds the pages; slot s has pages s * @block_pages and on
  * @stats: counters
- * @hand: which set makes room next when memory is short
- * @wide_lock: guards @wide; taken under a bucket's lock
- * @wide: ranges that are written and tracked as a whole
  * @nr_buckets: a power of two
+ * @nr_shards: number of shards
+ * @shards: ranges that lie within a region
+ * @region_shift: log2 of the blocks of a region
+ * @wide: ranges that do not
+ * @hand: which set makes room next when memory is short
  * @buckets: set s belongs to bucket s modulo @nr_buckets
  */
 struct rxc_index {
@@ -89,10 +104,12 @@ struct rxc_index {
 	unsigned int block_pages;
 	struct rxd_store *store;
 	struct rxc_stats __percpu *stats;
-	atomic_long_t hand;
-	spinlock_t wide_lock; /* the list of ranges */
-	struct list_head wide;
 	unsigned long nr_buckets;
+	unsigned long nr_shards;
+	struct rxc_shard *shards;
+	unsigned int region_shift;
+	struct rxc_shard wide;
+	atomic_long_t hand;
 	struct rxc_bucket buckets[];
 };
 
@@ -117,6 +134,12 @@ static void *alloc_table(unsigned long nr, size_t size)
 	if (check_mul_overflow(nr, size, &size))
 		return NULL;
 	return __vmalloc(size, GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
+}
+
+static void init_shard(struct rxc_shard *shard)
+{
+	spin_lock_init(&shard->lock);
+	INIT_LIST_HEAD(&shard->ranges);
 }
 
 /**
@@ -144,10 +167,12 @@ struct rxc_index *rxc_index_create(struct rxd_store *store, unsigned int block_p
 	if (!index)
 		return ERR_PTR(-ENOMEM);
 
+	index->nr_shards = min_t(unsigned long, nr_buckets, MAX_SHARDS);
+	index->shards = kvmalloc_array(index->nr_shards, sizeof(*index->shards), GFP_KERNEL);
 	index->tags = alloc_table(nr_sets, ways * sizeof(u64));
 	index->hints = alloc_table(nr_sets, sizeof(struct rxc_hints));
 	index->policy = rxc_policy_create(nr_sets, ways);
-	if (!index->tags || !index->hints || !index->policy) {
+	if (!index->shards || !index->tags || !index->hints || !index->policy) {
 		rxc_index_destroy(index);
 		return ERR_PTR(-ENOMEM);
 	}
@@ -157,11 +182,14 @@ struct rxc_index *rxc_index_create(struct rxd_store *store, unsigned int block_p
 	index->block_pages = block_pages;
 	index->store = store;
 	index->stats = stats;
-	spin_lock_init(&index->wide_lock);
-	INIT_LIST_HEAD(&index->wide);
+	index->region_shift = ilog2(max_t(unsigned int, REGION_SIZE >> PAGE_SHIFT, block_pages) /
+				    block_pages);
 	index->nr_buckets = nr_buckets;
 	for (i = 0; i < nr_buckets; i++)
 		spin_lock_init(&index->buckets[i].lock);
+	for (i = 0; i < index->nr_shards; i++)
+		init_shard(&index->shards[i]);
+	init_shard(&index->wide);
 	return index;
 }
 
@@ -174,6 +202,7 @@ void rxc_index_destroy(struct rxc_index *index)
 	rxc_policy_destroy(index->policy);
 	vfree(index->hints);
 	vfree(index->tags);
+	kvfree(index->shards);
 	kvfree(index);
 }
 
@@ -213,6 +242,7 @@ size_t rxc_index_metadata_bytes(const struct rxc_index *index)
 {
 	return rxc_index_nr_slots(index) * sizeof(u64) +
 	       index->nr_sets * sizeof(struct rxc_hints) + rxc_policy_bytes(index->policy) +
+	       index->nr_shards * sizeof(*index->shards) +
 	       struct_size(index, buckets, index->nr_buckets);
 }
 
@@ -668,28 +698,51 @@ static bool is_in_range(const struct rxc_range *range, u64 block)
 	return block - range->first < range->nr;
 }
 
-static bool is_in_wide(struct rxc_index *index, u64 block)
+static struct rxc_shard *shard_of(struct rxc_index *index, u64 block)
+{
+	u32 hash = hash_64(block >> index->region_shift, 32);
+
+	return &index->shards[reciprocal_scale(hash, index->nr_shards)];
+}
+
+static bool is_in_region(const struct rxc_index *index, const struct rxc_range *range)
+{
+	return range->first + range->nr <= rxc_index_region_end(index, range->first);
+}
+
+/* Where a range is listed. */
+static struct rxc_shard *shard_of_range(struct rxc_index *index, const struct rxc_range *range)
+{
+	return is_in_region(index, range) ? shard_of(index, range->first) : &index->wide;
+}
+
+static bool is_listed(struct rxc_shard *shard, u64 block)
 {
 	const struct rxc_range *range;
 	bool found = false;
 
-	/* Whoever adds a range takes the bucket's lock, which is ours, later. */
-	if (likely(list_empty(&index->wide)))
+	if (likely(list_empty(&shard->ranges))) {
+		/* Pairs with rxc_index_end_range(): the origin has what was written. */
+		smp_acquire__after_ctrl_dep();
 		return false;
-	spin_lock(&index->wide_lock);
-	list_for_each_entry(range, &index->wide, list) {
+	}
+	spin_lock(&shard->lock);
+	list_for_each_entry(range, &shard->ranges, list) {
 		found = is_in_range(range, block);
 		if (found)
 			break;
 	}
-	spin_unlock(&index->wide_lock);
+	spin_unlock(&shard->lock);
 	return found;
 }
 
-/* May a block that is not in the cache enter it? */
-static bool may_enter(struct rxc_index *index, const struct rxc_bucket *bucket, u64 block)
+/*
+ * May a block that is not in the cache enter it? Who announces a range takes the
+ * bucket's lock, which is ours, after it has listed the range.
+ */
+static bool may_enter(struct rxc_index *index, u64 block)
 {
-	return !bucket->untracked && !is_in_wide(index, block);
+	return !is_listed(shard_of(index, block), block) && !is_listed(&index->wide, block);
 }
 
 static enum rxc_fate try_fill(struct rxc_index *index, u64 block, struct list_head *pages,
@@ -701,8 +754,7 @@ static enum rxc_fate try_fill(struct rxc_index *index, u64 block, struct list_he
 	unsigned long flags;
 
 	spin_lock_irqsave(&bucket->lock, flags);
-	if (find_way(index, set, block) >= 0 ||
-	    !may_enter(index, bucket, block))
+	if (find_way(index, set, block) >= 0 || !may_enter(index, block))
 		fate = RXC_FATE_UNTRACKED;
 	else if (list_empty(pages))
 		fate = RXC_FATE_NEED_PAGES;
@@ -787,12 +839,12 @@ void rxc_index_end_fill(struct rxc_index *index, u64 block, bool ok)
 }
 
 /* May a write have the slot of its block, @way, or a new one if it has none? */
-static bool can_write(struct rxc_index *index, const struct rxc_bucket *bucket,
-		      const u64 *tags, int way, u64 block, bool whole)
+static bool can_write(struct rxc_index *index, const u64 *tags, int way, u64 block,
+		      bool whole)
 {
 	if (way >= 0)
 		return rxc_tag_state(READ_ONCE(tags[way])) == RXC_VALID;
-	return whole && may_enter(index, bucket, block);
+	return whole && may_enter(index, block);
 }
 
 /**
@@ -812,7 +864,7 @@ bool rxc_index_can_write(struct rxc_index *index, u64 block, bool whole)
 	bool can;
 
 	spin_lock_irqsave(&bucket->lock, flags);
-	can = can_write(index, bucket, tags, find_way(index, set, block), block, whole);
+	can = can_write(index, tags, find_way(index, set, block), block, whole);
 	spin_unlock_irqrestore(&bucket->lock, flags);
 	return can;
 }
@@ -829,7 +881,7 @@ static enum rxc_fate try_write(struct rxc_index *index, u64 block, bool whole,
 
 	spin_lock_irqsave(&bucket->lock, flags);
 	way = find_way(index, set, block);
-	if (!can_write(index, bucket, tags, way, block, whole))
+	if (!can_write(index, tags, way, block, whole))
 		goto out_unlock;
 
 	if (way >= 0) {
@@ -864,7 +916,7 @@ out_unlock:
  *
  * Return: RXC_FATE_TRACKED: copy the data into the pages of the slot, write the
  * origin from them, then call rxc_index_end_write(); RXC_FATE_NEED_PAGES;
- * RXC_FATE_UNTRACKED or RXC_FATE_SHORT: call rxc_index_begin_untracked() and go
+ * RXC_FATE_UNTRACKED or RXC_FATE_SHORT: call rxc_index_begin_range() and go
  * round the cache.
  */
 enum rxc_fate rxc_index_begin_write(struct rxc_index *index, u64 block, bool whole,
@@ -907,45 +959,6 @@ static bool drop_slot(struct rxc_index *index, unsigned long slot)
 		break;
 	}
 	return false;
-}
-
-/**
- * rxc_index_begin_untracked - announce a write that goes round the cache
- * @index: the index
- * @block: block number
- *
- * The block leaves the cache, and no block of its bucket enters it until
- * rxc_index_end_untracked().
- */
-void rxc_index_begin_untracked(struct rxc_index *index, u64 block)
-{
-	unsigned long set = set_of(index, block);
-	struct rxc_bucket *bucket = bucket_of(index, set);
-	unsigned long flags;
-	int way;
-
-	spin_lock_irqsave(&bucket->lock, flags);
-	way = find_way(index, set, block);
-	if (way >= 0)
-		drop_slot(index, first_slot(index, set) + way);
-	bucket->untracked++;
-	rxc_stat_inc(index->stats, RXC_WRITE_MISSES);
-	spin_unlock_irqrestore(&bucket->lock, flags);
-}
-
-/**
- * rxc_index_end_untracked - the origin has answered a write that had no slot
- * @index: the index
- * @block: block number
- */
-void rxc_index_end_untracked(struct rxc_index *index, u64 block)
-{
-	struct rxc_bucket *bucket = bucket_of(index, set_of(index, block));
-	unsigned long flags;
-
-	spin_lock_irqsave(&bucket->lock, flags);
-	bucket->untracked--;
-	spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
 static void drop_block(struct rxc_index *index, u64 block)
@@ -1008,37 +1021,80 @@ void rxc_index_drop(struct rxc_index *index, u64 first, u64 nr)
 }
 
 /**
- * rxc_index_begin_wide - announce a write to a range too long to track by block
+ * rxc_index_region_end - how far a range from a block on may go and stay in a region
  * @index: the index
- * @range: the range, which the index uses until rxc_index_end_wide()
+ * @block: block number
  *
- * The range leaves the cache, and no block of it enters the cache until
- * rxc_index_end_wide(). May sleep.
- *
- * Every lock of the range is taken after the range was listed: who takes one of
- * them later sees it, and who had taken one before has left a tag behind, which
- * is doomed.
+ * Return: the block after the last of the region.
  */
-void rxc_index_begin_wide(struct rxc_index *index, struct rxc_range *range)
+u64 rxc_index_region_end(const struct rxc_index *index, u64 block)
 {
-	spin_lock_irq(&index->wide_lock);
-	list_add_tail(&range->list, &index->wide);
-	spin_unlock_irq(&index->wide_lock);
-	rxc_index_drop(index, range->first, range->nr);
+	return ((block >> index->region_shift) + 1) << index->region_shift;
 }
 
 /**
- * rxc_index_end_wide - the origin has answered what rxc_index_begin_wide() announced
+ * rxc_index_begin_range - announce a write that goes round the cache
+ * @index: the index
+ * @range: what is written, which the index uses until rxc_index_end_range()
+ *
+ * The range leaves the cache, and no block of it enters the cache until
+ * rxc_index_end_range(). There may be others over the same blocks. May sleep, but
+ * not if the range ends with rxc_index_region_end() or before.
+ *
+ * Who has the lock of a block before us leaves a tag, which we doom; who has it
+ * after us sees the range:
+ *
+ *	write round the cache		fill, or write that wants a slot
+ *
+ *	list the range
+ *					lock the bucket
+ *					see the range, or leave a tag
+ *					unlock
+ *	lock the bucket
+ *	drop or doom what is there
+ *	unlock
+ *					lock the bucket
+ *					see the range
+ *					unlock
+ *	write the origin
+ *	take the range off the list
+ */
+void rxc_index_begin_range(struct rxc_index *index, struct rxc_range *range)
+{
+	struct rxc_shard *shard = shard_of_range(index, range);
+	unsigned long flags;
+	u64 block;
+
+	spin_lock_irqsave(&shard->lock, flags);
+	list_add_tail(&range->list, &shard->ranges);
+	spin_unlock_irqrestore(&shard->lock, flags);
+
+	if (shard == &index->wide) {
+		rxc_index_drop(index, range->first, range->nr);
+		return;
+	}
+	for (block = range->first; block < range->first + range->nr; block++)
+		drop_block(index, block);
+}
+
+/**
+ * rxc_index_end_range - the origin has answered what rxc_index_begin_range() announced
  * @index: the index
  * @range: the range
  *
  * May be called in atomic context.
  */
-void rxc_index_end_wide(struct rxc_index *index, struct rxc_range *range)
+void rxc_index_end_range(struct rxc_index *index, struct rxc_range *range)
 {
+	struct rxc_shard *shard = shard_of_range(index, range);
 	unsigned long flags;
 
-	spin_lock_irqsave(&index->wide_lock, flags);
+	spin_lock_irqsave(&shard->lock, flags);
+	/*
+	 * Who sees the range gone reads what the origin has got, which may be memory:
+	 * pairs with is_listed().
+	 */
+	smp_mb__after_spinlock();
 	list_del(&range->list);
-	spin_unlock_irqrestore(&index->wide_lock, flags);
+	spin_unlock_irqrestore(&shard->lock, flags);
 }

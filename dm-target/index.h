@@ -67,7 +67,7 @@ enum rxc_fate {
 };
 
 /**
- * struct rxc_range - blocks that are written, but not tracked one by one
+ * struct rxc_range - blocks that are written round the cache
  * @list: among the ranges of the index
  * @first: first block, also if it is covered only in part
  * @nr: number of blocks
@@ -108,11 +108,10 @@ enum rxc_fate rxc_index_begin_write(struct rxc_index *index, u64 block, bool who
 				    struct list_head *pages, unsigned long *slot);
 void rxc_index_end_write(struct rxc_index *index, u64 block, bool ok);
 bool rxc_index_can_write(struct rxc_index *index, u64 block, bool whole);
-void rxc_index_begin_untracked(struct rxc_index *index, u64 block);
-void rxc_index_end_untracked(struct rxc_index *index, u64 block);
 
-void rxc_index_begin_wide(struct rxc_index *index, struct rxc_range *range);
-void rxc_index_end_wide(struct rxc_index *index, struct rxc_range *range);
+u64 rxc_index_region_end(const struct rxc_index *index, u64 block);
+void rxc_index_begin_range(struct rxc_index *index, struct rxc_range *range);
+void rxc_index_end_range(struct rxc_index *index, struct rxc_range *range);
 void rxc_index_drop(struct rxc_index *index, u64 first, u64 nr);
 
 #endif /* RXC_INDEX_H */

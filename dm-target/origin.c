@@ -25,8 +25,6 @@
 
 /* How many pages one of our bios carries at most. */
 #define MAX_PAGES	BIO_MAX_VECS
-/* How many blocks an untracked write announces at most. */
-#define MAX_UNTRACKED	256
 #define MIN_BIOS	16
 /* How far ahead of the block that it handles a long read or write asks for the index. */
 #define BLOCKS_AHEAD	4
@@ -836,21 +834,23 @@ static u64 start_untracked(struct rxcache *c, const struct rxc_span *span, struc
 			   bool all)
 {
 	struct rxc_bio *rb = dm_per_bio_data(bio, sizeof(*rb));
-	u64 end = min3(span->end, c->nr_blocks, span->first + MAX_UNTRACKED);
-	u64 block = span->first;
+	u64 block = span->first, end;
 
-	while (block < end) {
-		if (block > span->first && !all &&
-		    rxc_index_can_write(c->index, block, covers(c, span, block)))
-			break;
-		rxc_index_begin_untracked(c->index, block);
+	if (block >= c->nr_blocks)
+		return span->end;
+	end = min3(span->end, c->nr_blocks, rxc_index_region_end(c->index, block));
+	do {
 		count_write_partial(c, span, block);
 		block++;
-	}
-	rb->track = RXC_TRACK_BLOCKS;
+	} while (block < end &&
+		 (all || !rxc_index_can_write(c->index, block, covers(c, span, block))));
+
+	rb->track = RXC_TRACK_RANGE;
 	rb->range.first = span->first;
 	rb->range.nr = block - span->first;
+	rxc_stat_add(c->stats, RXC_WRITE_MISSES, rb->range.nr);
 	rxc_stat_add(c->stats, RXC_BYPASSES, rb->range.nr);
+	rxc_index_begin_range(c->index, &rb->range);
 	return block < c->nr_blocks ? block : span->end;
 }
 
@@ -893,8 +893,8 @@ int rxc_write_range(struct rxcache *c, struct bio *bio)
 	}
 	rb->range.first = span.first;
 	rb->range.nr = span.end - span.first;
-	rxc_index_begin_wide(c->index, &rb->range);
-	rb->track = RXC_TRACK_WIDE;
+	rxc_index_begin_range(c->index, &rb->range);
+	rb->track = RXC_TRACK_RANGE;
 	return rxc_remap(c, bio);
 }
 
@@ -906,14 +906,6 @@ static void end_slots(struct rxcache *c, const struct rxc_range *range, bool ok)
 		look_ahead(c, block, end);
 		rxc_index_end_write(c->index, block, ok);
 	}
-}
-
-static void end_untracked(struct rxcache *c, const struct rxc_range *range)
-{
-	u64 block;
-
-	for (block = range->first; block < range->first + range->nr; block++)
-		rxc_index_end_untracked(c->index, block);
 }
 
 /**
@@ -934,11 +926,8 @@ void rxc_bio_ended(struct rxcache *c, struct bio *bio, blk_status_t status)
 		end_slots(c, &rb->range, !status);
 		free_bvecs(rb);
 		break;
-	case RXC_TRACK_BLOCKS:
-		end_untracked(c, &rb->range);
-		break;
-	case RXC_TRACK_WIDE:
-		rxc_index_end_wide(c->index, &rb->range);
+	case RXC_TRACK_RANGE:
+		rxc_index_end_range(c->index, &rb->range);
 		break;
 	case RXC_TRACK_NONE:
 		break;

@@ -65,14 +65,12 @@ struct rxcache {
  * enum rxc_track - what is to be told to the index when a remapped bio ends
  * @RXC_TRACK_NONE: nothing
  * @RXC_TRACK_SLOTS: a write of blocks from their slots
- * @RXC_TRACK_BLOCKS: a write of blocks that have no slot
- * @RXC_TRACK_WIDE: a write of a range that is tracked as a whole
+ * @RXC_TRACK_RANGE: a write that goes round the cache
  */
 enum rxc_track {
 	RXC_TRACK_NONE,
 	RXC_TRACK_SLOTS,
-	RXC_TRACK_BLOCKS,
-	RXC_TRACK_WIDE,
+	RXC_TRACK_RANGE,
 };
 
 /**

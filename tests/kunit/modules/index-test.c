@@ -811,14 +811,15 @@ static void write_that_fails_drops_the_block(struct kunit *test)
 
 static void write_dooms_a_fill(struct kunit *test)
 {
+	struct rxc_range range = { .first = 7, .nr = 1 };
 	struct cache *c = make_cache(test, 1, 1);
 	unsigned long slot, other;
 
 	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 7, &slot), RXC_FATE_TRACKED);
 	KUNIT_EXPECT_FALSE(test, rxc_index_can_write(c->index, 7, true));
 	KUNIT_EXPECT_EQ(test, begin_write(test, c, 7, true, &other), RXC_FATE_UNTRACKED);
-	rxc_index_begin_untracked(c->index, 7);
-	rxc_index_end_untracked(c->index, 7);
+	rxc_index_begin_range(c->index, &range);
+	rxc_index_end_range(c->index, &range);
 	rxc_index_end_fill(c->index, 7, true);
 	KUNIT_EXPECT_FALSE(test, holds(c, 7));
 	KUNIT_EXPECT_EQ(test, stat(c, RXC_FILLS), 0);
@@ -827,15 +828,16 @@ static void write_dooms_a_fill(struct kunit *test)
 
 static void write_dooms_a_write(struct kunit *test)
 {
+	struct rxc_range range = { .first = 7, .nr = 1 };
 	struct cache *c = make_cache(test, 1, 1);
 	unsigned long slot, other;
 
 	KUNIT_ASSERT_EQ(test, begin_write(test, c, 7, true, &slot), RXC_FATE_TRACKED);
 	KUNIT_EXPECT_EQ(test, begin_write(test, c, 7, true, &other), RXC_FATE_UNTRACKED);
-	rxc_index_begin_untracked(c->index, 7);
+	rxc_index_begin_range(c->index, &range);
 	rxc_index_end_write(c->index, 7, true);
 	KUNIT_EXPECT_FALSE(test, holds(c, 7));
-	rxc_index_end_untracked(c->index, 7);
+	rxc_index_end_range(c->index, &range);
 	KUNIT_EXPECT_FALSE(test, holds(c, 7));
 	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
 }
@@ -852,63 +854,24 @@ static void doom_ends_with_its_block(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x22));
 }
 
-/* Writes that have no slot */
+/* Writes that go round the cache */
 
-static void untracked_drops_the_block(struct kunit *test)
+static void region_ends(struct kunit *test)
 {
-	struct cache *c = make_cache(test, 1, 1);
+	struct cache *small = make_cache(test, 1, 1);
+	struct cache *odd = make_cache(test, 1, 3);
+	struct cache *large = make_cache(test, 1, SZ_1M / PAGE_SIZE);
+	const u64 region = SZ_4M / PAGE_SIZE;
 
-	fill(test, c, 7, 0x11);
-	rxc_index_begin_untracked(c->index, 7);
-	KUNIT_EXPECT_FALSE(test, holds(c, 7));
-	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
-	KUNIT_EXPECT_EQ(test, stat(c, RXC_INVALIDATIONS), 1);
-	rxc_index_end_untracked(c->index, 7);
-	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+	KUNIT_EXPECT_EQ(test, rxc_index_region_end(small->index, 0), region);
+	KUNIT_EXPECT_EQ(test, rxc_index_region_end(small->index, region - 1), region);
+	KUNIT_EXPECT_EQ(test, rxc_index_region_end(small->index, region), 2 * region);
+	KUNIT_EXPECT_EQ(test, rxc_index_region_end(odd->index, 0), region / 4);
+	KUNIT_EXPECT_EQ(test, rxc_index_region_end(large->index, 6), 8);
+	KUNIT_EXPECT_GT(test, rxc_index_region_end(small->index, RXC_BLOCK_MAX), RXC_BLOCK_MAX);
 }
 
-static void untracked_keeps_the_block_out(struct kunit *test)
-{
-	struct cache *c = make_cache(test, 1, 1);
-	unsigned long slot;
-
-	rxc_index_begin_untracked(c->index, 7);
-	KUNIT_EXPECT_EQ(test, begin_fill(test, c, 7, &slot), RXC_FATE_UNTRACKED);
-	KUNIT_EXPECT_EQ(test, begin_write(test, c, 7, true, &slot), RXC_FATE_UNTRACKED);
-	KUNIT_EXPECT_FALSE(test, rxc_index_can_write(c->index, 7, true));
-	rxc_index_end_untracked(c->index, 7);
-	KUNIT_EXPECT_TRUE(test, may_fill(c, 7));
-	KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, 7, true));
-}
-
-static void untracked_counts(struct kunit *test)
-{
-	struct cache *c = make_cache(test, 1, 1);
-
-	rxc_index_begin_untracked(c->index, 7);
-	rxc_index_begin_untracked(c->index, 7);
-	rxc_index_end_untracked(c->index, 7);
-	KUNIT_EXPECT_FALSE(test, may_fill(c, 7));
-	rxc_index_end_untracked(c->index, 7);
-	KUNIT_EXPECT_TRUE(test, may_fill(c, 7));
-}
-
-static void untracked_leaves_others_readable(struct kunit *test)
-{
-	struct cache *c = make_cache(test, 1, 1);
-
-	fill(test, c, 7, 0x11);
-	fill(test, c, 8, 0x22);
-	rxc_index_begin_untracked(c->index, 7);
-	KUNIT_EXPECT_TRUE(test, block_is(c, 8, 0x22));
-	KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, 8, false));
-	rxc_index_end_untracked(c->index, 7);
-	KUNIT_EXPECT_TRUE(test, block_is(c, 8, 0x22));
-}
-
-/* Wide writes and drops */
-
-static void wide_drops_its_range_only(struct kunit *test)
+static void range_drops_its_blocks_only(struct kunit *test)
 {
 	struct rxc_range range = { .first = 4, .nr = 8 };
 	struct cache *c = make_cache(test, 32, 1);
@@ -916,41 +879,128 @@ static void wide_drops_its_range_only(struct kunit *test)
 
 	for (block = 0; block < 16; block++)
 		fill(test, c, block, block + 1);
-	rxc_index_begin_wide(c->index, &range);
+	rxc_index_begin_range(c->index, &range);
 	KUNIT_EXPECT_EQ(test, count_held(c, 4, 8), 0);
 	KUNIT_EXPECT_EQ(test, count_held(c, 0, 4), 4);
 	KUNIT_EXPECT_EQ(test, count_held(c, 12, 4), 4);
-	rxc_index_end_wide(c->index, &range);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 8);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_INVALIDATIONS), 8);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 3, 4));
+	KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, 3, false));
+	rxc_index_end_range(c->index, &range);
 	KUNIT_EXPECT_EQ(test, count_held(c, 0, 16), 8);
 	KUNIT_EXPECT_EQ(test, used(c), 8);
 }
 
-static void wide_keeps_its_range_out(struct kunit *test)
+/* All blocks share one bucket, and but for the last three a region. */
+static void range_keeps_out_its_blocks_only(struct kunit *test)
+{
+	static const u64 others[] = { 0, 6, 9, 1000, 1024, 1031, RXC_BLOCK_MAX };
+	struct rxc_range range = { .first = 7, .nr = 2 };
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long slot;
+	unsigned int i;
+	u64 block;
+
+	rxc_index_begin_range(c->index, &range);
+	for (block = 7; block < 9; block++) {
+		KUNIT_EXPECT_EQ(test, begin_fill(test, c, block, &slot), RXC_FATE_UNTRACKED);
+		KUNIT_EXPECT_FALSE(test, rxc_index_can_fill(c->index, block));
+		KUNIT_EXPECT_EQ(test, begin_write(test, c, block, true, &slot),
+				RXC_FATE_UNTRACKED);
+		KUNIT_EXPECT_FALSE(test, rxc_index_can_write(c->index, block, true));
+	}
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
+		KUNIT_EXPECT_TRUE(test, rxc_index_can_fill(c->index, others[i]));
+		KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, others[i], true));
+		fill(test, c, others[i], i + 1);
+		KUNIT_EXPECT_TRUE(test, block_is(c, others[i], i + 1));
+	}
+	rxc_index_end_range(c->index, &range);
+	KUNIT_EXPECT_TRUE(test, rxc_index_can_fill(c->index, 7));
+	KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, 7, true));
+	fill(test, c, 7, 0x77);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x77));
+}
+
+static void ranges_over_the_same_block(struct kunit *test)
+{
+	struct rxc_range a = { .first = 7, .nr = 1 }, b = a, wide = { .first = 0, .nr = 1 << 20 };
+	struct cache *c = make_cache(test, 1, 1);
+
+	rxc_index_begin_range(c->index, &a);
+	rxc_index_begin_range(c->index, &wide);
+	rxc_index_begin_range(c->index, &b);
+	rxc_index_end_range(c->index, &a);
+	KUNIT_EXPECT_FALSE(test, may_fill(c, 7));
+	rxc_index_end_range(c->index, &b);
+	KUNIT_EXPECT_FALSE(test, may_fill(c, 7));
+	rxc_index_end_range(c->index, &wide);
+	KUNIT_EXPECT_TRUE(test, may_fill(c, 7));
+}
+
+static void range_in_two_regions(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 4, 1);
+	const u64 end = rxc_index_region_end(c->index, 0);
+	struct rxc_range range = { .first = end - 2, .nr = 4 };
+	struct rxc_range last = { .first = end - 1, .nr = 1 };
+	u64 block;
+
+	for (block = end - 3; block < end + 3; block++)
+		fill(test, c, block, 0x11);
+	rxc_index_begin_range(c->index, &range);
+	KUNIT_EXPECT_EQ(test, count_held(c, end - 3, 6), 2);
+	for (block = end - 2; block < end + 2; block++)
+		KUNIT_EXPECT_FALSE(test, may_fill(c, block));
+	KUNIT_EXPECT_TRUE(test, may_fill(c, end - 4));
+	KUNIT_EXPECT_TRUE(test, may_fill(c, end + 4));
+	rxc_index_end_range(c->index, &range);
+
+	rxc_index_begin_range(c->index, &last);
+	KUNIT_EXPECT_FALSE(test, may_fill(c, end - 1));
+	KUNIT_EXPECT_TRUE(test, may_fill(c, end));
+	rxc_index_end_range(c->index, &last);
+	KUNIT_EXPECT_TRUE(test, may_fill(c, end - 1));
+}
+
+static void range_longer_than_the_cache(struct kunit *test)
 {
 	struct rxc_range range = { .first = 4, .nr = 2 };
 	struct rxc_range other = { .first = 5, .nr = RXC_BLOCK_MAX - 5 };
 	struct cache *c = make_cache(test, 4, 1);
 
-	rxc_index_begin_wide(c->index, &range);
-	KUNIT_EXPECT_TRUE(test, may_fill(c, 3));
+	rxc_index_begin_range(c->index, &range);
+	rxc_index_begin_range(c->index, &other);
 	KUNIT_EXPECT_FALSE(test, may_fill(c, 4));
-	KUNIT_EXPECT_FALSE(test, rxc_index_can_fill(c->index, 5));
-	KUNIT_EXPECT_TRUE(test, rxc_index_can_fill(c->index, 6));
-	KUNIT_EXPECT_FALSE(test, rxc_index_can_write(c->index, 4, true));
-	KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, 6, true));
-
-	rxc_index_begin_wide(c->index, &other);
 	KUNIT_EXPECT_FALSE(test, may_fill(c, 6));
-	rxc_index_end_wide(c->index, &range);
+	rxc_index_end_range(c->index, &range);
 	KUNIT_EXPECT_TRUE(test, may_fill(c, 4));
 	KUNIT_EXPECT_TRUE(test, rxc_index_can_write(c->index, 4, true));
 	KUNIT_EXPECT_FALSE(test, may_fill(c, 5));
 	KUNIT_EXPECT_FALSE(test, rxc_index_can_write(c->index, RXC_BLOCK_MAX - 1, true));
-	rxc_index_end_wide(c->index, &other);
+	rxc_index_end_range(c->index, &other);
 	KUNIT_EXPECT_TRUE(test, may_fill(c, 5));
 }
 
-static void wide_dooms_what_is_busy(struct kunit *test)
+/* A bio may be mapped and may end where nothing can sleep. */
+static void range_in_atomic_context(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 4, 1);
+	struct rxc_range range = { .nr = rxc_index_region_end(c->index, 0) };
+	unsigned long flags;
+	u64 block;
+
+	for (block = 0; block < 16; block++)
+		fill(test, c, block, 0x11);
+	local_irq_save(flags);
+	rxc_index_begin_range(c->index, &range);
+	rxc_index_end_range(c->index, &range);
+	local_irq_restore(flags);
+	KUNIT_EXPECT_EQ(test, used(c), 0);
+}
+
+static void range_dooms_what_is_busy(struct kunit *test)
 {
 	struct rxc_range range = { .first = 1, .nr = 2 };
 	struct cache *c = make_cache(test, 4, 1);
@@ -959,8 +1009,8 @@ static void wide_dooms_what_is_busy(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 1, &slot), RXC_FATE_TRACKED);
 	KUNIT_ASSERT_EQ(test, begin_write(test, c, 2, true, &slot), RXC_FATE_TRACKED);
 	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 3, &slot), RXC_FATE_TRACKED);
-	rxc_index_begin_wide(c->index, &range);
-	rxc_index_end_wide(c->index, &range);
+	rxc_index_begin_range(c->index, &range);
+	rxc_index_end_range(c->index, &range);
 	rxc_index_end_fill(c->index, 1, true);
 	rxc_index_end_write(c->index, 2, true);
 	rxc_index_end_fill(c->index, 3, true);
@@ -1034,11 +1084,14 @@ static void drop_dooms_what_is_busy(struct kunit *test)
 /*
  * The hammer: threads do to the index what the target does, with an origin made
  * of one version number for each half of a block. Each word of a page tells the
- * block and the version. A half is written by one thread at a time.
+ * block and the version. A half is written by one thread at a time. The blocks lie
+ * on both sides of a region's end.
  */
 
 #define HAMMER_BLOCKS	40
+#define HAMMER_FIRST	(SZ_4M / PAGE_SIZE - HAMMER_BLOCKS / 2)
 #define HALVES		2
+#define HAMMER_HALVES	(HAMMER_BLOCKS * HALVES)
 #define HALF_WORDS	(PAGE_SIZE / sizeof(u64) / HALVES)
 
 struct half {
@@ -1051,21 +1104,26 @@ struct half {
 struct hammer {
 	struct kunit *test;
 	struct cache *c;
-	struct half half[HAMMER_BLOCKS][HALVES];
-	atomic_t fills, hits, tracked, untracked, wides, drops;
+	struct half half[HAMMER_HALVES];
+	atomic_t fills, hits, tracked, untracked, ranges, drops;
 	atomic_t foreign, stale, early;
 };
+
+static u64 block_of(unsigned int half)
+{
+	return HAMMER_FIRST + half / HALVES;
+}
 
 static u64 word_of(u64 block, u32 version)
 {
 	return (block + 1) << 32 | version;
 }
 
-static void put_half(struct hammer *h, unsigned long slot, u64 block, unsigned int i, u32 version)
+static void put_half(struct hammer *h, unsigned long slot, unsigned int half, u32 version)
 {
 	u64 *word = page_address(rxc_index_own_page(h->c->index, slot, 0));
 
-	memset64(word + i * HALF_WORDS, word_of(block, version), HALF_WORDS);
+	memset64(word + half % HALVES * HALF_WORDS, word_of(block_of(half), version), HALF_WORDS);
 }
 
 static void linger(void)
@@ -1110,16 +1168,17 @@ static enum rxc_fate hammer_begin(struct hammer *h, u64 block, bool write, bool 
 static int hammer_fill(void *arg)
 {
 	struct hammer *h = arg;
+	unsigned int half, i;
 	unsigned long slot;
-	unsigned int i;
 	u64 block;
 
 	while (!kthread_should_stop()) {
-		block = get_random_u32_below(HAMMER_BLOCKS);
+		half = get_random_u32_below(HAMMER_BLOCKS) * HALVES;
+		block = block_of(half);
 		if (hammer_begin(h, block, false, false, &slot) == RXC_FATE_TRACKED) {
-			for (i = 0; i < HALVES; i++) {
+			for (i = half; i < half + HALVES; i++) {
 				linger();
-				put_half(h, slot, block, i, READ_ONCE(h->half[block][i].origin));
+				put_half(h, slot, i, READ_ONCE(h->half[i].origin));
 			}
 			linger();
 			rxc_index_end_fill(h->c->index, block, get_random_u32_below(16));
@@ -1130,114 +1189,132 @@ static int hammer_fill(void *arg)
 	return 0;
 }
 
-static bool lock_halves(struct hammer *h, u64 block, unsigned int first, unsigned int end)
+static bool lock_halves(struct hammer *h, unsigned int first, unsigned int end)
 {
 	unsigned int i;
 
 	for (i = first; i < end; i++) {
-		if (!test_and_set_bit_lock(0, &h->half[block][i].busy))
+		if (!test_and_set_bit_lock(0, &h->half[i].busy))
 			continue;
 		while (i-- > first)
-			clear_bit_unlock(0, &h->half[block][i].busy);
+			clear_bit_unlock(0, &h->half[i].busy);
 		return false;
 	}
 	return true;
 }
 
-static void unlock_halves(struct hammer *h, u64 block, unsigned int first, unsigned int end)
+static void unlock_halves(struct hammer *h, unsigned int first, unsigned int end)
 {
 	while (first < end)
-		clear_bit_unlock(0, &h->half[block][first++].busy);
+		clear_bit_unlock(0, &h->half[first++].busy);
 }
 
-static void finish_half(struct half *half)
-{
-	/* Pairs with the acquire in hammer_read(). */
-	smp_store_release(&half->done, half->started);
-}
-
-static void write_origin(struct hammer *h, u64 block, unsigned int first, unsigned int end)
+static void start_halves(struct hammer *h, unsigned int first, unsigned int end)
 {
 	for (; first < end; first++)
-		WRITE_ONCE(h->half[block][first].origin, h->half[block][first].started);
+		WRITE_ONCE(h->half[first].started, h->half[first].started + 1);
+}
+
+static void finish_halves(struct hammer *h, unsigned int first, unsigned int end)
+{
+	for (; first < end; first++) {
+		/* Pairs with the acquire in hammer_read(). */
+		smp_store_release(&h->half[first].done, h->half[first].started);
+	}
+}
+
+/* Return: whether the write succeeds. One that fails may have got through, or in part. */
+static bool write_origin(struct hammer *h, unsigned int first, unsigned int end)
+{
+	bool ok = get_random_u32_below(16);
+
+	linger();
+	for (; first < end; first++)
+		if (ok || get_random_u32_below(2))
+			WRITE_ONCE(h->half[first].origin, h->half[first].started);
+	linger();
+	return ok;
+}
+
+static bool write_round(struct hammer *h, u64 block, u64 nr, unsigned int first,
+			unsigned int end)
+{
+	struct rxc_range range = { .first = block, .nr = nr };
+	bool ok;
+
+	rxc_index_begin_range(h->c->index, &range);
+	ok = write_origin(h, first, end);
+	rxc_index_end_range(h->c->index, &range);
+	return ok;
 }
 
 static int hammer_write(void *arg)
 {
+	unsigned int half, first, end, i;
 	struct hammer *h = arg;
-	unsigned int first, end, i;
 	unsigned long slot;
 	u64 block;
 	bool ok;
 
 	while (!kthread_should_stop()) {
 		cond_resched();
-		block = get_random_u32_below(HAMMER_BLOCKS);
-		first = get_random_u32_below(HALVES);
-		end = get_random_u32_below(2) ? HALVES : first + 1;
-		if (!lock_halves(h, block, first, end))
+		half = get_random_u32_below(HAMMER_BLOCKS) * HALVES;
+		block = block_of(half);
+		first = half + get_random_u32_below(HALVES);
+		end = get_random_u32_below(2) ? half + HALVES : first + 1;
+		if (!lock_halves(h, first, end))
 			continue;
-		for (i = first; i < end; i++)
-			WRITE_ONCE(h->half[block][i].started, h->half[block][i].started + 1);
-
+		start_halves(h, first, end);
 		if (hammer_begin(h, block, true, end - first == HALVES, &slot) ==
 		    RXC_FATE_TRACKED) {
 			for (i = first; i < end; i++)
-				put_half(h, slot, block, i, h->half[block][i].started);
-			linger();
-			ok = get_random_u32_below(16);
-			/* A write that fails may have got through, or in part. */
-			if (ok || get_random_u32_below(2))
-				write_origin(h, block, first, end);
-			linger();
+				put_half(h, slot, i, h->half[i].started);
+			ok = write_origin(h, first, end);
 			rxc_index_end_write(h->c->index, block, ok);
 			atomic_inc(&h->tracked);
 		} else {
-			rxc_index_begin_untracked(h->c->index, block);
-			linger();
-			ok = get_random_u32_below(16);
-			if (ok || get_random_u32_below(2))
-				write_origin(h, block, first, end);
-			linger();
-			rxc_index_end_untracked(h->c->index, block);
+			ok = write_round(h, block, 1, first, end);
 			atomic_inc(&h->untracked);
 		}
-		for (i = first; i < end && ok; i++)
-			finish_half(&h->half[block][i]);
-		unlock_halves(h, block, first, end);
+		if (ok)
+			finish_halves(h, first, end);
+		unlock_halves(h, first, end);
 	}
 	return 0;
 }
 
-static int hammer_wide(void *arg)
+static void drop_some(struct hammer *h)
 {
-	struct rxc_range range = { .nr = 1 };
+	u64 block = block_of(get_random_u32_below(HAMMER_HALVES));
+
+	rxc_index_drop(h->c->index, block, HAMMER_FIRST + HAMMER_BLOCKS - block);
+	atomic_inc(&h->drops);
+}
+
+/* Writes round the cache of several blocks, in part perhaps, and announced as more. */
+static int hammer_range(void *arg)
+{
 	struct hammer *h = arg;
-	unsigned int i;
-	u64 block;
+	unsigned int first, end;
+	u64 block, nr;
 
 	while (!kthread_should_stop()) {
-		usleep_range(200, 2000);
-		block = get_random_u32_below(HAMMER_BLOCKS);
-		if (get_random_u32_below(2)) {
-			rxc_index_drop(h->c->index, block, HAMMER_BLOCKS - block);
-			atomic_inc(&h->drops);
+		usleep_range(50, 500);
+		if (!get_random_u32_below(8))
+			drop_some(h);
+		first = get_random_u32_below(HAMMER_HALVES);
+		end = min_t(unsigned int, first + get_random_u32_inclusive(1, 12), HAMMER_HALVES);
+		if (!lock_halves(h, first, end))
 			continue;
-		}
-		if (!lock_halves(h, block, 0, HALVES))
-			continue;
-		for (i = 0; i < HALVES; i++)
-			WRITE_ONCE(h->half[block][i].started, h->half[block][i].started + 1);
-		range.first = block;
-		rxc_index_begin_wide(h->c->index, &range);
-		linger();
-		write_origin(h, block, 0, HALVES);
-		linger();
-		rxc_index_end_wide(h->c->index, &range);
-		for (i = 0; i < HALVES; i++)
-			finish_half(&h->half[block][i]);
-		unlock_halves(h, block, 0, HALVES);
-		atomic_inc(&h->wides);
+		start_halves(h, first, end);
+		block = block_of(first);
+		nr = block_of(end - 1) + 1 - block;
+		if (!get_random_u32_below(8))
+			nr += 1 << get_random_u32_below(20);
+		if (write_round(h, block, nr, first, end))
+			finish_halves(h, first, end);
+		unlock_halves(h, first, end);
+		atomic_inc(&h->ranges);
 	}
 	return 0;
 }
@@ -1263,7 +1340,7 @@ static int hammer_read(void *arg)
 {
 	struct hammer *h = arg;
 	struct page *page;
-	unsigned int i;
+	unsigned int half;
 	u32 done;
 	u64 *copy;
 	u64 block;
@@ -1272,23 +1349,23 @@ static int hammer_read(void *arg)
 	copy = kmalloc(PAGE_SIZE, GFP_KERNEL);
 	while (!kthread_should_stop()) {
 		cond_resched();
-		block = get_random_u32_below(HAMMER_BLOCKS);
-		i = get_random_u32_below(HALVES);
+		half = get_random_u32_below(HAMMER_HALVES);
+		block = block_of(half);
 		/* What was done before must be seen from here on. */
-		done = smp_load_acquire(&h->half[block][i].done);
+		done = smp_load_acquire(&h->half[half].done);
 		slot = rxc_index_find(h->c->index, block);
 		if (slot < 0 || !copy)
 			continue;
 		rcu_read_lock();
 		page = rxc_index_hit_page(h->c->index, slot, block, 0);
 		if (page)
-			memcpy(copy, page_address(page) + i * HALF_WORDS * sizeof(u64),
+			memcpy(copy, page_address(page) + half % HALVES * HALF_WORDS * sizeof(u64),
 			       HALF_WORDS * sizeof(u64));
 		rcu_read_unlock();
 		if (!page)
 			continue;
 		rxc_index_touch(h->c->index, slot);
-		check_half(h, block, done, READ_ONCE(h->half[block][i].started), copy);
+		check_half(h, block, done, READ_ONCE(h->half[half].started), copy);
 		atomic_inc(&h->hits);
 	}
 	kfree(copy);
@@ -1298,22 +1375,22 @@ static int hammer_read(void *arg)
 /* Return: how many cached halves differ from the origin. */
 static unsigned int count_wrong(struct hammer *h, unsigned int *held)
 {
-	unsigned int i, wrong = 0;
+	unsigned int half, wrong = 0;
 	struct page *page;
-	u64 block, *word;
 	long slot;
+	u64 *word;
 
 	*held = 0;
-	for (block = 0; block < HAMMER_BLOCKS; block++) {
-		slot = rxc_index_find(h->c->index, block);
+	for (half = 0; half < HAMMER_HALVES; half++) {
+		slot = rxc_index_find(h->c->index, block_of(half));
 		if (slot < 0)
 			continue;
-		(*held)++;
+		*held += half % HALVES == 0;
 		rcu_read_lock();
-		page = rxc_index_hit_page(h->c->index, slot, block, 0);
-		for (i = 0; i < HALVES && page; i++) {
-			word = (u64 *)page_address(page) + i * HALF_WORDS;
-			wrong += word[0] != word_of(block, h->half[block][i].origin) ||
+		page = rxc_index_hit_page(h->c->index, slot, block_of(half), 0);
+		if (page) {
+			word = (u64 *)page_address(page) + half % HALVES * HALF_WORDS;
+			wrong += word[0] != word_of(block_of(half), h->half[half].origin) ||
 				 word[HALF_WORDS - 1] != word[0];
 		}
 		wrong += !page;
@@ -1332,7 +1409,8 @@ static unsigned int hammer_round(struct kunit *test, struct hammer *h)
 	crew_add(test, &crew, hammer_fill, h);
 	crew_add(test, &crew, hammer_write, h);
 	crew_add(test, &crew, hammer_write, h);
-	crew_add(test, &crew, hammer_wide, h);
+	crew_add(test, &crew, hammer_range, h);
+	crew_add(test, &crew, hammer_range, h);
 	crew_add(test, &crew, hammer_read, h);
 	crew_add(test, &crew, hammer_read, h);
 	crew_run(&crew, HAMMER_MSECS);
@@ -1363,14 +1441,15 @@ static void hammer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&h->early), 0);
 	KUNIT_EXPECT_GT(test, held, 0);
 
-	kunit_info(test, "%d fills, %d hits, %d tracked and %d untracked writes, %d wide, %d drops",
+	kunit_info(test, "%d fills, %d hits, %d tracked and %d untracked writes, %d ranges, %d drops",
 		   atomic_read(&h->fills), atomic_read(&h->hits), atomic_read(&h->tracked),
-		   atomic_read(&h->untracked), atomic_read(&h->wides), atomic_read(&h->drops));
+		   atomic_read(&h->untracked), atomic_read(&h->ranges), atomic_read(&h->drops));
 	KUNIT_EXPECT_GT(test, atomic_read(&h->fills), 20);
 	KUNIT_EXPECT_GT(test, atomic_read(&h->hits), 20);
 	KUNIT_EXPECT_GT(test, atomic_read(&h->tracked), 20);
 	KUNIT_EXPECT_GT(test, atomic_read(&h->untracked), 20);
-	KUNIT_EXPECT_GT(test, atomic_read(&h->wides), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&h->ranges), 20);
+	KUNIT_EXPECT_GT(test, atomic_read(&h->drops), 0);
 }
 
 /* More blocks than slots, with homes of less than eight ways; and fewer. */
@@ -1436,13 +1515,14 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(write_dooms_a_fill),
 	KUNIT_CASE(write_dooms_a_write),
 	KUNIT_CASE(doom_ends_with_its_block),
-	KUNIT_CASE(untracked_drops_the_block),
-	KUNIT_CASE(untracked_keeps_the_block_out),
-	KUNIT_CASE(untracked_counts),
-	KUNIT_CASE(untracked_leaves_others_readable),
-	KUNIT_CASE(wide_drops_its_range_only),
-	KUNIT_CASE(wide_keeps_its_range_out),
-	KUNIT_CASE(wide_dooms_what_is_busy),
+	KUNIT_CASE(region_ends),
+	KUNIT_CASE(range_drops_its_blocks_only),
+	KUNIT_CASE(range_keeps_out_its_blocks_only),
+	KUNIT_CASE(ranges_over_the_same_block),
+	KUNIT_CASE(range_in_two_regions),
+	KUNIT_CASE(range_longer_than_the_cache),
+	KUNIT_CASE(range_in_atomic_context),
+	KUNIT_CASE(range_dooms_what_is_busy),
 	KUNIT_CASE_PARAM(drop_range, set_count_gen_params),
 	KUNIT_CASE(drop_all),
 	KUNIT_CASE(drop_nothing),
