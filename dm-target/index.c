@@ -21,6 +21,7 @@
  * in a list of their own.
  */
 #include <linux/hash.h>
+#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -39,6 +40,8 @@
 #define MAX_BUCKETS	16384
 /* How many sets are looked at for a block that can make room. */
 #define MAX_HAND_STEPS	1024
+/* For how long nobody looks again where none was found. */
+#define NO_ROOM_TIME	(HZ / 20)
 
 #define MAX_SHARDS	4096
 #define REGION_SIZE	SZ_4M
@@ -91,7 +94,8 @@ struct rxc_shard {
  * @nr_shards: number of shards
  * @shards: ranges that lie within a region
  * @region_shift: log2 of the blocks of a region
- * @wide: ranges that do not
+ * @no_room_until: until then, in jiffies, nothing is left to evict
+ * @wide: ranges that lie in several regions
  * @hand: which set makes room next when memory is short
  * @buckets: set s belongs to bucket s modulo @nr_buckets
  */
@@ -108,6 +112,7 @@ struct rxc_index {
 	unsigned long nr_shards;
 	struct rxc_shard *shards;
 	unsigned int region_shift;
+	unsigned long no_room_until;
 	struct rxc_shard wide;
 	atomic_long_t hand;
 	struct rxc_bucket buckets[];
@@ -184,6 +189,7 @@ struct rxc_index *rxc_index_create(struct rxd_store *store, unsigned int block_p
 	index->stats = stats;
 	index->region_shift = ilog2(max_t(unsigned int, REGION_SIZE >> PAGE_SHIFT, block_pages) /
 				    block_pages);
+	index->no_room_until = jiffies;
 	index->nr_buckets = nr_buckets;
 	for (i = 0; i < nr_buckets; i++)
 		spin_lock_init(&index->buckets[i].lock);
@@ -650,12 +656,18 @@ static bool evict_from(struct rxc_index *index, unsigned long set)
 	return way >= 0;
 }
 
+static bool has_no_room(const struct rxc_index *index)
+{
+	return time_before(jiffies, READ_ONCE(index->no_room_until));
+}
+
 /**
  * rxc_index_make_room - evict a block because memory is short
  * @index: the index
  *
  * The sets give up a block in turn, so that no set keeps what it had first. The
- * memory is free a grace period later, the store's limit leaves room at once.
+ * memory is free a grace period later, the store's limit leaves room at once. Where
+ * nothing is left, nobody looks again for a while, unless a block becomes valid.
  *
  * Return: whether there was a block to evict.
  */
@@ -664,11 +676,14 @@ bool rxc_index_make_room(struct rxc_index *index)
 	unsigned long steps = min_t(unsigned long, index->nr_sets, MAX_HAND_STEPS);
 	unsigned long set;
 
+	if (has_no_room(index))
+		return false;
 	while (steps--) {
 		set = (unsigned long)atomic_long_inc_return(&index->hand) % index->nr_sets;
 		if (has_valid(index, set) && evict_from(index, set))
 			return true;
 	}
+	WRITE_ONCE(index->no_room_until, jiffies + NO_ROOM_TIME);
 	return false;
 }
 
@@ -738,7 +753,7 @@ static bool is_listed(struct rxc_shard *shard, u64 block)
 
 /*
  * May a block that is not in the cache enter it? Who announces a range takes the
- * bucket's lock, which is ours, after it has listed the range.
+ * bucket's lock after it has listed the range: see rxc_index_begin_range().
  */
 static bool may_enter(struct rxc_index *index, u64 block)
 {
@@ -816,6 +831,8 @@ static bool end_io(struct rxc_index *index, u64 block, bool ok)
 		ok = false;
 	} else if (ok && !(READ_ONCE(tags[way]) & RXC_TAG_DOOMED)) {
 		set_state(&tags[way], RXC_VALID);
+		if (unlikely(has_no_room(index)))
+			WRITE_ONCE(index->no_room_until, jiffies);
 	} else {
 		ok = false;
 		empty_slot(index, first_slot(index, set) + way);

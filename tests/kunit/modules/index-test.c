@@ -5,6 +5,7 @@
 #include <kunit/resource.h>
 #include <kunit/test.h>
 #include <linux/bitops.h>
+#include <linux/delay.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -543,6 +544,28 @@ static void make_room_frees_a_block(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, rxc_index_make_room(c->index));
 	KUNIT_EXPECT_EQ(test, used(c), 0);
 	KUNIT_EXPECT_EQ(test, stat(c, RXC_EVICTIONS), 3);
+}
+
+/* Many look for a victim at once where memory is short: one that finds none stands for all. */
+static void make_room_rests_after_a_failure(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 4096, 1);
+	unsigned long set;
+	u64 block;
+
+	/* A block in a set that is too far for the first look, and not for the next. */
+	for (block = 0; block < 100000; block += 100) {
+		set = fill(test, c, block, 0x11) / RXC_WAYS;
+		if (set > 1100 && set < 2000)
+			break;
+		rxc_index_drop(c->index, block, 1);
+	}
+	KUNIT_ASSERT_TRUE(test, holds(c, block));
+	KUNIT_EXPECT_FALSE(test, rxc_index_make_room(c->index));
+	KUNIT_EXPECT_FALSE(test, rxc_index_make_room(c->index));
+	msleep(100);
+	KUNIT_EXPECT_TRUE(test, rxc_index_make_room(c->index));
+	KUNIT_EXPECT_FALSE(test, holds(c, block));
 }
 
 /* Hits */
@@ -1497,6 +1520,7 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(limit_is_shared_by_the_sets),
 	KUNIT_CASE(limit_with_all_busy),
 	KUNIT_CASE(make_room_frees_a_block),
+	KUNIT_CASE(make_room_rests_after_a_failure),
 	KUNIT_CASE(hit_page_of_another_block),
 	KUNIT_CASE(hit_page_outlives_eviction),
 	KUNIT_CASE(touch_keeps_the_block),
