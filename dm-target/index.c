@@ -20,6 +20,7 @@
  * one of many shards, which the region's number tells; the few that are longer are
  * in a list of their own.
  */
+#include <linux/cache.h>
 #include <linux/hash.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
@@ -98,6 +99,8 @@ struct rxc_shard {
  * @wide: ranges that lie in several regions
  * @hand: which set makes room next when memory is short
  * @buckets: set s belongs to bucket s modulo @nr_buckets
+ *
+ * A hit reads the first cache line. What is written now and then has lines of its own.
  */
 struct rxc_index {
 	u64 *tags;
@@ -113,10 +116,12 @@ struct rxc_index {
 	struct rxc_shard *shards;
 	unsigned int region_shift;
 	unsigned long no_room_until;
-	struct rxc_shard wide;
-	atomic_long_t hand;
-	struct rxc_bucket buckets[];
+	struct rxc_shard wide ____cacheline_aligned;
+	atomic_long_t hand ____cacheline_aligned;
+	struct rxc_bucket buckets[] ____cacheline_aligned;
 };
+
+static_assert(offsetofend(struct rxc_index, stats) <= SMP_CACHE_BYTES);
 
 /* Sets of one size each, so that few slots are left over. */
 static void divide_slots(const struct rxd_store *store, unsigned int block_pages,

@@ -14,6 +14,7 @@
  * that left a main queue just now, one slot smaller. All sets learn together.
  */
 #include <linux/bitfield.h>
+#include <linux/cache.h>
 #include <linux/hash.h>
 #include <linux/kernel.h>
 #include <linux/math.h>
@@ -67,7 +68,8 @@ struct s3_set {
  * @nr_ghosts: how many of s3_set.ghosts are in use
  * @nr_fresh: how many of the newest ghosts teach, and how many of the main queue's
  *	are in use
- * @share: slots that the small queues may have, in all sets together
+ * @share: slots that the small queues may have, in all sets together; misses change
+ *	it, so it has a cache line of its own
  * @sets: the sets
  */
 struct rxc_policy {
@@ -75,7 +77,7 @@ struct rxc_policy {
 	unsigned int ways;
 	unsigned int nr_ghosts;
 	unsigned int nr_fresh;
-	unsigned long share;
+	unsigned long share ____cacheline_aligned;
 	struct s3_set sets[];
 };
 
