@@ -24,6 +24,7 @@
 #include <linux/hash.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
+#include <linux/lockdep.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
@@ -283,6 +284,11 @@ static struct rxc_bucket *bucket_of(struct rxc_index *index, unsigned long set)
 	return &index->buckets[set & (index->nr_buckets - 1)];
 }
 
+static void assert_locked(struct rxc_index *index, unsigned long set)
+{
+	lockdep_assert_held(&bucket_of(index, set)->lock);
+}
+
 static u64 make_tag(u64 block, enum rxc_state state, unsigned long policy_bits)
 {
 	return block << RXC_TAG_BLOCK_SHIFT | (u64)policy_bits << RXC_TAG_POLICY_SHIFT | state;
@@ -502,7 +508,7 @@ struct page *rxc_index_own_page(struct rxc_index *index, unsigned long slot, uns
 }
 
 /* The way of a set that holds the block in any state but EMPTY, or -1. */
-static int find_way(const struct rxc_index *index, unsigned long set, u64 block)
+static int find_way(struct rxc_index *index, unsigned long set, u64 block)
 {
 	const u64 *tags = &index->tags[first_slot(index, set)];
 	const u64 hint = EACH_HINT(hint_of(block));
@@ -511,6 +517,7 @@ static int find_way(const struct rxc_index *index, unsigned long set, u64 block)
 	u64 matches;
 	u64 tag;
 
+	assert_locked(index, set);
 	for (i = 0; i < HINT_WORDS; i++, word = (word + 1) % HINT_WORDS) {
 		matches = match_hints(index->hints[set].word[word], hint);
 		for (; matches; matches &= matches - 1) {
@@ -570,6 +577,7 @@ static int install_pages(struct rxc_index *index, unsigned long slot, struct lis
 
 static void empty_slot(struct rxc_index *index, unsigned long slot)
 {
+	assert_locked(index, slot / index->ways);
 	set_state(&index->tags[slot], RXC_EMPTY);
 	/* No page may go while its tag is seen valid: pairs with rxc_index_hit_page(). */
 	smp_wmb();
@@ -585,6 +593,7 @@ static int replace_pages(struct rxc_index *index, unsigned long slot, struct lis
 {
 	int ret;
 
+	assert_locked(index, slot / index->ways);
 	/* The tag changes before the pages do: pairs with rxc_index_hit_page(). */
 	smp_wmb();
 	ret = install_pages(index, slot, pages);
@@ -605,6 +614,7 @@ static enum rxc_fate take_slot(struct rxc_index *index, unsigned long set, u64 b
 	unsigned long bits;
 	int way;
 
+	assert_locked(index, set);
 	way = find_empty(index, tags, block);
 	if (way >= 0) {
 		*slot = first + way;
@@ -762,6 +772,7 @@ static bool is_listed(struct rxc_shard *shard, u64 block)
  */
 static bool may_enter(struct rxc_index *index, u64 block)
 {
+	assert_locked(index, set_of(index, block));
 	return !is_listed(shard_of(index, block), block) && !is_listed(&index->wide, block);
 }
 
@@ -968,6 +979,7 @@ void rxc_index_end_write(struct rxc_index *index, u64 block, bool ok)
 /* Return: whether pages were freed, which may take a while. */
 static bool drop_slot(struct rxc_index *index, unsigned long slot)
 {
+	assert_locked(index, slot / index->ways);
 	switch (rxc_tag_state(READ_ONCE(index->tags[slot]))) {
 	case RXC_VALID:
 		empty_slot(index, slot);
