@@ -11,7 +11,7 @@ from rxdlib.lab import DISK
 
 AREA = 32 * MIB
 STREAM = 256 * MIB
-SECONDS = 5
+SECONDS = 3
 
 READS = ("--name=reads", "--rw=randread", "--bs=4k", "--iodepth=4", f"--size={AREA}",
          "--norandommap")

@@ -15,6 +15,7 @@
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
+#include <linux/sizes.h>
 #include <linux/umh.h>
 #include <linux/vmalloc.h>
 
@@ -23,6 +24,8 @@
 
 #define AREA		8192	/* sectors that are used, several times the cache */
 #define HOT		256	/* most of the I/O goes to these */
+/* Writes round the cache are cut each 4 MiB: in the middle of what is hot. */
+#define FIRST		(SZ_4M / SECTOR_SIZE - HOT / 2)
 #define MAX_IO		128
 #define BUF_SIZE	((MAX_IO + 8) * SECTOR_SIZE)
 #define WORDS		(SECTOR_SIZE / sizeof(u64))
@@ -96,7 +99,7 @@ static void io_submit(struct stress *s, struct io *io, struct block_device *bdev
 	struct bio *bio;
 
 	bio = bio_alloc(bdev, BUF_SIZE / PAGE_SIZE + 2, opf, GFP_KERNEL | __GFP_NOFAIL);
-	bio->bi_iter.bi_sector = sector;
+	bio->bi_iter.bi_sector = FIRST + sector;
 	bio->bi_private = io;
 	bio->bi_end_io = io_ended;
 	if (!buf)
