@@ -42,7 +42,7 @@
 #define MAX_BUCKETS	16384
 /* How many sets are looked at for a block that can make room. */
 #define MAX_HAND_STEPS	1024
-/* For how long nobody looks again where none was found. */
+/* For how long nobody looks again when none was found in any. */
 #define NO_ROOM_TIME	(HZ / 20)
 
 #define MAX_SHARDS	4096
@@ -99,6 +99,7 @@ struct rxc_shard {
  * @no_room_until: until then, in jiffies, nothing is left to evict
  * @wide: ranges that lie in several regions
  * @hand: which set makes room next when memory is short
+ * @round: where the hand was when it last found a block to evict
  * @buckets: set s belongs to bucket s modulo @nr_buckets
  *
  * A hit reads the first cache line. What is written now and then has lines of its own.
@@ -119,6 +120,7 @@ struct rxc_index {
 	unsigned long no_room_until;
 	struct rxc_shard wide ____cacheline_aligned;
 	atomic_long_t hand ____cacheline_aligned;
+	unsigned long round;
 	struct rxc_bucket buckets[] ____cacheline_aligned;
 };
 
@@ -676,29 +678,40 @@ static bool has_no_room(const struct rxc_index *index)
 	return time_before(jiffies, READ_ONCE(index->no_room_until));
 }
 
+/* A block became valid: another round of the hand is worth it. */
+static void look_again(struct rxc_index *index)
+{
+	WRITE_ONCE(index->round, atomic_long_read(&index->hand));
+	WRITE_ONCE(index->no_room_until, jiffies);
+}
+
 /**
  * rxc_index_make_room - evict a block because memory is short
  * @index: the index
  *
  * The sets give up a block in turn, so that no set keeps what it had first. The
- * memory is free a grace period later, the store's limit leaves room at once. Where
- * nothing is left, nobody looks again for a while, unless a block becomes valid.
+ * memory is free a grace period later, the store's limit leaves room at once. After
+ * a round that found nothing, nobody looks for a while, unless a block becomes valid.
  *
  * Return: whether there was a block to evict.
  */
 bool rxc_index_make_room(struct rxc_index *index)
 {
 	unsigned long steps = min_t(unsigned long, index->nr_sets, MAX_HAND_STEPS);
-	unsigned long set;
+	unsigned long hand = 0, set;
 
 	if (has_no_room(index))
 		return false;
 	while (steps--) {
-		set = (unsigned long)atomic_long_inc_return(&index->hand) % index->nr_sets;
-		if (has_valid(index, set) && evict_from(index, set))
+		hand = atomic_long_inc_return(&index->hand);
+		set = hand % index->nr_sets;
+		if (has_valid(index, set) && evict_from(index, set)) {
+			WRITE_ONCE(index->round, hand);
 			return true;
+		}
 	}
-	WRITE_ONCE(index->no_room_until, jiffies + NO_ROOM_TIME);
+	if (hand - READ_ONCE(index->round) >= index->nr_sets)
+		WRITE_ONCE(index->no_room_until, jiffies + NO_ROOM_TIME);
 	return false;
 }
 
@@ -848,7 +861,7 @@ static bool end_io(struct rxc_index *index, u64 block, bool ok)
 	} else if (ok && !(READ_ONCE(tags[way]) & RXC_TAG_DOOMED)) {
 		set_state(&tags[way], RXC_VALID);
 		if (unlikely(has_no_room(index)))
-			WRITE_ONCE(index->no_room_until, jiffies);
+			look_again(index);
 	} else {
 		ok = false;
 		empty_slot(index, first_slot(index, set) + way);
