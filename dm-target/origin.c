@@ -546,7 +546,7 @@ static void note_io(struct rxcache *c)
 		WRITE_ONCE(c->busy_at, jiffies);
 }
 
-/* Is the bio far into sequential I/O, farther than is to be cached? */
+/* Is the bio, which is not read from the cache, far into sequential I/O? */
 static bool exceeds_cutoff(struct rxcache *c, const struct rxc_span *span)
 {
 	u64 cutoff = READ_ONCE(c->seq_cutoff);
@@ -554,6 +554,16 @@ static bool exceeds_cutoff(struct rxcache *c, const struct rxc_span *span)
 	return unlikely(cutoff) &&
 	       rxc_sequence_exceeds(&c->sequence, span->sector,
 				    span->end_sector - span->sector, cutoff >> SECTOR_SHIFT);
+}
+
+static void note_hits(struct rxcache *c, const struct rxc_span *span, u64 end)
+{
+	sector_t end_sector = min(block_sector(c, end), span->end_sector);
+	u64 cutoff = READ_ONCE(c->seq_cutoff);
+
+	if (unlikely(cutoff))
+		rxc_sequence_hit(&c->sequence, span->sector, end_sector - span->sector,
+				 cutoff >> SECTOR_SHIFT);
 }
 
 static int pass_read(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
@@ -580,15 +590,16 @@ int rxc_read(struct rxcache *c, struct bio *bio)
 	if (unlikely(READ_ONCE(c->mode) == RXC_PASSTHROUGH))
 		return pass_read(c, &span, bio);
 
-	around = exceeds_cutoff(c, &span);
 	block = read_hits(c, &span, bio);
 	if (block > span.first) {
 		count_read(c, &span, span.first, block, RXC_READ_HITS);
+		note_hits(c, &span, block);
 		accept_until(c, bio, &span, block);
 		bio_endio(bio);
 		return DM_MAPIO_SUBMITTED;
 	}
 
+	around = exceeds_cutoff(c, &span);
 	note_io(c);
 	if (!around && start_fill(c, &span, bio, &shortage) > span.first)
 		return DM_MAPIO_SUBMITTED;
@@ -945,15 +956,24 @@ int rxc_origin_init(struct rxcache *c, const char *name)
 {
 	int ret;
 
-	ret = bioset_init(&c->bios, MIN_BIOS, offsetof(struct rxc_io, bio), BIOSET_NEED_BVECS);
+	ret = rxc_sequence_init(&c->sequence);
 	if (ret)
 		return ret;
+	ret = bioset_init(&c->bios, MIN_BIOS, offsetof(struct rxc_io, bio), BIOSET_NEED_BVECS);
+	if (ret)
+		goto out_exit_sequence;
 	c->wq = alloc_workqueue("dm-rxcache/%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, name);
 	if (!c->wq) {
-		bioset_exit(&c->bios);
-		return -ENOMEM;
+		ret = -ENOMEM;
+		goto out_exit_bios;
 	}
 	return 0;
+
+out_exit_bios:
+	bioset_exit(&c->bios);
+out_exit_sequence:
+	rxc_sequence_exit(&c->sequence);
+	return ret;
 }
 
 /**
@@ -964,4 +984,5 @@ void rxc_origin_exit(struct rxcache *c)
 {
 	destroy_workqueue(c->wq);
 	bioset_exit(&c->bios);
+	rxc_sequence_exit(&c->sequence);
 }

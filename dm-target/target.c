@@ -261,7 +261,6 @@ static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	c->mode = args.mode;
 	c->seq_cutoff = args.seq_cutoff;
 	init_rwsem(&c->index_lock);
-	rxc_sequence_init(&c->sequence);
 	c->nr_blocks = ti->len >> c->block_shift;
 	if (c->nr_blocks > RXC_BLOCK_MAX) {
 		ti->error = "the target has too many cache blocks";
