@@ -845,6 +845,31 @@ bool rxc_index_can_fill(struct rxc_index *index, u64 block)
 	return try_fill(index, block, &none, &slot) == RXC_FATE_NEED_PAGES;
 }
 
+/**
+ * rxc_index_is_filling - may a read wait for the fill of a block?
+ * @index: the index
+ * @block: block number
+ *
+ * Return: true if the block is being filled and no write of it has been announced
+ * since rxc_index_begin_fill(): every write that has completed by now is in what
+ * the fill reads.
+ */
+bool rxc_index_is_filling(struct rxc_index *index, u64 block)
+{
+	unsigned long set = set_of(index, block);
+	struct rxc_bucket *bucket = bucket_of(index, set);
+	unsigned long flags;
+	u64 tag = RXC_EMPTY;
+	int way;
+
+	spin_lock_irqsave(&bucket->lock, flags);
+	way = find_way(index, set, block);
+	if (way >= 0)
+		tag = READ_ONCE(index->tags[first_slot(index, set) + way]);
+	spin_unlock_irqrestore(&bucket->lock, flags);
+	return rxc_tag_state(tag) == RXC_FILL && !(tag & RXC_TAG_DOOMED);
+}
+
 /* Return: whether the block is in the cache now. */
 static bool end_io(struct rxc_index *index, u64 block, bool ok)
 {

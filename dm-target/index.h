@@ -102,6 +102,7 @@ enum rxc_fate rxc_index_begin_fill(struct rxc_index *index, u64 block,
 				   struct list_head *pages, unsigned long *slot);
 void rxc_index_end_fill(struct rxc_index *index, u64 block, bool ok);
 bool rxc_index_can_fill(struct rxc_index *index, u64 block);
+bool rxc_index_is_filling(struct rxc_index *index, u64 block);
 bool rxc_index_make_room(struct rxc_index *index);
 
 enum rxc_fate rxc_index_begin_write(struct rxc_index *index, u64 block, bool whole,

@@ -10,8 +10,10 @@
  * Whatever is short, a slot, a page or a bio, the I/O goes round the cache.
  */
 #include <linux/bio.h>
+#include <linux/blk-cgroup.h>
 #include <linux/bvec.h>
 #include <linux/completion.h>
+#include <linux/hash.h>
 #include <linux/ioprio.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
@@ -54,8 +56,9 @@ struct rxc_wait {
  * struct rxc_io - a bio of our own, from the origin to the cache's pages
  * @work: finishes it
  * @c: the cache
- * @parent: the bio it serves, not yet advanced; NULL for a prefetch
- * @wait: who waits for a prefetch
+ * @list: among the fills under way
+ * @readers: the bios it serves, not yet advanced; none at first for a prefetch
+ * @wait: who waits for a prefetch; NULL for a reader's
  * @iter: where @bio began
  * @first: its first block
  * @nr: number of blocks, each with a slot that is ours
@@ -64,7 +67,8 @@ struct rxc_wait {
 struct rxc_io {
 	struct work_struct work;
 	struct rxcache *c;
-	struct bio *parent;
+	struct list_head list;
+	struct bio_list readers;
 	struct rxc_wait *wait;
 	struct bvec_iter iter;
 	u64 first;
@@ -243,25 +247,39 @@ static struct rxc_io *alloc_io(struct rxcache *c, u64 first, u64 end, blk_opf_t 
 
 	io = container_of(bio, struct rxc_io, bio);
 	io->c = c;
-	io->parent = NULL;
+	bio_list_init(&io->readers);
+	io->wait = NULL;
 	io->first = first;
 	io->nr = 0;
 	return io;
 }
 
-static struct rxc_io *alloc_io_for(struct rxcache *c, struct bio *parent,
+/* The priority that the disk would give a bio that we sent now. */
+static unsigned short prio_of(const struct bio *bio)
+{
+	if (IOPRIO_PRIO_CLASS(bio->bi_ioprio) == IOPRIO_CLASS_NONE)
+		return get_current_ioprio();
+	return bio->bi_ioprio;
+}
+
+static unsigned int class_of(unsigned short prio)
+{
+	return IOPRIO_PRIO_CLASS(prio) ?: IOPRIO_CLASS_BE;
+}
+
+static struct rxc_io *alloc_io_for(struct rxcache *c, struct bio *reader,
 				   const struct rxc_span *span)
 {
 	struct rxc_io *io;
 
 	/* Waiting for a bio of ours could wait for ourselves: step aside instead. */
-	io = alloc_io(c, span->first, span->end, REQ_OP_READ | (parent->bi_opf & FILL_FLAGS),
+	io = alloc_io(c, span->first, span->end, REQ_OP_READ | (reader->bi_opf & FILL_FLAGS),
 		      GFP_NOWAIT | __GFP_NOWARN);
 	if (!io)
 		return NULL;
-	io->bio.bi_ioprio = parent->bi_ioprio;
-	bio_clone_blkg_association(&io->bio, parent);
-	io->parent = parent;
+	io->bio.bi_ioprio = prio_of(reader);
+	bio_clone_blkg_association(&io->bio, reader);
+	bio_list_add(&io->readers, reader);
 	return io;
 }
 
@@ -382,15 +400,140 @@ static void count_error(struct rxcache *c, blk_status_t status)
 		rxc_stat_inc(c->stats, RXC_ORIGIN_ERRORS);
 }
 
-static void copy_to_reader(struct rxc_io *io, struct bio *parent)
+static void copy_to_reader(struct rxc_io *io, struct bio *reader)
 {
 	struct bvec_iter iter = io->iter;
 	sector_t skip;
 
-	skip = dm_target_offset(io->c->ti, parent->bi_iter.bi_sector) -
+	skip = dm_target_offset(io->c->ti, reader->bi_iter.bi_sector) -
 	       block_sector(io->c, io->first);
 	bio_advance_iter(&io->bio, &iter, skip << SECTOR_SHIFT);
-	copy_bio(parent, parent->bi_iter, &io->bio, iter);
+	copy_bio(reader, reader->bi_iter, &io->bio, iter);
+}
+
+/* A fill that begins in one region ends in the next at the latest. */
+static u64 region_of(const struct rxcache *c, u64 block)
+{
+	return block * block_pages(c) / MAX_PAGES;
+}
+
+static struct rxc_fills *fills_in(struct rxcache *c, u64 region)
+{
+	return &c->fills[hash_64(region, RXC_FILLS_BITS)];
+}
+
+/* From here on readers may join. The slots are the fill's until end_joining(). */
+static void begin_joining(struct rxc_io *io)
+{
+	struct rxc_fills *fills = fills_in(io->c, region_of(io->c, io->first));
+
+	spin_lock(&fills->lock);
+	list_add(&io->list, &fills->list);
+	spin_unlock(&fills->lock);
+}
+
+/* Take those that have joined so far, or else let no more join. */
+static bool take_readers(struct rxc_io *io, struct bio_list *readers)
+{
+	struct rxc_fills *fills = fills_in(io->c, region_of(io->c, io->first));
+
+	spin_lock(&fills->lock);
+	*readers = io->readers;
+	bio_list_init(&io->readers);
+	if (bio_list_empty(readers))
+		list_del(&io->list);
+	spin_unlock(&fills->lock);
+	return !bio_list_empty(readers);
+}
+
+/* None of the readers goes on before all are served, so this comes to an end. */
+static void end_joining(struct rxc_io *io, struct bio_list *served)
+{
+	struct bio_list readers;
+	struct bio *reader;
+
+	bio_list_init(served);
+	while (take_readers(io, &readers)) {
+		bio_list_for_each(reader, &readers) {
+			if (!io->bio.bi_status)
+				copy_to_reader(io, reader);
+			cond_resched();
+		}
+		bio_list_merge(served, &readers);
+	}
+}
+
+static struct rxc_io *find_fill(struct rxc_fills *fills, u64 block)
+{
+	struct rxc_io *io;
+
+	lockdep_assert_held(&fills->lock);
+	list_for_each_entry(io, &fills->list, list)
+		if (block - io->first < io->nr)
+			return io;
+	return NULL;
+}
+
+/*
+ * Who joins waits as long as the fill does, so he must not when the disk, or a limit
+ * of a cgroup, could let it wait longer than a read of his own.
+ */
+static bool is_as_fast(struct rxc_io *io, struct bio *reader)
+{
+	return class_of(io->bio.bi_ioprio) <= class_of(prio_of(reader)) &&
+	       bio_blkcg_css(&io->bio) == bio_blkcg_css(reader);
+}
+
+/*
+ * Have a bio wait for a fill that begins in @region. A write that has been announced
+ * since the fill began has doomed its slot before the write completed:
+ *
+ *	write			read			fill
+ *				  begins
+ *	  dooms the slot	  sees the slot in	  reads the origin
+ *	  goes to the origin	  FILL, not doomed:	  serves the read
+ *	  completes		  it began before	  leaves the list, and
+ *				  the write completed	  lets go of the slot
+ *
+ * Return: the block after the last that the fill is going to serve.
+ */
+static u64 join_in(struct rxcache *c, u64 region, const struct rxc_span *span,
+		   struct bio *bio)
+{
+	struct rxc_fills *fills = fills_in(c, region);
+	u64 end, block = span->first;
+	struct rxc_io *io;
+
+	spin_lock(&fills->lock);
+	io = find_fill(fills, block);
+	if (io && is_as_fast(io, bio)) {
+		end = min(span->end, io->first + io->nr);
+		while (block < end && rxc_index_is_filling(c->index, block))
+			block++;
+	}
+	if (block > span->first) {
+		accept_until(c, bio, span, block);
+		bio_list_add(&io->readers, bio);
+	}
+	spin_unlock(&fills->lock);
+	return block;
+}
+
+/* Return: whether a fill is going to serve the leading blocks; the rest comes again. */
+static bool join_fill(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
+{
+	u64 region = region_of(c, span->first);
+	u64 block;
+
+	/* Device mapper leaves it to the disk below to find out whose the bio is. */
+	bio_associate_blkg(bio);
+	block = join_in(c, region, span, bio);
+	if (block == span->first && region)
+		block = join_in(c, region - 1, span, bio);
+	if (block == span->first)
+		return false;
+	count_read(c, span, span->first, block, RXC_READ_MISSES);
+	return true;
 }
 
 static void finish_fill(struct work_struct *work)
@@ -398,26 +541,29 @@ static void finish_fill(struct work_struct *work)
 	struct rxc_io *io = container_of(work, struct rxc_io, work);
 	blk_status_t status = io->bio.bi_status;
 	struct rxc_wait *wait = io->wait;
-	struct bio *parent = io->parent;
 	struct rxcache *c = io->c;
+	struct bio_list readers;
+	struct bio *reader;
 	u64 block;
 
-	if (!status && parent)
-		copy_to_reader(io, parent);
+	end_joining(io, &readers);
 	for (block = io->first; block < io->first + io->nr; block++)
 		rxc_index_end_fill(c->index, block, !status);
 	bio_put(&io->bio);
 	count_error(c, status);
 
-	if (!parent) {
+	if (wait) {
 		wait->status = status;
 		complete(&wait->done);
-	} else if (!status) {
-		bio_endio(parent);
-	} else {
-		/* The fill asked for more than the reader did: let the origin answer him. */
-		rxc_remap(c, parent);
-		submit_bio_noacct(parent);
+	}
+	while ((reader = bio_list_pop(&readers))) {
+		if (!status) {
+			bio_endio(reader);
+			continue;
+		}
+		/* The fill asked for more than he did: let the origin answer him. */
+		rxc_remap(c, reader);
+		submit_bio_noacct(reader);
 	}
 }
 
@@ -507,6 +653,7 @@ static u64 start_fill(struct rxcache *c, const struct rxc_span *span, struct bio
 	count_read(c, span, span->first, block, RXC_READ_MISSES);
 	accept_until(c, bio, span, block);
 	io_prepare(io, fill_ended);
+	begin_joining(io);
 	if (bio->bi_opf & REQ_NOWAIT) {
 		/* The origin may have us wait, the reader must not. */
 		INIT_WORK(&io->work, submit_fill);
@@ -574,6 +721,20 @@ static int pass_read(struct rxcache *c, const struct rxc_span *span, struct bio 
 	return rxc_remap(c, bio);
 }
 
+/* Return: whether the leading blocks were there; the rest comes again. */
+static bool serve_hits(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
+{
+	u64 block = read_hits(c, span, bio);
+
+	if (block == span->first)
+		return false;
+	count_read(c, span, span->first, block, RXC_READ_HITS);
+	note_hits(c, span, block);
+	accept_until(c, bio, span, block);
+	bio_endio(bio);
+	return true;
+}
+
 /**
  * rxc_read - map a read
  * @c: the cache
@@ -585,24 +746,24 @@ int rxc_read(struct rxcache *c, struct bio *bio)
 {
 	struct rxc_span span = span_of(c, bio);
 	bool around, shortage = false;
-	u64 block;
 
 	if (unlikely(READ_ONCE(c->mode) == RXC_PASSTHROUGH))
 		return pass_read(c, &span, bio);
 
-	block = read_hits(c, &span, bio);
-	if (block > span.first) {
-		count_read(c, &span, span.first, block, RXC_READ_HITS);
-		note_hits(c, &span, block);
-		accept_until(c, bio, &span, block);
-		bio_endio(bio);
+	if (serve_hits(c, &span, bio))
 		return DM_MAPIO_SUBMITTED;
-	}
-
 	around = exceeds_cutoff(c, &span);
-	note_io(c);
-	if (!around && start_fill(c, &span, bio, &shortage) > span.first)
+	if (join_fill(c, &span, bio))
 		return DM_MAPIO_SUBMITTED;
+
+	note_io(c);
+	if (!around) {
+		if (start_fill(c, &span, bio, &shortage) > span.first)
+			return DM_MAPIO_SUBMITTED;
+		/* Somebody else may have begun to fill it since we looked, or even ended. */
+		if (serve_hits(c, &span, bio) || join_fill(c, &span, bio))
+			return DM_MAPIO_SUBMITTED;
+	}
 	return read_around(c, &span, bio, around || shortage);
 }
 
@@ -641,6 +802,7 @@ static int prefetch_run(struct rxcache *c, u64 *block, u64 end)
 		return shortage ? -ENOMEM : 0;
 	}
 	io_prepare(io, fill_ended);
+	begin_joining(io);
 	submit_bio_noacct(&io->bio);
 	wait_for_completion_io(&wait.done);
 	*block = next;
@@ -954,8 +1116,13 @@ void rxc_bio_ended(struct rxcache *c, struct bio *bio, blk_status_t status)
  */
 int rxc_origin_init(struct rxcache *c, const char *name)
 {
+	unsigned int i;
 	int ret;
 
+	for (i = 0; i < ARRAY_SIZE(c->fills); i++) {
+		spin_lock_init(&c->fills[i].lock);
+		INIT_LIST_HEAD(&c->fills[i].list);
+	}
 	ret = rxc_sequence_init(&c->sequence);
 	if (ret)
 		return ret;

@@ -3,13 +3,29 @@
 #define RXC_ORIGIN_H
 
 #include <linux/bio.h>
+#include <linux/cache.h>
 #include <linux/device-mapper.h>
+#include <linux/list.h>
 #include <linux/rwsem.h>
+#include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
 #include "args.h"
 #include "index.h"
 #include "sequence.h"
+
+/* Lists that the fills under way are spread over. */
+#define RXC_FILLS_BITS	6
+
+/**
+ * struct rxc_fills - some of the fills that are under way
+ * @lock: guards the list and the readers of its fills; a bucket's is taken under it
+ * @list: of struct rxc_io
+ */
+struct rxc_fills {
+	spinlock_t lock; /* the list, and the readers of its fills */
+	struct list_head list;
+} ____cacheline_aligned_in_smp;
 
 /**
  * struct rxcache - a cache in front of a disk
@@ -33,6 +49,7 @@
  * @index_lock: held by who replaces @index while the target is suspended, and by
  *	who may use it then
  * @list: in the list of all caches
+ * @fills: fills under way, by where they begin
  *
  * A hit needs the first cache line and the index.
  */
@@ -56,6 +73,7 @@ struct rxcache {
 	struct rxc_sequence sequence;
 	struct rw_semaphore index_lock;
 	struct list_head list;
+	struct rxc_fills fills[1 << RXC_FILLS_BITS];
 };
 
 /* Pages that a write has room for without an allocation. */
