@@ -4,6 +4,8 @@
  */
 #include <linux/device-mapper.h>
 #include <linux/kernel.h>
+#include <linux/lockdep.h>
+#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 
@@ -54,14 +56,9 @@ static int drop_all(struct rxcache *c, char **argv, char *result, unsigned int m
 
 static int reset_stats(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
 {
-	struct rxc_stats *stats;
-	int cpu, i;
-
-	for_each_possible_cpu(cpu) {
-		stats = per_cpu_ptr(c->stats, cpu);
-		for (i = 0; i < RXC_NR_STATS; i++)
-			WRITE_ONCE(stats->count[i], 0);
-	}
+	mutex_lock(&c->stats_lock);
+	rxc_stats_reset(c->stats, &c->stats_base);
+	mutex_unlock(&c->stats_lock);
 	return 0;
 }
 
@@ -158,7 +155,7 @@ static const struct message {
 
 /**
  * rxc_message - do what a message says
- * @c: the cache
+ * @c: the cache, whose @index_lock the caller holds
  * @argc: number of words, at least 1
  * @argv: the words
  * @result: where an answer goes
@@ -172,6 +169,7 @@ int rxc_message(struct rxcache *c, unsigned int argc, char **argv, char *result,
 {
 	const struct message *message;
 
+	lockdep_assert_held(&c->index_lock);
 	for (message = messages; message < messages + ARRAY_SIZE(messages); message++) {
 		if (strcasecmp(argv[0], message->name))
 			continue;

@@ -6,6 +6,7 @@
 #include <linux/cache.h>
 #include <linux/device-mapper.h>
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/rwsem.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -46,6 +47,8 @@ struct rxc_fills {
  * @suspended: no prefetch may start, and none go on
  * @started: the target has been resumed once
  * @sequence: where sequential I/O has come to
+ * @stats_base: what @stats had counted when it was last reset
+ * @stats_lock: guards @stats_base
  * @index_lock: held by who replaces @index while the target is suspended, and by
  *	who may use it then
  * @list: in the list of all caches
@@ -71,6 +74,8 @@ struct rxcache {
 	bool suspended;
 	bool started;
 	struct rxc_sequence sequence;
+	struct rxc_stats stats_base;
+	struct mutex stats_lock; /* stats_base */
 	struct rw_semaphore index_lock;
 	struct list_head list;
 	struct rxc_fills fills[1 << RXC_FILLS_BITS];

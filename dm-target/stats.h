@@ -21,12 +21,21 @@ enum rxc_stat {
 	RXC_NR_STATS,
 };
 
+/**
+ * struct rxc_stats - what one processor has counted, or all have
+ * @count: only ever grows, since no other processor may write to it safely
+ * @used: blocks in the cache; only the sum means something
+ */
 struct rxc_stats {
 	u64 count[RXC_NR_STATS];
-	s64 used;		/* blocks in the cache; only the sum means something */
+	s64 used;
 };
 
 #define rxc_stat_add(stats, stat, n)	this_cpu_add((stats)->count[stat], n)
 #define rxc_stat_inc(stats, stat)	rxc_stat_add(stats, stat, 1)
+
+void rxc_stats_read(const struct rxc_stats __percpu *stats, const struct rxc_stats *base,
+		    struct rxc_stats *sum);
+void rxc_stats_reset(struct rxc_stats __percpu *stats, struct rxc_stats *base);
 
 #endif /* RXC_STATS_H */

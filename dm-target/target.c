@@ -261,6 +261,7 @@ static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	c->mode = args.mode;
 	c->seq_cutoff = args.seq_cutoff;
 	init_rwsem(&c->index_lock);
+	mutex_init(&c->stats_lock);
 	c->nr_blocks = ti->len >> c->block_shift;
 	if (c->nr_blocks > RXC_BLOCK_MAX) {
 		ti->error = "the target has too many cache blocks";
@@ -362,6 +363,7 @@ static struct rxcache *find_predecessor(const struct rxcache *c)
 {
 	struct rxcache *other;
 
+	lockdep_assert_held(&rxc_lock);
 	list_for_each_entry(other, &rxc_caches, list) {
 		if (other != c && other->started && may_share(c, other) &&
 		    other->origin->bdev == c->origin->bdev &&
@@ -380,11 +382,13 @@ static bool inherit_index(struct rxcache *c)
 {
 	struct rxcache *other;
 
+	lockdep_assert_held_write(&c->index_lock);
 	mutex_lock(&rxc_lock);
 	other = find_predecessor(c);
 	if (other) {
 		swap(c->index, other->index);
 		swap(c->stats, other->stats);
+		swap(c->stats_base, other->stats_base);
 		other->started = false;
 	}
 	mutex_unlock(&rxc_lock);
@@ -402,6 +406,7 @@ static void take_up_growth(struct rxcache *c)
 	struct rxc_index *index;
 	unsigned int memflags;
 
+	lockdep_assert_held_write(&c->index_lock);
 	/* To reclaim memory by I/O to the device that is suspended would take for ever. */
 	memflags = memalloc_noio_save();
 	index = rxc_index_create(c->store, cache_block_size(c) >> (PAGE_SHIFT - SECTOR_SHIFT),
@@ -432,20 +437,6 @@ static int rxcache_preresume(struct dm_target *ti)
 	return 0;
 }
 
-static void sum_stats(const struct rxcache *c, struct rxc_stats *sum)
-{
-	const struct rxc_stats *stats;
-	int cpu, i;
-
-	memset(sum, 0, sizeof(*sum));
-	for_each_possible_cpu(cpu) {
-		stats = per_cpu_ptr(c->stats, cpu);
-		for (i = 0; i < RXC_NR_STATS; i++)
-			sum->count[i] += READ_ONCE(stats->count[i]);
-		sum->used += READ_ONCE(stats->used);
-	}
-}
-
 static void emit_policy_args(const struct rxcache *c, char *result, unsigned int maxlen)
 {
 	u64 seq_cutoff = READ_ONCE(c->seq_cutoff);
@@ -469,7 +460,9 @@ static void rxcache_status(struct dm_target *ti, status_type_t type,
 	switch (type) {
 	case STATUSTYPE_INFO:
 		down_read(&c->index_lock);
-		sum_stats(c, &sum);
+		mutex_lock(&c->stats_lock);
+		rxc_stats_read(c->stats, &c->stats_base, &sum);
+		mutex_unlock(&c->stats_lock);
 		DMEMIT("%u %lld/%lu %zu", cache_block_size(c), max_t(s64, sum.used, 0),
 		       rxc_index_nr_slots(c->index), rxc_index_metadata_bytes(c->index));
 		up_read(&c->index_lock);
