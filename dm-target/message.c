@@ -62,8 +62,9 @@ static int reset_stats(struct rxcache *c, char **argv, char *result, unsigned in
 	return 0;
 }
 
-/* The whole blocks that the sectors of a message touch. */
-static int parse_range(const struct rxcache *c, char **argv, struct rxc_range *range)
+/* The whole blocks that the sectors of a message touch, and the sector after those. */
+static int parse_range(const struct rxcache *c, char **argv, struct rxc_range *range,
+		       u64 *end_sector)
 {
 	const u64 len = c->ti->len;
 	u64 start, nr, end;
@@ -81,32 +82,47 @@ static int parse_range(const struct rxcache *c, char **argv, struct rxc_range *r
 	range->first = start >> c->block_shift;
 	end = (start + nr + (1ULL << c->block_shift) - 1) >> c->block_shift;
 	range->nr = max(min(end, c->nr_blocks), range->first) - range->first;
+	*end_sector = start + nr;
 	return 0;
 }
 
 static int invalidate(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
 {
 	struct rxc_range range;
+	u64 end;
 	int ret;
 
-	ret = parse_range(c, argv, &range);
+	ret = parse_range(c, argv, &range, &end);
 	if (ret)
 		return ret;
 	rxc_index_drop(c->index, range.first, range.nr);
 	return 0;
 }
 
+/*
+ * A part of a range at a time. The answer is the sector to go on from, which at the
+ * end is that after the range, and the number of cache blocks before it that are not
+ * in the cache, because others were at them.
+ */
 static int start_prefetch(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
 {
 	struct rxc_range range;
+	unsigned int sz = 0;
+	u64 end, left_out;
 	int ret;
 
-	ret = parse_range(c, argv, &range);
+	ret = parse_range(c, argv, &range, &end);
 	if (ret)
 		return ret;
 	if (READ_ONCE(c->mode) == RXC_PASSTHROUGH)
 		return refuse(argv[0], argv[1], "nothing is cached in mode passthrough");
-	return rxc_prefetch(c, range.first, range.nr);
+	if (maxlen < LAST_NUMBERS)
+		return -ENOSPC;
+	ret = rxc_prefetch(c, &range, &left_out);
+	if (ret)
+		return ret;
+	DMEMIT("%llu %llu", range.nr ? range.first << c->block_shift : end, left_out);
+	return 1;
 }
 
 /*

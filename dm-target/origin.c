@@ -34,6 +34,8 @@
 /* A prefetch waits until no other I/O was seen for so long, but not for ever. */
 #define QUIET_TIME	(HZ / 20)
 #define MAX_PATIENCE	(HZ / 2)
+/* After so long it begins with no further MiB: others wait for the message to end. */
+#define MAX_PREFETCH	(HZ / 10)
 
 /*
  * Flags of the reader's bio that ours inherits. A fill is also for others than the
@@ -43,11 +45,13 @@
 #define FILL_FLAGS	(REQ_SYNC | REQ_META | REQ_PRIO | REQ_IDLE | REQ_BACKGROUND)
 
 /**
- * struct rxc_wait - somebody waits for a fill
- * @done: completed when it has ended
- * @status: how it ended
+ * struct rxc_wait - somebody waits for fills
+ * @pending: how many are under way, and 1 as long as more may follow
+ * @done: completed when all have ended
+ * @status: an error, if one failed
  */
 struct rxc_wait {
+	atomic_t pending;
 	struct completion done;
 	blk_status_t status;
 };
@@ -422,7 +426,7 @@ static struct rxc_fills *fills_in(struct rxcache *c, u64 region)
 	return &c->fills[hash_64(region, RXC_FILLS_BITS)];
 }
 
-/* From here on readers may join. The slots are the fill's until end_joining(). */
+/* From here on readers may join. */
 static void begin_joining(struct rxc_io *io)
 {
 	struct rxc_fills *fills = fills_in(io->c, region_of(io->c, io->first));
@@ -485,15 +489,17 @@ static bool is_as_fast(struct rxc_io *io, struct bio *reader)
 }
 
 /*
- * Have a bio wait for a fill that begins in @region. A write that has been announced
- * since the fill began has doomed its slot before the write completed:
+ * Have a bio wait for a fill that begins in @region. It must see every write that
+ * completed before it came. Those that had completed when the slot was taken are in
+ * what the fill reads; one that was under way then has kept the block from getting a
+ * slot; one that was announced later has doomed the slot:
  *
- *	write			read			fill
- *				  begins
- *	  dooms the slot	  sees the slot in	  reads the origin
- *	  goes to the origin	  FILL, not doomed:	  serves the read
- *	  completes		  it began before	  leaves the list, and
- *				  the write completed	  lets go of the slot
+ *	write				read
+ *	announced: dooms the slot
+ *	  goes to the origin
+ *	  completes			comes: sees the slot in FILL and doomed
+ *
+ * As long as a fill is listed the slots of its blocks are its own.
  *
  * Return: the block after the last that the fill is going to serve.
  */
@@ -536,6 +542,14 @@ static bool join_fill(struct rxcache *c, const struct rxc_span *span, struct bio
 	return true;
 }
 
+static void end_wait(struct rxc_wait *wait, blk_status_t status)
+{
+	if (status)
+		WRITE_ONCE(wait->status, status);
+	if (atomic_dec_and_test(&wait->pending))
+		complete(&wait->done);
+}
+
 static void finish_fill(struct work_struct *work)
 {
 	struct rxc_io *io = container_of(work, struct rxc_io, work);
@@ -552,10 +566,8 @@ static void finish_fill(struct work_struct *work)
 	bio_put(&io->bio);
 	count_error(c, status);
 
-	if (wait) {
-		wait->status = status;
-		complete(&wait->done);
-	}
+	if (wait)
+		end_wait(wait, status);
 	while ((reader = bio_list_pop(&readers))) {
 		if (!status) {
 			bio_endio(reader);
@@ -781,69 +793,106 @@ static void give_way(struct rxcache *c)
 		schedule_timeout_killable(1);
 }
 
-/* Fill the leading blocks, and have *@block be the block to go on from. */
-static int prefetch_run(struct rxcache *c, u64 *block, u64 end)
+/* How many blocks a prefetch brings in between two looks at who else is there. */
+static unsigned int blocks_at_once(const struct rxcache *c)
 {
-	u64 run_end = min(end, *block + max(1U, MAX_PAGES / block_pages(c)));
-	struct rxc_wait wait;
+	return max(1U, MAX_PAGES / block_pages(c));
+}
+
+/* Begin to fill the leading blocks. Return: the block to go on from, or an error. */
+static s64 prefetch_run(struct rxcache *c, u64 block, u64 end, struct rxc_wait *wait)
+{
 	struct rxc_io *io;
 	bool shortage;
 	u64 next;
 
-	io = alloc_io(c, *block, run_end, REQ_OP_READ, GFP_NOIO);
+	/* It is sent before the next is asked for, so there is always one to be had. */
+	io = alloc_io(c, block, end, REQ_OP_READ, GFP_NOIO);
 	io->bio.bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
-	io->wait = &wait;
-	init_completion(&wait.done);
-	next = take_slots(io, run_end, RXD_GFP, &shortage);
+	next = take_slots(io, end, RXD_GFP, &shortage);
 	if (!io->nr) {
 		bio_put(&io->bio);
-		/* Somebody else is at this block. */
-		*block = next + 1;
-		return shortage ? -ENOMEM : 0;
+		/* Or else somebody is at this block. */
+		return shortage ? -ENOMEM : next + 1;
 	}
+	io->wait = wait;
+	atomic_inc(&wait->pending);
 	io_prepare(io, fill_ended);
 	begin_joining(io);
 	submit_bio_noacct(&io->bio);
-	wait_for_completion_io(&wait.done);
-	*block = next;
-	return blk_status_to_errno(wait.status);
+	return next;
 }
 
-static int prefetch_until(struct rxcache *c, u64 block, u64 end)
+static int prefetch_missing(struct rxcache *c, u64 block, u64 end)
 {
-	int ret = 0;
+	struct rxc_wait wait = { .pending = ATOMIC_INIT(1) };
+	s64 next = block;
 
-	while (block < end && !ret) {
-		cond_resched();
-		if (rxc_index_find(c->index, block) >= 0) {
-			block++;
-			continue;
-		}
-		give_way(c);
-		if (must_stop(c))
-			return READ_ONCE(c->suspended) ? -EBUSY : -EINTR;
-		ret = prefetch_run(c, &block, end);
+	init_completion(&wait.done);
+	for (; next >= 0 && block < end; block = next) {
+		next = block + 1;
+		if (rxc_index_find(c->index, block) < 0)
+			next = prefetch_run(c, block, end, &wait);
 	}
+	if (!atomic_dec_and_test(&wait.pending))
+		wait_for_completion_io(&wait.done);
+	return next < 0 ? next : blk_status_to_errno(wait.status);
+}
+
+static u64 count_absent(struct rxcache *c, u64 block, u64 end)
+{
+	u64 nr = 0;
+
+	for (; block < end; block++)
+		nr += rxc_index_find(c->index, block) < 0;
+	return nr;
+}
+
+static int prefetch_part(struct rxcache *c, u64 block, u64 end, u64 *nr_left_out)
+{
+	int ret;
+
+	if (!count_absent(c, block, end))
+		return 0;
+	give_way(c);
+	if (must_stop(c))
+		return READ_ONCE(c->suspended) ? -EBUSY : -EINTR;
+	ret = prefetch_missing(c, block, end);
+	*nr_left_out += count_absent(c, block, end);
 	return ret;
 }
 
 /**
  * rxc_prefetch - bring blocks into the cache
  * @c: the cache
- * @first: first block
- * @nr: number of blocks
+ * @range: the blocks; what is left of them when this returns 0
+ * @nr_left_out: set to how many blocks before those are not in the cache, because
+ *	somebody else was at them
  *
  * Other I/O that goes to the origin comes first. Suspending the device ends it.
+ * Some time after the beginning, too, it ends, even if blocks are left: what waits
+ * for the end of a message may have all I/O to the device wait.
  *
  * Return: 0; -EBUSY if the device is suspended, or to be; -EINTR; -EIO or the like;
  * -ENOMEM if the cache can take in no more.
  */
-int rxc_prefetch(struct rxcache *c, u64 first, u64 nr)
+int rxc_prefetch(struct rxcache *c, struct rxc_range *range, u64 *nr_left_out)
 {
-	int ret;
+	unsigned long end = jiffies + MAX_PREFETCH;
+	int ret = 0;
+	u64 nr;
 
+	*nr_left_out = 0;
 	atomic_inc(&c->nr_prefetches);
-	ret = prefetch_until(c, first, first + nr);
+	while (!ret && range->nr) {
+		nr = min_t(u64, range->nr, blocks_at_once(c));
+		ret = prefetch_part(c, range->first, range->first + nr, nr_left_out);
+		range->first += nr;
+		range->nr -= nr;
+		cond_resched();
+		if (time_after(jiffies, end))
+			break;
+	}
 	atomic_dec(&c->nr_prefetches);
 	return ret;
 }

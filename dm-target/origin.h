@@ -118,6 +118,6 @@ int rxc_read(struct rxcache *c, struct bio *bio);
 int rxc_write(struct rxcache *c, struct bio *bio);
 int rxc_write_range(struct rxcache *c, struct bio *bio);
 void rxc_bio_ended(struct rxcache *c, struct bio *bio, blk_status_t status);
-int rxc_prefetch(struct rxcache *c, u64 first, u64 nr);
+int rxc_prefetch(struct rxcache *c, struct rxc_range *range, u64 *nr_left_out);
 
 #endif /* RXC_ORIGIN_H */

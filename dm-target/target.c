@@ -508,7 +508,7 @@ static int rxcache_iterate_devices(struct dm_target *ti, iterate_devices_callout
 
 static struct target_type rxcache_target = {
 	.name			= "rxcache",
-	.version		= { 1, 0, 0 },
+	.version		= { 1, 1, 0 },
 	.features		= DM_TARGET_NOWAIT,
 	.module			= THIS_MODULE,
 	.ctr			= rxcache_ctr,

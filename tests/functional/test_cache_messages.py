@@ -3,14 +3,13 @@
 
 import errno
 import os
-import subprocess
 import threading
 import time
 
 import pytest
 
 from rxdlib import direct, dm
-from rxdlib.command import ENVIRONMENT, run
+from rxdlib.command import run
 from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, stamp
 from rxdlib.lab import DISK
 
@@ -35,6 +34,16 @@ def cached(name):
         blocks += found
         if not slot:
             return sorted(blocks)
+
+
+def prefetch(name, start, length):
+    """Bring a range in, message by message; returns how many and the blocks left out."""
+    messages, left_out, end = 0, 0, start + length
+    while start < end:
+        answer = dm.message(name, "prefetch", start, end - start).stdout.split()
+        assert len(answer) == 2 and start < int(answer[0]) <= end
+        start, left_out, messages = int(answer[0]), left_out + int(answer[1]), messages + 1
+    return messages, left_out
 
 
 BAD = [
@@ -130,8 +139,8 @@ def test_cached_lists_all(lab):
 def test_prefetch(cache):
     data = prepare()
     direct.read(cache.path, MIB, 16 * BLOCK)
-    changed, _ = counted(cache, dm.message, cache.name, "prefetch", 2048 - 8, 1024 + 1)
-    assert changed == {"fills": 129 - 16}
+    changed, (_, left_out) = counted(cache, prefetch, cache.name, 2048 - 8, 1024 + 1)
+    assert changed == {"fills": 129 - 16} and left_out == 0
     assert cached(cache.name) == list(range(255, 255 + 129))
     changed, seen = counted(cache, direct.read, cache.path, MIB, 512 * KIB)
     assert seen == data[MIB:MIB + 512 * KIB] and changed == {"read_hits": 128}
@@ -141,7 +150,7 @@ def test_prefetch(cache):
 def test_prefetch_all(lab, block_size):
     data = prepare(16 * MIB)
     cache = lab.cache(16 * MIB, cache_size=32 * MIB, block_size=block_size)
-    dm.message(cache.name, "prefetch", 0, 32768)
+    prefetch(cache.name, 0, 32768)
     assert cache.status().fills == 16 * MIB // block_size
     for offset in range(0, 16 * MIB, MIB):
         assert direct.read(cache.path, offset, MIB) == data[offset:offset + MIB]
@@ -162,8 +171,12 @@ def test_prefetch_of_a_bad_disk(lab):
     cache = lab.cache(4 * MIB, origin=origin)
     dm.replace(name, f"0 4096 linear {DISK} 0\n4096 4096 error")
     try:
-        result = dm.message(cache.name, "prefetch", 0, 8192, check=False)
-        assert result.returncode and os.strerror(errno.EIO) in result.stderr
+        result, start = dm.message(cache.name, "prefetch", 0, 8192, check=False), 0
+        while not result.returncode:
+            start = int(result.stdout.split()[0])
+            assert start <= 4096
+            result = dm.message(cache.name, "prefetch", start, 8192 - start, check=False)
+        assert os.strerror(errno.EIO) in result.stderr
     finally:
         dm.replace(name, f"0 8192 linear {DISK} 0")
     assert cached(cache.name) == list(range(512))
@@ -175,30 +188,126 @@ def slow(lab, size, delay, device=DISK):
     return f"/dev/mapper/{name}"
 
 
+def test_prefetch_does_not_hold_up_others(lab):
+    """What waits for the end of a message, as dmstats does, waits for a part of a range."""
+    prepare()
+    cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 200))
+    stop = threading.Event()
+    messages = []
+
+    def prefetch_on():
+        start = 0
+        while not stop.is_set():
+            start = int(dm.message(cache.name, "prefetch", start,
+                                   131072 - start).stdout.split()[0]) % 131072
+            messages.append(start)
+
+    thread = threading.Thread(target=prefetch_on)
+    thread.start()
+    try:
+        while not cache.status().fills:
+            time.sleep(0.05)
+        begin = time.monotonic()
+        run("dmstats", "create", cache.name)
+        direct.read(cache.path, 60 * MIB, BLOCK)
+        taken = time.monotonic() - begin
+    finally:
+        stop.set()
+        thread.join()
+        run("dmstats", "delete", "--allregions", cache.name, check=False)
+    # Of the range, 64 reads of 200 ms, there is much left.
+    assert taken < 5 and 0 < messages[-1] < 131072 / 2, (taken, messages)
+
+
 def test_prefetch_ends_at_suspend(lab):
     """A device that is to be suspended does not wait for all of a prefetch."""
     prepare()
     cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 300))
-    process = subprocess.Popen(["dmsetup", "message", cache.name, "0", "prefetch", "0",
-                                "131072"], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    errors = []
+
+    def prefetch_on():
+        result, start = None, 0
+        while start < 131072 and not (result and result.returncode):
+            result = dm.message(cache.name, "prefetch", start, 131072 - start, check=False)
+            start = int((result.stdout.split() or [start])[0])
+        errors.append(result.stderr)
+
+    thread = threading.Thread(target=prefetch_on)
+    thread.start()
     try:
         while not cache.status().fills:
-            assert process.poll() is None
+            assert thread.is_alive()
             time.sleep(0.05)
         run("dmsetup", "suspend", cache.name)
-        assert os.strerror(errno.EBUSY) in process.communicate(timeout=10)[1]
-        assert process.returncode
+        thread.join(timeout=10)
+        assert os.strerror(errno.EBUSY) in errors[0]
         assert 0 < cache.status().used < 8192
         # Nor does one start meanwhile.
         result = dm.message(cache.name, "prefetch", 131064, 8, check=False)
         assert os.strerror(errno.EBUSY) in result.stderr
     finally:
-        process.kill()
-        process.wait()
         run("dmsetup", "resume", cache.name)
+        thread.join()
     dm.message(cache.name, "drop")
-    dm.message(cache.name, "prefetch", 0, 8)
+    prefetch(cache.name, 0, 8)
     assert cached(cache.name) == [0]
+
+
+def busy_readers(cache, stop, begin=32 * MIB):
+    """Threads that keep the origin busy."""
+    def read_on(offset):
+        with direct.Direct(cache.path, os.O_RDONLY) as device:
+            while not stop.is_set():
+                device.read(offset, BLOCK)
+                offset += BLOCK
+
+    threads = [threading.Thread(target=read_on, args=[begin + 8 * number * MIB])
+               for number in range(4)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def test_prefetch_waits_once_for_each_mib(lab):
+    """However many blocks are there already, between those that are missing."""
+    prepare()
+    cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 2))
+    with direct.Direct(cache.path, os.O_RDONLY) as device:
+        for offset in range(0, MIB, 16 * KIB):
+            device.read(offset, BLOCK)
+    stop = threading.Event()
+    threads = busy_readers(cache, stop)
+    try:
+        begin = time.monotonic()
+        messages, left_out = prefetch(cache.name, 0, 2048)
+        taken = time.monotonic() - begin
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert messages == 1 and left_out == 0
+    # 500 ms for all, and not for each of the 64 runs.
+    assert taken < 4
+    assert sum(block < 256 for block in cached(cache.name)) == 256
+
+
+def test_prefetch_tells_what_it_left_out(lab):
+    """Blocks that are being written meanwhile."""
+    prepare()
+    name = lab.mapped(f"0 8192 delay {DISK} 0 0 {DISK} 0 3000")
+    cache = lab.cache(4 * MIB, origin=f"/dev/mapper/{name}", features=["writearound"])
+    before = cache.status().write_misses
+    writer = threading.Thread(target=direct.write,
+                              args=(cache.path, 16 * KIB, stamp(1, 3 * BLOCK)))
+    writer.start()
+    while cache.status().write_misses == before:
+        time.sleep(0.02)
+    _, left_out = prefetch(cache.name, 0, 256)
+    writer.join()
+    assert left_out == 3
+    assert cached(cache.name) == [0, 1, 2, 3, *range(7, 32)]
+    assert prefetch(cache.name, 0, 256) == (1, 0)
+    assert cached(cache.name) == list(range(32))
 
 
 def test_prefetch_gives_way(lab):
@@ -206,29 +315,34 @@ def test_prefetch_gives_way(lab):
     prepare()
     cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 2))
     stop = threading.Event()
-
-    def read_on(offset):
-        with direct.Direct(cache.path, os.O_RDONLY) as device:
-            while not stop.is_set():
-                device.read(offset, BLOCK)
-                offset += BLOCK
-
-    threads = [threading.Thread(target=read_on, args=[(32 + 8 * number) * MIB])
-               for number in range(4)]
-    for thread in threads:
-        thread.start()
-    process = subprocess.Popen(["dmsetup", "message", cache.name, "0", "prefetch", "0",
-                                "65536"], env=ENVIRONMENT)
+    threads = busy_readers(cache, stop)
+    worker = threading.Thread(target=prefetch, args=(cache.name, 0, 65536))
+    worker.start()
     try:
         time.sleep(3)
-        assert process.poll() is None
+        assert worker.is_alive()
         busy = sum(block < 8192 for block in cached(cache.name))
     finally:
         stop.set()
         for thread in threads:
             thread.join()
-        process.wait(timeout=120)
-    assert process.returncode == 0
+        worker.join(timeout=120)
+    assert not worker.is_alive()
     # Half a second of patience for each MiB; a third of that if the guest is slow.
     assert busy <= 18 * 256
     assert sum(block < 8192 for block in cached(cache.name)) == 8192
+
+
+def test_reset_stats(cache):
+    """What was counted before shows no more; what the cache holds stays."""
+    prepare()
+    direct.read(cache.path, 0, MIB)
+    dm.message(cache.name, "reset_stats")
+    assert not any(cache.status().counters.values()) and cache.status().used == 256
+    direct.read(cache.path, 0, 64 * KIB)
+    assert cache.status().read_hits == 16
+    # Also after a table that goes on with it.
+    dm.replace(cache.name, dm.table(cache.name))
+    assert cache.status().read_hits == 16 and cache.status().read_misses == 0
+    dm.message(cache.name, "reset_stats")
+    assert not any(cache.status().counters.values())

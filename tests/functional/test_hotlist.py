@@ -4,6 +4,7 @@
 import json
 import os
 import subprocess
+import threading
 import time
 
 import pytest
@@ -82,6 +83,24 @@ def test_save_many(lab, path):
     cache.drop()
     ok("warm", cache.name, path)
     assert cache.status().used == used
+
+
+def test_warm_tells_of_blocks_in_use(lab, path):
+    """Blocks that are written all the time are not cached, and that is said."""
+    with open(path, "w", encoding="ascii") as file:
+        file.write(HEADING + "0 2048\n")
+    name = lab.mapped(f"0 32768 delay {DISK} 0 0 {DISK} 0 5000")
+    cache = lab.cache(16 * MIB, origin=f"/dev/mapper/{name}", features=["writearound"])
+    writer = threading.Thread(target=direct.write, args=(cache.path, 64 * KIB, stamp(1)))
+    writer.start()
+    while not cache.status().write_misses:
+        time.sleep(0.02)
+    result = rxadm("warm", cache.name, path)
+    writer.join()
+    assert result.returncode == 0 and result.stdout == ""
+    assert result.stderr.count("\n") == 1 and f"'{cache.name}'" in result.stderr
+    assert result.stderr.endswith("not cached: 1\n")
+    assert cache.status().used == 255
 
 
 def test_warm_with_another_block_size(lab, path):

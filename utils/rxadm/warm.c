@@ -18,8 +18,8 @@
 #include "options.h"
 #include "ranges.h"
 
-/* How many sectors one message brings in: 16 MiB. */
-#define PREFETCH_SECTORS	32768
+/* How often it asks for blocks that others were at. */
+#define PASSES	2
 
 static const char usage[] =
 	"Usage: rxadm warm NAME FILE [--background]\n"
@@ -89,21 +89,60 @@ static enum exit_code read_file(const char *path, uint64_t sectors, struct range
 	return ret;
 }
 
-static enum exit_code prefetch(const char *name, const struct range *range)
+/* What the target answers: where to go on, and how many blocks it left out. */
+static enum exit_code parse_answer(const char *name, const char *answer, uint64_t start,
+				   uint64_t *next, uint64_t *left_out)
 {
-	enum exit_code ret = EXIT_OK;
-	uint64_t done, length;
-	char *message;
+	unsigned long long sector, blocks;
+	char more;
 
-	for (done = 0; !ret && done < range->length; done += length) {
-		length = range->length - done;
-		if (length > PREFETCH_SECTORS)
-			length = PREFETCH_SECTORS;
-		message = format_text("prefetch %llu %llu", (unsigned long long)range->start + done,
-				      (unsigned long long)length);
-		ret = mapping_message(name, message, NULL);
+	if (!answer)
+		return report(EXIT_DEVICE, "'%s': the target does not say how far it has come: "
+			      "dm-rxcache is older than 1.1.0", name);
+	if (sscanf(answer, "%llu %llu %c", &sector, &blocks, &more) != 2 || sector <= start)
+		return report(EXIT_DEVICE, "'%s': the target gives an unknown answer: '%s'", name,
+			      answer);
+	*next = sector;
+	*left_out += blocks;
+	return EXIT_OK;
+}
+
+static enum exit_code prefetch(const char *name, const struct range *range, uint64_t *left_out)
+{
+	uint64_t start = range->start;
+	uint64_t end = range->start + range->length;
+	enum exit_code ret = EXIT_OK;
+	char *message;
+	char *answer;
+
+	while (!ret && start < end) {
+		message = format_text("prefetch %llu %llu", (unsigned long long)start,
+				      (unsigned long long)(end - start));
+		ret = mapping_message(name, message, &answer);
+		if (!ret)
+			ret = parse_answer(name, answer, start, &start, left_out);
+		free(answer);
 		free(message);
 	}
+	return ret;
+}
+
+/* What is there already takes no time. */
+static enum exit_code prefetch_all(const char *name, const struct ranges *ranges)
+{
+	enum exit_code ret = EXIT_OK;
+	uint64_t left_out = 1;
+	unsigned int pass;
+	size_t i;
+
+	for (pass = 0; !ret && left_out && pass < PASSES; pass++) {
+		left_out = 0;
+		for (i = 0; !ret && i < ranges->count; i++)
+			ret = prefetch(name, &ranges->list[i], &left_out);
+	}
+	if (!ret && left_out)
+		report(EXIT_OK, "'%s': blocks that were in use and are not cached: %llu", name,
+		       (unsigned long long)left_out);
 	return ret;
 }
 
@@ -142,15 +181,13 @@ static enum exit_code warm(const struct request *request)
 	struct ranges ranges = { 0 };
 	uint64_t sectors = 0;
 	enum exit_code ret;
-	size_t i;
 
 	ret = cache_query(request->name, &status, &sectors);
 	if (!ret)
 		ret = read_file(request->path, sectors, &ranges);
 	ranges_sort(&ranges);
 	if (!ret && (!request->background || go_to_background(&ret)))
-		for (i = 0; !ret && i < ranges.count; i++)
-			ret = prefetch(request->name, &ranges.list[i]);
+		ret = prefetch_all(request->name, &ranges);
 	ranges_free(&ranges);
 	return ret;
 }
