@@ -376,6 +376,13 @@ static void look_ahead(struct rxcache *c, u64 block, u64 end)
 		rxc_index_prefetch(c->index, block + BLOCKS_AHEAD);
 }
 
+/* A bio that must not wait may be mapped under an RCU read lock. */
+static void let_others_run(const struct bio *bio)
+{
+	if (!(bio->bi_opf & REQ_NOWAIT))
+		cond_resched();
+}
+
 /*
  * Serve the leading blocks that are there. While one is copied, the next one's data
  * is on its way to the processor. Return: the first block that is not there.
@@ -393,7 +400,8 @@ static u64 read_hits(struct rxcache *c, const struct rxc_span *span, struct bio 
 		next_slot = block + 1 < end ? rxc_index_find(c->index, block + 1) : -1;
 		if (!copy_hit(c, span, block, slot, next_slot, bio, &iter))
 			break;
-		block++;
+		if (++block < end)
+			let_others_run(bio);
 	}
 	return block;
 }
@@ -1089,6 +1097,8 @@ int rxc_write(struct rxcache *c, struct bio *bio)
 	bool around, shortage = false;
 
 	note_io(c);
+	/* A long one comes part by part, each with a copy. */
+	let_others_run(bio);
 	around = READ_ONCE(c->mode) != RXC_WRITETHROUGH || exceeds_cutoff(c, &span);
 	if (!around && start_write(c, &span, bio, &shortage) > span.first)
 		return rxc_remap(c, bio);
