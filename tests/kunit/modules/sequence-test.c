@@ -97,6 +97,16 @@ static void more_streams_than_kept(struct kunit *test)
 			KUNIT_EXPECT_FALSE(test, exceeds(((u64)stream << 20) + i * 8, 8));
 }
 
+static void random_bios_among_a_stream(struct kunit *test)
+{
+	unsigned int i;
+
+	for (i = 0; i < 100; i++) {
+		KUNIT_EXPECT_EQ(test, exceeds(1000 + i * 8, 8), (i + 1) * 8 > CUTOFF);
+		KUNIT_EXPECT_FALSE(test, exceeds(1000000 + i * 5000, 8));
+	}
+}
+
 static void streams_of_one_region(struct kunit *test)
 {
 	unsigned int i, stream;

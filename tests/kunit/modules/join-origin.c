@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/device-mapper.h>
+
+#include "join-test.h"
+
+#define dm_accept_partial_bio	test_accept_partial_bio
+#define dm_per_bio_data		test_per_bio_data
+
+#include "../dm-target/origin.c"
