@@ -8,6 +8,7 @@
  * is noted by its processor, and becomes a stream once such hits have gone on for
  * a part of the cut-off.
  */
+#include <linux/bits.h>
 #include <linux/errno.h>
 #include <linux/hash.h>
 #include <linux/lockdep.h>
@@ -15,7 +16,7 @@
 
 #include "sequence.h"
 
-#define NR_SHARDS	(1 << RXC_SHARDS_BITS)
+#define NR_SHARDS	BIT(RXC_SHARDS_BITS)
 /* What part of the cut-off makes a run of hits a stream. */
 #define RUN_SHARE	4
 

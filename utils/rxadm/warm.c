@@ -97,8 +97,8 @@ static enum exit_code parse_answer(const char *name, const char *answer, uint64_
 	char more;
 
 	if (!answer)
-		return report(EXIT_DEVICE, "'%s': the target does not say how far it has come: "
-			      "dm-rxcache is older than 1.1.0", name);
+		return report(EXIT_DEVICE, "'%s': no answer: dm-rxcache is older than 1.1.0",
+			      name);
 	if (sscanf(answer, "%llu %llu %c", &sector, &blocks, &more) != 2 || sector <= start)
 		return report(EXIT_DEVICE, "'%s': the target gives an unknown answer: '%s'", name,
 			      answer);

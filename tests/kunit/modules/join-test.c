@@ -499,8 +499,8 @@ static void wait_for_reads(struct kunit *test, unsigned int nr)
 {
 	unsigned int i;
 
-	for (i = 0; i < 3000 && nr_reads(test->priv) < nr; i++)
-		msleep(10);
+	for (i = 0; i < 1500 && nr_reads(test->priv) < nr; i++)
+		msleep(20);
 	KUNIT_ASSERT_EQ(test, nr_reads(test->priv), nr);
 }
 

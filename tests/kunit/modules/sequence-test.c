@@ -12,7 +12,7 @@
 #include "crew.h"
 
 #define CUTOFF		64
-#define REGION		(1 << RXC_REGION_SHIFT)
+#define REGION		BIT(RXC_REGION_SHIFT)
 #define MANY		4096
 /* So many hits make a stream. */
 #define RUN_BIOS	(CUTOFF / 4 / 8)
