@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,57 +17,138 @@
 
 #include "file.h"
 
-#define TRIES	100
+#define TRIES		100
+#define LINKS_MAX	40	/* as the kernel */
 
-/* Open the folder and see what has the name: a file, a link, or nothing. */
-static int look_up(struct output *output, const char *path, bool *link)
+/* A way along a path, link by link. */
+struct walk {
+	int folder;		/* where it has come to */
+	char *rest;		/* the path from there */
+	unsigned int links;	/* followed so far */
+};
+
+static int walk_into(struct walk *walk, int folder)
 {
-	char *copy = strdup(path);
-	struct stat st;
-
-	*link = false;
-	if (copy) {
-		output->name = strdup(basename(copy));
-		output->folder_fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	}
-	free(copy);
-	if (!copy || !output->name)
-		return ENOMEM;
-	if (output->folder_fd < 0)
+	if (folder < 0)
 		return errno;
-	if (fstatat(output->folder_fd, output->name, &st, AT_SYMLINK_NOFOLLOW))
-		return errno == ENOENT ? 0 : errno;
+	if (walk->folder >= 0)
+		close(walk->folder);
+	walk->folder = folder;
+	return 0;
+}
+
+/*
+ * Put what a link says in the place of its name. Who made it can have it lead root
+ * anywhere: fs.protected_symlinks, which may be off, knows only folders such as /tmp.
+ */
+static int walk_link(struct walk *walk, const char *name, const char *after)
+{
+	char target[PATH_MAX] = "";
+	char *rest;
+	struct stat st;
+	int err = 0;
+	int fd;
+
+	fd = openat(walk->folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st))
+		err = errno;
+	else if (!S_ISLNK(st.st_mode))
+		err = ENOTDIR;
+	else if (!geteuid() && st.st_uid)
+		err = ENOLINK;
+	else if (++walk->links > LINKS_MAX)
+		err = ELOOP;
+	else if (readlinkat(fd, "", target, sizeof(target) - 1) < 0)
+		err = errno;
+	if (fd >= 0)
+		close(fd);
+	if (err)
+		return err;
+	if (asprintf(&rest, "%s%s%s", target, *after ? "/" : "", after) < 0)
+		return ENOMEM;
+	free(walk->rest);
+	walk->rest = rest;
+	return *target == '/' ? walk_into(walk, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) : 0;
+}
+
+/* Go to the folder of the last name. */
+static int walk_on(struct walk *walk)
+{
+	char *name, *end, *after;
+	int err = 0;
+	int fd;
+
+	while (!err) {
+		name = walk->rest + strspn(walk->rest, "/");
+		end = name + strcspn(name, "/");
+		after = end + strspn(end, "/");
+		if (!*after) {
+			err = *name && !*end ? 0 : EISDIR;
+			memmove(walk->rest, name, strlen(name) + 1);
+			break;
+		}
+		*end = '\0';
+		/* Without O_DIRECTORY nothing would be mounted on demand. */
+		fd = openat(walk->folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0) {
+			err = errno == ENOTDIR ? walk_link(walk, name, after) : errno;
+		} else {
+			err = walk_into(walk, fd);
+			memmove(walk->rest, after, strlen(after) + 1);
+		}
+	}
+	return err;
+}
+
+/* See what has the last name. What a symbolic link leads to is replaced, not the link. */
+static int walk_end(struct walk *walk)
+{
+	bool linked = false;
+	struct stat st;
+	int err;
+
+	for (;;) {
+		err = walk_on(walk);
+		if (!err && fstatat(walk->folder, walk->rest, &st, AT_SYMLINK_NOFOLLOW)) {
+			if (errno == ENOENT && !linked)
+				return 0;
+			err = errno;
+		}
+		if (err)
+			return err == ENOENT && linked ? ENOTSUP : err;
+		if (!S_ISLNK(st.st_mode))
+			break;
+		err = walk_link(walk, walk->rest, "");
+		if (err)
+			return err;
+		linked = true;
+	}
 	if (S_ISDIR(st.st_mode))
 		return EISDIR;
-	*link = S_ISLNK(st.st_mode);
-	return S_ISREG(st.st_mode) || *link ? 0 : ENOTSUP;
+	return S_ISREG(st.st_mode) ? 0 : ENOTSUP;
 }
 
-static void forget(struct output *output)
-{
-	if (output->folder_fd >= 0)
-		close(output->folder_fd);
-	free(output->name);
-	output->folder_fd = -1;
-	output->name = NULL;
-}
-
-/* What a symbolic link leads to is replaced, not the link. */
+/* Open the folder where a path leads. */
 static int find_place(struct output *output, const char *path)
 {
-	bool link;
-	int err = look_up(output, path, &link);
-	char *real;
+	struct walk walk = { .folder = -1, .rest = strdup(path) };
+	int err;
 
-	if (err || !link)
-		return err;
-	forget(output);
-	real = realpath(path, NULL);
-	if (!real)
-		return errno == ENOENT ? ENOTSUP : errno;
-	err = look_up(output, real, &link);
-	free(real);
-	return link ? ENOTSUP : err;
+	err = walk.rest ? walk_into(&walk, open(*path == '/' ? "/" : ".",
+						O_PATH | O_DIRECTORY | O_CLOEXEC)) : ENOMEM;
+	if (!err)
+		err = walk_end(&walk);
+	if (!err) {
+		output->folder_fd = openat(walk.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (output->folder_fd < 0)
+			err = errno;
+		output->name = walk.rest;
+		walk.rest = NULL;
+	}
+	if (walk.folder >= 0)
+		close(walk.folder);
+	free(walk.rest);
+	return err;
 }
 
 /* A name that nobody has, or NULL. */
@@ -128,17 +208,15 @@ static int open_temporary(struct output *output, int flags)
  *
  * The caller has signals wait until it has ended it, or one may leave a file behind.
  *
- * Return: 0 or an errno: EISDIR, ENOTSUP if what has the name is no file, ...
+ * Return: 0 or an errno: EISDIR; ENOTSUP if what has the name is no file; ENOLINK if the
+ * way is a symbolic link of another user, which root does not follow; ...
  */
 int output_open(struct output *output, const char *path, bool direct)
 {
 	int err;
 
 	*output = (struct output){ .folder_fd = -1, .fd = -1 };
-	if (!*path)
-		err = ENOENT;
-	else
-		err = path[strlen(path) - 1] == '/' ? EISDIR : find_place(output, path);
+	err = *path ? find_place(output, path) : ENOENT;
 	if (!err) {
 		err = open_temporary(output, direct ? O_DIRECT : 0);
 		if (err == EINVAL && direct)
@@ -243,7 +321,9 @@ void output_discard(struct output *output)
 		unlinkat(output->folder_fd, output->temporary, 0);
 	if (output->fd >= 0)
 		close(output->fd);
+	if (output->folder_fd >= 0)
+		close(output->folder_fd);
 	free(output->temporary);
-	forget(output);
+	free(output->name);
 	*output = (struct output){ .folder_fd = -1, .fd = -1 };
 }

@@ -22,6 +22,10 @@ enum exit_code replace_error(const char *what, const char *path, int err)
 	if (err == ENOTSUP)
 		return report(EXIT_PARAMETERS, "%s '%s': exists, and is not a regular file", what,
 			      path);
+	if (err == ENOLINK)
+		return report(EXIT_PERMISSION,
+			      "%s '%s': a symbolic link on the way is another user's, which root does not follow; name the file that it leads to",
+			      what, path);
 	return report(err == EISDIR ? EXIT_PARAMETERS : exit_code_of(err), "%s '%s': %s", what,
 		      path, strerror(err));
 }

@@ -45,6 +45,9 @@ static bool open_file(struct target *target, const struct source *source)
 	if (err == ENOTSUP)
 		return complain("destination '%s': exists, and is not a regular file",
 				target->path);
+	if (err == ENOLINK)
+		return complain("destination '%s': is reached by a symbolic link of another user",
+				target->path);
 	if (err)
 		return complain("destination '%s': %s", target->path, strerror(err));
 	target->fd = target->output.fd;

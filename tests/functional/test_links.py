@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files that root writes: never where another user's symbolic link leads."""
+
+import os
+import shutil
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import as_nobody, program, run
+from rxdlib.direct import MIB, stamp
+
+pytestmark = pytest.mark.one_kernel
+
+SOMEBODY = 1000
+SWITCH = "/proc/sys/fs/protected_symlinks"
+
+
+@pytest.fixture(name="unprotected", autouse=True)
+def protection_of_the_kernel():
+    """Off, as the kernel has it by default."""
+    with open(SWITCH, "r+", encoding="ascii") as file:
+        old = file.read()
+        file.write("0")
+    yield
+    with open(SWITCH, "w", encoding="ascii") as file:
+        file.write(old)
+
+
+@pytest.fixture(name="place")
+def place_of_all():
+    """A folder as /tmp, and root's own file beside it."""
+    top = "/tmp/links"
+    os.mkdir(top)
+    os.chmod(top, 0o755)
+    os.mkdir(f"{top}/sticky")
+    os.chmod(f"{top}/sticky", 0o1777)
+    os.mkdir(f"{top}/own")
+    with open(f"{top}/own/precious", "w", encoding="ascii") as file:
+        file.write("precious")
+    yield top
+    shutil.rmtree(top)
+
+
+def commands(lab):
+    """What writes a file as root: its name, and how it is called with a path."""
+    ramdisk, cache = lab.ramdisk(MIB), lab.cache(MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    return {
+        "metrics": lambda path: (program("rxadm"), "metrics", "--output", path),
+        "save": lambda path: (program("rxadm"), "save", ramdisk.path, path),
+        "hotlist": lambda path: (program("rxadm"), "hotlist", "save", cache.name, path),
+        "rxcp": lambda path: (program("rxcp"), "/etc/passwd", path),
+    }
+
+
+def link(path, target, owner):
+    os.symlink(target, path)
+    os.chown(path, owner, owner, follow_symlinks=False)
+
+
+def precious(place):
+    with open(f"{place}/own/precious", "rb") as file:
+        return file.read() == b"precious"
+
+
+def tree(place):
+    return sorted(os.path.join(folder, name) for folder, folders, files in os.walk(place)
+                  for name in folders + files)
+
+
+@pytest.mark.parametrize("what", ["metrics", "save", "hotlist", "rxcp"])
+def test_links_of_others(lab, place, what):
+    """Neither the file's nor a folder's, nor by way of a link of one's own."""
+    write = commands(lab)[what]
+    link(f"{place}/sticky/file", f"{place}/own/precious", SOMEBODY)
+    link(f"{place}/sticky/new", f"{place}/own/new", SOMEBODY)
+    link(f"{place}/sticky/folder", f"{place}/own", SOMEBODY)
+    link(f"{place}/own/first", f"{place}/sticky/file", 0)
+    link(f"{place}/own/deep", "../sticky/folder/", 0)
+    before = tree(place)
+    for path in "sticky/file", "sticky/new", "sticky/folder/new", "sticky/folder/precious", \
+            "own/first", "own/deep/../own/new":
+        result = run(*write(f"{place}/{path}"), check=False)
+        assert result.returncode, path
+        assert len(result.stderr.splitlines()) == 1 and f"'{place}/{path}'" in result.stderr
+        assert "link" in result.stderr and "another user" in result.stderr
+        assert tree(place) == before and precious(place)
+
+
+@pytest.mark.parametrize("what", ["metrics", "save", "hotlist", "rxcp"])
+def test_links_of_ones_own(lab, place, what):
+    """Followed, and what they lead to is replaced; a file of another's goes."""
+    write = commands(lab)[what]
+    link(f"{place}/sticky/file", "../own/there/./precious", 0)
+    link(f"{place}/own/there", f"{place}//own/", 0)
+    run(*write(f"{place}/sticky/file"))
+    assert not precious(place) and os.path.islink(f"{place}/sticky/file")
+    assert sorted(os.listdir(f"{place}/own")) == ["precious", "there"]
+    run(*write(f"{place}/own/there/new"))
+    assert os.path.isfile(f"{place}/own/new")
+    with open(f"{place}/sticky/taken", "w", encoding="ascii") as file:
+        os.chown(file.fileno(), SOMEBODY, SOMEBODY)
+        run(*write(f"{place}/sticky/taken"))
+        assert not os.fstat(file.fileno()).st_size
+    # rxcp leaves the file to whose it was, as cp does.
+    assert os.stat(f"{place}/sticky/taken").st_uid == (SOMEBODY if what == "rxcp" else 0)
+    link(f"{place}/own/a", "b", 0)
+    link(f"{place}/own/b", "a", 0)
+    link(f"{place}/own/nowhere", "gone", 0)
+    folders = () if what == "rxcp" else ("", "there", "there/")     # it copies into them
+    for path in "a", "a/b", "nowhere", "gone/file", "precious/file", *folders:
+        result = run(*write(f"{place}/own/{path}"), check=False)
+        assert result.returncode and len(result.stderr.splitlines()) == 1, path
+    assert sorted(os.listdir(f"{place}/own")) == ["a", "b", "new", "nowhere", "precious", "there"]
+
+
+def test_who_is_not_root(place):
+    """Follows what the kernel lets him follow."""
+    link(f"{place}/sticky/to", "there", SOMEBODY)
+    os.mkdir(f"{place}/sticky/there")
+    os.chmod(f"{place}/sticky/there", 0o777)
+    as_nobody(program("rxcp"), "/etc/passwd", f"{place}/sticky/to/copy")
+    assert os.path.isfile(f"{place}/sticky/there/copy")
