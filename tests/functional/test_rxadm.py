@@ -7,7 +7,7 @@ import os
 import pytest
 
 from rxdlib import direct, dm
-from rxdlib.command import ENVIRONMENT, program, run, rxadm
+from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
 from rxdlib.control import (NODE_INTERLEAVE, NODE_LOCAL, STATE_DETECT_ZEROES, STATE_OVERCOMMIT,
                             STATE_RESERVED)
 from rxdlib.direct import BLOCK, KIB, MIB, stamp
@@ -102,6 +102,19 @@ def test_list_json(lab):
         {"device": "/dev/rxd7", "size": 1 << 40, "used": 0, "max_used": 0, "limit": 0,
          "logical_block_size": 4096, "state": "overcommit", "nospc": 0, "discards": 0,
          "used_64k": 0, "used_2m": 0, "folio_size": 4096, "node": "local"}]}
+
+
+def test_list_as_anybody(lab):
+    """Of a RAM disk there is nothing in the list that sysfs hides from users."""
+    for index in 10, 2:
+        create(lab, "--size", "8M", "--index", str(index), "--mem-limit", "2M")
+    ok("create", "--size", "4M", "--node", "interleave", "--detect-zeroes")
+    lab.adopt_ramdisk(0)
+    for options in (), ("--json",), ("--bytes", "--raw", "-o", "+UUID"):
+        result = as_nobody(program("rxadm"), "list", *options, check=False)
+        assert (result.returncode, result.stderr) == (0, ""), result
+        assert result.stdout == ok("list", *options)
+    assert ok("list", "-rno", "DEVICE").split() == ["/dev/rxd0", "/dev/rxd2", "/dev/rxd10"]
 
 
 def test_list_of_none():

@@ -82,6 +82,28 @@ bool sysfs_read_number(dev_t device, const char *attribute, dev_t *number)
 	return found;
 }
 
+/**
+ * sysfs_number_of - find a block device by the kernel's name
+ * @name: a folder of /sys/block
+ * @number: out: the device
+ */
+bool sysfs_number_of(const char *name, dev_t *number)
+{
+	char *path = format_text("/sys/block/%s/dev", name);
+	unsigned int major_number, minor_number;
+	FILE *file = fopen(path, "re");
+	bool found = false;
+
+	free(path);
+	if (file) {
+		found = fscanf(file, "%u:%u", &major_number, &minor_number) == 2;
+		fclose(file);
+	}
+	if (found)
+		*number = makedev(major_number, minor_number);
+	return found;
+}
+
 static bool find_kernel_name(struct device *dev)
 {
 	char *link = format_text("/sys/dev/block/%u:%u", major(dev->number), minor(dev->number));

@@ -28,5 +28,6 @@ bool device_wait(const char *path, dev_t number);
 DIR *sysfs_open(dev_t number, const char *folder);
 char *sysfs_read(dev_t number, const char *attribute);
 bool sysfs_read_number(dev_t device, const char *attribute, dev_t *number);
+bool sysfs_number_of(const char *name, dev_t *number);
 
 #endif /* RXADM_DEVICE_H */

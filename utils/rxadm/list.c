@@ -2,18 +2,20 @@
 /*
  * rxadm list
  */
+#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/sysmacros.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "columns/table.h"
 #include "command.h"
-#include "control.h"
-#include "machine.h"
+#include "device.h"
 #include "nvmet.h"
 #include "options.h"
-#include "ramdisk.h"
+
+#define SYS_BLOCK	"/sys/block"
+#define SECTOR		512
 
 enum {
 	COL_DEVICE,
@@ -72,64 +74,109 @@ static const struct table_spec spec = {
 	.count = ARRAY_SIZE(columns),
 };
 
-static void add_line(struct table *table, const struct rxd_query *query)
+/* Where sysfs says it: to everybody, not only to root as the control node does. */
+static const char *const attributes[] = {
+	[COL_SIZE]	= "size",
+	[COL_USED]	= "rxd/mem_used",
+	[COL_MAX_USED]	= "rxd/mem_max_used",
+	[COL_LIMIT]	= "rxd/mem_limit",
+	[COL_LOGICAL_BLOCK_SIZE] = "queue/logical_block_size",
+	[COL_STATE]	= "rxd/state",
+	[COL_NOSPC]	= "rxd/nospc",
+	[COL_DISCARDS]	= "rxd/discards",
+	[COL_METADATA]	= "rxd/mem_index",
+	[COL_USED_64K]	= "rxd/mem_64k",
+	[COL_USED_2M]	= "rxd/mem_2m",
+	[COL_FOLIO_SIZE] = "rxd/folio_size",
+	[COL_NODE]	= "rxd/node",
+	[COL_UUID]	= "rxd/uuid",
+	[COL_EXPORT]	= NULL,
+};
+
+/* Return: false if the disk is gone. */
+static bool read_values(dev_t number, char **values)
 {
-	char *device = format_text("/dev/rxd%d", query->index);
-	char *state = ramdisk_state(query->state);
-	char *node = ramdisk_node(query->node);
-	char *uuid = ramdisk_uuid(query->uuid);
-	char *export = nvmet_exports_of(makedev(query->major, query->minor));
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(attributes); i++) {
+		if (!attributes[i])
+			continue;
+		values[i] = sysfs_read(number, attributes[i]);
+		if (!values[i])
+			return false;
+	}
+	return true;
+}
+
+static void set_value(struct table *table, size_t column, const char *text)
+{
+	uint64_t number = strtoull(text, NULL, 10);
+
+	if (columns[column].kind == COLUMN_TEXT)
+		table_set_text(table, column, text);
+	else if (column == COL_SIZE)
+		table_set_number(table, column, number * SECTOR);
+	else if (column == COL_LIMIT && !number && !table_wants_bytes(table))
+		table_set_text(table, column, "none");
+	else
+		table_set_number(table, column, number);
+}
+
+static void add_line(struct table *table, const char *name, dev_t number, char **values)
+{
+	char *device = format_text("/dev/%s", name);
+	char *export = nvmet_exports_of(number);
+	size_t i;
 
 	table_add_line(table);
 	table_set_text(table, COL_DEVICE, device);
-	table_set_number(table, COL_SIZE, query->size);
-	table_set_number(table, COL_USED, query->mem_used);
-	table_set_number(table, COL_MAX_USED, query->mem_max_used);
-	if (query->mem_limit || table_wants_bytes(table))
-		table_set_number(table, COL_LIMIT, query->mem_limit);
-	else
-		table_set_text(table, COL_LIMIT, "none");
-	table_set_number(table, COL_LOGICAL_BLOCK_SIZE, query->logical_block_size);
-	table_set_text(table, COL_STATE, state);
-	table_set_number(table, COL_NOSPC, query->nospc);
-	table_set_number(table, COL_DISCARDS, query->discards);
-	table_set_number(table, COL_METADATA, query->mem_index);
-	table_set_number(table, COL_USED_64K, query->mem_64k);
-	table_set_number(table, COL_USED_2M, query->mem_2m);
-	table_set_number(table, COL_FOLIO_SIZE, query->folio_size);
-	table_set_text(table, COL_NODE, node);
-	table_set_text(table, COL_UUID, uuid);
+	for (i = 0; i < ARRAY_SIZE(attributes); i++)
+		if (values[i])
+			set_value(table, i, values[i]);
 	if (export)
 		table_set_text(table, COL_EXPORT, export);
 	free(export);
-	free(uuid);
-	free(node);
-	free(state);
 	free(device);
 }
 
+/* One that is removed meanwhile is not listed. */
+static void add_disk(struct table *table, const char *name)
+{
+	char *values[ARRAY_SIZE(attributes)] = { 0 };
+	dev_t number;
+	size_t i;
+
+	if (sysfs_number_of(name, &number) && read_values(number, values))
+		add_line(table, name, number, values);
+	for (i = 0; i < ARRAY_SIZE(attributes); i++)
+		free(values[i]);
+}
+
+static int is_ramdisk(const struct dirent *entry)
+{
+	unsigned int index;
+	char end;
+
+	return sscanf(entry->d_name, "rxd%u%c", &index, &end) == 1;
+}
+
+/* Without the module there are none. */
 static enum exit_code fill(struct table *table)
 {
-	struct rxd_query query;
-	enum exit_code ret;
-	int next = 0;
-	int err = 0;
-	int fd;
+	struct dirent **entries;
+	int count;
+	int i;
 
-	ret = privilege_check();
-	if (!ret)
-		ret = control_open(&fd);
-	if (ret)
-		return ret;
-	while (next <= RXD_INDEX_MAX &&
-	       !(err = control_query(fd, next, RXD_QUERY_NEXT, &query))) {
-		add_line(table, &query);
-		next = query.index + 1;
+	count = scandir(SYS_BLOCK, &entries, is_ramdisk, versionsort);
+	if (count < 0)
+		return report(exit_code_of(errno), "cannot read " SYS_BLOCK ": %s",
+			      strerror(errno));
+	for (i = 0; i < count; i++) {
+		add_disk(table, entries[i]->d_name);
+		free(entries[i]);
 	}
-	if (err && err != ENODEV)
-		ret = control_error(err, "the list of RAM disks");
-	close(fd);
-	return ret;
+	free(entries);
+	return EXIT_OK;
 }
 
 static enum exit_code run(int argc, char **argv)

@@ -234,6 +234,9 @@ static enum exit_code status(struct table *table, const char *name, add_fn *add)
 {
 	enum exit_code ret;
 
+	/* Without the module there are no caches. */
+	if (!name && !module_is_loaded("dm_rxcache"))
+		return table_print(table);
 	ret = privilege_check();
 	if (!ret)
 		ret = dm_begin();
