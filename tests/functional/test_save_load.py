@@ -569,14 +569,20 @@ def test_load_into_interrupted(lab, path):
         assert content(ramdisk.path) in (bytes(size), data + bytes(size - len(data)))
 
 
-def test_written_meanwhile(lab, path):
+@pytest.mark.parametrize("statistics", ["1", "0"])
+def test_written_meanwhile(lab, path, statistics):
     """Who opened the disk before it was claimed, or without a claim, is found out."""
     ramdisk = lab.ramdisk(64 * MIB)
     fill(ramdisk.path, [(0, noise(40 * MIB))])
+    switch = f"/sys/block/{ramdisk.name}/queue/iostats"
+    with open(switch, "w", encoding="ascii") as file:
+        file.write(statistics)
     with running("save", ramdisk.path, path, "--compress=zstd:12") as process:
         time.sleep(0.7)
         direct.write(ramdisk.path, 63 * MIB, stamp(1))
         assert process.poll() is None
         _, errors = process.communicate()
     assert process.returncode == BUSY and b"somebody wrote" in errors
+    with open(switch, encoding="ascii") as file:
+        assert file.read().strip() == statistics
     assert os.listdir(os.path.dirname(path)) == []

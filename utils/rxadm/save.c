@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -331,6 +332,42 @@ static uint64_t changes(const struct device *dev)
 	return writes + discards;
 }
 
+/* Return: 0 or an errno. */
+static int switch_statistics(const struct device *dev, const char *value)
+{
+	char *path = format_text("/sys/dev/block/%u:%u/queue/iostats", major(dev->number),
+				 minor(dev->number));
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int err = 0;
+
+	free(path);
+	if (fd < 0)
+		return errno;
+	if (write(fd, value, strlen(value)) < 0)
+		err = errno;
+	close(fd);
+	return err;
+}
+
+/*
+ * Have the kernel count writes: it does so only while it keeps statistics of the disk. To
+ * be called before the disk is claimed, while nobody has it open: whoever opens it later
+ * is counted.
+ */
+static enum exit_code statistics_on(const struct device *dev, bool *were_off)
+{
+	char *value = sysfs_read(dev->number, "queue/iostats");
+	int err = 0;
+
+	*were_off = value && !strcmp(value, "0");
+	free(value);
+	if (*were_off)
+		err = switch_statistics(dev, "1");
+	return err ? report(exit_code_of(err),
+			    "%s '%s': its I/O statistics, which tell of writes during the save, cannot be switched on: %s",
+			    dev->what, dev->path, strerror(err)) : EXIT_OK;
+}
+
 static enum exit_code run_job(struct job *job)
 {
 	uint64_t before = changes(job->dev);
@@ -436,6 +473,7 @@ enum exit_code save(struct save_args *args)
 	struct rxd_query query;
 	struct device dev;
 	enum exit_code ret;
+	bool were_off;
 	int control, fd;
 	int index;
 
@@ -445,11 +483,15 @@ enum exit_code save(struct save_args *args)
 		return ret;
 	ret = device_find_rxd("device", args->device, &dev, &index);
 	if (!ret) {
-		ret = claim(control, &dev, index, O_RDONLY, &query, &fd);
+		ret = statistics_on(&dev, &were_off);
+		if (!ret)
+			ret = claim(control, &dev, index, O_RDONLY, &query, &fd);
 		if (!ret) {
 			ret = save_claimed(args, &dev, &query, fd);
 			close(fd);
 		}
+		if (were_off)
+			switch_statistics(&dev, "0");
 		device_release(&dev);
 	}
 	close(control);
