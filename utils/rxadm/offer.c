@@ -189,8 +189,15 @@ static void plan_host(struct steps *plan, const struct export_request *request,
 	struct step *step;
 
 	if (!nvmet_exists("hosts", host)) {
+		/* The kernel shows it to all, and to who had it open before it was closed. */
+		if (subject->key)
+			steps_add(plan, STEP_MODE, copy_text(NVMET_ROOT "/hosts"),
+				  copy_text("0700"));
 		nvmet_plan_make(plan, "hosts", host, subject->nqn);
 		if (subject->key) {
+			steps_add(plan, STEP_MODE,
+				  format_text(NVMET_ROOT "/hosts/%s/dhchap_key", host),
+				  copy_text("0600"));
 			step = steps_add(plan, STEP_WRITE,
 					 format_text(NVMET_ROOT "/hosts/%s/dhchap_key", host),
 					 copy_text(subject->key));

@@ -81,6 +81,8 @@ static int run_step(const struct step *step)
 		return make(step);
 	case STEP_WRITE:
 		return write_text(step->path, step->value);
+	case STEP_MODE:
+		return chmod(step->path, strtoul(step->value, NULL, 8)) ? errno : 0;
 	case STEP_LINK:
 		return symlink(step->value, step->path) ? errno : 0;
 	case STEP_UNLINK:
@@ -124,6 +126,9 @@ static void print_step(const struct step *step)
 			printf("cat '%s' > '%s'\n", step->source, step->path);
 		else
 			printf("echo '%s' > '%s'\n", step->value, step->path);
+		break;
+	case STEP_MODE:
+		printf("chmod %s '%s'\n", step->value, step->path);
 		break;
 	case STEP_LINK:
 		printf("ln -s '%s' '%s'\n", step->value, step->path);

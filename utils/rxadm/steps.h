@@ -8,6 +8,7 @@
 enum step_kind {
 	STEP_MAKE,	/* a folder */
 	STEP_WRITE,	/* an attribute */
+	STEP_MODE,	/* who may use it */
 	STEP_LINK,
 	STEP_UNLINK,
 	STEP_REMOVE,	/* a folder; one that is not there is no error */
@@ -16,7 +17,7 @@ enum step_kind {
 struct step {
 	enum step_kind kind;
 	char *path;
-	char *value;		/* what to write, or what the link points to */
+	char *value;		/* what to write, the mode, or what the link points to */
 	char *record;		/* of a folder: link that says that it is ours, or NULL */
 	char *note;		/* what that link says */
 	const char *source;	/* of a secret value: the file it came from, or NULL */
