@@ -12,7 +12,8 @@ import uuid
 import pytest
 
 from rxdlib import direct, nvme
-from rxdlib.command import KERNEL, program, run, rxadm
+from rxdlib.command import KERNEL, as_nobody, program, run, rxadm
+from rxdlib.configuration import Configuration
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK
 from rxdlib.nvme import HOST, OTHER
@@ -91,9 +92,9 @@ def export_line(device):
 
 
 def test_tcp(lab, target):
-    """What one side writes the other reads; names and numbers are the RAM disk's own."""
+    """What one side writes the other reads; names and numbers are this RAM disk's here."""
     ramdisk = lab.ramdisk(16 * MIB)
-    number = ramdisk.query().uuid
+    number = nvme.identity(ramdisk.query().uuid)
     with exported("rxd0", *TCP, *ALLOWED) as nqn:
         assert nqn == f"nqn.2014-08.org.nvmexpress:uuid:{number}"
         assert nvme.read("subsystems", nqn, "attr_allow_any_host") == "0"
@@ -141,38 +142,66 @@ def test_cached_disk(lab, target):
 @pytest.fixture
 def machine_id():
     """Sets it for a while."""
-    path = "/etc/machine-id"
-    old = None
-    if os.path.exists(path):
-        with open(path, encoding="ascii") as file:
-            old = file.read()
+    with open(nvme.MACHINE_ID, encoding="ascii") as file:
+        old = file.read()
 
     def write(text):
-        with open(path, "w", encoding="ascii") as file:
+        with open(nvme.MACHINE_ID, "w", encoding="ascii") as file:
             file.write(text)
     yield write
-    if old is None:
-        os.unlink(path)
-    else:
-        write(old)
+    write(old)
+
+
+MACHINES = "0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdee"
 
 
 @pytest.mark.one_kernel
-def test_name_of_a_cached_disk(lab, target, machine_id):
-    """The same after each boot, and another on each machine."""
-    cache = lab.cache(MIB)
-    identity = "0123456789abcdef0123456789abcdef"
-    expected = uuid.uuid5(uuid.UUID(identity), cache.path)
-    machine_id(identity + "\n")
-    with exported(cache.path, *TCP, *ALLOWED) as nqn:
-        assert nqn == f"nqn.2014-08.org.nvmexpress:uuid:{expected}"
-        assert nvme.read("subsystems", nqn, "namespaces/1/device_uuid") == str(expected)
-    for text in "", "uninitialized\n", identity[:-1]:
+@pytest.mark.parametrize("kind", ["ramdisk", "cache"])
+def test_identity(lab, target, machine_id, kind):
+    """The same after each boot, and another on each machine; a RAM disk's UUID stays."""
+    device = lab.cache(MIB) if kind == "cache" else lab.ramdisk(MIB)
+    name = device.path if kind == "cache" else device.query().uuid
+    seen = []
+    for machine in MACHINES:
+        expected = str(uuid.uuid5(uuid.UUID(machine), name))
+        machine_id(machine + "\n")
+        for _ in range(2):
+            with exported(device.path, *TCP, *ALLOWED) as nqn:
+                seen.append(nvme.number(nqn))
+                assert nqn == f"nqn.2014-08.org.nvmexpress:uuid:{expected}"
+                assert seen[-1][2] == expected
+                assert machine not in "".join(seen[-1]).replace("-", "")
+        with exported(device.path, *TCP, *ALLOWED, "--nqn", NQN):
+            assert nvme.number(NQN)[1:] == seen[-1][1:]
+    assert seen[0] == seen[1] and seen[2] == seen[3]
+    assert not set(seen[0]) & set(seen[2])
+    if kind == "ramdisk":
+        assert device.query().uuid == name not in seen[0]
+    for text in "", "uninitialized\n", MACHINES[0][:-1]:
         machine_id(text)
-        refused(PARAMETERS, "export", cache.path, *TCP, *ALLOWED,
+        refused(PARAMETERS, "export", device.path, *TCP, *ALLOWED,
                 names=("/etc/machine-id", "--nqn"))
-    with exported(cache.path, *TCP, *ALLOWED, "--nqn", NQN):
+    with exported(device.path, *TCP, *ALLOWED, "--nqn", NQN):
         pass
+
+
+@pytest.mark.one_kernel
+def test_two_machines_of_one_configuration(lab, target, machine_id, tmp_path):
+    """A host that connects to both sees two disks: not two paths to one."""
+    seen = []
+    with Configuration(tmp_path) as config:
+        for machine in MACHINES:
+            config.write("[ramdisk scratch]\nsize = 8M\n[export scratch]\n"
+                         "device = ramdisk/scratch\ntransport = tcp\naddress = 127.0.0.1\n"
+                         "allow-any-host = yes\n")
+            machine_id(machine + "\n")
+            config.ok()
+            nqn = ok("list", "-rno", "EXPORT").partition("\\x20")[0].strip()
+            with connected(nqn) as remote:
+                with open(f"/sys/block/{os.path.basename(remote)}/wwid", encoding="ascii") as file:
+                    seen.append((file.read(), *nvme.number(nqn)))
+            config.ok("--stop")
+    assert not set(seen[0]) & set(seen[1])
 
 
 def test_busy(lab, target):
@@ -186,9 +215,8 @@ def test_busy(lab, target):
     ok("clear", "rxd0")
 
 
-@pytest.mark.one_kernel
 def test_keys(lab, target):
-    """DH-HMAC-CHAP, where the kernel has it."""
+    """DH-HMAC-CHAP, where the kernel has it; the kernel shows the key to root alone."""
     lab.ramdisk(16 * MIB)
     path = lab.file(0)
     key, wrong = (run("nvme", "gen-dhchap-key", "-n", HOST).stdout.strip() for _ in range(2))
@@ -203,6 +231,11 @@ def test_keys(lab, target):
         return
     assert key not in ok(*command, "--dry-run")
     with exported(*command[1:]) as nqn:
+        secret = f"{nvme.ROOT}/hosts/{HOST}/dhchap_key"
+        assert nvme.read(secret) == key
+        assert os.stat(secret).st_mode & 0o7777 == 0o600
+        for command in ("cat", secret), ("ls", os.path.dirname(secret)):
+            assert as_nobody(*command, check=False).returncode, "readable by everybody"
         assert nvme.connect(nqn, check=False).returncode
         with contextlib.suppress(subprocess.TimeoutExpired):    # some kernels try for long
             assert nvme.connect(nqn, f"--dhchap-secret={wrong}", check=False,

@@ -72,8 +72,12 @@ static enum exit_code read_key(const char *path, char **key)
 	return EXIT_OK;
 }
 
-/* Cached disks have a name but no UUID: make one that is the same after each boot. */
-static bool uuid_of_name(const char *name, char *text)
+/*
+ * A UUID that is the same after each boot, and another on each machine: two machines'
+ * RAM disks of one configuration have the same UUID, and a host that connects to both
+ * would take them for two paths to one disk. The machine's ID cannot be found from it.
+ */
+static bool uuid_here(const char *name, char *text)
 {
 	char id[2 * sizeof(uuid_t) + 1] = "";
 	uuid_t machine, uuid;
@@ -96,13 +100,14 @@ static bool uuid_of_name(const char *name, char *text)
 	return true;
 }
 
-static enum exit_code identify_cache(const struct export_request *request,
-				     struct subject *subject)
+/* @name: what tells it from others on this machine */
+static enum exit_code identify_as(const struct export_request *request, const char *name,
+				  struct subject *subject)
 {
 	static const uuid_t any = { 0 };
 	uuid_t uuid;
 
-	if (uuid_of_name(subject->path, subject->uuid))
+	if (uuid_here(name, subject->uuid))
 		return EXIT_OK;
 	if (!request->nqn)
 		return report(EXIT_PARAMETERS,
@@ -141,11 +146,11 @@ static enum exit_code identify(const struct export_request *request, struct subj
 
 	subject->index = -1;
 	if (uuid && sscanf(subject->dev.kernel_name, "rxd%d", &subject->index) == 1) {
-		snprintf(subject->uuid, sizeof(subject->uuid), "%s", uuid);
+		ret = identify_as(request, uuid, subject);
 	} else {
 		ret = find_cache(subject->dev.number, &cached);
 		if (!ret && cached)
-			ret = identify_cache(request, subject);
+			ret = identify_as(request, subject->path, subject);
 		else if (!ret)
 			ret = report(EXIT_DEVICE,
 				     "device '%s': is neither a whole RAM disk nor a cached disk; 'rxadm list' and 'rxadm status' show them",

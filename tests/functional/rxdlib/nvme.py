@@ -12,11 +12,21 @@ ROOT = "/sys/kernel/config/nvmet"
 RECORDS = "/run/rxadm.nvmet"
 HOST = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"
 OTHER = "nqn.2026-11.example:other-host"
+MACHINE_ID = "/etc/machine-id"
 
 
 def network():
-    """The guest's init leaves even the loopback interface down."""
+    """The guest's init leaves even the loopback interface down, and the machine without an ID."""
     run("busybox", "ifconfig", "lo", "127.0.0.1", "up")
+    with open(MACHINE_ID, "a+", encoding="ascii") as file:
+        if not file.tell():
+            file.write(f"{uuid.uuid4().hex}\n")
+
+
+def identity(name):
+    """The UUID of an export: made of the machine's ID and of what it calls the device."""
+    with open(MACHINE_ID, encoding="ascii") as file:
+        return str(uuid.uuid5(uuid.UUID(file.read().strip()), name))
 
 
 def read(*parts):
@@ -31,6 +41,12 @@ def tree():
                   if os.path.isdir(os.path.join(root, folder))
                   for name in os.listdir(os.path.join(root, folder))
                   if name != "nqn.2014-08.org.nvmexpress.discovery")
+
+
+def number(nqn):
+    """What a host tells subsystems and disks apart by."""
+    return (nqn, read("subsystems", nqn, "attr_serial"),
+            read("subsystems", nqn, "namespaces/1/device_uuid"))
 
 
 def connect(nqn, *options, transport="tcp", host=HOST, check=True, timeout=60):
