@@ -71,7 +71,7 @@ help:
 	@echo 'make modules [KDIR=TREE] [ARCH=um] build/modules/RELEASE/*.ko, default for the kernel running'
 	@echo 'make tools [SANITIZE=address,undefined] build/bin/rxadm, build/bin/rxcp'
 	@echo 'make install [DESTDIR=] [PREFIX=/usr/local] [KDIR=TREE]'
-	@echo 'make uninstall                     with the same variables'
+	@echo 'make uninstall                     with the same variables; not while there are RAM disks'
 	@echo 'make install-dkms                  the modules'"'"' sources for DKMS, in /usr/src'
 	@echo 'make dist                          build/rxd-$(VERSION).tar.gz'
 	@echo 'make deb                           Debian packages, in build/deb/'
@@ -140,7 +140,15 @@ install-packaged:
 	$(INSTALL) packaging/dracut/90rxd/* $(DESTDIR)/usr/lib/dracut/modules.d/90rxd/
 	$(INSTALL) packaging/stop-units $(DESTDIR)/usr/lib/rxd/stop-units
 
+# Without rxadm nobody could save or remove them.
+ramdisks	= $(notdir $(wildcard /sys/block/rxd[0-9]*))
+
 uninstall:
+	@[ -n '$(DESTDIR)' ] || [ -z '$(ramdisks)' ] || { \
+		echo 'make: uninstall: there are RAM disks: $(ramdisks)' >&2; \
+		echo "make: uninstall: 'rxadm apply --stop' saves and ends what rxd.conf made," \
+			"'rxadm unmap' and 'rxadm remove' the others" >&2; \
+		exit 1; }
 	$(if $(release),rm -f $(MODULES:%=$(DESTDIR)/lib/modules/$(release)/updates/%))
 	$(if $(DESTDIR)$(if $(release),,x),,$(DEPMOD) $(release))
 	rm -f $(DESTDIR)$(PREFIX)/include/linux/rxd.h $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Removing what was installed: scripts of the packages and make uninstall."""
+
+import os
+import shutil
+
+import pytest
+
+from rxdlib.command import ENVIRONMENT, SOURCE, run
+
+pytestmark = pytest.mark.one_kernel
+
+PACKAGING = os.path.join(SOURCE, "packaging")
+
+# Units are files that hold their state; one that cannot be stopped fails.
+SYSTEMCTL = """#!/bin/sh
+cd "$UNITS" && echo "systemctl $*" >>../log
+command=$1; shift
+case $command in
+list-units)
+    for option; do case $option in --state=*) state=${option#--state=};; esac; done
+    for pattern; do case $pattern in -*) ;; *)
+        for unit in $pattern; do
+            [ ! -f "$unit" ] || [ "$(cut -d ' ' -f 1 "$unit")" != "$state" ] ||
+                echo "$unit loaded $state $state Text"
+        done ;;
+    esac; done ;;
+stop) for unit; do
+    case $(cat "$unit") in *stuck) echo failed stuck >"$unit";; *) echo inactive >"$unit";; esac
+    done ;;
+is-active) state=$(cut -d ' ' -f 1 "$1"); echo "$state"; [ "$state" = active ] ;;
+reset-failed) for unit; do echo inactive >"$unit"; done ;;
+start) ;;
+*) exit 9 ;;
+esac
+"""
+# Sections that are in use cannot be ended.
+RXADM = """#!/bin/sh
+echo "rxadm $*" >>"$UNITS/../log"
+case $3 in *busy*) echo "rxadm: apply: $3: is in use" >&2; exit 5;; esac
+"""
+
+
+class Machine:
+    """A folder that stands for systemd and its units."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.units = folder / "units"
+        self.bin = folder / "bin"
+        self.units.mkdir()
+        self.bin.mkdir()
+        self.program("systemctl", SYSTEMCTL)
+        self.program("rxadm", RXADM)
+
+    def program(self, name, text):
+        path = self.bin / name
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def run(self, *args):
+        environment = {**ENVIRONMENT, "UNITS": str(self.units),
+                       "PATH": f"{self.bin}:/usr/sbin:/usr/bin:/sbin:/bin"}
+        return run(*args, check=False, environment=environment)
+
+    def log(self):
+        path = self.folder / "log"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [line for line in lines if not line.startswith(("systemctl list-units",
+                                                               "systemctl is-active"))]
+
+
+@pytest.fixture(name="machine")
+def machine_of_a_test(tmp_path):
+    os.makedirs("/run/systemd/system")
+    yield Machine(tmp_path)
+    os.removedirs("/run/systemd/system")
+
+
+def stop_units(machine, **units):
+    for name, state in units.items():
+        kind, _, name = name.partition("_")
+        (machine.units / f"rxd-{kind}@{name}.service").write_text(f"{state}\n")
+    return machine.run(f"{PACKAGING}/stop-units")
+
+
+def test_nothing_to_stop(machine):
+    assert (stop_units(machine, ramdisk_a="inactive").returncode, machine.log()) == (0, [])
+
+
+def test_active_units(machine):
+    assert stop_units(machine, ramdisk_a="active", export_a="active").returncode == 0
+    assert machine.log() == ["systemctl stop rxd-export@a.service rxd-ramdisk@a.service"]
+    result = stop_units(machine, ramdisk_a="active stuck")
+    assert result.returncode == 1 and "rxd-ramdisk@a.service" in result.stderr
+
+
+def test_failed_units(machine):
+    """What a unit left when it failed is ended as well, or nothing is removed."""
+    result = stop_units(machine, ramdisk_a="failed", cache_b="failed", export_c="failed",
+                        ramdisk_d="active")
+    assert result.returncode == 0, result
+    assert machine.log() == [
+        "systemctl stop rxd-ramdisk@d.service",
+        "rxadm apply --stop export/c", "systemctl reset-failed rxd-export@c.service",
+        "rxadm apply --stop cache/b", "systemctl reset-failed rxd-cache@b.service",
+        "rxadm apply --stop ramdisk/a", "systemctl reset-failed rxd-ramdisk@a.service"]
+    result = stop_units(machine, ramdisk_busy="failed", ramdisk_a="failed")
+    assert result.returncode == 1
+    assert "rxd: rxd-ramdisk@busy.service\n" in result.stderr and "is in use" in result.stderr
+    assert "@a.service" not in result.stderr
+
+
+def script(machine, name, debhelper):
+    """A maintainer script, with what debhelper puts into it."""
+    with open(f"{PACKAGING}/debian/{name}", encoding="utf-8") as file:
+        text = file.read()
+    assert "\n#DEBHELPER#\n" in text
+    path = machine.folder / name
+    path.write_text(text.replace("#DEBHELPER#", debhelper))
+    return path
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+def test_modules_are_unloaded_first(machine, in_use):
+    """modprobe finds a module only as long as its file is there."""
+    machine.program("modprobe", f'#!/bin/sh\necho "modprobe $*" >>"$UNITS/../log"\n'
+                                f'exit {int(in_use)}\n')
+    prerm = script(machine, "rxd-dkms.prerm", 'echo "dkms remove" >>"$UNITS/../log"')
+    result = machine.run("sh", prerm, "remove")
+    assert result.returncode == 0, result
+    assert machine.log() == ["modprobe -qr dm-rxcache", "modprobe -qr rxd", "dkms remove"]
+    for module in "dm-rxcache", "rxd":
+        assert (f"the module {module} is in use" in result.stdout) == in_use
+    (machine.folder / "log").unlink()
+    assert machine.run("sh", prerm, "upgrade", "2").stdout == ""
+    assert machine.log() == ["dkms remove"]
+
+
+@pytest.fixture(name="settings")
+def settings_of_a_machine(tmp_path):
+    """/etc/rxd.conf and /var/lib/rxd, with images there and elsewhere."""
+    assert not os.path.exists("/var/lib/rxd") and not os.path.exists("/etc/rxd.conf")
+    os.makedirs("/var/lib/rxd")
+    os.makedirs("/etc/rxd.conf.d")
+    elsewhere = tmp_path / "an image"
+    files = {
+        "/var/lib/rxd/scratch.img": b"RXDIMAGE\0\0\0\nrxcache-hotlist 1\n",
+        "/var/lib/rxd/data.hot": b"rxcache-hotlist 1\n0 8\n",
+        str(elsewhere): b"RXDIMAGE",
+        f"{elsewhere}.new-2026-11-22": b"RXDIMAGE",
+        "/etc/rxd.conf": b"[ramdisk a]\nimage = /var/lib/rxd/scratch.img\n",
+        "/etc/rxd.conf.d/b.conf": f"[ramdisk b]\n image =  {elsewhere}  # and\n"
+                                  "[ramdisk c]\nimage=/gone\n".encode(),
+    }
+    for path, data in files.items():
+        with open(path, "wb") as file:
+            file.write(data)
+    yield [str(elsewhere), f"{elsewhere}.new-2026-11-22", "/var/lib/rxd/scratch.img"]
+    shutil.rmtree("/var/lib/rxd", ignore_errors=True)
+    shutil.rmtree("/etc/rxd.conf.d", ignore_errors=True)
+    if os.path.exists("/etc/rxd.conf"):
+        os.unlink("/etc/rxd.conf")
+
+
+def test_purge_keeps_images(machine, settings):
+    """And tells where they are; all else goes."""
+    postrm = script(machine, "rxd-tools.postrm", "")
+    result = machine.run("sh", postrm, "remove")
+    assert (result.returncode, result.stdout) == (0, "")
+    assert len(os.listdir("/var/lib/rxd")) == 2 and os.path.exists("/etc/rxd.conf")
+    result = machine.run("sh", postrm, "purge")
+    assert result.returncode == 0 and result.stderr == "", result
+    told = [line.partition(": ")[2] for line in result.stdout.splitlines()[1:]]
+    assert sorted(told) == sorted(settings)
+    assert all(os.path.exists(path) for path in settings)
+    assert os.listdir("/var/lib/rxd") == ["scratch.img"]
+    assert not os.path.exists("/etc/rxd.conf") and not os.path.exists("/etc/rxd.conf.d")
+    for path in settings:
+        os.unlink(path)
+    result = machine.run("sh", postrm, "purge")
+    assert (result.returncode, result.stdout) == (0, "")
+    assert not os.path.exists("/var/lib/rxd")
+
+
+def test_uninstall(lab, tmp_path):
+    """Not while there are disks that nobody could save or remove afterwards."""
+    program = tmp_path / "sbin/rxadm"
+    program.parent.mkdir()
+    command = ("make", "-C", SOURCE, f"PREFIX={tmp_path}", "KDIR=/nonexistent",
+               f"B={tmp_path}/build", "uninstall")
+    ramdisks = [lab.ramdisk(1 << 20, index=index) for index in (3, 12)]
+    program.write_text("")
+    result = run(*command, check=False)
+    assert result.returncode and program.exists()
+    assert "rxd12" in result.stderr and "rxd3" in result.stderr
+    run(*command, f"DESTDIR={tmp_path}/elsewhere")
+    assert program.exists()
+    for ramdisk in ramdisks:
+        ramdisk.remove()
+    run(*command)
+    assert not program.exists()
