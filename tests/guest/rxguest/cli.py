@@ -80,6 +80,8 @@ def parser():
                       help="boot from this initrd, not the harness's own")
     made.add_argument("--append", action="append", default=[], metavar="PARAMETER",
                       help="one more kernel parameter")
+    made.add_argument("--qemu", action="append", default=[], metavar="'OPTION VALUE'",
+                      help="one more option of QEMU's own")
     made.add_argument("--no-kvm", action="store_true", help="emulate, even where KVM works")
     made.add_argument("--timeout", type=_number(1, 86400), default=3600, metavar="S",
                       help="seconds the command may take (default: %(default)s)")
@@ -103,7 +105,7 @@ def _need_memory(mib):
         raise GuestError(f"{free} MiB of memory free, the guest needs {mib} MiB")
 
 
-def _boot_directory(kernel):
+def boot_directory(kernel):
     found = subprocess.run([os.path.join(TOP, "tests/guest/rootfs"), kernel], check=False,
                            stdout=subprocess.PIPE, text=True)
     if found.returncode:
@@ -123,7 +125,7 @@ def _lock(guest):
     return lock
 
 
-def _start(guest, options):
+def start(guest, options):
     """Start it with KVM where that works, else emulated."""
     works = False if options.no_kvm or not accel.present() else accel.recall()
     if works is None:
@@ -154,7 +156,7 @@ def _start(guest, options):
     raise GuestError(f"Linux {guest.kernel} does not come up: see {guest.console}")
 
 
-def _judge(guest):
+def judge(guest):
     lines = trouble.find(guest.log())
     if not lines:
         return False
@@ -170,18 +172,18 @@ def _run(options):
     deps = subprocess.run([os.path.join(TOP, "packaging/deps"), "guest"], check=False)
     if deps.returncode:
         raise GuestError("this machine lacks what guests need")
-    boot = _boot_directory(options.kernel)
+    boot = boot_directory(options.kernel)
     _need_memory(options.mem)
     guest = Guest(TOP, options.kernel, boot, options)
     with _lock(guest):
         guest.prepare(options.command)
         try:
-            _start(guest, options)
+            start(guest, options)
             guest.deadline = time.monotonic() + options.timeout
             guest.follow()
         finally:
             guest.kill()
-            troubled = _judge(guest)
+            troubled = judge(guest)
         code = guest.result()
     return TROUBLE if troubled else code
 

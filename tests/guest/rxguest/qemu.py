@@ -82,4 +82,6 @@ def command(boot, top, kernel, out, disks, options, kvm):
             *_share("rxd", top, ",readonly=on"), *_share("out", out)]
     for nr, drive in enumerate(drives):
         args += _drive(nr, *drive)
+    for option in options.qemu:
+        args += option.split(" ", 1)
     return args
