@@ -217,13 +217,14 @@ void rxc_sequence_hit(struct rxc_sequence *seq, sector_t sector, unsigned int nr
 {
 	struct rxc_run *run = get_cpu_ptr(seq->runs);
 	sector_t start = sector, next = sector + nr;
-	bool is_stream;
+	bool is_stream, known = false;
 
 	if (run->start < sector && run->next == sector) {
 		start = run->start;
 		is_stream = next - start > cutoff / RUN_SHARE;
 	} else {
-		is_stream = nr > cutoff / RUN_SHARE || is_known(seq, sector);
+		known = is_known(seq, sector);
+		is_stream = known || nr > cutoff / RUN_SHARE;
 	}
 	/* What has become a stream is a run no more. */
 	WRITE_ONCE(run->start, is_stream ? next : start);
@@ -231,5 +232,5 @@ void rxc_sequence_hit(struct rxc_sequence *seq, sector_t sector, unsigned int nr
 	put_cpu_ptr(seq->runs);
 
 	if (is_stream)
-		note_bio(seq, sector, nr, sector - trace_back(seq, start));
+		note_bio(seq, sector, nr, known ? 0 : sector - trace_back(seq, start));
 }

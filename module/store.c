@@ -215,8 +215,9 @@ void rxd_store_destroy(struct rxd_store *store)
 {
 	if (!store)
 		return;
-	/* Whoever finds no memory is to wait for this store's. */
-	atomic_long_inc(&retired_pages);
+	/* Who finds no memory waits for this store's. */
+	atomic_long_add(atomic_long_read(&store->used) + atomic_long_read(&store->leaves) + 1,
+			&retired_pages);
 	spin_lock(&doomed_lock);
 	list_add_tail(&store->doomed, &doomed_stores);
 	spin_unlock(&doomed_lock);
@@ -1299,18 +1300,20 @@ void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
  * @store: the store
  * @nr: number of pages, none of which is there yet
  *
- * May sleep: memory that is on its way back is waited for, until the task is
- * killed.
+ * May sleep: what is on its way back at the beginning is waited for, until the task
+ * is killed. Caches free pages all the time: there may always be more.
  *
  * Return: false if the limit or the memory there is now would end it half-way.
  */
 bool rxd_store_can_fill(const struct rxd_store *store, unsigned long nr)
 {
+	long last = atomic_long_read(&freed_pages) + atomic_long_read(&retired_pages);
 	unsigned long all = nr + nr_leaves(nr);
 
 	if (!rxd_store_has_room(store, nr))
 		return false;
-	wait_event_killable(freed_wait, memory_is_there(all) || !atomic_long_read(&retired_pages));
+	wait_event_killable(freed_wait, memory_is_there(all) ||
+			    atomic_long_read(&freed_pages) - last >= 0);
 	return memory_is_there(all);
 }
 
@@ -1380,16 +1383,19 @@ unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 }
 EXPORT_SYMBOL_NS_GPL(rxd_store_free_range, RXD_NS);
 
-/* Take leaves with all they hold out of the directory, onto a list. */
-static void detach_leaves(struct rxd_store *store, unsigned long first, unsigned long end,
-			  struct list_head *leaves)
+/*
+ * Take leaves with all they hold out of the directory, onto a list.
+ *
+ * Return: how many pages they are and hold.
+ */
+static unsigned long detach_leaves(struct rxd_store *store, unsigned long first,
+				   unsigned long end, struct list_head *leaves)
 {
-	unsigned long i, part_end, holds, nr;
+	unsigned long i, part_end, holds, nr = 0;
 	struct rxd_leaf *leaf;
 
 	for (i = first; i < end;) {
 		part_end = min(i + LEAVES_PER_DETACH, end);
-		nr = 0;
 		spin_lock_irq(&store->leaf_lock);
 		for (; i < part_end; i++) {
 			leaf = leaf_locked(store, i);
@@ -1403,9 +1409,9 @@ static void detach_leaves(struct rxd_store *store, unsigned long first, unsigned
 			list_add_tail(&virt_to_page(leaf)->lru, leaves);
 		}
 		spin_unlock_irq(&store->leaf_lock);
-		atomic_long_add(nr, &retired_pages);
 		cond_resched();
 	}
+	return nr;
 }
 
 static void free_leaves(struct list_head *leaves)
@@ -1466,7 +1472,7 @@ static void drop_leaves(struct rxd_store *store, unsigned long first, unsigned l
 {
 	LIST_HEAD(leaves);
 
-	detach_leaves(store, first, end, &leaves);
+	atomic_long_add(detach_leaves(store, first, end, &leaves), &retired_pages);
 	if (list_empty(&leaves))
 		return;
 	spin_lock(&doomed_lock);
