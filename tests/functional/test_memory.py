@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Memory: taken when data comes, refused kindly, and given back."""
 
-import contextlib
 import errno
-import os
-import subprocess
 import time
 
 import pytest
 
 from rxdlib import direct, dm, modules
-from rxdlib.command import ENVIRONMENT, run
+from rxdlib.command import run
 from rxdlib.control import STATE_OVERCOMMIT, Control
 from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK
@@ -198,85 +195,6 @@ def test_cache_gives_all_back(lab):
     assert ramdisk.query().mem_used == 0
     assert ramdisk.attribute("state") == "idle"
     assert direct.read(ramdisk.path, 0, 4 * MIB) == bytes(4 * MIB)
-
-
-@contextlib.contextmanager
-def sysctls(**values):
-    """Settings of the virtual memory, for a while."""
-    before = {}
-    try:
-        for name, value in values.items():
-            path = f"/proc/sys/vm/{name}"
-            with open(path, "r+", encoding="ascii") as file:
-                before[path] = file.read()
-                file.write(str(value))
-        yield
-    finally:
-        for path, value in reversed(before.items()):
-            with open(path, "w", encoding="ascii") as file:
-                file.write(value)
-
-
-@contextlib.contextmanager
-def slow_disk(size, mbps):
-    """A null_blk that takes so many MiB a second, and keeps nothing."""
-    run("modprobe", "null_blk", "nr_devices=0")
-    run("modprobe", "configfs")
-    if not os.path.isdir("/sys/kernel/config/nullb"):
-        run("mount", "-t", "configfs", "none", "/sys/kernel/config")
-    folder = "/sys/kernel/config/nullb/slow"
-    os.mkdir(folder)
-    try:
-        for name, value in ("size", size // MIB), ("mbps", mbps), ("hw_queue_depth", 8), \
-                           ("power", 1):
-            with open(f"{folder}/{name}", "w", encoding="ascii") as file:
-                file.write(str(value))
-        with open(f"{folder}/index", encoding="ascii") as file:
-            path = f"/dev/nullb{file.read().strip()}"
-        if not os.path.exists(path):
-            path = "/dev/slow"
-        yield path
-    finally:
-        os.rmdir(folder)
-        run("rmmod", "null_blk")
-
-
-@pytest.mark.parametrize("kind", ["ext4", "xfs"])
-def test_page_cache_of_a_slow_disk(lab, kind):
-    """Memory full of others' dirty pages is waited for: no journal gets ENOSPC."""
-    total = meminfo()["MemTotal"]
-    ramdisk = lab.ramdisk(640 * MIB, overcommit=True)
-    run(f"mkfs.{kind}", "-q", ramdisk.path)
-    directory = lab.mount(ramdisk.path)
-    run("sync")
-    with slow_disk(8 << 30, 8) as path, Direct(path) as slow, \
-            sysctls(dirty_background_ratio=5, dirty_ratio=95):
-        dirtier = subprocess.Popen(["dd", "if=/dev/zero", f"of={path}", "bs=1M",
-                                    f"count={total * 3 // 2 // MIB}"], env=ENVIRONMENT,
-                                   stderr=subprocess.DEVNULL)
-        try:
-            end = time.monotonic() + 60
-            while meminfo()["MemFree"] > 100 * MIB and time.monotonic() < end:
-                time.sleep(0.1)
-            assert dirtier.poll() is None
-            info = meminfo()
-            print({key: info[key] // MIB for key in ("MemFree", "Dirty", "Writeback", "Cached")})
-            for number in range(100):
-                with open(os.path.join(directory, str(number)), "wb") as file:
-                    file.write(stamp(number, 2 * MIB))
-                    file.flush()
-                    os.fsync(file.fileno())
-        finally:
-            dirtier.kill()
-            # What is left of it need not be written.
-            with contextlib.suppress(OSError):
-                slow.punch_hole(0, 8 << 30)
-            dirtier.wait()
-    assert ramdisk.query().nospc == 0
-    for number in range(100):
-        with open(os.path.join(directory, str(number)), "rb") as file:
-            assert file.read() == stamp(number, 2 * MIB)
-    run("umount", directory)
 
 
 def one_round(number, mapped):
