@@ -1182,6 +1182,8 @@ int rxc_origin_init(struct rxcache *c, const char *name)
 		spin_lock_init(&c->fills[i].lock);
 		INIT_LIST_HEAD(&c->fills[i].list);
 	}
+	/* No I/O so far. Zero would lie in the future for minutes after a boot. */
+	c->busy_at = jiffies - QUIET_TIME;
 	ret = rxc_sequence_init(&c->sequence);
 	if (ret)
 		return ret;

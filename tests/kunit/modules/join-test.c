@@ -562,6 +562,14 @@ static void join_beside_a_suspend(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, p.range.nr, 512);
 }
 
+/* A prefetch does not wait for I/O that there never was. */
+static void prefetch_alone(struct kunit *test)
+{
+	struct join *j = test->priv;
+
+	KUNIT_EXPECT_FALSE(test, time_before(jiffies, j->c.busy_at + HZ / 20));
+}
+
 /* A prefetch says how many blocks it found others at, in one go. */
 static void prefetch_around_others(struct kunit *test)
 {
@@ -698,6 +706,7 @@ static struct kunit_case join_cases[] = {
 	KUNIT_CASE(join_no_fill_of_a_lower_class),
 	KUNIT_CASE(join_a_prefetch),
 	KUNIT_CASE(join_beside_a_suspend),
+	KUNIT_CASE(prefetch_alone),
 	KUNIT_CASE(prefetch_around_others),
 	{}
 };
