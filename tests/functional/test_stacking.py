@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes, zeroes, holes, discards and what fails of them, on RAM disks and what lies on them.
+
+RXD_STACKING_SECONDS says for how long each of the models runs.
+"""
+
+import errno
+import os
+import re
+
+import pytest
+
+from rxdlib.command import program, run
+from rxdlib.direct import BLOCK, GIB, KIB, MIB, Direct
+from rxdlib.lab import LONG
+from rxdlib.stacks import STACKS
+
+SECONDS = int(os.environ.get("RXD_STACKING_SECONDS", 60 if LONG else 1))
+WRITES = 200        # at least, however slow the machine is
+AREA = MIB
+LIMIT = 320 * KIB
+FAILING = [name for name in STACKS if name not in ("raid1", "raid5")]
+
+
+def model(stack, *options, writes=WRITES, area=AREA):
+    """Run rwmodel; returns what it counted."""
+    result = run(program("rwmodel"), "-x", "-s", SECONDS, "-m", writes, "-b", area // BLOCK,
+                 *(["-z"] if stack.discards else []), *(["-U"] if stack.scrambled else []),
+                 *(["-o", stack.origin] if stack.origin else []), *options, stack.path,
+                 check=False, timeout=SECONDS + 300)
+    print(result.stdout)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return {key: int(value) for key, value in re.findall(r"(\S+) (\d+)", result.stdout)}
+
+
+def counters(stack):
+    """Where the RAM disks count what they failed."""
+    return [word for ramdisk in stack.ramdisks
+            for word in ("-c", f"/sys/block/{ramdisk.name}/rxd")]
+
+
+def foretold(stack):
+    """With one writer, each error is known before."""
+    return ["-l", f"/sys/block/{stack.ramdisks[0].name}/rxd"] if stack.whole else []
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("name", STACKS)
+def test_with_room(lab, name):
+    """No operation fails."""
+    counts = model(STACKS[name](lab, AREA), "-O", "-w", 3, "-r", 2)
+    assert counts["failed"] == 0
+    assert min(counts[kind] for kind in ("write-zeroes", "zero-out")) > 0
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_at_its_limit(lab, name):
+    """One after the other: an operation fails when, and only when, memory was short for it."""
+    stack = STACKS[name](lab, AREA, mem_limit=LIMIT)
+    counts = model(stack, "-n", "-w", 1, "-r", 1, *stack.errors, *counters(stack),
+                   *foretold(stack))
+    assert counts["failed"] > 0
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("name", FAILING)
+def test_many_at_its_limit(lab, name):
+    stack = STACKS[name](lab, AREA, mem_limit=LIMIT)
+    counts = model(stack, "-n", "-w", 4, "-r", 2, *stack.errors, *counters(stack))
+    assert counts["failed"] > 0
+
+
+@pytest.mark.parametrize("name", ["raid1", "raid5"])
+def test_array_with_a_member_at_its_limit(lab, name):
+    """The member fails, and nothing else does."""
+    stack = STACKS[name](lab, AREA, mem_limit=LIMIT)
+    assert stack.survives
+    counts = model(stack, "-O", "-w", 3, "-r", 2)
+    assert counts["failed"] == 0
+    assert stack.ramdisks[-1].query().nospc > 0
+    assert sum(ramdisk.query().nospc for ramdisk in stack.ramdisks[:-1]) == 0
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("options", [
+    {"folio_size": 64 * KIB}, {"folio_size": 2 * MIB}, {"logical_block_size": 4096}], ids=str)
+def test_disks_at_their_limit(lab, options):
+    stack = STACKS["disk"](lab, AREA, mem_limit=LIMIT, **options)
+    unit = options.get("logical_block_size", 512) // 512
+    counts = model(stack, "-n", "-w", 1, "-r", 1, "-u", unit, *counters(stack), *foretold(stack))
+    assert counts["failed"] > 0
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("limit", [0, LIMIT])
+def test_resizes(lab, limit):
+    """The second half of the disk comes and goes."""
+    stack = STACKS["disk"](lab, AREA, mem_limit=limit)
+    counts = model(stack, *(["-n"] if limit else []), "-O", "-w", 3, "-r", 2,
+                   "-R", stack.ramdisks[0].index)
+    assert counts["resizes"] > 0
+
+
+def test_more_than_one_request(lab):
+    """What zeroes more than 4 GiB is several requests, of which any may fail."""
+    gap = 4 * GIB - 2 * BLOCK
+    stack = STACKS["disk"](lab, AREA + gap, overcommit=True, mem_limit=LIMIT)
+    counts = model(stack, "-n", "-w", 1, "-r", 1, "-g", gap, *counters(stack),
+                   *foretold(stack), writes=4 * WRITES)
+    assert counts["failed"] > 0
+
+
+def test_zeroes_of_a_full_disk(lab):
+    """Its end has memory, all before has none: the end does not make it a success."""
+    size = 4 * GIB + 60 * KIB
+    ramdisk = lab.ramdisk(size, overcommit=True, mem_limit=64 * KIB)
+    with Direct(ramdisk.path) as device:
+        device.write(size - 64 * KIB, b"\xa5" * (64 * KIB))
+        for zero in device.zero_out, device.zero_range:
+            before = ramdisk.query().nospc
+            with pytest.raises(OSError) as caught:
+                zero(0, size)
+            assert caught.value.errno == errno.ENOSPC
+            assert ramdisk.query().nospc > before
