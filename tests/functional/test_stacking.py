@@ -22,9 +22,9 @@ LIMIT = 320 * KIB
 FAILING = [name for name in STACKS if name not in ("raid1", "raid5")]
 
 
-def model(stack, *options, writes=WRITES, area=AREA):
+def model(stack, *options, area=AREA):
     """Run rwmodel; returns what it counted."""
-    result = run(program("rwmodel"), "-x", "-s", SECONDS, "-m", writes, "-b", area // BLOCK,
+    result = run(program("rwmodel"), "-x", "-s", SECONDS, "-m", WRITES, "-b", area // BLOCK,
                  *(["-z"] if stack.discards else []), *(["-U"] if stack.scrambled else []),
                  *(["-o", stack.origin] if stack.origin else []), *options, stack.path,
                  check=False, timeout=SECONDS + 300)
@@ -106,7 +106,7 @@ def test_more_than_one_request(lab):
     gap = 4 * GIB - 2 * BLOCK
     stack = STACKS["disk"](lab, AREA + gap, overcommit=True, mem_limit=LIMIT)
     counts = model(stack, "-n", "-w", 1, "-r", 1, "-g", gap, *counters(stack),
-                   *foretold(stack), writes=4 * WRITES)
+                   *foretold(stack))
     assert counts["failed"] > 0
 
 

@@ -410,6 +410,11 @@ static void choose(struct worker *worker, bool anywhere, struct op *op)
 	*first -= *first % unit;
 	*first += start;
 
+	/* Often where one request ends and the next begins. */
+	if (gap && anywhere && op->kind == WRITE && random >> 40 & 1) {
+		*first = half;
+		*count = per_block;
+	}
 	if (!gap || *first >= half)
 		return;
 	if (op->kind >= ZERO && anywhere && random >> 32 & 1) {

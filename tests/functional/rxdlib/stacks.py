@@ -92,12 +92,14 @@ def thin(lab, size, **options):
     return Stack(f"/dev/mapper/{name}", [ramdisk], errors=("-e",), discards=False)
 
 
-def md(lab, ramdisks, *options):
-    """An array of them, that nobody else starts and that leaves nothing behind."""
+def md(lab, ramdisks, *options, fresh=False):
+    """An array; a fresh one finds out for itself whether its members agree."""
     number = next(n for n in range(100) if not os.path.exists(f"/sys/block/md{n}"))
     path = f"/dev/md{number}"
     lab.stack.callback(_no_md, path)
-    run("mdadm", "--create", path, "--run", "--assume-clean", "--metadata=1.2", "--bitmap=none",
+    if not fresh:
+        options += ("--assume-clean",)
+    run("mdadm", "--create", path, "--run", "--metadata=1.2",
         f"--raid-devices={len(ramdisks)}", *options, *(ramdisk.path for ramdisk in ramdisks))
     wait_for(path)
     return path
@@ -122,14 +124,15 @@ def raid0(lab, size, **options):
 
 def raid1(lab, size, **options):
     ramdisks = [lab.ramdisk(size + 2 * MIB), lab.ramdisk(size + 2 * MIB, **options)]
-    path = md(lab, ramdisks, "--level=1")
+    path = md(lab, ramdisks, "--level=1", "--bitmap=none")
     return Stack(path, ramdisks, survives=True)
 
 
 def raid5(lab, size, **options):
     ramdisks = [*(lab.ramdisk(size // 2 + 2 * MIB) for _ in range(2)),
                 lab.ramdisk(size // 2 + 2 * MIB, **options)]
-    path = md(lab, ramdisks, "--level=5", f"--chunk={CHUNK // KIB}")
+    path = md(lab, ramdisks, "--level=5", "--bitmap=none",
+              f"--chunk={CHUNK // KIB}")
     return Stack(path, ramdisks, survives=True, discards=False)
 
 
