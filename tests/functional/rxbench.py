@@ -301,7 +301,7 @@ def test_interrupted(tmp_path):
             count += line.startswith("1/3 ")
             if count == 3:
                 break
-        time.sleep(0.5)
+        time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130 and "interrupted by SIGINT" in err

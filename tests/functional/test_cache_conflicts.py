@@ -31,14 +31,22 @@ def slow(lab, size, read_delay, write_delay, device=DISK):
     return f"/dev/mapper/{name}"
 
 
-class Background(threading.Thread):
-    """Something that takes a while; its failure is the test's."""
+def in_flight(path):
+    with open(f"/sys/dev/block/{dm.number(path)}/inflight", encoding="ascii") as file:
+        return sum(int(count) for count in file.read().split())
 
-    def __init__(self, function, *args):
+
+class Background(threading.Thread):
+    """An I/O to a cache that takes a while, and is under way; its failure is the test's."""
+
+    def __init__(self, cache, function, *args):
         super().__init__()
         self.function, self.args, self.error = function, args, None
         self.start()
-        time.sleep(0.5)
+        end = time.monotonic() + 60
+        while not in_flight(cache.path) and self.is_alive() and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.2)     # from the device into the target
 
     def run(self):
         try:
@@ -60,7 +68,7 @@ def test_discard_keeps_out_its_range_only(lab):
     data = stamp(0, 4 * MIB)
     direct.write(base.path, 0, data)
     with Direct(cache.path) as device:
-        discard = Background(device.discard, MIB, MIB)
+        discard = Background(cache, device.discard, MIB, MIB)
         changed, seen = counted(cache, device.read, 0, MIB)
         assert seen == data[:MIB] and changed["fills"] == 256
         changed, seen = counted(cache, device.read, 2 * MIB, MIB)
@@ -78,7 +86,7 @@ def test_one_busy_block(lab):
     """A long read over a block that another fills: only this block goes round."""
     data = prepare()
     cache = lab.cache(4 * MIB, origin=slow(lab, 4 * MIB, 1500, 0))
-    fill = Background(direct.read, cache.path, 5 * BLOCK, BLOCK)
+    fill = Background(cache, direct.read, cache.path, 5 * BLOCK, BLOCK)
     changed, seen = counted(cache, direct.read, cache.path, 0, 32 * BLOCK)
     fill.finish()
     assert seen == data[:32 * BLOCK]
@@ -90,7 +98,7 @@ def test_one_busy_block_of_a_write(lab):
     data = stamp(3, 32 * BLOCK, 3)
     prepare()
     cache = lab.cache(4 * MIB, origin=slow(lab, 4 * MIB, 0, 1500))
-    write = Background(direct.write, cache.path, 5 * BLOCK, data[5 * BLOCK:6 * BLOCK])
+    write = Background(cache, direct.write, cache.path, 5 * BLOCK, data[5 * BLOCK:6 * BLOCK])
     changed, _ = counted(cache, direct.write, cache.path, 0, data)
     write.finish()
     assert changed["bypasses"] == 1

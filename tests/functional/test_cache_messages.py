@@ -239,7 +239,7 @@ def test_prefetch_ends_at_suspend(lab):
             assert thread.is_alive()
             time.sleep(0.05)
         run("dmsetup", "suspend", cache.name)
-        thread.join(timeout=10)
+        thread.join(timeout=60)
         assert os.strerror(errno.EBUSY) in errors[0]
         assert 0 < cache.status().used < 8192
         # Nor does one start meanwhile.

@@ -190,7 +190,7 @@ def protected():
     run("modprobe", "sd_mod")
     run("modprobe", "scsi_debug", "dif=1", "dix=1", "dev_size_mb=16", "delay=0")
     try:
-        found, end = [], time.monotonic() + 20
+        found, end = [], time.monotonic() + 60
         while not found and time.monotonic() < end:
             time.sleep(0.2)
             found = glob.glob("/sys/bus/pseudo/devices/adapter*/host*/target*/*/block/*")

@@ -114,10 +114,10 @@ def test_warm_with_another_block_size(lab, path):
 def test_warm_in_the_background(lab, path):
     with open(path, "w", encoding="ascii") as file:
         file.write(HEADING + "0 32768\n")
-    name = lab.mapped(f"0 32768 delay {DISK} 0 50 {DISK} 0 0")
+    name = lab.mapped(f"0 32768 delay {DISK} 0 200 {DISK} 0 0")
     cache = lab.cache(16 * MIB, cache_size=32 * MIB, origin=f"/dev/mapper/{name}")
     done = subprocess.run([program("rxadm"), "warm", cache.name, path, "--background"],
-                          env=ENVIRONMENT, capture_output=True, timeout=10, check=True)
+                          env=ENVIRONMENT, capture_output=True, timeout=60, check=True)
     assert not done.stdout + done.stderr
     early = cache.status().used
     assert early < 4096

@@ -221,7 +221,7 @@ TOLERATED = {"spare": 300 * KIB, "SUnreclaim": MIB, "Percpu": 256 * KIB, "Vmallo
 
 def losses(before):
     """What is lost for longer than memory takes to settle: {name: bytes}."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 30
     while True:
         after = settled()
         lost = {key: after[key] - before[key] for key in TOLERATED if key in after}

@@ -512,7 +512,7 @@ def test_save_interrupted(lab, path, sig):
 
 def wait_for_none(keep=()):
     """A guard needs a moment after a kill."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         with Control() as control:
             if [disk.index for disk in control.query_all()] == list(keep):
@@ -562,7 +562,7 @@ def test_load_into_interrupted(lab, path):
         ramdisk.clear()
         interrupted(signal.SIGKILL, chance, longest, "load", path, "--into", ramdisk.path)
         # Until then nobody else can have it.
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while ramdisk.query().state & STATE_OPEN:
             assert time.monotonic() < end
             time.sleep(0.05)
@@ -578,7 +578,10 @@ def test_written_meanwhile(lab, path, statistics):
     with open(switch, "w", encoding="ascii") as file:
         file.write(statistics)
     with running("save", ramdisk.path, path, "--compress=zstd:12") as process:
-        time.sleep(0.7)
+        end = time.monotonic() + 60
+        while not ramdisk.query().state & STATE_OPEN and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.5)     # for it to look who wrote so far
         direct.write(ramdisk.path, 63 * MIB, stamp(1))
         assert process.poll() is None
         _, errors = process.communicate()

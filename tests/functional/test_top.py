@@ -114,7 +114,7 @@ def test_devices_come_and_go(lab):
             assert json.loads(process.stdout.readline())["top"][0]["read_iops"] == 0
         finally:
             process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 class Terminal:
@@ -134,7 +134,7 @@ class Terminal:
     def resize(self, rows, columns):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-    def read_until(self, wanted, seconds=20):
+    def read_until(self, wanted, seconds=60):
         end = time.monotonic() + seconds
         while wanted not in self.text:
             left = end - time.monotonic()
@@ -149,10 +149,20 @@ class Terminal:
 
     def end(self):
         """It has gone, and the terminal is as it was."""
-        code = self.process.wait(20)
+        code = self.process.wait(60)
         self.read_until(LEAVE)
         assert termios.tcgetattr(self.slave) == self.before
         return code
+
+    def wait_until_stopped(self, seconds=60):
+        """A SIGCONT before that would be lost, and it would stop for good."""
+        end = time.monotonic() + seconds
+        state = None
+        while state != "T":
+            assert time.monotonic() < end, f"in state {state}"
+            time.sleep(0.01)
+            with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
+                state = file.read().rpartition(")")[2].split()[0]
 
     def close(self):
         self.process.kill()
@@ -206,7 +216,7 @@ def test_small_terminal(lab, terminal):
     shown = terminal(4, 100, "-d", "60")
     shown.read_until("... 5 more")
     shown.resize(20, 100)
-    shown.read_until("rxd5", seconds=10)
+    shown.read_until("rxd5", seconds=50)     # it looks each 60
     for rows in 1, 2, 0:
         shown.resize(rows, 1)
         shown.read_until("\x1b[J")
@@ -221,6 +231,7 @@ def test_stopped(lab, terminal):
     shown.read_until("rxd0")
     shown.key(b"\x1a")
     shown.read_until(LEAVE)
+    shown.wait_until_stopped()
     assert termios.tcgetattr(shown.slave) == shown.before
     shown.process.send_signal(signal.SIGCONT)
     shown.read_until(ENTER)

@@ -61,7 +61,7 @@ def disconnect(nqn):
     return run("nvme", "disconnect", "-n", nqn, check=False)
 
 
-def disk(nqn, timeout=20):
+def disk(nqn, timeout=60):
     """The disk that a host sees of a subsystem, once it is there."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
