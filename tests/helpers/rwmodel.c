@@ -195,8 +195,11 @@ static void check(const uint8_t *buffer, unsigned int sector, uint64_t oldest, u
 		allowed[was_zeros(sector, number) ? 0 : number_byte(number)] = true;
 
 	for (i = 0; i < SECTOR; i += 2) {
-		if (buffer[i + 1] != place_byte(sector) && (buffer[i + 1] || !allowed[0]))
+		if (buffer[i + 1] && buffer[i + 1] != place_byte(sector))
 			found("sector %u holds data of another", sector);
+		if ((!buffer[i] || !buffer[i + 1]) && !allowed[0])
+			found("stale: sector %u shows zeros, must show one of writes %llu to %llu",
+			      sector, (unsigned long long)oldest, (unsigned long long)newest);
 		if (!allowed[buffer[i]])
 			found("stale: sector %u shows write %d modulo %u, must be %llu to %llu%s",
 			      sector, buffer[i] - 1, WINDOW, (unsigned long long)oldest,
@@ -481,7 +484,7 @@ static bool failed(int error)
 
 static void do_write(struct worker *worker, uint8_t *buffer, uint64_t *before)
 {
-	bool alone = nr_writers == 1, expected = false;
+	bool alone = nr_writers == 1, expected = false, no_space;
 	struct op op = { .kind = WRITE };
 	uint64_t count = 0;
 	unsigned int i;
@@ -498,7 +501,8 @@ static void do_write(struct worker *worker, uint8_t *buffer, uint64_t *before)
 		expected = too_little_room(&op);
 
 	error = full_io(device_fd, &op, buffer);
-	if (used_fd >= 0 && error != EAGAIN && expected != (error == ENOSPC))
+	no_space = error == ENOSPC;
+	if (used_fd >= 0 && error != EAGAIN && no_space != expected)
 		found("%s of sectors %u to %u, %lld bytes: %s, must %s for want of memory",
 		      kind_name[op.kind], op.first, op.first + op.count - 1,
 		      (long long)size_of(&op), error ? strerror(error) : "success",
