@@ -47,14 +47,15 @@ SEED		?=
 help:
 	@echo 'make demo [KERNEL=6.12]            show and measure the main job, in a guest'
 	@echo 'make demo HOST=1                   the same on this machine, with a file as the disk'
-	@echo 'make test                          the checks for each change; root, and some 30 minutes;'
-	@echo '                                   not test-system, and of torture only a short run'
+	@echo 'make test                          the checks for each change; root, and 50 to 60 minutes'
+	@echo '                                   on two cores; not test-system, of torture a short run'
 	@echo 'make lint                          checkpatch, sparse, shellcheck and their like'
 	@echo 'make test-kunit                    the KUnit suites, under User-Mode Linux'
 	@echo 'make test-functional [KERNEL=6.12] [K=EXPRESSION]'
 	@echo '                                   pytest in guests: on all kernels, or on one'
 	@echo 'make test-system                   packages, on whole Debian systems that boot'
-	@echo 'make torture [KERNEL=7.2]          everything at once, for long; small, NUMA and other machines; valgrind'
+	@echo 'make torture [KERNEL=7.2]          everything at once, for long; stock tools; small,'
+	@echo '                                   NUMA and other machines; valgrind'
 	@echo 'make fuzz [FUZZ_SECONDS=600] [SEED=N] [KERNEL=7.2]'
 	@echo '                                   random ioctls, sysfs writes and parameters, in a guest'
 	@echo 'make fuzz-parsers [FUZZ_SECONDS=600] [SEED=N]'
@@ -200,7 +201,7 @@ test-system:
 	tests/run system
 
 torture:
-	tests/run torture-$(or $(KERNEL),7.2) small numa movable memcheck
+	tests/run torture-$(or $(KERNEL),7.2) stock small numa movable memcheck
 
 fuzz:
 	tests/run fuzz-$(or $(KERNEL),7.2) --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
