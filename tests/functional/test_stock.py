@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tools that nobody here wrote, used as their manuals say.
+
+The stage "stock" gives them more time: RXD_STOCK_SECONDS for each load.
+"""
+
+import os
+import re
+
+import pytest
+
+from rxdlib import dm
+from rxdlib.command import run
+from rxdlib.direct import MIB
+from rxdlib.lab import LONG
+from rxdlib.stacks import md
+
+from test_filesystems import CHECKS, make, read_files, write_files
+
+pytestmark = pytest.mark.one_kernel
+SECONDS = int(os.environ.get("RXD_STOCK_SECONDS", 120 if LONG else 4))
+SIZE = 128 * MIB
+KEY = "a passphrase that everybody knows\n"
+CHEAP = ("--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000")
+
+
+@pytest.fixture(params=["rxd", "rxcache"])
+def device(lab, request):
+    """A RAM disk, or a cache much smaller than what lies on it."""
+    if request.param == "rxd":
+        yield lab.ramdisk(SIZE).path
+    else:
+        cache = lab.cache(SIZE, cache_size=SIZE // 8)
+        yield cache.path
+        assert cache.status().origin_errors == 0
+
+
+@pytest.fixture
+def folder(lab, device):
+    """A file system on it, which is in order at the end."""
+    make("ext4", device)
+    folder = lab.mount(device)
+    yield folder
+    run("umount", folder)
+    run(*CHECKS["ext4"], device)
+
+
+def stress(*options, stressors=1):
+    """stress-ng, which checks what it reads back; each of its stressors did something."""
+    result = run("stress-ng", "--verify", "--metrics", "--timeout", f"{SECONDS}s", *options,
+                 timeout=SECONDS + 300)
+    lines = re.findall(r"metrc: \[\d+\] +(\S+) +(\d+) +[\d.]+ ", result.stdout + result.stderr)
+    assert len(lines) == stressors, result
+    assert all(int(count) > 0 for _, count in lines), result
+
+
+@pytest.mark.parametrize("stressor", ["hdd", "aio", "io-uring", *(["aiol"] if LONG else [])])
+def test_stress_files(folder, stressor):
+    options = {"hdd": ("--hdd-bytes", "16M", "--hdd-opts", "direct,wr-rnd,rd-rnd,utimes")}
+    stress("--temp-path", folder, f"--{stressor}", 2, *options.get(stressor, ()))
+
+
+def test_dbench(folder):
+    result = run("dbench", "-D", folder, "-t", SECONDS, 4, timeout=SECONDS + 300)
+    assert float(re.search(r"^Throughput ([\d.]+) MB/sec", result.stdout, re.MULTILINE)[1]) > 0
+
+
+# MD
+
+
+def wait_for_sync(path):
+    run("mdadm", "--wait", path, check=False)
+    with open(f"/sys/block/{os.path.basename(path)}/md/sync_action", encoding="ascii") as file:
+        assert file.read().strip() == "idle"
+
+
+def sync_action(path, name):
+    folder = f"/sys/block/{os.path.basename(path)}/md"
+    with open(f"{folder}/sync_action", "w", encoding="ascii") as file:
+        file.write(name)
+    wait_for_sync(path)
+    with open(f"{folder}/mismatch_cnt", encoding="ascii") as file:
+        return int(file.read())
+
+
+@pytest.mark.parametrize("level, count", [(1, 2), (5, 3), *([(10, 4)] if LONG else [])])
+def test_mdadm(lab, level, count):
+    """A member fails, is taken off and comes back empty; all data are where they were."""
+    disks = [lab.ramdisk(SIZE // 4) for _ in range(count)]
+    path = md(lab, disks, f"--level={level}", "--bitmap=internal", fresh=True)
+    wait_for_sync(path)
+    make("ext4", path)
+    folder = lab.mount(path)
+    written = write_files(folder)
+    os.sync()
+    run("mdadm", path, "--fail", disks[0].path)
+    run("mdadm", path, "--remove", disks[0].path)
+    run("mdadm", "--zero-superblock", disks[0].path)
+    disks[0].clear()
+    assert read_files(folder) == written
+    run("mdadm", path, "--add", disks[0].path)
+    wait_for_sync(path)
+    assert sync_action(path, "check") == 0
+    run("umount", folder)
+    run("mdadm", "--stop", path)
+    run("mdadm", "--assemble", path, *(disk.path for disk in disks))
+    run(*CHECKS["ext4"], path)
+    run("mount", path, folder)
+    assert read_files(folder) == written
+    run("umount", folder)
+
+
+# cryptsetup
+
+
+@pytest.mark.parametrize("kind", ["luks2", *(["luks1"] if LONG else [])])
+def test_cryptsetup(lab, device, kind):
+    run("cryptsetup", "luksFormat", "-q", "--type", kind, *CHEAP, device, stdin=KEY)
+    name = lab.next_name("rxdtest")
+    lab.adopt_mapped(name)
+    run("cryptsetup", "open", device, name, stdin=KEY)
+    path = f"/dev/mapper/{name}"
+    make("ext4", path)
+    folder = lab.mount(path)
+    written = write_files(folder)
+    run("umount", folder)
+    run("cryptsetup", "close", name)
+    refused = run("cryptsetup", "open", device, name, stdin="another\n", check=False)
+    assert refused.returncode == 2 and name not in dm.names()
+    run("cryptsetup", "open", device, name, "--allow-discards", stdin=KEY)
+    run(*CHECKS["ext4"], path)
+    run("mount", path, folder)
+    run("fstrim", folder)
+    assert read_files(folder) == written
+    run("umount", folder)
+    run("cryptsetup", "close", name)
