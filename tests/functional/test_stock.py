@@ -4,15 +4,16 @@
 The stage "stock" gives them more time: RXD_STOCK_SECONDS for each load.
 """
 
+import contextlib
 import os
 import re
 
 import pytest
 
-from rxdlib import dm
+from rxdlib import direct, dm
 from rxdlib.command import run
-from rxdlib.direct import MIB
-from rxdlib.lab import LONG
+from rxdlib.direct import MIB, stamp
+from rxdlib.lab import DISK, LONG
 from rxdlib.stacks import md
 
 from test_filesystems import CHECKS, make, read_files, write_files
@@ -63,6 +64,79 @@ def test_stress_files(folder, stressor):
 def test_dbench(folder):
     result = run("dbench", "-D", folder, "-t", SECONDS, 4, timeout=SECONDS + 300)
     assert float(re.search(r"^Throughput ([\d.]+) MB/sec", result.stdout, re.MULTILINE)[1]) > 0
+
+
+# LVM
+
+
+@contextlib.contextmanager
+def volume_group(lab, *devices, config=()):
+    """Physical volumes and a group of them; all of LVM is gone at the end."""
+    def undo():
+        run("vgchange", "-an", "stock", *config, check=False)
+        run("vgremove", "-ff", "-y", "stock", *config, check=False)
+        run("pvremove", "-ff", "-y", *devices, *config, check=False)
+
+    lab.stack.callback(undo)
+    run("pvcreate", "-y", *devices, *config)
+    run("vgcreate", "stock", *devices, *config)
+    yield
+    run("vgremove", "-y", "stock", *config)
+    run("pvremove", *devices, *config)
+    assert not [name for name in dm.names() if name.startswith("stock-")]
+
+
+def volume_with_files(lab, *arguments, config=()):
+    run("lvcreate", "-y", "-n", "files", *arguments, "stock", *config)
+    make("ext4", "/dev/mapper/stock-files")
+    folder = lab.mount("/dev/mapper/stock-files")
+    return folder, write_files(folder)
+
+
+def check_files(folder, written):
+    """They are the same as before, from the device itself."""
+    path = "/dev/mapper/stock-files"
+    run("umount", folder)
+    run(*CHECKS["ext4"], path)
+    run("mount", path, folder)
+    assert read_files(folder) == written
+    run("umount", folder)
+
+
+@pytest.mark.parametrize("kind", [
+    ("--type", "linear"), ("--type", "striped", "-i", "2"), ("--type", "raid1", "-m", "1"),
+    ("--type", "thin", "-T", "-V", "64M", "--poolmetadatasize", "4M")],
+    ids=lambda kind: kind[1])
+def test_lvm_on_ramdisks(lab, kind):
+    """A group of two disks; a third joins, and the first leaves under the file system."""
+    disks = [lab.ramdisk(SIZE).path for _ in range(2)]
+    size = ("-L", "64M")
+    with volume_group(lab, *disks):
+        folder, written = volume_with_files(lab, *kind, *size)
+        if kind[1] == "linear":
+            other = lab.ramdisk(SIZE).path
+            run("pvcreate", other)
+            run("vgextend", "stock", other)
+            run("pvmove", disks[0], other)
+            run("vgreduce", "stock", disks[0])
+            run("lvextend", "-r", "-L", "+32M", "stock/files")
+        check_files(folder, written)
+    if kind[1] == "linear":
+        run("pvremove", other)
+
+
+def test_lvm_on_cached_disk(lab):
+    """The disk itself must be filtered out: what lies on it is there twice."""
+    cache = lab.cache(SIZE, cache_size=SIZE // 8)
+    config = ("--config", f'devices/filter=["r|^{DISK}$|"]')
+    with volume_group(lab, cache.path, config=config):
+        folder, written = volume_with_files(lab, "-L", "64M", config=config)
+        check_files(folder, written)
+        run("vgchange", "-an", "stock", *config)
+        run("vgchange", "-ay", "stock", *config)
+        run("mount", "/dev/mapper/stock-files", folder)
+        assert read_files(folder) == written
+        run("umount", folder)
 
 
 # MD
