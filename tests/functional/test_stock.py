@@ -61,6 +61,20 @@ def test_stress_files(folder, stressor):
     stress("--temp-path", folder, f"--{stressor}", 2, *options.get(stressor, ()))
 
 
+def test_stress_device(device):
+    """All ioctls that stress-ng knows, and its reads: the data stay."""
+    direct.write(device, 0, stamp(1, MIB))
+    stress("--temp-path", "/tmp", "--dev", 2, "--dev-file", device)
+    assert direct.read(device, 0, MIB) == stamp(1, MIB)
+
+
+def test_stress_control_node(lab):
+    ramdisk = lab.ramdisk(MIB)
+    before = vars(ramdisk.query())
+    stress("--temp-path", "/tmp", "--dev", 2, "--dev-file", "/dev/rxd-control")
+    assert vars(ramdisk.query()) == before
+
+
 def test_dbench(folder):
     result = run("dbench", "-D", folder, "-t", SECONDS, 4, timeout=SECONDS + 300)
     assert float(re.search(r"^Throughput ([\d.]+) MB/sec", result.stdout, re.MULTILINE)[1]) > 0
