@@ -23,9 +23,11 @@
 #define DEVICE_RULE \
 	"must be ramdisk/NAME or cache/NAME, the kind and name of another section"
 #define RAMDISK_KEYS \
-	"detect-zeroes, folio-size, fs, image, index, logical-block-size, mem-limit, mount, node, options, overcommit, reserve, size, uuid"
+	"compress, detect-zeroes, folio-size, fs, image, index, logical-block-size, mem-limit, mount, noauto, node, options, overcommit, reserve, size, uuid"
 #define PATH_RULE \
 	"must be an absolute path without blanks, quotes, backslashes, '//' and parts '.' or '..'"
+#define COMPRESS_RULE \
+	"must be zstd, zstd:LEVEL with a level from 1 to 22, or no"
 #define SIZE_RULE \
 	"write bytes, or a number with a suffix K, M, G, T, P or E, or 10% of memory"
 
@@ -86,6 +88,21 @@ static const struct {
 	  "5: [ramdisk a]: options 'a b': must be mount options with commas between them, without blanks, quotes and backslashes" },
 	{ DISK "mount = /a\nimage = /a/image\n",
 	  "1: [ramdisk a]: image '/a/image': lies on the RAM disk itself, mounted on '/a'" },
+	{ DISK "compress = zstd\n",
+	  "1: [ramdisk a]: compress 'zstd': is of no use without image" },
+	{ DISK "image = /i\ncompress = gzip\n", "4: [ramdisk a]: compress 'gzip': " COMPRESS_RULE },
+	{ DISK "image = /i\ncompress = yes\n", "4: [ramdisk a]: compress 'yes': " COMPRESS_RULE },
+	{ DISK "image = /i\ncompress = zstd:0\n",
+	  "4: [ramdisk a]: compress 'zstd:0': " COMPRESS_RULE },
+	{ DISK "image = /i\ncompress = zstd:23\n",
+	  "4: [ramdisk a]: compress 'zstd:23': " COMPRESS_RULE },
+	{ DISK "image = /i\ncompress = zstd:\n",
+	  "4: [ramdisk a]: compress 'zstd:': " COMPRESS_RULE },
+	{ DISK "noauto = maybe\n", "3: [ramdisk a]: noauto 'maybe': must be yes or no" },
+	{ CACHE "compress = zstd\n",
+	  "4: [cache c]: key 'compress': is unknown; must be one of block-size, folio-size, hotlist, index, mem-limit, mode, noauto, node, origin, overcommit, seq-cutoff, size, uuid" },
+	{ DISK "noauto = yes\n" EXPORT "transport = loop\nallow-any-host = yes\n",
+	  "4: [export e]: device 'ramdisk/a': is noauto, so the export has to be noauto, too" },
 	{ DISK "index = -1\n", "3: [ramdisk a]: index '-1': must be a number from 0 to 1048575" },
 	{ DISK "mem-limit = 0\n",
 	  "3: [ramdisk a]: mem-limit '0': must be greater than 0, and a multiple of 4096 bytes" },
@@ -194,6 +211,12 @@ static const char *const right[] = {
 	CACHE "mode = passthrough\nblock-size = 64K\nseq-cutoff = 0\nhotlist = /h\nindex = 0\n"
 	"mem-limit = 1M\nfolio-size = 2M\nnode = interleave\novercommit = no\n",
 	DISK "reserve = yes\nmem-limit = 4M\ndetect-zeroes = no\n",
+	DISK "image = /i\ncompress = zstd:22\n",
+	DISK "image = /i\ncompress = no\nnoauto = no\n",
+	DISK "noauto = yes\n" EXPORT "transport = loop\nallow-any-host = yes\nnoauto = yes\n",
+	/* One needs the other, and that is all. */
+	DISK "fs = ext4\nmount = /a\n[ramdisk b]\nsize = 1M\nfs = xfs\nmount = /a/b\n"
+	"[ramdisk c]\nsize = 1M\nfs = xfs\nmount = /ab\nimage = /a/b/image\n",
 	TCP "port = 1\nallow-host = " HOST " " HOST "2\ndhchap-key = /k\nnqn = nqn.2026-11.a\n",
 	EXPORT "transport = loop\nallow-any-host = yes\n" DISK "fs = ext4\n",
 	DISK "[export a]\ndevice = cache/c\ntransport = loop\nallow-any-host = yes\n" CACHE,
@@ -316,6 +339,59 @@ static void test_export(void)
 	config_free(&config);
 }
 
+/* Of two that wait for each other, and of three, each is told. */
+static void test_circles(void)
+{
+	static const char two[] =
+		DISK "mount = /a\nimage = /b/image\n"
+		"[ramdisk b]\nsize = 1M\nmount = /b\nimage = /a/b/image\n"
+		"[ramdisk c]\nsize = 1M\nmount = /c\nimage = /a/c.image\n";
+	static const char three[] =
+		DISK "fs = ext4\nmount = /b/a\n"
+		"[ramdisk b]\nsize = 1M\nmount = /b\nimage = /c/image\n"
+		"[ramdisk c]\nsize = 1M\nmount = /c\nimage = /b/a/image\n";
+	struct config config;
+
+	read_bytes(&config, two, strlen(two));
+	if (!tap_ok(config.error_count == 2 && !config.sections[2]->broken &&
+		    !strcmp(config.errors[0],
+			    "F:1: [ramdisk a]: image '/b/image': lies on '/b' of [ramdisk b] at F:5, which in turn needs '/a' of this section") &&
+		    !strcmp(config.errors[1],
+			    "F:5: [ramdisk b]: image '/a/b/image': lies on '/a' of [ramdisk a] at F:1, which in turn needs '/b' of this section"),
+		    "two that need each other"))
+		print_errors(&config);
+	config_free(&config);
+
+	read_bytes(&config, three, strlen(three));
+	if (!tap_ok(config.error_count == 3 &&
+		    !strcmp(config.errors[0],
+			    "F:1: [ramdisk a]: mount '/b/a': lies on '/b' of [ramdisk b] at F:5, which in turn needs '/b/a' of this section") &&
+		    strstr(config.errors[1], "[ramdisk b]: image '/c/image': lies on '/c'") &&
+		    strstr(config.errors[2], "[ramdisk c]: image '/b/a/image': lies on '/b/a'"),
+		    "three in a circle"))
+		print_errors(&config);
+	config_free(&config);
+}
+
+/* What is started is put in the place of what the files say now. */
+static void test_replace(void)
+{
+	static const char now[] = DISK "[ramdisk b]\nsize = x\n" CACHE;
+	static const char started[] = "[ramdisk b]\nsize = 1M\nimage = /i\ncompress = zstd:7\n"
+		"[cache a]\norigin = /dev/sdc\nsize = 1M\n";
+	struct config config, others;
+
+	read_bytes(&config, now, strlen(now));
+	read_bytes(&others, started, strlen(started));
+	config_replace(&config, &others);
+	tap_ok(!others.count && config.count == 4 && !config.sections[1]->broken &&
+	       !strcmp(config.sections[1]->values[CONFIG_IMAGE].text, "/i") &&
+	       config.sections[1]->compress == 7 && !strcmp(config.sections[0]->name, "a") &&
+	       config.sections[3]->kind == CONFIG_CACHE && !strcmp(config.sections[3]->name, "a"),
+	       "sections that replace others");
+	config_free(&config);
+}
+
 /* What names a section with an error has one, too. */
 static void test_export_of_broken(void)
 {
@@ -433,6 +509,8 @@ int main(void)
 	test_right();
 	test_values();
 	test_export();
+	test_circles();
+	test_replace();
 	test_export_of_broken();
 	test_broken();
 	test_bytes();

@@ -361,6 +361,35 @@ void config_check(struct config *config)
 }
 
 /**
+ * config_replace - put sections in the place of those that are called the same
+ * @config: the configuration that gets them
+ * @others: whose sections they are; it is empty afterwards
+ */
+void config_replace(struct config *config, struct config *others)
+{
+	struct config_section *section;
+	size_t i, at;
+
+	for (i = 0; i < others->count; i++) {
+		section = others->sections[i];
+		for (at = 0; at < config->count; at++)
+			if (config->sections[at]->kind == section->kind &&
+			    !strcmp(config->sections[at]->name, section->name))
+				break;
+		if (at < config->count) {
+			section_free(config->sections[at]);
+		} else {
+			config->sections = resize_array(config->sections, at + 1,
+							sizeof(*config->sections));
+			config->count++;
+		}
+		config->sections[at] = section;
+	}
+	others->count = 0;
+	config_free(others);
+}
+
+/**
  * config_free - forget a configuration
  * @config: the configuration; its @ram stays
  */

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "create.h"
 #include "export.h"
@@ -25,6 +26,7 @@ enum config_key {
 	CONFIG_ALLOW_ANY_HOST,
 	CONFIG_ALLOW_HOST,
 	CONFIG_BLOCK_SIZE,
+	CONFIG_COMPRESS,
 	CONFIG_DETECT_ZEROES,
 	CONFIG_DEVICE,
 	CONFIG_DHCHAP_KEY,
@@ -37,6 +39,7 @@ enum config_key {
 	CONFIG_MEM_LIMIT,
 	CONFIG_MODE,
 	CONFIG_MOUNT,
+	CONFIG_NOAUTO,
 	CONFIG_NODE,
 	CONFIG_NQN,
 	CONFIG_OPTIONS,
@@ -63,6 +66,10 @@ struct config_section {
 	char *file;
 	unsigned int line;
 	bool broken;		/* there is an error in it */
+	bool noauto;		/* it counts only where it is named */
+	int compress;		/* level for the image, or 0 */
+	size_t order;		/* its place among the sections */
+	dev_t folder;		/* the file system that the image is on, or 0 */
 	struct config_value values[CONFIG_KEYS];
 	struct create_request disk;
 	struct map_request map;	/* of a cache; without its cache device */
@@ -80,6 +87,7 @@ struct config {
 
 void config_read(struct config *config, const char *path, FILE *file);
 void config_check(struct config *config);
+void config_replace(struct config *config, struct config *others);
 void config_free(struct config *config);
 __printf(2, 3)
 void config_error(struct config *config, const char *format, ...);

@@ -23,6 +23,12 @@
 	"must be an absolute path without blanks, quotes, backslashes, '//' and parts '.' or '..'"
 #define RULE_FS \
 	"must be the name of a file system such as ext4: 1 to %d lower-case letters, digits or _"
+#define RULE_COMPRESS \
+	"must be zstd, zstd:LEVEL with a level from 1 to 22, or no"
+#define RULE_NOAUTO \
+	"device '%s': is noauto, so the export has to be noauto, too"
+#define RULE_CIRCLE \
+	"%s '%s': lies on '%s' of [%s %s] at %s:%u, which in turn needs '%s' of this section"
 #define RULE_OPTIONS \
 	"must be mount options with commas between them, without blanks, quotes and backslashes"
 #define RULE_NO_NAME \
@@ -154,6 +160,20 @@ static char *read_block_size(const struct config *config, struct config_section 
 	return value_block_size(text, config->ram, &section->map.block_size);
 }
 
+static char *read_compress(const struct config *config __always_unused,
+			   struct config_section *section, const char *text)
+{
+	char *error;
+
+	if (!strcmp(text, "no"))
+		return NULL;
+	error = value_compress(text, &section->compress);
+	if (!error)
+		return NULL;
+	free(error);
+	return copy_text(RULE_COMPRESS);
+}
+
 static char *read_detect_zeroes(const struct config *config __always_unused,
 				struct config_section *section, const char *text)
 {
@@ -229,6 +249,16 @@ static char *read_mode(const struct config *config __always_unused,
 {
 	section->map.mode = text;
 	return value_mode(text);
+}
+
+static char *read_noauto(const struct config *config __always_unused,
+			 struct config_section *section, const char *text)
+{
+	uint32_t flags = 0;
+	char *error = read_flag(text, 1, &flags);
+
+	section->noauto = flags;
+	return error;
 }
 
 static char *read_node(const struct config *config __always_unused,
@@ -312,9 +342,74 @@ static char *read_uuid(const struct config *config __always_unused,
 	return value_uuid(text, section->disk.uuid);
 }
 
+static bool is_below(const char *path, const char *folder)
+{
+	size_t length = folder ? strlen(folder) : 0;
+
+	return path && length && !strncmp(path, folder, length) && path[length] == '/';
+}
+
+/* What of a section lies on the RAM disk of another, which is to be mounted first. */
+static const char *need_of(const struct config_section *section,
+			   const struct config_section *other, enum config_key *key)
+{
+	const char *mount = other->values[CONFIG_MOUNT].text;
+
+	*key = is_below(section->values[CONFIG_IMAGE].text, mount) ? CONFIG_IMAGE : CONFIG_MOUNT;
+	return is_below(section->values[*key].text, mount) ? section->values[*key].text : NULL;
+}
+
+/* Mark what has to be mounted before a section is. */
+static void mark_needed(const struct config *config, const struct config_section *section,
+			bool *needed)
+{
+	enum config_key key;
+	size_t i;
+
+	for (i = 0; i < config->count; i++) {
+		if (needed[i] || !need_of(section, config->sections[i], &key))
+			continue;
+		needed[i] = true;
+		mark_needed(config, config->sections[i], needed);
+	}
+}
+
+static bool needs(const struct config *config, const struct config_section *section,
+		  const struct config_section *other)
+{
+	bool *needed = zeroed_array(config->count, sizeof(*needed));
+	bool found = false;
+	size_t i;
+
+	mark_needed(config, section, needed);
+	for (i = 0; i < config->count; i++)
+		found |= needed[i] && config->sections[i] == other;
+	free(needed);
+	return found;
+}
+
+/* Two that wait for each other would never come up, and never be saved. */
+static char *check_circle(const struct config *config, const struct config_section *section)
+{
+	const struct config_section *other;
+	enum config_key key;
+	const char *path;
+	size_t i;
+
+	for (i = 0; i < config->count; i++) {
+		other = config->sections[i];
+		path = need_of(section, other, &key);
+		if (path && other != section && needs(config, other, section))
+			return format_text(RULE_CIRCLE, config_keys[key].name, path,
+					   other->values[CONFIG_MOUNT].text,
+					   config_kinds[other->kind].name, other->name, other->file,
+					   other->line, section->values[CONFIG_MOUNT].text);
+	}
+	return NULL;
+}
+
 /* What the keys of a section must be together. */
-static char *check_ramdisk(const struct config *config __always_unused,
-			   const struct config_section *section)
+static char *check_ramdisk(const struct config *config, const struct config_section *section)
 {
 	const struct config_value *values = section->values;
 	const char *mount = values[CONFIG_MOUNT].text;
@@ -326,18 +421,20 @@ static char *check_ramdisk(const struct config *config __always_unused,
 	if (values[CONFIG_OPTIONS].text && !mount)
 		return format_text("options '%s': are of no use without mount",
 				   values[CONFIG_OPTIONS].text);
-	if (mount && image && !strncmp(image, mount, strlen(mount)) &&
-	    image[strlen(mount)] == '/')
+	if (values[CONFIG_COMPRESS].text && !image)
+		return format_text("compress '%s': is of no use without image",
+				   values[CONFIG_COMPRESS].text);
+	if (is_below(image, mount))
 		return format_text("image '%s': lies on the RAM disk itself, mounted on '%s'",
 				   image, mount);
-	if (!(section->disk.flags & RXD_CREATE_RESERVE))
-		return NULL;
-	if (section->disk.flags & RXD_CREATE_DETECT_ZEROES)
+	if (section->disk.flags & RXD_CREATE_RESERVE &&
+	    section->disk.flags & RXD_CREATE_DETECT_ZEROES)
 		return copy_text(RULE_RESERVE);
-	if (values[CONFIG_MEM_LIMIT].text && section->disk.mem_limit < section->disk.size)
+	if (section->disk.flags & RXD_CREATE_RESERVE && values[CONFIG_MEM_LIMIT].text &&
+	    section->disk.mem_limit < section->disk.size)
 		return format_text("mem-limit '%s': must be at least the size '%s' with reserve",
 				   values[CONFIG_MEM_LIMIT].text, values[CONFIG_SIZE].text);
-	return NULL;
+	return check_circle(config, section);
 }
 
 static char *check_cache(const struct config *config __always_unused,
@@ -380,6 +477,8 @@ static char *check_export(const struct config *config, const struct config_secti
 				   device, disk->file, disk->line);
 	if (disk->values[CONFIG_MOUNT].text)
 		return format_text(RULE_MOUNTED, device, disk->values[CONFIG_MOUNT].text);
+	if (disk->noauto && !section->noauto)
+		return format_text(RULE_NOAUTO, device);
 	return check_access(section);
 }
 
@@ -395,6 +494,7 @@ const struct config_key_rule config_keys[CONFIG_KEYS] = {
 	[CONFIG_ALLOW_ANY_HOST] = { "allow-any-host", EXPORT, 0, 0, read_allow_any_host },
 	[CONFIG_ALLOW_HOST] = { "allow-host", EXPORT, 0, 0, read_allow_host },
 	[CONFIG_BLOCK_SIZE] = { "block-size", CACHE, 0, 0, read_block_size },
+	[CONFIG_COMPRESS] = { "compress", RAMDISK, 0, 0, read_compress },
 	[CONFIG_DETECT_ZEROES] = { "detect-zeroes", RAMDISK, 0, 0, read_detect_zeroes },
 	[CONFIG_DEVICE] = { "device", EXPORT, EXPORT, 6, read_device },
 	[CONFIG_DHCHAP_KEY] = { "dhchap-key", EXPORT, 0, 0, read_dhchap_key },
@@ -408,6 +508,7 @@ const struct config_key_rule config_keys[CONFIG_KEYS] = {
 	[CONFIG_MEM_LIMIT] = { "mem-limit", RAMDISK | CACHE, 0, 0, read_mem_limit },
 	[CONFIG_MODE] = { "mode", CACHE, 0, 0, read_mode },
 	[CONFIG_MOUNT] = { "mount", RAMDISK, 0, 3, read_file },
+	[CONFIG_NOAUTO] = { "noauto", RAMDISK | CACHE | EXPORT, 0, 0, read_noauto },
 	[CONFIG_NODE] = { "node", RAMDISK | CACHE, 0, 0, read_node },
 	[CONFIG_NQN] = { "nqn", EXPORT, 0, 7, read_nqn },
 	[CONFIG_OPTIONS] = { "options", RAMDISK, 0, 0, read_options },

@@ -24,6 +24,8 @@
 #define SEQ_CUTOFF_MAX	(1ULL << 40)
 #define SECTOR		512
 #define PORT_MAX	65535
+#define COMPRESS_DEFAULT	3	/* of zstd, as is the other */
+#define COMPRESS_MAX	22
 #define RULE_NQN \
 	"must be of the form nqn.YYYY-MM.DOMAIN:NAME, of at most %d printable characters without spaces, slashes and quotes"
 #define RULE_UUID \
@@ -284,4 +286,26 @@ char *value_nqn(const char *text)
 			ok = text[i] > ' ' && text[i] <= '~' && !strchr("/\\'\"", text[i]);
 	}
 	return ok && strcmp(text, NQN_DISCOVERY) ? NULL : format_text(RULE_NQN, NQN_MAX);
+}
+
+/**
+ * value_compress - read how to compress an image
+ * @text: what the user wrote
+ * @level: out: the level of zstd
+ */
+char *value_compress(const char *text, int *level)
+{
+	size_t length = strcspn(text, ":");
+	unsigned int number = 0;
+
+	if (length != strlen("zstd") || strncmp(text, "zstd", length))
+		return copy_text("must be zstd or zstd:LEVEL");
+	*level = COMPRESS_DEFAULT;
+	if (!text[length])
+		return NULL;
+	text += length + 1;
+	free(value_number(text, COMPRESS_MAX, &number));
+	*level = number;
+	return number ? NULL : format_text("level '%s': must be a number from 1 to %d", text,
+					   COMPRESS_MAX);
 }

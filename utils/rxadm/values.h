@@ -21,5 +21,6 @@ char *value_transport(const char *text);
 char *value_address(const char *text);
 char *value_port(const char *text, unsigned int *port);
 char *value_nqn(const char *text);
+char *value_compress(const char *text, int *level);
 
 #endif /* RXADM_VALUES_H */
