@@ -18,6 +18,33 @@
 #define CONTROL_NODE	"/dev/" RXD_CONTROL_NAME
 #define SHARE_PARAMETER	"/sys/module/rxd/parameters/memory_share"
 
+static uint32_t abi = RXD_ABI_VERSION;
+
+/* An older module stays loaded while its RAM disks are there, also if rxadm is renewed. */
+static void find_abi(int fd)
+{
+	struct rxd_query query;
+
+	while (control_query(fd, 0, RXD_QUERY_NEXT, &query) == EPROTONOSUPPORT) {
+		if (abi == CONTROL_ABI_OLDEST) {
+			abi = RXD_ABI_VERSION;
+			return;
+		}
+		abi--;
+	}
+}
+
+/**
+ * control_abi - the ABI version of the module, for RXD_QUERY, RXD_MAP and RXD_REMOVE
+ *
+ * What saves a RAM disk and removes it has the same arguments in all versions from
+ * CONTROL_ABI_OLDEST on. All else is for modules of this release alone.
+ */
+uint32_t control_abi(void)
+{
+	return abi;
+}
+
 /**
  * control_open - open the control node
  * @fd: out: the descriptor
@@ -25,8 +52,10 @@
 enum exit_code control_open(int *fd)
 {
 	*fd = open(CONTROL_NODE, O_RDWR | O_CLOEXEC);
-	if (*fd >= 0)
+	if (*fd >= 0) {
+		find_abi(*fd);
 		return EXIT_OK;
+	}
 	if (errno == ENOENT && !module_is_loaded("rxd"))
 		return report(EXIT_DEVICE, "the module rxd is not loaded; run 'modprobe rxd'");
 	return report(exit_code_of(errno), "cannot open " CONTROL_NODE ": %s", strerror(errno));
@@ -44,7 +73,7 @@ enum exit_code control_open(int *fd)
 int control_query(int fd, int index, uint32_t flags, struct rxd_query *query)
 {
 	*query = (struct rxd_query) {
-		.version = RXD_ABI_VERSION,
+		.version = abi,
 		.flags = flags,
 		.index = index,
 	};

@@ -8,7 +8,11 @@
 #include "device.h"
 #include "error.h"
 
+/* The oldest that this rxadm can save the RAM disks of, and remove them. */
+#define CONTROL_ABI_OLDEST	1
+
 enum exit_code control_open(int *fd);
+uint32_t control_abi(void);
 int control_query(int fd, int index, uint32_t flags, struct rxd_query *query);
 enum exit_code control_error(int err, const char *object);
 enum exit_code control_idle(int fd, unsigned long request, const void *arg,

@@ -19,6 +19,10 @@
  *
  * A disk that is being made or removed is not found by the other ioctls (ENODEV);
  * its number, UUID and share of the memory are taken.
+ *
+ * Whoever saves the disks of a module that is older than himself needs RXD_QUERY,
+ * RXD_MAP and RXD_REMOVE: their arguments have the same layout in all versions, and
+ * mean the same.
  */
 #ifndef _UAPI_LINUX_RXD_H
 #define _UAPI_LINUX_RXD_H
