@@ -20,6 +20,7 @@
 #include "create.h"
 #include "guard.h"
 #include "image.h"
+#include "lineage.h"
 #include "load.h"
 #include "machine.h"
 #include "options.h"
@@ -293,6 +294,8 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 		ret = run_job(job, "load");
 		close(job->fd);
 	}
+	if (!ret)
+		ret = lineage_set(dev.number, header->id);
 	if (ret) {
 		guard_undo(&guard);
 		device_release(&dev);
@@ -394,7 +397,7 @@ static enum exit_code verify(struct job *job)
 }
 
 /* Fill the disk, which is empty, and shall be so again if that fails. */
-static enum exit_code fill(struct job *job, uint64_t size)
+static enum exit_code fill(struct job *job, dev_t disk, uint64_t size)
 {
 	struct guard guard;
 	enum exit_code ret;
@@ -404,6 +407,8 @@ static enum exit_code fill(struct job *job, uint64_t size)
 	if (err)
 		return report(exit_code_of(err), "cannot start a process: %s", strerror(err));
 	ret = run_job(job, "load");
+	if (!ret)
+		ret = lineage_set(disk, job->image.header.id);
 	if (ret)
 		guard_undo(&guard);
 	else
@@ -433,7 +438,7 @@ static enum exit_code load_into(struct job *job, int control)
 	if (!ret)
 		ret = verify(job);
 	if (!ret)
-		ret = fill(job, query.size);
+		ret = fill(job, dev.number, query.size);
 	close(job->fd);
 	device_release(&dev);
 	return ret;

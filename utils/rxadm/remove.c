@@ -13,6 +13,7 @@
 #include "command.h"
 #include "control.h"
 #include "device.h"
+#include "lineage.h"
 #include "machine.h"
 #include "options.h"
 #include "rehearse.h"
@@ -50,11 +51,19 @@ struct action {
  */
 enum exit_code ramdisk_remove(int fd, const struct device *dev, int index, bool dry_run)
 {
-	const struct rxd_remove arg = { .version = RXD_ABI_VERSION, .index = index };
+	const struct rxd_remove arg = { .version = control_abi(), .index = index };
 	enum exit_code ret;
 
-	if (!dry_run)
-		return control_idle(fd, RXD_REMOVE, &arg, dev);
+	char *images;
+
+	if (!dry_run) {
+		images = lineage_path(dev->number);
+		ret = control_idle(fd, RXD_REMOVE, &arg, dev);
+		if (!ret && images)
+			unlink(images);
+		free(images);
+		return ret;
+	}
 	ret = control_idle_check(fd, index, dev);
 	if (!ret)
 		rehearse_remove(&arg);

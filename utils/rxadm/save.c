@@ -5,25 +5,29 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "../copy/copy.h"
 #include "../copy/file.h"
 #include "claim.h"
 #include "command.h"
 #include "image.h"
+#include "lineage.h"
 #include "machine.h"
 #include "options.h"
 #include "progress.h"
 #include "replace.h"
 #include "save.h"
+#include "values.h"
 
 #define CHUNKS		4
 #define EXTENTS_AT_ONCE	4096
@@ -50,7 +54,7 @@ enum stage {
 struct job {
 	struct copy_job copy;
 	struct progress progress;
-	const struct save_args *args;
+	struct save_args *args;
 	const struct device *dev;
 	int fd;
 	struct output output;
@@ -88,7 +92,7 @@ static enum copy_step write_failed(struct job *job, int err)
 static enum copy_step map_more(struct job *job)
 {
 	struct rxd_map arg = {
-		.version = RXD_ABI_VERSION,
+		.version = control_abi(),
 		.start = job->mapped,
 		.length = job->image.header.size - job->mapped,
 		.extents = (uintptr_t)job->extents,
@@ -368,11 +372,95 @@ static enum exit_code statistics_on(const struct device *dev, bool *were_off)
 			    dev->what, dev->path, strerror(err)) : EXIT_OK;
 }
 
+/* Whether the file that has the name is an image that the disk may replace. */
+static bool is_own_state(const struct job *job)
+{
+	struct image image = { 0 };
+	void *block = zeroed_array(1, IMAGE_BLOCK);
+	bool own = false;
+	size_t done;
+	char *error;
+	int fd;
+
+	fd = openat(job->output.folder_fd, job->output.name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && !file_read(fd, block, IMAGE_BLOCK, 0, &done)) {
+		error = image_get_header(&image, block);
+		own = !error && lineage_has(job->dev->number, image.header.id);
+		free(error);
+	}
+	if (fd >= 0)
+		close(fd);
+	free(block);
+	return own;
+}
+
+static bool is_there(const struct job *job, const char *name)
+{
+	struct stat st;
+
+	return !fstatat(job->output.folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) || errno != ENOENT;
+}
+
+/* Whether the image may take its name. */
+static bool may_take_name(const struct job *job)
+{
+	struct stat st;
+
+	if (is_there(job, job->output.name))
+		return is_own_state(job);
+	/* Below a file system that is not mounted, nobody would look for it. */
+	return !job->args->folder || (!fstat(job->output.folder_fd, &st) &&
+				      st.st_dev == job->args->folder);
+}
+
+/* Give the new file a name that nobody has, with the time. */
+static void choose_name_beside(struct job *job)
+{
+	struct output *output = &job->output;
+	time_t now = time(NULL);
+	char folder[PATH_MAX];
+	unsigned int again = 1;
+	char link[64], text[32];
+	char *name = NULL;
+	struct tm tm;
+	ssize_t length;
+
+	/* Where symbolic links led to. */
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", output->folder_fd);
+	length = readlink(link, folder, sizeof(folder) - 1);
+	folder[length < 0 ? 0 : length] = '\0';
+
+	strftime(text, sizeof(text), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
+	do {
+		free(name);
+		name = format_text(again > 1 ? "%s.new-%s-%u" : "%s.new-%s", output->name, text,
+				   again);
+		again++;
+	} while (is_there(job, name));
+	free(output->name);
+	output->name = name;
+	job->args->beside = format_text("%s/%s", folder, name);
+}
+
+static enum exit_code commit(struct job *job)
+{
+	struct save_args *args = job->args;
+	int err;
+
+	if (args->keep && !may_take_name(job))
+		choose_name_beside(job);
+	/* First, so that a kill in between leaves no image that the disk may not replace. */
+	if (lineage_add(job->dev->number, job->image.header.id))
+		fprintf(stderr, "rxadm: the image is saved nevertheless\n");
+	err = output_commit(&job->output, 0600, true);
+	return err ? report(exit_code_of(err), "file '%s': %s",
+			    args->beside ? args->beside : args->file, strerror(err)) : EXIT_OK;
+}
+
 static enum exit_code run_job(struct job *job)
 {
 	uint64_t before = changes(job->dev);
 	enum copy_result result = copy_run(&job->copy);
-	int err;
 
 	switch (result) {
 	case COPY_NO_MEMORY:
@@ -390,9 +478,7 @@ static enum exit_code run_job(struct job *job)
 		return report(EXIT_BUSY,
 			      "%s '%s': somebody wrote to it while it was saved; nothing was saved",
 			      job->dev->what, job->dev->path);
-	err = output_commit(&job->output, 0600, true);
-	return err ? report(exit_code_of(err), "file '%s': %s", job->args->file, strerror(err)) :
-		     EXIT_OK;
+	return commit(job);
 }
 
 static void describe(struct image_header *header, const struct rxd_query *query)
@@ -478,6 +564,7 @@ enum exit_code save(struct save_args *args)
 	int index;
 
 	args->signal = 0;
+	args->beside = NULL;
 	ret = control_open(&control);
 	if (ret)
 		return ret;
@@ -500,25 +587,13 @@ enum exit_code save(struct save_args *args)
 
 static enum exit_code compress_argument(const char *text, struct save_args *args)
 {
-	const char *level = strchr(text, ':');
-	size_t name = level ? (size_t)(level - text) : strlen(text);
-	unsigned int number;
-	enum exit_code ret;
+	char *error = value_compress(text, &args->level);
 
-	if (name != strlen("zstd") || strncmp(text, "zstd", name))
-		return report(EXIT_PARAMETERS, "compression '%s': must be zstd or zstd:LEVEL",
-			      text);
-	args->compress = true;
-	args->level = ZSTD_CLEVEL_DEFAULT;
-	if (!level)
-		return EXIT_OK;
-	ret = number_argument("compression level", level + 1, ZSTD_maxCLevel(), &number);
-	if (!ret && !number)
-		ret = report(EXIT_PARAMETERS,
-			     "compression level '0': must be a number from 1 to %d",
-			     ZSTD_maxCLevel());
-	args->level = number;
-	return ret;
+	args->compress = !error;
+	if (error)
+		report(EXIT_PARAMETERS, "compression '%s': %s", text, error);
+	free(error);
+	return args->compress ? EXIT_OK : EXIT_PARAMETERS;
 }
 
 static enum exit_code parse(int argc, char **argv, struct save_args *args, bool *help)

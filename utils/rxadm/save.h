@@ -3,6 +3,7 @@
 #define RXADM_SAVE_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "../copy/progress.h"
 #include "error.h"
@@ -14,6 +15,10 @@
  * @compress: with zstd
  * @level: of zstd
  * @progress: how to show the progress
+ * @keep: replace nothing but an image that this disk was loaded from or saved to, but
+ *	save beside what else is there
+ * @folder: with @keep: the file system that the image was on, or is expected on; 0: any
+ * @beside: out: with @keep: allocated path of the image if it is not @file, or NULL
  * @signal: out: the signal that interrupted it, or 0
  */
 struct save_args {
@@ -22,6 +27,9 @@ struct save_args {
 	bool compress;
 	int level;
 	enum progress_mode progress;
+	bool keep;
+	dev_t folder;
+	char *beside;
 	int signal;
 };
 

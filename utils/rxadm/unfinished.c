@@ -12,15 +12,14 @@
 #include <unistd.h>
 
 #include "identity.h"
+#include "record.h"
 #include "unfinished.h"
-
-#define FOLDER	"/run/rxadm"
 
 static char *path_of(const uint8_t *uuid)
 {
 	char text[IDENTITY_TEXT];
 
-	return format_text(FOLDER "/unfinished-%s", identity_text(uuid, text));
+	return format_text(RECORD_FOLDER "/unfinished-%s", identity_text(uuid, text));
 }
 
 /**
@@ -33,7 +32,8 @@ enum exit_code unfinished_begin(const uint8_t *uuid)
 	enum exit_code ret = EXIT_OK;
 	int fd = -1;
 
-	if (!mkdir(FOLDER, 0700) || errno == EEXIST)
+	errno = record_make_folder();
+	if (!errno)
 		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		ret = report(exit_code_of(errno), "cannot make %s: %s", path, strerror(errno));
