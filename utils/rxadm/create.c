@@ -230,11 +230,23 @@ struct rxd_create create_argument(const struct create_request *request)
 	return arg;
 }
 
+static bool has_uuid(int fd, const uint8_t *uuid)
+{
+	struct rxd_query query;
+	int next;
+
+	for (next = 0; !control_query(fd, next, RXD_QUERY_NEXT, &query); next = query.index + 1)
+		if (!memcmp(query.uuid, uuid, sizeof(query.uuid)))
+			return true;
+	return false;
+}
+
 /**
  * ramdisk_create - make a RAM disk, with its node in /dev, or report why not
  * @fd: the control node
  * @request: what to make
- * @index: out: its device number, unless @request is for a dry run
+ * @index: out: its device number, unless @request is for a dry run; RXD_INDEX_ANY: the
+ *	first choice is taken, which is not reported
  */
 enum exit_code ramdisk_create(int fd, const struct create_request *request, int *index)
 {
@@ -248,8 +260,14 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 		err = rehearse_create(fd, &arg);
 		return err ? create_error(fd, err, request) : EXIT_OK;
 	}
-	if (ioctl(fd, RXD_CREATE, &arg))
-		return create_error(fd, errno, request);
+	if (ioctl(fd, RXD_CREATE, &arg)) {
+		err = errno;
+		if (err == EEXIST && request->first_choice && !has_uuid(fd, request->uuid)) {
+			*index = RXD_INDEX_ANY;
+			return EXIT_BUSY;
+		}
+		return create_error(fd, err, request);
+	}
 	path = format_text("/dev/rxd%d", arg.index);
 	ret = create_wait(fd, arg.index, path);
 	remove.index = arg.index;

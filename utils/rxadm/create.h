@@ -15,6 +15,7 @@ struct create_request {
 	uint64_t mem_limit;
 	bool has_index;
 	unsigned int index;
+	bool first_choice;	/* if @index is taken, that is no error to be reported */
 	unsigned int logical_block_size;
 	const char *mem_limit_text;
 	uint32_t folio_size;

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -21,6 +20,11 @@
 
 #define LOCK_FILE	"/run/rxadm.lock"
 #define MODPROBE	"/sbin/modprobe"
+
+#define WAIT_ROUNDS	40	/* of pause_briefly(), until a wait is announced: 2 seconds */
+
+/* Never closed: that would end all locks that the process has. */
+static int lock_fd = -1;
 
 /**
  * machine_ram - memory of the machine in bytes, as the kernel counts it
@@ -144,27 +148,75 @@ enum exit_code module_load(const char *name)
 	return ret;
 }
 
+/* Each lock is a byte of the file, so that nothing has to be made or removed for one. */
+static enum exit_code lock_byte(off_t at, const char *what)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_start = at, .l_len = 1 };
+	struct flock holder = lock;
+	unsigned int round = 0;
+
+	if (lock_fd < 0)
+		lock_fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (lock_fd < 0)
+		return report(exit_code_of(errno), "cannot open " LOCK_FILE ": %s",
+			      strerror(errno));
+	while (fcntl(lock_fd, F_SETLK, &lock)) {
+		if (errno != EAGAIN && errno != EACCES && errno != EINTR)
+			return report(EXIT_DEVICE, "cannot lock " LOCK_FILE ": %s",
+				      strerror(errno));
+		if (++round == WAIT_ROUNDS && !fcntl(lock_fd, F_GETLK, &holder) &&
+		    holder.l_type != F_UNLCK)
+			report(EXIT_OK, "waiting for process %d, which is changing %s",
+			       (int)holder.l_pid, what);
+		pause_briefly();
+	}
+	return EXIT_OK;
+}
+
+static void unlock_byte(off_t at)
+{
+	struct flock lock = { .l_type = F_UNLCK, .l_start = at, .l_len = 1 };
+
+	fcntl(lock_fd, F_SETLK, &lock);
+}
+
+/* The first byte is that of all. */
+static off_t byte_of(uint64_t key)
+{
+	return key % INT64_MAX | 1;
+}
+
 /**
  * lock_take - wait until no other rxadm changes anything
  *
- * The lock is held until the process ends.
+ * The lock is held until lock_give(), or until the process ends. What may take long, or
+ * waits for a disk, must not hold it: lock_take_one() is for that.
  */
 enum exit_code lock_take(void)
 {
-	int fd;
+	return lock_byte(0, "a RAM disk, a cache or an export");
+}
 
-	fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return report(exit_code_of(errno), "cannot open " LOCK_FILE ": %s",
-			      strerror(errno));
-	if (flock(fd, LOCK_EX)) {
-		enum exit_code ret = report(EXIT_DEVICE, "cannot lock " LOCK_FILE ": %s",
-					    strerror(errno));
+void lock_give(void)
+{
+	unlock_byte(0);
+}
 
-		close(fd);
-		return ret;
-	}
-	return EXIT_OK;
+/**
+ * lock_take_one - wait until no other rxadm changes one thing
+ * @key: a number made of its identity
+ * @what: its name
+ *
+ * The lock is held until lock_give_one(), or until the process ends.
+ */
+enum exit_code lock_take_one(uint64_t key, const char *what)
+{
+	return lock_byte(byte_of(key), what);
+}
+
+void lock_give_one(uint64_t key)
+{
+	unlock_byte(byte_of(key));
 }
 
 static void change_mask(int how)

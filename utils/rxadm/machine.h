@@ -16,6 +16,9 @@ bool module_is_loaded(const char *name);
 enum exit_code module_load(const char *name);
 
 enum exit_code lock_take(void);
+void lock_give(void);
+enum exit_code lock_take_one(uint64_t key, const char *what);
+void lock_give_one(uint64_t key);
 void signals_block(void);
 void signals_allow(void);
 

@@ -335,6 +335,14 @@ static enum exit_code map_devices(int control, const struct map_request *request
 	return ret;
 }
 
+/* The same for a disk and all its partitions. */
+static uint64_t disk_of(dev_t number)
+{
+	dev_t disk;
+
+	return sysfs_read_number(number, "../dev", &disk) ? disk : number;
+}
+
 /**
  * cache_map - map a cache, or report why not
  * @control: the control node of the RAM disks
@@ -355,7 +363,12 @@ enum exit_code cache_map(int control, const struct map_request *request, char **
 		return ret;
 	ret = device_find("origin", request->origin, &origin);
 	if (!ret) {
-		ret = map_devices(control, request, &cache, index, &origin, path);
+		/* device-mapper lets two mappings have one disk. */
+		ret = lock_take_one(disk_of(origin.number), origin.path);
+		if (!ret) {
+			ret = map_devices(control, request, &cache, index, &origin, path);
+			lock_give_one(disk_of(origin.number));
+		}
 		device_release(&origin);
 	}
 	device_release(&cache);

@@ -27,12 +27,14 @@ static const char usage[] =
 	"     --dry-run   check all, print what would be done, and change nothing\n"
 	" -h, --help      print this help\n";
 
-/* rxadm killed at the wrong moment leaves one of ours without a table. */
+/*
+ * rxadm killed at the wrong moment leaves one of ours without a table; where the modules
+ * are missing, apply makes one that is the slow disk alone.
+ */
 static bool is_ours(const struct mapping *mapping)
 {
-	if (mapping->target)
-		return !strcmp(mapping->target, RXCACHE_TARGET);
-	return !strncmp(mapping->uuid, RXCACHE_UUID, strlen(RXCACHE_UUID));
+	return (mapping->target && !strcmp(mapping->target, RXCACHE_TARGET)) ||
+	       !strncmp(mapping->uuid, RXCACHE_UUID, strlen(RXCACHE_UUID));
 }
 
 static enum exit_code check(const char *name, const struct mapping *mapping)
