@@ -10,8 +10,8 @@ import pytest
 
 from rxdlib import direct, dm
 from rxdlib.command import as_nobody, program, run, rxadm
-from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, UNFINISHED, Configuration,
-                                  disk_of)
+from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
+                                  disk_of, records, unfinished)
 from rxdlib.control import STATE_CACHE, STATE_RESERVED
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK, RamDisk, state
@@ -53,7 +53,7 @@ def test_make_and_stop(config):
     assert scratch.query().size == 16 * MIB and signature(scratch.path) == "ext4"
     assert cache.query().size == 8 * MIB and cache.query().state & STATE_CACHE
     assert dm.table("data").endswith(" 3 writethrough block_size 8 0")
-    assert os.listdir(UNFINISHED) == []
+    assert unfinished() == []
 
     made = state()
     assert config.ok() == config.ok("--dry-run") == []
@@ -63,8 +63,10 @@ def test_make_and_stop(config):
         "cache data: remove the mapping 'data'", f"cache data: remove {cache.path}",
         f"ramdisk scratch: remove {scratch.path}"]
     assert state() == made
+    assert records() == ["cache-data", "ramdisk-scratch"]
     assert len(config.ok("--stop")) == 3
     assert state() == before
+    assert os.listdir(RECORDS) == []
     assert config.ok("--stop") == []
 
 
@@ -231,7 +233,7 @@ def test_failure_leaves_nothing(config, lab):
     result = config.apply()
     assert result.returncode == BUSY and "is in use" in result.stderr
     assert not disk_of("cache/data")
-    assert os.listdir(UNFINISHED) == []
+    assert os.listdir(RECORDS) == []
 
 
 def test_unknown_file_system(config):
@@ -390,11 +392,14 @@ def test_damaged_image(config):
 
 def test_image_that_cannot_be_saved(config):
     """The RAM disk stays."""
-    config.write(f"[ramdisk a]\nsize = 16M\nimage = {config.folder}/nowhere/a.img\n")
+    folder = config.folder / "folder"
+    folder.mkdir()
+    config.write(f"[ramdisk a]\nsize = 16M\nimage = {folder}/a.img\n")
     config.ok()
     direct.write(disk_of("ramdisk/a").path, 0, stamp(1))
+    folder.rmdir()
     before = state()
-    config.refused(DEVICE, "--stop", names="nowhere/a.img")
+    config.refused(DEVICE, "--stop", names="folder/a.img")
     assert state() == before
 
 
@@ -456,4 +461,4 @@ def test_interrupted(config):
             else:
                 assert not dm.names() and not disk_of("ramdisk/a")
     config.ok()
-    assert os.listdir(UNFINISHED) == []
+    assert unfinished() == []

@@ -131,7 +131,7 @@ def test_apply(nothing_left, tmp_path):
         config.write("[ramdisk a]\nsize = 4M\n")
         with full("/run/rxadm"):
             before = state()
-            config.refused(DEVICE, names=("ramdisk a", "/run/rxadm/unfinished-", FULL))
+            config.refused(DEVICE, names=("ramdisk a", "/run/rxadm/ramdisk-a", FULL))
             assert state() == before
         config.ok()
         config.ok("--stop")
@@ -139,7 +139,7 @@ def test_apply(nothing_left, tmp_path):
 
 def test_apply_stop(lab, tmp_path):
     """What cannot be saved stays, and so does the old image."""
-    folder = lab.mount("rxdtest-full", "-t", "tmpfs", "-o", f"size={HERE}")
+    folder = lab.mount("rxdtest-full", "-t", "tmpfs", "-o", "size=16M")
     with Configuration(tmp_path) as config:
         config.write(f"[ramdisk a]\nsize = 8M\nimage = {folder}/image\n")
         config.ok()
@@ -148,9 +148,10 @@ def test_apply_stop(lab, tmp_path):
         config.ok()
         shutil.copy(f"{folder}/image", tmp_path / "image")
         direct.write(disk_of("ramdisk/a").path, 0, stamp(2, 6 * MIB))
+        fill_up(folder, LEAST)
         before = state()
         config.refused(DEVICE, "--stop", names=(f"file '{folder}/image'", FULL))
-        assert state() == before and os.listdir(folder) == ["image"]
+        assert state() == before and sorted(os.listdir(folder)) == ["ballast", "image"]
         with open(f"{folder}/image", "rb") as file:
             assert file.read() == (tmp_path / "image").read_bytes()
 

@@ -19,20 +19,21 @@
 #include "machine.h"
 #include "options.h"
 #include "plan.h"
+#include "record.h"
 #include "unfinished.h"
 
 static const char usage[] =
 	"Usage: rxadm apply [OPTION...] [NAME...]\n"
 	"\n"
 	"Make the RAM disks, caches and exports of the configuration, and change those that\n"
-	"are otherwise; of all sections, or of those called NAME or KIND/NAME. What is not\n"
-	"in the configuration stays.\n"
+	"are otherwise; of all sections but those with noauto, or of those called NAME or\n"
+	"KIND/NAME. What is not in the configuration stays.\n"
 	"\n"
 	"Options:\n"
 	"     --config FILE   read FILE and FILE.d/*.conf; without it, " CONFIG_FILE "\n"
 	"     --dry-run       say what would be done, and change nothing\n"
 	"     --stop          save images and hot lists, and remove exports, caches and RAM\n"
-	"                     disks\n"
+	"                     disks, all as they were started\n"
 	" -h, --help          print this help\n";
 
 struct request {
@@ -132,9 +133,11 @@ static enum exit_code make_steps(struct plan *plan, const char *name)
 		fflush(stdout);
 		if (ret && !first)
 			first = ret;
-		if (step->optional && !plan->signal)
+		if ((step->optional || plan->go_on) && !plan->signal)
 			ret = EXIT_OK;
+		plan->go_on = false;
 	}
+	plan->whole = !ret;
 	if (plan->made && ret)
 		plan_remove_disk(plan);
 	else if (plan->made)
@@ -161,27 +164,117 @@ static void release_steps(struct plan *plan)
 	plan->count = 0;
 }
 
+static enum exit_code prepare(struct plan *plan, const struct request *request)
+{
+	enum config_kind kind = plan->section->kind;
+
+	if (kind != CONFIG_EXPORT && request->stop && plan->control_error)
+		return plan->control_error;
+	if (kind == CONFIG_CACHE && request->stop && plan->target_error)
+		return plan->target_error;
+	if (request->stop)
+		return planners[kind].stop(plan);
+	if (kind == CONFIG_CACHE && (plan->control_error || plan->target_error))
+		return plan_start_uncached(plan);
+	if (kind == CONFIG_RAMDISK && plan->control_error)
+		return plan->control_error;
+	return planners[kind].start(plan);
+}
+
+/* The record comes first, so that whatever a kill leaves can be stopped. */
+static enum exit_code make_recorded(struct plan *plan, const struct request *request,
+				    const char *name)
+{
+	bool was_there = plan->has_disk;
+	enum exit_code ret = EXIT_OK;
+
+	if (!request->stop)
+		ret = record_write(plan->section, plan->folder, request->path);
+	if (ret)
+		return ret;
+	ret = make_steps(plan, name);
+	if (request->stop ? plan->whole :
+	    !plan->whole && !was_there && !plan_find_disk(plan))
+		record_remove(plan->section);
+	return ret;
+}
+
+/* A RAM disk that was started with another UUID would be forgotten, and never saved. */
+static enum exit_code check_identity(struct plan *plan, const struct request *request)
+{
+	const struct config_section *section = plan->section;
+	struct config started = { .ram = plan->config->ram };
+	enum exit_code ret = EXIT_OK;
+	uint8_t uuid[16];
+	size_t i;
+
+	memcpy(uuid, plan->uuid, sizeof(uuid));
+	record_read_all(&started, RECORD_FOLDER, request->path);
+	for (i = 0; !ret && i < started.count; i++) {
+		if (started.sections[i]->kind != section->kind ||
+		    strcmp(started.sections[i]->name, section->name))
+			continue;
+		section_uuid(started.sections[i], plan->uuid);
+		if (memcmp(plan->uuid, uuid, sizeof(uuid)) && plan_find_disk(plan))
+			ret = plan_fixed(plan, "uuid", "another",
+					 section->values[CONFIG_UUID].text ?
+					 section->values[CONFIG_UUID].text : "that of its name");
+	}
+	memcpy(plan->uuid, uuid, sizeof(uuid));
+	config_free(&started);
+	return ret;
+}
+
+static enum exit_code apply_locked(struct plan *plan, const struct request *request,
+				   const char *name)
+{
+	enum exit_code ret;
+
+	ret = request->stop ? EXIT_OK : check_identity(plan, request);
+	plan_find_disk(plan);
+	plan->made = false;
+	plan->folder = 0;
+	if (!ret)
+		ret = prepare(plan, request);
+	if (!ret && request->dry_run)
+		print_steps(plan, name);
+	else if (!ret)
+		ret = make_recorded(plan, request, name);
+	release_steps(plan);
+	return ret;
+}
+
+/* Whoever changes another section goes on meanwhile, but for exports: they share ports. */
+static enum exit_code lock_section(const struct config_section *section, uint64_t key,
+				   const char *name)
+{
+	return section->kind == CONFIG_EXPORT ? lock_take() : lock_take_one(key, name);
+}
+
+static void unlock_section(const struct config_section *section, uint64_t key)
+{
+	if (section->kind == CONFIG_EXPORT)
+		lock_give();
+	else
+		lock_give_one(key);
+}
+
 static enum exit_code apply_section(struct plan *plan, const struct request *request)
 {
 	const struct config_section *section = plan->section;
 	char *name = format_text("%s %s", config_kind_name(section->kind), section->name);
 	char *command = format_text("apply: %s", name);
 	enum exit_code ret;
-	planner prepare;
+	uint64_t key;
 
 	report_command(command);
 	section_uuid(section, plan->uuid);
-	plan_find_disk(plan);
-	plan->made = false;
-	prepare = request->stop ? planners[section->kind].stop : planners[section->kind].start;
-	ret = section->kind == CONFIG_CACHE ? plan->target_error : EXIT_OK;
-	if (!ret)
-		ret = prepare(plan);
-	if (!ret && request->dry_run)
-		print_steps(plan, name);
-	else if (!ret)
-		ret = make_steps(plan, name);
-	release_steps(plan);
+	memcpy(&key, plan->uuid, sizeof(key));
+	ret = lock_section(section, key, name);
+	if (!ret) {
+		ret = apply_locked(plan, request, name);
+		unlock_section(section, key);
+	}
 	report_command("apply");
 	free(command);
 	free(name);
@@ -252,7 +345,8 @@ static enum exit_code apply_sections(struct plan *plan, const struct request *re
 	for (i = 0; i < config->count && !plan->signal; i++) {
 		plan->section = config->sections[request->stop ? config->count - 1 - i : i];
 		is_export = plan->section->kind == CONFIG_EXPORT;
-		if (is_export != exports || !plan_is_chosen(plan->section, request->names))
+		if (is_export != exports || plan->section->broken ||
+		    !plan_is_chosen(plan->section, request->names))
 			continue;
 		ret = apply_section(plan, request);
 		if (!first)
@@ -298,13 +392,17 @@ static enum exit_code reach_ramdisks(struct plan *plan, bool load)
 static enum exit_code reach_target(struct plan *plan, bool load)
 {
 	enum exit_code ret = EXIT_OK;
+	enum exit_code err;
 
 	if (load && !module_is_loaded("dm_rxcache"))
 		ret = module_load("dm-rxcache");
-	if (!ret && module_is_loaded("dm_rxcache")) {
-		ret = dm_begin();
-		plan->has_target = !ret;
+	/* Without the target, there may be or shall be what stands in for a cache. */
+	if (module_is_loaded("dm_mod") || ret) {
+		err = dm_connect();
+		plan->has_dm = !err;
+		ret = ret ? ret : err;
 	}
+	plan->has_target = plan->has_dm && module_is_loaded("dm_rxcache");
 	return ret;
 }
 
@@ -320,12 +418,11 @@ static enum exit_code apply(const struct config *config, const struct request *r
 	bool load = config->count && !request->stop && !request->dry_run;
 	enum exit_code ret;
 
-	ret = reach_ramdisks(&plan, load);
-	if (!ret && (request->dry_run || wants_cache(config, request->names)))
+	plan.control_error = reach_ramdisks(&plan, load);
+	if (request->dry_run || wants_cache(config, request->names))
 		plan.target_error = reach_target(&plan, load);
-	if (!ret)
-		ret = apply_all(&plan, request);
-	if (plan.has_target)
+	ret = apply_all(&plan, request);
+	if (plan.has_dm)
 		dm_end();
 	if (plan.control >= 0)
 		close(plan.control);
@@ -334,10 +431,64 @@ static enum exit_code apply(const struct config *config, const struct request *r
 	return ret;
 }
 
+static void number_sections(struct config *config)
+{
+	size_t i;
+
+	for (i = 0; i < config->count; i++)
+		config->sections[i]->order = i;
+}
+
+static enum exit_code read_config(struct config *config, const struct request *request)
+{
+	config_load(config, request->path);
+	number_sections(config);
+	return check_config(config, request);
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct config_section *const *one = a, *const *two = b;
+
+	return (*one)->order < (*two)->order ? -1 : (*one)->order > (*two)->order;
+}
+
+/*
+ * What is to be stopped: all that was started, as it was started. Without names, or for one
+ * that nobody has started, the configuration counts, too; but no error in it keeps from
+ * being saved what was started.
+ */
+static enum exit_code read_started(struct config *config, const struct request *request,
+				   enum exit_code *late)
+{
+	struct config started = { .ram = config->ram };
+	size_t i;
+
+	record_read_all(&started, RECORD_FOLDER, request->path);
+	for (i = 0; i < started.error_count; i++)
+		report(EXIT_DEVICE, "%s", started.errors[i]);
+	for (i = 0; i < started.count; i++) {
+		started.sections[i]->noauto = false;
+		started.sections[i]->broken = false;
+	}
+	if (!*request->names || find_unknown(&started, request->names)) {
+		config_load(config, request->path);
+		number_sections(config);
+	}
+	config_replace(config, &started);
+	if (config->count)
+		qsort(config->sections, config->count, sizeof(*config->sections), by_order);
+	if (*request->names)
+		return check_config(config, request);
+	*late = check_config(config, request);
+	return EXIT_OK;
+}
+
 static enum exit_code run(int argc, char **argv)
 {
 	struct config config = { .ram = machine_ram() };
 	struct request request = { .path = CONFIG_FILE };
+	enum exit_code late = EXIT_OK;
 	bool help = false;
 	enum exit_code ret;
 
@@ -349,16 +500,15 @@ static enum exit_code run(int argc, char **argv)
 		return EXIT_OK;
 	}
 
-	config_load(&config, request.path);
-	ret = check_config(&config, &request);
-	if (!ret)
-		ret = privilege_check();
-	if (!ret)
-		ret = lock_take();
+	ret = privilege_check();
+	if (!ret && request.stop)
+		ret = read_started(&config, &request, &late);
+	else if (!ret)
+		ret = read_config(&config, &request);
 	if (!ret)
 		ret = apply(&config, &request);
 	config_free(&config);
-	return ret;
+	return ret ? ret : late;
 }
 
 const struct command command_apply = {

@@ -20,12 +20,13 @@
 /**
  * plan_is_chosen - whether a section is asked for
  * @section: the section
- * @names: those asked for, as NAME or KIND/NAME; NULL after the last; none: all
+ * @names: those asked for, as NAME or KIND/NAME; NULL after the last; none: all but
+ *	those with noauto
  */
 bool plan_is_chosen(const struct config_section *section, char **names)
 {
 	if (!*names)
-		return true;
+		return !section->noauto;
 	for (; *names; names++)
 		if (config_is_called(section, *names))
 			return true;
@@ -210,14 +211,22 @@ static enum exit_code make_disk(struct plan *plan)
 
 	request.size = wanted_size(plan);
 	memcpy(request.uuid, plan->uuid, sizeof(request.uuid));
-	if (!request.has_index)
-		request.index = free_index(plan);
+	request.first_choice = !request.has_index;
 	request.has_index = true;
 	ret = unfinished_begin(plan->uuid);
 	if (ret)
 		return ret;
 	signals_block();
-	ret = ramdisk_create(plan->control, &request, &index);
+	for (;;) {
+		if (request.first_choice)
+			request.index = free_index(plan);
+		index = request.index;
+		ret = ramdisk_create(plan->control, &request, &index);
+		if (!ret || index != RXD_INDEX_ANY)
+			break;
+		/* Another is just making a RAM disk of that number. */
+		pause_briefly();
+	}
 	if (ret)
 		unfinished_end(plan->uuid);
 	signals_allow();

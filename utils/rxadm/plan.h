@@ -25,14 +25,19 @@ struct plan {
 	char **names;		/* of the sections that are asked for; none: all */
 	bool dry_run;		/* no step is made */
 	int control;		/* -1: the module rxd is not loaded */
-	bool has_target;	/* the target rxcache is there, and dm_begin() was called */
-	enum exit_code target_error;	/* why it is not, if it should be; reported */
+	enum exit_code control_error;	/* why it is not, if it should be; reported */
+	bool has_dm;		/* device-mapper answers */
+	bool has_target;	/* so does its target rxcache */
+	enum exit_code target_error;	/* why it is not there, if it should be; reported */
 	uint8_t uuid[16];
 	uint64_t image_size;	/* of the disk that an image is of; 0: there is none */
 	bool has_disk;
 	struct rxd_query disk;
 	bool made;		/* the disk was made by this plan */
+	dev_t folder;		/* the file system that the image is on, or 0 */
 	int signal;		/* that interrupted a step, or 0 */
+	bool go_on;		/* the step that failed leaves nothing to be kept */
+	bool whole;		/* all steps were made, but for optional ones */
 	struct step *steps;
 	size_t count;
 };
@@ -52,6 +57,7 @@ enum exit_code plan_disk(struct plan *plan);
 enum exit_code plan_start_ramdisk(struct plan *plan);
 enum exit_code plan_stop_ramdisk(struct plan *plan);
 enum exit_code plan_start_cache(struct plan *plan);
+enum exit_code plan_start_uncached(struct plan *plan);
 enum exit_code plan_stop_cache(struct plan *plan);
 enum exit_code plan_start_export(struct plan *plan);
 enum exit_code plan_stop_export(struct plan *plan);

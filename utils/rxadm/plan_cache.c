@@ -2,10 +2,14 @@
 /*
  * Plans for sections [cache NAME].
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
+#include "../copy/file.h"
 #include "dm.h"
 #include "hotlist.h"
 #include "machine.h"
@@ -16,6 +20,7 @@
 #include "users.h"
 
 #define SECTOR_SHIFT	9
+#define LINEAR_TARGET	"linear"
 
 static enum exit_code map_cache(struct plan *plan)
 {
@@ -126,6 +131,13 @@ static bool is_stump(const struct mapping *mapping)
 	return !mapping->target && !strncmp(mapping->uuid, RXCACHE_UUID, strlen(RXCACHE_UUID));
 }
 
+/* The slow disk alone, under the name of the cache. */
+static bool is_uncached(const struct mapping *mapping)
+{
+	return mapping->target && !strcmp(mapping->target, LINEAR_TARGET) &&
+	       !strncmp(mapping->uuid, RXCACHE_UUID, strlen(RXCACHE_UUID));
+}
+
 /**
  * plan_start_cache - plan to have a cache as its section says
  * @plan: the plan
@@ -142,7 +154,13 @@ enum exit_code plan_start_cache(struct plan *plan)
 		return ret;
 	if (plan->has_target)
 		ret = mapping_read(section->name, MAPPING_TABLE, &mapping);
-	if (!ret && mapping.exists && !is_stump(&mapping)) {
+	if (!ret && is_uncached(&mapping)) {
+		plan_step(plan, unmap_cache, "remove the mapping '%s', which has no cache",
+			  section->name);
+		ret = plan_disk(plan);
+		plan_step(plan, map_cache, "map '%s' as /dev/mapper/%s", section->map.origin,
+			  section->name);
+	} else if (!ret && mapping.exists && !is_stump(&mapping)) {
 		ret = mapping.target ? plan_changes(plan, &mapping, &origin) :
 		      report(EXIT_BUSY, "mapping '%s': exists already, and is not a cache",
 			     section->name);
@@ -156,6 +174,79 @@ enum exit_code plan_start_cache(struct plan *plan)
 	}
 	mapping_release(&mapping);
 	device_release(&origin);
+	return ret;
+}
+
+static enum exit_code map_uncached(struct plan *plan)
+{
+	const char *name = plan->section->name;
+	char *path = format_text("/dev/mapper/%s", name);
+	char *params = NULL, *uuid = NULL;
+	struct device origin;
+	enum exit_code ret;
+	uint64_t bytes = 0;
+	dev_t number;
+	int err, fd;
+
+	ret = device_find("origin", plan->section->map.origin, &origin);
+	if (ret)
+		goto out;
+	/* Who has it mounted must not find two of it. */
+	err = file_open(origin.path, O_RDONLY | O_EXCL, false, &fd);
+	if (!err) {
+		err = file_size(fd, &bytes);
+		close(fd);
+	}
+	if (err)
+		ret = report(exit_code_of(err), "origin '%s': %s", origin.path, strerror(err));
+	params = format_text("%u:%u 0", major(origin.number), minor(origin.number));
+	uuid = format_text(RXCACHE_UUID "%u:%u", major(origin.number), minor(origin.number));
+	signals_block();
+	if (!ret)
+		ret = mapping_create(name, uuid, bytes >> SECTOR_SHIFT, LINEAR_TARGET, params,
+				     &number);
+	if (!ret && !device_wait(path, number)) {
+		mapping_remove(name);
+		ret = report(EXIT_DEVICE,
+			     "'%s': the node did not appear, so the mapping was removed", path);
+	}
+	signals_allow();
+	device_release(&origin);
+out:
+	free(uuid);
+	free(params);
+	free(path);
+	return ret;
+}
+
+/**
+ * plan_start_uncached - plan to have a cache's slow disk under its name, without modules
+ * @plan: the plan
+ *
+ * All data is on the slow disk. So what is mounted by the name of the cache is there
+ * also after the boot of a kernel that nobody has built the modules for.
+ */
+enum exit_code plan_start_uncached(struct plan *plan)
+{
+	const char *name = plan->section->name;
+	struct mapping mapping = { 0 };
+	enum exit_code ret;
+
+	if (!plan->has_dm)
+		return plan->target_error ? plan->target_error : plan->control_error;
+	ret = mapping_read(name, MAPPING_TABLE, &mapping);
+	if (ret || is_uncached(&mapping))
+		goto out;
+	if (mapping.exists && !is_stump(&mapping)) {
+		ret = report(EXIT_BUSY, "mapping '%s': exists already", name);
+		goto out;
+	}
+	if (mapping.exists)
+		plan_step(plan, unmap_cache, "remove the mapping '%s', which has no table", name);
+	plan_step(plan, map_uncached, "map '%s' as /dev/mapper/%s without a cache",
+		  plan->section->map.origin, name);
+out:
+	mapping_release(&mapping);
 	return ret;
 }
 
@@ -176,7 +267,7 @@ enum exit_code plan_stop_cache(struct plan *plan)
 	enum exit_code ret = EXIT_OK;
 	char *users = NULL;
 
-	if (plan->has_target)
+	if (plan->has_dm)
 		ret = mapping_read(name, MAPPING_TABLE, &mapping);
 	if (!ret && mapping.exists)
 		users = users_of(mapping.number);
@@ -184,7 +275,7 @@ enum exit_code plan_stop_cache(struct plan *plan)
 		ret = report(EXIT_BUSY, "mapping '%s': is in use (%s); release it there first",
 			     name, users);
 	} else if (!ret && mapping.exists) {
-		if (hotlist && mapping.target) {
+		if (hotlist && mapping.target && !is_uncached(&mapping)) {
 			plan_step(plan, save_hotlist, "save the hot list to '%s'", hotlist);
 			plan_optional(plan);
 		}

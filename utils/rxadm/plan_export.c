@@ -22,6 +22,9 @@ static char *find_device(struct plan *plan)
 	const struct config_section *disk = disk_section(plan);
 	char *path = NULL;
 
+	/* Among what was started it may be missing: it has been stopped. */
+	if (!disk)
+		return NULL;
 	if (disk->kind == CONFIG_CACHE) {
 		path = format_text("/dev/mapper/%s", disk->name);
 		if (access(path, F_OK)) {

@@ -4,17 +4,22 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "../copy/copy.h"
 #include "../copy/file.h"
+#include "image.h"
 #include "load.h"
 #include "plan.h"
 #include "program.h"
 #include "save.h"
+#include "size.h"
 #include "unfinished.h"
 #include "users.h"
 
@@ -156,6 +161,56 @@ static enum exit_code plan_contents(struct plan *plan)
 	return EXIT_OK;
 }
 
+/* The folder that an image is in, or will be: what a link leads to is replaced. */
+static char *folder_of(const char *image)
+{
+	char *real = realpath(image, NULL);
+	char *copy = real ? real : copy_text(image);
+	char *folder = copy_text(dirname(copy));
+
+	free(copy);
+	return folder;
+}
+
+/* What an image of a disk that cannot be compressed may take, each frame full of extents. */
+static uint64_t room_for(const struct plan *plan)
+{
+	uint64_t size = plan->section->disk.size;
+	uint64_t limit = plan->section->disk.mem_limit;
+	uint64_t data = limit && limit < size ? limit : size;
+
+	return data + (data / IMAGE_PAGE / IMAGE_EXTENTS_MAX + 3) * IMAGE_BLOCK;
+}
+
+/* Whether a new image can be written beside the old one, which stays until it is whole. */
+static enum exit_code check_room(struct plan *plan, const char *image)
+{
+	char left[SIZE_TEXT_MAX], needed[SIZE_TEXT_MAX];
+	const char *note = plan->has_disk ? "note: " : "";
+	char *folder = folder_of(image);
+	enum exit_code ret = EXIT_OK;
+	struct statvfs fs;
+	struct stat st;
+	uint64_t room;
+
+	if (stat(folder, &st) || access(folder, W_OK | X_OK) || statvfs(folder, &fs)) {
+		ret = report(exit_code_of(errno),
+			     "%simage '%s': could not be saved in the folder '%s': %s", note, image,
+			     folder, strerror(errno));
+		goto out;
+	}
+	plan->folder = st.st_dev;
+	room = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (room < room_for(plan))
+		ret = report(EXIT_DEVICE,
+			     "%simage '%s': its file system has %s left, and a new image may take %s beside the old one; free some there, or give a smaller size or mem-limit",
+			     note, image, size_format(room, left),
+			     size_format(room_for(plan), needed));
+out:
+	free(folder);
+	return ret;
+}
+
 /**
  * plan_start_ramdisk - plan to have a RAM disk as its section says
  * @plan: the plan
@@ -172,6 +227,10 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 			  "remove /dev/rxd%d, which was not filled to the end", plan->disk.index);
 		plan->has_disk = false;
 	}
+	/* A disk that is there stays, and its service must not fail, or nothing is saved. */
+	ret = image ? check_room(plan, image) : EXIT_OK;
+	if (ret && !plan->has_disk)
+		return ret;
 	if (!plan->has_disk) {
 		plan->image_size = image ? load_size(image) : 0;
 		ret = plan_disk(plan);
@@ -193,12 +252,23 @@ static enum exit_code save_image(struct plan *plan)
 	struct save_args args = {
 		.device = device,
 		.file = value(plan, CONFIG_IMAGE),
+		.compress = plan->section->compress,
+		.level = plan->section->compress,
 		.progress = PROGRESS_NONE,
+		.keep = true,
+		.folder = plan->section->folder,
 	};
 	enum exit_code ret;
 
 	ret = save(&args);
 	plan->signal = args.signal;
+	if (!ret && args.beside) {
+		ret = report(EXIT_BUSY,
+			     "image '%s': is not of %s, which was neither loaded from it nor saved to it; it stays as it is, and the RAM disk is saved as '%s'",
+			     args.file, device, args.beside);
+		plan->go_on = true;
+	}
+	free(args.beside);
 	free(device);
 	return ret;
 }

@@ -12,7 +12,7 @@ from .lab import RamDisk
 
 PARAMETERS, PERMISSION, DEVICE, BUSY = 1, 2, 4, 5
 NAMESPACE = uuid.UUID("9d47b8a6-8b9a-45b5-97ac-626c1b790991")
-UNFINISHED = "/run/rxadm"
+RECORDS = "/run/rxadm"
 
 
 class Configuration:
@@ -27,9 +27,9 @@ class Configuration:
 
     def __exit__(self, *error):
         lab.leftovers()
-        if os.path.isdir(UNFINISHED):
-            for name in os.listdir(UNFINISHED):
-                os.unlink(os.path.join(UNFINISHED, name))
+        if os.path.isdir(RECORDS):
+            for name in os.listdir(RECORDS):
+                os.unlink(os.path.join(RECORDS, name))
 
     def write(self, text):
         self.path.write_text(text)
@@ -57,6 +57,17 @@ class Configuration:
         for name in [names] if isinstance(names, str) else names:
             assert name in result.stderr
         return result.stdout.splitlines()
+
+
+def records():
+    """Of what was started."""
+    return sorted(name for name in os.listdir(RECORDS)
+                  if name.startswith(("ramdisk-", "cache-", "export-")))
+
+
+def unfinished():
+    """RAM disks that are not filled to the end, as far as anybody knows."""
+    return [name for name in os.listdir(RECORDS) if name.startswith("unfinished-")]
 
 
 def disk_of(section):

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm apply at boot: missing modules, an older module, sections left out, full disks."""
+
+import os
+
+import pytest
+
+from rxdlib import direct, dm, modules
+from rxdlib.command import BUILD, ENVIRONMENT, run
+from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, RECORDS, Configuration, disk_of,
+                                  records)
+from rxdlib.direct import KIB, MIB, stamp
+from rxdlib.lab import DISK, state
+
+pytestmark = pytest.mark.one_kernel
+# Built with the next version of the ABI, see tests/guest/build.
+NEXT = os.path.join(BUILD, "next/bin/rxadm")
+
+
+@pytest.fixture(name="config")
+def configuration(nothing_left, tmp_path):
+    with Configuration(tmp_path) as config:
+        yield config
+
+
+@pytest.fixture
+def unloaded(config):
+    """As after the boot of a kernel that nobody has built the modules for."""
+    modules.unload()
+    yield
+    modules.load()
+
+
+def cache_section(config):
+    return f"[cache c]\norigin = {DISK}\nsize = 8M\nhotlist = {config.folder}/c.hot\n"
+
+
+def test_cache_without_modules(config, unloaded):
+    """The slow disk has the name of the cache, and all of its data."""
+    direct.write(DISK, 0, stamp(1))
+    config.write(cache_section(config))
+    result = config.apply("cache/c")
+    assert result.returncode == 0, result
+    assert result.stdout.splitlines() == [f"cache c: map '{DISK}' as /dev/mapper/c without a cache"]
+    assert "module" in result.stderr and "not loaded" in result.stderr
+    assert dm.table("c").split()[2:] == ["linear", dm.number(DISK), "0"]
+    assert direct.read("/dev/mapper/c", 0, 4 * KIB) == stamp(1)
+    # Again: all is there.
+    result = config.apply("cache/c")
+    assert (result.returncode, result.stdout) == (0, "")
+    # With the modules it becomes a cache, when it is not in use.
+    modules.load()
+    with direct.Direct("/dev/mapper/c", os.O_RDONLY):
+        result = config.apply()
+        assert result.returncode == BUSY and "'c'" in result.stderr
+        assert "linear" in dm.table("c") and not disk_of("cache/c")
+    assert config.ok() == ["cache c: remove the mapping 'c', which has no cache",
+                           "cache c: make a RAM disk of 8M",
+                           f"cache c: map '{DISK}' as /dev/mapper/c"]
+    assert "rxcache" in dm.table("c") and config.ok() == []
+    config.ok("--stop")
+
+
+def test_stop_without_modules(config, unloaded):
+    """No hot list is lost to a cache that there was not."""
+    hotlist = config.folder / "c.hot"
+    hotlist.write_text("rxcache-hotlist 1\n0 8\n")
+    config.write(cache_section(config))
+    assert config.apply().returncode == 0
+    result = config.apply("--stop")
+    assert result.returncode == 0 and result.stdout == "cache c: remove the mapping 'c'\n"
+    assert hotlist.read_text() == "rxcache-hotlist 1\n0 8\n"
+    assert "c" not in dm.names() and records() == []
+
+
+def test_ramdisk_without_modules(config, unloaded):
+    """There is nothing that could stand in for it; the caches come up."""
+    config.write("[ramdisk a]\nsize = 4M\n" + cache_section(config))
+    result = config.apply()
+    assert result.returncode == DEVICE and "rxd is not loaded" in result.stderr
+    assert "linear" in dm.table("c") and "ramdisk-a" not in records()
+    config.apply("--stop")
+    assert "c" not in dm.names()
+
+
+def test_origin_in_use_without_modules(config, unloaded, lab):
+    lab.linear(MIB)
+    config.write(cache_section(config))
+    result = config.apply("cache/c")
+    assert result.returncode == BUSY and DISK in result.stderr and "c" not in dm.names()
+
+
+def test_noauto(config):
+    """It counts where it is named, and is stopped with all."""
+    config.write("[ramdisk a]\nsize = 4M\nnoauto = yes\n[ramdisk b]\nsize = 4M\nnoauto = no\n")
+    assert config.ok() == config.ok("--dry-run") + ["ramdisk b: make a RAM disk of 4M"]
+    assert config.ok("a") == ["ramdisk a: make a RAM disk of 4M"]
+    assert len(config.ok("--stop")) == 2
+    config.ok("ramdisk/a")
+    assert len(config.ok("--stop", "a")) == 1
+
+
+@pytest.mark.parametrize("size, limit", [("16M", ""), ("64M", "mem-limit = 16M\n")])
+def test_too_little_space(config, lab, size, limit):
+    """Found when the configuration is applied, and not first when the machine goes down."""
+    folder = lab.mount("rxdtest", "-t", "tmpfs", "-o", "size=16M")
+    text = f"[ramdisk a]\nsize = {size}\n{limit}image = {folder}/a.img\n"
+    config.write(text)
+    before = state()
+    for args in ("--dry-run",), ():
+        config.refused(DEVICE, *args, names=(f"image '{folder}/a.img'", "16M left", "may take 16"))
+        assert state() == before
+    run("mount", "-o", "remount,size=18M", folder)
+    config.ok()
+    # What is up by now stays, and can still be changed.
+    with open(f"{folder}/other", "wb") as file:
+        file.write(bytes(4 * MIB))
+    config.write(text + "detect-zeroes = no\n")
+    result = config.apply()
+    assert result.returncode == 0 and "note: image" in result.stderr
+    os.unlink(f"{folder}/other")
+    config.ok("--stop")
+
+
+@pytest.mark.parametrize("how, words", [("missing", "No such file"), ("read-only", "Read-only")])
+def test_folder_that_takes_no_image(config, lab, how, words):
+    folder = lab.mount("rxdtest", "-t", "tmpfs")
+    if how == "read-only":
+        run("mount", "-o", "remount,ro", folder)
+    else:
+        folder += "/none"
+    config.write(f"[ramdisk a]\nsize = 4M\nimage = {folder}/a.img\n")
+    before = state()
+    config.refused(DEVICE, names=(f"image '{folder}/a.img'", f"folder '{folder}'", words))
+    assert state() == before
+
+
+def test_compress(config):
+    image = config.folder / "a.img"
+    text = f"[ramdisk a]\nsize = 16M\nimage = {image}\n"
+    sizes = {}
+    for how in "no", "zstd:1":
+        config.write(text + f"compress = {how}\n")
+        config.ok()
+        direct.write(disk_of("ramdisk/a").path, 0, b"all work and no play " * (MIB // 4))
+        config.ok("--stop")
+        sizes[how] = image.stat().st_size
+    assert sizes["zstd:1"] < sizes["no"] // 10
+    config.ok()
+    assert direct.read(disk_of("ramdisk/a").path, 0, 4 * KIB).startswith(b"all work and no play ")
+    config.write(text + "compress = fast\n")
+    config.refused(PARAMETERS, names=("compress 'fast'", "zstd:LEVEL"))
+
+
+def test_older_module(config):
+    """It stays loaded while rxadm is renewed: its disks are saved, listed and removed."""
+    image = config.folder / "a.img"
+    config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\n")
+    config.ok()
+    disk = disk_of("ramdisk/a").path
+    direct.write(disk, 0, stamp(5, MIB))
+    environment = dict(ENVIRONMENT)
+    result = run(NEXT, "apply", "--config", config.path, "--stop", check=False,
+                 environment=environment)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == [f"ramdisk a: save {disk} to '{image}'",
+                                          f"ramdisk a: remove {disk}"]
+    config.ok()
+    assert direct.read(disk_of("ramdisk/a").path, 0, MIB) == stamp(5, MIB)
+    run(NEXT, "save", disk, config.folder / "b.img", environment=environment)
+    assert disk in run(NEXT, "list", environment=environment).stdout
+    # What it may not know is not asked of it.
+    result = run(NEXT, "create", "--size", "4M", check=False, environment=environment)
+    assert result.returncode == DEVICE and "not of the release" in result.stderr
+    config.ok("--stop")
+    assert os.listdir(RECORDS) == []

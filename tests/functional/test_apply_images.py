@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm apply --stop: it saves what was started, and replaces no image but the disk's own."""
+
+import glob
+import os
+import shutil
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import rxadm, run
+from rxdlib.configuration import BUSY, DEVICE, PARAMETERS, Configuration, disk_of
+from rxdlib.direct import KIB, MIB, stamp
+from rxdlib.lab import state
+
+pytestmark = pytest.mark.one_kernel
+
+
+@pytest.fixture(name="config")
+def configuration(nothing_left, tmp_path):
+    with Configuration(tmp_path) as config:
+        yield config
+
+
+def fill(seed):
+    direct.write(disk_of("ramdisk/a").path, 0, stamp(seed, MIB))
+
+
+def held():
+    return direct.read(disk_of("ramdisk/a").path, 0, MIB)
+
+
+def section(image, more=""):
+    return f"[ramdisk a]\nsize = 16M\nimage = {image}\n{more}"
+
+
+def holds(config, image, seed):
+    """Whether an image is one of a disk that was filled so."""
+    path = rxadm("load", image, "--uuid", "random", check=True).stdout.strip()
+    same = direct.read(path, 0, MIB) == stamp(seed, MIB)
+    rxadm("remove", path, check=True)
+    return same
+
+
+def saved_beside(config, image, seed):
+    """Stop: the image stays, the disk is saved beside it, and both are named."""
+    old = image.read_bytes()
+    disk = disk_of("ramdisk/a").path
+    result = config.apply("--stop")
+    assert result.returncode == BUSY, result
+    assert image.read_bytes() == old
+    beside = glob.glob(f"{image}.new-*")
+    assert len(beside) == 1
+    assert len(result.stderr.splitlines()) == 1
+    for name in "ramdisk a", f"'{image}'", f"'{beside[0]}'", disk:
+        assert name in result.stderr
+    assert holds(config, beside[0], seed)
+    assert not disk_of("ramdisk/a"), "what is saved need not stay"
+    assert config.ok("--stop") == []
+    os.unlink(beside[0])
+
+
+@pytest.fixture(name="image")
+def image_of_the_disk(config):
+    """An image that was saved by an earlier boot."""
+    image = config.folder / "images" / "a.img"
+    image.parent.mkdir()
+    config.write(section(image))
+    config.ok()
+    fill(1)
+    config.ok("--stop")
+    return image
+
+
+def test_file_system_that_was_not_mounted(config, image, lab):
+    """At boot the image is missing, as its file system is; later it is there."""
+    other = lab.mount("rxdtest", "-t", "tmpfs")
+    run("mount", "--bind", other, image.parent)
+    config.ok()
+    fill(2)
+    run("umount", image.parent)
+    saved_beside(config, image, 2)
+    config.ok()
+    assert held() == stamp(1, MIB)
+    config.ok("--stop")
+
+
+def test_file_system_that_is_gone(config, image, lab):
+    """An image in the folder below would never be found."""
+    away = lab.mount("rxdtest", "-t", "tmpfs")
+    shutil.copy(image, away)
+    os.unlink(image)
+    run("mount", "--bind", away, image.parent)
+    config.ok()
+    assert held() == stamp(1, MIB)
+    fill(2)
+    run("umount", image.parent)
+    result = config.apply("--stop")
+    beside = glob.glob(f"{image}.new-*")
+    assert result.returncode == BUSY and len(beside) == 1 and not image.exists()
+    assert f"'{image}'" in result.stderr and f"'{beside[0]}'" in result.stderr
+    assert holds(config, beside[0], 2)
+
+
+def test_image_of_another_disk(config, image, lab):
+    """It comes while the disk is up."""
+    config.ok()
+    fill(2)
+    other = lab.ramdisk(4 * MIB)
+    direct.write(other.path, 0, stamp(3, MIB))
+    assert rxadm("save", other.path, image).returncode == 0
+    saved_beside(config, image, 2)
+
+
+def test_image_that_was_restored(config, image):
+    """An older state of the same disk, which its owner wants back at the next boot."""
+    backup = config.folder / "backup"
+    shutil.copy(image, backup)
+    config.ok()
+    fill(2)
+    config.ok("--stop")
+    config.ok()
+    fill(3)
+    os.replace(backup, image)
+    saved_beside(config, image, 3)
+    config.ok()
+    assert held() == stamp(1, MIB)
+    config.ok("--stop")
+
+
+@pytest.mark.parametrize("damage", ["text", "header", "empty"])
+def test_file_that_is_no_image(config, image, damage):
+    config.ok()
+    fill(2)
+    data = bytearray(image.read_bytes())
+    data[100] ^= 1
+    image.write_bytes({"text": b"dear diary\n" * 1000, "header": bytes(data), "empty": b""}[damage])
+    saved_beside(config, image, 2)
+
+
+def test_disk_that_apply_did_not_make(config, image):
+    """It has the UUID of the section, and nobody knows what it holds."""
+    uuid = "c0ffee00-0000-4000-8000-000000000001"
+    config.write(section(image, f"uuid = {uuid}\n"))
+    path = rxadm("create", "--size", "16M", "--uuid", uuid, check=True).stdout.strip()
+    assert config.ok() == []
+    before = image.read_bytes()
+    result = config.apply("--stop")
+    assert result.returncode == BUSY and f"'{image}.new-" in result.stderr and path in result.stderr
+    assert image.read_bytes() == before
+
+
+def test_disk_that_was_made_anew(config, image):
+    """What is known of a disk does not hold for the next one with its UUID."""
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    uuid = disk.query().uuid
+    rxadm("remove", disk.path, check=True)
+    rxadm("create", "--size", "16M", "--uuid", uuid, "--index", disk.index, check=True)
+    fill(2)
+    saved_beside(config, image, 2)
+
+
+def test_other_image_that_was_loaded(config, image):
+    """A disk that was cleared and filled from elsewhere is no newer state."""
+    config.ok()
+    other = config.folder / "other"
+    disk = disk_of("ramdisk/a").path
+    fill(4)
+    rxadm("save", disk, other, check=True)
+    second = rxadm("load", other, "--uuid", "random", check=True).stdout.strip()
+    rxadm("save", second, other, check=True)
+    rxadm("remove", second, check=True)
+    rxadm("clear", disk, check=True)
+    rxadm("load", "--into", disk, other, check=True)
+    saved_beside(config, image, 4)
+
+
+def test_own_states_are_replaced(config, image):
+    """Saved by hand to the image itself, or copied there; loaded by hand."""
+    config.ok()
+    fill(2)
+    disk = disk_of("ramdisk/a").path
+    rxadm("save", disk, image, check=True)
+    fill(3)
+    config.ok("--stop")
+    assert holds(config, image, 3)
+
+    path = rxadm("load", image, check=True).stdout.strip()
+    assert path == disk_of("ramdisk/a").path and config.ok() == []
+    fill(4)
+    config.ok("--stop")
+    assert holds(config, image, 4)
+    os.unlink(image)
+    config.ok()
+    fill(5)
+    config.ok("--stop")
+    assert holds(config, image, 5)
+
+
+def test_names_beside_are_new(config, image):
+    """A second one within a second replaces no first one."""
+    other = config.folder / "other"
+    for seed in 1, 2, 3:
+        config.ok()
+        fill(seed)
+        shutil.copy(image, other)
+        image.write_text("no image")
+        assert config.apply("--stop").returncode == BUSY
+        shutil.copy(other, image)
+    assert len(glob.glob(f"{image}.new-*")) == 3
+
+
+def test_no_disk_stays_after_a_save_that_fails(config, image):
+    config.ok()
+    fill(2)
+    away = config.folder / "away"
+    os.rename(image.parent, away)
+    before = state()
+    config.refused(DEVICE, "--stop", names="a.img")
+    assert state() == before
+    os.rename(away, image.parent)
+    config.ok("--stop")
+    assert holds(config, image, 2)
+
+
+@pytest.mark.parametrize("text", [
+    "", "[ramdisk a]\nsize = 16M\n", "[ramdisk a]\nsise = 16M\n", "[ramdisk b]\nsize = 4M\n",
+    "[ramdisk a]\nsize = 16M\nimage = /nowhere/else\n", None])
+@pytest.mark.parametrize("names", [(), ("ramdisk/a",), ("a",)])
+def test_stop_goes_by_what_was_started(config, image, text, names):
+    config.ok()
+    fill(2)
+    disk = disk_of("ramdisk/a").path
+    if text is None:
+        os.unlink(config.path)
+    else:
+        config.write(text)
+    result = config.apply("--stop", *names)
+    assert result.stdout.splitlines() == [f"ramdisk a: save {disk} to '{image}'",
+                                          f"ramdisk a: remove {disk}"], result
+    # With names nobody has to look at the configuration.
+    broken = text is None or "sise" in text
+    assert result.returncode == (PARAMETERS if broken and not names else 0)
+    assert bool(result.stderr) == (broken and not names)
+    assert holds(config, image, 2)
+
+
+def test_apply_updates_what_is_saved(config, image):
+    config.ok()
+    fill(2)
+    before = image.read_bytes()
+    other = config.folder / "b.img"
+    config.write(section(other))
+    assert config.ok("--dry-run") == config.ok() == []
+    disk = disk_of("ramdisk/a").path
+    assert config.ok("--stop")[0] == f"ramdisk a: save {disk} to '{other}'"
+    assert image.read_bytes() == before and holds(config, other, 2)
+
+
+def test_dry_run_updates_nothing(config, image):
+    config.ok()
+    config.write(section(config.folder / "b.img"))
+    config.ok("--dry-run")
+    disk = disk_of("ramdisk/a").path
+    assert config.ok("--stop")[0] == f"ramdisk a: save {disk} to '{image}'"
+
+
+def test_other_identity(config, image):
+    """A disk that its section no longer knows would never be saved."""
+    config.ok()
+    fill(2)
+    before = state()
+    config.write(section(image, "uuid = c0ffee00-0000-4000-8000-000000000001\n"))
+    config.refused(BUSY, names=("uuid 'c0ffee00-", "--stop ramdisk/a"))
+    assert state() == before
+    config.ok("--stop")
+    assert holds(config, image, 2)
+    assert f"ramdisk a: load '{image}'" in config.ok()
+    config.ok("--stop")
+
+
+def test_other_configuration(config, image, tmp_path):
+    """--stop ends what was started of the same files."""
+    config.ok()
+    (tmp_path / "other").mkdir()
+    other = Configuration(tmp_path / "other")
+    other.write("[ramdisk b]\nsize = 4M\n")
+    other.ok()
+    assert len(other.ok("--stop")) == 1
+    assert disk_of("ramdisk/a") and not disk_of("ramdisk/b")
+    config.ok("--stop")
+
+
+def test_hotlist_and_export_as_started(config, lab):
+    """Whatever the kind."""
+    hotlist = config.folder / "c.hot"
+    config.write(f"[cache c]\norigin = /dev/vdb\nsize = 8M\nhotlist = {hotlist}\n"
+                 if os.path.exists("/dev/vdb") else
+                 f"[cache c]\norigin = {lab.ramdisk(16 * MIB).path}\nsize = 8M\n"
+                 f"hotlist = {hotlist}\n")
+    config.ok()
+    direct.read("/dev/mapper/c", 0, 64 * KIB)
+    config.write("[cache c\n")
+    assert config.ok("--stop", "cache/c")[0] == f"cache c: save the hot list to '{hotlist}'"
+    assert not disk_of("cache/c")

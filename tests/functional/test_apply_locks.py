@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm apply of several sections at once: none waits for another's long work."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import run, rxadm
+from rxdlib.configuration import Configuration, disk_of
+from rxdlib.direct import MIB, stamp
+
+pytestmark = pytest.mark.one_kernel
+SECONDS = 60
+
+
+@pytest.fixture(name="config")
+def configuration(nothing_left, tmp_path):
+    with Configuration(tmp_path) as config:
+        yield config
+
+
+@pytest.fixture(name="slow")
+def slow_disk(lab):
+    """A device that answers nothing while it is suspended."""
+    name, path = lab.linear(64 * MIB)
+    lab.stack.callback(run, "dmsetup", "resume", name, check=False)
+    return name, path
+
+
+def hang(name):
+    run("dmsetup", "suspend", "--nolockfs", "--noflush", name)
+
+
+def in_time(config, *args):
+    """Apply without an error, and without waiting for somebody."""
+    process = config.start(*args)
+    try:
+        output, errors = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    assert (process.returncode, errors) == (0, b"")
+    return output.decode().splitlines()
+
+
+def still_waits(process, seconds=3):
+    time.sleep(seconds)
+    return process.poll() is None
+
+
+def ends_well(process):
+    output, errors = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, errors
+    return output.decode().splitlines()
+
+
+def others_go_on(config):
+    assert in_time(config, "b") == ["ramdisk b: make a RAM disk of 4M"]
+    made = rxadm("create", "--size", "4M", check=True).stdout.strip()
+    rxadm("remove", made, check=True)
+    assert in_time(config, "--stop", "b")[-1].startswith("ramdisk b: remove")
+    # The numbers are taken without a lock, too.
+    assert in_time(config, "b") == ["ramdisk b: make a RAM disk of 4M"]
+
+
+def test_image_that_hangs(config, lab, slow):
+    """Load and save: others are made, saved and removed meanwhile; who waits says so."""
+    name, path = slow
+    run("mkfs.ext4", "-q", path)
+    folder = lab.mount(path)
+    image = f"{folder}/a.img"
+    config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\n"
+                 f"[ramdisk b]\nsize = 4M\nimage = {config.folder}/b.img\n")
+    config.ok("a")
+    direct.write(disk_of("ramdisk/a").path, 0, stamp(1, 4 * MIB))
+    hang(name)
+    saving = config.start("--stop", "ramdisk/a")
+    assert still_waits(saving)
+    others_go_on(config)
+    second = config.start("--stop", "ramdisk/a")
+    assert still_waits(second, 5) and saving.poll() is None
+    run("dmsetup", "resume", name)
+    assert len(ends_well(saving)) == 2
+    _, errors = second.communicate(timeout=SECONDS)
+    assert second.returncode == 0
+    assert f"waiting for process {saving.pid}, which is changing ramdisk a" in errors.decode()
+    config.ok("--stop")
+
+    run("umount", folder)
+    run("mount", path, folder)
+    hang(name)
+    loading = config.start("ramdisk/a")
+    assert still_waits(loading)
+    in_time(config, "b")
+    run("dmsetup", "resume", name)
+    ends_well(loading)
+    assert direct.read(disk_of("ramdisk/a").path, 0, 4 * MIB) == stamp(1, 4 * MIB)
+    config.ok("--stop")
+    run("umount", folder)
+
+
+def test_origin_that_hangs(config, slow):
+    name, path = slow
+    config.write(f"[cache c]\norigin = {path}\nsize = 8M\n[ramdisk b]\nsize = 4M\n")
+    hang(name)
+    mapping = config.start("cache/c")
+    assert still_waits(mapping)
+    others_go_on(config)
+    run("dmsetup", "resume", name)
+    ends_well(mapping)
+    hang(name)
+    ending = config.start("--stop", "cache/c")
+    time.sleep(3)
+    in_time(config, "--stop", "b")
+    run("dmsetup", "resume", name)
+    ends_well(ending)
+
+
+def test_two_caches_of_one_disk(config, lab, slow):
+    """Without the one lock for all, still only one of them comes about."""
+    link = "/dev/rxdtest-link"
+    os.symlink(slow[1], link)
+    lab.stack.callback(os.unlink, link)
+    config.write("".join(f"[cache c{number}]\norigin = {origin}\nsize = 4M\n"
+                         for number, origin in enumerate([slow[1], link])))
+    processes = [config.start(f"c{number}") for number in range(2)]
+    codes = sorted(process.wait(timeout=SECONDS) for process in processes)
+    for process in processes:
+        process.communicate()
+    assert codes == [0, 5]
+    config.ok("--stop")
+
+
+def test_many_sections_at_once(config):
+    """Each by a process of its own, as at boot: numbers, records and all."""
+    config.write("".join(f"[ramdisk d{number}]\nsize = 4M\nimage = {config.folder}/{number}.img\n"
+                         for number in range(8)))
+    for args in (), ("--stop",), (), ("--stop",):
+        processes = [config.start(*args, f"d{number}") for number in range(8)]
+        for process in processes:
+            assert process.communicate(timeout=SECONDS * 2)[1] == b""
+            assert process.returncode == 0
+        assert bool(disk_of("ramdisk/d3")) == (not args)
