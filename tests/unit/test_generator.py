@@ -104,6 +104,63 @@ def test_uuid_is_version_5(program, tmp_path):
         (tmp_path / "units/srv-my\\x2dscratch.mount").read_text()
 
 
+STARTED = """\
+rxadm-record 1 0 2049 {config}
+[ramdisk scratch]
+size=2G
+image=/srv/old/a.img
+mount=/old
+uuid=c60fbf9c-8ec9-509b-9913-afbced891923
+"""
+
+
+@pytest.mark.parametrize("text", [
+    "[ramdisk scratch]\nsise = 4M\n", "", None, "[ramdisk scratch]\nsize = 4M\n",
+    "[ramdisk scratch]\nsize = 4M\nimage = /srv/new/a.img\nmount = /new\n"])
+def test_what_was_started_can_be_stopped(program, tmp_path, text):
+    """Its image is written and its mount is ordered, whatever the files say by now."""
+    config, records, units = tmp_path / "rxd.conf", tmp_path / "records", tmp_path / "units"
+    records.mkdir()
+    units.mkdir()
+    if text is not None:
+        config.write_text(text)
+    (records / "ramdisk-scratch").write_text(STARTED.format(config=config))
+    (records / "ramdisk-other").write_text(STARTED.format(config="/else").replace("scratch", "o"))
+    (records / "disk-7").write_text("0123456789abcdef\n")
+    subprocess.run([program, "--records", records, "--config", config, units], check=True,
+                   capture_output=True)
+    made = listing(units)
+    assert "\n[Service]\nReadWritePaths=-/srv/old\n" in made
+    assert "RequiresMountsFor=/srv/old/a.img\n" in made
+    assert (units / "old.mount").is_file() and "rxd-ramdisk@o." not in made
+    assert "Requires=rxd-ramdisk@scratch.service\nAfter=rxd-ramdisk@scratch.service\n" in \
+        (units / "old.mount").read_text()
+    # Nothing that is broken or gone is started by that.
+    assert ("local-fs.target.wants/rxd-ramdisk@scratch" in made) == ("size = " in (text or ""))
+    assert "local-fs.target.wants/old.mount" not in made
+
+
+@pytest.mark.parametrize("words, off", [
+    ("ro rxd.conf=off quiet", True), ("rxd.conf=off", True), ("ro rxd.conf=on", False),
+    ("rxd.conf=offline xrxd.conf=off", False), ("", False)])
+def test_switched_off(program, tmp_path, words, off):
+    """By a parameter of the kernel: nothing is started, and the log says why."""
+    (tmp_path / "cmdline").write_text(words + "\n")
+    config, units = os.path.join(HERE, "generator/example/rxd.conf"), tmp_path / "units"
+    units.mkdir()
+    result = subprocess.run([program, "--command-line", tmp_path / "cmdline", "--config", config,
+                             units], capture_output=True, text=True, check=False)
+    assert (result.returncode, listing(units) == "", "rxd.conf=off" in result.stderr) == \
+        (0, off, off)
+
+
+@pytest.mark.parametrize("kind", ["ramdisk", "cache", "export"])
+def test_switched_off_units(kind):
+    """Also what another unit pulls in."""
+    assert "\nConditionKernelCommandLine=!rxd.conf=off\n" in \
+        read(os.path.join(SOURCE, f"units/rxd-{kind}@.service.in"))
+
+
 def test_no_configuration(program, tmp_path):
     assert generate(program, tmp_path / "rxd.conf", tmp_path / "units") == ""
     assert listing(tmp_path / "units") == ""

@@ -14,11 +14,17 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "config_keys.h"
 #include "identity.h"
+#include "record.h"
 #include "unit.h"
 
 #define LOCAL_FS	"local-fs.target"
 #define MULTI_USER	"multi-user.target"
+#define COMMAND_LINE	"/proc/cmdline"
+#define SWITCHED_OFF	"rxd.conf=off"
+#define CONFIGURED	"50-rxd.conf"
+#define STARTED		"60-rxd-started.conf"
 
 static int log_fd = STDERR_FILENO;
 
@@ -48,12 +54,20 @@ static void add_saved(char **text, const char *file)
 		    (int)(strrchr(file, '/') == file ? 1 : strrchr(file, '/') - file), file);
 }
 
-static void write_drop_in(const char *folder, const char *service, char *text)
+static void write_drop_in(const char *folder, const char *service, const char *file, char *text)
 {
-	char *name = format_text("%s.d/50-rxd.conf", service);
+	char *name = format_text("%s.d/%s", service, file);
 
 	unit_write(folder, name, text);
 	free(name);
+}
+
+/* What noauto keeps from being started at boot, and can be started by its name. */
+static void want(const char *folder, const struct config_section *section, const char *target,
+		 const char *unit, const char *file)
+{
+	if (!section->noauto)
+		unit_want(folder, target, unit, file);
 }
 
 static void make_mount(const char *folder, const struct config_section *section,
@@ -78,7 +92,7 @@ static void make_mount(const char *folder, const struct config_section *section,
 	if (options)
 		append_text(&text, "Options=%s\n", options);
 	unit_write(folder, unit, text);
-	unit_want(folder, LOCAL_FS, unit, file);
+	want(folder, section, LOCAL_FS, unit, file);
 	free(file);
 	free(where);
 	free(options);
@@ -93,8 +107,8 @@ static void make_ramdisk(const char *folder, const struct config_section *sectio
 
 	if (image)
 		add_saved(&text, image);
-	write_drop_in(folder, service, text);
-	unit_want(folder, LOCAL_FS, service, UNITDIR "/rxd-ramdisk@.service");
+	write_drop_in(folder, service, CONFIGURED, text);
+	want(folder, section, LOCAL_FS, service, UNITDIR "/rxd-ramdisk@.service");
 	if (section->values[CONFIG_MOUNT].text)
 		make_mount(folder, section, service);
 	free(image);
@@ -110,7 +124,7 @@ static void make_warming(const char *folder, const struct config_section *sectio
 	append_text(&text,
 		    "RequiresMountsFor=%s\nConditionPathExists=%s\n\n"
 		    "[Service]\nEnvironment=RXD_HOTLIST=%s\n", hotlist, hotlist, hotlist);
-	write_drop_in(folder, service, text);
+	write_drop_in(folder, service, CONFIGURED, text);
 	free(service);
 }
 
@@ -128,8 +142,8 @@ static void make_cache(const char *folder, const struct config_section *section)
 		add_saved(&text, hotlist);
 		make_warming(folder, section, hotlist);
 	}
-	write_drop_in(folder, service, text);
-	unit_want(folder, LOCAL_FS, service, UNITDIR "/rxd-cache@.service");
+	write_drop_in(folder, service, CONFIGURED, text);
+	want(folder, section, LOCAL_FS, service, UNITDIR "/rxd-cache@.service");
 	free(hotlist);
 	free(service);
 	free(device);
@@ -152,8 +166,8 @@ static void make_export(const char *folder, const struct config_section *section
 	append_text(&text, "After=%s modprobe@%s.service%s\n", disk, module, network);
 	if (key)
 		append_text(&text, "RequiresMountsFor=%s\n", key);
-	write_drop_in(folder, service, text);
-	unit_want(folder, MULTI_USER, service, UNITDIR "/rxd-export@.service");
+	write_drop_in(folder, service, CONFIGURED, text);
+	want(folder, section, MULTI_USER, service, UNITDIR "/rxd-export@.service");
 	free(key);
 	free(service);
 	free(disk);
@@ -165,6 +179,63 @@ static void (*const makers[CONFIG_KINDS])(const char *folder,
 	[CONFIG_CACHE] = make_cache,
 	[CONFIG_EXPORT] = make_export,
 };
+
+static bool differs(const struct config_section *started, const struct config_section *now,
+		    enum config_key key)
+{
+	const char *text = now->values[key].text;
+
+	return started->values[key].text && (!text || strcmp(started->values[key].text, text));
+}
+
+/*
+ * What was started is saved and unmounted as it was started, whatever the files say by
+ * now: let the service write there, and have it stop after its mount.
+ */
+static void make_started(const char *folder, struct config_section *section,
+			 const struct config_section *now)
+{
+	enum config_key saved = section->kind == CONFIG_RAMDISK ? CONFIG_IMAGE : CONFIG_HOTLIST;
+	char *service;
+	char *text;
+	char *file;
+
+	section->noauto = true;
+	if (!now) {
+		makers[section->kind](folder, section);
+		return;
+	}
+	service = format_text("rxd-%s@%s.service", config_kind_name(section->kind), section->name);
+	if (differs(section, now, saved)) {
+		file = value(section, saved);
+		text = unit_begin(section);
+		add_saved(&text, file);
+		write_drop_in(folder, service, STARTED, text);
+		free(file);
+	}
+	if (differs(section, now, CONFIG_MOUNT))
+		make_mount(folder, section, service);
+	free(service);
+}
+
+static void generate_started(const struct config *config, const struct config *started,
+			     const char *folder)
+{
+	struct config_section *now;
+	size_t i, at;
+
+	for (i = 0; i < started->error_count; i++)
+		complain("%s", started->errors[i]);
+	for (i = 0; i < started->count; i++) {
+		now = NULL;
+		for (at = 0; at < config->count; at++)
+			if (config->sections[at]->kind == started->sections[i]->kind &&
+			    !config->sections[at]->broken &&
+			    !strcmp(config->sections[at]->name, started->sections[i]->name))
+				now = config->sections[at];
+		make_started(folder, started->sections[i], now);
+	}
+}
 
 static void generate(const struct config *config, const char *folder)
 {
@@ -186,28 +257,55 @@ static bool is_configured(const char *path)
 	return found;
 }
 
+/* Whether the kernel was told to come up without all this. */
+static bool is_switched_off(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	bool found = false;
+	char *line = NULL;
+	char *rest = NULL;
+	size_t size = 0;
+	char *word;
+
+	if (!file || getline(&line, &size, file) < 0)
+		goto out;
+	for (word = strtok_r(line, CONFIG_BLANKS, &rest); word && !found;
+	     word = strtok_r(NULL, CONFIG_BLANKS, &rest))
+		found = !strcmp(word, SWITCHED_OFF);
+out:
+	free(line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "command-line", required_argument, NULL, 'l' },
 		{ "config", required_argument, NULL, 'c' },
+		{ "records", required_argument, NULL, 'r' },
 		{ }
 	};
+	const char *command_line = COMMAND_LINE;
+	const char *records = RECORD_FOLDER;
 	const char *path = CONFIG_FILE;
-	struct config config = { 0 };
+	struct config config = { 0 }, started = { 0 };
 	struct sysinfo info;
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (opt != 'c')
+		if (opt == '?')
 			return EXIT_FAILURE;
-		path = optarg;
+		*(opt == 'c' ? &path : opt == 'l' ? &command_line : &records) = optarg;
 	}
 	if (argc - optind != 1 && argc - optind != 3) {
-		fputs("usage: rxd-generator [--config FILE] NORMAL_DIR [EARLY_DIR LATE_DIR]\n",
+		fputs("usage: rxd-generator [OPTION VALUE...] NORMAL_DIR [EARLY_DIR LATE_DIR]\n",
 		      stderr);
 		return EXIT_FAILURE;
 	}
-	if (!is_configured(path))
+	record_read_all(&started, records, path);
+	if (!is_configured(path) && !started.count)
 		return EXIT_SUCCESS;
 
 	/* Called by systemd, it has nobody to talk to but the kernel. */
@@ -215,10 +313,16 @@ int main(int argc, char **argv)
 		log_fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
 	if (log_fd < 0)
 		log_fd = STDERR_FILENO;
+	if (is_switched_off(command_line)) {
+		complain("%s is left out, as the kernel's command line has " SWITCHED_OFF, path);
+		return EXIT_SUCCESS;
+	}
 	sysinfo(&info);
 	config.ram = (uint64_t)info.totalram * info.mem_unit;
 	config_load(&config, path);
 	generate(&config, argv[optind]);
+	generate_started(&config, &started, argv[optind]);
+	config_free(&started);
 	config_free(&config);
 	return EXIT_SUCCESS;
 }
