@@ -46,6 +46,9 @@ static void read_one(struct config *config, const char *name, const char *path)
 	unsigned long long folder;
 	size_t order;
 
+	/* Others stop what is theirs meanwhile. */
+	if (!file && errno == ENOENT)
+		return;
 	if (!file) {
 		config_error(config, "%s: %s", name, strerror(errno));
 		return;
