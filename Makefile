@@ -56,6 +56,7 @@ help:
 	@echo 'make test-system                   packages, on whole Debian systems that boot'
 	@echo 'make torture [KERNEL=7.2]          everything at once, for long; stock tools; small,'
 	@echo '                                   NUMA and other machines; valgrind'
+	@echo 'make mutations [ONLY="NAME..."]    break the sources in twenty ways: which test tells?'
 	@echo 'make fuzz [FUZZ_SECONDS=600] [SEED=N] [KERNEL=7.2]'
 	@echo '                                   random ioctls, sysfs writes and parameters, in a guest'
 	@echo 'make fuzz-parsers [FUZZ_SECONDS=600] [SEED=N]'
@@ -201,7 +202,10 @@ test-system:
 	tests/run system
 
 torture:
-	tests/run torture-$(or $(KERNEL),7.2) stock small numa movable memcheck
+	tests/run torture-$(or $(KERNEL),7.2) stock small numa movable memcheck states
+
+mutations:
+	tests/mutations/run $(ONLY)
 
 fuzz:
 	tests/run fuzz-$(or $(KERNEL),7.2) --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
@@ -240,5 +244,5 @@ distclean: clean
 
 .PHONY: help modules modules-of-release tools install install-tools install-rxbench \
 	install-dkms install-packaged uninstall dist deb demo test lint test-kunit \
-	test-functional test-system torture fuzz fuzz-parsers bench bench-copy bench-rxcp bench-rxd \
+	test-functional test-system torture mutations fuzz fuzz-parsers bench bench-copy bench-rxcp bench-rxd \
 	bench-rxcache clean distclean
