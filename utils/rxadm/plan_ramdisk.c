@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -182,7 +183,11 @@ static uint64_t room_for(const struct plan *plan)
 	return data + (data / IMAGE_PAGE / IMAGE_EXTENTS_MAX + 3) * IMAGE_BLOCK;
 }
 
-/* Whether a new image can be written beside the old one, which stays until it is whole. */
+/*
+ * Whether a new image can be written beside the old one, which stays until it is whole.
+ * That there may be too little room is no error: most disks are not full, and images can
+ * be compressed.
+ */
 static enum exit_code check_room(struct plan *plan, const char *image)
 {
 	char left[SIZE_TEXT_MAX], needed[SIZE_TEXT_MAX];
@@ -202,10 +207,9 @@ static enum exit_code check_room(struct plan *plan, const char *image)
 	plan->folder = st.st_dev;
 	room = (uint64_t)fs.f_bavail * fs.f_frsize;
 	if (room < room_for(plan))
-		ret = report(EXIT_DEVICE,
-			     "%simage '%s': its file system has %s left, and a new image may take %s beside the old one; free some there, or give a smaller size or mem-limit",
-			     note, image, size_format(room, left),
-			     size_format(room_for(plan), needed));
+		fprintf(stderr,
+			"rxadm: note: image '%s': its file system has %s left, and a new image may take %s beside the old one; free some there, or give a smaller size or mem-limit\n",
+			image, size_format(room, left), size_format(room_for(plan), needed));
 out:
 	free(folder);
 	return ret;
