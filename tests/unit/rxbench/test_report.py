@@ -167,8 +167,8 @@ def test_html_in_a_browser(make_report, tmp_path):
         for name in ("bars", "percentiles", "mb-s", "lat-mean-us", "hit-percent"):
             assert seen.paths[f"plot-{number}-{name}"] > 10, name
     assert seen.captions[:5] == ["Throughput", "Latency percentiles, medians of the repeats",
-                                  *(f"{name} over time, a line each repeat" for name in
-                                    ("Throughput", "Mean latency", "Hit ratio"))]
+                                 *(f"{name} over time, a line each repeat" for name in
+                                   ("Throughput", "Mean latency", "Hit ratio"))]
     assert seen.captions[5:7] == ["Throughput", "Latency percentiles"]
     assert seen.outside == []
     assert "a &lt;processor&gt; &amp; more" in shown and "&lt;x&gt;" in shown

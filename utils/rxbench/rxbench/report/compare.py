@@ -125,7 +125,8 @@ def render(rows, before, after, name=None):
     lines.append(", ".join(f"{count} {verdict}" for verdict, count in counts.items()
                            if count or verdict != UNKNOWN))
     if counts[UNKNOWN]:
-        lines += wrap("What was measured once or twice cannot be told from noise: --repeats 3 or more.")
+        lines += wrap("What was measured once or twice cannot be told from noise: --repeats 3 "
+                      "or more.")
     for note in [*_only(before, after, name), *_differences(before, after)]:
         lines += wrap(note)
     return lines
