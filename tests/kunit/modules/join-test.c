@@ -711,8 +711,20 @@ static struct kunit_case join_cases[] = {
 	{}
 };
 
+static int join_suite_init(struct kunit_suite *suite)
+{
+	return rxd_store_init();
+}
+
+static void join_suite_exit(struct kunit_suite *suite)
+{
+	rxd_store_exit();
+}
+
 static struct kunit_suite join_suite = {
 	.name = "rxcache_join",
+	.suite_init = join_suite_init,
+	.suite_exit = join_suite_exit,
 	.init = join_init,
 	.test_cases = join_cases,
 };
