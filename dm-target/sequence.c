@@ -190,6 +190,7 @@ bool rxc_sequence_exceeds(struct rxc_sequence *seq, sector_t sector, unsigned in
 static sector_t trace_back(struct rxc_sequence *seq, sector_t start)
 {
 	const struct rxc_run *run;
+	sector_t before;
 	bool found;
 	int cpu;
 
@@ -197,8 +198,12 @@ static sector_t trace_back(struct rxc_sequence *seq, sector_t start)
 		found = false;
 		for_each_online_cpu(cpu) {
 			run = per_cpu_ptr(seq->runs, cpu);
-			if (READ_ONCE(run->next) == start && READ_ONCE(run->start) < start) {
-				start = READ_ONCE(run->start);
+			if (READ_ONCE(run->next) != start)
+				continue;
+			/* What is read while it changes costs a stream, and is rare. */
+			before = READ_ONCE(run->start);
+			if (before < start) {
+				start = before;
 				found = true;
 			}
 		}

@@ -422,19 +422,37 @@ static void take_up_growth(struct rxcache *c)
 	c->index = index;
 }
 
+static int take_ramdisk(struct rxcache *c)
+{
+	unsigned int opens;
+	int ret;
+
+	mutex_lock(&rxc_lock);
+	opens = count_opens(c, c->cache);
+	mutex_unlock(&rxc_lock);
+	ret = rxd_take(c->cache->bdev, dm_table_get_md(c->ti->table), opens);
+	if (ret)
+		DMERR("%s: the cache device %s has come into use by another mapping since the table was loaded",
+		      dm_table_device_name(c->ti->table), c->cache->name);
+	return ret;
+}
+
 /* Unless there was a table before, the RAM disk may still hold somebody's data. */
 static int rxcache_preresume(struct dm_target *ti)
 {
 	struct rxcache *c = ti->private;
+	int ret = 0;
 
 	down_write(&c->index_lock);
 	if (!c->started && !inherit_index(c))
-		rxd_take(c->cache->bdev, dm_table_get_md(ti->table));
-	c->started = true;
-	if (rxc_index_is_outgrown(c->index))
-		take_up_growth(c);
+		ret = take_ramdisk(c);
+	if (!ret) {
+		c->started = true;
+		if (rxc_index_is_outgrown(c->index))
+			take_up_growth(c);
+	}
 	up_write(&c->index_lock);
-	return 0;
+	return ret;
 }
 
 static void emit_policy_args(const struct rxcache *c, char *result, unsigned int maxlen)

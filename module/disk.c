@@ -236,7 +236,8 @@ static int rxd_reserve(struct rxd_disk *rxd, unsigned long first, unsigned long 
 	if (!rxd_store_can_fill(rxd->store, nr))
 		return -ENOSPC;
 	for (; nr; first += part, nr -= part) {
-		part = min_t(unsigned long, nr, SZ_64M >> PAGE_SHIFT);
+		/* A signal is looked for after each: memory may be waited for. */
+		part = min_t(unsigned long, nr, SZ_2M >> PAGE_SHIFT);
 		ret = rxd_store_fill(rxd->store, first, part, RXD_GFP);
 		if (ret)
 			return ret;
@@ -746,21 +747,29 @@ EXPORT_SYMBOL_NS_GPL(rxd_claim, RXD_NS);
  * rxd_take - drop what a claimed RAM disk holds, and use it from now on
  * @bdev: the disk
  * @owner: who claimed it, and has no I/O to it under way
+ * @opens: how many times @owner has it open, exclusively
  *
  * From now on the disk refuses all I/O but its owner's.
+ *
+ * Return: 0, or -EBUSY if somebody else has come to hold the disk since it was claimed.
  */
-void rxd_take(struct block_device *bdev, const void *owner)
+int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens)
 {
 	struct rxd_disk *rxd = rxd_of_bdev(bdev);
+	int ret = 0;
 
 	mutex_lock(&rxd->lock);
-	if (!WARN_ON_ONCE(rxd->owner != owner)) {
+	/* All mapped devices hold as one: rxd_claim() keeps none of them away. */
+	if (WARN_ON_ONCE(rxd->owner != owner) || bdev->bd_holders > 2 * opens) {
+		ret = -EBUSY;
+	} else {
 		/* Clearing waits for the writes that do not see this yet. */
 		WRITE_ONCE(rxd->taken, true);
 		rxd_clear_store(rxd);
 		rxd_drop_page_cache(rxd);
 	}
 	mutex_unlock(&rxd->lock);
+	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(rxd_take, RXD_NS);
 

@@ -12,7 +12,7 @@ struct block_device;
 
 struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner,
 			    unsigned int opens);
-void rxd_take(struct block_device *bdev, const void *owner);
+int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens);
 void rxd_release(struct block_device *bdev, const void *owner);
 
 #endif /* RXD_H */

@@ -126,9 +126,18 @@ static unsigned long nr_leaves(unsigned long nr_pages)
 static void note_freed(unsigned long nr)
 {
 	atomic_long_add(nr, &freed_pages);
+	/* Who sees nothing retired any more sees that it came back: pairs with is_retired(). */
+	smp_mb__before_atomic();
 	atomic_long_sub(nr, &retired_pages);
 	if (wq_has_sleeper(&freed_wait))
 		wake_up_all(&freed_wait);
+}
+
+/* Is memory on its way back? */
+static bool is_retired(void)
+{
+	/* Pairs with note_freed(). */
+	return atomic_long_read_acquire(&retired_pages);
 }
 
 /*
@@ -950,7 +959,9 @@ static void alloc_batch(struct rxd_store *store, unsigned long pgno, unsigned in
 	unsigned int pages_64k = 1U << RXD_ORDER_64K;
 	unsigned int order = store->options.order;
 
-	rxd_batch_init(batch);
+	batch->nr = 0;
+	batch->taken = 0;
+	batch->piece = PIECE_PAGE;
 	if (order) {
 		order = min_t(unsigned int, order, ilog2(nr));
 		if (pgno)
@@ -1146,11 +1157,12 @@ static bool wait_for_memory(struct rxd_store *store, long freed, unsigned long e
 
 	if (left <= 0 || !rxd_store_has_room(store, 1))
 		return false;
-	if (atomic_long_read(&retired_pages) || atomic_long_read(&freed_pages) != freed) {
+	if (is_retired() || atomic_long_read(&freed_pages) != freed) {
 		wait_event_timeout(freed_wait, atomic_long_read(&freed_pages) != freed, left);
 		return true;
 	}
-	if (!memory_is_there(0) || !others_write_back(store))
+	/* Reclaim that swaps to this disk has other pages to free meanwhile. */
+	if (current->flags & PF_MEMALLOC || !memory_is_there(0) || !others_write_back(store))
 		return false;
 	return wait_for_writeback(store);
 }
@@ -1160,14 +1172,20 @@ static unsigned int write_hole_patiently(struct rxd_store *store, u64 pos, const
 					 unsigned int len, unsigned int nr, unsigned int more,
 					 struct rxd_batch *batch, gfp_t gfp)
 {
-	unsigned long end = jiffies + MEMORY_WAIT;
 	unsigned int done;
 	long freed;
 
-	do {
+	for (;;) {
 		freed = atomic_long_read(&freed_pages);
 		done = write_hole(store, pos, src, len, nr, more, batch, gfp);
-	} while (!done && gfpflags_allow_blocking(gfp) && wait_for_memory(store, freed, end));
+		if (done || !gfpflags_allow_blocking(gfp))
+			break;
+		/* All parts of a write together wait no longer than one would. */
+		if (!batch->deadline)
+			batch->deadline = (jiffies + MEMORY_WAIT) ?: 1;
+		if (!wait_for_memory(store, freed, batch->deadline))
+			break;
+	}
 
 	if (done && READ_ONCE(store->short_since))
 		WRITE_ONCE(store->short_since, 0);

@@ -60,12 +60,14 @@ struct rxd_store_stats {
  * @nr: how many there were
  * @taken: how many of them are used up
  * @piece: what they came in; but for single pages they are contiguous
+ * @deadline: until when the write waits for memory, in jiffies, or 0 if it has not yet
  * @page: the pages, or the first if they are contiguous
  */
 struct rxd_batch {
 	unsigned int nr;
 	unsigned int taken;
 	unsigned int piece;
+	unsigned long deadline;
 	struct page *page[RXD_BATCH_PAGES];
 };
 
@@ -74,6 +76,7 @@ static inline void rxd_batch_init(struct rxd_batch *batch)
 	batch->nr = 0;
 	batch->taken = 0;
 	batch->piece = 0;
+	batch->deadline = 0;
 }
 
 void rxd_batch_free(struct rxd_batch *batch);

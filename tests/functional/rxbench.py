@@ -210,7 +210,7 @@ def test_tree(tmp_path):
     os.mkdir(tmp_path / "plain")
     report, _done, wanted = measured(tmp_path, "tree", "rxd:32m", tmp_path / "plain", "--tarball",
                                      tarball(tmp_path), "--workers", 4)
-    assert seen(report) == wanted and len(report["results"]) == 2 * 2 * 8
+    assert seen(report) == wanted and len(report["results"]) == 3 * 2 * 8
     for row in report["results"]:
         metrics = row["metrics"]
         assert metrics["total_s"] == pytest.approx(metrics["real_s"] + metrics["sync_s"])
