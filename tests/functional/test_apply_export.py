@@ -10,7 +10,8 @@ import pytest
 
 from rxdlib import direct, dm, nvme
 from rxdlib.command import KERNEL, run, rxadm
-from rxdlib.configuration import BUSY, DEVICE, PARAMETERS, Configuration, disk_of
+from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, RECORDS, Configuration, disk_of,
+                                  records)
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK, state
 from rxdlib.nvme import HOST, OTHER
@@ -38,6 +39,10 @@ def configuration(nothing_left, tmp_path):
             if "/subsystems/" in path:
                 rxadm("unexport", os.path.basename(path))
     assert nvme.tree() == []
+
+
+def nvmet_has(nqn):
+    return os.path.isdir(f"{nvme.ROOT}/subsystems/{nqn}")
 
 
 def everything():
@@ -181,6 +186,35 @@ def test_disk_that_is_not_there(config):
     result = config.apply()
     assert result.returncode == DEVICE and len(result.stderr.splitlines()) == 2
     assert everything() == before
+
+
+@pytest.mark.one_kernel
+def test_disk_without_a_record(config):
+    """An rxadm that wrote no records has started it: the export is found nevertheless."""
+    config.write(SHARED + DISK_A)
+    config.ok()
+    os.unlink(f"{RECORDS}/ramdisk-a")
+    config.write(SHARED)
+    config.refused(DEVICE, "--stop", "export/e",
+                   names=("export e: device 'ramdisk/a'", "export 'e'", "missing"))
+    assert records() == ["export-e"] and nvmet_has(NQN)
+    config.write(SHARED + DISK_A + "[ramdisk b]\nsise = 4M\n")
+    assert config.ok("--stop", "export/e") == ["export e: end the export of ramdisk/a"]
+    assert records() == [] and nvme.tree() == []
+    config.write(SHARED + DISK_A)
+    config.ok("--stop")
+    assert not disk_of("ramdisk/a")
+
+
+@pytest.mark.one_kernel
+def test_export_of_what_is_gone(config):
+    """Nothing is exported: its record is no reason for an error."""
+    config.write(SHARED + DISK_A)
+    config.ok()
+    rxadm("unexport", NQN, check=True)
+    config.ok("--stop", "ramdisk/a")
+    config.write("[ramdisk b]\nsize = 4M\n")
+    assert config.ok("--stop", "export/e") == [] and records() == []
 
 
 @pytest.mark.one_kernel

@@ -454,30 +454,32 @@ static int by_order(const void *a, const void *b)
 }
 
 /*
- * What is to be stopped: all that was started, as it was started. Without names, or for one
- * that nobody has started, the configuration counts, too; but no error in it keeps from
- * being saved what was started.
+ * What is to be stopped: all that was started, as it was started. The configuration counts,
+ * too: an export may have a record, and its disk none. But no error in it keeps from being
+ * saved what was started.
  */
 static enum exit_code read_started(struct config *config, const struct request *request,
 				   enum exit_code *late)
 {
 	struct config started = { .ram = config->ram };
+	bool known;
 	size_t i;
 
 	record_read_all(&started, RECORD_FOLDER, request->path);
+	known = *request->names && !find_unknown(&started, request->names);
 	for (i = 0; i < started.error_count; i++)
 		report(EXIT_DEVICE, "%s", started.errors[i]);
 	for (i = 0; i < started.count; i++) {
 		started.sections[i]->noauto = false;
 		started.sections[i]->broken = false;
 	}
-	if (!*request->names || find_unknown(&started, request->names)) {
-		config_load(config, request->path);
-		number_sections(config);
-	}
+	config_load(config, request->path);
+	number_sections(config);
 	config_replace(config, &started);
 	if (config->count)
 		qsort(config->sections, config->count, sizeof(*config->sections), by_order);
+	if (known)
+		return EXIT_OK;
 	if (*request->names)
 		return check_config(config, request);
 	*late = check_config(config, request);

@@ -38,6 +38,7 @@ enum exit_code export_device(const struct export_request *request, char **nqn);
 enum exit_code unexport_device(const char *name, bool dry_run);
 
 enum exit_code export_find(const char *device, struct export_state *state);
+bool export_is_made(const char *nqn);
 enum exit_code export_compare(const struct export_request *request, struct export_state *state);
 void export_state_release(struct export_state *state);
 char *export_address(const struct export_request *request);

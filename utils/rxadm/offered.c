@@ -42,6 +42,23 @@ enum exit_code export_find(const char *device, struct export_state *state)
 	return EXIT_OK;
 }
 
+/**
+ * export_is_made - whether rxadm exports anything, of whatever device
+ * @nqn: its name, or NULL for any
+ */
+bool export_is_made(const char *nqn)
+{
+	struct nvmet_exports exports;
+	bool found = false;
+	size_t i;
+
+	nvmet_exports_read(&exports);
+	for (i = 0; !found && i < exports.count; i++)
+		found = exports.list[i].ours && (!nqn || !strcmp(exports.list[i].nqn, nqn));
+	nvmet_exports_free(&exports);
+	return found;
+}
+
 /* Note the first difference only. */
 static void differ(struct export_state *state, const char *key, const char *has,
 		   const char *wants)

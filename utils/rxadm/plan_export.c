@@ -22,7 +22,7 @@ static char *find_device(struct plan *plan)
 	const struct config_section *disk = disk_section(plan);
 	char *path = NULL;
 
-	/* Among what was started it may be missing: it has been stopped. */
+	/* What was started may be of a section that is gone by now. */
 	if (!disk)
 		return NULL;
 	if (disk->kind == CONFIG_CACHE) {
@@ -119,6 +119,19 @@ enum exit_code plan_start_export(struct plan *plan)
 	return ret;
 }
 
+/* A section that nobody knows, or is not understood, tells nothing about its disk. */
+static enum exit_code stop_without_device(const struct plan *plan)
+{
+	const char *device = plan->section->values[CONFIG_DEVICE].text;
+	const struct config_section *disk = disk_section(plan);
+
+	if ((disk && !disk->broken) || !export_is_made(plan->section->export.nqn))
+		return EXIT_OK;
+	return report(EXIT_DEVICE,
+		      "device '%s': its section is %s, so the export '%s' cannot be found; mend the configuration, or run 'rxadm unexport NQN'",
+		      device, disk ? "broken" : "missing", plan->section->name);
+}
+
 /**
  * plan_stop_export - plan to export a device no more
  * @plan: the plan
@@ -130,7 +143,7 @@ enum exit_code plan_stop_export(struct plan *plan)
 	enum exit_code ret;
 
 	if (!device)
-		return EXIT_OK;
+		return stop_without_device(plan);
 	ret = export_find(device, &state);
 	if (!ret && (state.left || (state.nqn && state.ours)))
 		plan_step(plan, end_export, "end the export of %s",
