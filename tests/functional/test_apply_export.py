@@ -218,6 +218,28 @@ def test_export_of_what_is_gone(config):
 
 
 @pytest.mark.one_kernel
+def test_other_device(config):
+    """The export of the first would be forgotten, and its disk never saved."""
+    disks = DISK_A + "[ramdisk b]\nsize = 16M\n"
+    other = SHARED.replace("ramdisk/a", "ramdisk/b").replace(NQN, f"{NQN}-b") + disks
+    config.write(SHARED + disks)
+    config.ok()
+    before = everything()
+    config.write(other)
+    for args in (), ("--dry-run",):
+        assert config.refused(BUSY, *args, names=("device 'ramdisk/b': it is ramdisk/a now",
+                                                  "--stop export/e")) == []
+    assert everything() == before
+    assert config.ok("--stop", "e") == ["export e: end the export of ramdisk/a"]
+    assert config.ok("e") == [f"export e: export ramdisk/b ({WHERE})"]
+    # Whose export is no more has nothing to be forgotten.
+    rxadm("unexport", f"{NQN}-b", check=True)
+    config.write(SHARED + disks)
+    assert config.ok("e") == [f"export e: export ramdisk/a ({WHERE})"]
+    config.ok("--stop")
+
+
+@pytest.mark.one_kernel
 def test_address_of_another_machine(config):
     """Refused by the kernel at the last step: the disk stays, of the export nothing."""
     config.write(DISK_A + "[export e]\ndevice = ramdisk/a\ntransport = tcp\n"

@@ -200,37 +200,75 @@ static enum exit_code make_recorded(struct plan *plan, const struct request *req
 }
 
 /* A RAM disk that was started with another UUID would be forgotten, and never saved. */
-static enum exit_code check_identity(struct plan *plan, const struct request *request)
+static enum exit_code check_identity(struct plan *plan, const struct config_section *before)
 {
-	const struct config_section *section = plan->section;
-	struct config started = { .ram = plan->config->ram };
+	const char *text = plan->section->values[CONFIG_UUID].text;
 	enum exit_code ret = EXIT_OK;
 	uint8_t uuid[16];
-	size_t i;
 
 	memcpy(uuid, plan->uuid, sizeof(uuid));
-	record_read_all(&started, RECORD_FOLDER, request->path);
-	for (i = 0; !ret && i < started.count; i++) {
-		if (started.sections[i]->kind != section->kind ||
-		    strcmp(started.sections[i]->name, section->name))
-			continue;
-		section_uuid(started.sections[i], plan->uuid);
-		if (memcmp(plan->uuid, uuid, sizeof(uuid)) && plan_find_disk(plan))
-			ret = plan_fixed(plan, "uuid", "another",
-					 section->values[CONFIG_UUID].text ?
-					 section->values[CONFIG_UUID].text : "that of its name");
-	}
+	section_uuid(before, plan->uuid);
+	if (memcmp(plan->uuid, uuid, sizeof(uuid)) && plan_find_disk(plan))
+		ret = plan_fixed(plan, "uuid", "another", text ? text : "that of its name");
 	memcpy(plan->uuid, uuid, sizeof(uuid));
-	config_free(&started);
 	return ret;
+}
+
+/* So would the export of another device, and what it keeps in use would not be saved. */
+static enum exit_code check_device(struct plan *plan, const struct config *started,
+				   const struct config_section *before)
+{
+	const struct config_section *section = plan->section;
+	const char *wants = section->values[CONFIG_DEVICE].text;
+	const char *has = before->values[CONFIG_DEVICE].text;
+	const struct config *config = plan->config;
+	enum exit_code ret;
+	bool exported;
+
+	if (!has || !strcmp(has, wants))
+		return EXIT_OK;
+	plan->section = before;
+	if (config_find(started, has))
+		plan->config = started;
+	ret = plan_stop_export(plan);
+	exported = plan->count;
+	release_steps(plan);
+	plan->config = config;
+	plan->section = section;
+	return exported ? plan_fixed(plan, "device", has, wants) : ret;
+}
+
+static enum exit_code check_started(struct plan *plan, const struct config *started,
+				    const struct config_section *before)
+{
+	if (plan->section->kind == CONFIG_EXPORT)
+		return check_device(plan, started, before);
+	return check_identity(plan, before);
+}
+
+static const struct config_section *find_started(const struct config *started,
+						 const struct config_section *section)
+{
+	size_t i;
+
+	for (i = 0; i < started->count; i++)
+		if (started->sections[i]->kind == section->kind &&
+		    !strcmp(started->sections[i]->name, section->name))
+			return started->sections[i];
+	return NULL;
 }
 
 static enum exit_code apply_locked(struct plan *plan, const struct request *request,
 				   const char *name)
 {
-	enum exit_code ret;
+	struct config started = { .ram = plan->config->ram };
+	const struct config_section *before;
+	enum exit_code ret = EXIT_OK;
 
-	ret = request->stop ? EXIT_OK : check_identity(plan, request);
+	record_read_all(&started, RECORD_FOLDER, request->path);
+	before = find_started(&started, plan->section);
+	if (before && !request->stop)
+		ret = check_started(plan, &started, before);
 	plan_find_disk(plan);
 	plan->made = false;
 	plan->folder = 0;
@@ -241,6 +279,7 @@ static enum exit_code apply_locked(struct plan *plan, const struct request *requ
 	else if (!ret)
 		ret = make_recorded(plan, request, name);
 	release_steps(plan);
+	config_free(&started);
 	return ret;
 }
 
