@@ -102,6 +102,22 @@ def test_file_system_that_is_gone(config, image, lab):
     assert holds(config, beside[0], 2)
 
 
+def test_apply_while_the_file_system_is_gone(config, image, lab):
+    """What it finds below is no reason to save there."""
+    away = lab.mount("rxdtest", "-t", "tmpfs")
+    shutil.copy(image, away)
+    os.unlink(image)
+    run("mount", "--bind", away, image.parent)
+    config.ok()
+    fill(2)
+    run("umount", image.parent)
+    assert config.ok() == []
+    result = config.apply("--stop")
+    beside = glob.glob(f"{image}.new-*")
+    assert result.returncode == BUSY and len(beside) == 1 and not image.exists()
+    assert holds(config, beside[0], 2)
+
+
 def test_image_of_another_disk(config, image, lab):
     """It comes while the disk is up."""
     config.ok()

@@ -258,6 +258,20 @@ static const struct config_section *find_started(const struct config *started,
 	return NULL;
 }
 
+/*
+ * While the image's file system is not mounted, that of the folder below is none to save
+ * to: what was recorded stays, unless the image is there.
+ */
+static void keep_folder(struct plan *plan, const struct config_section *before)
+{
+	const char *image = plan->section->values[CONFIG_IMAGE].text;
+	const char *had = before->values[CONFIG_IMAGE].text;
+
+	if (plan->has_disk && before->folder && image && had && !strcmp(image, had) &&
+	    access(image, F_OK))
+		plan->folder = before->folder;
+}
+
 static enum exit_code apply_locked(struct plan *plan, const struct request *request,
 				   const char *name)
 {
@@ -274,6 +288,8 @@ static enum exit_code apply_locked(struct plan *plan, const struct request *requ
 	plan->folder = 0;
 	if (!ret)
 		ret = prepare(plan, request);
+	if (before && !request->stop)
+		keep_folder(plan, before);
 	if (!ret && request->dry_run)
 		print_steps(plan, name);
 	else if (!ret)
