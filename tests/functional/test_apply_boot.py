@@ -147,6 +147,24 @@ def test_compress(config):
     config.refused(PARAMETERS, names=("compress 'fast'", "zstd:LEVEL"))
 
 
+@pytest.mark.parametrize("when, error, words", [
+    ("1+", "EPROTONOSUPPORT", "not of the release"), ("2+", "EIO", "Input/output error"),
+    ("2", "EINTR", "")])
+def test_module_that_does_not_answer(config, when, error, words):
+    """That is no reason to take a disk for one that is gone."""
+    image = config.folder / "a.img"
+    config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\n")
+    config.ok()
+    direct.write(disk_of("ramdisk/a").path, 0, stamp(5, MIB))
+    result = config.failing(f"inject=ioctl:error={error}:when={when}", "--stop")
+    if words:
+        assert result.returncode == DEVICE and len(result.stderr.splitlines()) == 1, result
+        assert words in result.stderr and result.stdout == ""
+        assert records() == ["ramdisk-a"]
+        config.ok("--stop")
+    assert image.exists() and not disk_of("ramdisk/a") and records() == []
+
+
 def test_older_module(config):
     """It stays loaded while rxadm is renewed: its disks are saved, listed and removed."""
     image = config.folder / "a.img"

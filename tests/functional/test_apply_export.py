@@ -240,6 +240,19 @@ def test_other_device(config):
 
 
 @pytest.mark.one_kernel
+@pytest.mark.parametrize("when, error", [("1+", "EPROTONOSUPPORT"), ("2+", "EIO")])
+def test_disk_that_cannot_be_asked_for(config, when, error):
+    """It may be there, and exported."""
+    config.write(SHARED + DISK_A)
+    config.ok()
+    before = everything()
+    result = config.failing(f"inject=ioctl:error={error}:when={when}", "--stop", "export/e")
+    assert result.returncode == DEVICE and result.stdout == "" and result.stderr, result
+    assert everything() == before and "export-e" in records()
+    config.ok("--stop")
+
+
+@pytest.mark.one_kernel
 def test_address_of_another_machine(config):
     """Refused by the kernel at the last step: the disk stays, of the export nothing."""
     config.write(DISK_A + "[export e]\ndevice = ramdisk/a\ntransport = tcp\n"

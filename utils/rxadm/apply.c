@@ -194,7 +194,7 @@ static enum exit_code make_recorded(struct plan *plan, const struct request *req
 		return ret;
 	ret = make_steps(plan, name);
 	if (request->stop ? plan->whole :
-	    !plan->whole && !was_there && !plan_find_disk(plan))
+	    !plan->whole && !was_there && !plan_find_disk(plan) && !plan->query_error)
 		record_remove(plan->section);
 	return ret;
 }
@@ -208,8 +208,10 @@ static enum exit_code check_identity(struct plan *plan, const struct config_sect
 
 	memcpy(uuid, plan->uuid, sizeof(uuid));
 	section_uuid(before, plan->uuid);
-	if (memcmp(plan->uuid, uuid, sizeof(uuid)) && plan_find_disk(plan))
-		ret = plan_fixed(plan, "uuid", "another", text ? text : "that of its name");
+	if (memcmp(plan->uuid, uuid, sizeof(uuid)))
+		ret = plan_find_disk(plan) ?
+		      plan_fixed(plan, "uuid", "another", text ? text : "that of its name") :
+		      plan->query_error;
 	memcpy(plan->uuid, uuid, sizeof(uuid));
 	return ret;
 }
@@ -283,7 +285,8 @@ static enum exit_code apply_locked(struct plan *plan, const struct request *requ
 	before = find_started(&started, plan->section);
 	if (before && !request->stop)
 		ret = check_started(plan, &started, before);
-	plan_find_disk(plan);
+	if (!ret && !plan_find_disk(plan))
+		ret = plan->query_error;
 	plan->made = false;
 	plan->folder = 0;
 	if (!ret)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "control.h"
 #include "machine.h"
@@ -20,18 +21,22 @@
 
 static uint32_t abi = RXD_ABI_VERSION;
 
-/* An older module stays loaded while its RAM disks are there, also if rxadm is renewed. */
-static void find_abi(int fd)
+/*
+ * An older module stays loaded while its RAM disks are there, also if rxadm is renewed.
+ * One that is not understood must not look like one that has no RAM disks.
+ */
+static enum exit_code find_abi(int fd)
 {
 	struct rxd_query query;
 
 	while (control_query(fd, 0, RXD_QUERY_NEXT, &query) == EPROTONOSUPPORT) {
 		if (abi == CONTROL_ABI_OLDEST) {
 			abi = RXD_ABI_VERSION;
-			return;
+			return control_error(EPROTONOSUPPORT, CONTROL_NODE);
 		}
 		abi--;
 	}
+	return EXIT_OK;
 }
 
 /**
@@ -51,10 +56,16 @@ uint32_t control_abi(void)
  */
 enum exit_code control_open(int *fd)
 {
+	enum exit_code ret;
+
 	*fd = open(CONTROL_NODE, O_RDWR | O_CLOEXEC);
 	if (*fd >= 0) {
-		find_abi(*fd);
-		return EXIT_OK;
+		ret = find_abi(*fd);
+		if (ret) {
+			close(*fd);
+			*fd = -1;
+		}
+		return ret;
 	}
 	if (errno == ENOENT && !module_is_loaded("rxd"))
 		return report(EXIT_DEVICE, "the module rxd is not loaded; run 'modprobe rxd'");
@@ -72,12 +83,17 @@ enum exit_code control_open(int *fd)
  */
 int control_query(int fd, int index, uint32_t flags, struct rxd_query *query)
 {
-	*query = (struct rxd_query) {
-		.version = abi,
-		.flags = flags,
-		.index = index,
-	};
-	return ioctl(fd, RXD_QUERY, query) ? errno : 0;
+	int err;
+
+	do {
+		*query = (struct rxd_query) {
+			.version = abi,
+			.flags = flags,
+			.index = index,
+		};
+		err = ioctl(fd, RXD_QUERY, query) ? errno : 0;
+	} while (err == EINTR);
+	return err;
 }
 
 /**

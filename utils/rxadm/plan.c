@@ -3,6 +3,7 @@
  * Plans: the steps from what there is to what the configuration wants; and the steps
  * that all RAM disks need, those of caches too.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,21 +60,26 @@ void plan_optional(struct plan *plan)
 	plan->steps[plan->count - 1].optional = true;
 }
 
-/* Find the RAM disk of the plan's UUID. */
+/* Find the RAM disk of the plan's UUID, or set query_error. */
 bool plan_find_disk(struct plan *plan)
 {
+	int err = ENODEV;
 	int next;
 
+	plan->query_error = EXIT_OK;
 	plan->has_disk = false;
-	for (next = 0; plan->control >= 0 &&
-	     !control_query(plan->control, next, RXD_QUERY_NEXT, &plan->disk);
-	     next = plan->disk.index + 1) {
+	for (next = 0; plan->control >= 0; next = plan->disk.index + 1) {
+		err = control_query(plan->control, next, RXD_QUERY_NEXT, &plan->disk);
+		if (err)
+			break;
 		if (!memcmp(plan->disk.uuid, plan->uuid, sizeof(plan->uuid))) {
 			plan->has_disk = true;
-			break;
+			return true;
 		}
 	}
-	return plan->has_disk;
+	if (err != ENODEV)
+		plan->query_error = control_error(err, "/dev/" RXD_CONTROL_NAME);
+	return false;
 }
 
 /**

@@ -32,6 +32,7 @@ struct plan {
 	uint8_t uuid[16];
 	uint64_t image_size;	/* of the disk that an image is of; 0: there is none */
 	bool has_disk;
+	enum exit_code query_error;	/* why it is not known whether there is one; reported */
 	struct rxd_query disk;
 	bool made;		/* the disk was made by this plan */
 	dev_t folder;		/* the file system that the image is on, or 0 */

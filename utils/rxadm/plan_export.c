@@ -125,6 +125,8 @@ static enum exit_code stop_without_device(const struct plan *plan)
 	const char *device = plan->section->values[CONFIG_DEVICE].text;
 	const struct config_section *disk = disk_section(plan);
 
+	if (disk && disk->kind == CONFIG_RAMDISK && (plan->control_error || plan->query_error))
+		return plan->control_error ? plan->control_error : plan->query_error;
 	if ((disk && !disk->broken) || !export_is_made(plan->section->export.nqn))
 		return EXIT_OK;
 	return report(EXIT_DEVICE,

@@ -96,6 +96,8 @@ static enum exit_code make_file_system(struct plan *plan)
 
 	if (plan_find_disk(plan))
 		ret = is_empty(plan, &empty);
+	else
+		ret = plan->query_error;
 	if (!empty)
 		return ret;
 	program = mkfs_path(fs);

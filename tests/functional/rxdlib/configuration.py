@@ -6,7 +6,7 @@ import subprocess
 import uuid
 
 from . import lab
-from .command import ENVIRONMENT, program, rxadm
+from .command import ENVIRONMENT, program, run, rxadm
 from .control import Control
 from .lab import RamDisk
 
@@ -42,6 +42,15 @@ class Configuration:
         return subprocess.Popen(
             [program("rxadm"), "apply", "--config", str(self.path), *args],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
+
+    def failing(self, how, *args):
+        """Apply with system calls of ioctl that strace changes."""
+        # LeakSanitizer cannot work beside strace.
+        environment = dict(ENVIRONMENT,
+                           ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
+        return run("strace", "-f", "-o", "/dev/null", "-e", "trace=ioctl", "-e", how,
+                   program("rxadm"), "apply", "--config", self.path, *args, check=False,
+                   environment=environment)
 
     def ok(self, *args):
         """Apply without any error; the lines printed."""
