@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """rxadm apply --stop: it saves what was started, and replaces no image but the disk's own."""
 
+import fcntl
 import glob
 import os
 import shutil
+import time
 
 import pytest
 
 from rxdlib import direct
 from rxdlib.command import rxadm, run
-from rxdlib.configuration import BUSY, DEVICE, PARAMETERS, Configuration, disk_of
+from rxdlib.configuration import BUSY, DEVICE, PARAMETERS, RECORDS, Configuration, disk_of
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import state
 
@@ -280,6 +282,27 @@ def test_dry_run_updates_nothing(config, image):
     config.ok("--dry-run")
     disk = disk_of("ramdisk/a").path
     assert config.ok("--stop")[0] == f"ramdisk a: save {disk} to '{image}'"
+
+
+def test_record_that_changes(config, image):
+    """While --stop waits for another: it goes by the record that this one leaves."""
+    config.ok()
+    fill(2)
+    before = image.read_bytes()
+    other = config.folder / "b.img"
+    record = os.path.join(RECORDS, "ramdisk-a")
+    with open(record, encoding="ascii") as file:
+        text = file.read()
+    with open("/run/rxadm.lock", "r+", encoding="ascii") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        process = config.start("--stop", "ramdisk/a")
+        time.sleep(3)
+        assert process.poll() is None
+        with open(record, "w", encoding="ascii") as file:
+            file.write(text.replace(str(image), str(other)))
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and f"to '{other}'" in output.decode()
+    assert image.read_bytes() == before and holds(config, other, 2)
 
 
 def test_other_identity(config, image):

@@ -248,6 +248,18 @@ static enum exit_code check_started(struct plan *plan, const struct config *star
 	return check_identity(plan, before);
 }
 
+/* Another may have changed it before this one had the lock. */
+static enum exit_code take_started(struct plan *plan, const struct config_section *before)
+{
+	uint8_t uuid[16];
+
+	section_uuid(before, uuid);
+	if (memcmp(plan->uuid, uuid, sizeof(uuid)))
+		return report(EXIT_BUSY, "was started with another uuid meanwhile; try again");
+	plan->section = before;
+	return EXIT_OK;
+}
+
 static const struct config_section *find_started(const struct config *started,
 						 const struct config_section *section)
 {
@@ -278,13 +290,15 @@ static enum exit_code apply_locked(struct plan *plan, const struct request *requ
 				   const char *name)
 {
 	struct config started = { .ram = plan->config->ram };
+	const struct config_section *section = plan->section;
 	const struct config_section *before;
 	enum exit_code ret = EXIT_OK;
 
 	record_read_all(&started, RECORD_FOLDER, request->path);
-	before = find_started(&started, plan->section);
-	if (before && !request->stop)
-		ret = check_started(plan, &started, before);
+	before = find_started(&started, section);
+	if (before)
+		ret = request->stop ? take_started(plan, before) :
+				      check_started(plan, &started, before);
 	if (!ret && !plan_find_disk(plan))
 		ret = plan->query_error;
 	plan->made = false;
@@ -298,6 +312,7 @@ static enum exit_code apply_locked(struct plan *plan, const struct request *requ
 	else if (!ret)
 		ret = make_recorded(plan, request, name);
 	release_steps(plan);
+	plan->section = section;
 	config_free(&started);
 	return ret;
 }
