@@ -140,6 +140,19 @@ def test_what_was_started_can_be_stopped(program, tmp_path, text):
     assert "local-fs.target.wants/old.mount" not in made
 
 
+def test_share_of_memory_that_was_started(program, tmp_path):
+    config, records, units = tmp_path / "rxd.conf", tmp_path / "records", tmp_path / "units"
+    records.mkdir()
+    units.mkdir()
+    config.write_text("[ramdisk scratch]\nsize = 25%\n")
+    (records / "ramdisk-scratch").write_text(
+        STARTED.format(config=config).replace("size=2G", "size=25%"))
+    result = subprocess.run([program, "--records", records, "--config", config, units],
+                            check=True, capture_output=True, text=True)
+    assert result.stderr == ""
+    assert "RequiresMountsFor=/srv/old/a.img\n" in listing(units)
+
+
 @pytest.mark.parametrize("words, off", [
     ("ro rxd.conf=off quiet", True), ("rxd.conf=off", True), ("ro rxd.conf=on", False),
     ("rxd.conf=offline xrxd.conf=off", False), ("", False)])

@@ -304,6 +304,9 @@ int main(int argc, char **argv)
 		      stderr);
 		return EXIT_FAILURE;
 	}
+	sysinfo(&info);
+	config.ram = (uint64_t)info.totalram * info.mem_unit;
+	started.ram = config.ram;
 	record_read_all(&started, records, path);
 	if (!is_configured(path) && !started.count)
 		return EXIT_SUCCESS;
@@ -317,8 +320,6 @@ int main(int argc, char **argv)
 		complain("%s is left out, as the kernel's command line has " SWITCHED_OFF, path);
 		return EXIT_SUCCESS;
 	}
-	sysinfo(&info);
-	config.ram = (uint64_t)info.totalram * info.mem_unit;
 	config_load(&config, path);
 	generate(&config, argv[optind]);
 	generate_started(&config, &started, argv[optind]);
