@@ -6,7 +6,7 @@ import os
 import pytest
 
 from rxdlib import direct, dm, modules
-from rxdlib.command import BUILD, ENVIRONMENT, run
+from rxdlib.command import BUILD, ENVIRONMENT, run, rxadm
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, RECORDS, Configuration, disk_of,
                                   records)
 from rxdlib.direct import KIB, MIB, stamp
@@ -71,6 +71,15 @@ def test_stop_without_modules(config, unloaded):
     assert result.returncode == 0 and result.stdout == "cache c: remove the mapping 'c'\n"
     assert hotlist.read_text() == "rxcache-hotlist 1\n0 8\n"
     assert "c" not in dm.names() and records() == []
+
+
+def test_unmap_without_modules(config, unloaded):
+    config.write(cache_section(config))
+    assert config.apply("cache/c").returncode == 0
+    result = rxadm("unmap", "c")
+    assert (result.returncode, result.stderr) == (0, "") and "c" not in dm.names()
+    result = rxadm("unmap", "c")
+    assert result.returncode == DEVICE and "rxcache is not loaded" in result.stderr
 
 
 def test_ramdisk_without_modules(config, unloaded):

@@ -122,6 +122,26 @@ enum exit_code cache_unmap(const char *name, bool dry_run)
 	return ret;
 }
 
+/* What stands in for a cache needs no target. */
+static enum exit_code begin(const char *name)
+{
+	struct mapping mapping;
+	enum exit_code ret;
+	bool exists;
+
+	if (module_is_loaded("dm_rxcache") || !module_is_loaded("dm_mod"))
+		return dm_begin();
+	ret = dm_connect();
+	if (ret)
+		return ret;
+	ret = mapping_read(name, MAPPING_TABLE, &mapping);
+	exists = mapping.exists;
+	mapping_release(&mapping);
+	if (ret || !exists)
+		dm_end();
+	return ret || exists ? ret : dm_begin();
+}
+
 static enum exit_code run(int argc, char **argv)
 {
 	bool dry_run = false;
@@ -142,7 +162,7 @@ static enum exit_code run(int argc, char **argv)
 	if (!ret)
 		ret = lock_take();
 	if (!ret)
-		ret = dm_begin();
+		ret = begin(mapping_name(argv[optind]));
 	if (ret)
 		return ret;
 	ret = cache_unmap(mapping_name(argv[optind]), dry_run);
