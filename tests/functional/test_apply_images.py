@@ -229,6 +229,26 @@ def test_names_beside_are_new(config, image):
     assert len(glob.glob(f"{image}.new-*")) == 3
 
 
+@pytest.mark.parametrize("letter, count", [("a", 249), ("\N{GREEK SMALL LETTER PI}", 124)])
+def test_long_names_beside(config, image, letter, count):
+    """A name that leaves no room for the time is shortened by whole letters."""
+    link, image = image.with_name("link"), image.with_name(letter * count + ".image")
+    image.write_bytes(image.with_name("a.img").read_bytes())
+    link.symlink_to(image)
+    config.write(section(link))
+    config.ok()
+    fill(2)
+    image.write_text("no image")
+    result = rxadm("apply", "--config", config.path, "--stop", timeout=60)
+    assert result.returncode == BUSY and len(result.stderr.splitlines()) == 1, result
+    beside, = image.parent.glob("*.new-*")
+    assert f"'{beside}'" in result.stderr and f"'{link}'" in result.stderr
+    assert image.read_text() == "no image" and not disk_of("ramdisk/a")
+    start = beside.name.partition(".new-")[0]
+    assert image.name.startswith(start) and len(os.fsencode(beside.name)) >= 254
+    assert holds(config, beside, 2)
+
+
 def test_no_disk_stays_after_a_save_that_fails(config, image):
     config.ok()
     fill(2)

@@ -394,29 +394,41 @@ static bool is_own_state(const struct job *job)
 	return own;
 }
 
-static bool is_there(const struct job *job, const char *name)
+/* Return: 0 if something has the name, ENOENT if nothing has, or another errno. */
+static int look_for(const struct job *job, const char *name)
 {
 	struct stat st;
 
-	return !fstatat(job->output.folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) || errno != ENOENT;
+	return fstatat(job->output.folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) ? errno : 0;
 }
 
 /* Whether the image may take its name. */
 static bool may_take_name(const struct job *job)
 {
+	int err = look_for(job, job->output.name);
 	struct stat st;
 
-	if (is_there(job, job->output.name))
-		return is_own_state(job);
+	if (err != ENOENT)
+		return !err && is_own_state(job);
 	/* Below a file system that is not mounted, nobody would look for it. */
 	return !job->args->folder || (!fstat(job->output.folder_fd, &st) &&
 				      st.st_dev == job->args->folder);
 }
 
-/* Give the new file a name that nobody has, with the time. */
-static void choose_name_beside(struct job *job)
+/* How much of a name is left without its last character, which may be several bytes. */
+static int shorten(const char *name, int length)
+{
+	do
+		length--;
+	while (length > 0 && (name[length] & 0xc0) == 0x80);
+	return length;
+}
+
+/* Give the new file a name that nobody has, with the time. Return: 0 or an errno. */
+static int choose_name_beside(struct job *job)
 {
 	struct output *output = &job->output;
+	int keep = strlen(output->name);
 	time_t now = time(NULL);
 	char folder[PATH_MAX];
 	unsigned int again = 1;
@@ -424,6 +436,7 @@ static void choose_name_beside(struct job *job)
 	char *name = NULL;
 	struct tm tm;
 	ssize_t length;
+	int err;
 
 	/* Where symbolic links led to. */
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", output->folder_fd);
@@ -433,22 +446,29 @@ static void choose_name_beside(struct job *job)
 	strftime(text, sizeof(text), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
 	do {
 		free(name);
-		name = format_text(again > 1 ? "%s.new-%s-%u" : "%s.new-%s", output->name, text,
-				   again);
-		again++;
-	} while (is_there(job, name));
+		name = format_text(again > 1 ? "%.*s.new-%s-%u" : "%.*s.new-%s", keep,
+				   output->name, text, again);
+		err = look_for(job, name);
+		if (!err)
+			again++;
+		else if (err == ENAMETOOLONG)
+			keep = shorten(output->name, keep);
+	} while (!err || (err == ENAMETOOLONG && keep > 0));
 	free(output->name);
 	output->name = name;
 	job->args->beside = format_text("%s/%s", folder, name);
+	return err == ENOENT ? 0 : err;
 }
 
 static enum exit_code commit(struct job *job)
 {
 	struct save_args *args = job->args;
-	int err;
+	int err = 0;
 
 	if (args->keep && !may_take_name(job))
-		choose_name_beside(job);
+		err = choose_name_beside(job);
+	if (err)
+		return report(exit_code_of(err), "file '%s': %s", args->beside, strerror(err));
 	/* First, so that a kill in between leaves no image that the disk may not replace. */
 	if (lineage_add(job->dev->number, job->image.header.id))
 		fprintf(stderr, "rxadm: the image is saved nevertheless\n");
