@@ -168,7 +168,7 @@ def test_equals_beat_nobody(make_report, subjects, cases, repeats, noise):
 
 
 def test_unsteady_equals_beat_nobody(make_report, monkeypatch):
-    """One of 13 is ten times as noisy as the others."""
+    """One of 13 is ten times as noisy as the others, at five repeats."""
     def noisy(rng, name):
         return rng.lognormvariate(0, 0.3 if name == "s5" else 0.03)
     monkeypatch.setattr("conftest.noise_of", lambda rng, name, noise: noisy(rng, name))
