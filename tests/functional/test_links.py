@@ -21,7 +21,12 @@ def protection_of_the_kernel():
     """Off, as the kernel has it by default."""
     with open(SWITCH, "r+", encoding="ascii") as file:
         old = file.read()
+        # Elsewhere it is ignored.
+        file.seek(0)
         file.write("0")
+        file.flush()
+        file.seek(0)
+        assert file.read() == "0\n"
     yield
     with open(SWITCH, "w", encoding="ascii") as file:
         file.write(old)
@@ -113,6 +118,35 @@ def test_links_of_ones_own(lab, place, what):
         result = run(*write(f"{place}/own/{path}"), check=False)
         assert result.returncode and len(result.stderr.splitlines()) == 1, path
     assert sorted(os.listdir(f"{place}/own")) == ["a", "b", "new", "nowhere", "precious", "there"]
+
+
+def test_links_to_devices(lab, place):
+    """rxcp writes to a block device only where no link of another user leads."""
+    ramdisk, cache = lab.ramdisk(MIB), lab.cache(MIB)
+    old, new = stamp(1), stamp(2)
+    source = f"{place}/own/source"
+    with open(source, "wb") as file:
+        file.write(new)
+    link(f"{place}/sticky/out.img", ramdisk.path, SOMEBODY)
+    link(f"{place}/sticky/dev", "/dev", SOMEBODY)
+    link(f"{place}/own/first", f"{place}/sticky/out.img", 0)
+    direct.write(ramdisk.path, 0, old)
+    for path in "sticky/out.img", f"sticky/dev/{os.path.basename(ramdisk.path)}", "own/first":
+        result = run(program("rxcp"), source, f"{place}/{path}", check=False)
+        assert result.returncode == 1, path
+        assert f"'{place}/{path}'" in result.stderr and "another user" in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+        assert direct.read(ramdisk.path, 0, len(old)) == old
+    link(f"{place}/own/by-id", ramdisk.path, 0)
+    link(f"{place}/own/mapped", f"/dev/mapper/{cache.name}", 0)
+    for path, device in (f"{place}/own/by-id", ramdisk.path), \
+            (f"{place}/own/mapped", f"/dev/mapper/{cache.name}"), (ramdisk.path, ramdisk.path):
+        direct.write(device, 0, old)
+        run(program("rxcp"), source, path)
+        assert direct.read(device, 0, len(new)) == new
+    link(f"{place}/own/null", "/dev/null", 0)
+    result = run(program("rxcp"), source, f"{place}/own/null", check=False)
+    assert result.returncode == 1 and "regular file" in result.stderr
 
 
 def test_who_is_not_root(place):

@@ -20,8 +20,11 @@ struct output {
 	int folder_fd;
 	int fd;
 	struct stat st;		/* as it was made */
+	struct stat old;	/* what had the name; st_mode is 0 if nothing had */
 };
 
+int output_find(struct output *output, const char *path, bool devices);
+int output_begin(struct output *output, bool direct);
 int output_open(struct output *output, const char *path, bool direct);
 int output_commit(struct output *output, mode_t mode, bool sync);
 void output_discard(struct output *output);

@@ -101,49 +101,60 @@ static int walk_on(struct walk *walk)
 }
 
 /* See what has the last name. What a symbolic link leads to is replaced, not the link. */
-static int walk_end(struct walk *walk)
+static int walk_end(struct walk *walk, struct stat *st, bool devices)
 {
 	bool linked = false;
-	struct stat st;
 	int err;
 
 	for (;;) {
 		err = walk_on(walk);
-		if (!err && fstatat(walk->folder, walk->rest, &st, AT_SYMLINK_NOFOLLOW)) {
-			if (errno == ENOENT && !linked)
-				return 0;
+		if (!err && fstatat(walk->folder, walk->rest, st, AT_SYMLINK_NOFOLLOW)) {
 			err = errno;
+			if (err == ENOENT && !linked) {
+				st->st_mode = 0;
+				return 0;
+			}
 		}
 		if (err)
 			return err == ENOENT && linked ? ENOTSUP : err;
-		if (!S_ISLNK(st.st_mode))
+		if (!S_ISLNK(st->st_mode))
 			break;
 		err = walk_link(walk, walk->rest, "");
 		if (err)
 			return err;
 		linked = true;
 	}
-	if (S_ISDIR(st.st_mode))
+	if (S_ISDIR(st->st_mode))
 		return EISDIR;
-	return S_ISREG(st.st_mode) ? 0 : ENOTSUP;
+	return S_ISREG(st->st_mode) || (devices && S_ISBLK(st->st_mode)) ? 0 : ENOTSUP;
 }
 
-/* Open the folder where a path leads. */
-static int find_place(struct output *output, const char *path)
+/**
+ * output_find - find the place that a path leads to, without making anything
+ * @output: out: for output_begin(), or output_discard(); its folder is open with O_PATH
+ * @path: the path
+ * @devices: it may lead to a block device, which is for the caller to open
+ *
+ * Return: 0 or an errno: EISDIR; ENOTSUP if what has the name is no file; ENOLINK if the
+ * way is a symbolic link of another user, which root does not follow; ...
+ */
+int output_find(struct output *output, const char *path, bool devices)
 {
 	struct walk walk = { .folder = -1, .rest = strdup(path) };
-	int err;
+	int err = *path ? 0 : ENOENT;
 
-	err = walk.rest ? walk_into(&walk, open(*path == '/' ? "/" : ".",
-						O_PATH | O_DIRECTORY | O_CLOEXEC)) : ENOMEM;
+	*output = (struct output){ .folder_fd = -1, .fd = -1 };
+	if (!walk.rest)
+		return ENOMEM;
 	if (!err)
-		err = walk_end(&walk);
+		err = walk_into(&walk, open(*path == '/' ? "/" : ".",
+					    O_PATH | O_DIRECTORY | O_CLOEXEC));
+	if (!err)
+		err = walk_end(&walk, &output->old, devices);
 	if (!err) {
-		output->folder_fd = openat(walk.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (output->folder_fd < 0)
-			err = errno;
+		output->folder_fd = walk.folder;
 		output->name = walk.rest;
-		walk.rest = NULL;
+		return 0;
 	}
 	if (walk.folder >= 0)
 		close(walk.folder);
@@ -201,22 +212,24 @@ static int open_temporary(struct output *output, int flags)
 }
 
 /**
- * output_open - begin to write a file
- * @output: out: to be ended by output_commit() or output_discard()
- * @path: its name once it is whole
+ * output_begin - begin to write a file
+ * @output: its place, by output_find(); to be ended by output_commit() or output_discard()
  * @direct: past the page cache, if it can be
  *
  * The caller has signals wait until it has ended it, or one may leave a file behind.
  *
- * Return: 0 or an errno: EISDIR; ENOTSUP if what has the name is no file; ENOLINK if the
- * way is a symbolic link of another user, which root does not follow; ...
+ * Return: 0 or an errno; then there is nothing left to be ended.
  */
-int output_open(struct output *output, const char *path, bool direct)
+int output_begin(struct output *output, bool direct)
 {
-	int err;
+	int folder = output->folder_fd;
+	int err = 0;
 
-	*output = (struct output){ .folder_fd = -1, .fd = -1 };
-	err = *path ? find_place(output, path) : ENOENT;
+	/* One that can be synced. */
+	output->folder_fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (output->folder_fd < 0)
+		err = errno;
+	close(folder);
 	if (!err) {
 		err = open_temporary(output, direct ? O_DIRECT : 0);
 		if (err == EINVAL && direct)
@@ -227,6 +240,21 @@ int output_open(struct output *output, const char *path, bool direct)
 	if (err)
 		output_discard(output);
 	return err;
+}
+
+/**
+ * output_open - find a place, and begin to write a file there
+ * @output: out: as for output_begin()
+ * @path: its name once it is whole
+ * @direct: past the page cache, if it can be
+ *
+ * Return: 0 or an errno, as output_find() and output_begin().
+ */
+int output_open(struct output *output, const char *path, bool direct)
+{
+	int err = output_find(output, path, false);
+
+	return err ? err : output_begin(output, direct);
 }
 
 /* Give a file without a name this one, which nobody has. */

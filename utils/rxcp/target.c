@@ -11,6 +11,32 @@
 #include "say.h"
 #include "target.h"
 
+/* What is opened must be the device that was found. Return: 0 or an errno. */
+static int open_found(struct target *target)
+{
+	const struct output *place = &target->output;
+	const int flags = O_RDWR | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
+	struct stat st;
+
+	target->fd = openat(place->folder_fd, place->name, flags | O_DIRECT);
+	if (target->fd < 0 && errno == EINVAL)
+		target->fd = openat(place->folder_fd, place->name, flags);
+	if (target->fd < 0 || fstat(target->fd, &st))
+		return errno;
+	return S_ISBLK(st.st_mode) && st.st_rdev == target->old.st_rdev ? 0 : ENOTSUP;
+}
+
+static bool refuse(const struct target *target, int err)
+{
+	if (err == ENOTSUP)
+		return complain("destination '%s': exists, and is not a regular file",
+				target->path);
+	if (err == ENOLINK)
+		return complain("destination '%s': is reached by a symbolic link of another user",
+				target->path);
+	return complain("destination '%s': %s", target->path, strerror(err));
+}
+
 static bool open_device(struct target *target, const struct source *source)
 {
 	uint64_t size;
@@ -19,14 +45,14 @@ static bool open_device(struct target *target, const struct source *source)
 	if (S_ISBLK(source->st.st_mode) && source->st.st_rdev == target->old.st_rdev)
 		return complain("'%s' and '%s' are the same device", source->path, target->path);
 	/* With O_EXCL nobody has it mounted, nor can mount it meanwhile. */
-	err = file_open(target->path, O_RDWR | O_EXCL, true, &target->fd);
+	err = open_found(target);
 	if (err == EBUSY)
 		return complain("destination '%s': is in use; release it there first",
 				target->path);
 	if (!err)
 		err = file_size(target->fd, &size);
 	if (err)
-		return complain("destination '%s': %s", target->path, strerror(err));
+		return refuse(target, err);
 	if (size < source->size)
 		return complain("destination '%s': has %llu bytes, and '%s' has %llu", target->path,
 				(unsigned long long)size, source->path,
@@ -41,15 +67,9 @@ static bool open_file(struct target *target, const struct source *source)
 	if (target->replaces && target->old.st_dev == source->st.st_dev &&
 	    target->old.st_ino == source->st.st_ino)
 		return complain("'%s' and '%s' are the same file", source->path, target->path);
-	err = output_open(&target->output, target->path, false);
-	if (err == ENOTSUP)
-		return complain("destination '%s': exists, and is not a regular file",
-				target->path);
-	if (err == ENOLINK)
-		return complain("destination '%s': is reached by a symbolic link of another user",
-				target->path);
+	err = output_begin(&target->output, false);
 	if (err)
-		return complain("destination '%s': %s", target->path, strerror(err));
+		return refuse(target, err);
 	target->fd = target->output.fd;
 	return true;
 }
@@ -63,13 +83,14 @@ static bool open_file(struct target *target, const struct source *source)
 bool target_open(struct target *target, const char *path, const struct source *source)
 {
 	bool ok;
+	int err;
 
-	*target = (struct target){
-		.path = path,
-		.fd = -1,
-		.output = { .folder_fd = -1, .fd = -1 },
-	};
-	target->replaces = !stat(path, &target->old);
+	*target = (struct target){ .path = path, .fd = -1 };
+	err = output_find(&target->output, path, true);
+	if (err)
+		return refuse(target, err);
+	target->old = target->output.old;
+	target->replaces = target->old.st_mode;
 	target->is_device = target->replaces && S_ISBLK(target->old.st_mode);
 	ok = target->is_device ? open_device(target, source) : open_file(target, source);
 	if (!ok)
@@ -162,7 +183,6 @@ void target_discard(struct target *target)
 {
 	if (target->is_device && target->fd >= 0)
 		close(target->fd);
-	if (!target->is_device)
-		output_discard(&target->output);
+	output_discard(&target->output);
 	target->fd = -1;
 }
