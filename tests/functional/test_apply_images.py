@@ -11,7 +11,8 @@ import pytest
 
 from rxdlib import direct
 from rxdlib.command import rxadm, run
-from rxdlib.configuration import BUSY, DEVICE, PARAMETERS, RECORDS, Configuration, disk_of
+from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
+                                  disk_of)
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import state
 
@@ -282,6 +283,40 @@ def test_stop_goes_by_what_was_started(config, image, text, names):
     assert result.returncode == (PARAMETERS if broken and not names else 0)
     assert bool(result.stderr) == (broken and not names)
     assert holds(config, image, 2)
+
+
+def links(folder):
+    """Paths that no image is saved at, and why."""
+    (folder / "real").mkdir()
+    (folder / "others").symlink_to("real")
+    (folder / "others.img").symlink_to("real/a.img")
+    for name in "others", "others.img":
+        os.chown(folder / name, 1000, 1000, follow_symlinks=False)
+    (folder / "nowhere.img").symlink_to("real/none.img")
+    return {"others/a.img": "another user", "others.img": "another user",
+            "nowhere.img": "regular file", "real": "directory"}
+
+
+def test_image_that_could_not_be_saved(config, image):
+    """It is told before there is anything to be saved."""
+    for name, why in links(config.folder).items():
+        before = state()
+        config.write(section(config.folder / name))
+        config.refused(PARAMETERS if why != "another user" else PERMISSION,
+                       names=(f"image '{config.folder / name}': ", why))
+        assert state() == before
+    config.write(section(image))
+    config.ok()
+    (image.parent / "moved.img").symlink_to(image)
+    os.chown(image.parent / "moved.img", 1000, 1000, follow_symlinks=False)
+    config.write(section(image.parent / "moved.img"))
+    result = config.apply()
+    assert result.returncode == 0 and disk_of("ramdisk/a")
+    line, = result.stderr.splitlines()
+    assert "note: image " in line and "another user" in line
+    config.write(section(image))
+    config.ok()
+    config.ok("--stop")
 
 
 def test_apply_updates_what_is_saved(config, image):

@@ -19,6 +19,7 @@
 #include "load.h"
 #include "plan.h"
 #include "program.h"
+#include "replace.h"
 #include "save.h"
 #include "size.h"
 #include "unfinished.h"
@@ -175,6 +176,20 @@ static char *folder_of(const char *image)
 	return folder;
 }
 
+static enum exit_code place_error(const char *what, const char *image, int err)
+{
+	enum exit_code ret;
+	char *folder;
+
+	if (err == ENOTSUP || err == ENOLINK || err == EISDIR)
+		return replace_error(what, image, err);
+	folder = folder_of(image);
+	ret = report(exit_code_of(err), "%s '%s': could not be saved in the folder '%s': %s", what,
+		     image, folder, strerror(err));
+	free(folder);
+	return ret;
+}
+
 /* What an image of a disk that cannot be compressed may take, each frame full of extents. */
 static uint64_t room_for(const struct plan *plan)
 {
@@ -193,28 +208,28 @@ static uint64_t room_for(const struct plan *plan)
 static enum exit_code check_room(struct plan *plan, const char *image)
 {
 	char left[SIZE_TEXT_MAX], needed[SIZE_TEXT_MAX];
-	const char *note = plan->has_disk ? "note: " : "";
-	char *folder = folder_of(image);
-	enum exit_code ret = EXIT_OK;
+	const char *what = plan->has_disk ? "note: image" : "image";
+	struct output output;
 	struct statvfs fs;
 	struct stat st;
 	uint64_t room;
+	int err;
 
-	if (stat(folder, &st) || access(folder, W_OK | X_OK) || statvfs(folder, &fs)) {
-		ret = report(exit_code_of(errno),
-			     "%simage '%s': could not be saved in the folder '%s': %s", note, image,
-			     folder, strerror(errno));
-		goto out;
-	}
+	/* What the save is going to refuse is told before there is anything to be saved. */
+	err = output_find(&output, image, false);
+	if (!err && (fstat(output.folder_fd, &st) || fstatvfs(output.folder_fd, &fs) ||
+		     faccessat(output.folder_fd, ".", W_OK | X_OK, 0)))
+		err = errno;
+	output_discard(&output);
+	if (err)
+		return place_error(what, image, err);
 	plan->folder = st.st_dev;
 	room = (uint64_t)fs.f_bavail * fs.f_frsize;
 	if (room < room_for(plan))
 		fprintf(stderr,
 			"rxadm: note: image '%s': its file system has %s left, and a new image may take %s beside the old one; free some there, or give a smaller size or mem-limit\n",
 			image, size_format(room, left), size_format(room_for(plan), needed));
-out:
-	free(folder);
-	return ret;
+	return EXIT_OK;
 }
 
 /**
