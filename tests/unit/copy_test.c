@@ -292,6 +292,16 @@ static void test_output(void)
 	       "a symbolic link stays");
 	output_discard(&output);
 
+	output_open(&output, "file", false);
+	output.exclusive = true;
+	file_write(output.fd, "four", 4, 0);
+	tap_ok(output_commit(&output, 0600, false) == EEXIST && has("file", "three"),
+	       "what is exclusive replaces nothing");
+	unlink("file");
+	tap_ok(!output_commit(&output, 0600, false) && has("file", "four"),
+	       "and takes its name once that is free");
+	output_discard(&output);
+
 	tap_ok(output_open(&output, "/dev/null", false) == ENOTSUP, "a device is no file");
 	tap_ok(output_open(&output, ".", false) == EISDIR, "nor is a folder");
 	tap_ok(output_open(&output, "new/", false) == EISDIR, "nor what ends with a slash");

@@ -19,6 +19,7 @@ struct output {
 	char *temporary;	/* its name meanwhile; NULL: it has none */
 	int folder_fd;
 	int fd;
+	bool exclusive;		/* to fail with EEXIST if something has the name by then */
 	struct stat st;		/* as it was made */
 	struct stat old;	/* what had the name; st_mode is 0 if nothing had */
 };

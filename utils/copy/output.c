@@ -292,17 +292,33 @@ static int link_temporary(struct output *output)
 	return EEXIST;
 }
 
+/* From the name of its own to the other. */
+static int rename_temporary(const struct output *output)
+{
+	const char *from = output->temporary, *to = output->name;
+	int folder = output->folder_fd;
+
+	if (output->exclusive) {
+		if (!renameat2(folder, from, folder, to, RENAME_NOREPLACE))
+			return 0;
+		/* NFS, for one, has no such flag. */
+		if (errno != EINVAL)
+			return errno;
+	}
+	return renameat(folder, from, folder, to) ? errno : 0;
+}
+
 /* Take the name, in the place of an old one if there is one. */
 static int take_name(struct output *output)
 {
 	int err = output->temporary ? EEXIST : link_as(output, output->name);
 
-	if (err != EEXIST)
+	if (err != EEXIST || (output->exclusive && !output->temporary))
 		return err;
 	/* By way of a name that nobody else has. */
 	err = output->temporary ? 0 : link_temporary(output);
-	if (!err && renameat(output->folder_fd, output->temporary, output->folder_fd, output->name))
-		err = errno;
+	if (!err)
+		err = rename_temporary(output);
 	if (err)
 		return err;
 	free(output->temporary);

@@ -402,12 +402,13 @@ static int look_for(const struct job *job, const char *name)
 	return fstatat(job->output.folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) ? errno : 0;
 }
 
-/* Whether the image may take its name. */
-static bool may_take_name(const struct job *job)
+/* Whether the image may take its name. What comes later is not replaced. */
+static bool may_take_name(struct job *job)
 {
 	int err = look_for(job, job->output.name);
 	struct stat st;
 
+	job->output.exclusive = err == ENOENT;
 	if (err != ENOENT)
 		return !err && is_own_state(job);
 	/* Below a file system that is not mounted, nobody would look for it. */
@@ -456,6 +457,7 @@ static int choose_name_beside(struct job *job)
 	} while (!err || (err == ENAMETOOLONG && keep > 0));
 	free(output->name);
 	output->name = name;
+	output->exclusive = true;
 	job->args->beside = format_text("%s/%s", folder, name);
 	return err == ENOENT ? 0 : err;
 }
@@ -473,6 +475,11 @@ static enum exit_code commit(struct job *job)
 	if (lineage_add(job->dev->number, job->image.header.id))
 		fprintf(stderr, "rxadm: the image is saved nevertheless\n");
 	err = output_commit(&job->output, 0600, true);
+	if (err == EEXIST && job->output.exclusive && !args->beside) {
+		err = choose_name_beside(job);
+		if (!err)
+			err = output_commit(&job->output, 0600, true);
+	}
 	return err ? report(exit_code_of(err), "file '%s': %s",
 			    args->beside ? args->beside : args->file, strerror(err)) : EXIT_OK;
 }
