@@ -23,15 +23,17 @@ def test_error_of_an_earlier_part(lab):
     """The block layer splits a long write-zeroes and chains the parts: the first one fails."""
     size = 4 * GIB + 60 * KIB
     ramdisk = lab.ramdisk(size, overcommit=True, mem_limit=64 * KIB)
+    counted = 0
     with Direct(ramdisk.path) as device:
         device.write(size - 64 * KIB, stamp(1, 64 * KIB))
-        refused(device.zero_out, 0, size)
-        assert ramdisk.query().nospc == 1
-        refused(device.zero_range, 0, size)
-        assert ramdisk.query().nospc == 2
+        for attempt in device.zero_out, device.zero_range:
+            refused(attempt, 0, size)
+            # Before Linux 6.12 the kernel tries again with pages of zeros, whatever the error.
+            assert ramdisk.query().nospc > counted
+            counted = ramdisk.query().nospc
     result = run("blkdiscard", "--zeroout", ramdisk.path, check=False)
     assert result.returncode and os.strerror(errno.ENOSPC) in result.stderr
-    assert ramdisk.query().nospc == 3
+    assert ramdisk.query().nospc > counted
 
 
 @pytest.fixture(params=["raid0", "stripe"])
