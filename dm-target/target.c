@@ -432,7 +432,7 @@ static int take_ramdisk(struct rxcache *c)
 	mutex_unlock(&rxc_lock);
 	ret = rxd_take(c->cache->bdev, dm_table_get_md(c->ti->table), opens);
 	if (ret)
-		DMERR("%s: the cache device %s has come into use by another mapping since the table was loaded",
+		DMERR("%s: the cache device %s is in use by another mapping by now",
 		      dm_table_device_name(c->ti->table), c->cache->name);
 	return ret;
 }
