@@ -445,6 +445,10 @@ static int rxd_disk_grow(struct rxd_disk *rxd, u64 size)
 	unsigned long new = size >> PAGE_SHIFT;
 	int ret;
 
+	/* What cannot be reserved must not lengthen the directory, which keeps its size. */
+	if (rxd->reserved && !rxd_store_has_room(rxd->store, new - old))
+		return -ENOSPC;
+
 	ret = rxd_store_grow(rxd->store, new);
 	if (ret)
 		return ret;

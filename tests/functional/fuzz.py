@@ -57,6 +57,15 @@ SIZES = ["4K", "8K", "1M", "0", "-1", "4097", "1T", "x", "", "64M", "0x1000", "4
 IDENTITIES = [uuid.UUID(int=number).bytes for number in range(4)]
 
 
+def difference(before, after):
+    """What two snapshots differ in, device by device."""
+    if len(before["devices"]) != len(after["devices"]) or before["share"] != after["share"]:
+        return f"{before} became {after}"
+    return "; ".join(f"rxd{was['index']}: {key} {was[key]} became {now[key]}"
+                     for was, now in zip(before["devices"], after["devices"], strict=True)
+                     for key in was if was[key] != now[key])
+
+
 class Fuzzer:
     """Steps of random kinds; each is judged by what it changed."""
 
@@ -295,7 +304,8 @@ class Fuzzer:
             result = errno.errorcode[error.errno]
             allowed = {errno.EFAULT} if name == "pointer" else DOCUMENTED[name]
             assert error.errno in allowed, f"{result} is not documented"
-            assert self.snapshot() == before, f"{result}, and yet a change"
+            after = self.snapshot()
+            assert after == before, f"{result}, and yet a change: {difference(before, after)}"
             said = [line for line in self.log.lines() if "rxd" in line]
             assert len(said) <= (name == "load"), said
         self.counts[name, result] = self.counts.get((name, result), 0) + 1

@@ -64,6 +64,12 @@ def test_reserve_and_resize(lab):
     assert ramdisk.query().mem_used == SIZE // 2
 
 
+def test_reserve_beyond_the_limit(lab):
+    """A grow that the limit forbids takes no index either."""
+    ramdisk = lab.ramdisk(SIZE, flags=CREATE_RESERVE, mem_limit=SIZE)
+    refused(errno.ENOSPC, ramdisk.resize, 64 * SIZE)
+
+
 def test_reserved_is_no_cache(lab):
     """A cache frees and exchanges pages; a reserved disk keeps its own."""
     ramdisk = lab.ramdisk(SIZE, flags=CREATE_RESERVE)
