@@ -68,6 +68,7 @@ help:
 	@echo 'make bench-rxcache [ONLY=ROW,...] [HOST=1]'
 	@echo '                                   rxcache beside dm-linear, dm-cache and bcache'
 	@echo 'make bench-policy [TRACES=FOLDER]  hit ratios of rxcache beside other policies'
+	@echo 'make bench-count [BASE=COMMIT]     instructions of a bio, here and in a commit'
 	@echo 'make bench-rxcp [FOLDERS="..."]    rxcp beside cp, in folders of this machine'
 	@echo 'make bench-copy                    ways to copy between a buffer and a RAM disk'
 	@echo 'make modules [KDIR=TREE] [ARCH=um] build/modules/RELEASE/*.ko, default for the kernel running'
@@ -222,6 +223,9 @@ bench-rxd bench-rxcache:
 	tests/bench/run $(@:bench-%=%) $(if $(ONLY),--only $(ONLY)) $(if $(TREE),--tree $(TREE)) \
 		$(if $(filter 1,$(HOST)),--host)
 
+bench-count:
+	tests/bench/count $(BASE)
+
 bench-policy:
 	packaging/deps uml policy
 	tests/bench/policy/run $(if $(TRACES),'$(TRACES)')
@@ -244,5 +248,5 @@ distclean: clean
 
 .PHONY: help modules modules-of-release tools install install-tools install-rxbench \
 	install-dkms install-packaged uninstall dist deb demo test lint test-kunit \
-	test-functional test-system torture mutations fuzz fuzz-parsers bench bench-copy bench-rxcp bench-rxd \
+	test-functional test-system torture mutations fuzz fuzz-parsers bench bench-copy bench-count bench-rxcp bench-rxd \
 	bench-rxcache clean distclean

@@ -7,6 +7,8 @@ import os
 FIRST_LINE_SECONDS = 20
 KVM = ["-accel", "kvm", "-cpu", "host"]
 TCG = ["-accel", "tcg,thread=multi", "-cpu", "max"]
+# Only one thread can count.
+COUNTED = ["-accel", "tcg,thread=single", "-cpu", "max", "-icount", "shift=0"]
 
 
 def _memory():

@@ -83,6 +83,8 @@ def parser():
     made.add_argument("--qemu", action="append", default=[], metavar="'OPTION VALUE'",
                       help="one more option of QEMU's own")
     made.add_argument("--no-kvm", action="store_true", help="emulate, even where KVM works")
+    made.add_argument("--icount", action="store_true",
+                      help="emulate one CPU whose clock counts instructions, one each ns")
     made.add_argument("--timeout", type=_number(1, 86400), default=3600, metavar="S",
                       help="seconds the command may take (default: %(default)s)")
     made.add_argument("command", nargs="+", metavar="COMMAND")
@@ -127,7 +129,7 @@ def _lock(guest):
 
 def start(guest, options):
     """Start it with KVM where that works, else emulated."""
-    works = False if options.no_kvm or not accel.present() else accel.recall()
+    works = False if options.no_kvm or options.icount or not accel.present() else accel.recall()
     if works is None:
         say("trying KVM")
     unknown = works is None

@@ -49,11 +49,11 @@ def overlay(path, base):
         raise GuestError(f"{path}: cannot be made: {made.stderr.strip()}")
 
 
-def _nodes(count, mem):
+def _nodes(count, mem, cpus):
     """NUMA nodes, each a socket, that share the memory and the CPUs; one needs no name."""
-    args = ["-smp", f"{CPUS},sockets={count}"]
+    args = ["-smp", f"{cpus},sockets={count}"]
     for node in range(count) if count > 1 else ():
-        first, last = node * CPUS // count, (node + 1) * CPUS // count - 1
+        first, last = node * cpus // count, (node + 1) * cpus // count - 1
         args += ["-object", f"memory-backend-ram,id=mem{node},size={mem // count}M",
                  "-numa", f"node,nodeid={node},cpus={first}-{last},memdev=mem{node}"]
     return args
@@ -70,8 +70,9 @@ def command(boot, top, kernel, out, disks, options, kvm):
     for nr, spec in enumerate(options.disk):
         file, _, how = spec.partition(",")
         drives.append((f"extra{nr}", os.path.abspath(file), how or "cache=writeback"))
-    args = ["qemu-system-x86_64", *(accel.KVM if kvm else accel.TCG),
-            "-machine", "q35", "-m", f"{options.mem}M", *_nodes(options.nodes, options.mem),
+    how = accel.COUNTED if options.icount else accel.KVM if kvm else accel.TCG
+    args = ["qemu-system-x86_64", *how, "-machine", "q35", "-m", f"{options.mem}M",
+            *_nodes(options.nodes, options.mem, 1 if options.icount else CPUS),
             *(["-mem-prealloc"] if options.prealloc else []),
             "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
             "-kernel", os.path.join(boot, "vmlinuz"),
