@@ -12,7 +12,7 @@ from rxdlib import direct, dm
 from rxdlib.command import CommandError, run, rxadm
 from rxdlib.control import RESIZE_FORCE
 from rxdlib.direct import BLOCK, MIB, SECTOR, Direct, stamp
-from rxdlib.lab import DISK
+from rxdlib.lab import DISK, is_there
 
 
 def prepare(size=4 * MIB, generation=1):
@@ -193,8 +193,10 @@ def protected():
         found, end = [], time.monotonic() + 60
         while not found and time.monotonic() < end:
             time.sleep(0.2)
-            found = glob.glob("/sys/bus/pseudo/devices/adapter*/host*/target*/*/block/*")
-        yield "/dev/" + os.path.basename(found[0])
+            found = ["/dev/" + os.path.basename(path) for path in
+                     glob.glob("/sys/bus/pseudo/devices/adapter*/host*/target*/*/block/*")]
+            found = [path for path in found if is_there(path)]
+        yield found[0]
     finally:
         run("modprobe", "-r", "scsi_debug")
 

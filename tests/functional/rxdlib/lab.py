@@ -2,10 +2,12 @@
 """Devices that a test needs, all gone when it ends."""
 
 import contextlib
+import errno
 import glob
 import os
 import re
 import tempfile
+import time
 
 from . import dm, modules
 from .command import run
@@ -15,6 +17,36 @@ from .direct import MIB, SECTOR
 # One kernel gets the time that finds what happens once in a thousand times.
 LONG = bool(os.environ.get("RXD_LONG"))
 DISK = os.environ.get("RXD_TEST_DISK", "/dev/vdb")
+HOLD_MS = 600_000
+WRITES, FLUSHES = 4, 15     # what counter() tells of
+
+
+def counter(path, field):
+    """Of a disk's statistics, which count a request when its I/O has ended, or a little later."""
+    seen = []
+    while len(seen) < 2 or seen[-1] != seen[-2]:
+        time.sleep(0.1 * bool(seen))
+        with open(f"/sys/dev/block/{dm.number(path)}/stat", encoding="ascii") as file:
+            seen.append(int(file.read().split()[field]))
+    return seen[-1]
+
+
+def in_flight(path):
+    """Requests that a disk has not answered yet."""
+    with open(f"/sys/dev/block/{dm.number(path)}/inflight", encoding="ascii") as file:
+        return sum(int(count) for count in file.read().split())
+
+
+def is_there(path):
+    """Whether a disk can be used: its node comes before its place in sysfs, and that before
+    anybody can open it."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
+            raise
+        return False
+    return True
 
 
 class RamDisk:
@@ -77,6 +109,38 @@ class Cache:
         dm.message(self.name, "drop")
 
 
+class Held:
+    """A disk on which I/O waits until it is released, and none does from then on."""
+
+    def __init__(self, lab, size, device, reads, writes):
+        self.size, self.device = size, device
+        self.name = lab.mapped(self._table(reads * HOLD_MS, writes * HOLD_MS))
+        self.path = f"/dev/mapper/{self.name}"
+        self.holds = True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.release()
+
+    def _table(self, reads, writes):
+        return f"0 {self.size // SECTOR} delay {self.device} 0 {reads} {self.device} 0 {writes}"
+
+    def wait_for(self, number, seconds=60):
+        """Until so many requests are held."""
+        end = time.monotonic() + seconds
+        while in_flight(self.path) < number:
+            assert time.monotonic() < end, f"{in_flight(self.path)} of {number} requests"
+            time.sleep(0.01)
+
+    def release(self):
+        """The target lets all go when it is suspended."""
+        if self.holds:
+            self.holds = False
+            dm.replace(self.name, self._table(0, 0))
+
+
 class Lab:
     """Makes devices and undoes them in the reverse order."""
 
@@ -125,6 +189,10 @@ class Lab:
         """A dm-linear piece of a disk."""
         name = self.mapped(f"0 {size // SECTOR} linear {device} {offset // SECTOR}")
         return name, f"/dev/mapper/{name}"
+
+    def held(self, size, device=DISK, reads=False, writes=False):
+        """A piece of a disk whose reads, or writes, can be held; to be used in a with."""
+        return Held(self, size, device, reads, writes)
 
     def cache(self, size=16 * MIB, cache_size=16 * MIB, origin=DISK, block_size=None,
               ramdisk=None, features=()):

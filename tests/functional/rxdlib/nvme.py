@@ -6,6 +6,7 @@ import os
 import time
 import uuid
 
+from . import lab
 from .command import run
 
 ROOT = "/sys/kernel/config/nvmet"
@@ -62,7 +63,7 @@ def disconnect(nqn):
 
 
 def disk(nqn, timeout=60):
-    """The disk that a host sees of a subsystem, once it is there."""
+    """The disk that a host sees of a subsystem, once it can be used."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         for path in glob.glob("/sys/class/nvme-subsystem/*/subsysnqn"):
@@ -71,7 +72,7 @@ def disk(nqn, timeout=60):
                     continue
             for found in glob.glob(os.path.join(os.path.dirname(path), "nvme*n*")):
                 node = "/dev/" + os.path.basename(found)
-                if os.path.exists(node):
+                if lab.is_there(node):
                     return node
         time.sleep(0.1)
     raise TimeoutError(f"{nqn}: no disk")
