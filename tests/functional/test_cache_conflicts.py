@@ -5,13 +5,12 @@ import mmap
 import os
 import random
 import threading
-import time
 
 import pytest
 
 from rxdlib import direct, dm
-from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
-from rxdlib.lab import DISK
+from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
+from rxdlib.lab import DISK, WRITES, counter
 
 
 def prepare(size=4 * MIB, generation=1):
@@ -26,31 +25,18 @@ def counted(cache, function, *args):
     return cache.status().since(before), result
 
 
-def slow(lab, size, read_delay, write_delay, device=DISK):
-    name = lab.mapped(f"0 {size // SECTOR} delay {device} 0 {read_delay} {device} 0 {write_delay}")
-    return f"/dev/mapper/{name}"
-
-
-def in_flight(path):
-    with open(f"/sys/dev/block/{dm.number(path)}/inflight", encoding="ascii") as file:
-        return sum(int(count) for count in file.read().split())
-
-
 class Background(threading.Thread):
-    """An I/O to a cache that takes a while, and is under way; its failure is the test's."""
+    """An I/O to a cache that has come as far as a held origin; its failure is the test's."""
 
-    def __init__(self, cache, function, *args):
+    def __init__(self, origin, held, function, *args):
         super().__init__()
-        self.function, self.args, self.error = function, args, None
+        self.function, self.args, self.error, self.result = function, args, None, None
         self.start()
-        end = time.monotonic() + 60
-        while not in_flight(cache.path) and self.is_alive() and time.monotonic() < end:
-            time.sleep(0.01)
-        time.sleep(0.2)     # from the device into the target
+        origin.wait_for(held)
 
     def run(self):
         try:
-            self.function(*self.args)
+            self.result = self.function(*self.args)
         except Exception as error:  # pylint: disable=broad-except
             self.error = error
 
@@ -59,16 +45,18 @@ class Background(threading.Thread):
         assert not self.is_alive()
         if self.error:
             raise self.error
+        return self.result
 
 
 def test_discard_keeps_out_its_range_only(lab):
     """While one discard is under way, all other blocks are cached as ever."""
     base = lab.ramdisk(8 * MIB)
-    cache = lab.cache(8 * MIB, origin=slow(lab, 8 * MIB, 0, 4000, base.path))
     data = stamp(0, 4 * MIB)
     direct.write(base.path, 0, data)
-    with Direct(cache.path) as device:
-        discard = Background(cache, device.discard, MIB, MIB)
+    origin = lab.held(8 * MIB, base.path, writes=True)
+    cache = lab.cache(8 * MIB, origin=origin.path)
+    with Direct(cache.path) as device, origin:
+        discard = Background(origin, 1, device.discard, MIB, MIB)
         changed, seen = counted(cache, device.read, 0, MIB)
         assert seen == data[:MIB] and changed["fills"] == 256
         changed, seen = counted(cache, device.read, 2 * MIB, MIB)
@@ -76,6 +64,7 @@ def test_discard_keeps_out_its_range_only(lab):
         changed, _ = counted(cache, device.read, 2 * MIB - 4 * BLOCK, 8 * BLOCK)
         assert changed == {"read_misses": 4, "bypasses": 4, "read_hits": 4}
         assert discard.is_alive()
+        origin.release()
         discard.finish()
         assert device.read(MIB, MIB) == bytes(MIB)
         changed, seen = counted(cache, device.read, MIB, MIB)
@@ -85,11 +74,16 @@ def test_discard_keeps_out_its_range_only(lab):
 def test_one_busy_block(lab):
     """A long read over a block that another fills: for this block it waits for that fill."""
     data = prepare()
-    cache = lab.cache(4 * MIB, origin=slow(lab, 4 * MIB, 1500, 0))
-    fill = Background(cache, direct.read, cache.path, 5 * BLOCK, BLOCK)
-    changed, seen = counted(cache, direct.read, cache.path, 0, 32 * BLOCK)
-    fill.finish()
-    assert seen == data[:32 * BLOCK]
+    with lab.held(4 * MIB, reads=True) as origin:
+        cache = lab.cache(4 * MIB, origin=origin.path)
+        fill = Background(origin, 1, direct.read, cache.path, 5 * BLOCK, BLOCK)
+        before = cache.status()
+        # What is in front of the busy block, and what is behind it.
+        read = Background(origin, 3, direct.read, cache.path, 0, 32 * BLOCK)
+        origin.release()
+        fill.finish()
+        assert read.finish() == data[:32 * BLOCK]
+    changed = cache.status().since(before)
     assert "bypasses" not in changed and changed["read_misses"] == 32
     assert cache.status().fills == 32 == cache.status().used
 
@@ -97,11 +91,16 @@ def test_one_busy_block(lab):
 def test_one_busy_block_of_a_write(lab):
     data = stamp(3, 32 * BLOCK, 3)
     prepare()
-    cache = lab.cache(4 * MIB, origin=slow(lab, 4 * MIB, 0, 1500))
-    write = Background(cache, direct.write, cache.path, 5 * BLOCK, data[5 * BLOCK:6 * BLOCK])
-    changed, _ = counted(cache, direct.write, cache.path, 0, data)
-    write.finish()
-    assert changed["bypasses"] == 1
+    with lab.held(4 * MIB, writes=True) as origin:
+        cache = lab.cache(4 * MIB, origin=origin.path)
+        short = Background(origin, 1, direct.write, cache.path, 5 * BLOCK,
+                           data[5 * BLOCK:6 * BLOCK])
+        before = cache.status()
+        long = Background(origin, 2, direct.write, cache.path, 0, data)
+        origin.release()
+        short.finish()
+        long.finish()
+    assert cache.status().since(before)["bypasses"] == 1
     assert cache.status().used == 31
     assert direct.read(cache.path, 0, 32 * BLOCK) == data == direct.read(DISK, 0, 32 * BLOCK)
 
@@ -135,12 +134,6 @@ def test_reader_that_does_not_wait(cache):
     assert status.fills == 256 == status.used and status.bypasses == 0
 
 
-def writes(disk):
-    """Write requests that the disk has completed."""
-    with open(f"/sys/block/{os.path.basename(disk)}/stat", encoding="ascii") as file:
-        return int(file.read().split()[4])
-
-
 @pytest.mark.parametrize("block_size", [4 * KIB, 16 * KIB])
 def test_long_write_over_scattered_blocks(lab, block_size):
     """1 MiB over blocks that came one by one reaches the disk in one piece."""
@@ -153,9 +146,9 @@ def test_long_write_over_scattered_blocks(lab, block_size):
         for block in blocks:
             device.read(block * block_size, block_size)
         for offset in 0, 2 * MIB:
-            before, data = writes(DISK), stamp(offset, MIB, 5)
+            before, data = counter(DISK, WRITES), stamp(offset, MIB, 5)
             changed, _ = counted(cache, device.write, offset, data)
-            assert writes(DISK) - before == 1
+            assert counter(DISK, WRITES) - before == 1
             assert changed == {"write_hits": MIB // block_size}
             assert device.read(offset, MIB) == data == direct.read(DISK, offset, MIB)
     assert cache.ramdisk.query().mem_used == 4 * MIB == cache.status().used * block_size

@@ -106,7 +106,7 @@ class Held:
 
 
 def wait_for_misses(cache, number):
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while cache.status().read_misses < number:
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -135,14 +135,15 @@ def test_failing_fill(lab):
     wishes = [(number * 128 * KIB, 64 * KIB) for number in range(8)]
 
     def replace():
+        wait_for_misses(held.cache, len(wishes))
         run("dmsetup", "load", held.name, stdin=f"0 {bad} linear {DISK} 0\n"
             f"{bad} 8 error\n{bad + 8} {8192 - bad - 8} linear {DISK} {bad + 8}\n")
         run("dmsetup", "resume", held.name)
 
-    timer = threading.Timer(1, replace)
-    timer.start()
+    replacing = threading.Thread(target=replace)
+    replacing.start()
     seen = in_threads([lambda wish=wish: held.read(*wish) for wish in wishes])
-    timer.join()
+    replacing.join()
     for (offset, length), result in zip(wishes, seen):
         if offset == MIB // 2:
             assert isinstance(result, OSError)
@@ -157,23 +158,26 @@ def test_failing_fill(lab):
 def test_no_reader_joins_what_a_write_has_overtaken(lab):
     """A read after a write gets the new data, though a fill from before is under way."""
     prepare(SIZE)
-    name, origin = slow(lab, SIZE, 1000)
-    cache = lab.cache(SIZE, cache_size=2 * SIZE, origin=origin, block_size=MIB)
-    fresh = stamp(7, BLOCK, 7)
-    first = threading.Thread(target=direct.read, args=(cache.path, 0, 128 * KIB))
-    first.start()
-    wait_for_misses(cache, 1)
-    direct.write(cache.path, 0, fresh)
-    assert direct.read(cache.path, 0, BLOCK) == fresh
-    first.join()
+    fresh, seen = stamp(7, BLOCK, 7), []
+    with lab.held(SIZE, reads=True) as origin:
+        cache = lab.cache(SIZE, cache_size=2 * SIZE, origin=origin.path, block_size=MIB)
+        first = threading.Thread(target=direct.read, args=(cache.path, 0, 128 * KIB))
+        first.start()
+        origin.wait_for(1)
+        direct.write(cache.path, 0, fresh)
+        second = threading.Thread(target=lambda: seen.append(direct.read(cache.path, 0, BLOCK)))
+        second.start()
+        origin.wait_for(2)
+        origin.release()
+        first.join()
+        second.join()
+    assert seen == [fresh]
     assert cache.status().used == 0
     assert direct.read(cache.path, 0, BLOCK) == fresh
 
 
 def test_suspend_waits_for_joined_readers(lab):
     data = prepare(SIZE)
-    _, origin = slow(lab, SIZE, 1500)
-    cache = lab.cache(SIZE, cache_size=2 * SIZE, origin=origin, block_size=MIB)
     results = []
 
     def read(number):
@@ -182,31 +186,40 @@ def test_suspend_waits_for_joined_readers(lab):
             results.append(device.read(offset, 64 * KIB) == data[offset:offset + 64 * KIB])
 
     threads = [threading.Thread(target=read, args=[number]) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    wait_for_misses(cache, 8)
-    run("dmsetup", "suspend", cache.name)
-    try:
-        assert cache.status().fills == 1
-    finally:
-        run("dmsetup", "resume", cache.name)
-    for thread in threads:
-        thread.join()
+    with lab.held(SIZE, reads=True) as origin:
+        cache = lab.cache(SIZE, cache_size=2 * SIZE, origin=origin.path, block_size=MIB)
+        for thread in threads:
+            thread.start()
+        wait_for_misses(cache, 8)
+        with subprocess.Popen(["dmsetup", "suspend", cache.name], env=ENVIRONMENT) as suspending:
+            time.sleep(1)
+            assert suspending.poll() is None
+            origin.release()
+        try:
+            assert suspending.returncode == 0 and cache.status().fills == 1
+        finally:
+            run("dmsetup", "resume", cache.name)
+        for thread in threads:
+            thread.join()
     assert results == [True] * 8
 
 
 def test_prefetch_is_read_once(lab):
     """A reader of the lowest priority takes what a prefetch is about to bring."""
     data = prepare(SIZE)
-    _, origin = slow(lab, SIZE, 1500)
-    cache = lab.cache(SIZE, cache_size=2 * SIZE, origin=origin, block_size=MIB)
-    before = bytes_read(origin)
-    process = subprocess.Popen(["dmsetup", "message", cache.name, "0", "prefetch", "0", "2048"],
-                               env=ENVIRONMENT, stdout=subprocess.DEVNULL)
-    time.sleep(0.5)
-    out = subprocess.run(["ionice", "-c", "3", "dd", f"if={cache.path}", "bs=128k", "count=1",
-                          "iflag=direct", "status=none"], env=ENVIRONMENT, check=True,
-                         capture_output=True)
-    assert process.wait(timeout=30) == 0
-    assert out.stdout == data[:128 * KIB]
-    assert bytes_read(origin) - before == MIB
+    with lab.held(SIZE, reads=True) as origin:
+        cache = lab.cache(SIZE, cache_size=2 * SIZE, origin=origin.path, block_size=MIB)
+        before = bytes_read(origin.path)
+        with subprocess.Popen(["dmsetup", "message", cache.name, "0", "prefetch", "0", "2048"],
+                              env=ENVIRONMENT, stdout=subprocess.DEVNULL) as prefetch:
+            origin.wait_for(1)
+            misses = cache.status().read_misses
+            with subprocess.Popen(["ionice", "-c", "3", "dd", f"if={cache.path}", "bs=128k",
+                                   "count=1", "iflag=direct", "status=none"], env=ENVIRONMENT,
+                                  stdout=subprocess.PIPE) as reader:
+                wait_for_misses(cache, misses + 1)
+                origin.release()
+                out, _ = reader.communicate()
+    assert prefetch.returncode == 0 == reader.returncode
+    assert out == data[:128 * KIB]
+    assert bytes_read(origin.path) - before == MIB

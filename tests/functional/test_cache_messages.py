@@ -191,7 +191,7 @@ def slow(lab, size, delay, device=DISK):
 def test_prefetch_does_not_hold_up_others(lab):
     """What waits for the end of a message, as dmstats does, waits for a part of a range."""
     prepare()
-    cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 200))
+    cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 1000))
     stop = threading.Event()
     messages = []
 
@@ -215,14 +215,14 @@ def test_prefetch_does_not_hold_up_others(lab):
         stop.set()
         thread.join()
         run("dmstats", "delete", "--allregions", cache.name, check=False)
-    # Of the range, 64 reads of 200 ms, there is much left.
-    assert taken < 5 and 0 < messages[-1] < 131072 / 2, (taken, messages)
+    # Of the range, 64 reads of a second, there is much left.
+    assert taken < 20 and 0 < messages[-1] < 131072 / 2, (taken, messages)
 
 
 def test_prefetch_ends_at_suspend(lab):
     """A device that is to be suspended does not wait for all of a prefetch."""
     prepare()
-    cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 300))
+    cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 1000))
     errors = []
 
     def prefetch_on():
@@ -287,23 +287,22 @@ def test_prefetch_waits_once_for_each_mib(lab):
             thread.join()
     assert messages == 1 and left_out == 0
     # 500 ms for all, and not for each of the 64 runs.
-    assert taken < 4
+    assert taken < 16
     assert sum(block < 256 for block in cached(cache.name)) == 256
 
 
 def test_prefetch_tells_what_it_left_out(lab):
     """Blocks that are being written meanwhile."""
     prepare()
-    name = lab.mapped(f"0 8192 delay {DISK} 0 0 {DISK} 0 3000")
-    cache = lab.cache(4 * MIB, origin=f"/dev/mapper/{name}", features=["writearound"])
-    before = cache.status().write_misses
-    writer = threading.Thread(target=direct.write,
-                              args=(cache.path, 16 * KIB, stamp(1, 3 * BLOCK)))
-    writer.start()
-    while cache.status().write_misses == before:
-        time.sleep(0.02)
-    _, left_out = prefetch(cache.name, 0, 256)
-    writer.join()
+    with lab.held(4 * MIB, writes=True) as origin:
+        cache = lab.cache(4 * MIB, origin=origin.path, features=["writearound"])
+        writer = threading.Thread(target=direct.write,
+                                  args=(cache.path, 16 * KIB, stamp(1, 3 * BLOCK)))
+        writer.start()
+        origin.wait_for(1)
+        _, left_out = prefetch(cache.name, 0, 256)
+        origin.release()
+        writer.join()
     assert left_out == 3
     assert cached(cache.name) == [0, 1, 2, 3, *range(7, 32)]
     assert prefetch(cache.name, 0, 256) == (1, 0)
@@ -317,11 +316,13 @@ def test_prefetch_gives_way(lab):
     stop = threading.Event()
     threads = busy_readers(cache, stop)
     worker = threading.Thread(target=prefetch, args=(cache.name, 0, 65536))
+    begin = time.monotonic()
     worker.start()
     try:
         time.sleep(3)
         assert worker.is_alive()
         busy = sum(block < 8192 for block in cached(cache.name))
+        taken = time.monotonic() - begin
     finally:
         stop.set()
         for thread in threads:
@@ -329,7 +330,7 @@ def test_prefetch_gives_way(lab):
         worker.join(timeout=120)
     assert not worker.is_alive()
     # Half a second of patience for each MiB; a third of that if the guest is slow.
-    assert busy <= 18 * 256
+    assert busy <= 3 * taken / 0.5 * 256
     assert sum(block < 8192 for block in cached(cache.name)) == 8192
 
 

@@ -8,7 +8,7 @@ import pytest
 from rxdlib import dm
 from rxdlib.command import run
 from rxdlib.direct import BLOCK, MIB, Direct, stamp
-from rxdlib.lab import DISK
+from rxdlib.lab import DISK, FLUSHES, counter
 
 COUNT = 100
 SIZE = 64 * MIB
@@ -22,8 +22,7 @@ def volatile_disk():
 
 def flushes():
     """Flushes that the disk has completed."""
-    with open(f"/sys/block/{os.path.basename(DISK)}/stat", encoding="ascii") as file:
-        return int(file.read().split()[15])
+    return counter(DISK, FLUSHES)
 
 
 def write_and(sync, flags=0):

@@ -89,14 +89,14 @@ def test_warm_tells_of_blocks_in_use(lab, path):
     """Blocks that are written all the time are not cached, and that is said."""
     with open(path, "w", encoding="ascii") as file:
         file.write(HEADING + "0 2048\n")
-    name = lab.mapped(f"0 32768 delay {DISK} 0 0 {DISK} 0 5000")
-    cache = lab.cache(16 * MIB, origin=f"/dev/mapper/{name}", features=["writearound"])
-    writer = threading.Thread(target=direct.write, args=(cache.path, 64 * KIB, stamp(1)))
-    writer.start()
-    while not cache.status().write_misses:
-        time.sleep(0.02)
-    result = rxadm("warm", cache.name, path)
-    writer.join()
+    with lab.held(16 * MIB, writes=True) as origin:
+        cache = lab.cache(16 * MIB, origin=origin.path, features=["writearound"])
+        writer = threading.Thread(target=direct.write, args=(cache.path, 64 * KIB, stamp(1)))
+        writer.start()
+        origin.wait_for(1)
+        result = rxadm("warm", cache.name, path)
+        origin.release()
+        writer.join()
     assert result.returncode == 0 and result.stdout == ""
     assert result.stderr.count("\n") == 1 and f"'{cache.name}'" in result.stderr
     assert result.stderr.endswith("not cached: 1\n")
@@ -114,13 +114,13 @@ def test_warm_with_another_block_size(lab, path):
 def test_warm_in_the_background(lab, path):
     with open(path, "w", encoding="ascii") as file:
         file.write(HEADING + "0 32768\n")
-    name = lab.mapped(f"0 32768 delay {DISK} 0 200 {DISK} 0 0")
-    cache = lab.cache(16 * MIB, cache_size=32 * MIB, origin=f"/dev/mapper/{name}")
-    done = subprocess.run([program("rxadm"), "warm", cache.name, path, "--background"],
-                          env=ENVIRONMENT, capture_output=True, timeout=60, check=True)
-    assert not done.stdout + done.stderr
-    early = cache.status().used
-    assert early < 4096
+    with lab.held(16 * MIB, reads=True) as origin:
+        cache = lab.cache(16 * MIB, cache_size=32 * MIB, origin=origin.path)
+        done = subprocess.run([program("rxadm"), "warm", cache.name, path, "--background"],
+                              env=ENVIRONMENT, capture_output=True, timeout=60, check=True)
+        assert not done.stdout + done.stderr
+        origin.wait_for(1)
+        assert cache.status().used < 4096
     end = time.monotonic() + 60
     while cache.status().used < 4096 and time.monotonic() < end:
         time.sleep(0.1)
