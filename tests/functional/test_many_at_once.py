@@ -9,6 +9,7 @@ import pytest
 
 from rxdlib import dm
 from rxdlib.command import ENVIRONMENT, program, rxadm
+from rxdlib.configuration import complaints
 from rxdlib.control import Control, STATE_CACHE, STATE_OPEN
 from rxdlib.direct import MIB
 
@@ -57,8 +58,7 @@ def test_create_map_unmap_remove(lab):
     for args, done in results:
         assert done.returncode in DOCUMENTED
         assert done.returncode in EXPECTED, (args, done)
-        # A wait that takes long is announced.
-        lines = [line for line in done.stderr.splitlines() if ": waiting for process " not in line]
+        lines = complaints(done.stderr)
         assert bool(lines) == bool(done.returncode) and len(lines) <= 1, (args, done)
     done = {kind: sum(not result.returncode for args, result in results if args[0] == kind)
             for kind in ("create", "map", "unmap", "remove")}

@@ -68,6 +68,11 @@ class Configuration:
         return result.stdout.splitlines()
 
 
+def complaints(errors):
+    """The lines that tell of errors: that a wait takes long is told as well."""
+    return [line for line in errors.splitlines() if ": waiting for process " not in line]
+
+
 def records():
     """Of what was started."""
     return sorted(name for name in os.listdir(RECORDS)
