@@ -70,14 +70,16 @@ def beside(lab):
 
     def run(what, function, *args):
         with Others(ramdisk) as others:
+            # A second; or five times what a round takes alone, on a host that starves the guest.
+            patience = max(1, 5 * others.longest)
             others.longest, rounds, begun = 0, others.rounds, time.monotonic()
             result = function(*args)
             took, rounds = time.monotonic() - begun, others.rounds - rounds
         print(f"{what}: {took:.2f} s, {rounds} rounds, longest {others.longest:.2f} s")
         assert not others.errors
         # However slow the machine is: what takes long must let many others pass.
-        assert took < 1 or rounds > 5, what
-        assert others.longest < max(1, took / 2), what
+        assert took < patience or rounds > 5, what
+        assert others.longest < max(patience, took / 2), what
         return result
     return run
 

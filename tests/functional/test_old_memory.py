@@ -59,6 +59,8 @@ def test_never_seen(lab, options):
         spy = subprocess.Popen([program("bufspy"), "fresh", ramdisk.path, str(SIZE), "60"],
                                env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT)
+        # Before that, a signal would just kill it.
+        assert spy.stdout.readline() == "ready\n"
         end = time.monotonic() + SECONDS
         resized = 0
         try:

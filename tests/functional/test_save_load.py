@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import stat
 import subprocess
@@ -569,6 +570,12 @@ def test_load_into_interrupted(lab, path):
         assert content(ramdisk.path) in (bytes(size), data + bytes(size - len(data)))
 
 
+def read_by(process):
+    """How much a process has read, of anything."""
+    with open(f"/proc/{process.pid}/io", encoding="ascii") as file:
+        return int(re.search(r"^rchar: (\d+)$", file.read(), re.MULTILINE)[1])
+
+
 @pytest.mark.parametrize("statistics", ["1", "0"])
 def test_written_meanwhile(lab, path, statistics):
     """Who opened the disk before it was claimed, or without a claim, is found out."""
@@ -579,9 +586,10 @@ def test_written_meanwhile(lab, path, statistics):
         file.write(statistics)
     with running("save", ramdisk.path, path, "--compress=zstd:12") as process:
         end = time.monotonic() + 60
-        while not ramdisk.query().state & STATE_OPEN and time.monotonic() < end:
+        # It looks who wrote so far before it begins to read.
+        while read_by(process) < 4 * MIB:
+            assert process.poll() is None and time.monotonic() < end
             time.sleep(0.01)
-        time.sleep(0.5)     # for it to look who wrote so far
         direct.write(ramdisk.path, 63 * MIB, stamp(1))
         assert process.poll() is None
         _, errors = process.communicate()

@@ -306,6 +306,8 @@ static int watch_fresh(unsigned int seconds)
 	size_t i;
 
 	signal(SIGTERM, end_early);
+	puts("ready");
+	fflush(stdout);
 	set_buffer(FRESH_BLOCKS * BLOCK);
 	for (i = 0; i < NR_OTHERS; i++)
 		threads[i] = start(work[i], (void *)(i + 1));
