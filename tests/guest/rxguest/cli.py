@@ -115,16 +115,16 @@ def boot_directory(kernel):
     return found.stdout.strip()
 
 
-def _lock(guest):
+def lock(guest):
     """One guest a kernel and checkout: they share out/ and the disks."""
     os.makedirs(guest.base, exist_ok=True)
-    lock = open(os.path.join(guest.base, "run.lock"), "wb")
+    held = open(os.path.join(guest.base, "run.lock"), "wb")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         say(f"waiting for another guest with Linux {guest.kernel}")
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    return lock
+        fcntl.flock(held, fcntl.LOCK_EX)
+    return held
 
 
 def start(guest, options):
@@ -177,7 +177,7 @@ def _run(options):
     boot = boot_directory(options.kernel)
     _need_memory(options.mem)
     guest = Guest(TOP, options.kernel, boot, options)
-    with _lock(guest):
+    with lock(guest):
         guest.prepare(options.command)
         try:
             start(guest, options)
@@ -194,15 +194,19 @@ def _interrupted(signum, _frame):
     raise KeyboardInterrupt(signum)
 
 
-def main():
-    options = parser().parse_args(_split(sys.argv[1:]))
+def ending(function, *args):
+    """What a program ends with: no guest outlives it, whatever ends it."""
     signal.signal(signal.SIGTERM, _interrupted)
     signal.signal(signal.SIGHUP, _interrupted)
     try:
-        return _run(options)
+        return function(*args)
     except GuestError as error:
         say(str(error))
         return NO_GUEST
     except KeyboardInterrupt:
         say("interrupted")
         return 130
+
+
+def main():
+    return ending(_run, parser().parse_args(_split(sys.argv[1:])))
