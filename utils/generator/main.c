@@ -22,7 +22,7 @@
 #define LOCAL_FS	"local-fs.target"
 #define MULTI_USER	"multi-user.target"
 #define COMMAND_LINE	"/proc/cmdline"
-#define SWITCHED_OFF	"rxd.conf=off"
+#define SWITCHED_OFF	"rxadm.apply=off"
 #define CONFIGURED	"50-rxd.conf"
 #define STARTED		"60-rxd-started.conf"
 
