@@ -17,7 +17,7 @@
 #include "lineage.h"
 #include "record.h"
 
-#define ID_TEXT	18	/* 16 digits, a newline, NUL */
+#define ID_TEXT	19	/* two newlines, 16 digits, NUL */
 
 /**
  * lineage_path - the file of a RAM disk
@@ -44,7 +44,8 @@ static int write_id(const char *path, uint64_t id, int flags)
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
 	if (fd < 0)
 		return errno;
-	snprintf(text, sizeof(text), "%016llx\n", (unsigned long long)id);
+	/* What a line before it may lack, of one that was killed, or while /run was full. */
+	snprintf(text, sizeof(text), "\n%016llx\n", (unsigned long long)id);
 	done = write(fd, text, ID_TEXT - 1);
 	if (done != ID_TEXT - 1)
 		err = done < 0 ? errno : ENOSPC;
