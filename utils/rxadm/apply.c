@@ -248,18 +248,6 @@ static enum exit_code check_started(struct plan *plan, const struct config *star
 	return check_identity(plan, before);
 }
 
-/* Another may have changed it before this one had the lock. */
-static enum exit_code take_started(struct plan *plan, const struct config_section *before)
-{
-	uint8_t uuid[16];
-
-	section_uuid(before, uuid);
-	if (memcmp(plan->uuid, uuid, sizeof(uuid)))
-		return report(EXIT_BUSY, "was started with another uuid meanwhile; try again");
-	plan->section = before;
-	return EXIT_OK;
-}
-
 static const struct config_section *find_started(const struct config *started,
 						 const struct config_section *section)
 {
@@ -270,6 +258,50 @@ static const struct config_section *find_started(const struct config *started,
 		    !strcmp(started->sections[i]->name, section->name))
 			return started->sections[i];
 	return NULL;
+}
+
+/*
+ * The record of another configuration's section of that name would be lost, and with it
+ * where its RAM disk is to be saved.
+ */
+static enum exit_code check_others(const struct plan *plan, const char *path)
+{
+	const struct config_section *section = plan->section;
+	const char *kind = config_kind_name(section->kind);
+	struct config others = { .ram = plan->config->ram };
+	char *other = record_other(section, path);
+	const struct config_section *before;
+	enum exit_code ret = EXIT_OK;
+	struct plan look = *plan;
+
+	if (!other)
+		return EXIT_OK;
+	record_read_all(&others, RECORD_FOLDER, other);
+	before = find_started(&others, section);
+	if (before) {
+		section_uuid(before, look.uuid);
+		if (plan_find_disk(&look))
+			ret = report(EXIT_BUSY,
+				     "was started of another configuration, '%s'; 'rxadm apply --config %s --stop %s/%s' ends that",
+				     other, other, kind, section->name);
+		else
+			ret = look.query_error;
+	}
+	config_free(&others);
+	free(other);
+	return ret;
+}
+
+/* Another may have changed it before this one had the lock. */
+static enum exit_code take_started(struct plan *plan, const struct config_section *before)
+{
+	uint8_t uuid[16];
+
+	section_uuid(before, uuid);
+	if (memcmp(plan->uuid, uuid, sizeof(uuid)))
+		return report(EXIT_BUSY, "was started with another uuid meanwhile; try again");
+	plan->section = before;
+	return EXIT_OK;
 }
 
 /*
@@ -296,7 +328,9 @@ static enum exit_code apply_locked(struct plan *plan, const struct request *requ
 
 	record_read_all(&started, RECORD_FOLDER, request->path);
 	before = find_started(&started, section);
-	if (before)
+	if (!request->stop && section->kind != CONFIG_EXPORT)
+		ret = check_others(plan, request->path);
+	if (!ret && before)
 		ret = request->stop ? take_started(plan, before) :
 				      check_started(plan, &started, before);
 	if (!ret && !plan_find_disk(plan))

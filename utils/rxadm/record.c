@@ -34,12 +34,6 @@ int record_make_folder(void)
 	return mkdir(RECORD_FOLDER, 0700) && errno != EEXIST ? errno : 0;
 }
 
-static char *path_of(const struct config_section *section)
-{
-	return format_text(RECORD_FOLDER "/%s-%s", config_kind_name(section->kind),
-			   section->name);
-}
-
 static void fill(FILE *file, const void *data)
 {
 	const struct record *record = data;
@@ -73,7 +67,7 @@ enum exit_code record_write(const struct config_section *section, dev_t folder,
 	if (err)
 		return report(exit_code_of(err), "cannot make " RECORD_FOLDER ": %s",
 			      strerror(err));
-	name = path_of(section);
+	name = record_path(section);
 	text = record_absolute(path);
 	record.path = text;
 	ret = replace_file("record", name, 0600, fill, &record);
@@ -88,7 +82,7 @@ enum exit_code record_write(const struct config_section *section, dev_t folder,
  */
 void record_remove(const struct config_section *section)
 {
-	char *path = path_of(section);
+	char *path = record_path(section);
 
 	unlink(path);
 	free(path);

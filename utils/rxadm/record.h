@@ -12,6 +12,8 @@ int record_make_folder(void);
 enum exit_code record_write(const struct config_section *section, dev_t folder,
 			    const char *path);
 void record_remove(const struct config_section *section);
+char *record_path(const struct config_section *section);
+char *record_other(const struct config_section *section, const char *path);
 char *record_absolute(const char *path);
 void record_read_all(struct config *config, const char *folder, const char *path);
 

@@ -22,21 +22,21 @@ char *record_absolute(const char *path)
 	return text;
 }
 
-/* Whether a record's first line is understood, and of this configuration. */
-static bool read_head(FILE *file, const char *path, size_t *order, unsigned long long *folder)
+/* The configuration that a record is of, allocated; NULL if its first line is not understood. */
+static char *read_head(FILE *file, size_t *order, unsigned long long *folder)
 {
+	char *path = NULL;
 	char *line = NULL;
 	size_t size = 0;
-	bool ours = false;
 	int at = 0;
 
 	if (getline(&line, &size, file) > 0) {
 		line[strcspn(line, "\n")] = '\0';
-		ours = sscanf(line, "rxadm-record 1 %zu %llu %n", order, folder, &at) == 2 && at &&
-		       !strcmp(line + at, path);
+		if (sscanf(line, "rxadm-record 1 %zu %llu %n", order, folder, &at) == 2 && at)
+			path = copy_text(line + at);
 	}
 	free(line);
-	return ours;
+	return path;
 }
 
 static void read_one(struct config *config, const char *name, const char *path)
@@ -45,6 +45,7 @@ static void read_one(struct config *config, const char *name, const char *path)
 	size_t count = config->count;
 	unsigned long long folder;
 	size_t order;
+	char *of;
 
 	/* Others stop what is theirs meanwhile. */
 	if (!file && errno == ENOENT)
@@ -53,14 +54,51 @@ static void read_one(struct config *config, const char *name, const char *path)
 		config_error(config, "%s: %s", name, strerror(errno));
 		return;
 	}
-	if (read_head(file, path, &order, &folder)) {
+	of = read_head(file, &order, &folder);
+	if (of && !strcmp(of, path)) {
 		config_read(config, name, file);
 		for (; count < config->count; count++) {
 			config->sections[count]->order = order;
 			config->sections[count]->folder = folder;
 		}
 	}
+	free(of);
 	fclose(file);
+}
+
+char *record_path(const struct config_section *section)
+{
+	return format_text(RECORD_FOLDER "/%s-%s", config_kind_name(section->kind),
+			   section->name);
+}
+
+/**
+ * record_other - find a section's record of another configuration
+ * @section: the section
+ * @path: the first file of its configuration
+ *
+ * Return: the first file of the other one, allocated; NULL if there is no such record.
+ */
+char *record_other(const struct config_section *section, const char *path)
+{
+	char *name = record_path(section);
+	FILE *file = fopen(name, "re");
+	unsigned long long folder;
+	char *text, *of = NULL;
+	size_t order;
+
+	if (file) {
+		of = read_head(file, &order, &folder);
+		fclose(file);
+	}
+	text = record_absolute(path);
+	if (of && !strcmp(of, text)) {
+		free(of);
+		of = NULL;
+	}
+	free(text);
+	free(name);
+	return of;
 }
 
 static int is_record(const struct dirent *entry)
