@@ -10,9 +10,10 @@ import time
 import pytest
 
 from rxdlib import direct
-from rxdlib.command import run, rxadm
+from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.configuration import Configuration, complaints, disk_of
 from rxdlib.direct import MIB, stamp
+from rxdlib.memory import meminfo
 
 pytestmark = pytest.mark.one_kernel
 SECONDS = 60
@@ -150,6 +151,26 @@ def test_two_caches_of_one_disk(config, lab, slow):
         process.communicate()
     assert codes == [0, 5]
     config.ok("--stop")
+
+
+def test_number_that_another_makes(config, lab):
+    """A disk that takes long to be made keeps nobody waiting who wants a free number."""
+    config.write("[ramdisk b]\nsize = 4M\n")
+    size = meminfo()["MemTotal"] // 2 // MIB * MIB
+    begun = time.monotonic()
+    with subprocess.Popen([program("rxadm"), "create", "--size", str(size), "--reserve"],
+                          stdout=subprocess.PIPE, env=ENVIRONMENT) as making:
+        lab.adopt_ramdisk(0)
+        rounds = 0
+        while making.poll() is None:
+            in_time(config, "b")
+            rounds += making.poll() is None
+            in_time(config, "--stop", "b")
+        took = time.monotonic() - begun
+        assert making.returncode == 0
+    print(f"{took:.2f} s, {rounds} rounds")
+    # However slow the machine is.
+    assert rounds > 2 or took < 2
 
 
 def test_many_sections_at_once(config):

@@ -181,11 +181,10 @@ static bool is_wanted(const struct config *config, unsigned int index)
 	return false;
 }
 
-/* The lowest number that is free and that no section wants. */
-static unsigned int free_index(const struct plan *plan)
+/* The lowest number from one on that is free and that no section wants. */
+static unsigned int free_index(const struct plan *plan, unsigned int index)
 {
 	struct rxd_query query;
-	unsigned int index = 0;
 
 	while (index < RXD_INDEX_MAX && (is_wanted(plan->config, index) ||
 					 !control_query(plan->control, index, 0, &query)))
@@ -209,9 +208,14 @@ static uint64_t wanted_size(const struct plan *plan)
 	       has : wants->size;
 }
 
+/* Of numbers, or of one identity, that others are just making RAM disks with. */
+#define TAKEN_MAX	16
+
 static enum exit_code make_disk(struct plan *plan)
 {
 	struct create_request request = plan->section->disk;
+	unsigned int taken = 0;
+	unsigned int from = 0;
 	enum exit_code ret;
 	int index;
 
@@ -225,13 +229,17 @@ static enum exit_code make_disk(struct plan *plan)
 	signals_block();
 	for (;;) {
 		if (request.first_choice)
-			request.index = free_index(plan);
+			request.index = free_index(plan, from);
 		index = request.index;
 		ret = ramdisk_create(plan->control, &request, &index);
 		if (!ret || index != RXD_INDEX_ANY)
 			break;
-		/* Another is just making a RAM disk of that number. */
-		pause_briefly();
+		/* That may take long, if its memory is reserved. */
+		from = request.index + 1;
+		if (++taken % TAKEN_MAX == 0) {
+			from = 0;
+			pause_briefly();
+		}
 	}
 	if (ret)
 		unfinished_end(plan->uuid);
