@@ -54,8 +54,8 @@ def test_cache_without_modules(config, unloaded):
         result = config.apply()
         assert result.returncode == BUSY and "'c'" in result.stderr
         assert "linear" in dm.table("c") and not disk_of("cache/c")
-    assert config.ok() == ["cache c: remove the mapping 'c', which has no cache",
-                           "cache c: make a RAM disk of 8M",
+    assert config.ok() == ["cache c: make a RAM disk of 8M",
+                           "cache c: remove the mapping 'c', which has no cache",
                            f"cache c: map '{DISK}' as /dev/mapper/c"]
     assert "rxcache" in dm.table("c") and config.ok() == []
     config.ok("--stop")
@@ -97,6 +97,47 @@ def test_origin_in_use_without_modules(config, unloaded, lab):
     config.write(cache_section(config))
     result = config.apply("cache/c")
     assert result.returncode == BUSY and DISK in result.stderr and "c" not in dm.names()
+
+
+def test_other_origin_without_modules(config, unloaded, lab):
+    """What is mounted by the name of the cache is not moved to another disk."""
+    origins = [lab.linear(8 * MIB, offset=offset)[1] for offset in (0, 8 * MIB)]
+    text = f"[cache c]\norigin = {origins[0]}\nsize = 8M\n"
+    config.write(text)
+    assert config.apply().returncode == 0
+    table = dm.table("c")
+    config.write(text.replace(*origins))
+    for load in False, True:
+        if load:
+            modules.load()
+        result = config.apply()
+        assert result.returncode == BUSY and dm.table("c") == table
+        line = result.stderr.splitlines()[-1]
+        for word in f"origin '{origins[1]}'", origins[0], "--stop cache/c":
+            assert word in line
+    config.ok("--stop", "cache/c")
+    config.ok()
+    assert "rxcache" in dm.table("c")
+    config.ok("--stop")
+
+
+@pytest.mark.parametrize("why, words", [("index = 5\n", "/dev/rxd5 exists"),
+                                        ("block-size = 1M\n", "fewer than 16")])
+def test_cache_that_cannot_be_made(config, unloaded, lab, why, words):
+    """Then the slow disk alone keeps the name."""
+    config.write(cache_section(config))
+    assert config.apply().returncode == 0
+    table = dm.table("c")
+    modules.load()
+    lab.ramdisk(MIB, index=5)
+    config.write(cache_section(config) + why)
+    result = config.apply()
+    assert result.returncode != 0 and words in result.stderr, result
+    assert dm.table("c") == table and not disk_of("cache/c")
+    config.write(cache_section(config))
+    config.ok()
+    assert "rxcache" in dm.table("c")
+    config.ok("--stop")
 
 
 def test_noauto(config):

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -138,42 +139,22 @@ static bool is_uncached(const struct mapping *mapping)
 	       !strncmp(mapping->uuid, RXCACHE_UUID, strlen(RXCACHE_UUID));
 }
 
-/**
- * plan_start_cache - plan to have a cache as its section says
- * @plan: the plan
- */
-enum exit_code plan_start_cache(struct plan *plan)
+/* Whoever uses the name must not come to another disk by it. */
+static enum exit_code check_uncached(const struct plan *plan, const struct mapping *mapping,
+				     const struct device *origin)
 {
-	const struct config_section *section = plan->section;
-	struct mapping mapping = { 0 };
-	struct device origin;
+	unsigned int major, minor;
 	enum exit_code ret;
+	char *path;
 
-	ret = device_find("origin", section->map.origin, &origin);
-	if (ret)
-		return ret;
-	if (plan->has_target)
-		ret = mapping_read(section->name, MAPPING_TABLE, &mapping);
-	if (!ret && is_uncached(&mapping)) {
-		plan_step(plan, unmap_cache, "remove the mapping '%s', which has no cache",
-			  section->name);
-		ret = plan_disk(plan);
-		plan_step(plan, map_cache, "map '%s' as /dev/mapper/%s", section->map.origin,
-			  section->name);
-	} else if (!ret && mapping.exists && !is_stump(&mapping)) {
-		ret = mapping.target ? plan_changes(plan, &mapping, &origin) :
-		      report(EXIT_BUSY, "mapping '%s': exists already, and is not a cache",
-			     section->name);
-	} else if (!ret) {
-		if (mapping.exists)
-			plan_step(plan, unmap_cache, "remove the mapping '%s', which has no table",
-				  section->name);
-		ret = plan_disk(plan);
-		plan_step(plan, map_cache, "map '%s' as /dev/mapper/%s", section->map.origin,
-			  section->name);
-	}
-	mapping_release(&mapping);
-	device_release(&origin);
+	if (sscanf(mapping->params, "%u:%u", &major, &minor) != 2)
+		return report(EXIT_DEVICE, "mapping '%s': its table '%s' is not understood",
+			      plan->section->name, mapping->params);
+	if (makedev(major, minor) == origin->number)
+		return EXIT_OK;
+	path = device_path(makedev(major, minor));
+	ret = plan_fixed(plan, "origin", path, plan->section->map.origin);
+	free(path);
 	return ret;
 }
 
@@ -219,6 +200,57 @@ out:
 	return ret;
 }
 
+/* In the place of the slow disk alone, which has the name again if that fails. */
+static enum exit_code replace_uncached(struct plan *plan)
+{
+	enum exit_code ret = map_cache(plan);
+
+	if (ret)
+		map_uncached(plan);
+	return ret;
+}
+
+/**
+ * plan_start_cache - plan to have a cache as its section says
+ * @plan: the plan
+ */
+enum exit_code plan_start_cache(struct plan *plan)
+{
+	const struct config_section *section = plan->section;
+	struct mapping mapping = { 0 };
+	struct device origin;
+	enum exit_code ret;
+
+	ret = device_find("origin", section->map.origin, &origin);
+	if (ret)
+		return ret;
+	if (plan->has_target)
+		ret = mapping_read(section->name, MAPPING_TABLE, &mapping);
+	if (!ret && is_uncached(&mapping)) {
+		ret = check_uncached(plan, &mapping, &origin);
+		if (!ret)
+			ret = plan_disk(plan);
+		plan_step(plan, unmap_cache, "remove the mapping '%s', which has no cache",
+			  section->name);
+		plan_step(plan, replace_uncached, "map '%s' as /dev/mapper/%s",
+			  section->map.origin, section->name);
+	} else if (!ret && mapping.exists && !is_stump(&mapping)) {
+		ret = mapping.target ? plan_changes(plan, &mapping, &origin) :
+		      report(EXIT_BUSY, "mapping '%s': exists already, and is not a cache",
+			     section->name);
+	} else if (!ret) {
+		if (mapping.exists)
+			plan_step(plan, unmap_cache, "remove the mapping '%s', which has no table",
+				  section->name);
+		ret = plan_disk(plan);
+		plan_step(plan, map_cache, "map '%s' as /dev/mapper/%s", section->map.origin,
+			  section->name);
+	}
+	mapping_release(&mapping);
+	device_release(&origin);
+	return ret;
+}
+
 /**
  * plan_start_uncached - plan to have a cache's slow disk under its name, without modules
  * @plan: the plan
@@ -230,11 +262,17 @@ enum exit_code plan_start_uncached(struct plan *plan)
 {
 	const char *name = plan->section->name;
 	struct mapping mapping = { 0 };
+	struct device origin;
 	enum exit_code ret;
 
 	if (!plan->has_dm)
 		return plan->target_error ? plan->target_error : plan->control_error;
+	ret = device_find("origin", plan->section->map.origin, &origin);
+	if (ret)
+		return ret;
 	ret = mapping_read(name, MAPPING_TABLE, &mapping);
+	if (!ret && is_uncached(&mapping))
+		ret = check_uncached(plan, &mapping, &origin);
 	if (ret || is_uncached(&mapping))
 		goto out;
 	if (mapping.exists && !is_stump(&mapping)) {
@@ -247,6 +285,7 @@ enum exit_code plan_start_uncached(struct plan *plan)
 		  plan->section->map.origin, name);
 out:
 	mapping_release(&mapping);
+	device_release(&origin);
 	return ret;
 }
 
