@@ -249,6 +249,26 @@ def test_keys(lab, target):
         refused(BUSY, "export", "rxd1", *TCP, *ALLOWED, names=(HOST, "a key"))
 
 
+@pytest.mark.skipif(not HAS_KEYS, reason="the kernel knows no DH-HMAC-CHAP")
+def test_key_that_all_could_read(lab, target):
+    """A host that an older release of rxadm has made."""
+    path = lab.file(0)
+    with open(path, "w", encoding="ascii") as file:
+        file.write(run("nvme", "gen-dhchap-key", "-n", HOST).stdout)
+    os.chmod(path, 0o600)
+    options = (*TCP, *ALLOWED, "--dhchap-key", path)
+    secret = f"{nvme.ROOT}/hosts/{HOST}/dhchap_key"
+    for _ in range(2):
+        lab.ramdisk(MIB)
+    with exported("rxd0", *options):
+        os.chmod(secret, 0o644)
+        os.chmod(f"{nvme.ROOT}/hosts", 0o755)
+        as_nobody("cat", secret)
+        with exported("rxd1", *options):
+            assert os.stat(secret).st_mode & 0o7777 == 0o600
+            assert as_nobody("ls", os.path.dirname(secret), check=False).returncode
+
+
 def test_who_may_connect(lab, target):
     lab.ramdisk(MIB)
     with exported("rxd0", *TCP, *ALLOWED) as nqn:

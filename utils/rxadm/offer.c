@@ -186,23 +186,22 @@ static void plan_subsystem(struct steps *plan, const struct export_request *requ
 static void plan_host(struct steps *plan, const struct export_request *request,
 		      const struct subject *subject, const char *host)
 {
+	bool is_new = !nvmet_exists("hosts", host);
 	struct step *step;
 
-	if (!nvmet_exists("hosts", host)) {
-		/* The kernel shows it to all, and to who had it open before it was closed. */
-		if (subject->key)
-			steps_add(plan, STEP_MODE, copy_text(NVMET_ROOT "/hosts"),
-				  copy_text("0700"));
+	/* The kernel shows it to all, and to who had it open before it was closed. */
+	if (subject->key)
+		steps_add(plan, STEP_MODE, copy_text(NVMET_ROOT "/hosts"), copy_text("0700"));
+	if (is_new)
 		nvmet_plan_make(plan, "hosts", host, subject->nqn);
-		if (subject->key) {
-			steps_add(plan, STEP_MODE,
-				  format_text(NVMET_ROOT "/hosts/%s/dhchap_key", host),
-				  copy_text("0600"));
-			step = steps_add(plan, STEP_WRITE,
-					 format_text(NVMET_ROOT "/hosts/%s/dhchap_key", host),
-					 copy_text(subject->key));
-			step->source = request->key_path;
-		}
+	if (subject->key)
+		steps_add(plan, STEP_MODE, format_text(NVMET_ROOT "/hosts/%s/dhchap_key", host),
+			  copy_text("0600"));
+	if (subject->key && is_new) {
+		step = steps_add(plan, STEP_WRITE,
+				 format_text(NVMET_ROOT "/hosts/%s/dhchap_key", host),
+				 copy_text(subject->key));
+		step->source = request->key_path;
 	}
 	steps_add(plan, STEP_LINK,
 		  format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", subject->nqn, host),
