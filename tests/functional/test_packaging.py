@@ -12,32 +12,48 @@ pytestmark = pytest.mark.one_kernel
 
 PACKAGING = os.path.join(SOURCE, "packaging")
 
-# Units are files that hold their state; one that cannot be stopped fails.
-SYSTEMCTL = """#!/bin/sh
-cd "$UNITS" && echo "systemctl $*" >>../log
+# Units are files that hold their state, and who requires them is in files of their own; one
+# that cannot be stopped, or ends with an error, fails.
+SYSTEMCTL = r"""#!/bin/sh
+cd "$UNITS" && printf '%s\n' "systemctl $*" >>../log
 command=$1; shift
 case $command in
 list-units)
-    for option; do case $option in --state=*) state=${option#--state=};; esac; done
+    for option; do case $option in --state=*) states=,${option#--state=},;; esac; done
     for pattern; do case $pattern in -*) ;; *)
         for unit in $pattern; do
-            [ ! -f "$unit" ] || [ "$(cut -d ' ' -f 1 "$unit")" != "$state" ] ||
-                echo "$unit loaded $state $state Text"
+            [ -f "$unit" ] || continue
+            state=$(cut -d ' ' -f 1 "$unit")
+            case $states in *,$state,*) printf '%s\n' "$unit loaded $state $state Text";; esac
         done ;;
     esac; done ;;
 stop) for unit; do
-    case $(cat "$unit") in *stuck) echo failed stuck >"$unit";; *) echo inactive >"$unit";; esac
+    case $(cat "$unit") in
+    *stuck|*beside) echo "failed ${unit#*@}" >"$unit";;
+    *) echo inactive >"$unit";; esac
     done ;;
-is-active) state=$(cut -d ' ' -f 1 "$1"); echo "$state"; [ "$state" = active ] ;;
+show) while [ "$1" != "${1#-}" ]; do shift; done
+    cat "../requiredby/$1" 2>/dev/null || echo ;;
+is-active) [ "$1" != --quiet ] || { quiet=yes; shift; }
+    state=$(cut -d ' ' -f 1 "$1" 2>/dev/null || echo inactive)
+    [ -n "$quiet" ] || echo "$state"; [ "$state" = active ] ;;
 reset-failed) for unit; do echo inactive >"$unit"; done ;;
 start) ;;
 *) exit 9 ;;
 esac
 """
-# Sections that are in use cannot be ended.
+# Sections that are in use cannot be ended. What is saved beside its image is ended, and an error.
 RXADM = """#!/bin/sh
 echo "rxadm $*" >>"$UNITS/../log"
-case $3 in *busy*) echo "rxadm: apply: $3: is in use" >&2; exit 5;; esac
+for section; do :; done
+case $*,$section in
+*--dry-run*busy) echo "rxadm: apply: $section: is in use" >&2; exit 5 ;;
+*--dry-run*full) echo "$section: save it"; exit 0 ;;
+*--dry-run*) ;;
+*busy|*stuck) echo "rxadm: apply: $section: is in use" >&2; exit 5 ;;
+*full) echo "rxadm: apply: $section: no space left" >&2; exit 4 ;;
+*saved) echo "rxadm: apply: $section: saved as FILE.new-DATE" >&2; exit 5 ;;
+esac
 """
 
 
@@ -67,6 +83,7 @@ class Machine:
         path = self.folder / "log"
         lines = path.read_text().splitlines() if path.exists() else []
         return [line for line in lines if not line.startswith(("systemctl list-units",
+                                                               "systemctl show",
                                                                "systemctl is-active"))]
 
 
@@ -81,6 +98,7 @@ def stop_units(machine, **units):
     for name, state in units.items():
         kind, _, name = name.partition("_")
         (machine.units / f"rxd-{kind}@{name}.service").write_text(f"{state}\n")
+    (machine.folder / "log").unlink(missing_ok=True)
     return machine.run(f"{PACKAGING}/stop-units")
 
 
@@ -109,6 +127,47 @@ def test_failed_units(machine):
     assert result.returncode == 1
     assert "rxd: rxd-ramdisk@busy.service\n" in result.stderr and "is in use" in result.stderr
     assert "@a.service" not in result.stderr
+
+
+def test_units_that_are_starting(machine):
+    """A large image is being loaded: also that ends."""
+    assert stop_units(machine, ramdisk_a="activating", cache_b="deactivating").returncode == 0
+    assert machine.log() == ["systemctl stop rxd-cache@b.service rxd-ramdisk@a.service"]
+
+
+def test_saved_beside_the_image(machine):
+    """The unit has failed, but nothing is left that could be lost."""
+    result = stop_units(machine, ramdisk_a="active beside", ramdisk_saved="failed")
+    assert result.returncode == 0, result
+    assert "rxd-ramdisk@a.service" in result.stderr and "journalctl -u UNIT" in result.stderr
+    assert "could not be stopped" not in result.stderr
+    assert "systemctl reset-failed rxd-ramdisk@a.service" in machine.log()
+    assert "systemctl reset-failed rxd-ramdisk@saved.service" in machine.log()
+    assert not any(line.startswith("systemctl start") for line in machine.log())
+    result = stop_units(machine, ramdisk_full="failed")
+    assert result.returncode == 1 and "rxd: rxd-ramdisk@full.service\n" in result.stderr
+
+
+def test_all_is_started_again(machine):
+    """Also what has noauto, and what needed it."""
+    users = {"rxd-ramdisk@a.service": "srv-my\\x2dscratch.mount rxd-export@c.service\n\n",
+             "srv-my\\x2dscratch.mount": "web.service down.service local-fs.target\n",
+             "web.service": "srv-my\\x2dscratch.mount\n"}
+    (machine.folder / "requiredby").mkdir()
+    for unit, others in users.items():
+        (machine.folder / "requiredby" / unit).write_text(others)
+    for unit in "srv-my\\x2dscratch.mount", "web.service", "local-fs.target":
+        (machine.units / unit).write_text("active\n")
+    (machine.units / "down.service").write_text("inactive\n")
+    result = stop_units(machine, ramdisk_a="active", ramdisk_stuck="active stuck",
+                        export_c="active", ramdisk_d="inactive")
+    assert result.returncode == 1
+    assert "rxd: rxd-ramdisk@stuck.service\n" in result.stderr
+    last = machine.log()[-1].split()
+    assert last[:3] == ["systemctl", "start", "--no-block"]
+    assert sorted(last[3:]) == sorted([
+        "local-fs.target", "rxd-export@c.service", "rxd-ramdisk@a.service",
+        "rxd-ramdisk@stuck.service", "srv-my\\x2dscratch.mount", "web.service"])
 
 
 def script(machine, name, debhelper):
