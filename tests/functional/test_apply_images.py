@@ -4,6 +4,7 @@
 import fcntl
 import glob
 import os
+import re
 import shutil
 import time
 
@@ -162,7 +163,7 @@ def test_disk_that_apply_did_not_make(config, image):
     uuid = "c0ffee00-0000-4000-8000-000000000001"
     config.write(section(image, f"uuid = {uuid}\n"))
     path = rxadm("create", "--size", "16M", "--uuid", uuid, check=True).stdout.strip()
-    assert config.ok() == []
+    assert config.apply().returncode == 0
     before = image.read_bytes()
     result = config.apply("--stop")
     assert result.returncode == BUSY and f"'{image}.new-" in result.stderr and path in result.stderr
@@ -221,13 +222,86 @@ def test_names_beside_are_new(config, image):
     """A second one within a second replaces no first one."""
     other = config.folder / "other"
     for seed in 1, 2, 3:
-        config.ok()
+        assert config.apply().returncode == 0
         fill(seed)
         shutil.copy(image, other)
         image.write_text("no image")
-        assert config.apply("--stop").returncode == BUSY
+        result = config.apply("--stop")
+        assert result.returncode == BUSY
+        newest = re.search(r"saved as '(.*)'", result.stderr).group(1)
         shutil.copy(other, image)
     assert len(glob.glob(f"{image}.new-*")) == 3
+    line, = config.apply().stderr.splitlines()
+    assert f"'{newest}'" in line and "the newest of 3" in line
+    assert config.apply("--stop").returncode == 0
+
+
+@pytest.mark.parametrize("what", ["newer", "older", "only"])
+def test_start_after_a_save_beside(config, image, what):
+    """The old image is loaded, and whoever looks for the newer state is told of it."""
+    config.ok()
+    fill(2)
+    old = image.read_bytes()
+    image.write_text("no image")
+    result = config.apply("--stop")
+    assert result.returncode == BUSY
+    beside, = image.parent.glob("*.new-*")
+    # Names that no save has made.
+    for name in "a.img.new-", "a.img.new-mine", f"{beside.name}.bak", f"b{beside.name}":
+        (image.parent / name).write_text("")
+    image.write_bytes(old)
+    time_of = beside.stat().st_mtime + {"newer": -1, "older": 1, "only": 0}[what]
+    os.utime(image, (time_of, time_of))
+    if what == "only":
+        image.unlink()
+    words = {"newer": "newer", "older": "older", "only": "does not exist"}[what]
+    for args in ("--dry-run",), (), (), ("ramdisk/a",):
+        result = config.apply(*args)
+        assert result.returncode == 0
+        line, = result.stderr.splitlines()
+        for text in (f"ramdisk a: note: image '{image}': ", words, f"'{beside}'", "rename it to",
+                     "rxadm load --uuid random"):
+            assert text in line, line
+    assert held() == (bytes(MIB) if what == "only" else stamp(1, MIB))
+    assert config.apply("--stop").returncode == 0
+    os.replace(beside, image)
+    config.ok()
+    assert held() == stamp(2, MIB)
+    config.ok("--stop")
+
+
+def test_disk_of_an_older_rxadm(config, image):
+    """It kept no record: what the next stop will do, and how to have it otherwise."""
+    config.ok()
+    fill(2)
+    for path in glob.glob(os.path.join(RECORDS, "disk-*")):
+        os.unlink(path)
+    disk = disk_of("ramdisk/a").path
+    for args in (), ("--dry-run",):
+        result = config.apply(*args)
+        assert (result.returncode, result.stdout) == (0, "")
+        line, = result.stderr.splitlines()
+        for text in (f"ramdisk a: note: image '{image}': ", disk, f"'{image}.new-DATE'",
+                     f"'rxadm save {disk} {image}'"):
+            assert text in line, line
+    rxadm("save", disk, image, check=True)
+    assert config.ok() == []
+    fill(3)
+    config.ok("--stop")
+    assert holds(config, image, 3)
+
+
+def test_record_that_breaks_off(config, image):
+    """Whoever adds to it is killed, or /run is full: later additions count all the same."""
+    config.ok()
+    record, = glob.glob(os.path.join(RECORDS, "disk-*"))
+    with open(record, "a", encoding="ascii") as file:
+        file.write("0123456")
+    fill(2)
+    rxadm("save", disk_of("ramdisk/a").path, image, check=True)
+    fill(3)
+    config.ok("--stop")
+    assert holds(config, image, 3)
 
 
 @pytest.mark.parametrize("letter, count", [("a", 249), ("\N{GREEK SMALL LETTER PI}", 124)])
@@ -248,6 +322,10 @@ def test_long_names_beside(config, image, letter, count):
     start = beside.name.partition(".new-")[0]
     assert image.name.startswith(start) and len(os.fsencode(beside.name)) >= 254
     assert holds(config, beside, 2)
+    image.unlink()
+    (image.parent / f"{start[:-1]}{beside.name[len(start):]}").write_text("")
+    line, = config.apply("--dry-run").stderr.splitlines()
+    assert f"'{beside}'" in line and "newest" not in line
 
 
 def test_no_disk_stays_after_a_save_that_fails(config, image):
@@ -383,6 +461,30 @@ def test_other_configuration(config, image, tmp_path):
     other.ok()
     assert len(other.ok("--stop")) == 1
     assert disk_of("ramdisk/a") and not disk_of("ramdisk/b")
+    config.ok("--stop")
+
+
+@pytest.mark.parametrize("identity", ["", "uuid = c0ffee00-0000-4000-8000-000000000001\n"])
+def test_same_name_in_another_configuration(config, image, tmp_path, identity):
+    """The record of a disk that is there is not given up for that of another."""
+    config.ok()
+    fill(2)
+    (tmp_path / "other").mkdir()
+    other = Configuration(tmp_path / "other")
+    other.write(section(tmp_path / "other.img", identity))
+    before = state()
+    for args in (), ("--dry-run",):
+        other.refused(BUSY, *args, names=("ramdisk a: ", f"'{config.path}'", "--stop ramdisk/a"))
+    assert state() == before
+    config.write("")
+    config.ok("--stop")
+    assert holds(config, image, 2)
+    other.ok()
+    # Nor does a record keep others out whose disk is gone.
+    disk, = state()["ramdisks"]
+    rxadm("remove", f"/dev/rxd{disk['index']}", check=True)
+    config.write(section(image))
+    config.ok()
     config.ok("--stop")
 
 

@@ -15,6 +15,7 @@
 
 #include "../copy/copy.h"
 #include "../copy/file.h"
+#include "beside.h"
 #include "image.h"
 #include "load.h"
 #include "plan.h"
@@ -201,6 +202,51 @@ static uint64_t room_for(const struct plan *plan)
 }
 
 /*
+ * Say what the last stop has saved beside the image: which of the two is right only the
+ * user knows.
+ */
+static void tell_of_beside(const char *image, const struct output *output)
+{
+	const struct stat *old = &output->old;
+	struct beside beside;
+	char *path, *count;
+	bool newer;
+	int err;
+
+	err = beside_find(output->folder_fd, output->name, &beside);
+	if (err)
+		report(EXIT_OK, "note: image '%s': its folder cannot be read: %s", image,
+		       strerror(err));
+	if (!beside.count)
+		return;
+	newer = beside_is_newer(&beside, &old->st_mtim);
+	path = beside_path(output->folder_fd, beside.name);
+	count = beside.count > 1 ? format_text(" (the newest of %zu)", beside.count) :
+				   copy_text("");
+	report(EXIT_OK,
+	       "note: image '%s': %s'%s'%s was saved beside it%s; look at it with 'rxadm load --uuid random FILE'; to have it loaded at the next start, rename it to '%s', else remove it",
+	       image, old->st_mode ? "" : "does not exist, but ", path, count,
+	       !old->st_mode ? "" : newer ? " and is newer" : " and is older", image);
+	free(count);
+	free(path);
+	free(beside.name);
+}
+
+/* What the next stop is not going to replace. */
+static void tell_of_other(const struct plan *plan, const char *image, const struct output *output)
+{
+	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
+	int index = plan->disk.index;
+
+	if (!plan->has_disk || !output->old.st_mode ||
+	    save_may_replace(disk, output->folder_fd, output->name))
+		return;
+	report(EXIT_OK,
+	       "note: image '%s': is not known to be of /dev/rxd%d, which is going to be saved beside it, as '%s.new-DATE'; 'rxadm save /dev/rxd%d %s' replaces the image",
+	       image, index, image, index, image);
+}
+
+/*
  * Whether a new image can be written beside the old one, which stays until it is whole.
  * That there may be too little room is no error: most disks are not full, and images can
  * be compressed.
@@ -220,6 +266,10 @@ static enum exit_code check_room(struct plan *plan, const char *image)
 	if (!err && (fstat(output.folder_fd, &st) || fstatvfs(output.folder_fd, &fs) ||
 		     faccessat(output.folder_fd, ".", W_OK | X_OK, 0)))
 		err = errno;
+	if (!err) {
+		tell_of_beside(image, &output);
+		tell_of_other(plan, image, &output);
+	}
 	output_discard(&output);
 	if (err)
 		return place_error(what, image, err);

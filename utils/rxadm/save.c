@@ -13,11 +13,11 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../copy/copy.h"
 #include "../copy/file.h"
+#include "beside.h"
 #include "claim.h"
 #include "command.h"
 #include "image.h"
@@ -372,8 +372,13 @@ static enum exit_code statistics_on(const struct device *dev, bool *were_off)
 			    dev->what, dev->path, strerror(err)) : EXIT_OK;
 }
 
-/* Whether the file that has the name is an image that the disk may replace. */
-static bool is_own_state(const struct job *job)
+/**
+ * save_may_replace - whether a file is an image of an older state of a RAM disk, or the same
+ * @disk: the RAM disk's device number
+ * @folder_fd: where the file is
+ * @name: its name there
+ */
+bool save_may_replace(dev_t disk, int folder_fd, const char *name)
 {
 	struct image image = { 0 };
 	void *block = zeroed_array(1, IMAGE_BLOCK);
@@ -382,10 +387,10 @@ static bool is_own_state(const struct job *job)
 	char *error;
 	int fd;
 
-	fd = openat(job->output.folder_fd, job->output.name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	fd = openat(folder_fd, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0 && !file_read(fd, block, IMAGE_BLOCK, 0, &done)) {
 		error = image_get_header(&image, block);
-		own = !error && lineage_has(job->dev->number, image.header.id);
+		own = !error && lineage_has(disk, image.header.id);
 		free(error);
 	}
 	if (fd >= 0)
@@ -394,72 +399,36 @@ static bool is_own_state(const struct job *job)
 	return own;
 }
 
-/* Return: 0 if something has the name, ENOENT if nothing has, or another errno. */
-static int look_for(const struct job *job, const char *name)
-{
-	struct stat st;
-
-	return fstatat(job->output.folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) ? errno : 0;
-}
-
 /* Whether the image may take its name. What comes later is not replaced. */
 static bool may_take_name(struct job *job)
 {
-	int err = look_for(job, job->output.name);
+	struct output *output = &job->output;
+	int err = 0;
 	struct stat st;
 
-	job->output.exclusive = err == ENOENT;
+	if (fstatat(output->folder_fd, output->name, &st, AT_SYMLINK_NOFOLLOW))
+		err = errno;
+	output->exclusive = err == ENOENT;
 	if (err != ENOENT)
-		return !err && is_own_state(job);
+		return !err && save_may_replace(job->dev->number, output->folder_fd, output->name);
 	/* Below a file system that is not mounted, nobody would look for it. */
-	return !job->args->folder || (!fstat(job->output.folder_fd, &st) &&
+	return !job->args->folder || (!fstat(output->folder_fd, &st) &&
 				      st.st_dev == job->args->folder);
-}
-
-/* How much of a name is left without its last character, which may be several bytes. */
-static int shorten(const char *name, int length)
-{
-	do
-		length--;
-	while (length > 0 && (name[length] & 0xc0) == 0x80);
-	return length;
 }
 
 /* Give the new file a name that nobody has, with the time. Return: 0 or an errno. */
 static int choose_name_beside(struct job *job)
 {
 	struct output *output = &job->output;
-	int keep = strlen(output->name);
-	time_t now = time(NULL);
-	char folder[PATH_MAX];
-	unsigned int again = 1;
-	char link[64], text[32];
-	char *name = NULL;
-	struct tm tm;
-	ssize_t length;
+	char *name;
 	int err;
 
-	/* Where symbolic links led to. */
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", output->folder_fd);
-	length = readlink(link, folder, sizeof(folder) - 1);
-	folder[length < 0 ? 0 : length] = '\0';
-
-	strftime(text, sizeof(text), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
-	do {
-		free(name);
-		name = format_text(again > 1 ? "%.*s.new-%s-%u" : "%.*s.new-%s", keep,
-				   output->name, text, again);
-		err = look_for(job, name);
-		if (!err)
-			again++;
-		else if (err == ENAMETOOLONG)
-			keep = shorten(output->name, keep);
-	} while (!err || (err == ENAMETOOLONG && keep > 0));
+	err = beside_choose(output->folder_fd, output->name, &name);
 	free(output->name);
 	output->name = name;
 	output->exclusive = true;
-	job->args->beside = format_text("%s/%s", folder, name);
-	return err == ENOENT ? 0 : err;
+	job->args->beside = beside_path(output->folder_fd, name);
+	return err;
 }
 
 static enum exit_code commit(struct job *job)

@@ -34,5 +34,6 @@ struct save_args {
 };
 
 enum exit_code save(struct save_args *args);
+bool save_may_replace(dev_t disk, int folder_fd, const char *name);
 
 #endif /* RXADM_SAVE_H */
