@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Modes and the sequential cut-off: in the table, and changed while in use."""
 
+import itertools
+
 import pytest
 
 from rxdlib import direct, dm
@@ -88,6 +90,22 @@ def test_no_stale_read_after_a_change(lab, before, after):
             seen = direct.read(cache.path, 0, MIB)
             assert direct.first_difference(seen, bytes(expected)) is None
     assert direct.first_difference(direct.read(DISK, 0, MIB), bytes(expected)) is None
+
+
+@pytest.mark.parametrize("options", [(), ("--readonly",)], ids=["writable", "read-only"])
+@pytest.mark.parametrize("before, after", itertools.product(MODES, repeat=2))
+def test_reload_in_another_mode(lab, before, after, options):
+    """Whatever mode the live table has: what is cached stays cached."""
+    cache = lab.cache(4 * MIB, features=[before])
+    direct.read(cache.path, 0, MIB)
+    used = cache.status().used
+    new = dm.table(cache.name).replace(f" {before} ", f" {after} ")
+    run("dmsetup", "load", *options, cache.name, stdin=new + "\n")
+    run("dmsetup", "suspend", cache.name)
+    run("dmsetup", "resume", cache.name)
+    assert f" 3 {after} " in dm.table(cache.name)
+    assert cache.status().used == used
+    direct.read(cache.path, 0, MIB)
 
 
 def test_mode_in_the_table_counts_at_reload(lab):

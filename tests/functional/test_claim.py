@@ -11,7 +11,7 @@ from rxdlib import direct, dm
 from rxdlib.command import run, rxadm
 from rxdlib.control import CREATE_RESERVE
 from rxdlib.direct import BLOCK, MIB, SECTOR, Direct, stamp
-from rxdlib.lab import DISK, state
+from rxdlib.lab import DISK, Cache, state
 
 
 def prepare(size=4 * MIB, generation=1):
@@ -192,6 +192,26 @@ def test_reload_read_only_and_back(lab, origin):
     run("dmsetup", "load", cache.name, stdin=dm.table(cache.name) + "\n")
     run("dmsetup", "clear", cache.name)
     assert direct.read(cache.path, 0, 4 * MIB) == data
+
+
+@pytest.mark.parametrize("live", [(), ("--readonly",)], ids=["writable", "read-only"])
+@pytest.mark.parametrize("below", ["origin", "cache"])
+def test_load_over_a_linear_mapping_of_another_mode(lab, live, below):
+    """The kernel does not tell whose second opening it is: better refused than shared."""
+    ramdisk = lab.ramdisk(16 * MIB)
+    device = DISK if below == "origin" else ramdisk.path
+    name = lab.mapped(f"0 {4 * MIB // SECTOR} linear {device} 0", *live)
+    other = () if live else ("--readonly",)
+    before = state()
+    result = run("dmsetup", "load", *other, name, check=False, stdin=table(ramdisk))
+    assert result.returncode and os.strerror(errno.EBUSY) in result.stderr
+    assert state() == before
+    run("dmsetup", "load", *live, name, stdin=table(ramdisk))
+    run("dmsetup", "suspend", name)
+    run("dmsetup", "resume", name)
+    cache = Cache(name, DISK, ramdisk)
+    reload(cache, *other)
+    assert run("blockdev", "--getro", cache.path).stdout.strip() == str(int(bool(other)))
 
 
 def test_reload_read_only_beside_another_mapping(lab, cache):
