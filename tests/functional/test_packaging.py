@@ -47,7 +47,7 @@ RXADM = """#!/bin/sh
 echo "rxadm $*" >>"$UNITS/../log"
 for section; do :; done
 case $*,$section in
-*--dry-run*busy) echo "rxadm: apply: $section: is in use" >&2; exit 5 ;;
+*--dry-run*busy|*--dry-run*stuck) echo "rxadm: apply: $section: is in use" >&2; exit 5 ;;
 *--dry-run*full) echo "$section: save it"; exit 0 ;;
 *--dry-run*) ;;
 *busy|*stuck) echo "rxadm: apply: $section: is in use" >&2; exit 5 ;;
@@ -109,8 +109,8 @@ def test_nothing_to_stop(machine):
 def test_active_units(machine):
     assert stop_units(machine, ramdisk_a="active", export_a="active").returncode == 0
     assert machine.log() == ["systemctl stop rxd-export@a.service rxd-ramdisk@a.service"]
-    result = stop_units(machine, ramdisk_a="active stuck")
-    assert result.returncode == 1 and "rxd-ramdisk@a.service" in result.stderr
+    result = stop_units(machine, ramdisk_stuck="active stuck")
+    assert result.returncode == 1 and "rxd-ramdisk@stuck.service" in result.stderr
 
 
 def test_failed_units(machine):
