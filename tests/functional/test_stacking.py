@@ -4,16 +4,19 @@
 RXD_STACKING_SECONDS says for how long each of the models runs.
 """
 
+import contextlib
 import errno
 import os
 import re
+import subprocess
+import threading
 
 import pytest
 
-from rxdlib.command import program, run
+from rxdlib.command import ENVIRONMENT, program
 from rxdlib.direct import BLOCK, GIB, KIB, MIB, Direct
 from rxdlib.lab import LONG
-from rxdlib.stacks import STACKS
+from rxdlib.stacks import RESIZED, STACKS
 
 SECONDS = int(os.environ.get("RXD_STACKING_SECONDS", 60 if LONG else 1))
 WRITES = 200        # at least, however slow the machine is
@@ -22,15 +25,42 @@ LIMIT = 320 * KIB
 FAILING = [name for name in STACKS if name not in ("raid1", "raid5")]
 
 
+def answered(process, stack):
+    """Do what rwmodel asks for; returns what else it says."""
+    steps = {"try": stack.attempt, "cut": stack.cut, "mend": stack.mend}
+    said = ""
+    for line in process.stdout:
+        step = steps.get(line.strip())
+        if step:
+            step()
+            # It may have ended over what it has found.
+            with contextlib.suppress(BrokenPipeError):
+                os.write(process.stdin.fileno(), b"\n")
+        else:
+            said += line
+    return said
+
+
 def model(stack, *options, area=AREA):
     """Run rwmodel; returns what it counted."""
-    result = run(program("rwmodel"), "-x", "-s", SECONDS, "-m", WRITES, "-b", area // BLOCK,
-                 *(["-z"] if stack.discards else []), *(["-U"] if stack.scrambled else []),
-                 *(["-o", stack.origin] if stack.origin else []), *options, stack.path,
-                 check=False, timeout=SECONDS + 300)
-    print(result.stdout)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return {key: int(value) for key, value in re.findall(r"(\S+) (\d+)", result.stdout)}
+    command = [program("rwmodel"), "-x", "-s", SECONDS, "-m", WRITES, "-b", area // BLOCK,
+               *(["-z"] if stack.discards else []), *(["-U"] if stack.scrambled else []),
+               *(["-o", stack.origin] if stack.origin else []), *options, stack.path]
+    with subprocess.Popen([str(word) for word in command], env=ENVIRONMENT, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as process:
+        watchdog = threading.Timer(SECONDS + 300, process.kill)
+        watchdog.start()
+        try:
+            said = answered(process, stack)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            watchdog.cancel()
+    print(said)
+    assert process.returncode == 0, said
+    return {key: int(value) for key, value in re.findall(r"(\S+) (\d+)", said)}
 
 
 def counters(stack):
@@ -92,13 +122,22 @@ def test_disks_at_their_limit(lab, options):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("limit", [0, LIMIT])
-def test_resizes(lab, limit):
-    """The second half of the disk comes and goes."""
-    stack = STACKS["disk"](lab, AREA, mem_limit=limit)
-    counts = model(stack, *(["-n"] if limit else []), "-O", "-w", 3, "-r", 2,
-                   "-R", stack.ramdisks[0].index)
+@pytest.mark.parametrize("name", RESIZED)
+def test_resizes(lab, name):
+    """The second half comes and goes; to grow, or to be refused to shrink, changes nothing."""
+    stack = RESIZED[name](lab, AREA)
+    counts = model(stack, "-O", "-w", 3, "-r", 2, *stack.resizing())
     assert counts["resizes"] > 0
+    assert counts["failed"] == 0 or stack.shrinks
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("name", ["disk", "linear", "cache"])
+def test_resizes_at_its_limit(lab, name):
+    stack = RESIZED[name](lab, AREA, mem_limit=LIMIT)
+    counts = model(stack, "-n", "-O", "-w", 3, "-r", 2, *stack.resizing())
+    assert counts["resizes"] > 0
+    assert counts["failed"] > 0
 
 
 def test_more_than_one_request(lab):

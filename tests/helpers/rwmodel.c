@@ -27,16 +27,24 @@
  *			pages that hold nothing than the limit leaves room for.
  *	EAGAIN		of what must not wait
  *	EOPNOTSUPP	of discards, of holes, and of what must not wait
- *	EIO, ENOSPC, EINVAL, and less than was asked for: with -R, of what touches the
- *			part of the disk that comes and goes, while it does
+ *	EIO		with -R member or disk, of what touches sectors that are cut off,
+ *			from when that begins until they are back; always as long as they
+ *			are gone
+ *	ENOSPC, EINVAL, and less than was asked for: likewise, with -R disk
  *
- * The disk holds the zeroth writes at first, or zeros with -n, or with -U nobody knows
- * what. It ends when the time is up and as many writes were made as -m says.
+ * The disk holds the zeroth writes at first. With -n it holds zeros, or, with -U, nobody
+ * knows what. It ends when the time is up and as many writes were made as -m says.
  *
  * With -x the writers also discard, zero, punch holes, and use RWF_NOWAIT. With -g
  * the second half of the sectors lies so many bytes further on, and only what zeroes
- * or discards reaches across. With -R another thread cuts the second half off and
- * brings it back as zeros.
+ * or discards reaches across.
+ *
+ * With -R whoever runs it resizes, asked for by lines on the standard output, and answers
+ * each with a line: "try" what must disturb nobody, "cut" the second half off, "mend".
+ * With -R disk the device itself becomes shorter, with -R member what it is made of, and
+ * with -R none nothing is lost. With -S the device is striped over two disks, each chunk
+ * so many sectors, and the second is cut. What was cut off comes back as zeros, with -U as
+ * anything.
  *
  * Exit status: 0: all well; 1: an I/O error or wrong data; 2: could not run.
  */
@@ -66,14 +74,20 @@
 #define WINDOW		255	/* write numbers that a byte can tell apart */
 #define KIND_WORDS	4	/* of 64 bits, for more numbers than a WINDOW */
 #define ROUND_NS	(250 * 1000 * 1000)
-#define RESIZE_NS	(20 * 1000 * 1000)
+#define CUT_NS		(20 * 1000 * 1000)
 #define MAX_COUNTERS	8
 #define NR_EXTENTS	256
 #define SHORT		(-1)	/* less was done than asked for */
 
 enum role { WRITER, READER, RESIZER };
 
-enum kind { READ, WRITE, ZERO, ZERO_IOCTL, HOLE, DISCARD, NR_KINDS };
+enum kind { READ, WRITE, ZERO, ZERO_IOCTL, HOLE, DISCARD, NR_KINDS, CUT = NR_KINDS };
+
+/* What a resize cuts short. */
+enum cut { CUT_NOTHING, CUT_MEMBER, CUT_DISK };
+
+/* Of a cut; they follow each other again and again. */
+enum phase { WHOLE, CUTTING, IS_CUT, MENDING, NR_PHASES };
 
 static const char *const kind_name[NR_KINDS] = {
 	"read", "write", "write-zeroes", "zero-out", "hole", "discard",
@@ -105,27 +119,29 @@ static bool overlap;
 static bool errors_allowed;
 static bool space_errors_allowed;
 static bool all_kinds;
-static bool unknown_at_first;		/* what the sectors hold */
+static bool unknown;			/* what sectors hold that were not written */
 static bool discard_zeroes;		/* each block that it covers */
 static uint64_t gap;			/* bytes between the halves */
 static int counter_fd[MAX_COUNTERS];
 static unsigned int nr_counters;
 static int used_fd = -1, limit_fd = -1;	/* of the RAM disk that the device is */
-static int control_fd = -1;
-static int resized_index;
+static bool resizing;
+static enum cut cut;
+static unsigned int chunk;		/* sectors, where every other one is cut off */
 
 /*
  * Of each sector: how many writes began, in the upper half, and how many are under
- * way, in the lower; the oldest write it may still show; and which of the last writes
- * were zeros.
+ * way, in the lower; the oldest write it may still show; which of the last writes were
+ * zeros; and the last of which nobody knows what it left, or -1.
  */
 static atomic_uint_fast64_t writes_to[MAX_SECTORS];
 static atomic_uint_fast64_t oldest_allowed[MAX_SECTORS];
 static atomic_uint_fast64_t zeros_to[MAX_SECTORS][KIND_WORDS];
+static atomic_int_fast64_t last_unknown[MAX_SECTORS];
 static atomic_ulong nr_of_kind[NR_KINDS];
 static atomic_ulong nr_failed, nr_again, nr_resized;
 static atomic_ulong failed_in_round;
-static atomic_uint resizes;		/* odd: under way */
+static atomic_uint phases;		/* how many there were: the last is an enum phase */
 static atomic_bool round_over;
 static atomic_bool all_over;
 static pthread_barrier_t barrier;
@@ -187,7 +203,7 @@ static void check(const uint8_t *buffer, unsigned int sector, uint64_t oldest, u
 	uint64_t number;
 	unsigned int i;
 
-	if (unknown_at_first && !oldest)
+	if ((int64_t)oldest <= atomic_load(&last_unknown[sector]))
 		return;
 	if (newest - oldest >= WINDOW)
 		memset(allowed, true, sizeof(allowed));
@@ -256,12 +272,41 @@ static int issue(int fd, const struct op *op, void *buffer)
 	return op->kind <= WRITE && (size_t)done != iov.iov_len ? SHORT : 0;
 }
 
-/* @resizes_before: how many resizes had begun or ended before the operation */
-static bool may_come(int error, const struct op *op, unsigned int resizes_before)
+/* Does a cut take this sector away? */
+static bool is_lost(unsigned int sector)
 {
-	if (control_fd >= 0 && op->first + op->count > half &&
-	    (resizes_before % 2 || resizes_before != atomic_load(&resizes)) &&
-	    (error == EIO || error == ENOSPC || error == EINVAL || error == SHORT))
+	return cut != CUT_NOTHING && sector >= half && (!chunk || sector / chunk % 2);
+}
+
+static bool touches_lost(const struct op *op)
+{
+	unsigned int sector = op->first < half ? half : op->first;
+
+	while (sector < op->first + op->count)
+		if (is_lost(sector++))
+			return true;
+	return false;
+}
+
+/* Nothing of the sectors that are cut off is there. */
+static bool must_fail(const struct op *op)
+{
+	/* Told to keep the size, fallocate() does what lies before the end. */
+	if (cut == CUT_DISK && op->first < half && (op->kind == ZERO || op->kind == HOLE))
+		return false;
+	return touches_lost(op);
+}
+
+static bool is_of_a_cut(int error)
+{
+	return error == EIO ||
+	       (cut == CUT_DISK && (error == ENOSPC || error == EINVAL || error == SHORT));
+}
+
+/* @whole: nothing was cut off from its beginning to its end */
+static bool may_come(int error, const struct op *op, bool whole)
+{
+	if (!whole && is_of_a_cut(error) && touches_lost(op))
 		return true;
 	switch (error) {
 	case EIO:
@@ -280,14 +325,18 @@ static bool may_come(int error, const struct op *op, unsigned int resizes_before
 /* Return: 0, or an error that may come. */
 static int full_io(int fd, const struct op *op, void *buffer)
 {
-	unsigned int before = atomic_load(&resizes);
+	unsigned int before = atomic_load(&phases);
 	int error = issue(fd, op, buffer);
+	bool same = atomic_load(&phases) == before;
 
-	if (error && !may_come(error, op, before))
+	if (error && !may_come(error, op, same && before % NR_PHASES == WHOLE))
 		found("%s%s of sectors %u to %u: %s", kind_name[op->kind],
 		      op->nowait ? " without waiting" : "", op->first,
 		      op->first + op->count - 1,
 		      error == SHORT ? "ended early" : strerror(error));
+	if (!error && same && before % NR_PHASES == IS_CUT && must_fail(op))
+		found("%s of sectors %u to %u: success, must fail: %u and more are cut off",
+		      kind_name[op->kind], op->first, op->first + op->count - 1, half);
 	return error;
 }
 
@@ -453,8 +502,13 @@ static void begin(const struct op *op, uint64_t *before)
 
 	for (i = 0; i < op->count; i++) {
 		sector = op->first + i;
+		if (op->kind == CUT && !is_lost(sector))
+			continue;
 		before[i] = atomic_fetch_add(&writes_to[sector], ONE_BEGUN + 1);
 		note_kind(sector, before[i] / ONE_BEGUN + 1, op->kind != WRITE);
+		/* There is one thread that cuts. */
+		if (op->kind == CUT && unknown)
+			atomic_store(&last_unknown[sector], before[i] / ONE_BEGUN + 1);
 	}
 }
 
@@ -465,6 +519,8 @@ static void end(const struct op *op, const uint64_t *before, bool done)
 
 	for (i = 0; i < op->count; i++) {
 		sector = op->first + i;
+		if (op->kind == CUT && !is_lost(sector))
+			continue;
 		/* A discard leaves alone the blocks that it covers in part. */
 		if (op->kind == DISCARD)
 			surely = done && discard_zeroes &&
@@ -540,32 +596,29 @@ static void do_read(struct worker *worker, uint8_t *buffer, uint64_t *oldest)
 		check(buffer + i * SECTOR, op.first + i, oldest[i], begun(op.first + i));
 }
 
-static void resize(uint64_t size)
+/* Have whoever runs us do something. */
+static void ask(const char *what)
 {
-	struct rxd_resize arg = {
-		.version = RXD_ABI_VERSION,
-		.flags = RXD_RESIZE_FORCE | RXD_RESIZE_OVERCOMMIT,
-		.index = resized_index,
-		.size = size,
-	};
+	char answer[16];
 
-	if (ioctl(control_fd, RXD_RESIZE, &arg))
-		found("resize to %llu bytes: %s", (unsigned long long)size, strerror(errno));
+	if (puts(what) < 0 || fflush(stdout) || !fgets(answer, sizeof(answer), stdin))
+		errx(EXIT_BROKEN, "nobody has answered '%s'", what);
 }
 
 static void do_resize(uint64_t *before)
 {
-	const struct op op = {
-		.kind = ZERO, .first = half, .count = nr_sectors - half,
-	};
-	const struct timespec pause = { .tv_nsec = RESIZE_NS };
+	const struct op op = { .kind = CUT, .first = half, .count = nr_sectors - half };
+	const struct timespec pause = { .tv_nsec = CUT_NS };
 
+	ask("try");
 	begin(&op, before);
-	atomic_fetch_add(&resizes, 1);
-	resize(position(half - 1) + SECTOR);
+	atomic_fetch_add(&phases, 1);
+	ask("cut");
+	atomic_fetch_add(&phases, 1);
 	nanosleep(&pause, NULL);
-	resize(position(nr_sectors - 1) + SECTOR);
-	atomic_fetch_add(&resizes, 1);
+	atomic_fetch_add(&phases, 1);
+	ask("mend");
+	atomic_fetch_add(&phases, 1);
 	end(&op, before, true);
 	atomic_fetch_add(&nr_resized, 1);
 	nanosleep(&pause, NULL);
@@ -673,7 +726,19 @@ static __noreturn void show_usage(void)
 {
 	errx(EXIT_BROKEN,
 	     "usage: rwmodel [-enOUxz] [-o ORIGIN] [-w WRITERS] [-r READERS] [-b BLOCKS] [-s SECONDS] [-m WRITES]\n"
-	     "               [-u SECTORS] [-c ATTRIBUTES]... [-l ATTRIBUTES] [-g GAP] [-R INDEX] DEVICE");
+	     "               [-u SECTORS] [-c ATTRIBUTES]... [-l ATTRIBUTES] [-g GAP] [-R none|member|disk]\n"
+	     "               [-S SECTORS] DEVICE");
+}
+
+static enum cut parse_cut(const char *text)
+{
+	static const char *const name[] = { "none", "member", "disk" };
+	unsigned int i;
+
+	for (i = CUT_NOTHING; i <= CUT_DISK; i++)
+		if (!strcmp(text, name[i]))
+			return i;
+	show_usage();
 }
 
 int main(int argc, char **argv)
@@ -687,7 +752,7 @@ int main(int argc, char **argv)
 	struct timespec start;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "enOUxzo:w:r:b:s:m:u:c:l:g:R:")) != -1) {
+	while ((opt = getopt(argc, argv, "enOUxzo:w:r:b:s:m:u:c:l:g:R:S:")) != -1) {
 		switch (opt) {
 		case 'e':
 			errors_allowed = true;
@@ -717,7 +782,7 @@ int main(int argc, char **argv)
 			space_errors_allowed = true;
 			break;
 		case 'U':
-			unknown_at_first = true;
+			unknown = true;
 			break;
 		case 'm':
 			least = parse("writes", optarg, 1, 1UL << 32);
@@ -741,10 +806,11 @@ int main(int argc, char **argv)
 			gap = parse("gap", optarg, 0, 1UL << 40) / BLOCK * BLOCK;
 			break;
 		case 'R':
-			resized_index = parse("index", optarg, 0, RXD_INDEX_MAX);
-			control_fd = open("/dev/" RXD_CONTROL_NAME, O_RDWR | O_CLOEXEC);
-			if (control_fd < 0)
-				err(EXIT_BROKEN, "/dev/" RXD_CONTROL_NAME);
+			resizing = true;
+			cut = parse_cut(optarg);
+			break;
+		case 'S':
+			chunk = parse("sectors", optarg, 1, MAX_SECTORS);
 			break;
 		default:
 			show_usage();
@@ -760,7 +826,7 @@ int main(int argc, char **argv)
 		     nr_writers);
 	device_path = argv[optind];
 	nr_sectors = blocks * (BLOCK / SECTOR);
-	half = gap || control_fd >= 0 ? blocks / 2 * (BLOCK / SECTOR) : nr_sectors;
+	half = gap || resizing ? blocks / 2 * (BLOCK / SECTOR) : nr_sectors;
 	if (!half)
 		errx(EXIT_BROKEN, "one block has no halves");
 	device_fd = open_direct(device_path, O_RDWR);
@@ -777,7 +843,9 @@ int main(int argc, char **argv)
 	/* Where there is too little memory for that, all is zeros in the beginning. */
 	for (i = 0; i < nr_sectors && space_errors_allowed; i++)
 		note_kind(i, 0, true);
-	nr_workers = nr_writers + nr_readers + (control_fd >= 0);
+	for (i = 0; i < nr_sectors; i++)
+		atomic_init(&last_unknown[i], unknown && space_errors_allowed ? 0 : -1);
+	nr_workers = nr_writers + nr_readers + resizing;
 	pthread_barrier_init(&barrier, NULL, nr_workers + 1);
 	count = counted();
 	for (i = 0; i < nr_workers; i++) {
