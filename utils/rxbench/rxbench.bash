@@ -12,7 +12,7 @@ _rxbench_options()
 	dd)
 		echo "$common --size --bs --target --mode" ;;
 	run)
-		echo "$common --file-size --no-disks --show-jobs" ;;
+		echo "$common --file-size --no-disks --show-jobs --validate" ;;
 	tree)
 		echo "$common --tarball --command --workers" ;;
 	copy)

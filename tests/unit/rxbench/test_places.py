@@ -95,7 +95,8 @@ def luns(tmp_path, text):
     path = tmp_path / "file.vdb"
     path.write_text(text)
     options = types.SimpleNamespace(file=str(path), file_size=1 << 20, destroy=[])
-    return vdbench.Luns(vdbench.parse.read(str(path)), options)
+    steps = [step for run in vdbench.parse.read(str(path)).runs for step in vdbench.steps_of(run)]
+    return vdbench.Luns(steps, options)
 
 
 def test_two_sd_of_one_lun(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from rxbench.system.errors import BadInput
 from rxbench.tools import fio
 from rxbench.vdbench import jobs, parse
+from rxbench.vdbench.steps import steps as steps_of
 from rxbench.workloads import vdbench
 
 GOLDEN = os.path.join(os.path.dirname(os.path.realpath(__file__)), "golden")
@@ -22,7 +23,7 @@ def job_files(path, engine):
     sizes = {storage.name: storage.size or GIB for storage in definitions.storages}
     texts = []
     for run in definitions.runs:
-        for step in jobs.steps(run):
+        for step in steps_of(run):
             rate = step.rate if isinstance(step.rate, int) else None
             if step.percent:
                 rate = REACHED * step.percent // 100
@@ -44,7 +45,6 @@ START = "sd=sd1,lun=/a,size=1g\nwd=w,sd=sd1\n"
 @pytest.mark.parametrize("text, line, names", [
     ("hd=h1,system=x\n", 1, ["hd=h1", "not supported"]),
     ("* x\n\nsd=sd1,lun=/a,offset=4k\n", 3, ["offset=4k", "threads"]),
-    ("sd=sd1,lun=/a\nwd=w,sd=sd1,skew=50\n", 2, ["skew=50"]),
     (START + "rd=r,wd=w,format=yes\n", 3, ["format=yes"]),
     (START + "rd=r,wd=w,\nelapsed=10,\nfordata=(1,2)\n", 5, ["fordata"]),
     ("sd=sd1\n", 1, ["no lun="]),
@@ -104,7 +104,7 @@ def test_refused_with_its_line(tmp_path, text, line, names):
 def test_as_many_values_as_may_be(tmp_path):
     path = tmp_path / "file"
     path.write_text(START + "rd=r,wd=w,forthreads=(1-1000,1)\n")
-    assert parse.read(str(path)).runs[0].threads == list(range(1, 1001))
+    assert parse.read(str(path)).runs[0].loops["threads"] == list(range(1, 1001))
 
 
 @pytest.mark.parametrize("text, names", [("", ["no rd="]), (START, ["no rd="]),
@@ -134,7 +134,7 @@ def test_the_text_is_kept(tmp_path):
 
 def build(text, size=GIB):
     definitions = parse.File("f", text)
-    step = next(jobs.steps(definitions.runs[0]))
+    step = next(steps_of(definitions.runs[0]))
     return jobs.build(step, {storage.name: size for storage in definitions.storages},
                       step.rate if isinstance(step.rate, int) else None)[1]
 
@@ -221,7 +221,7 @@ def test_fio_keeps_the_rate(tmp_path, sizes):
     os.truncate(lun, 64 << 20)
     text = (f"sd=sd1,lun={lun},threads=2\nwd=w,sd=sd1,rdpct=0,xfersize={sizes}\n"
             "rd=r,wd=w,iorate=500,elapsed=4\n")
-    step = next(jobs.steps(parse.File("f", text).runs[0]))
+    step = next(steps_of(parse.File("f", text).runs[0]))
     shared, listed = jobs.build(step, {"sd1": 64 << 20}, 500, jobs.PSYNC)
     log = {"randrepeat": 1, "write_iops_log": tmp_path / "log", "log_entries": 4096}
     job = tmp_path / "job.fio"

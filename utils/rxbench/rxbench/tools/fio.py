@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """fio: job files, and its JSON output as numbers."""
 
+import errno
 import json
 import math
 import os
@@ -121,6 +122,9 @@ def moment(document):
     try:
         jobs = document["jobs"]
         for job in jobs:
+            if job["error"] == errno.EILSEQ:
+                # fio goes on to say where, and ends by itself.
+                continue
             if job["error"]:
                 raise BenchError(f"fio: error {job['error']} ({os.strerror(job['error'])})")
         read, write = (sum((Counters.of(job[side]) for job in jobs), Counters())

@@ -6,71 +6,33 @@ one of hundreds that want to run, and a sequential lun has one place where it is
 vdbench. Where io_uring is not to be had, a thread of vdbench is one of fio.
 """
 
-from dataclasses import dataclass
-
 from ..system.errors import BadInput
 from ..system.units import short
 from ..tools.fio import escaped
-from .parse import CURVED, MAX
+from .model import flags_of, is_direct
 
 URING, PSYNC = "io_uring", "psync"
 # Threads of fio for the random I/O to a lun.
 WORKERS = 4
-# Whoever counts them must not wait for a processor that they keep busy.
-NICE = 10
-SHARED = {"thread": 1, "nice": NICE, "invalidate": 0, "allow_file_create": 0,
-          "norandommap": 1, "randrepeat": 0, "time_based": 1}
+SHARED = {"thread": 1, "invalidate": 0, "allow_file_create": 0, "norandommap": 1,
+          "randrepeat": 0, "time_based": 1}
+# What is written is read again after so many more requests. Two requests to the same place must
+# not be under way at once, or neither is what is found there.
+VERIFY = {"verify": "crc32c", "verify_backlog": 32, "verify_fatal": 1, "verify_state_save": 0,
+          "serialize_overlap": 1}
+# The most that fio takes as a weight; and how long who is ahead waits, in microseconds.
+WEIGHTS, AHEAD = 1000, 100
 
 
-@dataclass(frozen=True)
-class Step:
-    """One run of fio: an rd= with one rate, number of threads and size."""
-    name: str
-    title: str
-    run: object
-    rate: object
-    threads: int
-    transfer: object
-    percent: int = None
-    base: str = None
-
-
-def steps(run):
-    """The runs that an rd= stands for, in vdbench's order."""
-    for transfer in run.transfers:
-        for threads in run.threads:
-            suffix = [f"threads={threads}"] if threads else []
-            suffix += [f"xfersize={_sizes(transfer)}"] if transfer else []
-            for rate in run.rates:
-                if rate != CURVED:
-                    yield _step(run, f"iorate={rate}", suffix, rate, threads, transfer)
-                    continue
-                first = _step(run, "iorate=max (for the curve)", suffix, MAX, threads, transfer)
-                yield first
-                for percent in run.curve:
-                    yield _step(run, f"iorate={percent}%", suffix, CURVED, threads, transfer,
-                                percent, first.name)
-
-
-def _step(run, rate_text, suffix, rate, threads, transfer, percent=None, base=None):
-    texts = [rate_text, *suffix]
-    name = "-".join([run.name, *(text.split(" ")[0].replace("=", "-").replace("%", "pct")
-                                 for text in texts)])
-    if percent is None and "(for the curve)" in rate_text:
-        name += "-curve"
-    return Step(name, f"{run.name} {', '.join(texts)}", run, rate, threads, transfer, percent,
-                base)
-
-
-def _sizes(transfer):
-    if transfer.span:
-        return f"{short(transfer.span[0])}-{short(transfer.span[1])}"
-    return "/".join(short(size) for size, _percent in transfer.sizes)
-
-
-def shares(total, count):
-    """A number as count whole ones that differ by one at most."""
-    return [total // count + (rank < total % count) for rank in range(count)]
+def shares(total, weights):
+    """A number as whole ones in proportion to weights, off by less than one each."""
+    whole = sum(weights)
+    parts = [int(total * weight // whole) for weight in weights]
+    lost = sorted(range(len(parts)), reverse=True,
+                  key=lambda rank: (total * weights[rank] / whole - parts[rank], -rank))
+    for rank in lost[:total - sum(parts)]:
+        parts[rank] += 1
+    return parts
 
 
 def _blocks(transfer):
@@ -84,7 +46,7 @@ def _blocks(transfer):
 
 def _direction(work):
     prefix = "rand" if work.seekpct else ""
-    if work.rdpct in (0, 100):
+    if not work.is_mixed():
         return {"rw": prefix + ("read" if work.rdpct else "write")}
     return {"rw": f"{prefix}rw", "rwmixread": f"{work.rdpct:g}"}
 
@@ -95,28 +57,106 @@ def _zones(percent, hitarea, size):
     return f"zoned_abs:{percent}/{hitarea}{rest}"
 
 
-def _places(work, storage, transfer, size, jobs):
-    options = {"size": size}
-    if work.rhpct or work.whpct:
-        if storage.hitarea >= size:
-            raise BadInput(f"sd={storage.name}: hitarea={storage.hitarea} is not smaller than "
-                           f"the lun of {size} bytes")
-        options["random_distribution"] = _zones(work.rhpct or work.whpct, storage.hitarea, size)
-    elif work.seekpct == 0 and jobs > 1:
-        # Each thread has a part of the lun, or else all would read the same.
-        part = size // jobs // transfer.largest() * transfer.largest()
-        if not part:
-            raise BadInput(f"sd={storage.name}: {size} bytes are too few for {jobs} sequential "
-                           f"threads of xfersize={short(transfer.largest())}")
-        options.update(size=part, offset_increment=part)
-    elif 0 < work.seekpct < 100:
-        options["percentage_random"] = f"{work.seekpct:g}"
-    return options
+def is_one_stream(work):
+    """Reads and writes in one sequence: where one ends, the next begins, whichever it is."""
+    return work.is_mixed() and work.seekpct == 0
+
+
+def _stream(work, part, size):
+    """fio has a place for reads and another for writes, unless each block is a zone of its own."""
+    transfer = work.transfer
+    if transfer.least() != transfer.largest():
+        raise BadInput(f"wd={work.name}: a mix of reads and writes in sequence (seekpct=0) takes "
+                       "one xfersize= only")
+    if size - sum(part) >= transfer.largest():
+        raise BadInput(f"wd={work.name}: a mix of reads and writes in sequence (seekpct=0) goes "
+                       "on to the end of the lun: range= must end there, too")
+    block = short(transfer.largest()).lower()
+    return {"zonemode": "strided", "zonesize": block, "zonerange": block, "zoneskip": 0}
+
+
+class Lun:
+    """A workload on one storage."""
+
+    def __init__(self, engine, step, work, storage, size, validate):
+        self.engine, self.step, self.work, self.storage = engine, step, work, storage
+        self.size, self.validate = size, validate and work.rdpct < 100
+        wanted = work.range or storage.range
+        self.part = wanted.part(size, work.transfer.largest()) if wanted else (0, size)
+        if work.transfer.largest() > self.part[1]:
+            raise BadInput(f"sd={storage.name}: xfersize={short(work.transfer.largest())} is more "
+                           f"than the {self.part[1]} bytes of "
+                           + ("range=" if wanted else "the lun"))
+
+    def threads(self):
+        """Those of a storage are shared by all works on it that have none of their own."""
+        if self.work.threads and not self.step.threads:
+            return self.work.threads
+        users = [each for each in self.step.works if self.storage in each.storages
+                 and (self.step.threads or not each.threads)]
+        wanted = self.step.threads or self.storage.threads
+        return max(1, shares(wanted, [1] * len(users))[users.index(self.work)])
+
+    def split(self, rate):
+        """Threads of fio as (how many, depth, rate of each), which add up."""
+        threads, work = self.threads(), self.work
+        jobs = min(threads, WORKERS)
+        if self.engine == PSYNC:
+            jobs = threads
+            if is_one_stream(work) and threads > 1:
+                raise BadInput(f"wd={work.name}: a mix of reads and writes in sequence "
+                               f"(seekpct=0) needs io_uring for threads={threads}, or threads=1")
+        elif work.seekpct == 0 or self.validate:
+            jobs = 1
+        if rate:
+            jobs = max(1, min(jobs, rate // (2 if work.is_mixed() else 1)))
+        rates = shares(rate, [1] * jobs) if rate else [None] * jobs
+        groups = {}
+        for pair in zip(shares(threads, [1] * jobs), rates):
+            groups[pair] = groups.get(pair, 0) + 1
+        return [(count, depth, each) for (depth, each), count in groups.items()]
+
+    def places(self, jobs):
+        work, storage, (begin, size) = self.work, self.storage, self.part
+        options = {**({"offset": begin} if begin else {}), "size": size}
+        if work.rhpct or work.whpct:
+            if storage.hitarea >= size:
+                raise BadInput(f"sd={storage.name}: hitarea={storage.hitarea} is not smaller than "
+                               f"the lun of {size} bytes")
+            options["random_distribution"] = _zones(work.rhpct or work.whpct, storage.hitarea,
+                                                    size)
+        elif is_one_stream(work):
+            options.update(_stream(work, self.part, self.size))
+        elif 0 < work.seekpct < 100:
+            options["percentage_random"] = f"{work.seekpct:g}"
+        if jobs > 1 and (work.seekpct == 0 or self.validate):
+            # Each thread has a part of the lun, or else all would do the same.
+            part = size // jobs // work.transfer.largest() * work.transfer.largest()
+            if not part:
+                raise BadInput(f"sd={storage.name}: {size} bytes are too few for {jobs} threads "
+                               f"of xfersize={short(work.transfer.largest())} that have a part "
+                               "each")
+            options.update(size=part, offset_increment=part)
+        return options
+
+    def jobs(self, rate, weight):
+        groups = self.split(rate)
+        count = sum(many for many, *_rest in groups)
+        options = {"filename": escaped(self.storage.lun), **_direction(self.work),
+                   **_blocks(self.work.transfer), **self.places(count),
+                   **_opened(flags_of(self.step.run, self.work, self.storage)),
+                   **(VERIFY if self.validate else {})}
+        if weight:
+            options.update(flow_id=1, flow=max(1, round(weight / count)), flow_sleep=AHEAD)
+        for many, depth, each in groups:
+            yield {**options, "numjobs": many,
+                   **({} if self.engine == PSYNC else {"iodepth": depth}),
+                   **(_rate(self.work, each) if each else {})}
 
 
 def _opened(flags):
     options = {}
-    if {"o_direct", "directio"} & set(flags):
+    if is_direct(flags):
         options["direct"] = 1
     if "o_dsync" in flags:
         options["sync"] = "dsync"
@@ -127,28 +167,9 @@ def _opened(flags):
     return options
 
 
-def _threads(step, work, storage):
-    """The threads of a storage are shared by all works on it."""
-    users = [each for each in step.run.works if storage in each.storages]
-    wanted = step.threads or storage.threads
-    return max(1, shares(wanted, len(users))[users.index(work)])
-
-
-def _split(engine, work, threads, rate):
-    """Threads of fio as (how many, depth, rate of each), which add up."""
-    jobs = threads if engine == PSYNC else 1 if work.seekpct == 0 else min(threads, WORKERS)
-    if rate:
-        jobs = max(1, min(jobs, rate // (2 if 0 < work.rdpct < 100 else 1)))
-    rates = shares(rate, jobs) if rate else [None] * jobs
-    groups = {}
-    for pair in zip(shares(threads, jobs), rates):
-        groups[pair] = groups.get(pair, 0) + 1
-    return [(count, depth, each) for (depth, each), count in groups.items()]
-
-
 def _requests(work, rate):
     """Requests a second of each direction: fio meters them apart, in numbers above 0 only."""
-    if work.rdpct in (0, 100):
+    if not work.is_mixed():
         return [rate]
     if rate < 2:
         raise BadInput(f"wd={work.name}: an iorate of {rate} a second for a lun is too low for a "
@@ -157,40 +178,44 @@ def _requests(work, rate):
     return [reads, rate - reads]
 
 
-def _rate(work, transfer, rate):
+def _rate(work, rate):
     """What keeps a rate. fio's rate_iops= means requests of the least size: name bytes instead."""
-    requests = _requests(work, rate)
+    transfer, requests = work.transfer, _requests(work, rate)
     if transfer.least() == transfer.largest():
         return {"rate_iops": ",".join(map(str, requests))}
     return {"rate": ",".join(str(round(each * transfer.mean())) for each in requests)}
 
 
-def _jobs(engine, step, work, storage, size, rate):
-    """The jobs of a work on one lun."""
-    transfer, threads = step.transfer or work.transfer, _threads(step, work, storage)
-    if transfer.largest() > size:
-        raise BadInput(f"sd={storage.name}: xfersize={short(transfer.largest())} is more than "
-                       f"the lun's {size} bytes")
-    groups = _split(engine, work, threads, rate)
-    options = {"filename": escaped(storage.lun), **_direction(work), **_blocks(transfer),
-               **_places(work, storage, transfer, size, sum(count for count, *_ in groups)),
-               **_opened(storage.flags)}
-    for count, depth, each in groups:
-        yield {**options, "numjobs": count,
-               **({} if engine == PSYNC else {"iodepth": depth}),
-               **(_rate(work, transfer, each) if each else {})}
+def _check_validation(step):
+    """What two workloads write, neither can tell from damage."""
+    writers = {}
+    for work in step.works:
+        if work.rdpct == 100:
+            continue
+        if work.transfer.least() != work.transfer.largest():
+            raise BadInput(f"wd={work.name}: data validation takes one xfersize= only")
+        for storage in work.storages:
+            other = writers.setdefault(storage.name, work)
+            if other is not work:
+                raise BadInput(f"rd={step.run.name}: wd={other.name} and wd={work.name} both write "
+                               f"to sd={storage.name}: data validation takes one of them")
 
 
-def build(step, sizes, rate, engine=URING):
+def build(step, sizes, rate, engine=URING, validate=False):
     """Options of all jobs, and of each; sizes are bytes by sd, rate is None for all it can."""
+    if validate:
+        _check_validation(step)
     shared = {"ioengine": engine, **SHARED, "runtime": step.run.warmup + step.run.elapsed}
-    jobs, works = [], step.run.works
-    rates = [None] * len(works) if rate is None else shares(rate, len(works))
-    for work, of_work in zip(works, rates):
+    jobs, parts = [], step.run.shares()
+    rates = [None] * len(parts) if rate is None else shares(rate, parts)
+    skewed = rate is None and any(work.skew for work in step.works)
+    for work, percent, of_work in zip(step.works, parts, rates):
         storages = work.storages
-        parts = [None] * len(storages) if of_work is None else shares(of_work, len(storages))
-        for storage, part in zip(storages, parts):
-            if part != 0:
+        each = [None] * len(storages) if of_work is None else shares(of_work, [1] * len(storages))
+        weight = WEIGHTS * percent / 100 / len(storages) if skewed else None
+        for storage, wanted in zip(storages, each):
+            if wanted != 0:
+                lun = Lun(engine, step, work, storage, sizes[storage.name], validate)
                 jobs += [(f"{work.name}-{storage.name}", job)
-                         for job in _jobs(engine, step, work, storage, sizes[storage.name], part)]
+                         for job in lun.jobs(wanted, weight)]
     return shared, jobs

@@ -3,24 +3,20 @@
 
 import fnmatch
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from ..system.errors import BadInput
-from ..system.units import parse_size
+from .model import CURVED, Run, Storage, Work
+from .values import PARSERS, split, values_of
 
 SUPPORTED = {
-    "sd": ("sd", "lun", "size", "threads", "openflags", "hitarea"),
-    "wd": ("wd", "sd", "rdpct", "rhpct", "whpct", "xfersize", "seekpct"),
-    "rd": ("rd", "wd", "iorate", "curve", "elapsed", "warmup", "interval", "forthreads",
-           "forxfersize"),
+    "validate": ("validate",),
+    "sd": ("sd", "lun", "size", "threads", "openflags", "hitarea", "range"),
+    "wd": ("wd", "sd", "rdpct", "rhpct", "whpct", "xfersize", "seekpct", "skew", "range",
+           "threads", "openflags"),
+    "rd": ("rd", "wd", "iorate", "curve", "elapsed", "warmup", "interval", "threads", "openflags",
+           "forthreads", "forxfersize", "forrdpct", "forseekpct"),
 }
-OPENFLAGS = ("o_direct", "directio", "o_sync", "o_dsync", "fsync")
-SEEKS = {"rand": 100, "random": 100, "seq": 0, "sequential": 0}
-CURVE = (10, 50, 70, 80, 90, 100)
-MAX, CURVED = "max", "curve"
-MOST_THREADS = 4096
-# Of a (FROM-TO,STEP); each is a run of its own.
-MOST_VALUES = 1000
 
 
 class Refused(BadInput):
@@ -39,87 +35,11 @@ class Entry:
     values: dict
 
 
-@dataclass
-class Storage:
-    """sd="""
-    name: str
-    lun: str
-    line: int
-    size: int = None
-    threads: int = 8
-    flags: tuple = ()
-    hitarea: int = 1 << 20
-
-
-@dataclass
-class Transfer:
-    """xfersize=: sizes with percentages, or a range."""
-    sizes: tuple = ((4096, 100),)
-    span: tuple = None
-
-    def largest(self):
-        return self.span[1] if self.span else max(size for size, _percent in self.sizes)
-
-    def least(self):
-        return self.span[0] if self.span else min(size for size, _percent in self.sizes)
-
-    def mean(self):
-        """Bytes of a request on average; all multiples of the least size of a range are equal."""
-        if self.span:
-            return sum(self.span) / 2
-        return sum(size * percent for size, percent in self.sizes) / 100
-
-
-@dataclass
-class Work:
-    """wd="""
-    name: str
-    line: int
-    storages: list = field(default_factory=list)
-    rdpct: float = 100
-    rhpct: int = 0
-    whpct: int = 0
-    seekpct: float = 100
-    transfer: Transfer = field(default_factory=Transfer)
-
-
-@dataclass
-class Run:
-    """rd=, of which each rate, number of threads and size is a run of its own."""
-    name: str
-    line: int
-    works: list = field(default_factory=list)
-    rates: list = field(default_factory=lambda: [MAX])
-    curve: tuple = CURVE
-    elapsed: int = 30
-    warmup: int = 0
-    interval: int = 1
-    threads: list = field(default_factory=lambda: [None])
-    transfers: list = field(default_factory=lambda: [None])
-
-
-def split(text):
-    """Parts between commas that are in no parentheses."""
-    parts, depth, part = [], 0, ""
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if depth < 0:
-            raise ValueError("')' without '('")
-        if letter == "," and not depth:
-            parts.append(part)
-            part = ""
-        else:
-            part += letter
-    if depth:
-        raise ValueError("'(' without ')'")
-    return parts + [part]
-
-
 class Reader:
-    """Lines to entries."""
+    """Lines to entries; variables are what $NAME stands for."""
 
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, variables):
+        self.path, self.variables, self.used = path, variables, set()
 
     def refuse(self, line, text):
         raise Refused(self.path, line, text)
@@ -138,12 +58,21 @@ class Reader:
             if len(words) > 1 and re.match(r"\w+=", words[1]):
                 self.refuse(number, f"a blank before {words[1]!r}: what follows a blank is a "
                                     "comment; take the blank out")
-            parts.append((number, words[0]))
+            parts.append((number, self._substituted(number, words[0])))
             if not words[0].endswith(","):
                 yield parts
                 parts = []
         if parts:
             self.refuse(parts[-1][0], "ends with a comma: the definition is cut short")
+
+    def _substituted(self, number, text):
+        def value(match):
+            name = match[1]
+            if name not in self.variables:
+                self.refuse(number, f"${name}: has no value; give it as {name}=VALUE after the file")
+            self.used.add(name)
+            return self.variables[name]
+        return re.sub(r"\$(\w+)", value, text)
 
     def entries(self, text):
         """Definitions, in the order of the file."""
@@ -154,12 +83,15 @@ class Reader:
             kind, name, line = pairs[0]
             if kind not in SUPPORTED:
                 self.refuse(line, f"{kind}={name}: not supported; a definition begins with sd=, "
-                                  "wd= or rd=")
+                                  "wd= or rd=, or is validate=")
             values = {}
             for key, value, number in pairs:
                 if key not in SUPPORTED[kind]:
                     self.refuse(number, f"{key}={value}: not supported in {kind}=; supported are "
                                         + ", ".join(SUPPORTED[kind]))
+                # vdbench takes both names for the same.
+                if kind == "rd" and key == "threads":
+                    key = "forthreads"
                 if key in values:
                     self.refuse(number, f"{key}= is given twice")
                 values[key] = (value, number)
@@ -177,114 +109,27 @@ class Reader:
             yield key.lower(), value, number
 
 
-def _list(value):
-    return split(value[1:-1]) if value.startswith("(") and value.endswith(")") else [value]
-
-
-def _number(text, least, most, whole=True):
-    try:
-        number = int(text) if whole else float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a {'whole ' if whole else ''}number") from None
-    if not least <= number <= most:
-        raise ValueError(f"{text} must be from {least} to {most}")
-    return number
-
-
-def _series(text, parse):
-    """A value, a list, or (FROM-TO,STEP) where STEP may be d for doubling."""
-    parts = _list(text)
-    match = re.fullmatch(r"(\w+)-(\w+)", parts[0])
-    if not match:
-        return [parse(part) for part in parts]
-    low, high = parse(match[1]), parse(match[2])
-    step = parts[1] if len(parts) == 2 else None
-    by = step if step in (None, "d") else parse(step)
-    # max and curve are values, but no numbers.
-    if step is None or any(isinstance(end, str) for end in (low, high)) or low > high \
-            or by in (MAX, CURVED):
-        raise ValueError(f"{text} must be (FROM-TO,STEP) of numbers, or d as the STEP")
-    found = [low]
-    while True:
-        following = found[-1] * 2 if by == "d" else found[-1] + by
-        if following > high:
-            return found
-        if len(found) == MOST_VALUES:
-            raise ValueError(f"{text} must be {MOST_VALUES} values at most")
-        found.append(following)
-
-
-def _time(text):
-    match = re.fullmatch(r"(\d+)([smh]?)", text)
-    if not match:
-        raise ValueError(f"{text!r} is not a time in seconds, or with m or h")
-    return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
-
-
-def _transfer(text):
-    parts = _list(text)
-    if len(parts) == 3:
-        low, high, align = map(parse_size, parts)
-        if align != low or high < low or high % low:
-            raise ValueError(f"{text}: of a range (LEAST,MOST,ALIGN) ALIGN must be LEAST, and MOST "
-                             "a multiple of it")
-        return Transfer(sizes=(), span=(low, high))
-    if len(parts) == 1:
-        return Transfer(((parse_size(parts[0]), 100),))
-    if len(parts) % 2:
-        raise ValueError(f"{text} must be pairs of a size and a percentage")
-    pairs = tuple((parse_size(size), _number(percent, 1, 100))
-                  for size, percent in zip(parts[::2], parts[1::2]))
-    if sum(percent for _size, percent in pairs) != 100:
-        raise ValueError(f"the percentages of {text} must add up to 100")
-    return Transfer(pairs)
-
-
-def _rate(text):
-    return text if text in (MAX, CURVED) else _number(text, 1, 10**9)
-
-
-def _flags(text):
-    flags = tuple(flag.lower() for flag in _list(text))
-    for flag in flags:
-        if flag not in OPENFLAGS:
-            raise ValueError(f"{flag} is not supported; supported are {', '.join(OPENFLAGS)}")
-    return flags
-
-
-def _percent(text):
-    return _number(text, 0, 100, whole=False)
-
-
-PARSERS = {
-    "lun": str, "size": parse_size, "hitarea": parse_size, "openflags": _flags,
-    "threads": lambda text: _number(text, 1, MOST_THREADS),
-    "rdpct": _percent,
-    "rhpct": lambda text: _number(text, 0, 100), "whpct": lambda text: _number(text, 0, 100),
-    "seekpct": lambda text: SEEKS[text] if text in SEEKS else _percent(text),
-    "xfersize": _transfer,
-    "iorate": lambda text: _series(text, _rate) if text not in (MAX, CURVED) else [text],
-    "curve": lambda text: tuple(_number(part, 1, 100) for part in _list(text)),
-    "elapsed": _time, "warmup": _time, "interval": _time,
-    "forthreads": lambda text: _series(text, lambda part: _number(part, 1, MOST_THREADS)),
-    "forxfersize": lambda text: [Transfer(((size, 100),)) for size in _series(text, parse_size)],
-}
-ATTRIBUTES = {"openflags": "flags", "xfersize": "transfer", "iorate": "rates",
-              "forthreads": "threads", "forxfersize": "transfers"}
+ATTRIBUTES = {"openflags": "flags", "xfersize": "transfer", "iorate": "rates"}
 CLASSES = {"sd": Storage, "wd": Work, "rd": Run}
 
 
 class File:
     """A whole parameter file, whose names refer to each other."""
 
-    def __init__(self, path, text):
-        self.reader, self.text = Reader(path), text
-        self.defined = {"sd": {}, "wd": {}, "rd": {}}
-        self.defaults = {"sd": {}, "wd": {}, "rd": {}}
+    def __init__(self, path, text, variables=None):
+        self.reader, self.text = Reader(path, variables or {}), text
+        self.defined = {kind: {} for kind in CLASSES}
+        self.defaults = {kind: {} for kind in CLASSES}
+        self.validate = False
         for entry in self.reader.entries(text):
-            self._define(entry)
+            if entry.kind == "validate":
+                self.validate = self._parse("validate", entry.name, entry.line)
+            else:
+                self._define(entry)
         if not self.defined["rd"]:
             raise BadInput(f"{path}: no rd=: nothing to run")
+        for name in (variables or {}).keys() - self.reader.used:
+            raise BadInput(f"{path}: has no ${name}, for which a value is given")
 
     @property
     def storages(self):
@@ -308,10 +153,7 @@ class File:
             return
         if entry.name in self.defined[entry.kind]:
             self.reader.refuse(entry.line, f"{entry.kind}={entry.name} is defined twice")
-        attributes = {}
-        for key, (value, line) in values.items():
-            if key in PARSERS:
-                attributes[ATTRIBUTES.get(key, key)] = self._parse(key, value, line)
+        attributes = self._attributes(entry, values)
         made = self._made(entry, attributes)
         refers = {"wd": ("sd", "storages"), "rd": ("wd", "works")}.get(entry.kind)
         if refers:
@@ -321,6 +163,15 @@ class File:
             setattr(made, attribute, self._found(kind, *values[kind]))
         self._check(entry, made, {key: line for key, (_value, line) in values.items()})
         self.defined[entry.kind][entry.name] = made
+
+    def _attributes(self, entry, values):
+        found, loops = {}, {}
+        for key, (value, line) in values.items():
+            if key.startswith("for"):
+                loops[key.removeprefix("for")] = self._parse(key, value, line)
+            elif key in PARSERS:
+                found[ATTRIBUTES.get(key, key)] = self._parse(key, value, line)
+        return {**found, **({"loops": loops} if loops else {})}
 
     def _made(self, entry, attributes):
         if entry.kind == "sd":
@@ -340,7 +191,7 @@ class File:
     def _found(self, kind, value, line):
         """Definitions by name, wildcard or range."""
         found = {}
-        for pattern in _list(value):
+        for pattern in values_of(value):
             names = self._names(kind, pattern)
             if not names:
                 self.reader.refuse(line, f"{kind}={pattern}: no such {kind}= before this line")
@@ -356,34 +207,56 @@ class File:
 
     def _check(self, entry, made, lines):
         if entry.kind == "wd":
-            for key, share, what in (("rhpct", made.rdpct, "reads"),
-                                     ("whpct", 100 - made.rdpct, "writes")):
-                if getattr(made, key) and not share:
-                    self.reader.refuse(lines[key], f"{key}={getattr(made, key):g} contradicts "
-                                       f"rdpct={made.rdpct:g}: there are no {what}")
-                if getattr(made, key) and made.seekpct != 100:
-                    self.reader.refuse(lines[key], f"{key}={getattr(made, key):g} needs "
-                                       "seekpct=100: hits are random")
-            if 0 < made.rdpct < 100 and made.rhpct != made.whpct:
-                self.reader.refuse(lines.get("whpct", lines.get("rhpct")),
-                                   f"rhpct={made.rhpct} and whpct={made.whpct} must be equal in "
-                                   "a mix of reads and writes: fio has one distribution for both")
+            self._check_work(made, lines)
         if entry.kind == "rd":
-            if made.interval < 1:
-                self.reader.refuse(lines["interval"], "interval=0: must be 1 or more")
-            if made.elapsed < 2 * made.interval:
-                self.reader.refuse(lines.get("elapsed", entry.line),
-                                   f"elapsed={made.elapsed}: must be at least two intervals of "
-                                   f"{made.interval} s, since the first is left out")
-            if "curve" in lines and CURVED not in made.rates:
-                self.reader.refuse(lines["curve"], "curve= needs iorate=curve")
+            self._check_run(entry, made, lines)
+            self._check_skew(entry, made)
+            for key in ("rdpct", "seekpct"):
+                for value in made.loops.get(key, ()):
+                    for work in made.works:
+                        line = lines[f"for{key}"]
+                        self._check_work(replace(work, **{key: value}),
+                                         {"rhpct": line, "whpct": line})
+
+    def _check_work(self, made, lines):
+        for key, share, what in (("rhpct", made.rdpct, "reads"),
+                                 ("whpct", 100 - made.rdpct, "writes")):
+            if getattr(made, key) and not share:
+                self.reader.refuse(lines[key], f"{key}={getattr(made, key):g} contradicts "
+                                   f"rdpct={made.rdpct:g}: there are no {what}")
+            if getattr(made, key) and made.seekpct != 100:
+                self.reader.refuse(lines[key], f"{key}={getattr(made, key):g} needs "
+                                   "seekpct=100: hits are random")
+        if made.is_mixed() and made.rhpct != made.whpct:
+            self.reader.refuse(lines.get("whpct", lines.get("rhpct")),
+                               f"rhpct={made.rhpct} and whpct={made.whpct} must be equal in "
+                               "a mix of reads and writes: fio has one distribution for both")
+
+    def _check_run(self, entry, made, lines):
+        if made.interval < 1:
+            self.reader.refuse(lines["interval"], "interval=0: must be 1 or more")
+        if made.elapsed < 2 * made.interval:
+            self.reader.refuse(lines.get("elapsed", entry.line),
+                               f"elapsed={made.elapsed}: must be at least two intervals of "
+                               f"{made.interval} s, since the first is left out")
+        if "curve" in lines and CURVED not in made.rates:
+            self.reader.refuse(lines["curve"], "curve= needs iorate=curve")
+
+    def _check_skew(self, entry, made):
+        given = sum(work.skew for work in made.works)
+        without = [work.name for work in made.works if not work.skew]
+        if given and (given > 100 or (given < 100) != bool(without)):
+            self.reader.refuse(entry.line, f"rd={entry.name}: the skew= of its workloads add up to "
+                               f"{given:g}, must be "
+                               + (f"less than 100, for wd={without[0]} has none" if without
+                                  else "100"))
 
 
-def read(path):
-    """The definitions in a file."""
+def read(path, variables=None):
+    """The definitions in a file, with the values of its variables."""
     try:
         with open(path, encoding="utf-8") as file:
-            return File(path, file.read())
+            return File(path, file.read(), variables)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import stat
 import sys
 import time
@@ -14,18 +15,21 @@ from ..system.units import parse_size
 from ..system.units import size as human
 from ..tools import fio
 from ..vdbench import jobs, parse, table
-from ..vdbench.parse import CURVED, MAX
+from ..vdbench.model import CURVED, MAX, flags_of, is_direct
+from ..vdbench.steps import steps as steps_of
 
 NAME = "run"
 REPEATS = 1
 SUMMARY = "a parameter file of vdbench, with vdbench's lines, fio doing the I/O"
 EXPLANATION = """\
-sd= (lun, size, threads, openflags, hitarea), wd= (sd, rdpct, rhpct, whpct, xfersize, seekpct) and
-rd= (wd, iorate, curve, elapsed, warmup, interval, forthreads, forxfersize), with wildcards such as
-sd*, ranges such as (1-64,d), and sd=default. Whatever else a file asks for is named with its line
-before anything runs. Threads are requests under way at once (io_uring, or threads of fio where
-that is disabled). A lun that does not exist is made as a file of size=, or of --file-size, and
-removed in the end. A lun that holds anything is written to only if --destroy names it."""
+sd= (lun, size, threads, openflags, hitarea, range), wd= (sd, rdpct, rhpct, whpct, xfersize,
+seekpct, skew, range, threads, openflags) and rd= (wd, iorate, curve, elapsed, warmup, interval,
+threads, openflags, forthreads, forxfersize, forrdpct, forseekpct), with wildcards such as sd*,
+ranges such as (1-64,d), sd=default, validate=yes, and variables such as $lun. Whatever else a file
+asks for is named with its line before anything runs. Threads are requests under way at once
+(io_uring, or threads of fio where that is disabled). A lun that does not exist is made as a file
+of size=, or of --file-size, and removed in the end. A lun that holds anything is written to only
+if --destroy names it."""
 
 STDDEV = Metric("lat_stddev_us", "latency stddev", "us", "lower")
 LONGEST = Metric("lat_max_us", "longest latency", "us", "lower")
@@ -40,9 +44,13 @@ LEAST_SECTOR = 512
 
 def add_arguments(parser):
     parser.add_argument("file", metavar="FILE", help="the parameter file")
+    parser.add_argument("variables", metavar="NAME=VALUE", nargs="*",
+                        help="what $NAME in the file stands for")
     parser.add_argument("--file-size", metavar="SIZE", type=parse_size,
                         help="of a lun that is a file, does not exist and has no size= "
                              "(default: 1g, or less where that is not free)")
+    parser.add_argument("--validate", action="store_true",
+                        help="read again what was written, and compare; as validate=yes")
     parser.add_argument("--no-disks", action="store_true",
                         help="without the disks' own statistics below each line")
     parser.add_argument("--show-jobs", action="store_true",
@@ -69,10 +77,12 @@ def _is_device(lun):
 class Luns:
     """The luns of a file: what they are, how large, and which are to be made."""
 
-    def __init__(self, definitions, options):
+    def __init__(self, steps, options):
         self.path, self.options = options.file, options
         self.sizes, self.made, self.notes = {}, {}, []
-        works = [work for run in definitions.runs for work in run.works]
+        works = [work for step in steps for work in step.works]
+        self.streams = {storage.name: work for work in works if jobs.is_one_stream(work)
+                        for storage in work.storages}
         self.used = {storage.name: storage for work in works for storage in work.storages}
         self.written = {storage.name for work in works if work.rdpct < 100
                         for storage in work.storages}
@@ -129,6 +139,11 @@ class Luns:
         if there < (storage.size or 1):
             raise BadInput(f"{storage.lun}: size={human(storage.size)} but it has {human(there)}"
                            if storage.size else f"{storage.lun}: empty")
+        stream = self.streams.get(storage.name)
+        if stream and storage.size and there - storage.size >= stream.transfer.largest():
+            raise BadInput(f"{storage.lun}: size={human(storage.size)} but it has {human(there)}: "
+                           f"the mix of reads and writes in sequence of wd={stream.name} would go "
+                           "on to its end")
         return storage.size or there
 
     def _sizes_of_new(self):
@@ -157,34 +172,25 @@ class Luns:
                 self.notes.append(f"{storage.lun} did not exist: made for this run, "
                                   f"{human(size)}, full of random bytes, and removed.")
 
-    def check_direct(self):
-        """Not every file system has direct I/O."""
-        for storage in self.used.values():
-            if not {"o_direct", "directio"} & set(storage.flags):
+    def check_direct(self, steps):
+        """Not every file system has direct I/O, which goes by sectors."""
+        for step, work, storage in ((step, work, storage) for step in steps for work in step.works
+                                    for storage in work.storages):
+            flags = flags_of(step.run, work, storage)
+            if not is_direct(flags):
                 continue
             there = storage.lun if os.path.exists(storage.lun) else os.path.dirname(
                 os.path.abspath(storage.lun))
             if not guard.takes_direct(there):
                 self.refuse(storage, f"lun={guard.no_direct(storage.lun)}; leave out "
-                            f"openflags={','.join(storage.flags)}, or name a lun elsewhere")
-
-    def check_alignment(self, steps):
-        """Direct I/O goes by sectors."""
-        for step in steps:
-            for work in step.run.works:
-                transfer = step.transfer or work.transfer
-                for storage in work.storages:
-                    sector = 1
-                    if {"o_direct", "directio"} & set(storage.flags):
-                        device = storage.lun if _is_device(storage.lun) else None
-                        sector = guard.logical_block_size(device) if device else LEAST_SECTOR
-                    sizes = transfer.span or [size for size, _percent in transfer.sizes]
-                    for size in sizes:
-                        if size % sector:
-                            raise parse.Refused(self.path, work.line,
-                                                f"wd={work.name}: xfersize={size} is no multiple "
-                                                f"of the {sector} bytes that o_direct on "
-                                                f"sd={storage.name} takes")
+                            f"openflags={','.join(flags)}, or name a lun elsewhere")
+            sector = guard.logical_block_size(storage.lun) if _is_device(storage.lun) else \
+                LEAST_SECTOR
+            for size in work.transfer.span or [size for size, _percent in work.transfer.sizes]:
+                if size % sector:
+                    raise parse.Refused(self.path, work.line,
+                                        f"wd={work.name}: xfersize={size} is no multiple of the "
+                                        f"{sector} bytes that o_direct on sd={storage.name} takes")
 
     def details(self):
         """What the report says of each."""
@@ -206,7 +212,7 @@ class Luns:
 
 def _sizes(step):
     """The bytes of the smallest and of the largest request."""
-    transfers = [step.transfer or work.transfer for work in step.run.works]
+    transfers = [work.transfer for work in step.works]
     return (min(transfer.least() for transfer in transfers),
             max(transfer.largest() for transfer in transfers))
 
@@ -313,8 +319,8 @@ def _sample(intervals, moments):
 class Runs:
     """Measures the steps; a curve needs to know what its first step reached."""
 
-    def __init__(self, options, luns, steps, out):
-        self.options, self.luns, self.out = options, luns, out
+    def __init__(self, options, luns, steps, validate, out):
+        self.options, self.luns, self.validate, self.out = options, luns, validate, out
         self.steps = {step.name: step for step in steps}
         self.reached, self.engine = {}, _engine()
 
@@ -333,7 +339,8 @@ class Runs:
         step = self.steps[case.name]
         if step.base and step.base not in self.reached:
             raise BadInput(f"{step.base} has no result to take {step.percent} % of")
-        shared, listed = jobs.build(step, self.luns.sizes, self.rate(step), self.engine)
+        shared, listed = jobs.build(step, self.luns.sizes, self.rate(step), self.engine,
+                                    self.validate)
         print(f"\n{time.strftime('%b %d, %Y')} {step.title}\n{table.HEAD}", file=self.out)
         with diskstats.Watch([storage.lun for storage in self.luns.used.values()]) as watch:
             if watch.disks and not self.options.no_disks:
@@ -349,7 +356,8 @@ class Runs:
     def _compare_rate(self, step, metrics):
         """Show the rate that was asked for beside the one that was reached."""
         wanted, reached = self.rate(step), metrics["iops"]
-        if wanted is None:
+        # What is read again was not asked for.
+        if wanted is None or self.validate:
             return
         metrics["iops_requested"] = wanted
         off = reached / wanted - 1
@@ -361,27 +369,41 @@ class Runs:
                                    f"{reached:,.0f} were achieved{mark}.")
 
 
+def _variables(texts):
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not re.fullmatch(r"\w+", name) or not equals or not value or name in found:
+            raise BadInput(f"{text!r}: must be NAME=VALUE, each name once")
+        found[name] = value
+    return found
+
+
 def plan(options):
     out = sys.stdout
-    definitions = parse.read(options.file)
-    steps = [step for run in definitions.runs for step in jobs.steps(run)]
-    luns = Luns(definitions, options)
+    definitions = parse.read(options.file, _variables(options.variables))
+    steps = [step for run in definitions.runs for step in steps_of(run)]
+    validate = definitions.validate or options.validate
+    luns = Luns(steps, options)
     machine.fio_version()
-    luns.check_direct()
-    luns.check_alignment(steps)
+    luns.check_direct(steps)
     texts = [(step, fio.job_file(*jobs.build(
-        step, luns.sizes, step.rate if isinstance(step.rate, int) else None, _engine())))
+        step, luns.sizes, step.rate if isinstance(step.rate, int) else None, _engine(), validate)))
         for step in steps]
     if options.show_jobs:
         for step, text in texts:
             print(f"# {step.title}\n{text}", file=out)
         raise SystemExit(0)
-    runs = Runs(options, luns, steps, out)
+    if validate:
+        luns.notes.append("Data validation: what was written is read again and compared; these "
+                          "reads are counted as all others.")
+    runs = Runs(options, luns, steps, validate, out)
     return Plan(subjects=[Subject("luns", os.path.basename(options.file), luns.details())],
                 rounds=[Round(tuple(Case(step.name, step.title,
                                          step.run.warmup + step.run.elapsed + 1)
                                     for step in steps))],
                 open=runs.open, set_up=luns.set_up, live=True,
                 metrics=(IOPS, REQUESTED, MB_S, MEAN, P99, LONGEST, STDDEV),
-                settings={"file": os.path.abspath(options.file), "text": definitions.text},
+                settings={"file": os.path.abspath(options.file), "text": definitions.text,
+                          "validate": validate, "variables": options.variables},
                 notes=luns.notes)
