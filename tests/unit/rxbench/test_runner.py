@@ -2,6 +2,7 @@
 """The runner: its order, and what it keeps whatever ends a run."""
 
 import contextlib
+import glob
 import os
 import signal
 
@@ -12,6 +13,7 @@ from rxbench.run.progress import Lines, Silent
 from rxbench.run.runner import Runner
 from rxbench.system import undo
 from rxbench.system.errors import BenchError
+from rxbench.tools import fio
 
 SUBJECTS = [Subject(name, name) for name in "abc"]
 ONE, TWO, THREE = (Case(str(number), f"case {number}") for number in (1, 2, 3))
@@ -106,3 +108,35 @@ def test_lines(capsys):
     fake = Fake(repeats=1)
     Runner(fake.plan, Lines(fake.plan, sys.stdout), lambda text: None).run()
     assert capsys.readouterr().out.splitlines()[0] == "1/1 a: case 1"
+
+
+def nices():
+    """Of all threads of our children: how many have which nice value."""
+    found = {}
+    for path in glob.glob("/proc/[0-9]*/task/*/stat"):
+        with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
+            fields = file.read().rpartition(")")[2].split()
+            if int(fields[1]) == os.getpid():
+                found[int(fields[16])] = found.get(int(fields[16]), 0) + 1
+    return found
+
+
+def test_the_counter_goes_first(tmp_path):
+    """fio's jobs run as all else does, who counts them before that; intervals stay whole."""
+    seen = {}
+    options = {"ioengine": "psync", "thread": 1, "rw": "randread", "bs": "4k", "size": "1m",
+               "time_based": 1, "runtime": 4, "filename": tmp_path / "data", "numjobs": 24}
+    (tmp_path / "data").write_bytes(bytes(1 << 20))
+
+    def look(moment):
+        if 1.5 < moment.seconds < 3.5:
+            for nice, count in nices().items():
+                seen[nice] = max(count, seen.get(nice, 0))
+
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    moments = fio.run(options, [("jobs", {})], on_moment=look)
+    assert seen.get(before, 0) >= 24 and seen.get(before - 10, 0) >= 1 and len(seen) == 2
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
+    whole = fio.joined(moments, 1)
+    assert [round(each.seconds) for each in whole] == [1, 2, 3, 4]
+    assert all(abs(each.seconds - round(each.seconds)) < 0.25 for each in whole)

@@ -92,6 +92,21 @@ def show(*argv):
     return _spawn(argv, 60)[0]
 
 
+@contextlib.contextmanager
+def ahead(steps):
+    """Run the block, and what it starts, with a priority so much higher; the gain is the value.
+
+    It is 0 where that is not allowed.
+    """
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    try:
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, before - steps)
+        yield before - os.getpriority(os.PRIO_PROCESS, 0)
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, before)
+
+
 def follow(argv, on_text):
     """Run a program, and hand on what it writes to stdout as it comes, whole lines at a time."""
     with tempfile.TemporaryFile("w+") as errors:
