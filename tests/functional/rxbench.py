@@ -391,7 +391,7 @@ def test_fio_is_missing_or_old(tmp_path, version, names):
 def test_who_is_not_root(tmp_path):
     """Hears of that first, not of programs that are not in the PATH of users."""
     done = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups",
-                           *command("tree", "/tmp", "--tarball", "/etc/passwd")],
+                           *command("tree", "rxd:16m", "--tarball", "/etc/passwd")],
                           capture_output=True, text=True, check=False,
                           env={**environment(), "PATH": "/usr/bin:/bin"})
     assert done.returncode == INPUT and "root" in done.stderr

@@ -14,7 +14,7 @@ _rxbench_options()
 	run)
 		echo "$common --file-size --no-disks --show-jobs --validate" ;;
 	tree)
-		echo "$common --tarball --command --workers" ;;
+		echo "$common --tarball --command --inside --workers" ;;
 	copy)
 		echo "$common --size --ways" ;;
 	replay)

@@ -158,7 +158,8 @@ def _write(made, folder, page_wanted):
 
 
 def _measure(options):
-    if not getattr(options, "show_jobs", False):
+    needs_root = getattr(options.workload, "needs_root", lambda _options: True)
+    if not getattr(options, "show_jobs", False) and needs_root(options):
         machine.need_root()
     plan = options.workload.plan(options)
     plan.repeats = options.repeats or getattr(options.workload, "REPEATS", 3)

@@ -294,6 +294,11 @@ def parse(texts):
     return places
 
 
+def are_directories(texts):
+    """Whether nothing but directories is touched, before anything else is looked at."""
+    return all(os.path.isdir(_split(text)[1]) for text in texts)
+
+
 def need_apart(places):
     """Refuse two on one disk, plain or cached, where all are mounted at once."""
     disks = [getattr(place, "origin", place) for place in places]
@@ -312,7 +317,8 @@ def memory(places, together=False):
 
 def check(places, size, destroy=(), together=False):
     """Each of them, and the memory that they take; destroy must name what is there."""
-    machine.need_root()
+    if destroy or not all(isinstance(place, Directory) for place in places):
+        machine.need_root()
     for name in destroy:
         guard.need_block_device(name)
     for place in places:

@@ -19,9 +19,10 @@ SUMMARY = "a source tree extracted, packed, searched, copied, removed, and worke
 EXPLANATION = """\
 On each place, in turn: the tarball is copied there (not measured) and the caches are dropped; then
 extract it, remove it, pack the tree again, du, find, copy the tree, remove the copy, and a
-command for each file of the tree, 20 at once. After each step a sync of that file system, timed on
-its own. real, user, sys of each; total is real and sync. A place may be any directory: a RAM
-disk's, tmpfs, NFS; a block device gets an ext4.
+command for each file of the tree, 20 at once, and with --inside a command in the tree, such as
+make. After each step a sync of that file system, timed on its own. real, user, sys of each; total
+is real and sync. A place may be any directory: a RAM disk's, tmpfs, NFS; a block device gets an
+ext4. Where all places are directories no root is needed.
 The tarball: --tarball, or the newest /usr/src/linux-source-*.tar.* (package linux-source)."""
 
 TOTAL = Metric("total_s", "total", "s", "lower")
@@ -29,6 +30,8 @@ SYNC = Metric("sync_s", "sync", "s", "lower")
 SOURCES = "/usr/src/linux-source-*.tar*"
 WORKERS = 20
 COMMAND = "sha256sum"
+INSIDE = "inside"
+INSIDE_SECONDS = 60
 # What a step takes, in seconds for each GB of tree; for the time left.
 STEPS = (("extract", "extract the tarball", 12), ("rm-tarball", "remove the tarball", 0.3),
          ("pack", "create a tarball", 6), ("du", "size of the tree (du)", 1),
@@ -47,8 +50,15 @@ def add_arguments(parser):
     parser.add_argument("--command", metavar="COMMAND", default=COMMAND,
                         help="run in parallel, with names of files behind it (default: "
                              "%(default)s)")
+    parser.add_argument("--inside", metavar="COMMAND",
+                        help="run in the tree, or in the only folder at its top, by a shell: "
+                             "'make -j20', a test suite")
     parser.add_argument("--workers", metavar="N", type=int, default=WORKERS,
                         help="how many at once (default: %(default)s)")
+
+
+def needs_root(options):
+    return not places.are_directories(options.places)
 
 
 def _tarball(path):
@@ -84,6 +94,13 @@ def contents(path):
     return total, count, last
 
 
+def _top(tree):
+    """The folder that a project's files are in: most tarballs have one, named as the release."""
+    names = os.listdir(tree)
+    only = os.path.join(tree, names[0]) if len(names) == 1 else tree
+    return only if os.path.isdir(only) else tree
+
+
 class Trees:
     """A round is all steps on one place."""
 
@@ -102,8 +119,9 @@ class Trees:
         place.format("ext4")
         with place.mounted("ext4") as root, places.since(self.undo):
             work = devices.directory(self.undo, root)
-            command.run("cp", self.tarball, os.path.join(work, "tarball"))
-            machine.drop_caches()
+            copy = os.path.join(work, "tarball")
+            command.run("cp", self.tarball, copy)
+            machine.drop_caches(copy)
             yield lambda case: self.measure(work, case)
 
     def _argv(self, step, work):
@@ -117,12 +135,15 @@ class Trees:
                 "find": [*find, "-name", self.wanted],
                 "copy": ["cp", "-a", "tree", "copy"],
                 "rm-copy": ["rm", "-r", "copy"],
-                "parallel": ["bash", "-o", "pipefail", "-c", parallel]}[step]
+                "parallel": ["bash", "-o", "pipefail", "-c", parallel],
+                # What it says may be long.
+                INSIDE: ["bash", "-c", f"exec >/dev/null\n{self.options.inside}"]}[step]
 
     def measure(self, work, case):
         if case.name == "extract":
             os.mkdir(os.path.join(work, "tree"))
-        times = command.timed(*self._argv(case.name, work), cwd=work)
+        where = _top(os.path.join(work, "tree")) if case.name == INSIDE else work
+        times = command.timed(*self._argv(case.name, work), cwd=where)
         start = time.monotonic()
         command.run("sync", "--file-system", work)
         sync = time.monotonic() - start
@@ -140,8 +161,10 @@ def plan(options):
         raise BadInput(f"--command {options.command!r}: {error}") from error
     if not program:
         raise BadInput("--command: empty")
-    machine.need_tools("tar", "cp", "rm", "du", "find", "xargs", "sync", "bash", "mkfs.ext4",
-                       program[0])
+    if options.inside is not None and not options.inside.strip():
+        raise BadInput("--inside: empty")
+    machine.need_tools("tar", "cp", "rm", "du", "find", "xargs", "sync", "bash", program[0],
+                       *(["mkfs.ext4"] if needs_root(options) else []))
     size, count, wanted = contents(tarball)
     needed = int((COPIES + 1) * size * ROOM) + os.path.getsize(tarball)
     places.check(grounds, needed, options.destroy)
@@ -150,6 +173,11 @@ def plan(options):
     title = f"{program[0]} of all files, {options.workers} at once"
     cases = tuple(Case(name, text or title, 0.2 + pace * size / 1e9)
                   for name, text, pace in STEPS)
+    if options.inside:
+        cases += (Case(INSIDE, f"in the tree: {options.inside}", INSIDE_SECONDS),)
+    notes = [f"The tree: {count:,} members of {os.path.basename(tarball)}, {human(size)}."]
+    if not machine.is_root():
+        notes.append("Not run by root: of the caches, only the tarball's pages were dropped.")
     return Plan(subjects=[Subject(place.name, place.title, place.details())
                           for place in grounds],
                 rounds=[Round(cases)], open=trees.open, set_up=trees.set_up,
@@ -157,6 +185,5 @@ def plan(options):
                 base=grounds[-1].name if len(grounds) > 1 else None,
                 settings={"tarball": os.path.basename(tarball), "size": size, "members": count,
                           "found": wanted, "command": options.command,
-                          "workers": options.workers},
-                notes=[f"The tree: {count:,} members of {os.path.basename(tarball)}, "
-                       f"{human(size)}."])
+                          "inside": options.inside, "workers": options.workers},
+                notes=notes)
