@@ -31,12 +31,6 @@ def counter(path, field):
     return seen[-1]
 
 
-def in_flight(path):
-    """Requests that a disk has not answered yet."""
-    with open(f"/sys/dev/block/{dm.number(path)}/inflight", encoding="ascii") as file:
-        return sum(int(count) for count in file.read().split())
-
-
 def is_there(path):
     """Whether a disk can be used: its node comes before its place in sysfs, and that before
     anybody can open it."""
@@ -128,11 +122,13 @@ class Held:
         return f"0 {self.size // SECTOR} delay {self.device} 0 {reads} {self.device} 0 {writes}"
 
     def wait_for(self, number, seconds=60):
-        """Until so many requests are held."""
-        end = time.monotonic() + seconds
-        while in_flight(self.path) < number:
-            assert time.monotonic() < end, f"{in_flight(self.path)} of {number} requests"
+        """Until so many requests are held: reads, writes and flushes."""
+        end, held = time.monotonic() + seconds, 0
+        while held < number:
+            assert time.monotonic() < end, f"{held} of {number} requests"
             time.sleep(0.01)
+            counts = run("dmsetup", "status", self.name).stdout.split()[3:]
+            held = sum(int(count) for count in counts)
 
     def release(self):
         """The target lets all go when it is suspended."""
