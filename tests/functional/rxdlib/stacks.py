@@ -94,7 +94,7 @@ class CacheStack(Stack):
         # A cache that grows begins anew at its next reload: most go on with what they have.
         self.attempts += 1
         if self.attempts % 3 == 2:
-            claimed.resize(claimed.query().size + CHUNK)
+            claimed.resize(claimed.query().size + MIB)
 
     def cut(self):
         """Whoever changes the origin has the cache forget."""
