@@ -204,7 +204,8 @@ test-system:
 	tests/run system
 
 torture:
-	tests/run torture-$(or $(KERNEL),7.2) stock small numa movable memcheck states
+	tests/run torture-$(or $(KERNEL),7.2) stock memcheck states \
+		$(foreach machine,small small-512 numa movable,$(machine)-$(or $(KERNEL),7.2))
 
 mutations:
 	tests/mutations/run $(ONLY)
