@@ -149,6 +149,14 @@ static void *alloc_table(unsigned long nr, size_t size)
 	return __vmalloc(size, GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
 }
 
+/* SIZE_MAX if that is too many. */
+static size_t bytes_of_sets(unsigned long nr_sets, unsigned int ways)
+{
+	return size_add(size_add(array3_size(nr_sets, ways, sizeof(u64)),
+				 array_size(nr_sets, sizeof(struct rxc_hints))),
+			rxc_policy_bytes(nr_sets));
+}
+
 static void init_shard(struct rxc_shard *shard)
 {
 	spin_lock_init(&shard->lock);
@@ -162,7 +170,7 @@ static void init_shard(struct rxc_shard *shard)
  * @stats: counters, zeroed
  *
  * Return: the index; ERR_PTR(-ENOSPC) if the store has fewer than RXC_SLOTS_MIN
- * blocks, ERR_PTR(-ENOMEM).
+ * blocks, ERR_PTR(-ENOMEM) if it would leave too little memory to the rest of the machine.
  */
 struct rxc_index *rxc_index_create(struct rxd_store *store, unsigned int block_pages,
 				   struct rxc_stats __percpu *stats)
@@ -174,6 +182,8 @@ struct rxc_index *rxc_index_create(struct rxd_store *store, unsigned int block_p
 	if (rxd_store_nr_pages(store) / block_pages < RXC_SLOTS_MIN)
 		return ERR_PTR(-ENOSPC);
 	divide_slots(store, block_pages, &nr_sets, &ways);
+	if (!rxd_memory_allows(bytes_of_sets(nr_sets, ways)))
+		return ERR_PTR(-ENOMEM);
 
 	nr_buckets = min_t(unsigned long, roundup_pow_of_two(nr_sets), MAX_BUCKETS);
 	index = kvmalloc(struct_size(index, buckets, nr_buckets), GFP_KERNEL | __GFP_ZERO);
@@ -254,8 +264,7 @@ unsigned long rxc_index_nr_slots(const struct rxc_index *index)
  */
 size_t rxc_index_metadata_bytes(const struct rxc_index *index)
 {
-	return rxc_index_nr_slots(index) * sizeof(u64) +
-	       index->nr_sets * sizeof(struct rxc_hints) + rxc_policy_bytes(index->policy) +
+	return bytes_of_sets(index->nr_sets, index->ways) +
 	       index->nr_shards * sizeof(*index->shards) +
 	       struct_size(index, buckets, index->nr_buckets);
 }

@@ -114,7 +114,7 @@ struct rxc_policy *rxc_policy_create(unsigned long nr_sets, unsigned int ways)
 {
 	struct rxc_policy *policy;
 
-	policy = __vmalloc(struct_size(policy, sets, nr_sets),
+	policy = __vmalloc(rxc_policy_bytes(nr_sets),
 			   GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
 	if (!policy)
 		return NULL;
@@ -137,13 +137,15 @@ void rxc_policy_destroy(struct rxc_policy *policy)
 
 /**
  * rxc_policy_bytes - memory that a policy takes, beside the tags
- * @policy: the policy
+ * @nr_sets: number of sets
  *
- * Return: bytes.
+ * Return: bytes; SIZE_MAX if that is too many.
  */
-size_t rxc_policy_bytes(const struct rxc_policy *policy)
+size_t rxc_policy_bytes(unsigned long nr_sets)
 {
-	return struct_size(policy, sets, policy->nr_sets);
+	struct rxc_policy *policy;
+
+	return struct_size(policy, sets, nr_sets);
 }
 
 /**

@@ -14,7 +14,7 @@ struct rxc_policy;
 
 struct rxc_policy *rxc_policy_create(unsigned long nr_sets, unsigned int ways);
 void rxc_policy_destroy(struct rxc_policy *policy);
-size_t rxc_policy_bytes(const struct rxc_policy *policy);
+size_t rxc_policy_bytes(unsigned long nr_sets);
 
 unsigned long rxc_policy_touch(u64 tag);
 unsigned long rxc_policy_insert(struct rxc_policy *policy, unsigned long set, const u64 *tags,

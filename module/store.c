@@ -171,11 +171,105 @@ static atomic_long_t *leaf_held(struct rxd_leaf *leaf)
 	return (atomic_long_t *)&page->private;
 }
 
+/*
+ * A thin disk must not take the memory that the rest of the machine needs to
+ * stay alive: leave an eighth, but no less than 32 MiB and no more than 2 GiB.
+ * That is room for the dirty pages that a file system keeps when its disk is
+ * full.
+ */
+static unsigned long memory_headroom(void)
+{
+	return clamp(totalram_pages() / 8, 32UL << (20 - PAGE_SHIFT), 2UL << (30 - PAGE_SHIFT));
+}
+
+/*
+ * What an allocation of ours can get in the end. si_mem_available() counts what
+ * only movable pages can have, too.
+ */
+static long usable_memory(void)
+{
+	long nr = si_mem_available() - (long)global_zone_page_state(NR_FREE_CMA_PAGES);
+	struct zone *zone;
+	int node;
+
+	for_each_online_node(node) {
+		zone = &NODE_DATA(node)->node_zones[ZONE_MOVABLE];
+		if (!populated_zone(zone))
+			continue;
+		nr -= zone_page_state(zone, NR_FREE_PAGES);
+		nr += zone_page_state(zone, NR_FREE_CMA_PAGES);
+		nr -= zone_page_state(zone, NR_ZONE_ACTIVE_FILE);
+		nr -= zone_page_state(zone, NR_ZONE_INACTIVE_FILE);
+	}
+	return nr;
+}
+
+/* Freed pages rest on lists of the processors, where si_mem_available() looks past them. */
+static long pages_on_cpu_lists(void)
+{
+	struct zone *zone;
+	int node, cpu, i;
+	long nr = 0;
+
+	for_each_online_node(node) {
+		for (i = 0; i < ZONE_MOVABLE; i++) {
+			zone = &NODE_DATA(node)->node_zones[i];
+			if (!populated_zone(zone))
+				continue;
+			for_each_online_cpu(cpu)
+				nr += READ_ONCE(per_cpu_ptr(zone->per_cpu_pageset, cpu)->count);
+		}
+	}
+	return nr;
+}
+
+/* May so many pages be taken? */
+static bool memory_is_there(unsigned long nr)
+{
+	long spare = usable_memory() - (long)memory_headroom();
+
+	if (spare < (long)nr)
+		spare += pages_on_cpu_lists();
+	return spare >= (long)nr;
+}
+
+/*
+ * As memory_is_there(), but what is on its way back at the beginning is waited for, until
+ * the task is killed. Caches free pages all the time: there may always be more.
+ */
+static bool memory_comes(unsigned long nr)
+{
+	long last = atomic_long_read(&freed_pages) + atomic_long_read(&retired_pages);
+
+	wait_event_killable(freed_wait, memory_is_there(nr) ||
+			    atomic_long_read(&freed_pages) - last >= 0);
+	return memory_is_there(nr);
+}
+
+/**
+ * rxd_memory_allows - may a table take so much memory?
+ * @size: bytes
+ *
+ * As with pages of data, memory is looked at only where more is wanted than a processor
+ * may take between two looks. May sleep, as memory that is being freed is waited for.
+ *
+ * Return: false if too little would be left for the rest of the machine.
+ */
+bool rxd_memory_allows(size_t size)
+{
+	unsigned long nr = size >> PAGE_SHIFT;
+
+	return nr <= MEMORY_CHECK_INTERVAL || memory_comes(nr);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_memory_allows, RXD_NS);
+
 static struct rxd_leaf __rcu **alloc_dir(unsigned long nr_pages)
 {
 	size_t size;
 
 	if (check_mul_overflow(nr_leaves(nr_pages), sizeof(struct rxd_leaf *), &size))
+		return NULL;
+	if (!rxd_memory_allows(size))
 		return NULL;
 	return kvmalloc(size, GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
 }
@@ -404,68 +498,6 @@ void rxd_store_prefetch(struct rxd_store *store, unsigned long pgno)
 	rcu_read_unlock();
 }
 EXPORT_SYMBOL_NS_GPL(rxd_store_prefetch, RXD_NS);
-
-/*
- * A thin disk must not take the memory that the rest of the machine needs to
- * stay alive: leave an eighth, but no less than 32 MiB and no more than 2 GiB.
- * That is room for the dirty pages that a file system keeps when its disk is
- * full.
- */
-static unsigned long memory_headroom(void)
-{
-	return clamp(totalram_pages() / 8, 32UL << (20 - PAGE_SHIFT), 2UL << (30 - PAGE_SHIFT));
-}
-
-/*
- * What an allocation of ours can get in the end. si_mem_available() counts what
- * only movable pages can have, too.
- */
-static long usable_memory(void)
-{
-	long nr = si_mem_available() - (long)global_zone_page_state(NR_FREE_CMA_PAGES);
-	struct zone *zone;
-	int node;
-
-	for_each_online_node(node) {
-		zone = &NODE_DATA(node)->node_zones[ZONE_MOVABLE];
-		if (!populated_zone(zone))
-			continue;
-		nr -= zone_page_state(zone, NR_FREE_PAGES);
-		nr += zone_page_state(zone, NR_FREE_CMA_PAGES);
-		nr -= zone_page_state(zone, NR_ZONE_ACTIVE_FILE);
-		nr -= zone_page_state(zone, NR_ZONE_INACTIVE_FILE);
-	}
-	return nr;
-}
-
-/* Freed pages rest on lists of the processors, where si_mem_available() looks past them. */
-static long pages_on_cpu_lists(void)
-{
-	struct zone *zone;
-	int node, cpu, i;
-	long nr = 0;
-
-	for_each_online_node(node) {
-		for (i = 0; i < ZONE_MOVABLE; i++) {
-			zone = &NODE_DATA(node)->node_zones[i];
-			if (!populated_zone(zone))
-				continue;
-			for_each_online_cpu(cpu)
-				nr += READ_ONCE(per_cpu_ptr(zone->per_cpu_pageset, cpu)->count);
-		}
-	}
-	return nr;
-}
-
-/* May so many pages be taken? */
-static bool memory_is_there(unsigned long nr)
-{
-	long spare = usable_memory() - (long)memory_headroom();
-
-	if (spare < (long)nr)
-		spare += pages_on_cpu_lists();
-	return spare >= (long)nr;
-}
 
 static bool memory_is_low(unsigned int nr)
 {
@@ -1318,21 +1350,13 @@ void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
  * @store: the store
  * @nr: number of pages, none of which is there yet
  *
- * May sleep: what is on its way back at the beginning is waited for, until the task
- * is killed. Caches free pages all the time: there may always be more.
+ * May sleep: memory that is being freed is waited for, until the task is killed.
  *
  * Return: false if the limit or the memory there is now would end it half-way.
  */
 bool rxd_store_can_fill(const struct rxd_store *store, unsigned long nr)
 {
-	long last = atomic_long_read(&freed_pages) + atomic_long_read(&retired_pages);
-	unsigned long all = nr + nr_leaves(nr);
-
-	if (!rxd_store_has_room(store, nr))
-		return false;
-	wait_event_killable(freed_wait, memory_is_there(all) ||
-			    atomic_long_read(&freed_pages) - last >= 0);
-	return memory_is_there(all);
+	return rxd_store_has_room(store, nr) && memory_comes(nr + nr_leaves(nr));
 }
 
 /**

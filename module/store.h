@@ -81,6 +81,8 @@ static inline void rxd_batch_init(struct rxd_batch *batch)
 
 void rxd_batch_free(struct rxd_batch *batch);
 
+bool rxd_memory_allows(size_t size);
+
 int rxd_store_init(void);
 void rxd_store_exit(void);
 

@@ -16,10 +16,10 @@ import time
 import pytest
 
 from rxdlib import direct, dm, memory
-from rxdlib.command import ENVIRONMENT, rxadm
-from rxdlib.control import CREATE_RESERVE, RESIZE_OVERCOMMIT, STATE_RESERVED
-from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
-from rxdlib.lab import state
+from rxdlib.command import ENVIRONMENT, run, rxadm
+from rxdlib.control import CREATE_RESERVE, RESIZE_OVERCOMMIT, SIZE_MAX, STATE_RESERVED
+from rxdlib.direct import BLOCK, GIB, KIB, MIB, SECTOR, Direct, stamp
+from rxdlib.lab import DISK, state
 
 CHUNK = 4 * MIB
 PATTERN = stamp(1, CHUNK + MIB)
@@ -272,6 +272,9 @@ def test_scattered(unharmed, lab, pattern, free):
         ramdisk.remove()
 
 
+SLOT = 11   # bytes that the index of a cache takes for a block
+
+
 @pytest.mark.parametrize("pattern", PLACES)
 def test_cache_larger_than_memory(patience, unharmed, lab, pattern):
     """It takes what there is, and steps aside: no read fails, and others have memory."""
@@ -298,6 +301,43 @@ def test_cache_larger_than_memory(patience, unharmed, lab, pattern):
         assert memory.meminfo()["MemAvailable"] > headroom() // 2
     dm.remove(cache.name)
     assert cache.ramdisk.query().mem_used == 0
+
+
+@pytest.mark.parametrize("share", [0.95, 4], ids=["almost-all", "too-much"])
+def test_cache_index_larger_than_memory(patience, unharmed, lab, share):
+    """An index that leaves too little to others is refused, and nothing remains of it."""
+    memory.settled()
+    wanted = int(memory.meminfo()["MemAvailable"] * share)
+    ramdisk = lab.ramdisk(wanted // SLOT * BLOCK // MIB * MIB, overcommit=True)
+    name = lab.next_name("rxdtest")
+    before = state()
+    with answers_within(patience):
+        for _ in range(5):
+            result = run("dmsetup", "create", name, check=False,
+                         stdin=f"0 {GIB // SECTOR} rxcache {DISK} {ramdisk.path}\n")
+            available = memory.meminfo()["MemAvailable"]
+            lab.adopt_mapped(name)
+            assert result.returncode and os.strerror(errno.ENOMEM) in result.stderr, \
+                f"{wanted} bytes of index: {available} left"
+            assert state() == before
+
+
+@pytest.mark.parametrize("grow", [False, True], ids=["create", "grow"])
+def test_directory_larger_than_memory(patience, unharmed, lab, grow):
+    """What a disk of many TiB takes before anything is written leaves the others theirs."""
+    memory.settled()
+    size = min(int(memory.meminfo()["MemAvailable"] * 0.95) // 8 * 2 * MIB, SIZE_MAX)
+    ramdisk = lab.ramdisk(CHUNK) if grow else None
+    before = state()
+    with answers_within(patience):
+        for _ in range(5):
+            with pytest.raises(OSError) as caught:
+                if grow:
+                    ramdisk.resize(size, RESIZE_OVERCOMMIT)
+                else:
+                    lab.ramdisk(size, overcommit=True)
+            assert caught.value.errno == errno.ENOMEM
+            assert state() == before
 
 
 def test_next_disk_waits_for_the_last(unharmed, lab):
