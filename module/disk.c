@@ -232,9 +232,6 @@ static int rxd_reserve(struct rxd_disk *rxd, unsigned long first, unsigned long 
 	unsigned long part;
 	int ret;
 
-	/* To fill all there is, only to give it back, would hurt everybody else. */
-	if (!rxd_store_can_fill(rxd->store, nr))
-		return -ENOSPC;
 	for (; nr; first += part, nr -= part) {
 		/* A signal is looked for after each: memory may be waited for. */
 		part = min_t(unsigned long, nr, SZ_2M >> PAGE_SHIFT);
@@ -307,7 +304,12 @@ static int rxd_build_store(struct rxd_disk *rxd, const struct rxd_create *arg)
 		return -ENOMEM;
 	if (arg->mem_limit)
 		rxd_store_set_limit(rxd->store, arg->mem_limit >> PAGE_SHIFT);
-	return rxd->reserved ? rxd_reserve(rxd, 0, arg->size >> PAGE_SHIFT) : 0;
+	if (!rxd->reserved)
+		return 0;
+	/* To fill all there is, only to give it back, would hurt everybody else. */
+	if (!rxd_store_can_fill(rxd->store, arg->size >> PAGE_SHIFT))
+		return -ENOSPC;
+	return rxd_reserve(rxd, 0, arg->size >> PAGE_SHIFT);
 }
 
 /**
@@ -445,8 +447,7 @@ static int rxd_disk_grow(struct rxd_disk *rxd, u64 size)
 	unsigned long new = size >> PAGE_SHIFT;
 	int ret;
 
-	/* What cannot be reserved must not lengthen the directory, which keeps its size. */
-	if (rxd->reserved && !rxd_store_has_room(rxd->store, new - old))
+	if (rxd->reserved && !rxd_store_can_fill(rxd->store, new - old))
 		return -ENOSPC;
 
 	ret = rxd_store_grow(rxd->store, new);
@@ -526,6 +527,24 @@ static int rxd_shrink_thin(struct rxd_disk *rxd, u64 size, bool force)
 	return ret;
 }
 
+/*
+ * What the page cache keeps for those who have the disk or a partition open is no
+ * longer what the disk holds.
+ */
+static void rxd_drop_page_cache(struct rxd_disk *rxd, u64 from)
+{
+	struct block_device *part;
+	unsigned long partno;
+	u64 start;
+
+	mutex_lock(&rxd->gd->open_mutex);
+	xa_for_each(&rxd->gd->part_tbl, partno, part) {
+		start = (u64)part->bd_start_sect << SECTOR_SHIFT;
+		truncate_inode_pages(rxd_bdev_mapping(part), max(from, start) - start);
+	}
+	mutex_unlock(&rxd->gd->open_mutex);
+}
+
 static int rxd_disk_shrink(struct rxd_disk *rxd, u64 size, bool force)
 {
 	int ret;
@@ -536,7 +555,7 @@ static int rxd_disk_shrink(struct rxd_disk *rxd, u64 size, bool force)
 		ret = rxd_shrink_thin(rxd, size, force);
 	/* What was cut off must not come back from the page cache. */
 	if (!ret)
-		truncate_inode_pages(rxd_bdev_mapping(rxd->gd->part0), size);
+		rxd_drop_page_cache(rxd, size);
 	return ret;
 }
 
@@ -551,13 +570,16 @@ static int rxd_disk_shrink(struct rxd_disk *rxd, u64 size, bool force)
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, bool force)
 {
 	u64 old = rxd_disk_size(rxd);
+	int ret = 0;
 
 	lockdep_assert_held(&rxd->lock);
 	if (size > old)
-		return rxd_disk_grow(rxd, size);
-	if (size == old)
-		return 0;
-	return rxd->owner ? -EBUSY : rxd_disk_shrink(rxd, size, force);
+		ret = rxd_disk_grow(rxd, size);
+	else if (size < old)
+		ret = rxd->owner ? -EBUSY : rxd_disk_shrink(rxd, size, force);
+	/* Of a shrink, or of a grow that failed half-way. */
+	rxd_store_trim(rxd->store);
+	return ret;
 }
 
 static int rxd_clear_reserved(struct rxd_disk *rxd)
@@ -693,21 +715,6 @@ static struct rxd_disk *rxd_of_bdev(struct block_device *bdev)
 	return bdev->bd_disk->private_data;
 }
 
-/*
- * What the page cache keeps for those who have the disk or a partition open is no
- * longer what the disk holds.
- */
-static void rxd_drop_page_cache(struct rxd_disk *rxd)
-{
-	struct block_device *part;
-	unsigned long partno;
-
-	mutex_lock(&rxd->gd->open_mutex);
-	xa_for_each(&rxd->gd->part_tbl, partno, part)
-		truncate_inode_pages(rxd_bdev_mapping(part), 0);
-	mutex_unlock(&rxd->gd->open_mutex);
-}
-
 /**
  * rxd_claim - reserve a RAM disk to be a cache's memory
  * @bdev: the whole disk, which the caller has open and keeps open
@@ -770,7 +777,7 @@ int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens)
 		/* Clearing waits for the writes that do not see this yet. */
 		WRITE_ONCE(rxd->taken, true);
 		rxd_clear_store(rxd);
-		rxd_drop_page_cache(rxd);
+		rxd_drop_page_cache(rxd, 0);
 	}
 	mutex_unlock(&rxd->lock);
 	return ret;
@@ -794,7 +801,7 @@ void rxd_release(struct block_device *bdev, const void *owner)
 		goto out_unlock;
 	if (rxd->taken) {
 		rxd_clear_store(rxd);
-		rxd_drop_page_cache(rxd);
+		rxd_drop_page_cache(rxd, 0);
 		WRITE_ONCE(rxd->taken, false);
 	}
 	WRITE_ONCE(rxd->owner, NULL);

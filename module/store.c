@@ -101,10 +101,11 @@ struct rxd_store {
 
 static DEFINE_PER_CPU(unsigned int, store_allocations);
 
-/* Pages and leaves of all stores that are on their way back to the machine. */
+/*
+ * Pages and leaves of all stores that were sent on their way back to the machine, ever,
+ * and those of them that have come back; and who waits for more.
+ */
 static atomic_long_t retired_pages;
-
-/* How many have come back, ever; and who waits for more. */
 static atomic_long_t freed_pages;
 static DECLARE_WAIT_QUEUE_HEAD(freed_wait);
 
@@ -125,10 +126,9 @@ static unsigned long nr_leaves(unsigned long nr_pages)
 
 static void note_freed(unsigned long nr)
 {
-	atomic_long_add(nr, &freed_pages);
-	/* Who sees nothing retired any more sees that it came back: pairs with is_retired(). */
+	/* Who sees it counted can have it: pairs with is_retired(). */
 	smp_mb__before_atomic();
-	atomic_long_sub(nr, &retired_pages);
+	atomic_long_add(nr, &freed_pages);
 	if (wq_has_sleeper(&freed_wait))
 		wake_up_all(&freed_wait);
 }
@@ -137,7 +137,9 @@ static void note_freed(unsigned long nr)
 static bool is_retired(void)
 {
 	/* Pairs with note_freed(). */
-	return atomic_long_read_acquire(&retired_pages);
+	long freed = atomic_long_read_acquire(&freed_pages);
+
+	return atomic_long_read(&retired_pages) != freed;
 }
 
 /*
@@ -239,7 +241,7 @@ static bool memory_is_there(unsigned long nr)
  */
 static bool memory_comes(unsigned long nr)
 {
-	long last = atomic_long_read(&freed_pages) + atomic_long_read(&retired_pages);
+	long last = atomic_long_read(&retired_pages);
 
 	wait_event_killable(freed_wait, memory_is_there(nr) ||
 			    atomic_long_read(&freed_pages) - last >= 0);
@@ -412,24 +414,10 @@ static void copy_leaves(struct rxd_store *store, struct rxd_leaf __rcu **from,
 	}
 }
 
-/**
- * rxd_store_grow - raise the capacity
- * @store: the store; I/O may go on
- * @nr_pages: the new capacity in pages, not less than the old
- *
- * Callers serialise growing and shrinking.
- *
- * Return: 0 or -ENOMEM.
- */
-int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages)
+/* Give a store a directory for so many pages; I/O to what both have room for goes on. */
+static int replace_dir(struct rxd_store *store, unsigned long nr_pages)
 {
 	struct rxd_leaf __rcu **old, **new;
-
-	if (nr_leaves(nr_pages) <= store->dir_leaves) {
-		/* Pairs with rxd_store_nr_pages(). */
-		smp_store_release(&store->nr_pages, nr_pages);
-		return 0;
-	}
 
 	new = alloc_dir(nr_pages);
 	if (!new)
@@ -441,7 +429,7 @@ int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages)
 	store->next_dir = new;
 	spin_unlock_irq(&store->leaf_lock);
 
-	copy_leaves(store, old, new, nr_leaves(store->nr_pages));
+	copy_leaves(store, old, new, nr_leaves(min(nr_pages, store->nr_pages)));
 
 	spin_lock_irq(&store->leaf_lock);
 	rcu_assign_pointer(store->dir, new);
@@ -449,11 +437,43 @@ int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages)
 	WRITE_ONCE(store->dir_leaves, nr_leaves(nr_pages));
 	spin_unlock_irq(&store->leaf_lock);
 
-	/* Pairs with rxd_store_nr_pages(). */
-	smp_store_release(&store->nr_pages, nr_pages);
 	synchronize_rcu();
 	kvfree(old);
 	return 0;
+}
+
+/**
+ * rxd_store_grow - raise the capacity
+ * @store: the store; I/O may go on
+ * @nr_pages: the new capacity in pages, not less than the old
+ *
+ * Callers serialise growing, shrinking and trimming.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages)
+{
+	int ret = 0;
+
+	if (nr_leaves(nr_pages) > store->dir_leaves)
+		ret = replace_dir(store, nr_pages);
+	if (!ret)
+		/* Pairs with rxd_store_nr_pages(). */
+		smp_store_release(&store->nr_pages, nr_pages);
+	return ret;
+}
+
+/**
+ * rxd_store_trim - give back what the directory is longer than the capacity
+ * @store: the store; I/O may go on
+ *
+ * One that is too long does as well: where memory is short, it stays. Callers serialise
+ * growing, shrinking and trimming.
+ */
+void rxd_store_trim(struct rxd_store *store)
+{
+	if (nr_leaves(store->nr_pages) < store->dir_leaves && store->nr_pages)
+		replace_dir(store, store->nr_pages);
 }
 
 static struct rxd_leaf *find_leaf(struct rxd_store *store, unsigned long pgno)
@@ -1529,8 +1549,8 @@ static void drop_leaves(struct rxd_store *store, unsigned long first, unsigned l
  * @nr_pages: the new capacity in pages, not more than the old
  *
  * May sleep, but not for long: the memory is freed in the background. The store
- * may grow again at once. The directory keeps its size. Callers serialise growing,
- * shrinking and clearing.
+ * may grow again at once. The directory keeps its size until rxd_store_trim(). Callers
+ * serialise growing, shrinking and clearing.
  */
 void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages)
 {

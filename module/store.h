@@ -98,6 +98,7 @@ void rxd_store_set_bdi(struct rxd_store *store, struct backing_dev_info *bdi);
 void rxd_store_get_stats(const struct rxd_store *store, struct rxd_store_stats *stats);
 
 int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages);
+void rxd_store_trim(struct rxd_store *store);
 void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages);
 void rxd_store_clear(struct rxd_store *store);
 unsigned long rxd_store_next_data(struct rxd_store *store, unsigned long first);

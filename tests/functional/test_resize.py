@@ -154,3 +154,22 @@ def test_resize_under_io(lab):
     assert not wrong
     assert resized > 3 and min(rounds) > 3
     assert ramdisk.query().mem_used <= 4 * BLOCK
+
+
+def test_partition_forgets_what_is_cut_off(lab):
+    """Neither the disk's page cache nor a partition's may bring it back."""
+    ramdisk = lab.ramdisk(64 * MIB)
+    with Direct(ramdisk.path) as device:
+        device.partition_table(direct.PARTITION_ADD, 1, MIB, 62 * MIB)
+    fd = os.open(f"{ramdisk.path}p1", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.pwrite(fd, stamp(7, MIB), 40 * MIB)
+        os.fsync(fd)
+        assert os.pread(fd, MIB, 40 * MIB) == stamp(7, MIB)
+        ramdisk.resize(16 * MIB, RESIZE_FORCE)
+        ramdisk.resize(64 * MIB)
+        assert os.pread(fd, MIB, 40 * MIB) == bytes(MIB)
+    finally:
+        os.close(fd)
+        with Direct(ramdisk.path) as device:
+            device.partition_table(direct.PARTITION_DELETE, 1)

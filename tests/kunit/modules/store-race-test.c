@@ -759,6 +759,7 @@ static void resize_and_clear(struct kunit *test, struct coming *c, unsigned int 
 		/* Beside I/O. */
 		nr_pages = rxd_store_nr_pages(c->store);
 		KUNIT_EXPECT_EQ(test, rxd_store_grow(c->store, nr_pages + PER_LEAF), 0);
+		rxd_store_trim(c->store);
 		return;
 	}
 	down_write(&c->resize);
@@ -771,6 +772,8 @@ static void resize_and_clear(struct kunit *test, struct coming *c, unsigned int 
 		rxd_store_shrink(c->store, PER_LEAF - 1);
 		KUNIT_EXPECT_EQ(test, used(c->store), 1);
 		rxd_store_free_range(c->store, 0, PER_LEAF - 1);
+		if (round % 4 == 1)
+			rxd_store_trim(c->store);
 		KUNIT_EXPECT_EQ(test, rxd_store_grow(c->store, COMING_PAGES), 0);
 	}
 	KUNIT_EXPECT_EQ(test, rxd_store_next_data(c->store, 0), rxd_store_nr_pages(c->store));
@@ -820,7 +823,36 @@ static void race_leaves(struct kunit *test)
 	KUNIT_EXPECT_LT(test, stats.index_bytes, PAGE_SIZE);
 }
 
+/* Of store-race-store.c. */
+long test_awaited(void);
+long test_freed(void);
+
+/* Who waits for memory on its way back must not wait for more than comes. */
+static void race_awaited_comes(struct kunit *test)
+{
+	struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
+	unsigned int round, leaf;
+	struct rxd_store *store;
+	unsigned long over = 0;
+	long total;
+
+	for (round = 0; round < 20; round++) {
+		store = rxd_store_create(64 * PER_LEAF, &options);
+		KUNIT_ASSERT_NOT_NULL(test, store);
+		for (leaf = 0; leaf < 64; leaf++)
+			fill(test, store, leaf * PER_LEAF, 1, 0x11);
+		rxd_store_destroy(store);
+		total = test_awaited();
+		while (test_freed() < total)
+			over += test_awaited() > total;
+		rxd_store_drain();
+		KUNIT_EXPECT_EQ(test, test_freed(), test_awaited());
+	}
+	KUNIT_EXPECT_EQ(test, over, 0);
+}
+
 static struct kunit_case race_cases[] = {
+	KUNIT_CASE_SLOW(race_awaited_comes),
 	KUNIT_CASE_SLOW(race_write_free_read),
 	KUNIT_CASE_SLOW(race_exchange_read),
 	KUNIT_CASE_SLOW(race_first_write_loses_nothing),

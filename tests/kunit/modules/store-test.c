@@ -596,6 +596,53 @@ static void shrink_then_grow_reads_zero(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, page_is(store, 3 * PER_LEAF - 1, 0x22));
 }
 
+static unsigned long index_bytes(struct rxd_store *store)
+{
+	struct rxd_store_stats stats;
+
+	rxd_store_get_stats(store, &stats);
+	return stats.index_bytes;
+}
+
+static void trim_shortens_the_directory(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 3);
+	unsigned long before = index_bytes(store);
+
+	KUNIT_ASSERT_EQ(test, rxd_store_grow(store, 40000 * PER_LEAF), 0);
+	fill(test, store, 0, 3, 0x11);
+	rxd_store_shrink(store, PER_LEAF);
+	rxd_store_trim(store);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 2, 0x11));
+	rxd_store_clear(store);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), before);
+
+	/* What memory is short for stays. */
+	KUNIT_ASSERT_EQ(test, rxd_store_grow(store, 40000 * PER_LEAF), 0);
+	rxd_store_shrink(store, 39999 * PER_LEAF);
+	test_memory.is_short = true;
+	rxd_store_trim(store);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), before + 39999 * sizeof(void *));
+	test_memory.is_short = false;
+	rxd_store_trim(store);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), before + 39998 * sizeof(void *));
+	fill(test, store, 39998 * PER_LEAF, 1, 0x22);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 39998 * PER_LEAF, 0x22));
+}
+
+static void directory_leaves_headroom(struct kunit *test)
+{
+	struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
+	struct rxd_store *store = make_store(test, 1);
+
+	test_memory.is_short = true;
+	KUNIT_EXPECT_EQ(test, rxd_store_grow(store, 40000 * PER_LEAF), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, rxd_store_nr_pages(store), 1);
+	KUNIT_EXPECT_NULL(test, rxd_store_create(40000 * PER_LEAF, &options));
+	/* So little is not looked for. */
+	KUNIT_EXPECT_EQ(test, rxd_store_grow(store, 64 * PER_LEAF * PER_LEAF), 0);
+}
+
 static void shrink_to_nothing(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, PER_LEAF + 1);
@@ -659,14 +706,6 @@ static void next_hole_in_last_leaf(struct kunit *test)
 }
 
 /* What keeps track of the pages */
-
-static unsigned long index_bytes(struct rxd_store *store)
-{
-	struct rxd_store_stats stats;
-
-	rxd_store_get_stats(store, &stats);
-	return stats.index_bytes;
-}
 
 static void index_is_counted(struct kunit *test)
 {
@@ -1073,6 +1112,8 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(grow_fails_without_memory),
 	KUNIT_CASE(shrink_frees_what_is_beyond),
 	KUNIT_CASE(shrink_then_grow_reads_zero),
+	KUNIT_CASE(trim_shortens_the_directory),
+	KUNIT_CASE(directory_leaves_headroom),
 	KUNIT_CASE(shrink_to_nothing),
 	KUNIT_CASE(next_data),
 	KUNIT_CASE(next_hole),
