@@ -161,7 +161,9 @@ def test_records(files):
     write_file(source, *SHAPES["mixed"])
     for options in ALL:
         lines = ok("-T", "json", *options, source, copy).splitlines()
-        record = json.loads(lines[-1])
+        first, record = json.loads(lines[0]), json.loads(lines[-1])
+        assert first == {**record, "t": "0", "copied": "0", "write_skipped": "0",
+                         "read_skipped": "0"} and len(lines) > 1
         assert list(record) == ["r", "v", "t", "total", "copied", "write_skipped", "read_skipped"]
         assert (record["r"], record["v"]) == ("data", 1)
         assert int(record["copied"]) + int(record["write_skipped"]) == int(record["total"]) == \
@@ -180,6 +182,24 @@ def test_checksum(files, algorithm):
     for options in (), ("-s", "never"), ("-S", "no"):
         assert ok("-c", algorithm, *options, source, copy) == f"{wanted}  {copy}\n"
     refused("-c", "crc", source, copy, names=("'crc'", "sha256"))
+
+
+def seconds(output):
+    """The times of the summary, by name."""
+    return {line[:24].strip(): float(line.split()[-2]) for line in output.splitlines()
+            if line.endswith(" s")}
+
+
+@pytest.mark.one_kernel
+def test_checksum_is_not_writing(files):
+    source, copy = files
+    write_file(source, *SHAPES["data"])
+    without = seconds(ok("-v", source, copy))
+    assert "time on checksum" not in without
+    # The slowest that there is: writing is little beside it.
+    found = seconds(ok("-v", "-c", "whirlpool", source, copy))
+    assert found["time on checksum"] > found["time on write"]
+    assert found["time on checksum"] + found["time on write"] <= found["elapsed time"]
 
 
 @pytest.mark.one_kernel

@@ -38,6 +38,7 @@ struct copy_chunk {
 /* Nanoseconds that the threads spent. */
 struct copy_times {
 	uint64_t scan;		/* on looking for zeros, not part of read */
+	uint64_t checksum;	/* of what is written, not part of write */
 	uint64_t read;
 	uint64_t write;
 	uint64_t get_free;	/* the reader, waiting for an empty chunk */
@@ -61,7 +62,7 @@ struct copy_times {
  * @signals: held by the caller, who has something to undo before or after; or NULL
  * @progress: what shows the progress
  * @counts: what the callbacks have done so far, by copy_count()
- * @times: out; the callbacks add to scan only
+ * @times: out; the callbacks add to scan and checksum only
  * @signal: out: the signal that interrupted it, or 0
  * @stop: the callbacks give up where they would go on for long; copy_stopped()
  */

@@ -77,10 +77,11 @@ static void fail(struct engine *engine, unsigned int thread)
 
 static enum copy_step timed_write(struct copy_job *job, const struct copy_chunk *chunk)
 {
+	uint64_t checksum = job->times.checksum;
 	uint64_t begin = copy_clock();
 	enum copy_step step = job->write(job->context, chunk);
 
-	job->times.write += copy_clock() - begin;
+	job->times.write += copy_clock() - begin - (job->times.checksum - checksum);
 	return step;
 }
 
@@ -335,7 +336,7 @@ enum copy_result copy_run(struct copy_job *job)
 	if (!engine.signals && !copy_signals_hold(&own))
 		engine.signals = &own;
 	if (engine.signals) {
-		progress_begin(job->progress);
+		progress_begin(job->progress, &job->counts);
 		if (run(&engine))
 			result = result_of(&engine);
 		progress_end(job->progress, &job->counts, result == COPY_DONE);

@@ -50,14 +50,6 @@ bool progress_parse(const char *text, enum progress_mode *mode)
 	return false;
 }
 
-void progress_begin(struct progress *progress)
-{
-	if (progress->mode == PROGRESS_AUTO)
-		progress->mode = isatty(STDERR_FILENO) ? PROGRESS_BAR : PROGRESS_NONE;
-	progress->begin = copy_clock();
-	progress->shown = false;
-}
-
 static double human(uint64_t bytes, char *unit)
 {
 	static const char units[] = "BKMGTPE";
@@ -111,6 +103,21 @@ static void show_record(const struct progress *progress, const struct copy_count
 		printf(", \"%s\": \"%llu\"", fields[i].name, fields[i].value);
 	puts(" }");
 	fflush(stdout);
+}
+
+/**
+ * progress_begin - decide how to show the progress, and show the first record
+ * @progress: how to show it
+ * @counts: nothing, yet
+ */
+void progress_begin(struct progress *progress, const struct copy_counts *counts)
+{
+	if (progress->mode == PROGRESS_AUTO)
+		progress->mode = isatty(STDERR_FILENO) ? PROGRESS_BAR : PROGRESS_NONE;
+	progress->begin = copy_clock();
+	progress->shown = false;
+	if (progress->mode == PROGRESS_JSON)
+		show_record(progress, counts);
 }
 
 /**

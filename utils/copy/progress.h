@@ -37,7 +37,7 @@ struct progress {
 };
 
 bool progress_parse(const char *text, enum progress_mode *mode);
-void progress_begin(struct progress *progress);
+void progress_begin(struct progress *progress, const struct copy_counts *counts);
 void progress_show(struct progress *progress, const struct copy_counts *counts);
 void progress_end(struct progress *progress, const struct copy_counts *counts, bool done);
 

@@ -167,13 +167,24 @@ static enum copy_step write_runs(struct job *job, const struct copy_chunk *chunk
 	return step;
 }
 
+static void add(struct job *job, const void *data, uint64_t length)
+{
+	uint64_t begin;
+
+	if (!job->checksum.handle)
+		return;
+	begin = copy_clock();
+	checksum_add(&job->checksum, data, length);
+	job->copy.times.checksum += copy_clock() - begin;
+}
+
 static void add_zeros(struct job *job, uint64_t length)
 {
 	uint64_t part;
 
 	while (job->checksum.handle && length && !copy_stopped(&job->copy)) {
 		part = length < sizeof(zeros) ? length : sizeof(zeros);
-		checksum_add(&job->checksum, zeros, part);
+		add(job, zeros, part);
 		length -= part;
 	}
 }
@@ -187,7 +198,7 @@ static enum copy_step write_target(void *context, const struct copy_chunk *chunk
 		add_zeros(job, chunk->length);
 		return write_zeros(job, chunk->length, chunk->offset);
 	}
-	checksum_add(&job->checksum, chunk->data, chunk->length);
+	add(job, chunk->data, chunk->length);
 	if (job->options->sparse == SPARSE_NEVER)
 		return write_piece(job, chunk->data, chunk->length, chunk->offset);
 	return write_runs(job, chunk);
@@ -225,7 +236,7 @@ static bool share(struct job *job)
 	    options->smart != SMART_HOLES || !S_ISREG(job->source.st.st_mode) ||
 	    !job->source.size || ioctl(job->target.fd, FICLONE, job->source.fd))
 		return false;
-	progress_begin(&job->progress);
+	progress_begin(&job->progress, &job->copy.counts);
 	job->copy.counts.copied = job->source.size;
 	progress_end(&job->progress, &job->copy.counts, true);
 	job->copy.signal = copy_signals_take(&options->signals);
@@ -279,6 +290,7 @@ static void summarize(const struct job *job)
 		{ "time on scan", times->scan },
 		{ "time on read", times->read },
 		{ "time on write", times->write },
+		{ job->checksum.handle ? "time on checksum" : NULL, times->checksum },
 		{ "reader: get free buffer", times->get_free },
 		{ "reader: put full buffer", times->put_full },
 		{ "writer: get full buffer", times->get_full },
@@ -289,10 +301,13 @@ static void summarize(const struct job *job)
 	printf("%s -> %s\n", job->source.path, job->target.path);
 	for (i = 0; i < sizeof(bytes) / sizeof(*bytes); i++)
 		printf("%-24s %" PRIu64 "\n", bytes[i].name, bytes[i].value);
-	for (i = 0; i < sizeof(nanoseconds) / sizeof(*nanoseconds); i++)
+	for (i = 0; i < sizeof(nanoseconds) / sizeof(*nanoseconds); i++) {
+		if (!nanoseconds[i].name)
+			continue;
 		printf("%-24s %" PRIu64 ".%06" PRIu64 " s\n", nanoseconds[i].name,
 		       nanoseconds[i].value / NSEC_PER_SEC,
 		       nanoseconds[i].value % NSEC_PER_SEC / 1000);
+	}
 }
 
 /* A checksum takes time of its own; a sync must not keep signals and progress waiting. */
