@@ -13,7 +13,7 @@
 enum smart {
 	SMART_NONE,
 	SMART_HOLES,	/* holes of a file, what is not allocated of an RAM disk */
-	SMART_UNUSED,	/* and unused blocks of a file system */
+	SMART_UNUSED,	/* and what file systems do not use */
 };
 
 struct source {

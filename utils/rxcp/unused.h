@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Which blocks an ext2, ext3 or ext4 file system uses. */
+/* What the file systems and swap areas of a disk do not use. */
 struct unused;
 
 struct unused *unused_open(const char *path, uint64_t size);

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxcp -S yes: whole disks without what their file systems do not use."""
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+
+import pytest
+
+from rxdlib import partitions
+from rxdlib.command import program, run
+from rxdlib.direct import KIB, MIB, Direct
+
+TABLES = {"mbr": partitions.mbr, "gpt": partitions.gpt}
+# What is on the partitions, and how many MiB; noise is what nobody knows.
+PARTS = [("ext2", 8), ("ext3", 16), ("ext4", 16), ("xfs", 48), ("swap", 8), ("noise", 4)]
+MAKE = {"ext2": ["mkfs.ext2", "-q", "-E", "nodiscard"], "ext3": ["mkfs.ext3", "-q", "-E", "nodiscard"],
+        "ext4": ["mkfs.ext4", "-q", "-E", "nodiscard"], "swap": ["mkswap"],
+        "xfs": ["mkfs.xfs", "-q", "-f", "-K", "--unsupported"]}
+MOUNTED = ("ext2", "ext3", "ext4", "xfs")
+
+
+def layout():
+    """Kind, first byte and bytes of each, a MiB apart."""
+    at = MIB
+    for kind, size in PARTS:
+        yield kind, at, size * MIB
+        at += (size + 1) * MIB
+
+
+DISK_SIZE = sum(size + 1 for _kind, size in PARTS) * MIB + 2 * MIB
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def fill(path, size):
+    """Noise, no part of which looks like another."""
+    data = random.Random(path).randbytes(MIB)
+    with Direct(path) as device:
+        for at in range(0, size, MIB):
+            device.write(at, at.to_bytes(8, "little") + data[8:])
+
+
+@contextlib.contextmanager
+def part(disk, start, size):
+    """A partition as a device."""
+    run("modprobe", "loop")
+    device = run("losetup", "--find", "--show", "--offset", start, "--sizelimit", size,
+                 disk).stdout.strip()
+    try:
+        yield device
+    finally:
+        run("losetup", "--detach", device)
+
+
+@contextlib.contextmanager
+def mounted(device, directory, *options):
+    run("mount", *options, device, directory)
+    try:
+        yield directory
+    finally:
+        run("umount", directory)
+
+
+def write_files(directory, seed):
+    """Some that stay and some that go, so that what is free lies in between."""
+    chance = random.Random(seed)
+    for number in range(60):
+        with open(os.path.join(directory, f"file{number}"), "wb") as file:
+            file.write(chance.randbytes(chance.randrange(1, 60 * KIB)))
+    for number in range(0, 60, 3):
+        os.unlink(os.path.join(directory, f"file{number}"))
+
+
+def sums(directory):
+    return {name: hashlib.sha256(content(os.path.join(directory, name))).hexdigest()
+            for name in os.listdir(directory) if name.startswith("file")}
+
+
+def check(device, kind):
+    command = ["xfs_repair", "-n"] if kind == "xfs" else ["e2fsck", "-fn"]
+    result = run(*command, device, check=False)
+    assert result.returncode == 0, (kind, result.stdout + result.stderr)
+
+
+def rxcp(*args):
+    result = run(program("rxcp"), *args)
+    assert result.stderr == ""
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def make(disk, kind, start, size, directory):
+    """Returns the checksums of the files in it."""
+    with part(disk, start, size) as device:
+        if kind in MAKE:
+            run(*MAKE[kind], device)
+        if kind not in MOUNTED:
+            return {}
+        with mounted(device, directory):
+            write_files(directory, kind)
+            return sums(directory)
+
+
+@pytest.fixture
+def disk(lab):
+    ramdisk = lab.ramdisk(DISK_SIZE)
+    fill(ramdisk.path, DISK_SIZE)
+    return ramdisk.path
+
+
+@pytest.fixture
+def image(lab):
+    return lab.file(0)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_whole_disk(lab, disk, image, table):
+    """Its file systems are whole in the copy, and what they do not use is not read."""
+    TABLES[table](disk, [(start, size) for _kind, start, size in layout()])
+    directory = lab.directory()
+    made = {kind: make(disk, kind, start, size, directory) for kind, start, size in layout()}
+    records = rxcp("-S", "yes", "-T", "json", disk, image)
+    before, after = content(disk), content(image)
+    assert len(before) == len(after) == DISK_SIZE
+    last = 0
+    for kind, start, size in layout():
+        end = start + size
+        assert after[last:start] == before[last:start], f"before {kind}"
+        last = end
+        if kind == "noise":
+            assert after[start:end] == before[start:end]
+            continue
+        assert after[start:end].count(0) > size // 2 > before[start:end].count(0), kind
+        if kind == "swap":
+            assert after[start:start + 4096] == before[start:start + 4096]
+            continue
+        with part(image, start, size) as device:
+            check(device, kind)
+            with mounted(device, directory, "-o", "ro"):
+                assert made[kind] and sums(directory) == made[kind]
+    assert after[last:] == before[last:]
+    # And it is what all that is known makes of it.
+    assert int(records[-1]["read_skipped"]) > sum(
+        size for kind, _start, size in layout() if kind != "noise") * 6 // 10
+    assert records[0]["t"] == "0" and records[0]["copied"] == "0"
+
+
+def skipped(disk, image):
+    """Bytes that were not read; the copy must be the same in all others."""
+    record = rxcp("-S", "yes", "-T", "json", disk, image)[-1]
+    if record["read_skipped"] == "0":
+        assert content(image) == content(disk)
+    return int(record["read_skipped"])
+
+
+@pytest.mark.one_kernel
+def test_overlapping_partitions(lab, disk, image):
+    """What one does not use is another's."""
+    parts = [(MIB, 16 * MIB), (8 * MIB, 16 * MIB)]
+    partitions.mbr(disk, parts)
+    make(disk, "ext4", *parts[0], lab.directory())
+    assert skipped(disk, image) == 0
+    partitions.mbr(disk, parts[:1])
+    assert skipped(disk, image) > 8 * MIB
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+def test_not_unmounted(lab, disk, image, kind):
+    """As after a crash: what the log still holds is not in the maps yet."""
+    size = 64 * MIB
+    partitions.gpt(disk, [(MIB, size)])
+    directory, crashed = lab.directory(), lab.file(0)
+    assert make(disk, kind, MIB, size, directory)
+    with part(disk, MIB, size) as device, mounted(device, directory):
+        os.mkdir(os.path.join(directory, "new"))
+        write_files(os.path.join(directory, "new"), 1)
+        run("sync")
+        run("cp", disk, crashed)
+    assert skipped(crashed, image) == 0
+    assert skipped(disk, image) > size // 2
+    with part(image, MIB, size) as device:
+        check(device, kind)
+
+
+@pytest.mark.one_kernel
+def test_mounted_and_idle(lab, disk, image):
+    """Nothing in the log of xfs says that somebody has it mounted."""
+    run(*MAKE["xfs"], disk)
+    with mounted(disk, lab.directory()):
+        assert skipped(disk, image) == 0
+    assert skipped(disk, image) > DISK_SIZE // 2
+
+
+@pytest.mark.one_kernel
+def test_swap(disk, image):
+    """A hibernated system is kept, and so is what is swapped out."""
+    run("mkswap", disk)
+    assert skipped(disk, image) > DISK_SIZE - MIB
+    run("swapon", disk)
+    try:
+        assert skipped(disk, image) == 0
+    finally:
+        run("swapoff", disk)
+    with open(disk, "r+b") as file:
+        file.seek(4096 - 10)
+        file.write(b"S1SUSPEND\0")
+    assert skipped(disk, image) == 0
+
+
+@pytest.mark.one_kernel
+def test_xfs_that_is_not_known(lab, image):
+    """A realtime device, one half made, one to be repaired, a new feature, a log elsewhere."""
+    ramdisk = lab.ramdisk(64 * MIB)
+    fill(ramdisk.path, 64 * MIB)
+    run(*MAKE["xfs"], ramdisk.path)
+    assert skipped(ramdisk.path, image) > 32 * MIB
+    for at, value in (16 + 7, 1), (126, 1), (219, 16), (215, 128), (48 + 7, 255):
+        with open(ramdisk.path, "r+b") as file:
+            file.seek(at)
+            byte = file.read(1)
+            file.seek(at)
+            file.write(bytes([byte[0] | value]))
+            file.flush()
+            assert skipped(ramdisk.path, image) == 0, at
+            file.seek(at)
+            file.write(byte)
+    assert skipped(ramdisk.path, image) > 32 * MIB

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXCP_VOLUME_H
+#define RXCP_VOLUME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct unused;
+
+/**
+ * struct volume - a partition, or all of a disk without any
+ * @path: the disk or image
+ * @fd: the same, opened for reading through the page cache
+ * @offset: its first byte there
+ * @size: its bytes
+ * @in_use: somebody holds the disk or a part of it
+ * @unused: where to put what is found
+ */
+struct volume {
+	const char *path;
+	int fd;
+	uint64_t offset;
+	uint64_t size;
+	bool in_use;
+	struct unused *unused;
+};
+
+bool volume_read(const struct volume *volume, void *data, size_t length, uint64_t offset);
+bool volume_unused(const struct volume *volume, uint64_t start, uint64_t end);
+
+bool ext_unused(const struct volume *volume);
+bool swap_unused(const struct volume *volume);
+bool xfs_unused(const struct volume *volume);
+
+#endif /* RXCP_VOLUME_H */

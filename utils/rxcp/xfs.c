@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Free blocks of xfs: each allocation group has a tree of them. They are what it says
+ * if the log ends with the record of an unmount.
+ */
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "volume.h"
+
+#define SB_MAGIC	0x58465342	/* XFSB */
+#define AGF_MAGIC	0x58414746	/* XAGF */
+#define BNOBT_MAGIC	0x41425442	/* ABTB */
+#define BNOBT_CRC_MAGIC	0x41423342	/* AB3B */
+#define LOG_MAGIC	0xfeedbabe
+#define NO_BLOCK	0xffffffff
+
+#define SB_SIZE		512
+#define BLOCK_MIN	512
+#define BLOCK_MAX	65536
+#define LEVELS_MAX	16
+#define LOG_BLOCK	512
+#define LOG_HEADER	32768		/* bytes of a record that a block of its header tells of */
+#define LOG_PIECE	(1 << 20)
+#define LOG_VERSION_2	2
+#define LOG_UNMOUNT	0x20
+
+/* Features under which free space is told as ever; with others it is not known. */
+#define RO_COMPAT	0x0f		/* finobt, rmapbt, reflink, inobtcount */
+#define INCOMPAT	0xef		/* not: needsrepair, metadir, zoned and later ones */
+
+struct xfs {
+	const struct volume *volume;
+	uint64_t blocksize;
+	uint64_t blocks;
+	uint64_t sector;
+	uint32_t group_blocks;
+	uint32_t groups;
+	uint64_t log;		/* its first byte */
+	uint64_t log_blocks;	/* of LOG_BLOCK bytes */
+	bool has_crc;
+	unsigned char *block;	/* one of the tree */
+};
+
+static uint16_t get16(const void *data, size_t at)
+{
+	uint16_t value;
+
+	memcpy(&value, (const char *)data + at, sizeof(value));
+	return be16toh(value);
+}
+
+static uint32_t get32(const void *data, size_t at)
+{
+	uint32_t value;
+
+	memcpy(&value, (const char *)data + at, sizeof(value));
+	return be32toh(value);
+}
+
+static uint64_t get64(const void *data, size_t at)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)data + at, sizeof(value));
+	return be64toh(value);
+}
+
+static bool read_superblock(struct xfs *fs)
+{
+	const unsigned int version_at = 100, sector_at = 102, log2_group_at = 124;
+	unsigned char sb[SB_SIZE];
+	uint64_t log, group;
+	uint16_t version;
+
+	if (!volume_read(fs->volume, sb, sizeof(sb), 0) || get32(sb, 0) != SB_MAGIC)
+		return false;
+	version = get16(sb, version_at) & 0xf;
+	fs->has_crc = version == 5;
+	fs->blocksize = get32(sb, 4);
+	fs->blocks = get64(sb, 8);
+	log = get64(sb, 48);
+	fs->group_blocks = get32(sb, 84);
+	fs->groups = get32(sb, 88);
+	fs->sector = get16(sb, sector_at);
+	fs->log_blocks = get32(sb, 96) * (fs->blocksize / LOG_BLOCK);
+	/* No realtime device, a log of its own, and nobody was about to make or repair it. */
+	if ((version != 4 && version != 5) || get64(sb, 16) || !log || sb[126])
+		return false;
+	if (version == 5 && (get32(sb, 212) & ~RO_COMPAT || get32(sb, 216) & ~INCOMPAT))
+		return false;
+	if (fs->blocksize < BLOCK_MIN || fs->blocksize > BLOCK_MAX ||
+	    fs->blocksize & (fs->blocksize - 1) || fs->sector < BLOCK_MIN ||
+	    fs->sector > fs->blocksize || !fs->log_blocks || !fs->group_blocks || !fs->groups ||
+	    fs->blocks > fs->volume->size / fs->blocksize ||
+	    fs->blocks > (uint64_t)fs->groups * fs->group_blocks ||
+	    fs->blocks <= (uint64_t)(fs->groups - 1) * fs->group_blocks || sb[log2_group_at] > 31)
+		return false;
+	group = log >> sb[log2_group_at];
+	log &= (UINT64_C(1) << sb[log2_group_at]) - 1;
+	if (group >= fs->groups)
+		return false;
+	fs->log = (group * fs->group_blocks + log) * fs->blocksize;
+	return true;
+}
+
+/* What is found in the log. */
+struct log {
+	uint32_t first;		/* cycle of its first block */
+	uint64_t head;		/* where that cycle ends */
+	uint64_t record;	/* the last header before the head, which may be after the end */
+	bool has_record;
+	bool is_before;		/* it is not */
+};
+
+/* All blocks before the head have one cycle, and all after it the one before that. */
+static bool add_block(struct log *log, const unsigned char *block, uint64_t at)
+{
+	bool is_header = get32(block, 0) == LOG_MAGIC;
+	uint32_t cycle = get32(block, is_header ? 4 : 0);
+	bool is_before;
+
+	if (!at)
+		log->first = cycle;
+	is_before = cycle == log->first && log->head == at;
+	if (is_before)
+		log->head++;
+	if (is_header && (is_before || !log->is_before)) {
+		log->record = at;
+		log->has_record = true;
+		log->is_before = is_before;
+	}
+	return is_before || cycle + 1 == log->first;
+}
+
+static bool scan_log(const struct xfs *fs, struct log *log)
+{
+	uint64_t at, size = fs->log_blocks * LOG_BLOCK;
+	unsigned char *piece = malloc(LOG_PIECE);
+	bool ok = piece;
+	size_t length, i;
+
+	for (at = 0; ok && at < size; at += length) {
+		length = size - at < LOG_PIECE ? size - at : LOG_PIECE;
+		ok = volume_read(fs->volume, piece, length, fs->log + at);
+		for (i = 0; ok && i < length; i += LOG_BLOCK)
+			ok = add_block(log, piece + i, (at + i) / LOG_BLOCK);
+	}
+	free(piece);
+	return ok && log->has_record;
+}
+
+/* The last thing that happened was an unmount, after which nothing is left in the log. */
+static bool was_unmounted(const struct xfs *fs)
+{
+	unsigned char header[LOG_BLOCK], operation[LOG_BLOCK];
+	struct log log = { 0 };
+	uint64_t blocks = 1, size, at;
+
+	if (!scan_log(fs, &log))
+		return false;
+	at = log.record;
+	if (!volume_read(fs->volume, header, sizeof(header), fs->log + at * LOG_BLOCK))
+		return false;
+	size = get32(header, 320);
+	if (get32(header, 8) & LOG_VERSION_2 && size > LOG_HEADER)
+		blocks = (size + LOG_HEADER - 1) / LOG_HEADER;
+	at += blocks;
+	if (!volume_read(fs->volume, operation, sizeof(operation),
+			 fs->log + at % fs->log_blocks * LOG_BLOCK))
+		return false;
+	at += (get32(header, 12) + LOG_BLOCK - 1) / LOG_BLOCK;
+	return get32(header, 40) == 1 && operation[9] & LOG_UNMOUNT &&
+	       at % fs->log_blocks == log.head % fs->log_blocks;
+}
+
+/* A block of a group's tree, as it must be. */
+static bool read_block(const struct xfs *fs, uint32_t group, uint32_t block, uint32_t level)
+{
+	const unsigned char *found = fs->block;
+	uint64_t at = (uint64_t)group * fs->group_blocks + block;
+
+	return block < fs->group_blocks &&
+	       volume_read(fs->volume, fs->block, fs->blocksize, at * fs->blocksize) &&
+	       get32(found, 0) == (fs->has_crc ? BNOBT_CRC_MAGIC : BNOBT_MAGIC) &&
+	       get16(found, 4) == level && (!fs->has_crc || get32(found, 48) == group);
+}
+
+/* The records of a leaf: first block and number of blocks, in their order. */
+static bool add_leaf(const struct xfs *fs, uint32_t group, uint64_t *after, uint64_t *sum)
+{
+	const size_t head = fs->has_crc ? 56 : 16;
+	size_t i, count = get16(fs->block, 6);
+	uint64_t base = (uint64_t)group * fs->group_blocks;
+	uint64_t start, length;
+
+	if (count > (fs->blocksize - head) / 8)
+		return false;
+	for (i = 0; i < count; i++) {
+		start = get32(fs->block, head + i * 8);
+		length = get32(fs->block, head + i * 8 + 4);
+		if (start < *after || start + length > fs->group_blocks ||
+		    base + start + length > fs->blocks ||
+		    !volume_unused(fs->volume, (base + start) * fs->blocksize,
+				   (base + start + length) * fs->blocksize))
+			return false;
+		*after = start + length;
+		*sum += length;
+	}
+	return true;
+}
+
+static bool add_group(const struct xfs *fs, uint32_t group)
+{
+	const size_t head = fs->has_crc ? 56 : 16;
+	const size_t first = head + (fs->blocksize - head) / 12 * 8;
+	uint64_t at = (uint64_t)group * fs->group_blocks * fs->blocksize + fs->sector;
+	unsigned char agf[SB_SIZE];
+	uint64_t after = 0, sum = 0;
+	uint32_t block, level;
+
+	if (!volume_read(fs->volume, agf, sizeof(agf), at) || get32(agf, 0) != AGF_MAGIC ||
+	    get32(agf, 8) != group)
+		return false;
+	block = get32(agf, 16);
+	level = get32(agf, 28);
+	if (!level || level > LEVELS_MAX)
+		return false;
+	/* Down to the leaf that is the first, and on from one to the next. */
+	while (--level) {
+		if (!read_block(fs, group, block, level))
+			return false;
+		block = get32(fs->block, first);
+	}
+	while (block != NO_BLOCK) {
+		/* What comes later begins later, so that this ends. */
+		if (!read_block(fs, group, block, 0) ||
+		    !add_leaf(fs, group, &after, &sum))
+			return false;
+		block = get16(fs->block, 6) ? get32(fs->block, 12) : NO_BLOCK;
+	}
+	return sum == get32(agf, 52);
+}
+
+/**
+ * xfs_unused - note what the file system of a volume does not use
+ * @volume: the volume
+ *
+ * Return: false if it was not unmounted, or is not known well enough.
+ */
+bool xfs_unused(const struct volume *volume)
+{
+	struct xfs fs = { .volume = volume };
+	uint32_t group;
+	bool ok;
+
+	if (volume->in_use || !read_superblock(&fs) || !was_unmounted(&fs))
+		return false;
+	fs.block = malloc(fs.blocksize);
+	ok = fs.block;
+	for (group = 0; ok && group < fs.groups; group++)
+		ok = add_group(&fs, group);
+	free(fs.block);
+	return ok;
+}
