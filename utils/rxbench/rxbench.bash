@@ -4,7 +4,7 @@
 
 _rxbench_options()
 {
-	local common="--repeats --destroy --output --no-html --quiet --help"
+	local common="--repeats --most-repeats --destroy --output --no-html --quiet --help"
 
 	case $1 in
 	profile)

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The runner: its order, and what it keeps whatever ends a run."""
 
+import collections
 import contextlib
 import glob
 import os
+import random
 import signal
 
 import pytest
 
-from rxbench.run.plan import Case, Plan, Round, Subject
+from conftest import MACHINE
+from rxbench.report import document, text
+from rxbench.run.plan import MB_S, Case, Plan, Round, Subject
 from rxbench.run.progress import Lines, Silent
 from rxbench.run.runner import Runner
 from rxbench.system import undo
@@ -140,3 +144,60 @@ def test_the_counter_goes_first(tmp_path):
     whole = fio.joined(moments, 1)
     assert [round(each.seconds) for each in whole] == [1, 2, 3, 4]
     assert all(abs(each.seconds - round(each.seconds)) < 0.25 for each in whole)
+
+
+def noisy(sigma, subjects=3, repeats=5, most=10, seed=0):
+    """A plan of one case of equals, whose measurements are off by so much."""
+    rng = random.Random(seed)
+    named = [Subject(str(number), str(number)) for number in range(subjects)]
+
+    @contextlib.contextmanager
+    def open_place(subject, _round, _repeat):
+        yield lambda case: {"metrics": {"mb_s": 100 * rng.lognormvariate(
+            0, sigma(subject.name, case.name))}}
+    return Plan(subjects=named, rounds=[Round((ONE,)), Round((TWO,))], open=open_place,
+                metrics=(MB_S,), repeats=repeats, most_repeats=most)
+
+
+def repeats_of(outcome):
+    """By case and subject."""
+    return collections.Counter((row["case"], row["subject"]) for row in outcome.results)
+
+
+def test_more_repeats_where_the_spread_is_large():
+    """On all subjects in turn, and of that case only; the report tells."""
+    plan = noisy(lambda subject, case: 0.5 if (subject, case) == ("1", "2") else 0.01, repeats=3)
+    outcome = Runner(plan, Silent(), print).run()
+    assert repeats_of(outcome) == {**{("1", name): 3 for name in "012"},
+                                   **{("2", name): 10 for name in "012"}}
+    assert plan.notes == ["Measured more often, for figures lay far apart: case 2 (10 times)."]
+    text_of = "\n".join(text.render(document.make("dd", ["x"], "now", MACHINE, [], plan, outcome)))
+    assert "Medians of 3 to 10 repeats" in text_of
+
+
+@pytest.mark.parametrize("sigma, repeats, most, wanted", [
+    (0.01, 3, 6, 3), (0.5, 2, 4, 2), (0.5, 3, 3, 3), (0.5, 3, 1, 3), (0.5, 5, 7, 7)])
+def test_no_more_repeats(sigma, repeats, most, wanted):
+    plan = noisy(lambda _subject, _case: sigma, repeats=repeats, most=most)
+    assert set(repeats_of(Runner(plan, Silent(), print).run()).values()) == {wanted}
+    assert bool(plan.notes) is (wanted > repeats)
+
+
+def test_it_is_enough_when_it_is_known():
+    """Neither at once nor never."""
+    counts = [len(Runner(noisy(lambda *_name: 0.1, 2, 3, 30, seed), Silent(), print).run().results)
+              for seed in range(20)]
+    assert all(12 < count < 120 for count in counts)
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.1, 0.3])
+def test_more_repeats_let_equals_beat_nobody(sigma):
+    """In 1,000 reports of 13 equals at most 5 % have somebody beaten, however often it stops."""
+    beaten = 0
+    for seed in range(1000):
+        plan = noisy(lambda *_name: sigma, 13, 5, 10, seed)
+        plan.rounds = plan.rounds[:1]
+        outcome = Runner(plan, Silent(), print).run()
+        made = document.make("dd", ["x"], "now", MACHINE, [], plan, outcome)
+        beaten += any(verdict["beaten"] for verdict in made["verdicts"])
+    assert beaten <= 50

@@ -58,6 +58,9 @@ def _add_workload(commands, workload):
     parser.add_argument("--repeats", metavar="N", type=_count(getattr(workload, "LEAST", 1)),
                         help="how often all is measured, in turn (default: "
                              f"{getattr(workload, 'REPEATS', 3)})")
+    parser.add_argument("--most-repeats", metavar="N", type=_count(1),
+                        help="at most, where figures lie far apart (default: twice --repeats; "
+                             "no more than --repeats: none)")
     parser.add_argument("--destroy", metavar="DEVICE", action="append", default=[],
                         help="write to this device whatever it holds; may be repeated")
     parser.add_argument("-o", "--output", metavar="FOLDER",
@@ -163,6 +166,7 @@ def _measure(options):
         machine.need_root()
     plan = options.workload.plan(options)
     plan.repeats = options.repeats or getattr(options.workload, "REPEATS", 3)
+    plan.most_repeats = options.most_repeats or 2 * plan.repeats
     started = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     described = machine.describe()
     warnings = list(machine.warnings(described))

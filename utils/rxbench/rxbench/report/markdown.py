@@ -25,8 +25,7 @@ def _table(head, rows, left=1):
 
 
 def _legend(document):
-    plural = "s" if document["repeats"] > 1 else ""
-    legend = f"Medians of {document['repeats']} repeat{plural}"
+    legend = f"Medians of {text.how_often(document)}"
     if any(case["base"] for case in document["cases"]):
         legend += (f"; in brackets: how many times what has none; {_escaped(text.NOISE)} is within "
                    f"the noise, {text.UNKNOWN} measured too few times to know")

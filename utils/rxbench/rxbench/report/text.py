@@ -133,14 +133,21 @@ def machine_line(machine, load=True):
             f"governor: {machine['governor']}, {now}{machine['fio']}")
 
 
+def how_often(document):
+    """As it was asked for, and where figures lay far apart."""
+    asked = document["repeats"]
+    most = max([asked, *(row["n"] for row in document["summary"])])
+    return (f"{asked} to {most} repeats" if most > asked else
+            f"{asked} repeat" + ("s" if asked > 1 else ""))
+
+
 def legend(document):
     """What must be known to read the table."""
     if any(case["base"] for case in document["cases"]):
         yield (f"{NOISE}: within the noise (95 % confidence, repeats measured in turn); "
                f"{UNKNOWN}: measured too few times to know.")
-    plural = "s" if document["repeats"] > 1 else ""
-    yield (f"Medians of {document['repeats']} repeat{plural}; spread: from the lowest to the "
-           f"highest, in percent of the median, of {document['metrics'][0]['title']}.")
+    yield (f"Medians of {how_often(document)}; spread: from the lowest to the highest, in percent "
+           f"of the median, of {document['metrics'][0]['title']}.")
 
 
 def render(document):

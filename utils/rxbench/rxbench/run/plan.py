@@ -53,13 +53,17 @@ class Round:
 
 @dataclass
 class Plan:
-    """open(subject, round, repeat) is a context manager that gives measure(case)."""
+    """open(subject, round, repeat) is a context manager that gives measure(case).
+
+    Rounds whose figures lie far apart are repeated up to most_repeats times.
+    """
     subjects: list
     rounds: list
     open: Callable
     metrics: tuple = FIO
     base: str = None
     repeats: int = 3
+    most_repeats: int = 0
     set_up: Callable = lambda undo: None
     settings: dict = field(default_factory=dict)
     notes: list = field(default_factory=list)
@@ -69,16 +73,16 @@ class Plan:
         """All cases, in the order of their first appearance."""
         return list({case.name: case for each in self.rounds for case in each.cases}.values())
 
-    def steps(self, repeat):
+    def steps(self, repeat, rounds=None):
         """(round, subject) of a repeat; who begins changes from one to the next."""
-        for each in self.rounds:
+        for each in self.rounds if rounds is None else rounds:
             taking = [subject for subject in self.subjects
                       if each.subjects is None or subject.name in each.subjects]
             turn = repeat % len(taking) if taking else 0
             for subject in taking[turn:] + taking[:turn]:
                 yield each, subject
 
-    def seconds(self):
-        """What all of it may take."""
-        return self.repeats * sum(case.seconds for each, _subject in self.steps(0)
-                                  for case in each.cases)
+    def seconds(self, rounds=None):
+        """What a repeat may take."""
+        return sum(case.seconds for each, _subject in self.steps(0, rounds)
+                   for case in each.cases)

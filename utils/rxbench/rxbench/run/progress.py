@@ -11,6 +11,11 @@ BAR = 24
 BEAT = 0.5
 
 
+def count(plan, repeat):
+    """Which repeat it is, of how many; there may be more where figures lie far apart."""
+    return f"{repeat + 1}/{plan.repeats if repeat < plan.repeats else plan.most_repeats}"
+
+
 class Silent:
     """For output that is no terminal, or that has lines of its own."""
 
@@ -19,6 +24,9 @@ class Silent:
 
     def done(self, case):
         pass
+
+    def more(self, seconds):
+        """So much more is to be done than was known."""
 
     def end(self):
         pass
@@ -31,7 +39,7 @@ class Lines(Silent):
         self.plan, self.out = plan, out
 
     def step(self, case, subject, repeat):
-        print(f"{repeat + 1}/{self.plan.repeats} {subject.title}: {case.title}", file=self.out,
+        print(f"{count(self.plan, repeat)} {subject.title}: {case.title}", file=self.out,
               flush=True)
 
 
@@ -40,7 +48,7 @@ class Bar(Silent):
 
     def __init__(self, plan, out):
         self.plan, self.out = plan, out
-        self.total = plan.seconds() or 1.0
+        self.total = plan.repeats * plan.seconds() or 1.0
         self.passed, self.text, self.expected = 0.0, "setting up", 0.0
         self.begin = self.since = time.monotonic()
         self.ended = threading.Event()
@@ -48,12 +56,15 @@ class Bar(Silent):
         self.thread.start()
 
     def step(self, case, subject, repeat):
-        self.text = f"{repeat + 1}/{self.plan.repeats} {subject.title}: {case.title}"
+        self.text = f"{count(self.plan, repeat)} {subject.title}: {case.title}"
         self.expected, self.since = case.seconds, time.monotonic()
 
     def done(self, case):
         self.passed += case.seconds
         self.expected = 0.0
+
+    def more(self, seconds):
+        self.total += seconds
 
     def left(self):
         """Seconds, by how the steps so far compare with what was expected of them."""

@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 
 from ..system.errors import BenchError, Interrupted
 from ..system.undo import Undo, check
+from .steady import unsteady
+
+
+# Cases that a note names.
+MOST_LISTED = 6
 
 
 @dataclass
@@ -31,8 +36,7 @@ class Runner:
         try:
             with Undo(self._failed_to_undo) as undo:
                 self.plan.set_up(undo)
-                for repeat in range(self.plan.repeats):
-                    self._repeat(repeat)
+                self._repeats()
         except Interrupted as interrupted:
             self.outcome.signum = interrupted.signum
             self.outcome.ended_by = signal.Signals(interrupted.signum).name
@@ -55,8 +59,27 @@ class Runner:
         where = ", ".join(part.title for part in (subject, case) if part)
         self.complain(f"{where}: {error}" if where else str(error))
 
-    def _repeat(self, repeat):
-        for each, subject in self.plan.steps(repeat):
+    def _repeats(self):
+        for repeat in range(self.plan.repeats):
+            self._repeat(repeat, self.plan.rounds)
+        again = {}
+        for repeat in range(self.plan.repeats, self.plan.most_repeats):
+            cases = unsteady(self.plan, self.outcome.results)
+            rounds = [each for each in self.plan.rounds
+                      if any(case.name in cases for case in each.cases)]
+            if not rounds:
+                break
+            again.update((case.title, repeat + 1) for each in rounds for case in each.cases)
+            self.progress.more(self.plan.seconds(rounds))
+            self._repeat(repeat, rounds)
+        if again:
+            listed = "; ".join(f"{title} ({count} times)" for title, count in again.items())
+            if len(again) > MOST_LISTED:
+                listed = f"{len(again)} cases, up to {max(again.values())} times"
+            self.plan.notes.append(f"Measured more often, for figures lay far apart: {listed}.")
+
+    def _repeat(self, repeat, rounds):
+        for each, subject in self.plan.steps(repeat, rounds):
             check()
             try:
                 self._round(each, subject, repeat)
