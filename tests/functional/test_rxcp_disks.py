@@ -16,9 +16,8 @@ from rxdlib.direct import KIB, MIB, Direct
 TABLES = {"mbr": partitions.mbr, "gpt": partitions.gpt}
 # What is on the partitions, and how many MiB; noise is what nobody knows.
 PARTS = [("ext2", 8), ("ext3", 16), ("ext4", 16), ("xfs", 48), ("swap", 8), ("noise", 4)]
-MAKE = {"ext2": ["mkfs.ext2", "-q", "-E", "nodiscard"], "ext3": ["mkfs.ext3", "-q", "-E", "nodiscard"],
-        "ext4": ["mkfs.ext4", "-q", "-E", "nodiscard"], "swap": ["mkswap"],
-        "xfs": ["mkfs.xfs", "-q", "-f", "-K", "--unsupported"]}
+MAKE = {**{kind: [f"mkfs.{kind}", "-q", "-E", "nodiscard"] for kind in ("ext2", "ext3", "ext4")},
+        "swap": ["mkswap"], "xfs": ["mkfs.xfs", "-q", "-f", "-K", "--unsupported"]}
 MOUNTED = ("ext2", "ext3", "ext4", "xfs")
 
 
@@ -231,3 +230,30 @@ def test_xfs_that_is_not_known(lab, image):
             file.seek(at)
             file.write(byte)
     assert skipped(ramdisk.path, image) > 32 * MIB
+
+
+@pytest.mark.one_kernel
+def test_what_the_page_cache_of_the_disk_holds(lab, image):
+    """A disk and its partitions have a page cache each; that of the disk may be an old one."""
+    parts = [(MIB, 24 * MIB), (26 * MIB, 24 * MIB)]
+    disk = lab.loop(52 * MIB)
+    partitions.gpt(disk, parts)
+    run("partx", "--add", disk)
+    first, second = (f"{disk}p{number}" for number in (1, 2))
+    try:
+        for path in first, second:
+            run(*MAKE["ext4"], path)
+        directory = lab.directory()
+        # Somebody has the disk all the time, so that its cache stays.
+        with mounted(second, lab.directory(), "-o", "ro"):
+            content(disk)
+            with mounted(first, directory):
+                write_files(directory, 1)
+                made = sums(directory)
+            rxcp("-S", "yes", "-T", "json", disk, image)
+    finally:
+        run("partx", "--delete", disk)
+    with part(image, *parts[0]) as device:
+        check(device, "ext4")
+        with mounted(device, directory, "-o", "ro"):
+            assert sums(directory) == made

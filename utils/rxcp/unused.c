@@ -186,6 +186,8 @@ static void look_at(struct unused *unused, const char *path)
 	if (disk.fd < 0)
 		return;
 	disk.in_use = is_held(path, disk.fd);
+	/* What a partition was written meanwhile is not in the cache of its disk. */
+	posix_fadvise(disk.fd, 0, 0, POSIX_FADV_DONTNEED);
 	probe = blkid_new_probe();
 	if (probe && !blkid_probe_set_device(probe, disk.fd, 0, 0)) {
 		blkid_probe_enable_partitions(probe, 1);
