@@ -13,7 +13,8 @@ LINUX_DATA = uuid.UUID("0fc63daf-8483-4772-8e79-3d69d8477de4")
 
 def _boot_record(entries):
     """A sector with up to four (type, first sector, sectors)."""
-    table = b"".join(struct.pack("<B3sB3sII", 0, b"\xfe\xff\xff", kind, b"\xfe\xff\xff", start, size)
+    nowhere = b"\xfe\xff\xff"
+    table = b"".join(struct.pack("<B3sB3sII", 0, nowhere, kind, nowhere, start, size)
                      for kind, start, size in entries)
     return bytes(446) + table.ljust(64, b"\0") + b"\x55\xaa"
 

@@ -69,7 +69,8 @@ class Reader:
         def value(match):
             name = match[1]
             if name not in self.variables:
-                self.refuse(number, f"${name}: has no value; give it as {name}=VALUE after the file")
+                self.refuse(number, f"${name}: has no value; give it as {name}=VALUE after the "
+                                    "file")
             self.used.add(name)
             return self.variables[name]
         return re.sub(r"\$(\w+)", value, text)
