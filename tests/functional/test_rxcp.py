@@ -220,6 +220,7 @@ def test_folders(files, folder):
     assert content(os.path.join(copy, "source")) == content(source)
     run("rm", "-r", copy)
     refused(source, other, copy, names=("must be a folder",))
+    refused(source, f"{copy}/", names=(f"'{copy}/': there is no such folder",))
     refused(folder, copy, names=("is a directory",))
 
 

@@ -222,6 +222,8 @@ static bool copy_all(const struct options *options, int count, char **names, int
 	if (!folder && count > 2)
 		return complain("destination '%s': must be a folder, for there are several sources",
 				to);
+	if (!folder && *to && to[strlen(to) - 1] == '/')
+		return complain("destination '%s': there is no such folder", to);
 	if (!folder)
 		return transfer(options, names[0], to, signal);
 	if (!differ(count - 1, names, to))
