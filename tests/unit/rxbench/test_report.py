@@ -64,6 +64,14 @@ def test_summary(make_report):
     assert rows["c0", "ram", "mb_s"]["ratio"] is None
 
 
+def test_headings_differ(make_report):
+    report = copy.deepcopy(make_report(1, LEVELS))
+    report["metrics"].append({"name": "iops_requested", "title": "requested", "unit": "IOPS",
+                              "better": "higher"})
+    head, _rows = text.columns(report)
+    assert "IOPS" in head and "requested IOPS" in head and len(set(head)) == len(head)
+
+
 def test_verdicts(make_report):
     """A winner only where the difference is larger than the noise."""
     winner = {verdict["best"] for verdict in make_report(1, LEVELS)["verdicts"]}

@@ -53,7 +53,8 @@ def times(ratio):
 
 
 def _heading(metric):
-    if metric["unit"] in ("IOPS", "MB/s"):
+    # The rate that was asked for has the unit of the one that was reached.
+    if metric["name"] in ("iops", "mb_s"):
         return metric["unit"]
     return metric["title"] if metric["unit"] == "us" else f"{metric['title']} {metric['unit']}"
 
