@@ -108,7 +108,7 @@ static const struct column columns[] = {
 			    "discards and write-zeroes that freed memory" },
 	[COL_ORIGIN]	= { "ORIGIN", COLUMN_TEXT, true, "path of the slow disk" },
 	[COL_CACHE]	= { "CACHE", COLUMN_TEXT, true, "path of the RAM disk" },
-	[COL_MODE]	= { "MODE", COLUMN_TEXT, true, "what happens to writes" },
+	[COL_MODE]	= { "MODE", COLUMN_TEXT, true, "what is cached" },
 	[COL_SEQ_CUTOFF] = { "SEQ_CUTOFF", COLUMN_SIZE, true,
 			     "length from which on sequential I/O is not cached" },
 	[COL_BLOCK_SIZE] = { "BLOCK_SIZE", COLUMN_SIZE, true, "size of a cache block" },

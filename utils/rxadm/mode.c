@@ -16,9 +16,12 @@
 static const char usage[] =
 	"Usage: rxadm mode NAME [MODE] [--dry-run]\n"
 	"\n"
-	"Change what a cache does with writes, while it is in use: writethrough, writearound\n"
-	"or passthrough. It lasts until the cache is removed. Without MODE, print the present\n"
-	"one.\n"
+	"Change what is cached, while the cache is in use. It lasts until the cache is removed.\n"
+	"Without MODE, print the present one.\n"
+	"\n"
+	" writethrough   what is read and what is written\n"
+	" writearound    what is read; what is written leaves the cache\n"
+	" passthrough    nothing\n"
 	"\n"
 	"Options:\n"
 	"     --dry-run   check all, print the message that would be sent, and change nothing\n"
@@ -97,6 +100,6 @@ static enum exit_code run(int argc, char **argv)
 
 const struct command command_mode = {
 	.name = "mode",
-	.summary = "change what a cache does with writes, or print it",
+	.summary = "change what is cached, or print the mode",
 	.run = run,
 };

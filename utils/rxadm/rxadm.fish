@@ -30,7 +30,7 @@ complete -c rxadm -n __fish_use_subcommand -a save -d 'save a RAM disk to an ima
 complete -c rxadm -n __fish_use_subcommand -a load -d 'make a RAM disk from an image'
 complete -c rxadm -n __fish_use_subcommand -a map -d 'let a RAM disk cache a slow disk'
 complete -c rxadm -n __fish_use_subcommand -a unmap -d 'remove a cache'
-complete -c rxadm -n __fish_use_subcommand -a mode -d 'change what a cache does with writes, or print it'
+complete -c rxadm -n __fish_use_subcommand -a mode -d 'change what is cached, or print the mode'
 complete -c rxadm -n __fish_use_subcommand -a set -d 'change what a cache does'
 complete -c rxadm -n __fish_use_subcommand -a status -d 'show the caches and what they did'
 complete -c rxadm -n __fish_use_subcommand -a stats -d 'set the counters of caches to zero'

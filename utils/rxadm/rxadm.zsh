@@ -43,7 +43,7 @@ _rxadm()
 		'load:make a RAM disk from an image'
 		'map:let a RAM disk cache a slow disk'
 		'unmap:remove a cache'
-		'mode:change what a cache does with writes, or print it'
+		'mode:change what is cached, or print the mode'
 		'set:change what a cache does'
 		'status:show the caches and what they did'
 		'stats:set the counters of caches to zero'
