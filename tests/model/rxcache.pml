@@ -6,246 +6,278 @@
  * the others see at once: either it touches one word that they read without a lock, or
  * they could not tell its parts apart.
  */
-#ifndef READERS
-#define READERS	2
+#ifndef HITS		/* readers who hit at the same time, 1 or 2; others miss */
+#define HITS	2
 #endif
-#ifndef WRITERS
+#ifndef WRITERS		/* 0 to 2 */
 #define WRITERS	2
 #endif
-#ifndef WRITES		/* of each writer; readers and the evictor go on for ever */
-#define WRITES	1
-#endif
-#ifndef SLOTS
+#ifndef SLOTS		/* 1 or 2 */
 #define SLOTS	2
 #endif
-#ifndef PAGES
-#define PAGES	(SLOTS + 2)
-#endif
 #define BLOCKS	2
+
+/* What holds of the second slot, reader or writer, if there is one. */
+#if SLOTS > 1
+#define SLOT_1(what)	(what)
+#else
+#define SLOT_1(what)	0
+#endif
+#if HITS > 1
+#define HIT_1(what)	(what)
+#else
+#define HIT_1(what)	0
+#endif
+#if WRITERS > 1
+#define WRITER_1(what)	(what)
+#else
+#define WRITER_1(what)	0
+#endif
 
 #define EMPTY	0
 #define VALID	1
 #define FILL	2
 #define WRITE	3
 
-/* What a write covers: the block, a part with the sector that is watched, another part. */
-#define WHOLE	0
-#define PART	1
-#define OTHER	2
-
-/* How the origin answers a write; FAILED_LATE is an error although the data came to be there. */
-#define OK	0
-#define FAILED	1
-#define FAILED_LATE	2
-
-/* What a sector holds: 0 is old memory, else which block's it is and which write's. */
-#define VALUE(b, ver)	(((ver) << 1 | (b)) + 1)
+/*
+ * What a sector holds: 0 is old memory, else which block's it is and which write's. A set of
+ * values has a bit for each.
+ */
+#define VALUE(b, write)	(((write) << 1 | (b)) + 1)
 #define BLOCK_OF(v)	(((v) - 1) & 1)
-#define BIT_OF(v)	(1 << ((((v) - 1) >> 1) & 7))
+#define BIT_OF(v)	(1 << (((v) - 1) & 15))
+#define OF_BLOCK(b)	((b) == 0 -> 5461 : 10922)
 /* A buffer that its owner changed meanwhile. */
 #define CHANGED(v)	((v) + 16)
 
 /* struct rxc_index: tags; struct rxd_store: page pointers. */
-byte state[SLOTS], doomed[SLOTS], block[SLOTS], slot_page[SLOTS];
+byte state[SLOTS], block[SLOTS];
+bit doomed[SLOTS], has_page[SLOTS];
 bit locked;			/* rxc_bucket.lock, held over more than one step */
 byte ranges[BLOCKS];		/* rxc_shard.ranges: writes without a slot */
-byte waiting;			/* rxc_io.readers: who joined a fill of what he reads */
 
-/* Pages: 0 is none. */
-byte data[PAGES + 1];		/* what the sector that is watched holds */
-byte used;			/* bit p: allocated, or waits for a grace period */
-byte awaited[PAGES + 1];	/* readers whose RCU sections a retired page waits for */
-byte rcu;			/* readers in an RCU section */
+/* Who hits: where he looks, and which page he has found there. */
+#define NONE	0
+#define IN_SLOT	1
+#define RETIRED	2
+#define NOT_YET	3		/* he has not looked */
+byte hit_page[HITS];
+bit hit_slot[HITS];
 
+/*
+ * What the sector that is watched holds. Pages go by where they are: in a slot, or retired
+ * and kept by the RCU section of a reader who has found it.
+ */
+byte data[SLOTS], retired[HITS];
 byte origin[BLOCKS];
+byte fetched[BLOCKS];		/* what a fill has read and the page has not got */
 
-/* What the checks must know. */
-byte current[BLOCKS];		/* writes that ended, and none began later that ended, too */
-byte in_flight[BLOCKS];		/* writes that began and have not ended */
-bit begun;			/* there was a write */
-byte reads[READERS + 1];	/* 1 + the block that a reader reads; 0: none */
-byte fair[READERS + 1];		/* writes whose data he may get */
+byte joined;			/* rxc_io.readers: 1 + the block for whose fill one waits */
 
-byte i;				/* 0 outside of a d_step */
+/*
+ * What the checks must know, in sets of values. A write gets a value that is nowhere; one
+ * that is nowhere any more is in no set.
+ */
+byte in_flight[BLOCKS];		/* how many writes began and have not ended */
+short current;			/* of writes that ended, and none began later that ended, too */
+short old;			/* of others that ended: who begins to read gets none of them */
+short stale[HITS];		/* old, when who hits began */
+short joined_stale;		/* old, when who joined began */
+short before[WRITERS + 1];	/* current, when a writer began */
+byte writing[WRITERS + 1];	/* what he writes; 0: nothing */
+
+/* For name_values(), else 0. */
+#define MAX_VALUES	6	/* of a block: the origin, a page, a fill, two readers, a writer */
+#define NAMES		33
+#ifdef SHORTEST			/* spin has nothing hidden in a search by breadth */
+#define SCRATCH
+#else
+#define SCRATCH	hidden
+#endif
+SCRATCH byte name[NAMES], nr_values[BLOCKS], i;
+SCRATCH short names;
 
 /* ---- checks ---- */
 
-/* Item 7, item 1. */
-#define CHECK_READ(r, b, v)						\
-	if								\
-	:: v == 0 || BLOCK_OF(v) != b ->				\
-		printf("!! item 7: reader %d of block %d gets what he did not ask for\n", r, b); \
-		assert(false)						\
-	:: else ->							\
-		if							\
-		:: !(fair[r] & BIT_OF(v)) ->				\
-			printf("!! item 1: reader %d of block %d gets old data\n", r, b); \
-			assert(false)					\
-		:: else -> skip						\
-		fi							\
+#define IS_FOREIGN(b, v)	((v) == 0 || BLOCK_OF(v) != (b))
+/* Which item a reader who gets a value finds broken, or 0. */
+#define BROKEN(b, v, stale)	(IS_FOREIGN(b, v) -> 7 : ((stale) & BIT_OF(v) -> 1 : 0))
+
+inline check_read(b, item)
+{
+	if
+	:: item == 7 ->
+		printf("!! item 7: a reader of block %d gets what he did not ask for\n", b);
+		assert(false)
+	:: item == 1 ->
+		printf("!! item 1: a reader of block %d gets old data\n", b);
+		assert(false)
+	:: else -> skip
 	fi
+}
 
 /* Items 2, 3 and 6: what is in the cache is what the origin holds. */
+#define IS_WRONG(s)	(state[s] == VALID && !in_flight[block[s]] && \
+			 data[s] != origin[block[s]])
 inline check_cached()
 {
-	d_step {
-		i = 0;
+	if
+	:: !locked && (IS_WRONG(0) || SLOT_1(IS_WRONG(SLOTS - 1))) ->
+		printf("!! item 2: a valid block is not what the origin holds\n");
+		assert(false)
+	:: else -> skip
+	fi
+}
+
+inline name_value(v)
+{
+	if
+	:: v && !name[v] ->
+		name[v] = VALUE(BLOCK_OF(v), nr_values[BLOCK_OF(v)]);
+		nr_values[BLOCK_OF(v)]++
+	:: else -> skip
+	fi;
+	v = name[v]
+}
+
+inline name_set(set)
+{
+	if
+	:: set ->
+		names = 0;
+		i = 1;
 		do
-		:: i < SLOTS ->
-			if
-			:: !locked && state[i] == VALID && !in_flight[block[i]] &&
-			   data[slot_page[i]] != origin[block[i]] ->
-				printf("!! item 2: slot %d, block %d is not what the origin holds\n",
-				       i, block[i]);
-				assert(false)
-			:: else -> skip
-			fi;
-			i++
+		:: set & 1 && name[i] -> names = names | BIT_OF(name[i]); set = set >> 1; i++
+		:: !(set & 1 && name[i]) && set -> set = set >> 1; i++
 		:: else -> break
 		od;
-		i = 0
-	}
+		set = names
+	:: else -> skip
+	fi
 }
 
-inline begin_read(r, b)
+/*
+ * What matters is which values are the same, and which are in which set. So each step ends
+ * with numbers in the order in which this finds them.
+ */
+inline name_values()
 {
 	d_step {
-		reads[r] = b + 1;
-		fair[r] = current[b] | in_flight[b]
-	}
-}
-
-inline end_read(r)
-{
-	d_step {
-		reads[r] = 0;
-		fair[r] = 0
-	}
-}
-
-inline announce_write(b, ver)
-{
-	d_step {
-		begun = 1;
-		in_flight[b] = in_flight[b] | 1 << ver;
+		name_value(origin[0]);
+		name_value(origin[1]);
+		name_value(data[0]);
+#if SLOTS > 1
+		name_value(data[1]);
+#endif
+		name_value(fetched[0]);
+		name_value(fetched[1]);
+		name_value(retired[0]);
+#if HITS > 1
+		name_value(retired[1]);
+#endif
+		name_value(writing[0]);
+#if WRITERS > 1
+		name_value(writing[1]);
+#endif
+		name_set(current);
+		name_set(old);
+		name_set(joined_stale);
+		name_set(stale[0]);
+#if HITS > 1
+		name_set(stale[1]);
+#endif
+		name_set(before[0]);
+#if WRITERS > 1
+		name_set(before[1]);
+#endif
 		i = 0;
 		do
-		:: i < READERS ->
-			if
-			:: reads[i] == b + 1 -> fair[i] = fair[i] | 1 << ver
-			:: else -> skip
-			fi;
-			i++
+		:: i < NAMES -> name[i] = 0; i++
 		:: else -> break
 		od;
-		i = 0
+		i = 0;
+		names = 0;
+		nr_values[0] = 0;
+		nr_values[1] = 0
 	}
+}
+
+inline announce_write(w, b)
+{
+	writing[w] = VALUE(b, MAX_VALUES);
+	before[w] = current & OF_BLOCK(b);
+	in_flight[b]++;
+	name_values()
+}
+
+inline drop_before()
+{
+	before[0] = before[0] & current;
+#if WRITERS > 1
+	before[1] = before[1] & current
+#endif
 }
 
 /* @came: the origin holds its data. Then who began before it and had ended is old. */
-inline end_of_write(b, ver, before, came)
+inline end_of_write(w, b, came)
 {
-	d_step {
-		in_flight[b] = in_flight[b] & ~(1 << ver);
-		if
-		:: came -> current[b] = (current[b] & ~before) | 1 << ver
-		:: else -> skip
-		fi
-	}
-	check_cached()
+	in_flight[b]--;
+	if
+	:: came ->
+		old = old | (current & before[w]);
+		current = (current & ~before[w]) | BIT_OF(writing[w]);
+		drop_before()
+	:: else -> old = old | BIT_OF(writing[w])
+	fi;
+	writing[w] = 0;
+	before[w] = 0;
+	check_cached();
+	name_values()
 }
 
 /* ---- module/store.c ---- */
 
-/*
- * rxd_store_alloc_run(): the first page that is free. None of those is anybody's, so they
- * are all alike. There must be one.
- */
-inline alloc_page(p)
-{
-	d_step {
-		p = 1;
-		do
-		:: used & 1 << p -> p++
-		:: else -> break
-		od;
-		used = used | 1 << p
-	}
-}
-#define NO_PAGE	(used == (1 << (PAGES + 1)) - 2)
-
-/* free_pages_rcu() */
-inline free_page(p)
-{
-	data[p] = 0;
-	used = used & ~(1 << p)
-}
-
-/* retire_pages(): the page has left the index; who is in an RCU section may have it. */
-inline retire_page(p)
+/* retire_pages(): who is in an RCU section and has found the page keeps it. */
+inline retire_page(s, r)
 {
 	if
-	:: p == 0 -> skip
-#ifndef NO_GRACE_PERIOD
-	:: p && rcu -> awaited[p] = rcu
-	:: p && !rcu -> free_page(p)
-#else
-	:: else -> free_page(p)
+#if !defined(NO_GRACE_PERIOD) && !defined(NO_RCU_READ_LOCK)
+	:: hit_page[r] == IN_SLOT && hit_slot[r] == s ->
+		hit_page[r] = RETIRED;
+		retired[r] = data[s]
 #endif
+	:: else -> skip
 	fi
 }
 
-inline rcu_lock(r)
+/*
+ * rxd_store_exchange(): another page in the place of a page, or none. It is seen by all as it
+ * is done; the model lets it order nothing else. What nobody keeps is used again at once.
+ */
+inline exchange(s, there)
 {
-#ifndef NO_RCU_READ_LOCK
-	rcu = rcu | 1 << r
-#else
-	skip
+	retire_page(s, 0);
+#if HITS > 1
+	retire_page(s, 1);
 #endif
-}
-
-inline rcu_unlock(r)
-{
-	d_step {
-		rcu = rcu & ~(1 << r);
-		i = 1;
-		do
-		:: i <= PAGES ->
-			if
-			:: awaited[i] & 1 << r ->
-				awaited[i] = awaited[i] & ~(1 << r);
-				if
-				:: !awaited[i] -> free_page(i)
-				:: else -> skip
-				fi
-			:: else -> skip
-			fi;
-			i++
-		:: else -> break
-		od;
-		i = 0
-	}
-}
-
-/* rxd_store_exchange(): seen by all as it is done; the model lets it order nothing else. */
-inline exchange(s, new)
-{
-	retire_page(slot_page[s]);
-	slot_page[s] = new
+	data[s] = 0;
+	has_page[s] = there
 }
 
 /* ---- dm-target/index.c ---- */
 
-/* What holds of the second slot, if there is one. */
+/*
+ * Slots are alike, so of two slots that of block b is slot b. A block that is not there has
+ * the one that it is going to get.
+ */
 #if SLOTS > 1
-#define SLOT_1(what)	(what)
+#define SLOT(b)	(0 + b)
 #else
-#define SLOT_1(what)	false
+#define SLOT(b)	0
 #endif
 
-/* find_way(): 1 + the slot that holds the block, or 0. */
-#define HOLDS(s, b)	(state[s] != EMPTY && block[s] == (b))
-#define FIND_WAY(b)	(HOLDS(0, b) -> 1 : (SLOT_1(HOLDS(SLOTS - 1, b)) -> SLOTS : 0))
+/* find_way() */
+#define IN_CACHE(b)	(state[SLOT(b)] != EMPTY && block[SLOT(b)] == (b))
 
 #ifdef NO_MAY_ENTER
 #define MAY_ENTER(b)	true
@@ -260,16 +292,18 @@ inline exchange(s, new)
 #define IS_VICTIM(s)	(state[s] == VALID)
 #endif
 
-/* can_write() */
+/* can_write() of a block that is there */
 #ifdef WRITE_JOINS
 #define CAN_WRITE(s)	(state[s] == VALID || state[s] == WRITE)
 #else
 #define CAN_WRITE(s)	(state[s] == VALID)
 #endif
-#ifdef PART_ENTERS
-#define MAY_HAVE_SLOT(kind)	true
+
+/* rxc_index_is_filling() */
+#ifdef JOIN_DOOMED
+#define IS_FILLING(b)	(IN_CACHE(b) && state[SLOT(b)] == FILL)
 #else
-#define MAY_HAVE_SLOT(kind)	((kind) == WHOLE)
+#define IS_FILLING(b)	(IN_CACHE(b) && state[SLOT(b)] == FILL && !doomed[SLOT(b)])
 #endif
 
 inline set_tag(s, b, to)
@@ -305,31 +339,31 @@ inline empty_slot(s)
 {
 	locked = 1;
 	if
-	:: set_tag(s, 0, EMPTY);
-	   printf("empty_slot(): set_state(slot %d, EMPTY)\n", s)
+	:: true ->
+		set_tag(s, 0, EMPTY);
+		printf("empty_slot(): set_state(slot %d, EMPTY)\n", s)
 	:: PAGE_GOES_FIRST ->
-	   exchange(s, 0);
-	   printf("empty_slot(): remove_pages(slot %d)\n", s)
+		exchange(s, 0);
+		printf("empty_slot(): remove_pages(slot %d)\n", s)
 	fi
 }
 
 inline finish_empty_slot(s)
 {
-	d_step {
-		if
-		:: state[s] == EMPTY ->
-			exchange(s, 0);
-			printf("empty_slot(): remove_pages(slot %d)\n", s)
-		:: else ->
-			set_tag(s, 0, EMPTY);
-			printf("empty_slot(): set_state(slot %d, EMPTY)\n", s)
-		fi;
-		locked = 0
-	}
+	if
+	:: state[s] == EMPTY ->
+		exchange(s, 0);
+		printf("empty_slot(): remove_pages(slot %d)\n", s)
+	:: else ->
+		set_tag(s, 0, EMPTY);
+		printf("empty_slot(): set_state(slot %d, EMPTY)\n", s)
+	fi;
+	locked = 0;
+	name_values()
 }
 
 /* A valid slot comes to hold another block, or fresh pages; finish_change() follows. */
-inline change_slot(s, p, b, to)
+inline change_slot(s, b, to)
 {
 	locked = 1;
 	if
@@ -337,186 +371,166 @@ inline change_slot(s, p, b, to)
 		set_tag(s, b, to);
 		printf("take_slot(): tag of slot %d: block %d, state %d\n", s, b, to)
 	:: PAGE_FIRST ->
-		exchange(s, p);
-		printf("replace_pages(): page %d into slot %d\n", p, s)
+		exchange(s, 1);
+		printf("replace_pages(): another page into slot %d\n", s)
 	fi
 }
 
-inline finish_change(s, p, b, to)
+inline finish_change(s, b, to)
+{
+	if
+	:: state[s] == to ->
+		exchange(s, 1);
+		printf("replace_pages(): another page into slot %d\n", s)
+	:: else ->
+		set_tag(s, b, to);
+		printf("take_slot(): tag of slot %d: block %d, state %d\n", s, b, to)
+	fi;
+	locked = 0;
+	name_values()
+}
+
+inline rename_hit(r)
+{
+	hit_slot[r] = (hit_page[r] != NONE -> 1 - hit_slot[r] : 0)
+}
+
+/* Slots change their names. One is empty, or both are. */
+inline rename_slots()
 {
 	d_step {
-		if
-		:: slot_page[s] != p ->
-			exchange(s, p);
-			printf("replace_pages(): page %d into slot %d\n", p, s)
-		:: else ->
-			set_tag(s, b, to);
-			printf("take_slot(): tag of slot %d: block %d, state %d\n", s, b, to)
-		fi;
-		locked = 0
+		state[0] = state[0] + state[SLOTS - 1];
+		state[SLOTS - 1] = state[0] - state[SLOTS - 1];
+		state[0] = state[0] - state[SLOTS - 1];
+		block[0] = block[0] + block[SLOTS - 1];
+		block[SLOTS - 1] = block[0] - block[SLOTS - 1];
+		block[0] = block[0] - block[SLOTS - 1];
+		data[0] = data[0] + data[SLOTS - 1];
+		data[SLOTS - 1] = data[0] - data[SLOTS - 1];
+		data[0] = data[0] - data[SLOTS - 1];
+		has_page[0] = state[0] != EMPTY;
+		has_page[SLOTS - 1] = state[SLOTS - 1] != EMPTY;
+		rename_hit(0);
+#if HITS > 1
+		rename_hit(1)
+#endif
 	}
 }
 
-#define CAN_TAKE	(state[0] == EMPTY || IS_VICTIM(0) || \
-			 SLOT_1(state[SLOTS - 1] == EMPTY || IS_VICTIM(SLOTS - 1)))
+/* Can a block that is not there get a slot? */
+#define CAN_TAKE(b)	(state[SLOT(b)] == EMPTY || IS_VICTIM(SLOT(b)))
 
 /*
  * take_slot() for a block that find_way() did not find; finish_change() follows if the
  * lock is held afterwards, because another block must go. Of an empty slot no reader
- * could tell the tag from the pages: they change at once.
+ * could tell the tag from the pages: they change at once. A block may also get the other's
+ * slot though its own is empty, as if a third block were there.
  */
-inline take_slot(s, p, b, to)
+inline take_slot(b, to)
 {
 	if
-	:: state[0] == EMPTY -> s = 0
-	:: SLOT_1(state[0] != EMPTY && state[SLOTS - 1] == EMPTY) -> s = SLOTS - 1
-	:: state[0] != EMPTY && SLOT_1(state[SLOTS - 1] != EMPTY) && IS_VICTIM(SLOTS - 1) ->
-		s = SLOTS - 1
-	:: state[0] != EMPTY && (SLOTS == 1 || state[SLOTS - 1] != EMPTY) && IS_VICTIM(0) ->
-		s = 0
-	fi;
-	if
-	:: state[s] == EMPTY ->
-		slot_page[s] = p;
-		set_tag(s, b, to);
-		printf("take_slot(): empty slot %d: page %d, block %d, state %d\n", s, p, b, to)
-	:: else -> change_slot(s, p, b, to)
+	:: state[SLOT(b)] == EMPTY ->
+#if SLOTS > 1
+		if
+		:: state[1 - b] == EMPTY -> rename_slots()
+		:: true
+		fi;
+#endif
+		has_page[SLOT(b)] = 1;
+		set_tag(SLOT(b), b, to);
+		printf("take_slot(): empty slot %d: block %d, state %d\n", SLOT(b), b, to)
+#if SLOTS > 1
+	:: state[SLOT(b)] == EMPTY && IS_VICTIM(1 - b) ->
+		rename_slots();
+		change_slot(SLOT(b), b, to)
+#else
+	:: state[0] != EMPTY -> change_slot(0, b, to)
+#endif
 	fi
 }
 
 /*
- * end_io(): the data of @p is there, or will not be. A page that leaves a slot in FILL or
- * WRITE gets no new reader: tag and pointer change at once.
+ * end_io(): the data of the slot's page is there, or will not be. A page that leaves a slot
+ * in FILL or WRITE gets no new reader: tag and pointer change at once.
  */
-inline end_io(s, b, p, ok)
+inline end_io(b, was, ok)
 {
-	d_step {
-		/* The WARN_ON_ONCE(), and whose are the pages? */
-		if
-		:: FIND_WAY(b) != s + 1 || slot_page[s] != p ->
-			printf("!! slot %d is not block %d's any more\n", s, b);
-			assert(false)
-		:: else -> skip
-		fi;
-		if
-		:: (ok) && !doomed[s] ->
-			state[s] = VALID;
-			printf("end_io(): slot %d, block %d: VALID\n", s, b)
-		:: else ->
-			set_tag(s, 0, EMPTY);
-			exchange(s, 0);
-			printf("end_io(): slot %d, block %d: EMPTY\n", s, b)
-		fi
-	}
+	/* The WARN_ON_ONCE(), and more. */
+	if
+	:: !IN_CACHE(b) || state[SLOT(b)] != was ->
+		printf("!! slot %d is not block %d's any more\n", SLOT(b), b);
+		assert(false)
+	:: else -> skip
+	fi;
+	if
+	:: (ok) && !doomed[SLOT(b)] ->
+		state[SLOT(b)] = VALID;
+		printf("end_io(): slot %d, block %d: VALID\n", SLOT(b), b)
+	:: else ->
+		set_tag(SLOT(b), 0, EMPTY);
+		exchange(SLOT(b), 0);
+		printf("end_io(): slot %d, block %d: EMPTY\n", SLOT(b), b)
+	fi
 }
 
 /* ---- dm-target/origin.c ---- */
 
-/* join_in(): a fill that is listed, of a slot that rxc_index_is_filling() */
-#ifdef JOIN_DOOMED
-#define IS_FILLING(s)	(state[s] == FILL)
-#else
-#define IS_FILLING(s)	(state[s] == FILL && !doomed[s])
-#endif
-#define CAN_JOIN(b)	(READERS > 1 && FIND_WAY(b) && IS_FILLING(FIND_WAY(b) - 1))
+#define TAG_IS_VALID	(state[hit_slot[r]] == VALID && block[hit_slot[r]] == b)
+#define PAGE_IS_STILL	(has_page[hit_slot[r]] && hit_page[r] == IN_SLOT)
+#define FOUND		(hit_page[r] == RETIRED -> retired[r] : data[hit_slot[r]])
 
 /*
- * finish_fill(), end_joining(): all who joined get what the fill has read. After an error
- * the origin answers them.
+ * read_hits(), again and again. rxc_index_find() may name any slot, since its answer may be
+ * out of date; a slot without a page is refused whatever its tag says.
  */
-inline serve_joined(b, p, ok)
+proctype hit(byte r)
 {
-	d_step {
-		i = 0;
-		do
-		:: i < READERS ->
-			if
-			:: waiting & 1 << i && reads[i] == b + 1 ->
-				waiting = waiting & ~(1 << i);
-				if
-				:: ok -> CHECK_READ(i, b, data[p])
-				:: else -> skip
-				fi;
-				reads[i] = 0;
-				fair[i] = 0
-			:: else -> skip
-			fi;
-			i++
-		:: else -> break
-		od;
-		i = 0
-	}
-}
-
-/*
- * Who hits changes nothing that others see, but keeps pages from being freed: what one of
- * two who hit may get, he also may get alone. So the second reader does not hit.
- */
-#define HITS(r)	((r) == 0)
-
-/*
- * rxc_read() of a block, again and again. What is not modelled: a read that goes round the
- * cache is right by nature, and one that tries a slot in vain begins anew, since who begins
- * later may get less.
- */
-proctype reader(byte r)
-{
-	byte b, s, p, v, ok;
+	byte b, item;
 
 end_idle:
 	atomic {
-		/* Nothing of the last read stays behind. */
-		s = 0; p = 0; v = 0; ok = 0;
+		/* Those who hit are alike: the second begins only beside the first. */
+		r == 0 || hit_page[0] != NONE;
+		if
+		:: has_page[0] -> skip
+		:: SLOT_1(has_page[SLOTS - 1]) -> hit_slot[r] = 1
+		fi;
 		if
 		:: b = 0
 		:: b = 1
 		fi;
-		/*
-		 * read_hits(): rxc_index_find() may name any slot, since its answer may
-		 * be out of date; a slot without a page is refused whatever its tag says.
-		 */
-		if
-		:: HITS(r) && slot_page[0] -> s = 0; goto hit
-		:: HITS(r) && SLOT_1(slot_page[SLOTS - 1]) -> s = SLOTS - 1; goto hit
-		:: !locked -> goto miss
-		:: CAN_JOIN(b) ->
-			begin_read(r, b);
-			waiting = waiting | 1 << r;
-			printf("join_fill(block %d)\n", b);
-			goto joined
-		fi;
-hit:		begin_read(r, b);
-		rcu_lock(r);
+		stale[r] = old & OF_BLOCK(b);
 #ifdef NO_RMB
 		if
-		:: b = b; goto tag_first
-		:: b = b
+		:: hit_page[r] = NOT_YET;
+		   goto tag_first
+		:: true
 		fi;
 #endif
-		p = slot_page[s];
-		printf("rxc_index_hit_page(block %d, slot %d): page %d\n", b, s, p)
+		hit_page[r] = IN_SLOT;
+		printf("rxc_index_hit_page(block %d, slot %d): a page\n", b, hit_slot[r])
 	}
 #ifdef NO_ACQUIRE
 	/* The copy, or the second look at the pointer, may come before the tag. */
 	if
 	:: true
 	:: atomic {
-		v = data[p];
+		item = BROKEN(b, FOUND, stale[r]);
 		printf("copy_hit(block %d): early\n", b)
 	   }
 	   atomic {
 		if
-		:: state[s] == VALID && block[s] == b && slot_page[s] == p -> goto got
+		:: TAG_IS_VALID && PAGE_IS_STILL -> goto got
 		:: else -> goto no_hit
 		fi
 	   }
 	:: atomic {
-		slot_page[s] == p;
-		printf("rxc_index_hit_page(block %d): page %d still\n", b, p)
+		PAGE_IS_STILL;
+		printf("rxc_index_hit_page(block %d): the page still\n", b)
 	   }
 	   atomic {
 		if
-		:: state[s] == VALID && block[s] == b ->
+		:: TAG_IS_VALID ->
 			printf("rxc_index_hit_page(block %d): tag valid\n", b);
 			goto copy
 		:: else -> goto no_hit
@@ -526,7 +540,7 @@ hit:		begin_read(r, b);
 #endif
 	atomic {
 		if
-		:: state[s] == VALID && block[s] == b ->
+		:: TAG_IS_VALID ->
 			printf("rxc_index_hit_page(block %d): tag valid\n", b)
 		:: else -> goto no_hit
 		fi
@@ -538,19 +552,23 @@ hit:		begin_read(r, b);
 	if
 	:: atomic {
 		if
-		:: slot_page[s] == p ->
-			printf("rxc_index_hit_page(block %d): page %d still\n", b, p);
+		:: PAGE_IS_STILL ->
+			printf("rxc_index_hit_page(block %d): the page still\n", b);
 			goto copy
 		:: else -> goto no_hit
 		fi
 	   }
 	:: atomic {
-		v = data[p];
-		printf("copy_hit(block %d): early\n", b)
+		item = BROKEN(b, FOUND, stale[r]);
+		printf("copy_hit(block %d): early\n", b);
+		if
+		:: item == 0 -> goto no_hit
+		:: else -> skip
+		fi
 	   }
 	   atomic {
 		if
-		:: slot_page[s] == p -> goto got
+		:: PAGE_IS_STILL -> goto got
 		:: else -> goto no_hit
 		fi
 	   }
@@ -559,16 +577,16 @@ hit:		begin_read(r, b);
 tag_first:
 	atomic {
 		if
-		:: state[s] == VALID && block[s] == b ->
-			printf("rxc_index_hit_page(block %d, slot %d): tag valid\n", b, s)
+		:: TAG_IS_VALID ->
+			printf("rxc_index_hit_page(block %d, slot %d): tag valid\n", b, hit_slot[r])
 		:: else -> goto no_hit
 		fi
 	}
 	atomic {
-		p = slot_page[s];
 		if
-		:: p ->
-			printf("rxc_index_hit_page(block %d): page %d, twice\n", b, p);
+		:: has_page[hit_slot[r]] ->
+			hit_page[r] = IN_SLOT;
+			printf("rxc_index_hit_page(block %d): a page, twice\n", b);
 			goto copy
 		:: else -> goto no_hit
 		fi
@@ -576,276 +594,303 @@ tag_first:
 #endif
 copy:
 	atomic {
-		v = data[p];
-got:		printf("copy_hit(block %d): page %d\n", b, p);
-		CHECK_READ(r, b, v);
+		item = BROKEN(b, FOUND, stale[r]);
+got:		printf("copy_hit(block %d)\n", b);
+		check_read(b, item);
 #ifdef PLAIN_TOUCH
-		rcu_unlock(r);
-		end_read(r)
+		hit_page[r] = NONE
 	}
 	/* rxc_index_touch() had read the tag when it was valid. */
 	atomic {
-		set_tag(s, b, VALID);
-		printf("rxc_index_touch(slot %d): block %d\n", s, b);
-		goto end_idle;
+		set_tag(hit_slot[r], b, VALID);
+		printf("rxc_index_touch(slot %d): block %d\n", hit_slot[r], b);
 #endif
-no_hit:		rcu_unlock(r);
-		end_read(r);
+no_hit:		/* Nothing of this read stays behind. */
+		b = 0; item = 0;
+		hit_page[r] = NONE; hit_slot[r] = 0; retired[r] = 0; stale[r] = 0;
+		name_values();
 		goto end_idle
 	}
+}
 
-joined:
+/* join_fill(): who may wait for a fill. */
+proctype join()
+{
+	byte b;
+
+end_idle:
 	atomic {
-		!(waiting & 1 << r);
+		if
+		:: IS_FILLING(0) -> b = 0
+		:: IS_FILLING(1) -> b = 1
+		fi;
+		joined = b + 1;
+		joined_stale = old & OF_BLOCK(b);
+		b = 0;
+		printf("join_fill(block %d)\n", joined - 1)
+	}
+	atomic {
+		joined == 0;
 		goto end_idle
 	}
+}
 
-miss:
+/* rxc_read() of whoever misses: fills of a block, again and again. */
+proctype fill(byte b)
+{
+	byte item;
+
+end_idle:
 #ifdef NO_ACQUIRE_LISTED
 	/* What is_listed() sees is loaded after what the fill reads of the origin. */
 	atomic {
-		v = origin[b];
+		fetched[b] = origin[b];
 		printf("fill(block %d): the origin, early\n", b)
 	}
+end_early:
 #endif
 	atomic {
 		/* take_slots(), rxc_index_begin_fill(), try_fill() */
-		!locked;
+		!locked && !IN_CACHE(b) && MAY_ENTER(b) && CAN_TAKE(b);
+		take_slot(b, FILL);
 		if
-		:: FIND_WAY(b) == 0 && MAY_ENTER(b) && CAN_TAKE && !NO_PAGE ->
-			begin_read(r, b);
-			alloc_page(p);
-			take_slot(s, p, b, FILL);
-			if
-			:: locked -> skip
-			:: else -> goto fill
-			fi
-		:: else -> goto end_idle
+		:: locked -> skip
+		:: else -> goto submitted
 		fi
 	}
-	atomic { finish_change(s, p, b, FILL) }
-fill:
+	atomic { finish_change(SLOT(b), b, FILL) }
+submitted:
 	/* The origin reads into the pages, or does not. */
-	atomic {
-		if
-		::
+	if
+	:: atomic {
 #ifndef NO_ACQUIRE_LISTED
-		   v = origin[b];
+		fetched[b] = origin[b];
 #endif
 #ifndef NO_RELEASE
-		   data[p] = v;
+		data[SLOT(b)] = fetched[b];
+		fetched[b] = 0;
+		name_values();
 #endif
-		   ok = 1;
-		   printf("fill_ended(block %d): page %d\n", b, p)
-		:: printf("fill_ended(block %d): error\n", b)
-		fi
-	}
-	/*
-	 * finish_fill(): copy_to_reader(), then rxc_index_end_fill(). After an error the
-	 * origin answers the reader.
-	 */
+		printf("fill_ended(block %d)\n", b)
+	   }
+	:: atomic {
+		!locked;
+		printf("fill_ended(block %d): error\n", b);
+		/* finish_fill(): the origin answers the readers. */
+#ifdef ERROR_FILLS
+		end_io(b, FILL, true);
+#else
+		end_io(b, FILL, false);
+#endif
+		goto ended
+	   }
+	fi;
+	/* finish_fill(): end_joining(), then rxc_index_end_fill(). */
 	atomic {
 		!locked;
 #if !defined(COPY_AFTER_END) && !defined(NO_RELEASE)
-		if
-		:: ok ->
-			v = data[p];
-			printf("copy_to_reader(block %d): page %d\n", b, p);
-			CHECK_READ(r, b, v)
-		:: else -> skip
-		fi;
+		printf("copy_to_reader(block %d)\n", b);
+		item = BROKEN(b, data[SLOT(b)], (joined == b + 1 -> joined_stale : 0));
+		check_read(b, item);
 #endif
-		serve_joined(b, p, ok);
-#ifdef ERROR_FILLS
-		end_io(s, b, p, true);
-#else
-		end_io(s, b, p, ok);
-#endif
+		end_io(b, FILL, true);
 #ifdef NO_RELEASE
 		/* The data is seen after the tag, but before the unlock. */
 		locked = 1
 	}
 	atomic {
-		data[p] = v;
+		data[SLOT(b)] = fetched[b];
 		locked = 0;
 #endif
 #ifdef COPY_AFTER_END
 	}
 	atomic {
-		v = data[p];
-		printf("copy_to_reader(block %d): page %d\n", b, p);
-		if
-		:: ok -> CHECK_READ(r, b, v)
+		printf("copy_to_reader(block %d)\n", b);
+		item = BROKEN(b, data[SLOT(b)], 0);
+		check_read(b, item);
+#endif
+ended:		if
+		:: joined == b + 1 ->
+			joined = 0;
+			joined_stale = 0
 		:: else -> skip
 		fi;
-#endif
-		end_read(r);
+		fetched[b] = 0;
 		check_cached();
+		name_values();
 		goto end_idle
 	}
 }
 
-/* rxc_write(), rxc_write_range(): some writes, one after the other. */
+/* rxc_bio_ended(), rxc_index_end_range() */
+inline end_range(w, b, came)
+{
+#ifndef NO_MB_UNLIST
+	ranges[b]--;
+#endif
+	printf("rxc_index_end_range(block %d)\n", b);
+	end_of_write(w, b, came)
+}
+
+/* rxc_write(), rxc_write_range(): again and again. */
 proctype writer(byte w)
 {
-	byte b, s, p, ver, kind, before, result, n;
+	byte b;
+#ifdef SUBMIT_BEFORE_DROP
+	bit came;
+#endif
 
-next:
+end_idle:
 	atomic {
-		b = 0; s = 0; p = 0; ver = 0; kind = 0; before = 0; result = FAILED;
-		if
-		:: n == WRITES -> goto done
-		:: else -> skip
-		fi;
-		/*
-		 * Blocks are alike: the first write of all is to block 0. Writers are alike:
-		 * the first begins first.
-		 */
-		if
-		:: w == 0 || begun
-		fi;
+		/* Writers are alike: the second begins only beside the first. */
+		w == 0 || writing[0];
 		if
 		:: b = 0
-		:: begun -> b = 1
+		:: b = 1
 		fi;
-		ver = 1 + w * WRITES + n;
 		if
-		:: !locked ->
-			if
-			:: kind = WHOLE
-			:: kind = PART
-			:: kind = OTHER
-			fi;
-			goto tracked
-		:: goto untracked
-		fi;
-
 		/* start_write(), take_written(), rxc_index_begin_write(), try_write() */
-tracked:	if
-		:: FIND_WAY(b) && CAN_WRITE(FIND_WAY(b) - 1) ->
-			s = FIND_WAY(b) - 1;
-			/* A write of the block without fresh pages is as one of a part. */
-			if
-			:: kind == WHOLE && state[s] == VALID && !NO_PAGE ->
-				announce_write(b, ver);
-				before = current[b];
-				alloc_page(p);
-				change_slot(s, p, b, WRITE);
-				goto change
-			:: kind != WHOLE ->
-				announce_write(b, ver);
-				before = current[b];
-				state[s] = WRITE;
-				p = slot_page[s];
-				printf("try_write(block %d): slot %d WRITE\n", b, s);
-				goto copy
-			:: else -> goto next
-			fi
-		:: !FIND_WAY(b) && MAY_HAVE_SLOT(kind) && MAY_ENTER(b) && CAN_TAKE && !NO_PAGE ->
-			announce_write(b, ver);
-			before = current[b];
-			alloc_page(p);
-			take_slot(s, p, b, WRITE);
+		:: !locked && IN_CACHE(b) && state[SLOT(b)] == VALID ->
+			/* The whole block, with fresh pages. */
+			announce_write(w, b);
+			change_slot(SLOT(b), b, WRITE);
+			goto change
+		:: !locked && IN_CACHE(b) && CAN_WRITE(SLOT(b)) ->
+			/* A part with the sector that is watched, or the whole block in place. */
+			announce_write(w, b);
+			state[SLOT(b)] = WRITE;
+			printf("try_write(block %d): slot %d WRITE\n", b, SLOT(b));
+			goto copy
+		:: !locked && IN_CACHE(b) && CAN_WRITE(SLOT(b)) ->
+			/* Another part. */
+			announce_write(w, b);
+			state[SLOT(b)] = WRITE;
+			printf("try_write(block %d): slot %d WRITE, another part\n", b, SLOT(b));
+			goto other
+		:: !locked && !IN_CACHE(b) && MAY_ENTER(b) && CAN_TAKE(b) ->
+			/* The whole block. */
+			announce_write(w, b);
+			take_slot(b, WRITE);
 			if
 			:: locked -> goto change
 			:: else -> goto copy
 			fi
-		:: else -> goto next
+#ifdef PART_ENTERS
+		:: !locked && !IN_CACHE(b) && MAY_ENTER(b) && state[SLOT(b)] == EMPTY ->
+			announce_write(w, b);
+			take_slot(b, WRITE);
+			goto other
+#endif
+		/* start_untracked(), rxc_write_range(): first the range is listed */
+		:: true ->
+			announce_write(w, b);
+#ifndef LIST_AFTER_DROP
+			ranges[b]++;
+#endif
+			printf("rxc_index_begin_range(block %d): listed\n", b);
+			goto listed
 		fi
 	}
 change:
-	atomic { finish_change(s, p, b, WRITE) }
+	atomic { finish_change(SLOT(b), b, WRITE) }
 copy:
 	atomic {
 #ifndef NO_RELEASE
-		if
-		:: kind != OTHER -> data[p] = VALUE(b, ver)
-		:: else -> skip
-		fi;
+		data[SLOT(b)] = writing[w];
+		name_values();
 #endif
-		printf("start_write(block %d): copy_bio() into page %d\n", b, p)
+		printf("start_write(block %d): copy_bio()\n", b)
 	}
-	/* The origin writes what is in the page, or does not; after an error, who knows? */
-	atomic {
-		if
-		:: result = OK
-		:: result = FAILED
-		:: kind != OTHER -> result = FAILED_LATE
-		fi;
-		if
-		:: kind != OTHER && result != FAILED ->
+	/* The origin writes what is in the page, or does not. */
+	if
+	:: atomic {
 #if defined(WRITERS_PAGES)
-			/* The bio carries the writer's pages, and he changes them. */
-			origin[b] = CHANGED(VALUE(b, ver))
+		/* The bio carries the writer's pages, and he changes them. */
+		origin[b] = CHANGED(writing[w]);
 #elif defined(NO_RELEASE)
-			origin[b] = VALUE(b, ver)
+		origin[b] = writing[w];
 #else
-			origin[b] = data[p]
+		origin[b] = data[SLOT(b)];
 #endif
-		:: else -> skip
-		fi;
-		printf("clone_endio(): write %d of block %d: %d\n", ver, b, result)
-	}
-	/* rxc_bio_ended(), end_slots(), rxc_index_end_write() */
+		name_values();
+		printf("clone_endio(): write of block %d: there\n", b)
+	   }
+	:: atomic {
+		!locked;
+		printf("clone_endio(): write of block %d: error\n", b);
+#ifdef ERROR_WRITES
+		end_io(b, WRITE, true);
+#else
+		end_io(b, WRITE, false);
+#endif
+		end_of_write(w, b, false);
+		goto done
+	   }
+	fi;
+	/*
+	 * rxc_bio_ended(), end_slots(), rxc_index_end_write(). An error may come although
+	 * the data is there.
+	 */
 	atomic {
 		!locked;
-#ifdef ERROR_WRITES
-		end_io(s, b, p, true);
-#else
-		end_io(s, b, p, result == OK);
+		if
+		:: true -> end_io(b, WRITE, true)
+#ifndef ERROR_WRITES
+		:: true -> end_io(b, WRITE, false)
 #endif
+		fi;
 #ifdef NO_RELEASE
 		locked = 1
 	}
 	atomic {
-		if
-		:: kind != OTHER -> data[p] = VALUE(b, ver)
-		:: else -> skip
-		fi;
+		data[SLOT(b)] = writing[w];
 		locked = 0;
 #endif
-		end_of_write(b, ver, before, kind != OTHER && result != FAILED);
-		n++;
-		goto next
+		end_of_write(w, b, true);
+		goto done
 	}
 
-	/* start_untracked(), rxc_write_range(): first the range is listed */
-untracked:
+	/* In the sector that is watched, neither the page nor the origin changes. */
+other:
 	atomic {
-		announce_write(b, ver);
-		before = current[b];
-#ifndef LIST_AFTER_DROP
-		ranges[b]++;
-#endif
-		printf("rxc_index_begin_range(block %d): listed\n", b)
+		!locked;
+		if
+		:: true -> end_io(b, WRITE, true)
+		:: true -> end_io(b, WRITE, false)
+		fi;
+		end_of_write(w, b, false);
+		goto done
 	}
+
+listed:
 #ifdef SUBMIT_BEFORE_DROP
-	goto submit;
+	if
+	:: atomic {
+		origin[b] = writing[w];
+		name_values();
+		came = 1
+	   }
+	:: true
+	fi;
 #endif
-drop:
 	/* then the block is dropped: drop_block(), drop_in_set() */
 	atomic {
 		!locked;
 		if
-		:: FIND_WAY(b) && state[FIND_WAY(b) - 1] == VALID ->
-			s = FIND_WAY(b) - 1;
-			empty_slot(s)
-		:: FIND_WAY(b) && state[FIND_WAY(b) - 1] != VALID ->
+		:: IN_CACHE(b) && state[SLOT(b)] == VALID -> empty_slot(SLOT(b))
+		:: IN_CACHE(b) && state[SLOT(b)] != VALID ->
 #ifndef NO_DOOM
-			doomed[FIND_WAY(b) - 1] = 1;
+			doomed[SLOT(b)] = 1;
 #endif
-			printf("drop_slot(slot %d): doomed\n", FIND_WAY(b) - 1);
+			printf("drop_slot(slot %d): doomed\n", SLOT(b));
 			goto dropped
 		:: else -> goto dropped
 		fi
 	}
-	atomic { finish_empty_slot(s) }
+	atomic { finish_empty_slot(SLOT(b)) }
 dropped:
 #ifdef LIST_AFTER_DROP
 	atomic { ranges[b]++ }
-#endif
-#ifdef SUBMIT_BEFORE_DROP
-	goto ended;
 #endif
 #ifdef NO_MB_UNLIST
 	/* That the range is gone may be seen before what the origin has got. */
@@ -854,77 +899,70 @@ dropped:
 		printf("rxc_index_end_range(block %d): early\n", b)
 	}
 #endif
-submit:
-	atomic {
-		if
-		:: result = OK
-		:: result = FAILED
-		:: result = FAILED_LATE
-		fi;
-		if
-		:: result != FAILED -> origin[b] = VALUE(b, ver)
-		:: else -> skip
-		fi;
-		printf("clone_endio(): write %d of block %d: %d\n", ver, b, result)
 #ifdef SUBMIT_BEFORE_DROP
-		; goto drop
-#endif
-	}
-ended:
-	/* rxc_bio_ended(), rxc_index_end_range() */
 	atomic {
-#ifndef NO_MB_UNLIST
-		ranges[b]--;
-#endif
-		printf("rxc_index_end_range(block %d)\n", b);
-		end_of_write(b, ver, before, result != FAILED);
-		n++;
-		goto next
+		end_range(w, b, came);
+		came = 0;
+		goto done
 	}
-done:
-	skip
+#endif
+	if
+	:: atomic {
+		origin[b] = writing[w];
+		name_values();
+		printf("clone_endio(): write of block %d: there\n", b)
+	   }
+	:: atomic {
+		printf("clone_endio(): write of block %d: error\n", b);
+		end_range(w, b, false);
+		goto done
+	   }
+	fi;
+	atomic {
+		end_range(w, b, true);
+done:		b = 0;
+		goto end_idle
+	}
 }
 
 /* rxc_index_make_room(), evict_from(): for want of memory, at any time. */
 proctype evictor()
 {
-	byte s;
+	bit s;
 
 end_idle:
 	atomic {
-		s = 0;
 		if
 		:: !locked && state[0] == VALID -> s = 0
-		:: !locked && SLOT_1(state[SLOTS - 1] == VALID) -> s = SLOTS - 1
+		:: !locked && SLOT_1(state[SLOTS - 1] == VALID) -> s = 1
 		fi;
 		empty_slot(s)
 	}
 	atomic {
 		finish_empty_slot(s);
+		s = 0;
 		goto end_idle
 	}
 }
 
 init {
 	atomic {
-		current[0] = 1;
-		current[1] = 1;
 		origin[0] = VALUE(0, 0);
 		origin[1] = VALUE(1, 0);
-#if READERS > 0
-		run reader(0);
+		current = BIT_OF(VALUE(0, 0)) | BIT_OF(VALUE(1, 0));
+		run hit(0);
+#if HITS > 1
+		run hit(1);
 #endif
-#if READERS > 1
-		run reader(1);
-#endif
+		run join();
+		run fill(0);
+		run fill(1);
 #if WRITERS > 0
 		run writer(0);
 #endif
 #if WRITERS > 1
 		run writer(1);
 #endif
-#ifndef NO_EVICTOR
-		run evictor();
-#endif
+		run evictor()
 	}
 }
