@@ -56,7 +56,7 @@ help:
 	@echo 'make test-system                   packages, on whole Debian systems that boot; about'
 	@echo '                                   half an hour'
 	@echo 'make torture [KERNEL=7.2]          everything at once; stock tools; small, NUMA and'
-	@echo '                                   other machines; valgrind; hours'
+	@echo '                                   other machines; valgrind, KCSAN; hours'
 	@echo 'make mutations [ONLY="NAME..."]    break the sources in twenty ways: which test tells?'
 	@echo 'make fuzz [FUZZ_SECONDS=600] [SEED=N] [KERNEL=7.2]'
 	@echo '                                   random ioctls, sysfs writes and parameters, in a guest'
@@ -206,7 +206,7 @@ test-system:
 	tests/run system
 
 torture:
-	tests/run torture-$(or $(KERNEL),7.2) stock memcheck states \
+	tests/run torture-$(or $(KERNEL),7.2) stock memcheck kcsan states \
 		$(foreach machine,small small-512 numa movable,$(machine)-$(or $(KERNEL),7.2))
 
 mutations:
