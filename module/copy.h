@@ -13,7 +13,10 @@
 #define RXD_COPY_H
 
 #include <linux/align.h>
+#include <linux/compiler.h>
+#include <linux/kcsan-checks.h>
 #include <linux/minmax.h>
+#include <linux/mm.h>
 #include <linux/prefetch.h>
 #include <linux/string.h>
 
@@ -80,6 +83,87 @@ static inline bool rxd_copy_in_steps(const void *dst, const void *src, unsigned 
 	       IS_ALIGNED(len, RXD_COPY_STEP);
 }
 
+/*
+ * Tell KCSAN of an access to data, since it does not see what memcpy() does. Data that
+ * is in sight is accessed as if each were a READ_ONCE() or WRITE_ONCE(): two copies of
+ * one place do not race, but a copy races with who fills a page that should be in
+ * nobody's sight yet, which is a plain access.
+ */
+static inline void rxd_check_access(const void *data, unsigned int len, int type)
+{
+	unsigned int part;
+
+	if (!IS_ENABLED(CONFIG_KCSAN))
+		return;
+	/* It watches little more than a page at once. */
+	for (; len; data += part, len -= part) {
+		part = min_t(unsigned int, len, PAGE_SIZE);
+		kcsan_check_access(data, part, type);
+	}
+}
+
+static inline void rxd_check_read(const void *data, unsigned int len)
+{
+	rxd_check_access(data, len, KCSAN_ACCESS_ATOMIC);
+}
+
+static inline void rxd_check_write(const void *data, unsigned int len)
+{
+	rxd_check_access(data, len, KCSAN_ACCESS_ATOMIC | KCSAN_ACCESS_WRITE);
+}
+
+static inline void *rxd_move_out(void *dst, const void *src, unsigned int len,
+				 const void *next)
+{
+	void *to = dst;
+
+	if (rxd_has_fast_move()) {
+		/* A long copy is better off with the processor's own prefetching. */
+		if (!next)
+			rxd_move_ahead(src, len);
+		rxd_fast_move(dst, src, len);
+		return dst;
+	}
+	if (!next || !rxd_copy_in_steps(dst, src, len))
+		return memcpy(dst, src, len);
+	for (; len; len -= RXD_COPY_STEP) {
+		if (len > RXD_COPY_AHEAD) {
+			prefetch(src + RXD_COPY_AHEAD);
+		} else {
+			prefetch(next);
+			next += RXD_COPY_STEP;
+		}
+		rxd_copy_step(to, src);
+		to += RXD_COPY_STEP;
+		src += RXD_COPY_STEP;
+	}
+	return dst;
+}
+
+static inline void *rxd_move_in(void *dst, const void *src, unsigned int len, void *next)
+{
+	void *to = dst;
+
+	if (rxd_has_fast_move()) {
+		rxd_fast_move(dst, src, len);
+		return dst;
+	}
+	if (!next || !rxd_copy_in_steps(dst, src, len))
+		return memcpy(dst, src, len);
+	for (; len; len -= RXD_COPY_STEP) {
+		if (len > RXD_COPY_AHEAD) {
+			prefetchw(to + RXD_COPY_AHEAD);
+		} else {
+			prefetchw(next);
+			next += RXD_COPY_STEP;
+		}
+		rxd_copy_step(to, src);
+		to += RXD_COPY_STEP;
+		src += RXD_COPY_STEP;
+	}
+	return dst;
+}
+
 /**
  * rxd_copy_out - copy data of a disk to a reader
  * @dst: where to copy to
@@ -90,28 +174,10 @@ static inline bool rxd_copy_in_steps(const void *dst, const void *src, unsigned 
 static inline void rxd_copy_out(void *dst, const void *src, unsigned int len,
 				const void *next)
 {
-	if (rxd_has_fast_move()) {
-		/* A long copy is better off with the processor's own prefetching. */
-		if (!next)
-			rxd_move_ahead(src, len);
-		rxd_fast_move(dst, src, len);
-		return;
-	}
-	if (!next || !rxd_copy_in_steps(dst, src, len)) {
-		memcpy(dst, src, len);
-		return;
-	}
-	for (; len; len -= RXD_COPY_STEP) {
-		if (len > RXD_COPY_AHEAD) {
-			prefetch(src + RXD_COPY_AHEAD);
-		} else {
-			prefetch(next);
-			next += RXD_COPY_STEP;
-		}
-		rxd_copy_step(dst, src);
-		dst += RXD_COPY_STEP;
-		src += RXD_COPY_STEP;
-	}
+	rxd_check_read(src, len);
+	rxd_check_write(dst, len);
+	/* A reader beside a write gets a mix of old and new data, as from any disk. */
+	data_race(rxd_move_out(dst, src, len, next));
 }
 
 /**
@@ -123,25 +189,25 @@ static inline void rxd_copy_out(void *dst, const void *src, unsigned int len,
  */
 static inline void rxd_copy_in(void *dst, const void *src, unsigned int len, void *next)
 {
-	if (rxd_has_fast_move()) {
-		rxd_fast_move(dst, src, len);
-		return;
-	}
-	if (!next || !rxd_copy_in_steps(dst, src, len)) {
-		memcpy(dst, src, len);
-		return;
-	}
-	for (; len; len -= RXD_COPY_STEP) {
-		if (len > RXD_COPY_AHEAD) {
-			prefetchw(dst + RXD_COPY_AHEAD);
-		} else {
-			prefetchw(next);
-			next += RXD_COPY_STEP;
-		}
-		rxd_copy_step(dst, src);
-		dst += RXD_COPY_STEP;
-		src += RXD_COPY_STEP;
-	}
+	rxd_check_read(src, len);
+	rxd_check_write(dst, len);
+	/*
+	 * Others may read or write the same place at once, and the owner of the buffer
+	 * may change it meanwhile: what the disk holds then is a mix, as on any disk.
+	 */
+	data_race(rxd_move_in(dst, src, len, next));
+}
+
+/**
+ * rxd_zero - zero data of a disk
+ * @data: the data of the disk
+ * @len: bytes
+ */
+static inline void rxd_zero(void *data, unsigned int len)
+{
+	rxd_check_write(data, len);
+	/* Beside reads and writes of the same place, as rxd_copy_in(). */
+	data_race(memset(data, 0, len));
 }
 
 #endif /* RXD_COPY_H */

@@ -1061,6 +1061,8 @@ static void fill_batch(const struct rxd_batch *batch, unsigned int nr, unsigned 
 		data = page_address(batch_page(batch, i));
 		next = batch->nr > 1 ? next_in_batch(batch, i + step, data) : NULL;
 		part = min(len, room - offset);
+		/* Who sees these pages already was let in too early. */
+		rxd_check_access(data, room, KCSAN_ACCESS_WRITE);
 		memset(data, 0, offset);
 		if (src) {
 			rxd_copy_in(data + offset, src, part, next);
@@ -1095,7 +1097,8 @@ static unsigned int insert_batch(struct rxd_leaf *leaf, unsigned long pgno,
 		rcu_read_lock();
 		other = unrcu_pointer(cmpxchg(slot, NULL, RCU_INITIALIZER(page)));
 		if (other)
-			memcpy(page_address(other) + offset, page_address(page) + offset, part);
+			rxd_copy_in(page_address(other) + offset, page_address(page) + offset,
+				    part, NULL);
 		rcu_read_unlock();
 
 		if (other)
@@ -1287,7 +1290,9 @@ static unsigned int free_run(struct rxd_store *store, unsigned long first, unsig
 
 static bool all_zeroes(u64 pos, const void *src, unsigned int len)
 {
-	return !offset_in_page(pos) && len == PAGE_SIZE && !memchr_inv(src, 0, PAGE_SIZE);
+	/* The owner of the buffer may change it: the disk then holds one or the other. */
+	return !offset_in_page(pos) && len == PAGE_SIZE &&
+	       !data_race(memchr_inv(src, 0, PAGE_SIZE));
 }
 
 /**
@@ -1357,7 +1362,7 @@ void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 		data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
 		part = bytes_of_run(pos, len, nr);
 		if (data)
-			memset(data + offset_in_page(pos), 0, part);
+			rxd_zero(data + offset_in_page(pos), part);
 		rcu_read_unlock();
 
 		pos += part;

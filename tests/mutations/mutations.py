@@ -55,8 +55,9 @@ MUTATIONS = [
      [("if ((unsigned long)used >= limit)", "if ((unsigned long)used > limit)")],
      ["rxd_store"], DISK),
     ("condition", "zeroes-of-part", STORE, "all_zeroes",
-     [("!offset_in_page(pos) && len == PAGE_SIZE && !memchr_inv(src, 0, PAGE_SIZE)",
-       "!memchr_inv(src, 0, len)")],
+     [("!offset_in_page(pos) && len == PAGE_SIZE &&\n"
+       "\t       !data_race(memchr_inv(src, 0, PAGE_SIZE))",
+       "!data_race(memchr_inv(src, 0, len))")],
      ["rxd_store"], DISK),
     ("condition", "publish-doomed", INDEX, "end_io",
      [("} else if (ok && !(READ_ONCE(tags[way]) & RXC_TAG_DOOMED)) {", "} else if (ok) {")],
