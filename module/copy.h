@@ -199,11 +199,11 @@ static inline void rxd_copy_in(void *dst, const void *src, unsigned int len, voi
 }
 
 /**
- * rxd_zero - zero data of a disk
+ * rxd_copy_zeroes - zero data of a disk
  * @data: the data of the disk
  * @len: bytes
  */
-static inline void rxd_zero(void *data, unsigned int len)
+static inline void rxd_copy_zeroes(void *data, unsigned int len)
 {
 	rxd_check_write(data, len);
 	/* Beside reads and writes of the same place, as rxd_copy_in(). */

@@ -1362,7 +1362,7 @@ void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 		data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
 		part = bytes_of_run(pos, len, nr);
 		if (data)
-			rxd_zero(data + offset_in_page(pos), part);
+			rxd_copy_zeroes(data + offset_in_page(pos), part);
 		rcu_read_unlock();
 
 		pos += part;
