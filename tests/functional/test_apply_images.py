@@ -13,7 +13,7 @@ import pytest
 from rxdlib import direct
 from rxdlib.command import rxadm, run
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
-                                  disk_of)
+                                  disk_of, unfinished)
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import state
 
@@ -194,6 +194,94 @@ def test_other_image_that_was_loaded(config, image):
     rxadm("clear", disk, check=True)
     rxadm("load", "--into", disk, other, check=True)
     saved_beside(config, image, 4)
+
+
+def note_unfinished(uuid):
+    with open(os.path.join(RECORDS, f"unfinished-{uuid}"), "w", encoding="ascii"):
+        pass
+
+
+def interrupted(config):
+    """What is left of an apply that was killed while it loaded: an empty disk, and a note."""
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    run("blkdiscard", disk.path)
+    for path in glob.glob(os.path.join(RECORDS, "disk-*")):
+        os.unlink(path)
+    note_unfinished(disk.query().uuid)
+    return disk
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["stop", "apply"])
+@pytest.mark.parametrize("how", ["into", "anew"])
+def test_loaded_by_hand_after_a_kill(config, image, how, again):
+    disk = interrupted(config).path
+    if how == "into":
+        rxadm("load", image, "--into", disk, check=True)
+    else:
+        rxadm("remove", disk, check=True)
+        assert unfinished() == []
+        rxadm("load", image, check=True)
+    assert unfinished() == []
+    fill(2)
+    if again:
+        assert config.ok() == []
+        assert held() == stamp(2, MIB)
+    config.ok("--stop")
+    assert holds(config, image, 2)
+
+
+@pytest.mark.parametrize("how", ["create", "load"])
+def test_note_without_a_disk(config, image, how):
+    """Killed before it made the disk: that says nothing of a later one."""
+    config.ok()
+    uuid = disk_of("ramdisk/a").query().uuid
+    config.ok("--stop")
+    note_unfinished(uuid)
+    if how == "load":
+        rxadm("load", image, check=True)
+    else:
+        rxadm("create", "--size", "16M", "--uuid", uuid, check=True)
+    assert unfinished() == []
+    fill(2)
+    if how == "load":
+        config.ok("--stop")
+        assert holds(config, image, 2)
+    else:
+        saved_beside(config, image, 2)
+
+
+def test_written_after_a_kill(config, image):
+    """A disk that was not filled to the end, and holds data all the same."""
+    disk = interrupted(config).path
+    fill(2)
+    saved_beside(config, image, 2)
+    assert unfinished() == []
+
+    interrupted(config)
+    fill(3)
+    result = config.apply()
+    assert result.returncode == 0 and len(result.stderr.splitlines()) == 1, result
+    beside, = image.parent.glob("*.new-*")
+    assert f"'{beside}'" in result.stderr and "was not filled to the end" in result.stderr
+    assert result.stdout.splitlines()[:2] == [
+        f"ramdisk a: save {disk}, which was not filled to the end, beside '{image}'",
+        f"ramdisk a: remove {disk}, which was not filled to the end"]
+    assert held() == stamp(1, MIB) and holds(config, beside, 3)
+    beside.unlink()
+    config.ok("--stop")
+
+    # No first image is made of it either; and what is empty is not saved.
+    interrupted(config)
+    image.unlink()
+    fill(2)
+    result = config.apply("--stop")
+    beside, = image.parent.glob("*.new-*")
+    assert result.returncode == BUSY and not image.exists()
+    beside.rename(image)
+    interrupted(config)
+    assert config.ok("--stop") == [f"ramdisk a: remove {disk}"]
+    assert holds(config, image, 2)
 
 
 def test_own_states_are_replaced(config, image):

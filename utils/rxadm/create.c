@@ -19,6 +19,7 @@
 #include "machine.h"
 #include "options.h"
 #include "rehearse.h"
+#include "unfinished.h"
 
 static const char usage[] =
 	"Usage: rxadm create --size SIZE [OPTION...]\n"
@@ -307,8 +308,10 @@ static enum exit_code run(int argc, char **argv)
 	/* Once made, the device must not lose its name to a signal. */
 	signals_block();
 	ret = ramdisk_create(fd, &request, &index);
-	if (!ret && !request.dry_run)
+	if (!ret && !request.dry_run) {
+		unfinished_end(request.uuid);
 		printf("/dev/rxd%d\n", index);
+	}
 	fflush(stdout);
 	signals_allow();
 	if (fd >= 0)

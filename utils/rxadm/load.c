@@ -26,6 +26,7 @@
 #include "options.h"
 #include "progress.h"
 #include "size.h"
+#include "unfinished.h"
 
 #define CHUNKS		4
 #define EXTENTS_AT_ONCE	1024
@@ -304,6 +305,7 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 	/* Once it stays, the disk must not lose its name to a signal. */
 	signals_block();
 	guard_keep(&guard);
+	unfinished_end(query.uuid);
 	*path = dev.path;
 	return EXIT_OK;
 }
@@ -439,6 +441,8 @@ static enum exit_code load_into(struct job *job, int control)
 		ret = verify(job);
 	if (!ret)
 		ret = fill(job, dev.number, query.size);
+	if (!ret)
+		unfinished_end(query.uuid);
 	close(job->fd);
 	device_release(&dev);
 	return ret;

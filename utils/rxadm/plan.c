@@ -326,8 +326,6 @@ enum exit_code plan_remove_disk(struct plan *plan)
 	if (ret)
 		return ret;
 	ret = ramdisk_remove(plan->control, &dev, index, false);
-	if (!ret)
-		unfinished_end(plan->uuid);
 	device_release(&dev);
 	return ret;
 }

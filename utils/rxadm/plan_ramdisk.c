@@ -16,6 +16,7 @@
 #include "../copy/copy.h"
 #include "../copy/file.h"
 #include "beside.h"
+#include "control.h"
 #include "image.h"
 #include "load.h"
 #include "plan.h"
@@ -282,6 +283,73 @@ static enum exit_code check_room(struct plan *plan, const char *image)
 	return EXIT_OK;
 }
 
+static enum exit_code save_disk(struct plan *plan, bool apart, char **beside)
+{
+	char *device = disk_path(plan);
+	struct save_args args = {
+		.device = device,
+		.file = value(plan, CONFIG_IMAGE),
+		.compress = plan->section->compress,
+		.level = plan->section->compress,
+		.progress = PROGRESS_NONE,
+		.keep = true,
+		.apart = apart,
+		.folder = plan->section->folder,
+	};
+	enum exit_code ret = save(&args);
+
+	plan->signal = args.signal;
+	*beside = args.beside;
+	free(device);
+	return ret;
+}
+
+/* At a start. Only the user knows whether it is of any use. */
+static enum exit_code save_unfinished(struct plan *plan)
+{
+	enum exit_code ret;
+	char *beside;
+
+	ret = save_disk(plan, true, &beside);
+	if (!ret)
+		report(EXIT_OK,
+		       "note: /dev/rxd%d: was not filled to the end, and held data; that is saved as '%s'",
+		       plan->disk.index, beside);
+	free(beside);
+	return ret;
+}
+
+/*
+ * A disk that was not filled to the end is of no use, unless somebody has written to it
+ * since. The process that empties it after a kill may still be at it.
+ */
+static enum exit_code plan_unfinished(struct plan *plan,
+				      enum exit_code (*rescue)(struct plan *plan))
+{
+	const char *image = value(plan, CONFIG_IMAGE);
+	enum exit_code ret;
+	struct device dev;
+	bool empty = true;
+	int index;
+
+	if (image && plan->disk.mem_used) {
+		ret = plan_device(plan, &dev, &index);
+		if (ret)
+			return ret;
+		ret = control_idle_check(plan->control, index, &dev);
+		device_release(&dev);
+		if (!ret && plan_find_disk(plan))
+			ret = is_empty(plan, &empty);
+		if (ret)
+			return ret;
+	}
+	if (!empty)
+		plan_step(plan, rescue,
+			  "save /dev/rxd%d, which was not filled to the end, beside '%s'",
+			  plan->disk.index, image);
+	return EXIT_OK;
+}
+
 /**
  * plan_start_ramdisk - plan to have a RAM disk as its section says
  * @plan: the plan
@@ -294,6 +362,9 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 	enum exit_code ret;
 
 	if (plan->has_disk && unfinished(plan->uuid)) {
+		ret = plan_unfinished(plan, save_unfinished);
+		if (ret)
+			return ret;
 		plan_step(plan, plan_remove_disk,
 			  "remove /dev/rxd%d, which was not filled to the end", plan->disk.index);
 		plan->has_disk = false;
@@ -319,28 +390,20 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 
 static enum exit_code save_image(struct plan *plan)
 {
-	char *device = disk_path(plan);
-	struct save_args args = {
-		.device = device,
-		.file = value(plan, CONFIG_IMAGE),
-		.compress = plan->section->compress,
-		.level = plan->section->compress,
-		.progress = PROGRESS_NONE,
-		.keep = true,
-		.folder = plan->section->folder,
-	};
+	bool apart = unfinished(plan->uuid);
 	enum exit_code ret;
+	char *beside;
 
-	ret = save(&args);
-	plan->signal = args.signal;
-	if (!ret && args.beside) {
+	ret = save_disk(plan, apart, &beside);
+	if (!ret && beside) {
 		ret = report(EXIT_BUSY,
-			     "image '%s': is not of %s, which was neither loaded from it nor saved to it; it stays as it is, and the RAM disk is saved as '%s'",
-			     args.file, device, args.beside);
+			     "image '%s': is not of /dev/rxd%d, which was %s; it stays as it is, and the RAM disk is saved as '%s'",
+			     value(plan, CONFIG_IMAGE), plan->disk.index,
+			     apart ? "not filled to the end" :
+				     "neither loaded from it nor saved to it", beside);
 		plan->go_on = true;
 	}
-	free(args.beside);
-	free(device);
+	free(beside);
 	return ret;
 }
 
@@ -371,8 +434,11 @@ enum exit_code plan_stop_ramdisk(struct plan *plan)
 	ret = check_unused(plan);
 	if (ret)
 		return ret;
-	if (image && !unfinished(plan->uuid))
+	if (unfinished(plan->uuid))
+		ret = plan_unfinished(plan, save_image);
+	else if (image)
 		plan_step(plan, save_image, "save /dev/rxd%d to '%s'", plan->disk.index, image);
-	plan_step(plan, plan_remove_disk, "remove /dev/rxd%d", plan->disk.index);
-	return EXIT_OK;
+	if (!ret)
+		plan_step(plan, plan_remove_disk, "remove /dev/rxd%d", plan->disk.index);
+	return ret;
 }

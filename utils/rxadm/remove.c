@@ -18,6 +18,7 @@
 #include "options.h"
 #include "rehearse.h"
 #include "remove.h"
+#include "unfinished.h"
 
 static const char remove_usage[] =
 	"Usage: rxadm remove DEVICE [--dry-run]\n"
@@ -52,15 +53,19 @@ struct action {
 enum exit_code ramdisk_remove(int fd, const struct device *dev, int index, bool dry_run)
 {
 	const struct rxd_remove arg = { .version = control_abi(), .index = index };
+	struct rxd_query query;
 	enum exit_code ret;
-
 	char *images;
+	bool known;
 
 	if (!dry_run) {
+		known = !control_query(fd, index, 0, &query);
 		images = lineage_path(dev->number);
 		ret = control_idle(fd, RXD_REMOVE, &arg, dev);
 		if (!ret && images)
 			unlink(images);
+		if (!ret && known)
+			unfinished_end(query.uuid);
 		free(images);
 		return ret;
 	}

@@ -436,7 +436,7 @@ static enum exit_code commit(struct job *job)
 	struct save_args *args = job->args;
 	int err = 0;
 
-	if (args->keep && !may_take_name(job))
+	if (args->keep && (args->apart || !may_take_name(job)))
 		err = choose_name_beside(job);
 	if (err)
 		return report(exit_code_of(err), "file '%s': %s", args->beside, strerror(err));

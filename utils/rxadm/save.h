@@ -17,6 +17,7 @@
  * @progress: how to show the progress
  * @keep: replace nothing but an image that this disk was loaded from or saved to, but
  *	save beside what else is there
+ * @apart: with @keep: save beside in any case
  * @folder: with @keep: the file system that the image was on, or is expected on; 0: any
  * @beside: out: with @keep: allocated path of the image if it is not @file, or NULL
  * @signal: out: the signal that interrupted it, or 0
@@ -28,6 +29,7 @@ struct save_args {
 	int level;
 	enum progress_mode progress;
 	bool keep;
+	bool apart;
 	dev_t folder;
 	char *beside;
 	int signal;
