@@ -11,7 +11,7 @@ import time
 import pytest
 
 from rxdlib import direct
-from rxdlib.command import rxadm, run
+from rxdlib.command import ENVIRONMENT, program, rxadm, run
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
                                   disk_of, unfinished)
 from rxdlib.direct import KIB, MIB, stamp
@@ -282,6 +282,43 @@ def test_written_after_a_kill(config, image):
     interrupted(config)
     assert config.ok("--stop") == [f"ramdisk a: remove {disk}"]
     assert holds(config, image, 2)
+
+
+@pytest.mark.parametrize("how", ["fails", "is killed"])
+def test_load_that_leaves_it_empty(config, image, how):
+    """What the disk held before is forgotten before the first write."""
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    run("blkdiscard", disk.path)
+    if how == "fails":
+        disk.set_attribute("mem_limit", 64 * KIB)
+        assert rxadm("load", image, "--into", disk.path).returncode
+    else:
+        # As it tells the guard to let all stay.
+        environment = dict(ENVIRONMENT,
+                           ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
+        run("strace", "-o", "/dev/null", "-e", "trace=sendto", "-e",
+            "inject=sendto:error=EIO:signal=KILL", program("rxadm"), "load", image, "--into",
+            disk.path, check=False, environment=environment)
+    before = image.read_bytes()
+    result = config.apply("--stop")
+    beside, = image.parent.glob("*.new-*")
+    assert result.returncode == BUSY and f"'{beside}'" in result.stderr
+    assert image.read_bytes() == before and holds(config, image, 1)
+
+
+def test_cleared_disk(config, image):
+    """What begins anew is no newer state, until somebody says so."""
+    config.ok()
+    rxadm("clear", disk_of("ramdisk/a").path, check=True)
+    fill(2)
+    saved_beside(config, image, 2)
+    config.ok()
+    rxadm("clear", disk_of("ramdisk/a").path, check=True)
+    fill(3)
+    rxadm("save", disk_of("ramdisk/a").path, image, check=True)
+    config.ok("--stop")
+    assert holds(config, image, 3)
 
 
 def test_own_states_are_replaced(config, image):

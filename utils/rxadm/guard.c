@@ -43,6 +43,8 @@ static int undo_fill(const struct guard *guard)
 {
 	uint64_t range[] = { 0, guard->size };
 
+	if (guard->record)
+		unlink(guard->record);
 	if (!fallocate(guard->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, guard->size) ||
 	    !ioctl(guard->fd, BLKZEROOUT, range))
 		return 0;
@@ -160,12 +162,13 @@ int guard_create(struct guard *guard, int control, struct rxd_create *arg)
  * @guard: out
  * @disk: the disk, open for oneself; the guard keeps it so until it ends
  * @size: its bytes
+ * @record: a file that speaks of what the disk holds, and goes before that does, or NULL
  *
  * Return: 0 or an errno.
  */
-int guard_empty(struct guard *guard, int disk, uint64_t size)
+int guard_empty(struct guard *guard, int disk, uint64_t size, const char *record)
 {
-	*guard = (struct guard){ .fd = disk, .size = size };
+	*guard = (struct guard){ .fd = disk, .size = size, .record = record };
 	return start(guard, NULL);
 }
 

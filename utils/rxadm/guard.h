@@ -16,10 +16,11 @@ struct guard {
 	pid_t process;
 	int index;		/* of the disk to be removed */
 	uint64_t size;		/* of the disk to be emptied, or 0 */
+	const char *record;	/* to be removed before the disk is emptied, or NULL */
 };
 
 int guard_create(struct guard *guard, int control, struct rxd_create *arg);
-int guard_empty(struct guard *guard, int disk, uint64_t size);
+int guard_empty(struct guard *guard, int disk, uint64_t size, const char *record);
 void guard_keep(struct guard *guard);
 void guard_undo(struct guard *guard);
 

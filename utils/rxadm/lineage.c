@@ -89,6 +89,21 @@ enum exit_code lineage_add(dev_t disk, uint64_t id)
 	return note_id(disk, id, O_APPEND);
 }
 
+/**
+ * lineage_forget - note that a RAM disk begins anew, and may replace no image
+ * @disk: its device number
+ */
+enum exit_code lineage_forget(dev_t disk)
+{
+	char *path = lineage_path(disk);
+	enum exit_code ret = EXIT_OK;
+
+	if (path && unlink(path) && errno != ENOENT)
+		ret = report(exit_code_of(errno), "cannot remove %s: %s", path, strerror(errno));
+	free(path);
+	return ret;
+}
+
 /* Whether an image is an older state of a RAM disk, or the same. */
 bool lineage_has(dev_t disk, uint64_t id)
 {

@@ -403,11 +403,19 @@ static enum exit_code fill(struct job *job, dev_t disk, uint64_t size)
 {
 	struct guard guard;
 	enum exit_code ret;
+	char *images;
 	int err;
 
-	err = guard_empty(&guard, job->fd, size);
-	if (err)
+	/* It may replace no image of what it held before; whoever empties it forgets that again. */
+	ret = lineage_forget(disk);
+	if (ret)
+		return ret;
+	images = lineage_path(disk);
+	err = guard_empty(&guard, job->fd, size, images);
+	if (err) {
+		free(images);
 		return report(exit_code_of(err), "cannot start a process: %s", strerror(err));
+	}
 	ret = run_job(job, "load");
 	if (!ret)
 		ret = lineage_set(disk, job->image.header.id);
@@ -415,6 +423,7 @@ static enum exit_code fill(struct job *job, dev_t disk, uint64_t size)
 		guard_undo(&guard);
 	else
 		guard_keep(&guard);
+	free(images);
 	return ret;
 }
 

@@ -84,8 +84,10 @@ enum exit_code ramdisk_remove(int fd, const struct device *dev, int index, bool 
 enum exit_code ramdisk_clear(int fd, const struct device *dev, int index)
 {
 	const struct rxd_clear arg = { .version = RXD_ABI_VERSION, .index = index };
+	enum exit_code ret;
 
-	return control_idle(fd, RXD_CLEAR, &arg, dev);
+	ret = control_idle(fd, RXD_CLEAR, &arg, dev);
+	return ret ? ret : lineage_forget(dev->number);
 }
 
 static bool is_read_only(const struct device *dev)
