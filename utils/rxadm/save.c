@@ -555,7 +555,7 @@ enum exit_code save(struct save_args *args)
 	struct rxd_query query;
 	struct device dev;
 	enum exit_code ret;
-	bool were_off;
+	bool were_off, claimed;
 	int control, fd;
 	int index;
 
@@ -569,12 +569,14 @@ enum exit_code save(struct save_args *args)
 		ret = statistics_on(&dev, &were_off);
 		if (!ret)
 			ret = claim(control, &dev, index, O_RDONLY, &query, &fd);
-		if (!ret) {
+		claimed = !ret;
+		if (claimed)
 			ret = save_claimed(args, &dev, &query, fd);
-			close(fd);
-		}
+		/* Before another save has the disk, and needs them. */
 		if (were_off)
 			switch_statistics(&dev, "0");
+		if (claimed)
+			close(fd);
 		device_release(&dev);
 	}
 	close(control);
