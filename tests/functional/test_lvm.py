@@ -7,6 +7,7 @@ import pytest
 
 from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, run
+from rxdlib.configuration import DEVICE, Configuration, disk_of
 from rxdlib.direct import BLOCK, MIB, stamp
 from rxdlib.lab import DISK
 
@@ -64,3 +65,23 @@ def test_cached_physical_volume(lab):
         assert DISK in found.stderr and cache.ramdisk.path in found.stderr
     finally:
         lvm("pvremove", cache.path, config=config)
+
+
+def test_cached_physical_volume_at_boot(nothing_left, tmp_path):
+    """It is on the slow disk by then: whoever made it so says that the cache may have it."""
+    section = f"[cache data]\norigin = {DISK}\nsize = 8M\n"
+    with Configuration(tmp_path) as config:
+        config.write(section)
+        config.ok()
+        hidden = f'devices {{ global_filter = [ "r|^{DISK}$|", "r|^{disk_of("cache/data").path}$|" ] }}'
+        lvm("pvcreate", "/dev/mapper/data", config=hidden)
+        try:
+            config.ok("--stop")
+            config.refused(DEVICE, names=(DISK, "LVM2_member", "force = yes"))
+            assert not disk_of("cache/data")
+            config.write(section + "force = yes\n")
+            config.ok()
+            assert config.ok() == []
+            config.ok("--stop")
+        finally:
+            run("wipefs", "-q", "-a", DISK)

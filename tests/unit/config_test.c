@@ -100,7 +100,7 @@ static const struct {
 	  "4: [ramdisk a]: compress 'zstd:': " COMPRESS_RULE },
 	{ DISK "noauto = maybe\n", "3: [ramdisk a]: noauto 'maybe': must be yes or no" },
 	{ CACHE "compress = zstd\n",
-	  "4: [cache c]: key 'compress': is unknown; must be one of block-size, folio-size, hotlist, index, mem-limit, mode, noauto, node, origin, overcommit, seq-cutoff, size, uuid" },
+	  "4: [cache c]: key 'compress': is unknown; must be one of block-size, folio-size, force, hotlist, index, mem-limit, mode, noauto, node, origin, overcommit, seq-cutoff, size, uuid" },
 	{ DISK "noauto = yes\n" EXPORT "transport = loop\nallow-any-host = yes\n",
 	  "4: [export e]: device 'ramdisk/a': is noauto, so the export has to be noauto, too" },
 	{ DISK "index = -1\n", "3: [ramdisk a]: index '-1': must be a number from 0 to 1048575" },

@@ -208,6 +208,16 @@ static char *read_folio_size(const struct config *config, struct config_section 
 	return value_folio_size(text, config->ram, &section->disk.folio_size);
 }
 
+static char *read_force(const struct config *config __always_unused,
+			struct config_section *section, const char *text)
+{
+	uint32_t flags = 0;
+	char *error = read_flag(text, 1, &flags);
+
+	section->map.force = flags;
+	return error;
+}
+
 static char *read_fs(const struct config *config __always_unused,
 		     struct config_section *section __always_unused, const char *text)
 {
@@ -499,6 +509,7 @@ const struct config_key_rule config_keys[CONFIG_KEYS] = {
 	[CONFIG_DEVICE] = { "device", EXPORT, EXPORT, 6, read_device },
 	[CONFIG_DHCHAP_KEY] = { "dhchap-key", EXPORT, 0, 0, read_dhchap_key },
 	[CONFIG_FOLIO_SIZE] = { "folio-size", RAMDISK | CACHE, 0, 0, read_folio_size },
+	[CONFIG_FORCE] = { "force", CACHE, 0, 0, read_force },
 	[CONFIG_FS] = { "fs", RAMDISK, 0, 0, read_fs },
 	[CONFIG_HOTLIST] = { "hotlist", CACHE, 0, 1, read_file },
 	[CONFIG_IMAGE] = { "image", RAMDISK, 0, 1, read_file },

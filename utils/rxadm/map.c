@@ -205,7 +205,8 @@ static enum exit_code read_origin(int fd, const struct device *dev, uint64_t *se
 }
 
 static enum exit_code check_origin(const struct device *dev, const struct device *cache,
-				   const struct caches *caches, bool force, uint64_t *sectors)
+				   const struct caches *caches,
+				   const struct map_request *request, uint64_t *sectors)
 {
 	enum exit_code ret;
 	int fd;
@@ -231,8 +232,8 @@ static enum exit_code check_origin(const struct device *dev, const struct device
 			      strerror(errno));
 	ret = read_origin(fd, dev, sectors);
 	close(fd);
-	if (!ret && !force)
-		ret = member_check(dev->what, dev->path);
+	if (!ret && !request->force)
+		ret = member_check(dev->what, dev->path, request->force_text);
 	return ret;
 }
 
@@ -323,7 +324,7 @@ static enum exit_code map_devices(int control, const struct map_request *request
 	if (!ret)
 		ret = mapping_name_check(name);
 	if (!ret)
-		ret = check_origin(origin, cache, &caches, request->force, &sectors);
+		ret = check_origin(origin, cache, &caches, request, &sectors);
 	if (!ret)
 		ret = check_cache(control, cache, index, &caches, request->force);
 	if (!ret)
@@ -380,6 +381,7 @@ static enum exit_code run(int argc, char **argv)
 	struct map_request request = {
 		.mode = RXCACHE_DEFAULT_MODE,
 		.block_size = RXCACHE_DEFAULT_BLOCK_SIZE,
+		.force_text = "--force",
 	};
 	bool help = false;
 	char *path = NULL;

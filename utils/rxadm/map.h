@@ -15,6 +15,7 @@ struct map_request {
 	uint64_t block_size;
 	uint64_t seq_cutoff;
 	bool force;
+	const char *force_text;	/* how the user gives it */
 	bool dry_run;		/* only check, and print what would be done */
 };
 

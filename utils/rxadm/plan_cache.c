@@ -31,6 +31,7 @@ static enum exit_code map_cache(struct plan *plan)
 	char *path;
 
 	request.cache = device;
+	request.force_text = "'force = yes'";
 	signals_block();
 	ret = cache_map(plan->control, &request, &path);
 	signals_allow();

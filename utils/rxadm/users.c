@@ -247,8 +247,9 @@ static bool is_member(blkid_probe probe, const char **type)
  * even if it is not in use now
  * @what: the device's part in the command
  * @path: the device
+ * @option: what has it taken all the same
  */
-enum exit_code member_check(const char *what, const char *path)
+enum exit_code member_check(const char *what, const char *path, const char *option)
 {
 	enum exit_code ret = EXIT_OK;
 	const char *type = NULL;
@@ -264,10 +265,10 @@ enum exit_code member_check(const char *what, const char *path)
 	while (!ret && !(found = blkid_do_probe(probe)))
 		if (is_member(probe, &type))
 			ret = report(EXIT_DEVICE,
-				     "%s '%s': is %s (%s), so others may use it directly, behind the cache's back; --force takes it all the same",
+				     "%s '%s': is %s (%s), so others may use it directly, behind the cache's back; %s takes it all the same",
 				     what, path,
 				     !strncmp(type, "sw", 2) ? "swap space" :
-				     "a member of another device", type);
+				     "a member of another device", type, option);
 	if (!ret && found < 0)
 		ret = report(EXIT_DEVICE, "%s '%s': cannot be read to look for a signature", what,
 			     path);
