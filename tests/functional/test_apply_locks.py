@@ -138,6 +138,45 @@ def test_origin_that_hangs(config, slow):
     ends_well(ending)
 
 
+def test_map_of_a_disk_that_hangs(lab, slow):
+    """By hand, too: whoever changes another disk goes on."""
+    name, path = slow
+    disk = lab.ramdisk()
+    hang(name)
+    with subprocess.Popen([program("rxadm"), "map", "--cache", disk.path, "--origin", path,
+                           "--name", "rxdtest-hangs"], env=ENVIRONMENT) as mapping:
+        try:
+            time.sleep(3)
+            assert mapping.poll() is None
+            made = rxadm("create", "--size", "4M", check=True, timeout=SECONDS).stdout.strip()
+            rxadm("resize", made, "8M", check=True, timeout=SECONDS)
+            rxadm("clear", made, check=True, timeout=SECONDS)
+            rxadm("remove", made, check=True, timeout=SECONDS)
+        finally:
+            run("dmsetup", "resume", name)
+        assert mapping.wait(timeout=SECONDS) == 0
+    rxadm("unmap", "rxdtest-hangs", check=True)
+
+
+def test_create_beside_a_reservation(lab):
+    """A disk that takes long to be made keeps nobody waiting."""
+    size = meminfo()["MemTotal"] // 2 // MIB * MIB
+    begun = time.monotonic()
+    with subprocess.Popen([program("rxadm"), "create", "--size", str(size), "--reserve"],
+                          stdout=subprocess.PIPE, env=ENVIRONMENT) as making:
+        rounds = 0
+        while making.poll() is None:
+            made = rxadm("create", "--size", "4M", "--index", "7", check=True).stdout.strip()
+            rounds += making.poll() is None
+            rxadm("remove", made, check=True)
+        took = time.monotonic() - begun
+        assert making.returncode == 0
+        lab.adopt_ramdisk(int(making.stdout.read().decode().strip()[len("/dev/rxd"):]))
+    print(f"{took:.2f} s, {rounds} rounds")
+    # However slow the machine is.
+    assert rounds > 2 or took < 2
+
+
 def test_two_caches_of_one_disk(config, lab, slow):
     """Without the one lock for all, still only one of them comes about."""
     link = "/dev/rxdtest-link"

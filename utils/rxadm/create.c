@@ -295,9 +295,8 @@ static enum exit_code run(int argc, char **argv)
 		return EXIT_OK;
 	}
 
+	/* No lock: the kernel gives a number and a UUID to one disk alone. */
 	ret = privilege_check();
-	if (!ret)
-		ret = lock_take();
 	if (!ret && !request.dry_run && !module_is_loaded("rxd"))
 		ret = module_load("rxd");
 	if (!ret && (!request.dry_run || module_is_loaded("rxd")))

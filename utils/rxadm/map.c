@@ -396,9 +396,8 @@ static enum exit_code run(int argc, char **argv)
 		return EXIT_OK;
 	}
 
+	/* cache_map() locks the origin, which may hang, and nothing that others wait for. */
 	ret = privilege_check();
-	if (!ret)
-		ret = lock_take();
 	if (!ret && !request.dry_run && !module_is_loaded("dm_rxcache"))
 		ret = module_load("dm-rxcache");
 	if (!ret)

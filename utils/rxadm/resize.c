@@ -219,14 +219,14 @@ static enum exit_code run(int argc, char **argv)
 
 	ret = privilege_check();
 	if (!ret)
-		ret = lock_take();
-	if (!ret)
 		ret = control_open(&fd);
 	if (ret)
 		return ret;
 	ret = device_find_rxd("device", request.device, &dev, &index);
 	if (!ret) {
-		ret = ramdisk_resize(fd, &dev, index, &request);
+		ret = lock_take_one(dev.number, dev.path);
+		if (!ret)
+			ret = ramdisk_resize(fd, &dev, index, &request);
 		device_release(&dev);
 	}
 	close(fd);
