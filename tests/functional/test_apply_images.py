@@ -521,6 +521,24 @@ def test_image_that_could_not_be_saved(config, image):
     config.ok("--stop")
 
 
+@pytest.mark.parametrize("damage", ["head", "key"])
+@pytest.mark.parametrize("names", [(), ("ramdisk/a",)])
+def test_record_that_is_not_understood(config, image, damage, names):
+    """It is an error, and all is stopped and saved nevertheless."""
+    config.write(section(image) + "[ramdisk b]\nsize = 4M\n")
+    config.ok()
+    fill(2)
+    record = os.path.join(RECORDS, "ramdisk-a")
+    with open(record, encoding="ascii") as file:
+        text = file.read()
+    with open(record, "w", encoding="ascii") as file:
+        file.write(text.replace("rxadm-record 1", "rxadm-record 2") if damage == "head" else
+                   text + "future-key=1\n")
+    config.refused(DEVICE, "--stop", *names, names=record)
+    assert not disk_of("ramdisk/a") and bool(disk_of("ramdisk/b")) == bool(names)
+    assert holds(config, image, 2)
+
+
 def test_apply_updates_what_is_saved(config, image):
     config.ok()
     fill(2)

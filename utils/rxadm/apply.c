@@ -569,10 +569,12 @@ static enum exit_code read_started(struct config *config, const struct request *
 				   enum exit_code *late)
 {
 	struct config started = { .ram = config->ram };
-	bool known;
+	enum exit_code ret = EXIT_OK;
+	bool known, wrong;
 	size_t i;
 
 	record_read_all(&started, RECORD_FOLDER, request->path);
+	wrong = started.error_count;
 	known = *request->names && !find_unknown(&started, request->names);
 	for (i = 0; i < started.error_count; i++)
 		report(EXIT_DEVICE, "%s", started.errors[i]);
@@ -585,12 +587,13 @@ static enum exit_code read_started(struct config *config, const struct request *
 	config_replace(config, &started);
 	if (config->count)
 		qsort(config->sections, config->count, sizeof(*config->sections), by_order);
-	if (known)
-		return EXIT_OK;
-	if (*request->names)
-		return check_config(config, request);
-	*late = check_config(config, request);
-	return EXIT_OK;
+	if (*request->names && !known)
+		ret = check_config(config, request);
+	else if (!known)
+		*late = check_config(config, request);
+	if (wrong)
+		*late = EXIT_DEVICE;
+	return ret;
 }
 
 static enum exit_code run(int argc, char **argv)

@@ -55,7 +55,9 @@ static void read_one(struct config *config, const char *name, const char *path)
 		return;
 	}
 	of = read_head(file, &order, &folder);
-	if (of && !strcmp(of, path)) {
+	if (!of) {
+		config_error(config, "%s:1: is not understood", name);
+	} else if (!strcmp(of, path)) {
 		config_read(config, name, file);
 		for (; count < config->count; count++) {
 			config->sections[count]->order = order;
