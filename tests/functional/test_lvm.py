@@ -73,7 +73,8 @@ def test_cached_physical_volume_at_boot(nothing_left, tmp_path):
     with Configuration(tmp_path) as config:
         config.write(section)
         config.ok()
-        hidden = f'devices {{ global_filter = [ "r|^{DISK}$|", "r|^{disk_of("cache/data").path}$|" ] }}'
+        ramdisk = disk_of("cache/data").path
+        hidden = f'devices {{ global_filter = [ "r|^{DISK}$|", "r|^{ramdisk}$|" ] }}'
         lvm("pvcreate", "/dev/mapper/data", config=hidden)
         try:
             config.ok("--stop")
