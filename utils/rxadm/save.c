@@ -555,7 +555,7 @@ enum exit_code save(struct save_args *args)
 	struct rxd_query query;
 	struct device dev;
 	enum exit_code ret;
-	bool were_off, claimed;
+	bool were_off, off_again, claimed;
 	int control, fd;
 	int index;
 
@@ -570,7 +570,12 @@ enum exit_code save(struct save_args *args)
 		if (!ret)
 			ret = claim(control, &dev, index, O_RDONLY, &query, &fd);
 		claimed = !ret;
-		if (claimed)
+		/* Another save, which this one waited for, may have switched them off again. */
+		if (claimed) {
+			ret = statistics_on(&dev, &off_again);
+			were_off |= off_again;
+		}
+		if (!ret)
 			ret = save_claimed(args, &dev, &query, fd);
 		/* Before another save has the disk, and needs them. */
 		if (were_off)
