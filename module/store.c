@@ -1290,9 +1290,10 @@ static unsigned int free_run(struct rxd_store *store, unsigned long first, unsig
 
 static bool all_zeroes(u64 pos, const void *src, unsigned int len)
 {
+	if (offset_in_page(pos) || len != PAGE_SIZE)
+		return false;
 	/* The owner of the buffer may change it: the disk then holds one or the other. */
-	return !offset_in_page(pos) && len == PAGE_SIZE &&
-	       !data_race(memchr_inv(src, 0, PAGE_SIZE));
+	return !data_race(memchr_inv(src, 0, PAGE_SIZE));
 }
 
 /**

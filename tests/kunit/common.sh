@@ -134,6 +134,7 @@ report()
 		>"$build/report" 2>&1 || status=$?
 	cat "$build/report"
 
+	# shellcheck disable=SC2034  # for the caller
 	read -r passed failed skipped < <(sed -n 's/\x1b\[[0-9;]*m//g; s/.*Testing complete\. //p' "$build/report" |
 		awk '{
 			gsub(/,/, "")

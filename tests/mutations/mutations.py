@@ -33,8 +33,9 @@ MUTATIONS = [
        "\tfill_batch(batch, nr, offset_in_page(pos), src, len);\n\tbatch->taken += nr;\n")],
      ["rxd_store", "rxd_store_race"], DISK),
     ("order", "grow-before-directory", STORE, "rxd_store_grow",
-     [("\tnew = alloc_dir(nr_pages);\n",
-       "\tsmp_store_release(&store->nr_pages, nr_pages);\n\tnew = alloc_dir(nr_pages);\n")],
+     [("\tif (nr_leaves(nr_pages) > store->dir_leaves)\n",
+       "\tsmp_store_release(&store->nr_pages, nr_pages);\n"
+       "\tif (nr_leaves(nr_pages) > store->dir_leaves)\n")],
      ["rxd_store", "rxd_store_race"], ["test_resize.py"]),
     ("order", "copy-after-end-of-fill", ORIGIN, "finish_fill",
      [("\tend_joining(io, &readers);\n", ""),
@@ -55,9 +56,8 @@ MUTATIONS = [
      [("if ((unsigned long)used >= limit)", "if ((unsigned long)used > limit)")],
      ["rxd_store"], DISK),
     ("condition", "zeroes-of-part", STORE, "all_zeroes",
-     [("!offset_in_page(pos) && len == PAGE_SIZE &&\n"
-       "\t       !data_race(memchr_inv(src, 0, PAGE_SIZE))",
-       "!data_race(memchr_inv(src, 0, len))")],
+     [("if (offset_in_page(pos) || len != PAGE_SIZE)", "if (!len)"),
+      ("memchr_inv(src, 0, PAGE_SIZE)", "memchr_inv(src, 0, len)")],
      ["rxd_store"], DISK),
     ("condition", "publish-doomed", INDEX, "end_io",
      [("} else if (ok && !(READ_ONCE(tags[way]) & RXC_TAG_DOOMED)) {", "} else if (ok) {")],

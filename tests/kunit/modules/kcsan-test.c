@@ -126,6 +126,7 @@ static struct kunit_suite kcsan_suite = {
 	.name = "rxd_kcsan",
 	.test_cases = kcsan_cases,
 };
+
 kunit_test_suite(kcsan_suite);
 
 MODULE_DESCRIPTION("Races that KCSAN must find");

@@ -823,10 +823,6 @@ static void race_leaves(struct kunit *test)
 	KUNIT_EXPECT_LT(test, stats.index_bytes, PAGE_SIZE);
 }
 
-/* Of store-race-store.c. */
-long test_awaited(void);
-long test_freed(void);
-
 /* Who waits for memory on its way back must not wait for more than comes. */
 static void race_awaited_comes(struct kunit *test)
 {

@@ -61,6 +61,13 @@ struct test_memory {
 
 extern struct test_memory test_memory;
 
+/*
+ * For races: what whoever waits for memory to come back waits for, and how much has come,
+ * in pages of all stores.
+ */
+long test_awaited(void);
+long test_freed(void);
+
 /* Pages and leaves that stores have, or that are on their way back. */
 extern atomic_long_t test_pages;
 
