@@ -472,8 +472,11 @@ int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages)
  */
 void rxd_store_trim(struct rxd_store *store)
 {
-	if (nr_leaves(store->nr_pages) < store->dir_leaves && store->nr_pages)
-		replace_dir(store, store->nr_pages);
+	if (!store->nr_pages || nr_leaves(store->nr_pages) == store->dir_leaves)
+		return;
+	/* Who goes by the capacity of before is still in the directory of before. */
+	synchronize_rcu();
+	replace_dir(store, store->nr_pages);
 }
 
 static struct rxd_leaf *find_leaf(struct rxd_store *store, unsigned long pgno)
@@ -1613,15 +1616,17 @@ void rxd_store_exit(void)
 
 static unsigned long next_page(struct rxd_store *store, unsigned long first, bool data)
 {
-	unsigned long nr_pages = rxd_store_nr_pages(store);
 	struct rxd_leaf *leaf;
+	unsigned long nr_pages;
 	bool found = false;
 	unsigned int i;
 
-	while (first < nr_pages && !found) {
+	do {
 		i = first % PAGES_PER_LEAF;
 		rcu_read_lock();
-		leaf = find_leaf(store, first);
+		/* In one section with the directory: pairs with rxd_store_trim(). */
+		nr_pages = rxd_store_nr_pages(store);
+		leaf = first < nr_pages ? find_leaf(store, first) : NULL;
 		if (leaf) {
 			while (i < PAGES_PER_LEAF && !rcu_access_pointer(leaf->page[i]) == data)
 				i++;
@@ -1635,7 +1640,7 @@ static unsigned long next_page(struct rxd_store *store, unsigned long first, boo
 
 		first = round_down(first, PAGES_PER_LEAF) + i;
 		cond_resched();
-	}
+	} while (first < nr_pages && !found);
 	return min(first, nr_pages);
 }
 
