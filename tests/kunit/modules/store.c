@@ -100,7 +100,7 @@ static unsigned long test_alloc_bulk(gfp_t gfp, int node, unsigned long nr,
 	unsigned long i;
 
 	WRITE_ONCE(test_memory.node, node);
-	WRITE_ONCE(test_memory.nr_bulk, test_memory.nr_bulk + 1);
+	WRITE_ONCE(test_memory.nr_bulk, READ_ONCE(test_memory.nr_bulk) + 1);
 	nr = grant(nr);
 	if (nr)
 		nr = rxd_alloc_pages_bulk(gfp, NUMA_NO_NODE, nr, pages);
