@@ -19,6 +19,7 @@
 #include "control.h"
 #include "image.h"
 #include "load.h"
+#include "machine.h"
 #include "plan.h"
 #include "program.h"
 #include "replace.h"
@@ -28,6 +29,7 @@
 #include "users.h"
 
 #define LOOK_AT		(1 << 20)
+#define EMPTYING_ROUNDS	200	/* of pause_briefly(): ten seconds */
 
 static const char *value(const struct plan *plan, enum config_key key)
 {
@@ -327,11 +329,18 @@ static enum exit_code plan_unfinished(struct plan *plan,
 				      enum exit_code (*rescue)(struct plan *plan))
 {
 	const char *image = value(plan, CONFIG_IMAGE);
+	unsigned int round = 0;
 	enum exit_code ret;
 	struct device dev;
 	bool empty = true;
 	int index;
 
+	while (plan->disk.state & RXD_STATE_OPEN && ++round < EMPTYING_ROUNDS) {
+		pause_briefly();
+		/* Or it removes the disk. */
+		if (!plan_find_disk(plan))
+			return plan->query_error;
+	}
 	if (image && plan->disk.mem_used) {
 		ret = plan_device(plan, &dev, &index);
 		if (ret)
@@ -365,8 +374,10 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 		ret = plan_unfinished(plan, save_unfinished);
 		if (ret)
 			return ret;
-		plan_step(plan, plan_remove_disk,
-			  "remove /dev/rxd%d, which was not filled to the end", plan->disk.index);
+		if (plan->has_disk)
+			plan_step(plan, plan_remove_disk,
+				  "remove /dev/rxd%d, which was not filled to the end",
+				  plan->disk.index);
 		plan->has_disk = false;
 	}
 	/* A disk that is there stays, and its service must not fail, or nothing is saved. */
@@ -438,7 +449,7 @@ enum exit_code plan_stop_ramdisk(struct plan *plan)
 		ret = plan_unfinished(plan, save_image);
 	else if (image)
 		plan_step(plan, save_image, "save /dev/rxd%d to '%s'", plan->disk.index, image);
-	if (!ret)
+	if (!ret && plan->has_disk)
 		plan_step(plan, plan_remove_disk, "remove /dev/rxd%d", plan->disk.index);
 	return ret;
 }

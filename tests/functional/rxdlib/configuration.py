@@ -55,7 +55,7 @@ class Configuration:
     def ok(self, *args):
         """Apply without any error; the lines printed."""
         result = self.apply(*args)
-        assert (result.returncode, result.stderr) == (0, ""), result
+        assert (result.returncode, complaints(result.stderr)) == (0, []), result
         return result.stdout.splitlines()
 
     def refused(self, code, *args, names=()):
