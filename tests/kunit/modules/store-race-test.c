@@ -839,8 +839,10 @@ static void race_awaited_comes(struct kunit *test)
 			fill(test, store, leaf * PER_LEAF, 1, 0x11);
 		rxd_store_destroy(store);
 		total = test_awaited();
-		while (test_freed() < total)
+		while (test_freed() < total) {
 			over += test_awaited() > total;
+			cond_resched();
+		}
 		rxd_store_drain();
 		KUNIT_EXPECT_EQ(test, test_freed(), test_awaited());
 	}
