@@ -11,6 +11,7 @@ that rxadm apply saves to, killed every now and then: whatever is found there, a
 of it what the last stop had saved, or the one after it.
 """
 
+import glob
 import os
 import random
 import shutil
@@ -20,7 +21,7 @@ import pytest
 
 from rxdlib import dm, logwrites
 from rxdlib.command import program, run
-from rxdlib.configuration import Configuration, disk_of
+from rxdlib.configuration import Configuration, complaints, disk_of
 from rxdlib.direct import KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK, LONG, RamDisk
 
@@ -239,6 +240,18 @@ class Killer:
         process.communicate()
         self.killed += process.returncode < 0
 
+    def start_again(self, folder):
+        """After a kill, which may have come when the disk was filled but not yet known to be:
+        then it is saved beside the image, and the start says so."""
+        result = self.config.apply()
+        beside = glob.glob(f"{folder}/image.new-*")
+        told = [line for line in complaints(result.stderr)
+                if "was not filled to the end, and held data" in line]
+        assert (result.returncode, complaints(result.stderr)) == (0, told), result
+        assert len(told) == len(beside) and all(name in line for name, line in zip(beside, told))
+        for name in beside:
+            os.unlink(name)
+
 
 def run_versions(config, recorded):
     """Start, fill and stop, killed in between; what each version held."""
@@ -248,7 +261,7 @@ def run_versions(config, recorded):
         if version:
             for _ in range(-(-KILLS // 2 // (STOPS - 1))):
                 killer.start_and_kill()
-                killer.ok()
+                killer.start_again(recorded.directory)
                 config.ok("--stop")
         killer.ok()
         assert config.ok() == []
@@ -283,7 +296,8 @@ def version_applied(lab, config, image, number, contents):
     try:
         names = set(os.listdir(directory)) - {"lost+found"}
         # What was just about to get its name may have another.
-        assert {name for name in names if not name.startswith(".rxd-")} == {"image", "hot"}, \
+        assert {name for name in names
+                if not name.startswith((".rxd-", "image.new-"))} == {"image", "hot"}, \
             f"point {number}: {names}"
         config.ok()
         assert config.ok() == []

@@ -854,27 +854,44 @@ static void background_gives_all_back(struct kunit *test)
 	}
 }
 
-/* Whoever would get ENOSPC waits for what was cleared, shrunk or destroyed. */
+static struct rxd_store *leaving;
+
+static void clear_leaving(void)
+{
+	rxd_store_clear(leaving);
+}
+
+static void shrink_leaving(void)
+{
+	rxd_store_shrink(leaving, PER_LEAF);
+}
+
+static void destroy_leaving(void)
+{
+	rxd_store_destroy(leaving);
+}
+
+static void (*const ways_to_leave[])(void) = { clear_leaving, shrink_leaving, destroy_leaving };
+
+/*
+ * Whoever would get ENOSPC waits for what is being cleared, shrunk or destroyed, and tries
+ * again, too, if that came back between the refusal and the look for it.
+ */
 static void write_waits_for_background(struct kunit *test)
 {
 	struct rxd_store *other = make_store(test, 64);
 	u8 *buf = make_buf(test, 0x22);
-	struct rxd_store *store;
 	unsigned int way;
 
-	for (way = 0; way < 3; way++) {
-		store = make_store(test, 2 * PER_LEAF);
-		fill(test, store, 0, PER_LEAF + 1, 0x11);
-		if (way == 0)
-			rxd_store_clear(store);
-		else if (way == 1)
-			rxd_store_shrink(store, PER_LEAF);
-		else
-			kunit_remove_action(test, destroy_test_store, store);
-		if (way == 2)
-			rxd_store_destroy(store);
+	for (way = 0; way < ARRAY_SIZE(ways_to_leave); way++) {
+		leaving = make_store(test, 2 * PER_LEAF);
+		fill(test, leaving, 0, PER_LEAF + 1, 0x11);
+		if (ways_to_leave[way] == destroy_leaving)
+			kunit_remove_action(test, destroy_test_store, leaving);
+		test_memory.at_refusal = ways_to_leave[way];
 		test_memory.nr_refusals = 1;
 		KUNIT_EXPECT_EQ(test, write_page(other, way, buf), 0);
+		KUNIT_EXPECT_EQ(test, test_memory.nr_refusals, 0);
 		rxd_store_drain();
 	}
 }

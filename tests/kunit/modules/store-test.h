@@ -33,6 +33,7 @@
  * @max_order: larger pieces are not to be had
  * @pages_left: so many pages are to be had, in pieces or one by one
  * @nr_refusals: so many requests are refused first
+ * @at_refusal: called whenever one is, or NULL
  * @fail_one_in: each so many-eth piece larger than a page is refused; 0 for none
  * @nr_nodes: NUMA nodes there are
  * @node: the node that was last asked for
@@ -48,6 +49,7 @@ struct test_memory {
 	unsigned int max_order;
 	unsigned long pages_left;
 	unsigned int nr_refusals;
+	void (*at_refusal)(void);
 	unsigned int fail_one_in;
 	unsigned int nr_nodes;
 	int node;

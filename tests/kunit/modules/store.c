@@ -48,6 +48,8 @@ static unsigned long grant(unsigned long nr)
 {
 	if (test_memory.nr_refusals) {
 		test_memory.nr_refusals--;
+		if (test_memory.at_refusal)
+			test_memory.at_refusal();
 		return 0;
 	}
 	if (test_memory.pages_left == ULONG_MAX)
