@@ -64,10 +64,10 @@ help:
 	@echo '                                   libFuzzer on all that rxadm reads, each for so long'
 	@echo 'make bench [KERNEL=7.2] [HOST=1]   rxbench: profile, dd, peers and tree in a guest, for'
 	@echo '                                   about 25 minutes, or here'
-	@echo 'make bench-rxd [ONLY=ROW,...] [HOST=1]'
+	@echo 'make bench-rxd [ONLY=ROW,...] [BOOTS=3] [HOST=1]'
 	@echo '                                   rxd beside brd and null_blk, and what it must reach:'
 	@echo '                                   under User-Mode Linux, or on this machine itself'
-	@echo 'make bench-rxcache [ONLY=ROW,...] [HOST=1]'
+	@echo 'make bench-rxcache [ONLY=ROW,...] [BOOTS=3] [HOST=1]'
 	@echo '                                   rxcache beside dm-linear, dm-cache, bcache and,'
 	@echo '                                   where it builds, RapidDisk'
 	@echo 'make bench-policy [TRACES=FOLDER]  hit ratios of rxcache beside other policies'
@@ -225,7 +225,7 @@ bench:
 bench-rxd bench-rxcache:
 	packaging/deps uml
 	tests/bench/run $(@:bench-%=%) $(if $(ONLY),--only $(ONLY)) $(if $(TREE),--tree $(TREE)) \
-		$(if $(filter 1,$(HOST)),--host)
+		$(if $(BOOTS),--boots $(BOOTS)) $(if $(filter 1,$(HOST)),--host)
 
 bench-count:
 	tests/bench/count $(BASE)

@@ -7,6 +7,7 @@
 #	KIND		plain: one thread; smp: two
 #	ROWS		which rows of the table are wanted, a space around each
 #	REPEATS, MS	how often, and how long each time
+#	SIZE		bytes of each disk that is read and written all over
 #	WHERE		guest or host
 #	OUT		the directory for the results
 #	MODULES		the directory of rxd.ko, dm-rxcache.ko and rxd-bench.ko
@@ -108,9 +109,28 @@ any_chosen()
 	[ -n "$chosen" ]
 }
 
-# compare SUFFIX THREADS KIND...: random I/O to the first $span bytes of the device_of
+# job_of KIND: the keys for 4k-read, or 1m-write-whole
+job_of()
+{
+	case $1 in
+	*-whole) echo "$(job_of "${1%-whole}") buffer=whole" ;;
+	*) echo "op=${1#*-} size=${1%-*}" ;;
+	esac
+}
+
+# can_do KIND SUBJECT: copies without a disk are made page by page
+can_do()
+{
+	case "$1 $2" in
+	*-whole\ memcpy | *-whole\ move) return 1 ;;
+	esac
+	return 0
+}
+
+# compare SUFFIX THREADS KIND...: random I/O to the first $SIZE bytes of the device_of
 # each of $all, in turn, with each number of THREADS
 # shellcheck disable=SC2154  # the job sets these
+# A kind that ends in "-whole" has its buffer in one piece.
 compare()
 {
 	counts=$2
@@ -122,9 +142,11 @@ compare()
 	for repeat in $(seq 1 $((REPEATS * 4))); do
 		for i in $chosen; do
 			for subject in $all; do
+				can_do "$i" "$subject" || continue
 				for threads in $counts; do
-					measure "$i$suffix" "$subject" "$repeat" op="${i#*-}" size="${i%-*}" \
-						dev="$(device_of "$subject")" span="$span" ms="$long" \
+					# shellcheck disable=SC2046  # keys
+					measure "$i$suffix" "$subject" "$repeat" $(job_of "$i") \
+						dev="$(device_of "$subject")" span="$SIZE" ms="$long" \
 						threads="$threads"
 				done
 			done
@@ -160,6 +182,28 @@ mem_free()
 	' /proc/meminfo /proc/zoneinfo
 }
 
+# A kernel that copies otherwise than one that was booted on this processor makes all
+# figures worthless.
+check_copies()
+{
+	answer=$(job op=copies) || exit
+	echo "copies kernel repeat=1 $answer" >>"$OUT/results"
+	echo "$answer" | tr ' ' '\n' | awk -F= '
+		NF < 2 { next }
+		!function_name { function_name = $1; took = $2; next }
+		{
+			if (took > 1.05 * $2 || took < 0.95 * $2) {
+				printf "%s() takes %d ps a page, and what it is by the flag %s takes %d: ",
+				       function_name, took, $1, $2
+				print "this kernel does not copy as others do on this processor"
+				wrong = 1
+			}
+			function_name = ""
+		}
+		END { exit wrong }
+	' >&2 || die "no figures from this kernel"
+}
+
 # What a host hands out at the first touch must not be measured.
 touch_memory()
 {
@@ -180,7 +224,7 @@ brd_off()
 
 bare_on()
 {
-	load rxd-bare
+	load rxd-bare mib=$((SIZE / mib))
 	no_iostats /dev/rxd-bare
 }
 

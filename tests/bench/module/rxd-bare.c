@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/rxd-bare: a disk of 1 GiB whose bios end as soon as they come. What a bio
+ * /dev/rxd-bare: a disk of "mib" MiB whose bios end as soon as they come. What a bio
  * takes there is what the block layer takes. null_blk was such a disk before
  * Linux 6.10 took its bio mode away.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/module.h>
-#include <linux/sizes.h>
+#include <linux/moduleparam.h>
 
 #include "../module/compat.h"
+
+static ulong mib = 1024;
+module_param(mib, ulong, 0444);
+MODULE_PARM_DESC(mib, "size in MiB");
 
 static struct gendisk *bare_disk;
 
@@ -37,7 +41,7 @@ static int __init bare_init(void)
 		return PTR_ERR(disk);
 	disk->fops = &bare_ops;
 	strscpy(disk->disk_name, "rxd-bare", DISK_NAME_LEN);
-	set_capacity(disk, SZ_1G >> SECTOR_SHIFT);
+	set_capacity(disk, (sector_t)mib << (20 - SECTOR_SHIFT));
 	ret = add_disk(disk);
 	if (ret) {
 		put_disk(disk);

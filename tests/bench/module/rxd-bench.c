@@ -12,10 +12,16 @@
  * between two looks. What interrupts a few batches changes no median: on a busy
  * machine that is what a bio takes. Keys:
  *
- *	op	read, write, discard, or touch: write to all free memory once and
- *		give it back, which needs no other key
- *	dev	path of the block device; or memory: a read or a write copies, page by
- *		page and as a RAM disk does, from or to random pages of as much memory
+ *	op	read, write, discard; or one that needs no other key: touch writes to
+ *		all free memory once and gives it back; copies times the kernel's
+ *		memcpy(), memset() and clear_page() of a page in the cache beside the
+ *		instruction that they are on a processor with its flags, and answers
+ *
+ *			memcpy=PS fsrm=PS memset=PS fsrs=PS clear_page=PS erms=PS
+ *
+ *		in picoseconds, without those whose flag the processor lacks
+ *	dev	path of the block device; or memcpy or move: a read or a write copies,
+ *		by memcpy() or by "rep movsb", from or to random pages of as much memory
  *		as the span, which nobody keeps track of
  *	size	bytes of a bio: a multiple of the page size up to 1M, for a discard
  *		any multiple of 512
@@ -46,8 +52,9 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
-
-#include "../module/copy.h"
+#ifdef __x86_64__
+#include <asm/cpufeature.h>
+#endif
 
 #define LINE_MAX	256
 #define RESULT_MAX	1024
@@ -60,11 +67,14 @@
 #define TIMES_MAX	16384
 /* Free memory that a touch leaves to the machine. */
 #define TOUCH_MARGIN	(SZ_64M >> PAGE_SHIFT)
+/* Copies between two looks at the clock, and how often they are looked at. */
+#define COPIES_BATCH	1000
+#define COPIES_ROUNDS	2000
 
-enum bench_op { BENCH_READ, BENCH_WRITE, BENCH_DISCARD, BENCH_TOUCH };
+enum bench_op { BENCH_READ, BENCH_WRITE, BENCH_DISCARD, BENCH_TOUCH, BENCH_COPIES };
 enum bench_order { BENCH_RANDOM, BENCH_SEQUENTIAL, BENCH_ONCE };
 
-static const char * const op_names[] = { "read", "write", "discard", "touch", NULL };
+static const char * const op_names[] = { "read", "write", "discard", "touch", "copies", NULL };
 static const char * const order_names[] = { "random", "sequential", "once", NULL };
 static const char * const buffer_names[] = { "pages", "whole", NULL };
 
@@ -82,6 +92,7 @@ struct bench_job {
 	u64 watch;
 	struct block_device *bdev;
 	struct page **memory;
+	bool move;
 	struct completion go;
 	bool given_up;
 };
@@ -237,9 +248,18 @@ static u64 next_place(struct bench_worker *w, u64 places)
 	return w->next++;
 }
 
+static void move_bytes(void *to, const void *from, unsigned long len)
+{
+#ifdef __x86_64__
+	asm volatile("rep movsb" : "+D" (to), "+S" (from), "+c" (len) : : "memory");
+#else
+	memcpy(to, from, len);
+#endif
+}
+
 static void copy_one(struct bench_worker *w, struct page **memory)
 {
-	void *buffer, *data, *next;
+	void *buffer, *data;
 	unsigned int i, len;
 
 	for (i = 0; i < w->nr_vecs; i++) {
@@ -247,11 +267,12 @@ static void copy_one(struct bench_worker *w, struct page **memory)
 		/* A length that the compiler knows makes another copy than a disk's. */
 		len = w->table[i].bv_len;
 		data = page_address(memory[i]);
-		next = i + 1 < w->nr_vecs ? page_address(memory[i + 1]) : NULL;
 		if (w->job->op == BENCH_WRITE)
-			rxd_copy_in(data, buffer, len, next);
+			swap(buffer, data);
+		if (w->job->move)
+			move_bytes(buffer, data, len);
 		else
-			rxd_copy_out(buffer, data, len, next);
+			memcpy(buffer, data, len);
 	}
 }
 
@@ -439,6 +460,96 @@ static int touch_memory(void)
 	return 0;
 }
 
+#ifdef __x86_64__
+static void call_memcpy(void *to, const void *from, unsigned long len)
+{
+	memcpy(to, from, len);
+}
+
+static void call_memset(void *to, const void *from, unsigned long len)
+{
+	memset(to, 0, len);
+}
+
+static void call_clear_page(void *to, const void *from, unsigned long len)
+{
+	clear_page(to);
+}
+
+static void zero_bytes(void *to, const void *from, unsigned long len)
+{
+	asm volatile("rep stosb" : "+D" (to), "+c" (len) : "a" (0) : "memory");
+}
+
+typedef void (*copy_fn)(void *to, const void *from, unsigned long len);
+
+static u64 time_batch(copy_fn copy, void *to, const void *from, unsigned long len)
+{
+	u64 begin = ktime_get_ns();
+	unsigned int i;
+
+	for (i = 0; i < COPIES_BATCH; i++)
+		copy(to, from, len);
+	return ktime_get_ns() - begin;
+}
+
+/* The shortest of many batches of each in turn, in picoseconds a copy. */
+static void time_copies(const copy_fn copies[2], u64 times[2], void *to, const void *from,
+			unsigned long len)
+{
+	u64 best[2] = { U64_MAX, U64_MAX };
+	unsigned int round;
+
+	for (round = 0; round < COPIES_ROUNDS; round++) {
+		best[round % 2] = min(best[round % 2],
+				      time_batch(copies[round % 2], to, from, len));
+		cond_resched();
+	}
+	times[0] = div_u64(best[0] * 1000, COPIES_BATCH);
+	times[1] = div_u64(best[1] * 1000, COPIES_BATCH);
+}
+
+/* Whether this kernel copies as one does that was booted on such a processor. */
+static int compare_copies(char *result)
+{
+	void *to = (void *)__get_free_page(GFP_KERNEL);
+	void *from = (void *)__get_free_page(GFP_KERNEL);
+	const struct {
+		const char *name, *flag;
+		unsigned int feature;
+		copy_fn copies[2];
+	} pairs[] = {
+		{ "memcpy", "fsrm", X86_FEATURE_FSRM, { call_memcpy, move_bytes } },
+		{ "memset", "fsrs", X86_FEATURE_FSRS, { call_memset, zero_bytes } },
+		{ "clear_page", "erms", X86_FEATURE_ERMS, { call_clear_page, zero_bytes } },
+	};
+	unsigned long len = PAGE_SIZE;
+	unsigned int i;
+	u64 times[2];
+	int at = 0;
+
+	/* A length that the compiler knows makes another copy than a disk's. */
+	OPTIMIZER_HIDE_VAR(len);
+	for (i = 0; to && from && i < ARRAY_SIZE(pairs); i++) {
+		if (!boot_cpu_has(pairs[i].feature))
+			continue;
+		time_copies(pairs[i].copies, times, to, from, len);
+		at += scnprintf(result + at, RESULT_MAX - at, "%s%s=%llu %s=%llu",
+				at ? " " : "", pairs[i].name, times[0], pairs[i].flag, times[1]);
+	}
+	scnprintf(result + at, RESULT_MAX - at, "\n");
+	free_page((unsigned long)to);
+	free_page((unsigned long)from);
+	return to && from ? 0 : -ENOMEM;
+}
+#else
+static int compare_copies(char *result)
+{
+	strscpy(result, "\n", RESULT_MAX);
+	return 0;
+}
+#endif
+
 /* Return: the file that keeps the device open, or an ERR_PTR. */
 static struct file *open_device(struct bench_job *job)
 {
@@ -476,7 +587,8 @@ static int run_job(struct bench_job *job, char *result)
 	workers = kcalloc(job->threads, sizeof(*workers), GFP_KERNEL);
 	if (!workers)
 		return -ENOMEM;
-	if (!strcmp(job->dev, "memory")) {
+	job->move = !strcmp(job->dev, "move");
+	if (job->move || !strcmp(job->dev, "memcpy")) {
 		ret = alloc_memory(job);
 	} else {
 		file = open_device(job);
@@ -516,8 +628,12 @@ static ssize_t bench_write(struct file *file, const char __user *from, size_t le
 
 	*result = 0;
 	ret = parse_line(&job, line);
-	if (!ret)
-		ret = job.op == BENCH_TOUCH ? touch_memory() : run_job(&job, result);
+	if (!ret && job.op == BENCH_TOUCH)
+		ret = touch_memory();
+	else if (!ret && job.op == BENCH_COPIES)
+		ret = compare_copies(result);
+	else if (!ret)
+		ret = run_job(&job, result);
 	kfree(line);
 	return ret ?: len;
 }

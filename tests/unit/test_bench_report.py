@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""tests/bench/report: when a figure is known, and what it is judged by."""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+
+import pytest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+LOADER = importlib.machinery.SourceFileLoader("bench_report", f"{TOP}/tests/bench/report")
+report = importlib.util.module_from_spec(importlib.util.spec_from_loader(LOADER.name, LOADER))
+LOADER.exec_module(report)
+
+TIMES = {"bare": 100, "bare-linear": 180, "memcpy": 500, "move": 480, "brd": 600, "linear": 700,
+         "dm-cache": 1000, "rxcache": 660}
+
+
+@pytest.fixture(name="boots")
+def _boots(tmp_path):
+    """Writes what each boot measured: the times of a 4K read that differ from TIMES."""
+    def write(*boots):
+        folder = tmp_path / "plain"
+        folder.mkdir()
+        (folder / "kernel").write_text("Linux 6.12\n")
+        for number, changed in enumerate(boots, 1):
+            lines = [f"4k-read {subject} repeat={repeat} threads=1 thread=0 bios=10 ns={10 * ns} "
+                     "batch=1 typical=1 longest=1\n"
+                     for subject, ns in (TIMES | changed).items() for repeat in (1, 2, 3)]
+            (folder / f"results.{number}").write_text("".join(lines))
+        return folder
+    return write
+
+
+def verdicts(folder, tmp_path):
+    """Of the three lines of the row, by what they are compared with; and the exit code."""
+    code = report.main(["table", "rxcache", "4k-read", str(tmp_path / "json"), str(folder)])
+    rows = json.loads((tmp_path / "json").read_text())["rows"]
+    return code, {row["title"].split(", by ")[1]: (row["value"] and round(row["value"], 3),
+                                                   row["boots"], row["met"]) for row in rows}
+
+
+def open_rows(folder, capsys):
+    capsys.readouterr()
+    assert report.main(["open", "rxcache", "4k-read", str(folder)]) == 0
+    return capsys.readouterr().out.strip()
+
+
+def test_steady(boots, tmp_path, capsys):
+    """The fastest of the copies counts."""
+    folder = boots({}, {}, {})
+    code, found = verdicts(folder, tmp_path)
+    assert code == 0
+    assert found == {"a copy and dm-linear on nothing": (1.0, 3, True),
+                     "dm-linear": (round(660 / 700, 3), 3, True), "dm-cache": (0.66, 3, True)}
+    assert open_rows(folder, capsys) == ""
+
+
+def test_missed(boots, tmp_path, capsys):
+    folder = boots(*[{"rxcache": 800}] * 3)
+    code, found = verdicts(folder, tmp_path)
+    assert code == 1
+    assert [met for _value, _boots, met in found.values()] == [False, False, True]
+    assert "MISSED: 1.14, must be at most 0.95" in capsys.readouterr().out
+    assert open_rows(folder, capsys) == ""
+
+
+@pytest.mark.parametrize("times", [(640, 680), (640, 660, 680), (640, 660, 680, 660)])
+def test_too_few_boots(boots, tmp_path, capsys, times):
+    """Good figures are no verdict where the next boot may give others."""
+    folder = boots(*[{"rxcache": time} for time in times])
+    code, found = verdicts(folder, tmp_path)
+    assert code == 1 and not any(met for _value, _boots, met in found.values())
+    assert "NOT MEASURED" in capsys.readouterr().out
+    assert open_rows(folder, capsys) == "4k-read"
+
+
+def test_more_boots_settle_it(boots, capsys):
+    assert open_rows(boots(*[{"rxcache": time} for time in (640, 660, 680) * 4]), capsys) == ""
+
+
+def test_void(boots, tmp_path, capsys):
+    """dm-linear cannot be faster than the disk below it."""
+    folder = boots({}, {"brd": 720}, {})
+    assert [count for _value, count, _met in verdicts(folder, tmp_path)[1].values()] == [2] * 3
+    assert open_rows(folder, capsys) == "4k-read"
+
+
+def test_all_void(boots, tmp_path, capsys):
+    folder = boots(*[{"brd": 720}] * 3)
+    code, found = verdicts(folder, tmp_path)
+    assert code == 1 and set(found.values()) == {(None, 0, False)}
+    assert open_rows(folder, capsys) == "4k-read"
+
+
+def test_interval():
+    """As scipy.stats.t.interval(0.95, n - 1, mean, sem) has it."""
+    assert report.interval_of([1.0, 1.1, 1.2]) == pytest.approx(0.2484138 / 1.1, rel=1e-3)
+    assert report.interval_of([1.0, 1.1]) is None
+    values = [1 + 0.01 * (number % 3) for number in range(15)]
+    assert report.interval_of(values) == pytest.approx(0.0046806 / 1.01, rel=1e-3)
