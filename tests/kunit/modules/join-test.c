@@ -14,6 +14,8 @@
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/vmalloc.h>
 #include <uapi/linux/rxd.h>
 
@@ -29,6 +31,7 @@
 #define IDLE		IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0)
 /* Blocks that a fill may span. */
 #define REGION		BIO_MAX_VECS
+#define DROPPED		4
 
 /**
  * struct gate - the origin
@@ -82,6 +85,9 @@ struct io {
 	blk_status_t status;
 };
 
+/* Whose block test_others_run() drops, once. */
+static struct join *drops;
+
 void test_accept_partial_bio(struct bio *bio, unsigned int nr_sectors)
 {
 	struct io *io = bio->bi_private;
@@ -95,6 +101,18 @@ void *test_per_bio_data(struct bio *bio, size_t size)
 	struct io *io = bio->bi_private;
 
 	return &io->rb;
+}
+
+void test_others_run(void)
+{
+	struct join *j = xchg(&drops, NULL);
+
+	if (j) {
+		rxc_index_drop(j->c.index, DROPPED, 1);
+		/* What that has freed is gone. */
+		rcu_barrier();
+	}
+	cond_resched();
 }
 
 static blk_status_t move_data(struct gate *gate, struct bio *bio)
@@ -412,6 +430,25 @@ static void join_beside_a_drop(struct kunit *test)
 	expect_value(test, start_read(test, 4, 1), 0x77);
 }
 
+/* The pages that readers are given are the fill's until the last of them has its data. */
+static void drop_between_readers(struct kunit *test)
+{
+	struct join *j = test->priv;
+	struct io *first, *second;
+
+	hold_reads(j);
+	first = start_read(test, DROPPED, 1);
+	second = start_read(test, DROPPED, 1);
+	expect_waiting(test, second);
+	WRITE_ONCE(drops, j);
+	release_reads(j);
+	expect_old(test, first);
+	expect_old(test, second);
+	KUNIT_EXPECT_NULL(test, READ_ONCE(drops));
+	KUNIT_EXPECT_FALSE(test, is_cached(j, DROPPED));
+	KUNIT_EXPECT_EQ(test, nr_reads(j), 1);
+}
+
 /* Each goes to the origin by itself then. */
 static void join_a_failing_fill(struct kunit *test)
 {
@@ -701,6 +738,7 @@ static struct kunit_case join_cases[] = {
 	KUNIT_CASE(join_beside_a_write),
 	KUNIT_CASE(join_beside_a_discard),
 	KUNIT_CASE(join_beside_a_drop),
+	KUNIT_CASE(drop_between_readers),
 	KUNIT_CASE(join_a_failing_fill),
 	KUNIT_CASE(join_without_waiting),
 	KUNIT_CASE(join_no_fill_of_a_lower_class),
