@@ -87,6 +87,15 @@ def answers_within(patience):
     assert report["count"] > 10 and report["slowest"] < patience
 
 
+def attempts():
+    """At least five, for as long as it takes to tell whether others can go on."""
+    end = time.monotonic() + 5
+    number = 0
+    while number < 5 or time.monotonic() < end:
+        yield number
+        number += 1
+
+
 def fill(device):
     """Write until there is no more; returns how many chunks were acknowledged."""
     number = 0
@@ -199,7 +208,7 @@ def test_reserve_more_than_there_is(unharmed, lab):
 
 def test_buffered_writer(patience, unharmed, lab):
     """Through the page cache, as dd and cp write: an error, in time, and no deadlock."""
-    ramdisk = lab.ramdisk(8 << 30, overcommit=True)
+    ramdisk = lab.ramdisk(4 * memory.meminfo()["MemTotal"], overcommit=True)
     with answers_within(patience):
         result = subprocess.run(["dd", "if=/dev/zero", f"of={ramdisk.path}", "bs=1M",
                                  "conv=fsync"], env=ENVIRONMENT, capture_output=True, text=True,
@@ -247,17 +256,22 @@ def test_scattered(unharmed, lab, pattern, free):
                 written += 1
         assert caught.value.errno == errno.ENOSPC
         assert memory.meminfo()["MemAvailable"] > headroom() // 2
-        # A write that fails takes nothing.
+        # A write that fails takes nothing. What others give back meanwhile, it may get: a
+        # page, and one of the index.
         index = ramdisk.query().mem_index
+        more = 0
         for number in range(1000):
-            with pytest.raises(OSError) as caught:
+            try:
                 write(place(written + number))
-            assert caught.value.errno == errno.ENOSPC
-        assert ramdisk.query().mem_index <= index
+                more += 1
+            except OSError as error:
+                assert error.errno == errno.ENOSPC
+        print(f"{written} pages, {more} of 1000 more, {index} bytes of index of {total}")
+        assert more < 500
+        assert ramdisk.query().mem_index <= index + more * BLOCK
+        assert ramdisk.query().mem_used == (written + more) * BLOCK
         assert memory.meminfo()["MemAvailable"] > headroom() // 2
         assert device.read(place(written - 1), BLOCK) == stamp(1)
-        assert ramdisk.query().mem_used == written * BLOCK
-        print(f"{written} pages, {index} bytes of index of {total}")
         if free == "discard":
             device.discard(0, TIB)
     if free == "clear":
@@ -312,7 +326,7 @@ def test_cache_index_larger_than_memory(patience, unharmed, lab, share):
     name = lab.next_name("rxdtest")
     before = state()
     with answers_within(patience):
-        for _ in range(5):
+        for _ in attempts():
             result = run("dmsetup", "create", name, check=False,
                          stdin=f"0 {GIB // SECTOR} rxcache {DISK} {ramdisk.path}\n")
             available = memory.meminfo()["MemAvailable"]
@@ -330,7 +344,7 @@ def test_directory_larger_than_memory(patience, unharmed, lab, grow):
     ramdisk = lab.ramdisk(CHUNK) if grow else None
     before = state()
     with answers_within(patience):
-        for _ in range(5):
+        for _ in attempts():
             with pytest.raises(OSError) as caught:
                 if grow:
                     ramdisk.resize(size, RESIZE_OVERCOMMIT)
