@@ -356,7 +356,12 @@ def test_directory_larger_than_memory(patience, unharmed, lab, grow):
 
 def test_next_disk_waits_for_the_last(unharmed, lab):
     """What one disk gave back a moment ago is there for the next one's writes."""
-    size = memory.spare() - 2 * headroom()
+    info = memory.settled()
+    usable = info["MemAvailable"] - headroom()
+    size = usable - headroom() // 2
+    print(f"{size} bytes each time, {usable} usable, {info['AnonPages']} taken by programs, "
+          f"{memory.spare(info)} spare")
+    assert 2 * size > usable
     for _ in range(4):
         ramdisk = lab.ramdisk(8 << 30, overcommit=True)
         with Direct(ramdisk.path) as device:
