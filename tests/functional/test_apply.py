@@ -182,6 +182,29 @@ def test_growth_of_a_cache(config):
     assert config.ok() == []
 
 
+def test_shrinking_of_a_cache(config):
+    """Only the section made anew is smaller: the plan says so."""
+    config.write(f"[cache c]\norigin = {DISK}\nsize = 16M\n")
+    config.ok()
+    config.write(f"[cache c]\norigin = {DISK}\nsize = 8M\n")
+    before = state()
+    for dry_run in ["--dry-run"], []:
+        config.refused(BUSY, *dry_run, names=("cache c: size '8M': it is 16M now",
+                                              "--stop cache/c"))
+    assert state() == before
+
+
+@pytest.mark.parametrize("old, new", [(8, 16), (16, 8)])
+def test_limit_of_reserved_memory(config, old, new):
+    """The size and the limit change together, in the order that works."""
+    for size in old, new:
+        config.write(f"[ramdisk a]\nsize = {size}M\nreserve = yes\nmem-limit = {size}M\n")
+        assert len(config.ok()) == (1 if size == old else 2)
+        disk = disk_of("ramdisk/a").query()
+        assert (disk.size, disk.mem_limit) == (size * MIB, size * MIB)
+    assert config.ok() == []
+
+
 @pytest.mark.parametrize("line", [
     "logical-block-size = 4096", "folio-size = 2M", "node = 0", "reserve = yes",
     "detect-zeroes = yes", "index = 9"])

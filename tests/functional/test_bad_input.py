@@ -9,6 +9,7 @@ import pytest
 
 from rxdlib import direct, dm, modules
 from rxdlib.command import as_nobody, program, run, rxadm
+from rxdlib.control import CREATE_RESERVE
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK, state
 
@@ -137,6 +138,16 @@ UUID = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ab"
 ], ids=str)
 def test_create_arguments(arguments, words):
     refused(PARAMETERS, "create", *arguments, names=words)
+
+
+@pytest.mark.one_kernel
+def test_limit_of_reserved_memory(lab):
+    """It holds all that it can: a lower limit would mean nothing."""
+    lab.ramdisk(8 * MIB, flags=CREATE_RESERVE)
+    refused(PARAMETERS, "limit", "rxd0", "4M", names=("'4M'", "at least", "8M", "reserved"))
+    refused(PARAMETERS, "limit", "rxd0", "4M", "--dry-run", names=("'4M'", "at least", "8M"))
+    for limit in "8M", "16M", "none":
+        assert rxadm("limit", "rxd0", limit).returncode == 0
 
 
 def test_create_number_taken(lab):

@@ -332,6 +332,21 @@ def test_into_what_does_not_fit(lab, path):
     refused(BUSY, "load", path, "--into", reserved.path, names=("holds data",))
 
 
+@pytest.mark.one_kernel
+def test_reserved_with_a_lower_limit(lab, path):
+    """sysfs takes such a limit, and no disk can be made with it."""
+    ramdisk = lab.ramdisk(4 * MIB, flags=CREATE_RESERVE)
+    data = noise(4 * MIB)
+    fill(ramdisk.path, [(0, data)])
+    with open(f"/sys/block/rxd{ramdisk.index}/rxd/mem_limit", "w", encoding="ascii") as file:
+        file.write(str(MIB))
+    ok("save", ramdisk.path, path)
+    ok("remove", ramdisk.path)
+    assert ok("load", path) == f"{ramdisk.path}\n"
+    assert content(ramdisk.path) == data
+    assert ramdisk.query().mem_limit == 4 * MIB
+
+
 def test_too_little_memory(lab, path):
     """What does not fit is taken back."""
     ramdisk = lab.ramdisk(8 * MIB)

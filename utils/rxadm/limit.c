@@ -17,6 +17,8 @@
 #include "limit.h"
 #include "machine.h"
 #include "options.h"
+#include "size.h"
+#include "values.h"
 
 static const char usage[] =
 	"Usage: rxadm limit DEVICE SIZE|none [--dry-run]\n"
@@ -26,6 +28,24 @@ static const char usage[] =
 	"Options:\n"
 	"     --dry-run   check all, print what would be written, and change nothing\n"
 	" -h, --help      print this help\n";
+
+/* What is reserved is taken already: a lower limit would limit nothing. */
+static enum exit_code check_reserved(const struct device *dev, const char *text, uint64_t limit)
+{
+	char *state = sysfs_read(dev->number, "rxd/state");
+	char *sectors = sysfs_read(dev->number, "size");
+	uint64_t size = sectors ? strtoull(sectors, NULL, 10) << 9 : 0;
+	enum exit_code ret = EXIT_OK;
+	char size_text[SIZE_TEXT_MAX];
+
+	if (limit && limit < size && state && strstr(state, "reserved"))
+		ret = report(EXIT_PARAMETERS,
+			     "memory limit '%s': must be at least %s, the size of %s, whose memory is reserved, or none",
+			     text, size_format(size, size_text), dev->path);
+	free(sectors);
+	free(state);
+	return ret;
+}
 
 /**
  * ramdisk_limit - set the memory that the data of a RAM disk may take
@@ -37,11 +57,16 @@ static const char usage[] =
 enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit,
 			     bool dry_run)
 {
-	char *path = format_text("/sys/dev/block/%u:%u/rxd/mem_limit", major(dev->number),
-				 minor(dev->number));
-	char *value = format_text("%llu", (unsigned long long)limit);
-	enum exit_code ret = EXIT_OK;
+	enum exit_code ret;
+	char *path, *value;
 	int fd;
+
+	ret = check_reserved(dev, text, limit);
+	if (ret)
+		return ret;
+	path = format_text("/sys/dev/block/%u:%u/rxd/mem_limit", major(dev->number),
+			   minor(dev->number));
+	value = format_text("%llu", (unsigned long long)limit);
 
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd >= 0 && dry_run)
@@ -53,6 +78,20 @@ enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_
 		close(fd);
 	free(value);
 	free(path);
+	return ret;
+}
+
+static enum exit_code parse_limit(const char *text, uint64_t *limit)
+{
+	enum exit_code ret = EXIT_OK;
+	char *error;
+
+	if (!strcmp(text, "none"))
+		return EXIT_OK;
+	error = value_size(text, machine_ram(), limit);
+	if (error)
+		ret = report(EXIT_PARAMETERS, "memory limit '%s': %s, or none", text, error);
+	free(error);
 	return ret;
 }
 
@@ -72,8 +111,8 @@ static enum exit_code run(int argc, char **argv)
 	}
 	if (!ret)
 		ret = operands(argc, argv, 2, "DEVICE SIZE|none [--dry-run]");
-	if (!ret && strcmp(argv[optind + 1], "none"))
-		ret = size_argument("memory limit", argv[optind + 1], &limit);
+	if (!ret)
+		ret = parse_limit(argv[optind + 1], &limit);
 	if (!ret)
 		ret = privilege_check();
 	if (!ret)

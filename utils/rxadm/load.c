@@ -274,6 +274,10 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 		request.flags |= RXD_CREATE_OVERCOMMIT;
 	if (header->disk_flags & IMAGE_DISK_RESERVE)
 		request.flags |= RXD_CREATE_RESERVE;
+	/* Such a limit only stops growth, as does one of the size. No disk can be made with it. */
+	if (request.flags & RXD_CREATE_RESERVE && request.mem_limit &&
+	    request.mem_limit < request.size)
+		request.mem_limit = request.size;
 	if (header->disk_flags & IMAGE_DISK_DETECT_ZEROES)
 		request.flags |= RXD_CREATE_DETECT_ZEROES;
 	arg = create_argument(&request);

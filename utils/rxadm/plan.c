@@ -286,6 +286,16 @@ static enum exit_code change_limit(struct plan *plan)
 	return ret;
 }
 
+static void plan_limit(struct plan *plan)
+{
+	const struct create_request *wants = &plan->section->disk;
+
+	if (plan->disk.mem_limit != wants->mem_limit)
+		plan_step(plan, change_limit, "set the memory limit of /dev/rxd%d to %s",
+			  plan->disk.index,
+			  wants->mem_limit_text ? wants->mem_limit_text : "none");
+}
+
 /**
  * plan_disk - plan to make the RAM disk of a section, or to change the one there is
  * @plan: the plan
@@ -305,13 +315,17 @@ enum exit_code plan_disk(struct plan *plan)
 	ret = check_fixed(plan);
 	if (ret)
 		return ret;
+	if (plan->disk.size > size && plan->disk.state & RXD_STATE_CACHE)
+		return plan_fixed(plan, "size", size_format(plan->disk.size, from),
+				  wants->size_text);
+	/* What is reserved has to fit into the limit. */
+	if (plan->disk.size < size)
+		plan_limit(plan);
 	if (plan->disk.size != size)
 		plan_step(plan, change_size, "resize /dev/rxd%d from %s to %s", plan->disk.index,
 			  size_format(plan->disk.size, from), to);
-	if (plan->disk.mem_limit != wants->mem_limit)
-		plan_step(plan, change_limit, "set the memory limit of /dev/rxd%d to %s",
-			  plan->disk.index,
-			  wants->mem_limit_text ? wants->mem_limit_text : "none");
+	if (plan->disk.size >= size)
+		plan_limit(plan);
 	return EXIT_OK;
 }
 
