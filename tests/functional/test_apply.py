@@ -205,6 +205,24 @@ def test_limit_of_reserved_memory(config, old, new):
     assert config.ok() == []
 
 
+def test_advice(config, lab):
+    """Messages name keys of the configuration, since apply has no such options."""
+    config.write("[ramdisk a]\nsize = 100G\n")
+    config.refused(PARAMETERS, names=("'100G'", "overcommit = yes"))
+    lab.ramdisk(index=5)
+    config.write("[ramdisk a]\nsize = 8M\nindex = 5\n")
+    config.refused(BUSY, names=("index '5'", "leave out the key index"))
+    config.write("[ramdisk a]\nsize = 16M\nfs = ext4\n")
+    config.ok()
+    config.write("[ramdisk a]\nsize = 8M\nfs = ext4\n")
+    config.refused(BUSY, names=("ext4", "'8M'", "'rxadm resize --force'"))
+    run("mkswap", DISK)
+    config.write(f"[cache c]\norigin = {DISK}\nsize = 8M\n")
+    result = config.apply()
+    run("wipefs", "-q", "-a", DISK)
+    assert result.returncode == DEVICE and "force = yes" in result.stderr
+
+
 @pytest.mark.parametrize("line", [
     "logical-block-size = 4096", "folio-size = 2M", "node = 0", "reserve = yes",
     "detect-zeroes = yes", "index = 9"])

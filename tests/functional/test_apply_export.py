@@ -253,6 +253,21 @@ def test_disk_that_cannot_be_asked_for(config, when, error):
 
 
 @pytest.mark.one_kernel
+def test_machine_without_an_id(config):
+    with open(nvme.MACHINE_ID, encoding="ascii") as file:
+        old = file.read()
+    config.write(DISK_A + EXPORT + f"allow-host = {HOST}\n")
+    try:
+        with open(nvme.MACHINE_ID, "w", encoding="ascii"):
+            pass
+        config.refused(PARAMETERS, names=("/etc/machine-id", "give the key nqn"))
+    finally:
+        with open(nvme.MACHINE_ID, "w", encoding="ascii") as file:
+            file.write(old)
+    config.ok("--stop")
+
+
+@pytest.mark.one_kernel
 def test_address_of_another_machine(config):
     """Refused by the kernel at the last step: the disk stays, of the export nothing."""
     config.write(DISK_A + "[export e]\ndevice = ramdisk/a\ntransport = tcp\n"

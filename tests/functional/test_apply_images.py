@@ -115,10 +115,14 @@ def test_apply_while_the_file_system_is_gone(config, image, lab):
     config.ok()
     fill(2)
     run("umount", image.parent)
-    assert config.ok() == []
+    result = config.apply()
+    assert (result.returncode, result.stdout) == (0, "")
+    assert len(result.stderr.splitlines()) == 1
+    assert f"note: image '{image}'" in result.stderr and "another file system" in result.stderr
     result = config.apply("--stop")
     beside = glob.glob(f"{image}.new-*")
     assert result.returncode == BUSY and len(beside) == 1 and not image.exists()
+    assert "another file system" in result.stderr and f"'{beside[0]}'" in result.stderr
     assert holds(config, beside[0], 2)
 
 

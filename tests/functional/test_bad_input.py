@@ -126,8 +126,8 @@ UUID = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ab"
     (("--size", "4M", "--node", "18446744073709551616"), ("'18446744073709551616'", "0 to 1023")),
     (("--size", "4M", "--node", "all"), ("'all'", "local, interleave")),
     (("--size", "4M", "--node", ""), ("''", "local, interleave")),
-    (("--size", "4M", "--node", "7"), ("'7'", "no memory", "there are 0")),
-    (("--size", "4M", "--node", "1023"), ("'1023'", "no memory", "there are 0")),
+    (("--size", "4M", "--node", "7"), ("'7'", "no memory", "with memory: 0")),
+    (("--size", "4M", "--node", "1023"), ("'1023'", "no memory", "with memory: 0")),
     (("--size", "4M", "--uuid", ""), ("''", "8, 4, 4, 4 and 12")),
     (("--size", "4M", "--uuid", "x" * 300), ("xxx", "8, 4, 4, 4 and 12")),
     (("--size", "4M", "--uuid", UUID[:-1]), (UUID[:-1], "8, 4, 4, 4 and 12")),
@@ -166,7 +166,7 @@ def test_create_number_taken(lab):
     (("limit", "rxd0"), "SIZE"),
     (("limit", "rxd0", "0"), ("'0'", "greater than 0")),
     (("limit", "rxd0", "4097"), ("'4097'", "multiple of 4096")),
-    (("limit", "rxd0", "None"), ("'None'", "not a number")),
+    (("limit", "rxd0", "None"), ("'None'", "not a number", "or none")),
     (("limit", "rxd0", ""), "''"),
     (("limit", "rxd0", "-4K"), "-4K"),
     (("limit", "rxd0", "1M", "2M"), "'2M'"),
@@ -382,13 +382,12 @@ def test_name_taken(lab):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("size, words", [
-    ("0", "greater than 0"), ("512", "multiple of 4096"), ("12K", "power of two"),
-    ("2M", "at most 1M"), ("x", "not a number"), ("-4K", "greater than 0")])
-def test_bad_block_size(lab, size, words):
+@pytest.mark.parametrize("size", [
+    "0", "512", "3K", "12K", "2M", "x", "-4K", ""])
+def test_bad_block_size(lab, size):
     lab.ramdisk(64 * MIB)
     refused(PARAMETERS, "map", "--cache", "rxd0", "--origin", DISK, "--block-size", size,
-            names=(size, words))
+            names=(f"'{size}'", "must be a power of two from 4K to 1M"))
 
 
 @pytest.mark.parametrize("size, block", [("32K", "4K"), ("4M", "1M")])

@@ -180,7 +180,7 @@ def test_identity(lab, target, machine_id, kind):
     for text in "", "uninitialized\n", MACHINES[0][:-1]:
         machine_id(text)
         refused(PARAMETERS, "export", device.path, *TCP, *ALLOWED,
-                names=("/etc/machine-id", "--nqn"))
+                names=("/etc/machine-id", "give --nqn"))
     with exported(device.path, *TCP, *ALLOWED, "--nqn", NQN):
         pass
 

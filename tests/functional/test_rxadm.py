@@ -57,6 +57,18 @@ def test_create_overcommit(lab):
     assert ramdisk.query().size == 1 << 40
 
 
+@pytest.mark.one_kernel
+def test_resize_of_a_cache(lab):
+    """That the cache starts empty is said when it does."""
+    cache = lab.cache(4 * MIB, cache_size=4 * MIB)
+    ok("resize", cache.ramdisk.path, "4M")
+    result = rxadm("resize", cache.ramdisk.path, "8M")
+    assert result.returncode == 0
+    for words in "note: ", cache.path, "dmsetup suspend", "starts empty":
+        assert words in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize("name", ["rxd0", "/dev/rxd0", "link"])
 def test_remove(lab, tmp_path, name):
     create(lab, "--size", "4M")

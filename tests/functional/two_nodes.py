@@ -131,5 +131,5 @@ def test_no_such_node(lab, node):
     assert caught.value.errno == errno.ENXIO
     result = rxadm("create", "--size", "4M", "--node", str(node))
     assert result.returncode == 1 and len(result.stderr.splitlines()) == 1
-    assert f"'{node}'" in result.stderr and "there are 0-1" in result.stderr
+    assert f"'{node}'" in result.stderr and "with memory: 0-1" in result.stderr
     assert state() == before

@@ -313,9 +313,14 @@ static void keep_folder(struct plan *plan, const struct config_section *before)
 	const char *image = plan->section->values[CONFIG_IMAGE].text;
 	const char *had = before->values[CONFIG_IMAGE].text;
 
-	if (plan->has_disk && before->folder && image && had && !strcmp(image, had) &&
-	    access(image, F_OK))
-		plan->folder = before->folder;
+	if (!plan->has_disk || !before->folder || !image || !had || strcmp(image, had) ||
+	    !access(image, F_OK))
+		return;
+	if (plan->folder && plan->folder != before->folder)
+		report(EXIT_OK,
+		       "note: image '%s': its folder is on another file system than when /dev/rxd%d was started; 'rxadm apply --stop' and the shutdown are going to save the RAM disk as '%s.new-DATE'",
+		       image, plan->disk.index, image);
+	plan->folder = before->folder;
 }
 
 static enum exit_code apply_locked(struct plan *plan, const struct request *request,
@@ -525,6 +530,7 @@ static enum exit_code apply(const struct config *config, const struct request *r
 	bool load = config->count && !request->stop && !request->dry_run;
 	enum exit_code ret;
 
+	report_configured();
 	plan.control_error = reach_ramdisks(&plan, load);
 	if (request->dry_run || wants_cache(config, request->names))
 		plan.target_error = reach_target(&plan, load);

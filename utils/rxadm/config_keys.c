@@ -238,7 +238,7 @@ static char *read_index(const struct config *config __always_unused,
 			struct config_section *section, const char *text)
 {
 	section->disk.has_index = true;
-	return value_number(text, RXD_INDEX_MAX, &section->disk.index);
+	return value_number(text, 0, RXD_INDEX_MAX, &section->disk.index);
 }
 
 static char *read_logical_block_size(const struct config *config __always_unused,

@@ -266,6 +266,7 @@ enum exit_code control_share_error(int fd, const char *text, uint64_t size, int 
 	size_format(machine_ram(), ram_text);
 	size_format(size, size_text);
 	return report(EXIT_PARAMETERS,
-		      "size '%s': %s is more than the %s left of the %s (%u %% of %s memory) that RAM disks may promise; choose less, or give --overcommit",
-		      text, size_text, left_text, share_text, memory_share(), ram_text);
+		      "size '%s': %s is more than the %s left of the %s (%u %% of %s memory) that RAM disks may promise; choose less, or give %s",
+		      text, size_text, left_text, share_text, memory_share(), ram_text,
+		      advice("--overcommit", "overcommit = yes"));
 }

@@ -93,7 +93,7 @@ static enum exit_code parse(int argc, char **argv, struct create_request *reques
 			break;
 		case OPT_INDEX:
 			request->has_index = true;
-			ret = number_argument("index", optarg, RXD_INDEX_MAX, &request->index);
+			ret = number_argument("index", optarg, 0, RXD_INDEX_MAX, &request->index);
 			break;
 		case OPT_LOGICAL_BLOCK_SIZE:
 			ret = logical_block_size_argument(optarg, &request->logical_block_size);
@@ -138,8 +138,8 @@ static enum exit_code exists_error(int fd, const struct create_request *request)
 
 	if (request->has_index && !control_query(fd, request->index, 0, &query))
 		return report(EXIT_BUSY,
-			      "index '%u': /dev/rxd%u exists; leave --index out to get a free one",
-			      request->index, request->index);
+			      "index '%u': /dev/rxd%u exists; leave out %s to get a free one",
+			      request->index, request->index, advice("--index", "the key index"));
 	return report(EXIT_BUSY,
 		      "UUID '%s': another RAM disk has it; 'rxadm list -o +UUID' shows which",
 		      request->uuid_text ? request->uuid_text : "");
@@ -150,7 +150,8 @@ static enum exit_code node_error(const struct create_request *request)
 	char *nodes = machine_nodes();
 	enum exit_code ret;
 
-	ret = report(EXIT_PARAMETERS, "node '%s': has no memory or does not exist; there are %s",
+	ret = report(EXIT_PARAMETERS,
+		     "node '%s': has no memory or does not exist; nodes with memory: %s",
 		     request->node_text ? request->node_text : "local", nodes ? nodes : "none");
 	free(nodes);
 	return ret;

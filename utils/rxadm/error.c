@@ -3,6 +3,7 @@
  * The one way out for messages, and allocation that cannot fail but by exiting.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "error.h"
 
 static const char *command;
+static bool configured;
 static void (*before)(void);
 
 /**
@@ -28,6 +30,24 @@ void report_command(const char *name)
 void report_before(void (*prepare)(void))
 {
 	before = prepare;
+}
+
+/**
+ * report_configured - what is done comes from a configuration, which has keys, not options
+ */
+void report_configured(void)
+{
+	configured = true;
+}
+
+/**
+ * advice - the part of a message that tells what to write instead
+ * @option: who has given options
+ * @key: who has a configuration
+ */
+const char *advice(const char *option, const char *key)
+{
+	return configured ? key : option;
 }
 
 static void out_of_memory(void)

@@ -19,6 +19,8 @@ enum exit_code {
 
 void report_command(const char *name);
 void report_before(void (*prepare)(void));
+void report_configured(void);
+const char *advice(const char *option, const char *key);
 __printf(2, 3)
 enum exit_code report(enum exit_code code, const char *format, ...);
 enum exit_code exit_code_of(int err);

@@ -583,7 +583,7 @@ static enum exit_code parse(int argc, char **argv, struct load_args *args, bool 
 		switch (opt) {
 		case OPT_INDEX:
 			args->has_index = true;
-			ret = number_argument("index", optarg, RXD_INDEX_MAX, &args->index);
+			ret = number_argument("index", optarg, 0, RXD_INDEX_MAX, &args->index);
 			break;
 		case OPT_INTO:
 			args->into = optarg;

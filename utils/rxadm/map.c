@@ -245,8 +245,8 @@ static enum exit_code check_name_is_free(const char *name)
 	ret = mapping_read(name, MAPPING_STATUS, &mapping);
 	if (!ret && mapping.exists)
 		ret = report(EXIT_BUSY,
-			     "name '%s': /dev/mapper/%s exists; give another --name, or remove it first",
-			     name, name);
+			     "name '%s': /dev/mapper/%s exists; %s, or remove it first",
+			     name, name, advice("give another --name", "rename the section"));
 	mapping_release(&mapping);
 	return ret;
 }

@@ -101,8 +101,8 @@ static enum exit_code check_nqn_is_free(const char *nqn)
 {
 	if (nvmet_exists("subsystems", nqn))
 		return report(EXIT_BUSY,
-			      "NQN '%s': exists already; give another --nqn, or end that export first",
-			      nqn);
+			      "NQN '%s': exists already; give %s, or end that export first",
+			      nqn, advice("another --nqn", "another nqn"));
 	return EXIT_OK;
 }
 
@@ -297,7 +297,8 @@ static enum exit_code step_error(const struct export_request *request,
 {
 	if (ends_with(step->path, "/dhchap_key") && err == ENOENT)
 		return report(EXIT_DEVICE,
-			      "option --dhchap-key: this kernel's NVMe target knows no DH-HMAC-CHAP (CONFIG_NVME_TARGET_AUTH)");
+			      "%s: this kernel's NVMe target knows no DH-HMAC-CHAP (CONFIG_NVME_TARGET_AUTH)",
+			      advice("option --dhchap-key", "key 'dhchap-key'"));
 	if (ends_with(step->path, "/dhchap_key"))
 		return report(EXIT_PARAMETERS,
 			      "key file '%s': the kernel does not take its key: %s",

@@ -96,10 +96,10 @@ static enum exit_code judge(const char *what, const char *text, char *error)
 	return ret;
 }
 
-enum exit_code number_argument(const char *what, const char *text, unsigned int max,
-			       unsigned int *value)
+enum exit_code number_argument(const char *what, const char *text, unsigned int min,
+			       unsigned int max, unsigned int *value)
 {
-	return judge(what, text, value_number(text, max, value));
+	return judge(what, text, value_number(text, min, max, value));
 }
 
 /**

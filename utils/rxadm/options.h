@@ -49,8 +49,8 @@ enum option_value {
 enum exit_code option_error(int opt, char **argv);
 enum exit_code dry_run_option(int argc, char **argv, bool *dry_run, bool *help);
 enum exit_code operands(int argc, char **argv, int wanted, const char *names);
-enum exit_code number_argument(const char *what, const char *text, unsigned int max,
-			       unsigned int *value);
+enum exit_code number_argument(const char *what, const char *text, unsigned int min,
+			       unsigned int max, unsigned int *value);
 enum exit_code seconds_argument(const char *what, const char *text, double min, double max,
 				double *seconds);
 enum exit_code size_argument(const char *what, const char *text, uint64_t *bytes);

@@ -245,7 +245,7 @@ static void tell_of_other(const struct plan *plan, const char *image, const stru
 	    save_may_replace(disk, output->folder_fd, output->name))
 		return;
 	report(EXIT_OK,
-	       "note: image '%s': is not known to be of /dev/rxd%d, which is going to be saved beside it, as '%s.new-DATE'; 'rxadm save /dev/rxd%d %s' replaces the image",
+	       "note: image '%s': is not known to be of /dev/rxd%d, which 'rxadm apply --stop' and the shutdown are going to save beside it, as '%s.new-DATE'; 'rxadm save /dev/rxd%d %s' replaces the image",
 	       image, index, image, index, image);
 }
 
@@ -279,9 +279,9 @@ static enum exit_code check_room(struct plan *plan, const char *image)
 	plan->folder = st.st_dev;
 	room = (uint64_t)fs.f_bavail * fs.f_frsize;
 	if (room < room_for(plan))
-		fprintf(stderr,
-			"rxadm: note: image '%s': its file system has %s left, and a new image may take %s beside the old one; free some there, or give a smaller size or mem-limit\n",
-			image, size_format(room, left), size_format(room_for(plan), needed));
+		report(EXIT_OK,
+		       "note: image '%s': its file system has %s left, and a new image may take %s beside the old one; free some there, or give a smaller size or mem-limit",
+		       image, size_format(room, left), size_format(room_for(plan), needed));
 	return EXIT_OK;
 }
 
@@ -399,6 +399,23 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 	return ret;
 }
 
+static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const char *beside)
+{
+	const char *image = value(plan, CONFIG_IMAGE);
+	int index = plan->disk.index;
+
+	if (!apart && access(image, F_OK))
+		return report(EXIT_BUSY,
+			      "image '%s': does not exist, and its folder is on another file system than when /dev/rxd%d was started; the RAM disk is saved as '%s'",
+			      image, index, beside);
+	return report(EXIT_BUSY,
+		      "image '%s': is not of /dev/rxd%d, which was %s; it stays as it is, and the RAM disk is saved as '%s'",
+		      image, index,
+		      apart ? "not filled to the end" :
+			      "neither loaded from it nor saved to it, or emptied since",
+		      beside);
+}
+
 static enum exit_code save_image(struct plan *plan)
 {
 	bool apart = unfinished(plan->uuid);
@@ -407,11 +424,7 @@ static enum exit_code save_image(struct plan *plan)
 
 	ret = save_disk(plan, apart, &beside);
 	if (!ret && beside) {
-		ret = report(EXIT_BUSY,
-			     "image '%s': is not of /dev/rxd%d, which was %s; it stays as it is, and the RAM disk is saved as '%s'",
-			     value(plan, CONFIG_IMAGE), plan->disk.index,
-			     apart ? "not filled to the end" :
-				     "neither loaded from it nor saved to it", beside);
+		ret = tell_of_saved(plan, apart, beside);
 		plan->go_on = true;
 	}
 	free(beside);

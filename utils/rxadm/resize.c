@@ -84,10 +84,11 @@ static enum exit_code busy_error(int fd, const struct device *dev, int index)
 			     dev->what, dev->path, users ? ", " : "", users ? users : "");
 	else
 		ret = report(EXIT_BUSY,
-			     "%s '%s': cannot shrink while it is open (%s%s%s); close it first, or give --force",
+			     "%s '%s': cannot shrink while it is open (%s%s%s); close it first, or %s",
 			     dev->what, dev->path, users ? users : "",
 			     users && openers ? ", " : "",
-			     openers ? openers : users ? "" : "by a process");
+			     openers ? openers : users ? "" : "by a process",
+			     advice("give --force", "run 'rxadm resize --force'"));
 	free(openers);
 	free(users);
 	return ret;
@@ -116,9 +117,10 @@ static enum exit_code check_contents(int fd, const struct device *dev, int index
 	if (contents.last && contents.end > request->size) {
 		size_format(contents.end, text);
 		ret = report(EXIT_BUSY,
-			     "%s '%s': %s ends at %s (%llu bytes), beyond the new end '%s'; shrink it first, or give --force",
+			     "%s '%s': %s ends at %s (%llu bytes), beyond the new end '%s'; shrink it first, or %s",
 			     dev->what, dev->path, contents.last, text,
-			     (unsigned long long)contents.end, request->size_text);
+			     (unsigned long long)contents.end, request->size_text,
+			     advice("give --force", "run 'rxadm resize --force'"));
 	} else {
 		*unknown = contents.unknown;
 		contents.unknown = NULL;
@@ -149,8 +151,9 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 		return busy_error(fd, dev, index);
 	case ENOTEMPTY:
 		return report(EXIT_BUSY,
-			      "%s '%s': holds data beyond the new end '%s'; --force throws it away",
-			      dev->what, dev->path, request->size_text);
+			      "%s '%s': holds data beyond the new end '%s'; %s throws it away",
+			      dev->what, dev->path, request->size_text,
+			      advice("--force", "'rxadm resize --force'"));
 	case ERANGE:
 		return control_share_error(fd, request->size_text, request->size, index);
 	case ENOSPC:
@@ -169,8 +172,8 @@ static void note_cache(int fd, const struct device *dev, int index)
 		return;
 	users = users_of(dev->number);
 	report(EXIT_OK,
-	       "note: %s '%s': its cache%s%s takes up the new size, and starts empty, when 'dmsetup suspend' and 'dmsetup resume' are run",
-	       dev->what, dev->path, users ? ", " : "", users ? users : "");
+	       "note: %s '%s': is a cache%s%s%s, which takes up the new size, and starts empty, after 'dmsetup suspend' and 'dmsetup resume'",
+	       dev->what, dev->path, users ? " (" : "", users ? users : "", users ? ")" : "");
 	free(users);
 }
 
@@ -185,12 +188,15 @@ enum exit_code ramdisk_resize(int fd, const struct device *dev, int index,
 			      const struct resize_request *request)
 {
 	char *unknown = NULL;
+	struct rxd_query old;
 	enum exit_code ret;
+	bool same;
 
+	same = !control_query(fd, index, 0, &old) && old.size == request->size;
 	ret = check_contents(fd, dev, index, request, &unknown);
 	if (!ret)
 		ret = resize(fd, dev, index, request);
-	if (!ret && !request->dry_run)
+	if (!ret && !same && !request->dry_run)
 		note_cache(fd, dev, index);
 	if (!ret && unknown)
 		report(EXIT_OK,

@@ -111,8 +111,8 @@ static enum exit_code identify_as(const struct export_request *request, const ch
 		return EXIT_OK;
 	if (!request->nqn)
 		return report(EXIT_PARAMETERS,
-			      "device '%s': has no NQN of its own, as %s is not set up; give --nqn",
-			      subject->dev.path, MACHINE_ID);
+			      "device '%s': has no NQN of its own, as %s is not set up; give %s",
+			      subject->dev.path, MACHINE_ID, advice("--nqn", "the key nqn"));
 	uuid_generate_sha1(uuid, any, request->nqn, strlen(request->nqn));
 	uuid_unparse_lower(uuid, subject->uuid);
 	return EXIT_OK;

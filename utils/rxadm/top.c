@@ -107,10 +107,7 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 					       &request->seconds);
 			break;
 		case 'n':
-			ret = number_argument("count", optarg, COUNT_MAX, &request->count);
-			if (!ret && !request->count)
-				ret = report(EXIT_PARAMETERS, "count '%s': must be greater than 0",
-					     optarg);
+			ret = number_argument("count", optarg, 1, COUNT_MAX, &request->count);
 			break;
 		case 'J':
 			request->json = true;

@@ -41,18 +41,20 @@ static char *parse(const char *text, const struct size_rule *rule, uint64_t *byt
 /**
  * value_number - read a decimal number
  * @text: what the user wrote
+ * @min: smallest value allowed
  * @max: largest value allowed
  * @value: out: the number
  */
-char *value_number(const char *text, unsigned int max, unsigned int *value)
+char *value_number(const char *text, unsigned int min, unsigned int max, unsigned int *value)
 {
 	unsigned long number;
 	char *end;
 
 	errno = 0;
 	number = strtoul(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || *end || errno || number > max)
-		return format_text("must be a number from 0 to %u", max);
+	if (!isdigit((unsigned char)*text) || *end || errno || number < min ||
+	    number > max)
+		return format_text("must be a number from %u to %u", min, max);
 	*value = number;
 	return NULL;
 }
@@ -86,11 +88,10 @@ char *value_block_size(const char *text, uint64_t ram, uint64_t *bytes)
 		.multiple = BLOCK_SIZE_MIN,
 		.max = BLOCK_SIZE_MAX,
 	};
-	char *error = parse(text, &rule, bytes);
 
-	if (!error && *bytes & (*bytes - 1))
-		error = copy_text("must be a power of two from 4K to 1M");
-	return error;
+	if (size_parse(text, &rule, bytes) || *bytes & (*bytes - 1))
+		return copy_text("must be a power of two from 4K to 1M");
+	return NULL;
 }
 
 /**
@@ -145,7 +146,7 @@ char *value_node(const char *text, int32_t *node)
 		*node = RXD_NODE_INTERLEAVE;
 		return NULL;
 	}
-	error = value_number(text, NODE_MAX, &number);
+	error = value_number(text, 0, NODE_MAX, &number);
 	if (error) {
 		free(error);
 		return format_text("must be local, interleave or a number from 0 to %d", NODE_MAX);
@@ -260,12 +261,7 @@ char *value_address(const char *text)
  */
 char *value_port(const char *text, unsigned int *port)
 {
-	char *error = value_number(text, PORT_MAX, port);
-
-	if (!error && *port)
-		return NULL;
-	free(error);
-	return format_text("must be a number from 1 to %d", PORT_MAX);
+	return value_number(text, 1, PORT_MAX, port);
 }
 
 /**
@@ -304,7 +300,7 @@ char *value_compress(const char *text, int *level)
 	if (!text[length])
 		return NULL;
 	text += length + 1;
-	free(value_number(text, COMPRESS_MAX, &number));
+	free(value_number(text, 1, COMPRESS_MAX, &number));
 	*level = number;
 	return number ? NULL : format_text("level '%s': must be a number from 1 to %d", text,
 					   COMPRESS_MAX);

@@ -8,7 +8,7 @@
  * Each reads one kind of value. It returns NULL, or allocated text that says what
  * is wrong and what is allowed, and follows "WHAT 'TEXT': ".
  */
-char *value_number(const char *text, unsigned int max, unsigned int *value);
+char *value_number(const char *text, unsigned int min, unsigned int max, unsigned int *value);
 char *value_size(const char *text, uint64_t ram, uint64_t *bytes);
 char *value_block_size(const char *text, uint64_t ram, uint64_t *bytes);
 char *value_logical_block_size(const char *text, unsigned int *bytes);
