@@ -325,6 +325,70 @@ def test_cleared_disk(config, image):
     assert holds(config, image, 3)
 
 
+def test_clear_that_is_killed(config, image):
+    """The disk is empty by then, and nobody is left who could note that."""
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
+    run("strace", "-o", "/dev/null", "-e", "trace=unlink,unlinkat", "-e",
+        "inject=unlink,unlinkat:signal=KILL", program("rxadm"), "clear", disk.path, check=False,
+        environment=environment)
+    assert disk.query().mem_used == 0
+    fill(2)
+    saved_beside(config, image, 2)
+
+
+def test_clear_that_is_refused(config, image):
+    """Nothing has changed: the disk is still that of its image."""
+    config.ok()
+    fill(2)
+    disk = disk_of("ramdisk/a").path
+    run("blockdev", "--setro", disk)
+    assert rxadm("clear", disk).returncode == DEVICE
+    run("blockdev", "--setrw", disk)
+    with open(disk, "rb"):
+        assert rxadm("clear", disk).returncode == BUSY
+    config.ok("--stop")
+    assert holds(config, image, 2)
+
+
+def test_disk_that_was_a_cache(config, image, lab):
+    """It is empty afterwards, and that is no newer state of the image."""
+    config.ok()
+    fill(2)
+    disk = disk_of("ramdisk/a").path
+    command = ("map", "--cache", disk, "--origin", lab.ramdisk(16 * MIB).path, "--name", "m")
+    rxadm(*command, check=True)
+    rxadm("unmap", "m", check=True)
+    fill(3)
+    saved_beside(config, image, 3)
+
+
+def test_map_that_fails(config, image, lab):
+    """Then the RAM disk is what it was."""
+    config.ok()
+    fill(2)
+    disk = disk_of("ramdisk/a").path
+    before = state()
+    origin = lab.ramdisk(16 * MIB).path
+    environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
+    # At each call of device-mapper but the first, which asks for the version.
+    for when in range(2, 30):
+        result = run("strace", "-o", "/dev/null", "-P", "/dev/mapper/control", "-e",
+                     "trace=ioctl", "-e", f"inject=ioctl:error=ENOMEM:when={when}",
+                     program("rxadm"), "map", "--cache", disk, "--origin", origin, "--name", "m",
+                     check=False, environment=environment)
+        if not result.returncode:
+            break
+        assert held() == stamp(2, MIB)
+    else:
+        raise AssertionError(result)
+    assert when > 4
+    rxadm("unmap", "m", check=True)
+    fill(3)
+    saved_beside(config, image, 3)
+
+
 def test_own_states_are_replaced(config, image):
     """Saved by hand to the image itself, or copied there; loaded by hand."""
     config.ok()

@@ -89,6 +89,12 @@ enum exit_code lineage_add(dev_t disk, uint64_t id)
 	return note_id(disk, id, O_APPEND);
 }
 
+/* Where it is while the disk is being emptied. */
+static char *kept_path(const char *path)
+{
+	return path ? format_text("%s-kept", path) : NULL;
+}
+
 /**
  * lineage_forget - note that a RAM disk begins anew, and may replace no image
  * @disk: its device number
@@ -96,12 +102,52 @@ enum exit_code lineage_add(dev_t disk, uint64_t id)
 enum exit_code lineage_forget(dev_t disk)
 {
 	char *path = lineage_path(disk);
+	char *kept = kept_path(path);
 	enum exit_code ret = EXIT_OK;
 
 	if (path && unlink(path) && errno != ENOENT)
 		ret = report(exit_code_of(errno), "cannot remove %s: %s", path, strerror(errno));
+	if (path)
+		unlink(kept);
+	free(kept);
 	free(path);
 	return ret;
+}
+
+/**
+ * lineage_suspend - note that a RAM disk is about to be emptied, and may replace no image
+ * @disk: its device number
+ *
+ * To be ended by lineage_forget(), or by lineage_restore(). So that whoever is killed in
+ * between leaves no empty disk that may replace an image.
+ */
+enum exit_code lineage_suspend(dev_t disk)
+{
+	char *path = lineage_path(disk);
+	char *kept = kept_path(path);
+	enum exit_code ret = EXIT_OK;
+
+	if (path && rename(path, kept) && errno != ENOENT)
+		ret = report(exit_code_of(errno), "cannot rename %s: %s", path, strerror(errno));
+	free(kept);
+	free(path);
+	return ret;
+}
+
+/**
+ * lineage_restore - note that a RAM disk was not emptied after all
+ * @disk: its device number
+ */
+void lineage_restore(dev_t disk)
+{
+	char *path = lineage_path(disk);
+	char *kept = kept_path(path);
+
+	/* What was saved meanwhile counts. */
+	if (path && (!link(kept, path) || errno == EEXIST))
+		unlink(kept);
+	free(kept);
+	free(path);
 }
 
 /* Whether an image is an older state of a RAM disk, or the same. */

@@ -11,6 +11,8 @@
 enum exit_code lineage_set(dev_t disk, uint64_t id);
 enum exit_code lineage_add(dev_t disk, uint64_t id);
 enum exit_code lineage_forget(dev_t disk);
+enum exit_code lineage_suspend(dev_t disk);
+void lineage_restore(dev_t disk);
 bool lineage_has(dev_t disk, uint64_t id);
 char *lineage_path(dev_t disk);
 

@@ -18,6 +18,7 @@
 #include "control.h"
 #include "device.h"
 #include "dm.h"
+#include "lineage.h"
 #include "machine.h"
 #include "map.h"
 #include "options.h"
@@ -284,7 +285,15 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 		goto out;
 	}
 	*path = format_text("/dev/mapper/%s", name);
+	/* It becomes empty, and is so when it is no cache any more. */
+	ret = lineage_suspend(cache->number);
+	if (ret)
+		goto out;
 	ret = mapping_create(name, uuid, sectors, RXCACHE_TARGET, table, &number);
+	if (ret)
+		lineage_restore(cache->number);
+	else
+		lineage_forget(cache->number);
 	if (!ret && !device_wait(*path, number)) {
 		ret = mapping_remove(name);
 		if (!ret)

@@ -86,8 +86,14 @@ enum exit_code ramdisk_clear(int fd, const struct device *dev, int index)
 	const struct rxd_clear arg = { .version = RXD_ABI_VERSION, .index = index };
 	enum exit_code ret;
 
+	ret = lineage_suspend(dev->number);
+	if (ret)
+		return ret;
 	ret = control_idle(fd, RXD_CLEAR, &arg, dev);
-	return ret ? ret : lineage_forget(dev->number);
+	if (!ret)
+		return lineage_forget(dev->number);
+	lineage_restore(dev->number);
+	return ret;
 }
 
 static bool is_read_only(const struct device *dev)
