@@ -698,6 +698,28 @@ def test_same_name_in_another_configuration(config, image, tmp_path, identity):
     config.ok("--stop")
 
 
+@pytest.mark.parametrize("more", [
+    "",
+    "image = {}\n",
+    "uuid = c0ffee00-0000-4000-8000-00000000000a\n",
+], ids=["no image", "other image", "other uuid"])
+def test_stop_of_the_same_name_in_another_configuration(config, image, tmp_path, more):
+    """What was started of one configuration is not stopped, nor saved, by another."""
+    config.ok()
+    fill(2)
+    (tmp_path / "other").mkdir()
+    other = Configuration(tmp_path / "other")
+    other.write("[ramdisk a]\nsize = 16M\n" + more.format(tmp_path / "other.img"))
+    other.refused(BUSY, "--stop",
+                  names=("ramdisk a: ", f"'{config.path}'", "--stop ramdisk/a"))
+    assert disk_of("ramdisk/a") and held() == stamp(2, MIB)
+    assert not (tmp_path / "other.img").exists()
+    config.write("")
+    config.ok("--stop")
+    assert holds(config, image, 2)
+    assert other.ok("--stop") == []
+
+
 def test_hotlist_and_export_as_started(config, lab):
     """Whatever the kind."""
     hotlist = config.folder / "c.hot"

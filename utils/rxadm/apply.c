@@ -216,27 +216,37 @@ static enum exit_code check_identity(struct plan *plan, const struct config_sect
 	return ret;
 }
 
+/* Whether the export of a section is there. */
+static enum exit_code find_export(struct plan *plan, const struct config *config,
+				  const struct config_section *section, bool *found)
+{
+	const struct config_section *now = plan->section;
+	const struct config *all = plan->config;
+	enum exit_code ret;
+
+	plan->section = section;
+	plan->config = config;
+	ret = plan_stop_export(plan);
+	*found = plan->count;
+	release_steps(plan);
+	plan->config = all;
+	plan->section = now;
+	return ret;
+}
+
 /* So would the export of another device, and what it keeps in use would not be saved. */
 static enum exit_code check_device(struct plan *plan, const struct config *started,
 				   const struct config_section *before)
 {
-	const struct config_section *section = plan->section;
-	const char *wants = section->values[CONFIG_DEVICE].text;
+	const char *wants = plan->section->values[CONFIG_DEVICE].text;
 	const char *has = before->values[CONFIG_DEVICE].text;
-	const struct config *config = plan->config;
 	enum exit_code ret;
 	bool exported;
 
 	if (!has || !strcmp(has, wants))
 		return EXIT_OK;
-	plan->section = before;
-	if (config_find(started, has))
-		plan->config = started;
-	ret = plan_stop_export(plan);
-	exported = plan->count;
-	release_steps(plan);
-	plan->config = config;
-	plan->section = section;
+	ret = find_export(plan, config_find(started, has) ? started : plan->config, before,
+			  &exported);
 	return exported ? plan_fixed(plan, "device", has, wants) : ret;
 }
 
@@ -260,9 +270,24 @@ static const struct config_section *find_started(const struct config *started,
 	return NULL;
 }
 
+/* Whether what a section was started for is there. */
+static enum exit_code is_up(const struct plan *plan, const struct config *config,
+			    const struct config_section *section, bool *found)
+{
+	const char *device = section->values[CONFIG_DEVICE].text;
+	struct plan look = *plan;
+
+	if (section->kind == CONFIG_EXPORT)
+		return find_export(&look, config_find(config, device) ? config : plan->config,
+				   section, found);
+	section_uuid(section, look.uuid);
+	*found = plan_find_disk(&look);
+	return look.query_error;
+}
+
 /*
  * The record of another configuration's section of that name would be lost, and with it
- * where its RAM disk is to be saved.
+ * where its RAM disk is to be saved; or its RAM disk, if this is a stop.
  */
 static enum exit_code check_others(const struct plan *plan, const char *path)
 {
@@ -272,21 +297,18 @@ static enum exit_code check_others(const struct plan *plan, const char *path)
 	char *other = record_other(section, path);
 	const struct config_section *before;
 	enum exit_code ret = EXIT_OK;
-	struct plan look = *plan;
+	bool found = false;
 
 	if (!other)
 		return EXIT_OK;
 	record_read_all(&others, RECORD_FOLDER, other);
 	before = find_started(&others, section);
-	if (before) {
-		section_uuid(before, look.uuid);
-		if (plan_find_disk(&look))
-			ret = report(EXIT_BUSY,
-				     "was started of another configuration, '%s'; 'rxadm apply --config %s --stop %s/%s' ends that",
-				     other, other, kind, section->name);
-		else
-			ret = look.query_error;
-	}
+	if (before)
+		ret = is_up(plan, &others, before, &found);
+	if (!ret && found)
+		ret = report(EXIT_BUSY,
+			     "was started of another configuration, '%s'; 'rxadm apply --config %s --stop %s/%s' ends that",
+			     other, other, kind, section->name);
 	config_free(&others);
 	free(other);
 	return ret;
@@ -333,7 +355,8 @@ static enum exit_code apply_locked(struct plan *plan, const struct request *requ
 
 	record_read_all(&started, RECORD_FOLDER, request->path);
 	before = find_started(&started, section);
-	if (!request->stop && section->kind != CONFIG_EXPORT)
+	/* Two configurations may have the same export; but one of them ends it. */
+	if (request->stop ? !before : section->kind != CONFIG_EXPORT)
 		ret = check_others(plan, request->path);
 	if (!ret && before)
 		ret = request->stop ? take_started(plan, before) :
