@@ -464,21 +464,23 @@ static int rxd_disk_grow(struct rxd_disk *rxd, u64 size)
 	return 0;
 }
 
-/* What is reserved is there, but may be zeros. */
-static bool rxd_reserve_has_data_from(struct rxd_disk *rxd, unsigned long first)
+/* What is reserved is there, but may be zeros. -ENOTEMPTY, or -EINTR if the task is killed. */
+static int rxd_check_zeroes_from(struct rxd_disk *rxd, unsigned long first)
 {
 	unsigned long nr_pages = rxd_store_nr_pages(rxd->store);
 	struct page *page;
 	bool found = false;
 
 	for (; first < nr_pages && !found; first++) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		rcu_read_lock();
 		page = rxd_store_lookup(rxd->store, first);
 		found = page && memchr_inv(page_address(page), 0, PAGE_SIZE);
 		rcu_read_unlock();
 		cond_resched();
 	}
-	return found;
+	return found ? -ENOTEMPTY : 0;
 }
 
 /* The event is sent, and waits for whoever it waits for, while the disk still works. */
@@ -500,8 +502,7 @@ static int rxd_shrink_reserved(struct rxd_disk *rxd, u64 size)
 	ret = rxd_shut(rxd, &rxd->shut);
 	if (ret)
 		return ret;
-	if (rxd_reserve_has_data_from(rxd, size >> PAGE_SHIFT))
-		ret = -ENOTEMPTY;
+	ret = rxd_check_zeroes_from(rxd, size >> PAGE_SHIFT);
 
 	mutex_lock(&rxd->gd->open_mutex);
 	if (!ret)
@@ -582,6 +583,21 @@ int rxd_disk_resize(struct rxd_disk *rxd, u64 size, bool force)
 	return ret;
 }
 
+/* Return: 0, or -EINTR if the task is killed. */
+static int rxd_zero_all(struct rxd_disk *rxd)
+{
+	u64 size = rxd_disk_size(rxd);
+	u64 pos, part;
+
+	for (pos = 0; pos < size; pos += part) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		part = min_t(u64, size - pos, SZ_2M);
+		rxd_zero(rxd, pos, part);
+	}
+	return 0;
+}
+
 static int rxd_clear_reserved(struct rxd_disk *rxd)
 {
 	int ret;
@@ -592,7 +608,7 @@ static int rxd_clear_reserved(struct rxd_disk *rxd)
 	if (get_disk_ro(rxd->gd))
 		ret = -EROFS;
 	else
-		rxd_zero(rxd, 0, rxd_disk_size(rxd));
+		ret = rxd_zero_all(rxd);
 
 	mutex_lock(&rxd->gd->open_mutex);
 	rxd->shut = false;
@@ -619,7 +635,8 @@ static int rxd_clear_thin(struct rxd_disk *rxd)
  * rxd_disk_clear - forget all data
  * @rxd: the disk, locked
  *
- * Return: 0; -EROFS if it is read-only; -EBUSY if somebody uses it.
+ * Return: 0; -EROFS if it is read-only; -EBUSY if somebody uses it; -EINTR if the task is
+ * killed, and reserved memory may be zeroed in part.
  */
 int rxd_disk_clear(struct rxd_disk *rxd)
 {

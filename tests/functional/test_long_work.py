@@ -124,9 +124,17 @@ def test_life_of_a_large_reserved_disk(lab, beside):
 
 
 CREATE = """
+import errno
 import sys
 sys.path.insert(0, {folder!r})
 from rxdlib.control import Control, CREATE_RESERVE
+def until_idle(function, *args):
+    while True:
+        try:
+            return function(*args)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
 with Control() as control:
     print(flush=True)
     {action}
@@ -229,6 +237,44 @@ def test_killed_while_growing(lab):
     assert direct.read(ramdisk.path, 0, BLOCK) == stamp(2)
     lab.ramdisk(SIZE).remove()
     assert missing(memory, 32 * MIB) < 32 * MIB
+
+
+def wait_until_shut(ramdisk):
+    """What is tried here may keep the other out, too."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            os.close(os.open(ramdisk.path, os.O_RDONLY))
+        except OSError as error:
+            assert error.errno == errno.EBUSY
+            return
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_killed_while_clearing(lab):
+    """Reserved memory is zeroed no longer than somebody waits for it."""
+    ramdisk = lab.ramdisk(SIZE, index=INDEX, flags=CREATE_RESERVE)
+    direct.write(ramdisk.path, SIZE - BLOCK, stamp(1))
+    with Child(f"until_idle(control.clear, {INDEX})") as child:
+        wait_until_shut(ramdisk)
+        child.process.send_signal(signal.SIGKILL)
+        assert not child.done()
+    kept = direct.read(ramdisk.path, SIZE - BLOCK, BLOCK) == stamp(1)
+    assert kept
+    ramdisk.clear()
+    assert direct.read(ramdisk.path, SIZE - BLOCK, BLOCK) == bytes(BLOCK)
+
+
+def test_killed_while_shrinking(lab):
+    """Nor searched; the disk keeps its size."""
+    ramdisk = lab.ramdisk(SIZE, index=INDEX, flags=CREATE_RESERVE)
+    with Child(f"until_idle(control.resize, {INDEX}, {MIB})") as child:
+        wait_until_shut(ramdisk)
+        child.process.send_signal(signal.SIGKILL)
+        assert not child.done()
+    assert ramdisk.query().size == SIZE == ramdisk.query().mem_used
+    ramdisk.resize(MIB)
 
 
 def test_operations_on_one_disk(lab):

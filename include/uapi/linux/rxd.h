@@ -158,7 +158,8 @@ struct rxd_resize {
  * @reserved: in: zero
  *
  * The disk reads as zeros afterwards, and its memory is free unless reserved: then
- * opening the disk fails with EBUSY while the memory is zeroed.
+ * opening the disk fails with EBUSY while the memory is zeroed, and SIGKILL ends that
+ * half-way.
  * This is what BLKFLSBUF once was to RAM disks; the block layer no longer hands
  * that ioctl to drivers.
  *
