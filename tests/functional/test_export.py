@@ -491,6 +491,26 @@ def test_killed_unexport(lab, target, name, calls):
 
 
 @pytest.mark.one_kernel
+@pytest.mark.parametrize("command", [("export", "rxd1", *TCP, *ALLOWED), ("unexport", "rxd1")],
+                         ids=lambda command: command[0])
+def test_folder_that_cannot_be_read(lab, target, command):
+    """Nobody knows then which exports are in use, so none is taken for a leftover."""
+    lab.ramdisk(MIB)
+    lab.ramdisk(MIB)
+    nqn = ok("export", "rxd0", *TCP, *ALLOWED).strip()
+    tree = nvme.tree()
+    ports = f"{nvme.ROOT}/ports"
+    for name, path in ("openat", ports), ("newfstatat", f"{ports}/1/subsystems/{nqn}"):
+        result = run("strace", "-o", "/dev/null", "-P", path, "-e", f"trace={name}", "-e",
+                     f"inject={name}:error=EMFILE", program("rxadm"), *command, check=False)
+        said = [line for line in result.stderr.splitlines() if not line.startswith("strace: ")]
+        assert result.returncode == DEVICE and len(said) == 1, result
+        assert "cannot be read" in said[0]
+        assert nvme.tree() == tree
+    ok("unexport", "rxd0")
+
+
+@pytest.mark.one_kernel
 def test_signal(lab, target):
     """One that may wait does: the export becomes whole."""
     lab.ramdisk(MIB)

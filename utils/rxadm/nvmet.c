@@ -38,9 +38,13 @@ static int is_name(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* The names in a folder, in order; none if there is no such folder. */
+/*
+ * The names in a folder, in order; none if there is no such folder.
+ *
+ * Return: 0, or the errno of a folder that cannot be read and counts as empty.
+ */
 __printf(2, 3)
-static void names_read(struct names *names, const char *format, ...)
+static int names_read(struct names *names, const char *format, ...)
 {
 	char path[PATH_MAX];
 	va_list args;
@@ -49,8 +53,10 @@ static void names_read(struct names *names, const char *format, ...)
 	vsnprintf(path, sizeof(path), format, args);
 	va_end(args);
 	names->count = scandir(path, &names->entries, is_name, alphasort);
-	if (names->count < 0)
-		*names = (struct names){ 0 };
+	if (names->count >= 0)
+		return 0;
+	*names = (struct names){ 0 };
+	return errno == ENOENT ? 0 : errno;
 }
 
 static void names_free(struct names *names)
@@ -487,39 +493,64 @@ void nvmet_plan_removal(struct steps *plan, const char *nqn)
 	plan_remove_unused(plan, nqn);
 }
 
+/* Find out whether any port offers a subsystem. Return: 0 or an errno. */
+static int look_for_port(const char *nqn, bool *found)
+{
+	struct names ports;
+	struct stat st;
+	char *path;
+	int i, err;
+
+	*found = false;
+	err = names_read(&ports, NVMET_ROOT "/ports");
+	for (i = 0; !err && !*found && i < ports.count; i++) {
+		path = format_text(NVMET_ROOT "/ports/%s/subsystems/%s", ports.entries[i]->d_name,
+				   nqn);
+		*found = !lstat(path, &st);
+		if (!*found && errno != ENOENT)
+			err = errno;
+		free(path);
+	}
+	names_free(&ports);
+	return err;
+}
+
 /**
  * nvmet_plan_stale - plan to remove what one that was killed left
  * @plan: what to add it to
  * @nqn: a subsystem that the caller looks for, or NULL
  * @device: a device that the caller looks for, or NULL
+ * @found: out: whether one of them was among it
  *
- * Return: whether one of them was among it.
+ * What cannot be read may be in use: nothing is to be removed then.
  */
-bool nvmet_plan_stale(struct steps *plan, const char *nqn, const char *device)
+enum exit_code nvmet_plan_stale(struct steps *plan, const char *nqn, const char *device,
+				bool *found)
 {
 	struct names names;
-	bool found = false;
 	const char *name;
-	char *address;
+	bool offered;
 	char *note;
-	int i;
+	int i, err;
 
-	names_read(&names, NVMET_RECORDS "/subsystems");
-	for (i = 0; i < names.count; i++) {
+	*found = false;
+	err = names_read(&names, NVMET_RECORDS "/subsystems");
+	for (i = 0; !err && i < names.count; i++) {
 		name = names.entries[i]->d_name;
-		address = address_of(name);
-		if (!address) {
-			note = record_note("subsystems", name);
-			found |= (nqn && !strcmp(name, nqn)) || (device && !strcmp(note, device));
-			free(note);
-			nvmet_plan_removal(plan, name);
-		}
-		free(address);
+		err = look_for_port(name, &offered);
+		if (err || offered)
+			continue;
+		note = record_note("subsystems", name);
+		*found |= (nqn && !strcmp(name, nqn)) || (device && !strcmp(note, device));
+		free(note);
+		nvmet_plan_removal(plan, name);
 	}
-	if (!plan->count)
+	if (!err && !plan->count)
 		plan_remove_unused(plan, NULL);
 	names_free(&names);
-	return found;
+	return err ? report(exit_code_of(err),
+			    "what is exported cannot be read from " NVMET_ROOT ": %s",
+			    strerror(err)) : EXIT_OK;
 }
 
 /**

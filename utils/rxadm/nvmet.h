@@ -49,7 +49,8 @@ unsigned int nvmet_free_port(void);
 struct step *nvmet_plan_make(struct steps *plan, const char *folder, const char *name,
 			     const char *note);
 void nvmet_plan_removal(struct steps *plan, const char *nqn);
-bool nvmet_plan_stale(struct steps *plan, const char *nqn, const char *device);
+enum exit_code nvmet_plan_stale(struct steps *plan, const char *nqn, const char *device,
+				bool *found);
 int nvmet_records_begin(void);
 
 #endif /* RXADM_NVMET_H */

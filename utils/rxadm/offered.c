@@ -26,8 +26,12 @@ enum exit_code export_find(const char *device, struct export_state *state)
 	ret = device_find("device", device, &dev);
 	if (ret)
 		return ret;
-	state->left = nvmet_plan_stale(&leftovers, NULL, device);
+	ret = nvmet_plan_stale(&leftovers, NULL, device, &state->left);
 	steps_free(&leftovers);
+	if (ret) {
+		device_release(&dev);
+		return ret;
+	}
 	nvmet_exports_read(&exports);
 	for (i = 0; i < exports.count && !state->nqn; i++) {
 		export = &exports.list[i];

@@ -33,12 +33,16 @@ static const char usage[] =
 enum exit_code export_clean_up(const char *nqn, const char *device, bool dry_run,
 			       bool *found)
 {
-	enum exit_code ret = EXIT_OK;
 	struct steps plan = { 0 };
 	const struct step *failed;
+	enum exit_code ret;
 	int err;
 
-	*found = nvmet_plan_stale(&plan, nqn, device);
+	ret = nvmet_plan_stale(&plan, nqn, device, found);
+	if (ret) {
+		steps_free(&plan);
+		return ret;
+	}
 	if (dry_run) {
 		steps_print(&plan);
 	} else {
