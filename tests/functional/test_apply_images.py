@@ -369,7 +369,6 @@ def test_map_that_fails(config, image, lab):
     config.ok()
     fill(2)
     disk = disk_of("ramdisk/a").path
-    before = state()
     origin = lab.ramdisk(16 * MIB).path
     environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
     # At each call of device-mapper but the first, which asks for the version.
