@@ -85,10 +85,14 @@ static void check_numbers(const char *text)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(limits); i++) {
-		if (!is_ok(number_argument("number", text, limits[i], &value)))
-			continue;
-		must(value <= limits[i]);
-		check_number(text, value);
+		if (is_ok(number_argument("number", text, 0, limits[i], &value))) {
+			must(value <= limits[i]);
+			check_number(text, value);
+		}
+		if (is_ok(number_argument("number", text, limits[i], UINT32_MAX, &value))) {
+			must(value >= limits[i]);
+			check_number(text, value);
+		}
 	}
 	if (!is_ok(node_argument(text, &node)))
 		return;
