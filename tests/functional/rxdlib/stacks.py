@@ -140,9 +140,20 @@ class Array(Stack):
         return "faulty" in self.attribute(f"{member}/state") or \
             self.attribute(f"{member}/bad_blocks")
 
+    def _notices(self):
+        if self._has_noticed():
+            return True
+        # Whoever reads and writes may be waiting for the end of this round: read it all.
+        if self.attribute("sync_action") == "idle":
+            with contextlib.suppress(OSError), \
+                    open(f"/sys/block/{self.number}/md/sync_action", "w",
+                         encoding="ascii") as file:
+                file.write("check\n")
+        return False
+
     def cut(self):
         super().cut()
-        wait_for(self._has_noticed, f"error of {self.path}'s member")
+        wait_for(self._notices, f"error of {self.path}'s member")
         run("mdadm", self.path, "--fail", self.ramdisks[-1].path)
 
     def _remove(self):
