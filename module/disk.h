@@ -3,8 +3,11 @@
 #define RXD_DISK_H
 
 #include <linux/blkdev.h>
+#include <linux/build_bug.h>
+#include <linux/cache.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
+#include <linux/stddef.h>
 #include <linux/sysfs.h>
 #include <linux/types.h>
 #include <linux/uuid.h>
@@ -34,6 +37,8 @@
  * @taken: the pages are @owner's by now: all other I/O is refused
  * @nospc: writes that found no memory
  * @discards: discards and write-zeroes that freed memory
+ *
+ * I/O writes to the counters only, which have a cache line of their own.
  */
 struct rxd_disk {
 	refcount_t refs;
@@ -53,9 +58,13 @@ struct rxd_disk {
 	const void *owner;
 	unsigned int nr_claims;
 	bool taken;
-	atomic64_t nospc;
+	atomic64_t nospc ____cacheline_aligned_in_smp;
 	atomic64_t discards;
 };
+
+static_assert(!IS_ENABLED(CONFIG_SMP) ||
+	      offsetof(struct rxd_disk, nospc) / SMP_CACHE_BYTES >
+	      offsetof(struct rxd_disk, taken) / SMP_CACHE_BYTES);
 
 extern const struct attribute_group *rxd_disk_groups[];
 

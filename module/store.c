@@ -13,6 +13,8 @@
  * side are copied in one go, wherever they came from.
  */
 #include <linux/backing-dev.h>
+#include <linux/build_bug.h>
+#include <linux/cache.h>
 #include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -68,29 +70,32 @@ enum piece {
  * @nr_pages: capacity
  * @limit: the most pages that may hold data
  * @options: how the data is kept
+ * @bdi: whose dirty pages no write to the store waits for, or NULL
+ * @short_since: when writes began to wait for others' pages to be written, or 0
  * @leaf_lock: serialises those who add or remove a leaf with those who replace @dir
  * @next_dir: what will replace @dir, while it is being copied
  * @dir_leaves: leaves that @dir has room for
- * @bdi: whose dirty pages no write to the store waits for, or NULL
- * @short_since: when writes began to wait for others' pages to be written, or 0
- * @short_last: when one did so last
+ * @short_last: when a write last waited for others' pages
  * @doomed: in the list of stores to be freed
  * @used: pages that hold data
  * @max_used: the largest @used there has been
  * @used_by_piece: pages that hold data by the piece they came in; those of
  *	PIECE_PAGE are not counted
  * @leaves: leaves there are
+ *
+ * All I/O reads the first cache line, and none writes to it.
  */
 struct rxd_store {
 	struct rxd_leaf __rcu * __rcu *dir;
 	unsigned long nr_pages;
 	unsigned long limit;
 	struct rxd_store_options options;
-	spinlock_t leaf_lock; /* adding and removing leaves, replacing @dir */
-	struct rxd_leaf __rcu **next_dir;
-	unsigned long dir_leaves;
 	struct backing_dev_info *bdi;
 	unsigned long short_since;
+	/* adding and removing leaves, replacing @dir */
+	spinlock_t leaf_lock ____cacheline_aligned_in_smp;
+	struct rxd_leaf __rcu **next_dir;
+	unsigned long dir_leaves;
 	unsigned long short_last;
 	struct list_head doomed;
 	atomic_long_t used ____cacheline_aligned_in_smp;
@@ -98,6 +103,8 @@ struct rxd_store {
 	atomic_long_t used_by_piece[NR_PIECES];
 	atomic_long_t leaves;
 };
+
+static_assert(offsetofend(struct rxd_store, short_since) <= SMP_CACHE_BYTES);
 
 static DEFINE_PER_CPU(unsigned int, store_allocations);
 
@@ -524,14 +531,18 @@ EXPORT_SYMBOL_NS_GPL(rxd_store_prefetch, RXD_NS);
 
 static bool memory_is_low(unsigned int nr)
 {
-	static bool low;
+	static bool low __read_mostly;
+	bool now;
 
 	if (this_cpu_add_return(store_allocations, nr) % MEMORY_CHECK_INTERVAL >= nr &&
 	    !READ_ONCE(low))
 		return false;
 
-	WRITE_ONCE(low, !memory_is_there(0));
-	return READ_ONCE(low);
+	now = !memory_is_there(0);
+	/* All processors read it all the time. */
+	if (READ_ONCE(low) != now)
+		WRITE_ONCE(low, now);
+	return now;
 }
 
 static int node_of(const struct rxd_store *store, unsigned long pgno)
