@@ -291,9 +291,10 @@ def raid0(lab, size, **options):
 
 
 def raid1(lab, size, **options):
+    """md ignores a member's error of a discard: the members may hold different data then."""
     ramdisks = [lab.ramdisk(size + 2 * MIB), lab.ramdisk(size + 2 * MIB, **options)]
     path = md(lab, ramdisks, "--level=1", "--bitmap=none")
-    return Array(path, ramdisks, survives=True,
+    return Array(path, ramdisks, survives=True, discards=False,
                  half=data_offset(path, ramdisks[-1]) + size // 2)
 
 
