@@ -180,15 +180,26 @@ class Worker:
             if "lost+found" not in os.listdir(self.directory):
                 self.wrong.append("a file system without lost+found")
             if self.chance.random() < 0.5:
-                try:
-                    self.control.remove(disk.index)
-                    self.wrong.append("a mounted disk was removed")
-                except OSError as error:
-                    if error.errno != errno.EBUSY:
-                        self.wrong.append(f"remove of a mounted disk: {error}")
+                self.remove_mounted()
         finally:
             if libc.umount2(self.directory.encode(), 0):
                 self.wrong.append(f"umount: {os.strerror(ctypes.get_errno())}")
+
+    def remove_mounted(self):
+        """Between the look-up of a node and the mount, its numbers may pass to another disk."""
+        device = os.stat(self.directory).st_dev
+        link = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"
+        try:
+            name = os.path.basename(os.readlink(link))
+        except FileNotFoundError:
+            self.wrong.append(f"{link} is mounted, and gone")
+            return
+        try:
+            self.control.remove(int(name.removeprefix("rxd")))
+            self.wrong.append(f"{name}, mounted, was removed")
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                self.wrong.append(f"remove of {name}, which is mounted: {error}")
 
     def run(self, seconds, queue):
         names = [*ALLOWED, "create", "format", "mount", "use", "use"]
