@@ -182,26 +182,36 @@ mem_free()
 	' /proc/meminfo /proc/zoneinfo
 }
 
-# A kernel that copies otherwise than one that was booted on this processor makes all
-# figures worthless.
-check_copies()
+# compare_copies ANSWER: do these times of copies lie within 5 % of each other?
+compare_copies()
 {
-	answer=$(job op=copies) || exit
-	echo "copies kernel repeat=1 $answer" >>"$OUT/results"
-	echo "$answer" | tr ' ' '\n' | awk -F= '
+	echo "$1" | tr ' ' '\n' | awk -F= '
 		NF < 2 { next }
 		!function_name { function_name = $1; took = $2; next }
 		{
 			if (took > 1.05 * $2 || took < 0.95 * $2) {
-				printf "%s() takes %d ps a page, and what it is by the flag %s takes %d: ",
+				printf "%s() takes %d ps a page, and what it is by the flag %s takes %d\n",
 				       function_name, took, $1, $2
-				print "this kernel does not copy as others do on this processor"
 				wrong = 1
 			}
 			function_name = ""
 		}
 		END { exit wrong }
-	' >&2 || die "no figures from this kernel"
+	' >&2
+}
+
+# A kernel that copies otherwise than one that was booted on this processor makes all
+# figures worthless. That shows each time; what another program does to one of them does not.
+check_copies()
+{
+	for attempt in 1 2 3 4 5; do
+		answer=$(job op=copies) || exit
+		if compare_copies "$answer"; then
+			echo "copies kernel repeat=$attempt $answer" >>"$OUT/results"
+			return
+		fi
+	done
+	die "this kernel does not copy as others do on this processor: no figures from it"
 }
 
 # What a host hands out at the first touch must not be measured.
