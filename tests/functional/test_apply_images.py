@@ -46,6 +46,13 @@ def holds(config, image, seed):
     return same
 
 
+def disturbed(options, *command):
+    """Run rxadm while strace spoils its system calls; leaks cannot be looked for beside it."""
+    environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
+    return run("strace", "-o", "/dev/null", *options, program("rxadm"), *command, check=False,
+               environment=environment)
+
+
 def saved_beside(config, image, seed):
     """Stop: the image stays, the disk is saved beside it, and both are named."""
     old = image.read_bytes()
@@ -299,11 +306,8 @@ def test_load_that_leaves_it_empty(config, image, how):
         assert rxadm("load", image, "--into", disk.path).returncode
     else:
         # As it tells the guard to let all stay.
-        environment = dict(ENVIRONMENT,
-                           ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
-        run("strace", "-o", "/dev/null", "-e", "trace=sendto", "-e",
-            "inject=sendto:error=EIO:signal=KILL", program("rxadm"), "load", image, "--into",
-            disk.path, check=False, environment=environment)
+        disturbed(["-e", "trace=sendto", "-e", "inject=sendto:error=EIO:signal=KILL"],
+                  "load", image, "--into", disk.path)
     before = image.read_bytes()
     result = config.apply("--stop")
     beside, = image.parent.glob("*.new-*")
@@ -329,10 +333,8 @@ def test_clear_that_is_killed(config, image):
     """The disk is empty by then, and nobody is left who could note that."""
     config.ok()
     disk = disk_of("ramdisk/a")
-    environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
-    run("strace", "-o", "/dev/null", "-e", "trace=unlink,unlinkat", "-e",
-        "inject=unlink,unlinkat:signal=KILL", program("rxadm"), "clear", disk.path, check=False,
-        environment=environment)
+    disturbed(["-e", "trace=unlink,unlinkat", "-e", "inject=unlink,unlinkat:signal=KILL"],
+              "clear", disk.path)
     assert disk.query().mem_used == 0
     fill(2)
     saved_beside(config, image, 2)
@@ -370,13 +372,11 @@ def test_map_that_fails(config, image, lab):
     fill(2)
     disk = disk_of("ramdisk/a").path
     origin = lab.ramdisk(16 * MIB).path
-    environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
     # At each call of device-mapper but the first, which asks for the version.
     for when in range(2, 30):
-        result = run("strace", "-o", "/dev/null", "-P", "/dev/mapper/control", "-e",
-                     "trace=ioctl", "-e", f"inject=ioctl:error=ENOMEM:when={when}",
-                     program("rxadm"), "map", "--cache", disk, "--origin", origin, "--name", "m",
-                     check=False, environment=environment)
+        result = disturbed(["-P", "/dev/mapper/control", "-e", "trace=ioctl", "-e",
+                            f"inject=ioctl:error=ENOMEM:when={when}"],
+                           "map", "--cache", disk, "--origin", origin, "--name", "m")
         if not result.returncode:
             break
         assert held() == stamp(2, MIB)
