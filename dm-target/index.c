@@ -146,7 +146,7 @@ static void *alloc_table(unsigned long nr, size_t size)
 {
 	if (check_mul_overflow(nr, size, &size))
 		return NULL;
-	return __vmalloc(size, GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
+	return vmalloc_huge(size, GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
 }
 
 /* SIZE_MAX if that is too many. */

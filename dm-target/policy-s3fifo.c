@@ -114,8 +114,8 @@ struct rxc_policy *rxc_policy_create(unsigned long nr_sets, unsigned int ways)
 {
 	struct rxc_policy *policy;
 
-	policy = __vmalloc(rxc_policy_bytes(nr_sets),
-			   GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
+	policy = vmalloc_huge(rxc_policy_bytes(nr_sets),
+			      GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
 	if (!policy)
 		return NULL;
 	policy->nr_sets = nr_sets;
