@@ -73,7 +73,6 @@ help:
 	@echo 'make bench-policy [TRACES=FOLDER]  hit ratios of rxcache beside other policies'
 	@echo 'make bench-count [BASE=COMMIT]     instructions of a bio, here and in a commit'
 	@echo 'make bench-rxcp [FOLDERS="..."]    rxcp beside cp, in folders of this machine'
-	@echo 'make bench-copy                    ways to copy between a buffer and a RAM disk'
 	@echo 'make modules [KDIR=TREE] [ARCH=um] build/modules/RELEASE/*.ko, default for the kernel running'
 	@echo 'make tools [SANITIZE=address,undefined] build/bin/rxadm, build/bin/rxcp'
 	@echo 'make install [DESTDIR=] [PREFIX=/usr/local] [KDIR=TREE]'
@@ -239,11 +238,6 @@ bench-rxcp:
 	$(MAKE) --no-print-directory tools
 	tests/bench/rxcp $(or $(FOLDERS),/dev/shm /var/tmp)
 
-bench-copy:
-	@mkdir -p $(build)/bench
-	$(CC) -O2 -Wall -Wextra -o $(build)/bench/copy tests/bench/copy/copy.c
-	$(build)/bench/copy
-
 clean:
 	rm -rf $(build)
 
@@ -252,5 +246,5 @@ distclean: clean
 
 .PHONY: help modules modules-of-release tools install install-tools install-rxbench \
 	install-dkms install-packaged uninstall dist deb demo test lint test-kunit \
-	test-functional test-system torture mutations fuzz fuzz-parsers bench bench-copy bench-count bench-rxcp bench-rxd \
+	test-functional test-system torture mutations fuzz fuzz-parsers bench bench-count bench-rxcp bench-rxd \
 	bench-rxcache clean distclean

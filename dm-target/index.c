@@ -361,7 +361,10 @@ static void prefetch_home(const struct rxc_index *index, unsigned long set, u64 
 	unsigned long slot = first_slot(index, set) + home_of(index, block) * HINTS_IN_WORD;
 
 	prefetch(&index->tags[slot]);
-	rxd_store_prefetch(index->store, slot * index->block_pages);
+	rcu_read_lock();
+	/* To prefetch NULL does no harm. */
+	prefetch(rxd_store_slot(index->store, slot * index->block_pages));
+	rcu_read_unlock();
 }
 
 /**
@@ -467,37 +470,21 @@ void rxc_index_touch(struct rxc_index *index, unsigned long slot)
 struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64 block,
 				unsigned int i)
 {
-	unsigned long pgno = slot * index->block_pages + i;
+	struct page __rcu **place;
 	struct page *page;
 	u64 tag;
 
-	page = rxd_store_lookup(index->store, pgno);
+	place = rxd_store_slot(index->store, slot * index->block_pages + i);
+	if (unlikely(!place))
+		return NULL;
+	page = rcu_dereference(*place);
 	/* Pairs with take_slot() and empty_slot(). */
 	smp_rmb();
 	/* Pairs with set_state(). */
 	tag = smp_load_acquire(&index->tags[slot]);
-	if (!is_valid(tag, block))
-		return NULL;
-	if (rxd_store_lookup(index->store, pgno) != page)
+	if (!is_valid(tag, block) || rcu_access_pointer(*place) != page)
 		return NULL;
 	return page;
-}
-
-/**
- * rxc_index_peek - where a page of a slot lies now, whatever it holds
- * @index: the index
- * @slot: the slot
- * @i: which page of the slot
- *
- * Call under rcu_read_lock(). Good only for prefetching.
- *
- * Return: its address, or NULL if there is none.
- */
-const void *rxc_index_peek(struct rxc_index *index, unsigned long slot, unsigned int i)
-{
-	struct page *page = rxd_store_lookup(index->store, slot * index->block_pages + i);
-
-	return page ? page_address(page) : NULL;
 }
 
 /**

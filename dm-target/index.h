@@ -94,7 +94,6 @@ bool rxc_index_block_in(struct rxc_index *index, unsigned long slot, u64 *block)
 void rxc_index_touch(struct rxc_index *index, unsigned long slot);
 struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64 block,
 				unsigned int i);
-const void *rxc_index_peek(struct rxc_index *index, unsigned long slot, unsigned int i);
 struct page *rxc_index_own_page(struct rxc_index *index, unsigned long slot,
 				unsigned int i);
 

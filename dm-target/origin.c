@@ -154,8 +154,8 @@ static void count_read(struct rxcache *c, const struct rxc_span *span, u64 first
 static void copy_bio(struct bio *dst, struct bvec_iter dst_iter, struct bio *src,
 		     struct bvec_iter src_iter)
 {
-	struct bio_vec dst_bv, src_bv, next_bv;
-	void *dst_addr, *src_addr, *next;
+	struct bio_vec dst_bv, src_bv;
+	void *dst_addr, *src_addr;
 	unsigned int len;
 
 	while (dst_iter.bi_size) {
@@ -165,23 +165,17 @@ static void copy_bio(struct bio *dst, struct bvec_iter dst_iter, struct bio *src
 		bio_advance_iter_single(dst, &dst_iter, len);
 		bio_advance_iter_single(src, &src_iter, len);
 
-		next = NULL;
-		if (dst_iter.bi_size && len == dst_bv.bv_len) {
-			next_bv = bio_iter_iovec(dst, dst_iter);
-			next = bvec_virt(&next_bv);
-		}
 		dst_addr = bvec_kmap_local(&dst_bv);
 		src_addr = bvec_kmap_local(&src_bv);
-		rxd_copy_in(dst_addr, src_addr, len, next);
+		rxd_copy(dst_addr, src_addr, len);
 		flush_dcache_page(dst_bv.bv_page);
 		kunmap_local(src_addr);
 		kunmap_local(dst_addr);
 	}
 }
 
-/* @next: where the data is that will be copied next, or NULL. */
 static void copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *src,
-			unsigned int len, const void *next)
+			unsigned int len)
 {
 	struct bio_vec bv;
 	void *addr;
@@ -190,7 +184,7 @@ static void copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *src
 		bv = bio_iter_iovec(bio, *iter);
 		bv.bv_len = min(bv.bv_len, len);
 		addr = bvec_kmap_local(&bv);
-		rxd_copy_out(addr, src, bv.bv_len, bv.bv_len == len ? next : NULL);
+		rxd_copy(addr, src, bv.bv_len);
 		flush_dcache_page(bv.bv_page);
 		kunmap_local(addr);
 		bio_advance_iter_single(bio, iter, bv.bv_len);
@@ -335,30 +329,23 @@ int rxc_remap(struct rxcache *c, struct bio *bio)
 	return DM_MAPIO_REMAPPED;
 }
 
-/* Copy what a bio asks for of a block that was found; @next_slot is the next one's. */
+/* Copy what a bio asks for of a block that was found. */
 static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block, long slot,
-		     long next_slot, struct bio *bio, struct bvec_iter *iter)
+		     struct bio *bio, struct bvec_iter *iter)
 {
 	u64 pos = max(block_sector(c, block), span->sector) << SECTOR_SHIFT;
 	u64 end = min(block_sector(c, block + 1), span->end_sector) << SECTOR_SHIFT;
 	unsigned int offset = pos - (block_sector(c, block) << SECTOR_SHIFT);
 	struct bvec_iter saved = *iter;
-	const void *next;
 	struct page *page;
 	unsigned int len;
 
 	for (; pos < end; pos += len, offset += len) {
 		len = min_t(u64, end - pos, PAGE_SIZE - offset_in_page(offset));
-		next = NULL;
 		rcu_read_lock();
 		page = rxc_index_hit_page(c->index, slot, block, offset >> PAGE_SHIFT);
-		if (pos + len < end)
-			next = rxc_index_peek(c->index, slot, (offset >> PAGE_SHIFT) + 1);
-		else if (next_slot >= 0)
-			next = rxc_index_peek(c->index, next_slot, 0);
 		if (page)
-			copy_to_bio(bio, iter, page_address(page) + offset_in_page(offset),
-				    len, next);
+			copy_to_bio(bio, iter, page_address(page) + offset_in_page(offset), len);
 		rcu_read_unlock();
 		if (!page) {
 			*iter = saved;
@@ -383,22 +370,17 @@ static void let_others_run(const struct bio *bio)
 		cond_resched();
 }
 
-/*
- * Serve the leading blocks that are there. While one is copied, the next one's data
- * is on its way to the processor. Return: the first block that is not there.
- */
+/* Serve the leading blocks that are there. Return: the first block that is not there. */
 static u64 read_hits(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
 {
 	u64 block = span->first, end = min(span->end, c->nr_blocks);
 	struct bvec_iter iter = bio->bi_iter;
-	long slot, next_slot;
+	long slot;
 
-	if (block >= end)
-		return block;
-	for (slot = rxc_index_find(c->index, block); slot >= 0; slot = next_slot) {
+	while (block < end) {
 		look_ahead(c, block, end);
-		next_slot = block + 1 < end ? rxc_index_find(c->index, block + 1) : -1;
-		if (!copy_hit(c, span, block, slot, next_slot, bio, &iter))
+		slot = rxc_index_find(c->index, block);
+		if (slot < 0 || !copy_hit(c, span, block, slot, bio, &iter))
 			break;
 		if (++block < end)
 			let_others_run(bio);

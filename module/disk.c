@@ -61,7 +61,6 @@ static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 	struct bvec_iter iter = bio->bi_iter;
 	blk_status_t status = BLK_STS_OK;
 	struct rxd_batch batch;
-	unsigned int more;
 	struct bio_vec bv;
 	u64 pos;
 
@@ -70,17 +69,16 @@ static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 		pos = (u64)iter.bi_sector << SECTOR_SHIFT;
 		bv = mp_bvec_iter_bvec(bio->bi_io_vec, iter);
 		bv.bv_len = min_t(unsigned int, bv.bv_len, RXD_COPY_BYTES);
-		more = iter.bi_size - bv.bv_len;
 
 		if (write) {
 			flush_dcache_bvec(&bv);
 			if (rxd_store_write_part(rxd->store, pos, bvec_virt(&bv), bv.bv_len,
-						 more, &batch, gfp)) {
+						 iter.bi_size - bv.bv_len, &batch, gfp)) {
 				status = rxd_write_failed(rxd, nowait);
 				break;
 			}
 		} else {
-			rxd_store_read_part(rxd->store, pos, bvec_virt(&bv), bv.bv_len, more);
+			rxd_store_read(rxd->store, pos, bvec_virt(&bv), bv.bv_len);
 			flush_dcache_bvec(&bv);
 		}
 		bio_advance_iter_single(bio, &iter, bv.bv_len);

@@ -494,40 +494,22 @@ static struct rxd_leaf *find_leaf(struct rxd_store *store, unsigned long pgno)
 }
 
 /**
- * rxd_store_lookup - find a page
+ * rxd_store_slot - where the pointer to a page lies
  * @store: the store
  * @pgno: page number, below the capacity
  *
- * Call under rcu_read_lock(); the page stays until rcu_read_unlock().
+ * Call under rcu_read_lock(); until rcu_read_unlock() the pointer may be read. It is NULL
+ * where nothing was written.
  *
- * Return: the page, or NULL where nothing was written.
+ * Return: the place of the pointer, or NULL if nothing was written there or close to it.
  */
-struct page *rxd_store_lookup(struct rxd_store *store, unsigned long pgno)
+struct page __rcu **rxd_store_slot(struct rxd_store *store, unsigned long pgno)
 {
 	struct rxd_leaf *leaf = find_leaf(store, pgno);
 
-	if (!leaf)
-		return NULL;
-	return rcu_dereference(leaf->page[pgno % PAGES_PER_LEAF]);
+	return likely(leaf) ? &leaf->page[pgno % PAGES_PER_LEAF] : NULL;
 }
-EXPORT_SYMBOL_NS_GPL(rxd_store_lookup, RXD_NS);
-
-/**
- * rxd_store_prefetch - have the processor fetch what rxd_store_lookup() will look at
- * @store: the store
- * @pgno: page number, below the capacity
- */
-void rxd_store_prefetch(struct rxd_store *store, unsigned long pgno)
-{
-	struct rxd_leaf *leaf;
-
-	rcu_read_lock();
-	leaf = find_leaf(store, pgno);
-	if (leaf)
-		prefetch(&leaf->page[pgno % PAGES_PER_LEAF]);
-	rcu_read_unlock();
-}
-EXPORT_SYMBOL_NS_GPL(rxd_store_prefetch, RXD_NS);
+EXPORT_SYMBOL_NS_GPL(rxd_store_slot, RXD_NS);
 
 static bool memory_is_low(unsigned int nr)
 {
@@ -932,43 +914,28 @@ static unsigned int bytes_of_run(u64 pos, unsigned int len, unsigned int nr)
 	return min_t(u64, len, ((u64)nr << PAGE_SHIFT) - offset_in_page(pos));
 }
 
-/*
- * What lies at @pos, within the capacity, where a copy that goes on will come next.
- * It is only asked for ahead of time: whether it is still there then does not matter.
- */
-static void *peek(struct rxd_store *store, u64 pos)
-{
-	struct page *page = rxd_store_lookup(store, pos >> PAGE_SHIFT);
-
-	return page ? page_address(page) + offset_in_page(pos) : NULL;
-}
-
 /**
- * rxd_store_read_part - copy data out
+ * rxd_store_read - copy data out
  * @store: the store
  * @pos: first byte
  * @dst: where to copy to
  * @len: bytes; the range lies within the capacity
- * @more: what follows, also within the capacity, will be read next
  *
  * What was never written reads as zeros.
  */
-void rxd_store_read_part(struct rxd_store *store, u64 pos, void *dst, unsigned int len,
-			 bool more)
+void rxd_store_read(struct rxd_store *store, u64 pos, void *dst, unsigned int len)
 {
 	unsigned int nr, part;
-	void *data, *next;
+	void *data;
 
 	while (len) {
 		rcu_read_lock();
 		data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
 		part = bytes_of_run(pos, len, nr);
-		if (likely(data)) {
-			next = more || part < len ? peek(store, pos + part) : NULL;
-			rxd_copy_out(dst, data + offset_in_page(pos), part, next);
-		} else {
+		if (likely(data))
+			rxd_copy(dst, data + offset_in_page(pos), part);
+		else
 			memset(dst, 0, part);
-		}
 		rcu_read_unlock();
 
 		pos += part;
@@ -984,17 +951,16 @@ void rxd_store_read_part(struct rxd_store *store, u64 pos, void *dst, unsigned i
  * it is.
  */
 static unsigned int overwrite(struct rxd_store *store, u64 pos, const void *src,
-			      unsigned int len, bool more, unsigned int *nr)
+			      unsigned int len, unsigned int *nr)
 {
 	unsigned int part = 0;
-	void *data, *next;
+	void *data;
 
 	rcu_read_lock();
 	data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), nr);
 	if (likely(data)) {
 		part = bytes_of_run(pos, len, *nr);
-		next = more || part < len ? peek(store, pos + part) : NULL;
-		rxd_copy_in(data + offset_in_page(pos), src, part, next);
+		rxd_copy(data + offset_in_page(pos), src, part);
 	}
 	rcu_read_unlock();
 	return part;
@@ -1057,29 +1023,22 @@ static void alloc_batch(struct rxd_store *store, unsigned long pgno, unsigned in
 	batch->nr = rxd_alloc_pages_bulk(gfp, node_of(store, pgno), nr, batch->page);
 }
 
-/* What is filled after the page at @i of the batch; @data if nothing is. */
-static void *next_in_batch(const struct rxd_batch *batch, unsigned int i, void *data)
-{
-	return i < batch->nr ? page_address(batch_page(batch, i)) : data;
-}
-
 /* Fill the next @nr pages: zeros where @src is NULL, and around what is written. */
 static void fill_batch(const struct rxd_batch *batch, unsigned int nr, unsigned int offset,
 		       const void *src, unsigned int len)
 {
 	unsigned int step = batch->piece == PIECE_PAGE ? 1 : nr;
 	unsigned int i, part, room = step << PAGE_SHIFT;
-	void *data, *next;
+	void *data;
 
 	for (i = batch->taken; i < batch->taken + nr; i += step) {
 		data = page_address(batch_page(batch, i));
-		next = batch->nr > 1 ? next_in_batch(batch, i + step, data) : NULL;
 		part = min(len, room - offset);
 		/* Who sees these pages already was let in too early. */
 		rxd_check_access(data, room, KCSAN_ACCESS_WRITE);
 		memset(data, 0, offset);
 		if (src) {
-			rxd_copy_in(data + offset, src, part, next);
+			rxd_copy(data + offset, src, part);
 			src += part;
 		} else {
 			memset(data + offset, 0, part);
@@ -1111,8 +1070,8 @@ static unsigned int insert_batch(struct rxd_leaf *leaf, unsigned long pgno,
 		rcu_read_lock();
 		other = unrcu_pointer(cmpxchg(slot, NULL, RCU_INITIALIZER(page)));
 		if (other)
-			rxd_copy_in(page_address(other) + offset, page_address(page) + offset,
-				    part, NULL);
+			rxd_copy(page_address(other) + offset, page_address(page) + offset,
+				 part);
 		rcu_read_unlock();
 
 		if (other)
@@ -1341,13 +1300,13 @@ int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,
 			}
 		}
 		follows = len - part + more;
-		done = overwrite(store, pos, src, part, follows, &nr);
+		done = overwrite(store, pos, src, part, &nr);
 		if (unlikely(!done))
 			done = write_hole_patiently(store, pos, src, part, nr, follows, batch,
 						    gfp);
 		/* Whoever was faster may have taken the last page for this very place. */
 		if (unlikely(!done))
-			done = overwrite(store, pos, src, part, follows, &nr);
+			done = overwrite(store, pos, src, part, &nr);
 		if (unlikely(!done))
 			return -ENOSPC;
 		part = done;

@@ -3,6 +3,7 @@
 #define RXD_STORE_H
 
 #include <linux/gfp.h>
+#include <linux/rcupdate.h>
 #include <linux/sizes.h>
 #include <linux/types.h>
 
@@ -104,8 +105,7 @@ void rxd_store_clear(struct rxd_store *store);
 unsigned long rxd_store_next_data(struct rxd_store *store, unsigned long first);
 unsigned long rxd_store_next_hole(struct rxd_store *store, unsigned long first);
 
-void rxd_store_read_part(struct rxd_store *store, u64 pos, void *dst, unsigned int len,
-			 bool more);
+void rxd_store_read(struct rxd_store *store, u64 pos, void *dst, unsigned int len);
 int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,
 			 unsigned int len, unsigned int more, struct rxd_batch *batch,
 			 gfp_t gfp);
@@ -114,19 +114,6 @@ bool rxd_store_can_fill(const struct rxd_store *store, unsigned long nr);
 int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long nr, gfp_t gfp);
 unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 				   unsigned long nr);
-
-/**
- * rxd_store_read - rxd_store_read_part() of all there is to read
- * @store: the store
- * @pos: first byte
- * @dst: where to copy to
- * @len: bytes; the range lies within the capacity
- */
-static inline void rxd_store_read(struct rxd_store *store, u64 pos, void *dst,
-				  unsigned int len)
-{
-	rxd_store_read_part(store, pos, dst, len, false);
-}
 
 /**
  * rxd_store_write - rxd_store_write_part() of all there is to write
@@ -150,8 +137,24 @@ static inline int rxd_store_write(struct rxd_store *store, u64 pos, const void *
 	return ret;
 }
 
-struct page *rxd_store_lookup(struct rxd_store *store, unsigned long pgno);
-void rxd_store_prefetch(struct rxd_store *store, unsigned long pgno);
+struct page __rcu **rxd_store_slot(struct rxd_store *store, unsigned long pgno);
+
+/**
+ * rxd_store_lookup - find a page
+ * @store: the store
+ * @pgno: page number, below the capacity
+ *
+ * Call under rcu_read_lock(); the page stays until rcu_read_unlock().
+ *
+ * Return: the page, or NULL where nothing was written.
+ */
+static inline struct page *rxd_store_lookup(struct rxd_store *store, unsigned long pgno)
+{
+	struct page __rcu **slot = rxd_store_slot(store, pgno);
+
+	return likely(slot) ? rcu_dereference(*slot) : NULL;
+}
+
 struct page *rxd_store_alloc_page(struct rxd_store *store, unsigned long pgno, gfp_t gfp);
 struct page *rxd_store_alloc_run(struct rxd_store *store, unsigned long pgno,
 				 unsigned int *nr, gfp_t gfp);

@@ -27,7 +27,7 @@ static noinline void racing_increment(void)
 
 static noinline void racing_copy(void *buf)
 {
-	rxd_copy_out(buf, data, sizeof(data), NULL);
+	rxd_copy(buf, data, sizeof(data));
 }
 
 static noinline void racing_write(void)

@@ -405,7 +405,7 @@ static int run_reader(void *arg)
 		}
 		len = random_part(RUN_PART, &pos);
 		want = (void *)race->image + pos;
-		rxd_store_read_part(race->store, pos, buf, len, get_random_u32_below(2));
+		rxd_store_read(race->store, pos, buf, len);
 		for (i = 0; i < len / sizeof(*buf); i++)
 			if (buf[i] && buf[i] != want[i])
 				atomic_inc(&race->errors);

@@ -317,7 +317,7 @@ static void copy_in_parts(struct kunit *test)
 		offset = i & 2 ? i & 7 : 0;
 		for (pos = len - min(len, 300 * parts[i]); pos < len; pos += part) {
 			part = min(parts[i], len - pos);
-			rxd_store_read_part(store, pos, buf + offset + pos, part, true);
+			rxd_store_read(store, pos, buf + offset + pos, part);
 		}
 		pos = len - min(len, 300 * parts[i]);
 		KUNIT_EXPECT_TRUE_MSG(test, is_pattern(buf + offset + pos, pos, len - pos, i),
