@@ -355,31 +355,25 @@ static bool is_valid(u64 tag, u64 block)
 	return rxc_tag_state(tag) == RXC_VALID && rxc_tag_block(tag) == block;
 }
 
-/* Ask for what finding a block reads besides its hints. */
-static void prefetch_home(const struct rxc_index *index, unsigned long set, u64 block)
-{
-	unsigned long slot = first_slot(index, set) + home_of(index, block) * HINTS_IN_WORD;
-
-	prefetch(&index->tags[slot]);
-	rcu_read_lock();
-	/* To prefetch NULL does no harm. */
-	prefetch(rxd_store_slot(index->store, slot * index->block_pages));
-	rcu_read_unlock();
-}
-
 /**
  * rxc_index_prefetch - have the processor fetch what the index knows of a block
  * @index: the index
  * @block: block number
  *
- * For who looks at many blocks one after the other.
+ * For who is about to look for the block, and, where he looks for many one after the
+ * other, for some that follow.
  */
 void rxc_index_prefetch(const struct rxc_index *index, u64 block)
 {
 	unsigned long set = set_of(index, block);
+	unsigned long slot = first_slot(index, set) + home_of(index, block) * HINTS_IN_WORD;
 
 	prefetch(&index->hints[set]);
-	prefetch_home(index, set, block);
+	prefetch(&index->tags[slot]);
+	rcu_read_lock();
+	/* To prefetch NULL does no harm. */
+	prefetch(rxd_store_slot(index->store, slot * index->block_pages));
+	rcu_read_unlock();
 }
 
 /**
@@ -402,7 +396,6 @@ long rxc_index_find(struct rxc_index *index, u64 block)
 	u64 matches;
 	u64 tag;
 
-	prefetch_home(index, set, block);
 	for (i = 0; i < HINT_WORDS; i++, word = (word + 1) % HINT_WORDS) {
 		matches = match_hints(READ_ONCE(hints->word[word]), hint);
 		for (; matches; matches &= matches - 1) {

@@ -329,9 +329,9 @@ int rxc_remap(struct rxcache *c, struct bio *bio)
 	return DM_MAPIO_REMAPPED;
 }
 
-/* Copy what a bio asks for of a block that was found. */
-static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block, long slot,
-		     struct bio *bio, struct bvec_iter *iter)
+/* Copy what a bio asks for of a block that was found, under rcu_read_lock(). */
+static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block,
+		     unsigned long slot, struct bio *bio, struct bvec_iter *iter)
 {
 	u64 pos = max(block_sector(c, block), span->sector) << SECTOR_SHIFT;
 	u64 end = min(block_sector(c, block + 1), span->end_sector) << SECTOR_SHIFT;
@@ -342,18 +342,24 @@ static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block, 
 
 	for (; pos < end; pos += len, offset += len) {
 		len = min_t(u64, end - pos, PAGE_SIZE - offset_in_page(offset));
-		rcu_read_lock();
 		page = rxc_index_hit_page(c->index, slot, block, offset >> PAGE_SHIFT);
-		if (page)
-			copy_to_bio(bio, iter, page_address(page) + offset_in_page(offset), len);
-		rcu_read_unlock();
 		if (!page) {
 			*iter = saved;
 			return false;
 		}
+		copy_to_bio(bio, iter, page_address(page) + offset_in_page(offset), len);
 	}
 	rxc_index_touch(c->index, slot);
 	return true;
+}
+
+/* Have what the index knows of the first blocks of a range on its way. */
+static void begin_looking(struct rxcache *c, u64 block, u64 end)
+{
+	u64 until = min(end, block + BLOCKS_AHEAD);
+
+	for (; block < until; block++)
+		rxc_index_prefetch(c->index, block);
 }
 
 /* Have what the index knows of a later block of a long range on its way by then. */
@@ -376,11 +382,16 @@ static u64 read_hits(struct rxcache *c, const struct rxc_span *span, struct bio 
 	u64 block = span->first, end = min(span->end, c->nr_blocks);
 	struct bvec_iter iter = bio->bi_iter;
 	long slot;
+	bool hit;
 
+	begin_looking(c, block, end);
 	while (block < end) {
 		look_ahead(c, block, end);
+		rcu_read_lock();
 		slot = rxc_index_find(c->index, block);
-		if (slot < 0 || !copy_hit(c, span, block, slot, bio, &iter))
+		hit = slot >= 0 && copy_hit(c, span, block, slot, bio, &iter);
+		rcu_read_unlock();
+		if (!hit)
 			break;
 		if (++block < end)
 			let_others_run(bio);

@@ -2,14 +2,19 @@
 #ifndef RXD_STORE_H
 #define RXD_STORE_H
 
+#include <linux/atomic.h>
+#include <linux/build_bug.h>
+#include <linux/cache.h>
 #include <linux/gfp.h>
+#include <linux/list.h>
 #include <linux/rcupdate.h>
 #include <linux/sizes.h>
+#include <linux/spinlock.h>
+#include <linux/stddef.h>
 #include <linux/types.h>
 
 struct backing_dev_info;
 struct page;
-struct rxd_store;
 
 /*
  * What a write may ask of the page allocator: it may reclaim clean pages, but
@@ -52,6 +57,62 @@ struct rxd_store_stats {
 	unsigned long used_2m;
 	unsigned long index_bytes;
 };
+
+#define RXD_PAGES_PER_LEAF	(PAGE_SIZE / sizeof(struct page *))
+
+struct rxd_leaf {
+	struct page __rcu *page[RXD_PAGES_PER_LEAF];
+};
+
+/* The size of the piece of memory that a page came in, kept in its private word. */
+enum rxd_piece {
+	RXD_PIECE_PAGE,
+	RXD_PIECE_64K,
+	RXD_PIECE_2M,
+	RXD_NR_PIECES
+};
+
+/**
+ * struct rxd_store - a sparse array of pages
+ * @dir: the leaves; replaced as a whole when the store grows
+ * @nr_pages: capacity
+ * @limit: the most pages that may hold data
+ * @options: how the data is kept
+ * @bdi: whose dirty pages no write to the store waits for, or NULL
+ * @short_since: when writes began to wait for others' pages to be written, or 0
+ * @leaf_lock: serialises those who add or remove a leaf with those who replace @dir
+ * @next_dir: what will replace @dir, while it is being copied
+ * @dir_leaves: leaves that @dir has room for
+ * @short_last: when a write last waited for others' pages
+ * @doomed: in the list of stores to be freed
+ * @used: pages that hold data
+ * @max_used: the largest @used there has been
+ * @used_by_piece: pages that hold data by the piece they came in; those of
+ *	RXD_PIECE_PAGE are not counted
+ * @leaves: leaves there are
+ *
+ * All I/O reads the first cache line, and none writes to it.
+ */
+struct rxd_store {
+	struct rxd_leaf __rcu * __rcu *dir;
+	unsigned long nr_pages;
+	unsigned long limit;
+	struct rxd_store_options options;
+	struct backing_dev_info *bdi;
+	unsigned long short_since;
+	/* adding and removing leaves, replacing @dir */
+	spinlock_t leaf_lock ____cacheline_aligned_in_smp;
+	struct rxd_leaf __rcu **next_dir;
+	unsigned long dir_leaves;
+	unsigned long short_last;
+	struct list_head doomed;
+	atomic_long_t used ____cacheline_aligned_in_smp;
+	atomic_long_t max_used;
+	atomic_long_t used_by_piece[RXD_NR_PIECES];
+	atomic_long_t leaves;
+};
+
+static_assert(offsetofend(struct rxd_store, short_since) <= SMP_CACHE_BYTES);
 
 /* How many single pages a long write allocates at once. */
 #define RXD_BATCH_PAGES	32
@@ -137,7 +198,39 @@ static inline int rxd_store_write(struct rxd_store *store, u64 pos, const void *
 	return ret;
 }
 
-struct page __rcu **rxd_store_slot(struct rxd_store *store, unsigned long pgno);
+/**
+ * rxd_store_leaf - the leaf of a page
+ * @store: the store
+ * @pgno: page number, below the capacity
+ *
+ * Call under rcu_read_lock().
+ *
+ * Return: the leaf, or NULL if nothing was written to what it would describe.
+ */
+static inline struct rxd_leaf *rxd_store_leaf(const struct rxd_store *store, unsigned long pgno)
+{
+	struct rxd_leaf __rcu **dir = rcu_dereference(store->dir);
+
+	return rcu_dereference(dir[pgno / RXD_PAGES_PER_LEAF]);
+}
+
+/**
+ * rxd_store_slot - where the pointer to a page lies
+ * @store: the store
+ * @pgno: page number, below the capacity
+ *
+ * Call under rcu_read_lock(); until rcu_read_unlock() the pointer may be read. It is NULL
+ * where nothing was written.
+ *
+ * Return: the place of the pointer, or NULL if the page has no leaf.
+ */
+static inline struct page __rcu **rxd_store_slot(const struct rxd_store *store,
+						 unsigned long pgno)
+{
+	struct rxd_leaf *leaf = rxd_store_leaf(store, pgno);
+
+	return likely(leaf) ? &leaf->page[pgno % RXD_PAGES_PER_LEAF] : NULL;
+}
 
 /**
  * rxd_store_lookup - find a page
@@ -148,7 +241,7 @@ struct page __rcu **rxd_store_slot(struct rxd_store *store, unsigned long pgno);
  *
  * Return: the page, or NULL where nothing was written.
  */
-static inline struct page *rxd_store_lookup(struct rxd_store *store, unsigned long pgno)
+static inline struct page *rxd_store_lookup(const struct rxd_store *store, unsigned long pgno)
 {
 	struct page __rcu **slot = rxd_store_slot(store, pgno);
 
