@@ -34,12 +34,6 @@
 #include "copy.h"
 #include "store.h"
 
-#define PAGES_PER_LEAF	(PAGE_SIZE / sizeof(struct page *))
-
-struct rxd_leaf {
-	struct page __rcu *page[PAGES_PER_LEAF];
-};
-
 /* How many pages a CPU may allocate before it looks at the free memory again. */
 #define MEMORY_CHECK_INTERVAL	64
 
@@ -55,56 +49,6 @@ struct rxd_leaf {
 /* How long a write waits for memory, and how often it looks for what is written. */
 #define MEMORY_WAIT		(10 * HZ)
 #define MEMORY_WAIT_STEP	(HZ / 20)
-
-/* The size of the piece of memory that a page came in, kept in its private word. */
-enum piece {
-	PIECE_PAGE,
-	PIECE_64K,
-	PIECE_2M,
-	NR_PIECES
-};
-
-/**
- * struct rxd_store - a sparse array of pages
- * @dir: the leaves; replaced as a whole when the store grows
- * @nr_pages: capacity
- * @limit: the most pages that may hold data
- * @options: how the data is kept
- * @bdi: whose dirty pages no write to the store waits for, or NULL
- * @short_since: when writes began to wait for others' pages to be written, or 0
- * @leaf_lock: serialises those who add or remove a leaf with those who replace @dir
- * @next_dir: what will replace @dir, while it is being copied
- * @dir_leaves: leaves that @dir has room for
- * @short_last: when a write last waited for others' pages
- * @doomed: in the list of stores to be freed
- * @used: pages that hold data
- * @max_used: the largest @used there has been
- * @used_by_piece: pages that hold data by the piece they came in; those of
- *	PIECE_PAGE are not counted
- * @leaves: leaves there are
- *
- * All I/O reads the first cache line, and none writes to it.
- */
-struct rxd_store {
-	struct rxd_leaf __rcu * __rcu *dir;
-	unsigned long nr_pages;
-	unsigned long limit;
-	struct rxd_store_options options;
-	struct backing_dev_info *bdi;
-	unsigned long short_since;
-	/* adding and removing leaves, replacing @dir */
-	spinlock_t leaf_lock ____cacheline_aligned_in_smp;
-	struct rxd_leaf __rcu **next_dir;
-	unsigned long dir_leaves;
-	unsigned long short_last;
-	struct list_head doomed;
-	atomic_long_t used ____cacheline_aligned_in_smp;
-	atomic_long_t max_used;
-	atomic_long_t used_by_piece[NR_PIECES];
-	atomic_long_t leaves;
-};
-
-static_assert(offsetofend(struct rxd_store, short_since) <= SMP_CACHE_BYTES);
 
 static DEFINE_PER_CPU(unsigned int, store_allocations);
 
@@ -128,7 +72,7 @@ static LIST_HEAD(doomed_stores);
 
 static unsigned long nr_leaves(unsigned long nr_pages)
 {
-	return DIV_ROUND_UP(nr_pages, PAGES_PER_LEAF);
+	return DIV_ROUND_UP(nr_pages, RXD_PAGES_PER_LEAF);
 }
 
 static void note_freed(unsigned long nr)
@@ -153,9 +97,9 @@ static bool is_retired(void)
  * What a leaf holds is one number: in the lower half its pages, those about to
  * enter included; above, how many of them came in pieces of 64 KiB and of 2 MiB.
  */
-static unsigned long held(enum piece piece, unsigned int nr)
+static unsigned long held(enum rxd_piece piece, unsigned int nr)
 {
-	return piece == PIECE_PAGE ? nr : nr | (unsigned long)nr << (16 + 16 * piece);
+	return piece == RXD_PIECE_PAGE ? nr : nr | (unsigned long)nr << (16 + 16 * piece);
 }
 
 static unsigned int held_pages(unsigned long held)
@@ -163,7 +107,7 @@ static unsigned int held_pages(unsigned long held)
 	return held & U32_MAX;
 }
 
-static unsigned int held_in_pieces(unsigned long held, enum piece piece)
+static unsigned int held_in_pieces(unsigned long held, enum rxd_piece piece)
 {
 	return held >> (16 + 16 * piece) & U16_MAX;
 }
@@ -399,9 +343,9 @@ void rxd_store_get_stats(const struct rxd_store *store, struct rxd_store_stats *
 	stats->used = atomic_long_read(&store->used);
 	stats->max_used = atomic_long_read(&store->max_used);
 	stats->limit = READ_ONCE(store->limit);
-	stats->used_2m = atomic_long_read(&store->used_by_piece[PIECE_2M]);
+	stats->used_2m = atomic_long_read(&store->used_by_piece[RXD_PIECE_2M]);
 	stats->used_64k = stats->used_2m +
-			  atomic_long_read(&store->used_by_piece[PIECE_64K]);
+			  atomic_long_read(&store->used_by_piece[RXD_PIECE_64K]);
 	stats->index_bytes = sizeof(*store) +
 			     READ_ONCE(store->dir_leaves) * sizeof(struct rxd_leaf *) +
 			     atomic_long_read(&store->leaves) * sizeof(struct rxd_leaf);
@@ -486,31 +430,6 @@ void rxd_store_trim(struct rxd_store *store)
 	replace_dir(store, store->nr_pages);
 }
 
-static struct rxd_leaf *find_leaf(struct rxd_store *store, unsigned long pgno)
-{
-	struct rxd_leaf __rcu **dir = rcu_dereference(store->dir);
-
-	return rcu_dereference(dir[pgno / PAGES_PER_LEAF]);
-}
-
-/**
- * rxd_store_slot - where the pointer to a page lies
- * @store: the store
- * @pgno: page number, below the capacity
- *
- * Call under rcu_read_lock(); until rcu_read_unlock() the pointer may be read. It is NULL
- * where nothing was written.
- *
- * Return: the place of the pointer, or NULL if nothing was written there or close to it.
- */
-struct page __rcu **rxd_store_slot(struct rxd_store *store, unsigned long pgno)
-{
-	struct rxd_leaf *leaf = find_leaf(store, pgno);
-
-	return likely(leaf) ? &leaf->page[pgno % PAGES_PER_LEAF] : NULL;
-}
-EXPORT_SYMBOL_NS_GPL(rxd_store_slot, RXD_NS);
-
 static bool memory_is_low(unsigned int nr)
 {
 	static bool low __read_mostly;
@@ -543,11 +462,11 @@ static int node_of(const struct rxd_store *store, unsigned long pgno)
 	return node;
 }
 
-static enum piece piece_of_order(unsigned int order)
+static enum rxd_piece piece_of_order(unsigned int order)
 {
 	if (!order || order < RXD_ORDER_64K)
-		return PIECE_PAGE;
-	return order < RXD_ORDER_2M ? PIECE_64K : PIECE_2M;
+		return RXD_PIECE_PAGE;
+	return order < RXD_ORDER_2M ? RXD_PIECE_64K : RXD_PIECE_2M;
 }
 
 /* What to try when there is no piece of this order. */
@@ -565,7 +484,7 @@ static unsigned int smaller_order(unsigned int order)
 static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgno,
 				unsigned int order, gfp_t gfp)
 {
-	enum piece piece = piece_of_order(order);
+	enum rxd_piece piece = piece_of_order(order);
 	struct page *page;
 	unsigned int i;
 
@@ -698,9 +617,9 @@ static void uncharge(struct rxd_store *store, unsigned long nr)
 		atomic_long_sub(nr, &store->used);
 }
 
-static void count_piece(struct rxd_store *store, enum piece piece, long nr)
+static void count_piece(struct rxd_store *store, enum rxd_piece piece, long nr)
 {
-	if (piece != PIECE_PAGE && nr)
+	if (piece != RXD_PIECE_PAGE && nr)
 		atomic_long_add(nr, &store->used_by_piece[piece]);
 }
 
@@ -708,8 +627,8 @@ static void count_piece(struct rxd_store *store, enum piece piece, long nr)
 static void uncount(struct rxd_store *store, unsigned long held)
 {
 	uncharge(store, held_pages(held));
-	count_piece(store, PIECE_64K, -(long)held_in_pieces(held, PIECE_64K));
-	count_piece(store, PIECE_2M, -(long)held_in_pieces(held, PIECE_2M));
+	count_piece(store, RXD_PIECE_64K, -(long)held_in_pieces(held, RXD_PIECE_64K));
+	count_piece(store, RXD_PIECE_2M, -(long)held_in_pieces(held, RXD_PIECE_2M));
 }
 
 static struct rxd_leaf *alloc_leaf(const struct rxd_store *store, unsigned long pgno, gfp_t gfp)
@@ -753,12 +672,12 @@ static struct rxd_leaf *leaf_locked(struct rxd_store *store, unsigned long i)
 static struct rxd_leaf *get_leaf(struct rxd_store *store, unsigned long pgno,
 				 unsigned long held, gfp_t gfp)
 {
-	unsigned long i = pgno / PAGES_PER_LEAF;
+	unsigned long i = pgno / RXD_PAGES_PER_LEAF;
 	struct rxd_leaf *leaf, *new;
 	unsigned long flags;
 
 	rcu_read_lock();
-	leaf = find_leaf(store, pgno);
+	leaf = rxd_store_leaf(store, pgno);
 	if (leaf && !atomic_long_add_unless(leaf_held(leaf), held, 0))
 		leaf = NULL;
 	rcu_read_unlock();
@@ -789,7 +708,7 @@ static struct rxd_leaf *get_leaf(struct rxd_store *store, unsigned long pgno,
 static void put_leaf(struct rxd_store *store, struct rxd_leaf *leaf, unsigned long pgno,
 		     unsigned long held)
 {
-	unsigned long i = pgno / PAGES_PER_LEAF;
+	unsigned long i = pgno / RXD_PAGES_PER_LEAF;
 	unsigned long flags;
 
 	if (!held || atomic_long_sub_return(held, leaf_held(leaf)))
@@ -822,12 +741,12 @@ int rxd_store_exchange(struct rxd_store *store, unsigned long pgno, struct page 
 		       gfp_t gfp)
 {
 	unsigned long will = page ? held(page_private(page), 1) : 0, was;
-	unsigned int i = pgno % PAGES_PER_LEAF;
+	unsigned int i = pgno % RXD_PAGES_PER_LEAF;
 	struct rxd_leaf *leaf;
 	struct page *old;
 
 	rcu_read_lock();
-	leaf = find_leaf(store, pgno);
+	leaf = rxd_store_leaf(store, pgno);
 	old = leaf ? rcu_dereference(leaf->page[i]) : NULL;
 	rcu_read_unlock();
 
@@ -874,13 +793,13 @@ EXPORT_SYMBOL_NS_GPL(rxd_store_exchange, RXD_NS);
 static __always_inline void *find_run(struct rxd_store *store, unsigned long pgno,
 				      unsigned int max, unsigned int *nr)
 {
-	unsigned int first = pgno % PAGES_PER_LEAF;
-	struct rxd_leaf *leaf = find_leaf(store, pgno);
+	unsigned int first = pgno % RXD_PAGES_PER_LEAF;
+	struct rxd_leaf *leaf = rxd_store_leaf(store, pgno);
 	struct page *page, *next;
 	unsigned int n = 1;
 	void *data = NULL;
 
-	max = min_t(unsigned int, max, PAGES_PER_LEAF - first);
+	max = min_t(unsigned int, max, RXD_PAGES_PER_LEAF - first);
 	page = leaf ? rcu_dereference(leaf->page[first]) : NULL;
 	if (likely(page)) {
 		data = page_address(page);
@@ -968,7 +887,7 @@ static unsigned int overwrite(struct rxd_store *store, u64 pos, const void *src,
 
 static struct page *batch_page(const struct rxd_batch *batch, unsigned int i)
 {
-	return batch->piece == PIECE_PAGE ? batch->page[i] : batch->page[0] + i;
+	return batch->piece == RXD_PIECE_PAGE ? batch->page[i] : batch->page[0] + i;
 }
 
 /**
@@ -993,7 +912,7 @@ static void alloc_batch(struct rxd_store *store, unsigned long pgno, unsigned in
 
 	batch->nr = 0;
 	batch->taken = 0;
-	batch->piece = PIECE_PAGE;
+	batch->piece = RXD_PIECE_PAGE;
 	if (order) {
 		order = min_t(unsigned int, order, ilog2(nr));
 		if (pgno)
@@ -1004,7 +923,7 @@ static void alloc_batch(struct rxd_store *store, unsigned long pgno, unsigned in
 	if (memory_is_low(max(nr, 1U << order)))
 		return;
 
-	for (; piece_of_order(order) != PIECE_PAGE; order = smaller_order(order)) {
+	for (; piece_of_order(order) != RXD_PIECE_PAGE; order = smaller_order(order)) {
 		batch->page[0] = alloc_piece(store, pgno, order, gfp);
 		if (batch->page[0]) {
 			batch->nr = 1U << order;
@@ -1013,7 +932,7 @@ static void alloc_batch(struct rxd_store *store, unsigned long pgno, unsigned in
 		}
 	}
 
-	batch->piece = PIECE_PAGE;
+	batch->piece = RXD_PIECE_PAGE;
 	if (nr == 1) {
 		batch->page[0] = alloc_piece(store, pgno, 0, gfp);
 		batch->nr = !!batch->page[0];
@@ -1027,7 +946,7 @@ static void alloc_batch(struct rxd_store *store, unsigned long pgno, unsigned in
 static void fill_batch(const struct rxd_batch *batch, unsigned int nr, unsigned int offset,
 		       const void *src, unsigned int len)
 {
-	unsigned int step = batch->piece == PIECE_PAGE ? 1 : nr;
+	unsigned int step = batch->piece == RXD_PIECE_PAGE ? 1 : nr;
 	unsigned int i, part, room = step << PAGE_SHIFT;
 	void *data;
 
@@ -1065,7 +984,7 @@ static unsigned int insert_batch(struct rxd_leaf *leaf, unsigned long pgno,
 	for (i = 0; i < nr; i++) {
 		part = min_t(unsigned int, len, PAGE_SIZE - offset);
 		page = batch_page(batch, batch->taken + i);
-		slot = &leaf->page[(pgno + i) % PAGES_PER_LEAF];
+		slot = &leaf->page[(pgno + i) % RXD_PAGES_PER_LEAF];
 
 		rcu_read_lock();
 		other = unrcu_pointer(cmpxchg(slot, NULL, RCU_INITIALIZER(page)));
@@ -1084,12 +1003,16 @@ static unsigned int insert_batch(struct rxd_leaf *leaf, unsigned long pgno,
 	return entered;
 }
 
-/* How many pages from @pgno on are not there, at most @max and to the end of the leaf. */
+/*
+ * How many pages from @pgno on are not there: at most @max, to the end of the leaf, and no
+ * more than a batch has.
+ */
 static unsigned int hole_size(struct rxd_store *store, unsigned long pgno, unsigned int max)
 {
 	unsigned int nr;
 	void *data;
 
+	max = min(max, max_t(unsigned int, RXD_BATCH_PAGES, 1U << store->options.order));
 	rcu_read_lock();
 	data = find_run(store, pgno, max, &nr);
 	rcu_read_unlock();
@@ -1250,9 +1173,9 @@ static unsigned int free_run(struct rxd_store *store, unsigned long first, unsig
 	struct rxd_leaf *leaf;
 
 	rcu_read_lock();
-	leaf = find_leaf(store, first);
+	leaf = rxd_store_leaf(store, first);
 	if (leaf) {
-		freed = free_in_leaf(leaf, first % PAGES_PER_LEAF, nr);
+		freed = free_in_leaf(leaf, first % RXD_PAGES_PER_LEAF, nr);
 		put_leaf(store, leaf, first, freed);
 	}
 	rcu_read_unlock();
@@ -1379,7 +1302,7 @@ int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long n
 	rxd_batch_init(&batch);
 	while (nr) {
 		rcu_read_lock();
-		hole = !find_run(store, first, min_t(unsigned long, nr, PAGES_PER_LEAF), &run);
+		hole = !find_run(store, first, min_t(unsigned long, nr, RXD_PAGES_PER_LEAF), &run);
 		rcu_read_unlock();
 		if (hole) {
 			done = write_hole_patiently(store, (u64)first << PAGE_SHIFT, NULL,
@@ -1414,7 +1337,7 @@ unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 	unsigned long total = 0, in_leaf;
 
 	while (nr) {
-		in_leaf = min(nr, PAGES_PER_LEAF - first % PAGES_PER_LEAF);
+		in_leaf = min(nr, RXD_PAGES_PER_LEAF - first % RXD_PAGES_PER_LEAF);
 		total += free_run(store, first, in_leaf);
 		first += in_leaf;
 		nr -= in_leaf;
@@ -1463,8 +1386,8 @@ static void free_leaves(struct list_head *leaves)
 
 	list_for_each_entry_safe(page, next, leaves, lru) {
 		leaf = page_address(page);
-		for (i = 0, nr = 0; i < PAGES_PER_LEAF; i++) {
-			if (i + FREE_AHEAD < PAGES_PER_LEAF)
+		for (i = 0, nr = 0; i < RXD_PAGES_PER_LEAF; i++) {
+			if (i + FREE_AHEAD < RXD_PAGES_PER_LEAF)
 				prefetchw(rcu_access_pointer(leaf->page[i + FREE_AHEAD]));
 			data = rcu_dereference_protected(leaf->page[i], true);
 			if (!data)
@@ -1536,7 +1459,7 @@ void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages)
 	unsigned long old = store->nr_pages, leaf_end;
 
 	WRITE_ONCE(store->nr_pages, nr_pages);
-	leaf_end = min(old, nr_leaves(nr_pages) * PAGES_PER_LEAF);
+	leaf_end = min(old, nr_leaves(nr_pages) * RXD_PAGES_PER_LEAF);
 	rxd_store_free_range(store, nr_pages, leaf_end - nr_pages);
 	drop_leaves(store, nr_leaves(nr_pages), nr_leaves(old));
 }
@@ -1592,23 +1515,23 @@ static unsigned long next_page(struct rxd_store *store, unsigned long first, boo
 	unsigned int i;
 
 	do {
-		i = first % PAGES_PER_LEAF;
+		i = first % RXD_PAGES_PER_LEAF;
 		rcu_read_lock();
 		/* In one section with the directory: pairs with rxd_store_trim(). */
 		nr_pages = rxd_store_nr_pages(store);
-		leaf = first < nr_pages ? find_leaf(store, first) : NULL;
+		leaf = first < nr_pages ? rxd_store_leaf(store, first) : NULL;
 		if (leaf) {
-			while (i < PAGES_PER_LEAF && !rcu_access_pointer(leaf->page[i]) == data)
+			while (i < RXD_PAGES_PER_LEAF && !rcu_access_pointer(leaf->page[i]) == data)
 				i++;
-			found = i < PAGES_PER_LEAF;
+			found = i < RXD_PAGES_PER_LEAF;
 		} else if (data) {
-			i = PAGES_PER_LEAF;
+			i = RXD_PAGES_PER_LEAF;
 		} else {
 			found = true;
 		}
 		rcu_read_unlock();
 
-		first = round_down(first, PAGES_PER_LEAF) + i;
+		first = round_down(first, RXD_PAGES_PER_LEAF) + i;
 		cond_resched();
 	} while (first < nr_pages && !found);
 	return min(first, nr_pages);
