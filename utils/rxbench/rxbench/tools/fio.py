@@ -17,7 +17,7 @@ BASE = {"ioengine": "libaio", "direct": 1, "iodepth": 32, "invalidate": 0,
         "allow_file_create": 0, "thread": 1}
 # One set of counters for all threads, of which bins make any percentile.
 REPORTING = {"group_reporting": 1, "lat_percentiles": 1}
-POINTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99)
+POINTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999)
 # The fio that counts must not wait for a processor that its own threads keep busy.
 AHEAD = 10
 # A last interval shorter than this share of one belongs to the one before.
@@ -74,9 +74,9 @@ class Counters:
         return math.sqrt(max(0.0, self.squares - self.ios * self.mean() ** 2) / (self.ios - 1))
 
     def percentiles(self):
-        """Microseconds by percent, from the bins."""
+        """Microseconds by percent, from the bins; no nines that so few I/Os do not have."""
         total, found, seen = sum(self.bins.values()), {}, 0
-        points = list(POINTS)
+        points = [point for point in POINTS if point <= 99 or total >= round(100 / (100 - point))]
         for edge in sorted(self.bins):
             seen += self.bins[edge]
             while points and seen >= total * points[0] / 100:
@@ -91,6 +91,11 @@ class Moment:
     read: Counters
     write: Counters
 
+    def __add__(self, other):
+        """One after the other."""
+        return Moment(self.seconds + other.seconds, self.read + other.read,
+                      self.write + other.write)
+
     def __sub__(self, earlier):
         return Moment(self.seconds - earlier.seconds, self.read - earlier.read,
                       self.write - earlier.write)
@@ -101,9 +106,11 @@ class Moment:
     def metrics(self):
         both = self.both()
         seconds = self.seconds or math.inf
+        percentiles = both.percentiles()
         return {"mb_s": both.bytes / seconds / 1e6, "iops": both.ios / seconds,
                 "lat_mean_us": both.mean(), "lat_max_us": both.longest,
-                "lat_p99_us": both.percentiles().get("99", both.longest)}
+                "lat_p99_us": percentiles.get("99", both.longest),
+                "lat_p99999_us": percentiles.get("99.999")}
 
 
 START = Moment(0.0, Counters(), Counters())
@@ -216,9 +223,19 @@ def sample(moments, interval=1):
     return {"metrics": end.metrics(), "percentiles": end.both().percentiles(), "series": series}
 
 
+def _one(path, options, **how):
+    """The moments of one job on a device or a file."""
+    return run({**BASE, "filename": escaped(path), **options}, [("rxbench", {})], **how)
+
+
 def measure(path, options):
-    """The sample of one job on a device or a file."""
-    return sample(run({**BASE, "filename": escaped(path), **options}, [("rxbench", {})]))
+    """Its sample."""
+    return sample(_one(path, options))
+
+
+def total(path, options):
+    """All that it did, with nothing of when."""
+    return _one(path, options, interval=3600)[-1]
 
 
 def escaped(path):

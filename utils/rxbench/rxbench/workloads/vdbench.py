@@ -8,7 +8,8 @@ import stat
 import sys
 import time
 
-from ..run.plan import IOPS, MB_S, MEAN, P99, Case, Metric, Plan, Round, Subject
+from ..run.plan import (IOPS, LONGEST, MB_S, MEAN, P99, Case, Metric, Plan, Round,
+                        Subject)
 from ..system import diskstats, guard, machine
 from ..system.errors import BadInput
 from ..system.units import parse_size
@@ -32,7 +33,6 @@ of size=, or of --file-size, and removed in the end. A lun that holds anything i
 if --destroy names it."""
 
 STDDEV = Metric("lat_stddev_us", "latency stddev", "us", "lower")
-LONGEST = Metric("lat_max_us", "longest latency", "us", "lower")
 REQUESTED = Metric("iops_requested", "requested", "IOPS", "higher")
 # What is further from the rate that was asked for is marked.
 MOST_OFF = 0.05
