@@ -32,6 +32,7 @@ SHAPE = {
     "failures": [{"message": str}],
 }
 RATIO = {"median": NUMBER, "within_noise": (bool, type(None))}
+POINT = {"block": int, "depth": int, "read_percent": int}
 NAMES = {str: "text", int: "a whole number", bool: "true or false", dict: "an object",
          list: "a list", float: "a number", type(None): "null"}
 
@@ -126,7 +127,8 @@ def make(workload, command, started, described, warnings, plan, outcome):
     if base is None and len(subjects) > 1:
         base = subjects[0]["name"]
     cases = [{"name": case.name, "title": case.title, "base": case.base or base,
-              "reference": case.reference} for case in plan.cases()]
+              "reference": case.reference, **({"point": case.point} if case.point else {})}
+             for case in plan.cases()]
     summary = summarize(metrics, subjects, cases, outcome.results)
     return {"format": FORMAT, "version": FORMAT_VERSION, "rxbench": VERSION,
             "workload": workload, "command": command, "started": started,
@@ -250,6 +252,8 @@ def _astray(document):
                     yield f"{key}[{number}]: {what} {row[what]!r} is none of the {what}s"
     for case in document["cases"]:
         yield from _figures(case["reference"], NUMBER, f"reference of {case['name']}")
+        if "point" in case:
+            yield from _wrong(case["point"], POINT, f"point of {case['name']}")
     for number, row in enumerate(document["results"]):
         yield from _result(row, f"results[{number}]")
     for number, row in enumerate(document["summary"]):

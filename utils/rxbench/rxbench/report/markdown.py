@@ -38,7 +38,8 @@ def _section(document):
     tables = text.side_by_side(document, ratios=True)
     for head, rows in tables:
         yield from _table(head, rows)
-    if not tables:
+    # What belongs to a steady state is more than the metric that decides.
+    if not tables or document["settings"].get("steady"):
         yield from _table(*text.columns(document), left=2)
     yield f"- {_legend(document)}"
     notes = [*document["notes"], *(f"Warning: {warning}." for warning in document["warnings"]),

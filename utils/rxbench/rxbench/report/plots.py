@@ -7,6 +7,7 @@ import statistics
 from ..run.plan import LOWER
 from ..system.errors import BadInput
 from ..system.units import number
+from . import sweep
 
 COLOURS = ("#3465a4", "#cc4c02", "#4e9a06", "#75507b", "#a40000", "#555753", "#c4a000", "#06989a",
            "#8ab4e8", "#f4a582", "#a6d96a", "#c5a3d1", "#e06666", "#babdb6", "#7a5230", "#ff66b3")
@@ -155,7 +156,8 @@ def _percentiles(plt, document):
                   color=colour)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xticks([2, 10, 100, 1000, 10000], ["50", "90", "99", "99.9", "99.99"])
+        axes.set_xticks([2, 10, 100, 1e3, 1e4, 1e5],
+                        ["50", "90", "99", "99.9", "99.99", "99.999"])
         axes.set_xlabel("percentile")
         axes.set_ylabel("us")
     return _lines(plt, document, _repeats(document, "percentiles"), draw)
@@ -182,9 +184,36 @@ def _series(plt, document, name):
     return title, _lines(plt, document, found, draw, bottom=0)
 
 
-def draw(document, salt):
-    """Name, title and SVG of each picture that the report has figures for."""
-    plt = pyplot()
+def _curves(plt, document):
+    """Latency over I/O rate: a small plot for each block size and mix, a point for each depth."""
+    found, titles = sweep.curves(document), _titles(document)
+    if not found:
+        return None
+    order = list(titles)
+    figure, flat = _grid(plt, len(found))
+    for (title, subjects), axes in zip(found.items(), flat):
+        for name, points in subjects.items():
+            colour, dashes, _hatch = _style(order.index(name))
+            axes.plot([rate for rate, _, _ in points], [latency for _, latency, _ in points],
+                      dashes, marker=".", color=colour, label=titles[name])
+            for rate, latency, depth in points:
+                axes.annotate(depth, (rate, latency), (3, 3), textcoords="offset points",
+                              fontsize=6, color=colour)
+        axes.set_yscale("log")
+        axes.set_xlim(left=0)
+        axes.set_xlabel("IOPS")
+        axes.set_ylabel("us")
+        axes.set_title(title, fontsize=9)
+        axes.legend(fontsize=7)
+    return figure
+
+
+def _wanted(plt, document):
+    """Name, title and figure of each picture."""
+    if sweep.points(document):
+        # Of so many cases, pictures of each would hide the one that tells.
+        return [("latency-iops", "Mean latency over I/O rate, a point for each depth",
+                 _curves(plt, document))]
     several = document["repeats"] > 1
     wanted = [("bars", document["metrics"][0]["title"].capitalize(), _bars(plt, document)),
               ("percentiles", "Latency percentiles" + (", medians of the repeats" if several
@@ -193,5 +222,11 @@ def draw(document, salt):
         title, figure = _series(plt, document, name)
         wanted.append((name.replace("_", "-"), title + (", a line each repeat" if several else ""),
                        figure))
+    return wanted
+
+
+def draw(document, salt):
+    """Name, title and SVG of each picture that the report has figures for."""
+    plt = pyplot()
     return [(name, title, _svg(plt, figure, f"{salt}-{name}"))
-            for name, title, figure in wanted if figure]
+            for name, title, figure in _wanted(plt, document) if figure]

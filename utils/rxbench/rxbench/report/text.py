@@ -2,6 +2,7 @@
 """A report as text for a terminal."""
 
 from ..system.units import duration, number, size
+from . import sweep
 
 NOISE, UNKNOWN = "~", "?"
 MOST_COLUMNS = 8
@@ -118,8 +119,10 @@ def side_by_side(document, ratios=False):
     """Head and rows of the metric that decides: a column for each subject, then others' figures.
 
     One table for each subject that others are compared with; those of too many columns are left
-    out.
+    out. A sweep has its own.
     """
+    if sweep.points(document):
+        return sweep.tables(document)
     groups = {}
     for case in document["cases"]:
         groups.setdefault(case["base"], []).append(case)

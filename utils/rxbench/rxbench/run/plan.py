@@ -44,6 +44,7 @@ class Case:
     seconds: float = 1.0
     reference: dict = field(default_factory=dict, compare=False)
     base: str = None
+    point: dict = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,13 @@ def parse_size(text):
     return size
 
 
+def parse_whole(text, where, least, most):
+    """A whole number; where tells of which option it is."""
+    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+        raise BadInput(f"{where} {text}: must be a whole number from {least} to {most}")
+    return int(text)
+
+
 def size(count):
     """Bytes with the unit that leaves the fewest digits."""
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -54,6 +61,11 @@ def duration(microseconds):
             value = microseconds / scale
             return f"{value:.{0 if value >= 100 else 1}f} {unit}"
     return f"{microseconds / 1e6:.1f} s"
+
+
+def mix(percent):
+    """Requests of which so many percent are reads."""
+    return {0: "writes", 100: "reads"}.get(percent, f"{percent} % reads")
 
 
 def clock(seconds):
