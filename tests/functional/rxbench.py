@@ -106,6 +106,33 @@ def test_profile(tmp_path, empty_disk):
     assert report["subjects"][2]["details"]["queue"]["scheduler"]
 
 
+def processor_caches():
+    """Bytes of what all caches of the processors hold of data."""
+    lines = run("lscpu", "--bytes", "--caches=TYPE,ALL-SIZE", "--json").stdout
+    return sum(int(cache["all-size"]) for cache in json.loads(lines)["caches"]
+               if cache["type"] != "Instruction")
+
+
+def test_sweep_of_steady_states(tmp_path):
+    """As short as it can be: five rounds, steady or not, of a file of four times the caches."""
+    size = max(4 * processor_caches(), 4 << 20)
+    report, done, wanted = measured(
+        tmp_path, "profile", f"rxd:{int(size * 1.2) + (20 << 20)}", "--size", size, "--sweep",
+        "--blocks", "4k", "--depths", "1,8", "--mixes", "70", "--steady", "--most-rounds", 5,
+        "--seconds", 1, "--repeats", 1)
+    assert seen(report) == wanted == {("4k-r70-q1", "rxd"), ("4k-r70-q8", "rxd")}
+    for row in report["results"]:
+        steady = row["facts"]["steady"]
+        assert steady["rounds"] == len(steady["iops"]) == len(row["series"]["mb_s"]) == 5
+        unsteady = steady["range_percent"] > 20 or steady["slope_percent"] > 10
+        assert steady["reached"] is not unsteady
+        assert min(steady["iops"]) <= row["metrics"]["iops"] <= max(steady["iops"])
+        assert row["metrics"]["lat_max_us"] >= row["metrics"]["lat_p99_us"]
+    assert done.stdout.count("Not steady after 5 rounds") == sum(
+        not row["facts"]["steady"]["reached"] for row in report["results"])
+    assert "IOPS, random 70 % reads" in done.stdout and "longest latency" in done.stdout
+
+
 @pytest.mark.every_kernel
 def test_dd(tmp_path):
     report, _done, wanted = measured(tmp_path, "dd", "rxd:32m", tmp_path, "--size", "2m", "--bs",

@@ -8,7 +8,8 @@ _rxbench_options()
 
 	case $1 in
 	profile)
-		echo "$common --profile --size --seconds --jobs" ;;
+		echo "$common --profile --size --seconds --jobs --steady --most-rounds --sweep" \
+			"--blocks --depths --mixes" ;;
 	dd)
 		echo "$common --size --bs --target --mode" ;;
 	run)

@@ -10,6 +10,7 @@ import time
 
 from . import command
 from .errors import BadInput, BenchError
+from .units import parse_size
 from .units import size as human
 
 FIO_LEAST = (3, 28)
@@ -64,6 +65,17 @@ def busy_percent(seconds=0.5):
     _user, _system, idle_now, total_now = cpu_times()
     passed = total_now - total
     return 100 * (1 - (idle_now - idle) / passed) if passed else 0.0
+
+
+def processor_caches():
+    """Bytes of all caches that hold data, each counted once; 0 where the kernel tells of none."""
+    found = {}
+    for folder in glob.glob("/sys/devices/system/cpu/cpu*/cache/index*"):
+        kind, level, shared, size = (read(os.path.join(folder, name)) for name in (
+            "type", "level", "shared_cpu_list", "size"))
+        if kind in ("Data", "Unified") and size:
+            found[level, shared] = parse_size(size)
+    return sum(found.values())
 
 
 def governors():

@@ -299,6 +299,13 @@ def are_directories(texts):
     return all(os.path.isdir(_split(text)[1]) for text in texts)
 
 
+def sector(place):
+    """The smallest I/O that it takes, as far as it is known before it is set up."""
+    device = getattr(place, "origin", place)
+    path = getattr(device, "path", None)
+    return guard.logical_block_size(path) if path and place.has_node else 512
+
+
 def need_apart(places):
     """Refuse two on one disk, plain or cached, where all are mounted at once."""
     disks = [getattr(place, "origin", place) for place in places]

@@ -74,12 +74,6 @@ def _random_file(undo, size):
     return path
 
 
-def _sector(place):
-    device = getattr(place, "origin", place)
-    path = getattr(device, "path", None)
-    return guard.logical_block_size(path) if path and place.has_node else 512
-
-
 class Copies:
     """Measures a round: two writes and a read at one target."""
 
@@ -148,7 +142,7 @@ def plan(options):
                 names = tuple(place.name for place in grounds
                               if (target == "file" or place.has_node)
                               and (mode == "buffered" or place.name not in buffered
-                                   and block % _sector(place) == 0))
+                                   and block % places.sector(place) == 0))
                 if names:
                     rounds.append(_round(target, mode, block, options.size)
                                   if len(names) == len(grounds) else

@@ -4,11 +4,15 @@
 import contextlib
 import os
 
-from ..run.plan import Case, Plan, Round, Subject
+from ..run import rounds
+from ..run.plan import (FIO, IOPS, LONGEST, MB_S, MEAN, NINES, P99, Case, Plan, Round,
+                        Subject)
 from ..system import guard, hits, machine, places
 from ..system.errors import BadInput
-from ..system.units import parse_size
-from ..tools import fio
+from ..system.units import parse_size, parse_whole
+from ..system.units import size as human
+from ..tools import fio, steady
+from . import sweep
 
 NAME = "profile"
 SUMMARY = "fio on a file, as RapidDisk's page of speeds has it, on any places side by side"
@@ -17,7 +21,11 @@ fio, libaio, direct I/O, depth 32, over one file: blocks of 1M and 4K, each as s
 random read, sequential write and random write.
 --profile ramdisk (default): a file of 1 GiB on ext4. --profile cache: a file of 32 MiB on ext2,
 every block of it read once before, so that a cache is warm; the page's disk has 10 GiB, its cache
-1 GiB. Columns "page" have what the page says: RapidDisk, and a SATA disk, on a 3.1 GHz Xeon."""
+1 GiB. Columns "page" have what the page says: RapidDisk, and a SATA disk, on a 3.1 GHz Xeon.
+--sweep: random I/O instead, all block sizes at all depths in all mixes of reads and writes, and
+the latency over the requests a second.
+--steady, in the manner of SNIA's PTS: the file is written twice, then each measurement goes on in
+rounds of --seconds until five of them differ by 20 % at most, and drift by 10 % at most."""
 
 ORDERS = (("read", "sequential read"), ("randread", "random read"),
           ("write", "sequential write"), ("randwrite", "random write"))
@@ -30,6 +38,11 @@ KINDS = {"ramdisk": ("ext4", "1g"), "cache": ("ext2", "32m")}
 # A file system must hold the file, and its own.
 ROOM = 1.15
 LEAST_ROOM = 16 << 20
+SECONDS, ROUND_SECONDS = 5, 60
+# So many times the processors' caches; these could have held a quarter of it.
+BEYOND = 4
+MOST_ROUNDS = 1000
+MIB = 1 << 20
 
 
 def add_arguments(parser):
@@ -38,15 +51,22 @@ def add_arguments(parser):
                         help="which of the page's two (default: %(default)s)")
     parser.add_argument("--size", metavar="SIZE", type=parse_size,
                         help="of the file (default: 1g, or 32m for cache)")
-    parser.add_argument("--seconds", metavar="S", type=int, default=5,
-                        help="for each measurement (default: %(default)s)")
+    parser.add_argument("--seconds", metavar="S", type=int,
+                        help=f"for each measurement (default: {SECONDS}), or for a round of "
+                             f"--steady (default: {ROUND_SECONDS})")
     parser.add_argument("--jobs", metavar="NAME,...",
                         help="only these, of " + ", ".join(names()))
+    parser.add_argument("--steady", action="store_true",
+                        help="measure in rounds until they are steady, on a file well beyond the "
+                             "processors' caches")
+    parser.add_argument("--most-rounds", metavar="N",
+                        help=f"of --steady, for each measurement (default: {rounds.MOST})")
+    sweep.add_arguments(parser)
 
 
 def names():
     """Of all jobs, such as randread-4k."""
-    return [case.name for _order, _block, case in _cases("ramdisk", 1)]
+    return list(_cases("ramdisk", 1))
 
 
 def chosen(text, known):
@@ -59,19 +79,55 @@ def chosen(text, known):
 
 
 def _cases(profile, seconds):
+    """fio's options and a case for each job of the page, by its name."""
+    found = {}
     for block in ("1m", "4k"):
         published = PAGE[profile].get(block, (None,) * len(ORDERS))
         for (order, title), figures in zip(ORDERS, published):
             reference = dict(zip(COLUMNS[profile], figures)) if figures else {}
-            yield order, block, Case(f"{order}-{block}", f"{block.upper()} {title}", seconds + 1.5,
-                                     reference)
+            found[f"{order}-{block}"] = ({"rw": order, "bs": block}, Case(
+                f"{order}-{block}", f"{block.upper()} {title}", seconds, reference))
+    return found
 
 
-def _prepare(place, directory, size):
+def _jobs(options, size, seconds):
+    """What is measured, by name: fio's options and a case for each."""
+    # A bar of progress counts five rounds; there may be more.
+    expected = (seconds + 1.5) * (rounds.WINDOW if options.steady else 1)
+    sweep.refuse_strays(options)
+    if options.sweep:
+        return sweep.cases(options, size, expected)
+    wanted = chosen(options.jobs, names())
+    return {name: job for name, job in _cases(options.profile, expected).items()
+            if name in wanted}
+
+
+def _most_rounds(options):
+    text = options.most_rounds
+    if text is None:
+        return rounds.MOST
+    if not options.steady:
+        raise BadInput(f"--most-rounds {text}: only with --steady")
+    return parse_whole(text, "--most-rounds", rounds.WINDOW, MOST_ROUNDS)
+
+
+def _size(options):
+    """Of the file; --steady wants one well beyond the processors' caches."""
+    least = BEYOND * machine.processor_caches() if options.steady else 0
+    if options.size is None:
+        return max(parse_size(KINDS[options.profile][1]), -(-least // MIB) * MIB)
+    if options.size < least:
+        raise BadInput(f"--size {human(options.size)}: must be {human(least)} or more with "
+                       f"--steady, {BEYOND} times the processors' caches")
+    return options.size
+
+
+def _prepare(place, directory, size, times):
     """The file, as large as wanted and full of random bytes."""
     path = os.path.join(directory, "rxbench.data")
     if place.prepared != size:
-        fio.fill(path, size)
+        for _ in range(times):
+            fio.fill(path, size)
         place.prepared = size
     return path
 
@@ -82,52 +138,98 @@ def _warm(path, size):
             [("warm", {})], interval=3600)
 
 
+class Profile:
+    """Measures the jobs on a file of each place."""
+
+    def __init__(self, options, grounds, jobs, size, seconds):
+        self.options, self.jobs, self.size, self.seconds = options, jobs, size, seconds
+        self.most_rounds = _most_rounds(options)
+        self.places = {place.name: place for place in grounds}
+        self.kind, _default = KINDS[options.profile]
+        self.notes = [sweep.NOTE] if options.sweep else []
+        if options.steady:
+            self.notes += _steady_notes(seconds)
+
+    def set_up(self, undo):
+        for place in self.places.values():
+            place.set_up(undo)
+
+    @contextlib.contextmanager
+    def open(self, subject, _round, _repeat):
+        place = self.places[subject.name]
+        place.format(self.kind)
+        with place.mounted(self.kind) as directory:
+            path = _prepare(place, directory, self.size,
+                            steady.TIMES if self.options.steady else 1)
+            if self.options.profile == "cache" or place.cached:
+                _warm(path, self.size)
+            yield lambda case: self.measure(place, path, case)
+
+    def measure(self, place, path, case):
+        job, _case = self.jobs[case.name]
+        count = place.counter() if place.cached else None
+        before = count() if count else None
+        job = {**job, "size": self.size, "time_based": 1, "runtime": self.seconds}
+        sample = steady.measure(path, job, self.most_rounds) if self.options.steady else \
+            fio.measure(path, job)
+        if count and "write" not in job["rw"]:
+            sample["metrics"]["hit_percent"] = hits.percent(before, count())
+        if self.options.steady:
+            self._tell(place, case, sample["facts"]["steady"])
+        return sample
+
+    def _tell(self, place, case, found):
+        """What never became steady must not pass for it."""
+        if not found["reached"]:
+            self.notes.append(
+                f"Not steady after {found['rounds']} rounds: {case.title}, {place.title}: the last "
+                f"{rounds.WINDOW} differ by {found['range_percent']:.0f} %, and drift by "
+                f"{found['slope_percent']:.0f} %.")
+
+
+def _steady_notes(seconds):
+    yield (f"Steady state: a figure is of {rounds.WINDOW} rounds of {seconds} s that differ by "
+           f"{rounds.RANGE_PERCENT} % at most and drift by {rounds.SLOPE_PERCENT} % at most, but "
+           "for what is named as not steady.")
+    if not machine.processor_caches():
+        yield ("The kernel does not tell how large the processors' caches are: whether they held "
+               "the file is not known.")
+
+
+def _settings(options, size, seconds):
+    settings = {"profile": options.profile, "file system": KINDS[options.profile][0],
+                "size": size, "seconds": seconds, "ioengine": "libaio", "direct": 1}
+    if not options.sweep:
+        settings["iodepth"] = 32
+    if options.steady:
+        settings.update(steady=True, **{"processors' caches": machine.processor_caches()})
+    return settings
+
+
 def plan(options):
-    kind, default = KINDS[options.profile]
-    size = options.size or parse_size(default)
-    jobs = {case.name: (order, block, case)
-            for order, block, case in _cases(options.profile, options.seconds)
-            if case.name in chosen(options.jobs, names())}
-    if options.seconds < 1:
-        raise BadInput(f"--seconds {options.seconds}: must be 1 or more")
+    seconds = options.seconds
+    if seconds is None:
+        seconds = ROUND_SECONDS if options.steady else SECONDS
+    if seconds < 1:
+        raise BadInput(f"--seconds {seconds}: must be 1 or more")
+    size = _size(options)
+    jobs = _jobs(options, size, seconds)
     grounds = places.parse(options.places)
+    made = Profile(options, grounds, jobs, size, seconds)
     machine.fio_version()
-    machine.need_tools(f"mkfs.{kind}", "mount", "umount", "wipefs", "blkdiscard")
+    machine.need_tools(f"mkfs.{KINDS[options.profile][0]}", "mount", "umount", "wipefs",
+                       "blkdiscard")
     places.check(grounds, int(size * ROOM) + LEAST_ROOM, options.destroy)
     for place in grounds:
         if not place.takes_direct():
             raise BadInput(f"{guard.no_direct(place.path)}, and all of this profile is direct")
-    by_name = {place.name: place for place in grounds}
-
-    def set_up(undo):
-        for place in grounds:
-            place.set_up(undo)
-
-    @contextlib.contextmanager
-    def open_round(subject, _round, _repeat):
-        place = by_name[subject.name]
-        place.format(kind)
-        with place.mounted(kind) as directory:
-            path = _prepare(place, directory, size)
-            if options.profile == "cache" or place.cached:
-                _warm(path, size)
-            yield lambda case: measure(place, path, case)
-
-    def measure(place, path, case):
-        order, block, _case = jobs[case.name]
-        count = place.counter() if place.cached else None
-        before = count() if count else None
-        sample = fio.measure(path, {"rw": order, "bs": block, "size": size, "time_based": 1,
-                                    "runtime": options.seconds})
-        if count and "read" in order:
-            sample["metrics"]["hit_percent"] = hits.percent(before, count())
-        return sample
-
+    if options.sweep:
+        sweep.need_sectors(jobs, grounds)
+    metrics = (IOPS, MB_S, MEAN, P99) if options.sweep else FIO
     return Plan(subjects=[Subject(place.name, place.title, place.details())
                           for place in grounds],
-                rounds=[Round((case,)) for _order, _block, case in jobs.values()],
-                open=open_round, set_up=set_up,
+                rounds=[Round((case,)) for _job, case in jobs.values()],
+                open=made.open, set_up=made.set_up, notes=made.notes,
+                metrics=metrics + ((NINES, LONGEST) if options.steady else ()),
                 base=grounds[-1].name if len(grounds) > 1 else None,
-                settings={"profile": options.profile, "file system": kind, "size": size,
-                          "seconds": options.seconds, "ioengine": "libaio", "iodepth": 32,
-                          "direct": 1})
+                settings=_settings(options, size, seconds))

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""fio in rounds, until what it finds is steady."""
+
+import functools
+import operator
+
+from ..run import rounds
+from . import fio
+
+# Written so often before the first round, in the manner of SNIA's PTS.
+TIMES = 2
+
+
+def _series(moments):
+    """A point for each round, at its end."""
+    series, seconds = {"mb_s": [], "lat_mean_us": []}, 0.0
+    for each in moments:
+        seconds += each.seconds
+        figures = each.metrics()
+        for name, points in series.items():
+            points.append([round(seconds, 3), figures[name]])
+    return series
+
+
+def measure(path, options, most):
+    """The sample of the last rounds of one job; options give a round its length."""
+    # Or else each round would go the same way through the file as the one before.
+    options = {"randrepeat": 0, **options}
+    found = rounds.until_steady(lambda: fio.total(path, options),
+                                lambda moment: moment.metrics()["iops"], most)
+    window = found.window()
+    total = functools.reduce(operator.add, found.last())
+    return {"metrics": total.metrics(), "percentiles": total.both().percentiles(),
+            "series": _series(found.taken),
+            "facts": {"steady": {"reached": window.steady, "rounds": len(found.taken),
+                                 "iops": found.amounts, **vars(window)}}}
