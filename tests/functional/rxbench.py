@@ -262,6 +262,15 @@ def test_copy(tmp_path):
     assert begins == ways[:5]
 
 
+def test_copies_at_once(tmp_path):
+    """Where memory is left they push nothing out."""
+    report, _done, wanted = measured(tmp_path, "copy", "rxd:32m", "--size", "1m", "--jobs", 2,
+                                     "--witness", "1m", "--ways", "mmap-256K-populate")
+    assert seen(report) == wanted and len(report["results"]) == 5 * 2
+    assert {row["metrics"]["pushed_percent"] for row in report["results"]} == {0}
+    assert {row["metrics"]["cached_mb"] for row in report["results"]} == {4 * 1.048576}
+
+
 def trace(path, writes=False):
     """Each of 100 blocks twice: half of the reads can hit."""
     lines = ["version,time,op,size,lbn"]

@@ -17,7 +17,7 @@ _rxbench_options()
 	tree)
 		echo "$common --tarball --command --inside --workers" ;;
 	copy)
-		echo "$common --size --ways" ;;
+		echo "$common --size --ways --jobs --witness" ;;
 	replay)
 		echo "$common --depth --limit --reads-only --fold" ;;
 	peers)

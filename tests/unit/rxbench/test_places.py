@@ -63,7 +63,7 @@ def test_copy_on_one_disk(disks, monkeypatch, target, refused):
     monkeypatch.setattr(copy.places, "check", lambda *args, together: seen.append(together))
     monkeypatch.setattr(copy, "_without_direct", lambda *args: [])
     options = types.SimpleNamespace(place=f"cache:{disks[0]}", target=target.format(*disks),
-                                    size=1 << 20, ways=None, destroy=[])
+                                    size=1 << 20, ways=None, jobs=1, witness=None, destroy=[])
     if refused:
         with pytest.raises(BadInput, match="mounted at once"):
             copy.plan(options)

@@ -161,6 +161,12 @@ def need_root():
         raise BadInput("this needs root: run it as root, or with sudo")
 
 
+def takes_io_uring():
+    """Whether io_uring is to be had, which a machine may forbid to all, or to all but root."""
+    disabled = read("/proc/sys/kernel/io_uring_disabled")
+    return disabled in ("", "0") or (disabled == "1" and is_root())
+
+
 def need_tools(*tools):
     missing = [tool for tool in tools if not shutil.which(tool)]
     if missing:

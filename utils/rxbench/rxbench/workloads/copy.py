@@ -2,13 +2,14 @@
 """Which way to copy a file."""
 
 import contextlib
+import functools
 import hashlib
 import os
 import resource
 import time
 
 from ..run.plan import MB_S, REAL, SYS, USER, Case, Metric, Plan, Round, Subject
-from ..system import guard, machine, places
+from ..system import guard, machine, pagecache, places, together
 from ..system.errors import BadInput, BenchError
 from ..system.undo import check
 from ..system.units import parse_size
@@ -19,18 +20,32 @@ REPEATS = LEAST = 5
 SUMMARY = "which way to copy a file: mmap, read and write, O_DIRECT, splice, cp, rxcp and others"
 EXPLANATION = """\
 One file of random bytes, copied on a place, or from one to another: mmap in windows of 8 MiB and
-write; read and write with one buffer of 8K, 128K, 1M, 8M (dd); the same with O_DIRECT;
-copy_file_range; splice; cp, and rxcp where it is installed. Cold: the caches are dropped and the
-file system is mounted afresh (a directory stays mounted). Warm: the source was just read. Each ends
-with an fsync of the copy, which counts. The order rotates between repeats, of which there are at
-least five, since the order decides such tests. CPU s/GB is user and sys for 10^9 bytes."""
+write; the same in windows of 256 KiB, with MADV_SEQUENTIAL or MADV_POPULATE_READ; read and write
+with one buffer of 8K, 128K, 1M, 8M (dd); the same with O_DIRECT, and with 1M dropped from the page
+cache as it goes (dd's nocache); io_uring with O_DIRECT; copy_file_range; splice; cp, and rxcp where
+it is installed. Cold: the caches are dropped and the file system is mounted afresh (a directory
+stays mounted). Warm: the source was just read. Each ends with an fsync of the copy, which counts.
+With --jobs, so many files are copied at once, each by a process of its own. The order rotates
+between repeats, of which there are at least five, since the order decides such tests.
+CPU s/GB is user and sys for 10^9 bytes. fio, which does io_uring, cannot copy: it reads the source
+and writes as many bytes of its own meanwhile. This is what such a copy could reach at best, without
+the start of fio, and without CPU time, which would not be that of a copy.
+cached MB is what the page cache holds of source and copy in the end. With --witness, a file of that
+size is read twice before each copy, and pushed out is how much of it the copy pushed out of the
+page cache: nothing, as long as memory is left. A limit makes memory short: systemd-run --scope -p
+MemoryMax=SIZE rxbench copy ..."""
 
 CPU = Metric("cpu_s_gb", "CPU", "s/GB", "lower")
+CACHED = Metric("cached_mb", "cached", "MB", "lower")
+PUSHED = Metric("pushed_percent", "pushed out", "%", "lower")
 STATES = {"cold": "cold", "warm": "warm"}
 PACE = 300e6
 ROOM = 2.3
 LEAST_ROOM = 16 << 20
-SOURCE, TARGET = "rxbench.source", "rxbench.copy"
+SOURCE, TARGET, WITNESS = "rxbench.source", "rxbench.copy", "rxbench.witness"
+MOST_JOBS = 1024
+# How much of the witness must be in memory before a copy.
+LEAST_WITNESS = 0.9
 
 
 def add_arguments(parser):
@@ -40,7 +55,12 @@ def add_arguments(parser):
     parser.add_argument("--size", metavar="SIZE", type=parse_size, default=1 << 30,
                         help="of the file (default: 1g)")
     parser.add_argument("--ways", metavar="NAME,...",
-                        help="only these, of " + ", ".join(name for name, *_ in copying.ways()))
+                        help="only these, of " + ", ".join(way.name for way in copying.ways()))
+    parser.add_argument("--jobs", metavar="N", type=int, default=1,
+                        help="files of that size, copied at once (default: %(default)s)")
+    parser.add_argument("--witness", metavar="SIZE", type=parse_size,
+                        help="of a file in the page cache, to see how much of it a copy pushes "
+                             "out (default: none)")
 
 
 def _cpu():
@@ -64,7 +84,7 @@ def _digest(path):
 
 
 def _chosen(text):
-    ways = {name: (title, copy) for name, title, copy in copying.ways()}
+    ways = {way.name: way for way in copying.ways()}
     names = text.split(",") if text else list(ways)
     for name in names:
         if name not in ways:
@@ -74,17 +94,35 @@ def _chosen(text):
     return {name: ways[name] for name in names}
 
 
-def _without_direct(options, ways, grounds):
-    """Take the ways away that these places do not have; returns what to say of it."""
-    lacking = [place for place in grounds if not place.takes_direct()]
-    direct = [name for name in ways if name.startswith(copying.DIRECT)] if lacking else []
-    if not direct:
+def _leave_out(options, ways, names, reason):
+    """Take ways away that cannot be had here; returns what to say of it."""
+    lacking = [name for name in ways if name in names]
+    if not lacking:
         return []
     if options.ways:
-        raise BadInput(f"--ways {direct[0]}: {guard.no_direct(lacking[0].path)}")
-    for name in direct:
+        raise BadInput(f"--ways {lacking[0]}: {reason}")
+    for name in lacking:
         del ways[name]
-    return [f"{guard.no_direct(lacking[0].path)}: {', '.join(direct)} left out."]
+    return [f"{reason}: {', '.join(lacking)} left out."]
+
+
+def _without_direct(options, ways, grounds):
+    lacking = [place for place in grounds if not place.takes_direct()]
+    return _leave_out(options, ways, [name for name in ways if name.startswith(copying.DIRECT)],
+                      guard.no_direct(lacking[0].path)) if lacking else []
+
+
+def _without_uring(options, ways):
+    return [] if machine.takes_io_uring() else _leave_out(
+        options, ways, [copying.URING], "io_uring is disabled (sysctl kernel.io_uring_disabled)")
+
+
+def _flushed(copy, source, target):
+    """Returns the seconds that are not to count."""
+    apart = copy(source, target)
+    with open(target, "rb") as file:
+        os.fsync(file.fileno())
+    return apart or 0.0
 
 
 class Copies:
@@ -92,16 +130,21 @@ class Copies:
 
     def __init__(self, options, ways, source, target):
         self.size, self.ways, self.source, self.target = options.size, ways, source, target
-        self.digest, self.proven = None, set()
+        self.names = [f".{number}" for number in range(options.jobs)]
+        self.witness = options.witness
+        self.digests, self.proven = [], set()
 
     def set_up(self, undo):
         for place in dict.fromkeys((self.source, self.target)):
             place.set_up(undo)
             place.format("ext4")
         with self.source.mounted("ext4") as directory:
-            path = os.path.join(directory, SOURCE)
-            fio.fill(path, self.size)
-            self.digest = _digest(path)
+            for name in self.names:
+                path = os.path.join(directory, SOURCE + name)
+                fio.fill(path, self.size)
+                self.digests.append(_digest(path))
+            if self.witness:
+                fio.fill(os.path.join(directory, WITNESS), self.witness)
 
     @contextlib.contextmanager
     def mounted(self):
@@ -109,35 +152,58 @@ class Copies:
             first = stack.enter_context(self.source.mounted("ext4"))
             second = first if self.target is self.source else stack.enter_context(
                 self.target.mounted("ext4"))
-            yield os.path.join(first, SOURCE), os.path.join(second, TARGET)
+            yield first, second
 
     @contextlib.contextmanager
     def open(self, subject, _round, _repeat):
-        yield lambda case: self.measure(subject.name, case.name)
+        yield lambda case: self.measure(self.ways[subject.name], case.name)
 
     def measure(self, way, state):
         with self.mounted() as (source, target):
+            pairs = [(os.path.join(source, SOURCE + name), os.path.join(target, TARGET + name))
+                     for name in self.names]
+            witness = os.path.join(source, WITNESS) if self.witness else None
             machine.drop_caches()
-            if state == "warm":
-                _digest(source)
+            # What is in use was read more than once.
+            for path in [witness] * 2 if witness else []:
+                _digest(path)
+            for path, _copy in pairs if state == "warm" else []:
+                _digest(path)
             try:
-                return self._measure(way, source, target)
+                return self._measure(way, pairs, witness)
             finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(target)
+                for _source, path in pairs:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(path)
 
-    def _measure(self, way, source, target):
+    def _measure(self, way, pairs, witness):
+        there = pagecache.resident(witness) if witness else None
+        if witness and there < LEAST_WITNESS * self.witness:
+            raise BenchError(f"--witness {self.witness}: {there} bytes of it stay in memory: must "
+                             "be smaller, or memory larger")
         before, start = _cpu(), time.monotonic()
-        self.ways[way][1](source, target)
-        with open(target, "rb") as file:
-            os.fsync(file.fileno())
-        real, after = time.monotonic() - start, _cpu()
-        if way not in self.proven and _digest(target) != self.digest:
-            raise BenchError(f"{way}: the copy differs from its source")
-        self.proven.add(way)
+        apart = together.run([functools.partial(_flushed, way.copy, *pair) for pair in pairs])
+        real, after = time.monotonic() - start - min(apart), _cpu()
         user, system = (late - early for early, late in zip(before, after))
-        return {"metrics": {"mb_s": self.size / real / 1e6, "real_s": real, "user_s": user,
-                            "sys_s": system, "cpu_s_gb": (user + system) / self.size * 1e9}}
+        size = self.size * len(pairs)
+        metrics = {"mb_s": size / real / 1e6, "real_s": real,
+                   "cached_mb": sum(pagecache.resident(path)
+                                    for pair in pairs for path in pair) / 1e6}
+        if way.copies:
+            metrics.update(user_s=user, sys_s=system, cpu_s_gb=(user + system) / size * 1e9)
+        if witness:
+            metrics["pushed_percent"] = max(0, 100 * (1 - pagecache.resident(witness) / there))
+        self._prove(way, pairs)
+        return {"metrics": metrics}
+
+    def _prove(self, way, pairs):
+        """The first copies of each way have what their sources have."""
+        if way.name in self.proven:
+            return
+        for (_source, copy), digest in zip(pairs, self.digests):
+            if os.path.getsize(copy) != self.size or (way.copies and _digest(copy) != digest):
+                raise BenchError(f"{way.name}: the copy differs from its source")
+        self.proven.add(way.name)
 
 
 def plan(options):
@@ -146,17 +212,23 @@ def plan(options):
     places.need_apart(grounds)
     if options.size % (8 << 10):
         raise BadInput(f"--size {options.size}: must be a multiple of 8K, for O_DIRECT")
+    if not 1 <= options.jobs <= MOST_JOBS:
+        raise BadInput(f"--jobs {options.jobs}: must be from 1 to {MOST_JOBS}")
     machine.fio_version()
     machine.need_tools("dd", "cp", "mkfs.ext4", "mount", "umount", "wipefs", "blkdiscard")
-    places.check(grounds, int(options.size * ROOM) + LEAST_ROOM, options.destroy, together=True)
-    notes = _without_direct(options, ways, grounds)
+    needed = int((options.size * options.jobs + (options.witness or 0) / 2) * ROOM) + LEAST_ROOM
+    places.check(grounds, needed, options.destroy, together=True)
+    notes = _without_direct(options, ways, grounds) + _without_uring(options, ways)
     copies = Copies(options, ways, grounds[0], grounds[-1])
-    cases = tuple(Case(name, title, 2 * options.size / PACE + 0.5)
+    at_once = f", {options.jobs} at once" if options.jobs > 1 else ""
+    moved = 2 * options.size * options.jobs + 2 * (options.witness or 0)
+    cases = tuple(Case(name, title + at_once, moved / PACE + 0.5)
                   for name, title in STATES.items())
     notes += [f"{place.path} stays mounted: a cold copy there begins with dropped caches only."
               for place in grounds if isinstance(place, places.Directory)]
-    return Plan(subjects=[Subject(name, title) for name, (title, _copy) in ways.items()],
+    return Plan(subjects=[Subject(way.name, way.title) for way in ways.values()],
                 rounds=[Round(cases)], open=copies.open, set_up=copies.set_up,
-                metrics=(MB_S, REAL, USER, SYS, CPU), notes=notes,
-                settings={"size": options.size,
+                metrics=(MB_S, REAL, USER, SYS, CPU, CACHED,
+                         *([PUSHED] if options.witness else [])), notes=notes,
+                settings={"size": options.size, "jobs": options.jobs, "witness": options.witness,
                           "source": grounds[0].details(), "target": grounds[-1].details()})

@@ -59,9 +59,7 @@ def add_arguments(parser):
 
 def _engine():
     """io_uring, unless this machine forbids it."""
-    disabled = machine.read("/proc/sys/kernel/io_uring_disabled")
-    return jobs.URING if disabled in ("", "0") or (disabled == "1" and not os.geteuid()) \
-        else jobs.PSYNC
+    return jobs.URING if machine.takes_io_uring() else jobs.PSYNC
 
 
 def _is_device(lun):

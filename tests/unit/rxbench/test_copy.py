@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Ways to copy, several at once, and what they push out of the page cache."""
+
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+
+import pytest
+
+from conftest import TOP
+from rxbench import cli
+from rxbench.system import machine, pagecache, together
+from rxbench.system.errors import BadInput, BenchError
+from rxbench.system.undo import Undo
+from rxbench.tools import copying
+from rxbench.workloads import copy
+
+MIB = 1 << 20
+SIZE = MIB + 264 * 1024
+WAYS = {way.name: way for way in copying.ways()}
+
+
+@pytest.fixture
+def room():
+    """A directory on a disk: a tmpfs is in memory whatever a program asks for."""
+    with tempfile.TemporaryDirectory(prefix="rxbench-test-", dir="/var/tmp") as path:
+        yield path
+
+
+def written(path, size=SIZE):
+    data = os.urandom(size)
+    with open(path, "wb") as file:
+        file.write(data)
+        os.fsync(file.fileno())
+    return data
+
+
+def forget(path, offset=0, length=0):
+    """Drop clean pages of a file."""
+    with open(path, "rb") as file:
+        os.posix_fadvise(file.fileno(), offset, length, os.POSIX_FADV_DONTNEED)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_way_copies(room, name):
+    data = written(f"{room}/source")
+    apart = WAYS[name].copy(f"{room}/source", f"{room}/copy")
+    with open(f"{room}/copy", "rb") as file:
+        found = file.read()
+    assert len(found) == SIZE
+    assert (found == data) == WAYS[name].copies == (name != copying.URING)
+    assert (apart is not None) == (name == copying.URING)
+
+
+@pytest.mark.parametrize("name, advice", [("sequential", mmap.MADV_SEQUENTIAL), ("populate", 22)])
+def test_windows_are_advised(room, monkeypatch, name, advice):
+    """256 KiB at a time, the last one as long as the rest."""
+    windows, advised = [], []
+
+    class Seen(mmap.mmap):
+        def __new__(cls, fd, length, **options):
+            windows.append((options["offset"], length))
+            return super().__new__(cls, fd, length, **options)
+
+        def madvise(self, *args):
+            advised.append(args)
+            return super().madvise(*args)
+
+    written(f"{room}/source")
+    monkeypatch.setattr(mmap, "mmap", Seen)
+    WAYS[f"mmap-256K-{name}"].copy(f"{room}/source", f"{room}/copy")
+    assert windows == [(number << 18, min(1 << 18, SIZE - (number << 18))) for number in range(6)]
+    assert advised == [(advice,)] * 6
+
+
+def test_what_is_resident(room):
+    path = f"{room}/file"
+    written(path, 8 * MIB)
+    assert pagecache.resident(path) == 8 * MIB
+    forget(path, 0, 2 * MIB)
+    assert pagecache.resident(path) == 6 * MIB
+    forget(path)
+    assert pagecache.resident(path) == 0
+    with open(f"{room}/empty", "wb") as file:
+        file.write(b"")
+    assert pagecache.resident(f"{room}/empty") == 0
+    written(path, 10)
+    assert pagecache.resident(path) == mmap.PAGESIZE
+
+
+def test_together():
+    start = time.monotonic()
+    assert together.run([lambda: time.sleep(1) or os.getsid(0)] * 4).count(os.getsid(0)) == 0
+    assert time.monotonic() - start < 3.5
+
+
+def test_a_failure_ends_the_others():
+    def fail():
+        raise BenchError("it is broken")
+
+    start = time.monotonic()
+    with pytest.raises(BenchError, match="^it is broken$"):
+        together.run([fail, lambda: time.sleep(60)])
+    with pytest.raises(BenchError, match="ended with -9"):
+        together.run([lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: time.sleep(60)])
+    assert time.monotonic() - start < 30
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_signal_ends_all():
+    """A program that each of them has started, too."""
+    text = textwrap.dedent("""\
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        from rxbench.system import command, together, undo
+        undo.catch_signals()
+        print(flush=True)
+        try:
+            together.run([lambda: command.run("sleep", "61.25")] * 3)
+        except undo.Interrupted as interrupted:
+            sys.exit(interrupted.signum)
+        """)
+    with subprocess.Popen([sys.executable, "-B", "-c", text, os.path.join(TOP, "utils/rxbench")],
+                          stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        deadline = time.monotonic() + 30
+        while sleepers() < 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == signal.SIGTERM
+    assert sleepers() == 0
+
+
+def sleepers():
+    """How many programs sleep as the test above has them do."""
+    found = 0
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        found += machine.read(f"/proc/{name}/cmdline").startswith("sleep\0" + "61.25")
+    return found
+
+
+def planned(room, monkeypatch, *args):
+    """The plan of a run in a directory; the machine keeps its caches."""
+    monkeypatch.setattr(machine, "drop_caches", lambda: None)
+    return copy.plan(cli.parser().parse_args(["copy", room, "--size", "1m", *args]))
+
+
+def measured(plan, case="cold"):
+    """The metrics of each way."""
+    found = {}
+    with Undo(pytest.fail) as undo:
+        plan.set_up(undo)
+        for subject in plan.subjects:
+            with plan.open(subject, plan.rounds[0], 0) as measure:
+                found[subject.name] = measure(
+                    next(each for each in plan.cases() if each.name == case))["metrics"]
+    return found
+
+
+def test_at_once(room, monkeypatch):
+    plan = planned(room, monkeypatch, "--jobs", "3", "--ways", "cp,direct-1M,direct-uring")
+    assert [case.title for case in plan.cases()] == ["cold, 3 at once", "warm, 3 at once"]
+    found = measured(plan, "warm")
+    for name, metrics in found.items():
+        assert metrics["mb_s"] == pytest.approx(3 * MIB / 1e6 / metrics["real_s"])
+        assert ("cpu_s_gb" in metrics) == (name != "direct-uring")
+    assert found["cp"]["cached_mb"] == pytest.approx(6 * MIB / 1e6)
+    for name in ("direct-1M", "direct-uring"):
+        assert found[name]["cached_mb"] == pytest.approx(3 * MIB / 1e6)
+    assert "pushed_percent" not in found["cp"] and os.listdir(room) == []
+
+
+def test_what_is_pushed_out(room, monkeypatch):
+    """A way that takes half of the witness out of memory, and one that takes nothing."""
+    def half(source, target):
+        WAYS["cp"].copy(source, target)
+        forget(os.path.join(os.path.dirname(source), copy.WITNESS), 0, 4 * MIB)
+
+    ways = [WAYS["cp"], copying.Way("half", "half", half)]
+    monkeypatch.setattr(copying, "ways", lambda: ways)
+    plan = planned(room, monkeypatch, "--witness", "8m")
+    assert plan.metrics[-1].name == "pushed_percent"
+    found = measured(plan)
+    assert found["cp"]["pushed_percent"] == 0 and found["half"]["pushed_percent"] == 50
+
+
+def test_a_witness_that_does_not_stay(room, monkeypatch):
+    plan = planned(room, monkeypatch, "--witness", "2m", "--ways", "cp")
+    monkeypatch.setattr(pagecache, "resident", lambda path: MIB)
+    with pytest.raises(BenchError, match="--witness 2097152: 1048576 bytes of it stay in memory"):
+        measured(plan)
+
+
+def test_a_copy_that_differs(room, monkeypatch):
+    """Of several at once, the last."""
+    def damage(source, target):
+        WAYS["cp"].copy(source, target)
+        if target.endswith(".1"):
+            with open(target, "r+b") as file:
+                file.write(b"damage")
+
+    monkeypatch.setattr(copying, "ways", lambda: [copying.Way("x", "x", damage)])
+    with pytest.raises(BenchError, match="x: the copy differs"):
+        measured(planned(room, monkeypatch, "--jobs", "2"))
+
+
+def test_without_io_uring(room, monkeypatch):
+    monkeypatch.setattr(machine, "takes_io_uring", lambda: False)
+    plan = planned(room, monkeypatch)
+    assert "direct-uring" not in [subject.name for subject in plan.subjects]
+    assert any("io_uring is disabled" in note and "direct-uring" in note for note in plan.notes)
+    with pytest.raises(BadInput, match="--ways direct-uring: io_uring is disabled"):
+        planned(room, monkeypatch, "--ways", "cp,direct-uring")
+
+
+@pytest.mark.parametrize("args, text", [
+    (["--jobs", "0"], "--jobs 0: must be from 1 to 1024"),
+    (["--jobs", "1025"], "--jobs 1025: must be from 1 to 1024"),
+    (["--jobs", "1000", "--size", "1t"], "needs .* of free space"),
+    (["--witness", "900t"], "needs .* of free space"),
+])
+def test_refused(room, monkeypatch, args, text):
+    with pytest.raises(BadInput, match=text):
+        planned(room, monkeypatch, *args)
