@@ -127,16 +127,20 @@ static int next_in_map(struct source *source, uint64_t from, uint64_t *start, ui
 
 static int next_in_file(struct source *source, uint64_t from, uint64_t *start, uint64_t *end)
 {
-	off_t data = lseek(source->fd, from, SEEK_DATA);
-	off_t hole;
+	off_t data, hole;
 
-	if (data < 0 && errno == ENXIO)
-		return 0;
-	hole = data < 0 ? -1 : lseek(source->fd, data, SEEK_HOLE);
-	/* The file system cannot tell: then all is data. */
-	*start = hole < 0 ? from : (uint64_t)data;
-	if (hole >= 0)
-		*end = hole;
+	/* Some file systems look at each page up to the next hole. */
+	if (from >= source->data_end || from < source->data_start) {
+		data = lseek(source->fd, from, SEEK_DATA);
+		if (data < 0 && errno == ENXIO)
+			return 0;
+		hole = data < 0 ? -1 : lseek(source->fd, data, SEEK_HOLE);
+		/* The file system cannot tell: then all is data. */
+		source->data_start = hole < 0 ? from : (uint64_t)data;
+		source->data_end = hole < 0 ? source->size : (uint64_t)hole;
+	}
+	*start = from > source->data_start ? from : source->data_start;
+	*end = source->data_end;
 	return 0;
 }
 

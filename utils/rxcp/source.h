@@ -23,6 +23,8 @@ struct source {
 	uint64_t size;
 	enum smart smart;
 	bool has_holes;		/* as far as its blocks tell */
+	uint64_t data_start;	/* of a file: the data that was found last */
+	uint64_t data_end;
 	bool is_rxd;
 	struct unused *unused;
 	struct rxd_extent *extents;	/* a part of the allocation map */
