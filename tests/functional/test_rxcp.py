@@ -143,6 +143,89 @@ def test_large_file(files, size, options):
             assert file.read(len(data)) == data
 
 
+def traced(calls, *args, inject=()):
+    """Copy, and return the system calls of these names as strace shows them."""
+    # LeakSanitizer cannot work beside strace.
+    environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    with tempfile.NamedTemporaryFile() as trace:
+        result = run("strace", "-f", "-o", trace.name, "-e", f"trace={calls}",
+                     *(f"--inject={each}" for each in inject), program("rxcp"), "-T", "none",
+                     *args, check=False, environment=environment)
+        assert (result.returncode, result.stdout + result.stderr) == (0, ""), result
+        return content(trace.name).decode()
+
+
+@pytest.mark.one_kernel
+def test_data_is_looked_for_once(lab, folder):
+    """tmpfs looks at each page up to the next hole, each time that it is asked."""
+    tmpfs = lab.mount("rxdtest-tmpfs", "-t", "tmpfs", "-o", "size=64m")
+    for directory in folder, tmpfs:
+        source, copy = (os.path.join(directory, name) for name in ("source", "copy"))
+        write_file(source, 18 * MIB, [(0, noise(8 * MIB)), (9 * MIB, noise(8 * MIB))])
+        for options in ("-s", "always"), ("-s", "never"):
+            trace = traced("lseek", *options, source, copy)
+            assert trace.count("SEEK_DATA") <= 3 and trace.count("SEEK_HOLE") <= 3, trace
+            assert content(copy) == content(source)
+
+
+@pytest.mark.one_kernel
+def test_the_kernel_copies(files):
+    """Where nothing is looked at; what it cannot copy is read and written."""
+    source, copy = files
+    write_file(source, 22 * MIB + 5, [(0, noise(10 * MIB + 3)), (11 * MIB, noise(11 * MIB + 5))])
+    data, never = content(source), ("-s", "never")
+    by_hand = re.compile(r"pread64\(.* 131072, \d+\)")
+    trace = traced("copy_file_range,pread64", *never, source, copy)
+    assert "copy_file_range" in trace and not by_hand.search(trace), trace
+    assert content(copy) == data and taken(copy) >= len(data)
+    for wrong in ("error=EXDEV", "error=EINVAL:when=2", "error=EIO:when=2", "retval=0:when=2"):
+        trace = traced("copy_file_range,pread64", *never, source, copy,
+                       inject=[f"copy_file_range:{wrong}"])
+        # One refusal is enough.
+        assert trace.count("INJECTED") == 1 and by_hand.search(trace), trace
+        assert content(copy) == data and taken(copy) >= len(data), wrong
+    for options in (), ("-s", "always"), (*never, "-c", "md5"), (*never, "-S", "no"):
+        run("rm", "-f", copy)
+        trace = run("strace", "-f", "-e", "trace=copy_file_range", program("rxcp"), "-T", "none",
+                    *options, source, copy, check=False,
+                    environment={**ENVIRONMENT, "ASAN_OPTIONS": "detect_leaks=0"})
+        assert "copy_file_range" not in trace.stderr and content(copy) == data, options
+
+
+@pytest.mark.one_kernel
+def test_the_kernel_copies_no_further(lab):
+    """The file system is full, or has the data elsewhere."""
+    tmpfs = lab.mount("rxdtest-tmpfs", "-t", "tmpfs", "-o", "size=3m")
+    other = lab.mount("rxdtest-tmpfs", "-t", "tmpfs", "-o", "size=3m")
+    source, copy = (os.path.join(tmpfs, name) for name in ("source", "copy"))
+    write_file(source, 2 * MIB, [(0, noise(2 * MIB))])
+    refused("-s", "never", source, copy, names=(f"'{copy}'", "No space left"))
+    assert os.listdir(tmpfs) == ["source"]
+    ok("-s", "never", source, os.path.join(other, "copy"))
+    assert content(os.path.join(other, "copy")) == content(source)
+
+
+@pytest.mark.one_kernel
+def test_shared(lab):
+    """Files share their data unless that is to be looked at; a hole is none to -s never."""
+    loop = lab.loop(96 * MIB)
+    run("mkfs.xfs", "-q", "-f", "--unsupported", loop)
+    directory = lab.mount(loop)
+    source, copy = (os.path.join(directory, name) for name in ("source", "copy"))
+    for shape, never in ("data", True), ("ends", None):
+        write_file(source, *SHAPES[shape])
+        os.sync()
+        for options, shares in (((), True), (("-s", "never"), never), (("-s", "always"), False),
+                                (("-c", "md5"), False), (("-S", "no"), False),
+                                (("-s", "never", "-S", "no"), False)):
+            rxcp(*options, source, copy, check=True)
+            os.sync()
+            assert content(copy) == content(source)
+            assert "never" not in options or taken(copy) >= os.path.getsize(source)
+            extents = run("filefrag", "-v", copy).stdout
+            assert shares is None or ("shared" in extents) is shares, (options, extents)
+
+
 @pytest.mark.one_kernel
 def test_summary(files):
     """The lines that it must have, in their order."""

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "checksum.h"
 #include "say.h"
@@ -19,6 +20,7 @@
 #define CHUNKS		4
 #define ROOM		(1 << 20)
 #define ROOM_CACHED	(128 << 10)	/* stays in the processor's cache from read to write */
+#define ROOM_UNSEEN	(8 << 20)	/* the kernel copies it while signals wait */
 #define ROOM_PAGE	(4 << 20)	/* the largest page that is worth filling at once */
 #define NSEC_PER_SEC	UINT64_C(1000000000)
 
@@ -27,6 +29,7 @@ static const unsigned char zeros[64 * 1024] __attribute__((aligned(COPY_ALIGN)))
 /* What the reader found out about a chunk. */
 struct note {
 	bool hole;			/* it was not read */
+	bool copied;			/* by the kernel: there is nothing to write */
 	unsigned char zero[];		/* blocks that hold zeros only, one byte each */
 };
 
@@ -43,6 +46,7 @@ struct job {
 	int read_err;
 	uint64_t read_at;
 	bool shrunk;
+	bool unseen;			/* the kernel copies: nothing looks at the data */
 	int write_err;
 	uint64_t write_at;
 };
@@ -70,12 +74,47 @@ static void scan(struct job *job, const struct copy_chunk *chunk)
 	job->copy.times.scan += copy_clock() - begin;
 }
 
+/*
+ * Have the kernel copy what the chunk begins with: the data is moved once, or not at all.
+ * Return: false if it cannot. If there is an error, reading or writing meets it, too.
+ */
+static bool copy_unseen(struct job *job, struct copy_chunk *chunk)
+{
+	size_t length = chunk->length < ROOM_UNSEEN ? chunk->length : ROOM_UNSEEN;
+	off_t from = chunk->offset, to = chunk->offset;
+	ssize_t ret = -1;
+
+	if (job->unseen)
+		ret = copy_file_range(job->source.fd, &from, job->target.fd, &to, length, 0);
+	job->unseen = ret > 0;
+	if (job->unseen)
+		chunk->length = ret;
+	return job->unseen;
+}
+
+static enum copy_step read_data(struct job *job, struct copy_chunk *chunk)
+{
+	size_t done;
+	int err;
+
+	if (chunk->length > job->copy.room)
+		chunk->length = job->copy.room;
+	err = file_read(job->source.fd, chunk->data, chunk->length, chunk->offset, &done);
+	if (!err && done < chunk->length)
+		job->shrunk = true;
+	if (err || job->shrunk)
+		return read_failed(job, err);
+	if (job->options->sparse != SPARSE_NEVER)
+		scan(job, chunk);
+	return COPY_MORE;
+}
+
 static enum copy_step read_source(void *context, struct copy_chunk *chunk)
 {
 	struct job *job = context;
 	struct note *note = chunk->note;
+	enum copy_step step = COPY_MORE;
 	uint64_t start, end;
-	size_t done;
 	int err;
 
 	if (job->cursor >= job->source.size)
@@ -85,23 +124,24 @@ static enum copy_step read_source(void *context, struct copy_chunk *chunk)
 		return read_failed(job, err);
 
 	chunk->offset = job->cursor;
-	note->hole = start > job->cursor;
+	*note = (struct note){ .hole = start > job->cursor };
 	if (note->hole) {
 		chunk->length = start - job->cursor;
 		copy_count(&job->copy.counts.read_skipped, chunk->length);
 	} else {
 		chunk->length = end - start;
-		if (chunk->length > job->copy.room)
-			chunk->length = job->copy.room;
-		err = file_read(job->source.fd, chunk->data, chunk->length, chunk->offset, &done);
-		if (!err && done < chunk->length)
-			job->shrunk = true;
-		if (err || job->shrunk)
-			return read_failed(job, err);
-		if (job->options->sparse != SPARSE_NEVER)
-			scan(job, chunk);
+		note->copied = copy_unseen(job, chunk);
+		if (!note->copied)
+			step = read_data(job, chunk);
 	}
 	job->cursor += chunk->length;
+	return step;
+}
+
+static enum copy_step have_written(struct job *job, uint64_t length, uint64_t offset)
+{
+	copy_count(&job->copy.counts.copied, length);
+	job->written = offset + length;
 	return COPY_MORE;
 }
 
@@ -110,11 +150,8 @@ static enum copy_step write_piece(struct job *job, const void *data, uint64_t le
 {
 	int err = file_write(job->target.fd, data, length, offset);
 
-	if (!err) {
-		copy_count(&job->copy.counts.copied, length);
-		job->written = offset + length;
-		return COPY_MORE;
-	}
+	if (!err)
+		return have_written(job, length, offset);
 	job->write_err = err;
 	job->write_at = offset;
 	return COPY_FAILED;
@@ -198,6 +235,8 @@ static enum copy_step write_target(void *context, const struct copy_chunk *chunk
 		add_zeros(job, chunk->length);
 		return write_zeros(job, chunk->length, chunk->offset);
 	}
+	if (note->copied)
+		return have_written(job, chunk->length, chunk->offset);
 	add(job, chunk->data, chunk->length);
 	if (job->options->sparse == SPARSE_NEVER)
 		return write_piece(job, chunk->data, chunk->length, chunk->offset);
@@ -227,14 +266,27 @@ static bool explain(const struct job *job)
 			(unsigned long long)job->read_at, strerror(job->read_err));
 }
 
+/* From file to file, and nothing of them need be looked at. */
+static bool is_plain(const struct job *job)
+{
+	const struct options *options = job->options;
+
+	return options->sparse != SPARSE_ALWAYS && !options->checksum && !job->target.is_device &&
+	       options->smart == SMART_HOLES && S_ISREG(job->source.st.st_mode);
+}
+
 /* A file system that can let two files share their data does it at once. */
 static bool share(struct job *job)
 {
 	const struct options *options = job->options;
+	off_t size = job->source.size;
 
-	if (options->sparse != SPARSE_DEFAULT || options->checksum || job->target.is_device ||
-	    options->smart != SMART_HOLES || !S_ISREG(job->source.st.st_mode) ||
-	    !job->source.size || ioctl(job->target.fd, FICLONE, job->source.fd))
+	if (!is_plain(job) || !size)
+		return false;
+	/* The holes of the source would be shared, too. */
+	if (options->sparse == SPARSE_NEVER && lseek(job->source.fd, 0, SEEK_HOLE) != size)
+		return false;
+	if (ioctl(job->target.fd, FICLONE, job->source.fd))
 		return false;
 	progress_begin(&job->progress, &job->copy.counts);
 	job->copy.counts.copied = job->source.size;
@@ -342,6 +394,7 @@ static bool run(struct job *job, const char *to)
 		return false;
 	job->block = target_block(&job->target, BLOCK_MIN, BLOCK_MAX);
 	choose_room(job);
+	job->unseen = is_plain(job) && job->options->sparse == SPARSE_NEVER;
 	job->copy.note_size = sizeof(struct note) + job->copy.room / job->block;
 	job->progress.total = size;
 	done = copy(job);
