@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""tests/bench/rxcp: when rxcp is slower, and the tree that must be."""
+
+import importlib.machinery
+import importlib.util
+import os
+import random
+
+import pytest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+LOADER = importlib.machinery.SourceFileLoader("bench_rxcp", f"{TOP}/tests/bench/rxcp")
+bench = importlib.util.module_from_spec(importlib.util.spec_from_loader(LOADER.name, LOADER))
+LOADER.exec_module(bench)
+
+
+def found(clock, processors, noise=0.02, repeats=9):
+    """What is measured of an rxcp that takes so many times as long as cp."""
+    rng = random.Random(1)
+    return {name: [tuple(factor * rng.uniform(1 - noise, 1 + noise) for factor in factors) + (8,)
+                   for _ in range(repeats)]
+            for name, factors in (("cp", (1, 1)), ("rxcp", (clock, processors)))}
+
+
+@pytest.mark.parametrize("clock, processors, verdicts", [
+    (1, 1, [False, False]), (0.5, 1, [False, False]), (1.1, 1, [True, False]),
+    (1, 1.1, [False, True]), (1.1, 1.1, [True, True])])
+def test_verdicts(clock, processors, verdicts):
+    """Either of them is enough."""
+    assert [verdict for _, verdict in bench.judge(found(clock, processors), .95)] == verdicts
+
+
+def test_noise():
+    """What may be slower is no more than that."""
+    ratios = bench.judge(found(1.06, 1.06, noise=0.3), .95)
+    assert [verdict for _, verdict in ratios] == [None, None]
+
+
+def test_more_repeats(monkeypatch):
+    """Until it is certain, and not for ever."""
+    for noise, times in ((0.01, 9), (0.9, 9 * bench.MOST)):
+        figures = found(1, 1, noise, 1 + 9 * bench.MOST)
+        monkeypatch.setattr(bench, "timed", lambda argv, *_: figures[argv[0]].pop())
+        measured = bench.compare({"cp": ["cp"], "rxcp": ["rxcp"]}, [], "", 9, .95)
+        assert [len(values) for values in measured.values()] == [times, times]
+
+
+def test_holes_that_cp_shared():
+    assert bench.did_the_same({"cp": [(1, 1, 8)], "rxcp": [(1, 1, 16)]})
+    assert not bench.did_the_same({"cp": [(1, 1, 16384)], "rxcp": [(1, 1, 131072)]})
+
+
+def test_slower_tree():
+    """The change is one of this tree, and made once."""
+    with open(os.path.join(TOP, bench.SLOWER[0]), encoding="utf-8") as file:
+        text = file.read()
+    changed = bench.slower(text)
+    assert len(changed.splitlines()) == len(text.splitlines()) + 3
+    with pytest.raises(ValueError, match="found 0 times"):
+        bench.slower(changed.replace("step = timed_read", "step = read"))
