@@ -227,6 +227,27 @@ def test_shared(lab):
 
 
 @pytest.mark.one_kernel
+@pytest.mark.parametrize("file_system", ["xfs", "ext4"])
+def test_allocated_and_never_written(lab, file_system):
+    """To -s never it is a hole, which must not be shared, whatever the blocks tell."""
+    loop = lab.loop(96 * MIB)
+    run(f"mkfs.{file_system}", "-q", *(["-f", "--unsupported"] if file_system == "xfs" else []),
+        loop)
+    directory = lab.mount(loop)
+    source, copy = (os.path.join(directory, name) for name in ("source", "copy"))
+    with open(source, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 8 * MIB)
+        file.write(noise(MIB))
+    os.sync()
+    assert taken(source) >= 8 * MIB
+    rxcp("-s", "never", source, copy, check=True)
+    os.sync()
+    assert content(copy) == content(source)
+    extents = run("filefrag", "-v", copy).stdout
+    assert taken(copy) >= 8 * MIB and "unwritten" not in extents, extents
+
+
+@pytest.mark.one_kernel
 def test_summary(files):
     """The lines that it must have, in their order."""
     source, copy = files

@@ -279,12 +279,11 @@ static bool is_plain(const struct job *job)
 static bool share(struct job *job)
 {
 	const struct options *options = job->options;
-	off_t size = job->source.size;
 
-	if (!is_plain(job) || !size)
+	if (!is_plain(job) || !job->source.size)
 		return false;
-	/* The holes of the source would be shared, too. */
-	if (options->sparse == SPARSE_NEVER && lseek(job->source.fd, 0, SEEK_HOLE) != size)
+	/* They would be shared, too. */
+	if (options->sparse == SPARSE_NEVER && job->source.has_holes)
 		return false;
 	if (ioctl(job->target.fd, FICLONE, job->source.fd))
 		return false;
@@ -293,6 +292,19 @@ static bool share(struct job *job)
 	progress_end(&job->progress, &job->copy.counts, true);
 	job->copy.signal = copy_signals_take(&options->signals);
 	return true;
+}
+
+/*
+ * Where the kernel copies, and no hole may come of it, look for the holes themselves: what
+ * was allocated and never written is one, too, and the blocks of a file do not tell.
+ */
+static void choose_unseen(struct job *job)
+{
+	struct source *source = &job->source;
+
+	job->unseen = is_plain(job) && job->options->sparse == SPARSE_NEVER;
+	if (job->unseen)
+		source->has_holes = lseek(source->fd, 0, SEEK_HOLE) != (off_t)source->size;
 }
 
 static bool copy(struct job *job)
@@ -394,7 +406,7 @@ static bool run(struct job *job, const char *to)
 		return false;
 	job->block = target_block(&job->target, BLOCK_MIN, BLOCK_MAX);
 	choose_room(job);
-	job->unseen = is_plain(job) && job->options->sparse == SPARSE_NEVER;
+	choose_unseen(job);
 	job->copy.note_size = sizeof(struct note) + job->copy.room / job->block;
 	job->progress.total = size;
 	done = copy(job);
