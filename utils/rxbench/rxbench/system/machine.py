@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is measured on: the machine in full, and whether it is fit for it."""
 
+import ctypes
+import errno
 import glob
 import os
 import platform
@@ -13,6 +15,8 @@ from .errors import BadInput, BenchError
 from .units import parse_size
 from .units import size as human
 
+# The number of the system call, the same on all architectures but alpha.
+IO_URING_SETUP = 425
 FIO_LEAST = (3, 28)
 BUSY_PERCENT = 10
 QUEUE = ("scheduler", "nr_requests", "rotational", "logical_block_size", "physical_block_size",
@@ -162,9 +166,12 @@ def need_root():
 
 
 def takes_io_uring():
-    """Whether io_uring is to be had, which a machine may forbid to all, or to all but root."""
-    disabled = read("/proc/sys/kernel/io_uring_disabled")
-    return disabled in ("", "0") or (disabled == "1" and is_root())
+    """Whether io_uring is to be had: a kernel may lack it, and a sysctl or a sandbox forbid it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    ctypes.set_errno(0)
+    # io_uring_setup() without its parameters makes no ring.
+    libc.syscall(IO_URING_SETUP, 1, None)
+    return ctypes.get_errno() == errno.EFAULT
 
 
 def need_tools(*tools):

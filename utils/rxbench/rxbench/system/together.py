@@ -17,7 +17,12 @@ class Process:
 
     def __init__(self, call):
         self.reader, writer = os.pipe()
-        self.child = os.fork()
+        try:
+            self.child = os.fork()
+        except OSError:
+            os.close(self.reader)
+            os.close(writer)
+            raise
         if self.child:
             os.close(writer)
         else:

@@ -43,7 +43,8 @@ PACE = 300e6
 ROOM = 2.3
 LEAST_ROOM = 16 << 20
 SOURCE, TARGET, WITNESS = "rxbench.source", "rxbench.copy", "rxbench.witness"
-MOST_JOBS = 1024
+# Each needs an open file of this program, which may have 1024.
+MOST_JOBS = 512
 # How much of the witness must be in memory before a copy.
 LEAST_WITNESS = 0.9
 
@@ -114,7 +115,8 @@ def _without_direct(options, ways, grounds):
 
 def _without_uring(options, ways):
     return [] if machine.takes_io_uring() else _leave_out(
-        options, ways, [copying.URING], "io_uring is disabled (sysctl kernel.io_uring_disabled)")
+        options, ways, [copying.URING],
+        "io_uring cannot be used (sysctl kernel.io_uring_disabled, or a sandbox)")
 
 
 def _flushed(copy, source, target):
