@@ -22,12 +22,17 @@ def _series(moments):
     return series
 
 
-def measure(path, options, most):
+def measure(path, options, most, after_round=None):
     """The sample of the last rounds of one job; options give a round its length."""
+    def take():
+        moment = fio.total(path, options)
+        if after_round:
+            after_round()
+        return moment
+
     # Or else each round would go the same way through the file as the one before.
     options = {"randrepeat": 0, **options}
-    found = rounds.until_steady(lambda: fio.total(path, options),
-                                lambda moment: moment.metrics()["iops"], most)
+    found = rounds.until_steady(take, lambda moment: moment.metrics()["iops"], most)
     window = found.window()
     total = functools.reduce(operator.add, found.last())
     return {"metrics": total.metrics(), "percentiles": total.both().percentiles(),

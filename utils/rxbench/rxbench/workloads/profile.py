@@ -168,11 +168,16 @@ class Profile:
     def measure(self, place, path, case):
         job, _case = self.jobs[case.name]
         count = place.counter() if place.cached else None
-        before = count() if count else None
+        counted = [count()] if count else []
         job = {**job, "size": self.size, "time_based": 1, "runtime": self.seconds}
-        sample = steady.measure(path, job, self.most_rounds) if self.options.steady else \
-            fio.measure(path, job)
+        if self.options.steady:
+            sample = steady.measure(path, job, self.most_rounds,
+                                    lambda: counted.append(count()) if count else None)
+        else:
+            sample = fio.measure(path, job)
         if count and "write" not in job["rw"]:
+            # Of a steady state, only the rounds that the figures are of.
+            before = counted[-1 - rounds.WINDOW] if self.options.steady else counted[0]
             sample["metrics"]["hit_percent"] = hits.percent(before, count())
         if self.options.steady:
             self._tell(place, case, sample["facts"]["steady"])
