@@ -178,6 +178,8 @@ def test_the_kernel_copies(files):
     trace = traced("copy_file_range,pread64", *never, source, copy)
     assert "copy_file_range" in trace and not by_hand.search(trace), trace
     assert content(copy) == data and taken(copy) >= len(data)
+    write_file(source, 4 * MIB + 5, [(0, noise(MIB + 3)), (2 * MIB, noise(2 * MIB + 5))])
+    data = content(source)
     for wrong in ("error=EXDEV", "error=EINVAL:when=2", "error=EIO:when=2", "retval=0:when=2"):
         trace = traced("copy_file_range,pread64", *never, source, copy,
                        inject=[f"copy_file_range:{wrong}"])
