@@ -360,8 +360,7 @@ static bool is_valid(u64 tag, u64 block)
  * @index: the index
  * @block: block number
  *
- * For who is about to look for the block, and, where he looks for many one after the
- * other, for some that follow.
+ * Call this before rxc_index_find(); in a long range, some blocks before.
  */
 void rxc_index_prefetch(const struct rxc_index *index, u64 block)
 {

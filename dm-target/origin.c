@@ -353,7 +353,7 @@ static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block,
 	return true;
 }
 
-/* Have what the index knows of the first blocks of a range on its way. */
+/* Prefetch what the index knows of the first blocks of a range. */
 static void begin_looking(struct rxcache *c, u64 block, u64 end)
 {
 	u64 until = min(end, block + BLOCKS_AHEAD);
@@ -362,7 +362,7 @@ static void begin_looking(struct rxcache *c, u64 block, u64 end)
 		rxc_index_prefetch(c->index, block);
 }
 
-/* Have what the index knows of a later block of a long range on its way by then. */
+/* Prefetch what the index knows of a later block of a long range. */
 static void look_ahead(struct rxcache *c, u64 block, u64 end)
 {
 	if (block + BLOCKS_AHEAD < end)

@@ -282,7 +282,7 @@ static bool share(struct job *job)
 
 	if (!is_plain(job) || !job->source.size)
 		return false;
-	/* They would be shared, too. */
+	/* The holes would be shared, too. */
 	if (options->sparse == SPARSE_NEVER && job->source.has_holes)
 		return false;
 	if (ioctl(job->target.fd, FICLONE, job->source.fd))
@@ -295,8 +295,8 @@ static bool share(struct job *job)
 }
 
 /*
- * Where the kernel copies, and no hole may come of it, look for the holes themselves: what
- * was allocated and never written is one, too, and the blocks of a file do not tell.
+ * With -s never, the kernel must copy no hole. A range that was allocated and never written
+ * is a hole, too, which st_blocks does not show.
  */
 static void choose_unseen(struct job *job)
 {
