@@ -4,9 +4,10 @@
  *
  *	ORIGIN CACHE [FEATURE_COUNT feature ...] [POLICY_ARG_COUNT key value ...]
  *
- * Features: a mode, writethrough (the default), writearound or passthrough;
- * block_size N (sectors, a power of two from 8 to 2048, and whole pages; default
- * one page; counts as two). Policy argument: seq_cutoff BYTES (default 0: off).
+ * Features are a mode, which is writethrough (default), writearound or passthrough, and
+ * block_size N, which counts as two. N is a number of sectors: a power of two from 8 to
+ * 2048, and a multiple of the page size; the default is one page. The policy argument is
+ * seq_cutoff BYTES (default 0: off).
  */
 #include <linux/ctype.h>
 #include <linux/device-mapper.h>
@@ -26,10 +27,10 @@ static const char *const mode_names[RXC_NR_MODES] = {
 };
 
 /**
- * rxc_mode_name - how a mode is called
+ * rxc_mode_name - get the name of a mode
  * @mode: the mode
  *
- * Return: its name.
+ * Return: the name.
  */
 const char *rxc_mode_name(enum rxc_mode mode)
 {
@@ -54,9 +55,9 @@ int rxc_parse_mode(const char *text, enum rxc_mode *mode)
 }
 
 /**
- * rxc_parse_number - read a decimal number without a sign
- * @text: the number
- * @number: set to it
+ * rxc_parse_number - parse a decimal number without a sign
+ * @text: the text
+ * @number: set to the number
  *
  * Return: 0 or -EINVAL.
  */
@@ -66,9 +67,9 @@ int rxc_parse_number(const char *text, u64 *number)
 }
 
 /**
- * rxc_parse_seq_cutoff - read the length from which on sequential I/O is not cached
- * @text: a number of bytes, whole sectors
- * @bytes: set to it
+ * rxc_parse_seq_cutoff - parse the length beyond which sequential I/O is not cached
+ * @text: the text: a number of bytes, a multiple of the sector size
+ * @bytes: set to the number
  *
  * Return: 0 or -EINVAL.
  */
@@ -91,7 +92,7 @@ static int parse_block_size(struct dm_arg_set *as, struct rxc_args *args, char *
 	if (!value || kstrtouint(value, 10, &size) || !is_power_of_2(size) ||
 	    size < RXC_BLOCK_SIZE_MIN || size > RXC_BLOCK_SIZE_MAX ||
 	    size % (PAGE_SIZE >> SECTOR_SHIFT)) {
-		*error = "block_size must be a power of two from 8 to 2048, and whole pages";
+		*error = "block_size must be a power of two, 8 to 2048 sectors, at least one page";
 		return -EINVAL;
 	}
 	args->block_size = size;
@@ -124,7 +125,7 @@ static int parse_features(struct dm_arg_set *as, struct rxc_args *args, char **e
 			if (ret)
 				return ret;
 		} else {
-			*error = "unknown or repeated feature, not " FEATURES;
+			*error = "unknown or repeated feature, must be " FEATURES;
 			return -EINVAL;
 		}
 	}
@@ -143,20 +144,20 @@ static int parse_policy_args(struct dm_arg_set *as, struct rxc_args *args, char 
 	if (!argc)
 		return 0;
 	if (argc != 2 || strcmp(dm_shift_arg(as), "seq_cutoff")) {
-		*error = "unknown policy argument, not seq_cutoff BYTES";
+		*error = "unknown policy argument, must be seq_cutoff BYTES";
 		return -EINVAL;
 	}
 	ret = rxc_parse_seq_cutoff(dm_shift_arg(as), &args->seq_cutoff);
 	if (ret)
-		*error = "seq_cutoff must be whole sectors in bytes, at most 1 TiB, or 0";
+		*error = "seq_cutoff must be a multiple of 512 bytes, at most 1 TiB";
 	return ret;
 }
 
 /**
- * rxc_args_parse - read the arguments of a table line
- * @args: filled in
+ * rxc_args_parse - parse the arguments of a table line
+ * @args: filled in; refers to strings of @argv
  * @argc: number of arguments
- * @argv: the arguments, of which @args keeps some
+ * @argv: the arguments
  * @error: set to a message on failure
  *
  * Return: 0 or -EINVAL.
@@ -167,7 +168,7 @@ int rxc_args_parse(struct rxc_args *args, unsigned int argc, char **argv, char *
 	int ret;
 
 	if (argc < 2) {
-		*error = "an origin device and a cache device are needed";
+		*error = "an origin device and a cache device are required";
 		return -EINVAL;
 	}
 	args->origin = dm_shift_arg(&as);
@@ -187,7 +188,7 @@ int rxc_args_parse(struct rxc_args *args, unsigned int argc, char **argv, char *
 			return ret;
 	}
 	if (as.argc) {
-		*error = "surplus arguments at the end of the table line";
+		*error = "too many arguments";
 		return -EINVAL;
 	}
 	return 0;

@@ -5,18 +5,19 @@
 #include <linux/sizes.h>
 #include <linux/types.h>
 
-/* Sectors. */
+/* In sectors. */
 #define RXC_BLOCK_SIZE_MIN	8
 #define RXC_BLOCK_SIZE_MAX	2048
 
-/* Bytes. */
+/* In bytes. */
 #define RXC_SEQ_CUTOFF_MAX	SZ_1T
 
 /**
- * enum rxc_mode - what the cache does for reads and writes
+ * enum rxc_mode - which I/O is cached
  * @RXC_WRITETHROUGH: reads and writes are cached
- * @RXC_WRITEAROUND: reads are cached, what is written leaves the cache
- * @RXC_PASSTHROUGH: nothing is cached, what is written leaves the cache
+ * @RXC_WRITEAROUND: reads are cached; writes remove their blocks from the cache
+ * @RXC_PASSTHROUGH: nothing is cached; writes remove their blocks from the cache
+ * @RXC_NR_MODES: number of modes
  */
 enum rxc_mode {
 	RXC_WRITETHROUGH,
@@ -26,12 +27,12 @@ enum rxc_mode {
 };
 
 /**
- * struct rxc_args - what the table line says
+ * struct rxc_args - the arguments of a table line
  * @origin: path or MAJOR:MINOR of the disk to be cached
  * @cache: path or MAJOR:MINOR of the RAM disk
  * @block_size: size of a cache block, in sectors
- * @mode: the mode to begin with
- * @seq_cutoff: how long sequential I/O is cached, in bytes; 0: always
+ * @mode: the initial mode
+ * @seq_cutoff: sequential I/O bypasses the cache beyond this many bytes; 0: never
  */
 struct rxc_args {
 	const char *origin;

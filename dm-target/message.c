@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What "dmsetup message" can have a cache do. See rxcache(4).
+ * The messages of a cache, sent by "dmsetup message". See rxcache(4).
  */
 #include <linux/device-mapper.h>
 #include <linux/kernel.h>
@@ -14,9 +14,9 @@
 
 #define DM_MSG_PREFIX "rxcache"
 
-/* How many slots one "cached" looks at. */
+/* Maximum number of slots that one "cached" message examines. */
 #define MAX_SLOTS	1048576UL
-/* Room for two numbers and what separates them. */
+/* Room for two numbers with separators. */
 #define LAST_NUMBERS	48
 
 static int refuse(const char *message, const char *argument, const char *why)
@@ -32,7 +32,7 @@ static int set_mode(struct rxcache *c, char **argv, char *result, unsigned int m
 	if (rxc_parse_mode(argv[1], &mode))
 		return refuse("mode", argv[1],
 			      "must be writethrough, writearound or passthrough");
-	/* In each mode, all writes are announced to the index: any may follow any. */
+	/* Each mode announces all writes to the index, so the mode may change at any time. */
 	WRITE_ONCE(c->mode, mode);
 	return 0;
 }
@@ -43,7 +43,7 @@ static int set_seq_cutoff(struct rxcache *c, char **argv, char *result, unsigned
 
 	if (rxc_parse_seq_cutoff(argv[1], &bytes))
 		return refuse("seq_cutoff", argv[1],
-			      "must be whole sectors in bytes, at most 1 TiB, or 0");
+			      "must be a multiple of 512 bytes, at most 1 TiB");
 	WRITE_ONCE(c->seq_cutoff, bytes);
 	return 0;
 }
@@ -62,7 +62,7 @@ static int reset_stats(struct rxcache *c, char **argv, char *result, unsigned in
 	return 0;
 }
 
-/* The whole blocks that the sectors of a message touch, and the sector after those. */
+/* Get the range of blocks from the sectors in a message, and the sector after these. */
 static int parse_range(const struct rxcache *c, char **argv, struct rxc_range *range,
 		       u64 *end_sector)
 {
@@ -100,9 +100,9 @@ static int invalidate(struct rxcache *c, char **argv, char *result, unsigned int
 }
 
 /*
- * A part of a range at a time. The answer is the sector to go on from, which at the
- * end is that after the range, and the number of cache blocks before it that are not
- * in the cache, because others were at them.
+ * Prefetch a part of a range. The answer has two numbers: the sector to continue from,
+ * which is the one after the range at the end, and the number of blocks before it that are
+ * not in the cache, because other I/O was using them.
  */
 static int start_prefetch(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
 {
@@ -126,8 +126,8 @@ static int start_prefetch(struct rxcache *c, char **argv, char *result, unsigned
 }
 
 /*
- * The numbers of the blocks in the slots from a given one on, as many as there is
- * room for; then the slot to go on from, or 0 at the end.
+ * List the numbers of the blocks in the slots from the given slot on, as many as fit. The
+ * last number is the slot to continue from, or 0 at the end.
  */
 static int list_cached(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
 {
@@ -137,7 +137,7 @@ static int list_cached(struct rxcache *c, char **argv, char *result, unsigned in
 	u64 from, block;
 
 	if (rxc_parse_number(argv[1], &from) || from >= nr_slots)
-		return refuse(argv[0], argv[1], "SLOT must be a number below that of the slots");
+		return refuse(argv[0], argv[1], "SLOT must be less than the number of slots");
 	if (maxlen < LAST_NUMBERS)
 		return -ENOSPC;
 
@@ -161,24 +161,25 @@ static const struct message {
 	int (*send)(struct rxcache *c, char **argv, char *result, unsigned int maxlen);
 } messages[] = {
 	{ "cached", 1, "takes SLOT", list_cached },
-	{ "drop", 0, "takes no such argument", drop_all },
+	{ "drop", 0, "takes no arguments", drop_all },
 	{ "invalidate", 2, "takes START and LENGTH", invalidate },
 	{ "mode", 1, "takes writethrough, writearound or passthrough", set_mode },
 	{ "prefetch", 2, "takes START and LENGTH", start_prefetch },
-	{ "reset_stats", 0, "takes no such argument", reset_stats },
+	{ "reset_stats", 0, "takes no arguments", reset_stats },
 	{ "seq_cutoff", 1, "takes BYTES", set_seq_cutoff },
 };
 
 /**
- * rxc_message - do what a message says
+ * rxc_message - handle a message
  * @c: the cache, whose @index_lock the caller holds
  * @argc: number of words, at least 1
  * @argv: the words
- * @result: where an answer goes
- * @maxlen: how much of it there may be
+ * @result: buffer for an answer
+ * @maxlen: size of @result
  *
- * Return: 0; 1 if there is an answer; -EINVAL for bad arguments, after a line in
- * the kernel log that names them; another errno.
+ * A line in the kernel log names an argument that is rejected.
+ *
+ * Return: 0; 1 if there is an answer; -EINVAL for bad arguments; or another errno.
  */
 int rxc_message(struct rxcache *c, unsigned int argc, char **argv, char *result,
 		unsigned int maxlen)
@@ -190,12 +191,12 @@ int rxc_message(struct rxcache *c, unsigned int argc, char **argv, char *result,
 		if (strcasecmp(argv[0], message->name))
 			continue;
 		if (argc - 1 < message->nr_args) {
-			DMERR("message %s: lacks an argument, %s", message->name, message->usage);
+			DMERR("message %s: missing argument, %s", message->name, message->usage);
 			return -EINVAL;
 		}
 		if (argc - 1 > message->nr_args)
 			return refuse(message->name, argv[message->nr_args + 1], message->usage);
 		return message->send(c, argv, result, maxlen);
 	}
-	return refuse("of unknown name", argv[0], "must be " MESSAGE_NAMES);
+	return refuse("name", argv[0], "must be " MESSAGE_NAMES);
 }

@@ -15,13 +15,13 @@
 #include "index.h"
 #include "sequence.h"
 
-/* Lists that the fills under way are spread over. */
+/* log2 of the number of lists of fills. */
 #define RXC_FILLS_BITS	6
 
 /**
- * struct rxc_fills - some of the fills that are under way
- * @lock: guards the list and the readers of its fills; a bucket's is taken under it
- * @list: of struct rxc_io
+ * struct rxc_fills - a list of fills in flight
+ * @lock: protects @list and the readers of its fills; taken before the lock of a bucket
+ * @list: fills, as struct rxc_io
  */
 struct rxc_fills {
 	spinlock_t lock; /* the list, and the readers of its fills */
@@ -31,30 +31,30 @@ struct rxc_fills {
 /**
  * struct rxcache - a cache in front of a disk
  * @ti: the target
- * @index: which block lies where in @store
+ * @index: maps the blocks to their slots in @store
  * @stats: counters
- * @nr_blocks: whole cache blocks of the target; what follows is not cached
- * @seq_cutoff: sequential I/O beyond this many bytes goes round the cache; 0: none
+ * @nr_blocks: number of whole cache blocks in the target; the rest is not cached
+ * @seq_cutoff: sequential I/O bypasses the cache beyond this many bytes; 0: never
  * @block_shift: log2 of the sectors of a cache block
- * @mode: what is cached; may change at any time
+ * @mode: which I/O is cached; may change at any time
  * @store: the pages of @cache
  * @origin: the disk
  * @cache: the RAM disk
- * @bios: bios that fill the cache's pages from the origin
- * @wq: where reads that missed are finished
- * @nr_prefetches: prefetches under way
- * @busy_at: when a prefetch last saw other I/O go to the origin, in jiffies
- * @suspended: no prefetch may start, and none go on
- * @started: the target has been resumed once
- * @sequence: where sequential I/O has come to
- * @stats_base: what @stats had counted when it was last reset
- * @stats_lock: guards @stats_base
- * @index_lock: held by who replaces @index while the target is suspended, and by
- *	who may use it then
- * @list: in the list of all caches
- * @fills: fills under way, by where they begin
+ * @bios: bios of fills
+ * @wq: finishes fills, and submits those that must not block their reader
+ * @nr_prefetches: number of prefetches in progress
+ * @busy_at: when other I/O last went to the origin during a prefetch, in jiffies
+ * @suspended: prefetches must stop, and none may start
+ * @started: the target was resumed, and no other table has taken over its index
+ * @sequence: sequential streams
+ * @stats_base: value of @stats at the last reset
+ * @stats_lock: protects @stats_base
+ * @index_lock: held for writing while @index is replaced in a suspended target, and for
+ *	reading by users that a suspension does not stop
+ * @list: entry in the list of all caches
+ * @fills: fills in flight, selected by their first block
  *
- * A hit needs the first cache line and the index.
+ * A hit reads only the first cache line, and @sequence if there is a cut-off.
  */
 struct rxcache {
 	struct dm_target *ti;
@@ -81,14 +81,14 @@ struct rxcache {
 	struct rxc_fills fills[1 << RXC_FILLS_BITS];
 };
 
-/* Pages that a write has room for without an allocation. */
+/* Bvecs that a write has without an allocation. */
 #define RXC_FEW_BVECS	4
 
 /**
- * enum rxc_track - what is to be told to the index when a remapped bio ends
+ * enum rxc_track - what the end of a remapped bio is to the index
  * @RXC_TRACK_NONE: nothing
- * @RXC_TRACK_SLOTS: a write of blocks from their slots
- * @RXC_TRACK_RANGE: a write that goes round the cache
+ * @RXC_TRACK_SLOTS: the end of a write from slots
+ * @RXC_TRACK_RANGE: the end of a write that bypasses the cache
  */
 enum rxc_track {
 	RXC_TRACK_NONE,
@@ -97,11 +97,11 @@ enum rxc_track {
 };
 
 /**
- * struct rxc_bio - what the target keeps for each bio it maps
- * @track: what to do when the bio ends
- * @range: the blocks it writes
- * @bvecs: their pages, if it writes from slots
- * @few_bvecs: room for them if they are few
+ * struct rxc_bio - per-bio data
+ * @track: what to tell the index when the bio ends
+ * @range: the blocks that the bio writes
+ * @bvecs: the pages of these blocks, for a write from slots
+ * @few_bvecs: space for @bvecs if there are few
  */
 struct rxc_bio {
 	enum rxc_track track;

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * S3-FIFO within a set (J. Yang et al., "FIFO queues are all you need for cache
- * eviction", SOSP 2023). A new block enters a small queue. At its end, a block
- * that was used twice moves on to the main queue, others leave and are remembered
- * as ghosts; a ghost that comes back enters the main queue at once. The main
- * queue is a CLOCK with a two-bit frequency. Each tag carries a stamp, which
- * tells the order in its queue.
+ * eviction", SOSP 2023). A new block enters a small queue. At the end of this queue, a
+ * block that was used twice moves to the main queue. Other blocks leave the cache, and the
+ * set remembers them as ghosts. A ghost that returns enters the main queue at once. The main
+ * queue is a CLOCK with a two-bit frequency. A stamp in each tag gives the order in a queue.
  *
- * How large the small queues should be depends on the load, from a fiftieth of
- * the cache to most of it. So they learn it, as ARC does (N. Megiddo, D. S. Modha,
- * "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST 2003): a block that
- * left a small queue just now and is missed makes them one slot larger, a block
- * that left a main queue just now, one slot smaller. All sets learn together.
+ * The best size of the small queues depends on the load: from a fiftieth of the cache to
+ * most of it. Therefore the size adapts, as in ARC (N. Megiddo, D. S. Modha, "ARC: A
+ * Self-Tuning, Low Overhead Replacement Cache", FAST 2003). A miss of a block that has just
+ * left a small queue makes the small queues one slot larger. A miss of a block that has just
+ * left a main queue makes them one slot smaller. All sets share the size.
  */
 #include <linux/bitfield.h>
 #include <linux/cache.h>
@@ -21,8 +20,8 @@
 #include <linux/overflow.h>
 #include <linux/vmalloc.h>
 
-#include "index.h"
 #include "policy.h"
+#include "tag.h"
 
 #define S3_MAIN		BIT(0)
 #define S3_FREQ		GENMASK(2, 1)
@@ -30,15 +29,15 @@
 #define S3_STAMP	GENMASK(9, 3)
 #define S3_STAMPS	128
 
-/* How often a block was used that moves on to the main queue. */
+/* Uses that a block needs to move to the main queue. */
 #define MOVE_FREQ	2
 
-/* The share of the small queues, in percent of the cache. */
+/* Share of the small queues: initial value and limits, in percent of the cache. */
 #define SHARE_FIRST	20
 #define SHARE_MIN	2
 #define SHARE_MAX	90
 
-/* A set remembers so many blocks, in percent of its own. */
+/* Blocks that a set remembers, and those that count as just evicted, in percent of its slots. */
 #define GHOSTS		90
 #define FRESH		6
 
@@ -46,12 +45,12 @@
 #define FRESH_MAX	DIV_ROUND_UP(RXC_WAYS * FRESH, 100)
 
 /**
- * struct s3_set - what a set knows beside its tags
- * @ghosts: prints of blocks that left the small queue, a ring
- * @main_ghosts: prints of blocks that left the main queue, a ring
- * @next_ghost: which of @ghosts is the oldest
- * @next_main_ghost: which of @main_ghosts is the oldest
- * @clock: the newest stamp in the small and in the main queue
+ * struct s3_set - data of a set, in addition to its tags
+ * @ghosts: ring of fingerprints of blocks that have left the small queue
+ * @main_ghosts: ring of fingerprints of blocks that have left the main queue
+ * @next_ghost: the oldest of @ghosts
+ * @next_main_ghost: the oldest of @main_ghosts
+ * @clock: the newest stamp in the small queue, and in the main queue
  */
 struct s3_set {
 	u16 ghosts[GHOSTS_MAX];
@@ -62,14 +61,14 @@ struct s3_set {
 } __aligned(128);
 
 /**
- * struct rxc_policy - the sets, and what they have learned
+ * struct rxc_policy - the policy of a cache
  * @nr_sets: number of sets
- * @ways: blocks of a set
- * @nr_ghosts: how many of s3_set.ghosts are in use
- * @nr_fresh: how many of the newest ghosts teach, and how many of the main queue's
- *	are in use
- * @share: slots that the small queues may have, in all sets together; misses change
- *	it, so it has a cache line of its own
+ * @ways: number of slots in a set
+ * @nr_ghosts: length of the ring s3_set.ghosts
+ * @nr_fresh: number of newest ghosts that count as just evicted, and length of the ring
+ *	s3_set.main_ghosts
+ * @share: number of slots for the small queues of all sets; misses change it, so it has a
+ *	separate cache line
  * @sets: the sets
  */
 struct rxc_policy {
@@ -81,11 +80,14 @@ struct rxc_policy {
 	struct s3_set sets[];
 };
 
-/* A look at the tags of a set: the oldest valid block of each queue, or -1. */
-struct s3_view {
-	unsigned int nr_small;
-	int oldest_small;
-	int oldest_main;
+/**
+ * struct s3_queue - the valid blocks of a queue
+ * @nr: number of blocks
+ * @way: their ways, the oldest first
+ */
+struct s3_queue {
+	unsigned int nr;
+	u8 way[RXC_WAYS];
 };
 
 static unsigned long policy_bits(u64 tag)
@@ -104,9 +106,9 @@ static unsigned long percent_of(unsigned long nr, unsigned int percent)
 }
 
 /**
- * rxc_policy_create - make a policy
+ * rxc_policy_create - create a policy
  * @nr_sets: number of sets
- * @ways: blocks of each set, from RXC_SLOTS_MIN to RXC_WAYS
+ * @ways: number of slots in a set, from RXC_SLOTS_MIN to RXC_WAYS
  *
  * Return: the policy, or NULL if memory is short.
  */
@@ -136,10 +138,10 @@ void rxc_policy_destroy(struct rxc_policy *policy)
 }
 
 /**
- * rxc_policy_bytes - memory that a policy takes, beside the tags
+ * rxc_policy_bytes - get the memory of a policy
  * @nr_sets: number of sets
  *
- * Return: bytes; SIZE_MAX if that is too many.
+ * Return: number of bytes, without the tags; SIZE_MAX on overflow.
  */
 size_t rxc_policy_bytes(unsigned long nr_sets)
 {
@@ -149,13 +151,13 @@ size_t rxc_policy_bytes(unsigned long nr_sets)
 }
 
 /**
- * rxc_policy_touch - note that a block was used
- * @tag: its tag
+ * rxc_policy_touch - count a use of a block
+ * @tag: the tag of the block
  *
- * A block used often stops changing its tag: its readers then share the cache
- * line without taking it from each other.
+ * The tag of a block that is used often stops changing, so its readers can share the cache
+ * line.
  *
- * Return: the policy bits that the tag should have.
+ * Return: the new policy bits of the tag.
  */
 unsigned long rxc_policy_touch(u64 tag)
 {
@@ -166,14 +168,19 @@ unsigned long rxc_policy_touch(u64 tag)
 	return bits;
 }
 
-/* The bits of a block that is now the newest of a queue. */
+/* Policy bits of a block that becomes the newest of a queue. */
 static unsigned long newest_of(struct s3_set *s, bool in_main)
 {
 	s->clock[in_main] = (s->clock[in_main] + 1) % S3_STAMPS;
 	return (in_main ? S3_MAIN : 0) | FIELD_PREP(S3_STAMP, s->clock[in_main]);
 }
 
-/* What is left when the share is divided is a slot more in some sets, always the same. */
+static unsigned long main_bits(unsigned int stamp, unsigned int freq)
+{
+	return S3_MAIN | FIELD_PREP(S3_STAMP, stamp % S3_STAMPS) | FIELD_PREP(S3_FREQ, freq);
+}
+
+/* The remainder of the division gives one more slot to some sets, always the same ones. */
 static unsigned long small_limit(const struct rxc_policy *policy, unsigned long set)
 {
 	unsigned long dither = reciprocal_scale(hash_64(set, 32), policy->nr_sets);
@@ -181,7 +188,7 @@ static unsigned long small_limit(const struct rxc_policy *policy, unsigned long 
 	return max((READ_ONCE(policy->share) + dither) / policy->nr_sets, 1UL);
 }
 
-/* Races with other sets lose a step, which does not matter. */
+/* A race with another set may lose a step, which does no harm. */
 static void grow_small(struct rxc_policy *policy)
 {
 	unsigned long share = READ_ONCE(policy->share);
@@ -200,7 +207,7 @@ static void shrink_small(struct rxc_policy *policy)
 
 static u16 print_of(u64 block)
 {
-	/* 0 is no ghost. */
+	/* 0 marks a free entry of a ring. */
 	return (u16)hash_64(block, 16) ?: 1;
 }
 
@@ -210,7 +217,7 @@ static void remember(u16 *ring, u8 *next, unsigned int len, u64 block)
 	*next = (*next + 1) % len;
 }
 
-/* Return: how many were remembered after the block, or -1 if it is no ghost. */
+/* Forget a ghost. Return: number of ghosts that are newer, or -1 if the block is no ghost. */
 static int recall(u16 *ring, u8 next, unsigned int len, u64 block)
 {
 	u16 print = print_of(block);
@@ -225,59 +232,80 @@ static int recall(u16 *ring, u8 next, unsigned int len, u64 block)
 	return -1;
 }
 
-static bool older(const struct s3_set *s, const u64 *tags, int way, int than, bool in_main)
+static bool in_main_queue(u64 tag)
 {
-	unsigned int clock = s->clock[in_main];
-	unsigned long a, b;
-
-	if (than < 0)
-		return true;
-	a = policy_bits(READ_ONCE(tags[way]));
-	b = policy_bits(READ_ONCE(tags[than]));
-	return (clock - FIELD_GET(S3_STAMP, a)) % S3_STAMPS >
-	       (clock - FIELD_GET(S3_STAMP, b)) % S3_STAMPS;
+	return policy_bits(tag) & S3_MAIN;
 }
 
-static void look_at(const struct rxc_policy *policy, const struct s3_set *s, const u64 *tags,
-		    struct s3_view *view)
+static unsigned int freq_of(u64 tag)
 {
-	unsigned int way;
-	bool in_main;
-	int *oldest;
+	return FIELD_GET(S3_FREQ, policy_bits(tag));
+}
+
+/* Count the blocks of the small queue, including those that cannot leave now. */
+static unsigned int count_small(const struct rxc_policy *policy, const u64 *tags)
+{
+	unsigned int way, nr = 0;
 	u64 tag;
 
-	view->nr_small = 0;
-	view->oldest_small = -1;
-	view->oldest_main = -1;
 	for (way = 0; way < policy->ways; way++) {
 		tag = READ_ONCE(tags[way]);
-		if (rxc_tag_state(tag) == RXC_EMPTY)
-			continue;
-		in_main = policy_bits(tag) & S3_MAIN;
-		view->nr_small += !in_main;
-		if (rxc_tag_state(tag) != RXC_VALID)
-			continue;
-		oldest = in_main ? &view->oldest_main : &view->oldest_small;
-		if (older(s, tags, way, *oldest, in_main))
-			*oldest = way;
+		nr += rxc_tag_state(tag) != RXC_EMPTY && !in_main_queue(tag);
 	}
+	return nr;
+}
+
+static bool has_main(const struct rxc_policy *policy, const u64 *tags)
+{
+	unsigned int way;
+	u64 tag;
+
+	for (way = 0; way < policy->ways; way++) {
+		tag = READ_ONCE(tags[way]);
+		if (rxc_tag_state(tag) == RXC_VALID && in_main_queue(tag))
+			return true;
+	}
+	return false;
+}
+
+/* Sort a queue by stamps. Of two blocks with the same stamp, the lower way is older. */
+static void sort_queue(const struct rxc_policy *policy, const struct s3_set *s, const u64 *tags,
+		       bool in_main, struct s3_queue *queue)
+{
+	u8 first[S3_STAMPS], next[RXC_WAYS];
+	unsigned int way, turn;
+	u64 tag;
+
+	memset(first, RXC_WAYS, sizeof(first));
+	for (way = policy->ways; way--;) {
+		tag = READ_ONCE(tags[way]);
+		if (rxc_tag_state(tag) != RXC_VALID || in_main_queue(tag) != in_main)
+			continue;
+		/* The stamp that is assigned next is the oldest. */
+		turn = (FIELD_GET(S3_STAMP, policy_bits(tag)) - s->clock[in_main] - 1) % S3_STAMPS;
+		next[way] = first[turn];
+		first[turn] = way;
+	}
+	queue->nr = 0;
+	for (turn = 0; turn < S3_STAMPS; turn++)
+		for (way = first[turn]; way < RXC_WAYS; way = next[way])
+			queue->way[queue->nr++] = way;
 }
 
 /**
- * rxc_policy_insert - the policy bits of a block that enters a set
+ * rxc_policy_insert - get the policy bits of a block that enters a set
  * @policy: the policy
  * @set: number of the set
- * @tags: its tags
+ * @tags: tags of the set
  * @block: the block
- * @room: there is an empty slot for it
+ * @room: the set has an empty slot
  *
- * Return: the bits.
+ * Return: the policy bits.
  */
 unsigned long rxc_policy_insert(struct rxc_policy *policy, unsigned long set, const u64 *tags,
 				u64 block, bool room)
 {
 	struct s3_set *s = &policy->sets[set];
-	struct s3_view view;
 	bool in_main;
 	int age;
 
@@ -289,54 +317,96 @@ unsigned long rxc_policy_insert(struct rxc_policy *policy, unsigned long set, co
 	} else if (recall(s->main_ghosts, s->next_main_ghost, policy->nr_fresh, block) >= 0) {
 		shrink_small(policy);
 	}
-	if (!in_main && room) {
-		/* As long as there is room, nothing must prove its worth. */
-		look_at(policy, s, tags, &view);
-		in_main = view.nr_small >= small_limit(policy, set);
-	}
+	/* While the set has empty slots, blocks beyond the limit enter the main queue. */
+	if (!in_main && room)
+		in_main = count_small(policy, tags) >= small_limit(policy, set);
 	return newest_of(s, in_main);
 }
 
+/*
+ * Choose a block of the small queue, if the queue has reached its limit. The oldest block
+ * leaves the cache, unless it was used often enough: then it moves to the main queue, and
+ * the next one is examined, until the queue is below its limit. If no block of the main
+ * queue can leave, the oldest block is examined in any case.
+ */
+static int leave_small(const struct rxc_policy *policy, struct s3_set *s, u64 *tags,
+		       unsigned long limit)
+{
+	unsigned int nr_small = count_small(policy, tags), most, i;
+	struct s3_queue queue;
+	unsigned int way;
+
+	most = nr_small >= limit ? nr_small - limit + 1 : !has_main(policy, tags);
+	if (!most)
+		return -1;
+	sort_queue(policy, s, tags, false, &queue);
+	for (i = 0; i < min(most, queue.nr); i++) {
+		way = queue.way[i];
+		if (freq_of(READ_ONCE(tags[way])) < MOVE_FREQ)
+			return way;
+		set_policy_bits(&tags[way], newest_of(s, true));
+	}
+	return -1;
+}
+
+/*
+ * Choose a block of the main queue. The oldest block leaves if it was not used. Otherwise it
+ * loses one use and becomes the newest. If all blocks were used, they go round at least once,
+ * which does not change their order. These rounds are done at once: the uses of the least
+ * used block are subtracted from each.
+ */
+static int leave_main(const struct rxc_policy *policy, struct s3_set *s, u64 *tags)
+{
+	unsigned int least = S3_FREQ_MAX + 1, leaves = 0, freq, moves, i;
+	struct s3_queue queue;
+	u64 *tag;
+
+	sort_queue(policy, s, tags, true, &queue);
+	if (!queue.nr)
+		return -1;
+	for (i = 0; i < queue.nr; i++) {
+		freq = freq_of(READ_ONCE(tags[queue.way[i]]));
+		if (freq < least) {
+			least = freq;
+			leaves = i;
+		}
+	}
+	for (i = 0; i < queue.nr && (least || i < leaves); i++) {
+		tag = &tags[queue.way[i]];
+		freq = freq_of(READ_ONCE(*tag)) - least - (i < leaves);
+		/* Number of moves of all blocks up to the last move of this one. */
+		moves = (least - (i >= leaves)) * queue.nr + i + 1;
+		set_policy_bits(tag, main_bits(s->clock[1] + moves, freq));
+	}
+	s->clock[1] = (s->clock[1] + least * queue.nr + leaves) % S3_STAMPS;
+	return queue.way[leaves];
+}
+
 /**
- * rxc_policy_victim - choose the block that makes room
+ * rxc_policy_victim - choose the block to evict
  * @policy: the policy
  * @set: number of the set
- * @tags: its tags
+ * @tags: tags of the set
  *
- * Return: its way, or -1 if no block of the set is valid.
+ * This runs with interrupts off, so the work is bounded: six passes over the tags or the
+ * stamps of the set, and at most one change of each tag in each queue. It depends neither on
+ * the number of uses, nor on readers that count uses meanwhile.
+ *
+ * Return: the way of the block, or -1 if no block of the set is valid.
  */
 int rxc_policy_victim(struct rxc_policy *policy, unsigned long set, u64 *tags)
 {
-	unsigned long limit = small_limit(policy, set);
 	struct s3_set *s = &policy->sets[set];
-	/* Readers touch what this counts down: that must not go on for ever. */
-	unsigned int patience = policy->ways * (S3_FREQ_MAX + 1);
-	struct s3_view view;
-	unsigned long bits;
-	unsigned int freq;
-	bool from_small;
 	int way;
 
-	for (;;) {
-		look_at(policy, s, tags, &view);
-		from_small = view.oldest_small >= 0 &&
-			     (view.nr_small >= limit || view.oldest_main < 0);
-		way = from_small ? view.oldest_small : view.oldest_main;
-		if (way < 0)
-			return -1;
-		bits = policy_bits(READ_ONCE(tags[way]));
-		freq = FIELD_GET(S3_FREQ, bits);
-		if (freq < (from_small ? MOVE_FREQ : 1) || !patience--)
-			break;
-		bits = newest_of(s, true);
-		if (!from_small)
-			bits |= FIELD_PREP(S3_FREQ, freq - 1);
-		set_policy_bits(&tags[way], bits);
-	}
-	if (from_small)
+	way = leave_small(policy, s, tags, small_limit(policy, set));
+	if (way >= 0) {
 		remember(s->ghosts, &s->next_ghost, policy->nr_ghosts,
 			 rxc_tag_block(READ_ONCE(tags[way])));
-	else
+		return way;
+	}
+	way = leave_main(policy, s, tags);
+	if (way >= 0)
 		remember(s->main_ghosts, &s->next_main_ghost, policy->nr_fresh,
 			 rxc_tag_block(READ_ONCE(tags[way])));
 	return way;

@@ -5,9 +5,9 @@
 #include <linux/types.h>
 
 /*
- * A policy decides which block of a set makes room for another. It owns the bits
- * of RXC_TAG_POLICY in the tags, and what it remembers of blocks that have left.
- * Who calls rxc_policy_insert() or rxc_policy_victim() holds the lock of the set.
+ * A policy decides which block of a set is evicted. It owns the bits RXC_TAG_POLICY of the
+ * tags, and may remember blocks that have left. rxc_policy_insert() and rxc_policy_victim()
+ * are called under the lock of the set's bucket.
  */
 
 struct rxc_policy;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which I/O is a part of a long sequential stream.
+ * Detection of long sequential streams.
  *
- * Streams are kept by the region that they have come to, each with a lock of its
- * own, so they are known on every processor. What misses or writes is noted there.
- * A hit takes no lock and writes to no line that another processor's hit reads: it
- * is noted by its processor, and becomes a stream once such hits have gone on for
- * a part of the cut-off.
+ * Streams are recorded by the region that they have reached, in lists with a lock each, so
+ * that every processor finds them. Misses and writes are recorded there. A hit takes no lock,
+ * and writes to no cache line that hits on other processors read. It is recorded by its
+ * processor, and sequential hits become a stream after a part of the cut-off.
  */
 #include <linux/bits.h>
 #include <linux/errno.h>
@@ -17,12 +16,12 @@
 #include "sequence.h"
 
 #define NR_SHARDS	BIT(RXC_SHARDS_BITS)
-/* What part of the cut-off makes a run of hits a stream. */
+/* A run of hits becomes a stream at the cut-off divided by this number. */
 #define RUN_SHARE	4
 
 /**
- * rxc_sequence_init - make room for streams
- * @seq: where they are kept
+ * rxc_sequence_init - allocate the records of streams
+ * @seq: the records
  *
  * Return: 0 or -ENOMEM.
  */
@@ -43,7 +42,7 @@ int rxc_sequence_init(struct rxc_sequence *seq)
 
 /**
  * rxc_sequence_exit - undo rxc_sequence_init()
- * @seq: where streams are kept
+ * @seq: the records of streams
  */
 void rxc_sequence_exit(struct rxc_sequence *seq)
 {
@@ -51,7 +50,7 @@ void rxc_sequence_exit(struct rxc_sequence *seq)
 	kvfree(seq->shards);
 }
 
-/* Where a stream is found that has come to @next, or to just beyond it. */
+/* The shard of a stream that has reached @next: that of the last sector before it. */
 static struct rxc_shard *shard_of(struct rxc_sequence *seq, sector_t next)
 {
 	sector_t last = next ? next - 1 : 0;
@@ -60,8 +59,8 @@ static struct rxc_shard *shard_of(struct rxc_sequence *seq, sector_t next)
 }
 
 /*
- * A bio belongs to the stream that it continues. Device mapper brings the rest of
- * a bio that was cut again: it belongs to the stream that the bio continued.
+ * A bio continues a stream if it begins at its end. It also does so if it begins within the
+ * newest bio of the stream, because device-mapper maps the rest of a bio that was cut again.
  */
 static bool continues(const struct rxc_stream *stream, sector_t sector)
 {
@@ -100,7 +99,7 @@ static void set_stream(struct rxc_shard *shard, struct rxc_stream *stream, secto
 	stream->used = ++shard->clock;
 }
 
-/* A look without the lock: a wrong answer costs a stream, and is rare. */
+/* This takes no lock. A wrong answer is rare, and only affects one stream. */
 static bool is_known(struct rxc_sequence *seq, sector_t sector)
 {
 	const struct rxc_shard *shard = shard_of(seq, sector);
@@ -113,8 +112,8 @@ static bool is_known(struct rxc_sequence *seq, sector_t sector)
 }
 
 /*
- * Have a stream in the shard of the region that it has come to, too. Where it comes
- * from it stays, for the rest of its newest bio.
+ * Record a stream in the shard of the region that it has reached. The record in the old
+ * shard stays, for the rest of the newest bio.
  */
 static void carry_over(struct rxc_sequence *seq, sector_t start, sector_t next, u64 length)
 {
@@ -125,7 +124,7 @@ static void carry_over(struct rxc_sequence *seq, sector_t start, sector_t next, 
 	spin_unlock(&shard->lock);
 }
 
-/* Note a bio in the stream that it continues, or in one that has come so far: @before. */
+/* Record a bio in the stream that it continues, or in a new one after @before sectors. */
 static u64 note_bio(struct rxc_sequence *seq, sector_t sector, unsigned int nr, u64 before)
 {
 	struct rxc_shard *shard = shard_of(seq, sector);
@@ -156,7 +155,7 @@ static u64 note_bio(struct rxc_sequence *seq, sector_t sector, unsigned int nr, 
 	return length;
 }
 
-/* How far the hits of this processor have come that end at a sector. */
+/* Length of the run of hits on this processor that ends at @sector. */
 static u64 length_of_hits(struct rxc_sequence *seq, sector_t sector)
 {
 	const struct rxc_run *run = get_cpu_ptr(seq->runs);
@@ -167,25 +166,21 @@ static u64 length_of_hits(struct rxc_sequence *seq, sector_t sector)
 }
 
 /**
- * rxc_sequence_exceeds - note a bio, and tell whether it is far into a stream
- * @seq: the streams so far
- * @sector: where the bio begins
- * @nr: its sectors, at least 1
- * @cutoff: how long a stream may become, in sectors
+ * rxc_sequence_note - record a bio that is not a hit
+ * @seq: the records of streams
+ * @sector: first sector of the bio
+ * @nr: number of sectors, at least 1
  *
- * For what is not read from the cache.
- *
- * Return: true if the bio's stream is longer than that.
+ * Return: length of the stream that the bio belongs to, in sectors.
  */
-bool rxc_sequence_exceeds(struct rxc_sequence *seq, sector_t sector, unsigned int nr,
-			  u64 cutoff)
+u64 rxc_sequence_note(struct rxc_sequence *seq, sector_t sector, unsigned int nr)
 {
-	return note_bio(seq, sector, nr, length_of_hits(seq, sector)) > cutoff;
+	return note_bio(seq, sector, nr, length_of_hits(seq, sector));
 }
 
 /*
- * Where hits began that were read up to a sector, by a task that has come from other
- * processors since.
+ * Find the start of the hits that end at @start. The task that made them may have migrated
+ * from other processors.
  */
 static sector_t trace_back(struct rxc_sequence *seq, sector_t start)
 {
@@ -200,7 +195,7 @@ static sector_t trace_back(struct rxc_sequence *seq, sector_t start)
 			run = per_cpu_ptr(seq->runs, cpu);
 			if (READ_ONCE(run->next) != start)
 				continue;
-			/* What is read while it changes costs a stream, and is rare. */
+			/* A race with a change is rare, and only affects one stream. */
 			before = READ_ONCE(run->start);
 			if (before < start) {
 				start = before;
@@ -212,11 +207,11 @@ static sector_t trace_back(struct rxc_sequence *seq, sector_t start)
 }
 
 /**
- * rxc_sequence_hit - note what is read from the cache
- * @seq: the streams so far
- * @sector: where it begins
- * @nr: its sectors, at least 1
- * @cutoff: how long a stream may become, in sectors
+ * rxc_sequence_hit - record a hit
+ * @seq: the records of streams
+ * @sector: first sector
+ * @nr: number of sectors, at least 1
+ * @cutoff: the cut-off for streams, in sectors
  */
 void rxc_sequence_hit(struct rxc_sequence *seq, sector_t sector, unsigned int nr, u64 cutoff)
 {
@@ -231,7 +226,7 @@ void rxc_sequence_hit(struct rxc_sequence *seq, sector_t sector, unsigned int nr
 		known = is_known(seq, sector);
 		is_stream = known || nr > cutoff / RUN_SHARE;
 	}
-	/* What has become a stream is a run no more. */
+	/* A run ends when it becomes a stream. */
 	WRITE_ONCE(run->start, is_stream ? next : start);
 	WRITE_ONCE(run->next, next);
 	put_cpu_ptr(seq->runs);

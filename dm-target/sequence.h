@@ -7,19 +7,19 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-/* How many sequential readers and writers of one region can be told apart at least. */
+/* Sequential readers and writers of one region that can be told apart, at least. */
 #define RXC_STREAMS		16
-/* Lists that the regions are spread over. */
+/* log2 of the number of shards. */
 #define RXC_SHARDS_BITS		5
 /* log2 of the sectors of a region: 16 MiB. */
 #define RXC_REGION_SHIFT	15
 
 /**
- * struct rxc_stream - I/O that goes on where it stopped
- * @start: where its newest bio begins
- * @next: where that bio ends
- * @length: how far it has come, in sectors
- * @used: when it went on
+ * struct rxc_stream - a sequential stream
+ * @start: start of its newest bio
+ * @next: end of this bio
+ * @length: length of the stream so far, in sectors
+ * @used: rxc_shard.clock when a bio last continued the stream
  */
 struct rxc_stream {
 	sector_t start;
@@ -29,10 +29,10 @@ struct rxc_stream {
 };
 
 /**
- * struct rxc_shard - the newest streams that go on in some regions
- * @lock: guards the streams
- * @clock: grows with each bio
- * @stream: the streams; some look at them without the lock
+ * struct rxc_shard - the newest streams in some of the regions
+ * @lock: protects the streams
+ * @clock: incremented for each bio
+ * @stream: the streams; is_known() reads them without the lock
  */
 struct rxc_shard {
 	spinlock_t lock; /* the streams */
@@ -41,9 +41,9 @@ struct rxc_shard {
 } ____cacheline_aligned_in_smp;
 
 /**
- * struct rxc_run - what a processor last read from the cache in one go
+ * struct rxc_run - the latest run of sequential hits on a processor
  * @start: first sector
- * @next: the sector after the last; @start if there is no run
+ * @next: the sector after the last one; equal to @start if there is no run
  */
 struct rxc_run {
 	sector_t start;
@@ -51,9 +51,9 @@ struct rxc_run {
 };
 
 /**
- * struct rxc_sequence - where sequential I/O has come to
- * @shards: a stream is where the last sector lies that it has come to
- * @runs: hits that are no stream yet
+ * struct rxc_sequence - records of sequential I/O
+ * @shards: streams, by the region of the last sector that they have reached
+ * @runs: hits that are not a stream yet
  */
 struct rxc_sequence {
 	struct rxc_shard *shards;
@@ -62,8 +62,7 @@ struct rxc_sequence {
 
 int rxc_sequence_init(struct rxc_sequence *seq);
 void rxc_sequence_exit(struct rxc_sequence *seq);
-bool rxc_sequence_exceeds(struct rxc_sequence *seq, sector_t sector, unsigned int nr,
-			  u64 cutoff);
+u64 rxc_sequence_note(struct rxc_sequence *seq, sector_t sector, unsigned int nr);
 void rxc_sequence_hit(struct rxc_sequence *seq, sector_t sector, unsigned int nr, u64 cutoff);
 
 #endif /* RXC_SEQUENCE_H */

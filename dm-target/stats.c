@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What all processors have counted since the counters were last set to zero.
+ * The counters of a cache, which are the sums over all processors since the last reset.
  */
 #include <linux/compiler.h>
 #include <linux/cpumask.h>
@@ -9,12 +9,12 @@
 #include "stats.h"
 
 /**
- * rxc_stats_read - add up what was counted
+ * rxc_stats_read - read the counters
  * @stats: the counters
- * @base: what they had counted at the last rxc_stats_reset()
- * @sum: set to the sum since then
+ * @base: their sums at the last rxc_stats_reset()
+ * @sum: set to the sums since then
  *
- * The caller keeps others from changing @base.
+ * The caller prevents changes of @base.
  */
 void rxc_stats_read(const struct rxc_stats __percpu *stats, const struct rxc_stats *base,
 		    struct rxc_stats *sum)
@@ -35,12 +35,12 @@ void rxc_stats_read(const struct rxc_stats __percpu *stats, const struct rxc_sta
 }
 
 /**
- * rxc_stats_reset - have the counters begin with zero again
+ * rxc_stats_reset - reset the counters
  * @stats: the counters
- * @base: set to what they have counted so far
+ * @base: set to their current sums
  *
- * A counter that is set to zero while its processor adds to it may get the old
- * value back, so none is. The caller keeps others from using @base.
+ * The counters themselves do not change, because clearing a counter races with its processor,
+ * which may write the old value back. The caller prevents other use of @base.
  */
 void rxc_stats_reset(struct rxc_stats __percpu *stats, struct rxc_stats *base)
 {

@@ -5,7 +5,7 @@
 #include <linux/percpu.h>
 #include <linux/types.h>
 
-/* What is counted, in cache blocks unless said otherwise. */
+/* The counters, in cache blocks unless noted. */
 enum rxc_stat {
 	RXC_READ_HITS,
 	RXC_READ_MISSES,
@@ -13,18 +13,18 @@ enum rxc_stat {
 	RXC_WRITE_HITS,
 	RXC_WRITE_MISSES,
 	RXC_WRITE_PARTIALS,	/* writes of a part of a block, hit or miss */
-	RXC_FILLS,		/* blocks that a read brought in */
-	RXC_EVICTIONS,		/* blocks that made room for another */
-	RXC_BYPASSES,		/* blocks that went round the cache */
-	RXC_INVALIDATIONS,	/* blocks dropped by a write, a discard or a message */
-	RXC_ORIGIN_ERRORS,	/* bios that the origin failed */
+	RXC_FILLS,		/* blocks read from the origin into the cache */
+	RXC_EVICTIONS,		/* blocks evicted to make room */
+	RXC_BYPASSES,		/* blocks that bypassed the cache */
+	RXC_INVALIDATIONS,	/* blocks removed by a write, a discard or a message */
+	RXC_ORIGIN_ERRORS,	/* bios that failed on the origin */
 	RXC_NR_STATS,
 };
 
 /**
- * struct rxc_stats - what one processor has counted, or all have
- * @count: only ever grows, since no other processor may write to it safely
- * @used: blocks in the cache; only the sum means something
+ * struct rxc_stats - counters of one processor, or their sums
+ * @count: never reset, because no other processor can write to it safely
+ * @used: number of cached blocks; only the sum over all processors has a meaning
  */
 struct rxc_stats {
 	u64 count[RXC_NR_STATS];

@@ -4,11 +4,11 @@
  * front of a slower disk. Table, status, messages and map().
  *
  * Table line: see args.c. Messages: see message.c. Status line (STATUSTYPE_INFO),
- * counters in cache blocks unless said otherwise:
+ * counters in cache blocks unless noted:
  *
- *	BLOCK_SIZE		of a cache block, in sectors
- *	USED/TOTAL		blocks that hold data, blocks there are
- *	METADATA_BYTES		memory that the index takes
+ *	BLOCK_SIZE		size of a cache block, in sectors
+ *	USED/TOTAL		blocks that hold data, and all blocks
+ *	METADATA_BYTES		memory of the index
  *	READ_HITS READ_MISSES READ_PARTIALS
  *	WRITE_HITS WRITE_MISSES WRITE_PARTIALS
  *	FILLS EVICTIONS BYPASSES INVALIDATIONS
@@ -33,7 +33,7 @@
 
 #define DM_MSG_PREFIX "rxcache"
 
-/* All caches there are; a disk must not be in two of them. */
+/* All caches, because no two of them may use the same disk. */
 static DEFINE_MUTEX(rxc_lock);
 static LIST_HEAD(rxc_caches);
 
@@ -54,8 +54,8 @@ static bool uses_disk_of(const struct rxcache *c, const struct rxcache *other)
 }
 
 /*
- * A table that is to replace another of the same device uses the same disks;
- * only one of the two is live at a time.
+ * A table that replaces another one of the same device may use the same disks, because only
+ * one of the two is live at a time.
  */
 static bool may_share(const struct rxcache *c, const struct rxcache *other)
 {
@@ -69,8 +69,8 @@ static bool in_another_mode(const struct dm_dev *a, const struct dm_dev *b)
 }
 
 /*
- * How often does the mapped device have a device of this table open? Once for all its
- * tables, live and loaded, unless they are partly read-only.
+ * How many times does the mapped device have a device of this table open? All its tables,
+ * active and inactive, share one open, and a second one if only some are read-only.
  */
 static unsigned int count_opens(const struct rxcache *c, const struct dm_dev *dev)
 {
@@ -84,19 +84,19 @@ static unsigned int count_opens(const struct rxcache *c, const struct dm_dev *de
 	return 1;
 }
 
-/* Another target may write to the origin, and the cache would not know. */
+/* Writes by another target bypass the cache, which would then return stale data. */
 static bool origin_is_held(const struct rxcache *c)
 {
 	struct block_device *bdev = c->origin->bdev;
 	int holders = count_opens(c, c->origin);
 
-	/* An exclusive opening of a whole disk counts twice. */
+	/* An exclusive open of a whole disk counts as two holders. */
 	if (!bdev_is_partition(bdev))
 		holders *= 2;
 	return bdev->bd_holders > holders;
 }
 
-/* @opens: out: how often the mapped device has the cache device open. */
+/* @opens: set to the number of times that the mapped device has the cache device open. */
 static int register_cache(struct rxcache *c, unsigned int *opens)
 {
 	struct rxcache *other;
@@ -145,17 +145,17 @@ static int get_devices(struct rxcache *c, const struct rxc_args *args)
 		goto out_put_origin;
 	}
 	if (same_disk(c->origin, c->cache)) {
-		ti->error = "the origin and the cache device are one disk";
+		ti->error = "the origin and the cache device are the same disk";
 		ret = -EINVAL;
 		goto out_put_cache;
 	}
-	/* A block that is written in part would have to be read first. */
+	/* A zone reset has no length, so the cache would keep the old data of the zone. */
 	if (bdev_is_zoned(c->origin->bdev)) {
 		ti->error = "the origin device is zoned, which is not supported";
 		ret = -EOPNOTSUPP;
 		goto out_put_cache;
 	}
-	/* What is cached would have to be kept with its protection information. */
+	/* The cache does not store protection information. */
 	if (bdev_get_integrity(c->origin->bdev)) {
 		ti->error = "the origin device has integrity metadata, which is not supported";
 		ret = -EOPNOTSUPP;
@@ -190,9 +190,9 @@ static char *claim_error(int error)
 {
 	switch (error) {
 	case -ENODEV:
-		return "the cache device is not a whole rxd RAM disk";
+		return "the cache device is not an rxd RAM disk, or is a partition of one";
 	case -EOPNOTSUPP:
-		return "the cache device cannot be used: its memory is reserved";
+		return "the cache device's memory is reserved, which is not supported";
 	case -EROFS:
 		return "the cache device is read-only";
 	default:
@@ -358,7 +358,7 @@ static void rxcache_resume(struct dm_target *ti)
 	WRITE_ONCE(c->suspended, false);
 }
 
-/* The cache that the same device had with its table before. */
+/* Find the cache of the previous table of the same device. */
 static struct rxcache *find_predecessor(const struct rxcache *c)
 {
 	struct rxcache *other;
@@ -375,8 +375,10 @@ static struct rxcache *find_predecessor(const struct rxcache *c)
 }
 
 /*
- * The table that this one replaces is suspended for good by now: go on with what
- * it has cached and counted. Return: whether there is such a table.
+ * Take over the cached data and the counters of the table that this one replaces, which is
+ * permanently suspended by now.
+ *
+ * Return: true if there is such a table.
  */
 static bool inherit_index(struct rxcache *c)
 {
@@ -394,26 +396,26 @@ static bool inherit_index(struct rxcache *c)
 	mutex_unlock(&rxc_lock);
 	if (!other)
 		return false;
-	/* Nobody looks after what lies beyond the end of a shorter table. */
+	/* Blocks beyond the end of a shorter table would not be updated any more. */
 	if (other->nr_blocks > c->nr_blocks)
 		rxc_index_drop(c->index, c->nr_blocks, other->nr_blocks - c->nr_blocks);
 	return true;
 }
 
-/* Where the RAM disk has grown, begin anew with an index for all of it. */
+/* The RAM disk has grown, so start with an empty index for its new size. */
 static void take_up_growth(struct rxcache *c)
 {
 	struct rxc_index *index;
 	unsigned int memflags;
 
 	lockdep_assert_held_write(&c->index_lock);
-	/* To reclaim memory by I/O to the device that is suspended would take for ever. */
+	/* Reclaim must not do I/O to the suspended device, which would never end. */
 	memflags = memalloc_noio_save();
 	index = rxc_index_create(c->store, cache_block_size(c) >> (PAGE_SHIFT - SECTOR_SHIFT),
 				 c->stats);
 	memalloc_noio_restore(memflags);
 	if (IS_ERR(index)) {
-		DMWARN("%s: no memory for the index of a larger cache: it stays as it is",
+		DMWARN("%s: no memory for a larger index, the cache keeps its size",
 		       dm_table_device_name(c->ti->table));
 		return;
 	}
@@ -432,12 +434,12 @@ static int take_ramdisk(struct rxcache *c)
 	mutex_unlock(&rxc_lock);
 	ret = rxd_take(c->cache->bdev, dm_table_get_md(c->ti->table), opens);
 	if (ret)
-		DMERR("%s: the cache device %s is in use by another mapping by now",
+		DMERR("%s: the cache device %s is now in use by another mapping",
 		      dm_table_device_name(c->ti->table), c->cache->name);
 	return ret;
 }
 
-/* Unless there was a table before, the RAM disk may still hold somebody's data. */
+/* Without a previous table, the RAM disk may hold other data: drop it. */
 static int rxcache_preresume(struct dm_target *ti)
 {
 	struct rxcache *c = ti->private;
@@ -510,7 +512,7 @@ static int rxcache_message(struct dm_target *ti, unsigned int argc, char **argv,
 	int ret;
 
 	down_read(&c->index_lock);
-	/* A table that is just taking the place of another has not got its index yet. */
+	/* A table that replaces another one has not taken over the index yet. */
 	ret = c->started ? rxc_message(c, argc, argv, result, maxlen) : -EBUSY;
 	up_read(&c->index_lock);
 	return ret;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the arguments of the control ioctls must be like. Nothing here looks at a
- * device or changes anything.
+ * Checks of the ioctl arguments. They use nothing but the arguments and change nothing.
  */
 #include <linux/align.h>
 #include <linux/ctype.h>
@@ -48,7 +47,7 @@ static bool is_zero(const void *reserved, size_t size)
  * rxd_check_create - check the argument of RXD_CREATE
  * @arg: as it came from user space
  *
- * Return: 0, -EPROTONOSUPPORT, -EINVAL or -EFBIG, as the ABI says.
+ * Return: 0, -EPROTONOSUPPORT, -EINVAL or -EFBIG; see struct rxd_create.
  */
 int rxd_check_create(const struct rxd_create *arg)
 {
@@ -56,7 +55,7 @@ int rxd_check_create(const struct rxd_create *arg)
 
 	ret = check_header(arg->version, arg->flags,
 			   RXD_CREATE_OVERCOMMIT | RXD_CREATE_RESERVE |
-			   RXD_CREATE_DETECT_ZEROES);
+			   RXD_CREATE_DETECT_ZEROES | RXD_DRY_RUN);
 	if (ret)
 		return ret;
 	if (!is_zero(arg->reserved, sizeof(arg->reserved)))
@@ -77,7 +76,7 @@ int rxd_check_create(const struct rxd_create *arg)
 	if (ret)
 		return ret;
 	if (arg->flags & RXD_CREATE_RESERVE) {
-		/* Reserved zeros are stored, and all of them. */
+		/* A reserved disk stores zeros, and needs memory for its whole size. */
 		if (arg->flags & RXD_CREATE_DETECT_ZEROES ||
 		    (arg->mem_limit && arg->mem_limit < arg->size))
 			return -EINVAL;
@@ -95,7 +94,7 @@ int rxd_check_remove(const struct rxd_remove *arg)
 {
 	int ret;
 
-	ret = check_header(arg->version, arg->flags, 0);
+	ret = check_header(arg->version, arg->flags, RXD_DRY_RUN);
 	if (ret)
 		return ret;
 	if (arg->pad || !is_zero(arg->reserved, sizeof(arg->reserved)))
@@ -114,7 +113,7 @@ int rxd_check_resize(const struct rxd_resize *arg)
 	int ret;
 
 	ret = check_header(arg->version, arg->flags,
-			   RXD_RESIZE_FORCE | RXD_RESIZE_OVERCOMMIT);
+			   RXD_RESIZE_FORCE | RXD_RESIZE_OVERCOMMIT | RXD_DRY_RUN);
 	if (ret)
 		return ret;
 	if (arg->pad || !is_zero(arg->reserved, sizeof(arg->reserved)))
@@ -135,7 +134,7 @@ int rxd_check_clear(const struct rxd_clear *arg)
 {
 	int ret;
 
-	ret = check_header(arg->version, arg->flags, 0);
+	ret = check_header(arg->version, arg->flags, RXD_DRY_RUN);
 	if (ret)
 		return ret;
 	if (arg->pad || !is_zero(arg->reserved, sizeof(arg->reserved)))
@@ -182,18 +181,18 @@ int rxd_check_query(const struct rxd_query *arg)
 		return ret;
 	if (arg->pad || !is_zero(arg->reserved, sizeof(arg->reserved)))
 		return -EINVAL;
-	/* The walk ends one beyond the last. */
+	/* A walk ends at RXD_INDEX_MAX + 1. */
 	if (arg->flags & RXD_QUERY_NEXT)
 		return arg->index < 0 ? -EINVAL : 0;
 	return check_index(arg->index);
 }
 
 /**
- * rxd_check_share - may a device of this size be promised?
- * @promised: bytes promised to the other devices
- * @size: bytes asked for, at most RXD_SIZE_MAX
- * @ram: the machine's memory in bytes
- * @percent: the share of @ram that may be promised, 1 to 100
+ * rxd_check_share - check whether the share of memory allows one more disk
+ * @promised: bytes promised to the other disks
+ * @size: size of the disk in bytes, at most RXD_SIZE_MAX
+ * @ram: memory of the machine in bytes
+ * @percent: percentage of @ram that may be promised, 1 to 100
  *
  * Return: 0 or -ERANGE.
  */
@@ -204,12 +203,50 @@ int rxd_check_share(u64 promised, u64 size, u64 ram, unsigned int percent)
 	return promised > share || size > share - promised ? -ERANGE : 0;
 }
 
+/* The name of one disk must not be the device name of another. */
+static bool is_device_name(const char *text, size_t len)
+{
+	return len > 3 && !memcmp(text, "rxd", 3) && isdigit(text[3]);
+}
+
+/* udev calls a partition of the disk NAME NAME-partN. */
+static bool is_partition_name(const char *text, size_t len)
+{
+	size_t end = len;
+
+	while (len && isascii(text[len - 1]) && isdigit(text[len - 1]))
+		len--;
+	return len < end && len >= 5 && !memcmp(text + len - 5, "-part", 5);
+}
+
 /**
- * rxd_parse_size - read a size as people write it
- * @text: decimal digits, then K, M, G or T of either case, or nothing
- * @size: bytes; set on success
+ * rxd_check_name - check the name of a disk
+ * @text: the name, without a NUL at its end
+ * @len: number of bytes; 0 for no name
  *
- * Return: 0, -EINVAL, or -EFBIG if 64 bits cannot hold it.
+ * Return: 0 or -EINVAL; see RXD_NAME_MAX.
+ */
+int rxd_check_name(const char *text, size_t len)
+{
+	size_t i;
+
+	if (!len)
+		return 0;
+	if (len > RXD_NAME_MAX || *text == '-' || *text == '.' || is_device_name(text, len) ||
+	    is_partition_name(text, len))
+		return -EINVAL;
+	for (i = 0; i < len; i++)
+		if (!isascii(text[i]) || (!isalnum(text[i]) && !memchr("-_.", text[i], 3)))
+			return -EINVAL;
+	return 0;
+}
+
+/**
+ * rxd_parse_size - parse a size with an optional unit
+ * @text: decimal digits, optionally followed by K, M, G or T in either case
+ * @size: set to the size in bytes on success
+ *
+ * Return: 0, -EINVAL, or -EFBIG if the size does not fit in 64 bits.
  */
 int rxd_parse_size(const char *text, u64 *size)
 {

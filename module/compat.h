@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What differs between the kernels we build on. The sources are written for the
- * newest; RXD_HAVE_* come from the probes beside this file.
+ * Differences between the supported kernels. The sources are written for the newest
+ * kernel; the RXD_HAVE_* macros come from the probes (see probe.mk).
  */
 #ifndef RXD_COMPAT_H
 #define RXD_COMPAT_H
@@ -52,7 +52,7 @@ static inline void rxd_unfreeze_queue(struct request_queue *q, unsigned int memf
 	alloc_pages_bulk_array_node(gfp, node, nr, pages)
 #endif
 
-/* Where it is missing, call_rcu() is never lazy. */
+/* Kernels without call_rcu_hurry() never delay call_rcu() to save power. */
 #ifndef RXD_HAVE_CALL_RCU_HURRY
 #define call_rcu_hurry(head, func)	call_rcu(head, func)
 #endif
@@ -80,7 +80,7 @@ static int open##_bdev(struct block_device *bdev, fmode_t mode)		\
 #endif
 
 /*
- * rxd_alloc_disk - a disk whose bios complete within submit_bio(), honour
+ * rxd_alloc_disk - allocate a disk whose bios complete within submit_bio(), honour
  * REQ_NOWAIT and are counted
  */
 static inline struct gendisk *rxd_alloc_disk(struct queue_limits *lim, int node)

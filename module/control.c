@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/rxd-control: add, remove, resize and query RAM disks.
+ * /dev/rxd-control: create, remove, resize, clear and query RAM disks.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -36,28 +36,27 @@ static const struct kernel_param_ops memory_share_ops = {
 
 module_param_cb(memory_share, &memory_share_ops, &memory_share, 0644);
 MODULE_PARM_DESC(memory_share,
-		 "Percent of the memory that all devices created without overcommit may promise together, 1 to 100 (default 75)");
+		 "Percentage of memory that the sizes of all RAM disks without overcommit may add up to, 1 to 100 (default 75)");
 
-/* Disks that are there from the start. */
 #define RXD_SIZES_MAX	32
 
 static char *sizes[RXD_SIZES_MAX];
 static int nr_sizes;
 module_param_array(sizes, charp, &nr_sizes, 0444);
 MODULE_PARM_DESC(sizes,
-		 "Disks to create at load, rxd0 and on: up to 32 sizes with commas between them, each a number with K, M, G or T (default none)");
+		 "Sizes of the RAM disks to create when the module is loaded, starting with rxd0: up to 32, separated by commas, each a number with an optional suffix K, M, G or T (default none)");
 
 /*
- * All RAM disks by device number, those in the making and in removal included, and what
- * those not overcommitted promise. What takes long happens outside of this lock, under
- * that of the one disk, which is taken first. A cache that is suspended may wait for
- * both: who holds one does not reclaim memory by I/O.
+ * All RAM disks by device number, including those that are being created or removed, and
+ * the sum of the sizes promised to disks without overcommit. This lock is held for short
+ * times only. Long operations hold the lock of their disk, which is taken first. A suspended
+ * cache may wait for both locks, so their holders must not reclaim memory by I/O.
  */
 static DEFINE_MUTEX(rxd_lock);
-static DEFINE_XARRAY_ALLOC(rxd_disks);
+static DEFINE_XARRAY(rxd_disks);
 static u64 rxd_promised;
 
-/* The disks that have been made and are not being removed. */
+/* Marks disks that have been created and are not being removed. */
 #define RXD_LIVE	XA_MARK_1
 
 static void promise(struct rxd_disk *rxd, u64 bytes)
@@ -84,23 +83,25 @@ static int check_uuid(const struct rxd_disk *wanted)
 	return 0;
 }
 
-static int take_index(struct rxd_disk *rxd, s32 wanted)
+/* Return: the device number for a new disk, -EEXIST or -ENOSPC. */
+static int find_free_index(s32 wanted)
 {
-	bool any = wanted == RXD_INDEX_ANY;
-	u32 index;
-	int ret;
+	struct rxd_disk *rxd;
+	unsigned long index;
+	int lowest = 0;
 
-	ret = xa_alloc(&rxd_disks, &index, rxd,
-		       XA_LIMIT(any ? 0 : wanted, any ? RXD_INDEX_MAX : wanted), GFP_NOIO);
-	if (ret == -EBUSY)
-		return any ? -ENOSPC : -EEXIST;
-	if (!ret)
-		rxd->index = index;
-	return ret;
+	if (wanted != RXD_INDEX_ANY)
+		return xa_load(&rxd_disks, wanted) ? -EEXIST : wanted;
+	xa_for_each(&rxd_disks, index, rxd) {
+		if (index > lowest)
+			break;
+		lowest++;
+	}
+	return lowest > RXD_INDEX_MAX ? -ENOSPC : lowest;
 }
 
-/* Take identity, share and number for a disk that is to be made. */
-static int enter(struct rxd_disk *rxd, const struct rxd_create *arg)
+/* Reserve the UUID, the share of memory and the device number for a new disk. */
+static int enter(struct rxd_disk *rxd, const struct rxd_create *arg, bool dry_run)
 {
 	int ret;
 
@@ -108,8 +109,16 @@ static int enter(struct rxd_disk *rxd, const struct rxd_create *arg)
 	ret = check_uuid(rxd);
 	if (!ret && !rxd->overcommit)
 		ret = check_share(rxd_promised, arg->size);
-	if (!ret)
-		ret = take_index(rxd, arg->index);
+	if (ret)
+		return ret;
+	ret = find_free_index(arg->index);
+	if (ret < 0)
+		return ret;
+	if (dry_run)
+		return 0;
+
+	rxd->index = ret;
+	ret = xa_insert(&rxd_disks, rxd->index, rxd, GFP_NOIO);
 	if (!ret && !rxd->overcommit)
 		promise(rxd, arg->size);
 	return ret;
@@ -130,6 +139,7 @@ static struct rxd_disk *find(int index)
 
 static int rxd_create(struct rxd_create *arg)
 {
+	bool dry_run = arg->flags & RXD_DRY_RUN;
 	struct rxd_disk *rxd;
 	unsigned int memflags;
 	int ret;
@@ -139,7 +149,7 @@ static int rxd_create(struct rxd_create *arg)
 		return ret;
 	if (arg->node >= 0 && !node_state(arg->node, N_MEMORY))
 		return -ENXIO;
-	if (!memchr_inv(arg->uuid, 0, sizeof(arg->uuid)))
+	if (!dry_run && !memchr_inv(arg->uuid, 0, sizeof(arg->uuid)))
 		generate_random_uuid(arg->uuid);
 	rxd = rxd_disk_alloc(arg);
 	if (!rxd)
@@ -148,14 +158,18 @@ static int rxd_create(struct rxd_create *arg)
 	ret = mutex_lock_interruptible(&rxd_lock);
 	if (ret)
 		goto out_put;
-	ret = enter(rxd, arg);
+	ret = enter(rxd, arg, dry_run);
 	mutex_unlock(&rxd_lock);
 	if (ret)
 		goto out_put;
 
-	ret = rxd_disk_build(rxd, arg);
+	ret = rxd_disk_prepare(arg);
+	if (dry_run)
+		goto out_put;
+	if (!ret)
+		ret = rxd_disk_build(rxd, arg);
 
-	/* Who sees the disk finds it. */
+	/* Add and mark the disk under one lock: a disk that is visible can be found. */
 	mutex_lock(&rxd_lock);
 	memflags = memalloc_noio_save();
 	if (!ret)
@@ -175,7 +189,7 @@ out_put:
 	return ret;
 }
 
-/* Find a disk and keep others from changing it, until unlock_disk(). */
+/* Find a disk, and prevent changes to it until unlock_disk(). */
 static struct rxd_disk *lock_disk(int index, unsigned int *memflags)
 {
 	struct rxd_disk *rxd;
@@ -212,7 +226,7 @@ static void unlock_disk(struct rxd_disk *rxd, unsigned int memflags)
 	rxd_disk_put(rxd);
 }
 
-static int remove_disk(int index)
+static int remove_disk(int index, bool dry_run)
 {
 	struct rxd_disk *rxd;
 	unsigned int memflags;
@@ -221,8 +235,8 @@ static int remove_disk(int index)
 	rxd = lock_disk(index, &memflags);
 	if (IS_ERR(rxd))
 		return PTR_ERR(rxd);
-	ret = rxd_disk_shut_down(rxd);
-	if (ret) {
+	ret = rxd_disk_shut_down(rxd, dry_run);
+	if (ret || dry_run) {
 		unlock_disk(rxd, memflags);
 		return ret;
 	}
@@ -241,18 +255,18 @@ static int remove_disk(int index)
 
 static int rxd_remove(struct rxd_remove *arg)
 {
-	return rxd_check_remove(arg) ?: remove_disk(arg->index);
+	return rxd_check_remove(arg) ?: remove_disk(arg->index, arg->flags & RXD_DRY_RUN);
 }
 
-/* What a disk grows to is promised before it grows. */
-static int promise_growth(struct rxd_disk *rxd, u64 size, bool overcommit)
+/* Promise the new size before the disk grows. */
+static int promise_growth(struct rxd_disk *rxd, u64 size, bool overcommit, bool dry_run)
 {
 	int ret = 0;
 
 	mutex_lock(&rxd_lock);
 	if (!overcommit && size > rxd_disk_size(rxd)) {
 		ret = check_share(rxd_promised - rxd->promised, size);
-		if (!ret)
+		if (!ret && !dry_run)
 			promise(rxd, size);
 	}
 	mutex_unlock(&rxd_lock);
@@ -261,6 +275,7 @@ static int promise_growth(struct rxd_disk *rxd, u64 size, bool overcommit)
 
 static int rxd_resize(struct rxd_resize *arg)
 {
+	bool dry_run = arg->flags & RXD_DRY_RUN;
 	struct rxd_disk *rxd;
 	unsigned int memflags;
 	bool overcommit;
@@ -274,10 +289,12 @@ static int rxd_resize(struct rxd_resize *arg)
 		return PTR_ERR(rxd);
 
 	overcommit = rxd->overcommit || arg->flags & RXD_RESIZE_OVERCOMMIT;
-	ret = promise_growth(rxd, arg->size, overcommit);
+	ret = promise_growth(rxd, arg->size, overcommit, dry_run);
 	if (ret)
 		goto out_unlock;
-	ret = rxd_disk_resize(rxd, arg->size, arg->flags & RXD_RESIZE_FORCE);
+	ret = rxd_disk_resize(rxd, arg->size, arg->flags);
+	if (dry_run)
+		goto out_unlock;
 
 	mutex_lock(&rxd_lock);
 	if (!ret)
@@ -301,7 +318,7 @@ static int rxd_clear(struct rxd_clear *arg)
 	rxd = lock_disk(arg->index, &memflags);
 	if (IS_ERR(rxd))
 		return PTR_ERR(rxd);
-	ret = rxd_disk_clear(rxd);
+	ret = rxd_disk_clear(rxd, arg->flags & RXD_DRY_RUN);
 	unlock_disk(rxd, memflags);
 	return ret;
 }
@@ -358,7 +375,7 @@ static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long
 	}
 	if (copy_from_user(&arg, argp, _IOC_SIZE(cmd)))
 		return -EFAULT;
-	/* Find out before anything is done that the answer can be written. */
+	/* Check that the answer can be written before anything is changed. */
 	if (_IOC_DIR(cmd) & _IOC_READ && copy_to_user(argp, &arg, _IOC_SIZE(cmd)))
 		return -EFAULT;
 
@@ -405,7 +422,7 @@ static struct miscdevice rxd_control = {
 	.mode	= 0600,
 };
 
-/* The argument that creates a disk of @text bytes, beside disks of @promised bytes. */
+/* Set up @arg for a disk of size @text, when @promised bytes are already promised. */
 static int __init parse_size(const char *text, u64 promised, struct rxd_create *arg)
 {
 	int ret;
@@ -422,9 +439,9 @@ static int __init parse_size(const char *text, u64 promised, struct rxd_create *
 static void __init complain(const char *text, int error)
 {
 	pr_err("size '%s': %s\n", text,
-	       error == -EINVAL ? "must be a multiple of 4K greater than 0, as 64M or 1G" :
+	       error == -EINVAL ? "must be a multiple of 4K and greater than 0, such as 64M or 1G" :
 	       error == -EFBIG ? "must be at most 256T" :
-	       error == -ERANGE ? "exceeds the share of the memory (memory_share)" :
+	       error == -ERANGE ? "must fit into the share of memory that memory_share sets" :
 	       "cannot be created");
 }
 
@@ -434,12 +451,12 @@ static void __init remove_all(void)
 	unsigned long index;
 
 	xa_for_each(&rxd_disks, index, rxd)
-		/* Nobody can hold one for long: udev and its like look and go. */
-		while (remove_disk(index))
+		/* Only programs such as udev have opened the disks by now; they close them soon. */
+		while (remove_disk(index, false))
 			msleep(20);
 }
 
-/* Disks are seen at once: begin only when all sizes are good. */
+/* A new disk is visible at once, so check all sizes before creating the first. */
 static int __init create_at_load(void)
 {
 	struct rxd_create arg;
@@ -485,7 +502,10 @@ out_store_exit:
 	return ret;
 }
 
-/* No disk is left: each holds the module. What they held may still be being freed. */
+/*
+ * Each disk holds a reference to the module, so no disk is left. The memory of removed disks
+ * may not be free yet: rxd_store_exit() waits for it.
+ */
 static void __exit rxd_exit(void)
 {
 	misc_deregister(&rxd_control);
@@ -496,5 +516,5 @@ static void __exit rxd_exit(void)
 module_init(rxd_init);
 module_exit(rxd_exit);
 
-MODULE_DESCRIPTION("RAM disks, created, resized and removed while the system runs");
+MODULE_DESCRIPTION("RAM disks that are created, resized and removed at run time");
 MODULE_LICENSE("GPL");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Copies between a disk's pages and a buffer: the kernel's own, which knows the processor,
- * and what KCSAN is to be told of them.
+ * Copies between the pages of a disk and a buffer. They use the kernel's memcpy(), which is
+ * adapted to the processor, and report their accesses to KCSAN.
  */
 #ifndef RXD_COPY_H
 #define RXD_COPY_H
@@ -13,10 +13,9 @@
 #include <linux/string.h>
 
 /*
- * Tell KCSAN of an access to data, since it does not see what memcpy() does. Data that
- * is in sight is accessed as if each were a READ_ONCE() or WRITE_ONCE(): two copies of
- * one place do not race, but a copy races with who fills a page that should be in
- * nobody's sight yet, which is a plain access.
+ * Report an access to data to KCSAN, which does not see the accesses of memcpy(). Copies
+ * count as atomic accesses, such as READ_ONCE(), so two copies of one place are no race.
+ * Filling a new page is a plain access: it races with a copy that sees the page too early.
  */
 static inline void rxd_check_access(const void *data, unsigned int len, int type)
 {
@@ -24,7 +23,7 @@ static inline void rxd_check_access(const void *data, unsigned int len, int type
 
 	if (!IS_ENABLED(CONFIG_KCSAN))
 		return;
-	/* It watches little more than a page at once. */
+	/* KCSAN cannot watch much more than a page at a time. */
 	for (; len; data += part, len -= part) {
 		part = min_t(unsigned int, len, PAGE_SIZE);
 		kcsan_check_access(data, part, type);
@@ -43,32 +42,32 @@ static inline void rxd_check_write(const void *data, unsigned int len)
 
 /**
  * rxd_copy - copy data to or from a disk
- * @dst: where to copy to
- * @src: where to copy from
- * @len: bytes
+ * @dst: the destination
+ * @src: the source
+ * @len: number of bytes
  *
- * Others may read or write the same place at once, and the owner of a buffer may change
- * it meanwhile: what arrives then is a mix of old and new data, as from any disk.
+ * Other tasks may access the same place at the same time, and the owner of a buffer may
+ * change it meanwhile. The result is then a mix of old and new data, as with any disk.
  */
 static inline void rxd_copy(void *dst, const void *src, unsigned int len)
 {
 	rxd_check_read(src, len);
 	rxd_check_write(dst, len);
-	/* With a bound in sight, the compiler would make a copy of its own of it. */
+	/* If the compiler knew a bound of the length, it would not call memcpy(). */
 	OPTIMIZER_HIDE_VAR(len);
-	/* Readers and writers of the same place are not kept apart. */
+	/* Accesses to the same place are not serialised. */
 	data_race(memcpy(dst, src, len));
 }
 
 /**
  * rxd_copy_zeroes - zero data of a disk
  * @data: the data of the disk
- * @len: bytes
+ * @len: number of bytes
  */
 static inline void rxd_copy_zeroes(void *data, unsigned int len)
 {
 	rxd_check_write(data, len);
-	/* Beside reads and writes of the same place, as rxd_copy(). */
+	/* Accesses to the same place are not serialised. */
 	data_race(memset(data, 0, len));
 }
 

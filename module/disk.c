@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The block device of a RAM disk: gendisk, queue limits, bio in, bio out.
+ * The block device of a RAM disk: gendisk, queue limits, bios.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -17,6 +17,7 @@
 #include "compat.h"
 #include "disk.h"
 #include "map.h"
+#include "name.h"
 #include "rxd.h"
 
 static int rxd_open(struct gendisk *gd, blk_mode_t mode)
@@ -31,7 +32,7 @@ static int rxd_open(struct gendisk *gd, blk_mode_t mode)
 
 RXD_OPEN_METHOD(rxd_open)
 
-/* How many bytes are copied before others may have the CPU. */
+/* Bytes that are copied between two calls of cond_resched(). */
 #define RXD_COPY_BYTES	SZ_256K
 
 static void flush_dcache_bvec(const struct bio_vec *bv)
@@ -43,7 +44,7 @@ static void flush_dcache_bvec(const struct bio_vec *bv)
 		flush_dcache_page(page++);
 }
 
-/* Memory may come while somebody waits for it, but no wait lifts the limit. */
+/* A writer that may wait might find memory, but waiting does not lift the limit. */
 static blk_status_t rxd_write_failed(struct rxd_disk *rxd, bool nowait)
 {
 	if (nowait && rxd_store_has_room(rxd->store, 1))
@@ -52,28 +53,27 @@ static blk_status_t rxd_write_failed(struct rxd_disk *rxd, bool nowait)
 	return BLK_STS_NOSPC;
 }
 
-/* There is no high memory (compat.h): a bvec of many pages is one range of addresses. */
+/* Without high memory (see compat.h), a multi-page bvec is one range of addresses. */
 static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 {
 	bool nowait = bio->bi_opf & REQ_NOWAIT;
-	gfp_t gfp = nowait ? RXD_GFP_NOWAIT : RXD_GFP;
-	bool write = op_is_write(bio_op(bio));
+	bool is_write = op_is_write(bio_op(bio));
 	struct bvec_iter iter = bio->bi_iter;
 	blk_status_t status = BLK_STS_OK;
-	struct rxd_batch batch;
+	struct rxd_write write;
 	struct bio_vec bv;
 	u64 pos;
 
-	rxd_batch_init(&batch);
+	rxd_write_begin(&write, iter.bi_size, nowait ? RXD_GFP_NOWAIT : RXD_GFP);
 	while (iter.bi_size) {
 		pos = (u64)iter.bi_sector << SECTOR_SHIFT;
 		bv = mp_bvec_iter_bvec(bio->bi_io_vec, iter);
 		bv.bv_len = min_t(unsigned int, bv.bv_len, RXD_COPY_BYTES);
 
-		if (write) {
+		if (is_write) {
 			flush_dcache_bvec(&bv);
 			if (rxd_store_write_part(rxd->store, pos, bvec_virt(&bv), bv.bv_len,
-						 iter.bi_size - bv.bv_len, &batch, gfp)) {
+						 &write)) {
 				status = rxd_write_failed(rxd, nowait);
 				break;
 			}
@@ -85,11 +85,11 @@ static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 		if (iter.bi_size && !nowait)
 			cond_resched();
 	}
-	rxd_batch_free(&batch);
+	rxd_write_end(&write);
 	return status;
 }
 
-/* A discard may leave alone the page that it covers only in part. */
+/* A discard may ignore pages that it covers only in part. */
 static void rxd_discard(struct rxd_disk *rxd, u64 pos, u64 len)
 {
 	unsigned long first = DIV_ROUND_UP_ULL(pos, PAGE_SIZE);
@@ -112,10 +112,7 @@ static void rxd_zero(struct rxd_disk *rxd, u64 pos, u64 len)
 	}
 }
 
-/*
- * Without unmapping, the range is to take later writes for certain: its pages
- * enter now.
- */
+/* Write zeroes without unmap guarantees memory for later writes, so allocate all pages now. */
 static blk_status_t rxd_provision(struct rxd_disk *rxd, u64 pos, u64 len)
 {
 	unsigned long first = pos >> PAGE_SHIFT;
@@ -135,7 +132,7 @@ static blk_status_t rxd_write_zeroes(struct rxd_disk *rxd, struct bio *bio, u64 
 
 	if (bio->bi_opf & REQ_NOWAIT)
 		return BLK_STS_AGAIN;
-	/* Where zeros are not stored, memory for them would go with the next of them. */
+	/* With detect_zeroes, the next write of zeros would free provisioned pages again. */
 	if (rxd->reserved || (bio->bi_opf & REQ_NOUNMAP && !rxd->detect_zeroes))
 		return rxd_provision(rxd, pos, len);
 
@@ -146,14 +143,37 @@ static blk_status_t rxd_write_zeroes(struct rxd_disk *rxd, struct bio *bio, u64 
 }
 
 /*
- * Whoever looks at all disks looks at this one, too, and gets his error: the log needs
- * no line for each. A write that is lost is another matter.
+ * Programs that read all disks, such as udev, get an error from this one. Do not log these
+ * errors. A lost write is logged.
  */
 static blk_status_t rxd_refuse(struct bio *bio)
 {
 	if (!op_is_write(bio_op(bio)))
 		bio_set_flag(bio, BIO_QUIET);
 	return BLK_STS_DEV_RESOURCE;
+}
+
+/* In rxd_disk.changes: this number has been reported. The bits above are the number. */
+#define RXD_CHANGES_REPORTED	1
+
+/*
+ * All changes between two reports have the same number, so that most writes only read it.
+ * Adding one to a number that has been reported gives the next, which has not been.
+ */
+static void rxd_note_change(struct rxd_disk *rxd)
+{
+	s64 old;
+
+	/*
+	 * Entering the queue is no acquire. Read the number after it, so that a bio that
+	 * enters after rxd_disk_changes() has unfrozen the queue sees that it was reported.
+	 * Pairs with atomic64_fetch_or() there.
+	 */
+	smp_rmb();
+	old = atomic64_read(&rxd->changes);
+	while (unlikely(old & RXD_CHANGES_REPORTED) &&
+	       !atomic64_try_cmpxchg(&rxd->changes, &old, old + RXD_CHANGES_REPORTED))
+		;
 }
 
 static blk_status_t rxd_do_bio(struct rxd_disk *rxd, struct bio *bio)
@@ -163,14 +183,16 @@ static blk_status_t rxd_do_bio(struct rxd_disk *rxd, struct bio *bio)
 	u64 len = bio->bi_iter.bi_size;
 
 	/*
-	 * The block layer compares with the capacity, or with that of a partition,
-	 * before it enters the queue: the disk may have shrunk since.
+	 * The block layer checks the bio against the capacity of the disk or partition
+	 * before it enters the queue. The disk may have shrunk since then.
 	 */
 	if (unlikely(pos + len > (u64)rxd_store_nr_pages(rxd->store) << PAGE_SHIFT))
 		return BLK_STS_IOERR;
-	/* A cache's pages are not even to be read: some are not filled yet. */
+	/* Not even reads may access the pages of a cache: some are not filled yet. */
 	if (unlikely(READ_ONCE(rxd->taken)))
 		return rxd_refuse(bio);
+	if (op != REQ_OP_READ)
+		rxd_note_change(rxd);
 
 	switch (op) {
 	case REQ_OP_READ:
@@ -196,7 +218,7 @@ static void rxd_submit_bio(struct bio *bio)
 	if (account)
 		start = bio_start_io_acct(bio);
 	status = rxd_do_bio(rxd, bio);
-	/* A bio that was chained to this one may have left its error here. */
+	/* Do not overwrite an error that a chained bio has stored here. */
 	if (unlikely(status))
 		bio->bi_status = status;
 	if (account)
@@ -224,14 +246,14 @@ static const struct block_device_operations rxd_fops = {
 	.submit_bio	= rxd_submit_bio,
 };
 
-/* Zeroed pages for a part of the disk, or -ENOSPC, or -EINTR if the task is killed. */
+/* Allocate pages of zeros. Return: 0, -ENOSPC, or -EINTR if the task is killed. */
 static int rxd_reserve(struct rxd_disk *rxd, unsigned long first, unsigned long nr)
 {
 	unsigned long part;
 	int ret;
 
 	for (; nr; first += part, nr -= part) {
-		/* A signal is looked for after each: memory may be waited for. */
+		/* Check for SIGKILL after each part, because a part may wait for memory. */
 		part = min_t(unsigned long, nr, SZ_2M >> PAGE_SHIFT);
 		ret = rxd_store_fill(rxd->store, first, part, RXD_GFP);
 		if (ret)
@@ -243,10 +265,10 @@ static int rxd_reserve(struct rxd_disk *rxd, unsigned long first, unsigned long 
 }
 
 /**
- * rxd_disk_alloc - begin to make a RAM disk
- * @arg: a checked argument
+ * rxd_disk_alloc - allocate the structure of a RAM disk
+ * @arg: the checked argument of RXD_CREATE
  *
- * Return: a disk without memory or a block device, or NULL.
+ * Return: a disk without data memory and block device, or NULL.
  */
 struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg)
 {
@@ -256,6 +278,7 @@ struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg)
 	if (!rxd)
 		return NULL;
 	refcount_set(&rxd->refs, 1);
+	atomic64_set(&rxd->changes, RXD_CHANGES_REPORTED);
 	rxd->overcommit = arg->flags & RXD_CREATE_OVERCOMMIT;
 	rxd->reserved = arg->flags & RXD_CREATE_RESERVE;
 	rxd->detect_zeroes = arg->flags & RXD_CREATE_DETECT_ZEROES;
@@ -263,11 +286,12 @@ struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg)
 	rxd->node = arg->node;
 	memcpy(&rxd->uuid, arg->uuid, sizeof(rxd->uuid));
 	mutex_init(&rxd->lock);
+	INIT_LIST_HEAD(&rxd->named);
 	return rxd;
 }
 
 /**
- * rxd_disk_get - keep a RAM disk from being freed
+ * rxd_disk_get - take a reference to a RAM disk
  * @rxd: the disk
  */
 void rxd_disk_get(struct rxd_disk *rxd)
@@ -276,8 +300,10 @@ void rxd_disk_get(struct rxd_disk *rxd)
 }
 
 /**
- * rxd_disk_put - let go of a RAM disk
- * @rxd: the disk; with its last user it goes, and its memory in the background
+ * rxd_disk_put - drop a reference to a RAM disk
+ * @rxd: the disk
+ *
+ * Dropping the last reference frees the disk. Its pages are freed in the background.
  */
 void rxd_disk_put(struct rxd_disk *rxd)
 {
@@ -286,6 +312,25 @@ void rxd_disk_put(struct rxd_disk *rxd)
 	rxd_store_destroy(rxd->store);
 	mutex_destroy(&rxd->lock);
 	kfree(rxd);
+}
+
+/**
+ * rxd_disk_prepare - wait for the memory that rxd_disk_build() will need
+ * @arg: the checked argument of RXD_CREATE
+ *
+ * Do not take memory from others for a disk that cannot be completed.
+ *
+ * Return: 0, -ENOMEM or -ENOSPC.
+ */
+int rxd_disk_prepare(const struct rxd_create *arg)
+{
+	unsigned long nr_pages = arg->size >> PAGE_SHIFT;
+	int ret;
+
+	ret = rxd_store_prepare(nr_pages);
+	if (!ret && arg->flags & RXD_CREATE_RESERVE)
+		ret = rxd_store_prepare_fill(NULL, nr_pages);
+	return ret;
 }
 
 static int rxd_build_store(struct rxd_disk *rxd, const struct rxd_create *arg)
@@ -302,21 +347,16 @@ static int rxd_build_store(struct rxd_disk *rxd, const struct rxd_create *arg)
 		return -ENOMEM;
 	if (arg->mem_limit)
 		rxd_store_set_limit(rxd->store, arg->mem_limit >> PAGE_SHIFT);
-	if (!rxd->reserved)
-		return 0;
-	/* To fill all there is, only to give it back, would hurt everybody else. */
-	if (!rxd_store_can_fill(rxd->store, arg->size >> PAGE_SHIFT))
-		return -ENOSPC;
-	return rxd_reserve(rxd, 0, arg->size >> PAGE_SHIFT);
+	return rxd->reserved ? rxd_reserve(rxd, 0, arg->size >> PAGE_SHIFT) : 0;
 }
 
 /**
- * rxd_disk_build - give a RAM disk its memory and its block device
- * @rxd: what rxd_disk_alloc() returned, with its device number
- * @arg: what that was given
+ * rxd_disk_build - allocate the memory and the block device of a RAM disk
+ * @rxd: the disk from rxd_disk_alloc(), with its device number set
+ * @arg: the argument that was passed to rxd_disk_alloc()
  *
- * May take long, if memory is to be reserved. What an error leaves goes with
- * rxd_disk_put().
+ * This may take long if memory is reserved. After an error, rxd_disk_put() frees what
+ * was allocated.
  *
  * Return: 0, -ENOMEM, -ENOSPC, or -EINTR if the task is killed.
  */
@@ -345,7 +385,7 @@ int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg)
 	if (IS_ERR(gd))
 		return PTR_ERR(gd);
 	rxd->gd = gd;
-	/* Without a major, the numbers are those of "blkext", which LVM and others know. */
+	/* Without a major number, the disk is a "blkext" device, which LVM accepts. */
 	gd->fops = &rxd_fops;
 	gd->private_data = rxd;
 	rxd_store_set_bdi(rxd->store, gd->bdi);
@@ -355,10 +395,10 @@ int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg)
 }
 
 /**
- * rxd_disk_add - show a RAM disk to the system
- * @rxd: what rxd_disk_build() completed
+ * rxd_disk_add - register the block device of a RAM disk
+ * @rxd: the disk, which rxd_disk_build() has completed
  *
- * Return: 0, or a negative errno after which only rxd_disk_put() is left.
+ * Return: 0, or a negative errno, after which the caller only calls rxd_disk_put().
  */
 int rxd_disk_add(struct rxd_disk *rxd)
 {
@@ -366,24 +406,28 @@ int rxd_disk_add(struct rxd_disk *rxd)
 	int ret;
 
 	/*
-	 * There are no partitions to look for yet, and the look itself keeps
-	 * the disk open until its task has gone back to user space.
+	 * A new disk has no partitions, and the scan would keep it open until the
+	 * task returns to user space.
 	 */
 	set_bit(GD_SUPPRESS_PART_SCAN, &gd->state);
 	ret = device_add_disk(NULL, gd, rxd_disk_groups);
 	if (ret) {
+		rxd_name_drop(rxd);
 		put_disk(gd);
 		return ret;
 	}
 	clear_bit(GD_SUPPRESS_PART_SCAN, &gd->state);
 
-	/* A live device holds the module: only its removal lets go. */
+	/* The disk holds a reference to the module until rxd_disk_remove(). */
 	__module_get(THIS_MODULE);
 	return 0;
 }
 
-/* Have no openers from now on; @flag says why. */
-static int rxd_shut(struct rxd_disk *rxd, bool *flag)
+/*
+ * Prevent opens from now on by setting @flag, unless the disk is open. A dry run only looks:
+ * a disk that is not going to change stays as usable as it is.
+ */
+static int rxd_shut(struct rxd_disk *rxd, bool *flag, bool dry_run)
 {
 	struct gendisk *gd = rxd->gd;
 	int ret = 0;
@@ -392,35 +436,37 @@ static int rxd_shut(struct rxd_disk *rxd, bool *flag)
 	mutex_lock(&gd->open_mutex);
 	if (disk_openers(gd))
 		ret = -EBUSY;
-	else
+	else if (!dry_run)
 		*flag = true;
 	mutex_unlock(&gd->open_mutex);
 	return ret;
 }
 
 /**
- * rxd_disk_shut_down - begin to take a RAM disk away: nobody opens it any more
+ * rxd_disk_shut_down - prepare a RAM disk for removal: it cannot be opened any more
  * @rxd: the disk, locked
+ * @dry_run: only check, and change nothing
  *
- * Return: 0, or -EBUSY if somebody has it open.
+ * Return: 0, or -EBUSY if the disk is open.
  */
-int rxd_disk_shut_down(struct rxd_disk *rxd)
+int rxd_disk_shut_down(struct rxd_disk *rxd, bool dry_run)
 {
-	return rxd_shut(rxd, &rxd->removing);
+	return rxd_shut(rxd, &rxd->removing, dry_run);
 }
 
 /**
- * rxd_disk_remove - take a RAM disk away from the system
- * @rxd: the disk, after rxd_disk_shut_down(), and not found by anybody any more
+ * rxd_disk_remove - unregister the block device of a RAM disk
+ * @rxd: the disk, after rxd_disk_shut_down(); look-ups do not find it any more
  */
 void rxd_disk_remove(struct rxd_disk *rxd)
 {
 	del_gendisk(rxd->gd);
+	rxd_name_drop(rxd);
 	put_disk(rxd->gd);
 	module_put(THIS_MODULE);
 }
 
-/* I/O that is under way may have passed the block layer's check of the old capacity. */
+/* Freeze the queue, because I/O in flight was checked against the old capacity. */
 static void rxd_cut_store(struct rxd_disk *rxd, unsigned long nr_pages)
 {
 	unsigned int memflags;
@@ -439,15 +485,18 @@ static void rxd_clear_store(struct rxd_disk *rxd)
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
 }
 
-static int rxd_disk_grow(struct rxd_disk *rxd, u64 size)
+static int rxd_disk_grow(struct rxd_disk *rxd, u64 size, u32 flags)
 {
 	unsigned long old = rxd_store_nr_pages(rxd->store);
 	unsigned long new = size >> PAGE_SHIFT;
-	int ret;
+	int ret = 0;
 
-	if (rxd->reserved && !rxd_store_can_fill(rxd->store, new - old))
-		return -ENOSPC;
-
+	if (rxd->reserved)
+		ret = rxd_store_prepare_fill(rxd->store, new - old);
+	if (!ret)
+		ret = rxd_store_prepare_grow(rxd->store, new);
+	if (ret || flags & RXD_DRY_RUN)
+		return ret;
 	ret = rxd_store_grow(rxd->store, new);
 	if (ret)
 		return ret;
@@ -462,7 +511,11 @@ static int rxd_disk_grow(struct rxd_disk *rxd, u64 size)
 	return 0;
 }
 
-/* What is reserved is there, but may be zeros. -ENOTEMPTY, or -EINTR if the task is killed. */
+/*
+ * A reserved disk has all its pages, so look for bytes other than zero.
+ *
+ * Return: 0, -ENOTEMPTY, or -EINTR if the task is killed.
+ */
 static int rxd_check_zeroes_from(struct rxd_disk *rxd, unsigned long first)
 {
 	unsigned long nr_pages = rxd_store_nr_pages(rxd->store);
@@ -481,7 +534,7 @@ static int rxd_check_zeroes_from(struct rxd_disk *rxd, unsigned long first)
 	return found ? -ENOTEMPTY : 0;
 }
 
-/* The event is sent, and waits for whoever it waits for, while the disk still works. */
+/* Send the uevent before the queue is frozen, because sending may wait for other tasks. */
 static void rxd_cut(struct rxd_disk *rxd, u64 size)
 {
 	lockdep_assert_held(&rxd->gd->open_mutex);
@@ -490,18 +543,20 @@ static void rxd_cut(struct rxd_disk *rxd, u64 size)
 }
 
 /*
- * To look at all of a reserved disk, or to zero it, takes longer than openers should wait
- * for a lock that sync(2) of the whole machine takes, too: they get EBUSY meanwhile.
+ * Reading all pages of a reserved disk takes long. Do not hold the open_mutex for so long,
+ * because sync(2) takes it for each disk. Opening the disk fails with EBUSY meanwhile.
  */
-static int rxd_shrink_reserved(struct rxd_disk *rxd, u64 size)
+static int rxd_shrink_reserved(struct rxd_disk *rxd, u64 size, bool dry_run)
 {
 	int ret;
 
-	ret = rxd_shut(rxd, &rxd->shut);
+	ret = rxd_shut(rxd, &rxd->shut, dry_run);
 	if (ret)
 		return ret;
 	ret = rxd_check_zeroes_from(rxd, size >> PAGE_SHIFT);
 
+	if (dry_run)
+		return ret;
 	mutex_lock(&rxd->gd->open_mutex);
 	if (!ret)
 		rxd_cut(rxd, size);
@@ -510,9 +565,10 @@ static int rxd_shrink_reserved(struct rxd_disk *rxd, u64 size)
 	return ret;
 }
 
-static int rxd_shrink_thin(struct rxd_disk *rxd, u64 size, bool force)
+static int rxd_shrink_thin(struct rxd_disk *rxd, u64 size, u32 flags)
 {
 	unsigned long nr_pages = rxd_store_nr_pages(rxd->store);
+	bool force = flags & RXD_RESIZE_FORCE;
 	int ret = 0;
 
 	mutex_lock(&rxd->gd->open_mutex);
@@ -520,15 +576,15 @@ static int rxd_shrink_thin(struct rxd_disk *rxd, u64 size, bool force)
 		ret = -EBUSY;
 	else if (!force && rxd_store_next_data(rxd->store, size >> PAGE_SHIFT) < nr_pages)
 		ret = -ENOTEMPTY;
-	else
+	else if (!(flags & RXD_DRY_RUN))
 		rxd_cut(rxd, size);
 	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
 }
 
 /*
- * What the page cache keeps for those who have the disk or a partition open is no
- * longer what the disk holds.
+ * Tasks that have the disk or a partition open must not read data from the page cache that
+ * the disk no longer holds.
  */
 static void rxd_drop_page_cache(struct rxd_disk *rxd, u64 from)
 {
@@ -544,40 +600,44 @@ static void rxd_drop_page_cache(struct rxd_disk *rxd, u64 from)
 	mutex_unlock(&rxd->gd->open_mutex);
 }
 
-static int rxd_disk_shrink(struct rxd_disk *rxd, u64 size, bool force)
+static int rxd_disk_shrink(struct rxd_disk *rxd, u64 size, u32 flags)
 {
+	bool dry_run = flags & RXD_DRY_RUN;
 	int ret;
 
-	if (rxd->reserved && !force)
-		ret = rxd_shrink_reserved(rxd, size);
+	if (rxd->owner)
+		return -EBUSY;
+	if (rxd->reserved && !(flags & RXD_RESIZE_FORCE))
+		ret = rxd_shrink_reserved(rxd, size, dry_run);
 	else
-		ret = rxd_shrink_thin(rxd, size, force);
-	/* What was cut off must not come back from the page cache. */
-	if (!ret)
+		ret = rxd_shrink_thin(rxd, size, flags);
+	if (!ret && !dry_run)
 		rxd_drop_page_cache(rxd, size);
 	return ret;
 }
 
 /**
  * rxd_disk_resize - change the capacity
- * @rxd: the disk, locked; I/O may go on
- * @size: bytes, checked
- * @force: shrink although the disk is open or data would be lost
+ * @rxd: the disk, locked; I/O may continue
+ * @size: checked size in bytes
+ * @flags: RXD_RESIZE_FORCE: shrink even if the disk is open or data is lost;
+ *	RXD_DRY_RUN: only check, and change nothing
  *
- * Return: 0, -EBUSY, -ENOTEMPTY, -ENOSPC, -EINTR or -ENOMEM as the ABI says.
+ * Return: 0, -EBUSY, -ENOTEMPTY, -ENOSPC, -EINTR or -ENOMEM; see struct rxd_resize.
  */
-int rxd_disk_resize(struct rxd_disk *rxd, u64 size, bool force)
+int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags)
 {
 	u64 old = rxd_disk_size(rxd);
 	int ret = 0;
 
 	lockdep_assert_held(&rxd->lock);
 	if (size > old)
-		ret = rxd_disk_grow(rxd, size);
+		ret = rxd_disk_grow(rxd, size, flags);
 	else if (size < old)
-		ret = rxd->owner ? -EBUSY : rxd_disk_shrink(rxd, size, force);
-	/* Of a shrink, or of a grow that failed half-way. */
-	rxd_store_trim(rxd->store);
+		ret = rxd_disk_shrink(rxd, size, flags);
+	/* The directory is too long after a shrink, or after a grow that failed half-way. */
+	if (!(flags & RXD_DRY_RUN))
+		rxd_store_trim(rxd->store);
 	return ret;
 }
 
@@ -596,25 +656,27 @@ static int rxd_zero_all(struct rxd_disk *rxd)
 	return 0;
 }
 
-static int rxd_clear_reserved(struct rxd_disk *rxd)
+static int rxd_clear_reserved(struct rxd_disk *rxd, bool dry_run)
 {
 	int ret;
 
-	ret = rxd_shut(rxd, &rxd->shut);
+	ret = rxd_shut(rxd, &rxd->shut, dry_run);
 	if (ret)
 		return ret;
 	if (get_disk_ro(rxd->gd))
 		ret = -EROFS;
-	else
+	else if (!dry_run)
 		ret = rxd_zero_all(rxd);
 
+	if (dry_run)
+		return ret;
 	mutex_lock(&rxd->gd->open_mutex);
 	rxd->shut = false;
 	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
 }
 
-static int rxd_clear_thin(struct rxd_disk *rxd)
+static int rxd_clear_thin(struct rxd_disk *rxd, bool dry_run)
 {
 	int ret = 0;
 
@@ -623,28 +685,29 @@ static int rxd_clear_thin(struct rxd_disk *rxd)
 		ret = -EBUSY;
 	else if (get_disk_ro(rxd->gd))
 		ret = -EROFS;
-	else
+	else if (!dry_run)
 		rxd_clear_store(rxd);
 	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
 }
 
 /**
- * rxd_disk_clear - forget all data
+ * rxd_disk_clear - drop all data
  * @rxd: the disk, locked
+ * @dry_run: only check, and change nothing
  *
- * Return: 0; -EROFS if it is read-only; -EBUSY if somebody uses it; -EINTR if the task is
- * killed, and reserved memory may be zeroed in part.
+ * Return: 0; -EROFS if the disk is read-only; -EBUSY if it is in use; -EINTR if the task
+ * is killed, after which a part of the reserved memory may be zeroed.
  */
-int rxd_disk_clear(struct rxd_disk *rxd)
+int rxd_disk_clear(struct rxd_disk *rxd, bool dry_run)
 {
 	lockdep_assert_held(&rxd->lock);
-	/* Its owner has it open. */
-	return rxd->reserved ? rxd_clear_reserved(rxd) : rxd_clear_thin(rxd);
+	/* A cache keeps its disk open, so this also fails for a claimed disk. */
+	return rxd->reserved ? rxd_clear_reserved(rxd, dry_run) : rxd_clear_thin(rxd, dry_run);
 }
 
 /**
- * rxd_disk_size - the capacity
+ * rxd_disk_size - get the capacity
  * @rxd: the disk
  *
  * Return: bytes.
@@ -655,7 +718,7 @@ u64 rxd_disk_size(const struct rxd_disk *rxd)
 }
 
 /**
- * rxd_disk_state - who uses the disk
+ * rxd_disk_state - get the state of a disk
  * @rxd: the disk
  *
  * Return: RXD_STATE_* bits.
@@ -680,9 +743,31 @@ u32 rxd_disk_state(struct rxd_disk *rxd)
 }
 
 /**
- * rxd_disk_set_mem_limit - bound the memory that data may take
+ * rxd_disk_changes - tell states of the data apart
  * @rxd: the disk
- * @limit: bytes, 0 for no limit
+ *
+ * If two calls return the same number, no bio has changed the data in between.
+ *
+ * Return: a number that never decreases; 0 if no bio has ever changed the data.
+ */
+u64 rxd_disk_changes(struct rxd_disk *rxd)
+{
+	u64 changes = atomic64_read(&rxd->changes);
+	unsigned int memflags;
+
+	if (!(changes & RXD_CHANGES_REPORTED)) {
+		/* Bios in flight may still change the data, but not the number. */
+		memflags = rxd_freeze_queue(rxd->gd->queue);
+		changes = atomic64_fetch_or(RXD_CHANGES_REPORTED, &rxd->changes);
+		rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	}
+	return changes >> 1;
+}
+
+/**
+ * rxd_disk_set_mem_limit - limit the memory that data may take
+ * @rxd: the disk
+ * @limit: number of bytes; 0 for no limit
  *
  * Return: 0, or -EINVAL if @limit is not a multiple of the page size.
  */
@@ -695,9 +780,9 @@ int rxd_disk_set_mem_limit(struct rxd_disk *rxd, u64 limit)
 }
 
 /**
- * rxd_disk_query - tell what is known of a disk
+ * rxd_disk_query - report the properties and counters of a disk
  * @rxd: the disk
- * @arg: its output fields are filled in
+ * @arg: the argument of RXD_QUERY; its output fields are filled in
  */
 void rxd_disk_query(struct rxd_disk *rxd, struct rxd_query *arg)
 {
@@ -715,8 +800,7 @@ void rxd_disk_query(struct rxd_disk *rxd, struct rxd_query *arg)
 	arg->mem_used = (u64)stats.used << PAGE_SHIFT;
 	arg->mem_max_used = (u64)stats.max_used << PAGE_SHIFT;
 	arg->mem_index = stats.index_bytes;
-	arg->mem_64k = (u64)stats.used_64k << PAGE_SHIFT;
-	arg->mem_2m = (u64)stats.used_2m << PAGE_SHIFT;
+	memset(arg->reserved1, 0, sizeof(arg->reserved1));
 	arg->nospc = atomic64_read(&rxd->nospc);
 	arg->discards = atomic64_read(&rxd->discards);
 	arg->node = rxd->node;
@@ -731,17 +815,17 @@ static struct rxd_disk *rxd_of_bdev(struct block_device *bdev)
 }
 
 /**
- * rxd_claim - reserve a RAM disk to be a cache's memory
- * @bdev: the whole disk, which the caller has open and keeps open
- * @owner: who claims it; the same owner may claim it again
- * @opens: how many times @owner has it open, exclusively
+ * rxd_claim - claim a RAM disk as the memory of a cache
+ * @bdev: the whole disk; the caller keeps it open
+ * @owner: identifies the claimant, which may claim the disk several times
+ * @opens: number of times that @owner has the disk open exclusively
  *
- * From now on nobody else can claim it and it does not shrink. It goes on to serve
- * I/O, and what it held stays, until rxd_take().
+ * A claimed disk cannot be claimed by another owner, and cannot shrink. It keeps its data
+ * and serves I/O until rxd_take().
  *
- * Return: its store; ERR_PTR(-ENODEV) if @bdev is no whole RAM disk,
+ * Return: the store of the disk; ERR_PTR(-ENODEV) if @bdev is not a whole RAM disk,
  * ERR_PTR(-EOPNOTSUPP) if its memory is reserved, ERR_PTR(-EROFS) if it is read-only,
- * ERR_PTR(-EBUSY) if it is another owner's, or held by anybody else.
+ * ERR_PTR(-EBUSY) if another owner has claimed it, or another task has it open exclusively.
  */
 struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsigned int opens)
 {
@@ -757,7 +841,7 @@ struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsign
 
 	mutex_lock(&rxd->lock);
 	store = rxd->store;
-	/* An exclusive opening of a whole disk counts twice. */
+	/* An exclusive open of a whole disk counts as two holders. */
 	if (bdev->bd_holders > 2 * opens || (rxd->owner && rxd->owner != owner)) {
 		store = ERR_PTR(-EBUSY);
 	} else {
@@ -770,14 +854,14 @@ struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsign
 EXPORT_SYMBOL_NS_GPL(rxd_claim, RXD_NS);
 
 /**
- * rxd_take - drop what a claimed RAM disk holds, and use it from now on
+ * rxd_take - drop the data of a claimed RAM disk, and reserve its pages for the owner
  * @bdev: the disk
- * @owner: who claimed it, and has no I/O to it under way
- * @opens: how many times @owner has it open, exclusively
+ * @owner: the owner of the claim, which has no I/O to the disk in flight
+ * @opens: number of times that @owner has the disk open exclusively
  *
- * From now on the disk refuses all I/O but its owner's.
+ * From now on the disk rejects all bios: its owner uses the store directly.
  *
- * Return: 0, or -EBUSY if somebody else has come to hold the disk since it was claimed.
+ * Return: 0, or -EBUSY if another task has opened the disk exclusively since the claim.
  */
 int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens)
 {
@@ -785,11 +869,11 @@ int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens)
 	int ret = 0;
 
 	mutex_lock(&rxd->lock);
-	/* All mapped devices hold as one: rxd_claim() keeps none of them away. */
+	/* All mapped devices use the same holder, so a claim does not exclude other mappings. */
 	if (WARN_ON_ONCE(rxd->owner != owner) || bdev->bd_holders > 2 * opens) {
 		ret = -EBUSY;
 	} else {
-		/* Clearing waits for the writes that do not see this yet. */
+		/* rxd_clear_store() waits for bios that have not seen this. */
 		WRITE_ONCE(rxd->taken, true);
 		rxd_clear_store(rxd);
 		rxd_drop_page_cache(rxd, 0);
@@ -800,12 +884,12 @@ int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens)
 EXPORT_SYMBOL_NS_GPL(rxd_take, RXD_NS);
 
 /**
- * rxd_release - give a claimed RAM disk back
+ * rxd_release - release a claim of a RAM disk
  * @bdev: the disk
- * @owner: who claimed it
+ * @owner: the owner of the claim
  *
- * With the last claim all pages go if the owner took them: what a cache held is
- * no one else's.
+ * The last release frees all pages of a disk that was taken, because no other user may
+ * read the data of the cache.
  */
 void rxd_release(struct block_device *bdev, const void *owner)
 {

@@ -5,6 +5,7 @@
 #include <linux/blkdev.h>
 #include <linux/build_bug.h>
 #include <linux/cache.h>
+#include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/stddef.h>
@@ -17,28 +18,32 @@
 
 /**
  * struct rxd_disk - a RAM disk
- * @refs: who uses this structure
- * @store: its pages
- * @gd: its gendisk
+ * @refs: reference count
+ * @store: the pages
+ * @gd: the gendisk
  * @index: device number
- * @overcommit: it was allowed to exceed the machine-wide share
- * @reserved: all its memory is taken
- * @detect_zeroes: zeros are not stored
- * @folio_size: the largest piece of memory a write asks for, in bytes
- * @node: as rxd_create.node
- * @uuid: its UUID
- * @promised: how much of the machine-wide share it has; control.c's
- * @lock: one at a time resizes, clears, claims or removes the disk. Who holds it must
- *	not reclaim memory by I/O: a cache that is suspended may wait for it.
- * @removing: it goes for good; changed under @lock and the gendisk's open_mutex
- * @shut: it cannot be opened for now; as @removing
- * @owner: what uses the disk, or will, as its cache, or NULL
- * @nr_claims: how many times @owner claimed it
- * @taken: the pages are @owner's by now: all other I/O is refused
- * @nospc: writes that found no memory
- * @discards: discards and write-zeroes that freed memory
+ * @overcommit: the disk does not count towards the share of memory
+ * @reserved: all memory of the disk is allocated
+ * @detect_zeroes: pages of zeros are not stored
+ * @folio_size: the largest piece of memory that a write allocates, in bytes
+ * @node: as in rxd_create.node
+ * @uuid: the UUID of the disk
+ * @promised: bytes that count towards the share of memory; control.c uses it
+ * @lock: serialises resize, clear, claim and removal. Its holder must not reclaim memory by
+ *	I/O, because a suspended cache may wait for the lock.
+ * @removing: the disk is being removed; changed under @lock and the gendisk's open_mutex
+ * @shut: the disk cannot be opened at present; changed as @removing
+ * @owner: the user that has claimed the disk for its cache, or NULL
+ * @nr_claims: number of claims of @owner
+ * @taken: @owner uses the pages; bios are rejected
+ * @changes: see rxd_disk_changes()
+ * @name: the name, or empty; name.c uses it
+ * @named: entry of the list of disks with a name, or empty
+ * @nospc: number of writes that failed with ENOSPC
+ * @discards: number of discards and write-zeroes that freed memory
  *
- * I/O writes to the counters only, which have a cache line of their own.
+ * I/O writes only to the counters, which have a separate cache line, and to @changes once each
+ * time that this has been reported.
  */
 struct rxd_disk {
 	refcount_t refs;
@@ -58,27 +63,32 @@ struct rxd_disk {
 	const void *owner;
 	unsigned int nr_claims;
 	bool taken;
+	atomic64_t changes;
+	char name[RXD_NAME_MAX + 1];
+	struct list_head named;
 	atomic64_t nospc ____cacheline_aligned_in_smp;
 	atomic64_t discards;
 };
 
 static_assert(!IS_ENABLED(CONFIG_SMP) ||
 	      offsetof(struct rxd_disk, nospc) / SMP_CACHE_BYTES >
-	      offsetof(struct rxd_disk, taken) / SMP_CACHE_BYTES);
+	      offsetof(struct rxd_disk, named) / SMP_CACHE_BYTES);
 
 extern const struct attribute_group *rxd_disk_groups[];
 
 struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg);
 void rxd_disk_get(struct rxd_disk *rxd);
 void rxd_disk_put(struct rxd_disk *rxd);
+int rxd_disk_prepare(const struct rxd_create *arg);
 int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg);
 int rxd_disk_add(struct rxd_disk *rxd);
-int rxd_disk_shut_down(struct rxd_disk *rxd);
+int rxd_disk_shut_down(struct rxd_disk *rxd, bool dry_run);
 void rxd_disk_remove(struct rxd_disk *rxd);
-int rxd_disk_resize(struct rxd_disk *rxd, u64 size, bool force);
-int rxd_disk_clear(struct rxd_disk *rxd);
+int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags);
+int rxd_disk_clear(struct rxd_disk *rxd, bool dry_run);
 u64 rxd_disk_size(const struct rxd_disk *rxd);
 u32 rxd_disk_state(struct rxd_disk *rxd);
+u64 rxd_disk_changes(struct rxd_disk *rxd);
 int rxd_disk_set_mem_limit(struct rxd_disk *rxd, u64 limit);
 void rxd_disk_query(struct rxd_disk *rxd, struct rxd_query *arg);
 

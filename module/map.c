@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RXD_MAP: which ranges of a disk hold data.
+ * RXD_MAP: report which ranges of a disk hold data.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -11,13 +11,13 @@
 #include "compat.h"
 #include "map.h"
 
-/* How many extents are gathered before they are copied out. */
+/* Extents that are collected before they are copied to user space. */
 #define BUFFER_EXTENTS	128
 
 /*
- * Fill @extents with the ranges from *@first on, up to @end.
+ * Fill @extents with the ranges of data from *@first to @end.
  *
- * Return: how many there are; *@first is where to go on.
+ * Return: number of extents; *@first is set to the page to continue from.
  */
 static int gather(struct rxd_store *store, unsigned long *first, unsigned long end,
 		  struct rxd_extent *extents, int max)
@@ -33,7 +33,7 @@ static int gather(struct rxd_store *store, unsigned long *first, unsigned long e
 		}
 		hole = min(rxd_store_next_hole(store, data), end);
 		*first = hole;
-		/* It may have been discarded between the two. */
+		/* The data may have been discarded between the two calls. */
 		if (hole == data)
 			continue;
 		extents[nr].start = (u64)data << PAGE_SHIFT;
@@ -44,10 +44,10 @@ static int gather(struct rxd_store *store, unsigned long *first, unsigned long e
 }
 
 /*
- * As gather(). The lock keeps the disk from shrinking, and a cache from taking it;
- * it is not held while user space is written to, which may take any time.
+ * Call gather() under the lock of the disk, so that the disk does not shrink and no cache
+ * claims it. The lock is not held while user memory is written, which may take any time.
  *
- * Return: how many extents there are or a negative errno.
+ * Return: number of extents, or a negative errno.
  */
 static int gather_locked(struct rxd_disk *rxd, unsigned long *first, unsigned long *end,
 			 struct rxd_extent *extents, int max)
@@ -89,11 +89,11 @@ static int walk(struct rxd_disk *rxd, struct rxd_map *arg, struct rxd_extent *bu
 }
 
 /**
- * rxd_map - the ioctl RXD_MAP
+ * rxd_map - handle the ioctl RXD_MAP
  * @rxd: the disk
- * @argp: its argument
+ * @argp: the argument of the ioctl
  *
- * Return: 0 or a negative errno, as the ABI says.
+ * Return: 0 or a negative errno; see struct rxd_map.
  */
 int rxd_map(struct rxd_disk *rxd, struct rxd_map __user *argp)
 {

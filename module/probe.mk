@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Differences between kernels are found by compiling one small file each, and
-# handed to compat.h as RXD_HAVE_*. Include this from a Kbuild file.
+# Each file in probes/ tests for one difference between kernels: it compiles or it does
+# not. The results are passed to compat.h as RXD_HAVE_*. Include this from a Kbuild file.
 
 rxd-probe-cc = $(CC) $(NOSTDINC_FLAGS) $(LINUXINCLUDE) $(KBUILD_CPPFLAGS) \
 	-include $(srctree)/include/linux/compiler_types.h \
@@ -11,7 +11,7 @@ rxd-probe-cc = $(CC) $(NOSTDINC_FLAGS) $(LINUXINCLUDE) $(KBUILD_CPPFLAGS) \
 	-fsyntax-only $(rxd-probe-dir)/$(1).c
 rxd-probe = $(shell $(call rxd-probe-cc,$(1)) >/dev/null 2>&1 && echo -DRXD_HAVE_$(2))
 
-# Without a configuration this is make clean, which compiles nothing.
+# make clean reads no kernel configuration, and needs no probes.
 ifdef CONFIG_MODULES
 
 ifeq ($(call rxd-probe,headers,HEADERS),)

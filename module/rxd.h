@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What rxd.ko offers to other modules: the use of a whole RAM disk as a cache's
- * memory. The functions of store.h that are exported go with it.
+ * The interface of rxd.ko for other modules, which may use a whole RAM disk as the memory
+ * of a cache. The exported functions of store.h are a part of it.
  */
 #ifndef RXD_H
 #define RXD_H

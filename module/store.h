@@ -17,22 +17,21 @@ struct backing_dev_info;
 struct page;
 
 /*
- * What a write may ask of the page allocator: it may reclaim clean pages, but
- * neither start I/O, nor wake the OOM killer, nor use up the emergency reserves.
+ * Flags for allocations of pages and leaves. They may reclaim clean pages, but neither start
+ * I/O, nor wake the OOM killer, nor use the emergency reserves.
  */
 #define RXD_GFP		(GFP_NOIO | __GFP_NORETRY | __GFP_NOMEMALLOC | __GFP_NOWARN)
 #define RXD_GFP_NOWAIT	(GFP_NOWAIT | __GFP_NOMEMALLOC | __GFP_NOWARN)
 
-/* Pieces of contiguous memory by size, as powers of two of pages. */
+/* Orders of contiguous pieces of memory. */
 #define RXD_ORDER_64K	get_order(SZ_64K)
 #define RXD_ORDER_2M	get_order(SZ_2M)
 
 /**
- * struct rxd_store_options - how a store keeps its data
- * @order: the largest piece of contiguous memory that a long write asks for: 0,
- *	RXD_ORDER_64K or RXD_ORDER_2M
- * @node: the NUMA node to prefer, RXD_NODE_LOCAL or RXD_NODE_INTERLEAVE
- * @detect_zeroes: free a page in place of writing zeros all over it
+ * struct rxd_store_options - how a store allocates pages
+ * @order: the largest order that a long write allocates: 0, RXD_ORDER_64K or RXD_ORDER_2M
+ * @node: the preferred NUMA node, RXD_NODE_LOCAL or RXD_NODE_INTERLEAVE
+ * @detect_zeroes: free a page instead of filling it with zeros
  */
 struct rxd_store_options {
 	unsigned int order;
@@ -41,20 +40,16 @@ struct rxd_store_options {
 };
 
 /**
- * struct rxd_store_stats - what a store holds, in pages
- * @used: pages that hold data now
- * @max_used: the largest @used there has been
- * @limit: the most that @used may become
- * @used_64k: pages of @used that came in pieces of 64 KiB or more
- * @used_2m: pages of @used that came in pieces of 2 MiB
- * @index_bytes: memory that keeps track of the pages, in bytes
+ * struct rxd_store_stats - counters of a store
+ * @used: number of pages that hold data
+ * @max_used: the maximum of @used so far
+ * @limit: the limit of @used
+ * @index_bytes: memory of the index, in bytes
  */
 struct rxd_store_stats {
 	unsigned long used;
 	unsigned long max_used;
 	unsigned long limit;
-	unsigned long used_64k;
-	unsigned long used_2m;
 	unsigned long index_bytes;
 };
 
@@ -64,34 +59,24 @@ struct rxd_leaf {
 	struct page __rcu *page[RXD_PAGES_PER_LEAF];
 };
 
-/* The size of the piece of memory that a page came in, kept in its private word. */
-enum rxd_piece {
-	RXD_PIECE_PAGE,
-	RXD_PIECE_64K,
-	RXD_PIECE_2M,
-	RXD_NR_PIECES
-};
-
 /**
  * struct rxd_store - a sparse array of pages
- * @dir: the leaves; replaced as a whole when the store grows
- * @nr_pages: capacity
- * @limit: the most pages that may hold data
- * @options: how the data is kept
- * @bdi: whose dirty pages no write to the store waits for, or NULL
- * @short_since: when writes began to wait for others' pages to be written, or 0
- * @leaf_lock: serialises those who add or remove a leaf with those who replace @dir
- * @next_dir: what will replace @dir, while it is being copied
- * @dir_leaves: leaves that @dir has room for
- * @short_last: when a write last waited for others' pages
- * @doomed: in the list of stores to be freed
- * @used: pages that hold data
- * @max_used: the largest @used there has been
- * @used_by_piece: pages that hold data by the piece they came in; those of
- *	RXD_PIECE_PAGE are not counted
- * @leaves: leaves there are
+ * @dir: the directory, an array of leaves
+ * @nr_pages: capacity in pages
+ * @limit: maximum number of pages that may hold data
+ * @options: how pages are allocated
+ * @bdi: the device whose dirty pages a write does not wait for, or NULL
+ * @short_since: when writes began to wait for writeback, in jiffies, or 0
+ * @leaf_lock: serialises adding and removing leaves, and replacing @dir
+ * @next_dir: the new directory while @dir is being replaced
+ * @dir_leaves: number of leaves that @dir has room for
+ * @short_last: when a write last waited for writeback, in jiffies
+ * @doomed: entry in the list of stores to be freed
+ * @used: number of pages that hold data, or that writes in flight have charged
+ * @max_used: the largest @used that was recorded: when pages were freed or counters read
+ * @leaves: number of leaves
  *
- * All I/O reads the first cache line, and none writes to it.
+ * All I/O reads the first cache line. Only writes that are short of memory write to it.
  */
 struct rxd_store {
 	struct rxd_leaf __rcu * __rcu *dir;
@@ -108,46 +93,57 @@ struct rxd_store {
 	struct list_head doomed;
 	atomic_long_t used ____cacheline_aligned_in_smp;
 	atomic_long_t max_used;
-	atomic_long_t used_by_piece[RXD_NR_PIECES];
 	atomic_long_t leaves;
 };
 
 static_assert(offsetofend(struct rxd_store, short_since) <= SMP_CACHE_BYTES);
 
-/* How many single pages a long write allocates at once. */
+/* Single pages that a long write allocates at a time. */
 #define RXD_BATCH_PAGES	32
 
 /**
- * struct rxd_batch - pages that a write has ready for the holes it meets
- * @nr: how many there were
- * @taken: how many of them are used up
- * @piece: what they came in; but for single pages they are contiguous
- * @deadline: until when the write waits for memory, in jiffies, or 0 if it has not yet
- * @page: the pages, or the first if they are contiguous
+ * struct rxd_write - a write of one or more parts, and pages for the holes in its range
+ * @left: bytes still to be written, of all parts
+ * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the writer must not sleep
+ * @deadline: until when the write waits for memory, in jiffies; 0 before the first wait
+ * @nr: number of pages in the last allocation
+ * @taken: number of these pages that are used
+ * @contiguous: the pages are one contiguous piece
+ * @page: the pages, or only the first if they are contiguous
  */
-struct rxd_batch {
+struct rxd_write {
+	unsigned int left;
+	gfp_t gfp;
+	unsigned long deadline;
 	unsigned int nr;
 	unsigned int taken;
-	unsigned int piece;
-	unsigned long deadline;
+	bool contiguous;
 	struct page *page[RXD_BATCH_PAGES];
 };
 
-static inline void rxd_batch_init(struct rxd_batch *batch)
+/**
+ * rxd_write_begin - begin a write
+ * @write: the write; rxd_write_end() ends it
+ * @len: bytes of all parts together
+ * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the caller must not sleep
+ */
+static inline void rxd_write_begin(struct rxd_write *write, unsigned int len, gfp_t gfp)
 {
-	batch->nr = 0;
-	batch->taken = 0;
-	batch->piece = 0;
-	batch->deadline = 0;
+	write->left = len;
+	write->gfp = gfp;
+	write->deadline = 0;
+	write->nr = 0;
+	write->taken = 0;
 }
 
-void rxd_batch_free(struct rxd_batch *batch);
+void rxd_write_end(struct rxd_write *write);
 
-bool rxd_memory_allows(size_t size);
+int rxd_prepare_table(size_t size);
 
 int rxd_store_init(void);
 void rxd_store_exit(void);
 
+int rxd_store_prepare(unsigned long nr_pages);
 struct rxd_store *rxd_store_create(unsigned long nr_pages,
 				   const struct rxd_store_options *options);
 void rxd_store_destroy(struct rxd_store *store);
@@ -157,8 +153,9 @@ unsigned long rxd_store_nr_pages(const struct rxd_store *store);
 bool rxd_store_has_room(const struct rxd_store *store, unsigned long nr);
 void rxd_store_set_limit(struct rxd_store *store, unsigned long limit);
 void rxd_store_set_bdi(struct rxd_store *store, struct backing_dev_info *bdi);
-void rxd_store_get_stats(const struct rxd_store *store, struct rxd_store_stats *stats);
+void rxd_store_get_stats(struct rxd_store *store, struct rxd_store_stats *stats);
 
+int rxd_store_prepare_grow(const struct rxd_store *store, unsigned long nr_pages);
 int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages);
 void rxd_store_trim(struct rxd_store *store);
 void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages);
@@ -168,20 +165,19 @@ unsigned long rxd_store_next_hole(struct rxd_store *store, unsigned long first);
 
 void rxd_store_read(struct rxd_store *store, u64 pos, void *dst, unsigned int len);
 int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,
-			 unsigned int len, unsigned int more, struct rxd_batch *batch,
-			 gfp_t gfp);
+			 unsigned int len, struct rxd_write *write);
 void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len);
-bool rxd_store_can_fill(const struct rxd_store *store, unsigned long nr);
+int rxd_store_prepare_fill(const struct rxd_store *store, unsigned long nr);
 int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long nr, gfp_t gfp);
 unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 				   unsigned long nr);
 
 /**
- * rxd_store_write - rxd_store_write_part() of all there is to write
+ * rxd_store_write - copy a write of one part to a store
  * @store: the store
- * @pos: first byte
- * @src: where to copy from
- * @len: bytes; the range lies within the capacity
+ * @pos: position in bytes
+ * @src: the data
+ * @len: number of bytes; the range lies within the capacity
  * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the caller must not sleep
  *
  * Return: 0 or -ENOSPC.
@@ -189,23 +185,23 @@ unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 static inline int rxd_store_write(struct rxd_store *store, u64 pos, const void *src,
 				  unsigned int len, gfp_t gfp)
 {
-	struct rxd_batch batch;
+	struct rxd_write write;
 	int ret;
 
-	rxd_batch_init(&batch);
-	ret = rxd_store_write_part(store, pos, src, len, 0, &batch, gfp);
-	rxd_batch_free(&batch);
+	rxd_write_begin(&write, len, gfp);
+	ret = rxd_store_write_part(store, pos, src, len, &write);
+	rxd_write_end(&write);
 	return ret;
 }
 
 /**
- * rxd_store_leaf - the leaf of a page
+ * rxd_store_leaf - find the leaf of a page
  * @store: the store
  * @pgno: page number, below the capacity
  *
  * Call under rcu_read_lock().
  *
- * Return: the leaf, or NULL if nothing was written to what it would describe.
+ * Return: the leaf, or NULL if there is none.
  */
 static inline struct rxd_leaf *rxd_store_leaf(const struct rxd_store *store, unsigned long pgno)
 {
@@ -215,14 +211,14 @@ static inline struct rxd_leaf *rxd_store_leaf(const struct rxd_store *store, uns
 }
 
 /**
- * rxd_store_slot - where the pointer to a page lies
+ * rxd_store_slot - find the pointer to a page
  * @store: the store
  * @pgno: page number, below the capacity
  *
- * Call under rcu_read_lock(); until rcu_read_unlock() the pointer may be read. It is NULL
- * where nothing was written.
+ * Call under rcu_read_lock(). The pointer may be read until rcu_read_unlock(). It is NULL
+ * for a hole.
  *
- * Return: the place of the pointer, or NULL if the page has no leaf.
+ * Return: address of the pointer, or NULL if the page has no leaf.
  */
 static inline struct page __rcu **rxd_store_slot(const struct rxd_store *store,
 						 unsigned long pgno)
@@ -237,9 +233,9 @@ static inline struct page __rcu **rxd_store_slot(const struct rxd_store *store,
  * @store: the store
  * @pgno: page number, below the capacity
  *
- * Call under rcu_read_lock(); the page stays until rcu_read_unlock().
+ * Call under rcu_read_lock(). The page exists until rcu_read_unlock().
  *
- * Return: the page, or NULL where nothing was written.
+ * Return: the page, or NULL for a hole.
  */
 static inline struct page *rxd_store_lookup(const struct rxd_store *store, unsigned long pgno)
 {

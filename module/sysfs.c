@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/block/rxdN/rxd/: what the driver knows of a disk. Sizes are in bytes.
+ * /sys/block/rxdN/rxd/: attributes of a RAM disk. Sizes are in bytes.
  *
  *	mem_used	memory that holds data
- *	mem_max_used	the largest mem_used since creation
- *	mem_limit	the most that mem_used may become, 0 for no limit; may be
- *			written: a multiple of the page size (EINVAL otherwise). A
- *			limit below mem_used frees nothing and stops growth.
- *	mem_index	memory that keeps track of the data, not part of mem_used
- *	mem_64k		the part of mem_used that came in pieces of 64 KiB or more
- *	mem_2m		the part of mem_used that came in pieces of 2 MiB
- *	nospc		writes that found no memory
+ *	mem_max_used	the maximum of mem_used since creation
+ *	mem_limit	the limit of mem_used, 0 for no limit. The file is writable and
+ *			takes multiples of the page size (EINVAL otherwise). A limit
+ *			below mem_used frees nothing; it only prevents growth.
+ *	mem_index	memory of the index, not included in mem_used
+ *	nospc		writes that failed with ENOSPC
  *	discards	discards and write-zeroes that freed memory
- *	reads		reads completed, partitions' included; counts while
+ *	reads		completed reads, including those of partitions; counted while
  *			queue/iostats is 1
- *	writes		writes completed, as reads
- *	folio_size	the largest piece of memory a long write asks for
- *	node		the NUMA node the data prefers, "local" or "interleave"
+ *	writes		completed writes, counted in the same way
+ *	changes		a number that increases when the data is changed for the first time
+ *			after this file was read; 0 if the data was never changed. It
+ *			does not need queue/iostats.
+ *	folio_size	the largest piece of memory that a long write allocates
+ *	node		the preferred NUMA node, "local" or "interleave"
+ *	name		the name of the disk, or an empty line. The file is writable; see
+ *			RXD_NAME_MAX. EINVAL: the name is not allowed; EEXIST: another disk
+ *			has it. A new name is announced by a uevent.
  *	uuid		the UUID of the disk
- *	state		"idle", or which of "open", "cache", "overcommit", "readonly",
- *			"reserved", "detect-zeroes"
+ *	state		"idle", or those of "open", "cache", "overcommit", "readonly",
+ *			"reserved" and "detect-zeroes" that apply
  */
 #include <linux/device.h>
 #include <linux/kstrtox.h>
@@ -27,6 +31,7 @@
 #include <linux/part_stat.h>
 
 #include "disk.h"
+#include "name.h"
 
 static struct rxd_disk *to_rxd(struct device *dev)
 {
@@ -52,8 +57,6 @@ RXD_SHOW(mem_used)
 RXD_SHOW(mem_max_used)
 RXD_SHOW(mem_limit)
 RXD_SHOW(mem_index)
-RXD_SHOW(mem_64k)
-RXD_SHOW(mem_2m)
 RXD_SHOW(nospc)
 RXD_SHOW(discards)
 
@@ -81,6 +84,11 @@ static ssize_t _name##_show(struct device *dev, struct device_attribute *attr,	\
 RXD_SHOW_IOS(reads, STAT_READ)
 RXD_SHOW_IOS(writes, STAT_WRITE)
 
+static ssize_t changes_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", rxd_disk_changes(to_rxd(dev)));
+}
+
 static ssize_t folio_size_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%u\n", to_rxd(dev)->folio_size);
@@ -93,6 +101,28 @@ static ssize_t node_show(struct device *dev, struct device_attribute *attr, char
 	if (node >= 0)
 		return sysfs_emit(buf, "%d\n", node);
 	return sysfs_emit(buf, "%s\n", node == RXD_NODE_LOCAL ? "local" : "interleave");
+}
+
+static ssize_t name_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	char name[RXD_NAME_MAX + 1];
+
+	rxd_name_get(to_rxd(dev), name);
+	return sysfs_emit(buf, "%s\n", name);
+}
+
+static ssize_t name_store(struct device *dev, struct device_attribute *attr, const char *buf,
+			  size_t len)
+{
+	struct rxd_disk *rxd = to_rxd(dev);
+	int ret;
+
+	ret = rxd_name_set(rxd, buf, len && buf[len - 1] == '\n' ? len - 1 : len);
+	if (ret)
+		return ret;
+	/* Partitions have links of this name, too. */
+	disk_uevent(rxd->gd, KOBJ_CHANGE);
+	return len;
 }
 
 static ssize_t uuid_show(struct device *dev, struct device_attribute *attr, char *buf)
@@ -130,14 +160,14 @@ static DEVICE_ATTR_RO(mem_used);
 static DEVICE_ATTR_RO(mem_max_used);
 static DEVICE_ATTR_RW(mem_limit);
 static DEVICE_ATTR_RO(mem_index);
-static DEVICE_ATTR_RO(mem_64k);
-static DEVICE_ATTR_RO(mem_2m);
 static DEVICE_ATTR_RO(nospc);
 static DEVICE_ATTR_RO(discards);
 static DEVICE_ATTR_RO(reads);
 static DEVICE_ATTR_RO(writes);
+static DEVICE_ATTR_ADMIN_RO(changes);
 static DEVICE_ATTR_RO(folio_size);
 static DEVICE_ATTR_RO(node);
+static DEVICE_ATTR_RW(name);
 static DEVICE_ATTR_RO(uuid);
 static DEVICE_ATTR_RO(state);
 
@@ -146,14 +176,14 @@ static struct attribute *rxd_attrs[] = {
 	&dev_attr_mem_max_used.attr,
 	&dev_attr_mem_limit.attr,
 	&dev_attr_mem_index.attr,
-	&dev_attr_mem_64k.attr,
-	&dev_attr_mem_2m.attr,
 	&dev_attr_nospc.attr,
 	&dev_attr_discards.attr,
 	&dev_attr_reads.attr,
 	&dev_attr_writes.attr,
+	&dev_attr_changes.attr,
 	&dev_attr_folio_size.attr,
 	&dev_attr_node.attr,
+	&dev_attr_name.attr,
 	&dev_attr_uuid.attr,
 	&dev_attr_state.attr,
 	NULL

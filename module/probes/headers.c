@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The kernel's headers compile at all: without this no other probe means anything. */
+/* Test that the kernel headers compile. Otherwise the other probes mean nothing. */
 #include <linux/module.h>
 #include <linux/blkdev.h>
 

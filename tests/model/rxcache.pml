@@ -54,7 +54,7 @@
 byte state[SLOTS], block[SLOTS];
 bit doomed[SLOTS], has_page[SLOTS];
 bit locked;			/* rxc_bucket.lock, held over more than one step */
-byte ranges[BLOCKS];		/* rxc_shard.ranges: writes without a slot */
+byte ranges[BLOCKS];		/* rxc_range_shard.ranges: writes without a slot */
 
 /* Who hits: where he looks, and which page he has found there. */
 #define NONE	0
@@ -235,9 +235,9 @@ inline end_of_write(w, b, came)
 	name_values()
 }
 
-/* ---- module/store.c ---- */
+/* ---- module/store.c, module/alloc.c ---- */
 
-/* retire_pages(): who is in an RCU section and has found the page keeps it. */
+/* rxd_retire_pages(): who is in an RCU section and has found the page keeps it. */
 inline retire_page(s, r)
 {
 	if
@@ -264,7 +264,7 @@ inline exchange(s, there)
 	has_page[s] = there
 }
 
-/* ---- dm-target/index.c ---- */
+/* ---- dm-target/state.c ---- */
 
 /*
  * Slots are alike, so of two slots that of block b is slot b. A block that is not there has
@@ -292,7 +292,7 @@ inline exchange(s, there)
 #define IS_VICTIM(s)	(state[s] == VALID)
 #endif
 
-/* can_write() of a block that is there */
+/* may_begin() of a write whose block is there */
 #ifdef WRITE_JOINS
 #define CAN_WRITE(s)	(state[s] == VALID || state[s] == WRITE)
 #else
@@ -473,7 +473,7 @@ inline end_io(b, was, ok)
 	fi
 }
 
-/* ---- dm-target/origin.c ---- */
+/* ---- dm-target/read.c, fill.c and write.c ---- */
 
 #define TAG_IS_VALID	(state[hit_slot[r]] == VALID && block[hit_slot[r]] == b)
 #define PAGE_IS_STILL	(has_page[hit_slot[r]] && hit_page[r] == IN_SLOT)
@@ -613,7 +613,7 @@ no_hit:		/* Nothing of this read stays behind. */
 	}
 }
 
-/* join_fill(): who may wait for a fill. */
+/* rxc_join_fill(): who may wait for a fill. */
 proctype join()
 {
 	byte b;
@@ -627,7 +627,7 @@ end_idle:
 		joined = b + 1;
 		joined_stale = old & OF_BLOCK(b);
 		b = 0;
-		printf("join_fill(block %d)\n", joined - 1)
+		printf("rxc_join_fill(block %d)\n", joined - 1)
 	}
 	atomic {
 		joined == 0;
@@ -650,7 +650,7 @@ end_idle:
 end_early:
 #endif
 	atomic {
-		/* take_slots(), rxc_index_begin_fill(), try_fill() */
+		/* take_slots(), rxc_index_begin_fill(), try_to_begin() */
 		!locked && !IN_CACHE(b) && MAY_ENTER(b) && CAN_TAKE(b);
 		take_slot(b, FILL);
 		if
@@ -749,7 +749,7 @@ end_idle:
 		:: b = 1
 		fi;
 		if
-		/* start_write(), take_written(), rxc_index_begin_write(), try_write() */
+		/* start_write(), take_written(), rxc_index_begin_write(), try_to_begin() */
 		:: !locked && IN_CACHE(b) && state[SLOT(b)] == VALID ->
 			/* The whole block, with fresh pages. */
 			announce_write(w, b);
@@ -759,13 +759,13 @@ end_idle:
 			/* A part with the sector that is watched, or the whole block in place. */
 			announce_write(w, b);
 			state[SLOT(b)] = WRITE;
-			printf("try_write(block %d): slot %d WRITE\n", b, SLOT(b));
+			printf("try_to_begin(block %d): slot %d WRITE\n", b, SLOT(b));
 			goto copy
 		:: !locked && IN_CACHE(b) && CAN_WRITE(SLOT(b)) ->
 			/* Another part. */
 			announce_write(w, b);
 			state[SLOT(b)] = WRITE;
-			printf("try_write(block %d): slot %d WRITE, another part\n", b, SLOT(b));
+			printf("try_to_begin(block %d): slot %d WRITE, another part\n", b, SLOT(b));
 			goto other
 		:: !locked && !IN_CACHE(b) && MAY_ENTER(b) && CAN_TAKE(b) ->
 			/* The whole block. */
@@ -799,7 +799,7 @@ copy:
 		data[SLOT(b)] = writing[w];
 		name_values();
 #endif
-		printf("start_write(block %d): copy_bio()\n", b)
+		printf("start_write(block %d): rxc_copy_bio()\n", b)
 	}
 	/* The origin writes what is in the page, or does not. */
 	if
@@ -925,7 +925,7 @@ done:		b = 0;
 	}
 }
 
-/* rxc_index_make_room(), evict_from(): for want of memory, at any time. */
+/* rxc_index_make_room(), evict_from(): memory is short, at any time. */
 proctype evictor()
 {
 	bit s;

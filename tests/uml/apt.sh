@@ -45,3 +45,21 @@ fetch_package()
 		die "$package $version: $(grep -m 1 '^E:' "$dir/log" || echo 'download failed')"
 	find "$dir" -maxdepth 1 -name "${package}_*.deb"
 }
+
+# rapiddisk_source DIR: print where the ancestor's modules are, from its package; DIR is
+# for the download.
+rapiddisk_source()
+{
+	local source=$RXD_CACHE/uml/source/rapiddisk deb
+
+	if [ ! -d "$source" ]; then
+		rm -rf "$1" "$source.tmp"
+		deb=$(fetch_package trixie rapiddisk-dkms "$1") || return
+		dpkg-deb -x "$deb" "$1/package" || return
+		mkdir -p "$source.tmp"
+		cp "$1"/package/usr/src/rapiddisk-*/*.c "$source.tmp/" || return
+		echo 'obj-m := rapiddisk.o rapiddisk-cache.o' >"$source.tmp/Kbuild"
+		mv "$source.tmp" "$source"
+	fi
+	echo "$source"
+}

@@ -2,27 +2,28 @@
 /*
  * rxd: RAM disks. The ioctls of /dev/rxd-control, and RXD_MAP of the disks.
  *
- * The node needs CAP_SYS_ADMIN, both to open it and for every ioctl. Each
- * argument is a structure that begins with the ABI version and whose reserved
- * words must be zero. Sizes are in bytes unless a name says otherwise.
+ * CAP_SYS_ADMIN is required to open the control node and for each of its ioctls. Each
+ * argument is a structure that begins with the ABI version. Reserved words must be zero.
+ * Sizes are in bytes.
  *
  * Errors that every ioctl may return:
  *
- *	EPERM		the caller lacks CAP_SYS_ADMIN (of the node's ioctls)
- *	ENOTTY		no such ioctl, or its argument has another size
+ *	EPERM		the caller lacks CAP_SYS_ADMIN (control node only)
+ *	ENOTTY		the ioctl is unknown, or its argument has another size
  *	EFAULT		the argument cannot be read or written
  *	EPROTONOSUPPORT	@version is not RXD_ABI_VERSION
- *	EINVAL		an unknown flag, a reserved word that is not zero, or a
- *			value that is never allowed
- *	EINTR		a signal came before anything was done, or SIGKILL while memory
- *			was being reserved: nothing is left of what was done
+ *	EINVAL		a flag is unknown, a reserved word is not zero, or a value is
+ *			never allowed
+ *	EINTR		a signal arrived before anything was changed, or SIGKILL arrived
+ *			while memory was being reserved, and all changes were undone
  *
- * A disk that is being made or removed is not found by the other ioctls (ENODEV);
- * its number, UUID and share of the memory are taken.
+ * With the flag RXD_DRY_RUN, an ioctl checks everything and changes nothing.
  *
- * Whoever saves the disks of a module that is older than himself needs RXD_QUERY,
- * RXD_MAP and RXD_REMOVE: their arguments have the same layout in all versions, and
- * mean the same.
+ * Other ioctls do not find a disk that is being created or removed (ENODEV). Its number,
+ * UUID and share of memory are in use.
+ *
+ * A tool that is newer than the module needs RXD_QUERY, RXD_MAP and RXD_REMOVE to save the
+ * disks. The arguments of these ioctls have the same layout and meaning in all versions.
  */
 #ifndef _UAPI_LINUX_RXD_H
 #define _UAPI_LINUX_RXD_H
@@ -37,55 +38,80 @@
 /* The largest capacity in bytes: 256 TiB. */
 #define RXD_SIZE_MAX		(1ULL << 48)
 
-/* In rxd_create.index: take the lowest free device number. */
+/*
+ * In the flags of RXD_CREATE, RXD_REMOVE, RXD_RESIZE and RXD_CLEAR: check everything that the
+ * ioctl checks without this flag, and return at the point where the first change would be
+ * made. The errors are the same, and so is the order in which they are found. 0 means that
+ * the ioctl would have begun at that moment. It can still fail later, because another task
+ * was faster, or because an allocation failed or SIGKILL arrived while it was being executed.
+ *
+ * The argument is not changed either: RXD_CREATE returns neither a number nor a UUID. The
+ * disk stays usable: it can be opened even while RXD_RESIZE looks for data beyond the new
+ * end. As without the flag, the ioctl waits for other operations on the same disk, and for
+ * memory that is being freed.
+ *
+ * Modules that do not know this flag return EINVAL. RXD_REMOVE of a number that is allowed
+ * returns another result if the flag is known, whether the disk exists or not.
+ */
+#define RXD_DRY_RUN		(1U << 31)
+
+/* In rxd_create.index: use the lowest free device number. */
 #define RXD_INDEX_ANY		(-1)
 /* The largest device number. */
 #define RXD_INDEX_MAX		1048575
 
-/* Allow a size beyond the machine-wide share (module parameter memory_share). */
+/*
+ * The largest length of a name, which is written to the sysfs file rxd/name of a disk. A name
+ * consists of ASCII letters, digits and the characters - _ . and begins with none of - and .
+ * nor with "rxd" and a digit. It does not end in "-part" and a number, as links of partitions
+ * do. No two disks have the same.
+ */
+#define RXD_NAME_MAX		32
+
+/* Do not count the disk towards the share of memory (module parameter memory_share). */
 #define RXD_CREATE_OVERCOMMIT	(1U << 0)
 /*
- * Take all the memory now and keep it until removal: no write can fail for want
- * of memory, and discard is not offered. No use as a cache.
+ * Allocate all memory now and keep it until removal. Writes never fail because memory is
+ * short. The disk does not support discard, and cannot be used as a cache.
  */
 #define RXD_CREATE_RESERVE	(1U << 1)
 /*
- * Do not store pages that hold zeros only: a write of zeros frees them, and so does
- * write-zeroes, whether it may unmap or not.
+ * Do not store pages that hold only zeros. Writes of zeros free them, and so do
+ * write-zeroes, whether unmapping is allowed or not.
  */
 #define RXD_CREATE_DETECT_ZEROES (1U << 2)
 
-/* In rxd_create.node: the node of the CPU that writes first. */
+/* In rxd_create.node: use the node of the CPU that writes a page first. */
 #define RXD_NODE_LOCAL		(-1)
-/* In rxd_create.node: each 2 MiB of the disk comes from the next node. */
+/* In rxd_create.node: use the next node for each 2 MiB of the disk. */
 #define RXD_NODE_INTERLEAVE	(-2)
 
 /**
  * struct rxd_create - argument of RXD_CREATE
  * @version: in: RXD_ABI_VERSION
- * @flags: in: RXD_CREATE_* bits
- * @index: in: the device number wanted, 0 to RXD_INDEX_MAX, or RXD_INDEX_ANY;
- *	out: the number given
+ * @flags: in: RXD_CREATE_* bits and RXD_DRY_RUN
+ * @index: in: device number, 0 to RXD_INDEX_MAX, or RXD_INDEX_ANY; out: device number
+ *	of the new disk
  * @logical_block_size: in: 512 or 4096 bytes; 0 means 512
  * @size: in: capacity in bytes, a multiple of 4096 and of the kernel's page
  *	size, greater than 0
- * @mem_limit: in: memory that data may take, in bytes, a multiple of the page
- *	size; 0 means no limit but the capacity; less than @size does not go
- *	with RXD_CREATE_RESERVE
+ * @mem_limit: in: limit of the memory for data, in bytes, a multiple of the page size;
+ *	0 means that only the capacity limits it; with RXD_CREATE_RESERVE, it must be 0
+ *	or at least @size
  * @folio_size: in: the largest piece of contiguous memory that a long write
- *	asks for, in bytes: 0 or 4096 for single pages, 65536, or 2097152. Where
- *	the machine has none, smaller pieces do.
- * @node: in: the NUMA node whose memory is preferred, RXD_NODE_LOCAL, or
- *	RXD_NODE_INTERLEAVE; where a node has no more, others do
- * @uuid: in: the disk's UUID (RFC 4122, as bytes in the order of the text), or
- *	all zero: a random one is made; out: the UUID
+ *	allocates, in bytes: 0 or 4096 for single pages, 65536, or 2097152. If no
+ *	piece of this size is free, smaller ones are used.
+ * @node: in: the preferred NUMA node, RXD_NODE_LOCAL, or RXD_NODE_INTERLEAVE; if
+ *	the node has no free memory, other nodes are used
+ * @uuid: in: the UUID of the disk (RFC 4122, bytes in the order of the text), or
+ *	all zeros for a random UUID; out: the UUID
  * @reserved: in: zero
  *
- * Errors: EINVAL; EEXIST: @index or @uuid is taken; ERANGE: @size, added to the
- * devices there are, exceeds the machine-wide share and RXD_CREATE_OVERCOMMIT is
- * not set; EFBIG: @size is more than RXD_SIZE_MAX; ENXIO: @node has no memory
- * (EINVAL if the kernel has no such number); ENOSPC: no device number is left, or
- * too little memory to reserve; ENOMEM.
+ * Errors: EINVAL; EEXIST: @index or @uuid is in use; ERANGE: @size and what is promised to
+ * other disks exceed the share of memory, and RXD_CREATE_OVERCOMMIT is not set;
+ * EFBIG: @size exceeds RXD_SIZE_MAX; ENXIO: @node has no memory (EINVAL if the
+ * kernel does not support the number); ENOSPC: no device number is free, or memory
+ * is too short to reserve @size; ENOMEM.
  */
 struct rxd_create {
 	__u32 version;
@@ -103,12 +129,12 @@ struct rxd_create {
 /**
  * struct rxd_remove - argument of RXD_REMOVE
  * @version: in: RXD_ABI_VERSION
- * @flags: in: zero
+ * @flags: in: 0 or RXD_DRY_RUN
  * @index: in: device number
  * @pad: in: zero
  * @reserved: in: zero
  *
- * Errors: ENODEV: no such device; EBUSY: it is open, mounted or in use as a
+ * Errors: ENODEV: no such disk; EBUSY: the disk is open, mounted or in use as a
  * cache.
  */
 struct rxd_remove {
@@ -119,25 +145,25 @@ struct rxd_remove {
 	__u64 reserved[2];
 };
 
-/* Shrink although the device is open or holds data beyond the new end. */
+/* Shrink even if the disk is open or holds data beyond the new end. */
 #define RXD_RESIZE_FORCE	(1U << 0)
-/* As RXD_CREATE_OVERCOMMIT. */
+/* Like RXD_CREATE_OVERCOMMIT. */
 #define RXD_RESIZE_OVERCOMMIT	(1U << 1)
 
 /**
  * struct rxd_resize - argument of RXD_RESIZE
  * @version: in: RXD_ABI_VERSION
- * @flags: in: RXD_RESIZE_* bits
+ * @flags: in: RXD_RESIZE_* bits and RXD_DRY_RUN
  * @index: in: device number
  * @pad: in: zero
  * @size: in: new capacity in bytes, with the limits of rxd_create.size
  * @reserved: in: zero
  *
- * Errors: ENODEV; ERANGE, EFBIG, ENOSPC, ENOMEM as RXD_CREATE; EBUSY: it would shrink
- * while it is open or in use as a cache; ENOTEMPTY: it would shrink and holds data
- * beyond the new end. RXD_RESIZE_FORCE overrules all but the use as a cache.
+ * Errors: ENODEV; ERANGE, EFBIG, ENOSPC, ENOMEM as for RXD_CREATE; EBUSY: the disk would
+ * shrink, but is open or in use as a cache; ENOTEMPTY: the disk would shrink, but holds
+ * data beyond the new end. RXD_RESIZE_FORCE overrides EBUSY of an open disk, and ENOTEMPTY.
  *
- * Opening a disk with reserved memory fails with EBUSY while that is searched for data
+ * Opening a disk with reserved memory fails with EBUSY while the driver looks for data
  * beyond the new end.
  */
 struct rxd_resize {
@@ -150,20 +176,18 @@ struct rxd_resize {
 };
 
 /**
- * struct rxd_clear - argument of RXD_CLEAR: forget all data
+ * struct rxd_clear - argument of RXD_CLEAR: drop all data
  * @version: in: RXD_ABI_VERSION
- * @flags: in: zero
+ * @flags: in: 0 or RXD_DRY_RUN
  * @index: in: device number
  * @pad: in: zero
  * @reserved: in: zero
  *
- * The disk reads as zeros afterwards, and its memory is free unless reserved: then
- * opening the disk fails with EBUSY while the memory is zeroed, and SIGKILL ends that
- * half-way.
- * This is what BLKFLSBUF once was to RAM disks; the block layer no longer hands
- * that ioctl to drivers.
+ * The disk reads as zeros afterwards, and its memory is freed. Reserved memory is zeroed
+ * instead: opening the disk fails with EBUSY meanwhile, and SIGKILL ends this half-way.
+ * RXD_CLEAR replaces BLKFLSBUF, which the block layer no longer passes to drivers.
  *
- * Errors: ENODEV: no such device; EROFS: it is read-only; EBUSY: it is open,
+ * Errors: ENODEV: no such disk; EROFS: the disk is read-only; EBUSY: it is open,
  * mounted or in use as a cache.
  */
 struct rxd_clear {
@@ -174,42 +198,41 @@ struct rxd_clear {
 	__u64 reserved[2];
 };
 
-/* In rxd_query.flags: the device with the lowest number >= index. */
+/* In rxd_query.flags: query the disk with the lowest number >= index. */
 #define RXD_QUERY_NEXT		(1U << 0)
 
 /* In rxd_query.state */
 #define RXD_STATE_OPEN		(1U << 0)	/* open or mounted */
 #define RXD_STATE_CACHE		(1U << 1)	/* claimed by a cache */
-#define RXD_STATE_OVERCOMMIT	(1U << 2)	/* may exceed the share */
+#define RXD_STATE_OVERCOMMIT	(1U << 2)	/* not counted in the share */
 #define RXD_STATE_READONLY	(1U << 3)	/* set read-only */
-#define RXD_STATE_RESERVED	(1U << 4)	/* all memory taken */
+#define RXD_STATE_RESERVED	(1U << 4)	/* all memory allocated */
 #define RXD_STATE_DETECT_ZEROES	(1U << 5)	/* zeros are not stored */
 
 /**
  * struct rxd_query - argument of RXD_QUERY
  * @version: in: RXD_ABI_VERSION
  * @flags: in: 0 or RXD_QUERY_NEXT
- * @index: in: device number to ask for, or to start from; out: the device's
+ * @index: in: device number of the disk, or number to start from; out: device number
  * @state: out: RXD_STATE_* bits
  * @major: out: major of the block device
  * @minor: out: minor of the block device
  * @logical_block_size: out: bytes
  * @folio_size: out: bytes
  * @size: out: capacity in bytes
- * @mem_limit: out: bytes, 0 for none
- * @mem_used: out: bytes of memory that hold data
- * @mem_max_used: out: the largest @mem_used since creation
- * @mem_index: out: bytes of memory that keep track of the data
- * @mem_64k: out: bytes of @mem_used that came in pieces of 64 KiB or more
- * @mem_2m: out: bytes of @mem_used that came in pieces of 2 MiB
- * @nospc: out: writes that found no memory
- * @discards: out: discards and write-zeroes that freed memory
- * @node: out: as rxd_create.node
+ * @mem_limit: out: limit of @mem_used in bytes, or 0
+ * @mem_used: out: memory that holds data, in bytes
+ * @mem_max_used: out: the maximum of @mem_used since creation
+ * @mem_index: out: memory of the index, in bytes
+ * @reserved1: in: ignored; out: zero
+ * @nospc: out: number of writes that failed with ENOSPC
+ * @discards: out: number of discards and write-zeroes that freed memory
+ * @node: out: as in rxd_create.node
  * @pad: in: zero
- * @uuid: out: the disk's UUID
+ * @uuid: out: the UUID of the disk
  * @reserved: in: zero
  *
- * Errors: ENODEV: no such device, or none from @index on.
+ * Errors: ENODEV: no such disk, or none with @index or a higher number.
  */
 struct rxd_query {
 	__u32 version;
@@ -225,8 +248,7 @@ struct rxd_query {
 	__u64 mem_used;
 	__u64 mem_max_used;
 	__u64 mem_index;
-	__u64 mem_64k;
-	__u64 mem_2m;
+	__u64 reserved1[2];
 	__u64 nospc;
 	__u64 discards;
 	__s32 node;
@@ -237,37 +259,37 @@ struct rxd_query {
 
 /**
  * struct rxd_extent - a range that holds data
- * @start: bytes from the beginning of the disk
- * @length: bytes
+ * @start: offset from the start of the disk, in bytes
+ * @length: length in bytes
  */
 struct rxd_extent {
 	__u64 start;
 	__u64 length;
 };
 
-/* The most extents that one RXD_MAP returns. */
+/* Maximum number of extents that one RXD_MAP returns. */
 #define RXD_MAP_MAX		65536
 
 /**
  * struct rxd_map - argument of RXD_MAP: which ranges hold data
  * @version: in: RXD_ABI_VERSION
  * @flags: in: zero
- * @start: in: where to begin, in bytes, a multiple of the page size
- * @length: in: how far to look, in bytes, a multiple of the page size; what
- *	lies beyond the end of the disk is left out
+ * @start: in: start of the range in bytes, a multiple of the page size
+ * @length: in: length of the range in bytes, a multiple of the page size; the part
+ *	beyond the end of the disk is ignored
  * @extents: in: address of an array of struct rxd_extent
- * @count: in: how many of them there is room for, 1 to RXD_MAP_MAX; out: how
- *	many were filled in, in ascending order
+ * @count: in: number of elements in the array, 1 to RXD_MAP_MAX; out: number of
+ *	extents returned, in ascending order
  * @pad: in: zero
- * @next: in: zero; out: where to go on, or @start + @length at the end
+ * @next: in: zero; out: offset to continue from, or @start + @length at the end
  * @reserved: in: zero
  *
- * An ioctl of the whole disk (not of its partitions), open for reading. What is
- * in no extent reads as zeros. The map holds for a moment: what others write or
- * discard meanwhile may or may not be in it, all else is exact.
+ * This is an ioctl of a whole disk, not of its partitions, which is open for reading.
+ * Data outside of all extents reads as zeros. Data that is written or discarded meanwhile
+ * may or may not be included; all other data is reported exactly.
  *
- * Errors: ENOTTY: a partition; EBADF: not open for reading; EINVAL; EFAULT;
- * EBUSY: in use as a cache; EINTR: a signal came; ENOMEM.
+ * Errors: ENOTTY: the device is a partition; EBADF: the disk is not open for reading; EINVAL;
+ * EFAULT; EBUSY: the disk is in use as a cache; EINTR: a signal arrived; ENOMEM.
  */
 struct rxd_map {
 	__u32 version;

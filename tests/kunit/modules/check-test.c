@@ -13,8 +13,7 @@
 #include "../module/check.h"
 
 /*
- * Each ioctl gets a good argument; a case changes one field of it and says what
- * the check answers.
+ * Each case changes one field of a valid argument, and states what the check returns.
  */
 
 static struct rxd_create good_create(void)
@@ -94,7 +93,7 @@ static void version(struct kunit *test)
 	EXPECT_CHECK(test, query, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
 }
 
-/* A caller of another version must learn that, whatever else is wrong to us. */
+/* The version is checked first, because other versions may use other fields differently. */
 static void version_comes_first(struct kunit *test)
 {
 	struct rxd_create arg = good_create();
@@ -117,6 +116,12 @@ static void known_flags(struct kunit *test)
 	EXPECT_CHECK(test, resize, flags, RXD_RESIZE_OVERCOMMIT, 0);
 	EXPECT_CHECK(test, resize, flags, RXD_RESIZE_FORCE | RXD_RESIZE_OVERCOMMIT, 0);
 	EXPECT_CHECK(test, query, flags, RXD_QUERY_NEXT, 0);
+	EXPECT_CHECK(test, create, flags, RXD_DRY_RUN, 0);
+	EXPECT_CHECK(test, create, flags, RXD_CREATE_RESERVE | RXD_DRY_RUN, 0);
+	EXPECT_CHECK(test, resize, flags, RXD_DRY_RUN, 0);
+	EXPECT_CHECK(test, resize, flags, RXD_RESIZE_FORCE | RXD_DRY_RUN, 0);
+	EXPECT_CHECK(test, remove, flags, RXD_DRY_RUN, 0);
+	EXPECT_CHECK(test, clear, flags, RXD_DRY_RUN, 0);
 }
 
 static void unknown_flags(struct kunit *test)
@@ -124,20 +129,23 @@ static void unknown_flags(struct kunit *test)
 	unsigned int bit;
 
 	for (bit = 0; bit < 32; bit++) {
+		if (bit > 0)
+			EXPECT_CHECK(test, query, flags, 1U << bit, -EINVAL);
+		EXPECT_CHECK(test, map, flags, 1U << bit, -EINVAL);
+		if (1U << bit == RXD_DRY_RUN)
+			continue;
 		if (bit > 2)
 			EXPECT_CHECK(test, create, flags, 1U << bit, -EINVAL);
 		if (bit > 1)
 			EXPECT_CHECK(test, resize, flags, 1U << bit, -EINVAL);
-		if (bit > 0)
-			EXPECT_CHECK(test, query, flags, 1U << bit, -EINVAL);
 		EXPECT_CHECK(test, remove, flags, 1U << bit, -EINVAL);
 		EXPECT_CHECK(test, clear, flags, 1U << bit, -EINVAL);
-		EXPECT_CHECK(test, map, flags, 1U << bit, -EINVAL);
 	}
-	EXPECT_CHECK(test, create, flags, RXD_CREATE_RESERVE | 1U << 31, -EINVAL);
+	EXPECT_CHECK(test, create, flags, RXD_CREATE_RESERVE | 1U << 30, -EINVAL);
+	EXPECT_CHECK(test, remove, flags, RXD_DRY_RUN | 1, -EINVAL);
 }
 
-/* Reserved zeros are stored, and all of them. */
+/* A reserved disk stores zeros. */
 static void reserve_with_detect_zeroes(struct kunit *test)
 {
 	EXPECT_CHECK(test, create, flags, RXD_CREATE_RESERVE | RXD_CREATE_DETECT_ZEROES, -EINVAL);
@@ -160,7 +168,7 @@ static void reserve_with_mem_limit(struct kunit *test)
 	arg.mem_limit = arg.size + PAGE_SIZE;
 	KUNIT_EXPECT_EQ(test, rxd_check_create(&arg), 0);
 
-	/* Without reservation, a limit below the size is what limits are for. */
+	/* Without reservation, the limit may be below the size. */
 	arg.flags = RXD_CREATE_OVERCOMMIT;
 	arg.mem_limit = PAGE_SIZE;
 	KUNIT_EXPECT_EQ(test, rxd_check_create(&arg), 0);
@@ -181,7 +189,7 @@ static void piece_size(struct kunit *test)
 	EXPECT_CHECK(test, create, folio_size, U32_MAX, -EINVAL);
 }
 
-/* Whether a node has memory is not asked here. */
+/* The check does not ask whether a node has memory. */
 static void node(struct kunit *test)
 {
 	EXPECT_CHECK(test, create, node, RXD_NODE_LOCAL, 0);
@@ -194,7 +202,34 @@ static void node(struct kunit *test)
 	EXPECT_CHECK(test, create, node, S32_MAX, -EINVAL);
 }
 
-/* Any UUID will do, also none. */
+static void names(struct kunit *test)
+{
+	static const char *const good[] = {
+		"", "a", "scratch", "A-Z_0.9", "0", "_", "rxd", "rxd-0", "my-rxd0",
+		"abcdefghijklmnopqrstuvwxyz012345",
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(good); i++)
+		KUNIT_EXPECT_EQ_MSG(test, rxd_check_name(good[i], strlen(good[i])), 0,
+				    "'%s'", good[i]);
+}
+
+static void names_that_are_not_allowed(struct kunit *test)
+{
+	static const char *const bad[] = {
+		"-", ".", "..", "-a", ".a", " ", "a b", "a/b", "a\n", "a\\", "a\"", "a,b", "a=b",
+		"\303\244", "\177", "rxd0", "rxd9x", "abcdefghijklmnopqrstuvwxyz0123456",
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		KUNIT_EXPECT_EQ_MSG(test, rxd_check_name(bad[i], strlen(bad[i])), -EINVAL,
+				    "'%s'", bad[i]);
+	KUNIT_EXPECT_EQ(test, rxd_check_name("a\0b", 3), -EINVAL);
+}
+
+/* Any UUID is valid, and so is none. */
 static void uuid(struct kunit *test)
 {
 	struct rxd_create arg = good_create();
@@ -322,7 +357,7 @@ static void map_range(struct kunit *test)
 	EXPECT_CHECK(test, map, start, PAGE_SIZE, 0);
 	EXPECT_CHECK(test, map, start, 1, -EINVAL);
 	EXPECT_CHECK(test, map, start, PAGE_SIZE + 512, -EINVAL);
-	/* What lies beyond the disk is left out, not refused. */
+	/* A range beyond the end of the disk is ignored, not rejected. */
 	EXPECT_CHECK(test, map, start, RXD_SIZE_MAX, 0);
 	EXPECT_CHECK(test, map, length, U64_MAX - PAGE_SIZE + 1, 0);
 
@@ -352,14 +387,14 @@ static void map_next(struct kunit *test)
 	EXPECT_CHECK(test, map, next, U64_MAX, -EINVAL);
 }
 
-/* Whether the array can be written is found when it is. */
+/* The check does not test whether the array can be written. */
 static void map_extents(struct kunit *test)
 {
 	EXPECT_CHECK(test, map, extents, 0, 0);
 	EXPECT_CHECK(test, map, extents, U64_MAX, 0);
 }
 
-/* A program of 32 bits and one of 64 mean the same: no holes, and no odd end. */
+/* 32-bit and 64-bit programs use the same layout: no holes, and no padding at the end. */
 static void layout(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_create), 88);
@@ -423,7 +458,7 @@ static void parse_too_large_size(struct kunit *test)
 	expect_size(test, "99999999999999999999999999999999999999999999999999G", -EFBIG, 0);
 }
 
-/* The check reads, and changes nothing. */
+/* A check does not change the argument. */
 static void argument_is_left_alone(struct kunit *test)
 {
 	const struct rxd_create before = good_create();
@@ -450,7 +485,7 @@ static void share_counts_what_was_promised(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, rxd_check_share(70 * SZ_1M, 5 * SZ_1M, ram, 75), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_share(70 * SZ_1M, 6 * SZ_1M, ram, 75), -ERANGE);
-	/* The share may have been lowered since. */
+	/* The share may have been lowered after disks were created. */
 	KUNIT_EXPECT_EQ(test, rxd_check_share(70 * SZ_1M, PAGE_SIZE, ram, 50), -ERANGE);
 }
 
@@ -473,6 +508,8 @@ static struct kunit_case check_cases[] = {
 	KUNIT_CASE(piece_size),
 	KUNIT_CASE(node),
 	KUNIT_CASE(uuid),
+	KUNIT_CASE(names),
+	KUNIT_CASE(names_that_are_not_allowed),
 	KUNIT_CASE(reserved_words),
 	KUNIT_CASE(padding),
 	KUNIT_CASE(create_index),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Threads that work on one thing at once until told to stop.
+ * Threads that use the same object in parallel until they are told to stop.
  */
 #ifndef RXD_KUNIT_CREW_H
 #define RXD_KUNIT_CREW_H
@@ -14,8 +14,8 @@
 #define CREW_MAX	8
 
 /**
- * struct crew - threads that run side by side
- * @nr: how many there are
+ * struct crew - threads that run in parallel
+ * @nr: number of threads
  * @thread: the threads
  */
 struct crew {
@@ -23,7 +23,7 @@ struct crew {
 	struct task_struct *thread[CREW_MAX];
 };
 
-/* Each function runs once a kthread_should_stop() that is false, and may sleep. */
+/* Start a thread that runs @fn, which may sleep, until kthread_should_stop(). */
 static inline void crew_add(struct kunit *test, struct crew *crew,
 			    int (*fn)(void *), void *arg)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Let one allocation of this task fail, chosen by number. The kernel has to
- * count all allocations: fail_page_alloc/min-order 0, and ignore-gfp-wait off
- * there and in failslab.
+ * Make one allocation of this task fail, selected by its number. The kernel must count all
+ * allocations: fail_page_alloc/min-order is 0, and ignore-gfp-wait is off there and in
+ * failslab.
  */
 #ifndef RXD_KUNIT_FAULT_H
 #define RXD_KUNIT_FAULT_H
@@ -19,7 +19,7 @@ static inline void fault_begin(unsigned int nth)
 	WRITE_ONCE(current->fail_nth, nth);
 }
 
-/* Return: did an allocation fail since fault_begin()? */
+/* Return: true if an allocation has failed since fault_begin(). */
 static inline bool fault_end(void)
 {
 	return !xchg(&current->fail_nth, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of the cache's index: which block lies in which slot.
+ * KUnit tests of the index of a cache, which maps blocks to slots.
  */
 #include <kunit/resource.h>
 #include <kunit/test.h>
@@ -106,7 +106,7 @@ static void get_pages(struct kunit *test, struct cache *c, struct list_head *pag
 	}
 }
 
-/* Return: how many there were. */
+/* Return: number of pages that were freed. */
 static unsigned int put_pages(struct list_head *pages)
 {
 	struct page *page, *next;
@@ -419,7 +419,7 @@ static void fill_uses_each_slot(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat(c, RXC_EVICTIONS), 2000 - rxc_index_nr_slots(c->index));
 }
 
-/* Eight ways are a block's home, whatever others there are, while one is empty. */
+/* A block uses an empty slot of its home, eight ways of the set, as long as there is one. */
 static void fill_takes_a_slot_at_home(struct kunit *test)
 {
 	struct cache *c = make_cache(test, 1, 1);
@@ -485,7 +485,7 @@ static void limit_for_part_of_a_block(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used(c), 0);
 }
 
-/* Blocks of other sets make room, too, and in the end each set has had its turn. */
+/* A search for a block to evict continues in other sets, until it has tried all of them. */
 static void limit_is_shared_by_the_sets(struct kunit *test)
 {
 	struct cache *c = make_cache(test, 8, 2);
@@ -493,7 +493,7 @@ static void limit_is_shared_by_the_sets(struct kunit *test)
 	u64 block;
 
 	rxd_store_set_limit(c->store, 2 * RXC_WAYS);
-	/* Blocks that are far apart crowd few sets. */
+	/* These distances put many blocks in few sets. */
 	for (block = 0; block < 1000; block++) {
 		fill(test, c, block * RXC_WAYS, 0x11);
 		KUNIT_EXPECT_TRUE(test, holds(c, block * RXC_WAYS));
@@ -501,7 +501,7 @@ static void limit_is_shared_by_the_sets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used(c), RXC_WAYS);
 	KUNIT_EXPECT_EQ(test, pages_used(c), 2 * RXC_WAYS);
 
-	/* The hand takes from the sets in turn; the policy may keep an old block or two. */
+	/* The sets are searched in turn, and the policy may keep one or two of the old blocks. */
 	for (i = 0; i < 16 * RXC_WAYS; i++)
 		fill(test, c, (1ULL << 20) + i, 0x22);
 	held = 0;
@@ -548,7 +548,7 @@ static void make_room_frees_a_block(struct kunit *test)
 
 #define LOOKS	4
 
-/* Return: how long it takes to look into all sets, in ns. */
+/* Return: the time that a search of all sets takes, in ns. */
 static u64 look_everywhere(struct kunit *test, struct cache *c)
 {
 	u64 start = ktime_get_ns();
@@ -559,7 +559,7 @@ static u64 look_everywhere(struct kunit *test, struct cache *c)
 	return ktime_get_ns() - start;
 }
 
-/* Many look for a block to evict where memory is short: who finds none looks for all. */
+/* When memory is short, one search that finds nothing to evict is enough for all tasks. */
 static void make_room_rests_after_a_round(struct kunit *test)
 {
 	struct cache *c = make_cache(test, LOOKS * 1024, 1);
@@ -570,7 +570,7 @@ static void make_room_rests_after_a_round(struct kunit *test)
 		rest = min(rest, look_everywhere(test, c));
 	KUNIT_EXPECT_LT(test, rest, search / 10);
 
-	/* One that becomes valid ends the rest, wherever it is. */
+	/* A block that becomes valid, in any set, ends the pause of the search. */
 	fill(test, c, 7, 0x11);
 	for (i = 0; i < LOOKS && !rxc_index_make_room(c->index); i++)
 		;
@@ -578,7 +578,7 @@ static void make_room_rests_after_a_round(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, holds(c, 7));
 }
 
-/* One look does not see all sets of a large cache: the next goes on from there. */
+/* One search does not reach all sets of a large cache: the next continues from there. */
 static void make_room_goes_on(struct kunit *test)
 {
 	struct cache *c = make_cache(test, LOOKS * 1024, 1);
@@ -685,7 +685,7 @@ static void evict_spares_what_is_used(struct kunit *test)
 	for (block = 0; block < RXC_WAYS; block++)
 		fill(test, c, block, 0x11);
 	for (i = 0; i < 1000; i++) {
-		/* Once is not enough. */
+		/* Blocks have to be used twice to move to the main queue. */
 		for (block = 0; block < RXC_WAYS; block++)
 			rxc_index_touch(c->index, rxc_index_find(c->index, block / 2));
 		fill(test, c, 1000 + i, 0x22);
@@ -693,7 +693,7 @@ static void evict_spares_what_is_used(struct kunit *test)
 	}
 }
 
-/* A slot that changed hands must be found under its new block, and no other. */
+/* A slot that was given to another block must be found for this block only. */
 static void evict_changes_what_is_found(struct kunit *test)
 {
 	struct cache *c = make_small_cache(test, RXC_SLOTS_MIN + 3, 1);
@@ -773,7 +773,7 @@ static void write_hit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used(c), 1);
 }
 
-/* A write of a whole block may bring pages; who reads the old ones keeps them. */
+/* A write of a whole block may bring new pages. Readers of the old pages keep them. */
 static void write_hit_with_pages(struct kunit *test)
 {
 	struct cache *c = make_cache(test, 1, 4);
@@ -904,7 +904,7 @@ static void doom_ends_with_its_block(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x22));
 }
 
-/* Writes that go round the cache */
+/* Writes that bypass the cache */
 
 static void region_ends(struct kunit *test)
 {
@@ -942,7 +942,7 @@ static void range_drops_its_blocks_only(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used(c), 8);
 }
 
-/* All blocks share one bucket, and but for the last three a region. */
+/* All blocks share one bucket. All but the last three share a region. */
 static void range_keeps_out_its_blocks_only(struct kunit *test)
 {
 	static const u64 others[] = { 0, 6, 9, 1000, 1024, 1031, RXC_BLOCK_MAX };
@@ -1033,7 +1033,7 @@ static void range_longer_than_the_cache(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, may_fill(c, 5));
 }
 
-/* A bio may be mapped and may end where nothing can sleep. */
+/* A bio may be mapped, and may end, in atomic context. */
 static void range_in_atomic_context(struct kunit *test)
 {
 	struct cache *c = make_cache(test, 4, 1);
@@ -1085,7 +1085,7 @@ static void drop_range(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pages_used(c), 6);
 }
 
-/* Fewer sets than blocks, and more. */
+/* Caches with fewer sets than blocks in the test, and with more. */
 static const unsigned int set_counts[] = { 1, 64 };
 
 static void sets_name(const unsigned int *nr_sets, char *desc)
@@ -1132,10 +1132,10 @@ static void drop_dooms_what_is_busy(struct kunit *test)
 }
 
 /*
- * The hammer: threads do to the index what the target does, with an origin made
- * of one version number for each half of a block. Each word of a page tells the
- * block and the version. A half is written by one thread at a time. The blocks lie
- * on both sides of a region's end.
+ * The hammer: threads use the index as the target does. The origin is an array with
+ * one version number for each half of a block. Each word of a page contains the
+ * block and the version. One thread at a time writes a half. The blocks are on both
+ * sides of a region's end.
  */
 
 #define HAMMER_BLOCKS	40
@@ -1146,9 +1146,9 @@ static void drop_dooms_what_is_busy(struct kunit *test)
 
 struct half {
 	unsigned long busy;
-	u32 started;		/* the newest version that a write was begun with */
-	u32 done;		/* the newest version that a write has completed */
-	u32 origin;		/* the version that the origin holds */
+	u32 started;		/* newest version of a write that has started */
+	u32 done;		/* newest version of a write that has completed */
+	u32 origin;		/* version on the origin */
 };
 
 struct hammer {
@@ -1182,7 +1182,7 @@ static void linger(void)
 		usleep_range(20, 200);
 }
 
-/* A page that no one must be shown before it is filled. */
+/* Add a page. No reader may see its content before it is filled. */
 static bool hammer_add_page(struct hammer *h, struct list_head *pages)
 {
 	struct page *page = rxd_store_alloc_page(h->c->store, 0, RXD_GFP);
@@ -1194,7 +1194,7 @@ static bool hammer_add_page(struct hammer *h, struct list_head *pages)
 	return true;
 }
 
-/* Like the target: allocate when asked to, or before to replace the pages of a hit. */
+/* As in the target, allocate on request, or in advance to replace the pages of a hit. */
 static enum rxc_fate hammer_begin(struct hammer *h, u64 block, bool write, bool whole,
 				  unsigned long *slot)
 {
@@ -1273,7 +1273,7 @@ static void finish_halves(struct hammer *h, unsigned int first, unsigned int end
 	}
 }
 
-/* Return: whether the write succeeds. One that fails may have got through, or in part. */
+/* Return: true if the write succeeds. A write that fails may have changed the origin. */
 static bool write_origin(struct hammer *h, unsigned int first, unsigned int end)
 {
 	bool ok = get_random_u32_below(16);
@@ -1341,7 +1341,7 @@ static void drop_some(struct hammer *h)
 	atomic_inc(&h->drops);
 }
 
-/* Writes round the cache of several blocks, in part perhaps, and announced as more. */
+/* Write several blocks, or parts of them, past the cache. The announced range may be longer. */
 static int hammer_range(void *arg)
 {
 	struct hammer *h = arg;
@@ -1401,7 +1401,7 @@ static int hammer_read(void *arg)
 		cond_resched();
 		half = get_random_u32_below(HAMMER_HALVES);
 		block = block_of(half);
-		/* What was done before must be seen from here on. */
+		/* A read must see all writes that completed before this point. */
 		done = smp_load_acquire(&h->half[half].done);
 		slot = rxc_index_find(h->c->index, block);
 		if (slot < 0 || !copy)
@@ -1422,7 +1422,7 @@ static int hammer_read(void *arg)
 	return 0;
 }
 
-/* Return: how many cached halves differ from the origin. */
+/* Return: number of cached halves that differ from the origin. */
 static unsigned int count_wrong(struct hammer *h, unsigned int *held)
 {
 	unsigned int half, wrong = 0;
@@ -1449,7 +1449,7 @@ static unsigned int count_wrong(struct hammer *h, unsigned int *held)
 	return wrong;
 }
 
-/* Return: how many blocks are left in the cache, each as the origin holds it. */
+/* Return: number of blocks in the cache, all of which must equal the origin. */
 static unsigned int hammer_round(struct kunit *test, struct hammer *h)
 {
 	struct crew crew = {};
@@ -1472,8 +1472,8 @@ static unsigned int hammer_round(struct kunit *test, struct hammer *h)
 }
 
 /*
- * Few blocks stay for long in a cache of one set, and when a round ends there may be
- * none: it takes several to have some to compare with the origin.
+ * Few blocks stay in a cache of one set, and there may be none when a round ends.
+ * Several rounds leave some to compare with the origin.
  */
 static void hammer(struct kunit *test)
 {
@@ -1502,7 +1502,7 @@ static void hammer(struct kunit *test)
 	KUNIT_EXPECT_GT(test, atomic_read(&h->drops), 0);
 }
 
-/* More blocks than slots, with homes of less than eight ways; and fewer. */
+/* More blocks than slots, with homes of less than eight ways, and fewer blocks than slots. */
 static const unsigned int hammer_slot_counts[] = { RXC_SLOTS_MIN + 3, 4 * RXC_WAYS };
 
 static void slots_name(const unsigned int *nr_slots, char *desc)

@@ -10,3 +10,7 @@
 #define cond_resched		test_others_run
 
 #include "../dm-target/origin.c"
+#include "../dm-target/fill.c"
+#include "../dm-target/prefetch.c"
+#include "../dm-target/read.c"
+#include "../dm-target/write.c"

@@ -1,2 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../module/store.c"
+#include "../module/alloc.c"
+#include "../module/copy.c"

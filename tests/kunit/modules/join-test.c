@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of readers that join a fill, on an origin that answers when the test
- * says so. What it answers it has read when it was asked.
+ * KUnit tests of readers that join a fill. The test decides when the origin completes a read.
+ * A read returns the data of the time at which it was submitted.
  */
 #include <kunit/resource.h>
 #include <kunit/test.h>
@@ -35,18 +35,18 @@
 
 /**
  * struct gate - the origin
- * @disk: what it is
- * @data: what it holds
- * @lock: guards what follows
- * @holds_reads: reads wait
- * @held: reads that wait
- * @nr_reads: how many there were
+ * @disk: its gendisk
+ * @data: its content
+ * @lock: protects the fields below
+ * @holds_reads: hold reads until the test completes them
+ * @held: reads that are held
+ * @nr_reads: number of reads so far
  * @bad: a sector that cannot be read
  */
 struct gate {
 	struct gendisk *disk;
 	u8 *data;
-	spinlock_t lock; /* what follows */
+	spinlock_t lock; /* protects the fields below */
 	bool holds_reads;
 	struct bio_list held;
 	unsigned int nr_reads;
@@ -64,14 +64,14 @@ struct join {
 /**
  * struct io - a bio as device mapper gives it to the target
  * @c: the cache
- * @rb: what the target keeps for it
+ * @rb: per-bio data of the target
  * @bio: the bio
- * @sector: where it begins
- * @nr: how many sectors the target has accepted
+ * @sector: its first sector
+ * @nr: number of sectors that the target has accepted
  * @buf: its data
- * @ret: what the target said
- * @done: whether it has ended
- * @status: how
+ * @ret: return value of the target's map function
+ * @done: the bio has completed
+ * @status: its status, if it has completed
  */
 struct io {
 	struct rxcache *c;
@@ -85,7 +85,7 @@ struct io {
 	blk_status_t status;
 };
 
-/* Whose block test_others_run() drops, once. */
+/* The test whose block test_others_run() drops, once; or NULL. */
 static struct join *drops;
 
 void test_accept_partial_bio(struct bio *bio, unsigned int nr_sectors)
@@ -109,7 +109,7 @@ void test_others_run(void)
 
 	if (j) {
 		rxc_index_drop(j->c.index, DROPPED, 1);
-		/* What that has freed is gone. */
+		/* Wait until the pages of the block are free. */
 		rcu_barrier();
 	}
 	cond_resched();
@@ -171,7 +171,7 @@ static void hold_reads(struct join *j)
 	WRITE_ONCE(j->gate.holds_reads, true);
 }
 
-/* Answer what waits and whatever comes. */
+/* Complete the held reads, and do not hold others. */
 static void release_reads(struct join *j)
 {
 	struct bio_list held;
@@ -255,7 +255,7 @@ static u8 value_of(sector_t sector)
 	return 1 + sector % 251;
 }
 
-/* Has a read ended well, with what the origin held at first? */
+/* Has a read succeeded and returned the first content of the origin? */
 static void expect_old(struct kunit *test, struct io *io)
 {
 	unsigned int i;
@@ -266,7 +266,7 @@ static void expect_old(struct kunit *test, struct io *io)
 		KUNIT_EXPECT_EQ(test, io->buf[(i + 1) * SECTOR_SIZE - 1],
 				value_of(io->sector + i));
 	}
-	/* Nothing that was not asked for. */
+	/* The bytes after the part that was accepted are unchanged. */
 	if (io->nr < MAX_IO)
 		KUNIT_EXPECT_EQ(test, io->buf[io->nr * SECTOR_SIZE], 0xa5);
 }
@@ -325,7 +325,7 @@ static void part_within_the_fill(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, beyond->nr, 2 * SECTORS);
 	KUNIT_EXPECT_EQ(test, nr_reads(j), 1);
 	rest = start_read(test, 14, 2);
-	/* One that begins before fills that much itself. */
+	/* A read that begins before the fill fills the blocks before it. */
 	before = start_read(test, 8, 4);
 	KUNIT_EXPECT_EQ(test, before->nr, 2 * SECTORS);
 	KUNIT_EXPECT_EQ(test, nr_reads(j), 3);
@@ -363,7 +363,7 @@ static struct io *do_write(struct kunit *test, sector_t sector, unsigned int nr,
 	return io;
 }
 
-/* Who reads after a write gets its data, and not what was read before. */
+/* A read after a write returns its data, and not the older data of a fill. */
 static void join_beside_a_write(struct kunit *test)
 {
 	struct join *j = test->priv;
@@ -430,7 +430,7 @@ static void join_beside_a_drop(struct kunit *test)
 	expect_value(test, start_read(test, 4, 1), 0x77);
 }
 
-/* The pages that readers are given are the fill's until the last of them has its data. */
+/* The fill owns its slots until the last reader has its data. */
 static void drop_between_readers(struct kunit *test)
 {
 	struct join *j = test->priv;
@@ -449,7 +449,7 @@ static void drop_between_readers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_reads(j), 1);
 }
 
-/* Each goes to the origin by itself then. */
+/* If a fill fails, each of its readers reads the origin itself. */
 static void join_a_failing_fill(struct kunit *test)
 {
 	struct join *j = test->priv;
@@ -469,7 +469,7 @@ static void join_a_failing_fill(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, io_wait(test, first), BLK_STS_IOERR);
 	KUNIT_EXPECT_EQ(test, nr_reads(j), 4);
 	KUNIT_EXPECT_FALSE(test, is_cached(j, 5));
-	/* And the next begins anew. */
+	/* The next read starts a new fill. */
 	expect_old(test, start_read(test, 5, 1));
 	KUNIT_EXPECT_TRUE(test, is_cached(j, 5));
 }
@@ -492,7 +492,7 @@ static void join_without_waiting(struct kunit *test)
 	expect_old(test, second);
 }
 
-/* What the disk may leave for last is not waited for. */
+/* A reader does not wait for a fill that the disk may delay. */
 static void join_no_fill_of_a_lower_class(struct kunit *test)
 {
 	struct io *first = make_io(test, REQ_OP_READ, 0, SECTORS);
@@ -574,7 +574,7 @@ static void join_a_prefetch(struct kunit *test)
 	expect_old(test, other);
 }
 
-/* Who has joined is served, and nothing is begun any more. */
+/* A suspended prefetch serves the readers that have joined, and starts nothing more. */
 static void join_beside_a_suspend(struct kunit *test)
 {
 	struct io *second = make_io(test, REQ_OP_READ, 20 * SECTORS, SECTORS);
@@ -592,14 +592,14 @@ static void join_beside_a_suspend(struct kunit *test)
 	wait_for_completion(&p.done);
 	expect_old(test, second);
 	KUNIT_EXPECT_EQ(test, nr_reads(j), 1);
-	/* Unless time was up just then. */
+	/* The time limit of the prefetch may have passed before the suspend. */
 	if (p.ret)
 		KUNIT_EXPECT_EQ(test, p.ret, -EBUSY);
 	else
 		KUNIT_EXPECT_EQ(test, p.range.nr, 512);
 }
 
-/* A prefetch does not wait for I/O that there never was. */
+/* A prefetch does not wait if there was no other I/O yet. */
 static void prefetch_alone(struct kunit *test)
 {
 	struct join *j = test->priv;
@@ -607,7 +607,7 @@ static void prefetch_alone(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, time_before(jiffies, j->c.busy_at + HZ / 20));
 }
 
-/* A prefetch says how many blocks it found others at, in one go. */
+/* A prefetch reports the number of blocks that other I/O was using. */
 static void prefetch_around_others(struct kunit *test)
 {
 	struct join *j = test->priv;
@@ -619,12 +619,12 @@ static void prefetch_around_others(struct kunit *test)
 	for (i = 0; i < 3; i++)
 		held[i] = start_read(test, 20 * (i + 1), 1);
 	start_prefetch(test, &p, 0, 100);
-	/* All of its runs at once. */
+	/* The prefetch starts all of its runs at once. */
 	wait_for_reads(test, 3 + 4);
 	release_reads(j);
 	wait_for_completion(&p.done);
 	KUNIT_EXPECT_EQ(test, p.ret, 0);
-	/* Those may have ended meanwhile, too. */
+	/* That other I/O may have ended meanwhile. */
 	KUNIT_EXPECT_LE(test, p.left_out, 3);
 	for (i = 0; i < 3; i++)
 		expect_old(test, held[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What device mapper does for a target, for bios that the test makes; and what others
- * do where the target lets them run.
+ * The part of device mapper that serves a target, for the bios of the test. In place of
+ * cond_resched(), the target calls test_others_run(), which does what another task might do.
  */
 #ifndef RXD_KUNIT_JOIN_TEST_H
 #define RXD_KUNIT_JOIN_TEST_H

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of the policy: which block of a set makes room.
+ * KUnit tests of the policy, which selects the block of a set to evict.
  */
 #include <kunit/resource.h>
 #include <kunit/test.h>
 #include <linux/module.h>
+#include <linux/prandom.h>
 
-#include "../dm-target/index.h"
 #include "../dm-target/policy.h"
+#include "../dm-target/tag.h"
+#include "policy-test.h"
 
 static u64 tags[RXC_WAYS];
 
@@ -55,7 +57,7 @@ static int way_of(u64 block)
 	return -1;
 }
 
-/* What the index does with a block that is read. Return: whether it was there. */
+/* Do what the index does with a block that is read. Return: true if it was cached. */
 static bool use(struct kunit *test, struct rxc_policy *policy, unsigned int ways, u64 block)
 {
 	int way = way_of(block);
@@ -100,7 +102,7 @@ static void victim_is_the_only_valid(struct kunit *test)
 	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
 	unsigned int way, i;
 
-	/* In the small queue, and in the main one. */
+	/* One of the two ways is in the small queue, the other in the main queue. */
 	for (way = 0; way < RXC_WAYS; way += RXC_WAYS - 1) {
 		memset(tags, 0, sizeof(tags));
 		fill_set(policy, RXC_WRITE);
@@ -111,7 +113,7 @@ static void victim_is_the_only_valid(struct kunit *test)
 	}
 }
 
-/* What was never used goes in the order in which it came. */
+/* Blocks that were never used leave in the order in which they entered. */
 static void new_blocks_leave_in_order(struct kunit *test)
 {
 	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
@@ -119,7 +121,7 @@ static void new_blocks_leave_in_order(struct kunit *test)
 	int way;
 
 	fill_set(policy, RXC_VALID);
-	/* More often than a stamp counts. */
+	/* Evict more blocks than there are stamps. */
 	for (block = 100; block < 1100; block++) {
 		way = rxc_policy_victim(policy, 0, tags);
 		KUNIT_ASSERT_GE(test, way, 0);
@@ -141,14 +143,14 @@ static void use_wears_off(struct kunit *test)
 	fill_set(policy, RXC_VALID);
 	for (i = 0; i < 100; i++)
 		touch(5);
-	/* Blocks that are used often, and so come and go in the main queue. */
+	/* Blocks that are used often enter and leave the main queue. */
 	for (block = 100; block < 100 + 20 * RXC_WAYS; block++)
 		for (i = 0; i < 3; i++)
 			use(test, policy, RXC_WAYS, block);
 	KUNIT_EXPECT_EQ(test, way_of(5), -1);
 }
 
-/* What is read once must not push out what is read again and again. */
+/* Blocks that are read once must not evict blocks that are read many times. */
 static void scan_spares_what_is_used(struct kunit *test)
 {
 	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
@@ -189,7 +191,7 @@ static unsigned int nr_resident(u64 first, u64 end)
 	return nr;
 }
 
-/* Blocks that are wanted once more, a little later than the first queue holds them. */
+/* Each block is used again soon after it has left the small queue. */
 static void small_queue_grows(struct kunit *test)
 {
 	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
@@ -205,7 +207,7 @@ static void small_queue_grows(struct kunit *test)
 	KUNIT_EXPECT_GT(test, hits, 900);
 }
 
-/* Blocks that are wanted again and again, and just fit in beside some new ones. */
+/* Blocks that are used again and again just fit in beside some new ones. */
 static void small_queue_shrinks(struct kunit *test)
 {
 	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
@@ -265,7 +267,7 @@ static void victim_changes_only_policy_bits(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, tags[way] & ~RXC_TAG_POLICY, before[way] & ~RXC_TAG_POLICY);
 }
 
-/* Sets of all sizes, and a load that has a little of everything. */
+/* Sets of all sizes, with random reads. */
 static void small_sets(struct kunit *test)
 {
 	struct rxc_policy *policy;
@@ -282,6 +284,115 @@ static void small_sets(struct kunit *test)
 	}
 }
 
+static u64 plain_tags[RXC_WAYS];
+static struct rnd_state rnd;
+
+static u32 below(u32 end)
+{
+	return prandom_u32_state(&rnd) % end;
+}
+
+/* Choose a victim in both ways from the same state, and compare the resulting states. */
+static void choose_in_both_ways(struct kunit *test, struct rxc_policy *policy,
+				struct rxc_policy *plain, int *way)
+{
+	test_copy_policy(plain, policy);
+	memcpy(plain_tags, tags, sizeof(tags));
+	*way = rxc_policy_victim(policy, 0, tags);
+	KUNIT_ASSERT_EQ(test, *way, test_plain_victim(plain, plain_tags));
+	KUNIT_ASSERT_MEMEQ(test, tags, plain_tags, sizeof(tags));
+	KUNIT_ASSERT_TRUE(test, test_same_policy(policy, plain));
+}
+
+static void shuffle(u8 *numbers, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		numbers[i] = i;
+	while (nr > 1) {
+		i = below(nr--);
+		swap(numbers[i], numbers[nr]);
+	}
+}
+
+/* No two blocks of a queue have the same stamp. */
+static void make_random_set(unsigned int ways)
+{
+	unsigned int busy = below(2) * below(8), main_queue = below(9), most = below(4), way;
+	unsigned int least = below(most + 1);
+	enum rxc_state state;
+	u8 stamps[128];
+
+	shuffle(stamps, ARRAY_SIZE(stamps));
+	for (way = 0; way < ways; way++) {
+		state = below(8) < busy ? below(4) : RXC_VALID;
+		tags[way] = test_make_tag(way, below(8) < main_queue,
+					  least + below(most + 1 - least), stamps[way], state);
+	}
+}
+
+static void same_victim_of_random_sets(struct kunit *test)
+{
+	struct rxc_policy *policy, *plain;
+	unsigned int ways, i;
+	int way;
+
+	prandom_seed_state(&rnd, 3141);
+	for (ways = RXC_SLOTS_MIN; ways <= RXC_WAYS; ways++) {
+		policy = make_policy(test, ways);
+		plain = make_policy(test, ways);
+		for (i = 0; i < 500; i++) {
+			make_random_set(ways);
+			test_set_policy(policy, below(ways), prandom_u32_state(&rnd));
+			choose_in_both_ways(test, policy, plain, &way);
+		}
+	}
+}
+
+/* Blocks are added, used, busy, dropped and evicted, some more often than others. */
+static void same_victim_under_load(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	struct rxc_policy *plain = make_policy(test, RXC_WAYS);
+	unsigned int i, compared = 0, skipped = 0, range;
+	int way;
+	u64 block;
+
+	prandom_seed_state(&rnd, 2718);
+	for (i = 0; i < 200000; i++) {
+		range = RXC_WAYS + (i >> 13) * 8;
+		block = below(1 + below(range));
+		way = way_of(block);
+		if (way >= 0) {
+			touch(way);
+			if (!below(16))
+				tags[way] ^= RXC_VALID ^ RXC_WRITE;
+			else if (!below(64))
+				tags[way] &= ~RXC_TAG_STATE;
+			continue;
+		}
+		for (way = 0; way < RXC_WAYS && rxc_tag_state(tags[way]); way++)
+			;
+		if (way < RXC_WAYS) {
+			set_tag(policy, way, block, RXC_VALID, true);
+		} else if (test_has_order(policy, tags)) {
+			choose_in_both_ways(test, policy, plain, &way);
+			compared++;
+			if (way >= 0)
+				set_tag(policy, way, block, RXC_VALID, false);
+		} else {
+			way = rxc_policy_victim(policy, 0, tags);
+			skipped++;
+			if (way >= 0)
+				set_tag(policy, way, block, RXC_VALID, false);
+		}
+	}
+	kunit_info(test, "%u compared, %u without an order", compared, skipped);
+	KUNIT_EXPECT_GT(test, compared, 10000);
+	KUNIT_EXPECT_LT(test, skipped, compared / 100);
+}
+
 static struct kunit_case policy_cases[] = {
 	KUNIT_CASE(no_victim_in_empty_set),
 	KUNIT_CASE(no_victim_among_busy),
@@ -296,6 +407,8 @@ static struct kunit_case policy_cases[] = {
 	KUNIT_CASE(bits_fit),
 	KUNIT_CASE(victim_changes_only_policy_bits),
 	KUNIT_CASE(small_sets),
+	KUNIT_CASE_SLOW(same_victim_of_random_sets),
+	KUNIT_CASE_SLOW(same_victim_under_load),
 	{}
 };
 

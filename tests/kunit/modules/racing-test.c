@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Races on purpose, each in functions of its own: KCSAN must report every one, or it
- * would not see one of the drivers' either. tests/kcsan/run looks for the reports.
- * The name of the module must not have "csan_" in it: KCSAN takes such frames for its own.
+ * Intentional races, each in separate functions. KCSAN must report each of them: otherwise
+ * it would not find races of the drivers either. tests/kcsan/run looks for the reports.
+ * The name of the module must not contain "csan_", because KCSAN skips such stack frames.
  */
 #include <kunit/test.h>
 #include <linux/atomic.h>
@@ -35,7 +35,7 @@ static noinline void racing_write(void)
 	data[sizeof(data) / 2]++;
 }
 
-/* On x86 itself this is enough: only the weak memory that KCSAN emulates tells. */
+/* This is correct on x86. Only the weak memory model that KCSAN emulates shows the race. */
 static noinline void racing_release(void)
 {
 	unsigned int i;
@@ -47,7 +47,7 @@ static noinline void racing_release(void)
 		barrier();
 	}
 	WRITE_ONCE(lock, 0);
-	/* What is written late is so at one of the next accesses of this function. */
+	/* KCSAN performs a delayed write at one of the next accesses of this function. */
 	for (i = 0; i < 100; i++)
 		READ_ONCE(lock);
 }

@@ -3,10 +3,10 @@
  * KUnit tests of the whole cache: readers and writers on the same few blocks of
  * mapped devices that the guest's script has set up.
  *
- * Each word that is written tells its sector and a version. A sector is written
- * by one thread at a time, its block by any number. A read must see, in each
- * word, a version no older than the last one completed before it started and no
- * newer than the last one started before it ended, and no word of another sector.
+ * Each word that is written contains its sector and a version. One thread at a time
+ * writes a sector, but several may write its block. In each word, a read must see a
+ * version no older than the last one completed before it started and no newer than
+ * the last one started before it ended. It must not see a word of another sector.
  */
 #include <kunit/test.h>
 #include <linux/bio.h>
@@ -22,9 +22,9 @@
 #include "crew.h"
 #include "fault.h"
 
-#define AREA		8192	/* sectors that are used, several times the cache */
-#define HOT		256	/* most of the I/O goes to these */
-/* Writes round the cache are cut each 4 MiB: in the middle of what is hot. */
+#define AREA		8192	/* sectors in use, several times the size of the cache */
+#define HOT		256	/* sectors that get most of the I/O */
+/* Writes that bypass the cache are split every 4 MiB: in the middle of the hot sectors. */
 #define FIRST		(SZ_4M / SECTOR_SIZE - HOT / 2)
 #define MAX_IO		128
 #define BUF_SIZE	((MAX_IO + 8) * SECTOR_SIZE)
@@ -55,10 +55,10 @@ static void target_name(const struct target *target, char *desc)
 KUNIT_ARRAY_PARAM(target, targets, target_name);
 
 /**
- * struct sector - what is known of one
- * @started: the newest version that a write was begun with
- * @done: the newest version that a write has completed
- * @zeroed: the newest version that a discard was begun with
+ * struct sector - versions of a sector
+ * @started: newest version of a write that has started
+ * @done: newest version of a write that has completed
+ * @zeroed: newest version of a discard that has started
  */
 struct sector {
 	u32 started;
@@ -149,7 +149,7 @@ static void choose_range(unsigned int *sector, unsigned int *nr)
 	unsigned int area = get_random_u32_below(8) ? HOT : AREA;
 
 	*sector = get_random_u32_below(area);
-	/* Whole aligned blocks as often as anything. */
+	/* Every second I/O consists of whole aligned blocks. */
 	if (get_random_u32_below(2)) {
 		*sector = round_down(*sector, 8);
 		*nr = 8 << (get_random_u32_below(8) ? get_random_u32_below(2) : 4);
@@ -197,7 +197,7 @@ static void finish_versions(struct stress *s, unsigned int sector, unsigned int 
 	}
 }
 
-/* Return: whether the I/O did what it should. */
+/* Return: true if the I/O had the expected result. */
 static bool succeeded(struct stress *s, blk_status_t status)
 {
 	if (!status)
@@ -237,7 +237,7 @@ static int stress_write(void *arg)
 		put_versions(s, buf, sector, nr, scribble);
 
 		io_submit(s, &io, s->cached, REQ_OP_WRITE | maybe_nowait(), sector, nr, buf);
-		/* Memory and disk must agree on what they make of such a buffer. */
+		/* If the buffer changes during the write, cache and origin must hold the same. */
 		if (scribble)
 			put_versions(s, buf, sector, nr, 0);
 		ok = succeeded(s, io_wait(&io));
@@ -270,7 +270,7 @@ static void check_sector(struct stress *s, unsigned int sector, const u64 *word,
 	unsigned int i;
 
 	check_word(s, sector, word[0], done);
-	/* Mostly, a sector is of one version. */
+	/* Most sectors contain one version only. */
 	if (!memcmp(word, word + 1, (WORDS - 1) * sizeof(*word)))
 		return;
 	for (i = 1; i < WORDS; i++)
@@ -294,12 +294,12 @@ static int stress_read(void *arg)
 		buf = random_offset(base);
 		memset(buf, 0xa5, nr * SECTOR_SIZE);
 		for (i = 0; i < nr; i++) {
-			/* What was done before must be seen from here on. */
+			/* A read must see all writes that completed before this point. */
 			done[i] = smp_load_acquire(&s->sector[sector + i].done);
 		}
 		io_submit(s, &io, s->cached, REQ_OP_READ | maybe_nowait(), sector, nr, buf);
 		if (!get_random_u32_below(4)) {
-			/* No one else must ever see this. */
+			/* No other reader may ever see this. */
 			memset(buf, 0x5a, nr * SECTOR_SIZE);
 			succeeded(s, io_wait(&io));
 			continue;
@@ -323,7 +323,7 @@ static int stress_discard(void *arg)
 	while (!kthread_should_stop()) {
 		usleep_range(500, 2000);
 		choose_range(&sector, &nr);
-		/* The origin forgets whole pages only. */
+		/* The origin discards whole pages only. */
 		sector = round_down(sector, 8);
 		nr = min(round_up(nr, 8), AREA - sector);
 		if (!lock_range(s, sector, nr))
@@ -339,7 +339,7 @@ static int stress_discard(void *arg)
 	return 0;
 }
 
-/* Return: how many I/Os say another thing than the origin does. */
+/* Return: number of I/Os whose data differs from the origin. */
 static unsigned int count_differences(struct kunit *test, struct stress *s)
 {
 	unsigned int sector, pass, differences = 0;
@@ -348,7 +348,7 @@ static unsigned int count_differences(struct kunit *test, struct stress *s)
 
 	KUNIT_EXPECT_NOT_NULL(test, cached);
 	KUNIT_EXPECT_NOT_NULL(test, origin);
-	/* The second time, from the cache: what the first has brought in, too. */
+	/* The second pass reads the blocks from the cache that the first pass has filled. */
 	for (pass = 0; pass < 2 && cached && origin; pass++) {
 		for (sector = 0; sector < AREA; sector += MAX_IO) {
 			KUNIT_EXPECT_EQ(test, do_io(s, s->cached, REQ_OP_READ, sector, MAX_IO,
@@ -376,7 +376,7 @@ static void write_area(struct kunit *test, struct stress *s)
 	vfree(buf);
 }
 
-/* The block layer takes its rules from a process only. */
+/* The block layer accepts its fault rules from a process only. */
 static void set_errors(struct kunit *test, const char *rule)
 {
 	const struct target *target = test->param_value;
@@ -458,7 +458,7 @@ static void read_write(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, count_differences(test, s), 0);
 }
 
-/* A shortage makes the cache step aside, and fails no I/O. */
+/* If memory is short, I/O bypasses the cache and does not fail. */
 static void read_write_short_of_memory(struct kunit *test)
 {
 	struct stress *s = test->priv;

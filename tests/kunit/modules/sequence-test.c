@@ -14,14 +14,14 @@
 #define CUTOFF		64
 #define REGION		BIT(RXC_REGION_SHIFT)
 #define MANY		4096
-/* So many hits make a stream. */
+/* Number of hits that make a stream. */
 #define RUN_BIOS	(CUTOFF / 4 / 8)
 
 static struct rxc_sequence seq;
 
 static bool exceeds(sector_t sector, unsigned int nr)
 {
-	return rxc_sequence_exceeds(&seq, sector, nr, CUTOFF);
+	return rxc_sequence_note(&seq, sector, nr) > CUTOFF;
 }
 
 static void stream_up_to_the_cutoff(struct kunit *test)
@@ -49,7 +49,7 @@ static void one_long_bio(struct kunit *test)
 static void the_rest_of_a_bio(struct kunit *test)
 {
 	KUNIT_EXPECT_FALSE(test, exceeds(1000, CUTOFF));
-	/* Device mapper brings parts again: the stream does not grow by them. */
+	/* Device mapper submits the rest of a split bio again: the stream does not grow by it. */
 	KUNIT_EXPECT_FALSE(test, exceeds(1008, CUTOFF - 8));
 	KUNIT_EXPECT_FALSE(test, exceeds(1016, CUTOFF - 16));
 	KUNIT_EXPECT_TRUE(test, exceeds(1000 + CUTOFF, 8));
@@ -88,7 +88,7 @@ static void more_streams_than_kept(struct kunit *test)
 {
 	unsigned int i, stream;
 
-	/* In one region, and so many that each region has more than it can tell apart. */
+	/* More streams than a region can distinguish: in one region, then in all. */
 	for (i = 0; i < 4 * CUTOFF / 8; i++)
 		for (stream = 0; stream <= RXC_STREAMS; stream++)
 			KUNIT_EXPECT_FALSE(test, exceeds((stream << 10) + i * 8, 8));
@@ -137,7 +137,7 @@ static void the_rest_of_a_bio_in_another_region(struct kunit *test)
 
 	for (border = REGION; border < 40 * REGION; border += REGION) {
 		KUNIT_EXPECT_FALSE(test, exceeds(border - 8, CUTOFF));
-		/* On either side, and again on the first. */
+		/* Bios on both sides of the border, then one on the first side. */
 		KUNIT_EXPECT_FALSE(test, exceeds(border + 8, CUTOFF - 16));
 		KUNIT_EXPECT_FALSE(test, exceeds(border, CUTOFF - 8));
 		KUNIT_EXPECT_FALSE(test, exceeds(border - 4, CUTOFF - 4));
@@ -155,7 +155,7 @@ static void hits_before_a_miss(struct kunit *test)
 {
 	sector_t sector, start;
 
-	/* Fewer and more than make a stream at once. */
+	/* Bios that are shorter than a stream, and that are longer. */
 	for (start = 0; start < 100000; start += 10000) {
 		for (sector = start; sector < start + CUTOFF; sector += 8)
 			hit(sector, 8);
@@ -212,7 +212,7 @@ static long do_part(void *arg)
 	return 0;
 }
 
-/* Who reads goes from processor to processor. */
+/* The reader moves from processor to processor. */
 static void migrate(struct kunit *test, unsigned int nr_hits, unsigned int stay)
 {
 	struct part part = {};
@@ -250,7 +250,7 @@ struct counts {
 	atomic_t wrong;
 };
 
-/* Each thread reads streams of its own, in regions that all share. */
+/* Each thread reads its own streams, in regions that all threads share. */
 static int read_streams(void *arg)
 {
 	struct counts *counts = arg;
@@ -260,7 +260,7 @@ static int read_streams(void *arg)
 	while (!kthread_should_stop()) {
 		start = (sector_t)get_random_u32() << 12;
 		for (sector = start; sector < start + 2 * CUTOFF; sector += 8) {
-			/* Hits at first may be forgotten for another's. */
+			/* A run that begins with hits may be overwritten by another thread's. */
 			if (sector > start && get_random_u32_below(4)) {
 				hit(sector, 8);
 				continue;
@@ -286,7 +286,7 @@ static void streams_at_once(struct kunit *test)
 		crew_add(test, &crew, read_streams, &counts);
 	crew_run(&crew, 1000);
 	KUNIT_EXPECT_EQ(test, atomic_read(&counts.wrong), 0);
-	/* A thread that does not run for long finds that others have taken the room. */
+	/* Others may replace the streams of a thread that does not run for a while. */
 	KUNIT_EXPECT_LE(test, atomic_read(&counts.forgotten),
 			atomic_read(&counts.right) / 50);
 }

@@ -53,7 +53,7 @@ static void reset(struct kunit *test)
 	rxc_stat_inc(stats, RXC_READ_HITS);
 	rxc_stats_read(stats, &base, &sum);
 	KUNIT_EXPECT_EQ(test, sum.count[RXC_READ_HITS], 1);
-	/* What is in the cache is in the cache. */
+	/* A reset does not change the number of cached blocks. */
 	KUNIT_EXPECT_EQ(test, sum.used, 4);
 }
 
@@ -80,7 +80,7 @@ static void reset_beside_a_counter(struct kunit *test)
 	crew_add(test, &crew, count_on, NULL);
 	for (round = 0; round < ROUNDS; round++) {
 		usleep_range(500, 1500);
-		/* A count is announced before it is made: one may still be to come. */
+		/* A thread announces an increment before it makes it: one may be missing. */
 		before = READ_ONCE(counted);
 		rxc_stats_reset(stats, &base);
 		after = hits();

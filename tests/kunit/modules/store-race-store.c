@@ -2,7 +2,7 @@
 #include "store.c"
 #include "store-test.h"
 
-/* What whoever waits for memory to come back waits for, and how much has come. */
+/* Pages that were queued for freeing, and pages that were freed. */
 long test_awaited(void)
 {
 	return atomic_long_read(&retired_pages);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of the page store of a RAM disk: many pages at once, larger pieces
- * of memory, filling, zeros that are not stored.
+ * KUnit tests of the page store of a RAM disk: runs of pages, larger pieces of memory,
+ * filling, and zeros that are not stored.
  */
 #include <linux/blk_types.h>
 #include <linux/cpumask.h>
@@ -14,7 +14,7 @@
 #define PAGES_2M	(SZ_2M / PAGE_SIZE)
 #define BYTES_LEAF	((u64)PER_LEAF << PAGE_SHIFT)
 
-/* The store that most cases use: whole leaves, and a part of one. */
+/* The store of most cases: some whole leaves and a part of another. */
 #define NR_PAGES	(2 * PER_LEAF + 5)
 
 static void free_buf(void *buf)
@@ -31,7 +31,7 @@ static u8 *make_large_buf(struct kunit *test, size_t len)
 	return buf;
 }
 
-/* Each sector of the disk has a byte of its own, never 0 nor STALE. */
+/* Each sector of the disk is filled with its own byte, which is neither 0 nor STALE. */
 static u8 byte_at(u64 pos, unsigned int version)
 {
 	return 1 + ((pos >> SECTOR_SHIFT) + version) % 199;
@@ -104,16 +104,19 @@ static unsigned long pages_of(u64 pos, u64 len)
 	return DIV_ROUND_UP(pos + len, PAGE_SIZE) - pos / PAGE_SIZE;
 }
 
+static void expect_pages(struct kunit *test, struct rxd_store *store, unsigned long nr)
+{
+	KUNIT_EXPECT_EQ(test, used(store), nr);
+	KUNIT_EXPECT_EQ(test, count_pages(store), nr);
+}
+
+/* @in_64k and @in_2m: number of pages that the case has allocated in such pieces. */
 static void expect_pieces(struct kunit *test, struct rxd_store *store, unsigned long all,
 			  unsigned long in_64k, unsigned long in_2m)
 {
-	struct rxd_store_stats stats;
-
-	rxd_store_get_stats(store, &stats);
-	KUNIT_EXPECT_EQ(test, stats.used, all);
-	KUNIT_EXPECT_EQ(test, stats.used_64k, in_64k);
-	KUNIT_EXPECT_EQ(test, stats.used_2m, in_2m);
-	KUNIT_EXPECT_EQ(test, count_pages(store), all);
+	expect_pages(test, store, all);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_64k, in_64k);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_2m, in_2m);
 }
 
 static bool pages_are_contiguous(struct rxd_store *store, unsigned long first,
@@ -131,7 +134,7 @@ static bool pages_are_contiguous(struct rxd_store *store, unsigned long first,
 	return so;
 }
 
-/* Spans of bytes, each with each size of pieces */
+/* Spans of bytes, with all sizes of pieces */
 
 struct span {
 	u64 pos;
@@ -178,7 +181,7 @@ static void with_each_order(struct kunit *test,
 		fn(test, make_large_store(test, NR_PAGES, orders[i]), test->param_value);
 }
 
-/* What lies around a span in its own pages, and in the pages beside it. */
+/* Check the data around a span, in its first and last page and in the pages beside it. */
 static void expect_zero_around(struct kunit *test, struct rxd_store *store, u64 pos, u64 len)
 {
 	u64 before = min_t(u64, pos, 2 * PAGE_SIZE);
@@ -225,7 +228,7 @@ static void overwrite_span(struct kunit *test)
 	with_each_order(test, overwrite_span_of);
 }
 
-/* Every third page is there before. */
+/* Every third page exists before the write. */
 static void write_span_with_holes_of(struct kunit *test, struct rxd_store *store,
 				     const struct span *r)
 {
@@ -266,7 +269,7 @@ static void zero_span(struct kunit *test)
 	with_each_order(test, zero_span_of);
 }
 
-/* One read over what is there and what is not. */
+/* One read covers pages that exist and holes. */
 static void read_over_holes(struct kunit *test)
 {
 	struct rxd_store *store = make_large_store(test, NR_PAGES, 0);
@@ -291,7 +294,7 @@ static void read_over_holes(struct kunit *test)
 	}
 }
 
-/* Copies that go on, of any length and alignment, up to the end of the store. */
+/* Consecutive copies of any length and alignment, up to the end of the store. */
 static void copy_in_parts(struct kunit *test)
 {
 	static const unsigned int parts[] = {
@@ -300,19 +303,19 @@ static void copy_in_parts(struct kunit *test)
 	unsigned int len = pos_of(NR_PAGES), pos, part, offset, i;
 	struct rxd_store *store = make_large_store(test, NR_PAGES, 0);
 	u8 *buf = make_large_buf(test, len + 16);
-	struct rxd_batch batch;
+	struct rxd_write write;
 
 	for (i = 0; i < ARRAY_SIZE(parts); i++) {
 		offset = i & 1 ? i : 0;
 		make_pattern(buf + offset, 0, len, i);
-		rxd_batch_init(&batch);
-		for (pos = len - min(len, 300 * parts[i]); pos < len; pos += part) {
+		pos = len - min(len, 300 * parts[i]);
+		rxd_write_begin(&write, len - pos, RXD_GFP);
+		for (; pos < len; pos += part) {
 			part = min(parts[i], len - pos);
 			KUNIT_EXPECT_EQ(test, rxd_store_write_part(store, pos, buf + offset + pos,
-								   part, len - pos - part, &batch,
-								   RXD_GFP), 0);
+								   part, &write), 0);
 		}
-		rxd_batch_free(&batch);
+		rxd_write_end(&write);
 		memset(buf, 0, len + 16);
 		offset = i & 2 ? i & 7 : 0;
 		for (pos = len - min(len, 300 * parts[i]); pos < len; pos += part) {
@@ -357,7 +360,7 @@ static void pieces_are_bounded(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, write_pattern(test, small, 0, SZ_2M, 0), 0);
 	expect_pieces(test, small, PAGES_2M, PAGES_2M, 0);
 	KUNIT_ASSERT_EQ(test, write_pattern(test, large, 0, SZ_1M, 0), 0);
-	expect_pieces(test, large, PAGES_2M / 2, PAGES_2M / 2, 0);
+	expect_pieces(test, large, PAGES_2M / 2, PAGES_2M + PAGES_2M / 2, 0);
 	KUNIT_EXPECT_TRUE(test, pages_are_contiguous(large, 0, PAGES_2M / 2));
 }
 
@@ -370,7 +373,7 @@ static void plain_store_has_no_pieces(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_memory.gfp, 0);
 }
 
-/* What precedes the first aligned place, and follows the last, is single pages. */
+/* Single pages are allocated before the first aligned range, and after the last. */
 static void pieces_are_aligned(struct kunit *test)
 {
 	struct rxd_store *store = make_large_store(test, NR_PAGES, ORDER_64K);
@@ -379,7 +382,7 @@ static void pieces_are_aligned(struct kunit *test)
 	expect_pieces(test, store, 2 * PAGES_64K, PAGES_64K, 0);
 	KUNIT_EXPECT_TRUE(test, pages_are_contiguous(store, PAGES_64K, PAGES_64K));
 
-	/* Long enough, but over the border. */
+	/* The hole is long enough, but crosses the border. */
 	KUNIT_ASSERT_EQ(test, write_pattern(test, store, 4 * SZ_64K + SZ_32K, SZ_64K, 0), 0);
 	expect_pieces(test, store, 3 * PAGES_64K, PAGES_64K, 0);
 }
@@ -393,7 +396,7 @@ static void large_pieces_are_aligned(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pages_are_contiguous(store, PAGES_2M, PAGES_2M));
 }
 
-/* A piece needs a hole as large. */
+/* A piece is allocated only for a hole of its size. */
 static void pieces_go_round_pages(struct kunit *test)
 {
 	struct rxd_store *store = make_large_store(test, NR_PAGES, ORDER_64K);
@@ -411,18 +414,17 @@ static void pieces_are_freed_page_by_page(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, write_pattern(test, store, 0, SZ_2M + SZ_64K, 0), 0);
 	expect_pieces(test, store, PAGES_2M + PAGES_64K, PAGES_2M + PAGES_64K, PAGES_2M);
 	KUNIT_EXPECT_EQ(test, rxd_store_free_range(store, 7, 1), 1);
-	expect_pieces(test, store, PAGES_2M + PAGES_64K - 1, PAGES_2M + PAGES_64K - 1,
-		      PAGES_2M - 1);
+	expect_pages(test, store, PAGES_2M + PAGES_64K - 1);
 	KUNIT_EXPECT_TRUE(test, reads_zero(test, store, pos_of(7), PAGE_SIZE));
 	KUNIT_EXPECT_TRUE(test, reads_pattern(test, store, pos_of(8), SZ_1M, 0));
 
-	/* What comes in its place is a single page. */
+	/* A single page replaces it. */
 	fill(test, store, 7, 1, 0x11);
-	expect_pieces(test, store, PAGES_2M + PAGES_64K, PAGES_2M + PAGES_64K - 1, PAGES_2M - 1);
+	expect_pieces(test, store, PAGES_2M + PAGES_64K, PAGES_2M + PAGES_64K, PAGES_2M);
 	KUNIT_EXPECT_EQ(test, rxd_store_free_range(store, 0, PAGES_2M), PAGES_2M);
-	expect_pieces(test, store, PAGES_64K, PAGES_64K, 0);
+	expect_pages(test, store, PAGES_64K);
 	KUNIT_EXPECT_EQ(test, rxd_store_free_range(store, PAGES_2M, PAGES_64K), PAGES_64K);
-	expect_pieces(test, store, 0, 0, 0);
+	expect_pages(test, store, 0);
 }
 
 static void pieces_are_replaced_page_by_page(struct kunit *test)
@@ -434,9 +436,9 @@ static void pieces_are_replaced_page_by_page(struct kunit *test)
 	clear_page(page_address(page));
 	KUNIT_ASSERT_EQ(test, write_pattern(test, store, 0, SZ_64K, 0), 0);
 	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 3, page, RXD_GFP), 0);
-	expect_pieces(test, store, PAGES_64K, PAGES_64K - 1, 0);
+	expect_pages(test, store, PAGES_64K);
 	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 4, NULL, RXD_GFP), 0);
-	expect_pieces(test, store, PAGES_64K - 1, PAGES_64K - 2, 0);
+	expect_pages(test, store, PAGES_64K - 1);
 }
 
 static void shrink_cuts_pieces(struct kunit *test)
@@ -445,9 +447,9 @@ static void shrink_cuts_pieces(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, write_pattern(test, store, 0, 2 * SZ_2M, 0), 0);
 	rxd_store_shrink(store, PAGES_2M + 10);
-	expect_pieces(test, store, PAGES_2M + 10, PAGES_2M + 10, PAGES_2M + 10);
+	expect_pages(test, store, PAGES_2M + 10);
 	rxd_store_shrink(store, 1);
-	expect_pieces(test, store, 1, 1, 1);
+	expect_pages(test, store, 1);
 }
 
 static void smaller_pieces_do(struct kunit *test)
@@ -510,7 +512,7 @@ static void alloc_run(struct kunit *test)
 	unsigned int nr = 2 * PAGES_64K - 1, i;
 	struct page *page;
 
-	/* A power of two of pages, and no more than was asked for. */
+	/* The run is a power of two of pages, and no longer than requested. */
 	page = rxd_store_alloc_run(store, 0, &nr, RXD_GFP);
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	KUNIT_ASSERT_EQ(test, nr, PAGES_64K);
@@ -520,7 +522,7 @@ static void alloc_run(struct kunit *test)
 	expect_pieces(test, store, PAGES_64K, PAGES_64K, 0);
 	for (i = 0; i < nr; i++)
 		KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 2 * i, NULL, RXD_GFP), 0);
-	expect_pieces(test, store, 0, 0, 0);
+	expect_pages(test, store, 0);
 }
 
 static void alloc_run_short_of_pieces(struct kunit *test)
@@ -610,7 +612,7 @@ static void no_leaf_within_a_write(struct kunit *test)
 	expect_written(test, store, PER_LEAF);
 }
 
-/* Each allocation of the kernel in turn: the write goes on, or ends with a full page. */
+/* Fail each allocation in turn: the write continues, or ends at the end of a page. */
 static void write_fails_at_each_allocation(struct kunit *test)
 {
 	const unsigned int order = *(const unsigned int *)test->param_value;
@@ -642,7 +644,7 @@ static void short_memory_within_a_write(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_pattern(test, store, 0, 2 * BYTES_LEAF, 0), -ENOSPC);
 	test_memory.is_short = false;
 	expect_written(test, store, used(store));
-	/* Each processor looks at the memory for itself, and the write may change over. */
+	/* Each processor checks the free memory, and the write may move to another processor. */
 	KUNIT_EXPECT_LT(test, used(store), 2 * PAGES_64K + num_online_cpus() * 64);
 }
 
@@ -778,7 +780,7 @@ static void zeroes_among_data(struct kunit *test)
 
 	make_pattern(buf, 0, SZ_64K, 0);
 	memset(buf + pos_of(2), 0, 3 * PAGE_SIZE);
-	/* All but one byte. */
+	/* All bytes but one are zero. */
 	memset(buf + pos_of(7), 0, PAGE_SIZE);
 	buf[pos_of(8) - 1] = 1;
 	KUNIT_ASSERT_EQ(test, rxd_store_write(store, 0, buf, SZ_64K, RXD_GFP), 0);

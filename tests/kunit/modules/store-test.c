@@ -198,8 +198,8 @@ static void write_nowait(struct kunit *test)
 }
 
 /*
- * The kernel's own debugging allocates too, now and then, and does without: fail
- * each allocation some times, until none is left to fail.
+ * The debugging code of the kernel allocates memory, too, and copes with failures. Fail
+ * each allocation several times, until a try makes no allocation that could fail.
  */
 static void write_fails_at_each_allocation(struct kunit *test)
 {
@@ -230,7 +230,7 @@ static void write_fails_at_each_allocation(struct kunit *test)
 		}
 	}
 	KUNIT_EXPECT_FALSE(test, failed);
-	/* The leaf, and the page. */
+	/* One for the leaf and one for the page. */
 	KUNIT_EXPECT_GE(test, nr_errors, 2);
 }
 
@@ -372,14 +372,14 @@ static void freed_page_outlives_its_readers(struct kunit *test)
 	fill(test, store, 5, 1, 0x11);
 	rcu_read_lock();
 	page = rxd_store_lookup(store, 5);
-	/* May sleep, but has no reason to with one page. */
+	/* This may sleep, but does not need to for one page. */
 	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 5, NULL, RXD_GFP_NOWAIT), 0);
 	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page), 0x11, PAGE_SIZE));
 	rcu_read_unlock();
 	KUNIT_EXPECT_FALSE(test, page_is_there(store, 5));
 }
 
-/* The first try finds no page, and the second comes after a grace period. */
+/* The first try finds no page, and the second one follows after a grace period. */
 static void write_waits_for_retired_pages(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 8);
@@ -387,7 +387,7 @@ static void write_waits_for_retired_pages(struct kunit *test)
 	u8 *buf = make_buf(test, 0x22);
 	int ret = -ENOSPC, tries;
 
-	/* The grace period may end before the write begins, if rarely. */
+	/* In rare cases, the grace period ends before the write begins. */
 	for (tries = 0; ret && tries < 8; tries++) {
 		fill(test, store, 0, 1, 0x11);
 		rcu_read_lock();
@@ -399,7 +399,7 @@ static void write_waits_for_retired_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ret, 0);
 	KUNIT_EXPECT_TRUE(test, page_is(other, 1, 0x22));
 
-	/* Nothing is on its way back any more. */
+	/* No page is queued for freeing any more. */
 	test_memory.nr_refusals = 1;
 	KUNIT_EXPECT_EQ(test, write_page(other, 2, buf), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, used(other), 1);
@@ -561,7 +561,7 @@ static void grow_fails_without_memory(struct kunit *test)
 	fault_begin(1);
 	ret = rxd_store_grow(store, 3 * PER_LEAF);
 	KUNIT_EXPECT_TRUE(test, fault_end());
-	/* The directory may be had from vmalloc() instead. */
+	/* The directory may come from vmalloc() instead. */
 	if (ret)
 		KUNIT_EXPECT_EQ(test, ret, -ENOMEM);
 	KUNIT_EXPECT_EQ(test, rxd_store_nr_pages(store), ret ? 3 : 3 * PER_LEAF);
@@ -617,7 +617,7 @@ static void trim_shortens_the_directory(struct kunit *test)
 	rxd_store_clear(store);
 	KUNIT_EXPECT_EQ(test, index_bytes(store), before);
 
-	/* What memory is short for stays. */
+	/* If memory is short for a new directory, the old one stays. */
 	KUNIT_ASSERT_EQ(test, rxd_store_grow(store, 40000 * PER_LEAF), 0);
 	rxd_store_shrink(store, 39999 * PER_LEAF);
 	test_memory.is_short = true;
@@ -639,7 +639,7 @@ static void directory_leaves_headroom(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_store_grow(store, 40000 * PER_LEAF), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, rxd_store_nr_pages(store), 1);
 	KUNIT_EXPECT_NULL(test, rxd_store_create(40000 * PER_LEAF, &options));
-	/* So little is not looked for. */
+	/* The free memory is not checked for so small a directory. */
 	KUNIT_EXPECT_EQ(test, rxd_store_grow(store, 64 * PER_LEAF * PER_LEAF), 0);
 }
 
@@ -685,7 +685,7 @@ static void next_hole(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, end), end);
 }
 
-/* A leaf that is full to its end, with none behind it. */
+/* The end of a leaf is full, and the next leaf does not exist. */
 static void next_hole_at_missing_leaf(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
@@ -705,7 +705,7 @@ static void next_hole_in_last_leaf(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, PER_LEAF + 2), PER_LEAF + 2);
 }
 
-/* What keeps track of the pages */
+/* Directory and leaves */
 
 static void index_is_counted(struct kunit *test)
 {
@@ -754,7 +754,7 @@ static void leaf_goes_with_its_last_exchange(struct kunit *test)
 	struct rxd_store_stats stats;
 	struct page *page;
 
-	/* A single page for one that came in a piece, and the other way round. */
+	/* Exchange a page of a piece for a single page, and the other way round. */
 	KUNIT_ASSERT_EQ(test, rxd_store_fill(store, 0, 16, RXD_GFP), 0);
 	page = rxd_store_alloc_page(store, 0, RXD_GFP);
 	KUNIT_ASSERT_NOT_NULL(test, page);
@@ -763,11 +763,10 @@ static void leaf_goes_with_its_last_exchange(struct kunit *test)
 	rxd_store_free_range(store, 4, 12);
 	rxd_store_get_stats(store, &stats);
 	KUNIT_EXPECT_EQ(test, stats.used, 1);
-	KUNIT_EXPECT_EQ(test, stats.used_64k, 0);
 	KUNIT_EXPECT_EQ(test, stats.index_bytes, empty + PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 3, NULL, RXD_GFP_NOWAIT), 0);
 	KUNIT_EXPECT_EQ(test, index_bytes(store), empty);
-	/* Nothing for nothing takes nothing. */
+	/* Removing a page that does not exist allocates nothing. */
 	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 3, NULL, RXD_GFP_NOWAIT), 0);
 	KUNIT_EXPECT_EQ(test, index_bytes(store), empty);
 }
@@ -789,7 +788,7 @@ static void failing_write_takes_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, index_bytes(store), empty);
 }
 
-/* A leaf is memory like any other: it is not taken from what is left to the machine. */
+/* A leaf is not allocated from the memory that is left to the rest of the machine. */
 static void short_memory_refuses_leaves(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 1024 * PER_LEAF);
@@ -821,8 +820,7 @@ static void clear_forgets_all(struct kunit *test)
 	rxd_store_clear(store);
 	rxd_store_get_stats(store, &stats);
 	KUNIT_EXPECT_EQ(test, stats.used, 0);
-	KUNIT_EXPECT_EQ(test, stats.used_64k, 0);
-	KUNIT_EXPECT_EQ(test, stats.used_2m, 0);
+	KUNIT_EXPECT_EQ(test, stats.max_used, 3 * PER_LEAF + 5);
 	KUNIT_EXPECT_EQ(test, stats.index_bytes, empty);
 	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, 0), 3 * PER_LEAF + 5);
 	fill(test, store, PER_LEAF, 1, 0x11);
@@ -874,8 +872,8 @@ static void destroy_leaving(void)
 static void (*const ways_to_leave[])(void) = { clear_leaving, shrink_leaving, destroy_leaving };
 
 /*
- * Whoever would get ENOSPC waits for what is being cleared, shrunk or destroyed, and tries
- * again, too, if that came back between the refusal and the look for it.
+ * A write that is short of memory waits for pages of a clear, a shrink or a destroyed store.
+ * It also tries again if these pages were freed after its allocation had failed.
  */
 static void write_waits_for_background(struct kunit *test)
 {
@@ -909,14 +907,14 @@ static void write_waits_for_writeback(struct kunit *test)
 	test_memory.nr_refusals = 1;
 	KUNIT_EXPECT_EQ(test, rxd_store_write(store, pos_of(1), buf, PAGE_SIZE, RXD_GFP_NOWAIT),
 			-ENOSPC);
-	/* There is more to come, but not for us. */
+	/* There are dirty pages to wait for, but only the headroom is left. */
 	test_memory.is_short = true;
 	test_memory.nr_refusals = 100;
 	KUNIT_EXPECT_EQ(test, write_page(store, 2, buf), -ENOSPC);
 	KUNIT_EXPECT_GT(test, test_memory.nr_refusals, 97);
 }
 
-/* Ten seconds, and those for all writers together. */
+/* A shortage makes all writers together wait for no more than ten seconds. */
 static void write_waits_not_for_ever(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 64);
@@ -1036,6 +1034,7 @@ static void exchange_removes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 5, NULL, RXD_GFP), 0);
 	KUNIT_EXPECT_FALSE(test, page_is_there(store, 5));
 	KUNIT_EXPECT_EQ(test, used(store), 0);
+	KUNIT_EXPECT_EQ(test, max_used(store), 1);
 }
 
 static void exchange_nothing_for_nothing(struct kunit *test)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the suites of the page store share: the memory that a test decides on, and
- * short ways to write, read and count.
+ * Code that the suites of the page store share: memory that the test controls, and
+ * helpers that write, read and count.
  */
 #ifndef RXD_STORE_TEST_H
 #define RXD_STORE_TEST_H
@@ -20,28 +20,30 @@
 
 #define PER_LEAF	(PAGE_SIZE / sizeof(struct page *))
 
-/* As RXD_ORDER_*, for the initialisers of constants. */
+/* RXD_ORDER_* as constants for initialisers. */
 #define ORDER_64K	const_ilog2(SZ_64K / PAGE_SIZE)
 #define ORDER_2M	const_ilog2(SZ_2M / PAGE_SIZE)
 
-/* What fresh memory holds, so that whoever is shown it knows. */
+/* The content of fresh memory, by which a test recognises that it was read. */
 #define STALE		0xdb
 
 /**
  * struct test_memory - the machine's memory, as the store under test sees it
- * @is_short: nothing is available
- * @max_order: larger pieces are not to be had
- * @pages_left: so many pages are to be had, in pieces or one by one
- * @nr_refusals: so many requests are refused first
- * @at_refusal: called whenever one is, or NULL
- * @fail_one_in: each so many-eth piece larger than a page is refused; 0 for none
- * @nr_nodes: NUMA nodes there are
- * @node: the node that was last asked for
- * @gfp: the flags that a piece larger than a page was last asked for with
- * @nr_bulk: how often many single pages were asked for at once
- * @leaf_node: the node that a leaf was last asked from
- * @no_leaf: no leaf is to be had
- * @fail_leaf_one_in: each so many-eth leaf is refused; 0 for none
+ * @is_short: no memory is available
+ * @max_order: larger pieces cannot be allocated
+ * @pages_left: number of pages that can be allocated, in pieces or one by one
+ * @nr_refusals: number of requests to refuse first
+ * @at_refusal: called when a request is refused, or NULL
+ * @fail_one_in: refuse every Nth piece larger than a page; 0 for none
+ * @nr_nodes: number of NUMA nodes
+ * @node: node of the last request
+ * @gfp: flags of the last request for a piece larger than a page
+ * @nr_64k: number of pages allocated in pieces of 64 KiB or more
+ * @nr_2m: number of pages allocated in pieces of 2 MiB
+ * @nr_bulk: number of requests for many single pages at once
+ * @leaf_node: node of the last request for a leaf
+ * @no_leaf: no leaf can be allocated
+ * @fail_leaf_one_in: refuse every Nth leaf; 0 for none
  * @nr_dirty: pages of the page cache that are dirty or being written
  */
 struct test_memory {
@@ -54,6 +56,8 @@ struct test_memory {
 	unsigned int nr_nodes;
 	int node;
 	gfp_t gfp;
+	unsigned long nr_64k;
+	unsigned long nr_2m;
 	unsigned int nr_bulk;
 	int leaf_node;
 	bool no_leaf;
@@ -64,13 +68,12 @@ struct test_memory {
 extern struct test_memory test_memory;
 
 /*
- * For races: what whoever waits for memory to come back waits for, and how much has come,
- * in pages of all stores.
+ * For races: pages of all stores that were queued for freeing, and that were freed.
  */
 long test_awaited(void);
 long test_freed(void);
 
-/* Pages and leaves that stores have, or that are on their way back. */
+/* Pages and leaves in stores, and those that are being freed. */
 extern atomic_long_t test_pages;
 
 static inline void reset_test_memory(void)
@@ -82,7 +85,7 @@ static inline void reset_test_memory(void)
 	};
 }
 
-/* Nothing is on its way back from an earlier case, that a write could wait for. */
+/* Wait until pages of earlier cases are free, so that no write waits for them. */
 static inline int init_test_memory(struct kunit *test)
 {
 	rxd_store_drain();

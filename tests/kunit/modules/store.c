@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The page store, on a machine whose free memory and NUMA nodes the test decides.
+ * The page store, on a machine whose free memory and NUMA nodes the test sets.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -43,7 +43,7 @@ static int test_next_node(int node, const nodemask_t *nodes)
 	return (node + 1) % test_memory.nr_nodes;
 }
 
-/* Return: how many of @nr pages the test lets have. */
+/* Return: number of the @nr pages that the test grants. */
 static unsigned long grant(unsigned long nr)
 {
 	if (test_memory.nr_refusals) {
@@ -59,7 +59,7 @@ static unsigned long grant(unsigned long nr)
 	return nr;
 }
 
-/* Nothing else of a store is to be zeroed. */
+/* A store must not zero anything else. */
 static struct page *test_alloc_leaf(int node, gfp_t gfp)
 {
 	unsigned int one_in = test_memory.fail_leaf_one_in;
@@ -91,8 +91,13 @@ static struct page *test_alloc_pages(int node, gfp_t gfp, unsigned int order)
 	if (order > test_memory.max_order || nr > test_memory.pages_left || !grant(nr))
 		return NULL;
 	page = count_pages_out(alloc_pages_node(NUMA_NO_NODE, gfp, order), order);
-	if (page)
-		memset(page_address(page), STALE, nr << PAGE_SHIFT);
+	if (!page)
+		return NULL;
+	memset(page_address(page), STALE, nr << PAGE_SHIFT);
+	if (order >= ORDER_64K)
+		WRITE_ONCE(test_memory.nr_64k, READ_ONCE(test_memory.nr_64k) + nr);
+	if (order >= ORDER_2M)
+		WRITE_ONCE(test_memory.nr_2m, READ_ONCE(test_memory.nr_2m) + nr);
 	return page;
 }
 
@@ -125,3 +130,5 @@ static unsigned long test_alloc_bulk(gfp_t gfp, int node, unsigned long nr,
 #define next_node_in(node, mask) test_next_node(node, &(mask))
 
 #include "../module/store.c"
+#include "../module/alloc.c"
+#include "../module/copy.c"

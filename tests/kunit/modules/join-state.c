@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "../dm-target/index.c"
+#include "../dm-target/state.c"

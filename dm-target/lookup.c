@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The tables of the index, and the look-up: which slot of the RAM disk holds a block of the
+ * origin.
+ *
+ * Slots form sets of 64. Eight ways of a set, with one cache line of tags and one of page
+ * pointers, are the home of a block. A block takes a way of its home while one is empty, and
+ * the look-up compares the tags there first, so that both lines are fetched at once. For the
+ * other ways, a cache line of hints, one byte for each way, tells which tags to compare.
+ *
+ * A hit takes no lock: it finds the tag, reads the page pointer, and reads both again. Tags
+ * and hints are changed under the lock of the bucket. Without the lock, a hit may only change
+ * the policy bits of a tag, by compare-and-exchange.
+ */
+#include <linux/hash.h>
+#include <linux/jiffies.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/prefetch.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "../module/rxd.h"
+#include "index-internal.h"
+#include "policy.h"
+
+#define MAX_BUCKETS	16384
+
+/* Form sets of equal size, such that few slots are left over. */
+static void divide_slots(const struct rxd_store *store, unsigned int block_pages,
+			 unsigned long *nr_sets, unsigned int *ways)
+{
+	unsigned long nr_slots = rxd_store_nr_pages(store) / block_pages;
+	unsigned long fewer = nr_slots / RXC_WAYS, more = DIV_ROUND_UP(nr_slots, RXC_WAYS);
+
+	if (fewer * RXC_WAYS >= more * (nr_slots / more)) {
+		*nr_sets = fewer;
+		*ways = RXC_WAYS;
+	} else {
+		*nr_sets = more;
+		*ways = nr_slots / more;
+	}
+}
+
+static void *alloc_table(unsigned long nr, size_t size)
+{
+	if (check_mul_overflow(nr, size, &size))
+		return NULL;
+	return vmalloc_huge(size, GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
+}
+
+/* Return: SIZE_MAX on overflow. */
+static size_t bytes_of_sets(unsigned long nr_sets, unsigned int ways)
+{
+	return size_add(size_add(array3_size(nr_sets, ways, sizeof(u64)),
+				 array_size(nr_sets, sizeof(struct rxc_hints))),
+			rxc_policy_bytes(nr_sets));
+}
+
+/**
+ * rxc_index_create - create an empty index
+ * @store: the store for the pages
+ * @block_pages: number of pages in a cache block, at least 1
+ * @stats: counters, zeroed
+ *
+ * Return: the index; ERR_PTR(-ENOSPC) if the store has fewer than RXC_SLOTS_MIN blocks;
+ * ERR_PTR(-ENOMEM) if memory is short, or if too little would be left for others.
+ */
+struct rxc_index *rxc_index_create(struct rxd_store *store, unsigned int block_pages,
+				   struct rxc_stats __percpu *stats)
+{
+	unsigned long nr_sets, nr_buckets, i;
+	struct rxc_index *index;
+	unsigned int ways;
+
+	if (rxd_store_nr_pages(store) / block_pages < RXC_SLOTS_MIN)
+		return ERR_PTR(-ENOSPC);
+	divide_slots(store, block_pages, &nr_sets, &ways);
+	if (rxd_prepare_table(bytes_of_sets(nr_sets, ways)))
+		return ERR_PTR(-ENOMEM);
+
+	nr_buckets = min_t(unsigned long, roundup_pow_of_two(nr_sets), MAX_BUCKETS);
+	index = kvmalloc(struct_size(index, buckets, nr_buckets), GFP_KERNEL | __GFP_ZERO);
+	if (!index)
+		return ERR_PTR(-ENOMEM);
+
+	index->tags = alloc_table(nr_sets, ways * sizeof(u64));
+	index->hints = alloc_table(nr_sets, sizeof(struct rxc_hints));
+	index->policy = rxc_policy_create(nr_sets, ways);
+	if (rxc_ranges_init(&index->ranges, nr_buckets, block_pages) || !index->tags ||
+	    !index->hints || !index->policy) {
+		rxc_index_destroy(index);
+		return ERR_PTR(-ENOMEM);
+	}
+
+	index->nr_sets = nr_sets;
+	index->ways = ways;
+	index->block_pages = block_pages;
+	index->store = store;
+	index->stats = stats;
+	index->no_room_until = jiffies;
+	index->nr_buckets = nr_buckets;
+	for (i = 0; i < nr_buckets; i++)
+		spin_lock_init(&index->buckets[i].lock);
+	return index;
+}
+
+/**
+ * rxc_index_destroy - free an index
+ * @index: the index, which has no I/O in flight; the pages stay in the store
+ */
+void rxc_index_destroy(struct rxc_index *index)
+{
+	rxc_policy_destroy(index->policy);
+	vfree(index->hints);
+	vfree(index->tags);
+	rxc_ranges_exit(&index->ranges);
+	kvfree(index);
+}
+
+/**
+ * rxc_index_is_outgrown - check whether the store has grown since the index was created
+ * @index: the index
+ *
+ * Return: true if a new index would have more slots.
+ */
+bool rxc_index_is_outgrown(const struct rxc_index *index)
+{
+	unsigned long nr_sets;
+	unsigned int ways;
+
+	divide_slots(index->store, index->block_pages, &nr_sets, &ways);
+	return nr_sets * ways > rxc_index_nr_slots(index);
+}
+
+/**
+ * rxc_index_nr_slots - get the number of blocks that the cache can hold
+ * @index: the index
+ *
+ * Return: number of blocks.
+ */
+unsigned long rxc_index_nr_slots(const struct rxc_index *index)
+{
+	return index->nr_sets * index->ways;
+}
+
+/**
+ * rxc_index_metadata_bytes - get the memory of the index
+ * @index: the index
+ *
+ * Return: number of bytes.
+ */
+size_t rxc_index_metadata_bytes(const struct rxc_index *index)
+{
+	return bytes_of_sets(index->nr_sets, index->ways) +
+	       rxc_ranges_bytes(&index->ranges) +
+	       struct_size(index, buckets, index->nr_buckets);
+}
+
+static bool is_valid(u64 tag, u64 block)
+{
+	return (tag & (RXC_TAG_BLOCK | RXC_TAG_STATE)) == make_tag(block, RXC_VALID, 0);
+}
+
+/* Compare the tags directly: reading their hints first would be one more cache miss. */
+static long find_at_home(const struct rxc_index *index, u64 block, unsigned long first,
+			 unsigned int home)
+{
+	unsigned int end = min_t(unsigned int, (home + 1) * HINTS_IN_WORD, index->ways);
+	unsigned int way;
+
+	for (way = home * HINTS_IN_WORD; way < end; way++) {
+		/* No acquire: rxc_index_hit_page() reads the tag again before the data is read. */
+		if (is_valid(READ_ONCE(index->tags[first + way]), block))
+			return first + way;
+	}
+	return -1;
+}
+
+/**
+ * rxc_index_prefetch - prefetch the cache lines for the look-up of a block
+ * @index: the index
+ * @block: block number
+ *
+ * Call this before rxc_index_find(); in a long range, several blocks ahead.
+ */
+void rxc_index_prefetch(const struct rxc_index *index, u64 block)
+{
+	unsigned long set = set_of(index, block);
+	unsigned long slot = first_slot(index, set) + home_of(index, block) * HINTS_IN_WORD;
+
+	prefetch(&index->hints[set]);
+	prefetch(&index->tags[slot]);
+	rcu_read_lock();
+	/* A prefetch of NULL does no harm. */
+	prefetch(rxd_store_slot(index->store, slot * index->block_pages));
+	rcu_read_unlock();
+}
+
+/**
+ * rxc_index_find - find the slot of a block
+ * @index: the index
+ * @block: block number
+ *
+ * Takes no lock, so the answer may be out of date on return.
+ *
+ * Return: the slot that holds the valid block, or -1.
+ */
+long rxc_index_find(struct rxc_index *index, u64 block)
+{
+	unsigned long set = set_of(index, block);
+	const struct rxc_hints *hints = &index->hints[set];
+	unsigned long first = first_slot(index, set);
+	unsigned int word = home_of(index, block);
+	long slot = find_at_home(index, block, first, word);
+	unsigned int i;
+	u64 matches;
+	u64 hint;
+
+	if (slot >= 0)
+		return slot;
+	hint = EACH_HINT(hint_of(block));
+	for (i = 1; i < HINT_WORDS; i++) {
+		word = (word + 1) % HINT_WORDS;
+		matches = match_hints(READ_ONCE(hints->word[word]), hint);
+		for (; matches; matches &= matches - 1) {
+			slot = first + next_match(matches, word);
+			if (is_valid(READ_ONCE(index->tags[slot]), block))
+				return slot;
+		}
+	}
+	return -1;
+}
+
+/**
+ * rxc_index_block_in - get the number of the block in a slot
+ * @index: the index
+ * @slot: the slot
+ * @block: set to the block number
+ *
+ * Takes no lock, so the answer may be out of date on return.
+ *
+ * Return: true if the slot holds a valid block.
+ */
+bool rxc_index_block_in(struct rxc_index *index, unsigned long slot, u64 *block)
+{
+	u64 tag = READ_ONCE(index->tags[slot]);
+
+	*block = rxc_tag_block(tag);
+	return rxc_tag_state(tag) == RXC_VALID;
+}
+
+/**
+ * rxc_index_touch - tell the policy that a block was used
+ * @index: the index
+ * @slot: the slot in which it was found
+ */
+void rxc_index_touch(struct rxc_index *index, unsigned long slot)
+{
+	u64 old = READ_ONCE(index->tags[slot]);
+	u64 new;
+
+	if (rxc_tag_state(old) != RXC_VALID)
+		return;
+	new = (old & ~RXC_TAG_POLICY) | (u64)rxc_policy_touch(old) << RXC_TAG_POLICY_SHIFT;
+	/* If a racing update wins, this one is lost: the count need not be exact. */
+	if (new != old)
+		cmpxchg_relaxed(&index->tags[slot], old, new);
+}
+
+/**
+ * rxc_index_hit_page - get a page of a block that rxc_index_find() has found
+ * @index: the index
+ * @slot: what rxc_index_find() returned
+ * @block: block number
+ * @i: number of the page in the block
+ *
+ * Call under rcu_read_lock(). Until rcu_read_unlock(), the page holds data of this block,
+ * or newer data of the same block.
+ *
+ * If the page pointer is the same before and after the tag was valid, it did not change in
+ * between, because a page never enters a slot twice within a grace period. So it is the page
+ * of the block in the tag.
+ *
+ * Return: the page, or NULL if the block has left the slot.
+ */
+struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64 block,
+				unsigned int i)
+{
+	struct page __rcu **place;
+	struct page *page;
+	u64 tag;
+
+	place = rxd_store_slot(index->store, slot * index->block_pages + i);
+	if (unlikely(!place))
+		return NULL;
+	page = rcu_dereference(*place);
+	/* Pairs with take_slot() and empty_slot(). */
+	smp_rmb();
+	/* Pairs with set_state(). */
+	tag = smp_load_acquire(&index->tags[slot]);
+	if (!is_valid(tag, block) || rcu_access_pointer(*place) != page)
+		return NULL;
+	return page;
+}
+
+/**
+ * rxc_index_own_page - get a page of a slot that the caller owns
+ * @index: the index
+ * @slot: the slot, which the caller fills or writes
+ * @i: number of the page in the block
+ *
+ * Return: the page, which stays until the fill or the write ends.
+ */
+struct page *rxc_index_own_page(struct rxc_index *index, unsigned long slot, unsigned int i)
+{
+	struct page *page;
+
+	rcu_read_lock();
+	page = rxd_store_lookup(index->store, slot * index->block_pages + i);
+	rcu_read_unlock();
+	return page;
+}
+
+/**
+ * rxc_index_region_end - find the end of the region of a block
+ * @index: the index
+ * @block: block number
+ *
+ * Return: the block after the last one of the region.
+ */
+u64 rxc_index_region_end(const struct rxc_index *index, u64 block)
+{
+	return rxc_ranges_region_end(&index->ranges, block);
+}

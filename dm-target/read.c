@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reads: hits are copied from the pages of the cache, misses wait for a fill, and other
+ * reads go to the origin.
+ */
+#include <linux/bio.h>
+#include <linux/bvec.h>
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+
+#include "../module/copy.h"
+#include "../module/rxd.h"
+#include "origin-internal.h"
+
+static void copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *src,
+			unsigned int len)
+{
+	struct bio_vec bv;
+	void *addr;
+
+	while (len) {
+		bv = bio_iter_iovec(bio, *iter);
+		bv.bv_len = min(bv.bv_len, len);
+		addr = bvec_kmap_local(&bv);
+		rxd_copy(addr, src, bv.bv_len);
+		flush_dcache_page(bv.bv_page);
+		kunmap_local(addr);
+		bio_advance_iter_single(bio, iter, bv.bv_len);
+		src += bv.bv_len;
+		len -= bv.bv_len;
+	}
+}
+
+/* Copy the part of a block that a bio asks for. Call under rcu_read_lock(). */
+static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block,
+		     unsigned long slot, struct bio *bio, struct bvec_iter *iter)
+{
+	u64 pos = max(block_sector(c, block), span->sector) << SECTOR_SHIFT;
+	u64 end = min(block_sector(c, block + 1), span->end_sector) << SECTOR_SHIFT;
+	unsigned int offset = pos - (block_sector(c, block) << SECTOR_SHIFT);
+	struct bvec_iter saved = *iter;
+	struct page *page;
+	unsigned int len;
+
+	for (; pos < end; pos += len, offset += len) {
+		len = min_t(u64, end - pos, PAGE_SIZE - offset_in_page(offset));
+		page = rxc_index_hit_page(c->index, slot, block, offset >> PAGE_SHIFT);
+		if (!page) {
+			*iter = saved;
+			return false;
+		}
+		copy_to_bio(bio, iter, page_address(page) + offset_in_page(offset), len);
+	}
+	rxc_index_touch(c->index, slot);
+	return true;
+}
+
+/* Copy the leading blocks that are cached. Return: the first block that is not cached. */
+static u64 read_hits(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
+{
+	u64 block = span->first, end = min(span->end, c->nr_blocks);
+	struct bvec_iter iter = bio->bi_iter;
+	long slot;
+	bool hit;
+
+	begin_looking(c, block, end);
+	while (block < end) {
+		look_ahead(c, block, end);
+		rcu_read_lock();
+		slot = rxc_index_find(c->index, block);
+		hit = slot >= 0 && copy_hit(c, span, block, slot, bio, &iter);
+		rcu_read_unlock();
+		if (!hit)
+			break;
+		if (++block < end)
+			let_others_run(bio);
+	}
+	return block;
+}
+
+/*
+ * Send the first block to the origin, together with the blocks after it that are not cached
+ * either. Unless @all, end before a block that can enter the cache.
+ */
+static int read_around(struct rxcache *c, const struct rxc_span *span, struct bio *bio,
+		       bool all)
+{
+	u64 end = min(span->end, c->nr_blocks);
+	u64 block = span->first + 1;
+
+	while (block < end && rxc_index_find(c->index, block) < 0 &&
+	       (all || !rxc_index_can_fill(c->index, block)))
+		block++;
+	/* The sectors after the last whole block are never cached. */
+	if (block >= c->nr_blocks)
+		block = span->end;
+	count_read(c, span, span->first, block, RXC_READ_MISSES);
+	rxc_stat_add(c->stats, RXC_BYPASSES, block - span->first);
+	accept_until(c, bio, span, block);
+	return rxc_remap(c, bio);
+}
+
+static void note_hits(struct rxcache *c, const struct rxc_span *span, u64 end)
+{
+	sector_t end_sector = min(block_sector(c, end), span->end_sector);
+	u64 cutoff = READ_ONCE(c->seq_cutoff);
+
+	if (unlikely(cutoff))
+		rxc_sequence_hit(&c->sequence, span->sector, end_sector - span->sector,
+				 cutoff >> SECTOR_SHIFT);
+}
+
+static int pass_read(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
+{
+	note_io(c);
+	count_read(c, span, span->first, span->end, RXC_READ_MISSES);
+	rxc_stat_add(c->stats, RXC_BYPASSES, span->end - span->first);
+	return rxc_remap(c, bio);
+}
+
+/* Return: true if the first blocks are cached; device-mapper maps the rest again. */
+static bool serve_hits(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
+{
+	u64 block = read_hits(c, span, bio);
+
+	if (block == span->first)
+		return false;
+	count_read(c, span, span->first, block, RXC_READ_HITS);
+	note_hits(c, span, block);
+	accept_until(c, bio, span, block);
+	bio_endio(bio);
+	return true;
+}
+
+/**
+ * rxc_read - map a read
+ * @c: the cache
+ * @bio: the bio
+ *
+ * Return: what map() returns.
+ */
+int rxc_read(struct rxcache *c, struct bio *bio)
+{
+	struct rxc_span span = span_of(c, bio);
+	struct rxc_supply supply;
+	bool around;
+
+	if (unlikely(READ_ONCE(c->mode) == RXC_PASSTHROUGH))
+		return pass_read(c, &span, bio);
+
+	if (serve_hits(c, &span, bio))
+		return DM_MAPIO_SUBMITTED;
+	around = note_sequence(c, &span);
+	if (rxc_join_fill(c, &span, bio))
+		return DM_MAPIO_SUBMITTED;
+
+	note_io(c);
+	begin_supply(&supply, gfp_of(bio));
+	if (!around) {
+		if (rxc_start_fill(c, &span, bio, &supply) > span.first)
+			return DM_MAPIO_SUBMITTED;
+		/* Another task may have started to fill the block meanwhile, or even finished. */
+		if (serve_hits(c, &span, bio) || rxc_join_fill(c, &span, bio))
+			return DM_MAPIO_SUBMITTED;
+	}
+	return read_around(c, &span, bio, around || supply.is_short);
+}

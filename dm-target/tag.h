@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Shared by the index and the policy: the tag of a slot, and the size of a set.
+ */
+#ifndef RXC_TAG_H
+#define RXC_TAG_H
+
+#include <linux/bits.h>
+#include <linux/types.h>
+
+/* Maximum number of slots in a set, and minimum number of slots in a cache. */
+#define RXC_WAYS		64
+#define RXC_SLOTS_MIN		16
+
+/*
+ * A tag tells which block a slot holds.
+ *
+ *	bits 0-1	state
+ *	bit 2		doomed: must not become valid when its I/O ends
+ *	bits 3-12	for the policy
+ *	bits 13-63	block number
+ */
+#define RXC_TAG_STATE		GENMASK_ULL(1, 0)
+#define RXC_TAG_DOOMED		BIT_ULL(2)
+#define RXC_TAG_POLICY		GENMASK_ULL(12, 3)
+#define RXC_TAG_POLICY_SHIFT	3
+#define RXC_TAG_POLICY_MAX	1023
+#define RXC_TAG_BLOCK		GENMASK_ULL(63, 13)
+#define RXC_TAG_BLOCK_SHIFT	13
+
+/* The largest block number. */
+#define RXC_BLOCK_MAX		(RXC_TAG_BLOCK >> RXC_TAG_BLOCK_SHIFT)
+
+enum rxc_state {
+	RXC_EMPTY,	/* the slot has no pages */
+	RXC_VALID,	/* its pages hold what the origin holds */
+	RXC_FILL,	/* its pages are being read from the origin */
+	RXC_WRITE,	/* its pages are being written to the origin */
+};
+
+static inline enum rxc_state rxc_tag_state(u64 tag)
+{
+	return tag & RXC_TAG_STATE;
+}
+
+static inline u64 rxc_tag_block(u64 tag)
+{
+	return tag >> RXC_TAG_BLOCK_SHIFT;
+}
+
+#endif /* RXC_TAG_H */

@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The memory of a RAM disk: how much a disk may take, from which NUMA node and in which
+ * sizes, how much stays free for the rest of the machine, and when a write waits for memory.
+ *
+ * A piece of several pages is split at once, so each of its pages is found and freed
+ * separately.
+ */
+#include <linux/backing-dev.h>
+#include <linux/cache.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/nodemask.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/wait.h>
+#include <uapi/linux/rxd.h>
+
+#include "compat.h"
+#include "store-internal.h"
+
+/* Pages that a CPU may allocate before it checks the free memory again. */
+#define MEMORY_CHECK_INTERVAL	64
+
+/* How long a write waits for memory at most, and how long one wait for writeback takes. */
+#define MEMORY_WAIT		(10 * HZ)
+#define MEMORY_WAIT_STEP	(HZ / 20)
+
+static DEFINE_PER_CPU(unsigned int, store_allocations);
+
+/*
+ * Pages and leaves of all stores since the module was loaded: how many were queued for
+ * freeing, and how many of these are free. Tasks that need memory sleep on freed_wait.
+ */
+static atomic_long_t retired_pages;
+static atomic_long_t freed_pages;
+static DECLARE_WAIT_QUEUE_HEAD(freed_wait);
+
+/**
+ * rxd_note_retired - count pages that are queued for freeing
+ * @nr: number of pages; rxd_note_freed() counts each of them once it is free
+ */
+void rxd_note_retired(unsigned long nr)
+{
+	atomic_long_add(nr, &retired_pages);
+}
+
+/**
+ * rxd_note_freed - count pages that are free, and wake tasks that wait for memory
+ * @nr: number of pages
+ */
+void rxd_note_freed(unsigned long nr)
+{
+	/* A task that sees the count can allocate the pages: pairs with is_retired(). */
+	smp_mb__before_atomic();
+	atomic_long_add(nr, &freed_pages);
+	if (wq_has_sleeper(&freed_wait))
+		wake_up_all(&freed_wait);
+}
+
+/**
+ * rxd_freed_pages - get the number of pages freed so far
+ *
+ * Return: number of pages, to be passed to rxd_store_wait_for_memory().
+ */
+long rxd_freed_pages(void)
+{
+	return atomic_long_read(&freed_pages);
+}
+
+/* Are there pages that are queued for freeing? */
+static bool is_retired(void)
+{
+	/* Pairs with rxd_note_freed(). */
+	long freed = atomic_long_read_acquire(&freed_pages);
+
+	return atomic_long_read(&retired_pages) != freed;
+}
+
+/*
+ * A RAM disk must not take the memory that the rest of the machine needs. Leave an
+ * eighth, but at least 32 MiB and at most 2 GiB. This is enough for the dirty pages that
+ * a file system keeps when its disk is full.
+ */
+static unsigned long memory_headroom(void)
+{
+	return clamp(totalram_pages() / 8, 32UL << (20 - PAGE_SHIFT), 2UL << (30 - PAGE_SHIFT));
+}
+
+/*
+ * The pages that unmovable allocations can get, including by reclaim. si_mem_available()
+ * also counts pages that only movable allocations can get.
+ */
+static long usable_memory(void)
+{
+	long nr = si_mem_available() - (long)global_zone_page_state(NR_FREE_CMA_PAGES);
+	struct zone *zone;
+	int node;
+
+	for_each_online_node(node) {
+		zone = &NODE_DATA(node)->node_zones[ZONE_MOVABLE];
+		if (!populated_zone(zone))
+			continue;
+		nr -= zone_page_state(zone, NR_FREE_PAGES);
+		nr += zone_page_state(zone, NR_FREE_CMA_PAGES);
+		nr -= zone_page_state(zone, NR_ZONE_ACTIVE_FILE);
+		nr -= zone_page_state(zone, NR_ZONE_INACTIVE_FILE);
+	}
+	return nr;
+}
+
+/* si_mem_available() does not count free pages on the per-CPU lists. */
+static long pages_on_cpu_lists(void)
+{
+	struct zone *zone;
+	int node, cpu, i;
+	long nr = 0;
+
+	for_each_online_node(node) {
+		for (i = 0; i < ZONE_MOVABLE; i++) {
+			zone = &NODE_DATA(node)->node_zones[i];
+			if (!populated_zone(zone))
+				continue;
+			for_each_online_cpu(cpu)
+				nr += READ_ONCE(per_cpu_ptr(zone->per_cpu_pageset, cpu)->count);
+		}
+	}
+	return nr;
+}
+
+/* Can @nr pages be allocated without touching the headroom? */
+static bool memory_is_there(unsigned long nr)
+{
+	long spare = usable_memory() - (long)memory_headroom();
+
+	if (spare < (long)nr)
+		spare += pages_on_cpu_lists();
+	return spare >= (long)nr;
+}
+
+/*
+ * Wait until @nr pages can be allocated, until the pages that are queued for freeing now
+ * are free, or until the task is killed. Caches free pages all the time, so do not wait
+ * for pages that are queued later.
+ */
+static bool wait_for_pages(unsigned long nr)
+{
+	long last = atomic_long_read(&retired_pages);
+
+	wait_event_killable(freed_wait, memory_is_there(nr) ||
+			    atomic_long_read(&freed_pages) - last >= 0);
+	return memory_is_there(nr);
+}
+
+/**
+ * rxd_prepare_table - wait for the memory that a table will take
+ * @size: size of the table in bytes
+ *
+ * As with data pages, tables of up to MEMORY_CHECK_INTERVAL pages are not checked. May
+ * sleep while memory is being freed.
+ *
+ * Return: 0, or -ENOMEM if too little would be left for the rest of the machine.
+ */
+int rxd_prepare_table(size_t size)
+{
+	unsigned long nr = size >> PAGE_SHIFT;
+
+	return nr <= MEMORY_CHECK_INTERVAL || wait_for_pages(nr) ? 0 : -ENOMEM;
+}
+EXPORT_SYMBOL_NS_GPL(rxd_prepare_table, RXD_NS);
+
+/**
+ * rxd_store_has_room - check whether more pages are within the limit
+ * @store: the store
+ * @nr: number of pages
+ *
+ * This is a hint: another task may use the room before the caller does.
+ *
+ * Return: true if @nr more pages may hold data now.
+ */
+bool rxd_store_has_room(const struct rxd_store *store, unsigned long nr)
+{
+	return atomic_long_read(&store->used) + nr <= READ_ONCE(store->limit);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_has_room, RXD_NS);
+
+/**
+ * rxd_store_set_limit - limit the memory that data may take
+ * @store: the store
+ * @limit: number of pages; ULONG_MAX for no limit
+ *
+ * A limit below the current use frees nothing; it only prevents growth.
+ */
+void rxd_store_set_limit(struct rxd_store *store, unsigned long limit)
+{
+	WRITE_ONCE(store->limit, limit);
+}
+
+/**
+ * rxd_store_set_bdi - set the device whose data a store holds
+ * @store: the store
+ * @bdi: the device; must exist as long as the store is written
+ *
+ * A write that waits for memory does not wait for dirty pages of this device, because
+ * only such writes clean them.
+ */
+void rxd_store_set_bdi(struct rxd_store *store, struct backing_dev_info *bdi)
+{
+	store->bdi = bdi;
+}
+
+/*
+ * Count pages that are about to be allocated. Check the free memory once in
+ * MEMORY_CHECK_INTERVAL pages, and each time while it is low.
+ *
+ * Return: 0, or -ENOMEM if only the headroom is left.
+ */
+static int count_allocation(unsigned int nr)
+{
+	static bool low __read_mostly;
+	bool now;
+
+	if (this_cpu_add_return(store_allocations, nr) % MEMORY_CHECK_INTERVAL >= nr &&
+	    !READ_ONCE(low))
+		return 0;
+
+	now = !memory_is_there(0);
+	/* All CPUs read this, so write it only if it changes. */
+	if (READ_ONCE(low) != now)
+		WRITE_ONCE(low, now);
+	return now ? -ENOMEM : 0;
+}
+
+static int node_of(const struct rxd_store *store, unsigned long pgno)
+{
+	unsigned long n;
+	int node;
+
+	if (store->options.node >= 0)
+		return store->options.node;
+	if (store->options.node == RXD_NODE_LOCAL || num_node_state(N_MEMORY) < 2)
+		return NUMA_NO_NODE;
+
+	node = first_memory_node;
+	for (n = (pgno >> RXD_ORDER_2M) % num_node_state(N_MEMORY); n; n--)
+		node = next_node_in(node, node_states[N_MEMORY]);
+	return node;
+}
+
+/* The order to try next if no piece of this order is free. */
+static unsigned int smaller_order(unsigned int order)
+{
+	if (order <= RXD_ORDER_64K)
+		return order / 2;
+	return max_t(unsigned int, order / 2, RXD_ORDER_64K);
+}
+
+/*
+ * Smaller pieces serve as well, so do not reclaim or compact memory for a large one, and
+ * do not take it from another node.
+ */
+static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgno,
+				unsigned int order, gfp_t gfp)
+{
+	struct page *page;
+
+	if (order)
+		gfp = (gfp & ~__GFP_RECLAIM) | __GFP_THISNODE;
+	page = alloc_pages_node(node_of(store, pgno), gfp, order);
+	if (page && order)
+		split_page(page, order);
+	return page;
+}
+
+/**
+ * rxd_store_alloc_run - allocate contiguous pages for data
+ * @store: the store
+ * @pgno: approximate number of the first page in the store; selects the NUMA node
+ * @nr: in: number of pages wanted, greater than 0; out: number of pages allocated
+ * @gfp: RXD_GFP or RXD_GFP_NOWAIT
+ *
+ * Each of the pages enters a store and is freed separately. They are not zeroed: fill
+ * them before they enter a store.
+ *
+ * Return: the first page, or NULL if memory is short.
+ */
+struct page *rxd_store_alloc_run(struct rxd_store *store, unsigned long pgno,
+				 unsigned int *nr, gfp_t gfp)
+{
+	unsigned int order = min_t(unsigned int, ilog2(*nr), RXD_ORDER_2M);
+	struct page *page;
+
+	if (count_allocation(1U << order))
+		return NULL;
+	for (;; order = smaller_order(order)) {
+		page = alloc_piece(store, pgno, order, gfp);
+		if (page || !order)
+			break;
+	}
+	*nr = 1U << order;
+	return page;
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_alloc_run, RXD_NS);
+
+/**
+ * rxd_store_alloc_page - allocate a page for data
+ * @store: the store
+ * @pgno: approximate number of the page in the store; selects the NUMA node
+ * @gfp: RXD_GFP or RXD_GFP_NOWAIT
+ *
+ * The page is not zeroed: fill it before it enters a store.
+ *
+ * Return: the page, or NULL if memory is short.
+ */
+struct page *rxd_store_alloc_page(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
+{
+	unsigned int nr = 1;
+
+	return rxd_store_alloc_run(store, pgno, &nr, gfp);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_alloc_page, RXD_NS);
+
+/**
+ * rxd_store_free_page - free a page at once
+ * @page: the page, which never entered a store, or whose grace period is over
+ */
+void rxd_store_free_page(struct page *page)
+{
+	set_page_private(page, 0);
+	__free_page(page);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_free_page, RXD_NS);
+
+static void free_pages_rcu(struct rcu_head *head)
+{
+	struct page *page = container_of(head, struct page, rcu_head);
+	struct page *next;
+	long nr = 0;
+
+	for (; page; page = next, nr++) {
+		next = (struct page *)page_private(page);
+		rxd_store_free_page(page);
+	}
+	rxd_note_freed(nr);
+}
+
+/**
+ * rxd_retire_pages - free pages that have left a store, after a grace period
+ * @first: the first page; each page links to the next by its private word; NULL is allowed
+ * @nr: number of pages
+ *
+ * RCU throttles large numbers of callbacks. With a callback for each page, the memory
+ * would be free only long after a discard.
+ */
+void rxd_retire_pages(struct page *first, unsigned int nr)
+{
+	if (!first)
+		return;
+	rxd_note_retired(nr);
+	call_rcu_hurry(&first->rcu_head, free_pages_rcu);
+}
+
+/**
+ * rxd_store_charge - charge pages that will hold data, within the limit
+ * @store: the store
+ * @nr: number of pages
+ *
+ * Return: number of pages that were charged; fewer than @nr at the limit.
+ */
+unsigned int rxd_store_charge(struct rxd_store *store, unsigned int nr)
+{
+	long used = atomic_long_read(&store->used);
+	unsigned long limit;
+
+	do {
+		limit = READ_ONCE(store->limit);
+		if ((unsigned long)used >= limit)
+			return 0;
+		nr = min_t(unsigned long, nr, limit - used);
+	} while (!atomic_long_try_cmpxchg(&store->used, &used, used + nr));
+	return nr;
+}
+
+/**
+ * rxd_store_note_max_used - record the number of pages that hold data if it is a new maximum
+ * @store: the store
+ * @used: number of pages
+ *
+ * First writes do not call this. The number peaks just before it falls, so it is enough to
+ * record it when pages are freed and when the counters are read.
+ */
+void rxd_store_note_max_used(struct rxd_store *store, long used)
+{
+	long max_used = atomic_long_read(&store->max_used);
+
+	while (used > max_used &&
+	       !atomic_long_try_cmpxchg(&store->max_used, &max_used, used))
+		;
+}
+
+/**
+ * rxd_store_uncharge - undo the charge of pages that did not enter the store
+ * @store: the store
+ * @nr: number of pages
+ */
+void rxd_store_uncharge(struct rxd_store *store, unsigned long nr)
+{
+	if (nr)
+		atomic_long_sub(nr, &store->used);
+}
+
+/**
+ * rxd_store_discharge - end the charge of pages that have left the store
+ * @store: the store
+ * @nr: number of pages
+ */
+void rxd_store_discharge(struct rxd_store *store, unsigned long nr)
+{
+	if (!nr)
+		return;
+	/*
+	 * Record the peak first: a task that sees the fall must see the peak. The second call
+	 * records pages that were charged in between.
+	 */
+	rxd_store_note_max_used(store, atomic_long_read(&store->used));
+	rxd_store_note_max_used(store, atomic_long_fetch_sub(nr, &store->used));
+}
+
+/**
+ * rxd_leaf_alloc - allocate a leaf
+ * @store: the store
+ * @pgno: number of a page of the leaf; selects the NUMA node
+ * @gfp: RXD_GFP or RXD_GFP_NOWAIT
+ *
+ * Return: the leaf, without pages, or NULL if memory is short.
+ */
+struct rxd_leaf *rxd_leaf_alloc(const struct rxd_store *store, unsigned long pgno, gfp_t gfp)
+{
+	struct page *page;
+
+	if (count_allocation(1))
+		return NULL;
+	page = alloc_pages_node(node_of(store, pgno), gfp | __GFP_ZERO, 0);
+	return page ? page_address(page) : NULL;
+}
+
+/**
+ * rxd_write_end - free the pages that a write has allocated and not used
+ * @write: the write
+ */
+void rxd_write_end(struct rxd_write *write)
+{
+	for (; write->taken < write->nr; write->taken++)
+		rxd_store_free_page(rxd_write_page(write, write->taken));
+}
+
+/**
+ * rxd_write_alloc - allocate pages for a hole
+ * @write: the write, which has used all its pages; it gets none if memory is short
+ * @store: the store
+ * @pgno: first page of the hole
+ * @nr: maximum number of pages, greater than 0
+ *
+ * Large pieces are allocated for aligned ranges only, so that the pieces of several writes
+ * fit together.
+ */
+void rxd_write_alloc(struct rxd_write *write, const struct rxd_store *store,
+		     unsigned long pgno, unsigned int nr)
+{
+	unsigned int pages_64k = 1U << RXD_ORDER_64K;
+	unsigned int order = store->options.order;
+
+	write->nr = 0;
+	write->taken = 0;
+	write->contiguous = false;
+	if (order) {
+		order = min_t(unsigned int, order, ilog2(nr));
+		if (pgno)
+			order = min_t(unsigned int, order, __ffs(pgno));
+		nr = min_t(unsigned int, nr, pages_64k - pgno % pages_64k);
+	}
+	nr = min_t(unsigned int, nr, RXD_BATCH_PAGES);
+	if (count_allocation(max(nr, 1U << order)))
+		return;
+
+	/* Less than 64 KiB is allocated as single pages. */
+	for (; order && order >= RXD_ORDER_64K; order = smaller_order(order)) {
+		write->page[0] = alloc_piece(store, pgno, order, write->gfp);
+		if (write->page[0]) {
+			write->nr = 1U << order;
+			write->contiguous = true;
+			return;
+		}
+	}
+
+	if (nr == 1) {
+		write->page[0] = alloc_piece(store, pgno, 0, write->gfp);
+		write->nr = !!write->page[0];
+		return;
+	}
+	memset(write->page, 0, nr * sizeof(write->page[0]));
+	write->nr = rxd_alloc_pages_bulk(write->gfp, node_of(store, pgno), nr, write->page);
+}
+
+/*
+ * Do other devices have enough dirty pages to wait for their writeback? The dirty pages
+ * of this disk do not count, because only writes like the waiting one clean them.
+ */
+static bool others_write_back(const struct rxd_store *store)
+{
+	long nr = global_node_page_state(NR_FILE_DIRTY) + global_node_page_state(NR_WRITEBACK);
+	struct bdi_writeback *wb;
+
+	if (store->bdi) {
+		rcu_read_lock();
+		list_for_each_entry_rcu(wb, &store->bdi->wb_list, bdi_node)
+			nr -= wb_stat(wb, WB_RECLAIMABLE) + wb_stat(wb, WB_WRITEBACK);
+		rcu_read_unlock();
+	}
+	return nr > (long)memory_headroom() / 16;
+}
+
+/*
+ * Wait for writeback to other devices. All writers share one period of MEMORY_WAIT, because
+ * the dirty pages may belong to a device stacked on this disk, and then become clean only by
+ * writes to this disk. A new period begins after a writer has found memory, or after
+ * MEMORY_WAIT in which no writer waited.
+ */
+static bool wait_for_writeback(struct rxd_store *store)
+{
+	unsigned long since = READ_ONCE(store->short_since), now = jiffies ?: 1;
+
+	if (!since || time_after(now, READ_ONCE(store->short_last) + MEMORY_WAIT)) {
+		since = now;
+		WRITE_ONCE(store->short_since, since);
+	}
+	WRITE_ONCE(store->short_last, now);
+	if (time_after(now, since + MEMORY_WAIT))
+		return false;
+	io_schedule_timeout(MEMORY_WAIT_STEP);
+	return true;
+}
+
+/**
+ * rxd_store_wait_for_memory - wait for pages that are being freed or written back
+ * @store: the store
+ * @freed: what rxd_freed_pages() returned before the allocation failed
+ * @write: the write that waits; its parts share one deadline
+ *
+ * Return: true if the caller should try again; false if there is nothing to wait for, or
+ * if the deadline has passed.
+ */
+bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write)
+{
+	long left;
+
+	if (!write->deadline)
+		write->deadline = (jiffies + MEMORY_WAIT) ?: 1;
+	left = write->deadline - jiffies;
+	if (left <= 0 || !rxd_store_has_room(store, 1))
+		return false;
+	if (is_retired() || atomic_long_read(&freed_pages) != freed) {
+		wait_event_timeout(freed_wait, atomic_long_read(&freed_pages) != freed, left);
+		return true;
+	}
+	/* Reclaim must not wait: if a swap-out to this disk fails, it can free other pages. */
+	if (current->flags & PF_MEMALLOC || !memory_is_there(0) || !others_write_back(store))
+		return false;
+	return wait_for_writeback(store);
+}
+
+/**
+ * rxd_store_found_memory - end the period in which writes wait for writeback
+ * @store: the store, for which a write has found memory
+ */
+void rxd_store_found_memory(struct rxd_store *store)
+{
+	if (READ_ONCE(store->short_since))
+		WRITE_ONCE(store->short_since, 0);
+}
+
+/**
+ * rxd_store_prepare_fill - wait for the memory that rxd_store_fill() will need
+ * @store: the store, or NULL if it is yet to be created, without a limit below @nr
+ * @nr: number of pages, all of them holes
+ *
+ * May sleep while memory is being freed; SIGKILL ends the wait.
+ *
+ * Return: 0, or -ENOSPC if the limit or the available memory is too low.
+ */
+int rxd_store_prepare_fill(const struct rxd_store *store, unsigned long nr)
+{
+	if (store && !rxd_store_has_room(store, nr))
+		return -ENOSPC;
+	return wait_for_pages(nr + rxd_nr_leaves(nr)) ? 0 : -ENOSPC;
+}
