@@ -9,10 +9,12 @@ PREFIX		?= /usr/local
 KERNEL		?=
 K		?=
 HOST		?=
+DEB_HOST	?=
 
 INSTALL		?= install
 DEPMOD		?= depmod
 
+comma		:= ,
 build		:= $(abspath $(B))
 kernel_make	= $(MAKE) --no-print-directory -C $(KDIR) $(if $(ARCH),ARCH=$(ARCH))
 # Debian's 6.1 calls itself another in kernelrelease than in uname -r.
@@ -47,14 +49,16 @@ SEED		?=
 help:
 	@echo 'make demo [KERNEL=6.12]            show and measure the main job, in a guest'
 	@echo 'make demo HOST=1                   the same on this machine, with a file as the disk'
-	@echo 'make test                          the checks for each change; root, and 50 to 60 minutes'
+	@echo 'make test                          the checks for each change; root, and about an hour'
 	@echo '                                   on two cores; not test-system, of torture a short run'
+	@echo 'make check                         the unit tests that need neither root nor a guest'
 	@echo 'make lint                          checkpatch, sparse, shellcheck and their like'
 	@echo 'make test-kunit                    the KUnit suites, under User-Mode Linux'
 	@echo 'make test-functional [KERNEL=6.12] [K=EXPRESSION]'
 	@echo '                                   pytest in guests: on all kernels, or on one'
 	@echo 'make test-system                   packages, on whole Debian systems that boot; about'
 	@echo '                                   half an hour'
+	@echo 'make cross                         modules, tools and packages for arm64, not booted'
 	@echo 'make torture [KERNEL=7.2]          everything at once; stock tools; small, NUMA and'
 	@echo '                                   other machines; valgrind, KCSAN; hours'
 	@echo 'make mutations [ONLY="NAME..."]    break the sources in twenty ways: which test tells?'
@@ -64,6 +68,9 @@ help:
 	@echo '                                   libFuzzer on all that rxadm reads, each for so long'
 	@echo 'make bench [KERNEL=7.2] [HOST=1]   rxbench: profile, dd, peers and tree in a guest, for'
 	@echo '                                   about 25 minutes, or here'
+	@echo 'make bench-memory [KERNEL=7.2] [ARGS="--works zipf"]'
+	@echo '                                   the same memory as page cache, as a cache and as a RAM'
+	@echo '                                   disk, in a guest; at most four hours'
 	@echo 'make bench-rxd [ONLY=ROW,...] [BOOTS=3] [HOST=1]'
 	@echo '                                   rxd beside brd and null_blk, and what it must reach:'
 	@echo '                                   under User-Mode Linux, or on this machine itself'
@@ -74,12 +81,14 @@ help:
 	@echo 'make bench-count [BASE=COMMIT]     instructions of a bio, here and in a commit'
 	@echo 'make bench-rxcp [FOLDERS="..."]    rxcp beside cp, in folders of this machine'
 	@echo 'make modules [KDIR=TREE] [ARCH=um] build/modules/RELEASE/*.ko, default for the kernel running'
-	@echo 'make tools [SANITIZE=address,undefined] build/bin/rxadm, build/bin/rxcp'
+	@echo 'make tools [SANITIZE=address,undefined] [STRICT=1]'
+	@echo '                                   build/bin/rxadm, build/bin/rxcp; STRICT=1: warnings'
+	@echo '                                   are errors'
 	@echo 'make install [DESTDIR=] [PREFIX=/usr/local] [KDIR=TREE]'
 	@echo 'make uninstall                     with the same variables; not while there are RAM disks'
 	@echo 'make install-dkms                  the modules'"'"' sources for DKMS, in /usr/src'
 	@echo 'make dist                          build/rxd-$(VERSION).tar.gz'
-	@echo 'make deb                           Debian packages, in build/deb/'
+	@echo 'make deb [DEB_HOST=arm64]          Debian packages, in build/deb/'
 	@echo 'make clean                         remove build/'
 	@echo 'make distclean                     remove also what is kept in RXD_CACHE=/var/cache/rxd'
 
@@ -104,11 +113,13 @@ tools:
 	$(RXCP)
 	$(GENERATOR)
 
-install: modules install-tools install-rxbench
+install: modules install-tools install-headers install-rxbench
 	$(INSTALL) -d $(DESTDIR)/lib/modules/$(release)/updates
 	$(INSTALL) -m 644 $(MODULES:%=$(build)/modules/$(release)/%) \
 		$(DESTDIR)/lib/modules/$(release)/updates/
 	$(if $(DESTDIR),,$(DEPMOD) $(release))
+
+install-headers:
 	$(INSTALL) -D -m 644 $(UAPI) $(DESTDIR)$(PREFIX)/include/linux/rxd.h
 
 install-tools: tools
@@ -132,8 +143,8 @@ install-dkms:
 	cp -R $(DKMS_SOURCES) $(DESTDIR)$(DKMSDIR)/
 	sed 's/#MODULE_VERSION#/$(VERSION)/' packaging/dkms/dkms.conf >$(DESTDIR)$(DKMSDIR)/dkms.conf
 
-# What boots the root disk behind a cache, and what the scripts of packages share: for
-# packages only, since the paths are fixed.
+# What boots the root disk behind a cache, what the scripts of packages share, and the folder
+# of vendor defaults: for packages only, since the paths are fixed.
 install-packaged:
 	$(INSTALL) -D -m 644 packaging/root-cache/default $(DESTDIR)/etc/default/rxd
 	$(INSTALL) -D packaging/root-cache/root-cache $(DESTDIR)/usr/lib/rxd/root-cache
@@ -144,6 +155,7 @@ install-packaged:
 	$(INSTALL) -d $(DESTDIR)/usr/lib/dracut/modules.d/90rxd
 	$(INSTALL) packaging/dracut/90rxd/* $(DESTDIR)/usr/lib/dracut/modules.d/90rxd/
 	$(INSTALL) packaging/stop-units $(DESTDIR)/usr/lib/rxd/stop-units
+	$(INSTALL) -d $(DESTDIR)/usr/lib/rxd.conf.d
 
 # Without rxadm nobody could save or remove them.
 ramdisks	= $(notdir $(wildcard /sys/block/rxd[0-9]*))
@@ -181,8 +193,14 @@ deb: dist
 	cp -R packaging/debian $(build)/deb/$(dist)/debian
 	sed -i '1s/(.*)/($(VERSION)-1)/' $(build)/deb/$(dist)/debian/changelog
 	cd $(build)/deb/$(dist) && \
-		env -u MAKEFLAGS -u MFLAGS -u B -u VERSION dpkg-buildpackage --no-sign -j
+		env -u MAKEFLAGS -u MFLAGS -u B -u VERSION dpkg-buildpackage --no-sign -j \
+		$(if $(DEB_HOST),--host-arch $(DEB_HOST) --build-profiles=cross$(comma)nocheck)
 	@echo 'Packages: $(build)/deb'
+
+# What a build of packages can run: no root, no network, no guest.
+check:
+	tests/unit/run
+	python3 -B -m pytest -q -p no:cacheprovider -m 'not machine' tests/unit
 
 demo:
 	packaging/deps $(if $(filter 1,$(HOST)),host,guest)
@@ -204,6 +222,9 @@ test-functional:
 test-system:
 	tests/run system
 
+cross:
+	tests/run cross
+
 torture:
 	tests/run torture-$(or $(KERNEL),7.2) stock memcheck kcsan states \
 		$(foreach machine,small small-512 numa movable,$(machine)-$(or $(KERNEL),7.2))
@@ -220,6 +241,10 @@ fuzz-parsers:
 bench:
 	packaging/deps $(if $(filter 1,$(HOST)),host plots,guest)
 	tests/bench/rxbench $(if $(filter 1,$(HOST)),--host,--kernel $(or $(KERNEL),7.2))
+
+bench-memory:
+	packaging/deps guest
+	tests/bench/memory $(or $(KERNEL),7.2) $(ARGS)
 
 bench-rxd bench-rxcache:
 	packaging/deps uml
@@ -244,7 +269,7 @@ clean:
 distclean: clean
 	rm -rf --one-file-system $${RXD_CACHE:-/var/cache/rxd}/guest $${RXD_CACHE:-/var/cache/rxd}/uml
 
-.PHONY: help modules modules-of-release tools install install-tools install-rxbench \
-	install-dkms install-packaged uninstall dist deb demo test lint test-kunit \
-	test-functional test-system torture mutations fuzz fuzz-parsers bench bench-count bench-rxcp bench-rxd \
-	bench-rxcache clean distclean
+.PHONY: help modules modules-of-release tools install install-tools install-headers \
+	install-rxbench install-dkms install-packaged uninstall dist deb check demo test lint \
+	test-kunit test-functional test-system cross torture mutations fuzz fuzz-parsers bench \
+	bench-memory bench-count bench-rxcp bench-rxd bench-rxcache clean distclean

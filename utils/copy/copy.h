@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "clock.h"
 #include "progress.h"
 #include "signals.h"
 
@@ -87,7 +88,6 @@ struct copy_job {
 enum copy_result copy_run(struct copy_job *job);
 bool copy_stopped(struct copy_job *job);
 
-uint64_t copy_clock(void);
 bool copy_is_zero(const void *data, size_t length);
 
 #endif /* COPY_H */

@@ -5,15 +5,16 @@
  * memory would only lose by that: a chunk goes from one processor's cache to another's.
  * So the caller's thread does the work until reads or writes wait for something.
  */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "copy.h"
 #include "queue.h"
 
 #define NSEC_PER_SEC	1000000000ULL
@@ -27,6 +28,8 @@
 /* How often a thread that does the work looks for signals. */
 #define LOOK_EVERY	NSEC_PER_MSEC
 
+static_assert(COPY_CHUNKS_MAX <= QUEUE_MAX, "a queue has room for all chunks");
+
 struct engine {
 	struct copy_job *job;
 	struct queue free;
@@ -38,14 +41,6 @@ struct engine {
 	uint64_t next;		/* when the progress is to be shown */
 	uint64_t next_look;	/* when a thread that is alone looks again */
 };
-
-uint64_t copy_clock(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
 
 /**
  * copy_is_zero - whether there are zeros only
@@ -268,10 +263,11 @@ static enum copy_step run_alone(struct engine *engine)
 	if (step == COPY_END && job->finish && !copy_stopped(job) &&
 	    timed_finish(job) == COPY_FAILED)
 		fail(engine, 1);
-	job->alone = NULL;
 	put_chunks(engine);
-	look(engine);
-	return copy_stopped(job) ? COPY_END : step;
+	if (copy_stopped(job))
+		step = COPY_END;
+	job->alone = NULL;
+	return step;
 }
 
 static bool run_threads(struct engine *engine)

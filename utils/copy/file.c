@@ -47,6 +47,46 @@ int file_size(int fd, uint64_t *size)
 	return 0;
 }
 
+/**
+ * file_next_data - find what of a file is no hole
+ * @fd: the file
+ * @from: from this byte on
+ * @size: bytes of the file
+ * @start: out: where it begins; @size if there is nothing more
+ * @end: out: where it ends
+ */
+void file_next_data(int fd, uint64_t from, uint64_t size, uint64_t *start, uint64_t *end)
+{
+	off_t data = lseek(fd, from, SEEK_DATA);
+	off_t hole = -1;
+
+	*start = size;
+	*end = size;
+	/* Also what a file that grew meanwhile has beyond @size is nothing. */
+	if (data < 0 ? errno == ENXIO : (uint64_t)data >= size)
+		return;
+	if (data >= 0)
+		hole = lseek(fd, data, SEEK_HOLE);
+	/* The file system cannot tell: then all is data. */
+	*start = hole < 0 ? from : (uint64_t)data;
+	if (hole >= 0 && (uint64_t)hole < size)
+		*end = hole;
+}
+
+/**
+ * file_was_written - whether a file was written to, or cut off
+ * @fd: the file
+ * @before: what fstat() told of it earlier
+ */
+bool file_was_written(int fd, const struct stat *before)
+{
+	struct stat st;
+
+	return fstat(fd, &st) || st.st_size != before->st_size ||
+	       st.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+	       st.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
+}
+
 /* Whether it is worth to try again without O_DIRECT, which is off then. */
 static bool no_longer_direct(int fd)
 {

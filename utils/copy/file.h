@@ -10,6 +10,8 @@
 
 int file_open(const char *path, int flags, bool direct, int *fd);
 int file_size(int fd, uint64_t *size);
+bool file_was_written(int fd, const struct stat *before);
+void file_next_data(int fd, uint64_t from, uint64_t size, uint64_t *start, uint64_t *end);
 int file_read(int fd, void *data, size_t length, uint64_t offset, size_t *done);
 int file_write(int fd, const void *data, size_t length, uint64_t offset);
 
@@ -18,12 +20,15 @@ struct output {
 	char *name;		/* in the folder */
 	char *temporary;	/* its name meanwhile; NULL: it has none */
 	int folder_fd;
+	bool lent;		/* the folder is the caller's to close */
 	int fd;
 	bool exclusive;		/* to fail with EEXIST if something has the name by then */
 	struct stat st;		/* as it was made */
 	struct stat old;	/* what had the name; st_mode is 0 if nothing had */
 };
 
+int output_folder(const char *path, int *fd);
+int output_find_in(struct output *output, int folder, const char *name, bool devices);
 int output_find(struct output *output, const char *path, bool devices);
 int output_begin(struct output *output, bool direct);
 int output_open(struct output *output, const char *path, bool direct);

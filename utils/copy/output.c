@@ -23,6 +23,7 @@
 /* A way along a path, link by link. */
 struct walk {
 	int folder;		/* where it has come to */
+	bool lent;		/* and that is the caller's to close */
 	char *rest;		/* the path from there */
 	unsigned int links;	/* followed so far */
 };
@@ -31,10 +32,23 @@ static int walk_into(struct walk *walk, int folder)
 {
 	if (folder < 0)
 		return errno;
-	if (walk->folder >= 0)
+	if (walk->folder >= 0 && !walk->lent)
 		close(walk->folder);
 	walk->folder = folder;
+	walk->lent = false;
 	return 0;
+}
+
+static int walk_from_top(struct walk *walk, const char *path)
+{
+	return walk_into(walk, open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+static void walk_give_up(struct walk *walk)
+{
+	if (walk->folder >= 0 && !walk->lent)
+		close(walk->folder);
+	free(walk->rest);
 }
 
 /*
@@ -130,6 +144,69 @@ static int walk_end(struct walk *walk, struct stat *st, bool devices)
 }
 
 /**
+ * output_folder - open a folder for several files, by the same links as output_find()
+ * @path: the path
+ * @fd: out: the folder, open such that it can be synced, for output_find_in()
+ *
+ * Return: 0 or an errno, as output_find().
+ */
+int output_folder(const char *path, int *fd)
+{
+	struct walk walk = { .folder = -1 };
+	int err = *path ? 0 : ENOENT;
+
+	*fd = -1;
+	/* All but the last name is a folder. */
+	if (asprintf(&walk.rest, "%s/.", path) < 0)
+		return ENOMEM;
+	if (!err)
+		err = walk_from_top(&walk, path);
+	if (!err)
+		err = walk_on(&walk);
+	if (!err) {
+		*fd = openat(walk.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		err = *fd < 0 ? errno : 0;
+	}
+	walk_give_up(&walk);
+	return err;
+}
+
+static int find(struct output *output, struct walk *walk, bool devices)
+{
+	int err = walk_end(walk, &output->old, devices);
+
+	if (err)
+		return err;
+	output->folder_fd = walk->folder;
+	output->lent = walk->lent;
+	output->name = walk->rest;
+	return 0;
+}
+
+/**
+ * output_find_in - find the place of a name in a folder, without making anything
+ * @output: out: as for output_find()
+ * @folder: the folder, by output_folder(); open until @output is ended
+ * @name: the name, which may be a symbolic link that leads elsewhere
+ * @devices: as for output_find()
+ *
+ * Return: 0 or an errno, as output_find().
+ */
+int output_find_in(struct output *output, int folder, const char *name, bool devices)
+{
+	struct walk walk = { .folder = folder, .lent = true, .rest = strdup(name) };
+	int err;
+
+	*output = (struct output){ .folder_fd = -1, .fd = -1 };
+	if (!walk.rest)
+		return ENOMEM;
+	err = find(output, &walk, devices);
+	if (err)
+		walk_give_up(&walk);
+	return err;
+}
+
+/**
  * output_find - find the place that a path leads to, without making anything
  * @output: out: for output_begin(), or output_discard(); its folder is open with O_PATH
  * @path: the path
@@ -147,18 +224,11 @@ int output_find(struct output *output, const char *path, bool devices)
 	if (!walk.rest)
 		return ENOMEM;
 	if (!err)
-		err = walk_into(&walk, open(*path == '/' ? "/" : ".",
-					    O_PATH | O_DIRECTORY | O_CLOEXEC));
+		err = walk_from_top(&walk, path);
 	if (!err)
-		err = walk_end(&walk, &output->old, devices);
-	if (!err) {
-		output->folder_fd = walk.folder;
-		output->name = walk.rest;
-		return 0;
-	}
-	if (walk.folder >= 0)
-		close(walk.folder);
-	free(walk.rest);
+		err = find(output, &walk, devices);
+	if (err)
+		walk_give_up(&walk);
 	return err;
 }
 
@@ -211,6 +281,19 @@ static int open_temporary(struct output *output, int flags)
 	return err;
 }
 
+/* Open the folder once more, and not with O_PATH. */
+static int make_syncable(struct output *output)
+{
+	int folder = output->folder_fd;
+	int err = 0;
+
+	output->folder_fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (output->folder_fd < 0)
+		err = errno;
+	close(folder);
+	return err;
+}
+
 /**
  * output_begin - begin to write a file
  * @output: its place, by output_find(); to be ended by output_commit() or output_discard()
@@ -222,14 +305,8 @@ static int open_temporary(struct output *output, int flags)
  */
 int output_begin(struct output *output, bool direct)
 {
-	int folder = output->folder_fd;
-	int err = 0;
+	int err = output->lent ? 0 : make_syncable(output);
 
-	/* One that can be synced. */
-	output->folder_fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (output->folder_fd < 0)
-		err = errno;
-	close(folder);
 	if (!err) {
 		err = open_temporary(output, direct ? O_DIRECT : 0);
 		if (err == EINVAL && direct)
@@ -365,7 +442,7 @@ void output_discard(struct output *output)
 		unlinkat(output->folder_fd, output->temporary, 0);
 	if (output->fd >= 0)
 		close(output->fd);
-	if (output->folder_fd >= 0)
+	if (output->folder_fd >= 0 && !output->lent)
 		close(output->folder_fd);
 	free(output->temporary);
 	free(output->name);

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "copy.h"
+#include "clock.h"
+#include "progress.h"
 
 #define BAR_WIDTH	30
 #define NSEC_PER_SEC	1000000000ULL

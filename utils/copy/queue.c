@@ -2,6 +2,7 @@
 /*
  * A queue with room for all chunks there are, and a clock on both of its ends.
  */
+#include "clock.h"
 #include "queue.h"
 
 void queue_init(struct queue *queue)
@@ -32,7 +33,7 @@ bool queue_put(struct queue *queue, struct copy_chunk *chunk)
 	pthread_mutex_lock(&queue->lock);
 	aborted = queue->aborted;
 	if (!aborted) {
-		queue->ring[(queue->first + queue->count++) % COPY_CHUNKS_MAX] = chunk;
+		queue->ring[(queue->first + queue->count++) % QUEUE_MAX] = chunk;
 		pthread_cond_signal(&queue->changed);
 	}
 	pthread_mutex_unlock(&queue->lock);
@@ -56,7 +57,7 @@ struct copy_chunk *queue_get(struct queue *queue)
 		pthread_cond_wait(&queue->changed, &queue->lock);
 	if (queue->count && !queue->aborted) {
 		chunk = queue->ring[queue->first];
-		queue->first = (queue->first + 1) % COPY_CHUNKS_MAX;
+		queue->first = (queue->first + 1) % QUEUE_MAX;
 		queue->count--;
 	}
 	pthread_mutex_unlock(&queue->lock);

@@ -6,13 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "copy.h"
+#define QUEUE_MAX	16
+
+struct copy_chunk;
 
 /* Chunks on their way from one thread to the other. */
 struct queue {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct copy_chunk *ring[COPY_CHUNKS_MAX];
+	struct copy_chunk *ring[QUEUE_MAX];
 	unsigned int first;
 	unsigned int count;
 	bool closed;	/* nothing more comes */

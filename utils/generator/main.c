@@ -13,10 +13,11 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
+#include <uuid/uuid.h>
 
-#include "config_keys.h"
-#include "identity.h"
-#include "record.h"
+#include "config/config_files.h"
+#include "config/config_keys.h"
+#include "lib/file.h"
 #include "unit.h"
 
 #define LOCAL_FS	"local-fs.target"
@@ -79,14 +80,15 @@ static void make_mount(const char *folder, const struct config_section *section,
 	const char *fs = section->values[CONFIG_FS].text;
 	char *file = format_text("../%s", unit);
 	char *text = unit_begin(section);
-	char uuid_text[IDENTITY_TEXT];
+	char uuid_text[UUID_STR_LEN];
 	uint8_t uuid[16];
 
-	section_uuid(section, uuid);
+	config_section_uuid(section, uuid);
+	uuid_unparse_lower(uuid, uuid_text);
 	append_text(&text,
 		    "Documentation=man:rxd.conf(5)\nRequires=%s\nAfter=%s\n\n"
 		    "[Mount]\nWhat=/dev/disk/by-id/rxd-%s\nWhere=%s\n", service, service,
-		    identity_text(uuid, uuid_text), where);
+		    uuid_text, where);
 	if (fs)
 		append_text(&text, "Type=%s\n", fs);
 	if (options)
@@ -248,15 +250,6 @@ static void generate(const struct config *config, const char *folder)
 			makers[config->sections[i]->kind](folder, config->sections[i]);
 }
 
-static bool is_configured(const char *path)
-{
-	char *folder = format_text("%s.d", path);
-	bool found = !access(path, F_OK) || !access(folder, F_OK);
-
-	free(folder);
-	return found;
-}
-
 /* Whether the kernel was told to come up without all this. */
 static bool is_switched_off(const char *path)
 {
@@ -285,11 +278,13 @@ int main(int argc, char **argv)
 		{ "command-line", required_argument, NULL, 'l' },
 		{ "config", required_argument, NULL, 'c' },
 		{ "records", required_argument, NULL, 'r' },
+		{ "vendor", required_argument, NULL, 'v' },
 		{ }
 	};
 	const char *command_line = COMMAND_LINE;
-	const char *records = RECORD_FOLDER;
+	const char *records = RUN_FOLDER;
 	const char *path = CONFIG_FILE;
+	const char *vendor = NULL;
 	struct config config = { 0 }, started = { 0 };
 	struct sysinfo info;
 	int opt;
@@ -297,7 +292,8 @@ int main(int argc, char **argv)
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (opt == '?')
 			return EXIT_FAILURE;
-		*(opt == 'c' ? &path : opt == 'l' ? &command_line : &records) = optarg;
+		*(opt == 'c' ? &path : opt == 'l' ? &command_line :
+		  opt == 'r' ? &records : &vendor) = optarg;
 	}
 	if (argc - optind != 1 && argc - optind != 3) {
 		fputs("usage: rxd-generator [OPTION VALUE...] NORMAL_DIR [EARLY_DIR LATE_DIR]\n",
@@ -307,9 +303,9 @@ int main(int argc, char **argv)
 	sysinfo(&info);
 	config.ram = (uint64_t)info.totalram * info.mem_unit;
 	started.ram = config.ram;
-	record_read_all(&started, records, path);
-	if (!is_configured(path) && !started.count)
-		return EXIT_SUCCESS;
+	config_record_read_all(&started, records, path);
+	if (!config_load(&config, path, vendor ? vendor : config_vendor(path)) && !started.count)
+		goto out;
 
 	/* Called by systemd, it has nobody to talk to but the kernel. */
 	if (argc - optind == 3)
@@ -317,12 +313,12 @@ int main(int argc, char **argv)
 	if (log_fd < 0)
 		log_fd = STDERR_FILENO;
 	if (is_switched_off(command_line)) {
-		complain("%s is left out, as the kernel's command line has " SWITCHED_OFF, path);
-		return EXIT_SUCCESS;
+		complain("%s is ignored: the kernel command line contains " SWITCHED_OFF, path);
+		goto out;
 	}
-	config_load(&config, path);
 	generate(&config, argv[optind]);
 	generate_started(&config, &started, argv[optind]);
+out:
 	config_free(&started);
 	config_free(&config);
 	return EXIT_SUCCESS;

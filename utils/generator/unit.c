@@ -78,7 +78,7 @@ void unit_write(const char *folder, const char *name, char *text)
 	make_folder_of(path);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0 && errno == EEXIST)
-		complain("%s: there is such a unit already; does /etc/fstab have it, too?", path);
+		complain("%s: a unit of this name exists already; is it also in /etc/fstab?", path);
 	else if (fd < 0 || write(fd, text, length) != (ssize_t)length)
 		complain("%s: %s", path, strerror(errno));
 	if (fd >= 0)

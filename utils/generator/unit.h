@@ -2,7 +2,7 @@
 #ifndef GENERATOR_UNIT_H
 #define GENERATOR_UNIT_H
 
-#include "config.h"
+#include "config/config.h"
 
 /* Text from which a unit is made, and where it came from. */
 char *unit_begin(const struct config_section *section);

@@ -8,6 +8,7 @@ _rxadm_ramdisks()
 
 	for path in /sys/block/rxd*; do
 		[ -e "$path" ] && echo "/dev/${path##*/}"
+		[ -e "$path/rxd/name" ] && cat "$path/rxd/name"
 	done
 }
 
@@ -32,13 +33,25 @@ _rxadm_nodes()
 # The sections of the configuration, as KIND/NAME.
 _rxadm_sections()
 {
-	cat /etc/rxd.conf /etc/rxd.conf.d/*.conf 2>/dev/null |
-		sed -n 's|^[[:blank:]]*\[[[:blank:]]*\([a-z]*\)[[:blank:]]*\([^] ]*\).*|\1/\2|p'
+	local b='[[:blank:]]'
+
+	cat /etc/rxd.conf /etc/rxd.conf.d/*.conf /usr/lib/rxd.conf.d/*.conf 2>/dev/null |
+		LC_ALL=C sed -n "s|^$b*\[$b*\([a-z]*\)$b$b*\([A-Za-z0-9][A-Za-z0-9_.-]*\)$b*\].*|\1/\2|p" |
+		sort -u
 }
 
+# Those that rxadm made can be seen by anybody, all others by root alone.
 _rxadm_caches()
 {
-	rxadm status --raw --noheadings --output NAME 2>/dev/null
+	local path uuid
+
+	{
+		for path in /sys/block/dm-*/dm; do
+			uuid=$(cat "$path/uuid")
+			[[ $uuid == RXCACHE-* ]] && cat "$path/name"
+		done
+		rxadm status --raw --noheadings --output NAME
+	} 2>/dev/null | sort -u
 }
 
 # The columns of a command, each after what the list holds so far.
@@ -57,15 +70,22 @@ _rxadm_columns()
 
 _rxadm()
 {
+	if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} == -v || ${COMP_WORDS[1]} == --verbose ]]; then
+		COMP_WORDS=("${COMP_WORDS[0]}" "${COMP_WORDS[@]:2}")
+		COMP_CWORD=$((COMP_CWORD - 1))
+	fi
+
 	local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
 	local command=${COMP_WORDS[1]} words=
+	# Users other than root may not have it there.
+	local PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+	local commands='create resize limit clear remove list info extents save load map unmap mode'
+	commands+=' set status stats top metrics hotlist warm export unexport apply completion help'
 	local table='--bytes --json --noheadings --output --output-all --raw --help'
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		words='create resize limit clear remove list info extents save load map unmap mode set'
-		words+=' status stats top metrics hotlist warm export unexport apply completion --help'
-		words+=' --version'
+		words="$commands --help --verbose --version"
 	else
 		case $command:$previous in
 		create:--logical-block-size)
@@ -74,7 +94,7 @@ _rxadm()
 			words='4K 64K 2M' ;;
 		create:--node)
 			words="local interleave $(_rxadm_nodes)" ;;
-		create:--size | create:--index | create:--mem-limit | create:--uuid | map:--name | *:--seq-cutoff)
+		create:--size | create:--index | create:--mem-limit | create:--uuid | *:--name | *:--seq-cutoff)
 			return ;;
 		map:--cache)
 			words=$(_rxadm_ramdisks) ;;
@@ -100,23 +120,27 @@ _rxadm()
 			words="local interleave $(_rxadm_nodes)" ;;
 		load:--uuid)
 			words=random ;;
+		save:--format | load:--format)
+			words='rxd raw' ;;
 		save:save)
-			words="--compress --progress --help $(_rxadm_ramdisks)" ;;
+			words="--compress --format --progress --help $(_rxadm_ramdisks)" ;;
 		save:* | load:*)
-			words='--compress --progress --help'
+			words='--compress --format --progress --help'
 			[ "$command" = save ] ||
-				words='--into --index --node --overcommit --progress --uuid --help'
+				words='--format --into --index --node --overcommit --progress --uuid --help'
 			mapfile -t COMPREPLY < <(compgen -f -W "$words" -- "$cur")
 			return ;;
 		create:*)
 			words='--size --index --logical-block-size --mem-limit --overcommit --reserve'
-			words+=' --folio-size --node --uuid --detect-zeroes --dry-run --help' ;;
+			words+=' --folio-size --name --node --uuid --detect-zeroes --dry-run --help' ;;
 		resize:*)
 			words="--force --overcommit --dry-run --help $(_rxadm_ramdisks)" ;;
 		limit:*)
 			words="none --dry-run --help $(_rxadm_ramdisks)" ;;
-		clear:* | remove:*)
-			words="--dry-run --help $(_rxadm_ramdisks)" ;;
+		clear:*)
+			words="--force --dry-run --help $(_rxadm_ramdisks)" ;;
+		remove:*)
+			words="--all --force --dry-run --help $(_rxadm_ramdisks)" ;;
 		info:*)
 			words="$table $(_rxadm_ramdisks) $(_rxadm_caches)" ;;
 		extents:*)
@@ -154,7 +178,7 @@ _rxadm()
 		mode:*)
 			words="writethrough writearound passthrough --dry-run --help $(_rxadm_caches)" ;;
 		set:*)
-			words="--seq-cutoff --latency --dry-run --help $(_rxadm_caches)" ;;
+			words="--seq-cutoff --latency --name --dry-run --help $(_rxadm_caches) $(_rxadm_ramdisks)" ;;
 		stats:*)
 			words="reset --all --dry-run --help $(_rxadm_caches)" ;;
 		hotlist:hotlist)
@@ -172,16 +196,25 @@ _rxadm()
 		top:-d | top:--delay | top:-n | top:--count)
 			return ;;
 		top:*)
-			words='--delay --count --json --help' ;;
+			words='--batch --delay --count --json --help' ;;
 		completion:*)
 			words='bash zsh fish --help' ;;
+		help:help)
+			words="$commands --help" ;;
+		help:*)
+			words=--help ;;
 		unmap:*)
 			words="--dry-run --help $(_rxadm_caches)" ;;
 		status:*)
 			words="$table --latency $(_rxadm_caches)" ;;
 		esac
 	fi
-	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+	# compgen -W would expand them, and names come from files and devices.
+	local word list plain='^(--|[/+])?[A-Za-z0-9_][A-Za-z0-9_.,:+-]*(/[A-Za-z0-9_][A-Za-z0-9_.,:+-]*)*$'
+	IFS=$' \t\n' read -r -d '' -a list <<< "$words"
+	for word in "${list[@]}"; do
+		[[ $word == "$cur"* && $word =~ $plain ]] && COMPREPLY+=("$word")
+	done
 }
 
 complete -F _rxadm rxadm

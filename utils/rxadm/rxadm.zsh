@@ -5,17 +5,26 @@
 _rxadm_ramdisks()
 {
 	local -a disks
+	local name
 
 	disks=(/sys/block/rxd*(N:t))
 	compadd -p /dev/ -- $disks
 	compadd -- $disks
+	for name in /sys/block/rxd*/rxd/name(N); do
+		compadd -- $(cat $name 2>/dev/null)
+	done
 }
 
 _rxadm_caches()
 {
-	local -a caches
+	local -aU caches
+	local dm
 
+	# Those that rxadm made can be seen by anybody, all others by root alone.
 	caches=(${(f)"$(rxadm status --raw --noheadings --output NAME 2>/dev/null)"})
+	for dm in /sys/block/dm-*/dm(N); do
+		[[ $(<$dm/uuid) == RXCACHE-* ]] && caches+=($(<$dm/name))
+	done
 	compadd -- $caches
 }
 
@@ -27,77 +36,86 @@ _rxadm_devices()
 
 _rxadm()
 {
-	local -a commands table
+	local -a commands names table
 	local modes='(writethrough writearound passthrough)'
 
 	commands=(
-		'create:make a RAM disk'
+		'create:create a RAM disk'
 		'resize:grow or shrink a RAM disk'
-		'limit:set how much memory a RAM disk may take'
-		'clear:forget all that a RAM disk holds'
-		'remove:remove a RAM disk and free its memory'
+		'limit:set the memory that a RAM disk may occupy'
+		'clear:discard all data of a RAM disk'
+		'remove:remove RAM disks and free their memory'
 		'list:list the RAM disks'
-		'info:show all that is known of a RAM disk or cache'
-		'extents:show which ranges of a RAM disk hold data'
+		'info:show all properties of a RAM disk or a cache'
+		'extents:show the ranges of a RAM disk that hold data'
 		'save:save a RAM disk to an image'
-		'load:make a RAM disk from an image'
-		'map:let a RAM disk cache a slow disk'
+		'load:create a RAM disk from an image'
+		'map:use a RAM disk as the cache of a slower disk'
 		'unmap:remove a cache'
-		'mode:change what is cached, or print the mode'
-		'set:change what a cache does'
-		'status:show the caches and what they did'
+		'mode:change or print the mode of a cache'
+		'set:change the settings of a cache'
+		'status:show the caches and their counters'
 		'stats:set the counters of caches to zero'
-		'top:watch what caches and RAM disks do'
+		'top:watch the activity of caches and RAM disks'
 		'metrics:print metrics for Prometheus'
-		'hotlist:save which blocks are cached'
-		'warm:have a cache read what another one held'
-		'export:offer a device to other machines'
-		'unexport:offer a device no more'
-		'apply:make what the configuration says'
-		'completion:print the completion script of a shell'
+		'hotlist:save the list of cached blocks'
+		'warm:read the blocks of a list into a cache'
+		'export:export a device to other machines'
+		'unexport:end the export of a device'
+		'apply:create the devices of the configuration'
+		'completion:print the completion script for a shell'
+		'help:print the help of a command'
 	)
+	names=(${commands%%:*})
 	table=(
 		'(-b --bytes)'{-b,--bytes}'[print sizes in bytes]'
 		'(-J --json)'{-J,--json}'[print JSON]'
-		'(-n --noheadings)'{-n,--noheadings}'[print no column names]'
+		'(-n --noheadings)'{-n,--noheadings}'[do not print column names]'
 		'(-o --output)'{-o,--output=}'[columns to print]:columns'
 		'(-O --output-all)'{-O,--output-all}'[print all columns]'
 		'(-r --raw)'{-r,--raw}'[separate columns by one space]'
 		'(-h --help)'{-h,--help}'[print help]'
 	)
 
+	if ((CURRENT > 2)) && [[ $words[2] == (-v|--verbose) ]]; then
+		words[2]=()
+		((CURRENT--))
+	fi
 	if ((CURRENT == 2)); then
 		_describe command commands
-		_arguments '--help[print help]' '--version[print the version]'
+		_arguments '(-v --verbose)'{-v,--verbose}'[report what it waits for]' \
+			'--help[print help]' '--version[print the version]'
 		return
 	fi
 	shift words
 	((CURRENT--))
 	case $words[1] in
 	create)
-		_arguments '--size=[capacity]:size' '--index=[make /dev/rxdN]:number' \
-			'--logical-block-size=[in bytes]:size:(512 4096)' \
-			'--mem-limit=[memory that the data may take]:size' \
-			'--overcommit[allow more than the share of memory]' \
-			'--reserve[take all the memory now]' \
-			'--folio-size=[largest piece of memory]:size:(4K 64K 2M)' \
-			'--node=[where memory comes from]:node:(local interleave)' \
-			'--uuid=[identity]:uuid' '--detect-zeroes[store no zeros]' \
+		_arguments '--size=[capacity]:size' '--index=[create /dev/rxdN]:number' \
+			'--logical-block-size=[logical block size in bytes]:size:(512 4096)' \
+			'--mem-limit=[memory that the data may occupy]:size' \
+			'--overcommit[do not count the disk towards the share of memory]' \
+			'--reserve[allocate all memory now]' \
+			'--folio-size=[largest piece of memory that a long write allocates]:size:(4K 64K 2M)' \
+			'--node=[NUMA node to allocate memory from]:node:(local interleave)' \
+			'--name=[name of the RAM disk]:name' \
+			'--uuid=[identity]:uuid' '--detect-zeroes[do not store pages of zeros]' \
 			'--dry-run[change nothing]' '--help[print help]' ;;
 	resize)
-		_arguments '--force[lose what lies beyond the new end]' \
-			'--overcommit[allow more than the share of memory]' \
+		_arguments '--force[shrink even if data lies beyond the new end]' \
+			'--overcommit[do not count the disk towards the share of memory]' \
 			'--dry-run[change nothing]' '--help[print help]' \
 			'1:device:_rxadm_ramdisks' '2:size' ;;
 	limit)
 		_arguments '--dry-run[change nothing]' '--help[print help]' \
 			'1:device:_rxadm_ramdisks' '2:size:(none)' ;;
 	clear)
-		_arguments '--dry-run[change nothing]' '--help[print help]' \
-			'1:device:_rxadm_ramdisks' ;;
+		_arguments '--force[discard data that was not saved]' '--dry-run[change nothing]' \
+			'--help[print help]' '1:device:_rxadm_ramdisks' ;;
 	remove)
-		_arguments '--dry-run[change nothing]' '--help[print help]' \
-			'1:device:_rxadm_ramdisks' ;;
+		_arguments '(*)--all[remove all that can be removed]' '--dry-run[change nothing]' \
+			'--force[discard data that was not saved]' '--help[print help]' \
+			'(--all)*:device:_rxadm_ramdisks' ;;
 	list)
 		_arguments $table ;;
 	info)
@@ -106,22 +124,24 @@ _rxadm()
 		_arguments $table '1:device:_rxadm_ramdisks' ;;
 	save)
 		_arguments '--compress=[compress the image]:method:(zstd)' \
-			'--progress=[what to show]:how:(auto bar json none)' '--help[print help]' \
+			'--format=[format of the file]:format:(rxd raw)' \
+			'--progress=[progress to show]:how:(auto bar json none)' '--help[print help]' \
 			'1:device:_rxadm_ramdisks' '2:file:_files' ;;
 	load)
 		_arguments '--into=[an empty RAM disk]:device:_rxadm_ramdisks' \
-			'--index=[make /dev/rxdN]:number' \
-			'--node=[where memory comes from]:node:(local interleave)' \
-			'--overcommit[allow more than the share of memory]' \
-			'--progress=[what to show]:how:(auto bar json none)' \
+			'--format=[format of the file]:format:(rxd raw)' \
+			'--index=[create /dev/rxdN]:number' \
+			'--node=[NUMA node to allocate memory from]:node:(local interleave)' \
+			'--overcommit[do not count the disk towards the share of memory]' \
+			'--progress=[progress to show]:how:(auto bar json none)' \
 			'--uuid=[identity]:uuid:(random)' '--help[print help]' '1:file:_files' ;;
 	map)
 		_arguments '--cache=[the RAM disk]:device:_rxadm_ramdisks' \
-			'--origin=[the slow disk]:device:_files' '--name=[of the mapping]:name' \
-			'--block-size=[of the cache]:size:(4K 8K 16K 32K 64K 128K 256K 512K 1M)' \
+			'--origin=[disk to cache]:device:_files' '--name=[name of the mapping]:name' \
+			'--block-size=[size of a cache block]:size:(4K 8K 16K 32K 64K 128K 256K 512K 1M)' \
 			"--mode=[what is cached]:mode:$modes" \
-			'--seq-cutoff=[longest sequential I/O that is cached]:size' \
-			'--force[take what holds data]' '--dry-run[change nothing]' \
+			'--seq-cutoff=[do not cache sequential I/O beyond this length]:size' \
+			'--force[allow devices that hold data]' '--dry-run[change nothing]' \
 			'--help[print help]' ;;
 	unmap)
 		_arguments '--dry-run[change nothing]' '--help[print help]' \
@@ -130,43 +150,46 @@ _rxadm()
 		_arguments '--dry-run[change nothing]' '--help[print help]' \
 			'1:name:_rxadm_caches' "2:mode:$modes" ;;
 	set)
-		_arguments '--seq-cutoff=[longest sequential I/O that is cached]:size' \
-			'--latency=[measure latency]:switch:(on off)' '--dry-run[change nothing]' \
-			'--help[print help]' '1:name:_rxadm_caches' ;;
+		_arguments '--seq-cutoff=[do not cache sequential I/O beyond this length]:size' \
+			'--latency=[measure latency]:switch:(on off)' '--name=[name of a RAM disk]:name' \
+			'--dry-run[change nothing]' '--help[print help]' '1:device:_rxadm_devices' ;;
 	status)
-		_arguments $table '--latency[show how long I/O took]' '1:name:_rxadm_caches' ;;
+		_arguments $table '--latency[show a histogram of the latency]' '1:name:_rxadm_caches' ;;
 	stats)
-		_arguments '--all[all caches]' '--dry-run[change nothing]' '--help[print help]' \
+		_arguments '--all[reset all caches]' '--dry-run[change nothing]' '--help[print help]' \
 			'1:action:(reset)' '2:name:_rxadm_caches' ;;
 	top)
-		_arguments '(-d --delay)'{-d,--delay=}'[seconds between looks]:seconds' \
-			'(-n --count)'{-n,--count=}'[how many looks]:number' \
+		_arguments '(-d --delay)'{-d,--delay=}'[update interval in seconds]:seconds' \
+			'(-n --count)'{-n,--count=}'[number of updates]:number' \
+			'(-b --batch)'{-b,--batch}'[print lines instead of updating the screen]' \
 			'(-J --json)'{-J,--json}'[print JSON]' '--help[print help]' ;;
 	hotlist)
 		_arguments '--help[print help]' '1:action:(save)' '2:name:_rxadm_caches' \
 			'3:file:_files' ;;
 	warm)
-		_arguments '--background[return at once]' '--help[print help]' \
+		_arguments '--background[continue in the background]' '--help[print help]' \
 			'1:name:_rxadm_caches' '2:file:_files' ;;
 	metrics)
-		_arguments '--format=[of the text]:format:(openmetrics prometheus)' \
-			'(-o --output)'{-o,--output=}'[file to replace]:file:_files' \
+		_arguments '--format=[format of the output]:format:(openmetrics prometheus)' \
+			'(-o --output)'{-o,--output=}'[file to write]:file:_files' \
 			'--help[print help]' ;;
 	export)
-		_arguments '--transport=[how to reach it]:transport:(tcp loop)' \
-			'--address=[where to listen]:address' '--port=[TCP port]:port' \
-			'--nqn=[name to be found by]:name' \
-			'*--allow-host=[a host that may connect]:name' \
-			'--allow-any-host[let every host connect]' \
-			'--dhchap-key=[secret of the hosts]:file:_files' \
+		_arguments '--transport=[transport]:transport:(tcp loop)' \
+			'--address=[address to listen on]:address' '--port=[TCP port]:port' \
+			'--nqn=[name that hosts connect to]:name' \
+			'*--allow-host=[allow this host to connect]:name' \
+			'--allow-any-host[allow all hosts to connect]' \
+			'--dhchap-key=[file with the secret of the hosts]:file:_files' \
 			'--dry-run[change nothing]' '--help[print help]' '1:device:_files' ;;
 	unexport)
 		_arguments '--dry-run[change nothing]' '--help[print help]' '1:device:_files' ;;
 	apply)
-		_arguments '--config=[the configuration]:file:_files' '--dry-run[change nothing]' \
-			'--stop[save and remove all]' '--help[print help]' '*:section' ;;
+		_arguments '--config=[configuration file]:file:_files' '--dry-run[change nothing]' \
+			'--stop[save and remove the devices]' '--help[print help]' '*:section' ;;
 	completion)
 		_arguments '--help[print help]' '1:shell:(bash zsh fish)' ;;
+	help)
+		_arguments '--help[print help]' "1:command:($names)" ;;
 	esac
 }
 

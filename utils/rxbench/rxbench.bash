@@ -22,6 +22,8 @@ _rxbench_options()
 		echo "$common --depth --limit --reads-only --fold" ;;
 	peers)
 		echo "$common --only --size --seconds --jobs --disk --dir" ;;
+	memory)
+		echo "$common --ways --works --sets --seconds --memory --disk --dir" ;;
 	report)
 		echo "--html --json --markdown --help" ;;
 	compare)
@@ -36,7 +38,7 @@ _rxbench()
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
 		mapfile -t COMPREPLY < <(compgen -W \
-			"profile dd run tree copy replay peers list report compare --help --version" \
+			"profile dd run tree copy replay peers memory list report compare --help --version" \
 			-- "$word")
 		return
 	fi

@@ -19,7 +19,8 @@ bool checksum_begin(struct checksum *checksum, const char *name)
 		return true;
 	if (!gcry_control(GCRYCTL_INITIALIZATION_FINISHED_P)) {
 		if (!gcry_check_version(GCRYPT_VERSION))
-			return complain("libgcrypt is older than %s", GCRYPT_VERSION);
+			return complain("libgcrypt is too old: must be %s or newer",
+					GCRYPT_VERSION);
 		gcry_control(GCRYCTL_DISABLE_SECMEM, 0);
 		gcry_control(GCRYCTL_INITIALIZATION_FINISHED, 0);
 	}
@@ -27,7 +28,7 @@ bool checksum_begin(struct checksum *checksum, const char *name)
 	if (!checksum->algorithm || !gcry_md_get_algo_dlen(checksum->algorithm) ||
 	    gcry_md_open(&checksum->handle, checksum->algorithm, 0)) {
 		checksum->handle = NULL;
-		return complain("checksum '%s': is not known; use md5, sha256 or another",
+		return complain("checksum '%s': unknown algorithm; use md5, sha256 or another",
 				name);
 	}
 	return true;

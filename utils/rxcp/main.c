@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "say.h"
+#include "target.h"
 #include "transfer.h"
 
 #define BUFFER_MIN	4096U
@@ -17,31 +19,30 @@
 
 static const char usage[] =
 	"Usage: rxcp [OPTION...] SOURCE DESTINATION\n"
-	"       rxcp [OPTION...] SOURCE... FOLDER\n"
+	"       rxcp [OPTION...] SOURCE... DIRECTORY\n"
 	"\n"
-	"Copy files and block devices. A file appears under its name when it is whole.\n"
+	"Copy files and block devices. A new file appears when it is complete.\n"
 	"\n"
 	"Options:\n"
-	" -s, --sparse always|never         make zeros holes, or discards on a block device;\n"
-	"                                   without it, always\n"
-	" -S, --use-smartread yes|no        yes: do not read what is empty: holes, what a RAM\n"
-	"                                   disk has not allocated, and unused blocks of\n"
-	"                                   ext2, ext3, ext4, xfs and swap, on partitions,\n"
-	"                                   too; no: read all; without it, all but unused\n"
-	"                                   blocks\n"
-	" -T, --stats-output json|none      one record a second on standard output\n"
-	" -g, --progress                    a progress bar also where there is no terminal\n"
-	" -v, --verbose                     say at the end how much was copied, and where the\n"
-	"                                   time went\n"
-	" -b, --buffer-size SIZE            bytes, or with a suffix K or M; without it, 128K\n"
-	"                                   from file to file, else 1M\n"
-	" -c, --checksum ALGORITHM          print a checksum of what was written: md5, sha256,\n"
+	" -s, --sparse always|never         write zeros as holes, or as discards on a block\n"
+	"                                   device (default: always)\n"
+	" -S, --use-smartread yes|no        yes: do not read holes, unallocated ranges of RAM\n"
+	"                                   disks, and unused blocks of ext2, ext3, ext4, xfs\n"
+	"                                   and swap, also on partitions; no: read everything\n"
+	"                                   (default: read all but holes and unallocated\n"
+	"                                   ranges)\n"
+	" -T, --stats-output json|none      print one record per second on standard output\n"
+	" -g, --progress                    show a progress bar even without a terminal\n"
+	" -v, --verbose                     print a summary of bytes and times at the end\n"
+	" -b, --buffer-size SIZE            bytes, or a number with suffix K or M (default:\n"
+	"                                   128K from file to file, otherwise 1M)\n"
+	" -c, --checksum ALGORITHM          print a checksum of the written data: md5, sha256,\n"
 	"                                   ...\n"
-	" -y, --sync                        see that it is on the disk before it gets its name\n"
+	" -y, --sync                        write the file to the disk before it gets its name\n"
 	" -h, --help                        print this help\n"
 	" -V, --version                     print the version\n"
 	"\n"
-	"Exit codes: 0 all is copied, 1 something is not.\n";
+	"Exit status: 0 if everything was copied, 1 otherwise.\n";
 
 static bool choice(const char *option, const char *text, const char *first, const char *second,
 		   bool *is_first)
@@ -191,21 +192,21 @@ static bool differ(int count, char **names, const char *folder)
 	qsort(sorted, count, sizeof(*sorted), by_name);
 	for (i = 1; ok && i < count; i++)
 		if (*basename(sorted[i]) && !by_name(&sorted[i - 1], &sorted[i]))
-			ok = complain("'%s' and '%s' would both be '%s/%s'", sorted[i - 1],
-				      sorted[i], folder, basename(sorted[i]));
+			ok = complain("'%s' and '%s' would both be copied to '%s/%s'",
+				      sorted[i - 1], sorted[i], folder, basename(sorted[i]));
 	free(sorted);
 	return ok;
 }
 
-static bool copy_into(const struct options *options, const char *from, const char *folder,
-		      int *signal)
+static bool copy_into(const struct options *options, const char *from, const char *name,
+		      int folder, int *signal)
 {
 	bool done;
 	char *to;
 
-	if (asprintf(&to, "%s/%s", folder, basename(from)) < 0)
+	if (asprintf(&to, "%s/%s", name, basename(from)) < 0)
 		return complain("out of memory");
-	done = transfer(options, from, to, signal);
+	done = transfer(options, from, to, folder, signal);
 	free(to);
 	return done;
 }
@@ -215,22 +216,24 @@ static bool copy_all(const struct options *options, int count, char **names, int
 	const char *to = names[count - 1];
 	bool all = true;
 	struct stat st;
-	bool folder;
-	int i;
+	bool is_folder;
+	int folder, i;
 
-	folder = !stat(to, &st) && S_ISDIR(st.st_mode);
-	if (!folder && count > 2)
-		return complain("destination '%s': must be a folder, for there are several sources",
+	is_folder = !stat(to, &st) && S_ISDIR(st.st_mode);
+	if (!is_folder && count > 2)
+		return complain("destination '%s': must be a directory for several sources",
 				to);
-	if (!folder && *to && to[strlen(to) - 1] == '/')
-		return complain("destination '%s': there is no such folder", to);
-	if (!folder)
-		return transfer(options, names[0], to, signal);
-	if (!differ(count - 1, names, to))
+	if (!is_folder && *to && to[strlen(to) - 1] == '/')
+		return complain("destination '%s': no such directory", to);
+	if (!is_folder)
+		return transfer(options, names[0], to, -1, signal);
+	/* Its path is walked once, not for each file. */
+	if (!differ(count - 1, names, to) || !target_folder(to, &folder))
 		return false;
 	for (i = 0; i < count - 1 && !*signal; i++)
-		if (!copy_into(options, names[i], to, signal))
+		if (!copy_into(options, names[i], to, folder, signal))
 			all = false;
+	close(folder);
 	return all;
 }
 
@@ -241,10 +244,13 @@ static bool hold_and_copy(struct options *options, int count, char **names, int 
 	bool done;
 
 	if (err)
-		return complain("cannot hold signals: %s", strerror(err));
+		return complain("cannot block signals: %s", strerror(err));
 	options->mask = umask(0);
 	umask(options->mask);
 	done = copy_all(options, count, names, signal);
+	/* One that came too late must not cost the lines that are still to be printed. */
+	if (!*signal)
+		*signal = copy_signals_take(&options->signals);
 	copy_signals_release(&options->signals);
 	return done;
 }

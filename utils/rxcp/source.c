@@ -15,6 +15,7 @@
 
 #define EXTENTS_AT_ONCE	4096
 #define STAT_BLOCK	512
+#define READ_AT_ONCE	(64 << 10)	/* there is nothing to read ahead of it */
 
 /* Get the part of the allocation map that begins at @from. */
 static int map_from(struct source *source, uint64_t from)
@@ -49,7 +50,7 @@ static bool check_size(struct source *source)
 	char byte;
 
 	if (!source->size && read(source->fd, &byte, 1) > 0)
-		return complain("source '%s': its size is not known; cp reads such files",
+		return complain("source '%s': its size is unknown; use cp for such files",
 				source->path);
 	return true;
 }
@@ -61,7 +62,8 @@ static bool look_at(struct source *source)
 	if (fstat(source->fd, &source->st))
 		return complain("source '%s': %s", source->path, strerror(errno));
 	if (S_ISDIR(source->st.st_mode))
-		return complain("source '%s': is a directory; name files", source->path);
+		return complain("source '%s': is a directory; name its files instead",
+				source->path);
 	if (!S_ISREG(source->st.st_mode) && !S_ISBLK(source->st.st_mode))
 		return complain("source '%s': is neither a file nor a block device", source->path);
 	source->size = source->st.st_size;
@@ -70,7 +72,8 @@ static bool look_at(struct source *source)
 	if (err)
 		return complain("source '%s': %s", source->path, strerror(err));
 	if (S_ISREG(source->st.st_mode)) {
-		posix_fadvise(source->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+		if (source->size > READ_AT_ONCE)
+			posix_fadvise(source->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 		source->has_holes = source->smart >= SMART_HOLES &&
 			(uint64_t)source->st.st_blocks * STAT_BLOCK < source->size;
 		return check_size(source);
@@ -127,18 +130,10 @@ static int next_in_map(struct source *source, uint64_t from, uint64_t *start, ui
 
 static int next_in_file(struct source *source, uint64_t from, uint64_t *start, uint64_t *end)
 {
-	off_t data, hole;
-
 	/* Some file systems look at each page up to the next hole. */
-	if (from >= source->data_end || from < source->data_start) {
-		data = lseek(source->fd, from, SEEK_DATA);
-		if (data < 0 && errno == ENXIO)
-			return 0;
-		hole = data < 0 ? -1 : lseek(source->fd, data, SEEK_HOLE);
-		/* The file system cannot tell: then all is data. */
-		source->data_start = hole < 0 ? from : (uint64_t)data;
-		source->data_end = hole < 0 ? source->size : (uint64_t)hole;
-	}
+	if (from >= source->data_end || from < source->data_start)
+		file_next_data(source->fd, from, source->size, &source->data_start,
+			       &source->data_end);
 	*start = from > source->data_start ? from : source->data_start;
 	*end = source->data_end;
 	return 0;

@@ -26,15 +26,14 @@ static int open_found(struct target *target)
 	return S_ISBLK(st.st_mode) && st.st_rdev == target->old.st_rdev ? 0 : ENOTSUP;
 }
 
-static bool refuse(const struct target *target, int err)
+static bool refuse(const char *path, int err)
 {
 	if (err == ENOTSUP)
-		return complain("destination '%s': exists, and is not a regular file",
-				target->path);
+		return complain("destination '%s': exists, and is not a regular file", path);
 	if (err == ENOLINK)
-		return complain("destination '%s': is reached by a symbolic link of another user",
-				target->path);
-	return complain("destination '%s': %s", target->path, strerror(err));
+		return complain("destination '%s': its path has a symbolic link of another user",
+				path);
+	return complain("destination '%s': %s", path, strerror(err));
 }
 
 static bool open_device(struct target *target, const struct source *source)
@@ -47,15 +46,15 @@ static bool open_device(struct target *target, const struct source *source)
 	/* With O_EXCL nobody has it mounted, nor can mount it meanwhile. */
 	err = open_found(target);
 	if (err == EBUSY)
-		return complain("destination '%s': is in use; release it there first",
+		return complain("destination '%s': is in use; unmount or close it first",
 				target->path);
 	if (!err)
 		err = file_size(target->fd, &size);
 	if (err)
-		return refuse(target, err);
+		return refuse(target->path, err);
 	if (size < source->size)
-		return complain("destination '%s': has %llu bytes, and '%s' has %llu", target->path,
-				(unsigned long long)size, source->path,
+		return complain("destination '%s': is too small: %llu bytes; '%s' has %llu",
+				target->path, (unsigned long long)size, source->path,
 				(unsigned long long)source->size);
 	return true;
 }
@@ -69,26 +68,40 @@ static bool open_file(struct target *target, const struct source *source)
 		return complain("'%s' and '%s' are the same file", source->path, target->path);
 	err = output_begin(&target->output, false);
 	if (err)
-		return refuse(target, err);
+		return refuse(target->path, err);
 	target->fd = target->output.fd;
 	return true;
+}
+
+/**
+ * target_folder - open a folder for several copies, or say why not
+ * @path: the folder
+ * @folder: out
+ */
+bool target_folder(const char *path, int *folder)
+{
+	int err = output_folder(path, folder);
+
+	return err ? refuse(path, err) : true;
 }
 
 /**
  * target_open - open where a copy goes, or say why it cannot go there
  * @target: out
  * @path: a file, which need not exist, or a block device
+ * @folder: that the last name of @path is in, open; or -1
  * @source: what is going to be copied
  */
-bool target_open(struct target *target, const char *path, const struct source *source)
+bool target_open(struct target *target, const char *path, int folder, const struct source *source)
 {
 	bool ok;
 	int err;
 
 	*target = (struct target){ .path = path, .fd = -1 };
-	err = output_find(&target->output, path, true);
+	err = folder < 0 ? output_find(&target->output, path, true) :
+			   output_find_in(&target->output, folder, basename(path), true);
 	if (err)
-		return refuse(target, err);
+		return refuse(target->path, err);
 	target->old = target->output.old;
 	target->replaces = target->old.st_mode;
 	target->is_device = target->replaces && S_ISBLK(target->old.st_mode);

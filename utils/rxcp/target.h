@@ -19,7 +19,9 @@ struct target {
 	struct output output;
 };
 
-bool target_open(struct target *target, const char *path, const struct source *source);
+bool target_folder(const char *path, int *folder);
+bool target_open(struct target *target, const char *path, int folder,
+		 const struct source *source);
 uint64_t target_block(struct target *target, uint64_t min, uint64_t max);
 bool target_skip(struct target *target, uint64_t offset, uint64_t length);
 int target_finish(struct target *target, uint64_t size, uint64_t written, bool sync);

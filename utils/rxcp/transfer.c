@@ -275,6 +275,24 @@ static bool is_plain(const struct job *job)
 	       options->smart == SMART_HOLES && S_ISREG(job->source.st.st_mode);
 }
 
+/* Most file systems cannot, which need not be asked for each file. */
+static bool can_share(const struct job *job)
+{
+	static dev_t from, to;
+	static bool refused;
+	dev_t source = job->source.st.st_dev, target = job->target.output.st.st_dev;
+
+	if (refused && from == source && to == target)
+		return false;
+	if (!ioctl(job->target.fd, FICLONE, job->source.fd))
+		return true;
+	/* One device of overlayfs may be several file systems below. */
+	refused = errno == EOPNOTSUPP || (errno == EXDEV && source != target);
+	from = source;
+	to = target;
+	return false;
+}
+
 /* A file system that can let two files share their data does it at once. */
 static bool share(struct job *job)
 {
@@ -285,7 +303,7 @@ static bool share(struct job *job)
 	/* The holes would be shared, too. */
 	if (options->sparse == SPARSE_NEVER && job->source.has_holes)
 		return false;
-	if (ioctl(job->target.fd, FICLONE, job->source.fd))
+	if (!can_share(job))
 		return false;
 	progress_begin(&job->progress, &job->copy.counts);
 	job->copy.counts.copied = job->source.size;
@@ -327,7 +345,7 @@ static bool copy(struct job *job)
 		return false;
 	}
 	if (!done && job->target.is_device)
-		complain("destination '%s': holds a part of '%s' only", job->target.path,
+		complain("destination '%s': contains only a part of '%s'", job->target.path,
 			 job->source.path);
 	return done;
 }
@@ -397,12 +415,12 @@ static void choose_room(struct job *job)
 	job->copy.light = is_light(job);
 }
 
-static bool run(struct job *job, const char *to)
+static bool run(struct job *job, const char *to, int folder)
 {
 	uint64_t size = job->source.size;
 	bool done;
 
-	if (!target_open(&job->target, to, &job->source))
+	if (!target_open(&job->target, to, folder, &job->source))
 		return false;
 	job->block = target_block(&job->target, BLOCK_MIN, BLOCK_MAX);
 	choose_room(job);
@@ -423,9 +441,11 @@ static bool run(struct job *job, const char *to)
  * @options: how
  * @from: the source
  * @to: the file or block device
+ * @folder: that the last name of @to is in, by target_folder(); or -1
  * @signal: out: the signal that interrupted it, or 0
  */
-bool transfer(const struct options *options, const char *from, const char *to, int *signal)
+bool transfer(const struct options *options, const char *from, const char *to, int folder,
+	      int *signal)
 {
 	struct job job = {
 		.copy = {
@@ -446,7 +466,7 @@ bool transfer(const struct options *options, const char *from, const char *to, i
 	if (!checksum_begin(&job.checksum, options->checksum))
 		return false;
 	if (source_open(&job.source, from, options->smart)) {
-		done = run(&job, to);
+		done = run(&job, to, folder);
 		source_close(&job.source);
 	}
 	checksum_free(&job.checksum);

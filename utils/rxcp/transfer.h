@@ -27,6 +27,7 @@ struct options {
 	const char *checksum;	/* algorithm, or NULL */
 };
 
-bool transfer(const struct options *options, const char *from, const char *to, int *signal);
+bool transfer(const struct options *options, const char *from, const char *to, int folder,
+	      int *signal);
 
 #endif /* RXCP_TRANSFER_H */

@@ -44,8 +44,8 @@ def _directory(text):
 
 
 def parser():
-    made = Parser(prog="demo", description="Show what a RAM disk, and a RAM disk that caches a "
-                                           "slow disk, do, and measure it.")
+    made = Parser(prog="demo", description="Demonstrate and measure a RAM disk, and a RAM disk as "
+                                           "the cache of a slow disk.")
     made.add_argument("--host", action="store_true", default=os.environ.get("HOST") == "1",
                       help="run on this machine, with a file as the disk (also: HOST=1 in the "
                            "environment); default: in a guest")
@@ -53,11 +53,11 @@ def parser():
                       metavar="VERSION", help="the guest's kernel (also: KERNEL in the "
                                               "environment; default: 6.12)")
     made.add_argument("--seconds", type=_seconds, default=3, metavar="N",
-                      help="time for each measurement (default: 3)")
+                      help="duration of each measurement in seconds (default: 3)")
     made.add_argument("--dir", type=_directory, default="/var/tmp",
-                      help="where --host puts the disk's file (default: /var/tmp)")
+                      help="directory for the disk's file with --host (default: /var/tmp)")
     made.add_argument("--report", default=os.path.join(TOP, "build/demo/report.json"),
-                      metavar="FILE", help="where the report goes (default: %(default)s)")
+                      metavar="FILE", help="directory for the report (default: %(default)s)")
     made.add_argument("--in-guest", action="store_true", help=argparse.SUPPRESS)
     return made
 

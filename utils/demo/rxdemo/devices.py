@@ -19,7 +19,7 @@ class Devices:
         """Load a module from a file, and before it what it depends on."""
         name = os.path.basename(path).removesuffix(".ko")
         if devices.loaded(name):
-            return f"{name} is already loaded: taken as it is"
+            return f"{name} is already loaded and is used as it is"
         for module in command.run("modinfo", "-F", "depends", path)[0].strip().split(","):
             if module:
                 devices.load_module(self.undo, module)

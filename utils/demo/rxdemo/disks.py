@@ -24,8 +24,9 @@ def throttled(device, iops, mb_s):
     """The disk that the guest was started with."""
     if not os.path.exists(device):
         raise BenchError(f"{device}: no such disk in this guest")
-    return Disk(device, f"virtio disk {device}, throttled to {iops} requests/s and {mb_s} MB/s, "
-                        "as a 7200 rpm disk")
+    return Disk(device, f"virtio disk {device}, throttled to {iops} requests/s and {mb_s} MB/s",
+                ["Each request counts in full, in sequence or not: for random 4K requests it is as "
+                 "slow as a 7200 rpm disk, for sequential ones it is far slower."])
 
 
 def on_file(devices, directory, size):
@@ -37,7 +38,7 @@ def on_file(devices, directory, size):
     loop = devices.loop(path)
     source, kind = command.run("df", "--output=source,fstype", path)[0].splitlines()[-1].split()
     description = f"{loop}, a file in {directory} ({kind} on {source})"
-    notes = ["The numbers are this machine's: no disk was slowed down for them."]
+    notes = ["The disk is not throttled: the results are those of this machine."]
     with open(f"/sys/block/{os.path.basename(loop)}/loop/dio", encoding="ascii") as file:
         if file.read().strip() != "1":
             notes.append(f"{kind} has no direct I/O for loop devices: the page cache helps the "

@@ -25,7 +25,7 @@ def run(top, kernel, seconds):
     tools = [os.path.join(top, "tests/guest", name) for name in ("build", "run")]
     for tool in tools:
         if not os.access(tool, os.X_OK):
-            raise BenchError(f"{tool} is missing: this needs the whole source tree")
+            raise BenchError(f"{tool} is missing: requires the complete source tree")
     found = os.path.join(top, "build/guest", kernel, OUT, REPORT)
     if os.path.exists(found):
         os.unlink(found)

@@ -29,7 +29,7 @@ def failures(summary, promise):
         ratio = summary["cached_over_disk"][workload]
         if ratio is None or ratio < least:
             found.append(f"{workload} through the warm cache is {times(ratio)} the plain disk, "
-                         f"at least {least} is promised")
+                         f"at least {least} is expected")
     return found
 
 
@@ -90,16 +90,16 @@ def _notes(report):
     yield (f"The cache: {size(cache['blocks_total'] * cache['block_size'])} of memory, "
            f"write-through, blocks of {size(cache['block_size'])}; in all "
            f"{cache['read_hits']:,} read hits, {cache['read_misses']:,} read misses.")
-    yield (f"Where it does not say cold, the cache is warm: every block was read before. "
+    yield (f"Unless marked as cold, the cache is warm: every block was read before. "
            f"Of those reads {warm['read_hits']:,} blocks were hits and "
            f"{warm['read_misses']:,} misses: {warm['hit_percent']:.2f} %.")
     yield "Writes go to the disk before they complete, so the cache does not speed them up."
     if machine["emulated"]:
         emulated = ("This machine is emulated in software (QEMU TCG): MB/s and latencies of "
-                    "memory mean nothing here.")
+                    "memory are meaningless here.")
         if report["slow_disk"]["promise"]:
-            emulated += (" How many times they beat a disk that is throttled to a real one's "
-                         "speed does mean something.")
+            emulated += (" The ratios show that the cache answers without the disk, and not how "
+                         "much faster it would be on hardware.")
         yield emulated
     verified = "yes" if summary["disk_verified"] else "NO"
     yield (f"The disk, read with the cache taken off, holds the same bytes: {verified} "

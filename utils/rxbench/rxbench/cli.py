@@ -56,47 +56,46 @@ def _add_workload(commands, workload):
                                  formatter_class=argparse.RawDescriptionHelpFormatter)
     workload.add_arguments(parser)
     parser.add_argument("--repeats", metavar="N", type=_count(getattr(workload, "LEAST", 1)),
-                        help="how often all is measured, in turn (default: "
+                        help="repeat all measurements N times (default: "
                              f"{getattr(workload, 'REPEATS', 3)})")
     parser.add_argument("--most-repeats", metavar="N", type=_count(1),
-                        help="at most, where figures lie far apart (default: twice --repeats; "
-                             "no more than --repeats: none)")
+                        help="repeat measurements with a large variation up to N times (default: "
+                             "twice --repeats)")
     parser.add_argument("--destroy", metavar="DEVICE", action="append", default=[],
-                        help="write to this device whatever it holds; may be repeated")
+                        help="allow writing to this device, whatever it contains; may be repeated")
     parser.add_argument("-o", "--output", metavar="FOLDER",
-                        help="where report.json and report.html go (default: "
+                        help="directory for report.json and report.html (default: "
                              f"rxbench-{workload.NAME}-DATE-TIME)")
     parser.add_argument("--no-html", action="store_true", help="write report.json only")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not show the progress")
     parser.set_defaults(run=_measure, workload=workload)
 
 
 def parser():
-    made = Parser(prog="rxbench", description="Measure block devices and file systems so that "
-                                              "the figures can be believed.")
+    made = Parser(prog="rxbench", description="Benchmark block devices and file systems.")
     made.add_argument("--version", action="version", version=f"rxbench {VERSION}")
     commands = made.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for workload in workloads.ALL:
         _add_workload(commands, workload)
     listed = commands.add_parser("list", help="explain each workload")
     listed.set_defaults(run=_list)
-    shown = commands.add_parser("report", help="show reports again, and make their HTML")
+    shown = commands.add_parser("report", help="print the tables of reports, or convert reports")
     shown.add_argument("reports", nargs="+", metavar="REPORT.json")
-    shown.add_argument("--html", metavar="FILE", help="write all of them into one page")
+    shown.add_argument("--html", metavar="FILE", help="write all reports to one HTML page")
     shown.add_argument("--json", metavar="FILE",
-                       help="write all of them as one list, which report reads, too")
+                       help="write all reports to one file, which report can read")
     shown.add_argument("--markdown", action="store_true",
-                       help="print their tables as Markdown, with the commands that made them")
+                       help="print the tables as Markdown, with the commands that created them")
     shown.set_defaults(run=_report)
-    compared = commands.add_parser("compare", help="what got better or worse between two reports")
+    compared = commands.add_parser("compare", help="print what has become better or worse")
     compared.add_argument("before", metavar="BEFORE.json")
     compared.add_argument("after", metavar="AFTER.json")
     compared.add_argument("--fail-if-worse", metavar="PERCENT", type=_percent,
-                          help=f"exit with {WORSE} if anything got worse by more than that, "
-                               "beyond the noise, or is missing in the second report")
+                          help=f"exit with status {WORSE} if anything has become worse by more "
+                               "than this percentage, or is missing from the second report")
     compared.add_argument("--metric", metavar="NAME",
-                          help="what is compared, such as lat_mean_us (default: the first of "
-                               "the reports' metrics)")
+                          help="metric to compare, such as lat_mean_us (default: the first metric "
+                               "of the reports)")
     compared.set_defaults(run=_compare)
     return made
 
@@ -143,7 +142,7 @@ def _folder(options):
     except OSError as error:
         raise BadInput(f"--output {folder}: {error.strerror}") from error
     if not os.access(folder, os.W_OK):
-        raise BadInput(f"--output {folder}: cannot be written to")
+        raise BadInput(f"--output {folder}: cannot be written")
     return folder
 
 

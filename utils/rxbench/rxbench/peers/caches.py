@@ -14,6 +14,8 @@ from .memory import need_module, put
 SECTOR = 512
 # In sectors, the default of lvmcache.
 DM_CACHE_BLOCK = 128
+# Blocks a second that it writes back at least.
+DM_CACHE_PACE = 20
 MIB = 1 << 20
 PATIENCE = 60
 WARM_PASSES = 20
@@ -30,17 +32,21 @@ def mapped(undo, name, table):
     return f"/dev/mapper/{name}"
 
 
-def _wait(what, true):
-    deadline = time.monotonic() + PATIENCE
+def _wait(what, true, patience=PATIENCE):
+    deadline = time.monotonic() + patience
     while not true():
         if time.monotonic() > deadline:
-            raise BenchError(f"{what}: waited {PATIENCE} s in vain")
+            raise BenchError(f"{what}: not finished after {patience} s")
         time.sleep(0.1)
 
 
 def _pass(device, rw="read", block="1m", depth=32):
     fio.run({**fio.BASE, "filename": device, "rw": rw, "bs": block, "iodepth": depth,
              "size": guard.device_size(device) // MIB * MIB}, [("pass", {})], interval=3600)
+
+
+def _write_all(node):
+    _pass(node, "write", f"{DM_CACHE_BLOCK * SECTOR}")
 
 
 def _sectors_read(device):
@@ -64,17 +70,17 @@ def plain(_undo, origin, _name):
     return origin
 
 
-def rxcache(undo, origin, name):
-    disk = devices.ramdisk(undo, guard.device_size(origin) + 16 * MIB)
+def rxcache(undo, origin, name, size=None):
+    disk = devices.ramdisk(undo, size or guard.device_size(origin) + 16 * MIB)
     return devices.cache(undo, disk, origin, name)
 
 
-def dm_cache(undo, origin, name):
-    """Only when it writes back does it take in at once what is written whole."""
+def dm_cache(undo, origin, name, size=None, fill=_write_all):
+    """Only when it writes back does it take in at once what is written whole, by fill(node)."""
     for module in ("dm-cache", "dm-cache-smq"):
         devices.load_module(undo, module)
-    blocks, meta = (devices.ramdisk(undo, size)
-                    for size in (guard.device_size(origin) + 16 * MIB, 16 * MIB))
+    blocks, meta = (devices.ramdisk(undo, each)
+                    for each in (size or guard.device_size(origin) + 16 * MIB, 16 * MIB))
 
     def table(mode, policy):
         return (f"0 {_sectors(origin)} cache {meta} {blocks} {origin} {DM_CACHE_BLOCK} 1 {mode} "
@@ -85,13 +91,14 @@ def dm_cache(undo, origin, name):
         return int(words[words.index("cache") + 11])
 
     node = mapped(undo, name, table("writeback", "smq"))
-    _pass(node, "write", f"{DM_CACHE_BLOCK * SECTOR}")
+    fill(node)
     for mode, policy in (("writeback", "cleaner"), ("writethrough", "smq")):
         command.run("dmsetup", "suspend", name)
         command.run("dmsetup", "reload", name, "--table", table(mode, policy))
         command.run("dmsetup", "resume", name)
         if policy == "cleaner":
-            _wait(f"{name}: dirty blocks", lambda: dirty() == 0)
+            _wait(f"{name}: dirty blocks", lambda: dirty() == 0,
+                  PATIENCE + dirty() / DM_CACHE_PACE)
     return node
 
 
@@ -133,8 +140,8 @@ def _register(undo, path, what):
     undo.do(what, register, stop)
 
 
-def bcache_pair(undo, origin, _name):
-    disk = _ample(undo, origin)
+def bcache_pair(undo, origin, _name, size=None):
+    disk = devices.ramdisk(undo, size) if size else _ample(undo, origin)
     devices.load_module(undo, "bcache")
     group = bcache.format_pair(origin, disk, _sectors(disk))
     _register(undo, disk, "bcache's cache")
@@ -152,14 +159,15 @@ def bcache_pair(undo, origin, _name):
 
 def rapiddisk(undo, origin, name):
     size = guard.device_size(origin)
-    disk = memory.rapiddisk(undo, size)
+    # The RAM disk that is measured itself is another.
+    disk = memory.rapiddisk(undo, size, number=1)
     devices.load_module(undo, "rapiddisk-cache")
     return mapped(undo, name, f"0 {_sectors(origin)} rapiddisk-cache {origin} {disk} "
                               f"{size // SECTOR} 0")
 
 
 def _need_rapiddisk():
-    need_module("rapiddisk-cache")
+    need_module("rapiddisk-cache", memory.RAPIDDISK)
     if os.path.isdir("/sys/module/rapiddisk"):
         raise Missing("rapiddisk is loaded already, and left alone")
 

@@ -12,13 +12,16 @@ CONFIGFS = "/sys/kernel/config"
 NULLB = CONFIGFS + "/nullb"
 
 
-def need_module(name):
-    """Loadable, or there already."""
+RAPIDDISK = "Debian's package rapiddisk-dkms builds it"
+
+
+def need_module(name, hint=None):
+    """Loadable, or there already; the hint tells where it is to be had."""
     if os.path.isdir("/sys/module/" + name.replace("-", "_")):
         return
     found = subprocess.run(["modprobe", "--dry-run", "--quiet", name], check=False)
     if found.returncode:
-        raise Missing(f"this kernel has no module {name}")
+        raise Missing(f"this kernel has no module {name}" + (f"; {hint}" if hint else ""))
 
 
 def put(path, text):
@@ -30,8 +33,8 @@ def put(path, text):
         raise BenchError(f"{path}: {str(text).strip()!r}: {error.strerror}") from error
 
 
-def _need_unloaded(name):
-    need_module(name)
+def _need_unloaded(name, hint=None):
+    need_module(name, hint)
     if os.path.isdir("/sys/module/" + name):
         raise Missing(f"{name} is loaded already, and left alone")
 
@@ -48,7 +51,7 @@ def brd(undo, size):
 def _hot_add(control):
     number = machine.read(f"{control}/hot_add")
     if not number.isdigit():
-        raise BenchError(f"{control}/hot_add: zram makes no device")
+        raise BenchError(f"{control}/hot_add: zram creates no device")
     return int(number)
 
 
@@ -91,12 +94,12 @@ def loop_on_tmpfs(undo, size):
     return devices.loop(undo, path)
 
 
-def rapiddisk(undo, size):
+def rapiddisk(undo, size, number=0):
     devices.load_module(undo, "rapiddisk")
     manage = "/sys/kernel/rapiddisk/mgmt"
-    undo.do("RAM disk of RapidDisk", lambda: put(manage, f"rapiddisk attach 0 {size}\n"),
-            lambda _: put(manage, "rapiddisk detach 0\n"))
-    return "/dev/rd0"
+    undo.do("RAM disk of RapidDisk", lambda: put(manage, f"rapiddisk attach {number} {size}\n"),
+            lambda _: put(manage, f"rapiddisk detach {number}\n"))
+    return f"/dev/rd{number}"
 
 
 # Name, title, how it is made, and what must hold before.
@@ -105,4 +108,4 @@ ALL = (("rxd", "rxd", rxd, lambda: None),
        ("zram", "zram", zram, lambda: need_module("zram")),
        ("null_blk", "null_blk, memory-backed", null_blk, lambda: need_module("null_blk")),
        ("loop", "loop on tmpfs", loop_on_tmpfs, lambda: need_module("loop")),
-       ("rapiddisk", "RapidDisk", rapiddisk, lambda: _need_unloaded("rapiddisk")))
+       ("rapiddisk", "RapidDisk", rapiddisk, lambda: _need_unloaded("rapiddisk", RAPIDDISK)))

@@ -39,7 +39,7 @@ def compare(before, after, name=None):
     """A row for each case and subject that both have."""
     if before["workload"] != after["workload"]:
         raise BadInput(f"one report is of {before['workload']}, the other of "
-                       f"{after['workload']}: only the same workload can be compared")
+                       f"{after['workload']}: must be the same workload")
     metric = metric_of(before, after, name)
     old, new = _repeats(before, metric), _repeats(after, metric)
     common = [key for key in old if key in new]
@@ -125,8 +125,8 @@ def render(rows, before, after, name=None):
     lines.append(", ".join(f"{count} {verdict}" for verdict, count in counts.items()
                            if count or verdict != UNKNOWN))
     if counts[UNKNOWN]:
-        lines += wrap("What was measured once or twice cannot be told from noise: --repeats 3 "
-                      "or more.")
+        lines += wrap("Results of fewer than three repeats cannot be told from noise: use "
+                      "--repeats 3 or more.")
     for note in [*_only(before, after, name), *_differences(before, after)]:
         lines += wrap(note)
     return lines

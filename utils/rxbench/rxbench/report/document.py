@@ -200,7 +200,7 @@ def _check(path, document):
     # Only the first: what comes after it relies on what was right before.
     wrong = next(_wrong(document, SHAPE, ""), None) or next(_astray(document), None)
     if wrong:
-        raise BadInput(f"{path}: cut short, or changed by hand: {wrong}")
+        raise BadInput(f"{path}: truncated or modified: {wrong}")
 
 
 def _must_be(where, kinds):
@@ -270,7 +270,7 @@ def _result(row, where):
     yield from _figures(percentiles, NUMBER, f"{where}.percentiles")
     for percent in percentiles:
         if not re.fullmatch(r"\d+(\.\d+)?", percent, re.ASCII):
-            yield f"{where}.percentiles: {percent!r} is no number"
+            yield f"{where}.percentiles: {percent!r} is not a number"
     for name, points in series.items():
         yield from _wrong(points, [[NUMBER]], f"{where}.series.{name}")
         if any(len(point) != 2 for point in points):

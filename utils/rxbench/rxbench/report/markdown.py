@@ -28,7 +28,7 @@ def _legend(document):
     legend = f"Medians of {text.how_often(document)}"
     if any(case["base"] for case in document["cases"]):
         legend += (f"; in brackets: how many times what has none; {_escaped(text.NOISE)} is within "
-                   f"the noise, {text.UNKNOWN} measured too few times to know")
+                   f"the noise, {text.UNKNOWN} too few measurements to tell")
     return legend + "."
 
 
@@ -38,8 +38,8 @@ def _section(document):
     tables = text.side_by_side(document, ratios=True)
     for head, rows in tables:
         yield from _table(head, rows)
-    # What belongs to a steady state is more than the metric that decides.
-    if not tables or document["settings"].get("steady"):
+    # What belongs to a steady state, or to a cache, is more than the metric that decides.
+    if not tables or document["settings"].get("steady") or document["workload"] == "memory":
         yield from _table(*text.columns(document), left=2)
     yield f"- {_legend(document)}"
     notes = [*document["notes"], *(f"Warning: {warning}." for warning in document["warnings"]),

@@ -97,7 +97,7 @@ def _bars(plt, document):
     positive = [row["median"] for row in rows if row["median"] > 0]
     if positive and max(positive) > LINEAR_SPAN * min(positive):
         axes.set_xscale("log")
-    axes.set_xlabel(metric["unit"] + (", less is better" if metric["better"] == LOWER else ""))
+    axes.set_xlabel(metric["unit"] + (", lower is better" if metric["better"] == LOWER else ""))
     handles = dict(zip(*reversed(axes.get_legend_handles_labels())))
     axes.legend(handles.values(), handles.keys(), loc="upper left", bbox_to_anchor=(1.02, 1))
     return figure
@@ -220,8 +220,8 @@ def _wanted(plt, document):
                                                        else ""), _percentiles(plt, document))]
     for name in SERIES:
         title, figure = _series(plt, document, name)
-        wanted.append((name.replace("_", "-"), title + (", a line each repeat" if several else ""),
-                       figure))
+        wanted.append((name.replace("_", "-"), title +
+                       (", one line for each repeat" if several else ""), figure))
     return wanted
 
 

@@ -149,7 +149,7 @@ def legend(document):
     """What must be known to read the table."""
     if any(case["base"] for case in document["cases"]):
         yield (f"{NOISE}: within the noise (95 % confidence, repeats measured in turn); "
-               f"{UNKNOWN}: measured too few times to know.")
+               f"{UNKNOWN}: too few measurements to tell.")
     yield (f"Medians of {how_often(document)}; spread: from the lowest to the highest, in percent "
            f"of the median, of {document['metrics'][0]['title']}.")
 
@@ -168,7 +168,7 @@ def render(document):
              *legend(document), *document["notes"],
              *(f"Warning: {text}." for text in document["warnings"])]
     if document["ended_by"]:
-        notes.append(f"Ended early by {document['ended_by']}: what was measured until then.")
+        notes.append(f"Ended early by {document['ended_by']}: these are the results until then.")
     notes += [f"Failed: {failure['message']}." for failure in document["failures"]]
     for note in notes:
         lines += wrap(note)

@@ -30,12 +30,13 @@ class Runner:
     def __init__(self, plan, progress, complain):
         self.plan, self.progress, self.complain = plan, progress, complain
         self.outcome = Outcome()
+        self.undo = None
 
     def run(self):
         begin = time.monotonic()
         try:
-            with Undo(self._failed_to_undo) as undo:
-                self.plan.set_up(undo)
+            with Undo(self._failed_to_undo) as self.undo:
+                self.plan.set_up(self.undo)
                 self._repeats()
         except Interrupted as interrupted:
             self.outcome.signum = interrupted.signum
@@ -76,11 +77,13 @@ class Runner:
             listed = "; ".join(f"{title} ({count} times)" for title, count in again.items())
             if len(again) > MOST_LISTED:
                 listed = f"{len(again)} cases, up to {max(again.values())} times"
-            self.plan.notes.append(f"Measured more often, for figures lay far apart: {listed}.")
+            self.plan.notes.append(f"Repeated more often, because the results varied: {listed}.")
 
     def _repeat(self, repeat, rounds):
         for each, subject in self.plan.steps(repeat, rounds):
             check()
+            if self.undo.failed:
+                raise BenchError("stopped, because not everything could be undone")
             try:
                 self._round(each, subject, repeat)
             except (BenchError, OSError) as error:

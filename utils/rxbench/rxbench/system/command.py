@@ -16,6 +16,10 @@ from .undo import interruptible, signals_held
 PIECE = 1 << 20
 # A make above this one must not steer those below.
 DROPPED = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
+# Joins a control group before it becomes the program.
+JOIN = ("sh", "-c", 'echo $$ >"$0" && exec "$@"')
+
+_before = ()
 
 
 class CommandFailed(BenchError):
@@ -48,15 +52,26 @@ def _stop(process, grace):
             pipe.close()
 
 
+@contextlib.contextmanager
+def within(procs):
+    """Programs that the block starts join a control group by its cgroup.procs, if there is one."""
+    global _before
+    earlier, _before = _before, (*JOIN, procs) if procs else ()
+    try:
+        yield
+    finally:
+        _before = earlier
+
+
 def _start(argv, **options):
     """Start argv in a session of its own, so that Ctrl-C reaches us alone."""
     try:
-        return subprocess.Popen(argv, stdin=subprocess.DEVNULL, text=True, start_new_session=True,
-                                env=environment(), **options)
+        return subprocess.Popen([*_before, *argv], stdin=subprocess.DEVNULL, text=True,
+                                start_new_session=True, env=environment(), **options)
     except FileNotFoundError as error:
         raise BenchError(f"{argv[0]}: no such program") from error
     except PermissionError as error:
-        raise BenchError(f"{argv[0]}: not a program that may be run") from error
+        raise BenchError(f"{argv[0]}: cannot be executed") from error
 
 
 def _spawn(argv, grace, **options):
@@ -133,6 +148,18 @@ def follow(argv, on_text):
         if code:
             errors.seek(0)
             raise _failure(argv, code, "", errors.read())
+
+
+@contextlib.contextmanager
+def meanwhile(*argv):
+    """A program that runs as long as the block does; it is an error if it ends before."""
+    process = _start(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+        if process.poll() is not None:
+            raise BenchError(f"{argv[0]}: exited too early, with exit code {process.returncode}")
+    finally:
+        _stop(process, 5)
 
 
 def timed(*argv, cwd=None):

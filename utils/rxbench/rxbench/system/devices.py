@@ -48,7 +48,8 @@ def ramdisk(undo, size):
     """A fresh RAM disk."""
     return undo.do("RAM disk",
                    lambda: command.run(rxadm(), "create", "--size", str(size))[0].strip(),
-                   lambda device: settled(rxadm(), "remove", device, busy=BUSY))
+                   lambda device: settled(rxadm(), "remove", "--force", device,
+                                          busy=BUSY))
 
 
 def cache(undo, disk, origin, name):
@@ -84,11 +85,11 @@ def mount(undo, device, kind, options="defaults"):
     return path
 
 
-def make_filesystem(device, kind):
+def make_filesystem(device, kind, *more):
     """Format a device, all of it at once: nothing is left to be done while measuring."""
     options = {"ext4": ["-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"], "ext2": ["-F"],
                "xfs": ["-f"]}
-    command.run(f"mkfs.{kind}", "-q", *options.get(kind, []), device)
+    command.run(f"mkfs.{kind}", "-q", *options.get(kind, []), *more, device)
 
 
 def wipe(device):

@@ -12,6 +12,10 @@ class BadInput(BenchError):
     """What the user asked for cannot be done; nothing was written."""
 
 
+class TooSmall(BadInput):
+    """A device does not have the size that is needed."""
+
+
 class Interrupted(BaseException):
     """A signal asked to end; not an error that a step may handle."""
 

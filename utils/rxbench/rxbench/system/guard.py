@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 from . import command, machine
-from .errors import BadInput
+from .errors import BadInput, TooSmall
 from .undo import check
 from .units import size as human
 
@@ -71,12 +71,12 @@ def _users(device):
     nodes = {os.path.realpath(device), *(f"/dev/{part}" for part in parts)}
     for line in machine.read("/proc/swaps").splitlines()[1:]:
         if os.path.realpath(line.split()[0]) in nodes:
-            yield f"{line.split()[0]} is swapped to"
+            yield f"{line.split()[0]} is used as swap"
     try:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
         if error.errno == errno.EBUSY:
-            yield "something else holds it open for itself"
+            yield "another program has it open exclusively"
         else:
             yield error.strerror
 
@@ -117,12 +117,12 @@ def need_free_device(device, least, destroy=()):
         raise BadInput(f"{device}: is read-only")
     size = device_size(device)
     if size < least:
-        raise BadInput(f"{device}: {human(size)} large, {human(least)} are needed")
+        raise TooSmall(f"{device}: has {human(size)}, must have at least {human(least)}")
     if os.path.realpath(device) in {os.path.realpath(name) for name in destroy}:
         return
     held = _contents(device)
     if held:
-        raise BadInput(f"{device}: holds {held}; --destroy {device} writes over it")
+        raise BadInput(f"{device}: holds {held}; --destroy {device} allows overwriting it")
 
 
 def need_readable_device(device, least=1):
@@ -133,7 +133,7 @@ def need_readable_device(device, least=1):
     except OSError as error:
         raise BadInput(f"{device}: {error.strerror}") from error
     if size < least:
-        raise BadInput(f"{device}: {human(size)} large, {human(least)} are needed")
+        raise TooSmall(f"{device}: has {human(size)}, must have at least {human(least)}")
 
 
 def need_free_file(path, destroy=()):
@@ -147,14 +147,14 @@ def need_free_file(path, destroy=()):
             if not data:
                 return
             if data.strip(b"\0"):
-                raise BadInput(f"{path}: holds data; --destroy {path} writes over it")
+                raise BadInput(f"{path}: holds data; --destroy {path} allows overwriting it")
 
 
 def need_directory(path, writable=True):
     if not os.path.isdir(path):
-        raise BadInput(f"{path}: must be a directory that exists")
+        raise BadInput(f"{path}: must be an existing directory")
     if writable and not os.access(path, os.W_OK):
-        raise BadInput(f"{path}: cannot be written to")
+        raise BadInput(f"{path}: cannot be written")
 
 
 def takes_direct(path):
@@ -176,5 +176,5 @@ def takes_direct(path):
 def no_direct(path):
     """Why direct I/O cannot be had there."""
     mount = machine.mount_of(path)
-    return (f"{path}: {mount['type'] if mount else 'its file system'} takes no direct I/O "
-            f"on Linux {os.uname().release}")
+    return (f"{path}: {mount['type'] if mount else 'its file system'} does not support direct "
+            f"I/O on Linux {os.uname().release}")

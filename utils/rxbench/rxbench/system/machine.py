@@ -121,16 +121,16 @@ def describe():
 def warnings(described):
     """What makes the figures worth less."""
     if described["busy_percent"] > BUSY_PERCENT:
-        yield (f"the machine is busy: {described['busy_percent']:.0f} % of its processors' time "
-               "went to others before the start")
+        yield (f"the machine is busy: {described['busy_percent']:.0f} % of its CPU time was "
+               "used before the start")
     if described["governor"] not in ("none", "performance"):
-        yield (f"the frequency governor is {described['governor']}: the processors' speed may "
-               "change while measuring")
+        yield (f"the frequency governor is {described['governor']}: the CPU frequency may "
+               "change during the measurement")
     if described["emulated"]:
-        yield "the processor is emulated in software (QEMU TCG): speeds of memory mean nothing"
+        yield "the CPU is emulated in software (QEMU TCG): memory speeds are meaningless"
     elif described["virtualization"] not in ("none", "unknown"):
-        yield (f"a virtual machine ({described['virtualization']}): others on its host may "
-               "disturb")
+        yield (f"a virtual machine ({described['virtualization']}): other load on its host "
+               "may affect the results")
 
 
 def queue_settings(device):
@@ -183,13 +183,14 @@ def need_tools(*tools):
 def need_memory(size):
     free = meminfo("MemAvailable")
     if free < size:
-        raise BadInput(f"needs {human(size)} of free memory, {human(free)} are there")
+        raise BadInput(f"needs {human(size)} of free memory, {human(free)} are available")
 
 
 def need_space(directory, size):
     free = shutil.disk_usage(directory).free
     if free < size:
-        raise BadInput(f"{directory}: needs {human(size)} of free space, {human(free)} are there")
+        raise BadInput(f"{directory}: needs {human(size)} of free space, {human(free)} are "
+                       "available")
 
 
 def drop_caches(path=None):

@@ -11,13 +11,13 @@ import re
 import stat
 
 from . import devices, guard, hits, machine
-from .errors import BadInput
+from .errors import BadInput, TooSmall
 from .units import parse_size
 from .units import size as human
 
 SYNTAX = "[NAME=]PLACE"
-MEANING = ("a block device, a directory, rxd:SIZE for a fresh RAM disk, or cache:DEVICE[:SIZE] "
-           "for a disk with a fresh RAM disk as its cache (default 1g)")
+MEANING = ("a block device, a directory, rxd:SIZE for a new RAM disk, or cache:DEVICE[:SIZE] "
+           "for a disk with a new RAM disk as its cache (default: 1g)")
 CACHE_SIZE = 1 << 30
 # Memory that a run must leave to others.
 SPARE = 128 << 20
@@ -31,8 +31,11 @@ def since(undo):
     mark = undo.mark()
     try:
         yield
-    finally:
-        undo.back_to(mark)
+    except BaseException:
+        # A signal must not become an error that others handle.
+        undo.unwind(mark)
+        raise
+    undo.back_to(mark)
 
 
 class Place:
@@ -135,7 +138,7 @@ class RamDisk(Device):
     def check(self, size, destroy):
         devices.need_rxd()
         if self.size < size:
-            raise BadInput(f"rxd:{self.size}: {human(self.size)} large, {human(size)} are needed")
+            raise TooSmall(f"rxd:{self.size}: must be at least {human(size)}")
 
     def set_up(self, undo):
         self.undo = undo
@@ -290,7 +293,7 @@ def parse(texts):
     names = [place.name for place in places]
     for name in names:
         if names.count(name) > 1:
-            raise BadInput(f"{name}: two places of this name; write NAME=PLACE")
+            raise BadInput(f"{name}: two places have this name; name them by NAME=PLACE")
     return places
 
 
@@ -311,8 +314,8 @@ def need_apart(places):
     disks = [getattr(place, "origin", place) for place in places]
     for disk in disks:
         if disks.count(disk) > 1:
-            raise BadInput(f"{disk.path}: under both places, which are mounted at once; name "
-                           "another device for one of them")
+            raise BadInput(f"{disk.path}: is the disk of two places, which are mounted at once; "
+                           "give another device for one of them")
 
 
 def memory(places, together=False):

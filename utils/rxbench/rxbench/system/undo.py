@@ -88,11 +88,12 @@ class Undo:
 
     def back_to(self, mark):
         """Undo all that was done since the mark."""
-        self._unwind(mark)
+        self.unwind(mark)
         if self.failed:
             raise BenchError("not everything could be undone")
 
-    def _unwind(self, mark):
+    def unwind(self, mark):
+        """As back_to(), but what fails is only complained about and kept in "failed"."""
         with signals_held():
             while len(self.steps) > mark:
                 what, step = self.steps.pop()
@@ -106,6 +107,6 @@ class Undo:
         return self
 
     def __exit__(self, kind, *_exception):
-        self._unwind(0)
+        self.unwind(0)
         if self.failed and kind is None:
             raise BenchError("not everything could be undone")

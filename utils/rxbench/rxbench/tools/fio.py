@@ -207,7 +207,7 @@ def run(shared, jobs, interval=1, on_moment=None):
     if not moments:
         raise BenchError("fio: no JSON in its output: " + "".join(documents.stray).strip()[:80])
     if not moments[-1].both().ios:
-        raise BenchError("fio: not one I/O was completed")
+        raise BenchError("fio: no I/O was completed")
     return moments
 
 

@@ -41,7 +41,7 @@ def _csv(line):
     if len(fields) != 5:
         raise BadLine("must have 5 fields: version,time,op,size,lbn")
     if fields[2].lower() not in OPCODES:
-        raise BadLine(f"op {fields[2]}: neither a read nor a write of SCSI")
+        raise BadLine(f"op {fields[2]}: must be a SCSI read or write")
     return Request(OPCODES[fields[2].lower()] == "write", int(fields[4]) * SECTOR,
                    int(fields[3]))
 
@@ -119,13 +119,13 @@ def _text(path):
     kind = next((kind for magic, kind in MAGICS if head.startswith(magic)), None)
     if kind == "zst":
         if not shutil.which("zstd"):
-            raise BadInput(f"{path}: needs zstd to be unpacked; install it")
+            raise BadInput(f"{path}: zstd is required to decompress it; install it")
         with subprocess.Popen(["zstd", "-dcq", path], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL) as process:
             try:
                 yield io.TextIOWrapper(process.stdout, "ascii")
                 if process.wait():
-                    raise EOFError("zstd could not unpack all of it")
+                    raise EOFError("zstd could not decompress all of it")
             finally:
                 if process.poll() is None:
                     process.kill()
@@ -146,7 +146,7 @@ def requests(path, limit=None):
                 if parse is None:
                     found = _format(line)
                     if not found:
-                        raise BadInput(f"{path}: line 1: no format known: must be csv, lis, "
+                        raise BadInput(f"{path}: line 1: unknown format: must be csv, lis, "
                                        "blkparse or fio iolog")
                     _name, parse, heading = found
                     if heading:
@@ -163,23 +163,24 @@ def requests(path, limit=None):
                 if count == limit:
                     return
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise BadInput(f"{path}: cut short or damaged after line {number}: {error}") from error
+        raise BadInput(f"{path}: truncated or damaged after line {number}: {error}") from error
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: line {number + 1}: not text: {error}") from error
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from error
     if not count:
-        raise BadInput(f"{path}: no request in it")
+        raise BadInput(f"{path}: contains no request")
 
 
 def _parsed(path, number, parse, line, whole):
     try:
         request = parse(line)
     except ValueError as error:
-        short = "" if whole else "cut short: "
+        short = "" if whole else "truncated: "
         raise BadInput(f"{path}: line {number}: {short}{line[:60]!r}: {error}") from error
     if request and (request.length <= 0 or request.offset < 0):
-        raise BadInput(f"{path}: line {number}: {line[:60]!r}: a request of no bytes")
+        raise BadInput(f"{path}: line {number}: {line[:60]!r}: the length must be "
+                       "greater than 0, the offset 0 or greater")
     if not whole:
-        raise BadInput(f"{path}: line {number}: cut short: no end of line after {line[:60]!r}")
+        raise BadInput(f"{path}: line {number}: truncated: no end of line after {line[:60]!r}")
     return request

@@ -66,11 +66,11 @@ def _stream(work, part, size):
     """fio has a place for reads and another for writes, unless each block is a zone of its own."""
     transfer = work.transfer
     if transfer.least() != transfer.largest():
-        raise BadInput(f"wd={work.name}: a mix of reads and writes in sequence (seekpct=0) takes "
-                       "one xfersize= only")
+        raise BadInput(f"wd={work.name}: a sequential mix of reads and writes (seekpct=0) "
+                       "allows only one xfersize=")
     if size - sum(part) >= transfer.largest():
-        raise BadInput(f"wd={work.name}: a mix of reads and writes in sequence (seekpct=0) goes "
-                       "on to the end of the lun: range= must end there, too")
+        raise BadInput(f"wd={work.name}: a sequential mix of reads and writes (seekpct=0) "
+                       "continues to the end of the lun: range= must end there, too")
     block = short(transfer.largest()).lower()
     return {"zonemode": "strided", "zonesize": block, "zonerange": block, "zoneskip": 0}
 
@@ -104,7 +104,7 @@ class Lun:
         if self.engine == PSYNC:
             jobs = threads
             if is_one_stream(work) and threads > 1:
-                raise BadInput(f"wd={work.name}: a mix of reads and writes in sequence "
+                raise BadInput(f"wd={work.name}: a sequential mix of reads and writes "
                                f"(seekpct=0) needs io_uring for threads={threads}, or threads=1")
         elif work.seekpct == 0 or self.validate:
             jobs = 1
@@ -193,12 +193,12 @@ def _check_validation(step):
         if work.rdpct == 100:
             continue
         if work.transfer.least() != work.transfer.largest():
-            raise BadInput(f"wd={work.name}: data validation takes one xfersize= only")
+            raise BadInput(f"wd={work.name}: data validation allows only one xfersize=")
         for storage in work.storages:
             other = writers.setdefault(storage.name, work)
             if other is not work:
                 raise BadInput(f"rd={step.run.name}: wd={other.name} and wd={work.name} both write "
-                               f"to sd={storage.name}: data validation takes one of them")
+                               f"to sd={storage.name}: data validation allows only one of them")
 
 
 def build(step, sizes, rate, engine=URING, validate=False):

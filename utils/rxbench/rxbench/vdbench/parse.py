@@ -50,20 +50,20 @@ class Reader:
         for number, raw in enumerate(text.splitlines(), 1):
             if not raw.strip():
                 if parts:
-                    self.refuse(number, "an empty line after a comma: the definition is cut short")
+                    self.refuse(number, "an empty line after a comma: the definition is incomplete")
                 continue
             if raw[0] in "*#/":
                 continue
             words = raw.split(None, 1)
             if len(words) > 1 and re.match(r"\w+=", words[1]):
                 self.refuse(number, f"a blank before {words[1]!r}: what follows a blank is a "
-                                    "comment; take the blank out")
+                                    "comment; remove the blank")
             parts.append((number, self._substituted(number, words[0])))
             if not words[0].endswith(","):
                 yield parts
                 parts = []
         if parts:
-            self.refuse(parts[-1][0], "ends with a comma: the definition is cut short")
+            self.refuse(parts[-1][0], "ends with a comma: the definition is incomplete")
 
     def _substituted(self, number, text):
         def value(match):

@@ -82,8 +82,8 @@ def _transfer(text):
     if len(parts) == 3:
         low, high, align = map(parse_size, parts)
         if align != low or high < low or high % low:
-            raise ValueError(f"{text}: of a range (LEAST,MOST,ALIGN) ALIGN must be LEAST, and MOST "
-                             "a multiple of it")
+            raise ValueError(f"{text}: in a range (LEAST,MOST,ALIGN), ALIGN must equal LEAST, "
+                             "and MOST be a multiple of it")
         return Transfer(sizes=(), span=(low, high))
     if len(parts) == 1:
         return Transfer(((parse_size(parts[0]), 100),))

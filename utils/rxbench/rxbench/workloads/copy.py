@@ -17,22 +17,23 @@ from ..tools import copying, fio
 
 NAME = "copy"
 REPEATS = LEAST = 5
-SUMMARY = "which way to copy a file: mmap, read and write, O_DIRECT, splice, cp, rxcp and others"
+SUMMARY = "copy a file in several ways: mmap, read and write, O_DIRECT, splice, cp, rxcp and others"
 EXPLANATION = """\
-One file of random bytes, copied on a place, or from one to another: mmap in windows of 8 MiB and
-write; the same in windows of 256 KiB, with MADV_SEQUENTIAL or MADV_POPULATE_READ; read and write
-with one buffer of 8K, 128K, 1M, 8M (dd); the same with O_DIRECT, and with 1M dropped from the page
-cache as it goes (dd's nocache); io_uring with O_DIRECT; copy_file_range; splice; cp, and rxcp where
-it is installed. Cold: the caches are dropped and the file system is mounted afresh (a directory
-stays mounted). Warm: the source was just read. Each ends with an fsync of the copy, which counts.
-With --jobs, so many files are copied at once, each by a process of its own. The order rotates
-between repeats, of which there are at least five, since the order decides such tests.
-CPU s/GB is user and sys for 10^9 bytes. fio, which does io_uring, cannot copy: it reads the source
-and writes as many bytes of its own meanwhile. This is what such a copy could reach at best, without
-the start of fio, and without CPU time, which would not be that of a copy.
-cached MB is what the page cache holds of source and copy in the end. With --witness, a file of that
-size is read twice before each copy, and pushed out is how much of it the copy pushed out of the
-page cache: nothing, as long as memory is left. A limit makes memory short: systemd-run --scope -p
+Copies a file of random bytes on a place, or from one place to another. The ways are: mmap with
+windows of 8 MiB, then write; the same with windows of 256 KiB and MADV_SEQUENTIAL or
+MADV_POPULATE_READ; read and write with a buffer of 8K, 128K, 1M or 8M (dd); the same with O_DIRECT;
+1M with the page cache dropped on the way (dd's nocache); io_uring with O_DIRECT; copy_file_range;
+splice; cp; and rxcp if it is installed.
+Cold: the caches are dropped, and the file system is mounted again, unless the place is a directory.
+Warm: the source has just been read. Each copy ends with an fsync, which is part of the time.
+--jobs copies this many files in parallel, each by its own process. There are at least five repeats,
+and the order of the ways rotates between them, because it influences the results.
+CPU s/GB is user and system time per 10^9 bytes. fio, which is used for io_uring, cannot copy: it
+reads the source and writes as many bytes of its own at the same time. The result is an upper bound,
+does not include the start of fio, and has no CPU time.
+cached MB is how much of source and copy is in the page cache afterwards. With --witness, a file of
+that size is read twice before each copy, and pushed out is the part of it that the copy evicted
+from the page cache. This is 0 unless memory is short. To limit the memory: systemd-run --scope -p
 MemoryMax=SIZE rxbench copy ..."""
 
 CPU = Metric("cpu_s_gb", "CPU", "s/GB", "lower")
@@ -52,16 +53,16 @@ LEAST_WITNESS = 0.9
 def add_arguments(parser):
     parser.add_argument("place", metavar=places.SYNTAX, help=places.MEANING)
     parser.add_argument("target", nargs="?", metavar="TARGET",
-                        help="another place that the copies go to (default: the same)")
+                        help="place for the copies (default: the same place)")
     parser.add_argument("--size", metavar="SIZE", type=parse_size, default=1 << 30,
-                        help="of the file (default: 1g)")
+                        help="size of the file (default: 1g)")
     parser.add_argument("--ways", metavar="NAME,...",
-                        help="only these, of " + ", ".join(way.name for way in copying.ways()))
+                        help="only these ways: " + ", ".join(way.name for way in copying.ways()))
     parser.add_argument("--jobs", metavar="N", type=int, default=1,
-                        help="files of that size, copied at once (default: %(default)s)")
+                        help="copy this many files in parallel (default: %(default)s)")
     parser.add_argument("--witness", metavar="SIZE", type=parse_size,
-                        help="of a file in the page cache, to see how much of it a copy pushes "
-                             "out (default: none)")
+                        help="measure how much of a file of this size a copy evicts from the "
+                             "page cache")
 
 
 def _cpu():
@@ -181,8 +182,8 @@ class Copies:
     def _measure(self, way, pairs, witness):
         there = pagecache.resident(witness) if witness else None
         if witness and there < LEAST_WITNESS * self.witness:
-            raise BenchError(f"--witness {self.witness}: {there} bytes of it stay in memory: must "
-                             "be smaller, or memory larger")
+            raise BenchError(f"--witness {self.witness}: only {there} bytes of it stay in "
+                             "memory; use a smaller file, or more memory")
         before, start = _cpu(), time.monotonic()
         apart = together.run([functools.partial(_flushed, way.copy, *pair) for pair in pairs])
         real, after = time.monotonic() - start - min(apart), _cpu()
@@ -226,7 +227,7 @@ def plan(options):
     moved = 2 * options.size * options.jobs + 2 * (options.witness or 0)
     cases = tuple(Case(name, title + at_once, moved / PACE + 0.5)
                   for name, title in STATES.items())
-    notes += [f"{place.path} stays mounted: a cold copy there begins with dropped caches only."
+    notes += [f"{place.path} stays mounted: before a cold copy there, only the caches are dropped."
               for place in grounds if isinstance(place, places.Directory)]
     return Plan(subjects=[Subject(way.name, way.title) for way in ways.values()],
                 rounds=[Round(cases)], open=copies.open, set_up=copies.set_up,

@@ -13,16 +13,17 @@ from ..tools import fio
 from .profile import chosen
 
 NAME = "peers"
-SUMMARY = "rxd beside brd, zram, null_blk, loop on tmpfs; rxcache beside other caches"
+SUMMARY = "compare rxd with brd, zram, null_blk and loop on tmpfs, and rxcache with other caches"
 EXPLANATION = """\
-RAM disks: rxd, brd, zram, null_blk with memory, a loop device on tmpfs. Caches: rxcache, dm-cache,
-bcache, dm-writecache, each with a RAM disk of rxd as its memory and an equal piece of one disk,
-beside a plain piece. Those that keep what is read are warmed before each measurement of reads,
-until they read no more of the disk. dm-writecache holds all of its piece from the beginning, and
-never fills up: what it writes, the disk still lacks. RapidDisk in both where it is installed. All
-are set up at once, measured in turn, and taken down; nothing is left. What the machine lacks, or
-has loaded already, is left out, and said. The disk: --disk, or a file in --dir. fio, direct,
-depth 32."""
+RAM disks: rxd, brd, zram, null_blk with memory, and a loop device on tmpfs. Caches: rxcache,
+dm-cache, bcache and dm-writecache, each with an rxd RAM disk as its memory and an equal part of one
+disk, compared with a plain part. RapidDisk is included in both if it is installed.
+Caches that keep what is read are warmed before each measurement of reads, until they read nothing
+from the disk. dm-writecache holds all of its part from the beginning and never fills up, so it does
+not write to the disk.
+All devices are set up at once, measured in turn, and removed. What is not available on the machine,
+or is loaded already, is skipped, and a note says so. The disk is --disk, or a file in --dir. fio
+runs with direct I/O at depth 32."""
 
 GROUPS = {"ram": ("RAM disk", memory.ALL, "rxd"), "cache": ("cache", caches.ALL, "plain")}
 JOBS = (("randread", "4k", "4K random read"), ("randwrite", "4k", "4K random write"),
@@ -38,15 +39,15 @@ UNIT = 1 << 20
 
 
 def add_arguments(parser):
-    parser.add_argument("--only", choices=tuple(GROUPS), help="one group (default: both)")
+    parser.add_argument("--only", choices=tuple(GROUPS), help="only this group (default: both)")
     parser.add_argument("--size", metavar="SIZE", type=parse_size, default=256 << 20,
-                        help="of each (default: 256m)")
+                        help="size of each device (default: 256m)")
     parser.add_argument("--seconds", metavar="S", type=int, default=5,
-                        help="for each measurement (default: %(default)s)")
-    parser.add_argument("--jobs", metavar="NAME,...", help="only these, of " + ", ".join(NAMES))
-    parser.add_argument("--disk", metavar="DEVICE", help="the disk below the caches")
+                        help="duration of each measurement (default: %(default)s)")
+    parser.add_argument("--jobs", metavar="NAME,...", help="only these jobs: " + ", ".join(NAMES))
+    parser.add_argument("--disk", metavar="DEVICE", help="disk to cache (default: file in --dir)")
     parser.add_argument("--dir", metavar="FOLDER", default="/var/tmp",
-                        help="where the disk's file goes without --disk (default: %(default)s)")
+                        help="directory of that file (default: %(default)s)")
 
 
 def _present(group, notes):
@@ -103,7 +104,7 @@ class Peers:
         """Writes may have thrown out what was in a cache."""
         if caches.warm(self.nodes[subject.name], self.pieces[subject.name]):
             return
-        note = f"Not warm however often it was read: {subject.title}."
+        note = f"Not warm, although it was read several times: {subject.title}."
         if note not in self.notes:
             self.notes.append(note)
 
@@ -127,7 +128,7 @@ def _check(options, groups):
     if options.size % UNIT or options.size < LEAST_SIZE:
         raise BadInput(f"--size {options.size}: must be whole MiB, 16 or more")
     if options.disk and "cache" not in groups:
-        raise BadInput(f"--disk {options.disk}: --only ram needs none")
+        raise BadInput(f"--disk {options.disk}: not allowed with --only ram")
     if options.seconds < 1:
         raise BadInput(f"--seconds {options.seconds}: must be 1 or more")
     devices.need_rxd()

@@ -15,17 +15,18 @@ from ..tools import fio, steady
 from . import sweep
 
 NAME = "profile"
-SUMMARY = "fio on a file, as RapidDisk's page of speeds has it, on any places side by side"
+SUMMARY = "run the fio jobs of RapidDisk's benchmark page on a file, on any places"
 EXPLANATION = """\
-fio, libaio, direct I/O, depth 32, over one file: blocks of 1M and 4K, each as sequential read,
+Runs fio on one file: libaio, direct I/O, depth 32, blocks of 1M and 4K, each with sequential read,
 random read, sequential write and random write.
---profile ramdisk (default): a file of 1 GiB on ext4. --profile cache: a file of 32 MiB on ext2,
-every block of it read once before, so that a cache is warm; the page's disk has 10 GiB, its cache
-1 GiB. Columns "page" have what the page says: RapidDisk, and a SATA disk, on a 3.1 GHz Xeon.
---sweep: random I/O instead, all block sizes at all depths in all mixes of reads and writes, and
-the latency over the requests a second.
---steady, in the manner of SNIA's PTS: the file is written twice, then each measurement goes on in
-rounds of --seconds until five of them differ by 20 % at most, and drift by 10 % at most."""
+--profile ramdisk (default) uses a file of 1 GiB on ext4. --profile cache uses a file of 32 MiB on
+ext2 and reads every block once before, so that a cache is warm; on the page, the disk has 10 GiB
+and its cache 1 GiB. The columns "page" have the figures of the page: RapidDisk and a SATA disk, on
+a 3.1 GHz Xeon.
+--sweep measures random I/O instead, with all combinations of block size, depth and mix of reads and
+writes, and shows the latency over the requests per second.
+--steady, similar to SNIA's PTS, writes the file twice. Each measurement then consists of rounds of
+--seconds, until five of them differ by at most 20 % and drift by at most 10 %."""
 
 ORDERS = (("read", "sequential read"), ("randread", "random read"),
           ("write", "sequential write"), ("randwrite", "random write"))
@@ -48,19 +49,20 @@ MIB = 1 << 20
 def add_arguments(parser):
     parser.add_argument("places", nargs="+", metavar=places.SYNTAX, help=places.MEANING)
     parser.add_argument("--profile", choices=tuple(KINDS), default="ramdisk",
-                        help="which of the page's two (default: %(default)s)")
+                        help="which of the two sets of jobs (default: %(default)s)")
     parser.add_argument("--size", metavar="SIZE", type=parse_size,
-                        help="of the file (default: 1g, or 32m for cache)")
+                        help="size of the file (default: 1g, or 32m for cache)")
     parser.add_argument("--seconds", metavar="S", type=int,
-                        help=f"for each measurement (default: {SECONDS}), or for a round of "
+                        help=f"duration of each measurement (default: {SECONDS}), or of a round of "
                              f"--steady (default: {ROUND_SECONDS})")
     parser.add_argument("--jobs", metavar="NAME,...",
-                        help="only these, of " + ", ".join(names()))
+                        help="run only these jobs: " + ", ".join(names()))
     parser.add_argument("--steady", action="store_true",
-                        help="measure in rounds until they are steady, on a file well beyond the "
-                             "processors' caches")
+                        help="measure in rounds until the results are steady, on a file much "
+                             "larger than the processor caches")
     parser.add_argument("--most-rounds", metavar="N",
-                        help=f"of --steady, for each measurement (default: {rounds.MOST})")
+                        help="end a measurement of --steady after this many rounds (default: "
+                             f"{rounds.MOST})")
     sweep.add_arguments(parser)
 
 
@@ -107,7 +109,7 @@ def _most_rounds(options):
     if text is None:
         return rounds.MOST
     if not options.steady:
-        raise BadInput(f"--most-rounds {text}: only with --steady")
+        raise BadInput(f"--most-rounds {text}: requires --steady")
     return parse_whole(text, "--most-rounds", rounds.WINDOW, MOST_ROUNDS)
 
 
@@ -197,8 +199,8 @@ def _steady_notes(seconds):
            f"{rounds.RANGE_PERCENT} % at most and drift by {rounds.SLOPE_PERCENT} % at most, but "
            "for what is named as not steady.")
     if not machine.processor_caches():
-        yield ("The kernel does not tell how large the processors' caches are: whether they held "
-               "the file is not known.")
+        yield ("The kernel does not report the size of the CPU caches, so they may have held the "
+               "file.")
 
 
 def _settings(options, size, seconds):
@@ -227,7 +229,7 @@ def plan(options):
     places.check(grounds, int(size * ROOM) + LEAST_ROOM, options.destroy)
     for place in grounds:
         if not place.takes_direct():
-            raise BadInput(f"{guard.no_direct(place.path)}, and all of this profile is direct")
+            raise BadInput(f"{guard.no_direct(place.path)}, and this profile uses only direct I/O")
     if options.sweep:
         sweep.need_sectors(jobs, grounds)
     metrics = (IOPS, MB_S, MEAN, P99) if options.sweep else FIO

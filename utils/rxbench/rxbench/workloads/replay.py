@@ -7,20 +7,20 @@ import tempfile
 
 from ..run.plan import FIO, Case, Metric, Plan, Round, Subject
 from ..system import guard, hits, machine, places
-from ..system.errors import BadInput
+from ..system.errors import BadInput, TooSmall
 from ..system.units import size as human
 from ..tools import fio
 from ..traces import formats
 
 NAME = "replay"
-SUMMARY = "a recorded block trace on devices: hit ratio and latency, over time"
+SUMMARY = "replay a recorded block trace: hit ratio and latency over time"
 EXPLANATION = """\
-The trace may be csv (version,time,op,size,lbn, as libCacheSim has them), lis (first_block
-block_count ignored number, as the ARC traces), blkparse's text, or fio's iolog (2 or 3); plain, or
-packed with xz, gzip or zstd. Requests are replayed as fast as the device takes them, --depth at
-once, direct; those that are not whole sectors are widened. A cache:DEVICE starts cold each time.
-The hit ratio is told for rxcache and dm-cache. A device smaller than the trace is refused unless
---fold wraps addresses round its end."""
+The trace is csv (version,time,op,size,lbn, as in libCacheSim), lis (first_block block_count ignored
+number, as in the ARC traces), text of blkparse, or fio's iolog (2 or 3). It may be compressed with
+xz, gzip or zstd. Requests are direct and are replayed as fast as the device accepts them, with
+--depth in flight. Requests that are not whole sectors are extended. A cache:DEVICE is cold at the
+start of each repeat. The hit ratio is reported for rxcache and dm-cache. A device that is smaller
+than the trace is rejected, unless --fold wraps addresses around its end."""
 
 HITS = Metric("hit_percent", "hit ratio", "%", "higher")
 PACE = 3000
@@ -28,15 +28,15 @@ MOST_DEPTH = 1024
 
 
 def add_arguments(parser):
-    parser.add_argument("trace", metavar="TRACE", help="the file")
+    parser.add_argument("trace", metavar="TRACE", help="file with the trace")
     parser.add_argument("places", nargs="+", metavar=places.SYNTAX, help=places.MEANING)
     parser.add_argument("--depth", metavar="N", type=int, default=8,
-                        help="requests at once (default: %(default)s)")
+                        help="requests in flight (default: %(default)s)")
     parser.add_argument("--limit", metavar="N", type=int,
-                        help="only the first N requests (default: all)")
-    parser.add_argument("--reads-only", action="store_true", help="leave the writes out")
+                        help="use only the first N requests (default: all)")
+    parser.add_argument("--reads-only", action="store_true", help="skip the writes")
     parser.add_argument("--fold", action="store_true",
-                        help="take addresses modulo the device's size")
+                        help="wrap addresses around the end of the device")
 
 
 class Trace:
@@ -52,7 +52,7 @@ class Trace:
             self.writes += request.write
             self.bytes += request.length
         if not self.count:
-            raise BadInput(f"{self.path}: no read in it")
+            raise BadInput(f"{self.path}: contains no read")
 
     def __iter__(self):
         for request in formats.requests(self.path, self.limit):
@@ -137,10 +137,10 @@ def plan(options):
     machine.need_tools("wipefs", "blkdiscard", "dmsetup")
     try:
         places.check(grounds, trace.longest * 2 if options.fold else trace.end, options.destroy)
-    except BadInput as error:
-        if "are needed" in str(error) and not options.fold:
-            raise BadInput(f"{error} by {options.trace}; --fold wraps its addresses") from error
-        raise
+    except TooSmall as error:
+        if options.fold:
+            raise
+        raise TooSmall(f"{error} for {options.trace}; --fold wraps its addresses") from error
     replays = Replays(options, trace, grounds)
     name = os.path.basename(options.trace)
     return Plan(subjects=[Subject(place.name, place.title, place.details())

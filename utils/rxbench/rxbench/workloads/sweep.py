@@ -12,16 +12,15 @@ from ..system.units import mix, parse_size, parse_whole, short
 OPTIONS = {"blocks": "4k,16k,128k,1m", "depths": "1,4,16,64", "mixes": "100,70,0"}
 LEAST_BLOCK = 512
 MOST_DEPTH = 1024
-NOTE = ("Tables of the sweep: requests a second and, in brackets, their mean latency; along a row "
-        "the depth grows.")
+NOTE = ("Tables of the sweep: requests per second and, in brackets, their mean latency; the "
+        "depth grows along each row.")
 
 
 def add_arguments(parser):
     parser.add_argument("--sweep", action="store_true",
-                        help="random I/O of all block sizes, depths and mixes instead of the "
-                             "page's jobs")
+                        help="measure random I/O with all block sizes, depths and mixes instead")
     for name, values, text in (("blocks", "SIZE,...", "block sizes"),
-                               ("depths", "N,...", "requests under way at once"),
+                               ("depths", "N,...", "queue depths"),
                                ("mixes", "PERCENT,...", "percentages of reads")):
         parser.add_argument(f"--{name}", metavar=values,
                             help=f"{text} of --sweep (default: {OPTIONS[name]})")
@@ -32,10 +31,10 @@ def refuse_strays(options):
     for name in OPTIONS:
         value = getattr(options, name)
         if value is not None and not options.sweep:
-            raise BadInput(f"--{name} {value}: only with --sweep")
+            raise BadInput(f"--{name} {value}: requires --sweep")
     if options.sweep and options.jobs is not None:
-        raise BadInput(f"--jobs {options.jobs}: not with --sweep, which has --blocks, --depths "
-                       "and --mixes")
+        raise BadInput(f"--jobs {options.jobs}: not allowed with --sweep; use --blocks, "
+                       "--depths and --mixes")
 
 
 def _values(options, name, take):

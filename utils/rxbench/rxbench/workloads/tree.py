@@ -15,15 +15,16 @@ from ..system.units import size as human
 
 NAME = "tree"
 REPEATS = 3
-SUMMARY = "a source tree extracted, packed, searched, copied, removed, and worked on in parallel"
+SUMMARY = "extract, pack, search, copy and remove a source tree, and process its files in parallel"
 EXPLANATION = """\
-On each place, in turn: the tarball is copied there (not measured) and the caches are dropped; then
-extract it, remove it, pack the tree again, du, find, copy the tree, remove the copy, and a
-command for each file of the tree, 20 at once, and with --inside a command in the tree, such as
-make. After each step a sync of that file system, timed on its own. real, user, sys of each; total
-is real and sync. A place may be any directory: a RAM disk's, tmpfs, NFS; a block device gets an
-ext4. Where all places are directories no root is needed.
-The tarball: --tarball, or the newest /usr/src/linux-source-*.tar.* (package linux-source)."""
+On each place, the tarball is copied there (not measured), and the caches are dropped. The steps
+are: extract the tarball, remove the tree, pack it again, du, find, copy the tree, remove the copy,
+run a command on the files of the tree, 20 at once, and with --inside, run a command in the tree,
+such as make. A sync of the file system follows each step and is timed separately. Each step has its
+real, user and system time; total is real and sync. A place may be any directory: on a RAM disk,
+tmpfs or NFS. A block device is formatted with ext4. Root is not required if all places are
+directories.
+The tarball is --tarball, or the newest /usr/src/linux-source-*.tar.* (package linux-source)."""
 
 TOTAL = Metric("total_s", "total", "s", "lower")
 SYNC = Metric("sync_s", "sync", "s", "lower")
@@ -46,15 +47,15 @@ BLOCK = 4096
 def add_arguments(parser):
     parser.add_argument("places", nargs="+", metavar=places.SYNTAX, help=places.MEANING)
     parser.add_argument("--tarball", metavar="FILE",
-                        help="default: the newest kernel source in /usr/src")
+                        help="tarball (default: the newest kernel source in /usr/src)")
     parser.add_argument("--command", metavar="COMMAND", default=COMMAND,
-                        help="run in parallel, with names of files behind it (default: "
-                             "%(default)s)")
+                        help="command to run in parallel, with names of files as arguments "
+                             "(default: %(default)s)")
     parser.add_argument("--inside", metavar="COMMAND",
-                        help="run in the tree, or in the only folder at its top, by a shell: "
-                             "'make -j20', a test suite")
+                        help="shell command, such as 'make -j20', to run in the tree, or in its "
+                             "only top-level directory")
     parser.add_argument("--workers", metavar="N", type=int, default=WORKERS,
-                        help="how many at once (default: %(default)s)")
+                        help="commands run in parallel (default: %(default)s)")
 
 
 def needs_root(options):
@@ -68,7 +69,7 @@ def _tarball(path):
         return path
     found = sorted(glob.glob(SOURCES), key=os.path.getmtime)
     if not found:
-        raise BadInput(f"no tarball: name one with --tarball, or install linux-source ({SOURCES})")
+        raise BadInput(f"no tarball: give one with --tarball, or install linux-source ({SOURCES})")
     return found[-1]
 
 
@@ -78,7 +79,7 @@ def contents(path):
         listing = command.run("tar", "--list", "--verbose", "--numeric-owner", "--file",
                               path)[0]
     except command.CommandFailed as error:
-        raise BadInput(f"--tarball {path}: cannot be read, or is cut short: {error}") from error
+        raise BadInput(f"--tarball {path}: cannot be read, or is truncated: {error}") from error
     total = count = 0
     last = None
     for line in listing.splitlines():
@@ -90,7 +91,7 @@ def contents(path):
         if match[1] == "-":
             last = os.path.basename(match[3])
     if last is None:
-        raise BadInput(f"--tarball {path}: no file in it")
+        raise BadInput(f"--tarball {path}: contains no file")
     return total, count, last
 
 
@@ -177,7 +178,7 @@ def plan(options):
         cases += (Case(INSIDE, f"in the tree: {options.inside}", INSIDE_SECONDS),)
     notes = [f"The tree: {count:,} members of {os.path.basename(tarball)}, {human(size)}."]
     if not machine.is_root():
-        notes.append("Not run by root: of the caches, only the tarball's pages were dropped.")
+        notes.append("Not run as root: only the page cache of the tarball was dropped.")
     return Plan(subjects=[Subject(place.name, place.title, place.details())
                           for place in grounds],
                 rounds=[Round(cases)], open=trees.open, set_up=trees.set_up,

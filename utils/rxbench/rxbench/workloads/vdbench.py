@@ -21,16 +21,16 @@ from ..vdbench.steps import steps as steps_of
 
 NAME = "run"
 REPEATS = 1
-SUMMARY = "a parameter file of vdbench, with vdbench's lines, fio doing the I/O"
+SUMMARY = "run a vdbench parameter file with fio, and print vdbench's lines"
 EXPLANATION = """\
-sd= (lun, size, threads, openflags, hitarea, range), wd= (sd, rdpct, rhpct, whpct, xfersize,
-seekpct, skew, range, threads, openflags) and rd= (wd, iorate, curve, elapsed, warmup, interval,
-threads, openflags, forthreads, forxfersize, forrdpct, forseekpct), with wildcards such as sd*,
-ranges such as (1-64,d), sd=default, validate=yes, and variables such as $lun. Whatever else a file
-asks for is named with its line before anything runs. Threads are requests under way at once
-(io_uring, or threads of fio where that is disabled). A lun that does not exist is made as a file
-of size=, or of --file-size, and removed in the end. A lun that holds anything is written to only
-if --destroy names it."""
+Supported are sd= (lun, size, threads, openflags, hitarea, range), wd= (sd, rdpct, rhpct, whpct,
+xfersize, seekpct, skew, range, threads, openflags) and rd= (wd, iorate, curve, elapsed, warmup,
+interval, threads, openflags, forthreads, forxfersize, forrdpct, forseekpct), with wildcards such as
+sd*, ranges such as (1-64,d), sd=default, validate=yes, and variables such as $lun. Anything else is
+rejected with its line number before the run starts. Threads are the number of requests in flight
+(io_uring, or threads of fio if io_uring is disabled). A lun that does not exist is created as a
+file of size= or --file-size, and removed at the end. A lun that holds data is written to only if
+--destroy names it."""
 
 STDDEV = Metric("lat_stddev_us", "latency stddev", "us", "lower")
 REQUESTED = Metric("iops_requested", "requested", "IOPS", "higher")
@@ -43,18 +43,18 @@ LEAST_SECTOR = 512
 
 
 def add_arguments(parser):
-    parser.add_argument("file", metavar="FILE", help="the parameter file")
+    parser.add_argument("file", metavar="FILE", help="parameter file")
     parser.add_argument("variables", metavar="NAME=VALUE", nargs="*",
-                        help="what $NAME in the file stands for")
+                        help="value of $NAME in the file")
     parser.add_argument("--file-size", metavar="SIZE", type=parse_size,
-                        help="of a lun that is a file, does not exist and has no size= "
-                             "(default: 1g, or less where that is not free)")
+                        help="size of a lun that does not exist and has no size= (default: 1g, "
+                             "or less if that is not free)")
     parser.add_argument("--validate", action="store_true",
-                        help="read again what was written, and compare; as validate=yes")
+                        help="read written data again and compare it, as validate=yes")
     parser.add_argument("--no-disks", action="store_true",
-                        help="without the disks' own statistics below each line")
+                        help="do not print disk statistics for each interval")
     parser.add_argument("--show-jobs", action="store_true",
-                        help="print fio's job files, and run nothing")
+                        help="print fio's job files and exit")
 
 
 def _engine():
@@ -360,10 +360,10 @@ class Runs:
         metrics["iops_requested"] = wanted
         off = reached / wanted - 1
         mark = f" ({off:+.0%})" if abs(off) > MOST_OFF else ""
-        print(f"{'':<13}requested {wanted:,} i/o a second, achieved {reached:,.0f}{mark}",
+        print(f"{'':<13}requested {wanted:,} i/o per second, achieved {reached:,.0f}{mark}",
               file=self.out, flush=True)
         if mark:
-            self.luns.notes.append(f"{step.title}: {wanted:,} requests a second were asked for, "
+            self.luns.notes.append(f"{step.title}: {wanted:,} requests per second were requested, "
                                    f"{reached:,.0f} were achieved{mark}.")
 
 
@@ -393,8 +393,8 @@ def plan(options):
             print(f"# {step.title}\n{text}", file=out)
         raise SystemExit(0)
     if validate:
-        luns.notes.append("Data validation: what was written is read again and compared; these "
-                          "reads are counted as all others.")
+        luns.notes.append("Data validation: written data is read again and compared; these reads "
+                          "are counted like all others.")
     runs = Runs(options, luns, steps, validate, out)
     return Plan(subjects=[Subject("luns", os.path.basename(options.file), luns.details())],
                 rounds=[Round(tuple(Case(step.name, step.title,

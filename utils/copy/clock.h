@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef COPY_CLOCK_H
+#define COPY_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* Nanoseconds since some moment, which no one can set back. */
+static inline uint64_t copy_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
+}
+
+#endif /* COPY_CLOCK_H */

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm map, unmap, set, mode
+ */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands/command.h"
+#include "kernel/cache_map.h"
+#include "kernel/caches.h"
+#include "kernel/control.h"
+#include "kernel/disk_state.h"
+#include "kernel/dm.h"
+#include "kernel/rxcache.h"
+#include "lib/file.h"
+#include "lib/system.h"
+#include "lib/values.h"
+
+static const char map_usage[] =
+	"Usage: rxadm map --cache DEVICE --origin DEVICE [OPTION...]\n"
+	"\n"
+	"Use a RAM disk as the cache of an origin, a slower disk, and print the path of the\n"
+	"cached disk. The data of the RAM disk is lost. The origin always holds all data.\n"
+	"\n"
+	"Options:\n"
+	"     --cache DEVICE      use this RAM disk\n"
+	"     --origin DEVICE     cache this disk or partition\n"
+	"     --name NAME         create /dev/mapper/NAME (default: rxc-ORIGIN)\n"
+	"     --block-size SIZE   size of a cache block, a power of two from 4K to 1M\n"
+	"                         (default: 4K)\n"
+	"     --mode MODE         what is cached: writethrough, writearound or\n"
+	"                         passthrough (default: writethrough)\n"
+	"     --seq-cutoff SIZE   do not cache sequential I/O beyond this length;\n"
+	"                         0: cache all I/O (default: 0)\n"
+	"     --force             allow a RAM disk that holds a file system or the like,\n"
+	"                         or an origin that is swap space or a member of md or LVM\n"
+	"     --dry-run           print what would be done; change nothing\n"
+	" -h, --help              print this help\n";
+
+static enum exit_code parse_map(int argc, char **argv, struct map_request *request, bool *help)
+{
+	static const struct option options[] = {
+		{ "block-size",	required_argument, NULL, OPT_BLOCK_SIZE },
+		{ "cache",	required_argument, NULL, OPT_CACHE },
+		{ "dry-run",	no_argument,	   NULL, OPT_DRY_RUN },
+		{ "force",	no_argument,	   NULL, OPT_FORCE },
+		{ "mode",	required_argument, NULL, OPT_MODE },
+		{ "name",	required_argument, NULL, OPT_NAME },
+		{ "origin",	required_argument, NULL, OPT_ORIGIN },
+		{ "seq-cutoff",	required_argument, NULL, OPT_SEQ_CUTOFF },
+		{ "help",	no_argument,	   NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret = EXIT_OK;
+	int opt;
+
+	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_BLOCK_SIZE:
+			ret = block_size_argument(optarg, &request->block_size);
+			break;
+		case OPT_CACHE:
+			request->cache = optarg;
+			break;
+		case OPT_DRY_RUN:
+			request->dry_run = true;
+			break;
+		case OPT_FORCE:
+			request->force = true;
+			break;
+		case OPT_MODE:
+			request->mode = optarg;
+			ret = mode_argument(optarg);
+			break;
+		case OPT_NAME:
+			request->name = optarg;
+			ret = mapping_name_check(optarg);
+			break;
+		case OPT_ORIGIN:
+			request->origin = optarg;
+			break;
+		case OPT_SEQ_CUTOFF:
+			ret = seq_cutoff_argument(optarg, &request->seq_cutoff);
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv, options);
+		}
+	}
+	if (!ret)
+		ret = operands(argc, argv, 0, "--cache DEVICE --origin DEVICE [OPTION...]");
+	if (!ret && !request->cache)
+		ret = report(EXIT_PARAMETERS, "option --cache is missing; give a RAM disk");
+	if (!ret && !request->origin)
+		ret = report(EXIT_PARAMETERS, "option --origin is missing; give the disk to cache");
+	return ret;
+}
+
+static enum exit_code run_map(int argc, char **argv)
+{
+	struct map_request request = {
+		.mode = RXCACHE_DEFAULT_MODE,
+		.block_size = RXCACHE_DEFAULT_BLOCK_SIZE,
+		.force_text = "--force",
+	};
+	bool help = false;
+	char *path = NULL;
+	enum exit_code ret;
+	int control;
+
+	ret = parse_map(argc, argv, &request, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(map_usage, stdout);
+		return EXIT_OK;
+	}
+
+	/* cache_map() locks the origin, which may hang, and nothing that others wait for. */
+	ret = privilege_check();
+	if (!ret && !request.dry_run && !module_is_loaded("dm_rxcache"))
+		ret = module_load("dm-rxcache");
+	if (!ret)
+		ret = control_open(&control);
+	if (ret)
+		return ret;
+	ret = request.dry_run ? dm_connect() : dm_begin();
+	if (!ret) {
+		signals_block();
+		ret = cache_map(control, &request, &path);
+		if (path && !ret)
+			puts(path);
+		fflush(stdout);
+		signals_allow();
+		free(path);
+		dm_end();
+	}
+	close(control);
+	return ret;
+}
+
+const struct command command_map = {
+	.name = "map",
+	.summary = "use a RAM disk as the cache of a slower disk",
+	.run = run_map,
+};
+
+static const char unmap_usage[] =
+	"Usage: rxadm unmap NAME [--dry-run]\n"
+	"\n"
+	"Remove a cache. The origin holds all data. The RAM disk is empty and idle afterwards.\n"
+	"\n"
+	"Options:\n"
+	"     --dry-run   print what would be done; change nothing\n"
+	" -h, --help      print this help\n";
+
+/* What stands in for a cache needs no target. */
+static enum exit_code begin_unmap(const char *name)
+{
+	struct mapping mapping;
+	enum exit_code ret;
+	bool exists;
+
+	if (module_is_loaded("dm_rxcache") || !module_is_loaded("dm_mod"))
+		return dm_begin();
+	ret = dm_connect();
+	if (ret)
+		return ret;
+	ret = mapping_read(name, MAPPING_TABLE, &mapping);
+	exists = mapping.exists;
+	mapping_release(&mapping);
+	if (ret || !exists)
+		dm_end();
+	return ret || exists ? ret : dm_begin();
+}
+
+static enum exit_code run_unmap(int argc, char **argv)
+{
+	bool dry_run = false;
+	bool help = false;
+	enum exit_code ret;
+
+	ret = dry_run_option(argc, argv, &dry_run, &help);
+	if (help) {
+		fputs(unmap_usage, stdout);
+		return EXIT_OK;
+	}
+	if (!ret)
+		ret = operands(argc, argv, 1, "NAME [--dry-run]");
+	if (!ret)
+		ret = mapping_name_check(mapping_name(argv[optind]));
+	if (!ret)
+		ret = privilege_check();
+	/* No lock: the origin may hang, and device-mapper removes a mapping once. */
+	if (!ret)
+		ret = begin_unmap(mapping_name(argv[optind]));
+	if (ret)
+		return ret;
+	ret = cache_unmap(mapping_name(argv[optind]), dry_run);
+	dm_end();
+	return ret;
+}
+
+const struct command command_unmap = {
+	.name = "unmap",
+	.summary = "remove a cache",
+	.run = run_unmap,
+};
+
+static const char set_usage[] =
+	"Usage: rxadm set NAME OPTION...\n"
+	"       rxadm set DEVICE --name NAME\n"
+	"\n"
+	"Change the settings of a cache, also while it is in use. They last until the cache is\n"
+	"removed. See 'rxadm mode' for its mode. With --name, change the name of a RAM disk.\n"
+	"\n"
+	"Options:\n"
+	"     --seq-cutoff SIZE   do not cache sequential I/O beyond this length;\n"
+	"                         0: cache all I/O\n"
+	"     --latency on|off    start or stop measuring the latency of I/O\n"
+	"     --name NAME         name of the RAM disk; '' removes it\n"
+	"     --dry-run           print what would be sent; change nothing\n"
+	" -h, --help              print this help\n";
+
+struct set_request {
+	const char *name;
+	bool has_seq_cutoff;
+	uint64_t seq_cutoff;
+	const char *latency;	/* NULL: leave it */
+	const char *new_name;	/* of a RAM disk; NULL: leave it */
+	bool dry_run;
+};
+
+static enum exit_code parse_set(int argc, char **argv, struct set_request *request, bool *help)
+{
+	static const struct option options[] = {
+		{ "dry-run",	no_argument,	   NULL, OPT_DRY_RUN },
+		{ "latency",	required_argument, NULL, OPT_LATENCY },
+		{ "name",	required_argument, NULL, OPT_NAME },
+		{ "seq-cutoff",	required_argument, NULL, OPT_SEQ_CUTOFF },
+		{ "help",	no_argument,	   NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret = EXIT_OK;
+	int opt;
+
+	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_DRY_RUN:
+			request->dry_run = true;
+			break;
+		case OPT_LATENCY:
+			request->latency = optarg;
+			if (strcmp(optarg, "on") && strcmp(optarg, "off"))
+				ret = report(EXIT_PARAMETERS, "latency '%s': must be on or off",
+					     optarg);
+			break;
+		case OPT_NAME:
+			request->new_name = optarg;
+			ret = *optarg ? name_argument(optarg) : EXIT_OK;
+			break;
+		case OPT_SEQ_CUTOFF:
+			request->has_seq_cutoff = true;
+			ret = seq_cutoff_argument(optarg, &request->seq_cutoff);
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv, options);
+		}
+	}
+	if (!ret)
+		ret = operands(argc, argv, 1, "NAME OPTION...");
+	if (ret)
+		return ret;
+	request->name = argv[optind];
+	if (request->new_name && (request->has_seq_cutoff || request->latency))
+		return report(EXIT_PARAMETERS,
+			      "option --name: is for a RAM disk, and does not go with --seq-cutoff and --latency, which are for a cache");
+	if (request->new_name)
+		return EXIT_OK;
+	if (!request->has_seq_cutoff && !request->latency)
+		return report(EXIT_PARAMETERS,
+			      "an option is missing; give --seq-cutoff, --latency or --name");
+	request->name = mapping_name(request->name);
+	return mapping_name_check(request->name);
+}
+
+static enum exit_code send_seq_cutoff(const struct set_request *request, uint64_t bytes)
+{
+	char *message = format_text("seq_cutoff %llu", (unsigned long long)bytes);
+	enum exit_code ret;
+
+	ret = cache_message(request->name, message, request->dry_run);
+	free(message);
+	return ret;
+}
+
+static enum exit_code set(const struct set_request *request)
+{
+	const struct cache *cache;
+	struct caches caches;
+	uint64_t old = 0;
+	enum exit_code ret;
+
+	ret = cache_find(request->name, &caches, &cache);
+	if (!ret)
+		old = cache->table.features.seq_cutoff;
+	caches_free(&caches);
+	if (!ret && request->has_seq_cutoff)
+		ret = send_seq_cutoff(request, request->seq_cutoff);
+	if (ret || !request->latency)
+		return ret;
+	ret = latency_measure(request->name, !strcmp(request->latency, "on"), request->dry_run);
+	/* Both or none: what was measured could not be had back, the cut-off can. */
+	if (ret && request->has_seq_cutoff && !request->dry_run)
+		send_seq_cutoff(request, old);
+	return ret;
+}
+
+static enum exit_code set_name(const struct set_request *request)
+{
+	struct device dev;
+	enum exit_code ret;
+	int index;
+	char *owner;
+
+	ret = device_find_rxd("device", request->name, &dev, &index);
+	if (ret)
+		return ret;
+	/* It may have it already. */
+	owner = ramdisk_by_name(request->new_name);
+	if (owner && strcmp(owner + strlen("/dev/"), dev.kernel_name))
+		ret = ramdisk_name_check(request->new_name);
+	if (!ret)
+		ret = ramdisk_rename(dev.kernel_name, request->new_name, request->dry_run);
+	free(owner);
+	device_release(&dev);
+	return ret;
+}
+
+static enum exit_code run_set(int argc, char **argv)
+{
+	struct set_request request = { 0 };
+	bool help = false;
+	enum exit_code ret;
+
+	ret = parse_set(argc, argv, &request, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(set_usage, stdout);
+		return EXIT_OK;
+	}
+
+	ret = privilege_check();
+	if (!ret)
+		ret = lock_take();
+	if (!ret && request.new_name)
+		return set_name(&request);
+	if (!ret)
+		ret = dm_begin();
+	if (ret)
+		return ret;
+	ret = set(&request);
+	dm_end();
+	return ret;
+}
+
+const struct command command_set = {
+	.name = "set",
+	.summary = "change the settings of a cache or the name of a RAM disk",
+	.run = run_set,
+};
+
+static const char mode_usage[] =
+	"Usage: rxadm mode NAME [MODE] [--dry-run]\n"
+	"\n"
+	"Change the mode of a cache, also while it is in use. The mode lasts until the cache is\n"
+	"removed. Without MODE, print the current one.\n"
+	"\n"
+	" writethrough   cache what is read and what is written\n"
+	" writearound    cache what is read; a write removes its blocks from the cache\n"
+	" passthrough    cache nothing\n"
+	"\n"
+	"Options:\n"
+	"     --dry-run   print the message that would be sent; change nothing\n"
+	" -h, --help      print this help\n";
+
+struct mode_request {
+	const char *name;
+	const char *mode;	/* NULL: print it */
+	bool dry_run;
+};
+
+static enum exit_code parse_mode(int argc, char **argv, struct mode_request *request, bool *help)
+{
+	enum exit_code ret;
+
+	ret = dry_run_option(argc, argv, &request->dry_run, help);
+	if (ret || *help)
+		return ret;
+	ret = operands(argc, argv, argc - optind == 1 ? 1 : 2, "NAME [MODE]");
+	if (ret)
+		return ret;
+	request->name = mapping_name(argv[optind]);
+	if (argc - optind == 2)
+		request->mode = argv[optind + 1];
+	ret = mapping_name_check(request->name);
+	if (!ret && request->mode)
+		ret = mode_argument(request->mode);
+	return ret;
+}
+
+static enum exit_code mode(const struct mode_request *request)
+{
+	struct rxcache_status status;
+	enum exit_code ret;
+	uint64_t sectors;
+	char *message;
+
+	ret = cache_query(request->name, &status, &sectors);
+	if (ret)
+		return ret;
+	if (!request->mode) {
+		puts(status.features.mode);
+		return EXIT_OK;
+	}
+	message = format_text("mode %s", request->mode);
+	ret = cache_message(request->name, message, request->dry_run);
+	free(message);
+	return ret;
+}
+
+static enum exit_code run_mode(int argc, char **argv)
+{
+	struct mode_request request = { 0 };
+	bool help = false;
+	enum exit_code ret;
+
+	ret = parse_mode(argc, argv, &request, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(mode_usage, stdout);
+		return EXIT_OK;
+	}
+
+	ret = privilege_check();
+	if (!ret && request.mode)
+		ret = lock_take();
+	if (!ret)
+		ret = dm_begin();
+	if (ret)
+		return ret;
+	ret = mode(&request);
+	dm_end();
+	return ret;
+}
+
+const struct command command_mode = {
+	.name = "mode",
+	.summary = "change or print the mode of a cache",
+	.run = run_mode,
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_COMMANDS_COMMAND_H
+#define RXADM_COMMANDS_COMMAND_H
+
+#include "lib/error.h"
+
+struct command {
+	const char *name;
+	const char *summary;
+	enum exit_code (*run)(int argc, char **argv);
+};
+
+extern const struct command command_apply;
+extern const struct command command_clear;
+extern const struct command command_completion;
+extern const struct command command_create;
+extern const struct command command_export;
+extern const struct command command_extents;
+extern const struct command command_limit;
+extern const struct command command_help;
+extern const struct command command_hotlist;
+extern const struct command command_info;
+extern const struct command command_list;
+extern const struct command command_load;
+extern const struct command command_map;
+extern const struct command command_metrics;
+extern const struct command command_mode;
+extern const struct command command_remove;
+extern const struct command command_resize;
+extern const struct command command_save;
+extern const struct command command_set;
+extern const struct command command_stats;
+extern const struct command command_status;
+extern const struct command command_top;
+extern const struct command command_unexport;
+extern const struct command command_unmap;
+extern const struct command command_warm;
+
+/* The scripts, which the Makefile makes strings of. */
+extern const char completion_bash[];
+extern const char completion_fish[];
+extern const char completion_zsh[];
+
+#endif /* RXADM_COMMANDS_COMMAND_H */

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm save, load
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <linux/rxd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands/command.h"
+#include "copy/copy.h"
+#include "copy/progress.h"
+#include "image/load.h"
+#include "image/save.h"
+#include "lib/file.h"
+#include "lib/system.h"
+#include "lib/values.h"
+
+/**
+ * progress_argument - read how progress is to be shown
+ * @text: what the user wrote
+ * @mode: out: what it means
+ */
+static enum exit_code progress_argument(const char *text, enum progress_mode *mode)
+{
+	if (progress_parse(text, mode))
+		return EXIT_OK;
+	return report(EXIT_PARAMETERS, "progress '%s': must be auto, bar, json or none", text);
+}
+
+/**
+ * stream_argument - whether a file is standard input or output, and fit for an image
+ * @file: what the user wrote
+ * @fd: of which of the two
+ * @stream: out: whether it is
+ */
+static enum exit_code stream_argument(const char *file, int fd, bool *stream)
+{
+	const char *what = fd == STDIN_FILENO ? "input" : "output";
+	int flags = fcntl(fd, F_GETFL);
+
+	*stream = !strcmp(file, "-");
+	if (!*stream)
+		return EXIT_OK;
+	/* main() has put something in its place. */
+	if (flags < 0 || flags & O_PATH)
+		return report(EXIT_PARAMETERS, "file '-': standard %s is closed", what);
+	if (isatty(fd))
+		return report(EXIT_PARAMETERS,
+			      "file '-': standard %s is a terminal; redirect it to a file or a pipe",
+			      what);
+	return EXIT_OK;
+}
+
+static const char save_usage[] =
+	"Usage: rxadm save DEVICE FILE [OPTION...]\n"
+	"\n"
+	"Save a RAM disk, which must not be in use, to the image FILE. 'rxadm load' recreates the\n"
+	"disk from it. An existing image is replaced once the new one is complete. If FILE is -,\n"
+	"the image is written to standard output.\n"
+	"\n"
+	"Options:\n"
+	"     --compress zstd[:LEVEL]   compress the image\n"
+	"     --format rxd|raw          raw: a plain disk image with holes, for losetup and QEMU\n"
+	"                               (default: rxd)\n"
+	"     --progress HOW            bar; auto, a bar only on a terminal; json, one\n"
+	"                               record per second on standard output; none\n"
+	"                               (default: auto)\n"
+	" -h, --help                    print this help\n";
+
+static enum exit_code format_argument(const char *text, bool *raw)
+{
+	*raw = !strcmp(text, "raw");
+	if (*raw || !strcmp(text, "rxd"))
+		return EXIT_OK;
+	return report(EXIT_PARAMETERS, "format '%s': must be rxd or raw", text);
+}
+
+static enum exit_code compress_argument(const char *text, struct save_args *args)
+{
+	char *error = value_compress(text, &args->level);
+
+	args->compress = !error;
+	if (error)
+		report(EXIT_PARAMETERS, "compression '%s': %s", text, error);
+	free(error);
+	return args->compress ? EXIT_OK : EXIT_PARAMETERS;
+}
+
+static enum exit_code parse_save(int argc, char **argv, struct save_args *args, bool *help)
+{
+	static const struct option options[] = {
+		{ "compress",	required_argument, NULL, OPT_COMPRESS },
+		{ "format",	required_argument, NULL, OPT_FORMAT },
+		{ "progress",	required_argument, NULL, OPT_PROGRESS },
+		{ "help",	no_argument,	   NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret = EXIT_OK;
+	int opt;
+
+	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_COMPRESS:
+			ret = compress_argument(optarg, args);
+			break;
+		case OPT_FORMAT:
+			ret = format_argument(optarg, &args->raw);
+			break;
+		case OPT_PROGRESS:
+			ret = progress_argument(optarg, &args->progress);
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv, options);
+		}
+	}
+	if (!ret)
+		ret = operands(argc, argv, 2, "DEVICE FILE [OPTION...]");
+	if (ret)
+		return ret;
+	args->device = argv[optind];
+	args->file = argv[optind + 1];
+	if (args->raw && args->compress)
+		return report(EXIT_PARAMETERS,
+			      "options --compress and --format raw exclude each other");
+	ret = stream_argument(args->file, STDOUT_FILENO, &args->stream);
+	if (!ret && args->stream && args->progress == PROGRESS_JSON)
+		ret = report(EXIT_PARAMETERS,
+			     "progress 'json': goes to standard output, as the image does; must be auto, bar or none");
+	return ret;
+}
+
+static enum exit_code run_save(int argc, char **argv)
+{
+	struct save_args args = { .progress = PROGRESS_AUTO };
+	bool help = false;
+	enum exit_code ret;
+
+	ret = parse_save(argc, argv, &args, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(save_usage, stdout);
+		return EXIT_OK;
+	}
+	ret = privilege_check();
+	if (!ret)
+		ret = image_save(&args);
+	if (args.signal)
+		copy_interrupt(args.signal);
+	return ret;
+}
+
+const struct command command_save = {
+	.name = "save",
+	.summary = "save a RAM disk to an image",
+	.run = run_save,
+};
+
+static const char load_usage[] =
+	"Usage: rxadm load FILE [OPTION...]\n"
+	"\n"
+	"Create a RAM disk from an image of 'rxadm save' and print its path. The disk has the\n"
+	"data, the UUID and the other properties of the saved disk. If FILE is -, the image is\n"
+	"read from standard input.\n"
+	"\n"
+	"Options:\n"
+	"     --format rxd|raw  raw: a plain disk image (default: rxd)\n"
+	"     --into DEVICE     load into this RAM disk, which must be empty and large enough\n"
+	"     --index N         create /dev/rxdN (default: the lowest free number)\n"
+	"     --node NODE       NUMA node to allocate memory from: a number, local or\n"
+	"                       interleave (default: local)\n"
+	"     --overcommit      do not count the disk towards the share of memory\n"
+	"     --progress HOW    bar; auto, a bar only on a terminal; json, one record per\n"
+	"                       second on standard output; none (default: auto)\n"
+	"     --uuid UUID       identity (default: that of the image); random: a random one\n"
+	" -h, --help            print this help\n";
+
+static enum exit_code check_load(const struct load_args *args)
+{
+	if (args->into && (args->has_index || args->node_text || args->uuid_text ||
+			   args->overcommit))
+		return report(EXIT_PARAMETERS,
+			      "option --into: cannot be combined with --index, --node, --overcommit and --uuid, which are for new RAM disks");
+	return EXIT_OK;
+}
+
+static enum exit_code parse_load(int argc, char **argv, struct load_args *args, bool *help)
+{
+	static const struct option options[] = {
+		{ "format",	required_argument, NULL, OPT_FORMAT },
+		{ "index",	required_argument, NULL, OPT_INDEX },
+		{ "into",	required_argument, NULL, OPT_INTO },
+		{ "node",	required_argument, NULL, OPT_NODE },
+		{ "overcommit",	no_argument,	   NULL, OPT_OVERCOMMIT },
+		{ "progress",	required_argument, NULL, OPT_PROGRESS },
+		{ "uuid",	required_argument, NULL, OPT_UUID },
+		{ "help",	no_argument,	   NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret = EXIT_OK;
+	int opt;
+
+	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_FORMAT:
+			ret = format_argument(optarg, &args->raw);
+			break;
+		case OPT_INDEX:
+			args->has_index = true;
+			ret = number_argument("index", optarg, 0, RXD_INDEX_MAX, &args->index);
+			break;
+		case OPT_INTO:
+			args->into = optarg;
+			break;
+		case OPT_NODE:
+			args->node_text = optarg;
+			ret = node_argument(optarg, &args->node);
+			break;
+		case OPT_OVERCOMMIT:
+			args->overcommit = true;
+			break;
+		case OPT_PROGRESS:
+			ret = progress_argument(optarg, &args->progress);
+			break;
+		case OPT_UUID:
+			args->uuid_text = optarg;
+			memset(args->uuid, 0, sizeof(args->uuid));
+			if (strcmp(optarg, "random"))
+				ret = uuid_argument(optarg, args->uuid);
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv, options);
+		}
+	}
+	if (!ret)
+		ret = operands(argc, argv, 1, "FILE [OPTION...]");
+	if (ret)
+		return ret;
+	args->file = argv[optind];
+	ret = check_load(args);
+	if (!ret)
+		ret = stream_argument(args->file, STDIN_FILENO, &args->stream);
+	if (!ret && args->stream && args->raw)
+		ret = report(EXIT_PARAMETERS,
+			     "file '-': a raw image cannot be read from standard input; give its path");
+	return ret;
+}
+
+static enum exit_code run_load(int argc, char **argv)
+{
+	struct load_args args = { .progress = PROGRESS_AUTO };
+	bool help = false;
+	enum exit_code ret;
+	char *path;
+
+	ret = parse_load(argc, argv, &args, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(load_usage, stdout);
+		return EXIT_OK;
+	}
+	ret = privilege_check();
+	if (ret)
+		return ret;
+	ret = image_load(&args, &path);
+	if (path) {
+		puts(path);
+		fflush(stdout);
+		signals_allow();
+		free(path);
+	}
+	if (args.signal)
+		copy_interrupt(args.signal);
+	return ret;
+}
+
+const struct command command_load = {
+	.name = "load",
+	.summary = "create a RAM disk from an image",
+	.run = run_load,
+};

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm list, status: a line for each RAM disk, and for each cache
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/command.h"
+#include "kernel/caches.h"
+#include "kernel/device.h"
+#include "kernel/dm.h"
+#include "kernel/nvmet.h"
+#include "kernel/rxcache.h"
+#include "lib/system.h"
+#include "lib/values.h"
+#include "output/table.h"
+
+#define SYS_BLOCK	"/sys/block"
+#define SECTOR		512
+
+enum {
+	COL_DEVICE,
+	COL_SIZE,
+	COL_USED,
+	COL_MAX_USED,
+	COL_LIMIT,
+	COL_LOGICAL_BLOCK_SIZE,
+	COL_STATE,
+	COL_NOSPC,
+	COL_DISCARDS,
+	COL_METADATA,
+	COL_FOLIO_SIZE,
+	COL_NODE,
+	COL_UUID,
+	COL_DISK_NAME,
+	COL_EXPORT,
+};
+
+static const struct column list_columns[] = {
+	[COL_DEVICE]	= { "DEVICE", COLUMN_TEXT, true, "path of the RAM disk" },
+	[COL_SIZE]	= { "SIZE", COLUMN_SIZE, true, "capacity" },
+	[COL_USED]	= { "USED", COLUMN_SIZE, true, "memory that holds data" },
+	[COL_MAX_USED]	= { "MAX_USED", COLUMN_SIZE, false, "largest USED since creation" },
+	[COL_LIMIT]	= { "LIMIT", COLUMN_SIZE, true,
+			    "memory that the data may occupy; none, or 0 as a number: no limit" },
+	[COL_LOGICAL_BLOCK_SIZE] = { "LOGICAL_BLOCK_SIZE", COLUMN_NUMBER, false,
+				     "logical block size in bytes" },
+	[COL_STATE]	= { "STATE", COLUMN_TEXT, true,
+			    "idle, or: open cache overcommit readonly reserved detect-zeroes" },
+	[COL_NOSPC]	= { "NOSPC", COLUMN_NUMBER, false,
+			    "writes that failed because no memory was available" },
+	[COL_DISCARDS]	= { "DISCARDS", COLUMN_NUMBER, false,
+			    "discards and write-zeroes that freed memory" },
+	[COL_METADATA]	= { "METADATA", COLUMN_SIZE, false,
+			    "memory that keeps track of the data, not part of USED" },
+	[COL_FOLIO_SIZE] = { "FOLIO_SIZE", COLUMN_SIZE, false,
+			     "largest piece of memory that a long write allocates" },
+	[COL_NODE]	= { "NODE", COLUMN_TEXT, false,
+			    "NUMA node that memory is allocated from, local or interleave" },
+	[COL_UUID]	= { "UUID", COLUMN_TEXT, false, "identity, as in /dev/disk/by-id" },
+	[COL_DISK_NAME]	= { "NAME", COLUMN_TEXT, false, "name that it was given, if any" },
+	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, false,
+			    "NQN and address of its export" },
+};
+
+static const struct table_spec list_spec = {
+	.name = "ramdisks",
+	.usage = "Usage: rxadm list [OPTION...]\n"
+		 "\n"
+		 "List the RAM disks.\n",
+	.columns = list_columns,
+	.count = ARRAY_SIZE(list_columns),
+};
+
+/* Where sysfs says it: to everybody, not only to root as the control node does. */
+static const char *const attributes[] = {
+	[COL_SIZE]	= "size",
+	[COL_USED]	= "rxd/mem_used",
+	[COL_MAX_USED]	= "rxd/mem_max_used",
+	[COL_LIMIT]	= "rxd/mem_limit",
+	[COL_LOGICAL_BLOCK_SIZE] = "queue/logical_block_size",
+	[COL_STATE]	= "rxd/state",
+	[COL_NOSPC]	= "rxd/nospc",
+	[COL_DISCARDS]	= "rxd/discards",
+	[COL_METADATA]	= "rxd/mem_index",
+	[COL_FOLIO_SIZE] = "rxd/folio_size",
+	[COL_NODE]	= "rxd/node",
+	[COL_UUID]	= "rxd/uuid",
+	[COL_DISK_NAME]	= "rxd/name",
+	[COL_EXPORT]	= NULL,
+};
+
+/* The kernel sets the size of a disk to 0 before it removes its files. */
+static bool is_size(const char *text)
+{
+	return text && strcmp(text, "0");
+}
+
+static bool is_there(dev_t number)
+{
+	char *size = sysfs_read(number, attributes[COL_SIZE]);
+	bool there = is_size(size);
+
+	free(size);
+	return there;
+}
+
+/* Return: false if the disk is gone. A module of another version may lack some files. */
+static bool read_values(dev_t number, char **values)
+{
+	bool all = true;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(attributes); i++) {
+		if (!attributes[i])
+			continue;
+		values[i] = sysfs_read(number, attributes[i]);
+		if (!values[i])
+			all = false;
+	}
+	return is_size(values[COL_SIZE]) && (all || is_there(number));
+}
+
+static void set_value(struct table *table, size_t column, const char *text)
+{
+	uint64_t number = strtoull(text, NULL, 10);
+
+	if (list_columns[column].kind == COLUMN_TEXT)
+		table_set_text(table, column, text);
+	else if (column == COL_SIZE)
+		table_set_number(table, column, number * SECTOR);
+	else if (column == COL_LIMIT && !number && !table_wants_bytes(table))
+		table_set_text(table, column, "none");
+	else
+		table_set_number(table, column, number);
+}
+
+static void add_disk_line(struct table *table, const char *name, dev_t number, char **values)
+{
+	char *device = format_text("/dev/%s", name);
+	char *export = nvmet_exports_of(number);
+	size_t i;
+
+	table_add_line(table);
+	table_set_text(table, COL_DEVICE, device);
+	for (i = 0; i < ARRAY_SIZE(attributes); i++)
+		if (values[i] && *values[i])
+			set_value(table, i, values[i]);
+	if (export)
+		table_set_text(table, COL_EXPORT, export);
+	free(export);
+	free(device);
+}
+
+/* One that is removed meanwhile is not listed. */
+static void add_disk(struct table *table, const char *name)
+{
+	char *values[ARRAY_SIZE(attributes)] = { 0 };
+	dev_t number;
+	size_t i;
+
+	if (sysfs_number_of(name, &number) && read_values(number, values))
+		add_disk_line(table, name, number, values);
+	for (i = 0; i < ARRAY_SIZE(attributes); i++)
+		free(values[i]);
+}
+
+static int is_ramdisk(const struct dirent *entry)
+{
+	unsigned int index;
+	char end;
+
+	return sscanf(entry->d_name, "rxd%u%c", &index, &end) == 1;
+}
+
+/* Without the module there are none. */
+static enum exit_code fill_list(struct table *table)
+{
+	struct dirent **entries;
+	int count;
+	int i;
+
+	count = scandir(SYS_BLOCK, &entries, is_ramdisk, versionsort);
+	if (count < 0)
+		return report(exit_code_of(errno), "cannot read " SYS_BLOCK ": %s",
+			      strerror(errno));
+	for (i = 0; i < count; i++) {
+		add_disk(table, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	return EXIT_OK;
+}
+
+static enum exit_code run_list(int argc, char **argv)
+{
+	struct table *table;
+	enum exit_code ret;
+
+	ret = table_options(argc, argv, &list_spec, &table);
+	if (ret || !table)
+		return ret;
+	ret = operands(argc, argv, 0, "[OPTION...]");
+	if (!ret)
+		ret = fill_list(table);
+	if (!ret)
+		ret = table_print(table);
+	table_free(table);
+	return ret;
+}
+
+const struct command command_list = {
+	.name = "list",
+	.summary = "list the RAM disks",
+	.run = run_list,
+};
+
+enum {
+	COL_NAME,
+	COL_ORIGIN,
+	COL_CACHE,
+	COL_MODE,
+	COL_SEQ_CUTOFF,
+	COL_BLOCK_SIZE,
+	COL_BLOCKS_TOTAL,
+	COL_BLOCKS_USED,
+	COL_METADATA_BYTES,
+	COL_READ_HITS,
+	COL_READ_MISSES,
+	COL_READ_PARTIALS,
+	COL_WRITE_HITS,
+	COL_WRITE_MISSES,
+	COL_WRITE_PARTIALS,
+	COL_FILLS,
+	COL_EVICTIONS,
+	COL_BYPASSES,
+	COL_INVALIDATIONS,
+	COL_ORIGIN_ERRORS,
+	COL_READ_HIT_PERCENT,
+	COL_CACHE_EXPORT,
+};
+
+static const struct column status_columns[] = {
+	[COL_NAME]		= { "NAME", COLUMN_TEXT, true, "name in /dev/mapper" },
+	[COL_ORIGIN]		= { "ORIGIN", COLUMN_TEXT, true, "path of the origin" },
+	[COL_CACHE]		= { "CACHE", COLUMN_TEXT, true, "path of the RAM disk" },
+	[COL_MODE]		= { "MODE", COLUMN_TEXT, true, "what is cached" },
+	[COL_SEQ_CUTOFF]	= { "SEQ_CUTOFF", COLUMN_SIZE, false,
+				    "length beyond which sequential I/O is not cached" },
+	[COL_BLOCK_SIZE]	= { "BLOCK_SIZE", COLUMN_SIZE, true, "size of a cache block" },
+	[COL_BLOCKS_TOTAL]	= { "BLOCKS_TOTAL", COLUMN_NUMBER, true,
+				    "blocks that the cache can hold" },
+	[COL_BLOCKS_USED]	= { "BLOCKS_USED", COLUMN_NUMBER, true, "blocks that it holds" },
+	[COL_METADATA_BYTES]	= { "METADATA_BYTES", COLUMN_SIZE, false,
+				    "memory that the index occupies" },
+	[COL_READ_HITS]		= { "READ_HITS", COLUMN_NUMBER, true,
+				    "blocks read from the RAM disk" },
+	[COL_READ_MISSES]	= { "READ_MISSES", COLUMN_NUMBER, true,
+				    "blocks read that were not cached" },
+	[COL_READ_PARTIALS]	= { "READ_PARTIALS", COLUMN_NUMBER, false,
+				    "hits and misses that were read only in part" },
+	[COL_WRITE_HITS]	= { "WRITE_HITS", COLUMN_NUMBER, false,
+				    "blocks written that were cached" },
+	[COL_WRITE_MISSES]	= { "WRITE_MISSES", COLUMN_NUMBER, false,
+				    "blocks written that were not cached, or were removed" },
+	[COL_WRITE_PARTIALS]	= { "WRITE_PARTIALS", COLUMN_NUMBER, false,
+				    "hits and misses that were written only in part" },
+	[COL_FILLS]		= { "FILLS", COLUMN_NUMBER, false,
+				    "blocks that a read brought into the cache" },
+	[COL_EVICTIONS]		= { "EVICTIONS", COLUMN_NUMBER, false,
+				    "blocks removed to make room for others" },
+	[COL_BYPASSES]		= { "BYPASSES", COLUMN_NUMBER, false,
+				    "blocks that bypassed the cache" },
+	[COL_INVALIDATIONS]	= { "INVALIDATIONS", COLUMN_NUMBER, false,
+				    "blocks removed by a write, a discard or a message" },
+	[COL_ORIGIN_ERRORS]	= { "ORIGIN_ERRORS", COLUMN_NUMBER, false,
+				    "requests that failed on the origin" },
+	[COL_READ_HIT_PERCENT]	= { "READ_HIT_PERCENT", COLUMN_NUMBER, true,
+				    "READ_HITS as a percentage of all blocks read" },
+	[COL_CACHE_EXPORT]		= { "EXPORT", COLUMN_TEXT, false,
+				    "NQN and address of its export" },
+};
+
+static const struct table_spec status_spec = {
+	.name = "caches",
+	.usage = "Usage: rxadm status [NAME] [OPTION...]\n"
+		 "       rxadm status --latency [NAME] [OPTION...]\n"
+		 "\n"
+		 "Show all caches or one of them. With --latency, show a histogram of the latency of\n"
+		 "their I/O; 'rxadm status --latency --help' lists its columns.\n",
+	.columns = status_columns,
+	.count = ARRAY_SIZE(status_columns),
+};
+
+enum {
+	LATENCY_NAME,
+	LATENCY_FROM_NS,
+	LATENCY_UPTO_NS,
+	LATENCY_COUNT,
+	LATENCY_PERCENT,
+};
+
+static const struct column latency_columns[] = {
+	[LATENCY_NAME]		= { "NAME", COLUMN_TEXT, true, "name in /dev/mapper" },
+	[LATENCY_FROM_NS]	= { "FROM_NS", COLUMN_NUMBER, true,
+				    "lower bound of the class, in nanoseconds" },
+	[LATENCY_UPTO_NS]	= { "UPTO_NS", COLUMN_NUMBER, true,
+				    "upper bound, which is not in the class" },
+	[LATENCY_COUNT]		= { "COUNT", COLUMN_NUMBER, true, "reads and writes in the class" },
+	[LATENCY_PERCENT]	= { "PERCENT", COLUMN_NUMBER, true,
+				    "COUNT as a percentage of all reads and writes" },
+};
+
+static const struct table_spec latency_spec = {
+	.name = "latencies",
+	.usage = "Usage: rxadm status --latency [NAME] [OPTION...]\n"
+		 "\n"
+		 "Show a histogram of the latency of reads and writes since 'rxadm set --latency on'.\n",
+	.columns = latency_columns,
+	.count = ARRAY_SIZE(latency_columns),
+};
+
+static void set_device(struct table *table, size_t column, dev_t number)
+{
+	char *path = device_path(number);
+
+	table_set_text(table, column, path);
+	free(path);
+}
+
+static void set_hit_percent(struct table *table, uint64_t hits, uint64_t misses)
+{
+	double reads = (double)hits + misses;
+	char *text;
+
+	if (!reads)
+		return;
+	text = format_text("%.1f", 100.0 * hits / reads);
+	table_set_text(table, COL_READ_HIT_PERCENT, text);
+	free(text);
+}
+
+static void add_cache_line(struct table *table, const struct cache *cache,
+			   const struct rxcache_status *status)
+{
+	const uint64_t *counters = status->counters;
+	char *export = nvmet_exports_of(cache->number);
+	unsigned int i;
+
+	table_add_line(table);
+	table_set_text(table, COL_NAME, cache->name);
+	set_device(table, COL_ORIGIN, cache->table.origin);
+	set_device(table, COL_CACHE, cache->table.cache);
+	table_set_text(table, COL_MODE, status->features.mode);
+	table_set_number(table, COL_SEQ_CUTOFF, status->features.seq_cutoff);
+	table_set_number(table, COL_BLOCK_SIZE, status->block_size * SECTOR);
+	table_set_number(table, COL_BLOCKS_TOTAL, status->total);
+	table_set_number(table, COL_BLOCKS_USED, status->used);
+	table_set_number(table, COL_METADATA_BYTES, status->metadata);
+	/* These columns and counters come in the same order. */
+	for (i = 0; i < RXCACHE_COUNTERS; i++)
+		table_set_number(table, COL_READ_HITS + i, counters[i]);
+	set_hit_percent(table, counters[RXCACHE_READ_HITS], counters[RXCACHE_READ_MISSES]);
+	if (export)
+		table_set_text(table, COL_CACHE_EXPORT, export);
+	free(export);
+}
+
+static enum exit_code add_cache(struct table *table, const struct cache *cache)
+{
+	struct rxcache_status status;
+	enum exit_code ret;
+	uint64_t sectors;
+
+	ret = cache_status(cache->name, &status, &sectors);
+	if (!ret && sectors)
+		add_cache_line(table, cache, &status);
+	return ret;
+}
+
+static void add_bin(struct table *table, const char *name, const struct latency *latency,
+		    unsigned int bin)
+{
+	char *percent = format_text("%.2f", 100.0 * latency->count[bin] / latency->total);
+
+	table_add_line(table);
+	table_set_text(table, LATENCY_NAME, name);
+	table_set_number(table, LATENCY_FROM_NS, latency_from(bin));
+	if (bin + 1 < LATENCY_BINS)
+		table_set_number(table, LATENCY_UPTO_NS, latency_from(bin + 1));
+	table_set_number(table, LATENCY_COUNT, latency->count[bin]);
+	table_set_text(table, LATENCY_PERCENT, percent);
+	free(percent);
+}
+
+static enum exit_code add_latency(struct table *table, const struct cache *cache)
+{
+	struct latency latency;
+	enum exit_code ret;
+	unsigned int bin;
+
+	ret = latency_read(cache->name, &latency);
+	for (bin = 0; !ret && bin < LATENCY_BINS; bin++)
+		if (latency.count[bin])
+			add_bin(table, cache->name, &latency, bin);
+	return ret;
+}
+
+typedef enum exit_code add_fn(struct table *table, const struct cache *cache);
+
+static enum exit_code fill_status(struct table *table, const char *name, add_fn *add)
+{
+	const struct cache *cache;
+	struct caches caches;
+	enum exit_code ret;
+	size_t i;
+
+	if (name) {
+		ret = cache_find(name, &caches, &cache);
+		if (!ret)
+			ret = add(table, cache);
+	} else {
+		ret = caches_read(&caches);
+		for (i = 0; !ret && i < caches.count; i++)
+			ret = add(table, &caches.list[i]);
+	}
+	caches_free(&caches);
+	return ret;
+}
+
+static enum exit_code status(struct table *table, const char *name, add_fn *add)
+{
+	enum exit_code ret;
+
+	/* Without the module there are no caches. */
+	if (!name && !module_is_loaded("dm_rxcache"))
+		return table_print(table);
+	ret = privilege_check();
+	if (!ret)
+		ret = dm_begin();
+	if (ret)
+		return ret;
+	ret = fill_status(table, name, add);
+	if (!ret)
+		ret = table_print(table);
+	dm_end();
+	return ret;
+}
+
+/* Another table, with options and columns of its own: take the word out. */
+static bool take_latency(int *argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < *argc && strcmp(argv[i], "--"); i++) {
+		if (strcmp(argv[i], "--latency"))
+			continue;
+		memmove(argv + i, argv + i + 1, (*argc - i) * sizeof(*argv));
+		(*argc)--;
+		return true;
+	}
+	return false;
+}
+
+static enum exit_code run_status(int argc, char **argv)
+{
+	bool latency = take_latency(&argc, argv);
+	const char *name = NULL;
+	struct table *table;
+	enum exit_code ret;
+
+	ret = table_options(argc, argv, latency ? &latency_spec : &status_spec, &table);
+	if (ret || !table)
+		return ret;
+	if (optind < argc) {
+		ret = operands(argc, argv, 1, "[NAME] [OPTION...]");
+		name = mapping_name(argv[optind]);
+		if (!ret)
+			ret = mapping_name_check(name);
+	}
+	if (!ret)
+		ret = status(table, name, latency ? add_latency : add_cache);
+	table_free(table);
+	return ret;
+}
+
+const struct command command_status = {
+	.name = "status",
+	.summary = "show the caches and their counters",
+	.run = run_status,
+};

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm metrics, stats: what has been counted, and counting from zero
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "commands/command.h"
+#include "kernel/caches.h"
+#include "kernel/control.h"
+#include "kernel/device.h"
+#include "kernel/dm.h"
+#include "lib/file.h"
+#include "lib/system.h"
+#include "lib/values.h"
+#include "output/exposition.h"
+
+static const char metrics_usage[] =
+	"Usage: rxadm metrics [OPTION...]\n"
+	"\n"
+	"Print the state of all RAM disks and caches as metrics for Prometheus.\n"
+	"\n"
+	"Options:\n"
+	"     --format FORMAT   openmetrics, or prometheus, which the textfile collector\n"
+	"                       of node_exporter reads (default: openmetrics)\n"
+	" -o, --output FILE     write to this file, which is replaced atomically\n"
+	" -h, --help            print this help\n";
+
+struct metrics_request {
+	enum exposition_format format;
+	const char *path;	/* NULL: standard output */
+};
+
+static enum exit_code format_argument(const char *text, enum exposition_format *format)
+{
+	if (!strcmp(text, "openmetrics"))
+		*format = EXPOSITION_OPENMETRICS;
+	else if (!strcmp(text, "prometheus"))
+		*format = EXPOSITION_PROMETHEUS;
+	else
+		return report(EXIT_PARAMETERS, "format '%s': must be openmetrics or prometheus",
+			      text);
+	return EXIT_OK;
+}
+
+static enum exit_code parse_metrics(int argc, char **argv, struct metrics_request *request,
+				    bool *help)
+{
+	static const struct option options[] = {
+		{ "format",	required_argument, NULL, OPT_FORMAT },
+		{ "output",	required_argument, NULL, 'o' },
+		{ "help",	no_argument,	   NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret = EXIT_OK;
+	int opt;
+
+	while (!ret && (opt = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_FORMAT:
+			ret = format_argument(optarg, &request->format);
+			break;
+		case 'o':
+			request->path = optarg;
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv, options);
+		}
+	}
+	if (!ret)
+		ret = operands(argc, argv, 0, "[OPTION...]");
+	if (!ret && request->path && !*request->path)
+		ret = report(EXIT_PARAMETERS, "output '': must be the path of a file");
+	return ret;
+}
+
+static void release_ramdisk(struct ramdisk_metrics *ramdisk)
+{
+	free(ramdisk->disk.name);
+	free(ramdisk->uuid);
+	free(ramdisk->node);
+	free(ramdisk->state);
+}
+
+static void release_cache(struct cache_metrics *cache)
+{
+	free(cache->disk.name);
+	free(cache->device);
+	free(cache->origin);
+	free(cache->cache);
+}
+
+static void release(struct metrics *metrics)
+{
+	size_t i;
+
+	for (i = 0; i < metrics->ramdisk_count; i++)
+		release_ramdisk(&metrics->ramdisks[i]);
+	for (i = 0; i < metrics->cache_count; i++)
+		release_cache(&metrics->caches[i]);
+	free(metrics->ramdisks);
+	free(metrics->caches);
+}
+
+/* One that was removed meanwhile is simply not there. */
+static void add_ramdisk(struct metrics *metrics, const struct rxd_query *query)
+{
+	dev_t number = makedev(query->major, query->minor);
+	struct ramdisk_metrics ramdisk = {
+		.disk.name = format_text("rxd%d", query->index),
+		.query = *query,
+		.uuid = sysfs_read(number, "rxd/uuid"),
+		.node = sysfs_read(number, "rxd/node"),
+		.state = sysfs_read(number, "rxd/state"),
+	};
+
+	if (!iostat_read(number, &ramdisk.disk.io) || !ramdisk.uuid || !ramdisk.node ||
+	    !ramdisk.state) {
+		release_ramdisk(&ramdisk);
+		return;
+	}
+	metrics->ramdisks = resize_array(metrics->ramdisks, metrics->ramdisk_count + 1,
+					 sizeof(*metrics->ramdisks));
+	metrics->ramdisks[metrics->ramdisk_count++] = ramdisk;
+}
+
+static enum exit_code read_ramdisks(struct metrics *metrics)
+{
+	struct rxd_query query;
+	enum exit_code ret;
+	int next = 0;
+	int err = 0;
+	int fd;
+
+	ret = control_open(&fd);
+	if (ret)
+		return ret;
+	while (next <= RXD_INDEX_MAX &&
+	       !(err = control_query(fd, next, RXD_QUERY_NEXT, &query))) {
+		add_ramdisk(metrics, &query);
+		next = query.index + 1;
+	}
+	if (err && err != ENODEV)
+		ret = control_error(err, "the list of RAM disks");
+	close(fd);
+	return ret;
+}
+
+static enum exit_code add_cache(struct metrics *metrics, const struct cache *cache)
+{
+	struct cache_metrics values = { 0 };
+	enum exit_code ret;
+	uint64_t sectors;
+
+	ret = cache_status(cache->name, &values.status, &sectors);
+	if (ret || !sectors || !iostat_read(cache->number, &values.disk.io))
+		return ret;
+	ret = latency_read(cache->name, &values.latency);
+	if (ret)
+		return ret;
+	values.disk.name = copy_text(cache->name);
+	values.device = format_text("dm-%u", minor(cache->number));
+	values.origin = device_path(cache->table.origin);
+	values.cache = device_path(cache->table.cache);
+	metrics->caches = resize_array(metrics->caches, metrics->cache_count + 1,
+				       sizeof(*metrics->caches));
+	metrics->caches[metrics->cache_count++] = values;
+	return EXIT_OK;
+}
+
+static enum exit_code read_caches(struct metrics *metrics)
+{
+	struct caches caches;
+	enum exit_code ret;
+	size_t i;
+
+	ret = dm_begin();
+	if (ret)
+		return ret;
+	ret = caches_read(&caches);
+	for (i = 0; !ret && i < caches.count; i++)
+		ret = add_cache(metrics, &caches.list[i]);
+	caches_free(&caches);
+	dm_end();
+	return ret;
+}
+
+/* A module that is not loaded has no disks: for who collects metrics, no error. */
+static enum exit_code collect(struct metrics *metrics)
+{
+	enum exit_code ret = EXIT_OK;
+
+	if (module_is_loaded("rxd"))
+		ret = read_ramdisks(metrics);
+	if (!ret && module_is_loaded("dm_rxcache"))
+		ret = read_caches(metrics);
+	return ret;
+}
+
+/* What is to be written, and how. */
+struct text {
+	enum exposition_format format;
+	const struct metrics *metrics;
+};
+
+static void fill(FILE *file, const void *data)
+{
+	const struct text *text = data;
+
+	exposition_write(file, text->format, text->metrics);
+}
+
+static enum exit_code run_metrics(int argc, char **argv)
+{
+	struct metrics_request request = { .format = EXPOSITION_OPENMETRICS };
+	struct metrics metrics = { 0 };
+	struct text text;
+	bool help = false;
+	enum exit_code ret;
+
+	ret = parse_metrics(argc, argv, &request, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(metrics_usage, stdout);
+		return EXIT_OK;
+	}
+
+	text = (struct text){ .format = request.format, .metrics = &metrics };
+	ret = privilege_check();
+	if (!ret)
+		ret = collect(&metrics);
+	if (!ret && request.path)
+		ret = file_replace("output", request.path, 0644, fill, &text);
+	else if (!ret)
+		fill(stdout, &text);
+	release(&metrics);
+	return ret;
+}
+
+const struct command command_metrics = {
+	.name = "metrics",
+	.summary = "print metrics of RAM disks and caches for Prometheus",
+	.run = run_metrics,
+};
+
+static const char stats_usage[] =
+	"Usage: rxadm stats reset NAME|--all [--dry-run]\n"
+	"\n"
+	"Set the counters of a cache, or of all caches, to zero. 'rxadm status' shows them.\n"
+	"\n"
+	"Options:\n"
+	"     --all       all caches\n"
+	"     --dry-run   print the messages that would be sent; change nothing\n"
+	" -h, --help      print this help\n";
+
+struct stats_request {
+	const char *name;	/* NULL: all */
+	bool all;
+	bool dry_run;
+};
+
+static enum exit_code parse_stats(int argc, char **argv, struct stats_request *request, bool *help)
+{
+	static const struct option options[] = {
+		{ "all",	no_argument, NULL, OPT_ALL },
+		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
+		{ "help",	no_argument, NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_ALL:
+			request->all = true;
+			break;
+		case OPT_DRY_RUN:
+			request->dry_run = true;
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv, options);
+		}
+	}
+	if (optind < argc && strcmp(argv[optind], "reset"))
+		return report(EXIT_PARAMETERS, "'%s': must be reset", argv[optind]);
+	if (request->all)
+		return operands(argc, argv, 1, "reset NAME|--all");
+	ret = operands(argc, argv, 2, "reset NAME|--all");
+	if (ret)
+		return ret;
+	request->name = mapping_name(argv[optind + 1]);
+	return mapping_name_check(request->name);
+}
+
+static enum exit_code reset(const struct stats_request *request)
+{
+	const struct cache *cache;
+	struct caches caches;
+	enum exit_code ret;
+	size_t i;
+
+	if (request->name)
+		ret = cache_find(request->name, &caches, &cache);
+	else
+		ret = caches_read(&caches);
+	for (i = 0; !ret && i < caches.count; i++) {
+		cache = &caches.list[i];
+		if (request->all || !strcmp(cache->name, request->name))
+			ret = cache_message(cache->name, "reset_stats", request->dry_run);
+	}
+	caches_free(&caches);
+	return ret;
+}
+
+static enum exit_code run_stats(int argc, char **argv)
+{
+	struct stats_request request = { 0 };
+	bool help = false;
+	enum exit_code ret;
+
+	ret = parse_stats(argc, argv, &request, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(stats_usage, stdout);
+		return EXIT_OK;
+	}
+
+	ret = privilege_check();
+	if (!ret)
+		ret = lock_take();
+	if (!ret)
+		ret = dm_begin();
+	if (ret)
+		return ret;
+	ret = reset(&request);
+	dm_end();
+	return ret;
+}
+
+const struct command command_stats = {
+	.name = "stats",
+	.summary = "set the counters of caches to zero",
+	.run = run_stats,
+};

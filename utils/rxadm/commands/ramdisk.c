@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm create, remove, clear, resize, limit
+ */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands/command.h"
+#include "config/plan.h"
+#include "kernel/control.h"
+#include "kernel/device.h"
+#include "kernel/disk_state.h"
+#include "kernel/ramdisk.h"
+#include "lib/file.h"
+#include "lib/system.h"
+#include "lib/values.h"
+
+static const char create_usage[] =
+	"Usage: rxadm create --size SIZE [OPTION...]\n"
+	"\n"
+	"Create a RAM disk and print its path. Memory is allocated when data is written.\n"
+	"\n"
+	"Options:\n"
+	"     --size SIZE              capacity: 64M, 1.5G, 10% of the memory\n"
+	"     --index N                create /dev/rxdN (default: the lowest free number)\n"
+	"     --logical-block-size N   512 or 4096 bytes (default: 512)\n"
+	"     --mem-limit SIZE         memory that the data may occupy (default: the capacity)\n"
+	"     --overcommit             do not count the disk towards the share of memory\n"
+	"     --reserve                allocate all memory now; writes then never lack memory\n"
+	"     --folio-size SIZE        largest piece of memory that a long write allocates:\n"
+	"                              4K, 64K or 2M (default: 4K)\n"
+	"     --node NODE              NUMA node to allocate memory from: a number; local, the\n"
+	"                              node of the writer; interleave, all nodes in turn\n"
+	"                              (default: local)\n"
+	"     --uuid UUID              identity in /dev/disk/by-id (default: a random one)\n"
+	"     --name NAME              name in /dev/disk/by-id/rxd-name-NAME\n"
+	"     --detect-zeroes          do not store pages that hold only zeros\n"
+	"     --dry-run                print the ioctl that would be made; change nothing\n"
+	" -h, --help                   print this help\n";
+
+/* What the options must be together. */
+static enum exit_code check_create(const struct create_request *request)
+{
+	if (!request->size_text)
+		return report(EXIT_PARAMETERS, "option --size is missing; give the capacity");
+	if (!(request->flags & RXD_CREATE_RESERVE))
+		return EXIT_OK;
+	if (request->flags & RXD_CREATE_DETECT_ZEROES)
+		return report(EXIT_PARAMETERS,
+			      "options --reserve and --detect-zeroes exclude each other: one keeps the memory that the other gives back");
+	if (request->mem_limit_text && request->mem_limit < request->size)
+		return report(EXIT_PARAMETERS,
+			      "memory limit '%s': must be at least the size '%s' with --reserve",
+			      request->mem_limit_text, request->size_text);
+	return EXIT_OK;
+}
+
+static enum exit_code parse_create(int argc, char **argv, struct create_request *request,
+				   bool *help)
+{
+	static const struct option options[] = {
+		{ "detect-zeroes",	no_argument,	   NULL, OPT_DETECT_ZEROES },
+		{ "dry-run",		no_argument,	   NULL, OPT_DRY_RUN },
+		{ "folio-size",		required_argument, NULL, OPT_FOLIO_SIZE },
+		{ "index",		required_argument, NULL, OPT_INDEX },
+		{ "logical-block-size",	required_argument, NULL, OPT_LOGICAL_BLOCK_SIZE },
+		{ "mem-limit",		required_argument, NULL, OPT_MEM_LIMIT },
+		{ "name",		required_argument, NULL, OPT_NAME },
+		{ "node",		required_argument, NULL, OPT_NODE },
+		{ "overcommit",		no_argument,	   NULL, OPT_OVERCOMMIT },
+		{ "reserve",		no_argument,	   NULL, OPT_RESERVE },
+		{ "size",		required_argument, NULL, OPT_SIZE },
+		{ "uuid",		required_argument, NULL, OPT_UUID },
+		{ "help",		no_argument,	   NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret = EXIT_OK;
+	int opt;
+
+	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_DETECT_ZEROES:
+			request->flags |= RXD_CREATE_DETECT_ZEROES;
+			break;
+		case OPT_DRY_RUN:
+			request->dry_run = true;
+			break;
+		case OPT_FOLIO_SIZE:
+			ret = folio_size_argument(optarg, &request->folio_size);
+			break;
+		case OPT_INDEX:
+			request->has_index = true;
+			ret = number_argument("index", optarg, 0, RXD_INDEX_MAX, &request->index);
+			break;
+		case OPT_LOGICAL_BLOCK_SIZE:
+			ret = logical_block_size_argument(optarg, &request->logical_block_size);
+			break;
+		case OPT_MEM_LIMIT:
+			request->mem_limit_text = optarg;
+			ret = size_argument("memory limit", optarg, &request->mem_limit);
+			break;
+		case OPT_NAME:
+			request->name = optarg;
+			ret = name_argument(optarg);
+			break;
+		case OPT_NODE:
+			request->node_text = optarg;
+			ret = node_argument(optarg, &request->node);
+			break;
+		case OPT_OVERCOMMIT:
+			request->flags |= RXD_CREATE_OVERCOMMIT;
+			break;
+		case OPT_RESERVE:
+			request->flags |= RXD_CREATE_RESERVE;
+			break;
+		case OPT_SIZE:
+			request->size_text = optarg;
+			ret = size_argument("size", optarg, &request->size);
+			break;
+		case OPT_UUID:
+			request->uuid_text = optarg;
+			ret = uuid_argument(optarg, request->uuid);
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv, options);
+		}
+	}
+	if (!ret)
+		ret = operands(argc, argv, 0, "--size SIZE [OPTION...]");
+	return ret ? ret : check_create(request);
+}
+
+static enum exit_code run_create(int argc, char **argv)
+{
+	struct create_request request = { .node = RXD_NODE_LOCAL };
+	bool help = false;
+	enum exit_code ret;
+	int index;
+	int fd = -1;
+
+	ret = parse_create(argc, argv, &request, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(create_usage, stdout);
+		return EXIT_OK;
+	}
+
+	/* No lock: the kernel gives a number and a UUID to one disk alone. */
+	ret = privilege_check();
+	if (!ret && !request.dry_run && !module_is_loaded("rxd"))
+		ret = module_load("rxd");
+	if (!ret && (!request.dry_run || module_is_loaded("rxd")))
+		ret = control_open(&fd);
+	if (ret)
+		return ret;
+
+	/* Once made, the device must not lose its name to a signal. */
+	signals_block();
+	ret = ramdisk_create(fd, &request, &index);
+	if (!ret && !request.dry_run) {
+		disk_unfinished_end(request.uuid);
+		printf("/dev/rxd%d\n", index);
+	}
+	fflush(stdout);
+	signals_allow();
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+const struct command command_create = {
+	.name = "create",
+	.summary = "create a RAM disk",
+	.run = run_create,
+};
+
+static const char remove_usage[] =
+	"Usage: rxadm remove DEVICE... [OPTION...]\n"
+	"       rxadm remove --all [OPTION...]\n"
+	"\n"
+	"Remove RAM disks and free their memory. A RAM disk with data that was not saved since\n"
+	"its last write is refused. If one of the named disks cannot be removed, none is.\n"
+	"\n"
+	"Options:\n"
+	"     --all       remove all RAM disks that can be removed, except those of 'rxadm apply'\n"
+	"     --force     remove RAM disks even if they hold data that was not saved\n"
+	"     --dry-run   print the ioctls that would be made; change nothing\n"
+	" -h, --help      print this help\n";
+
+static const struct option discard_options[] = {
+	{ "all",	no_argument, NULL, OPT_ALL },	/* of remove alone */
+	{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
+	{ "force",	no_argument, NULL, OPT_FORCE },
+	{ "help",	no_argument, NULL, 'h' },
+	{ }
+};
+
+static enum exit_code parse_discard(int argc, char **argv, const struct option *options,
+				    struct discard_request *request, bool *all, bool *help)
+{
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_ALL:
+			*all = true;
+			break;
+		case OPT_DRY_RUN:
+			request->dry_run = true;
+			break;
+		case OPT_FORCE:
+			request->force = true;
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv, options);
+		}
+	}
+	return EXIT_OK;
+}
+
+static enum exit_code parse_remove(int argc, char **argv, struct discard_request *request,
+				   bool *all, bool *help)
+{
+	enum exit_code ret = parse_discard(argc, argv, discard_options, request, all, help);
+
+	if (ret || *help || (!*all && optind < argc))
+		return ret;
+	return operands(argc, argv, *all ? 0 : 1, "DEVICE...|--all [OPTION...]");
+}
+
+static enum exit_code run_remove(int argc, char **argv)
+{
+	struct discard_request request = { .is_kept = plan_keeps_disk };	/* by --all */
+	bool all = false, help = false;
+	enum exit_code ret;
+	int fd;
+
+	ret = parse_remove(argc, argv, &request, &all, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(remove_usage, stdout);
+		return EXIT_OK;
+	}
+
+	ret = privilege_check();
+	/* Without the module there are none. */
+	if (ret || (all && !module_is_loaded("rxd")))
+		return ret;
+	ret = control_open(&fd);
+	if (ret)
+		return ret;
+	if (all)
+		ret = ramdisk_remove_all(fd, &request);
+	else
+		ret = ramdisk_remove_these(fd, argv + optind, &request);
+	close(fd);
+	return ret;
+}
+
+const struct command command_remove = {
+	.name = "remove",
+	.summary = "remove RAM disks and free their memory",
+	.run = run_remove,
+};
+
+static const char clear_usage[] =
+	"Usage: rxadm clear DEVICE [OPTION...]\n"
+	"\n"
+	"Discard all data of a RAM disk and free its memory. The disk is kept.\n"
+	"\n"
+	"Options:\n"
+	"     --force     clear the RAM disk even if it holds data that was not saved\n"
+	"     --dry-run   print the ioctl that would be made; change nothing\n"
+	" -h, --help      print this help\n";
+
+static enum exit_code run_clear(int argc, char **argv)
+{
+	struct discard_request request = { 0 };
+	bool help = false;
+	struct device dev;
+	enum exit_code ret;
+	int index;
+	int fd;
+
+	ret = parse_discard(argc, argv, discard_options + 1, &request, NULL, &help);
+	if (help) {
+		fputs(clear_usage, stdout);
+		return EXIT_OK;
+	}
+	if (!ret)
+		ret = operands(argc, argv, 1, "DEVICE [OPTION...]");
+	if (!ret)
+		ret = privilege_check();
+	if (!ret)
+		ret = lock_take();
+	if (!ret)
+		ret = control_open(&fd);
+	if (ret)
+		return ret;
+	ret = device_find_rxd("device", argv[optind], &dev, &index);
+	if (!ret) {
+		ret = ramdisk_clear(fd, &dev, index, &request);
+		device_release(&dev);
+	}
+	close(fd);
+	return ret;
+}
+
+const struct command command_clear = {
+	.name = "clear",
+	.summary = "discard all data of a RAM disk",
+	.run = run_clear,
+};
+
+static const char resize_usage[] =
+	"Usage: rxadm resize DEVICE [+|-]SIZE [OPTION...]\n"
+	"\n"
+	"Grow or shrink a RAM disk to SIZE, or by +SIZE or -SIZE. Put '--' before -SIZE:\n"
+	"\n"
+	" rxadm resize rxd0 +1G\n"
+	" rxadm resize rxd0 -- -1G\n"
+	"\n"
+	"Options:\n"
+	"     --force        shrink even if the device is open, or if data, a partition or a\n"
+	"                    file system extends beyond its new end; that part is lost\n"
+	"     --overcommit   do not count the disk towards the share of memory\n"
+	"     --dry-run      print the ioctl that would be made; change nothing\n"
+	" -h, --help         print this help\n";
+
+static enum exit_code parse_resize(int argc, char **argv, struct resize_request *request,
+				   struct size_change *change, bool *help)
+{
+	static const struct option options[] = {
+		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
+		{ "force",	no_argument, NULL, OPT_FORCE },
+		{ "overcommit",	no_argument, NULL, OPT_OVERCOMMIT },
+		{ "help",	no_argument, NULL, 'h' },
+		{ }
+	};
+	const char *negative;
+	enum exit_code ret;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_DRY_RUN:
+			request->dry_run = true;
+			break;
+		case OPT_FORCE:
+			request->flags |= RXD_RESIZE_FORCE;
+			break;
+		case OPT_OVERCOMMIT:
+			request->flags |= RXD_RESIZE_OVERCOMMIT;
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			negative = negative_argument(opt, argv);
+			if (negative)
+				return report(EXIT_PARAMETERS,
+					      "size '%s': must be greater than 0; to shrink by %s, write '-- %s' at the end",
+					      negative, negative + 1, negative);
+			return option_error(opt, argv, options);
+		}
+	}
+	ret = operands(argc, argv, 2, "DEVICE [+|-]SIZE [OPTION...]");
+	if (ret)
+		return ret;
+	request->device = argv[optind];
+	request->size_text = argv[optind + 1];
+	return size_change_argument(request->size_text, change);
+}
+
+static enum exit_code resize_device(int fd, const struct device *dev, int index,
+				    struct resize_request *request,
+				    const struct size_change *change)
+{
+	struct rxd_query query;
+	int err = control_query(fd, index, 0, &query);
+	enum exit_code ret;
+
+	if (err)
+		return control_error(err, dev->path);
+	request->grow = change->sign == '+';
+	ret = size_change_result(request->size_text, change, query.size, &request->size);
+	return ret ? ret : ramdisk_resize(fd, dev, index, request);
+}
+
+static enum exit_code run_resize(int argc, char **argv)
+{
+	struct resize_request request = { 0 };
+	struct size_change change;
+	struct device dev;
+	bool help = false;
+	enum exit_code ret;
+	int index;
+	int fd;
+
+	ret = parse_resize(argc, argv, &request, &change, &help);
+	if (ret)
+		return ret;
+	if (help) {
+		fputs(resize_usage, stdout);
+		return EXIT_OK;
+	}
+
+	ret = privilege_check();
+	if (!ret)
+		ret = control_open(&fd);
+	if (ret)
+		return ret;
+	ret = device_find_rxd("device", request.device, &dev, &index);
+	if (!ret) {
+		ret = device_lock(&dev);
+		if (!ret)
+			ret = resize_device(fd, &dev, index, &request, &change);
+		device_release(&dev);
+	}
+	close(fd);
+	return ret;
+}
+
+const struct command command_resize = {
+	.name = "resize",
+	.summary = "grow or shrink a RAM disk",
+	.run = run_resize,
+};
+
+static const char limit_usage[] =
+	"Usage: rxadm limit DEVICE SIZE|none [--dry-run]\n"
+	"\n"
+	"Set the memory that the data of a RAM disk may occupy. Existing data is kept.\n"
+	"\n"
+	"Options:\n"
+	"     --dry-run   print what would be written; change nothing\n"
+	" -h, --help      print this help\n";
+
+static enum exit_code parse_limit(const char *text, uint64_t *limit)
+{
+	enum exit_code ret = EXIT_OK;
+	char *error;
+
+	if (!strcmp(text, "none"))
+		return EXIT_OK;
+	error = value_size(text, system_ram(), limit);
+	if (error)
+		ret = report(EXIT_PARAMETERS, "memory limit '%s': %s, or none", text, error);
+	free(error);
+	return ret;
+}
+
+static enum exit_code run_limit(int argc, char **argv)
+{
+	bool dry_run = false;
+	bool help = false;
+	uint64_t limit = 0;
+	struct device dev;
+	enum exit_code ret;
+	int index;
+
+	ret = dry_run_option(argc, argv, &dry_run, &help);
+	if (help) {
+		fputs(limit_usage, stdout);
+		return EXIT_OK;
+	}
+	if (!ret)
+		ret = operands(argc, argv, 2, "DEVICE SIZE|none [--dry-run]");
+	if (!ret)
+		ret = parse_limit(argv[optind + 1], &limit);
+	if (!ret)
+		ret = privilege_check();
+	if (!ret)
+		ret = lock_take();
+	if (!ret)
+		ret = device_find_rxd("device", argv[optind], &dev, &index);
+	if (ret)
+		return ret;
+	ret = ramdisk_limit(&dev, argv[optind + 1], limit, dry_run);
+	device_release(&dev);
+	return ret;
+}
+
+const struct command command_limit = {
+	.name = "limit",
+	.summary = "set the memory that a RAM disk may occupy",
+	.run = run_limit,
+};

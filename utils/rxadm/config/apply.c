@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Making what the configuration says, and ending what was started of it.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/apply.h"
+#include "config/config.h"
+#include "config/config_files.h"
+#include "config/config_keys.h"
+#include "config/plan.h"
+#include "copy/copy.h"
+#include "kernel/caches.h"
+#include "kernel/control.h"
+#include "kernel/dm.h"
+#include "lib/file.h"
+#include "lib/system.h"
+
+struct record {
+	const struct config_section *section;
+	dev_t folder;
+	const char *path;
+};
+
+static void fill_record(FILE *file, const void *data)
+{
+	const struct record *record = data;
+	const struct config_section *section = record->section;
+	size_t i;
+
+	fprintf(file, "rxadm-record 1 %zu %llu %s\n", section->order,
+		(unsigned long long)record->folder, record->path);
+	fprintf(file, "[%s %s]\n", config_kind_name(section->kind), section->name);
+	/* No line may become longer than it was. */
+	for (i = 0; i < CONFIG_KEYS; i++)
+		if (section->values[i].text)
+			fprintf(file, "%s=%s\n", config_keys[i].name, section->values[i].text);
+}
+
+/**
+ * config_record_write - note that a section is being started, or changed
+ * @section: the section
+ * @folder: the file system that its image is on, or 0
+ * @path: the first file of its configuration
+ */
+static enum exit_code config_record_write(const struct config_section *section, dev_t folder,
+					  const char *path)
+{
+	struct record record = { .section = section, .folder = folder };
+	char *name, *text;
+	enum exit_code ret;
+	int err;
+
+	err = run_folder_make();
+	if (err)
+		return report(exit_code_of(err), "cannot create " RUN_FOLDER ": %s",
+			      strerror(err));
+	name = config_record_path(section);
+	text = config_record_absolute(path);
+	record.path = text;
+	ret = file_replace("record", name, 0600, fill_record, &record);
+	free(text);
+	free(name);
+	return ret;
+}
+
+/**
+ * config_record_remove - note that nothing of a section is left
+ * @section: the section
+ */
+static void config_record_remove(const struct config_section *section)
+{
+	char *path = config_record_path(section);
+
+	unlink(path);
+	free(path);
+}
+
+typedef enum exit_code (*planner)(struct plan *plan);
+
+static const struct {
+	planner start;
+	planner stop;
+} planners[CONFIG_KINDS] = {
+	[CONFIG_RAMDISK] = { plan_start_ramdisk, plan_stop_ramdisk },
+	[CONFIG_CACHE] = { plan_start_cache, plan_stop_cache },
+	[CONFIG_EXPORT] = { plan_start_export, plan_stop_export },
+};
+
+static enum exit_code prepare(struct plan *plan, const struct apply_request *request)
+{
+	enum config_kind kind = plan->section->kind;
+
+	if (kind != CONFIG_EXPORT && request->stop && plan->control_error)
+		return plan->control_error;
+	if (kind == CONFIG_CACHE && request->stop && plan->target_error)
+		return plan->target_error;
+	if (request->stop)
+		return planners[kind].stop(plan);
+	if (kind == CONFIG_CACHE && (plan->control_error || plan->target_error))
+		return plan_start_uncached(plan);
+	if (kind == CONFIG_RAMDISK && plan->control_error)
+		return plan->control_error;
+	return planners[kind].start(plan);
+}
+
+/* The record comes first, so that whatever a kill leaves can be stopped. */
+static enum exit_code make_recorded(struct plan *plan, const struct apply_request *request,
+				    const char *name)
+{
+	bool was_there = plan->has_disk;
+	enum exit_code ret = EXIT_OK;
+
+	if (!request->stop)
+		ret = config_record_write(plan->section, plan->folder, request->path);
+	if (ret)
+		return ret;
+	ret = plan_make_steps(plan, name);
+	if (request->stop ? plan->whole :
+	    !plan->whole && !was_there && !plan_find_disk(plan) && !plan->query_error)
+		config_record_remove(plan->section);
+	return ret;
+}
+
+/* A RAM disk that was started with another UUID would be forgotten, and never saved. */
+static enum exit_code check_identity(struct plan *plan, const struct config_section *before)
+{
+	const char *text = plan->section->values[CONFIG_UUID].text;
+	enum exit_code ret = EXIT_OK;
+	uint8_t uuid[16];
+
+	memcpy(uuid, plan->uuid, sizeof(uuid));
+	config_section_uuid(before, plan->uuid);
+	if (memcmp(plan->uuid, uuid, sizeof(uuid)))
+		ret = plan_find_disk(plan) ?
+		      plan_fixed(plan, "uuid", "another", text ? text : "derived from its name") :
+		      plan->query_error;
+	memcpy(plan->uuid, uuid, sizeof(uuid));
+	return ret;
+}
+
+/* Whether the export of a section is there. */
+static enum exit_code find_export(struct plan *plan, const struct config *config,
+				  const struct config_section *section, bool *found)
+{
+	const struct config_section *now = plan->section;
+	const struct config *all = plan->config;
+	enum exit_code ret;
+
+	plan->section = section;
+	plan->config = config;
+	ret = plan_stop_export(plan);
+	*found = plan->count;
+	plan_release_steps(plan);
+	plan->config = all;
+	plan->section = now;
+	return ret;
+}
+
+/* So would the export of another device, and what it keeps in use would not be saved. */
+static enum exit_code check_device(struct plan *plan, const struct config *started,
+				   const struct config_section *before)
+{
+	const char *wants = plan->section->values[CONFIG_DEVICE].text;
+	const char *has = before->values[CONFIG_DEVICE].text;
+	enum exit_code ret;
+	bool exported;
+
+	if (!has || !strcmp(has, wants))
+		return EXIT_OK;
+	ret = find_export(plan, config_find(started, has) ? started : plan->config, before,
+			  &exported);
+	return exported ? plan_fixed(plan, "device", has, wants) : ret;
+}
+
+static enum exit_code check_started(struct plan *plan, const struct config *started,
+				    const struct config_section *before)
+{
+	if (plan->section->kind == CONFIG_EXPORT)
+		return check_device(plan, started, before);
+	return check_identity(plan, before);
+}
+
+static const struct config_section *find_started(const struct config *started,
+						 const struct config_section *section)
+{
+	size_t i;
+
+	for (i = 0; i < started->count; i++)
+		if (started->sections[i]->kind == section->kind &&
+		    !strcmp(started->sections[i]->name, section->name))
+			return started->sections[i];
+	return NULL;
+}
+
+/* Whether what a section was started for is there. */
+static enum exit_code is_up(const struct plan *plan, const struct config *config,
+			    const struct config_section *section, bool *found)
+{
+	const char *device = section->values[CONFIG_DEVICE].text;
+	struct plan look = *plan;
+
+	if (section->kind == CONFIG_EXPORT)
+		return find_export(&look, config_find(config, device) ? config : plan->config,
+				   section, found);
+	config_section_uuid(section, look.uuid);
+	*found = plan_find_disk(&look);
+	return look.query_error;
+}
+
+/*
+ * The record of another configuration's section of that name would be lost, and with it
+ * where its RAM disk is to be saved; or its RAM disk, if this is a stop.
+ */
+static enum exit_code check_others(const struct plan *plan, const char *path)
+{
+	const struct config_section *section = plan->section;
+	const char *kind = config_kind_name(section->kind);
+	struct config others = { .ram = plan->config->ram };
+	char *other = config_record_other(section, path);
+	const struct config_section *before;
+	enum exit_code ret = EXIT_OK;
+	bool found = false;
+
+	if (!other)
+		return EXIT_OK;
+	config_record_read_all(&others, RUN_FOLDER, other);
+	before = find_started(&others, section);
+	if (before)
+		ret = is_up(plan, &others, before, &found);
+	if (!ret && found)
+		ret = report(EXIT_BUSY,
+			     "was started from another configuration, '%s'; 'rxadm apply --config %s --stop %s/%s' stops it",
+			     other, other, kind, section->name);
+	config_free(&others);
+	free(other);
+	return ret;
+}
+
+/* Another may have changed it before this one had the lock. */
+static enum exit_code take_started(struct plan *plan, const struct config_section *before)
+{
+	uint8_t uuid[16];
+
+	config_section_uuid(before, uuid);
+	if (memcmp(plan->uuid, uuid, sizeof(uuid)))
+		return report(EXIT_BUSY, "another rxadm started it with another UUID; try again");
+	plan->section = before;
+	return EXIT_OK;
+}
+
+/*
+ * While the image's file system is not mounted, that of the folder below is none to save
+ * to: what was recorded stays, unless the image is there.
+ */
+static void keep_folder(struct plan *plan, const struct config_section *before)
+{
+	const char *image = plan->section->values[CONFIG_IMAGE].text;
+	const char *had = before->values[CONFIG_IMAGE].text;
+
+	if (!plan->has_disk || !before->folder || !image || !had || strcmp(image, had) ||
+	    !access(image, F_OK))
+		return;
+	if (plan->folder && plan->folder != before->folder)
+		report(EXIT_OK,
+		       "note: image '%s': its directory is on another file system than when /dev/rxd%d was started; 'rxadm apply --stop' and shutdown will save the RAM disk as '%s.new-DATE'",
+		       image, plan->disk.index, image);
+	plan->folder = before->folder;
+}
+
+static enum exit_code apply_locked(struct plan *plan, const struct apply_request *request,
+				   const char *name)
+{
+	struct config started = { .ram = plan->config->ram };
+	const struct config_section *section = plan->section;
+	const struct config_section *before;
+	enum exit_code ret = EXIT_OK;
+
+	config_record_read_all(&started, RUN_FOLDER, request->path);
+	before = find_started(&started, section);
+	/* Two configurations may have the same export; but one of them ends it. */
+	if (request->stop ? !before : section->kind != CONFIG_EXPORT)
+		ret = check_others(plan, request->path);
+	if (!ret && before)
+		ret = request->stop ? take_started(plan, before) :
+				      check_started(plan, &started, before);
+	if (!ret && !plan_find_disk(plan))
+		ret = plan->query_error;
+	plan->made = false;
+	plan->folder = 0;
+	if (!ret)
+		ret = prepare(plan, request);
+	if (before && !request->stop)
+		keep_folder(plan, before);
+	if (!ret && request->dry_run)
+		plan_print_steps(plan, name);
+	else if (!ret)
+		ret = make_recorded(plan, request, name);
+	plan_release_steps(plan);
+	plan->section = section;
+	config_free(&started);
+	return ret;
+}
+
+/* Whoever changes another section goes on meanwhile, but for exports: they share ports. */
+static enum exit_code lock_section(const struct config_section *section, uint64_t key,
+				   const char *name)
+{
+	return section->kind == CONFIG_EXPORT ? lock_take() : lock_take_one(key, name);
+}
+
+static void unlock_section(const struct config_section *section, uint64_t key)
+{
+	if (section->kind == CONFIG_EXPORT)
+		lock_give();
+	else
+		lock_give_one(key);
+}
+
+static enum exit_code apply_section(struct plan *plan, const struct apply_request *request)
+{
+	const struct config_section *section = plan->section;
+	char *name = config_section_title(section);
+	char *command = format_text("apply: %s", name);
+	enum exit_code ret;
+	uint64_t key;
+
+	report_command(command);
+	config_section_uuid(section, plan->uuid);
+	memcpy(&key, plan->uuid, sizeof(key));
+	ret = lock_section(section, key, name);
+	if (!ret) {
+		ret = apply_locked(plan, request, name);
+		unlock_section(section, key);
+	}
+	report_command("apply");
+	free(command);
+	free(name);
+	return ret;
+}
+
+static bool has_cache(const struct config *config, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < config->count; i++)
+		if (config->sections[i]->kind == CONFIG_CACHE &&
+		    !strcmp(config->sections[i]->name, name))
+			return true;
+	return false;
+}
+
+static enum exit_code print_other_caches(const struct config *config)
+{
+	struct caches caches;
+	enum exit_code ret = caches_read(&caches);
+	size_t i;
+
+	for (i = 0; !ret && i < caches.count; i++)
+		if (!has_cache(config, caches.list[i].name))
+			printf("/dev/mapper/%s: is not in the configuration and is left alone\n",
+			       caches.list[i].name);
+	caches_free(&caches);
+	return ret;
+}
+
+/* What is not in the configuration is no business of ours, but worth to be known. */
+static enum exit_code print_others(const struct plan *plan)
+{
+	struct rxd_query disk;
+	int next;
+
+	for (next = 0; plan->control >= 0 &&
+	     !control_query(plan->control, next, RXD_QUERY_NEXT, &disk); next = disk.index + 1)
+		if (!plan_section_of(plan->config, &disk))
+			printf("/dev/rxd%d: is not in the configuration and is left alone\n",
+			       disk.index);
+	return plan->has_target ? print_other_caches(plan->config) : EXIT_OK;
+}
+
+static enum exit_code apply_sections(struct plan *plan, const struct apply_request *request,
+				     bool exports)
+{
+	const struct config *config = plan->config;
+	enum exit_code first = EXIT_OK;
+	enum exit_code ret;
+	bool is_export;
+	size_t i;
+
+	for (i = 0; i < config->count && !plan->signal; i++) {
+		plan->section = config->sections[request->stop ? config->count - 1 - i : i];
+		is_export = plan->section->kind == CONFIG_EXPORT;
+		if (is_export != exports || plan->section->broken ||
+		    !plan_is_chosen(plan->section, request->names))
+			continue;
+		ret = apply_section(plan, request);
+		if (!first)
+			first = ret;
+	}
+	return first;
+}
+
+/* What is exported comes before its export; removed is in the opposite order. */
+static enum exit_code apply_all(struct plan *plan, const struct apply_request *request)
+{
+	enum exit_code first, second, others = EXIT_OK;
+
+	first = apply_sections(plan, request, request->stop);
+	second = apply_sections(plan, request, !request->stop);
+	if (request->dry_run && !request->stop && !*request->names)
+		others = print_others(plan);
+	return first ? first : second ? second : others;
+}
+
+static bool wants_cache(const struct config *config, char **names)
+{
+	size_t i;
+
+	for (i = 0; i < config->count; i++)
+		if (config->sections[i]->kind == CONFIG_CACHE &&
+		    plan_is_chosen(config->sections[i], names))
+			return true;
+	return false;
+}
+
+static enum exit_code reach_ramdisks(struct plan *plan, bool load)
+{
+	enum exit_code ret = EXIT_OK;
+
+	if (load && !module_is_loaded("rxd"))
+		ret = module_load("rxd");
+	if (!ret && module_is_loaded("rxd"))
+		ret = control_open(&plan->control);
+	return ret;
+}
+
+static enum exit_code reach_target(struct plan *plan, bool load)
+{
+	enum exit_code ret = EXIT_OK;
+	enum exit_code err;
+
+	if (load && !module_is_loaded("dm_rxcache"))
+		ret = module_load("dm-rxcache");
+	/* Without the target, there may be or shall be what stands in for a cache. */
+	if (module_is_loaded("dm_mod") || ret) {
+		err = dm_connect();
+		plan->has_dm = !err;
+		ret = ret ? ret : err;
+	}
+	plan->has_target = plan->has_dm && module_is_loaded("dm_rxcache");
+	return ret;
+}
+
+/**
+ * config_apply - make what a configuration says, or end what was started of it
+ * @config: the configuration, or what was started
+ * @request: which sections of it, and how
+ */
+enum exit_code config_apply(const struct config *config, const struct apply_request *request)
+{
+	struct plan plan = {
+		.config = config,
+		.names = request->names,
+		.dry_run = request->dry_run,
+		.control = -1,
+	};
+	/* What removes, or only looks, needs no module that is not there. */
+	bool load = config->count && !request->stop && !request->dry_run;
+	enum exit_code ret;
+
+	report_configured();
+	plan.control_error = reach_ramdisks(&plan, load);
+	if (request->dry_run || wants_cache(config, request->names))
+		plan.target_error = reach_target(&plan, load);
+	ret = apply_all(&plan, request);
+	if (plan.has_dm)
+		dm_end();
+	if (plan.control >= 0)
+		close(plan.control);
+	if (plan.signal)
+		copy_interrupt(plan.signal);
+	return ret;
+}

@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The files that a configuration is read from, and what it must be when all are read.
+ *
+ * FILE, what ends with .conf in the folder FILE.d, and the vendor defaults. They come last, so
+ * that what contradicts something in FILE is an error of theirs. And the records of what apply
+ * has started: a copy of each section, in a file of its own in /run/rxadm. What is stopped, and
+ * what is saved where, goes by these and not by a configuration that has been changed since.
+ * The first line is of the record, the others are a section as rxd.conf(5) has it:
+ *
+ *	rxadm-record 1 ORDER FOLDER CONFIGURATION
+ *
+ * ORDER is the section's place among the others, FOLDER the device number of the file
+ * system that the image is on, or 0. rxd-generator reads them, too.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <linux/rxd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uuid/uuid.h>
+
+#include "config/config.h"
+#include "config/config_files.h"
+#include "config/config_keys.h"
+#include "lib/file.h"
+#include "lib/system.h"
+
+/* What keys must be together, for messages. */
+#define RULE_NOAUTO \
+	"device '%s': has noauto, so its export must have it, too"
+#define RULE_CIRCLE \
+	"%s '%s': lies on '%s' of [%s %s] at %s:%u, which in turn needs '%s' of this section"
+#define RULE_MOUNTED \
+	"device '%s': is mounted on '%s'; a device cannot be both mounted and exported"
+#define RULE_NO_ADDRESS \
+	"key 'address': is missing; give the IP address to listen on, or 0.0.0.0 for all"
+#define RULE_NO_HOST \
+	"key 'allow-host': is missing; give the NQN of each host (see its /etc/nvme/hostnqn), or allow-any-host = yes"
+#define RULE_RESERVE \
+	"reserve and detect-zeroes exclude each other: one keeps the memory that the other gives back"
+
+static bool is_below(const char *path, const char *folder)
+{
+	size_t length = folder ? strlen(folder) : 0;
+
+	return path && length && !strncmp(path, folder, length) && path[length] == '/';
+}
+
+/* What of a section lies on the RAM disk of another, which is to be mounted first. */
+static const char *need_of(const struct config_section *section,
+			   const struct config_section *other, enum config_key *key)
+{
+	const char *mount = other->values[CONFIG_MOUNT].text;
+
+	*key = is_below(section->values[CONFIG_IMAGE].text, mount) ? CONFIG_IMAGE : CONFIG_MOUNT;
+	return is_below(section->values[*key].text, mount) ? section->values[*key].text : NULL;
+}
+
+/* Mark what has to be mounted before a section is. */
+static void mark_needed(const struct config *config, const struct config_section *section,
+			bool *needed)
+{
+	enum config_key key;
+	size_t i;
+
+	for (i = 0; i < config->count; i++) {
+		if (needed[i] || !need_of(section, config->sections[i], &key))
+			continue;
+		needed[i] = true;
+		mark_needed(config, config->sections[i], needed);
+	}
+}
+
+/* A vendor's section with an error is not mounted, so nothing of the administrator's needs it. */
+static bool is_out_of(const struct config_section *section, const struct config_section *other)
+{
+	return other->vendor && other->broken && !section->vendor;
+}
+
+/* Whether a section needs another, by what counts for the other. */
+static bool needs(const struct config *config, const struct config_section *section,
+		  const struct config_section *other)
+{
+	bool *needed = zeroed_array(config->count, sizeof(*needed));
+	bool found = false;
+	size_t i;
+
+	for (i = 0; i < config->count; i++)
+		needed[i] = is_out_of(other, config->sections[i]);
+	mark_needed(config, section, needed);
+	for (i = 0; i < config->count; i++)
+		found |= needed[i] && config->sections[i] == other;
+	free(needed);
+	return found;
+}
+
+/*
+ * Two that wait for each other would never come up, and never be saved. Vendor defaults have
+ * been checked before the others.
+ */
+static char *check_circle(const struct config *config, const struct config_section *section)
+{
+	const struct config_section *other;
+	enum config_key key;
+	const char *path;
+	size_t i;
+
+	for (i = 0; i < config->count; i++) {
+		other = config->sections[i];
+		path = need_of(section, other, &key);
+		if (path && other != section && !is_out_of(section, other) &&
+		    needs(config, other, section))
+			return format_text(RULE_CIRCLE, config_keys[key].name, path,
+					   other->values[CONFIG_MOUNT].text,
+					   config_kind_name(other->kind), other->name, other->file,
+					   other->line, section->values[CONFIG_MOUNT].text);
+	}
+	return NULL;
+}
+
+/* What the keys of a section must be together. */
+static char *check_ramdisk(const struct config *config, const struct config_section *section)
+{
+	const struct config_value *values = section->values;
+	const char *mount = values[CONFIG_MOUNT].text;
+	const char *image = values[CONFIG_IMAGE].text;
+
+	if (mount && !values[CONFIG_FS].text && !image)
+		return format_text("mount '%s': requires the key fs or image",
+				   mount);
+	if (values[CONFIG_OPTIONS].text && !mount)
+		return format_text("options '%s': require the key mount",
+				   values[CONFIG_OPTIONS].text);
+	if (values[CONFIG_COMPRESS].text && !image)
+		return format_text("compress '%s': requires the key image",
+				   values[CONFIG_COMPRESS].text);
+	if (is_below(image, mount))
+		return format_text("image '%s': lies on the RAM disk itself, mounted on '%s'",
+				   image, mount);
+	if (section->disk.flags & RXD_CREATE_RESERVE &&
+	    section->disk.flags & RXD_CREATE_DETECT_ZEROES)
+		return copy_text(RULE_RESERVE);
+	if (section->disk.flags & RXD_CREATE_RESERVE && values[CONFIG_MEM_LIMIT].text &&
+	    section->disk.mem_limit < section->disk.size)
+		return format_text("mem-limit '%s': must be at least the size '%s' with reserve",
+				   values[CONFIG_MEM_LIMIT].text, values[CONFIG_SIZE].text);
+	return check_circle(config, section);
+}
+
+/* The same rules as those of the options of rxadm export. */
+static char *check_access(const struct config_section *section)
+{
+	const struct export_request *export = &section->export;
+	bool tcp = !strcmp(export->transport, "tcp");
+
+	if (tcp && !export->address)
+		return copy_text(RULE_NO_ADDRESS);
+	if (!tcp && export->address)
+		return format_text("address '%s': is for transport tcp only", export->address);
+	if (!tcp && export->port)
+		return format_text("port '%u': is for transport tcp only", export->port);
+	if (export->allow_any_host && export->host_count)
+		return copy_text("allow-host and allow-any-host exclude each other");
+	if (!export->allow_any_host && !export->host_count)
+		return copy_text(RULE_NO_HOST);
+	if (export->key_path && !export->host_count)
+		return format_text("dhchap-key '%s': requires the key allow-host",
+				   export->key_path);
+	return NULL;
+}
+
+static char *check_export(const struct config *config, const struct config_section *section)
+{
+	const char *device = section->values[CONFIG_DEVICE].text;
+	const struct config_section *disk = config_find(config, device);
+
+	if (!disk)
+		return format_text("device '%s': there is no such section", device);
+	if (disk->broken)
+		return format_text("device '%s': there is an error in its section, at %s:%u",
+				   device, disk->file, disk->line);
+	if (disk->values[CONFIG_MOUNT].text)
+		return format_text(RULE_MOUNTED, device, disk->values[CONFIG_MOUNT].text);
+	if (disk->noauto && !section->noauto)
+		return format_text(RULE_NOAUTO, device);
+	return check_access(section);
+}
+
+/* In the order of their checks: an export looks at the others. */
+static char *(*const checks[CONFIG_KINDS])(const struct config *config,
+					   const struct config_section *section) = {
+	[CONFIG_RAMDISK] = check_ramdisk,
+	[CONFIG_EXPORT] = check_export,
+};
+
+static void check_required(struct config *config, struct config_section *section)
+{
+	size_t i;
+
+	for (i = 0; i < CONFIG_KEYS; i++)
+		if (config_keys[i].required & IN(section->kind) && !section->values[i].text)
+			config_section_error(config, section, section->line,
+					     format_text("key '%s': is missing",
+							 config_keys[i].name));
+}
+
+/* The first of the earlier sections that gives one of such keys the same value. */
+static const struct config_section *find_value(const struct config *config, size_t before,
+					       enum config_key wanted, const char *text)
+{
+	const struct config_value *value;
+	size_t i, key;
+
+	for (i = 0; i < before; i++) {
+		for (key = 0; key < CONFIG_KEYS; key++) {
+			value = &config->sections[i]->values[key];
+			if (config_keys[key].unique == config_keys[wanted].unique && value->text &&
+			    !strcmp(value->text, text))
+				return config->sections[i];
+		}
+	}
+	return NULL;
+}
+
+static void check_unique(struct config *config, size_t number)
+{
+	struct config_section *section = config->sections[number];
+	const struct config_section *other;
+	const struct config_value *value;
+	size_t key;
+
+	for (key = 0; key < CONFIG_KEYS; key++) {
+		value = &section->values[key];
+		if (!config_keys[key].unique || !value->text)
+			continue;
+		other = find_value(config, number, key, value->text);
+		if (other)
+			config_section_error(config, section, value->line,
+					     format_text("%s '%s': [%s %s] at %s:%u has it already",
+							 config_keys[key].name, value->text,
+							 config_kind_name(other->kind), other->name,
+							 other->file, other->line));
+	}
+}
+
+/* Return: whether a section has a RAM disk, by a UUID that is given right or derived. */
+static bool get_uuid(const struct config_section *section, uint8_t *uuid)
+{
+	config_section_uuid(section, uuid);
+	return config_keys[CONFIG_UUID].kinds & IN(section->kind) && !uuid_is_null(uuid);
+}
+
+/* Two sections of one RAM disk would each stop the other's. */
+static void check_uuid(struct config *config, size_t number)
+{
+	struct config_section *section = config->sections[number];
+	const struct config_value *value = &section->values[CONFIG_UUID];
+	const struct config_section *other;
+	char text[UUID_STR_LEN];
+	uint8_t uuid[16], had[16];
+	size_t i;
+
+	if (!get_uuid(section, uuid))
+		return;
+	uuid_unparse_lower(uuid, text);
+	for (i = 0; i < number; i++) {
+		other = config->sections[i];
+		if (!get_uuid(other, had) || memcmp(uuid, had, sizeof(uuid)))
+			continue;
+		config_section_error(config, section, value->text ? value->line : section->line,
+				     format_text("uuid '%s'%s: [%s %s] at %s:%u has it already",
+						 value->text ? value->text : text,
+						 value->text ? "" : ", derived from its name",
+						 config_kind_name(other->kind), other->name,
+						 other->file, other->line));
+		return;
+	}
+}
+
+/* Vendor defaults come first: what they break is not the administrator's error. */
+static void check_kind(struct config *config, enum config_kind kind, bool vendor)
+{
+	struct config_section *section;
+	char *error;
+	size_t i;
+
+	for (i = 0; checks[kind] && i < config->count; i++) {
+		section = config->sections[i];
+		if (section->kind != kind || section->vendor != vendor || section->broken)
+			continue;
+		error = checks[kind](config, section);
+		if (error)
+			config_section_error(config, section, section->line, error);
+	}
+}
+
+/**
+ * config_check - look for what is missing or contradicts itself, when all is read
+ * @config: the configuration
+ */
+void config_check(struct config *config)
+{
+	enum config_kind kind;
+	size_t i;
+
+	for (i = 0; i < config->count; i++) {
+		check_required(config, config->sections[i]);
+		check_unique(config, i);
+		check_uuid(config, i);
+	}
+	for (kind = 0; kind < CONFIG_KINDS; kind++) {
+		check_kind(config, kind, true);
+		check_kind(config, kind, false);
+	}
+}
+
+/**
+ * config_vendor - the folder of the vendor defaults that belong to a configuration
+ * @path: the first file of the configuration, by any path
+ *
+ * Return: the folder, or NULL: there are none.
+ */
+const char *config_vendor(const char *path)
+{
+	return path_is_same(path, CONFIG_FILE) ? CONFIG_VENDOR : NULL;
+}
+
+/**
+ * config_load - read a configuration and check it
+ * @config: all zero but @ram; what is wrong is in its errors
+ * @path: the first file
+ * @vendor: the folder of the vendor defaults, or NULL
+ *
+ * Return: whether there is a configuration; if not, that is one of the errors.
+ */
+bool config_load(struct config *config, const char *path, const char *vendor)
+{
+	char *folder = format_text("%s.d", path);
+	bool found;
+
+	found = config_read_file(config, path);
+	found |= config_read_folder(config, folder, NULL) >= 0;
+	config->vendor = true;
+	if (vendor)
+		found |= config_read_folder(config, vendor, folder) > 0;
+	config->vendor = false;
+	if (!found)
+		config_error(config, "%s: %s", path, strerror(ENOENT));
+	config_check(config);
+	free(folder);
+	return found;
+}
+
+/* A path that is the same wherever it is called from. */
+char *config_record_absolute(const char *path)
+{
+	char *folder = *path == '/' ? NULL : getcwd(NULL, 0);
+	char *text = folder ? format_text("%s/%s", folder, path) : copy_text(path);
+
+	free(folder);
+	return text;
+}
+
+/* The configuration that a record is of, allocated; NULL if its first line is not understood. */
+static char *read_head(FILE *file, size_t *order, unsigned long long *folder)
+{
+	char *path = NULL;
+	char *line = NULL;
+	size_t size = 0;
+	int at = 0;
+
+	if (getline(&line, &size, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		if (sscanf(line, "rxadm-record 1 %zu %llu %n", order, folder, &at) == 2 && at)
+			path = copy_text(line + at);
+	}
+	free(line);
+	return path;
+}
+
+static void read_record(struct config *config, const char *name, const char *path)
+{
+	FILE *file = fopen(name, "re");
+	size_t count = config->count;
+	unsigned long long folder;
+	size_t order;
+	char *of;
+
+	/* Others stop what is theirs meanwhile. */
+	if (!file && errno == ENOENT)
+		return;
+	if (!file) {
+		config_error(config, "%s: %s", name, strerror(errno));
+		return;
+	}
+	of = read_head(file, &order, &folder);
+	if (!of) {
+		config_error(config, "%s:1: is not a record that this rxadm understands", name);
+	} else if (!path || path_is_same(of, path)) {
+		config_read(config, name, file);
+		for (; count < config->count; count++) {
+			config->sections[count]->order = order;
+			config->sections[count]->folder = folder;
+		}
+	}
+	free(of);
+	fclose(file);
+}
+
+char *config_record_path(const struct config_section *section)
+{
+	return format_text(RUN_FOLDER "/%s-%s", config_kind_name(section->kind),
+			   section->name);
+}
+
+/**
+ * config_record_other - find a section's record of another configuration
+ * @section: the section
+ * @path: the first file of its configuration
+ *
+ * Return: the first file of the other one, allocated; NULL if there is no such record.
+ */
+char *config_record_other(const struct config_section *section, const char *path)
+{
+	char *name = config_record_path(section);
+	FILE *file = fopen(name, "re");
+	unsigned long long folder;
+	char *of = NULL;
+	size_t order;
+
+	if (file) {
+		of = read_head(file, &order, &folder);
+		fclose(file);
+	}
+	if (of && path_is_same(of, path)) {
+		free(of);
+		of = NULL;
+	}
+	free(name);
+	return of;
+}
+
+static int is_record(const struct dirent *entry)
+{
+	enum config_kind kind;
+	char *word = format_text("%.*s", (int)strcspn(entry->d_name, "-"), entry->d_name);
+	bool found = config_find_kind(word, &kind) && entry->d_name[strlen(word)] == '-';
+
+	free(word);
+	return found;
+}
+
+/**
+ * config_record_read_all - add what was started of a configuration to an empty one
+ * @config: all zero but @ram; what is wrong is in its errors
+ * @folder: where the records are
+ * @path: the first file of the configuration; NULL: of any
+ */
+void config_record_read_all(struct config *config, const char *folder, const char *path)
+{
+	struct dirent **entries;
+	char *name;
+	int count, i;
+
+	count = scandir(folder, &entries, is_record, alphasort);
+	if (count < 0) {
+		if (errno != ENOENT)
+			config_error(config, "%s: %s", folder, strerror(errno));
+		return;
+	}
+	for (i = 0; i < count; i++) {
+		name = format_text("%s/%s", folder, entries[i]->d_name);
+		read_record(config, name, path);
+		free(name);
+		free(entries[i]);
+	}
+	free(entries);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_CONFIG_CONFIG_FILES_H
+#define RXADM_CONFIG_CONFIG_FILES_H
+
+#include <stdbool.h>
+
+#include "config/config_keys.h"
+
+#define CONFIG_FILE	"/etc/rxd.conf"
+#define CONFIG_VENDOR	"/usr/lib/rxd.conf.d"
+
+const char *config_vendor(const char *path);
+bool config_load(struct config *config, const char *path, const char *vendor);
+void config_check(struct config *config);
+
+char *config_record_path(const struct config_section *section);
+char *config_record_other(const struct config_section *section, const char *path);
+char *config_record_absolute(const char *path);
+void config_record_read_all(struct config *config, const char *folder, const char *path);
+
+#endif /* RXADM_CONFIG_CONFIG_FILES_H */

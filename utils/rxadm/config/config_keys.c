@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kinds of sections, and their keys: how each value is read. A new key is a line in
+ * config_keys[].
+ */
+#include <ctype.h>
+#include <linux/rxd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <uuid/uuid.h>
+
+#include "config/config_keys.h"
+#include "lib/values.h"
+
+#define FS_MAX_LENGTH	31
+#define BY_LABEL	"/dev/disk/by-label/"
+#define BY_UUID		"/dev/disk/by-uuid/"
+#define RAMDISK		IN(CONFIG_RAMDISK)
+#define CACHE		IN(CONFIG_CACHE)
+#define EXPORT		IN(CONFIG_EXPORT)
+
+/* What is allowed, for messages. */
+#define RULE_PATH \
+	"must be an absolute path without blanks, quotes, backslashes, '//' and parts '.' or '..'"
+#define RULE_FS \
+	"must be the name of a file system such as ext4: 1 to %d lower-case letters, digits or _"
+#define RULE_COMPRESS \
+	"must be zstd, zstd:LEVEL with a level from 1 to 22, or no"
+#define RULE_FLAG \
+	"must be yes, true, on or 1, or no, false, off or 0"
+#define RULE_OPTIONS \
+	"must be mount options separated by commas, without blanks, quotes and backslashes"
+#define RULE_NO_NAME \
+	"names the content, which the cached disk has, too; give a path in /dev/disk/by-id"
+#define RULE_DEVICE \
+	"must be ramdisk/NAME or cache/NAME, the kind and name of another section"
+
+static const char *const kind_names[CONFIG_KINDS] = {
+	[CONFIG_RAMDISK] = "ramdisk",
+	[CONFIG_CACHE] = "cache",
+	[CONFIG_EXPORT] = "export",
+};
+
+/* Of a section. */
+bool config_name_is_allowed(const char *name)
+{
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+	size_t length = strlen(name);
+
+	return isalnum((unsigned char)*name) && length <= CONFIG_NAME_MAX &&
+	       strspn(name, allowed) == length;
+}
+
+bool config_find_kind(const char *name, enum config_kind *kind)
+{
+	unsigned int i;
+
+	for (i = 0; i < CONFIG_KINDS; i++) {
+		if (!strcmp(kind_names[i], name)) {
+			*kind = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+	while (*words && strcasecmp(text, *words))
+		words++;
+	return *words;
+}
+
+static bool is_no(const char *text)
+{
+	static const char *const words[] = { "no", "false", "off", "0", NULL };
+
+	return is_one_of(text, words);
+}
+
+/* The words of systemd.syntax(7). */
+static char *read_flag(const char *text, uint32_t bit, uint32_t *flags)
+{
+	static const char *const words[] = { "yes", "true", "on", "1", NULL };
+
+	if (is_one_of(text, words))
+		*flags |= bit;
+	else if (!is_no(text))
+		return copy_text(RULE_FLAG);
+	return NULL;
+}
+
+/* Paths go into units and tables as they are, so they hold nothing to be quoted. */
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if (*text <= ' ' || *text > '~' || strchr("\"'\\", *text))
+			return false;
+	return true;
+}
+
+static char *read_path(const char *text)
+{
+	const char *part;
+
+	if (*text != '/' || !text[1] || !is_plain(text))
+		goto wrong;
+	for (part = text; part; part = strchr(part + 1, '/'))
+		if (!part[1] || part[1] == '/' || !strcmp(part, "/.") || !strcmp(part, "/..") ||
+		    !strncmp(part, "/./", 3) || !strncmp(part, "/../", 4))
+			goto wrong;
+	return NULL;
+wrong:
+	return copy_text(RULE_PATH);
+}
+
+static char *read_address(const struct config *config __always_unused,
+			  struct config_section *section, const char *text)
+{
+	section->export.address = text;
+	return value_address(text);
+}
+
+static char *read_allow_any_host(const struct config *config __always_unused,
+				 struct config_section *section, const char *text)
+{
+	uint32_t flags = 0;
+	char *error = read_flag(text, 1, &flags);
+
+	section->export.allow_any_host = flags;
+	return error;
+}
+
+static char *add_host(struct export_request *export, const char *host)
+{
+	char *error = value_nqn(host);
+	char *text;
+	size_t i;
+
+	if (error) {
+		text = format_text("'%s' %s", host, error);
+		free(error);
+		return text;
+	}
+	for (i = 0; i < export->host_count; i++)
+		if (!strcmp(export->hosts[i], host))
+			return format_text("'%s' is given twice", host);
+	export->hosts = resize_array(export->hosts, export->host_count + 1,
+				     sizeof(*export->hosts));
+	export->hosts[export->host_count++] = host;
+	return NULL;
+}
+
+static char *read_allow_host(const struct config *config __always_unused,
+			     struct config_section *section, const char *text)
+{
+	char *error = NULL;
+	char *rest = NULL;
+	char *host;
+
+	section->host_names = copy_text(text);
+	for (host = strtok_r(section->host_names, CONFIG_BLANKS, &rest); host && !error;
+	     host = strtok_r(NULL, CONFIG_BLANKS, &rest))
+		error = add_host(&section->export, host);
+	if (!error && !section->export.host_count)
+		error = copy_text("must be the NQNs of hosts, separated by blanks");
+	return error;
+}
+
+static char *read_block_size(const struct config *config, struct config_section *section,
+			     const char *text)
+{
+	return value_block_size(text, config->ram, &section->map.block_size);
+}
+
+static char *read_compress(const struct config *config __always_unused,
+			   struct config_section *section, const char *text)
+{
+	char *error;
+
+	if (is_no(text))
+		return NULL;
+	error = value_compress(text, &section->compress);
+	if (!error)
+		return NULL;
+	free(error);
+	return copy_text(RULE_COMPRESS);
+}
+
+static char *read_detect_zeroes(const struct config *config __always_unused,
+				struct config_section *section, const char *text)
+{
+	return read_flag(text, RXD_CREATE_DETECT_ZEROES, &section->disk.flags);
+}
+
+static char *read_device(const struct config *config __always_unused,
+			 struct config_section *section __always_unused, const char *text)
+{
+	const char *name = strchr(text, '/');
+	enum config_kind kind;
+	char *word;
+	bool right;
+
+	word = format_text("%.*s", (int)strcspn(text, "/"), text);
+	right = name && config_find_kind(word, &kind) && kind != CONFIG_EXPORT &&
+		config_name_is_allowed(name + 1);
+	free(word);
+	return right ? NULL : copy_text(RULE_DEVICE);
+}
+
+static char *read_dhchap_key(const struct config *config __always_unused,
+			     struct config_section *section, const char *text)
+{
+	section->export.key_path = text;
+	return read_path(text);
+}
+
+static char *read_folio_size(const struct config *config, struct config_section *section,
+			     const char *text)
+{
+	return value_folio_size(text, config->ram, &section->disk.folio_size);
+}
+
+static char *read_force(const struct config *config __always_unused,
+			struct config_section *section, const char *text)
+{
+	uint32_t flags = 0;
+	char *error = read_flag(text, 1, &flags);
+
+	section->map.force = flags;
+	return error;
+}
+
+static char *read_fs(const struct config *config __always_unused,
+		     struct config_section *section __always_unused, const char *text)
+{
+	size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+	if (length && length <= FS_MAX_LENGTH && !text[length])
+		return NULL;
+	return format_text(RULE_FS, FS_MAX_LENGTH);
+}
+
+static char *read_file(const struct config *config __always_unused,
+		       struct config_section *section __always_unused, const char *text)
+{
+	return read_path(text);
+}
+
+static char *read_index(const struct config *config __always_unused,
+			struct config_section *section, const char *text)
+{
+	section->disk.has_index = true;
+	return value_number(text, 0, RXD_INDEX_MAX, &section->disk.index);
+}
+
+static char *read_logical_block_size(const struct config *config __always_unused,
+				     struct config_section *section, const char *text)
+{
+	return value_logical_block_size(text, &section->disk.logical_block_size);
+}
+
+static char *read_mem_limit(const struct config *config, struct config_section *section,
+			    const char *text)
+{
+	section->disk.mem_limit_text = text;
+	return value_size(text, config->ram, &section->disk.mem_limit);
+}
+
+static char *read_mode(const struct config *config __always_unused,
+		       struct config_section *section, const char *text)
+{
+	section->map.mode = text;
+	return value_mode(text);
+}
+
+static char *read_noauto(const struct config *config __always_unused,
+			 struct config_section *section, const char *text)
+{
+	uint32_t flags = 0;
+	char *error = read_flag(text, 1, &flags);
+
+	section->noauto = flags;
+	return error;
+}
+
+static char *read_node(const struct config *config __always_unused,
+		       struct config_section *section, const char *text)
+{
+	section->disk.node_text = text;
+	return value_node(text, &section->disk.node);
+}
+
+static char *read_nqn(const struct config *config __always_unused,
+		      struct config_section *section, const char *text)
+{
+	section->export.nqn = text;
+	return value_nqn(text);
+}
+
+static char *read_options(const struct config *config __always_unused,
+			  struct config_section *section __always_unused, const char *text)
+{
+	if (*text && is_plain(text))
+		return NULL;
+	return copy_text(RULE_OPTIONS);
+}
+
+static char *read_origin(const struct config *config __always_unused,
+			 struct config_section *section, const char *text)
+{
+	char *error = read_path(text);
+
+	if (!error && strncmp(text, "/dev/", 5))
+		error = copy_text("must be a path below /dev, preferably in /dev/disk/by-id");
+	else if (!error && (!strncmp(text, BY_UUID, strlen(BY_UUID)) ||
+			    !strncmp(text, BY_LABEL, strlen(BY_LABEL))))
+		error = copy_text(RULE_NO_NAME);
+	section->map.origin = text;
+	return error;
+}
+
+static char *read_overcommit(const struct config *config __always_unused,
+			     struct config_section *section, const char *text)
+{
+	return read_flag(text, RXD_CREATE_OVERCOMMIT, &section->disk.flags);
+}
+
+static char *read_port(const struct config *config __always_unused,
+		       struct config_section *section, const char *text)
+{
+	return value_port(text, &section->export.port);
+}
+
+static char *read_reserve(const struct config *config __always_unused,
+			  struct config_section *section, const char *text)
+{
+	return read_flag(text, RXD_CREATE_RESERVE, &section->disk.flags);
+}
+
+static char *read_seq_cutoff(const struct config *config, struct config_section *section,
+			     const char *text)
+{
+	return value_seq_cutoff(text, config->ram, &section->map.seq_cutoff);
+}
+
+static char *read_size(const struct config *config, struct config_section *section,
+		       const char *text)
+{
+	section->disk.size_text = text;
+	return value_size(text, config->ram, &section->disk.size);
+}
+
+static char *read_transport(const struct config *config __always_unused,
+			    struct config_section *section, const char *text)
+{
+	section->export.transport = text;
+	return value_transport(text);
+}
+
+static char *read_uuid(const struct config *config __always_unused,
+		       struct config_section *section, const char *text)
+{
+	section->disk.uuid_text = text;
+	return value_uuid(text, section->disk.uuid);
+}
+
+const struct config_key_rule config_keys[CONFIG_KEYS] = {
+	[CONFIG_ADDRESS] = { "address", EXPORT, 0, 0, read_address },
+	[CONFIG_ALLOW_ANY_HOST] = { "allow-any-host", EXPORT, 0, 0, read_allow_any_host },
+	[CONFIG_ALLOW_HOST] = { "allow-host", EXPORT, 0, 0, read_allow_host },
+	[CONFIG_BLOCK_SIZE] = { "block-size", CACHE, 0, 0, read_block_size },
+	[CONFIG_COMPRESS] = { "compress", RAMDISK, 0, 0, read_compress },
+	[CONFIG_DETECT_ZEROES] = { "detect-zeroes", RAMDISK, 0, 0, read_detect_zeroes },
+	[CONFIG_DEVICE] = { "device", EXPORT, EXPORT, 5, read_device },
+	[CONFIG_DHCHAP_KEY] = { "dhchap-key", EXPORT, 0, 0, read_dhchap_key },
+	[CONFIG_FOLIO_SIZE] = { "folio-size", RAMDISK | CACHE, 0, 0, read_folio_size },
+	[CONFIG_FORCE] = { "force", CACHE, 0, 0, read_force },
+	[CONFIG_FS] = { "fs", RAMDISK, 0, 0, read_fs },
+	[CONFIG_HOTLIST] = { "hotlist", CACHE, 0, 1, read_file },
+	[CONFIG_IMAGE] = { "image", RAMDISK, 0, 1, read_file },
+	[CONFIG_INDEX] = { "index", RAMDISK | CACHE, 0, 2, read_index },
+	[CONFIG_LOGICAL_BLOCK_SIZE] = { "logical-block-size", RAMDISK, 0, 0,
+					read_logical_block_size },
+	[CONFIG_MEM_LIMIT] = { "mem-limit", RAMDISK | CACHE, 0, 0, read_mem_limit },
+	[CONFIG_MODE] = { "mode", CACHE, 0, 0, read_mode },
+	[CONFIG_MOUNT] = { "mount", RAMDISK, 0, 3, read_file },
+	[CONFIG_NOAUTO] = { "noauto", RAMDISK | CACHE | EXPORT, 0, 0, read_noauto },
+	[CONFIG_NODE] = { "node", RAMDISK | CACHE, 0, 0, read_node },
+	[CONFIG_NQN] = { "nqn", EXPORT, 0, 7, read_nqn },
+	[CONFIG_OPTIONS] = { "options", RAMDISK, 0, 0, read_options },
+	[CONFIG_ORIGIN] = { "origin", CACHE, CACHE, 4, read_origin },
+	[CONFIG_OVERCOMMIT] = { "overcommit", RAMDISK | CACHE, 0, 0, read_overcommit },
+	[CONFIG_PORT] = { "port", EXPORT, 0, 0, read_port },
+	[CONFIG_RESERVE] = { "reserve", RAMDISK, 0, 0, read_reserve },
+	[CONFIG_SEQ_CUTOFF] = { "seq-cutoff", CACHE, 0, 0, read_seq_cutoff },
+	[CONFIG_SIZE] = { "size", RAMDISK | CACHE, RAMDISK | CACHE, 0, read_size },
+	[CONFIG_TRANSPORT] = { "transport", EXPORT, EXPORT, 0, read_transport },
+	[CONFIG_UUID] = { "uuid", RAMDISK | CACHE, 0, 0, read_uuid },
+};
+
+const char *config_kind_name(enum config_kind kind)
+{
+	return kind_names[kind];
+}
+
+/**
+ * config_section_title - the name of a section in messages
+ * @section: the section
+ *
+ * Return: "KIND NAME", and the file if it is a vendor default; allocated.
+ */
+char *config_section_title(const struct config_section *section)
+{
+	return format_text("%s %s%s%s%s", config_kind_name(section->kind), section->name,
+			   section->vendor ? " (" : "", section->vendor ? section->file : "",
+			   section->vendor ? ")" : "");
+}
+
+/*
+ * What connects a section with its RAM disk: the UUID that it gives, or one made of its kind
+ * and name in this space, always the same (version 5 of RFC 9562):
+ * 9d47b8a6-8b9a-45b5-97ac-626c1b790991
+ */
+static const uuid_t namespace = {
+	0x9d, 0x47, 0xb8, 0xa6, 0x8b, 0x9a, 0x45, 0xb5,
+	0x97, 0xac, 0x62, 0x6c, 0x1b, 0x79, 0x09, 0x91,
+};
+
+/**
+ * config_section_uuid - the UUID of a section's RAM disk
+ * @section: the section
+ * @uuid: out: its 16 bytes
+ */
+void config_section_uuid(const struct config_section *section, uint8_t *uuid)
+{
+	char *name;
+
+	if (section->values[CONFIG_UUID].text) {
+		memcpy(uuid, section->disk.uuid, sizeof(section->disk.uuid));
+		return;
+	}
+	name = format_text("%s/%s", config_kind_name(section->kind), section->name);
+	uuid_generate_sha1(uuid, namespace, name, strlen(name));
+	free(name);
+}
+
+/**
+ * config_is_called - whether a name is that of a section
+ * @section: the section
+ * @name: NAME, or KIND/NAME
+ */
+bool config_is_called(const struct config_section *section, const char *name)
+{
+	const char *kind = config_kind_name(section->kind);
+	size_t length = strlen(kind);
+
+	if (!strncmp(name, kind, length) && name[length] == '/')
+		name += length + 1;
+	return !strcmp(section->name, name);
+}
+
+/**
+ * config_find - find a section
+ * @config: the configuration
+ * @name: KIND/NAME
+ *
+ * Return: the section, or NULL.
+ */
+const struct config_section *config_find(const struct config *config, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < config->count; i++)
+		if (config_is_called(config->sections[i], name))
+			return config->sections[i];
+	return NULL;
+}

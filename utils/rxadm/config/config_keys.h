@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_CONFIG_CONFIG_KEYS_H
+#define RXADM_CONFIG_CONFIG_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "kernel/cache_map.h"
+#include "kernel/nvmet_disk.h"
+#include "kernel/ramdisk.h"
+
+enum config_kind {
+	CONFIG_RAMDISK,
+	CONFIG_CACHE,
+	CONFIG_EXPORT,
+	CONFIG_KINDS
+};
+
+enum config_key {
+	CONFIG_ADDRESS,
+	CONFIG_ALLOW_ANY_HOST,
+	CONFIG_ALLOW_HOST,
+	CONFIG_BLOCK_SIZE,
+	CONFIG_COMPRESS,
+	CONFIG_DETECT_ZEROES,
+	CONFIG_DEVICE,
+	CONFIG_DHCHAP_KEY,
+	CONFIG_FOLIO_SIZE,
+	CONFIG_FORCE,
+	CONFIG_FS,
+	CONFIG_HOTLIST,
+	CONFIG_IMAGE,
+	CONFIG_INDEX,
+	CONFIG_LOGICAL_BLOCK_SIZE,
+	CONFIG_MEM_LIMIT,
+	CONFIG_MODE,
+	CONFIG_MOUNT,
+	CONFIG_NOAUTO,
+	CONFIG_NODE,
+	CONFIG_NQN,
+	CONFIG_OPTIONS,
+	CONFIG_ORIGIN,
+	CONFIG_OVERCOMMIT,
+	CONFIG_PORT,
+	CONFIG_RESERVE,
+	CONFIG_SEQ_CUTOFF,
+	CONFIG_SIZE,
+	CONFIG_TRANSPORT,
+	CONFIG_UUID,
+	CONFIG_KEYS
+};
+
+/* What a key was given: NULL if it was not. */
+struct config_value {
+	char *text;
+	unsigned int line;
+};
+
+struct config_section {
+	enum config_kind kind;
+	char *name;
+	char *file;
+	unsigned int line;
+	bool vendor;		/* it is one of the vendor defaults */
+	bool broken;		/* there is an error in it */
+	bool noauto;		/* it counts only where it is named */
+	int compress;		/* level for the image, or 0 */
+	size_t order;		/* its place among the sections */
+	dev_t folder;		/* the file system that the image is on, or 0 */
+	struct config_value values[CONFIG_KEYS];
+	struct create_request disk;
+	struct map_request map;	/* of a cache; without its cache device */
+	struct export_request export;	/* without its device */
+	char *host_names;	/* what the hosts of the export point into */
+};
+
+struct config {
+	uint64_t ram;		/* what percentages refer to; the caller sets it */
+	bool vendor;		/* what is read now are the vendor defaults */
+	struct config_section **sections;
+	size_t count;
+	char **errors;		/* each begins with FILE:LINE, or FILE */
+	size_t error_count;
+	bool unclear;		/* an error belongs to no section */
+};
+
+#define CONFIG_BLANKS	" \t\r\n\v\f"
+#define CONFIG_NAME_MAX	64
+#define IN(kind)	(1U << (kind))
+
+struct config_key_rule {
+	const char *name;
+	unsigned int kinds;		/* the kinds of sections that it is for */
+	unsigned int required;		/* those that cannot do without it */
+	unsigned int unique;		/* keys of one number share no value; 0: they may */
+	char *(*read)(const struct config *config, struct config_section *section,
+		      const char *text);
+};
+
+extern const struct config_key_rule config_keys[CONFIG_KEYS];
+
+bool config_name_is_allowed(const char *name);
+bool config_find_kind(const char *name, enum config_kind *kind);
+
+const char *config_kind_name(enum config_kind kind);
+char *config_section_title(const struct config_section *section);
+void config_section_uuid(const struct config_section *section, uint8_t *uuid);
+bool config_is_called(const struct config_section *section, const char *name);
+const struct config_section *config_find(const struct config *config, const char *name);
+
+#endif /* RXADM_CONFIG_CONFIG_KEYS_H */

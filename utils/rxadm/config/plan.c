@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Plans: the steps from what there is to what the configuration wants; and the steps
+ * that all RAM disks need, those of caches too.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "config/config_files.h"
+#include "config/plan.h"
+#include "kernel/control.h"
+#include "kernel/disk_state.h"
+#include "kernel/ramdisk.h"
+#include "lib/file.h"
+#include "lib/size.h"
+#include "lib/system.h"
+#include "lib/values.h"
+
+/**
+ * plan_is_chosen - whether a section is asked for
+ * @section: the section
+ * @names: those asked for, as NAME or KIND/NAME; NULL after the last; none: all but
+ *	those with noauto
+ */
+bool plan_is_chosen(const struct config_section *section, char **names)
+{
+	if (!*names)
+		return !section->noauto;
+	for (; *names; names++)
+		if (config_is_called(section, *names))
+			return true;
+	return false;
+}
+
+/**
+ * plan_step - add a step to a plan
+ * @plan: the plan
+ * @make: what does it
+ * @format: what it does, for people
+ */
+void plan_step(struct plan *plan, enum exit_code (*make)(struct plan *plan),
+	       const char *format, ...)
+{
+	struct plan_step *step;
+	va_list args;
+
+	plan->steps = resize_array(plan->steps, plan->count + 1, sizeof(*plan->steps));
+	step = &plan->steps[plan->count++];
+	*step = (struct plan_step){ .make = make };
+	va_start(args, format);
+	step->text = format_list(format, args);
+	va_end(args);
+}
+
+/* The last step is one that the others do not depend on. */
+void plan_optional(struct plan *plan)
+{
+	plan->steps[plan->count - 1].optional = true;
+}
+
+/* The section that a RAM disk is of, or NULL. */
+const struct config_section *plan_section_of(const struct config *config,
+					     const struct rxd_query *disk)
+{
+	uint8_t uuid[16];
+	size_t i;
+
+	for (i = 0; i < config->count; i++) {
+		config_section_uuid(config->sections[i], uuid);
+		if (!memcmp(uuid, disk->uuid, sizeof(uuid)))
+			return config->sections[i];
+	}
+	return NULL;
+}
+
+/**
+ * plan_keeps_disk - whether a RAM disk is left to apply, and report it
+ * @disk: the RAM disk
+ *
+ * The record of a section is there before its disk. In doubt, the disk is left alone.
+ */
+bool plan_keeps_disk(const struct rxd_query *disk)
+{
+	struct config started = { .ram = system_ram() };
+	const struct config_section *section;
+	bool kept = true;
+
+	config_record_read_all(&started, RUN_FOLDER, NULL);
+	section = plan_section_of(&started, disk);
+	if (section)
+		report(EXIT_OK,
+		       "note: /dev/rxd%d: 'rxadm apply' started it; 'rxadm apply --stop %s/%s' removes it",
+		       disk->index, config_kind_name(section->kind), section->name);
+	else if (started.error_count)
+		report(EXIT_OK, "note: /dev/rxd%d: 'rxadm apply' may have started it: %s",
+		       disk->index, started.errors[0]);
+	else if (disk_is_unfinished(disk->uuid))
+		report(EXIT_OK,
+		       "note: /dev/rxd%d: was not started completely; 'rxadm remove /dev/rxd%d' removes it",
+		       disk->index, disk->index);
+	else
+		kept = false;
+	config_free(&started);
+	return kept;
+}
+
+/* Find the RAM disk of the plan's UUID, or set query_error. */
+bool plan_find_disk(struct plan *plan)
+{
+	int err = ENODEV;
+	int next;
+
+	plan->query_error = EXIT_OK;
+	plan->has_disk = false;
+	for (next = 0; plan->control >= 0; next = plan->disk.index + 1) {
+		err = control_query(plan->control, next, RXD_QUERY_NEXT, &plan->disk);
+		if (err)
+			break;
+		if (!memcmp(plan->disk.uuid, plan->uuid, sizeof(plan->uuid))) {
+			plan->has_disk = true;
+			return true;
+		}
+	}
+	if (err != ENODEV)
+		plan->query_error = control_error(err, "/dev/" RXD_CONTROL_NAME);
+	return false;
+}
+
+/**
+ * plan_device - the plan's RAM disk as a device
+ * @plan: the plan, which has one
+ * @dev: out: to be released by device_release()
+ * @index: out: its number
+ */
+enum exit_code plan_device(const struct plan *plan, struct device *dev, int *index)
+{
+	char *path = format_text("/dev/rxd%d", plan->disk.index);
+	enum exit_code ret = device_find_rxd("RAM disk", path, dev, index);
+
+	free(path);
+	return ret;
+}
+
+/* Report what cannot be changed. */
+enum exit_code plan_fixed(const struct plan *plan, const char *key, const char *has,
+			  const char *wants)
+{
+	const char *kind = config_kind_name(plan->section->kind);
+	const char *name = plan->section->name;
+
+	return report(EXIT_BUSY,
+		      "%s '%s': it is %s now, and cannot be changed; 'rxadm apply --stop %s/%s' and 'rxadm apply %s/%s' recreate the device",
+		      key, wants, has, kind, name, kind, name);
+}
+
+static enum exit_code fixed_number(const struct plan *plan, const char *key, uint64_t has,
+				   uint64_t wants)
+{
+	char has_text[SIZE_TEXT_MAX], wants_text[SIZE_TEXT_MAX];
+
+	if (has == wants)
+		return EXIT_OK;
+	return plan_fixed(plan, key, size_format(has, has_text), size_format(wants, wants_text));
+}
+
+static enum exit_code fixed_flag(const struct plan *plan, const char *key, uint32_t state,
+				 uint32_t flag)
+{
+	bool has = plan->disk.state & state;
+	bool wants = plan->section->disk.flags & flag;
+
+	if (has == wants)
+		return EXIT_OK;
+	return plan_fixed(plan, key, has ? "yes" : "no", wants ? "yes" : "no");
+}
+
+static const char *node_text(int node, char *text, size_t size)
+{
+	if (node == RXD_NODE_LOCAL)
+		return "local";
+	if (node == RXD_NODE_INTERLEAVE)
+		return "interleave";
+	snprintf(text, size, "%d", node);
+	return text;
+}
+
+static enum exit_code check_fixed(const struct plan *plan)
+{
+	const struct create_request *wants = &plan->section->disk;
+	const struct rxd_query *has = &plan->disk;
+	char has_text[16], wants_text[16];
+	enum exit_code ret;
+
+	ret = fixed_number(plan, "logical-block-size", has->logical_block_size,
+			   wants->logical_block_size ? wants->logical_block_size : 512);
+	if (!ret)
+		ret = fixed_number(plan, "folio-size", has->folio_size,
+				   wants->folio_size ? wants->folio_size : 4096);
+	if (!ret)
+		ret = fixed_flag(plan, "reserve", RXD_STATE_RESERVED, RXD_CREATE_RESERVE);
+	if (!ret)
+		ret = fixed_flag(plan, "detect-zeroes", RXD_STATE_DETECT_ZEROES,
+				 RXD_CREATE_DETECT_ZEROES);
+	if (!ret && has->node != wants->node)
+		ret = plan_fixed(plan, "node", node_text(has->node, has_text, sizeof(has_text)),
+				 node_text(wants->node, wants_text, sizeof(wants_text)));
+	if (!ret && wants->has_index && (int)wants->index != has->index) {
+		snprintf(has_text, sizeof(has_text), "%d", has->index);
+		snprintf(wants_text, sizeof(wants_text), "%u", wants->index);
+		ret = plan_fixed(plan, "index", has_text, wants_text);
+	}
+	return ret;
+}
+
+static bool is_wanted(const struct config *config, unsigned int index)
+{
+	const struct create_request *disk;
+	size_t i;
+
+	for (i = 0; i < config->count; i++) {
+		disk = &config->sections[i]->disk;
+		if (disk->has_index && disk->index == index)
+			return true;
+	}
+	return false;
+}
+
+/* The lowest number from one on that is free and that no section wants. */
+static unsigned int free_index(const struct plan *plan, unsigned int index)
+{
+	struct rxd_query query;
+
+	while (index < RXD_INDEX_MAX && (is_wanted(plan->config, index) ||
+					 !control_query(plan->control, index, 0, &query)))
+		index++;
+	return index;
+}
+
+/*
+ * Linux has a little more or less memory after each boot, and after each change of the
+ * kernel: a share of it is met by what differs from it by no more than this part.
+ */
+#define SHARE_SLACK	50
+
+static uint64_t wanted_size(const struct plan *plan)
+{
+	const struct create_request *wants = &plan->section->disk;
+	uint64_t has = plan->has_disk ? plan->disk.size : plan->image_size;
+	uint64_t differs = has > wants->size ? has - wants->size : wants->size - has;
+
+	return strchr(wants->size_text, '%') && differs <= wants->size / SHARE_SLACK ?
+	       has : wants->size;
+}
+
+/* Of numbers, or of one identity, that others are just making RAM disks with. */
+#define TAKEN_MAX	16
+
+/*
+ * A section's name is its disk's, if no other has it and it is one that disks may have. Older
+ * modules know no names.
+ */
+static void name_disk(const struct plan *plan)
+{
+	const char *name = plan->section->name;
+	char *disk = format_text("rxd%d", plan->disk.index);
+	char *file = format_text("/sys/block/%s/rxd/name", disk);
+	char *error = value_name(name);
+	char *owner = error ? NULL : ramdisk_by_name(name);
+
+	if (access(file, F_OK))
+		;
+	else if (error)
+		report(EXIT_OK, "note: /dev/%s: is not called '%s': a name %s", disk, name, error);
+	else if (owner)
+		report(EXIT_OK, "note: /dev/%s: is not called '%s'; %s has that name", disk, name,
+		       owner);
+	else
+		ramdisk_rename(disk, name, false);
+	free(file);
+	free(owner);
+	free(error);
+	free(disk);
+}
+
+static enum exit_code make_disk(struct plan *plan)
+{
+	struct create_request request = plan->section->disk;
+	unsigned int taken = 0;
+	unsigned int from = 0;
+	enum exit_code ret;
+	int index;
+
+	request.size = wanted_size(plan);
+	memcpy(request.uuid, plan->uuid, sizeof(request.uuid));
+	request.first_choice = !request.has_index;
+	request.has_index = true;
+	ret = disk_unfinished_begin(plan->uuid);
+	if (ret)
+		return ret;
+	signals_block();
+	for (;;) {
+		if (request.first_choice)
+			request.index = free_index(plan, from);
+		index = request.index;
+		ret = ramdisk_create(plan->control, &request, &index);
+		if (!ret || index != RXD_INDEX_ANY)
+			break;
+		/* That may take long, if its memory is reserved. */
+		from = request.index + 1;
+		if (++taken % TAKEN_MAX == 0) {
+			from = 0;
+			pause_briefly();
+		}
+	}
+	if (ret)
+		disk_unfinished_end(plan->uuid);
+	signals_allow();
+	plan->made = !ret;
+	if (!ret && !plan_find_disk(plan))
+		ret = report(EXIT_DEVICE, "/dev/rxd%d: was removed by another process", index);
+	else if (!ret && plan->section->kind == CONFIG_RAMDISK)
+		name_disk(plan);
+	return ret;
+}
+
+static enum exit_code change_size(struct plan *plan)
+{
+	const struct resize_request request = {
+		.size_text = plan->section->disk.size_text,
+		.size = plan->section->disk.size,
+		.flags = plan->section->disk.flags & RXD_CREATE_OVERCOMMIT ?
+			 RXD_RESIZE_OVERCOMMIT : 0,
+	};
+	enum exit_code ret;
+	struct device dev;
+	int index;
+
+	ret = plan_device(plan, &dev, &index);
+	if (ret)
+		return ret;
+	/* As rxadm resize does, which has no section's lock: +SIZE is added to what stays. */
+	ret = device_lock(&dev);
+	if (!ret) {
+		ret = ramdisk_resize(plan->control, &dev, index, &request);
+		lock_give_one(dev.number);
+	}
+	device_release(&dev);
+	return ret;
+}
+
+static enum exit_code change_limit(struct plan *plan)
+{
+	const char *text = plan->section->disk.mem_limit_text;
+	enum exit_code ret;
+	struct device dev;
+	int index;
+
+	ret = plan_device(plan, &dev, &index);
+	if (ret)
+		return ret;
+	ret = ramdisk_limit(&dev, text ? text : "none", plan->section->disk.mem_limit,
+			    false);
+	device_release(&dev);
+	return ret;
+}
+
+static void plan_limit(struct plan *plan)
+{
+	const struct create_request *wants = &plan->section->disk;
+
+	if (plan->disk.mem_limit != wants->mem_limit)
+		plan_step(plan, change_limit, "set the memory limit of /dev/rxd%d to %s",
+			  plan->disk.index,
+			  wants->mem_limit_text ? wants->mem_limit_text : "none");
+}
+
+/**
+ * plan_disk - plan to make the RAM disk of a section, or to change the one there is
+ * @plan: the plan
+ */
+enum exit_code plan_disk(struct plan *plan)
+{
+	const struct create_request *wants = &plan->section->disk;
+	char from[SIZE_TEXT_MAX], to[SIZE_TEXT_MAX];
+	uint64_t size = wanted_size(plan);
+	enum exit_code ret;
+
+	size_format(size, to);
+	if (!plan->has_disk) {
+		plan_step(plan, make_disk, "create a RAM disk of %s", to);
+		return EXIT_OK;
+	}
+	ret = check_fixed(plan);
+	if (ret)
+		return ret;
+	if (plan->disk.size > size && plan->disk.state & RXD_STATE_CACHE)
+		return plan_fixed(plan, "size", size_format(plan->disk.size, from),
+				  wants->size_text);
+	/* What is reserved has to fit into the limit. */
+	if (plan->disk.size < size)
+		plan_limit(plan);
+	if (plan->disk.size != size)
+		plan_step(plan, change_size, "resize /dev/rxd%d from %s to %s", plan->disk.index,
+			  size_format(plan->disk.size, from), to);
+	if (plan->disk.size >= size)
+		plan_limit(plan);
+	return EXIT_OK;
+}
+
+/*
+ * Remove the plan's RAM disk; also to take back what it could not go on with. What is to be
+ * kept of it was saved by a step before.
+ */
+enum exit_code plan_remove_disk(struct plan *plan)
+{
+	const struct discard_request request = { .force = true };
+	enum exit_code ret;
+	struct device dev;
+	int index;
+
+	ret = plan_device(plan, &dev, &index);
+	if (ret)
+		return ret;
+	ret = ramdisk_remove(plan->control, &dev, index, &request);
+	device_release(&dev);
+	return ret;
+}
+
+enum exit_code plan_make_steps(struct plan *plan, const char *name)
+{
+	enum exit_code first = EXIT_OK;
+	enum exit_code ret = EXIT_OK;
+	struct plan_step *step;
+
+	for (step = plan->steps; !ret && step < plan->steps + plan->count; step++) {
+		ret = step->make(plan);
+		if (!ret)
+			printf("%s: %s\n", name, step->text);
+		fflush(stdout);
+		if (ret && !first)
+			first = ret;
+		if ((step->optional || plan->go_on) && !plan->signal)
+			ret = EXIT_OK;
+		plan->go_on = false;
+	}
+	plan->whole = !ret;
+	if (plan->made && ret)
+		plan_remove_disk(plan);
+	else if (plan->made)
+		disk_unfinished_end(plan->uuid);
+	return first;
+}
+
+void plan_print_steps(const struct plan *plan, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < plan->count; i++)
+		printf("%s: %s\n", name, plan->steps[i].text);
+}
+
+void plan_release_steps(struct plan *plan)
+{
+	size_t i;
+
+	for (i = 0; i < plan->count; i++)
+		free(plan->steps[i].text);
+	free(plan->steps);
+	plan->steps = NULL;
+	plan->count = 0;
+}

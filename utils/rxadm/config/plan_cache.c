@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Plans for sections [cache NAME] and [export NAME].
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "config/plan.h"
+#include "copy/file.h"
+#include "kernel/cache_map.h"
+#include "kernel/caches.h"
+#include "kernel/device_users.h"
+#include "kernel/dm.h"
+#include "kernel/nvmet_export.h"
+#include "kernel/rxcache.h"
+#include "lib/file.h"
+#include "lib/size.h"
+
+#define SECTOR_SHIFT	9
+#define LINEAR_TARGET	"linear"
+
+static enum exit_code map_cache(struct plan *plan)
+{
+	struct map_request request = plan->section->map;
+	char *device = format_text("/dev/rxd%d", plan->disk.index);
+	enum exit_code ret;
+	char *path;
+
+	request.cache = device;
+	request.force_text = "'force = yes'";
+	signals_block();
+	ret = cache_map(plan->control, &request, &path);
+	signals_allow();
+	free(path);
+	free(device);
+	return ret;
+}
+
+static enum exit_code unmap_cache(struct plan *plan)
+{
+	return cache_unmap(plan->section->name, false);
+}
+
+static enum exit_code set_mode(struct plan *plan)
+{
+	char *message = format_text("mode %s", plan->section->map.mode);
+	enum exit_code ret = mapping_message(plan->section->name, message, NULL);
+
+	free(message);
+	return ret;
+}
+
+static enum exit_code set_seq_cutoff(struct plan *plan)
+{
+	char *message = format_text("seq_cutoff %llu",
+				    (unsigned long long)plan->section->map.seq_cutoff);
+	enum exit_code ret = mapping_message(plan->section->name, message, NULL);
+
+	free(message);
+	return ret;
+}
+
+/* What only a new mapping could have otherwise. */
+static enum exit_code check_fixed(const struct plan *plan, const struct rxcache_table *table,
+				  const struct device *origin)
+{
+	char has_text[SIZE_TEXT_MAX], wants_text[SIZE_TEXT_MAX];
+	uint64_t block_size = table->features.block_size << SECTOR_SHIFT;
+	enum exit_code ret = EXIT_OK;
+	char *path;
+
+	if (table->origin != origin->number) {
+		path = device_path(table->origin);
+		ret = plan_fixed(plan, "origin", path, plan->section->map.origin);
+		free(path);
+	} else if (!plan->has_disk ||
+		   table->cache != makedev(plan->disk.major, plan->disk.minor)) {
+		path = device_path(table->cache);
+		ret = report(EXIT_BUSY,
+			     "mapping '%s': its RAM disk %s is not that of the configuration; run 'rxadm unmap %s' first",
+			     plan->section->name, path, plan->section->name);
+		free(path);
+	} else if (block_size != plan->section->map.block_size) {
+		ret = plan_fixed(plan, "block-size", size_format(block_size, has_text),
+				 size_format(plan->section->map.block_size, wants_text));
+	}
+	return ret;
+}
+
+static enum exit_code plan_changes(struct plan *plan, const struct mapping *mapping,
+				   const struct device *origin)
+{
+	const struct map_request *wants = &plan->section->map;
+	char from[SIZE_TEXT_MAX], to[SIZE_TEXT_MAX];
+	struct rxcache_table table;
+	enum exit_code ret;
+	char *error;
+
+	if (strcmp(mapping->target, RXCACHE_TARGET))
+		return report(EXIT_BUSY,
+			      "mapping '%s': exists already, and is not a cache (its target is %s)",
+			      plan->section->name, mapping->target);
+	error = rxcache_parse_table(mapping->params, &table);
+	if (error) {
+		ret = report(EXIT_DEVICE, "mapping '%s': its table '%s' is not understood: %s",
+			     plan->section->name, mapping->params, error);
+		free(error);
+		return ret;
+	}
+	ret = check_fixed(plan, &table, origin);
+	if (!ret)
+		ret = plan_disk(plan);
+	if (ret)
+		return ret;
+	if (strcmp(table.features.mode, wants->mode))
+		plan_step(plan, set_mode, "change the mode from %s to %s", table.features.mode,
+			  wants->mode);
+	if (table.features.seq_cutoff != wants->seq_cutoff)
+		plan_step(plan, set_seq_cutoff,
+			  "change the cut-off of sequential I/O from %s to %s",
+			  size_format(table.features.seq_cutoff, from),
+			  size_format(wants->seq_cutoff, to));
+	return EXIT_OK;
+}
+
+/* One of ours without a table: what rxadm leaves when it is killed. */
+static bool is_stump(const struct mapping *mapping)
+{
+	return !mapping->target && !strncmp(mapping->uuid, RXCACHE_UUID, strlen(RXCACHE_UUID));
+}
+
+/* The slow disk alone, under the name of the cache. */
+static bool is_uncached(const struct mapping *mapping)
+{
+	return mapping->target && !strcmp(mapping->target, LINEAR_TARGET) &&
+	       !strncmp(mapping->uuid, RXCACHE_UUID, strlen(RXCACHE_UUID));
+}
+
+/* Whoever uses the name must not come to another disk by it. */
+static enum exit_code check_uncached(const struct plan *plan, const struct mapping *mapping,
+				     const struct device *origin)
+{
+	unsigned int major, minor;
+	enum exit_code ret;
+	char *path;
+
+	if (sscanf(mapping->params, "%u:%u", &major, &minor) != 2)
+		return report(EXIT_DEVICE, "mapping '%s': its table '%s' is not understood",
+			      plan->section->name, mapping->params);
+	if (makedev(major, minor) == origin->number)
+		return EXIT_OK;
+	path = device_path(makedev(major, minor));
+	ret = plan_fixed(plan, "origin", path, plan->section->map.origin);
+	free(path);
+	return ret;
+}
+
+static enum exit_code map_uncached(struct plan *plan)
+{
+	const char *name = plan->section->name;
+	char *path = format_text("/dev/mapper/%s", name);
+	char *params = NULL, *uuid = NULL;
+	struct device origin;
+	enum exit_code ret;
+	uint64_t bytes = 0;
+	dev_t number;
+	int err, fd;
+
+	ret = device_find("origin", plan->section->map.origin, &origin);
+	if (ret)
+		goto out;
+	/* Who has it mounted must not find two of it. */
+	err = file_open(origin.path, O_RDONLY | O_EXCL, false, &fd);
+	if (!err) {
+		err = file_size(fd, &bytes);
+		close(fd);
+	}
+	if (err)
+		ret = report(exit_code_of(err), "origin '%s': %s", origin.path, strerror(err));
+	params = format_text("%u:%u 0", major(origin.number), minor(origin.number));
+	uuid = format_text(RXCACHE_UUID "%u:%u", major(origin.number), minor(origin.number));
+	signals_block();
+	if (!ret)
+		ret = mapping_create(name, uuid, bytes >> SECTOR_SHIFT, LINEAR_TARGET, params,
+				     &number);
+	if (!ret && !device_wait(path, number)) {
+		mapping_remove(name);
+		ret = report(EXIT_DEVICE,
+			     "'%s': the node did not appear, so the mapping was removed", path);
+	}
+	signals_allow();
+	device_release(&origin);
+out:
+	free(uuid);
+	free(params);
+	free(path);
+	return ret;
+}
+
+/* In the place of the slow disk alone, which has the name again if that fails. */
+static enum exit_code replace_uncached(struct plan *plan)
+{
+	enum exit_code ret = map_cache(plan);
+
+	if (ret)
+		map_uncached(plan);
+	return ret;
+}
+
+/**
+ * plan_start_cache - plan to have a cache as its section says
+ * @plan: the plan
+ */
+enum exit_code plan_start_cache(struct plan *plan)
+{
+	const struct config_section *section = plan->section;
+	struct mapping mapping = { 0 };
+	struct device origin;
+	enum exit_code ret;
+
+	ret = device_find("origin", section->map.origin, &origin);
+	if (ret)
+		return ret;
+	if (plan->has_target)
+		ret = mapping_read(section->name, MAPPING_TABLE, &mapping);
+	if (!ret && is_uncached(&mapping)) {
+		ret = check_uncached(plan, &mapping, &origin);
+		if (!ret)
+			ret = plan_disk(plan);
+		plan_step(plan, unmap_cache, "remove the mapping '%s', which has no cache",
+			  section->name);
+		plan_step(plan, replace_uncached, "map '%s' as /dev/mapper/%s",
+			  section->map.origin, section->name);
+	} else if (!ret && mapping.exists && !is_stump(&mapping)) {
+		ret = mapping.target ? plan_changes(plan, &mapping, &origin) :
+		      report(EXIT_BUSY, "mapping '%s': exists already, and is not a cache",
+			     section->name);
+	} else if (!ret) {
+		if (mapping.exists)
+			plan_step(plan, unmap_cache, "remove the mapping '%s', which has no table",
+				  section->name);
+		ret = plan_disk(plan);
+		plan_step(plan, map_cache, "map '%s' as /dev/mapper/%s", section->map.origin,
+			  section->name);
+	}
+	mapping_release(&mapping);
+	device_release(&origin);
+	return ret;
+}
+
+/**
+ * plan_start_uncached - plan to have a cache's slow disk under its name, without modules
+ * @plan: the plan
+ *
+ * All data is on the slow disk. So what is mounted by the name of the cache is there
+ * also after the boot of a kernel that nobody has built the modules for.
+ */
+enum exit_code plan_start_uncached(struct plan *plan)
+{
+	const char *name = plan->section->name;
+	struct mapping mapping = { 0 };
+	struct device origin;
+	enum exit_code ret;
+
+	if (!plan->has_dm)
+		return plan->target_error ? plan->target_error : plan->control_error;
+	ret = device_find("origin", plan->section->map.origin, &origin);
+	if (ret)
+		return ret;
+	ret = mapping_read(name, MAPPING_TABLE, &mapping);
+	if (!ret && is_uncached(&mapping))
+		ret = check_uncached(plan, &mapping, &origin);
+	if (ret || is_uncached(&mapping))
+		goto out;
+	if (mapping.exists && !is_stump(&mapping)) {
+		ret = report(EXIT_BUSY, "mapping '%s': exists already", name);
+		goto out;
+	}
+	if (mapping.exists)
+		plan_step(plan, unmap_cache, "remove the mapping '%s', which has no table", name);
+	plan_step(plan, map_uncached, "map '%s' as /dev/mapper/%s without a cache",
+		  plan->section->map.origin, name);
+out:
+	mapping_release(&mapping);
+	device_release(&origin);
+	return ret;
+}
+
+static enum exit_code save_hotlist(struct plan *plan)
+{
+	return cache_save_hotlist(plan->section->name, plan->section->values[CONFIG_HOTLIST].text);
+}
+
+/**
+ * plan_stop_cache - plan to save a cache's hot list, and to remove it and its RAM disk
+ * @plan: the plan
+ */
+enum exit_code plan_stop_cache(struct plan *plan)
+{
+	const char *hotlist = plan->section->values[CONFIG_HOTLIST].text;
+	const char *name = plan->section->name;
+	struct mapping mapping = { 0 };
+	enum exit_code ret = EXIT_OK;
+	char *users = NULL;
+
+	if (plan->has_dm)
+		ret = mapping_read(name, MAPPING_TABLE, &mapping);
+	if (!ret && mapping.exists)
+		users = users_of(mapping.number);
+	if (users) {
+		ret = report(EXIT_BUSY, "mapping '%s': is in use (%s); release it there first",
+			     name, users);
+	} else if (!ret && mapping.exists) {
+		if (hotlist && mapping.target && !is_uncached(&mapping)) {
+			plan_step(plan, save_hotlist, "save the hot list to '%s'", hotlist);
+			plan_optional(plan);
+		}
+		plan_step(plan, unmap_cache, "remove the mapping '%s'", name);
+	}
+	if (!ret && plan->has_disk)
+		plan_step(plan, plan_remove_disk, "remove /dev/rxd%d", plan->disk.index);
+	free(users);
+	mapping_release(&mapping);
+	return ret;
+}
+
+static const struct config_section *disk_section(const struct plan *plan)
+{
+	return config_find(plan->config, plan->section->values[CONFIG_DEVICE].text);
+}
+
+/* The device of the section that the export names, or NULL if it is not there. */
+static char *find_device(struct plan *plan)
+{
+	const struct config_section *disk = disk_section(plan);
+	char *path = NULL;
+
+	/* What was started may be of a section that is gone by now. */
+	if (!disk)
+		return NULL;
+	if (disk->kind == CONFIG_CACHE) {
+		path = format_text("/dev/mapper/%s", disk->name);
+		if (access(path, F_OK)) {
+			free(path);
+			path = NULL;
+		}
+		return path;
+	}
+	config_section_uuid(disk, plan->uuid);
+	return plan_find_disk(plan) ? format_text("/dev/rxd%d", plan->disk.index) : NULL;
+}
+
+static enum exit_code no_device(const struct plan *plan)
+{
+	const char *device = plan->section->values[CONFIG_DEVICE].text;
+
+	return report(EXIT_DEVICE, "device '%s': does not exist; 'rxadm apply %s' creates it",
+		      device, device);
+}
+
+static enum exit_code make_export(struct plan *plan)
+{
+	struct export_request request = plan->section->export;
+	char *device = find_device(plan);
+	enum exit_code ret;
+	char *nqn;
+
+	if (!device)
+		return no_device(plan);
+	request.device = device;
+	signals_block();
+	ret = export_device(&request, &nqn);
+	signals_allow();
+	free(nqn);
+	free(device);
+	return ret;
+}
+
+static enum exit_code end_export(struct plan *plan)
+{
+	char *device = find_device(plan);
+	enum exit_code ret;
+
+	if (!device)
+		return no_device(plan);
+	signals_block();
+	ret = unexport_device(device, false);
+	signals_allow();
+	free(device);
+	return ret;
+}
+
+static void plan_export(struct plan *plan)
+{
+	char *address = export_address(&plan->section->export);
+
+	plan_step(plan, make_export, "export %s (%s)", plan->section->values[CONFIG_DEVICE].text,
+		  address);
+	free(address);
+}
+
+/**
+ * plan_start_export - plan to have a device exported as its section says
+ * @plan: the plan
+ */
+enum exit_code plan_start_export(struct plan *plan)
+{
+	struct export_request request = plan->section->export;
+	struct export_state state;
+	enum exit_code ret;
+	char *device;
+
+	device = find_device(plan);
+	if (!device && !(plan->dry_run && plan_is_chosen(disk_section(plan), plan->names)))
+		return no_device(plan);
+	if (!device) {
+		plan_export(plan);
+		return EXIT_OK;
+	}
+	request.device = device;
+	ret = export_compare(&request, &state);
+	if (!ret && state.nqn && !state.ours)
+		ret = report(EXIT_BUSY,
+			     "device '%s': is exported already, as %s, and not by rxadm; remove that export first",
+			     device, state.nqn);
+	else if (!ret && !state.nqn)
+		plan_export(plan);
+	else if (!ret && state.key)
+		ret = plan_fixed(plan, state.key, state.has, state.wants);
+	export_state_release(&state);
+	free(device);
+	return ret;
+}
+
+/* A section that nobody knows, or is not understood, tells nothing about its disk. */
+static enum exit_code stop_without_device(const struct plan *plan)
+{
+	const char *device = plan->section->values[CONFIG_DEVICE].text;
+	const struct config_section *disk = disk_section(plan);
+
+	if (disk && disk->kind == CONFIG_RAMDISK && (plan->control_error || plan->query_error))
+		return plan->control_error ? plan->control_error : plan->query_error;
+	if ((disk && !disk->broken) || !export_is_made(plan->section->export.nqn))
+		return EXIT_OK;
+	return report(EXIT_DEVICE,
+		      "device '%s': its section is %s, so the export '%s' cannot be found; correct the configuration, or run 'rxadm unexport NQN'",
+		      device, disk ? "invalid" : "missing", plan->section->name);
+}
+
+/**
+ * plan_stop_export - plan to export a device no more
+ * @plan: the plan
+ */
+enum exit_code plan_stop_export(struct plan *plan)
+{
+	char *device = find_device(plan);
+	struct export_state state;
+	enum exit_code ret;
+
+	if (!device)
+		return stop_without_device(plan);
+	ret = export_find(device, &state);
+	if (!ret && (state.left || (state.nqn && state.ours)))
+		plan_step(plan, end_export, "end the export of %s",
+			  plan->section->values[CONFIG_DEVICE].text);
+	export_state_release(&state);
+	free(device);
+	return ret;
+}

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Plans for sections [ramdisk NAME].
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "config/plan.h"
+#include "copy/copy.h"
+#include "copy/file.h"
+#include "image/format.h"
+#include "image/load.h"
+#include "image/names.h"
+#include "image/save.h"
+#include "kernel/control.h"
+#include "kernel/device_users.h"
+#include "kernel/disk_state.h"
+#include "lib/file.h"
+#include "lib/size.h"
+#include "lib/system.h"
+
+#define LOOK_AT		(1 << 20)
+#define EMPTYING_ROUNDS	200	/* of pause_briefly(): ten seconds */
+
+static const char *value(const struct plan *plan, enum config_key key)
+{
+	return plan->section->values[key].text;
+}
+
+static char *disk_path(const struct plan *plan)
+{
+	return format_text("/dev/rxd%d", plan->disk.index);
+}
+
+static char *mkfs_path(const char *fs)
+{
+	char *name = format_text("mkfs.%s", fs);
+	char *path = program_find(name);
+
+	free(name);
+	return path;
+}
+
+/* Return: 0 or an errno. */
+static int look_for_data(int fd, uint64_t size, bool *empty)
+{
+	char *data = resize_array(NULL, LOOK_AT, 1);
+	size_t got = 0;
+	uint64_t done;
+	int err = 0;
+
+	*empty = true;
+	for (done = 0; !err && *empty && done < size; done += got) {
+		err = file_read(fd, data, LOOK_AT, done, &got);
+		if (!err && !got)
+			err = EIO;
+		*empty = !err && copy_is_zero(data, got);
+	}
+	free(data);
+	return err;
+}
+
+/* A reserved disk has all its memory before anything is written. */
+static enum exit_code is_empty(const struct plan *plan, bool *empty)
+{
+	int err, fd = -1;
+	char *device;
+
+	*empty = !plan->disk.mem_used;
+	if (*empty || !(plan->disk.state & RXD_STATE_RESERVED))
+		return EXIT_OK;
+	device = disk_path(plan);
+	err = file_open(device, O_RDONLY, false, &fd);
+	if (!err) {
+		err = look_for_data(fd, plan->disk.size, empty);
+		close(fd);
+	}
+	if (err)
+		report(exit_code_of(err), "%s: cannot be read: %s", device, strerror(err));
+	free(device);
+	return err ? exit_code_of(err) : EXIT_OK;
+}
+
+/* An image may be one of an empty disk: this is for what still is empty. */
+static enum exit_code make_file_system(struct plan *plan)
+{
+	const char *fs = value(plan, CONFIG_FS);
+	enum exit_code ret = EXIT_OK;
+	char *program, *device;
+	bool empty = false;
+	char *reason;
+
+	if (plan_find_disk(plan))
+		ret = is_empty(plan, &empty);
+	else
+		ret = plan->query_error;
+	if (!empty)
+		return ret;
+	program = mkfs_path(fs);
+	device = disk_path(plan);
+	reason = program_run((char *const []){ program, device, NULL });
+	if (reason)
+		ret = report(EXIT_DEVICE, "fs '%s': '%s %s' failed: %s", fs, program, device,
+			     reason);
+	free(reason);
+	free(device);
+	free(program);
+	return ret;
+}
+
+static enum exit_code load_image(struct plan *plan)
+{
+	char *device = disk_path(plan);
+	struct load_args args = {
+		.file = value(plan, CONFIG_IMAGE),
+		.into = device,
+		.progress = PROGRESS_NONE,
+	};
+	enum exit_code ret;
+	char *path;
+
+	ret = image_load(&args, &path);
+	plan->signal = args.signal;
+	free(device);
+	if (!ret && value(plan, CONFIG_FS))
+		ret = make_file_system(plan);
+	return ret;
+}
+
+static enum exit_code check_file_system(const char *fs)
+{
+	char *program = mkfs_path(fs);
+	enum exit_code ret = EXIT_OK;
+
+	if (!program)
+		ret = report(EXIT_DEVICE,
+			     "fs '%s': there is no program mkfs.%s; install the package that has it, or choose another file system",
+			     fs, fs);
+	free(program);
+	return ret;
+}
+
+/* Plan what an empty disk gets. */
+static enum exit_code plan_contents(struct plan *plan)
+{
+	const char *image = value(plan, CONFIG_IMAGE);
+	const char *fs = value(plan, CONFIG_FS);
+	enum exit_code ret;
+
+	if (image && !access(image, F_OK)) {
+		plan_step(plan, load_image, "load '%s'", image);
+	} else if (image && errno != ENOENT) {
+		return report(exit_code_of(errno), "image '%s': %s", image, strerror(errno));
+	} else if (fs) {
+		ret = check_file_system(fs);
+		if (ret)
+			return ret;
+		plan_step(plan, make_file_system, "create a file system %s", fs);
+	}
+	return EXIT_OK;
+}
+
+/* The folder that an image is in, or will be: what a link leads to is replaced. */
+static char *folder_of(const char *image)
+{
+	char *real = realpath(image, NULL);
+	char *copy = real ? real : copy_text(image);
+	char *folder = copy_text(dirname(copy));
+
+	free(copy);
+	return folder;
+}
+
+static enum exit_code place_error(const char *what, const char *image, int err)
+{
+	enum exit_code ret;
+	char *folder;
+
+	if (err == ENOTSUP || err == ENOLINK || err == EISDIR)
+		return file_replace_error(what, image, err);
+	folder = folder_of(image);
+	ret = report(exit_code_of(err), "%s '%s': cannot be saved in the directory '%s': %s", what,
+		     image, folder, strerror(err));
+	free(folder);
+	return ret;
+}
+
+/* What an image of a disk that cannot be compressed may take, each frame full of extents. */
+static uint64_t room_for(const struct plan *plan)
+{
+	uint64_t size = plan->section->disk.size;
+	uint64_t limit = plan->section->disk.mem_limit;
+	uint64_t data = limit && limit < size ? limit : size;
+
+	return data + (data / IMAGE_PAGE / IMAGE_EXTENTS_MAX + 3) * IMAGE_BLOCK;
+}
+
+/*
+ * Say what the last stop has saved beside the image: which of the two is right only the
+ * user knows.
+ */
+static void tell_of_beside(const char *image, const struct output *output)
+{
+	const struct stat *old = &output->old;
+	struct image_beside beside;
+	char *path, *count;
+	bool newer;
+	int err;
+
+	err = image_find_beside(output->folder_fd, output->name, &beside);
+	if (err)
+		report(EXIT_OK, "note: image '%s': its directory cannot be read: %s", image,
+		       strerror(err));
+	if (!beside.count)
+		return;
+	newer = image_beside_is_newer(&beside, &old->st_mtim);
+	path = image_beside_path(output->folder_fd, beside.name);
+	count = beside.count > 1 ? format_text(" (the newest of %zu)", beside.count) :
+				   copy_text("");
+	report(EXIT_OK,
+	       "note: image '%s': %s'%s'%s was saved beside it%s; inspect it with 'rxadm load --uuid random FILE'; rename it to '%s' to load it at the next start, or remove it",
+	       image, old->st_mode ? "" : "does not exist, but ", path, count,
+	       !old->st_mode ? "" : newer ? " and is newer" : " and is older", image);
+	free(count);
+	free(path);
+	free(beside.name);
+}
+
+/* What the next stop is not going to replace. */
+static void tell_of_other(const struct plan *plan, const char *image, const struct output *output)
+{
+	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
+	int index = plan->disk.index;
+
+	if (!plan->has_disk || !output->old.st_mode ||
+	    image_may_be_replaced(disk, output->folder_fd, output->name))
+		return;
+	report(EXIT_OK,
+	       "note: image '%s': /dev/rxd%d was neither loaded from it nor saved to it; 'rxadm apply --stop' and shutdown will save the RAM disk as '%s.new-DATE'; 'rxadm save /dev/rxd%d %s' replaces the image",
+	       image, index, image, index, image);
+}
+
+/*
+ * Whether a new image can be written beside the old one, which stays until it is whole.
+ * That there may be too little room is no error: most disks are not full, and images can
+ * be compressed.
+ */
+static enum exit_code check_room(struct plan *plan, const char *image)
+{
+	char left[SIZE_TEXT_MAX], needed[SIZE_TEXT_MAX];
+	const char *what = plan->has_disk ? "note: image" : "image";
+	struct output output;
+	struct statvfs fs;
+	struct stat st;
+	uint64_t room;
+	int err;
+
+	/* What the save is going to refuse is told before there is anything to be saved. */
+	err = output_find(&output, image, false);
+	if (!err && (fstat(output.folder_fd, &st) || fstatvfs(output.folder_fd, &fs) ||
+		     faccessat(output.folder_fd, ".", W_OK | X_OK, 0)))
+		err = errno;
+	if (!err) {
+		tell_of_beside(image, &output);
+		tell_of_other(plan, image, &output);
+	}
+	output_discard(&output);
+	if (err)
+		return place_error(what, image, err);
+	plan->folder = st.st_dev;
+	room = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (room < room_for(plan))
+		report(EXIT_OK,
+		       "note: image '%s': its file system has %s free, and a new image may need %s beside the old one; free some space, or set a smaller size or mem-limit",
+		       image, size_format(room, left), size_format(room_for(plan), needed));
+	return EXIT_OK;
+}
+
+static enum exit_code save_disk(struct plan *plan, bool apart, char **beside)
+{
+	char *device = disk_path(plan);
+	struct save_args args = {
+		.device = device,
+		.file = value(plan, CONFIG_IMAGE),
+		.compress = plan->section->compress,
+		.level = plan->section->compress,
+		.progress = PROGRESS_NONE,
+		.keep = true,
+		.apart = apart,
+		.folder = plan->section->folder,
+	};
+	enum exit_code ret = image_save(&args);
+
+	plan->signal = args.signal;
+	*beside = args.beside;
+	free(device);
+	return ret;
+}
+
+/* At a start. Only the user knows whether it is of any use. */
+static enum exit_code save_unfinished(struct plan *plan)
+{
+	enum exit_code ret;
+	char *beside;
+
+	ret = save_disk(plan, true, &beside);
+	if (!ret)
+		report(EXIT_OK,
+		       "note: /dev/rxd%d: was not started completely, but held data, which is saved as '%s'",
+		       plan->disk.index, beside);
+	free(beside);
+	return ret;
+}
+
+/*
+ * A disk that was not filled to the end is of no use, unless somebody has written to it
+ * since. The process that empties it after a kill may still be at it.
+ */
+static enum exit_code plan_unfinished(struct plan *plan,
+				      enum exit_code (*rescue)(struct plan *plan))
+{
+	const char *image = value(plan, CONFIG_IMAGE);
+	unsigned int round = 0;
+	enum exit_code ret;
+	struct device dev;
+	bool empty = true;
+	int index;
+
+	while (plan->disk.state & RXD_STATE_OPEN && round < EMPTYING_ROUNDS) {
+		pause_for(round++, "until '/dev/rxd%d' is closed", plan->disk.index);
+		/* Or it removes the disk. */
+		if (!plan_find_disk(plan))
+			return plan->query_error;
+	}
+	if (image && plan->disk.mem_used) {
+		ret = plan_device(plan, &dev, &index);
+		if (ret)
+			return ret;
+		ret = control_idle_check(plan->control, index, &dev);
+		device_release(&dev);
+		if (!ret && plan_find_disk(plan))
+			ret = is_empty(plan, &empty);
+		if (ret)
+			return ret;
+	}
+	if (!empty)
+		plan_step(plan, rescue,
+			  "save /dev/rxd%d, which was not started completely, beside '%s'",
+			  plan->disk.index, image);
+	return EXIT_OK;
+}
+
+/**
+ * plan_start_ramdisk - plan to have a RAM disk as its section says
+ * @plan: the plan
+ */
+enum exit_code plan_start_ramdisk(struct plan *plan)
+{
+	const char *image = value(plan, CONFIG_IMAGE);
+	const char *fs = value(plan, CONFIG_FS);
+	bool empty = false;
+	enum exit_code ret;
+
+	if (plan->has_disk && disk_is_unfinished(plan->uuid)) {
+		ret = plan_unfinished(plan, save_unfinished);
+		if (ret)
+			return ret;
+		if (plan->has_disk)
+			plan_step(plan, plan_remove_disk,
+				  "remove /dev/rxd%d, which was not started completely",
+				  plan->disk.index);
+		plan->has_disk = false;
+	}
+	/* A disk that is there stays, and its service must not fail, or nothing is saved. */
+	ret = image ? check_room(plan, image) : EXIT_OK;
+	if (ret && !plan->has_disk)
+		return ret;
+	if (!plan->has_disk) {
+		plan->image_size = image ? image_disk_size(image) : 0;
+		ret = plan_disk(plan);
+		return ret ? ret : plan_contents(plan);
+	}
+	ret = plan_disk(plan);
+	if (!ret && fs && !(plan->disk.state & RXD_STATE_OPEN))
+		ret = is_empty(plan, &empty);
+	if (!ret && empty) {
+		ret = check_file_system(fs);
+		plan_step(plan, make_file_system, "create a file system %s", fs);
+	}
+	return ret;
+}
+
+static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const char *beside)
+{
+	const char *image = value(plan, CONFIG_IMAGE);
+	int index = plan->disk.index;
+
+	if (!apart && access(image, F_OK))
+		return report(EXIT_BUSY,
+			      "image '%s': does not exist, and its directory is on another file system than when /dev/rxd%d was started; the RAM disk is saved as '%s'",
+			      image, index, beside);
+	return report(EXIT_BUSY,
+		      "image '%s': is kept, because /dev/rxd%d was %s; the RAM disk is saved as '%s'",
+		      image, index,
+		      apart ? "not started completely" :
+			      "neither loaded from it nor saved to it, or emptied since",
+		      beside);
+}
+
+static enum exit_code save_image(struct plan *plan)
+{
+	bool apart = disk_is_unfinished(plan->uuid);
+	enum exit_code ret;
+	char *beside;
+
+	ret = save_disk(plan, apart, &beside);
+	if (!ret && beside) {
+		ret = tell_of_saved(plan, apart, beside);
+		plan->go_on = true;
+	}
+	free(beside);
+	return ret;
+}
+
+static enum exit_code check_unused(const struct plan *plan)
+{
+	char *users = users_of(makedev(plan->disk.major, plan->disk.minor));
+	enum exit_code ret = EXIT_OK;
+
+	if (users)
+		ret = report(EXIT_BUSY,
+			     "RAM disk '/dev/rxd%d': is in use (%s); release it there first",
+			     plan->disk.index, users);
+	free(users);
+	return ret;
+}
+
+/**
+ * plan_stop_ramdisk - plan to save a RAM disk and to remove it
+ * @plan: the plan
+ */
+enum exit_code plan_stop_ramdisk(struct plan *plan)
+{
+	const char *image = value(plan, CONFIG_IMAGE);
+	enum exit_code ret;
+
+	if (!plan->has_disk)
+		return EXIT_OK;
+	ret = check_unused(plan);
+	if (ret)
+		return ret;
+	if (disk_is_unfinished(plan->uuid))
+		ret = plan_unfinished(plan, save_image);
+	else if (image)
+		plan_step(plan, save_image, "save /dev/rxd%d to '%s'", plan->disk.index, image);
+	if (!ret && plan->has_disk)
+		plan_step(plan, plan_remove_disk, "remove /dev/rxd%d", plan->disk.index);
+	return ret;
+}

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The RAM disk that an image is saved from or loaded into: it is claimed, so that nobody
+ * else uses it; the writes to it are counted; and a process of its own undoes what this one
+ * leaves half done if it is killed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/rxd.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "copy/copy.h"
+#include "copy/file.h"
+#include "image/disk.h"
+#include "kernel/device_users.h"
+#include "lib/size.h"
+#include "lib/system.h"
+
+#define EXTENTS_AT_ONCE	1024
+
+#define BUSY_ROUNDS	20	/* of pause_briefly(): one second */
+
+static enum exit_code busy_error(const struct device *dev, const struct rxd_query *query,
+				 const char *users)
+{
+	if (query->state & RXD_STATE_CACHE)
+		return report(EXIT_BUSY,
+			      "%s '%s': is in use as a cache%s%s; run 'rxadm unmap' first",
+			      dev->what, dev->path, users ? ", " : "", users ? users : "");
+	return report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first", dev->what,
+		      dev->path, users ? users : "a process has it open");
+}
+
+/**
+ * disk_claim - open a RAM disk that nobody else uses, so that nobody can mount it meanwhile
+ * @control: the control node
+ * @dev: the disk
+ * @index: its number
+ * @flags: O_RDONLY or O_RDWR
+ * @query: out: what it is
+ * @fd: out: the descriptor, past the page cache
+ */
+enum exit_code disk_claim(int control, const struct device *dev, int index, int flags,
+			  struct rxd_query *query, int *fd)
+{
+	unsigned int round = 0;
+	enum exit_code ret;
+	char *users;
+	int err;
+
+	for (;;) {
+		err = control_query(control, index, 0, query);
+		if (err)
+			return control_error(err, dev->path);
+		if (!(query->state & (RXD_STATE_OPEN | RXD_STATE_CACHE))) {
+			*fd = open(dev->path, flags | O_EXCL | O_DIRECT | O_CLOEXEC);
+			if (*fd >= 0)
+				return EXIT_OK;
+			if (errno != EBUSY)
+				return control_error(errno, dev->path);
+		}
+		users = users_of(dev->number);
+		/* udev looks into a device that was just written: let it finish. */
+		if (users || query->state & RXD_STATE_CACHE || ++round == BUSY_ROUNDS) {
+			ret = busy_error(dev, query, users);
+			free(users);
+			return ret;
+		}
+		pause_for(round - 1, "until '%s' is closed", dev->path);
+	}
+}
+
+/* What an image tells of a RAM disk; it has no id yet. */
+void disk_describe(const struct rxd_query *query, struct image_header *header)
+{
+	*header = (struct image_header){
+		.size = query->size,
+		.mem_limit = query->mem_limit,
+		.logical_block_size = query->logical_block_size,
+		.folio_size = query->folio_size,
+	};
+	if (query->state & RXD_STATE_RESERVED)
+		header->disk_flags |= IMAGE_DISK_RESERVE;
+	if (query->state & RXD_STATE_DETECT_ZEROES)
+		header->disk_flags |= IMAGE_DISK_DETECT_ZEROES;
+	memcpy(header->uuid, query->uuid, sizeof(header->uuid));
+}
+
+/**
+ * disk_check_fit - report if a RAM disk is not fit for an image
+ * @dev: the disk
+ * @query: what it is
+ * @image: what the image is of; its logical block size is 0 if it fits all
+ */
+enum exit_code disk_check_fit(const struct device *dev, const struct rxd_query *query,
+			      const struct image_header *image)
+{
+	char has[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX];
+
+	if (query->size < image->size) {
+		size_format(query->size, has);
+		size_format(image->size, wanted);
+		return report(EXIT_PARAMETERS,
+			      "%s '%s': has %s (%llu bytes), but the saved disk has %s (%llu bytes); 'rxadm resize' grows it",
+			      dev->what, dev->path, has, (unsigned long long)query->size, wanted,
+			      (unsigned long long)image->size);
+	}
+	if (image->logical_block_size && query->logical_block_size != image->logical_block_size)
+		return report(EXIT_PARAMETERS,
+			      "%s '%s': has logical blocks of %u bytes, but the saved disk has %u; 'rxadm load' without --into creates such a disk",
+			      dev->what, dev->path, query->logical_block_size,
+			      image->logical_block_size);
+	return EXIT_OK;
+}
+
+/* How many writes and discards the disk has seen. */
+uint64_t disk_changes(const struct device *dev)
+{
+	unsigned long long writes = 0, discards = 0;
+	char *stat = sysfs_read(dev->number, "stat");
+
+	if (stat)
+		sscanf(stat, "%*u %*u %*u %*u %llu %*u %*u %*u %*u %*u %*u %llu", &writes,
+		       &discards);
+	free(stat);
+	return writes + discards;
+}
+
+/* Return: 0 or an errno. */
+static int switch_statistics(const struct device *dev, const char *value)
+{
+	char *path = format_text("/sys/dev/block/%u:%u/queue/iostats", major(dev->number),
+				 minor(dev->number));
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int err = 0;
+
+	free(path);
+	if (fd < 0)
+		return errno;
+	if (write(fd, value, strlen(value)) < 0)
+		err = errno;
+	close(fd);
+	return err;
+}
+
+/*
+ * Have the kernel count writes: it does so only while it keeps statistics of the disk. To
+ * be called before the disk is claimed, while nobody has it open: whoever opens it later
+ * is counted.
+ */
+enum exit_code disk_statistics_on(const struct device *dev, bool *were_off)
+{
+	char *value = sysfs_read(dev->number, "queue/iostats");
+	int err = 0;
+
+	*were_off = value && !strcmp(value, "0");
+	free(value);
+	if (*were_off)
+		err = switch_statistics(dev, "1");
+	return err ? report(exit_code_of(err),
+			    "%s '%s': its I/O statistics, which are needed to detect writes during the save, cannot be enabled: %s",
+			    dev->what, dev->path, strerror(err)) : EXIT_OK;
+}
+
+void disk_statistics_off(const struct device *dev)
+{
+	switch_statistics(dev, "0");
+}
+
+static enum exit_code not_empty(const struct device *dev)
+{
+	return report(EXIT_BUSY,
+		      "%s '%s': holds data, which would be lost; 'rxadm clear' empties it",
+		      dev->what, dev->path);
+}
+
+/* What has memory may still be zeros, as on a reserved disk. */
+static enum exit_code check_zeros(const struct device *dev, int fd,
+				  const struct rxd_extent *extent, void *buffer)
+{
+	uint64_t done;
+	size_t got;
+	int err;
+
+	for (done = 0; done < extent->length; done += got) {
+		got = extent->length - done;
+		if (got > IMAGE_FRAME_MAX)
+			got = IMAGE_FRAME_MAX;
+		err = file_read(fd, buffer, got, extent->start + done, &got);
+		if (err || !got)
+			return report(exit_code_of(err ? err : EIO), "%s '%s': cannot be read: %s",
+				      dev->what, dev->path, strerror(err ? err : EIO));
+		if (!copy_is_zero(buffer, got))
+			return not_empty(dev);
+	}
+	return EXIT_OK;
+}
+
+/**
+ * disk_check_empty - report if a RAM disk holds anything but zeros
+ * @dev: the disk
+ * @fd: it, past the page cache
+ * @size: its bytes
+ * @buffer: IMAGE_FRAME_MAX bytes to read to
+ */
+enum exit_code disk_check_empty(const struct device *dev, int fd, uint64_t size, void *buffer)
+{
+	struct rxd_extent *extents = zeroed_array(EXTENTS_AT_ONCE, sizeof(*extents));
+	struct rxd_map arg = { .version = RXD_ABI_VERSION };
+	enum exit_code ret = EXIT_OK;
+	uint64_t start = 0;
+	uint32_t i;
+
+	while (!ret && start < size) {
+		arg.start = start;
+		arg.length = size - start;
+		arg.extents = (uintptr_t)extents;
+		arg.count = EXTENTS_AT_ONCE;
+		arg.next = 0;
+		if (ioctl(fd, RXD_MAP, &arg)) {
+			ret = control_error(errno, dev->path);
+			break;
+		}
+		for (i = 0; !ret && i < arg.count; i++)
+			ret = check_zeros(dev, fd, &extents[i], buffer);
+		start = arg.next;
+	}
+	free(extents);
+	return ret;
+}
+
+#define UNDO_ROUNDS	100	/* of pause_briefly(): five seconds */
+
+/* The guard's answer to what it was asked to make. */
+struct answer {
+	int err;
+	struct rxd_create arg;
+};
+
+static int undo_create(const struct disk_guard *guard)
+{
+	struct rxd_remove arg = { .version = RXD_ABI_VERSION, .index = guard->index };
+	unsigned int round = 0;
+
+	while (ioctl(guard->fd, RXD_REMOVE, &arg)) {
+		if (errno == ENODEV)
+			return 0;
+		/* udev may be looking into it. */
+		if (errno != EBUSY || ++round == UNDO_ROUNDS)
+			return errno;
+		pause_briefly();
+	}
+	return 0;
+}
+
+static int undo_fill(const struct disk_guard *guard)
+{
+	uint64_t range[] = { 0, guard->size };
+
+	if (guard->record)
+		unlink(guard->record);
+	if (!fallocate(guard->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, guard->size) ||
+	    !ioctl(guard->fd, BLKZEROOUT, range))
+		return 0;
+	return errno;
+}
+
+static int undo(const struct disk_guard *guard)
+{
+	return guard->size ? undo_fill(guard) : undo_create(guard);
+}
+
+/* A disk that is to be removed must not be open, and one to be emptied only here. */
+static void close_others(int one, int two)
+{
+	int low = one < two ? one : two;
+	int high = one < two ? two : one;
+
+	if (low > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, low - 1, 0);
+	if (high > low + 1)
+		close_range(low + 1, high - 1, 0);
+	close_range(high + 1, ~0U, 0);
+}
+
+/* Away from the terminal, its signals, and the pipes that somebody waits for. */
+static void detach(const struct disk_guard *guard)
+{
+	int null = open("/dev/null", O_RDWR);
+	sigset_t set;
+
+	sigfillset(&set);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	setsid();
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	dup2(null, STDERR_FILENO);
+	close_others(guard->fd, guard->socket);
+}
+
+static _Noreturn void stand_guard(struct disk_guard *guard, const struct rxd_create *create)
+{
+	struct answer answer = { 0 };
+	ssize_t ret;
+	char word;
+
+	if (create) {
+		answer.arg = *create;
+		answer.err = ioctl(guard->fd, RXD_CREATE, &answer.arg) ? errno : 0;
+		guard->index = answer.arg.index;
+	}
+	send(guard->socket, &answer, sizeof(answer), MSG_NOSIGNAL);
+	if (answer.err)
+		_exit(0);
+	do {
+		ret = recv(guard->socket, &word, sizeof(word), 0);
+	} while (ret < 0 && errno == EINTR);
+	/* The end of the other process is no word. */
+	_exit(ret == sizeof(word) ? 0 : undo(guard));
+}
+
+static int start(struct disk_guard *guard, struct rxd_create *create)
+{
+	struct answer answer;
+	int sockets[2];
+	ssize_t ret;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		return errno;
+	guard->process = fork();
+	if (guard->process < 0) {
+		close(sockets[0]);
+		close(sockets[1]);
+		return errno;
+	}
+	guard->socket = sockets[!guard->process];
+	close(sockets[!!guard->process]);
+	if (!guard->process) {
+		detach(guard);
+		stand_guard(guard, create);
+	}
+
+	do {
+		ret = recv(guard->socket, &answer, sizeof(answer), 0);
+	} while (ret < 0 && errno == EINTR);
+	if (ret != sizeof(answer))
+		answer.err = ECHILD;
+	if (answer.err) {
+		close(guard->socket);
+		waitpid(guard->process, NULL, 0);
+		return answer.err;
+	}
+	if (create) {
+		*create = answer.arg;
+		guard->index = answer.arg.index;
+	}
+	return 0;
+}
+
+/**
+ * disk_guard_create - make a RAM disk that goes unless disk_guard_keep() is called
+ * @guard: out
+ * @control: the control node
+ * @arg: in and out, as RXD_CREATE takes it
+ *
+ * Return: 0 or an errno.
+ */
+int disk_guard_create(struct disk_guard *guard, int control, struct rxd_create *arg)
+{
+	*guard = (struct disk_guard){ .fd = control };
+	return start(guard, arg);
+}
+
+/**
+ * disk_guard_empty - see that an empty RAM disk is so again unless disk_guard_keep() is called
+ * @guard: out
+ * @disk: the disk, open for oneself; the guard keeps it so until it ends
+ * @size: its bytes
+ * @record: a file that speaks of what the disk holds, and goes before that does, or NULL
+ *
+ * Return: 0 or an errno.
+ */
+int disk_guard_empty(struct disk_guard *guard, int disk, uint64_t size, const char *record)
+{
+	*guard = (struct disk_guard){ .fd = disk, .size = size, .record = record };
+	return start(guard, NULL);
+}
+
+/* Return: whether the guard ended as it should. */
+static bool end(struct disk_guard *guard)
+{
+	int status;
+
+	close(guard->socket);
+	while (waitpid(guard->process, &status, 0) < 0)
+		if (errno != EINTR)
+			return false;
+	return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+/**
+ * disk_guard_keep - all is done: let it stay
+ * @guard: the guard, which ends
+ */
+void disk_guard_keep(struct disk_guard *guard)
+{
+	char word = 1;
+
+	send(guard->socket, &word, sizeof(word), MSG_NOSIGNAL);
+	end(guard);
+}
+
+/**
+ * disk_guard_undo - undo it now, and wait until that is done
+ * @guard: the guard, which ends
+ *
+ * A disk that is to be removed must be closed before, one to be emptied open.
+ */
+void disk_guard_undo(struct disk_guard *guard)
+{
+	if (!end(guard))
+		undo(guard);
+}

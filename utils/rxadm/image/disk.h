@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_IMAGE_DISK_H
+#define RXADM_IMAGE_DISK_H
+
+#include <linux/rxd.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "image/format.h"
+#include "kernel/control.h"
+#include "lib/error.h"
+
+enum exit_code disk_claim(int control, const struct device *dev, int index, int flags,
+			  struct rxd_query *query, int *fd);
+
+/*
+ * A process of its own that undoes what this one leaves half done, however this one
+ * ends: it makes a RAM disk and removes it, or empties one that was empty.
+ */
+struct disk_guard {
+	int fd;			/* the control node, or the disk to be emptied */
+	int socket;
+	pid_t process;
+	int index;		/* of the disk to be removed */
+	uint64_t size;		/* of the disk to be emptied, or 0 */
+	const char *record;	/* to be removed before the disk is emptied, or NULL */
+};
+
+int disk_guard_create(struct disk_guard *guard, int control, struct rxd_create *arg);
+int disk_guard_empty(struct disk_guard *guard, int disk, uint64_t size, const char *record);
+void disk_guard_keep(struct disk_guard *guard);
+void disk_guard_undo(struct disk_guard *guard);
+
+enum exit_code disk_statistics_on(const struct device *dev, bool *were_off);
+void disk_statistics_off(const struct device *dev);
+void disk_describe(const struct rxd_query *query, struct image_header *header);
+enum exit_code disk_check_fit(const struct device *dev, const struct rxd_query *query,
+			      const struct image_header *image);
+uint64_t disk_changes(const struct device *dev);
+enum exit_code disk_check_empty(const struct device *dev, int fd, uint64_t size, void *buffer);
+
+#endif /* RXADM_IMAGE_DISK_H */

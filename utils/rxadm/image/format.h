@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_IMAGE_FORMAT_H
+#define RXADM_IMAGE_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Images of RAM disks, as Documentation/image.rst describes them: a header, frames
+ * and an end, each beginning with a block. Nothing here does I/O.
+ */
+#define IMAGE_VERSION		1
+#define IMAGE_BLOCK		4096
+#define IMAGE_PAGE		4096		/* extents are multiples of it */
+#define IMAGE_FRAME_MAX		(4U << 20)	/* data of a frame, stored or not */
+#define IMAGE_EXTENTS_MAX	252
+
+/* In image_header.disk_flags */
+#define IMAGE_DISK_RESERVE		(1U << 0)
+#define IMAGE_DISK_DETECT_ZEROES	(1U << 1)
+
+/* In image_frame.encoding */
+#define IMAGE_RAW	0
+#define IMAGE_ZSTD	1
+
+/* What the image tells of its disk; id ties the frames to this header. */
+struct image_header {
+	uint64_t id;
+	uint64_t size;
+	uint64_t mem_limit;
+	uint32_t logical_block_size;
+	uint32_t folio_size;
+	uint32_t disk_flags;
+	uint8_t uuid[16];
+};
+
+/* Bytes, as in struct rxd_extent. */
+struct image_extent {
+	uint64_t start;
+	uint64_t length;
+};
+
+/* Pieces of the disk whose data follows the frame's block, one after the other. */
+struct image_frame {
+	uint64_t number;
+	uint64_t position;	/* of its block in the image */
+	uint64_t checksum;	/* of the payload as stored, padding included */
+	uint32_t encoding;
+	uint32_t data;		/* bytes of all extents */
+	uint32_t stored;	/* bytes that they take in the image, without padding */
+	uint32_t count;
+	struct image_extent extents[IMAGE_EXTENTS_MAX];
+};
+
+/* How far the writing or reading of an image is. */
+struct image {
+	struct image_header header;
+	uint64_t frames;
+	uint64_t data;		/* bytes of all extents so far */
+	uint64_t reached;	/* end of the last extent */
+	uint64_t position;	/* where the next block is */
+	uint64_t digest;	/* over the frames so far */
+	bool ended;
+};
+
+/* Bytes that a frame's payload takes in the image. */
+static inline size_t image_payload(const struct image_frame *frame)
+{
+	return (frame->stored + IMAGE_BLOCK - 1) / IMAGE_BLOCK * IMAGE_BLOCK;
+}
+
+void image_put_header(struct image *image, void *block);
+uint64_t image_leave_out_zeros(struct image_frame *frame, char *data, uint64_t *next);
+size_t image_compress(int level, const void *data, size_t size, void *payload, size_t room);
+void image_put_frame(struct image *image, struct image_frame *frame, void *payload, void *block);
+void image_put_end(struct image *image, void *block);
+
+bool image_is_known(const void *block);
+char *image_get_header(struct image *image, const void *block);
+char *image_get_block(struct image *image, const void *block, struct image_frame *frame);
+char *image_get_data(const struct image_frame *frame, const void *payload, void *scratch,
+		     const void **data);
+
+#endif /* RXADM_IMAGE_FORMAT_H */

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is saved beside an image that is not to be replaced: NAME.new-DATE, or
+ * NAME.new-DATE-2 and so on. NAME is the image's, without its end if there is no room.
+ * Whether an image may be replaced at all, and what the header of one tells.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "copy/file.h"
+#include "image/format.h"
+#include "image/names.h"
+#include "kernel/disk_state.h"
+#include "lib/error.h"
+
+#define MARK		".new-"
+#define DATE		"%Y%m%dT%H%M%SZ"
+#define DATE_DIGITS	"########T######Z"
+
+/* How much of a name is left without its last letter, which may be several bytes. */
+static int shorten(const char *name, int length)
+{
+	do
+		length--;
+	while (length > 0 && (name[length] & 0xc0) == 0x80);
+	return length;
+}
+
+/* The bytes of the letter that a text begins with. */
+static size_t letter_length(const char *text)
+{
+	size_t length = 1;
+
+	while ((text[length] & 0xc0) == 0x80)
+		length++;
+	return length;
+}
+
+/* Find a name beside an image that nobody has, with the time. Return: 0 or an errno. */
+static int choose_name(int folder_fd, const char *image, char **name)
+{
+	int keep = strlen(image);
+	time_t now = time(NULL);
+	unsigned int again = 1;
+	struct stat st;
+	char text[32];
+	struct tm tm;
+	int err;
+
+	*name = NULL;
+	strftime(text, sizeof(text), DATE, gmtime_r(&now, &tm));
+	do {
+		free(*name);
+		*name = format_text(again > 1 ? "%.*s" MARK "%s-%u" : "%.*s" MARK "%s", keep,
+				    image, text, again);
+		err = fstatat(folder_fd, *name, &st, AT_SYMLINK_NOFOLLOW) ? errno : 0;
+		if (!err)
+			again++;
+		else if (err == ENAMETOOLONG)
+			keep = shorten(image, keep);
+	} while (!err || (err == ENAMETOOLONG && keep > 0));
+	return err == ENOENT ? 0 : err;
+}
+
+/* Whether a text is a date, and perhaps a number after it. */
+static bool is_date(const char *text)
+{
+	const char *c;
+
+	for (c = DATE_DIGITS; *c; c++, text++)
+		if (*c == '#' ? !isdigit((unsigned char)*text) : *text != *c)
+			return false;
+	if (*text == '-' && text[1])
+		text += 1 + strspn(text + 1, "0123456789");
+	return !*text;
+}
+
+/* Whether image_choose_name() can have given a name. */
+static bool is_beside(const char *name, const char *image)
+{
+	const char *mark = NULL, *next;
+	size_t keep;
+
+	for (next = strstr(name, MARK); next; next = strstr(next + 1, MARK))
+		mark = next;
+	if (!mark || !is_date(mark + strlen(MARK)))
+		return false;
+	keep = mark - name;
+	if (keep > strlen(image) || strncmp(name, image, keep))
+		return false;
+	return !image[keep] || strlen(name) + letter_length(image + keep) > NAME_MAX;
+}
+
+/* Whether what was saved beside an image was written after it. */
+bool image_beside_is_newer(const struct image_beside *beside, const struct timespec *image)
+{
+	if (beside->time.tv_sec != image->tv_sec)
+		return beside->time.tv_sec > image->tv_sec;
+	return beside->time.tv_nsec > image->tv_nsec;
+}
+
+static void look_at(int folder_fd, const char *name, struct image_beside *beside)
+{
+	struct stat st;
+
+	if (fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		return;
+	if (!beside->count++ || !image_beside_is_newer(beside, &st.st_mtim)) {
+		free(beside->name);
+		beside->name = copy_text(name);
+		beside->time = st.st_mtim;
+	}
+}
+
+/**
+ * image_find_beside - find what was saved beside an image
+ * @folder_fd: where the image is; may be open with O_PATH
+ * @image: its name there
+ * @beside: out: its name is to be freed
+ *
+ * Return: 0 or an errno.
+ */
+int image_find_beside(int folder_fd, const char *image, struct image_beside *beside)
+{
+	int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	*beside = (struct image_beside){ 0 };
+	if (!folder) {
+		int err = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while ((entry = readdir(folder)))
+		if (is_beside(entry->d_name, image))
+			look_at(folder_fd, entry->d_name, beside);
+	closedir(folder);
+	return 0;
+}
+
+/**
+ * image_beside_path - the path of a file, where symbolic links led to
+ * @folder_fd: where it is
+ * @name: its name there
+ *
+ * Return: allocated path.
+ */
+char *image_beside_path(int folder_fd, const char *name)
+{
+	char folder[PATH_MAX];
+	ssize_t length;
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", folder_fd);
+	length = readlink(link, folder, sizeof(folder) - 1);
+	folder[length < 0 ? 0 : length] = '\0';
+	return format_text("%s/%s", strcmp(folder, "/") ? folder : "", name);
+}
+
+/* What an open file says that it is an image of; the size is 0 if it says nothing. */
+static struct image_header read_header(int fd)
+{
+	void *block = zeroed_array(1, IMAGE_BLOCK);
+	struct image image = { 0 };
+	char *error = NULL;
+	size_t done;
+
+	if (!file_read(fd, block, IMAGE_BLOCK, 0, &done))
+		error = image_get_header(&image, block);
+	if (error)
+		image.header.size = 0;
+	free(error);
+	free(block);
+	return image.header;
+}
+
+/**
+ * image_disk_size - the size of the disk that an image is of
+ * @file: the image
+ *
+ * Return: bytes; 0 if that cannot be read, for which image_load() has the reason.
+ */
+uint64_t image_disk_size(const char *file)
+{
+	struct image_header header;
+	int fd;
+
+	if (file_open(file, O_RDONLY | O_NONBLOCK, false, &fd))
+		return 0;
+	header = read_header(fd);
+	close(fd);
+	return header.size;
+}
+
+/**
+ * image_may_be_replaced - whether a file is an image of an older state of a RAM disk, or the same
+ * @disk: the RAM disk's device number
+ * @folder_fd: where the file is
+ * @name: its name there
+ */
+bool image_may_be_replaced(dev_t disk, int folder_fd, const char *name)
+{
+	int fd = openat(folder_fd, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct image_header header;
+
+	if (fd < 0)
+		return false;
+	header = read_header(fd);
+	close(fd);
+	return header.size && disk_images_has(disk, header.id);
+}
+
+/**
+ * image_may_take_name - whether a new image may take its name: what comes later is not replaced
+ * @output: the image; out: exclusive, if nothing has the name
+ * @disk: the RAM disk's device number
+ * @folder: the file system that the image was on, or is expected on; 0: any
+ */
+bool image_may_take_name(struct output *output, dev_t disk, dev_t folder)
+{
+	int err = 0;
+	struct stat st;
+
+	if (fstatat(output->folder_fd, output->name, &st, AT_SYMLINK_NOFOLLOW))
+		err = errno;
+	output->exclusive = err == ENOENT;
+	if (err != ENOENT)
+		return !err && image_may_be_replaced(disk, output->folder_fd, output->name);
+	/* Below a file system that is not mounted, nobody would look for it. */
+	return !folder || (!fstat(output->folder_fd, &st) && st.st_dev == folder);
+}
+
+/**
+ * image_name_beside - give a new image a name beside its own that nobody has, with the time
+ * @output: the image
+ * @path: out: allocated path
+ *
+ * Return: 0 or an errno.
+ */
+int image_name_beside(struct output *output, char **path)
+{
+	char *name;
+	int err;
+
+	err = choose_name(output->folder_fd, output->name, &name);
+	free(output->name);
+	output->name = name;
+	output->exclusive = true;
+	*path = image_beside_path(output->folder_fd, name);
+	return err;
+}
+
+/* Whether a loop device has this file; @attribute is its backing_file in sysfs. */
+static bool is_backing_file(const char *attribute, const struct stat *file)
+{
+	FILE *stream = fopen(attribute, "re");
+	struct stat st;
+	char *path = NULL;
+	size_t size = 0;
+	bool is_same = false;
+
+	if (!stream)
+		return false;
+	if (getline(&path, &size, stream) > 0) {
+		path[strcspn(path, "\n")] = '\0';
+		is_same = !stat(path, &st) && st.st_dev == file->st_dev &&
+			  st.st_ino == file->st_ino;
+	}
+	fclose(stream);
+	free(path);
+	return is_same;
+}
+
+/**
+ * image_check_loop - report if a loop device has a file that would be replaced
+ * @file: the file, which need not exist
+ *
+ * What is written to the device later would be lost with the old file.
+ */
+enum exit_code image_check_loop(const char *file)
+{
+	enum exit_code ret = EXIT_OK;
+	struct stat st;
+	glob_t found;
+	size_t i;
+
+	if (stat(file, &st) || glob("/sys/block/loop*/loop/backing_file", 0, NULL, &found))
+		return EXIT_OK;
+	for (i = 0; !ret && i < found.gl_pathc; i++)
+		if (is_backing_file(found.gl_pathv[i], &st))
+			ret = report(EXIT_BUSY,
+				     "file '%s': is in use by a loop device; detach it first",
+				     file);
+	globfree(&found);
+	return ret;
+}

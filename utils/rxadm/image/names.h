@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_IMAGE_NAMES_H
+#define RXADM_IMAGE_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "copy/file.h"
+#include "lib/error.h"
+
+/* What was saved beside an image. */
+struct image_beside {
+	char *name;		/* of the newest; NULL: there is none */
+	struct timespec time;	/* when that was written */
+	size_t count;
+};
+
+int image_find_beside(int folder_fd, const char *image, struct image_beside *beside);
+bool image_beside_is_newer(const struct image_beside *beside, const struct timespec *image);
+char *image_beside_path(int folder_fd, const char *name);
+
+uint64_t image_disk_size(const char *file);
+bool image_may_be_replaced(dev_t disk, int folder_fd, const char *name);
+bool image_may_take_name(struct output *output, dev_t disk, dev_t folder);
+enum exit_code image_check_loop(const char *file);
+int image_name_beside(struct output *output, char **path);
+
+#endif /* RXADM_IMAGE_NAMES_H */

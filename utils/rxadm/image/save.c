@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Saving a RAM disk to an image.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "copy/copy.h"
+#include "copy/file.h"
+#include "copy/stream.h"
+#include "image/disk.h"
+#include "image/format.h"
+#include "image/names.h"
+#include "image/save.h"
+#include "kernel/disk_state.h"
+#include "lib/file.h"
+
+#define CHUNKS		4
+#define EXTENTS_AT_ONCE	4096
+
+enum stage {
+	STAGE_HEADER,
+	STAGE_FRAMES,
+	STAGE_DONE,
+};
+
+/* The reader uses all but the output, the writer only that. */
+struct job {
+	struct copy_job copy;
+	struct progress progress;
+	struct save_args *args;
+	const struct device *dev;
+	int fd;
+	uint64_t changes;		/* of the disk, before anything was read */
+	struct output output;
+	uint64_t written;		/* end of the last write */
+
+	enum stage stage;
+	char *generation;		/* of the data, as it was at the start */
+	struct image image;
+	uint64_t cursor;		/* all before is in frames, or zeros */
+	void *scratch;			/* data to be compressed */
+	struct rxd_extent *extents;	/* a part of the allocation map */
+	uint32_t nr_extents;
+	uint32_t next_extent;
+	uint64_t mapped;		/* how far that part reaches */
+
+	char *read_error;
+	char *write_error;
+	int err;			/* errno behind it */
+};
+
+static const char *result_text(const struct job *job)
+{
+	return job->args->stream ? "the image is incomplete" : "nothing was saved";
+}
+
+static enum copy_step read_failed(struct job *job, int err, char *text)
+{
+	job->read_error = text;
+	job->err = err;
+	return COPY_FAILED;
+}
+
+static enum copy_step write_failed(struct job *job, int err)
+{
+	if (err == ECANCELED)
+		return COPY_END;
+	job->write_error = format_text("file '%s': %s", job->args->file, strerror(err));
+	job->err = err;
+	return COPY_FAILED;
+}
+
+/* Get the next part of the allocation map. */
+static enum copy_step map_more(struct job *job)
+{
+	struct rxd_map arg = {
+		.version = control_abi(),
+		.start = job->mapped,
+		.length = job->image.header.size - job->mapped,
+		.extents = (uintptr_t)job->extents,
+		.count = EXTENTS_AT_ONCE,
+	};
+
+	if (ioctl(job->fd, RXD_MAP, &arg))
+		return read_failed(job, errno,
+				   format_text("%s '%s': its allocation map cannot be read: %s",
+					       job->dev->what, job->dev->path, strerror(errno)));
+	job->nr_extents = arg.count;
+	job->next_extent = 0;
+	job->mapped = arg.next;
+	return COPY_MORE;
+}
+
+/* Find what is allocated from @from on. */
+static enum copy_step find_extent(struct job *job, uint64_t from, struct image_extent *found)
+{
+	const struct rxd_extent *extent;
+	enum copy_step step;
+
+	for (;;) {
+		for (; job->next_extent < job->nr_extents; job->next_extent++) {
+			extent = &job->extents[job->next_extent];
+			if (extent->start + extent->length <= from)
+				continue;
+			found->start = extent->start > from ? extent->start : from;
+			found->length = extent->start + extent->length - found->start;
+			return COPY_MORE;
+		}
+		if (job->mapped >= job->image.header.size)
+			return COPY_END;
+		step = map_more(job);
+		if (step != COPY_MORE)
+			return step;
+	}
+}
+
+static enum copy_step read_extent(struct job *job, const struct image_extent *extent, void *data)
+{
+	size_t done;
+	int err;
+
+	err = file_read(job->fd, data, extent->length, extent->start, &done);
+	if (!err && done < extent->length)
+		err = EIO;
+	if (!err)
+		return COPY_MORE;
+	return read_failed(job, err,
+			   format_text("%s '%s': cannot be read at byte %llu: %s", job->dev->what,
+				       job->dev->path, (unsigned long long)extent->start,
+				       strerror(err)));
+}
+
+/* Read what is allocated into @data, as much as a frame may hold; the frame says what. */
+static enum copy_step gather(struct job *job, struct image_frame *frame, char *data)
+{
+	enum copy_step step = COPY_MORE;
+	uint64_t from = job->cursor;
+	struct image_extent *extent;
+
+	frame->count = 0;
+	frame->data = 0;
+	while (step == COPY_MORE && frame->count < IMAGE_EXTENTS_MAX &&
+	       frame->data < IMAGE_FRAME_MAX) {
+		extent = &frame->extents[frame->count];
+		step = find_extent(job, from, extent);
+		if (step != COPY_MORE)
+			break;
+		if (extent->length > IMAGE_FRAME_MAX - frame->data)
+			extent->length = IMAGE_FRAME_MAX - frame->data;
+		step = read_extent(job, extent, data + frame->data);
+		from = extent->start + extent->length;
+		frame->data += extent->length;
+		frame->count++;
+	}
+	return step == COPY_FAILED ? step : COPY_MORE;
+}
+
+/* Leave the zeros out. What then makes too many extents is read again for the next frame. */
+static void leave_out_zeros(struct job *job, struct image_frame *frame, char *data)
+{
+	const struct image_extent *last = &frame->extents[frame->count - 1];
+	uint64_t end = last->start + last->length;
+	struct copy_counts *counts = &job->copy.counts;
+	uint64_t zeros, next;
+
+	zeros = image_leave_out_zeros(frame, data, &next);
+	copy_count(&counts->zeroes, zeros);
+	copy_count(&counts->read_skipped, next - job->cursor - zeros - frame->data);
+	copy_count(&counts->write_skipped, next - job->cursor - frame->data);
+	job->cursor = next;
+	if (next == end)
+		return;
+	job->mapped = next;
+	job->nr_extents = 0;
+	job->next_extent = 0;
+}
+
+/* Put the frame into a chunk of an image; its data is in @data. */
+static void put_frame(struct job *job, struct copy_chunk *chunk, const void *data)
+{
+	void *payload = (char *)chunk->data + IMAGE_BLOCK;
+	struct image_frame *frame = chunk->note;
+
+	frame->encoding = IMAGE_RAW;
+	frame->stored = frame->data;
+	if (data != payload) {
+		frame->stored = image_compress(job->args->level, data, frame->data, payload,
+					       IMAGE_FRAME_MAX);
+		frame->encoding = IMAGE_ZSTD;
+		if (!frame->stored) {
+			memcpy(payload, data, frame->data);
+			frame->encoding = IMAGE_RAW;
+			frame->stored = frame->data;
+		}
+	}
+	chunk->length = IMAGE_BLOCK + image_payload(frame);
+	image_put_frame(&job->image, frame, payload, chunk->data);
+}
+
+/*
+ * Whoever had the disk open without a claim could write to it. I/O statistics do not count
+ * writes in flight; the generation does, where the module has one.
+ */
+static enum copy_step check_unchanged(struct job *job)
+{
+	char *now = disk_generation(job->dev->number);
+	bool same = !now || !job->generation || !strcmp(now, job->generation);
+
+	free(now);
+	if (same && disk_changes(job->dev) == job->changes)
+		return COPY_MORE;
+	return read_failed(job, EBUSY,
+			   format_text("%s '%s': another process wrote to it during the save; %s",
+				       job->dev->what, job->dev->path, result_text(job)));
+}
+
+/* The last block, if there is one. A stream cannot be taken back: without an end it is void. */
+static enum copy_step read_end(struct job *job, struct copy_chunk *chunk)
+{
+	uint64_t rest = job->image.header.size - job->cursor;
+
+	if (job->args->stream && check_unchanged(job) == COPY_FAILED)
+		return COPY_FAILED;
+	copy_count(&job->copy.counts.read_skipped, rest);
+	copy_count(&job->copy.counts.write_skipped, rest);
+	if (job->args->raw)
+		return COPY_END;
+	image_put_end(&job->image, chunk->data);
+	chunk->length = IMAGE_BLOCK;
+	job->stage = STAGE_DONE;
+	return COPY_MORE;
+}
+
+static enum copy_step read_frame(struct job *job, struct copy_chunk *chunk)
+{
+	char *data = job->args->compress ? job->scratch : (char *)chunk->data + IMAGE_BLOCK;
+	struct image_frame *frame = chunk->note;
+	enum copy_step step;
+	uint64_t begin;
+
+	do {
+		if (copy_stopped(&job->copy))
+			return COPY_END;
+		step = gather(job, frame, data);
+		if (step != COPY_MORE)
+			return step;
+		if (!frame->count)
+			return read_end(job, chunk);
+		begin = copy_clock();
+		leave_out_zeros(job, frame, data);
+		job->copy.times.scan += copy_clock() - begin;
+	} while (!frame->count);
+	if (!job->args->raw)
+		put_frame(job, chunk, data);
+	return COPY_MORE;
+}
+
+static enum copy_step read_disk(void *context, struct copy_chunk *chunk)
+{
+	struct job *job = context;
+
+	chunk->offset = job->image.position;
+	switch (job->stage) {
+	case STAGE_HEADER:
+		image_put_header(&job->image, chunk->data);
+		chunk->length = IMAGE_BLOCK;
+		job->stage = STAGE_FRAMES;
+		return COPY_MORE;
+	case STAGE_FRAMES:
+		return read_frame(job, chunk);
+	default:
+		return COPY_END;
+	}
+}
+
+/* Write the next part, which may follow a hole. Return: as stream_write(). */
+static int write_part(struct job *job, const void *data, uint64_t length, uint64_t offset)
+{
+	uint64_t hole = offset - job->written;
+	int err;
+
+	job->written = offset + length;
+	if (!job->args->stream)
+		return length ? file_write(job->output.fd, data, length, offset) : 0;
+	err = stream_write_zeros(&job->copy, STDOUT_FILENO, hole);
+	return err ? err : stream_write(&job->copy, STDOUT_FILENO, data, length);
+}
+
+static enum copy_step write_image(void *context, const struct copy_chunk *chunk)
+{
+	const struct image_frame *frame = chunk->note;
+	struct job *job = context;
+	int err = write_part(job, chunk->data, chunk->length, chunk->offset);
+
+	if (err)
+		return write_failed(job, err);
+	copy_count(&job->copy.counts.copied, frame->data);
+	return COPY_MORE;
+}
+
+static enum copy_step write_raw(void *context, const struct copy_chunk *chunk)
+{
+	const char *data = (const char *)chunk->data + IMAGE_BLOCK;
+	const struct image_frame *frame = chunk->note;
+	struct job *job = context;
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < frame->count; i++) {
+		err = write_part(job, data, frame->extents[i].length, frame->extents[i].start);
+		if (err)
+			return write_failed(job, err);
+		copy_count(&job->copy.counts.copied, frame->extents[i].length);
+		data += frame->extents[i].length;
+	}
+	return COPY_MORE;
+}
+
+static enum copy_step sync_image(void *context)
+{
+	struct job *job = context;
+	int err = 0;
+
+	if (job->args->raw)
+		err = write_part(job, NULL, 0, job->image.header.size);
+	if (err)
+		return write_failed(job, err);
+	/* A pipe, for one, has nothing to be synced. */
+	if (!fsync(job->args->stream ? STDOUT_FILENO : job->output.fd) ||
+	    (job->args->stream && errno == EINVAL))
+		return COPY_END;
+	return write_failed(job, errno);
+}
+
+static enum exit_code commit(struct job *job)
+{
+	struct save_args *args = job->args;
+	struct output *output = &job->output;
+	int err = 0;
+
+	if (args->keep && (args->apart || !image_may_take_name(output, job->dev->number,
+							       args->folder)))
+		err = image_name_beside(output, &args->beside);
+	if (err)
+		return report(exit_code_of(err), "file '%s': %s", args->beside, strerror(err));
+	/* First, so that a kill in between leaves no image that the disk may not replace. */
+	if (!args->raw && disk_images_add(job->dev->number, job->image.header.id))
+		fprintf(stderr, "rxadm: the image is saved nevertheless\n");
+	err = output_commit(output, 0600, true);
+	if (err == EEXIST && output->exclusive && !args->beside) {
+		err = image_name_beside(output, &args->beside);
+		if (!err)
+			err = output_commit(output, 0600, true);
+	}
+	/* Last: a disk that counts as saved is removed without a question. */
+	if (!err)
+		disk_saved_set(job->dev->number, job->generation);
+	return err ? report(exit_code_of(err), "file '%s': %s",
+			    args->beside ? args->beside : args->file, strerror(err)) : EXIT_OK;
+}
+
+static enum exit_code run_job(struct job *job)
+{
+	job->changes = disk_changes(job->dev);
+	switch (copy_run(&job->copy)) {
+	case COPY_NO_MEMORY:
+		return report(EXIT_MEMORY, "too little memory for the buffers");
+	case COPY_INTERRUPTED:
+		return report(EXIT_DEVICE, "interrupted; %s", result_text(job));
+	case COPY_ERROR:
+		return report(exit_code_of(job->err), "%s",
+			      job->read_error ? job->read_error : job->write_error);
+	default:
+		break;
+	}
+	if (job->args->stream)
+		return EXIT_OK;
+	if (check_unchanged(job) == COPY_FAILED)
+		return report(EXIT_BUSY, "%s", job->read_error);
+	return commit(job);
+}
+
+static enum exit_code save_claimed(struct save_args *args, const struct device *dev,
+				   const struct rxd_query *query, int fd)
+{
+	struct job job = {
+		.copy = {
+			.read = read_disk,
+			.write = args->raw ? write_raw : write_image,
+			.finish = sync_image,
+			.context = &job,
+			.room = IMAGE_BLOCK + IMAGE_FRAME_MAX,
+			.note_size = sizeof(struct image_frame),
+			.chunks = CHUNKS,
+			.progress = &job.progress,
+		},
+		.progress = { .mode = args->progress, .what = "save", .total = query->size },
+		.args = args,
+		.dev = dev,
+		.fd = fd,
+		.output = { .folder_fd = -1, .fd = -1 },
+		.stage = args->raw ? STAGE_FRAMES : STAGE_HEADER,
+	};
+	struct copy_signals signals;
+	enum exit_code ret;
+	int err;
+
+	disk_describe(query, &job.image.header);
+	if (getrandom(&job.image.header.id, sizeof(job.image.header.id), 0) < 0)
+		return report(EXIT_DEVICE, "cannot get a random number: %s", strerror(errno));
+	/* A stop has to save somewhere. */
+	ret = args->stream || args->keep ? EXIT_OK : image_check_loop(args->file);
+	if (ret)
+		return ret;
+	err = copy_signals_hold(&signals);
+	if (err)
+		return report(EXIT_DEVICE, "cannot block signals: %s", strerror(err));
+	err = args->stream ? 0 : output_open(&job.output, args->file, true);
+	if (err) {
+		copy_signals_release(&signals);
+		return file_replace_error("file", args->file, err);
+	}
+	/* All that is not written is a hole. */
+	if (args->raw && !args->stream && ftruncate(job.output.fd, query->size))
+		err = errno;
+	job.copy.signals = &signals;
+	job.generation = disk_generation(dev->number);
+	job.extents = zeroed_array(EXTENTS_AT_ONCE, sizeof(*job.extents));
+	job.scratch = args->compress ? aligned_alloc(COPY_ALIGN, IMAGE_FRAME_MAX) : NULL;
+	if (err)
+		ret = report(exit_code_of(err), "file '%s': %s", args->file, strerror(err));
+	else if (args->compress && !job.scratch)
+		ret = report(EXIT_MEMORY, "too little memory for the buffers");
+	else
+		ret = run_job(&job);
+	args->signal = job.copy.signal;
+	output_discard(&job.output);
+	copy_signals_release(&signals);
+	free(job.scratch);
+	free(job.extents);
+	free(job.generation);
+	free(job.read_error);
+	free(job.write_error);
+	return ret;
+}
+
+/**
+ * image_save - save a RAM disk to an image
+ * @args: what and where to
+ *
+ * Takes no lock: what may take long must not keep others from changing something
+ * else, and nobody else can claim the disk.
+ */
+enum exit_code image_save(struct save_args *args)
+{
+	struct rxd_query query;
+	struct device dev;
+	enum exit_code ret;
+	bool were_off, off_again, claimed;
+	int control, fd;
+	int index;
+
+	args->signal = 0;
+	args->beside = NULL;
+	ret = control_open(&control);
+	if (ret)
+		return ret;
+	ret = device_find_rxd("device", args->device, &dev, &index);
+	if (!ret) {
+		ret = disk_statistics_on(&dev, &were_off);
+		if (!ret)
+			ret = disk_claim(control, &dev, index, O_RDONLY, &query, &fd);
+		claimed = !ret;
+		/* Another save, which this one waited for, may have switched them off again. */
+		if (claimed) {
+			ret = disk_statistics_on(&dev, &off_again);
+			were_off |= off_again;
+		}
+		if (!ret)
+			ret = save_claimed(args, &dev, &query, fd);
+		/* Before another save has the disk, and needs them. */
+		if (were_off)
+			disk_statistics_off(&dev);
+		if (claimed)
+			close(fd);
+		device_release(&dev);
+	}
+	close(control);
+	return ret;
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Putting a cache before a disk, and taking it away.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "kernel/cache_map.h"
+#include "kernel/caches.h"
+#include "kernel/control.h"
+#include "kernel/device.h"
+#include "kernel/device_users.h"
+#include "kernel/disk_state.h"
+#include "kernel/dm.h"
+#include "kernel/rxcache.h"
+#include "lib/file.h"
+#include "lib/system.h"
+
+#define SECTOR_SHIFT	9
+
+/* Is one of the two the other, or a partition of it? */
+static bool overlap(dev_t a, dev_t b)
+{
+	dev_t disk;
+
+	return a == b || (sysfs_read_number(a, "../dev", &disk) && disk == b) ||
+	       (sysfs_read_number(b, "../dev", &disk) && disk == a);
+}
+
+static enum exit_code mapped_error(const struct device *dev, const char *role, dev_t member,
+				   const char *name)
+{
+	return report(EXIT_BUSY, "%s '%s': %s the %s of '%s'; run 'rxadm unmap %s' first",
+		      dev->what, dev->path,
+		      dev->number == member ? "is already" : "shares a disk with", role, name,
+		      name);
+}
+
+static enum exit_code check_not_mapped(const struct device *dev, const struct caches *caches)
+{
+	const struct cache *cache;
+	size_t i;
+
+	for (i = 0; i < caches->count; i++) {
+		cache = &caches->list[i];
+		if (overlap(dev->number, cache->table.origin))
+			return mapped_error(dev, "origin", cache->table.origin, cache->name);
+		if (overlap(dev->number, cache->table.cache))
+			return mapped_error(dev, "cache", cache->table.cache, cache->name);
+	}
+	return EXIT_OK;
+}
+
+static enum exit_code check_unused(const struct device *dev)
+{
+	char *users = users_of(dev->number);
+	enum exit_code ret = EXIT_OK;
+
+	if (users)
+		ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first",
+			     dev->what, dev->path, users);
+	free(users);
+	return ret;
+}
+
+static enum exit_code check_fit(int control, const struct device *dev, int index)
+{
+	struct rxd_query query;
+	int err;
+
+	err = control_query(control, index, 0, &query);
+	if (err)
+		return control_error(err, dev->path);
+	if (query.state & RXD_STATE_READONLY)
+		return report(EXIT_DEVICE, "%s '%s': is read-only; must be writable", dev->what,
+			      dev->path);
+	if (query.state & RXD_STATE_RESERVED)
+		return report(EXIT_DEVICE,
+			      "%s '%s': its memory is reserved; must be a RAM disk created without --reserve",
+			      dev->what, dev->path);
+	return EXIT_OK;
+}
+
+static enum exit_code check_cache(int control, const struct device *dev, int index,
+				  const struct caches *caches, bool force)
+{
+	struct rxd_query query;
+	enum exit_code ret;
+	int err;
+
+	ret = check_not_mapped(dev, caches);
+	if (!ret)
+		ret = check_unused(dev);
+	if (!ret)
+		ret = control_idle_check(control, index, dev);
+	if (!ret)
+		ret = check_fit(control, dev, index);
+	if (!ret && !force)
+		ret = signature_check(dev->what, dev->path);
+	/* Not all data has a signature. */
+	if (!ret && !force) {
+		err = control_query(control, index, 0, &query);
+		ret = err ? control_error(err, dev->path) : disk_check_saved(dev, &query);
+	}
+	return ret;
+}
+
+static enum exit_code read_origin(int fd, const struct device *dev, uint64_t *sectors)
+{
+	uint64_t bytes;
+	int read_only;
+
+	if (ioctl(fd, BLKROGET, &read_only) || ioctl(fd, BLKGETSIZE64, &bytes))
+		return report(exit_code_of(errno), "%s '%s': %s", dev->what, dev->path,
+			      strerror(errno));
+	if (read_only)
+		return report(EXIT_DEVICE, "%s '%s': is read-only; must be writable", dev->what,
+			      dev->path);
+	*sectors = bytes >> SECTOR_SHIFT;
+	if (!*sectors)
+		return report(EXIT_DEVICE, "%s '%s': has no capacity", dev->what, dev->path);
+	return EXIT_OK;
+}
+
+static enum exit_code check_origin(const struct device *dev, const struct device *cache,
+				   const struct caches *caches,
+				   const struct map_request *request, uint64_t *sectors)
+{
+	enum exit_code ret;
+	int fd;
+
+	if (overlap(dev->number, cache->number))
+		return report(EXIT_PARAMETERS,
+			      "%s '%s': is the cache device itself; must be another device",
+			      dev->what, dev->path);
+	ret = check_not_mapped(dev, caches);
+	if (!ret)
+		ret = check_unused(dev);
+	if (ret)
+		return ret;
+
+	/* Whoever holds it without showing up above is found by this. */
+	fd = open(dev->path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	if (fd < 0 && errno == EBUSY)
+		return report(EXIT_BUSY,
+			      "%s '%s': is in use by the kernel, perhaps mounted in another namespace; release it there first",
+			      dev->what, dev->path);
+	if (fd < 0)
+		return report(exit_code_of(errno), "%s '%s': %s", dev->what, dev->path,
+			      strerror(errno));
+	ret = read_origin(fd, dev, sectors);
+	close(fd);
+	if (!ret && !request->force)
+		ret = member_check(dev->what, dev->path, request->force_text);
+	return ret;
+}
+
+static enum exit_code check_name_is_free(const char *name)
+{
+	struct mapping mapping;
+	enum exit_code ret;
+
+	ret = mapping_read(name, MAPPING_STATUS, &mapping);
+	if (!ret && mapping.exists)
+		ret = report(EXIT_BUSY,
+			     "name '%s': /dev/mapper/%s exists; %s, or remove it first",
+			     name, name, advice("give another --name", "rename the section"));
+	mapping_release(&mapping);
+	return ret;
+}
+
+static char *table_of(const struct map_request *request, const struct device *origin,
+		      const struct device *cache)
+{
+	struct rxcache_table table = {
+		.origin = origin->number,
+		.cache = cache->number,
+		.features.block_size = request->block_size >> SECTOR_SHIFT,
+		.features.seq_cutoff = request->seq_cutoff,
+	};
+
+	snprintf(table.features.mode, sizeof(table.features.mode), "%s", request->mode);
+	return rxcache_format_table(&table);
+}
+
+static enum exit_code create(const char *name, const struct device *origin, uint64_t sectors,
+			     const struct device *cache, const struct map_request *request,
+			     char **path)
+{
+	char *table = table_of(request, origin, cache);
+	char *uuid = format_text(RXCACHE_UUID "%u:%u", major(origin->number),
+				 minor(origin->number));
+	enum exit_code ret = EXIT_OK;
+	dev_t number;
+
+	*path = NULL;
+	if (request->dry_run) {
+		if (!module_is_loaded("dm_rxcache"))
+			puts("modprobe dm-rxcache");
+		printf("dmsetup create %s --uuid %s --table '0 %llu " RXCACHE_TARGET " %s'\n",
+		       name, uuid, (unsigned long long)sectors, table);
+		goto out;
+	}
+	*path = format_text("/dev/mapper/%s", name);
+	/* It becomes empty, and is so when it is no cache any more. */
+	ret = disk_images_suspend(cache->number);
+	if (ret)
+		goto out;
+	ret = mapping_create(name, uuid, sectors, RXCACHE_TARGET, table, &number);
+	if (ret)
+		disk_images_restore(cache->number);
+	else
+		disk_images_forget(cache->number);
+	if (!ret && !device_wait(*path, number)) {
+		ret = mapping_remove(name);
+		if (!ret)
+			ret = report(EXIT_DEVICE,
+				     "'%s': the device node did not appear, so the mapping was removed",
+				     *path);
+	}
+out:
+	free(uuid);
+	free(table);
+	return ret;
+}
+
+/* A name for the cache of this origin; sysfs writes '!' for a slash. */
+static char *default_name(const struct device *origin)
+{
+	char *name = format_text("rxc-%s", origin->kernel_name);
+	char *c;
+
+	for (c = name; *c; c++)
+		if (*c == '!')
+			*c = '-';
+	return name;
+}
+
+static enum exit_code map_devices(int control, const struct map_request *request,
+				  const struct device *cache, int index,
+				  const struct device *origin, char **path)
+{
+	struct caches caches;
+	enum exit_code ret;
+	uint64_t sectors = 0;
+	char *name;
+
+	name = request->name ? copy_text(request->name) : default_name(origin);
+	ret = caches_read(&caches);
+	if (!ret)
+		ret = mapping_name_check(name);
+	if (!ret)
+		ret = check_origin(origin, cache, &caches, request, &sectors);
+	if (!ret)
+		ret = check_cache(control, cache, index, &caches, request->force);
+	if (!ret)
+		ret = check_name_is_free(name);
+	if (!ret)
+		ret = create(name, origin, sectors, cache, request, path);
+	caches_free(&caches);
+	free(name);
+	return ret;
+}
+
+/* The same for a disk and all its partitions. */
+static uint64_t disk_of(dev_t number)
+{
+	dev_t disk;
+
+	return sysfs_read_number(number, "../dev", &disk) ? disk : number;
+}
+
+/**
+ * cache_map - map a cache, or report why not
+ * @control: the control node of the RAM disks
+ * @request: what to map
+ * @path: out: allocated path of the mapping, or NULL, as after a dry run
+ *
+ * A signal must not leave a mapping without a table: block them around this.
+ */
+enum exit_code cache_map(int control, const struct map_request *request, char **path)
+{
+	struct device cache, origin;
+	enum exit_code ret;
+	int index;
+
+	*path = NULL;
+	ret = device_find_rxd("cache device", request->cache, &cache, &index);
+	if (ret)
+		return ret;
+	ret = device_find("origin", request->origin, &origin);
+	if (!ret) {
+		/* device-mapper lets two mappings have one disk. */
+		ret = lock_take_one(disk_of(origin.number), origin.path);
+		if (!ret) {
+			ret = map_devices(control, request, &cache, index, &origin, path);
+			lock_give_one(disk_of(origin.number));
+		}
+		device_release(&origin);
+	}
+	device_release(&cache);
+	return ret;
+}
+
+#define OPEN_ROUNDS	20	/* of pause_briefly(): one second */
+
+/*
+ * rxadm killed at the wrong moment leaves one of ours without a table; where the modules
+ * are missing, apply makes one that is the slow disk alone.
+ */
+static bool is_ours(const struct mapping *mapping)
+{
+	return (mapping->target && !strcmp(mapping->target, RXCACHE_TARGET)) ||
+	       !strncmp(mapping->uuid, RXCACHE_UUID, strlen(RXCACHE_UUID));
+}
+
+static enum exit_code check_unmap(const char *name, const struct mapping *mapping)
+{
+	enum exit_code ret = EXIT_OK;
+	char *users;
+
+	if (!mapping->exists)
+		return report(EXIT_DEVICE,
+			      "mapping '%s': does not exist; 'rxadm status' lists all", name);
+	if (!is_ours(mapping))
+		return report(EXIT_DEVICE,
+			      "mapping '%s': is not a cache (its target is %s); 'dmsetup remove' removes it",
+			      name, mapping->target ? mapping->target : "none or several");
+	users = users_of(mapping->number);
+	if (users)
+		ret = report(EXIT_BUSY, "mapping '%s': is in use (%s); release it there first",
+			     name, users);
+	free(users);
+	return ret;
+}
+
+static enum exit_code open_error(const char *name, dev_t number)
+{
+	char *openers = openers_of(number);
+	enum exit_code ret;
+
+	ret = report(EXIT_BUSY, "mapping '%s': is %s; close it first", name,
+		     openers ? openers : "open by a process");
+	free(openers);
+	return ret;
+}
+
+/**
+ * cache_closed_check - report who has a cache open
+ * @name: its name
+ */
+enum exit_code cache_closed_check(const char *name)
+{
+	struct mapping mapping;
+	unsigned int open_count;
+	enum exit_code ret;
+	unsigned int round;
+	dev_t number = 0;
+
+	/* udev looks into a device that was just written: let it finish. */
+	for (round = 0; round < OPEN_ROUNDS; round++) {
+		ret = mapping_read(name, MAPPING_TABLE, &mapping);
+		open_count = mapping.open_count;
+		number = mapping.number;
+		mapping_release(&mapping);
+		if (ret || !open_count)
+			return ret;
+		pause_for(round, "until '/dev/mapper/%s' is closed", name);
+	}
+	return open_error(name, number);
+}
+
+/**
+ * cache_unmap - remove a cache that nobody uses, or report who does
+ * @name: its name
+ * @dry_run: only check, and print what would be done
+ */
+enum exit_code cache_unmap(const char *name, bool dry_run)
+{
+	struct mapping mapping;
+	enum exit_code ret;
+
+	ret = mapping_read(name, MAPPING_TABLE, &mapping);
+	if (!ret)
+		ret = check_unmap(name, &mapping);
+	mapping_release(&mapping);
+	if (!ret)
+		ret = cache_closed_check(name);
+	if (ret)
+		return ret;
+	if (dry_run) {
+		printf("dmsetup remove %s\n", name);
+		return EXIT_OK;
+	}
+
+	signals_block();
+	ret = mapping_remove(name);
+	signals_allow();
+	return ret;
+}

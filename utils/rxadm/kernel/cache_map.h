@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_KERNEL_CACHE_MAP_H
+#define RXADM_KERNEL_CACHE_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/error.h"
+
+struct map_request {
+	const char *cache;
+	const char *origin;
+	const char *name;	/* NULL: make one of the origin's */
+	const char *mode;
+	uint64_t block_size;
+	uint64_t seq_cutoff;
+	bool force;
+	const char *force_text;	/* how the user gives it */
+	bool dry_run;		/* only check, and print what would be done */
+};
+
+enum exit_code cache_map(int control, const struct map_request *request, char **path);
+
+enum exit_code cache_closed_check(const char *name);
+enum exit_code cache_unmap(const char *name, bool dry_run);
+
+#endif /* RXADM_KERNEL_CACHE_MAP_H */

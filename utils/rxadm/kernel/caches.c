@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The caches there are, which are the mappings whose target is rxcache: what they are asked
+ * and told. Their latency histograms are kept by dm-stats in a region of our own.
+ */
+#include <ctype.h>
+#include <libdevmapper.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/caches.h"
+#include "kernel/dm.h"
+#include "kernel/rxcache.h"
+#include "lib/file.h"
+
+#define MAPPER	"/dev/mapper/"
+
+static enum exit_code add_if_cache(struct caches *caches, const char *name)
+{
+	struct rxcache_table table;
+	struct mapping mapping;
+	enum exit_code ret;
+	char *error;
+
+	ret = mapping_read(name, MAPPING_TABLE, &mapping);
+	if (ret)
+		return ret;
+	if (!mapping.target || strcmp(mapping.target, RXCACHE_TARGET)) {
+		mapping_release(&mapping);
+		return EXIT_OK;
+	}
+
+	error = rxcache_parse_table(mapping.params, &table);
+	if (error) {
+		ret = report(EXIT_DEVICE, "mapping '%s': its table '%s' is not understood: %s",
+			     name, mapping.params, error);
+		free(error);
+	} else {
+		caches->list = resize_array(caches->list, caches->count + 1,
+					    sizeof(*caches->list));
+		caches->list[caches->count++] = (struct cache) {
+			.name = copy_text(name),
+			.number = mapping.number,
+			.table = table,
+		};
+	}
+	mapping_release(&mapping);
+	return ret;
+}
+
+/**
+ * caches_read - list all caches
+ * @caches: out: the list, to be freed by caches_free() also after an error
+ */
+enum exit_code caches_read(struct caches *caches)
+{
+	enum exit_code ret;
+	char **names;
+	size_t i;
+
+	*caches = (struct caches){ 0 };
+	ret = mapping_names(&names);
+	for (i = 0; !ret && names[i]; i++)
+		ret = add_if_cache(caches, names[i]);
+	mapping_names_free(names);
+	return ret;
+}
+
+void caches_free(struct caches *caches)
+{
+	size_t i;
+
+	for (i = 0; i < caches->count; i++)
+		free(caches->list[i].name);
+	free(caches->list);
+	*caches = (struct caches){ 0 };
+}
+
+/* Why there is no cache of this name. */
+static enum exit_code missing(const char *name)
+{
+	struct mapping mapping;
+	enum exit_code ret;
+
+	ret = mapping_read(name, MAPPING_TABLE, &mapping);
+	if (!ret && mapping.exists)
+		ret = report(EXIT_DEVICE, "mapping '%s': is not a cache; 'rxadm status' lists all",
+			     name);
+	else if (!ret)
+		ret = report(EXIT_DEVICE, "mapping '%s': does not exist; 'rxadm status' lists all",
+			     name);
+	mapping_release(&mapping);
+	return ret;
+}
+
+/**
+ * cache_find - find a cache by its name, or report why there is none
+ * @name: the name
+ * @caches: out: all caches, to be freed by caches_free() also after an error
+ * @cache: out: the cache, one of them
+ */
+enum exit_code cache_find(const char *name, struct caches *caches, const struct cache **cache)
+{
+	enum exit_code ret;
+	size_t i;
+
+	ret = caches_read(caches);
+	if (ret)
+		return ret;
+	for (i = 0; i < caches->count; i++) {
+		*cache = &caches->list[i];
+		if (!strcmp((*cache)->name, name))
+			return EXIT_OK;
+	}
+	return missing(name);
+}
+
+/**
+ * cache_status - read the status line of a mapping that was a cache just now
+ * @name: the mapping
+ * @status: out: what the line says
+ * @sectors: out: length of the cache; 0: it was removed meanwhile
+ */
+enum exit_code cache_status(const char *name, struct rxcache_status *status, uint64_t *sectors)
+{
+	struct mapping mapping;
+	enum exit_code ret;
+	char *error = NULL;
+
+	*sectors = 0;
+	ret = mapping_read(name, MAPPING_STATUS, &mapping);
+	if (ret)
+		return ret;
+	if (mapping.target && !strcmp(mapping.target, RXCACHE_TARGET)) {
+		error = rxcache_parse_status(mapping.params, status);
+		*sectors = mapping.sectors;
+	}
+	if (error)
+		ret = report(EXIT_DEVICE,
+			     "mapping '%s': its status '%s' is not understood: %s; are rxadm and the module dm-rxcache from the same release?",
+			     name, mapping.params, error);
+	free(error);
+	mapping_release(&mapping);
+	return ret;
+}
+
+/**
+ * cache_query - find a cache by its name and read its status line, or report why not
+ * @name: the name
+ * @status: out: what the line says
+ * @sectors: out: length of the cache
+ */
+enum exit_code cache_query(const char *name, struct rxcache_status *status, uint64_t *sectors)
+{
+	const struct cache *cache;
+	struct caches caches;
+	enum exit_code ret;
+
+	ret = cache_find(name, &caches, &cache);
+	caches_free(&caches);
+	if (!ret)
+		ret = cache_status(name, status, sectors);
+	if (!ret && !*sectors)
+		ret = missing(name);
+	return ret;
+}
+
+/**
+ * cache_message - send a message that has no answer
+ * @name: the cache
+ * @message: the message
+ * @dry_run: only print what would be sent
+ */
+enum exit_code cache_message(const char *name, const char *message, bool dry_run)
+{
+	if (!dry_run)
+		return mapping_message(name, message, NULL);
+	printf("dmsetup message %s 0 %s\n", name, message);
+	return EXIT_OK;
+}
+
+/* A mapping's name, of which the user may have given the path. */
+const char *mapping_name(const char *text)
+{
+	return strncmp(text, MAPPER, strlen(MAPPER)) ? text : text + strlen(MAPPER);
+}
+
+#define PROGRAM	"rxadm"
+#define USEC	1000ULL
+
+static enum exit_code stats_error(const char *name)
+{
+	return report(EXIT_DEVICE, "mapping '%s': its latency statistics cannot be accessed", name);
+}
+
+static enum exit_code stats_begin(const char *name, struct dm_stats **stats)
+{
+	*stats = dm_stats_create(PROGRAM);
+	if (*stats && dm_stats_bind_name(*stats, name) && dm_stats_list(*stats, PROGRAM))
+		return EXIT_OK;
+	if (*stats)
+		dm_stats_destroy(*stats);
+	return stats_error(name);
+}
+
+/* Our region, of which there is one at most. */
+static bool find_region(struct dm_stats *stats, uint64_t *region)
+{
+	if (!dm_stats_get_nr_regions(stats))
+		return false;
+	dm_stats_foreach_region(stats) {
+		*region = dm_stats_get_current_region(stats);
+		return true;
+	}
+	return false;
+}
+
+static bool create_region(struct dm_stats *stats)
+{
+	struct dm_histogram *histogram = dm_histogram_bounds_from_uint64(latency_bounds);
+	uint64_t region;
+	bool ok;
+
+	if (!histogram)
+		return false;
+	ok = dm_stats_create_region(stats, &region, 0, 0, -1, 1, histogram, PROGRAM, "");
+	dm_histogram_bounds_destroy(histogram);
+	return ok;
+}
+
+/* The same as "dmsetup stats" would do it. */
+static void print_region(const char *name)
+{
+	unsigned int bin;
+
+	printf("dmsetup stats create --programid " PROGRAM " --bounds ");
+	for (bin = 0; latency_bounds[bin]; bin++)
+		printf("%s%lluus", bin ? "," : "", (unsigned long long)latency_bounds[bin] / USEC);
+	printf(" %s\n", name);
+}
+
+static bool replace_region(struct dm_stats *stats, const char *name, bool on, bool dry_run)
+{
+	uint64_t region;
+	bool there = find_region(stats, &region);
+
+	if (!dry_run)
+		return (!there || dm_stats_delete_region(stats, region)) &&
+		       (!on || create_region(stats));
+	if (there)
+		printf("dmsetup stats delete --programid " PROGRAM " --regionid %llu %s\n",
+		       (unsigned long long)region, name);
+	if (on)
+		print_region(name);
+	return true;
+}
+
+/**
+ * latency_measure - begin to measure anew, or end it
+ * @name: the mapping
+ * @on: begin
+ * @dry_run: only print what would be done
+ */
+enum exit_code latency_measure(const char *name, bool on, bool dry_run)
+{
+	struct dm_stats *stats;
+	enum exit_code ret;
+
+	ret = stats_begin(name, &stats);
+	if (ret)
+		return ret;
+	if (!replace_region(stats, name, on, dry_run))
+		ret = stats_error(name);
+	dm_stats_destroy(stats);
+	return ret;
+}
+
+/**
+ * latency_read - read what was measured so far
+ * @name: the mapping
+ * @latency: out: the histogram, or that none is kept
+ */
+enum exit_code latency_read(const char *name, struct latency *latency)
+{
+	struct dm_stats *stats;
+	enum exit_code ret;
+	uint64_t region;
+	char *error;
+	char *text;
+
+	*latency = (struct latency){ 0 };
+	ret = stats_begin(name, &stats);
+	if (ret)
+		return ret;
+	if (find_region(stats, &region)) {
+		text = dm_stats_print_region(stats, region, 0, 0, 0);
+		error = text ? latency_parse(text, latency) : NULL;
+		if (!text)
+			ret = stats_error(name);
+		else if (error)
+			ret = report(EXIT_DEVICE,
+				     "mapping '%s': its latency statistics are not understood: %s",
+				     name, error);
+		free(error);
+		dm_stats_buffer_destroy(stats, text);
+	}
+	dm_stats_destroy(stats);
+	return ret;
+}
+
+/* Add the blocks of an answer. Return: false if it is not understood. */
+static bool add_blocks(const char *answer, uint64_t block_size, struct ranges *ranges,
+		       uint64_t *slot)
+{
+	uint64_t number;
+	char *end;
+
+	while (isdigit((unsigned char)*answer)) {
+		number = strtoull(answer, &end, 10);
+		if (!*end) {
+			*slot = number;
+			return true;
+		}
+		ranges_add(ranges, number * block_size, block_size);
+		answer = end + strspn(end, " ");
+	}
+	return false;
+}
+
+static enum exit_code list_cached(const char *name, uint64_t block_size, struct ranges *ranges)
+{
+	enum exit_code ret;
+	uint64_t slot = 0;
+	char *message;
+	char *answer;
+
+	do {
+		message = format_text("cached %llu", (unsigned long long)slot);
+		ret = mapping_message(name, message, &answer);
+		free(message);
+		if (!ret && (!answer || !add_blocks(answer, block_size, ranges, &slot)))
+			ret = report(EXIT_DEVICE,
+				     "mapping '%s': its list of blocks is not understood; are rxadm and the module dm-rxcache from the same release?",
+				     name);
+		free(answer);
+	} while (!ret && slot);
+	ranges_sort(ranges);
+	return ret;
+}
+
+static void fill(FILE *file, const void *data)
+{
+	ranges_write(file, data);
+}
+
+/**
+ * cache_save_hotlist - write down which blocks a cache holds
+ * @name: the cache
+ * @path: the file, replaced once the new one is whole
+ */
+enum exit_code cache_save_hotlist(const char *name, const char *path)
+{
+	struct rxcache_status status;
+	struct ranges ranges = { 0 };
+	enum exit_code ret;
+	uint64_t sectors;
+
+	ret = cache_query(name, &status, &sectors);
+	if (!ret)
+		ret = list_cached(name, status.block_size, &ranges);
+	if (!ret)
+		ret = file_replace("file", path, 0600, fill, &ranges);
+	ranges_free(&ranges);
+	return ret;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_KERNEL_CACHES_H
+#define RXADM_KERNEL_CACHES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "kernel/rxcache.h"
+#include "lib/error.h"
+
+struct cache {
+	char *name;
+	dev_t number;
+	struct rxcache_table table;
+};
+
+struct caches {
+	struct cache *list;
+	size_t count;
+};
+
+enum exit_code caches_read(struct caches *caches);
+void caches_free(struct caches *caches);
+enum exit_code cache_find(const char *name, struct caches *caches, const struct cache **cache);
+
+enum exit_code cache_status(const char *name, struct rxcache_status *status, uint64_t *sectors);
+enum exit_code cache_query(const char *name, struct rxcache_status *status, uint64_t *sectors);
+
+enum exit_code cache_message(const char *name, const char *message, bool dry_run);
+
+const char *mapping_name(const char *text);
+
+enum exit_code cache_save_hotlist(const char *name, const char *path);
+
+enum exit_code latency_measure(const char *name, bool on, bool dry_run);
+enum exit_code latency_read(const char *name, struct latency *latency);
+
+#endif /* RXADM_KERNEL_CACHES_H */

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Block devices: from the user's name to the kernel's and back, and what sysfs and /proc
+ * tell of one: attributes, partitions, I/O counters, processes that have it open.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "kernel/device.h"
+#include "lib/common.h"
+#include "lib/error.h"
+#include "lib/file.h"
+#include "lib/system.h"
+
+#define RXD_NODE	"/dev/rxd"
+#define WAIT_ROUNDS	100	/* of pause_briefly(): five seconds */
+
+/**
+ * sysfs_open - open a folder of a block device in sysfs
+ * @number: the device
+ * @folder: its name, "." for the device's own
+ *
+ * Return: the open folder, or NULL.
+ */
+DIR *sysfs_open(dev_t number, const char *folder)
+{
+	char *path = format_text("/sys/dev/block/%u:%u/%s", major(number), minor(number), folder);
+	DIR *dir = opendir(path);
+
+	free(path);
+	return dir;
+}
+
+/**
+ * sysfs_read - read an attribute of a block device
+ * @number: the device
+ * @attribute: file in its sysfs folder
+ *
+ * Return: allocated text without its newline, or NULL.
+ */
+char *sysfs_read(dev_t number, const char *attribute)
+{
+	char *path = format_text("/sys/dev/block/%u:%u/%s", major(number), minor(number),
+				 attribute);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *file;
+
+	file = fopen(path, "re");
+	free(path);
+	if (!file)
+		return NULL;
+	if (getline(&text, &size, file) < 0) {
+		free(text);
+		text = NULL;
+	} else {
+		text[strcspn(text, "\n")] = '\0';
+	}
+	fclose(file);
+	return text;
+}
+
+/**
+ * sysfs_write - write a value to a file in sysfs
+ * @path: the file
+ * @value: the text
+ * @dry_run: only open it, and print what would be done
+ *
+ * Return: 0 or an errno.
+ */
+int sysfs_write(const char *path, const char *value, bool dry_run)
+{
+	char *line = format_text("%s\n", value);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int err = 0;
+
+	if (fd >= 0 && dry_run)
+		printf("echo '%s' > '%s'\n", value, path);
+	else if (fd < 0 || write(fd, line, strlen(line)) < 0)
+		err = errno;
+	if (fd >= 0)
+		close(fd);
+	free(line);
+	return err;
+}
+
+/**
+ * sysfs_read_number - read an attribute that is a device number
+ * @device: the device
+ * @attribute: file in its sysfs folder that says MAJOR:MINOR
+ * @number: out: the number
+ */
+bool sysfs_read_number(dev_t device, const char *attribute, dev_t *number)
+{
+	char *text = sysfs_read(device, attribute);
+	unsigned int major_number, minor_number;
+	bool found;
+
+	found = text && sscanf(text, "%u:%u", &major_number, &minor_number) == 2;
+	free(text);
+	if (found)
+		*number = makedev(major_number, minor_number);
+	return found;
+}
+
+/**
+ * sysfs_number_of - find a block device by the kernel's name
+ * @name: a folder of /sys/block
+ * @number: out: the device
+ */
+bool sysfs_number_of(const char *name, dev_t *number)
+{
+	char *path = format_text("/sys/block/%s/dev", name);
+	unsigned int major_number, minor_number;
+	FILE *file = fopen(path, "re");
+	bool found = false;
+
+	free(path);
+	if (file) {
+		found = fscanf(file, "%u:%u", &major_number, &minor_number) == 2;
+		fclose(file);
+	}
+	if (found)
+		*number = makedev(major_number, minor_number);
+	return found;
+}
+
+static bool find_kernel_name(struct device *dev)
+{
+	char *link = format_text("/sys/dev/block/%u:%u", major(dev->number), minor(dev->number));
+	char target[PATH_MAX];
+	ssize_t len;
+
+	len = readlink(link, target, sizeof(target) - 1);
+	free(link);
+	if (len < 0)
+		return false;
+	target[len] = '\0';
+	snprintf(dev->kernel_name, sizeof(dev->kernel_name), "%s", basename(target));
+	return true;
+}
+
+static bool is_rxd_node(const char *path)
+{
+	return !strncmp(path, RXD_NODE, strlen(RXD_NODE)) &&
+	       isdigit((unsigned char)path[strlen(RXD_NODE)]);
+}
+
+static enum exit_code stat_error(const struct device *dev, int err)
+{
+	if (err != ENOENT || !is_rxd_node(dev->path))
+		return report(err == EACCES ? EXIT_PERMISSION : EXIT_DEVICE, "%s '%s': %s",
+			      dev->what, dev->path, strerror(err));
+	if (!module_is_loaded("rxd"))
+		return report(EXIT_DEVICE,
+			      "%s '%s': does not exist, because the module rxd is not loaded; run 'modprobe rxd'",
+			      dev->what, dev->path);
+	return report(EXIT_DEVICE, "%s '%s': does not exist; 'rxadm list' shows all RAM disks",
+		      dev->what, dev->path);
+}
+
+/**
+ * device_find - find a block device, or report why it is none
+ * @what: its part in the command
+ * @name: a path, or a name in /dev
+ * @dev: out: the device, to be released by device_release()
+ */
+enum exit_code device_find(const char *what, const char *name, struct device *dev)
+{
+	enum exit_code ret = EXIT_DEVICE;
+	struct stat st;
+
+	*dev = (struct device){ .what = what };
+	if (!*name)
+		return report(EXIT_PARAMETERS, "%s '': must be the path of a block device", what);
+	dev->path = strchr(name, '/') ? copy_text(name) : format_text("/dev/%s", name);
+
+	if (stat(dev->path, &st)) {
+		ret = stat_error(dev, errno);
+	} else if (!S_ISBLK(st.st_mode)) {
+		report(ret, "%s '%s': is not a block device", what, dev->path);
+	} else {
+		dev->number = st.st_rdev;
+		if (find_kernel_name(dev))
+			return EXIT_OK;
+		report(ret, "%s '%s': no driver handles its device number %u:%u", what, dev->path,
+		       major(st.st_rdev), minor(st.st_rdev));
+	}
+	device_release(dev);
+	return ret;
+}
+
+void device_release(struct device *dev)
+{
+	free(dev->path);
+	dev->path = NULL;
+}
+
+/**
+ * device_path - what users call a device
+ * @number: the device
+ *
+ * Return: allocated path below /dev, or MAJOR:MINOR if the device is gone.
+ */
+char *device_path(dev_t number)
+{
+	char *name = sysfs_read(number, "dm/name");
+	struct device dev = { .number = number };
+	char *path;
+	char *c;
+
+	if (name) {
+		path = format_text("/dev/mapper/%s", name);
+	} else if (find_kernel_name(&dev)) {
+		/* sysfs writes a slash in a device's name as an exclamation mark. */
+		for (c = dev.kernel_name; *c; c++)
+			if (*c == '!')
+				*c = '/';
+		path = format_text("/dev/%s", dev.kernel_name);
+	} else {
+		path = format_text("%u:%u", major(number), minor(number));
+	}
+	free(name);
+	return path;
+}
+
+/**
+ * device_wait - wait until a device's node is there
+ * @path: the node
+ * @number: the device it must be
+ *
+ * Return: whether it came.
+ */
+bool device_wait(const char *path, dev_t number)
+{
+	unsigned int round;
+	struct stat st;
+
+	for (round = 0; round < WAIT_ROUNDS; round++) {
+		if (!stat(path, &st) && S_ISBLK(st.st_mode) && st.st_rdev == number)
+			return true;
+		pause_for(round, "for '%s' to appear", path);
+	}
+	return false;
+}
+
+static void disk_family_add(struct disk_family *family, dev_t number)
+{
+	family->numbers = resize_array(family->numbers, family->count + 1,
+				       sizeof(*family->numbers));
+	family->numbers[family->count++] = number;
+}
+
+bool disk_family_has(const struct disk_family *family, dev_t number)
+{
+	size_t i;
+
+	for (i = 0; i < family->count; i++)
+		if (family->numbers[i] == number)
+			return true;
+	return false;
+}
+
+/**
+ * disk_family_of - the devices whose users are users of a device
+ * @number: the device
+ *
+ * Return: the device first, then its partitions or its whole disk, to be released by
+ * disk_family_release().
+ */
+struct disk_family disk_family_of(dev_t number)
+{
+	struct disk_family family = { 0 };
+	struct dirent *entry;
+	char *attribute;
+	char *partition;
+	dev_t relative;
+	DIR *dir;
+
+	disk_family_add(&family, number);
+	partition = sysfs_read(number, "partition");
+	if (partition && sysfs_read_number(number, "../dev", &relative))
+		disk_family_add(&family, relative);
+	free(partition);
+
+	dir = sysfs_open(number, ".");
+	if (!dir)
+		return family;
+	while ((entry = readdir(dir))) {
+		attribute = format_text("%s/partition", entry->d_name);
+		partition = entry->d_name[0] == '.' ? NULL : sysfs_read(number, attribute);
+		free(attribute);
+		if (!partition)
+			continue;
+		free(partition);
+		attribute = format_text("%s/dev", entry->d_name);
+		if (sysfs_read_number(number, attribute, &relative))
+			disk_family_add(&family, relative);
+		free(attribute);
+	}
+	closedir(dir);
+	return family;
+}
+
+void disk_family_release(struct disk_family *family)
+{
+	free(family->numbers);
+	*family = (struct disk_family){ 0 };
+}
+
+#define SECTOR	512
+
+/* Requests, merges, sectors and time of three operations, with others between them. */
+enum {
+	FIELD_READ	= 0,
+	FIELD_WRITE	= 4,
+	FIELD_IN_FLIGHT	= 8,
+	FIELD_BUSY	= 9,
+	FIELD_DISCARD	= 11,
+	FIELD_FLUSH	= 15,
+	FIELD_FLUSH_MS	= 16,
+	FIELDS		= 17,
+};
+
+/**
+ * iostat_parse - read the attribute "stat" of a disk
+ * @text: what it says; more fields than are known here may follow
+ * @iostat: out: the counters
+ *
+ * Return: whether it is understood.
+ */
+bool iostat_parse(const char *text, struct iostat *iostat)
+{
+	static const struct {
+		enum io_operation operation;
+		unsigned int field;
+	} groups[] = {
+		{ IO_READ, FIELD_READ },
+		{ IO_WRITE, FIELD_WRITE },
+		{ IO_DISCARD, FIELD_DISCARD },
+	};
+	unsigned long long field[FIELDS];
+	unsigned int i;
+	char *end;
+
+	for (i = 0; i < FIELDS; i++) {
+		while (*text == ' ')
+			text++;
+		if (!isdigit((unsigned char)*text))
+			return false;
+		field[i] = strtoull(text, &end, 10);
+		text = end;
+	}
+	*iostat = (struct iostat) {
+		.requests[IO_FLUSH] = field[FIELD_FLUSH],
+		.ms[IO_FLUSH] = field[FIELD_FLUSH_MS],
+		.in_flight = field[FIELD_IN_FLIGHT],
+		.busy_ms = field[FIELD_BUSY],
+	};
+	for (i = 0; i < ARRAY_SIZE(groups); i++) {
+		iostat->requests[groups[i].operation] = field[groups[i].field];
+		iostat->bytes[groups[i].operation] = field[groups[i].field + 2] * SECTOR;
+		iostat->ms[groups[i].operation] = field[groups[i].field + 3];
+	}
+	return true;
+}
+
+/**
+ * iostat_read - read the I/O counters of a disk
+ * @number: the disk
+ * @iostat: out: the counters
+ *
+ * Return: false if there is no such disk any more, or no counters of it.
+ */
+bool iostat_read(dev_t number, struct iostat *iostat)
+{
+	char *text = sysfs_read(number, "stat");
+	bool ok = text && iostat_parse(text, iostat);
+
+	free(text);
+	return ok;
+}
+
+#define COMM_MAX	64
+
+static bool is_number(const char *text)
+{
+	return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* A descriptor may lead to a server that does not answer: do not ask it. */
+static bool leads_to(int dir, const char *name, const struct disk_family *family)
+{
+	struct statx st;
+
+	return !statx(dir, name, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &st) &&
+	       S_ISBLK(st.stx_mode) &&
+	       disk_family_has(family, makedev(st.stx_rdev_major, st.stx_rdev_minor));
+}
+
+static bool has_open(const char *pid, const struct disk_family *family)
+{
+	char *path = format_text("/proc/%s/fd", pid);
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	bool found = false;
+
+	free(path);
+	if (!dir)
+		return false;
+	while (!found && (entry = readdir(dir)))
+		found = is_number(entry->d_name) && leads_to(dirfd(dir), entry->d_name, family);
+	closedir(dir);
+	return found;
+}
+
+static void read_comm(const char *pid, char *comm)
+{
+	char *path = format_text("/proc/%s/comm", pid);
+	FILE *file = fopen(path, "re");
+	char *c;
+
+	free(path);
+	snprintf(comm, COMM_MAX, "?");
+	if (!file)
+		return;
+	if (fgets(comm, COMM_MAX, file))
+		comm[strcspn(comm, "\n")] = '\0';
+	fclose(file);
+	/* A program chooses its name: keep to one line. */
+	for (c = comm; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			*c = '?';
+}
+
+/**
+ * device_openers - find the processes that have a device, a partition of it, or its
+ * whole disk open
+ * @number: the device
+ *
+ * Return: allocated list of an element a line, "PID (PROGRAM)"; NULL: none but this.
+ */
+char *device_openers(dev_t number)
+{
+	struct disk_family family = disk_family_of(number);
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	char comm[COMM_MAX];
+	char *list = NULL;
+
+	while (dir && (entry = readdir(dir))) {
+		if (!is_number(entry->d_name) || atoi(entry->d_name) == getpid() ||
+		    !has_open(entry->d_name, &family))
+			continue;
+		read_comm(entry->d_name, comm);
+		append_text(&list, "%s%s (%s)", list ? "\n" : "", entry->d_name, comm);
+	}
+	if (dir)
+		closedir(dir);
+	disk_family_release(&family);
+	return list;
+}
+
+/**
+ * device_lock - wait until no other rxadm changes a device
+ * @dev: the device; it is an error if another has its number after the wait
+ */
+enum exit_code device_lock(const struct device *dev)
+{
+	char *before = sysfs_read(dev->number, "diskseq");
+	enum exit_code ret = lock_take_one(dev->number, dev->path);
+	char *now = ret ? NULL : sysfs_read(dev->number, "diskseq");
+
+	if (!ret && (!before || !now || strcmp(before, now)))
+		ret = report(EXIT_BUSY, "%s '%s': was removed or replaced meanwhile", dev->what,
+			     dev->path);
+	free(now);
+	free(before);
+	return ret;
+}

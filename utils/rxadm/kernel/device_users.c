@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who uses a block device: file systems, swap, drivers on top of it, other machines; and what it
+ * holds for somebody who may come back,
+ * and how far that reaches.
+ */
+#include <blkid/blkid.h>
+#include <dirent.h>
+#include <endian.h>
+#include <errno.h>
+#include <libmount/libmount.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernel/device.h"
+#include "kernel/device_users.h"
+#include "kernel/nvmet.h"
+#include "lib/size.h"
+
+static bool is_source(struct libmnt_fs *fs, const struct disk_family *family)
+{
+	const char *source = mnt_fs_get_srcpath(fs);
+	struct stat st;
+
+	if (disk_family_has(family, mnt_fs_get_devno(fs)))
+		return true;
+	/* btrfs shows a number of its own */
+	return source && *source == '/' && !stat(source, &st) && S_ISBLK(st.st_mode) &&
+	       disk_family_has(family, st.st_rdev);
+}
+
+/* Lists have an element a line: a newline in one would make it two. */
+static void add(char **list, const char *name)
+{
+	char *copy = copy_text(name);
+	char *c;
+
+	for (c = copy; *c; c++)
+		if (*c == '\n')
+			*c = '?';
+	append_text(list, "%s%s", *list ? "\n" : "", copy);
+	free(copy);
+}
+
+static void read_mounts(char **mounts, const struct disk_family *family)
+{
+	struct libmnt_table *table = mnt_new_table_from_file("/proc/self/mountinfo");
+	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
+	struct libmnt_fs *fs;
+
+	while (table && iter && !mnt_table_next_fs(table, iter, &fs))
+		if (is_source(fs, family))
+			add(mounts, mnt_fs_get_target(fs));
+	mnt_free_iter(iter);
+	mnt_unref_table(table);
+}
+
+static void read_swaps(char **swaps, const struct disk_family *family)
+{
+	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
+	struct libmnt_table *table = mnt_new_table();
+	struct libmnt_fs *fs;
+
+	if (table && iter && !mnt_table_parse_swaps(table, NULL))
+		while (!mnt_table_next_fs(table, iter, &fs))
+			if (is_source(fs, family))
+				add(swaps, mnt_fs_get_source(fs));
+	mnt_free_iter(iter);
+	mnt_unref_table(table);
+}
+
+static void read_holders(char **holders, dev_t number)
+{
+	DIR *dir = sysfs_open(number, "holders");
+	struct dirent *entry;
+	char *attribute;
+	dev_t holder;
+	char *path;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		attribute = format_text("holders/%s/dev", entry->d_name);
+		if (sysfs_read_number(number, attribute, &holder)) {
+			path = device_path(holder);
+			add(holders, path);
+			free(path);
+		} else {
+			add(holders, entry->d_name);
+		}
+		free(attribute);
+	}
+	closedir(dir);
+}
+
+static void read_exports(char **exports, dev_t number)
+{
+	char *export = nvmet_exports_of(number);
+	char *path;
+
+	if (!export)
+		return;
+	path = device_path(number);
+	append_text(exports, "%s%s, which 'rxadm unexport %s' ends", *exports ? "\n" : "",
+		    export, path);
+	free(path);
+	free(export);
+}
+
+/**
+ * users_read - find out who uses a block device, its partitions, or its whole disk
+ * @number: the device
+ *
+ * Return: what is known, to be released by users_release(). Processes are left to
+ * device_openers().
+ */
+struct users users_read(dev_t number)
+{
+	struct disk_family family = disk_family_of(number);
+	struct users users = { 0 };
+	size_t i;
+
+	read_mounts(&users.mounts, &family);
+	read_swaps(&users.swaps, &family);
+	for (i = 0; i < family.count; i++) {
+		read_holders(&users.holders, family.numbers[i]);
+		read_exports(&users.exports, family.numbers[i]);
+	}
+	disk_family_release(&family);
+	return users;
+}
+
+void users_release(struct users *users)
+{
+	free(users->mounts);
+	free(users->swaps);
+	free(users->holders);
+	free(users->exports);
+	*users = (struct users){ 0 };
+}
+
+/* Take the list apart, and say of each element how it is a user. */
+static void tell(char **text, const char *how, char *list)
+{
+	const char *name;
+
+	while ((name = strsep(&list, "\n")))
+		append_text(text, "%s%s%s", *text ? ", " : "", how, name);
+}
+
+/**
+ * users_of - say who uses a block device, its partitions, or its whole disk
+ * @number: the device
+ *
+ * Return: allocated text, such as "mounted on /mnt, held by /dev/mapper/x", or
+ * NULL if nobody is known. Processes are left to openers_of().
+ */
+char *users_of(dev_t number)
+{
+	struct users users = users_read(number);
+	char *text = NULL;
+
+	tell(&text, "mounted on ", users.mounts);
+	tell(&text, "swap on ", users.swaps);
+	tell(&text, "held by ", users.holders);
+	tell(&text, "exported as ", users.exports);
+	users_release(&users);
+	return text;
+}
+
+/**
+ * openers_of - say which processes have a block device open
+ * @number: the device
+ *
+ * Return: allocated text, such as "open in process 1234 (dd)", or NULL.
+ */
+char *openers_of(dev_t number)
+{
+	char *openers = device_openers(number);
+	char *text = NULL;
+
+	tell(&text, "open in process ", openers);
+	free(openers);
+	return text;
+}
+
+/**
+ * signature_check - report if a device holds a file system or the like
+ * @what: the device's part in the command
+ * @path: the device
+ */
+enum exit_code signature_check(const char *what, const char *path)
+{
+	enum exit_code ret = EXIT_OK;
+	const char *type = NULL;
+	blkid_probe probe;
+
+	probe = blkid_new_probe_from_filename(path);
+	if (!probe)
+		return report(exit_code_of(errno), "%s '%s': cannot look for a file system: %s",
+			      what, path, strerror(errno));
+	blkid_probe_enable_superblocks(probe, 1);
+	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE);
+	blkid_probe_enable_partitions(probe, 1);
+
+	switch (blkid_do_safeprobe(probe)) {
+	case 1:
+		break;
+	case 0:
+		if (blkid_probe_lookup_value(probe, "TYPE", &type, NULL))
+			blkid_probe_lookup_value(probe, "PTTYPE", &type, NULL);
+		ret = report(EXIT_DEVICE,
+			     "%s '%s': holds data (%s) that would be lost; --force overrides this",
+			     what, path, type ? type : "unknown");
+		break;
+	case -2:
+		ret = report(EXIT_DEVICE,
+			     "%s '%s': holds data of several kinds that would be lost; --force overrides this",
+			     what, path);
+		break;
+	default:
+		ret = report(EXIT_DEVICE, "%s '%s': cannot be read to look for a file system",
+			     what, path);
+	}
+	blkid_free_probe(probe);
+	return ret;
+}
+
+/* What others assemble from its parts when they find them, or put to use unasked. */
+static bool is_member(blkid_probe probe, const char **type)
+{
+	const char *usage = "";
+
+	if (blkid_probe_lookup_value(probe, "TYPE", type, NULL))
+		return false;
+	blkid_probe_lookup_value(probe, "USAGE", &usage, NULL);
+	return !strcmp(usage, "raid") || !strcmp(*type, "swap") || !strcmp(*type, "swsuspend") ||
+	       !strcmp(*type, "bcache");
+}
+
+/**
+ * member_check - report if a device belongs to md, LVM or the like, or is swap space,
+ * even if it is not in use now
+ * @what: the device's part in the command
+ * @path: the device
+ * @option: what has it taken all the same
+ */
+enum exit_code member_check(const char *what, const char *path, const char *option)
+{
+	enum exit_code ret = EXIT_OK;
+	const char *type = NULL;
+	blkid_probe probe;
+	int found;
+
+	probe = blkid_new_probe_from_filename(path);
+	if (!probe)
+		return report(exit_code_of(errno), "%s '%s': cannot look for a signature: %s",
+			      what, path, strerror(errno));
+	blkid_probe_enable_superblocks(probe, 1);
+	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE);
+	while (!ret && !(found = blkid_do_probe(probe)))
+		if (is_member(probe, &type))
+			ret = report(EXIT_DEVICE,
+				     "%s '%s': is %s (%s), so other software may use it directly and bypass the cache; %s overrides this",
+				     what, path,
+				     !strncmp(type, "sw", 2) ? "swap space" :
+				     "a member of another device", type, option);
+	if (!ret && found < 0)
+		ret = report(EXIT_DEVICE, "%s '%s': cannot be read to look for a signature", what,
+			     path);
+	blkid_free_probe(probe);
+	return ret;
+}
+
+/* libblkid tells the sizes of file systems since 2.39. */
+#ifndef BLKID_SUBLKS_FSINFO
+#define BLKID_SUBLKS_FSINFO	0
+#endif
+
+#define SECTOR_SHIFT		9
+
+#define EXT_SUPERBLOCK		1024
+#define EXT_BLOCKS_LO		0x04
+#define EXT_LOG_BLOCK_SIZE	0x18
+#define EXT_INCOMPAT		0x60
+#define EXT_INCOMPAT_64BIT	0x80
+#define EXT_BLOCKS_HI		0x150
+#define EXT_SUPERBLOCK_SIZE	1024
+
+#define XFS_BLOCK_SIZE		4
+#define XFS_BLOCKS		8
+#define XFS_SUPERBLOCK_SIZE	16
+
+#define SWAP_LAST_PAGE		1028
+
+static uint32_t get32(const uint8_t *data)
+{
+	uint32_t value;
+
+	memcpy(&value, data, sizeof(value));
+	return value;
+}
+
+static bool read_all(int fd, void *data, size_t size, off_t pos)
+{
+	return pread(fd, data, size, pos) == (ssize_t)size;
+}
+
+static uint64_t ext_size(int fd)
+{
+	uint8_t sb[EXT_SUPERBLOCK_SIZE];
+	uint64_t blocks;
+	uint32_t shift;
+
+	if (!read_all(fd, sb, sizeof(sb), EXT_SUPERBLOCK))
+		return 0;
+	blocks = le32toh(get32(sb + EXT_BLOCKS_LO));
+	if (le32toh(get32(sb + EXT_INCOMPAT)) & EXT_INCOMPAT_64BIT)
+		blocks |= (uint64_t)le32toh(get32(sb + EXT_BLOCKS_HI)) << 32;
+	shift = le32toh(get32(sb + EXT_LOG_BLOCK_SIZE));
+	return shift > 6 ? 0 : blocks << (10 + shift);
+}
+
+static uint64_t xfs_size(int fd)
+{
+	uint8_t sb[XFS_SUPERBLOCK_SIZE];
+	uint64_t blocks;
+
+	if (!read_all(fd, sb, sizeof(sb), 0))
+		return 0;
+	memcpy(&blocks, sb + XFS_BLOCKS, sizeof(blocks));
+	return be64toh(blocks) * be32toh(get32(sb + XFS_BLOCK_SIZE));
+}
+
+static uint64_t swap_size(int fd)
+{
+	uint8_t last[sizeof(uint32_t)];
+
+	if (!read_all(fd, last, sizeof(last), SWAP_LAST_PAGE))
+		return 0;
+	return ((uint64_t)get32(last) + 1) * sysconf(_SC_PAGESIZE);
+}
+
+/* The size that a superblock tells, where libblkid is too old to know. */
+static uint64_t own_size(int fd, const char *type)
+{
+	if (!strcmp(type, "ext2") || !strcmp(type, "ext3") || !strcmp(type, "ext4"))
+		return ext_size(fd);
+	if (!strcmp(type, "xfs"))
+		return xfs_size(fd);
+	if (!strcmp(type, "swap"))
+		return swap_size(fd);
+	return 0;
+}
+
+static uint64_t value_of(blkid_probe probe, const char *name)
+{
+	const char *text;
+
+	if (blkid_probe_lookup_value(probe, name, &text, NULL))
+		return 0;
+	return strtoull(text, NULL, 10);
+}
+
+/* What a device holds, by the signatures on it. */
+struct contents {
+	char *last;	/* what reaches farthest: "ext4", "partition 2"; NULL: nothing known */
+	uint64_t end;	/* how far, in bytes */
+	char *unknown;	/* what may reach anywhere: "LVM2_member"; NULL: nothing */
+};
+
+static void note(struct contents *contents, uint64_t end, char *name)
+{
+	if (end <= contents->end && contents->last) {
+		free(name);
+		return;
+	}
+	free(contents->last);
+	contents->last = name;
+	contents->end = end;
+}
+
+static void note_partitions(struct contents *contents, blkid_probe probe)
+{
+	blkid_partlist list = blkid_probe_get_partitions(probe);
+	int count = list ? blkid_partlist_numof_partitions(list) : 0;
+	blkid_partition partition;
+	uint64_t end;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		partition = blkid_partlist_get_partition(list, i);
+		end = blkid_partition_get_start(partition) + blkid_partition_get_size(partition);
+		note(contents, end << SECTOR_SHIFT,
+		     format_text("partition %d", blkid_partition_get_partno(partition)));
+	}
+}
+
+static void note_file_system(struct contents *contents, blkid_probe probe)
+{
+	const char *type;
+	uint64_t size;
+
+	if (blkid_probe_lookup_value(probe, "TYPE", &type, NULL))
+		return;
+	size = value_of(probe, "FSLASTBLOCK") * value_of(probe, "FSBLOCKSIZE");
+	if (!size)
+		size = own_size(blkid_probe_get_fd(probe), type);
+	if (size)
+		note(contents, size, copy_text(type));
+	else
+		append_text(&contents->unknown, "%s%s", contents->unknown ? ", " : "", type);
+}
+
+static void contents_release(struct contents *contents)
+{
+	free(contents->last);
+	free(contents->unknown);
+	*contents = (struct contents){ 0 };
+}
+
+static enum exit_code contents_read(const struct device *dev, struct contents *contents)
+{
+	blkid_probe probe;
+	int found;
+
+	*contents = (struct contents){ 0 };
+	probe = blkid_new_probe_from_filename(dev->path);
+	if (!probe)
+		return report(exit_code_of(errno), "%s '%s': cannot look for a file system: %s",
+			      dev->what, dev->path, strerror(errno));
+
+	note_partitions(contents, probe);
+	blkid_probe_enable_superblocks(probe, 1);
+	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_FSINFO);
+	while (!(found = blkid_do_probe(probe)))
+		note_file_system(contents, probe);
+	blkid_free_probe(probe);
+	if (found > 0)
+		return EXIT_OK;
+	contents_release(contents);
+	return report(EXIT_DEVICE, "%s '%s': cannot be read to look for a file system", dev->what,
+		      dev->path);
+}
+
+/**
+ * contents_check - report what would be cut off if a device ended earlier
+ * @dev: the device
+ * @size: its new size in bytes
+ * @size_text: the same as the user wrote it
+ * @unknown: out: allocated names of what may reach farther, or NULL
+ *
+ * The kernel knows which parts hold data; what a partition or a file system counts
+ * as its own, written or not, only their tables tell.
+ */
+enum exit_code contents_check(const struct device *dev, uint64_t size, const char *size_text,
+			      char **unknown)
+{
+	struct contents contents;
+	char text[SIZE_TEXT_MAX];
+	enum exit_code ret;
+
+	ret = contents_read(dev, &contents);
+	if (ret)
+		return ret;
+	if (contents.last && contents.end > size) {
+		size_format(contents.end, text);
+		ret = report(EXIT_BUSY,
+			     "%s '%s': %s ends at %s (%llu bytes), beyond the new end '%s' (%llu bytes); shrink it first, or %s",
+			     dev->what, dev->path, contents.last, text,
+			     (unsigned long long)contents.end, size_text,
+			     (unsigned long long)size,
+			     advice("give --force", "run 'rxadm resize --force'"));
+	} else {
+		*unknown = contents.unknown;
+		contents.unknown = NULL;
+	}
+	contents_release(&contents);
+	return ret;
+}

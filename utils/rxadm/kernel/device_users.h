@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_KERNEL_DEVICE_USERS_H
+#define RXADM_KERNEL_DEVICE_USERS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "kernel/device.h"
+#include "lib/error.h"
+
+/* Lists of an element a line; NULL: nobody. */
+struct users {
+	char *mounts;	/* folders */
+	char *swaps;	/* paths of devices */
+	char *holders;	/* paths of devices on top of it */
+	char *exports;	/* NQN and address, and what ends each */
+};
+
+struct users users_read(dev_t number);
+void users_release(struct users *users);
+
+char *users_of(dev_t number);
+char *openers_of(dev_t number);
+enum exit_code signature_check(const char *what, const char *path);
+enum exit_code member_check(const char *what, const char *path, const char *option);
+
+enum exit_code contents_check(const struct device *dev, uint64_t size, const char *size_text,
+			      char **unknown);
+
+#endif /* RXADM_KERNEL_DEVICE_USERS_H */

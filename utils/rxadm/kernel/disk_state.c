@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The name and the memory limit of a RAM disk, which the driver keeps, and what is recorded of the
+ * disk in /run/rxadm. Like the disk, all of it is gone after a reboot. The records:
+ *
+ * Which images it may replace: the one that it was loaded from, and those that it was saved
+ * to since. A file holds their ids, a line each. It is named after the number that the kernel
+ * gives to no other disk until the next boot, so it never speaks of a later disk that has the
+ * same UUID. A disk without a file may replace none.
+ *
+ * In which state it was saved last: a file holds the number that the driver gives to that state.
+ * Without it, or if the driver's number is another by now, the disk counts as not saved.
+ *
+ * That it is being filled, by a file. Whoever finds it while nobody else changes anything
+ * knows that the filling was interrupted.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include <uuid/uuid.h>
+
+#include "kernel/control.h"
+#include "kernel/device.h"
+#include "kernel/disk_state.h"
+#include "lib/common.h"
+#include "lib/file.h"
+#include "lib/size.h"
+
+#define ID_TEXT	19	/* two newlines, 16 digits, NUL */
+
+/**
+ * disk_sequence - the number that the kernel gives to no other disk until the next boot
+ * @disk: its device number
+ *
+ * Return: allocated text, or NULL if the disk is gone.
+ */
+char *disk_sequence(dev_t disk)
+{
+	return sysfs_read(disk, "diskseq");
+}
+
+/**
+ * disk_check_same - report if a disk is gone, or if another has its device number
+ * @dev: the disk
+ * @sequence: what disk_sequence() returned when it was looked at
+ */
+enum exit_code disk_check_same(const struct device *dev, const char *sequence)
+{
+	char *now = disk_sequence(dev->number);
+	enum exit_code ret = EXIT_OK;
+
+	if (!now || !sequence)
+		ret = control_error(ENODEV, dev->path);
+	else if (strcmp(now, sequence))
+		ret = report(EXIT_BUSY, "%s '%s': was replaced meanwhile; the new RAM disk is kept",
+			     dev->what, dev->path);
+	free(now);
+	return ret;
+}
+
+static char *record_path(const char *what, dev_t disk)
+{
+	char *number = disk_sequence(disk);
+	char *path = number ? format_text(RUN_FOLDER "/%s-%s", what, number) : NULL;
+
+	free(number);
+	return path;
+}
+
+/**
+ * disk_images_path - the file of a RAM disk
+ * @disk: its device number
+ *
+ * Return: allocated path, or NULL if the disk is gone.
+ */
+char *disk_images_path(dev_t disk)
+{
+	return record_path("disk", disk);
+}
+
+static int write_id(const char *path, uint64_t id, int flags)
+{
+	char text[ID_TEXT];
+	ssize_t done;
+	int err = 0;
+	int fd;
+
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+	if (fd < 0)
+		return errno;
+	/* What a line before it may lack, of one that was killed, or while /run was full. */
+	snprintf(text, sizeof(text), "\n%016llx\n", (unsigned long long)id);
+	done = write(fd, text, ID_TEXT - 1);
+	if (done != ID_TEXT - 1)
+		err = done < 0 ? errno : ENOSPC;
+	if (close(fd) && !err)
+		err = errno;
+	return err;
+}
+
+static enum exit_code note_id(dev_t disk, uint64_t id, int flags)
+{
+	char *path = disk_images_path(disk);
+	int err = path ? run_folder_make() : ENODEV;
+	enum exit_code ret = EXIT_OK;
+
+	if (!err)
+		err = write_id(path, id, flags);
+	if (err)
+		ret = report(exit_code_of(err), "cannot write %s: %s",
+			     path ? path : "in " RUN_FOLDER, strerror(err));
+	free(path);
+	return ret;
+}
+
+/**
+ * disk_images_set - note that all that a RAM disk holds comes from an image
+ * @disk: its device number
+ * @id: the image
+ */
+enum exit_code disk_images_set(dev_t disk, uint64_t id)
+{
+	return note_id(disk, id, O_TRUNC);
+}
+
+/**
+ * disk_images_add - note that an image is a state of a RAM disk
+ * @disk: its device number
+ * @id: the image
+ */
+enum exit_code disk_images_add(dev_t disk, uint64_t id)
+{
+	return note_id(disk, id, O_APPEND);
+}
+
+/* Where it is while the disk is being emptied. */
+static char *kept_path(const char *path)
+{
+	return path ? format_text("%s-kept", path) : NULL;
+}
+
+/**
+ * disk_images_forget - note that a RAM disk begins anew, and may replace no image
+ * @disk: its device number
+ */
+enum exit_code disk_images_forget(dev_t disk)
+{
+	char *path = disk_images_path(disk);
+	char *kept = kept_path(path);
+	enum exit_code ret = EXIT_OK;
+
+	if (path && unlink(path) && errno != ENOENT)
+		ret = report(exit_code_of(errno), "cannot remove %s: %s", path, strerror(errno));
+	if (path)
+		unlink(kept);
+	free(kept);
+	free(path);
+	return ret;
+}
+
+/**
+ * disk_images_suspend - note that a RAM disk is about to be emptied, and may replace no image
+ * @disk: its device number
+ *
+ * To be ended by disk_images_forget(), or by disk_images_restore(). So that whoever is killed in
+ * between leaves no empty disk that may replace an image.
+ */
+enum exit_code disk_images_suspend(dev_t disk)
+{
+	char *path = disk_images_path(disk);
+	char *kept = kept_path(path);
+	enum exit_code ret = EXIT_OK;
+
+	if (path && rename(path, kept) && errno != ENOENT)
+		ret = report(exit_code_of(errno), "cannot rename %s: %s", path, strerror(errno));
+	free(kept);
+	free(path);
+	return ret;
+}
+
+/**
+ * disk_images_restore - note that a RAM disk was not emptied after all
+ * @disk: its device number
+ */
+void disk_images_restore(dev_t disk)
+{
+	char *path = disk_images_path(disk);
+	char *kept = kept_path(path);
+
+	/* What was saved meanwhile counts. */
+	if (path && (!link(kept, path) || errno == EEXIST))
+		unlink(kept);
+	free(kept);
+	free(path);
+}
+
+/* Whether an image is an older state of a RAM disk, or the same. */
+bool disk_images_has(dev_t disk, uint64_t id)
+{
+	char *path = disk_images_path(disk);
+	FILE *file = path ? fopen(path, "re") : NULL;
+	unsigned long long other;
+	bool found = false;
+
+	while (file && !found && fscanf(file, "%16llx", &other) == 1)
+		found = other == id;
+	if (file)
+		fclose(file);
+	free(path);
+	return found;
+}
+
+static char *saved_path(dev_t disk)
+{
+	return record_path("saved", disk);
+}
+
+/**
+ * disk_generation - which state of its data a RAM disk holds
+ * @disk: its device number
+ *
+ * Return: allocated text, which is the same as before if nothing was changed since; NULL: an
+ * older module does not tell.
+ */
+char *disk_generation(dev_t disk)
+{
+	return sysfs_read(disk, "rxd/changes");
+}
+
+/* Numbers of disks and of changes repeat after a boot, and not every /run is empty then. */
+static char *saved_text(const char *generation)
+{
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char boot[UUID_STR_LEN] = "";
+	char *text = NULL;
+
+	if (file && fscanf(file, "%36s", boot) == 1)
+		text = format_text("%s %s", generation, boot);
+	if (file)
+		fclose(file);
+	return text;
+}
+
+static void fill_saved(FILE *file, const void *data)
+{
+	fprintf(file, "%s\n", (const char *)data);
+}
+
+/**
+ * disk_saved_set - note that a RAM disk was saved
+ * @disk: its device number
+ * @generation: what disk_generation() returned before the first byte was read
+ */
+enum exit_code disk_saved_set(dev_t disk, const char *generation)
+{
+	char *text = generation ? saved_text(generation) : NULL;
+	char *path = text ? saved_path(disk) : NULL;
+	enum exit_code ret = EXIT_OK;
+
+	errno = path ? run_folder_make() : 0;
+	if (errno)
+		ret = report(exit_code_of(errno), "cannot create " RUN_FOLDER ": %s",
+			     strerror(errno));
+	else if (path)
+		ret = file_replace("record", path, 0600, fill_saved, text);
+	free(path);
+	free(text);
+	return ret;
+}
+
+static bool is_saved(dev_t disk, const char *generation)
+{
+	char *text = saved_text(generation);
+	char *path = text ? saved_path(disk) : NULL;
+	FILE *file = path ? fopen(path, "re") : NULL;
+	char *line = NULL;
+	bool saved = false;
+	size_t size = 0;
+
+	if (file && getline(&line, &size, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		saved = !strcmp(line, text);
+	}
+	if (file)
+		fclose(file);
+	free(line);
+	free(path);
+	free(text);
+	return saved;
+}
+
+/**
+ * disk_check_saved - report if a RAM disk holds data that was not saved
+ * @dev: the disk
+ * @query: what the driver says of it
+ *
+ * In doubt, it was not.
+ */
+enum exit_code disk_check_saved(const struct device *dev, const struct rxd_query *query)
+{
+	char text[SIZE_TEXT_MAX];
+	char *generation;
+	bool saved;
+
+	if (!query->mem_used)
+		return EXIT_OK;
+	generation = disk_generation(dev->number);
+	/* Reserved memory is used before anything was written. */
+	saved = generation && (!strcmp(generation, "0") || is_saved(dev->number, generation));
+	free(generation);
+	return saved ? EXIT_OK :
+	       report(EXIT_BUSY,
+		      "%s '%s': holds %s of data that was not saved since the last write; 'rxadm save' keeps it, %s discards it",
+		      dev->what, dev->path, size_format(query->mem_used, text),
+		      advice("--force", "'rxadm clear --force'"));
+}
+
+static char *unfinished_path(const uint8_t *uuid)
+{
+	char text[UUID_STR_LEN];
+
+	uuid_unparse_lower(uuid, text);
+	return format_text(RUN_FOLDER "/unfinished-%s", text);
+}
+
+/**
+ * disk_unfinished_begin - note that a RAM disk is going to be filled
+ * @uuid: the RAM disk
+ */
+enum exit_code disk_unfinished_begin(const uint8_t *uuid)
+{
+	char *path = unfinished_path(uuid);
+	enum exit_code ret = EXIT_OK;
+	int fd = -1;
+
+	errno = run_folder_make();
+	if (!errno)
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		ret = report(exit_code_of(errno), "cannot create %s: %s", path, strerror(errno));
+	else
+		close(fd);
+	free(path);
+	return ret;
+}
+
+/**
+ * disk_unfinished_end - note that a RAM disk is filled, or gone
+ * @uuid: the RAM disk
+ */
+void disk_unfinished_end(const uint8_t *uuid)
+{
+	char *path = unfinished_path(uuid);
+
+	unlink(path);
+	free(path);
+}
+
+bool disk_is_unfinished(const uint8_t *uuid)
+{
+	char *path = unfinished_path(uuid);
+	bool found = !access(path, F_OK);
+
+	free(path);
+	return found;
+}
+
+/**
+ * ramdisk_name_check - report if a RAM disk has a name
+ * @name: the name
+ */
+enum exit_code ramdisk_name_check(const char *name)
+{
+	char *owner = ramdisk_by_name(name);
+	enum exit_code ret = EXIT_OK;
+
+	if (owner)
+		ret = report(EXIT_BUSY, "name '%s': %s has it; choose another name", name, owner);
+	free(owner);
+	return ret;
+}
+
+/**
+ * ramdisk_rename - give a RAM disk another name
+ * @disk: what the kernel calls it
+ * @name: the name; empty: none
+ * @dry_run: only print what would be done
+ */
+enum exit_code ramdisk_rename(const char *disk, const char *name, bool dry_run)
+{
+	char *path = format_text("/sys/block/%s/rxd/name", disk);
+	enum exit_code ret = EXIT_OK;
+	int err = sysfs_write(path, name, dry_run);
+
+	if (err == EEXIST)
+		ret = report(EXIT_BUSY,
+			     "name '%s': another RAM disk has it; 'rxadm list -o +NAME' shows which",
+			     name);
+	else if (err)
+		ret = report(exit_code_of(err), "RAM disk '/dev/%s': the name '%s': %s", disk, name,
+			     strerror(err));
+	free(path);
+	return ret;
+}
+
+/* What is reserved is taken already: a lower limit would limit nothing. */
+static enum exit_code check_reserved(const struct device *dev, const char *text, uint64_t limit)
+{
+	char *state = sysfs_read(dev->number, "rxd/state");
+	char *sectors = sysfs_read(dev->number, "size");
+	uint64_t size = sectors ? strtoull(sectors, NULL, 10) << 9 : 0;
+	enum exit_code ret = EXIT_OK;
+	char size_text[SIZE_TEXT_MAX];
+
+	if (limit && limit < size && state && strstr(state, "reserved"))
+		ret = report(EXIT_PARAMETERS,
+			     "memory limit '%s': must be none, or at least %s, the size of %s, whose memory is reserved",
+			     text, size_format(size, size_text), dev->path);
+	free(sectors);
+	free(state);
+	return ret;
+}
+
+/**
+ * ramdisk_limit - set the memory that the data of a RAM disk may take
+ * @dev: the RAM disk
+ * @text: the limit as the user wrote it
+ * @limit: bytes; 0: none but the capacity
+ * @dry_run: only print what would be done
+ */
+enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit,
+			     bool dry_run)
+{
+	enum exit_code ret;
+	char *path, *value;
+	int err;
+
+	ret = check_reserved(dev, text, limit);
+	if (ret)
+		return ret;
+	path = format_text("/sys/dev/block/%u:%u/rxd/mem_limit", major(dev->number),
+			   minor(dev->number));
+	value = format_text("%llu", (unsigned long long)limit);
+	err = sysfs_write(path, value, dry_run);
+	if (err)
+		ret = report(exit_code_of(err), "%s '%s': the memory limit '%s': %s", dev->what,
+			     dev->path, text, strerror(err));
+	free(value);
+	free(path);
+	return ret;
+}
+
+/**
+ * disk_state_forget - remove all records of a RAM disk that is gone
+ * @diskseq: the kernel's number of it, or NULL
+ * @uuid: its UUID
+ */
+void disk_state_forget(const char *diskseq, const uint8_t *uuid)
+{
+	static const char *const records[] = { "disk", "saved" };
+	char *path;
+	size_t i;
+
+	for (i = 0; diskseq && i < ARRAY_SIZE(records); i++) {
+		path = format_text(RUN_FOLDER "/%s-%s", records[i], diskseq);
+		unlink(path);
+		free(path);
+	}
+	disk_unfinished_end(uuid);
+}
+
+/**
+ * disk_check_discard - report why the data of a RAM disk must not be discarded
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its number
+ * @force: discard data that was not saved
+ * @query: out: its properties
+ */
+enum exit_code disk_check_discard(int fd, const struct device *dev, int index, bool force,
+				  struct rxd_query *query)
+{
+	enum exit_code ret;
+	int err;
+
+	ret = control_idle_check(fd, index, dev);
+	if (ret)
+		return ret;
+	err = control_query(fd, index, 0, query);
+	if (err)
+		return control_error(err, dev->path);
+	return force ? EXIT_OK : disk_check_saved(dev, query);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_KERNEL_DISK_STATE_H
+#define RXADM_KERNEL_DISK_STATE_H
+
+#include <linux/rxd.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "kernel/device.h"
+#include "lib/error.h"
+
+char *disk_sequence(dev_t disk);
+enum exit_code disk_check_same(const struct device *dev, const char *sequence);
+
+enum exit_code disk_images_set(dev_t disk, uint64_t id);
+enum exit_code disk_images_add(dev_t disk, uint64_t id);
+enum exit_code disk_images_forget(dev_t disk);
+enum exit_code disk_images_suspend(dev_t disk);
+void disk_images_restore(dev_t disk);
+bool disk_images_has(dev_t disk, uint64_t id);
+char *disk_images_path(dev_t disk);
+
+char *disk_generation(dev_t disk);
+enum exit_code disk_saved_set(dev_t disk, const char *generation);
+enum exit_code disk_check_saved(const struct device *dev, const struct rxd_query *query);
+enum exit_code disk_check_discard(int fd, const struct device *dev, int index, bool force,
+				  struct rxd_query *query);
+
+enum exit_code disk_unfinished_begin(const uint8_t *uuid);
+void disk_unfinished_end(const uint8_t *uuid);
+bool disk_is_unfinished(const uint8_t *uuid);
+
+enum exit_code ramdisk_name_check(const char *name);
+enum exit_code ramdisk_rename(const char *disk, const char *name, bool dry_run);
+enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit,
+			     bool dry_run);
+
+void disk_state_forget(const char *diskseq, const uint8_t *uuid);
+
+#endif /* RXADM_KERNEL_DISK_STATE_H */

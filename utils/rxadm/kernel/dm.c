@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * device-mapper, through libdevmapper: its log becomes one line of ours.
+ */
+#include <errno.h>
+#include <libdevmapper.h>
+#include <linux/dm-ioctl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "kernel/dm.h"
+#include "kernel/rxcache.h"
+#include "lib/system.h"
+
+/* libdevmapper's log levels are not in its header. */
+#define LOG_LEVEL_ERROR	3
+#define LOG_LEVEL_MASK	7
+
+#define UDEV_ROUNDS	400	/* of pause_briefly(): 20 seconds */
+
+/*
+ * The first error that libdevmapper logged about the task in hand, and its errno,
+ * which the library forgets when it undoes a creation that failed half-way.
+ */
+static char log_text[512];
+static int log_errno;
+
+__printf(5, 6)
+static void log_message(int level, const char *file __always_unused, int line __always_unused,
+			int dm_errno __always_unused, const char *format, ...)
+{
+	int err = errno;
+	va_list args;
+
+	if ((level & LOG_LEVEL_MASK) > LOG_LEVEL_ERROR || *log_text)
+		return;
+	va_start(args, format);
+	vsnprintf(log_text, sizeof(log_text), format, args);
+	va_end(args);
+	log_errno = err;
+}
+
+static struct dm_task *new_task(int type, const char *name)
+{
+	struct dm_task *task;
+
+	*log_text = '\0';
+	log_errno = 0;
+	task = dm_task_create(type);
+	if (task && name && !dm_task_set_name(task, name)) {
+		dm_task_destroy(task);
+		task = NULL;
+	}
+	return task;
+}
+
+static int task_errno(struct dm_task *task)
+{
+	int err = task ? dm_task_get_errno(task) : ENOMEM;
+
+	return err ? err : log_errno;
+}
+
+static enum exit_code task_error(const char *name, int err)
+{
+	if (!err)
+		return report(EXIT_DEVICE, "mapping '%s': %s", name,
+			      *log_text ? log_text : "libdevmapper failed and gave no reason");
+	return report(exit_code_of(err), "mapping '%s': %s", name,
+		      *log_text ? log_text : strerror(err));
+}
+
+/**
+ * dm_connect - get ready to talk to device-mapper, or report why it cannot be done
+ *
+ * To be undone by dm_end().
+ */
+enum exit_code dm_connect(void)
+{
+	struct dm_task *task;
+	int ok;
+
+	dm_log_with_errno_init(log_message);
+	/* Names are checked here: nothing is left to be escaped. */
+	dm_set_name_mangling_mode(DM_STRING_MANGLING_NONE);
+
+	task = new_task(DM_DEVICE_VERSION, NULL);
+	ok = task && dm_task_run(task);
+	if (task)
+		dm_task_destroy(task);
+	if (ok)
+		return EXIT_OK;
+	dm_lib_exit();
+	return report(EXIT_DEVICE, "device-mapper does not answer: %s", log_text);
+}
+
+/**
+ * dm_begin - get ready to talk to device-mapper and its target rxcache, or report
+ * why it cannot be done
+ */
+enum exit_code dm_begin(void)
+{
+	if (!module_is_loaded("dm_rxcache"))
+		return report(EXIT_DEVICE,
+			      "the module dm-rxcache is not loaded; run 'modprobe dm-rxcache'");
+	return dm_connect();
+}
+
+void dm_end(void)
+{
+	dm_lib_exit();
+}
+
+static void read_segment(struct dm_task *task, struct mapping *mapping)
+{
+	char *target, *params;
+	uint64_t start, length;
+	void *next;
+
+	next = dm_get_next_target(task, NULL, &start, &length, &target, &params);
+	if (next || !target)
+		return;
+	mapping->sectors = length;
+	mapping->target = copy_text(target);
+	mapping->params = copy_text(params ? params : "");
+}
+
+/**
+ * mapping_read - ask for a mapping
+ * @name: the mapping
+ * @line: which line of its segment to read
+ * @mapping: out: what there is, to be released by mapping_release()
+ */
+enum exit_code mapping_read(const char *name, enum mapping_line line, struct mapping *mapping)
+{
+	struct dm_info info = { 0 };
+	struct dm_task *task;
+	int err;
+
+	*mapping = (struct mapping){ 0 };
+	task = new_task(line == MAPPING_TABLE ? DM_DEVICE_TABLE : DM_DEVICE_STATUS, name);
+	if (!task)
+		return task_error(name, ENOMEM);
+	if (!dm_task_no_flush(task) || !dm_task_run(task) || !dm_task_get_info(task, &info)) {
+		err = task_errno(task);
+		dm_task_destroy(task);
+		/* Tables, unlike status lines, fail if there is no mapping. */
+		return err == ENXIO ? EXIT_OK : task_error(name, err);
+	}
+	if (info.exists) {
+		mapping->exists = true;
+		mapping->number = makedev(info.major, info.minor);
+		mapping->open_count = info.open_count;
+		mapping->uuid = copy_text(dm_task_get_uuid(task));
+		read_segment(task, mapping);
+	}
+	dm_task_destroy(task);
+	return EXIT_OK;
+}
+
+void mapping_release(struct mapping *mapping)
+{
+	free(mapping->uuid);
+	free(mapping->target);
+	free(mapping->params);
+	*mapping = (struct mapping){ 0 };
+}
+
+/**
+ * mapping_names - list all mappings
+ * @names: out: array that ends with NULL, to be freed by mapping_names_free()
+ */
+enum exit_code mapping_names(char ***names)
+{
+	enum exit_code ret = EXIT_OK;
+	struct dm_names *entry;
+	struct dm_task *task;
+	size_t count = 0;
+
+	*names = resize_array(NULL, 1, sizeof(**names));
+	task = new_task(DM_DEVICE_LIST, NULL);
+	entry = task && dm_task_run(task) ? dm_task_get_names(task) : NULL;
+	if (entry) {
+		/* An empty list is one entry without a device. */
+		while (entry->dev) {
+			(*names)[count++] = copy_text(entry->name);
+			*names = resize_array(*names, count + 1, sizeof(**names));
+			if (!entry->next)
+				break;
+			entry = (struct dm_names *)((char *)entry + entry->next);
+		}
+	} else {
+		ret = report(EXIT_DEVICE, "cannot list the mappings: %s", log_text);
+	}
+	(*names)[count] = NULL;
+	if (task)
+		dm_task_destroy(task);
+	return ret;
+}
+
+void mapping_names_free(char **names)
+{
+	size_t i;
+
+	for (i = 0; names[i]; i++)
+		free(names[i]);
+	free(names);
+}
+
+/**
+ * mapping_name_check - report if no mapping may be called so
+ * @name: the name
+ */
+enum exit_code mapping_name_check(const char *name)
+{
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789#+-.:=@_";
+	size_t len = strlen(name);
+
+	if (len && len < DM_NAME_LEN && strspn(name, allowed) == len && *name != '-' &&
+	    strcmp(name, ".") && strcmp(name, "..") && strcmp(name, "control"))
+		return EXIT_OK;
+	return report(EXIT_PARAMETERS,
+		      "name '%s': must be 1 to %d letters, digits or #+-.:=@_; must not begin with '-' or be '.', '..' or 'control'",
+		      name, DM_NAME_LEN - 1);
+}
+
+/*
+ * Wait for udev to have made or removed the nodes. Where no udev runs there is no
+ * cookie, and libdevmapper makes them. An udev that runs and does not answer must
+ * not hang us: after a while take its part, and let the library look after them.
+ */
+static void wait_for_udev(uint32_t cookie)
+{
+	unsigned int round;
+	int ready = !cookie;
+
+	for (round = 0; !ready && round < UDEV_ROUNDS; round++) {
+		if (!dm_udev_wait_immediate(cookie, &ready))
+			break;
+		if (!ready)
+			pause_for(round, "for udev to finish with /dev/mapper");
+	}
+	if (round == UDEV_ROUNDS) {
+		dm_udev_complete(cookie);
+		dm_udev_wait(cookie);
+	}
+	dm_task_update_nodes();
+}
+
+static enum exit_code refused_error(const char *name, const char *target, int err, int kmsg)
+{
+	char *reason = kmsg_target_error(kmsg, target);
+	enum exit_code ret;
+
+	if (!reason)
+		return task_error(name, err);
+	ret = report(exit_code_of(err), "mapping '%s': the kernel says: %s (%s)", name, reason,
+		     strerror(err));
+	free(reason);
+	return ret;
+}
+
+/**
+ * mapping_create - make a mapping of one segment, or leave none
+ * @name: its name
+ * @uuid: its UUID
+ * @sectors: its length
+ * @target: target of the segment
+ * @params: table line of the segment
+ * @number: out: its device number
+ */
+enum exit_code mapping_create(const char *name, const char *uuid, uint64_t sectors,
+			      const char *target, const char *params, dev_t *number)
+{
+	enum exit_code ret = EXIT_OK;
+	int kmsg = kmsg_open();
+	struct dm_task *task;
+	struct dm_info info;
+	uint32_t cookie = 0;
+
+	task = new_task(DM_DEVICE_CREATE, name);
+	if (task && dm_task_set_uuid(task, uuid) &&
+	    dm_task_add_target(task, 0, sectors, target, params) &&
+	    dm_task_set_cookie(task, &cookie, 0) && dm_task_run(task) &&
+	    dm_task_get_info(task, &info)) {
+		*number = makedev(info.major, info.minor);
+	} else {
+		ret = refused_error(name, target, task_errno(task), kmsg);
+	}
+	wait_for_udev(cookie);
+	if (task)
+		dm_task_destroy(task);
+	if (kmsg >= 0)
+		close(kmsg);
+	return ret;
+}
+
+/**
+ * mapping_remove - take a mapping away
+ * @name: its name
+ */
+enum exit_code mapping_remove(const char *name)
+{
+	struct dm_task *task = new_task(DM_DEVICE_REMOVE, name);
+	enum exit_code ret = EXIT_OK;
+	uint32_t cookie = 0;
+
+	if (!task || !dm_task_set_cookie(task, &cookie, 0) || !dm_task_run(task))
+		ret = task_error(name, task_errno(task));
+	wait_for_udev(cookie);
+	if (task)
+		dm_task_destroy(task);
+	return ret;
+}
+
+/**
+ * mapping_message - send a message to the target at the beginning of a mapping
+ * @name: the mapping
+ * @message: the message
+ * @answer: out: allocated text, or NULL if there is none; NULL: not wanted
+ */
+enum exit_code mapping_message(const char *name, const char *message, char **answer)
+{
+	struct dm_task *task = new_task(DM_DEVICE_TARGET_MSG, name);
+	enum exit_code ret = EXIT_OK;
+	const char *text = NULL;
+	int kmsg = kmsg_open();
+
+	if (!task || !dm_task_set_sector(task, 0) || !dm_task_set_message(task, message) ||
+	    !dm_task_run(task))
+		ret = refused_error(name, RXCACHE_TARGET, task_errno(task), kmsg);
+	else
+		text = dm_task_get_message_response(task);
+	if (answer)
+		*answer = text ? copy_text(text) : NULL;
+	if (task)
+		dm_task_destroy(task);
+	if (kmsg >= 0)
+		close(kmsg);
+	return ret;
+}

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kernel's NVMe target, as its tree in configfs has it:
+ *
+ *	subsystems/NQN/namespaces/N/device_path		what is offered
+ *	subsystems/NQN/allowed_hosts/HOST -> hosts/HOST	to whom
+ *	ports/N/subsystems/NQN -> subsystems/NQN	where
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "kernel/device.h"
+#include "kernel/nvmet.h"
+#include "lib/system.h"
+
+#define PORT_MAX	65535
+
+#ifndef CONFIGFS_MAGIC
+#define CONFIGFS_MAGIC	0x62656570
+#endif
+
+static int is_name(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/*
+ * The names in a folder, in order; none if there is no such folder.
+ *
+ * Return: 0, or the errno of a folder that cannot be read and counts as empty.
+ */
+__printf(2, 3)
+int nvmet_names_read(struct nvmet_names *names, const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	names->count = scandir(path, &names->entries, is_name, alphasort);
+	if (names->count >= 0)
+		return 0;
+	*names = (struct nvmet_names){ 0 };
+	return errno == ENOENT ? 0 : errno;
+}
+
+void nvmet_names_free(struct nvmet_names *names)
+{
+	int i;
+
+	for (i = 0; i < names->count; i++)
+		free(names->entries[i]);
+	free(names->entries);
+}
+
+/* An attribute without its newline; "" if it cannot be read. */
+__printf(1, 2)
+static char *attribute(const char *format, ...)
+{
+	char path[PATH_MAX];
+	char *text = NULL;
+	size_t size = 0;
+	va_list args;
+	FILE *file;
+
+	va_start(args, format);
+	vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	file = fopen(path, "re");
+	if (!file)
+		return copy_text("");
+	if (getline(&text, &size, file) < 0) {
+		free(text);
+		text = copy_text("");
+	}
+	text[strcspn(text, "\n")] = '\0';
+	fclose(file);
+	return text;
+}
+
+/**
+ * nvmet_exists - whether there is such a folder
+ * @folder: "subsystems", "ports" or "hosts"
+ * @name: its name there
+ */
+bool nvmet_exists(const char *folder, const char *name)
+{
+	char *path = format_text(NVMET_ROOT "/%s/%s", folder, name);
+	bool exists = !access(path, F_OK);
+
+	free(path);
+	return exists;
+}
+
+char *nvmet_record_path(const char *folder, const char *name)
+{
+	return format_text(NVMET_RECORDS "/%s/%s", folder, name);
+}
+
+bool nvmet_is_ours(const char *folder, const char *name)
+{
+	char *path = nvmet_record_path(folder, name);
+	struct stat st;
+	bool ours = !lstat(path, &st);
+
+	free(path);
+	return ours;
+}
+
+bool nvmet_offers(const char *port, const char *nqn)
+{
+	char *path = format_text(NVMET_ROOT "/ports/%s/subsystems/%s", port, nqn);
+	struct stat st;
+	bool found = !lstat(path, &st);
+
+	free(path);
+	return found;
+}
+
+static char *port_text(const char *port)
+{
+	char *transport = attribute(NVMET_ROOT "/ports/%s/addr_trtype", port);
+	char *address = attribute(NVMET_ROOT "/ports/%s/addr_traddr", port);
+	char *service = attribute(NVMET_ROOT "/ports/%s/addr_trsvcid", port);
+	char *text;
+
+	if (!strcmp(transport, "loop"))
+		text = copy_text("loop");
+	else
+		text = format_text(strchr(address, ':') ? "%s [%s]:%s" : "%s %s:%s", transport,
+				   address, service);
+	free(service);
+	free(address);
+	free(transport);
+	return text;
+}
+
+/* Where a subsystem is offered, or NULL. */
+static char *address_of(const char *nqn)
+{
+	struct nvmet_names ports;
+	char *text = NULL;
+	char *port;
+	int i;
+
+	nvmet_names_read(&ports, NVMET_ROOT "/ports");
+	for (i = 0; i < ports.count; i++) {
+		if (!nvmet_offers(ports.entries[i]->d_name, nqn))
+			continue;
+		port = port_text(ports.entries[i]->d_name);
+		append_text(&text, "%s%s", text ? ", " : "", port);
+		free(port);
+	}
+	nvmet_names_free(&ports);
+	return text;
+}
+
+static void add_export(struct nvmet_exports *exports, const char *nqn, char *device)
+{
+	exports->list = resize_array(exports->list, exports->count + 1, sizeof(*exports->list));
+	exports->list[exports->count++] = (struct nvmet_export) {
+		.nqn = copy_text(nqn),
+		.device = device,
+		.address = address_of(nqn),
+		.ours = nvmet_is_ours("subsystems", nqn),
+	};
+}
+
+/**
+ * nvmet_exports_read - list what the kernel's NVMe target offers, whoever made it
+ * @exports: out: one for each device of each subsystem, to be freed by
+ *	nvmet_exports_free()
+ */
+void nvmet_exports_read(struct nvmet_exports *exports)
+{
+	struct nvmet_names subsystems, namespaces;
+	const char *nqn;
+	int i, k;
+
+	*exports = (struct nvmet_exports){ 0 };
+	nvmet_names_read(&subsystems, NVMET_ROOT "/subsystems");
+	for (i = 0; i < subsystems.count; i++) {
+		nqn = subsystems.entries[i]->d_name;
+		nvmet_names_read(&namespaces, NVMET_ROOT "/subsystems/%s/namespaces", nqn);
+		for (k = 0; k < namespaces.count; k++)
+			add_export(exports, nqn,
+				   attribute(NVMET_ROOT "/subsystems/%s/namespaces/%s/device_path",
+					     nqn, namespaces.entries[k]->d_name));
+		if (!namespaces.count)
+			add_export(exports, nqn, copy_text(""));
+		nvmet_names_free(&namespaces);
+	}
+	nvmet_names_free(&subsystems);
+}
+
+void nvmet_exports_free(struct nvmet_exports *exports)
+{
+	size_t i;
+
+	for (i = 0; i < exports->count; i++) {
+		free(exports->list[i].nqn);
+		free(exports->list[i].device);
+		free(exports->list[i].address);
+	}
+	free(exports->list);
+	*exports = (struct nvmet_exports){ 0 };
+}
+
+bool nvmet_export_is_of(const struct nvmet_export *export, dev_t number)
+{
+	struct stat st;
+
+	return *export->device == '/' && !stat(export->device, &st) && S_ISBLK(st.st_mode) &&
+	       st.st_rdev == number;
+}
+
+/**
+ * nvmet_exports_of - say how a device is exported
+ * @number: the device
+ *
+ * Return: allocated text such as "NQN (tcp 192.0.2.1:4420)", or NULL if it is not.
+ */
+char *nvmet_exports_of(dev_t number)
+{
+	struct nvmet_exports exports;
+	char *text = NULL;
+	size_t i;
+
+	nvmet_exports_read(&exports);
+	for (i = 0; i < exports.count; i++)
+		if (nvmet_export_is_of(&exports.list[i], number))
+			append_text(&text, "%s%s (%s)", text ? ", " : "", exports.list[i].nqn,
+				    exports.list[i].address ? exports.list[i].address :
+				    "no port");
+	nvmet_exports_free(&exports);
+	return text;
+}
+
+/**
+ * nvmet_host_key - the secret that a host must know
+ * @host: its NQN
+ *
+ * Return: allocated text, "" if it needs none.
+ */
+char *nvmet_host_key(const char *host)
+{
+	char *key = attribute(NVMET_ROOT "/hosts/%s/dhchap_key", host);
+
+	/* Linux 6.1 prints an absent one so. */
+	if (!strcmp(key, "(null)"))
+		*key = '\0';
+	return key;
+}
+
+bool nvmet_allows_any_host(const char *nqn)
+{
+	char *value = attribute(NVMET_ROOT "/subsystems/%s/attr_allow_any_host", nqn);
+	bool any = !strcmp(value, "1");
+
+	free(value);
+	return any;
+}
+
+/* Whether a host is among those that may reach a subsystem. */
+bool nvmet_allows(const char *nqn, const char *host)
+{
+	char *path = format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", nqn, host);
+	struct stat st;
+	bool allows = !lstat(path, &st);
+
+	free(path);
+	return allows;
+}
+
+/**
+ * nvmet_allowed_hosts - the hosts that may reach a subsystem
+ * @nqn: the subsystem
+ * @count: out: how many
+ *
+ * Return: allocated text with spaces between them, NULL if there are none.
+ */
+char *nvmet_allowed_hosts(const char *nqn, size_t *count)
+{
+	struct nvmet_names names;
+	char *text = NULL;
+	int i;
+
+	nvmet_names_read(&names, NVMET_ROOT "/subsystems/%s/allowed_hosts", nqn);
+	for (i = 0; i < names.count; i++)
+		append_text(&text, "%s%s", text ? " " : "", names.entries[i]->d_name);
+	*count = names.count;
+	nvmet_names_free(&names);
+	return text;
+}
+
+static bool has_value(const char *port, const char *name, const char *wanted)
+{
+	char *value = attribute(NVMET_ROOT "/ports/%s/%s", port, name);
+	bool same = !wanted || !strcmp(value, wanted);
+
+	free(value);
+	return same;
+}
+
+/**
+ * nvmet_find_port - find the port that listens at an address, or is meant to
+ * @address: the address
+ * @number: out: the port's
+ */
+bool nvmet_find_port(const struct nvmet_address *address, unsigned int *number)
+{
+	struct nvmet_names ports;
+	bool found = false;
+	const char *port;
+	int i;
+
+	nvmet_names_read(&ports, NVMET_ROOT "/ports");
+	for (i = 0; !found && i < ports.count; i++) {
+		port = ports.entries[i]->d_name;
+		found = has_value(port, "addr_trtype", address->transport) &&
+			has_value(port, "addr_adrfam", address->family) &&
+			has_value(port, "addr_traddr", address->address) &&
+			has_value(port, "addr_trsvcid", address->service);
+		if (found)
+			*number = strtoul(port, NULL, 10);
+	}
+	nvmet_names_free(&ports);
+	return found;
+}
+
+/* The lowest number that no port has; 0: there is none. */
+unsigned int nvmet_free_port(void)
+{
+	unsigned int number;
+	char name[16];
+
+	for (number = 1; number <= PORT_MAX; number++) {
+		snprintf(name, sizeof(name), "%u", number);
+		if (!nvmet_exists("ports", name))
+			return number;
+	}
+	return 0;
+}
+
+static enum exit_code mount_configfs(bool dry_run)
+{
+	struct statfs fs;
+
+	if (!statfs(CONFIGFS, &fs) && fs.f_type == CONFIGFS_MAGIC)
+		return EXIT_OK;
+	if (dry_run)
+		puts("mount -t configfs none " CONFIGFS);
+	else if (mount("none", CONFIGFS, "configfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
+		return report(exit_code_of(errno), "cannot mount configfs on " CONFIGFS ": %s",
+			      strerror(errno));
+	return EXIT_OK;
+}
+
+static enum exit_code need_module(const char *file, const char *name, bool dry_run)
+{
+	if (module_is_loaded(name))
+		return EXIT_OK;
+	if (!dry_run)
+		return module_load(file);
+	printf("modprobe %s\n", file);
+	return EXIT_OK;
+}
+
+/**
+ * nvmet_prepare - load the modules of the NVMe target, and mount configfs
+ * @transport: "tcp" or "loop"
+ * @dry_run: only print what would be done
+ */
+enum exit_code nvmet_prepare(const char *transport, bool dry_run)
+{
+	bool tcp = !strcmp(transport, "tcp");
+	enum exit_code ret;
+
+	ret = need_module("nvmet", "nvmet", dry_run);
+	if (!ret)
+		ret = need_module(tcp ? "nvmet-tcp" : "nvme-loop", tcp ? "nvmet_tcp" : "nvme_loop",
+				  dry_run);
+	if (!ret)
+		ret = mount_configfs(dry_run);
+	return ret;
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is to be exported by the kernel's NVMe target (the device, its names, its secret), and
+ * whether it is, and as it is meant to be.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernel/dm.h"
+#include "kernel/nvmet.h"
+#include "kernel/nvmet_disk.h"
+#include "kernel/nvmet_steps.h"
+#include "kernel/rxcache.h"
+#include "lib/system.h"
+
+#define NQN_OF_UUID	"nqn.2014-08.org.nvmexpress:uuid:"
+#define KEY_PREFIX	"DHHC-1:"
+#define KEY_MAX		256
+#define MACHINE_ID	"/etc/machine-id"
+
+static enum exit_code check_key_file(const char *path, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return report(exit_code_of(errno), "key file '%s': %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return report(EXIT_PARAMETERS, "key file '%s': is not a file", path);
+	if (st.st_mode & 077)
+		return report(EXIT_PARAMETERS,
+			      "key file '%s': is accessible to other users (mode %04o); its mode must be 0600",
+			      path, st.st_mode & 07777);
+	return EXIT_OK;
+}
+
+static bool is_key(const char *text)
+{
+	static const char characters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=:-";
+	size_t length = strlen(text);
+
+	return !strncmp(text, KEY_PREFIX, strlen(KEY_PREFIX)) &&
+	       length > strlen(KEY_PREFIX) && length < KEY_MAX && text[length - 1] == ':' &&
+	       strspn(text, characters) == length;
+}
+
+static enum exit_code read_key(const char *path, char **key)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char text[KEY_MAX + 1];
+	enum exit_code ret;
+	ssize_t length;
+
+	if (fd < 0)
+		return report(exit_code_of(errno), "key file '%s': %s", path, strerror(errno));
+	ret = check_key_file(path, fd);
+	length = ret ? 0 : read(fd, text, KEY_MAX);
+	if (length < 0)
+		ret = report(exit_code_of(errno), "key file '%s': %s", path, strerror(errno));
+	close(fd);
+	if (ret)
+		return ret;
+	text[length] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	if (!is_key(text))
+		return report(EXIT_PARAMETERS,
+			      "key file '%s': must hold a line that begins with %s; 'nvme gen-dhchap-key' generates one",
+			      path, KEY_PREFIX);
+	*key = copy_text(text);
+	return EXIT_OK;
+}
+
+/*
+ * A UUID that is the same after each boot, and another on each machine: two machines'
+ * RAM disks of one configuration have the same UUID, and a host that connects to both
+ * would take them for two paths to one disk. The machine's ID cannot be found from it.
+ */
+static bool uuid_here(const char *name, char *text)
+{
+	char id[2 * sizeof(uuid_t) + 1] = "";
+	uuid_t machine, uuid;
+	unsigned int i;
+	FILE *file;
+
+	file = fopen(MACHINE_ID, "re");
+	if (!file)
+		return false;
+	if (!fgets(id, sizeof(id), file))
+		id[0] = '\0';
+	fclose(file);
+	if (strspn(id, "0123456789abcdef") != 2 * sizeof(machine))
+		return false;
+	for (i = 0; i < sizeof(machine); i++)
+		if (sscanf(id + 2 * i, "%2hhx", &machine[i]) != 1)
+			return false;
+	uuid_generate_sha1(uuid, machine, name, strlen(name));
+	uuid_unparse_lower(uuid, text);
+	return true;
+}
+
+/* @name: what tells it from others on this machine */
+static enum exit_code identify_as(const struct export_request *request, const char *name,
+				  struct nvmet_disk *disk)
+{
+	static const uuid_t any = { 0 };
+	uuid_t uuid;
+
+	if (uuid_here(name, disk->uuid))
+		return EXIT_OK;
+	if (!request->nqn)
+		return report(EXIT_PARAMETERS,
+			      "device '%s': no NQN can be derived, because %s is not initialized; give %s",
+			      disk->dev.path, MACHINE_ID, advice("--nqn", "the key nqn"));
+	uuid_generate_sha1(uuid, any, request->nqn, strlen(request->nqn));
+	uuid_unparse_lower(uuid, disk->uuid);
+	return EXIT_OK;
+}
+
+static enum exit_code find_cache(dev_t number, bool *cached)
+{
+	char *name = sysfs_read(number, "dm/name");
+	enum exit_code ret = EXIT_OK;
+	struct mapping mapping;
+
+	*cached = false;
+	if (name && module_is_loaded("dm_rxcache")) {
+		ret = dm_begin();
+		if (!ret) {
+			ret = mapping_read(name, MAPPING_TABLE, &mapping);
+			*cached = mapping.target && !strcmp(mapping.target, RXCACHE_TARGET);
+			mapping_release(&mapping);
+			dm_end();
+		}
+	}
+	free(name);
+	return ret;
+}
+
+static enum exit_code identify(const struct export_request *request, struct nvmet_disk *disk)
+{
+	char *uuid = sysfs_read(disk->dev.number, "rxd/uuid");
+	enum exit_code ret = EXIT_OK;
+	bool cached;
+
+	disk->index = -1;
+	if (uuid && sscanf(disk->dev.kernel_name, "rxd%d", &disk->index) == 1) {
+		ret = identify_as(request, uuid, disk);
+	} else {
+		ret = find_cache(disk->dev.number, &cached);
+		if (!ret && cached)
+			ret = identify_as(request, disk->path, disk);
+		else if (!ret)
+			ret = report(EXIT_DEVICE,
+				     "device '%s': is neither a whole RAM disk nor a cached disk; 'rxadm list' and 'rxadm status' show them",
+				     disk->dev.path);
+	}
+	free(uuid);
+	if (!ret)
+		disk->nqn = request->nqn ? copy_text(request->nqn) :
+			       format_text(NQN_OF_UUID "%s", disk->uuid);
+	return ret;
+}
+
+/**
+ * nvmet_disk_find - find out what an export is of
+ * @request: the export
+ * @disk: out: to be released by nvmet_disk_release(), after an error too
+ */
+enum exit_code nvmet_disk_find(const struct export_request *request, struct nvmet_disk *disk)
+{
+	enum exit_code ret;
+
+	*disk = (struct nvmet_disk){ 0 };
+	ret = device_find("device", request->device, &disk->dev);
+	if (ret)
+		return ret;
+	disk->path = device_path(disk->dev.number);
+	ret = identify(request, disk);
+	if (!ret && request->key_path)
+		ret = read_key(request->key_path, &disk->key);
+	return ret;
+}
+
+void nvmet_disk_release(struct nvmet_disk *disk)
+{
+	free(disk->key);
+	free(disk->nqn);
+	free(disk->path);
+	device_release(&disk->dev);
+}
+
+/**
+ * export_find - find out whether a device is exported
+ * @device: its path
+ * @state: out: what there is, to be released by export_state_release()
+ */
+enum exit_code export_find(const char *device, struct export_state *state)
+{
+	struct nvmet_exports exports;
+	struct steps leftovers = { 0 };
+	const struct nvmet_export *export;
+	struct device dev;
+	enum exit_code ret;
+	size_t i;
+
+	*state = (struct export_state){ 0 };
+	ret = device_find("device", device, &dev);
+	if (ret)
+		return ret;
+	ret = nvmet_plan_stale(&leftovers, NULL, device, &state->left);
+	steps_free(&leftovers);
+	if (ret) {
+		device_release(&dev);
+		return ret;
+	}
+	nvmet_exports_read(&exports);
+	for (i = 0; i < exports.count && !state->nqn; i++) {
+		export = &exports.list[i];
+		if (!nvmet_export_is_of(export, dev.number) || (export->ours && !export->address))
+			continue;
+		state->nqn = copy_text(export->nqn);
+		state->address = copy_text(export->address ? export->address : "no port");
+		state->ours = export->ours;
+	}
+	nvmet_exports_free(&exports);
+	device_release(&dev);
+	return EXIT_OK;
+}
+
+/**
+ * export_is_made - whether rxadm exports anything, of whatever device
+ * @nqn: its name, or NULL for any
+ */
+bool export_is_made(const char *nqn)
+{
+	struct nvmet_exports exports;
+	bool found = false;
+	size_t i;
+
+	nvmet_exports_read(&exports);
+	for (i = 0; !found && i < exports.count; i++)
+		found = exports.list[i].ours && (!nqn || !strcmp(exports.list[i].nqn, nqn));
+	nvmet_exports_free(&exports);
+	return found;
+}
+
+/* Note the first difference only. */
+static void differ(struct export_state *state, const char *key, const char *has,
+		   const char *wants)
+{
+	if (state->key)
+		return;
+	state->key = key;
+	state->has = copy_text(has);
+	state->wants = copy_text(wants);
+}
+
+static void compare_hosts(const struct export_request *request, struct export_state *state)
+{
+	bool any = nvmet_allows_any_host(state->nqn);
+	char *wants = NULL;
+	bool all = true;
+	size_t count;
+	char *has;
+	size_t i;
+
+	if (any != request->allow_any_host)
+		differ(state, "allow-any-host", any ? "yes" : "no",
+		       request->allow_any_host ? "yes" : "no");
+	has = nvmet_allowed_hosts(state->nqn, &count);
+	for (i = 0; i < request->host_count; i++) {
+		all &= nvmet_allows(state->nqn, request->hosts[i]);
+		append_text(&wants, "%s%s", wants ? " " : "", request->hosts[i]);
+	}
+	if (!all || count != request->host_count)
+		differ(state, "allow-host", has ? has : "none", wants ? wants : "none");
+	free(wants);
+	free(has);
+}
+
+/* Secrets are compared, but not shown. */
+static void compare_keys(const struct export_request *request, const char *key,
+			 struct export_state *state)
+{
+	char *has;
+	size_t i;
+
+	for (i = 0; i < request->host_count; i++) {
+		has = nvmet_host_key(request->hosts[i]);
+		if (strcmp(has, key ? key : ""))
+			differ(state, "dhchap-key", *has ? "another" : "none",
+			       key ? request->key_path : "none");
+		free(has);
+	}
+}
+
+/**
+ * export_compare - find out whether a device is exported as it is meant to be
+ * @request: what is wanted
+ * @state: out: what there is, to be released by export_state_release()
+ */
+enum exit_code export_compare(const struct export_request *request, struct export_state *state)
+{
+	struct nvmet_disk disk;
+	enum exit_code ret;
+	char *address;
+
+	ret = export_find(request->device, state);
+	if (ret)
+		return ret;
+	ret = nvmet_disk_find(request, &disk);
+	if (!ret && state->nqn) {
+		address = export_address(request);
+		if (strcmp(state->nqn, disk.nqn))
+			differ(state, "nqn", state->nqn, disk.nqn);
+		if (strcmp(state->address, address))
+			differ(state, "address", state->address, address);
+		compare_hosts(request, state);
+		compare_keys(request, disk.key, state);
+		free(address);
+	}
+	nvmet_disk_release(&disk);
+	return ret;
+}
+
+/**
+ * export_address - where an export is to be reached, as lists show it
+ * @request: the export
+ *
+ * Return: allocated text.
+ */
+char *export_address(const struct export_request *request)
+{
+	if (!request->address)
+		return copy_text(request->transport);
+	return format_text(strchr(request->address, ':') ? "%s [%s]:%u" : "%s %s:%u",
+			   request->transport, request->address,
+			   request->port ? request->port : EXPORT_PORT);
+}
+
+void export_state_release(struct export_state *state)
+{
+	free(state->nqn);
+	free(state->address);
+	free(state->has);
+	free(state->wants);
+	*state = (struct export_state){ 0 };
+}

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Exporting a device by the kernel's NVMe target, and ending that.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "kernel/cache_map.h"
+#include "kernel/caches.h"
+#include "kernel/control.h"
+#include "kernel/device.h"
+#include "kernel/device_users.h"
+#include "kernel/dm.h"
+#include "kernel/nvmet.h"
+#include "kernel/nvmet_disk.h"
+#include "kernel/nvmet_export.h"
+#include "kernel/nvmet_steps.h"
+#include "lib/values.h"
+
+/**
+ * clean_up - remove what an rxadm that was killed left
+ * @nqn: an export that the caller looks for, or NULL
+ * @device: path of a device that the caller looks for, or NULL
+ * @dry_run: only print what would be done
+ * @found: out: whether one of them was among it
+ */
+static enum exit_code clean_up(const char *nqn, const char *device, bool dry_run,
+			       bool *found)
+{
+	struct steps plan = { 0 };
+	const struct step *failed;
+	enum exit_code ret;
+	int err;
+
+	ret = nvmet_plan_stale(&plan, nqn, device, found);
+	if (ret) {
+		steps_free(&plan);
+		return ret;
+	}
+	if (dry_run) {
+		steps_print(&plan);
+	} else {
+		err = steps_run(&plan, &failed);
+		if (err)
+			ret = report(exit_code_of(err),
+				     "'%s': was left by an rxadm that was killed, and cannot be removed: %s",
+				     failed->path, strerror(err));
+	}
+	steps_free(&plan);
+	return ret;
+}
+
+/**
+ * take_back - remove an export of ours, whole or half made
+ * @nqn: the export
+ */
+static enum exit_code take_back(const char *nqn)
+{
+	enum exit_code ret = EXIT_OK;
+	struct steps plan = { 0 };
+	const struct step *failed;
+	int err;
+
+	nvmet_plan_removal(&plan, nqn);
+	err = steps_run(&plan, &failed);
+	if (err)
+		ret = report(exit_code_of(err), "NQN '%s': '%s' cannot be removed: %s", nqn,
+			     failed->path, strerror(err));
+	steps_free(&plan);
+	return ret;
+}
+
+static enum exit_code remove_export(const char *nqn, bool dry_run)
+{
+	enum exit_code ret = EXIT_OK;
+	struct steps plan = { 0 };
+
+	if (dry_run) {
+		nvmet_plan_removal(&plan, nqn);
+		steps_print(&plan);
+		steps_free(&plan);
+	} else {
+		ret = take_back(nqn);
+	}
+	return ret;
+}
+
+static enum exit_code not_exported(const char *name, const struct nvmet_export *foreign)
+{
+	if (foreign)
+		return report(EXIT_DEVICE,
+			      "'%s': was not exported by rxadm; remove '%s' with the tool that created it, such as 'nvmetcli'",
+			      name, foreign->nqn);
+	return report(EXIT_DEVICE, "'%s': is not exported; 'rxadm list -o +EXPORT' shows what is",
+		      name);
+}
+
+static enum exit_code find_and_remove(const char *name, const struct device *dev, bool found,
+				      bool dry_run)
+{
+	const struct nvmet_export *foreign = NULL;
+	const struct nvmet_export *export;
+	struct nvmet_exports exports;
+	enum exit_code ret = EXIT_OK;
+	size_t i;
+
+	nvmet_exports_read(&exports);
+	for (i = 0; !ret && i < exports.count; i++) {
+		export = &exports.list[i];
+		if (dev ? !nvmet_export_is_of(export, dev->number) : strcmp(export->nqn, name))
+			continue;
+		if (!export->ours) {
+			foreign = export;
+			continue;
+		}
+		found = true;
+		ret = remove_export(export->nqn, dry_run);
+	}
+	if (!ret && !found)
+		ret = not_exported(name, foreign);
+	nvmet_exports_free(&exports);
+	return ret;
+}
+
+/**
+ * unexport_device - offer a device no more
+ * @name: the device, or its NQN
+ * @dry_run: only print what would be done
+ *
+ * The caller has the privilege and the lock, and blocks signals.
+ */
+enum exit_code unexport_device(const char *name, bool dry_run)
+{
+	bool is_nqn = !strncmp(name, "nqn.", 4) && !strchr(name, '/');
+	struct device dev = { 0 };
+	enum exit_code ret;
+	char *path = NULL;
+	bool found;
+
+	ret = is_nqn ? nqn_argument("NQN", name) : device_find("device", name, &dev);
+	if (ret)
+		return ret;
+	if (!is_nqn)
+		path = device_path(dev.number);
+	ret = clean_up(is_nqn ? name : NULL, path, dry_run, &found);
+	if (!ret)
+		ret = find_and_remove(name, is_nqn ? NULL : &dev, found, dry_run);
+	free(path);
+	device_release(&dev);
+	return ret;
+}
+
+#define MODEL		"RXD"
+#define SERIAL_DIGITS	20	/* what NVMe has room for */
+
+static enum exit_code check_unheld(const struct device *dev)
+{
+	enum exit_code ret = EXIT_OK;
+	char *users = users_of(dev->number);
+	int read_only;
+	int fd;
+
+	if (users) {
+		ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first",
+			     dev->what, dev->path, users);
+		free(users);
+		return ret;
+	}
+	/* Whoever holds it without showing up above is found by this. */
+	fd = open(dev->path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	if (fd < 0 && errno == EBUSY)
+		return report(EXIT_BUSY,
+			      "%s '%s': is in use by the kernel, perhaps mounted in another namespace; release it there first",
+			      dev->what, dev->path);
+	if (fd < 0 || ioctl(fd, BLKROGET, &read_only))
+		ret = report(exit_code_of(errno), "%s '%s': %s", dev->what, dev->path,
+			     strerror(errno));
+	else if (read_only)
+		ret = report(EXIT_DEVICE,
+			     "%s '%s': is read-only; 'blockdev --setrw' makes it writable",
+			     dev->what, dev->path);
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+static enum exit_code check_ramdisk_closed(const struct nvmet_disk *disk)
+{
+	enum exit_code ret;
+	int control;
+
+	ret = control_open(&control);
+	if (ret)
+		return ret;
+	ret = control_idle_check(control, disk->index, &disk->dev);
+	close(control);
+	return ret;
+}
+
+static enum exit_code check_cache_closed(const struct nvmet_disk *disk)
+{
+	enum exit_code ret;
+
+	ret = dm_begin();
+	if (ret)
+		return ret;
+	ret = cache_closed_check(mapping_name(disk->path));
+	dm_end();
+	return ret;
+}
+
+/* Hosts and a process of this machine would write it at once. */
+static enum exit_code check_unused(const struct nvmet_disk *disk)
+{
+	enum exit_code ret;
+
+	ret = check_unheld(&disk->dev);
+	if (ret)
+		return ret;
+	return disk->index < 0 ? check_cache_closed(disk) : check_ramdisk_closed(disk);
+}
+
+static enum exit_code check_nqn_is_free(const char *nqn)
+{
+	if (nvmet_exists("subsystems", nqn))
+		return report(EXIT_BUSY,
+			      "NQN '%s': exists already; give %s, or end that export first",
+			      nqn, advice("another --nqn", "another nqn"));
+	return EXIT_OK;
+}
+
+/* A host that exists already has its key for all subsystems. */
+static enum exit_code check_host_key(const char *host, const char *key)
+{
+	enum exit_code ret = EXIT_OK;
+	char *now;
+
+	if (!nvmet_exists("hosts", host))
+		return EXIT_OK;
+	now = nvmet_host_key(host);
+	if (strcmp(now, key ? key : ""))
+		ret = report(EXIT_BUSY,
+			     "host '%s': is allowed by another export with %s; give the same here",
+			     host, *now && key ? "another key" : *now ? "a key" : "no key");
+	free(now);
+	return ret;
+}
+
+static void plan_subsystem(struct steps *plan, const struct export_request *request,
+			   const struct nvmet_disk *disk)
+{
+	char serial[SERIAL_DIGITS + 1] = "";
+	const char *c;
+	size_t length = 0;
+
+	for (c = disk->uuid; *c && length < SERIAL_DIGITS; c++)
+		if (*c != '-')
+			serial[length++] = *c;
+	nvmet_plan_make(plan, "subsystems", disk->nqn, disk->path);
+	steps_add(plan, STEP_WRITE,
+		  format_text(NVMET_ROOT "/subsystems/%s/attr_model", disk->nqn),
+		  copy_text(MODEL));
+	steps_add(plan, STEP_WRITE,
+		  format_text(NVMET_ROOT "/subsystems/%s/attr_serial", disk->nqn),
+		  copy_text(serial));
+	steps_add(plan, STEP_WRITE,
+		  format_text(NVMET_ROOT "/subsystems/%s/attr_allow_any_host", disk->nqn),
+		  copy_text(request->allow_any_host ? "1" : "0"));
+}
+
+static void plan_host(struct steps *plan, const struct export_request *request,
+		      const struct nvmet_disk *disk, const char *host)
+{
+	bool is_new = !nvmet_exists("hosts", host);
+	struct step *step;
+
+	/* The kernel shows it to all, and to who had it open before it was closed. */
+	if (disk->key)
+		steps_add(plan, STEP_MODE, copy_text(NVMET_ROOT "/hosts"), copy_text("0700"));
+	if (is_new)
+		nvmet_plan_make(plan, "hosts", host, disk->nqn);
+	if (disk->key)
+		steps_add(plan, STEP_MODE, format_text(NVMET_ROOT "/hosts/%s/dhchap_key", host),
+			  copy_text("0600"));
+	if (disk->key && is_new) {
+		step = steps_add(plan, STEP_WRITE,
+				 format_text(NVMET_ROOT "/hosts/%s/dhchap_key", host),
+				 copy_text(disk->key));
+		step->source = request->key_path;
+	}
+	steps_add(plan, STEP_LINK,
+		  format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", disk->nqn, host),
+		 format_text(NVMET_ROOT "/hosts/%s", host));
+}
+
+static void plan_namespace(struct steps *plan, const struct nvmet_disk *disk)
+{
+	const char *nqn = disk->nqn;
+
+	steps_add(plan, STEP_MAKE, format_text(NVMET_ROOT "/subsystems/%s/namespaces/1", nqn),
+		  NULL);
+	steps_add(plan, STEP_WRITE,
+		  format_text(NVMET_ROOT "/subsystems/%s/namespaces/1/device_path", nqn),
+		  copy_text(disk->path));
+	steps_add(plan, STEP_WRITE,
+		  format_text(NVMET_ROOT "/subsystems/%s/namespaces/1/device_uuid", nqn),
+		  copy_text(disk->uuid));
+	steps_add(plan, STEP_WRITE,
+		  format_text(NVMET_ROOT "/subsystems/%s/namespaces/1/enable", nqn),
+		  copy_text("1"));
+}
+
+static void plan_port_attribute(struct steps *plan, unsigned int port, const char *name,
+				const char *value)
+{
+	if (value)
+		steps_add(plan, STEP_WRITE, format_text(NVMET_ROOT "/ports/%u/%s", port, name),
+			  copy_text(value));
+}
+
+/* One port object serves all subsystems that are offered at its address. */
+static enum exit_code plan_port(struct steps *plan, const struct export_request *request,
+				const struct nvmet_disk *disk)
+{
+	struct nvmet_address address = { .transport = request->transport };
+	char service[16], name[16];
+	unsigned int port;
+
+	if (request->address) {
+		snprintf(service, sizeof(service), "%u",
+			 request->port ? request->port : EXPORT_PORT);
+		address.family = strchr(request->address, ':') ? "ipv6" : "ipv4";
+		address.address = request->address;
+		address.service = service;
+	}
+	if (!nvmet_find_port(&address, &port)) {
+		port = nvmet_free_port();
+		if (!port)
+			return report(EXIT_BUSY, "the NVMe target has no free port number");
+		snprintf(name, sizeof(name), "%u", port);
+		nvmet_plan_make(plan, "ports", name, disk->nqn);
+		plan_port_attribute(plan, port, "addr_trtype", address.transport);
+		plan_port_attribute(plan, port, "addr_adrfam", address.family);
+		plan_port_attribute(plan, port, "addr_traddr", address.address);
+		plan_port_attribute(plan, port, "addr_trsvcid", address.service);
+	}
+	steps_add(plan, STEP_LINK,
+		  format_text(NVMET_ROOT "/ports/%u/subsystems/%s", port, disk->nqn),
+		 format_text(NVMET_ROOT "/subsystems/%s", disk->nqn));
+	return EXIT_OK;
+}
+
+static enum exit_code listen_error(const struct export_request *request, int err)
+{
+	unsigned int port = request->port ? request->port : EXPORT_PORT;
+
+	switch (err) {
+	case EADDRINUSE:
+		return report(EXIT_BUSY,
+			      "address '%s', port %u: another program listens there; 'ss -ltnp' shows which",
+			      request->address, port);
+	case EADDRNOTAVAIL:
+		return report(EXIT_PARAMETERS,
+			      "address '%s': is not an address of this machine; 'ip address' shows them",
+			      request->address);
+	default:
+		return report(exit_code_of(err),
+			      "the NVMe target cannot export over %s: %s; see the kernel log",
+			      request->transport, strerror(err));
+	}
+}
+
+static bool ends_with(const char *text, const char *ending)
+{
+	size_t length = strlen(text);
+
+	return length >= strlen(ending) && !strcmp(text + length - strlen(ending), ending);
+}
+
+static enum exit_code step_error(const struct export_request *request,
+				 const struct nvmet_disk *disk, const struct step *step, int err)
+{
+	if (ends_with(step->path, "/dhchap_key") && err == ENOENT)
+		return report(EXIT_DEVICE,
+			      "%s: the NVMe target of this kernel does not support DH-HMAC-CHAP (CONFIG_NVME_TARGET_AUTH)",
+			      advice("option --dhchap-key", "key 'dhchap-key'"));
+	if (ends_with(step->path, "/dhchap_key"))
+		return report(EXIT_PARAMETERS,
+			      "key file '%s': the kernel rejects its key: %s",
+			      request->key_path, strerror(err));
+	if (ends_with(step->path, "/enable"))
+		return report(exit_code_of(err), "device '%s': the NVMe target cannot open it: %s",
+			      disk->dev.path, strerror(err));
+	if (step->kind == STEP_LINK && strstr(step->path, "/ports/"))
+		return listen_error(request, err);
+	return report(exit_code_of(err), "cannot create '%s': %s", step->path, strerror(err));
+}
+
+static enum exit_code run_plan(const struct export_request *request,
+			       const struct nvmet_disk *disk, const struct steps *plan)
+{
+	const struct step *failed;
+	enum exit_code ret;
+	int err;
+
+	if (request->dry_run) {
+		steps_print(plan);
+		return EXIT_OK;
+	}
+	err = nvmet_records_begin();
+	if (err)
+		return report(exit_code_of(err), "cannot write the record " NVMET_RECORDS ": %s",
+			      strerror(err));
+	err = steps_run(plan, &failed);
+	if (err) {
+		ret = step_error(request, disk, failed, err);
+		take_back(disk->nqn);
+		return ret;
+	}
+	return EXIT_OK;
+}
+
+static enum exit_code make_export(const struct export_request *request,
+				  const struct nvmet_disk *disk)
+{
+	struct steps plan = { 0 };
+	enum exit_code ret;
+	bool found;
+	size_t i;
+
+	ret = clean_up(NULL, NULL, request->dry_run, &found);
+	if (!ret)
+		ret = check_unused(disk);
+	if (!ret)
+		ret = nvmet_prepare(request->transport, request->dry_run);
+	if (!ret)
+		ret = check_nqn_is_free(disk->nqn);
+	for (i = 0; !ret && i < request->host_count; i++)
+		ret = check_host_key(request->hosts[i], disk->key);
+	if (ret)
+		return ret;
+
+	plan_subsystem(&plan, request, disk);
+	for (i = 0; i < request->host_count; i++)
+		plan_host(&plan, request, disk, request->hosts[i]);
+	plan_namespace(&plan, disk);
+	ret = plan_port(&plan, request, disk);
+	if (!ret)
+		ret = run_plan(request, disk, &plan);
+	steps_free(&plan);
+	return ret;
+}
+
+/**
+ * export_device - offer a device, or change nothing
+ * @request: how; what it says has been checked
+ * @nqn: out: the name that hosts connect to, allocated; NULL after an error
+ *
+ * The caller has the privilege and the lock, and blocks signals.
+ */
+enum exit_code export_device(const struct export_request *request, char **nqn)
+{
+	struct nvmet_disk disk;
+	enum exit_code ret;
+
+	ret = nvmet_disk_find(request, &disk);
+	if (!ret)
+		ret = make_export(request, &disk);
+	*nqn = ret ? NULL : copy_text(disk.nqn);
+	nvmet_disk_release(&disk);
+	return ret;
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Changes of the NVMe target's tree in configfs, in their order.
+ *
+ * Of each folder that rxadm makes there is a link of the same name in NVMET_RECORDS,
+ * made before and removed after it. A subsystem of ours that no port offers was left half
+ * made, or half removed, by one that was killed: the link from the port is what an
+ * export makes last, and takes away first. Both trees end with the machine.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernel/nvmet.h"
+#include "kernel/nvmet_steps.h"
+#include "lib/error.h"
+
+/**
+ * steps_add - add a step to the end
+ * @steps: the steps
+ * @kind: what to do
+ * @path: allocated, from now on the steps's
+ * @value: allocated, or NULL, from now on the steps's
+ *
+ * Return: the step, which stays there until the next is added.
+ */
+struct step *steps_add(struct steps *steps, enum step_kind kind, char *path, char *value)
+{
+	steps->list = resize_array(steps->list, steps->count + 1, sizeof(*steps->list));
+	steps->list[steps->count] = (struct step){ .kind = kind, .path = path, .value = value };
+	return &steps->list[steps->count++];
+}
+
+/* Return: 0 or an errno. */
+static int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	size_t length = strlen(text);
+	ssize_t done;
+	int err = 0;
+
+	if (fd < 0)
+		return errno;
+	done = write(fd, text, length);
+	if (done < 0)
+		err = errno;
+	else if ((size_t)done != length)
+		err = EIO;
+	if (close(fd) && !err)
+		err = errno;
+	return err;
+}
+
+/* Whoever dies between the two leaves the record of a folder that is not there. */
+static int make(const struct step *step)
+{
+	int err;
+
+	/* A link, and not a file, as it comes into being together with what it says. */
+	if (step->record && symlink(step->note, step->record))
+		return errno;
+	if (!mkdir(step->path, 0755))
+		return 0;
+	err = errno;
+	if (step->record)
+		unlink(step->record);
+	return err;
+}
+
+static int remove_folder(const struct step *step)
+{
+	if (rmdir(step->path) && errno != ENOENT)
+		return errno;
+	if (step->record && unlink(step->record) && errno != ENOENT)
+		return errno;
+	return 0;
+}
+
+static int run_step(const struct step *step)
+{
+	switch (step->kind) {
+	case STEP_MAKE:
+		return make(step);
+	case STEP_WRITE:
+		return write_text(step->path, step->value);
+	case STEP_MODE:
+		return chmod(step->path, strtoul(step->value, NULL, 8)) ? errno : 0;
+	case STEP_LINK:
+		return symlink(step->value, step->path) ? errno : 0;
+	case STEP_UNLINK:
+		return unlink(step->path) && errno != ENOENT ? errno : 0;
+	case STEP_REMOVE:
+		return remove_folder(step);
+	}
+	return EINVAL;
+}
+
+/**
+ * steps_run - make the changes, up to the first that fails
+ * @steps: the changes
+ * @failed: out: the step that failed, if one did
+ *
+ * Return: 0 or an errno.
+ */
+int steps_run(const struct steps *steps, const struct step **failed)
+{
+	size_t i;
+	int err;
+
+	for (i = 0; i < steps->count; i++) {
+		err = run_step(&steps->list[i]);
+		if (err) {
+			*failed = &steps->list[i];
+			return err;
+		}
+	}
+	return 0;
+}
+
+static void print_step(const struct step *step)
+{
+	switch (step->kind) {
+	case STEP_MAKE:
+		printf("mkdir '%s'\n", step->path);
+		break;
+	case STEP_WRITE:
+		if (step->source)
+			printf("cat '%s' > '%s'\n", step->source, step->path);
+		else
+			printf("echo '%s' > '%s'\n", step->value, step->path);
+		break;
+	case STEP_MODE:
+		printf("chmod %s '%s'\n", step->value, step->path);
+		break;
+	case STEP_LINK:
+		printf("ln -s '%s' '%s'\n", step->value, step->path);
+		break;
+	case STEP_UNLINK:
+		printf("rm '%s'\n", step->path);
+		break;
+	case STEP_REMOVE:
+		printf("rmdir '%s'\n", step->path);
+		break;
+	}
+}
+
+/* As shell commands. */
+void steps_print(const struct steps *steps)
+{
+	size_t i;
+
+	for (i = 0; i < steps->count; i++)
+		print_step(&steps->list[i]);
+}
+
+void steps_free(struct steps *steps)
+{
+	size_t i;
+
+	for (i = 0; i < steps->count; i++) {
+		free(steps->list[i].path);
+		free(steps->list[i].value);
+		free(steps->list[i].record);
+		free(steps->list[i].note);
+	}
+	free(steps->list);
+	*steps = (struct steps){ 0 };
+}
+
+static const char *const recorded[] = { "subsystems", "ports", "hosts" };
+
+/* What was to be remembered of a folder of ours; "" if it cannot be read. */
+static char *record_note(const char *folder, const char *name)
+{
+	char *path = nvmet_record_path(folder, name);
+	char note[PATH_MAX];
+	ssize_t length;
+
+	length = readlink(path, note, sizeof(note) - 1);
+	free(path);
+	note[length < 0 ? 0 : length] = '\0';
+	return copy_text(note);
+}
+
+/**
+ * nvmet_plan_make - plan to make a folder that is known as ours from then on
+ * @plan: what to add it to
+ * @folder: "subsystems", "ports" or "hosts"
+ * @name: its name there
+ * @note: what to remember of it, not empty
+ */
+struct step *nvmet_plan_make(struct steps *plan, const char *folder, const char *name,
+			     const char *note)
+{
+	struct step *step = steps_add(plan, STEP_MAKE,
+				      format_text(NVMET_ROOT "/%s/%s", folder, name), NULL);
+
+	step->record = nvmet_record_path(folder, name);
+	step->note = copy_text(note);
+	return step;
+}
+
+static void plan_remove_ours(struct steps *plan, const char *folder, const char *name)
+{
+	struct step *step = steps_add(plan, STEP_REMOVE,
+				      format_text(NVMET_ROOT "/%s/%s", folder, name), NULL);
+
+	step->record = nvmet_record_path(folder, name);
+}
+
+static bool has_other_name(const struct nvmet_names *names, const char *name)
+{
+	int i;
+
+	for (i = 0; i < names->count; i++)
+		if (!name || strcmp(names->entries[i]->d_name, name))
+			return true;
+	return false;
+}
+
+/* Whether a port offers anything but @nqn. */
+static bool port_is_used(const char *port, const char *nqn)
+{
+	struct nvmet_names subsystems;
+	bool used;
+
+	nvmet_names_read(&subsystems, NVMET_ROOT "/ports/%s/subsystems", port);
+	used = has_other_name(&subsystems, nqn);
+	nvmet_names_free(&subsystems);
+	return used;
+}
+
+/* Whether a host may reach anything but @nqn. */
+static bool host_is_used(const char *host, const char *nqn)
+{
+	struct nvmet_names subsystems;
+	bool used = false;
+	const char *name;
+	int i;
+
+	nvmet_names_read(&subsystems, NVMET_ROOT "/subsystems");
+	for (i = 0; !used && i < subsystems.count; i++) {
+		name = subsystems.entries[i]->d_name;
+		used = (!nqn || strcmp(name, nqn)) && nvmet_allows(name, host);
+	}
+	nvmet_names_free(&subsystems);
+	return used;
+}
+
+/* Ports and hosts of ours that nothing but @nqn uses. */
+static void plan_remove_unused(struct steps *plan, const char *nqn)
+{
+	struct nvmet_names names;
+	int i;
+
+	nvmet_names_read(&names, NVMET_RECORDS "/ports");
+	for (i = 0; i < names.count; i++)
+		if (!port_is_used(names.entries[i]->d_name, nqn))
+			plan_remove_ours(plan, "ports", names.entries[i]->d_name);
+	nvmet_names_free(&names);
+	nvmet_names_read(&names, NVMET_RECORDS "/hosts");
+	for (i = 0; i < names.count; i++)
+		if (!host_is_used(names.entries[i]->d_name, nqn))
+			plan_remove_ours(plan, "hosts", names.entries[i]->d_name);
+	nvmet_names_free(&names);
+}
+
+static void plan_remove_subsystem(struct steps *plan, const char *nqn)
+{
+	struct nvmet_names names;
+	int i;
+
+	nvmet_names_read(&names, NVMET_ROOT "/ports");
+	for (i = 0; i < names.count; i++)
+		if (nvmet_offers(names.entries[i]->d_name, nqn))
+			steps_add(plan, STEP_UNLINK,
+				  format_text(NVMET_ROOT "/ports/%s/subsystems/%s",
+					      names.entries[i]->d_name, nqn), NULL);
+	nvmet_names_free(&names);
+	nvmet_names_read(&names, NVMET_ROOT "/subsystems/%s/namespaces", nqn);
+	for (i = 0; i < names.count; i++)
+		steps_add(plan, STEP_REMOVE,
+			  format_text(NVMET_ROOT "/subsystems/%s/namespaces/%s", nqn,
+				      names.entries[i]->d_name), NULL);
+	nvmet_names_free(&names);
+	nvmet_names_read(&names, NVMET_ROOT "/subsystems/%s/allowed_hosts", nqn);
+	for (i = 0; i < names.count; i++)
+		steps_add(plan, STEP_UNLINK,
+			  format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", nqn,
+				      names.entries[i]->d_name), NULL);
+	nvmet_names_free(&names);
+	plan_remove_ours(plan, "subsystems", nqn);
+}
+
+/**
+ * nvmet_plan_removal - plan to remove a subsystem, whole or half made, and what was made
+ * for nothing else; unless it is not ours
+ * @plan: what to add it to
+ * @nqn: the subsystem
+ */
+void nvmet_plan_removal(struct steps *plan, const char *nqn)
+{
+	if (nvmet_is_ours("subsystems", nqn))
+		plan_remove_subsystem(plan, nqn);
+	plan_remove_unused(plan, nqn);
+}
+
+/* Find out whether any port offers a subsystem. Return: 0 or an errno. */
+static int look_for_port(const char *nqn, bool *found)
+{
+	struct nvmet_names ports;
+	struct stat st;
+	char *path;
+	int i, err;
+
+	*found = false;
+	err = nvmet_names_read(&ports, NVMET_ROOT "/ports");
+	for (i = 0; !err && !*found && i < ports.count; i++) {
+		path = format_text(NVMET_ROOT "/ports/%s/subsystems/%s", ports.entries[i]->d_name,
+				   nqn);
+		*found = !lstat(path, &st);
+		if (!*found && errno != ENOENT)
+			err = errno;
+		free(path);
+	}
+	nvmet_names_free(&ports);
+	return err;
+}
+
+/**
+ * nvmet_plan_stale - plan to remove what one that was killed left
+ * @plan: what to add it to
+ * @nqn: a subsystem that the caller looks for, or NULL
+ * @device: a device that the caller looks for, or NULL
+ * @found: out: whether one of them was among it
+ *
+ * What cannot be read may be in use: nothing is to be removed then.
+ */
+enum exit_code nvmet_plan_stale(struct steps *plan, const char *nqn, const char *device,
+				bool *found)
+{
+	struct nvmet_names names;
+	const char *name;
+	bool offered;
+	char *note;
+	int i, err;
+
+	*found = false;
+	err = nvmet_names_read(&names, NVMET_RECORDS "/subsystems");
+	for (i = 0; !err && i < names.count; i++) {
+		name = names.entries[i]->d_name;
+		err = look_for_port(name, &offered);
+		if (err || offered)
+			continue;
+		note = record_note("subsystems", name);
+		*found |= (nqn && !strcmp(name, nqn)) || (device && !strcmp(note, device));
+		free(note);
+		nvmet_plan_removal(plan, name);
+	}
+	if (!err && !plan->count)
+		plan_remove_unused(plan, NULL);
+	nvmet_names_free(&names);
+	return err ? report(exit_code_of(err),
+			    "cannot read the exports from " NVMET_ROOT ": %s",
+			    strerror(err)) : EXIT_OK;
+}
+
+/**
+ * nvmet_records_begin - make the folders that the records are in
+ *
+ * Return: 0 or an errno.
+ */
+int nvmet_records_begin(void)
+{
+	char *path;
+	size_t i;
+	int err = 0;
+
+	if (mkdir(NVMET_RECORDS, 0755) && errno != EEXIST)
+		return errno;
+	for (i = 0; !err && i < ARRAY_SIZE(recorded); i++) {
+		path = format_text(NVMET_RECORDS "/%s", recorded[i]);
+		if (mkdir(path, 0755) && errno != EEXIST)
+			err = errno;
+		free(path);
+	}
+	return err;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_KERNEL_NVMET_STEPS_H
+#define RXADM_KERNEL_NVMET_STEPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/error.h"
+
+enum step_kind {
+	STEP_MAKE,	/* a folder */
+	STEP_WRITE,	/* an attribute */
+	STEP_MODE,	/* who may use it */
+	STEP_LINK,
+	STEP_UNLINK,
+	STEP_REMOVE,	/* a folder; one that is not there is no error */
+};
+
+struct step {
+	enum step_kind kind;
+	char *path;
+	char *value;		/* what to write, the mode, or what the link points to */
+	char *record;		/* of a folder: link that says that it is ours, or NULL */
+	char *note;		/* what that link says */
+	const char *source;	/* of a secret value: the file it came from, or NULL */
+};
+
+/* Changes of configfs in their order, to be printed or made. */
+struct steps {
+	struct step *list;
+	size_t count;
+};
+
+struct step *steps_add(struct steps *steps, enum step_kind kind, char *path, char *value);
+int steps_run(const struct steps *steps, const struct step **failed);
+void steps_print(const struct steps *steps);
+void steps_free(struct steps *steps);
+
+struct step *nvmet_plan_make(struct steps *plan, const char *folder, const char *name,
+			     const char *note);
+void nvmet_plan_removal(struct steps *plan, const char *nqn);
+enum exit_code nvmet_plan_stale(struct steps *plan, const char *nqn, const char *device,
+				bool *found);
+int nvmet_records_begin(void);
+
+#endif /* RXADM_KERNEL_NVMET_STEPS_H */

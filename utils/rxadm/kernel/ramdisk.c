@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * RAM disks: making, removing, emptying, limiting and resizing them.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "kernel/control.h"
+#include "kernel/device.h"
+#include "kernel/device_users.h"
+#include "kernel/disk_state.h"
+#include "kernel/dry_run.h"
+#include "kernel/ramdisk.h"
+#include "lib/file.h"
+#include "lib/size.h"
+#include "lib/system.h"
+
+#define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
+
+static enum exit_code exists_error(int fd, const struct create_request *request)
+{
+	struct rxd_query query;
+
+	if (request->has_index && !control_query(fd, request->index, 0, &query))
+		return report(EXIT_BUSY,
+			      "index '%u': /dev/rxd%u exists; leave out %s to get a free one",
+			      request->index, request->index, advice("--index", "the key index"));
+	return report(EXIT_BUSY,
+		      "UUID '%s': another RAM disk has it; 'rxadm list -o +UUID' shows which",
+		      request->uuid_text ? request->uuid_text : "");
+}
+
+static enum exit_code node_error(const struct create_request *request)
+{
+	char *nodes = system_nodes();
+	enum exit_code ret;
+
+	ret = report(EXIT_PARAMETERS,
+		     "node '%s': has no memory or does not exist; nodes with memory: %s",
+		     request->node_text ? request->node_text : "local", nodes ? nodes : "none");
+	free(nodes);
+	return ret;
+}
+
+/**
+ * ramdisk_create_error - report why a RAM disk could not be made
+ * @fd: the control node
+ * @err: errno of RXD_CREATE
+ * @request: what was wanted
+ */
+enum exit_code ramdisk_create_error(int fd, int err, const struct create_request *request)
+{
+	char *object;
+	enum exit_code ret;
+
+	switch (err) {
+	case EEXIST:
+		return exists_error(fd, request);
+	case ERANGE:
+		return control_share_error(fd, request->size_text, request->size, -1);
+	case ENOSPC:
+		if (request->flags & RXD_CREATE_RESERVE)
+			return control_reserve_error(request->size_text);
+		return report(EXIT_BUSY, "no device number from 0 to %d is free", RXD_INDEX_MAX);
+	case ENXIO:
+		return node_error(request);
+	case EINVAL:
+		/* A number beyond those that this kernel is built for. */
+		if (request->node >= 0)
+			return node_error(request);
+		break;
+	}
+	object = format_text("size '%s'", request->size_text);
+	ret = control_error(err, object);
+	free(object);
+	return ret;
+}
+
+/**
+ * ramdisk_create_wait - wait for the node of a new RAM disk
+ * @fd: the control node
+ * @index: device number
+ * @path: the node
+ */
+enum exit_code ramdisk_create_wait(int fd, int index, const char *path)
+{
+	struct rxd_query query;
+	int err;
+
+	err = control_query(fd, index, 0, &query);
+	if (!err && device_wait(path, makedev(query.major, query.minor)))
+		return EXIT_OK;
+	if (err)
+		return control_error(err, path);
+	return report(EXIT_DEVICE,
+		      "'%s': the device node did not appear; is devtmpfs mounted on /dev?", path);
+}
+
+/**
+ * ramdisk_create_argument - what RXD_CREATE takes
+ * @request: what is wanted
+ */
+struct rxd_create ramdisk_create_argument(const struct create_request *request)
+{
+	struct rxd_create arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = request->flags,
+		.index = request->has_index ? (int)request->index : RXD_INDEX_ANY,
+		.logical_block_size = request->logical_block_size,
+		.size = request->size,
+		.mem_limit = request->mem_limit,
+		.folio_size = request->folio_size,
+		.node = request->node,
+	};
+
+	memcpy(arg.uuid, request->uuid, sizeof(arg.uuid));
+	return arg;
+}
+
+static bool has_uuid(int fd, const uint8_t *uuid)
+{
+	struct rxd_query query;
+	int next;
+
+	for (next = 0; !control_query(fd, next, RXD_QUERY_NEXT, &query); next = query.index + 1)
+		if (!memcmp(query.uuid, uuid, sizeof(query.uuid)))
+			return true;
+	return false;
+}
+
+/**
+ * ramdisk_create - make a RAM disk, with its node in /dev, or report why not
+ * @fd: the control node
+ * @request: what to make
+ * @index: out: its device number, unless @request is for a dry run; RXD_INDEX_ANY: the
+ *	first choice is taken, which is not reported
+ */
+enum exit_code ramdisk_create(int fd, const struct create_request *request, int *index)
+{
+	struct rxd_remove remove = { .version = RXD_ABI_VERSION };
+	struct rxd_create arg = ramdisk_create_argument(request);
+	unsigned int round = 0;
+	enum exit_code ret;
+	char *path;
+	int err;
+
+	ret = request->name ? ramdisk_name_check(request->name) : EXIT_OK;
+	if (ret)
+		return ret;
+	if (request->dry_run) {
+		err = dry_run_create(fd, &arg);
+		if (!err && request->name)
+			printf("echo '%s' > '/sys/block/rxdN/rxd/name'\n", request->name);
+		return err ? ramdisk_create_error(fd, err, request) : EXIT_OK;
+	}
+	if (ioctl(fd, RXD_CREATE, &arg)) {
+		err = errno;
+		if (err == EEXIST && request->first_choice && !has_uuid(fd, request->uuid)) {
+			*index = RXD_INDEX_ANY;
+			return EXIT_BUSY;
+		}
+		return ramdisk_create_error(fd, err, request);
+	}
+	path = format_text("/dev/rxd%d", arg.index);
+	ret = ramdisk_create_wait(fd, arg.index, path);
+	if (!ret && request->name)
+		ret = ramdisk_rename(path + strlen("/dev/"), request->name, false);
+	remove.index = arg.index;
+	/* udev may be looking into it. */
+	while (ret && ioctl(fd, RXD_REMOVE, &remove) && errno != ENODEV) {
+		if (errno != EBUSY || round == BUSY_ROUNDS) {
+			report(ret, "'%s': cannot be removed again: %s", path, strerror(errno));
+			break;
+		}
+		pause_for(round++, "until '%s' is closed", path);
+	}
+	free(path);
+	*index = arg.index;
+	return ret;
+}
+
+/* Whoever had the disk open may have written or replaced it: look again before each try. */
+static enum exit_code discard(int fd, unsigned long command, const void *arg,
+			      const struct device *dev, int index, bool force)
+{
+	char *diskseq = disk_sequence(dev->number);
+	struct rxd_query query;
+	unsigned int round = 0;
+	enum exit_code ret = EXIT_OK;
+
+	while (!ret && ioctl(fd, command, arg)) {
+		ret = errno == EBUSY && round++ < BUSY_ROUNDS ?
+		      disk_check_discard(fd, dev, index, force, &query) :
+		      control_error(errno, dev->path);
+		if (!ret)
+			ret = disk_check_same(dev, diskseq);
+	}
+	free(diskseq);
+	return ret;
+}
+
+static bool is_kept(int fd, int index, const struct discard_request *request)
+{
+	struct rxd_query query;
+
+	return request->is_kept && !control_query(fd, index, 0, &query) &&
+	       request->is_kept(&query);
+}
+
+/**
+ * ramdisk_remove - remove a RAM disk, or report why not
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its device number
+ * @request: how
+ */
+enum exit_code ramdisk_remove(int fd, const struct device *dev, int index,
+			      const struct discard_request *request)
+{
+	const struct rxd_remove arg = { .version = control_abi(), .index = index };
+	char *diskseq = request->diskseq ? copy_text(request->diskseq) : disk_sequence(dev->number);
+	struct rxd_query query;
+	enum exit_code ret;
+
+	ret = disk_check_same(dev, diskseq);
+	if (!ret && is_kept(fd, index, request)) {
+		free(diskseq);
+		return EXIT_OK;
+	}
+	if (!ret)
+		ret = disk_check_discard(fd, dev, index, request->force, &query);
+	if (!ret)
+		ret = disk_check_same(dev, diskseq);
+	if (!ret && request->dry_run) {
+		ret = dry_run_remove(fd, dev, index);
+	} else if (!ret) {
+		ret = discard(fd, RXD_REMOVE, &arg, dev, index, request->force);
+		if (!ret)
+			disk_state_forget(diskseq, query.uuid);
+	}
+	free(diskseq);
+	return ret;
+}
+
+static enum exit_code remove_locked(int fd, const char *name,
+				    const struct discard_request *request)
+{
+	struct device dev;
+	enum exit_code ret;
+	int index;
+
+	ret = device_find_rxd("device", name, &dev, &index);
+	if (ret)
+		return ret;
+	ret = ramdisk_remove(fd, &dev, index, request);
+	device_release(&dev);
+	return ret;
+}
+
+/* Can this be removed? @seqs has the numbers of the @count disks that are named before it. */
+static enum exit_code check_removal(int fd, const char *name, bool force, char **seqs,
+				    size_t count)
+{
+	struct rxd_query query;
+	struct device dev;
+	enum exit_code ret;
+	int index;
+	size_t i;
+
+	seqs[count] = NULL;
+	ret = device_find_rxd("device", name, &dev, &index);
+	if (ret)
+		return ret;
+	seqs[count] = disk_sequence(dev.number);
+	for (i = 0; i < count; i++)
+		if (seqs[i] && seqs[count] && !strcmp(seqs[i], seqs[count]))
+			break;
+	if (i < count)
+		ret = report(EXIT_PARAMETERS, "device '%s': is given more than once", dev.path);
+	else
+		ret = disk_check_same(&dev, seqs[count]);
+	if (!ret)
+		ret = disk_check_discard(fd, &dev, index, force, &query);
+	device_release(&dev);
+	return ret;
+}
+
+/**
+ * ramdisk_remove_these - remove RAM disks, or none if one of them cannot be removed
+ * @fd: the control node
+ * @names: what they are called, up to a NULL
+ * @request: how
+ *
+ * Others may use one after it was checked: the rest are removed nevertheless.
+ *
+ * Return: that of the first error.
+ */
+enum exit_code ramdisk_remove_these(int fd, char *const *names,
+				    const struct discard_request *request)
+{
+	struct discard_request each = *request;
+	enum exit_code first = EXIT_OK;
+	enum exit_code refused, ret;
+	char **seqs = NULL;
+	size_t count, i;
+
+	/* What is named is meant. */
+	each.is_kept = NULL;
+	for (count = 0; names[count]; count++) {
+		seqs = resize_array(seqs, count + 1, sizeof(*seqs));
+		ret = check_removal(fd, names[count], request->force, seqs, count);
+		first = first ? first : ret;
+	}
+	refused = first;
+	for (i = 0; i < count; i++) {
+		each.diskseq = seqs[i];
+		/* For each anew: freeing the memory of one may take long. */
+		ret = refused ? refused : lock_take();
+		if (!ret) {
+			ret = remove_locked(fd, names[i], &each);
+			lock_give();
+		}
+		first = first ? first : ret;
+		free(seqs[i]);
+	}
+	free(seqs);
+	return first;
+}
+
+/**
+ * ramdisk_remove_all - remove all RAM disks that can be removed, and report why not the others
+ * @fd: the control node
+ * @request: how
+ *
+ * Return: that of the first error.
+ */
+enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request)
+{
+	enum exit_code first = EXIT_OK;
+	struct rxd_query query;
+	enum exit_code ret;
+	int next = 0;
+	char *path;
+	int err;
+
+	do {
+		ret = lock_take();
+		if (ret)
+			return ret;
+		err = control_query(fd, next, RXD_QUERY_NEXT, &query);
+		if (!err) {
+			path = format_text("/dev/rxd%d", query.index);
+			ret = remove_locked(fd, path, request);
+			free(path);
+			next = query.index + 1;
+		} else if (err != ENODEV) {
+			ret = control_error(err, "/dev/" RXD_CONTROL_NAME);
+		}
+		lock_give();
+		first = first ? first : ret;
+	} while (!err);
+	return first;
+}
+
+/**
+ * ramdisk_clear - forget all data of a RAM disk, or report why not
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its device number
+ * @request: how
+ */
+enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
+			     const struct discard_request *request)
+{
+	const struct rxd_clear arg = { .version = RXD_ABI_VERSION, .index = index };
+	struct rxd_query query;
+	enum exit_code ret;
+
+	ret = disk_check_discard(fd, dev, index, request->force, &query);
+	if (!ret && request->dry_run)
+		return dry_run_clear(fd, dev, index);
+	if (!ret)
+		ret = disk_images_suspend(dev->number);
+	if (ret)
+		return ret;
+	ret = discard(fd, RXD_CLEAR, &arg, dev, index, request->force);
+	if (!ret)
+		return disk_images_forget(dev->number);
+	disk_images_restore(dev->number);
+	return ret;
+}
+
+static enum exit_code check_contents(int fd, const struct device *dev, int index,
+				     const struct resize_request *request, char **unknown)
+{
+	struct rxd_query query;
+
+	if (request->flags & RXD_RESIZE_FORCE ||
+	    control_query(fd, index, 0, &query) || query.state & RXD_STATE_CACHE ||
+	    request->size >= query.size)
+		return EXIT_OK;
+	return contents_check(dev, request->size, request->size_text, unknown);
+}
+
+static enum exit_code grown_error(const struct device *dev, const struct resize_request *request)
+{
+	return report(EXIT_BUSY,
+		      "%s '%s': another process has just made it larger than %llu bytes; size '%s' is not added",
+		      dev->what, dev->path, (unsigned long long)request->size, request->size_text);
+}
+
+static enum exit_code resize(int fd, const struct device *dev, int index,
+			     const struct resize_request *request)
+{
+	struct rxd_resize arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = request->flags & ~(request->grow ? RXD_RESIZE_FORCE : 0),
+		.index = index,
+		.size = request->size,
+	};
+	int err;
+
+	if (request->dry_run)
+		err = dry_run_resize(fd, &arg);
+	else
+		err = ioctl(fd, RXD_RESIZE, &arg) ? errno : 0;
+	if (request->grow && (err == EBUSY || err == ENOTEMPTY))
+		return grown_error(dev, request);
+	switch (err) {
+	case 0:
+		return EXIT_OK;
+	case EBUSY:
+		return control_shrink_error(fd, dev, index);
+	case ENOTEMPTY:
+		return report(EXIT_BUSY,
+			      "%s '%s': holds data beyond the new end '%s' (%llu bytes); %s discards it",
+			      dev->what, dev->path, request->size_text,
+			      (unsigned long long)request->size,
+			      advice("--force", "'rxadm resize --force'"));
+	case ERANGE:
+		return control_share_error(fd, request->size_text, request->size, index);
+	case ENOSPC:
+		return control_reserve_error(request->size_text);
+	default:
+		return control_error(err, dev->path);
+	}
+}
+
+static void note_cache(int fd, const struct device *dev, int index)
+{
+	struct rxd_query query;
+	char *users;
+
+	if (control_query(fd, index, 0, &query) || !(query.state & RXD_STATE_CACHE))
+		return;
+	users = users_of(dev->number);
+	report(EXIT_OK,
+	       "note: %s '%s': is in use as a cache%s%s%s, which uses the new size, and starts empty, after 'dmsetup suspend' and 'dmsetup resume'",
+	       dev->what, dev->path, users ? " (" : "", users ? users : "", users ? ")" : "");
+	free(users);
+}
+
+/**
+ * ramdisk_resize - grow or shrink a RAM disk, or report why not
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its device number
+ * @request: what it is to be
+ */
+enum exit_code ramdisk_resize(int fd, const struct device *dev, int index,
+			      const struct resize_request *request)
+{
+	char *unknown = NULL;
+	struct rxd_query old;
+	enum exit_code ret;
+	bool same;
+
+	if (control_query(fd, index, 0, &old))
+		old.size = 0;
+	if (request->grow && old.size > request->size)
+		return grown_error(dev, request);
+	same = old.size == request->size;
+	ret = check_contents(fd, dev, index, request, &unknown);
+	if (!ret)
+		ret = resize(fd, dev, index, request);
+	if (!ret && !same && !request->dry_run)
+		note_cache(fd, dev, index);
+	if (!ret && unknown)
+		report(EXIT_OK,
+		       "note: %s '%s': holds %s, whose size is unknown; only data beyond the new end was checked for",
+		       dev->what, dev->path, unknown);
+	free(unknown);
+	return ret;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_KERNEL_RAMDISK_H
+#define RXADM_KERNEL_RAMDISK_H
+
+#include <linux/rxd.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernel/device.h"
+#include "lib/error.h"
+
+/* The RAM disk that is wanted; texts are kept for messages. */
+struct create_request {
+	const char *size_text;
+	uint64_t size;
+	uint64_t mem_limit;
+	bool has_index;
+	unsigned int index;
+	bool first_choice;	/* if @index is taken, that is no error to be reported */
+	unsigned int logical_block_size;
+	const char *mem_limit_text;
+	uint32_t folio_size;
+	const char *node_text;
+	int32_t node;
+	const char *uuid_text;
+	uint8_t uuid[16];
+	const char *name;	/* NULL: none */
+	uint32_t flags;
+	bool dry_run;		/* only check, and print what would be done */
+};
+
+struct rxd_create ramdisk_create_argument(const struct create_request *request);
+enum exit_code ramdisk_create_error(int fd, int err, const struct create_request *request);
+enum exit_code ramdisk_create_wait(int fd, int index, const char *path);
+enum exit_code ramdisk_create(int fd, const struct create_request *request, int *index);
+
+/* How to remove or to clear RAM disks. */
+struct discard_request {
+	bool force;		/* also data that was not saved since the last write */
+	const char *diskseq;	/* the kernel's number of the disk that is meant; NULL: any */
+	bool (*is_kept)(const struct rxd_query *disk);	/* and says so; NULL: none is */
+	bool dry_run;		/* only check, and print what would be done */
+};
+
+enum exit_code ramdisk_remove(int fd, const struct device *dev, int index,
+			      const struct discard_request *request);
+enum exit_code ramdisk_remove_these(int fd, char *const *names,
+				    const struct discard_request *request);
+enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request);
+enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
+			     const struct discard_request *request);
+
+struct resize_request {
+	const char *device;
+	const char *size_text;
+	uint64_t size;
+	bool grow;		/* never to less than it has, whatever @flags are */
+	uint32_t flags;
+	bool dry_run;		/* only check, and print what would be done */
+};
+
+enum exit_code ramdisk_resize(int fd, const struct device *dev, int index,
+			      const struct resize_request *request);
+
+#endif /* RXADM_KERNEL_RAMDISK_H */

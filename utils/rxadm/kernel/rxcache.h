@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_KERNEL_RXCACHE_H
+#define RXADM_KERNEL_RXCACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#define RXCACHE_TARGET	"rxcache"
+#define RXCACHE_UUID	"RXCACHE-"	/* how the UUIDs of our mappings begin */
+
+#define RXCACHE_DEFAULT_MODE		"writethrough"
+#define RXCACHE_DEFAULT_BLOCK_SIZE	4096
+#define RXCACHE_MODE_MAX		32
+
+struct rxcache_features {
+	char mode[RXCACHE_MODE_MAX];
+	uint64_t block_size;	/* sectors, 0 if not given */
+	uint64_t seq_cutoff;	/* bytes, 0 if there is none */
+};
+
+struct rxcache_table {
+	dev_t origin;
+	dev_t cache;
+	struct rxcache_features features;
+};
+
+enum rxcache_counter {
+	RXCACHE_READ_HITS,
+	RXCACHE_READ_MISSES,
+	RXCACHE_READ_PARTIALS,
+	RXCACHE_WRITE_HITS,
+	RXCACHE_WRITE_MISSES,
+	RXCACHE_WRITE_PARTIALS,
+	RXCACHE_FILLS,
+	RXCACHE_EVICTIONS,
+	RXCACHE_BYPASSES,
+	RXCACHE_INVALIDATIONS,
+	RXCACHE_ORIGIN_ERRORS,
+	RXCACHE_COUNTERS,
+};
+
+struct rxcache_status {
+	uint64_t block_size;	/* sectors */
+	uint64_t used;		/* blocks */
+	uint64_t total;		/* blocks */
+	uint64_t metadata;	/* bytes */
+	uint64_t counters[RXCACHE_COUNTERS];
+	struct rxcache_features features;
+};
+
+char *rxcache_parse_table(const char *line, struct rxcache_table *table);
+char *rxcache_parse_status(const char *line, struct rxcache_status *status);
+char *rxcache_format_table(const struct rxcache_table *table);
+
+#define LATENCY_BINS	19
+
+/* How many I/Os took how long. */
+struct latency {
+	bool measured;
+	uint64_t total;
+	uint64_t sum_ns;	/* what they took together */
+	uint64_t count[LATENCY_BINS];
+};
+
+/* Where the bins but the first begin, in ns; 0: the end. */
+extern const uint64_t latency_bounds[LATENCY_BINS];
+
+uint64_t latency_from(unsigned int bin);
+char *latency_parse(const char *text, struct latency *latency);
+
+/* Sectors. */
+struct range {
+	uint64_t start;
+	uint64_t length;
+};
+
+struct ranges {
+	struct range *list;
+	size_t count;
+};
+
+void ranges_add(struct ranges *ranges, uint64_t start, uint64_t length);
+void ranges_sort(struct ranges *ranges);
+void ranges_free(struct ranges *ranges);
+
+char *ranges_read(FILE *file, uint64_t sectors, struct ranges *ranges);
+void ranges_write(FILE *file, const struct ranges *ranges);
+
+#endif /* RXADM_KERNEL_RXCACHE_H */

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The one way out for messages, what they suggest instead of an unknown word, and allocation
+ * that cannot fail but by exiting.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/error.h"
+
+#define GUESS_MAX	32	/* longer words are not guessed */
+
+static const char *command;
+static bool configured;
+static void (*before)(void);
+
+/**
+ * report_command - name the subcommand that messages begin with
+ * @name: a string that stays, or NULL
+ */
+void report_command(const char *name)
+{
+	command = name;
+}
+
+/**
+ * report_before - have something done before an error is printed
+ * @prepare: what; NULL: nothing any more
+ */
+void report_before(void (*prepare)(void))
+{
+	before = prepare;
+}
+
+/**
+ * report_configured - what is done comes from a configuration, which has keys, not options
+ */
+void report_configured(void)
+{
+	configured = true;
+}
+
+/**
+ * advice - the part of a message that tells what to write instead
+ * @option: who has given options
+ * @key: who has a configuration
+ */
+const char *advice(const char *option, const char *key)
+{
+	return configured ? key : option;
+}
+
+static void out_of_memory(void)
+{
+	if (before)
+		before();
+	fputs("rxadm: out of memory\n", stderr);
+	exit(EXIT_MEMORY);
+}
+
+char *format_list(const char *format, va_list args)
+{
+	char *text;
+
+	if (vasprintf(&text, format, args) < 0)
+		out_of_memory();
+	return text;
+}
+
+/**
+ * report - print an error as one line
+ * @code: what the caller is going to exit with
+ * @format: message, without newline
+ *
+ * Return: @code.
+ */
+enum exit_code report(enum exit_code code, const char *format, ...)
+{
+	va_list args;
+	char *text;
+	char *c;
+
+	va_start(args, format);
+	text = format_list(format, args);
+	va_end(args);
+
+	/* The user's text may hold newlines and escapes: keep to one line. */
+	for (c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+
+	if (before)
+		before();
+	fflush(stdout);
+	if (command)
+		fprintf(stderr, "rxadm: %s: %s\n", command, text);
+	else
+		fprintf(stderr, "rxadm: %s\n", text);
+	free(text);
+	return code;
+}
+
+/**
+ * exit_code_of - the exit code that belongs to an errno
+ * @err: positive errno
+ */
+enum exit_code exit_code_of(int err)
+{
+	switch (err) {
+	case EPERM:
+	case EACCES:
+		return EXIT_PERMISSION;
+	case ENOMEM:
+		return EXIT_MEMORY;
+	case EBUSY:
+	case EEXIST:
+		return EXIT_BUSY;
+	case EINVAL:
+	case ERANGE:
+	case EFBIG:
+		return EXIT_PARAMETERS;
+	default:
+		return EXIT_DEVICE;
+	}
+}
+
+char *format_text(const char *format, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, format);
+	text = format_list(format, args);
+	va_end(args);
+	return text;
+}
+
+char *copy_text(const char *text)
+{
+	return format_text("%s", text);
+}
+
+/**
+ * append_text - add to an allocated text
+ * @text: the text, which is replaced; NULL counts as empty
+ * @format: what to add
+ */
+void append_text(char **text, const char *format, ...)
+{
+	va_list args;
+	char *more;
+	char *all;
+
+	va_start(args, format);
+	more = format_list(format, args);
+	va_end(args);
+	all = format_text("%s%s", *text ? *text : "", more);
+	free(more);
+	free(*text);
+	*text = all;
+}
+
+void *resize_array(void *array, size_t count, size_t size)
+{
+	array = reallocarray(array, count, size);
+	if (!array)
+		out_of_memory();
+	return array;
+}
+
+/**
+ * zeroed_array - an array of zeros
+ * @count: elements
+ * @size: bytes of one
+ *
+ * For what only the kernel writes, too: valgrind does not know all ioctls.
+ */
+void *zeroed_array(size_t count, size_t size)
+{
+	void *array = calloc(count, size);
+
+	if (!array)
+		out_of_memory();
+	return array;
+}
+
+/**
+ * guess_begin - look for what an unknown word may have been meant to be
+ * @word: the word, with or without dashes upper it and a value after it
+ */
+struct guess guess_begin(const char *word)
+{
+	word += strspn(word, "-");
+	return (struct guess){ .word = word, .length = strcspn(word, "=") };
+}
+
+static bool same_letter(char a, char b)
+{
+	return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* How many letters to insert, leave out, replace, or swap with the next. */
+static unsigned int edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+	unsigned int rows[3][GUESS_MAX + 1];
+	unsigned int *two_above, *above, *row;
+	unsigned int best;
+	size_t i, j;
+
+	for (j = 0; j <= b_length; j++)
+		rows[0][j] = j;
+	for (i = 1; i <= a_length; i++) {
+		two_above = rows[(i + 1) % 3];
+		above = rows[(i - 1) % 3];
+		row = rows[i % 3];
+		row[0] = i;
+		for (j = 1; j <= b_length; j++) {
+			best = above[j - 1] + !same_letter(a[i - 1], b[j - 1]);
+			if (above[j] + 1 < best)
+				best = above[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
+			    same_letter(a[i - 2], b[j - 1]) && two_above[j - 2] + 1 < best)
+				best = two_above[j - 2] + 1;
+			row[j] = best;
+		}
+	}
+	return rows[a_length % 3][b_length];
+}
+
+/**
+ * guess_try - compare an unknown word with one that is known
+ * @guess: what guess_begin() made
+ * @name: the known word, a string that stays
+ */
+void guess_try(struct guess *guess, const char *name)
+{
+	size_t length = strlen(name);
+	unsigned int distance;
+
+	if (!guess->length || guess->length > GUESS_MAX || length > GUESS_MAX)
+		return;
+	if (!strncmp(name, guess->word, guess->length))
+		guess->longer = guess->begins++ ? NULL : name;
+	distance = edit_distance(guess->word, guess->length, name, length);
+	if (!guess->name || distance < guess->distance) {
+		guess->name = name;
+		guess->distance = distance;
+	}
+}
+
+/* The word that begins like the unknown one, or else the nearest; NULL: none is near. */
+static const char *guess_end(const struct guess *guess)
+{
+	if (guess->longer)
+		return guess->longer;
+	return guess->name && guess->distance <= (guess->length + 1) / 3 ? guess->name : NULL;
+}
+
+/**
+ * did_you_mean - the part of a message that follows "unknown WHAT 'WORD'"
+ * @dashes: what is written before the word
+ * @guess: what all known words were tried with
+ *
+ * Return: allocated text.
+ */
+char *did_you_mean(const char *dashes, const struct guess *guess)
+{
+	const char *name = guess_end(guess);
+
+	return name ? format_text("; did you mean '%s%s'?", dashes, name) : copy_text(";");
+}
+
+static enum exit_code unknown_option(const char *word, const struct option *options)
+{
+	struct guess guess = guess_begin(word);
+	const struct option *option;
+	char *text = NULL;
+	enum exit_code ret;
+
+	for (option = options; option->name; option++) {
+		guess_try(&guess, option->name);
+		if (!strncmp(option->name, guess.word, guess.length))
+			append_text(&text, "%s--%s", text ? ", " : "", option->name);
+	}
+	if (guess.begins > 1) {
+		ret = report(EXIT_PARAMETERS, "ambiguous option '%s'; could be %s", word, text);
+	} else {
+		free(text);
+		text = did_you_mean("--", &guess);
+		ret = report(EXIT_PARAMETERS, "unknown option '%s'%s --help lists all", word,
+			     text);
+	}
+	free(text);
+	return ret;
+}
+
+/**
+ * negative_argument - the negative number that getopt_long() took for options
+ * @opt: what it returned
+ * @argv: the arguments it read
+ *
+ * Return: the number, or NULL: it was something else.
+ */
+const char *negative_argument(int opt, char **argv)
+{
+	int i;
+
+	if (opt != '?' || !isdigit(optopt))
+		return NULL;
+	/* getopt is past it, unless it has more digits. */
+	for (i = optind - 1; i <= optind; i++)
+		if (argv[i] && argv[i][0] == '-' && argv[i][1] == optopt)
+			return argv[i];
+	return NULL;
+}
+
+/**
+ * option_error - report what getopt_long() did not accept
+ * @opt: '?' or ':', its option string began with ':'
+ * @argv: the arguments it read
+ * @options: what it knows
+ */
+enum exit_code option_error(int opt, char **argv, const struct option *options)
+{
+	const char *negative = negative_argument(opt, argv);
+	const char *word = argv[optind - 1];
+	const struct option *option;
+
+	if (opt == ':')
+		return report(EXIT_PARAMETERS, "option '%s' needs a value", word);
+	if (!optopt)
+		return unknown_option(word, options);
+	for (option = options; option->name; option++)
+		if (option->val == optopt)
+			return report(EXIT_PARAMETERS, "option '%s': no value is allowed here",
+				      word);
+	if (negative)
+		return report(EXIT_PARAMETERS, "'%s': is negative; must be greater than 0",
+			      negative);
+	return report(EXIT_PARAMETERS, "unknown option '-%c'; --help lists all", optopt);
+}

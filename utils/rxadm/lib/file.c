@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Files that are replaced whole or not at all, the folder in /run, and the lock and the
+ * signals that keep a change whole.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "copy/file.h"
+#include "lib/file.h"
+#include "lib/system.h"
+
+#define LOCK_FILE	"/run/rxadm.lock"
+
+/* Never closed: that would end all locks that the process has. */
+static int lock_fd = -1;
+
+/* Each lock is a byte of the file, so that nothing has to be made or removed for one. */
+static enum exit_code lock_byte(off_t at, const char *what)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_start = at, .l_len = 1 };
+	struct flock holder = lock;
+	unsigned int round = 0;
+
+	if (lock_fd < 0)
+		lock_fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (lock_fd < 0)
+		return report(exit_code_of(errno), "cannot open " LOCK_FILE ": %s",
+			      strerror(errno));
+	while (fcntl(lock_fd, F_SETLK, &lock)) {
+		if (errno != EAGAIN && errno != EACCES && errno != EINTR)
+			return report(EXIT_DEVICE, "cannot lock " LOCK_FILE ": %s",
+				      strerror(errno));
+		if (wait_is_told(round++) && !fcntl(lock_fd, F_GETLK, &holder) &&
+		    holder.l_type != F_UNLCK)
+			report(EXIT_OK, "waiting for process %d, which is changing %s",
+			       (int)holder.l_pid, what);
+		pause_briefly();
+	}
+	return EXIT_OK;
+}
+
+static void unlock_byte(off_t at)
+{
+	struct flock lock = { .l_type = F_UNLCK, .l_start = at, .l_len = 1 };
+
+	fcntl(lock_fd, F_SETLK, &lock);
+}
+
+/* The first byte is that of all. Keys may be consecutive numbers, of devices. */
+static off_t byte_of(uint64_t key)
+{
+	return key % (INT64_MAX - 1) + 1;
+}
+
+/**
+ * lock_take - wait until no other rxadm changes anything
+ *
+ * The lock is held until lock_give(), or until the process ends. What may take long, or
+ * waits for a disk, must not hold it: lock_take_one() is for that.
+ */
+enum exit_code lock_take(void)
+{
+	return lock_byte(0, "a RAM disk, a cache or an export");
+}
+
+void lock_give(void)
+{
+	unlock_byte(0);
+}
+
+/**
+ * lock_take_one - wait until no other rxadm changes one thing
+ * @key: a number made of its identity
+ * @what: its name
+ *
+ * The lock is held until lock_give_one(), or until the process ends.
+ */
+enum exit_code lock_take_one(uint64_t key, const char *what)
+{
+	return lock_byte(byte_of(key), what);
+}
+
+void lock_give_one(uint64_t key)
+{
+	unlock_byte(byte_of(key));
+}
+
+static void change_mask(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGPIPE);
+	sigprocmask(how, &set, NULL);
+}
+
+/* Until signals_allow(), the user's signals wait, so that a change ends whole. */
+void signals_block(void)
+{
+	change_mask(SIG_BLOCK);
+}
+
+void signals_allow(void)
+{
+	change_mask(SIG_UNBLOCK);
+}
+
+/* Return: 0 or an errno. */
+int run_folder_make(void)
+{
+	return mkdir(RUN_FOLDER, 0700) && errno != EEXIST ? errno : 0;
+}
+
+/**
+ * file_replace_error - report why a file cannot be replaced
+ * @what: its part in the command
+ * @path: the file
+ * @err: what output_open() or output_commit() returned
+ */
+enum exit_code file_replace_error(const char *what, const char *path, int err)
+{
+	if (err == ENOTSUP)
+		return report(EXIT_PARAMETERS, "%s '%s': exists, and is not a regular file", what,
+			      path);
+	if (err == ENOLINK)
+		return report(EXIT_PERMISSION,
+			      "%s '%s': its path contains a symbolic link of another user, which root does not follow; give the path that the link points to",
+			      what, path);
+	return report(err == EISDIR ? EXIT_PARAMETERS : exit_code_of(err), "%s '%s': %s", what,
+		      path, strerror(err));
+}
+
+/* Return: 0 or an errno. */
+static int write_all(int fd, void (*fill)(FILE *file, const void *data), const void *data)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
+	int err = 0;
+
+	if (!file) {
+		err = errno;
+		if (copy >= 0)
+			close(copy);
+		return err;
+	}
+	fill(file, data);
+	if (fflush(file) || ferror(file))
+		err = errno ? errno : EIO;
+	if (fclose(file) && !err)
+		err = errno;
+	return err;
+}
+
+/**
+ * file_replace - write a file that takes the place of an old one when it is on the disk
+ * @what: its part in the command
+ * @path: the file
+ * @mode: its permissions
+ * @fill: writes what it is to hold
+ * @data: for @fill
+ */
+enum exit_code file_replace(const char *what, const char *path, mode_t mode,
+			    void (*fill)(FILE *file, const void *data), const void *data)
+{
+	struct output output;
+	int err;
+
+	signals_block();
+	err = output_open(&output, path, false);
+	if (!err) {
+		err = write_all(output.fd, fill, data);
+		if (!err)
+			err = output_commit(&output, mode, true);
+		output_discard(&output);
+	}
+	signals_allow();
+	return err ? file_replace_error(what, path, err) : EXIT_OK;
+}

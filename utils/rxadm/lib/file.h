@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_LIB_FILE_H
+#define RXADM_LIB_FILE_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "lib/error.h"
+
+enum exit_code file_replace_error(const char *what, const char *path, int err);
+enum exit_code file_replace(const char *what, const char *path, mode_t mode,
+			    void (*fill)(FILE *file, const void *data), const void *data);
+
+/* Like the RAM disks, what is in it is gone after a reboot. */
+#define RUN_FOLDER	"/run/rxadm"
+
+int run_folder_make(void);
+
+enum exit_code lock_take(void);
+void lock_give(void);
+enum exit_code lock_take_one(uint64_t key, const char *what);
+void lock_give_one(uint64_t key);
+void signals_block(void);
+void signals_allow(void);
+
+#endif /* RXADM_LIB_FILE_H */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_LIB_SIZE_H
+#define RXADM_LIB_SIZE_H
+
+#include <stdint.h>
+
+/* What a size may be. */
+struct size_rule {
+	uint64_t ram;		/* what percentages refer to */
+	uint64_t multiple;	/* must divide the size */
+	uint64_t max;
+};
+
+enum size_error {
+	SIZE_OK,
+	SIZE_EMPTY,
+	SIZE_NEGATIVE,
+	SIZE_TEXT,
+	SIZE_SUFFIX,
+	SIZE_DECIMALS,
+	SIZE_BROKEN_BYTE,
+	SIZE_ZERO,
+	SIZE_TOO_LARGE,
+	SIZE_MULTIPLE,
+};
+
+/* A size, or by how much to change another. */
+struct size_change {
+	char sign;	/* '+' or '-'; 0: a size */
+	uint64_t bytes;
+};
+
+#define SIZE_TEXT_MAX	32	/* longest text of size_format(), with its NUL */
+
+enum size_error size_parse(const char *text, const struct size_rule *rule, uint64_t *bytes);
+char *size_message(enum size_error error, const struct size_rule *rule);
+char *size_change_parse(const char *text, const struct size_rule *rule,
+			struct size_change *change);
+char *size_change_apply(const struct size_change *change, const struct size_rule *rule,
+			uint64_t old, uint64_t *bytes);
+const char *size_format(uint64_t bytes, char *buf);
+
+#endif /* RXADM_LIB_SIZE_H */

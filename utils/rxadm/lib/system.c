@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The system around us: memory, privilege, paths, modules, what the kernel log says about
+ * what was refused, and other programs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/error.h"
+#include "lib/system.h"
+
+#define RECORD_MAX	8192	/* the kernel's limit */
+
+/**
+ * kmsg_open - begin to listen to the kernel log
+ *
+ * Return: a descriptor that reads what is logged from now on, or -1.
+ */
+int kmsg_open(void)
+{
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0)
+		lseek(fd, 0, SEEK_END);
+	return fd;
+}
+
+/* "PRIORITY,SEQUENCE,...;TEXT" without the lines after it: TEXT, or NULL */
+static char *text_of(char *record)
+{
+	record[strcspn(record, "\n")] = '\0';
+	record = strchr(record, ';');
+	return record ? record + 1 : NULL;
+}
+
+/*
+ * "device-mapper: table: 253:0: TARGET: REASON (-ERRNO)" or, of the target itself,
+ * "device-mapper: TARGET: REASON": REASON, or NULL
+ */
+static char *target_reason(char *text, const char *target)
+{
+	static const char origin[] = "device-mapper: ";
+	char *errno_text;
+	char *prefix;
+	char *reason;
+
+	if (strncmp(text, origin, strlen(origin)))
+		return NULL;
+	prefix = format_text(": %s: ", target);
+	reason = strstr(text, prefix);
+	if (reason)
+		reason += strlen(prefix);
+	free(prefix);
+	if (!reason)
+		return NULL;
+	errno_text = strstr(reason, " (-E");
+	if (errno_text)
+		*errno_text = '\0';
+	return reason;
+}
+
+/* "MODULE: REASON": REASON, or NULL. Where modprobe writes a minus, the kernel does not. */
+static char *module_reason(char *text, const char *module)
+{
+	size_t i;
+
+	for (i = 0; module[i]; i++)
+		if (text[i] != (module[i] == '-' ? '_' : module[i]))
+			return NULL;
+	return strncmp(text + i, ": ", 2) ? NULL : text + i + 2;
+}
+
+static char *last_reason(int fd, const char *name,
+			 char *(*reason_of)(char *text, const char *name))
+{
+	char record[RECORD_MAX + 1];
+	char *last = NULL;
+	char *reason;
+	ssize_t len;
+
+	if (fd < 0)
+		return NULL;
+	for (;;) {
+		len = read(fd, record, RECORD_MAX);
+		if (len < 0 && errno == EPIPE)	/* the log went over us: go on */
+			continue;
+		if (len <= 0)
+			return last;
+		record[len] = '\0';
+		reason = text_of(record);
+		if (reason)
+			reason = reason_of(reason, name);
+		if (reason) {
+			free(last);
+			last = copy_text(reason);
+		}
+	}
+}
+
+/**
+ * kmsg_target_error - the last reason that was logged for a target's refusal
+ * @fd: what kmsg_open() returned; -1 is allowed
+ * @target: the target
+ *
+ * Return: allocated text, or NULL.
+ */
+char *kmsg_target_error(int fd, const char *target)
+{
+	return last_reason(fd, target, target_reason);
+}
+
+/**
+ * kmsg_module_error - the last line that a module logged
+ * @fd: what kmsg_open() returned; -1 is allowed
+ * @module: the module, as modprobe calls it
+ *
+ * Return: allocated text, or NULL.
+ */
+static char *kmsg_module_error(int fd, const char *module)
+{
+	return last_reason(fd, module, module_reason);
+}
+
+#define EXIT_NOT_RUN	127
+
+/**
+ * program_find - where a program of the system is
+ * @name: its name
+ *
+ * Return: allocated path, or NULL if there is none.
+ */
+char *program_find(const char *name)
+{
+	static const char *const folders[] = { "/usr/sbin", "/usr/bin", "/sbin", "/bin" };
+	char *path;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(folders); i++) {
+		path = format_text("%s/%s", folders[i], name);
+		if (!access(path, X_OK))
+			return path;
+		free(path);
+	}
+	return NULL;
+}
+
+static void become(char *const argv[], int output, pid_t parent)
+{
+	static char *const environment[] = {
+		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL
+	};
+	int input = open("/dev/null", O_RDONLY);
+
+	/* It must not go on with what nobody waits for any more. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() == parent && input >= 0 && dup2(input, STDIN_FILENO) >= 0 &&
+	    dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0)
+		execve(argv[0], argv, environment);
+	dprintf(STDERR_FILENO, "%s", strerror(errno));
+	_exit(EXIT_NOT_RUN);
+}
+
+/* The last line that comes from a descriptor, without its newline. */
+static char *last_line(int fd)
+{
+	FILE *file = fdopen(fd, "r");
+	char *text = NULL;
+	char *last = NULL;
+	size_t size = 0;
+
+	if (!file) {
+		close(fd);
+		return NULL;
+	}
+	while (getline(&text, &size, file) > 0) {
+		text[strcspn(text, "\n")] = '\0';
+		if (!*text)
+			continue;
+		free(last);
+		last = copy_text(text);
+	}
+	free(text);
+	fclose(file);
+	return last;
+}
+
+/**
+ * program_run - run a program and wait for it; it dies if this process does
+ * @argv: its path and its arguments
+ *
+ * Return: NULL if it ended well, or allocated text that says why it did not.
+ */
+char *program_run(char *const argv[])
+{
+	pid_t parent = getpid();
+	char *reason;
+	int status;
+	pid_t pid;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC))
+		return format_text("cannot create a pipe: %s", strerror(errno));
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		become(argv, fds[1], parent);
+	close(fds[1]);
+	if (pid < 0) {
+		close(fds[0]);
+		return format_text("cannot start a process: %s", strerror(errno));
+	}
+
+	reason = last_line(fds[0]);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status) && !WEXITSTATUS(status)) {
+		free(reason);
+		return NULL;
+	}
+	return reason ? reason : copy_text("no reason was given");
+}
+
+#define MODPROBE	"/sbin/modprobe"
+
+/**
+ * system_ram - memory of the machine in bytes, as the kernel counts it
+ */
+uint64_t system_ram(void)
+{
+	struct sysinfo info;
+
+	sysinfo(&info);
+	return (uint64_t)info.totalram * info.mem_unit;
+}
+
+/**
+ * system_ram_available - memory that programs could still get, in bytes
+ */
+uint64_t system_ram_available(void)
+{
+	unsigned long long kib = 0;
+	char *line = NULL;
+	size_t size = 0;
+	FILE *file;
+
+	file = fopen("/proc/meminfo", "re");
+	if (!file)
+		return 0;
+	while (getline(&line, &size, file) > 0)
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			break;
+	free(line);
+	fclose(file);
+	return kib * 1024;
+}
+
+/**
+ * system_nodes - the NUMA nodes that have memory
+ *
+ * Return: allocated text such as "0-1,4", or NULL if the kernel knows no nodes.
+ */
+char *system_nodes(void)
+{
+	char *line = NULL;
+	size_t size = 0;
+	FILE *file;
+
+	file = fopen("/sys/devices/system/node/has_memory", "re");
+	if (!file)
+		return NULL;
+	if (getline(&line, &size, file) < 0) {
+		free(line);
+		line = NULL;
+	} else {
+		line[strcspn(line, "\n")] = '\0';
+	}
+	fclose(file);
+	return line;
+}
+
+/**
+ * privilege_check - report unless this process has CAP_SYS_ADMIN
+ */
+enum exit_code privilege_check(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	if (!syscall(SYS_capget, &header, data) &&
+	    data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN))
+		return EXIT_OK;
+	return report(EXIT_PERMISSION,
+		      "user id %u lacks the privilege CAP_SYS_ADMIN; run rxadm as root", geteuid());
+}
+
+bool module_is_loaded(const char *name)
+{
+	char *path = format_text("/sys/module/%s", name);
+	bool loaded = !access(path, F_OK);
+
+	free(path);
+	return loaded;
+}
+
+/* Why modprobe failed: what the module logged, or else what modprobe said. */
+static enum exit_code load_error(const char *name, const char *reason, int kmsg)
+{
+	char *logged = kmsg_module_error(kmsg, name);
+	enum exit_code ret;
+
+	if (logged)
+		ret = report(EXIT_DEVICE,
+			     "the module %s is not loaded, and 'modprobe %s' failed: %s; the kernel log says: %s",
+			     name, name, reason, logged);
+	else if (strstr(reason, " not found"))
+		ret = report(EXIT_DEVICE,
+			     "the module %s is not loaded, and 'modprobe %s' failed: %s; install the package rxd-dkms, or run 'make install', for this kernel",
+			     name, name, reason);
+	else
+		ret = report(EXIT_DEVICE,
+			     "the module %s is not loaded, and 'modprobe %s' failed: %s", name,
+			     name, reason);
+	free(logged);
+	return ret;
+}
+
+/* A path in a folder without links. */
+static char *real_path(const char *path)
+{
+	char *copy = copy_text(path);
+	char *folder = realpath(dirname(copy), NULL);
+	const char *name = strrchr(path, '/');
+	char *text = folder ? format_text("%s/%s", folder, name ? name + 1 : path) :
+			      copy_text(path);
+
+	free(folder);
+	free(copy);
+	return text;
+}
+
+/**
+ * path_is_same - whether two paths are of one name in one folder
+ * @path: a path
+ * @other: another one
+ *
+ * What has that name may be a link.
+ */
+bool path_is_same(const char *path, const char *other)
+{
+	char *one = real_path(path);
+	char *two = real_path(other);
+	bool same = !strcmp(one, two);
+
+	free(one);
+	free(two);
+	return same;
+}
+
+/**
+ * module_load - load a module with modprobe, or report why not
+ * @name: module, as modprobe calls it
+ */
+enum exit_code module_load(const char *name)
+{
+	char *const argv[] = { MODPROBE, "--", (char *)name, NULL };
+	enum exit_code ret = EXIT_OK;
+	int kmsg = kmsg_open();
+	char *reason;
+
+	reason = program_run(argv);
+	if (reason)
+		ret = load_error(name, reason, kmsg);
+	free(reason);
+	if (kmsg >= 0)
+		close(kmsg);
+	return ret;
+}
+
+/* A twentieth of a second, to wait for something that sends no event. */
+void pause_briefly(void)
+{
+	const struct timespec interval = { .tv_nsec = 50 * 1000 * 1000 };
+
+	nanosleep(&interval, NULL);
+}
+
+#define TOLD_ROUND	40	/* two seconds */
+
+static bool all_waits;
+
+/* From now on, tell of all waits at once. */
+void waits_tell(void)
+{
+	all_waits = true;
+}
+
+/**
+ * wait_is_told - whether to tell of a wait now: when it begins, or once it is a long one
+ * @round: how many pause_briefly() there were
+ */
+bool wait_is_told(unsigned int round)
+{
+	return round == (all_waits ? 0 : TOLD_ROUND);
+}
+
+/**
+ * pause_for - pause briefly in a wait, and tell of it if that is wanted
+ * @round: how many there were before in this wait
+ * @format: what for, after "waiting "
+ */
+void pause_for(unsigned int round, const char *format, ...)
+{
+	va_list args;
+	char *what;
+
+	if (wait_is_told(round)) {
+		va_start(args, format);
+		what = format_list(format, args);
+		va_end(args);
+		report(EXIT_OK, "waiting %s", what);
+		free(what);
+	}
+	pause_briefly();
+}

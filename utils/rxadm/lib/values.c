@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The values that options and the configuration have in common, and reading the options
+ * that several subcommands share. The values look at nothing of the machine: what its memory
+ * is, the caller says.
+ */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <linux/rxd.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uuid/uuid.h>
+
+#include "lib/error.h"
+#include "lib/system.h"
+#include "lib/values.h"
+
+#define BLOCK_SIZE_MIN	4096
+#define BLOCK_SIZE_MAX	(1024 * 1024)
+#define NQN_MAX		223
+#define NQN_DISCOVERY	"nqn.2014-08.org.nvmexpress.discovery"
+#define NODE_MAX	1023	/* the most nodes that a kernel can be built for */
+#define SEQ_CUTOFF_MAX	(1ULL << 40)
+#define SECTOR		512
+#define RAMDISK_MULTIPLE	4096
+#define PORT_MAX	65535
+#define COMPRESS_DEFAULT	3	/* of zstd, as is the other */
+#define COMPRESS_MAX	22
+#define RULE_NQN \
+	"must be of the form nqn.YYYY-MM.DOMAIN:NAME, of at most %d printable characters without spaces, slashes and quotes"
+#define RULE_UUID \
+	"must be hexadecimal digits in groups of 8, 4, 4, 4 and 12, separated by hyphens"
+
+static char *parse(const char *text, const struct size_rule *rule, uint64_t *bytes)
+{
+	enum size_error error = size_parse(text, rule, bytes);
+
+	return error ? size_message(error, rule) : NULL;
+}
+
+/**
+ * value_number - read a decimal number
+ * @text: what the user wrote
+ * @min: smallest value allowed
+ * @max: largest value allowed
+ * @value: out: the number
+ */
+char *value_number(const char *text, unsigned int min, unsigned int max, unsigned int *value)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || number < min ||
+	    number > max)
+		return format_text("must be a number from %u to %u", min, max);
+	*value = number;
+	return NULL;
+}
+
+/* What the size of a RAM disk may be. */
+static struct size_rule ramdisk_rule(uint64_t ram)
+{
+	long page = sysconf(_SC_PAGESIZE);
+
+	return (struct size_rule) {
+		.ram = ram,
+		.multiple = page > RAMDISK_MULTIPLE ? page : RAMDISK_MULTIPLE,
+		.max = RXD_SIZE_MAX,
+	};
+}
+
+/**
+ * value_size - read the size of a RAM disk, or of a part of its memory
+ * @text: what the user wrote
+ * @ram: what percentages refer to
+ * @bytes: out: the size
+ */
+char *value_size(const char *text, uint64_t ram, uint64_t *bytes)
+{
+	const struct size_rule rule = ramdisk_rule(ram);
+
+	return parse(text, &rule, bytes);
+}
+
+/**
+ * value_block_size - read the block size of a cache
+ * @text: what the user wrote
+ * @ram: what percentages refer to
+ * @bytes: out: the block size
+ */
+char *value_block_size(const char *text, uint64_t ram, uint64_t *bytes)
+{
+	const struct size_rule rule = {
+		.ram = ram,
+		.multiple = BLOCK_SIZE_MIN,
+		.max = BLOCK_SIZE_MAX,
+	};
+
+	if (size_parse(text, &rule, bytes) || *bytes & (*bytes - 1))
+		return copy_text("must be a power of two from 4K to 1M");
+	return NULL;
+}
+
+/**
+ * value_logical_block_size - read the smallest I/O of a RAM disk
+ * @text: what the user wrote
+ * @bytes: out: the size
+ */
+char *value_logical_block_size(const char *text, unsigned int *bytes)
+{
+	if (!strcmp(text, "512"))
+		*bytes = 512;
+	else if (!strcmp(text, "4096"))
+		*bytes = 4096;
+	else
+		return copy_text("must be 512 or 4096");
+	return NULL;
+}
+
+/**
+ * value_folio_size - read the largest piece of memory to ask for
+ * @text: what the user wrote
+ * @ram: what percentages refer to
+ * @bytes: out: the size
+ */
+char *value_folio_size(const char *text, uint64_t ram, uint32_t *bytes)
+{
+	const struct size_rule rule = { .ram = ram, .multiple = 1, .max = 1 << 21 };
+	uint64_t size;
+
+	if (size_parse(text, &rule, &size) ||
+	    (size != 1 << 12 && size != 1 << 16 && size != 1 << 21))
+		return copy_text("must be 4K, 64K or 2M");
+	*bytes = size;
+	return NULL;
+}
+
+/**
+ * value_node - read where memory is to come from
+ * @text: what the user wrote
+ * @node: out: a NUMA node, RXD_NODE_LOCAL or RXD_NODE_INTERLEAVE
+ */
+char *value_node(const char *text, int32_t *node)
+{
+	unsigned int number;
+	char *error;
+
+	if (!strcmp(text, "local")) {
+		*node = RXD_NODE_LOCAL;
+		return NULL;
+	}
+	if (!strcmp(text, "interleave")) {
+		*node = RXD_NODE_INTERLEAVE;
+		return NULL;
+	}
+	error = value_number(text, 0, NODE_MAX, &number);
+	if (error) {
+		free(error);
+		return format_text("must be local, interleave or a number from 0 to %d", NODE_MAX);
+	}
+	*node = number;
+	return NULL;
+}
+
+/**
+ * value_uuid - read a UUID
+ * @text: what the user wrote
+ * @uuid: out: its 16 bytes
+ */
+char *value_uuid(const char *text, uint8_t *uuid)
+{
+	if (uuid_parse(text, uuid))
+		return copy_text(RULE_UUID);
+	if (uuid_is_null(uuid))
+		return copy_text("must not be zero");
+	return NULL;
+}
+
+/**
+ * value_name - check the name of a RAM disk
+ * @text: what the user wrote
+ */
+char *value_name(const char *text)
+{
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+	size_t len = strlen(text);
+
+	if (!len || len > RXD_NAME_MAX || strspn(text, allowed) < len || strchr("-.", *text))
+		return format_text("must be 1 to %d letters, digits or -_., the first not - or .",
+				   RXD_NAME_MAX);
+	/* Kernel names of other disks. */
+	if (!strncmp(text, "rxd", 3) && isdigit((unsigned char)text[3]))
+		return copy_text("must not begin with rxd and a digit, as device names do");
+	/* Links of partitions of the disk whose name is before it. */
+	while (len && isdigit((unsigned char)text[len - 1]))
+		len--;
+	if (text[len] && len >= 5 && !strncmp(text + len - 5, "-part", 5))
+		return copy_text("must not end in -part and a number, as links of partitions do");
+	return NULL;
+}
+
+/**
+ * value_mode - check the mode of a cache
+ * @text: what the user wrote
+ */
+char *value_mode(const char *text)
+{
+	static const char *const modes[] = { "writethrough", "writearound", "passthrough" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(modes); i++)
+		if (!strcmp(text, modes[i]))
+			return NULL;
+	return copy_text("must be writethrough, writearound or passthrough");
+}
+
+/**
+ * value_seq_cutoff - read the length from which on sequential I/O is not cached
+ * @text: what the user wrote; "0": all is cached
+ * @ram: what percentages refer to
+ * @bytes: out: the length
+ */
+char *value_seq_cutoff(const char *text, uint64_t ram, uint64_t *bytes)
+{
+	const struct size_rule rule = {
+		.ram = ram,
+		.multiple = SECTOR,
+		.max = SEQ_CUTOFF_MAX,
+	};
+
+	*bytes = 0;
+	return strcmp(text, "0") ? parse(text, &rule, bytes) : NULL;
+}
+
+/**
+ * value_transport - check how an export is reached
+ * @text: what the user wrote
+ */
+char *value_transport(const char *text)
+{
+	if (!strcmp(text, "tcp") || !strcmp(text, "loop"))
+		return NULL;
+	return copy_text("must be tcp or loop");
+}
+
+/**
+ * value_address - check where an export listens
+ * @text: what the user wrote
+ */
+char *value_address(const char *text)
+{
+	unsigned char address[sizeof(struct in6_addr)];
+
+	if (inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1)
+		return NULL;
+	return copy_text("must be an IP address such as 192.0.2.1 or 2001:db8::1");
+}
+
+/**
+ * value_port - read a TCP port
+ * @text: what the user wrote
+ * @port: out: the port
+ */
+char *value_port(const char *text, unsigned int *port)
+{
+	return value_number(text, 1, PORT_MAX, port);
+}
+
+/**
+ * value_nqn - check the name of a subsystem or a host
+ * @text: what the user wrote
+ */
+char *value_nqn(const char *text)
+{
+	static const char form[] = "nqn.dddd-dd.";
+	size_t length = strlen(text);
+	bool ok = length > strlen(form) && length <= NQN_MAX;
+	size_t i;
+
+	for (i = 0; ok && i < length; i++) {
+		if (i < strlen(form))
+			ok = form[i] == 'd' ? isdigit((unsigned char)text[i]) : text[i] == form[i];
+		else
+			ok = text[i] > ' ' && text[i] <= '~' && !strchr("/\\'\"", text[i]);
+	}
+	return ok && strcmp(text, NQN_DISCOVERY) ? NULL : format_text(RULE_NQN, NQN_MAX);
+}
+
+/**
+ * value_compress - read how to compress an image
+ * @text: what the user wrote
+ * @level: out: the level of zstd
+ */
+char *value_compress(const char *text, int *level)
+{
+	size_t length = strcspn(text, ":");
+	unsigned int number = 0;
+
+	if (length != strlen("zstd") || strncmp(text, "zstd", length))
+		return copy_text("must be zstd or zstd:LEVEL");
+	*level = COMPRESS_DEFAULT;
+	if (!text[length])
+		return NULL;
+	text += length + 1;
+	free(value_number(text, 1, COMPRESS_MAX, &number));
+	*level = number;
+	return number ? NULL : format_text("level '%s': must be a number from 1 to %d", text,
+					   COMPRESS_MAX);
+}
+
+/**
+ * dry_run_option - read the options of a command that has --dry-run and --help only
+ * @argc: number of arguments
+ * @argv: the arguments
+ * @dry_run: set if it was given
+ * @help: set if it was; the arguments after it are not looked at
+ */
+enum exit_code dry_run_option(int argc, char **argv, bool *dry_run, bool *help)
+{
+	static const struct option options[] = {
+		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
+		{ "help",	no_argument, NULL, 'h' },
+		{ }
+	};
+	int opt;
+
+	while (!*help && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_DRY_RUN:
+			*dry_run = true;
+			break;
+		case 'h':
+			*help = true;
+			break;
+		default:
+			return option_error(opt, argv, options);
+		}
+	}
+	return EXIT_OK;
+}
+
+/**
+ * operands - check how many arguments follow the options
+ * @argc: number of arguments
+ * @argv: the arguments
+ * @wanted: how many there must be
+ * @names: their names in the synopsis
+ */
+enum exit_code operands(int argc, char **argv, int wanted, const char *names)
+{
+	if (argc - optind > wanted)
+		return report(EXIT_PARAMETERS, "unexpected argument '%s'; usage: rxadm %s %s",
+			      argv[optind + wanted], argv[0], names);
+	if (argc - optind < wanted)
+		return report(EXIT_PARAMETERS, "missing argument; usage: rxadm %s %s", argv[0],
+			      names);
+	return EXIT_OK;
+}
+
+/* Report what is wrong with a value, and free that text. */
+static enum exit_code judge(const char *what, const char *text, char *error)
+{
+	enum exit_code ret;
+
+	if (!error)
+		return EXIT_OK;
+	ret = report(EXIT_PARAMETERS, "%s '%s': %s", what, text, error);
+	free(error);
+	return ret;
+}
+
+enum exit_code number_argument(const char *what, const char *text, unsigned int min,
+			       unsigned int max, unsigned int *value)
+{
+	return judge(what, text, value_number(text, min, max, value));
+}
+
+/**
+ * seconds_argument - read a time
+ * @what: the option it belongs to
+ * @text: what the user wrote, with or without decimals
+ * @min: shortest time allowed
+ * @max: longest time allowed
+ * @seconds: out: the time
+ */
+enum exit_code seconds_argument(const char *what, const char *text, double min, double max,
+				double *seconds)
+{
+	char *end;
+
+	/* strtod() knows far more than people mean. */
+	*seconds = strtod(text, &end);
+	if (text[strspn(text, "0123456789.")] || *end || end == text || *seconds < min ||
+	    *seconds > max)
+		return report(EXIT_PARAMETERS, "%s '%s': must be a number of seconds from %g to %g",
+			      what, text, min, max);
+	return EXIT_OK;
+}
+
+enum exit_code size_argument(const char *what, const char *text, uint64_t *bytes)
+{
+	return judge(what, text, value_size(text, system_ram(), bytes));
+}
+
+/**
+ * size_change_argument - read the new size of a RAM disk
+ * @text: what the user wrote: a size, or how much more or less it is to have
+ * @change: out: what is wanted
+ */
+enum exit_code size_change_argument(const char *text, struct size_change *change)
+{
+	const struct size_rule rule = ramdisk_rule(system_ram());
+
+	return judge("size", text, size_change_parse(text, &rule, change));
+}
+
+/**
+ * size_change_result - the new size of a RAM disk
+ * @text: what the user wrote
+ * @change: what size_change_argument() made of it
+ * @old: the size that the RAM disk has
+ * @bytes: out: the size that it is to have
+ */
+enum exit_code size_change_result(const char *text, const struct size_change *change,
+				  uint64_t old, uint64_t *bytes)
+{
+	const struct size_rule rule = ramdisk_rule(system_ram());
+
+	return judge("size", text, size_change_apply(change, &rule, old, bytes));
+}
+
+enum exit_code block_size_argument(const char *text, uint64_t *bytes)
+{
+	return judge("block size", text, value_block_size(text, system_ram(), bytes));
+}
+
+enum exit_code logical_block_size_argument(const char *text, unsigned int *bytes)
+{
+	return judge("logical block size", text, value_logical_block_size(text, bytes));
+}
+
+enum exit_code folio_size_argument(const char *text, uint32_t *bytes)
+{
+	return judge("folio size", text, value_folio_size(text, system_ram(), bytes));
+}
+
+enum exit_code node_argument(const char *text, int32_t *node)
+{
+	return judge("node", text, value_node(text, node));
+}
+
+enum exit_code uuid_argument(const char *text, uint8_t *uuid)
+{
+	return judge("UUID", text, value_uuid(text, uuid));
+}
+
+enum exit_code name_argument(const char *text)
+{
+	return judge("name", text, value_name(text));
+}
+
+enum exit_code mode_argument(const char *text)
+{
+	return judge("mode", text, value_mode(text));
+}
+
+enum exit_code seq_cutoff_argument(const char *text, uint64_t *bytes)
+{
+	return judge("sequential cut-off", text, value_seq_cutoff(text, system_ram(), bytes));
+}
+
+enum exit_code transport_argument(const char *text)
+{
+	return judge("transport", text, value_transport(text));
+}
+
+enum exit_code address_argument(const char *text)
+{
+	return judge("address", text, value_address(text));
+}
+
+enum exit_code port_argument(const char *text, unsigned int *port)
+{
+	return judge("port", text, value_port(text, port));
+}
+
+enum exit_code nqn_argument(const char *what, const char *text)
+{
+	return judge(what, text, value_nqn(text));
+}

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Metrics as text for Prometheus and its like: OpenMetrics 1.0, or the older format.
+ * They differ in what a family is called: OpenMetrics leaves out the ending that its
+ * samples have, and knows more types.
+ *
+ * Nothing here looks at the machine.
+ */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/common.h"
+#include "lib/error.h"
+#include "output/exposition.h"
+
+#define SECTOR	512
+
+enum type {
+	TYPE_COUNTER,
+	TYPE_GAUGE,
+	TYPE_HISTOGRAM,
+	TYPE_INFO,
+	TYPE_STATESET,
+};
+
+static const struct {
+	const char *openmetrics;
+	const char *prometheus;
+	const char *ending;	/* of the samples */
+} types[] = {
+	[TYPE_COUNTER]	 = { "counter", "counter", "_total" },
+	[TYPE_GAUGE]	 = { "gauge", "gauge", "" },
+	[TYPE_HISTOGRAM] = { "histogram", "histogram", "" },
+	[TYPE_INFO]	 = { "info", "gauge", "_info" },
+	[TYPE_STATESET]	 = { "stateset", "gauge", "" },
+};
+
+/* The family that is being written, of one disk. */
+struct scope {
+	FILE *file;
+	char *name;		/* without the ending of the samples */
+	enum type type;
+	const char *label;	/* what a disk's name is called */
+	const char *disk;
+};
+
+struct family {
+	const char *name;	/* without the prefix of its kind, and without ending */
+	enum type type;
+	const char *unit;	/* NULL: none */
+	const char *help;
+	void (*write)(const struct scope *scope, const void *disk);
+};
+
+struct kind {
+	const char *prefix;
+	const char *label;
+	const struct family *families;	/* besides io_families */
+	size_t family_count;
+	size_t size;		/* of one disk's struct, which begins with disk_metrics */
+};
+
+/* Names come from users: what is not printable is written as \xNN. */
+static void write_label(FILE *file, const char *name, const char *value)
+{
+	const unsigned char *c;
+
+	fprintf(file, "%s=\"", name);
+	for (c = (const unsigned char *)value; *c; c++) {
+		if (*c == '\n')
+			fputs("\\n", file);
+		else if (*c == '"' || *c == '\\')
+			fprintf(file, "\\%c", *c);
+		else if (*c < ' ' || *c > '~')
+			fprintf(file, "\\\\x%02x", *c);
+		else
+			fputc(*c, file);
+	}
+	fputc('"', file);
+}
+
+/* The beginning of a line: "name{label="disk"", for more labels and the value. */
+static void begin(const struct scope *scope, const char *ending)
+{
+	fprintf(scope->file, "%s%s%s{", scope->name, types[scope->type].ending, ending);
+	write_label(scope->file, scope->label, scope->disk);
+}
+
+static void add_label(const struct scope *scope, const char *name, const char *value)
+{
+	fputc(',', scope->file);
+	write_label(scope->file, name, value);
+}
+
+__printf(2, 3)
+static void end(const struct scope *scope, const char *format, ...)
+{
+	va_list args;
+
+	fputs("} ", scope->file);
+	va_start(args, format);
+	vfprintf(scope->file, format, args);
+	va_end(args);
+	fputc('\n', scope->file);
+}
+
+static void end_number(const struct scope *scope, uint64_t number)
+{
+	end(scope, "%llu", (unsigned long long)number);
+}
+
+/* Exactly, with as many decimals as @per_second has zeros. */
+static void end_seconds(const struct scope *scope, uint64_t number, unsigned int per_second)
+{
+	int decimals = per_second == 1000 ? 3 : 9;
+
+	end(scope, "%llu.%0*llu", (unsigned long long)number / per_second, decimals,
+	    (unsigned long long)number % per_second);
+}
+
+static void write_number(const struct scope *scope, uint64_t number)
+{
+	begin(scope, "");
+	end_number(scope, number);
+}
+
+static const char *const operations[] = {
+	[IO_READ]	= "read",
+	[IO_WRITE]	= "write",
+	[IO_DISCARD]	= "discard",
+	[IO_FLUSH]	= "flush",
+};
+
+static void begin_operation(const struct scope *scope, unsigned int operation)
+{
+	begin(scope, "");
+	add_label(scope, "operation", operations[operation]);
+}
+
+static void write_io_requests(const struct scope *scope, const void *disk)
+{
+	const struct iostat *io = &((const struct disk_metrics *)disk)->io;
+	unsigned int i;
+
+	for (i = 0; i < IO_OPERATIONS; i++) {
+		begin_operation(scope, i);
+		end_number(scope, io->requests[i]);
+	}
+}
+
+static void write_io_bytes(const struct scope *scope, const void *disk)
+{
+	const struct iostat *io = &((const struct disk_metrics *)disk)->io;
+	unsigned int i;
+
+	for (i = 0; i < IO_FLUSH; i++) {
+		begin_operation(scope, i);
+		end_number(scope, io->bytes[i]);
+	}
+}
+
+static void write_io_seconds(const struct scope *scope, const void *disk)
+{
+	const struct iostat *io = &((const struct disk_metrics *)disk)->io;
+	unsigned int i;
+
+	for (i = 0; i < IO_OPERATIONS; i++) {
+		begin_operation(scope, i);
+		end_seconds(scope, io->ms[i], 1000);
+	}
+}
+
+static void write_io_busy(const struct scope *scope, const void *disk)
+{
+	begin(scope, "");
+	end_seconds(scope, ((const struct disk_metrics *)disk)->io.busy_ms, 1000);
+}
+
+static void write_io_in_flight(const struct scope *scope, const void *disk)
+{
+	write_number(scope, ((const struct disk_metrics *)disk)->io.in_flight);
+}
+
+static const struct family io_families[] = {
+	{ "io_requests", TYPE_COUNTER, NULL, "Requests completed.", write_io_requests },
+	{ "io_bytes", TYPE_COUNTER, "bytes", "Bytes read, written and discarded.",
+	  write_io_bytes },
+	{ "io_seconds", TYPE_COUNTER, "seconds", "Total time of these requests.",
+	  write_io_seconds },
+	{ "io_busy_seconds", TYPE_COUNTER, "seconds",
+	  "Time with at least one request in flight.", write_io_busy },
+	{ "io_in_flight", TYPE_GAUGE, NULL, "Requests in flight.", write_io_in_flight },
+};
+
+static void write_ramdisk_info(const struct scope *scope, const void *disk)
+{
+	const struct ramdisk_metrics *ramdisk = disk;
+	char *block = format_text("%u", ramdisk->query.logical_block_size);
+	char *folio = format_text("%u", ramdisk->query.folio_size);
+
+	begin(scope, "");
+	add_label(scope, "uuid", ramdisk->uuid);
+	add_label(scope, "node", ramdisk->node);
+	add_label(scope, "logical_block_size", block);
+	add_label(scope, "folio_size", folio);
+	end_number(scope, 1);
+	free(folio);
+	free(block);
+}
+
+static bool has_word(const char *words, const char *word)
+{
+	size_t len = strlen(word);
+	size_t part;
+
+	for (; *words; words += part + strspn(words + part, " ")) {
+		part = strcspn(words, " ");
+		if (part == len && !strncmp(words, word, len))
+			return true;
+	}
+	return false;
+}
+
+static void write_state(const struct scope *scope, const void *disk)
+{
+	static const char *const states[] = {
+		"open", "cache", "overcommit", "readonly", "reserved", "detect-zeroes",
+	};
+	const struct ramdisk_metrics *ramdisk = disk;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(states); i++) {
+		begin(scope, "");
+		/* OpenMetrics wants the label called as the family. */
+		add_label(scope, scope->name, states[i]);
+		end_number(scope, has_word(ramdisk->state, states[i]));
+	}
+}
+
+static void write_limit(const struct scope *scope, const void *disk)
+{
+	const struct rxd_query *query = &((const struct ramdisk_metrics *)disk)->query;
+	uint64_t limit = query->mem_limit;
+
+	write_number(scope, limit && limit < query->size ? limit : query->size);
+}
+
+#define QUERY_FIELD(_field)								\
+static void write_##_field(const struct scope *scope, const void *disk)			\
+{											\
+	write_number(scope, ((const struct ramdisk_metrics *)disk)->query._field);	\
+}
+
+QUERY_FIELD(size)
+QUERY_FIELD(mem_used)
+QUERY_FIELD(mem_max_used)
+QUERY_FIELD(mem_index)
+QUERY_FIELD(nospc)
+QUERY_FIELD(discards)
+
+static const struct family ramdisk_families[] = {
+	{ "", TYPE_INFO, NULL, "Fixed properties of a RAM disk.", write_ramdisk_info },
+	{ "state", TYPE_STATESET, NULL, "States of a RAM disk, 1 if it applies.", write_state },
+	{ "size_bytes", TYPE_GAUGE, "bytes", "Capacity.", write_size },
+	{ "memory_used_bytes", TYPE_GAUGE, "bytes", "Memory that holds data.", write_mem_used },
+	{ "memory_max_used_bytes", TYPE_GAUGE, "bytes",
+	  "Largest memory that held data since creation.", write_mem_max_used },
+	{ "memory_limit_bytes", TYPE_GAUGE, "bytes",
+	  "Memory that the data may occupy, the limit or the capacity.", write_limit },
+	{ "metadata_bytes", TYPE_GAUGE, "bytes", "Memory that keeps track of the data.",
+	  write_mem_index },
+	{ "nospc_writes", TYPE_COUNTER, NULL, "Writes that failed because no memory was available.",
+	  write_nospc },
+	{ "discards", TYPE_COUNTER, NULL, "Discards and write-zeroes that freed memory.",
+	  write_discards },
+};
+
+static void write_cache_info(const struct scope *scope, const void *disk)
+{
+	const struct cache_metrics *cache = disk;
+
+	begin(scope, "");
+	add_label(scope, "device", cache->device);
+	add_label(scope, "origin", cache->origin);
+	add_label(scope, "cache", cache->cache);
+	add_label(scope, "mode", cache->status.features.mode);
+	end_number(scope, 1);
+}
+
+static void write_block_size(const struct scope *scope, const void *disk)
+{
+	write_number(scope, ((const struct cache_metrics *)disk)->status.block_size * SECTOR);
+}
+
+static void write_cutoff(const struct scope *scope, const void *disk)
+{
+	write_number(scope, ((const struct cache_metrics *)disk)->status.features.seq_cutoff);
+}
+
+#define STATUS_FIELD(_name, _field)							\
+static void write_##_name(const struct scope *scope, const void *disk)			\
+{											\
+	write_number(scope, ((const struct cache_metrics *)disk)->status._field);	\
+}
+
+STATUS_FIELD(blocks, total)
+STATUS_FIELD(blocks_used, used)
+STATUS_FIELD(metadata, metadata)
+STATUS_FIELD(read_hits, counters[RXCACHE_READ_HITS])
+STATUS_FIELD(read_misses, counters[RXCACHE_READ_MISSES])
+STATUS_FIELD(read_partials, counters[RXCACHE_READ_PARTIALS])
+STATUS_FIELD(write_hits, counters[RXCACHE_WRITE_HITS])
+STATUS_FIELD(write_misses, counters[RXCACHE_WRITE_MISSES])
+STATUS_FIELD(write_partials, counters[RXCACHE_WRITE_PARTIALS])
+STATUS_FIELD(fills, counters[RXCACHE_FILLS])
+STATUS_FIELD(evictions, counters[RXCACHE_EVICTIONS])
+STATUS_FIELD(bypasses, counters[RXCACHE_BYPASSES])
+STATUS_FIELD(invalidations, counters[RXCACHE_INVALIDATIONS])
+STATUS_FIELD(origin_errors, counters[RXCACHE_ORIGIN_ERRORS])
+
+static void write_latency(const struct scope *scope, const void *disk)
+{
+	const struct latency *latency = &((const struct cache_metrics *)disk)->latency;
+	uint64_t count = 0;
+	unsigned int bin;
+	char bound[32];
+
+	if (!latency->measured)
+		return;
+	for (bin = 0; bin < LATENCY_BINS; bin++) {
+		count += latency->count[bin];
+		if (bin + 1 < LATENCY_BINS)
+			snprintf(bound, sizeof(bound), "%g", latency_from(bin + 1) / 1e9);
+		else
+			snprintf(bound, sizeof(bound), "+Inf");
+		begin(scope, "_bucket");
+		add_label(scope, "le", bound);
+		end_number(scope, count);
+	}
+	begin(scope, "_sum");
+	end_seconds(scope, latency->sum_ns, 1000000000);
+	begin(scope, "_count");
+	end_number(scope, count);
+}
+
+static const struct family cache_families[] = {
+	{ "", TYPE_INFO, NULL, "Devices and mode of a cache.", write_cache_info },
+	{ "block_size_bytes", TYPE_GAUGE, "bytes", "Size of a cache block.", write_block_size },
+	{ "blocks", TYPE_GAUGE, NULL, "Blocks that the cache can hold.", write_blocks },
+	{ "blocks_used", TYPE_GAUGE, NULL, "Blocks in the cache.", write_blocks_used },
+	{ "metadata_bytes", TYPE_GAUGE, "bytes", "Memory that the index occupies.",
+	  write_metadata },
+	{ "seq_cutoff_bytes", TYPE_GAUGE, "bytes",
+	  "Length beyond which sequential I/O is not cached, 0 if all is cached.", write_cutoff },
+	{ "read_hits", TYPE_COUNTER, NULL, "Blocks read from the RAM disk.", write_read_hits },
+	{ "read_misses", TYPE_COUNTER, NULL, "Blocks read that were not cached.",
+	  write_read_misses },
+	{ "read_partials", TYPE_COUNTER, NULL, "Blocks read only in part.",
+	  write_read_partials },
+	{ "write_hits", TYPE_COUNTER, NULL, "Blocks written that were cached.",
+	  write_write_hits },
+	{ "write_misses", TYPE_COUNTER, NULL,
+	  "Blocks written that were not cached, or that the write removed.", write_write_misses },
+	{ "write_partials", TYPE_COUNTER, NULL, "Blocks written only in part.",
+	  write_write_partials },
+	{ "fills", TYPE_COUNTER, NULL, "Blocks that a read brought into the cache.", write_fills },
+	{ "evictions", TYPE_COUNTER, NULL, "Blocks removed to make room for others.",
+	  write_evictions },
+	{ "bypasses", TYPE_COUNTER, NULL, "Blocks that bypassed the cache.", write_bypasses },
+	{ "invalidations", TYPE_COUNTER, NULL,
+	  "Blocks removed by a write, a discard or a message.", write_invalidations },
+	{ "origin_errors", TYPE_COUNTER, NULL, "Requests that failed on the origin.",
+	  write_origin_errors },
+	{ "io_latency_seconds", TYPE_HISTOGRAM, "seconds",
+	  "Latency of reads and writes since its measurement was started.", write_latency },
+};
+
+static const struct kind ramdisk_kind = {
+	.prefix = "rxd",
+	.label = "device",
+	.families = ramdisk_families,
+	.family_count = ARRAY_SIZE(ramdisk_families),
+	.size = sizeof(struct ramdisk_metrics),
+};
+
+static const struct kind cache_kind = {
+	.prefix = "rxcache",
+	.label = "name",
+	.families = cache_families,
+	.family_count = ARRAY_SIZE(cache_families),
+	.size = sizeof(struct cache_metrics),
+};
+
+static void write_heading(const struct scope *scope, const struct family *family,
+			  enum exposition_format format)
+{
+	const char *ending = types[family->type].ending;
+
+	if (format == EXPOSITION_PROMETHEUS) {
+		fprintf(scope->file, "# HELP %s%s %s\n", scope->name, ending, family->help);
+		fprintf(scope->file, "# TYPE %s%s %s\n", scope->name, ending,
+			types[family->type].prometheus);
+		return;
+	}
+	fprintf(scope->file, "# TYPE %s %s\n", scope->name, types[family->type].openmetrics);
+	if (family->unit)
+		fprintf(scope->file, "# UNIT %s %s\n", scope->name, family->unit);
+	fprintf(scope->file, "# HELP %s %s\n", scope->name, family->help);
+}
+
+static void write_family(FILE *file, const struct kind *kind, const struct family *family,
+			 enum exposition_format format, const char *disks, size_t count)
+{
+	struct scope scope = {
+		.file = file,
+		.name = format_text("%s%s%s", kind->prefix, *family->name ? "_" : "",
+				    family->name),
+		.type = family->type,
+		.label = kind->label,
+	};
+	const struct disk_metrics *disk;
+	size_t i;
+
+	write_heading(&scope, family, format);
+	for (i = 0; i < count; i++) {
+		disk = (const void *)(disks + i * kind->size);
+		scope.disk = disk->name;
+		family->write(&scope, disk);
+	}
+	free(scope.name);
+}
+
+static void write_kind(FILE *file, const struct kind *kind, enum exposition_format format,
+		       const void *disks, size_t count)
+{
+	size_t i;
+
+	for (i = 0; count && i < kind->family_count; i++)
+		write_family(file, kind, &kind->families[i], format, disks, count);
+	for (i = 0; count && i < ARRAY_SIZE(io_families); i++)
+		write_family(file, kind, &io_families[i], format, disks, count);
+}
+
+/**
+ * exposition_write - write metrics as text
+ * @file: where to
+ * @format: in which format
+ * @metrics: what to write; where there are none, there is nothing but what the format
+ *	wants at the end
+ */
+void exposition_write(FILE *file, enum exposition_format format, const struct metrics *metrics)
+{
+	write_kind(file, &ramdisk_kind, format, metrics->ramdisks, metrics->ramdisk_count);
+	write_kind(file, &cache_kind, format, metrics->caches, metrics->cache_count);
+	if (format == EXPOSITION_OPENMETRICS)
+		fputs("# EOF\n", file);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_OUTPUT_EXPOSITION_H
+#define RXADM_OUTPUT_EXPOSITION_H
+
+#include <linux/rxd.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "kernel/device.h"
+#include "kernel/rxcache.h"
+
+enum exposition_format {
+	EXPOSITION_OPENMETRICS,
+	EXPOSITION_PROMETHEUS,	/* version 0.0.4, which node_exporter reads */
+};
+
+/* What the metrics of RAM disks and of caches have in common. */
+struct disk_metrics {
+	char *name;
+	struct iostat io;
+};
+
+struct ramdisk_metrics {
+	struct disk_metrics disk;	/* first: see struct kind in exposition.c */
+	struct rxd_query query;
+	char *uuid;
+	char *node;
+	char *state;			/* words with spaces between them */
+};
+
+struct cache_metrics {
+	struct disk_metrics disk;	/* first, too */
+	char *device;
+	char *origin;
+	char *cache;
+	struct rxcache_status status;
+	struct latency latency;
+};
+
+struct metrics {
+	struct ramdisk_metrics *ramdisks;
+	size_t ramdisk_count;
+	struct cache_metrics *caches;
+	size_t cache_count;
+};
+
+void exposition_write(FILE *file, enum exposition_format format, const struct metrics *metrics);
+
+#endif /* RXADM_OUTPUT_EXPOSITION_H */

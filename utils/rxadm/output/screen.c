@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What top shows: rates, from two readings of counters; and a terminal that is drawn anew
+ * from time to time, and waiting that keys, signals and another size of the terminal end.
+ * Without a terminal there are the signals only.
+ */
+#include <curses.h>
+#include <errno.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "output/screen.h"
+
+#define SECTOR	512
+
+/**
+ * rates_parse_stat - read the file stat of a block device in sysfs
+ * @text: its line
+ * @counts: out: what it counts; the hits and misses stay as they are
+ *
+ * Return: whether it was understood.
+ */
+bool rates_parse_stat(const char *text, struct counts *counts)
+{
+	unsigned long long reads, read_sectors, read_ms, writes, write_sectors, write_ms;
+
+	if (sscanf(text, "%llu %*u %llu %llu %llu %*u %llu %llu", &reads, &read_sectors, &read_ms,
+		   &writes, &write_sectors, &write_ms) != 6)
+		return false;
+	counts->reads = reads;
+	counts->writes = writes;
+	counts->read_sectors = read_sectors;
+	counts->write_sectors = write_sectors;
+	counts->busy_ms = read_ms + write_ms;
+	return true;
+}
+
+/* A counter that went back was set to zero in between. */
+static double grown(uint64_t before, uint64_t after)
+{
+	return after < before ? after : after - before;
+}
+
+/**
+ * rates_between - what happened between two readings
+ * @before: the first
+ * @after: the second
+ * @seconds: time between them, more than 0
+ */
+struct rates rates_between(const struct counts *before, const struct counts *after,
+			   double seconds)
+{
+	double reads = grown(before->reads, after->reads);
+	double writes = grown(before->writes, after->writes);
+	double hits = grown(before->hits, after->hits);
+	double misses = grown(before->misses, after->misses);
+	struct rates rates = {
+		.reads = reads / seconds,
+		.writes = writes / seconds,
+		.read_bytes = grown(before->read_sectors, after->read_sectors) * SECTOR / seconds,
+		.write_bytes = grown(before->write_sectors, after->write_sectors) * SECTOR /
+			       seconds,
+		.has_latency = reads + writes > 0,
+		.has_hits = hits + misses > 0,
+	};
+
+	if (rates.has_latency)
+		rates.latency_us = grown(before->busy_ms, after->busy_ms) * 1000 /
+				   (reads + writes);
+	if (rates.has_hits)
+		rates.hit_percent = 100 * hits / (hits + misses);
+	return rates;
+}
+
+static struct {
+	SCREEN *curses;		/* NULL: no terminal */
+	bool keys;		/* they come from a terminal, too */
+	int signals;
+} screen = { .signals = -1 };
+
+/* The next refresh() takes the terminal again, and draws all of it. */
+static void leave(void)
+{
+	if (screen.curses && !isendwin())
+		endwin();
+}
+
+static void close_terminal(void)
+{
+	leave();
+	if (screen.curses)
+		delscreen(screen.curses);
+	screen.curses = NULL;
+}
+
+static enum exit_code open_terminal(void)
+{
+	const char *type = getenv("TERM");
+
+	/* The numbers stay in the C locale. */
+	setlocale(LC_CTYPE, "");
+	screen.curses = newterm(NULL, stdout, stdin);
+	if (screen.curses && !tigetstr("cup"))
+		close_terminal();
+	if (!screen.curses)
+		return report(EXIT_PARAMETERS,
+			      "cannot draw on a terminal of type '%s' (TERM); --batch prints lines",
+			      type ? type : "");
+	screen.keys = isatty(STDIN_FILENO);
+	cbreak();
+	noecho();
+	nodelay(stdscr, true);
+	curs_set(0);
+	return EXIT_OK;
+}
+
+/**
+ * screen_open - take over the terminal, if there is one, and the user's signals
+ * @terminal: draw on it
+ *
+ * To be undone by screen_close().
+ */
+enum exit_code screen_open(bool terminal)
+{
+	enum exit_code ret = EXIT_OK;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGTSTP);
+	sigaddset(&set, SIGCONT);
+	sigaddset(&set, SIGWINCH);
+	/* So that no handler of ncurses runs: with those, a signal before poll() goes unseen. */
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	screen.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (screen.signals < 0)
+		return report(exit_code_of(errno), "cannot wait for signals: %s", strerror(errno));
+	report_before(leave);
+	if (terminal)
+		ret = open_terminal();
+	if (ret)
+		screen_close();
+	return ret;
+}
+
+void screen_close(void)
+{
+	close_terminal();
+	report_before(NULL);
+	close(screen.signals);
+}
+
+/* No SIGWINCH tells of a size that changed while this was stopped in the background. */
+static void take_size(void)
+{
+	struct winsize size;
+
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
+		resizeterm(size.ws_row, size.ws_col);
+}
+
+static int count_lines(const char *text)
+{
+	int lines = 0;
+
+	for (; *text; text++)
+		lines += *text == '\n';
+	return lines;
+}
+
+/* A line that is too long wraps; the next line then replaces the rest of it. */
+static void put_line(int row, const char *text, size_t length)
+{
+	mvaddnstr(row, 0, text, length);
+	clrtoeol();
+}
+
+/**
+ * screen_draw - replace what the terminal shows
+ * @title: its first line
+ * @text: the others; where they are too many, a line says so in place of the last
+ */
+void screen_draw(const char *title, const char *text)
+{
+	int lines = count_lines(text);
+	int row = 0;
+	size_t length;
+
+	take_size();
+	put_line(row++, title, strlen(title));
+	while (lines && (row < LINES - 1 || (lines == 1 && row < LINES))) {
+		length = strcspn(text, "\n");
+		put_line(row++, text, length);
+		text += length + 1;
+		lines--;
+	}
+	if (lines && row < LINES) {
+		mvprintw(row++, 0, "... %d more", lines);
+		clrtoeol();
+	}
+	if (move(row, 0) == OK)
+		clrtobot();
+	refresh();
+}
+
+static bool read_signal(enum screen_event *event)
+{
+	struct signalfd_siginfo info;
+
+	if (read(screen.signals, &info, sizeof(info)) != sizeof(info))
+		return false;
+	switch (info.ssi_signo) {
+	case SIGTSTP:
+		/* As the shell expects it: stopped with the terminal as it was. */
+		leave();
+		raise(SIGSTOP);
+		return false;
+	case SIGCONT:
+		leave();
+		*event = SCREEN_RESIZED;
+		return screen.curses;
+	case SIGWINCH:
+		*event = SCREEN_RESIZED;
+		return screen.curses;
+	default:
+		*event = SCREEN_QUIT;
+		return true;
+	}
+}
+
+/* If there is no key after all, the terminal has hung up. */
+static bool read_key(enum screen_event *event)
+{
+	int key = getch();
+
+	if (key != ERR && key != 'q' && key != 'Q')
+		return false;
+	*event = SCREEN_QUIT;
+	return true;
+}
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+/**
+ * screen_wait - wait for the next thing that matters
+ * @seconds: how long at most
+ */
+enum screen_event screen_wait(double seconds)
+{
+	double end = now() + seconds;
+	struct pollfd fds[] = {
+		{ .fd = screen.signals, .events = POLLIN },
+		{ .fd = screen.curses && screen.keys ? STDIN_FILENO : -1, .events = POLLIN },
+		/* POLLHUP comes unasked. */
+		{ .fd = screen.curses ? STDOUT_FILENO : -1 },
+	};
+	enum screen_event event;
+	double left;
+
+	for (;;) {
+		left = end - now();
+		if (left <= 0 || !poll(fds, ARRAY_SIZE(fds), left * 1000 + 1))
+			return SCREEN_TIME;
+		if (fds[0].revents && read_signal(&event))
+			return event;
+		if (fds[1].revents && read_key(&event))
+			return event;
+		if (fds[2].revents)
+			return SCREEN_QUIT;
+	}
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_OUTPUT_SCREEN_H
+#define RXADM_OUTPUT_SCREEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/error.h"
+
+/* What a block device and its cache have counted since they were made. */
+struct counts {
+	uint64_t reads;
+	uint64_t writes;
+	uint64_t read_sectors;
+	uint64_t write_sectors;
+	uint64_t busy_ms;	/* of all reads and writes together */
+	uint64_t hits;
+	uint64_t misses;
+};
+
+/* What that comes to, a second. */
+struct rates {
+	double reads;
+	double writes;
+	double read_bytes;
+	double write_bytes;
+	bool has_latency;	/* anything was read or written */
+	double latency_us;	/* mean */
+	bool has_hits;		/* the cache was asked for anything */
+	double hit_percent;
+};
+
+bool rates_parse_stat(const char *text, struct counts *counts);
+struct rates rates_between(const struct counts *before, const struct counts *after,
+			   double seconds);
+
+/* Why a wait ended. */
+enum screen_event {
+	SCREEN_TIME,	/* the time is over */
+	SCREEN_RESIZED,	/* the terminal has another size */
+	SCREEN_QUIT,	/* the user has seen enough */
+};
+
+enum exit_code screen_open(bool terminal);
+void screen_close(void);
+void screen_draw(const char *title, const char *text);
+enum screen_event screen_wait(double seconds);
+
+#endif /* RXADM_OUTPUT_SCREEN_H */
