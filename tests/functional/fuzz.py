@@ -49,6 +49,9 @@ DOCUMENTED = {
     "load": {errno.EINVAL, errno.EFBIG, errno.ERANGE},
 }
 
+# These can be asked what they would do.
+CHECKED = {"create", "remove", "resize", "clear"}
+
 TEXTS = ["", "\n", "0", "1", "-1", "4096", "4096\n", "4095", "8192x", " 4096", "+4096", "0x1000",
          "4K", "none", "1e6", "18446744073709551615", "18446744073709551616", "9" * 300, "A" * 4000,
          "%s%n", "\0", "4096\0x", "75", "100", "101", "local", "4294967297", "\xff\xfe"]
@@ -105,6 +108,9 @@ class Fuzzer:
         return self.odd(known & self.chance.getrandbits(3), known + 1, U32, 1 << 31,
                         self.chance.getrandbits(32))
 
+    def dry_run(self):
+        return self.chance.choice([0, 0, ctl.DRY_RUN])
+
     def header(self):
         return {"version": self.odd(ctl.ABI_VERSION, 0, 2, U32, of=40)}
 
@@ -120,7 +126,7 @@ class Fuzzer:
     # Steps: each returns how to call, or None when there is nothing to call.
 
     def create(self):
-        flags = self.flags(7)
+        flags = self.flags(7) | self.dry_run()
         # Reserved memory takes its time: little of it, mostly.
         size = self.size(4 * MIB) if flags & ctl.CREATE_RESERVE else self.size()
         if flags & ctl.CREATE_RESERVE and size > 1 << 30 and self.chance.randrange(10):
@@ -138,19 +144,23 @@ class Fuzzer:
 
     def remove(self):
         return lambda values: self.control.remove(**values), {
-            "index": self.index(), "flags": self.odd(0, 1, U32), **self.padded(2)}
+            "index": self.index(), "flags": self.odd(0, 1, U32) | self.dry_run(),
+            **self.padded(2)}
 
     def clear(self):
         return lambda values: self.control.clear(**values), {
-            "index": self.index(), "flags": self.odd(0, 1, U32), **self.padded(2)}
+            "index": self.index(), "flags": self.odd(0, 1, U32) | self.dry_run(),
+            **self.padded(2)}
 
     def resize(self):
         return lambda values: self.control.resize(**values), {
-            "index": self.index(), "size": self.size(), "flags": self.flags(3), **self.padded(2)}
+            "index": self.index(), "size": self.size(), "flags": self.flags(3) | self.dry_run(),
+            **self.padded(2)}
 
     def query(self):
         return lambda values: self.control.query(**values), {
-            "index": self.index(), "flags": self.flags(1), **self.padded(4)}
+            "index": self.index(), "flags": self.odd(self.flags(1), ctl.DRY_RUN),
+            **self.padded(4)}
 
     def path(self):
         paths = sorted(glob.glob("/dev/rxd[0-9]*"))
@@ -297,9 +307,13 @@ class Fuzzer:
         self.did = f"{name} {values}"[:1000]
         before = self.snapshot()
         self.log.rewind()
+        dry = name in CHECKED and values["flags"] & ctl.DRY_RUN
         try:
             call(dict(values))
             result = "done"
+            if dry:
+                after = self.snapshot()
+                assert after == before, f"a dry run, and yet: {difference(before, after)}"
         except OSError as error:
             result = errno.errorcode[error.errno]
             allowed = {errno.EFAULT} if name == "pointer" else DOCUMENTED[name]
@@ -309,7 +323,21 @@ class Fuzzer:
             said = [line for line in self.log.lines() if "rxd" in line]
             assert len(said) <= (name == "load"), said
         self.counts[name, result] = self.counts.get((name, result), 0) + 1
+        if dry:
+            self.repeat(name, call, values, result)
         self.judge()
+
+    def repeat(self, name, call, values, result):
+        """Without the flag the driver says the same, unless it is short of memory."""
+        values = {**values, "flags": values["flags"] & ~ctl.DRY_RUN}
+        try:
+            call(values)
+            now = "done"
+        except OSError as error:
+            now = errno.errorcode[error.errno]
+        if {result, now} & {"ENOMEM", "ENOSPC"}:
+            return
+        assert now == result, f"the dry run of {name} said {result}, and the driver {now}"
 
     def judge(self):
         """What must hold after each step."""
@@ -320,7 +348,7 @@ class Fuzzer:
         for device in devices:
             assert device.size % BLOCK == device.mem_limit % BLOCK == 0 < device.size
             assert device.mem_used <= device.mem_max_used and device.mem_used <= device.size
-            assert device.mem_2m <= device.mem_64k <= device.mem_used
+            assert device.reserved1 == (0, 0)
             if device.state & ctl.STATE_RESERVED:
                 assert device.mem_used == device.size
             with open(f"/sys/block/rxd{device.index}/size", encoding="ascii") as file:

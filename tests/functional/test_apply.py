@@ -44,9 +44,9 @@ def test_make_and_stop(config):
     before = state()
     plan = config.ok("--dry-run")
     assert state() == before
-    assert plan == ["ramdisk scratch: make a RAM disk of 16M",
-                    "ramdisk scratch: make a file system ext4",
-                    "cache data: make a RAM disk of 8M",
+    assert plan == ["ramdisk scratch: create a RAM disk of 16M",
+                    "ramdisk scratch: create a file system ext4",
+                    "cache data: create a RAM disk of 8M",
                     f"cache data: map '{DISK}' as /dev/mapper/data"]
     assert config.ok() == plan
     scratch, cache = disk_of("ramdisk/scratch"), disk_of("cache/data")
@@ -82,7 +82,8 @@ def test_names(config):
 def test_others_stay(config, lab):
     other = lab.ramdisk(4 * MIB)
     config.write("[ramdisk scratch]\nsize = 4M\n")
-    assert config.ok("--dry-run")[-1] == f"{other.path}: is not in the configuration, and stays"
+    assert config.ok("--dry-run")[-1] == \
+        f"{other.path}: is not in the configuration and is left alone"
     before = other.query()
     config.ok()
     config.ok("--stop")
@@ -95,13 +96,13 @@ def test_other_caches_stay(config, lab):
     config.ok()
     origin = lab.ramdisk(4 * MIB)
     cache = lab.cache(4 * MIB, origin=origin.path)
-    others = [f"{path}: is not in the configuration, and stays"
+    others = [f"{path}: is not in the configuration and is left alone"
               for path in (origin.path, cache.ramdisk.path, cache.path)]
     assert config.ok("--dry-run") == others
     config.ok("--stop")
     config.write("[ramdisk scratch]\nsize = 4M\n")
     before = state()
-    assert config.ok("--dry-run") == ["ramdisk scratch: make a RAM disk of 4M", *others]
+    assert config.ok("--dry-run") == ["ramdisk scratch: create a RAM disk of 4M", *others]
     assert state() == before
 
 
@@ -309,7 +310,7 @@ def test_errors(config, args, names):
     for line, name in zip(lines, names):
         assert line.startswith("rxadm: apply: ") and name in line
     assert state() == before
-    assert config.ok("c") == ["ramdisk c: make a RAM disk of 4M"]
+    assert config.ok("c") == ["ramdisk c: create a RAM disk of 4M"]
 
 
 @pytest.mark.parametrize("args, name", [
@@ -377,14 +378,14 @@ def test_image_of_an_empty_disk(config):
 def test_file_system_on_a_reserved_disk(config):
     """It has all its memory before anything is written."""
     config.write("[ramdisk a]\nsize = 16M\nfs = ext4\nreserve = yes\n")
-    assert config.ok() == ["ramdisk a: make a RAM disk of 16M",
-                           "ramdisk a: make a file system ext4"]
+    assert config.ok() == ["ramdisk a: create a RAM disk of 16M",
+                           "ramdisk a: create a file system ext4"]
     disk = disk_of("ramdisk/a")
     assert disk.query().state & STATE_RESERVED and signature(disk.path) == "ext4"
     run("wipefs", "--all", "--quiet", disk.path)
     assert config.ok() == config.ok("--dry-run") == [] and not signature(disk.path)
     run("blkdiscard", "--zeroout", disk.path)
-    assert config.ok() == ["ramdisk a: make a file system ext4"]
+    assert config.ok() == ["ramdisk a: create a file system ext4"]
 
 
 @pytest.mark.parametrize("percent", [-5, -1, 1, 3])
@@ -404,7 +405,8 @@ def test_image_from_before_memory_changed(config, lab, percent):
         config.refused(PARAMETERS, names=(f"({share} bytes)", f"({size} bytes)"))
         assert not disk_of("ramdisk/a")
         return
-    assert config.ok("--dry-run")[-1] == f"{other.path}: is not in the configuration, and stays"
+    assert config.ok("--dry-run")[-1] == \
+        f"{other.path}: is not in the configuration and is left alone"
     config.ok()
     disk = disk_of("ramdisk/a")
     assert disk.query().size == (size if abs(percent) <= 2 else share)

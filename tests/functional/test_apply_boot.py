@@ -2,6 +2,8 @@
 """rxadm apply at boot: missing modules, an older module, sections left out, full disks."""
 
 import os
+import pathlib
+import shutil
 
 import pytest
 
@@ -15,6 +17,7 @@ from rxdlib.lab import DISK, state
 pytestmark = pytest.mark.one_kernel
 # Built with the next version of the ABI, see tests/guest/build.
 NEXT = os.path.join(BUILD, "next/bin/rxadm")
+ETC, VENDOR = pathlib.Path("/etc"), pathlib.Path("/usr/lib/rxd.conf.d")
 
 
 @pytest.fixture(name="config")
@@ -54,7 +57,7 @@ def test_cache_without_modules(config, unloaded):
         result = config.apply()
         assert result.returncode == BUSY and "'c'" in result.stderr
         assert "linear" in dm.table("c") and not disk_of("cache/c")
-    assert config.ok() == ["cache c: make a RAM disk of 8M",
+    assert config.ok() == ["cache c: create a RAM disk of 8M",
                            "cache c: remove the mapping 'c', which has no cache",
                            f"cache c: map '{DISK}' as /dev/mapper/c"]
     assert "rxcache" in dm.table("c") and config.ok() == []
@@ -143,8 +146,8 @@ def test_cache_that_cannot_be_made(config, unloaded, lab, why, words):
 def test_noauto(config):
     """It counts where it is named, and is stopped with all."""
     config.write("[ramdisk a]\nsize = 4M\nnoauto = yes\n[ramdisk b]\nsize = 4M\nnoauto = no\n")
-    assert config.ok() == config.ok("--dry-run") + ["ramdisk b: make a RAM disk of 4M"]
-    assert config.ok("a") == ["ramdisk a: make a RAM disk of 4M"]
+    assert config.ok() == config.ok("--dry-run") + ["ramdisk b: create a RAM disk of 4M"]
+    assert config.ok("a") == ["ramdisk a: create a RAM disk of 4M"]
     assert len(config.ok("--stop")) == 2
     config.ok("ramdisk/a")
     assert len(config.ok("--stop", "a")) == 1
@@ -159,7 +162,7 @@ def test_too_little_space(config, lab, size, limit):
     for args in ("--dry-run",), (), ():
         result = config.apply(*args)
         assert result.returncode == 0
-        for name in f"note: image '{folder}/a.img'", "16M left", "may take 16":
+        for name in f"note: image '{folder}/a.img'", "16M free", "may need 16":
             assert name in result.stderr
     run("mount", "-o", "remount,size=18M", folder)
     result = config.apply()
@@ -176,7 +179,7 @@ def test_folder_that_takes_no_image(config, lab, how, words):
         folder += "/none"
     config.write(f"[ramdisk a]\nsize = 4M\nimage = {folder}/a.img\n")
     before = state()
-    config.refused(DEVICE, names=(f"image '{folder}/a.img'", f"folder '{folder}'", words))
+    config.refused(DEVICE, names=(f"image '{folder}/a.img'", f"directory '{folder}'", words))
     assert state() == before
 
 
@@ -198,7 +201,7 @@ def test_compress(config):
 
 
 @pytest.mark.parametrize("when, error, words", [
-    ("1+", "EPROTONOSUPPORT", "not of the release"), ("2+", "EIO", "Input/output error"),
+    ("1+", "EPROTONOSUPPORT", "not from the same release"), ("2+", "EIO", "Input/output error"),
     ("2", "EINTR", "")])
 def test_module_that_does_not_answer(config, when, error, words):
     """That is no reason to take a disk for one that is gone."""
@@ -234,6 +237,82 @@ def test_older_module(config):
     assert disk in run(NEXT, "list", environment=environment).stdout
     # What it may not know is not asked of it.
     result = run(NEXT, "create", "--size", "4M", check=False, environment=environment)
-    assert result.returncode == DEVICE and "not of the release" in result.stderr
+    assert result.returncode == DEVICE and "not from the same release" in result.stderr
     config.ok("--stop")
     assert os.listdir(RECORDS) == []
+
+
+@pytest.fixture(name="machine")
+def configuration_of_the_machine(nothing_left):
+    """In /etc, with a folder of vendor defaults."""
+    folders = ETC / "rxd.conf.d", VENDOR
+    assert not any(path.exists() for path in [ETC / "rxd.conf", *folders])
+    for folder in folders:
+        folder.mkdir()
+    with Configuration(ETC) as config:
+        yield config
+        config.path.unlink(missing_ok=True)
+        for folder in folders:
+            shutil.rmtree(folder)
+
+
+def apply(*args):
+    """Without --config: the lines printed."""
+    result = rxadm("apply", *args)
+    assert (result.returncode, result.stderr) == (0, ""), result
+    return result.stdout.splitlines()
+
+
+def test_vendor_defaults(machine, tmp_path):
+    """A section of the machine replaces a vendor's whole, and whoever reads it sees whose it is."""
+    (VENDOR / "10-a.conf").write_text("[ramdisk a]\nsize = 4M\novercommit = on\nfs = nofs\n")
+    (VENDOR / "20-b.conf").write_text("[ramdisk b]\nsize = 4M\n")
+    machine.write("[ramdisk a]\nsize = 8M\n")
+    before = state()
+    plan = ["ramdisk a: create a RAM disk of 8M",
+            f"ramdisk b ({VENDOR}/20-b.conf): create a RAM disk of 4M"]
+    assert apply("--dry-run") == plan
+    assert state() == before
+    assert apply() == plan
+    assert apply() == apply("--dry-run") == []
+    assert machine.ok("--dry-run") == []
+    # A default that becomes a section of the machine is the same RAM disk.
+    disks = [disk_of(f"ramdisk/{name}").path for name in "ab"]
+    machine.write("[ramdisk a]\nsize = 8M\n[ramdisk b]\nsize = 8M\n")
+    assert apply("--dry-run", "b") == [f"ramdisk b: resize {disks[1]} from 4M to 8M"]
+    # Another configuration has no vendor defaults, and they are not changed by it.
+    other = Configuration(tmp_path)
+    other.write("[ramdisk c]\nsize = 4M\n")
+    assert "ramdisk c: create a RAM disk of 4M" in other.ok("--dry-run")
+    result = other.apply("b")
+    assert result.returncode == PARAMETERS
+    assert result.stderr.endswith(f"there is no such section in {other.path}, {other.path}.d\n")
+    # What was started is stopped, also when its vendor is gone.
+    (VENDOR / "20-b.conf").unlink()
+    machine.write("[ramdisk a]\nsize = 8M\n")
+    assert apply("--stop") == [f"ramdisk b: remove {disks[1]}",
+                               f"ramdisk a: remove {disks[0]}"]
+    assert state() == before and records() == []
+
+
+def test_vendor_defaults_that_are_hidden(machine):
+    """By a file of the same name; errors name the file that they are in."""
+    (VENDOR / "10-a.conf").write_text("\n[ramdisk a]\nsize = x\n")
+    before = state()
+    machine.refused(PARAMETERS, names=f"apply: {VENDOR}/10-a.conf:3: [ramdisk a]: size 'x'")
+    (ETC / "rxd.conf.d/10-a.conf").symlink_to("/dev/null")
+    assert apply() == []
+    machine.refused(PARAMETERS, "c", names=f"no such section in {ETC}/rxd.conf, "
+                    f"{ETC}/rxd.conf.d, {VENDOR}")
+    assert state() == before
+    (VENDOR / "20-b.conf").write_text("[ramdisk b]\nsize = 4K\nfs = ext4\n")
+    machine.refused(DEVICE, names=f"ramdisk b ({VENDOR}/20-b.conf): fs 'ext4'")
+    assert state() == before
+
+
+def test_empty_vendor_folder(machine):
+    """Packages bring it: it is no configuration."""
+    (ETC / "rxd.conf.d").rmdir()
+    machine.refused(PARAMETERS, names="/etc/rxd.conf: No such file or directory")
+    (ETC / "rxd.conf.d").mkdir()
+    assert apply() == []

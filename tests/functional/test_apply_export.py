@@ -55,7 +55,7 @@ def test_make_and_stop(config):
     before = everything()
     plan = config.ok("--dry-run")
     assert everything() == before
-    assert plan == ["ramdisk a: make a RAM disk of 16M", f"export e: export ramdisk/a ({WHERE})"]
+    assert plan == ["ramdisk a: create a RAM disk of 16M", f"export e: export ramdisk/a ({WHERE})"]
     assert config.ok() == plan
     disk = disk_of("ramdisk/a")
     nvme.connect(NQN, transport=TRANSPORT)
@@ -152,7 +152,7 @@ def test_key(config):
     text = DISK_A + f"[export e]\ndevice = ramdisk/a\n{TCP}nqn = {NQN}\nallow-host = {HOST}\n"
     config.write(text + f"dhchap-key = {path}\n")
     assert config.refused(DEVICE, names=(f"key file '{path}'", "No such file")) == \
-        ["ramdisk a: make a RAM disk of 16M"]
+        ["ramdisk a: create a RAM disk of 16M"]
     path.write_text(keys[0])
     path.chmod(0o644)
     config.refused(PARAMETERS, names=(str(path), "0600"))
@@ -178,7 +178,7 @@ def test_disk_that_is_not_there(config):
     config.write(SHARED + DISK_A)
     before = everything()
     for args in ("e",), ("e", "--dry-run"):
-        config.refused(DEVICE, *args, names=("export e: device 'ramdisk/a'", "is not there",
+        config.refused(DEVICE, *args, names=("export e: device 'ramdisk/a'", "does not exist",
                                              "'rxadm apply ramdisk/a'"))
     assert everything() == before
     config.write("[cache c]\norigin = /dev/disk/by-id/gone\nsize = 8M\n"
@@ -272,8 +272,8 @@ def test_address_of_another_machine(config):
     """Refused by the kernel at the last step: the disk stays, of the export nothing."""
     config.write(DISK_A + "[export e]\ndevice = ramdisk/a\ntransport = tcp\n"
                  f"address = 192.0.2.1\nallow-host = {HOST}\n")
-    assert config.refused(PARAMETERS, names=("'192.0.2.1'", "none of this machine's")) == \
-        ["ramdisk a: make a RAM disk of 16M"]
+    assert config.refused(PARAMETERS, names=("'192.0.2.1'", "not an address of this machine")) == \
+        ["ramdisk a: create a RAM disk of 16M"]
     assert nvme.tree() == []
 
 

@@ -42,7 +42,7 @@ def holds(config, image, seed):
     """Whether an image is one of a disk that was filled so."""
     path = rxadm("load", image, "--uuid", "random", check=True).stdout.strip()
     same = direct.read(path, 0, MIB) == stamp(seed, MIB)
-    rxadm("remove", path, check=True)
+    rxadm("remove", "--force", path, check=True)
     return same
 
 
@@ -186,7 +186,7 @@ def test_disk_that_was_made_anew(config, image):
     config.ok()
     disk = disk_of("ramdisk/a")
     uuid = disk.query().uuid
-    rxadm("remove", disk.path, check=True)
+    rxadm("remove", "--force", disk.path, check=True)
     rxadm("create", "--size", "16M", "--uuid", uuid, "--index", disk.index, check=True)
     fill(2)
     saved_beside(config, image, 2)
@@ -201,8 +201,8 @@ def test_other_image_that_was_loaded(config, image):
     rxadm("save", disk, other, check=True)
     second = rxadm("load", other, "--uuid", "random", check=True).stdout.strip()
     rxadm("save", second, other, check=True)
-    rxadm("remove", second, check=True)
-    rxadm("clear", disk, check=True)
+    rxadm("remove", "--force", second, check=True)
+    rxadm("clear", "--force", disk, check=True)
     rxadm("load", "--into", disk, other, check=True)
     saved_beside(config, image, 4)
 
@@ -230,7 +230,7 @@ def test_loaded_by_hand_after_a_kill(config, image, how, again):
     if how == "into":
         rxadm("load", image, "--into", disk, check=True)
     else:
-        rxadm("remove", disk, check=True)
+        rxadm("remove", "--force", disk, check=True)
         assert unfinished() == []
         rxadm("load", image, check=True)
     assert unfinished() == []
@@ -263,7 +263,7 @@ def test_note_without_a_disk(config, image, how):
 
 
 def test_written_after_a_kill(config, image):
-    """A disk that was not filled to the end, and holds data all the same."""
+    """A disk that was not started completely, and holds data all the same."""
     disk = interrupted(config).path
     fill(2)
     saved_beside(config, image, 2)
@@ -274,10 +274,10 @@ def test_written_after_a_kill(config, image):
     result = config.apply()
     assert result.returncode == 0 and len(result.stderr.splitlines()) == 1, result
     beside, = image.parent.glob("*.new-*")
-    assert f"'{beside}'" in result.stderr and "was not filled to the end" in result.stderr
+    assert f"'{beside}'" in result.stderr and "was not started completely" in result.stderr
     assert result.stdout.splitlines()[:2] == [
-        f"ramdisk a: save {disk}, which was not filled to the end, beside '{image}'",
-        f"ramdisk a: remove {disk}, which was not filled to the end"]
+        f"ramdisk a: save {disk}, which was not started completely, beside '{image}'",
+        f"ramdisk a: remove {disk}, which was not started completely"]
     assert held() == stamp(1, MIB) and holds(config, beside, 3)
     beside.unlink()
     config.ok("--stop")
@@ -318,11 +318,11 @@ def test_load_that_leaves_it_empty(config, image, how):
 def test_cleared_disk(config, image):
     """What begins anew is no newer state, until somebody says so."""
     config.ok()
-    rxadm("clear", disk_of("ramdisk/a").path, check=True)
+    rxadm("clear", "--force", disk_of("ramdisk/a").path, check=True)
     fill(2)
     saved_beside(config, image, 2)
     config.ok()
-    rxadm("clear", disk_of("ramdisk/a").path, check=True)
+    rxadm("clear", "--force", disk_of("ramdisk/a").path, check=True)
     fill(3)
     rxadm("save", disk_of("ramdisk/a").path, image, check=True)
     config.ok("--stop")
@@ -334,7 +334,7 @@ def test_clear_that_is_killed(config, image):
     config.ok()
     disk = disk_of("ramdisk/a")
     disturbed(["-e", "trace=unlink,unlinkat", "-e", "inject=unlink,unlinkat:signal=KILL"],
-              "clear", disk.path)
+              "clear", "--force", disk.path)
     assert disk.query().mem_used == 0
     fill(2)
     saved_beside(config, image, 2)
@@ -346,10 +346,10 @@ def test_clear_that_is_refused(config, image):
     fill(2)
     disk = disk_of("ramdisk/a").path
     run("blockdev", "--setro", disk)
-    assert rxadm("clear", disk).returncode == DEVICE
+    assert rxadm("clear", "--force", disk).returncode == DEVICE
     run("blockdev", "--setrw", disk)
     with open(disk, "rb"):
-        assert rxadm("clear", disk).returncode == BUSY
+        assert rxadm("clear", "--force", disk).returncode == BUSY
     config.ok("--stop")
     assert holds(config, image, 2)
 
@@ -359,7 +359,8 @@ def test_disk_that_was_a_cache(config, image, lab):
     config.ok()
     fill(2)
     disk = disk_of("ramdisk/a").path
-    command = ("map", "--cache", disk, "--origin", lab.ramdisk(16 * MIB).path, "--name", "m")
+    command = ("map", "--cache", disk, "--origin", lab.ramdisk(16 * MIB).path, "--name", "m",
+               "--force")
     rxadm(*command, check=True)
     rxadm("unmap", "m", check=True)
     fill(3)
@@ -376,7 +377,7 @@ def test_map_that_fails(config, image, lab):
     for when in range(2, 30):
         result = disturbed(["-P", "/dev/mapper/control", "-e", "trace=ioctl", "-e",
                             f"inject=ioctl:error=ENOMEM:when={when}"],
-                           "map", "--cache", disk, "--origin", origin, "--name", "m")
+                           "map", "--cache", disk, "--origin", origin, "--name", "m", "--force")
         if not result.returncode:
             break
         assert held() == stamp(2, MIB)
@@ -691,7 +692,7 @@ def test_same_name_in_another_configuration(config, image, tmp_path, identity):
     other.ok()
     # Nor does a record keep others out whose disk is gone.
     disk, = state()["ramdisks"]
-    rxadm("remove", f"/dev/rxd{disk['index']}", check=True)
+    rxadm("remove", "--force", f"/dev/rxd{disk['index']}", check=True)
     config.write(section(image))
     config.ok()
     config.ok("--stop")

@@ -77,12 +77,12 @@ def ends_well(process):
 
 
 def others_go_on(config):
-    assert in_time(config, "b") == ["ramdisk b: make a RAM disk of 4M"]
+    assert in_time(config, "b") == ["ramdisk b: create a RAM disk of 4M"]
     made = rxadm("create", "--size", "4M", check=True).stdout.strip()
     rxadm("remove", made, check=True)
     assert in_time(config, "--stop", "b")[-1].startswith("ramdisk b: remove")
     # Also if it has an image by now.
-    assert in_time(config, "b")[0] == "ramdisk b: make a RAM disk of 4M"
+    assert in_time(config, "b")[0] == "ramdisk b: create a RAM disk of 4M"
 
 
 def test_image_that_hangs(config, lab, slow):

@@ -8,9 +8,9 @@ import uuid
 import pytest
 
 from rxdlib import direct, dm, modules
-from rxdlib.command import as_nobody, program, run, rxadm
+from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
 from rxdlib.control import CREATE_RESERVE
-from rxdlib.direct import MIB, stamp
+from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import DISK, state
 
 PARAMETERS, PERMISSION, DEVICE, BUSY = 1, 2, 4, 5
@@ -78,6 +78,67 @@ def test_resize_size(lab, text, words):
     direct.write(ramdisk.path, 0, stamp(1))
     refused(PARAMETERS, "resize", "rxd0", text, names=words)
     assert direct.read(ramdisk.path, 0, 4096) == stamp(1)
+
+
+NEW_SIZES = [
+    # Of a disk of 4M.
+    ("+", "the amount is empty"),
+    ("-", "the amount is empty"),
+    ("+0", "the amount must be greater than 0"),
+    ("-0", "the amount must be greater than 0"),
+    ("-0.0G", "the amount must be greater than 0"),
+    ("+-1G", "the amount is negative"),
+    ("-+1G", "the amount is not a number"),
+    ("++1M", "the amount is not a number"),
+    ("--1M", "the amount is negative"),
+    ("+ 1M", "the amount is not a number"),
+    ("+M", "the amount is not a number"),
+    ("+1X", "the amount has an unknown suffix"),
+    ("1M+1M", "suffix"),
+    ("-1", "multiple of 4096"),
+    ("+4097", "multiple of 4096"),
+    ("+1.3K", "multiple of 4096"),
+    ("+99999999999999999999999999", "at most 256T"),
+    ("-257T", "at most 256T"),
+    ("+256T", ("4194304 bytes", "at most 256T (281474976710656 bytes)")),
+    ("+281474972520448", ("4194304 bytes", "at most 256T (281474976710656 bytes)")),
+    ("-4M", ("4194304 bytes", "at least 4096 bytes")),
+    ("-4198400", ("4194304 bytes", "at least 4096 bytes")),
+    ("-256T", ("4194304 bytes", "at least 4096 bytes")),
+    ("-10%", "at least 4096 bytes"),
+]
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("text, words", NEW_SIZES, ids=[size[0] for size in NEW_SIZES])
+def test_resize_by(lab, text, words):
+    lab.ramdisk(4 * MIB)
+    for options in (), ("--force", "--overcommit"):
+        refused(PARAMETERS, "resize", "rxd0", *options, "--", text,
+                names=(f"size '{text}'", *([words] if isinstance(words, str) else words)))
+
+
+@pytest.mark.one_kernel
+def test_resize_by_a_negative_option(lab):
+    """What getopt takes for options: the message says how it is meant."""
+    lab.ramdisk(8 * MIB)
+    for arguments in ("rxd0", "-1M"), ("-1M", "rxd0"), ("rxd0", "--force", "-1M"):
+        refused(PARAMETERS, "resize", *arguments, names=("'-1M'", "greater than 0", "'-- -1M'"))
+
+
+@pytest.mark.one_kernel
+def test_resize_by_what_is_refused(lab):
+    """The size that was written, and what it comes to."""
+    ramdisk = lab.ramdisk(8 * MIB)
+    direct.write(ramdisk.path, 6 * MIB, stamp(1))
+    refused(BUSY, "resize", "rxd0", "--", "-4M", names=("'-4M' (4194304 bytes)", "--force"))
+    refused(PARAMETERS, "resize", "rxd0", "+1T", names=("'+1T'", "--overcommit"))
+    direct.write(ramdisk.path, 6 * MIB, bytes(4096))
+    with direct.Direct(ramdisk.path) as device:
+        device.discard(0, 8 * MIB)
+        device.partition(2048, 6 * 2048)
+    refused(BUSY, "resize", "rxd0", "--", "-4M",
+            names=("partition 1", "'-4M' (4194304 bytes)", "--force"))
 
 
 @pytest.mark.parametrize("size", ["1T", "100%", "256T"])
@@ -174,7 +235,15 @@ def test_create_number_taken(lab):
     (("extents", "rxd0", "rxd1"), "'rxd1'"),
     (("extents", "rxd0", "-o", "COLOUR"), ("COLOUR", "START")),
     (("extents", "rxd0", "--json", "--raw"), "--raw"),
-    (("remove", "rxd0", "rxd1"), "'rxd1'"),
+    (("remove", "--all", "rxd0"), "'rxd0'"),
+    (("remove", "rxd0", "--all"), "'rxd0'"),
+    (("remove", "rxd0", "/dev/rxd0"), ("'/dev/rxd0'", "more than once")),
+    (("remove", "rxd0", "--all=yes"), "--all"),
+    (("remove", "rxd0", "--force=yes"), "--force"),
+    (("clear", "rxd0", "--all"), "--all"),
+    (("help", "list", "info"), "'info'"),
+    (("help", ""), "''"),
+    (("create", "--help=yes"), ("'--help=yes'", "no value")),
     (("resize", "rxd0"), "SIZE"),
     (("resize", "rxd0", "4M", "8M"), "'8M'"),
     (("unmap",), "NAME"),
@@ -182,6 +251,9 @@ def test_create_number_taken(lab):
     (("list", "-o", "COLOUR"), ("COLOUR", "DEVICE")),
     (("list", "-o", ""), "''"),
     (("list", "--json", "--raw"), "--raw"),
+    (("list", "-b1", "rxd0"), "unknown option '-1'"),
+    (("list", "-1"), "'-1'"),
+    (("list", "-b", "-12"), ("'-12'", "negative")),
     (("status", "-o", "NAME,COLOUR"), ("COLOUR", "NAME")),
     (("map",), "--cache"),
     (("map", "--cache", "rxd0"), "--origin"),
@@ -191,6 +263,96 @@ def test_create_number_taken(lab):
 def test_usage(lab, arguments, words):
     lab.ramdisk(4 * MIB)
     refused(PARAMETERS, *arguments, names=words)
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("arguments, meant", [
+    (("lsit",), "list"),
+    (("List",), "list"),
+    (("creat",), "create"),
+    (("un-map",), "unmap"),
+    (("compl",), "completion"),
+    (("help", "remvoe"), "remove"),
+    (("--hlep",), "--help"),
+    (("-version",), "--version"),
+    (("create", "--sise", "4M"), "--size"),
+    (("create", "--siez=4M"), "--size"),
+    (("create", "--size", "4M", "--dryrun"), "--dry-run"),
+    (("create", "--size", "4M", "--sizes", "4M"), "--size"),
+    (("list", "--no-headings"), "--noheadings"),
+    (("apply", "--sotp"), "--stop"),
+    (("export", "rxd0", "--alow-host=x"), "--allow-host"),
+], ids=str)
+def test_did_you_mean(arguments, meant):
+    refused(PARAMETERS, *arguments, names=(f"did you mean '{meant}'?", "--help"))
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("arguments", [
+    ("frobnicate",), ("s",), ("",), ("help", "x" * 500), ("-",), ("--",), ("--colour",),
+    ("create", "--colour"), ("create", "--x"), ("create", "--" + "size" * 100)], ids=str)
+def test_nobody_knows_what_was_meant(arguments):
+    result = rxadm(*arguments)
+    assert result.returncode == PARAMETERS and "mean" not in result.stderr
+    assert len(result.stderr.splitlines()) == 1 and "lists all" in result.stderr
+
+
+@pytest.mark.one_kernel
+def test_ambiguous_option():
+    refused(PARAMETERS, "export", "rxd0", "--allow",
+            names=("ambiguous option '--allow'", "--allow-any-host", "--allow-host"))
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("arguments", [
+    ("create", "more"), ("resize", "rxd0"), ("limit",), ("clear",), ("remove",), ("list", "more"),
+    ("info",), ("extents",), ("save",), ("load",), ("map", "more"), ("unmap",), ("mode",),
+    ("set",), ("status", "one", "more"), ("stats",), ("top", "more"), ("metrics", "more"),
+    ("hotlist",), ("warm",), ("export",), ("unexport",), ("completion",),
+    ("help", "list", "more")], ids=str)
+def test_usage_line(arguments):
+    """It can be typed as it stands."""
+    refused(PARAMETERS, *arguments, names=f"usage: rxadm {arguments[0]} ")
+
+
+def test_remove_several(lab):
+    """All are looked at before any is removed, and each that cannot be has a line."""
+    for _ in range(3):
+        lab.ramdisk(4 * MIB)
+    before = state()
+    with direct.Direct("/dev/rxd1"):
+        for options in (), ("--dry-run",):
+            result = rxadm("remove", "rxd0", "rxd1", "rxd2", "rxd9", "/dev/null", *options)
+            assert (result.returncode, result.stdout) == (BUSY, "")
+            lines = result.stderr.splitlines()
+            assert [next(word for word in ("/dev/rxd1", "/dev/rxd9", "/dev/null") if word in line)
+                    for line in lines] == ["/dev/rxd1", "/dev/rxd9", "/dev/null"]
+            assert all(line.startswith("rxadm: remove: device '") for line in lines)
+    assert state() == before
+    result = rxadm("remove", "rxd9", "rxd0")
+    assert result.returncode == DEVICE and state() == before
+
+
+@pytest.mark.one_kernel
+def test_remove_fails_on_the_way(lab):
+    """Whichever ioctl fails: what was removed is removed, and the others are tried."""
+    # LeakSanitizer cannot work beside strace.
+    environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    seen = []
+    for when in range(1, 20):
+        for index in range(3):
+            lab.ramdisk(64 * KIB, index=index)
+        result = run("strace", "-f", "-o", "/dev/null", "-e", "trace=ioctl", "-e",
+                     f"inject=ioctl:error=EDQUOT:when={when}", program("rxadm"), "remove", "rxd0",
+                     "rxd1", "rxd2", check=False, environment=environment)
+        left = [device["index"] for device in state()["ramdisks"]]
+        assert bool(result.returncode) == bool(left), result
+        assert len(result.stderr.splitlines()) == bool(left), result
+        assert len(left) < 2 or left == [0, 1, 2]
+        assert len(left) != 1 or f"/dev/rxd{left[0]}" in result.stderr
+        seen.append(left)
+        rxadm("remove", "--all", check=True)
+    assert all(left in seen for left in ([], [0], [1], [2], [0, 1, 2]))
 
 
 @pytest.mark.one_kernel
@@ -235,7 +397,8 @@ def test_remove_or_clear_open(lab, command):
     ramdisk = lab.ramdisk(4 * MIB)
     direct.write(ramdisk.path, 0, stamp(1))
     with direct.Direct(ramdisk.path):
-        refused(BUSY, command, "rxd0", names=("rxd0", "open"))
+        for options in (), ("--force",):
+            refused(BUSY, command, "rxd0", *options, names=("rxd0", "open"))
     assert direct.read(ramdisk.path, 0, 4096) == stamp(1)
 
 
@@ -252,7 +415,7 @@ def test_clear_read_only(lab):
     ramdisk = lab.ramdisk(4 * MIB)
     direct.write(ramdisk.path, 0, stamp(1))
     run("blockdev", "--setro", ramdisk.path)
-    refused(DEVICE, "clear", "rxd0", names=("rxd0", "read-only", "--setrw"))
+    refused(DEVICE, "clear", "rxd0", "--force", names=("rxd0", "read-only", "--setrw"))
     assert direct.read(ramdisk.path, 0, 4096) == stamp(1)
 
 
@@ -421,7 +584,8 @@ def test_unmap_in_use(lab):
 # A line of each subcommand that would do its job, but for the one thing that is wrong.
 LINES = [
     ("create", "--size", "4M"), ("create", "--size", "4M", "--dry-run"),
-    ("resize", "rxd0", "8M"), ("limit", "rxd0", "1M"), ("clear", "rxd0"), ("remove", "rxd0"),
+    ("resize", "rxd0", "8M"), ("resize", "rxd0", "+4M"), ("limit", "rxd0", "1M"),
+    ("clear", "rxd0"), ("remove", "rxd0"), ("remove", "--all"),
     ("limit", "rxd0", "1M", "--dry-run"), ("clear", "rxd0", "--dry-run"),
     ("list",), ("info", "rxd0"), ("extents", "rxd0"),
     ("map", "--cache", "rxd0", "--origin", DISK),
@@ -447,7 +611,7 @@ def test_lines_are_of_all_commands():
     """But one that asks nothing of the machine, and one that asks its configuration first."""
     listed = rxadm("--help").stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()
     assert {line.split()[0] for line in listed} - {line[0] for line in LINES} == \
-        {"apply", "completion"}
+        {"apply", "completion", "help"}
 
 
 @pytest.mark.one_kernel
@@ -459,14 +623,15 @@ def test_no_privilege(lab, arguments):
 
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("command", sorted({line[0] for line in LINES} |
-                                           {"apply", "completion"}))
+                                           {"apply", "completion", "help"}))
 def test_unknown_option(command):
     refused(PARAMETERS, command, "--no-such-option", names="'--no-such-option'")
     refused(PARAMETERS, command, "-?", names="-?")
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("arguments", LINES, ids=str)
+@pytest.mark.parametrize("arguments", [line for line in LINES if line != ("remove", "rxd0")],
+                         ids=str)
 def test_one_argument_too_many(arguments):
     """The last of them, where some may be left out."""
     optional = arguments[0] == "status" or arguments == ("mode", "one")
@@ -484,7 +649,7 @@ def unloaded():
 
 @pytest.mark.parametrize("arguments", [
     line for line in LINES if line[0] not in ("list", "status", "metrics", "load")
-    and "--dry-run" not in line], ids=str)
+    and line != ("remove", "--all") and "--dry-run" not in line], ids=str)
 def test_modules_not_loaded(unloaded, arguments):
     before = state()
     result = rxadm(*arguments)

@@ -10,7 +10,7 @@ import pytest
 from rxdlib import dm
 from rxdlib.command import ENVIRONMENT, program, run
 from rxdlib.direct import KIB, MIB
-from rxdlib.lab import DISK
+from rxdlib.lab import DISK, LONG
 
 
 def model(*args, check=True):
@@ -26,9 +26,10 @@ def model(*args, check=True):
 
 
 @pytest.mark.one_kernel
-def test_eight_for_a_minute(lab):
+def test_eight_at_once(lab):
     cache = lab.cache(MIB)
-    writes, reads, rounds = model("-s", 60, "-w", 4, "-r", 4, "-b", 8, "-o", DISK, cache.path)
+    writes, reads, rounds = model("-s", 300 if LONG else 20, "-w", 4, "-r", 4, "-b", 8,
+                                  "-o", DISK, cache.path)
     assert writes > 1000 and reads > 1000 and rounds > 20
     status = cache.status()
     assert status.origin_errors == 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """--dry-run: checks all, says what would be done, and changes nothing."""
 
+import errno
 import re
 import uuid
 from pathlib import Path
@@ -8,13 +9,21 @@ from pathlib import Path
 import pytest
 
 from rxdlib import direct, dm, modules
-from rxdlib.command import rxadm, run
+from rxdlib.command import program, rxadm, run
+from rxdlib.control import CLEAR, CREATE, CREATE_RESERVE, REMOVE, RESIZE
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK, state
 
 pytestmark = pytest.mark.one_kernel
-PARAMETERS, DEVICE, BUSY = 1, 4, 5
+PARAMETERS, MEMORY, DEVICE, BUSY = 1, 3, 4, 5
+NOTE = "rxadm: %s: note: the driver was not asked, because the module rxd %s\n"
+SYS_IOCTL = 16
 UUID = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ab"
+
+
+def available():
+    text = Path("/proc/meminfo").read_text(encoding="ascii")
+    return int(re.search(r"MemAvailable: +(\d+)", text).group(1)) * 1024
 
 
 def dry(*args):
@@ -31,7 +40,9 @@ def agrees(code, *args, words):
     before = state()
     results = [rxadm(*args, *more) for more in ((), ("--dry-run",))]
     assert [result.returncode for result in results] == [code, code], results
-    assert results[0].stderr == results[1].stderr
+    # How much memory there is changes all the time.
+    said = [re.sub(r"[\d.]+\w+ of memory", "", result.stderr) for result in results]
+    assert said[0] == said[1]
     assert len(results[0].stderr.splitlines()) == 1
     assert [result.stdout for result in results] == ["", ""]
     for word in words:
@@ -60,6 +71,24 @@ def test_create_refused(lab):
     agrees(BUSY, "create", "--size", "4M", "--uuid", UUID, words=(UUID, "another RAM disk"))
     agrees(PARAMETERS, "create", "--size", "1T", words=("'1T'", "--overcommit"))
     agrees(PARAMETERS, "create", "--size", "4M", "--node", "1023", words=("'1023'",))
+    # Of several errors, the one that the driver finds first.
+    agrees(PARAMETERS, "create", "--size", "4M", "--node", "31", "--index", "3", words=("'31'",))
+    agrees(BUSY, "create", "--size", "1T", "--uuid", UUID, words=(UUID,))
+    # All memory that is available is more than a RAM disk gets.
+    size = f"{available() // MIB}M"
+    agrees(MEMORY, "create", "--size", size, "--reserve", "--overcommit", words=(size,))
+
+
+def test_resize_of_reserved_memory(lab):
+    """The driver looks for data, not for memory; and how much it may take is its to say."""
+    ramdisk = lab.ramdisk(8 * MIB, flags=CREATE_RESERVE)
+    call = "ioctl(/dev/rxd-control, RXD_RESIZE, {version=1, flags=0, index=0, size=%d})\n"
+    assert dry("resize", "rxd0", "4M") == call % (4 * MIB)
+    agrees(PARAMETERS, "resize", "rxd0", "1T", words=("'1T'", "--overcommit"))
+    ramdisk.set_attribute("mem_limit", 8 * MIB)
+    agrees(MEMORY, "resize", "rxd0", "16M", words=("'16M'",))
+    direct.write(ramdisk.path, 6 * MIB, stamp(1))
+    agrees(BUSY, "resize", "rxd0", "4M", words=("'4M'", "--force"))
 
 
 def test_resize(lab):
@@ -92,13 +121,14 @@ def test_remove(lab):
 def test_clear(lab):
     ramdisk = lab.ramdisk(4 * MIB)
     direct.write(ramdisk.path, 0, stamp(1))
-    assert dry("clear", "rxd0") == \
+    agrees(BUSY, "clear", "rxd0", words=("--force",))
+    assert dry("clear", "rxd0", "--force") == \
         "ioctl(/dev/rxd-control, RXD_CLEAR, {version=1, flags=0, index=0})\n"
     assert direct.read(ramdisk.path, 0, 4096) == stamp(1)
     with direct.Direct(ramdisk.path):
         agrees(BUSY, "clear", "rxd0", words=("open in process",))
     run("blockdev", "--setro", ramdisk.path)
-    agrees(DEVICE, "clear", "rxd0", words=("read-only", "--setrw"))
+    agrees(DEVICE, "clear", "rxd0", "--force", words=("read-only", "--setrw"))
     agrees(DEVICE, "clear", "rxd9", words=("rxd9",))
 
 
@@ -135,14 +165,71 @@ def test_map_and_unmap(lab):
     agrees(DEVICE, "unmap", "two", words=("'two'",))
 
 
+OLD_MODULE = f"""
+import ctypes
+import os
+import struct
+import sys
+
+def call(code, yes=0, no=0, value=0):
+    return struct.pack("=HBBI", code, yes, no, value)
+
+# RXD_DRY_RUN comes in each of these ioctls, and an older module refuses it.
+load, equal, give = 0x20, 0x15, 0x06
+requests = {[CREATE, REMOVE, RESIZE, CLEAR]}
+allow, refuse = call(give, value=0x7fff0000), call(give, value=0x50000 | {errno.EINVAL})
+program = call(load, value=0) + call(equal, 0, 1 + len(requests), {SYS_IOCTL})
+program += call(load, value=24)
+program += b"".join(call(equal, len(requests) - i, 0, request)
+                    for i, request in enumerate(requests))
+program += allow + refuse
+text = ctypes.create_string_buffer(program)
+filter = ctypes.create_string_buffer(struct.pack("=HxxxxxxQ", len(program) // 8,
+                                                 ctypes.addressof(text)))
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.prctl(22, 2, ctypes.byref(filter)):
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def old(*args):
+    """--dry-run beside a module that does not know RXD_DRY_RUN."""
+    before = state()
+    result = run("python3", "-c", OLD_MODULE, program("rxadm"), *args, "--dry-run", check=False)
+    assert state() == before
+    return result
+
+
+def test_older_module(lab):
+    """It is said that it was not asked; what can be known without it is still checked."""
+    ramdisk = lab.ramdisk(8 * MIB)
+    lab.ramdisk(8 * MIB)
+    for args in (("create", "--size", "64M"), ("resize", "rxd0", "4M"), ("clear", "rxd0"),
+                 ("remove", "rxd0"), ("remove", "--all")):
+        result = old(*args)
+        assert (result.returncode, result.stderr) == (
+            0, NOTE % (args[0], "is older than rxadm")), result
+        assert result.stdout == dry(*args)
+    result = old("create", "--size", "1T")
+    assert (result.returncode, result.stdout) == (PARAMETERS, "")
+    with direct.Direct(ramdisk.path):
+        for command in "remove", "clear":
+            result = old(command, "rxd0")
+            assert (result.returncode, result.stdout) == (BUSY, "")
+            assert len(result.stderr.splitlines()) == 1
+
+
 def test_modules_stay_unloaded():
     modules.unload()
     try:
         result = rxadm("create", "--size", "64M", "--dry-run")
-        assert (result.returncode, result.stderr) == (0, "")
+        assert (result.returncode, result.stderr) == (
+            0, NOTE % ("create", "is not loaded"))
         assert result.stdout.startswith("modprobe rxd\nioctl(")
         result = rxadm("create", "--size", "1T", "--dry-run")
         assert (result.returncode, result.stdout) == (PARAMETERS, "")
+        assert len(result.stderr.splitlines()) == 1
         assert not modules.loaded() & {modules.RXD, modules.RXCACHE}
     finally:
         modules.load()

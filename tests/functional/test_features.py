@@ -16,6 +16,7 @@ from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import DISK, state
 
 SIZE = 8 * MIB
+TRACING = "/sys/kernel/tracing"
 
 
 def refused(code, call, *args, **options):
@@ -35,8 +36,6 @@ def test_reserve(lab, folio_size):
     query = ramdisk.query()
     assert query.mem_used == query.mem_max_used == SIZE
     assert query.state & STATE_RESERVED and "reserved" in ramdisk.attribute("state")
-    if folio_size == 2 * MIB:
-        assert query.mem_2m > 0
     with Direct(ramdisk.path) as device:
         assert device.read(0, SIZE) == bytes(SIZE)
         device.write(MIB, stamp(1, MIB))
@@ -98,16 +97,48 @@ def test_folios(lab, folio_size):
         assert device.read(10 * MIB, 512) == bytes(512)
         query = ramdisk.query()
         assert query.mem_used == 5 * MIB + 2 * BLOCK
-        assert query.mem_2m <= query.mem_64k <= query.mem_used
-        assert bool(query.mem_64k) == (folio_size > 4 * KIB)
+        assert query.reserved1 == (0, 0)
         device.discard(BLOCK, BLOCK)
         assert ramdisk.query().mem_used == 5 * MIB + BLOCK
         assert device.read(0, 3 * BLOCK) == data[:BLOCK] + bytes(BLOCK) + data[2 * BLOCK:3 * BLOCK]
         device.discard(0, 16 * MIB)
         query = ramdisk.query()
-        assert (query.mem_used, query.mem_64k, query.mem_2m) == (0, 0, 0)
-    for name in "mem_64k", "mem_2m", "mem_index":
-        assert ramdisk.attribute(name) == str(getattr(ramdisk.query(), name))
+        assert query.mem_used == 0
+    assert ramdisk.attribute("mem_index") == str(query.mem_index)
+
+
+@pytest.fixture
+def allocations():
+    """How many pieces of an order the kernel has handed out, by its trace of them."""
+    if not os.path.exists(f"{TRACING}/instances"):
+        run("mount", "-t", "tracefs", "tracefs", TRACING)
+    instance = f"{TRACING}/instances/rxd-pieces"
+    os.mkdir(instance)
+
+    def write(name, text):
+        with open(f"{instance}/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+
+    def count(order, call):
+        write("trace", "")
+        write("events/kmem/mm_page_alloc/filter", f"order == {order}")
+        write("events/kmem/mm_page_alloc/enable", "1")
+        call()
+        write("events/kmem/mm_page_alloc/enable", "0")
+        with open(f"{instance}/trace", encoding="ascii") as file:
+            return sum("mm_page_alloc:" in line for line in file)
+
+    yield count
+    os.rmdir(instance)
+
+
+@pytest.mark.parametrize("folio_size, order", [(64 * KIB, 4), (2 * MIB, 9)])
+def test_pieces(lab, allocations, folio_size, order):
+    """Memory does come in larger pieces, where that was asked for and only there."""
+    def reserve(size):
+        lab.ramdisk(SIZE, flags=CREATE_RESERVE, folio_size=size)
+    assert allocations(order, lambda: reserve(folio_size)) >= SIZE // folio_size
+    assert allocations(order, lambda: reserve(4 * KIB)) < SIZE // folio_size
 
 
 # Nodes
@@ -355,8 +386,8 @@ def test_metadata_is_small(lab):
 
 
 @pytest.mark.parametrize("name", ["uuid", "folio_size", "node", "mem_used", "mem_max_used",
-                                  "mem_index", "mem_64k", "mem_2m", "nospc", "discards", "reads",
-                                  "writes", "state"])
+                                  "mem_index", "nospc", "discards", "reads", "writes",
+                                  "state"])
 def test_attributes_are_read_only(lab, name):
     ramdisk = lab.ramdisk(SIZE)
     before = state()

@@ -99,7 +99,7 @@ def test_warm_tells_of_blocks_in_use(lab, path):
         writer.join()
     assert result.returncode == 0 and result.stdout == ""
     assert result.stderr.count("\n") == 1 and f"'{cache.name}'" in result.stderr
-    assert result.stderr.endswith("not cached: 1\n")
+    assert result.stderr.endswith("1 blocks were in use and are not cached\n")
     assert cache.status().used == 255
 
 

@@ -177,7 +177,7 @@ def test_messages_name_the_process(lab, opener):
 
 @pytest.mark.one_kernel
 def test_origin_was_swap(lab):
-    """Not in use, but a swapon -a would use it behind the cache's back."""
+    """Not in use, but a swapon -a would use it and bypass the cache."""
     origin, ramdisk = lab.ramdisk(16 * MIB), lab.ramdisk(4 * MIB)
     run("mkswap", origin.path)
     command = ("map", "--cache", ramdisk.path, "--origin", origin.path, "--name", "one")

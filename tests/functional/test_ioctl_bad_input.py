@@ -41,12 +41,19 @@ def raw_ioctl(fd, request, address):
         raise OSError(ctypes.get_errno(), "ioctl")
 
 
+DRY = pytest.mark.parametrize("dry_run", [0, ctl.DRY_RUN], ids=["", "dry-run"])
+
+
 def refused(code, call, *args, **options):
     before = state()
     with pytest.raises(OSError) as caught:
         call(*args, **options)
     assert errno.errorcode[caught.value.errno] == errno.errorcode[code]
     assert state() == before
+
+
+def flagged(arguments, flag):
+    return {**arguments, "flags": arguments.get("flags", 0) | flag}
 
 
 @pytest.mark.parametrize("code, arguments", [
@@ -95,8 +102,9 @@ def refused(code, call, *args, **options):
     (errno.EPROTONOSUPPORT, {"version": 2}),
     (errno.EPROTONOSUPPORT, {"version": U32}),
 ], ids=str)
-def test_create(control, code, arguments):
-    refused(code, control.create, **{"size": MIB, **arguments})
+@DRY
+def test_create(control, dry_run, code, arguments):
+    refused(code, control.create, **{"size": MIB, **flagged(arguments, dry_run)})
 
 
 @pytest.mark.parametrize("code, arguments", [
@@ -112,8 +120,9 @@ def test_create(control, code, arguments):
     (errno.EPROTONOSUPPORT, {"version": 2}),
 ], ids=str)
 @pytest.mark.parametrize("name", ["remove", "clear"])
-def test_remove_and_clear(control, name, code, arguments):
-    refused(code, getattr(control, name), **{"index": 3, **arguments})
+@DRY
+def test_remove_and_clear(control, dry_run, name, code, arguments):
+    refused(code, getattr(control, name), **{"index": 3, **flagged(arguments, dry_run)})
 
 
 @pytest.mark.parametrize("code, arguments", [
@@ -131,8 +140,9 @@ def test_remove_and_clear(control, name, code, arguments):
     (errno.EPROTONOSUPPORT, {"version": 0}),
     (errno.EPROTONOSUPPORT, {"version": 2}),
 ], ids=str)
-def test_resize(control, code, arguments):
-    refused(code, control.resize, **{"index": 3, "size": MIB, **arguments})
+@DRY
+def test_resize(control, dry_run, code, arguments):
+    refused(code, control.resize, **{"index": 3, "size": MIB, **flagged(arguments, dry_run)})
 
 
 @pytest.mark.parametrize("code, arguments", [
@@ -143,6 +153,7 @@ def test_resize(control, code, arguments):
     (errno.EINVAL, {"index": -1}),
     (errno.EINVAL, {"index": ctl.INDEX_MAX + 1}),
     (errno.EINVAL, {"flags": 2}),
+    (errno.EINVAL, {"flags": ctl.DRY_RUN}),
     (errno.EINVAL, {"pad": 1}),
     (errno.EINVAL, {"reserved": (0, 0, 1, 0)}),
     (errno.EPROTONOSUPPORT, {"version": 0}),
@@ -219,8 +230,13 @@ def child_errno(function):
 @pytest.mark.parametrize("call", [
     lambda node: node.create(MIB), lambda node: node.remove(3),
     lambda node: node.resize(3, 2 * MIB), lambda node: node.query(3),
-    lambda node: node.clear(3)],
-    ids=["create", "remove", "resize", "query", "clear"])
+    lambda node: node.clear(3),
+    lambda node: node.create(MIB, flags=ctl.DRY_RUN),
+    lambda node: node.remove(3, flags=ctl.DRY_RUN),
+    lambda node: node.resize(3, 2 * MIB, flags=ctl.DRY_RUN),
+    lambda node: node.clear(3, flags=ctl.DRY_RUN)],
+    ids=["create", "remove", "resize", "query", "clear", "create-dry-run", "remove-dry-run",
+         "resize-dry-run", "clear-dry-run"])
 def test_privilege_for_each_ioctl(control, call):
     """A descriptor that root opened gives nobody a right."""
     before = state()

@@ -120,6 +120,36 @@ def test_links_of_ones_own(lab, place, what):
     assert sorted(os.listdir(f"{place}/own")) == ["a", "b", "new", "nowhere", "precious", "there"]
 
 
+def test_copies_into_folders(place):
+    """Where links of others lead to neither the folder nor its files, all of them are copied."""
+    sources = [f"{place}/first", f"{place}/second"]
+    for path in sources:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(path)
+    link(f"{place}/sticky/theirs", f"{place}/own", SOMEBODY)
+    link(f"{place}/sticky/ours", "../own/.", 0)
+    link(f"{place}/sticky/first", f"{place}/own/precious", SOMEBODY)
+    before = tree(place)
+    for folder in "sticky/theirs", "sticky/theirs/", "sticky/theirs/../own":
+        result = run(program("rxcp"), *sources, f"{place}/{folder}", check=False)
+        assert result.returncode == 1 and "another user" in result.stderr, folder
+        assert f"'{place}/{folder}'" in result.stderr and len(result.stderr.splitlines()) == 1
+        assert tree(place) == before and precious(place)
+    # Only the one that the link is the name of is refused.
+    result = run(program("rxcp"), *sources, f"{place}/sticky", check=False)
+    assert result.returncode == 1 and f"'{place}/sticky/first'" in result.stderr
+    assert "another user" in result.stderr and len(result.stderr.splitlines()) == 1
+    assert precious(place) and os.path.isfile(f"{place}/sticky/second")
+    # A link of one's own in the folder is followed, to wherever it leads.
+    link(f"{place}/own/first", "../first-copy", 0)
+    run("touch", f"{place}/first-copy")
+    run(program("rxcp"), *sources, f"{place}/sticky/ours")
+    assert os.path.islink(f"{place}/own/first")
+    for path, source in (("first-copy", sources[0]), ("own/second", sources[1])):
+        with open(f"{place}/{path}", encoding="ascii") as file:
+            assert file.read() == source
+
+
 def test_links_to_devices(lab, place):
     """rxcp writes to a block device only where no link of another user leads."""
     ramdisk, cache = lab.ramdisk(MIB), lab.cache(MIB)

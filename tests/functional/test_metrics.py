@@ -90,8 +90,6 @@ def test_ramdisks(lab):
                                 ("nospc_writes_total", "nospc"),
                                 ("discards_total", "discards")):
             assert value(name) == int(disk.attribute(attribute)), name
-        assert value("memory_pieces_bytes", min="65536") == int(disk.attribute("mem_64k"))
-        assert value("memory_pieces_bytes", min="2097152") == int(disk.attribute("mem_2m"))
         assert value("info", uuid=disk.query().uuid, node="local", logical_block_size="512",
                      folio_size=disk.attribute("folio_size")) == 1
         stat = check_io(metrics, "rxd", sysfs(disk.name, "stat"), device=disk.name)

@@ -202,12 +202,15 @@ def settings_of_a_machine(tmp_path):
     assert not os.path.exists("/var/lib/rxd") and not os.path.exists("/etc/rxd.conf")
     os.makedirs("/var/lib/rxd")
     os.makedirs("/etc/rxd.conf.d")
-    elsewhere = tmp_path / "an image"
+    os.makedirs("/usr/lib/rxd.conf.d", exist_ok=True)
+    elsewhere, vendors = tmp_path / "an image", tmp_path / "vendors.img"
     files = {
         "/var/lib/rxd/scratch.img": b"RXDIMAGE\0\0\0\nrxcache-hotlist 1\n",
         "/var/lib/rxd/data.hot": b"rxcache-hotlist 1\n0 8\n",
         str(elsewhere): b"RXDIMAGE",
         f"{elsewhere}.new-2026-11-22": b"RXDIMAGE",
+        str(vendors): b"RXDIMAGE",
+        "/usr/lib/rxd.conf.d/d.conf": f"[ramdisk d]\nimage = {vendors}\n".encode(),
         "/etc/rxd.conf": b"[ramdisk a]\nimage = /var/lib/rxd/scratch.img\n",
         "/etc/rxd.conf.d/b.conf": f"[ramdisk b]\n image =  {elsewhere}  # and\n"
                                   "[ramdisk c]\nimage=/gone\n".encode(),
@@ -215,7 +218,9 @@ def settings_of_a_machine(tmp_path):
     for path, data in files.items():
         with open(path, "wb") as file:
             file.write(data)
-    yield [str(elsewhere), f"{elsewhere}.new-2026-11-22", "/var/lib/rxd/scratch.img"]
+    yield [str(elsewhere), f"{elsewhere}.new-2026-11-22", str(vendors),
+           "/var/lib/rxd/scratch.img"]
+    os.unlink("/usr/lib/rxd.conf.d/d.conf")
     shutil.rmtree("/var/lib/rxd", ignore_errors=True)
     shutil.rmtree("/etc/rxd.conf.d", ignore_errors=True)
     if os.path.exists("/etc/rxd.conf"):

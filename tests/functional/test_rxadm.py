@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """rxadm: what its commands do and print."""
 
+import concurrent.futures
 import json
 import os
 
 import pytest
 
-from rxdlib import direct, dm
+from rxdlib import direct, dm, modules
 from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
 from rxdlib.control import (NODE_INTERLEAVE, NODE_LOCAL, STATE_DETECT_ZEROES, STATE_OVERCOMMIT,
                             STATE_RESERVED)
@@ -79,6 +80,84 @@ def test_remove(lab, tmp_path, name):
     assert not os.path.exists("/dev/rxd0")
 
 
+def test_remove_several(lab):
+    """Those that are named, and no other."""
+    for _ in range(4):
+        create(lab, "--size", "4M")
+    calls = [f"ioctl(/dev/rxd-control, RXD_REMOVE, {{version=1, flags=0, index={index}}})\n"
+             for index in (2, 0, 3)]
+    assert ok("remove", "rxd2", "/dev/rxd0", "rxd3", "--dry-run") == "".join(calls)
+    assert len(ok("list", "-n").splitlines()) == 4
+    assert ok("remove", "rxd2", "/dev/rxd0", "rxd3") == ""
+    assert ok("list", "-rno", "DEVICE") == "/dev/rxd1\n"
+
+
+def test_remove_all(lab):
+    """All that nobody uses; the others each get a line."""
+    assert ok("remove", "--all") == ""
+    for _ in range(4):
+        create(lab, "--size", "4M")
+    cache = lab.cache(4 * MIB, ramdisk=lab.ramdisk(4 * MIB))
+    with direct.Direct("/dev/rxd1"):
+        for options in ("--dry-run",), ():
+            result = rxadm("remove", "--all", *options)
+            assert result.returncode == 5
+            assert result.stdout.count("RXD_REMOVE") == (3 if options else 0)
+            lines = result.stderr.splitlines()
+            assert len(lines) == 2
+            assert "'/dev/rxd1': is in use (open in process" in lines[0]
+            assert "'/dev/rxd4': is in use" in lines[1] and cache.name in lines[1]
+            assert len(ok("list", "-n").splitlines()) == (5 if options else 2)
+    ok("unmap", cache.name)
+    assert ok("remove", "--all") == "" == ok("list", "-n")
+
+
+@pytest.mark.one_kernel
+def test_remove_all_at_the_same_time(lab):
+    """What another has removed meanwhile is no failure."""
+    for _ in range(30):
+        create(lab, "--size", "64K")
+    with concurrent.futures.ThreadPoolExecutor() as executor:
+        results = list(executor.map(lambda _: rxadm("remove", "--all"), range(3)))
+    assert [(result.returncode, result.stderr) for result in results] == 3 * [(0, "")]
+    assert ok("list", "-n") == ""
+
+
+@pytest.mark.one_kernel
+def test_remove_all_without_the_module():
+    """As in list: there are none."""
+    modules.unload()
+    try:
+        assert ok("remove", "--all") == ""
+        assert not modules.loaded() & {modules.RXD}
+    finally:
+        modules.load()
+
+
+def test_resize_by(lab):
+    """More or less than it has."""
+    ramdisk = create(lab, "--size", "4M")
+    direct.write(ramdisk.path, 3 * MIB, stamp(1))
+    assert ok("resize", "rxd0", "+4M", "--dry-run").endswith(f"index=0, size={8 * MIB}}})\n")
+    assert ok("resize", "rxd0", "--force", "--dry-run", "--", "-1M").endswith(
+        f"index=0, size={3 * MIB}}})\n")
+    assert ramdisk.query().size == 4 * MIB
+    assert ok("resize", "rxd0", "+1.5M") == ""
+    assert ramdisk.query().size == 5 * MIB + MIB // 2
+    ok("resize", "/dev/rxd0", "--", "-512K")
+    assert ramdisk.query().size == 5 * MIB
+    ok("resize", "--", "rxd0", "-4K")
+    assert ramdisk.query().size == 5 * MIB - BLOCK
+    assert direct.read(ramdisk.path, 3 * MIB, BLOCK) == stamp(1)
+    ok("resize", "rxd0", "--force", "--", "-3M")
+    assert ramdisk.query().size == 2 * MIB - BLOCK
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    ok("resize", "rxd0", "+1%")
+    assert ramdisk.query().size == 2 * MIB - BLOCK + memory // 100 // BLOCK * BLOCK
+    ok("resize", "rxd0", "+1T", "--overcommit")
+    assert ramdisk.query().size > 1 << 40
+
+
 def test_resize(lab):
     ramdisk = create(lab, "--size", "4M")
     direct.write(ramdisk.path, 3 * MIB, stamp(1))
@@ -106,14 +185,14 @@ def test_list_json(lab):
         query = RamDisk(int(ramdisk["device"][len("/dev/rxd"):])).query()
         assert ramdisk.pop("uuid") == query.uuid
         assert ramdisk.pop("metadata") == query.mem_index > 0
-        assert ramdisk.pop("export") is None
+        assert ramdisk.pop("name") is ramdisk.pop("export") is None
     assert listed == {"ramdisks": [
         {"device": "/dev/rxd0", "size": 8 * MIB, "used": MIB, "max_used": 2 * MIB,
          "limit": 2 * MIB, "logical_block_size": 512, "state": "open", "nospc": 1,
-         "discards": 1, "used_64k": 0, "used_2m": 0, "folio_size": 4096, "node": "local"},
+         "discards": 1, "folio_size": 4096, "node": "local"},
         {"device": "/dev/rxd7", "size": 1 << 40, "used": 0, "max_used": 0, "limit": 0,
          "logical_block_size": 4096, "state": "overcommit", "nospc": 0, "discards": 0,
-         "used_64k": 0, "used_2m": 0, "folio_size": 4096, "node": "local"}]}
+         "folio_size": 4096, "node": "local"}]}
 
 
 def test_list_as_anybody(lab):
@@ -127,6 +206,15 @@ def test_list_as_anybody(lab):
         assert (result.returncode, result.stderr) == (0, ""), result
         assert result.stdout == ok("list", *options)
     assert ok("list", "-rno", "DEVICE").split() == ["/dev/rxd0", "/dev/rxd2", "/dev/rxd10"]
+
+
+def test_list_of_another_version(lab):
+    """A module that has not all the files of this rxadm still has its disks listed."""
+    ramdisk = create(lab, "--size", "8M")
+    listed = run("unshare", "--mount", "sh", "-euc",
+                 f"mount -t tmpfs tmpfs /sys/block/{ramdisk.name}/rxd; {program('rxadm')} list -J")
+    (line,) = json.loads(listed.stdout)["ramdisks"]
+    assert (line["device"], line["size"], line["used"]) == (ramdisk.path, 8 * MIB, None)
 
 
 def test_list_of_none():
@@ -191,7 +279,7 @@ def test_limit(lab):
 def test_clear(lab):
     ramdisk = create(lab, "--size", "8M")
     direct.write(ramdisk.path, MIB, stamp(1, MIB))
-    assert ok("clear", "rxd0") == ""
+    assert ok("clear", "rxd0", "--force") == ""
     assert ramdisk.query().mem_used == 0
     assert direct.read(ramdisk.path, MIB, MIB) == bytes(MIB)
 
@@ -404,11 +492,24 @@ def test_state_in_list(lab):
     assert RamDisk(0).query() == ramdisk.query()
 
 
+COMMANDS = ("create", "resize", "limit", "clear", "remove", "list", "info", "extents", "save",
+            "load", "map", "unmap", "mode", "set", "status", "stats", "top", "metrics", "hotlist",
+            "warm", "export", "unexport", "apply", "completion", "help")
+
+
 def test_help_and_version():
     assert ok("--version").startswith("rxadm ")
     assert "Usage:" in ok("--help")
-    for command in ("create", "resize", "limit", "clear", "remove", "list", "info", "extents",
-                    "save", "load", "map", "unmap", "mode", "set", "status", "stats", "top",
-                    "metrics", "hotlist", "warm", "export", "unexport", "apply", "completion"):
-        assert command in ok("--help")
-        assert f"Usage: rxadm {command}" in ok(command, "--help")
+    assert ok("help") == ok("--help") == ok("-h")
+    for command in COMMANDS:
+        assert f"\n {command} " in ok("--help")
+        usage = ok(command, "--help").split("\n\n")[0].splitlines()
+        assert usage[0].startswith(f"Usage: rxadm {command}")
+        assert all(line.startswith(f"       rxadm {command}") for line in usage[1:])
+        assert ok("help", command) == ok(command, "--help")
+
+
+@pytest.mark.one_kernel
+def test_help_as_anybody():
+    result = as_nobody(program("rxadm"), "help", "create", check=False)
+    assert (result.returncode, result.stderr, result.stdout) == (0, "", ok("create", "--help"))

@@ -117,6 +117,7 @@ def image(lab):
     return lab.file(0)
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("table", TABLES)
 def test_whole_disk(lab, disk, image, table):
     """Its file systems are whole in the copy, and what they do not use is not read."""

@@ -262,7 +262,7 @@ def test_truncated(lab, path):
                for cut in (at - 1, at, at + 1) if 0 <= cut < len(image)}
     for length in sorted(lengths):
         write_file(path, image[:length])
-        wrong(path, f"byte {length}" if length >= 8 else "begin")
+        wrong(path, f"byte {length}" if length >= 8 else "begin" if length else "is empty")
     write_file(path, image[:-1])
     wrong(path, "truncated", into=other.path)
 
@@ -278,14 +278,14 @@ def test_frames_of_another_order_or_image(lab, path):
     ok("save", other.path, stranger)
     foreign = file_bytes(stranger)[BLOCK:3 * BLOCK]
     other.clear()
-    for pieces, word in [([parts[0], parts[2], parts[1], *parts[3:]], "not the next frame"),
-                         ([parts[0], parts[1], parts[1], *parts[2:]], "not the next frame"),
-                         ([parts[0], *parts[2:]], "not the next frame"),
-                         ([*parts[:-2], parts[-1]], "counts other frames"),
+    for pieces, word in [([parts[0], parts[2], parts[1], *parts[3:]], "its number is out of order"),
+                         ([parts[0], parts[1], parts[1], *parts[2:]], "its number is out of order"),
+                         ([parts[0], *parts[2:]], "its number is out of order"),
+                         ([*parts[:-2], parts[-1]], "do not match the frames"),
                          ([parts[0], foreign, *parts[1:]], "another image"),
                          ([*parts[:-1], file_bytes(stranger)[-BLOCK:]], "another image"),
-                         ([*parts, b"x"], "something follows"),
-                         ([*parts, parts[-1]], "something follows")]:
+                         ([*parts, b"x"], "data follows"),
+                         ([*parts, parts[-1]], "data follows")]:
         write_file(path, b"".join(pieces))
         wrong(path, word)
         wrong(path, word, into=other.path)
@@ -296,7 +296,7 @@ def test_frames_of_another_order_or_image(lab, path):
                                   noise(3 * BLOCK)], ids=len)
 def test_foreign_files(path, data):
     write_file(path, data)
-    wrong(path, "is no image of a RAM disk")
+    wrong(path, "is not an image of a RAM disk" if data else "is empty")
 
 
 # What cannot be done
@@ -608,7 +608,7 @@ def test_written_meanwhile(lab, path, statistics):
         direct.write(ramdisk.path, 63 * MIB, stamp(1))
         assert process.poll() is None
         _, errors = process.communicate()
-    assert process.returncode == BUSY and b"somebody wrote" in errors
+    assert process.returncode == BUSY and b"another process wrote" in errors
     with open(switch, encoding="ascii") as file:
         assert file.read().strip() == statistics
     assert os.listdir(os.path.dirname(path)) == []

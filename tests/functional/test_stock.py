@@ -46,10 +46,10 @@ def folder(lab, device):
     run(*CHECKS["ext4"], device)
 
 
-def stress(*options, stressors=1):
+def stress(*options, stressors=1, seconds=SECONDS):
     """stress-ng, which checks what it reads back; each of its stressors did something."""
-    result = run("stress-ng", "--verify", "--metrics", "--timeout", f"{SECONDS}s", *options,
-                 timeout=SECONDS + 300)
+    result = run("stress-ng", "--verify", "--metrics", "--timeout", f"{seconds}s", *options,
+                 timeout=seconds + 300)
     lines = re.findall(r"metrc: \[\d+\] +(\S+) +(\d+) +[\d.]+ ", result.stdout + result.stderr)
     assert len(lines) == stressors, result
     assert all(int(count) > 0 for _, count in lines), result
@@ -57,8 +57,11 @@ def stress(*options, stressors=1):
 
 @pytest.mark.parametrize("stressor", ["hdd", "aio", "io-uring", *(["aiol"] if LONG else [])])
 def test_stress_files(folder, stressor):
-    options = {"hdd": ("--hdd-bytes", "16M", "--hdd-opts", "direct,wr-rnd,rd-rnd,utimes")}
-    stress("--temp-path", folder, f"--{stressor}", 2, *options.get(stressor, ()))
+    """A time that ends just before a request of io-uring is taken for a lack of resources."""
+    options = {"hdd": ("--hdd-bytes", "16M", "--hdd-opts", "direct,wr-rnd,rd-rnd,utimes"),
+               "io-uring": ("--io-uring-ops", 2500 * SECONDS)}
+    stress("--temp-path", folder, f"--{stressor}", 2, *options.get(stressor, ()),
+           seconds=60 * SECONDS if stressor == "io-uring" else SECONDS)
 
 
 def test_stress_device(device):

@@ -15,6 +15,7 @@ import termios
 import threading
 import time
 
+import pyte
 import pytest
 
 from rxdlib import direct
@@ -117,41 +118,85 @@ def test_devices_come_and_go(lab):
         assert process.wait(60) == 0
 
 
+class Screen(pyte.Screen):
+    """What a terminal shows. An escape sequence that it does not know fails the test."""
+
+    def debug(self, *args, **_options):
+        raise AssertionError(f"unknown to the terminal: {args}")
+
+    def keypad(self):
+        """Its keys send other codes, or the usual ones."""
+
+    def rows(self):
+        return [row.rstrip() for row in self.display]
+
+
+class Stream(pyte.ByteStream):
+    escape = dict(pyte.ByteStream.escape, **{"=": "keypad", ">": "keypad"})
+
+
 class Terminal:
     """rxadm top on a terminal of its own."""
 
-    def __init__(self, rows, columns, *args):
+    def __init__(self, rows, columns, *args, term="screen", locale="C"):
         self.master, slave = pty.openpty()
         self.slave = slave
+        self.screen = Screen(columns or 80, rows or 24)
+        self.stream = Stream(self.screen)
+        self.text = ""
         self.resize(rows, columns)
         self.before = termios.tcgetattr(slave)
+        environment = dict(ENVIRONMENT, LC_ALL=locale, TERM=term or "")
+        if term is None:
+            del environment["TERM"]
         self.process = subprocess.Popen(
-            [program("rxadm"), "top", "-d", "0.3", *args], env=ENVIRONMENT, stdin=slave,
+            [program("rxadm"), "top", "-d", "0.3", *args], env=environment, stdin=slave,
             stdout=slave, stderr=slave, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-        self.text = ""
 
     def resize(self, rows, columns):
+        if rows and columns:
+            self.screen.resize(rows, columns)
+            self.screen.erase_in_display(2)
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-    def read_until(self, wanted, seconds=60):
+    def until(self, condition, wanted, seconds=60):
         end = time.monotonic() + seconds
-        while wanted not in self.text:
+        while not condition():
             left = end - time.monotonic()
-            assert left > 0, f"no {wanted!r} in {self.text!r}"
+            assert left > 0, f"no {wanted!r} in {self.text!r}; on the screen: {self.screen.rows()}"
             if select.select([self.master], [], [], left)[0]:
-                self.text += os.read(self.master, 65536).decode()
+                data = os.read(self.master, 65536)
+                self.stream.feed(data)
+                self.text += data.decode()
+
+    def read_until(self, wanted, seconds=60):
+        """What it writes before that."""
+        self.until(lambda: wanted in self.text, wanted, seconds)
         found, self.text = self.text.split(wanted, 1)
         return found
 
+    def shows(self, wanted, seconds=60):
+        """Wait for rows that begin with what is wanted of each, and empty ones below."""
+        def shown():
+            rows = self.screen.rows()
+            return (all(row.startswith(want) for row, want in zip(rows, wanted)) and
+                    not any(rows[len(wanted):]))
+
+        self.until(shown, wanted, seconds)
+
     def key(self, key):
         os.write(self.master, key)
+
+    def raw(self):
+        return not termios.tcgetattr(self.slave)[3] & (termios.ICANON | termios.ECHO)
 
     def end(self):
         """It has gone, and the terminal is as it was."""
         code = self.process.wait(60)
         self.read_until(LEAVE)
         assert termios.tcgetattr(self.slave) == self.before
+        assert not self.screen.cursor.hidden
         return code
 
     def wait_until_stopped(self, seconds=60):
@@ -175,8 +220,8 @@ class Terminal:
 def terminal():
     made = []
 
-    def make(*args):
-        made.append(Terminal(*args))
+    def make(*args, **options):
+        made.append(Terminal(*args, **options))
         return made[-1]
 
     yield make
@@ -184,23 +229,31 @@ def terminal():
         one.close()
 
 
-@pytest.mark.parametrize("how", ["q", "ctrl-c", "term"])
-def test_terminal(lab, terminal, how):
+TITLE = "rxadm top, every 0.3 s; q exits"
+
+
+@pytest.mark.parametrize("how", ["q", "Q", "ctrl-c", signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT],
+                         ids=str)
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_terminal(lab, terminal, locale, how):
     """Drawn in place, again and again, and left as it was found."""
     lab.ramdisk(4 * MIB)
-    shown = terminal(24, 100)
+    shown = terminal(24, 100, locale=locale)
     shown.read_until(ENTER)
-    for _ in range(3):
-        shown.read_until("\x1b[H")
-        shown.read_until("rxadm top, every 0.3 s")
-        assert "READ_IOPS" in shown.read_until("rxd0")
-    assert not termios.tcgetattr(shown.slave)[3] & termios.ICANON
+    shown.shows([TITLE, "NAME", "rxd0"])
+    assert shown.screen.rows()[1].split()[:3] == ["NAME", "KIND", "READ_HIT_PERCENT"]
+    assert shown.screen.cursor.hidden and shown.raw()
+    other = lab.ramdisk(4 * MIB)
+    shown.shows([TITLE, "NAME", "rxd0", "rxd1"])
+    with reading(other.path, BLOCK):
+        shown.until(lambda: re.match("rxd1 +ramdisk +[1-9]", shown.screen.rows()[3]), "READ_IOPS")
     shown.key(b"x")
-    shown.read_until("rxd0")
-    if how == "term":
-        shown.process.terminate()
+    other.remove()
+    shown.shows([TITLE, "NAME", "rxd0"])
+    if isinstance(how, signal.Signals):
+        shown.process.send_signal(how)
     else:
-        shown.key({"q": b"q", "ctrl-c": b"\x03"}[how])
+        shown.key({"q": b"q", "Q": b"Q", "ctrl-c": b"\x03"}[how])
     assert shown.end() == 0
 
 
@@ -210,39 +263,100 @@ def test_terminal_count(lab, terminal):
 
 
 def test_small_terminal(lab, terminal):
-    """What does not fit is counted; a larger one shows it at once."""
+    """What does not fit is counted; a larger one shows it at once. Long lines are cut."""
     for _ in range(6):
         lab.ramdisk(MIB)
     shown = terminal(4, 100, "-d", "60")
-    shown.read_until("... 5 more")
-    shown.resize(20, 100)
-    shown.read_until("rxd5", seconds=50)     # it looks each 60
-    for rows in 1, 2, 0:
+    title = TITLE.replace("0.3", "60")
+    shown.shows([title, "NAME", "rxd0", "... 5 more"])
+    shown.resize(20, 100)     # it looks each 60
+    shown.shows([title, "NAME", *(f"rxd{i}" for i in range(6))], seconds=50)
+    shown.resize(8, 12)
+    shown.shows([title[:12], "NAME", *(f"rxd{i}" for i in range(6))], seconds=50)
+    shown.resize(2, 100)
+    shown.shows([title, "... 7 more"], seconds=50)
+    shown.resize(2, 2)
+    shown.shows(["rx", ".."], seconds=50)
+    for rows in 1, 2:
         shown.resize(rows, 1)
         shown.read_until("\x1b[J")
+    shown.resize(0, 1)
     shown.key(b"q")
     assert shown.end() == 0
 
 
-def test_stopped(lab, terminal):
-    """Ctrl-Z gives the terminal back, and going on takes it again."""
+def test_terminal_of_unknown_size(lab, terminal):
+    lab.ramdisk(4 * MIB)
+    shown = terminal(0, 0)
+    shown.shows([TITLE, "NAME", "rxd0"])
+    shown.key(b"q")
+    assert shown.end() == 0
+
+
+@pytest.mark.parametrize("how", ["ctrl-z", "kill -STOP"])
+def test_stopped(lab, terminal, how):
+    """Ctrl-Z gives the terminal back; going on takes it again, whatever was done to it since."""
     lab.ramdisk(4 * MIB)
     shown = terminal(24, 100)
-    shown.read_until("rxd0")
-    shown.key(b"\x1a")
-    shown.read_until(LEAVE)
-    shown.wait_until_stopped()
-    assert termios.tcgetattr(shown.slave) == shown.before
+    shown.read_until(ENTER)
+    shown.shows([TITLE, "NAME", "rxd0"])
+    if how == "ctrl-z":
+        shown.key(b"\x1a")
+        shown.read_until(LEAVE)
+        shown.wait_until_stopped()
+        assert termios.tcgetattr(shown.slave) == shown.before
+    else:
+        shown.process.send_signal(signal.SIGSTOP)
+        shown.wait_until_stopped()
+        termios.tcsetattr(shown.slave, termios.TCSANOW, shown.before)
+    os.write(shown.slave, b"\x1b[H\x1b[2Ja shell")
+    shown.shows(["a shell"])
+    shown.resize(10, 40)
     shown.process.send_signal(signal.SIGCONT)
     shown.read_until(ENTER)
-    shown.read_until("rxd0")
+    shown.shows([TITLE, "NAME", "rxd0"])
+    assert shown.raw()
     shown.key(b"q")
     assert shown.end() == 0
+
+
+def test_terminal_gone(lab):
+    """It ends though neither a key nor a signal tells of it."""
+    lab.ramdisk(4 * MIB)
+    master, slave = pty.openpty()
+    with subprocess.Popen([program("rxadm"), "top", "-d", "3600"], stdin=subprocess.DEVNULL,
+                          env=dict(ENVIRONMENT, TERM="screen"), stdout=slave,
+                          start_new_session=True) as process:
+        os.close(slave)
+        os.read(master, 1)
+        os.close(master)
+        try:
+            process.wait(60)
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown", "no-such-type", "", None])
+def test_terminal_that_cannot(lab, terminal, term):
+    """One line says so and what else there is, which needs no such terminal."""
+    lab.ramdisk(4 * MIB)
+    shown = terminal(24, 100, term=term)
+    assert shown.process.wait(60) == 1
+    assert termios.tcgetattr(shown.slave) == shown.before
+    error = shown.read_until("\r\n")
+    assert f"'{term or ''}' (TERM)" in error and "--batch" in error
+    for option in "-b", "--batch":
+        shown = terminal(24, 200, option, "-n", "1", term=term)
+        heading, line = (shown.read_until("\r\n") for _ in range(2))
+        assert shown.process.wait(60) == 0
+        assert heading.split()[:2] == ["TIME", "NAME"] and line.split()[1] == "rxd0"
+        assert "\x1b" not in heading + line
 
 
 @pytest.mark.parametrize("arguments, words", [
     (("rxd0",), "'rxd0'"),
     (("-d",), "-d"),
+    (("-b", "rxd0"), "'rxd0'"),
     (("-d", "0"), ("'0'", "0.1 to 3600")),
     (("-d", "0.01"), "'0.01'"),
     (("-d", "3601"), "'3601'"),

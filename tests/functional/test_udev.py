@@ -65,8 +65,8 @@ def test_links(udevd, lab):
 
     # rxadm takes the links, and is not put off by a udev that has just had a look.
     path = LINKS + SECOND
-    for command in (("resize", path, "16M"), ("clear", path), ("limit", path, "4M"),
-                    ("extents", path), ("remove", path)):
+    for command in (("resize", path, "16M"), ("clear", path, "--force"), ("limit", path, "4M"),
+                    ("extents", path), ("remove", path, "--force")):
         result = rxadm(*command)
         assert (result.returncode, result.stderr) == (0, ""), command
     assert not os.path.exists(second.path)
@@ -77,6 +77,19 @@ def test_links(udevd, lab):
     assert links() == {}
     lab.ramdisk(8 * MIB, index=7, uuid=uuid.UUID(FIRST).bytes)
     assert links() == {FIRST: "/dev/rxd7"}
+
+
+def test_name(udevd, lab):
+    """Its link is there after the name, follows it, and has those of partitions beside it."""
+    ramdisk = lab.ramdisk(8 * MIB, index=3, uuid=uuid.UUID(FIRST).bytes)
+    with Direct(ramdisk.path) as device:
+        device.partition(2048, 4096)
+    for name in "scratch", "other-1.2":
+        assert rxadm("set", "rxd3", "--name", name).returncode == 0
+        assert links() == {FIRST: "/dev/rxd3", f"{FIRST}-part1": "/dev/rxd3p1",
+                           f"name-{name}": "/dev/rxd3", f"name-{name}-part1": "/dev/rxd3p1"}
+    assert rxadm("set", "other-1.2", "--name", "").returncode == 0
+    assert links() == {FIRST: "/dev/rxd3", f"{FIRST}-part1": "/dev/rxd3p1"}
 
 
 def test_label(udevd, lab):
@@ -95,6 +108,6 @@ def test_formatted_and_removed_at_once(udevd, lab):
     for _ in range(3):
         path = rxadm("create", "--size", "16M").stdout.strip()
         run("mkfs.ext4", "-q", path)
-        result = rxadm("remove", path)
+        result = rxadm("remove", path, "--force")
         assert (result.returncode, result.stderr) == (0, "")
     assert links() == {}

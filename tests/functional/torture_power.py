@@ -246,7 +246,7 @@ class Killer:
         result = self.config.apply()
         beside = glob.glob(f"{folder}/image.new-*")
         told = [line for line in complaints(result.stderr)
-                if "was not filled to the end, and held data" in line]
+                if "was not started completely, but held data" in line]
         assert (result.returncode, complaints(result.stderr)) == (0, told), result
         assert len(told) == len(beside) and all(name in line for name, line in zip(beside, told))
         for name in beside:

@@ -2,7 +2,8 @@
 /*
  * The configuration: each error is told, and what has none can be made.
  */
-#include "config.h"
+#include "config/config.h"
+#include "config/config_files.h"
 #include "fuzz.h"
 
 #define RAM	(1ULL << 34)

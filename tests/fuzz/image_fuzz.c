@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #include "fuzz.h"
-#include "image.h"
+#include "image/format.h"
 
 #define DISK		(64ULL << 20)
 #define BLOCKS		8

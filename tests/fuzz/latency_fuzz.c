@@ -3,7 +3,7 @@
  * Histograms of dm-stats: all bins are read, exactly, or the line is refused.
  */
 #include "fuzz.h"
-#include "latency.h"
+#include "kernel/rxcache.h"
 
 int fuzz_input(const uint8_t *data, size_t size)
 {

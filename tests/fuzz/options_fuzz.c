@@ -7,8 +7,8 @@
 #include <linux/rxd.h>
 
 #include "fuzz.h"
-#include "machine.h"
-#include "options.h"
+#include "lib/system.h"
+#include "lib/values.h"
 
 #define RAM		(3ULL << 30)
 #define NODE_MAX	1023
@@ -18,7 +18,7 @@ static char *message;
 static size_t message_size;
 
 /* In place of machine.c: the same on every machine. */
-uint64_t machine_ram(void)
+uint64_t system_ram(void)
 {
 	return RAM;
 }

@@ -4,7 +4,7 @@
  * loses none, and what is written reads the same.
  */
 #include "fuzz.h"
-#include "ranges.h"
+#include "kernel/rxcache.h"
 
 #define SECTORS	(1ULL << 40)
 

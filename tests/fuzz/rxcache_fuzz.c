@@ -6,7 +6,7 @@
 #include <sys/sysmacros.h>
 
 #include "fuzz.h"
-#include "rxcache.h"
+#include "kernel/rxcache.h"
 
 static void check_features(const struct rxcache_features *features)
 {

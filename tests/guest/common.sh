@@ -46,6 +46,12 @@ need_guest()
 	esac
 }
 
+# What has a root file system, be it to build in only.
+need_tree()
+{
+	[ "${1:-}" = arm64 ] || need_guest "${1:-}"
+}
+
 # need_space DIR MIB: DIR exists, or will be made.
 need_space()
 {

@@ -5,12 +5,13 @@
 # installed in. A change here makes them anew.
 
 system_packages="
-	apt build-essential busybox-static ca-certificates ccache cpio dbus debhelper dh-dkms dkms
-	dmsetup dpkg-dev dracut-core e2fsprogs fakeroot file gcc initramfs-tools kmod libblkid-dev
-	libc6-dev libdevmapper-dev libext2fs-dev libgcrypt20-dev libjson-c-dev libmount-dev
-	libsmartcols-dev libxxhash-dev libzstd-dev lintian linux-headers-amd64 linux-image-amd64
-	make mount nvme-cli passwd pkg-config procps rpm rpmlint scdoc systemd systemd-sysv udev
-	util-linux xfsprogs xz-utils zstd
+	apt autopkgtest build-essential busybox-static ca-certificates ccache cpio dbus debhelper
+	dh-dkms dkms dmsetup dpkg-dev dracut-core e2fsprogs fakeroot file gcc initramfs-tools kmod
+	libblkid-dev libc6-dev libdevmapper-dev libext2fs-dev libgcrypt20-dev libjson-c-dev
+	libmount-dev libncurses-dev libsmartcols-dev libxxhash-dev libzstd-dev lintian
+	linux-headers-amd64 linux-image-amd64 make mount nvme-cli passwd pkg-config procps
+	python3-jsonschema python3-pytest rpm rpmlint scdoc systemd systemd-sysv udev util-linux
+	xfsprogs xz-utils zstd
 "
 
 system_recipe()

@@ -374,7 +374,7 @@ static uint64_t attribute(int fd)
 	return strtoull(text, NULL, 10);
 }
 
-/* How many writes the RAM disks below have failed for want of memory. */
+/* How many writes of the RAM disks below have failed because memory is short. */
 static uint64_t counted(void)
 {
 	uint64_t sum = 0;
@@ -532,7 +532,7 @@ static void end(const struct op *op, const uint64_t *before, bool done)
 	}
 }
 
-/* What counts as a failure for want of memory, where the disks below count them. */
+/* Does this count as a failure because memory is short, where the disks below count them? */
 static bool failed(int error)
 {
 	return error == ENOSPC || (errors_allowed && error == EIO);
@@ -559,7 +559,7 @@ static void do_write(struct worker *worker, uint8_t *buffer, uint64_t *before)
 	error = full_io(device_fd, &op, buffer);
 	no_space = error == ENOSPC;
 	if (used_fd >= 0 && error != EAGAIN && no_space != expected)
-		found("%s of sectors %u to %u, %lld bytes: %s, must %s for want of memory",
+		found("%s of sectors %u to %u, %lld bytes: %s, must %s because memory is short",
 		      kind_name[op.kind], op.first, op.first + op.count - 1,
 		      (long long)size_of(&op), error ? strerror(error) : "success",
 		      expected ? "fail" : "not fail");

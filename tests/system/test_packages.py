@@ -42,6 +42,16 @@ def test_native(machine):
     machine.inside("native", version(), NEXT, scratch=True)
 
 
+@pytest.mark.only("debian-13")
+def test_rpm(machine):
+    machine.inside("rpm", scratch=True)
+
+
+@pytest.mark.only("debian-13")
+def test_autopkgtest(machine):
+    machine.inside("autopkgtest", scratch=True)
+
+
 def test_install_and_upgrade(machine):
     machine.boot("install", version(), NEXT)
 

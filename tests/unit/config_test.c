@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config.h"
+#include "config/config.h"
+#include "config/config_files.h"
 #include "tap.h"
 
 #define RAM	(1ULL << 30)
@@ -28,8 +29,19 @@
 	"must be an absolute path without blanks, quotes, backslashes, '//' and parts '.' or '..'"
 #define COMPRESS_RULE \
 	"must be zstd, zstd:LEVEL with a level from 1 to 22, or no"
+#define FLAG_RULE \
+	"must be yes, true, on or 1, or no, false, off or 0"
+#define UUID_RULE \
+	"must be hexadecimal digits in groups of 8, 4, 4, 4 and 12, separated by hyphens"
+#define NOT_USED \
+	"usr: is not used, because an error in the files before it belongs to no section"
 #define SIZE_RULE \
-	"write bytes, or a number with a suffix K, M, G, T, P or E, or 10% of memory"
+	"must be bytes, a number with suffix K, M, G, T, P or E, or 10% of the memory"
+
+/* The UUIDs that are derived from ramdisk/a and cache/c, and from export/e, which has no disk. */
+#define UUID_A	"cad72af5-b2c3-5b9d-ae78-e3b0ec30bc2d"
+#define UUID_C	"280fb0d9-cc16-51ef-8bf0-af37ce701b8f"
+#define UUID_E	"87162baa-37a5-53d1-85ee-d86e50c0dd33"
 
 static const struct {
 	const char *text;
@@ -48,7 +60,7 @@ static const struct {
 	{ "[]\n", "1: section '': must be [ramdisk NAME], [cache NAME] or [export NAME]" },
 	{ "[ramdisk a\n", "1: '[ramdisk a': must be [KIND NAME]" },
 	{ "[ramdisk a] b\n", "1: '[ramdisk a] b': must be [KIND NAME]" },
-	{ DISK "\n# c\n" DISK, "5: [ramdisk a]: is there already, at F:1" },
+	{ DISK "\n# c\n" DISK, "5: [ramdisk a]: is defined already, at F:1" },
 	{ "[ramdisk a]\n", "1: [ramdisk a]: key 'size': is missing" },
 	{ "[cache c]\nsize = 4M\n", "1: [cache c]: key 'origin': is missing" },
 	{ "[cache c]\norigin = /dev/sdb\n", "1: [cache c]: key 'size': is missing" },
@@ -57,7 +69,7 @@ static const struct {
 	{ DISK "origin = /dev/sdb\n",
 	  "3: [ramdisk a]: key 'origin': is unknown; must be one of " RAMDISK_KEYS },
 	{ DISK " = 4M\n", "3: [ramdisk a]: key '': is unknown; must be one of " RAMDISK_KEYS },
-	{ DISK "size = 8M\n", "3: [ramdisk a]: key 'size': is there already, on line 2" },
+	{ DISK "size = 8M\n", "3: [ramdisk a]: key 'size': is given already, on line 2" },
 	{ DISK "reserve\n", "3: [ramdisk a]: 'reserve': must be KEY = VALUE" },
 	{ "[ramdisk a]\nsize = 5X\n",
 	  "2: [ramdisk a]: size '5X': has an unknown suffix; " SIZE_RULE },
@@ -81,38 +93,42 @@ static const struct {
 	{ DISK "image = \"/a\"\n", "3: [ramdisk a]: image '\"/a\"': " PATH_RULE },
 	{ DISK "image = /\303\244\n", "3: [ramdisk a]: image '/\303\244': " PATH_RULE },
 	{ DISK "mount = /a\n",
-	  "1: [ramdisk a]: mount '/a': there is nothing to mount; give fs or image, too" },
+	  "1: [ramdisk a]: mount '/a': requires the key fs or image" },
 	{ DISK "options = noatime\n",
-	  "1: [ramdisk a]: options 'noatime': are of no use without mount" },
+	  "1: [ramdisk a]: options 'noatime': require the key mount" },
 	{ DISK "fs = ext4\nmount = /a\noptions = a b\n",
-	  "5: [ramdisk a]: options 'a b': must be mount options with commas between them, without blanks, quotes and backslashes" },
+	  "5: [ramdisk a]: options 'a b': must be mount options separated by commas, without blanks, quotes and backslashes" },
 	{ DISK "mount = /a\nimage = /a/image\n",
 	  "1: [ramdisk a]: image '/a/image': lies on the RAM disk itself, mounted on '/a'" },
 	{ DISK "compress = zstd\n",
-	  "1: [ramdisk a]: compress 'zstd': is of no use without image" },
+	  "1: [ramdisk a]: compress 'zstd': requires the key image" },
 	{ DISK "image = /i\ncompress = gzip\n", "4: [ramdisk a]: compress 'gzip': " COMPRESS_RULE },
 	{ DISK "image = /i\ncompress = yes\n", "4: [ramdisk a]: compress 'yes': " COMPRESS_RULE },
+	{ DISK "image = /i\ncompress = 1\n", "4: [ramdisk a]: compress '1': " COMPRESS_RULE },
 	{ DISK "image = /i\ncompress = zstd:0\n",
 	  "4: [ramdisk a]: compress 'zstd:0': " COMPRESS_RULE },
 	{ DISK "image = /i\ncompress = zstd:23\n",
 	  "4: [ramdisk a]: compress 'zstd:23': " COMPRESS_RULE },
 	{ DISK "image = /i\ncompress = zstd:\n",
 	  "4: [ramdisk a]: compress 'zstd:': " COMPRESS_RULE },
-	{ DISK "noauto = maybe\n", "3: [ramdisk a]: noauto 'maybe': must be yes or no" },
+	{ DISK "noauto = maybe\n", "3: [ramdisk a]: noauto 'maybe': " FLAG_RULE },
 	{ CACHE "compress = zstd\n",
 	  "4: [cache c]: key 'compress': is unknown; must be one of block-size, folio-size, force, hotlist, index, mem-limit, mode, noauto, node, origin, overcommit, seq-cutoff, size, uuid" },
 	{ DISK "noauto = yes\n" EXPORT "transport = loop\nallow-any-host = yes\n",
-	  "4: [export e]: device 'ramdisk/a': is noauto, so the export has to be noauto, too" },
+	  "4: [export e]: device 'ramdisk/a': has noauto, so its export must have it, too" },
 	{ DISK "index = -1\n", "3: [ramdisk a]: index '-1': must be a number from 0 to 1048575" },
 	{ DISK "mem-limit = 0\n",
 	  "3: [ramdisk a]: mem-limit '0': must be greater than 0, and a multiple of 4096 bytes" },
 	{ DISK "folio-size = 8K\n", "3: [ramdisk a]: folio-size '8K': must be 4K, 64K or 2M" },
 	{ DISK "node = x\n",
 	  "3: [ramdisk a]: node 'x': must be local, interleave or a number from 0 to 1023" },
-	{ DISK "overcommit = true\n", "3: [ramdisk a]: overcommit 'true': must be yes or no" },
-	{ DISK "reserve = 1\n", "3: [ramdisk a]: reserve '1': must be yes or no" },
-	{ DISK "detect-zeroes = Yes\n",
-	  "3: [ramdisk a]: detect-zeroes 'Yes': must be yes or no" },
+	{ DISK "overcommit = tru\n", "3: [ramdisk a]: overcommit 'tru': " FLAG_RULE },
+	{ DISK "reserve = 2\n", "3: [ramdisk a]: reserve '2': " FLAG_RULE },
+	{ DISK "reserve = 01\n", "3: [ramdisk a]: reserve '01': " FLAG_RULE },
+	{ DISK "detect-zeroes = \n", "3: [ramdisk a]: detect-zeroes '': " FLAG_RULE },
+	{ DISK "detect-zeroes = yes no\n",
+	  "3: [ramdisk a]: detect-zeroes 'yes no': " FLAG_RULE },
+	{ CACHE "force = y\n", "4: [cache c]: force 'y': " FLAG_RULE },
 	{ DISK "reserve = yes\ndetect-zeroes = yes\n",
 	  "1: [ramdisk a]: reserve and detect-zeroes exclude each other: one keeps the memory that the other gives back" },
 	{ DISK "reserve = yes\nmem-limit = 2M\n",
@@ -120,7 +136,17 @@ static const struct {
 	{ DISK "logical-block-size = 1024\n",
 	  "3: [ramdisk a]: logical-block-size '1024': must be 512 or 4096" },
 	{ DISK "uuid = 1\n",
-	  "3: [ramdisk a]: uuid '1': must be hexadecimal digits in groups of 8, 4, 4, 4 and 12, with minuses between them" },
+	  "3: [ramdisk a]: uuid '1': " UUID_RULE },
+	{ DISK "uuid = 6a8c4f1e-0000-0000-0000-00000000000\n",
+	  "3: [ramdisk a]: uuid '6a8c4f1e-0000-0000-0000-00000000000': " UUID_RULE },
+	{ DISK "uuid = 6a8c4f1e-0000-0000-0000-00000000000ab\n",
+	  "3: [ramdisk a]: uuid '6a8c4f1e-0000-0000-0000-00000000000ab': " UUID_RULE },
+	{ DISK "uuid = 6a8c4f1e-0000-0000-0000-00000000000g\n",
+	  "3: [ramdisk a]: uuid '6a8c4f1e-0000-0000-0000-00000000000g': " UUID_RULE },
+	{ DISK "uuid = 6a8c4f1e0-000-0000-0000-00000000000a\n",
+	  "3: [ramdisk a]: uuid '6a8c4f1e0-000-0000-0000-00000000000a': " UUID_RULE },
+	{ DISK "uuid = 6a8c4f1e000000000000000000000000000a\n",
+	  "3: [ramdisk a]: uuid '6a8c4f1e000000000000000000000000000a': " UUID_RULE },
 	{ DISK "uuid = 00000000-0000-0000-0000-000000000000\n",
 	  "3: [ramdisk a]: uuid '00000000-0000-0000-0000-000000000000': must not be zero" },
 	{ CACHE "mode = writeback\n",
@@ -132,9 +158,9 @@ static const struct {
 	{ CACHE "hotlist = data.hot\n", "4: [cache c]: hotlist 'data.hot': " PATH_RULE },
 	{ "[cache c]\norigin = sdb\nsize = 4M\n", "2: [cache c]: origin 'sdb': " PATH_RULE },
 	{ "[cache c]\norigin = /sdb\nsize = 4M\n",
-	  "2: [cache c]: origin '/sdb': must be a path below /dev, best one in /dev/disk/by-id" },
+	  "2: [cache c]: origin '/sdb': must be a path below /dev, preferably in /dev/disk/by-id" },
 	{ "[cache c]\norigin = /dev/disk/by-uuid/x\nsize = 4M\n",
-	  "2: [cache c]: origin '/dev/disk/by-uuid/x': names what is on the disk, which the cached disk has, too; take a path in /dev/disk/by-id" },
+	  "2: [cache c]: origin '/dev/disk/by-uuid/x': names the content, which the cached disk has, too; give a path in /dev/disk/by-id" },
 	{ CACHE "[cache d]\norigin = /dev/sdb\nsize = 4M\n",
 	  "5: [cache d]: origin '/dev/sdb': [cache c] at F:1 has it already" },
 	{ DISK "index = 3\n" CACHE "index = 3\n",
@@ -146,6 +172,12 @@ static const struct {
 	{ DISK "uuid = 6a8c4f1e-0000-0000-0000-00000000000a\n"
 	  CACHE "uuid = 6A8C4F1E-0000-0000-0000-00000000000A\n",
 	  "7: [cache c]: uuid '6A8C4F1E-0000-0000-0000-00000000000A': [ramdisk a] at F:1 has it already" },
+	{ DISK "[ramdisk b]\nsize = 1M\nuuid = " UUID_A "\n",
+	  "5: [ramdisk b]: uuid '" UUID_A "': [ramdisk a] at F:1 has it already" },
+	{ "[ramdisk b]\nsize = 1M\nuuid = " UUID_A "\n" DISK,
+	  "4: [ramdisk a]: uuid '" UUID_A "', derived from its name: [ramdisk b] at F:1 has it already" },
+	{ DISK "uuid = " UUID_C "\n" CACHE,
+	  "4: [cache c]: uuid '" UUID_C "', derived from its name: [ramdisk a] at F:1 has it already" },
 	{ "[export e]\ntransport = loop\nallow-any-host = yes\n",
 	  "1: [export e]: key 'device': is missing" },
 	{ DISK EXPORT "allow-any-host = yes\n", "3: [export e]: key 'transport': is missing" },
@@ -160,11 +192,11 @@ static const struct {
 	{ CACHE EXPORT "transport = loop\nallow-any-host = yes\n",
 	  "4: [export e]: device 'ramdisk/a': there is no such section" },
 	{ DISK "fs = ext4\nmount = /m\n" EXPORT "transport = loop\nallow-any-host = yes\n",
-	  "5: [export e]: device 'ramdisk/a': is mounted on '/m'; a disk is for this machine or for others, not for both" },
+	  "5: [export e]: device 'ramdisk/a': is mounted on '/m'; a device cannot be both mounted and exported" },
 	{ DISK EXPORT "transport = ib\n",
 	  "5: [export e]: transport 'ib': must be tcp or loop" },
 	{ DISK EXPORT "transport = tcp\nallow-any-host = yes\n",
-	  "3: [export e]: key 'address': is missing; it takes the IP address to listen at, or 0.0.0.0 for all" },
+	  "3: [export e]: key 'address': is missing; give the IP address to listen on, or 0.0.0.0 for all" },
 	{ DISK EXPORT "transport = tcp\naddress = localhost\n",
 	  "6: [export e]: address 'localhost': must be an IP address such as 192.0.2.1 or 2001:db8::1" },
 	{ LOOP "address = 192.0.2.1\n",
@@ -177,13 +209,13 @@ static const struct {
 	{ LOOP "nqn = nqn.2014-08.org.nvmexpress.discovery\n",
 	  "6: [export e]: nqn 'nqn.2014-08.org.nvmexpress.discovery': " NQN_RULE },
 	{ LOOP,
-	  "3: [export e]: key 'allow-host': is missing; it takes the NQN of each host (its /etc/nvme/hostnqn has it), or give allow-any-host = yes" },
+	  "3: [export e]: key 'allow-host': is missing; give the NQN of each host (see its /etc/nvme/hostnqn), or allow-any-host = yes" },
 	{ LOOP "allow-any-host = no\n",
-	  "3: [export e]: key 'allow-host': is missing; it takes the NQN of each host (its /etc/nvme/hostnqn has it), or give allow-any-host = yes" },
-	{ LOOP "allow-any-host = true\n",
-	  "6: [export e]: allow-any-host 'true': must be yes or no" },
+	  "3: [export e]: key 'allow-host': is missing; give the NQN of each host (see its /etc/nvme/hostnqn), or allow-any-host = yes" },
+	{ LOOP "allow-any-host = all\n",
+	  "6: [export e]: allow-any-host 'all': " FLAG_RULE },
 	{ LOOP "allow-host = \n",
-	  "6: [export e]: allow-host '': must be the NQNs of hosts, with blanks between them" },
+	  "6: [export e]: allow-host '': must be the NQNs of hosts, separated by blanks" },
 	{ LOOP "allow-host = " HOST ",x\tx\n",
 	  "6: [export e]: allow-host '" HOST ",x\tx': 'x' " NQN_RULE },
 	{ LOOP "allow-host = " HOST " " HOST "\n",
@@ -191,7 +223,7 @@ static const struct {
 	{ LOOP "allow-host = " HOST "\nallow-any-host = yes\n",
 	  "3: [export e]: allow-host and allow-any-host exclude each other" },
 	{ LOOP "allow-any-host = yes\ndhchap-key = /k\n",
-	  "3: [export e]: dhchap-key '/k': is for hosts that allow-host names" },
+	  "3: [export e]: dhchap-key '/k': requires the key allow-host" },
 	{ LOOP "dhchap-key = k\n", "6: [export e]: dhchap-key 'k': " PATH_RULE },
 	{ LOOP "allow-any-host = yes\n[export f]\ndevice = ramdisk/a\ntransport = loop\n"
 	  "allow-any-host = yes\n",
@@ -213,6 +245,10 @@ static const char *const right[] = {
 	DISK "reserve = yes\nmem-limit = 4M\ndetect-zeroes = no\n",
 	DISK "image = /i\ncompress = zstd:22\n",
 	DISK "image = /i\ncompress = no\nnoauto = no\n",
+	DISK "image = /i\ncompress = Off\n",
+	DISK "uuid = " UUID_A "\n",
+	DISK "uuid = " UUID_C "\n" CACHE "uuid = " UUID_A "\n",
+	DISK "uuid = " UUID_E "\n" EXPORT "transport = loop\nallow-any-host = yes\n",
 	DISK "noauto = yes\n" EXPORT "transport = loop\nallow-any-host = yes\nnoauto = yes\n",
 	/* One needs the other, and that is all. */
 	DISK "fs = ext4\nmount = /a\n[ramdisk b]\nsize = 1M\nfs = xfs\nmount = /a/b\n"
@@ -314,6 +350,45 @@ static void test_values(void)
 	       cache->map.seq_cutoff == 1 << 20 && cache->disk.node == RXD_NODE_LOCAL,
 	       "a cache, and its values");
 	config_free(&config);
+}
+
+/* The words of systemd.syntax(7), in capital letters as well. */
+static void test_flags(void)
+{
+	static const struct {
+		const char *word;
+		bool value;
+	} words[] = {
+		{ "yes", true }, { "true", true }, { "on", true }, { "1", true },
+		{ "Yes", true }, { "TRUE", true }, { "On", true },
+		{ "no", false }, { "false", false }, { "off", false }, { "0", false },
+		{ "No", false }, { "False", false }, { "OFF", false },
+	};
+	const struct config_section *disk, *cache;
+	struct config config;
+	const char *word;
+	uint32_t flags;
+	char *text;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++) {
+		word = words[i].word;
+		flags = words[i].value ? RXD_CREATE_OVERCOMMIT : 0;
+		text = format_text(DISK "overcommit = %s\nnoauto = %s\n" CACHE
+				   "force = %s\n[export e]\ndevice = cache/c\n"
+				   "transport = loop\nallow-any-host = %s\nallow-host = %s\n",
+				   word, word, word, word, HOST);
+		read_bytes(&config, text, strlen(text));
+		disk = config.sections[0];
+		cache = config.sections[1];
+		if (!tap_ok(config.count == 3 && disk->disk.flags == flags &&
+			    disk->noauto == words[i].value && cache->map.force == words[i].value &&
+			    config.sections[2]->export.allow_any_host == words[i].value &&
+			    config.error_count == words[i].value, "a flag '%s'", word))
+			print_errors(&config);
+		config_free(&config);
+		free(text);
+	}
 }
 
 static void test_export(void)
@@ -456,14 +531,14 @@ static void test_files(void)
 
 	if (!mkdtemp(folder) || chdir(folder))
 		abort();
-	config_load(&config, "rxd.conf");
+	config_load(&config, "rxd.conf", NULL);
 	tap_ok(config.error_count == 1 &&
 	       !strcmp(config.errors[0], "rxd.conf: No such file or directory"), "no file");
 	config_free(&config);
 
 	if (mkdir("rxd.conf.d", 0755))
 		abort();
-	config_load(&config, "rxd.conf");
+	config_load(&config, "rxd.conf", NULL);
 	tap_ok(!config.error_count && !config.count, "an empty folder");
 	config_free(&config);
 
@@ -472,17 +547,17 @@ static void test_files(void)
 	put_file("rxd.conf.d/.30.conf", "wrong");
 	put_file("rxd.conf.d/40.conf~", "wrong");
 	put_file("rxd.conf", DISK);
-	config_load(&config, "rxd.conf");
+	config_load(&config, "rxd.conf", NULL);
 	tap_ok(config.count == 3 && config.error_count == 1 &&
 	       !strcmp(config.errors[0],
-		       "rxd.conf.d/20.conf:3: [ramdisk a]: is there already, at rxd.conf:1") &&
+		       "rxd.conf.d/20.conf:3: [ramdisk a]: is defined already, at rxd.conf:1") &&
 	       !strcmp(config.sections[1]->file, "rxd.conf.d/10.conf") &&
 	       !config.sections[0]->broken, "in the order of the names");
 	config_free(&config);
 
 	if (symlink("nowhere", "rxd.conf.d/50.conf"))
 		abort();
-	config_load(&config, "rxd.conf");
+	config_load(&config, "rxd.conf", NULL);
 	tap_ok(config.error_count == 2 &&
 	       !strcmp(config.errors[1], "rxd.conf.d/50.conf: No such file or directory"),
 	       "a link to nowhere");
@@ -495,10 +570,354 @@ static void test_files(void)
 	unlink("rxd.conf.d/50.conf");
 	unlink("rxd.conf");
 	rmdir("rxd.conf.d");
-	config_load(&config, ".");
+	config_load(&config, ".", NULL);
 	tap_ok(config.error_count == 1 && !strcmp(config.errors[0], ".: Is a directory"),
 	       "a folder for a file");
 	config_free(&config);
+	if (chdir("/") || rmdir(folder))
+		abort();
+}
+
+/* What a section came from, as FILE:LINE. */
+static bool is_from(const struct config_section *section, const char *from)
+{
+	char *text = format_text("%s:%u", section->file, section->line);
+	bool same = !strcmp(text, from);
+
+	free(text);
+	return same;
+}
+
+static void clean_vendor(void)
+{
+	static const char *const files[] = {
+		"rxd.conf", "rxd.conf.d/10.conf", "rxd.conf.d/20.conf", "usr/10.conf",
+		"usr/20.conf", "usr/30.conf",
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(files); i++)
+		unlink(files[i]);
+	rmdir("rxd.conf.d");
+	rmdir("usr");
+}
+
+/* Whether there is a configuration where there is nothing, or only vendor defaults. */
+static void test_vendor_alone(void)
+{
+	struct config config = { .ram = RAM };
+
+	tap_ok(!config_load(&config, "rxd.conf", "usr") && config.error_count == 1 &&
+	       !strcmp(config.errors[0], "rxd.conf: No such file or directory"),
+	       "no folder of a vendor");
+	config_free(&config);
+
+	if (mkdir("usr", 0755))
+		abort();
+	tap_ok(!config_load(&config, "rxd.conf", "usr") && config.error_count == 1,
+	       "an empty folder of a vendor is no configuration");
+	config_free(&config);
+
+	put_file("usr/20.conf", "[ramdisk b]\nsize = 2M\n");
+	put_file("usr/10.conf", "\n" DISK);
+	put_file("usr/README", "wrong");
+	if (!tap_ok(config_load(&config, "rxd.conf", "usr") && !config.error_count &&
+		    config.count == 2 && is_from(config.sections[0], "usr/10.conf:2") &&
+		    is_from(config.sections[1], "usr/20.conf:1") && config.sections[0]->vendor,
+		    "vendor defaults alone"))
+		print_errors(&config);
+	config_free(&config);
+
+	put_file("usr/30.conf", "[ramdisk b]\nsize = 1M\nsise = 1M\n");
+	tap_ok(config_load(&config, "rxd.conf", "usr") && config.error_count == 1 &&
+	       !strcmp(config.errors[0], "usr/30.conf:1: [ramdisk b]: is defined already, at usr/20.conf:1"),
+	       "vendors that both have a section");
+	config_free(&config);
+
+	tap_ok(!config_load(&config, "rxd.conf", NULL) && config.error_count == 1 && !config.count,
+	       "a configuration without vendor defaults");
+	config_free(&config);
+	unlink("usr/30.conf");
+}
+
+/* Begins with 10.conf, [ramdisk a], and 20.conf, [ramdisk b]. */
+static void test_vendor_replaced(void)
+{
+	struct config config = { .ram = RAM };
+	const struct config_section *a;
+
+	/* Nothing is left of the vendor's, neither keys nor errors. */
+	put_file("usr/10.conf", DISK "reserve = yes\nsise = 1M\n[cache a]\nsize = 1M\n"
+		 "origin = /dev/sdb\n");
+	put_file("rxd.conf", "[ramdisk a]\nsize = 8M\n");
+	config_load(&config, "rxd.conf", "usr");
+	a = config.sections[0];
+	if (!tap_ok(!config.error_count && config.count == 3 && is_from(a, "rxd.conf:1") &&
+		    !a->vendor && a->disk.size == 8 << 20 && !a->disk.flags &&
+		    is_from(config.sections[1], "usr/10.conf:5") &&
+		    config.sections[1]->vendor && is_from(config.sections[2], "usr/20.conf:1"),
+		    "a section that replaces a vendor's whole"))
+		print_errors(&config);
+	config_free(&config);
+
+	/* One with an error does not bring the vendor's back. */
+	put_file("rxd.conf", "[ramdisk a]\nsize = x\n");
+	put_file("usr/10.conf", DISK);
+	config_load(&config, "rxd.conf", "usr");
+	tap_ok(config.error_count == 1 && !strncmp(config.errors[0], "rxd.conf:2: ", 12) &&
+	       config.count == 2 && config.sections[0]->broken &&
+	       is_from(config.sections[0], "rxd.conf:1"), "a wrong section replaces, too");
+	config_free(&config);
+
+	/* What both have is an error of the vendor's. */
+	put_file("rxd.conf", "[ramdisk c]\nsize = 1M\nindex = 3\n");
+	put_file("usr/10.conf", DISK "index = 3\n");
+	config_load(&config, "rxd.conf", "usr");
+	tap_ok(config.error_count == 1 &&
+	       !strcmp(config.errors[0],
+		       "usr/10.conf:3: [ramdisk a]: index '3': [ramdisk c] at rxd.conf:1 has it already") &&
+	       !config.sections[0]->broken && config.sections[1]->broken,
+	       "a value that a vendor's section has, too");
+	config_free(&config);
+
+	/* By a part in FILE.d, and a second time there: an error as ever. */
+	if (mkdir("rxd.conf.d", 0755))
+		abort();
+	put_file("rxd.conf", "[ramdisk b]\nsize = 3M\n");
+	put_file("usr/10.conf", DISK);
+	put_file("rxd.conf.d/20.conf", "[ramdisk a]\nsize = 1M\n[ramdisk b]\nsize = 4M\n");
+	config_load(&config, "rxd.conf", "usr");
+	tap_ok(config.error_count == 1 && config.count == 2 &&
+	       !strcmp(config.errors[0],
+		       "rxd.conf.d/20.conf:3: [ramdisk b]: is defined already, at rxd.conf:1") &&
+	       is_from(config.sections[1], "rxd.conf.d/20.conf:1"),
+	       "a part that replaces a vendor's section");
+	config_free(&config);
+	unlink("rxd.conf");
+	unlink("rxd.conf.d/20.conf");
+}
+
+/* A file of the same name hides a vendor's, whatever it holds. */
+static void test_vendor_masked(void)
+{
+	struct config config = { .ram = RAM };
+
+	put_file("usr/10.conf", "wrong");
+	put_file("rxd.conf.d/10.conf", "");
+	tap_ok(config_load(&config, "rxd.conf", "usr") && !config.error_count &&
+	       config.count == 1 && is_from(config.sections[0], "usr/20.conf:1"),
+	       "an empty file hides a vendor's");
+	config_free(&config);
+
+	if (symlink("/dev/null", "rxd.conf.d/20.conf"))
+		abort();
+	tap_ok(config_load(&config, "rxd.conf", "usr") && !config.error_count && !config.count,
+	       "a link to /dev/null hides a vendor's");
+	config_free(&config);
+
+	put_file("rxd.conf.d/10.conf", "[ramdisk c]\nsize = 1M\n");
+	unlink("rxd.conf.d/20.conf");
+	if (symlink("nowhere", "rxd.conf.d/20.conf"))
+		abort();
+	config_load(&config, "rxd.conf", "usr");
+	tap_ok(config.error_count == 2 && config.count == 1 &&
+	       !strcmp(config.errors[0], "rxd.conf.d/20.conf: No such file or directory") &&
+	       !strcmp(config.errors[1], NOT_USED) &&
+	       is_from(config.sections[0], "rxd.conf.d/10.conf:1"),
+	       "a file in the place of a vendor's, and a link to nowhere");
+	config_free(&config);
+	unlink("rxd.conf.d/20.conf");
+}
+
+/* A vendor's section in a circle is the one that is wrong. */
+static void test_vendor_circle(void)
+{
+	struct config config = { .ram = RAM };
+
+	put_file("rxd.conf", "[ramdisk a]\nsize = 1M\nimage = /b/img\nmount = /a\n");
+	put_file("usr/10.conf", "[ramdisk b]\nsize = 1M\nfs = ext4\nimage = /a/img\nmount = /b\n");
+	config_load(&config, "rxd.conf", "usr");
+	if (!tap_ok(config.error_count == 1 && !config.sections[0]->broken &&
+		    !strcmp(config.errors[0],
+			    "usr/10.conf:1: [ramdisk b]: image '/a/img': lies on '/a' of [ramdisk a] at rxd.conf:1, which in turn needs '/b' of this section"),
+		    "a circle that a vendor's section closes"))
+		print_errors(&config);
+	config_free(&config);
+
+	/* Two of the vendor's, between which there is one of the administrator's. */
+	put_file("usr/10.conf", "[ramdisk b]\nsize = 1M\nfs = ext4\nimage = /c/img\nmount = /b\n"
+		 "[ramdisk c]\nsize = 1M\nfs = ext4\nimage = /a/img\nmount = /c\n");
+	config_load(&config, "rxd.conf", "usr");
+	if (!tap_ok(config.error_count == 2 && !config.sections[0]->broken &&
+		    config.sections[1]->broken && config.sections[2]->broken,
+		    "a circle of three, two of them a vendor's"))
+		print_errors(&config);
+	config_free(&config);
+
+	/* One that the administrator has made alone is not the vendor's. */
+	put_file("rxd.conf", "[ramdisk a]\nsize = 1M\nimage = /d/img\nmount = /a\n"
+		 "[ramdisk d]\nsize = 1M\nimage = /a/d.img\nmount = /d\n");
+	config_load(&config, "rxd.conf", "usr");
+	if (!tap_ok(config.error_count == 2 && config.sections[0]->broken &&
+		    config.sections[1]->broken && !config.sections[2]->broken &&
+		    !config.sections[3]->broken, "a circle without a vendor's section"))
+		print_errors(&config);
+	config_free(&config);
+	unlink("rxd.conf");
+	unlink("usr/10.conf");
+}
+
+/* What cannot be read may have been meant to replace or to hide anything of a vendor's. */
+static void check_not_used(const char *error, const char *name)
+{
+	struct config config = { .ram = RAM };
+	bool vendor = false;
+	size_t i;
+
+	tap_ok(config_load(&config, "rxd.conf", "usr"), "%s: is a configuration", name);
+	for (i = 0; i < config.count; i++)
+		vendor |= config.sections[i]->vendor && !config.sections[i]->broken;
+	if (!tap_ok(config.error_count == 2 && !strcmp(config.errors[0], error) &&
+		    !strcmp(config.errors[1], NOT_USED) && !vendor,
+		    "%s: no vendor defaults", name))
+		print_errors(&config);
+	config_free(&config);
+}
+
+static void put_long_heading(bool nul)
+{
+	FILE *file = fopen("rxd.conf", "w");
+
+	if (!file || fputs(DISK, file) < 0 ||
+	    fprintf(file, "%c[export e]%*s#\nnoauto = yes\n", nul ? '\0' : ' ', nul ? 1 : 4096,
+		    "") < 0 || fclose(file))
+		abort();
+}
+
+static void test_vendor_not_used(void)
+{
+	struct config config = { .ram = RAM };
+
+	unlink("rxd.conf.d/10.conf");
+	put_file("usr/10.conf", DISK EXPORT "transport = tcp\naddress = 0.0.0.0\n"
+		 "allow-any-host = yes\n");
+	unlink("usr/20.conf");
+
+	put_file("rxd.conf", "[export e\nnoauto = yes\n");
+	check_not_used("rxd.conf:1: '[export e': must be [KIND NAME]", "a heading without ]");
+	put_file("rxd.conf", "[exprot e]\nnoauto = yes\n");
+	check_not_used("rxd.conf:1: section 'exprot': must be [ramdisk NAME], [cache NAME] or [export NAME]",
+		       "a kind that there is not");
+	put_long_heading(false);
+	check_not_used("rxd.conf:3: the line is longer than 4096 bytes", "a long heading");
+	put_long_heading(true);
+	check_not_used("rxd.conf:3: the line holds a NUL byte; must be text", "a heading with NUL");
+
+	unlink("rxd.conf");
+	if (mkdir("rxd.conf", 0755))
+		abort();
+	check_not_used("rxd.conf: Is a directory", "a folder for a file");
+	rmdir("rxd.conf");
+	if (symlink("nowhere", "rxd.conf"))
+		abort();
+	check_not_used("rxd.conf: No such file or directory", "a link to nowhere for a file");
+	unlink("rxd.conf");
+
+	rmdir("rxd.conf.d");
+	if (symlink("nowhere", "rxd.conf.d"))
+		abort();
+	check_not_used("rxd.conf.d: No such file or directory", "a link to nowhere for a folder");
+	unlink("rxd.conf.d");
+	put_file("rxd.conf.d", "");
+	check_not_used("rxd.conf.d: Not a directory", "a file for a folder");
+	unlink("rxd.conf.d");
+	if (symlink("rxd.conf.d", "rxd.conf.d"))
+		abort();
+	check_not_used("rxd.conf.d: Too many levels of symbolic links", "a link to itself");
+
+	/* Whether there is a mask is not known. */
+	config_read_folder(&config, "usr", "rxd.conf.d");
+	tap_ok(!config.count && config.error_count == 1 &&
+	       !strcmp(config.errors[0], "rxd.conf.d/10.conf: Too many levels of symbolic links"),
+	       "a mask that cannot be looked for");
+	config_free(&config);
+	unlink("rxd.conf.d");
+
+	/* An error of a section is its own; nor is there a word of an empty folder. */
+	put_file("rxd.conf", "[ramdisk a]\nsize = x\n[export e]\nsize\n[export e]\n");
+	put_file("usr/10.conf", CACHE);
+	config_load(&config, "rxd.conf", "usr");
+	tap_ok(config.count == 3 && config.sections[2]->vendor && !config.sections[2]->broken,
+	       "errors of sections leave the vendor's to be used");
+	config_free(&config);
+	unlink("usr/10.conf");
+	put_file("rxd.conf", "wrong");
+	config_load(&config, "rxd.conf", "usr");
+	tap_ok(config.error_count == 1, "nothing to be left out");
+	config_free(&config);
+}
+
+static void test_vendor(void)
+{
+	char folder[] = "/tmp/rxd-config-XXXXXX";
+
+	if (!mkdtemp(folder) || chdir(folder))
+		abort();
+	test_vendor_alone();
+	test_vendor_replaced();
+	test_vendor_masked();
+	test_vendor_not_used();
+	test_vendor_circle();
+	unlink("usr/README");
+	clean_vendor();
+	if (chdir("/") || rmdir(folder))
+		abort();
+	tap_ok(!strcmp(config_vendor("/etc/rxd.conf"), "/usr/lib/rxd.conf.d") &&
+	       !config_vendor("/tmp/rxd.conf"), "vendor defaults belong to /etc/rxd.conf");
+}
+
+/* A configuration is one whatever its path is written like; FILE.d is beside FILE. */
+static void test_paths(void)
+{
+	static const char *const same[] = {
+		"rxd.conf", "./rxd.conf", "/etc/../etc/rxd.conf", "/etc//rxd.conf",
+	};
+	char folder[] = "/tmp/rxd-config-XXXXXX";
+	struct config config = { .ram = RAM };
+	char *text;
+	size_t i;
+
+	if (chdir("/etc"))
+		abort();
+	for (i = 0; i < ARRAY_SIZE(same); i++)
+		tap_ok(config_vendor(same[i]), "in /etc, %s has vendor defaults", same[i]);
+
+	if (!mkdtemp(folder) || chdir(folder) || symlink("/etc", "link") ||
+	    symlink("/etc/rxd.conf", "rxd.conf") || mkdir("records", 0755))
+		abort();
+	tap_ok(config_vendor("link/rxd.conf") && !config_vendor("rxd.conf") &&
+	       !config_vendor("./rxd.conf") && !config_vendor("link/rxd.conf/"),
+	       "/etc/rxd.conf by a link to its folder, and another configuration");
+
+	text = format_text("rxadm-record 1 0 0 %s/./rxd.conf\n" DISK, folder);
+	put_file("records/ramdisk-a", text);
+	free(text);
+	config_record_read_all(&config, "records", "rxd.conf");
+	tap_ok(config.count == 1 && !config.error_count, "a record by another path");
+	config_free(&config);
+	config_record_read_all(&config, "records", "/etc/rxd.conf");
+	tap_ok(!config.count && !config.error_count, "a record of another configuration");
+	config_free(&config);
+
+	/* The link may lead elsewhere by now. */
+	put_file("records/ramdisk-a", "rxadm-record 1 0 0 /nowhere/rxd.conf\n" DISK);
+	config_record_read_all(&config, "records", "/nowhere/rxd.conf");
+	tap_ok(config.count == 1, "a record by the same path, whose folder is gone");
+	config_free(&config);
+	unlink("records/ramdisk-a");
+	rmdir("records");
+	unlink("rxd.conf");
+	unlink("link");
 	if (chdir("/") || rmdir(folder))
 		abort();
 }
@@ -508,6 +927,7 @@ int main(void)
 	test_wrong();
 	test_right();
 	test_values();
+	test_flags();
 	test_export();
 	test_circles();
 	test_replace();
@@ -515,5 +935,7 @@ int main(void)
 	test_broken();
 	test_bytes();
 	test_files();
+	test_vendor();
+	test_paths();
 	return tap_end();
 }

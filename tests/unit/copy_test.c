@@ -258,9 +258,39 @@ static bool has(const char *path, const char *content)
 
 	if (!file)
 		return false;
-	same = fgets(text, sizeof(text), file) && !strcmp(text, content);
+	same = (fgets(text, sizeof(text), file) || feof(file)) && !strcmp(text, content);
 	fclose(file);
 	return same;
+}
+
+static void test_folder(void)
+{
+	struct output output;
+	int folder;
+
+	tap_ok(!mkdir("into", 0700) && !symlink("into", "way") && !symlink("../file", "into/link"),
+	       "a folder, and links");
+	tap_ok(output_folder("file", &folder) == ENOTDIR && output_folder("", &folder) == ENOENT &&
+	       output_folder("none", &folder) == ENOENT && folder < 0, "what is no folder");
+	if (!tap_ok(!output_folder("way/", &folder), "a folder for several files"))
+		return;
+	tap_ok(!output_find_in(&output, folder, "one", false) && !output_begin(&output, false) &&
+	       !file_write(output.fd, "one", 3, 0) && !output_commit(&output, 0600, true) &&
+	       has("into/one", "one"), "the first of them");
+	tap_ok(!output_find_in(&output, folder, "link", false) && !output_begin(&output, false) &&
+	       !file_write(output.fd, "elsewhere", 9, 0) && !output_commit(&output, 0600, true) &&
+	       has("file", "elsewhere"), "a link of one leads elsewhere");
+	tap_ok(output_find_in(&output, folder, "", false) == EISDIR &&
+	       output_find_in(&output, folder, "..", false) == EISDIR, "what is no file");
+	tap_ok(!output_find_in(&output, folder, "two", false) && !output_begin(&output, false) &&
+	       !rename("into", "away") && !output_commit(&output, 0600, false) && has("away/two", ""),
+	       "all go to the same folder");
+	tap_ok(!close(folder), "which is the caller's to close");
+	unlink("away/one");
+	unlink("away/two");
+	unlink("away/link");
+	unlink("way");
+	rmdir("away");
 }
 
 static void test_output(void)
@@ -310,6 +340,7 @@ static void test_output(void)
 	tap_ok(output_open(&output, "none/new", false) == ENOENT, "a folder that is not there");
 	tap_ok(output_open(&output, "", false) == ENOENT, "no name at all");
 	tap_ok(count_files(".") == 2, "nothing is left");
+	test_folder();
 	unlink("link");
 	unlink("file");
 	if (chdir("/") || rmdir(folder))

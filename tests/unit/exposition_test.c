@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
-#include "exposition.h"
+#include "lib/common.h"
+#include "output/exposition.h"
 #include "tap.h"
 
 static struct ramdisk_metrics ramdisks[] = {
@@ -27,7 +27,7 @@ static struct ramdisk_metrics ramdisks[] = {
 		.query = {
 			.logical_block_size = 512, .folio_size = 65536, .size = 1 << 30,
 			.mem_used = 3 << 20, .mem_max_used = 4 << 20, .mem_index = 8192,
-			.mem_64k = 2 << 20, .nospc = 7, .discards = 18446744073709551615ULL,
+			.nospc = 7, .discards = 18446744073709551615ULL,
 		},
 		.uuid = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ab",
 		.node = "local",
@@ -86,8 +86,6 @@ static const char *const lines_of_both[] = {
 	"rxd_memory_limit_bytes{device=\"rxd0\"} 1073741824",
 	"rxd_memory_limit_bytes{device=\"rxd1\"} 4096",
 	"rxd_memory_limit_bytes{device=\"rxd2\"} 1048576",
-	"rxd_memory_pieces_bytes{device=\"rxd0\",min=\"65536\"} 2097152",
-	"rxd_memory_pieces_bytes{device=\"rxd0\",min=\"2097152\"} 0",
 	"rxd_metadata_bytes{device=\"rxd0\"} 8192",
 	"rxd_nospc_writes_total{device=\"rxd0\"} 7",
 	"rxd_discards_total{device=\"rxd0\"} 18446744073709551615",

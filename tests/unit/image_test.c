@@ -6,8 +6,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "error.h"
-#include "image.h"
+#include "image/format.h"
+#include "lib/error.h"
 #include "tap.h"
 
 #define DISK	(64ULL << 20)
@@ -246,6 +246,33 @@ static void test_incompressible(void)
 	free(data);
 }
 
+/* Every other page is zeros, which leaves one extent more than there can be. */
+static void test_zeros(void)
+{
+	const uint32_t pages = 2 * IMAGE_EXTENTS_MAX + 1;
+	unsigned char *data = calloc(pages, IMAGE_PAGE);
+	struct image_frame frame = { .count = 2 };
+	uint64_t zeros, next;
+	uint32_t i;
+
+	for (i = 0; i < pages; i += 2)
+		fill(data + i * IMAGE_PAGE, i * IMAGE_PAGE + 1048576);
+	frame.extents[0] = (struct image_extent){ 1048576, 3 * IMAGE_PAGE };
+	frame.extents[1] = (struct image_extent){ 1048576 + 3 * IMAGE_PAGE,
+						  (pages - 3) * IMAGE_PAGE };
+	zeros = image_leave_out_zeros(&frame, (char *)data, &next);
+	tap_ok(frame.count == IMAGE_EXTENTS_MAX && frame.data == IMAGE_EXTENTS_MAX * IMAGE_PAGE &&
+	       zeros == frame.data, "zeros are left out");
+	tap_ok(next == 1048576 + (pages - 1) * IMAGE_PAGE, "what is too much is for the next frame");
+	tap_ok(is_right(&frame, data), "the data moves together");
+
+	memset(data, 0, pages * IMAGE_PAGE);
+	zeros = image_leave_out_zeros(&frame, (char *)data, &next);
+	tap_ok(!frame.count && !frame.data && zeros == IMAGE_EXTENTS_MAX * IMAGE_PAGE,
+	       "a frame of zeros is empty");
+	free(data);
+}
+
 static void test_values(void)
 {
 	const size_t frame = IMAGE_BLOCK, second = 5 * IMAGE_BLOCK;
@@ -263,7 +290,7 @@ static void test_values(void)
 	expect_value(100, 1, 1, "reserved", "a reserved byte of the header");
 
 	expect_value(frame + 8, 8, 1, "another image", "a frame of another image");
-	expect_value(frame + 16, 8, 1, "not the next", "a frame too early");
+	expect_value(frame + 16, 8, 1, "out of order", "a frame too early");
 	expect_value(frame + 24, 8, 1, "checksum of the data", "another checksum of the data");
 	expect_value(frame + 32, 4, 2, "encoding", "an unknown encoding");
 	expect_value(frame + 32, 4, IMAGE_ZSTD, "lengths", "raw data that is said to be zstd");
@@ -293,8 +320,8 @@ static void test_end(void)
 		size_t at;
 		const char *wanted;
 	} cases[] = {
-		{ 8, "another image" }, { 16, "other frames" }, { 24, "other frames" },
-		{ 32, "not as long" }, { 40, "other frames" }, { 48, "reserved" },
+		{ 8, "another image" }, { 16, "counts" }, { 24, "counts" },
+		{ 32, "its length" }, { 40, "its checksum" }, { 48, "reserved" },
 	};
 	struct buffer buffer = make();
 	unsigned char *end = buffer.data + buffer.size - IMAGE_BLOCK;
@@ -348,10 +375,11 @@ int main(void)
 	test_round_trip();
 	test_each_byte();
 	test_incompressible();
+	test_zeros();
 	test_values();
 	test_end();
 	test_payloads();
-	expect(&foreign, "is no image", "zeros");
+	expect(&foreign, "is not an image", "zeros");
 	free(foreign.data);
 	return tap_end();
 }

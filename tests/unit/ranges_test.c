@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
-#include "ranges.h"
+#include "kernel/rxcache.h"
+#include "lib/common.h"
 #include "tap.h"
 
 #define SECTORS	1000
@@ -85,7 +85,7 @@ static void test_zero_byte(void)
 
 	error = ranges_read(file, SECTORS, &ranges);
 	fclose(file);
-	tap_ok(error && strstr(error, "line 2, '0 8': has a zero byte"),
+	tap_ok(error && strstr(error, "line 2, '0 8': has a NUL byte"),
 	       "ranges_read: a zero byte");
 	free(error);
 	ranges_free(&ranges);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tests of utils/rxadm/rates.c
+ * Tests of utils/rxadm/output/screen.c
  */
 #include <stdio.h>
 
-#include "rates.h"
+#include "output/screen.h"
 #include "tap.h"
 
 static void test_parse(void)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common.h"
-#include "size.h"
+#include "lib/common.h"
+#include "lib/size.h"
 #include "tap.h"
 
 #define KIB (UINT64_C(1) << 10)
@@ -151,6 +151,79 @@ static void test_parse(void)
 	}
 }
 
+static const struct {
+	const char *text;
+	uint64_t old;
+	uint64_t bytes;
+	const char *words;	/* of the message; NULL: none is expected */
+} changes[] = {
+	{ "4M", GIB, 4 * MIB, NULL },
+	{ "+4K", 4096, 8192, NULL },
+	{ "+1.5G", GIB, 2560 * MIB, NULL },
+	{ "+256T", 0, 256 * TIB, NULL },
+	{ "+0.25P", 0, 256 * TIB, NULL },
+	{ "+50%", GIB, 13 * GIB + 4096, NULL },
+	{ "-4K", 8192, 4096, NULL },
+	{ "-1G", 3 * GIB, 2 * GIB, NULL },
+	{ "-0.5G", GIB, 512 * MIB, NULL },
+	{ "-256T", 256 * TIB + 4096, 4096, NULL },
+
+	{ "", GIB, 0, "is empty" },
+	{ "0", GIB, 0, "must be greater than 0" },
+	{ "4097", GIB, 0, "must be a multiple of 4096" },
+	{ "+", GIB, 0, "the amount is empty" },
+	{ "-", GIB, 0, "the amount is empty" },
+	{ "+0", GIB, 0, "the amount must be greater than 0" },
+	{ "-0", GIB, 0, "the amount must be greater than 0" },
+	{ "-0.0K", GIB, 0, "the amount must be greater than 0" },
+	{ "+-1G", GIB, 0, "the amount is negative" },
+	{ "--1G", GIB, 0, "the amount is negative" },
+	{ "-+1G", GIB, 0, "the amount is not a number" },
+	{ "++1G", GIB, 0, "the amount is not a number" },
+	{ "+ 1G", GIB, 0, "the amount is not a number" },
+	{ "+G", GIB, 0, "the amount is not a number" },
+	{ "1G+", GIB, 0, "has an unknown suffix" },
+	{ "+1G+1G", GIB, 0, "the amount has an unknown suffix" },
+	{ "+1", GIB, 0, "the amount must be a multiple of 4096" },
+	{ "-257T", 256 * TIB, 0, "the amount is too large; must be at most 256T" },
+	{ "+18446744073709551615", GIB, 0, "the amount is too large; must be at most 256T" },
+	{ "+256T", 4096, 0, "at most 256T (281474976710656 bytes)" },
+	{ "+4K", 256 * TIB, 0, "to add to 281474976710656 bytes" },
+	{ "+4K", UINT64_MAX, 0, "at most 256T" },
+	{ "-1G", GIB, 0, "to subtract from 1073741824 bytes; the size must be at least 4096" },
+	{ "-4K", 4096, 0, "at least 4096" },
+	{ "-4K", 0, 0, "at least 4096" },
+	{ "-256T", GIB, 0, "at least 4096" },
+	{ "-2G", GIB, 0, "at least 4096" },
+};
+
+static void test_change(void)
+{
+	const uint64_t untouched = 0x5a5a5a5a5a5a5a5a;
+	struct size_change change;
+	uint64_t bytes;
+	char *message;
+	size_t i;
+	bool ok;
+
+	for (i = 0; i < ARRAY_SIZE(changes); i++) {
+		bytes = untouched;
+		message = size_change_parse(changes[i].text, &pages, &change);
+		if (!message)
+			message = size_change_apply(&change, &pages, changes[i].old, &bytes);
+		if (changes[i].words)
+			ok = message && strstr(message, changes[i].words) &&
+			     !strchr(message, '\n') && bytes == untouched;
+		else
+			ok = !message && bytes == changes[i].bytes;
+		if (!tap_ok(ok, "size_change: '%s' of %" PRIu64, changes[i].text, changes[i].old))
+			printf("# %" PRIu64 " bytes, '%s'; expected %" PRIu64 ", '%s'\n", bytes,
+			       message ? message : "", changes[i].bytes,
+			       changes[i].words ? changes[i].words : "");
+		free(message);
+	}
+}
+
 static void test_format(void)
 {
 	char buf[SIZE_TEXT_MAX];
@@ -167,6 +240,7 @@ static void test_format(void)
 int main(void)
 {
 	test_parse();
+	test_change();
 	test_format();
 	return tap_end();
 }

@@ -45,6 +45,12 @@ def test_more_repeats(monkeypatch):
         assert [len(values) for values in measured.values()] == [times, times]
 
 
+@pytest.mark.parametrize("kind, least", [("tmpfs", .95), ("ext4", 1 / 1.15), ("btrfs", 1 / 1.3)])
+def test_small_files_by_file_system(monkeypatch, kind, least):
+    monkeypatch.setattr(bench.machine, "mount_of", lambda path: {"type": kind})
+    assert bench.least_of_many("/somewhere") == least
+
+
 def test_holes_that_cp_shared():
     assert bench.did_the_same({"cp": [(1, 1, 8)], "rxcp": [(1, 1, 16)]})
     assert not bench.did_the_same({"cp": [(1, 1, 16384)], "rxcp": [(1, 1, 131072)]})

@@ -21,7 +21,7 @@ def output(*args):
 @pytest.fixture(scope="module", autouse=True)
 def built():
     subprocess.run(["make", "-s", "-C", SOURCE, f"O={OUT}", f"OBJ={OUT}/obj"], check=True,
-                   timeout=300)
+                   timeout=1200)
 
 
 def commands():
@@ -105,8 +105,42 @@ def test_script_is_the_file(shell):
         assert output(RXADM, "completion", shell) == file.read()
 
 
+def test_verbose():
+    """It comes before the command."""
+    assert "--verbose" in from_bash("rxadm", "--")
+    for option in "-v", "--verbose":
+        assert from_bash("rxadm", option, "uncl") == []
+        assert from_bash("rxadm", option, "unm") == ["unmap"]
+        assert from_bash("rxadm", option, "map", "--mode", "writet") == ["writethrough"]
+
+
 def test_bash_script_is_sound():
     subprocess.run(["bash", "-n", os.path.join(SOURCE, "rxadm.bash")], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("bad", [
+    "$(touch${IFS}@)", "`touch${IFS}@`", "${x:=$(touch${IFS}@)}", "a$(touch${IFS}@)", "a;b", "~",
+    "*", "/*", "-a", "--force", "a|b", "a&b", "a\\tb", "'a", "\"a", "a\\x20b"])
+def test_bash_runs_nothing(tmp_path, bad):
+    """What names in files or of devices hold is neither expanded nor offered."""
+    mark = tmp_path / "mark"
+    bad = bad.replace("@", str(mark))
+    # In the place of the files that have sections, and of the caches that there are.
+    script = ('. "$1"; bad=$2; shift 2; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))\n'
+              'cat() { printf "[ramdisk %s]\\n[ramdisk a b]\\n" "$bad"\n'
+              '  printf "[cache one.a-2_B] # c\\n [ ramdisk  two ]\\n"; }\n'
+              'rxadm() { printf "%s\\nvg-one\\n" "$bad"; }\n'
+              '_rxadm; printf "%s\\n" "${COMPREPLY[@]}"')
+    for words, good in (
+            (("apply", ""), ["cache/one.a-2_B", "ramdisk/two"]),
+            (("unmap", ""), ["vg-one"]), (("export", ""), ["/dev/mapper/vg-one"])):
+        result = subprocess.run(["bash", "-c", script, "bash", os.path.join(SOURCE, "rxadm.bash"),
+                                 bad, "rxadm", *words], check=True, capture_output=True, text=True,
+                                cwd=tmp_path, timeout=60)
+        offered = [word for word in result.stdout.splitlines()
+                   if not word.startswith(("--", "/dev/rxd"))]
+        assert (offered, result.stderr) == (good, ""), words
+        assert not mark.exists()
 
 
 @pytest.mark.parametrize("arguments, word", [((), "bash|zsh|fish"), (("csh",), "'csh'"),

@@ -66,6 +66,7 @@ def test_golden(program, tmp_path, case):
         assert text == read(os.path.join(expected, name))
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("case", CASES)
 def test_systemd_understands(program, tmp_path, case):
     """systemd-analyze has nothing to say about the units, those installed among them."""
@@ -188,6 +189,56 @@ def test_no_configuration(program, tmp_path):
     assert listing(tmp_path / "units") == ""
 
 
+def test_vendor_defaults(program, tmp_path):
+    """They are started unless the configuration has the section, too; an empty folder is none."""
+    config, vendor, units = tmp_path / "rxd.conf", tmp_path / "vendor", tmp_path / "units"
+    vendor.mkdir()
+    units.mkdir()
+
+    def run(args=()):
+        return subprocess.run([program, "--config", config, "--vendor", vendor, *args, units],
+                              capture_output=True, text=True, check=True).stderr
+
+    assert run() == "" and listing(units) == ""
+    (vendor / "10-a.conf").write_text(
+        "[ramdisk a]\nsize = 4M\nfs = ext4\nmount = /a\n\n[ramdisk b]\nsize = 4M\nfish = 1\n")
+    (tmp_path / "cmdline").write_text("rxadm.apply=off\n")
+    assert "rxadm.apply=off" in run(["--command-line", tmp_path / "cmdline"])
+    assert listing(units) == ""
+    assert f"{vendor}/10-a.conf:8: [ramdisk b]: key 'fish'" in run()
+    made = listing(units)
+    assert f"# Made by rxd-generator of {vendor}/10-a.conf, line 1.\n" in made
+    assert f"SourcePath={vendor}/10-a.conf\n" in made
+    assert "==> a.mount\n" in made and "rxd-ramdisk@b" not in made
+
+    shutil.rmtree(units)
+    units.mkdir()
+    config.write_text("[ramdisk b]\nsize = 4M\n[ramdisk a]\nsize = 4M\nnoauto = TRUE\n")
+    assert run() == ""
+    made = listing(units)
+    assert str(vendor) not in made and "a.mount" not in made
+    assert "local-fs.target.wants/rxd-ramdisk@b" in made and "wants/rxd-ramdisk@a" not in made
+
+
+def test_vendor_defaults_after_an_error(program, tmp_path):
+    """What could not be read might have replaced them: none is started."""
+    config, vendor, units = tmp_path / "rxd.conf", tmp_path / "vendor", tmp_path / "units"
+    vendor.mkdir()
+    units.mkdir()
+    (vendor / "10-e.conf").write_text(
+        "[ramdisk a]\nsize = 4M\n[export e]\ndevice = ramdisk/a\ntransport = tcp\n"
+        "address = 0.0.0.0\nallow-any-host = yes\n")
+    config.write_text("[ramdisk b]\nsize = 4M\n[export e\nnoauto = yes\n")
+    result = subprocess.run([program, "--config", config, "--vendor", vendor, units],
+                            capture_output=True, text=True, check=True)
+    assert result.stderr == (
+        f"rxd-generator: {config}:3: '[export e': must be [KIND NAME]\n"
+        f"rxd-generator: {vendor}: is not used, because an error in the files before it belongs "
+        "to no section\n")
+    made = listing(units)
+    assert str(vendor) not in made and "wants/rxd-ramdisk@b" in made
+
+
 def test_unit_that_is_there(program, tmp_path):
     """A mount that /etc/fstab has, too, is its; the rest is made."""
     units = tmp_path / "units"
@@ -197,7 +248,7 @@ def test_unit_that_is_there(program, tmp_path):
     result = subprocess.run([program, "--config", config, units], capture_output=True, text=True,
                             check=False)
     assert result.returncode == 0
-    assert "there is such a unit already; does /etc/fstab have it, too?" in result.stderr
+    assert "a unit of this name exists already; is it also in /etc/fstab?" in result.stderr
     assert (units / "srv-my\\x2dscratch.mount").read_text() == "# fstab's\n"
     assert (units / "rxd-cache@data.service.d/50-rxd.conf").is_file()
 

@@ -52,10 +52,12 @@ def emitted(text):
             if not line.startswith("#")}
 
 
+@pytest.mark.machine
 def test_promtool_accepts_prometheus(text):
     assert promtool("check", "metrics", stdin=text("prometheus")) == ""
 
 
+@pytest.mark.machine
 def test_promtool_accepts_openmetrics(text, tmp_path):
     """Its only command that reads OpenMetrics wants timestamps."""
     lines = [line if line.startswith("#") else line + " 1700000000"
@@ -144,10 +146,12 @@ def test_unit_of_systemd():
     assert command[5] in read(os.path.join(TOP, "utils/rxadm/rxadm.8.scd"))
 
 
+@pytest.mark.machine
 def test_rules():
     assert "5 rules found" in promtool("check", "rules", RULES)
 
 
+@pytest.mark.machine
 def test_alerts():
     """What raises them and what does not."""
     promtool("test", "rules", os.path.join(HERE, "rxd.rules.test.yml"))
@@ -190,6 +194,7 @@ def test_dashboard_names_what_there_is(emitted):
         assert names and names <= emitted, query
 
 
+@pytest.mark.machine
 def test_dashboard_queries_parse(tmp_path):
     path = tmp_path / "rules.yml"
     rules = [{"record": f"query:{number}",

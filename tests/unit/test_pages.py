@@ -55,7 +55,7 @@ def test_parameters_of_rxcache():
 
 
 def test_sysfs():
-    files = find(r"^static DEVICE_ATTR_\w+\((\w+)\)", read("module/sysfs.c"), 14)
+    files = find(r"^static DEVICE_ATTR_\w+\((\w+)\)", read("module/sysfs.c"), 12)
     assert set(files) == bold(section(read("Documentation/rxd.4.scd"), "# SYSFS"))
 
 
@@ -143,7 +143,7 @@ def test_ima():
 @pytest.mark.parametrize("kind", ["ramdisk", "cache", "export"])
 def test_keys_of_the_configuration(kind):
     found = find(r'^\t\[CONFIG_\w+\] = { "([a-z-]+)", ([A-Z |]+), ',
-                 read("utils/rxadm/config_keys.c"), 20)
+                 read("utils/rxadm/config/config_keys.c"), 20)
     page = read("utils/rxadm/rxd.conf.5.scd")
     assert {key for key, kinds in found if kind.upper() in kinds.split(" | ")} == \
         bold(section(page, f"## [{kind} NAME]")) & {key for key, _ in found}

@@ -11,6 +11,8 @@
 #	WHERE		guest or host
 #	OUT		the directory for the results
 #	MODULES		the directory of rxd.ko, dm-rxcache.ko and rxd-bench.ko
+#	PROFILE		the one disk that is measured, for long, while the host looks on;
+#			empty: all of them
 #
 # A result is one line: ROW SUBJECT KEY=VALUE...
 
@@ -127,6 +129,17 @@ can_do()
 	return 0
 }
 
+# profile KIND SUFFIX THREADS: the file "profile" tells the host to look now, and where the modules lie
+profile()
+{
+	# shellcheck disable=SC2046  # keys
+	set -- "$1$2" "$PROFILE" 1 $(job_of "$1") dev="$(device_of "$PROFILE")" span="$SIZE" \
+		threads="$3"
+	cp /proc/modules "$OUT/modules"
+	: >"$OUT/profile"
+	measure "$@" ms=25000
+}
+
 # compare SUFFIX THREADS KIND...: random I/O to the first $SIZE bytes of the device_of
 # each of $all, in turn, with each number of THREADS
 # shellcheck disable=SC2154  # the job sets these
@@ -139,6 +152,10 @@ compare()
 	long=$(((MS + 3) / 4))
 	[ "$counts" = 1 ] || long=$(((MS + 1) / 2))
 	choose "$@"
+	if [ -n "$PROFILE" ]; then
+		profile "${chosen# }" "$suffix" "${counts##* }"
+		return
+	fi
 	for repeat in $(seq 1 $((REPEATS * 4))); do
 		for i in $chosen; do
 			for subject in $all; do

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/rxd-bare: a disk of "mib" MiB whose bios end as soon as they come. What a bio
- * takes there is what the block layer takes. null_blk was such a disk before
- * Linux 6.10 took its bio mode away.
+ * /dev/rxd-bare: a disk of "mib" MiB that completes bios at once, without any work. The
+ * time of a bio on it is the time of the block layer. null_blk was such a disk until its bio
+ * mode was removed in Linux 6.10.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>

@@ -7,33 +7,31 @@
  *
  *	threads=1 thread=0 bios=N ns=N batch=N typical=N longest=N
  *
- * with the bios completed, the time they took together, how many bios there are
- * between two looks at the clock, and the median and the longest of the times
- * between two looks. What interrupts a few batches changes no median: on a busy
- * machine that is what a bio takes. Keys:
+ * These are the number of completed bios, their total time, the number of bios in a batch,
+ * which is timed as a whole, and the median and the longest time of a batch. On a busy
+ * machine, use the median: it does not change if a few batches are interrupted. Keys:
  *
- *	op	read, write, discard; or one that needs no other key: touch writes to
- *		all free memory once and gives it back; copies times the kernel's
- *		memcpy(), memset() and clear_page() of a page in the cache beside the
- *		instruction that they are on a processor with its flags, and answers
+ *	op	read, write, or discard. Two others need no further key: touch writes to
+ *		all free memory once and frees it. copies measures memcpy(), memset() and
+ *		clear_page() of the kernel, on a page in the processor's cache, and the
+ *		instruction that each is on a processor with the flag for it. It answers
  *
  *			memcpy=PS fsrm=PS memset=PS fsrs=PS clear_page=PS erms=PS
  *
- *		in picoseconds, without those whose flag the processor lacks
- *	dev	path of the block device; or memcpy or move: a read or a write copies,
- *		by memcpy() or by "rep movsb", from or to random pages of as much memory
- *		as the span, which nobody keeps track of
+ *		in picoseconds, without the instructions whose flag the processor lacks
+ *	dev	path of the block device; or memcpy or move: a read or a write then
+ *		copies, by memcpy() or by "rep movsb", from or to random pages of plain
+ *		memory, as much as the span
  *	size	bytes of a bio: a multiple of the page size up to 1M, for a discard
  *		any multiple of 512
- *	offset	where the part of the device that is used begins, default 0
- *	span	how long it is
- *	order	random (default); sequential, from the start again at the end; once
- *	ms	for how long, unless order=once
- *	threads	how many, each on a CPU of its own, default 1
+ *	offset	start of the range on the device, default 0
+ *	span	length of the range
+ *	order	random (default); sequential, which starts again at the end; or once
+ *	ms	duration in milliseconds, unless order=once
+ *	threads	number of threads, each on a CPU of its own, default 1
  *	cpu	the first of these CPUs, default 0
- *	buffer	pages (default): pages allocated one by one, a segment each;
- *		whole: one segment
- *	watch	1: look at the clock after each bio, so that "longest" is one bio's
+ *	buffer	pages (default): single pages, a segment each; whole: one segment
+ *	watch	1: read the clock after each bio, so that "longest" is for one bio
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -60,14 +58,14 @@
 #define RESULT_MAX	1024
 #define THREADS_MAX	8
 #define SIZE_MAX_DATA	((u64)BIO_MAX_VECS << PAGE_SHIFT)
-/* Bytes between two looks at the clock, and bios at the most. */
+/* Size of a batch in bytes, and its maximum number of bios. */
 #define BATCH_BYTES	SZ_256K
 #define BATCH_MAX	64
-/* Batches whose times are kept; the others count only in the sum. */
+/* Batches whose times are recorded; the others only count in the total. */
 #define TIMES_MAX	16384
-/* Free memory that a touch leaves to the machine. */
+/* Free memory that a touch does not allocate. */
 #define TOUCH_MARGIN	(SZ_64M >> PAGE_SHIFT)
-/* Copies between two looks at the clock, and how often they are looked at. */
+/* Copies in a batch, and number of batches. */
 #define COPIES_BATCH	1000
 #define COPIES_ROUNDS	2000
 
@@ -234,7 +232,7 @@ static int alloc_buffer(struct bench_worker *w)
 	return 0;
 }
 
-/* The number of the next bio's place in the span. */
+/* The position of the next bio, as a multiple of its size. */
 static u64 next_place(struct bench_worker *w, u64 places)
 {
 	if (w->job->order == BENCH_RANDOM) {
@@ -264,7 +262,7 @@ static void copy_one(struct bench_worker *w, struct page **memory)
 
 	for (i = 0; i < w->nr_vecs; i++) {
 		buffer = page_address(w->table[i].bv_page);
-		/* A length that the compiler knows makes another copy than a disk's. */
+		/* Not PAGE_SIZE, because the compiler would inline a copy of constant length. */
 		len = w->table[i].bv_len;
 		data = page_address(memory[i]);
 		if (w->job->op == BENCH_WRITE)
@@ -370,7 +368,7 @@ static int start_worker(struct bench_worker *w, unsigned int cpu)
 		if (ret)
 			return ret;
 	}
-	/* Xorshift stays at zero. */
+	/* Xorshift never leaves zero. */
 	w->seed = get_random_u64() | 1;
 	init_completion(&w->done);
 	w->task = kthread_create(worker_thread, w, "rxd-bench/%u", cpu);
@@ -438,7 +436,7 @@ static int alloc_memory(struct bench_job *job)
 	return 0;
 }
 
-/* The host of a guest hands memory out at the first touch, which takes its time. */
+/* The host of a guest allocates memory at the first access, which takes long. */
 static int touch_memory(void)
 {
 	struct page *page, *next;
@@ -493,7 +491,7 @@ static u64 time_batch(copy_fn copy, void *to, const void *from, unsigned long le
 	return ktime_get_ns() - begin;
 }
 
-/* The shortest of many batches of each in turn, in picoseconds a copy. */
+/* Time of a copy in picoseconds, in the fastest of many batches of each kind in turn. */
 static void time_copies(const copy_fn copies[2], u64 times[2], void *to, const void *from,
 			unsigned long len)
 {
@@ -509,7 +507,7 @@ static void time_copies(const copy_fn copies[2], u64 times[2], void *to, const v
 	times[1] = div_u64(best[1] * 1000, COPIES_BATCH);
 }
 
-/* Whether this kernel copies as one does that was booted on such a processor. */
+/* Measure the copies of this kernel, and the instructions for processors with the flags. */
 static int compare_copies(char *result)
 {
 	void *to = (void *)__get_free_page(GFP_KERNEL);
@@ -528,7 +526,7 @@ static int compare_copies(char *result)
 	u64 times[2];
 	int at = 0;
 
-	/* A length that the compiler knows makes another copy than a disk's. */
+	/* Hide the length, because the compiler would inline a copy of constant length. */
 	OPTIMIZER_HIDE_VAR(len);
 	for (i = 0; to && from && i < ARRAY_SIZE(pairs); i++) {
 		if (!boot_cpu_has(pairs[i].feature))

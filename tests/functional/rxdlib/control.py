@@ -15,6 +15,7 @@ INDEX_ANY = -1
 INDEX_MAX = 1048575
 SIZE_MAX = 1 << 48
 
+DRY_RUN = 1 << 31
 CREATE_OVERCOMMIT = 1 << 0
 CREATE_RESERVE = 1 << 1
 CREATE_DETECT_ZEROES = 1 << 2
@@ -64,8 +65,9 @@ class Query:
     def __init__(self, values):
         (_, _, self.index, self.state, self.major, self.minor, self.logical_block_size,
          self.folio_size, self.size, self.mem_limit, self.mem_used, self.mem_max_used,
-         self.mem_index, self.mem_64k, self.mem_2m, self.nospc, self.discards, self.node, _,
+         self.mem_index, *reserved1, self.nospc, self.discards, self.node, _,
          number) = values[:20]
+        self.reserved1 = tuple(reserved1)
         self.uuid = str(uuid.UUID(bytes=number))
 
     def __eq__(self, other):

@@ -58,7 +58,7 @@ def _file(text):
 def parser():
     made = Parser(prog="run", description="Boot a guest and run a command in it as root: the "
                   "checkout is /rxd, build/guest/KERNEL/out is /out; vdb is a fresh 1 GiB disk, "
-                  "vdc a fresh 2 GiB disk as slow as a 7200 rpm disk.",
+                  "vdc a fresh 2 GiB disk, throttled to 150 requests and 150 MB a second.",
                   epilog=f"Exit code: the command's; {TROUBLE} when the kernel log tells of "
                   f"trouble; {NO_GUEST} when the guest did not run or did not end by itself.")
     made.add_argument("kernel", choices=KERNELS + SYSTEMS, metavar="GUEST",

@@ -20,6 +20,7 @@ from rxbench.system.undo import Undo
 from rxbench.tools import copying
 from rxbench.workloads import copy
 
+pytestmark = pytest.mark.machine
 MIB = 1 << 20
 SIZE = MIB + 264 * 1024
 WAYS = {way.name: way for way in copying.ways()}
@@ -184,9 +185,10 @@ def test_at_once(room, monkeypatch):
     for name, metrics in found.items():
         assert metrics["mb_s"] == pytest.approx(3 * MIB / 1e6 / metrics["real_s"])
         assert ("cpu_s_gb" in metrics) == (name != "direct-uring")
-    assert found["cp"]["cached_mb"] == pytest.approx(6 * MIB / 1e6)
+    # The kernel may reclaim any page meanwhile.
+    assert found["cp"]["cached_mb"] == pytest.approx(6 * MIB / 1e6, rel=0.02)
     for name in ("direct-1M", "direct-uring"):
-        assert found[name]["cached_mb"] == pytest.approx(3 * MIB / 1e6)
+        assert found[name]["cached_mb"] == pytest.approx(3 * MIB / 1e6, rel=0.02)
     assert "pushed_percent" not in found["cp"] and os.listdir(room) == []
 
 
@@ -201,13 +203,14 @@ def test_what_is_pushed_out(room, monkeypatch):
     plan = planned(room, monkeypatch, "--witness", "8m")
     assert plan.metrics[-1].name == "pushed_percent"
     found = measured(plan)
-    assert found["cp"]["pushed_percent"] == 0 and found["half"]["pushed_percent"] == 50
+    assert found["cp"]["pushed_percent"] == pytest.approx(0, abs=1)
+    assert found["half"]["pushed_percent"] == pytest.approx(50, abs=1)
 
 
 def test_a_witness_that_does_not_stay(room, monkeypatch):
     plan = planned(room, monkeypatch, "--witness", "2m", "--ways", "cp")
     monkeypatch.setattr(pagecache, "resident", lambda path: MIB)
-    with pytest.raises(BenchError, match="--witness 2097152: 1048576 bytes of it stay in memory"):
+    with pytest.raises(BenchError, match="--witness 2097152: only 1048576 bytes of it stay in"):
         measured(plan)
 
 

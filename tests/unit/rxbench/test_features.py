@@ -18,6 +18,7 @@ from rxbench.vdbench import jobs, parse
 from rxbench.vdbench.steps import steps as steps_of
 from rxbench.workloads import vdbench
 
+pytestmark = pytest.mark.machine
 FEATURES = sorted(glob.glob(os.path.join(os.path.dirname(os.path.realpath(__file__)),
                                          "features/*.vdb")))
 GIB, MIB = 1 << 30, 1 << 20

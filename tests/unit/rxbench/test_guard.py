@@ -47,7 +47,7 @@ def test_run_names_the_line(tmp_path, no_direct, monkeypatch, capsys):
         if code:
             assert cli.main() == code
             error = capsys.readouterr().err
-            for part in ("line 2", f"{tmp_path}/lun", "no direct I/O", "leave out openflags"):
+            for part in ("line 2", f"{tmp_path}/lun", "direct I/O", "leave out openflags"):
                 assert part in error
         else:
             with pytest.raises(SystemExit):

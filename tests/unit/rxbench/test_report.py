@@ -131,7 +131,7 @@ def test_changed_by_hand(make_report, tmp_path, change, names):
     document.write(report, path)
     with pytest.raises(BadInput) as caught:
         document.load(path)
-    for name in [f"{path}: cut short, or changed by hand: ", *names]:
+    for name in [f"{path}: truncated or modified: ", *names]:
         assert name in str(caught.value)
 
 
@@ -163,6 +163,7 @@ class Plots(HTMLParser):
             self.in_caption = False
 
 
+@pytest.mark.machine
 def test_html_in_a_browser(make_report, tmp_path):
     """Two reports in one page, each with all its plots."""
     page = tmp_path / "report.html"
@@ -175,7 +176,7 @@ def test_html_in_a_browser(make_report, tmp_path):
         for name in ("bars", "percentiles", "mb-s", "lat-mean-us", "hit-percent"):
             assert seen.paths[f"plot-{number}-{name}"] > 10, name
     assert seen.captions[:5] == ["Throughput", "Latency percentiles, medians of the repeats",
-                                 *(f"{name} over time, a line each repeat" for name in
+                                 *(f"{name} over time, one line for each repeat" for name in
                                    ("Throughput", "Mean latency", "Hit ratio"))]
     assert seen.captions[5:7] == ["Throughput", "Latency percentiles"]
     assert seen.outside == []
@@ -187,6 +188,7 @@ def rxbench(*args, **options):
                           check=False, **options)
 
 
+@pytest.mark.machine
 def test_report_command(make_report, tmp_path):
     path, page = tmp_path / "report.json", tmp_path / "page.html"
     document.write(make_report(1, LEVELS), path)
@@ -203,6 +205,7 @@ def axes_of(make_report, draw):
     return figure.axes[0]
 
 
+@pytest.mark.machine
 def test_all_lines_are_seen(make_report):
     """Of each subject and each repeat, and nobody's axis cuts another's line off."""
     axes = axes_of(make_report, lambda plt, report: plots._series(plt, report, "mb_s"))
@@ -214,12 +217,14 @@ def test_all_lines_are_seen(make_report):
     assert len(axes.get_legend().get_texts()) == 20
 
 
+@pytest.mark.machine
 def test_no_two_subjects_look_alike(make_report):
     axes = axes_of(make_report, lambda plt, report: plots._series(plt, report, "mb_s"))
     looks = [(line.get_color(), line.get_linestyle()) for line in axes.get_lines()]
     assert len(set(looks)) == 20
 
 
+@pytest.mark.machine
 def test_percentiles_are_of_all_repeats(make_report):
     report = make_report(1, {"a": 1.0}, repeats=3, cases=1)
     for row, value in zip(report["results"], (1.0, 5.0, 100.0)):
@@ -315,6 +320,7 @@ def test_compare_fails(make_report, tmp_path):
     assert rxbench("compare", paths[2], paths[0]).returncode == 0
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("args, names", [
     ([], ["required", "COMMAND"]), (["nothing"], ["nothing"]),
     (["compare", "/none"], ["AFTER"]), (["compare", "/none", "/none"], ["/none"]),
@@ -342,5 +348,5 @@ def test_bad_arguments(args, names):
 
 def test_list():
     done = rxbench("list")
-    for name in ("profile", "dd", "run", "tree", "copy", "replay", "peers"):
+    for name in ("profile", "dd", "run", "tree", "copy", "replay", "peers", "memory"):
         assert f"\n{name}: " in "\n" + done.stdout

@@ -15,8 +15,8 @@ from rxbench.report import document, text
 from rxbench.run.plan import MB_S, Case, Plan, Round, Subject
 from rxbench.run.progress import Lines, Silent
 from rxbench.run.runner import Runner
-from rxbench.system import undo
-from rxbench.system.errors import BenchError
+from rxbench.system import places, undo
+from rxbench.system.errors import BenchError, Interrupted
 from rxbench.tools import fio
 
 SUBJECTS = [Subject(name, name) for name in "abc"]
@@ -107,6 +107,33 @@ def test_what_cannot_be_undone_is_told():
     assert len(outcome.results) == 9 and "stuck" in outcome.failures[0]["message"]
 
 
+@pytest.mark.parametrize("ends", [None, Interrupted(signal.SIGINT)])
+def test_nothing_is_measured_beside_what_is_left(ends):
+    """What cannot be undone ends the run, and hides no signal."""
+    fake = Fake(repeats=2)
+    left = {}
+
+    @contextlib.contextmanager
+    def opened(subject, _round, _repeat):
+        def fail(_made):
+            raise BenchError("stuck")
+
+        def measure(case):
+            fake.seen.append((subject.name, case.name))
+            if ends:
+                raise ends
+            return {"metrics": {"mb_s": 1.0}}
+        with places.since(left["undo"]):
+            left["undo"].do("a mount", lambda: None, fail)
+            yield measure
+    fake.plan.set_up = lambda undoing: left.update(undo=undoing)
+    fake.plan.open = opened
+    outcome = fake.run()
+    assert fake.seen == [("a", "1")]
+    assert outcome.ended_by == (ends and "SIGINT")
+    assert "stuck" in outcome.failures[0]["message"]
+
+
 def test_lines(capsys):
     import sys
     fake = Fake(repeats=1)
@@ -125,6 +152,7 @@ def nices():
     return found
 
 
+@pytest.mark.machine
 def test_the_counter_goes_first(tmp_path):
     """fio's jobs run as all else does, who counts them before that; intervals stay whole."""
     seen = {}
@@ -170,7 +198,7 @@ def test_more_repeats_where_the_spread_is_large():
     outcome = Runner(plan, Silent(), print).run()
     assert repeats_of(outcome) == {**{("1", name): 3 for name in "012"},
                                    **{("2", name): 10 for name in "012"}}
-    assert plan.notes == ["Measured more often, for figures lay far apart: case 2 (10 times)."]
+    assert plan.notes == ["Repeated more often, because the results varied: case 2 (10 times)."]
     text_of = "\n".join(text.render(document.make("dd", ["x"], "now", MACHINE, [], plan, outcome)))
     assert "Medians of 3 to 10 repeats" in text_of
 

@@ -121,7 +121,7 @@ def test_who_is_not_steady_is_named(monkeypatch):
         {"case": case.name, "subject": "a", "repeat": 0, "order": 0, **sample}]))
     shown = " ".join(" ".join(text.render(report)).split())
     for part in ("5 rounds of 7 s", "Not steady after 25 rounds: 4K random read, A: the last 5 "
-                 "differ by 71 %", "how large the processors' caches are", "longest latency"):
+                 "differ by 71 %", "the size of the CPU caches", "longest latency"):
         assert part in shown
     assert "99.999 % latency" in "\n".join(markdown.render([report]))
 
@@ -148,7 +148,7 @@ def test_the_file_is_larger_than_the_caches(monkeypatch, args, caches, wanted):
 @pytest.mark.parametrize("args, wanted", [
     (["--steady", "--most-rounds", "4"], "--most-rounds 4: must be a whole number from 5"),
     (["--steady", "--most-rounds", "x"], "--most-rounds x: must be a whole number from 5"),
-    (["--most-rounds", "9"], "--most-rounds 9: only with --steady"),
+    (["--most-rounds", "9"], "--most-rounds 9: requires --steady"),
     (["--steady", "--size", "255m"], "--size 255 MiB: must be 256 MiB or more with --steady"),
 ])
 def test_bad_arguments(monkeypatch, args, wanted):

@@ -61,9 +61,10 @@ def test_sectors(monkeypatch):
         cases.need_sectors(jobs("--sweep", "--blocks", "4k,512"), [Place])
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("args, names", [
-    (["--blocks", "4k"], ["--blocks 4k", "only with --sweep"]),
-    (["--depths", "1"], ["--depths 1", "only with --sweep"]),
+    (["--blocks", "4k"], ["--blocks 4k", "requires --sweep"]),
+    (["--depths", "1"], ["--depths 1", "requires --sweep"]),
     (["--sweep", "--jobs", "read-1m"], ["--jobs read-1m", "--mixes"]),
     (["--sweep", "--blocks", "4k,x"], ["--blocks: size 'x'", "number above 0"]),
     (["--sweep", "--blocks", "1000"], ["--blocks 1000", "multiple of 512"]),
@@ -166,6 +167,7 @@ def test_curves():
     assert disk[1][0] == pytest.approx(2828, abs=1) and disk[1][1] == pytest.approx(2828, abs=1)
 
 
+@pytest.mark.machine
 def test_plot():
     """A small plot for each block and mix, a line for each subject, and no other pictures."""
     (name, title, svg), = plots.draw(report(), "x")

@@ -65,17 +65,17 @@ def zstd(data):
 def test_packed(tmp_path, pack):
     many = "".join(f"{number} 8 0 {number}\n" for number in range(0, 80000, 8)).encode()
     assert len(read(tmp_path, pack(many))) == 10000
-    with pytest.raises(BadInput, match="cut short"):
+    with pytest.raises(BadInput, match="truncated"):
         read(tmp_path, pack(many)[:-20])
 
 
 @pytest.mark.parametrize("text, names", [
-    ("", ["no request"]), ("version,time,op,size,lbn\n", ["no request"]),
-    ("hello\n", ["line 1", "no format"]), (CSV[:-1], ["line 3", "cut short"]),
-    (CSV + "1,7,28,4\n", ["line 4", "5 fields"]), (CSV + "1,7,28,4", ["line 4", "cut short"]),
+    ("", ["contains no request"]), ("version,time,op,size,lbn\n", ["contains no request"]),
+    ("hello\n", ["line 1", "unknown format"]), (CSV[:-1], ["line 3", "truncated"]),
+    (CSV + "1,7,28,4\n", ["line 4", "5 fields"]), (CSV + "1,7,28,4", ["line 4", "truncated"]),
     (CSV + "1,7,35,4096,8\n", ["line 4", "op 35"]), (CSV + "1,7,28,x,8\n", ["line 4", "x"]),
-    (CSV + "1,7,28,0,8\n", ["line 4", "no bytes"]), (LIS + "5 -8 0 2\n", ["line 3", "no bytes"]),
-    (LIS + "5 8 0\n", ["line 3", "4 numbers"]), (LIS + "12", ["line 3", "cut short"]),
+    (CSV + "1,7,28,0,8\n", ["line 4", "length"]), (LIS + "5 -8 0 2\n", ["line 3", "length"]),
+    (LIS + "5 8 0\n", ["line 3", "4 numbers"]), (LIS + "12", ["line 3", "truncated"]),
     (BLKPARSE.splitlines()[0][:50] + "\n", ["line 1"]),
     (IOLOG2 + "/dev/x read 5\n", ["line 7", "OFFSET"]),
     (IOLOG2 + "/dev/y read 0 512\n", ["line 7", "/dev/y", "second file"]),

@@ -63,12 +63,13 @@ def run_as(user, monkeypatch, room, *args):
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 
 
+@pytest.mark.machine
 @needs_root
 def test_a_directory_needs_no_root(monkeypatch, room):
     code, said, report = run_as(NOBODY, monkeypatch, room, "--tarball", f"{room}/one.tar.gz")
     assert code == 0, said
     assert report["complete"] and len(report["results"]) == 8
-    assert any("Not run by root" in note for note in report["notes"])
+    assert any("Not run as root" in note for note in report["notes"])
     assert sorted(os.listdir(room)) == ["flat.tar.gz", "one.tar.gz", "out", "said", "source"]
 
 
@@ -80,6 +81,7 @@ def test_what_is_more_does(monkeypatch, room, more):
     assert code == cli.USAGE and said.startswith("rxbench: this needs root") and report is None
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("tarball, folder", [("one", "tree/project-1.0"), ("flat", "tree")])
 def test_a_command_in_the_tree(monkeypatch, room, tarball, folder):
     code, said, report = run_as(0, monkeypatch, room, "--tarball", f"{room}/{tarball}.tar.gz",
@@ -93,6 +95,7 @@ def test_a_command_in_the_tree(monkeypatch, room, tarball, folder):
         assert file.read().strip().endswith(f"/{folder}")
 
 
+@pytest.mark.machine
 def test_a_command_that_fails(monkeypatch, room):
     """It costs the others nothing."""
     code, said, report = run_as(0, monkeypatch, room, "--tarball", f"{room}/one.tar.gz",

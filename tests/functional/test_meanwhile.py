@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm resize, remove and list while others resize, replace and remove the same disks."""
+
+import contextlib
+import json
+import subprocess
+import threading
+import time
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import ENVIRONMENT, program, rxadm
+from rxdlib.configuration import RECORDS, Configuration, disk_of
+from rxdlib.control import Control
+from rxdlib.direct import BLOCK, MIB, stamp
+from rxdlib.lab import state
+
+pytestmark = pytest.mark.one_kernel
+BUSY = 5
+SECONDS = 120
+DELAY = 4
+
+
+@pytest.fixture(name="config")
+def configuration(nothing_left, tmp_path):
+    with Configuration(tmp_path) as config:
+        yield config
+
+
+@contextlib.contextmanager
+def slowly(*args, delay=DELAY, log="/dev/null"):
+    """Run rxadm, with a pause after each ioctl; its process and strace's log."""
+    # LeakSanitizer cannot work beside strace.
+    environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
+    with subprocess.Popen(["strace", "-f", "-o", str(log), "-e", "trace=ioctl,fcntl", "-e",
+                           f"inject=ioctl:delay_exit={delay * 1000000}", program("rxadm"), *args],
+                          env=environment, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
+        yield process
+
+
+def wait_for(log, words):
+    """Until strace has seen it."""
+    end = time.monotonic() + SECONDS
+    while not log.exists() or words not in log.read_text():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def ends(process):
+    output, errors = process.communicate(timeout=SECONDS)
+    return process.returncode, output, errors
+
+
+@pytest.mark.parametrize("how", ["apply", "ioctl"])
+def test_grown_while_it_grows(config, tmp_path, how):
+    """+SIZE never makes a disk smaller, whoever has grown it since it was looked at."""
+    config.write("[ramdisk a]\nsize = 1M\n")
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    config.write("[ramdisk a]\nsize = 8M\n")
+    with slowly("resize", disk.path, "+1M", "--force", log=tmp_path / "log") as process:
+        # The size that it is to be added to is known.
+        wait_for(tmp_path / "log", "F_SETLK")
+        time.sleep(DELAY / 2)
+        if how == "apply":
+            config.ok()
+        else:
+            disk.resize(8 * MIB)
+        direct.write(disk.path, 6 * MIB, stamp(1))
+        code, _, errors = ends(process)
+    assert (code, disk.query().size) == (0 if how == "apply" else BUSY, 8 * MIB), errors
+    assert how == "apply" or f"'{disk.path}'" in errors and "not added" in errors
+    assert direct.read(disk.path, 6 * MIB, BLOCK) == stamp(1)
+
+
+def test_grow_needs_no_force(lab):
+    disk = lab.ramdisk(4 * MIB)
+    result = rxadm("resize", disk.path, "+4M", "--force", "--dry-run")
+    assert result.returncode == 0 and "RXD_RESIZE_FORCE" not in result.stdout
+    assert f"size={8 * MIB}" in result.stdout
+
+
+def test_each_disk_has_a_lock(lab, tmp_path):
+    """A resize that takes long keeps nobody waiting who resizes another disk."""
+    disks = [lab.ramdisk(MIB) for _ in range(2)]
+    with slowly("resize", disks[0].path, "2M", log=tmp_path / "log") as process:
+        wait_for(tmp_path / "log", "F_SETLK")
+        result = rxadm("--verbose", "resize", disks[1].path, "2M")
+        assert (result.returncode, result.stderr) == (0, "")
+        assert process.poll() is None
+        assert ends(process)[0] == 0
+    assert [disk.query().size for disk in disks] == [2 * MIB, 2 * MIB]
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)], ids=["", "force"])
+def test_replaced_after_the_check(lab, tmp_path, force):
+    """Of two disks, the second becomes another while the first is removed."""
+    for index in range(2):
+        lab.ramdisk(MIB, index=index)
+    log = tmp_path / "log"
+    with slowly("remove", "rxd0", "rxd1", *force, log=log) as process:
+        # Both were checked: the lock is for the removal of the first.
+        wait_for(log, "F_SETLK")
+        with Control() as control:
+            control.remove(1)
+        lab.ramdisk(MIB, index=1)
+        direct.write("/dev/rxd1", 0, stamp(1))
+        code, _, errors = ends(process)
+    assert code == BUSY and len(errors.splitlines()) == 1, errors
+    assert "'/dev/rxd1': was replaced meanwhile" in errors
+    assert [device["index"] for device in state()["ramdisks"]] == [1]
+    assert direct.read("/dev/rxd1", 0, BLOCK) == stamp(1)
+
+
+def left(config, *args):
+    """What --all leaves of [ramdisk a] and two others: the first, with a line that says so."""
+    result = rxadm("remove", "--all", *args)
+    assert result.returncode == 0, result
+    assert len(result.stderr.splitlines()) == 1 and "note: /dev/rxd0" in result.stderr
+    assert disk_of("ramdisk/a")
+    return result
+
+
+@pytest.mark.parametrize("image", [True, False], ids=["image", ""])
+def test_all_but_those_of_apply(config, lab, image):
+    """They are stopped by apply, which saves them; named, they are removed as ever."""
+    config.write("[ramdisk a]\nsize = 4M\n" + f"image = {config.folder}/a.img\n" * image)
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    direct.write(disk.path, 0, stamp(1))
+    for _ in range(2):
+        lab.ramdisk(MIB)
+    assert left(config, "--force", "--dry-run").stdout.count("RXD_REMOVE") == 2
+    assert len(state()["ramdisks"]) == 3
+    assert "apply --stop ramdisk/a" in left(config, "--force").stderr
+    assert len(state()["ramdisks"]) == 1
+    assert direct.read(disk.path, 0, BLOCK) == stamp(1)
+    rxadm("remove", "rxd0", "--force", check=True)
+    assert not state()["ramdisks"]
+
+
+def test_all_but_what_is_being_made(config, tmp_path):
+    """Between its creation and mkfs, it is empty."""
+    config.write("[ramdisk a]\nsize = 16M\nfs = ext4\n")
+    with slowly("apply", "--config", str(config.path), delay=1,
+                log=tmp_path / "log") as process:
+        end = time.monotonic() + SECONDS
+        while not state()["ramdisks"]:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        left(config)
+        code, _, errors = ends(process)
+    assert code == 0, errors
+    assert disk_of("ramdisk/a").query().mem_used
+    config.ok("--stop")
+
+
+def test_all_but_what_is_not_complete(config, lab):
+    """Also if there is no record of it any more."""
+    config.write("[ramdisk a]\nsize = 4M\n")
+    config.ok()
+    lab.ramdisk(MIB)
+    with open(f"{RECORDS}/unfinished-{disk_of('ramdisk/a').query().uuid}", "w",
+              encoding="ascii"):
+        pass
+    left(config)
+    with open(f"{RECORDS}/ramdisk-a", "r+", encoding="ascii") as record:
+        record.truncate()
+    result = rxadm("remove", "--all")
+    assert disk_of("ramdisk/a") and "rxd0" in result.stderr
+
+
+def test_list_of_what_is_going(nothing_left):
+    """A disk that is being removed has no size, and then no queue: it is not listed."""
+    done = threading.Event()
+    seen = set()
+
+    def come_and_go():
+        with Control() as control:
+            while not done.is_set():
+                control.remove(control.create(MIB))
+
+    threads = [threading.Thread(target=come_and_go) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(60):
+            result = rxadm("list", "--json", "--bytes", "-o", "SIZE,LOGICAL_BLOCK_SIZE",
+                           check=True)
+            seen.update((disk["size"], disk["logical_block_size"])
+                        for disk in json.loads(result.stdout)["ramdisks"])
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert seen <= {(MIB, 512)}

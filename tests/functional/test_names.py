@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Names of RAM disks: one disk each, wherever a DEVICE is expected, and gone with it."""
+
+import concurrent.futures
+import errno
+import json
+import os
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import rxadm
+from rxdlib.configuration import Configuration, disk_of
+from rxdlib.direct import MIB, stamp
+from rxdlib.lab import state
+
+PARAMETERS, DEVICE, BUSY = 1, 4, 5
+LONGEST = "abcdefghijklmnopqrstuvwxyz012345"
+BAD = ["", "-", ".", "-a", ".a", "a b", "a/b", "a,b", "\u00e4", "rxd0", "rxd9x",
+       LONGEST + "6", "a-part1", "a-part12"]
+
+
+def ok(*args):
+    result = rxadm(*args)
+    assert (result.returncode, result.stderr) == (0, ""), f"{args}: {result}"
+    return result.stdout
+
+
+def refused(code, *args, names=()):
+    before = state()
+    result = rxadm(*args)
+    assert (result.returncode, result.stdout) == (code, ""), result
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    for name in names:
+        assert name in result.stderr
+    assert state() == before
+
+
+def given():
+    """The names, by number."""
+    return {disk["device"]: disk["name"]
+            for disk in json.loads(ok("list", "--json", "-O"))["ramdisks"]}
+
+
+def named(lab, name, index=0):
+    assert ok("create", "--size", "4M", "--index", str(index), "--name", name) == \
+        f"/dev/rxd{index}\n"
+    return lab.adopt_ramdisk(index)
+
+
+@pytest.mark.parametrize("name", ["a", "scratch", "A-Z_0.9", "a-part", "a-part1x", "0", "_", "rxd",
+                                  LONGEST])
+def test_good(lab, name):
+    ramdisk = named(lab, name)
+    assert ramdisk.attribute("name") == name and given() == {"/dev/rxd0": name}
+    assert json.loads(ok("info", name, "--json"))["info"][0]["name"] == name
+
+
+@pytest.mark.parametrize("name", BAD, ids=repr)
+def test_bad(lab, name):
+    ramdisk = lab.ramdisk(4 * MIB)
+    for options in (), ("--dry-run",):
+        refused(PARAMETERS, "create", "--size", "4M", "--name", name, *options,
+                names=(f"name '{name}'",))
+        if name:
+            refused(PARAMETERS, "set", "rxd0", "--name", name, *options)
+    if name:
+        with pytest.raises(OSError) as caught:
+            ramdisk.set_attribute("name", name)
+        assert caught.value.errno == errno.EINVAL
+    assert ramdisk.attribute("name") == ""
+
+
+def test_wherever_a_device_is_expected(lab, tmp_path):
+    ramdisk = named(lab, "scratch")
+    direct.write(ramdisk.path, 0, stamp(1, MIB))
+    assert json.loads(ok("extents", "scratch", "--json"))["extents"]
+    ok("resize", "scratch", "+4M")
+    ok("limit", "scratch", "4M")
+    ok("save", "scratch", tmp_path / "image", "--progress", "none")
+    ok("clear", "scratch")
+    ok("load", tmp_path / "image", "--into", "scratch", "--progress", "none")
+    assert direct.read(ramdisk.path, 0, MIB) == stamp(1, MIB)
+    ok("remove", "scratch", "--force")
+    assert state()["ramdisks"] == []
+
+
+def test_one_disk_each(lab):
+    """Also if it had none before, or is being given what it has."""
+    named(lab, "scratch", 3)
+    other = lab.ramdisk(4 * MIB)
+    for options in (), ("--dry-run",):
+        refused(BUSY, "create", "--size", "4M", "--name", "scratch", *options,
+                names=("name 'scratch'", "/dev/rxd3"))
+        refused(BUSY, "set", "rxd0", "--name", "scratch", *options,
+                names=("name 'scratch'", "/dev/rxd3"))
+    with pytest.raises(OSError) as caught:
+        other.set_attribute("name", "scratch")
+    assert caught.value.errno == errno.EEXIST
+    ok("set", "rxd3", "--name", "scratch")
+    assert given() == {"/dev/rxd0": None, "/dev/rxd3": "scratch"}
+
+
+def test_change(lab):
+    ramdisk = named(lab, "one")
+    assert ok("set", "one", "--name", "two", "--dry-run") == \
+        "echo 'two' > '/sys/block/rxd0/rxd/name'\n"
+    assert ramdisk.attribute("name") == "one"
+    # Also while somebody uses it.
+    with direct.Direct(ramdisk.path):
+        ok("set", "one", "--name", "two")
+    refused(DEVICE, "extents", "one", names=("one",))
+    named(lab, "one", 1)
+    ok("set", "two", "--name", "")
+    assert given() == {"/dev/rxd0": None, "/dev/rxd1": "one"}
+    refused(PARAMETERS, "set", "rxd0", "--name", "x", "--latency", "on", names=("--name",))
+
+
+def test_removal_frees_it(lab):
+    for index in range(3):
+        named(lab, "scratch", index)
+        ok("remove", "scratch")
+
+
+def test_node_comes_first(lab):
+    """A name never hides what /dev has."""
+    named(lab, "null")
+    refused(DEVICE, "remove", "null", names=("/dev/null",))
+
+
+def test_dry_run(lab):
+    lines = ok("create", "--size", "4M", "--name", "scratch", "--dry-run").splitlines()
+    assert "RXD_CREATE" in lines[-2]
+    assert lines[-1] == "echo 'scratch' > '/sys/block/rxdN/rxd/name'"
+    assert state()["ramdisks"] == []
+
+
+def test_many_want_it(lab):
+    """One gets it, and the others leave nothing."""
+    with concurrent.futures.ThreadPoolExecutor() as executor:
+        results = list(executor.map(
+            lambda _: rxadm("create", "--size", "4M", "--name", "scratch"), range(8)))
+    made = [result.stdout for result in results if not result.returncode]
+    assert len(made) == 1
+    assert [result.returncode for result in results if result.returncode] == 7 * [BUSY]
+    assert given() == {made[0].strip(): "scratch"}
+    lab.adopt_ramdisk(int(made[0].strip().removeprefix("/dev/rxd")))
+
+
+def test_renamed_while_others_look(lab):
+    """Whoever reads a name reads a whole one, and no two have the same."""
+    disks = [lab.ramdisk(4 * MIB) for _ in range(2)]
+    wanted = ["a" * 32, "b" * 32, "c"]
+
+    def rename(disk):
+        for turn in range(300):
+            try:
+                disk.set_attribute("name", wanted[turn % 3])
+            except OSError as error:
+                assert error.errno == errno.EEXIST
+
+    with concurrent.futures.ThreadPoolExecutor() as executor:
+        done = [executor.submit(rename, disk) for disk in disks]
+        while not all(future.done() for future in done):
+            assert disks[0].attribute("name") in ["", *wanted]
+        for future in done:
+            future.result()
+    seen = [disk.attribute("name") for disk in disks]
+    assert len(set(seen)) == 2
+
+
+def test_section(lab, tmp_path):
+    """It has the name of the section, if that is free and may be one."""
+    config = Configuration(tmp_path)
+    long = "x" * (len(LONGEST) + 1)
+    config.write("".join(f"[ramdisk {name}]\nsize = 4M\n" for name in ("scratch", "other", long)))
+    named(lab, "other", 9)
+    try:
+        result = rxadm("apply", "--config", config.path)
+        assert result.returncode == 0
+        notes = result.stderr.splitlines()
+        assert len(notes) == 2 and all("note: " in note for note in notes)
+        assert "'other'" in notes[0] and f"'{long}'" in notes[1]
+        assert disk_of("ramdisk/scratch").attribute("name") == "scratch"
+        assert disk_of("ramdisk/other").attribute("name") == ""
+        assert os.path.exists(disk_of("ramdisk/scratch").path)
+    finally:
+        ok("apply", "--config", config.path, "--stop")

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm remove and clear of data that was not saved: only with --force."""
+
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import ENVIRONMENT, program, run, rxadm
+from rxdlib.control import CREATE_RESERVE
+from rxdlib.direct import KIB, MIB, stamp
+from rxdlib.lab import DISK, state
+
+BUSY = 5
+COMMANDS = pytest.mark.parametrize("command", ["remove", "clear"])
+
+
+def ok(*args):
+    result = rxadm(*args)
+    assert (result.returncode, result.stderr) == (0, ""), f"{args}: {result}"
+    return result.stdout
+
+
+def refused(*args, names=()):
+    """One line that says what is lost and how to keep it; nothing is changed."""
+    before = state()
+    for options in (), ("--dry-run",):
+        result = rxadm(*args, *options)
+        assert (result.returncode, result.stdout) == (BUSY, ""), result
+        assert len(result.stderr.splitlines()) == 1, result.stderr
+        for name in "--force", "'rxadm save'", *names:
+            assert name in result.stderr
+    assert state() == before
+
+
+def iostats(ramdisk, value):
+    with open(f"/sys/block/{ramdisk.name}/queue/iostats", "w", encoding="ascii") as file:
+        file.write(value)
+
+
+@COMMANDS
+def test_data(lab, command):
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1, 64 * KIB))
+    refused(command, "rxd0", names=("'/dev/rxd0'", "64K"))
+    assert direct.read(ramdisk.path, 0, 64 * KIB) == stamp(1, 64 * KIB)
+    assert "RXD_" in ok(command, "rxd0", "--force", "--dry-run")
+    ok(command, "rxd0", "--force")
+    assert os.path.exists(ramdisk.path) == (command == "clear")
+
+
+@COMMANDS
+def test_no_data(lab, command):
+    """Never written, or discarded since."""
+    ramdisk = lab.ramdisk(4 * MIB)
+    if command == "remove":
+        direct.write(ramdisk.path, 0, stamp(1))
+        run("blkdiscard", ramdisk.path)
+    ok(command, "rxd0")
+
+
+@COMMANDS
+def test_reserved(lab, command):
+    """Its memory holds zeros before the first write."""
+    lab.ramdisk(4 * MIB, flags=CREATE_RESERVE)
+    ok(command, "rxd0")
+    if command == "clear":
+        direct.write("/dev/rxd0", 0, stamp(1))
+        refused("clear", "rxd0", names=("4M",))
+
+
+@COMMANDS
+@pytest.mark.parametrize("statistics", ["1", "0"])
+def test_saved(lab, tmp_path, command, statistics):
+    """Each write since counts, whether or not the kernel keeps statistics of the disk."""
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    iostats(ramdisk, statistics)
+    ok("save", ramdisk.path, tmp_path / "image", "--progress", "none")
+    assert "RXD_" in ok(command, "rxd0", "--dry-run")
+    iostats(ramdisk, "0")
+    direct.write(ramdisk.path, 0, stamp(2))
+    iostats(ramdisk, "1")
+    refused(command, "rxd0")
+    ok("save", ramdisk.path, tmp_path / "image", "--progress", "none")
+    assert direct.read(ramdisk.path, 0, 4096) == stamp(2)
+    ok(command, "rxd0")
+
+
+@pytest.mark.parametrize("change", [("blkdiscard", "--length", "4096"),
+                                    ("blkdiscard", "--zeroout", "--length", "4096")],
+                         ids=["discard", "zeroes"])
+def test_saved_and_changed(lab, tmp_path, change):
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1, 64 * KIB))
+    ok("save", ramdisk.path, tmp_path / "image", "--progress", "none")
+    run(*change, ramdisk.path)
+    refused("remove", "rxd0")
+
+
+def test_saved_and_replaced(lab, tmp_path):
+    """What was saved was another disk with that number and UUID."""
+    identity = "01234567-89ab-cdef-0123-456789abcdef"
+    for saves in True, False:
+        lab.ramdisk(4 * MIB, index=7, uuid=bytes.fromhex(identity.replace("-", "")))
+        direct.write("/dev/rxd7", 0, stamp(1))
+        if saves:
+            ok("save", "rxd7", tmp_path / "image", "--progress", "none")
+            ok("remove", "rxd7")
+    refused("remove", "rxd7")
+
+
+def test_no_record_of_what_is_gone(lab, tmp_path):
+    before = sorted(os.listdir("/run/rxadm")) if os.path.exists("/run/rxadm") else []
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    ok("save", ramdisk.path, tmp_path / "image", "--progress", "none")
+    assert len(os.listdir("/run/rxadm")) == len(before) + 2
+    ok("remove", "rxd0")
+    assert sorted(os.listdir("/run/rxadm")) == before
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("fault", ["pwrite64:error=EIO", "fsync:error=EIO", "linkat:error=EIO",
+                                   "pwrite64:signal=KILL:when=2", "linkat:signal=KILL"])
+def test_save_that_fails(lab, tmp_path, fault):
+    """There is no image, or nobody was told that there is one."""
+    ramdisk = lab.ramdisk(16 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1, 16 * MIB))
+    environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    result = run("strace", "-f", "-o", "/dev/null", "-e", f"inject={fault}", program("rxadm"),
+                 "save", ramdisk.path, tmp_path / "image", "--progress", "none", check=False,
+                 environment=environment)
+    assert result.returncode
+    refused("remove", "rxd0")
+
+
+def test_cache(lab):
+    """What a cache held is a copy, and it leaves the RAM disk empty."""
+    cache = lab.cache(4 * MIB, cache_size=4 * MIB)
+    direct.write(cache.path, 0, stamp(1, MIB))
+    assert direct.read(cache.path, 0, MIB) == stamp(1, MIB)
+    assert cache.ramdisk.query().mem_used
+    result = rxadm("remove", cache.ramdisk.path, "--force")
+    assert result.returncode == BUSY and cache.name in result.stderr
+    ok("unmap", cache.name)
+    ok("remove", cache.ramdisk.path)
+
+
+@COMMANDS
+def test_open(lab, command):
+    """In use is in use, forced or not."""
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    with direct.Direct(ramdisk.path):
+        for options in (), ("--force",):
+            result = rxadm(command, "rxd0", *options)
+            assert result.returncode == BUSY and "is in use" in result.stderr
+    assert direct.read(ramdisk.path, 0, 4096) == stamp(1)
+
+
+def test_several(lab):
+    """All are looked at before any is removed."""
+    for number in range(3):
+        lab.ramdisk(4 * MIB)
+        if number:
+            direct.write(f"/dev/rxd{number}", 0, stamp(number, number * 64 * KIB))
+    before = state()
+    result = rxadm("remove", "rxd0", "rxd1", "rxd2")
+    lines = result.stderr.splitlines()
+    assert result.returncode == BUSY and len(lines) == 2 and state() == before
+    assert "'/dev/rxd1': holds 64K" in lines[0] and "'/dev/rxd2': holds 128K" in lines[1]
+    result = rxadm("remove", "--all")
+    assert result.returncode == BUSY and result.stderr.splitlines() == lines
+    assert [device["index"] for device in state()["ramdisks"]] == [1, 2]
+    ok("remove", "--all", "--force")
+    assert state()["ramdisks"] == []
+
+
+def test_written_while_removal_waits(lab, tmp_path):
+    """What makes the ioctl wait may have written: the removal is refused then."""
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    ok("save", "rxd0", tmp_path / "image")
+    trace = tmp_path / "trace"
+    strace = ["strace", "-o", trace, "-e", "trace=ioctl", "-P", "/dev/rxd-control"]
+    environment = {**ENVIRONMENT,
+                   "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    run(*strace, program("rxadm"), "remove", "rxd0", "--dry-run", environment=environment)
+    # A dry run asks first whether the module knows dry runs; both end with the removal.
+    last = trace.read_text(encoding="ascii").count("ioctl(") - 1
+    trace.unlink()
+    command = [*strace, "-e", f"inject=ioctl:error=EBUSY:delay_enter=2000000:when={last}",
+               program("rxadm"), "remove", "rxd0"]
+    with subprocess.Popen([str(word) for word in command], env=environment,
+                          stderr=subprocess.PIPE, text=True) as process:
+        # The removal is begun once all that comes before it has ended.
+        end = time.monotonic() + 60
+        while not trace.exists() or trace.read_text(encoding="ascii").count(") = ") < last - 1:
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.02)
+        direct.write(ramdisk.path, 0, stamp(2))
+        errors = process.communicate(timeout=60)[1]
+    assert process.returncode == BUSY and "--force" in errors, errors
+    assert direct.read(ramdisk.path, 0, len(stamp(2))) == stamp(2)
+
+
+def test_map(lab):
+    """Not all data has a signature."""
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, MIB, stamp(1))
+    name = lab.next_name("rxdtest")
+    refused("map", "--cache", "rxd0", "--origin", DISK, "--name", name)
+    assert direct.read(ramdisk.path, MIB, len(stamp(1))) == stamp(1)
+    lab.adopt_mapped(name)
+    ok("map", "--cache", "rxd0", "--origin", DISK, "--name", name, "--force")
+
+
+def test_first_save_after_boot(lab, tmp_path):
+    lab.stack.callback(lambda: os.makedirs("/run/rxadm", exist_ok=True))
+    shutil.rmtree("/run/rxadm", ignore_errors=True)
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    ok("save", "rxd0", tmp_path / "image", "--format", "raw")
+    ok("remove", "rxd0")
+
+
+def test_number_of_changes(lab):
+    """It tells each state that somebody has asked about from those after."""
+    ramdisk = lab.ramdisk(4 * MIB)
+    assert os.stat(f"/sys/block/{ramdisk.name}/rxd/changes").st_mode & 0o777 == 0o400
+    seen = [ramdisk.attribute("changes"), ramdisk.attribute("changes")]
+    assert seen == ["0", "0"]
+    for number in range(1, 4):
+        direct.write(ramdisk.path, 0, stamp(number))
+        direct.write(ramdisk.path, MIB, stamp(number))
+        assert ramdisk.attribute("changes") == ramdisk.attribute("changes") == str(number)
+    direct.read(ramdisk.path, 0, MIB)
+    assert ramdisk.attribute("changes") == "3"
+    run("blkdiscard", ramdisk.path)
+    assert ramdisk.attribute("changes") == "4"

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm --verbose: what a command waits for."""
+
+import fcntl
+import os
+import re
+import subprocess
+import time
+
+import pytest
+
+from rxdlib.command import ENVIRONMENT, program, rxadm
+from rxdlib.direct import MIB
+
+pytestmark = pytest.mark.one_kernel
+VERBOSE = [[], ["-v"], ["--verbose"]]
+SOON = 0.3      # seconds: before a wait is announced in any case, or given up
+
+
+def said(release, *args, line=True):
+    """What rxadm says while it waits, and that it then goes on: a line, or nothing so far."""
+    with subprocess.Popen([program("rxadm"), *args], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, env=ENVIRONMENT, text=True) as process:
+        if line:
+            told = process.stderr.readline()
+        else:
+            time.sleep(SOON)
+            told = ""
+        assert process.poll() is None
+        release()
+        output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output, errors) == (0, "", "")
+    return told
+
+
+@pytest.mark.parametrize("option", VERBOSE, ids=str)
+def test_lock(lab, option):
+    """Another rxadm is named, at once or after two seconds."""
+    ramdisk = lab.ramdisk(MIB)
+    with open("/run/rxadm.lock", "a+b") as lock:
+        def release():
+            fcntl.lockf(lock, fcntl.LOCK_UN)
+
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        begin = time.monotonic()
+        told = said(release, *option, "clear", ramdisk.path)
+        assert re.fullmatch(f"rxadm: clear: waiting for process {os.getpid()}, which is changing "
+                            ".*\n", told)
+        assert option or time.monotonic() - begin >= 2
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        said(release, *option, "clear", ramdisk.path, line=bool(option))
+
+
+@pytest.mark.parametrize("option", VERBOSE, ids=str)
+@pytest.mark.parametrize("command", ["remove", "save"])
+def test_open(lab, tmp_path, command, option):
+    """Whoever has a disk open may be udev, which closes it soon."""
+    ramdisk = lab.ramdisk(MIB)
+    opened = os.open(ramdisk.path, os.O_RDONLY)
+    rest = [str(tmp_path / "image")] if command == "save" else []
+    told = said(lambda: os.close(opened), *option, command, ramdisk.path, *rest, line=bool(option))
+    assert told == (f"rxadm: {command}: waiting until '{ramdisk.path}' is closed\n"
+                    if option else "")
+
+
+@pytest.mark.parametrize("option", VERBOSE, ids=str)
+def test_open_cache(lab, option):
+    ramdisk = lab.ramdisk(4 * MIB)
+    _, origin = lab.linear(8 * MIB)
+    path = rxadm("map", "--cache", ramdisk.path, "--origin", origin, "--name", "rxdtest-open",
+                 check=True).stdout.strip()
+    lab.adopt_mapped("rxdtest-open")
+    opened = os.open(path, os.O_RDONLY)
+    told = said(lambda: os.close(opened), *option, "unmap", "rxdtest-open",
+                line=bool(option))
+    assert told == ("rxadm: unmap: waiting until '/dev/mapper/rxdtest-open' is closed\n"
+                    if option else "")
+
+
+@pytest.mark.parametrize("option", VERBOSE, ids=str)
+def test_nothing_to_wait_for(lab, option):
+    ramdisk = lab.ramdisk(MIB)
+    for command in (["list"], ["clear", ramdisk.path], ["limit", ramdisk.path, "none"],
+                    ["help"], ["--version"]):
+        assert rxadm(*option, *command, check=True).stderr == ""
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (("-v",), ("command is missing",)), (("-v", "lsit"), ("'lsit'", "list")),
+    (("-v", "-v", "list"), ("'-v'",)), (("--verbos", "list"), ("did you mean '--verbose'",)),
+    (("-v", "list", "more"), ("'more'",))], ids=str)
+def test_bad_input(arguments, words):
+    result = rxadm(*arguments)
+    assert result.returncode == 1 and result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    for word in words:
+        assert word in result.stderr

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is suggested instead of an unknown word.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/common.h"
+#include "lib/error.h"
+#include "tap.h"
+
+#define LONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"	/* 32 letters, the most that are compared */
+
+static const char *const names[] = {
+	"create", "resize", "remove", "list", "limit", "load", "map", "unmap", "mode", "set",
+	"status", "stats", "top", "logical-block-size", LONG,
+};
+
+static const struct {
+	const char *word;
+	const char *meant;	/* NULL: nothing is near */
+} guesses[] = {
+	/* A letter too many, one too few, another, two swapped. */
+	{ "lisst", "list" },
+	{ "llist", "list" },
+	{ "lst", "list" },
+	{ "lits", "list" },
+	{ "lost", "list" },
+	{ "ilst", "list" },
+	{ "remvoe", "remove" },
+	{ "rezise", "resize" },
+	{ "un-map", "unmap" },
+	{ "stat", "stats" },
+	{ "LIST", "list" },
+	{ "logical-blocksize", "logical-block-size" },
+	{ "logicalblocksize", "logical-block-size" },
+	{ "--lits", "list" },
+	{ "-list", "list" },
+	{ "--sett=4K", "set" },
+
+	/* The only one that begins so. */
+	{ "c", "create" },
+	{ "logical", "logical-block-size" },
+	{ "li", NULL },
+	{ "s", NULL },
+
+	{ "", NULL },
+	{ "-", NULL },
+	{ "--", NULL },
+	{ "--=x", NULL },
+	{ "x", NULL },
+	{ "frobnicate", NULL },
+	{ "abcd", NULL },
+	{ LONG, LONG },
+	{ LONG "a", NULL },
+};
+
+int main(void)
+{
+	struct guess guess;
+	char *expected;
+	char *text;
+	size_t i, j;
+
+	for (i = 0; i < ARRAY_SIZE(guesses); i++) {
+		guess = guess_begin(guesses[i].word);
+		for (j = 0; j < ARRAY_SIZE(names); j++)
+			guess_try(&guess, names[j]);
+		text = did_you_mean("--", &guess);
+		expected = guesses[i].meant ?
+			   format_text("; did you mean '--%s'?", guesses[i].meant) : copy_text(";");
+		if (!tap_ok(!strcmp(text, expected), "guess: '%s'", guesses[i].word))
+			printf("# '%s', expected '%s'\n", text, expected);
+		free(expected);
+		free(text);
+	}
+	return tap_end();
+}
