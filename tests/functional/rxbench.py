@@ -176,8 +176,8 @@ def check_intervals(report, done, elapsed, threads):
     assert 65 < metrics["read_percent"] < 75
     assert metrics["iops"] == pytest.approx(facts["fio"]["iops"], rel=0.5)
     assert metrics["lat_mean_us"] == pytest.approx(facts["fio"]["lat_mean_us"], rel=0.5)
-    # Little's law.
-    assert metrics["iops"] * metrics["lat_mean_us"] / 1e6 == pytest.approx(4 * threads, rel=0.3)
+    # Little's law: a thread has one I/O under way, or none where it waits for a processor.
+    assert threads < metrics["iops"] * metrics["lat_mean_us"] / 1e6 < 4 * threads * 1.05
 
 
 @pytest.mark.every_kernel

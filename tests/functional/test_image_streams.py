@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """rxadm save DEVICE - and load -: images through pipes, whole or refused."""
 
+import ctypes
 import os
 import pty
 import signal
@@ -153,6 +154,18 @@ def test_truncated(lab, path, into):
                 names=("image '-': is ", f"byte {length}" if length >= 8 else
                        "begin" if length else "is empty"))
     assert content(other.path) == bytes(16 * MIB)
+
+
+def test_truncated_by_a_zero(lab, path):
+    """The last byte of the header is missing, and it was zero."""
+    header = bytearray(damaged_image(lab, path)[0][:BLOCK])
+    checksum = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+    checksum.argtypes, checksum.restype = [ctypes.c_char_p, ctypes.c_size_t], ctypes.c_uint64
+    while header[-1]:
+        header[16:24] = os.urandom(8)
+        found = checksum(bytes(header), BLOCK - 8)
+        header[-8:] = found.to_bytes(8, "little")
+    stopped(PARAMETERS, "load", "-", data=bytes(header[:-1]), names=("image '-': is ", "byte 4095"))
 
 
 def test_damaged(lab, path):

@@ -228,12 +228,12 @@ static enum exit_code read_header(struct job *job)
 	memset(job->block, 0, IMAGE_BLOCK);
 	if (read_up_to(job, job->block, IMAGE_BLOCK, 0, &done) != COPY_MORE)
 		return report(job->code, "%s", job->read_error);
-	error = image_get_header(&job->image, job->block);
-	if (error && (!done || (done < IMAGE_BLOCK && image_is_known(job->block)))) {
-		free(error);
-		error = !done ? copy_text("is empty") :
-			format_text("is truncated: it ends at byte %zu, within its header", done);
-	}
+	if (!done)
+		error = copy_text("is empty");
+	else if (done < IMAGE_BLOCK && image_is_known(job->block))
+		error = format_text("is truncated: it ends at byte %zu, within its header", done);
+	else
+		error = image_get_header(&job->image, job->block);
 	if (error) {
 		report(EXIT_PARAMETERS, "image '%s': %s", job->args->file, error);
 		free(error);
