@@ -242,3 +242,18 @@ def test_number_of_changes(lab):
     assert ramdisk.attribute("changes") == "3"
     run("blkdiscard", ramdisk.path)
     assert ramdisk.attribute("changes") == "4"
+
+
+def test_number_of_changes_under_way(lab):
+    """Once the number is read, what began before has ended: a reserved disk zeroes its memory."""
+    size = 128 * MIB
+    ramdisk = lab.ramdisk(size, flags=CREATE_RESERVE)
+    for at in 0, size - 4096:
+        direct.write(ramdisk.path, at, stamp(1))
+    with subprocess.Popen(["blkdiscard", "--zeroout", ramdisk.path]) as process:
+        while direct.read(ramdisk.path, 0, 4096) == stamp(1):
+            pass
+        number = ramdisk.attribute("changes")
+        last = direct.read(ramdisk.path, size - 4096, 4096)
+    assert direct.read(ramdisk.path, size - 4096, 4096) == last or \
+        ramdisk.attribute("changes") != number
