@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "commands/command.h"
+#include "kernel/attributes.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
 #include "kernel/device.h"

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "commands/command.h"
+#include "kernel/attributes.h"
 #include "kernel/cache_map.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
-#include "kernel/disk_state.h"
 #include "kernel/dm.h"
 #include "kernel/rxcache.h"
 #include "lib/file.h"

@@ -11,8 +11,8 @@
 
 #include "commands/command.h"
 #include "config/plan.h"
+#include "kernel/attributes.h"
 #include "kernel/control.h"
-#include "kernel/device.h"
 #include "kernel/disk_state.h"
 #include "kernel/ramdisk.h"
 #include "lib/file.h"

@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "config/config_files.h"
 #include "config/plan.h"
+#include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
 #include "kernel/ramdisk.h"

@@ -19,6 +19,7 @@
 #include "image/format.h"
 #include "image/names.h"
 #include "image/save.h"
+#include "kernel/attributes.h"
 #include "kernel/disk_state.h"
 #include "lib/file.h"
 

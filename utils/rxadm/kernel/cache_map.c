@@ -13,6 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "kernel/attributes.h"
 #include "kernel/cache_map.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"

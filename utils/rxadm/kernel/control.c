@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/rxd-control, sentences for the errors of its ioctls, and what the driver says of a
- * RAM disk, made readable; which RAM disk a user means.
+ * /dev/rxd-control, sentences for the errors of its ioctls, and --dry-run: the driver checks an
+ * ioctl and does not execute it, and the call is printed.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,8 +11,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include <uuid/uuid.h>
 
+#include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/device_users.h"
 #include "lib/error.h"
@@ -305,186 +304,191 @@ enum exit_code control_share_error(int fd, const char *text, uint64_t size, int 
 		      advice("--overcommit", "overcommit = yes"));
 }
 
-#define EXTENTS_AT_ONCE	4096
-
-/* What rxd_query.state says, as words. */
-char *ramdisk_state(uint32_t state)
+/* Names of bits, in the order of the bits. */
+static void print_flags(uint32_t flags, const char *const *names, size_t count)
 {
-	static const struct {
-		uint32_t bit;
-		const char *word;
-	} words[] = {
-		{ RXD_STATE_OPEN, "open" },
-		{ RXD_STATE_CACHE, "cache" },
-		{ RXD_STATE_OVERCOMMIT, "overcommit" },
-		{ RXD_STATE_READONLY, "readonly" },
-		{ RXD_STATE_RESERVED, "reserved" },
-		{ RXD_STATE_DETECT_ZEROES, "detect-zeroes" },
-	};
-	char *text = NULL;
+	const char *separator = "";
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(words); i++)
-		if (state & words[i].bit)
-			append_text(&text, "%s%s", text ? " " : "", words[i].word);
-	return text ? text : copy_text("idle");
-}
-
-/* What rxd_query.node says, as a word. */
-char *ramdisk_node(int32_t node)
-{
-	switch (node) {
-	case RXD_NODE_LOCAL:
-		return copy_text("local");
-	case RXD_NODE_INTERLEAVE:
-		return copy_text("interleave");
-	default:
-		return format_text("%d", node);
-	}
-}
-
-char *ramdisk_uuid(const uint8_t *uuid)
-{
-	char text[UUID_STR_LEN];
-
-	uuid_unparse_lower(uuid, text);
-	return copy_text(text);
-}
-
-/**
- * ramdisk_name - the name that a RAM disk was given
- * @number: the disk
- *
- * Return: allocated name, or NULL.
- */
-char *ramdisk_name(dev_t number)
-{
-	char *name = sysfs_read(number, "rxd/name");
-
-	if (name && *name)
-		return name;
-	free(name);
-	return NULL;
-}
-
-/**
- * ramdisk_by_name - find the RAM disk that was given a name
- * @name: the name
- *
- * Return: allocated path, or NULL.
- */
-char *ramdisk_by_name(const char *name)
-{
-	DIR *dir = opendir("/sys/block");
-	struct dirent *entry;
-	char *path = NULL;
-	dev_t number;
-	char *other;
-
-	while (!path && dir && (entry = readdir(dir))) {
-		if (strncmp(entry->d_name, "rxd", 3) || !sysfs_number_of(entry->d_name, &number))
+	if (!flags)
+		putchar('0');
+	for (i = 0; i < count; i++) {
+		if (!(flags & 1U << i))
 			continue;
-		other = ramdisk_name(number);
-		if (other && !strcmp(other, name))
-			path = format_text("/dev/%s", entry->d_name);
-		free(other);
+		printf("%s%s", separator, names[i]);
+		separator = "|";
 	}
-	if (dir)
-		closedir(dir);
-	return path;
+}
+
+static void print_begin(const char *request, uint32_t version)
+{
+	printf("ioctl(/dev/" RXD_CONTROL_NAME ", %s, {version=%u, flags=", request, version);
+}
+
+static void print_create(const struct rxd_create *arg)
+{
+	static const char *const flags[] = {
+		"RXD_CREATE_OVERCOMMIT", "RXD_CREATE_RESERVE", "RXD_CREATE_DETECT_ZEROES",
+	};
+	char *uuid = ramdisk_uuid(arg->uuid);
+
+	print_begin("RXD_CREATE", arg->version);
+	print_flags(arg->flags, flags, ARRAY_SIZE(flags));
+	printf(", index=%d, logical_block_size=%u, size=%llu, mem_limit=%llu", arg->index,
+	       arg->logical_block_size, (unsigned long long)arg->size,
+	       (unsigned long long)arg->mem_limit);
+	printf(", folio_size=%u, node=%d, uuid=%s})\n", arg->folio_size, arg->node, uuid);
+	free(uuid);
+}
+
+/* A module that does not know RXD_DRY_RUN refuses it, whether the disk exists or not. */
+static bool can_ask(int fd)
+{
+	/* Whoever has this number is hardly busy: this waits for other operations on the disk. */
+	const struct rxd_remove arg = {
+		.version = control_abi(),
+		.flags = RXD_DRY_RUN,
+		.index = RXD_INDEX_MAX,
+	};
+
+	return fd >= 0 && (!ioctl(fd, RXD_REMOVE, &arg) || errno != EINVAL);
+}
+
+static int ask(int fd, unsigned long request, const void *arg)
+{
+	return ioctl(fd, request, arg) ? errno : 0;
+}
+
+/* One line is enough, however many calls are printed. */
+static void note_not_asked(int fd)
+{
+	static bool noted;
+
+	if (!noted)
+		report(EXIT_OK, "note: the driver was not asked, because the module rxd %s",
+		       fd < 0 ? "is not loaded" : "is older than rxadm");
+	noted = true;
+}
+
+/* What can be known of a new disk without the driver. */
+static int guess_create(int fd, const struct rxd_create *arg)
+{
+	if (!(arg->flags & RXD_CREATE_OVERCOMMIT) && arg->size > control_share_left(fd, -1))
+		return ERANGE;
+	if (arg->node >= 0 && !system_has_node(arg->node))
+		return ENXIO;
+	if (arg->flags & RXD_CREATE_RESERVE && arg->size > system_ram_available())
+		return ENOSPC;
+	return 0;
 }
 
 /**
- * ramdisk_named - find the RAM disk that a user calls by its name
- * @name: what the user wrote, which is no such name if it is a path, or that of a node in /dev
+ * dry_run_create - ask whether a RAM disk can be made, and print how
+ * @fd: the control node; -1: the module is not loaded
+ * @arg: the argument
  *
- * Return: allocated path, or NULL.
+ * Return: 0, or the errno of RXD_CREATE.
  */
-char *ramdisk_named(const char *name)
+int dry_run_create(int fd, const struct rxd_create *arg)
 {
-	char *node = format_text("/dev/%s", name);
-	bool is_node = !*name || strchr(name, '/') || !access(node, F_OK);
+	struct rxd_create question = *arg;
+	bool asked = can_ask(fd);
+	int err;
 
-	free(node);
-	return is_node ? NULL : ramdisk_by_name(name);
-}
-
-/* Only RAM disks have this folder. Their numbers are those of many other disks. */
-static bool is_rxd(dev_t number)
-{
-	DIR *dir = sysfs_open(number, "rxd");
-
-	if (!dir)
-		return false;
-	closedir(dir);
-	return true;
+	question.flags |= RXD_DRY_RUN;
+	err = asked ? ask(fd, RXD_CREATE, &question) : guess_create(fd, arg);
+	if (err)
+		return err;
+	if (!asked)
+		note_not_asked(fd);
+	if (fd < 0)
+		puts("modprobe rxd");
+	print_create(arg);
+	return 0;
 }
 
 /**
- * device_find_rxd - find a RAM disk, or report why it is none
- * @what: its part in the command
- * @name: a path, a name in /dev, or the name that a RAM disk was given
- * @dev: out: the device, to be released by device_release()
- * @index: out: its rxd device number
+ * dry_run_resize - ask whether a RAM disk can be resized, and print how
+ * @fd: the control node
+ * @arg: the argument
+ *
+ * Return: 0, or the errno of RXD_RESIZE.
  */
-enum exit_code device_find_rxd(const char *what, const char *name, struct device *dev,
-			       int *index)
+int dry_run_resize(int fd, const struct rxd_resize *arg)
 {
-	char *path = ramdisk_named(name);
+	static const char *const flags[] = { "RXD_RESIZE_FORCE", "RXD_RESIZE_OVERCOMMIT" };
+	struct rxd_resize question = *arg;
+	bool asked = can_ask(fd);
+	int err;
+
+	question.flags |= RXD_DRY_RUN;
+	err = asked ? ask(fd, RXD_RESIZE, &question) : 0;
+	if (err)
+		return err;
+	if (!asked)
+		note_not_asked(fd);
+	print_begin("RXD_RESIZE", arg->version);
+	print_flags(arg->flags, flags, ARRAY_SIZE(flags));
+	printf(", index=%d, size=%llu})\n", arg->index, (unsigned long long)arg->size);
+	return 0;
+}
+
+/* Remove and clear: as control_idle() does it, and so with its errors. */
+static enum exit_code ask_idle(int fd, unsigned long request, const void *arg,
+			       const struct device *dev, int index)
+{
 	enum exit_code ret;
-	dev_t disk;
-	char end;
 
-	ret = device_find(what, path ? path : name, dev);
-	free(path);
-	if (ret)
-		return ret;
+	if (can_ask(fd))
+		return control_idle(fd, request, arg, dev);
+	ret = control_idle_check(fd, index, dev);
+	if (!ret)
+		note_not_asked(fd);
+	return ret;
+}
 
-	if (sysfs_read_number(dev->number, "../dev", &disk) && is_rxd(disk))
-		ret = report(EXIT_DEVICE,
-			     "%s '%s': is a partition of a RAM disk; give the whole disk", what,
-			     dev->path);
-	else if (!is_rxd(dev->number) ||
-		 sscanf(dev->kernel_name, "rxd%d%c", index, &end) != 1)
-		ret = report(EXIT_DEVICE,
-			     "%s '%s': is not an rxd RAM disk; 'rxadm list' shows all", what,
-			     dev->path);
-	if (ret)
-		device_release(dev);
+static void print_idle(const char *request, uint32_t version, int index)
+{
+	print_begin(request, version);
+	printf("0, index=%d})\n", index);
+}
+
+/**
+ * dry_run_remove - ask whether a RAM disk can be removed, and print how, or report why not
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its device number
+ */
+enum exit_code dry_run_remove(int fd, const struct device *dev, int index)
+{
+	const struct rxd_remove arg = {
+		.version = control_abi(),
+		.flags = RXD_DRY_RUN,
+		.index = index,
+	};
+	enum exit_code ret = ask_idle(fd, RXD_REMOVE, &arg, dev, index);
+
+	if (!ret)
+		print_idle("RXD_REMOVE", arg.version, index);
 	return ret;
 }
 
 /**
- * ramdisk_extents - walk through the ranges of a RAM disk that hold data
- * @fd: the disk, open for reading
- * @each: called for each, in ascending order
- * @data: what @each is given
- *
- * Return: 0 or an errno; EBUSY: it is in use as a cache.
+ * dry_run_clear - ask whether a RAM disk can be cleared, and print how, or report why not
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its device number
  */
-int ramdisk_extents(int fd, void (*each)(void *data, const struct rxd_extent *extent),
-		    void *data)
+enum exit_code dry_run_clear(int fd, const struct device *dev, int index)
 {
-	struct rxd_extent *extents = resize_array(NULL, EXTENTS_AT_ONCE, sizeof(*extents));
-	struct rxd_map arg = { .version = RXD_ABI_VERSION };
-	uint64_t start = 0;
-	int err = 0;
-	uint32_t i;
+	const struct rxd_clear arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = RXD_DRY_RUN,
+		.index = index,
+	};
+	enum exit_code ret = ask_idle(fd, RXD_CLEAR, &arg, dev, index);
 
-	while (!err && start < RXD_SIZE_MAX) {
-		arg.start = start;
-		arg.length = RXD_SIZE_MAX - start;
-		arg.extents = (uintptr_t)extents;
-		arg.count = EXTENTS_AT_ONCE;
-		arg.next = 0;
-		if (ioctl(fd, RXD_MAP, &arg)) {
-			err = errno;
-			break;
-		}
-		for (i = 0; i < arg.count; i++)
-			each(data, &extents[i]);
-		start = arg.next;
-	}
-	free(extents);
-	return err;
+	if (!ret)
+		print_idle("RXD_CLEAR", arg.version, index);
+	return ret;
 }

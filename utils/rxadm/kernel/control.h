@@ -24,17 +24,9 @@ enum exit_code control_reserve_error(const char *text);
 uint64_t control_share_left(int fd, int index);
 enum exit_code control_share_error(int fd, const char *text, uint64_t size, int index);
 
-char *ramdisk_state(uint32_t state);
-char *ramdisk_node(int32_t node);
-char *ramdisk_uuid(const uint8_t *uuid);
-
-char *ramdisk_name(dev_t number);
-char *ramdisk_named(const char *name);
-char *ramdisk_by_name(const char *name);
-enum exit_code device_find_rxd(const char *what, const char *name, struct device *dev,
-			       int *index);
-
-int ramdisk_extents(int fd, void (*each)(void *data, const struct rxd_extent *extent),
-		    void *data);
+int dry_run_create(int fd, const struct rxd_create *arg);
+int dry_run_resize(int fd, const struct rxd_resize *arg);
+enum exit_code dry_run_remove(int fd, const struct device *dev, int index);
+enum exit_code dry_run_clear(int fd, const struct device *dev, int index);
 
 #endif /* RXADM_KERNEL_CONTROL_H */

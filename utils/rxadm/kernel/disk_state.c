@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The name and the memory limit of a RAM disk, which the driver keeps, and what is recorded of the
- * disk in /run/rxadm. Like the disk, all of it is gone after a reboot. The records:
+ * What is recorded of a RAM disk in /run/rxadm. Like the disk, it is gone after a reboot.
  *
  * Which images it may replace: the one that it was loaded from, and those that it was saved
  * to since. A file holds their ids, a line each. It is named after the number that the kernel
@@ -19,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
@@ -367,91 +365,6 @@ bool disk_is_unfinished(const uint8_t *uuid)
 
 	free(path);
 	return found;
-}
-
-/**
- * ramdisk_name_check - report if a RAM disk has a name
- * @name: the name
- */
-enum exit_code ramdisk_name_check(const char *name)
-{
-	char *owner = ramdisk_by_name(name);
-	enum exit_code ret = EXIT_OK;
-
-	if (owner)
-		ret = report(EXIT_BUSY, "name '%s': %s has it; choose another name", name, owner);
-	free(owner);
-	return ret;
-}
-
-/**
- * ramdisk_rename - give a RAM disk another name
- * @disk: what the kernel calls it
- * @name: the name; empty: none
- * @dry_run: only print what would be done
- */
-enum exit_code ramdisk_rename(const char *disk, const char *name, bool dry_run)
-{
-	char *path = format_text("/sys/block/%s/rxd/name", disk);
-	enum exit_code ret = EXIT_OK;
-	int err = sysfs_write(path, name, dry_run);
-
-	if (err == EEXIST)
-		ret = report(EXIT_BUSY,
-			     "name '%s': another RAM disk has it; 'rxadm list -o +NAME' shows which",
-			     name);
-	else if (err)
-		ret = report(exit_code_of(err), "RAM disk '/dev/%s': the name '%s': %s", disk, name,
-			     strerror(err));
-	free(path);
-	return ret;
-}
-
-/* What is reserved is taken already: a lower limit would limit nothing. */
-static enum exit_code check_reserved(const struct device *dev, const char *text, uint64_t limit)
-{
-	char *state = sysfs_read(dev->number, "rxd/state");
-	char *sectors = sysfs_read(dev->number, "size");
-	uint64_t size = sectors ? strtoull(sectors, NULL, 10) << 9 : 0;
-	enum exit_code ret = EXIT_OK;
-	char size_text[SIZE_TEXT_MAX];
-
-	if (limit && limit < size && state && strstr(state, "reserved"))
-		ret = report(EXIT_PARAMETERS,
-			     "memory limit '%s': must be none, or at least %s, the size of %s, whose memory is reserved",
-			     text, size_format(size, size_text), dev->path);
-	free(sectors);
-	free(state);
-	return ret;
-}
-
-/**
- * ramdisk_limit - set the memory that the data of a RAM disk may take
- * @dev: the RAM disk
- * @text: the limit as the user wrote it
- * @limit: bytes; 0: none but the capacity
- * @dry_run: only print what would be done
- */
-enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit,
-			     bool dry_run)
-{
-	enum exit_code ret;
-	char *path, *value;
-	int err;
-
-	ret = check_reserved(dev, text, limit);
-	if (ret)
-		return ret;
-	path = format_text("/sys/dev/block/%u:%u/rxd/mem_limit", major(dev->number),
-			   minor(dev->number));
-	value = format_text("%llu", (unsigned long long)limit);
-	err = sysfs_write(path, value, dry_run);
-	if (err)
-		ret = report(exit_code_of(err), "%s '%s': the memory limit '%s': %s", dev->what,
-			     dev->path, text, strerror(err));
-	free(value);
-	free(path);
-	return ret;
 }
 
 /**

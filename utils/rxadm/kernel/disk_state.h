@@ -31,11 +31,6 @@ enum exit_code disk_unfinished_begin(const uint8_t *uuid);
 void disk_unfinished_end(const uint8_t *uuid);
 bool disk_is_unfinished(const uint8_t *uuid);
 
-enum exit_code ramdisk_name_check(const char *name);
-enum exit_code ramdisk_rename(const char *disk, const char *name, bool dry_run);
-enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit,
-			     bool dry_run);
-
 void disk_state_forget(const char *diskseq, const uint8_t *uuid);
 
 #endif /* RXADM_KERNEL_DISK_STATE_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RAM disks: making, removing, emptying, limiting and resizing them.
+ * RAM disks: making, removing, emptying and resizing them.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -11,11 +11,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/device.h"
 #include "kernel/device_users.h"
 #include "kernel/disk_state.h"
-#include "kernel/dry_run.h"
 #include "kernel/ramdisk.h"
 #include "lib/file.h"
 #include "lib/size.h"

@@ -290,6 +290,16 @@ char *system_nodes(void)
 	return line;
 }
 
+/* Whether there is a NUMA node of this number, with memory or without. */
+bool system_has_node(int node)
+{
+	char *path = format_text("/sys/devices/system/node/node%d", node);
+	bool found = !access(path, F_OK);
+
+	free(path);
+	return found;
+}
+
 /**
  * privilege_check - report unless this process has CAP_SYS_ADMIN
  */

@@ -10,6 +10,7 @@
 uint64_t system_ram(void);
 uint64_t system_ram_available(void);
 char *system_nodes(void);
+bool system_has_node(int node);
 
 enum exit_code privilege_check(void);
 bool path_is_same(const char *path, const char *other);

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One RAM disk: which one a user means, what the driver says of it, made readable, and those of
+ * its attributes that can be changed, its name and its memory limit.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <linux/rxd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include <uuid/uuid.h>
+
+#include "kernel/attributes.h"
+#include "lib/size.h"
+
+/* What rxd_query.state says, as words. */
+char *ramdisk_state(uint32_t state)
+{
+	static const struct {
+		uint32_t bit;
+		const char *word;
+	} words[] = {
+		{ RXD_STATE_OPEN, "open" },
+		{ RXD_STATE_CACHE, "cache" },
+		{ RXD_STATE_OVERCOMMIT, "overcommit" },
+		{ RXD_STATE_READONLY, "readonly" },
+		{ RXD_STATE_RESERVED, "reserved" },
+		{ RXD_STATE_DETECT_ZEROES, "detect-zeroes" },
+	};
+	char *text = NULL;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		if (state & words[i].bit)
+			append_text(&text, "%s%s", text ? " " : "", words[i].word);
+	return text ? text : copy_text("idle");
+}
+
+/* What rxd_query.node says, as a word. */
+char *ramdisk_node(int32_t node)
+{
+	switch (node) {
+	case RXD_NODE_LOCAL:
+		return copy_text("local");
+	case RXD_NODE_INTERLEAVE:
+		return copy_text("interleave");
+	default:
+		return format_text("%d", node);
+	}
+}
+
+char *ramdisk_uuid(const uint8_t *uuid)
+{
+	char text[UUID_STR_LEN];
+
+	uuid_unparse_lower(uuid, text);
+	return copy_text(text);
+}
+
+/**
+ * ramdisk_name - the name that a RAM disk was given
+ * @number: the disk
+ *
+ * Return: allocated name, or NULL.
+ */
+char *ramdisk_name(dev_t number)
+{
+	char *name = sysfs_read(number, "rxd/name");
+
+	if (name && *name)
+		return name;
+	free(name);
+	return NULL;
+}
+
+/**
+ * ramdisk_by_name - find the RAM disk that was given a name
+ * @name: the name
+ *
+ * Return: allocated path, or NULL.
+ */
+char *ramdisk_by_name(const char *name)
+{
+	DIR *dir = opendir("/sys/block");
+	struct dirent *entry;
+	char *path = NULL;
+	dev_t number;
+	char *other;
+
+	while (!path && dir && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, "rxd", 3) || !sysfs_number_of(entry->d_name, &number))
+			continue;
+		other = ramdisk_name(number);
+		if (other && !strcmp(other, name))
+			path = format_text("/dev/%s", entry->d_name);
+		free(other);
+	}
+	if (dir)
+		closedir(dir);
+	return path;
+}
+
+/**
+ * ramdisk_named - find the RAM disk that a user calls by its name
+ * @name: what the user wrote, which is no such name if it is a path, or that of a node in /dev
+ *
+ * Return: allocated path, or NULL.
+ */
+char *ramdisk_named(const char *name)
+{
+	char *node = format_text("/dev/%s", name);
+	bool is_node = !*name || strchr(name, '/') || !access(node, F_OK);
+
+	free(node);
+	return is_node ? NULL : ramdisk_by_name(name);
+}
+
+/* Only RAM disks have this folder. Their numbers are those of many other disks. */
+static bool is_rxd(dev_t number)
+{
+	DIR *dir = sysfs_open(number, "rxd");
+
+	if (!dir)
+		return false;
+	closedir(dir);
+	return true;
+}
+
+/**
+ * device_find_rxd - find a RAM disk, or report why it is none
+ * @what: its part in the command
+ * @name: a path, a name in /dev, or the name that a RAM disk was given
+ * @dev: out: the device, to be released by device_release()
+ * @index: out: its rxd device number
+ */
+enum exit_code device_find_rxd(const char *what, const char *name, struct device *dev,
+			       int *index)
+{
+	char *path = ramdisk_named(name);
+	enum exit_code ret;
+	dev_t disk;
+	char end;
+
+	ret = device_find(what, path ? path : name, dev);
+	free(path);
+	if (ret)
+		return ret;
+
+	if (sysfs_read_number(dev->number, "../dev", &disk) && is_rxd(disk))
+		ret = report(EXIT_DEVICE,
+			     "%s '%s': is a partition of a RAM disk; give the whole disk", what,
+			     dev->path);
+	else if (!is_rxd(dev->number) ||
+		 sscanf(dev->kernel_name, "rxd%d%c", index, &end) != 1)
+		ret = report(EXIT_DEVICE,
+			     "%s '%s': is not an rxd RAM disk; 'rxadm list' shows all", what,
+			     dev->path);
+	if (ret)
+		device_release(dev);
+	return ret;
+}
+
+/**
+ * ramdisk_name_check - report if a RAM disk has a name
+ * @name: the name
+ */
+enum exit_code ramdisk_name_check(const char *name)
+{
+	char *owner = ramdisk_by_name(name);
+	enum exit_code ret = EXIT_OK;
+
+	if (owner)
+		ret = report(EXIT_BUSY, "name '%s': %s has it; choose another name", name, owner);
+	free(owner);
+	return ret;
+}
+
+/**
+ * ramdisk_rename - give a RAM disk another name
+ * @disk: what the kernel calls it
+ * @name: the name; empty: none
+ * @dry_run: only print what would be done
+ */
+enum exit_code ramdisk_rename(const char *disk, const char *name, bool dry_run)
+{
+	char *path = format_text("/sys/block/%s/rxd/name", disk);
+	enum exit_code ret = EXIT_OK;
+	int err = sysfs_write(path, name, dry_run);
+
+	if (err == EEXIST)
+		ret = report(EXIT_BUSY,
+			     "name '%s': another RAM disk has it; 'rxadm list -o +NAME' shows which",
+			     name);
+	else if (err)
+		ret = report(exit_code_of(err), "RAM disk '/dev/%s': the name '%s': %s", disk, name,
+			     strerror(err));
+	free(path);
+	return ret;
+}
+
+/* What is reserved is taken already: a lower limit would limit nothing. */
+static enum exit_code check_reserved(const struct device *dev, const char *text, uint64_t limit)
+{
+	char *state = sysfs_read(dev->number, "rxd/state");
+	char *sectors = sysfs_read(dev->number, "size");
+	uint64_t size = sectors ? strtoull(sectors, NULL, 10) << 9 : 0;
+	enum exit_code ret = EXIT_OK;
+	char size_text[SIZE_TEXT_MAX];
+
+	if (limit && limit < size && state && strstr(state, "reserved"))
+		ret = report(EXIT_PARAMETERS,
+			     "memory limit '%s': must be none, or at least %s, the size of %s, whose memory is reserved",
+			     text, size_format(size, size_text), dev->path);
+	free(sectors);
+	free(state);
+	return ret;
+}
+
+/**
+ * ramdisk_limit - set the memory that the data of a RAM disk may take
+ * @dev: the RAM disk
+ * @text: the limit as the user wrote it
+ * @limit: bytes; 0: none but the capacity
+ * @dry_run: only print what would be done
+ */
+enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit,
+			     bool dry_run)
+{
+	enum exit_code ret;
+	char *path, *value;
+	int err;
+
+	ret = check_reserved(dev, text, limit);
+	if (ret)
+		return ret;
+	path = format_text("/sys/dev/block/%u:%u/rxd/mem_limit", major(dev->number),
+			   minor(dev->number));
+	value = format_text("%llu", (unsigned long long)limit);
+	err = sysfs_write(path, value, dry_run);
+	if (err)
+		ret = report(exit_code_of(err), "%s '%s': the memory limit '%s': %s", dev->what,
+			     dev->path, text, strerror(err));
+	free(value);
+	free(path);
+	return ret;
+}
+
+#define EXTENTS_AT_ONCE	4096
+
+/**
+ * ramdisk_extents - walk through the ranges of a RAM disk that hold data
+ * @fd: the disk, open for reading
+ * @each: called for each, in ascending order
+ * @data: what @each is given
+ *
+ * Return: 0 or an errno; EBUSY: it is in use as a cache.
+ */
+int ramdisk_extents(int fd, void (*each)(void *data, const struct rxd_extent *extent),
+		    void *data)
+{
+	struct rxd_extent *extents = resize_array(NULL, EXTENTS_AT_ONCE, sizeof(*extents));
+	struct rxd_map arg = { .version = RXD_ABI_VERSION };
+	uint64_t start = 0;
+	int err = 0;
+	uint32_t i;
+
+	while (!err && start < RXD_SIZE_MAX) {
+		arg.start = start;
+		arg.length = RXD_SIZE_MAX - start;
+		arg.extents = (uintptr_t)extents;
+		arg.count = EXTENTS_AT_ONCE;
+		arg.next = 0;
+		if (ioctl(fd, RXD_MAP, &arg)) {
+			err = errno;
+			break;
+		}
+		for (i = 0; i < arg.count; i++)
+			each(data, &extents[i]);
+		start = arg.next;
+	}
+	free(extents);
+	return err;
+}
