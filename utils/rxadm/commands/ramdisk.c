@@ -424,7 +424,7 @@ static enum exit_code run_resize(int argc, char **argv)
 		return ret;
 	ret = device_find_rxd("device", request.device, &dev, &index);
 	if (!ret) {
-		ret = device_lock(&dev);
+		ret = disk_lock(&dev);
 		if (!ret)
 			ret = resize_device(fd, &dev, index, &request, &change);
 		device_release(&dev);

@@ -346,7 +346,7 @@ static enum exit_code change_size(struct plan *plan)
 	if (ret)
 		return ret;
 	/* As rxadm resize does, which has no section's lock: +SIZE is added to what stays. */
-	ret = device_lock(&dev);
+	ret = disk_lock(&dev);
 	if (!ret) {
 		ret = ramdisk_resize(plan->control, &dev, index, &request);
 		lock_give_one(dev.number);

@@ -19,7 +19,6 @@
 #include "kernel/device.h"
 #include "lib/common.h"
 #include "lib/error.h"
-#include "lib/file.h"
 #include "lib/system.h"
 
 #define RXD_NODE	"/dev/rxd"
@@ -469,22 +468,4 @@ char *device_openers(dev_t number)
 		closedir(dir);
 	disk_family_release(&family);
 	return list;
-}
-
-/**
- * device_lock - wait until no other rxadm changes a device
- * @dev: the device; it is an error if another has its number after the wait
- */
-enum exit_code device_lock(const struct device *dev)
-{
-	char *before = sysfs_read(dev->number, "diskseq");
-	enum exit_code ret = lock_take_one(dev->number, dev->path);
-	char *now = ret ? NULL : sysfs_read(dev->number, "diskseq");
-
-	if (!ret && (!before || !now || strcmp(before, now)))
-		ret = report(EXIT_BUSY, "%s '%s': was removed or replaced meanwhile", dev->what,
-			     dev->path);
-	free(now);
-	free(before);
-	return ret;
 }

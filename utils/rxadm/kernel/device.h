@@ -61,6 +61,5 @@ bool iostat_parse(const char *text, struct iostat *iostat);
 bool iostat_read(dev_t number, struct iostat *iostat);
 
 char *device_openers(dev_t number);
-enum exit_code device_lock(const struct device *dev);
 
 #endif /* RXADM_KERNEL_DEVICE_H */

@@ -41,6 +41,16 @@ char *disk_sequence(dev_t disk)
 	return sysfs_read(disk, "diskseq");
 }
 
+/* 0, ENODEV: the disk is gone; or EBUSY: another has its device number. */
+static int compare_sequence(dev_t disk, const char *sequence)
+{
+	char *now = disk_sequence(disk);
+	int err = !now || !sequence ? ENODEV : strcmp(now, sequence) ? EBUSY : 0;
+
+	free(now);
+	return err;
+}
+
 /**
  * disk_check_same - report if a disk is gone, or if another has its device number
  * @dev: the disk
@@ -48,15 +58,31 @@ char *disk_sequence(dev_t disk)
  */
 enum exit_code disk_check_same(const struct device *dev, const char *sequence)
 {
-	char *now = disk_sequence(dev->number);
-	enum exit_code ret = EXIT_OK;
+	switch (compare_sequence(dev->number, sequence)) {
+	case 0:
+		return EXIT_OK;
+	case ENODEV:
+		return control_error(ENODEV, dev->path);
+	default:
+		return report(EXIT_BUSY,
+			      "%s '%s': was replaced meanwhile; the new RAM disk is kept",
+			      dev->what, dev->path);
+	}
+}
 
-	if (!now || !sequence)
-		ret = control_error(ENODEV, dev->path);
-	else if (strcmp(now, sequence))
-		ret = report(EXIT_BUSY, "%s '%s': was replaced meanwhile; the new RAM disk is kept",
-			     dev->what, dev->path);
-	free(now);
+/**
+ * disk_lock - wait until no other rxadm changes a disk
+ * @dev: the disk; it is an error if another has its number after the wait
+ */
+enum exit_code disk_lock(const struct device *dev)
+{
+	char *sequence = disk_sequence(dev->number);
+	enum exit_code ret = lock_take_one(dev->number, dev->path);
+
+	if (!ret && compare_sequence(dev->number, sequence))
+		ret = report(EXIT_BUSY, "%s '%s': was removed or replaced meanwhile", dev->what,
+			     dev->path);
+	free(sequence);
 	return ret;
 }
 

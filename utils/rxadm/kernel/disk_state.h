@@ -12,6 +12,7 @@
 
 char *disk_sequence(dev_t disk);
 enum exit_code disk_check_same(const struct device *dev, const char *sequence);
+enum exit_code disk_lock(const struct device *dev);
 
 enum exit_code disk_images_set(dev_t disk, uint64_t id);
 enum exit_code disk_images_add(dev_t disk, uint64_t id);
