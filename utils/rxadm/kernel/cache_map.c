@@ -3,7 +3,6 @@
  * Putting a cache before a disk, and taking it away.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/fs.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -148,15 +147,9 @@ static enum exit_code check_origin(const struct device *dev, const struct device
 	if (ret)
 		return ret;
 
-	/* Whoever holds it without showing up above is found by this. */
-	fd = open(dev->path, O_RDONLY | O_EXCL | O_CLOEXEC);
-	if (fd < 0 && errno == EBUSY)
-		return report(EXIT_BUSY,
-			      "%s '%s': is in use by the kernel, perhaps mounted in another namespace; release it there first",
-			      dev->what, dev->path);
-	if (fd < 0)
-		return report(exit_code_of(errno), "%s '%s': %s", dev->what, dev->path,
-			      strerror(errno));
+	ret = device_open_unused(dev, &fd);
+	if (ret)
+		return ret;
 	ret = read_origin(fd, dev, sectors);
 	close(fd);
 	if (!ret && !request->force)

@@ -51,21 +51,9 @@ char *sysfs_read(dev_t number, const char *attribute)
 {
 	char *path = format_text("/sys/dev/block/%u:%u/%s", major(number), minor(number),
 				 attribute);
-	char *text = NULL;
-	size_t size = 0;
-	FILE *file;
+	char *text = first_line(path);
 
-	file = fopen(path, "re");
 	free(path);
-	if (!file)
-		return NULL;
-	if (getline(&text, &size, file) < 0) {
-		free(text);
-		text = NULL;
-	} else {
-		text[strcspn(text, "\n")] = '\0';
-	}
-	fclose(file);
 	return text;
 }
 
@@ -251,6 +239,25 @@ bool device_wait(const char *path, dev_t number)
 		pause_for(round, "for '%s' to appear", path);
 	}
 	return false;
+}
+
+/**
+ * device_open_unused - open a device that nobody holds for himself, or report that somebody does
+ * @dev: the device
+ * @fd: out: the descriptor, for reading, or -1
+ *
+ * Finds also whoever does not show up among the mounts and holders.
+ */
+enum exit_code device_open_unused(const struct device *dev, int *fd)
+{
+	*fd = open(dev->path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	if (*fd >= 0)
+		return EXIT_OK;
+	if (errno == EBUSY)
+		return report(EXIT_BUSY,
+			      "%s '%s': is in use by the kernel, perhaps mounted in another namespace; release it there first",
+			      dev->what, dev->path);
+	return report(exit_code_of(errno), "%s '%s': %s", dev->what, dev->path, strerror(errno));
 }
 
 static void disk_family_add(struct disk_family *family, dev_t number)

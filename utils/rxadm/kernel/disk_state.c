@@ -27,6 +27,7 @@
 #include "lib/common.h"
 #include "lib/file.h"
 #include "lib/size.h"
+#include "lib/system.h"
 
 #define ID_TEXT	19	/* two newlines, 16 digits, NUL */
 
@@ -300,17 +301,9 @@ static bool is_saved(dev_t disk, const char *generation)
 {
 	char *text = saved_text(generation);
 	char *path = text ? saved_path(disk) : NULL;
-	FILE *file = path ? fopen(path, "re") : NULL;
-	char *line = NULL;
-	bool saved = false;
-	size_t size = 0;
+	char *line = path ? first_line(path) : NULL;
+	bool saved = line && !strcmp(line, text);
 
-	if (file && getline(&line, &size, file) > 0) {
-		line[strcspn(line, "\n")] = '\0';
-		saved = !strcmp(line, text);
-	}
-	if (file)
-		fclose(file);
 	free(line);
 	free(path);
 	free(text);

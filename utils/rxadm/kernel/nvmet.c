@@ -69,24 +69,14 @@ __printf(1, 2)
 static char *attribute(const char *format, ...)
 {
 	char path[PATH_MAX];
-	char *text = NULL;
-	size_t size = 0;
 	va_list args;
-	FILE *file;
+	char *text;
 
 	va_start(args, format);
 	vsnprintf(path, sizeof(path), format, args);
 	va_end(args);
-	file = fopen(path, "re");
-	if (!file)
-		return copy_text("");
-	if (getline(&text, &size, file) < 0) {
-		free(text);
-		text = copy_text("");
-	}
-	text[strcspn(text, "\n")] = '\0';
-	fclose(file);
-	return text;
+	text = first_line(path);
+	return text ? text : copy_text("");
 }
 
 /**
@@ -108,24 +98,24 @@ char *nvmet_record_path(const char *folder, const char *name)
 	return format_text(NVMET_RECORDS "/%s/%s", folder, name);
 }
 
-bool nvmet_is_ours(const char *folder, const char *name)
+/* A link may lead nowhere. Frees the path. */
+static bool is_there(char *path)
 {
-	char *path = nvmet_record_path(folder, name);
 	struct stat st;
-	bool ours = !lstat(path, &st);
+	bool there = !lstat(path, &st);
 
 	free(path);
-	return ours;
+	return there;
+}
+
+bool nvmet_is_ours(const char *folder, const char *name)
+{
+	return is_there(nvmet_record_path(folder, name));
 }
 
 bool nvmet_offers(const char *port, const char *nqn)
 {
-	char *path = format_text(NVMET_ROOT "/ports/%s/subsystems/%s", port, nqn);
-	struct stat st;
-	bool found = !lstat(path, &st);
-
-	free(path);
-	return found;
+	return is_there(format_text(NVMET_ROOT "/ports/%s/subsystems/%s", port, nqn));
 }
 
 static char *port_text(const char *port)
@@ -275,12 +265,7 @@ bool nvmet_allows_any_host(const char *nqn)
 /* Whether a host is among those that may reach a subsystem. */
 bool nvmet_allows(const char *nqn, const char *host)
 {
-	char *path = format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", nqn, host);
-	struct stat st;
-	bool allows = !lstat(path, &st);
-
-	free(path);
-	return allows;
+	return is_there(format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", nqn, host));
 }
 
 /**

@@ -3,7 +3,6 @@
  * Exporting a device by the kernel's NVMe target, and ending that.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,21 +171,17 @@ static enum exit_code check_unheld(const struct device *dev)
 		free(users);
 		return ret;
 	}
-	/* Whoever holds it without showing up above is found by this. */
-	fd = open(dev->path, O_RDONLY | O_EXCL | O_CLOEXEC);
-	if (fd < 0 && errno == EBUSY)
-		return report(EXIT_BUSY,
-			      "%s '%s': is in use by the kernel, perhaps mounted in another namespace; release it there first",
-			      dev->what, dev->path);
-	if (fd < 0 || ioctl(fd, BLKROGET, &read_only))
+	ret = device_open_unused(dev, &fd);
+	if (ret)
+		return ret;
+	if (ioctl(fd, BLKROGET, &read_only))
 		ret = report(exit_code_of(errno), "%s '%s': %s", dev->what, dev->path,
 			     strerror(errno));
 	else if (read_only)
 		ret = report(EXIT_DEVICE,
 			     "%s '%s': is read-only; 'blockdev --setrw' makes it writable",
 			     dev->what, dev->path);
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return ret;
 }
 

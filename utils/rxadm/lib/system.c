@@ -235,6 +235,30 @@ char *program_run(char *const argv[])
 #define MODPROBE	"/sbin/modprobe"
 
 /**
+ * first_line - read what a file of the kernel says
+ * @path: the file
+ *
+ * Return: allocated text without its newline, or NULL.
+ */
+char *first_line(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char *line = NULL;
+	size_t size = 0;
+
+	if (!file)
+		return NULL;
+	if (getline(&line, &size, file) < 0) {
+		free(line);
+		line = NULL;
+	} else {
+		line[strcspn(line, "\n")] = '\0';
+	}
+	fclose(file);
+	return line;
+}
+
+/**
  * system_ram - memory of the machine in bytes, as the kernel counts it
  */
 uint64_t system_ram(void)
@@ -273,21 +297,7 @@ uint64_t system_ram_available(void)
  */
 char *system_nodes(void)
 {
-	char *line = NULL;
-	size_t size = 0;
-	FILE *file;
-
-	file = fopen("/sys/devices/system/node/has_memory", "re");
-	if (!file)
-		return NULL;
-	if (getline(&line, &size, file) < 0) {
-		free(line);
-		line = NULL;
-	} else {
-		line[strcspn(line, "\n")] = '\0';
-	}
-	fclose(file);
-	return line;
+	return first_line("/sys/devices/system/node/has_memory");
 }
 
 /* Whether there is a NUMA node of this number, with memory or without. */

@@ -7,6 +7,8 @@
 
 #include "lib/error.h"
 
+char *first_line(const char *path);
+
 uint64_t system_ram(void);
 uint64_t system_ram_available(void);
 char *system_nodes(void);
