@@ -105,3 +105,20 @@ def lab(nothing_left):
 def cache(lab):
     """A cache of 16 MiB over the first 16 MiB of the scratch disk."""
     return lab.cache()
+
+
+@pytest.fixture
+def folder(lab):
+    """A directory for files, without any at the end that is hidden, or named like an option."""
+    directory = lab.directory()
+    yield directory
+    left = os.listdir(directory)
+    for name in left:
+        os.unlink(os.path.join(directory, name))
+    assert not [name for name in left if name.startswith((".", "-"))], left
+
+
+@pytest.fixture
+def path(folder):
+    """Where a file may go."""
+    return os.path.join(folder, "image")

@@ -12,22 +12,9 @@ from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
 from rxdlib.control import CREATE_RESERVE
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import DISK, state
+from rxdlib.outcome import refused
 
 PARAMETERS, PERMISSION, DEVICE, BUSY = 1, 2, 4, 5
-
-
-def refused(code, *args, names, runner=rxadm):
-    """Run rxadm; it must fail with this code and one line with these words."""
-    before = state()
-    result = runner(*args)
-    assert result.returncode == code, result
-    assert result.stdout == ""
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("rxadm: ")
-    for name in [names] if isinstance(names, str) else names:
-        assert name in lines[0]
-    assert state() == before
 
 
 SIZES = [

@@ -17,18 +17,13 @@ from rxdlib.configuration import Configuration
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK
 from rxdlib.nvme import HOST, OTHER
+from rxdlib.outcome import ok
 
 PARAMETERS, PERMISSION, DEVICE, BUSY = 1, 2, 4, 5
 TCP = ("--transport", "tcp", "--address", "127.0.0.1")
 ALLOWED = ("--allow-host", HOST)
 NQN = "nqn.2026-11.example:test"
 HAS_LOOP = HAS_KEYS = KERNEL != "6.1"   # Debian's is built without
-
-
-def ok(*args):
-    result = rxadm(*args)
-    assert (result.returncode, result.stderr) == (0, ""), f"{args}: {result}"
-    return result.stdout
 
 
 def refused(code, *args, names):

@@ -15,27 +15,18 @@ from rxdlib.command import ENVIRONMENT, as_nobody, program
 from rxdlib.control import STATE_OPEN
 from rxdlib.direct import BLOCK, KIB, MIB, stamp
 from rxdlib.lab import state
+from rxdlib.outcome import ok, refused
 from test_save_load import (BUSY, DEVICE, PARAMETERS, PERMISSION, SHAPES, content, damaged_image,
-                            fill, noise, ok, read_by, refused, running, wait_for_none)
+                            fill, noise, read_by, running, wait_for_none)
 
 pytestmark = pytest.mark.one_kernel
 
 
 @pytest.fixture(name="folder")
-def folder_fixture(lab, monkeypatch):
-    """Nothing is left here but what the test made, least of all a file named "-"."""
-    directory = lab.directory()
-    monkeypatch.chdir(directory)
-    yield directory
-    left = os.listdir(directory)
-    for name in left:
-        os.unlink(os.path.join(directory, name))
-    assert not [name for name in left if name.startswith((".", "-"))], left
-
-
-@pytest.fixture(name="path")
-def path_fixture(folder):
-    return os.path.join(folder, "image")
+def folder_fixture(folder, monkeypatch):
+    """Also where a file named "-" would go."""
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def stream(*args, data=None, stdin=None, stdout=subprocess.PIPE):

@@ -13,14 +13,9 @@ from rxdlib import direct, dm
 from rxdlib.command import run, rxadm
 from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK
+from rxdlib.outcome import ok
 
 PARAMETERS, DEVICE, BUSY = 1, 4, 5
-
-
-def ok(*args):
-    result = rxadm(*args)
-    assert (result.returncode, result.stderr) == (0, ""), f"{args}: {result}"
-    return result.stdout
 
 
 def info(name):

@@ -12,16 +12,11 @@ from rxdlib import direct, modules
 from rxdlib.command import as_nobody, program, run, rxadm
 from rxdlib.direct import BLOCK, MIB, SECTOR, stamp
 from rxdlib.lab import DISK
+from rxdlib.outcome import ok
 
 PARAMETERS, PERMISSION, DEVICE = 1, 2, 4
 SAMPLE = re.compile(r'([a-z_]+)\{(.*)\} ([0-9.]+)')
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
-
-
-def ok(*args):
-    result = rxadm(*args)
-    assert (result.returncode, result.stderr) == (0, ""), result
-    return result.stdout
 
 
 def refused(code, *args, names, runner=rxadm):

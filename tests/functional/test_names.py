@@ -13,27 +13,12 @@ from rxdlib.command import rxadm
 from rxdlib.configuration import Configuration, disk_of
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import state
+from rxdlib.outcome import ok, refused
 
 PARAMETERS, DEVICE, BUSY = 1, 4, 5
 LONGEST = "abcdefghijklmnopqrstuvwxyz012345"
 BAD = ["", "-", ".", "-a", ".a", "a b", "a/b", "a,b", "\u00e4", "rxd0", "rxd9x",
        LONGEST + "6", "a-part1", "a-part12"]
-
-
-def ok(*args):
-    result = rxadm(*args)
-    assert (result.returncode, result.stderr) == (0, ""), f"{args}: {result}"
-    return result.stdout
-
-
-def refused(code, *args, names=()):
-    before = state()
-    result = rxadm(*args)
-    assert (result.returncode, result.stdout) == (code, ""), result
-    assert len(result.stderr.splitlines()) == 1, result.stderr
-    for name in names:
-        assert name in result.stderr
-    assert state() == before
 
 
 def given():

@@ -12,27 +12,13 @@ import pytest
 from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.control import CREATE_RESERVE, Control
 from rxdlib.direct import BLOCK, KIB, MIB, stamp
+from rxdlib.outcome import ok, refused
 from test_image_streams import stopped, stream
 from test_save_load import (BUSY, DEVICE, MEMORY, PARAMETERS, SHAPES, content, file_bytes, fill,
-                            load, noise, ok, refused, running, wait_for_none, write_file)
+                            load, noise, running, wait_for_none, write_file)
 
 pytestmark = pytest.mark.one_kernel
 RAW = ("--format", "raw")
-
-
-@pytest.fixture(name="folder")
-def folder_fixture(lab):
-    directory = lab.directory()
-    yield directory
-    left = os.listdir(directory)
-    for name in left:
-        os.unlink(os.path.join(directory, name))
-    assert not [name for name in left if name.startswith(".")], left
-
-
-@pytest.fixture(name="path")
-def path_fixture(folder):
-    return os.path.join(folder, "image")
 
 
 def allocated(file):

@@ -13,13 +13,7 @@ from rxdlib.control import (NODE_INTERLEAVE, NODE_LOCAL, STATE_DETECT_ZEROES, ST
                             STATE_RESERVED)
 from rxdlib.direct import BLOCK, KIB, MIB, stamp
 from rxdlib.lab import DISK, RamDisk
-
-
-def ok(*args):
-    """Run rxadm, which must succeed silently on stderr; its output."""
-    result = rxadm(*args)
-    assert (result.returncode, result.stderr) == (0, ""), f"{args}: {result}"
-    return result.stdout
+from rxdlib.outcome import ok
 
 
 def create(lab, *args):

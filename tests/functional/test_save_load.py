@@ -19,31 +19,12 @@ from rxdlib.control import (CREATE_DETECT_ZEROES, CREATE_OVERCOMMIT, CREATE_RESE
                             Control)
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import LONG, RamDisk, state
+from rxdlib.outcome import ok, refused
 
 PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
 FRAME = 4 * MIB     # the most data in a frame
 KILLS = 30 if LONG else 6
 FILE_OF_A_KERNEL = "/proc/kallsyms"     # text of some MiB, to be compressed slowly
-
-
-def ok(*args):
-    result = rxadm(*args)
-    assert (result.returncode, result.stderr) == (0, ""), f"{args}: {result}"
-    return result.stdout
-
-
-def refused(code, *args, names=(), runner=rxadm):
-    """It fails with one line that has these words, and changes nothing."""
-    before = state()
-    result = runner(*args)
-    assert result.returncode == code, result
-    assert result.stdout == ""
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1 and lines[0].startswith("rxadm: "), result.stderr
-    for name in names:
-        assert name in lines[0], lines[0]
-    assert state() == before
-    return lines[0]
 
 
 def wrong(path, *names, into=None):
@@ -57,21 +38,6 @@ def wrong(path, *names, into=None):
         for name in names:
             assert name in result.stderr
         assert control.query_all() == before
-
-
-@pytest.fixture
-def folder(lab):
-    directory = lab.directory()
-    yield directory
-    left = os.listdir(directory)
-    for name in left:
-        os.unlink(os.path.join(directory, name))
-    assert not [name for name in left if name.startswith(".")], left
-
-
-@pytest.fixture
-def path(folder):
-    return os.path.join(folder, "image")
 
 
 def noise(length, seed=1):

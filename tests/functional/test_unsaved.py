@@ -13,15 +13,10 @@ from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.control import CREATE_RESERVE
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import DISK, state
+from rxdlib.outcome import ok
 
 BUSY = 5
 COMMANDS = pytest.mark.parametrize("command", ["remove", "clear"])
-
-
-def ok(*args):
-    result = rxadm(*args)
-    assert (result.returncode, result.stderr) == (0, ""), f"{args}: {result}"
-    return result.stdout
 
 
 def refused(*args, names=()):
