@@ -517,6 +517,37 @@ def test_full_device(lab, files):
 
 
 @pytest.mark.one_kernel
+@pytest.mark.parametrize("options", [(), ("-s", "never"), ("-y",)], ids=str)
+def test_limit_of_the_size_of_files(folder, files, options):
+    """It is an error as that of a full file system, and no signal that ends rxcp."""
+    source = write_file(files[0], *SHAPES["data"])
+    copy = write_file(files[1], 4, [(0, b"old\n")])
+    result = run("prlimit", f"--fsize={2 * MIB}", program("rxcp"), *options, source, copy,
+                 check=False)
+    assert (result.returncode, result.stdout) == (1, ""), result
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith(f"rxcp: destination '{copy}': "), result
+    assert lines[0].endswith(": File too large"), result
+    assert content(copy) == b"old\n"
+    assert set(os.listdir(folder)) - {"lost+found"} == {"source", "copy"}
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("closed, code", [("<&-", 0), (">&-", 1), ("2>&-", 0),
+                                          ("<&- >&- 2>&-", 1)])
+def test_closed_streams(files, closed, code):
+    """No file that is opened later takes the number of one, and gets what is printed."""
+    source, copy = files
+    write_file(source, *SHAPES["data"])
+    result = run("sh", "-c", f"exec {program('rxcp')} -v -T json {source} {copy} {closed}",
+                 check=False)
+    assert result.returncode == code, result
+    assert content(copy) == content(source)
+    if closed == ">&-":
+        assert "rxcp: cannot write the output: Bad file descriptor\n" in result.stderr
+
+
+@pytest.mark.one_kernel
 def test_same_file(files, folder):
     source = write_file(files[0], *SHAPES["odd"])
     os.symlink("source", files[1])

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../copy/start.h"
 #include "say.h"
 #include "target.h"
 #include "transfer.h"
@@ -264,6 +265,7 @@ int main(int argc, char **argv)
 	int signal = 0;
 	bool ok;
 
+	copy_start();
 	if (parse(argc, argv, &options, &ok))
 		ok = hold_and_copy(&options, argc - optind, argv + optind, &signal);
 	if (fflush(stdout) || ferror(stdout))

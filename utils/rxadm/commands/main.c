@@ -4,16 +4,14 @@
  * Here are the table of subcommands, and two of them: completion, and help.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "commands/command.h"
+#include "copy/start.h"
 #include "lib/system.h"
 #include "lib/values.h"
 
@@ -230,25 +228,11 @@ static enum exit_code run(int argc, char **argv)
 	return command->run(argc - 1, argv + 1);
 }
 
-/* What is opened later must not take the number of a standard stream, and get our messages. */
-static void fill_standard_streams(void)
-{
-	int fd;
-
-	do
-		fd = open("/", O_PATH);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
-}
-
 int main(int argc, char **argv)
 {
 	enum exit_code ret;
 
-	fill_standard_streams();
-	/* A limit of the size of files is an error of write(), with all that is then undone. */
-	signal(SIGXFSZ, SIG_IGN);
+	copy_start();
 	ret = run(argc, argv);
 	if (fflush(stdout) || ferror(stdout))
 		return report(EXIT_DEVICE, "cannot write the output: %s", strerror(errno));
