@@ -472,6 +472,7 @@ static void rxd_cut_store(struct rxd_disk *rxd, unsigned long nr_pages)
 	unsigned int memflags;
 
 	memflags = rxd_freeze_queue(rxd->gd->queue);
+	rxd_note_change(rxd);
 	rxd_store_shrink(rxd->store, nr_pages);
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
 }
@@ -746,9 +747,10 @@ u32 rxd_disk_state(struct rxd_disk *rxd)
  * rxd_disk_changes - tell states of the data apart
  * @rxd: the disk
  *
- * If two calls return the same number, no bio has changed the data in between.
+ * If two calls return the same number, neither a bio nor a shrink has changed the data in
+ * between.
  *
- * Return: a number that never decreases; 0 if no bio has ever changed the data.
+ * Return: a number that never decreases; 0 if neither has ever changed the data.
  */
 u64 rxd_disk_changes(struct rxd_disk *rxd)
 {

@@ -470,6 +470,9 @@ def how_long(*args):
 def test_save_interrupted(lab, path, sig):
     """The old image or the new; with Ctrl-C the exit code says which."""
     ramdisk = lab.ramdisk(32 * MIB)
+    switch = f"/sys/block/{ramdisk.name}/queue/iostats"
+    with open(switch, "w", encoding="ascii") as file:
+        file.write("0")
     ok("save", ramdisk.path, path)
     old, new = bytes(32 * MIB), noise(20 * MIB) + bytes(12 * MIB)
     empty = file_bytes(path)
@@ -483,6 +486,7 @@ def test_save_interrupted(lab, path, sig):
         code = interrupted(sig, chance, longest, "save", ramdisk.path, path)
         assert code in (0, -sig)
         assert os.listdir(os.path.dirname(path)) == ["image"]
+        assert file_bytes(switch) == b"0\n"
         is_new = file_bytes(path) != empty
         assert is_new or code != 0
         found[is_new] += 1

@@ -10,7 +10,7 @@ import pytest
 
 from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, program, run, rxadm
-from rxdlib.control import CREATE_RESERVE
+from rxdlib.control import CREATE_RESERVE, RESIZE_FORCE
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import DISK, state
 from rxdlib.outcome import ok
@@ -252,3 +252,28 @@ def test_number_of_changes_under_way(lab):
         last = direct.read(ramdisk.path, size - 4096, 4096)
     assert direct.read(ramdisk.path, size - 4096, 4096) == last or \
         ramdisk.attribute("changes") != number
+
+
+@pytest.mark.one_kernel
+def test_shrunk_while_saved(lab, tmp_path):
+    """Half of an image must not be of the disk before, and half of it after."""
+    ramdisk = lab.ramdisk(16 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1, 16 * MIB))
+    trace = tmp_path / "trace"
+    command = ["strace", "-f", "-o", trace, "-e", "trace=pwrite64",
+               "-e", "inject=pwrite64:delay_enter=2000000:when=1..2", program("rxadm"), "save",
+               "rxd0", tmp_path / "image", "--progress", "none"]
+    environment = {**ENVIRONMENT,
+                   "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    with subprocess.Popen([str(word) for word in command], env=environment,
+                          stderr=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + 60
+        while not trace.exists() or "pwrite64(" not in trace.read_text(encoding="ascii"):
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.02)
+        ramdisk.resize(4 * MIB, RESIZE_FORCE)
+        ramdisk.resize(16 * MIB)
+        errors = process.communicate(timeout=60)[1]
+    assert process.returncode == BUSY and "during the save" in errors, errors
+    assert not (tmp_path / "image").exists()
+    refused("remove", "rxd0")

@@ -34,7 +34,8 @@
  *
  * The disk holds the zeroth writes at first. With -n it holds zeros, or, with -U, nobody
  * knows what. With -U the device encrypts: a mixture of old and new bytes below it may be
- * anything above it, so a read that runs together with a write to the sector is not judged. It ends when the time is up and as many writes were made as -m says.
+ * anything above it, so a read that runs together with a write to the sector is not judged.
+ * It ends when the time is up and as many writes were made as -m says.
  *
  * With -x the writers also discard, zero, punch holes, and use RWF_NOWAIT. With -g
  * the second half of the sectors lies so many bytes further on, and only what zeroes

@@ -23,6 +23,7 @@
 #include "copy/file.h"
 #include "image/disk.h"
 #include "kernel/device_users.h"
+#include "kernel/disk_state.h"
 #include "lib/size.h"
 #include "lib/system.h"
 
@@ -154,15 +155,17 @@ static int switch_statistics(const struct device *dev, const char *value)
 }
 
 /*
- * Have the kernel count writes: it does so only while it keeps statistics of the disk. To
- * be called before the disk is claimed, while nobody has it open: whoever opens it later
- * is counted.
+ * Have the kernel count the writes to a disk whose driver has no number of changes. It counts
+ * them only while it keeps statistics of the disk. Call this before the disk is claimed, while
+ * nobody has it open, so that all who open it later are counted.
  */
 enum exit_code disk_statistics_on(const struct device *dev, bool *were_off)
 {
-	char *value = sysfs_read(dev->number, "queue/iostats");
+	char *generation = disk_generation(dev->number);
+	char *value = generation ? NULL : sysfs_read(dev->number, "queue/iostats");
 	int err = 0;
 
+	free(generation);
 	*were_off = value && !strcmp(value, "0");
 	free(value);
 	if (*were_off)

@@ -173,8 +173,11 @@ enum exit_code file_replace(const char *what, const char *path, mode_t mode,
 			    void (*fill)(FILE *file, const void *data), const void *data)
 {
 	struct output output;
+	sigset_t before;
 	int err;
 
+	/* The caller may have signals wait, too. */
+	sigprocmask(SIG_SETMASK, NULL, &before);
 	signals_block();
 	err = output_open(&output, path, false);
 	if (!err) {
@@ -183,6 +186,6 @@ enum exit_code file_replace(const char *what, const char *path, mode_t mode,
 			err = output_commit(&output, mode, true);
 		output_discard(&output);
 	}
-	signals_allow();
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return err ? file_replace_error(what, path, err) : EXIT_OK;
 }
