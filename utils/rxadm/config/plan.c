@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "config/config.h"
@@ -414,13 +415,9 @@ enum exit_code plan_disk(struct plan *plan)
 	return EXIT_OK;
 }
 
-/*
- * Remove the plan's RAM disk; also to take back what it could not go on with. What is to be
- * kept of it was saved by a step before.
- */
-enum exit_code plan_remove_disk(struct plan *plan)
+static enum exit_code remove_disk(struct plan *plan, bool force)
 {
-	const struct discard_request request = { .force = true };
+	const struct discard_request request = { .force = force };
 	enum exit_code ret;
 	struct device dev;
 	int index;
@@ -431,6 +428,22 @@ enum exit_code plan_remove_disk(struct plan *plan)
 	ret = ramdisk_remove(plan->control, &dev, index, &request);
 	device_release(&dev);
 	return ret;
+}
+
+/* Remove the plan's RAM disk with its data, also to undo a plan that failed. */
+enum exit_code plan_remove_disk(struct plan *plan)
+{
+	return remove_disk(plan, true);
+}
+
+/* Remove the plan's RAM disk unless it was written after a step before has saved it. */
+enum exit_code plan_remove_saved(struct plan *plan)
+{
+	char *generation = disk_generation(makedev(plan->disk.major, plan->disk.minor));
+
+	free(generation);
+	/* An older driver cannot tell. */
+	return remove_disk(plan, !generation);
 }
 
 enum exit_code plan_make_steps(struct plan *plan, const char *name)

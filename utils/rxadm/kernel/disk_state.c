@@ -297,7 +297,7 @@ enum exit_code disk_saved_set(dev_t disk, const char *generation)
 	return ret;
 }
 
-static bool is_saved(dev_t disk, const char *generation)
+static bool is_recorded(dev_t disk, const char *generation)
 {
 	char *text = saved_text(generation);
 	char *path = text ? saved_path(disk) : NULL;
@@ -311,25 +311,36 @@ static bool is_saved(dev_t disk, const char *generation)
 }
 
 /**
- * disk_check_saved - report if a RAM disk holds data that was not saved
- * @dev: the disk
+ * disk_is_saved - whether a RAM disk holds no data that was not saved
+ * @disk: its device number
  * @query: what the driver says of it
  *
- * In doubt, it was not.
+ * In doubt, it does hold such data.
  */
-enum exit_code disk_check_saved(const struct device *dev, const struct rxd_query *query)
+bool disk_is_saved(dev_t disk, const struct rxd_query *query)
 {
-	char text[SIZE_TEXT_MAX];
 	char *generation;
 	bool saved;
 
 	if (!query->mem_used)
-		return EXIT_OK;
-	generation = disk_generation(dev->number);
+		return true;
+	generation = disk_generation(disk);
 	/* Reserved memory is used before anything was written. */
-	saved = generation && (!strcmp(generation, "0") || is_saved(dev->number, generation));
+	saved = generation && (!strcmp(generation, "0") || is_recorded(disk, generation));
 	free(generation);
-	return saved ? EXIT_OK :
+	return saved;
+}
+
+/**
+ * disk_check_saved - report if a RAM disk holds data that was not saved
+ * @dev: the disk
+ * @query: what the driver says of it
+ */
+enum exit_code disk_check_saved(const struct device *dev, const struct rxd_query *query)
+{
+	char text[SIZE_TEXT_MAX];
+
+	return disk_is_saved(dev->number, query) ? EXIT_OK :
 	       report(EXIT_BUSY,
 		      "%s '%s': holds %s of data that was not saved since the last write; 'rxadm save' keeps it, %s discards it",
 		      dev->what, dev->path, size_format(query->mem_used, text),
