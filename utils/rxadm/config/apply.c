@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Making what the configuration says, and ending what was started of it.
+ * Apply a configuration: start its sections, or stop what was started from it.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,14 +35,14 @@ static void fill_record(FILE *file, const void *data)
 	fprintf(file, "rxadm-record 1 %zu %llu %s\n", section->order,
 		(unsigned long long)record->folder, record->path);
 	fprintf(file, "[%s %s]\n", config_kind_name(section->kind), section->name);
-	/* No line may become longer than it was. */
+	/* Put no blanks around '=': config_read() limits the length of a line. */
 	for (i = 0; i < CONFIG_KEYS; i++)
 		if (section->values[i].text)
 			fprintf(file, "%s=%s\n", config_keys[i].name, section->values[i].text);
 }
 
 /**
- * config_record_write - note that a section is being started, or changed
+ * config_record_write - write the record of a section, before it is started or changed
  * @section: the section
  * @folder: the file system that its image is on, or 0
  * @path: the first file of its configuration
@@ -69,7 +69,7 @@ static enum exit_code config_record_write(const struct config_section *section, 
 }
 
 /**
- * config_record_remove - note that nothing of a section is left
+ * config_record_remove - remove the record of a section of which nothing is left
  * @section: the section
  */
 static void config_record_remove(const struct config_section *section)
@@ -108,7 +108,7 @@ static enum exit_code prepare(struct plan *plan, const struct apply_request *req
 	return planners[kind].start(plan);
 }
 
-/* The record comes first, so that whatever a kill leaves can be stopped. */
+/* Write the record first, so that --stop finds what a killed rxadm leaves. */
 static enum exit_code make_recorded(struct plan *plan, const struct apply_request *request,
 				    const char *name)
 {
@@ -126,7 +126,10 @@ static enum exit_code make_recorded(struct plan *plan, const struct apply_reques
 	return ret;
 }
 
-/* A RAM disk that was started with another UUID would be forgotten, and never saved. */
+/*
+ * Refuse to change the UUID while the RAM disk with the old one exists: apply would no longer
+ * find that disk, and never save it.
+ */
 static enum exit_code check_identity(struct plan *plan, const struct config_section *before)
 {
 	const char *text = plan->section->values[CONFIG_UUID].text;
@@ -143,7 +146,7 @@ static enum exit_code check_identity(struct plan *plan, const struct config_sect
 	return ret;
 }
 
-/* Whether the export of a section is there. */
+/* Find out whether the export of a section exists. */
 static enum exit_code find_export(struct plan *plan, const struct config *config,
 				  const struct config_section *section, bool *found)
 {
@@ -161,7 +164,10 @@ static enum exit_code find_export(struct plan *plan, const struct config *config
 	return ret;
 }
 
-/* So would the export of another device, and what it keeps in use would not be saved. */
+/*
+ * Refuse to change the device while the export of the old one exists: apply would no longer find
+ * that export, which keeps the old device in use and prevents saving it.
+ */
 static enum exit_code check_device(struct plan *plan, const struct config *started,
 				   const struct config_section *before)
 {
@@ -197,7 +203,7 @@ static const struct config_section *find_started(const struct config *started,
 	return NULL;
 }
 
-/* Whether what a section was started for is there. */
+/* Find out whether the export or the RAM disk of a section exists. */
 static enum exit_code is_up(const struct plan *plan, const struct config *config,
 			    const struct config_section *section, bool *found)
 {
@@ -213,8 +219,8 @@ static enum exit_code is_up(const struct plan *plan, const struct config *config
 }
 
 /*
- * The record of another configuration's section of that name would be lost, and with it
- * where its RAM disk is to be saved; or its RAM disk, if this is a stop.
+ * Fail if a section of this name exists that another configuration started. A start would replace
+ * its record, which says where its RAM disk is to be saved. A stop would remove that RAM disk.
  */
 static enum exit_code check_others(const struct plan *plan, const char *path)
 {
@@ -241,7 +247,7 @@ static enum exit_code check_others(const struct plan *plan, const char *path)
 	return ret;
 }
 
-/* Another may have changed it before this one had the lock. */
+/* The UUID selects the lock. Another rxadm may have changed it before the lock was taken. */
 static enum exit_code take_started(struct plan *plan, const struct config_section *before)
 {
 	uint8_t uuid[16];
@@ -254,8 +260,8 @@ static enum exit_code take_started(struct plan *plan, const struct config_sectio
 }
 
 /*
- * While the image's file system is not mounted, that of the folder below is none to save
- * to: what was recorded stays, unless the image is there.
+ * Keep the recorded file system if the image is missing. The image's file system may be unmounted,
+ * and the one below its mount point must not be recorded as the place to save to.
  */
 static void keep_folder(struct plan *plan, const struct config_section *before)
 {
@@ -282,7 +288,7 @@ static enum exit_code apply_locked(struct plan *plan, const struct apply_request
 
 	config_record_read_all(&started, RUN_FOLDER, request->path);
 	before = find_started(&started, section);
-	/* Two configurations may have the same export; but one of them ends it. */
+	/* Two configurations may contain the same export. Only the one with the record stops it. */
 	if (request->stop ? !before : section->kind != CONFIG_EXPORT)
 		ret = check_others(plan, request->path);
 	if (!ret && before)
@@ -306,7 +312,7 @@ static enum exit_code apply_locked(struct plan *plan, const struct apply_request
 	return ret;
 }
 
-/* Whoever changes another section goes on meanwhile, but for exports: they share ports. */
+/* Lock only this section, so that others can change. Exports share ports: lock globally. */
 static enum exit_code lock_section(const struct config_section *section, uint64_t key,
 				   const char *name)
 {
@@ -368,7 +374,7 @@ static enum exit_code print_other_caches(const struct config *config)
 	return ret;
 }
 
-/* What is not in the configuration is no business of ours, but worth to be known. */
+/* List RAM disks and caches that are not in the configuration; apply does not change them. */
 static enum exit_code print_others(const struct plan *plan)
 {
 	struct rxd_query disk;
@@ -404,7 +410,7 @@ static enum exit_code apply_sections(struct plan *plan, const struct apply_reque
 	return first;
 }
 
-/* What is exported comes before its export; removed is in the opposite order. */
+/* Create devices before their exports. Remove them in the opposite order. */
 static enum exit_code apply_all(struct plan *plan, const struct apply_request *request)
 {
 	enum exit_code first, second, others = EXIT_OK;
@@ -445,7 +451,7 @@ static enum exit_code reach_target(struct plan *plan, bool load)
 
 	if (load && !module_is_loaded("dm_rxcache"))
 		ret = module_load("dm-rxcache");
-	/* Without the target, there may be or shall be what stands in for a cache. */
+	/* A linear mapping stands in for a cache if the target is missing. */
 	if (module_is_loaded("dm_mod") || ret) {
 		err = dm_connect();
 		plan->has_dm = !err;
@@ -456,9 +462,9 @@ static enum exit_code reach_target(struct plan *plan, bool load)
 }
 
 /**
- * config_apply - make what a configuration says, or end what was started of it
- * @config: the configuration, or what was started
- * @request: which sections of it, and how
+ * config_apply - apply a configuration, or stop what was started from it
+ * @config: the configuration; for a stop, with the sections as they were started
+ * @request: which sections to start or stop, and how
  */
 enum exit_code config_apply(const struct config *config, const struct apply_request *request)
 {
@@ -468,7 +474,7 @@ enum exit_code config_apply(const struct config *config, const struct apply_requ
 		.dry_run = request->dry_run,
 		.control = -1,
 	};
-	/* What removes, or only looks, needs no module that is not there. */
+	/* Load modules only to create devices. A stop and a dry run use those that are loaded. */
 	bool load = config->count && !request->stop && !request->dry_run;
 	enum exit_code ret;
 

@@ -7,12 +7,12 @@
 #include "config/config_keys.h"
 #include "lib/error.h"
 
-/* What of a configuration is to be made or ended. */
+/* Which sections of a configuration to start or stop, and how. */
 struct apply_request {
 	const char *path;
 	bool dry_run;
 	bool stop;
-	char **names;		/* NULL after the last; none: all sections */
+	char **names;		/* ends with NULL; empty: see plan_is_chosen() */
 };
 
 enum exit_code config_apply(const struct config *config, const struct apply_request *request);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The configuration: which RAM disks, caches and exports there shall be.
+ * The configuration: the RAM disks, caches and exports that apply creates.
  *
  *	# comment
  *	[KIND NAME]
  *	KEY = VALUE	# comment
  *
- * All errors are collected. Nothing here looks at the machine.
+ * The reader collects all errors and reports none. It accesses no devices.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -30,7 +30,7 @@ static void add_error(struct config *config, char *text)
 }
 
 /**
- * config_error - add an error that belongs to no section to those of a configuration
+ * config_error - add an error that belongs to no section
  * @config: the configuration
  * @format: the message, without newline
  */
@@ -45,7 +45,7 @@ void config_error(struct config *config, const char *format, ...)
 }
 
 /**
- * config_section_error - add an error of a section that begins with the line it is on
+ * config_section_error - add an error of a section, prefixed with file and line
  * @config: the configuration
  * @section: the section
  * @line: the line
@@ -118,7 +118,7 @@ static char *trim(char *text)
 	return text;
 }
 
-/* "[KIND NAME]". Return: the section, or NULL: it does not count, or there is an error. */
+/* Parse "[KIND NAME]". Return: the section, or NULL if it is replaced or invalid. */
 static struct config_section *begin_section(struct config *config, const char *path,
 					    unsigned int line, char *text)
 {
@@ -215,7 +215,7 @@ static void set_key(struct config *config, struct config_section *section, unsig
 	}
 }
 
-/* Cut a comment off: what begins with one of these after a blank, or a line. */
+/* Cut off a comment. It begins with # or ;, at the start of the line or after a blank. */
 static char *cut_comment(char *line)
 {
 	size_t at = strcspn(line, "#;");
@@ -226,13 +226,13 @@ static char *cut_comment(char *line)
 	return line;
 }
 
-/* Where the reader is in a file. */
+/* The position of the reader in a file. */
 struct reader {
 	struct config *config;
 	const char *path;
 	unsigned int line;
 	struct config_section *section;
-	bool skip;		/* the section is replaced, or its heading wrong */
+	bool skip;		/* the section is replaced, or its heading is invalid */
 };
 
 static void read_line(struct reader *reader, char *line)
@@ -273,7 +273,7 @@ static bool is_heading(const char *line, size_t length)
 	return length && *line == '[';
 }
 
-/* What comes after a heading that cannot be read belongs to no section. */
+/* After an unreadable heading, skip the lines up to the next one: their section is unknown. */
 static void line_error(struct reader *reader, const char *line, size_t length, const char *text)
 {
 	if (is_heading(line, length)) {
@@ -290,8 +290,8 @@ static void line_error(struct reader *reader, const char *line, size_t length, c
 /**
  * config_read - add the sections of a file to a configuration
  * @config: the configuration, all zero but @ram at first
- * @path: what messages call the file
- * @file: its text
+ * @path: name of the file in messages
+ * @file: the open file
  */
 void config_read(struct config *config, const char *path, FILE *file)
 {
@@ -315,7 +315,7 @@ void config_read(struct config *config, const char *path, FILE *file)
 	free(line);
 }
 
-/* Whether there is nothing of that name; a link that leads nowhere is something. */
+/* Return: whether a path does not exist. A dangling symbolic link exists. */
 static bool is_missing(const char *path)
 {
 	struct stat st;
@@ -339,7 +339,7 @@ static bool read_part(struct config *config, const char *path)
  * @config: the configuration
  * @path: the file
  *
- * Return: whether it is there.
+ * Return: whether the file exists.
  */
 bool config_read_file(struct config *config, const char *path)
 {
@@ -362,7 +362,7 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Whether a folder has an entry, or that is not known. */
+/* Return: whether a folder has an entry; true if that cannot be determined. */
 static bool has_entry(struct config *config, const char *folder, const char *name)
 {
 	char *path = format_text("%s/%s", folder, name);
@@ -379,10 +379,10 @@ static bool has_entry(struct config *config, const char *folder, const char *nam
  * config_read_folder - add the sections of the files in a folder, in the order of their names
  * @config: the configuration
  * @folder: the folder
- * @masks: a folder; files of the same name as one in it are left out, and so are all after
- *	an error that may hide what replaces them. Or NULL
+ * @masks: a folder, or NULL. A file is left out if this folder has one of the same name. After
+ *	an error that belongs to no section, all are left out: it may hide what replaces them
  *
- * Return: how many files there are, or 1 after an error; -1: there is no such folder.
+ * Return: the number of files, or 1 after an error; -1 if there is no such folder.
  */
 int config_read_folder(struct config *config, const char *folder, const char *masks)
 {
@@ -416,9 +416,9 @@ int config_read_folder(struct config *config, const char *folder, const char *ma
 }
 
 /**
- * config_replace - put sections in the place of those that are called the same
- * @config: the configuration that gets them
- * @others: whose sections they are; it is empty afterwards
+ * config_replace - add sections, and replace those of the same kind and name
+ * @config: the configuration to change
+ * @others: the sections to add; empty afterwards
  */
 void config_replace(struct config *config, struct config *others)
 {
@@ -445,8 +445,8 @@ void config_replace(struct config *config, struct config *others)
 }
 
 /**
- * config_free - forget a configuration
- * @config: the configuration; its @ram stays
+ * config_free - free the contents of a configuration
+ * @config: the configuration; its @ram is kept
  */
 void config_free(struct config *config)
 {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The files that a configuration is read from, and what it must be when all are read.
+ * The files of a configuration, and the checks after all are read.
  *
- * FILE, what ends with .conf in the folder FILE.d, and the vendor defaults. They come last, so
- * that what contradicts something in FILE is an error of theirs. And the records of what apply
- * has started: a copy of each section, in a file of its own in /run/rxadm. What is stopped, and
- * what is saved where, goes by these and not by a configuration that has been changed since.
- * The first line is of the record, the others are a section as rxd.conf(5) has it:
+ * A configuration consists of FILE, the .conf files in the folder FILE.d, and the vendor defaults.
+ * These come last: if they contradict FILE, the error counts as theirs.
+ *
+ * A record is a copy of a section that apply has started. Each is a file in /run/rxadm. Stopping
+ * and saving follow the records, because the configuration may have changed since. The first line
+ * describes the record, the others are a section in the format of rxd.conf(5):
  *
  *	rxadm-record 1 ORDER FOLDER CONFIGURATION
  *
  * ORDER is the section's place among the others, FOLDER the device number of the file
- * system that the image is on, or 0. rxd-generator reads them, too.
+ * system that the image is on, or 0. rxd-generator reads the records, too.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,7 +29,7 @@
 #include "lib/file.h"
 #include "lib/system.h"
 
-/* What keys must be together, for messages. */
+/* Messages about keys that are missing or contradict each other. */
 #define RULE_NOAUTO \
 	"device '%s': has noauto, so its export must have it, too"
 #define RULE_CIRCLE \
@@ -49,7 +50,10 @@ static bool is_below(const char *path, const char *folder)
 	return path && length && !strncmp(path, folder, length) && path[length] == '/';
 }
 
-/* What of a section lies on the RAM disk of another, which is to be mounted first. */
+/*
+ * Return: the image or the mount point of a section if it lies on the RAM disk of another, which
+ * must be mounted first; NULL if not.
+ */
 static const char *need_of(const struct config_section *section,
 			   const struct config_section *other, enum config_key *key)
 {
@@ -59,7 +63,7 @@ static const char *need_of(const struct config_section *section,
 	return is_below(section->values[*key].text, mount) ? section->values[*key].text : NULL;
 }
 
-/* Mark what has to be mounted before a section is. */
+/* Mark the sections that must be mounted before this one. */
 static void mark_needed(const struct config *config, const struct config_section *section,
 			bool *needed)
 {
@@ -74,13 +78,13 @@ static void mark_needed(const struct config *config, const struct config_section
 	}
 }
 
-/* A vendor's section with an error is not mounted, so nothing of the administrator's needs it. */
+/* A vendor default with an error is not mounted, so the administrator's sections ignore it. */
 static bool is_out_of(const struct config_section *section, const struct config_section *other)
 {
 	return other->vendor && other->broken && !section->vendor;
 }
 
-/* Whether a section needs another, by what counts for the other. */
+/* Return: whether a section needs another. Skip the sections that the other ignores. */
 static bool needs(const struct config *config, const struct config_section *section,
 		  const struct config_section *other)
 {
@@ -98,8 +102,8 @@ static bool needs(const struct config *config, const struct config_section *sect
 }
 
 /*
- * Two that wait for each other would never come up, and never be saved. Vendor defaults have
- * been checked before the others.
+ * Refuse sections that wait for each other: they would never start, and never be saved. Vendor
+ * defaults are checked before the others, so their errors are known.
  */
 static char *check_circle(const struct config *config, const struct config_section *section)
 {
@@ -121,7 +125,7 @@ static char *check_circle(const struct config *config, const struct config_secti
 	return NULL;
 }
 
-/* What the keys of a section must be together. */
+/* Check keys that depend on each other. */
 static char *check_ramdisk(const struct config *config, const struct config_section *section)
 {
 	const struct config_value *values = section->values;
@@ -150,7 +154,7 @@ static char *check_ramdisk(const struct config *config, const struct config_sect
 	return check_circle(config, section);
 }
 
-/* The same rules as those of the options of rxadm export. */
+/* Apply the rules that 'rxadm export' has for its options. */
 static char *check_access(const struct config_section *section)
 {
 	const struct export_request *export = &section->export;
@@ -189,7 +193,7 @@ static char *check_export(const struct config *config, const struct config_secti
 	return check_access(section);
 }
 
-/* In the order of their checks: an export looks at the others. */
+/* config_check() calls these in this order: an export needs the result for its device. */
 static char *(*const checks[CONFIG_KINDS])(const struct config *config,
 					   const struct config_section *section) = {
 	[CONFIG_RAMDISK] = check_ramdisk,
@@ -207,7 +211,7 @@ static void check_required(struct config *config, struct config_section *section
 							 config_keys[i].name));
 }
 
-/* The first of the earlier sections that gives one of such keys the same value. */
+/* Find the first earlier section that has this value in a key of the same @unique number. */
 static const struct config_section *find_value(const struct config *config, size_t before,
 					       enum config_key wanted, const char *text)
 {
@@ -246,14 +250,14 @@ static void check_unique(struct config *config, size_t number)
 	}
 }
 
-/* Return: whether a section has a RAM disk, by a UUID that is given right or derived. */
+/* Get the UUID of a section's RAM disk. Return: false if it has no RAM disk or no valid UUID. */
 static bool get_uuid(const struct config_section *section, uint8_t *uuid)
 {
 	config_section_uuid(section, uuid);
 	return config_keys[CONFIG_UUID].kinds & IN(section->kind) && !uuid_is_null(uuid);
 }
 
-/* Two sections of one RAM disk would each stop the other's. */
+/* Refuse two sections with the same UUID: each would stop the RAM disk of the other. */
 static void check_uuid(struct config *config, size_t number)
 {
 	struct config_section *section = config->sections[number];
@@ -280,7 +284,7 @@ static void check_uuid(struct config *config, size_t number)
 	}
 }
 
-/* Vendor defaults come first: what they break is not the administrator's error. */
+/* Vendor defaults are checked first, so that a contradiction counts as their error. */
 static void check_kind(struct config *config, enum config_kind kind, bool vendor)
 {
 	struct config_section *section;
@@ -298,7 +302,7 @@ static void check_kind(struct config *config, enum config_kind kind, bool vendor
 }
 
 /**
- * config_check - look for what is missing or contradicts itself, when all is read
+ * config_check - check for missing keys and contradictions, after all files are read
  * @config: the configuration
  */
 void config_check(struct config *config)
@@ -318,10 +322,10 @@ void config_check(struct config *config)
 }
 
 /**
- * config_vendor - the folder of the vendor defaults that belong to a configuration
- * @path: the first file of the configuration, by any path
+ * config_vendor - get the folder of a configuration's vendor defaults
+ * @path: the first file of the configuration
  *
- * Return: the folder, or NULL: there are none.
+ * Return: the folder, or NULL if there are none.
  */
 const char *config_vendor(const char *path)
 {
@@ -330,11 +334,11 @@ const char *config_vendor(const char *path)
 
 /**
  * config_load - read a configuration and check it
- * @config: all zero but @ram; what is wrong is in its errors
+ * @config: all zero except @ram; gets the errors, too
  * @path: the first file
  * @vendor: the folder of the vendor defaults, or NULL
  *
- * Return: whether there is a configuration; if not, that is one of the errors.
+ * Return: whether there is a configuration. If not, an error says so.
  */
 bool config_load(struct config *config, const char *path, const char *vendor)
 {
@@ -354,7 +358,7 @@ bool config_load(struct config *config, const char *path, const char *vendor)
 	return found;
 }
 
-/* A path that is the same wherever it is called from. */
+/* Make a path absolute: the record may be read from another folder. */
 char *config_record_absolute(const char *path)
 {
 	char *folder = *path == '/' ? NULL : getcwd(NULL, 0);
@@ -364,7 +368,7 @@ char *config_record_absolute(const char *path)
 	return text;
 }
 
-/* The configuration that a record is of, allocated; NULL if its first line is not understood. */
+/* Return: the path of a record's configuration, allocated; NULL if the first line is invalid. */
 static char *read_head(FILE *file, size_t *order, unsigned long long *folder)
 {
 	char *path = NULL;
@@ -389,7 +393,7 @@ static void read_record(struct config *config, const char *name, const char *pat
 	size_t order;
 	char *of;
 
-	/* Others stop what is theirs meanwhile. */
+	/* Another rxadm may have stopped the section meanwhile. */
 	if (!file && errno == ENOENT)
 		return;
 	if (!file) {
@@ -417,7 +421,7 @@ char *config_record_path(const struct config_section *section)
 }
 
 /**
- * config_record_other - find a section's record of another configuration
+ * config_record_other - find the record of a section of this name in another configuration
  * @section: the section
  * @path: the first file of its configuration
  *
@@ -454,10 +458,10 @@ static int is_record(const struct dirent *entry)
 }
 
 /**
- * config_record_read_all - add what was started of a configuration to an empty one
- * @config: all zero but @ram; what is wrong is in its errors
+ * config_record_read_all - read the records of the sections that were started
+ * @config: all zero except @ram; gets the sections and the errors
  * @folder: where the records are
- * @path: the first file of the configuration; NULL: of any
+ * @path: the first file of the configuration; NULL: all configurations
  */
 void config_record_read_all(struct config *config, const char *folder, const char *path)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kinds of sections, and their keys: how each value is read. A new key is a line in
+ * The kinds of sections, and the parsers of their keys. A new key needs an entry in
  * config_keys[].
  */
 #include <ctype.h>
@@ -20,7 +20,7 @@
 #define CACHE		IN(CONFIG_CACHE)
 #define EXPORT		IN(CONFIG_EXPORT)
 
-/* What is allowed, for messages. */
+/* Messages about the values that are allowed. */
 #define RULE_PATH \
 	"must be an absolute path without blanks, quotes, backslashes, '//' and parts '.' or '..'"
 #define RULE_FS \
@@ -42,7 +42,7 @@ static const char *const kind_names[CONFIG_KINDS] = {
 	[CONFIG_EXPORT] = "export",
 };
 
-/* Of a section. */
+/* Return: whether a section may have this name. */
 bool config_name_is_allowed(const char *name)
 {
 	static const char allowed[] =
@@ -80,7 +80,7 @@ static bool is_no(const char *text)
 	return is_one_of(text, words);
 }
 
-/* The words of systemd.syntax(7). */
+/* Accept the boolean words of systemd.syntax(7). */
 static char *read_flag(const char *text, uint32_t bit, uint32_t *flags)
 {
 	static const char *const words[] = { "yes", "true", "on", "1", NULL };
@@ -92,7 +92,7 @@ static char *read_flag(const char *text, uint32_t bit, uint32_t *flags)
 	return NULL;
 }
 
-/* Paths go into units and tables as they are, so they hold nothing to be quoted. */
+/* Refuse characters that need quoting: the text is copied into units and tables unchanged. */
 static bool is_plain(const char *text)
 {
 	for (; *text; text++)
@@ -407,7 +407,7 @@ const char *config_kind_name(enum config_kind kind)
 }
 
 /**
- * config_section_title - the name of a section in messages
+ * config_section_title - get the name of a section for messages
  * @section: the section
  *
  * Return: "KIND NAME", and the file if it is a vendor default; allocated.
@@ -420,9 +420,9 @@ char *config_section_title(const struct config_section *section)
 }
 
 /*
- * What connects a section with its RAM disk: the UUID that it gives, or one made of its kind
- * and name in this space, always the same (version 5 of RFC 9562):
- * 9d47b8a6-8b9a-45b5-97ac-626c1b790991
+ * The name space of derived UUIDs: 9d47b8a6-8b9a-45b5-97ac-626c1b790991. A section finds its RAM
+ * disk by UUID. Without the key uuid, the UUID is derived from the kind and the name of the section
+ * (version 5 of RFC 9562), so it is always the same.
  */
 static const uuid_t namespace = {
 	0x9d, 0x47, 0xb8, 0xa6, 0x8b, 0x9a, 0x45, 0xb5,
@@ -430,7 +430,7 @@ static const uuid_t namespace = {
 };
 
 /**
- * config_section_uuid - the UUID of a section's RAM disk
+ * config_section_uuid - get the UUID of a section's RAM disk
  * @section: the section
  * @uuid: out: its 16 bytes
  */
@@ -448,7 +448,7 @@ void config_section_uuid(const struct config_section *section, uint8_t *uuid)
 }
 
 /**
- * config_is_called - whether a name is that of a section
+ * config_is_called - check whether a name refers to a section
  * @section: the section
  * @name: NAME, or KIND/NAME
  */

@@ -53,7 +53,7 @@ enum config_key {
 	CONFIG_KEYS
 };
 
-/* What a key was given: NULL if it was not. */
+/* The value of a key. @text is NULL if the key is not given. */
 struct config_value {
 	char *text;
 	unsigned int line;
@@ -64,22 +64,22 @@ struct config_section {
 	char *name;
 	char *file;
 	unsigned int line;
-	bool vendor;		/* it is one of the vendor defaults */
-	bool broken;		/* there is an error in it */
-	bool noauto;		/* it counts only where it is named */
+	bool vendor;		/* is a vendor default */
+	bool broken;		/* has an error */
+	bool noauto;		/* is selected only by its name */
 	int compress;		/* level for the image, or 0 */
 	size_t order;		/* its place among the sections */
 	dev_t folder;		/* the file system that the image is on, or 0 */
 	struct config_value values[CONFIG_KEYS];
 	struct create_request disk;
-	struct map_request map;	/* of a cache; without its cache device */
-	struct export_request export;	/* without its device */
-	char *host_names;	/* what the hosts of the export point into */
+	struct map_request map;	/* of a cache; @cache is not set */
+	struct export_request export;	/* @device is not set */
+	char *host_names;	/* the text that export.hosts points into */
 };
 
 struct config {
-	uint64_t ram;		/* what percentages refer to; the caller sets it */
-	bool vendor;		/* what is read now are the vendor defaults */
+	uint64_t ram;		/* bytes that percentages refer to; set by the caller */
+	bool vendor;		/* the vendor defaults are being read */
 	struct config_section **sections;
 	size_t count;
 	char **errors;		/* each begins with FILE:LINE, or FILE */
@@ -93,9 +93,9 @@ struct config {
 
 struct config_key_rule {
 	const char *name;
-	unsigned int kinds;		/* the kinds of sections that it is for */
-	unsigned int required;		/* those that cannot do without it */
-	unsigned int unique;		/* keys of one number share no value; 0: they may */
+	unsigned int kinds;		/* kinds of sections that may have it */
+	unsigned int required;		/* kinds of sections that must have it */
+	unsigned int unique;		/* keys of the same number share no value; 0: no rule */
 	char *(*read)(const struct config *config, struct config_section *section,
 		      const char *text);
 };

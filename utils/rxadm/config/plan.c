@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Plans: the steps from what there is to what the configuration wants; and the steps
- * that all RAM disks need, those of caches too.
+ * Plans: the steps from the current state to that of the configuration, and the steps that
+ * sections [ramdisk NAME] and [cache NAME] have in common.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -25,10 +25,10 @@
 #include "lib/values.h"
 
 /**
- * plan_is_chosen - whether a section is asked for
+ * plan_is_chosen - check whether a section is selected
  * @section: the section
- * @names: those asked for, as NAME or KIND/NAME; NULL after the last; none: all but
- *	those with noauto
+ * @names: the selection, as NAME or KIND/NAME; ends with NULL. If empty, all sections without
+ *	noauto are selected
  */
 bool plan_is_chosen(const struct config_section *section, char **names)
 {
@@ -43,8 +43,8 @@ bool plan_is_chosen(const struct config_section *section, char **names)
 /**
  * plan_step - add a step to a plan
  * @plan: the plan
- * @make: what does it
- * @format: what it does, for people
+ * @make: the function that executes it
+ * @format: its description for the user
  */
 void plan_step(struct plan *plan, enum exit_code (*make)(struct plan *plan),
 	       const char *format, ...)
@@ -60,13 +60,13 @@ void plan_step(struct plan *plan, enum exit_code (*make)(struct plan *plan),
 	va_end(args);
 }
 
-/* The last step is one that the others do not depend on. */
+/* Make the last step optional: the steps after it do not depend on it. */
 void plan_optional(struct plan *plan)
 {
 	plan->steps[plan->count - 1].optional = true;
 }
 
-/* The section that a RAM disk is of, or NULL. */
+/* Return: the section that a RAM disk belongs to, or NULL. */
 const struct config_section *plan_section_of(const struct config *config,
 					     const struct rxd_query *disk)
 {
@@ -82,10 +82,11 @@ const struct config_section *plan_section_of(const struct config *config,
 }
 
 /**
- * plan_keeps_disk - whether a RAM disk is left to apply, and report it
+ * plan_keeps_disk - check whether 'rxadm remove --all' must keep a RAM disk, and report why
  * @disk: the RAM disk
  *
- * The record of a section is there before its disk. In doubt, the disk is left alone.
+ * A section is recorded before its disk is created, so the disk is found in the records. If a
+ * record cannot be read, the disk is kept.
  */
 bool plan_keeps_disk(const struct rxd_query *disk)
 {
@@ -112,7 +113,7 @@ bool plan_keeps_disk(const struct rxd_query *disk)
 	return kept;
 }
 
-/* Find the RAM disk of the plan's UUID, or set query_error. */
+/* Find the RAM disk with the plan's UUID. If the search fails, set query_error. */
 bool plan_find_disk(struct plan *plan)
 {
 	int err = ENODEV;
@@ -135,9 +136,9 @@ bool plan_find_disk(struct plan *plan)
 }
 
 /**
- * plan_device - the plan's RAM disk as a device
- * @plan: the plan, which has one
- * @dev: out: to be released by device_release()
+ * plan_device - get the device of the plan's RAM disk
+ * @plan: the plan, whose RAM disk exists
+ * @dev: out: the device, to be released by device_release()
  * @index: out: its number
  */
 enum exit_code plan_device(const struct plan *plan, struct device *dev, int *index)
@@ -149,7 +150,7 @@ enum exit_code plan_device(const struct plan *plan, struct device *dev, int *ind
 	return ret;
 }
 
-/* Report what cannot be changed. */
+/* Report that a key cannot be changed while the device exists. */
 enum exit_code plan_fixed(const struct plan *plan, const char *key, const char *has,
 			  const char *wants)
 {
@@ -233,7 +234,7 @@ static bool is_wanted(const struct config *config, unsigned int index)
 	return false;
 }
 
-/* The lowest number from one on that is free and that no section wants. */
+/* Return: the lowest free number, from @index on, that no section asks for. */
 static unsigned int free_index(const struct plan *plan, unsigned int index)
 {
 	struct rxd_query query;
@@ -245,8 +246,8 @@ static unsigned int free_index(const struct plan *plan, unsigned int index)
 }
 
 /*
- * Linux has a little more or less memory after each boot, and after each change of the
- * kernel: a share of it is met by what differs from it by no more than this part.
+ * The size of the memory differs slightly from boot to boot and between kernels. If the size is a
+ * percentage of it, keep a disk or an image that differs by no more than 1/SHARE_SLACK.
  */
 #define SHARE_SLACK	50
 
@@ -260,12 +261,15 @@ static uint64_t wanted_size(const struct plan *plan)
 	       has : wants->size;
 }
 
-/* Of numbers, or of one identity, that others are just making RAM disks with. */
+/*
+ * Start over after so many collisions. Other processes may be creating disks with these numbers,
+ * or with this UUID.
+ */
 #define TAKEN_MAX	16
 
 /*
- * A section's name is its disk's, if no other has it and it is one that disks may have. Older
- * modules know no names.
+ * Name the disk after its section if the name is allowed for disks and not taken. Older modules do
+ * not support names.
  */
 static void name_disk(const struct plan *plan)
 {
@@ -313,7 +317,7 @@ static enum exit_code make_disk(struct plan *plan)
 		ret = ramdisk_create(plan->control, &request, &index);
 		if (!ret || index != RXD_INDEX_ANY)
 			break;
-		/* That may take long, if its memory is reserved. */
+		/* Try the next number: the other disk takes long if its memory is reserved. */
 		from = request.index + 1;
 		if (++taken % TAKEN_MAX == 0) {
 			from = 0;
@@ -346,7 +350,7 @@ static enum exit_code change_size(struct plan *plan)
 	ret = plan_device(plan, &dev, &index);
 	if (ret)
 		return ret;
-	/* As rxadm resize does, which has no section's lock: +SIZE is added to what stays. */
+	/* Exclude 'rxadm resize', which takes this lock to read the size and add to it. */
 	ret = disk_lock(&dev);
 	if (!ret) {
 		ret = ramdisk_resize(plan->control, &dev, index, &request);
@@ -383,7 +387,7 @@ static void plan_limit(struct plan *plan)
 }
 
 /**
- * plan_disk - plan to make the RAM disk of a section, or to change the one there is
+ * plan_disk - plan to create the RAM disk of a section, or to change the existing one
  * @plan: the plan
  */
 enum exit_code plan_disk(struct plan *plan)
@@ -404,7 +408,7 @@ enum exit_code plan_disk(struct plan *plan)
 	if (plan->disk.size > size && plan->disk.state & RXD_STATE_CACHE)
 		return plan_fixed(plan, "size", size_format(plan->disk.size, from),
 				  wants->size_text);
-	/* What is reserved has to fit into the limit. */
+	/* Reserved memory must fit into the limit: raise the limit first, but lower it last. */
 	if (plan->disk.size < size)
 		plan_limit(plan);
 	if (plan->disk.size != size)

@@ -13,32 +13,32 @@
 struct plan;
 
 struct plan_step {
-	char *text;	/* what it does, for people */
+	char *text;	/* its description for the user */
 	enum exit_code (*make)(struct plan *plan);
 	bool optional;	/* its failure does not stop the steps after it */
 };
 
-/* What has to be done for a section, and what it begins with. */
+/* The steps for a section, and the state that they start from. */
 struct plan {
 	const struct config *config;
 	const struct config_section *section;
-	char **names;		/* of the sections that are asked for; none: all */
-	bool dry_run;		/* no step is made */
-	int control;		/* -1: the module rxd is not loaded */
-	enum exit_code control_error;	/* why it is not, if it should be; reported */
-	bool has_dm;		/* device-mapper answers */
-	bool has_target;	/* so does its target rxcache */
-	enum exit_code target_error;	/* why it is not there, if it should be; reported */
+	char **names;		/* the selection, see plan_is_chosen() */
+	bool dry_run;		/* print the steps only */
+	int control;		/* the control node; -1: not open */
+	enum exit_code control_error;	/* why it could not be opened; already reported */
+	bool has_dm;		/* device-mapper is available */
+	bool has_target;	/* the target rxcache is available */
+	enum exit_code target_error;	/* why it could not be loaded; already reported */
 	uint8_t uuid[16];
-	uint64_t image_size;	/* of the disk that an image is of; 0: there is none */
+	uint64_t image_size;	/* size of the disk in the image; 0: no image */
 	bool has_disk;
-	enum exit_code query_error;	/* why it is not known whether there is one; reported */
+	enum exit_code query_error;	/* why the search for the disk failed; already reported */
 	struct rxd_query disk;
 	bool made;		/* the disk was made by this plan */
 	dev_t folder;		/* the file system that the image is on, or 0 */
-	int signal;		/* that interrupted a step, or 0 */
-	bool go_on;		/* the step that failed leaves nothing to be kept */
-	bool whole;		/* all steps were made, but for optional ones */
+	int signal;		/* the signal that interrupted a step, or 0 */
+	bool go_on;		/* continue after a failed step: the data is saved */
+	bool whole;		/* no step failed that stops the plan */
 	struct plan_step *steps;
 	size_t count;
 };

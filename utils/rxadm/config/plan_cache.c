@@ -64,7 +64,7 @@ static enum exit_code set_seq_cutoff(struct plan *plan)
 	return ret;
 }
 
-/* What only a new mapping could have otherwise. */
+/* Refuse changes that need a new mapping. */
 static enum exit_code check_fixed(const struct plan *plan, const struct rxcache_table *table,
 				  const struct device *origin)
 {
@@ -127,20 +127,20 @@ static enum exit_code plan_changes(struct plan *plan, const struct mapping *mapp
 	return EXIT_OK;
 }
 
-/* One of ours without a table: what rxadm leaves when it is killed. */
+/* Return: whether the mapping has our UUID prefix but no table: a killed rxadm leaves such. */
 static bool is_stump(const struct mapping *mapping)
 {
 	return !mapping->target && !strncmp(mapping->uuid, RXCACHE_UUID, strlen(RXCACHE_UUID));
 }
 
-/* The slow disk alone, under the name of the cache. */
+/* Return: whether the mapping is the slow disk alone, under the name of the cache. */
 static bool is_uncached(const struct mapping *mapping)
 {
 	return mapping->target && !strcmp(mapping->target, LINEAR_TARGET) &&
 	       !strncmp(mapping->uuid, RXCACHE_UUID, strlen(RXCACHE_UUID));
 }
 
-/* Whoever uses the name must not come to another disk by it. */
+/* Refuse another origin: the name is in use and must not lead to a different disk. */
 static enum exit_code check_uncached(const struct plan *plan, const struct mapping *mapping,
 				     const struct device *origin)
 {
@@ -173,7 +173,7 @@ static enum exit_code map_uncached(struct plan *plan)
 	ret = device_find("origin", plan->section->map.origin, &origin);
 	if (ret)
 		goto out;
-	/* Who has it mounted must not find two of it. */
+	/* Open exclusively: fail if the origin is mounted. */
 	err = file_open(origin.path, O_RDONLY | O_EXCL, false, &fd);
 	if (!err) {
 		err = file_size(fd, &bytes);
@@ -201,7 +201,7 @@ out:
 	return ret;
 }
 
-/* In the place of the slow disk alone, which has the name again if that fails. */
+/* Map the cache. If that fails, map the slow disk alone again. */
 static enum exit_code replace_uncached(struct plan *plan)
 {
 	enum exit_code ret = map_cache(plan);
@@ -212,7 +212,7 @@ static enum exit_code replace_uncached(struct plan *plan)
 }
 
 /**
- * plan_start_cache - plan to have a cache as its section says
+ * plan_start_cache - plan to create or change a cache as its section says
  * @plan: the plan
  */
 enum exit_code plan_start_cache(struct plan *plan)
@@ -253,11 +253,11 @@ enum exit_code plan_start_cache(struct plan *plan)
 }
 
 /**
- * plan_start_uncached - plan to have a cache's slow disk under its name, without modules
+ * plan_start_uncached - plan to map the slow disk alone, under the name of the cache
  * @plan: the plan
  *
- * All data is on the slow disk. So what is mounted by the name of the cache is there
- * also after the boot of a kernel that nobody has built the modules for.
+ * The slow disk holds all data. A file system that is mounted by the name of the cache is thus
+ * available even if the modules are not built for the running kernel.
  */
 enum exit_code plan_start_uncached(struct plan *plan)
 {
@@ -296,7 +296,7 @@ static enum exit_code save_hotlist(struct plan *plan)
 }
 
 /**
- * plan_stop_cache - plan to save a cache's hot list, and to remove it and its RAM disk
+ * plan_stop_cache - plan to save a cache's hot list, and to remove the cache and its RAM disk
  * @plan: the plan
  */
 enum exit_code plan_stop_cache(struct plan *plan)
@@ -333,13 +333,13 @@ static const struct config_section *disk_section(const struct plan *plan)
 	return config_find(plan->config, plan->section->values[CONFIG_DEVICE].text);
 }
 
-/* The device of the section that the export names, or NULL if it is not there. */
+/* Return: the path of the device to export, allocated; NULL if it does not exist. */
 static char *find_device(struct plan *plan)
 {
 	const struct config_section *disk = disk_section(plan);
 	char *path = NULL;
 
-	/* What was started may be of a section that is gone by now. */
+	/* The section of a recorded export's device may have been deleted since. */
 	if (!disk)
 		return NULL;
 	if (disk->kind == CONFIG_CACHE) {
@@ -404,7 +404,7 @@ static void plan_export(struct plan *plan)
 }
 
 /**
- * plan_start_export - plan to have a device exported as its section says
+ * plan_start_export - plan to export a device as its section says
  * @plan: the plan
  */
 enum exit_code plan_start_export(struct plan *plan)
@@ -436,7 +436,7 @@ enum exit_code plan_start_export(struct plan *plan)
 	return ret;
 }
 
-/* A section that nobody knows, or is not understood, tells nothing about its disk. */
+/* Without a valid section of its device, an export cannot be found: report it if it exists. */
 static enum exit_code stop_without_device(const struct plan *plan)
 {
 	const char *device = plan->section->values[CONFIG_DEVICE].text;
@@ -452,7 +452,7 @@ static enum exit_code stop_without_device(const struct plan *plan)
 }
 
 /**
- * plan_stop_export - plan to export a device no more
+ * plan_stop_export - plan to end the export of a device
  * @plan: the plan
  */
 enum exit_code plan_stop_export(struct plan *plan)

@@ -69,7 +69,7 @@ static int look_for_data(int fd, uint64_t size, bool *empty)
 	return err;
 }
 
-/* A reserved disk has all its memory before anything is written. */
+/* A reserved disk uses all its memory even without data, so read it. */
 static enum exit_code is_empty(const struct plan *plan, bool *empty)
 {
 	int err, fd = -1;
@@ -90,7 +90,7 @@ static enum exit_code is_empty(const struct plan *plan, bool *empty)
 	return err ? exit_code_of(err) : EXIT_OK;
 }
 
-/* An image may be one of an empty disk: this is for what still is empty. */
+/* Create a file system only on an empty disk. A loaded image may hold no data. */
 static enum exit_code make_file_system(struct plan *plan)
 {
 	const char *fs = value(plan, CONFIG_FS);
@@ -149,7 +149,7 @@ static enum exit_code check_file_system(const char *fs)
 	return ret;
 }
 
-/* Plan what an empty disk gets. */
+/* Plan to load the image into a new disk, or to create a file system on it. */
 static enum exit_code plan_contents(struct plan *plan)
 {
 	const char *image = value(plan, CONFIG_IMAGE);
@@ -169,7 +169,7 @@ static enum exit_code plan_contents(struct plan *plan)
 	return EXIT_OK;
 }
 
-/* The folder that an image is in, or will be: what a link leads to is replaced. */
+/* Return: the folder of an image. A save replaces the target of a link, so resolve links. */
 static char *folder_of(const char *image)
 {
 	char *real = realpath(image, NULL);
@@ -194,7 +194,7 @@ static enum exit_code place_error(const char *what, const char *image, int err)
 	return ret;
 }
 
-/* What an image of a disk that cannot be compressed may take, each frame full of extents. */
+/* Return: the largest size of an image: uncompressed, each frame full of one-page extents. */
 static uint64_t room_for(const struct plan *plan)
 {
 	uint64_t size = plan->section->disk.size;
@@ -205,8 +205,8 @@ static uint64_t room_for(const struct plan *plan)
 }
 
 /*
- * Say what the last stop has saved beside the image: which of the two is right only the
- * user knows.
+ * Report what an earlier stop has saved beside the image. The user must decide which of the two
+ * to keep.
  */
 static void tell_of_beside(const char *image, const struct output *output)
 {
@@ -235,7 +235,7 @@ static void tell_of_beside(const char *image, const struct output *output)
 	free(beside.name);
 }
 
-/* What the next stop is not going to replace. */
+/* Report an image that the next stop will not replace. */
 static void tell_of_other(const struct plan *plan, const char *image, const struct output *output)
 {
 	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
@@ -250,9 +250,9 @@ static void tell_of_other(const struct plan *plan, const char *image, const stru
 }
 
 /*
- * Whether a new image can be written beside the old one, which stays until it is whole.
- * That there may be too little room is no error: most disks are not full, and images can
- * be compressed.
+ * Check that a new image can be written beside the old one, which is kept until the new one is
+ * complete. Too little space is only reported: most disks are not full, and images can be
+ * compressed.
  */
 static enum exit_code check_room(struct plan *plan, const char *image)
 {
@@ -264,7 +264,7 @@ static enum exit_code check_room(struct plan *plan, const char *image)
 	uint64_t room;
 	int err;
 
-	/* What the save is going to refuse is told before there is anything to be saved. */
+	/* Report now what a later save would refuse. */
 	err = output_find(&output, image, false);
 	if (!err && (fstat(output.folder_fd, &st) || fstatvfs(output.folder_fd, &fs) ||
 		     faccessat(output.folder_fd, ".", W_OK | X_OK, 0)))
@@ -306,7 +306,7 @@ static enum exit_code save_disk(struct plan *plan, bool apart, char **beside)
 	return ret;
 }
 
-/* At a start. Only the user knows whether it is of any use. */
+/* At a start, save the data beside the image. The user must decide whether it is of use. */
 static enum exit_code save_unfinished(struct plan *plan)
 {
 	enum exit_code ret;
@@ -322,8 +322,8 @@ static enum exit_code save_unfinished(struct plan *plan)
 }
 
 /*
- * A disk that was not filled to the end is of no use, unless somebody has written to it
- * since. The process that empties it after a kill may still be at it.
+ * A disk that was not filled completely is of no use unless it was written to since: save it if it
+ * holds data. After a kill, another process may still be emptying it: wait until that is done.
  */
 static enum exit_code plan_unfinished(struct plan *plan,
 				      enum exit_code (*rescue)(struct plan *plan))
@@ -337,7 +337,7 @@ static enum exit_code plan_unfinished(struct plan *plan,
 
 	while (plan->disk.state & RXD_STATE_OPEN && round < EMPTYING_ROUNDS) {
 		pause_for(round++, "until '/dev/rxd%d' is closed", plan->disk.index);
-		/* Or it removes the disk. */
+		/* That process may have removed the disk. */
 		if (!plan_find_disk(plan))
 			return plan->query_error;
 	}
@@ -360,7 +360,7 @@ static enum exit_code plan_unfinished(struct plan *plan,
 }
 
 /**
- * plan_start_ramdisk - plan to have a RAM disk as its section says
+ * plan_start_ramdisk - plan to create or change a RAM disk as its section says
  * @plan: the plan
  */
 enum exit_code plan_start_ramdisk(struct plan *plan)
@@ -380,7 +380,7 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 				  plan->disk.index);
 		plan->has_disk = false;
 	}
-	/* A disk that is there stays, and its service must not fail, or nothing is saved. */
+	/* Ignore an error if the disk exists: if its service failed, nothing would be saved. */
 	ret = image ? check_room(plan, image) : EXIT_OK;
 	if (ret && !plan->has_disk)
 		return ret;
