@@ -78,7 +78,7 @@ static const char *find_unknown(const struct config *config, char **names)
 	return NULL;
 }
 
-/* An error stops everything, unless it is one of a section that is not asked for. */
+/* Fail if there are errors, unless names are given and the named sections have none. */
 static enum exit_code check_config(const struct config *config, const struct apply_request *request)
 {
 	const char *unknown = find_unknown(config, request->names);
@@ -122,9 +122,9 @@ static int by_order(const void *a, const void *b)
 }
 
 /*
- * What is to be stopped: all that was started, as it was started. The configuration counts,
- * too: an export may have a record, and its disk none. But no error in it keeps from being
- * saved what was started.
+ * Read what to stop: the sections as they were recorded at their start. The configuration is read,
+ * too, because an export may have a record while its disk has none. An error in the configuration
+ * does not prevent saving what was started.
  */
 static enum exit_code read_started(struct config *config, const struct apply_request *request,
 				   enum exit_code *late)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rxadm extents, hotlist, warm: which parts of a device have memory
+ * rxadm extents, hotlist, warm: the parts of a device that are in memory
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -144,7 +144,7 @@ static enum exit_code run_hotlist(int argc, char **argv)
 		return report(EXIT_PARAMETERS, "'%s': must be save", argv[optind]);
 	name = mapping_name(argv[optind + 1]);
 
-	/* What may take long must not keep others from changing something: no lock. */
+	/* Take no lock: this may take long, and must not block other changes. */
 	ret = mapping_name_check(name);
 	if (!ret)
 		ret = privilege_check();
@@ -163,7 +163,7 @@ const struct command command_hotlist = {
 	.run = run_hotlist,
 };
 
-/* How often it asks for blocks that others were at. */
+/* A second pass retries the blocks that were in use. */
 #define PASSES	2
 
 static const char warm_usage[] =
@@ -234,7 +234,7 @@ static enum exit_code read_file(const char *path, uint64_t sectors, struct range
 	return ret;
 }
 
-/* What the target answers: where to go on, and how many blocks it left out. */
+/* Parse the target's answer: the sector to continue at, and the number of skipped blocks. */
 static enum exit_code parse_answer(const char *name, const char *answer, uint64_t start,
 				   uint64_t *next, uint64_t *left_out)
 {
@@ -273,7 +273,7 @@ static enum exit_code prefetch(const char *name, const struct range *range, uint
 	return ret;
 }
 
-/* What is there already takes no time. */
+/* Repeat whole passes: blocks that are cached already take no time. */
 static enum exit_code prefetch_all(const char *name, const struct ranges *ranges)
 {
 	enum exit_code ret = EXIT_OK;
@@ -292,7 +292,7 @@ static enum exit_code prefetch_all(const char *name, const struct ranges *ranges
 	return ret;
 }
 
-/* Whoever reads what this process writes must not wait for the child's end. */
+/* Redirect the standard streams, so that a reader of the output does not wait for the child. */
 static bool leave_terminal(int null)
 {
 	int fd;
@@ -302,7 +302,7 @@ static bool leave_terminal(int null)
 	return setsid() > 0;
 }
 
-/* Return: whether to go on: in the background it is a child that does. */
+/* Start a child in the background. Return: true in the child, false in the parent. */
 static bool go_to_background(enum exit_code *ret)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -352,7 +352,7 @@ static enum exit_code run_warm(int argc, char **argv)
 		return EXIT_OK;
 	}
 
-	/* What may take long must not keep others from changing something: no lock. */
+	/* Take no lock: this may take long, and must not block other changes. */
 	ret = privilege_check();
 	if (!ret)
 		ret = dm_begin();

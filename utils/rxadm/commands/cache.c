@@ -122,7 +122,7 @@ static enum exit_code run_map(int argc, char **argv)
 		return EXIT_OK;
 	}
 
-	/* cache_map() locks the origin, which may hang, and nothing that others wait for. */
+	/* Take no global lock, because the origin may hang: cache_map() locks the origin only. */
 	ret = privilege_check();
 	if (!ret && !request.dry_run && !module_is_loaded("dm_rxcache"))
 		ret = module_load("dm-rxcache");
@@ -160,7 +160,7 @@ static const char unmap_usage[] =
 	"     --dry-run   print what would be done; change nothing\n"
 	" -h, --help      print this help\n";
 
-/* What stands in for a cache needs no target. */
+/* A mapping that stands in for a cache can be removed without the target. */
 static enum exit_code begin_unmap(const char *name)
 {
 	struct mapping mapping;
@@ -197,7 +197,7 @@ static enum exit_code run_unmap(int argc, char **argv)
 		ret = mapping_name_check(mapping_name(argv[optind]));
 	if (!ret)
 		ret = privilege_check();
-	/* No lock: the origin may hang, and device-mapper removes a mapping once. */
+	/* Take no lock, because the origin may hang. device-mapper removes a mapping only once. */
 	if (!ret)
 		ret = begin_unmap(mapping_name(argv[optind]));
 	if (ret)
@@ -232,8 +232,8 @@ struct set_request {
 	const char *name;
 	bool has_seq_cutoff;
 	uint64_t seq_cutoff;
-	const char *latency;	/* NULL: leave it */
-	const char *new_name;	/* of a RAM disk; NULL: leave it */
+	const char *latency;	/* NULL: unchanged */
+	const char *new_name;	/* of a RAM disk; NULL: unchanged */
 	bool dry_run;
 };
 
@@ -319,7 +319,7 @@ static enum exit_code set(const struct set_request *request)
 	if (ret || !request->latency)
 		return ret;
 	ret = latency_measure(request->name, !strcmp(request->latency, "on"), request->dry_run);
-	/* Both or none: what was measured could not be had back, the cut-off can. */
+	/* On failure, undo the cut-off. Latency comes last: its statistics cannot be restored. */
 	if (ret && request->has_seq_cutoff && !request->dry_run)
 		send_seq_cutoff(request, old);
 	return ret;
@@ -335,7 +335,7 @@ static enum exit_code set_name(const struct set_request *request)
 	ret = device_find_rxd("device", request->name, &dev, &index);
 	if (ret)
 		return ret;
-	/* It may have it already. */
+	/* Accept the name that the disk has already. */
 	owner = ramdisk_by_name(request->new_name);
 	if (owner && strcmp(owner + strlen("/dev/"), dev.kernel_name))
 		ret = ramdisk_name_check(request->new_name);
@@ -396,7 +396,7 @@ static const char mode_usage[] =
 
 struct mode_request {
 	const char *name;
-	const char *mode;	/* NULL: print it */
+	const char *mode;	/* NULL: print the current mode */
 	bool dry_run;
 };
 

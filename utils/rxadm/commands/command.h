@@ -36,7 +36,7 @@ extern const struct command command_unexport;
 extern const struct command command_unmap;
 extern const struct command command_warm;
 
-/* The scripts, which the Makefile makes strings of. */
+/* The completion scripts. The Makefile converts them to strings. */
 extern const char completion_bash[];
 extern const char completion_fish[];
 extern const char completion_zsh[];

@@ -56,7 +56,7 @@ static enum exit_code check_hosts(const struct export_request *request)
 	return ret;
 }
 
-/* What the options must be together. */
+/* Check options that depend on each other. */
 static enum exit_code check_export(const struct export_request *request)
 {
 	if (!request->transport)
@@ -71,7 +71,7 @@ static enum exit_code check_export(const struct export_request *request)
 	return check_hosts(request);
 }
 
-/* An array that grows. */
+/* A growing array of host NQNs. */
 struct hosts {
 	const char **list;
 	size_t count;
@@ -155,7 +155,7 @@ static enum exit_code make_export(const struct export_request *request)
 	if (ret)
 		return ret;
 
-	/* Once made, the export must not lose its name to a signal. */
+	/* Block signals until the NQN of the new export is printed. */
 	signals_block();
 	ret = export_device(request, &nqn);
 	if (!ret && !request->dry_run)

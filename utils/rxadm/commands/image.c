@@ -21,9 +21,9 @@
 #include "lib/values.h"
 
 /**
- * progress_argument - read how progress is to be shown
- * @text: what the user wrote
- * @mode: out: what it means
+ * progress_argument - parse the argument of --progress
+ * @text: the argument
+ * @mode: out: the mode
  */
 static enum exit_code progress_argument(const char *text, enum progress_mode *mode)
 {
@@ -33,10 +33,10 @@ static enum exit_code progress_argument(const char *text, enum progress_mode *mo
 }
 
 /**
- * stream_argument - whether a file is standard input or output, and fit for an image
- * @file: what the user wrote
- * @fd: of which of the two
- * @stream: out: whether it is
+ * stream_argument - check whether an image is a standard stream, and whether the stream is usable
+ * @file: the file name; - means the stream
+ * @fd: the stream: standard input or output
+ * @stream: out: whether @file means the stream
  */
 static enum exit_code stream_argument(const char *file, int fd, bool *stream)
 {
@@ -46,7 +46,7 @@ static enum exit_code stream_argument(const char *file, int fd, bool *stream)
 	*stream = !strcmp(file, "-");
 	if (!*stream)
 		return EXIT_OK;
-	/* main() has put something in its place. */
+	/* copy_start() opens a closed stream with O_PATH. */
 	if (flags < 0 || flags & O_PATH)
 		return report(EXIT_PARAMETERS, "file '-': standard %s is closed", what);
 	if (isatty(fd))

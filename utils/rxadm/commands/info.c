@@ -163,7 +163,7 @@ static void set_list_freed(struct table *table, size_t column, char *list)
 	free(list);
 }
 
-/* The links in one folder of LINKS that lead to a device. */
+/* Add the links in one folder of LINKS that lead to a device. */
 static void add_links(char **links, const char *folder, dev_t number)
 {
 	char *path = format_text(LINKS "/%s", folder);
@@ -210,7 +210,7 @@ static char *partitions_of(dev_t number)
 	return list;
 }
 
-/* What any block device has. */
+/* Fill the columns that every block device has. */
 static void fill_device(struct table *table, const char *path, const char *kind, dev_t number)
 {
 	struct users users = users_read(number);
@@ -245,7 +245,7 @@ static void count(void *data, const struct rxd_extent *extent __always_unused)
 	++*extents;
 }
 
-/* A RAM disk in use as a cache does not tell. */
+/* Leave the column empty if the RAM disk is in use as a cache: the ioctl then fails. */
 static void fill_extents(struct table *table, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -318,7 +318,7 @@ static enum exit_code fill_ramdisk(struct table *table, const char *name)
 	return ret;
 }
 
-/* The class of latency in which this many of all reads and writes have ended. */
+/* Return: the upper bound of the class of a percentile; for the last class, its lower bound. */
 static uint64_t quantile(const struct latency *latency, unsigned int percent)
 {
 	uint64_t wanted = (latency->total * percent + 99) / 100;
@@ -355,7 +355,7 @@ static void fill_status(struct table *table, const struct rxcache_status *status
 	table_set_number(table, COL_BLOCKS_TOTAL, status->total);
 	table_set_number(table, COL_BLOCKS_USED, status->used);
 	table_set_number(table, COL_METADATA, status->metadata);
-	/* These columns and counters come in the same order. */
+	/* These columns are in the order of the counters. */
 	for (i = 0; i < RXCACHE_COUNTERS; i++)
 		table_set_number(table, COL_READ_HITS + i, counters[i]);
 	if (reads)
@@ -417,7 +417,7 @@ static enum exit_code neither_error(const char *name)
 		      name);
 }
 
-/* A name may be a device's in /dev, a mapping's or a RAM disk's; a path may be a link to either. */
+/* A name is that of a device in /dev, a mapping or a RAM disk. A path may be a link to one. */
 static enum exit_code fill(struct table *table, const char *name)
 {
 	char *path = strchr(name, '/') ? copy_text(name) : format_text("/dev/%s", name);

@@ -77,7 +77,7 @@ static const struct table_spec list_spec = {
 	.count = ARRAY_SIZE(list_columns),
 };
 
-/* Where sysfs says it: to everybody, not only to root as the control node does. */
+/* Read the values from sysfs, which is open to all users; the control node is for root only. */
 static const char *const attributes[] = {
 	[COL_SIZE]	= "size",
 	[COL_USED]	= "rxd/mem_used",
@@ -157,7 +157,7 @@ static void add_disk_line(struct table *table, const char *name, dev_t number, c
 	free(device);
 }
 
-/* One that is removed meanwhile is not listed. */
+/* Leave out a disk that is removed meanwhile. */
 static void add_disk(struct table *table, const char *name)
 {
 	char *values[ARRAY_SIZE(attributes)] = { 0 };
@@ -178,7 +178,7 @@ static int is_ramdisk(const struct dirent *entry)
 	return sscanf(entry->d_name, "rxd%u%c", &index, &end) == 1;
 }
 
-/* Without the module there are none. */
+/* Without the module, the list is empty. */
 static enum exit_code fill_list(struct table *table)
 {
 	struct dirent **entries;
@@ -362,7 +362,7 @@ static void add_cache_line(struct table *table, const struct cache *cache,
 	table_set_number(table, COL_BLOCKS_TOTAL, status->total);
 	table_set_number(table, COL_BLOCKS_USED, status->used);
 	table_set_number(table, COL_METADATA_BYTES, status->metadata);
-	/* These columns and counters come in the same order. */
+	/* These columns are in the order of the counters. */
 	for (i = 0; i < RXCACHE_COUNTERS; i++)
 		table_set_number(table, COL_READ_HITS + i, counters[i]);
 	set_hit_percent(table, counters[RXCACHE_READ_HITS], counters[RXCACHE_READ_MISSES]);
@@ -452,7 +452,7 @@ static enum exit_code status(struct table *table, const char *name, add_fn *add)
 	return ret;
 }
 
-/* Another table, with options and columns of its own: take the word out. */
+/* Remove --latency from the arguments: it selects another table with its own options. */
 static bool take_latency(int *argc, char **argv)
 {
 	int i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rxadm: RAM disks, and RAM disks that cache slow disks.
- * Here are the table of subcommands, and two of them: completion, and help.
+ * rxadm: manage RAM disks and RAM disk caches.
+ * This file holds the table of subcommands, and the subcommands completion and help.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -189,7 +189,7 @@ static enum exit_code run_help(int argc, char **argv)
 		return unknown_command(argv[optind]);
 	wanted[0] = argv[optind];
 	wanted[1] = "--help";
-	/* getopt begins anew. */
+	/* Reset getopt. */
 	optind = 0;
 	return command->run(ARRAY_SIZE(wanted) - 1, wanted);
 }

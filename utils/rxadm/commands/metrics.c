@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rxadm metrics, stats: what has been counted, and counting from zero
+ * rxadm metrics, stats: print the counters, and reset them
  */
 #include <errno.h>
 #include <getopt.h>
@@ -111,7 +111,7 @@ static void release(struct metrics *metrics)
 	free(metrics->caches);
 }
 
-/* One that was removed meanwhile is simply not there. */
+/* Leave out a RAM disk that was removed meanwhile. */
 static void add_ramdisk(struct metrics *metrics, const struct rxd_query *query)
 {
 	dev_t number = makedev(query->major, query->minor);
@@ -194,7 +194,7 @@ static enum exit_code read_caches(struct metrics *metrics)
 	return ret;
 }
 
-/* A module that is not loaded has no disks: for who collects metrics, no error. */
+/* A module that is not loaded has no devices, which is no error for a collector. */
 static enum exit_code collect(struct metrics *metrics)
 {
 	enum exit_code ret = EXIT_OK;
@@ -206,7 +206,7 @@ static enum exit_code collect(struct metrics *metrics)
 	return ret;
 }
 
-/* What is to be written, and how. */
+/* The argument of fill(). */
 struct text {
 	enum exposition_format format;
 	const struct metrics *metrics;

@@ -42,7 +42,7 @@ static const char create_usage[] =
 	"     --dry-run                print the ioctl that would be made; change nothing\n"
 	" -h, --help                   print this help\n";
 
-/* What the options must be together. */
+/* Check options that depend on each other. */
 static enum exit_code check_create(const struct create_request *request)
 {
 	if (!request->size_text)
@@ -153,7 +153,7 @@ static enum exit_code run_create(int argc, char **argv)
 		return EXIT_OK;
 	}
 
-	/* No lock: the kernel gives a number and a UUID to one disk alone. */
+	/* Take no lock: the kernel refuses a number or a UUID that another disk has. */
 	ret = privilege_check();
 	if (!ret && !request.dry_run && !module_is_loaded("rxd"))
 		ret = module_load("rxd");
@@ -162,7 +162,7 @@ static enum exit_code run_create(int argc, char **argv)
 	if (ret)
 		return ret;
 
-	/* Once made, the device must not lose its name to a signal. */
+	/* Block signals until the path of the new device is printed. */
 	signals_block();
 	ret = ramdisk_create(fd, &request, &index);
 	if (!ret && !request.dry_run) {
@@ -196,7 +196,7 @@ static const char remove_usage[] =
 	" -h, --help      print this help\n";
 
 static const struct option discard_options[] = {
-	{ "all",	no_argument, NULL, OPT_ALL },	/* of remove alone */
+	{ "all",	no_argument, NULL, OPT_ALL },	/* for remove only */
 	{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
 	{ "force",	no_argument, NULL, OPT_FORCE },
 	{ "help",	no_argument, NULL, 'h' },
@@ -241,7 +241,7 @@ static enum exit_code parse_remove(int argc, char **argv, struct discard_request
 
 static enum exit_code run_remove(int argc, char **argv)
 {
-	struct discard_request request = { .is_kept = plan_keeps_disk };	/* by --all */
+	struct discard_request request = { .is_kept = plan_keeps_disk };	/* for --all only */
 	bool all = false, help = false;
 	enum exit_code ret;
 	int fd;
@@ -255,7 +255,7 @@ static enum exit_code run_remove(int argc, char **argv)
 	}
 
 	ret = privilege_check();
-	/* Without the module there are none. */
+	/* Without the module there are no RAM disks. */
 	if (ret || (all && !module_is_loaded("rxd")))
 		return ret;
 	ret = control_open(&fd);

@@ -70,12 +70,12 @@ static const struct table_spec spec = {
 
 struct request {
 	double seconds;
-	unsigned int count;	/* 0: no end */
+	unsigned int count;	/* 0: unlimited */
 	bool batch;
 	bool json;
 };
 
-/* A device at the time of a look. */
+/* The state of a device at the time of a look. */
 struct sample {
 	char *name;
 	const char *kind;
@@ -188,7 +188,7 @@ static void look_free(struct look *look)
 	*look = (struct look){ 0 };
 }
 
-/* Modules that are not there have no devices. */
+/* Skip the devices of a module that is not loaded. */
 static enum exit_code look_around(struct look *look, int control, bool caches)
 {
 	enum exit_code ret = EXIT_OK;
@@ -213,7 +213,7 @@ static const struct sample *find_sample(const struct look *look, const struct sa
 	return NULL;
 }
 
-/* Lines that come one by one keep their columns where they are. */
+/* Pad the numbers, so that the columns of lines printed one by one stay aligned. */
 static void set_rate(struct table *table, size_t column, double rate, bool json)
 {
 	char *text = format_text(json ? "%.1f" : "%10.1f", rate);
@@ -264,7 +264,7 @@ static void fill(struct table *table, const struct look *before, const struct lo
 	}
 }
 
-/* One object a line: a line break is never part of a value. */
+/* Join the lines of a JSON object. Values contain no line breaks. */
 static void join_lines(char *text)
 {
 	char *to = text;
@@ -297,7 +297,7 @@ static enum exit_code show(struct table *table, const struct request *request, b
 		table_hide_headings(table);
 	}
 	free(text);
-	/* main() says why, as it does for all commands. */
+	/* main() reports the error, as for all commands. */
 	return fflush(stdout) ? EXIT_DEVICE : EXIT_OK;
 }
 
@@ -310,7 +310,7 @@ static enum exit_code watch(struct table *table, const struct request *request, 
 	enum exit_code ret;
 
 	ret = look_around(&before, control, caches);
-	/* A terminal shows at once what there is. */
+	/* A terminal shows the devices at once, still without rates. */
 	if (!ret && terminal)
 		fill(table, &before, &before, false);
 	while (!ret && event != SCREEN_QUIT) {
