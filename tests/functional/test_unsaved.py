@@ -271,6 +271,8 @@ def test_shrunk_while_saved(lab, tmp_path):
         while not trace.exists() or "pwrite64(" not in trace.read_text(encoding="ascii"):
             assert process.poll() is None and time.monotonic() < end
             time.sleep(0.02)
+        # The writer waits, and the reader has read as far ahead as it does.
+        time.sleep(0.5)
         ramdisk.resize(4 * MIB, RESIZE_FORCE)
         ramdisk.resize(16 * MIB)
         errors = process.communicate(timeout=60)[1]
