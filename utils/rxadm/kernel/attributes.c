@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One RAM disk: which one a user means, what the driver says of it, made readable, and those of
- * its attributes that can be changed, its name and its memory limit.
+ * Find the RAM disk that a user names, format its properties, and change its attributes, which
+ * are its name and its memory limit.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "kernel/attributes.h"
 #include "lib/size.h"
 
-/* What rxd_query.state says, as words. */
+/* Return the bits of rxd_query.state as words. */
 char *ramdisk_state(uint32_t state)
 {
 	static const struct {
@@ -40,7 +40,7 @@ char *ramdisk_state(uint32_t state)
 	return text ? text : copy_text("idle");
 }
 
-/* What rxd_query.node says, as a word. */
+/* Return rxd_query.node as a word or a number. */
 char *ramdisk_node(int32_t node)
 {
 	switch (node) {
@@ -62,7 +62,7 @@ char *ramdisk_uuid(const uint8_t *uuid)
 }
 
 /**
- * ramdisk_name - the name that a RAM disk was given
+ * ramdisk_name - return the name that was given to a RAM disk
  * @number: the disk
  *
  * Return: allocated name, or NULL.
@@ -78,7 +78,7 @@ char *ramdisk_name(dev_t number)
 }
 
 /**
- * ramdisk_by_name - find the RAM disk that was given a name
+ * ramdisk_by_name - find a RAM disk by the name that was given to it
  * @name: the name
  *
  * Return: allocated path, or NULL.
@@ -105,8 +105,8 @@ char *ramdisk_by_name(const char *name)
 }
 
 /**
- * ramdisk_named - find the RAM disk that a user calls by its name
- * @name: what the user wrote, which is no such name if it is a path, or that of a node in /dev
+ * ramdisk_named - find the RAM disk that a user calls by the name that was given to it
+ * @name: what the user wrote; paths and names of nodes in /dev are not looked up
  *
  * Return: allocated path, or NULL.
  */
@@ -119,7 +119,7 @@ char *ramdisk_named(const char *name)
 	return is_node ? NULL : ramdisk_by_name(name);
 }
 
-/* Only RAM disks have this folder. Their numbers are those of many other disks. */
+/* Only RAM disks have this folder. Other drivers use the same major number. */
 static bool is_rxd(dev_t number)
 {
 	DIR *dir = sysfs_open(number, "rxd");
@@ -131,9 +131,9 @@ static bool is_rxd(dev_t number)
 }
 
 /**
- * device_find_rxd - find a RAM disk, or report why it is none
- * @what: its part in the command
- * @name: a path, a name in /dev, or the name that a RAM disk was given
+ * device_find_rxd - find a RAM disk, or report why the device is not one
+ * @what: its role in the command
+ * @name: a path, a name in /dev, or the name that was given to a RAM disk
  * @dev: out: the device, to be released by device_release()
  * @index: out: its rxd device number
  */
@@ -165,7 +165,7 @@ enum exit_code device_find_rxd(const char *what, const char *name, struct device
 }
 
 /**
- * ramdisk_name_check - report if a RAM disk has a name
+ * ramdisk_name_check - report if a RAM disk has a name already
  * @name: the name
  */
 enum exit_code ramdisk_name_check(const char *name)
@@ -181,7 +181,7 @@ enum exit_code ramdisk_name_check(const char *name)
 
 /**
  * ramdisk_rename - give a RAM disk another name
- * @disk: what the kernel calls it
+ * @disk: its kernel name
  * @name: the name; empty: none
  * @dry_run: only print what would be done
  */
@@ -202,7 +202,7 @@ enum exit_code ramdisk_rename(const char *disk, const char *name, bool dry_run)
 	return ret;
 }
 
-/* What is reserved is taken already: a lower limit would limit nothing. */
+/* Reject a limit below the size of a reserved disk: its memory is allocated already. */
 static enum exit_code check_reserved(const struct device *dev, const char *text, uint64_t limit)
 {
 	char *state = sysfs_read(dev->number, "rxd/state");
@@ -221,10 +221,10 @@ static enum exit_code check_reserved(const struct device *dev, const char *text,
 }
 
 /**
- * ramdisk_limit - set the memory that the data of a RAM disk may take
+ * ramdisk_limit - limit the memory for the data of a RAM disk
  * @dev: the RAM disk
  * @text: the limit as the user wrote it
- * @limit: bytes; 0: none but the capacity
+ * @limit: bytes; 0: no limit but the capacity
  * @dry_run: only print what would be done
  */
 enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit,
@@ -252,10 +252,10 @@ enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_
 #define EXTENTS_AT_ONCE	4096
 
 /**
- * ramdisk_extents - walk through the ranges of a RAM disk that hold data
+ * ramdisk_extents - call a function for each range of a RAM disk that holds data
  * @fd: the disk, open for reading
- * @each: called for each, in ascending order
- * @data: what @each is given
+ * @each: the function, called in ascending order
+ * @data: argument of @each
  *
  * Return: 0 or an errno; EBUSY: it is in use as a cache.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Putting a cache before a disk, and taking it away.
+ * Map a cache in front of a disk, and unmap it.
  */
 #include <errno.h>
 #include <linux/fs.h>
@@ -26,7 +26,7 @@
 
 #define SECTOR_SHIFT	9
 
-/* Is one of the two the other, or a partition of it? */
+/* Return true if the devices are the same, or one is a partition of the other. */
 static bool overlap(dev_t a, dev_t b)
 {
 	dev_t disk;
@@ -105,7 +105,7 @@ static enum exit_code check_cache(int control, const struct device *dev, int ind
 		ret = check_fit(control, dev, index);
 	if (!ret && !force)
 		ret = signature_check(dev->what, dev->path);
-	/* Not all data has a signature. */
+	/* Data may have no signature: check for unsaved data, too. */
 	if (!ret && !force) {
 		err = control_query(control, index, 0, &query);
 		ret = err ? control_error(err, dev->path) : disk_check_saved(dev, &query);
@@ -204,7 +204,7 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 		goto out;
 	}
 	*path = format_text("/dev/mapper/%s", name);
-	/* It becomes empty, and is so when it is no cache any more. */
+	/* Mapping empties the RAM disk: from then on it may not replace its images. */
 	ret = disk_images_suspend(cache->number);
 	if (ret)
 		goto out;
@@ -226,7 +226,7 @@ out:
 	return ret;
 }
 
-/* A name for the cache of this origin; sysfs writes '!' for a slash. */
+/* Derive a name from the origin. sysfs writes '!' for a slash. */
 static char *default_name(const struct device *origin)
 {
 	char *name = format_text("rxc-%s", origin->kernel_name);
@@ -264,7 +264,7 @@ static enum exit_code map_devices(int control, const struct map_request *request
 	return ret;
 }
 
-/* The same for a disk and all its partitions. */
+/* Return the number of the whole disk, also for a partition. */
 static uint64_t disk_of(dev_t number)
 {
 	dev_t disk;
@@ -278,7 +278,7 @@ static uint64_t disk_of(dev_t number)
  * @request: what to map
  * @path: out: allocated path of the mapping, or NULL, as after a dry run
  *
- * A signal must not leave a mapping without a table: block them around this.
+ * The caller must block signals, so that none leaves a mapping without a table.
  */
 enum exit_code cache_map(int control, const struct map_request *request, char **path)
 {
@@ -292,7 +292,7 @@ enum exit_code cache_map(int control, const struct map_request *request, char **
 		return ret;
 	ret = device_find("origin", request->origin, &origin);
 	if (!ret) {
-		/* device-mapper lets two mappings have one disk. */
+		/* device-mapper allows two mappings of one disk: lock the disk. */
 		ret = lock_take_one(disk_of(origin.number), origin.path);
 		if (!ret) {
 			ret = map_devices(control, request, &cache, index, &origin, path);
@@ -307,8 +307,8 @@ enum exit_code cache_map(int control, const struct map_request *request, char **
 #define OPEN_ROUNDS	20	/* of pause_briefly(): one second */
 
 /*
- * rxadm killed at the wrong moment leaves one of ours without a table; where the modules
- * are missing, apply makes one that is the slow disk alone.
+ * The UUID identifies mappings that have another target or none: if the modules are missing,
+ * apply maps the slow disk alone, and a killed rxadm may leave a mapping without a table.
  */
 static bool is_ours(const struct mapping *mapping)
 {
@@ -348,7 +348,7 @@ static enum exit_code open_error(const char *name, dev_t number)
 }
 
 /**
- * cache_closed_check - report who has a cache open
+ * cache_closed_check - wait until a cache is closed, or report what has it open
  * @name: its name
  */
 enum exit_code cache_closed_check(const char *name)
@@ -359,7 +359,7 @@ enum exit_code cache_closed_check(const char *name)
 	unsigned int round;
 	dev_t number = 0;
 
-	/* udev looks into a device that was just written: let it finish. */
+	/* udev probes a device that was just written: wait for it to finish. */
 	for (round = 0; round < OPEN_ROUNDS; round++) {
 		ret = mapping_read(name, MAPPING_TABLE, &mapping);
 		open_count = mapping.open_count;
@@ -373,7 +373,7 @@ enum exit_code cache_closed_check(const char *name)
 }
 
 /**
- * cache_unmap - remove a cache that nobody uses, or report who does
+ * cache_unmap - remove an unused cache, or report its users
  * @name: its name
  * @dry_run: only check, and print what would be done
  */

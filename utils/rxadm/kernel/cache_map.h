@@ -10,12 +10,12 @@
 struct map_request {
 	const char *cache;
 	const char *origin;
-	const char *name;	/* NULL: make one of the origin's */
+	const char *name;	/* NULL: derive it from the origin */
 	const char *mode;
 	uint64_t block_size;
 	uint64_t seq_cutoff;
 	bool force;
-	const char *force_text;	/* how the user gives it */
+	const char *force_text;	/* how the user sets @force, for messages */
 	bool dry_run;		/* only check, and print what would be done */
 };
 

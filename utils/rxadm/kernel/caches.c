@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The caches there are, which are the mappings whose target is rxcache: what they are asked
- * and told. Their latency histograms are kept by dm-stats in a region of our own.
+ * Find, query and control caches, which are the mappings whose target is rxcache. dm-stats
+ * keeps their latency histograms in a region that rxadm creates.
  */
 #include <ctype.h>
 #include <libdevmapper.h>
@@ -78,7 +78,7 @@ void caches_free(struct caches *caches)
 	*caches = (struct caches){ 0 };
 }
 
-/* Why there is no cache of this name. */
+/* Report why there is no cache of this name. */
 static enum exit_code missing(const char *name)
 {
 	struct mapping mapping;
@@ -118,9 +118,9 @@ enum exit_code cache_find(const char *name, struct caches *caches, const struct 
 }
 
 /**
- * cache_status - read the status line of a mapping that was a cache just now
+ * cache_status - read the status line of a mapping that was found to be a cache
  * @name: the mapping
- * @status: out: what the line says
+ * @status: out: the values in the line
  * @sectors: out: length of the cache; 0: it was removed meanwhile
  */
 enum exit_code cache_status(const char *name, struct rxcache_status *status, uint64_t *sectors)
@@ -149,7 +149,7 @@ enum exit_code cache_status(const char *name, struct rxcache_status *status, uin
 /**
  * cache_query - find a cache by its name and read its status line, or report why not
  * @name: the name
- * @status: out: what the line says
+ * @status: out: the values in the line
  * @sectors: out: length of the cache
  */
 enum exit_code cache_query(const char *name, struct rxcache_status *status, uint64_t *sectors)
@@ -181,7 +181,7 @@ enum exit_code cache_message(const char *name, const char *message, bool dry_run
 	return EXIT_OK;
 }
 
-/* A mapping's name, of which the user may have given the path. */
+/* Return the name of a mapping, which the user may have given as a path. */
 const char *mapping_name(const char *text)
 {
 	return strncmp(text, MAPPER, strlen(MAPPER)) ? text : text + strlen(MAPPER);
@@ -205,7 +205,7 @@ static enum exit_code stats_begin(const char *name, struct dm_stats **stats)
 	return stats_error(name);
 }
 
-/* Our region, of which there is one at most. */
+/* Find the region that rxadm created. There is at most one. */
 static bool find_region(struct dm_stats *stats, uint64_t *region)
 {
 	if (!dm_stats_get_nr_regions(stats))
@@ -230,7 +230,7 @@ static bool create_region(struct dm_stats *stats)
 	return ok;
 }
 
-/* The same as "dmsetup stats" would do it. */
+/* Print the dmsetup command that corresponds to create_region(). */
 static void print_region(const char *name)
 {
 	unsigned int bin;
@@ -258,9 +258,9 @@ static bool replace_region(struct dm_stats *stats, const char *name, bool on, bo
 }
 
 /**
- * latency_measure - begin to measure anew, or end it
+ * latency_measure - restart or stop the measurement of latencies
  * @name: the mapping
- * @on: begin
+ * @on: restart it
  * @dry_run: only print what would be done
  */
 enum exit_code latency_measure(const char *name, bool on, bool dry_run)
@@ -278,9 +278,9 @@ enum exit_code latency_measure(const char *name, bool on, bool dry_run)
 }
 
 /**
- * latency_read - read what was measured so far
+ * latency_read - read the latency histogram of a mapping
  * @name: the mapping
- * @latency: out: the histogram, or that none is kept
+ * @latency: out: the histogram, with measured unset if there is no region
  */
 enum exit_code latency_read(const char *name, struct latency *latency)
 {
@@ -356,9 +356,9 @@ static void fill(FILE *file, const void *data)
 }
 
 /**
- * cache_save_hotlist - write down which blocks a cache holds
+ * cache_save_hotlist - write a hot list of the blocks that a cache holds
  * @name: the cache
- * @path: the file, replaced once the new one is whole
+ * @path: the file, replaced when the new one is complete
  */
 enum exit_code cache_save_hotlist(const char *name, const char *path)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/rxd-control, sentences for the errors of its ioctls, and --dry-run: the driver checks an
- * ioctl and does not execute it, and the call is printed.
+ * Open and query /dev/rxd-control, and report the errors of its ioctls. For --dry-run, let the
+ * driver check an ioctl without executing it, and print the call.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +26,8 @@
 static uint32_t abi = RXD_ABI_VERSION;
 
 /*
- * An older module stays loaded while its RAM disks are there, also if rxadm is renewed.
- * One that is not understood must not look like one that has no RAM disks.
+ * Find the ABI version of the module, which may be older than rxadm: an upgrade does not replace
+ * a module that has RAM disks. Fail if rxadm does not support it, instead of showing no RAM disks.
  */
 static enum exit_code find_abi(int fd)
 {
@@ -44,10 +44,10 @@ static enum exit_code find_abi(int fd)
 }
 
 /**
- * control_abi - the ABI version of the module, for RXD_QUERY, RXD_MAP and RXD_REMOVE
+ * control_abi - return the ABI version of the module, for RXD_QUERY, RXD_MAP and RXD_REMOVE
  *
- * What saves a RAM disk and removes it has the same arguments in all versions from
- * CONTROL_ABI_OLDEST on. All else is for modules of this release alone.
+ * The arguments of these ioctls, which save and remove RAM disks, have not changed since
+ * CONTROL_ABI_OLDEST. All other ioctls require a module of this release.
  */
 uint32_t control_abi(void)
 {
@@ -77,7 +77,7 @@ enum exit_code control_open(int *fd)
 }
 
 /**
- * control_query - ask for a RAM disk
+ * control_query - query the driver for a RAM disk
  * @fd: the control node
  * @index: device number
  * @flags: RXD_QUERY_* bits
@@ -103,7 +103,7 @@ int control_query(int fd, int index, uint32_t flags, struct rxd_query *query)
 /**
  * control_error - report an error that every ioctl may return
  * @err: errno
- * @object: what it was about
+ * @object: what the error concerns
  */
 enum exit_code control_error(int err, const char *object)
 {
@@ -142,7 +142,7 @@ static enum exit_code in_use_error(const struct device *dev, const char *users)
 	return ret;
 }
 
-/* udev looks into a device that was just written: let it finish, for a while. */
+/* udev probes a device that was just written: wait for it, at most BUSY_ROUNDS. */
 static bool is_worth_waiting(const struct device *dev, unsigned int *round, enum exit_code *ret)
 {
 	char *users = users_of(dev->number);
@@ -157,11 +157,11 @@ static bool is_worth_waiting(const struct device *dev, unsigned int *round, enum
 }
 
 /**
- * control_idle - issue an ioctl that wants its device idle, or report who uses it
+ * control_idle - issue an ioctl that requires an idle device, or report the users of the device
  * @fd: the control node
  * @request: the ioctl
  * @arg: its argument
- * @dev: the device it is about
+ * @dev: the device that must be idle
  */
 enum exit_code control_idle(int fd, unsigned long request, const void *arg,
 			    const struct device *dev)
@@ -179,7 +179,7 @@ enum exit_code control_idle(int fd, unsigned long request, const void *arg,
 }
 
 /**
- * control_idle_check - report who uses a device that must be idle
+ * control_idle_check - report the users of a device that must be idle
  * @fd: the control node
  * @index: its number
  * @dev: the device
@@ -203,7 +203,7 @@ enum exit_code control_idle_check(int fd, int index, const struct device *dev)
 }
 
 /**
- * control_shrink_error - report who uses a RAM disk that cannot shrink
+ * control_shrink_error - report the users of a RAM disk that cannot shrink
  * @fd: the control node
  * @dev: the RAM disk
  * @index: its device number
@@ -232,7 +232,7 @@ enum exit_code control_shrink_error(int fd, const struct device *dev, int index)
 }
 
 /**
- * control_reserve_error - report a size that there is no memory for
+ * control_reserve_error - report that there is not enough memory to reserve a size
  * @text: the size as the user wrote it
  */
 enum exit_code control_reserve_error(const char *text)
@@ -265,7 +265,7 @@ static uint64_t memory_share_bytes(void)
 }
 
 /**
- * control_share_left - how much the machine-wide share has left
+ * control_share_left - return how much of the machine-wide share is left
  * @fd: the control node; -1: there is no RAM disk
  * @index: the device that is not counted, or -1
  */
@@ -283,11 +283,11 @@ uint64_t control_share_left(int fd, int index)
 }
 
 /**
- * control_share_error - report a size beyond the machine-wide share
+ * control_share_error - report a size that exceeds the machine-wide share
  * @fd: the control node
  * @text: the size as the user wrote it
  * @size: the size in bytes
- * @index: the device that would get this size, not counted, or -1
+ * @index: the device to be resized, which is not counted, or -1
  */
 enum exit_code control_share_error(int fd, const char *text, uint64_t size, int index)
 {
@@ -304,7 +304,7 @@ enum exit_code control_share_error(int fd, const char *text, uint64_t size, int 
 		      advice("--overcommit", "overcommit = yes"));
 }
 
-/* Names of bits, in the order of the bits. */
+/* Print the names of the bits that are set. @names is in the order of the bits. */
 static void print_flags(uint32_t flags, const char *const *names, size_t count)
 {
 	const char *separator = "";
@@ -344,7 +344,7 @@ static void print_create(const struct rxd_create *arg)
 /* A module that does not know RXD_DRY_RUN refuses it, whether the disk exists or not. */
 static bool can_ask(int fd)
 {
-	/* Whoever has this number is hardly busy: this waits for other operations on the disk. */
+	/* The ioctl waits for operations on the disk: use the number that is most likely free. */
 	const struct rxd_remove arg = {
 		.version = control_abi(),
 		.flags = RXD_DRY_RUN,
@@ -359,7 +359,7 @@ static int ask(int fd, unsigned long request, const void *arg)
 	return ioctl(fd, request, arg) ? errno : 0;
 }
 
-/* One line is enough, however many calls are printed. */
+/* Print the note only once, even if several calls are printed. */
 static void note_not_asked(int fd)
 {
 	static bool noted;
@@ -370,7 +370,7 @@ static void note_not_asked(int fd)
 	noted = true;
 }
 
-/* What can be known of a new disk without the driver. */
+/* Check a creation as far as possible without the driver. Return: 0 or an errno. */
 static int guess_create(int fd, const struct rxd_create *arg)
 {
 	if (!(arg->flags & RXD_CREATE_OVERCOMMIT) && arg->size > control_share_left(fd, -1))
@@ -383,7 +383,7 @@ static int guess_create(int fd, const struct rxd_create *arg)
 }
 
 /**
- * dry_run_create - ask whether a RAM disk can be made, and print how
+ * dry_run_create - check whether a RAM disk can be created, and print the ioctl
  * @fd: the control node; -1: the module is not loaded
  * @arg: the argument
  *
@@ -408,7 +408,7 @@ int dry_run_create(int fd, const struct rxd_create *arg)
 }
 
 /**
- * dry_run_resize - ask whether a RAM disk can be resized, and print how
+ * dry_run_resize - check whether a RAM disk can be resized, and print the ioctl
  * @fd: the control node
  * @arg: the argument
  *
@@ -433,7 +433,7 @@ int dry_run_resize(int fd, const struct rxd_resize *arg)
 	return 0;
 }
 
-/* Remove and clear: as control_idle() does it, and so with its errors. */
+/* Call control_idle() as a real removal or clearing does, so that it reports the same errors. */
 static enum exit_code ask_idle(int fd, unsigned long request, const void *arg,
 			       const struct device *dev, int index)
 {
@@ -454,7 +454,7 @@ static void print_idle(const char *request, uint32_t version, int index)
 }
 
 /**
- * dry_run_remove - ask whether a RAM disk can be removed, and print how, or report why not
+ * dry_run_remove - check whether a RAM disk can be removed, and print the ioctl, or report why not
  * @fd: the control node
  * @dev: the RAM disk
  * @index: its device number
@@ -474,7 +474,7 @@ enum exit_code dry_run_remove(int fd, const struct device *dev, int index)
 }
 
 /**
- * dry_run_clear - ask whether a RAM disk can be cleared, and print how, or report why not
+ * dry_run_clear - check whether a RAM disk can be cleared, and print the ioctl, or report why not
  * @fd: the control node
  * @dev: the RAM disk
  * @index: its device number

@@ -9,7 +9,7 @@
 #include "kernel/device.h"
 #include "lib/error.h"
 
-/* The oldest that this rxadm can save the RAM disks of, and remove them. */
+/* The oldest ABI version whose RAM disks this rxadm can save and remove. */
 #define CONTROL_ABI_OLDEST	1
 
 enum exit_code control_open(int *fd);

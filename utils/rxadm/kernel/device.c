@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Block devices: from the user's name to the kernel's and back, and what sysfs and /proc
- * tell of one: attributes, partitions, I/O counters, processes that have it open.
+ * Block devices: convert the names of users to those of the kernel and back, and read sysfs and
+ * /proc for attributes, partitions, I/O counters, and processes that have a device open.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -27,7 +27,7 @@
 /**
  * sysfs_open - open a folder of a block device in sysfs
  * @number: the device
- * @folder: its name, "." for the device's own
+ * @folder: its name, or "." for the folder of the device
  *
  * Return: the open folder, or NULL.
  */
@@ -157,8 +157,8 @@ static enum exit_code stat_error(const struct device *dev, int err)
 }
 
 /**
- * device_find - find a block device, or report why it is none
- * @what: its part in the command
+ * device_find - find a block device, or report why it is not one
+ * @what: its role in the command
  * @name: a path, or a name in /dev
  * @dev: out: the device, to be released by device_release()
  */
@@ -194,7 +194,7 @@ void device_release(struct device *dev)
 }
 
 /**
- * device_path - what users call a device
+ * device_path - return the path that users know a device by
  * @number: the device
  *
  * Return: allocated path below /dev, or MAJOR:MINOR if the device is gone.
@@ -222,11 +222,11 @@ char *device_path(dev_t number)
 }
 
 /**
- * device_wait - wait until a device's node is there
+ * device_wait - wait until the node of a device exists
  * @path: the node
  * @number: the device it must be
  *
- * Return: whether it came.
+ * Return: true if it appeared.
  */
 bool device_wait(const char *path, dev_t number)
 {
@@ -242,11 +242,11 @@ bool device_wait(const char *path, dev_t number)
 }
 
 /**
- * device_open_unused - open a device that nobody holds for himself, or report that somebody does
+ * device_open_unused - open a device exclusively, or report that it is in use
  * @dev: the device
  * @fd: out: the descriptor, for reading, or -1
  *
- * Finds also whoever does not show up among the mounts and holders.
+ * This also finds users that users_of() cannot see, such as mounts in other namespaces.
  */
 enum exit_code device_open_unused(const struct device *dev, int *fd)
 {
@@ -278,7 +278,7 @@ bool disk_family_has(const struct disk_family *family, dev_t number)
 }
 
 /**
- * disk_family_of - the devices whose users are users of a device
+ * disk_family_of - return a device with its partitions, or with its whole disk
  * @number: the device
  *
  * Return: the device first, then its partitions or its whole disk, to be released by
@@ -326,7 +326,7 @@ void disk_family_release(struct disk_family *family)
 
 #define SECTOR	512
 
-/* Requests, merges, sectors and time of three operations, with others between them. */
+/* Reads, writes and discards have four fields each: requests, merges, sectors, time. */
 enum {
 	FIELD_READ	= 0,
 	FIELD_WRITE	= 4,
@@ -340,10 +340,10 @@ enum {
 
 /**
  * iostat_parse - read the attribute "stat" of a disk
- * @text: what it says; more fields than are known here may follow
+ * @text: its content; newer kernels may add fields at the end
  * @iostat: out: the counters
  *
- * Return: whether it is understood.
+ * Return: true if @text is valid.
  */
 bool iostat_parse(const char *text, struct iostat *iostat)
 {
@@ -386,7 +386,7 @@ bool iostat_parse(const char *text, struct iostat *iostat)
  * @number: the disk
  * @iostat: out: the counters
  *
- * Return: false if there is no such disk any more, or no counters of it.
+ * Return: false if the disk is gone, or has no counters.
  */
 bool iostat_read(dev_t number, struct iostat *iostat)
 {
@@ -404,7 +404,7 @@ static bool is_number(const char *text)
 	return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* A descriptor may lead to a server that does not answer: do not ask it. */
+/* A descriptor may be of a network file system that does not answer: use cached attributes. */
 static bool leads_to(int dir, const char *name, const struct disk_family *family)
 {
 	struct statx st;
@@ -443,7 +443,7 @@ static void read_comm(const char *pid, char *comm)
 	if (fgets(comm, COMM_MAX, file))
 		comm[strcspn(comm, "\n")] = '\0';
 	fclose(file);
-	/* A program chooses its name: keep to one line. */
+	/* Replace control characters, which a program can put into its name. */
 	for (c = comm; *c; c++)
 		if (iscntrl((unsigned char)*c))
 			*c = '?';
@@ -454,7 +454,7 @@ static void read_comm(const char *pid, char *comm)
  * whole disk open
  * @number: the device
  *
- * Return: allocated list of an element a line, "PID (PROGRAM)"; NULL: none but this.
+ * Return: allocated list with one "PID (PROGRAM)" per line, without this process, or NULL.
  */
 char *device_openers(dev_t number)
 {

@@ -13,8 +13,8 @@
 #define KERNEL_NAME_MAX	64
 
 struct device {
-	const char *what;			/* its part in the command, for messages */
-	char *path;				/* as the user called it, from / on */
+	const char *what;			/* its role in the command, for messages */
+	char *path;				/* as the user gave it, or /dev/NAME */
 	char kernel_name[KERNEL_NAME_MAX];	/* as in sysfs: vdb1, dm-0 */
 	dev_t number;
 };
@@ -49,13 +49,13 @@ enum io_operation {
 	IO_OPERATIONS,
 };
 
-/* What the block layer counted of a disk since it was made. */
+/* I/O counters of the block layer for a disk, since the disk was created. */
 struct iostat {
 	uint64_t requests[IO_OPERATIONS];
 	uint64_t bytes[IO_OPERATIONS];	/* flushes have none */
-	uint64_t ms[IO_OPERATIONS];	/* the sum of what each took */
+	uint64_t ms[IO_OPERATIONS];	/* total duration */
 	uint64_t in_flight;
-	uint64_t busy_ms;		/* while any was in flight */
+	uint64_t busy_ms;		/* time with requests in flight */
 };
 
 bool iostat_parse(const char *text, struct iostat *iostat);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who uses a block device: file systems, swap, drivers on top of it, other machines; and what it
- * holds for somebody who may come back,
- * and how far that reaches.
+ * Find the users of a block device (mounts, swap, stacked devices, exports, processes), the
+ * signatures on it, and where the contents that they describe end.
  */
 #include <blkid/blkid.h>
 #include <dirent.h>
@@ -27,12 +26,12 @@ static bool is_source(struct libmnt_fs *fs, const struct disk_family *family)
 
 	if (disk_family_has(family, mnt_fs_get_devno(fs)))
 		return true;
-	/* btrfs shows a number of its own */
+	/* btrfs mounts have an anonymous device number: look at the source, too. */
 	return source && *source == '/' && !stat(source, &st) && S_ISBLK(st.st_mode) &&
 	       disk_family_has(family, st.st_rdev);
 }
 
-/* Lists have an element a line: a newline in one would make it two. */
+/* Lists have one element per line: replace newlines in a name. */
 static void add(char **list, const char *name)
 {
 	char *copy = copy_text(name);
@@ -113,11 +112,11 @@ static void read_exports(char **exports, dev_t number)
 }
 
 /**
- * users_read - find out who uses a block device, its partitions, or its whole disk
+ * users_read - find the users of a block device, its partitions, or its whole disk
  * @number: the device
  *
- * Return: what is known, to be released by users_release(). Processes are left to
- * device_openers().
+ * Return: the users except processes, which device_openers() finds; to be released by
+ * users_release().
  */
 struct users users_read(dev_t number)
 {
@@ -144,7 +143,7 @@ void users_release(struct users *users)
 	*users = (struct users){ 0 };
 }
 
-/* Take the list apart, and say of each element how it is a user. */
+/* Append each element of a list to the text, with its kind of use before it. */
 static void tell(char **text, const char *how, char *list)
 {
 	const char *name;
@@ -154,11 +153,11 @@ static void tell(char **text, const char *how, char *list)
 }
 
 /**
- * users_of - say who uses a block device, its partitions, or its whole disk
+ * users_of - describe the users of a block device, its partitions, or its whole disk
  * @number: the device
  *
- * Return: allocated text, such as "mounted on /mnt, held by /dev/mapper/x", or
- * NULL if nobody is known. Processes are left to openers_of().
+ * Return: allocated text, such as "mounted on /mnt, held by /dev/mapper/x", or NULL if there is
+ * no known user. It does not include processes, which openers_of() describes.
  */
 char *users_of(dev_t number)
 {
@@ -174,7 +173,7 @@ char *users_of(dev_t number)
 }
 
 /**
- * openers_of - say which processes have a block device open
+ * openers_of - describe the processes that have a block device open
  * @number: the device
  *
  * Return: allocated text, such as "open in process 1234 (dd)", or NULL.
@@ -190,8 +189,8 @@ char *openers_of(dev_t number)
 }
 
 /**
- * signature_check - report if a device holds a file system or the like
- * @what: the device's part in the command
+ * signature_check - report if a device has a signature, such as that of a file system
+ * @what: the device's role in the command
  * @path: the device
  */
 enum exit_code signature_check(const char *what, const char *path)
@@ -231,7 +230,7 @@ enum exit_code signature_check(const char *what, const char *path)
 	return ret;
 }
 
-/* What others assemble from its parts when they find them, or put to use unasked. */
+/* Return true for signatures of devices that other software may start to use by itself. */
 static bool is_member(blkid_probe probe, const char **type)
 {
 	const char *usage = "";
@@ -244,11 +243,11 @@ static bool is_member(blkid_probe probe, const char **type)
 }
 
 /**
- * member_check - report if a device belongs to md, LVM or the like, or is swap space,
+ * member_check - report if a device is a member of md, LVM or the like, or swap space,
  * even if it is not in use now
- * @what: the device's part in the command
+ * @what: the device's role in the command
  * @path: the device
- * @option: what has it taken all the same
+ * @option: the option or key that overrides this check
  */
 enum exit_code member_check(const char *what, const char *path, const char *option)
 {
@@ -277,7 +276,7 @@ enum exit_code member_check(const char *what, const char *path, const char *opti
 	return ret;
 }
 
-/* libblkid tells the sizes of file systems since 2.39. */
+/* libblkid reports the sizes of file systems since version 2.39. */
 #ifndef BLKID_SUBLKS_FSINFO
 #define BLKID_SUBLKS_FSINFO	0
 #endif
@@ -346,7 +345,7 @@ static uint64_t swap_size(int fd)
 	return ((uint64_t)get32(last) + 1) * sysconf(_SC_PAGESIZE);
 }
 
-/* The size that a superblock tells, where libblkid is too old to know. */
+/* Read the size from the superblock, for versions of libblkid that do not report it. */
 static uint64_t own_size(int fd, const char *type)
 {
 	if (!strcmp(type, "ext2") || !strcmp(type, "ext3") || !strcmp(type, "ext4"))
@@ -367,11 +366,11 @@ static uint64_t value_of(blkid_probe probe, const char *name)
 	return strtoull(text, NULL, 10);
 }
 
-/* What a device holds, by the signatures on it. */
+/* The contents of a device according to its signatures. */
 struct contents {
-	char *last;	/* what reaches farthest: "ext4", "partition 2"; NULL: nothing known */
-	uint64_t end;	/* how far, in bytes */
-	char *unknown;	/* what may reach anywhere: "LVM2_member"; NULL: nothing */
+	char *last;	/* what ends last: "ext4", "partition 2"; NULL: nothing known */
+	uint64_t end;	/* where @last ends, in bytes */
+	char *unknown;	/* types of unknown size: "LVM2_member"; NULL: none */
 };
 
 static void note(struct contents *contents, uint64_t end, char *name)
@@ -449,14 +448,14 @@ static enum exit_code contents_read(const struct device *dev, struct contents *c
 }
 
 /**
- * contents_check - report what would be cut off if a device ended earlier
+ * contents_check - report a partition or file system that ends beyond the new end of a device
  * @dev: the device
  * @size: its new size in bytes
- * @size_text: the same as the user wrote it
- * @unknown: out: allocated names of what may reach farther, or NULL
+ * @size_text: its new size as the user wrote it
+ * @unknown: out: allocated names of contents of unknown size, or NULL
  *
- * The kernel knows which parts hold data; what a partition or a file system counts
- * as its own, written or not, only their tables tell.
+ * The driver finds data beyond the new end, but a partition or a file system may also extend over
+ * blocks that were never written. Only its metadata shows that.
  */
 enum exit_code contents_check(const struct device *dev, uint64_t size, const char *size_text,
 			      char **unknown)

@@ -8,12 +8,12 @@
 #include "kernel/device.h"
 #include "lib/error.h"
 
-/* Lists of an element a line; NULL: nobody. */
+/* Lists with one element per line; NULL: none. */
 struct users {
 	char *mounts;	/* folders */
 	char *swaps;	/* paths of devices */
 	char *holders;	/* paths of devices on top of it */
-	char *exports;	/* NQN and address, and what ends each */
+	char *exports;	/* NQN, address, and the command that ends the export */
 };
 
 struct users users_read(dev_t number);

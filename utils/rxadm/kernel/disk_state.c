@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is recorded of a RAM disk in /run/rxadm. Like the disk, it is gone after a reboot.
+ * Keep the records of a RAM disk in /run/rxadm, which is normally empty after a reboot.
  *
- * Which images it may replace: the one that it was loaded from, and those that it was saved
- * to since. A file holds their ids, a line each. It is named after the number that the kernel
- * gives to no other disk until the next boot, so it never speaks of a later disk that has the
- * same UUID. A disk without a file may replace none.
+ * disk-DISKSEQ lists the IDs of images that the disk may replace, one per line: the image that it
+ * was loaded from, and those that it was saved to since. The kernel does not reuse a diskseq until
+ * the next boot, so the file never applies to a later disk that has the same UUID. A disk without
+ * this file may not replace any image.
  *
- * In which state it was saved last: a file holds the number that the driver gives to that state.
- * Without it, or if the driver's number is another by now, the disk counts as not saved.
+ * saved-DISKSEQ has the driver's number of the state that was saved last. The disk counts as not
+ * saved if the file is missing, or if the driver's number is different now.
  *
- * That it is being filled, by a file. Whoever finds it while nobody else changes anything
- * knows that the filling was interrupted.
+ * unfinished-UUID exists while the disk is being filled. If no other rxadm is changing anything
+ * and the file exists, the filling was interrupted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@
 #define ID_TEXT	19	/* two newlines, 16 digits, NUL */
 
 /**
- * disk_sequence - the number that the kernel gives to no other disk until the next boot
+ * disk_sequence - return the diskseq of a disk, which the kernel does not reuse until a reboot
  * @disk: its device number
  *
  * Return: allocated text, or NULL if the disk is gone.
@@ -42,7 +42,7 @@ char *disk_sequence(dev_t disk)
 	return sysfs_read(disk, "diskseq");
 }
 
-/* 0, ENODEV: the disk is gone; or EBUSY: another has its device number. */
+/* Return: 0; ENODEV: the disk is gone; EBUSY: another disk has its device number. */
 static int compare_sequence(dev_t disk, const char *sequence)
 {
 	char *now = disk_sequence(disk);
@@ -53,9 +53,9 @@ static int compare_sequence(dev_t disk, const char *sequence)
 }
 
 /**
- * disk_check_same - report if a disk is gone, or if another has its device number
+ * disk_check_same - report if a disk is gone, or if another disk has its device number
  * @dev: the disk
- * @sequence: what disk_sequence() returned when it was looked at
+ * @sequence: an earlier result of disk_sequence()
  */
 enum exit_code disk_check_same(const struct device *dev, const char *sequence)
 {
@@ -73,7 +73,7 @@ enum exit_code disk_check_same(const struct device *dev, const char *sequence)
 
 /**
  * disk_lock - wait until no other rxadm changes a disk
- * @dev: the disk; it is an error if another has its number after the wait
+ * @dev: the disk; it is an error if another disk has its number after the wait
  */
 enum exit_code disk_lock(const struct device *dev)
 {
@@ -97,7 +97,7 @@ static char *record_path(const char *what, dev_t disk)
 }
 
 /**
- * disk_images_path - the file of a RAM disk
+ * disk_images_path - return the path of the record of images of a RAM disk
  * @disk: its device number
  *
  * Return: allocated path, or NULL if the disk is gone.
@@ -117,7 +117,7 @@ static int write_id(const char *path, uint64_t id, int flags)
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
 	if (fd < 0)
 		return errno;
-	/* What a line before it may lack, of one that was killed, or while /run was full. */
+	/* End the line before it, which is incomplete if rxadm was killed or /run was full. */
 	snprintf(text, sizeof(text), "\n%016llx\n", (unsigned long long)id);
 	done = write(fd, text, ID_TEXT - 1);
 	if (done != ID_TEXT - 1)
@@ -143,7 +143,7 @@ static enum exit_code note_id(dev_t disk, uint64_t id, int flags)
 }
 
 /**
- * disk_images_set - note that all that a RAM disk holds comes from an image
+ * disk_images_set - record that all data of a RAM disk comes from an image
  * @disk: its device number
  * @id: the image
  */
@@ -153,7 +153,7 @@ enum exit_code disk_images_set(dev_t disk, uint64_t id)
 }
 
 /**
- * disk_images_add - note that an image is a state of a RAM disk
+ * disk_images_add - record that an image is a state of a RAM disk
  * @disk: its device number
  * @id: the image
  */
@@ -162,14 +162,14 @@ enum exit_code disk_images_add(dev_t disk, uint64_t id)
 	return note_id(disk, id, O_APPEND);
 }
 
-/* Where it is while the disk is being emptied. */
+/* Return the path of the record while the disk is being emptied. */
 static char *kept_path(const char *path)
 {
 	return path ? format_text("%s-kept", path) : NULL;
 }
 
 /**
- * disk_images_forget - note that a RAM disk begins anew, and may replace no image
+ * disk_images_forget - record that a RAM disk was emptied, and may not replace any image
  * @disk: its device number
  */
 enum exit_code disk_images_forget(dev_t disk)
@@ -188,11 +188,11 @@ enum exit_code disk_images_forget(dev_t disk)
 }
 
 /**
- * disk_images_suspend - note that a RAM disk is about to be emptied, and may replace no image
+ * disk_images_suspend - record that a RAM disk is about to be emptied
  * @disk: its device number
  *
- * To be ended by disk_images_forget(), or by disk_images_restore(). So that whoever is killed in
- * between leaves no empty disk that may replace an image.
+ * The caller ends this by disk_images_forget() or disk_images_restore(). If rxadm is killed before
+ * that, the disk may be empty, and may not replace any image.
  */
 enum exit_code disk_images_suspend(dev_t disk)
 {
@@ -208,7 +208,7 @@ enum exit_code disk_images_suspend(dev_t disk)
 }
 
 /**
- * disk_images_restore - note that a RAM disk was not emptied after all
+ * disk_images_restore - record that a RAM disk was not emptied after all
  * @disk: its device number
  */
 void disk_images_restore(dev_t disk)
@@ -216,14 +216,14 @@ void disk_images_restore(dev_t disk)
 	char *path = disk_images_path(disk);
 	char *kept = kept_path(path);
 
-	/* What was saved meanwhile counts. */
+	/* Keep the record of a save that was made meanwhile. */
 	if (path && (!link(kept, path) || errno == EEXIST))
 		unlink(kept);
 	free(kept);
 	free(path);
 }
 
-/* Whether an image is an older state of a RAM disk, or the same. */
+/* Return true if an image is the present state of a RAM disk, or an older one. */
 bool disk_images_has(dev_t disk, uint64_t id)
 {
 	char *path = disk_images_path(disk);
@@ -245,18 +245,18 @@ static char *saved_path(dev_t disk)
 }
 
 /**
- * disk_generation - which state of its data a RAM disk holds
+ * disk_generation - return the driver's number of the state of a RAM disk
  * @disk: its device number
  *
- * Return: allocated text, which is the same as before if nothing was changed since; NULL: an
- * older module does not tell.
+ * Return: allocated text, which is the same as before if the data has not changed since; NULL if an
+ * older module does not have this attribute.
  */
 char *disk_generation(dev_t disk)
 {
 	return sysfs_read(disk, "rxd/changes");
 }
 
-/* Numbers of disks and of changes repeat after a boot, and not every /run is empty then. */
+/* Add the boot ID: /run may survive a reboot, after which both numbers are used again. */
 static char *saved_text(const char *generation)
 {
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -276,9 +276,9 @@ static void fill_saved(FILE *file, const void *data)
 }
 
 /**
- * disk_saved_set - note that a RAM disk was saved
+ * disk_saved_set - record that a RAM disk was saved
  * @disk: its device number
- * @generation: what disk_generation() returned before the first byte was read
+ * @generation: result of disk_generation() before the first byte was read
  */
 enum exit_code disk_saved_set(dev_t disk, const char *generation)
 {
@@ -311,11 +311,11 @@ static bool is_recorded(dev_t disk, const char *generation)
 }
 
 /**
- * disk_is_saved - whether a RAM disk holds no data that was not saved
+ * disk_is_saved - return whether all data of a RAM disk was saved
  * @disk: its device number
- * @query: what the driver says of it
+ * @query: its properties
  *
- * In doubt, it does hold such data.
+ * Data counts as not saved if that is unknown.
  */
 bool disk_is_saved(dev_t disk, const struct rxd_query *query)
 {
@@ -325,7 +325,7 @@ bool disk_is_saved(dev_t disk, const struct rxd_query *query)
 	if (!query->mem_used)
 		return true;
 	generation = disk_generation(disk);
-	/* Reserved memory is used before anything was written. */
+	/* Generation 0 has no data, but reserved memory counts as used. */
 	saved = generation && (!strcmp(generation, "0") || is_recorded(disk, generation));
 	free(generation);
 	return saved;
@@ -334,7 +334,7 @@ bool disk_is_saved(dev_t disk, const struct rxd_query *query)
 /**
  * disk_check_saved - report if a RAM disk holds data that was not saved
  * @dev: the disk
- * @query: what the driver says of it
+ * @query: its properties
  */
 enum exit_code disk_check_saved(const struct device *dev, const struct rxd_query *query)
 {
@@ -356,7 +356,7 @@ static char *unfinished_path(const uint8_t *uuid)
 }
 
 /**
- * disk_unfinished_begin - note that a RAM disk is going to be filled
+ * disk_unfinished_begin - record that a RAM disk is going to be filled
  * @uuid: the RAM disk
  */
 enum exit_code disk_unfinished_begin(const uint8_t *uuid)
@@ -377,7 +377,7 @@ enum exit_code disk_unfinished_begin(const uint8_t *uuid)
 }
 
 /**
- * disk_unfinished_end - note that a RAM disk is filled, or gone
+ * disk_unfinished_end - record that a RAM disk is filled, or gone
  * @uuid: the RAM disk
  */
 void disk_unfinished_end(const uint8_t *uuid)
@@ -399,7 +399,7 @@ bool disk_is_unfinished(const uint8_t *uuid)
 
 /**
  * disk_state_forget - remove all records of a RAM disk that is gone
- * @diskseq: the kernel's number of it, or NULL
+ * @diskseq: its diskseq, or NULL
  * @uuid: its UUID
  */
 void disk_state_forget(const char *diskseq, const uint8_t *uuid)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * device-mapper, through libdevmapper: its log becomes one line of ours.
+ * Access device-mapper through libdevmapper, and report the first error of its log.
  */
 #include <errno.h>
 #include <libdevmapper.h>
@@ -23,8 +23,8 @@
 #define UDEV_ROUNDS	400	/* of pause_briefly(): 20 seconds */
 
 /*
- * The first error that libdevmapper logged about the task in hand, and its errno,
- * which the library forgets when it undoes a creation that failed half-way.
+ * The first error that libdevmapper logged for the current task, and its errno. The library
+ * loses the errno when it rolls back a failed creation.
  */
 static char log_text[512];
 static int log_errno;
@@ -75,9 +75,9 @@ static enum exit_code task_error(const char *name, int err)
 }
 
 /**
- * dm_connect - get ready to talk to device-mapper, or report why it cannot be done
+ * dm_connect - connect to device-mapper, or report why not
  *
- * To be undone by dm_end().
+ * The caller calls dm_end() later.
  */
 enum exit_code dm_connect(void)
 {
@@ -85,7 +85,7 @@ enum exit_code dm_connect(void)
 	int ok;
 
 	dm_log_with_errno_init(log_message);
-	/* Names are checked here: nothing is left to be escaped. */
+	/* mapping_name_check() allows only characters that need no escaping. */
 	dm_set_name_mangling_mode(DM_STRING_MANGLING_NONE);
 
 	task = new_task(DM_DEVICE_VERSION, NULL);
@@ -99,8 +99,7 @@ enum exit_code dm_connect(void)
 }
 
 /**
- * dm_begin - get ready to talk to device-mapper and its target rxcache, or report
- * why it cannot be done
+ * dm_begin - connect to device-mapper if dm-rxcache is loaded, or report why not
  */
 enum exit_code dm_begin(void)
 {
@@ -130,10 +129,10 @@ static void read_segment(struct dm_task *task, struct mapping *mapping)
 }
 
 /**
- * mapping_read - ask for a mapping
+ * mapping_read - read the properties of a mapping
  * @name: the mapping
  * @line: which line of its segment to read
- * @mapping: out: what there is, to be released by mapping_release()
+ * @mapping: out: the properties, to be released by mapping_release()
  */
 enum exit_code mapping_read(const char *name, enum mapping_line line, struct mapping *mapping)
 {
@@ -148,7 +147,7 @@ enum exit_code mapping_read(const char *name, enum mapping_line line, struct map
 	if (!dm_task_no_flush(task) || !dm_task_run(task) || !dm_task_get_info(task, &info)) {
 		err = task_errno(task);
 		dm_task_destroy(task);
-		/* Tables, unlike status lines, fail if there is no mapping. */
+		/* DM_DEVICE_TABLE fails if there is no mapping; DM_DEVICE_STATUS does not. */
 		return err == ENXIO ? EXIT_OK : task_error(name, err);
 	}
 	if (info.exists) {
@@ -185,7 +184,7 @@ enum exit_code mapping_names(char ***names)
 	task = new_task(DM_DEVICE_LIST, NULL);
 	entry = task && dm_task_run(task) ? dm_task_get_names(task) : NULL;
 	if (entry) {
-		/* An empty list is one entry without a device. */
+		/* An empty list has one entry whose device number is 0. */
 		while (entry->dev) {
 			(*names)[count++] = copy_text(entry->name);
 			*names = resize_array(*names, count + 1, sizeof(**names));
@@ -212,7 +211,7 @@ void mapping_names_free(char **names)
 }
 
 /**
- * mapping_name_check - report if no mapping may be called so
+ * mapping_name_check - report if a name is not valid for a mapping
  * @name: the name
  */
 enum exit_code mapping_name_check(const char *name)
@@ -230,9 +229,9 @@ enum exit_code mapping_name_check(const char *name)
 }
 
 /*
- * Wait for udev to have made or removed the nodes. Where no udev runs there is no
- * cookie, and libdevmapper makes them. An udev that runs and does not answer must
- * not hang us: after a while take its part, and let the library look after them.
+ * Wait until udev has created or removed the nodes. Without udev there is no cookie, and
+ * libdevmapper creates the nodes. If udev does not answer in UDEV_ROUNDS, complete the cookie and
+ * let libdevmapper update the nodes.
  */
 static void wait_for_udev(uint32_t cookie)
 {
@@ -266,7 +265,7 @@ static enum exit_code refused_error(const char *name, const char *target, int er
 }
 
 /**
- * mapping_create - make a mapping of one segment, or leave none
+ * mapping_create - create a mapping of one segment; an error leaves none
  * @name: its name
  * @uuid: its UUID
  * @sectors: its length
@@ -301,7 +300,7 @@ enum exit_code mapping_create(const char *name, const char *uuid, uint64_t secto
 }
 
 /**
- * mapping_remove - take a mapping away
+ * mapping_remove - remove a mapping
  * @name: its name
  */
 enum exit_code mapping_remove(const char *name)
@@ -322,7 +321,7 @@ enum exit_code mapping_remove(const char *name)
  * mapping_message - send a message to the target at the beginning of a mapping
  * @name: the mapping
  * @message: the message
- * @answer: out: allocated text, or NULL if there is none; NULL: not wanted
+ * @answer: out: allocated text, or NULL if there is none; the argument may be NULL
  */
 enum exit_code mapping_message(const char *name, const char *message, char **answer)
 {

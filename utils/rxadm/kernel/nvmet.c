@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kernel's NVMe target, as its tree in configfs has it:
+ * Read the configuration of the kernel's NVMe target in configfs:
  *
- *	subsystems/NQN/namespaces/N/device_path		what is offered
- *	subsystems/NQN/allowed_hosts/HOST -> hosts/HOST	to whom
- *	ports/N/subsystems/NQN -> subsystems/NQN	where
+ *	subsystems/NQN/namespaces/N/device_path		the exported device
+ *	subsystems/NQN/allowed_hosts/HOST -> hosts/HOST	a host that may connect
+ *	ports/N/subsystems/NQN -> subsystems/NQN	a port that offers the subsystem
  */
 #include <dirent.h>
 #include <errno.h>
@@ -35,9 +35,9 @@ static int is_name(const struct dirent *entry)
 }
 
 /*
- * The names in a folder, in order; none if there is no such folder.
+ * Read the names in a folder, sorted. A folder that does not exist counts as empty.
  *
- * Return: 0, or the errno of a folder that cannot be read and counts as empty.
+ * Return: 0 or an errno, which leaves @names empty.
  */
 __printf(2, 3)
 int nvmet_names_read(struct nvmet_names *names, const char *format, ...)
@@ -64,7 +64,7 @@ void nvmet_names_free(struct nvmet_names *names)
 	free(names->entries);
 }
 
-/* An attribute without its newline; "" if it cannot be read. */
+/* Return an attribute without its newline, or "" if it cannot be read. */
 __printf(1, 2)
 static char *attribute(const char *format, ...)
 {
@@ -80,7 +80,7 @@ static char *attribute(const char *format, ...)
 }
 
 /**
- * nvmet_exists - whether there is such a folder
+ * nvmet_exists - return whether a folder exists
  * @folder: "subsystems", "ports" or "hosts"
  * @name: its name there
  */
@@ -98,7 +98,7 @@ char *nvmet_record_path(const char *folder, const char *name)
 	return format_text(NVMET_RECORDS "/%s/%s", folder, name);
 }
 
-/* A link may lead nowhere. Frees the path. */
+/* Return true if a path exists, even if it is a dangling link. Free the path. */
 static bool is_there(char *path)
 {
 	struct stat st;
@@ -136,7 +136,7 @@ static char *port_text(const char *port)
 	return text;
 }
 
-/* Where a subsystem is offered, or NULL. */
+/* Return the addresses of all ports that offer a subsystem, or NULL. */
 static char *address_of(const char *nqn)
 {
 	struct nvmet_names ports;
@@ -168,9 +168,9 @@ static void add_export(struct nvmet_exports *exports, const char *nqn, char *dev
 }
 
 /**
- * nvmet_exports_read - list what the kernel's NVMe target offers, whoever made it
- * @exports: out: one for each device of each subsystem, to be freed by
- *	nvmet_exports_free()
+ * nvmet_exports_read - list all exports of the kernel's NVMe target, also those of other tools
+ * @exports: out: one for each namespace, and one for a subsystem without namespaces; to be
+ *	freed by nvmet_exports_free()
  */
 void nvmet_exports_read(struct nvmet_exports *exports)
 {
@@ -216,7 +216,7 @@ bool nvmet_export_is_of(const struct nvmet_export *export, dev_t number)
 }
 
 /**
- * nvmet_exports_of - say how a device is exported
+ * nvmet_exports_of - describe how a device is exported
  * @number: the device
  *
  * Return: allocated text such as "NQN (tcp 192.0.2.1:4420)", or NULL if it is not.
@@ -238,16 +238,16 @@ char *nvmet_exports_of(dev_t number)
 }
 
 /**
- * nvmet_host_key - the secret that a host must know
+ * nvmet_host_key - return the DH-HMAC-CHAP secret of a host
  * @host: its NQN
  *
- * Return: allocated text, "" if it needs none.
+ * Return: allocated text, "" if the host has none.
  */
 char *nvmet_host_key(const char *host)
 {
 	char *key = attribute(NVMET_ROOT "/hosts/%s/dhchap_key", host);
 
-	/* Linux 6.1 prints an absent one so. */
+	/* Linux 6.1 prints this for a missing key. */
 	if (!strcmp(key, "(null)"))
 		*key = '\0';
 	return key;
@@ -262,18 +262,18 @@ bool nvmet_allows_any_host(const char *nqn)
 	return any;
 }
 
-/* Whether a host is among those that may reach a subsystem. */
+/* Return true if a host is in the list of those that may connect to a subsystem. */
 bool nvmet_allows(const char *nqn, const char *host)
 {
 	return is_there(format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", nqn, host));
 }
 
 /**
- * nvmet_allowed_hosts - the hosts that may reach a subsystem
+ * nvmet_allowed_hosts - list the hosts that may connect to a subsystem
  * @nqn: the subsystem
  * @count: out: how many
  *
- * Return: allocated text with spaces between them, NULL if there are none.
+ * Return: allocated text, separated by spaces, or NULL if there are none.
  */
 char *nvmet_allowed_hosts(const char *nqn, size_t *count)
 {
@@ -299,9 +299,9 @@ static bool has_value(const char *port, const char *name, const char *wanted)
 }
 
 /**
- * nvmet_find_port - find the port that listens at an address, or is meant to
+ * nvmet_find_port - find the port that is configured for an address
  * @address: the address
- * @number: out: the port's
+ * @number: out: number of the port
  */
 bool nvmet_find_port(const struct nvmet_address *address, unsigned int *number)
 {
@@ -324,7 +324,7 @@ bool nvmet_find_port(const struct nvmet_address *address, unsigned int *number)
 	return found;
 }
 
-/* The lowest number that no port has; 0: there is none. */
+/* Return the lowest free port number, or 0 if there is none. */
 unsigned int nvmet_free_port(void)
 {
 	unsigned int number;

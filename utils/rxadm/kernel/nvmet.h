@@ -13,11 +13,11 @@
 #define NVMET_ROOT	CONFIGFS "/nvmet"
 #define NVMET_RECORDS	"/run/rxadm.nvmet"
 
-/* What the kernel's NVMe target offers: a subsystem and its device. */
+/* A subsystem of the kernel's NVMe target, and its device. */
 struct nvmet_export {
 	char *nqn;
 	char *device;	/* "": none yet */
-	char *address;	/* "tcp 192.0.2.1:4420"; NULL: nobody can reach it */
+	char *address;	/* "tcp 192.0.2.1:4420"; NULL: no port offers it */
 	bool ours;	/* made by rxadm */
 };
 
@@ -26,7 +26,7 @@ struct nvmet_exports {
 	size_t count;
 };
 
-/* Where a port listens; texts as in its attributes. */
+/* The address of a port, as in its attributes in configfs. */
 struct nvmet_address {
 	const char *transport;	/* "tcp" or "loop"; the others are NULL for loop */
 	const char *family;
@@ -47,7 +47,7 @@ char *nvmet_allowed_hosts(const char *nqn, size_t *count);
 bool nvmet_find_port(const struct nvmet_address *address, unsigned int *number);
 unsigned int nvmet_free_port(void);
 
-/* The names in a folder, in order. */
+/* The names in a folder, sorted. */
 struct nvmet_names {
 	struct dirent **entries;
 	int count;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is to be exported by the kernel's NVMe target (the device, its names, its secret), and
- * whether it is, and as it is meant to be.
+ * Identify the device of an export (path, NQN, UUID, secret), and compare an existing export with
+ * the one that is requested.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -76,9 +76,9 @@ static enum exit_code read_key(const char *path, char **key)
 }
 
 /*
- * A UUID that is the same after each boot, and another on each machine: two machines'
- * RAM disks of one configuration have the same UUID, and a host that connects to both
- * would take them for two paths to one disk. The machine's ID cannot be found from it.
+ * Derive a UUID that is the same after each boot, but differs between machines. RAM disks of two
+ * machines with the same configuration have the same UUID, and a host that connects to both would
+ * treat them as two paths to one disk. The hash does not reveal the machine ID.
  */
 static bool uuid_here(const char *name, char *text)
 {
@@ -103,7 +103,7 @@ static bool uuid_here(const char *name, char *text)
 	return true;
 }
 
-/* @name: what tells it from others on this machine */
+/* @name: identifies the device on this machine */
 static enum exit_code identify_as(const struct export_request *request, const char *name,
 				  struct nvmet_disk *disk)
 {
@@ -167,9 +167,9 @@ static enum exit_code identify(const struct export_request *request, struct nvme
 }
 
 /**
- * nvmet_disk_find - find out what an export is of
+ * nvmet_disk_find - identify the device of an export
  * @request: the export
- * @disk: out: to be released by nvmet_disk_release(), after an error too
+ * @disk: out: to be released by nvmet_disk_release(), also after an error
  */
 enum exit_code nvmet_disk_find(const struct export_request *request, struct nvmet_disk *disk)
 {
@@ -195,9 +195,9 @@ void nvmet_disk_release(struct nvmet_disk *disk)
 }
 
 /**
- * export_find - find out whether a device is exported
+ * export_find - find the export of a device
  * @device: its path
- * @state: out: what there is, to be released by export_state_release()
+ * @state: out: the export, to be released by export_state_release()
  */
 enum exit_code export_find(const char *device, struct export_state *state)
 {
@@ -233,8 +233,8 @@ enum exit_code export_find(const char *device, struct export_state *state)
 }
 
 /**
- * export_is_made - whether rxadm exports anything, of whatever device
- * @nqn: its name, or NULL for any
+ * export_is_made - return whether rxadm made an export, of any device
+ * @nqn: the name of the export, or NULL for any
  */
 bool export_is_made(const char *nqn)
 {
@@ -300,9 +300,9 @@ static void compare_keys(const struct export_request *request, const char *key,
 }
 
 /**
- * export_compare - find out whether a device is exported as it is meant to be
- * @request: what is wanted
- * @state: out: what there is, to be released by export_state_release()
+ * export_compare - compare the export of a device with a request
+ * @request: the request
+ * @state: out: the export and its first difference, to be released by export_state_release()
  */
 enum exit_code export_compare(const struct export_request *request, struct export_state *state)
 {
@@ -329,7 +329,7 @@ enum exit_code export_compare(const struct export_request *request, struct expor
 }
 
 /**
- * export_address - where an export is to be reached, as lists show it
+ * export_address - format the address of an export as lists show it
  * @request: the export
  *
  * Return: allocated text.

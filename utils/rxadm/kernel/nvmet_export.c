@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Exporting a device by the kernel's NVMe target, and ending that.
+ * Export a device through the kernel's NVMe target, and end an export.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,11 +23,11 @@
 #include "lib/values.h"
 
 /**
- * clean_up - remove what an rxadm that was killed left
+ * clean_up - remove what a killed rxadm left
  * @nqn: an export that the caller looks for, or NULL
  * @device: path of a device that the caller looks for, or NULL
  * @dry_run: only print what would be done
- * @found: out: whether one of them was among it
+ * @found: out: whether it included @nqn or @device
  */
 static enum exit_code clean_up(const char *nqn, const char *device, bool dry_run,
 			       bool *found)
@@ -56,7 +56,7 @@ static enum exit_code clean_up(const char *nqn, const char *device, bool dry_run
 }
 
 /**
- * take_back - remove an export of ours, whole or half made
+ * take_back - remove a complete or incomplete export of rxadm
  * @nqn: the export
  */
 static enum exit_code take_back(const char *nqn)
@@ -128,7 +128,7 @@ static enum exit_code find_and_remove(const char *name, const struct device *dev
 }
 
 /**
- * unexport_device - offer a device no more
+ * unexport_device - end the export of a device
  * @name: the device, or its NQN
  * @dry_run: only print what would be done
  *
@@ -156,7 +156,7 @@ enum exit_code unexport_device(const char *name, bool dry_run)
 }
 
 #define MODEL		"RXD"
-#define SERIAL_DIGITS	20	/* what NVMe has room for */
+#define SERIAL_DIGITS	20	/* length of the field in NVMe */
 
 static enum exit_code check_unheld(const struct device *dev)
 {
@@ -210,7 +210,7 @@ static enum exit_code check_cache_closed(const struct nvmet_disk *disk)
 	return ret;
 }
 
-/* Hosts and a process of this machine would write it at once. */
+/* Refuse a device in use: this machine and the hosts would write it at the same time. */
 static enum exit_code check_unused(const struct nvmet_disk *disk)
 {
 	enum exit_code ret;
@@ -230,7 +230,7 @@ static enum exit_code check_nqn_is_free(const char *nqn)
 	return EXIT_OK;
 }
 
-/* A host that exists already has its key for all subsystems. */
+/* A host has one key for all subsystems: refuse to change the key of an existing host. */
 static enum exit_code check_host_key(const char *host, const char *key)
 {
 	enum exit_code ret = EXIT_OK;
@@ -275,7 +275,10 @@ static void plan_host(struct steps *plan, const struct export_request *request,
 	bool is_new = !nvmet_exists("hosts", host);
 	struct step *step;
 
-	/* The kernel shows it to all, and to who had it open before it was closed. */
+	/*
+	 * The kernel makes the key readable for all users. Restrict the folder first, so that
+	 * no user can open the file of the key before its mode is changed.
+	 */
 	if (disk->key)
 		steps_add(plan, STEP_MODE, copy_text(NVMET_ROOT "/hosts"), copy_text("0700"));
 	if (is_new)
@@ -453,8 +456,8 @@ static enum exit_code make_export(const struct export_request *request,
 }
 
 /**
- * export_device - offer a device, or change nothing
- * @request: how; what it says has been checked
+ * export_device - export a device, or report why not
+ * @request: how, with values that have been checked
  * @nqn: out: the name that hosts connect to, allocated; NULL after an error
  *
  * The caller has the privilege and the lock, and blocks signals.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Changes of the NVMe target's tree in configfs, in their order.
+ * Plan, print and make changes of the NVMe target's tree in configfs.
  *
- * Of each folder that rxadm makes there is a link of the same name in NVMET_RECORDS,
- * made before and removed after it. A subsystem of ours that no port offers was left half
- * made, or half removed, by one that was killed: the link from the port is what an
- * export makes last, and takes away first. Both trees end with the machine.
+ * For each folder that rxadm makes, NVMET_RECORDS has a symbolic link of the same name. rxadm makes
+ * the link before the folder, and removes it after the folder. An export makes the link from the
+ * port last, and its end removes that link first. So if no port offers a subsystem of rxadm, a
+ * killed rxadm left it incomplete. Neither tree survives a reboot.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,10 +24,10 @@
  * steps_add - add a step to the end
  * @steps: the steps
  * @kind: what to do
- * @path: allocated, from now on the steps's
- * @value: allocated, or NULL, from now on the steps's
+ * @path: allocated; steps_free() frees it
+ * @value: allocated, or NULL; steps_free() frees it
  *
- * Return: the step, which stays there until the next is added.
+ * Return: the step, valid until the next one is added.
  */
 struct step *steps_add(struct steps *steps, enum step_kind kind, char *path, char *value)
 {
@@ -56,12 +56,12 @@ static int write_text(const char *path, const char *text)
 	return err;
 }
 
-/* Whoever dies between the two leaves the record of a folder that is not there. */
+/* Make the record first: clean-up finds a folder by its record, and accepts a missing folder. */
 static int make(const struct step *step)
 {
 	int err;
 
-	/* A link, and not a file, as it comes into being together with what it says. */
+	/* A symbolic link, unlike a file, is created together with its content. */
 	if (step->record && symlink(step->note, step->record))
 		return errno;
 	if (!mkdir(step->path, 0755))
@@ -149,7 +149,7 @@ static void print_step(const struct step *step)
 	}
 }
 
-/* As shell commands. */
+/* Print the steps as shell commands. */
 void steps_print(const struct steps *steps)
 {
 	size_t i;
@@ -174,7 +174,7 @@ void steps_free(struct steps *steps)
 
 static const char *const recorded[] = { "subsystems", "ports", "hosts" };
 
-/* What was to be remembered of a folder of ours; "" if it cannot be read. */
+/* Return the note in the record of a folder, or "" if it cannot be read. */
 static char *record_note(const char *folder, const char *name)
 {
 	char *path = nvmet_record_path(folder, name);
@@ -188,11 +188,11 @@ static char *record_note(const char *folder, const char *name)
 }
 
 /**
- * nvmet_plan_make - plan to make a folder that is known as ours from then on
- * @plan: what to add it to
+ * nvmet_plan_make - plan to make a folder and its record
+ * @plan: the plan to add to
  * @folder: "subsystems", "ports" or "hosts"
  * @name: its name there
- * @note: what to remember of it, not empty
+ * @note: the content of the record, not empty
  */
 struct step *nvmet_plan_make(struct steps *plan, const char *folder, const char *name,
 			     const char *note)
@@ -223,7 +223,7 @@ static bool has_other_name(const struct nvmet_names *names, const char *name)
 	return false;
 }
 
-/* Whether a port offers anything but @nqn. */
+/* Return true if a port offers a subsystem other than @nqn. */
 static bool port_is_used(const char *port, const char *nqn)
 {
 	struct nvmet_names subsystems;
@@ -235,7 +235,7 @@ static bool port_is_used(const char *port, const char *nqn)
 	return used;
 }
 
-/* Whether a host may reach anything but @nqn. */
+/* Return true if a host may connect to a subsystem other than @nqn. */
 static bool host_is_used(const char *host, const char *nqn)
 {
 	struct nvmet_names subsystems;
@@ -252,7 +252,7 @@ static bool host_is_used(const char *host, const char *nqn)
 	return used;
 }
 
-/* Ports and hosts of ours that nothing but @nqn uses. */
+/* Plan to remove the ports and hosts of rxadm that no subsystem but @nqn uses. */
 static void plan_remove_unused(struct steps *plan, const char *nqn)
 {
 	struct nvmet_names names;
@@ -298,10 +298,9 @@ static void plan_remove_subsystem(struct steps *plan, const char *nqn)
 }
 
 /**
- * nvmet_plan_removal - plan to remove a subsystem, whole or half made, and what was made
- * for nothing else; unless it is not ours
- * @plan: what to add it to
- * @nqn: the subsystem
+ * nvmet_plan_removal - plan to remove a subsystem, and ports and hosts that no other one uses
+ * @plan: the plan to add to
+ * @nqn: the subsystem, which may be incomplete; one that rxadm did not make is kept
  */
 void nvmet_plan_removal(struct steps *plan, const char *nqn)
 {
@@ -333,13 +332,13 @@ static int look_for_port(const char *nqn, bool *found)
 }
 
 /**
- * nvmet_plan_stale - plan to remove what one that was killed left
- * @plan: what to add it to
+ * nvmet_plan_stale - plan to remove what a killed rxadm left
+ * @plan: the plan to add to
  * @nqn: a subsystem that the caller looks for, or NULL
  * @device: a device that the caller looks for, or NULL
- * @found: out: whether one of them was among it
+ * @found: out: whether it includes @nqn or @device
  *
- * What cannot be read may be in use: nothing is to be removed then.
+ * The caller must not run the plan after an error: what cannot be read may be in use.
  */
 enum exit_code nvmet_plan_stale(struct steps *plan, const char *nqn, const char *device,
 				bool *found)
@@ -371,7 +370,7 @@ enum exit_code nvmet_plan_stale(struct steps *plan, const char *nqn, const char 
 }
 
 /**
- * nvmet_records_begin - make the folders that the records are in
+ * nvmet_records_begin - make the folders of the records
  *
  * Return: 0 or an errno.
  */

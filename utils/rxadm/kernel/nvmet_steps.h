@@ -10,22 +10,22 @@
 enum step_kind {
 	STEP_MAKE,	/* a folder */
 	STEP_WRITE,	/* an attribute */
-	STEP_MODE,	/* who may use it */
+	STEP_MODE,	/* the permissions of a file or folder */
 	STEP_LINK,
 	STEP_UNLINK,
-	STEP_REMOVE,	/* a folder; one that is not there is no error */
+	STEP_REMOVE,	/* a folder; a missing one is not an error */
 };
 
 struct step {
 	enum step_kind kind;
 	char *path;
 	char *value;		/* what to write, the mode, or what the link points to */
-	char *record;		/* of a folder: link that says that it is ours, or NULL */
-	char *note;		/* what that link says */
+	char *record;		/* of a folder: path of its link in NVMET_RECORDS, or NULL */
+	char *note;		/* the target of that link */
 	const char *source;	/* of a secret value: the file it came from, or NULL */
 };
 
-/* Changes of configfs in their order, to be printed or made. */
+/* Changes of configfs in order, to be printed or made. */
 struct steps {
 	struct step *list;
 	size_t count;

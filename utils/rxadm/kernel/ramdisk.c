@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RAM disks: making, removing, emptying and resizing them.
+ * Create, remove, clear and resize RAM disks.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -49,10 +49,10 @@ static enum exit_code node_error(const struct create_request *request)
 }
 
 /**
- * ramdisk_create_error - report why a RAM disk could not be made
+ * ramdisk_create_error - report why a RAM disk could not be created
  * @fd: the control node
  * @err: errno of RXD_CREATE
- * @request: what was wanted
+ * @request: the request
  */
 enum exit_code ramdisk_create_error(int fd, int err, const struct create_request *request)
 {
@@ -71,7 +71,7 @@ enum exit_code ramdisk_create_error(int fd, int err, const struct create_request
 	case ENXIO:
 		return node_error(request);
 	case EINVAL:
-		/* A number beyond those that this kernel is built for. */
+		/* The kernel may be built for fewer nodes. */
 		if (request->node >= 0)
 			return node_error(request);
 		break;
@@ -103,8 +103,8 @@ enum exit_code ramdisk_create_wait(int fd, int index, const char *path)
 }
 
 /**
- * ramdisk_create_argument - what RXD_CREATE takes
- * @request: what is wanted
+ * ramdisk_create_argument - return the argument of RXD_CREATE
+ * @request: the request
  */
 struct rxd_create ramdisk_create_argument(const struct create_request *request)
 {
@@ -135,11 +135,11 @@ static bool has_uuid(int fd, const uint8_t *uuid)
 }
 
 /**
- * ramdisk_create - make a RAM disk, with its node in /dev, or report why not
+ * ramdisk_create - create a RAM disk, with its node in /dev, or report why not
  * @fd: the control node
- * @request: what to make
+ * @request: the request
  * @index: out: its device number, unless @request is for a dry run; RXD_INDEX_ANY: the
- *	first choice is taken, which is not reported
+ *	first choice is in use, which is not reported
  */
 enum exit_code ramdisk_create(int fd, const struct create_request *request, int *index)
 {
@@ -172,7 +172,7 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 	if (!ret && request->name)
 		ret = ramdisk_rename(path + strlen("/dev/"), request->name, false);
 	remove.index = arg.index;
-	/* udev may be looking into it. */
+	/* udev may be probing the disk. */
 	while (ret && ioctl(fd, RXD_REMOVE, &remove) && errno != ENODEV) {
 		if (errno != EBUSY || round == BUSY_ROUNDS) {
 			report(ret, "'%s': cannot be removed again: %s", path, strerror(errno));
@@ -185,7 +185,7 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 	return ret;
 }
 
-/* Whoever had the disk open may have written or replaced it: look again before each try. */
+/* Another process may have written or replaced the disk: check it again before each retry. */
 static enum exit_code discard(int fd, unsigned long command, const void *arg,
 			      const struct device *dev, int index, bool force)
 {
@@ -263,7 +263,7 @@ static enum exit_code remove_locked(int fd, const char *name,
 	return ret;
 }
 
-/* Can this be removed? @seqs has the numbers of the @count disks that are named before it. */
+/* Check whether a disk can be removed. @seqs has the diskseq of the @count disks before it. */
 static enum exit_code check_removal(int fd, const char *name, bool force, char **seqs,
 				    size_t count)
 {
@@ -294,12 +294,12 @@ static enum exit_code check_removal(int fd, const char *name, bool force, char *
 /**
  * ramdisk_remove_these - remove RAM disks, or none if one of them cannot be removed
  * @fd: the control node
- * @names: what they are called, up to a NULL
+ * @names: their names, terminated by NULL
  * @request: how
  *
- * Others may use one after it was checked: the rest are removed nevertheless.
+ * If another process uses one of them after the check, the others are removed nevertheless.
  *
- * Return: that of the first error.
+ * Return: the exit code of the first error.
  */
 enum exit_code ramdisk_remove_these(int fd, char *const *names,
 				    const struct discard_request *request)
@@ -310,7 +310,7 @@ enum exit_code ramdisk_remove_these(int fd, char *const *names,
 	char **seqs = NULL;
 	size_t count, i;
 
-	/* What is named is meant. */
+	/* Remove disks that the user names, even if they would be kept otherwise. */
 	each.is_kept = NULL;
 	for (count = 0; names[count]; count++) {
 		seqs = resize_array(seqs, count + 1, sizeof(*seqs));
@@ -320,7 +320,7 @@ enum exit_code ramdisk_remove_these(int fd, char *const *names,
 	refused = first;
 	for (i = 0; i < count; i++) {
 		each.diskseq = seqs[i];
-		/* For each anew: freeing the memory of one may take long. */
+		/* Take the lock for each disk: freeing the memory of one may take long. */
 		ret = refused ? refused : lock_take();
 		if (!ret) {
 			ret = remove_locked(fd, names[i], &each);
@@ -338,7 +338,7 @@ enum exit_code ramdisk_remove_these(int fd, char *const *names,
  * @fd: the control node
  * @request: how
  *
- * Return: that of the first error.
+ * Return: the exit code of the first error.
  */
 enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request)
 {
@@ -369,7 +369,7 @@ enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request)
 }
 
 /**
- * ramdisk_clear - forget all data of a RAM disk, or report why not
+ * ramdisk_clear - discard all data of a RAM disk, or report why not
  * @fd: the control node
  * @dev: the RAM disk
  * @index: its device number
@@ -471,7 +471,7 @@ static void note_cache(int fd, const struct device *dev, int index)
  * @fd: the control node
  * @dev: the RAM disk
  * @index: its device number
- * @request: what it is to be
+ * @request: the new size
  */
 enum exit_code ramdisk_resize(int fd, const struct device *dev, int index,
 			      const struct resize_request *request)

@@ -9,14 +9,14 @@
 #include "kernel/device.h"
 #include "lib/error.h"
 
-/* The RAM disk that is wanted; texts are kept for messages. */
+/* How to create a RAM disk; the texts are for messages. */
 struct create_request {
 	const char *size_text;
 	uint64_t size;
 	uint64_t mem_limit;
 	bool has_index;
 	unsigned int index;
-	bool first_choice;	/* if @index is taken, that is no error to be reported */
+	bool first_choice;	/* do not report an error if @index is in use */
 	unsigned int logical_block_size;
 	const char *mem_limit_text;
 	uint32_t folio_size;
@@ -36,9 +36,9 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 
 /* How to remove or to clear RAM disks. */
 struct discard_request {
-	bool force;		/* also data that was not saved since the last write */
-	const char *diskseq;	/* the kernel's number of the disk that is meant; NULL: any */
-	bool (*is_kept)(const struct rxd_query *disk);	/* and says so; NULL: none is */
+	bool force;		/* discard unsaved data, too */
+	const char *diskseq;	/* diskseq that the disk must have; NULL: any */
+	bool (*is_kept)(const struct rxd_query *disk);	/* reports a kept disk; NULL: keep none */
 	bool dry_run;		/* only check, and print what would be done */
 };
 
@@ -54,7 +54,7 @@ struct resize_request {
 	const char *device;
 	const char *size_text;
 	uint64_t size;
-	bool grow;		/* never to less than it has, whatever @flags are */
+	bool grow;		/* never shrink, whatever @flags are */
 	uint32_t flags;
 	bool dry_run;		/* only check, and print what would be done */
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The table and status lines of the rxcache target, without START, LENGTH and
- * the target's name:
+ * Parse and format the table and status lines of the rxcache target, without START, LENGTH and
+ * the name of the target:
  *
  *	ORIGIN CACHE [#features feature...] [#policy_args key value...]
  *
@@ -9,14 +9,14 @@
  *	WRITE_HITS WRITE_MISSES WRITE_PARTIALS FILLS EVICTIONS BYPASSES
  *	INVALIDATIONS ORIGIN_ERRORS #features feature... #policy_args key value...
  *
- * Latency histograms, which dm-stats keeps of a cache; and hot lists, ranges of sectors that
- * are worth to be cached. As a file:
+ * Parse the latency histograms that dm-stats keeps for a cache. Read and write hot lists, which
+ * are ranges of sectors that should be in the cache. The format of a file is:
  *
  *	rxcache-hotlist 1
  *	START LENGTH
  *	...
  *
- * Nothing here looks at the machine.
+ * These functions do not query the system.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -30,7 +30,7 @@
 #include "kernel/rxcache.h"
 #include "lib/error.h"
 
-/* A line cut into words, and what is wrong with it so far. */
+/* A line split into words, and the first error in it. */
 struct words {
 	char *copy;
 	char *rest;
@@ -50,7 +50,7 @@ static char *words_end(struct words *words)
 	return words->error;
 }
 
-/* The next word, or NULL at the end or after an error. */
+/* Return the next word, or NULL at the end or after an error. */
 static const char *next_word(struct words *words)
 {
 	char *word;
@@ -85,7 +85,7 @@ static bool parse_number(const char *text, const char **end, uint64_t *number)
 	return !errno;
 }
 
-/* One number, or two with a separator between them. */
+/* Parse one number, or two with a separator between them. */
 static void need_numbers(struct words *words, const char *what, uint64_t *first, char separator,
 			 uint64_t *second)
 {
@@ -115,7 +115,7 @@ static void need_device(struct words *words, const char *what, dev_t *dev)
 	*dev = makedev(major, minor);
 }
 
-/* The number that follows a key, in a group of which @count words are left. */
+/* Parse the number after a key. @count words of the group are left. */
 static void need_value(struct words *words, uint64_t *count, const char *what, uint64_t *value)
 {
 	if (*count) {
@@ -140,7 +140,7 @@ static void need_features(struct words *words, uint64_t count, struct rxcache_fe
 	}
 }
 
-/* The number of words in a group, which may be missing. */
+/* Parse the number of words in a group. A missing group has none. */
 static uint64_t group_count(struct words *words, const char *what)
 {
 	const char *word = next_word(words);
@@ -154,7 +154,7 @@ static uint64_t group_count(struct words *words, const char *what)
 	return count;
 }
 
-/* Keys that are not known here may have been added since. */
+/* Ignore unknown keys: a later version of the target may have added them. */
 static void need_policy(struct words *words, uint64_t count, struct rxcache_features *features)
 {
 	const char *word;
@@ -178,7 +178,7 @@ static void need_end(struct words *words)
 /**
  * rxcache_parse_table - read a table line
  * @line: without START, LENGTH and target
- * @table: out: what it says
+ * @table: out: the values in it
  *
  * Return: NULL, or allocated text that says what is wrong with the line.
  */
@@ -200,7 +200,7 @@ char *rxcache_parse_table(const char *line, struct rxcache_table *table)
 /**
  * rxcache_parse_status - read a status line
  * @line: without START, LENGTH and target
- * @status: out: what it says
+ * @status: out: the values in it
  *
  * Return: NULL, or allocated text that says what is wrong with the line.
  */
@@ -227,7 +227,7 @@ char *rxcache_parse_status(const char *line, struct rxcache_status *status)
 
 /**
  * rxcache_format_table - write a table line
- * @table: what it is to say
+ * @table: the values to write
  *
  * Return: allocated line, without START, LENGTH and target.
  */
@@ -251,7 +251,7 @@ char *rxcache_format_table(const struct rxcache_table *table)
 #define WORD_READ_NS	4
 #define WORD_WRITE_NS	8
 
-/* Where the bins but the first begin, in ns. */
+/* Lower bounds of all bins but the first, in ns. */
 const uint64_t latency_bounds[LATENCY_BINS] = {
 	1 * USEC, 2 * USEC, 5 * USEC, 10 * USEC, 20 * USEC, 50 * USEC,
 	100 * USEC, 200 * USEC, 500 * USEC, 1 * MSEC, 2 * MSEC, 5 * MSEC,
@@ -260,7 +260,7 @@ const uint64_t latency_bounds[LATENCY_BINS] = {
 };
 
 /**
- * latency_from - where a bin begins, which is where the one before it ends
+ * latency_from - return the lower bound of a bin, which is the upper bound of the one before it
  * @bin: 0 to LATENCY_BINS - 1
  *
  * Return: nanoseconds.
@@ -270,7 +270,7 @@ uint64_t latency_from(unsigned int bin)
 	return bin ? latency_bounds[bin - 1] : 0;
 }
 
-/* The n-th word, from 0 on, as a number; 0 if it is none. */
+/* Return the n-th word, counted from 0, as a number, or 0 if it is not a number. */
 static uint64_t word_number(const char *text, unsigned int n)
 {
 	while (n--) {
@@ -281,9 +281,9 @@ static uint64_t word_number(const char *text, unsigned int n)
 }
 
 /**
- * latency_parse - read what the kernel says of a region
- * @text: its answer, one line: the fields of a disk's statistics, in nanoseconds and
- *	after the range, and the histogram as the last word
+ * latency_parse - parse the statistics of a region
+ * @text: a line from the kernel: the range, the fields of disk statistics with times in
+ *	nanoseconds, and the histogram as the last word
  * @latency: out: the histogram
  *
  * Return: NULL, or allocated text that says what is wrong with it.
@@ -329,7 +329,7 @@ char *latency_parse(const char *text, struct latency *latency)
  */
 void ranges_add(struct ranges *ranges, uint64_t start, uint64_t length)
 {
-	/* Double it each time it is full. */
+	/* Double the capacity when the list is full. */
 	if (!(ranges->count & (ranges->count - 1)))
 		ranges->list = resize_array(ranges->list, ranges->count ? 2 * ranges->count : 1,
 					    sizeof(*ranges->list));
@@ -345,7 +345,7 @@ static int compare_ranges(const void *a, const void *b)
 }
 
 /**
- * ranges_sort - put a list in the order of the disk, and join what touches
+ * ranges_sort - sort a list by start, and merge ranges that overlap or touch
  * @ranges: the list
  */
 void ranges_sort(struct ranges *ranges)
@@ -402,7 +402,7 @@ static const char *parse_line(const char *line, uint64_t sectors, struct range *
 
 /**
  * ranges_read - read a hot list
- * @file: where it stands
+ * @file: the file to read
  * @sectors: length of the disk it is for
  * @ranges: out: the list, to be freed by ranges_free() also after an error
  *
@@ -447,7 +447,7 @@ char *ranges_read(FILE *file, uint64_t sectors, struct ranges *ranges)
 
 /**
  * ranges_write - write a hot list
- * @file: where to; whether it worked is to be asked of it
+ * @file: the file to write; the caller checks it for errors
  * @ranges: the list
  */
 void ranges_write(FILE *file, const struct ranges *ranges)

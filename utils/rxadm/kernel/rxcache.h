@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #define RXCACHE_TARGET	"rxcache"
-#define RXCACHE_UUID	"RXCACHE-"	/* how the UUIDs of our mappings begin */
+#define RXCACHE_UUID	"RXCACHE-"	/* prefix of the UUIDs of our mappings */
 
 #define RXCACHE_DEFAULT_MODE		"writethrough"
 #define RXCACHE_DEFAULT_BLOCK_SIZE	4096
@@ -57,21 +57,21 @@ char *rxcache_format_table(const struct rxcache_table *table);
 
 #define LATENCY_BINS	19
 
-/* How many I/Os took how long. */
+/* A histogram of the duration of I/Os. */
 struct latency {
 	bool measured;
 	uint64_t total;
-	uint64_t sum_ns;	/* what they took together */
+	uint64_t sum_ns;	/* total duration */
 	uint64_t count[LATENCY_BINS];
 };
 
-/* Where the bins but the first begin, in ns; 0: the end. */
+/* Lower bounds of all bins but the first, in ns; 0: the end. */
 extern const uint64_t latency_bounds[LATENCY_BINS];
 
 uint64_t latency_from(unsigned int bin);
 char *latency_parse(const char *text, struct latency *latency);
 
-/* Sectors. */
+/* In sectors. */
 struct range {
 	uint64_t start;
 	uint64_t length;
