@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The one way out for messages, what they suggest instead of an unknown word, and allocation
- * that cannot fail but by exiting.
+ * Print messages, suggest a known word for an unknown one, and allocate memory. A failed
+ * allocation ends the program.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,15 +13,15 @@
 
 #include "lib/error.h"
 
-#define GUESS_MAX	32	/* longer words are not guessed */
+#define GUESS_MAX	32	/* no suggestions for longer words */
 
 static const char *command;
 static bool configured;
 static void (*before)(void);
 
 /**
- * report_command - name the subcommand that messages begin with
- * @name: a string that stays, or NULL
+ * report_command - set the subcommand that messages begin with
+ * @name: a string that stays valid, or NULL
  */
 void report_command(const char *name)
 {
@@ -29,8 +29,8 @@ void report_command(const char *name)
 }
 
 /**
- * report_before - have something done before an error is printed
- * @prepare: what; NULL: nothing any more
+ * report_before - set a function to be called before a message is printed
+ * @prepare: the function, or NULL for none
  */
 void report_before(void (*prepare)(void))
 {
@@ -38,7 +38,7 @@ void report_before(void (*prepare)(void))
 }
 
 /**
- * report_configured - what is done comes from a configuration, which has keys, not options
+ * report_configured - make advice() name keys of the configuration instead of options
  */
 void report_configured(void)
 {
@@ -46,9 +46,9 @@ void report_configured(void)
 }
 
 /**
- * advice - the part of a message that tells what to write instead
- * @option: who has given options
- * @key: who has a configuration
+ * advice - choose the part of a message that says what the user should write
+ * @option: the advice for a command line
+ * @key: the advice for a configuration
  */
 const char *advice(const char *option, const char *key)
 {
@@ -74,7 +74,7 @@ char *format_list(const char *format, va_list args)
 
 /**
  * report - print an error as one line
- * @code: what the caller is going to exit with
+ * @code: the exit code that the caller returns
  * @format: message, without newline
  *
  * Return: @code.
@@ -89,7 +89,7 @@ enum exit_code report(enum exit_code code, const char *format, ...)
 	text = format_list(format, args);
 	va_end(args);
 
-	/* The user's text may hold newlines and escapes: keep to one line. */
+	/* Replace control characters in text of the user, such as newlines and escapes. */
 	for (c = text; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
@@ -106,7 +106,7 @@ enum exit_code report(enum exit_code code, const char *format, ...)
 }
 
 /**
- * exit_code_of - the exit code that belongs to an errno
+ * exit_code_of - return the exit code for an errno
  * @err: positive errno
  */
 enum exit_code exit_code_of(int err)
@@ -146,8 +146,8 @@ char *copy_text(const char *text)
 }
 
 /**
- * append_text - add to an allocated text
- * @text: the text, which is replaced; NULL counts as empty
+ * append_text - append to an allocated text
+ * @text: the text, which is reallocated; NULL counts as empty
  * @format: what to add
  */
 void append_text(char **text, const char *format, ...)
@@ -174,11 +174,11 @@ void *resize_array(void *array, size_t count, size_t size)
 }
 
 /**
- * zeroed_array - an array of zeros
- * @count: elements
- * @size: bytes of one
+ * zeroed_array - allocate an array of zeros
+ * @count: number of elements
+ * @size: bytes per element
  *
- * For what only the kernel writes, too: valgrind does not know all ioctls.
+ * Use it for memory that an ioctl fills, too: valgrind does not know all ioctls.
  */
 void *zeroed_array(size_t count, size_t size)
 {
@@ -190,8 +190,8 @@ void *zeroed_array(size_t count, size_t size)
 }
 
 /**
- * guess_begin - look for what an unknown word may have been meant to be
- * @word: the word, with or without dashes upper it and a value after it
+ * guess_begin - begin to search for the known word that is nearest to an unknown word
+ * @word: the unknown word; dashes before it and "=VALUE" after it are ignored
  */
 struct guess guess_begin(const char *word)
 {
@@ -204,7 +204,7 @@ static bool same_letter(char a, char b)
 	return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* How many letters to insert, leave out, replace, or swap with the next. */
+/* Count the letters to insert, delete, replace, or swap with the next to turn @a into @b. */
 static unsigned int edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	unsigned int rows[3][GUESS_MAX + 1];
@@ -235,9 +235,9 @@ static unsigned int edit_distance(const char *a, size_t a_length, const char *b,
 }
 
 /**
- * guess_try - compare an unknown word with one that is known
- * @guess: what guess_begin() made
- * @name: the known word, a string that stays
+ * guess_try - compare an unknown word with a known word
+ * @guess: the search
+ * @name: the known word, a string that stays valid
  */
 void guess_try(struct guess *guess, const char *name)
 {
@@ -255,7 +255,7 @@ void guess_try(struct guess *guess, const char *name)
 	}
 }
 
-/* The word that begins like the unknown one, or else the nearest; NULL: none is near. */
+/* Return the only word that begins with the unknown one, else the nearest, or NULL. */
 static const char *guess_end(const struct guess *guess)
 {
 	if (guess->longer)
@@ -264,9 +264,9 @@ static const char *guess_end(const struct guess *guess)
 }
 
 /**
- * did_you_mean - the part of a message that follows "unknown WHAT 'WORD'"
- * @dashes: what is written before the word
- * @guess: what all known words were tried with
+ * did_you_mean - format the suggestion that follows "unknown WHAT 'WORD'" in a message
+ * @dashes: the prefix of the suggested word
+ * @guess: the search, after guess_try() for all known words
  *
  * Return: allocated text.
  */
@@ -302,11 +302,11 @@ static enum exit_code unknown_option(const char *word, const struct option *opti
 }
 
 /**
- * negative_argument - the negative number that getopt_long() took for options
- * @opt: what it returned
- * @argv: the arguments it read
+ * negative_argument - return the negative number that getopt_long() took for an option
+ * @opt: its return value
+ * @argv: its arguments
  *
- * Return: the number, or NULL: it was something else.
+ * Return: the number, or NULL if it was something else.
  */
 const char *negative_argument(int opt, char **argv)
 {
@@ -314,7 +314,7 @@ const char *negative_argument(int opt, char **argv)
 
 	if (opt != '?' || !isdigit(optopt))
 		return NULL;
-	/* getopt is past it, unless it has more digits. */
+	/* optind is after the number, unless the number has more digits. */
 	for (i = optind - 1; i <= optind; i++)
 		if (argv[i] && argv[i][0] == '-' && argv[i][1] == optopt)
 			return argv[i];
@@ -322,10 +322,10 @@ const char *negative_argument(int opt, char **argv)
 }
 
 /**
- * option_error - report what getopt_long() did not accept
- * @opt: '?' or ':', its option string began with ':'
- * @argv: the arguments it read
- * @options: what it knows
+ * option_error - report an option that getopt_long() rejected
+ * @opt: its return value, '?' or ':'; the option string must begin with ':'
+ * @argv: its arguments
+ * @options: the known options
  */
 enum exit_code option_error(int opt, char **argv, const struct option *options)
 {

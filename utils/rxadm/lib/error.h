@@ -9,13 +9,13 @@
 
 struct option;
 
-/* Exit codes, with the meaning that cryptsetup gives them. */
+/* Exit codes with the same meaning as those of cryptsetup. */
 enum exit_code {
 	EXIT_OK		= 0,
 	EXIT_PARAMETERS	= 1,	/* wrong parameters */
 	EXIT_PERMISSION	= 2,	/* no permission */
 	EXIT_MEMORY	= 3,	/* out of memory */
-	EXIT_DEVICE	= 4,	/* missing or wrong device, or an error of it */
+	EXIT_DEVICE	= 4,	/* missing or wrong device, or a device error */
 	EXIT_BUSY	= 5,	/* device exists already, or is busy */
 };
 
@@ -27,14 +27,14 @@ __printf(2, 3)
 enum exit_code report(enum exit_code code, const char *format, ...);
 enum exit_code exit_code_of(int err);
 
-/* What a word that is unknown may have been meant to be. */
+/* The search for the known word that is nearest to an unknown word. */
 struct guess {
 	const char *word;
-	size_t length;		/* of the part of @word that counts */
-	const char *name;	/* the nearest so far */
+	size_t length;		/* of @word without "=VALUE" */
+	const char *name;	/* the nearest known word so far */
 	unsigned int distance;	/* of @name */
-	const char *longer;	/* that begins with @word; NULL: none, or several */
-	unsigned int begins;	/* how many begin with @word */
+	const char *longer;	/* known word that begins with @word; NULL: none, or several */
+	unsigned int begins;	/* number of known words that begin with @word */
 };
 
 struct guess guess_begin(const char *word);

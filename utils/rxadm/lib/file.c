@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files that are replaced whole or not at all, the folder in /run, and the lock and the
- * signals that keep a change whole.
+ * Replace files atomically, create the folder in /run, and protect changes by locks and by
+ * blocking signals.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +17,10 @@
 
 #define LOCK_FILE	"/run/rxadm.lock"
 
-/* Never closed: that would end all locks that the process has. */
+/* Never closed: closing it would release all locks of the process. */
 static int lock_fd = -1;
 
-/* Each lock is a byte of the file, so that nothing has to be made or removed for one. */
+/* Each lock is a byte of one file, so that no lock needs a file of its own. */
 static enum exit_code lock_byte(off_t at, const char *what)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_start = at, .l_len = 1 };
@@ -52,7 +52,7 @@ static void unlock_byte(off_t at)
 	fcntl(lock_fd, F_SETLK, &lock);
 }
 
-/* The first byte is that of all. Keys may be consecutive numbers, of devices. */
+/* Byte 0 is for lock_take(). Consecutive keys, such as device numbers, get different bytes. */
 static off_t byte_of(uint64_t key)
 {
 	return key % (INT64_MAX - 1) + 1;
@@ -61,8 +61,8 @@ static off_t byte_of(uint64_t key)
 /**
  * lock_take - wait until no other rxadm changes anything
  *
- * The lock is held until lock_give(), or until the process ends. What may take long, or
- * waits for a disk, must not hold it: lock_take_one() is for that.
+ * The lock is held until lock_give(), or until the process ends. Do not hold it in operations
+ * that may take long or wait for a disk: use lock_take_one() there.
  */
 enum exit_code lock_take(void)
 {
@@ -75,8 +75,8 @@ void lock_give(void)
 }
 
 /**
- * lock_take_one - wait until no other rxadm changes one thing
- * @key: a number made of its identity
+ * lock_take_one - wait until no other rxadm changes an object
+ * @key: a number that identifies it
  * @what: its name
  *
  * The lock is held until lock_give_one(), or until the process ends.
@@ -104,7 +104,7 @@ static void change_mask(int how)
 	sigprocmask(how, &set, NULL);
 }
 
-/* Until signals_allow(), the user's signals wait, so that a change ends whole. */
+/* Block the signals of users until signals_allow(), so that they do not interrupt a change. */
 void signals_block(void)
 {
 	change_mask(SIG_BLOCK);
@@ -123,7 +123,7 @@ int run_folder_make(void)
 
 /**
  * file_replace_error - report why a file cannot be replaced
- * @what: its part in the command
+ * @what: its role in the command
  * @path: the file
  * @err: what output_open() or output_commit() returned
  */
@@ -162,12 +162,12 @@ static int write_all(int fd, void (*fill)(FILE *file, const void *data), const v
 }
 
 /**
- * file_replace - write a file that takes the place of an old one when it is on the disk
- * @what: its part in the command
+ * file_replace - write a new file to the disk, then rename it over the old one
+ * @what: its role in the command
  * @path: the file
  * @mode: its permissions
- * @fill: writes what it is to hold
- * @data: for @fill
+ * @fill: function that writes the content
+ * @data: argument of @fill
  */
 enum exit_code file_replace(const char *what, const char *path, mode_t mode,
 			    void (*fill)(FILE *file, const void *data), const void *data)
@@ -176,7 +176,7 @@ enum exit_code file_replace(const char *what, const char *path, mode_t mode,
 	sigset_t before;
 	int err;
 
-	/* The caller may have signals wait, too. */
+	/* The caller may have blocked signals already. */
 	sigprocmask(SIG_SETMASK, NULL, &before);
 	signals_block();
 	err = output_open(&output, path, false);

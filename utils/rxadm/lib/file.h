@@ -12,7 +12,7 @@ enum exit_code file_replace_error(const char *what, const char *path, int err);
 enum exit_code file_replace(const char *what, const char *path, mode_t mode,
 			    void (*fill)(FILE *file, const void *data), const void *data);
 
-/* Like the RAM disks, what is in it is gone after a reboot. */
+/* /run is normally a tmpfs, so that these files are lost together with the RAM disks. */
 #define RUN_FOLDER	"/run/rxadm"
 
 int run_folder_make(void);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sizes as people write them. Nothing here looks at the machine.
+ * Parse and format sizes as users write them. These functions do not query the system.
  *
  *	SIZE   = NUMBER [UNIT] | NUMBER "%"
  *	NUMBER = DIGITS ["." DIGITS]
@@ -8,8 +8,8 @@
  *
  *	CHANGE = ["+" | "-"] SIZE
  *
- * Units are powers of 1024, in either case. A number of bytes is exact or
- * refused; a percentage is rounded down to the multiple that the rule asks for.
+ * Units are powers of 1024, in upper or lower case. A size that is not a whole number of bytes is
+ * rejected; a percentage is rounded down to the multiple of the rule.
  */
 #include <ctype.h>
 #include <stdbool.h>
@@ -81,7 +81,7 @@ static enum size_error parse_number(const char **text, struct number *number)
 	return SIZE_OK;
 }
 
-/* The power of two of a unit, or -1. */
+/* Return the exponent of two of a unit, or -1. */
 static int parse_unit(const char *unit)
 {
 	const char *letter;
@@ -117,7 +117,7 @@ static enum size_error units(const struct number *number, int shift, uint64_t *b
 	uint64_t divisor = power_of_ten(number->decimals);
 	unsigned __int128 value;
 
-	/* With this out of the way, the shifted digits stay below 2^85. */
+	/* This check keeps the shifted digits below 2^85. */
 	if (number->digits / divisor > UINT64_MAX >> shift)
 		return SIZE_TOO_LARGE;
 	value = number->digits << shift;
@@ -130,7 +130,7 @@ static enum size_error units(const struct number *number, int shift, uint64_t *b
 /**
  * size_parse - read a size
  * @text: what the user wrote
- * @rule: what it may be
+ * @rule: the allowed sizes
  * @bytes: out: the size, set only on success
  */
 enum size_error size_parse(const char *text, const struct size_rule *rule, uint64_t *bytes)
@@ -167,9 +167,9 @@ enum size_error size_parse(const char *text, const struct size_rule *rule, uint6
 }
 
 /**
- * size_message - what is wrong with a size and what is allowed
- * @error: what size_parse() returned, not SIZE_OK
- * @rule: the rule that it was given
+ * size_message - describe what is wrong with a size and what is allowed
+ * @error: the error of size_parse(), not SIZE_OK
+ * @rule: the rule that size_parse() used
  *
  * Return: allocated text that follows "size 'TEXT': ".
  */
@@ -208,10 +208,10 @@ char *size_message(enum size_error error, const struct size_rule *rule)
 }
 
 /**
- * size_change_parse - read a size, or by how much to change another
+ * size_change_parse - read a size, or an amount to add to a size or to subtract from it
  * @text: what the user wrote
- * @rule: what the size, or the amount, may be
- * @change: out: what is wanted, set only on success
+ * @rule: the allowed sizes and amounts
+ * @change: out: the size or the amount, set only on success
  *
  * Return: NULL, or allocated text that follows "size 'TEXT': ".
  */
@@ -238,9 +238,9 @@ char *size_change_parse(const char *text, const struct size_rule *rule,
 }
 
 /**
- * size_change_apply - the size that comes of a change
- * @change: what is wanted
- * @rule: what a size may be; the smallest is one multiple
+ * size_change_apply - calculate a size after a change
+ * @change: the change
+ * @rule: the allowed sizes; the smallest is one multiple
  * @old: the size to be changed
  * @bytes: out: the new size, set only on success
  *
@@ -264,7 +264,7 @@ char *size_change_apply(const struct size_change *change, const struct size_rule
 }
 
 /**
- * size_format - write a size for people, with one decimal
+ * size_format - format a size for users, with one decimal
  * @bytes: the size
  * @buf: SIZE_TEXT_MAX bytes
  *

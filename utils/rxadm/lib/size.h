@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-/* What a size may be. */
+/* The allowed sizes. */
 struct size_rule {
-	uint64_t ram;		/* what percentages refer to */
+	uint64_t ram;		/* the size that is 100 % */
 	uint64_t multiple;	/* must divide the size */
 	uint64_t max;
 };
@@ -24,7 +24,7 @@ enum size_error {
 	SIZE_MULTIPLE,
 };
 
-/* A size, or by how much to change another. */
+/* A size, or an amount to add to a size or to subtract from it. */
 struct size_change {
 	char sign;	/* '+' or '-'; 0: a size */
 	uint64_t bytes;

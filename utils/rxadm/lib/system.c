@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The system around us: memory, privilege, paths, modules, what the kernel log says about
- * what was refused, and other programs.
+ * Query the system (memory, privileges, paths, modules), read the reason of an error from the
+ * kernel log, run other programs, and wait.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +24,9 @@
 #define RECORD_MAX	8192	/* the kernel's limit */
 
 /**
- * kmsg_open - begin to listen to the kernel log
+ * kmsg_open - open the kernel log at its end
  *
- * Return: a descriptor that reads what is logged from now on, or -1.
+ * Return: a descriptor that reads only later messages, or -1.
  */
 int kmsg_open(void)
 {
@@ -37,7 +37,7 @@ int kmsg_open(void)
 	return fd;
 }
 
-/* "PRIORITY,SEQUENCE,...;TEXT" without the lines after it: TEXT, or NULL */
+/* Return TEXT of "PRIORITY,SEQUENCE,...;TEXT" without the lines after it, or NULL. */
 static char *text_of(char *record)
 {
 	record[strcspn(record, "\n")] = '\0';
@@ -46,8 +46,8 @@ static char *text_of(char *record)
 }
 
 /*
- * "device-mapper: table: 253:0: TARGET: REASON (-ERRNO)" or, of the target itself,
- * "device-mapper: TARGET: REASON": REASON, or NULL
+ * Return REASON of "device-mapper: table: 253:0: TARGET: REASON (-ERRNO)" or, if the target logged
+ * the message, of "device-mapper: TARGET: REASON"; otherwise return NULL.
  */
 static char *target_reason(char *text, const char *target)
 {
@@ -71,7 +71,7 @@ static char *target_reason(char *text, const char *target)
 	return reason;
 }
 
-/* "MODULE: REASON": REASON, or NULL. Where modprobe writes a minus, the kernel does not. */
+/* Return REASON of "MODULE: REASON", or NULL. The kernel writes '_' for '-' in @module. */
 static char *module_reason(char *text, const char *module)
 {
 	size_t i;
@@ -94,7 +94,7 @@ static char *last_reason(int fd, const char *name,
 		return NULL;
 	for (;;) {
 		len = read(fd, record, RECORD_MAX);
-		if (len < 0 && errno == EPIPE)	/* the log went over us: go on */
+		if (len < 0 && errno == EPIPE)	/* records were overwritten: continue */
 			continue;
 		if (len <= 0)
 			return last;
@@ -110,7 +110,7 @@ static char *last_reason(int fd, const char *name,
 }
 
 /**
- * kmsg_target_error - the last reason that was logged for a target's refusal
+ * kmsg_target_error - return the last error that was logged for a target
  * @fd: what kmsg_open() returned; -1 is allowed
  * @target: the target
  *
@@ -122,7 +122,7 @@ char *kmsg_target_error(int fd, const char *target)
 }
 
 /**
- * kmsg_module_error - the last line that a module logged
+ * kmsg_module_error - return the last line that a module logged
  * @fd: what kmsg_open() returned; -1 is allowed
  * @module: the module, as modprobe calls it
  *
@@ -136,7 +136,7 @@ static char *kmsg_module_error(int fd, const char *module)
 #define EXIT_NOT_RUN	127
 
 /**
- * program_find - where a program of the system is
+ * program_find - find a program of the system
  * @name: its name
  *
  * Return: allocated path, or NULL if there is none.
@@ -163,7 +163,7 @@ static void become(char *const argv[], int output, pid_t parent)
 	};
 	int input = open("/dev/null", O_RDONLY);
 
-	/* It must not go on with what nobody waits for any more. */
+	/* Kill the program if rxadm dies, because no process waits for it then. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() == parent && input >= 0 && dup2(input, STDIN_FILENO) >= 0 &&
 	    dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0)
@@ -172,7 +172,7 @@ static void become(char *const argv[], int output, pid_t parent)
 	_exit(EXIT_NOT_RUN);
 }
 
-/* The last line that comes from a descriptor, without its newline. */
+/* Read a descriptor to its end, and return the last line that is not empty, without newline. */
 static char *last_line(int fd)
 {
 	FILE *file = fdopen(fd, "r");
@@ -197,10 +197,10 @@ static char *last_line(int fd)
 }
 
 /**
- * program_run - run a program and wait for it; it dies if this process does
+ * program_run - run a program and wait for it; kill it if this process dies
  * @argv: its path and its arguments
  *
- * Return: NULL if it ended well, or allocated text that says why it did not.
+ * Return: NULL if it succeeded, or allocated text with the reason why not.
  */
 char *program_run(char *const argv[])
 {
@@ -235,7 +235,7 @@ char *program_run(char *const argv[])
 #define MODPROBE	"/sbin/modprobe"
 
 /**
- * first_line - read what a file of the kernel says
+ * first_line - read the first line of a file in sysfs or /proc
  * @path: the file
  *
  * Return: allocated text without its newline, or NULL.
@@ -259,7 +259,7 @@ char *first_line(const char *path)
 }
 
 /**
- * system_ram - memory of the machine in bytes, as the kernel counts it
+ * system_ram - return the memory of the machine in bytes, as the kernel counts it
  */
 uint64_t system_ram(void)
 {
@@ -270,7 +270,7 @@ uint64_t system_ram(void)
 }
 
 /**
- * system_ram_available - memory that programs could still get, in bytes
+ * system_ram_available - return the memory that programs can still get, in bytes
  */
 uint64_t system_ram_available(void)
 {
@@ -291,7 +291,7 @@ uint64_t system_ram_available(void)
 }
 
 /**
- * system_nodes - the NUMA nodes that have memory
+ * system_nodes - list the NUMA nodes that have memory
  *
  * Return: allocated text such as "0-1,4", or NULL if the kernel knows no nodes.
  */
@@ -300,7 +300,7 @@ char *system_nodes(void)
 	return first_line("/sys/devices/system/node/has_memory");
 }
 
-/* Whether there is a NUMA node of this number, with memory or without. */
+/* Return true if a NUMA node exists, with or without memory. */
 bool system_has_node(int node)
 {
 	char *path = format_text("/sys/devices/system/node/node%d", node);
@@ -334,7 +334,7 @@ bool module_is_loaded(const char *name)
 	return loaded;
 }
 
-/* Why modprobe failed: what the module logged, or else what modprobe said. */
+/* Report why modprobe failed, with the message of the module if it logged one. */
 static enum exit_code load_error(const char *name, const char *reason, int kmsg)
 {
 	char *logged = kmsg_module_error(kmsg, name);
@@ -356,7 +356,7 @@ static enum exit_code load_error(const char *name, const char *reason, int kmsg)
 	return ret;
 }
 
-/* A path in a folder without links. */
+/* Resolve the symbolic links in the folder of a path, but not in its last component. */
 static char *real_path(const char *path)
 {
 	char *copy = copy_text(path);
@@ -371,11 +371,11 @@ static char *real_path(const char *path)
 }
 
 /**
- * path_is_same - whether two paths are of one name in one folder
+ * path_is_same - return whether two paths name the same entry of the same folder
  * @path: a path
- * @other: another one
+ * @other: another path
  *
- * What has that name may be a link.
+ * A symbolic link is not followed if it is the last component of a path.
  */
 bool path_is_same(const char *path, const char *other)
 {
@@ -408,7 +408,7 @@ enum exit_code module_load(const char *name)
 	return ret;
 }
 
-/* A twentieth of a second, to wait for something that sends no event. */
+/* Sleep for 50 ms, to poll for something that sends no event. */
 void pause_briefly(void)
 {
 	const struct timespec interval = { .tv_nsec = 50 * 1000 * 1000 };
@@ -420,15 +420,15 @@ void pause_briefly(void)
 
 static bool all_waits;
 
-/* From now on, tell of all waits at once. */
+/* From now on, report each wait when it begins. */
 void waits_tell(void)
 {
 	all_waits = true;
 }
 
 /**
- * wait_is_told - whether to tell of a wait now: when it begins, or once it is a long one
- * @round: how many pause_briefly() there were
+ * wait_is_told - return whether to report a wait now: when it begins, or after two seconds
+ * @round: number of calls of pause_briefly() in this wait
  */
 bool wait_is_told(unsigned int round)
 {
@@ -436,9 +436,9 @@ bool wait_is_told(unsigned int round)
 }
 
 /**
- * pause_for - pause briefly in a wait, and tell of it if that is wanted
- * @round: how many there were before in this wait
- * @format: what for, after "waiting "
+ * pause_for - pause briefly in a wait, and report the wait if wait_is_told() says so
+ * @round: number of pauses before this one in this wait
+ * @format: the purpose of the wait, which follows "waiting "
  */
 void pause_for(unsigned int round, const char *format, ...)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The values that options and the configuration have in common, and reading the options
- * that several subcommands share. The values look at nothing of the machine: what its memory
- * is, the caller says.
+ * Check and convert the values of options and of the configuration, and read options that several
+ * subcommands share. The caller of a value_*() function passes the size of the memory.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -28,7 +27,7 @@
 #define SECTOR		512
 #define RAMDISK_MULTIPLE	4096
 #define PORT_MAX	65535
-#define COMPRESS_DEFAULT	3	/* of zstd, as is the other */
+#define COMPRESS_DEFAULT	3	/* a level of zstd, like COMPRESS_MAX */
 #define COMPRESS_MAX	22
 #define RULE_NQN \
 	"must be of the form nqn.YYYY-MM.DOMAIN:NAME, of at most %d printable characters without spaces, slashes and quotes"
@@ -63,7 +62,7 @@ char *value_number(const char *text, unsigned int min, unsigned int max, unsigne
 	return NULL;
 }
 
-/* What the size of a RAM disk may be. */
+/* Return the allowed sizes of a RAM disk. */
 static struct size_rule ramdisk_rule(uint64_t ram)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -78,7 +77,7 @@ static struct size_rule ramdisk_rule(uint64_t ram)
 /**
  * value_size - read the size of a RAM disk, or of a part of its memory
  * @text: what the user wrote
- * @ram: what percentages refer to
+ * @ram: the memory that percentages refer to
  * @bytes: out: the size
  */
 char *value_size(const char *text, uint64_t ram, uint64_t *bytes)
@@ -91,7 +90,7 @@ char *value_size(const char *text, uint64_t ram, uint64_t *bytes)
 /**
  * value_block_size - read the block size of a cache
  * @text: what the user wrote
- * @ram: what percentages refer to
+ * @ram: the memory that percentages refer to
  * @bytes: out: the block size
  */
 char *value_block_size(const char *text, uint64_t ram, uint64_t *bytes)
@@ -108,7 +107,7 @@ char *value_block_size(const char *text, uint64_t ram, uint64_t *bytes)
 }
 
 /**
- * value_logical_block_size - read the smallest I/O of a RAM disk
+ * value_logical_block_size - read the logical block size of a RAM disk
  * @text: what the user wrote
  * @bytes: out: the size
  */
@@ -124,9 +123,9 @@ char *value_logical_block_size(const char *text, unsigned int *bytes)
 }
 
 /**
- * value_folio_size - read the largest piece of memory to ask for
+ * value_folio_size - read the size of the largest folio to allocate
  * @text: what the user wrote
- * @ram: what percentages refer to
+ * @ram: the memory that percentages refer to
  * @bytes: out: the size
  */
 char *value_folio_size(const char *text, uint64_t ram, uint32_t *bytes)
@@ -142,7 +141,7 @@ char *value_folio_size(const char *text, uint64_t ram, uint32_t *bytes)
 }
 
 /**
- * value_node - read where memory is to come from
+ * value_node - read the NUMA node to allocate memory from
  * @text: what the user wrote
  * @node: out: a NUMA node, RXD_NODE_LOCAL or RXD_NODE_INTERLEAVE
  */
@@ -195,10 +194,10 @@ char *value_name(const char *text)
 	if (!len || len > RXD_NAME_MAX || strspn(text, allowed) < len || strchr("-.", *text))
 		return format_text("must be 1 to %d letters, digits or -_., the first not - or .",
 				   RXD_NAME_MAX);
-	/* Kernel names of other disks. */
+	/* Reject the kernel names of RAM disks. */
 	if (!strncmp(text, "rxd", 3) && isdigit((unsigned char)text[3]))
 		return copy_text("must not begin with rxd and a digit, as device names do");
-	/* Links of partitions of the disk whose name is before it. */
+	/* Reject NAME-partN, the link of a partition of the RAM disk NAME. */
 	while (len && isdigit((unsigned char)text[len - 1]))
 		len--;
 	if (text[len] && len >= 5 && !strncmp(text + len - 5, "-part", 5))
@@ -222,9 +221,9 @@ char *value_mode(const char *text)
 }
 
 /**
- * value_seq_cutoff - read the length from which on sequential I/O is not cached
- * @text: what the user wrote; "0": all is cached
- * @ram: what percentages refer to
+ * value_seq_cutoff - read the length from which sequential I/O bypasses the cache
+ * @text: what the user wrote; "0": there is no cut-off
+ * @ram: the memory that percentages refer to
  * @bytes: out: the length
  */
 char *value_seq_cutoff(const char *text, uint64_t ram, uint64_t *bytes)
@@ -240,7 +239,7 @@ char *value_seq_cutoff(const char *text, uint64_t ram, uint64_t *bytes)
 }
 
 /**
- * value_transport - check how an export is reached
+ * value_transport - check the transport of an export
  * @text: what the user wrote
  */
 char *value_transport(const char *text)
@@ -251,7 +250,7 @@ char *value_transport(const char *text)
 }
 
 /**
- * value_address - check where an export listens
+ * value_address - check the address that an export listens at
  * @text: what the user wrote
  */
 char *value_address(const char *text)
@@ -294,7 +293,7 @@ char *value_nqn(const char *text)
 }
 
 /**
- * value_compress - read how to compress an image
+ * value_compress - read the compression of an image
  * @text: what the user wrote
  * @level: out: the level of zstd
  */
@@ -316,11 +315,11 @@ char *value_compress(const char *text, int *level)
 }
 
 /**
- * dry_run_option - read the options of a command that has --dry-run and --help only
+ * dry_run_option - read the options of a command that has only --dry-run and --help
  * @argc: number of arguments
  * @argv: the arguments
  * @dry_run: set if it was given
- * @help: set if it was; the arguments after it are not looked at
+ * @help: set if it was given; the arguments after it are not read
  */
 enum exit_code dry_run_option(int argc, char **argv, bool *dry_run, bool *help)
 {
@@ -350,7 +349,7 @@ enum exit_code dry_run_option(int argc, char **argv, bool *dry_run, bool *help)
  * operands - check how many arguments follow the options
  * @argc: number of arguments
  * @argv: the arguments
- * @wanted: how many there must be
+ * @wanted: the required number
  * @names: their names in the synopsis
  */
 enum exit_code operands(int argc, char **argv, int wanted, const char *names)
@@ -364,7 +363,7 @@ enum exit_code operands(int argc, char **argv, int wanted, const char *names)
 	return EXIT_OK;
 }
 
-/* Report what is wrong with a value, and free that text. */
+/* Report the error in a value, if there is one, and free its text. */
 static enum exit_code judge(const char *what, const char *text, char *error)
 {
 	enum exit_code ret;
@@ -395,7 +394,7 @@ enum exit_code seconds_argument(const char *what, const char *text, double min, 
 {
 	char *end;
 
-	/* strtod() knows far more than people mean. */
+	/* Accept only decimal numbers; strtod() also reads "inf" and hexadecimal. */
 	*seconds = strtod(text, &end);
 	if (text[strspn(text, "0123456789.")] || *end || end == text || *seconds < min ||
 	    *seconds > max)
@@ -411,8 +410,8 @@ enum exit_code size_argument(const char *what, const char *text, uint64_t *bytes
 
 /**
  * size_change_argument - read the new size of a RAM disk
- * @text: what the user wrote: a size, or how much more or less it is to have
- * @change: out: what is wanted
+ * @text: what the user wrote: a size, or an amount to add or subtract
+ * @change: out: the size or the amount
  */
 enum exit_code size_change_argument(const char *text, struct size_change *change)
 {
@@ -422,11 +421,11 @@ enum exit_code size_change_argument(const char *text, struct size_change *change
 }
 
 /**
- * size_change_result - the new size of a RAM disk
+ * size_change_result - calculate the new size of a RAM disk
  * @text: what the user wrote
- * @change: what size_change_argument() made of it
- * @old: the size that the RAM disk has
- * @bytes: out: the size that it is to have
+ * @change: the result of size_change_argument()
+ * @old: the old size
+ * @bytes: out: the new size
  */
 enum exit_code size_change_result(const char *text, const struct size_change *change,
 				  uint64_t old, uint64_t *bytes)
