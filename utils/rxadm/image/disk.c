@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The RAM disk that an image is saved from or loaded into: it is claimed, so that nobody
- * else uses it; the writes to it are counted; and a process of its own undoes what this one
- * leaves half done if it is killed.
+ * Access to the RAM disk that an image is saved from or loaded into: open it exclusively, count
+ * the writes to it, and start a guard process that undoes an incomplete operation if rxadm is
+ * killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,13 +43,13 @@ static enum exit_code busy_error(const struct device *dev, const struct rxd_quer
 }
 
 /**
- * disk_claim - open a RAM disk that nobody else uses, so that nobody can mount it meanwhile
+ * disk_claim - open a RAM disk exclusively, so that it cannot be mounted meanwhile
  * @control: the control node
  * @dev: the disk
  * @index: its number
  * @flags: O_RDONLY or O_RDWR
- * @query: out: what it is
- * @fd: out: the descriptor, past the page cache
+ * @query: out: its properties
+ * @fd: out: the descriptor, with O_DIRECT
  */
 enum exit_code disk_claim(int control, const struct device *dev, int index, int flags,
 			  struct rxd_query *query, int *fd)
@@ -71,7 +71,7 @@ enum exit_code disk_claim(int control, const struct device *dev, int index, int 
 				return control_error(errno, dev->path);
 		}
 		users = users_of(dev->number);
-		/* udev looks into a device that was just written: let it finish. */
+		/* udev probes a device after it was written: wait until it has finished. */
 		if (users || query->state & RXD_STATE_CACHE || ++round == BUSY_ROUNDS) {
 			ret = busy_error(dev, query, users);
 			free(users);
@@ -81,7 +81,7 @@ enum exit_code disk_claim(int control, const struct device *dev, int index, int 
 	}
 }
 
-/* What an image tells of a RAM disk; it has no id yet. */
+/* Fill an image header with the properties of a RAM disk. The caller sets the id. */
 void disk_describe(const struct rxd_query *query, struct image_header *header)
 {
 	*header = (struct image_header){
@@ -98,10 +98,10 @@ void disk_describe(const struct rxd_query *query, struct image_header *header)
 }
 
 /**
- * disk_check_fit - report if a RAM disk is not fit for an image
+ * disk_check_fit - report an error if an image does not fit a RAM disk
  * @dev: the disk
- * @query: what it is
- * @image: what the image is of; its logical block size is 0 if it fits all
+ * @query: its properties
+ * @image: the header of the image; a logical block size of 0 fits all disks
  */
 enum exit_code disk_check_fit(const struct device *dev, const struct rxd_query *query,
 			      const struct image_header *image)
@@ -124,7 +124,7 @@ enum exit_code disk_check_fit(const struct device *dev, const struct rxd_query *
 	return EXIT_OK;
 }
 
-/* How many writes and discards the disk has seen. */
+/* Count the writes and discards that the disk has completed. */
 uint64_t disk_changes(const struct device *dev)
 {
 	unsigned long long writes = 0, discards = 0;
@@ -155,9 +155,9 @@ static int switch_statistics(const struct device *dev, const char *value)
 }
 
 /*
- * Have the kernel count the writes to a disk whose driver has no number of changes. It counts
- * them only while it keeps statistics of the disk. Call this before the disk is claimed, while
- * nobody has it open, so that all who open it later are counted.
+ * If the driver does not count changes, enable the I/O statistics of the disk: the kernel
+ * counts writes only while they are on. Call this before disk_claim(), so that writes by all
+ * later openers are counted.
  */
 enum exit_code disk_statistics_on(const struct device *dev, bool *were_off)
 {
@@ -187,7 +187,7 @@ static enum exit_code not_empty(const struct device *dev)
 		      dev->what, dev->path);
 }
 
-/* What has memory may still be zeros, as on a reserved disk. */
+/* Allocated memory may still hold only zeros, as on a reserved disk. */
 static enum exit_code check_zeros(const struct device *dev, int fd,
 				  const struct rxd_extent *extent, void *buffer)
 {
@@ -210,11 +210,11 @@ static enum exit_code check_zeros(const struct device *dev, int fd,
 }
 
 /**
- * disk_check_empty - report if a RAM disk holds anything but zeros
+ * disk_check_empty - report an error if a RAM disk holds anything but zeros
  * @dev: the disk
- * @fd: it, past the page cache
- * @size: its bytes
- * @buffer: IMAGE_FRAME_MAX bytes to read to
+ * @fd: the disk, open with O_DIRECT
+ * @size: its size in bytes
+ * @buffer: IMAGE_FRAME_MAX bytes to read into
  */
 enum exit_code disk_check_empty(const struct device *dev, int fd, uint64_t size, void *buffer)
 {
@@ -244,7 +244,7 @@ enum exit_code disk_check_empty(const struct device *dev, int fd, uint64_t size,
 
 #define UNDO_ROUNDS	100	/* of pause_briefly(): five seconds */
 
-/* The guard's answer to what it was asked to make. */
+/* The guard's reply: an errno, and the result of RXD_CREATE if it created a disk. */
 struct answer {
 	int err;
 	struct rxd_create arg;
@@ -258,7 +258,7 @@ static int undo_create(const struct disk_guard *guard)
 	while (ioctl(guard->fd, RXD_REMOVE, &arg)) {
 		if (errno == ENODEV)
 			return 0;
-		/* udev may be looking into it. */
+		/* udev may be probing it: retry. */
 		if (errno != EBUSY || ++round == UNDO_ROUNDS)
 			return errno;
 		pause_briefly();
@@ -283,7 +283,7 @@ static int undo(const struct disk_guard *guard)
 	return guard->size ? undo_fill(guard) : undo_create(guard);
 }
 
-/* A disk that is to be removed must not be open, and one to be emptied only here. */
+/* Close all other inherited descriptors: they could keep a disk in use. */
 static void close_others(int one, int two)
 {
 	int low = one < two ? one : two;
@@ -296,7 +296,7 @@ static void close_others(int one, int two)
 	close_range(high + 1, ~0U, 0);
 }
 
-/* Away from the terminal, its signals, and the pipes that somebody waits for. */
+/* Detach from the terminal and its signals, and close pipes whose readers wait for the end. */
 static void detach(const struct disk_guard *guard)
 {
 	int null = open("/dev/null", O_RDWR);
@@ -328,7 +328,7 @@ static _Noreturn void stand_guard(struct disk_guard *guard, const struct rxd_cre
 	do {
 		ret = recv(guard->socket, &word, sizeof(word), 0);
 	} while (ret < 0 && errno == EINTR);
-	/* The end of the other process is no word. */
+	/* Nothing received: the other process has ended without disk_guard_keep(). */
 	_exit(ret == sizeof(word) ? 0 : undo(guard));
 }
 
@@ -371,7 +371,7 @@ static int start(struct disk_guard *guard, struct rxd_create *create)
 }
 
 /**
- * disk_guard_create - make a RAM disk that goes unless disk_guard_keep() is called
+ * disk_guard_create - create a RAM disk, to be removed unless disk_guard_keep() is called
  * @guard: out
  * @control: the control node
  * @arg: in and out, as RXD_CREATE takes it
@@ -385,11 +385,11 @@ int disk_guard_create(struct disk_guard *guard, int control, struct rxd_create *
 }
 
 /**
- * disk_guard_empty - see that an empty RAM disk is so again unless disk_guard_keep() is called
+ * disk_guard_empty - guard an empty RAM disk: empty it again unless disk_guard_keep() is called
  * @guard: out
- * @disk: the disk, open for oneself; the guard keeps it so until it ends
- * @size: its bytes
- * @record: a file that speaks of what the disk holds, and goes before that does, or NULL
+ * @disk: the disk, opened exclusively; the guard keeps it open until it ends
+ * @size: its size in bytes
+ * @record: a file that describes the data, removed before the disk is emptied; or NULL
  *
  * Return: 0 or an errno.
  */
@@ -399,7 +399,7 @@ int disk_guard_empty(struct disk_guard *guard, int disk, uint64_t size, const ch
 	return start(guard, NULL);
 }
 
-/* Return: whether the guard ended as it should. */
+/* Wait for the guard to end. Return: whether it succeeded. */
 static bool end(struct disk_guard *guard)
 {
 	int status;
@@ -412,8 +412,8 @@ static bool end(struct disk_guard *guard)
 }
 
 /**
- * disk_guard_keep - all is done: let it stay
- * @guard: the guard, which ends
+ * disk_guard_keep - end the guard without undoing anything
+ * @guard: the guard; it ends
  */
 void disk_guard_keep(struct disk_guard *guard)
 {
@@ -424,10 +424,10 @@ void disk_guard_keep(struct disk_guard *guard)
 }
 
 /**
- * disk_guard_undo - undo it now, and wait until that is done
- * @guard: the guard, which ends
+ * disk_guard_undo - undo the operation now, and wait until that is done
+ * @guard: the guard; it ends
  *
- * A disk that is to be removed must be closed before, one to be emptied open.
+ * A disk to be removed must be closed before; a disk to be emptied must still be open.
  */
 void disk_guard_undo(struct disk_guard *guard)
 {

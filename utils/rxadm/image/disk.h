@@ -15,8 +15,8 @@ enum exit_code disk_claim(int control, const struct device *dev, int index, int 
 			  struct rxd_query *query, int *fd);
 
 /*
- * A process of its own that undoes what this one leaves half done, however this one
- * ends: it makes a RAM disk and removes it, or empties one that was empty.
+ * A child process that undoes an incomplete operation, even if its parent is killed: it
+ * removes a RAM disk that it has created, or empties one that was empty before.
  */
 struct disk_guard {
 	int fd;			/* the control node, or the disk to be emptied */

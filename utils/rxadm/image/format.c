@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Images of RAM disks: blocks and payloads, made and checked. Nothing here does I/O
- * or trusts what it reads.
+ * Build and check the blocks and payloads of images. Nothing here does I/O. Input is not
+ * trusted.
  */
 #include <endian.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #define END_MAGIC	"RXDIMEND"
 #define MAGIC_SIZE	8
 
-/* All numbers are little-endian, and what is reserved is zero. */
+/* All numbers are little-endian; reserved bytes are zero. */
 struct header_block {
 	char magic[MAGIC_SIZE];
 	uint32_t version;
@@ -63,7 +63,7 @@ _Static_assert(sizeof(struct header_block) == IMAGE_BLOCK, "header");
 _Static_assert(sizeof(struct frame_block) == IMAGE_BLOCK, "frame");
 _Static_assert(sizeof(struct end_block) == IMAGE_BLOCK, "end");
 
-/* Each block ends with the checksum of what comes before. */
+/* Each block ends with the checksum of its preceding bytes. */
 static uint64_t block_checksum(const void *block)
 {
 	return XXH3_64bits(block, IMAGE_BLOCK - sizeof(uint64_t));
@@ -89,7 +89,7 @@ static bool is_clear(const void *data, size_t size)
 	return !size || (!*c && !memcmp(c, c + 1, size - 1));
 }
 
-/* The digest of an image with one more frame. */
+/* Extend the digest of an image by one frame. */
 static uint64_t digest_with(uint64_t digest, uint64_t checksum)
 {
 	checksum = htole64(checksum);
@@ -98,7 +98,7 @@ static uint64_t digest_with(uint64_t digest, uint64_t checksum)
 
 /**
  * image_put_header - begin an image
- * @image: its header is set, all else zero
+ * @image: the image; its header is set, all other fields are zero
  * @block: out: its first block
  */
 void image_put_header(struct image *image, void *block)
@@ -122,14 +122,14 @@ void image_put_header(struct image *image, void *block)
 }
 
 /**
- * image_compress - store data compressed, if that is shorter
- * @level: of zstd
+ * image_compress - compress data, if that makes it shorter
+ * @level: compression level of zstd
  * @data: the data
- * @size: bytes of it, not 0
- * @payload: out: what to store
- * @room: bytes there are for it
+ * @size: its size in bytes, not 0
+ * @payload: out: the compressed data
+ * @room: size of @payload in bytes
  *
- * Return: bytes stored; 0 if it would not be shorter than @size.
+ * Return: compressed size; 0 if it would not be less than @size.
  */
 size_t image_compress(int level, const void *data, size_t size, void *payload, size_t room)
 {
@@ -155,13 +155,13 @@ static bool add_page(struct image_frame *frame, uint64_t start)
 }
 
 /**
- * image_leave_out_zeros - leave the pages out of a frame that hold zeros only
+ * image_leave_out_zeros - remove the pages of a frame that hold only zeros
  * @frame: in: count and extents; out: data, too
- * @data: what the extents hold, which moves together
- * @next: out: how far of the disk the frame reaches: less than before if it would have
- *	had too many extents
+ * @data: the data of the extents; the remaining pages are moved together
+ * @next: out: offset on the disk up to which pages were processed: less than the end of
+ *	the last extent if the frame would get too many extents
  *
- * Return: bytes that were left out.
+ * Return: number of bytes removed.
  */
 uint64_t image_leave_out_zeros(struct image_frame *frame, char *data, uint64_t *next)
 {
@@ -193,10 +193,10 @@ uint64_t image_leave_out_zeros(struct image_frame *frame, char *data, uint64_t *
 }
 
 /**
- * image_put_frame - make a frame's block
- * @image: how far the image is
+ * image_put_frame - build the block of a frame
+ * @image: the state of writing
  * @frame: encoding, data, stored, count and extents are set
- * @payload: what is stored; room for image_payload() bytes, its end is padded
+ * @payload: the stored data, in a buffer of image_payload() bytes; it is padded with zeros
  * @block: out
  */
 void image_put_frame(struct image *image, struct image_frame *frame, void *payload, void *block)
@@ -232,9 +232,9 @@ void image_put_frame(struct image *image, struct image_frame *frame, void *paylo
 }
 
 /**
- * image_put_end - end an image
- * @image: how far the image is
- * @block: out: its last block
+ * image_put_end - build the last block of an image
+ * @image: the state of writing
+ * @block: out: the block
  */
 void image_put_end(struct image *image, void *block)
 {
@@ -272,7 +272,7 @@ static const char *header_error(const struct header_block *in, const struct imag
 }
 
 /**
- * image_is_known - whether a file begins as an image does
+ * image_is_known - check whether a file begins with the magic of an image
  * @block: its first MAGIC_SIZE bytes
  */
 bool image_is_known(const void *block)
@@ -282,7 +282,7 @@ bool image_is_known(const void *block)
 
 /**
  * image_get_header - read the first block of an image
- * @image: out: where its reading stands
+ * @image: out: the state of reading
  * @block: the first IMAGE_BLOCK bytes
  *
  * Return: NULL, or allocated text that says what is wrong.
@@ -420,7 +420,7 @@ static char *get_end(struct image *image, const struct end_block *in)
 
 /**
  * image_get_block - read the block after the header, or after a frame's payload
- * @image: where the reading stands
+ * @image: the state of reading
  * @block: IMAGE_BLOCK bytes of the image, from @image's position on
  * @frame: out: the frame, unless @image has ended
  *
@@ -440,7 +440,7 @@ char *image_get_block(struct image *image, const void *block, struct image_frame
 }
 
 /**
- * image_get_data - check a frame's payload, and unpack it
+ * image_get_data - check a frame's payload, and decompress it
  * @frame: the frame
  * @payload: image_payload() bytes that follow its block
  * @scratch: room for IMAGE_FRAME_MAX bytes

@@ -13,7 +13,7 @@
 #define IMAGE_VERSION		1
 #define IMAGE_BLOCK		4096
 #define IMAGE_PAGE		4096		/* extents are multiples of it */
-#define IMAGE_FRAME_MAX		(4U << 20)	/* data of a frame, stored or not */
+#define IMAGE_FRAME_MAX		(4U << 20)	/* data of a frame, compressed or not */
 #define IMAGE_EXTENTS_MAX	252
 
 /* In image_header.disk_flags */
@@ -24,7 +24,7 @@
 #define IMAGE_RAW	0
 #define IMAGE_ZSTD	1
 
-/* What the image tells of its disk; id ties the frames to this header. */
+/* Properties of the saved disk. The id is repeated in each frame. */
 struct image_header {
 	uint64_t id;
 	uint64_t size;
@@ -35,36 +35,36 @@ struct image_header {
 	uint8_t uuid[16];
 };
 
-/* Bytes, as in struct rxd_extent. */
+/* In bytes, as in struct rxd_extent. */
 struct image_extent {
 	uint64_t start;
 	uint64_t length;
 };
 
-/* Pieces of the disk whose data follows the frame's block, one after the other. */
+/* Extents of the disk. Their data follows the frame's block, in the same order. */
 struct image_frame {
 	uint64_t number;
 	uint64_t position;	/* of its block in the image */
 	uint64_t checksum;	/* of the payload as stored, padding included */
 	uint32_t encoding;
 	uint32_t data;		/* bytes of all extents */
-	uint32_t stored;	/* bytes that they take in the image, without padding */
+	uint32_t stored;	/* bytes of the payload, without padding */
 	uint32_t count;
 	struct image_extent extents[IMAGE_EXTENTS_MAX];
 };
 
-/* How far the writing or reading of an image is. */
+/* State of writing or reading an image. */
 struct image {
 	struct image_header header;
 	uint64_t frames;
 	uint64_t data;		/* bytes of all extents so far */
 	uint64_t reached;	/* end of the last extent */
-	uint64_t position;	/* where the next block is */
+	uint64_t position;	/* offset of the next block */
 	uint64_t digest;	/* over the frames so far */
 	bool ended;
 };
 
-/* Bytes that a frame's payload takes in the image. */
+/* Size of a frame's payload in the image, with padding. */
 static inline size_t image_payload(const struct image_frame *frame)
 {
 	return (frame->stored + IMAGE_BLOCK - 1) / IMAGE_BLOCK * IMAGE_BLOCK;

@@ -25,7 +25,7 @@
 
 #define CHUNKS		4
 
-/* An image that is being read, and the disk it goes to. */
+/* An image that is being read, and the disk that it is written to. */
 struct job {
 	struct copy_job copy;
 	struct progress progress;
@@ -34,8 +34,8 @@ struct job {
 	int image_fd;
 	struct stat opened;	/* the image, when it was opened */
 	void *block;		/* the next block of the image */
-	void *scratch;		/* data unpacked */
-	uint64_t data_start;	/* what is to be read of a plain disk image before the next hole */
+	void *scratch;		/* decompressed data */
+	uint64_t data_start;	/* plain disk image: data to read before the next hole */
 	uint64_t data_end;
 	const char *path;	/* of the disk */
 	int fd;			/* the disk, or -1: only check the image */
@@ -53,7 +53,7 @@ static enum copy_step image_wrong(struct job *job, char **error, char *reason)
 	return COPY_FAILED;
 }
 
-/* Read a part of the image, or what there is of it. A stream has it in sequence. */
+/* Read a part of the image, up to its end. A stream is read in sequence. */
 static enum copy_step read_up_to(struct job *job, void *data, size_t length, uint64_t offset,
 				 size_t *done)
 {
@@ -74,7 +74,7 @@ static enum copy_step read_up_to(struct job *job, void *data, size_t length, uin
 	return COPY_FAILED;
 }
 
-/* Read a part of the image, which must have all of it. */
+/* Read a part of the image; fail if the image ends within it. */
 static enum copy_step read_part(struct job *job, void *data, size_t length, uint64_t offset)
 {
 	size_t done;
@@ -115,7 +115,7 @@ static enum copy_step read_image(void *context, struct copy_chunk *chunk)
 	if (job->image.ended)
 		return end_image(job);
 
-	/* The payload, and in one go the block that follows it. */
+	/* Read the payload together with the block that follows it. */
 	chunk->length = image_payload(frame);
 	chunk->offset = frame->position + IMAGE_BLOCK;
 	step = read_part(job, chunk->data, chunk->length + IMAGE_BLOCK, chunk->offset);
@@ -124,7 +124,7 @@ static enum copy_step read_image(void *context, struct copy_chunk *chunk)
 	return step;
 }
 
-/* Find what comes next that is no hole, in whole pages. */
+/* Find the next range that is not a hole, in whole pages. */
 static void find_data(struct job *job)
 {
 	file_next_data(job->image_fd, job->data_end, job->image.header.size, &job->data_start,
@@ -133,7 +133,7 @@ static void find_data(struct job *job)
 	job->data_end += -job->data_end % IMAGE_PAGE;
 }
 
-/* Read what a plain disk image holds, but for holes and zeros. */
+/* Read the data of a plain disk image, without holes and zeros. */
 static enum copy_step read_raw(void *context, struct copy_chunk *chunk)
 {
 	struct image_frame *frame = chunk->note;
@@ -219,7 +219,7 @@ static enum copy_step sync_disk(void *context)
 	return COPY_END;
 }
 
-/* Begin, or begin again: what the image is of. */
+/* Read the header and the block after it. Called again after the verification. */
 static enum exit_code read_header(struct job *job)
 {
 	char *error = NULL;
@@ -262,7 +262,7 @@ static enum exit_code run_job(struct job *job, const char *what)
 		.what = what,
 		.total = job->image.header.size,
 	};
-	/* The records are those of loading. */
+	/* The verification prints no progress records, only the loading does. */
 	if (job->fd < 0 && job->progress.mode == PROGRESS_JSON)
 		job->progress.mode = PROGRESS_NONE;
 	job->reached = 0;
@@ -310,7 +310,7 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 		request.flags |= RXD_CREATE_OVERCOMMIT;
 	if (header->disk_flags & IMAGE_DISK_RESERVE)
 		request.flags |= RXD_CREATE_RESERVE;
-	/* Such a limit only stops growth, as does one of the size. No disk can be made with it. */
+	/* RXD_CREATE refuses such a limit. It only prevents growth, as a limit of the size does. */
 	if (request.flags & RXD_CREATE_RESERVE && request.mem_limit &&
 	    request.mem_limit < request.size)
 		request.mem_limit = request.size;
@@ -342,7 +342,7 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 		device_release(&dev);
 		return ret;
 	}
-	/* Once it stays, the disk must not lose its name to a signal. */
+	/* Block signals: once the disk is kept, its path must be printed. */
 	signals_block();
 	disk_guard_keep(&guard);
 	disk_unfinished_end(query.uuid);
@@ -350,13 +350,13 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 	return EXIT_OK;
 }
 
-/* Look at all of the image before anything is changed. */
+/* Check the whole image before the disk is changed. */
 static enum exit_code verify(struct job *job)
 {
 	int fd = job->fd;
 	enum exit_code ret;
 
-	/* A stream is gone once it was read, and a plain disk image has nothing to be checked. */
+	/* A stream can be read only once, and a plain disk image has no checksums. */
 	if (job->args->stream || job->args->raw)
 		return EXIT_OK;
 	job->fd = -1;
@@ -365,7 +365,7 @@ static enum exit_code verify(struct job *job)
 	return ret ? ret : read_header(job);
 }
 
-/* Fill the disk, which is empty, and shall be so again if that fails. */
+/* Load the image into an empty disk. Empty the disk again on failure. */
 static enum exit_code fill(struct job *job, dev_t disk, uint64_t size)
 {
 	struct disk_guard guard;
@@ -373,7 +373,7 @@ static enum exit_code fill(struct job *job, dev_t disk, uint64_t size)
 	char *images;
 	int err;
 
-	/* It may replace no image of what it held before; whoever empties it forgets that again. */
+	/* Forget images of the old data. The guard removes the record if it empties the disk. */
 	ret = disk_images_forget(disk);
 	if (ret)
 		return ret;
@@ -469,12 +469,12 @@ static enum exit_code load_image(struct job *job, char **path)
 }
 
 /**
- * image_load - make a RAM disk from an image, or fill one that is empty
- * @args: from which image, and where to
- * @path: out: allocated path of the new disk, or NULL; the user's signals are
- *	blocked then
+ * image_load - create a RAM disk from an image, or load the image into an empty one
+ * @args: the image and its destination
+ * @path: out: allocated path of the new disk, with the user's signals blocked; NULL if no
+ *	disk was created
  *
- * Takes no lock, as image_save().
+ * Takes no lock, like image_save().
  */
 enum exit_code image_load(struct load_args *args, char **path)
 {

@@ -11,18 +11,18 @@
 /**
  * struct load_args - an image to be loaded
  * @file: the image
- * @stream: from standard input instead
- * @raw: a plain disk image, of which all but the data and the size are as those of
- *	'rxadm create'; no @stream
- * @into: an empty RAM disk that nobody uses, or NULL: one is made, as the image
- *	says but for what follows
+ * @stream: read from standard input instead
+ * @raw: the file is a plain disk image: a new disk gets its size, and otherwise the
+ *	defaults of 'rxadm create'; not with @stream
+ * @into: an empty RAM disk that is not in use; NULL: create one with the properties in
+ *	the image, except those below
  * @has_index: @index is given
  * @index: number of the new disk
- * @node_text: text of @node, or NULL: it is not given
+ * @node_text: text of @node; NULL: not given
  * @node: as in struct rxd_create
- * @uuid_text: text of @uuid, or NULL: it is the image's
+ * @uuid_text: text of @uuid; NULL: use the UUID in the image
  * @uuid: of the new disk; all zero: a random one
- * @overcommit: beyond the share of memory for RAM disks
+ * @overcommit: allow more than the share of memory for RAM disks
  * @progress: how to show the progress
  * @signal: out: the signal that interrupted it, or 0
  */

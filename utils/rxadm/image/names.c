@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is saved beside an image that is not to be replaced: NAME.new-DATE, or
- * NAME.new-DATE-2 and so on. NAME is the image's, without its end if there is no room.
- * Whether an image may be replaced at all, and what the header of one tells.
+ * Names for images that are saved beside an image that must not be replaced: NAME.new-DATE,
+ * or NAME.new-DATE-2 and so on. NAME is the image's name, shortened if the result is too long.
+ * Also: check whether an image may be replaced, and read the size of its disk.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -27,7 +27,7 @@
 #define DATE		"%Y%m%dT%H%M%SZ"
 #define DATE_DIGITS	"########T######Z"
 
-/* How much of a name is left without its last letter, which may be several bytes. */
+/* Remove the last UTF-8 character of a name. Return: the new length in bytes. */
 static int shorten(const char *name, int length)
 {
 	do
@@ -36,7 +36,7 @@ static int shorten(const char *name, int length)
 	return length;
 }
 
-/* The bytes of the letter that a text begins with. */
+/* Return: length in bytes of the first UTF-8 character. */
 static size_t letter_length(const char *text)
 {
 	size_t length = 1;
@@ -46,7 +46,7 @@ static size_t letter_length(const char *text)
 	return length;
 }
 
-/* Find a name beside an image that nobody has, with the time. Return: 0 or an errno. */
+/* Find an unused name beside an image, with the current time. Return: 0 or an errno. */
 static int choose_name(int folder_fd, const char *image, char **name)
 {
 	int keep = strlen(image);
@@ -72,7 +72,7 @@ static int choose_name(int folder_fd, const char *image, char **name)
 	return err == ENOENT ? 0 : err;
 }
 
-/* Whether a text is a date, and perhaps a number after it. */
+/* Check whether a text is a date, with an optional number after it. */
 static bool is_date(const char *text)
 {
 	const char *c;
@@ -85,7 +85,7 @@ static bool is_date(const char *text)
 	return !*text;
 }
 
-/* Whether image_choose_name() can have given a name. */
+/* Check whether choose_name() can have made a name. */
 static bool is_beside(const char *name, const char *image)
 {
 	const char *mark = NULL, *next;
@@ -101,7 +101,7 @@ static bool is_beside(const char *name, const char *image)
 	return !image[keep] || strlen(name) + letter_length(image + keep) > NAME_MAX;
 }
 
-/* Whether what was saved beside an image was written after it. */
+/* Check whether the newest image saved beside another is newer than that one. */
 bool image_beside_is_newer(const struct image_beside *beside, const struct timespec *image)
 {
 	if (beside->time.tv_sec != image->tv_sec)
@@ -123,10 +123,10 @@ static void look_at(int folder_fd, const char *name, struct image_beside *beside
 }
 
 /**
- * image_find_beside - find what was saved beside an image
- * @folder_fd: where the image is; may be open with O_PATH
- * @image: its name there
- * @beside: out: its name is to be freed
+ * image_find_beside - find the images that were saved beside an image
+ * @folder_fd: the folder of the image; may be open with O_PATH
+ * @image: name of the image in the folder
+ * @beside: out: the newest, and their number; the caller frees the name
  *
  * Return: 0 or an errno.
  */
@@ -152,9 +152,9 @@ int image_find_beside(int folder_fd, const char *image, struct image_beside *bes
 }
 
 /**
- * image_beside_path - the path of a file, where symbolic links led to
- * @folder_fd: where it is
- * @name: its name there
+ * image_beside_path - get the path of a file, with symbolic links resolved
+ * @folder_fd: the folder of the file
+ * @name: its name in the folder
  *
  * Return: allocated path.
  */
@@ -170,7 +170,7 @@ char *image_beside_path(int folder_fd, const char *name)
 	return format_text("%s/%s", strcmp(folder, "/") ? folder : "", name);
 }
 
-/* What an open file says that it is an image of; the size is 0 if it says nothing. */
+/* Read the header of an image. The size is 0 if the file has no valid header. */
 static struct image_header read_header(int fd)
 {
 	void *block = zeroed_array(1, IMAGE_BLOCK);
@@ -188,10 +188,10 @@ static struct image_header read_header(int fd)
 }
 
 /**
- * image_disk_size - the size of the disk that an image is of
+ * image_disk_size - read the size of the saved disk from an image
  * @file: the image
  *
- * Return: bytes; 0 if that cannot be read, for which image_load() has the reason.
+ * Return: bytes; 0 if the header cannot be read. image_load() reports the reason.
  */
 uint64_t image_disk_size(const char *file)
 {
@@ -206,10 +206,10 @@ uint64_t image_disk_size(const char *file)
 }
 
 /**
- * image_may_be_replaced - whether a file is an image of an older state of a RAM disk, or the same
+ * image_may_be_replaced - check whether a RAM disk was loaded from an image, or saved to it
  * @disk: the RAM disk's device number
- * @folder_fd: where the file is
- * @name: its name there
+ * @folder_fd: the folder of the image
+ * @name: its name in the folder
  */
 bool image_may_be_replaced(dev_t disk, int folder_fd, const char *name)
 {
@@ -224,8 +224,9 @@ bool image_may_be_replaced(dev_t disk, int folder_fd, const char *name)
 }
 
 /**
- * image_may_take_name - whether a new image may take its name: what comes later is not replaced
- * @output: the image; out: exclusive, if nothing has the name
+ * image_may_take_name - check whether a new image may get its name
+ * @output: the image; out: exclusive is set if the name is unused, so that a file that
+ *	appears later is not replaced
  * @disk: the RAM disk's device number
  * @folder: the file system that the image was on, or is expected on; 0: any
  */
@@ -239,12 +240,12 @@ bool image_may_take_name(struct output *output, dev_t disk, dev_t folder)
 	output->exclusive = err == ENOENT;
 	if (err != ENOENT)
 		return !err && image_may_be_replaced(disk, output->folder_fd, output->name);
-	/* Below a file system that is not mounted, nobody would look for it. */
+	/* If that file system is not mounted, the image would be hidden by mounting it. */
 	return !folder || (!fstat(output->folder_fd, &st) && st.st_dev == folder);
 }
 
 /**
- * image_name_beside - give a new image a name beside its own that nobody has, with the time
+ * image_name_beside - give a new image an unused name beside its own, with the current time
  * @output: the image
  * @path: out: allocated path
  *
@@ -263,7 +264,7 @@ int image_name_beside(struct output *output, char **path)
 	return err;
 }
 
-/* Whether a loop device has this file; @attribute is its backing_file in sysfs. */
+/* Check whether a loop device uses this file; @attribute is its backing_file in sysfs. */
 static bool is_backing_file(const char *attribute, const struct stat *file)
 {
 	FILE *stream = fopen(attribute, "re");
@@ -285,10 +286,10 @@ static bool is_backing_file(const char *attribute, const struct stat *file)
 }
 
 /**
- * image_check_loop - report if a loop device has a file that would be replaced
+ * image_check_loop - report an error if a loop device uses a file that would be replaced
  * @file: the file, which need not exist
  *
- * What is written to the device later would be lost with the old file.
+ * Later writes to the device would go to the old file, and be lost.
  */
 enum exit_code image_check_loop(const char *file)
 {

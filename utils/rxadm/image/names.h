@@ -11,10 +11,10 @@
 #include "copy/file.h"
 #include "lib/error.h"
 
-/* What was saved beside an image. */
+/* Images that were saved beside an image. */
 struct image_beside {
 	char *name;		/* of the newest; NULL: there is none */
-	struct timespec time;	/* when that was written */
+	struct timespec time;	/* when it was written */
 	size_t count;
 };
 

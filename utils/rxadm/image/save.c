@@ -32,7 +32,7 @@ enum stage {
 	STAGE_DONE,
 };
 
-/* The reader uses all but the output, the writer only that. */
+/* The writer uses output and written, the reader the fields after them. */
 struct job {
 	struct copy_job copy;
 	struct progress progress;
@@ -46,7 +46,7 @@ struct job {
 	enum stage stage;
 	char *generation;		/* of the data, as it was at the start */
 	struct image image;
-	uint64_t cursor;		/* all before is in frames, or zeros */
+	uint64_t cursor;		/* everything before it is in frames, or zeros */
 	void *scratch;			/* data to be compressed */
 	struct rxd_extent *extents;	/* a part of the allocation map */
 	uint32_t nr_extents;
@@ -55,7 +55,7 @@ struct job {
 
 	char *read_error;
 	char *write_error;
-	int err;			/* errno behind it */
+	int err;			/* errno of the failure */
 };
 
 static const char *result_text(const struct job *job)
@@ -100,7 +100,7 @@ static enum copy_step map_more(struct job *job)
 	return COPY_MORE;
 }
 
-/* Find what is allocated from @from on. */
+/* Find the next allocated extent from @from on. */
 static enum copy_step find_extent(struct job *job, uint64_t from, struct image_extent *found)
 {
 	const struct rxd_extent *extent;
@@ -139,7 +139,7 @@ static enum copy_step read_extent(struct job *job, const struct image_extent *ex
 				       strerror(err)));
 }
 
-/* Read what is allocated into @data, as much as a frame may hold; the frame says what. */
+/* Read allocated extents into @data until the frame is full, and list them in the frame. */
 static enum copy_step gather(struct job *job, struct image_frame *frame, char *data)
 {
 	enum copy_step step = COPY_MORE;
@@ -164,7 +164,7 @@ static enum copy_step gather(struct job *job, struct image_frame *frame, char *d
 	return step == COPY_FAILED ? step : COPY_MORE;
 }
 
-/* Leave the zeros out. What then makes too many extents is read again for the next frame. */
+/* Leave out zeros. If that makes too many extents, read the rest again for the next frame. */
 static void leave_out_zeros(struct job *job, struct image_frame *frame, char *data)
 {
 	const struct image_extent *last = &frame->extents[frame->count - 1];
@@ -184,7 +184,7 @@ static void leave_out_zeros(struct job *job, struct image_frame *frame, char *da
 	job->next_extent = 0;
 }
 
-/* Put the frame into a chunk of an image; its data is in @data. */
+/* Store a frame in a chunk; compress its data unless it is already in place. */
 static void put_frame(struct job *job, struct copy_chunk *chunk, const void *data)
 {
 	void *payload = (char *)chunk->data + IMAGE_BLOCK;
@@ -207,8 +207,8 @@ static void put_frame(struct job *job, struct copy_chunk *chunk, const void *dat
 }
 
 /*
- * Whoever had the disk open without a claim could write to it. I/O statistics do not count
- * writes in flight; the generation does, where the module has one.
+ * Detect writes by processes that opened the disk without O_EXCL. I/O statistics do not count
+ * writes in flight; the generation does, if the module has one.
  */
 static enum copy_step check_unchanged(struct job *job)
 {
@@ -223,7 +223,7 @@ static enum copy_step check_unchanged(struct job *job)
 				       job->dev->what, job->dev->path, result_text(job)));
 }
 
-/* The last block, if there is one. A stream cannot be taken back: without an end it is void. */
+/* Build the end block, if any. Check a stream before: without an end block it is invalid. */
 static enum copy_step read_end(struct job *job, struct copy_chunk *chunk)
 {
 	uint64_t rest = job->image.header.size - job->cursor;
@@ -334,7 +334,7 @@ static enum copy_step sync_image(void *context)
 		err = write_part(job, NULL, 0, job->image.header.size);
 	if (err)
 		return write_failed(job, err);
-	/* A pipe, for one, has nothing to be synced. */
+	/* Pipes and the like cannot be synced. */
 	if (!fsync(job->args->stream ? STDOUT_FILENO : job->output.fd) ||
 	    (job->args->stream && errno == EINVAL))
 		return COPY_END;
@@ -352,7 +352,7 @@ static enum exit_code commit(struct job *job)
 		err = image_name_beside(output, &args->beside);
 	if (err)
 		return report(exit_code_of(err), "file '%s': %s", args->beside, strerror(err));
-	/* First, so that a kill in between leaves no image that the disk may not replace. */
+	/* Record the id first: if rxadm is killed in between, the disk may replace the image. */
 	if (!args->raw && disk_images_add(job->dev->number, job->image.header.id))
 		fprintf(stderr, "rxadm: the image is saved nevertheless\n");
 	err = output_commit(output, 0600, true);
@@ -361,7 +361,7 @@ static enum exit_code commit(struct job *job)
 		if (!err)
 			err = output_commit(output, 0600, true);
 	}
-	/* Last: a disk that counts as saved is removed without a question. */
+	/* Mark the disk as saved last: 'rxadm remove' then needs no --force. */
 	if (!err)
 		disk_saved_set(job->dev->number, job->generation);
 	return err ? report(exit_code_of(err), "file '%s': %s",
@@ -417,7 +417,7 @@ static enum exit_code save_claimed(struct save_args *args, const struct device *
 	disk_describe(query, &job.image.header);
 	if (getrandom(&job.image.header.id, sizeof(job.image.header.id), 0) < 0)
 		return report(EXIT_DEVICE, "cannot get a random number: %s", strerror(errno));
-	/* A stop has to save somewhere. */
+	/* With keep, 'rxadm apply --stop' saves even if a loop device uses the file. */
 	ret = args->stream || args->keep ? EXIT_OK : image_check_loop(args->file);
 	if (ret)
 		return ret;
@@ -429,7 +429,7 @@ static enum exit_code save_claimed(struct save_args *args, const struct device *
 		copy_signals_release(&signals);
 		return file_replace_error("file", args->file, err);
 	}
-	/* All that is not written is a hole. */
+	/* Set the size: ranges that are not written stay holes. */
 	if (args->raw && !args->stream && ftruncate(job.output.fd, query->size))
 		err = errno;
 	job.copy.signals = &signals;
@@ -455,10 +455,10 @@ static enum exit_code save_claimed(struct save_args *args, const struct device *
 
 /**
  * image_save - save a RAM disk to an image
- * @args: what and where to
+ * @args: the disk and the image
  *
- * Takes no lock: what may take long must not keep others from changing something
- * else, and nobody else can claim the disk.
+ * Takes no lock: a long save must not delay changes to other devices, and no other process
+ * can claim the disk.
  */
 enum exit_code image_save(struct save_args *args)
 {
@@ -480,14 +480,14 @@ enum exit_code image_save(struct save_args *args)
 		if (!ret)
 			ret = disk_claim(control, &dev, index, O_RDONLY, &query, &fd);
 		claimed = !ret;
-		/* Another save, which this one waited for, may have switched them off again. */
+		/* An earlier save, which the claim waited for, may have disabled them again. */
 		if (claimed) {
 			ret = disk_statistics_on(&dev, &off_again);
 			were_off |= off_again;
 		}
 		if (!ret)
 			ret = save_claimed(args, &dev, &query, fd);
-		/* Before another save has the disk, and needs them. */
+		/* Before close(), after which another save may claim the disk and enable them. */
 		if (were_off)
 			disk_statistics_off(&dev);
 		if (claimed)

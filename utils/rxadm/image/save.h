@@ -10,18 +10,18 @@
 
 /**
  * struct save_args - a RAM disk to be saved
- * @device: the disk, as the user calls it
- * @file: the image; an old one is replaced once the new one is whole
- * @stream: to standard output instead
- * @raw: a plain disk image, which @compress and @keep do not go with
- * @compress: with zstd
- * @level: of zstd
+ * @device: the disk, as the user named it
+ * @file: the image; an old one is replaced once the new one is complete
+ * @stream: write to standard output instead
+ * @raw: write a plain disk image; excludes @compress and @keep
+ * @compress: compress with zstd
+ * @level: compression level
  * @progress: how to show the progress
- * @keep: replace nothing but an image that this disk was loaded from or saved to, but
- *	save beside what else is there
- * @apart: with @keep: save beside in any case
+ * @keep: replace only an image that this disk was loaded from or saved to; save beside
+ *	any other file
+ * @apart: with @keep: always save beside the file
  * @folder: with @keep: the file system that the image was on, or is expected on; 0: any
- * @beside: out: with @keep: allocated path of the image if it is not @file, or NULL
+ * @beside: out: with @keep: allocated path of the image; NULL if it is @file
  * @signal: out: the signal that interrupted it, or 0
  */
 struct save_args {
