@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Metrics as text for Prometheus and its like: OpenMetrics 1.0, or the older format.
- * They differ in what a family is called: OpenMetrics leaves out the ending that its
- * samples have, and knows more types.
+ * Write metrics as text for Prometheus: OpenMetrics 1.0, or the older text format 0.0.4.
+ * They differ in the names of metric families: OpenMetrics omits the suffix that the samples
+ * have. OpenMetrics also has more types.
  *
- * Nothing here looks at the machine.
+ * Nothing here reads the state of the machine.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ enum type {
 static const struct {
 	const char *openmetrics;
 	const char *prometheus;
-	const char *ending;	/* of the samples */
+	const char *ending;	/* suffix of the samples */
 } types[] = {
 	[TYPE_COUNTER]	 = { "counter", "counter", "_total" },
 	[TYPE_GAUGE]	 = { "gauge", "gauge", "" },
@@ -37,17 +37,17 @@ static const struct {
 	[TYPE_STATESET]	 = { "stateset", "gauge", "" },
 };
 
-/* The family that is being written, of one disk. */
+/* The metric family that is being written, for one disk. */
 struct scope {
 	FILE *file;
-	char *name;		/* without the ending of the samples */
+	char *name;		/* without the suffix of the samples */
 	enum type type;
-	const char *label;	/* what a disk's name is called */
+	const char *label;	/* name of the label for the disk's name */
 	const char *disk;
 };
 
 struct family {
-	const char *name;	/* without the prefix of its kind, and without ending */
+	const char *name;	/* without the prefix of its kind, and without suffix */
 	enum type type;
 	const char *unit;	/* NULL: none */
 	const char *help;
@@ -62,7 +62,7 @@ struct kind {
 	size_t size;		/* of one disk's struct, which begins with disk_metrics */
 };
 
-/* Names come from users: what is not printable is written as \xNN. */
+/* Names come from users: write bytes that are not printable as \xNN. */
 static void write_label(FILE *file, const char *name, const char *value)
 {
 	const unsigned char *c;
@@ -81,7 +81,7 @@ static void write_label(FILE *file, const char *name, const char *value)
 	fputc('"', file);
 }
 
-/* The beginning of a line: "name{label="disk"", for more labels and the value. */
+/* Write the beginning of a line: "name{label="disk"". More labels and the value follow. */
 static void begin(const struct scope *scope, const char *ending)
 {
 	fprintf(scope->file, "%s%s%s{", scope->name, types[scope->type].ending, ending);
@@ -111,7 +111,7 @@ static void end_number(const struct scope *scope, uint64_t number)
 	end(scope, "%llu", (unsigned long long)number);
 }
 
-/* Exactly, with as many decimals as @per_second has zeros. */
+/* Write seconds exactly, with as many decimals as @per_second has zeros. */
 static void end_seconds(const struct scope *scope, uint64_t number, unsigned int per_second)
 {
 	int decimals = per_second == 1000 ? 3 : 9;
@@ -233,7 +233,7 @@ static void write_state(const struct scope *scope, const void *disk)
 
 	for (i = 0; i < ARRAY_SIZE(states); i++) {
 		begin(scope, "");
-		/* OpenMetrics wants the label called as the family. */
+		/* In OpenMetrics, the label must have the name of the family. */
 		add_label(scope, scope->name, states[i]);
 		end_number(scope, has_word(ramdisk->state, states[i]));
 	}
@@ -445,10 +445,9 @@ static void write_kind(FILE *file, const struct kind *kind, enum exposition_form
 
 /**
  * exposition_write - write metrics as text
- * @file: where to
- * @format: in which format
- * @metrics: what to write; where there are none, there is nothing but what the format
- *	wants at the end
+ * @file: output file
+ * @format: output format
+ * @metrics: the metrics; if there are none, only the end marker of the format is written
  */
 void exposition_write(FILE *file, enum exposition_format format, const struct metrics *metrics)
 {

@@ -14,7 +14,7 @@ enum exposition_format {
 	EXPOSITION_PROMETHEUS,	/* version 0.0.4, which node_exporter reads */
 };
 
-/* What the metrics of RAM disks and of caches have in common. */
+/* Metrics that RAM disks and caches have in common. */
 struct disk_metrics {
 	char *name;
 	struct iostat io;
@@ -25,7 +25,7 @@ struct ramdisk_metrics {
 	struct rxd_query query;
 	char *uuid;
 	char *node;
-	char *state;			/* words with spaces between them */
+	char *state;			/* words separated by spaces */
 };
 
 struct cache_metrics {

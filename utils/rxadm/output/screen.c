@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What top shows: rates, from two readings of counters; and a terminal that is drawn anew
- * from time to time, and waiting that keys, signals and another size of the terminal end.
- * Without a terminal there are the signals only.
+ * Display of 'rxadm top': compute rates from two readings of counters, redraw the terminal,
+ * and wait for a key, a signal or a new size of the terminal. Without a terminal, wait for
+ * signals only.
  */
 #include <curses.h>
 #include <errno.h>
@@ -22,11 +22,11 @@
 #define SECTOR	512
 
 /**
- * rates_parse_stat - read the file stat of a block device in sysfs
+ * rates_parse_stat - parse the file stat of a block device in sysfs
  * @text: its line
- * @counts: out: what it counts; the hits and misses stay as they are
+ * @counts: out: its counters; hits and misses are not changed
  *
- * Return: whether it was understood.
+ * Return: whether the line could be parsed.
  */
 bool rates_parse_stat(const char *text, struct counts *counts)
 {
@@ -43,14 +43,14 @@ bool rates_parse_stat(const char *text, struct counts *counts)
 	return true;
 }
 
-/* A counter that went back was set to zero in between. */
+/* A counter that decreased was reset to zero in between. */
 static double grown(uint64_t before, uint64_t after)
 {
 	return after < before ? after : after - before;
 }
 
 /**
- * rates_between - what happened between two readings
+ * rates_between - compute the rates between two readings
  * @before: the first
  * @after: the second
  * @seconds: time between them, more than 0
@@ -82,11 +82,11 @@ struct rates rates_between(const struct counts *before, const struct counts *aft
 
 static struct {
 	SCREEN *curses;		/* NULL: no terminal */
-	bool keys;		/* they come from a terminal, too */
+	bool keys;		/* standard input is a terminal, too */
 	int signals;
 } screen = { .signals = -1 };
 
-/* The next refresh() takes the terminal again, and draws all of it. */
+/* Restore the terminal. The next refresh() takes it over again and redraws all of it. */
 static void leave(void)
 {
 	if (screen.curses && !isendwin())
@@ -105,7 +105,7 @@ static enum exit_code open_terminal(void)
 {
 	const char *type = getenv("TERM");
 
-	/* The numbers stay in the C locale. */
+	/* Set only LC_CTYPE: numbers stay in the C locale. */
 	setlocale(LC_CTYPE, "");
 	screen.curses = newterm(NULL, stdout, stdin);
 	if (screen.curses && !tigetstr("cup"))
@@ -123,10 +123,10 @@ static enum exit_code open_terminal(void)
 }
 
 /**
- * screen_open - take over the terminal, if there is one, and the user's signals
- * @terminal: draw on it
+ * screen_open - block the user's signals, and take over the terminal
+ * @terminal: draw on the terminal; false: signals only
  *
- * To be undone by screen_close().
+ * screen_close() releases the terminal again.
  */
 enum exit_code screen_open(bool terminal)
 {
@@ -141,7 +141,7 @@ enum exit_code screen_open(bool terminal)
 	sigaddset(&set, SIGTSTP);
 	sigaddset(&set, SIGCONT);
 	sigaddset(&set, SIGWINCH);
-	/* So that no handler of ncurses runs: with those, a signal before poll() goes unseen. */
+	/* Block them: with the handlers of ncurses, a signal just before poll() would be missed. */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	screen.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (screen.signals < 0)
@@ -161,7 +161,7 @@ void screen_close(void)
 	close(screen.signals);
 }
 
-/* No SIGWINCH tells of a size that changed while this was stopped in the background. */
+/* A process in the background gets no SIGWINCH, so the size may have changed meanwhile. */
 static void take_size(void)
 {
 	struct winsize size;
@@ -179,7 +179,7 @@ static int count_lines(const char *text)
 	return lines;
 }
 
-/* A line that is too long wraps; the next line then replaces the rest of it. */
+/* A line that is too long wraps; the next line overwrites the wrapped part. */
 static void put_line(int row, const char *text, size_t length)
 {
 	mvaddnstr(row, 0, text, length);
@@ -187,9 +187,9 @@ static void put_line(int row, const char *text, size_t length)
 }
 
 /**
- * screen_draw - replace what the terminal shows
- * @title: its first line
- * @text: the others; where they are too many, a line says so in place of the last
+ * screen_draw - redraw the terminal
+ * @title: the first line
+ * @text: the other lines; if they do not fit, the last row says how many are left out
  */
 void screen_draw(const char *title, const char *text)
 {
@@ -222,7 +222,7 @@ static bool read_signal(enum screen_event *event)
 		return false;
 	switch (info.ssi_signo) {
 	case SIGTSTP:
-		/* As the shell expects it: stopped with the terminal as it was. */
+		/* Restore the terminal before stopping, as the shell expects. */
 		leave();
 		raise(SIGSTOP);
 		return false;
@@ -239,7 +239,7 @@ static bool read_signal(enum screen_event *event)
 	}
 }
 
-/* If there is no key after all, the terminal has hung up. */
+/* If poll() reported a key but there is none, the terminal has hung up. */
 static bool read_key(enum screen_event *event)
 {
 	int key = getch();
@@ -259,8 +259,8 @@ static double now(void)
 }
 
 /**
- * screen_wait - wait for the next thing that matters
- * @seconds: how long at most
+ * screen_wait - wait for an event
+ * @seconds: timeout
  */
 enum screen_event screen_wait(double seconds)
 {
@@ -268,7 +268,7 @@ enum screen_event screen_wait(double seconds)
 	struct pollfd fds[] = {
 		{ .fd = screen.signals, .events = POLLIN },
 		{ .fd = screen.curses && screen.keys ? STDIN_FILENO : -1, .events = POLLIN },
-		/* POLLHUP comes unasked. */
+		/* poll() always reports POLLHUP. */
 		{ .fd = screen.curses ? STDOUT_FILENO : -1 },
 	};
 	enum screen_event event;

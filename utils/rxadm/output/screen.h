@@ -7,7 +7,7 @@
 
 #include "lib/error.h"
 
-/* What a block device and its cache have counted since they were made. */
+/* Counters of a block device and its cache since their creation. */
 struct counts {
 	uint64_t reads;
 	uint64_t writes;
@@ -18,7 +18,7 @@ struct counts {
 	uint64_t misses;
 };
 
-/* What that comes to, a second. */
+/* Rates per second. */
 struct rates {
 	double reads;
 	double writes;
@@ -26,7 +26,7 @@ struct rates {
 	double write_bytes;
 	bool has_latency;	/* anything was read or written */
 	double latency_us;	/* mean */
-	bool has_hits;		/* the cache was asked for anything */
+	bool has_hits;		/* there were hits or misses */
 	double hit_percent;
 };
 
@@ -34,11 +34,11 @@ bool rates_parse_stat(const char *text, struct counts *counts);
 struct rates rates_between(const struct counts *before, const struct counts *after,
 			   double seconds);
 
-/* Why a wait ended. */
+/* Reason why screen_wait() returned. */
 enum screen_event {
-	SCREEN_TIME,	/* the time is over */
-	SCREEN_RESIZED,	/* the terminal has another size */
-	SCREEN_QUIT,	/* the user has seen enough */
+	SCREEN_TIME,	/* timeout */
+	SCREEN_RESIZED,	/* the terminal must be redrawn */
+	SCREEN_QUIT,	/* a key, a signal or a hangup ends the program */
 };
 
 enum exit_code screen_open(bool terminal);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tables of what a subcommand knows, printed by libsmartcols; and the options
+ * Print the results of a subcommand as a table with libsmartcols, and parse the options
  * that choose columns and format.
  */
 #include <ctype.h>
@@ -26,7 +26,7 @@ struct table {
 	bool noheadings;
 };
 
-/* What the options say. */
+/* Values of the options. */
 struct wishes {
 	const char *columns;
 	bool all;
@@ -181,11 +181,11 @@ static enum exit_code table_new(const struct table_spec *spec, const struct wish
 }
 
 /**
- * table_make - a table for a subcommand whose options are its own
- * @spec: what it prints
+ * table_make - make a table for a subcommand that parses its own options
+ * @spec: the columns
  * @json: print JSON
  *
- * Return: the table, empty, with all default columns.
+ * Return: an empty table with the default columns; for JSON, with all columns.
  */
 struct table *table_make(const struct table_spec *spec, bool json)
 {
@@ -199,7 +199,7 @@ struct table *table_make(const struct table_spec *spec, bool json)
 /**
  * table_hide - leave a column out when the table is printed
  * @table: the table
- * @column: index into the columns of the table's spec, which is a chosen one
+ * @column: index into the columns of the table's spec
  */
 void table_hide(struct table *table, size_t column)
 {
@@ -218,7 +218,7 @@ void table_hide_headings(struct table *table)
 	scols_table_enable_noheadings(table->scols, 1);
 }
 
-/* Take all lines away. */
+/* Remove all lines. */
 void table_clear(struct table *table)
 {
 	scols_table_remove_lines(table->scols);
@@ -226,10 +226,10 @@ void table_clear(struct table *table)
 }
 
 /**
- * table_text - what table_print() would print
+ * table_text - format a table that is not vertical as text
  * @table: the table
  *
- * Return: allocated text, empty if the table is.
+ * Return: allocated text; empty if the table has no lines.
  */
 char *table_text(struct table *table)
 {
@@ -244,12 +244,11 @@ char *table_text(struct table *table)
 }
 
 /**
- * table_options - read the options of a subcommand that prints a table
+ * table_options - parse the options of a subcommand that prints a table
  * @argc: number of arguments
  * @argv: the arguments
- * @spec: what can be printed
- * @table: out: empty table to be freed by table_free(); NULL if there is nothing
- *	left to do
+ * @spec: columns that can be printed
+ * @table: out: empty table, which table_free() frees; NULL after --help or an error
  */
 enum exit_code table_options(int argc, char **argv, const struct table_spec *spec,
 			     struct table **table)
@@ -311,7 +310,7 @@ void table_add_line(struct table *table)
  * table_set_text - fill a cell of the last line
  * @table: the table
  * @column: index into the columns of the table's spec
- * @text: what the cell says
+ * @text: the text of the cell
  */
 void table_set_text(struct table *table, size_t column, const char *text)
 {
@@ -326,7 +325,7 @@ void table_set_text(struct table *table, size_t column, const char *text)
  * table_set_list - fill a cell of the last line with a list
  * @table: the table
  * @column: index into the columns of the table's spec
- * @lines: an element a line; NULL: none. The table must have no other line then.
+ * @lines: one element per line; NULL: an empty list, only in a table of one line
  */
 void table_set_list(struct table *table, size_t column, const char *lines)
 {
@@ -336,7 +335,7 @@ void table_set_list(struct table *table, size_t column, const char *lines)
 		table_set_text(table, column, lines);
 	if (lines || !scols_table_is_json(table->scols))
 		return;
-	/* Before 2.39 libsmartcols prints [null] for an empty array, but numbers as they are. */
+	/* libsmartcols before 2.39 prints [null] for an empty array, but numbers unchanged. */
 	for (i = 0; i < table->chosen_count; i++)
 		if (table->chosen[i] == column &&
 		    scols_column_set_json_type(scols_table_get_column(table->scols, i),
@@ -367,7 +366,7 @@ bool table_wants_bytes(const struct table *table)
 	return table->bytes;
 }
 
-/* The name of a column, as the key of a line of its own. */
+/* Make the key of a line in vertical output from the name of a column. */
 static char *key_of(const struct column *column)
 {
 	char *key = format_text("%s:", column->name);
@@ -396,7 +395,7 @@ static void add_pair(struct table *table, struct libscols_table *pairs, size_t c
 		out_of_memory();
 }
 
-/* Each cell that says something becomes a line of its name and itself. */
+/* Print each cell that is set as a line: the name of its column and its value. */
 static int print_vertical(struct table *table)
 {
 	struct libscols_table *pairs = scols_new_table();

@@ -12,21 +12,21 @@ enum column_kind {
 	COLUMN_TEXT,
 	COLUMN_NUMBER,
 	COLUMN_SIZE,	/* bytes; in human units unless --bytes or --json is given */
-	COLUMN_LIST,	/* texts, an element a line; in JSON an array */
+	COLUMN_LIST,	/* one element per line; an array in JSON */
 };
 
 struct column {
 	const char *name;
 	enum column_kind kind;
-	bool by_default;	/* printed without --output, if not as JSON */
+	bool by_default;	/* printed without --output, except as JSON */
 	const char *help;
 };
 
-/* What a subcommand can print. */
+/* Columns that a subcommand can print. */
 struct table_spec {
 	const char *name;	/* of the JSON array */
 	const char *usage;
-	bool vertical;		/* print a line a column, unless as JSON */
+	bool vertical;		/* print one line per column, except as JSON */
 	const struct column *columns;
 	size_t count;
 };
