@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds since some moment, which no one can set back. */
+/* Time of the monotonic clock in nanoseconds. */
 static inline uint64_t copy_clock(void)
 {
 	struct timespec now;

@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "signals.h"
 
-/* What O_DIRECT wants of buffers, offsets and lengths on all disks there are. */
+/* Alignment of buffers, offsets and lengths that O_DIRECT accepts on all disks. */
 #define COPY_ALIGN	4096
 
 #define COPY_CHUNKS_MAX	16
@@ -23,22 +23,22 @@ enum copy_step {
 
 enum copy_result {
 	COPY_DONE,
-	COPY_ERROR,		/* one of the callbacks failed, and knows why */
+	COPY_ERROR,		/* a callback failed; it keeps the reason */
 	COPY_INTERRUPTED,	/* by a signal */
 	COPY_NO_MEMORY,		/* for the chunks */
 };
 
-/* What goes from the reader to the writer. */
+/* A buffer that the reader fills and the writer writes. */
 struct copy_chunk {
 	void *data;	/* aligned to COPY_ALIGN */
-	void *note;	/* what else the reader tells the writer */
+	void *note;	/* other information from the reader for the writer */
 	uint64_t offset;
 	uint64_t length;
 };
 
-/* Nanoseconds that the threads spent. */
+/* Time that the threads spent, in nanoseconds. */
 struct copy_times {
-	uint64_t scan;		/* on looking for zeros, not part of read */
+	uint64_t scan;		/* searching for zeros, not part of read */
 	uint64_t checksum;	/* of what is written, not part of write */
 	uint64_t read;
 	uint64_t write;
@@ -50,22 +50,22 @@ struct copy_times {
 };
 
 /**
- * struct copy_job - one copy: a thread that reads, a thread that writes
- * @read: fills a chunk, one after the other
- * @write: takes a chunk, in the order of reading
+ * struct copy_job - a copy with a reader thread and a writer thread
+ * @read: fills the next chunk
+ * @write: writes a chunk; called in the order of reading
  * @finish: called in the writer's thread after the last chunk; may be NULL
- * @context: for them
+ * @context: argument of the callbacks
  * @room: bytes of a chunk's data
  * @note_size: bytes of a chunk's note
- * @chunks: how many there are, 2 to COPY_CHUNKS_MAX
- * @light: the callbacks do little but move memory: while none waits, the caller's thread
- *	does it all
- * @signals: held by the caller, who has something to undo before or after; or NULL
- * @progress: what shows the progress
- * @counts: what the callbacks have done so far, by copy_count()
+ * @chunks: number of chunks, 2 to COPY_CHUNKS_MAX
+ * @light: the callbacks mostly copy memory: the caller's thread does all the work until
+ *	they wait too often
+ * @signals: blocked by the caller, which cleans up on a signal; NULL: copy_run() blocks them
+ * @progress: how to show the progress
+ * @counts: bytes done so far; the callbacks add to them with copy_count()
  * @times: out; the callbacks add to scan and checksum only
  * @signal: out: the signal that interrupted it, or 0
- * @stop: the callbacks give up where they would go on for long; copy_stopped()
+ * @stop: long callbacks return early; read with copy_stopped()
  */
 struct copy_job {
 	enum copy_step (*read)(void *context, struct copy_chunk *chunk);
@@ -82,7 +82,7 @@ struct copy_job {
 	struct copy_times times;
 	int signal;
 	int stop;
-	struct engine *alone;	/* no thread runs */
+	struct engine *alone;	/* set while the caller's thread does all the work */
 };
 
 enum copy_result copy_run(struct copy_job *job);

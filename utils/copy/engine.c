@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One thread reads, one writes, and the caller's waits for signals and shows the
- * progress. Memory is bounded by the number of chunks. What is copied from memory to
- * memory would only lose by that: a chunk goes from one processor's cache to another's.
- * So the caller's thread does the work until reads or writes wait for something.
+ * One thread reads, one thread writes, and the caller's thread waits for signals and shows
+ * the progress. The number of chunks limits the memory. A copy from memory to memory is
+ * slower with threads, since each chunk moves from one CPU's cache to another's. So the
+ * caller's thread does the work alone until reads or writes block too often.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,12 +20,12 @@
 #define NSEC_PER_SEC	1000000000ULL
 #define NSEC_PER_MSEC	1000000ULL
 
-/* Waits, and chunks for each, that make it worth to start threads. */
+/* Start threads after ALONE_WAITS waits, if that is one or more per ALONE_SHARE chunks. */
 #define ALONE_WAITS	8
 #define ALONE_SHARE	8
 #define ALONE_FIRST	2
 
-/* How often a thread that does the work looks for signals. */
+/* Interval at which a working thread checks for signals. */
 #define LOOK_EVERY	NSEC_PER_MSEC
 
 static_assert(COPY_CHUNKS_MAX <= QUEUE_MAX, "a queue has room for all chunks");
@@ -36,23 +36,23 @@ struct engine {
 	struct queue full;
 	struct copy_chunk chunks[COPY_CHUNKS_MAX];
 	bool failed[2];		/* the reader, the writer */
-	int done;		/* eventfd: the writer's end */
+	int done;		/* eventfd: the writer has ended */
 	const struct copy_signals *signals;
-	uint64_t next;		/* when the progress is to be shown */
-	uint64_t next_look;	/* when a thread that is alone looks again */
+	uint64_t next;		/* when to show the progress next */
+	uint64_t next_look;	/* when run_alone() checks for signals next */
 };
 
 /**
- * copy_is_zero - whether there are zeros only
- * @data: what to look at
- * @length: bytes of it
+ * copy_is_zero - check whether data is all zeros
+ * @data: the data
+ * @length: its size in bytes
  */
 bool copy_is_zero(const void *data, size_t length)
 {
 	static const char zeros[64];
 	size_t head = length < sizeof(zeros) ? length : sizeof(zeros);
 
-	/* Zeros at the beginning, and each byte is as the one 64 before it. */
+	/* The first bytes are zeros, and each later byte equals the one 64 before it. */
 	return !memcmp(data, zeros, head) &&
 	       !memcmp(data, (const char *)data + head, length - head);
 }
@@ -168,7 +168,7 @@ static bool get_chunks(struct engine *engine)
 	return true;
 }
 
-/* Show the progress if it is time to, and take signals. Return: what time it is. */
+/* Show the progress if it is due, and take signals. Return: the current time. */
 static uint64_t look(struct engine *engine)
 {
 	struct copy_job *job = engine->job;
@@ -188,7 +188,7 @@ static uint64_t look(struct engine *engine)
 }
 
 /**
- * copy_stopped - whether a callback should give up
+ * copy_stopped - check whether a callback should return early
  * @job: its job
  */
 bool copy_stopped(struct copy_job *job)
@@ -212,7 +212,7 @@ static void watch(struct engine *engine)
 	}
 }
 
-/* How often this thread has waited for something, not for a processor. */
+/* Count how often this thread has blocked: its voluntary context switches. */
 static long waits(void)
 {
 	struct rusage usage;
@@ -231,11 +231,11 @@ static enum copy_step copy_chunk(struct engine *engine, struct copy_chunk *chunk
 	step = timed_write(engine->job, chunk);
 	if (step == COPY_FAILED)
 		fail(engine, 1);
-	/* The writer has nothing to end but itself. */
+	/* A writer that returns COPY_END was stopped: do not let the caller finish the copy. */
 	return step == COPY_MORE ? COPY_MORE : COPY_FAILED;
 }
 
-/* Return: COPY_MORE if threads had better go on. */
+/* Copy in this thread. Return: COPY_MORE if threads should continue. */
 static enum copy_step run_alone(struct engine *engine)
 {
 	struct copy_chunk *chunk = &engine->chunks[0];
@@ -254,7 +254,7 @@ static enum copy_step run_alone(struct engine *engine)
 		if (step != COPY_MORE)
 			break;
 		chunks++;
-		/* Most files are of one chunk, for which nobody need ask. */
+		/* Most files have only one chunk: save them the system call. */
 		if (chunks == ALONE_FIRST)
 			before = waits();
 		else if (chunks > ALONE_FIRST)
@@ -302,7 +302,7 @@ static enum copy_result result_of(const struct engine *engine)
 {
 	if (engine->failed[0] || engine->failed[1])
 		return COPY_ERROR;
-	/* What came after the last write was too late. */
+	/* Signals that look() has not taken by the end do not interrupt the copy. */
 	return engine->job->stop ? COPY_INTERRUPTED : COPY_DONE;
 }
 
@@ -310,8 +310,8 @@ static enum copy_result result_of(const struct engine *engine)
  * copy_run - copy until the end, an error or a signal
  * @job: what to copy
  *
- * Signals that copy_signals_hold() takes interrupt it; the caller undoes what it did,
- * and then calls copy_interrupt().
+ * The signals that copy_signals_hold() blocks interrupt the copy. The caller then cleans up
+ * and calls copy_interrupt().
  */
 enum copy_result copy_run(struct copy_job *job)
 {
@@ -346,7 +346,7 @@ enum copy_result copy_run(struct copy_job *job)
 	put_chunks(&engine);
 	queue_destroy(full);
 	queue_destroy(free_chunks);
-	/* A second Ctrl-C is the first one's. */
+	/* Discard further signals, such as a second Ctrl-C. */
 	while (job->signal && copy_signals_take(engine.signals))
 		;
 	if (engine.signals == &own)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads and writes that are whole, past the page cache where that works.
+ * Complete reads and writes, with O_DIRECT if it is supported.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
  * file_open - open a file or device
  * @path: its path
  * @flags: of open(2)
- * @direct: past the page cache, if it can be
+ * @direct: use O_DIRECT if it is supported
  * @fd: out: the descriptor
  *
  * Return: 0 or an errno.
@@ -29,9 +29,9 @@ int file_open(const char *path, int flags, bool direct, int *fd)
 }
 
 /**
- * file_size - how long a file or block device is
- * @fd: it, open
- * @size: out: bytes
+ * file_size - get the size of a file or block device
+ * @fd: the open file or device
+ * @size: out: size in bytes
  *
  * Return: 0 or an errno.
  */
@@ -48,12 +48,12 @@ int file_size(int fd, uint64_t *size)
 }
 
 /**
- * file_next_data - find what of a file is no hole
+ * file_next_data - find the next data of a file after a hole
  * @fd: the file
- * @from: from this byte on
- * @size: bytes of the file
- * @start: out: where it begins; @size if there is nothing more
- * @end: out: where it ends
+ * @from: offset to start at
+ * @size: size of the file in bytes
+ * @start: out: where the data begins; @size if there is none
+ * @end: out: where the data ends
  */
 void file_next_data(int fd, uint64_t from, uint64_t size, uint64_t *start, uint64_t *end)
 {
@@ -62,21 +62,21 @@ void file_next_data(int fd, uint64_t from, uint64_t size, uint64_t *start, uint6
 
 	*start = size;
 	*end = size;
-	/* Also what a file that grew meanwhile has beyond @size is nothing. */
+	/* Ignore data beyond @size in a file that has grown meanwhile. */
 	if (data < 0 ? errno == ENXIO : (uint64_t)data >= size)
 		return;
 	if (data >= 0)
 		hole = lseek(fd, data, SEEK_HOLE);
-	/* The file system cannot tell: then all is data. */
+	/* Without SEEK_DATA and SEEK_HOLE, everything is data. */
 	*start = hole < 0 ? from : (uint64_t)data;
 	if (hole >= 0 && (uint64_t)hole < size)
 		*end = hole;
 }
 
 /**
- * file_was_written - whether a file was written to, or cut off
+ * file_was_written - check whether a file was written to or truncated
  * @fd: the file
- * @before: what fstat() told of it earlier
+ * @before: an earlier result of fstat()
  */
 bool file_was_written(int fd, const struct stat *before)
 {
@@ -87,7 +87,7 @@ bool file_was_written(int fd, const struct stat *before)
 	       st.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
 }
 
-/* Whether it is worth to try again without O_DIRECT, which is off then. */
+/* After EINVAL, turn off O_DIRECT. Return: whether to try again. */
 static bool no_longer_direct(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -97,12 +97,12 @@ static bool no_longer_direct(int fd)
 }
 
 /**
- * file_read - read until there is enough, or the end
- * @fd: where from
- * @data: where to
- * @length: bytes wanted
- * @offset: where they begin
- * @done: out: how many there were
+ * file_read - read all bytes of a range, up to the end of the file
+ * @fd: the file
+ * @data: buffer
+ * @length: number of bytes
+ * @offset: offset of the first byte
+ * @done: out: number of bytes read
  *
  * Return: 0 or an errno.
  */
@@ -124,11 +124,11 @@ int file_read(int fd, void *data, size_t length, uint64_t offset, size_t *done)
 }
 
 /**
- * file_write - write all
- * @fd: where to
- * @data: what
- * @length: bytes of it
- * @offset: where they begin
+ * file_write - write all bytes of a range
+ * @fd: the file
+ * @data: the data
+ * @length: number of bytes
+ * @offset: offset of the first byte
  *
  * Return: 0 or an errno.
  */

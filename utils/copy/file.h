@@ -15,16 +15,16 @@ void file_next_data(int fd, uint64_t from, uint64_t size, uint64_t *start, uint6
 int file_read(int fd, void *data, size_t length, uint64_t offset, size_t *done);
 int file_write(int fd, const void *data, size_t length, uint64_t offset);
 
-/* A file that is seen under its name only when it is whole. */
+/* A file that gets its name only when it is complete. */
 struct output {
 	char *name;		/* in the folder */
-	char *temporary;	/* its name meanwhile; NULL: it has none */
+	char *temporary;	/* its name until then; NULL: none */
 	int folder_fd;
-	bool lent;		/* the folder is the caller's to close */
+	bool lent;		/* the caller closes the folder */
 	int fd;
-	bool exclusive;		/* to fail with EEXIST if something has the name by then */
-	struct stat st;		/* as it was made */
-	struct stat old;	/* what had the name; st_mode is 0 if nothing had */
+	bool exclusive;		/* fail with EEXIST if the name exists by then */
+	struct stat st;		/* of the new file */
+	struct stat old;	/* of the old file; st_mode is 0 if there was none */
 };
 
 int output_folder(const char *path, int *fd);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files that are replaced whole or not at all. While it is written, the new one has
- * no name where the file system can do that, so that nothing is left of a process
- * that was killed. Else, and while it takes the place of another, it has a name of its
- * own: who writes it has signals wait.
+ * Files that are replaced completely or not at all. If the file system has O_TMPFILE, the new
+ * file has no name while it is written, so that a killed process leaves nothing behind.
+ * Otherwise, and while it replaces an old file, it has a temporary name, and the caller must
+ * block signals.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,13 +18,13 @@
 #include "file.h"
 
 #define TRIES		100
-#define LINKS_MAX	40	/* as the kernel */
+#define LINKS_MAX	40	/* as in the kernel */
 
-/* A way along a path, link by link. */
+/* State of resolving a path, name by name. */
 struct walk {
-	int folder;		/* where it has come to */
-	bool lent;		/* and that is the caller's to close */
-	char *rest;		/* the path from there */
+	int folder;		/* the folder reached so far */
+	bool lent;		/* the caller closes the folder */
+	char *rest;		/* the path from there on */
 	unsigned int links;	/* followed so far */
 };
 
@@ -52,8 +52,8 @@ static void walk_give_up(struct walk *walk)
 }
 
 /*
- * Put what a link says in the place of its name. Who made it can have it lead root
- * anywhere: fs.protected_symlinks, which may be off, knows only folders such as /tmp.
+ * Replace the name of a link by its target. Root follows no link of another user, who could
+ * point it anywhere. fs.protected_symlinks may be off, and covers only folders such as /tmp.
  */
 static int walk_link(struct walk *walk, const char *name, const char *after)
 {
@@ -85,7 +85,7 @@ static int walk_link(struct walk *walk, const char *name, const char *after)
 	return *target == '/' ? walk_into(walk, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) : 0;
 }
 
-/* Go to the folder of the last name. */
+/* Walk to the folder of the last name. */
 static int walk_on(struct walk *walk)
 {
 	char *name, *end, *after;
@@ -102,7 +102,7 @@ static int walk_on(struct walk *walk)
 			break;
 		}
 		*end = '\0';
-		/* Without O_DIRECTORY nothing would be mounted on demand. */
+		/* O_DIRECTORY triggers automounts; O_PATH alone does not. */
 		fd = openat(walk->folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0) {
 			err = errno == ENOTDIR ? walk_link(walk, name, after) : errno;
@@ -114,7 +114,7 @@ static int walk_on(struct walk *walk)
 	return err;
 }
 
-/* See what has the last name. What a symbolic link leads to is replaced, not the link. */
+/* Look up the last name. If it is a symbolic link, its target is replaced, not the link. */
 static int walk_end(struct walk *walk, struct stat *st, bool devices)
 {
 	bool linked = false;
@@ -144,11 +144,11 @@ static int walk_end(struct walk *walk, struct stat *st, bool devices)
 }
 
 /**
- * output_folder - open a folder for several files, by the same links as output_find()
+ * output_folder - open a folder for several files, following links like output_find()
  * @path: the path
- * @fd: out: the folder, open such that it can be synced, for output_find_in()
+ * @fd: out: the folder for output_find_in(); opened without O_PATH, so that it can be synced
  *
- * Return: 0 or an errno, as output_find().
+ * Return: 0 or an errno, like output_find().
  */
 int output_folder(const char *path, int *fd)
 {
@@ -156,7 +156,7 @@ int output_folder(const char *path, int *fd)
 	int err = *path ? 0 : ENOENT;
 
 	*fd = -1;
-	/* All but the last name is a folder. */
+	/* walk_on() stops at the folder of the last name: append a name. */
 	if (asprintf(&walk.rest, "%s/.", path) < 0)
 		return ENOMEM;
 	if (!err)
@@ -184,13 +184,13 @@ static int find(struct output *output, struct walk *walk, bool devices)
 }
 
 /**
- * output_find_in - find the place of a name in a folder, without making anything
+ * output_find_in - find the destination of a name in a folder, without creating it
  * @output: out: as for output_find()
- * @folder: the folder, by output_folder(); open until @output is ended
+ * @folder: the folder, from output_folder(); must stay open until @output ends
  * @name: the name, which may be a symbolic link that leads elsewhere
  * @devices: as for output_find()
  *
- * Return: 0 or an errno, as output_find().
+ * Return: 0 or an errno, like output_find().
  */
 int output_find_in(struct output *output, int folder, const char *name, bool devices)
 {
@@ -207,13 +207,13 @@ int output_find_in(struct output *output, int folder, const char *name, bool dev
 }
 
 /**
- * output_find - find the place that a path leads to, without making anything
+ * output_find - find the destination of a path, without creating it
  * @output: out: for output_begin(), or output_discard(); its folder is open with O_PATH
  * @path: the path
- * @devices: it may lead to a block device, which is for the caller to open
+ * @devices: allow a block device, which the caller opens
  *
- * Return: 0 or an errno: EISDIR; ENOTSUP if what has the name is no file; ENOLINK if the
- * way is a symbolic link of another user, which root does not follow; ...
+ * Return: 0 or an errno. EISDIR; ENOTSUP: not a regular file; ENOLINK: the path has a symbolic
+ * link of another user, which root does not follow; ...
  */
 int output_find(struct output *output, const char *path, bool devices)
 {
@@ -232,7 +232,7 @@ int output_find(struct output *output, const char *path, bool devices)
 	return err;
 }
 
-/* A name that nobody has, or NULL. */
+/* Make a random name. Return: NULL on failure. */
 static char *random_name(void)
 {
 	unsigned int number;
@@ -246,7 +246,7 @@ static char *random_name(void)
 
 static int open_nameless(struct output *output, int flags)
 {
-	/* Nobody can open it before it has a name. */
+	/* Mode 0666 is safe: no other process can open the file before it has a name. */
 	output->fd = openat(output->folder_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0666);
 	return output->fd < 0 ? errno : 0;
 }
@@ -281,7 +281,7 @@ static int open_temporary(struct output *output, int flags)
 	return err;
 }
 
-/* Open the folder once more, and not with O_PATH. */
+/* Open the folder again without O_PATH, so that it can be synced. */
 static int make_syncable(struct output *output)
 {
 	int folder = output->folder_fd;
@@ -296,12 +296,12 @@ static int make_syncable(struct output *output)
 
 /**
  * output_begin - begin to write a file
- * @output: its place, by output_find(); to be ended by output_commit() or output_discard()
- * @direct: past the page cache, if it can be
+ * @output: the destination, from output_find(); output_commit() or output_discard() ends it
+ * @direct: use O_DIRECT if it is supported
  *
- * The caller has signals wait until it has ended it, or one may leave a file behind.
+ * The caller blocks signals until the end, or one may leave a temporary file behind.
  *
- * Return: 0 or an errno; then there is nothing left to be ended.
+ * Return: 0 or an errno; on an error, @output has ended.
  */
 int output_begin(struct output *output, bool direct)
 {
@@ -320,12 +320,12 @@ int output_begin(struct output *output, bool direct)
 }
 
 /**
- * output_open - find a place, and begin to write a file there
+ * output_open - find the destination of a path, and begin to write a file there
  * @output: out: as for output_begin()
- * @path: its name once it is whole
- * @direct: past the page cache, if it can be
+ * @path: path of the file once it is complete
+ * @direct: use O_DIRECT if it is supported
  *
- * Return: 0 or an errno, as output_find() and output_begin().
+ * Return: 0 or an errno, like output_find() and output_begin().
  */
 int output_open(struct output *output, const char *path, bool direct)
 {
@@ -334,12 +334,12 @@ int output_open(struct output *output, const char *path, bool direct)
 	return err ? err : output_begin(output, direct);
 }
 
-/* Give a file without a name this one, which nobody has. */
+/* Give a file without name this name. Return: 0 or an errno; EEXIST if the name exists. */
 static int link_as(const struct output *output, const char *name)
 {
 	char path[64];
 
-	/* The shorter way is open to who may read all, and from Linux 6.10 on. */
+	/* Before Linux 6.10, AT_EMPTY_PATH needs CAP_DAC_READ_SEARCH and fails with ENOENT. */
 	if (!linkat(output->fd, "", output->folder_fd, name, AT_EMPTY_PATH))
 		return 0;
 	if (errno != ENOENT)
@@ -348,7 +348,7 @@ static int link_as(const struct output *output, const char *name)
 	return linkat(AT_FDCWD, path, output->folder_fd, name, AT_SYMLINK_FOLLOW) ? errno : 0;
 }
 
-/* Give it a name of its own. */
+/* Give a file without name a temporary name. */
 static int link_temporary(struct output *output)
 {
 	unsigned int i;
@@ -369,7 +369,7 @@ static int link_temporary(struct output *output)
 	return EEXIST;
 }
 
-/* From the name of its own to the other. */
+/* Rename the file from its temporary name to its final one. */
 static int rename_temporary(const struct output *output)
 {
 	const char *from = output->temporary, *to = output->name;
@@ -378,21 +378,21 @@ static int rename_temporary(const struct output *output)
 	if (output->exclusive) {
 		if (!renameat2(folder, from, folder, to, RENAME_NOREPLACE))
 			return 0;
-		/* NFS, for one, has no such flag. */
+		/* Some file systems, such as NFS, do not support RENAME_NOREPLACE. */
 		if (errno != EINVAL)
 			return errno;
 	}
 	return renameat(folder, from, folder, to) ? errno : 0;
 }
 
-/* Take the name, in the place of an old one if there is one. */
+/* Give the file its final name, replacing an old file. */
 static int take_name(struct output *output)
 {
 	int err = output->temporary ? EEXIST : link_as(output, output->name);
 
 	if (err != EEXIST || (output->exclusive && !output->temporary))
 		return err;
-	/* By way of a name that nobody else has. */
+	/* linkat() cannot replace a file: link a temporary name, and rename it. */
 	err = output->temporary ? 0 : link_temporary(output);
 	if (!err)
 		err = rename_temporary(output);
@@ -404,12 +404,12 @@ static int take_name(struct output *output)
 }
 
 /**
- * output_commit - let the new file take its name, in the place of an old one
+ * output_commit - give the new file its name, replacing an old file
  * @output: the file
  * @mode: its permissions
- * @sync: only once it is on the disk, and then see that the name is
+ * @sync: sync the file before, and its folder after
  *
- * Return: 0 or an errno; then output_discard() is still to be called.
+ * Return: 0 or an errno; on an error, the caller calls output_discard().
  */
 int output_commit(struct output *output, mode_t mode, bool sync)
 {
@@ -421,7 +421,7 @@ int output_commit(struct output *output, mode_t mode, bool sync)
 	err = take_name(output);
 	if (err)
 		return err;
-	/* From here on there is no way back: the new file has the name. */
+	/* The new file has its name: this cannot be undone. */
 	if (sync && fsync(output->folder_fd))
 		err = errno;
 	if (close(output->fd) && !err)
@@ -433,7 +433,7 @@ int output_commit(struct output *output, mode_t mode, bool sync)
 }
 
 /**
- * output_discard - give up what has not been committed
+ * output_discard - discard a file that was not committed
  * @output: the file
  */
 void output_discard(struct output *output)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A bar for people, or records for programs.
+ * Show the progress as a bar, or as JSON records for programs.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 /**
  * copy_count - add to a count that another thread reads
  * @count: the count
- * @bytes: what to add
+ * @bytes: number to add
  */
 void copy_count(uint64_t *count, uint64_t bytes)
 {
@@ -28,9 +28,9 @@ static uint64_t counted(const uint64_t *count)
 }
 
 /**
- * progress_parse - read the value of an option --progress
- * @text: what the user wrote
- * @mode: out: what it means
+ * progress_parse - parse the value of an option --progress
+ * @text: the value
+ * @mode: out: the mode
  */
 bool progress_parse(const char *text, enum progress_mode *mode)
 {
@@ -109,7 +109,7 @@ static void show_record(const struct progress *progress, const struct copy_count
 /**
  * progress_begin - decide how to show the progress, and show the first record
  * @progress: how to show it
- * @counts: nothing, yet
+ * @counts: all zero
  */
 void progress_begin(struct progress *progress, const struct copy_counts *counts)
 {
@@ -122,9 +122,9 @@ void progress_begin(struct progress *progress, const struct copy_counts *counts)
 }
 
 /**
- * progress_show - show how far it is
+ * progress_show - show the current progress
  * @progress: how to show it
- * @counts: how far it is
+ * @counts: the current counts
  */
 void progress_show(struct progress *progress, const struct copy_counts *counts)
 {
@@ -137,10 +137,10 @@ void progress_show(struct progress *progress, const struct copy_counts *counts)
 }
 
 /**
- * progress_end - show the last record, and take the bar away
+ * progress_end - show the last record, or remove the bar
  * @progress: how it was shown
- * @counts: how far it came
- * @done: whether that was to the end
+ * @counts: the final counts
+ * @done: whether the copy is complete
  */
 void progress_end(struct progress *progress, const struct copy_counts *counts, bool done)
 {

@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes. What is copied and what is not written add up to the total. */
+/* In bytes. At the end, copied and write_skipped add up to the total. */
 struct copy_counts {
 	uint64_t copied;	/* written */
 	uint64_t write_skipped;	/* not written, since it is zeros or unused */
-	uint64_t read_skipped;	/* not even read */
-	uint64_t zeroes;	/* found to be zeros by looking */
+	uint64_t read_skipped;	/* not read either */
+	uint64_t zeroes;	/* read, and found to be zeros */
 };
 
 enum progress_mode {
@@ -21,11 +21,11 @@ enum progress_mode {
 };
 
 /**
- * struct progress - how far a copy is, shown each second
- * @mode: how
- * @what: what the bar begins with
- * @total: bytes there are
- * @begin: when it began, set by progress_begin()
+ * struct progress - progress of a copy, shown each second
+ * @mode: how to show it
+ * @what: text before the bar
+ * @total: bytes in total
+ * @begin: start time, set by progress_begin()
  * @shown: a bar is on the screen
  */
 struct progress {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A queue with room for all chunks there are, and a clock on both of its ends.
+ * A queue with room for all chunks, which measures the time spent at both ends.
  */
 #include "clock.h"
 #include "queue.h"
@@ -65,7 +65,7 @@ struct copy_chunk *queue_get(struct queue *queue)
 	return chunk;
 }
 
-/* Let the other side end once it has taken what is there. */
+/* Let queue_get() return NULL once the queue is empty: no more chunks come. */
 void queue_close(struct queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);
@@ -74,7 +74,7 @@ void queue_close(struct queue *queue)
 	pthread_mutex_unlock(&queue->lock);
 }
 
-/* Let both sides end at once. */
+/* Let queue_get() and queue_put() fail from now on. */
 void queue_abort(struct queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);

@@ -10,15 +10,15 @@
 
 struct copy_chunk;
 
-/* Chunks on their way from one thread to the other. */
+/* Chunks that one thread hands over to the other. */
 struct queue {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct copy_chunk *ring[QUEUE_MAX];
 	unsigned int first;
 	unsigned int count;
-	bool closed;	/* nothing more comes */
-	bool aborted;	/* nobody waits any more */
+	bool closed;	/* no more chunks come */
+	bool aborted;	/* both ends fail at once */
 	uint64_t get;	/* nanoseconds spent in queue_get() */
 	uint64_t put;	/* and in queue_put() */
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Signals that would end the process, while there is something to be undone first.
+ * Block signals that would end the process, so that it can clean up first.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -10,10 +10,10 @@
 #include "signals.h"
 
 /**
- * copy_signals_hold - let SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGPIPE wait
- * @signals: out: to be ended by copy_signals_release()
+ * copy_signals_hold - block SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGPIPE
+ * @signals: out: for copy_signals_release()
  *
- * Those that were blocked, ignored or handled before stay so.
+ * Signals that were blocked, ignored or handled before stay so.
  *
  * Return: 0 or an errno.
  */
@@ -38,8 +38,8 @@ int copy_signals_hold(struct copy_signals *signals)
 }
 
 /**
- * copy_signals_take - ask for a signal that has come
- * @signals: those that wait
+ * copy_signals_take - take a pending signal
+ * @signals: the blocked signals
  *
  * Return: its number, or 0.
  */
@@ -51,8 +51,8 @@ int copy_signals_take(const struct copy_signals *signals)
 }
 
 /**
- * copy_signals_release - let them end the process again, also those that have come
- * @signals: those that wait
+ * copy_signals_release - unblock the signals; a pending one then ends the process
+ * @signals: the blocked signals
  */
 void copy_signals_release(struct copy_signals *signals)
 {
@@ -61,7 +61,7 @@ void copy_signals_release(struct copy_signals *signals)
 }
 
 /**
- * copy_interrupt - die of the signal that interrupted a copy, now that all is undone
+ * copy_interrupt - end the process by the signal that interrupted a copy, after cleaning up
  * @signal: its number
  */
 void copy_interrupt(int signal)

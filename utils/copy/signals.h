@@ -4,10 +4,10 @@
 
 #include <signal.h>
 
-/* Signals that would end the process wait, and come by a descriptor to who asks. */
+/* Blocked signals, which are read from a signalfd. */
 struct copy_signals {
 	int fd;
-	sigset_t before;	/* the mask */
+	sigset_t before;	/* the signal mask before */
 };
 
 int copy_signals_hold(struct copy_signals *signals);

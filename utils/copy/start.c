@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a program does first, so that its files are safe from the way it was started.
+ * Protect the files of a program from inherited descriptors and signals, before it opens any.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 #include "start.h"
 
-/* What is opened later must not take the number of a standard stream, and get our messages. */
+/* Open closed standard streams, or messages would be written to the next file opened. */
 static void fill_standard_streams(void)
 {
 	int fd;
@@ -21,11 +21,11 @@ static void fill_standard_streams(void)
 }
 
 /**
- * copy_start - to be called before the first file is opened
+ * copy_start - prepare a program before it opens its first file
  */
 void copy_start(void)
 {
 	fill_standard_streams();
-	/* A limit of the size of files is an error of write(), with all that is then undone. */
+	/* Let write() fail at the limit of the file size (EFBIG), so that it is cleaned up. */
 	signal(SIGXFSZ, SIG_IGN);
 }

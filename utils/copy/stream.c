@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads and writes in sequence, of pipes and sockets, too. Whoever is at the other end may
- * take any time: a job that is to stop does not wait for them.
+ * Sequential reads and writes, also of pipes and sockets. The other end may take any time:
+ * a job that must stop does not wait for it.
  */
 #include <errno.h>
 #include <limits.h>
@@ -11,9 +11,9 @@
 
 #include "stream.h"
 
-#define LOOK_EVERY	100	/* milliseconds, for whether to stop */
+#define LOOK_EVERY	100	/* milliseconds between checks whether to stop */
 
-/* Wait until the descriptor is ready. Return: 0, ECANCELED if the job is to stop, or an errno. */
+/* Wait until the descriptor is ready. Return: 0, ECANCELED if the job must stop, or an errno. */
 static int wait_for(struct copy_job *job, int fd, short events)
 {
 	struct pollfd pollfd = { .fd = fd, .events = events };
@@ -30,14 +30,14 @@ static int wait_for(struct copy_job *job, int fd, short events)
 }
 
 /**
- * stream_read - read until there is enough, or the end
- * @job: what it is for
- * @fd: where from
- * @data: where to
- * @length: bytes wanted
- * @done: out: how many there were
+ * stream_read - read the next bytes, up to the end of the stream
+ * @job: the job, which may be stopped
+ * @fd: the stream
+ * @data: buffer
+ * @length: number of bytes
+ * @done: out: number of bytes read
  *
- * Return: 0, ECANCELED if the job is to stop, or an errno.
+ * Return: 0, ECANCELED if the job must stop, or an errno.
  */
 int stream_read(struct copy_job *job, int fd, void *data, size_t length, size_t *done)
 {
@@ -60,7 +60,7 @@ int stream_read(struct copy_job *job, int fd, void *data, size_t length, size_t 
 	return 0;
 }
 
-/* How much can be written without waiting once the descriptor is ready. */
+/* Return: how many bytes a descriptor that is ready takes without blocking. */
 static size_t write_at_once(int fd)
 {
 	struct stat st;
@@ -70,13 +70,13 @@ static size_t write_at_once(int fd)
 }
 
 /**
- * stream_write - write all
- * @job: what it is for
- * @fd: where to
- * @data: what
- * @length: bytes of it
+ * stream_write - write all bytes
+ * @job: the job, which may be stopped
+ * @fd: the stream
+ * @data: the data
+ * @length: number of bytes
  *
- * Return: 0, ECANCELED if the job is to stop, or an errno.
+ * Return: 0, ECANCELED if the job must stop, or an errno.
  */
 int stream_write(struct copy_job *job, int fd, const void *data, size_t length)
 {
@@ -104,9 +104,9 @@ int stream_write(struct copy_job *job, int fd, const void *data, size_t length)
 
 /**
  * stream_write_zeros - write zeros
- * @job: what it is for
- * @fd: where to
- * @length: bytes of them
+ * @job: the job, which may be stopped
+ * @fd: the stream
+ * @length: number of bytes
  *
  * Return: as stream_write().
  */
