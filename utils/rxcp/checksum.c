@@ -8,7 +8,7 @@
 #include "say.h"
 
 /**
- * checksum_begin - begin a checksum, or say why there is none
+ * checksum_begin - begin a checksum, or print an error
  * @checksum: out
  * @name: the algorithm, as libgcrypt calls it; NULL: no checksum is wanted
  */
@@ -41,9 +41,9 @@ void checksum_add(struct checksum *checksum, const void *data, size_t length)
 }
 
 /**
- * checksum_print - print it as md5sum(1) and its like do
- * @checksum: it; ends here
- * @path: of what
+ * checksum_print - print a checksum in the format of md5sum(1)
+ * @checksum: the checksum; it is finished here
+ * @path: path of the file
  */
 void checksum_print(struct checksum *checksum, const char *path)
 {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Of what a copy holds, in the order of its bytes. */
+/* Checksum of the data of a copy, in the order of its bytes. */
 struct checksum {
 	gcry_md_hd_t handle;	/* NULL: none is wanted */
 	int algorithm;

@@ -8,7 +8,7 @@
 
 #include "volume.h"
 
-/* What is in use, or was not unmounted, may be more than its bitmap says. */
+/* Trust the bitmap only after a clean unmount: no errors, and no journal to replay. */
 static int is_settled(ext2_filsys fs)
 {
 	return fs->super->s_state & EXT2_VALID_FS && !(fs->super->s_state & EXT2_ERROR_FS) &&
@@ -32,7 +32,7 @@ static bool add_free(const struct volume *volume, ext2_filsys fs)
 }
 
 /**
- * ext_unused - note what the file system of a volume does not use
+ * ext_unused - record the unused blocks of a file system
  * @volume: the volume
  *
  * Return: false if its bitmap cannot be trusted.

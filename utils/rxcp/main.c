@@ -128,7 +128,7 @@ static bool wrong_option(int opt, char **argv)
 	return complain("unknown or ambiguous option '%s'; --help lists all", word);
 }
 
-/* Return: whether there is something to copy; else *ok is the answer. */
+/* Return: whether to copy. If not, *ok tells whether the program succeeds. */
 static bool parse(int argc, char **argv, struct options *options, bool *ok)
 {
 	static const struct option table[] = {
@@ -179,7 +179,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(basename(*one), basename(*two));
 }
 
-/* No copy may take the place of one that was just made. */
+/* Check that all names differ: one copy must not replace another. */
 static bool differ(int count, char **names, const char *folder)
 {
 	const char **sorted = calloc(count, sizeof(*sorted));
@@ -228,7 +228,7 @@ static bool copy_all(const struct options *options, int count, char **names, int
 		return complain("destination '%s': no such directory", to);
 	if (!is_folder)
 		return transfer(options, names[0], to, -1, signal);
-	/* Its path is walked once, not for each file. */
+	/* Resolve the path of the folder once, not for each file. */
 	if (!differ(count - 1, names, to) || !target_folder(to, &folder))
 		return false;
 	for (i = 0; i < count - 1 && !*signal; i++)
@@ -238,7 +238,7 @@ static bool copy_all(const struct options *options, int count, char **names, int
 	return all;
 }
 
-/* Nothing is left of a file that is not whole, so signals wait. */
+/* Block signals, so that no incomplete file is left behind. */
 static bool hold_and_copy(struct options *options, int count, char **names, int *signal)
 {
 	int err = copy_signals_hold(&options->signals);
@@ -249,7 +249,7 @@ static bool hold_and_copy(struct options *options, int count, char **names, int 
 	options->mask = umask(0);
 	umask(options->mask);
 	done = copy_all(options, count, names, signal);
-	/* One that came too late must not cost the lines that are still to be printed. */
+	/* Print all output before ending by a signal that came too late. */
 	if (!*signal)
 		*signal = copy_signals_take(&options->signals);
 	copy_signals_release(&options->signals);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The one way out for messages.
+ * Print error messages.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ bool complain(const char *format, ...)
 		text = NULL;
 	va_end(args);
 
-	/* Names may hold newlines and escapes: keep to one line. */
+	/* Names may contain newlines and escapes: replace them, to print one line. */
 	for (c = text; c && *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is copied, and what of it need not be read.
+ * The source of a copy, and which ranges of it need not be read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #define EXTENTS_AT_ONCE	4096
 #define STAT_BLOCK	512
-#define READ_AT_ONCE	(64 << 10)	/* there is nothing to read ahead of it */
+#define READ_AT_ONCE	(64 << 10)	/* smaller files need no readahead */
 
 /* Get the part of the allocation map that begins at @from. */
 static int map_from(struct source *source, uint64_t from)
@@ -36,15 +36,15 @@ static int map_from(struct source *source, uint64_t from)
 	return 0;
 }
 
-/* Any other device answers ENOTTY. */
+/* Other devices fail with ENOTTY. */
 static void try_map(struct source *source)
 {
 	source->extents = calloc(EXTENTS_AT_ONCE, sizeof(*source->extents));
-	/* What is only in the page cache yet is not in the map. */
+	/* The map does not include dirty pages of the page cache: write them back first. */
 	source->is_rxd = source->extents && !fsync(source->fd) && !map_from(source, 0);
 }
 
-/* What has no size may still have data, as in /proc. */
+/* Files of size 0 may still have data, as in /proc. */
 static bool check_size(struct source *source)
 {
 	char byte;
@@ -85,10 +85,10 @@ static bool look_at(struct source *source)
 }
 
 /**
- * source_open - open what is to be copied, or say why it cannot be
+ * source_open - open the source of a copy, or print an error
  * @source: out
  * @path: the file or block device
- * @smart: what need not be read
+ * @smart: which ranges need not be read
  */
 bool source_open(struct source *source, const char *path, enum smart smart)
 {
@@ -130,7 +130,7 @@ static int next_in_map(struct source *source, uint64_t from, uint64_t *start, ui
 
 static int next_in_file(struct source *source, uint64_t from, uint64_t *start, uint64_t *end)
 {
-	/* Some file systems look at each page up to the next hole. */
+	/* Reuse the last result: some file systems check each page up to the next hole. */
 	if (from >= source->data_end || from < source->data_start)
 		file_next_data(source->fd, from, source->size, &source->data_start,
 			       &source->data_end);
@@ -139,7 +139,7 @@ static int next_in_file(struct source *source, uint64_t from, uint64_t *start, u
 	return 0;
 }
 
-/* What of a device or file is not known to be a hole. */
+/* Find the next range that is not known to be a hole. */
 static int next_data(struct source *source, uint64_t from, uint64_t *start, uint64_t *end)
 {
 	*start = source->size;
@@ -153,10 +153,10 @@ static int next_data(struct source *source, uint64_t from, uint64_t *start, uint
 }
 
 /**
- * source_next - find what must be read
+ * source_next - find the next range that must be read
  * @source: the source
- * @from: from this byte on
- * @start: out: where it begins; the size, if there is nothing more
+ * @from: offset to start at
+ * @start: out: where it begins; the size of the source if there is none
  * @end: out: where it ends
  *
  * Return: 0 or an errno.

@@ -9,11 +9,11 @@
 
 #include "unused.h"
 
-/* What is known to be empty and need not be read. */
+/* Which ranges need not be read. */
 enum smart {
 	SMART_NONE,
-	SMART_HOLES,	/* holes of a file, what is not allocated of an RAM disk */
-	SMART_UNUSED,	/* and what file systems do not use */
+	SMART_HOLES,	/* holes of files, unallocated ranges of RAM disks */
+	SMART_UNUSED,	/* also unused blocks of file systems */
 };
 
 struct source {
@@ -22,7 +22,7 @@ struct source {
 	struct stat st;
 	uint64_t size;
 	enum smart smart;
-	bool has_holes;		/* as far as its blocks tell */
+	bool has_holes;		/* by st_blocks, or by SEEK_HOLE */
 	uint64_t data_start;	/* of a file: the data that was found last */
 	uint64_t data_end;
 	bool is_rxd;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Swap areas, of which only the header is used while nobody swaps to them.
+ * Swap areas. While one is not active, only its header is in use.
  */
 #include <string.h>
 
@@ -8,11 +8,11 @@
 
 #define PAGE_MIN	4096
 #define PAGE_MAX	65536
-#define VERSION_AT	1024	/* boot code is before it */
+#define VERSION_AT	1024	/* after the boot code */
 #define LAST_PAGE_AT	1028
 
 /**
- * swap_unused - note what a swap area does not use
+ * swap_unused - record the unused pages of a swap area
  * @volume: the volume
  *
  * Return: false if it is in use, or holds a hibernated system, which has another

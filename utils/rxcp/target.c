@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files that appear when they are whole, and block devices, which cannot.
+ * The destination of a copy: a file, which appears when it is complete, or a block device.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "say.h"
 #include "target.h"
 
-/* What is opened must be the device that was found. Return: 0 or an errno. */
+/* Open the device that was found; fail if its name now has another. Return: 0 or an errno. */
 static int open_found(struct target *target)
 {
 	const struct output *place = &target->output;
@@ -43,7 +43,7 @@ static bool open_device(struct target *target, const struct source *source)
 
 	if (S_ISBLK(source->st.st_mode) && source->st.st_rdev == target->old.st_rdev)
 		return complain("'%s' and '%s' are the same device", source->path, target->path);
-	/* With O_EXCL nobody has it mounted, nor can mount it meanwhile. */
+	/* O_EXCL fails if the device is mounted, and prevents that it is mounted meanwhile. */
 	err = open_found(target);
 	if (err == EBUSY)
 		return complain("destination '%s': is in use; unmount or close it first",
@@ -74,7 +74,7 @@ static bool open_file(struct target *target, const struct source *source)
 }
 
 /**
- * target_folder - open a folder for several copies, or say why not
+ * target_folder - open a folder for several copies, or print an error
  * @path: the folder
  * @folder: out
  */
@@ -86,11 +86,11 @@ bool target_folder(const char *path, int *folder)
 }
 
 /**
- * target_open - open where a copy goes, or say why it cannot go there
+ * target_open - open the destination of a copy, or print an error
  * @target: out
  * @path: a file, which need not exist, or a block device
- * @folder: that the last name of @path is in, open; or -1
- * @source: what is going to be copied
+ * @folder: the open folder that has the last name of @path; or -1
+ * @source: the source of the copy
  */
 bool target_open(struct target *target, const char *path, int folder, const struct source *source)
 {
@@ -112,10 +112,10 @@ bool target_open(struct target *target, const char *path, int folder, const stru
 }
 
 /**
- * target_block - the smallest hole that there can be
- * @target: where
- * @min: the least that is of use, which divides @max
- * @max: the most
+ * target_block - get the smallest size of a hole
+ * @target: the destination
+ * @min: the smallest useful size, which divides @max
+ * @max: the largest size
  */
 uint64_t target_block(struct target *target, uint64_t min, uint64_t max)
 {
@@ -130,12 +130,12 @@ uint64_t target_block(struct target *target, uint64_t min, uint64_t max)
 }
 
 /**
- * target_skip - let a range be zeros without writing it
- * @target: where
- * @offset: first byte
- * @length: bytes
+ * target_skip - make a range zeros without writing it
+ * @target: the destination
+ * @offset: offset of the first byte
+ * @length: number of bytes
  *
- * Return: false if they must be written.
+ * Return: false if the zeros must be written.
  */
 bool target_skip(struct target *target, uint64_t offset, uint64_t length)
 {
@@ -145,17 +145,17 @@ bool target_skip(struct target *target, uint64_t offset, uint64_t length)
 }
 
 /**
- * target_finish - all has been written
- * @target: where to
- * @size: bytes of the source
+ * target_finish - set the size, and sync, after the last write
+ * @target: the destination
+ * @size: size of the source in bytes
  * @written: where the last write ended
- * @sync: see that it is on the disk; on a device in any case
+ * @sync: sync a file; a device is always synced
  *
  * Return: 0 or an errno.
  */
 int target_finish(struct target *target, uint64_t size, uint64_t written, bool sync)
 {
-	/* It ends with a hole. */
+	/* Extend a file that ends with a hole. */
 	if (!target->is_device && written < size && ftruncate(target->fd, size))
 		return errno;
 	return (sync || target->is_device) && fsync(target->fd) ? errno : 0;
@@ -167,11 +167,11 @@ static mode_t new_mode(const struct source *source, mode_t mask)
 }
 
 /**
- * target_commit - let a file have its name, or say why it cannot
- * @target: where to
- * @source: what has been copied
+ * target_commit - give a file its name, or print an error
+ * @target: the destination
+ * @source: the source of the copy
  * @mask: permissions that a new file does not get
- * @sync: see that the name is on the disk
+ * @sync: sync the file and its folder
  */
 bool target_commit(struct target *target, const struct source *source, mode_t mask, bool sync)
 {
@@ -181,7 +181,7 @@ bool target_commit(struct target *target, const struct source *source, mode_t ma
 
 	if (target->is_device)
 		return true;
-	/* As if it had been overwritten; who may not do that owns it now. */
+	/* Keep the old owner. If that is not permitted, give no access to group and others. */
 	if (target->replaces && (old->st_uid != geteuid() || old->st_gid != getegid()) &&
 	    fchown(target->fd, old->st_uid, old->st_gid))
 		mode &= 0700;

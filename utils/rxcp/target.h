@@ -8,13 +8,13 @@
 #include "../copy/file.h"
 #include "source.h"
 
-/* Where a copy goes: a new file, or a block device. */
+/* Destination of a copy: a new file, or a block device. */
 struct target {
 	const char *path;
 	int fd;
 	bool is_device;
-	bool replaces;		/* a file that is there */
-	uint64_t page;		/* what a file had better be written in multiples of */
+	bool replaces;		/* something that exists */
+	uint64_t page;		/* preferred I/O size of a file: st_blksize */
 	struct stat old;
 	struct output output;
 };

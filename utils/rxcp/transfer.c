@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One source, one destination.
+ * Copy one source to one destination.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,18 +15,18 @@
 #include "target.h"
 #include "transfer.h"
 
-#define BLOCK_MIN	512	/* zeros are looked for in pieces of that to this size */
+#define BLOCK_MIN	512	/* data is checked for zeros in blocks of MIN to MAX */
 #define BLOCK_MAX	4096
 #define CHUNKS		4
 #define ROOM		(1 << 20)
-#define ROOM_CACHED	(128 << 10)	/* stays in the processor's cache from read to write */
-#define ROOM_UNSEEN	(8 << 20)	/* the kernel copies it while signals wait */
-#define ROOM_PAGE	(4 << 20)	/* the largest page that is worth filling at once */
+#define ROOM_CACHED	(128 << 10)	/* stays in the CPU cache from read to write */
+#define ROOM_UNSEEN	(8 << 20)	/* one copy_file_range(), while signals wait */
+#define ROOM_PAGE	(4 << 20)	/* largest st_blksize that is used for the buffers */
 #define NSEC_PER_SEC	UINT64_C(1000000000)
 
 static const unsigned char zeros[64 * 1024] __attribute__((aligned(COPY_ALIGN)));
 
-/* What the reader found out about a chunk. */
+/* Information from the reader for the writer about a chunk. */
 struct note {
 	bool hole;			/* it was not read */
 	bool copied;			/* by the kernel: there is nothing to write */
@@ -40,13 +40,13 @@ struct job {
 	struct source source;
 	struct target target;
 	struct checksum checksum;
-	uint64_t block;			/* zeros are looked for in pieces of this size */
+	uint64_t block;			/* size of the blocks that are checked for zeros */
 	uint64_t cursor;		/* of the reader */
 	uint64_t written;		/* where the last write ended */
 	int read_err;
 	uint64_t read_at;
 	bool shrunk;
-	bool unseen;			/* the kernel copies: nothing looks at the data */
+	bool unseen;			/* copy_file_range() copies; the data is not checked */
 	int write_err;
 	uint64_t write_at;
 };
@@ -75,8 +75,8 @@ static void scan(struct job *job, const struct copy_chunk *chunk)
 }
 
 /*
- * Have the kernel copy what the chunk begins with: the data is moved once, or not at all.
- * Return: false if it cannot. If there is an error, reading or writing meets it, too.
+ * Copy the beginning of a chunk with copy_file_range(): the data is copied once, or not at all.
+ * Return: false on failure. The caller then reads and writes, and meets any error again.
  */
 static bool copy_unseen(struct job *job, struct copy_chunk *chunk)
 {
@@ -157,7 +157,7 @@ static enum copy_step write_piece(struct job *job, const void *data, uint64_t le
 	return COPY_FAILED;
 }
 
-/* Zeros, which need not be written if that can be avoided. */
+/* Write zeros, if possible as a hole or a discard. */
 static enum copy_step write_zeros(struct job *job, uint64_t length, uint64_t offset)
 {
 	enum copy_step step = COPY_MORE;
@@ -178,7 +178,7 @@ static enum copy_step write_zeros(struct job *job, uint64_t length, uint64_t off
 	return step;
 }
 
-/* Runs of blocks that are zeros, and of blocks that are not. */
+/* Write a chunk as runs of zero blocks and runs of other blocks. */
 static enum copy_step write_runs(struct job *job, const struct copy_chunk *chunk)
 {
 	const struct note *note = chunk->note;
@@ -266,7 +266,7 @@ static bool explain(const struct job *job)
 			(unsigned long long)job->read_at, strerror(job->read_err));
 }
 
-/* From file to file, and nothing of them need be looked at. */
+/* Check for a copy from file to file that need not look at the data. */
 static bool is_plain(const struct job *job)
 {
 	const struct options *options = job->options;
@@ -275,7 +275,7 @@ static bool is_plain(const struct job *job)
 	       options->smart == SMART_HOLES && S_ISREG(job->source.st.st_mode);
 }
 
-/* Most file systems cannot, which need not be asked for each file. */
+/* Share the data by FICLONE. Remember a refusal: most file systems do not support it. */
 static bool can_share(const struct job *job)
 {
 	static dev_t from, to;
@@ -286,14 +286,14 @@ static bool can_share(const struct job *job)
 		return false;
 	if (!ioctl(job->target.fd, FICLONE, job->source.fd))
 		return true;
-	/* One device of overlayfs may be several file systems below. */
+	/* EXDEV within one device comes from overlayfs, and may not hold for other files. */
 	refused = errno == EOPNOTSUPP || (errno == EXDEV && source != target);
 	from = source;
 	to = target;
 	return false;
 }
 
-/* A file system that can let two files share their data does it at once. */
+/* Share the data instead of copying it, if options and file system allow that. */
 static bool share(struct job *job)
 {
 	const struct options *options = job->options;
@@ -313,8 +313,8 @@ static bool share(struct job *job)
 }
 
 /*
- * With -s never, the kernel must copy no hole. A range that was allocated and never written
- * is a hole, too, which st_blocks does not show.
+ * With -s never, copy_file_range() must get no holes. st_blocks does not show all of them: a
+ * range that was allocated but never written is a hole, too. So ask SEEK_HOLE.
  */
 static void choose_unseen(struct job *job)
 {
@@ -392,7 +392,7 @@ static void summarize(const struct job *job)
 	}
 }
 
-/* A checksum takes time of its own; a sync must not keep signals and progress waiting. */
+/* One thread suffices, unless a checksum takes CPU time or a sync would delay signals. */
 static bool is_light(const struct job *job)
 {
 	return !job->options->checksum && !job->options->sync && !job->target.is_device;
@@ -400,7 +400,7 @@ static bool is_light(const struct job *job)
 
 static void choose_room(struct job *job)
 {
-	/* Block devices are read and written past the page cache, in large requests. */
+	/* Block devices are read and written with O_DIRECT, in large requests. */
 	bool cached = is_light(job) && S_ISREG(job->source.st.st_mode);
 	size_t room = cached ? ROOM_CACHED : ROOM, page = job->target.page;
 
@@ -437,11 +437,11 @@ static bool run(struct job *job, const char *to, int folder)
 }
 
 /**
- * transfer - copy one file or block device, or say why not
- * @options: how
+ * transfer - copy one file or block device, or print an error
+ * @options: the options
  * @from: the source
- * @to: the file or block device
- * @folder: that the last name of @to is in, by target_folder(); or -1
+ * @to: the destination, a file or block device
+ * @folder: the folder that has the last name of @to, from target_folder(); or -1
  * @signal: out: the signal that interrupted it, or 0
  */
 bool transfer(const struct options *options, const char *from, const char *to, int folder,

@@ -10,7 +10,7 @@
 #include "source.h"
 
 enum sparse {
-	SPARSE_DEFAULT,	/* as always; but data may also be shared */
+	SPARSE_DEFAULT,	/* as SPARSE_ALWAYS, but data may be shared */
 	SPARSE_ALWAYS,
 	SPARSE_NEVER,
 };
@@ -23,7 +23,7 @@ struct options {
 	bool sync;
 	mode_t mask;		/* the user's umask */
 	struct copy_signals signals;	/* held for all files */
-	uint64_t buffer;	/* bytes, or 0: what is best */
+	uint64_t buffer;	/* in bytes; 0: choose a size */
 	const char *checksum;	/* algorithm, or NULL */
 };
 

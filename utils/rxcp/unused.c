@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What nobody will ever read of a disk: the free blocks of its file systems. They may
- * hold anything. What is not known, or not clean, is in use.
+ * Find the free blocks of the file systems on a disk, whose contents need not be copied. A
+ * file system that is unknown or not clean counts as fully used.
  */
 #include <blkid/blkid.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "unused.h"
 #include "volume.h"
 
-#define SECTOR		512	/* of libblkid, whatever the disk has */
+#define SECTOR		512	/* unit of libblkid for all disks */
 #define ROOM_FIRST	64
 
 struct range {
@@ -28,7 +28,7 @@ struct unused {
 	struct range *ranges;
 	size_t count;
 	size_t room;
-	size_t next;		/* the first that may end after what was asked for last */
+	size_t next;		/* first range that may end after the last @from */
 };
 
 static const struct {
@@ -46,8 +46,8 @@ static const struct {
  * volume_read - read a part of a volume
  * @volume: the volume
  * @data: out
- * @length: bytes
- * @offset: from this byte of the volume on
+ * @length: number of bytes
+ * @offset: offset in the volume
  *
  * Return: false if not all of it can be read.
  */
@@ -62,12 +62,12 @@ bool volume_read(const struct volume *volume, void *data, size_t length, uint64_
 }
 
 /**
- * volume_unused - note that a part of a volume is not used
+ * volume_unused - record an unused range of a volume
  * @volume: the volume
  * @start: its first byte
  * @end: where it ends
  *
- * Return: false if there is no such part, or no memory.
+ * Return: false if the range is invalid, or memory is short.
  */
 bool volume_unused(const struct volume *volume, uint64_t start, uint64_t end)
 {
@@ -98,7 +98,7 @@ static int by_start(const void *a, const void *b)
 	return (one->start > two->start) - (one->start < two->start);
 }
 
-/* All that a volume does not use, or nothing if that is not certain. */
+/* Record the unused ranges of a volume, or none if they are not certain. */
 static void look_into(const struct volume *volume)
 {
 	size_t before = volume->unused->count;
@@ -120,7 +120,7 @@ static void look_into(const struct volume *volume)
 	blkid_free_probe(probe);
 }
 
-/* Two that share a byte: what one does not use the other may. */
+/* Check for overlapping partitions: a block unused in one may be used in another. */
 static bool overlap(blkid_partlist list, int count)
 {
 	blkid_partition one, two;
@@ -161,7 +161,7 @@ static void look_into_all(const struct volume *disk, blkid_partlist list)
 	}
 }
 
-/* Who has mounted a partition, or swaps to one, has a part of the disk. */
+/* A mounted or swapping partition holds its disk, too: an exclusive open of that fails. */
 static bool is_held(const char *path, int fd)
 {
 	struct stat st;
@@ -186,7 +186,7 @@ static void look_at(struct unused *unused, const char *path)
 	if (disk.fd < 0)
 		return;
 	disk.in_use = is_held(path, disk.fd);
-	/* What a partition was written meanwhile is not in the cache of its disk. */
+	/* Drop the page cache of the disk: it does not see writes to partitions. */
 	posix_fadvise(disk.fd, 0, 0, POSIX_FADV_DONTNEED);
 	probe = blkid_new_probe();
 	if (probe && !blkid_probe_set_device(probe, disk.fd, 0, 0)) {
@@ -202,11 +202,11 @@ static void look_at(struct unused *unused, const char *path)
 }
 
 /**
- * unused_open - find out what of a disk is not used
+ * unused_open - find the unused ranges of a disk
  * @path: the device or image
- * @size: its bytes
+ * @size: its size in bytes
  *
- * Return: what unused_next() takes; NULL if all must be taken for used.
+ * Return: the ranges for unused_next(); NULL if everything counts as used.
  */
 struct unused *unused_open(const char *path, uint64_t size)
 {
@@ -225,10 +225,10 @@ struct unused *unused_open(const char *path, uint64_t size)
 }
 
 /**
- * unused_next - find what is used
- * @unused: of which disk
- * @from: from this byte on, not before that of the last call
- * @start: out: its first byte; the size of all, if there is nothing more
+ * unused_next - find the next used range
+ * @unused: the unused ranges
+ * @from: offset to start at; it must not decrease from call to call
+ * @start: out: where it begins; the size of the disk if there is none
  * @end: out: where it ends
  */
 void unused_next(struct unused *unused, uint64_t from, uint64_t *start, uint64_t *end)

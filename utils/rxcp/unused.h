@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* What the file systems and swap areas of a disk do not use. */
+/* Ranges that the file systems and swap areas of a disk do not use. */
 struct unused;
 
 struct unused *unused_open(const char *path, uint64_t size);

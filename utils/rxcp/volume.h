@@ -9,13 +9,13 @@
 struct unused;
 
 /**
- * struct volume - a partition, or all of a disk without any
+ * struct volume - a partition, or a disk without partitions
  * @path: the disk or image
- * @fd: the same, opened for reading through the page cache
- * @offset: its first byte there
- * @size: its bytes
- * @in_use: somebody holds the disk or a part of it
- * @unused: where to put what is found
+ * @fd: the disk or image, open for reading through the page cache
+ * @offset: offset of the volume on the disk
+ * @size: size of the volume in bytes
+ * @in_use: the disk or a partition of it is open exclusively
+ * @unused: where to record unused ranges
  */
 struct volume {
 	const char *path;

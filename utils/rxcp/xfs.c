@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Free blocks of xfs: each allocation group has a tree of them. They are what it says
- * if the log ends with the record of an unmount.
+ * Free blocks of xfs. Each allocation group has a B+tree of them, which is up to date if the
+ * log ends with an unmount record.
  */
 #include <endian.h>
 #include <stdlib.h>
@@ -21,12 +21,12 @@
 #define BLOCK_MAX	65536
 #define LEVELS_MAX	16
 #define LOG_BLOCK	512
-#define LOG_HEADER	32768		/* bytes of a record that a block of its header tells of */
+#define LOG_HEADER	32768		/* bytes of a record that one block of its header covers */
 #define LOG_PIECE	(1 << 20)
 #define LOG_VERSION_2	2
 #define LOG_UNMOUNT	0x20
 
-/* Features under which free space is told as ever; with others it is not known. */
+/* Features that do not change the format of the free space trees; others are refused. */
 #define RO_COMPAT	0x0f		/* finobt, rmapbt, reflink, inobtcount */
 #define INCOMPAT	0xef		/* not: needsrepair, metadir, zoned and later ones */
 
@@ -40,7 +40,7 @@ struct xfs {
 	uint64_t log;		/* its first byte */
 	uint64_t log_blocks;	/* of LOG_BLOCK bytes */
 	bool has_crc;
-	unsigned char *block;	/* one of the tree */
+	unsigned char *block;	/* a block of the tree */
 };
 
 static uint16_t get16(const void *data, size_t at)
@@ -85,7 +85,7 @@ static bool read_superblock(struct xfs *fs)
 	fs->groups = get32(sb, 88);
 	fs->sector = get16(sb, sector_at);
 	fs->log_blocks = get32(sb, 96) * (fs->blocksize / LOG_BLOCK);
-	/* No realtime device, a log of its own, and nobody was about to make or repair it. */
+	/* Refuse a realtime device, an external log, and an incomplete mkfs or repair. */
 	if ((version != 4 && version != 5) || get64(sb, 16) || !log || sb[126])
 		return false;
 	if (version == 5 && (get32(sb, 212) & ~RO_COMPAT || get32(sb, 216) & ~INCOMPAT))
@@ -105,16 +105,16 @@ static bool read_superblock(struct xfs *fs)
 	return true;
 }
 
-/* What is found in the log. */
+/* State of scanning the log. */
 struct log {
 	uint32_t first;		/* cycle of its first block */
 	uint64_t head;		/* where that cycle ends */
-	uint64_t record;	/* the last header before the head, which may be after the end */
+	uint64_t record;	/* the last header before the head; the log may wrap between them */
 	bool has_record;
-	bool is_before;		/* it is not */
+	bool is_before;		/* the record is before the head without a wrap */
 };
 
-/* All blocks before the head have one cycle, and all after it the one before that. */
+/* Blocks before the head have the current cycle, blocks after it the previous one. */
 static bool add_block(struct log *log, const unsigned char *block, uint64_t at)
 {
 	bool is_header = get32(block, 0) == LOG_MAGIC;
@@ -151,7 +151,7 @@ static bool scan_log(const struct xfs *fs, struct log *log)
 	return ok && log->has_record;
 }
 
-/* The last thing that happened was an unmount, after which nothing is left in the log. */
+/* Check that the log ends with an unmount record: then there is nothing to replay. */
 static bool was_unmounted(const struct xfs *fs)
 {
 	unsigned char header[LOG_BLOCK], operation[LOG_BLOCK];
@@ -175,7 +175,7 @@ static bool was_unmounted(const struct xfs *fs)
 	       at % fs->log_blocks == log.head % fs->log_blocks;
 }
 
-/* A block of a group's tree, as it must be. */
+/* Read and check a block of a group's tree. */
 static bool read_block(const struct xfs *fs, uint32_t group, uint32_t block, uint32_t level)
 {
 	const unsigned char *found = fs->block;
@@ -187,7 +187,7 @@ static bool read_block(const struct xfs *fs, uint32_t group, uint32_t block, uin
 	       get16(found, 4) == level && (!fs->has_crc || get32(found, 48) == group);
 }
 
-/* The records of a leaf: first block and number of blocks, in their order. */
+/* Add the records of a leaf: first block and number of blocks, in ascending order. */
 static bool add_leaf(const struct xfs *fs, uint32_t group, uint64_t *after, uint64_t *sum)
 {
 	const size_t head = fs->has_crc ? 56 : 16;
@@ -227,14 +227,14 @@ static bool add_group(const struct xfs *fs, uint32_t group)
 	level = get32(agf, 28);
 	if (!level || level > LEVELS_MAX)
 		return false;
-	/* Down to the leaf that is the first, and on from one to the next. */
+	/* Descend to the first leaf, then follow the links from leaf to leaf. */
 	while (--level) {
 		if (!read_block(fs, group, block, level))
 			return false;
 		block = get32(fs->block, first);
 	}
 	while (block != NO_BLOCK) {
-		/* What comes later begins later, so that this ends. */
+		/* Later leaves must have later blocks, so the loop ends. */
 		if (!read_block(fs, group, block, 0) ||
 		    !add_leaf(fs, group, &after, &sum))
 			return false;
@@ -244,10 +244,10 @@ static bool add_group(const struct xfs *fs, uint32_t group)
 }
 
 /**
- * xfs_unused - note what the file system of a volume does not use
+ * xfs_unused - record the unused blocks of a file system
  * @volume: the volume
  *
- * Return: false if it was not unmounted, or is not known well enough.
+ * Return: false if it was not cleanly unmounted, or has unknown features.
  */
 bool xfs_unused(const struct volume *volume)
 {
