@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rxd-generator: what systemd needs to know of the configuration.
+ * rxd-generator: make systemd drop-ins and mount units from the configuration.
  *
- * The units themselves are templates, installed beside it. For each section without
- * error this adds what only the configuration knows, and has the unit started at
- * boot. What is wrong goes to the kernel's log; it never makes the boot fail.
+ * The services are installed templates. For each valid section, the generator adds the
+ * dependencies that follow from its values, and has the unit started at boot. Errors go to
+ * the kernel log; they never make the boot fail.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -48,7 +48,7 @@ static char *value(const struct config_section *section, enum config_key key)
 	return text ? unit_escape(text) : NULL;
 }
 
-/* What a service needs to save a file when it stops. */
+/* Let a service save a file when it stops: require its mount, make its folder writable. */
 static void add_saved(char **text, const char *file)
 {
 	append_text(text, "RequiresMountsFor=%s\n\n[Service]\nReadWritePaths=-%.*s\n", file,
@@ -63,7 +63,7 @@ static void write_drop_in(const char *folder, const char *service, const char *f
 	free(name);
 }
 
-/* What noauto keeps from being started at boot, and can be started by its name. */
+/* Start a unit at boot, unless noauto is set: then it is only started by its name. */
 static void want(const char *folder, const struct config_section *section, const char *target,
 		 const char *unit, const char *file)
 {
@@ -130,7 +130,7 @@ static void make_warming(const char *folder, const struct config_section *sectio
 	free(service);
 }
 
-/* Nothing at boot waits for a cache but what is mounted through it. */
+/* At boot, only mounts through the cache wait for it. */
 static void make_cache(const char *folder, const struct config_section *section)
 {
 	char *device = unit_name_of_path(section->values[CONFIG_ORIGIN].text, ".device");
@@ -151,7 +151,7 @@ static void make_cache(const char *folder, const struct config_section *section)
 	free(device);
 }
 
-/* An address can be listened at when the network is up. */
+/* A TCP export starts after the network is up, so that its address exists. */
 static void make_export(const char *folder, const struct config_section *section)
 {
 	const char *device = section->values[CONFIG_DEVICE].text;
@@ -191,8 +191,8 @@ static bool differs(const struct config_section *started, const struct config_se
 }
 
 /*
- * What was started is saved and unmounted as it was started, whatever the files say by
- * now: let the service write there, and have it stop after its mount.
+ * A device is saved and unmounted as it was started, even if the files have changed since:
+ * let its service write there, and stop it after its mount.
  */
 static void make_started(const char *folder, struct config_section *section,
 			 const struct config_section *now)
@@ -250,7 +250,7 @@ static void generate(const struct config *config, const char *folder)
 			makers[config->sections[i]->kind](folder, config->sections[i]);
 }
 
-/* Whether the kernel was told to come up without all this. */
+/* Check the kernel command line for rxadm.apply=off. */
 static bool is_switched_off(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -307,7 +307,7 @@ int main(int argc, char **argv)
 	if (!config_load(&config, path, vendor ? vendor : config_vendor(path)) && !started.count)
 		goto out;
 
-	/* Called by systemd, it has nobody to talk to but the kernel. */
+	/* With three folders, the caller is systemd: write errors to the kernel log. */
 	if (argc - optind == 3)
 		log_fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
 	if (log_fd < 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Files and links in the folder that systemd gives its generators.
+ * Write files and links to the output folder of a systemd generator.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "unit.h"
 
-/* The heading of a file: what it was made of. */
+/* Begin the text of a unit: a comment and SourcePath= name the section. */
 char *unit_begin(const struct config_section *section)
 {
 	return format_text("# Made by rxd-generator of %s, line %u.\n\n[Unit]\nSourcePath=%s\n",
@@ -20,7 +20,7 @@ char *unit_begin(const struct config_section *section)
 }
 
 /**
- * unit_name_of_path - the name of the unit that systemd has for a path
+ * unit_name_of_path - make the name of systemd's unit for a path
  * @path: absolute
  * @suffix: kind of the unit, with its dot
  *
@@ -44,7 +44,7 @@ char *unit_name_of_path(const char *path, const char *suffix)
 	return name;
 }
 
-/* systemd replaces what begins with a per cent sign: double it. */
+/* Double percent signs: systemd expands specifiers that begin with one. */
 char *unit_escape(const char *text)
 {
 	char *escaped = copy_text("");
@@ -65,9 +65,9 @@ static void make_folder_of(const char *path)
 
 /**
  * unit_write - write a unit, or a part of one
- * @folder: where to
- * @name: its name there
- * @text: what it is to hold; it is freed
+ * @folder: output folder of the generator
+ * @name: name of the file in the folder
+ * @text: contents of the file; freed here
  */
 void unit_write(const char *folder, const char *name, char *text)
 {
@@ -89,10 +89,10 @@ void unit_write(const char *folder, const char *name, char *text)
 
 /**
  * unit_want - have a unit started with another
- * @folder: where the links are
+ * @folder: output folder of the generator
  * @target: the other unit
  * @name: the unit
- * @file: its file
+ * @file: the file of the unit
  */
 void unit_want(const char *folder, const char *target, const char *name, const char *file)
 {

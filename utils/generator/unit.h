@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 
-/* Text from which a unit is made, and where it came from. */
+/* Make parts of the text of a unit. */
 char *unit_begin(const struct config_section *section);
 char *unit_name_of_path(const char *path, const char *suffix);
 char *unit_escape(const char *text);
