@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Put into the initramfs what caches the root disk, if /etc/default/rxd asks for that.
+# Add the root disk cache to the initramfs, if /etc/default/rxd enables it.
 
 check()
 {
@@ -19,7 +19,7 @@ depends()
 	echo dm
 }
 
-# A kernel without the modules boots without the cache, and says so.
+# A kernel without the modules boots without the cache, and logs a warning.
 installkernel()
 {
 	hostonly='' instmods rxd dm-rxcache

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# dracut's hook pre-mount: the root disk is there and not mounted; have the cached one
-# mounted in its place.
+# dracut's pre-mount hook: mount the cached disk instead of the root disk, which exists and is
+# not mounted yet.
 
 rxd_use()
 {

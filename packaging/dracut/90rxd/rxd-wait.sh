@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# dracut's hook pre-udev: have the root disk awaited before the hook pre-mount. With
-# systemd nobody else does that: only the mount itself waits for it.
+# dracut's pre-udev hook: make dracut wait for the root disk before the pre-mount hook. With
+# systemd, only the mount itself waits for it otherwise.
 
 case ${root-} in
 block:*)
