@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# "make help" tells what there is to make.
+# "make help" lists the targets.
 
 VERSION		?= 0.1.0
 B		?= build
@@ -17,7 +17,7 @@ DEPMOD		?= depmod
 comma		:= ,
 build		:= $(abspath $(B))
 kernel_make	= $(MAKE) --no-print-directory -C $(KDIR) $(if $(ARCH),ARCH=$(ARCH))
-# Debian's 6.1 calls itself another in kernelrelease than in uname -r.
+# With Debian's 6.1, kernelrelease differs from uname -r: prefer UTS_RELEASE.
 release		= $(or $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
 		  $(KDIR)/include/generated/utsrelease.h 2>/dev/null), \
 		  $(shell $(kernel_make) -s kernelrelease 2>/dev/null))
@@ -41,58 +41,62 @@ PROMETHEUSDIR	?= $(PREFIX)/share/rxd/prometheus
 DKMSDIR		?= /usr/src/rxd-$(VERSION)
 DKMS_SOURCES	:= Kbuild module dm-target include
 dist		= rxd-$(VERSION)
-# As old as its release, whenever it was packed.
+# The date of the release, so that the archive does not depend on the time of packing.
 dist_date	= $(shell sed -n 's/^ -- .*>  //p' packaging/debian/changelog | head -n 1)
 FUZZ_SECONDS	?= 600
 SEED		?=
 
 help:
-	@echo 'make demo [KERNEL=6.12]            show and measure the main job, in a guest'
+	@echo 'make demo [KERNEL=6.12]            show and measure the main use, in a guest'
 	@echo 'make demo HOST=1                   the same on this machine, with a file as the disk'
-	@echo 'make test                          the checks for each change; root, and about an hour'
-	@echo '                                   on two cores; not test-system, of torture a short run'
-	@echo 'make check                         the unit tests that need neither root nor a guest'
-	@echo 'make lint                          checkpatch, sparse, shellcheck and their like'
-	@echo 'make test-kunit                    the KUnit suites, under User-Mode Linux'
+	@echo 'make test                          all checks of a change (root; about an hour on two'
+	@echo '                                   cores); without test-system, with a short torture'
+	@echo 'make check                         unit tests that need neither root nor a guest'
+	@echo 'make lint                          checkpatch, sparse, shellcheck and other checkers'
+	@echo 'make test-kunit                    KUnit suites, under User-Mode Linux'
 	@echo 'make test-functional [KERNEL=6.12] [K=EXPRESSION]'
-	@echo '                                   pytest in guests: on all kernels, or on one'
-	@echo 'make test-system                   packages, on whole Debian systems that boot; about'
-	@echo '                                   half an hour'
-	@echo 'make cross                         modules, tools and packages for arm64, not booted'
-	@echo 'make torture [KERNEL=7.2]          everything at once; stock tools; small, NUMA and'
-	@echo '                                   other machines; valgrind, KCSAN; hours'
-	@echo 'make mutations [ONLY="NAME..."]    break the sources in twenty ways: which test tells?'
+	@echo '                                   pytest in guests, with all kernels or with one'
+	@echo 'make test-system                   packages on complete Debian systems in guests'
+	@echo '                                   (about half an hour)'
+	@echo 'make cross                         build modules, tools and packages for arm64'
+	@echo 'make torture [KERNEL=7.2]          stress tests, stock tools, small, NUMA and other'
+	@echo '                                   machines, valgrind, KCSAN (several hours)'
+	@echo 'make mutations [ONLY="NAME..."]    check that the tests detect twenty faults that are'
+	@echo '                                   put into the sources'
 	@echo 'make fuzz [FUZZ_SECONDS=600] [SEED=N] [KERNEL=7.2]'
 	@echo '                                   random ioctls, sysfs writes and parameters, in a guest'
 	@echo 'make fuzz-parsers [FUZZ_SECONDS=600] [SEED=N]'
-	@echo '                                   libFuzzer on all that rxadm reads, each for so long'
-	@echo 'make bench [KERNEL=7.2] [HOST=1]   rxbench: profile, dd, peers and tree in a guest, for'
-	@echo '                                   about 25 minutes, or here'
+	@echo '                                   fuzz each parser of rxadm with libFuzzer for'
+	@echo '                                   FUZZ_SECONDS'
+	@echo 'make bench [KERNEL=7.2] [HOST=1]   rxbench profile, dd, peers and tree, in a guest'
+	@echo '                                   (about 25 minutes) or on this machine'
 	@echo 'make bench-memory [KERNEL=7.2] [ARGS="--works zipf"]'
-	@echo '                                   the same memory as page cache, as a cache and as a RAM'
-	@echo '                                   disk, in a guest; at most four hours'
+	@echo '                                   compare the same memory as page cache, cache and RAM'
+	@echo '                                   disk, in a guest (at most four hours)'
 	@echo 'make bench-rxd [ONLY=ROW,...] [BOOTS=3] [HOST=1]'
-	@echo '                                   rxd beside brd and null_blk, and what it must reach:'
-	@echo '                                   under User-Mode Linux, or on this machine itself'
+	@echo '                                   compare rxd with brd, null_blk and its targets, under'
+	@echo '                                   User-Mode Linux or on this machine'
 	@echo 'make bench-rxcache [ONLY=ROW,...] [BOOTS=3] [HOST=1]'
-	@echo '                                   rxcache beside dm-linear, dm-cache, bcache and,'
-	@echo '                                   where it builds, RapidDisk'
-	@echo 'make bench-policy [TRACES=FOLDER]  hit ratios of rxcache beside other policies'
-	@echo 'make bench-count [BASE=COMMIT]     instructions of a bio, here and in a commit'
-	@echo 'make bench-rxcp [FOLDERS="..."]    rxcp beside cp, in folders of this machine'
-	@echo 'make modules [KDIR=TREE] [ARCH=um] build/modules/RELEASE/*.ko, default for the kernel running'
+	@echo '                                   compare rxcache with dm-linear, dm-cache, bcache and,'
+	@echo '                                   if it can be built, RapidDisk'
+	@echo 'make bench-policy [TRACES=FOLDER]  compare the hit ratios of rxcache and other policies'
+	@echo 'make bench-count [BASE=COMMIT]     compare the instructions per bio with a commit'
+	@echo 'make bench-rxcp [FOLDERS="..."]    compare rxcp with cp, in folders of this machine'
+	@echo 'make modules [KDIR=TREE] [ARCH=um] build/modules/RELEASE/*.ko, by default for the running'
+	@echo '                                   kernel'
 	@echo 'make tools [SANITIZE=address,undefined] [STRICT=1]'
-	@echo '                                   build/bin/rxadm, build/bin/rxcp; STRICT=1: warnings'
-	@echo '                                   are errors'
+	@echo '                                   build/bin/rxadm, build/bin/rxcp; STRICT=1 turns'
+	@echo '                                   warnings into errors'
 	@echo 'make install [DESTDIR=] [PREFIX=/usr/local] [KDIR=TREE]'
-	@echo 'make uninstall                     with the same variables; not while there are RAM disks'
-	@echo 'make install-dkms                  the modules'"'"' sources for DKMS, in /usr/src'
+	@echo 'make uninstall                     use the same variables; fails if there are RAM disks'
+	@echo 'make install-dkms                  install the sources for DKMS in /usr/src'
 	@echo 'make dist                          build/rxd-$(VERSION).tar.gz'
 	@echo 'make deb [DEB_HOST=arm64]          Debian packages, in build/deb/'
 	@echo 'make clean                         remove build/'
-	@echo 'make distclean                     remove also what is kept in RXD_CACHE=/var/cache/rxd'
+	@echo 'make distclean                     also remove the guests and kernels that are kept in'
+	@echo '                                   RXD_CACHE=/var/cache/rxd'
 
-# Objects of several kernels must not meet: each is built in a copy of the sources.
+# Build the modules in a copy of the sources per kernel, so that objects do not mix.
 modules:
 	@test -n '$(release)' || { \
 		echo 'make: KDIR=$(KDIR): no prepared kernel tree; name one with KDIR=TREE' >&2; \
@@ -143,8 +147,8 @@ install-dkms:
 	cp -R $(DKMS_SOURCES) $(DESTDIR)$(DKMSDIR)/
 	sed 's/#MODULE_VERSION#/$(VERSION)/' packaging/dkms/dkms.conf >$(DESTDIR)$(DKMSDIR)/dkms.conf
 
-# What boots the root disk behind a cache, what the scripts of packages share, and the folder
-# of vendor defaults: for packages only, since the paths are fixed.
+# For packages only, since the paths are fixed: the scripts that cache the root disk at boot,
+# a script for the maintainer scripts of packages, and the folder of vendor defaults.
 install-packaged:
 	$(INSTALL) -D -m 644 packaging/root-cache/default $(DESTDIR)/etc/default/rxd
 	$(INSTALL) -D packaging/root-cache/root-cache $(DESTDIR)/usr/lib/rxd/root-cache
@@ -157,7 +161,7 @@ install-packaged:
 	$(INSTALL) packaging/stop-units $(DESTDIR)/usr/lib/rxd/stop-units
 	$(INSTALL) -d $(DESTDIR)/usr/lib/rxd.conf.d
 
-# Without rxadm nobody could save or remove them.
+# Without rxadm, these RAM disks could not be saved or removed.
 ramdisks	= $(notdir $(wildcard /sys/block/rxd[0-9]*))
 
 uninstall:
@@ -197,7 +201,7 @@ deb: dist
 		$(if $(DEB_HOST),--host-arch $(DEB_HOST) --build-profiles=cross$(comma)nocheck)
 	@echo 'Packages: $(build)/deb'
 
-# What a build of packages can run: no root, no network, no guest.
+# Tests that a package build can run: without root, network and guest.
 check:
 	tests/unit/run
 	python3 -B -m pytest -q -p no:cacheprovider -m 'not machine' tests/unit

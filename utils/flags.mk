@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# How all C programs of this folder are compiled. CFLAGS of the environment or the command
-# line replace -O2 -g and the level of _FORTIFY_SOURCE: distributions choose their own.
+# Compiler flags of all C programs in this folder. CFLAGS of the environment or the command
+# line replace -O2 -g and the level of _FORTIFY_SOURCE, which distributions choose.
 #
 # make STRICT=1                     warnings are errors: for development, and what CI does
 # make SANITIZE=address,undefined   programs end at the first error
@@ -24,7 +24,7 @@ endif
 override CFLAGS	+= -std=gnu11 -pthread $(WARNINGS) $(HARDENING)
 override LDFLAGS += -pthread -pie -Wl,-z,relro,-z,now -Wl,--as-needed
 
-# What was compiled with another STRICT or SANITIZE is compiled anew.
+# Rebuild objects that were compiled with another STRICT or SANITIZE.
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(STRICT) $(SANITIZE)' | cmp -s - $@ || echo '$(STRICT) $(SANITIZE)' > $@
@@ -33,5 +33,5 @@ FORCE:
 
 .PHONY: FORCE
 
-# What comes first is for the Makefile to say.
+# The Makefile that includes this file sets its own default goal.
 .DEFAULT_GOAL :=
