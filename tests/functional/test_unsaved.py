@@ -245,7 +245,7 @@ def test_number_of_changes_under_way(lab):
     ramdisk = lab.ramdisk(size, flags=CREATE_RESERVE)
     for at in 0, size - 4096:
         direct.write(ramdisk.path, at, stamp(1))
-    with subprocess.Popen(["blkdiscard", "--zeroout", ramdisk.path]) as process:
+    with subprocess.Popen(["blkdiscard", "--zeroout", ramdisk.path]):
         while direct.read(ramdisk.path, 0, 4096) == stamp(1):
             pass
         number = ramdisk.attribute("changes")
