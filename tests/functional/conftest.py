@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fixtures: what each test may count on, and what it must leave behind."""
+"""Fixtures: the state that each test starts from, and checks of the state that it leaves."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def pytest_configure(config):
 
 
 def pytest_sessionstart(session):
-    """A guest that lacks something fails at once, not test by test."""
+    """If the guest lacks something, fail at once, and not in each test."""
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     for name in PROGRAMS:
         try:
@@ -46,7 +46,7 @@ def pytest_sessionstart(session):
 
 @pytest.fixture(scope="session", autouse=True)
 def loaded_modules():
-    """Both modules, loaded afresh; gone at the end."""
+    """Both modules, freshly loaded, and unloaded at the end."""
     modules.unload()
     modules.load()
     yield
@@ -73,7 +73,7 @@ def kernel_log(kernel_log_reader):
 
 @pytest.fixture(autouse=True)
 def no_report():
-    """No program that checks itself may have found something."""
+    """No program with sanitizers or under valgrind may have reported anything."""
     command.reports()
     yield
     found = command.reports()

@@ -67,7 +67,7 @@ def check(disk, acks):
     for number in done:
         first, count = place(number)
         expected[first:first + count] = [number] * count
-    # One more write may have been under way.
+    # One more write may have been in flight.
     first, count = place(done[-1] + 1)
     under_way = range(first, first + count)
 

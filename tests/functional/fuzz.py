@@ -61,7 +61,7 @@ IDENTITIES = [uuid.UUID(int=number).bytes for number in range(4)]
 
 
 def difference(before, after):
-    """What two snapshots differ in, device by device."""
+    """The differences of two snapshots, device by device."""
     if len(before["devices"]) != len(after["devices"]) or before["share"] != after["share"]:
         return f"{before} became {after}"
     return "; ".join(f"rxd{was['index']}: {key} {was[key]} became {now[key]}"
@@ -80,7 +80,7 @@ class Fuzzer:
         self.most_lines = 0
 
     def snapshot(self):
-        """All that a refused request must leave as it was."""
+        """The state that a refused request must not change."""
         with open(f"{PARAMETERS}/memory_share", encoding="ascii") as file:
             share = file.read()
         return {"devices": [vars(device) for device in self.control.query_all()], "share": share}
@@ -90,7 +90,7 @@ class Fuzzer:
             os.close(fd)
         self.held = []
 
-    # Values: mostly good ones, so that the errors lie deep.
+    # Values: mostly valid ones, so that requests fail late.
 
     def odd(self, usual, *others, of=15):
         return self.chance.choice(others) if not self.chance.randrange(of) else usual
@@ -123,11 +123,11 @@ class Fuzzer:
     def padded(self, count):
         return {"pad": self.odd(0, 1, U32, of=40), **self.header(), **self.trailer(count)}
 
-    # Steps: each returns how to call, or None when there is nothing to call.
+    # Steps: each returns how to call, or None if there is nothing to call.
 
     def create(self):
         flags = self.flags(7) | self.dry_run()
-        # Reserved memory takes its time: little of it, mostly.
+        # Reserving memory is slow, so mostly reserve little of it.
         size = self.size(4 * MIB) if flags & ctl.CREATE_RESERVE else self.size()
         if flags & ctl.CREATE_RESERVE and size > 1 << 30 and self.chance.randrange(10):
             size = 64 * MIB
@@ -192,7 +192,7 @@ class Fuzzer:
             **self.padded(2)}
 
     def unknown(self):
-        """Numbers of our own letter that nobody serves, with anything behind them."""
+        """Numbers with the letter of rxd that are not ioctls, with any argument."""
         sizes = {1: 88, 2: 32, 3: 40, 4: 160, 5: 32, 16: 64}
         number, size = self.chance.randrange(32), self.chance.randrange(512)
         if sizes.get(number) == size:
@@ -209,7 +209,7 @@ class Fuzzer:
         return call, {"request": hex(request), "path": path}
 
     def pointer(self):
-        """A good request with an address that is none."""
+        """A valid request with an invalid address."""
         name = self.chance.choice(["CREATE", "REMOVE", "RESIZE", "QUERY", "CLEAR"])
         address = self.chance.choice([0, 1, 4095, 0x7ffffffff000, 1 << 47, 1 << 63, U64])
 
@@ -245,7 +245,7 @@ class Fuzzer:
             os.close(fd)
 
     def load(self):
-        """The module with disks of random sizes, if it can be unloaded."""
+        """Load the module with disks of random sizes, if it can be unloaded."""
         if self.held or self.control.query_all():
             return None
         sizes = ",".join(self.chance.choice(SIZES)
@@ -267,7 +267,7 @@ class Fuzzer:
         return call, {"sizes": sizes}
 
     def use(self):
-        """What makes the disks differ: data, openers, partitions, the read-only switch."""
+        """Make the disks differ: data, openers, partitions, the read-only switch."""
         path = self.path()
         if not path:
             return None
@@ -328,7 +328,7 @@ class Fuzzer:
         self.judge()
 
     def repeat(self, name, call, values, result):
-        """Without the flag the driver says the same, unless it is short of memory."""
+        """Without the flag, the driver must return the same, unless memory is short."""
         values = {**values, "flags": values["flags"] & ~ctl.DRY_RUN}
         try:
             call(values)
@@ -340,7 +340,7 @@ class Fuzzer:
         assert now == result, f"the dry run of {name} said {result}, and the driver {now}"
 
     def judge(self):
-        """What must hold after each step."""
+        """Check what must hold after each step."""
         trouble = self.log.trouble()
         assert not trouble, trouble
         devices = self.control.query_all()
@@ -363,7 +363,7 @@ class Fuzzer:
 
 @pytest.fixture
 def rxd_alone():
-    """Without the target, rxd can be unloaded and loaded at will."""
+    """Without the target, rxd can be unloaded and loaded at any time."""
     modules.delete(modules.RXCACHE)
     yield
     with open(f"{PARAMETERS}/memory_share", "w", encoding="ascii") as file:
@@ -381,7 +381,7 @@ def test_fuzz(rxd_alone, kernel_log, capsys):
         try:
             while time.monotonic() < end:
                 steps += 1
-                # Now and then from the beginning, so that the module can be loaded anew.
+                # Sometimes start from the beginning, so that the module can be loaded again.
                 if steps % 200 == 0:
                     fuzzer.tidy()
                 fuzzer.step()
@@ -394,7 +394,7 @@ def test_fuzz(rxd_alone, kernel_log, capsys):
                for name, _ in fuzzer.counts}
     with capsys.disabled():
         print(f"[{steps} steps] ", end="", flush=True)
-    # A fuzzer that gets nowhere finds nothing.
+    # A fuzzer whose requests never succeed finds nothing.
     for name in "create", "remove", "resize", "map":
         assert "done" in results[name] and len(results[name]) > 1, results
     assert results["pointer"] == {"EFAULT"} and results["unknown"] == {"ENOTTY"}

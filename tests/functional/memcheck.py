@@ -138,7 +138,7 @@ def test_story(lab, files, name):
 
 
 def test_valgrind_finds_what_is_wrong(tmp_path):
-    """The check itself: a program that leaks, and one that reads what it freed."""
+    """The check itself: one program leaks, and another reads memory that it freed."""
     source, path = tmp_path / "wrong.c", str(tmp_path / "wrong")
     source.write_text("#include <stdlib.h>\n"
                       "int main(int argc, char **argv) {\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A machine half of whose memory is for movable pages: a disk cannot have that.
+"""A machine half of whose memory is for movable pages, which a disk cannot use.
 
 Not collected with the others: the stage "movable" boots a guest of its own for it.
 """
@@ -42,7 +42,7 @@ def test_machine():
 
 @pytest.mark.parametrize("pattern", ["dense", "scattered"])
 def test_fill(lab, kernel_log, pattern):
-    """ENOSPC comes while there is still memory that the kernel can use for itself."""
+    """ENOSPC is returned while there is still memory that the kernel can use for itself."""
     killed = memory.vmstat("oom_kill")
     before = memory.spare()
     headroom = memory.meminfo()["MemTotal"] // 8
@@ -67,7 +67,7 @@ def test_fill(lab, kernel_log, pattern):
 
 
 def test_reserve(lab):
-    """More than the kernel can have is refused, although that much is free."""
+    """More memory than the kernel can use is refused, although that much is free."""
     size = (unmovable() + zones()["Movable"] // 2) // MIB * MIB
     before = memory.spare()
     with pytest.raises(OSError) as caught:

@@ -20,7 +20,7 @@ LAUNCHER = os.path.join(TOP, "utils/rxbench/run")
 with open(os.path.join(TOP, "Documentation/rxbench.schema.json"), encoding="utf-8") as schema_file:
     SCHEMA = json.load(schema_file)
 SAMPLE = os.path.join(TOP, "tests/unit/rxbench/golden/sample.vdb")
-# What peers may load, and must unload.
+# Modules that peers may load, and must unload.
 MODULES = {"brd", "zram", "null_blk", "loop", "dm_cache", "bcache", "dm_writecache", "rapiddisk",
            "rapiddisk_cache"}
 RAPIDDISK = os.path.join(BUILD, "rapiddisk")
@@ -55,7 +55,7 @@ def loaded():
 
 @pytest.fixture(autouse=True)
 def nothing_of_rxbench_left():
-    """No directory, mount, mapping, RAM disk or module of its own."""
+    """No directory, mount, mapping, RAM disk or module of rxbench is left."""
     before = loaded()
     yield
     assert leftovers() == []
@@ -66,13 +66,13 @@ def nothing_of_rxbench_left():
 
 @pytest.fixture
 def empty_disk():
-    """The test disk without a byte on it: a RAM disk's cache needs no more."""
+    """The test disk without data, with a RAM disk for the cache."""
     run("blkdiscard", "--zeroout", "--length", 64 << 20, DISK)
     run("wipefs", "--all", "--quiet", DISK)
 
 
 def measured(tmp_path, *args):
-    """The report of a run that must succeed."""
+    """The report of a run, which must succeed."""
     done = rxbench(*args, "--most-repeats", 1, "--output", tmp_path / "out", "--no-html",
                    "--quiet")
     assert done.returncode == 0, done.stderr + done.stdout
@@ -266,7 +266,7 @@ def test_copy(tmp_path):
 
 
 def test_copies_at_once(tmp_path):
-    """Where memory is left they push nothing out."""
+    """Where memory is left, they evict nothing."""
     report, _done, wanted = measured(tmp_path, "copy", "rxd:32m", "--size", "1m", "--jobs", 2,
                                      "--witness", "1m", "--ways", "mmap-256K-populate")
     assert seen(report) == wanted and len(report["results"]) == 5 * 2
@@ -275,7 +275,7 @@ def test_copies_at_once(tmp_path):
 
 
 def trace(path, writes=False):
-    """Each of 100 blocks twice: half of the reads can hit."""
+    """Each of 100 blocks twice, so that half of the reads can hit."""
     lines = ["version,time,op,size,lbn"]
     for turn in range(2):
         lines += [f"1,{turn},{'2a' if writes and not number % 5 else '28'},4096,{number * 8}"
@@ -307,7 +307,7 @@ def test_replay_reads_leave_a_disk_alone(tmp_path, lab):
 
 @pytest.fixture
 def rapiddisk(tmp_path):
-    """The ancestor's modules where its package puts them; whether they could be had."""
+    """Put the ancestor's modules where its package puts them; return whether they were built."""
     folder = f"/lib/modules/{os.uname().release}"
     built = glob.glob(f"{RAPIDDISK}/*.ko")
     kept = glob.glob(f"{folder}/modules.*")
@@ -347,7 +347,7 @@ def test_peers(tmp_path, rapiddisk):
 
 
 def test_memory(tmp_path):
-    """With O_DIRECT each read is one of the disk, but for those that a RAM disk answers."""
+    """With O_DIRECT, each read goes to the disk, unless a RAM disk serves it."""
     report, _done, wanted = measured(
         tmp_path, "memory", "--memory", "128m", "--sets", "0.25", "--seconds", 1, "--repeats", 1,
         "--works", "zipf-direct", "--disk", DISK, "--destroy", DISK)
@@ -357,13 +357,13 @@ def test_memory(tmp_path):
         assert 990 < median(report, "0.25-zipf-direct", name, "disk_reads") < 1100
     for name in ("rxcache", "dm-cache", "ramdisk"):
         assert median(report, "0.25-zipf-direct", name, "saved_percent") > 95
-    # It takes in only what it has free buckets for, so how warm it is differs from run to run.
+    # It fills only free buckets, so its warmth differs from run to run.
     assert median(report, "0.25-zipf-direct", "bcache", "saved_percent") > 50
     assert not run("wipefs", "--no-act", DISK).stdout
 
 
 def test_memory_beside_others(tmp_path):
-    """A set that the memory holds needs no more of the disk, whatever is done beside it."""
+    """A set that fits into memory causes no more disk reads, regardless of other I/O."""
     report, done, wanted = measured(
         tmp_path, "memory", "--memory", "96m", "--sets", "0.25", "--seconds", 1, "--repeats", 1,
         "--ways", "rxcache", "--works", "zipf-copy,tree", "--disk", DISK, "--destroy",
@@ -393,7 +393,7 @@ def test_identical_runs(tmp_path, lab):
 
 
 def test_interrupted(tmp_path):
-    """Ctrl-C keeps what was measured, and leaves nothing."""
+    """After Ctrl-C, the results so far are kept, and nothing else is left."""
     with started("profile", "rxd:32m", "--size", "4m", "--seconds", 1, "--output",
                  tmp_path / "out", "--no-html") as process:
         count = 0
@@ -409,13 +409,13 @@ def test_interrupted(tmp_path):
         report = json.load(file)
     assert list(schema.errors(report, SCHEMA)) == []
     assert report["ended_by"] == "SIGINT" and not report["complete"]
-    # All but the one that was interrupted, which need not be the third by then.
+    # All but the interrupted case, which need not have been the third.
     count += sum(line.startswith("1/3 ") for line in err.splitlines())
     assert len(report["results"]) == count - 1 and "Ended early" in out
 
 
 def test_devices_in_use(tmp_path, lab):
-    """Refused before anything is written, --destroy or not."""
+    """A device in use is refused before anything is written, also with --destroy."""
     run("mkfs.ext4", "-q", "-F", DISK)
     with open(DISK, "rb") as file:
         before = file.read(1 << 20)
@@ -476,7 +476,7 @@ def test_bad_input(tmp_path, args, names):
 @pytest.mark.parametrize("version, names", [(None, ["missing programs: fio"]),
                                             ("fio-2.21", ["fio-2.21", "too old", "3.28"])])
 def test_fio_is_missing_or_old(tmp_path, version, names):
-    """A PATH with all but fio, or with another."""
+    """PATH has all programs but fio, or another version of fio."""
     for folder in ("/usr/bin", "/usr/sbin", "/bin", "/sbin"):
         for name in os.listdir(folder):
             if name != "fio" and not (tmp_path / name).is_symlink():
@@ -492,7 +492,7 @@ def test_fio_is_missing_or_old(tmp_path, version, names):
 
 
 def test_who_is_not_root(tmp_path):
-    """Hears of that first, not of programs that are not in the PATH of users."""
+    """A user who is not root gets this error first, not one about missing programs."""
     done = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups",
                            *command("tree", "rxd:16m", "--tarball", "/etc/passwd")],
                           capture_output=True, text=True, check=False,

@@ -82,13 +82,13 @@ print(count, slowest, late[0])
 
 
 def chunk(number):
-    """Differs from all others in each of its blocks."""
+    """Data that differs from all other chunks in each of its blocks."""
     return PATTERN[number * 16:number * 16 + CHUNK]
 
 
 @contextlib.contextmanager
 def shell(report):
-    """Somebody at the shell; in report how often he asked, and the longest he waited."""
+    """A process that acts as a shell user; report gets the number of requests and the longest wait."""
     process = subprocess.Popen([sys.executable, "-c", SHELL], env=ENVIRONMENT, text=True,
                                stdout=subprocess.PIPE)
     try:
@@ -149,7 +149,7 @@ def check(device, chunks):
 
 @pytest.fixture
 def unharmed(kernel_log):
-    """No program is killed, and the memory comes back to within 2 percent."""
+    """No program is killed, and the memory is freed to within 2 percent."""
     total = memory.meminfo()["MemTotal"]
     assert 384 * MIB < total < 1100 * MIB
     killed = memory.vmstat("oom_kill")
@@ -167,7 +167,7 @@ def test_fill(patience, unharmed, lab, folio_size):
         chunks = fill(device)
         assert chunks * CHUNK > memory.meminfo()["MemTotal"] // 2
         check(device, chunks)
-        # Full remains full, and what is there can be written all the same.
+        # The disk remains full, and its data can still be overwritten.
         for _ in range(50):
             with pytest.raises(OSError) as caught:
                 device.write(4 << 30, chunk(0))
@@ -198,7 +198,7 @@ def test_fill_to_the_limit(patience, unharmed, lab):
 
 
 def test_reserved_memory_is_kept(unharmed, lab):
-    """Another disk takes all there is; the reserved one needs none of it."""
+    """Another disk takes all available memory; the reserved disk needs none of it."""
     total = memory.meminfo()["MemTotal"]
     size = total // 16 // CHUNK * CHUNK
     reserved = lab.ramdisk(size, flags=CREATE_RESERVE)
@@ -218,7 +218,7 @@ def test_reserved_memory_is_kept(unharmed, lab):
 
 
 def test_reserve_more_than_there_is(unharmed, lab):
-    """Nothing is left of the attempt, and rxadm tells what there is."""
+    """No trace of the attempt is left, and rxadm prints how much memory there is."""
     size = memory.meminfo()["MemTotal"] // MIB * MIB
     before = state()
     with pytest.raises(OSError) as caught:
@@ -255,7 +255,7 @@ def test_buffered_writer(patience, unharmed, lab):
 
 
 def headroom():
-    """What a disk leaves to the rest of the machine."""
+    """The memory that a disk leaves to the rest of the machine."""
     return min(max(memory.meminfo()["MemTotal"] // 8, 32 * MIB), 2 << 30)
 
 
@@ -278,7 +278,7 @@ PLACES = {"2M": lambda n: n * 2 * MIB,
     ("2M", "discard"), ("2M", "clear"), ("2M", "remove"), ("64K", "discard"),
     ("random", "discard")])
 def test_scattered(unharmed, lab, pattern, free):
-    """A page in each 2 MiB takes as much for the index: it counts, too, and comes back."""
+    """A page in each 2 MiB takes as much memory for the index. It counts, too, and is freed."""
     total = memory.meminfo()["MemTotal"]
     before = memory.spare()
     place = PLACES[pattern]
@@ -291,7 +291,7 @@ def test_scattered(unharmed, lab, pattern, free):
                 written += 1
         assert caught.value.errno == errno.ENOSPC
         assert memory.meminfo()["MemAvailable"] > headroom() // 2
-        # A write that fails takes nothing. What others give back meanwhile, it may get: a
+        # A write that fails takes no memory. It may get memory that others free meanwhile: a
         # page, and one of the index.
         index = ramdisk.query().mem_index
         more = 0
@@ -326,7 +326,7 @@ SLOT = 11   # bytes that the index of a cache takes for a block
 
 @pytest.mark.parametrize("pattern", PLACES)
 def test_cache_larger_than_memory(patience, unharmed, lab, pattern):
-    """It takes what there is, and steps aside: no read fails, and others have memory."""
+    """It takes the available memory, then bypasses: no read fails, and others have memory."""
     total = memory.meminfo()["MemTotal"]
     place = PLACES[pattern]
     origin = lab.ramdisk(TIB, overcommit=True)
@@ -354,7 +354,7 @@ def test_cache_larger_than_memory(patience, unharmed, lab, pattern):
 
 @pytest.mark.parametrize("share", [0.95, 4], ids=["almost-all", "too-much"])
 def test_cache_index_larger_than_memory(patience, unharmed, lab, share):
-    """An index that leaves too little to others is refused, and nothing remains of it."""
+    """An index that leaves too little memory to others is refused, and is freed completely."""
     memory.settled()
     wanted = int(memory.meminfo()["MemAvailable"] * share)
     ramdisk = lab.ramdisk(wanted // SLOT * BLOCK // MIB * MIB, overcommit=True)
@@ -373,7 +373,7 @@ def test_cache_index_larger_than_memory(patience, unharmed, lab, share):
 
 @pytest.mark.parametrize("grow", [False, True], ids=["create", "grow"])
 def test_directory_larger_than_memory(patience, unharmed, lab, grow):
-    """What a disk of many TiB takes before anything is written leaves the others theirs."""
+    """The directory of a disk of many TiB leaves enough memory to others before any write."""
     memory.settled()
     size = min(int(memory.meminfo()["MemAvailable"] * 0.95) // 8 * 2 * MIB, SIZE_MAX)
     ramdisk = lab.ramdisk(CHUNK) if grow else None
@@ -390,7 +390,7 @@ def test_directory_larger_than_memory(patience, unharmed, lab, grow):
 
 
 def test_next_disk_waits_for_the_last(unharmed, lab):
-    """What one disk gave back a moment ago is there for the next one's writes."""
+    """Memory that one disk has just freed is available to writes of the next disk."""
     info = memory.settled()
     usable = info["MemAvailable"] - headroom()
     size = usable - headroom() // 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxadm apply: what the configuration says comes about, whatever there was before."""
+"""rxadm apply: it creates what the configuration says, whatever exists already."""
 
 import os
 import random
@@ -91,7 +91,7 @@ def test_others_stay(config, lab):
 
 
 def test_other_caches_stay(config, lab):
-    """Also if no section is a cache; a section's own is none of them."""
+    """Other caches stay, even if no section is a cache. A section's own cache is not listed."""
     config.write(f"[cache data]\norigin = {DISK}\nsize = 4M\n")
     config.ok()
     origin = lab.ramdisk(4 * MIB)
@@ -184,7 +184,7 @@ def test_growth_of_a_cache(config):
 
 
 def test_shrinking_of_a_cache(config):
-    """Only the section made anew is smaller: the plan says so."""
+    """The plan prints a smaller size only for the section that is created again."""
     config.write(f"[cache c]\norigin = {DISK}\nsize = 16M\n")
     config.ok()
     config.write(f"[cache c]\norigin = {DISK}\nsize = 8M\n")
@@ -258,7 +258,7 @@ def test_name_of_another_mapping(config, lab):
 
 
 def test_missing_origin(config):
-    """The other sections are made; the exit code tells."""
+    """The other sections are started; the exit code reports the error."""
     config.write("[cache gone]\norigin = /dev/disk/by-id/gone\nsize = 8M\n" + BOTH)
     for expected in 4, 0:
         lines = config.refused(DEVICE, names=("cache gone: origin '/dev/disk/by-id/gone'",
@@ -269,7 +269,7 @@ def test_missing_origin(config):
 
 
 def test_failure_leaves_nothing(config, lab):
-    """An origin that is in use is found late: the RAM disk that was made goes again."""
+    """An origin in use is found late: the RAM disk that was created is removed again."""
     lab.linear(MIB)
     config.write(f"[cache data]\norigin = {DISK}\nsize = 8M\n")
     result = config.apply()
@@ -348,7 +348,7 @@ def test_stop_of_what_is_in_use(config, lab):
 
 
 def test_image(config):
-    """What is on the disk comes back; an old image is replaced."""
+    """The content of the disk is loaded again; an old image is replaced."""
     image = config.folder / "a.img"
     config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\n")
     for seed in range(2):
@@ -390,7 +390,7 @@ def test_file_system_on_a_reserved_disk(config):
 
 @pytest.mark.parametrize("percent", [-5, -1, 1, 3])
 def test_image_from_before_memory_changed(config, lab, percent):
-    """Each boot finds a little more or less memory: the size of such an image stays."""
+    """Memory differs a little from boot to boot: the disk gets the size of such an image."""
     image = config.folder / "a.img"
     config.write(f"[ramdisk a]\nsize = 2%\nimage = {image}\n")
     config.ok()
@@ -417,7 +417,7 @@ def test_image_from_before_memory_changed(config, lab, percent):
 
 
 def test_damaged_image(config):
-    """Nothing is made of it, so that nothing is saved over it."""
+    """No RAM disk is created from it, so that nothing is saved over it."""
     image = config.folder / "a.img"
     config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\n")
     config.ok()
@@ -456,7 +456,7 @@ def test_hotlist(config):
 
 
 def test_hotlist_that_cannot_be_saved(config):
-    """A hint that is lost is no reason to keep the machine from going down."""
+    """A hot list that cannot be saved does not prevent the shutdown."""
     config.write(f"[cache c]\norigin = {DISK}\nsize = 8M\nhotlist = {config.folder}/no/c.hot\n")
     config.ok()
     lines = config.refused(DEVICE, "--stop", names="no/c.hot")
@@ -474,7 +474,7 @@ def test_many_at_once(config):
 
 
 def test_interrupted(config):
-    """Killed at any moment, it ends as it should when it is run again."""
+    """If it is killed at any moment, the next run has the intended result."""
     image = config.folder / "a.img"
     text = f"[ramdisk a]\nsize = 64M\nimage = {image}\n" + BOTH
     config.write(text)

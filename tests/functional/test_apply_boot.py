@@ -28,7 +28,7 @@ def configuration(nothing_left, tmp_path):
 
 @pytest.fixture
 def unloaded(config):
-    """As after the boot of a kernel that nobody has built the modules for."""
+    """No modules, as after the boot of a kernel for which they were not built."""
     modules.unload()
     yield
     modules.load()
@@ -39,7 +39,7 @@ def cache_section(config):
 
 
 def test_cache_without_modules(config, unloaded):
-    """The slow disk has the name of the cache, and all of its data."""
+    """A mapping to the slow disk has the name of the cache and all of its data."""
     direct.write(DISK, 0, stamp(1))
     config.write(cache_section(config))
     result = config.apply("cache/c")
@@ -48,10 +48,10 @@ def test_cache_without_modules(config, unloaded):
     assert "module" in result.stderr and "not loaded" in result.stderr
     assert dm.table("c").split()[2:] == ["linear", dm.number(DISK), "0"]
     assert direct.read("/dev/mapper/c", 0, 4 * KIB) == stamp(1)
-    # Again: all is there.
+    # The second run changes nothing.
     result = config.apply("cache/c")
     assert (result.returncode, result.stdout) == (0, "")
-    # With the modules it becomes a cache, when it is not in use.
+    # Once the modules are loaded, it becomes a cache as soon as it is not in use.
     modules.load()
     with direct.Direct("/dev/mapper/c", os.O_RDONLY):
         result = config.apply()
@@ -65,7 +65,7 @@ def test_cache_without_modules(config, unloaded):
 
 
 def test_stop_without_modules(config, unloaded):
-    """No hot list is lost to a cache that there was not."""
+    """A linear mapping has no hot list, so the saved one must stay."""
     hotlist = config.folder / "c.hot"
     hotlist.write_text("rxcache-hotlist 1\n0 8\n")
     config.write(cache_section(config))
@@ -86,7 +86,7 @@ def test_unmap_without_modules(config, unloaded):
 
 
 def test_ramdisk_without_modules(config, unloaded):
-    """There is nothing that could stand in for it; the caches come up."""
+    """Nothing can replace a RAM disk; the caches are created."""
     config.write("[ramdisk a]\nsize = 4M\n" + cache_section(config))
     result = config.apply()
     assert result.returncode == DEVICE and "rxd is not loaded" in result.stderr
@@ -103,7 +103,7 @@ def test_origin_in_use_without_modules(config, unloaded, lab):
 
 
 def test_other_origin_without_modules(config, unloaded, lab):
-    """What is mounted by the name of the cache is not moved to another disk."""
+    """The mapping keeps its origin while it is mounted by the name of the cache."""
     origins = [lab.linear(8 * MIB, offset=offset)[1] for offset in (0, 8 * MIB)]
     text = f"[cache c]\norigin = {origins[0]}\nsize = 8M\n"
     config.write(text)
@@ -127,7 +127,7 @@ def test_other_origin_without_modules(config, unloaded, lab):
 @pytest.mark.parametrize("why, words", [("index = 5\n", "/dev/rxd5 exists"),
                                         ("block-size = 1M\n", "fewer than 16")])
 def test_cache_that_cannot_be_made(config, unloaded, lab, why, words):
-    """Then the slow disk alone keeps the name."""
+    """In this case, a mapping to the slow disk keeps the name."""
     config.write(cache_section(config))
     assert config.apply().returncode == 0
     table = dm.table("c")
@@ -144,7 +144,7 @@ def test_cache_that_cannot_be_made(config, unloaded, lab, why, words):
 
 
 def test_noauto(config):
-    """It counts where it is named, and is stopped with all."""
+    """A noauto section is started if it is named, and is stopped with the others."""
     config.write("[ramdisk a]\nsize = 4M\nnoauto = yes\n[ramdisk b]\nsize = 4M\nnoauto = no\n")
     assert config.ok() == config.ok("--dry-run") + ["ramdisk b: create a RAM disk of 4M"]
     assert config.ok("a") == ["ramdisk a: create a RAM disk of 4M"]
@@ -155,7 +155,7 @@ def test_noauto(config):
 
 @pytest.mark.parametrize("size, limit", [("16M", ""), ("64M", "mem-limit = 16M\n")])
 def test_too_little_space(config, lab, size, limit):
-    """Told when the configuration is applied, and not first when the machine goes down."""
+    """The warning comes when the configuration is applied, and not only at shutdown."""
     folder = lab.mount("rxdtest", "-t", "tmpfs", "-o", "size=16M")
     text = f"[ramdisk a]\nsize = {size}\n{limit}image = {folder}/a.img\n"
     config.write(text)
@@ -204,7 +204,7 @@ def test_compress(config):
     ("1+", "EPROTONOSUPPORT", "not from the same release"), ("2+", "EIO", "Input/output error"),
     ("2", "EINTR", "")])
 def test_module_that_does_not_answer(config, when, error, words):
-    """That is no reason to take a disk for one that is gone."""
+    """A disk is not considered removed because the module does not answer."""
     image = config.folder / "a.img"
     config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\n")
     config.ok()
@@ -219,7 +219,7 @@ def test_module_that_does_not_answer(config, when, error, words):
 
 
 def test_older_module(config):
-    """It stays loaded while rxadm is renewed: its disks are saved, listed and removed."""
+    """It stays loaded while rxadm is upgraded: its disks are saved, listed and removed."""
     image = config.folder / "a.img"
     config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\n")
     config.ok()
@@ -235,7 +235,7 @@ def test_older_module(config):
     assert direct.read(disk_of("ramdisk/a").path, 0, MIB) == stamp(5, MIB)
     run(NEXT, "save", disk, config.folder / "b.img", environment=environment)
     assert disk in run(NEXT, "list", environment=environment).stdout
-    # What it may not know is not asked of it.
+    # Do not query what the older module may not support.
     result = run(NEXT, "create", "--size", "4M", check=False, environment=environment)
     assert result.returncode == DEVICE and "not from the same release" in result.stderr
     config.ok("--stop")
@@ -244,7 +244,7 @@ def test_older_module(config):
 
 @pytest.fixture(name="machine")
 def configuration_of_the_machine(nothing_left):
-    """In /etc, with a folder of vendor defaults."""
+    """A configuration in /etc, and a folder of vendor defaults."""
     folders = ETC / "rxd.conf.d", VENDOR
     assert not any(path.exists() for path in [ETC / "rxd.conf", *folders])
     for folder in folders:
@@ -257,14 +257,14 @@ def configuration_of_the_machine(nothing_left):
 
 
 def apply(*args):
-    """Without --config: the lines printed."""
+    """Run apply without --config; return the printed lines."""
     result = rxadm("apply", *args)
     assert (result.returncode, result.stderr) == (0, ""), result
     return result.stdout.splitlines()
 
 
 def test_vendor_defaults(machine, tmp_path):
-    """A section of the machine replaces a vendor's whole, and whoever reads it sees whose it is."""
+    """A section of the machine replaces a vendor's completely, and the output names its file."""
     (VENDOR / "10-a.conf").write_text("[ramdisk a]\nsize = 4M\novercommit = on\nfs = nofs\n")
     (VENDOR / "20-b.conf").write_text("[ramdisk b]\nsize = 4M\n")
     machine.write("[ramdisk a]\nsize = 8M\n")
@@ -276,18 +276,18 @@ def test_vendor_defaults(machine, tmp_path):
     assert apply() == plan
     assert apply() == apply("--dry-run") == []
     assert machine.ok("--dry-run") == []
-    # A default that becomes a section of the machine is the same RAM disk.
+    # A default that becomes a section of the machine is still the same RAM disk.
     disks = [disk_of(f"ramdisk/{name}").path for name in "ab"]
     machine.write("[ramdisk a]\nsize = 8M\n[ramdisk b]\nsize = 8M\n")
     assert apply("--dry-run", "b") == [f"ramdisk b: resize {disks[1]} from 4M to 8M"]
-    # Another configuration has no vendor defaults, and they are not changed by it.
+    # Another configuration has no vendor defaults, and does not change them.
     other = Configuration(tmp_path)
     other.write("[ramdisk c]\nsize = 4M\n")
     assert "ramdisk c: create a RAM disk of 4M" in other.ok("--dry-run")
     result = other.apply("b")
     assert result.returncode == PARAMETERS
     assert result.stderr.endswith(f"there is no such section in {other.path}, {other.path}.d\n")
-    # What was started is stopped, also when its vendor is gone.
+    # A section that was started is stopped, even if the vendor's file was removed.
     (VENDOR / "20-b.conf").unlink()
     machine.write("[ramdisk a]\nsize = 8M\n")
     assert apply("--stop") == [f"ramdisk b: remove {disks[1]}",
@@ -296,7 +296,7 @@ def test_vendor_defaults(machine, tmp_path):
 
 
 def test_vendor_defaults_that_are_hidden(machine):
-    """By a file of the same name; errors name the file that they are in."""
+    """A file of the same name hides a vendor's file; errors name the file that they are in."""
     (VENDOR / "10-a.conf").write_text("\n[ramdisk a]\nsize = x\n")
     before = state()
     machine.refused(PARAMETERS, names=f"apply: {VENDOR}/10-a.conf:3: [ramdisk a]: size 'x'")
@@ -311,7 +311,7 @@ def test_vendor_defaults_that_are_hidden(machine):
 
 
 def test_empty_vendor_folder(machine):
-    """Packages bring it: it is no configuration."""
+    """An empty folder, as packages install it, is not a configuration."""
     (ETC / "rxd.conf.d").rmdir()
     machine.refused(PARAMETERS, names="/etc/rxd.conf: No such file or directory")
     (ETC / "rxd.conf.d").mkdir()

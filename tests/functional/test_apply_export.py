@@ -50,7 +50,7 @@ def everything():
 
 
 def test_make_and_stop(config):
-    """The export comes first in the file, but after its disk; both again the other way."""
+    """The export comes first in the file, but starts after its disk and stops before it."""
     config.write(SHARED + DISK_A)
     before = everything()
     plan = config.ok("--dry-run")
@@ -65,7 +65,7 @@ def test_make_and_stop(config):
     made = everything()
     assert config.ok() == config.ok("--dry-run") == []
     assert everything() == made
-    direct.read(nvme.disk(NQN), 0, MIB)     # nobody lost it
+    direct.read(nvme.disk(NQN), 0, MIB)     # the host is still connected
     nvme.disconnect(NQN)
 
     stop = ["export e: end the export of ramdisk/a", f"ramdisk a: remove {disk.path}"]
@@ -94,7 +94,7 @@ def test_cached_disk(config):
 
 @pytest.mark.one_kernel
 def test_others_stay(config, lab):
-    """What the configuration does not have, and what another made of what it has."""
+    """Exports stay that are not in the configuration, or that another program created."""
     other = lab.ramdisk(MIB)
     config.write(SHARED + DISK_A)
     options = ("--transport", "tcp", "--address", "127.0.0.1", "--allow-any-host")
@@ -190,7 +190,7 @@ def test_disk_that_is_not_there(config):
 
 @pytest.mark.one_kernel
 def test_disk_without_a_record(config):
-    """An rxadm that wrote no records has started it: the export is found nevertheless."""
+    """The disk was started by an rxadm without records: its export is still found."""
     config.write(SHARED + DISK_A)
     config.ok()
     os.unlink(f"{RECORDS}/ramdisk-a")
@@ -208,7 +208,7 @@ def test_disk_without_a_record(config):
 
 @pytest.mark.one_kernel
 def test_export_of_what_is_gone(config):
-    """Nothing is exported: its record is no reason for an error."""
+    """Nothing is exported: a record without an export is not an error."""
     config.write(SHARED + DISK_A)
     config.ok()
     rxadm("unexport", NQN, check=True)
@@ -219,7 +219,7 @@ def test_export_of_what_is_gone(config):
 
 @pytest.mark.one_kernel
 def test_other_device(config):
-    """The export of the first would be forgotten, and its disk never saved."""
+    """Another device is refused: the first export would be forgotten, and its disk never saved."""
     disks = DISK_A + "[ramdisk b]\nsize = 16M\n"
     other = SHARED.replace("ramdisk/a", "ramdisk/b").replace(NQN, f"{NQN}-b") + disks
     config.write(SHARED + disks)
@@ -232,7 +232,7 @@ def test_other_device(config):
     assert everything() == before
     assert config.ok("--stop", "e") == ["export e: end the export of ramdisk/a"]
     assert config.ok("e") == [f"export e: export ramdisk/b ({WHERE})"]
-    # Whose export is no more has nothing to be forgotten.
+    # Without an export, there is nothing that could be forgotten.
     rxadm("unexport", f"{NQN}-b", check=True)
     config.write(SHARED + disks)
     assert config.ok("e") == [f"export e: export ramdisk/a ({WHERE})"]
@@ -242,7 +242,7 @@ def test_other_device(config):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("when, error", [("1+", "EPROTONOSUPPORT"), ("2+", "EIO")])
 def test_disk_that_cannot_be_asked_for(config, when, error):
-    """It may be there, and exported."""
+    """The disk may exist and be exported."""
     config.write(SHARED + DISK_A)
     config.ok()
     before = everything()
@@ -269,7 +269,7 @@ def test_machine_without_an_id(config):
 
 @pytest.mark.one_kernel
 def test_address_of_another_machine(config):
-    """Refused by the kernel at the last step: the disk stays, of the export nothing."""
+    """The kernel refuses it at the last step: the disk stays, and no part of the export."""
     config.write(DISK_A + "[export e]\ndevice = ramdisk/a\ntransport = tcp\n"
                  f"address = 192.0.2.1\nallow-host = {HOST}\n")
     assert config.refused(PARAMETERS, names=("'192.0.2.1'", "not an address of this machine")) == \
@@ -279,7 +279,7 @@ def test_address_of_another_machine(config):
 
 @pytest.mark.one_kernel
 def test_killed(config):
-    """At any moment: run again, it ends as it should."""
+    """If it is killed at any moment, the next run has the intended result."""
     config.write(DISK_A + f"[export e]\ndevice = ramdisk/a\n{TCP}nqn = {NQN}\n"
                  f"allow-host = {HOST} {OTHER}\n")
     config.ok()

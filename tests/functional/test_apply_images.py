@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxadm apply --stop: it saves what was started, and replaces no image but the disk's own."""
+"""rxadm apply --stop: it saves what was started, and replaces only images of the same disk."""
 
 import concurrent.futures
 import fcntl
@@ -41,7 +41,7 @@ def section(image, more=""):
 
 
 def holds(config, image, seed):
-    """Whether an image is one of a disk that was filled so."""
+    """Return whether an image is one of a disk with this content."""
     path = rxadm("load", image, "--uuid", "random", check=True).stdout.strip()
     same = direct.read(path, 0, MIB) == stamp(seed, MIB)
     rxadm("remove", "--force", path, check=True)
@@ -49,14 +49,14 @@ def holds(config, image, seed):
 
 
 def disturbed(options, *command):
-    """Run rxadm while strace spoils its system calls; leaks cannot be looked for beside it."""
+    """Run rxadm while strace changes its system calls. LeakSanitizer cannot run beside strace."""
     environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
     return run("strace", "-o", "/dev/null", *options, program("rxadm"), *command, check=False,
                environment=environment)
 
 
 def saved_beside(config, image, seed):
-    """Stop: the image stays, the disk is saved beside it, and both are named."""
+    """Stop: the image stays, the disk is saved beside it, and both files are named."""
     old = image.read_bytes()
     disk = disk_of("ramdisk/a").path
     result = config.apply("--stop")
@@ -86,7 +86,7 @@ def image_of_the_disk(config):
 
 
 def test_file_system_that_was_not_mounted(config, image, lab):
-    """At boot the image is missing, as its file system is; later it is there."""
+    """At boot, the image is missing because its file system is not mounted; later it is there."""
     other = lab.mount("rxdtest", "-t", "tmpfs")
     run("mount", "--bind", other, image.parent)
     config.ok()
@@ -99,7 +99,7 @@ def test_file_system_that_was_not_mounted(config, image, lab):
 
 
 def test_file_system_that_is_gone(config, image, lab):
-    """An image in the folder below would never be found."""
+    """An image in the directory below the mount point would never be found."""
     away = lab.mount("rxdtest", "-t", "tmpfs")
     shutil.copy(image, away)
     os.unlink(image)
@@ -116,7 +116,7 @@ def test_file_system_that_is_gone(config, image, lab):
 
 
 def test_apply_while_the_file_system_is_gone(config, image, lab):
-    """What it finds below is no reason to save there."""
+    """A later apply, which finds no image there, does not make --stop save there."""
     away = lab.mount("rxdtest", "-t", "tmpfs")
     shutil.copy(image, away)
     os.unlink(image)
@@ -136,7 +136,7 @@ def test_apply_while_the_file_system_is_gone(config, image, lab):
 
 
 def test_image_of_another_disk(config, image, lab):
-    """It comes while the disk is up."""
+    """Another disk's image replaces the file while the disk is in use."""
     config.ok()
     fill(2)
     other = lab.ramdisk(4 * MIB)
@@ -146,7 +146,7 @@ def test_image_of_another_disk(config, image, lab):
 
 
 def test_image_that_was_restored(config, image):
-    """An older state of the same disk, which its owner wants back at the next boot."""
+    """The owner restored an older state of the same disk, to be loaded at the next boot."""
     backup = config.folder / "backup"
     shutil.copy(image, backup)
     config.ok()
@@ -172,7 +172,7 @@ def test_file_that_is_no_image(config, image, damage):
 
 
 def test_disk_that_apply_did_not_make(config, image):
-    """It has the UUID of the section, and nobody knows what it holds."""
+    """It has the UUID of the section, and its content is unknown."""
     uuid = "c0ffee00-0000-4000-8000-000000000001"
     config.write(section(image, f"uuid = {uuid}\n"))
     path = rxadm("create", "--size", "16M", "--uuid", uuid, check=True).stdout.strip()
@@ -184,7 +184,7 @@ def test_disk_that_apply_did_not_make(config, image):
 
 
 def test_disk_that_was_made_anew(config, image):
-    """What is known of a disk does not hold for the next one with its UUID."""
+    """The records of a disk do not apply to the next disk with its UUID."""
     config.ok()
     disk = disk_of("ramdisk/a")
     uuid = disk.query().uuid
@@ -195,7 +195,7 @@ def test_disk_that_was_made_anew(config, image):
 
 
 def test_other_image_that_was_loaded(config, image):
-    """A disk that was cleared and filled from elsewhere is no newer state."""
+    """A disk that was cleared and filled from another image is not a newer state."""
     config.ok()
     other = config.folder / "other"
     disk = disk_of("ramdisk/a").path
@@ -215,7 +215,7 @@ def note_unfinished(uuid):
 
 
 def interrupted(config):
-    """What is left of an apply that was killed while it loaded: an empty disk, and a note."""
+    """The state after an apply that was killed during the load: an empty disk, and a record."""
     config.ok()
     disk = disk_of("ramdisk/a")
     run("blkdiscard", disk.path)
@@ -246,7 +246,7 @@ def test_loaded_by_hand_after_a_kill(config, image, how, again):
 
 @pytest.mark.parametrize("how", ["create", "load"])
 def test_note_without_a_disk(config, image, how):
-    """Killed before it made the disk: that says nothing of a later one."""
+    """An apply that was killed before it created the disk says nothing about a later disk."""
     config.ok()
     uuid = disk_of("ramdisk/a").query().uuid
     config.ok("--stop")
@@ -265,7 +265,7 @@ def test_note_without_a_disk(config, image, how):
 
 
 def test_written_after_a_kill(config, image):
-    """A disk that was not started completely, and holds data all the same."""
+    """The disk was not started completely, but holds data."""
     disk = interrupted(config).path
     fill(2)
     saved_beside(config, image, 2)
@@ -284,7 +284,7 @@ def test_written_after_a_kill(config, image):
     beside.unlink()
     config.ok("--stop")
 
-    # No first image is made of it either; and what is empty is not saved.
+    # No first image is created from it, either, and an empty disk is not saved.
     interrupted(config)
     image.unlink()
     fill(2)
@@ -299,7 +299,7 @@ def test_written_after_a_kill(config, image):
 
 @pytest.mark.parametrize("how", ["fails", "is killed"])
 def test_load_that_leaves_it_empty(config, image, how):
-    """What the disk held before is forgotten before the first write."""
+    """The association with the image ends before the first write."""
     config.ok()
     disk = disk_of("ramdisk/a")
     run("blkdiscard", disk.path)
@@ -318,7 +318,7 @@ def test_load_that_leaves_it_empty(config, image, how):
 
 
 def test_cleared_disk(config, image):
-    """What begins anew is no newer state, until somebody says so."""
+    """A cleared disk is not a newer state until it is saved by a command."""
     config.ok()
     rxadm("clear", "--force", disk_of("ramdisk/a").path, check=True)
     fill(2)
@@ -332,7 +332,7 @@ def test_cleared_disk(config, image):
 
 
 def test_clear_that_is_killed(config, image):
-    """The disk is empty by then, and nobody is left who could note that."""
+    """The disk is empty then, and the command cannot record this any more."""
     config.ok()
     disk = disk_of("ramdisk/a")
     disturbed(["-e", "trace=unlink,unlinkat", "-e", "inject=unlink,unlinkat:signal=KILL"],
@@ -343,7 +343,7 @@ def test_clear_that_is_killed(config, image):
 
 
 def test_clear_that_is_refused(config, image):
-    """Nothing has changed: the disk is still that of its image."""
+    """Nothing has changed: the disk is still associated with its image."""
     config.ok()
     fill(2)
     disk = disk_of("ramdisk/a").path
@@ -357,7 +357,7 @@ def test_clear_that_is_refused(config, image):
 
 
 def test_disk_that_was_a_cache(config, image, lab):
-    """It is empty afterwards, and that is no newer state of the image."""
+    """The disk is empty afterwards, which is not a newer state of the image."""
     config.ok()
     fill(2)
     disk = disk_of("ramdisk/a").path
@@ -370,12 +370,12 @@ def test_disk_that_was_a_cache(config, image, lab):
 
 
 def test_map_that_fails(config, image, lab):
-    """Then the RAM disk is what it was."""
+    """The RAM disk is still associated with its image."""
     config.ok()
     fill(2)
     disk = disk_of("ramdisk/a").path
     origin = lab.ramdisk(16 * MIB).path
-    # At each call of device-mapper but the first, which asks for the version.
+    # Fail each call of device-mapper but the first, which queries the version.
     for when in range(2, 30):
         result = disturbed(["-P", "/dev/mapper/control", "-e", "trace=ioctl", "-e",
                             f"inject=ioctl:error=ENOMEM:when={when}"],
@@ -392,7 +392,7 @@ def test_map_that_fails(config, image, lab):
 
 
 def test_own_states_are_replaced(config, image):
-    """Saved by hand to the image itself, or copied there; loaded by hand."""
+    """The image was saved, copied or loaded by a command other than apply."""
     config.ok()
     fill(2)
     disk = disk_of("ramdisk/a").path
@@ -414,7 +414,7 @@ def test_own_states_are_replaced(config, image):
 
 
 def test_names_beside_are_new(config, image):
-    """A second one within a second replaces no first one."""
+    """A second save within one second does not replace the first one's file."""
     other = config.folder / "other"
     for seed in 1, 2, 3:
         assert config.apply().returncode == 0
@@ -433,7 +433,7 @@ def test_names_beside_are_new(config, image):
 
 @pytest.mark.parametrize("what", ["newer", "older", "only"])
 def test_start_after_a_save_beside(config, image, what):
-    """The old image is loaded, and whoever looks for the newer state is told of it."""
+    """The old image is loaded, and the output names the newer file."""
     config.ok()
     fill(2)
     old = image.read_bytes()
@@ -441,7 +441,7 @@ def test_start_after_a_save_beside(config, image, what):
     result = config.apply("--stop")
     assert result.returncode == BUSY
     beside, = image.parent.glob("*.new-*")
-    # Names that no save has made.
+    # File names that no save creates.
     for name in "a.img.new-", "a.img.new-mine", f"{beside.name}.bak", f"b{beside.name}":
         (image.parent / name).write_text("")
     image.write_bytes(old)
@@ -466,7 +466,7 @@ def test_start_after_a_save_beside(config, image, what):
 
 
 def test_disk_of_an_older_rxadm(config, image):
-    """It kept no record: what the next stop will do, and how to have it otherwise."""
+    """It has no record: apply says what the next stop will do, and how to change that."""
     config.ok()
     fill(2)
     for path in glob.glob(os.path.join(RECORDS, "disk-*")):
@@ -487,7 +487,7 @@ def test_disk_of_an_older_rxadm(config, image):
 
 
 def test_record_that_breaks_off(config, image):
-    """Whoever adds to it is killed, or /run is full: later additions count all the same."""
+    """A writer is killed, or /run is full: records that are appended later are still read."""
     config.ok()
     record, = glob.glob(os.path.join(RECORDS, "disk-*"))
     with open(record, "a", encoding="ascii") as file:
@@ -501,7 +501,7 @@ def test_record_that_breaks_off(config, image):
 
 @pytest.mark.parametrize("letter, count", [("a", 249), ("\N{GREEK SMALL LETTER PI}", 124)])
 def test_long_names_beside(config, image, letter, count):
-    """A name that leaves no room for the time is shortened by whole letters."""
+    """A name that leaves no room for the time is shortened by whole characters."""
     link, image = image.with_name("link"), image.with_name(letter * count + ".image")
     image.write_bytes(image.with_name("a.img").read_bytes())
     link.symlink_to(image)
@@ -550,7 +550,7 @@ def test_stop_goes_by_what_was_started(config, image, text, names):
     result = config.apply("--stop", *names)
     assert result.stdout.splitlines() == [f"ramdisk a: save {disk} to '{image}'",
                                           f"ramdisk a: remove {disk}"], result
-    # With names nobody has to look at the configuration.
+    # With names, the configuration need not be read.
     broken = text is None or "sise" in text
     assert result.returncode == (PARAMETERS if broken and not names else 0)
     assert bool(result.stderr) == (broken and not names)
@@ -558,7 +558,7 @@ def test_stop_goes_by_what_was_started(config, image, text, names):
 
 
 def links(folder):
-    """Paths that no image is saved at, and why."""
+    """Return paths at which no image is saved, and the reasons."""
     (folder / "real").mkdir()
     (folder / "others").symlink_to("real")
     (folder / "others.img").symlink_to("real/a.img")
@@ -570,7 +570,7 @@ def links(folder):
 
 
 def test_image_that_could_not_be_saved(config, image):
-    """It is told before there is anything to be saved."""
+    """The error is reported before there is data to save."""
     for name, why in links(config.folder).items():
         before = state()
         config.write(section(config.folder / name))
@@ -594,7 +594,7 @@ def test_image_that_could_not_be_saved(config, image):
 @pytest.mark.parametrize("damage", ["head", "key"])
 @pytest.mark.parametrize("names", [(), ("ramdisk/a",)])
 def test_record_that_is_not_understood(config, image, damage, names):
-    """It is an error, and all is stopped and saved nevertheless."""
+    """It is an error, but everything is still stopped and saved."""
     config.write(section(image) + "[ramdisk b]\nsize = 4M\n")
     config.ok()
     fill(2)
@@ -630,7 +630,7 @@ def test_dry_run_updates_nothing(config, image):
 
 
 def test_record_that_changes(config, image):
-    """While --stop waits for another: it goes by the record that this one leaves."""
+    """--stop waits for another command, and then uses the record that this command has left."""
     config.ok()
     fill(2)
     before = image.read_bytes()
@@ -651,7 +651,7 @@ def test_record_that_changes(config, image):
 
 
 def test_other_identity(config, image):
-    """A disk that its section no longer knows would never be saved."""
+    """A disk that no longer belongs to its section would never be saved."""
     config.ok()
     fill(2)
     before = state()
@@ -665,7 +665,7 @@ def test_other_identity(config, image):
 
 
 def test_other_configuration(config, image, tmp_path):
-    """--stop ends what was started of the same files."""
+    """--stop stops what was started from the same files."""
     config.ok()
     (tmp_path / "other").mkdir()
     other = Configuration(tmp_path / "other")
@@ -678,7 +678,7 @@ def test_other_configuration(config, image, tmp_path):
 
 @pytest.mark.parametrize("identity", ["", "uuid = c0ffee00-0000-4000-8000-000000000001\n"])
 def test_same_name_in_another_configuration(config, image, tmp_path, identity):
-    """The record of a disk that is there is not given up for that of another."""
+    """The record of an existing disk is not replaced by that of another configuration."""
     config.ok()
     fill(2)
     (tmp_path / "other").mkdir()
@@ -692,7 +692,7 @@ def test_same_name_in_another_configuration(config, image, tmp_path, identity):
     config.ok("--stop")
     assert holds(config, image, 2)
     other.ok()
-    # Nor does a record keep others out whose disk is gone.
+    # A record whose disk is gone does not block others, either.
     disk, = state()["ramdisks"]
     rxadm("remove", "--force", f"/dev/rxd{disk['index']}", check=True)
     config.write(section(image))
@@ -706,7 +706,7 @@ def test_same_name_in_another_configuration(config, image, tmp_path, identity):
     "uuid = c0ffee00-0000-4000-8000-00000000000a\n",
 ], ids=["no image", "other image", "other uuid"])
 def test_stop_of_the_same_name_in_another_configuration(config, image, tmp_path, more):
-    """What was started of one configuration is not stopped, nor saved, by another."""
+    """What one configuration started is neither stopped nor saved by another configuration."""
     config.ok()
     fill(2)
     (tmp_path / "other").mkdir()
@@ -723,7 +723,7 @@ def test_stop_of_the_same_name_in_another_configuration(config, image, tmp_path,
 
 
 def test_hotlist_and_export_as_started(config, lab):
-    """Whatever the kind."""
+    """Hot lists and exports, too, are stopped as they were started."""
     hotlist = config.folder / "c.hot"
     config.write(f"[cache c]\norigin = /dev/vdb\nsize = 8M\nhotlist = {hotlist}\n"
                  if os.path.exists("/dev/vdb") else

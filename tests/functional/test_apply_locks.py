@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxadm apply of several sections at once: none waits for another's long work."""
+"""rxadm apply of several sections in parallel: none waits for long work of another."""
 
 import fcntl
 import os
@@ -38,7 +38,7 @@ def hang(name):
 
 
 def in_time(config, *args):
-    """Apply without an error, and without waiting for somebody."""
+    """Apply without an error, and without a wait for another process."""
     process = config.start(*args)
     try:
         output, errors = process.communicate(timeout=SECONDS)
@@ -50,7 +50,7 @@ def in_time(config, *args):
 
 
 def still_waits(process, seconds=3):
-    """It holds the lock of what it changes, and does not get on."""
+    """It holds the lock of what it changes, and makes no progress."""
     end = time.monotonic() + SECONDS
     while holder() != process.pid:
         assert process.poll() is None and time.monotonic() < end
@@ -60,7 +60,7 @@ def still_waits(process, seconds=3):
 
 
 def holder():
-    """The process that has the lock of one thing, or 0; the first byte's is that of all."""
+    """Return the process that holds the lock of this byte, or 0. The first byte is the common lock."""
     ask = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 1, 0, 0)
     try:
         with open("/run/rxadm.lock", "rb+") as lock:
@@ -81,12 +81,12 @@ def others_go_on(config):
     made = rxadm("create", "--size", "4M", check=True).stdout.strip()
     rxadm("remove", made, check=True)
     assert in_time(config, "--stop", "b")[-1].startswith("ramdisk b: remove")
-    # Also if it has an image by now.
+    # This also holds if it has an image by now.
     assert in_time(config, "b")[0] == "ramdisk b: create a RAM disk of 4M"
 
 
 def test_image_that_hangs(config, lab, slow):
-    """Load and save: others are made, saved and removed meanwhile; who waits says so."""
+    """Others are created, saved and removed during a load or save; a wait is reported."""
     name, path = slow
     run("mkfs.ext4", "-q", path)
     folder = lab.mount(path)
@@ -139,7 +139,7 @@ def test_origin_that_hangs(config, slow):
 
 
 def test_map_of_a_disk_that_hangs(lab, slow):
-    """By hand, too: whoever changes another disk goes on."""
+    """This also holds for commands: those that change another disk do not wait."""
     name, path = slow
     disk = lab.ramdisk()
     hang(name)
@@ -159,7 +159,7 @@ def test_map_of_a_disk_that_hangs(lab, slow):
 
 
 def test_create_beside_a_reservation(lab):
-    """A disk that takes long to be made keeps nobody waiting."""
+    """The creation of a disk that takes long does not delay others."""
     size = meminfo()["MemTotal"] // 2 // MIB * MIB
     begun = time.monotonic()
     with subprocess.Popen([program("rxadm"), "create", "--size", str(size), "--reserve"],
@@ -173,12 +173,12 @@ def test_create_beside_a_reservation(lab):
         assert making.returncode == 0
         lab.adopt_ramdisk(int(making.stdout.read().decode().strip()[len("/dev/rxd"):]))
     print(f"{took:.2f} s, {rounds} rounds")
-    # However slow the machine is.
+    # This holds even if the machine is slow.
     assert rounds > 2 or took < 2
 
 
 def test_two_caches_of_one_disk(config, lab, slow):
-    """Without the one lock for all, still only one of them comes about."""
+    """Without the common lock, still only one of them is created."""
     link = "/dev/rxdtest-link"
     os.symlink(slow[1], link)
     lab.stack.callback(os.unlink, link)
@@ -193,7 +193,7 @@ def test_two_caches_of_one_disk(config, lab, slow):
 
 
 def test_number_that_another_makes(config, lab):
-    """A disk that takes long to be made keeps nobody waiting who wants a free number."""
+    """The creation of a disk that takes long does not delay the choice of a free number."""
     config.write("[ramdisk b]\nsize = 4M\n")
     size = meminfo()["MemTotal"] // 2 // MIB * MIB
     begun = time.monotonic()
@@ -208,12 +208,12 @@ def test_number_that_another_makes(config, lab):
         took = time.monotonic() - begun
         assert making.returncode == 0
     print(f"{took:.2f} s, {rounds} rounds")
-    # However slow the machine is.
+    # This holds even if the machine is slow.
     assert rounds > 2 or took < 2
 
 
 def test_many_sections_at_once(config):
-    """Each by a process of its own, as at boot: numbers, records and all."""
+    """Each section has its own process, as at boot: numbers and records are consistent."""
     config.write("".join(f"[ramdisk d{number}]\nsize = 4M\nimage = {config.folder}/{number}.img\n"
                          for number in range(8)))
     for args in (), ("--stop",), (), ("--stop",):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxadm refuses bad input: one line that names the value, and all stays as it was."""
+"""rxadm refuses bad input: one line names the value, and nothing changes."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def test_resize_size(lab, text, words):
 
 
 NEW_SIZES = [
-    # Of a disk of 4M.
+    # for a disk of 4M
     ("+", "the amount is empty"),
     ("-", "the amount is empty"),
     ("+0", "the amount must be greater than 0"),
@@ -107,7 +107,7 @@ def test_resize_by(lab, text, words):
 
 @pytest.mark.one_kernel
 def test_resize_by_a_negative_option(lab):
-    """What getopt takes for options: the message says how it is meant."""
+    """getopt takes such arguments for options: the message explains how to write them."""
     lab.ramdisk(8 * MIB)
     for arguments in ("rxd0", "-1M"), ("-1M", "rxd0"), ("rxd0", "--force", "-1M"):
         refused(PARAMETERS, "resize", *arguments, names=("'-1M'", "greater than 0", "'-- -1M'"))
@@ -115,7 +115,7 @@ def test_resize_by_a_negative_option(lab):
 
 @pytest.mark.one_kernel
 def test_resize_by_what_is_refused(lab):
-    """The size that was written, and what it comes to."""
+    """The message has the size as given, and the resulting size."""
     ramdisk = lab.ramdisk(8 * MIB)
     direct.write(ramdisk.path, 6 * MIB, stamp(1))
     refused(BUSY, "resize", "rxd0", "--", "-4M", names=("'-4M' (4194304 bytes)", "--force"))
@@ -190,7 +190,7 @@ def test_create_arguments(arguments, words):
 
 @pytest.mark.one_kernel
 def test_limit_of_reserved_memory(lab):
-    """It holds all that it can: a lower limit would mean nothing."""
+    """The limit cannot be below the capacity, because all memory is allocated."""
     lab.ramdisk(8 * MIB, flags=CREATE_RESERVE)
     refused(PARAMETERS, "limit", "rxd0", "4M", names=("'4M'", "at least", "8M", "reserved"))
     refused(PARAMETERS, "limit", "rxd0", "4M", "--dry-run", names=("'4M'", "at least", "8M"))
@@ -298,12 +298,12 @@ def test_ambiguous_option():
     ("hotlist",), ("warm",), ("export",), ("unexport",), ("completion",),
     ("help", "list", "more")], ids=str)
 def test_usage_line(arguments):
-    """It can be typed as it stands."""
+    """The line is a valid command."""
     refused(PARAMETERS, *arguments, names=f"usage: rxadm {arguments[0]} ")
 
 
 def test_remove_several(lab):
-    """All are looked at before any is removed, and each that cannot be has a line."""
+    """All disks are checked before any is removed, and each that is refused has a line."""
     for _ in range(3):
         lab.ramdisk(4 * MIB)
     before = state()
@@ -322,7 +322,7 @@ def test_remove_several(lab):
 
 @pytest.mark.one_kernel
 def test_remove_fails_on_the_way(lab):
-    """Whichever ioctl fails: what was removed is removed, and the others are tried."""
+    """If any ioctl fails, removed disks stay removed, and the others are still tried."""
     # LeakSanitizer cannot work beside strace.
     environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
     seen = []
@@ -393,7 +393,7 @@ def test_remove_or_clear_open(lab, command):
 def test_remove_or_clear_mounted(lab, command):
     ramdisk = lab.ramdisk()
     run("mkfs.ext4", "-q", ramdisk.path)
-    # Read-only, so that the file system itself changes nothing meanwhile.
+    # Mount it read-only, so that the file system itself changes nothing.
     directory = lab.mount(ramdisk.path, "-o", "ro")
     refused(BUSY, command, "rxd0", names=("rxd0", directory))
 
@@ -407,13 +407,13 @@ def test_clear_read_only(lab):
 
 
 def only_forced(size, *names):
-    """A resize that takes --force."""
+    """A resize that is refused without --force."""
     refused(BUSY, "resize", "rxd0", size, names=("rxd0", f"'{size}'", "--force", *names))
     assert rxadm("resize", "rxd0", size, "--force").returncode == 0
 
 
 def test_shrink_below_a_partition(lab):
-    """The end of the last one counts, though nothing was ever written there."""
+    """The end of the last partition counts, even if nothing was ever written there."""
     ramdisk = lab.ramdisk(64 * MIB)
     with direct.Direct(ramdisk.path) as device:
         device.partition(2048, 32 * 2048)
@@ -423,11 +423,11 @@ def test_shrink_below_a_partition(lab):
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
 def test_shrink_below_a_file_system(lab, kind):
-    """Its own size counts, though its last blocks were never written."""
+    """The size of the file system counts, even if its last blocks were never written."""
     ramdisk = lab.ramdisk(384 * MIB)
     run(f"mkfs.{kind}", "-q", *(["-d", "size=320m"] if kind == "xfs" else []), ramdisk.path,
         *(["320m"] if kind == "ext4" else []))
-    # What mkfs left at the end, so that the kernel has nothing to object to.
+    # Remove what mkfs wrote at the end, so that the kernel does not refuse the resize.
     with direct.Direct(ramdisk.path) as device:
         device.discard(300 * MIB, 84 * MIB)
     assert rxadm("resize", "rxd0", "320M").returncode == 0
@@ -441,10 +441,10 @@ def test_shrink_below_swap(lab):
 
 
 def test_shrink_beside_the_unknown(lab):
-    """Where nobody can tell the size, rxadm says so, and what was written counts."""
+    """If the size of the content is unknown, rxadm prints a note, and written data counts."""
     ramdisk = lab.ramdisk(16 * MIB)
     with direct.Direct(ramdisk.path) as device:
-        # LUKS2: magic, version, and nothing about the size of what is encrypted.
+        # LUKS2: magic and version, but not the size of the encrypted data.
         device.write(0, b"LUKS\xba\xbe\x00\x02" + bytes(4088))
         device.write(12 * MIB, stamp(1))
     refused(BUSY, "resize", "rxd0", "8M", names=("rxd0", "data", "--force"))
@@ -563,12 +563,12 @@ def test_unmap_in_use(lab):
     with direct.Direct(cache.path):
         refused(BUSY, "unmap", cache.name, names=(cache.name, "open"))
     run("mkfs.ext4", "-q", cache.path)
-    # Read-only, so that the file system itself changes nothing meanwhile.
+    # Mount it read-only, so that the file system itself changes nothing.
     directory = lab.mount(cache.path, "-o", "ro")
     refused(BUSY, "unmap", cache.name, names=(cache.name, directory))
 
 
-# A line of each subcommand that would do its job, but for the one thing that is wrong.
+# A line of each subcommand that would succeed, except for the one fault.
 LINES = [
     ("create", "--size", "4M"), ("create", "--size", "4M", "--dry-run"),
     ("resize", "rxd0", "8M"), ("resize", "rxd0", "+4M"), ("limit", "rxd0", "1M"),
@@ -585,7 +585,7 @@ LINES = [
     ("save", "rxd0", "/tmp/rxdtest-image"), ("load", "/tmp/rxdtest-image"), ("metrics",),
     ("export", "rxd0", "--transport", "loop", "--allow-any-host"), ("unexport", "rxd0"),
 ]
-# These load what is missing, or only say that they would.
+# These commands load a missing module, or only print that they would.
 LOADING = ("create", "map")
 
 
@@ -595,7 +595,7 @@ def unprivileged(*args):
 
 @pytest.mark.one_kernel
 def test_lines_are_of_all_commands():
-    """But one that asks nothing of the machine, and one that asks its configuration first."""
+    """All but one that needs nothing of the machine, and one that reads its configuration first."""
     listed = rxadm("--help").stdout.split("Commands:\n")[1].split("\n\n")[0].splitlines()
     assert {line.split()[0] for line in listed} - {line[0] for line in LINES} == \
         {"apply", "completion", "help"}
@@ -620,7 +620,7 @@ def test_unknown_option(command):
 @pytest.mark.parametrize("arguments", [line for line in LINES if line != ("remove", "rxd0")],
                          ids=str)
 def test_one_argument_too_many(arguments):
-    """The last of them, where some may be left out."""
+    """An argument after the last one, also where some are optional."""
     optional = arguments[0] == "status" or arguments == ("mode", "one")
     words = ("more", "most") if optional else ("most",)
     refused(PARAMETERS, *arguments, *words, names="'most'")
@@ -629,7 +629,7 @@ def test_one_argument_too_many(arguments):
 @pytest.fixture
 def unloaded():
     modules.unload()
-    # rxadm may load what modprobe finds: hide it.
+    # Hide the modules, because rxadm loads those that modprobe finds.
     yield
     modules.load()
 
@@ -650,7 +650,7 @@ def test_modules_not_loaded(unloaded, arguments):
 
 
 def test_listing_without_modules(unloaded):
-    """Nothing is there to be listed, and asking loads nothing."""
+    """The list is empty, and listing loads no module."""
     for command, key in ("list", "ramdisks"), ("status", "caches"):
         for runner in rxadm, unprivileged:
             result = runner(command, "--json")

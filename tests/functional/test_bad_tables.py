@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Table lines that rxcache must refuse, saying why, and leaving all as it was."""
+"""Table lines that rxcache must refuse with a reason, and without a change."""
 
 import errno
 import os
@@ -78,7 +78,7 @@ def test_refused(lab, kernel_log, arguments, code, reason):
     assert result.returncode
     expected = {os.strerror(code)}
     if code == errno.ENODEV:
-        # Which of the two the kernel gives for a path it cannot find has changed.
+        # The error for a path that does not exist depends on the kernel version.
         expected |= {os.strerror(errno.ENOENT), os.strerror(errno.ENOTBLK)}
     assert any(text in result.stderr for text in expected), result.stderr
     lines = [line for line in kernel_log.lines() if "rxcache" in line]

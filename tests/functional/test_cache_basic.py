@@ -15,7 +15,7 @@ from rxdlib.lab import DISK
 
 
 def prepare(size=4 * MIB, generation=1):
-    """Known data on the disk, past any cache."""
+    """Write known data to the disk, bypassing the cache."""
     data = stamp(0, size, generation)
     direct.write(DISK, 0, data)
     return data
@@ -93,7 +93,7 @@ def test_table_can_be_loaded_again(lab, block_size):
 
 
 def test_loaded_table_is_cleared(lab):
-    """A second table that never goes live takes nothing from the first."""
+    """A second table that never becomes live changes nothing of the first."""
     data = prepare()
     cache = lab.cache(4 * MIB)
     direct.read(cache.path, 0, MIB)
@@ -189,7 +189,7 @@ def test_second_read_hits(lab, block_size, io):
 
 
 def test_hits_do_not_reach_the_origin(lab):
-    """With the disk gone, what is cached is still served, and the rest fails."""
+    """While the origin fails, cached blocks are still served, and other reads fail."""
     data = prepare()
     name, origin = lab.linear(4 * MIB)
     cache = lab.cache(4 * MIB, origin=origin)
@@ -238,7 +238,7 @@ def test_read_across_hits_and_misses(cache):
 
 
 def test_failed_fill_is_no_error_of_the_reader(lab):
-    """The origin fails elsewhere in the block than where the reader reads."""
+    """The origin fails in another part of the block than the reader reads."""
     data = prepare()
     name, origin = lab.linear(4 * MIB)
     cache = lab.cache(4 * MIB, origin=origin, block_size=64 * KIB)
@@ -254,7 +254,7 @@ def test_failed_fill_is_no_error_of_the_reader(lab):
 
 
 def test_two_readers_of_one_missing_block(lab):
-    """Readers that miss the same block together: none fails, none throws it out."""
+    """Two readers miss the same block at the same time: neither fails or evicts it."""
     data = prepare()
     cache = lab.cache(4 * MIB)
     wrong = []
@@ -346,7 +346,7 @@ def test_written_block_is_cached(cache):
 
 
 def test_failed_write_leaves_the_block_uncached(lab):
-    """After a failed write the origin is the only truth."""
+    """After a failed write, reads go to the origin."""
     data = prepare()
     name, origin = lab.linear(4 * MIB)
     cache = lab.cache(4 * MIB, origin=origin)
@@ -394,7 +394,7 @@ def test_random_model(lab, block_size):
 
 
 def test_discard(lab):
-    """It frees the origin's blocks and takes the cache's with them."""
+    """It frees the blocks of the origin and removes those of the cache."""
     origin = lab.ramdisk(4 * MIB)
     cache = lab.cache(4 * MIB, origin=origin.path)
     direct.write(cache.path, 0, stamp(1, MIB))
@@ -457,7 +457,7 @@ def test_limits_of_the_origin(lab):
 
 @pytest.mark.parametrize("kind", ["ramdisk", "loop"])
 def test_4096_byte_sectors(lab, kind):
-    """An origin with 4096-byte sectors makes a mapping with such."""
+    """An origin with 4096-byte sectors results in a mapping with 4096-byte sectors."""
     if kind == "ramdisk":
         origin = lab.ramdisk(16 * MIB, logical_block_size=4096).path
     else:
@@ -486,7 +486,7 @@ def test_ramdisk_of_4096_byte_sectors_as_cache(lab):
 
 
 def test_claimed_ramdisk(cache):
-    """A RAM disk that is a cache shows it, and lets nobody else near its pages."""
+    """The state of a RAM disk in use as a cache says so, and all other access is rejected."""
     direct.read(cache.path, 0, MIB)
     assert cache.ramdisk.attribute("state") == "open cache"
     with Direct(cache.ramdisk.path) as device:
@@ -527,7 +527,7 @@ def test_second_mapping(lab, cache):
 
 
 def test_linear_on_a_claimed_ramdisk(lab, cache):
-    """Whatever way another mapping takes, it does not get at the cache's pages."""
+    """A linear mapping of any kind has no access to the pages of the cache."""
     data = prepare()
     direct.read(cache.path, 0, MIB)
     result = run("dmsetup", "create", "other", check=False,

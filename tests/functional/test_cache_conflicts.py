@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What goes round the cache when I/O is in each other's way or memory is short, and what not."""
+"""What bypasses the cache when I/O conflicts or memory is short, and what does not."""
 
 import mmap
 import os
@@ -26,7 +26,7 @@ def counted(cache, function, *args):
 
 
 class Background(threading.Thread):
-    """An I/O to a cache that has come as far as a held origin; its failure is the test's."""
+    """An I/O to a cache that waits for a held origin. The test checks whether it fails."""
 
     def __init__(self, origin, held, function, *args):
         super().__init__()
@@ -49,7 +49,7 @@ class Background(threading.Thread):
 
 
 def test_discard_keeps_out_its_range_only(lab):
-    """While one discard is under way, all other blocks are cached as ever."""
+    """While a discard is in flight, all other blocks are cached as usual."""
     base = lab.ramdisk(8 * MIB)
     data = stamp(0, 4 * MIB)
     direct.write(base.path, 0, data)
@@ -72,13 +72,13 @@ def test_discard_keeps_out_its_range_only(lab):
 
 
 def test_one_busy_block(lab):
-    """A long read over a block that another fills: for this block it waits for that fill."""
+    """A long read over a block that another read fills waits for this fill only."""
     data = prepare()
     with lab.held(4 * MIB, reads=True) as origin:
         cache = lab.cache(4 * MIB, origin=origin.path)
         fill = Background(origin, 1, direct.read, cache.path, 5 * BLOCK, BLOCK)
         before = cache.status()
-        # What is in front of the busy block, and what is behind it.
+        # The blocks before and after the busy block.
         read = Background(origin, 3, direct.read, cache.path, 0, 32 * BLOCK)
         origin.release()
         fill.finish()
@@ -107,7 +107,7 @@ def test_one_busy_block_of_a_write(lab):
 
 @pytest.mark.parametrize("block_size", [4 * KIB, 64 * KIB])
 def test_memory_limit_follows_the_use(lab, block_size):
-    """What is used now gets the memory, wherever its blocks lie, not what came first."""
+    """Blocks in recent use get the memory, wherever they are, and not the blocks that came first."""
     data = prepare(8 * MIB)
     ramdisk = lab.ramdisk(16 * MIB, mem_limit=2 * MIB)
     cache = lab.cache(16 * MIB, ramdisk=ramdisk, block_size=block_size)
@@ -124,7 +124,7 @@ def test_memory_limit_follows_the_use(lab, block_size):
 
 
 def test_reader_that_does_not_wait(cache):
-    """A read with RWF_NOWAIT that misses is no error, and fills the cache."""
+    """A read with RWF_NOWAIT that misses does not fail, and fills the cache."""
     data = prepare()
     with Direct(cache.path, os.O_RDONLY) as device:
         with mmap.mmap(-1, MIB) as buffer:
@@ -136,7 +136,7 @@ def test_reader_that_does_not_wait(cache):
 
 @pytest.mark.parametrize("block_size", [4 * KIB, 16 * KIB])
 def test_long_write_over_scattered_blocks(lab, block_size):
-    """1 MiB over blocks that came one by one reaches the disk in one piece."""
+    """A write of 1 MiB over blocks that were cached one by one is one request of the disk."""
     assert int(dm.queue(DISK, "max_sectors_kb")) >= 1024
     prepare()
     cache = lab.cache(4 * MIB, block_size=block_size)

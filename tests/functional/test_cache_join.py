@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Several readers of a block that is being read from the origin: it is read once."""
+"""Several readers of a block that is being read from the origin: the origin reads it once."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def slow(lab, size, delay):
 
 
 def bytes_read(path):
-    """What a disk was asked for so far."""
+    """The number of bytes that were read from a disk so far."""
     with open(f"/sys/dev/block/{dm.number(path)}/stat", encoding="ascii") as file:
         return int(file.read().split()[2]) * SECTOR
 
@@ -54,7 +54,7 @@ def in_threads(functions):
 
 
 def read_by_threads(path):
-    """As eight threads do that share a file: each takes the next part."""
+    """Read as eight threads do that share a file: each takes the next part."""
     offsets = iter(range(0, SIZE, 128 * KIB))
     lock = threading.Lock()
 
@@ -88,7 +88,7 @@ def test_sequential_reader_at_depth(lab, engine):
 
 
 def blocked(origin):
-    """The origin, suspended: what is sent to it waits until it is resumed."""
+    """The origin, suspended: I/O to it waits until it is resumed."""
     run("dmsetup", "suspend", "--nolockfs", origin)
 
 
@@ -128,7 +128,7 @@ def test_each_reader_gets_what_he_asked_for(lab):
 
 
 def test_failing_fill(lab):
-    """A fill fails that asks for more than its readers do: the origin answers each."""
+    """A fill reads more than its readers and fails: each reader then reads the origin itself."""
     held = Held(lab)
     bad = MIB // 2 // SECTOR
     blocked(held.name)
@@ -151,12 +151,12 @@ def test_failing_fill(lab):
             assert result == held.data[offset:offset + length], offset
     status = held.cache.status()
     assert status.fills == 0 == status.used
-    # The fill that all waited for, and the read of the bad part by itself.
+    # The fill that all waited for, and the separate read of the bad part.
     assert status.origin_errors == 2
 
 
 def test_no_reader_joins_what_a_write_has_overtaken(lab):
-    """A read after a write gets the new data, though a fill from before is under way."""
+    """A read after a write returns the new data, although an older fill is in flight."""
     prepare(SIZE)
     fresh, seen = stamp(7, BLOCK, 7), []
     with lab.held(SIZE, reads=True) as origin:
@@ -205,7 +205,7 @@ def test_suspend_waits_for_joined_readers(lab):
 
 
 def test_prefetch_is_read_once(lab):
-    """A reader of the lowest priority takes what a prefetch is about to bring."""
+    """A reader with the lowest priority joins a prefetch in flight."""
     data = prepare(SIZE)
     with lab.held(SIZE, reads=True) as origin:
         cache = lab.cache(SIZE, cache_size=2 * SIZE, origin=origin.path, block_size=MIB)

@@ -86,7 +86,7 @@ BAD = [
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("words, part", BAD, ids=[" ".join(case[0])[:40] for case in BAD])
 def test_bad_message(cache, kernel_log, words, part):
-    """Refused with EINVAL and one line that names what is wrong; nothing changes."""
+    """EINVAL, and one line of the log names the fault; nothing changes."""
     direct.read(cache.path, 0, MIB)
     kernel_log.rewind()
     before, table = cache.status(), dm.table(cache.name)
@@ -101,7 +101,7 @@ def test_bad_message(cache, kernel_log, words, part):
     (0, 1, 255), (0, 8, 255), (7, 2, 254), (8, 8, 255), (16, 80, 246), (0, 32768, 0),
     (2048, 8, 256)])
 def test_invalidate(cache, first, nr, left):
-    """The blocks that the sectors touch go, and no others."""
+    """The blocks that the sectors overlap are removed, and no others."""
     data = prepare()
     direct.read(cache.path, 0, MIB)
     changed, _ = counted(cache, dm.message, cache.name, "invalidate", first, nr)
@@ -109,7 +109,7 @@ def test_invalidate(cache, first, nr, left):
     assert changed.get("invalidations", 0) == 256 - left
     gone = set(range(first * SECTOR // BLOCK, -(-(first + nr) * SECTOR // BLOCK)))
     assert cached(cache.name) == [block for block in range(256) if block not in gone]
-    # What changed on the disk meanwhile shows now.
+    # Changes of the disk are visible now.
     direct.write(DISK, 0, stamp(0, MIB, 2))
     seen = direct.read(cache.path, 0, MIB)
     for block in range(256):
@@ -166,7 +166,7 @@ def test_prefetch_in_passthrough(cache, kernel_log):
 
 
 def test_prefetch_of_a_bad_disk(lab):
-    """An error of the origin ends it, and what it failed is not cached."""
+    """An error of the origin ends the prefetch, and the failed blocks are not cached."""
     name, origin = lab.linear(4 * MIB)
     cache = lab.cache(4 * MIB, origin=origin)
     dm.replace(name, f"0 4096 linear {DISK} 0\n4096 4096 error")
@@ -189,7 +189,7 @@ def slow(lab, size, delay, device=DISK):
 
 
 def test_prefetch_does_not_hold_up_others(lab):
-    """What waits for the end of a message, as dmstats does, waits for a part of a range."""
+    """A process that waits for the end of a message, as dmstats does, waits for a part of the range."""
     prepare()
     cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 1000))
     stop = threading.Event()
@@ -215,12 +215,12 @@ def test_prefetch_does_not_hold_up_others(lab):
         stop.set()
         thread.join()
         run("dmstats", "delete", "--allregions", cache.name, check=False)
-    # Of the range, 64 reads of a second, there is much left.
+    # The range takes 64 reads of a second each, so most of it is left.
     assert taken < 20 and 0 < messages[-1] < 131072 / 2, (taken, messages)
 
 
 def test_prefetch_ends_at_suspend(lab):
-    """A device that is to be suspended does not wait for all of a prefetch."""
+    """The suspend of a device does not wait for the whole prefetch."""
     prepare()
     cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 1000))
     errors = []
@@ -242,7 +242,7 @@ def test_prefetch_ends_at_suspend(lab):
         thread.join(timeout=60)
         assert os.strerror(errno.EBUSY) in errors[0]
         assert 0 < cache.status().used < 8192
-        # Nor does one start meanwhile.
+        # No prefetch starts while it is suspended.
         result = dm.message(cache.name, "prefetch", 131064, 8, check=False)
         assert os.strerror(errno.EBUSY) in result.stderr
     finally:
@@ -269,7 +269,7 @@ def busy_readers(cache, stop, begin=32 * MIB):
 
 
 def test_prefetch_waits_once_for_each_mib(lab):
-    """However many blocks are there already, between those that are missing."""
+    """The wait is once for each MiB, even if some of its blocks are cached already."""
     prepare()
     cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 2))
     with direct.Direct(cache.path, os.O_RDONLY) as device:
@@ -286,13 +286,13 @@ def test_prefetch_waits_once_for_each_mib(lab):
         for thread in threads:
             thread.join()
     assert messages == 1 and left_out == 0
-    # 500 ms for all, and not for each of the 64 runs.
+    # The wait is 500 ms in total, and not for each of the 64 runs.
     assert taken < 16
     assert sum(block < 256 for block in cached(cache.name)) == 256
 
 
 def test_prefetch_tells_what_it_left_out(lab):
-    """Blocks that are being written meanwhile."""
+    """Blocks that are being written are left out."""
     prepare()
     with lab.held(4 * MIB, writes=True) as origin:
         cache = lab.cache(4 * MIB, origin=origin.path, features=["writearound"])
@@ -310,7 +310,7 @@ def test_prefetch_tells_what_it_left_out(lab):
 
 
 def test_prefetch_gives_way(lab):
-    """While others keep the disk busy it hardly goes on, and then it does."""
+    """While the disk is busy, the prefetch makes little progress; then it continues."""
     prepare()
     cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 2))
     stop = threading.Event()
@@ -329,20 +329,20 @@ def test_prefetch_gives_way(lab):
             thread.join()
         worker.join(timeout=120)
     assert not worker.is_alive()
-    # Half a second of patience for each MiB; a third of that if the guest is slow.
+    # It waits half a second for each MiB; expect a third of that on a slow guest.
     assert busy <= 3 * taken / 0.5 * 256
     assert sum(block < 8192 for block in cached(cache.name)) == 8192
 
 
 def test_reset_stats(cache):
-    """What was counted before shows no more; what the cache holds stays."""
+    """The counters start at zero again; the cached blocks stay."""
     prepare()
     direct.read(cache.path, 0, MIB)
     dm.message(cache.name, "reset_stats")
     assert not any(cache.status().counters.values()) and cache.status().used == 256
     direct.read(cache.path, 0, 64 * KIB)
     assert cache.status().read_hits == 16
-    # Also after a table that goes on with it.
+    # This also holds after a reload of the table.
     dm.replace(cache.name, dm.table(cache.name))
     assert cache.status().read_hits == 16 and cache.status().read_misses == 0
     dm.message(cache.name, "reset_stats")

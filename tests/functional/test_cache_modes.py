@@ -36,7 +36,7 @@ def test_table_and_status(lab, mode):
 
 
 def test_writearound(lab):
-    """Reads are cached; what is written is not, and leaves the cache."""
+    """Reads are cached. Writes are not, and remove their blocks from the cache."""
     data = prepare()
     cache = lab.cache(4 * MIB, features=["writearound"])
     direct.read(cache.path, 0, 16 * BLOCK)
@@ -50,7 +50,7 @@ def test_writearound(lab):
 
 
 def test_passthrough(lab):
-    """Nothing enters the cache and nothing is served from it; writes put blocks out."""
+    """Nothing is cached or served from the cache; writes remove their blocks."""
     data = prepare()
     cache = lab.cache(4 * MIB)
     direct.read(cache.path, 0, 16 * BLOCK)
@@ -73,7 +73,7 @@ def test_passthrough(lab):
 @pytest.mark.parametrize("before", MODES)
 @pytest.mark.parametrize("after", MODES)
 def test_no_stale_read_after_a_change(lab, before, after):
-    """Whatever was cached and written in one mode is right in the next."""
+    """Blocks that were cached and written in one mode are correct in the next."""
     expected = bytearray(prepare(MIB))
     cache = lab.cache(MIB)
     direct.read(cache.path, 0, MIB // 2)
@@ -95,7 +95,7 @@ def test_no_stale_read_after_a_change(lab, before, after):
 @pytest.mark.parametrize("options", [(), ("--readonly",)], ids=["writable", "read-only"])
 @pytest.mark.parametrize("before, after", itertools.product(MODES, repeat=2))
 def test_reload_in_another_mode(lab, before, after, options):
-    """Whatever mode the live table has: what is cached stays cached."""
+    """Cached blocks stay, regardless of the mode of the live table."""
     cache = lab.cache(4 * MIB, features=[before])
     direct.read(cache.path, 0, MIB)
     used = cache.status().used
@@ -109,7 +109,7 @@ def test_reload_in_another_mode(lab, before, after, options):
 
 
 def test_mode_in_the_table_counts_at_reload(lab):
-    """A message lasts until another table comes, which says the mode itself."""
+    """A mode set by a message lasts until the next table, which sets its own."""
     cache = lab.cache(4 * MIB)
     table = dm.table(cache.name)
     dm.message(cache.name, "mode", "writearound")
@@ -146,7 +146,7 @@ def test_cutoff_in_the_table(lab):
 
 @pytest.mark.parametrize("io", [4 * KIB, 64 * KIB])
 def test_cutoff_reads(cache, io):
-    """A long sequential read is cached up to the cut-off; what is cached still hits."""
+    """A long sequential read is cached up to the cut-off; cached blocks still hit."""
     data = prepare()
     dm.message(cache.name, "seq_cutoff", 256 * KIB)
 
@@ -160,13 +160,13 @@ def test_cutoff_reads(cache, io):
         assert cache.status().used == 256 * KIB // BLOCK
     assert changed["read_hits"] == 256 * KIB // BLOCK
     assert "fills" not in changed
-    # Random I/O is cached as ever.
+    # Random I/O is cached as usual.
     changed, _ = counted(cache, direct.read, cache.path, 3 * MIB, BLOCK)
     assert changed["fills"] == 1
 
 
 def test_cutoff_writes(cache):
-    """A long sequential write puts out what it overwrites."""
+    """A long sequential write removes the blocks that it overwrites."""
     expected = prepare()
     direct.read(cache.path, 0, 2 * MIB)
     dm.message(cache.name, "seq_cutoff", 256 * KIB)

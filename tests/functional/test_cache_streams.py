@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What goes round the cache leaves room for the others' fills."""
+"""I/O that bypasses the cache does not prevent fills by other reads."""
 
 import json
 
@@ -28,7 +28,7 @@ def fio(device, *jobs):
 
 
 def fills_for_misses(cache, *jobs):
-    """Which part of the blocks that a read misses enters the cache, and how many do."""
+    """Return the share of the missed blocks that enter the cache, and their number."""
     cache.drop()
     before = cache.status()
     for job in fio(cache.path, *jobs):
@@ -39,7 +39,7 @@ def fills_for_misses(cache, *jobs):
 
 @pytest.mark.parametrize("block_size", [4 * KIB, 64 * KIB])
 def test_writes_elsewhere(lab, block_size):
-    """Beside a stream of writes round the cache, reads elsewhere are cached as without."""
+    """Beside writes that bypass the cache, reads elsewhere are cached as without them."""
     size = AREA + STREAM
     origin = lab.mapped(f"0 {size // SECTOR} delay {DISK} 0 0 {DISK} 0 40")
     cache = lab.cache(size, 64 * MIB, f"/dev/mapper/{origin}", block_size, features=["writearound"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reload, growth, and what a cache can be made of."""
+"""Reload, growth, and valid origins and caches."""
 
 import errno
 import glob
@@ -28,12 +28,12 @@ def counted(cache, function, *args):
 
 
 def test_reload_stays_warm(lab):
-    """The same table again: what was cached is, the counters go on, later writes count."""
+    """After a reload of the same table, cached blocks and counters stay, and writes count."""
     expected = bytearray(prepare())
     cache = lab.cache(4 * MIB)
     direct.read(cache.path, 0, MIB)
     run("dmsetup", "load", cache.name, stdin=dm.table(cache.name) + "\n")
-    # What happens between load and resume is known afterwards.
+    # Changes between load and resume are not lost.
     direct.write(cache.path, 8 * BLOCK, stamp(8))
     expected[8 * BLOCK:9 * BLOCK] = stamp(8)
     before = cache.status()
@@ -58,7 +58,7 @@ def test_reload_with_another_block_size(lab):
 
 
 def test_reload_with_another_origin(lab):
-    """Another disk's data must not be served for the first one's."""
+    """Data of one disk must not be served for another disk."""
     prepare()
     other = lab.ramdisk(4 * MIB)
     direct.write(other.path, 0, stamp(0, 4 * MIB, 2))
@@ -74,7 +74,7 @@ def test_reload_with_another_origin(lab):
 
 
 def test_shorter_and_longer_again(lab):
-    """What lay beyond a shorter table's end is not served when it is longer again."""
+    """Blocks beyond the end of a shorter table are not served after it is longer again."""
     data = prepare()
     cache = lab.cache(4 * MIB)
     direct.read(cache.path, 0, 4 * MIB)
@@ -91,7 +91,7 @@ def test_shorter_and_longer_again(lab):
 
 
 def test_origin_grows(lab):
-    """A longer table over an origin that has grown, with the cache still warm."""
+    """A longer table over an origin that has grown keeps the cache warm."""
     data = prepare(8 * MIB)
     name, origin = lab.linear(4 * MIB)
     cache = lab.cache(4 * MIB, origin=origin)
@@ -131,7 +131,7 @@ def test_cache_device_can_neither_shrink_nor_go(lab):
 
 @pytest.mark.parametrize("reload", [False, True], ids=["resume", "reload"])
 def test_cache_device_grows(lab, reload):
-    """What is cached stays so until the cache takes up the new size."""
+    """Cached blocks stay until the cache uses the new size."""
     data = prepare()
     cache = lab.cache(32 * MIB, cache_size=4 * MIB)
     direct.read(cache.path, 0, MIB)
@@ -177,7 +177,7 @@ def zoned():
 
 
 def test_zoned_origin(lab, zoned, kernel_log):
-    """Refused, and nothing is left behind."""
+    """A zoned origin is refused, and nothing is left behind."""
     assert dm.queue(zoned, "zoned") == "host-managed"
     ramdisk = lab.ramdisk()
     refused(f"0 131072 rxcache {zoned} {ramdisk.path}", "zoned", kernel_log)

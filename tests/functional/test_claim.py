@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What happens to a RAM disk, and to whoever has it open, when a cache takes it."""
+"""What happens to a RAM disk, and to processes that have it open, when a cache claims it."""
 
 import errno
 import mmap
@@ -25,7 +25,7 @@ def table(ramdisk, size=4 * MIB, origin=DISK):
 
 
 def refused(kernel_log, line, code, reason, *options):
-    """A table that must be refused, and leave all as it was."""
+    """A table that must be refused without a change."""
     before = state()
     kernel_log.rewind()
     result = run("dmsetup", "create", *options, "bad", check=False, stdin=line)
@@ -40,7 +40,7 @@ def buffered(path):
 
 
 def test_page_cache_of_who_stays_open(lab):
-    """What the page cache kept from before is neither read during the use as a cache nor after."""
+    """Old pages of the page cache are not read, either during the use as a cache or afterwards."""
     data = prepare()
     ramdisk = lab.ramdisk(16 * MIB)
     with Direct(ramdisk.path) as device:
@@ -68,7 +68,7 @@ def test_page_cache_of_who_stays_open(lab):
 
 
 def test_refusals_are_quiet(lab, kernel_log):
-    """udev and its like look at every disk: no line in the log for each of their reads."""
+    """udev and others read every disk: these reads are not logged."""
     ramdisk = lab.ramdisk()
     cache = lab.cache(4 * MIB, ramdisk=ramdisk)
     kernel_log.rewind()
@@ -85,7 +85,7 @@ def test_refusals_are_quiet(lab, kernel_log):
 
 
 def test_another_mapping_comes_between(lab):
-    """A mapping that came between load and resume keeps the RAM disk, and what it has written."""
+    """A mapping that was made between load and resume keeps the RAM disk and its data."""
     data = prepare()
     ramdisk = lab.ramdisk(16 * MIB)
     run("dmsetup", "create", "between", "--notable")
@@ -105,7 +105,7 @@ def test_another_mapping_comes_between(lab):
 
 
 def test_read_only_ramdisk(lab, kernel_log):
-    """Set read-only, it is neither emptied nor written to."""
+    """A read-only RAM disk is neither emptied nor written."""
     ramdisk = lab.ramdisk()
     direct.write(ramdisk.path, 0, stamp(1))
     run("blockdev", "--setro", ramdisk.path)
@@ -117,7 +117,7 @@ def test_read_only_ramdisk(lab, kernel_log):
 
 
 def test_reserved_ramdisk(lab, kernel_log):
-    """The reason that is given is the true one."""
+    """The reported reason is the true one."""
     ramdisk = lab.ramdisk(flags=CREATE_RESERVE)
     refused(kernel_log, table(ramdisk), errno.EOPNOTSUPP, "memory is reserved")
     before = state()
@@ -131,7 +131,7 @@ def test_reserved_ramdisk(lab, kernel_log):
 
 @pytest.mark.parametrize("ends", ["resume", "clear"])
 def test_load_over_a_linear_mapping(lab, ends):
-    """The RAM disk serves the mapping that it is in until the cache goes live."""
+    """The RAM disk serves its present mapping until the cache becomes live."""
     data = prepare()
     ramdisk = lab.ramdisk()
     name, path = lab.linear(4 * MIB, ramdisk.path)
@@ -166,7 +166,7 @@ def reload(cache, *options):
 
 @pytest.mark.parametrize("origin", ["disk", "partition"])
 def test_reload_read_only_and_back(lab, origin):
-    """What is cached stays so; the mapping alone becomes read-only."""
+    """Cached blocks stay; only the mapping becomes read-only."""
     data = prepare()
     device = DISK
     if origin == "partition":
@@ -188,7 +188,7 @@ def test_reload_read_only_and_back(lab, origin):
                 direct.write(cache.path, 0, data[:BLOCK])
         else:
             direct.write(cache.path, 0, data[:BLOCK])
-    # Loaded and thrown away again, next to the live table.
+    # The table is loaded and cleared while the live table stays.
     run("dmsetup", "load", cache.name, stdin=dm.table(cache.name) + "\n")
     run("dmsetup", "clear", cache.name)
     assert direct.read(cache.path, 0, 4 * MIB) == data
@@ -197,7 +197,7 @@ def test_reload_read_only_and_back(lab, origin):
 @pytest.mark.parametrize("live", [(), ("--readonly",)], ids=["writable", "read-only"])
 @pytest.mark.parametrize("below", ["origin", "cache"])
 def test_load_over_a_linear_mapping_of_another_mode(lab, live, below):
-    """The kernel does not tell whose second opening it is: better refused than shared."""
+    """The kernel does not tell who opened the disk a second time, so the load is refused."""
     ramdisk = lab.ramdisk(16 * MIB)
     device = DISK if below == "origin" else ramdisk.path
     name = lab.mapped(f"0 {4 * MIB // SECTOR} linear {device} 0", *live)
@@ -215,7 +215,7 @@ def test_load_over_a_linear_mapping_of_another_mode(lab, live, below):
 
 
 def test_reload_read_only_beside_another_mapping(lab, cache):
-    """That the mapping itself has the disk open twice excuses nobody else."""
+    """Another mapping is still found, although the mapping itself has the disk open twice."""
     name, _ = lab.linear(4 * MIB, DISK)
     result = run("dmsetup", "load", "--readonly", cache.name, check=False,
                  stdin=dm.table(cache.name) + "\n")

@@ -10,7 +10,7 @@ from rxdlib.direct import MIB
 
 pytestmark = pytest.mark.one_kernel
 
-# As bash does it for the last word, with the PATH that an ordinary user has on Debian.
+# Complete the last word as bash does, with the PATH of an ordinary user of Debian.
 SCRIPT = ('. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); PATH=/usr/bin:/bin\n'
           "compopt() { :; }\n"
           '_rxadm; printf "%s\\n" "${COMPREPLY[@]}"')

@@ -39,7 +39,7 @@ wanted()
 	return 1
 }
 
-# How often something is measured.
+# Number of times that something is measured.
 each_time()
 {
 	seq 1 "$REPEATS"
@@ -147,8 +147,8 @@ profile()
 compare()
 {
 	counts=$2
-	# Many short runs: what disturbs one of them does not reach their median. Two threads
-	# take a small machine whole, and notice more of what else it does.
+	# Measure in many short runs: a disturbance of one run does not reach their median. Two
+	# threads use a small machine completely, so other work on it disturbs them more.
 	long=$(((MS + 3) / 4))
 	[ "$counts" = 1 ] || long=$(((MS + 1) / 2))
 	choose "$@"
@@ -185,8 +185,8 @@ no_iostats()
 	done
 }
 
-# Bytes of memory that are free; what is on its way to be is waited for. MemFree
-# leaves out what each CPU keeps at hand, which may be an eighth of all memory.
+# Print the free memory in bytes, after waiting for memory that is being freed. MemFree does
+# not include the per-CPU lists, which may hold an eighth of all memory.
 mem_free()
 {
 	sync
@@ -217,8 +217,8 @@ compare_copies()
 	' >&2
 }
 
-# A kernel that copies otherwise than one that was booted on this processor makes all
-# figures worthless. That shows each time; what another program does to one of them does not.
+# If the kernel copies otherwise than one that was booted on this processor, all figures are
+# worthless. Such a difference shows each time; a disturbance by another program does not.
 check_copies()
 {
 	for attempt in 1 2 3 4 5; do
@@ -231,7 +231,7 @@ check_copies()
 	die "this kernel does not copy as others do on this processor: no figures from it"
 }
 
-# What a host hands out at the first touch must not be measured.
+# The first access makes the host allocate memory, which must not be measured.
 touch_memory()
 {
 	[ "$WHERE" = host ] || job op=touch
@@ -271,7 +271,7 @@ null_off()
 	rmmod null_blk
 }
 
-# On the machine itself nothing may be left behind.
+# On the machine itself, leave nothing behind.
 cleanup()
 {
 	for i in /dev/mapper/bench-*; do

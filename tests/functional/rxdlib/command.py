@@ -10,8 +10,8 @@ KERNEL = ".".join(os.uname().release.split(".")[:2])
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../.."))
 BUILD = os.environ.get("RXD_BUILD", os.path.join(SOURCE, "build/guest", KERNEL))
 
-# Where a program built with sanitizers, or run by valgrind, leaves what was found: the
-# name goes on with a dot and the number of the process.
+# Where programs with sanitizers, or under valgrind, write their reports. A dot and the process
+# ID are appended to the name.
 REPORT = "/tmp/rxd-report"
 
 # libdevmapper must not wait for a udev daemon that is not there.
@@ -20,7 +20,7 @@ ENVIRONMENT = dict(os.environ, LC_ALL="C", DM_DISABLE_UDEV="1",
 
 
 class CommandError(Exception):
-    """A program failed that must not."""
+    """A program failed that must succeed."""
 
     def __init__(self, args, result):
         super().__init__(f"{' '.join(args)}: exit {result.returncode}\n"
@@ -53,13 +53,13 @@ def program(name):
 
 
 def rxadm(*args, **options):
-    """Run rxadm; a failure is the caller's to judge unless check is set."""
+    """Run rxadm. The caller checks the exit code, unless check is set."""
     options.setdefault("check", False)
     return run(program("rxadm"), *args, **options)
 
 
 def reports():
-    """What was found in programs since the last time this was asked."""
+    """Return the reports of programs since the last call."""
     found = []
     for path in sorted(glob.glob(f"{glob.escape(REPORT)}.*")):
         with open(path, encoding="utf-8", errors="replace") as file:

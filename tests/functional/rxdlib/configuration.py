@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A configuration of a test's own, and rxadm apply with it."""
+"""A configuration that belongs to one test, and rxadm apply with it."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ RECORDS = "/run/rxadm"
 
 
 class Configuration:
-    """A file in a folder; what was made of it goes when the block ends."""
+    """A file in a folder; its devices are removed when the block ends."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -44,7 +44,7 @@ class Configuration:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
 
     def failing(self, how, *args):
-        """Apply with system calls of ioctl that strace changes."""
+        """Apply while strace changes the results of ioctls."""
         # LeakSanitizer cannot work beside strace.
         environment = dict(ENVIRONMENT,
                            ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
@@ -53,13 +53,13 @@ class Configuration:
                    environment=environment)
 
     def ok(self, *args):
-        """Apply without any error; the lines printed."""
+        """Apply, which must succeed; return the printed lines."""
         result = self.apply(*args)
         assert (result.returncode, complaints(result.stderr)) == (0, []), result
         return result.stdout.splitlines()
 
     def refused(self, code, *args, names=()):
-        """Apply with an error of one line and this code; what was printed."""
+        """Apply, which must fail with one line and this code; return the output."""
         result = self.apply(*args)
         assert result.returncode == code, result
         assert len(result.stderr.splitlines()) == 1, result.stderr
@@ -69,18 +69,18 @@ class Configuration:
 
 
 def complaints(errors):
-    """The lines that tell of errors: that a wait takes long is told as well."""
+    """The lines that report errors, without those that report long waits."""
     return [line for line in errors.splitlines() if ": waiting for process " not in line]
 
 
 def records():
-    """Of what was started."""
+    """The records of started sections."""
     return sorted(name for name in os.listdir(RECORDS)
                   if name.startswith(("ramdisk-", "cache-", "export-")))
 
 
 def unfinished():
-    """RAM disks that are not filled to the end, as far as anybody knows."""
+    """RAM disks whose loading is recorded as incomplete."""
     return [name for name in os.listdir(RECORDS) if name.startswith("unfinished-")]
 
 

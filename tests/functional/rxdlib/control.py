@@ -60,7 +60,7 @@ MAP = number(READ | WRITE, 0x10, MAP_FIELDS.size)
 
 
 class Query:
-    """What RXD_QUERY tells of a device."""
+    """The result of RXD_QUERY."""
 
     def __init__(self, values):
         (_, _, self.index, self.state, self.major, self.minor, self.logical_block_size,
@@ -143,7 +143,7 @@ def map_extents(fd, start, length, count=MAP_MAX, flags=0, pad=0, following=0,
 
 
 def map_all(fd, start, length, count=MAP_MAX):
-    """All extents of a range, by as many calls as it takes."""
+    """All extents of a range, by as many calls as necessary."""
     found, at = [], start
     while at < start + length:
         some, following = map_extents(fd, at, start + length - at, count)

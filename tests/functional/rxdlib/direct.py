@@ -29,7 +29,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def stamp(number, length=BLOCK, generation=0):
-    """Bytes that tell where they belong: every 16 of them differ."""
+    """Bytes that identify their place: every 16 of them differ."""
     words = array.array("Q", bytes(length))
     words[0::2] = array.array("Q", [generation << 32 | number]) * (length // 16)
     words[1::2] = array.array("Q", range(0, length, 16))
@@ -102,7 +102,7 @@ class Direct:
 
 
 def read(path, offset, length):
-    """What the device holds, past all page cache above it."""
+    """Read the device itself, bypassing all page caches above it."""
     with Direct(path, os.O_RDONLY) as device:
         return device.read(offset, length)
 

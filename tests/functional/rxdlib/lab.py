@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Devices that a test needs, all gone when it ends."""
+"""Devices that a test needs. All of them are removed when it ends."""
 
 import contextlib
 import errno
@@ -14,7 +14,7 @@ from .command import run
 from .control import CREATE_OVERCOMMIT, MAP_MAX, NODE, SIZE_MAX, Control, map_all
 from .direct import MIB, SECTOR
 
-# One kernel gets the time that finds what happens once in a thousand times.
+# One guest sets RXD_LONG and runs long enough to find faults that occur once in 1000 runs.
 LONG = bool(os.environ.get("RXD_LONG"))
 DISK = os.environ.get("RXD_TEST_DISK", "/dev/vdb")
 HOLD_MS = 600_000
@@ -104,7 +104,7 @@ class Cache:
 
 
 class Held:
-    """A disk on which I/O waits until it is released, and none does from then on."""
+    """A disk that holds I/O until release(), and none afterwards."""
 
     def __init__(self, lab, size, device, reads, writes):
         self.size, self.device = size, device
@@ -122,7 +122,7 @@ class Held:
         return f"0 {self.size // SECTOR} delay {self.device} 0 {reads} {self.device} 0 {writes}"
 
     def wait_for(self, number, seconds=60):
-        """Until so many requests are held: reads, writes and flushes."""
+        """Wait until so many requests are held: reads, writes and flushes."""
         end, held = time.monotonic() + seconds, 0
         while held < number:
             assert time.monotonic() < end, f"{held} of {number} requests"
@@ -131,7 +131,7 @@ class Held:
             held = sum(int(count) for count in counts)
 
     def release(self):
-        """The target lets all go when it is suspended."""
+        """Suspend the target, which releases all held I/O."""
         if self.holds:
             self.holds = False
             dm.replace(self.name, self._table(0, 0))
@@ -161,7 +161,7 @@ class Lab:
         return self.adopt_ramdisk(index)
 
     def adopt_ramdisk(self, index):
-        """Have a device removed at the end, whoever made it."""
+        """Remove a device at the end, regardless of how it was created."""
         self.stack.callback(self._remove_ramdisk, index)
         return RamDisk(index)
 
@@ -215,7 +215,7 @@ class Lab:
         device = run("losetup", "--find", "--show", f"--sector-size={sector_size}",
                      self.file(size)).stdout.strip()
         self.stack.callback(run, "losetup", "--detach", device)
-        # A disk that was once set read-only stays so, whatever its file is.
+        # A disk that was once set read-only stays read-only, even if its file is writable.
         run("blockdev", "--setrw", device)
         return device
 
@@ -244,7 +244,7 @@ def loops():
 
 
 def state():
-    """All that a refused request must leave as it was."""
+    """The state that a refused request must not change."""
     ramdisks = []
     if os.path.exists(NODE):
         with Control() as control:
@@ -258,7 +258,7 @@ def state():
 
 
 def leftovers():
-    """What a test forgot to undo; undoes it."""
+    """Return what a test did not undo, and undo it."""
     found = []
     for line in reversed(mounts()):
         device, directory = line.split()[:2]

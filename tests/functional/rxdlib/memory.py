@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How much memory there is, and whether it came back."""
+"""How much memory there is, and whether it was freed."""
 
 import os
 import re
@@ -34,7 +34,7 @@ def free_memory(node=None):
 
 
 def settled():
-    """What /proc/meminfo says, with all caches dropped."""
+    """Read /proc/meminfo after dropping all caches."""
     os.sync()
     for _ in range(2):
         with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:

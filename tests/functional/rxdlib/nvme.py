@@ -17,7 +17,7 @@ MACHINE_ID = "/etc/machine-id"
 
 
 def network():
-    """The guest's init leaves even the loopback interface down, and the machine without an ID."""
+    """The guest's init does not start the loopback interface or create a machine ID. Do both."""
     run("busybox", "ifconfig", "lo", "127.0.0.1", "up")
     with open(MACHINE_ID, "a+", encoding="ascii") as file:
         if not file.tell():
@@ -25,7 +25,7 @@ def network():
 
 
 def identity(name):
-    """The UUID of an export: made of the machine's ID and of what it calls the device."""
+    """The UUID of an export, derived from the machine ID and from the device."""
     with open(MACHINE_ID, encoding="ascii") as file:
         return str(uuid.uuid5(uuid.UUID(file.read().strip()), name))
 
@@ -36,7 +36,7 @@ def read(*parts):
 
 
 def tree():
-    """What was made in the target's tree, and what rxadm remembers of it."""
+    """The entries in the target's tree, and rxadm's record of them."""
     return sorted(os.path.join(root, folder, name) for root in (ROOT, RECORDS)
                   for folder in ("hosts", "ports", "subsystems")
                   if os.path.isdir(os.path.join(root, folder))
@@ -45,7 +45,7 @@ def tree():
 
 
 def number(nqn):
-    """What a host tells subsystems and disks apart by."""
+    """The number by which a host distinguishes subsystems and disks."""
     return (nqn, read("subsystems", nqn, "attr_serial"),
             read("subsystems", nqn, "namespaces/1/device_uuid"))
 
@@ -63,7 +63,7 @@ def disconnect(nqn):
 
 
 def disk(nqn, timeout=60):
-    """The disk that a host sees of a subsystem, once it can be used."""
+    """The disk that a host has for a subsystem, once it can be used."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         for path in glob.glob("/sys/class/nvme-subsystem/*/subsysnqn"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What people put between a RAM disk and a file system."""
+"""Devices that users put between a RAM disk and a file system."""
 
 import contextlib
 import errno
@@ -13,7 +13,7 @@ from .direct import BLOCK, GIB, KIB, MIB, SECTOR, Direct
 
 CHUNK = 64 * KIB
 KEY = b"0123456789abcdef" * 4
-PATIENCE = 120  # seconds to wait for what must come
+PATIENCE = 120  # seconds to wait for an expected event
 
 
 def wait_for(condition, what):
@@ -25,7 +25,7 @@ def wait_for(condition, what):
 
 
 def refuses(ramdisk, size, flags=0):
-    """A disk that is in use does not shrink."""
+    """A disk that is in use must refuse to shrink."""
     before = ramdisk.query().size
     try:
         ramdisk.resize(size, flags)
@@ -61,7 +61,7 @@ class Stack:
                 *(["-S", CHUNK // SECTOR] if self.striped else [])]
 
     def attempt(self):
-        """What disturbs nobody: to shrink is refused, and growth is nobody's business."""
+        """Try operations that must not disturb the I/O: shrinking is refused, growing is not noticed."""
         ramdisk = self.ramdisks[-1]
         refuses(ramdisk, self.half)
         refuses(ramdisk, self.size - BLOCK)
@@ -71,7 +71,7 @@ class Stack:
         ramdisk.resize(self.size, RESIZE_FORCE)
 
     def cut(self):
-        """Take the second half away."""
+        """Cut off the second half."""
         self.ramdisks[-1].resize(self.half, RESIZE_FORCE)
 
     def mend(self):
@@ -86,24 +86,24 @@ class CacheStack(Stack):
         self.cache, self.attempts = cache, 0
 
     def attempt(self):
-        """Nobody shrinks what a cache claims; it grows, and nobody sees it."""
+        """A claimed disk must refuse to shrink. It may grow, which the I/O does not notice."""
         super().attempt()
         claimed = self.cache.ramdisk
         for flags in 0, RESIZE_FORCE:
             refuses(claimed, BLOCK, flags)
-        # A cache that grows begins anew at its next reload: most go on with what they have.
+        # A cache that has grown starts empty after its next reload, so do this rarely.
         self.attempts += 1
         if self.attempts % 3 == 2:
             claimed.resize(claimed.query().size + MIB)
 
     def cut(self):
-        """Whoever changes the origin has the cache forget."""
+        """After a change of the origin, invalidate the cache."""
         super().cut()
         self.cache.drop()
 
 
 class ReloadedStack(CacheStack):
-    """The cache gets shorter before its origin does, and longer after it."""
+    """The cache is shortened before its origin, and extended after it."""
 
     def __init__(self, cache, origin, **options):
         super().__init__(cache, origin, **options)
@@ -143,7 +143,7 @@ class Array(Stack):
     def _notices(self):
         if self._has_noticed():
             return True
-        # Whoever reads and writes may be waiting for the end of this round: read it all.
+        # The reader and writer may wait for the end of this round, so read everything.
         if self.attribute("sync_action") == "idle":
             with contextlib.suppress(OSError), \
                     open(f"/sys/block/{self.number}/md/sync_action", "w",
@@ -157,7 +157,7 @@ class Array(Stack):
         run("mdadm", self.path, "--fail", self.ramdisks[-1].path)
 
     def _remove(self):
-        """It is let go of once no I/O to it is under way."""
+        """Remove it as soon as it has no I/O in flight."""
         try:
             run("mdadm", self.path, "--remove", self.ramdisks[-1].path)
         except CommandError as error:
@@ -210,7 +210,7 @@ def cache(lab, size, **options):
 
 
 def reloaded(lab, size, **options):
-    """What is cached is not crowded out while the half of it is out of sight."""
+    """Cached blocks are not evicted while their half is cut off."""
     ramdisk = lab.ramdisk(size, **options)
     made = lab.cache(size, cache_size=2 * size, origin=ramdisk.path)
     return ReloadedStack(made, ramdisk, half=size // 2)
@@ -267,7 +267,7 @@ def md(lab, ramdisks, *options, fresh=False):
 
 
 def data_offset(path, ramdisk):
-    """Where a member's data begins."""
+    """The offset of a member's data."""
     with open(f"/sys/block/{os.path.basename(path)}/md/dev-{ramdisk.name}/offset",
               encoding="ascii") as file:
         return int(file.read()) * SECTOR
@@ -281,7 +281,7 @@ def _no_md(path):
 
 
 def raid0(lab, size, **options):
-    """Without statistics of its own, it passes on requests that are a part of others."""
+    """It has no statistics of its own and passes on requests that are parts of others."""
     ramdisks = [lab.ramdisk(size // 2 + 2 * MIB), lab.ramdisk(size // 2 + 2 * MIB, **options)]
     path = md(lab, ramdisks, "--level=0", f"--chunk={CHUNK // KIB}")
     with open(f"/sys/block/{os.path.basename(path)}/queue/iostats", "w",
