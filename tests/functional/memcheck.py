@@ -88,7 +88,7 @@ def memcheck(*args):
 
 
 def found():
-    """What valgrind wrote; processes that had nothing to say leave empty files."""
+    """Return what valgrind wrote; files of processes without errors are empty."""
     return [text for text in reports() if text.strip()]
 
 

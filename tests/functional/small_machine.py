@@ -88,7 +88,7 @@ def chunk(number):
 
 @contextlib.contextmanager
 def shell(report):
-    """A process that acts as a shell user; report gets the number of requests and the longest wait."""
+    """A process that acts as a shell user; report gets the requests and the longest wait."""
     process = subprocess.Popen([sys.executable, "-c", SHELL], env=ENVIRONMENT, text=True,
                                stdout=subprocess.PIPE)
     try:

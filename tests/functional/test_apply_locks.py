@@ -60,7 +60,7 @@ def still_waits(process, seconds=3):
 
 
 def holder():
-    """Return the process that holds the lock of this byte, or 0. The first byte is the common lock."""
+    """The process that holds the lock of this byte, or 0. The first byte is the common lock."""
     ask = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 1, 0, 0)
     try:
         with open("/run/rxadm.lock", "rb+") as lock:

@@ -542,7 +542,7 @@ def test_bad_block_size(lab, size):
 
 @pytest.mark.parametrize("size, block", [("32K", "4K"), ("4M", "1M")])
 def test_cache_too_small(lab, size, block):
-    """What the kernel says comes out as the one line."""
+    """The message of the kernel appears in the one line."""
     assert rxadm("create", "--size", size).returncode == 0
     lab.adopt_ramdisk(0)
     refused(DEVICE, "map", "--cache", "rxd0", "--origin", DISK, "--block-size", block,

@@ -107,7 +107,7 @@ def test_one_busy_block_of_a_write(lab):
 
 @pytest.mark.parametrize("block_size", [4 * KIB, 64 * KIB])
 def test_memory_limit_follows_the_use(lab, block_size):
-    """Blocks in recent use get the memory, wherever they are, and not the blocks that came first."""
+    """Blocks in recent use get the memory, wherever they are, not the blocks that came first."""
     data = prepare(8 * MIB)
     ramdisk = lab.ramdisk(16 * MIB, mem_limit=2 * MIB)
     cache = lab.cache(16 * MIB, ramdisk=ramdisk, block_size=block_size)

@@ -37,7 +37,7 @@ def cached(name):
 
 
 def prefetch(name, start, length):
-    """Bring a range in, message by message; returns how many and the blocks left out."""
+    """Prefetch a range; return the number of messages and of the blocks left out."""
     messages, left_out, end = 0, 0, start + length
     while start < end:
         answer = dm.message(name, "prefetch", start, end - start).stdout.split()
@@ -189,7 +189,7 @@ def slow(lab, size, delay, device=DISK):
 
 
 def test_prefetch_does_not_hold_up_others(lab):
-    """A process that waits for the end of a message, as dmstats does, waits for a part of the range."""
+    """What waits for the end of a message, as dmstats does, waits for a part of the range only."""
     prepare()
     cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 1000))
     stop = threading.Event()

@@ -14,7 +14,7 @@ from rxdlib.lab import DISK, LONG
 
 
 def model(*args, check=True):
-    """Run rwmodel; returns how many writes, reads and comparisons it made."""
+    """Run rwmodel; return the number of writes, reads and comparisons."""
     result = run(program("rwmodel"), *args, check=False)
     if not check:
         return result
@@ -61,7 +61,7 @@ def test_evicting(lab, block_size, overlap):
 
 
 def test_short_of_memory(lab):
-    """A cache that may take next to no memory steps aside."""
+    """A cache that may use next to no memory bypasses I/O."""
     ramdisk = lab.ramdisk(MIB, mem_limit=16 * KIB)
     cache = lab.cache(MIB, ramdisk=ramdisk)
     model("-s", 3, "-b", 32, "-o", DISK, cache.path)
@@ -70,7 +70,7 @@ def test_short_of_memory(lab):
 
 
 def test_drop_and_suspend_meanwhile(lab):
-    """Blocks vanish and the mapping stops and goes on, under full load."""
+    """Blocks are dropped, and the mapping is suspended and resumed, under full load."""
     cache = lab.cache(MIB, cache_size=256 * KIB)
     process = subprocess.Popen([program("rwmodel"), "-s", "12", "-b", "64", "-o", DISK,
                                 cache.path], env=ENVIRONMENT, text=True,
@@ -102,7 +102,7 @@ def test_ramdisk(lab):
 
 @pytest.mark.one_kernel
 def test_model_notices_a_difference(lab):
-    """The model itself: a device that is not the origin's cache must not pass."""
+    """The model itself: a device that is not a cache of the origin must fail."""
     ramdisk = lab.ramdisk(MIB)
     result = model("-s", 1, "-b", 8, "-o", DISK, ramdisk.path, check=False)
     assert result.returncode == 1

@@ -42,7 +42,7 @@ def test_block_sizes(lab, asked, given):
 
 
 def test_data(lab):
-    """Every sector keeps what was written to it, and only that changes."""
+    """Each sector keeps what was written to it, and no other sector changes."""
     ramdisk = lab.ramdisk(4 * MIB)
     model = bytearray(4 * MIB)
     with Direct(ramdisk.path) as device:
@@ -56,7 +56,7 @@ def test_data(lab):
 
 
 def test_numbers_are_those_of_extended_devices(lab):
-    """A driver's name that LVM and others know stands in /proc/devices."""
+    """LVM and others look for the name of the driver in /proc/devices."""
     ramdisk = lab.ramdisk()
     number = os.stat(ramdisk.path).st_rdev
     with open("/proc/devices", encoding="ascii") as file:
@@ -133,7 +133,7 @@ def test_remove_while_mounted(lab):
 
 
 def test_remove_races_openers(lab):
-    """A device that somebody got open works; the others find none."""
+    """A device that a process has open works; all others find none."""
     over = threading.Event()
     wrong = []
 
@@ -147,7 +147,7 @@ def test_remove_races_openers(lab):
             except OSError as error:
                 if error.errno not in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
                     wrong.append(str(error))
-            # Let the remover win now and then.
+            # Let the remover win sometimes.
             time.sleep(0.003)
 
     threads = [threading.Thread(target=opener) for _ in range(2)]
@@ -159,7 +159,7 @@ def test_remove_races_openers(lab):
         while time.monotonic() < begin + 4 or \
                 (removed <= 3 or not busy) and time.monotonic() < begin + 60:
             ramdisk = lab.ramdisk(index=0)
-            # Removal waits for no memory: the openers would hardly ever see a disk.
+            # Removal does not wait for memory, so the openers would hardly ever find a disk.
             if removed % 2:
                 time.sleep(0.005)
             while True:
@@ -181,7 +181,7 @@ def test_remove_races_openers(lab):
 
 
 def test_partitions(lab):
-    """An MBR with one partition is found, and lies where it says."""
+    """An MBR with one partition is found, and the partition is at its offset."""
     ramdisk = lab.ramdisk()
     with Direct(ramdisk.path) as device:
         device.partition(2048, 4096)

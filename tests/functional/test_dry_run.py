@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""--dry-run: checks all, says what would be done, and changes nothing."""
+"""--dry-run: it checks everything, prints what would be done, and changes nothing."""
 
 import errno
 import re
@@ -27,7 +27,7 @@ def available():
 
 
 def dry(*args):
-    """What would be done; nothing is."""
+    """Return what would be done; nothing is done."""
     before = state()
     result = rxadm(*args, "--dry-run")
     assert (result.returncode, result.stderr) == (0, ""), result
@@ -36,11 +36,11 @@ def dry(*args):
 
 
 def agrees(code, *args, words):
-    """With --dry-run it is refused as without it, by the same line."""
+    """--dry-run is refused by the same line as the command without it."""
     before = state()
     results = [rxadm(*args, *more) for more in ((), ("--dry-run",))]
     assert [result.returncode for result in results] == [code, code], results
-    # How much memory there is changes all the time.
+    # The amount of available memory changes all the time.
     said = [re.sub(r"[\d.]+\w+ of memory", "", result.stderr) for result in results]
     assert said[0] == said[1]
     assert len(results[0].stderr.splitlines()) == 1
@@ -71,16 +71,16 @@ def test_create_refused(lab):
     agrees(BUSY, "create", "--size", "4M", "--uuid", UUID, words=(UUID, "another RAM disk"))
     agrees(PARAMETERS, "create", "--size", "1T", words=("'1T'", "--overcommit"))
     agrees(PARAMETERS, "create", "--size", "4M", "--node", "1023", words=("'1023'",))
-    # Of several errors, the one that the driver finds first.
+    # If there are several errors, the driver determines which one is reported.
     agrees(PARAMETERS, "create", "--size", "4M", "--node", "31", "--index", "3", words=("'31'",))
     agrees(BUSY, "create", "--size", "1T", "--uuid", UUID, words=(UUID,))
-    # All memory that is available is more than a RAM disk gets.
+    # The available memory is more than a RAM disk can get.
     size = f"{available() // MIB}M"
     agrees(MEMORY, "create", "--size", size, "--reserve", "--overcommit", words=(size,))
 
 
 def test_resize_of_reserved_memory(lab):
-    """The driver looks for data, not for memory; and how much it may take is its to say."""
+    """The driver searches for data beyond the new end, and decides whether growth is possible."""
     ramdisk = lab.ramdisk(8 * MIB, flags=CREATE_RESERVE)
     call = "ioctl(/dev/rxd-control, RXD_RESIZE, {version=1, flags=0, index=0, size=%d})\n"
     assert dry("resize", "rxd0", "4M") == call % (4 * MIB)
@@ -133,7 +133,7 @@ def test_clear(lab):
 
 
 def test_limit(lab):
-    """What is printed, a shell does as rxadm does it."""
+    """The printed command has the same effect in a shell."""
     ramdisk = lab.ramdisk(4 * MIB)
     line = dry("limit", "rxd0", "1M")
     number = Path(f"/sys/block/{ramdisk.name}/dev").read_text(encoding="ascii").strip()
@@ -146,7 +146,7 @@ def test_limit(lab):
 
 
 def test_map_and_unmap(lab):
-    """What is printed, dmsetup does as rxadm does it."""
+    """The printed command has the same effect as rxadm."""
     lab.ramdisk(16 * MIB)
     command = ("map", "--cache", "rxd0", "--origin", DISK, "--name", "one", "--mode",
                "writearound")
@@ -202,7 +202,7 @@ def old(*args):
 
 
 def test_older_module(lab):
-    """It is said that it was not asked; what can be known without it is still checked."""
+    """A line says that the driver was not asked; rxadm still checks what it can without it."""
     ramdisk = lab.ramdisk(8 * MIB)
     lab.ramdisk(8 * MIB)
     for args in (("create", "--size", "64M"), ("resize", "rxd0", "4M"), ("clear", "rxd0"),

@@ -44,7 +44,7 @@ def available():
 
 
 def dry(call, *args, flags=0, **options):
-    """What the driver says; it must have changed nothing, whatever it says."""
+    """Return the result of the driver, which must have changed nothing."""
     before = state()
     result = outcome(call, *args, flags=flags | DRY_RUN, **options)
     assert state() == before
@@ -52,7 +52,7 @@ def dry(call, *args, flags=0, **options):
 
 
 def agrees(expected, call, *args, **options):
-    """Refused with the flag as without it."""
+    """The call is refused with the flag as without it."""
     assert dry(call, *args, **options) == expected
     before = state()
     assert outcome(call, *args, **options) == expected
@@ -79,7 +79,7 @@ def test_what_another_disk_has(lab, control):
 
 
 def test_busy(lab, control):
-    """Open, claimed, read-only: each as without the flag."""
+    """An open, claimed or read-only disk is refused as without the flag."""
     ramdisk = lab.ramdisk(8 * MIB, index=0)
     with Direct(ramdisk.path):
         for call in control.remove, control.clear:
@@ -102,7 +102,7 @@ def test_busy(lab, control):
 
 @pytest.mark.parametrize("flags", [0, CREATE_RESERVE], ids=["thin", "reserved"])
 def test_data_stays(lab, control, flags):
-    """What would be lost is there, in the page cache and on the disk."""
+    """The data that would be lost stays, in the page cache and on the disk."""
     ramdisk = lab.ramdisk(8 * MIB, index=0, flags=flags)
     direct.write(ramdisk.path, 6 * MIB, stamp(1))
     agrees("ENOTEMPTY", control.resize, 0, 4 * MIB)
@@ -116,7 +116,7 @@ def test_data_stays(lab, control, flags):
                             (control.clear, ()), (control.remove, ())):
         assert dry(call, 0, *arguments) == "done"
         assert direct.read(ramdisk.path, 6 * MIB, BLOCK) == stamp(1)
-    # What it said would work works.
+    # What the dry run reported to be possible is possible.
     control.resize(0, 7 * MIB)
     control.clear(0)
     control.remove(0)
@@ -130,10 +130,10 @@ def test_limit_of_a_reserved_disk(lab, control):
 
 
 def test_memory(lab, control):
-    """Too little is found, and none is taken."""
+    """A shortage is detected, and no memory is allocated."""
     lab.ramdisk(MIB, index=0, flags=CREATE_RESERVE)
     free = available()
-    # All that is there is too much: some is left to others.
+    # All available memory is too much, because some is left to others.
     size = free // MIB * MIB
     agrees("ENOSPC", control.create, size, flags=CREATE_RESERVE | CREATE_OVERCOMMIT)
     agrees("ENOSPC", control.resize, 0, size, flags=ctl.RESIZE_OVERCOMMIT)
@@ -172,7 +172,7 @@ def test_share_is_not_promised(lab, control):
 
 @contextlib.contextmanager
 def hammer(*calls):
-    """Dry runs in other processes, until the block ends; none may fail in a way of its own."""
+    """Dry runs in other processes, until the block ends; none may fail with another error."""
     children = []
     for call in calls:
         pid = os.fork()
@@ -201,7 +201,7 @@ def hammer(*calls):
 
 @pytest.mark.parametrize("kind", [0, CREATE_RESERVE], ids=["thin", "reserved"])
 def test_beside_real_changes(control, kind):
-    """Nobody notices a dry run: no number, UUID, share or open is refused because of one."""
+    """A dry run has no effect on others: it takes no number, UUID, share or open from them."""
     size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 200 // MIB * MIB
     with open(SHARE, "w", encoding="ascii") as file:
         file.write("1")     # just enough for the disk when it is large
@@ -234,7 +234,7 @@ def test_beside_real_changes(control, kind):
 
 
 def test_opens_while_data_is_looked_for(lab, control):
-    """A real shrink keeps a reserved disk shut meanwhile; a dry run does not."""
+    """A real shrink keeps a reserved disk closed during the search; a dry run does not."""
     size = 512 * MIB
     ramdisk = lab.ramdisk(size, index=0, flags=CREATE_RESERVE)
     refused, opens, over = [], [0], threading.Event()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An error once found reaches whoever asked, through splits, chains and stacks."""
+"""An error reaches the caller, through splits, chains and stacks."""
 
 import errno
 import mmap
@@ -28,7 +28,7 @@ def test_error_of_an_earlier_part(lab):
         device.write(size - 64 * KIB, stamp(1, 64 * KIB))
         for attempt in device.zero_out, device.zero_range:
             refused(attempt, 0, size)
-            # Before Linux 6.12 the kernel tries again with pages of zeros, whatever the error.
+            # Before Linux 6.12, the kernel tries again with pages of zeros after any error.
             assert ramdisk.query().nospc > counted
             counted = ramdisk.query().nospc
     result = run("blkdiscard", "--zeroout", ramdisk.path, check=False)
@@ -38,7 +38,7 @@ def test_error_of_an_earlier_part(lab):
 
 @pytest.fixture(params=["raid0", "stripe"])
 def striped(lab, request):
-    """A function that makes one disk of several."""
+    """Return a function that combines several disks into one."""
     def build(*members):
         paths = [member.path for member in members]
         if request.param == "raid0":
@@ -58,7 +58,7 @@ def striped(lab, request):
 
 @pytest.mark.parametrize("full", [0, 1, 2])
 def test_one_member_at_its_limit(lab, striped, full):
-    """Whichever part of a request fails, the request does."""
+    """A request fails if any of its parts fails."""
     members = [lab.ramdisk(8 * MIB, mem_limit=64 * KIB if number == full else 0)
                for number in range(3)]
     with Direct(striped(*members)) as device:
@@ -76,18 +76,18 @@ def test_one_member_at_its_limit(lab, striped, full):
 
 
 def test_limit_without_waiting(lab):
-    """To try again later does not help at the limit: RWF_NOWAIT must not say that it does."""
+    """At the limit, a later retry does not help, so RWF_NOWAIT must not return EAGAIN."""
     ramdisk = lab.ramdisk(4 * MIB, mem_limit=64 * KIB)
     with Direct(ramdisk.path) as device, mmap.mmap(-1, 64 * KIB) as buffer:
         assert os.pwritev(device.fd, [buffer], 0, os.RWF_NOWAIT) == 64 * KIB
         refused(os.pwritev, device.fd, [buffer], MIB, os.RWF_NOWAIT)
         assert ramdisk.query().nospc == 1
-        # What is there takes no memory.
+        # A page that exists needs no memory.
         assert os.pwritev(device.fd, [buffer], 0, os.RWF_NOWAIT) == 64 * KIB
 
 
 def test_zeroes_that_are_not_stored(lab):
-    """A disk that detects zeros keeps no memory for them, whatever the zeros are asked with."""
+    """A disk that detects zeros uses no memory for them, whatever request writes them."""
     ramdisk = lab.ramdisk(4 * MIB, flags=CREATE_DETECT_ZEROES, mem_limit=MIB)
     with Direct(ramdisk.path) as device:
         device.zero_range(0, 4 * MIB)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxadm export: a device that others reach over NVMe, whole or not at all."""
+"""rxadm export: other machines reach a device over NVMe, completely or not at all."""
 
 import contextlib
 import json
@@ -44,7 +44,7 @@ def network():
 
 @pytest.fixture
 def target(lab):
-    """Nothing is exported before or after a test, and nobody connected."""
+    """Nothing is exported, and no host is connected, before and after a test."""
     assert nvme.tree() == []
     with contextlib.ExitStack() as stack:
         yield stack
@@ -87,7 +87,7 @@ def export_line(device):
 
 
 def test_tcp(lab, target):
-    """What one side writes the other reads; names and numbers are this RAM disk's here."""
+    """Each side reads what the other writes; names and numbers come from this RAM disk."""
     ramdisk = lab.ramdisk(16 * MIB)
     number = nvme.identity(ramdisk.query().uuid)
     with exported("rxd0", *TCP, *ALLOWED) as nqn:
@@ -136,7 +136,7 @@ def test_cached_disk(lab, target):
 
 @pytest.fixture
 def machine_id():
-    """Sets it for a while."""
+    """Set the machine ID for a while."""
     with open(nvme.MACHINE_ID, encoding="ascii") as file:
         old = file.read()
 
@@ -153,7 +153,7 @@ MACHINES = "0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdee
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("kind", ["ramdisk", "cache"])
 def test_identity(lab, target, machine_id, kind):
-    """The same after each boot, and another on each machine; a RAM disk's UUID stays."""
+    """The identity is the same after each boot, and differs between machines; the UUID stays."""
     device = lab.cache(MIB) if kind == "cache" else lab.ramdisk(MIB)
     name = device.path if kind == "cache" else device.query().uuid
     seen = []
@@ -182,7 +182,7 @@ def test_identity(lab, target, machine_id, kind):
 
 @pytest.mark.one_kernel
 def test_two_machines_of_one_configuration(lab, target, machine_id, tmp_path):
-    """A host that connects to both sees two disks: not two paths to one."""
+    """A host that connects to both sees two disks, not two paths to one."""
     seen = []
     with Configuration(tmp_path) as config:
         for machine in MACHINES:
@@ -200,7 +200,7 @@ def test_two_machines_of_one_configuration(lab, target, machine_id, tmp_path):
 
 
 def test_busy(lab, target):
-    """What is exported cannot go away, and who asks is told why."""
+    """An exported device cannot be removed, and the message gives the reason."""
     lab.ramdisk(16 * MIB)
     with exported("rxd0", *TCP, *ALLOWED) as nqn:
         for command in ("remove", "rxd0"), ("clear", "rxd0"), \
@@ -211,7 +211,7 @@ def test_busy(lab, target):
 
 
 def test_keys(lab, target):
-    """DH-HMAC-CHAP, where the kernel has it; the kernel shows the key to root alone."""
+    """DH-HMAC-CHAP, where the kernel supports it; only root can read the key."""
     lab.ramdisk(16 * MIB)
     path = lab.file(0)
     key, wrong = (run("nvme", "gen-dhchap-key", "-n", HOST).stdout.strip() for _ in range(2))
@@ -246,7 +246,7 @@ def test_keys(lab, target):
 
 @pytest.mark.skipif(not HAS_KEYS, reason="the kernel knows no DH-HMAC-CHAP")
 def test_key_that_all_could_read(lab, target):
-    """A host that an older release of rxadm has made."""
+    """A host entry that an older release of rxadm has made."""
     path = lab.file(0)
     with open(path, "w", encoding="ascii") as file:
         file.write(run("nvme", "gen-dhchap-key", "-n", HOST).stdout)
@@ -279,7 +279,7 @@ def test_who_may_connect(lab, target):
 
 
 def test_hosts_lose_it(lab, target):
-    """The target does not wait for those who are connected."""
+    """The target does not wait for connected hosts."""
     ramdisk = lab.ramdisk(MIB)
     nqn = ok("export", "rxd0", *TCP, *ALLOWED).strip()
     nvme.connect(nqn)
@@ -309,7 +309,7 @@ def test_one_port_for_two(lab, target):
 
 @pytest.mark.one_kernel
 def test_others_exports_stay(lab, target):
-    """What was not made by rxadm is neither used up nor removed."""
+    """Exports that rxadm did not make are neither used nor removed."""
     lab.ramdisk(MIB)
     lab.ramdisk(MIB)
     run("modprobe", "nvmet-tcp")
@@ -381,7 +381,7 @@ def test_in_use(lab, target):
 
 @pytest.mark.one_kernel
 def test_open(lab, target):
-    """Whoever has it open, if only to read, might write next to the hosts."""
+    """A process that has it open, even read-only, might write at the same time as the hosts."""
     cache = lab.cache(16 * MIB)
     ramdisk = lab.ramdisk(16 * MIB)
     who = f"open in process {os.getpid()} ("
@@ -399,7 +399,7 @@ def test_open(lab, target):
 
 @pytest.mark.one_kernel
 def test_dry_run(lab, target):
-    """What is printed is what a shell could do, and does the same."""
+    """A shell can run the printed commands, with the same result."""
     lab.ramdisk(MIB)
     run("modprobe", "nvmet-tcp")
     options = ("rxd0", *TCP, *ALLOWED)
@@ -423,12 +423,12 @@ def test_dry_run(lab, target):
 
 
 def inject(name, when, what, *args):
-    """Run rxadm, and let its n-th call of this name fail or kill it."""
+    """Run rxadm, and make its n-th call of this name fail or kill it."""
     return run("strace", "-f", "-o", "/dev/null", "-e", f"trace={name}", "-e",
                f"inject={name}:{what}:when={when}", program("rxadm"), *args, check=False)
 
 
-# Which of its calls: those before are about the folders of the records.
+# The calls to which n refers: earlier ones are about the folders of the records.
 CALLS = [*(("mkdir", when) for when in (5, 6, 7, 8)),
          *(("write", when) for when in (1, 4, 6, 7)),
          *(("symlink", when) for when in (1, 2, 3, 4, 5))]
@@ -437,7 +437,7 @@ CALLS = [*(("mkdir", when) for when in (5, 6, 7, 8)),
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("name, when", CALLS)
 def test_failed_export_leaves_nothing(lab, target, name, when):
-    """Whichever call fails."""
+    """Nothing is left, whichever call fails."""
     lab.ramdisk(MIB)
     result = inject(name, when, "error=EDQUOT", "export", "rxd0", *TCP, *ALLOWED)
     assert result.returncode == DEVICE and result.stderr.count("\n") == 1, result
@@ -463,7 +463,7 @@ def test_killed_export(lab, target, name, when):
 
 @pytest.mark.one_kernel
 def test_killed_with_the_name_on_its_lips(lab, target):
-    """All was made, but the NQN not printed: an export as any other."""
+    """The export is complete but its NQN is not printed: it is an export like any other."""
     lab.ramdisk(MIB)
     result = inject("write", 11, "signal=KILL", "export", "rxd0", *TCP, *ALLOWED)
     assert result.returncode == -signal.SIGKILL and result.stdout == ""
@@ -489,7 +489,7 @@ def test_killed_unexport(lab, target, name, calls):
 @pytest.mark.parametrize("command", [("export", "rxd1", *TCP, *ALLOWED), ("unexport", "rxd1")],
                          ids=lambda command: command[0])
 def test_folder_that_cannot_be_read(lab, target, command):
-    """Nobody knows then which exports are in use, so none is taken for a leftover."""
+    """Without the folder, used exports are unknown, so none is taken for a leftover."""
     lab.ramdisk(MIB)
     lab.ramdisk(MIB)
     nqn = ok("export", "rxd0", *TCP, *ALLOWED).strip()
@@ -507,7 +507,7 @@ def test_folder_that_cannot_be_read(lab, target, command):
 
 @pytest.mark.one_kernel
 def test_signal(lab, target):
-    """One that may wait does: the export becomes whole."""
+    """A signal waits until the export is complete."""
     lab.ramdisk(MIB)
     result = inject("symlink", 1, "signal=TERM", "export", "rxd0", *TCP, *ALLOWED)
     assert result.returncode == -signal.SIGTERM

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a RAM disk can be made with, and what can be done to it as a whole."""
+"""Properties of a RAM disk, and operations on a whole RAM disk."""
 
 import errno
 import os
@@ -64,7 +64,7 @@ def test_reserve_and_resize(lab):
 
 
 def test_reserve_beyond_the_limit(lab):
-    """A grow that the limit forbids takes no index either."""
+    """A grow that exceeds the limit does not allocate an index, either."""
     ramdisk = lab.ramdisk(SIZE, flags=CREATE_RESERVE, mem_limit=SIZE)
     refused(errno.ENOSPC, ramdisk.resize, 64 * SIZE)
 
@@ -84,7 +84,7 @@ def test_reserved_is_no_cache(lab):
 
 @pytest.mark.parametrize("folio_size", [4 * KIB, 64 * KIB, 2 * MIB])
 def test_folios(lab, folio_size):
-    """The same data whatever it lies in; each page is freed by itself."""
+    """The data is the same in pages of any size, and each page is freed separately."""
     ramdisk = lab.ramdisk(16 * MIB, folio_size=folio_size)
     assert ramdisk.attribute("folio_size") == str(folio_size) == str(ramdisk.query().folio_size)
     data = stamp(7, 4 * MIB)
@@ -109,7 +109,7 @@ def test_folios(lab, folio_size):
 
 @pytest.fixture
 def allocations():
-    """How many pieces of an order the kernel has handed out, by its trace of them."""
+    """The number of allocations of an order, by the kernel's trace events."""
     if not os.path.exists(f"{TRACING}/instances"):
         run("mount", "-t", "tracefs", "tracefs", TRACING)
     instance = f"{TRACING}/instances/rxd-pieces"
@@ -134,7 +134,7 @@ def allocations():
 
 @pytest.mark.parametrize("folio_size, order", [(64 * KIB, 4), (2 * MIB, 9)])
 def test_pieces(lab, allocations, folio_size, order):
-    """Memory does come in larger pieces, where that was asked for and only there."""
+    """Larger pieces are allocated where they were requested, and only there."""
     def reserve(size):
         lab.ramdisk(SIZE, flags=CREATE_RESERVE, folio_size=size)
     assert allocations(order, lambda: reserve(folio_size)) >= SIZE // folio_size
@@ -215,7 +215,7 @@ def test_clear(lab, flags):
     ramdisk = lab.ramdisk(SIZE, flags=flags)
     for _ in range(2):
         direct.write(ramdisk.path, MIB, stamp(1, 4 * MIB))
-        # Through the page cache as well, which must not bring anything back.
+        # Fill the page cache as well: its content must not reappear.
         with open(ramdisk.path, "rb") as file:
             file.seek(MIB)
             assert file.read(BLOCK) == stamp(1)
@@ -248,7 +248,7 @@ def test_clear_in_use(lab):
 
 
 def test_clear_beside_openers(lab):
-    """Whoever has the disk open finds his data; nobody finds another's."""
+    """An opener finds its own data, and never the data of another disk."""
     ramdisk = lab.ramdisk(MIB)
     over = threading.Event()
     wrong = []
@@ -284,7 +284,7 @@ def test_clear_beside_openers(lab):
 # Commands of the block layer
 
 def test_no_secure_erase(lab):
-    """Freed memory is not wiped, so nobody may be told it was."""
+    """Freed memory is not wiped, so a secure erase must not succeed."""
     ramdisk = lab.ramdisk(SIZE)
     direct.write(ramdisk.path, 0, stamp(1))
     with Direct(ramdisk.path) as device:
@@ -306,7 +306,7 @@ def test_blkdiscard(lab):
 
 
 def test_write_zeroes_without_unmap_makes_room(lab):
-    """What was zeroed without unmapping can be written when memory has run out."""
+    """A range that was zeroed without unmapping can be written when memory is short."""
     ramdisk = lab.ramdisk(SIZE, mem_limit=2 * MIB)
     with Direct(ramdisk.path) as device:
         device.zero_range(MIB, MIB)
@@ -317,7 +317,7 @@ def test_write_zeroes_without_unmap_makes_room(lab):
         assert caught.value.errno == errno.ENOSPC
         device.write(MIB, stamp(2, MIB))
         assert device.read(MIB, MIB) == stamp(2, MIB)
-        # With unmapping it needs no memory.
+        # With unmapping, no memory is needed.
         device.punch_hole(0, SIZE)
     assert ramdisk.query().mem_used == 0
 
@@ -375,7 +375,7 @@ def test_io_counts(lab):
 
 
 def test_metadata_is_small(lab):
-    """All bookkeeping of a full disk: under 0.3 percent of its size."""
+    """The metadata of a full disk takes less than 0.3 percent of its size."""
     ramdisk = lab.ramdisk(64 * MIB)
     with Direct(ramdisk.path) as device:
         for offset in range(0, 64 * MIB, MIB):
@@ -399,7 +399,7 @@ def test_attributes_are_read_only(lab, name):
 
 
 def test_attributes_do_not_hold_the_disk(lab):
-    """A reader of sysfs is no user of the disk."""
+    """A reader of sysfs does not keep the disk in use."""
     ramdisk = lab.ramdisk(SIZE)
     with open(f"/sys/block/{ramdisk.name}/rxd/state", encoding="ascii") as file:
         assert file.read() == "idle\n"
@@ -409,7 +409,7 @@ def test_attributes_do_not_hold_the_disk(lab):
 
 
 def test_command_line_sees_it(lab):
-    """lsblk shows what the queue limits say."""
+    """lsblk shows the queue limits."""
     ramdisk = lab.ramdisk(SIZE, logical_block_size=4096)
     line = run("lsblk", "-b", "-n", "-d", "-r", "-o", "SIZE,LOG-SEC,PHY-SEC,ROTA,DISC-GRAN,RO",
                ramdisk.path).stdout.split()

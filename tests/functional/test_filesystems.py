@@ -71,7 +71,7 @@ def test_on_ramdisk(lab, kind):
 
 @pytest.mark.parametrize("kind", SIZES)
 def test_on_cache(lab, kind):
-    """The origin alone, with the cache taken off, has the same files."""
+    """The origin alone, after the cache was removed, has the same files."""
     cache = lab.cache(SIZES[kind], cache_size=16 * MIB)
     written = exercise(lab, kind, cache.path)
     assert cache.status().read_hits > 0
@@ -108,7 +108,7 @@ def test_trim_frees_memory(lab):
 
 @pytest.mark.parametrize("options", [(), ("-o", "discard")], ids=["fstrim", "discard"])
 def test_rm_gives_memory_back(lab, options):
-    """Nothing but fstrim, or the mount option, and what a removed file took is free."""
+    """With fstrim, or the mount option, the memory of a removed file is freed."""
     ramdisk = lab.ramdisk(SIZES["ext4"])
     make("ext4", ramdisk.path)
     directory = lab.mount(ramdisk.path, *options)
@@ -121,7 +121,7 @@ def test_rm_gives_memory_back(lab, options):
         os.fsync(file.fileno())
     assert ramdisk.query().mem_used >= empty + 32 * MIB
     os.unlink(path)
-    # Blocks are free, and with the option discarded, when the journal has committed.
+    # Blocks are free, and with the option discarded, after the journal has committed.
     os.sync()
     if not options:
         run("fstrim", directory)
@@ -135,7 +135,7 @@ def test_rm_gives_memory_back(lab, options):
 
 
 def test_detach_while_mounted(lab):
-    """A mounted cache cannot be taken off; the file system does not notice."""
+    """A mounted cache cannot be removed, and the file system is not affected."""
     cache = lab.cache(SIZES["ext4"])
     make("ext4", cache.path)
     directory = lab.mount(cache.path)

@@ -43,7 +43,7 @@ def test_ramdisk(lab, pattern):
 @pytest.mark.parametrize("cached", [JOBS * SIZE, MIB], ids=["all", "evicting"])
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_cache(lab, pattern, cached):
-    """Read back through the cache, and once more from the origin alone."""
+    """Verify through the cache, and then from the origin alone."""
     cache = lab.cache(JOBS * SIZE, cache_size=cached)
     job = fio(cache.path, "--rw=randwrite", *PATTERNS[pattern])
     assert job["read"]["io_bytes"] == job["write"]["io_bytes"] > 0

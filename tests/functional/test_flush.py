@@ -16,7 +16,7 @@ SIZE = 64 * MIB
 
 @pytest.fixture(scope="module", autouse=True)
 def volatile_disk():
-    """The disk must have a write cache, or it is never asked to flush."""
+    """The disk needs a write cache, because other disks receive no flushes."""
     assert dm.queue(DISK, "write_cache") == "write back"
 
 
@@ -92,7 +92,7 @@ def test_file_system(lab):
 
 
 def test_flush_error_is_reported(lab):
-    """A disk that fails takes the application's fsync down with it."""
+    """If the flush of the disk fails, fsync of the application fails."""
     name, origin = lab.linear(SIZE)
     cache = lab.cache(SIZE, origin=origin)
     with Direct(cache.path) as device:

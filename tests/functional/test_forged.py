@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Buffers that change under way: nothing of theirs may enter the cache."""
+"""Buffers that change during I/O: none of their changes may enter the cache alone."""
 
 import os
 import re
@@ -17,7 +17,7 @@ BLOCKS = 1000
 
 
 def spy(runner, *args):
-    """Run bufspy; how many I/Os it did, and during how many the buffer changed."""
+    """Run bufspy; return the number of I/Os, and of those whose buffer changed meanwhile."""
     result = runner(program("bufspy"), *args, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     return [int(number) for number in re.findall(r"\d+", result.stdout)]
@@ -62,7 +62,7 @@ def test_reader_cannot_forge(secret, length):
 
 
 def test_writer_cannot_split(lab):
-    """Whatever a changing buffer wrote, memory and disk agree on it."""
+    """Memory and disk hold the same, whatever a changing buffer contained."""
     cache = lab.cache(4 * MIB, origin=slow_origin(lab, 4 * MIB, 0, 4))
     for length in BLOCK, 16 * KIB, 512:
         size = MIB if length >= BLOCK else 64 * KIB
@@ -76,7 +76,7 @@ def test_writer_cannot_split(lab):
 
 @pytest.mark.parametrize("block_size", [4 * KIB, 16 * KIB])
 def test_buffer_shows_nothing_foreign(lab, block_size):
-    """Slots are reused all the time; no reader ever sees another block's bytes."""
+    """Slots are reused all the time; no reader ever sees the data of another block."""
     cache = lab.cache(4 * MIB, cache_size=32 * block_size, block_size=block_size)
     looks, reads, _ = spy(run, "watch", cache.path, 2 * MIB, 8)
     assert looks > 1000 and reads > 500
@@ -86,7 +86,7 @@ def test_buffer_shows_nothing_foreign(lab, block_size):
 
 @pytest.mark.parametrize("block_size", [4 * KIB, 16 * KIB])
 def test_buffer_shows_nothing_foreign_beside_discards(lab, block_size):
-    """Nor when blocks are discarded and written anew, whole and in part."""
+    """The same, while blocks are discarded and written again, whole and in part."""
     origin = lab.ramdisk(4 * MIB)
     cache = lab.cache(4 * MIB, cache_size=32 * block_size, block_size=block_size,
                       origin=origin.path)
@@ -98,7 +98,7 @@ def test_buffer_shows_nothing_foreign_beside_discards(lab, block_size):
 
 
 def test_spy_notices_foreign_bytes(lab):
-    """The spy itself: blocks that change hands must be seen."""
+    """The spy itself: it must detect bytes of another block."""
     ramdisk = lab.ramdisk(2 * MIB)
     mapped = lab.mapped(f"0 2048 linear {ramdisk.path} 0\n2048 2040 linear {ramdisk.path} 8")
     result = run(program("bufspy"), "watch", f"/dev/mapper/{mapped}", 2 * MIB - BLOCK, 2,

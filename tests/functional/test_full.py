@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Full file systems: one line that names the file, the old file as it was, nothing left."""
+"""Full file systems: one line names the file, the old file is unchanged, nothing is left."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ def folder(lab, request):
 
 
 def fill_up(folder, left):
-    """Leave so many bytes, or none."""
+    """Leave this many bytes free, or none."""
     path = os.path.join(folder, "ballast")
     fd = os.open(path, os.O_CREAT | os.O_WRONLY)
     try:
@@ -59,14 +59,14 @@ def things(lab, tmp_path):
 
 
 def scatter(name):
-    """Have every second block cached."""
+    """Cache every second block."""
     with direct.Direct(f"/dev/mapper/{name}", os.O_RDONLY) as device:
         for block in range(SCATTERED):
             device.read(block * 8 * KIB, 4 * KIB)
 
 
-# The command, what its message calls the file, and the bytes that are left: none, or enough
-# to begin.
+# The command, the file name in its message, and the free bytes: none, or enough to
+# begin.
 COMMANDS = {
     "save": ("rxadm", ("save", "rxd0", "{file}"), "file"),
     "save-zstd": ("rxadm", ("save", "rxd0", "{file}", "--compress", "zstd"), "file"),
@@ -101,7 +101,7 @@ def test_command(things, folder, name, old, left):
 
 @contextlib.contextmanager
 def full(folder):
-    """A folder of /run in which nothing can be made."""
+    """A folder of /run in which no file can be created."""
     os.makedirs(folder, exist_ok=True)
     run("mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=1", "rxdtest-full", folder)
     try:
@@ -111,7 +111,7 @@ def full(folder):
 
 
 def test_records_of_exports(lab):
-    """No record, no export."""
+    """Without a record, nothing is exported."""
     lab.ramdisk(MIB)
     nvme.network()
     command = ("export", "rxd0", "--transport", "tcp", "--address", "127.0.0.1",
@@ -126,7 +126,7 @@ def test_records_of_exports(lab):
 
 
 def test_apply(nothing_left, tmp_path):
-    """A RAM disk that would not be known as unfinished is not made."""
+    """A RAM disk is not created if it could not be recorded as incomplete."""
     with Configuration(tmp_path) as config:
         config.write("[ramdisk a]\nsize = 4M\n")
         with full("/run/rxadm"):
@@ -138,7 +138,7 @@ def test_apply(nothing_left, tmp_path):
 
 
 def test_apply_stop(lab, tmp_path):
-    """What cannot be saved stays, and so does the old image."""
+    """A RAM disk that cannot be saved stays, and so does the old image."""
     folder = lab.mount("rxdtest-full", "-t", "tmpfs", "-o", "size=16M")
     with Configuration(tmp_path) as config:
         config.write(f"[ramdisk a]\nsize = 8M\nimage = {folder}/image\n")
@@ -161,7 +161,7 @@ def test_apply_stop(lab, tmp_path):
     ("extents", "rxd0"), ("metrics",), ("completion", "bash"), ("top", "-n", "1"),
     ("create", "--size", "4M", "--dry-run")], ids=str)
 def test_output(lab, args):
-    """What is printed, too, may go to a file for which there is no room."""
+    """The output may go to a file for which there is no room."""
     lab.cache(MIB, ramdisk=lab.ramdisk(MIB, index=1))
     direct.write(lab.ramdisk(MIB, index=0).path, 0, stamp(1))
     result = run("sh", "-c", 'exec "$@" >/dev/full', "sh", program("rxadm"), *args, check=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Hot lists: what is cached, saved and loaded again; and how long I/O takes."""
+"""Hot lists: save and load what is cached; and the latency of I/O."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def path(lab):
 
 
 def test_save_and_warm(lab, path):
-    """A fresh cache becomes what the old one was, from one pass over the disk."""
+    """A new cache has the same blocks as the old one, after one pass over the disk."""
     data = stamp(0, 16 * MIB)
     direct.write(DISK, 0, data)
     cache = lab.cache(16 * MIB)
@@ -71,7 +71,7 @@ def test_save_and_warm(lab, path):
 
 
 def test_save_many(lab, path):
-    """More blocks than one answer of the kernel holds."""
+    """More blocks than fit into one answer of the kernel."""
     cache = lab.cache(64 * MIB, cache_size=64 * MIB)
     with Direct(cache.path, os.O_RDONLY) as device:
         for offset in range(0, 64 * MIB, MIB):
@@ -86,7 +86,7 @@ def test_save_many(lab, path):
 
 
 def test_warm_tells_of_blocks_in_use(lab, path):
-    """Blocks that are written all the time are not cached, and that is said."""
+    """Blocks that are written all the time are not cached, and the output says so."""
     with open(path, "w", encoding="ascii") as file:
         file.write(HEADING + "0 2048\n")
     with lab.held(16 * MIB, writes=True) as origin:
@@ -125,7 +125,7 @@ def test_warm_in_the_background(lab, path):
     while cache.status().used < 4096 and time.monotonic() < end:
         time.sleep(0.1)
     assert cache.status().used == 4096
-    # Its last message may still be on its way back.
+    # The answer to its last message may be late.
     while run("pgrep", "-x", "rxadm", check=False).stdout and time.monotonic() < end:
         time.sleep(0.1)
 
@@ -148,7 +148,7 @@ def test_save_to_what_is_no_file(cache, path):
     (HEADING + "0 0\n", ("line 2", "greater than 0")),
 ])
 def test_bad_list(cache, path, text, words):
-    """Refused as a whole: nothing is loaded."""
+    """A bad list is refused as a whole: no block is loaded."""
     with open(path, "w", encoding="ascii") as file:
         file.write(text)
     for more in (), ("--background",):
@@ -184,7 +184,7 @@ def test_bad_warm_arguments(arguments, words):
 
 
 def test_kernel_says_why(cache, path):
-    """What only the kernel log tells is part of the one line."""
+    """A reason that is only in the kernel log becomes a part of the one line."""
     with open(path, "w", encoding="ascii") as file:
         file.write(HEADING + "0 8\n")
     ok("mode", cache.name, "passthrough")
@@ -208,7 +208,7 @@ def latencies(*args):
 
 
 def test_latency(lab):
-    """Hits are fast, misses as slow as the disk, and each is counted once."""
+    """Hits are fast, misses are as slow as the disk, and each is counted once."""
     name = lab.mapped(f"0 8192 delay {DISK} 0 100 {DISK} 0 0")
     cache = lab.cache(4 * MIB, origin=f"/dev/mapper/{name}")
     assert latencies() == [] == latencies(cache.name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxadm save DEVICE - and load -: images through pipes, whole or refused."""
+"""rxadm save DEVICE - and load -: images through pipes, complete or refused."""
 
 import ctypes
 import os
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.one_kernel
 
 @pytest.fixture(name="folder")
 def folder_fixture(folder, monkeypatch):
-    """Also where a file named "-" would go."""
+    """The folder is the current one, too, where a file named "-" would be created."""
     monkeypatch.chdir(folder)
     return folder
 
@@ -50,7 +50,7 @@ def loaded(lab, image, *args):
 
 
 def unchanged():
-    """The state of all, but for what was counted, as a disk that is emptied again counts."""
+    """The state of all disks, without the counters that change when a disk is emptied."""
     found = state()
     for ramdisk in found["ramdisks"]:
         del ramdisk["discards"], ramdisk["mem_max_used"]
@@ -58,7 +58,7 @@ def unchanged():
 
 
 def stopped(code, *args, names=(), **options):
-    """It fails with one line that has these words, and leaves all as it was."""
+    """It fails with one line that has these words, and changes nothing."""
     before = unchanged()
     found, output, errors = stream(*args, **options)
     assert found == code, (found, errors)
@@ -72,7 +72,7 @@ def stopped(code, *args, names=(), **options):
 @pytest.mark.parametrize("compress", [(), ("--compress", "zstd")], ids=("raw", "zstd"))
 @pytest.mark.parametrize("shape", SHAPES)
 def test_round_trip(lab, path, shape, compress):
-    """What is in the pipe is what is in a file, but for the identity of the image."""
+    """The pipe has the same bytes as a file, except for the identity of the image."""
     size, pieces = SHAPES[shape]
     ramdisk = lab.ramdisk(size)
     fill(ramdisk.path, pieces)
@@ -103,7 +103,7 @@ def test_pipe_from_one_to_the_other(lab, folder):
 
 
 def test_regular_file(lab, path):
-    """By the shell's redirections, from where the file stands."""
+    """The shell redirects regular files, and rxadm uses their current offset."""
     ramdisk = lab.ramdisk(8 * MIB)
     fill(ramdisk.path, [(MIB, noise(5 * MIB))])
     before = content(ramdisk.path)
@@ -134,7 +134,7 @@ def test_file_of_that_name(lab, folder):
 
 @pytest.mark.parametrize("into", [False, True], ids=("new", "into"))
 def test_truncated(lab, path, into):
-    """At each boundary, and beside it: no disk is left, or it is empty."""
+    """At each boundary, and beside it: no disk is left, or the disk is empty."""
     image, blocks = damaged_image(lab, path)
     other = lab.ramdisk(16 * MIB)
     args = ["--into", other.path] if into else []
@@ -174,7 +174,7 @@ def test_damaged(lab, path):
 
 
 def test_written_meanwhile(lab, folder):
-    """What is no state of the disk has no end."""
+    """An image that is not one state of the disk has no end."""
     assert folder
     ramdisk = lab.ramdisk(64 * MIB)
     fill(ramdisk.path, [(0, noise(40 * MIB))])
@@ -191,7 +191,7 @@ def test_written_meanwhile(lab, folder):
     stopped(PARAMETERS, "load", "-", "--uuid", "random", data=image, names=("truncated",))
 
 
-# Who is at the other end
+# The other end of the pipe
 
 
 def test_terminals(lab, folder):
@@ -210,7 +210,7 @@ def test_terminals(lab, folder):
 
 @pytest.mark.parametrize("command, redirection", [("save rxd0 -", ">&-"), ("load -", "<&-")])
 def test_closed(lab, folder, command, redirection):
-    """No file that is opened later takes its place."""
+    """A file that is opened later does not get the number of the closed one."""
     assert folder
     ramdisk = lab.ramdisk(MIB)
     fill(ramdisk.path, [(0, stamp(1))])
@@ -222,7 +222,7 @@ def test_closed(lab, folder, command, redirection):
 
 
 def test_closed_output_of_load(lab, folder):
-    """Nothing that is opened later takes its number; only a path cannot be printed."""
+    """No later file gets the number of the closed output; only the path cannot be printed."""
     assert folder
     ramdisk = lab.ramdisk(MIB)
     fill(ramdisk.path, [(0, stamp(1))])
@@ -240,7 +240,7 @@ def test_closed_output_of_load(lab, folder):
 
 
 def test_output_that_fails(lab, folder):
-    """A pipe that nobody reads, a full device, and one that cannot be written."""
+    """A pipe without a reader, a full device, and one that cannot be written."""
     assert folder
     ramdisk = lab.ramdisk(16 * MIB)
     fill(ramdisk.path, [(0, noise(12 * MIB))])
@@ -262,7 +262,7 @@ def test_output_that_fails(lab, folder):
 
 
 def test_reader_that_ends(lab, folder):
-    """In the middle of the image."""
+    """The reader exits in the middle of the image."""
     assert folder
     ramdisk = lab.ramdisk(16 * MIB)
     fill(ramdisk.path, [(0, noise(12 * MIB))])
@@ -286,7 +286,7 @@ def test_input_that_fails(lab, folder):
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL],
                          ids=lambda sig: sig.name)
 def test_save_interrupted(lab, folder, sig):
-    """While nobody takes what it writes."""
+    """The signal arrives while the pipe is full."""
     ramdisk = lab.ramdisk(16 * MIB)
     fill(ramdisk.path, [(0, noise(12 * MIB))])
     with running("save", ramdisk.path, "-") as process:
@@ -305,7 +305,7 @@ def test_save_interrupted(lab, folder, sig):
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL],
                          ids=lambda sig: sig.name)
 def test_load_interrupted(lab, path, sig, into):
-    """While it waits for more, and for the end of the pipe after the last byte."""
+    """The signal arrives while it waits for data, or for the end after the last byte."""
     image, _ = damaged_image(lab, path)
     if into:
         other = lab.ramdisk(16 * MIB)

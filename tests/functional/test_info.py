@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxadm info, and messages that name who uses a device."""
+"""rxadm info, and messages that name the users of a device."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def refused(code, *args, names):
 
 @pytest.fixture
 def opener():
-    """Starts processes that hold a device open."""
+    """Start processes that hold a device open."""
     processes = []
 
     def hold(path):
@@ -88,7 +88,7 @@ def test_cache(lab):
 
 
 def test_latency(lab):
-    """Half of them within one class, nearly all within the other."""
+    """The median is in one class, and nearly all I/O is within the other."""
     name = lab.mapped(f"0 8192 delay {DISK} 0 20 {DISK} 0 0")
     cache = lab.cache(4 * MIB, origin=f"/dev/mapper/{name}")
     ok("set", cache.name, "--latency", "on")
@@ -100,7 +100,7 @@ def test_latency(lab):
 
 
 def test_users(lab, opener):
-    """Mounts, holders and partitions are found from the disk, processes by number and name."""
+    """Mounts, holders and partitions are found by the disk, processes by ID and name."""
     ramdisk = lab.ramdisk(16 * MIB)
     with Direct(ramdisk.path) as device:
         device.partition(2048, 2 * 2048)
@@ -172,7 +172,7 @@ def test_messages_name_the_process(lab, opener):
 
 @pytest.mark.one_kernel
 def test_origin_was_swap(lab):
-    """Not in use, but a swapon -a would use it and bypass the cache."""
+    """It is not in use, but swapon -a would use it and bypass the cache."""
     origin, ramdisk = lab.ramdisk(16 * MIB), lab.ramdisk(4 * MIB)
     run("mkswap", origin.path)
     command = ("map", "--cache", ramdisk.path, "--origin", origin.path, "--name", "one")
@@ -184,7 +184,7 @@ def test_origin_was_swap(lab):
 
 
 def lvm_label():
-    """The sector that makes a disk a physical volume."""
+    """Write the sector that makes a disk a physical volume."""
     rest = (32).to_bytes(4, "little") + b"LVM2 001" + b"0123456789abcdef" * 2
     rest = rest.ljust(SECTOR - 20, b"\0")
     crc = ~zlib.crc32(rest, ~0xf597a6cf & 0xffffffff) & 0xffffffff
@@ -193,7 +193,7 @@ def lvm_label():
 
 @pytest.mark.one_kernel
 def test_origin_of_lvm(lab):
-    """By what is written on it, though nothing has assembled it."""
+    """It is found by its label, although no device was assembled."""
     origin, ramdisk = lab.ramdisk(16 * MIB), lab.ramdisk(4 * MIB)
     command = ("map", "--cache", ramdisk.path, "--origin", origin.path, "--name", "one")
     direct.write(origin.path, 0, (bytes(SECTOR) + lvm_label()).ljust(BLOCK, b"\0"))
@@ -201,7 +201,7 @@ def test_origin_of_lvm(lab):
     assert kind.stdout.strip() == "LVM2_member"
     refused(DEVICE, *command, names=(origin.path, "member", "LVM2_member", "--force"))
     assert dm.names() == []
-    # A file system is what caches are for.
+    # A file system is allowed, because caches are for file systems.
     origin.clear()
     run("mkfs.ext4", "-q", origin.path)
     ok(*command)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Arguments that the control ioctls must refuse, leaving all as it was."""
+"""Arguments that the control ioctls must refuse without a change."""
 
 import ctypes
 import errno
@@ -195,7 +195,7 @@ def test_bad_address(control, request_number, address):
 
 
 def test_answer_that_cannot_be_written(control):
-    """A structure in read-only memory: nothing may be created for it."""
+    """A structure in read-only memory: nothing may be created."""
     memory = mmap.mmap(-1, 4096)
     memory[:len(A_CREATE)] = A_CREATE
     view = ctypes.c_char.from_buffer(memory)
@@ -213,7 +213,7 @@ def test_node_is_private():
 
 
 def child_errno(function):
-    """The errno that a function ends with in a child process, or 0."""
+    """The errno that a function raises in a child process, or 0."""
     pid = os.fork()
     if pid == 0:
         code = 255
@@ -238,7 +238,7 @@ def child_errno(function):
     ids=["create", "remove", "resize", "query", "clear", "create-dry-run", "remove-dry-run",
          "resize-dry-run", "clear-dry-run"])
 def test_privilege_for_each_ioctl(control, call):
-    """A descriptor that root opened gives nobody a right."""
+    """A descriptor that root opened gives an unprivileged user no rights."""
     before = state()
 
     def unprivileged():
@@ -250,7 +250,7 @@ def test_privilege_for_each_ioctl(control, call):
 
 
 def test_privilege_to_open():
-    """Even where the file mode lets him, an unprivileged user may not open it."""
+    """An unprivileged user may not open it, even if the file mode permits it."""
     os.chmod(ctl.NODE, 0o666)
     try:
         result = as_nobody("python3", "-c", "open('/dev/rxd-control', 'rb+', buffering=0)",

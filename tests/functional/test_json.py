@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whatever rxadm prints as JSON is as Documentation/rxadm.schema.json says."""
+"""The JSON output of rxadm conforms to Documentation/rxadm.schema.json."""
 
 import json
 import os
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.one_kernel
 
 @pytest.fixture(scope="module")
 def validator():
-    import jsonschema   # of the newer release's guests only
+    import jsonschema   # only in guests of the newer release
 
     with open(os.path.join(SOURCE, "Documentation/rxadm.schema.json"), encoding="utf-8") as file:
         schema = json.load(file)
@@ -58,7 +58,7 @@ def test_of_none(validator):
 
 
 def test_schema_refuses(lab, validator):
-    """The schema itself: what is missing, new or of another kind is noticed."""
+    """The schema itself: it rejects what is missing, new or of another type."""
     lab.ramdisk(MIB)
     listed = json.loads(printed("list", "--json"))
     for change in ({"size": "1M"}, {"colour": "red"}, {"state": "asleep"}, {"uuid": None}):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Files that root writes: never where another user's symbolic link leads."""
+"""Files that root writes: root never follows symbolic links of other users."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ def protection_of_the_kernel():
 
 @pytest.fixture(name="place")
 def place_of_all():
-    """A folder as /tmp, and root's own file beside it."""
+    """A folder like /tmp, and a file of root beside it."""
     top = "/tmp/links"
     os.mkdir(top)
     os.chmod(top, 0o755)
@@ -48,7 +48,7 @@ def place_of_all():
 
 
 def commands(lab):
-    """What writes a file as root: its name, and how it is called with a path."""
+    """Commands that write a file as root: a name, and the arguments with a path."""
     ramdisk, cache = lab.ramdisk(MIB), lab.cache(MIB)
     direct.write(ramdisk.path, 0, stamp(1))
     return {
@@ -76,7 +76,7 @@ def tree(place):
 
 @pytest.mark.parametrize("what", ["metrics", "save", "hotlist", "rxcp"])
 def test_links_of_others(lab, place, what):
-    """Neither the file's nor a folder's, nor by way of a link of one's own."""
+    """No link of another user is followed: to a file, to a folder, or through an own link."""
     write = commands(lab)[what]
     link(f"{place}/sticky/file", f"{place}/own/precious", SOMEBODY)
     link(f"{place}/sticky/new", f"{place}/own/new", SOMEBODY)
@@ -95,7 +95,7 @@ def test_links_of_others(lab, place, what):
 
 @pytest.mark.parametrize("what", ["metrics", "save", "hotlist", "rxcp"])
 def test_links_of_ones_own(lab, place, what):
-    """Followed, and what they lead to is replaced; a file of another's goes."""
+    """Own links are followed and their targets replaced; a file of another user is replaced."""
     write = commands(lab)[what]
     link(f"{place}/sticky/file", "../own/there/./precious", 0)
     link(f"{place}/own/there", f"{place}//own/", 0)
@@ -121,7 +121,7 @@ def test_links_of_ones_own(lab, place, what):
 
 
 def test_copies_into_folders(place):
-    """Where links of others lead to neither the folder nor its files, all of them are copied."""
+    """If links of others lead neither to the folder nor to its files, all files are copied."""
     sources = [f"{place}/first", f"{place}/second"]
     for path in sources:
         with open(path, "w", encoding="ascii") as file:
@@ -135,12 +135,12 @@ def test_copies_into_folders(place):
         assert result.returncode == 1 and "another user" in result.stderr, folder
         assert f"'{place}/{folder}'" in result.stderr and len(result.stderr.splitlines()) == 1
         assert tree(place) == before and precious(place)
-    # Only the one that the link is the name of is refused.
+    # Only the file whose name is the link is refused.
     result = run(program("rxcp"), *sources, f"{place}/sticky", check=False)
     assert result.returncode == 1 and f"'{place}/sticky/first'" in result.stderr
     assert "another user" in result.stderr and len(result.stderr.splitlines()) == 1
     assert precious(place) and os.path.isfile(f"{place}/sticky/second")
-    # A link of one's own in the folder is followed, to wherever it leads.
+    # A link of the caller in the folder is followed to any target.
     link(f"{place}/own/first", "../first-copy", 0)
     run("touch", f"{place}/first-copy")
     run(program("rxcp"), *sources, f"{place}/sticky/ours")
@@ -151,7 +151,7 @@ def test_copies_into_folders(place):
 
 
 def test_links_to_devices(lab, place):
-    """rxcp writes to a block device only where no link of another user leads."""
+    """rxcp writes to a block device only if no link of another user leads to it."""
     ramdisk, cache = lab.ramdisk(MIB), lab.cache(MIB)
     old, new = stamp(1), stamp(2)
     source = f"{place}/own/source"
@@ -180,7 +180,7 @@ def test_links_to_devices(lab, place):
 
 
 def test_who_is_not_root(place):
-    """Follows what the kernel lets him follow."""
+    """A user who is not root follows the links that the kernel permits."""
     link(f"{place}/sticky/to", "there", SOMEBODY)
     os.mkdir(f"{place}/sticky/there")
     os.chmod(f"{place}/sticky/there", 0o777)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Long work on one disk holds up neither the control node nor the other disks."""
+"""Long work on one disk delays neither the control node nor other disks."""
 
 import errno
 import os
@@ -18,14 +18,14 @@ from rxdlib.direct import BLOCK, MIB, Direct, stamp
 from rxdlib.lab import RamDisk
 from rxdlib.memory import meminfo, missing, spare
 
-# As much as a disk may be without overcommit, beside some small ones.
+# The largest size without overcommit, beside some small disks.
 SIZE = meminfo()["MemTotal"] * 55 // 100 // MIB * MIB
 IDENTITY = uuid.UUID("5bd4d7fb-9c5a-4b5c-8d7e-0123456789ab").bytes
 INDEX = 9
 
 
 class Others:
-    """Queries, I/O and short-lived disks beside the work of somebody else."""
+    """Queries, I/O and short-lived disks beside the long work."""
 
     def __init__(self, ramdisk):
         self.ramdisk = ramdisk
@@ -42,7 +42,7 @@ class Others:
                     assert control.query(self.ramdisk.index).size == self.ramdisk.query().size
                     device.write(0, data)
                     assert device.read(0, BLOCK) == data
-                    # To make and remove a disk has its own waits, for RCU and the like.
+                    # The creation and removal of a disk have waits of their own, such as for RCU.
                     if self.rounds % 8 == 0:
                         index = control.create(MIB)
                         control.resize(index, 2 * MIB)
@@ -65,19 +65,19 @@ class Others:
 
 @pytest.fixture
 def beside(lab):
-    """A function that does something long, while others must get on."""
+    """Run a long operation, and require that others make progress."""
     ramdisk = lab.ramdisk(MIB, index=0)
 
     def run(what, function, *args):
         with Others(ramdisk) as others:
-            # A second; or five times what a round takes alone, on a host that starves the guest.
+            # One second; or five times the time of a round alone, if the host starves the guest.
             patience = max(1, 5 * others.longest)
             others.longest, rounds, begun = 0, others.rounds, time.monotonic()
             result = function(*args)
             took, rounds = time.monotonic() - begun, others.rounds - rounds
         print(f"{what}: {took:.2f} s, {rounds} rounds, longest {others.longest:.2f} s")
         assert not others.errors
-        # However slow the machine is: what takes long must let many others pass.
+        # Even on a slow machine, many other operations must complete during the long one.
         assert took < patience or rounds > 5, what
         assert others.longest < max(patience, took / 2), what
         return result
@@ -92,7 +92,7 @@ def fill(ramdisk, size):
 
 
 def test_life_of_a_large_disk(lab, beside):
-    """Removed, cleared and shrunk."""
+    """The disk is removed, cleared and shrunk."""
     size = SIZE // 4
     for what, change in (("clear", RamDisk.clear),
                          ("shrink", lambda disk: disk.resize(MIB, RESIZE_FORCE)),
@@ -107,7 +107,7 @@ def test_life_of_a_large_disk(lab, beside):
 
 
 def test_life_of_a_large_reserved_disk(lab, beside):
-    """Made, looked through, grown, cleared and removed."""
+    """The disk is created, searched, grown, cleared and removed."""
     ramdisk = beside("create", lambda: lab.ramdisk(SIZE // 2, index=INDEX, flags=CREATE_RESERVE))
     assert ramdisk.query().mem_used == SIZE // 2
     direct.write(ramdisk.path, SIZE // 2 - BLOCK, stamp(1))
@@ -143,7 +143,7 @@ with Control() as control:
 
 
 class Child:
-    """Another process that makes an ioctl which takes long."""
+    """Another process that calls an ioctl which takes long."""
 
     def __init__(self, action):
         text = CREATE.format(folder=os.path.dirname(__file__), action=action)
@@ -159,7 +159,7 @@ class Child:
         self.process.communicate()
 
     def done(self):
-        """Wait for its end; whether it came that far."""
+        """Wait for its end; return whether the ioctl was completed."""
         return self.process.communicate(timeout=300)[0] == "done\n"
 
 
@@ -181,7 +181,7 @@ def errno_of(function, *args, **options):
 
 
 def test_what_a_disk_in_the_making_keeps(lab):
-    """Its number, its identity and its share of memory are taken; it is not there yet."""
+    """Number, identity and share of memory are allocated, but the disk is not visible yet."""
     before = free()
     with Control() as control, \
          Child(f"control.create({SIZE}, index={INDEX}, uuid={IDENTITY!r}, "
@@ -195,7 +195,7 @@ def test_what_a_disk_in_the_making_keeps(lab):
         assert errno_of(control.resize, INDEX, MIB) == errno.ENODEV
         assert control.query_all() == []
         assert not os.path.exists(f"/dev/rxd{INDEX}")
-        # All this was while it was being made.
+        # All of this happened while it was being created.
         assert child.process.poll() is None
         assert child.done()
         ramdisk = lab.adopt_ramdisk(INDEX)
@@ -203,7 +203,7 @@ def test_what_a_disk_in_the_making_keeps(lab):
 
 
 def test_killed_while_reserving(lab):
-    """Nothing is left of a disk whose maker is killed."""
+    """If the creator is killed, no part of the disk is left."""
     memory = spare()
     before = free()
     with Child(f"control.create({SIZE}, index={INDEX}, uuid={IDENTITY!r}, "
@@ -219,13 +219,13 @@ def test_killed_while_reserving(lab):
 
 
 def test_killed_while_growing(lab):
-    """A disk whose growth is killed is as it was."""
+    """If the growth is killed, the disk is unchanged."""
     ramdisk = lab.ramdisk(MIB, index=INDEX, flags=CREATE_RESERVE)
     direct.write(ramdisk.path, 0, stamp(1))
     memory, before, free_before = spare(), ramdisk.query(), free()
     with Child(f"control.resize({INDEX}, {SIZE})") as child:
         wait_until_filling(free_before)
-        # It can be asked for, written to and read meanwhile.
+        # The disk can be queried, written and read meanwhile.
         assert ramdisk.query().size == MIB
         direct.write(ramdisk.path, 0, stamp(2))
         assert child.process.poll() is None
@@ -240,7 +240,7 @@ def test_killed_while_growing(lab):
 
 
 def wait_until_shut(ramdisk):
-    """What is tried here may keep the other out, too."""
+    """The attempt to open may itself keep the other operation out."""
     end = time.monotonic() + 60
     while True:
         try:
@@ -253,7 +253,7 @@ def wait_until_shut(ramdisk):
 
 
 def test_killed_while_clearing(lab):
-    """Reserved memory is zeroed no longer than somebody waits for it."""
+    """Zeroing of reserved memory ends when the caller is killed."""
     ramdisk = lab.ramdisk(SIZE, index=INDEX, flags=CREATE_RESERVE)
     direct.write(ramdisk.path, SIZE - BLOCK, stamp(1))
     with Child(f"until_idle(control.clear, {INDEX})") as child:
@@ -267,7 +267,7 @@ def test_killed_while_clearing(lab):
 
 
 def test_killed_while_shrinking(lab):
-    """Nor searched; the disk keeps its size."""
+    """The search ends when the caller is killed; the disk keeps its size."""
     ramdisk = lab.ramdisk(SIZE, index=INDEX, flags=CREATE_RESERVE)
     with Child(f"until_idle(control.resize, {INDEX}, {MIB})") as child:
         wait_until_shut(ramdisk)
@@ -278,7 +278,7 @@ def test_killed_while_shrinking(lab):
 
 
 def test_operations_on_one_disk(lab):
-    """Whoever comes while the disk is removed finds none; nothing is done twice."""
+    """A second operation during the removal finds no disk; nothing is done twice."""
     allowed = {errno.ENODEV, errno.EBUSY}
     wrong, over = [], threading.Event()
 
@@ -308,5 +308,5 @@ def test_operations_on_one_disk(lab):
         assert {device.index for device in control.query_all()} <= {INDEX}
         if control.query_all():
             control.remove(INDEX)
-    # The share was given back as often as it was taken.
+    # The share was returned as often as it was taken.
     lab.ramdisk(meminfo()["MemTotal"] * 70 // 100 // MIB * MIB).remove()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""LVM with the configuration that its package brings."""
+"""LVM with the configuration of its package."""
 
 import os
 
@@ -15,7 +15,7 @@ GROUP = "rxdtest"
 
 
 def lvm(*args, config=""):
-    # No udev runs here; that is the only thing said otherwise than in lvm.conf.
+    # No udev runs here; this is the only difference from lvm.conf.
     return run(*args, "--config", f"activation{{udev_sync=0 udev_rules=0 monitoring=0}} {config}",
                environment=ENVIRONMENT)
 
@@ -52,7 +52,7 @@ def test_stock_lvm(group):
 
 
 def test_cached_physical_volume(lab):
-    """With the filter that rxcache(4) names, LVM sees the cached disk, and it alone."""
+    """With the filter from rxcache(4), LVM sees the cached disk only."""
     cache = lab.cache(64 * MIB)
     config = ('devices { global_filter = '
               f'[ "r|^{DISK}(-part[0-9]+)?$|", "r|^{cache.ramdisk.path}$|" ] }}')
@@ -68,7 +68,7 @@ def test_cached_physical_volume(lab):
 
 
 def test_cached_physical_volume_at_boot(nothing_left, tmp_path):
-    """It is on the slow disk by then: whoever made it so says that the cache may have it."""
+    """The label is on the slow disk then, so the section needs force = yes."""
     section = f"[cache data]\norigin = {DISK}\nsize = 8M\n"
     with Configuration(tmp_path) as config:
         config.write(section)

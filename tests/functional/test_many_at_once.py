@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Twenty rxadm at once: each does its job or says why not, and nothing is half done."""
+"""Twenty rxadm in parallel: each succeeds or reports why not, and leaves nothing incomplete."""
 
 import random
 import subprocess
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.one_kernel
 WORKERS = 20
 ROUNDS = 6
 DOCUMENTED = {0, 1, 2, 3, 4, 5}
-# What may go wrong when others are at work: gone, or there already, or in use.
+# Errors that other processes can cause: gone, exists, or in use.
 EXPECTED = {0, 4, 5}
 
 
@@ -64,7 +64,7 @@ def test_create_map_unmap_remove(lab):
             for kind in ("create", "map", "unmap", "remove")}
     assert done["create"] and done["map"], done
 
-    # What was made and not taken away is there, whole, and nothing else.
+    # All disks that were created and not removed are there and complete, and no others.
     mapped = dm.names()
     assert len(mapped) == done["map"] - done["unmap"]
     tables = [dm.table(name).split() for name in mapped]

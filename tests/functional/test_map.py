@@ -19,7 +19,7 @@ from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import state
 
 SIZE = 8 * MIB
-LEAF = 2 * MIB      # what a leaf of the driver's index describes
+LEAF = 2 * MIB      # the range that one leaf of the driver's index describes
 U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 
 
@@ -48,7 +48,7 @@ def test_empty(disk):
 
 
 def test_parts(disk):
-    """Extents are cut to the range that was asked for."""
+    """Extents are cut to the requested range."""
     with Direct(disk.path) as device:
         device.write(MIB, stamp(1, 4 * MIB))
         for start, length, expected in [
@@ -81,7 +81,7 @@ def test_sectors_count_as_pages(disk):
 
 
 def test_huge_and_empty(lab):
-    """A map of a tebibyte of nothing takes no time."""
+    """The map of an empty tebibyte takes no time."""
     ramdisk = lab.ramdisk(1 << 40, overcommit=True)
     with Direct(ramdisk.path) as device:
         device.write((1 << 39) + BLOCK, stamp(1))
@@ -118,7 +118,7 @@ def test_random_against_a_model(disk):
 
 
 def test_beside_writes_and_discards(disk):
-    """What nobody touches is always right; the map of the rest is well-formed."""
+    """The map of untouched blocks is always correct; the rest is well-formed."""
     kept = [block for block in range(SIZE // BLOCK) if block % 8 in (0, 1)]
     wild = [block for block in range(SIZE // BLOCK) if block % 8 in (4, 5, 6)]
     over = threading.Event()
@@ -164,7 +164,7 @@ def test_beside_writes_and_discards(disk):
 
 
 def test_beside_resizes(disk):
-    """No extent beyond the end there was at any time, and no error."""
+    """No extent exceeds the largest end of the disk, and there is no error."""
     over = threading.Event()
 
     def resize():
@@ -234,7 +234,7 @@ def argument(address, count=16):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("address", [0, 1, 4096, 0x7ffffffff000, 1 << 63, U64])
 def test_bad_address(disk, address):
-    """Of the structure, and of the array in it."""
+    """The address of the structure, or of the array in it, is invalid."""
     with Direct(disk.path) as device:
         device.write(0, stamp(1))
         with pytest.raises(OSError) as caught:
@@ -298,7 +298,7 @@ def test_needs_reading(disk):
 
 
 def test_needs_no_privilege_beyond_the_node(disk):
-    """Who may read the disk may know where there is nothing to read."""
+    """A user who may read the disk may also read its map."""
     os.chmod(disk.path, 0o644)
     program = ("import fcntl, os, sys\n"
                "fd = os.open(sys.argv[1], os.O_RDONLY)\n"
@@ -318,7 +318,7 @@ def test_cache_has_no_map(lab):
 
 
 def test_what_is_in_no_extent_reads_as_zeros(lab):
-    """A file system's blocks are all in the map."""
+    """All blocks of a file system are in the map."""
     ramdisk = lab.ramdisk(64 * MIB)
     run("mkfs.ext4", "-q", ramdisk.path)
     extents = ramdisk.extents()

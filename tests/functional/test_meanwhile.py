@@ -30,7 +30,7 @@ def configuration(nothing_left, tmp_path):
 
 @contextlib.contextmanager
 def slowly(*args, delay=DELAY, log="/dev/null"):
-    """Run rxadm, with a pause after each ioctl; its process and strace's log."""
+    """Run rxadm with a pause after each ioctl; return its process and strace's log."""
     # LeakSanitizer cannot work beside strace.
     environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
     with subprocess.Popen(["strace", "-f", "-o", str(log), "-e", "trace=ioctl,fcntl", "-e",
@@ -41,7 +41,7 @@ def slowly(*args, delay=DELAY, log="/dev/null"):
 
 
 def wait_for(log, words):
-    """Until strace has seen it."""
+    """Wait until strace has logged it."""
     end = time.monotonic() + SECONDS
     while not log.exists() or words not in log.read_text():
         assert time.monotonic() < end
@@ -55,13 +55,13 @@ def ends(process):
 
 @pytest.mark.parametrize("how", ["apply", "ioctl"])
 def test_grown_while_it_grows(config, tmp_path, how):
-    """+SIZE never makes a disk smaller, whoever has grown it since it was looked at."""
+    """+SIZE never makes a disk smaller, even if another process has grown it since the check."""
     config.write("[ramdisk a]\nsize = 1M\n")
     config.ok()
     disk = disk_of("ramdisk/a")
     config.write("[ramdisk a]\nsize = 8M\n")
     with slowly("resize", disk.path, "+1M", "--force", log=tmp_path / "log") as process:
-        # The size that it is to be added to is known.
+        # rxadm has read the size to which it adds.
         wait_for(tmp_path / "log", "F_SETLK")
         time.sleep(DELAY / 2)
         if how == "apply":
@@ -83,7 +83,7 @@ def test_grow_needs_no_force(lab):
 
 
 def test_each_disk_has_a_lock(lab, tmp_path):
-    """A resize that takes long keeps nobody waiting who resizes another disk."""
+    """A long resize does not delay the resize of another disk."""
     disks = [lab.ramdisk(MIB) for _ in range(2)]
     with slowly("resize", disks[0].path, "2M", log=tmp_path / "log") as process:
         wait_for(tmp_path / "log", "F_SETLK")
@@ -96,12 +96,12 @@ def test_each_disk_has_a_lock(lab, tmp_path):
 
 @pytest.mark.parametrize("force", [(), ("--force",)], ids=["", "force"])
 def test_replaced_after_the_check(lab, tmp_path, force):
-    """Of two disks, the second becomes another while the first is removed."""
+    """The second of two disks is replaced while the first is removed."""
     for index in range(2):
         lab.ramdisk(MIB, index=index)
     log = tmp_path / "log"
     with slowly("remove", "rxd0", "rxd1", *force, log=log) as process:
-        # Both were checked: the lock is for the removal of the first.
+        # Both were checked: the lock is taken for the removal of the first.
         wait_for(log, "F_SETLK")
         with Control() as control:
             control.remove(1)
@@ -115,7 +115,7 @@ def test_replaced_after_the_check(lab, tmp_path, force):
 
 
 def left(config, *args):
-    """What --all leaves of [ramdisk a] and two others: the first, with a line that says so."""
+    """What --all keeps of [ramdisk a] and two others: the first, reported by a line."""
     result = rxadm("remove", "--all", *args)
     assert result.returncode == 0, result
     assert len(result.stderr.splitlines()) == 1 and "note: /dev/rxd0" in result.stderr
@@ -125,7 +125,7 @@ def left(config, *args):
 
 @pytest.mark.parametrize("image", [True, False], ids=["image", ""])
 def test_all_but_those_of_apply(config, lab, image):
-    """They are stopped by apply, which saves them; named, they are removed as ever."""
+    """apply --stop saves and removes them; remove removes them by name."""
     config.write("[ramdisk a]\nsize = 4M\n" + f"image = {config.folder}/a.img\n" * image)
     config.ok()
     disk = disk_of("ramdisk/a")
@@ -142,7 +142,7 @@ def test_all_but_those_of_apply(config, lab, image):
 
 
 def test_all_but_what_is_being_made(config, tmp_path):
-    """Between its creation and mkfs, it is empty."""
+    """A disk between its creation and mkfs is empty, but is kept."""
     config.write("[ramdisk a]\nsize = 16M\nfs = ext4\n")
     with slowly("apply", "--config", str(config.path), delay=1,
                 log=tmp_path / "log") as process:
@@ -158,7 +158,7 @@ def test_all_but_what_is_being_made(config, tmp_path):
 
 
 def test_all_but_what_is_not_complete(config, lab):
-    """Also if there is no record of it any more."""
+    """A disk whose loading is incomplete is kept, even if the record of its section is empty."""
     config.write("[ramdisk a]\nsize = 4M\n")
     config.ok()
     lab.ramdisk(MIB)
@@ -173,7 +173,7 @@ def test_all_but_what_is_not_complete(config, lab):
 
 
 def test_list_of_what_is_going(nothing_left):
-    """A disk that is being removed has no size, and then no queue: it is not listed."""
+    """A disk that is being removed loses its size, and then its queue: it is not listed."""
     done = threading.Event()
     seen = set()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Memory: taken when data comes, refused kindly, and given back."""
+"""Memory: allocated on write, refused without harm, and freed again."""
 
 import errno
 import time
@@ -33,7 +33,7 @@ def test_thin(lab):
 
 
 def test_empty_terabyte(lab):
-    """Capacity costs next to nothing until data comes."""
+    """Capacity uses next to no memory until data is written."""
     before = spare()
     ramdisk = lab.ramdisk(1 << 40, overcommit=True)
     assert ramdisk.query().state & STATE_OVERCOMMIT
@@ -47,7 +47,7 @@ def test_empty_terabyte(lab):
 
 
 def test_limit(lab):
-    """Beyond mem_limit writes fail with ENOSPC; all that was written stays."""
+    """Beyond mem_limit, writes fail with ENOSPC; all data written before stays."""
     ramdisk = lab.ramdisk(4 * MIB, mem_limit=64 * KIB)
     with Direct(ramdisk.path) as device:
         for block in range(16):
@@ -111,7 +111,7 @@ def free_by_zeroing(device, offset, length):
     (free_by_discard, True), (free_by_punching, True), (free_by_zero_out, False),
     (free_by_zeroing, False)])
 def test_zeroed_and_freed(lab, free, frees):
-    """Whole pages go; their neighbours stay; what is gone reads as zeroes."""
+    """Whole pages are freed, their neighbours stay, and freed pages read as zeros."""
     ramdisk = lab.ramdisk(4 * MIB)
     with Direct(ramdisk.path) as device:
         device.write(0, stamp(1, 2 * MIB))
@@ -151,7 +151,7 @@ def test_discard_everything_gives_memory_back(lab):
 
 
 def test_more_than_the_machine_has(lab, kernel_log):
-    """A disk larger than the memory, filled: ENOSPC, nobody is killed, all stays readable."""
+    """A disk larger than the memory is filled: ENOSPC, no OOM kill, and all data is readable."""
     killed = vmstat("oom_kill")
     before = spare()
     ramdisk = lab.ramdisk(8 << 30, overcommit=True)
@@ -172,7 +172,7 @@ def test_more_than_the_machine_has(lab, kernel_log):
             for offset in range(written, written + 64 * MIB, chunk):
                 device.write(offset, data)
         assert caught.value.errno == errno.ENOSPC
-        # The machine still starts programs.
+        # Programs can still be started.
         run("dmsetup", "ls")
         device.discard(0, 8 << 30)
         assert ramdisk.query().mem_used == 0
@@ -183,7 +183,7 @@ def test_more_than_the_machine_has(lab, kernel_log):
 
 
 def test_cache_gives_all_back(lab):
-    """Mapping empties the RAM disk, unmapping as well."""
+    """Mapping a RAM disk frees its memory, and so does unmapping."""
     ramdisk = lab.ramdisk(16 * MIB)
     direct.write(ramdisk.path, 0, stamp(1, 4 * MIB))
     assert ramdisk.query().mem_used == 4 * MIB
@@ -215,12 +215,12 @@ def one_round(number, mapped):
 
 ROUNDS = 100
 BATCHES = 3
-# A page lost in each round would be 400 KiB.
+# One lost page in each round would be 400 KiB.
 TOLERATED = {"spare": 300 * KIB, "SUnreclaim": MIB, "Percpu": 256 * KIB, "VmallocUsed": 512 * KIB}
 
 
 def losses(before):
-    """What is lost for longer than memory takes to settle: {name: bytes}."""
+    """Memory that is missing for longer than it takes to settle: {name: bytes}."""
     end = time.monotonic() + 30
     while True:
         after = settled()
@@ -238,7 +238,7 @@ def losses(before):
 
 @pytest.mark.one_kernel
 def test_hundred_rounds():
-    """Load, create, use, map, remove, unload: the free memory stays where it was.
+    """Load, create, use, map, remove, unload: the free memory does not change.
 
     What leaks in each round is lost in each batch of rounds. What only a single batch
     lost went elsewhere: to a slab, a stack, a page table of somebody else.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxadm metrics: what it says is what sysfs, the status line and dm-stats say."""
+"""rxadm metrics: the values are those of sysfs, the status line and dm-stats."""
 
 import json
 import os
@@ -159,7 +159,7 @@ def test_latency(lab):
 
 @pytest.mark.one_kernel
 def test_formats(lab):
-    """The same samples; promtool reads one format, and the other has its ends."""
+    """Both formats have the same samples; promtool reads one, and the other ends as it must."""
     cache = lab.cache(16 * MIB)
     ok("set", cache.name, "--latency", "on")
     direct.read(cache.path, 0, MIB)
@@ -174,7 +174,7 @@ def test_formats(lab):
 
 @pytest.mark.one_kernel
 def test_modules_not_loaded():
-    """No disks, and no error: they may come later."""
+    """There are no disks, and no error: the modules may be loaded later."""
     modules.unload()
     try:
         assert ok("metrics") == "# EOF\n"
@@ -201,7 +201,7 @@ def read(path):
 
 @pytest.mark.one_kernel
 def test_output(lab, folder):
-    """The file is new, whole, for all to read, and alone."""
+    """The file is new, complete, readable by all, and the only one in its folder."""
     lab.ramdisk(MIB)
     path = os.path.join(folder, "rxd.prom")
     for _ in range(2):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Names of RAM disks: one disk each, wherever a DEVICE is expected, and gone with it."""
+"""Names of RAM disks: unique, accepted as DEVICE, and removed with the disk."""
 
 import concurrent.futures
 import errno
@@ -22,7 +22,7 @@ BAD = ["", "-", ".", "-a", ".a", "a b", "a/b", "a,b", "\u00e4", "rxd0", "rxd9x",
 
 
 def given():
-    """The names, by number."""
+    """Return the names, by number."""
     return {disk["device"]: disk["name"]
             for disk in json.loads(ok("list", "--json", "-O"))["ramdisks"]}
 
@@ -71,7 +71,7 @@ def test_wherever_a_device_is_expected(lab, tmp_path):
 
 
 def test_one_disk_each(lab):
-    """Also if it had none before, or is being given what it has."""
+    """A name of another disk is refused; a disk may be given its own name again."""
     named(lab, "scratch", 3)
     other = lab.ramdisk(4 * MIB)
     for options in (), ("--dry-run",):
@@ -91,7 +91,7 @@ def test_change(lab):
     assert ok("set", "one", "--name", "two", "--dry-run") == \
         "echo 'two' > '/sys/block/rxd0/rxd/name'\n"
     assert ramdisk.attribute("name") == "one"
-    # Also while somebody uses it.
+    # This also works while the disk is open.
     with direct.Direct(ramdisk.path):
         ok("set", "one", "--name", "two")
     refused(DEVICE, "extents", "one", names=("one",))
@@ -108,7 +108,7 @@ def test_removal_frees_it(lab):
 
 
 def test_node_comes_first(lab):
-    """A name never hides what /dev has."""
+    """A device in /dev takes precedence over the name of a RAM disk."""
     named(lab, "null")
     refused(DEVICE, "remove", "null", names=("/dev/null",))
 
@@ -121,7 +121,7 @@ def test_dry_run(lab):
 
 
 def test_many_want_it(lab):
-    """One gets it, and the others leave nothing."""
+    """One process gets the name, and the others leave nothing behind."""
     with concurrent.futures.ThreadPoolExecutor() as executor:
         results = list(executor.map(
             lambda _: rxadm("create", "--size", "4M", "--name", "scratch"), range(8)))
@@ -133,7 +133,7 @@ def test_many_want_it(lab):
 
 
 def test_renamed_while_others_look(lab):
-    """Whoever reads a name reads a whole one, and no two have the same."""
+    """A reader of a name gets a complete name, and no two disks have the same."""
     disks = [lab.ramdisk(4 * MIB) for _ in range(2)]
     wanted = ["a" * 32, "b" * 32, "c"]
 
@@ -155,7 +155,7 @@ def test_renamed_while_others_look(lab):
 
 
 def test_section(lab, tmp_path):
-    """It has the name of the section, if that is free and may be one."""
+    """The disk gets the name of the section, if that is free and allowed."""
     config = Configuration(tmp_path)
     long = "x" * (len(LONGEST) + 1)
     config.write("".join(f"[ramdisk {name}]\nsize = 4M\n" for name in ("scratch", "other", long)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A reader never sees what memory held before, not even for a moment."""
+"""A reader never gets the previous content of memory, not even for a moment."""
 
 import contextlib
 import re
@@ -23,7 +23,7 @@ SECONDS = 8 if LONG else 3
 
 @contextlib.contextmanager
 def old_memory(lab):
-    """Another disk, written and discarded all the time: free pages hold its bytes."""
+    """Another disk, which is written and discarded all the time: free pages hold its bytes."""
     other = lab.ramdisk(64 * MIB)
     over = threading.Event()
     data = OLD * MIB
@@ -53,13 +53,13 @@ def old_memory(lab):
     {"flags": CREATE_RESERVE}, {"mem_limit": 2 * MIB}],
     ids=["pages", "64K", "2M", "detect-zeroes", "reserved", "limited"])
 def test_never_seen(lab, options):
-    """Beside first writes of parts of pages, discards, and a disk that shrinks and grows."""
+    """Beside partial first writes, discards, and a disk that shrinks and grows."""
     ramdisk = lab.ramdisk(SIZE, **options)
     with old_memory(lab):
         spy = subprocess.Popen([program("bufspy"), "fresh", ramdisk.path, str(SIZE), "60"],
                                env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT)
-        # Before that, a signal would just kill it.
+        # Before that, a signal would kill it.
         assert spy.stdout.readline() == "ready\n"
         end = time.monotonic() + SECONDS
         resized = 0
@@ -79,14 +79,14 @@ def test_never_seen(lab, options):
 
 
 def test_spy_notices(lab):
-    """The spy itself: bytes that it did not write are found."""
+    """The spy itself: it must find bytes that it did not write."""
     ramdisk = lab.ramdisk(SIZE)
     with Direct(ramdisk.path) as device:
         device.write(0, OLD * SIZE)
         spy = subprocess.Popen([program("bufspy"), "fresh", ramdisk.path, str(SIZE), "60"],
                                env=ENVIRONMENT, text=True, stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE)
-        # The spy's own discards would have them all away before it reads a first time.
+        # The spy's own discards would remove all of them before its first read.
         while spy.poll() is None:
             device.write(0, OLD * SIZE)
     assert spy.returncode == 1 and "old memory" in spy.communicate()[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Removing what was installed: scripts of the packages and make uninstall."""
+"""Removal of an installation: package scripts and make uninstall."""
 
 import os
 import shutil
@@ -58,7 +58,7 @@ esac
 
 
 class Machine:
-    """A folder that stands for systemd and its units."""
+    """A folder that takes the place of systemd and its units."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -114,7 +114,7 @@ def test_active_units(machine):
 
 
 def test_failed_units(machine):
-    """What a unit left when it failed is ended as well, or nothing is removed."""
+    """A failed unit is stopped as well, or nothing is removed."""
     result = stop_units(machine, ramdisk_a="failed", cache_b="failed", export_c="failed",
                         ramdisk_d="active")
     assert result.returncode == 0, result
@@ -130,13 +130,13 @@ def test_failed_units(machine):
 
 
 def test_units_that_are_starting(machine):
-    """A large image is being loaded: also that ends."""
+    """A unit that is loading a large image is stopped, too."""
     assert stop_units(machine, ramdisk_a="activating", cache_b="deactivating").returncode == 0
     assert machine.log() == ["systemctl stop rxd-cache@b.service rxd-ramdisk@a.service"]
 
 
 def test_saved_beside_the_image(machine):
-    """The unit has failed, but nothing is left that could be lost."""
+    """The unit has failed, but there is no data left that could be lost."""
     result = stop_units(machine, ramdisk_a="active beside", ramdisk_saved="failed")
     assert result.returncode == 0, result
     assert "rxd-ramdisk@a.service" in result.stderr and "journalctl -u UNIT" in result.stderr
@@ -149,7 +149,7 @@ def test_saved_beside_the_image(machine):
 
 
 def test_all_is_started_again(machine):
-    """Also what has noauto, and what needed it."""
+    """Units with noauto, and units that required them, are started again, too."""
     users = {"rxd-ramdisk@a.service": "srv-my\\x2dscratch.mount rxd-export@c.service\n\n",
              "srv-my\\x2dscratch.mount": "web.service down.service local-fs.target\n",
              "web.service": "srv-my\\x2dscratch.mount\n"}
@@ -171,7 +171,7 @@ def test_all_is_started_again(machine):
 
 
 def script(machine, name, debhelper):
-    """A maintainer script, with what debhelper puts into it."""
+    """A maintainer script with the parts that debhelper adds."""
     with open(f"{PACKAGING}/debian/{name}", encoding="utf-8") as file:
         text = file.read()
     assert "\n#DEBHELPER#\n" in text
@@ -182,7 +182,7 @@ def script(machine, name, debhelper):
 
 @pytest.mark.parametrize("in_use", [False, True])
 def test_modules_are_unloaded_first(machine, in_use):
-    """modprobe finds a module only as long as its file is there."""
+    """modprobe finds a module only while its file exists."""
     machine.program("modprobe", f'#!/bin/sh\necho "modprobe $*" >>"$UNITS/../log"\n'
                                 f'exit {int(in_use)}\n')
     prerm = script(machine, "rxd-dkms.prerm", 'echo "dkms remove" >>"$UNITS/../log"')
@@ -228,7 +228,7 @@ def settings_of_a_machine(tmp_path):
 
 
 def test_purge_keeps_images(machine, settings):
-    """And tells where they are; all else goes."""
+    """It prints where the images are; everything else is removed."""
     postrm = script(machine, "rxd-tools.postrm", "")
     result = machine.run("sh", postrm, "remove")
     assert (result.returncode, result.stdout) == (0, "")
@@ -248,7 +248,7 @@ def test_purge_keeps_images(machine, settings):
 
 
 def test_uninstall(lab, tmp_path):
-    """Not while there are disks that nobody could save or remove afterwards."""
+    """It is refused while there are disks that could not be saved or removed afterwards."""
     program = tmp_path / "sbin/rxadm"
     program.parent.mkdir()
     command = ("make", "-C", SOURCE, f"PREFIX={tmp_path}", "KDIR=/nonexistent",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Parameters of the module rxd: disks at load, and what modinfo tells."""
+"""Parameters of the module rxd: disks created at load, and the output of modinfo."""
 
 import errno
 import glob
@@ -16,7 +16,7 @@ from rxdlib.direct import BLOCK, KIB, MIB, stamp
 
 @pytest.fixture
 def unloaded():
-    """rxd is not loaded; a test that loads it need not tidy up."""
+    """rxd is not loaded; a test that loads it need not unload it."""
     modules.unload()
     yield
     if modules.RXD in modules.loaded():
@@ -44,7 +44,7 @@ def test_sizes(unloaded, text, sizes):
 
 
 def test_sizes_and_creation(unloaded):
-    """What is made later finds the next number; all can be removed."""
+    """A disk that is created later gets the next number; all can be removed."""
     modules.insert(modules.RXD, "sizes=1M,1M")
     with Control() as control:
         assert control.create(MIB) == 2
@@ -67,7 +67,7 @@ def test_no_sizes(unloaded):
     ",".join(["4K"] * 33), ",".join(["4K"] * 200)],
     ids=lambda text: repr(text)[:30])
 def test_bad_sizes(unloaded, kernel_log, text):
-    """The module does not load, makes nothing, and says why in one line."""
+    """The module is not loaded, creates nothing, and logs the reason in one line."""
     kernel_log.rewind()
     with pytest.raises(OSError) as caught:
         modules.insert(modules.RXD, f'sizes="{text}"')
@@ -87,7 +87,7 @@ def test_sizes_beyond_the_share(unloaded, kernel_log, text):
     assert not glob.glob("/dev/rxd*")
     lines = [line for line in kernel_log.lines() if "rxd" in line]
     assert len(lines) == 1 and "memory_share" in lines[0]
-    # What failed holds nothing back from the next attempt.
+    # A failure does not block the next attempt.
     modules.insert(modules.RXD, "sizes=8M")
 
 
@@ -111,7 +111,7 @@ def test_memory_share_at_load(unloaded):
 
 
 def test_sizes_count_in_the_share(unloaded):
-    """Whatever the order in which the parameters are given."""
+    """The order of the parameters does not matter."""
     for parameters in "memory_share=1 sizes={0},{0}", "sizes={0},{0} memory_share=1":
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         with pytest.raises(OSError):
@@ -120,7 +120,7 @@ def test_sizes_count_in_the_share(unloaded):
 
 
 def test_unknown_parameter_is_ignored(unloaded):
-    """As the kernel does with every module's; a mistyped one makes no disk."""
+    """The kernel ignores it for every module; a mistyped parameter creates no disk."""
     modules.insert(modules.RXD, "size=64M")
     assert not glob.glob("/dev/rxd[0-9]*")
 

@@ -27,7 +27,7 @@ def allocated(file):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_round_trip(lab, path, shape):
-    """The file is the disk, byte for byte, with holes for the rest."""
+    """The file equals the disk, byte for byte, with holes for the rest."""
     size, pieces = SHAPES[shape]
     ramdisk = lab.ramdisk(size)
     fill(ramdisk.path, pieces)
@@ -52,7 +52,7 @@ def test_round_trip(lab, path, shape):
 
 
 def test_zeros_in_the_file(lab, path):
-    """What the file stores as zeros needs no memory, nor has it to begin at a page."""
+    """Zeros that the file stores need no memory; they need not begin at a page."""
     data = bytes(5 * MIB) + noise(700) + bytes(3 * MIB - 700) + stamp(1) + bytes(MIB - BLOCK)
     write_file(path, data)
     copy = load(lab, path, *RAW)
@@ -61,7 +61,7 @@ def test_zeros_in_the_file(lab, path):
 
 
 def test_loop_device(lab, path):
-    """What losetup and mount -o loop take, and what mkfs made."""
+    """losetup and mount -o loop accept it, with the file system of mkfs."""
     run("modprobe", "loop")
     ramdisk = lab.ramdisk(32 * MIB)
     run("mkfs.ext4", "-q", ramdisk.path)
@@ -82,7 +82,7 @@ def test_loop_device(lab, path):
 
 
 def test_options(lab, path):
-    """They are as those of create, but for the size."""
+    """The options are those of create, except for the size."""
     write_file(path, stamp(1) + bytes(MIB))
     uuid = "12345678-1234-4321-abcd-0123456789ab"
     copy = load(lab, path, *RAW, "--index", "77", "--uuid", uuid, "--node", "local")
@@ -103,7 +103,7 @@ def test_format_is_the_default(lab, path):
     ok("load", path, "--format", "rxd", "--into", ramdisk.path)
 
 
-# What is refused
+# Refusals
 
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 4095, MIB + 512, MIB - 1])
@@ -121,7 +121,7 @@ def test_size_that_is_too_large(lab, path):
 
 
 def test_what_is_no_image(lab, path):
-    """The message tells of the option."""
+    """The message names the option."""
     ramdisk = lab.ramdisk(MIB)
     fill(ramdisk.path, [(0, noise(BLOCK))])
     ok("save", ramdisk.path, path, *RAW)
@@ -163,7 +163,7 @@ def test_files(lab, folder):
 
 
 def test_full_file_system(lab):
-    """The old file stays, and nothing else."""
+    """The old file stays, and no other file is left."""
     directory = lab.mount("rxdtest-tmpfs", "-t", "tmpfs", "-o", "size=2m")
     ramdisk = lab.ramdisk(8 * MIB)
     image = os.path.join(directory, "image")
@@ -188,7 +188,7 @@ def test_too_little_memory(lab, path):
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL], ids=lambda sig: sig.name)
 def test_interrupted(lab, path, sig):
-    """All or nothing, both ways."""
+    """All or nothing, for save and for load."""
     ramdisk = lab.ramdisk(64 * MIB)
     fill(ramdisk.path, [(0, noise(40 * MIB))])
     data = content(ramdisk.path)

@@ -100,7 +100,7 @@ def test_shrinking_a_cache(cache, flags):
 
 
 def test_share(lab):
-    """More than the machine-wide share takes the flag."""
+    """A size above the machine-wide share requires the flag."""
     ramdisk = lab.ramdisk(SIZE)
     huge = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // BLOCK * BLOCK
     refused(ramdisk, huge, errno.ERANGE)
@@ -110,7 +110,7 @@ def test_share(lab):
 
 
 def test_resize_under_io(lab):
-    """Data below the smallest size is never touched; nothing but ENOSPC or EIO above it."""
+    """Data below the smallest size never changes; above it, only ENOSPC or EIO are allowed."""
     ramdisk = lab.ramdisk(SIZE)
     over = threading.Event()
     wrong = []
@@ -157,7 +157,7 @@ def test_resize_under_io(lab):
 
 
 def test_partition_forgets_what_is_cut_off(lab):
-    """Neither the disk's page cache nor a partition's may bring it back."""
+    """Neither the disk's page cache nor a partition's may make the data reappear."""
     ramdisk = lab.ramdisk(64 * MIB)
     with Direct(ramdisk.path) as device:
         device.partition_table(direct.PARTITION_ADD, 1, MIB, 62 * MIB)

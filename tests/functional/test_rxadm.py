@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxadm: what its commands do and print."""
+"""rxadm: the effect and the output of its commands."""
 
 import concurrent.futures
 import json
@@ -54,7 +54,7 @@ def test_create_overcommit(lab):
 
 @pytest.mark.one_kernel
 def test_resize_of_a_cache(lab):
-    """That the cache starts empty is said when it does."""
+    """A note says so if the cache starts empty."""
     cache = lab.cache(4 * MIB, cache_size=4 * MIB)
     ok("resize", cache.ramdisk.path, "4M")
     result = rxadm("resize", cache.ramdisk.path, "8M")
@@ -75,7 +75,7 @@ def test_remove(lab, tmp_path, name):
 
 
 def test_remove_several(lab):
-    """Those that are named, and no other."""
+    """The named disks are removed, and no others."""
     for _ in range(4):
         create(lab, "--size", "4M")
     calls = [f"ioctl(/dev/rxd-control, RXD_REMOVE, {{version=1, flags=0, index={index}}})\n"
@@ -87,7 +87,7 @@ def test_remove_several(lab):
 
 
 def test_remove_all(lab):
-    """All that nobody uses; the others each get a line."""
+    """All unused disks are removed; each of the others is reported by a line."""
     assert ok("remove", "--all") == ""
     for _ in range(4):
         create(lab, "--size", "4M")
@@ -108,7 +108,7 @@ def test_remove_all(lab):
 
 @pytest.mark.one_kernel
 def test_remove_all_at_the_same_time(lab):
-    """What another has removed meanwhile is no failure."""
+    """A disk that another process has removed meanwhile is not an error."""
     for _ in range(30):
         create(lab, "--size", "64K")
     with concurrent.futures.ThreadPoolExecutor() as executor:
@@ -119,7 +119,7 @@ def test_remove_all_at_the_same_time(lab):
 
 @pytest.mark.one_kernel
 def test_remove_all_without_the_module():
-    """As in list: there are none."""
+    """There are none, as in list."""
     modules.unload()
     try:
         assert ok("remove", "--all") == ""
@@ -129,7 +129,7 @@ def test_remove_all_without_the_module():
 
 
 def test_resize_by(lab):
-    """More or less than it has."""
+    """The size is more or less than the present one."""
     ramdisk = create(lab, "--size", "4M")
     direct.write(ramdisk.path, 3 * MIB, stamp(1))
     assert ok("resize", "rxd0", "+4M", "--dry-run").endswith(f"index=0, size={8 * MIB}}})\n")
@@ -190,7 +190,7 @@ def test_list_json(lab):
 
 
 def test_list_as_anybody(lab):
-    """Of a RAM disk there is nothing in the list that sysfs hides from users."""
+    """The list of RAM disks contains nothing that sysfs hides from users."""
     for index in 10, 2:
         create(lab, "--size", "8M", "--index", str(index), "--mem-limit", "2M")
     ok("create", "--size", "4M", "--node", "interleave", "--detect-zeroes")
@@ -203,7 +203,7 @@ def test_list_as_anybody(lab):
 
 
 def test_list_of_another_version(lab):
-    """A module that has not all the files of this rxadm still has its disks listed."""
+    """Disks of a module that lacks some files of this rxadm are still listed."""
     ramdisk = create(lab, "--size", "8M")
     listed = run("unshare", "--mount", "sh", "-euc",
                  f"mount -t tmpfs tmpfs /sys/block/{ramdisk.name}/rxd; {program('rxadm')} list -J")
@@ -291,7 +291,7 @@ def test_extents(lab):
 
 
 def test_many_extents(lab):
-    """More than one call of RXD_MAP returns."""
+    """More extents than one call of RXD_MAP returns."""
     ramdisk = create(lab, "--size", "64M")
     with direct.Direct(ramdisk.path) as device:
         device.write(0, stamp(1, 40 * MIB))
@@ -302,7 +302,7 @@ def test_many_extents(lab):
 
 
 def test_map_and_unmap(lab):
-    """The main job by hand: map, use, unmap, and the disk has it all."""
+    """The main use: map, write, unmap, and the disk has all data."""
     ramdisk = create(lab, "--size", "16M")
     name = "rxc-" + os.path.basename(DISK)
     assert ok("map", "--cache", "rxd0", "--origin", DISK) == f"/dev/mapper/{name}\n"
@@ -352,7 +352,7 @@ def test_mode_and_set(lab):
 
 
 def test_stats_reset(lab):
-    """Of one cache, and of all; what is cached stays."""
+    """Of one cache, and of all; cached blocks stay."""
     caches = [lab.cache(4 * MIB, cache_size=4 * MIB),
               lab.cache(4 * MIB, cache_size=4 * MIB, origin=lab.ramdisk(4 * MIB).path)]
 
@@ -375,7 +375,7 @@ def test_stats_reset(lab):
 
 @pytest.mark.one_kernel
 def test_dry_run_of_messages(lab):
-    """Printed as dmsetup takes them, and not sent."""
+    """The messages are printed as dmsetup accepts them, and not sent."""
     one, two = lab.cache(MIB), lab.cache(MIB, origin=lab.ramdisk(4 * MIB).path)
     direct.read(one.path, 0, BLOCK)
     before = [cache.status().__dict__ for cache in (one, two)]
@@ -391,7 +391,7 @@ def test_dry_run_of_messages(lab):
     assert measure.startswith("dmsetup stats create --programid rxadm --bounds 1us,2us,")
     assert ok("set", one.name, "--latency", "off", "--dry-run") == ""
     assert [cache.status().__dict__ for cache in (one, two)] == before
-    # What is printed is what does it.
+    # The printed command has the intended effect.
     run("sh", "-c", measure)
     assert ok("set", one.name, "--latency", "off", "--dry-run") == \
         f"dmsetup stats delete --programid rxadm --regionid 0 {one.name}\n"
@@ -404,7 +404,7 @@ def test_dry_run_of_messages(lab):
 
 @pytest.mark.one_kernel
 def test_set_both_or_none(lab):
-    """Whichever ioctl fails, the cut-off changes only if all does."""
+    """If any ioctl fails, the cut-off does not change."""
     cache = lab.cache(MIB)
     failed = 0
     # LeakSanitizer cannot work beside strace.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxcp: copies that are exact, or not there."""
+"""rxcp: a copy is exact, or does not exist."""
 
 import errno
 import hashlib
@@ -69,7 +69,7 @@ def taken(path):
 
 @pytest.fixture
 def folder(lab):
-    """On a file system that has holes; nothing hidden may be left in it."""
+    """A folder on a file system with holes; no hidden file may be left in it."""
     loop = lab.loop(96 * MIB)
     run("mkfs.ext4", "-q", "-O", "^has_journal", loop)
     directory = lab.mount(loop)
@@ -79,7 +79,7 @@ def folder(lab):
 
 @pytest.fixture
 def files(folder):
-    """A source that is not there yet, and a destination."""
+    """A source that is not written yet, and a destination."""
     return os.path.join(folder, "source"), os.path.join(folder, "copy")
 
 
@@ -127,7 +127,7 @@ def test_files(files, shape):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("size, options", [(10 * GIB, ()), (5 * GIB, ("-S", "no"))], ids=str)
 def test_large_file(files, size, options):
-    """What counts bytes must count more of them than fit into 32 bits."""
+    """Byte counters must exceed 32 bits."""
     source, copy = files
     pieces = [(0, b"begin"), (size // 2 - BLOCK, noise(3 * BLOCK)), (size - 3, b"end")]
     write_file(source, size, pieces)
@@ -157,7 +157,7 @@ def traced(calls, *args, inject=()):
 
 @pytest.mark.one_kernel
 def test_data_is_looked_for_once(lab, folder):
-    """tmpfs looks at each page up to the next hole, each time that it is asked."""
+    """On each query, tmpfs looks at each page up to the next hole."""
     tmpfs = lab.mount("rxdtest-tmpfs", "-t", "tmpfs", "-o", "size=64m")
     for directory in folder, tmpfs:
         source, copy = (os.path.join(directory, name) for name in ("source", "copy"))
@@ -170,7 +170,7 @@ def test_data_is_looked_for_once(lab, folder):
 
 @pytest.mark.one_kernel
 def test_the_kernel_copies(files):
-    """Where nothing is looked at; what it cannot copy is read and written."""
+    """The kernel copies if rxcp need not look at the data; the rest is read and written."""
     source, copy = files
     write_file(source, 22 * MIB + 5, [(0, noise(10 * MIB + 3)), (11 * MIB, noise(11 * MIB + 5))])
     data, never = content(source), ("-s", "never")
@@ -183,7 +183,7 @@ def test_the_kernel_copies(files):
     for wrong in ("error=EXDEV", "error=EINVAL:when=2", "error=EIO:when=2", "retval=0:when=2"):
         trace = traced("copy_file_range,pread64", *never, source, copy,
                        inject=[f"copy_file_range:{wrong}"])
-        # One refusal is enough.
+        # It does not ask again after one refusal.
         assert trace.count("INJECTED") == 1 and by_hand.search(trace), trace
         assert content(copy) == data and taken(copy) >= len(data), wrong
     for options in (), ("-s", "always"), (*never, "-c", "md5"), (*never, "-S", "no"):
@@ -209,7 +209,7 @@ def test_the_kernel_copies_no_further(lab):
 
 @pytest.mark.one_kernel
 def test_shared(lab):
-    """Files share their data unless that is to be looked at; a hole is none to -s never."""
+    """Files share their data unless rxcp must look at it; -s never does not share holes."""
     loop = lab.loop(96 * MIB)
     run("mkfs.xfs", "-q", "-f", "--unsupported", loop)
     directory = lab.mount(loop)
@@ -231,7 +231,7 @@ def test_shared(lab):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("file_system", ["xfs", "ext4"])
 def test_allocated_and_never_written(lab, file_system):
-    """To -s never it is a hole, which must not be shared, whatever the blocks tell."""
+    """For -s never it is a hole, which must not be shared, whatever its block count is."""
     loop = lab.loop(96 * MIB)
     run(f"mkfs.{file_system}", "-q", *(["-f", "--unsupported"] if file_system == "xfs" else []),
         loop)
@@ -251,7 +251,7 @@ def test_allocated_and_never_written(lab, file_system):
 
 @pytest.mark.one_kernel
 def test_summary(files):
-    """The lines that it must have, in their order."""
+    """The summary has the required lines, in order."""
     source, copy = files
     write_file(source, *SHAPES["mixed"])
     names = [line[:24].strip() for line in ok("-v", source, copy).splitlines()[1:]]
@@ -302,7 +302,7 @@ def test_checksum_is_not_writing(files):
     write_file(source, *SHAPES["data"])
     without = seconds(ok("-v", source, copy))
     assert "time on checksum" not in without
-    # The slowest that there is: writing is little beside it.
+    # The slowest checksum: writing takes little time beside it.
     found = seconds(ok("-v", "-c", "whirlpool", source, copy))
     assert found["time on checksum"] > found["time on write"]
     assert found["time on checksum"] + found["time on write"] <= found["elapsed time"]
@@ -317,7 +317,7 @@ def test_folders(files, folder):
     ok(source, other, copy)
     assert sorted(os.listdir(copy)) == ["other", "source"]
     assert content(os.path.join(copy, "other")) == content(other)
-    # One that fails leaves the others alone.
+    # A failed copy does not prevent the others.
     refused(source, "/nothing", other, copy, names=("'/nothing'",))
     assert content(os.path.join(copy, "source")) == content(source)
     os.mkdir(os.path.join(folder, "more"))
@@ -332,14 +332,14 @@ def test_folders(files, folder):
 
 @pytest.mark.one_kernel
 def test_calls_for_a_small_file(folder):
-    """No more than are needed: a folder is opened once, not for each of its files."""
+    """No unnecessary calls: a folder is opened once, not for each of its files."""
     sources, calls = [], []
     for index in range(60):
         sources.append(write_file(os.path.join(folder, f"{index}"), 5000, [(0, noise(5000))]))
     copy = os.path.join(folder, "copies")
     for count in 10, 60:
         os.mkdir(copy)
-        # Signals are looked for by the clock, which goes faster under strace.
+        # Signals are checked by the clock, which advances more per call under strace.
         trace = traced("all", *sources[:count], copy)
         trace = [line for line in trace.splitlines() if not re.search(r" (read|m\w+)\(", line)]
         calls.append(len(trace))
@@ -352,7 +352,7 @@ def test_calls_for_a_small_file(folder):
 
 @pytest.mark.one_kernel
 def test_replaced_file(files, folder):
-    """The owner, the permissions, and the old content under its other name."""
+    """It keeps the owner and permissions, and its other hard link the old content."""
     source, copy = files
     write_file(source, *SHAPES["odd"])
     write_file(copy, 4, [(0, b"old\n")])
@@ -373,7 +373,7 @@ def queue_times(output):
 
 @pytest.mark.one_kernel
 def test_threads_only_where_something_waits(lab, tmp_path):
-    """From memory to memory one thread is faster; from a disk the writer waits for the reader."""
+    """From memory to memory, one thread is faster; from a disk, the writer waits for the reader."""
     write_file(tmp_path / "source", *SHAPES["data"])
     assert queue_times(ok("-v", tmp_path / "source", tmp_path / "copy")) == [0] * 4
     with Direct(DISK) as disk:
@@ -390,7 +390,7 @@ def test_threads_only_where_something_waits(lab, tmp_path):
 
 
 def test_ram_disk(lab, folder, files):
-    """What is not allocated is not read; what is zeros is not taken."""
+    """Holes of the source are not read, and zeros take no memory in the copy."""
     source, target = lab.ramdisk(16 * MIB), lab.ramdisk(17 * MIB)
     with Direct(source.path) as device:
         device.write(MIB, noise(2 * MIB))
@@ -401,7 +401,7 @@ def test_ram_disk(lab, folder, files):
     assert int(record["read_skipped"]) == 13 * MIB and int(record["copied"]) == 2 * MIB
     assert content(target.path) == content(source.path) + noise(17 * MIB, 2)[16 * MIB:]
     assert target.query().mem_used == 3 * MIB
-    # Buffered data that the map does not know yet.
+    # Buffered data that is not in the map yet.
     with open(source.path, "r+b", buffering=0) as file:
         file.seek(12 * MIB)
         file.write(b"late")
@@ -415,7 +415,7 @@ def test_ram_disk(lab, folder, files):
 
 @pytest.mark.one_kernel
 def test_disk_without_discard(lab, files):
-    """Zeros are written where the device cannot make them."""
+    """Zeros are written if the device cannot create them by discard."""
     write_file(files[0], *SHAPES["mixed"])
     size = 13 * MIB
     _, path = lab.linear(size, device=DISK)
@@ -446,15 +446,15 @@ def test_devices_that_cannot_be(lab, files, folder):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("block", [1024, 4096])
 def test_unused_blocks(lab, files, block):
-    """A file system without what it does not use is still whole."""
+    """A file system without its unused blocks is still intact."""
     ramdisk = lab.ramdisk(24 * MIB)
     with Direct(ramdisk.path) as device:
         device.write(0, noise(24 * MIB))
     run("mkfs.ext4", "-q", "-E", "nodiscard", "-b", block, ramdisk.path, f"{20 * MIB // block}")
-    # ext4 would zero its inode tables after a while, and the RAM disk free their pages.
+    # ext4 would zero its inode tables after a while, and the RAM disk would free their pages.
     directory = lab.mount(ramdisk.path, "-o", "noinit_itable")
     write_file(os.path.join(directory, "file"), *SHAPES["mixed"])
-    # Mounted for writing it is copied whole.
+    # A file system that is mounted for writing is copied completely.
     run("sync")
     record = json.loads(ok("-T", "json", "-S", "yes", ramdisk.path, files[1]).splitlines()[-1])
     assert record["read_skipped"] == "0"
@@ -471,7 +471,7 @@ def test_unused_blocks(lab, files, block):
     assert content(files[1]) == content(ramdisk.path)
 
 
-# What cannot be done
+# Refusals and errors
 
 
 @pytest.mark.one_kernel
@@ -491,7 +491,7 @@ def test_wrong_arguments(args, names):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
 def test_full_file_system(lab, folder, kind):
-    """The old file stays, and nothing else."""
+    """The old file stays, and no other file is left."""
     source = write_file(os.path.join(folder, "big"), *SHAPES["data"])
     if kind == "tmpfs":
         directory = lab.mount("rxdtest-tmpfs", "-t", "tmpfs", "-o", "size=3m")
@@ -508,7 +508,7 @@ def test_full_file_system(lab, folder, kind):
 
 @pytest.mark.one_kernel
 def test_full_device(lab, files):
-    """A block device cannot be as it was: it says so."""
+    """A block device cannot be restored, and the message says so."""
     target = lab.ramdisk(8 * MIB, mem_limit=2 * MIB)
     write_file(files[0], *SHAPES["data"])
     result = rxcp(files[0], target.path)
@@ -570,7 +570,7 @@ def test_without_permission(files, folder):
 
 
 def interrupt(folder, size, sig):
-    """The old file or the new, and nothing else."""
+    """The old file or the new one is there, and no other file."""
     source, copy = (os.path.join(folder, name) for name in ("source", "copy"))
     write_file(source, size, [(0, noise(size * 5 // 6))])
     new = content(source)
@@ -593,7 +593,7 @@ def interrupt(folder, size, sig):
         assert is_new or code
         left = set(os.listdir(folder)) - {"copy", "lost+found", "source"}
         if sig == signal.SIGKILL:
-            # Between two names: it is said to happen.
+            # A kill between the two names leaves one behind.
             for name in left:
                 assert re.fullmatch(r"\.rxd-[0-9a-f]+", name)
                 os.unlink(os.path.join(folder, name))
@@ -611,7 +611,7 @@ def test_interrupted(folder, sig):
 
 @pytest.mark.one_kernel
 def test_interrupted_while_it_has_a_name():
-    """As it must have on file systems without O_TMPFILE."""
+    """On file systems without O_TMPFILE, it has a name before it is complete."""
     with tempfile.TemporaryDirectory(dir="/out") as folder:
         with pytest.raises(OSError) as failure:
             os.open(folder, os.O_TMPFILE | os.O_RDWR)

@@ -14,7 +14,7 @@ from rxdlib.command import program, run
 from rxdlib.direct import KIB, MIB, Direct
 
 TABLES = {"mbr": partitions.mbr, "gpt": partitions.gpt}
-# What is on the partitions, and how many MiB; noise is what nobody knows.
+# Contents of the partitions, and their sizes in MiB; noise is unknown content.
 PARTS = [("ext2", 8), ("ext3", 16), ("ext4", 16), ("xfs", 48), ("swap", 8), ("noise", 4)]
 MAKE = {**{kind: [f"mkfs.{kind}", "-q", "-E", "nodiscard"] for kind in ("ext2", "ext3", "ext4")},
         "swap": ["mkswap"], "xfs": ["mkfs.xfs", "-q", "-f", "-K", "--unsupported"]}
@@ -23,7 +23,7 @@ MOUNTED = {"ext2": (), "ext3": (), "ext4": ("-o", "noinit_itable"), "xfs": ()}
 
 
 def layout():
-    """Kind, first byte and bytes of each, a MiB apart."""
+    """Kind, first byte and size in bytes of each partition, a MiB apart."""
     at = MIB
     for kind, size in PARTS:
         yield kind, at, size * MIB
@@ -39,7 +39,7 @@ def content(path):
 
 
 def fill(path, size):
-    """Noise, no part of which looks like another."""
+    """Fill with noise, of which no part equals another."""
     data = random.Random(path).randbytes(MIB)
     with Direct(path) as device:
         for at in range(0, size, MIB):
@@ -68,7 +68,7 @@ def mounted(device, directory, *options):
 
 
 def write_files(directory, seed):
-    """Some that stay and some that go, so that what is free lies in between."""
+    """Write some files that stay and some that are removed, so that free space is in between."""
     chance = random.Random(seed)
     for number in range(60):
         with open(os.path.join(directory, f"file{number}"), "wb") as file:
@@ -95,7 +95,7 @@ def rxcp(*args):
 
 
 def make(disk, kind, start, size, directory):
-    """Returns the checksums of the files in it."""
+    """Return the checksums of the files in it."""
     with part(disk, start, size) as device:
         if kind in MAKE:
             run(*MAKE[kind], device)
@@ -121,7 +121,7 @@ def image(lab):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("table", TABLES)
 def test_whole_disk(lab, disk, image, table):
-    """Its file systems are whole in the copy, and what they do not use is not read."""
+    """Its file systems are intact in the copy, and their unused blocks are not read."""
     TABLES[table](disk, [(start, size) for _kind, start, size in layout()])
     directory = lab.directory()
     made = {kind: make(disk, kind, start, size, directory) for kind, start, size in layout()}
@@ -145,14 +145,14 @@ def test_whole_disk(lab, disk, image, table):
             with mounted(device, directory, "-o", "ro"):
                 assert made[kind] and sums(directory) == made[kind]
     assert after[last:] == before[last:]
-    # And it is what all that is known makes of it.
+    # The copy also equals the expected result.
     assert int(records[-1]["read_skipped"]) > sum(
         size for kind, _start, size in layout() if kind != "noise") * 6 // 10
     assert records[0]["t"] == "0" and records[0]["copied"] == "0"
 
 
 def skipped(disk, image):
-    """Bytes that were not read; the copy must be the same in all others."""
+    """The bytes that were not read; the copy must have the same content in all others."""
     record = rxcp("-S", "yes", "-T", "json", disk, image)[-1]
     if record["read_skipped"] == "0":
         assert content(image) == content(disk)
@@ -161,7 +161,7 @@ def skipped(disk, image):
 
 @pytest.mark.one_kernel
 def test_overlapping_partitions(lab, disk, image):
-    """What one does not use is another's."""
+    """A block that one partition does not use may be used in the other."""
     parts = [(MIB, 16 * MIB), (8 * MIB, 16 * MIB)]
     partitions.mbr(disk, parts)
     make(disk, "ext4", *parts[0], lab.directory())
@@ -173,7 +173,7 @@ def test_overlapping_partitions(lab, disk, image):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
 def test_not_unmounted(lab, disk, image, kind):
-    """As after a crash: what the log still holds is not in the maps yet."""
+    """As after a crash: the content of the log is not in the maps yet."""
     size = 64 * MIB
     partitions.gpt(disk, [(MIB, size)])
     directory, crashed = lab.directory(), lab.file(0)
@@ -191,7 +191,7 @@ def test_not_unmounted(lab, disk, image, kind):
 
 @pytest.mark.one_kernel
 def test_mounted_and_idle(lab, disk, image):
-    """Nothing in the log of xfs says that somebody has it mounted."""
+    """The log of xfs does not show that it is mounted."""
     run(*MAKE["xfs"], disk)
     with mounted(disk, lab.directory()):
         assert skipped(disk, image) == 0
@@ -200,7 +200,7 @@ def test_mounted_and_idle(lab, disk, image):
 
 @pytest.mark.one_kernel
 def test_swap(disk, image):
-    """A hibernated system is kept, and so is what is swapped out."""
+    """A hibernated system is copied, and so are pages that were swapped out."""
     run("mkswap", disk)
     assert skipped(disk, image) > DISK_SIZE - MIB
     run("swapon", disk)
@@ -216,7 +216,7 @@ def test_swap(disk, image):
 
 @pytest.mark.one_kernel
 def test_xfs_that_is_not_known(lab, image):
-    """A realtime device, one half made, one to be repaired, a new feature, a log elsewhere."""
+    """A realtime device, an incomplete one, one to be repaired, a new feature, an external log."""
     ramdisk = lab.ramdisk(64 * MIB)
     fill(ramdisk.path, 64 * MIB)
     run(*MAKE["xfs"], ramdisk.path)
@@ -236,7 +236,7 @@ def test_xfs_that_is_not_known(lab, image):
 
 @pytest.mark.one_kernel
 def test_what_the_page_cache_of_the_disk_holds(lab, image):
-    """A disk and its partitions have a page cache each; that of the disk may be an old one."""
+    """A disk and its partitions have separate page caches; that of the disk may be stale."""
     parts = [(MIB, 24 * MIB), (26 * MIB, 24 * MIB)]
     disk = lab.loop(52 * MIB)
     partitions.gpt(disk, parts)
@@ -246,7 +246,7 @@ def test_what_the_page_cache_of_the_disk_holds(lab, image):
         for path in first, second:
             run(*MAKE["ext4"], path)
         directory = lab.directory()
-        # Somebody has the disk all the time, so that its cache stays.
+        # A process keeps the disk open, so that its page cache stays.
         with mounted(second, lab.directory(), "-o", "ro"):
             content(disk)
             with mounted(first, directory):

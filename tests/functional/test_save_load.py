@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxadm save and load: images that are exact, whole or refused."""
+"""rxadm save and load: images are exact, complete or refused."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ FILE_OF_A_KERNEL = "/proc/kallsyms"     # text of some MiB, to be compressed slo
 
 
 def wrong(path, *names, into=None):
-    """An image is refused, by these words, and no RAM disk is left."""
+    """An image is refused with these words, and no RAM disk is left."""
     with Control() as control:
         before = control.query_all()
         result = rxadm("load", path, *(["--into", into] if into else []))
@@ -146,7 +146,7 @@ def test_properties(lab, path, options):
 
 @pytest.mark.one_kernel
 def test_identity(lab, path):
-    """No two disks of one UUID, unless it is wanted otherwise."""
+    """Two disks cannot have one UUID; an option sets another."""
     ramdisk = lab.ramdisk(MIB)
     ok("save", ramdisk.path, path)
     refused(BUSY, "load", path, names=(ramdisk.query().uuid, "another RAM disk has it"))
@@ -189,7 +189,7 @@ def test_file_system(lab, path):
 
 
 def damaged_image(lab, path, *compress):
-    """An image of several frames; returns it, and where its blocks begin."""
+    """Return an image of several frames, and the offsets of its blocks."""
     ramdisk = lab.ramdisk(16 * MIB)
     fill(ramdisk.path, [(0, file_bytes(FILE_OF_A_KERNEL)[:MIB]), (2 * MIB, noise(64 * KIB)),
                         *((4 * MIB + at * 2 * BLOCK, stamp(at)) for at in range(300))])
@@ -265,12 +265,12 @@ def test_foreign_files(path, data):
     wrong(path, "is not an image of a RAM disk" if data else "is empty")
 
 
-# What cannot be done
+# Refusals
 
 
 @pytest.mark.one_kernel
 def test_users(lab, path):
-    """A disk that somebody else has, whoever it is."""
+    """A disk that is in use is refused, whatever uses it."""
     ramdisk = lab.ramdisk(MIB)
     ok("save", ramdisk.path, path)
     with Direct(ramdisk.path, os.O_RDONLY):
@@ -300,7 +300,7 @@ def test_into_what_does_not_fit(lab, path):
 
 @pytest.mark.one_kernel
 def test_reserved_with_a_lower_limit(lab, path):
-    """sysfs takes such a limit, and no disk can be made with it."""
+    """sysfs accepts such a limit, but no disk can be created with it."""
     ramdisk = lab.ramdisk(4 * MIB, flags=CREATE_RESERVE)
     data = noise(4 * MIB)
     fill(ramdisk.path, [(0, data)])
@@ -314,7 +314,7 @@ def test_reserved_with_a_lower_limit(lab, path):
 
 
 def test_too_little_memory(lab, path):
-    """What does not fit is taken back."""
+    """A disk that does not fit is removed again."""
     ramdisk = lab.ramdisk(8 * MIB)
     fill(ramdisk.path, [(0, noise(8 * MIB))])
     ok("save", ramdisk.path, path)
@@ -328,7 +328,7 @@ def test_too_little_memory(lab, path):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
 def test_full_file_system(lab, kind):
-    """The old image stays, and nothing else."""
+    """The old image stays, and no other file is left."""
     if kind == "tmpfs":
         directory = lab.mount("rxdtest-tmpfs", "-t", "tmpfs", "-o", "size=2m")
     else:
@@ -452,7 +452,7 @@ def running(*args):
 
 
 def interrupted(sig, chance, longest, *args):
-    """Run rxadm and send it a signal at some moment; its exit code."""
+    """Run rxadm and send it a signal at some moment; return its exit code."""
     with running(*args) as process:
         time.sleep(chance.uniform(0, longest))
         process.send_signal(sig)
@@ -468,7 +468,7 @@ def how_long(*args):
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL], ids=lambda sig: sig.name)
 def test_save_interrupted(lab, path, sig):
-    """The old image or the new; with Ctrl-C the exit code says which."""
+    """The old image or the new one is there; with Ctrl-C, the exit code says which."""
     ramdisk = lab.ramdisk(32 * MIB)
     switch = f"/sys/block/{ramdisk.name}/queue/iostats"
     with open(switch, "w", encoding="ascii") as file:
@@ -497,7 +497,7 @@ def test_save_interrupted(lab, path, sig):
 
 
 def wait_for_none(keep=()):
-    """A guard needs a moment after a kill."""
+    """The guard needs a moment after a kill."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         with Control() as control:
@@ -509,7 +509,7 @@ def wait_for_none(keep=()):
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL], ids=lambda sig: sig.name)
 def test_load_interrupted(lab, path, sig):
-    """All of it or no disk at all."""
+    """The whole disk is there, or none."""
     ramdisk = lab.ramdisk(32 * MIB)
     data = noise(24 * MIB)
     fill(ramdisk.path, [(0, data)])
@@ -528,7 +528,7 @@ def test_load_interrupted(lab, path, sig):
             with contextlib.suppress(AssertionError):
                 wait_for_none()
                 continue
-        # It was kept, then: all of it is there.
+        # In this case the disk was kept, so it must be complete.
         copy = RamDisk(0)
         assert content(copy.path) == data + bytes(8 * MIB)
         copy.remove()
@@ -536,7 +536,7 @@ def test_load_interrupted(lab, path, sig):
 
 
 def test_load_into_interrupted(lab, path):
-    """The disk is empty again, or has it all."""
+    """The disk is empty again, or complete."""
     size, data = 24 * MIB, noise(18 * MIB)
     ramdisk = lab.ramdisk(size)
     fill(ramdisk.path, [(0, data)])
@@ -547,7 +547,7 @@ def test_load_into_interrupted(lab, path):
     for _ in range(KILLS):
         ramdisk.clear()
         interrupted(signal.SIGKILL, chance, longest, "load", path, "--into", ramdisk.path)
-        # Until then nobody else can have it.
+        # Until then, no other process can have it.
         end = time.monotonic() + 60
         while ramdisk.query().state & STATE_OPEN:
             assert time.monotonic() < end
@@ -556,14 +556,14 @@ def test_load_into_interrupted(lab, path):
 
 
 def read_by(process):
-    """How much a process has read, of anything."""
+    """The number of bytes that a process has read."""
     with open(f"/proc/{process.pid}/io", encoding="ascii") as file:
         return int(re.search(r"^rchar: (\d+)$", file.read(), re.MULTILINE)[1])
 
 
 @pytest.mark.parametrize("statistics", ["1", "0"])
 def test_written_meanwhile(lab, path, statistics):
-    """Who opened the disk before it was claimed, or without a claim, is found out."""
+    """Processes that opened the disk before the claim, or without one, are detected."""
     ramdisk = lab.ramdisk(64 * MIB)
     fill(ramdisk.path, [(0, noise(40 * MIB))])
     switch = f"/sys/block/{ramdisk.name}/queue/iostats"
@@ -571,7 +571,7 @@ def test_written_meanwhile(lab, path, statistics):
         file.write(statistics)
     with running("save", ramdisk.path, path, "--compress=zstd:12") as process:
         end = time.monotonic() + 60
-        # It looks who wrote so far before it begins to read.
+        # It reads the write counters before it begins to read.
         while read_by(process) < 4 * MIB:
             assert process.poll() is None and time.monotonic() < end
             time.sleep(0.01)

@@ -19,21 +19,21 @@ from rxdlib.lab import LONG
 from rxdlib.stacks import RESIZED, STACKS
 
 SECONDS = int(os.environ.get("RXD_STACKING_SECONDS", 60 if LONG else 1))
-WRITES = 200        # at least, however slow the machine is
+WRITES = 200        # at least, even if the machine is slow
 AREA = MIB
 LIMIT = 320 * KIB
 FAILING = [name for name in STACKS if name not in ("raid1", "raid5")]
 
 
 def answered(process, stack):
-    """Do what rwmodel asks for; returns what else it says."""
+    """Do what rwmodel requests; return its other output."""
     steps = {"try": stack.attempt, "cut": stack.cut, "mend": stack.mend}
     said = ""
     for line in process.stdout:
         step = steps.get(line.strip())
         if step:
             step()
-            # It may have ended over what it has found.
+            # It may have ended because it found a fault.
             with contextlib.suppress(BrokenPipeError):
                 os.write(process.stdin.fileno(), b"\n")
         else:
@@ -42,7 +42,7 @@ def answered(process, stack):
 
 
 def model(stack, *options, area=AREA):
-    """Run rwmodel; returns what it counted."""
+    """Run rwmodel; return its counters."""
     command = [program("rwmodel"), "-x", "-s", SECONDS, "-m", WRITES, "-b", area // BLOCK,
                *(["-z"] if stack.discards else []), *(["-U"] if stack.scrambled else []),
                *(["-o", stack.origin] if stack.origin else []), *options, stack.path]
@@ -64,13 +64,13 @@ def model(stack, *options, area=AREA):
 
 
 def counters(stack):
-    """Where the RAM disks count what they failed."""
+    """The counters of failed writes of the RAM disks."""
     return [word for ramdisk in stack.ramdisks
             for word in ("-c", f"/sys/block/{ramdisk.name}/rxd")]
 
 
 def foretold(stack):
-    """With one writer, each error is known before."""
+    """With one writer, each error is predictable."""
     return ["-l", f"/sys/block/{stack.ramdisks[0].name}/rxd"] if stack.whole else []
 
 
@@ -85,7 +85,7 @@ def test_with_room(lab, name):
 
 @pytest.mark.parametrize("name", FAILING)
 def test_at_its_limit(lab, name):
-    """One after the other: an operation fails when, and only when, memory was short for it."""
+    """One operation at a time: it fails if, and only if, memory was short for it."""
     stack = STACKS[name](lab, AREA, mem_limit=LIMIT)
     counts = model(stack, "-n", "-w", 1, "-r", 1, *stack.errors, *counters(stack),
                    *foretold(stack))
@@ -102,7 +102,7 @@ def test_many_at_its_limit(lab, name):
 
 @pytest.mark.parametrize("name", ["raid1", "raid5"])
 def test_array_with_a_member_at_its_limit(lab, name):
-    """The member fails, and nothing else does."""
+    """The member fails, and no I/O of the array does."""
     stack = STACKS[name](lab, AREA, mem_limit=LIMIT)
     assert stack.survives
     counts = model(stack, "-O", "-w", 3, "-r", 2)
@@ -124,7 +124,7 @@ def test_disks_at_their_limit(lab, options):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("name", RESIZED)
 def test_resizes(lab, name):
-    """The second half comes and goes; to grow, or to be refused to shrink, changes nothing."""
+    """The second half comes and goes; growing, and refused shrinking, change nothing."""
     stack = RESIZED[name](lab, AREA)
     counts = model(stack, "-O", "-w", 3, "-r", 2, *stack.resizing())
     assert counts["resizes"] > 0
@@ -141,7 +141,7 @@ def test_resizes_at_its_limit(lab, name):
 
 
 def test_more_than_one_request(lab):
-    """What zeroes more than 4 GiB is several requests, of which any may fail."""
+    """Zeroing more than 4 GiB takes several requests, any of which may fail."""
     gap = 4 * GIB - 2 * BLOCK
     stack = STACKS["disk"](lab, AREA + gap, overcommit=True, mem_limit=LIMIT)
     counts = model(stack, "-n", "-w", 1, "-r", 1, "-g", gap, *counters(stack),
@@ -150,7 +150,7 @@ def test_more_than_one_request(lab):
 
 
 def test_zeroes_of_a_full_disk(lab):
-    """Its end has memory, all before has none: the end does not make it a success."""
+    """Only the end of the disk has memory: its success must not hide the earlier failure."""
     size = 4 * GIB + 60 * KIB
     ramdisk = lab.ramdisk(size, overcommit=True, mem_limit=64 * KIB)
     with Direct(ramdisk.path) as device:

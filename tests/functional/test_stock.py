@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tools that nobody here wrote, used as their manuals say.
+"""Standard tools, used as their manuals say.
 
 The stage "stock" gives them more time: RXD_STOCK_SECONDS for each load.
 """
@@ -27,7 +27,7 @@ CHEAP = ("--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000")
 
 @pytest.fixture(params=["rxd", "rxcache"])
 def device(lab, request):
-    """A RAM disk, or a cache much smaller than what lies on it."""
+    """A RAM disk, or a cache much smaller than the data on it."""
     if request.param == "rxd":
         yield lab.ramdisk(SIZE).path
     else:
@@ -38,7 +38,7 @@ def device(lab, request):
 
 @pytest.fixture
 def folder(lab, device):
-    """A file system on it, which is in order at the end."""
+    """A file system on the device, which must be intact at the end."""
     make("ext4", device)
     folder = lab.mount(device)
     yield folder
@@ -47,7 +47,7 @@ def folder(lab, device):
 
 
 def stress(*options, stressors=1, seconds=SECONDS):
-    """stress-ng, which checks what it reads back; each of its stressors did something."""
+    """Run stress-ng, which checks what it reads; each of its stressors must have done something."""
     result = run("stress-ng", "--verify", "--metrics", "--timeout", f"{seconds}s", *options,
                  timeout=seconds + 300)
     lines = re.findall(r"metrc: \[\d+\] +(\S+) +(\d+) +[\d.]+ ", result.stdout + result.stderr)
@@ -57,7 +57,7 @@ def stress(*options, stressors=1, seconds=SECONDS):
 
 @pytest.mark.parametrize("stressor", ["hdd", "aio", "io-uring", *(["aiol"] if LONG else [])])
 def test_stress_files(folder, stressor):
-    """A time that ends just before a request of io-uring is taken for a lack of resources."""
+    """A run that ends just before a request of io_uring is reported as a lack of resources."""
     options = {"hdd": ("--hdd-bytes", "16M", "--hdd-opts", "direct,wr-rnd,rd-rnd,utimes"),
                "io-uring": ("--io-uring-ops", 2500 * SECONDS)}
     stress("--temp-path", folder, f"--{stressor}", 2, *options.get(stressor, ()),
@@ -65,7 +65,7 @@ def test_stress_files(folder, stressor):
 
 
 def test_stress_device(device):
-    """All ioctls that stress-ng knows, and its reads: the data stay."""
+    """All ioctls of stress-ng, and its reads: the data does not change."""
     direct.write(device, 0, stamp(1, MIB))
     stress("--temp-path", "/tmp", "--dev", 2, "--dev-file", device)
     assert direct.read(device, 0, MIB) == stamp(1, MIB)
@@ -88,7 +88,7 @@ def test_dbench(folder):
 
 @contextlib.contextmanager
 def volume_group(lab, *devices, config=()):
-    """Physical volumes and a group of them; all of LVM is gone at the end."""
+    """Physical volumes in a group; all of LVM is removed at the end."""
     def undo():
         run("vgchange", "-an", "stock", *config, check=False)
         run("vgremove", "-ff", "-y", "stock", *config, check=False)
@@ -111,7 +111,7 @@ def volume_with_files(lab, *arguments, config=()):
 
 
 def check_files(folder, written):
-    """They are the same as before, from the device itself."""
+    """The files are unchanged, read from the device itself."""
     path = "/dev/mapper/stock-files"
     run("umount", folder)
     run(*CHECKS["ext4"], path)
@@ -125,7 +125,7 @@ def check_files(folder, written):
     ("--type", "thin", "-T", "-V", "64M", "--poolmetadatasize", "4M")],
     ids=lambda kind: kind[1])
 def test_lvm_on_ramdisks(lab, kind):
-    """A group of two disks; a third joins, and the first leaves under the file system."""
+    """A group of two disks; a third joins, and the first leaves below the file system."""
     disks = [lab.ramdisk(SIZE).path for _ in range(2)]
     size = ("-L", "64M")
     with volume_group(lab, *disks):
@@ -143,7 +143,7 @@ def test_lvm_on_ramdisks(lab, kind):
 
 
 def test_lvm_on_cached_disk(lab):
-    """The disk itself must be filtered out: what lies on it is there twice."""
+    """The disk itself must be filtered out, because its contents appear twice."""
     cache = lab.cache(SIZE, cache_size=SIZE // 8)
     config = ("--config", f'devices/filter=["r|^{DISK}$|"]')
     with volume_group(lab, cache.path, config=config):
@@ -176,7 +176,7 @@ def sync_action(path, name):
 
 @pytest.mark.parametrize("level, count", [(1, 2), (5, 3), *([(10, 4)] if LONG else [])])
 def test_mdadm(lab, level, count):
-    """A member fails, is taken off and comes back empty; all data are where they were."""
+    """A member fails, is removed and comes back empty; all data stays."""
     disks = [lab.ramdisk(SIZE // 4) for _ in range(count)]
     path = md(lab, disks, f"--level={level}", "--bitmap=internal", fresh=True)
     wait_for_sync(path)

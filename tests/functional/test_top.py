@@ -30,7 +30,7 @@ ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
 @contextlib.contextmanager
 def reading(path, size=64 * KIB):
-    """Somebody reads the beginning of a device all the time."""
+    """A process that reads the start of a device all the time."""
     over = threading.Event()
     count = [0]
 
@@ -125,7 +125,7 @@ class Screen(pyte.Screen):
         raise AssertionError(f"unknown to the terminal: {args}")
 
     def keypad(self):
-        """Its keys send other codes, or the usual ones."""
+        """The keys send other codes, or the usual ones."""
 
     def rows(self):
         return [row.rstrip() for row in self.display]
@@ -136,7 +136,7 @@ class Stream(pyte.ByteStream):
 
 
 class Terminal:
-    """rxadm top on a terminal of its own."""
+    """rxadm top on its own terminal."""
 
     def __init__(self, rows, columns, *args, term="screen", locale="C"):
         self.master, slave = pty.openpty()
@@ -171,13 +171,13 @@ class Terminal:
                 self.text += data.decode()
 
     def read_until(self, wanted, seconds=60):
-        """What it writes before that."""
+        """Return the output before this text."""
         self.until(lambda: wanted in self.text, wanted, seconds)
         found, self.text = self.text.split(wanted, 1)
         return found
 
     def shows(self, wanted, seconds=60):
-        """Wait for rows that begin with what is wanted of each, and empty ones below."""
+        """Wait for rows that begin with these words, and for empty rows below."""
         def shown():
             rows = self.screen.rows()
             return (all(row.startswith(want) for row, want in zip(rows, wanted)) and
@@ -192,7 +192,7 @@ class Terminal:
         return not termios.tcgetattr(self.slave)[3] & (termios.ICANON | termios.ECHO)
 
     def end(self):
-        """It has gone, and the terminal is as it was."""
+        """It has exited, and the terminal is as before."""
         code = self.process.wait(60)
         self.read_until(LEAVE)
         assert termios.tcgetattr(self.slave) == self.before
@@ -200,7 +200,7 @@ class Terminal:
         return code
 
     def wait_until_stopped(self, seconds=60):
-        """A SIGCONT before that would be lost, and it would stop for good."""
+        """An earlier SIGCONT would be lost, and it would stop forever."""
         end = time.monotonic() + seconds
         state = None
         while state != "T":
@@ -236,7 +236,7 @@ TITLE = "rxadm top, every 0.3 s; q exits"
                          ids=str)
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
 def test_terminal(lab, terminal, locale, how):
-    """Drawn in place, again and again, and left as it was found."""
+    """It draws in place repeatedly, and restores the terminal."""
     lab.ramdisk(4 * MIB)
     shown = terminal(24, 100, locale=locale)
     shown.read_until(ENTER)
@@ -263,13 +263,13 @@ def test_terminal_count(lab, terminal):
 
 
 def test_small_terminal(lab, terminal):
-    """What does not fit is counted; a larger one shows it at once. Long lines are cut."""
+    """Rows that do not fit are counted; a larger terminal shows them. Long lines are cut."""
     for _ in range(6):
         lab.ramdisk(MIB)
     shown = terminal(4, 100, "-d", "60")
     title = TITLE.replace("0.3", "60")
     shown.shows([title, "NAME", "rxd0", "... 5 more"])
-    shown.resize(20, 100)     # it looks each 60
+    shown.resize(20, 100)     # the interval is 60 seconds
     shown.shows([title, "NAME", *(f"rxd{i}" for i in range(6))], seconds=50)
     shown.resize(8, 12)
     shown.shows([title[:12], "NAME", *(f"rxd{i}" for i in range(6))], seconds=50)
@@ -295,7 +295,7 @@ def test_terminal_of_unknown_size(lab, terminal):
 
 @pytest.mark.parametrize("how", ["ctrl-z", "kill -STOP"])
 def test_stopped(lab, terminal, how):
-    """Ctrl-Z gives the terminal back; going on takes it again, whatever was done to it since."""
+    """Ctrl-Z restores the terminal; fg takes it again, even if its settings have changed."""
     lab.ramdisk(4 * MIB)
     shown = terminal(24, 100)
     shown.read_until(ENTER)
@@ -321,7 +321,7 @@ def test_stopped(lab, terminal, how):
 
 
 def test_terminal_gone(lab):
-    """It ends though neither a key nor a signal tells of it."""
+    """It exits although neither a key nor a signal reports the end."""
     lab.ramdisk(4 * MIB)
     master, slave = pty.openpty()
     with subprocess.Popen([program("rxadm"), "top", "-d", "3600"], stdin=subprocess.DEVNULL,
@@ -338,7 +338,7 @@ def test_terminal_gone(lab):
 
 @pytest.mark.parametrize("term", ["dumb", "unknown", "no-such-type", "", None])
 def test_terminal_that_cannot(lab, terminal, term):
-    """One line says so and what else there is, which needs no such terminal."""
+    """One line gives the reason, and names the options that need no such terminal."""
     lab.ramdisk(4 * MIB)
     shown = terminal(24, 100, term=term)
     assert shown.process.wait(60) == 1

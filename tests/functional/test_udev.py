@@ -22,7 +22,7 @@ FIRST, SECOND = (str(uuid.UUID(int=number << 64 | 0x4000 << 64 | 0x8 << 60 | num
 
 @pytest.fixture
 def udevd(lab):
-    """Started for one test; at the end all that it made is gone."""
+    """udevd runs for one test; all that it created is removed at the end."""
     os.makedirs("/run/udev/rules.d")
     shutil.copy(RULES, "/run/udev/rules.d/")
     daemon = subprocess.Popen([UDEVD], env=ENVIRONMENT, stdin=subprocess.DEVNULL,
@@ -48,7 +48,7 @@ def udevd(lab):
 
 
 def links():
-    """Where each link leads."""
+    """The targets of the links."""
     run("udevadm", "settle", "--timeout=60")
     return {path[len(LINKS):]: os.path.realpath(path) for path in sorted(glob.glob(LINKS + "*"))}
 
@@ -63,7 +63,7 @@ def test_links(udevd, lab):
         device.partition(2048, 4096)
     assert links() == {FIRST: "/dev/rxd5", f"{FIRST}-part1": "/dev/rxd5p1", SECOND: "/dev/rxd0"}
 
-    # rxadm takes the links, and is not put off by a udev that has just had a look.
+    # rxadm accepts the links, and waits for a udev that has just opened the disk.
     path = LINKS + SECOND
     for command in (("resize", path, "16M"), ("clear", path, "--force"), ("limit", path, "4M"),
                     ("extents", path), ("remove", path, "--force")):
@@ -72,7 +72,7 @@ def test_links(udevd, lab):
     assert not os.path.exists(second.path)
     assert links() == {FIRST: "/dev/rxd5", f"{FIRST}-part1": "/dev/rxd5p1"}
 
-    # The name follows the identity, not the number.
+    # The link follows the identity, not the number.
     first.remove()
     assert links() == {}
     lab.ramdisk(8 * MIB, index=7, uuid=uuid.UUID(FIRST).bytes)
@@ -80,7 +80,7 @@ def test_links(udevd, lab):
 
 
 def test_name(udevd, lab):
-    """Its link is there after the name, follows it, and has those of partitions beside it."""
+    """The link appears after the name is set, follows it, and partitions have links, too."""
     ramdisk = lab.ramdisk(8 * MIB, index=3, uuid=uuid.UUID(FIRST).bytes)
     with Direct(ramdisk.path) as device:
         device.partition(2048, 4096)
@@ -93,7 +93,7 @@ def test_name(udevd, lab):
 
 
 def test_label(udevd, lab):
-    """Of a file system that came after the disk, and of one that is gone."""
+    """A label of a file system that was made later, and of one that was removed."""
     path = lab.ramdisk(16 * MIB).path
     run("udevadm", "settle", "--timeout=60")
     for label in ("scratch", "other"):
@@ -104,7 +104,7 @@ def test_label(udevd, lab):
 
 
 def test_formatted_and_removed_at_once(udevd, lab):
-    """mkfs makes udev look; remove waits for it."""
+    """mkfs makes udev open the disk; remove waits for it."""
     for _ in range(3):
         path = rxadm("create", "--size", "16M").stdout.strip()
         run("mkfs.ext4", "-q", path)

@@ -20,7 +20,7 @@ COMMANDS = pytest.mark.parametrize("command", ["remove", "clear"])
 
 
 def refused(*args, names=()):
-    """One line that says what is lost and how to keep it; nothing is changed."""
+    """One line says what would be lost and how to keep it; nothing changes."""
     before = state()
     for options in (), ("--dry-run",):
         result = rxadm(*args, *options)
@@ -49,7 +49,7 @@ def test_data(lab, command):
 
 @COMMANDS
 def test_no_data(lab, command):
-    """Never written, or discarded since."""
+    """The disk was never written, or was discarded since."""
     ramdisk = lab.ramdisk(4 * MIB)
     if command == "remove":
         direct.write(ramdisk.path, 0, stamp(1))
@@ -70,7 +70,7 @@ def test_reserved(lab, command):
 @COMMANDS
 @pytest.mark.parametrize("statistics", ["1", "0"])
 def test_saved(lab, tmp_path, command, statistics):
-    """Each write since counts, whether or not the kernel keeps statistics of the disk."""
+    """Each later write counts, even if the kernel keeps no statistics of the disk."""
     ramdisk = lab.ramdisk(4 * MIB)
     direct.write(ramdisk.path, 0, stamp(1))
     iostats(ramdisk, statistics)
@@ -97,7 +97,7 @@ def test_saved_and_changed(lab, tmp_path, change):
 
 
 def test_saved_and_replaced(lab, tmp_path):
-    """What was saved was another disk with that number and UUID."""
+    """The saved disk was another one with the same number and UUID."""
     identity = "01234567-89ab-cdef-0123-456789abcdef"
     for saves in True, False:
         lab.ramdisk(4 * MIB, index=7, uuid=bytes.fromhex(identity.replace("-", "")))
@@ -122,7 +122,7 @@ def test_no_record_of_what_is_gone(lab, tmp_path):
 @pytest.mark.parametrize("fault", ["pwrite64:error=EIO", "fsync:error=EIO", "linkat:error=EIO",
                                    "pwrite64:signal=KILL:when=2", "linkat:signal=KILL"])
 def test_save_that_fails(lab, tmp_path, fault):
-    """There is no image, or nobody was told that there is one."""
+    """There is no image, or its completion could not be reported."""
     ramdisk = lab.ramdisk(16 * MIB)
     direct.write(ramdisk.path, 0, stamp(1, 16 * MIB))
     environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
@@ -134,7 +134,7 @@ def test_save_that_fails(lab, tmp_path, fault):
 
 
 def test_cache(lab):
-    """What a cache held is a copy, and it leaves the RAM disk empty."""
+    """The data of a cache is a copy, and the RAM disk is empty afterwards."""
     cache = lab.cache(4 * MIB, cache_size=4 * MIB)
     direct.write(cache.path, 0, stamp(1, MIB))
     assert direct.read(cache.path, 0, MIB) == stamp(1, MIB)
@@ -147,7 +147,7 @@ def test_cache(lab):
 
 @COMMANDS
 def test_open(lab, command):
-    """In use is in use, forced or not."""
+    """A disk in use is refused, also with --force."""
     ramdisk = lab.ramdisk(4 * MIB)
     direct.write(ramdisk.path, 0, stamp(1))
     with direct.Direct(ramdisk.path):
@@ -158,7 +158,7 @@ def test_open(lab, command):
 
 
 def test_several(lab):
-    """All are looked at before any is removed."""
+    """All disks are checked before any is removed."""
     for number in range(3):
         lab.ramdisk(4 * MIB)
         if number:
@@ -176,7 +176,7 @@ def test_several(lab):
 
 
 def test_written_while_removal_waits(lab, tmp_path):
-    """What makes the ioctl wait may have written: the removal is refused then."""
+    """Another process writes while the ioctl waits: the removal is then refused."""
     ramdisk = lab.ramdisk(4 * MIB)
     direct.write(ramdisk.path, 0, stamp(1))
     ok("save", "rxd0", tmp_path / "image")
@@ -185,14 +185,14 @@ def test_written_while_removal_waits(lab, tmp_path):
     environment = {**ENVIRONMENT,
                    "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
     run(*strace, program("rxadm"), "remove", "rxd0", "--dry-run", environment=environment)
-    # A dry run asks first whether the module knows dry runs; both end with the removal.
+    # A dry run first checks whether the module supports dry runs; both end with the removal.
     last = trace.read_text(encoding="ascii").count("ioctl(") - 1
     trace.unlink()
     command = [*strace, "-e", f"inject=ioctl:error=EBUSY:delay_enter=2000000:when={last}",
                program("rxadm"), "remove", "rxd0"]
     with subprocess.Popen([str(word) for word in command], env=environment,
                           stderr=subprocess.PIPE, text=True) as process:
-        # The removal is begun once all that comes before it has ended.
+        # The removal begins after all earlier calls have ended.
         end = time.monotonic() + 60
         while not trace.exists() or trace.read_text(encoding="ascii").count(") = ") < last - 1:
             assert process.poll() is None and time.monotonic() < end
@@ -204,7 +204,7 @@ def test_written_while_removal_waits(lab, tmp_path):
 
 
 def test_map(lab):
-    """Not all data has a signature."""
+    """Data without a signature needs --force, too."""
     ramdisk = lab.ramdisk(4 * MIB)
     direct.write(ramdisk.path, MIB, stamp(1))
     name = lab.next_name("rxdtest")
@@ -224,7 +224,7 @@ def test_first_save_after_boot(lab, tmp_path):
 
 
 def test_number_of_changes(lab):
-    """It tells each state that somebody has asked about from those after."""
+    """It distinguishes each state that was queried from all later states."""
     ramdisk = lab.ramdisk(4 * MIB)
     assert os.stat(f"/sys/block/{ramdisk.name}/rxd/changes").st_mode & 0o777 == 0o400
     seen = [ramdisk.attribute("changes"), ramdisk.attribute("changes")]
@@ -240,7 +240,7 @@ def test_number_of_changes(lab):
 
 
 def test_number_of_changes_under_way(lab):
-    """Once the number is read, what began before has ended: a reserved disk zeroes its memory."""
+    """A read waits for I/O in flight: here, a reserved disk zeroes its memory."""
     size = 128 * MIB
     ramdisk = lab.ramdisk(size, flags=CREATE_RESERVE)
     for at in 0, size - 4096:

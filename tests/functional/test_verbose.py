@@ -14,11 +14,11 @@ from rxdlib.direct import MIB
 
 pytestmark = pytest.mark.one_kernel
 VERBOSE = [[], ["-v"], ["--verbose"]]
-SOON = 0.3      # seconds: before a wait is announced in any case, or given up
+SOON = 0.3      # seconds until a wait is announced in any case, or given up
 
 
 def said(release, *args, line=True):
-    """What rxadm says while it waits, and that it then goes on: a line, or nothing so far."""
+    """Return the output of rxadm while it waits, which is one line or empty; it then continues."""
     with subprocess.Popen([program("rxadm"), *args], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, env=ENVIRONMENT, text=True) as process:
         if line:
@@ -35,7 +35,7 @@ def said(release, *args, line=True):
 
 @pytest.mark.parametrize("option", VERBOSE, ids=str)
 def test_lock(lab, option):
-    """Another rxadm is named, at once or after two seconds."""
+    """The other rxadm is named, at once or after two seconds."""
     ramdisk = lab.ramdisk(MIB)
     with open("/run/rxadm.lock", "a+b") as lock:
         def release():
@@ -54,7 +54,7 @@ def test_lock(lab, option):
 @pytest.mark.parametrize("option", VERBOSE, ids=str)
 @pytest.mark.parametrize("command", ["remove", "save"])
 def test_open(lab, tmp_path, command, option):
-    """Whoever has a disk open may be udev, which closes it soon."""
+    """The disk may be open in udev, which closes it soon."""
     ramdisk = lab.ramdisk(MIB)
     opened = os.open(ramdisk.path, os.O_RDONLY)
     rest = [str(tmp_path / "image")] if command == "save" else []

@@ -18,13 +18,13 @@ from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK, LONG
 
 SECONDS = int(os.environ.get("RXD_TORTURE_SECONDS", 150 if LONG else 5))
-PATIENCE = 120  # seconds to wait for what must come
+PATIENCE = 120  # seconds to wait for an expected event
 ROUNDS = 200 if LONG else 25
 AREA = 4 * MIB
 
 
 class Model:
-    """rwmodel under way: eight threads, all sizes, more than the cache holds."""
+    """A running rwmodel: eight threads, all sizes, more data than the cache holds."""
 
     def __init__(self, path, *options, seconds=SECONDS):
         self.process = subprocess.Popen(
@@ -42,7 +42,7 @@ class Model:
         return self.process.poll() is None
 
     def stop(self):
-        """Have it end after the comparison that comes next."""
+        """Make it end after its next comparison."""
         self.process.terminate()
 
     def finish(self):
@@ -56,7 +56,7 @@ ACTIONS = ("mode", "drop", "reload", "mode", "invalidate", "suspend", "mode", "p
 
 
 def disturb(cache, action, chance):
-    """One of the things that an administrator may do at any time."""
+    """Do one of the things that an administrator may do at any time."""
     start = chance.randrange(AREA // SECTOR - 256)
     if action == "mode":
         dm.message(cache.name, "mode",
@@ -66,7 +66,7 @@ def disturb(cache, action, chance):
     elif action == "invalidate":
         dm.message(cache.name, "invalidate", start, 256)
     elif action == "prefetch":
-        # Refused in mode passthrough, and the cache may be short of slots.
+        # It is refused in mode passthrough, and the cache may be short of slots.
         dm.message(cache.name, "prefetch", start, 256, check=False)
     elif action == "cutoff":
         dm.message(cache.name, "seq_cutoff", chance.choice([0, 64 * KIB]))
@@ -101,7 +101,7 @@ def test_model_while_all_changes(lab, origin):
 
 
 def enough(cache):
-    """Have errors come up to the cache, and were there hits beside them?"""
+    """Return whether errors have reached the cache, and hits have occurred."""
     status = cache.status()
     return status.origin_errors > 0 and status.read_hits > 0
 
@@ -112,7 +112,7 @@ def same_as_disk(cache):
 
 
 def test_origin_that_comes_and_goes(lab):
-    """The disk fails now and then: errors, but never a stale or foreign byte, and no hang."""
+    """The disk fails at times: there are errors, but no stale or foreign byte, and no hang."""
     name, origin = lab.linear(AREA)
     cache = lab.cache(AREA, cache_size=MIB, origin=origin)
     good, bad = f"0 {AREA // SECTOR} linear {DISK} 0", f"0 {AREA // SECTOR} error"
@@ -123,7 +123,7 @@ def test_origin_that_comes_and_goes(lab):
                 time.sleep(0.3)
                 errors = cache.status().origin_errors
                 dm.replace(name, bad, "--noflush")
-                # While the model compares, nothing may go through the cache.
+                # While the model compares, nothing may bypass the cache.
                 limit = time.monotonic() + 2
                 while time.monotonic() < limit and cache.status().origin_errors == errors:
                     time.sleep(0.05)
@@ -138,7 +138,7 @@ def test_origin_that_comes_and_goes(lab):
 
 
 def test_origin_that_flickers(lab):
-    """The same, with a disk that fails by itself, each other second, whatever is under way."""
+    """The same, with a disk that fails by itself, every other second, regardless of other work."""
     run("modprobe", "dm-flakey")
     name = lab.mapped(f"0 {AREA // SECTOR} flakey {DISK} 0 1 1")
     cache = lab.cache(AREA, cache_size=MIB, origin=f"/dev/mapper/{name}")
@@ -172,7 +172,7 @@ def meminfo():
 
 
 def one_round(lab, ramdisk, number):
-    """Map, read and write at once, unmap as soon as the last has let go."""
+    """Map, read and write in parallel, and unmap as soon as the last has closed it."""
     name = f"round{number % 2}"
     dm.create(name, f"0 8192 rxcache {lab.spare.path} {ramdisk.path}")
     lab.adopt_mapped(name)
@@ -187,7 +187,7 @@ def one_round(lab, ramdisk, number):
 
 
 def test_mapping_and_unmapping(lab):
-    """While another cache is under load: no leak, no hang."""
+    """While another cache is under load: no leak, and no hang."""
     cache = lab.cache(AREA, cache_size=MIB)
     ramdisk, lab.spare = lab.ramdisk(4 * MIB), lab.ramdisk(4 * MIB)
     with Model(cache.path, "-w", "1", "-r", "1", "-o", DISK, seconds=3600) as model:

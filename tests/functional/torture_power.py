@@ -27,7 +27,7 @@ from rxdlib.lab import DISK, LONG, RamDisk
 
 SIZE = 32 * MIB
 FILES = 24
-# How many points are looked at; RXD_CRASH_POINTS=1000 looks at them all.
+# Number of points to check; RXD_CRASH_POINTS=1000 checks all of them.
 MAX_CHECKS = int(os.environ.get("RXD_CRASH_POINTS", 16 if LONG else 5))
 SAVED_SIZE = 4 * MIB
 SAVES, SAVE_POINTS = (12, 50) if LONG else (4, 6)
@@ -56,7 +56,7 @@ def workload(directory, log_name):
             os.fsync(parent)
         finally:
             os.close(parent)
-        # Some of it is read back through the cache, to have hits and fills in between.
+        # Read some of it back through the cache, to have hits and fills in between.
         with open(path, "rb") as file:
             assert file.read() == content(number)
         dm.message(log_name, "mark", f"synced{number}")
@@ -72,7 +72,7 @@ def check(lab, image, number, synced):
     """A copy of the image, as the machine would find it."""
     copy = lab.file(SIZE)
     shutil.copyfile(image, copy)
-    # The journal is replayed by mounting; only then must all be clean.
+    # Mounting replays the journal; only then must the file system be clean.
     directory = lab.mount(copy, "-o", "loop")
     try:
         for file in range(synced):
@@ -124,7 +124,7 @@ def test_all_that_was_synced_is_there(lab, image, mode):
 
 
 def fill(ramdisk, version):
-    """Other data at other places in each version, and holes between."""
+    """Write other data to other places in each version, with holes between."""
     ramdisk.clear()
     with Direct(ramdisk.path) as device:
         for piece in range(16):
@@ -133,7 +133,7 @@ def fill(ramdisk, version):
 
 
 def version_of(lab, image, number, contents):
-    """Mount a copy of the file system and load the image in it: which one is it?"""
+    """Mount a copy of the file system, load the image in it, and return its version."""
     copy = lab.file(SIZE)
     shutil.copyfile(image, copy)
     directory = lab.mount(copy, "-o", "loop")
@@ -153,7 +153,7 @@ def version_of(lab, image, number, contents):
 
 
 class Recorded:
-    """A file system whose writes are recorded, and what a power cut would have left of it."""
+    """A file system whose writes are recorded, and its state after a power failure."""
 
     def __init__(self, lab):
         run("modprobe", "loop")
@@ -220,7 +220,7 @@ def write_configuration(config, folder):
 
 
 class Killer:
-    """Kills rxadm apply at any moment, some while after it was begun."""
+    """Kill rxadm apply at a random moment after its start."""
 
     def __init__(self, config):
         self.config = config
@@ -254,7 +254,7 @@ class Killer:
 
 
 def run_versions(config, recorded):
-    """Start, fill and stop, killed in between; what each version held."""
+    """Start, fill and stop, with kills in between; return the content of each version."""
     killer = Killer(config)
     contents = []
     for version in range(STOPS):
@@ -288,14 +288,14 @@ def run_versions(config, recorded):
 
 
 def version_applied(lab, config, image, number, contents):
-    """What a machine makes of the file system when it comes up again."""
+    """Return the version that a machine has after it boots with this file system."""
     copy = lab.file(SIZE)
     shutil.copyfile(image, copy)
     directory = lab.mount(copy, "-o", "loop")
     write_configuration(config, directory)
     try:
         names = set(os.listdir(directory)) - {"lost+found"}
-        # What was just about to get its name may have another.
+        # A file that was about to get its name may have another name.
         assert {name for name in names
                 if not name.startswith((".rxd-", "image.new-"))} == {"image", "hot"}, \
             f"point {number}: {names}"

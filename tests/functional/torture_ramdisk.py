@@ -24,7 +24,7 @@ PROCESSES = 8
 
 
 def test_fio_beside_resizes_and_discards(lab):
-    """fio's own blocks never change; what the end cuts off may fail; nothing leaks."""
+    """Blocks of fio never change; blocks beyond the end may fail; nothing leaks."""
     area = JOBS * SIZE
     low, high = 2 * area, 4 * area
     ramdisk = lab.ramdisk(high)
@@ -54,7 +54,7 @@ def test_fio_beside_resizes_and_discards(lab):
             done["discards"] += 1
 
     def beyond():
-        """Blocks that come and go with the end of the disk."""
+        """Read and write blocks beyond the end, which exist only at times."""
         with Direct(ramdisk.path) as device:
             for offset in range(low, high, 128 * BLOCK):
                 try:
@@ -65,7 +65,7 @@ def test_fio_beside_resizes_and_discards(lab):
                 except EOFError:
                     pass
                 except OSError as error:
-                    # What the block layer and the driver say beyond the end.
+                    # The errors of the block layer and of the driver beyond the end.
                     if error.errno not in (errno.ENOSPC, errno.EIO):
                         raise
                 done["beyond"] += 1
@@ -119,7 +119,7 @@ ALLOWED = {
 
 
 class Worker:
-    """Does what it likes with three disks, and notes what came of it."""
+    """Use three disks at random, and record the results."""
 
     def __init__(self, number, image, directory):
         self.chance = random.Random(number)
@@ -186,7 +186,7 @@ class Worker:
                 self.wrong.append(f"umount: {os.strerror(ctypes.get_errno())}")
 
     def remove_mounted(self):
-        """Between the look-up of a node and the mount, its numbers may pass to another disk."""
+        """Between the lookup of a node and the mount, its number may pass to another disk."""
         device = os.stat(self.directory).st_dev
         link = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"
         try:

@@ -27,7 +27,7 @@ def free():
 
 
 def written(ramdisk, size, cpu=None):
-    """Write a disk from one buffer; how much memory each node has less."""
+    """Write a disk from one buffer; return the memory that each node has lost."""
     with Direct(ramdisk.path) as device, mmap.mmap(-1, MIB) as buffer:
         buffer[:] = b"\x5a" * MIB
         before = free()
@@ -56,7 +56,7 @@ def test_machine():
 @pytest.mark.parametrize("folio_size", [0, 64 * KIB, 2 * MIB], ids=["pages", "64K", "2M"])
 @pytest.mark.parametrize("node", NODES)
 def test_node(lab, node, folio_size):
-    """Whatever CPU writes."""
+    """The node is used regardless of the CPU that writes."""
     ramdisk = lab.ramdisk(SIZE, node=node, folio_size=folio_size)
     taken = written(ramdisk, SIZE, cpu=1 - node)
     assert near(taken, [SIZE * (node == number) for number in NODES]), taken
@@ -65,7 +65,7 @@ def test_node(lab, node, folio_size):
 
 @pytest.mark.parametrize("folio_size", [0, 64 * KIB, 2 * MIB], ids=["pages", "64K", "2M"])
 def test_interleave(lab, folio_size):
-    """Half here and half there, and of each 2 MiB all on one node."""
+    """Half is on each node, and each 2 MiB is on one node."""
     ramdisk = lab.ramdisk(SIZE, node=NODE_INTERLEAVE, folio_size=folio_size)
     taken = written(ramdisk, SIZE, cpu=0)
     assert near(taken, [SIZE // 2] * 2), taken
@@ -74,7 +74,7 @@ def test_interleave(lab, folio_size):
         for offset in range(0, SIZE, 4 * MIB):
             device.discard(offset, 2 * MIB)
         given = [has - had for had, has in zip(before, free())]
-        # RCU gives the memory back in its own time.
+        # RCU frees the memory later.
         for _ in range(20):
             if near(given, [0, SIZE // 2]) or near(given, [SIZE // 2, 0]):
                 break
@@ -84,7 +84,7 @@ def test_interleave(lab, folio_size):
 
 @pytest.mark.parametrize("cpu", NODES)
 def test_local(lab, cpu):
-    """The node of the CPU that writes."""
+    """The node of the CPU that writes is used."""
     ramdisk = lab.ramdisk(SIZE, node=NODE_LOCAL)
     taken = written(ramdisk, SIZE, cpu=cpu)
     assert near(taken, [SIZE * (cpu == number) for number in NODES]), taken
@@ -98,7 +98,7 @@ def test_reserve(lab):
 
 
 def test_others_help_out(lab):
-    """A node that has no more is no reason to fail."""
+    """If a node has no free memory, others are used."""
     size = (free()[1] + 128 * MIB) // MIB * MIB
     ramdisk = lab.ramdisk(size, node=1, overcommit=True)
     taken = written(ramdisk, size, cpu=1)
@@ -107,14 +107,14 @@ def test_others_help_out(lab):
 
 
 def test_fragmented_node(lab):
-    """Small pieces of the node that is wanted come before large ones of another."""
+    """Small pieces of the requested node are preferred to large ones of another node."""
     size = (free()[1] - 64 * MIB) // MIB * MIB
     filler = lab.ramdisk(size, node=1, overcommit=True)
     written(filler, size, cpu=1)
     with Direct(filler.path) as device:
         for offset in range(0, size, 128 * KIB):
             device.discard(offset, 64 * KIB)
-    # RCU gives the memory back in its own time.
+    # RCU frees the memory later.
     for _ in range(20):
         if free()[1] > size // 2 + 32 * MIB:
             break

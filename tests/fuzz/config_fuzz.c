@@ -64,7 +64,7 @@ int fuzz_input(const uint8_t *data, size_t size)
 	size_t i;
 	FILE *file;
 
-	/* fmemopen() takes no empty buffer. */
+	/* fmemopen() does not accept an empty buffer. */
 	if (!size)
 		return 0;
 	file = fmemopen((void *)data, size, "r");

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What libFuzzer calls: once at the beginning, if it is there, and for each input. */
+/* libFuzzer calls the first once at the start, if it exists, and the second for each input. */
 int fuzz_begin(int *argc, char ***argv) __asm__("LLVMFuzzerInitialize");
 int fuzz_input(const uint8_t *data, size_t size) __asm__("LLVMFuzzerTestOneInput");
 
-/* What must hold whatever the input was. */
+/* A condition that must hold for every input. */
 #define must(condition)									\
 	do {										\
 		if (!(condition)) {							\
@@ -21,7 +21,7 @@ int fuzz_input(const uint8_t *data, size_t size) __asm__("LLVMFuzzerTestOneInput
 		}									\
 	} while (0)
 
-/* The input as a string, in memory of just its length; it ends at a NUL. */
+/* Copy the input to a string in memory of exactly its length; it ends at a NUL. */
 static inline char *fuzz_text(const uint8_t *data, size_t size)
 {
 	char *text = strndup((const char *)data, size);

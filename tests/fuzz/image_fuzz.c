@@ -17,11 +17,11 @@
 /* Flags of an input. */
 #define REPAIR		1	/* make the checksums right */
 #define BLANK		2	/* begin with zeros, not with an image */
-#define CUT		4	/* the next two bytes say how long it is */
+#define CUT		4	/* the next two bytes are its length */
 
 static uint8_t scratch[IMAGE_FRAME_MAX];
 
-/* Make a checksum right, so that what it covers is reached. */
+/* Correct a checksum, so that the parser reaches the data that it covers. */
 static void repair(uint8_t *block, size_t at, const void *data, size_t size)
 {
 	uint64_t checksum = XXH3_64bits(data, size);
@@ -52,7 +52,7 @@ static void check_frame(const struct image *image, const struct image_frame *fra
 	must(sum == frame->data && reached == image->reached);
 }
 
-/* Read it as rxadm load does. Return: what is wrong, or NULL. */
+/* Read it as rxadm load does. Return: the fault, or NULL. */
 static char *read_all(uint8_t *file, size_t size, int repairing)
 {
 	struct image_frame frame;
@@ -166,7 +166,7 @@ int fuzz_input(const uint8_t *data, size_t size)
 		make(whole);
 	change(whole, data, size);
 
-	/* In memory of just its length. */
+	/* Copy it to memory of exactly its length. */
 	file = malloc(length ? length : 1);
 	must(file);
 	memcpy(file, whole, length);

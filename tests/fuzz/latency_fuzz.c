@@ -34,7 +34,7 @@ int fuzz_input(const uint8_t *data, size_t size)
 	must(!latency_parse(line, &again));
 	must(!memcmp(latency.count, again.count, sizeof(again.count)));
 
-	/* Digit for digit, but for zeros that lead. */
+	/* Compare the digits, without leading zeros. */
 	text[strcspn(text, "\n")] = '\0';
 	if (strrchr(text, ' '))
 		word = strrchr(text, ' ') + 1;

@@ -17,7 +17,7 @@ static FILE *messages;
 static char *message;
 static size_t message_size;
 
-/* In place of machine.c: the same on every machine. */
+/* Replaces machine.c: the same on every machine. */
 uint64_t system_ram(void)
 {
 	return RAM;
@@ -31,7 +31,7 @@ int fuzz_begin(int *argc __always_unused, char ***argv __always_unused)
 	return 0;
 }
 
-/* Nothing was said, or one line was. */
+/* Either no line was reported, or one. */
 static int is_ok(enum exit_code ret)
 {
 	const char *c;
@@ -49,7 +49,7 @@ static int is_ok(enum exit_code ret)
 	return !ret;
 }
 
-/* The number, as the text says, but for zeros that lead. */
+/* Compare the number with the text, without leading zeros. */
 static void check_number(const char *text, unsigned long long number)
 {
 	char again[24];

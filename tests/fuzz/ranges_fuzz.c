@@ -92,7 +92,7 @@ int fuzz_input(const uint8_t *data, size_t size)
 	char *error;
 	FILE *file;
 
-	/* fmemopen() takes no empty buffer. */
+	/* fmemopen() does not accept an empty buffer. */
 	if (!size)
 		return 0;
 	file = open_data(data, size);

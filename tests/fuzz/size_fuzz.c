@@ -34,7 +34,7 @@ static void check_exact(uint64_t bytes)
 	must(size_parse(text, &rules[1], &again) == SIZE_OK && again == bytes);
 }
 
-/* One decimal is printed: what is read of it is half a tenth off at most. */
+/* One decimal is printed, so the size that is read again differs by at most half a tenth. */
 static void check_printed(uint64_t bytes)
 {
 	char text[SIZE_TEXT_MAX], text_again[SIZE_TEXT_MAX];

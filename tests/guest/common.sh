@@ -35,7 +35,7 @@ need_kernel()
 	esac
 }
 
-# What can be booted: a kernel with what tests it, or a whole system.
+# The names that can be booted: a kernel with its tests, or a whole system.
 need_guest()
 {
 	case " $kernels $systems " in
@@ -46,13 +46,13 @@ need_guest()
 	esac
 }
 
-# What has a root file system, be it to build in only.
+# The names that have a root file system, even if only for builds.
 need_tree()
 {
 	[ "${1:-}" = arm64 ] || need_guest "${1:-}"
 }
 
-# need_space DIR MIB: DIR exists, or will be made.
+# need_space DIR MIB: DIR exists, or will be created.
 need_space()
 {
 	local dir=$1 free

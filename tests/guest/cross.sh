@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034
 #
-# What the root file system is made of that builds for arm64 on amd64. A change here makes
-# it anew.
+# The contents of the root file system that builds for arm64 on amd64. A change of this
+# file recreates it.
 
 cross_packages="
 	apt build-essential ca-certificates crossbuild-essential-arm64 debhelper dh-dkms fakeroot

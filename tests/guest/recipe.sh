@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034
 #
-# What the root file systems are made of. A change here makes them anew.
+# The contents of the root file systems. A change of this file recreates them.
 
 packages="
 	busybox-static ca-certificates cpio cryptsetup-bin dbench dmsetup e2fsprogs file fio gcc
@@ -11,7 +11,7 @@ packages="
 	python3 python3-pyte python3-pytest scdoc strace stress-ng thin-provisioning-tools udev
 	util-linux valgrind xfsprogs xz-utils zstd
 "
-# Checked with the tools of one release, whatever the host is.
+# The linters: all hosts use those of one release.
 check_packages="
 	chromium-headless-shell clang cppcheck libclang-rt-dev perl prometheus pycodestyle pyflakes3
 	python3-jsonschema python3-matplotlib shellcheck sparse spin
@@ -30,7 +30,7 @@ recipe()
 	esac
 }
 
-# Kernels come and go in a release's backports: the newest of the series.
+# Kernels are added and removed in the backports of a release: use the newest of the series.
 series_suite()
 {
 	case $1 in

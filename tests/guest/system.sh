@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034
 #
-# What whole Debian systems are made of, which packages are built, checked and
-# installed in. A change here makes them anew.
+# The contents of whole Debian systems, in which packages are built, checked and installed.
+# A change of this file recreates them.
 
 system_packages="
 	apt autopkgtest build-essential busybox-static ca-certificates ccache cpio dbus debhelper
@@ -24,7 +24,7 @@ system_recipe()
 	debian-13)
 		suite=trixie
 		carries=6.12
-		# To build for, not to boot.
+		# For builds, not for booting.
 		headers=7.2 ;;
 	esac
 }

@@ -46,7 +46,7 @@
 
 static int fd;
 static unsigned long nr_blocks;
-static atomic_uint_fast64_t *buffer;	/* others look at it, or change it, meanwhile */
+static atomic_uint_fast64_t *buffer;	/* other threads read or change it meanwhile */
 static size_t buffer_words;
 static atomic_bool all_over;
 static atomic_ulong passes;
@@ -177,7 +177,7 @@ static void *churn_odd(void *arg)
 			errx(EXIT_FOUND, "block %lu does not hold what was written", block);
 		if (len < BLOCK && other[BLOCK - 1])
 			errx(EXIT_FOUND, "block %lu holds what was discarded", block);
-		/* It was just read, so a cache most likely holds it. */
+		/* It was just read, so it is probably cached. */
 		if (ioctl(fd, BLKDISCARD, range))
 			err(EXIT_BROKEN, "discard of block %lu", block);
 		atomic_fetch_add(&passes, 1);
@@ -221,7 +221,7 @@ static int watch(unsigned int seconds)
 	do {
 		for (i = 0; i < buffer_words; i++) {
 			word = atomic_load_explicit(&buffer[i], memory_order_relaxed);
-			/* Bytes with the even mark may have any of its low bits. */
+			/* Bytes with the even mark may have any low bits. */
 			marked = word >> 6 & EVERY_BYTE;
 			if (word & ~(marked * 0x7F))
 				errx(EXIT_FOUND, "foreign bytes in the buffer: 0x%016llx",
@@ -239,7 +239,7 @@ static int watch(unsigned int seconds)
 	return 0;
 }
 
-/* Beyond the end of a disk that shrinks there is nothing, or EIO. */
+/* Beyond the end of a disk that shrinks, a read is short or fails with EIO. */
 static void check_fresh(const char *what, ssize_t done)
 {
 	if (done < 0 && errno != EIO && errno != ENOSPC && errno != EINVAL &&

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define EXIT_FOUND	1	/* what the test looks for was found */
+#define EXIT_FOUND	1	/* the fault that the test looks for was found */
 #define EXIT_BROKEN	2	/* the test could not be done */
 
 #define __noreturn	__attribute__((noreturn))

@@ -32,8 +32,8 @@
  *			are gone
  *	ENOSPC, EINVAL, and less than was asked for: likewise, with -R disk
  *
- * The disk holds the zeroth writes at first. With -n it holds zeros, or, with -U, nobody
- * knows what. With -U the device encrypts: a mixture of old and new bytes below it may be
+ * The disk holds the zeroth writes at first. With -n it holds zeros, or, with -U, unknown
+ * data. With -U the device encrypts: a mixture of old and new bytes below it may be
  * anything above it, so a read that runs together with a write to the sector is not judged.
  * It ends when the time is up and as many writes were made as -m says.
  *
@@ -41,8 +41,9 @@
  * the second half of the sectors lies so many bytes further on, and only what zeroes
  * or discards reaches across.
  *
- * With -R whoever runs it resizes, asked for by lines on the standard output, and answers
- * each with a line: "try" what must disturb nobody, "cut" the second half off, "mend".
+ * With -R the process that runs this program resizes. Lines on the standard output ask for
+ * it, and a line answers each: "try" what must not disturb the I/O, "cut" off the second
+ * half, "mend".
  * With -R disk the device itself becomes shorter, with -R member what it is made of, and
  * with -R none nothing is lost. With -S the device is striped over two disks, each chunk
  * so many sectors, and the second is cut. What was cut off comes back as zeros, with -U as
@@ -79,16 +80,16 @@
 #define CUT_NS		(20 * 1000 * 1000)
 #define MAX_COUNTERS	8
 #define NR_EXTENTS	256
-#define SHORT		(-1)	/* less was done than asked for */
+#define SHORT		(-1)	/* less was done than requested */
 
 enum role { WRITER, READER, RESIZER };
 
 enum kind { READ, WRITE, ZERO, ZERO_IOCTL, HOLE, DISCARD, NR_KINDS, CUT = NR_KINDS };
 
-/* What a resize cuts short. */
+/* The device that a resize shortens. */
 enum cut { CUT_NOTHING, CUT_MEMBER, CUT_DISK };
 
-/* Of a cut; they follow each other again and again. */
+/* Phases of a cut, which are repeated in a cycle. */
 enum phase { WHOLE, CUTTING, IS_CUT, MENDING, NR_PHASES };
 
 static const char *const kind_name[NR_KINDS] = {
@@ -121,7 +122,7 @@ static bool overlap;
 static bool errors_allowed;
 static bool space_errors_allowed;
 static bool all_kinds;
-static bool unknown;			/* what sectors hold that were not written */
+static bool unknown;			/* content of sectors that were not written */
 static bool discard_zeroes;		/* each block that it covers */
 static uint64_t gap;			/* bytes between the halves */
 static int counter_fd[MAX_COUNTERS];
@@ -134,7 +135,7 @@ static unsigned int chunk;		/* sectors, where every other one is cut off */
 /*
  * Of each sector: how many writes began, in the upper half, and how many are under
  * way, in the lower; the oldest write it may still show; which of the last writes were
- * zeros; and the last of which nobody knows what it left, or -1.
+ * zeros; and the last whose result is unknown, or -1.
  */
 static atomic_uint_fast64_t writes_to[MAX_SECTORS];
 static atomic_uint_fast64_t oldest_allowed[MAX_SECTORS];
@@ -342,7 +343,7 @@ static int full_io(int fd, const struct op *op, void *buffer)
 	return error;
 }
 
-/* What does not change meanwhile, however often it takes. */
+/* Repeat an I/O until it succeeds. The data does not change meanwhile. */
 static void patient_io(int fd, enum kind kind, void *buffer, unsigned int first,
 		       unsigned int count)
 {
@@ -376,7 +377,7 @@ static uint64_t attribute(int fd)
 	return strtoull(text, NULL, 10);
 }
 
-/* How many writes of the RAM disks below have failed because memory is short. */
+/* Number of writes of the RAM disks below that failed because memory was short. */
 static uint64_t counted(void)
 {
 	uint64_t sum = 0;
@@ -387,7 +388,7 @@ static uint64_t counted(void)
 	return sum;
 }
 
-/* How many bytes of a range of the RAM disk hold data. */
+/* Number of bytes of a range of the RAM disk that hold data. */
 static uint64_t held(uint64_t start, uint64_t end)
 {
 	static struct rxd_extent extents[NR_EXTENTS];
@@ -411,7 +412,7 @@ static uint64_t held(uint64_t start, uint64_t end)
 	return sum;
 }
 
-/* There is one writer: is there too little room for all that it is about to write? */
+/* With one writer: is there too little room for all data that it is about to write? */
 static bool too_little_room(const struct op *op)
 {
 	uint64_t start = position(op->first) / BLOCK * BLOCK;
@@ -431,7 +432,7 @@ static void raise_to(atomic_uint_fast64_t *value, uint64_t least)
 		;
 }
 
-/* Where the next I/O of a worker goes: a part of a block, a block, or several. */
+/* Choose the place of a worker's next I/O: a part of a block, a block, or several. */
 static void choose(struct worker *worker, bool anywhere, struct op *op)
 {
 	unsigned int *first = &op->first, *count = &op->count;
@@ -464,7 +465,7 @@ static void choose(struct worker *worker, bool anywhere, struct op *op)
 	*first -= *first % unit;
 	*first += start;
 
-	/* Often where one request ends and the next begins. */
+	/* Often choose a place where one request ends and the next begins. */
 	if (gap && anywhere && op->kind == WRITE && random >> 40 & 1) {
 		*first = half;
 		*count = per_block;
@@ -508,7 +509,7 @@ static void begin(const struct op *op, uint64_t *before)
 			continue;
 		before[i] = atomic_fetch_add(&writes_to[sector], ONE_BEGUN + 1);
 		note_kind(sector, before[i] / ONE_BEGUN + 1, op->kind != WRITE);
-		/* There is one thread that cuts. */
+		/* Only one thread cuts. */
 		if (op->kind == CUT && unknown)
 			atomic_store(&last_unknown[sector], before[i] / ONE_BEGUN + 1);
 	}
@@ -523,7 +524,7 @@ static void end(const struct op *op, const uint64_t *before, bool done)
 		sector = op->first + i;
 		if (op->kind == CUT && !is_lost(sector))
 			continue;
-		/* A discard leaves alone the blocks that it covers in part. */
+		/* A discard does not change the blocks that it covers in part. */
 		if (op->kind == DISCARD)
 			surely = done && discard_zeroes &&
 				 sector / 8 * 8 >= op->first &&
@@ -534,7 +535,7 @@ static void end(const struct op *op, const uint64_t *before, bool done)
 	}
 }
 
-/* Does this count as a failure because memory is short, where the disks below count them? */
+/* Do the disks below count this as a failure because memory is short? */
 static bool failed(int error)
 {
 	return error == ENOSPC || (errors_allowed && error == EIO);
@@ -608,7 +609,7 @@ static void do_read(struct worker *worker, uint8_t *buffer, uint64_t *before)
 			check(buffer + i * SECTOR, op.first + i, oldest[i], begun(op.first + i));
 }
 
-/* Have whoever runs us do something. */
+/* Ask the process that runs this program to do something. */
 static void ask(const char *what)
 {
 	char answer[16];
@@ -665,7 +666,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* How many sectors from @first on make one I/O, which does not reach across the gap. */
+/* How many sectors from @first on can one I/O have that does not cross the gap? */
 static unsigned int piece(unsigned int first)
 {
 	unsigned int most = (first < half ? half : nr_sectors) - first;
@@ -673,7 +674,7 @@ static unsigned int piece(unsigned int first)
 	return most < MAX_IO ? most : MAX_IO;
 }
 
-/* Nobody writes: what the RAM disks say of memory must be true. */
+/* No thread writes: the memory counters of the RAM disks must be correct. */
 static void compare_memory(uint64_t counted_before)
 {
 	uint64_t limit, used, mapped;
@@ -695,7 +696,7 @@ static void compare_memory(uint64_t counted_before)
 		      (unsigned long long)limit);
 }
 
-/* Nobody writes: the device, its origin and the model must agree. */
+/* No thread writes: the device, its origin and the model must agree. */
 static void compare(uint8_t *mine, uint8_t *theirs)
 {
 	unsigned int first, count, pass, i;
@@ -852,7 +853,7 @@ int main(int argc, char **argv)
 			fill(mine + count * SECTOR, i + count, 0);
 		patient_io(device_fd, WRITE, mine, i, piece(i));
 	}
-	/* Where there is too little memory for that, all is zeros in the beginning. */
+	/* If memory is too small for this, all sectors are zeros at first. */
 	for (i = 0; i < nr_sectors && space_errors_allowed; i++)
 		note_kind(i, 0, true);
 	for (i = 0; i < nr_sectors; i++)

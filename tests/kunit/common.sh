@@ -27,7 +27,7 @@ choose_suites()
 	suites=("$@")
 }
 
-# The smoke test brings the results of the suite that needs mapped devices.
+# The smoke test reports the results of the suite that needs mapped devices.
 expected_results()
 {
 	local suite
@@ -57,13 +57,13 @@ build_suites()
 	printf '%s\n' "${suites[@]}" >"$root/suites"
 }
 
-# Return: whether the guest got as far as its first process.
+# Return: whether the guest reached its first process.
 booted()
 {
 	[ -e "$root/out/started" ]
 }
 
-# What a kernel does while it boots is not ours.
+# Faults while the kernel boots are not of this project.
 kernel_log()
 {
 	sed '1,/Run \/init as init process/d' "$build/console.log"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""RAM disks of two servers become one mirrored disk: each test goes on where the last ended."""
+"""RAM disks of two servers form a mirror: each test continues where the last one ended."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from rxdlib.command import KERNEL, run  # noqa: E402
 from rxdlib.direct import BLOCK, SECTOR, stamp  # noqa: E402
 from rxdlib.lab import is_there  # noqa: E402
 
-HAS_KEYS = KERNEL != "6.1"   # Debian's is built without
+HAS_KEYS = KERNEL != "6.1"   # Debian's kernel is built without it.
 HOST_ID = "11111111-2222-3333-4444-555555555555"
 SECRET = "/run/scratch.key"
 CONNECT = f"""
@@ -26,15 +26,15 @@ CONNECT = f"""
     (IFS=,; printf %s "$*") >/dev/nvme-fabrics
 """
 MIRROR = "/dev/md0"
-# A lost server's disk is gone for good: what comes back is another, and empty.
+# The disk of a lost server is gone for good: the server returns with a new, empty disk.
 GONE = ("--ctrl-loss-tmo=0", "--keep-alive-tmo=3")
-# It stays and is waited for, but its I/O fails soon.
+# The disk stays, and the host waits for it, but its I/O fails soon.
 WAITED_FOR = ("--ctrl-loss-tmo=600", "--reconnect-delay=2", "--keep-alive-tmo=3")
 FAST_FAIL = "3"
 
 
 def ask(what, name):
-    """Have the machine that runs the guests do something."""
+    """Ask the machine that runs the guests to do something."""
     with open("/out/ask.new", "w", encoding="ascii") as file:
         file.write(f"{what} {name}\n")
     os.rename("/out/ask.new", "/out/ask")
@@ -91,7 +91,7 @@ def network():
 
 
 def connect(servers, name, *options, host=None, key=None, timeout=120):
-    """As several-machines.rst has it: the secret is nobody's argument."""
+    """Connect as several-machines.rst describes: the secret is not an argument of any command."""
     server, host = servers[name], host or servers["host"]
     if not key:
         return run("nvme", "connect", "-t", "tcp", "-a", server["address"], "-s", "4420", "-n",
@@ -128,7 +128,7 @@ def connected_for_long(servers, name):
 
 
 def fio(seed, *options):
-    """Random writes that tell where they belong, and of which seed they are."""
+    """Write at random places; each block identifies its place and the seed."""
     return ("fio", "--name=job", f"--filename={MIRROR}", "--rw=randwrite", "--bs=4k",
             "--size=40M", "--direct=1", "--ioengine=libaio", "--iodepth=8", "--verify=pattern",
             f'--verify_pattern="seed{seed:04}"%o', "--verify_fatal=1", f"--randseed={seed}",
@@ -136,7 +136,7 @@ def fio(seed, *options):
 
 
 def verify(seed):
-    """All that was written with this seed is there."""
+    """All data that was written with this seed must be there."""
     return run(*fio(seed, "--verify_only=1"), check=False, timeout=600)
 
 
@@ -145,7 +145,7 @@ def writes():
 
 
 def written_while_killed(name, seed):
-    """No write fails, and each that was done can be read again."""
+    """No write fails, and each completed write can be read again."""
     before = writes()
     with subprocess.Popen(fio(seed, "--rate_iops=400", "--do_verify=1"), stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as job:
@@ -158,7 +158,7 @@ def written_while_killed(name, seed):
 
 
 def test_who_may_connect(servers):
-    """Not a host that is not allowed, nor one that does not know the secret."""
+    """A host that is not allowed, or does not know the secret, cannot connect."""
     for name in "ab":
         assert connect(servers, name, host="nqn.2026-11.example:other").returncode
         if HAS_KEYS:
@@ -168,7 +168,7 @@ def test_who_may_connect(servers):
                 assert connect(servers, name, key=servers["wrong"], timeout=20).returncode
             run("nvme", "disconnect", "-n", servers[name]["nqn"], check=False)
         else:
-            # Without a key the export would be open to whoever knows a name.
+            # Without a key, the export would accept every host that knows an allowed name.
             code, text = servers[name]["refusal"].split("\n", 1)
             assert code == "exit code 4" and len(text.splitlines()) == 1
             assert "CONFIG_NVME_TARGET_AUTH" in text
@@ -176,7 +176,7 @@ def test_who_may_connect(servers):
 
 
 def test_two_disks(servers):
-    """Of one configuration, and yet not two paths to one disk."""
+    """Two disks of one configuration are not taken for two paths to one disk."""
     found = [connected(servers, "a", GONE), connected_for_long(servers, "b")]
     for name, attributes in (("a", {"ctrl_loss_tmo": "0", "kato": "3"}),
                              ("b", {"ctrl_loss_tmo": "600", "kato": "3",
@@ -192,14 +192,14 @@ def test_two_disks(servers):
 
 
 def test_server_is_lost(servers):
-    """Killed while fio writes; the disk is waited for, but not by the mirror."""
+    """A server is killed while fio writes; the host waits for the disk, but the mirror does not."""
     written_while_killed("b", 7)
     assert state(servers["b"]) == "connecting" and servers["b"]["nqn"] in disks().values()
     assert verify(7).returncode == 0
 
 
 def test_server_comes_back(servers):
-    """With an empty disk of the same name: the mirror leaves it alone until it is added."""
+    """It has an empty disk of the same name, which the mirror ignores until it is added."""
     old = servers["b"]["nqn"]
     servers["b"] = ask("boot", "b")
     assert servers["b"]["nqn"] == old
@@ -218,7 +218,7 @@ def test_server_comes_back(servers):
 
 
 def test_the_other_server_is_lost(servers):
-    """Its disk goes away; all there is now is what the one that came back has."""
+    """Its disk disappears; all data is now on the server that returned."""
     written_while_killed("a", 8)
     wait_for(lambda: list(disks().values()) == [servers["b"]["nqn"]], 60)
     assert verify(8).returncode == 0
@@ -229,7 +229,7 @@ def test_the_other_server_is_lost(servers):
 
 
 def test_loss_is_noticed(servers):
-    """What the others verified, they would not have found if it had not been there."""
+    """The check itself: verify() must fail if the data is not there."""
     assert verify(7).returncode
     disk, = disks()
     member, = (name for name in os.listdir("/sys/block/md0/md") if name.startswith("dev-"))

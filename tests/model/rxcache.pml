@@ -252,7 +252,7 @@ inline retire_page(s, r)
 
 /*
  * rxd_store_exchange(): another page in the place of a page, or none. It is seen by all as it
- * is done; the model lets it order nothing else. What nobody keeps is used again at once.
+ * is done; the model lets it order nothing else. A page that no reader keeps is reused at once.
  */
 inline exchange(s, there)
 {
@@ -635,7 +635,7 @@ end_idle:
 	}
 }
 
-/* rxc_read() of whoever misses: fills of a block, again and again. */
+/* rxc_read() of a reader that misses: it fills a block, repeatedly. */
 proctype fill(byte b)
 {
 	byte item;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Twenty ways to break the sources, five of each kind, and the cheapest stages that may tell.
 
-They were chosen before any of them had been run. What is replaced must occur once in the
-function named, or else the mutation is refused: then the sources have changed, and it must
-be written anew.
+They were chosen before any of them had been run. The replaced text must occur once in the
+named function. Otherwise the mutation is refused, because the sources have changed, and it must
+be rewritten.
 """
 
 STORE, ALLOC, COPY = "module/store.c", "module/alloc.c", "module/copy.c"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One system for all tests, with one disk; each test goes on where the last one ended."""
+"""One system for all tests, with one disk; each test continues where the last one ended."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """What only one system has to be asked."""
+    """Select the tests that need to run on only one system."""
     items[:] = [item for item in items
                 if config.getoption("--system") in (item.get_closest_marker("only") or
                                                     pytest.mark.only(*SYSTEMS).mark).args]

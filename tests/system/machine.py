@@ -12,7 +12,7 @@ CHECKER = "6.12"     # a root file system that has linters
 
 
 class Machine:
-    """One disk, that each boot leaves as the next one finds it."""
+    """One disk, which each boot leaves to the next."""
 
     def __init__(self, system):
         self.system = system
@@ -26,7 +26,7 @@ class Machine:
             os.unlink(self.root)
 
     def path(self, *names):
-        """A file that the inside knows as /rxd/build/system/SYSTEM/..."""
+        """A file that the guest sees as /rxd/build/system/SYSTEM/..."""
         return os.path.join(self.base, *names)
 
     def _run(self, step, command):

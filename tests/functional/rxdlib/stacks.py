@@ -61,7 +61,7 @@ class Stack:
                 *(["-S", CHUNK // SECTOR] if self.striped else [])]
 
     def attempt(self):
-        """Try operations that must not disturb the I/O: shrinking is refused, growing is not noticed."""
+        """Try what must not disturb the I/O: shrinking is refused, and growing is not noticed."""
         ramdisk = self.ramdisks[-1]
         refuses(ramdisk, self.half)
         refuses(ramdisk, self.size - BLOCK)

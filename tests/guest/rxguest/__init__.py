@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Guests: their QEMU, what they say, and what their kernel log must not say."""
+"""Guests: QEMU, the guest's output, and what its kernel log must not contain."""

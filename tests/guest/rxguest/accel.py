@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether guests come up under KVM here: found out once a boot of the machine."""
+"""Whether guests boot with KVM here, which is tested once per boot of the machine."""
 
 import os
 
-# Some machines offer /dev/kvm, and a guest under it never gets to its first line.
+# Some machines have /dev/kvm, but a guest that uses it never prints its first line.
 FIRST_LINE_SECONDS = 20
 KVM = ["-accel", "kvm", "-cpu", "host"]
 TCG = ["-accel", "tcg,thread=multi", "-cpu", "max"]
@@ -23,7 +23,7 @@ def present():
 
 
 def recall():
-    """What was found out: True, False, or None when nothing yet."""
+    """Return the result of the test: True, False, or None if there was none yet."""
     try:
         with open(_memory(), encoding="ascii") as file:
             return {"works": True, "stalls": False}.get(file.read().strip())

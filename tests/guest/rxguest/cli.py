@@ -92,7 +92,7 @@ def parser():
 
 
 def _split(argv):
-    """The command is all that follows the first --."""
+    """The command is everything after the first --."""
     if "--" not in argv:
         return argv
     cut = argv.index("--")
@@ -116,7 +116,7 @@ def boot_directory(kernel):
 
 
 def lock(guest):
-    """One guest a kernel and checkout: they share out/ and the disks."""
+    """Allow one guest for each kernel and checkout, because they share out/ and the disks."""
     os.makedirs(guest.base, exist_ok=True)
     held = open(os.path.join(guest.base, "run.lock"), "wb")
     try:
@@ -133,8 +133,8 @@ def start(guest, options):
     if works is None:
         say("trying KVM")
     unknown = works is None
-    # Emulated, a stock kernel's boot now and then stands still before its first program,
-    # where nothing of ours has run.
+    # If it is emulated, a stock kernel's boot sometimes hangs before its first program, when
+    # no code of this project has run.
     for kvm in [True] * unknown + [works or False] * TRIES:
         begin = time.monotonic()
         up = guest.start(kvm)
@@ -195,7 +195,7 @@ def _interrupted(signum, _frame):
 
 
 def ending(function, *args):
-    """What a program ends with: no guest outlives it, whatever ends it."""
+    """Convert signals to exceptions, so that no guest outlives this program."""
     signal.signal(signal.SIGTERM, _interrupted)
     signal.signal(signal.SIGHUP, _interrupted)
     try:

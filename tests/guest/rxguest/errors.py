@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What can go wrong with a guest."""
+"""Errors of a guest."""
 
 
 class GuestError(Exception):
-    """The guest did not do its work; one line that tells why."""
+    """The guest did not do its work; one line gives the reason."""

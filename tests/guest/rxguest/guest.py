@@ -53,10 +53,10 @@ class Guest:
         qemu.sparse(os.path.join(self.disks, "slow.raw"), qemu.SLOW)
 
     def start(self, kvm):
-        """Start QEMU; returns whether the guest got to its first program in time."""
+        """Start QEMU; return whether the guest reached its first program in time."""
         args = qemu.command(self.boot, self.top, self.kernel, self.out, self.disks,
                             self.options, kvm)
-        # Where the root disk's changes go.
+        # The file for changes of the root disk.
         environment = dict(os.environ, TMPDIR=self.disks)
         open(self.console, "wb").close()
         with open(self.errors, "wb") as errors:
@@ -75,12 +75,12 @@ class Guest:
         return False
 
     def complaint(self):
-        """What QEMU itself said last, if it ended."""
+        """Return the last message of QEMU, if it has ended."""
         lines = _read(self.errors).strip().splitlines()
         return lines[-1] if lines and self.process.poll() is not None else ""
 
     def last_line(self):
-        """Of what the guest printed itself."""
+        """Return the last line that the guest itself printed."""
         return (_read(self.console).strip().splitlines()[-1:] or ["nothing on its console"])[0]
 
     def kill(self):
@@ -90,7 +90,7 @@ class Guest:
             self.process.wait()
 
     def follow(self):
-        """Pass on what the command prints, until the guest is off."""
+        """Print the output of the command until the guest is off."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             while True:
@@ -124,7 +124,7 @@ class Guest:
         return int(text)
 
     def log(self):
-        """The kernel log, as far as it came out, kept as out/dmesg.txt."""
+        """The kernel log, as far as it was written; also saved as out/dmesg.txt."""
         path = os.path.join(self.out, "dmesg.txt")
         if not os.path.exists(path):
             with open(path, "w", encoding="utf-8") as file:

@@ -50,7 +50,7 @@ def overlay(path, base):
 
 
 def _nodes(count, mem, cpus):
-    """NUMA nodes, each a socket, that share the memory and the CPUs; one needs no name."""
+    """NUMA nodes, each a socket, which share the memory and the CPUs; one node needs no option."""
     args = ["-smp", f"{cpus},sockets={count}"]
     for node in range(count) if count > 1 else ():
         first, last = node * cpus // count, (node + 1) * cpus // count - 1
@@ -60,7 +60,7 @@ def _nodes(count, mem, cpus):
 
 
 def command(boot, top, kernel, out, disks, options, kvm):
-    """The arguments to start it with; ttyS0 goes to a file, ttyS1 to stdout."""
+    """The command line that starts it; ttyS0 goes to a file, ttyS1 to stdout."""
     drives = [("root", options.root or os.path.join(boot, "../root.ext4"),
                "format=qcow2,cache=unsafe" if options.root else "snapshot=on"),
               ("scratch", os.path.join(disks, "scratch.raw"), "cache=writeback"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Lines that no kernel log may have."""
+"""Lines that a kernel log must not contain."""
 
 import re
 
@@ -13,5 +13,5 @@ PATTERN = re.compile(
 
 
 def find(text):
-    """The lines of a kernel log that tell of trouble."""
+    """Return the lines of a kernel log that report a fault."""
     return [line for line in text.splitlines() if PATTERN.search(line)]

@@ -51,7 +51,7 @@ leave_a_mark()
 	echo "boot $1" >>/scratch/marks
 }
 
-# The kernel's compiler remembers what it has compiled: emulated, a build takes minutes.
+# The compiler cache saves time: emulated, a build takes minutes.
 quick_compiler()
 {
 	export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=/var/tmp/ccache
