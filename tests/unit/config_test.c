@@ -250,7 +250,7 @@ static const char *const right[] = {
 	DISK "uuid = " UUID_C "\n" CACHE "uuid = " UUID_A "\n",
 	DISK "uuid = " UUID_E "\n" EXPORT "transport = loop\nallow-any-host = yes\n",
 	DISK "noauto = yes\n" EXPORT "transport = loop\nallow-any-host = yes\nnoauto = yes\n",
-	/* One needs the other, and that is all. */
+	/* One section depends on another, without a circle. */
 	DISK "fs = ext4\nmount = /a\n[ramdisk b]\nsize = 1M\nfs = xfs\nmount = /a/b\n"
 	"[ramdisk c]\nsize = 1M\nfs = xfs\nmount = /ab\nimage = /a/b/image\n",
 	TCP "port = 1\nallow-host = " HOST " " HOST "2\ndhchap-key = /k\nnqn = nqn.2026-11.a\n",
@@ -414,7 +414,7 @@ static void test_export(void)
 	config_free(&config);
 }
 
-/* Of two that wait for each other, and of three, each is told. */
+/* A circle of two sections, and one of three: each section is reported. */
 static void test_circles(void)
 {
 	static const char two[] =
@@ -448,7 +448,7 @@ static void test_circles(void)
 	config_free(&config);
 }
 
-/* What is started is put in the place of what the files say now. */
+/* Started sections replace those that the files have now. */
 static void test_replace(void)
 {
 	static const char now[] = DISK "[ramdisk b]\nsize = x\n" CACHE;
@@ -467,7 +467,7 @@ static void test_replace(void)
 	config_free(&config);
 }
 
-/* What names a section with an error has one, too. */
+/* A section that names a section with an error has an error, too. */
 static void test_export_of_broken(void)
 {
 	static const char text[] =
@@ -482,7 +482,7 @@ static void test_export_of_broken(void)
 	config_free(&config);
 }
 
-/* An error is one of its own section; the others are as good as before. */
+/* An error belongs to its own section; the others are still valid. */
 static void test_broken(void)
 {
 	static const char text[] =
@@ -578,7 +578,7 @@ static void test_files(void)
 		abort();
 }
 
-/* What a section came from, as FILE:LINE. */
+/* The origin of a section, as FILE:LINE. */
 static bool is_from(const struct config_section *section, const char *from)
 {
 	char *text = format_text("%s:%u", section->file, section->line);
@@ -602,7 +602,7 @@ static void clean_vendor(void)
 	rmdir("usr");
 }
 
-/* Whether there is a configuration where there is nothing, or only vendor defaults. */
+/* Is there a configuration if there is no file, or only vendor defaults? */
 static void test_vendor_alone(void)
 {
 	struct config config = { .ram = RAM };
@@ -646,7 +646,7 @@ static void test_vendor_replaced(void)
 	struct config config = { .ram = RAM };
 	const struct config_section *a;
 
-	/* Nothing is left of the vendor's, neither keys nor errors. */
+	/* Nothing of the vendor's section is left, neither keys nor errors. */
 	put_file("usr/10.conf", DISK "reserve = yes\nsise = 1M\n[cache a]\nsize = 1M\n"
 		 "origin = /dev/sdb\n");
 	put_file("rxd.conf", "[ramdisk a]\nsize = 8M\n");
@@ -660,7 +660,7 @@ static void test_vendor_replaced(void)
 		print_errors(&config);
 	config_free(&config);
 
-	/* One with an error does not bring the vendor's back. */
+	/* A section with an error is not replaced by the vendor's. */
 	put_file("rxd.conf", "[ramdisk a]\nsize = x\n");
 	put_file("usr/10.conf", DISK);
 	config_load(&config, "rxd.conf", "usr");
@@ -669,7 +669,7 @@ static void test_vendor_replaced(void)
 	       is_from(config.sections[0], "rxd.conf:1"), "a wrong section replaces, too");
 	config_free(&config);
 
-	/* What both have is an error of the vendor's. */
+	/* A conflict between both is an error of the vendor's section. */
 	put_file("rxd.conf", "[ramdisk c]\nsize = 1M\nindex = 3\n");
 	put_file("usr/10.conf", DISK "index = 3\n");
 	config_load(&config, "rxd.conf", "usr");
@@ -680,7 +680,7 @@ static void test_vendor_replaced(void)
 	       "a value that a vendor's section has, too");
 	config_free(&config);
 
-	/* By a part in FILE.d, and a second time there: an error as ever. */
+	/* A section that is repeated in FILE.d is an error, as usual. */
 	if (mkdir("rxd.conf.d", 0755))
 		abort();
 	put_file("rxd.conf", "[ramdisk b]\nsize = 3M\n");
@@ -697,7 +697,7 @@ static void test_vendor_replaced(void)
 	unlink("rxd.conf.d/20.conf");
 }
 
-/* A file of the same name hides a vendor's, whatever it holds. */
+/* A file of the same name hides a vendor's, whatever its content. */
 static void test_vendor_masked(void)
 {
 	struct config config = { .ram = RAM };
@@ -729,7 +729,7 @@ static void test_vendor_masked(void)
 	unlink("rxd.conf.d/20.conf");
 }
 
-/* A vendor's section in a circle is the one that is wrong. */
+/* In a circle, the vendor's section has the error. */
 static void test_vendor_circle(void)
 {
 	struct config config = { .ram = RAM };
@@ -744,7 +744,7 @@ static void test_vendor_circle(void)
 		print_errors(&config);
 	config_free(&config);
 
-	/* Two of the vendor's, between which there is one of the administrator's. */
+	/* Two sections of the vendor, and one of the administrator between them. */
 	put_file("usr/10.conf", "[ramdisk b]\nsize = 1M\nfs = ext4\nimage = /c/img\nmount = /b\n"
 		 "[ramdisk c]\nsize = 1M\nfs = ext4\nimage = /a/img\nmount = /c\n");
 	config_load(&config, "rxd.conf", "usr");
@@ -754,7 +754,7 @@ static void test_vendor_circle(void)
 		print_errors(&config);
 	config_free(&config);
 
-	/* One that the administrator has made alone is not the vendor's. */
+	/* A section that only the administrator has is not the vendor's. */
 	put_file("rxd.conf", "[ramdisk a]\nsize = 1M\nimage = /d/img\nmount = /a\n"
 		 "[ramdisk d]\nsize = 1M\nimage = /a/d.img\nmount = /d\n");
 	config_load(&config, "rxd.conf", "usr");
@@ -767,7 +767,7 @@ static void test_vendor_circle(void)
 	unlink("usr/10.conf");
 }
 
-/* What cannot be read may have been meant to replace or to hide anything of a vendor's. */
+/* A file that cannot be read may replace or hide any section of the vendor. */
 static void check_not_used(const char *error, const char *name)
 {
 	struct config config = { .ram = RAM };
@@ -835,7 +835,7 @@ static void test_vendor_not_used(void)
 		abort();
 	check_not_used("rxd.conf.d: Too many levels of symbolic links", "a link to itself");
 
-	/* Whether there is a mask is not known. */
+	/* It is unknown whether a vendor's file is hidden. */
 	config_read_folder(&config, "usr", "rxd.conf.d");
 	tap_ok(!config.count && config.error_count == 1 &&
 	       !strcmp(config.errors[0], "rxd.conf.d/10.conf: Too many levels of symbolic links"),
@@ -843,7 +843,7 @@ static void test_vendor_not_used(void)
 	config_free(&config);
 	unlink("rxd.conf.d");
 
-	/* An error of a section is its own; nor is there a word of an empty folder. */
+	/* An error of a section is its own, and an empty folder is no error. */
 	put_file("rxd.conf", "[ramdisk a]\nsize = x\n[export e]\nsize\n[export e]\n");
 	put_file("usr/10.conf", CACHE);
 	config_load(&config, "rxd.conf", "usr");
@@ -876,7 +876,7 @@ static void test_vendor(void)
 	       !config_vendor("/tmp/rxd.conf"), "vendor defaults belong to /etc/rxd.conf");
 }
 
-/* A configuration is one whatever its path is written like; FILE.d is beside FILE. */
+/* A configuration is the same by any path to it; FILE.d is beside FILE. */
 static void test_paths(void)
 {
 	static const char *const same[] = {
@@ -909,7 +909,7 @@ static void test_paths(void)
 	tap_ok(!config.count && !config.error_count, "a record of another configuration");
 	config_free(&config);
 
-	/* The link may lead elsewhere by now. */
+	/* The link may have another target by now. */
 	put_file("records/ramdisk-a", "rxadm-record 1 0 0 /nowhere/rxd.conf\n" DISK);
 	config_record_read_all(&config, "records", "/nowhere/rxd.conf");
 	tap_ok(config.count == 1, "a record by the same path, whose folder is gone");

@@ -63,7 +63,7 @@ static enum copy_step write_number(void *context, const struct copy_chunk *chunk
 		numbers->wrong = true;
 	numbers->wanted++;
 	copy_count(&numbers->copy.counts.copied, chunk->length);
-	/* Give the signal the time that it needs. */
+	/* Give the signal time to arrive. */
 	if (numbers->signals != NEVER)
 		usleep(1000);
 	return COPY_MORE;
@@ -146,7 +146,7 @@ static void test_errors(void)
 static void test_signals(void)
 {
 	struct numbers numbers;
-	/* The kernel fills a part of a set only. */
+	/* The kernel fills only a part of a set. */
 	sigset_t before = { 0 }, set = { 0 };
 
 	sigprocmask(SIG_SETMASK, NULL, &before);
@@ -157,7 +157,7 @@ static void test_signals(void)
 	sigprocmask(SIG_SETMASK, NULL, &set);
 	tap_ok(!memcmp(&before, &set, sizeof(set)), "the mask is as it was");
 
-	/* What the caller has blocked is the caller's. */
+	/* Signals that the caller has blocked stay blocked. */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
@@ -182,7 +182,7 @@ static void test_held_signals(void)
 	int status = 0;
 	pid_t child;
 
-	/* A shell without job control starts what runs in the background with it ignored. */
+	/* A shell without job control starts background processes with this signal ignored. */
 	signal(SIGINT, SIG_DFL);
 	tap_ok(!copy_signals_hold(&signals) && !copy_signals_take(&signals), "no signal waits");
 	raise(SIGINT);

@@ -34,7 +34,7 @@ static void *add(struct buffer *buffer, size_t size)
 	return buffer->data + buffer->size - size;
 }
 
-/* The data of a page tells where it lies. */
+/* The data of a page identifies its place. */
 static void fill(unsigned char *data, uint64_t start)
 {
 	uint64_t i;
@@ -101,7 +101,7 @@ static struct buffer make(void)
 	return buffer;
 }
 
-/* Does the data of a frame tell where it lies? */
+/* Does the data of a frame identify its place? */
 static bool is_right(const struct image_frame *frame, const unsigned char *data)
 {
 	unsigned char page[IMAGE_PAGE];
@@ -119,7 +119,7 @@ static bool is_right(const struct image_frame *frame, const unsigned char *data)
 	return true;
 }
 
-/* Read an image as rxadm load does. Return: NULL, or what is wrong. */
+/* Read an image as rxadm load does. Return: NULL, or the fault. */
 static char *read_all(const struct buffer *buffer, struct image *image, bool *right)
 {
 	unsigned char *scratch = malloc(IMAGE_FRAME_MAX);
@@ -172,7 +172,7 @@ static void seal(unsigned char *block)
 	memcpy(block + IMAGE_BLOCK - sizeof(checksum), &checksum, sizeof(checksum));
 }
 
-/* One number of one block is another, and the block's checksum is right. */
+/* Change one number of one block, and correct the checksum of the block. */
 static void expect_value(size_t at, size_t width, uint64_t value, const char *wanted,
 			 const char *name)
 {
@@ -199,7 +199,7 @@ static void test_round_trip(void)
 	free(buffer.data);
 }
 
-/* Each byte of an image counts. */
+/* A change of any byte of an image is detected. */
 static void test_each_byte(void)
 {
 	struct buffer buffer = make();
@@ -246,7 +246,7 @@ static void test_incompressible(void)
 	free(data);
 }
 
-/* Every other page is zeros, which leaves one extent more than there can be. */
+/* Every other page is zeros, which would need one extent more than the maximum. */
 static void test_zeros(void)
 {
 	const uint32_t pages = 2 * IMAGE_EXTENTS_MAX + 1;
@@ -336,7 +336,7 @@ static void test_end(void)
 	free(buffer.data);
 }
 
-/* Payloads whose checksum is right and which are not what they should be. */
+/* Payloads with a correct checksum and invalid content. */
 static void test_payloads(void)
 {
 	unsigned char *data = calloc(2, IMAGE_PAGE), *payload = calloc(1, IMAGE_PAGE);

@@ -75,7 +75,7 @@ static void test_read(void)
 	}
 }
 
-/* A line must not seem to end where it does not. */
+/* A line must not seem to end at a NUL. */
 static void test_zero_byte(void)
 {
 	static const char text[] = HEADING "0 8\0 16\n";

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tests/bench/report: when a figure is known, and what it is judged by."""
+"""tests/bench/report: when a figure is known, and how it is judged."""
 
 import importlib.machinery
 import importlib.util
@@ -19,7 +19,7 @@ TIMES = {"bare": 100, "bare-linear": 180, "memcpy": 500, "move": 480, "brd": 600
 
 @pytest.fixture(name="boots")
 def _boots(tmp_path):
-    """Writes what each boot measured: the times of a 4K read that differ from TIMES."""
+    """Write the results of each boot: the times of a 4K read that differ from TIMES."""
     def write(*boots):
         folder = tmp_path / "plain"
         folder.mkdir()
@@ -34,7 +34,7 @@ def _boots(tmp_path):
 
 
 def verdicts(folder, tmp_path):
-    """Of the three lines of the row, by what they are compared with; and the exit code."""
+    """Return the verdicts of the three lines of the row, by base, and the exit code."""
     code = report.main(["table", "rxcache", "4k-read", str(tmp_path / "json"), str(folder)])
     rows = json.loads((tmp_path / "json").read_text())["rows"]
     return code, {row["title"].split(", by ")[1]: (row["value"] and round(row["value"], 3),
@@ -68,7 +68,7 @@ def test_missed(boots, tmp_path, capsys):
 
 @pytest.mark.parametrize("times", [(640, 680), (640, 660, 680), (640, 660, 680, 660)])
 def test_too_few_boots(boots, tmp_path, capsys, times):
-    """Good figures are no verdict where the next boot may give others."""
+    """Good figures of too few boots give no verdict, because the next boot may differ."""
     folder = boots(*[{"rxcache": time} for time in times])
     code, found = verdicts(folder, tmp_path)
     assert code == 1 and not any(met for _value, _boots, met in found.values())
@@ -95,7 +95,7 @@ def test_all_void(boots, tmp_path, capsys):
 
 
 def test_interval():
-    """As scipy.stats.t.interval(0.95, n - 1, mean, sem) has it."""
+    """The interval equals scipy.stats.t.interval(0.95, n - 1, mean, sem)."""
     assert report.interval_of([1.0, 1.1, 1.2]) == pytest.approx(0.2484138 / 1.1, rel=1e-3)
     assert report.interval_of([1.0, 1.1]) is None
     values = [1 + 0.01 * (number % 3) for number in range(15)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tests/bench/rxcp: when rxcp is slower, and the tree that must be."""
+"""tests/bench/rxcp: when rxcp counts as slower, and the tree that must be slower."""
 
 import importlib.machinery
 import importlib.util
@@ -15,7 +15,7 @@ LOADER.exec_module(bench)
 
 
 def found(clock, processors, noise=0.02, repeats=9):
-    """What is measured of an rxcp that takes so many times as long as cp."""
+    """The results for an rxcp that takes so many times as long as cp."""
     rng = random.Random(1)
     return {name: [tuple(factor * rng.uniform(1 - noise, 1 + noise) for factor in factors) + (8,)
                    for _ in range(repeats)]
@@ -26,18 +26,18 @@ def found(clock, processors, noise=0.02, repeats=9):
     (1, 1, [False, False]), (0.5, 1, [False, False]), (1.1, 1, [True, False]),
     (1, 1.1, [False, True]), (1.1, 1.1, [True, True])])
 def test_verdicts(clock, processors, verdicts):
-    """Either of them is enough."""
+    """It is slower if either time is longer."""
     assert [verdict for _, verdict in bench.judge(found(clock, processors), .95)] == verdicts
 
 
 def test_noise():
-    """What may be slower is no more than that."""
+    """An uncertain result does not count as slower."""
     ratios = bench.judge(found(1.06, 1.06, noise=0.3), .95)
     assert [verdict for _, verdict in ratios] == [None, None]
 
 
 def test_more_repeats(monkeypatch):
-    """Until it is certain, and not for ever."""
+    """It repeats until the result is certain, but not forever."""
     for noise, times in ((0.01, 9), (0.9, 9 * bench.MOST)):
         figures = found(1, 1, noise, 1 + 9 * bench.MOST)
         monkeypatch.setattr(bench, "timed", lambda argv, *_: figures[argv[0]].pop())
@@ -57,7 +57,7 @@ def test_holes_that_cp_shared():
 
 
 def test_slower_tree():
-    """The change is one of this tree, and made once."""
+    """The change applies to this tree, and is made once."""
     with open(os.path.join(TOP, bench.SLOWER[0]), encoding="utf-8") as file:
         text = file.read()
     changed = bench.slower(text)

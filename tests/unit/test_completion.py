@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Each shell's completion offers all that --help prints."""
+"""The completion of each shell offers all that --help prints."""
 
 import os
 import re
@@ -30,14 +30,14 @@ def commands():
 
 
 def long_options(command):
-    """What --help has in its usage, and at the beginning of the lines after it."""
+    """Return the long options of --help: in its usage, and at the start of later lines."""
     usage, rest = output(RXADM, command, "--help").split("\n\n", 1)
     return set(re.findall(r"--[a-z-]+", usage)) | \
         set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", rest, re.MULTILINE))
 
 
 def from_bash(*words):
-    """What bash itself offers for the last word."""
+    """Return what bash itself offers for the last word."""
     script = ('PATH="$1:$PATH"; . "$2"; shift 2; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))\n'
               "compopt() { :; }\n"
               '_rxadm; printf "%s\\n" "${COMPREPLY[@]}"')
@@ -92,7 +92,7 @@ def test_commands(shell):
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_options(shell):
-    """All that there are, and none that there are not."""
+    """All existing options are offered, and no others."""
     for command in commands():
         wanted = long_options(command)
         assert "--help" in wanted
@@ -122,10 +122,10 @@ def test_bash_script_is_sound():
     "$(touch${IFS}@)", "`touch${IFS}@`", "${x:=$(touch${IFS}@)}", "a$(touch${IFS}@)", "a;b", "~",
     "*", "/*", "-a", "--force", "a|b", "a&b", "a\\tb", "'a", "\"a", "a\\x20b"])
 def test_bash_runs_nothing(tmp_path, bad):
-    """What names in files or of devices hold is neither expanded nor offered."""
+    """Names in files, and of devices, are neither expanded nor executed."""
     mark = tmp_path / "mark"
     bad = bad.replace("@", str(mark))
-    # In the place of the files that have sections, and of the caches that there are.
+    # Replaces the files with sections, and the existing caches.
     script = ('. "$1"; bad=$2; shift 2; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))\n'
               'cat() { printf "[ramdisk %s]\\n[ramdisk a b]\\n" "$bad"\n'
               '  printf "[cache one.a-2_B] # c\\n [ ramdisk  two ]\\n"; }\n'

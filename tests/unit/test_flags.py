@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""With which options the tools are compiled: who builds packages chooses their own."""
+"""The compiler options of the tools: those who build packages choose their own."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ TOOLS = "rxcp", "generator"
 
 
 def compilers(tmp_path, *variables):
-    """The commands that compile something, as make would run them."""
+    """Return the compiler commands that make would run."""
     lines = []
     for tool in TOOLS:
         result = subprocess.run(["make", "-n", "-C", os.path.join(TOP, "utils", tool),
@@ -24,7 +24,7 @@ def compilers(tmp_path, *variables):
 
 
 def test_packages_choose(tmp_path):
-    """Neither a warning of a new compiler nor a level of ours is in a distribution's way."""
+    """A distribution's build stops neither at a new warning nor at an option of this project."""
     for line in compilers(tmp_path, "CFLAGS=-O3 -D_FORTIFY_SOURCE=3", "CC=other-gcc"):
         words = line.split()
         assert words[0] == "other-gcc" and "-O3" in words
@@ -39,7 +39,7 @@ def test_level_of_cppflags(tmp_path):
 
 @pytest.mark.parametrize("variables, strict", [([], False), (["STRICT=1"], True)])
 def test_from_source(tmp_path, variables, strict):
-    """Hardened, if nobody chooses otherwise; for development, without a warning."""
+    """By default the tools are hardened; a development build has no warnings."""
     for line in compilers(tmp_path, *variables):
         words = line.split()
         assert "-D_FORTIFY_SOURCE=2" in words and "-fstack-protector-strong" in words
@@ -59,7 +59,7 @@ echo "$*" >>"$0.log"
 
 @pytest.mark.parametrize("tool", ["copy", "generator", "rxadm", "rxcp"])
 def test_other_choice_compiles_anew(tmp_path, tool):
-    """And the same one does not."""
+    """Other options cause a new compilation, and the same options do not."""
     compiler = tmp_path / "cc"
     compiler.write_text(FAKE, encoding="utf-8")
     compiler.chmod(0o755)

@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.path.join(HERE, "../../utils/generator")
 BUILD = os.path.join(HERE, "../../build/unit/generator")
 CASES = sorted(os.listdir(os.path.join(HERE, "generator")))
-# systemd-analyze wants to make a folder in /run, which may be read-only here.
+# systemd-analyze creates a folder in /run, which may be read-only here.
 VERIFY = 'mount -t tmpfs tmpfs /run && exec systemd-analyze verify --man=no "$@"'
 NAMESPACE = uuid.UUID("9d47b8a6-8b9a-45b5-97ac-626c1b790991")
 
@@ -33,7 +33,7 @@ def read(path):
 
 
 def listing(folder):
-    """All files and links in a folder, as one text."""
+    """Return all files and links in a folder, as one text."""
     text = ""
     for path, _, names in sorted(os.walk(folder)):
         for name in sorted(names):
@@ -69,7 +69,7 @@ def test_golden(program, tmp_path, case):
 @pytest.mark.machine
 @pytest.mark.parametrize("case", CASES)
 def test_systemd_understands(program, tmp_path, case):
-    """systemd-analyze has nothing to say about the units, those installed among them."""
+    """systemd-analyze reports nothing about the units, including the installed ones."""
     units = tmp_path / "units"
     config = os.path.join(HERE, "generator", case, "rxd.conf")
     generate(program, config, units)
@@ -90,7 +90,7 @@ def test_systemd_understands(program, tmp_path, case):
 
 
 def test_names_are_systemds(program, tmp_path):
-    """Mount units are called as systemd-escape says."""
+    """Mount units have the names that systemd-escape prints."""
     generate(program, os.path.join(HERE, "generator/escapes/rxd.conf"), tmp_path / "units")
     for path in "/.hidden/50%/x-y@z", "/top-level":
         name = subprocess.run(["systemd-escape", "--path", "--suffix=mount", path],
@@ -119,7 +119,7 @@ uuid=c60fbf9c-8ec9-509b-9913-afbced891923
     "[ramdisk scratch]\nsise = 4M\n", "", None, "[ramdisk scratch]\nsize = 4M\n",
     "[ramdisk scratch]\nsize = 4M\nimage = /srv/new/a.img\nmount = /new\n"])
 def test_what_was_started_can_be_stopped(program, tmp_path, text):
-    """Its image is written and its mount is ordered, whatever the files say by now."""
+    """Its image is writable and its mount is ordered, even if the files have changed."""
     config, records, units = tmp_path / "rxd.conf", tmp_path / "records", tmp_path / "units"
     records.mkdir()
     units.mkdir()
@@ -136,7 +136,7 @@ def test_what_was_started_can_be_stopped(program, tmp_path, text):
     assert (units / "old.mount").is_file() and "rxd-ramdisk@o." not in made
     assert "Requires=rxd-ramdisk@scratch.service\nAfter=rxd-ramdisk@scratch.service\n" in \
         (units / "old.mount").read_text()
-    # Nothing that is broken or gone is started by that.
+    # This starts nothing that is broken or removed.
     assert ("local-fs.target.wants/rxd-ramdisk@scratch" in made) == ("size = " in (text or ""))
     assert "local-fs.target.wants/old.mount" not in made
 
@@ -158,7 +158,7 @@ def test_share_of_memory_that_was_started(program, tmp_path):
     ("ro rxadm.apply=off quiet", True), ("rxadm.apply=off", True), ("ro rxadm.apply=on", False),
     ("rxadm.apply=offline xrxadm.apply=off", False), ("", False)])
 def test_switched_off(program, tmp_path, words, off):
-    """By a parameter of the kernel: nothing is started, and the log says why."""
+    """The kernel parameter prevents all starts, and the log gives the reason."""
     (tmp_path / "cmdline").write_text(words + "\n")
     config, units = os.path.join(HERE, "generator/example/rxd.conf"), tmp_path / "units"
     units.mkdir()
@@ -170,16 +170,16 @@ def test_switched_off(program, tmp_path, words, off):
 
 @pytest.mark.parametrize("kind", ["ramdisk", "cache", "export"])
 def test_switched_off_units(kind):
-    """Also what another unit pulls in."""
+    """Units that another unit requires do nothing, either."""
     assert "\nConditionKernelCommandLine=!rxadm.apply=off\n" in \
         read(os.path.join(SOURCE, f"units/rxd-{kind}@.service.in"))
 
 
 def test_switch_is_no_parameter_of_a_module():
-    """The kernel and modprobe hand a module what begins with its name, which would complain."""
+    """It must not begin with the name of a module, which would get it and complain."""
     unit = read(os.path.join(SOURCE, "units/rxd-ramdisk@.service.in"))
     name, dot, _ = unit.partition("ConditionKernelCommandLine=!")[2].partition(".")
-    # Without a dot, the kernel would call it unknown, and pass it to init.
+    # Without a dot, the kernel would report it as unknown, and pass it to init.
     assert dot and "\n" not in name
     assert name.replace("-", "_") not in ("rxd", "dm_rxcache")
 
@@ -190,7 +190,7 @@ def test_no_configuration(program, tmp_path):
 
 
 def test_vendor_defaults(program, tmp_path):
-    """They are started unless the configuration has the section, too; an empty folder is none."""
+    """Vendor defaults are started unless the configuration replaces them."""
     config, vendor, units = tmp_path / "rxd.conf", tmp_path / "vendor", tmp_path / "units"
     vendor.mkdir()
     units.mkdir()
@@ -221,7 +221,7 @@ def test_vendor_defaults(program, tmp_path):
 
 
 def test_vendor_defaults_after_an_error(program, tmp_path):
-    """What could not be read might have replaced them: none is started."""
+    """No vendor default is started, because the unreadable part might have replaced it."""
     config, vendor, units = tmp_path / "rxd.conf", tmp_path / "vendor", tmp_path / "units"
     vendor.mkdir()
     units.mkdir()
@@ -240,7 +240,7 @@ def test_vendor_defaults_after_an_error(program, tmp_path):
 
 
 def test_unit_that_is_there(program, tmp_path):
-    """A mount that /etc/fstab has, too, is its; the rest is made."""
+    """A mount that /etc/fstab has, too, is left to it; the other units are generated."""
     units = tmp_path / "units"
     units.mkdir()
     (units / "srv-my\\x2dscratch.mount").write_text("# fstab's\n")

@@ -13,10 +13,10 @@ HERE = os.path.join(TOP, "tests/unit")
 PACKAGING = os.path.join(TOP, "packaging/prometheus")
 RULES = os.path.join(PACKAGING, "rxd.rules.yml")
 
-# A sample: its name, its labels and its value.
+# A sample: name, labels and value.
 SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z_]+="(?:[^"\\\n]|\\[n"\\])*",?)+)\} ([0-9.]+)')
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
-# What a family's samples may end in, by its type.
+# The suffixes of the samples of a family, by its type.
 ENDINGS = {"counter": ["_total"], "gauge": [""], "info": ["_info"], "stateset": [""],
            "histogram": ["_bucket", "_sum", "_count"]}
 OURS = re.compile(r"\b(?:rxd|rxcache)_[a-z0-9_]+")
@@ -31,7 +31,7 @@ def promtool(*args, stdin=None):
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    """exposition_test, which knows some made-up disks."""
+    """exposition_test, which prints the metrics of some made-up disks."""
     out = tmp_path_factory.mktemp("unit")
     subprocess.run(["make", "-s", "-C", HERE, f"O={out}", f"{out}/exposition_test"], check=True)
     return out / "exposition_test"
@@ -47,7 +47,7 @@ def text(program):
 
 @pytest.fixture(scope="module")
 def emitted(text):
-    """The names of all samples."""
+    """Return the names of all samples."""
     return {SAMPLE.fullmatch(line).group(1) for line in text("prometheus").splitlines()
             if not line.startswith("#")}
 
@@ -59,7 +59,7 @@ def test_promtool_accepts_prometheus(text):
 
 @pytest.mark.machine
 def test_promtool_accepts_openmetrics(text, tmp_path):
-    """Its only command that reads OpenMetrics wants timestamps."""
+    """The only command of promtool that reads OpenMetrics requires timestamps."""
     lines = [line if line.startswith("#") else line + " 1700000000"
              for line in text("openmetrics").splitlines()]
     path = tmp_path / "metrics"
@@ -134,7 +134,7 @@ def test_nothing_to_tell(text):
 
 
 def test_unit_of_systemd():
-    """It may write where it writes, and the alerts look there."""
+    """It may write its file, and the alerts look there."""
     unit = read(os.path.join(TOP, "packaging/systemd/rxd-metrics.service"))
     found = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
     command = found["ExecStart"].split()
@@ -153,7 +153,7 @@ def test_rules():
 
 @pytest.mark.machine
 def test_alerts():
-    """What raises them and what does not."""
+    """The conditions that raise the alerts, and others that do not."""
     promtool("test", "rules", os.path.join(HERE, "rxd.rules.test.yml"))
 
 
@@ -206,7 +206,7 @@ def test_dashboard_queries_parse(tmp_path):
 
 
 def test_dashboard_is_whole():
-    """Panels that overlap or have one number are lost when it is imported."""
+    """Panels that overlap, or have the same number, are lost at import."""
     panels = dashboard()["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     taken = set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What counts as found, when the sources are broken on purpose: see tests/mutations/run."""
+"""Which results count as found when the sources are broken on purpose: see tests/mutations/run."""
 
 import importlib.machinery
 import importlib.util
@@ -22,11 +22,11 @@ def loaded(monkeypatch):
 @pytest.mark.parametrize("script, result", [
     ("echo '5 passed in 3 s'", "passed"),
     ("echo '1 failed, 4 passed'; exit 1", "failed"),
-    # A guest that crashes tells no totals.
+    # A guest that crashes prints no totals.
     ("echo 'guest: the guest died before the command ended: Oops'; exit 3", "failed"),
     ("echo '.F.'; echo 'guest: no end after 900 s; stopped. The log: x'; exit 3", "timeout"),
     ("echo running; exec sleep 60", "timeout"),
-    # KUnit: what goes against each guest that is stopped, and a case that failed before.
+    # KUnit: checks that fail for each stopped guest, and a case that failed before.
     ("echo 'kunit: the guest was stopped after 1200 s';"
      "printf '\\033[31m[FAILED]\\033[0m store_reports\\n[FAILED] guest_ends\\n';"
      "echo '==== [FAILED] guest ===='; echo '40 passed, 2 failed, 0 skipped'; exit 1", "timeout"),
@@ -48,7 +48,7 @@ def test_no_test_ran(mutations, tmp_path):
     (["timeout", "failed", "failed"], ("b", ["a"])), (["timeout", "passed", "timeout"],
                                                       (None, ["a", "c"]))])
 def test_finder_goes_on(mutations, tmp_path, monkeypatch, results, found):
-    """A stage that comes to no end has found nothing; the next one may."""
+    """A stage that times out has found nothing; the next one may find it."""
     monkeypatch.setattr(mutations, "WORK", str(tmp_path))
     monkeypatch.setattr(mutations, "copy_sources", lambda tree: os.makedirs(tree + "/module"))
     monkeypatch.setattr(mutations, "mutated", lambda mutation: "")

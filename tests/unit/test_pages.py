@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The manual pages name all that the sources have for users."""
+"""The manual pages name everything in the sources that users need."""
 
 import os
 import re
@@ -20,19 +20,19 @@ def sources(folder):
 
 
 def find(pattern, text, at_least):
-    """What a pattern finds; too little means that the sources look otherwise than they did."""
+    """Return the matches of a pattern. Too few mean that the form of the sources has changed."""
     found = re.findall(pattern, text, re.M)
     assert len(found) >= at_least, f"{pattern}: only {found}"
     return found
 
 
 def bold(page):
-    """The words that a page sets in bold."""
+    """Return the words that a page sets in bold."""
     return set(re.findall(r"\*([^*\n]+)\*", re.sub(r"\\(.)", r"\1", page)))
 
 
 def section(page, title):
-    """The text below a heading, up to the next of the same level."""
+    """Return the text below a heading, up to the next heading of the same level."""
     level = title.split()[0]
     start, end = rf"^{re.escape(title)}(?!\w).*\n", rf"(?=^#{{1,{len(level)}}} |\Z)"
     match = re.search(start + r"((?:.*\n)*?)" + end, page, re.M)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tests/lint/phrases finds what it lists, however it is wrapped."""
+"""tests/lint/phrases finds all phrases of its list, in any wrapping."""
 
 import importlib.machinery
 import importlib.util
@@ -48,7 +48,7 @@ def test_names_file_and_line(tmp_path):
 def test_nothing_else_is_found(tmp_path):
     (tmp_path / "text").write_text("memory is short\n")
     (tmp_path / "binary").write_bytes(b"\0" + phrases.PHRASES[0][0].encode())
-    # Over a blank line it is two sentences.
+    # A blank line separates two sentences.
     first, *rest = phrases.PHRASES[0][0].split()
     (tmp_path / "apart").write_text(f"{first}\n\n{' '.join(rest)}\n")
     result = run(tmp_path)

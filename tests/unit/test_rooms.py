@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What tests/lint/rooms finds in includes."""
+"""The faults that tests/lint/rooms finds in includes."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""All that names the version names the same."""
+"""All places with the version have the same one."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where rxbench is, and reports made up for the tests."""
+"""The path of rxbench, and made-up reports for the tests."""
 
 import os
 import random
@@ -22,7 +22,7 @@ HITS = Metric("hit_percent", "hit ratio", "%", "higher")
 
 
 def noise_of(rng, _name, noise):
-    """By what a measurement of a subject is off, as a factor."""
+    """The factor by which a measurement of a subject is off."""
     return rng.lognormvariate(0, noise)
 
 

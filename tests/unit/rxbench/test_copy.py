@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Ways to copy, several at once, and what they push out of the page cache."""
+"""Ways to copy, parallel copies, and what they evict from the page cache."""
 
 import mmap
 import os
@@ -28,7 +28,7 @@ WAYS = {way.name: way for way in copying.ways()}
 
 @pytest.fixture
 def room():
-    """A directory on a disk: a tmpfs is in memory whatever a program asks for."""
+    """A directory on a disk, because a tmpfs is always in memory."""
     with tempfile.TemporaryDirectory(prefix="rxbench-test-", dir="/var/tmp") as path:
         yield path
 
@@ -124,12 +124,12 @@ def test_a_failure_ends_the_others(monkeypatch):
             os.waitpid(child, os.WNOHANG)
 
 
-# Seconds that nobody else sleeps.
+# A number of seconds for which no other program sleeps.
 NAP = f"61.{os.getpid()}"
 
 
 def test_a_signal_ends_all():
-    """A program that each of them has started, too."""
+    """The signal also ends the program that each of them has started."""
     text = textwrap.dedent("""\
         import sys
         sys.path.insert(0, sys.argv[1])
@@ -153,7 +153,7 @@ def test_a_signal_ends_all():
 
 
 def sleepers():
-    """How many programs sleep as the test above has them do."""
+    """Return the number of programs that sleep as the test above makes them do."""
     found = 0
     for name in filter(str.isdigit, os.listdir("/proc")):
         found += machine.read(f"/proc/{name}/cmdline").startswith("sleep\0" + NAP)
@@ -161,7 +161,7 @@ def sleepers():
 
 
 def planned(room, monkeypatch, *args):
-    """The plan of a run in a directory; the machine keeps its caches."""
+    """The plan of a run in a directory; the caches of the machine are not dropped."""
     monkeypatch.setattr(machine, "drop_caches", lambda: None)
     return copy.plan(cli.parser().parse_args(["copy", room, "--size", "1m", *args]))
 
@@ -193,7 +193,7 @@ def test_at_once(room, monkeypatch):
 
 
 def test_what_is_pushed_out(room, monkeypatch):
-    """A way that takes half of the witness out of memory, and one that takes nothing."""
+    """One way evicts half of the witness, and the other evicts nothing."""
     def half(source, target):
         WAYS["cp"].copy(source, target)
         forget(os.path.join(os.path.dirname(source), copy.WITNESS), 0, 4 * MIB)
@@ -215,7 +215,7 @@ def test_a_witness_that_does_not_stay(room, monkeypatch):
 
 
 def test_a_copy_that_differs(room, monkeypatch):
-    """Of several at once, the last."""
+    """The last of several parallel copies differs."""
     def damage(source, target):
         WAYS["cp"].copy(source, target)
         if target.endswith(".1"):

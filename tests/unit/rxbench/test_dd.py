@@ -19,7 +19,7 @@ def rounds():
 
 
 def test_only_what_the_page_did():
-    """A file, direct, of its two sizes, in sequence; zeros are something else."""
+    """A file, with direct I/O, of the two sizes of the page; zeros cannot be compared."""
     found = {case.name: case.reference for each in rounds() for case in each.cases}
     assert len(found) == 2 * 2 * 5 * 3
     assert {name: figures for name, figures in found.items() if figures} == {
@@ -31,7 +31,7 @@ def test_only_what_the_page_did():
 
 @pytest.mark.parametrize("subjects", [1, 2])
 def test_columns_of_the_page(subjects):
-    """Beside what was measured, however little that is."""
+    """The columns are beside the measured ones, even if few were measured."""
     names = [f"s{number}" for number in range(subjects)]
     plan = Plan(subjects=[Subject(name, name) for name in names], rounds=rounds(), open=None,
                 metrics=(MB_S, dd.SECONDS), repeats=1)

@@ -25,7 +25,7 @@ GIB, MIB = 1 << 30, 1 << 20
 
 
 def job_files(definitions):
-    """Title and job file of each step, luns being of 1 GiB."""
+    """Return title and job file of each step, with luns of 1 GiB."""
     sizes = {storage.name: storage.size or GIB for storage in definitions.storages}
     for run in definitions.runs:
         for step in steps_of(run):
@@ -64,7 +64,7 @@ def test_feature(tmp_path, path):
 
 
 def measured(tmp_path, text, more=None, **changes):
-    """A run of two seconds on a lun of 1 MiB: what fio says, and the requests in their order."""
+    """Run two seconds on a lun of 1 MiB; return fio's result and the requests in order."""
     lun = tmp_path / "lun"
     with open(lun, "wb") as file:
         file.truncate(MIB)
@@ -76,7 +76,7 @@ def measured(tmp_path, text, more=None, **changes):
 
 
 def test_one_stream(tmp_path):
-    """Where a read ends the next request begins, also if it is a write, and after the end."""
+    """Each request begins where the previous one ended, also between reads and writes."""
     measured(tmp_path, "sd=sd1,lun=LUN,threads=4\n"
              "wd=w,sd=sd1,rdpct=50,xfersize=64k,seekpct=seq\nrd=r,wd=w,iorate=100\n",
              {"write_iolog": tmp_path / "log"})
@@ -113,7 +113,7 @@ def test_one_stream_without_io_uring(tmp_path):
 
 
 def test_one_stream_keeps_to_the_size(tmp_path):
-    """fio would go on to the end of the lun."""
+    """Without a zone, fio would continue to the end of the lun."""
     lun = tmp_path / "lun"
     lun.write_bytes(bytes(2 * MIB))
     path = tmp_path / "file"
@@ -159,7 +159,7 @@ ENGINES = pytest.mark.parametrize("engine", [jobs.URING, jobs.PSYNC])
 @ENGINES
 @MIXES
 def test_validation(tmp_path, rdpct, seekpct, engine):
-    """What is written is read again, and found as it was written."""
+    """Written data is read again and found unchanged."""
     end = measured(tmp_path, VALIDATED.format(rdpct, seekpct), engine=engine)
     assert end.write.ios > 500 and end.read.ios > end.write.ios * 0.4
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Direct I/O is asked for before anything is written."""
+"""Direct I/O is tested before anything is written."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ from rxbench.system.errors import BadInput
 
 @pytest.fixture
 def no_direct(monkeypatch):
-    """A kernel whose file systems have none, as tmpfs before Linux 6.6."""
+    """A kernel whose file systems lack direct I/O, as tmpfs does before Linux 6.6."""
     opened = os.open
 
     def refuse(path, flags, *args, **options):
@@ -35,7 +35,7 @@ def test_other_errors_are_errors(tmp_path):
 
 
 def test_run_names_the_line(tmp_path, no_direct, monkeypatch, capsys):
-    """With what to do; without the flag it is not asked for."""
+    """The message says what to do; without the flag, direct I/O is not tested."""
     path = tmp_path / "file.vdb"
     for flags, code in ((",openflags=o_direct", 2), ("", 0)):
         path.write_text(f"\nsd=sd1,lun={tmp_path}/lun,size=1m{flags}\n"

@@ -21,7 +21,7 @@ MIB, GIB = 1 << 20, 1 << 30
 
 @pytest.fixture(autouse=True)
 def any_machine(monkeypatch):
-    """One of 1 GiB with all there is, whose disk is /dev/disk."""
+    """A machine of 1 GiB that has everything, and whose disk is /dev/disk."""
     for each in ("need_root", "need_tools", "need_space"):
         monkeypatch.setattr(machine, each, lambda *_args: None)
     monkeypatch.setattr(machine, "fio_version", lambda: "fio-3.39")
@@ -111,7 +111,7 @@ def test_bad_input(args, names):
 
 
 def test_parts_of_the_disk():
-    """One for all sets of a kind, and three times the memory to copy."""
+    """One part for all sets of a kind, and three times the memory to copy."""
     sizes = {0.5: 512 * MIB, 2.0: 2 * GIB}
     parts = memory.parts(GIB, works.ALL, sizes)
     assert parts == {"set": ground.room(2 * GIB), "tree": ground.room(512 * MIB), "copy": 3 * GIB}
@@ -120,7 +120,7 @@ def test_parts_of_the_disk():
 
 
 def test_small_machines(monkeypatch):
-    """rxd leaves an eighth to others, and a cache whose memory fails is none."""
+    """rxd leaves an eighth to others; a cache without memory is left out."""
     assert memory.kept(1 << 40) == (2 << 30) + memory.PROGRAMS
     monkeypatch.setattr(machine, "meminfo",
                         lambda key: {"MemAvailable": 330 * MIB, "MemTotal": 480 * MIB}[key])
@@ -148,7 +148,7 @@ def test_reads_saved(count, of, left, saved):
     ([100, 0, 0], 2), ([100, 96], 2), ([100, 90, 80, 0], 4), ([0], 1),
     ([1000 * 0.9 ** turn for turn in range(25)], 20)])
 def test_warm_until_nothing_changes(monkeypatch, passes, count):
-    """Bytes that each pass reads of the disk, and how many passes there are."""
+    """The bytes that each pass reads from the disk, and the number of passes."""
     done = []
     monkeypatch.setattr(ground, "counters", lambda _device: {"bytes": sum(done)})
     works.warm(ways.Stand("/", "/dev/copy", "/dev/set"),
@@ -157,7 +157,7 @@ def test_warm_until_nothing_changes(monkeypatch, passes, count):
 
 
 def test_hot_blocks_are_the_same_in_each_run(monkeypatch):
-    """Another order in each, but one centre: what was warmed is what is asked for."""
+    """The order differs between runs, but the hot blocks are those that were warmed."""
     runs = []
 
     def run(shared, _jobs, **_how):
@@ -174,7 +174,7 @@ def test_hot_blocks_are_the_same_in_each_run(monkeypatch):
 
 
 def test_programs_in_a_control_group(tmp_path):
-    """They join before they begin, and only they."""
+    """Programs join the group before they begin, and no others do."""
     procs = tmp_path / "cgroup.procs"
     with command.within(str(procs)):
         said, _errors = command.run("sh", "-c", "echo $$")
@@ -187,7 +187,7 @@ def test_programs_in_a_control_group(tmp_path):
 
 
 def test_meanwhile(tmp_path):
-    """It ends with the block; what ends before it is an error."""
+    """The program ends with the block; if it ends before, this is an error."""
     with command.meanwhile("sh", "-c", 'echo $$ >"$0"; while sleep 0.1; do :; done',
                            str(tmp_path / "pid")):
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
@@ -202,7 +202,7 @@ def test_meanwhile(tmp_path):
 
 
 def test_its_table():
-    """Saved reads stand beside what is left of them, requests and latency in Markdown, too."""
+    """Saved reads are beside the remaining ones; Markdown has requests and latency, too."""
     plan, outcome = planned("--works", "zipf", "--sets", "0.5"), Outcome(seconds=1.0)
     for repeat in range(3):
         for rank, subject in enumerate(plan.subjects):

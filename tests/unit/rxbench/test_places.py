@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Places: what may be there at once, and what the report says of them."""
+"""Places: which may be used together, and what the report says about them."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ QUEUE = {"scheduler": "none"}
 
 @pytest.fixture
 def disks(tmp_path, monkeypatch):
-    """Files that pass for block devices."""
+    """Files that take the place of block devices."""
     paths = [tmp_path / name for name in ("a", "b")]
     for path in paths:
         path.write_bytes(b"")
@@ -56,7 +56,7 @@ def test_memory_of_caches_at_once(disks):
 @pytest.mark.parametrize("target, refused", [("{0}", True), ("{2}", True), ("x=cache:{2}", True),
                                              ("{1}", False), ("cache:{1}", False)])
 def test_copy_on_one_disk(disks, monkeypatch, target, refused):
-    """Refused before anything is looked at: both are mounted at once."""
+    """It is refused before any check, because both would be mounted at the same time."""
     seen = []
     monkeypatch.setattr(copy.machine, "fio_version", lambda: "fio-3.39")
     monkeypatch.setattr(copy.machine, "need_tools", lambda *tools: None)
@@ -100,7 +100,7 @@ def luns(tmp_path, text):
 
 
 def test_two_sd_of_one_lun(tmp_path):
-    """Found before the first is made, by whatever path."""
+    """The conflict is found before the first is created, by any path."""
     (tmp_path / "link").symlink_to(tmp_path)
     text = (f"sd=sd1,lun={tmp_path}/lun\nsd=sd2,lun={tmp_path}/link/lun\n"
             "wd=w,sd={}\nrd=r,wd=w\n")

@@ -125,7 +125,7 @@ def test_bad_reports(tmp_path, content, names):
     (lambda report: report.update(complete="yes"), ["complete", "true or false"]),
 ])
 def test_changed_by_hand(make_report, tmp_path, change, names):
-    """Refused with the file's name, whichever command reads it."""
+    """The file is refused by name, whichever command reads it."""
     path, report = tmp_path / "report.json", copy.deepcopy(make_report(1, {"a": 1.0}))
     change(report)
     document.write(report, path)
@@ -136,7 +136,7 @@ def test_changed_by_hand(make_report, tmp_path, change, names):
 
 
 class Plots(HTMLParser):
-    """What is drawn in each figure, and what the page asks of others."""
+    """The elements of each figure, and the requests of the page to other hosts."""
 
     def __init__(self):
         super().__init__()
@@ -198,7 +198,7 @@ def test_report_command(make_report, tmp_path):
 
 
 def axes_of(make_report, draw):
-    """What one of the plots over time draws: its first small plot."""
+    """The axes of the first small plot of a figure over time."""
     plt = plots.pyplot()
     levels = {f"s{number}": 10.0 ** (number % 4) for number in range(20)}
     _title, figure = draw(plt, make_report(1, levels, repeats=3, cases=1))
@@ -207,7 +207,7 @@ def axes_of(make_report, draw):
 
 @pytest.mark.machine
 def test_all_lines_are_seen(make_report):
-    """Of each subject and each repeat, and nobody's axis cuts another's line off."""
+    """Each subject and repeat has a line, and the axes of no plot cut off a line."""
     axes = axes_of(make_report, lambda plt, report: plots._series(plt, report, "mb_s"))
     lines = axes.get_lines()
     assert len(lines) == 20 * 3
@@ -242,7 +242,7 @@ def test_a_reader_who_stops_reading(make_report, tmp_path):
 
 
 def test_markdown(make_report):
-    """A table for each subject that others are compared with; marks mean nothing in cells."""
+    """A table for each subject that others are compared with; cells are escaped."""
     report = make_report(1, LEVELS)
     for case in report["cases"][4:]:
         case["base"] = "disk"
@@ -272,7 +272,7 @@ def test_many_in_one_file(make_report, tmp_path):
 
 
 def test_no_matplotlib(make_report, tmp_path):
-    """The page has the tables, and names what its plots lack."""
+    """The page has the tables, and says why there are no plots."""
     path = tmp_path / "report.json"
     document.write(make_report(1, LEVELS), path)
     (tmp_path / "matplotlib.py").write_text("raise ImportError\n")
@@ -307,7 +307,7 @@ def test_compare_command(make_report, tmp_path):
 
 
 def test_compare_fails(make_report, tmp_path):
-    """By more than 100 percent, and if something is missing in the second report."""
+    """By more than 100 percent, and if a row is missing in the second report."""
     paths = [tmp_path / name for name in ("a.json", "b.json", "c.json")]
     for path, levels in zip(paths, ({"a": 100.0}, {"a": 20.0}, {"a": 100.0, "b": 1.0})):
         document.write(make_report(1, levels), path)

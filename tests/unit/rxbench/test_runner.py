@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The runner: its order, and what it keeps whatever ends a run."""
+"""The runner: its order, and the results that it keeps when a run ends early."""
 
 import collections
 import contextlib
@@ -24,7 +24,7 @@ ONE, TWO, THREE = (Case(str(number), f"case {number}") for number in (1, 2, 3))
 
 
 class Fake:
-    """Notes what the runner does; act may do anything more."""
+    """Record what the runner does; act may do more."""
 
     def __init__(self, act=lambda subject, case, repeat: None, rounds=None, repeats=3):
         self.act, self.seen, self.undone, self.complaints = act, [], [], []
@@ -109,7 +109,7 @@ def test_what_cannot_be_undone_is_told():
 
 @pytest.mark.parametrize("ends", [None, Interrupted(signal.SIGINT)])
 def test_nothing_is_measured_beside_what_is_left(ends):
-    """What cannot be undone ends the run, and hides no signal."""
+    """A failure to undo ends the run, and does not hide a signal."""
     fake = Fake(repeats=2)
     left = {}
 
@@ -142,7 +142,7 @@ def test_lines(capsys):
 
 
 def nices():
-    """Of all threads of our children: how many have which nice value."""
+    """Return the nice values of all threads of the child processes, and their numbers."""
     found = {}
     for path in glob.glob("/proc/[0-9]*/task/*/stat"):
         with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
@@ -154,7 +154,7 @@ def nices():
 
 @pytest.mark.machine
 def test_the_counter_goes_first(tmp_path):
-    """fio's jobs run as all else does, who counts them before that; intervals stay whole."""
+    """fio's jobs have the usual priority, and the process that counts them a higher one."""
     seen = {}
     options = {"ioengine": "psync", "thread": 1, "rw": "randread", "bs": "4k", "size": "1m",
                "time_based": 1, "runtime": 4, "filename": tmp_path / "data", "numjobs": 24}
@@ -175,7 +175,7 @@ def test_the_counter_goes_first(tmp_path):
 
 
 def noisy(sigma, subjects=3, repeats=5, most=10, seed=0):
-    """A plan of one case of equals, whose measurements are off by so much."""
+    """A plan of one case with equal subjects, whose measurements have this noise."""
     rng = random.Random(seed)
     named = [Subject(str(number), str(number)) for number in range(subjects)]
 
@@ -193,7 +193,7 @@ def repeats_of(outcome):
 
 
 def test_more_repeats_where_the_spread_is_large():
-    """On all subjects in turn, and of that case only; the report tells."""
+    """All subjects of this case are repeated in turn, and no other case; the report says so."""
     plan = noisy(lambda subject, case: 0.5 if (subject, case) == ("1", "2") else 0.01, repeats=3)
     outcome = Runner(plan, Silent(), print).run()
     assert repeats_of(outcome) == {**{("1", name): 3 for name in "012"},
@@ -212,7 +212,7 @@ def test_no_more_repeats(sigma, repeats, most, wanted):
 
 
 def test_it_is_enough_when_it_is_known():
-    """Neither at once nor never."""
+    """The repeats end when the result is known, neither at once nor never."""
     counts = [len(Runner(noisy(lambda *_name: 0.1, 2, 3, 30, seed), Silent(), print).run().results)
               for seed in range(20)]
     assert all(12 < count < 120 for count in counts)
@@ -220,7 +220,7 @@ def test_it_is_enough_when_it_is_known():
 
 @pytest.mark.parametrize("sigma", [0.05, 0.1, 0.3])
 def test_more_repeats_let_equals_beat_nobody(sigma):
-    """In 1,000 reports of 13 equals at most 5 % have somebody beaten, however often it stops."""
+    """In 1,000 reports of 13 equals, at most 5 % name a beaten one, however often it repeats."""
     beaten = 0
     for seed in range(1000):
         plan = noisy(lambda *_name: sigma, 13, 5, 10, seed)

@@ -19,14 +19,14 @@ def test_describe():
 @pytest.mark.parametrize("freedom, t", [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262),
                                         (30, 2.042)])
 def test_students_t(freedom, t):
-    """Against the table that every book on statistics has."""
+    """The quantiles equal those of published tables."""
     assert stats.critical(freedom) == pytest.approx(t, abs=0.001)
     assert stats.two_sided(t, freedom) == pytest.approx(0.05, abs=0.0001)
     assert stats.two_sided(0, freedom) == pytest.approx(1)
 
 
 def test_ratio_of_pairs():
-    """What both share at a time, such as a busy machine, does not hide the difference."""
+    """A disturbance that both subjects share in a repeat does not hide the difference."""
     base = [100.0, 50.0, 200.0, 120.0, 90.0]
     found = stats.ratio([2.00 * base[0], 2.02 * base[1], 1.98 * base[2], 2.01 * base[3],
                          1.99 * base[4]], base)
@@ -41,7 +41,7 @@ def test_ratio_within_noise():
 
 
 def test_ratio_is_rarely_wrong():
-    """Equals are told apart in some 5 of 100 cases, no more."""
+    """Equal subjects are distinguished in about 5 of 100 cases, and no more."""
     rng = random.Random(1)
     wrong = sum(not stats.ratio([rng.lognormvariate(0, 0.1) for _ in range(5)],
                                 [rng.lognormvariate(0, 0.1) for _ in range(5)])["within_noise"]
@@ -57,7 +57,7 @@ def test_holm():
 @pytest.mark.parametrize("noise", [0.005, 0.03, 0.15])
 @pytest.mark.parametrize("repeats", [3, 5])
 def test_identical_runs_do_not_differ(make_report, noise, repeats):
-    """In nine of ten: a run of 16 measurements, against another of the same."""
+    """In nine of ten cases: a run of 16 measurements against another of the same."""
     differing = 0
     for seed in range(100):
         before, after = (make_report(2 * seed + half, {"a": 1000.0, "b": 50.0}, repeats, noise)
@@ -85,7 +85,7 @@ def test_less_is_better(make_report):
 
 
 def test_times_get_worse_by_more_than_100_percent(make_report):
-    """What is printed is what --fail-if-worse goes by."""
+    """--fail-if-worse uses the printed numbers."""
     before = make_report(1, {"a": 100.0})
     for factor, percent, worse in ((1.9, 50, 8), (1.9, 100, 0), (2.5, 100, 8)):
         after = make_report(2, {"a": 100.0})
@@ -154,7 +154,7 @@ def test_what_differs_is_told(make_report):
 
 
 def beaten_by_chance(make_report, subjects, **options):
-    """In how many of 1,000 reports of equals somebody is beaten."""
+    """Return the number of 1,000 reports of equals in which one is beaten."""
     levels = {f"s{number}": 100.0 for number in range(subjects)}
     return sum(any(verdict["beaten"] for verdict in
                    make_report(seed, levels, **options)["verdicts"]) for seed in range(1000))
@@ -188,7 +188,7 @@ def test_a_real_difference_is_found(make_report):
 
 
 def test_two_repeats_tell_nothing(make_report):
-    """Not even that 12 s are more than one."""
+    """Two repeats do not even show that 12 s are more than one."""
     report = make_report(1, {"a": 0.75, "b": 12.3}, repeats=2)
     assert report["verdicts"] == []
     assert {row["ratio"]["within_noise"] for row in report["summary"] if row["ratio"]} == {None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Steady state: five rounds within 20 % that drift by 10 % at most, and what is made of them."""
+"""Steady state: five rounds within 20 % that drift by 10 % at most, and their evaluation."""
 
 import random
 
@@ -38,7 +38,7 @@ def test_window_by_hand():
 
 
 def ended(amounts):
-    """The rounds that are taken of a series."""
+    """Return the rounds that are used of a series."""
     series = iter(amounts)
     return rounds.until_steady(lambda: next(series), lambda amount: amount, rounds.MOST)
 
@@ -50,7 +50,7 @@ def test_fewer_than_five_say_nothing():
 
 
 def test_a_fresh_disk_becomes_slower():
-    """It begins fast, falls, and is steady only when its last five are on the floor."""
+    """A fresh disk is fast, becomes slower, and is steady when its last five rounds are slow."""
     falling = [1000, 980, 600, 400, 320, 290] + [280] * 20
     found = ended(falling)
     assert found.last() == falling[len(found.taken) - 5:len(found.taken)]
@@ -60,7 +60,7 @@ def test_a_fresh_disk_becomes_slower():
 @pytest.mark.parametrize("series", [[100, 200] * 20, [1.1 ** count for count in range(40)]],
                          ids=["swinging", "growing"])
 def test_never_steady(series):
-    """It ends all the same, with the last five and the truth."""
+    """The run ends nevertheless, with the last five rounds, and the report says so."""
     found = ended(series)
     assert len(found.taken) == rounds.MOST and not found.window().steady
     assert found.last() == series[20:25]
@@ -107,7 +107,7 @@ def test_too_few_requests_have_no_five_nines(monkeypatch):
 
 
 def test_who_is_not_steady_is_named(monkeypatch):
-    """In the report, with the columns of the tail, also in Markdown."""
+    """The report names the unsteady subject, with the tail columns, also in Markdown."""
     Fio(monkeypatch, [10_000, 20_000] * 13)
     monkeypatch.setattr(machine, "processor_caches", lambda: 0)
     options = profile_options("--steady", "--seconds", "7")
@@ -152,7 +152,7 @@ def test_the_file_is_larger_than_the_caches(monkeypatch, args, caches, wanted):
     (["--steady", "--size", "255m"], "--size 255 MiB: must be 256 MiB or more with --steady"),
 ])
 def test_bad_arguments(monkeypatch, args, wanted):
-    """Before anything else is looked at."""
+    """Bad arguments are reported before any other check."""
     monkeypatch.setattr(machine, "processor_caches", lambda: 64 << 20)
     with pytest.raises(BadInput, match=wanted):
         profile.plan(profile_options(*args))

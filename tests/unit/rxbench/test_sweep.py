@@ -50,7 +50,7 @@ def test_steady_takes_five_rounds_of_each():
 
 
 class Place:
-    """A disk of 4 KiB sectors."""
+    """A disk with sectors of 4 KiB."""
     title, has_node, path = "the disk", True, "/dev/disk"
 
 
@@ -138,7 +138,7 @@ def test_tables():
 
 
 def test_what_was_not_measured():
-    """A run that ended early has holes, and no rows of holes alone."""
+    """A run that ended early has empty cells, but no empty rows."""
     names = list(jobs(*ARGUMENTS))
     made = text.side_by_side(report(["one"], left_out=[*names[3:]]))
     assert made == [(["IOPS, random reads", "depth 1", "depth 8"],
@@ -158,7 +158,7 @@ def test_text_and_markdown():
 
 
 def test_curves():
-    """The points of a line come in the order of their depths."""
+    """The points of a line are in the order of their depths."""
     found = sweep.curves(report())
     assert list(found) == [f"{block} random {mix}" for mix in ("reads", "70 % reads", "writes")
                            for block in ("4K", "64K")]

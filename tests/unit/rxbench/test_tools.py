@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What fio and dd print, as numbers; sizes; disks' statistics."""
+"""The output of fio and dd as numbers; sizes; statistics of disks."""
 
 import json
 import math
@@ -16,7 +16,7 @@ NONE = {"total_ios": 0, "io_bytes": 0, "runtime": 0,
 
 
 def side(latencies_us, runtime):
-    """What fio says of I/Os of 4 KiB with these latencies."""
+    """The output of fio for I/Os of 4 KiB with these latencies."""
     count = len(latencies_us)
     mean = sum(latencies_us) / count
     deviation = math.sqrt(sum((each - mean) ** 2 for each in latencies_us) / max(1, count - 1))
@@ -33,7 +33,7 @@ def document(read=NONE, write=NONE, error=0):
 
 
 def test_intervals_add_up():
-    """From counters since the start, those of each interval and their deviation."""
+    """The values and the deviation of each interval are derived from counters since the start."""
     first, second = [100, 200, 300], [900, 100]
     moments = [fio.moment(document(side(first, 1000))),
                fio.moment(document(side(first + second, 2000)))]
@@ -58,7 +58,7 @@ def test_reads_and_writes_together():
 
 
 def test_longest_of_a_calmer_interval():
-    """The record of an earlier interval is not that of a later one."""
+    """The maximum of an earlier interval is not that of a later one."""
     moments = [fio.moment(document(side([5000], 1000))),
                fio.moment(document(side([5000, 40], 2000)))]
     assert (moments[1] - moments[0]).both().longest == 40
@@ -79,7 +79,7 @@ def test_documents_between_other_lines():
 
 
 def test_documents_at_once():
-    """However the pipe cuts them."""
+    """Documents are separated wherever the pipe cuts them."""
     texts = [json.dumps(each, indent=1) + "\n" for each in (document(side([1], 1)), document())]
     for whole in ("".join(texts), "fio: a {warning}\n" + "\n".join(texts)):
         assert len(fio.Documents().feed(whole)) == 2
@@ -134,7 +134,7 @@ def test_units():
 
 
 def test_disk_rates():
-    """4 requests active where the device takes 4, the rest waits."""
+    """4 requests are active if the device accepts 4, and the others wait."""
     before = dict.fromkeys(diskstats.FIELDS, 0)
     after = {"reads": 100, "read_sectors": 800, "writes": 50, "written_sectors": 400,
              "busy_ms": 900, "weighted_ms": 6000, "looks": 20, "waiting": 5}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Trace formats, packed and not, whole and cut short."""
+"""Trace formats, compressed and not, complete and truncated."""
 
 import gzip
 import lzma

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The workload tree on a directory: by whom it may be run, and commands in the tree."""
+"""The workload tree on a directory: permissions, and commands in the tree."""
 
 import json
 import os
@@ -17,7 +17,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def room():
-    """A directory that anybody may write to."""
+    """A directory that all users may write to."""
     path = tempfile.mkdtemp(prefix="rxbench-test-", dir="/var/tmp")
     os.chmod(path, 0o777)
     os.makedirs(f"{path}/source/project-1.0")
@@ -32,7 +32,7 @@ def room():
 
 
 def run_as(user, monkeypatch, room, *args):
-    """The exit code of rxbench, what it printed, and its report."""
+    """Return the exit code of rxbench, its output, and its report."""
     argv = ["rxbench", "tree", room, *args, "--no-html", "--quiet", "--repeats", "1", "--output",
             f"{room}/out"]
     monkeypatch.setattr("sys.argv", argv)
@@ -97,7 +97,7 @@ def test_a_command_in_the_tree(monkeypatch, room, tarball, folder):
 
 @pytest.mark.machine
 def test_a_command_that_fails(monkeypatch, room):
-    """It costs the others nothing."""
+    """A failed command does not prevent the others."""
     code, said, report = run_as(0, monkeypatch, room, "--tarball", f"{room}/one.tar.gz",
                                 "--inside", "echo it is broken >&2; exit 3")
     assert code == cli.FAILED and "it is broken" in said and len(report["results"]) == 8

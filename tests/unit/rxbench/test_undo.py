@@ -25,7 +25,7 @@ class Undoing(unittest.TestCase):
     def setUp(self):
         self.undone = []
         self.complaints = []
-        # The last of many signals may have come when nobody looked any more.
+        # The last of many signals may have arrived after the last check.
         self.addCleanup(self.forget_signals)
         for signum in undo.SIGNALS:
             self.addCleanup(signal.signal, signum, signal.getsignal(signum))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""vdbench's parameter files: what fio is told, and what is refused with its line."""
+"""vdbench's parameter files: the resulting options of fio, and errors with their line."""
 
 import os
 import subprocess
@@ -140,7 +140,7 @@ def build(text, size=GIB):
 
 
 def test_rates_and_threads_add_up():
-    """However a rate is split, all of it is asked for."""
+    """The parts of a rate that is split add up to the rate."""
     for rate in (1, 2, 3, 7, 100, 1001):
         for threads in (1, 3, 5, 64):
             listed = build(f"sd=sd1,lun=/a\nsd=sd2,lun=/b\nwd=w,sd=sd*\n"
@@ -151,7 +151,7 @@ def test_rates_and_threads_add_up():
 
 
 def test_a_mix_has_its_rate():
-    """fio would take a bare number for reads, and again for writes."""
+    """fio would use a bare number for reads, and again for writes."""
     for rate in (2, 3, 10, 999):
         listed = build(f"sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=70\nrd=r,wd=w,iorate={rate}\n")
         parts = [(job["numjobs"], *map(int, job["rate_iops"].split(","))) for _name, job in listed]
@@ -199,7 +199,7 @@ def test_too_small_a_lun(text, size, names):
 @pytest.mark.machine
 @pytest.mark.parametrize("engine", [jobs.URING, jobs.PSYNC])
 def test_fio_takes_the_golden_files(tmp_path, engine):
-    """Every option and value is one that fio knows."""
+    """fio knows every option and value."""
     with open(os.path.join(GOLDEN, f"parameters.{engine}.fio"), encoding="utf-8") as file:
         texts = file.read().split("\n# ")
     paths = []
@@ -217,7 +217,7 @@ def test_fio_takes_the_golden_files(tmp_path, engine):
 @pytest.mark.parametrize("sizes", ["(4k,50,64k,50)", "(512,1,64k,99)", "(512,50,1k,50)",
                                    "(4k,64k,4k)"])
 def test_fio_keeps_the_rate(tmp_path, sizes):
-    """By its own log of requests."""
+    """The rate is checked by fio's own log of requests."""
     lun = tmp_path / "lun"
     lun.touch()
     os.truncate(lun, 64 << 20)
