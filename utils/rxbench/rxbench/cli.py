@@ -20,7 +20,7 @@ FAILED, USAGE, WORSE = 1, 2, 3
 
 
 class Parser(argparse.ArgumentParser):
-    """One line for each error."""
+    """An argument parser that reports each error in one line."""
 
     def error(self, message):
         self.exit(USAGE, f"{self.prog}: {message} (see --help)\n")
@@ -147,7 +147,7 @@ def _folder(options):
 
 
 def _write(made, folder, page_wanted):
-    """report.json in any case; report.html has plots where there is matplotlib."""
+    """Write report.json always; report.html has plots if matplotlib is installed."""
     path = os.path.join(folder, "report.json")
     document.write(made, path)
     print(f"\nReport: {path}")
@@ -173,7 +173,7 @@ def _measure(options):
     for warning in warnings:
         _complain(f"warning: {warning}")
     outcome = Runner(plan, progress.for_output(plan, sys.stderr, options.quiet), _complain).run()
-    # What ended the run must not keep it from being told.
+    # A run that was ended by an error or a signal is still reported.
     ignore_signals()
     made = document.make(options.workload.NAME, ["rxbench", *sys.argv[1:]], started, described,
                          warnings, plan, outcome)
@@ -186,7 +186,7 @@ def _measure(options):
 
 
 def main():
-    # Where mkfs and its like are; who became root by su may not have it.
+    # mkfs is in these folders; PATH after su may lack them.
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
     catch_signals()
     try:
@@ -198,7 +198,7 @@ def main():
         _complain(error)
         return USAGE
     except BrokenPipeError:
-        # Whoever reads has seen enough; nor must the interpreter complain when it ends.
+        # The reader has closed the pipe. Prevent an error of the interpreter at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except (BenchError, OSError) as error:

@@ -16,32 +16,32 @@ from ..peers import caches
 from ..system import command, devices, guard, machine
 
 PREFIX = "rxbench-memory"
-# The part that a copy reads; it has no file system.
+# The part that a copy reads, without a file system.
 COPY = "copy"
-# bcache keeps its own before the data.
+# bcache stores its superblock before the data.
 HEADER = caches.bcache.DATA_SECTOR * caches.SECTOR
 MIB = 1 << 20
-# What ext4 takes for itself.
+# Space that ext4 needs for itself.
 OVERHEAD, LEAST_OVERHEAD = 0.06, 32 * MIB
 
 
 def room(size):
-    """Of a file system that holds so much, in whole MiB."""
+    """The size of a file system that holds this much data, in whole MiB."""
     return -(-int(size * (1 + OVERHEAD) + LEAST_OVERHEAD) // MIB) * MIB
 
 
 def format_part(device):
-    """A small file system would have smaller blocks than bcache takes."""
+    """Format with blocks of 4 KiB: bcache rejects the smaller ones of a small file system."""
     devices.make_filesystem(device, "ext4", "-b", "4096")
 
 
 def total(parts):
-    """Bytes of the disk that parts with these sizes take."""
+    """Bytes of the disk that parts with these sizes need."""
     return HEADER + sum(parts.values())
 
 
 def counters(device):
-    """Reads and bytes read of a device since it is there."""
+    """Reads, and bytes read, of a device since it was created."""
     words = machine.read(f"{guard.sysfs_folder(device)}/stat").split()
     return {"reads": int(words[0]), "bytes": int(words[2]) * caches.SECTOR}
 
@@ -60,7 +60,7 @@ def table(pieces):
 
 
 def mapped(undo, name, pieces):
-    """A device of several pieces: dmsetup takes more than a line from a file only."""
+    """A device of several pieces: dmsetup reads more than one line only from a file."""
     def make():
         with tempfile.NamedTemporaryFile("w", prefix="rxbench-") as file:
             file.write(table(pieces))
@@ -83,7 +83,7 @@ class Ground:
             offset += size
 
     def whole(self, undo, header=False):
-        """What a cache is put before."""
+        """The device that a cache is put before."""
         pieces = [(self.disk, 0, HEADER)] if header else []
         pieces += [(self.below[name], 0, size) for name, size in self.parts.items()]
         if header:
@@ -97,7 +97,7 @@ class Ground:
             os.fsync(file.fileno())
 
     def apart(self, undo, node, *names):
-        """Parts again, on a cache before the whole, or on the whole itself."""
+        """Separate parts again, on a cache before the whole device, or on the device itself."""
         found, offset = {}, 0
         for name, size in self.parts.items():
             if name in names:

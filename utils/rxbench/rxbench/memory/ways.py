@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Task:
-    """What is wanted of a way: a work, its set in bytes, and the memory for a RAM disk."""
+    """The input of a way: a work, its set in bytes, and the memory for a RAM disk."""
     ground: grounds.Ground
     work: object
     size: int
@@ -51,7 +51,7 @@ def page_cache(undo, task):
 
 
 def _cgroups(undo):
-    """Where control groups of version 2 are mounted."""
+    """The mount point of control groups of version 2."""
     for line in machine.read("/proc/self/mounts").splitlines():
         _source, directory, kind, *_rest = line.split()
         if kind == CGROUP:
@@ -60,7 +60,7 @@ def _cgroups(undo):
 
 
 def protected(undo, size):
-    """A control group whose memory others do not push out, up to so much; its cgroup.procs."""
+    """Create a control group with this much protected memory; return its cgroup.procs."""
     top = _cgroups(undo)
     if "memory" not in machine.read(f"{top}/cgroup.controllers").split():
         raise BenchError(f"no controller of memory in {top}")
@@ -84,7 +84,7 @@ def rxcache(undo, task):
 
 
 def dm_cache(undo, task):
-    """What it keeps at once is what is written: the set is written over itself."""
+    """It caches at once only what is written, so write the set over itself."""
     def fill(node):
         with since(undo):
             part, = task.ground.apart(undo, node, task.work.part)
@@ -101,7 +101,7 @@ def bcache(undo, task):
 
 
 def ramdisk(undo, task):
-    """The set is copied from the disk."""
+    """Copy the set from the disk to a RAM disk."""
     plain = page_cache(undo, task)
     disk = devices.ramdisk(undo, grounds.room(task.size))
     grounds.format_part(disk)

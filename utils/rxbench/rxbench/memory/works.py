@@ -13,24 +13,24 @@ from . import ground
 
 DATA, TREE = "data", "tree"
 JOBS = 8
-# As in YCSB; all threads and runs have the same hot blocks, in the order of their own.
+# As in YCSB. All threads and runs have the same hot blocks, in an order of their own.
 ZIPF = "zipf:0.99:0.5"
-# bcache takes in only what it has free buckets for, a little in each pass.
+# bcache caches only as much as it has free buckets for, a little in each pass.
 WARM_PASSES = 20
-# A pass that reads so much of what the one before did has warmed nothing.
+# A pass that reads this share of what the previous pass read has warmed nothing.
 WARM_STEP = 0.95
 FILE, FILES = 32 << 10, 100
 MIB = 1 << 20
 
 
 def reads(count, of, **more):
-    """The metrics of disk reads for so many requests; below one of 1,000 all are alike."""
+    """The metrics of disk reads for this many requests; shares below one of 1,000 are equal."""
     return {"disk_reads": max(1.0, 1e3 * count / of), "saved_percent": 100 * (1 - count / of),
             **more}
 
 
 def warm(stand, once):
-    """Read all sequentially, by once(), until that reads hardly less of the disk."""
+    """Read everything sequentially, by once(), until the disk reads hardly decrease."""
     last = None
     for _ in range(WARM_PASSES):
         before = ground.counters(stand.below)
@@ -54,12 +54,12 @@ class Zipf:
 
     @staticmethod
     def cover(size, part):
-        """Of the part, where the set is: a new file system is filled from its beginning."""
+        """The range of the part with the set: a new file system is filled from its start."""
         return min(ground.room(size), part)
 
     @staticmethod
     def learn(_stand, _size):
-        """Its requests are known."""
+        """The number of requests is known in advance."""
 
     @staticmethod
     def prepare(folder, size):
@@ -108,7 +108,7 @@ class Zipf:
 
 
 class Tree:
-    """All files of a tree are read again after a backup has read all there is."""
+    """Read all files of a tree again after a backup has read everything."""
     part, name, title = "tree", "tree", "tree after a backup"
     copies = True
 
@@ -121,7 +121,7 @@ class Tree:
 
     @staticmethod
     def cover(_size, part):
-        """Directories are far from each other."""
+        """Directories are spread over the whole part."""
         return part
 
     @staticmethod
@@ -129,7 +129,7 @@ class Tree:
         return [str(number) for number in range(max(1, size // (FILE * FILES)))]
 
     def prepare(self, folder, size):
-        """Files of one size: what differs between trees is not what is asked here."""
+        """Create files of one size, because differences between trees are not measured here."""
         noise = random.Random(1)
         for name in self._names(size):
             inner = os.path.join(folder, TREE, name)
@@ -146,14 +146,14 @@ class Tree:
                     os.path.join(folder, TREE), cwd=os.path.join(source, TREE))
 
     def _read(self, folder, size):
-        """Every file once; returns the time that takes."""
+        """Read every file once; return the time."""
         last = self._names(size)[-1]
         script = ('seq 0 "$0" | xargs sh -c \'find "$@" -type f -print0\' sh | '
                   'xargs -0 cat >/dev/null')
         return command.timed("sh", "-c", script, last, cwd=os.path.join(folder, TREE))
 
     def learn(self, stand, size):
-        """How many reads it takes when nothing is cached: what is saved is saved of these."""
+        """Count the reads without a cache; saved reads are relative to this number."""
         machine.drop_caches()
         before = ground.counters(stand.below)
         self._read(stand.folder, size)
@@ -162,7 +162,7 @@ class Tree:
     def measure(self, stand, size, _seconds, _repeat):
         with command.within(stand.procs):
             warm(stand, lambda: self._read(stand.folder, size))
-        # The backup reads the tree, as any other file, and what else there is.
+        # The backup reads the tree, like any other file, and the rest of the disk.
         self._read(stand.folder, size)
         command.run("dd", f"if={stand.copied}", "of=/dev/null", "bs=1M", "status=none")
         before = ground.counters(stand.below)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Peers of rxd and rxcache: each set up, and taken down by its Undo."""
+"""Peers of rxd and rxcache: each is set up here, and removed by its Undo."""
 
 
 class Missing(Exception):
-    """A peer that this machine does not have; why."""
+    """This machine lacks a peer; the message gives the reason."""

@@ -14,7 +14,7 @@ from .memory import need_module, put
 SECTOR = 512
 # In sectors, the default of lvmcache.
 DM_CACHE_BLOCK = 128
-# Blocks a second that it writes back at least.
+# Minimum rate of writeback, in blocks per second.
 DM_CACHE_PACE = 20
 MIB = 1 << 20
 PATIENCE = 60
@@ -76,7 +76,7 @@ def rxcache(undo, origin, name, size=None):
 
 
 def dm_cache(undo, origin, name, size=None, fill=_write_all):
-    """Only when it writes back does it take in at once what is written whole, by fill(node)."""
+    """It caches whole writes at once only in writeback mode; fill(node) makes these writes."""
     for module in ("dm-cache", "dm-cache-smq"):
         devices.load_module(undo, module)
     blocks, meta = (devices.ramdisk(undo, each)
@@ -103,12 +103,12 @@ def dm_cache(undo, origin, name, size=None, fill=_write_all):
 
 
 def _ample(undo, origin):
-    """Memory for a log: what is written anew is in it twice for a while."""
+    """Memory for a log, which temporarily holds overwritten data twice."""
     return devices.ramdisk(undo, 2 * guard.device_size(origin) + 64 * MIB)
 
 
 def writecache(undo, origin, name):
-    """It is never so full that it writes to the disk while others are measured on that."""
+    """It must not fill up and write to the disk while other peers are measured on it."""
     devices.load_module(undo, "dm-writecache")
     node = mapped(undo, name, f"0 {_sectors(origin)} writecache s {origin} "
                               f"{_ample(undo, origin)} 4096 4 "
@@ -124,7 +124,7 @@ def _bcache_of(origin):
 
 
 def _register(undo, path, what):
-    """The kernel must let go of it before it is taken away."""
+    """Register with bcache. The kernel must release it before it is removed."""
     folder = f"{guard.sysfs_folder(path)}/bcache"
 
     def stop(_made):
@@ -159,7 +159,7 @@ def bcache_pair(undo, origin, _name, size=None):
 
 def rapiddisk(undo, origin, name):
     size = guard.device_size(origin)
-    # The RAM disk that is measured itself is another.
+    # The RAM disk that is measured as such is another one.
     disk = memory.rapiddisk(undo, size, number=1)
     devices.load_module(undo, "rapiddisk-cache")
     return mapped(undo, name, f"0 {_sectors(origin)} rapiddisk-cache {origin} {disk} "
@@ -172,7 +172,7 @@ def _need_rapiddisk():
         raise Missing("rapiddisk is loaded already, and left alone")
 
 
-# Those that keep what is read.
+# Caches that keep what is read.
 WARMED = ("rxcache", "dm-cache", "bcache", "rapiddisk-cache")
 ALL = (("plain", "plain disk", plain, lambda: None),
        ("rxcache", "rxcache", rxcache, lambda: None),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Block devices that are memory."""
+"""Block devices in memory."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ RAPIDDISK = "Debian's package rapiddisk-dkms builds it"
 
 
 def need_module(name, hint=None):
-    """Loadable, or there already; the hint tells where it is to be had."""
+    """Require a module, loaded or loadable; the hint says where to get it."""
     if os.path.isdir("/sys/module/" + name.replace("-", "_")):
         return
     found = subprocess.run(["modprobe", "--dry-run", "--quiet", name], check=False)
@@ -81,7 +81,7 @@ def null_blk(undo, size):
     for name, value in (("memory_backed", 1), ("size", size >> 20), ("blocksize", 512),
                         ("irqmode", 0), ("queue_mode", 2), ("power", 1)):
         put(f"{folder}/{name}", value)
-    # Linux 6.5 and later call it as its folder, others by its number.
+    # Linux 6.5 and later name it as its folder, and others by its number.
     named = f"/dev/{os.path.basename(folder)}"
     return named if os.path.exists(named) else f"/dev/nullb{machine.read(folder + '/index')}"
 
@@ -102,7 +102,7 @@ def rapiddisk(undo, size, number=0):
     return f"/dev/rd{number}"
 
 
-# Name, title, how it is made, and what must hold before.
+# Name, title, function that creates it, and what it requires.
 ALL = (("rxd", "rxd", rxd, lambda: None),
        ("brd", "brd", brd, lambda: _need_unloaded("brd")),
        ("zram", "zram", zram, lambda: need_module("zram")),

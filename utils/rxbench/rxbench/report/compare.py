@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What got better or worse between two reports of one workload."""
+"""Compare two reports of one workload."""
 
 import math
 
@@ -12,7 +12,7 @@ BETTER, WORSE, SAME, UNKNOWN = "better", "worse", "no difference", "unknown"
 
 
 def metric_of(before, after, name=None):
-    """The metric that is compared: the one that decides, unless another is named."""
+    """The metric to compare: the deciding one, unless another is named."""
     others = {metric["name"] for metric in after["metrics"]}
     both = {metric["name"]: metric for metric in before["metrics"] if metric["name"] in others}
     wanted = name or before["metrics"][0]["name"]
@@ -36,7 +36,7 @@ def _repeats(document, metric):
 
 
 def compare(before, after, name=None):
-    """A row for each case and subject that both have."""
+    """Return a row for each case and subject that both reports have."""
     if before["workload"] != after["workload"]:
         raise BadInput(f"one report is of {before['workload']}, the other of "
                        f"{after['workload']}: must be the same workload")
@@ -52,7 +52,7 @@ def compare(before, after, name=None):
         a, b = (stats.describe(values[case, subject]) for values in (old, new))
         factor = max(b["median"], stats.TINY) / max(a["median"], stats.TINY)
         good = factor if metric["better"] == HIGHER else 1 / factor
-        # Of what is printed: a time can get worse by more than 100 %.
+        # This is the printed change: a time can get worse by more than 100 %.
         worsening = factor - 1 if metric["better"] == LOWER else 1 - factor
         if chance is None:
             verdict = UNKNOWN
@@ -69,19 +69,19 @@ def compare(before, after, name=None):
 
 
 def worse(rows, percent):
-    """Rows that got worse by more than so many percent."""
+    """Rows that got worse by more than this percentage."""
     return [row for row in rows if row["verdict"] == WORSE and row["worse_percent"] > percent]
 
 
 def missing(before, after, name=None):
-    """What was measured in the first report only, and in the second only."""
+    """Rows that are only in the first report, and rows that are only in the second."""
     metric = metric_of(before, after, name)
     old, new = _repeats(before, metric), _repeats(after, metric)
     return [key for key in old if key not in new], [key for key in new if key not in old]
 
 
 def _only(before, after, name):
-    """A note for each that cannot be compared."""
+    """Return a note for each row that cannot be compared."""
     for number, document, keys in zip(("first", "second"), (before, after),
                                       missing(before, after, name)):
         cases, subjects = _titles(document)
@@ -95,7 +95,7 @@ def _titles(document):
 
 
 def _differences(before, after):
-    """Why the reports may not be comparable."""
+    """Reasons why the reports may not be comparable."""
     for key in ("cpu", "cpus", "kernel", "fio", "governor", "memory"):
         if before["machine"].get(key) != after["machine"].get(key):
             yield (f"The machines differ: {key} {before['machine'].get(key)} before, "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""report.json: made of a plan and what was measured, written whole, read with care."""
+"""report.json: built from a plan and its results, written atomically, checked when read."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from . import stats
 
 FORMAT, FORMAT_VERSION = "rxbench", 1
 NUMBER, MAYBE_NUMBER, MAYBE_TEXT = (int, float), (int, float, type(None)), (str, type(None))
-# What is read of a report: types, the keys of an object, and in a list what each entry is.
+# The expected structure: types, the keys of an object, and the entries of a list.
 SHAPE = {
     "workload": str, "command": [str], "started": str, "seconds": NUMBER, "complete": bool,
     "ended_by": MAYBE_TEXT, "warnings": [str], "notes": [str], "settings": dict, "repeats": int,
@@ -38,7 +38,7 @@ NAMES = {str: "text", int: "a whole number", bool: "true or false", dict: "an ob
 
 
 def _values(results, case, subject, metric):
-    """By repeat, so that what was measured side by side is compared side by side."""
+    """Values by repeat, so that values measured side by side are compared side by side."""
     return {row["repeat"]: row["metrics"][metric] for row in results
             if row["case"] == case and row["subject"] == subject
             and row["metrics"].get(metric) is not None}
@@ -53,7 +53,7 @@ def _ratio(values, base, name):
 
 
 def summarize(metrics, subjects, cases, results):
-    """A row for each case, subject and metric."""
+    """Return a row for each case, subject and metric."""
     rows = []
     for case in cases:
         base = case["base"]
@@ -77,7 +77,7 @@ def _listed(names):
 
 
 def _verdict(case, metric, titles, values, comparisons):
-    """Who is best and who is beaten, if that is more than noise."""
+    """Return the best subject and the beaten ones, if the difference exceeds the noise."""
     if metric["better"] == LOWER:
         values = {name: [1 / max(value, stats.TINY) for value in row]
                   for name, row in values.items()}
@@ -109,7 +109,7 @@ def _in_turn(subjects, case, metric, results):
 
 
 def verdicts(metric, subjects, cases, results):
-    """What can be said for certain of each case, with all comparisons of the report in mind."""
+    """Return what is certain of each case, corrected for all comparisons of the report."""
     titles = {subject["name"]: subject["title"] for subject in subjects}
     tables = [(case, _in_turn(subjects, case, metric, results)) for case in cases]
     tables = [(case, values) for case, values in tables
@@ -120,7 +120,7 @@ def verdicts(metric, subjects, cases, results):
 
 
 def make(workload, command, started, described, warnings, plan, outcome):
-    """The whole report."""
+    """Return the whole report."""
     metrics = [vars(metric) for metric in plan.metrics]
     subjects = [vars(subject) for subject in plan.subjects]
     base = plan.base
@@ -142,7 +142,7 @@ def make(workload, command, started, described, warnings, plan, outcome):
 
 
 def put(path, text):
-    """Put a file in place whole, or not at all."""
+    """Replace a file completely or not at all."""
     directory = os.path.dirname(os.path.abspath(path))
     os.makedirs(directory, exist_ok=True)
     fd, temporary = tempfile.mkstemp(dir=directory, prefix=".rxbench-")
@@ -157,12 +157,12 @@ def put(path, text):
 
 
 def write(document, path):
-    """One report, or a list of some."""
+    """Write one report, or a list of reports."""
     put(path, json.dumps(document, indent=1) + "\n")
 
 
 def load(path):
-    """A report that was written before."""
+    """Read a report from a file."""
     made = load_all(path)
     if len(made) != 1:
         raise BadInput(f"{path}: holds {len(made)} reports: must be one")
@@ -170,7 +170,7 @@ def load(path):
 
 
 def load_all(path):
-    """The reports of a file, which is one of them or a list."""
+    """Read the reports of a file, which contains one or a list."""
     made = _read(path)
     if not isinstance(made, list):
         made = [made]
@@ -197,7 +197,7 @@ def _check(path, document):
     if document.get("version") != FORMAT_VERSION:
         raise BadInput(f"{path}: version {document.get('version')!r} of the format, this rxbench "
                        f"reads {FORMAT_VERSION}")
-    # Only the first: what comes after it relies on what was right before.
+    # Report only the first error, because later checks rely on earlier ones.
     wrong = next(_wrong(document, SHAPE, ""), None) or next(_astray(document), None)
     if wrong:
         raise BadInput(f"{path}: truncated or modified: {wrong}")
@@ -209,7 +209,7 @@ def _must_be(where, kinds):
 
 
 def _wrong(value, shape, where):
-    """What does not have its shape."""
+    """Return what does not have the expected structure."""
     kinds = shape if isinstance(shape, tuple) else (
         shape if isinstance(shape, type) else type(shape),)
     if not isinstance(value, kinds):
@@ -233,7 +233,7 @@ def _figures(values, kinds, where):
 
 
 def _astray(document):
-    """What has its shape, but refers to nothing, or says what is none of the choices."""
+    """Return references to nothing, and values that are not among the choices."""
     for key in ("metrics", "subjects", "cases"):
         if not document[key]:
             yield f"{key}: empty, must be one or more"
@@ -262,7 +262,7 @@ def _astray(document):
 
 
 def _result(row, where):
-    """What the plots and the comparison take of a measurement."""
+    """Check the values of a measurement that the plots and the comparison use."""
     yield from _figures(row["metrics"], MAYBE_NUMBER, f"{where}.metrics")
     percentiles, series = row.get("percentiles", {}), row.get("series", {})
     yield from _wrong(percentiles, dict, f"{where}.percentiles")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reports as one HTML file that needs nothing else."""
+"""Reports as one HTML file without external parts."""
 
 from html import escape
 

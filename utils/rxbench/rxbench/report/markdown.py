@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reports as tables of Markdown, to be put into other texts."""
+"""Reports as tables of Markdown, for use in other texts."""
 
 import re
 import shlex
@@ -33,12 +33,12 @@ def _legend(document):
 
 
 def _section(document):
-    """What was run, its tables, and what must be known of them."""
+    """Return the command, its tables, and their notes."""
     yield from (f"`{shlex.join(document['command'])}`", "")
     tables = text.side_by_side(document, ratios=True)
     for head, rows in tables:
         yield from _table(head, rows)
-    # What belongs to a steady state, or to a cache, is more than the metric that decides.
+    # Steady states and caches have other metrics besides the deciding one.
     if not tables or document["settings"].get("steady") or document["workload"] == "memory":
         yield from _table(*text.columns(document), left=2)
     yield f"- {_legend(document)}"
@@ -51,7 +51,7 @@ def _section(document):
 
 
 def render(documents):
-    """Reports, one after the other, as lines; the machine only where it is another."""
+    """Return reports as lines, one after the other; the machine is printed only if it changes."""
     machine = None
     for document in documents:
         here = text.machine_line(document["machine"], load=False)

@@ -11,10 +11,10 @@ from . import sweep
 
 COLOURS = ("#3465a4", "#cc4c02", "#4e9a06", "#75507b", "#a40000", "#555753", "#c4a000", "#06989a",
            "#8ab4e8", "#f4a582", "#a6d96a", "#c5a3d1", "#e06666", "#babdb6", "#7a5230", "#ff66b3")
-# Beyond the last colour they come again with other lines and hatches.
+# After the last colour, colours repeat with other lines and hatches.
 DASHES = ("-", "--", ":", "-.")
 HATCHES = ("", "//", "..", "xx")
-# What shares an axis up to here is drawn on a linear one.
+# If the values on an axis differ by at most this factor, the axis is linear.
 LINEAR_SPAN = 30
 SERIES = {"mb_s": ("Throughput over time", "MB/s"),
           "lat_mean_us": ("Mean latency over time", "us"),
@@ -22,7 +22,7 @@ SERIES = {"mb_s": ("Throughput over time", "MB/s"),
 
 
 def pyplot():
-    """matplotlib, which is needed for pictures only."""
+    """Load matplotlib, which only plots need."""
     try:
         import matplotlib
         matplotlib.use("svg")
@@ -45,7 +45,7 @@ def available():
 
 
 def _svg(plt, figure, salt):
-    """The picture without what makes it a file of its own; its ids differ from others'."""
+    """The picture without the parts of a separate file; its ids differ from those of others."""
     import matplotlib
     out = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": salt}):
@@ -56,7 +56,7 @@ def _svg(plt, figure, salt):
 
 
 def _style(rank):
-    """Colour, line and hatch of a subject, which no other of 64 shares."""
+    """Colour, line and hatch of a subject, unique among 64."""
     again = rank // len(COLOURS) % len(DASHES)
     return COLOURS[rank % len(COLOURS)], DASHES[again], HATCHES[again]
 
@@ -89,7 +89,7 @@ def _bars(plt, document):
                           xerr=[[row["median"] - row["low"]], [row["high"] - row["median"]]],
                           error_kw={"elinewidth": 0.8, "capsize": 2},
                           label=subject["title"])
-                # Beside the whisker, not on it.
+                # Put the text beside the whisker, not on it.
                 axes.annotate(number(row["median"]), (row["high"], y), (5, 0),
                               textcoords="offset points", va="center", fontsize=7)
     axes.set_yticks(range(len(cases)), [case["title"] for case in cases])
@@ -104,7 +104,7 @@ def _bars(plt, document):
 
 
 def _repeats(document, key):
-    """The values of a key in each repeat, by case and subject, where there are some."""
+    """The values of a key in each repeat, by case and subject, if there are any."""
     found = {}
     for row in document["results"]:
         if row.get(key):
@@ -130,7 +130,7 @@ def _grid(plt, count):
 
 
 def _lines(plt, document, found, draw, **bounds):
-    """One small plot a case; bounds are those of the values once all lines are drawn."""
+    """One small plot per case; the bounds are those of the values after all lines are drawn."""
     cases = [case for case in document["cases"] if case["name"] in found]
     if not cases:
         return None
@@ -150,7 +150,7 @@ def _percentiles(plt, document):
     def draw(axes, repeats, label, colour, dashes):
         points = sorted((float(percent), amount)
                         for percent, amount in _medians(repeats).items())
-        # Nines, so that the tail is seen.
+        # Show nines, so that the tail is visible.
         axes.plot([1 / (1 - percent / 100) for percent, _ in points],
                   [amount for _, amount in points], dashes, marker=".", label=label,
                   color=colour)
@@ -211,7 +211,7 @@ def _curves(plt, document):
 def _wanted(plt, document):
     """Name, title and figure of each picture."""
     if sweep.points(document):
-        # Of so many cases, pictures of each would hide the one that tells.
+        # With this many cases, separate pictures would hide the important one.
         return [("latency-iops", "Mean latency over I/O rate, a point for each depth",
                  _curves(plt, document))]
     several = document["repeats"] > 1

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Medians, spreads, ratios, and what is noise."""
+"""Medians, spreads, ratios and noise."""
 
 import functools
 import math
 import statistics
 
 CONFIDENCE = 0.95
-# With fewer repeats nobody can tell a difference from noise.
+# With fewer repeats, a difference cannot be distinguished from noise.
 LEAST_REPEATS = 3
-# Less than this is no difference that matters, however sure it is.
+# A smaller difference does not matter, even if it is certain.
 LEAST_EFFECT = 0.01
-# Two runs are further apart in time than the repeats of one.
+# Two runs are further apart in time than the repeats of one run.
 LEAST_CHANGE = 0.03
-# What is 0 at the clock's resolution still has a logarithm.
+# A time of 0 at the clock's resolution still needs a logarithm.
 TINY = 1e-9
 
 
@@ -45,7 +45,7 @@ def _incomplete_beta(a, b, x):
 
 
 def two_sided(t, freedom):
-    """How probable a Student's t at least so far from 0 is by chance."""
+    """The probability that |t| of Student's distribution is at least this large by chance."""
     return _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
@@ -124,7 +124,7 @@ def ranking(rows, comparisons):
 
 
 def chance(before, after):
-    """How probable such a difference is between equals (Welch's test); None if unknown."""
+    """The probability of this difference between equals (Welch's test); None if unknown."""
     if min(len(before), len(after)) < LEAST_REPEATS:
         return None
     a, b = _logs(before), _logs(after)
@@ -137,7 +137,7 @@ def chance(before, after):
 
 
 def holm(chances):
-    """Chances corrected for how many are looked at; None stays None."""
+    """Probabilities corrected by Holm for the number of tests; None stays None."""
     known = sorted((value, index) for index, value in enumerate(chances) if value is not None)
     corrected, least = [None] * len(chances), 0.0
     for rank, (value, index) in enumerate(known):

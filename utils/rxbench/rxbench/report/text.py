@@ -9,7 +9,7 @@ MOST_COLUMNS = 8
 
 
 def table(head, rows, left=1):
-    """Columns as wide as they must be; the first `left` flush left. None is a rule."""
+    """Columns with the necessary width; the first `left` are aligned left. None is a rule."""
     widths = [max(len(line[column]) for line in [head, *filter(None, rows)])
               for column in range(len(head))]
 
@@ -35,7 +35,7 @@ def wrap(text, width=96, indent="  "):
 
 
 def value(metric, amount):
-    """A number as its unit wants it."""
+    """A number in the form that its unit needs."""
     if amount is None:
         return "-"
     if metric["unit"] == "us":
@@ -46,7 +46,7 @@ def value(metric, amount):
 
 
 def times(ratio):
-    """A ratio with the mark of what is noise."""
+    """A ratio, with a mark if it is noise."""
     if not ratio:
         return ""
     mark = {True: NOISE, False: "", None: UNKNOWN}[ratio["within_noise"]]
@@ -54,7 +54,7 @@ def times(ratio):
 
 
 def _heading(metric):
-    # The rate that was asked for has the unit of the one that was reached.
+    # The requested rate has the unit of the achieved one.
     if metric["name"] in ("iops", "mb_s"):
         return metric["unit"]
     return metric["title"] if metric["unit"] == "us" else f"{metric['title']} {metric['unit']}"
@@ -138,7 +138,7 @@ def machine_line(machine, load=True):
 
 
 def how_often(document):
-    """As it was asked for, and where figures lay far apart."""
+    """The number of repeats, and the cases that were repeated because of their spread."""
     asked = document["repeats"]
     most = max([asked, *(row["n"] for row in document["summary"])])
     return (f"{asked} to {most} repeats" if most > asked else
@@ -146,7 +146,7 @@ def how_often(document):
 
 
 def legend(document):
-    """What must be known to read the table."""
+    """The explanation of the marks in the table."""
     if any(case["base"] for case in document["cases"]):
         yield (f"{NOISE}: within the noise (95 % confidence, repeats measured in turn); "
                f"{UNKNOWN}: too few measurements to tell.")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run what a plan says, and know nothing of what it means."""
+"""Execute a plan, without knowledge of what it measures."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a workload hands to the runner and to the reporter."""
+"""The interface between a workload, the runner and the report."""
 
 from dataclasses import dataclass, field
 from typing import Callable
@@ -9,7 +9,7 @@ HIGHER, LOWER = "higher", "lower"
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that is measured; the first of a plan is the one that decides."""
+    """A measured number; the first one of a plan decides."""
     name: str
     title: str
     unit: str
@@ -30,7 +30,7 @@ FIO = (MB_S, IOPS, MEAN, P99)
 
 @dataclass(frozen=True)
 class Subject:
-    """One of those that are compared."""
+    """One of the places or programs that are compared."""
     name: str
     title: str
     details: dict = field(default_factory=dict, compare=False)
@@ -38,7 +38,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured, the same for each subject."""
+    """A measurement that is the same for each subject."""
     name: str
     title: str
     seconds: float = 1.0
@@ -77,7 +77,7 @@ class Plan:
         return list({case.name: case for each in self.rounds for case in each.cases}.values())
 
     def steps(self, repeat, rounds=None):
-        """(round, subject) of a repeat; who begins changes from one to the next."""
+        """(round, subject) of a repeat; the first subject changes from repeat to repeat."""
         for each in self.rounds if rounds is None else rounds:
             taking = [subject for subject in self.subjects
                       if each.subjects is None or subject.name in each.subjects]
@@ -86,6 +86,6 @@ class Plan:
                 yield each, subject
 
     def seconds(self, rounds=None):
-        """What a repeat may take."""
+        """The expected duration of a repeat."""
         return sum(case.seconds for each, _subject in self.steps(0, rounds)
                    for case in each.cases)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A line on the terminal: what runs, how far it is, and the time left."""
+"""A line on the terminal: the present step, the progress, and the time left."""
 
 import shutil
 import threading
@@ -12,12 +12,12 @@ BEAT = 0.5
 
 
 def count(plan, repeat):
-    """Which repeat it is, of how many; there may be more where figures lie far apart."""
+    """The number of the repeat, and their count, which may grow if figures are far apart."""
     return f"{repeat + 1}/{plan.repeats if repeat < plan.repeats else plan.most_repeats}"
 
 
 class Silent:
-    """For output that is no terminal, or that has lines of its own."""
+    """For output that is not a terminal, or that has lines of its own."""
 
     def step(self, case, subject, repeat):
         pass
@@ -26,7 +26,7 @@ class Silent:
         pass
 
     def more(self, seconds):
-        """So much more is to be done than was known."""
+        """There is more to do than was known."""
 
     def end(self):
         pass
@@ -67,7 +67,7 @@ class Bar(Silent):
         self.total += seconds
 
     def left(self):
-        """Seconds, by how the steps so far compare with what was expected of them."""
+        """Seconds left, by comparing the steps so far with their expected times."""
         now = time.monotonic()
         running = min(now - self.since, self.expected)
         share = min(1.0, (self.passed + running) / self.total)
@@ -94,7 +94,7 @@ class Bar(Silent):
 
 
 def for_output(plan, out, quiet=False):
-    """What fits where the messages go."""
+    """Choose the class that suits the output of messages."""
     if quiet or plan.live:
         return Silent()
     return Bar(plan, out) if out.isatty() else Lines(plan, out)

@@ -14,7 +14,7 @@ RANGE_PERCENT, SLOPE_PERCENT = 20, 10
 
 @dataclass(frozen=True)
 class Window:
-    """Five rounds, by how much their figures differ and how far they go one way."""
+    """Five rounds: the spread of their figures, and their trend."""
     range_percent: float
     slope_percent: float
 
@@ -37,21 +37,21 @@ class Window:
 
 @dataclass
 class Rounds:
-    """What the rounds gave, each with the figure it is judged by."""
+    """The results of the rounds, each with the figure that judges it."""
     taken: list
     amounts: list
 
     def window(self):
-        """That of the last rounds; None as long as there are too few."""
+        """The window of the last rounds; None if there are too few."""
         return Window.of(self.amounts[-WINDOW:]) if len(self.amounts) >= WINDOW else None
 
     def last(self):
-        """The rounds that the result is made of."""
+        """The rounds that the result uses."""
         return self.taken[-WINDOW:]
 
 
 def until_steady(take, amount, most):
-    """Rounds until the last five are steady, or there are so many."""
+    """Run rounds until the last five are steady, or until the maximum."""
     rounds = Rounds([], [])
     while len(rounds.taken) < most:
         rounds.taken.append(take())

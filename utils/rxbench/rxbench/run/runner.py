@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs the steps of a plan, interleaved and repeated; what they mean it does not know."""
+"""Run the steps of a plan, interleaved and repeated, without knowledge of their meaning."""
 
 import signal
 import time
@@ -10,13 +10,13 @@ from ..system.undo import Undo, check
 from .steady import unsteady
 
 
-# Cases that a note names.
+# Maximum number of cases that a note names.
 MOST_LISTED = 6
 
 
 @dataclass
 class Outcome:
-    """What was measured, and what ended it."""
+    """The results, and the reason for an early end."""
     results: list = field(default_factory=list)
     failures: list = field(default_factory=list)
     ended_by: str = None
@@ -25,7 +25,7 @@ class Outcome:
 
 
 class Runner:
-    """Keeps what is measured, whatever ends the run."""
+    """Keep the results, whatever ends the run."""
 
     def __init__(self, plan, progress, complain):
         self.plan, self.progress, self.complain = plan, progress, complain
@@ -87,7 +87,7 @@ class Runner:
             try:
                 self._round(each, subject, repeat)
             except (BenchError, OSError) as error:
-                # One that cannot be measured must not cost the others their figures.
+                # A case that fails must not discard the figures of the others.
                 self._fail(None, subject, repeat, error)
 
     def _round(self, each, subject, repeat):

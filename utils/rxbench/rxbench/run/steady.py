@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which figures lie so far apart that they are measured more often."""
+"""Find figures that are so far apart that they need more repeats."""
 
 import math
 import statistics
 
-# The standard error of a mean, as a part of it.
+# Limit of the standard error of a mean, relative to the mean.
 LARGE = 0.04
-# With fewer repeats nothing is said of what is noise.
+# With fewer repeats, noise is not estimated.
 LEAST = 3
 
 
 def unsteady(plan, results):
-    """Cases with a subject whose repeats say too little, by the metric that decides."""
+    """Cases with a subject whose repeats are too far apart, by the deciding metric."""
     metric, values = plan.metrics[0].name, {}
     for row in results:
         amount = row["metrics"].get(metric)

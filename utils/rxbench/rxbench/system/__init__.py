@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the workloads need of the machine."""
+"""Access of the workloads to the machine."""

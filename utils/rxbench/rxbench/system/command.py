@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run other programs, and never leave one behind."""
+"""Run other programs, and leave none behind."""
 
 import contextlib
 import os
@@ -12,11 +12,11 @@ import time
 from .errors import BenchError
 from .undo import interruptible, signals_held
 
-# At once of what a program writes.
+# Bytes of a program's output to read at once.
 PIECE = 1 << 20
-# A make above this one must not steer those below.
+# The settings of a make that runs this program must not affect programs below it.
 DROPPED = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
-# Joins a control group before it becomes the program.
+# Join a control group before the program is executed.
 JOIN = ("sh", "-c", 'echo $$ >"$0" && exec "$@"')
 
 _before = ()
@@ -45,7 +45,7 @@ def _stop(process, grace):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        # What the program itself had started.
+        # Programs that the program itself has started.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         for pipe in filter(None, (process.stdout, process.stderr)):
@@ -64,7 +64,7 @@ def within(procs):
 
 
 def _start(argv, **options):
-    """Start argv in a session of its own, so that Ctrl-C reaches us alone."""
+    """Start argv in a session of its own, so that Ctrl-C reaches only this program."""
     try:
         return subprocess.Popen([*_before, *argv], stdin=subprocess.DEVNULL, text=True,
                                 start_new_session=True, env=environment(), **options)
@@ -123,7 +123,7 @@ def ahead(steps):
 
 
 def follow(argv, on_text):
-    """Run a program, and hand on what it writes to stdout as it comes, whole lines at a time."""
+    """Run a program, and pass on its standard output as it arrives, in whole lines."""
     with tempfile.TemporaryFile("w+") as errors:
         process = _start(argv, stdout=subprocess.PIPE, stderr=errors)
         rest = b""
@@ -152,7 +152,7 @@ def follow(argv, on_text):
 
 @contextlib.contextmanager
 def meanwhile(*argv):
-    """A program that runs as long as the block does; it is an error if it ends before."""
+    """Run a program as long as the block runs; it is an error if it ends before."""
     process = _start(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield
@@ -163,7 +163,7 @@ def meanwhile(*argv):
 
 
 def timed(*argv, cwd=None):
-    """Run a program for the time it takes; returns real, user and sys in seconds."""
+    """Run a program for its time; return real, user and sys in seconds."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     run(*argv, cwd=cwd)
     real, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""RAM disks, caches, mounts and loop devices; each is undone when its Undo says so."""
+"""RAM disks, caches, mounts and loop devices, which their Undo removes."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from . import command, machine
 from .errors import BadInput, BenchError
 
 CONTROL = "/dev/rxd-control"
-# rxadm: exists or busy
+# exit code of rxadm: exists or busy
 BUSY = 5
 PATIENCE = 10
 
@@ -33,7 +33,7 @@ def need_rxcache():
 
 
 def settled(*argv, busy=None):
-    """Take something down; udev may be looking at it for a moment longer."""
+    """Remove something that udev may keep open for a moment."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -45,7 +45,7 @@ def settled(*argv, busy=None):
 
 
 def ramdisk(undo, size):
-    """A fresh RAM disk."""
+    """A new RAM disk."""
     return undo.do("RAM disk",
                    lambda: command.run(rxadm(), "create", "--size", str(size))[0].strip(),
                    lambda device: settled(rxadm(), "remove", "--force", device,
@@ -61,7 +61,7 @@ def cache(undo, disk, origin, name):
 
 
 def cache_status(name):
-    """The counters of a cache, as rxadm tells them."""
+    """The counters of a cache, from rxadm."""
     output = command.run(rxadm(), "status", name, "--json")[0]
     try:
         status, = json.loads(output)["caches"]
@@ -71,7 +71,7 @@ def cache_status(name):
 
 
 def directory(undo, parent=None):
-    """A directory of our own, removed with all that is in it."""
+    """A new directory, which is removed with its contents."""
     return undo.do("temporary directory",
                    lambda: tempfile.mkdtemp(prefix="rxbench-", dir=parent), shutil.rmtree)
 
@@ -86,19 +86,19 @@ def mount(undo, device, kind, options="defaults"):
 
 
 def make_filesystem(device, kind, *more):
-    """Format a device, all of it at once: nothing is left to be done while measuring."""
+    """Format a device completely, so that no work is left for the time of the measurement."""
     options = {"ext4": ["-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"], "ext2": ["-F"],
                "xfs": ["-f"]}
     command.run(f"mkfs.{kind}", "-q", *options.get(kind, []), *more, device)
 
 
 def wipe(device):
-    """Leave nothing that looks like a file system; discard the data where that is possible."""
+    """Remove all signatures; discard the data if possible."""
     command.run("wipefs", "--all", "--quiet", device)
     try:
         command.run("blkdiscard", device)
     except command.CommandFailed:
-        # A disk that cannot discard keeps the data.
+        # A disk without discard keeps the data.
         command.run("blockdev", "--flushbufs", device)
 
 
@@ -111,7 +111,7 @@ def loaded(name):
 
 
 def _unload(name):
-    """Unless others use it by now; what used it may take a moment to let go."""
+    """Unload a module unless others use it; its last user may need a moment to release it."""
     deadline = time.monotonic() + PATIENCE
     while machine.read(f"{_module_folder(name)}/refcnt") not in ("", "0"):
         if time.monotonic() > deadline:
@@ -129,7 +129,7 @@ def load_module(undo, name, *parameters):
 
 
 def loop(undo, path):
-    """A loop device on a file, past the page cache where the file system can."""
+    """A loop device on a file, with direct I/O if the file system supports it."""
     load_module(undo, "loop")
 
     def attach():

@@ -26,7 +26,7 @@ def disk_of(path):
 
 
 class Disk:
-    """One disk, and how many requests it takes at once."""
+    """One disk, and the number of requests that it accepts at once."""
 
     def __init__(self, folder):
         self.folder, self.name = folder, os.path.basename(folder)
@@ -39,7 +39,7 @@ class Disk:
         self.looks = self.waiting = 0
 
     def look(self):
-        """Whether any request waits just now."""
+        """Note whether any request is waiting now."""
         self.looks += 1
         if self.depth is not None:
             inflight = sum(map(int, machine.read(f"{self.folder}/inflight").split()))

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What may end a run early."""
+"""Errors that end a run early."""
 
 import signal
 
 
 class BenchError(Exception):
-    """One line for the user."""
+    """An error that is reported to the user in one line."""
 
 
 class BadInput(BenchError):
-    """What the user asked for cannot be done; nothing was written."""
+    """The request of the user is impossible; nothing was written."""
 
 
 class TooSmall(BadInput):
-    """A device does not have the size that is needed."""
+    """A device is smaller than required."""
 
 
 class Interrupted(BaseException):
-    """A signal asked to end; not an error that a step may handle."""
+    """A signal requested the end; steps must not handle this as an error."""
 
     def __init__(self, signum):
         super().__init__(f"interrupted by {signal.Signals(signum).name}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Nothing is written to that holds anything, unless the user said so."""
+"""Protect devices and files that hold data, unless the user gave them up."""
 
 import errno
 import fcntl
@@ -31,7 +31,7 @@ def device_size(device):
 
 
 def logical_block_size(device):
-    """The smallest I/O, in bytes, that a block device takes."""
+    """The smallest I/O of a block device, in bytes."""
     return _ioctl(device, BLKSSZGET, 4)
 
 
@@ -45,7 +45,7 @@ def need_block_device(path):
 
 
 def sysfs_folder(device):
-    """Where sysfs has a block device, whatever its node is called."""
+    """The sysfs folder of a block device, regardless of the name of its node."""
     number = os.stat(device).st_rdev
     return os.path.realpath(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
 
@@ -56,7 +56,7 @@ def _partitions(base):
 
 
 def _users(device):
-    """Why a device is in use: nobody may write to it then."""
+    """Why a device is in use; if it is, nothing may write to it."""
     base = sysfs_folder(device)
     parts = _partitions(base)
     for folder in [base, *(os.path.join(base, part) for part in parts)]:
@@ -82,7 +82,7 @@ def _users(device):
 
 
 def _sampled(fd, size):
-    """Where bytes other than zero are, as far as samples tell; None if nowhere."""
+    """Describe where samples contain bytes other than zero; None if nowhere."""
     step = max(SAMPLE, size // SAMPLES)
     for offset in [*range(0, size, step), max(0, size - SAMPLE)]:
         data = os.pread(fd, SAMPLE, offset)
@@ -92,7 +92,7 @@ def _sampled(fd, size):
 
 
 def _contents(device):
-    """What a device that nobody uses holds; None if nothing."""
+    """The content of a device that is not in use; None if there is none."""
     parts = _partitions(sysfs_folder(device))
     if parts:
         return "partitions (" + ", ".join(parts) + ")"
@@ -126,7 +126,7 @@ def need_free_device(device, least, destroy=()):
 
 
 def need_readable_device(device, least=1):
-    """For reading only, whoever else uses it."""
+    """Check a device that is only read; it may be in use."""
     need_block_device(device)
     try:
         size = device_size(device)
@@ -137,7 +137,7 @@ def need_readable_device(device, least=1):
 
 
 def need_free_file(path, destroy=()):
-    """Refuse to write over a file that holds anything but zeros, unless given up."""
+    """Refuse to overwrite a file with data other than zeros, unless given up."""
     if os.path.realpath(path) in {os.path.realpath(name) for name in destroy}:
         return
     with open(path, "rb") as file:
@@ -158,7 +158,7 @@ def need_directory(path, writable=True):
 
 
 def takes_direct(path):
-    """Whether a file, or what is made in a directory, can be read and written past the cache."""
+    """Whether a file, or a new file in a directory, supports direct I/O."""
     try:
         if not os.path.isdir(path):
             os.close(os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_NONBLOCK | os.O_CLOEXEC))
@@ -174,7 +174,7 @@ def takes_direct(path):
 
 
 def no_direct(path):
-    """Why direct I/O cannot be had there."""
+    """Why direct I/O is not possible there."""
     mount = machine.mount_of(path)
     return (f"{path}: {mount['type'] if mount else 'its file system'} does not support direct "
             f"I/O on Linux {os.uname().release}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How many reads a cache answered, of any target that counts them."""
+"""Number of reads that a cache served, for all targets that count them."""
 
 from . import command, devices, guard, machine
 
@@ -20,7 +20,7 @@ def _dm_cache(name):
 
 
 def counter(device):
-    """A function that returns hits and misses of reads; None for what is no cache."""
+    """A function that returns hits and misses of reads; None if there is no cache."""
     name = _dm_name(device)
     if not name:
         return None
@@ -30,6 +30,6 @@ def counter(device):
 
 
 def percent(before, after):
-    """The hit ratio between two looks; None if nothing was read."""
+    """The hit ratio between two readings; None if nothing was read."""
     hits, misses = (late - early for early, late in zip(before, after))
     return 100 * hits / (hits + misses) if hits + misses else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is measured on: the machine in full, and whether it is fit for it."""
+"""The machine: its description, and whether it is suitable for measurements."""
 
 import ctypes
 import errno
@@ -15,7 +15,7 @@ from .errors import BadInput, BenchError
 from .units import parse_size
 from .units import size as human
 
-# The number of the system call, the same on all architectures but alpha.
+# Number of the system call, which is the same on all architectures but alpha.
 IO_URING_SETUP = 425
 FIO_LEAST = (3, 28)
 BUSY_PERCENT = 10
@@ -24,7 +24,7 @@ QUEUE = ("scheduler", "nr_requests", "rotational", "logical_block_size", "physic
 
 
 def read(path):
-    """The text of a small file, empty if there is none."""
+    """The content of a small file, empty if it does not exist."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read().strip()
@@ -41,7 +41,7 @@ def _field(text, key):
 
 
 def meminfo(key):
-    """Bytes of a line of /proc/meminfo."""
+    """The value of a line of /proc/meminfo, in bytes."""
     return int((_field(read("/proc/meminfo"), key) or "0 kB").split()[0]) << 10
 
 
@@ -63,7 +63,7 @@ def cpu_times():
 
 
 def busy_percent(seconds=0.5):
-    """How busy the processors are before anything is measured."""
+    """How busy the processors are before the measurement."""
     _user, _system, idle, total = cpu_times()
     time.sleep(seconds)
     _user, _system, idle_now, total_now = cpu_times()
@@ -72,7 +72,7 @@ def busy_percent(seconds=0.5):
 
 
 def processor_caches():
-    """Bytes of all caches that hold data, each counted once; 0 where the kernel tells of none."""
+    """Total size of all caches that hold data, each counted once; 0 if the kernel reports none."""
     found = {}
     for folder in glob.glob("/sys/devices/system/cpu/cpu*/cache/index*"):
         kind, level, shared, size = (read(os.path.join(folder, name)) for name in (
@@ -89,7 +89,7 @@ def governors():
 
 
 def fio_version():
-    """The version of fio, new enough."""
+    """The version of fio, which must be new enough."""
     need_tools("fio")
     text = command.run("fio", "--version")[0].strip()
     match = re.match(r"fio-(\d+)\.(\d+)", text)
@@ -119,7 +119,7 @@ def describe():
 
 
 def warnings(described):
-    """What makes the figures worth less."""
+    """Conditions that reduce the value of the figures."""
     if described["busy_percent"] > BUSY_PERCENT:
         yield (f"the machine is busy: {described['busy_percent']:.0f} % of its CPU time was "
                "used before the start")
@@ -166,10 +166,10 @@ def need_root():
 
 
 def takes_io_uring():
-    """Whether io_uring is to be had: a kernel may lack it, and a sysctl or a sandbox forbid it."""
+    """Whether io_uring works: the kernel may lack it, and a sysctl or a sandbox may forbid it."""
     libc = ctypes.CDLL(None, use_errno=True)
     ctypes.set_errno(0)
-    # io_uring_setup() without its parameters makes no ring.
+    # io_uring_setup() without parameters creates no ring.
     libc.syscall(IO_URING_SETUP, 1, None)
     return ctypes.get_errno() == errno.EFAULT
 

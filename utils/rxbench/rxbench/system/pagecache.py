@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the page cache holds of a file."""
+"""The pages of a file in the page cache."""
 
 import ctypes
 import mmap
@@ -8,18 +8,18 @@ import os
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
 
-# Mapped at once: a private mapping counts as memory that could be asked for.
+# Map only this much at once, because a private mapping counts as committed memory.
 WINDOW = 64 << 20
 
 
 def _resident_pages(file, offset, length):
-    # ctypes tells the address of what may be written to only; a private mapping may be.
+    # ctypes returns only addresses of writable memory; a private mapping is writable.
     with mmap.mmap(file.fileno(), length, flags=mmap.MAP_PRIVATE,
                    prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=offset) as mapping:
         pages = ctypes.create_string_buffer(-(-length // mmap.PAGESIZE))
         first = ctypes.c_char.from_buffer(mapping)
         failed = _LIBC.mincore(ctypes.addressof(first), length, pages)
-        # It must be gone before the mapping is.
+        # Delete it before the mapping is closed.
         del first
         if failed:
             error = ctypes.get_errno()
@@ -28,7 +28,7 @@ def _resident_pages(file, offset, length):
 
 
 def resident(path):
-    """Bytes of a file that are in memory, in whole pages, by mincore(2)."""
+    """Number of bytes of a file that are in memory, in whole pages, by mincore(2)."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         return mmap.PAGESIZE * sum(_resident_pages(file, offset, min(WINDOW, size - offset))

@@ -21,25 +21,25 @@ MEANING = ("a block device, a directory, rxd:SIZE for a new RAM disk, or cache:D
 CACHE_SIZE = 1 << 30
 # Memory that a run must leave to others.
 SPARE = 128 << 20
-# What a file system takes for itself, at most.
+# Maximum space that a file system needs for itself.
 OVERHEAD = 0.15
 
 
 @contextlib.contextmanager
 def since(undo):
-    """Undo at the end of the block what was done in it."""
+    """Undo at the end of the block what was set up in it."""
     mark = undo.mark()
     try:
         yield
     except BaseException:
-        # A signal must not become an error that others handle.
+        # A signal must not become an error that callers handle.
         undo.unwind(mark)
         raise
     undo.back_to(mark)
 
 
 class Place:
-    """A subject's ground; open() gives its node, mounted() a directory on it."""
+    """The place of a subject; open() returns its node, mounted() a directory on it."""
     cached = False
     has_node = True
     memory = 0
@@ -48,27 +48,27 @@ class Place:
         self.name, self.title, self.undo, self.told = name, title, None, None
 
     def check(self, size, destroy):
-        """Refuse what cannot be measured, before anything is written."""
+        """Refuse a place that cannot be measured, before anything is written."""
 
     def takes_direct(self):
-        """Whether it can be read and written past the page cache."""
+        """Whether it can be read and written with direct I/O."""
         return True
 
     def set_up(self, undo):
         self.undo = undo
 
     def details(self):
-        """For the report; what only a set-up shows is put into it later."""
+        """Details for the report; those that need a set-up are added later."""
         if self.told is None:
             self.told = self.describe()
         return self.told
 
     def describe(self):
-        """What is known before anything is set up."""
+        """What is known before the set-up."""
         return {}
 
     def tell_queue(self, node):
-        """Once; of a node that is made for each measurement, too."""
+        """Record the queue settings once, also of a node that is created for each measurement."""
         if "queue" not in self.details():
             self.told["queue"] = machine.queue_settings(node)
 
@@ -79,7 +79,7 @@ class Place:
 
 
 class Device(Place):
-    """A block device that is there; it holds what the last one to use it made."""
+    """An existing block device; it keeps the data of the previous measurement."""
 
     def __init__(self, name, title, path):
         super().__init__(name, title)
@@ -106,7 +106,7 @@ class Device(Place):
 
     @contextlib.contextmanager
     def open(self):
-        """The node itself; a file system on it is lost."""
+        """Return the node itself; a file system on it is lost."""
         self.kind = self.prepared = None
         yield self.path
 
@@ -123,13 +123,13 @@ class Device(Place):
 
     @contextlib.contextmanager
     def mounted_on(self, node, kind):
-        """A file system that stays, mounted afresh."""
+        """Mount a file system that stays."""
         with since(self.undo):
             yield devices.mount(self.undo, node, kind)
 
 
 class RamDisk(Device):
-    """A RAM disk that lives as long as the run."""
+    """A RAM disk that exists for the whole run."""
 
     def __init__(self, name, title, size):
         super().__init__(name, title, None)
@@ -150,7 +150,7 @@ class RamDisk(Device):
 
 
 class Cache(Place):
-    """A disk behind a cache that is fresh each time."""
+    """A disk behind a cache that is created for each measurement."""
     cached = True
     numbers = itertools.count()
 
@@ -214,7 +214,7 @@ class Cache(Place):
 
 
 class Directory(Place):
-    """A directory on a file system that is there; only a directory of our own is written to."""
+    """A directory on an existing file system; only a new directory in it is written to."""
     has_node = False
 
     def __init__(self, name, title, path):
@@ -236,7 +236,7 @@ class Directory(Place):
         return {"directory": os.path.abspath(self.path), "mount": machine.mount_of(self.path)}
 
     def format(self, kind):
-        """What is there is taken."""
+        """Use the existing file system."""
 
     @contextlib.contextmanager
     def mounted(self, _kind):
@@ -287,7 +287,7 @@ def _one(text, known):
 
 
 def parse(texts):
-    """Places by what the user wrote; one disk may be there plain and cached."""
+    """Parse the user's places; one disk may be given both plain and cached."""
     known = {}
     places = [_one(text, known) for text in texts]
     names = [place.name for place in places]
@@ -298,19 +298,19 @@ def parse(texts):
 
 
 def are_directories(texts):
-    """Whether nothing but directories is touched, before anything else is looked at."""
+    """Whether all places are directories; this is known before any other check."""
     return all(os.path.isdir(_split(text)[1]) for text in texts)
 
 
 def sector(place):
-    """The smallest I/O that it takes, as far as it is known before it is set up."""
+    """The smallest I/O of the place, as far as it is known before the set-up."""
     device = getattr(place, "origin", place)
     path = getattr(device, "path", None)
     return guard.logical_block_size(path) if path and place.has_node else 512
 
 
 def need_apart(places):
-    """Refuse two on one disk, plain or cached, where all are mounted at once."""
+    """Refuse two places on one disk, plain or cached, if all are mounted at once."""
     disks = [getattr(place, "origin", place) for place in places]
     for disk in disks:
         if disks.count(disk) > 1:
@@ -319,14 +319,14 @@ def need_apart(places):
 
 
 def memory(places, together=False):
-    """What they take at once; there is one cache at a time, unless all are there together."""
+    """Memory in use at once: that of one cache at a time, unless all exist together."""
     disks = [place.memory for place in places if isinstance(place, RamDisk)]
     caches = [place.memory for place in places if isinstance(place, Cache)]
     return sum(disks) + (sum(caches) if together else max(caches, default=0))
 
 
 def check(places, size, destroy=(), together=False):
-    """Each of them, and the memory that they take; destroy must name what is there."""
+    """Check each place, and their memory; destroy must name existing devices with data."""
     if destroy or not all(isinstance(place, Directory) for place in places):
         machine.need_root()
     for name in destroy:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Do things at once, each in a process of its own, and never leave one behind."""
+"""Run calls in parallel, each in its own process, and leave no process behind."""
 
 import json
 import os
@@ -8,12 +8,12 @@ import signal
 from .errors import BenchError
 from .undo import interruptible
 
-# Read at once of what a process says.
+# Bytes of a process's answer to read at once.
 PIECE = 4096
 
 
 class Process:
-    """Makes a call, and says what came of it."""
+    """A process that makes a call and reports its result."""
 
     def __init__(self, call):
         self.reader, writer = os.pipe()
@@ -30,10 +30,10 @@ class Process:
 
     @staticmethod
     def _serve(call, writer):
-        """A thread of the parent may hold a lock of a stream: nothing is written to any here."""
+        """Write to no stream here, because a thread of the parent may hold its lock."""
         code = 1
         try:
-            # Ctrl-C reaches the parent alone.
+            # Only the parent handles Ctrl-C.
             os.setsid()
             os.write(writer, json.dumps(call()).encode())
             code = 0
@@ -47,10 +47,10 @@ class Process:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     def wait(self):
-        """What the call returned."""
+        """Return the result of the call."""
         said = b""
         with interruptible():
-            # It has no other end once the process is gone.
+            # After the process is gone, the pipe has no other end.
             while data := os.read(self.reader, PIECE):
                 said += data
         code = self._reap()
@@ -59,7 +59,7 @@ class Process:
         return json.loads(said)
 
     def end(self):
-        """Nothing, if it was waited for."""
+        """End the process, if it was not waited for."""
         if self.child:
             os.kill(self.child, signal.SIGTERM)
             self._reap()
@@ -67,7 +67,7 @@ class Process:
 
 
 def run(calls):
-    """Make the calls, and return what they do, which must fit JSON; a failure ends them all."""
+    """Run the calls and return their results, which must fit JSON; one failure ends all."""
     running = []
     try:
         for call in calls:

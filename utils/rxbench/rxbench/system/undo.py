@@ -8,8 +8,8 @@ from .errors import BenchError, Interrupted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-# A handler that raised just anywhere could raise where nothing is undone any
-# more, or not yet. So it notes the signal, and raises only in a wait.
+# A handler that raised at any point could raise before an undo is registered, or after it was
+# removed. So it records the signal, and raises only during a wait.
 _held = 0
 _waiting = False
 _pending = None
@@ -30,13 +30,13 @@ def catch_signals():
 
 
 def ignore_signals():
-    """Nothing is left that a signal could end."""
+    """Ignore signals, because there is nothing left to end."""
     for signum in SIGNALS:
         signal.signal(signum, signal.SIG_IGN)
 
 
 def check():
-    """Raise Interrupted if a signal came and none holds it."""
+    """Raise Interrupted if a signal has arrived and is not held."""
     global _pending
     if not _held and _pending is not None:
         signum, _pending = _pending, None
@@ -45,7 +45,7 @@ def check():
 
 @contextlib.contextmanager
 def signals_held():
-    """Put signals off to the end of the block."""
+    """Hold signals until the end of the block."""
     global _held
     _held += 1
     try:
@@ -68,7 +68,7 @@ def interruptible():
 
 
 class Undo:
-    """A context manager that takes down what do() set up."""
+    """A context manager that undoes what do() set up."""
 
     def __init__(self, complain):
         self.complain = complain
@@ -76,24 +76,24 @@ class Undo:
         self.failed = False
 
     def do(self, what, make, unmake):
-        """Call make() and remember unmake(RESULT); no signal comes between."""
+        """Call make() and remember unmake(RESULT), without a signal in between."""
         with signals_held():
             result = make()
             self.steps.append((what, lambda: unmake(result)))
         return result
 
     def mark(self):
-        """Where back_to() may go back to."""
+        """A position for back_to()."""
         return len(self.steps)
 
     def back_to(self, mark):
-        """Undo all that was done since the mark."""
+        """Undo everything that was done since the mark."""
         self.unwind(mark)
         if self.failed:
             raise BenchError("not everything could be undone")
 
     def unwind(self, mark):
-        """As back_to(), but what fails is only complained about and kept in "failed"."""
+        """Undo like back_to(), but report errors only and store them in "failed"."""
         with signals_held():
             while len(self.steps) > mark:
                 what, step = self.steps.pop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sizes, speeds and times: as people write them, and as they read them."""
+"""Sizes, rates and times: parse and format them."""
 
 import re
 
@@ -19,7 +19,7 @@ def parse_size(text):
 
 
 def parse_whole(text, where, least, most):
-    """A whole number; where tells of which option it is."""
+    """A whole number; "where" names the option for the error message."""
     if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
         raise BadInput(f"{where} {text}: must be a whole number from {least} to {most}")
     return int(text)
@@ -46,7 +46,7 @@ def short(count):
 
 
 def number(value):
-    """Three digits or so, whatever the size."""
+    """About three digits, for numbers of any size."""
     if value is None:
         return "-"
     size = abs(value)
@@ -55,7 +55,7 @@ def number(value):
 
 
 def duration(microseconds):
-    """A latency with a unit that leaves three digits or so."""
+    """A latency with a unit that leaves about three digits."""
     for limit, scale, unit in ((1e3, 1, "us"), (1e6, 1e3, "ms")):
         if microseconds < limit:
             value = microseconds / scale
@@ -64,7 +64,7 @@ def duration(microseconds):
 
 
 def mix(percent):
-    """Requests of which so many percent are reads."""
+    """A mix of requests with this percentage of reads."""
     return {0: "writes", 100: "reads"}.get(percent, f"{percent} % reads")
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs that measure: their command lines, and what they print as numbers."""
+"""Programs that measure: their command lines, and their output as numbers."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Ways to copy a file. The time of a program's start is part of its way, but for fio."""
+"""Ways to copy a file. The time of a way includes the start of its program, except for fio."""
 
 import mmap
 import os
@@ -19,7 +19,7 @@ BUFFERS = (8 << 10, 128 << 10, 1 << 20, 8 << 20)
 F_SETPIPE_SZ = 1031
 DIRECT, URING = "direct-", "direct-uring"
 DEPTH = 8
-# Since Linux 5.14; Python's mmap has no name for it.
+# New in Linux 5.14; Python's mmap has no constant for it.
 MADV_POPULATE_READ = 22
 
 
@@ -40,7 +40,7 @@ def _files(source, target):
 
 
 def _mmap(size, advice=None):
-    """A window at a time, so advised, is written from where it is mapped."""
+    """Map one window at a time with this advice, and write from the mapping."""
     def copy(source, target):
         reader, writer = _files(source, target)
         with reader, writer:
@@ -120,7 +120,7 @@ def _program(name):
 
 
 def ways():
-    """All ways; programs that are not there are left out."""
+    """All ways; those whose program is missing are left out."""
     found = [Way("cp", "cp", _program("cp"))]
     if shutil.which("rxcp"):
         found.append(Way("rxcp", "rxcp", _program("rxcp")))

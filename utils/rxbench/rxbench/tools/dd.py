@@ -16,7 +16,7 @@ def argv(source, target, block, size, direct="", flush=False, device=False):
 
 
 def numbers(text):
-    """Bytes and seconds out of what dd says at its end."""
+    """Bytes and seconds from the last line of dd."""
     match = re.search(r"^(\d+) bytes .*copied, ([0-9.e+-]+) s,", text, re.MULTILINE)
     if not match or not float(match[2]):
         raise BenchError(f"dd: no speed in its output: {text.strip()[-80:]!r}")

@@ -11,22 +11,22 @@ from dataclasses import dataclass, field
 from ..system import command, guard
 from ..system.errors import BenchError
 
-# Direct I/O on a block device needs no invalidation, and the ioctl fio would
-# use for it empties a RAM disk on some drivers.
+# Direct I/O on a block device needs no invalidation, and fio's ioctl for it empties a RAM
+# disk with some drivers.
 BASE = {"ioengine": "libaio", "direct": 1, "iodepth": 32, "invalidate": 0,
         "allow_file_create": 0, "thread": 1}
-# One set of counters for all threads, of which bins make any percentile.
+# Use one set of counters for all threads; its bins give any percentile.
 REPORTING = {"group_reporting": 1, "lat_percentiles": 1}
 POINTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999)
-# The fio that counts must not wait for a processor that its own threads keep busy.
+# The counting process of fio must not wait for a processor that its own threads use.
 AHEAD = 10
-# A last interval shorter than this share of one belongs to the one before.
+# A last interval shorter than this share of one is added to the previous one.
 LEAST_SHARE = 0.5
 
 
 @dataclass
 class Counters:
-    """What one direction, or both, did up to a moment; times in microseconds."""
+    """What one direction, or both, did so far; times in microseconds."""
     ios: int = 0
     bytes: int = 0
     latency: float = 0.0
@@ -37,7 +37,7 @@ class Counters:
     @classmethod
     def of(cls, side):
         lat = side["lat_ns"]
-        # total_ios counts requests when they are submitted; their bytes count when they end.
+        # total_ios counts requests when they are submitted, but bytes count on completion.
         count, mean, deviation = lat.get("N", side["total_ios"]), lat["mean"] / 1e3, \
             lat["stddev"] / 1e3
         squares = max(0, count - 1) * deviation ** 2 + count * mean ** 2
@@ -53,7 +53,7 @@ class Counters:
                         max(self.longest, other.longest), bins)
 
     def __sub__(self, earlier):
-        """What happened since; the longest latency is exact only if it is a new record."""
+        """The difference since; the longest latency is exact only if it is a new maximum."""
         bins = {edge: number - earlier.bins.get(edge, 0) for edge, number in self.bins.items()
                 if number > earlier.bins.get(edge, 0)}
         longest = self.longest if self.longest > earlier.longest else \
@@ -61,7 +61,7 @@ class Counters:
         part = Counters(self.ios - earlier.ios, self.bytes - earlier.bytes,
                         self.latency - earlier.latency, self.squares - earlier.squares,
                         longest, bins)
-        # The edge of a bin may lie below all that is in it.
+        # The edge of a bin may be below all latencies in it.
         part.longest = max(part.longest, part.mean())
         return part
 
@@ -74,7 +74,7 @@ class Counters:
         return math.sqrt(max(0.0, self.squares - self.ios * self.mean() ** 2) / (self.ios - 1))
 
     def percentiles(self):
-        """Microseconds by percent, from the bins; no nines that so few I/Os do not have."""
+        """Microseconds by percent, from the bins; without nines that need more I/Os."""
         total, found, seen = sum(self.bins.values()), {}, 0
         points = [point for point in POINTS if point <= 99 or total >= round(100 / (100 - point))]
         for edge in sorted(self.bins):
@@ -86,13 +86,13 @@ class Counters:
 
 @dataclass
 class Moment:
-    """Both directions up to a moment."""
+    """Both directions so far."""
     seconds: float
     read: Counters
     write: Counters
 
     def __add__(self, other):
-        """One after the other."""
+        """Add a later moment."""
         return Moment(self.seconds + other.seconds, self.read + other.read,
                       self.write + other.write)
 
@@ -117,7 +117,7 @@ START = Moment(0.0, Counters(), Counters())
 
 
 def job_file(shared, jobs):
-    """The text of a job file: options of all, then those of each (name, options)."""
+    """The text of a job file: common options, then those of each (name, options)."""
     lines = []
     for name, options in [("global", shared), *jobs]:
         lines.append(f"[{name}]")
@@ -132,7 +132,7 @@ def moment(document):
         jobs = document["jobs"]
         for job in jobs:
             if job["error"] == errno.EILSEQ:
-                # fio goes on to say where, and ends by itself.
+                # fio continues to print the place of the error, and ends by itself.
                 continue
             if job["error"]:
                 raise BenchError(f"fio: error {job['error']} ({os.strerror(job['error'])})")
@@ -145,14 +145,14 @@ def moment(document):
 
 
 class Documents:
-    """The JSON documents in what fio prints, as they become complete."""
+    """The JSON documents in fio's output, as they become complete."""
 
     def __init__(self):
         self.text = ""
         self.stray = []
 
     def feed(self, text):
-        """The documents that these lines complete; there may be a hundred thousand lines in one."""
+        """Return the documents that these lines complete; one may have a hundred thousand lines."""
         self.text += text
         found = []
         while True:
@@ -169,14 +169,14 @@ class Documents:
                                  f"{document.strip()[:80]!r}") from error
 
     def _put_aside(self, length):
-        """What is in no document."""
+        """Store output that is in no document."""
         if self.text[:length].strip():
             self.stray.append(self.text[:length].lstrip("\n"))
         self.text = self.text[length:]
 
 
 def joined(moments, interval):
-    """Moments without those that come too short after the one before."""
+    """Return the moments without those that come too soon after the previous one."""
     kept = []
     for each in moments:
         earlier = kept[-1] if kept else START
@@ -224,27 +224,27 @@ def sample(moments, interval=1):
 
 
 def _one(path, options, **how):
-    """The moments of one job on a device or a file."""
+    """Return the moments of one job on a device or a file."""
     return run({**BASE, "filename": escaped(path), **options}, [("rxbench", {})], **how)
 
 
 def measure(path, options):
-    """Its sample."""
+    """Return the sample of one job."""
     return sample(_one(path, options))
 
 
 def total(path, options):
-    """All that it did, with nothing of when."""
+    """Return the totals only, without intervals."""
     return _one(path, options, interval=3600)[-1]
 
 
 def escaped(path):
-    """fio takes : for the end of a file name."""
+    """Escape a colon, which fio takes for the end of a file name."""
     return path.replace("\\", "\\\\").replace(":", "\\:")
 
 
 def fill(path, size):
-    """Random bytes all over, so that nothing is empty or compressible."""
+    """Fill with random bytes, so that nothing is empty or compressible."""
     folder = path if os.path.exists(path) else os.path.dirname(path)
     run({**BASE, "direct": int(guard.takes_direct(folder)), "filename": escaped(path),
          "rw": "write", "bs": "1m", "size": size, "iodepth": 8,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""fio in rounds, until what it finds is steady."""
+"""fio in rounds, until the result is steady."""
 
 import functools
 import operator
@@ -7,12 +7,12 @@ import operator
 from ..run import rounds
 from . import fio
 
-# Written so often before the first round, in the manner of SNIA's PTS.
+# Number of times that the file is written before the first round, as in SNIA's PTS.
 TIMES = 2
 
 
 def _series(moments):
-    """A point for each round, at its end."""
+    """Return a point for each round, at its end."""
     series, seconds = {"mb_s": [], "lat_mean_us": []}, 0.0
     for each in moments:
         seconds += each.seconds
@@ -23,14 +23,14 @@ def _series(moments):
 
 
 def measure(path, options, most, after_round=None):
-    """The sample of the last rounds of one job; options give a round its length."""
+    """Return the sample of the last rounds of one job; options set the length of a round."""
     def take():
         moment = fio.total(path, options)
         if after_round:
             after_round()
         return moment
 
-    # Or else each round would go the same way through the file as the one before.
+    # Otherwise each round would use the same order of offsets as the previous one.
     options = {"randrepeat": 0, **options}
     found = rounds.until_steady(take, lambda moment: moment.metrics()["iops"], most)
     window = found.window()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Traces in the formats that people have them in, as requests in bytes."""
+"""Common trace formats, converted to requests in bytes."""
 
 import contextlib
 import gzip
@@ -19,9 +19,9 @@ MAGICS = ((b"\xfd7zXZ\0", "xz"), (b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst
 OPCODES = {**dict.fromkeys(("8", "08", "28", "a8", "88"), "read"),
            **dict.fromkeys(("a", "0a", "2a", "aa", "8a"), "write")}
 FIO_IGNORED = ("add", "open", "close", "wait", "sync", "datasync", "trim")
-# After so many requests a signal may end it.
+# Number of requests between two checks for a signal.
 CHECKED = 4096
-# Queued by the block layer: once for each request, before merges.
+# Queued by the block layer: once per request, before merges.
 QUEUED = "Q"
 
 
@@ -32,7 +32,7 @@ class Request(NamedTuple):
 
 
 class BadLine(ValueError):
-    """A line that is not as its format wants it."""
+    """A line that does not have the expected format."""
 
 
 def _csv(line):
@@ -59,7 +59,7 @@ def _blkparse(line):
     """device cpu number time pid action rwbs sector + count [program]"""
     fields = line.split()
     if not re.match(r"\d+,\d+$", fields[0]):
-        # Its summary at the end, or a message.
+        # A line of the summary at the end, or a message.
         return None
     if len(fields) < 7:
         raise BadLine("too few fields for blkparse")
@@ -75,7 +75,7 @@ def _raise(text):
 
 
 class _Iolog:
-    """fio's own, versions 2 and 3, of one file."""
+    """fio's own format, versions 2 and 3, for one file."""
 
     def __init__(self, version):
         self.skipped, self.name = version - 2, None
@@ -98,7 +98,7 @@ class _Iolog:
 
 
 def _format(line):
-    """The parser for a file that begins with this line, and whether that is a heading."""
+    """Return the parser for a file with this first line, and whether that is a heading."""
     if line.startswith("version,"):
         return "csv", _csv, True
     match = re.match(r"fio version ([23]) iolog$", line)
@@ -113,7 +113,7 @@ def _format(line):
 
 @contextlib.contextmanager
 def _text(path):
-    """The lines of a file, unpacked."""
+    """The lines of a file, decompressed."""
     with open(path, "rb") as file:
         head = file.read(6)
     kind = next((kind for magic, kind in MAGICS if head.startswith(magic)), None)
@@ -136,7 +136,7 @@ def _text(path):
 
 
 def requests(path, limit=None):
-    """The requests of a trace, up to a number of them."""
+    """The requests of a trace, up to this number."""
     number = count = 0
     parse = None
     try:

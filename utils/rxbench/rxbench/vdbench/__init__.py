@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""vdbench's parameter files, its jobs as fio's, and its tables."""
+"""vdbench's parameter files, their jobs for fio, and vdbench's tables."""

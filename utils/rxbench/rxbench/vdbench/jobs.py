@@ -12,20 +12,20 @@ from ..tools.fio import escaped
 from .model import flags_of, is_direct
 
 URING, PSYNC = "io_uring", "psync"
-# Threads of fio for the random I/O to a lun.
+# Number of fio's threads for the random I/O to a lun.
 WORKERS = 4
 SHARED = {"thread": 1, "invalidate": 0, "allow_file_create": 0, "norandommap": 1,
           "randrepeat": 0, "time_based": 1}
-# What is written is read again after so many more requests. Two requests to the same place must
-# not be under way at once, or neither is what is found there.
+# Written data is read again after this many more requests. Two requests to the same place must
+# not be in flight at once, because the result would be neither of them.
 VERIFY = {"verify": "crc32c", "verify_backlog": 32, "verify_fatal": 1, "verify_state_save": 0,
           "serialize_overlap": 1}
-# The most that fio takes as a weight; and how long who is ahead waits, in microseconds.
+# The largest weight of fio; and the wait of a workload that is ahead, in microseconds.
 WEIGHTS, AHEAD = 1000, 100
 
 
 def shares(total, weights):
-    """A number as whole ones in proportion to weights, off by less than one each."""
+    """Whole numbers in proportion to the weights, each off by less than one."""
     whole = sum(weights)
     parts = [int(total * weight // whole) for weight in weights]
     lost = sorted(range(len(parts)), reverse=True,
@@ -52,18 +52,18 @@ def _direction(work):
 
 
 def _zones(percent, hitarea, size):
-    """Hits fall on the first bytes, the others on the rest."""
+    """Hits are in the first bytes, all other requests in the rest."""
     rest = f":{100 - percent}/{size - hitarea}" if percent < 100 else ""
     return f"zoned_abs:{percent}/{hitarea}{rest}"
 
 
 def is_one_stream(work):
-    """Reads and writes in one sequence: where one ends, the next begins, whichever it is."""
+    """Whether reads and writes form one sequence, each request beginning where the last ended."""
     return work.is_mixed() and work.seekpct == 0
 
 
 def _stream(work, part, size):
-    """fio has a place for reads and another for writes, unless each block is a zone of its own."""
+    """fio keeps separate positions for reads and writes, unless each block is a zone of its own."""
     transfer = work.transfer
     if transfer.least() != transfer.largest():
         raise BadInput(f"wd={work.name}: a sequential mix of reads and writes (seekpct=0) "
@@ -76,7 +76,7 @@ def _stream(work, part, size):
 
 
 class Lun:
-    """A workload on one storage."""
+    """A workload on one storage definition."""
 
     def __init__(self, engine, step, work, storage, size, validate):
         self.engine, self.step, self.work, self.storage = engine, step, work, storage
@@ -89,7 +89,7 @@ class Lun:
                            + ("range=" if wanted else "the lun"))
 
     def threads(self):
-        """Those of a storage are shared by all works on it that have none of their own."""
+        """Works without threads of their own share those of the storage."""
         if self.work.threads and not self.step.threads:
             return self.work.threads
         users = [each for each in self.step.works if self.storage in each.storages
@@ -98,7 +98,7 @@ class Lun:
         return max(1, shares(wanted, [1] * len(users))[users.index(self.work)])
 
     def split(self, rate):
-        """Threads of fio as (how many, depth, rate of each), which add up."""
+        """Threads of fio as (number, depth, rate of each), which add up to the total."""
         threads, work = self.threads(), self.work
         jobs = min(threads, WORKERS)
         if self.engine == PSYNC:
@@ -130,7 +130,7 @@ class Lun:
         elif 0 < work.seekpct < 100:
             options["percentage_random"] = f"{work.seekpct:g}"
         if jobs > 1 and (work.seekpct == 0 or self.validate):
-            # Each thread has a part of the lun, or else all would do the same.
+            # Each thread has a part of the lun, because all would otherwise access the same places.
             part = size // jobs // work.transfer.largest() * work.transfer.largest()
             if not part:
                 raise BadInput(f"sd={storage.name}: {size} bytes are too few for {jobs} threads "
@@ -168,7 +168,7 @@ def _opened(flags):
 
 
 def _requests(work, rate):
-    """Requests a second of each direction: fio meters them apart, in numbers above 0 only."""
+    """Requests per second of each direction: fio limits them separately, and only above 0."""
     if not work.is_mixed():
         return [rate]
     if rate < 2:
@@ -179,7 +179,7 @@ def _requests(work, rate):
 
 
 def _rate(work, rate):
-    """What keeps a rate. fio's rate_iops= means requests of the least size: name bytes instead."""
+    """Limit the rate in bytes, because fio's rate_iops= means requests of the smallest size."""
     transfer, requests = work.transfer, _requests(work, rate)
     if transfer.least() == transfer.largest():
         return {"rate_iops": ",".join(map(str, requests))}
@@ -187,7 +187,7 @@ def _rate(work, rate):
 
 
 def _check_validation(step):
-    """What two workloads write, neither can tell from damage."""
+    """Data of another workload cannot be distinguished from damage."""
     writers = {}
     for work in step.works:
         if work.rdpct == 100:
@@ -202,7 +202,7 @@ def _check_validation(step):
 
 
 def build(step, sizes, rate, engine=URING, validate=False):
-    """Options of all jobs, and of each; sizes are bytes by sd, rate is None for all it can."""
+    """Common options, and those of each job; sizes are bytes by sd; rate None is unlimited."""
     if validate:
         _check_validation(step)
     shared = {"ioengine": engine, **SHARED, "runtime": step.run.warmup + step.run.elapsed}

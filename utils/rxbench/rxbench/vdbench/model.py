@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a parameter file defines: storage, workloads and runs."""
+"""The definitions of a parameter file: storage, workloads and runs."""
 
 from dataclasses import dataclass, field
 
@@ -48,7 +48,7 @@ class Transfer:
         return self.span[0] if self.span else min(size for size, _percent in self.sizes)
 
     def mean(self):
-        """Bytes of a request on average; all multiples of the least size of a range are equal."""
+        """Mean bytes per request; all multiples of the smallest size are equally likely."""
         if self.span:
             return sum(self.span) / 2
         return sum(size * percent for size, percent in self.sizes) / 100
@@ -56,7 +56,7 @@ class Transfer:
 
 @dataclass
 class Work:
-    """wd=; what is None is as the storage has it."""
+    """wd=; None means the value of the storage."""
     name: str
     line: int
     storages: list = field(default_factory=list)
@@ -92,7 +92,7 @@ class Run:
     loops: dict = field(default_factory=dict)
 
     def shares(self):
-        """Percent of the rate for each work, by skew=; those without it share the rest."""
+        """Percentage of the rate for each work, by skew=; works without it share the rest."""
         given = sum(work.skew for work in self.works)
         without = sum(not work.skew for work in self.works)
         return [work.skew or (100 - given) / without for work in self.works]

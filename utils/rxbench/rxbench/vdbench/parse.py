@@ -20,7 +20,7 @@ SUPPORTED = {
 
 
 class Refused(BadInput):
-    """A parameter that cannot be done, with its line."""
+    """A parameter that is not supported, with its line."""
 
     def __init__(self, path, line, text):
         super().__init__(f"{path}: line {line}: {text}")
@@ -36,7 +36,7 @@ class Entry:
 
 
 class Reader:
-    """Lines to entries; variables are what $NAME stands for."""
+    """Convert lines to entries; variables are the values of $NAME."""
 
     def __init__(self, path, variables):
         self.path, self.variables, self.used = path, variables, set()
@@ -45,7 +45,7 @@ class Reader:
         raise Refused(self.path, line, text)
 
     def lines(self, text):
-        """(line, text) without comments; what ends in a comma goes on in the next line."""
+        """(line, text) without comments; a line that ends in a comma continues on the next."""
         parts = []
         for number, raw in enumerate(text.splitlines(), 1):
             if not raw.strip():
@@ -90,7 +90,7 @@ class Reader:
                 if key not in SUPPORTED[kind]:
                     self.refuse(number, f"{key}={value}: not supported in {kind}=; supported are "
                                         + ", ".join(SUPPORTED[kind]))
-                # vdbench takes both names for the same.
+                # vdbench has two names for this parameter.
                 if kind == "rd" and key == "threads":
                     key = "forthreads"
                 if key in values:
@@ -115,7 +115,7 @@ CLASSES = {"sd": Storage, "wd": Work, "rd": Run}
 
 
 class File:
-    """A whole parameter file, whose names refer to each other."""
+    """A complete parameter file, whose names refer to each other."""
 
     def __init__(self, path, text, variables=None):
         self.reader, self.text = Reader(path, variables or {}), text
@@ -254,7 +254,7 @@ class File:
 
 
 def read(path, variables=None):
-    """The definitions in a file, with the values of its variables."""
+    """Read the definitions of a file, with the values of its variables."""
     try:
         with open(path, encoding="utf-8") as file:
             return File(path, file.read(), variables)

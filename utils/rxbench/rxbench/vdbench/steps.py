@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The runs that an rd= stands for: one for each combination of what it varies."""
+"""The runs of an rd=: one for each combination of its loops."""
 
 import itertools
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from .model import CURVED, MAX
 
 @dataclass(frozen=True)
 class Step:
-    """One run of fio; works have the values of this one. threads is None: as they are."""
+    """One run of fio; works have the values of this run. threads None means unchanged."""
     name: str
     title: str
     run: object
@@ -21,14 +21,14 @@ class Step:
     base: str = None
 
 
-# How the name of a step tells what a loop varies, and which attribute of a workload it is.
+# The name that a step shows for each loop, and the attribute of a workload that it sets.
 TEXTS = {"threads": str, "xfersize": lambda transfer: short(transfer.largest()),
          "rdpct": "{:g}".format, "seekpct": "{:g}".format}
 ATTRIBUTES = {"xfersize": "transfer", "rdpct": "rdpct", "seekpct": "seekpct"}
 
 
 def steps(run):
-    """In vdbench's order: the loop that the file names first is the outermost."""
+    """In vdbench's order: the first loop in the file is the outermost."""
     for values in itertools.product(*run.loops.values()):
         chosen = dict(zip(run.loops, values))
         for rate in run.rates:

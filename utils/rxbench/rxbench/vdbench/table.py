@@ -14,7 +14,7 @@ DISK_HEAD = (f"{'':<22}{'r/s':>12}{'w/s':>9}{'kr/s':>9}{'kw/s':>9}{'wait':>8}{'a
 
 @dataclass
 class Row:
-    """One interval, or the average of some; response times in milliseconds."""
+    """One interval, or the average of several; response times in milliseconds."""
     rate: float
     mb: float
     size: float
@@ -27,7 +27,7 @@ class Row:
 
     @classmethod
     def of(cls, part, cpu, cpu_sys, longest=None):
-        """From what happened in an interval."""
+        """Create a row from the I/O of an interval."""
         both, seconds = part.both(), part.seconds
         return cls(both.ios / seconds, both.bytes / seconds / 2**20,
                    both.bytes / both.ios if both.ios else 0.0,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The values of parameters; a ValueError or BadInput says what is wrong with one."""
+"""Parse values of parameters; ValueError or BadInput gives the reason for a refusal."""
 
 import re
 
@@ -9,14 +9,14 @@ from .model import CURVED, MAX, Range, Transfer
 OPENFLAGS = ("o_direct", "directio", "o_sync", "o_dsync", "fsync")
 SEEKS = {"rand": 100, "random": 100, "seq": 0, "sequential": 0}
 MOST_THREADS = 4096
-# Of a (FROM-TO,STEP); each is a run of its own.
+# Maximum number of values of (FROM-TO,STEP), each of which is a run.
 MOST_VALUES = 1000
-# In range=, what is larger than this is bytes.
+# In range=, larger values are bytes.
 MOST_PERCENT = 200
 
 
 def split(text):
-    """Parts between commas that are in no parentheses."""
+    """Split at commas outside of parentheses."""
     parts, depth, part = [], 0, ""
     for letter in text:
         depth += (letter == "(") - (letter == ")")
@@ -33,7 +33,7 @@ def split(text):
 
 
 def values_of(value):
-    """The values in parentheses, or the one that is in none."""
+    """The values in parentheses, or the single value without them."""
     return split(value[1:-1]) if value.startswith("(") and value.endswith(")") else [value]
 
 
@@ -56,7 +56,7 @@ def _series(text, parse):
     low, high = parse(match[1]), parse(match[2])
     step = parts[1] if len(parts) == 2 else None
     by = step if step in (None, "d") else parse(step)
-    # max and curve are values, but no numbers.
+    # max and curve are values, but not numbers.
     if step is None or any(isinstance(end, str) for end in (low, high)) or low > high \
             or by in (MAX, CURVED):
         raise ValueError(f"{text} must be (FROM-TO,STEP) of numbers, or d as the STEP")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The workloads: each tells its arguments, and makes a plan of them."""
+"""The workloads: each defines its arguments, and makes a plan of them."""
 
 from . import copy, dd, memory, peers, profile, replay, tree, vdbench
 

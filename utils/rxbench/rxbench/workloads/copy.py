@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which way to copy a file."""
+"""Compare ways to copy a file."""
 
 import contextlib
 import functools
@@ -44,9 +44,9 @@ PACE = 300e6
 ROOM = 2.3
 LEAST_ROOM = 16 << 20
 SOURCE, TARGET, WITNESS = "rxbench.source", "rxbench.copy", "rxbench.witness"
-# Each needs an open file of this program, which may have 1024.
+# Each copy needs an open file of this program, which may have 1024.
 MOST_JOBS = 512
-# How much of the witness must be in memory before a copy.
+# Share of the witness that must be in memory before a copy.
 LEAST_WITNESS = 0.9
 
 
@@ -97,7 +97,7 @@ def _chosen(text):
 
 
 def _leave_out(options, ways, names, reason):
-    """Take ways away that cannot be had here; returns what to say of it."""
+    """Remove ways that are not available here; return notes about them."""
     lacking = [name for name in ways if name in names]
     if not lacking:
         return []
@@ -121,7 +121,7 @@ def _without_uring(options, ways):
 
 
 def _flushed(copy, source, target):
-    """Returns the seconds that are not to count."""
+    """Return the seconds that do not count."""
     apart = copy(source, target)
     with open(target, "rb") as file:
         os.fsync(file.fileno())
@@ -129,7 +129,7 @@ def _flushed(copy, source, target):
 
 
 class Copies:
-    """A round is one way, cold and then warm."""
+    """A round measures one way, cold and then warm."""
 
     def __init__(self, options, ways, source, target):
         self.size, self.ways, self.source, self.target = options.size, ways, source, target
@@ -167,7 +167,7 @@ class Copies:
                      for name in self.names]
             witness = os.path.join(source, WITNESS) if self.witness else None
             machine.drop_caches()
-            # What is in use was read more than once.
+            # Pages in use were read more than once.
             for path in [witness] * 2 if witness else []:
                 _digest(path)
             for path, _copy in pairs if state == "warm" else []:
@@ -200,7 +200,7 @@ class Copies:
         return {"metrics": metrics}
 
     def _prove(self, way, pairs):
-        """The first copies of each way have what their sources have."""
+        """Check that the first copies of each way equal their sources."""
         if way.name in self.proven:
             return
         for (_source, copy), digest in zip(pairs, self.digests):

@@ -27,13 +27,13 @@ BLOCKS = "512,1k,4k,1m,4m"
 TARGETS = {"node": "node", "file": "file"}
 MODES = ("buffered", "direct")
 SECONDS = Metric("seconds", "time", "s", "lower")
-# What a second is expected to move, for the time left.
+# Expected bytes per second, for the time left.
 PACE = {512: 60 << 20, 1024: 120 << 20, 4096: 300 << 20}
 FAST = 500 << 20
 RAM = "/dev/shm"
 ROOM = 1.15
 LEAST_ROOM = 16 << 20
-# What the page's fio did most nearly.
+# The job of the page's fio that is most similar.
 ORDER = {"read": "read", "random": "write"}
 NOTE = ('Columns "page" have figures of RapidDisk\'s page, a RAM disk and a SATA disk on a 3.1 GHz '
         "Xeon. They are fio's, with 32 requests at once; dd has one.")
@@ -63,7 +63,7 @@ def add_arguments(parser):
 
 
 def _reference(target, mode, block, step):
-    """MB/s that the page has for something like it."""
+    """MB/s of the page for a similar job."""
     figures = PAGE["ramdisk"].get(short(block).lower())
     if (target, mode) != ("file", "direct") or not figures or step not in ORDER:
         return {}
@@ -81,7 +81,7 @@ def round_of(target, mode, block, size):
 
 
 def _random_file(undo, size):
-    """Bytes that no device can compress, in memory."""
+    """Incompressible data in memory."""
     path = os.path.join(devices.directory(undo, RAM), "random")
     with open(path, "wb") as file:
         for offset in range(0, size, 1 << 20):
@@ -91,7 +91,7 @@ def _random_file(undo, size):
 
 
 class Copies:
-    """Measures a round: two writes and a read at one target."""
+    """A round is two writes and a read at one target."""
 
     def __init__(self, options, grounds):
         self.size, self.places = options.size, {place.name: place for place in grounds}

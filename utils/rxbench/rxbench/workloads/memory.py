@@ -41,10 +41,10 @@ LEAST_FACTOR, MOST_FACTOR = 0.01, 16
 LEAST_SET, LEAST_MEMORY = 16 << 20, 64 << 20
 UNIT = 16 << 20
 PROGRAMS = 64 << 20
-# More available memory than this favours the page cache.
+# More available memory than this gives the page cache an advantage.
 TOLERANCE = 1.25
 FILE_SLACK = 64 << 20
-# For the time left: seconds to set up and to take down, and bytes a second of what is read.
+# For the time left: seconds of set-up and removal, and the rate of reads in bytes.
 SETTING_UP, PACE = 10, 100e6
 
 
@@ -67,7 +67,7 @@ def add_arguments(parser):
 
 
 def chosen(option, text, known):
-    """Those of a list with commas, in the order of all; all if there is none."""
+    """The chosen names of a list with commas, in the order of all; all if there is none."""
     names = [each.name for each in known]
     wanted = text.split(",") if text is not None else names
     for name in wanted:
@@ -79,7 +79,7 @@ def chosen(option, text, known):
 
 
 def factors(text):
-    """Sizes of sets, in times the memory."""
+    """Sizes of sets, as multiples of the memory."""
     found = []
     for part in text.split(","):
         try:
@@ -88,7 +88,7 @@ def factors(text):
             factor = 0.0
         if not LEAST_FACTOR <= factor <= MOST_FACTOR:
             raise BadInput(f"--sets {part}: must be a number from {LEAST_FACTOR} to {MOST_FACTOR}")
-        # Reports name a set by these digits.
+        # Reports use these digits as the name of a set.
         if f"{factor:g}" in (f"{other:g}" for other in found):
             raise BadInput(f"--sets {part}: given twice")
         found.append(factor)
@@ -96,12 +96,12 @@ def factors(text):
 
 
 def set_size(memory, factor):
-    """In whole MiB."""
+    """The size of a set in whole MiB."""
     return int(memory * factor) // ground.MIB * ground.MIB
 
 
 def parts(memory, chosen_works, sizes):
-    """Sizes of the disk's parts: one for each kind of set, and what is copied."""
+    """Sizes of the disk's parts: one for each kind of set, and one to copy."""
     found = {}
     for work in chosen_works:
         taken = [size for factor, size in sizes.items() if work.takes(factor)]
@@ -113,7 +113,7 @@ def parts(memory, chosen_works, sizes):
 
 
 class Memory:
-    """A round is one work on one set; each way is set up for it, and taken down."""
+    """A round is one work on one set; each way is set up for it, and removed."""
 
     def __init__(self, options, present, memory):
         self.options, self.memory = options, memory
@@ -167,12 +167,12 @@ class Memory:
 
 
 def kept(total):
-    """What a RAM disk of rxd leaves to others, and the programs that run beside it."""
+    """The memory that a RAM disk leaves to others and to the programs beside it."""
     return min(max(total // 8, 32 << 20), 2 << 30) + PROGRAMS
 
 
 def _spent(options):
-    """The memory that sizes are made from."""
+    """The memory that sizes are derived from."""
     available = machine.meminfo("MemAvailable")
     memory = options.memory or available // UNIT * UNIT
     if memory < LEAST_MEMORY:
@@ -194,7 +194,7 @@ def _spent(options):
 
 
 def _present(text, notes):
-    """The ways that can be had here; what was asked for by name must be there."""
+    """The available ways; those requested by name must be available."""
     found = []
     for way in chosen("--ways", text, ways.ALL):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxd and rxcache beside their peers, set up and taken down here."""
+"""rxd and rxcache beside their peers, which are set up and removed here."""
 
 import contextlib
 import os
@@ -30,11 +30,11 @@ JOBS = (("randread", "4k", "4K random read"), ("randwrite", "4k", "4K random wri
         ("read", "1m", "1M sequential read"), ("write", "1m", "1M sequential write"))
 NAMES = [f"{order}-{block}" for order, block, _title in JOBS]
 LEAST_SIZE = 16 << 20
-# A cache and its metadata are a little larger than what they hold; a log holds some of it twice.
+# A cache and its metadata are larger than the data; a log holds some data twice.
 CACHE_EXTRA = 80 << 20
 LOGS = ("bcache", "dm-writecache")
 FILE_SLACK = 64 << 20
-# RAM disks must be whole MiB for some.
+# Some RAM disks must be whole MiB.
 UNIT = 1 << 20
 
 
@@ -51,7 +51,7 @@ def add_arguments(parser):
 
 
 def _present(group, notes):
-    """Those that can be made here; the others are noted."""
+    """The available peers; the others are noted."""
     _title, peers, _base = GROUPS[group]
     found = []
     for name, title, make, need in peers:
@@ -64,7 +64,7 @@ def _present(group, notes):
 
 
 class Peers:
-    """All peers at once, each with a node to measure."""
+    """All peers together, each with a node to measure."""
 
     def __init__(self, options, groups, notes):
         self.options, self.groups, self.notes = options, groups, notes
@@ -101,7 +101,7 @@ class Peers:
             self.nodes[name] = make(undo, piece, f"rxbench-{name}")
 
     def _warm(self, subject):
-        """Writes may have thrown out what was in a cache."""
+        """Warm again, because writes may have removed blocks from a cache."""
         if caches.warm(self.nodes[subject.name], self.pieces[subject.name]):
             return
         note = f"Not warm, although it was read several times: {subject.title}."

@@ -36,11 +36,11 @@ PAGE = {"ramdisk": {"1m": ((3300, 154), (3300, 93), (2900, 131), (2900, 106)),
         "cache": {"4k": ((802, 104), (907, 7.9), (68, 70), (2.8, 2.8))}}
 COLUMNS = {"ramdisk": ("page: RxDSK", "page: SATA"), "cache": ("page: RxCACHE", "page: SATA")}
 KINDS = {"ramdisk": ("ext4", "1g"), "cache": ("ext2", "32m")}
-# A file system must hold the file, and its own.
+# A file system holds the file and its own metadata.
 ROOM = 1.15
 LEAST_ROOM = 16 << 20
 SECONDS, ROUND_SECONDS = 5, 60
-# So many times the processors' caches; these could have held a quarter of it.
+# The file has this many times the size of the processors' caches.
 BEYOND = 4
 MOST_ROUNDS = 1000
 MIB = 1 << 20
@@ -67,12 +67,12 @@ def add_arguments(parser):
 
 
 def names():
-    """Of all jobs, such as randread-4k."""
+    """The names of all jobs, such as randread-4k."""
     return list(_cases("ramdisk", 1))
 
 
 def chosen(text, known):
-    """Names out of a list with commas; all if there is none."""
+    """The chosen names of a list with commas; all if there is none."""
     wanted = text.split(",") if text else known
     for name in wanted:
         if name not in known:
@@ -93,8 +93,8 @@ def _cases(profile, seconds):
 
 
 def _jobs(options, size, seconds):
-    """What is measured, by name: fio's options and a case for each."""
-    # A bar of progress counts five rounds; there may be more.
+    """The measured jobs, by name: fio's options and a case for each."""
+    # The progress bar counts five rounds; there may be more.
     expected = (seconds + 1.5) * (rounds.WINDOW if options.steady else 1)
     sweep.refuse_strays(options)
     if options.sweep:
@@ -114,7 +114,7 @@ def _most_rounds(options):
 
 
 def _size(options):
-    """Of the file; --steady wants one well beyond the processors' caches."""
+    """The size of the file; --steady needs one much larger than the processors' caches."""
     least = BEYOND * machine.processor_caches() if options.steady else 0
     if options.size is None:
         return max(parse_size(KINDS[options.profile][1]), -(-least // MIB) * MIB)
@@ -125,7 +125,7 @@ def _size(options):
 
 
 def _prepare(place, directory, size, times):
-    """The file, as large as wanted and full of random bytes."""
+    """Create the file with the requested size, full of random bytes."""
     path = os.path.join(directory, "rxbench.data")
     if place.prepared != size:
         for _ in range(times):
@@ -135,7 +135,7 @@ def _prepare(place, directory, size, times):
 
 
 def _warm(path, size):
-    """Each block once, so that a cache has it."""
+    """Read each block once, so that a cache holds it."""
     fio.run({**fio.BASE, "filename": fio.escaped(path), "rw": "read", "bs": "1m", "size": size},
             [("warm", {})], interval=3600)
 
@@ -178,7 +178,7 @@ class Profile:
         else:
             sample = fio.measure(path, job)
         if count and "write" not in job["rw"]:
-            # Of a steady state, only the rounds that the figures are of.
+            # Count only the rounds that the figures of a steady state come from.
             before = counted[-1 - rounds.WINDOW] if self.options.steady else counted[0]
             sample["metrics"]["hit_percent"] = hits.percent(before, count())
         if self.options.steady:
@@ -186,7 +186,7 @@ class Profile:
         return sample
 
     def _tell(self, place, case, found):
-        """What never became steady must not pass for it."""
+        """Report what never became steady."""
         if not found["reached"]:
             self.notes.append(
                 f"Not steady after {found['rounds']} rounds: {case.title}, {place.title}: the last "

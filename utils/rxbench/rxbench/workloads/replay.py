@@ -40,7 +40,7 @@ def add_arguments(parser):
 
 
 class Trace:
-    """What a trace holds, from one pass over it."""
+    """The contents of a trace, from one pass over it."""
 
     def __init__(self, options):
         self.path, self.limit, self.reads_only = options.trace, options.limit, options.reads_only
@@ -61,7 +61,7 @@ class Trace:
 
 
 def aligned(request, sector, size):
-    """Offset and length in whole sectors, inside of size."""
+    """Offset and length in whole sectors, within size."""
     start = request.offset // sector * sector
     length = -(-(request.offset + request.length - start) // sector) * sector
     start %= size
@@ -69,7 +69,7 @@ def aligned(request, sector, size):
 
 
 class Replays:
-    """A round is the trace, once, on one place."""
+    """A round replays the trace once on one place."""
 
     def __init__(self, options, trace, grounds):
         self.options, self.trace = options, trace
@@ -79,7 +79,7 @@ class Replays:
         for place in self.grounds.values():
             place.set_up(undo)
             if isinstance(place, places.RamDisk):
-                # What was never written would be read faster than what was.
+                # Blocks that were never written would be read faster.
                 fio.fill(place.path, place.size >> 20 << 20)
 
     @contextlib.contextmanager

@@ -27,7 +27,7 @@ def add_arguments(parser):
 
 
 def refuse_strays(options):
-    """What says how to sweep where nothing is swept, and what belongs to the page's jobs."""
+    """Refuse sweep options without --sweep, and options of the page's jobs with it."""
     for name in OPTIONS:
         value = getattr(options, name)
         if value is not None and not options.sweep:
@@ -38,7 +38,7 @@ def refuse_strays(options):
 
 
 def _values(options, name, take):
-    """Of a list with commas, in the order of the user."""
+    """The values of a list with commas, in the user's order."""
     text = getattr(options, name)
     found = [take(part, f"--{name}") for part in (
         OPTIONS[name] if text is None else text).split(",")]
@@ -81,7 +81,7 @@ def cases(options, size, seconds):
 
 
 def need_sectors(found, grounds):
-    """Refuse blocks that a place does not take."""
+    """Refuse block sizes that a place does not support."""
     for block in dict.fromkeys(options["bs"] for options, _case in found.values()):
         for place in grounds:
             if block % places.sector(place):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What builders feel: a source tree extracted, packed, searched, copied, removed, worked on."""
+"""Work of developers: a source tree is extracted, packed, searched, copied and removed."""
 
 import contextlib
 import glob
@@ -33,12 +33,12 @@ WORKERS = 20
 COMMAND = "sha256sum"
 INSIDE = "inside"
 INSIDE_SECONDS = 60
-# What a step takes, in seconds for each GB of tree; for the time left.
+# Seconds of each step per GB of the tree, for the time left.
 STEPS = (("extract", "extract the tarball", 12), ("rm-tarball", "remove the tarball", 0.3),
          ("pack", "create a tarball", 6), ("du", "size of the tree (du)", 1),
          ("find", "find a file", 1), ("copy", "copy the tree", 12),
          ("rm-copy", "remove the copy", 3), ("parallel", None, 15))
-# Extracted, packed and copied at once, and what a file system needs for itself.
+# Space for the tree extracted, packed and copied at once, and for the file system itself.
 COPIES = 2
 ROOM = 1.2
 BLOCK = 4096
@@ -74,7 +74,7 @@ def _tarball(path):
 
 
 def contents(path):
-    """Bytes that the members take, their number, and the name of the last file; reads it all."""
+    """The bytes of the members, their number, and the last file's name; reads everything."""
     try:
         listing = command.run("tar", "--list", "--verbose", "--numeric-owner", "--file",
                               path)[0]
@@ -96,7 +96,7 @@ def contents(path):
 
 
 def _top(tree):
-    """The folder that a project's files are in: most tarballs have one, named as the release."""
+    """The top folder: most tarballs have one, named as the release."""
     names = os.listdir(tree)
     only = os.path.join(tree, names[0]) if len(names) == 1 else tree
     return only if os.path.isdir(only) else tree
@@ -137,7 +137,7 @@ class Trees:
                 "copy": ["cp", "-a", "tree", "copy"],
                 "rm-copy": ["rm", "-r", "copy"],
                 "parallel": ["bash", "-o", "pipefail", "-c", parallel],
-                # What it says may be long.
+                # The output may be long.
                 INSIDE: ["bash", "-c", f"exec >/dev/null\n{self.options.inside}"]}[step]
 
     def measure(self, work, case):

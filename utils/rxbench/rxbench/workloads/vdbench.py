@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""vdbench's parameter files, run by fio, with vdbench's lines."""
+"""vdbench's parameter files, run by fio, with output in vdbench's format."""
 
 import contextlib
 import os
@@ -34,10 +34,10 @@ file of size= or --file-size, and removed at the end. A lun that holds data is w
 
 STDDEV = Metric("lat_stddev_us", "latency stddev", "us", "lower")
 REQUESTED = Metric("iops_requested", "requested", "IOPS", "higher")
-# What is further from the rate that was asked for is marked.
+# A larger deviation from the requested rate is marked.
 MOST_OFF = 0.05
 FILE_SIZE = 1 << 30
-# Of what is free, if that is less than the files should take.
+# Share of the free space to use if the files would not fit.
 SHARE = 0.8
 LEAST_SECTOR = 512
 
@@ -58,12 +58,12 @@ def add_arguments(parser):
 
 
 def _engine():
-    """io_uring, unless this machine forbids it."""
+    """Use io_uring, unless this machine forbids it."""
     return jobs.URING if machine.takes_io_uring() else jobs.PSYNC
 
 
 def _is_device(lun):
-    """Of a lun that does not exist: would it be a node in /dev? /dev/shm holds files."""
+    """Whether a lun that does not exist would be a node in /dev. /dev/shm holds files."""
     if os.path.exists(lun):
         return stat.S_ISBLK(os.stat(lun).st_mode)
     folder = os.path.dirname(os.path.abspath(lun))
@@ -73,7 +73,7 @@ def _is_device(lun):
 
 
 class Luns:
-    """The luns of a file: what they are, how large, and which are to be made."""
+    """The luns of a parameter file: their kinds, their sizes, and which must be created."""
 
     def __init__(self, steps, options):
         self.path, self.options = options.file, options
@@ -93,7 +93,7 @@ class Luns:
         raise parse.Refused(self.path, storage.line, text)
 
     def _check_apart(self):
-        """What one sd= makes, another must not find there."""
+        """Refuse an sd= that would overwrite the data of another."""
         seen = {}
         for storage in sorted(self.used.values(), key=lambda storage: storage.line):
             other = seen.setdefault(os.path.realpath(storage.lun), storage)
@@ -121,7 +121,7 @@ class Luns:
         self.made[storage.name] = storage
 
     def _size(self, storage):
-        """Of what exists, and may be written to if it will be."""
+        """The size of an existing lun, which is also checked for writes."""
         writes = storage.name in self.written
         if os.path.isfile(storage.lun):
             there = os.path.getsize(storage.lun)
@@ -145,7 +145,7 @@ class Luns:
         return storage.size or there
 
     def _sizes_of_new(self):
-        """Equal parts of what is free, if the files would not fit."""
+        """Equal parts of the free space, if the files would not fit."""
         systems = {}
         for storage in self.made.values():
             folder = os.path.dirname(os.path.abspath(storage.lun))
@@ -171,7 +171,7 @@ class Luns:
                                   f"{human(size)}, full of random bytes, and removed.")
 
     def check_direct(self, steps):
-        """Not every file system has direct I/O, which goes by sectors."""
+        """Some file systems have no direct I/O, which works in sectors."""
         for step, work, storage in ((step, work, storage) for step in steps for work in step.works
                                     for storage in work.storages):
             flags = flags_of(step.run, work, storage)
@@ -191,7 +191,7 @@ class Luns:
                                         f"{sector} bytes that o_direct on sd={storage.name} takes")
 
     def details(self):
-        """What the report says of each."""
+        """The report's details of each lun."""
         found = {}
         for name, storage in self.used.items():
             found[name] = {"lun": storage.lun, "size": self.sizes[name]}
@@ -216,7 +216,7 @@ def _sizes(step):
 
 
 class Intervals:
-    """Prints and keeps a row for each interval, as they come."""
+    """Print and keep a row for each interval, as they arrive."""
 
     def __init__(self, step, watch, show_disks, out):
         self.run, self.watch, self.show_disks, self.out = step.run, watch, show_disks, out
@@ -226,7 +226,7 @@ class Intervals:
         self.cpu, self.counters = machine.cpu_times(), watch.counters()
 
     def take(self, moment):
-        """A moment is held until the next shows that it was no scrap at the end."""
+        """Keep a moment until the next one shows that it is not a partial last one."""
         now = (moment, machine.cpu_times(), self.watch.counters(), table.stamp())
         if self.pending:
             gap = moment.seconds - self.pending[0].seconds
@@ -248,7 +248,7 @@ class Intervals:
         part = self._sized(moment - self.moment)
         if part.seconds <= 0:
             return
-        # One that came late may stand for two.
+        # A late moment may cover two intervals.
         label = max(self.labels[-1] + 1 if self.labels else 1,
                     round(moment.seconds / self.run.interval))
         passed = cpu[3] - self.cpu[3] or 1
@@ -266,7 +266,7 @@ class Intervals:
         self.moment, self.cpu, self.counters = moment, cpu, counters
 
     def _sized(self, part):
-        """fio counts bytes a little before it counts requests: keep to what is possible."""
+        """fio counts bytes slightly before requests: limit the values to what is possible."""
         for each in (part.read, part.write):
             each.bytes = min(max(each.bytes, each.ios * self.least), each.ios * self.largest)
         return part
@@ -276,7 +276,7 @@ class Intervals:
             print(table.disk_text(name, disk), file=self.out)
 
     def average(self):
-        """All but the first, or but those of the warm-up: label, what happened, row, disks."""
+        """All but the first interval, or but the warm-up: label, I/O, row, disks."""
         skipped = sum(label * self.run.interval <= max(self.run.warmup, self.run.interval)
                       for label in self.labels)
         if len(self.rows) <= skipped:
@@ -298,7 +298,7 @@ class Intervals:
 
 
 def _sample(intervals, moments):
-    """The average as metrics, with fio's own figures beside."""
+    """The average as metrics, with fio's own figures beside it."""
     label, total, row, disks = intervals.average()
     metrics = {**total.metrics(), "lat_max_us": row.longest * 1e3,
                "lat_stddev_us": row.deviation * 1e3, "read_percent": row.read,
@@ -315,7 +315,7 @@ def _sample(intervals, moments):
 
 
 class Runs:
-    """Measures the steps; a curve needs to know what its first step reached."""
+    """Run the steps; a curve needs the rate that its first step achieved."""
 
     def __init__(self, options, luns, steps, validate, out):
         self.options, self.luns, self.validate, self.out = options, luns, validate, out
@@ -352,9 +352,9 @@ class Runs:
         return sample
 
     def _compare_rate(self, step, metrics):
-        """Show the rate that was asked for beside the one that was reached."""
+        """Show the requested rate beside the achieved one."""
         wanted, reached = self.rate(step), metrics["iops"]
-        # What is read again was not asked for.
+        # Validation reads are not part of the requested rate.
         if wanted is None or self.validate:
             return
         metrics["iops_requested"] = wanted
