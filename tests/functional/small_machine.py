@@ -267,7 +267,7 @@ def one_buffer(ramdisk):
         yield device, lambda offset: os.pwritev(device.fd, [buffer], offset)
 
 
-# Where the n-th page goes, on a disk of 1 TiB: no two in one place.
+# The place of the n-th page on a disk of 1 TiB: no two pages have the same.
 TIB = 1 << 40
 PLACES = {"2M": lambda n: n * 2 * MIB,
           "64K": lambda n: n * 64 * KIB,

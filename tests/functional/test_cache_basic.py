@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the target rxcache does with reads, writes, tables and messages."""
+"""The target rxcache: reads, writes, tables and messages."""
 
 import errno
 import os
@@ -74,7 +74,7 @@ def test_table_line(lab, tail, features):
 
 @pytest.mark.parametrize("block_size", [None, 32 * KIB])
 def test_table_can_be_loaded_again(lab, block_size):
-    """What dmsetup prints is taken back, by the device itself and by a new one."""
+    """The printed table can be loaded again, by the same device and by a new one."""
     data = prepare()
     cache = lab.cache(4 * MIB, block_size=block_size)
     table = dm.table(cache.name)
@@ -550,7 +550,7 @@ def test_exclusive_holders(lab, cache):
 
 
 def test_disks_of_other_mappings(lab):
-    """What another mapping holds is neither cache nor origin."""
+    """A disk that another mapping holds can be neither cache nor origin."""
     ramdisk, other = lab.ramdisk(), lab.ramdisk()
     name, _ = lab.linear(4 * MIB, ramdisk.path)
     refused("second", f"0 4096 rxcache {DISK} {ramdisk.path}", errno.EBUSY)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What bypasses the cache when I/O conflicts or memory is short, and what does not."""
+"""I/O that bypasses the cache because of conflicts or a shortage, and I/O that does not."""
 
 import mmap
 import os

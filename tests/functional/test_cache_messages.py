@@ -189,7 +189,7 @@ def slow(lab, size, delay, device=DISK):
 
 
 def test_prefetch_does_not_hold_up_others(lab):
-    """What waits for the end of a message, as dmstats does, waits for a part of the range only."""
+    """A process that waits for the end of a message waits for a part of the range only."""
     prepare()
     cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 1000))
     stop = threading.Event()

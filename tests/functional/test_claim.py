@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What happens to a RAM disk, and to processes that have it open, when a cache claims it."""
+"""The effect on a RAM disk, and on processes that have it open, when a cache claims it."""
 
 import errno
 import mmap

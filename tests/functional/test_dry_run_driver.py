@@ -116,7 +116,7 @@ def test_data_stays(lab, control, flags):
                             (control.clear, ()), (control.remove, ())):
         assert dry(call, 0, *arguments) == "done"
         assert direct.read(ramdisk.path, 6 * MIB, BLOCK) == stamp(1)
-    # What the dry run reported to be possible is possible.
+    # An operation that the dry run permitted succeeds.
     control.resize(0, 7 * MIB)
     control.clear(0)
     control.remove(0)

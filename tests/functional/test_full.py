@@ -47,7 +47,7 @@ def fill_up(folder, left):
 
 @pytest.fixture
 def things(lab, tmp_path):
-    """What the commands need: a RAM disk with data, a cache that holds many blocks, a file."""
+    """Objects for the commands: a RAM disk with data, a cache that holds many blocks, a file."""
     ramdisk = lab.ramdisk(8 * MIB, index=0)
     direct.write(ramdisk.path, 0, stamp(1, 4 * MIB))
     for index in range(20):

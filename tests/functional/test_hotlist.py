@@ -40,7 +40,7 @@ def read(path):
 
 @pytest.fixture
 def path(lab):
-    """Where a list may go."""
+    """The path of a list."""
     directory = lab.directory()
     yield os.path.join(directory, "list")
     for name in os.listdir(directory):

@@ -108,7 +108,7 @@ def test_links_of_ones_own(lab, place, what):
         os.chown(file.fileno(), SOMEBODY, SOMEBODY)
         run(*write(f"{place}/sticky/taken"))
         assert not os.fstat(file.fileno()).st_size
-    # rxcp leaves the file to whose it was, as cp does.
+    # rxcp keeps the owner of the file, as cp does.
     assert os.stat(f"{place}/sticky/taken").st_uid == (SOMEBODY if what == "rxcp" else 0)
     link(f"{place}/own/a", "b", 0)
     link(f"{place}/own/b", "a", 0)

@@ -115,7 +115,7 @@ def test_replaced_after_the_check(lab, tmp_path, force):
 
 
 def left(config, *args):
-    """What --all keeps of [ramdisk a] and two others: the first, reported by a line."""
+    """--all keeps only [ramdisk a] of three disks, and reports it by a line."""
     result = rxadm("remove", "--all", *args)
     assert result.returncode == 0, result
     assert len(result.stderr.splitlines()) == 1 and "note: /dev/rxd0" in result.stderr

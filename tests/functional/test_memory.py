@@ -240,8 +240,8 @@ def losses(before):
 def test_hundred_rounds():
     """Load, create, use, map, remove, unload: the free memory does not change.
 
-    What leaks in each round is lost in each batch of rounds. What only a single batch
-    lost went elsewhere: to a slab, a stack, a page table of somebody else.
+    Memory that leaks in each round is missing in each batch of rounds. Memory that is missing
+    after a single batch only is used elsewhere, such as for slabs, stacks or page tables.
     """
     suspects = set(TOLERATED)
     try:

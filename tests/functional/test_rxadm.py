@@ -352,7 +352,7 @@ def test_mode_and_set(lab):
 
 
 def test_stats_reset(lab):
-    """Of one cache, and of all; cached blocks stay."""
+    """Reset one cache, and then all; cached blocks stay."""
     caches = [lab.cache(4 * MIB, cache_size=4 * MIB),
               lab.cache(4 * MIB, cache_size=4 * MIB, origin=lab.ramdisk(4 * MIB).path)]
 

@@ -119,7 +119,7 @@ def test_devices_come_and_go(lab):
 
 
 class Screen(pyte.Screen):
-    """What a terminal shows. An escape sequence that it does not know fails the test."""
+    """The content of a terminal. An unknown escape sequence fails the test."""
 
     def debug(self, *args, **_options):
         raise AssertionError(f"unknown to the terminal: {args}")

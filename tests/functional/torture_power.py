@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a disk under a cache holds whenever the power may fail: all that was synced.
+"""The content of a disk under a cache after a power failure: all synced data must be there.
 
 dm-log-writes, between the cache and the disk, logs each write and flush. The log is
 replayed up to flushes and FUA writes: the file system must check clean there, and

@@ -109,7 +109,7 @@ ALLOWED = {
     "use": GONE | {errno.ENOSPC, errno.EIO},
     "format": GONE | {errno.EIO, errno.ENOSPC},
     "attribute": GONE | {errno.ENODEV},
-    # EINVAL: no file system; EBUSY: somebody has it for himself; EIO: cut off meanwhile
+    # EINVAL: no file system; EBUSY: it is opened exclusively; EIO: cut off meanwhile
     # Another process may have cut it off or written over it since it was formatted: ext4
     # calls that a structure (EUCLEAN) or a checksum (EBADMSG) that is wrong.
     "mount": GONE | {errno.EINVAL, errno.EBUSY, errno.EIO, errno.ENODEV, errno.EUCLEAN,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 #
-# What the scripts that prepare guests share. The caller sets "me".
+# Functions that the scripts which prepare guests share. The caller sets "me".
 
 # shellcheck disable=SC2034  # for the caller
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

@@ -229,7 +229,7 @@ static void check(const uint8_t *buffer, unsigned int sector, uint64_t oldest, u
 	}
 }
 
-/* Where a sector of the model lies, in bytes. */
+/* The offset of a sector of the model, in bytes. */
 static off_t position(unsigned int sector)
 {
 	return (off_t)sector * SECTOR + (sector < half ? 0 : gap);

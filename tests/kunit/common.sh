@@ -38,7 +38,7 @@ expected_results()
 	done
 }
 
-# What the guest, or its kernel's command line, tells null_blk.
+# Settings of null_blk, for the guest or for its kernel's command line.
 null_blk="null_blk.nr_devices=3 null_blk.gb=1 null_blk.memory_backed=1 null_blk.discard=1"
 null_blk+=" null_blk.irqmode=2 null_blk.completion_nsec=50000"
 

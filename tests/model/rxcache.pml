@@ -17,7 +17,7 @@
 #endif
 #define BLOCKS	2
 
-/* What holds of the second slot, reader or writer, if there is one. */
+/* Conditions on the second slot, reader or writer, if there is one. */
 #if SLOTS > 1
 #define SLOT_1(what)	(what)
 #else
@@ -56,23 +56,23 @@ bit doomed[SLOTS], has_page[SLOTS];
 bit locked;			/* rxc_bucket.lock, held over more than one step */
 byte ranges[BLOCKS];		/* rxc_range_shard.ranges: writes without a slot */
 
-/* Who hits: where he looks, and which page he has found there. */
+/* Readers that hit: where one looks, and which page it has found there. */
 #define NONE	0
 #define IN_SLOT	1
 #define RETIRED	2
-#define NOT_YET	3		/* he has not looked */
+#define NOT_YET	3		/* it has not looked */
 byte hit_page[HITS];
 bit hit_slot[HITS];
 
 /*
  * What the sector that is watched holds. Pages go by where they are: in a slot, or retired
- * and kept by the RCU section of a reader who has found it.
+ * and kept by the RCU section of a reader that has found it.
  */
 byte data[SLOTS], retired[HITS];
 byte origin[BLOCKS];
-byte fetched[BLOCKS];		/* what a fill has read and the page has not got */
+byte fetched[BLOCKS];		/* data that a fill has read, and that is not in the page yet */
 
-byte joined;			/* rxc_io.readers: 1 + the block for whose fill one waits */
+byte joined;			/* rxc_io.readers: 1 + the block whose fill a reader waits for */
 
 /*
  * What the checks must know, in sets of values. A write gets a value that is nowhere; one
@@ -80,11 +80,11 @@ byte joined;			/* rxc_io.readers: 1 + the block for whose fill one waits */
  */
 byte in_flight[BLOCKS];		/* how many writes began and have not ended */
 short current;			/* of writes that ended, and none began later that ended, too */
-short old;			/* of others that ended: who begins to read gets none of them */
-short stale[HITS];		/* old, when who hits began */
-short joined_stale;		/* old, when who joined began */
+short old;			/* of other writes that ended: a new read gets none */
+short stale[HITS];		/* old, when the reader that hits began */
+short joined_stale;		/* old, when the reader that joined began */
 short before[WRITERS + 1];	/* current, when a writer began */
-byte writing[WRITERS + 1];	/* what he writes; 0: nothing */
+byte writing[WRITERS + 1];	/* the value that it writes; 0: nothing */
 
 /* For name_values(), else 0. */
 #define MAX_VALUES	6	/* of a block: the origin, a page, a fill, two readers, a writer */
@@ -100,7 +100,7 @@ SCRATCH short names;
 /* ---- checks ---- */
 
 #define IS_FOREIGN(b, v)	((v) == 0 || BLOCK_OF(v) != (b))
-/* Which item a reader who gets a value finds broken, or 0. */
+/* The item that is violated if a reader gets this value, or 0. */
 #define BROKEN(b, v, stale)	(IS_FOREIGN(b, v) -> 7 : ((stale) & BIT_OF(v) -> 1 : 0))
 
 inline check_read(b, item)
@@ -218,7 +218,7 @@ inline drop_before()
 #endif
 }
 
-/* @came: the origin holds its data. Then who began before it and had ended is old. */
+/* @came: the origin holds its data. Writes that ended before this one began are now old. */
 inline end_of_write(w, b, came)
 {
 	in_flight[b]--;
@@ -237,7 +237,7 @@ inline end_of_write(w, b, came)
 
 /* ---- module/store.c, module/alloc.c ---- */
 
-/* rxd_retire_pages(): who is in an RCU section and has found the page keeps it. */
+/* rxd_retire_pages(): a reader in an RCU section that has found the page keeps it. */
 inline retire_page(s, r)
 {
 	if
@@ -489,7 +489,7 @@ proctype hit(byte r)
 
 end_idle:
 	atomic {
-		/* Those who hit are alike: the second begins only beside the first. */
+		/* Readers that hit are alike: the second begins only beside the first. */
 		r == 0 || hit_page[0] != NONE;
 		if
 		:: has_page[0] -> skip
@@ -613,7 +613,7 @@ no_hit:		/* Nothing of this read stays behind. */
 	}
 }
 
-/* rxc_join_fill(): who may wait for a fill. */
+/* rxc_join_fill(): readers that may wait for a fill. */
 proctype join()
 {
 	byte b;
@@ -642,7 +642,7 @@ proctype fill(byte b)
 
 end_idle:
 #ifdef NO_ACQUIRE_LISTED
-	/* What is_listed() sees is loaded after what the fill reads of the origin. */
+	/* is_listed() loads after the fill has read from the origin. */
 	atomic {
 		fetched[b] = origin[b];
 		printf("fill(block %d): the origin, early\n", b)
@@ -805,7 +805,7 @@ copy:
 	if
 	:: atomic {
 #if defined(WRITERS_PAGES)
-		/* The bio carries the writer's pages, and he changes them. */
+		/* The bio carries the writer's pages, which the writer changes. */
 		origin[b] = CHANGED(writing[w]);
 #elif defined(NO_RELEASE)
 		origin[b] = writing[w];
@@ -893,7 +893,7 @@ dropped:
 	atomic { ranges[b]++ }
 #endif
 #ifdef NO_MB_UNLIST
-	/* That the range is gone may be seen before what the origin has got. */
+	/* Others may see the removal of the range before the data on the origin. */
 	atomic {
 		ranges[b]--;
 		printf("rxc_index_end_range(block %d): early\n", b)

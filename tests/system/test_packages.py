@@ -18,7 +18,7 @@ def version():
 
 
 def root_uuid(machine):
-    """Of the file system in the guest's root disk."""
+    """The UUID of the file system in the guest's root disk."""
     boot = subprocess.run(["tests/guest/rootfs", machine.system], cwd=TOP, check=True,
                           stdout=subprocess.PIPE, text=True).stdout.strip()
     return subprocess.run(["blkid", "-p", "-s", "UUID", "-o", "value", f"{boot}/../root.ext4"],

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 #
-# What the jobs share. A job runs as process 1's child in a guest, or on the machine
+# Functions that the jobs share. A job runs as process 1's child in a guest, or on the machine
 # itself; /settings, or the file named in BENCH_SETTINGS, says:
 #
 #	KIND		plain: one thread; smp: two

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the functional tests use to reach rxd, rxcache and device-mapper."""
+"""Access of the functional tests to rxd, rxcache and device-mapper."""

@@ -22,7 +22,7 @@ WRITES, FLUSHES = 4, 15     # what counter() tells of
 
 
 def counter(path, field):
-    """Of a disk's statistics, which count a request when its I/O has ended, or a little later."""
+    """Read a counter of a disk until it is stable: it may count a request a little late."""
     seen = []
     while len(seen) < 2 or seen[-1] != seen[-2]:
         time.sleep(0.1 * bool(seen))
@@ -68,7 +68,7 @@ class RamDisk:
             control.clear(self.index)
 
     def extents(self, start=0, length=SIZE_MAX, count=MAP_MAX):
-        """What RXD_MAP tells of a range."""
+        """The extents of a range, from RXD_MAP."""
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             return map_all(fd, start, length, count)

@@ -17,7 +17,7 @@ def _is(value, name):
 
 
 def errors(value, schema, where="$"):
-    """What is wrong: lines that begin with where it is."""
+    """Return the errors: lines that begin with their place."""
     assert set(schema) <= KNOWN, schema
     names = schema.get("type", [])
     if names and not any(_is(value, name) for name in ([names] if isinstance(names, str)

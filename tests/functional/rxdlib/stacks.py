@@ -310,6 +310,6 @@ def raid5(lab, size, **options):
 STACKS = {make.__name__: make for make in (disk, partition, linear, cache, stripe, crypt, thin,
                                            raid0, raid1, raid5)}
 
-# To be resized: what lies where is known.
+# For resizing, the place of each chunk must be known.
 RESIZED = {make.__name__: make for make in (disk, partition, linear, cache, reloaded, stripe,
                                             crypt, thin_in_order, raid0, raid1, raid5)}

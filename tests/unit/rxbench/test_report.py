@@ -307,7 +307,7 @@ def test_compare_command(make_report, tmp_path):
 
 
 def test_compare_fails(make_report, tmp_path):
-    """By more than 100 percent, and if a row is missing in the second report."""
+    """It fails above 100 percent, and if a row is missing in the second report."""
     paths = [tmp_path / name for name in ("a.json", "b.json", "c.json")]
     for path, levels in zip(paths, ({"a": 100.0}, {"a": 20.0}, {"a": 100.0, "b": 1.0})):
         document.write(make_report(1, levels), path)

@@ -188,7 +188,7 @@ def noisy(sigma, subjects=3, repeats=5, most=10, seed=0):
 
 
 def repeats_of(outcome):
-    """By case and subject."""
+    """The number of repeats, by case and subject."""
     return collections.Counter((row["case"], row["subject"]) for row in outcome.results)
 
 

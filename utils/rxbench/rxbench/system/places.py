@@ -64,7 +64,7 @@ class Place:
         return self.told
 
     def describe(self):
-        """What is known before the set-up."""
+        """The details that are known before the set-up."""
         return {}
 
     def tell_queue(self, node):

@@ -26,7 +26,7 @@ LEAST_SHARE = 0.5
 
 @dataclass
 class Counters:
-    """What one direction, or both, did so far; times in microseconds."""
+    """The I/O of one direction, or of both, so far; times in microseconds."""
     ios: int = 0
     bytes: int = 0
     latency: float = 0.0
