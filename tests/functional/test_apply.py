@@ -184,7 +184,7 @@ def test_growth_of_a_cache(config):
 
 
 def test_shrinking_of_a_cache(config):
-    """The plan prints a smaller size only for the section that is created again."""
+    """A cache shrinks only if it is stopped and started again, and the error says so."""
     config.write(f"[cache c]\norigin = {DISK}\nsize = 16M\n")
     config.ok()
     config.write(f"[cache c]\norigin = {DISK}\nsize = 8M\n")
