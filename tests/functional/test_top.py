@@ -79,18 +79,60 @@ def test_json(lab):
         assert quiet["latency_us"] is None and quiet["read_hit_percent"] is None
 
 
-def test_plain_lines(lab):
+def cells(heading, line):
+    """What a line says below each heading: texts begin where it does, numbers end there."""
+    names = [(match[0], *match.span()) for match in re.finditer(r"\S+", heading)]
+    texts, numbers = names[:3], names[3:]
+    assert len(line) <= numbers[-1][2]
+    begins = [begin for _, begin, _ in texts] + [names[2][1] + len("ramdisk")]
+    found = {text[0]: line[begin:end] for text, begin, end in zip(texts, begins, begins[1:])}
+    at = begins[-1]
+    for name, _, end in numbers:
+        found[name] = line[at:end]
+        assert re.fullmatch(r" +[0-9]+\.[0-9]| *", found[name]), (name, heading, line)
+        at = end
+    assert all(not found[text[0]].startswith(" ") for text in texts), (heading, line)
+    return {name: cell.strip() for name, cell in found.items()}
+
+
+@pytest.mark.parametrize("kind", ["ramdisk", "cache"])
+def test_plain_lines(lab, kind):
     """One heading, then lines that begin with the time and have their columns in place."""
-    ramdisk = lab.ramdisk(4 * MIB)
-    lab.ramdisk(4 * MIB)
-    with reading(ramdisk.path, BLOCK):
-        result = rxadm("top", "-d", "0.2", "-n", "3")
+    device = lab.cache(4 * MIB, cache_size=4 * MIB) if kind == "cache" else lab.ramdisk(4 * MIB)
+    if kind == "ramdisk":
+        lab.ramdisk(4 * MIB)
+    with reading(device.path, BLOCK):
+        result = rxadm("top", "-d", "0.5", "-n", "3")
     assert (result.returncode, result.stderr) == (0, "")
     heading, *lines = result.stdout.splitlines()
     assert heading.split()[:3] == ["TIME", "NAME", "KIND"] and len(lines) == 6
-    assert [line.split()[1] for line in lines] == ["rxd0", "rxd1"] * 3
-    assert {line.index("ramdisk") for line in lines} == {heading.index("KIND")}
+    names = ["rxd0", "rxd1"] if kind == "ramdisk" else [device.name, "rxd0"]
+    rows = [cells(heading, line) for line in lines]
+    assert [row["NAME"] for row in rows] == names * 3
+    for busy, idle in zip(rows[::2], rows[1::2]):
+        assert (busy["KIND"], idle["KIND"]) == (kind, "ramdisk")
+        assert float(busy["READ_IOPS"]) > 0 and busy["LATENCY_US"]
+        assert bool(busy["READ_HIT_PERCENT"]) == (kind == "cache")
+        assert not idle["READ_HIT_PERCENT"]
     assert "\x1b" not in result.stdout
+
+
+def test_plain_lines_of_new_devices(lab):
+    """Columns stay in place beside a device that was not there at the update before."""
+    cache = lab.cache(4 * MIB, cache_size=4 * MIB)
+    with subprocess.Popen([program("rxadm"), "top", "-d", "0.5", "--batch"], env=ENVIRONMENT,
+                          stdout=subprocess.PIPE, text=True) as process:
+        try:
+            heading = process.stdout.readline().rstrip("\n")
+            new = lab.ramdisk(4 * MIB)
+            rows = []
+            while [row["NAME"] for row in rows].count(new.name) < 2:
+                rows.append(cells(heading, process.stdout.readline().rstrip("\n")))
+        finally:
+            process.send_signal(signal.SIGINT)
+    first, second = [row["READ_IOPS"] for row in rows if row["NAME"] == new.name]
+    assert not first and second
+    assert {row["NAME"] for row in rows} >= {cache.name, new.name}
 
 
 def test_of_none():

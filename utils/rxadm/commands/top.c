@@ -24,6 +24,7 @@
 #define SECONDS_MIN	0.1
 #define SECONDS_MAX	3600.0
 #define COUNT_MAX	4294967295U
+#define RATE_WIDTH	10
 
 static const char usage[] =
 	"Usage: rxadm top [OPTION...]\n"
@@ -213,12 +214,24 @@ static const struct sample *find_sample(const struct look *look, const struct sa
 	return NULL;
 }
 
-/* Pad the numbers, so that the columns of lines printed one by one stay aligned. */
-static void set_rate(struct table *table, size_t column, double rate, bool json)
+/* Only the first lines have headings: all cells are as wide, so that columns stay in place. */
+static void set_cell(struct table *table, size_t column, const char *number)
 {
-	char *text = format_text(json ? "%.1f" : "%10.1f", rate);
+	int width = strlen(columns[column].name);
+	char *text = format_text("%*s", width > RATE_WIDTH ? width : RATE_WIDTH, number);
 
 	table_set_text(table, column, text);
+	free(text);
+}
+
+static void set_rate(struct table *table, size_t column, double rate, bool json)
+{
+	char *text = format_text("%.1f", rate);
+
+	if (json)
+		table_set_text(table, column, text);
+	else
+		set_cell(table, column, text);
 	free(text);
 }
 
@@ -234,6 +247,14 @@ static void set_rates(struct table *table, const struct rates *rates, bool json)
 		set_rate(table, COL_READ_HIT_PERCENT, rates->hit_percent, json);
 }
 
+static void set_blank(struct table *table)
+{
+	size_t column;
+
+	for (column = COL_READ_HIT_PERCENT; column <= COL_LATENCY_US; column++)
+		set_cell(table, column, "");
+}
+
 static void fill(struct table *table, const struct look *before, const struct look *after,
 		 bool json)
 {
@@ -244,6 +265,7 @@ static void fill(struct table *table, const struct look *before, const struct lo
 	struct rates rates;
 	char stamp[32];
 	char *name;
+	char *kind;
 	size_t i;
 
 	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
@@ -251,11 +273,15 @@ static void fill(struct table *table, const struct look *before, const struct lo
 	for (i = 0; i < after->count; i++) {
 		sample = &after->samples[i];
 		name = format_text(json ? "%s" : "%-16s", sample->name);
+		kind = format_text(json ? "%s" : "%-7s", sample->kind);
 		table_add_line(table);
 		table_set_text(table, COL_TIME, stamp);
 		table_set_text(table, COL_NAME, name);
-		table_set_text(table, COL_KIND, sample->kind);
+		table_set_text(table, COL_KIND, kind);
+		free(kind);
 		free(name);
+		if (!json)
+			set_blank(table);
 		earlier = find_sample(before, sample);
 		if (!earlier || seconds <= 0)
 			continue;
