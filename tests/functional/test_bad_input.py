@@ -354,6 +354,31 @@ def test_no_such_ramdisk(lab, command, device):
     refused(DEVICE, *[part.format(device) for part in command], names=os.path.basename(device))
 
 
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("command", [("remove", "{}"), ("resize", "{}", "8M"), ("clear", "{}"),
+                                     ("extents", "{}"), ("save", "{}", "/run/image"),
+                                     ("map", "--cache", "{}", "--origin", DISK)],
+                         ids=["remove", "resize", "clear", "extents", "save", "map"])
+def test_mistyped_name(lab, command):
+    """The message has the word that the user wrote, and not a path made of it."""
+    lab.ramdisk(4 * MIB)
+    refused(DEVICE, *[part.format("nothere") for part in command],
+            names=("device 'nothere': is neither a device in /dev nor the name of a RAM disk",
+                   "'rxadm list -o +NAME'"))
+    refused(DEVICE, *[part.format("/dev/nothere") for part in command],
+            names="device '/dev/nothere': No such file or directory")
+    refused(DEVICE, *[part.format("rxd9") for part in command],
+            names="device '/dev/rxd9': does not exist")
+
+
+@pytest.mark.one_kernel
+def test_mistyped_device(lab):
+    """Where the name of a RAM disk is not accepted, none is mentioned."""
+    lab.ramdisk(4 * MIB)
+    for command in ("map", "--cache", "rxd0", "--origin", "nothere"), ("unexport", "nothere"):
+        refused(DEVICE, *command, names="'nothere': is not a device in /dev")
+
+
 def test_partition_is_no_ramdisk(lab):
     ramdisk = lab.ramdisk(4 * MIB)
     with direct.Direct(ramdisk.path) as device:

@@ -104,6 +104,16 @@ char *ramdisk_by_name(const char *name)
 	return path;
 }
 
+/* Neither a path, nor the name of a node in /dev. */
+static bool may_be_name(const char *text)
+{
+	char *node = format_text("/dev/%s", text);
+	bool is_node = !*text || strchr(text, '/') || !access(node, F_OK);
+
+	free(node);
+	return !is_node;
+}
+
 /**
  * ramdisk_named - find the RAM disk that a user calls by the name that was given to it
  * @name: what the user wrote; paths and names of nodes in /dev are not looked up
@@ -112,11 +122,7 @@ char *ramdisk_by_name(const char *name)
  */
 char *ramdisk_named(const char *name)
 {
-	char *node = format_text("/dev/%s", name);
-	bool is_node = !*name || strchr(name, '/') || !access(node, F_OK);
-
-	free(node);
-	return is_node ? NULL : ramdisk_by_name(name);
+	return may_be_name(name) ? ramdisk_by_name(name) : NULL;
 }
 
 /* Only RAM disks have this folder. Other drivers use the same major number. */
@@ -145,6 +151,11 @@ enum exit_code device_find_rxd(const char *what, const char *name, struct device
 	dev_t disk;
 	char end;
 
+	*dev = (struct device){ .what = what };
+	if (!path && may_be_name(name) && sscanf(name, "rxd%d", index) != 1)
+		return report(EXIT_DEVICE,
+			      "%s '%s': is neither a device in /dev nor the name of a RAM disk; 'rxadm list -o +NAME' shows all names",
+			      what, name);
 	ret = device_find(what, path ? path : name, dev);
 	free(path);
 	if (ret)
