@@ -214,7 +214,8 @@ def test_create_number_taken(lab):
     (("limit", "rxd0"), "SIZE"),
     (("limit", "rxd0", "0"), ("'0'", "greater than 0")),
     (("limit", "rxd0", "4097"), ("'4097'", "multiple of 4096")),
-    (("limit", "rxd0", "None"), ("'None'", "not a number", "or none")),
+    (("limit", "rxd0", "None"), ("'None'", "must be a number of bytes, a number with suffix K",
+                                 "a percentage of the memory such as 10%, or none")),
     (("limit", "rxd0", ""), "''"),
     (("limit", "rxd0", "-4K"), "-4K"),
     (("limit", "rxd0", "1M", "2M"), "'2M'"),
@@ -239,6 +240,8 @@ def test_create_number_taken(lab):
     (("list", "-o", ""), "''"),
     (("list", "--json", "--raw"), "--raw"),
     (("list", "-b1", "rxd0"), "unknown option '-1'"),
+    (("remove", "-v", "rxd0"), "'-v'; -v goes before the command: rxadm -v remove"),
+    (("remove", "rxd0", "--verbose"), "'--verbose'; -v goes before the command: rxadm -v remove"),
     (("list", "-1"), "'-1'"),
     (("list", "-b", "-12"), ("'-12'", "negative")),
     (("status", "-o", "NAME,COLOUR"), ("COLOUR", "NAME")),
@@ -524,7 +527,8 @@ def test_cache_in_use(lab):
     with direct.Direct(ramdisk.path):
         refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, names=("rxd0", "open"))
     run("mkfs.ext4", "-q", ramdisk.path)
-    refused(DEVICE, "map", "--cache", "rxd0", "--origin", DISK, names=("rxd0", "--force"))
+    refused(DEVICE, "map", "--cache", "rxd0", "--origin", DISK,
+            names=("rxd0", "(ext4)", "'rxadm save' keeps it, --force discards it"))
     directory = lab.mount(ramdisk.path)
     refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, "--force",
             names=("rxd0", directory))

@@ -46,7 +46,8 @@ def test_bad(lab, name):
     ramdisk = lab.ramdisk(4 * MIB)
     for options in (), ("--dry-run",):
         refused(PARAMETERS, "create", "--size", "4M", "--name", name, *options,
-                names=(f"name '{name}'",))
+                names=(f"name '{name}'",
+                       "must not begin with '-' or '.'" if name[:1] in "-." else "must"))
         if name:
             refused(PARAMETERS, "set", "rxd0", "--name", name, *options)
     if name:
@@ -54,6 +55,10 @@ def test_bad(lab, name):
             ramdisk.set_attribute("name", name)
         assert caught.value.errno == errno.EINVAL
     assert ramdisk.attribute("name") == ""
+
+
+def test_help():
+    assert "name for commands and /dev/disk/by-id/rxd-name-NAME\n" in ok("create", "--help")
 
 
 def test_wherever_a_device_is_expected(lab, tmp_path):

@@ -204,7 +204,8 @@ def test_written_while_removal_waits(lab, tmp_path):
 
 
 def test_map(lab):
-    """Data without a signature needs --force, too."""
+    """Data without a signature needs --force, too, and the help says so."""
+    assert "holds unsaved data or a signature" in ok("map", "--help")
     ramdisk = lab.ramdisk(4 * MIB)
     direct.write(ramdisk.path, MIB, stamp(1))
     name = lab.next_name("rxdtest")

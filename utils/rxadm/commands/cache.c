@@ -36,7 +36,7 @@ static const char map_usage[] =
 	"                         passthrough (default: writethrough)\n"
 	"     --seq-cutoff SIZE   do not cache sequential I/O beyond this length;\n"
 	"                         0: cache all I/O (default: 0)\n"
-	"     --force             allow a RAM disk that holds a file system or the like,\n"
+	"     --force             allow a RAM disk that holds unsaved data or a signature,\n"
 	"                         or an origin that is swap space or a member of md or LVM\n"
 	"     --dry-run           print what would be done; change nothing\n"
 	" -h, --help              print this help\n";

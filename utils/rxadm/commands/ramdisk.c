@@ -37,7 +37,7 @@ static const char create_usage[] =
 	"                              node of the writer; interleave, all nodes in turn\n"
 	"                              (default: local)\n"
 	"     --uuid UUID              identity in /dev/disk/by-id (default: a random one)\n"
-	"     --name NAME              name in /dev/disk/by-id/rxd-name-NAME\n"
+	"     --name NAME              name for commands and /dev/disk/by-id/rxd-name-NAME\n"
 	"     --detect-zeroes          do not store pages that hold only zeros\n"
 	"     --dry-run                print the ioctl that would be made; change nothing\n"
 	" -h, --help                   print this help\n";

@@ -335,6 +335,10 @@ enum exit_code option_error(int opt, char **argv, const struct option *options)
 
 	if (opt == ':')
 		return report(EXIT_PARAMETERS, "option '%s' needs a value", word);
+	if (optopt == 'v' || !strcmp(word, "--verbose"))
+		return report(EXIT_PARAMETERS,
+			      "unknown option '%s'; -v goes before the command: rxadm -v %s",
+			      optopt ? "-v" : word, command);
 	if (!optopt)
 		return unknown_option(word, options);
 	for (option = options; option->name; option++)
