@@ -237,6 +237,21 @@ def test_latency(lab):
     assert ok("status", "--latency", "-n") == ""
 
 
+def test_latency_off(lab):
+    """Asked for one cache, it says why there is nothing, and how to change that."""
+    cache = lab.cache(4 * MIB)
+    for switch in None, "on", "off":
+        if switch:
+            ok("set", cache.name, "--latency", switch)
+        result = rxadm("status", "--latency", cache.name, "-n")
+        assert (result.returncode, result.stdout) == (0, "")
+        assert result.stderr == ("" if switch == "on" else
+                                 f"rxadm: status: note: latency of '{cache.name}' is not measured; "
+                                 f"'rxadm set {cache.name} --latency on' measures it\n")
+        result = rxadm("status", "--latency", "-n")
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
 def test_latency_columns(lab):
     cache = lab.cache(4 * MIB)
     ok("set", cache.name, "--latency", "on")

@@ -371,7 +371,8 @@ static void add_cache_line(struct table *table, const struct cache *cache,
 	free(export);
 }
 
-static enum exit_code add_cache(struct table *table, const struct cache *cache)
+static enum exit_code add_cache(struct table *table, const struct cache *cache,
+				bool named __always_unused)
 {
 	struct rxcache_status status;
 	enum exit_code ret;
@@ -398,7 +399,7 @@ static void add_bin(struct table *table, const char *name, const struct latency 
 	free(percent);
 }
 
-static enum exit_code add_latency(struct table *table, const struct cache *cache)
+static enum exit_code add_latency(struct table *table, const struct cache *cache, bool named)
 {
 	struct latency latency;
 	enum exit_code ret;
@@ -408,10 +409,12 @@ static enum exit_code add_latency(struct table *table, const struct cache *cache
 	for (bin = 0; !ret && bin < LATENCY_BINS; bin++)
 		if (latency.count[bin])
 			add_bin(table, cache->name, &latency, bin);
+	if (!ret && named && !latency.measured)
+		latency_note_off(cache->name);
 	return ret;
 }
 
-typedef enum exit_code add_fn(struct table *table, const struct cache *cache);
+typedef enum exit_code add_fn(struct table *table, const struct cache *cache, bool named);
 
 static enum exit_code fill_status(struct table *table, const char *name, add_fn *add)
 {
@@ -423,11 +426,11 @@ static enum exit_code fill_status(struct table *table, const char *name, add_fn 
 	if (name) {
 		ret = cache_find(name, &caches, &cache);
 		if (!ret)
-			ret = add(table, cache);
+			ret = add(table, cache, true);
 	} else {
 		ret = caches_read(&caches);
 		for (i = 0; !ret && i < caches.count; i++)
-			ret = add(table, &caches.list[i]);
+			ret = add(table, &caches.list[i], false);
 	}
 	caches_free(&caches);
 	return ret;

@@ -278,6 +278,17 @@ enum exit_code latency_measure(const char *name, bool on, bool dry_run)
 }
 
 /**
+ * latency_note_off - tell why there is no histogram, which is no error
+ * @name: the mapping
+ */
+void latency_note_off(const char *name)
+{
+	report(EXIT_OK,
+	       "note: latency of '%s' is not measured; 'rxadm set %s --latency on' measures it",
+	       name, name);
+}
+
+/**
  * latency_read - read the latency histogram of a mapping
  * @name: the mapping
  * @latency: out: the histogram, with measured unset if there is no region

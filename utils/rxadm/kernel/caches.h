@@ -36,5 +36,6 @@ enum exit_code cache_save_hotlist(const char *name, const char *path);
 
 enum exit_code latency_measure(const char *name, bool on, bool dry_run);
 enum exit_code latency_read(const char *name, struct latency *latency);
+void latency_note_off(const char *name);
 
 #endif /* RXADM_KERNEL_CACHES_H */

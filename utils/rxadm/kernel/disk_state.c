@@ -342,7 +342,7 @@ enum exit_code disk_check_saved(const struct device *dev, const struct rxd_query
 
 	return disk_is_saved(dev->number, query) ? EXIT_OK :
 	       report(EXIT_BUSY,
-		      "%s '%s': holds %s of data that was not saved since the last write; 'rxadm save' keeps it, %s discards it",
+		      "%s '%s': holds %s of data that was not saved to a file since it was loaded or written; 'rxadm save' keeps it, %s discards it",
 		      dev->what, dev->path, size_format(query->mem_used, text),
 		      advice("--force", "'rxadm clear --force'"));
 }
