@@ -36,7 +36,7 @@
 #define NOT_USED \
 	"usr: is not used, because an error in the files before it belongs to no section"
 #define SIZE_RULE \
-	"must be a number of bytes, a number with suffix K, M, G, T, P or E, or a percentage of the memory such as 10%"
+	"must be a number of bytes, a number with K, M, G, T, P or E, or a percentage"
 
 /* The UUIDs that are derived from ramdisk/a and cache/c, and from export/e, which has no disk. */
 #define UUID_A	"cad72af5-b2c3-5b9d-ae78-e3b0ec30bc2d"

@@ -176,7 +176,7 @@ enum size_error size_parse(const char *text, const struct size_rule *rule, uint6
 char *size_message(enum size_error error, const struct size_rule *rule)
 {
 	static const char form[] =
-		"must be a number of bytes, a number with suffix K, M, G, T, P or E, or a percentage of the memory such as 10%";
+		"must be a number of bytes, a number with K, M, G, T, P or E, or a percentage";
 	char max[SIZE_TEXT_MAX];
 
 	size_format(rule->max, max);
