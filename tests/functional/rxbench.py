@@ -95,7 +95,6 @@ def median(report, case, subject, metric="mb_s"):
     return found
 
 
-@pytest.mark.every_kernel
 def test_profile(tmp_path, empty_disk):
     report, done, wanted = measured(
         tmp_path, "profile", "rxd:32m", f"cached=cache:{DISK}:32m", f"disk={DISK}", "--destroy",
@@ -180,7 +179,6 @@ def check_intervals(report, done, elapsed, threads):
     assert threads < metrics["iops"] * metrics["lat_mean_us"] / 1e6 < 4 * threads * 1.05
 
 
-@pytest.mark.every_kernel
 def test_vdbench(tmp_path):
     """Without openflags= it asks no tmpfs for direct I/O, which is new in Linux 6.6.
 
@@ -242,7 +240,6 @@ def tarball(tmp_path):
     return tmp_path / "tree.tar.gz"
 
 
-@pytest.mark.every_kernel
 def test_tree(tmp_path):
     os.mkdir(tmp_path / "plain")
     report, _done, wanted = measured(tmp_path, "tree", "rxd:32m", tmp_path / "plain", "--tarball",
@@ -284,7 +281,6 @@ def trace(path, writes=False):
     return path
 
 
-@pytest.mark.every_kernel
 def test_replay(tmp_path, empty_disk):
     report, _done, wanted = measured(
         tmp_path, "replay", trace(tmp_path / "trace"), f"cache:{DISK}:16m", "rxd:16m", "--depth",
