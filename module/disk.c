@@ -472,7 +472,10 @@ static void rxd_cut_store(struct rxd_disk *rxd, unsigned long nr_pages)
 	unsigned int memflags;
 
 	memflags = rxd_freeze_queue(rxd->gd->queue);
-	rxd_note_change(rxd);
+	/* Reserved memory beyond the new end holds only zeros. */
+	if (!rxd->reserved &&
+	    rxd_store_next_data(rxd->store, nr_pages) < rxd_store_nr_pages(rxd->store))
+		rxd_note_change(rxd);
 	rxd_store_shrink(rxd->store, nr_pages);
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
 }

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """rxadm apply --stop: it saves what was started, and replaces only images of the same disk."""
 
-import concurrent.futures
 import fcntl
 import glob
 import os
@@ -15,7 +14,6 @@ from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, program, rxadm, run
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
                                   disk_of, unfinished)
-from rxdlib.control import STATE_OPEN
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import state
 
@@ -734,33 +732,3 @@ def test_hotlist_and_export_as_started(config, lab):
     config.write("[cache c\n")
     assert config.ok("--stop", "cache/c")[0] == f"cache c: save the hot list to '{hotlist}'"
     assert not disk_of("cache/c")
-
-
-def test_written_after_the_save(config, tmp_path):
-    """A process that had the disk open writes to it before --stop removes it."""
-    image = tmp_path / "image"
-    config.write(section(image))
-    config.ok()
-    fill(1)
-    disk = disk_of("ramdisk/a")
-
-    def wait_until(condition):
-        end = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < end
-            time.sleep(0.005)
-
-    def write():
-        wait_until(lambda: disk.query().state & STATE_OPEN)
-        with open(disk.path, "r+b") as file:
-            wait_until(image.exists)
-            time.sleep(0.2)
-            file.write(stamp(2, MIB))
-
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        written = pool.submit(write)
-        result = config.apply("--stop")
-        written.result()
-    assert result.returncode == 0, result
-    assert not disk_of("ramdisk/a")
-    assert holds(config, image, 2)

@@ -528,7 +528,7 @@ def test_cache_in_use(lab):
         refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, names=("rxd0", "open"))
     run("mkfs.ext4", "-q", ramdisk.path)
     refused(DEVICE, "map", "--cache", "rxd0", "--origin", DISK,
-            names=("rxd0", "(ext4)", "'rxadm save' keeps it, --force discards it"))
+            names=("rxd0", "(ext4)", "'rxadm save' keeps a copy, --force"))
     directory = lab.mount(ramdisk.path)
     refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, "--force",
             names=("rxd0", directory))

@@ -127,7 +127,9 @@ def test_plain_lines_of_new_devices(lab):
             new = lab.ramdisk(4 * MIB)
             rows = []
             while [row["NAME"] for row in rows].count(new.name) < 2:
-                rows.append(cells(heading, process.stdout.readline().rstrip("\n")))
+                line = process.stdout.readline()
+                assert line
+                rows.append(cells(heading, line.rstrip("\n")))
         finally:
             process.send_signal(signal.SIGINT)
     first, second = [row["READ_IOPS"] for row in rows if row["NAME"] == new.name]

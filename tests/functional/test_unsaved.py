@@ -246,9 +246,9 @@ def test_number_of_changes_under_way(lab):
     ramdisk = lab.ramdisk(size, flags=CREATE_RESERVE)
     for at in 0, size - 4096:
         direct.write(ramdisk.path, at, stamp(1))
-    with subprocess.Popen(["blkdiscard", "--zeroout", ramdisk.path]):
+    with subprocess.Popen(["blkdiscard", "--zeroout", ramdisk.path]) as process:
         while direct.read(ramdisk.path, 0, 4096) == stamp(1):
-            pass
+            assert process.poll() in (None, 0)
         number = ramdisk.attribute("changes")
         last = direct.read(ramdisk.path, size - 4096, 4096)
     assert direct.read(ramdisk.path, size - 4096, 4096) == last or \
@@ -280,3 +280,15 @@ def test_shrunk_while_saved(lab, tmp_path):
     assert process.returncode == BUSY and "during the save" in errors, errors
     assert not (tmp_path / "image").exists()
     refused("remove", "rxd0")
+
+
+def test_shrunk(lab):
+    """A shrink that drops no data is no change."""
+    reserved, thin = lab.ramdisk(8 * MIB, flags=CREATE_RESERVE), lab.ramdisk(8 * MIB)
+    direct.write(thin.path, 0, stamp(1))
+    number = thin.attribute("changes")
+    for ramdisk in reserved, thin:
+        ramdisk.resize(4 * MIB)
+    assert (reserved.attribute("changes"), thin.attribute("changes")) == ("0", number)
+    ok("remove", reserved.path)
+    refused("remove", thin.path)

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "config/config.h"
@@ -419,9 +418,13 @@ enum exit_code plan_disk(struct plan *plan)
 	return EXIT_OK;
 }
 
-static enum exit_code remove_disk(struct plan *plan, bool force)
+/*
+ * Remove the plan's RAM disk, as a step or to undo a failed start. An earlier step has saved the
+ * data that is to be kept.
+ */
+enum exit_code plan_remove_disk(struct plan *plan)
 {
-	const struct discard_request request = { .force = force };
+	const struct discard_request request = { .force = true };
 	enum exit_code ret;
 	struct device dev;
 	int index;
@@ -432,22 +435,6 @@ static enum exit_code remove_disk(struct plan *plan, bool force)
 	ret = ramdisk_remove(plan->control, &dev, index, &request);
 	device_release(&dev);
 	return ret;
-}
-
-/* Remove the plan's RAM disk with its data, also to undo a plan that failed. */
-enum exit_code plan_remove_disk(struct plan *plan)
-{
-	return remove_disk(plan, true);
-}
-
-/* Remove the plan's RAM disk unless it was written after a step before has saved it. */
-enum exit_code plan_remove_saved(struct plan *plan)
-{
-	char *generation = disk_generation(makedev(plan->disk.major, plan->disk.minor));
-
-	free(generation);
-	/* An older driver cannot tell. */
-	return remove_disk(plan, !generation);
 }
 
 enum exit_code plan_make_steps(struct plan *plan, const char *name)

@@ -54,7 +54,6 @@ bool plan_keeps_disk(const struct rxd_query *disk);
 bool plan_find_disk(struct plan *plan);
 enum exit_code plan_device(const struct plan *plan, struct device *dev, int *index);
 enum exit_code plan_remove_disk(struct plan *plan);
-enum exit_code plan_remove_saved(struct plan *plan);
 enum exit_code plan_fixed(const struct plan *plan, const char *key, const char *has,
 			  const char *wants);
 enum exit_code plan_disk(struct plan *plan);

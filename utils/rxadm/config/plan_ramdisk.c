@@ -28,7 +28,6 @@
 #include "lib/system.h"
 
 #define LOOK_AT		(1 << 20)
-#define SAVES_MAX	3	/* after the first, of a disk that others write to */
 #define EMPTYING_ROUNDS	200	/* of pause_briefly(): ten seconds */
 
 static const char *value(const struct plan *plan, enum config_key key)
@@ -444,30 +443,6 @@ static enum exit_code check_unused(const struct plan *plan)
 	return ret;
 }
 
-static bool is_saved(const struct plan *plan)
-{
-	struct rxd_query query;
-
-	return control_query(plan->control, plan->disk.index, 0, &query) ||
-	       disk_is_saved(makedev(query.major, query.minor), &query);
-}
-
-/* A process that had the disk open may have written to it since it was saved. */
-static enum exit_code remove_saved(struct plan *plan)
-{
-	enum exit_code ret = plan_remove_saved(plan);
-	enum exit_code saved = EXIT_OK;
-	unsigned int saves;
-
-	for (saves = 0; ret == EXIT_BUSY && saves < SAVES_MAX && !is_saved(plan); saves++) {
-		saved = save_image(plan);
-		if (saved && !plan->go_on)
-			return saved;
-		ret = plan_remove_saved(plan);
-	}
-	return ret ? ret : saved;
-}
-
 /**
  * plan_stop_ramdisk - plan to save a RAM disk and to remove it
  * @plan: the plan
@@ -487,7 +462,6 @@ enum exit_code plan_stop_ramdisk(struct plan *plan)
 	else if (image)
 		plan_step(plan, save_image, "save /dev/rxd%d to '%s'", plan->disk.index, image);
 	if (!ret && plan->has_disk)
-		plan_step(plan, image ? remove_saved : plan_remove_disk, "remove /dev/rxd%d",
-			  plan->disk.index);
+		plan_step(plan, plan_remove_disk, "remove /dev/rxd%d", plan->disk.index);
 	return ret;
 }

@@ -297,7 +297,7 @@ enum exit_code disk_saved_set(dev_t disk, const char *generation)
 	return ret;
 }
 
-static bool is_recorded(dev_t disk, const char *generation)
+static bool is_saved(dev_t disk, const char *generation)
 {
 	char *text = saved_text(generation);
 	char *path = text ? saved_path(disk) : NULL;
@@ -311,36 +311,25 @@ static bool is_recorded(dev_t disk, const char *generation)
 }
 
 /**
- * disk_is_saved - return whether all data of a RAM disk was saved
- * @disk: its device number
+ * disk_check_saved - report if a RAM disk holds data that was not saved
+ * @dev: the disk
  * @query: its properties
  *
  * Data counts as not saved if that is unknown.
  */
-bool disk_is_saved(dev_t disk, const struct rxd_query *query)
+enum exit_code disk_check_saved(const struct device *dev, const struct rxd_query *query)
 {
+	char text[SIZE_TEXT_MAX];
 	char *generation;
 	bool saved;
 
 	if (!query->mem_used)
-		return true;
-	generation = disk_generation(disk);
+		return EXIT_OK;
+	generation = disk_generation(dev->number);
 	/* Generation 0 has no data, but reserved memory counts as used. */
-	saved = generation && (!strcmp(generation, "0") || is_recorded(disk, generation));
+	saved = generation && (!strcmp(generation, "0") || is_saved(dev->number, generation));
 	free(generation);
-	return saved;
-}
-
-/**
- * disk_check_saved - report if a RAM disk holds data that was not saved
- * @dev: the disk
- * @query: its properties
- */
-enum exit_code disk_check_saved(const struct device *dev, const struct rxd_query *query)
-{
-	char text[SIZE_TEXT_MAX];
-
-	return disk_is_saved(dev->number, query) ? EXIT_OK :
+	return saved ? EXIT_OK :
 	       report(EXIT_BUSY,
 		      "%s '%s': holds %s of data that was not saved to a file since it was loaded or written; 'rxadm save' keeps it, %s discards it",
 		      dev->what, dev->path, size_format(query->mem_used, text),

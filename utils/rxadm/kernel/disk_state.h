@@ -24,7 +24,6 @@ char *disk_images_path(dev_t disk);
 
 char *disk_generation(dev_t disk);
 enum exit_code disk_saved_set(dev_t disk, const char *generation);
-bool disk_is_saved(dev_t disk, const struct rxd_query *query);
 enum exit_code disk_check_saved(const struct device *dev, const struct rxd_query *query);
 enum exit_code disk_check_discard(int fd, const struct device *dev, int index, bool force,
 				  struct rxd_query *query);
