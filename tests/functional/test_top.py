@@ -238,9 +238,10 @@ class Terminal:
     def end(self):
         """It has exited, and the terminal is as before."""
         code = self.process.wait(60)
-        self.read_until(LEAVE)
+        # A resize leaves the screen, too, and enters it again.
+        self.until(lambda: self.text.rfind(LEAVE) > self.text.rfind(ENTER) and
+                   not self.screen.cursor.hidden, LEAVE)
         assert termios.tcgetattr(self.slave) == self.before
-        assert not self.screen.cursor.hidden
         return code
 
     def wait_until_stopped(self, seconds=60):
