@@ -129,6 +129,7 @@ def test_limit_of_a_reserved_disk(lab, control):
     assert dry(control.resize, 0, 6 * MIB) == "done"
 
 
+@pytest.mark.one_kernel
 def test_memory(lab, control):
     """A shortage is detected, and no memory is allocated."""
     lab.ramdisk(MIB, index=0, flags=CREATE_RESERVE)
@@ -199,6 +200,7 @@ def hammer(*calls):
                 os.waitpid(pid, 0)
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("kind", [0, CREATE_RESERVE], ids=["thin", "reserved"])
 def test_beside_real_changes(control, kind):
     """A dry run has no effect on others: it takes no number, UUID, share or open from them."""
@@ -233,6 +235,7 @@ def test_beside_real_changes(control, kind):
             control.remove(7)
 
 
+@pytest.mark.one_kernel
 def test_opens_while_data_is_looked_for(lab, control):
     """A real shrink keeps a reserved disk closed during the search; a dry run does not."""
     size = 512 * MIB

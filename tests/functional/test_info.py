@@ -15,6 +15,8 @@ from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK
 from rxdlib.outcome import ok
 
+pytestmark = pytest.mark.one_kernel
+
 PARAMETERS, DEVICE, BUSY = 1, 4, 5
 
 
@@ -128,7 +130,6 @@ def test_mounted(lab):
         run("swapoff", ramdisk.path)
 
 
-@pytest.mark.one_kernel
 def test_text(lab):
     lab.ramdisk(64 * MIB)
     lines = dict(line.split(":", 1) for line in ok("info", "rxd0").splitlines())
@@ -170,7 +171,6 @@ def test_messages_name_the_process(lab, opener):
 # Members of something
 
 
-@pytest.mark.one_kernel
 def test_origin_was_swap(lab):
     """It is not in use, but swapon -a would use it and bypass the cache."""
     origin, ramdisk = lab.ramdisk(16 * MIB), lab.ramdisk(4 * MIB)
@@ -191,7 +191,6 @@ def lvm_label():
     return b"LABELONE" + (1).to_bytes(8, "little") + crc.to_bytes(4, "little") + rest
 
 
-@pytest.mark.one_kernel
 def test_origin_of_lvm(lab):
     """It is found by its label, although no device was assembled."""
     origin, ramdisk = lab.ramdisk(16 * MIB), lab.ramdisk(4 * MIB)

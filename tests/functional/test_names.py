@@ -15,6 +15,8 @@ from rxdlib.direct import MIB, stamp
 from rxdlib.lab import state
 from rxdlib.outcome import ok, refused
 
+pytestmark = pytest.mark.one_kernel
+
 PARAMETERS, DEVICE, BUSY = 1, 4, 5
 LONGEST = "abcdefghijklmnopqrstuvwxyz012345"
 BAD = ["", "-", ".", "-a", ".a", "a b", "a/b", "a,b", "\u00e4", "rxd0", "rxd9x",

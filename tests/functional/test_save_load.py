@@ -21,6 +21,8 @@ from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import LONG, RamDisk, state
 from rxdlib.outcome import ok, refused
 
+pytestmark = pytest.mark.one_kernel
+
 PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
 FRAME = 4 * MIB     # the most data in a frame
 KILLS = 30 if LONG else 6
@@ -86,7 +88,6 @@ SHAPES = {
 }
 
 
-@pytest.mark.one_kernel
 @pytest.mark.parametrize("compress", [(), ("--compress", "zstd")], ids=("raw", "zstd"))
 @pytest.mark.parametrize("shape", SHAPES)
 def test_round_trip(lab, path, shape, compress):
@@ -114,7 +115,6 @@ def test_round_trip(lab, path, shape, compress):
     assert other.query().uuid != uuid
 
 
-@pytest.mark.one_kernel
 def test_compressed_is_smaller(lab, path):
     ramdisk = lab.ramdisk(4 * MIB)
     fill(ramdisk.path, [(0, file_bytes(FILE_OF_A_KERNEL)[:MIB])])
@@ -144,7 +144,6 @@ def test_properties(lab, path, options):
         assert getattr(now, name) == getattr(was, name), name
 
 
-@pytest.mark.one_kernel
 def test_identity(lab, path):
     """Two disks cannot have one UUID; an option sets another."""
     ramdisk = lab.ramdisk(MIB)
@@ -157,7 +156,6 @@ def test_identity(lab, path):
     assert load(lab, path, "--uuid", wanted).query().uuid == wanted
 
 
-@pytest.mark.one_kernel
 def test_share_of_memory(lab, path):
     ramdisk = lab.ramdisk(1 << 40, flags=CREATE_OVERCOMMIT)
     fill(ramdisk.path, [((1 << 39) + BLOCK, stamp(1))])
@@ -169,7 +167,6 @@ def test_share_of_memory(lab, path):
     assert copy.query().mem_used == BLOCK
 
 
-@pytest.mark.one_kernel
 def test_file_system(lab, path):
     ramdisk = lab.ramdisk(32 * MIB)
     run("mkfs.ext4", "-q", ramdisk.path)
@@ -202,7 +199,6 @@ def damaged_image(lab, path, *compress):
     return image, blocks
 
 
-@pytest.mark.one_kernel
 @pytest.mark.parametrize("compress", [(), ("--compress", "zstd")], ids=("raw", "zstd"))
 def test_flipped_bits(lab, path, compress):
     """In each field of each block, and in the data."""
@@ -219,7 +215,6 @@ def test_flipped_bits(lab, path, compress):
         wrong(path, "byte" if place >= 8 else "does not begin with")
 
 
-@pytest.mark.one_kernel
 def test_truncated(lab, path):
     """At each boundary, and beside it."""
     image, blocks = damaged_image(lab, path)
@@ -233,7 +228,6 @@ def test_truncated(lab, path):
     wrong(path, "truncated", into=other.path)
 
 
-@pytest.mark.one_kernel
 def test_frames_of_another_order_or_image(lab, path):
     image, blocks = damaged_image(lab, path)
     ends = [*blocks[1:], len(image)]
@@ -257,7 +251,6 @@ def test_frames_of_another_order_or_image(lab, path):
         wrong(path, word, into=other.path)
 
 
-@pytest.mark.one_kernel
 @pytest.mark.parametrize("data", [b"", b"x", b"RXDIMAG", bytes(MIB), b"rxcache-hotlist 1\n" * 999,
                                   noise(3 * BLOCK)], ids=len)
 def test_foreign_files(path, data):
@@ -268,7 +261,6 @@ def test_foreign_files(path, data):
 # Refusals
 
 
-@pytest.mark.one_kernel
 def test_users(lab, path):
     """A disk that is in use is refused, whatever uses it."""
     ramdisk = lab.ramdisk(MIB)
@@ -282,7 +274,6 @@ def test_users(lab, path):
     assert os.listdir(os.path.dirname(path)) == ["image"]
 
 
-@pytest.mark.one_kernel
 def test_into_what_does_not_fit(lab, path):
     ramdisk = lab.ramdisk(4 * MIB)
     fill(ramdisk.path, [(0, noise(3 * MIB))])
@@ -298,7 +289,6 @@ def test_into_what_does_not_fit(lab, path):
     refused(BUSY, "load", path, "--into", reserved.path, names=("holds data",))
 
 
-@pytest.mark.one_kernel
 def test_reserved_with_a_lower_limit(lab, path):
     """sysfs accepts such a limit, but no disk can be created with it."""
     ramdisk = lab.ramdisk(4 * MIB, flags=CREATE_RESERVE)
@@ -325,7 +315,6 @@ def test_too_little_memory(lab, path):
     assert limited.query().mem_used == 0
 
 
-@pytest.mark.one_kernel
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
 def test_full_file_system(lab, kind):
     """The old image stays, and no other file is left."""
@@ -346,7 +335,6 @@ def test_full_file_system(lab, kind):
     assert set(os.listdir(directory)) - {"lost+found"} == {"image"}
 
 
-@pytest.mark.one_kernel
 def test_names(lab, folder):
     ramdisk = lab.ramdisk(MIB)
     refused(PARAMETERS, "save", ramdisk.path, folder, names=(folder, "directory"))
@@ -368,7 +356,6 @@ def test_names(lab, folder):
     assert file_bytes(os.path.join(folder, "target"))[:8] == b"RXDIMAGE"
 
 
-@pytest.mark.one_kernel
 @pytest.mark.parametrize("args, names", [
     (("save",), ("DEVICE FILE",)), (("save", "rxd0"), ("DEVICE FILE",)),
     (("save", "rxd0", "a", "b"), ("'b'",)), (("save", "rxd0", "a", "--compress"), ("value",)),
@@ -389,7 +376,6 @@ def test_wrong_arguments(args, names):
     refused(PARAMETERS, *args, names=names)
 
 
-@pytest.mark.one_kernel
 def test_needs_privilege(lab, path):
     ramdisk = lab.ramdisk(MIB)
     ok("save", ramdisk.path, path)
@@ -416,7 +402,6 @@ def records(output):
     return found
 
 
-@pytest.mark.one_kernel
 def test_records(lab, path):
     size = 64 * MIB
     ramdisk = lab.ramdisk(size)

@@ -96,6 +96,7 @@ def test_saved_and_changed(lab, tmp_path, change):
     refused("remove", "rxd0")
 
 
+@pytest.mark.one_kernel
 def test_saved_and_replaced(lab, tmp_path):
     """The saved disk was another one with the same number and UUID."""
     identity = "01234567-89ab-cdef-0123-456789abcdef"
@@ -108,6 +109,7 @@ def test_saved_and_replaced(lab, tmp_path):
     refused("remove", "rxd7")
 
 
+@pytest.mark.one_kernel
 def test_no_record_of_what_is_gone(lab, tmp_path):
     before = sorted(os.listdir("/run/rxadm")) if os.path.exists("/run/rxadm") else []
     ramdisk = lab.ramdisk(4 * MIB)
@@ -133,6 +135,7 @@ def test_save_that_fails(lab, tmp_path, fault):
     refused("remove", "rxd0")
 
 
+@pytest.mark.one_kernel
 def test_cache(lab):
     """The data of a cache is a copy, and the RAM disk is empty afterwards."""
     cache = lab.cache(4 * MIB, cache_size=4 * MIB)
@@ -157,6 +160,7 @@ def test_open(lab, command):
     assert direct.read(ramdisk.path, 0, 4096) == stamp(1)
 
 
+@pytest.mark.one_kernel
 def test_several(lab):
     """All disks are checked before any is removed."""
     for number in range(3):
@@ -175,6 +179,7 @@ def test_several(lab):
     assert state()["ramdisks"] == []
 
 
+@pytest.mark.one_kernel
 def test_written_while_removal_waits(lab, tmp_path):
     """Another process writes while the ioctl waits: the removal is then refused."""
     ramdisk = lab.ramdisk(4 * MIB)
@@ -203,6 +208,7 @@ def test_written_while_removal_waits(lab, tmp_path):
     assert direct.read(ramdisk.path, 0, len(stamp(2))) == stamp(2)
 
 
+@pytest.mark.one_kernel
 def test_map(lab):
     """Data without a signature needs --force, too, and the help says so."""
     assert "holds unsaved data or a signature" in ok("map", "--help")
@@ -215,6 +221,7 @@ def test_map(lab):
     ok("map", "--cache", "rxd0", "--origin", DISK, "--name", name, "--force")
 
 
+@pytest.mark.one_kernel
 def test_first_save_after_boot(lab, tmp_path):
     lab.stack.callback(lambda: os.makedirs("/run/rxadm", exist_ok=True))
     shutil.rmtree("/run/rxadm", ignore_errors=True)
