@@ -61,6 +61,6 @@ def test_slower_tree():
     with open(os.path.join(TOP, bench.SLOWER[0]), encoding="utf-8") as file:
         text = file.read()
     changed = bench.slower(text)
-    assert len(changed.splitlines()) == len(text.splitlines()) + 3
+    assert len(changed.splitlines()) == len(text.splitlines()) + 4
     with pytest.raises(ValueError, match="found 0 times"):
         bench.slower(changed.replace("step = timed_read", "step = read"))
