@@ -339,7 +339,7 @@ def test_calls_for_a_small_file(folder):
     copy = os.path.join(folder, "copies")
     for count in 10, 60:
         os.mkdir(copy)
-        # Others depend on the clock: under load, rxcp looks for signals and starts threads.
+        # Under load, rxcp makes other calls, too.
         trace = traced("%file,fstat,pread64,pwrite64", *sources[:count], copy)
         calls.append(len(re.findall(r"^\d+ +\w+\(", trace, re.MULTILINE)))
         for source in sources[:count]:
