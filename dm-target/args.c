@@ -4,10 +4,15 @@
  *
  *	ORIGIN CACHE [FEATURE_COUNT feature ...] [POLICY_ARG_COUNT key value ...]
  *
- * Features are a mode, which is writethrough (default), writearound or passthrough, and
- * block_size N, which counts as two. N is a number of sectors: a power of two from 8 to
- * 2048, and a multiple of the page size; the default is one page. The policy argument is
- * seq_cutoff BYTES (default 0: off).
+ * Features are:
+ *
+ *	a mode: writethrough (default), writearound or passthrough
+ *	block_size N, which counts as two: a number of sectors, a power of two from 8 to 2048,
+ *	    and a multiple of the page size; the default is one page
+ *	if_same DISKSEQ CHANGES, which counts as three: do not take the RAM disk if it has
+ *	    another diskseq, or another number in its sysfs file changes
+ *
+ * The policy argument is seq_cutoff BYTES (default 0: off).
  */
 #include <linux/ctype.h>
 #include <linux/device-mapper.h>
@@ -18,7 +23,7 @@
 
 #include "args.h"
 
-#define FEATURES "writethrough, writearound, passthrough or block_size N"
+#define FEATURES "writethrough, writearound, passthrough, block_size N or if_same DISKSEQ CHANGES"
 
 static const char *const mode_names[RXC_NR_MODES] = {
 	[RXC_WRITETHROUGH] = "writethrough",
@@ -99,9 +104,20 @@ static int parse_block_size(struct dm_arg_set *as, struct rxc_args *args, char *
 	return 0;
 }
 
+static int parse_if_same(struct dm_arg_set *as, struct rxc_args *args, char **error)
+{
+	if (as->argc < 2 || rxc_parse_number(dm_shift_arg(as), &args->diskseq) ||
+	    rxc_parse_number(dm_shift_arg(as), &args->changes)) {
+		*error = "if_same must have two numbers: diskseq and changes";
+		return -EINVAL;
+	}
+	args->if_same = true;
+	return 0;
+}
+
 static int parse_features(struct dm_arg_set *as, struct rxc_args *args, char **error)
 {
-	static const struct dm_arg count = { 0, 3, "feature count must be 0 to 3" };
+	static const struct dm_arg count = { 0, 6, "feature count must be 0 to 6" };
 	bool have_mode = false, have_block_size = false;
 	struct dm_arg_set features;
 	unsigned int argc;
@@ -122,6 +138,10 @@ static int parse_features(struct dm_arg_set *as, struct rxc_args *args, char **e
 		} else if (!strcmp(name, "block_size") && !have_block_size) {
 			have_block_size = true;
 			ret = parse_block_size(&features, args, error);
+			if (ret)
+				return ret;
+		} else if (!strcmp(name, "if_same") && !args->if_same) {
+			ret = parse_if_same(&features, args, error);
 			if (ret)
 				return ret;
 		} else {
@@ -176,6 +196,7 @@ int rxc_args_parse(struct rxc_args *args, unsigned int argc, char **argv, char *
 	args->block_size = max_t(unsigned int, RXC_BLOCK_SIZE_MIN, PAGE_SIZE >> SECTOR_SHIFT);
 	args->mode = RXC_WRITETHROUGH;
 	args->seq_cutoff = 0;
+	args->if_same = false;
 
 	if (as.argc) {
 		ret = parse_features(&as, args, error);

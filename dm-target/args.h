@@ -33,6 +33,9 @@ enum rxc_mode {
  * @block_size: size of a cache block, in sectors
  * @mode: the initial mode
  * @seq_cutoff: sequential I/O bypasses the cache beyond this many bytes; 0: never
+ * @if_same: take the RAM disk only if it has @diskseq and @changes
+ * @diskseq: the diskseq of the disk
+ * @changes: the number in its sysfs file changes
  */
 struct rxc_args {
 	const char *origin;
@@ -40,6 +43,9 @@ struct rxc_args {
 	unsigned int block_size;
 	enum rxc_mode mode;
 	u64 seq_cutoff;
+	bool if_same;
+	u64 diskseq;
+	u64 changes;
 };
 
 int rxc_args_parse(struct rxc_args *args, unsigned int argc, char **argv, char **error);

@@ -11,6 +11,8 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
+#include "../module/rxd.h"
+
 #include "args.h"
 #include "index.h"
 #include "sequence.h"
@@ -46,6 +48,8 @@ struct rxc_fills {
  * @busy_at: when other I/O last went to the origin during a prefetch, in jiffies
  * @suspended: prefetches must stop, and none may start
  * @started: the target was resumed, and no other table has taken over its index
+ * @if_same: take @cache only if it is as @seen
+ * @seen: see rxd_take()
  * @sequence: sequential streams
  * @stats_base: value of @stats at the last reset
  * @stats_lock: protects @stats_base
@@ -73,6 +77,8 @@ struct rxcache {
 	unsigned long busy_at;
 	bool suspended;
 	bool started;
+	bool if_same;
+	struct rxd_seen seen;
 	struct rxc_sequence sequence;
 	struct rxc_stats stats_base;
 	struct mutex stats_lock; /* stats_base */

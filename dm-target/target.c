@@ -260,6 +260,8 @@ static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	c->block_shift = ilog2(args.block_size);
 	c->mode = args.mode;
 	c->seq_cutoff = args.seq_cutoff;
+	c->if_same = args.if_same;
+	c->seen = (struct rxd_seen) { .diskseq = args.diskseq, .changes = args.changes };
 	init_rwsem(&c->index_lock);
 	mutex_init(&c->stats_lock);
 	c->nr_blocks = ti->len >> c->block_shift;
@@ -432,10 +434,14 @@ static int take_ramdisk(struct rxcache *c)
 	mutex_lock(&rxc_lock);
 	opens = count_opens(c, c->cache);
 	mutex_unlock(&rxc_lock);
-	ret = rxd_take(c->cache->bdev, dm_table_get_md(c->ti->table), opens);
+	ret = rxd_take(c->cache->bdev, dm_table_get_md(c->ti->table), opens,
+		       c->if_same ? &c->seen : NULL);
 	if (ret)
-		DMERR("%s: the cache device %s is now in use by another mapping",
-		      dm_table_device_name(c->ti->table), c->cache->name);
+		DMERR("%s: the cache device %s %s", dm_table_device_name(c->ti->table),
+		      c->cache->name,
+		      ret == -EBUSY ? "is now in use by another mapping" :
+		      ret == -ESTALE ? "was replaced or written to" :
+				       "cannot store the data of its page cache");
 	return ret;
 }
 

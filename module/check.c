@@ -84,6 +84,12 @@ int rxd_check_create(const struct rxd_create *arg)
 	return 0;
 }
 
+/* Without RXD_IF_SAME, the two words are reserved. */
+static int check_same(u32 flags, u64 diskseq, u64 changes)
+{
+	return !(flags & RXD_IF_SAME) && (diskseq || changes) ? -EINVAL : 0;
+}
+
 /**
  * rxd_check_remove - check the argument of RXD_REMOVE
  * @arg: as it came from user space
@@ -94,10 +100,10 @@ int rxd_check_remove(const struct rxd_remove *arg)
 {
 	int ret;
 
-	ret = check_header(arg->version, arg->flags, RXD_DRY_RUN);
+	ret = check_header(arg->version, arg->flags, RXD_IF_SAME | RXD_DRY_RUN);
 	if (ret)
 		return ret;
-	if (arg->pad || !is_zero(arg->reserved, sizeof(arg->reserved)))
+	if (arg->pad || check_same(arg->flags, arg->diskseq, arg->changes))
 		return -EINVAL;
 	return check_index(arg->index);
 }
@@ -134,10 +140,10 @@ int rxd_check_clear(const struct rxd_clear *arg)
 {
 	int ret;
 
-	ret = check_header(arg->version, arg->flags, RXD_DRY_RUN);
+	ret = check_header(arg->version, arg->flags, RXD_IF_SAME | RXD_DRY_RUN);
 	if (ret)
 		return ret;
-	if (arg->pad || !is_zero(arg->reserved, sizeof(arg->reserved)))
+	if (arg->pad || check_same(arg->flags, arg->diskseq, arg->changes))
 		return -EINVAL;
 	return check_index(arg->index);
 }

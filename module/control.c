@@ -226,7 +226,7 @@ static void unlock_disk(struct rxd_disk *rxd, unsigned int memflags)
 	rxd_disk_put(rxd);
 }
 
-static int remove_disk(int index, bool dry_run)
+static int remove_disk(int index, const struct rxd_seen *seen, bool dry_run)
 {
 	struct rxd_disk *rxd;
 	unsigned int memflags;
@@ -235,7 +235,7 @@ static int remove_disk(int index, bool dry_run)
 	rxd = lock_disk(index, &memflags);
 	if (IS_ERR(rxd))
 		return PTR_ERR(rxd);
-	ret = rxd_disk_shut_down(rxd, dry_run);
+	ret = rxd_disk_shut_down(rxd, seen, dry_run);
 	if (ret || dry_run) {
 		unlock_disk(rxd, memflags);
 		return ret;
@@ -255,7 +255,11 @@ static int remove_disk(int index, bool dry_run)
 
 static int rxd_remove(struct rxd_remove *arg)
 {
-	return rxd_check_remove(arg) ?: remove_disk(arg->index, arg->flags & RXD_DRY_RUN);
+	const struct rxd_seen seen = { .diskseq = arg->diskseq, .changes = arg->changes };
+
+	return rxd_check_remove(arg) ?:
+	       remove_disk(arg->index, arg->flags & RXD_IF_SAME ? &seen : NULL,
+			   arg->flags & RXD_DRY_RUN);
 }
 
 /* Promise the new size before the disk grows. */
@@ -308,6 +312,7 @@ out_unlock:
 
 static int rxd_clear(struct rxd_clear *arg)
 {
+	const struct rxd_seen seen = { .diskseq = arg->diskseq, .changes = arg->changes };
 	struct rxd_disk *rxd;
 	unsigned int memflags;
 	int ret;
@@ -318,7 +323,8 @@ static int rxd_clear(struct rxd_clear *arg)
 	rxd = lock_disk(arg->index, &memflags);
 	if (IS_ERR(rxd))
 		return PTR_ERR(rxd);
-	ret = rxd_disk_clear(rxd, arg->flags & RXD_DRY_RUN);
+	ret = rxd_disk_clear(rxd, arg->flags & RXD_IF_SAME ? &seen : NULL,
+			     arg->flags & RXD_DRY_RUN);
 	unlock_disk(rxd, memflags);
 	return ret;
 }
@@ -452,7 +458,7 @@ static void __init remove_all(void)
 
 	xa_for_each(&rxd_disks, index, rxd)
 		/* Only programs such as udev have opened the disks by now; they close them soon. */
-		while (remove_disk(index, false))
+		while (remove_disk(index, NULL, false))
 			msleep(20);
 }
 

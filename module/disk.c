@@ -162,15 +162,8 @@ static blk_status_t rxd_refuse(struct bio *bio)
  */
 static void rxd_note_change(struct rxd_disk *rxd)
 {
-	s64 old;
+	s64 old = atomic64_read(&rxd->changes);
 
-	/*
-	 * Entering the queue is no acquire. Read the number after it, so that a bio that
-	 * enters after rxd_disk_changes() has unfrozen the queue sees that it was reported.
-	 * Pairs with atomic64_fetch_or() there.
-	 */
-	smp_rmb();
-	old = atomic64_read(&rxd->changes);
 	while (unlikely(old & RXD_CHANGES_REPORTED) &&
 	       !atomic64_try_cmpxchg(&rxd->changes, &old, old + RXD_CHANGES_REPORTED))
 		;
@@ -182,6 +175,12 @@ static blk_status_t rxd_do_bio(struct rxd_disk *rxd, struct bio *bio)
 	enum req_op op = bio_op(bio);
 	u64 len = bio->bi_iter.bi_size;
 
+	/*
+	 * Entering the queue is no acquire. A bio that enters after the queue was unfrozen must
+	 * see what was changed before: the number of pages, @taken, and that @changes was
+	 * reported.
+	 */
+	smp_rmb();
 	/*
 	 * The block layer checks the bio against the capacity of the disk or partition
 	 * before it enters the queue. The disk may have shrunk since then.
@@ -424,19 +423,41 @@ int rxd_disk_add(struct rxd_disk *rxd)
 }
 
 /*
- * Prevent opens from now on by setting @flag, unless the disk is open. A dry run only looks:
- * a disk that is not going to change stays as usable as it is.
+ * The caller ensures that no bio is in flight, so that the number counts all changes.
+ *
+ * Return: 0, or -ESTALE if the disk is not as @seen, which may be NULL.
  */
-static int rxd_shut(struct rxd_disk *rxd, bool *flag, bool dry_run)
+static int rxd_check_same(struct rxd_disk *rxd, const struct rxd_seen *seen)
+{
+	u64 changes = (u64)atomic64_read(&rxd->changes) >> 1;
+
+	if (!seen)
+		return 0;
+	if (seen->diskseq != rxd->gd->diskseq)
+		return -ESTALE;
+	return seen->changes == changes || seen->changes == RXD_CHANGES_ANY ? 0 : -ESTALE;
+}
+
+/* Return: 0; -EBUSY if the disk is open; -ESTALE if it is not as @seen, which may be NULL. */
+static int rxd_check_idle(struct rxd_disk *rxd, const struct rxd_seen *seen)
+{
+	lockdep_assert_held(&rxd->gd->open_mutex);
+	return disk_openers(rxd->gd) ? -EBUSY : rxd_check_same(rxd, seen);
+}
+
+/*
+ * Prevent opens from now on by setting @flag, unless the disk is open, or is not as @seen. A dry
+ * run only looks: a disk that is not going to change stays as usable as it is.
+ */
+static int rxd_shut(struct rxd_disk *rxd, bool *flag, const struct rxd_seen *seen, bool dry_run)
 {
 	struct gendisk *gd = rxd->gd;
-	int ret = 0;
+	int ret;
 
 	lockdep_assert_held(&rxd->lock);
 	mutex_lock(&gd->open_mutex);
-	if (disk_openers(gd))
-		ret = -EBUSY;
-	else if (!dry_run)
+	ret = rxd_check_idle(rxd, seen);
+	if (!ret && !dry_run)
 		*flag = true;
 	mutex_unlock(&gd->open_mutex);
 	return ret;
@@ -445,13 +466,14 @@ static int rxd_shut(struct rxd_disk *rxd, bool *flag, bool dry_run)
 /**
  * rxd_disk_shut_down - prepare a RAM disk for removal: it cannot be opened any more
  * @rxd: the disk, locked
+ * @seen: what the disk must be, or NULL
  * @dry_run: only check, and change nothing
  *
- * Return: 0, or -EBUSY if the disk is open.
+ * Return: 0; -EBUSY if the disk is open; -ESTALE if it is not as @seen.
  */
-int rxd_disk_shut_down(struct rxd_disk *rxd, bool dry_run)
+int rxd_disk_shut_down(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run)
 {
-	return rxd_shut(rxd, &rxd->removing, dry_run);
+	return rxd_shut(rxd, &rxd->removing, seen, dry_run);
 }
 
 /**
@@ -554,7 +576,7 @@ static int rxd_shrink_reserved(struct rxd_disk *rxd, u64 size, bool dry_run)
 {
 	int ret;
 
-	ret = rxd_shut(rxd, &rxd->shut, dry_run);
+	ret = rxd_shut(rxd, &rxd->shut, NULL, dry_run);
 	if (ret)
 		return ret;
 	ret = rxd_check_zeroes_from(rxd, size >> PAGE_SHIFT);
@@ -660,11 +682,11 @@ static int rxd_zero_all(struct rxd_disk *rxd)
 	return 0;
 }
 
-static int rxd_clear_reserved(struct rxd_disk *rxd, bool dry_run)
+static int rxd_clear_reserved(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run)
 {
 	int ret;
 
-	ret = rxd_shut(rxd, &rxd->shut, dry_run);
+	ret = rxd_shut(rxd, &rxd->shut, seen, dry_run);
 	if (ret)
 		return ret;
 	if (get_disk_ro(rxd->gd))
@@ -680,16 +702,15 @@ static int rxd_clear_reserved(struct rxd_disk *rxd, bool dry_run)
 	return ret;
 }
 
-static int rxd_clear_thin(struct rxd_disk *rxd, bool dry_run)
+static int rxd_clear_thin(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run)
 {
-	int ret = 0;
+	int ret;
 
 	mutex_lock(&rxd->gd->open_mutex);
-	if (disk_openers(rxd->gd))
-		ret = -EBUSY;
-	else if (get_disk_ro(rxd->gd))
+	ret = rxd_check_idle(rxd, seen);
+	if (!ret && get_disk_ro(rxd->gd))
 		ret = -EROFS;
-	else if (!dry_run)
+	if (!ret && !dry_run)
 		rxd_clear_store(rxd);
 	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
@@ -698,16 +719,19 @@ static int rxd_clear_thin(struct rxd_disk *rxd, bool dry_run)
 /**
  * rxd_disk_clear - drop all data
  * @rxd: the disk, locked
+ * @seen: what the disk must be, or NULL
  * @dry_run: only check, and change nothing
  *
- * Return: 0; -EROFS if the disk is read-only; -EBUSY if it is in use; -EINTR if the task
- * is killed, after which a part of the reserved memory may be zeroed.
+ * Return: 0; -EROFS if the disk is read-only; -EBUSY if it is in use; -ESTALE if it is not
+ * as @seen; -EINTR if the task is killed, after which a part of the reserved memory may be
+ * zeroed.
  */
-int rxd_disk_clear(struct rxd_disk *rxd, bool dry_run)
+int rxd_disk_clear(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run)
 {
 	lockdep_assert_held(&rxd->lock);
 	/* A cache keeps its disk open, so this also fails for a claimed disk. */
-	return rxd->reserved ? rxd_clear_reserved(rxd, dry_run) : rxd_clear_thin(rxd, dry_run);
+	return rxd->reserved ? rxd_clear_reserved(rxd, seen, dry_run) :
+			       rxd_clear_thin(rxd, seen, dry_run);
 }
 
 /**
@@ -858,31 +882,68 @@ struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsign
 }
 EXPORT_SYMBOL_NS_GPL(rxd_claim, RXD_NS);
 
+/* Write dirty pages of the page cache to the disk, so that the number counts them. */
+static int rxd_flush_page_cache(struct rxd_disk *rxd)
+{
+	struct block_device *part;
+	unsigned int memflags;
+	unsigned long partno;
+	int ret = 0;
+
+	mutex_lock(&rxd->gd->open_mutex);
+	memflags = memalloc_noio_save();
+	xa_for_each(&rxd->gd->part_tbl, partno, part)
+		ret = filemap_write_and_wait(rxd_bdev_mapping(part)) ?: ret;
+	memalloc_noio_restore(memflags);
+	mutex_unlock(&rxd->gd->open_mutex);
+	return ret;
+}
+
+/* Freeze the queue, because bios in flight may change the data. Return: 0 or -ESTALE. */
+static int rxd_take_store(struct rxd_disk *rxd, const struct rxd_seen *seen)
+{
+	unsigned int memflags;
+	int ret;
+
+	memflags = rxd_freeze_queue(rxd->gd->queue);
+	ret = rxd_check_same(rxd, seen);
+	if (!ret) {
+		WRITE_ONCE(rxd->taken, true);
+		rxd_store_clear(rxd->store);
+	}
+	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	return ret;
+}
+
 /**
  * rxd_take - drop the data of a claimed RAM disk, and reserve its pages for the owner
  * @bdev: the disk
  * @owner: the owner of the claim, which has no I/O to the disk in flight
  * @opens: number of times that @owner has the disk open exclusively
+ * @seen: what the disk must be, or NULL
  *
  * From now on the disk rejects all bios: its owner uses the store directly.
  *
- * Return: 0, or -EBUSY if another task has opened the disk exclusively since the claim.
+ * Return: 0; -EBUSY if another task has opened the disk exclusively since the claim;
+ * -ESTALE if the disk is not as @seen; with @seen, also the error of writing back what the
+ * page cache holds of the disk.
  */
-int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens)
+int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens,
+	     const struct rxd_seen *seen)
 {
 	struct rxd_disk *rxd = rxd_of_bdev(bdev);
 	int ret = 0;
 
 	mutex_lock(&rxd->lock);
 	/* All mapped devices use the same holder, so a claim does not exclude other mappings. */
-	if (WARN_ON_ONCE(rxd->owner != owner) || bdev->bd_holders > 2 * opens) {
+	if (WARN_ON_ONCE(rxd->owner != owner) || bdev->bd_holders > 2 * opens)
 		ret = -EBUSY;
-	} else {
-		/* rxd_clear_store() waits for bios that have not seen this. */
-		WRITE_ONCE(rxd->taken, true);
-		rxd_clear_store(rxd);
+	else if (seen)
+		ret = rxd_flush_page_cache(rxd);
+	if (!ret)
+		ret = rxd_take_store(rxd, seen);
+	if (!ret)
 		rxd_drop_page_cache(rxd, 0);
-	}
 	mutex_unlock(&rxd->lock);
 	return ret;
 }

@@ -14,6 +14,7 @@
 #include <linux/uuid.h>
 #include <uapi/linux/rxd.h>
 
+#include "rxd.h"
 #include "store.h"
 
 /**
@@ -82,10 +83,10 @@ void rxd_disk_put(struct rxd_disk *rxd);
 int rxd_disk_prepare(const struct rxd_create *arg);
 int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg);
 int rxd_disk_add(struct rxd_disk *rxd);
-int rxd_disk_shut_down(struct rxd_disk *rxd, bool dry_run);
+int rxd_disk_shut_down(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run);
 void rxd_disk_remove(struct rxd_disk *rxd);
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags);
-int rxd_disk_clear(struct rxd_disk *rxd, bool dry_run);
+int rxd_disk_clear(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run);
 u64 rxd_disk_size(const struct rxd_disk *rxd);
 u32 rxd_disk_state(struct rxd_disk *rxd);
 u64 rxd_disk_changes(struct rxd_disk *rxd);

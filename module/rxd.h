@@ -6,13 +6,26 @@
 #ifndef RXD_H
 #define RXD_H
 
+#include <linux/types.h>
+
 #include "store.h"
 
 struct block_device;
 
+/**
+ * struct rxd_seen - what the caller has seen of a RAM disk, see RXD_IF_SAME
+ * @diskseq: the diskseq of the disk
+ * @changes: the number in the sysfs file changes, or RXD_CHANGES_ANY
+ */
+struct rxd_seen {
+	u64 diskseq;
+	u64 changes;
+};
+
 struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner,
 			    unsigned int opens);
-int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens);
+int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens,
+	     const struct rxd_seen *seen);
 void rxd_release(struct block_device *bdev, const void *owner);
 
 #endif /* RXD_H */

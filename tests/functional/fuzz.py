@@ -37,10 +37,10 @@ EVERYWHERE = {errno.EFAULT, errno.EPROTONOSUPPORT, errno.EINVAL}
 DOCUMENTED = {
     "create": EVERYWHERE | {errno.EEXIST, errno.ERANGE, errno.EFBIG, errno.ENXIO, errno.ENOSPC,
                             errno.ENOMEM},
-    "remove": EVERYWHERE | {errno.ENODEV, errno.EBUSY},
+    "remove": EVERYWHERE | {errno.ENODEV, errno.EBUSY, errno.ESTALE},
     "resize": EVERYWHERE | {errno.ENODEV, errno.ERANGE, errno.EFBIG, errno.ENOSPC, errno.ENOMEM,
                             errno.EBUSY, errno.ENOTEMPTY},
-    "clear": EVERYWHERE | {errno.ENODEV, errno.EROFS, errno.EBUSY},
+    "clear": EVERYWHERE | {errno.ENODEV, errno.EROFS, errno.EBUSY, errno.ESTALE},
     "query": EVERYWHERE | {errno.ENODEV},
     "map": EVERYWHERE | {errno.EBADF, errno.EBUSY, errno.ENOMEM},
     "unknown": {errno.ENOTTY},
@@ -67,6 +67,11 @@ def difference(before, after):
     return "; ".join(f"rxd{was['index']}: {key} {was[key]} became {now[key]}"
                      for was, now in zip(before["devices"], after["devices"], strict=True)
                      for key in was if was[key] != now[key])
+
+
+def disk_sequence(index):
+    with open(f"/sys/block/rxd{index}/diskseq", encoding="ascii") as file:
+        return int(file.read())
 
 
 class Fuzzer:
@@ -142,15 +147,21 @@ class Fuzzer:
             "uuid": self.odd(bytes(16), *IDENTITIES, self.chance.randbytes(16), of=3),
             **self.header(), **self.trailer(4)}
 
+    def discarded(self):
+        """Most calls with IF_SAME name a disk that exists, in a state that it may have."""
+        same = self.chance.randrange(2) * ctl.IF_SAME
+        diskseqs = [disk_sequence(device.index) for device in self.control.query_all()]
+        return {"index": self.index(), "flags": self.odd(same, 2, U32) | self.dry_run(),
+                "diskseq": self.odd(self.chance.choice(diskseqs or [0]), 1, U64),
+                "changes": self.odd(self.chance.choice([0, 1, 2, ctl.CHANGES_ANY]) if same else 0,
+                                    1 << 63, U64 - 1),
+                "pad": self.odd(0, 1, U32, of=40), **self.header()}
+
     def remove(self):
-        return lambda values: self.control.remove(**values), {
-            "index": self.index(), "flags": self.odd(0, 1, U32) | self.dry_run(),
-            **self.padded(2)}
+        return lambda values: self.control.remove(**values), self.discarded()
 
     def clear(self):
-        return lambda values: self.control.clear(**values), {
-            "index": self.index(), "flags": self.odd(0, 1, U32) | self.dry_run(),
-            **self.padded(2)}
+        return lambda values: self.control.clear(**values), self.discarded()
 
     def resize(self):
         return lambda values: self.control.resize(**values), {

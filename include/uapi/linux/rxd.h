@@ -55,6 +55,18 @@
  */
 #define RXD_DRY_RUN		(1U << 31)
 
+/*
+ * In the flags of RXD_REMOVE and RXD_CLEAR: discard the data only if it is still what the
+ * caller has seen. The driver compares @diskseq and @changes when no task has the disk open,
+ * and no task can open it before the data is gone.
+ *
+ * Modules that do not know this flag return EINVAL.
+ */
+#define RXD_IF_SAME		(1U << 0)
+
+/* In @changes of RXD_REMOVE and RXD_CLEAR with RXD_IF_SAME: any data. */
+#define RXD_CHANGES_ANY		(~0ULL)
+
 /* In rxd_create.index: use the lowest free device number. */
 #define RXD_INDEX_ANY		(-1)
 /* The largest device number. */
@@ -129,20 +141,24 @@ struct rxd_create {
 /**
  * struct rxd_remove - argument of RXD_REMOVE
  * @version: in: RXD_ABI_VERSION
- * @flags: in: 0 or RXD_DRY_RUN
+ * @flags: in: RXD_IF_SAME and RXD_DRY_RUN
  * @index: in: device number
  * @pad: in: zero
- * @reserved: in: zero
+ * @diskseq: in: with RXD_IF_SAME, the number in the sysfs file diskseq of the disk, which no
+ *	other disk has had since boot; otherwise zero
+ * @changes: in: with RXD_IF_SAME, the number in the sysfs file rxd/changes when the caller
+ *	saw the data, or RXD_CHANGES_ANY; otherwise zero
  *
  * Errors: ENODEV: no such disk; EBUSY: the disk is open, mounted or in use as a
- * cache.
+ * cache; ESTALE: another disk has the number @index, or the data has changed since.
  */
 struct rxd_remove {
 	__u32 version;
 	__u32 flags;
 	__s32 index;
 	__u32 pad;
-	__u64 reserved[2];
+	__u64 diskseq;
+	__u64 changes;
 };
 
 /* Shrink even if the disk is open or holds data beyond the new end. */
@@ -178,24 +194,26 @@ struct rxd_resize {
 /**
  * struct rxd_clear - argument of RXD_CLEAR: drop all data
  * @version: in: RXD_ABI_VERSION
- * @flags: in: 0 or RXD_DRY_RUN
+ * @flags: in: RXD_IF_SAME and RXD_DRY_RUN
  * @index: in: device number
  * @pad: in: zero
- * @reserved: in: zero
+ * @diskseq: in: as in rxd_remove
+ * @changes: in: as in rxd_remove
  *
  * The disk reads as zeros afterwards, and its memory is freed. Reserved memory is zeroed
  * instead: opening the disk fails with EBUSY meanwhile, and SIGKILL ends this half-way.
  * RXD_CLEAR replaces BLKFLSBUF, which the block layer no longer passes to drivers.
  *
  * Errors: ENODEV: no such disk; EROFS: the disk is read-only; EBUSY: it is open,
- * mounted or in use as a cache.
+ * mounted or in use as a cache; ESTALE: as for RXD_REMOVE.
  */
 struct rxd_clear {
 	__u32 version;
 	__u32 flags;
 	__s32 index;
 	__u32 pad;
-	__u64 reserved[2];
+	__u64 diskseq;
+	__u64 changes;
 };
 
 /* In rxd_query.flags: query the disk with the lowest number >= index. */

@@ -32,6 +32,9 @@ STATE_READONLY = 1 << 3
 STATE_RESERVED = 1 << 4
 STATE_DETECT_ZEROES = 1 << 5
 
+IF_SAME = 1
+CHANGES_ANY = (1 << 64) - 1
+
 MAP_MAX = 65536
 
 MAGIC = 0xB7
@@ -101,14 +104,14 @@ class Control:
         return self.call(CREATE, CREATE_FIELDS, version, flags, index, logical_block_size,
                          size, mem_limit, folio_size, node, uuid, *reserved)[2]
 
-    def remove(self, index, flags=0, pad=0, version=ABI_VERSION, reserved=(0, 0)):
-        self.call(REMOVE, REMOVE_FIELDS, version, flags, index, pad, *reserved)
+    def remove(self, index, flags=0, pad=0, version=ABI_VERSION, diskseq=0, changes=0):
+        self.call(REMOVE, REMOVE_FIELDS, version, flags, index, pad, diskseq, changes)
 
     def resize(self, index, size, flags=0, pad=0, version=ABI_VERSION, reserved=(0, 0)):
         self.call(RESIZE, RESIZE_FIELDS, version, flags, index, pad, size, *reserved)
 
-    def clear(self, index, flags=0, pad=0, version=ABI_VERSION, reserved=(0, 0)):
-        self.call(CLEAR, CLEAR_FIELDS, version, flags, index, pad, *reserved)
+    def clear(self, index, flags=0, pad=0, version=ABI_VERSION, diskseq=0, changes=0):
+        self.call(CLEAR, CLEAR_FIELDS, version, flags, index, pad, diskseq, changes)
 
     def query(self, index, flags=0, pad=0, version=ABI_VERSION, reserved=(0, 0, 0, 0)):
         return Query(self.call(QUERY, QUERY_FIELDS, version, flags, index, *(0,) * 5,

@@ -79,6 +79,11 @@ class RamDisk:
         with open(f"/sys/block/{self.name}/rxd/{name}", encoding="ascii") as file:
             return file.read().strip()
 
+    def seen(self):
+        """What RXD_IF_SAME compares."""
+        with open(f"/sys/block/{self.name}/diskseq", encoding="ascii") as file:
+            return {"diskseq": int(file.read()), "changes": int(self.attribute("changes"))}
+
     def set_attribute(self, name, value):
         fd = os.open(f"/sys/block/{self.name}/rxd/{name}", os.O_WRONLY)
         try:

@@ -38,6 +38,9 @@ struct args_case {
 	unsigned int block_size;
 	enum rxc_mode mode;
 	u64 seq_cutoff;
+	bool if_same;
+	u64 diskseq;
+	u64 changes;
 };
 
 static const struct args_case good[] = {
@@ -57,6 +60,10 @@ static const struct args_case good[] = {
 	{ "cut-off and all else", "8:0 252:0 3 writearound block_size 64 2 seq_cutoff 512", 64,
 	  RXC_WRITEAROUND, 512 },
 	{ "cut-off off", "8:0 252:0 0 2 seq_cutoff 0", 8 },
+	{ "if_same", "8:0 252:0 3 if_same 12 3", 8, 0, 0, true, 12, 3 },
+	{ "if_same and all else",
+	  "8:0 252:0 6 if_same 18446744073709551615 0 writearound block_size 64 2 seq_cutoff 512",
+	  64, RXC_WRITEAROUND, 512, true, U64_MAX, 0 },
 	{ "largest cut-off", "8:0 252:0 0 2 seq_cutoff 1099511627776", 8, 0, 1ULL << 40 },
 };
 
@@ -65,7 +72,12 @@ static const struct args_case bad[] = {
 	{ "origin only", "8:0" },
 	{ "feature count of no number", "8:0 252:0 x" },
 	{ "feature count negative", "8:0 252:0 -1 writethrough" },
-	{ "feature count too large", "8:0 252:0 4 writethrough block_size 8 0" },
+	{ "feature count too large", "8:0 252:0 7 writethrough block_size 8 if_same 1 1 0" },
+	{ "if_same without numbers", "8:0 252:0 1 if_same" },
+	{ "if_same with one number", "8:0 252:0 2 if_same 1 0" },
+	{ "if_same with a sign", "8:0 252:0 3 if_same 1 -1" },
+	{ "if_same of no number", "8:0 252:0 3 if_same x 1" },
+	{ "if_same twice", "8:0 252:0 6 if_same 1 1 if_same 1 1" },
 	{ "fewer features than counted", "8:0 252:0 3 writethrough" },
 	{ "more features than counted", "8:0 252:0 1 writethrough block_size 8" },
 	{ "features without count", "8:0 252:0 writethrough" },
@@ -125,6 +137,9 @@ static void accepts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, args.block_size, c->block_size);
 	KUNIT_EXPECT_EQ(test, args.mode, c->mode);
 	KUNIT_EXPECT_EQ(test, args.seq_cutoff, c->seq_cutoff);
+	KUNIT_EXPECT_EQ(test, args.if_same, c->if_same);
+	KUNIT_EXPECT_EQ(test, args.diskseq, c->diskseq);
+	KUNIT_EXPECT_EQ(test, args.changes, c->changes);
 }
 
 static void refuses(struct kunit *test)

@@ -121,7 +121,31 @@ static void known_flags(struct kunit *test)
 	EXPECT_CHECK(test, resize, flags, RXD_DRY_RUN, 0);
 	EXPECT_CHECK(test, resize, flags, RXD_RESIZE_FORCE | RXD_DRY_RUN, 0);
 	EXPECT_CHECK(test, remove, flags, RXD_DRY_RUN, 0);
+	EXPECT_CHECK(test, remove, flags, RXD_IF_SAME, 0);
+	EXPECT_CHECK(test, remove, flags, RXD_IF_SAME | RXD_DRY_RUN, 0);
 	EXPECT_CHECK(test, clear, flags, RXD_DRY_RUN, 0);
+	EXPECT_CHECK(test, clear, flags, RXD_IF_SAME, 0);
+	EXPECT_CHECK(test, clear, flags, RXD_IF_SAME | RXD_DRY_RUN, 0);
+}
+
+/* Any two numbers are allowed with RXD_IF_SAME, and none without it. */
+static void numbers_of_if_same(struct kunit *test)
+{
+	struct rxd_remove remove = good_remove();
+	struct rxd_clear clear = good_clear();
+
+	EXPECT_CHECK(test, remove, diskseq, 1ULL << 63, -EINVAL);
+	EXPECT_CHECK(test, remove, changes, 1, -EINVAL);
+	EXPECT_CHECK(test, clear, diskseq, 1, -EINVAL);
+	EXPECT_CHECK(test, clear, changes, RXD_CHANGES_ANY, -EINVAL);
+	remove.flags = RXD_IF_SAME;
+	remove.diskseq = 1ULL << 63;
+	remove.changes = RXD_CHANGES_ANY;
+	KUNIT_EXPECT_EQ(test, rxd_check_remove(&remove), 0);
+	clear.flags = RXD_IF_SAME;
+	clear.diskseq = 1;
+	clear.changes = 1ULL << 32;
+	KUNIT_EXPECT_EQ(test, rxd_check_clear(&clear), 0);
 }
 
 static void unknown_flags(struct kunit *test)
@@ -138,11 +162,13 @@ static void unknown_flags(struct kunit *test)
 			EXPECT_CHECK(test, create, flags, 1U << bit, -EINVAL);
 		if (bit > 1)
 			EXPECT_CHECK(test, resize, flags, 1U << bit, -EINVAL);
-		EXPECT_CHECK(test, remove, flags, 1U << bit, -EINVAL);
-		EXPECT_CHECK(test, clear, flags, 1U << bit, -EINVAL);
+		if (bit > 0) {
+			EXPECT_CHECK(test, remove, flags, 1U << bit, -EINVAL);
+			EXPECT_CHECK(test, clear, flags, 1U << bit, -EINVAL);
+		}
 	}
 	EXPECT_CHECK(test, create, flags, RXD_CREATE_RESERVE | 1U << 30, -EINVAL);
-	EXPECT_CHECK(test, remove, flags, RXD_DRY_RUN | 1, -EINVAL);
+	EXPECT_CHECK(test, remove, flags, RXD_DRY_RUN | 2, -EINVAL);
 }
 
 /* A reserved disk stores zeros. */
@@ -245,12 +271,8 @@ static void reserved_words(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(good_create().reserved); i++)
 		EXPECT_CHECK(test, create, reserved[i], 1, -EINVAL);
-	for (i = 0; i < ARRAY_SIZE(good_remove().reserved); i++)
-		EXPECT_CHECK(test, remove, reserved[i], 1ULL << 63, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_resize().reserved); i++)
 		EXPECT_CHECK(test, resize, reserved[i], 1, -EINVAL);
-	for (i = 0; i < ARRAY_SIZE(good_clear().reserved); i++)
-		EXPECT_CHECK(test, clear, reserved[i], 1ULL << 32, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_map().reserved); i++)
 		EXPECT_CHECK(test, map, reserved[i], 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_query().reserved); i++)
@@ -503,6 +525,7 @@ static struct kunit_case check_cases[] = {
 	KUNIT_CASE(version_comes_first),
 	KUNIT_CASE(known_flags),
 	KUNIT_CASE(unknown_flags),
+	KUNIT_CASE(numbers_of_if_same),
 	KUNIT_CASE(reserve_with_detect_zeroes),
 	KUNIT_CASE(reserve_with_mem_limit),
 	KUNIT_CASE(piece_size),
