@@ -111,8 +111,10 @@ def test_resize(lab):
 
 def test_remove(lab):
     ramdisk = lab.ramdisk(4 * MIB)
+    seen = ramdisk.seen()
     assert dry("remove", "rxd0") == \
-        "ioctl(/dev/rxd-control, RXD_REMOVE, {version=1, flags=0, index=0})\n"
+        "ioctl(/dev/rxd-control, RXD_REMOVE, {version=1, flags=RXD_IF_SAME, index=0, " \
+        f"diskseq={seen['diskseq']}, changes={seen['changes']}}})\n"
     with direct.Direct(ramdisk.path):
         agrees(BUSY, "remove", "rxd0", words=("open in process",))
     agrees(DEVICE, "remove", "rxd9", words=("rxd9",))
@@ -123,7 +125,8 @@ def test_clear(lab):
     direct.write(ramdisk.path, 0, stamp(1))
     agrees(BUSY, "clear", "rxd0", words=("--force",))
     assert dry("clear", "rxd0", "--force") == \
-        "ioctl(/dev/rxd-control, RXD_CLEAR, {version=1, flags=0, index=0})\n"
+        "ioctl(/dev/rxd-control, RXD_CLEAR, {version=1, flags=RXD_IF_SAME, index=0, " \
+        f"diskseq={ramdisk.seen()['diskseq']}, changes=RXD_CHANGES_ANY}})\n"
     assert direct.read(ramdisk.path, 0, 4096) == stamp(1)
     with direct.Direct(ramdisk.path):
         agrees(BUSY, "clear", "rxd0", words=("open in process",))
@@ -153,11 +156,12 @@ def test_map_and_unmap(lab):
     line = dry(*command)
     sectors = int(run("blockdev", "--getsz", DISK).stdout)
     assert re.fullmatch(r"dmsetup create one --uuid RXCACHE-\d+:\d+ --table '0 (\d+) rxcache "
-                        r"\d+:\d+ \d+:\d+ 3 writearound block_size 8 0'\n", line)
+                        r"\d+:\d+ \d+:\d+ 6 writearound block_size 8 if_same \d+ 0 0'\n", line)
     assert f"'0 {sectors} rxcache " in line
     run("sh", "-c", line)
     lab.adopt_mapped("one")
-    assert dm.table("one") == re.search("'(.*)'", line).group(1)
+    table = re.search("'(.*)'", line).group(1)
+    assert dm.table("one") == re.sub(" 6 (.*) if_same .* 0$", r" 3 \1 0", table)
     assert dry("unmap", "one") == "dmsetup remove one\n"
     with direct.Direct("/dev/mapper/one"):
         agrees(BUSY, "unmap", "one", words=("open in process",))

@@ -3,21 +3,23 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import threading
 import time
 
 import pytest
 
-from rxdlib import direct
+from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, program, rxadm
 from rxdlib.configuration import RECORDS, Configuration, disk_of
 from rxdlib.control import Control
 from rxdlib.direct import BLOCK, MIB, stamp
-from rxdlib.lab import state
+from rxdlib.lab import DISK, state
+from rxdlib.outcome import ok
 
 pytestmark = pytest.mark.one_kernel
-BUSY = 5
+DEVICE, BUSY = 4, 5
 SECONDS = 120
 DELAY = 4
 
@@ -29,12 +31,12 @@ def configuration(nothing_left, tmp_path):
 
 
 @contextlib.contextmanager
-def slowly(*args, delay=DELAY, log="/dev/null"):
-    """Run rxadm with a pause after each ioctl; return its process and strace's log."""
+def slowly(*args, delay=DELAY, log="/dev/null", when="exit"):
+    """Run rxadm with a pause after each ioctl, or before it; return its process."""
     # LeakSanitizer cannot work beside strace.
     environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
     with subprocess.Popen(["strace", "-f", "-o", str(log), "-e", "trace=ioctl,fcntl", "-e",
-                           f"inject=ioctl:delay_exit={delay * 1000000}", program("rxadm"), *args],
+                           f"inject=ioctl:delay_{when}={int(delay * 1000000)}", program("rxadm"), *args],
                           env=environment, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as process:
         yield process
@@ -196,3 +198,78 @@ def test_list_of_what_is_going(nothing_left):
         for thread in threads:
             thread.join()
     assert seen <= {(MIB, 512)}
+
+
+REMOVE, CLEAR = "0xb7, 0x2,", "0xb7, 0x5,"
+DISCARDS = pytest.mark.parametrize("command, ioctl", [("remove", REMOVE), ("clear", CLEAR)])
+
+
+def interrupted(tmp_path, ioctl, act, *args):
+    """Act just before rxadm issues an ioctl, which strace delays. Return how rxadm ends."""
+    log = tmp_path / "log"
+    with slowly(*args, delay=0.5, log=log, when="enter") as process:
+        wait_for(log, ioctl)
+        act()
+        return ends(process)
+
+
+def saved(lab, tmp_path):
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    ok("save", ramdisk.path, str(tmp_path / "image"))
+    return ramdisk
+
+
+@DISCARDS
+def test_written_before_it_is_discarded(lab, tmp_path, command, ioctl):
+    ramdisk = saved(lab, tmp_path)
+    code, output, errors = interrupted(
+        tmp_path, ioctl, lambda: direct.write(ramdisk.path, MIB, stamp(2)), command, "rxd0")
+    assert (code, output) == (BUSY, "") and "was not saved" in errors, errors
+    assert direct.read(ramdisk.path, MIB, BLOCK) == stamp(2)
+
+
+@DISCARDS
+@pytest.mark.parametrize("options", [(), ("--force",)], ids=["", "force"])
+def test_replaced_before_it_is_discarded(lab, tmp_path, command, ioctl, options):
+    """--force is for the data that the user has seen, not for that of another disk."""
+    ramdisk = saved(lab, tmp_path)
+
+    def replace():
+        with Control() as control:
+            control.remove(ramdisk.index)
+            control.create(4 * MIB, index=ramdisk.index)
+        direct.write(ramdisk.path, MIB, stamp(2))
+
+    code, output, errors = interrupted(tmp_path, ioctl, replace, command, "rxd0", *options)
+    assert code in (BUSY, DEVICE) and not output and len(errors.splitlines()) == 1, errors
+    assert direct.read(ramdisk.path, MIB, BLOCK) == stamp(2)
+
+
+@pytest.mark.parametrize("ioctl", ["DM_TABLE_LOAD", "DM_DEV_SUSPEND"])
+def test_written_before_it_is_mapped(lab, tmp_path, ioctl):
+    ramdisk = saved(lab, tmp_path)
+    records = sorted(os.listdir(RECORDS))
+    code, output, errors = interrupted(
+        tmp_path, ioctl, lambda: direct.write(ramdisk.path, MIB, stamp(2)),
+        "map", "--cache", "rxd0", "--origin", DISK)
+    assert (code, output) == (BUSY, "") and len(errors.splitlines()) == 1, errors
+    assert direct.read(ramdisk.path, MIB, BLOCK) == stamp(2)
+    assert dm.names() == [] and sorted(os.listdir(RECORDS)) == records
+
+
+def test_written_after_it_was_saved(config, tmp_path):
+    """apply --stop saves it again before it removes it."""
+    image = tmp_path / "image"
+    config.write(f"[ramdisk a]\nsize = 4M\nimage = {image}\n")
+    config.ok()
+    disk = disk_of("ramdisk/a").path
+    direct.write(disk, 0, stamp(1))
+    code, _, errors = interrupted(tmp_path, REMOVE, lambda: direct.write(disk, MIB, stamp(2)),
+                                  "apply", "--stop", "--config", str(config.path))
+    assert (code, errors) == (0, "")
+    assert disk_of("ramdisk/a") is None
+    config.ok()
+    disk = disk_of("ramdisk/a").path
+    assert direct.read(disk, 0, BLOCK) == stamp(1)
+    assert direct.read(disk, MIB, BLOCK) == stamp(2)

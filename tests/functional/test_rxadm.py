@@ -78,7 +78,8 @@ def test_remove_several(lab):
     """The named disks are removed, and no others."""
     for _ in range(4):
         create(lab, "--size", "4M")
-    calls = [f"ioctl(/dev/rxd-control, RXD_REMOVE, {{version=1, flags=0, index={index}}})\n"
+    calls = ["ioctl(/dev/rxd-control, RXD_REMOVE, {version=1, flags=RXD_IF_SAME, "
+             f"index={index}, diskseq={RamDisk(index).seen()['diskseq']}, changes=0}})\n"
              for index in (2, 0, 3)]
     assert ok("remove", "rxd2", "/dev/rxd0", "rxd3", "--dry-run") == "".join(calls)
     assert len(ok("list", "-n").splitlines()) == 4

@@ -477,6 +477,9 @@ void plan_release_steps(struct plan *plan)
 	for (i = 0; i < plan->count; i++)
 		free(plan->steps[i].text);
 	free(plan->steps);
+	free(plan->saved);
 	plan->steps = NULL;
+	plan->saved = NULL;
+	plan->save = NULL;
 	plan->count = 0;
 }

@@ -37,6 +37,8 @@ struct plan {
 	bool made;		/* the disk was made by this plan */
 	dev_t folder;		/* the file system that the image is on, or 0 */
 	int signal;		/* the signal that interrupted a step, or 0 */
+	enum exit_code (*save)(struct plan *plan);	/* saves the disk before its removal */
+	char *saved;		/* disk_generation() of the state to be removed; NULL: any */
 	bool go_on;		/* continue after a failed step: the data is saved */
 	bool whole;		/* no step failed that stops the plan */
 	struct plan_step *steps;

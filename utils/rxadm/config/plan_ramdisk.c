@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "config/plan.h"
-#include "copy/copy.h"
 #include "copy/file.h"
+#include "image/disk.h"
 #include "image/format.h"
 #include "image/load.h"
 #include "image/names.h"
@@ -27,7 +27,7 @@
 #include "lib/size.h"
 #include "lib/system.h"
 
-#define LOOK_AT		(1 << 20)
+#define SAVE_ROUNDS	4
 #define EMPTYING_ROUNDS	200	/* of pause_briefly(): ten seconds */
 
 static const char *value(const struct plan *plan, enum config_key key)
@@ -49,46 +49,6 @@ static char *mkfs_path(const char *fs)
 	return path;
 }
 
-/* Return: 0 or an errno. */
-static int look_for_data(int fd, uint64_t size, bool *empty)
-{
-	char *data = resize_array(NULL, LOOK_AT, 1);
-	size_t got = 0;
-	uint64_t done;
-	int err = 0;
-
-	*empty = true;
-	for (done = 0; !err && *empty && done < size; done += got) {
-		err = file_read(fd, data, LOOK_AT, done, &got);
-		if (!err && !got)
-			err = EIO;
-		*empty = !err && copy_is_zero(data, got);
-	}
-	free(data);
-	return err;
-}
-
-/* A reserved disk uses all its memory even without data, so read it. */
-static enum exit_code is_empty(const struct plan *plan, bool *empty)
-{
-	int err, fd = -1;
-	char *device;
-
-	*empty = !plan->disk.mem_used;
-	if (*empty || !(plan->disk.state & RXD_STATE_RESERVED))
-		return EXIT_OK;
-	device = disk_path(plan);
-	err = file_open(device, O_RDONLY, false, &fd);
-	if (!err) {
-		err = look_for_data(fd, plan->disk.size, empty);
-		close(fd);
-	}
-	if (err)
-		report(exit_code_of(err), "%s: cannot be read: %s", device, strerror(err));
-	free(device);
-	return err ? exit_code_of(err) : EXIT_OK;
-}
-
 /* Create a file system only on an empty disk. A loaded image may hold no data. */
 static enum exit_code make_file_system(struct plan *plan)
 {
@@ -99,7 +59,7 @@ static enum exit_code make_file_system(struct plan *plan)
 	char *reason;
 
 	if (plan_find_disk(plan))
-		ret = is_empty(plan, &empty);
+		ret = disk_is_empty(&plan->disk, &empty);
 	else
 		ret = plan->query_error;
 	if (!empty)
@@ -301,6 +261,8 @@ static enum exit_code save_disk(struct plan *plan, bool apart, char **beside)
 
 	plan->signal = args.signal;
 	*beside = args.beside;
+	free(plan->saved);
+	plan->saved = args.generation;
 	free(device);
 	return ret;
 }
@@ -318,6 +280,52 @@ static enum exit_code save_unfinished(struct plan *plan)
 		       plan->disk.index, beside);
 	free(beside);
 	return ret;
+}
+
+static enum exit_code remove_unchanged(const struct plan *plan, bool *changed)
+{
+	const uint64_t changes = disk_generation_number(plan->saved);
+	const struct discard_request request = {
+		.force = true,
+		.saved = &changes,
+		.changed = changed,
+	};
+	enum exit_code ret;
+	struct device dev;
+	int index;
+
+	*changed = false;
+	ret = plan_device(plan, &dev, &index);
+	if (ret)
+		return ret;
+	ret = ramdisk_remove(plan->control, &dev, index, &request);
+	device_release(&dev);
+	return ret;
+}
+
+/* Remove a disk that was saved. If a program has written to it since, save it again. */
+static enum exit_code remove_saved(struct plan *plan)
+{
+	enum exit_code ret, first = EXIT_OK;
+	unsigned int round = 0;
+	bool changed;
+
+	for (;;) {
+		ret = remove_unchanged(plan, &changed);
+		if (!changed || ++round == SAVE_ROUNDS)
+			break;
+		plan->go_on = false;
+		ret = plan->save(plan);
+		first = first ? first : ret;
+		if (ret && !plan->go_on)
+			return ret;
+	}
+	if (changed)
+		return report(EXIT_BUSY,
+			      "RAM disk '/dev/rxd%d': was written to while it was being saved, %u times; it is kept; stop the program that writes to it",
+			      plan->disk.index, round);
+	plan->go_on = !ret && first;
+	return ret ? ret : first;
 }
 
 /*
@@ -340,14 +348,17 @@ static enum exit_code plan_unfinished(struct plan *plan,
 		if (!plan_find_disk(plan))
 			return plan->query_error;
 	}
+	plan->save = image ? rescue : NULL;
 	if (image && plan->disk.mem_used) {
 		ret = plan_device(plan, &dev, &index);
 		if (ret)
 			return ret;
 		ret = control_idle_check(plan->control, index, &dev);
+		free(plan->saved);
+		plan->saved = disk_generation(dev.number);
 		device_release(&dev);
 		if (!ret && plan_find_disk(plan))
-			ret = is_empty(plan, &empty);
+			ret = disk_is_empty(&plan->disk, &empty);
 		if (ret)
 			return ret;
 	}
@@ -374,7 +385,7 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 		if (ret)
 			return ret;
 		if (plan->has_disk)
-			plan_step(plan, plan_remove_disk,
+			plan_step(plan, remove_saved,
 				  "remove /dev/rxd%d, which was not started completely",
 				  plan->disk.index);
 		plan->has_disk = false;
@@ -390,7 +401,7 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 	}
 	ret = plan_disk(plan);
 	if (!ret && fs && !(plan->disk.state & RXD_STATE_OPEN))
-		ret = is_empty(plan, &empty);
+		ret = disk_is_empty(&plan->disk, &empty);
 	if (!ret && empty) {
 		ret = check_file_system(fs);
 		plan_step(plan, make_file_system, "create a file system %s", fs);
@@ -460,8 +471,9 @@ enum exit_code plan_stop_ramdisk(struct plan *plan)
 	if (disk_is_unfinished(plan->uuid))
 		ret = plan_unfinished(plan, save_image);
 	else if (image)
-		plan_step(plan, save_image, "save /dev/rxd%d to '%s'", plan->disk.index, image);
+		plan_step(plan, plan->save = save_image, "save /dev/rxd%d to '%s'",
+			  plan->disk.index, image);
 	if (!ret && plan->has_disk)
-		plan_step(plan, plan_remove_disk, "remove /dev/rxd%d", plan->disk.index);
+		plan_step(plan, remove_saved, "remove /dev/rxd%d", plan->disk.index);
 	return ret;
 }

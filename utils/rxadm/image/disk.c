@@ -27,6 +27,7 @@
 #include "lib/size.h"
 #include "lib/system.h"
 
+#define LOOK_AT		(1 << 20)	/* bytes */
 #define EXTENTS_AT_ONCE	1024
 
 #define BUSY_ROUNDS	20	/* of pause_briefly(): one second */
@@ -240,6 +241,52 @@ enum exit_code disk_check_empty(const struct device *dev, int fd, uint64_t size,
 	}
 	free(extents);
 	return ret;
+}
+
+/* Return: 0 or an errno. */
+static int look_for_data(int fd, uint64_t size, bool *empty)
+{
+	char *data = resize_array(NULL, LOOK_AT, 1);
+	size_t got = 0;
+	uint64_t done;
+	int err = 0;
+
+	*empty = true;
+	for (done = 0; !err && *empty && done < size; done += got) {
+		err = file_read(fd, data, LOOK_AT, done, &got);
+		if (!err && !got)
+			err = EIO;
+		*empty = !err && copy_is_zero(data, got);
+	}
+	free(data);
+	return err;
+}
+
+/**
+ * disk_is_empty - look whether a RAM disk holds no data
+ * @disk: the disk
+ * @empty: out: it reads as zeros
+ *
+ * A reserved disk uses all its memory even without data, so read it.
+ */
+enum exit_code disk_is_empty(const struct rxd_query *disk, bool *empty)
+{
+	int err, fd = -1;
+	char *device;
+
+	*empty = !disk->mem_used;
+	if (*empty || !(disk->state & RXD_STATE_RESERVED))
+		return EXIT_OK;
+	device = format_text("/dev/rxd%d", disk->index);
+	err = file_open(device, O_RDONLY, false, &fd);
+	if (!err) {
+		err = look_for_data(fd, disk->size, empty);
+		close(fd);
+	}
+	if (err)
+		report(exit_code_of(err), "%s: cannot be read: %s", device, strerror(err));
+	free(device);
+	return err ? exit_code_of(err) : EXIT_OK;
 }
 
 #define UNDO_ROUNDS	100	/* of pause_briefly(): five seconds */

@@ -38,6 +38,7 @@ void disk_describe(const struct rxd_query *query, struct image_header *header);
 enum exit_code disk_check_fit(const struct device *dev, const struct rxd_query *query,
 			      const struct image_header *image);
 uint64_t disk_changes(const struct device *dev);
+enum exit_code disk_is_empty(const struct rxd_query *disk, bool *empty);
 enum exit_code disk_check_empty(const struct device *dev, int fd, uint64_t size, void *buffer);
 
 #endif /* RXADM_IMAGE_DISK_H */

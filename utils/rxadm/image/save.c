@@ -447,7 +447,7 @@ static enum exit_code save_claimed(struct save_args *args, const struct device *
 	copy_signals_release(&signals);
 	free(job.scratch);
 	free(job.extents);
-	free(job.generation);
+	args->generation = job.generation;
 	free(job.read_error);
 	free(job.write_error);
 	return ret;
@@ -471,6 +471,7 @@ enum exit_code image_save(struct save_args *args)
 
 	args->signal = 0;
 	args->beside = NULL;
+	args->generation = NULL;
 	ret = control_open(&control);
 	if (ret)
 		return ret;

@@ -22,6 +22,7 @@
  * @apart: with @keep: always save beside the file
  * @folder: with @keep: the file system that the image was on, or is expected on; 0: any
  * @beside: out: with @keep: allocated path of the image; NULL if it is @file
+ * @generation: out: allocated result of disk_generation() for what was saved; NULL: unknown
  * @signal: out: the signal that interrupted it, or 0
  */
 struct save_args {
@@ -36,6 +37,7 @@ struct save_args {
 	bool apart;
 	dev_t folder;
 	char *beside;
+	char *generation;
 	int signal;
 };
 

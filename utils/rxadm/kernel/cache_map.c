@@ -90,11 +90,10 @@ static enum exit_code check_fit(int control, const struct device *dev, int index
 }
 
 static enum exit_code check_cache(int control, const struct device *dev, int index,
-				  const struct caches *caches, bool force)
+				  const struct caches *caches, bool force,
+				  struct disk_seen *seen)
 {
-	struct rxd_query query;
 	enum exit_code ret;
-	int err;
 
 	ret = check_not_mapped(dev, caches);
 	if (!ret)
@@ -106,10 +105,8 @@ static enum exit_code check_cache(int control, const struct device *dev, int ind
 	if (!ret && !force)
 		ret = signature_check(dev->what, dev->path);
 	/* Data may have no signature: check for unsaved data, too. */
-	if (!ret && !force) {
-		err = control_query(control, index, 0, &query);
-		ret = err ? control_error(err, dev->path) : disk_check_saved(dev, &query);
-	}
+	if (!ret && !force)
+		ret = disk_check_saved(control, dev, index, seen);
 	return ret;
 }
 
@@ -172,13 +169,15 @@ static enum exit_code check_name_is_free(const char *name)
 }
 
 static char *table_of(const struct map_request *request, const struct device *origin,
-		      const struct device *cache)
+		      const struct device *cache, const struct disk_seen *seen)
 {
 	struct rxcache_table table = {
 		.origin = origin->number,
 		.cache = cache->number,
 		.features.block_size = request->block_size >> SECTOR_SHIFT,
 		.features.seq_cutoff = request->seq_cutoff,
+		.diskseq = seen->diskseq,
+		.changes = seen->changes,
 	};
 
 	snprintf(table.features.mode, sizeof(table.features.mode), "%s", request->mode);
@@ -186,10 +185,10 @@ static char *table_of(const struct map_request *request, const struct device *or
 }
 
 static enum exit_code create(const char *name, const struct device *origin, uint64_t sectors,
-			     const struct device *cache, const struct map_request *request,
-			     char **path)
+			     const struct device *cache, const struct disk_seen *seen,
+			     const struct map_request *request, char **path)
 {
-	char *table = table_of(request, origin, cache);
+	char *table = table_of(request, origin, cache, seen);
 	char *uuid = format_text(RXCACHE_UUID "%u:%u", major(origin->number),
 				 minor(origin->number));
 	enum exit_code ret = EXIT_OK;
@@ -243,6 +242,7 @@ static enum exit_code map_devices(int control, const struct map_request *request
 				  const struct device *origin, char **path)
 {
 	struct caches caches;
+	struct disk_seen seen = { .diskseq = 0 };
 	enum exit_code ret;
 	uint64_t sectors = 0;
 	char *name;
@@ -254,11 +254,11 @@ static enum exit_code map_devices(int control, const struct map_request *request
 	if (!ret)
 		ret = check_origin(origin, cache, &caches, request, &sectors);
 	if (!ret)
-		ret = check_cache(control, cache, index, &caches, request->force);
+		ret = check_cache(control, cache, index, &caches, request->force, &seen);
 	if (!ret)
 		ret = check_name_is_free(name);
 	if (!ret)
-		ret = create(name, origin, sectors, cache, request, path);
+		ret = create(name, origin, sectors, cache, &seen, request, path);
 	caches_free(&caches);
 	free(name);
 	return ret;

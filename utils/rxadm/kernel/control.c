@@ -3,6 +3,7 @@
  * Open and query /dev/rxd-control, and report the errors of its ioctls. For --dry-run, let the
  * driver check an ioctl without executing it, and print the call.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -123,6 +124,10 @@ enum exit_code control_error(int err, const char *object)
 	case EROFS:
 		return report(EXIT_DEVICE,
 			      "%s: is read-only; 'blockdev --setrw' makes it writable", object);
+	case ESTALE:
+		return report(EXIT_BUSY,
+			      "%s: was written to or replaced again and again; nothing was discarded",
+			      object);
 	case ENOMEM:
 		return report(EXIT_MEMORY, "%s: the kernel does not have enough memory", object);
 	default:
@@ -156,26 +161,27 @@ static bool is_worth_waiting(const struct device *dev, unsigned int *round, enum
 	return wait;
 }
 
-/**
- * control_idle - issue an ioctl that requires an idle device, or report the users of the device
- * @fd: the control node
- * @request: the ioctl
- * @arg: its argument
- * @dev: the device that must be idle
- */
-enum exit_code control_idle(int fd, unsigned long request, const void *arg,
-			    const struct device *dev)
-{
-	unsigned int round = 0;
-	enum exit_code ret;
+static_assert(sizeof(struct rxd_remove) == sizeof(struct rxd_clear), "see control_discard()");
 
-	while (ioctl(fd, request, arg)) {
-		if (errno != EBUSY)
-			return control_error(errno, dev->path);
-		if (!is_worth_waiting(dev, &round, &ret))
-			return ret;
-	}
-	return EXIT_OK;
+/**
+ * control_discard - issue RXD_REMOVE or RXD_CLEAR
+ * @fd: the control node
+ * @command: the ioctl
+ * @arg: its argument; the arguments of both have the same members
+ *
+ * An older module does not know RXD_IF_SAME, and discards the data without comparing anything.
+ *
+ * Return: 0 or an errno.
+ */
+int control_discard(int fd, unsigned long command, const struct rxd_remove *arg)
+{
+	const struct rxd_remove plain = { .version = arg->version, .index = arg->index };
+
+	if (!ioctl(fd, command, arg))
+		return 0;
+	if (errno != EINVAL)
+		return errno;
+	return ioctl(fd, command, &plain) ? errno : 0;
 }
 
 /**
@@ -433,62 +439,56 @@ int dry_run_resize(int fd, const struct rxd_resize *arg)
 	return 0;
 }
 
-/* Call control_idle() as a real removal or clearing does, so that it reports the same errors. */
+/* Wait and report errors as a real removal or clearing does. */
 static enum exit_code ask_idle(int fd, unsigned long request, const void *arg,
 			       const struct device *dev, int index)
 {
+	unsigned int round = 0;
 	enum exit_code ret;
 
-	if (can_ask(fd))
-		return control_idle(fd, request, arg, dev);
-	ret = control_idle_check(fd, index, dev);
-	if (!ret)
-		note_not_asked(fd);
-	return ret;
-}
-
-static void print_idle(const char *request, uint32_t version, int index)
-{
-	print_begin(request, version);
-	printf("0, index=%d})\n", index);
-}
-
-/**
- * dry_run_remove - check whether a RAM disk can be removed, and print the ioctl, or report why not
- * @fd: the control node
- * @dev: the RAM disk
- * @index: its device number
- */
-enum exit_code dry_run_remove(int fd, const struct device *dev, int index)
-{
-	const struct rxd_remove arg = {
-		.version = control_abi(),
-		.flags = RXD_DRY_RUN,
-		.index = index,
-	};
-	enum exit_code ret = ask_idle(fd, RXD_REMOVE, &arg, dev, index);
-
-	if (!ret)
-		print_idle("RXD_REMOVE", arg.version, index);
-	return ret;
+	if (!can_ask(fd)) {
+		ret = control_idle_check(fd, index, dev);
+		if (!ret)
+			note_not_asked(fd);
+		return ret;
+	}
+	while (ioctl(fd, request, arg)) {
+		if (errno != EBUSY)
+			return control_error(errno, dev->path);
+		if (!is_worth_waiting(dev, &round, &ret))
+			return ret;
+	}
+	return EXIT_OK;
 }
 
 /**
- * dry_run_clear - check whether a RAM disk can be cleared, and print the ioctl, or report why not
+ * dry_run_discard - check whether a RAM disk can be removed or cleared, and print the ioctl, or
+ *	report why not
  * @fd: the control node
  * @dev: the RAM disk
- * @index: its device number
+ * @command: RXD_REMOVE or RXD_CLEAR
+ * @arg: its argument, see control_discard()
  */
-enum exit_code dry_run_clear(int fd, const struct device *dev, int index)
+enum exit_code dry_run_discard(int fd, const struct device *dev, unsigned long command,
+			       const struct rxd_remove *arg)
 {
-	const struct rxd_clear arg = {
-		.version = RXD_ABI_VERSION,
+	static const char *const flags[] = { "RXD_IF_SAME" };
+	const struct rxd_remove question = {
+		.version = arg->version,
 		.flags = RXD_DRY_RUN,
-		.index = index,
+		.index = arg->index,
 	};
-	enum exit_code ret = ask_idle(fd, RXD_CLEAR, &arg, dev, index);
+	enum exit_code ret = ask_idle(fd, command, &question, dev, arg->index);
 
-	if (!ret)
-		print_idle("RXD_CLEAR", arg.version, index);
-	return ret;
+	if (ret)
+		return ret;
+	print_begin(command == RXD_REMOVE ? "RXD_REMOVE" : "RXD_CLEAR", arg->version);
+	print_flags(arg->flags, flags, ARRAY_SIZE(flags));
+	printf(", index=%d, diskseq=%llu, changes=", arg->index,
+	       (unsigned long long)arg->diskseq);
+	if (arg->changes == RXD_CHANGES_ANY)
+		puts("RXD_CHANGES_ANY})");
+	else
+		printf("%llu})\n", (unsigned long long)arg->changes);
+	return EXIT_OK;
 }

@@ -16,8 +16,7 @@ enum exit_code control_open(int *fd);
 uint32_t control_abi(void);
 int control_query(int fd, int index, uint32_t flags, struct rxd_query *query);
 enum exit_code control_error(int err, const char *object);
-enum exit_code control_idle(int fd, unsigned long request, const void *arg,
-			    const struct device *dev);
+int control_discard(int fd, unsigned long command, const struct rxd_remove *arg);
 enum exit_code control_idle_check(int fd, int index, const struct device *dev);
 enum exit_code control_shrink_error(int fd, const struct device *dev, int index);
 enum exit_code control_reserve_error(const char *text);
@@ -26,7 +25,7 @@ enum exit_code control_share_error(int fd, const char *text, uint64_t size, int 
 
 int dry_run_create(int fd, const struct rxd_create *arg);
 int dry_run_resize(int fd, const struct rxd_resize *arg);
-enum exit_code dry_run_remove(int fd, const struct device *dev, int index);
-enum exit_code dry_run_clear(int fd, const struct device *dev, int index);
+enum exit_code dry_run_discard(int fd, const struct device *dev, unsigned long command,
+			       const struct rxd_remove *arg);
 
 #endif /* RXADM_KERNEL_CONTROL_H */

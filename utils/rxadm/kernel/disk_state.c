@@ -256,6 +256,15 @@ char *disk_generation(dev_t disk)
 	return sysfs_read(disk, "rxd/changes");
 }
 
+/**
+ * disk_generation_number - return a result of disk_generation() as a number for RXD_IF_SAME
+ * @generation: the text, or NULL
+ */
+uint64_t disk_generation_number(const char *generation)
+{
+	return generation ? strtoull(generation, NULL, 10) : RXD_CHANGES_ANY;
+}
+
 /* Add the boot ID: /run may survive a reboot, after which both numbers are used again. */
 static char *saved_text(const char *generation)
 {
@@ -310,25 +319,17 @@ static bool is_saved(dev_t disk, const char *generation)
 	return saved;
 }
 
-/**
- * disk_check_saved - report if a RAM disk holds data that was not saved
- * @dev: the disk
- * @query: its properties
- *
- * Data counts as not saved if that is unknown.
- */
-enum exit_code disk_check_saved(const struct device *dev, const struct rxd_query *query)
+/* Data counts as not saved if that is unknown. */
+static enum exit_code check_saved(const struct device *dev, const struct rxd_query *query,
+				  const char *generation)
 {
 	char text[SIZE_TEXT_MAX];
-	char *generation;
 	bool saved;
 
 	if (!query->mem_used)
 		return EXIT_OK;
-	generation = disk_generation(dev->number);
 	/* Generation 0 has no data, but reserved memory counts as used. */
 	saved = generation && (!strcmp(generation, "0") || is_saved(dev->number, generation));
-	free(generation);
 	return saved ? EXIT_OK :
 	       report(EXIT_BUSY,
 		      "%s '%s': holds %s of data that was not saved to a file since it was loaded or written; 'rxadm save' keeps it, %s discards it",
@@ -405,25 +406,52 @@ void disk_state_forget(const char *diskseq, const uint8_t *uuid)
 	disk_unfinished_end(uuid);
 }
 
+static enum exit_code look(int fd, const struct device *dev, int index, bool force,
+			   struct disk_seen *seen)
+{
+	/* Read the number before the properties, so that it changes if these do not apply. */
+	char *generation = force ? NULL : disk_generation(dev->number);
+	char *sequence = disk_sequence(dev->number);
+	enum exit_code ret = EXIT_OK;
+	int err;
+
+	seen->diskseq = sequence ? strtoull(sequence, NULL, 10) : 0;
+	seen->changes = disk_generation_number(generation);
+	err = control_query(fd, index, 0, &seen->query);
+	if (err)
+		ret = control_error(err, dev->path);
+	else if (!force)
+		ret = check_saved(dev, &seen->query, generation);
+	free(sequence);
+	free(generation);
+	return ret;
+}
+
+/**
+ * disk_check_saved - report if a RAM disk holds data that was not saved
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its number
+ * @seen: out: what the answer is based on
+ */
+enum exit_code disk_check_saved(int fd, const struct device *dev, int index,
+				struct disk_seen *seen)
+{
+	return look(fd, dev, index, false, seen);
+}
+
 /**
  * disk_check_discard - report why the data of a RAM disk must not be discarded
  * @fd: the control node
  * @dev: the RAM disk
  * @index: its number
  * @force: discard data that was not saved
- * @query: out: its properties
+ * @seen: out: what the answer is based on
  */
 enum exit_code disk_check_discard(int fd, const struct device *dev, int index, bool force,
-				  struct rxd_query *query)
+				  struct disk_seen *seen)
 {
-	enum exit_code ret;
-	int err;
+	enum exit_code ret = control_idle_check(fd, index, dev);
 
-	ret = control_idle_check(fd, index, dev);
-	if (ret)
-		return ret;
-	err = control_query(fd, index, 0, query);
-	if (err)
-		return control_error(err, dev->path);
-	return force ? EXIT_OK : disk_check_saved(dev, query);
+	return ret ? ret : look(fd, dev, index, force, seen);
 }

@@ -10,6 +10,13 @@
 #include "kernel/device.h"
 #include "lib/error.h"
 
+/* What a decision to discard the data of a RAM disk is based on, see RXD_IF_SAME. */
+struct disk_seen {
+	struct rxd_query query;
+	uint64_t diskseq;	/* 0: unknown */
+	uint64_t changes;
+};
+
 char *disk_sequence(dev_t disk);
 enum exit_code disk_check_same(const struct device *dev, const char *sequence);
 enum exit_code disk_lock(const struct device *dev);
@@ -23,10 +30,12 @@ bool disk_images_has(dev_t disk, uint64_t id);
 char *disk_images_path(dev_t disk);
 
 char *disk_generation(dev_t disk);
+uint64_t disk_generation_number(const char *generation);
 enum exit_code disk_saved_set(dev_t disk, const char *generation);
-enum exit_code disk_check_saved(const struct device *dev, const struct rxd_query *query);
+enum exit_code disk_check_saved(int fd, const struct device *dev, int index,
+				struct disk_seen *seen);
 enum exit_code disk_check_discard(int fd, const struct device *dev, int index, bool force,
-				  struct rxd_query *query);
+				  struct disk_seen *seen);
 
 enum exit_code disk_unfinished_begin(const uint8_t *uuid);
 void disk_unfinished_end(const uint8_t *uuid);

@@ -123,17 +123,6 @@ struct rxd_create ramdisk_create_argument(const struct create_request *request)
 	return arg;
 }
 
-static bool has_uuid(int fd, const uint8_t *uuid)
-{
-	struct rxd_query query;
-	int next;
-
-	for (next = 0; !control_query(fd, next, RXD_QUERY_NEXT, &query); next = query.index + 1)
-		if (!memcmp(query.uuid, uuid, sizeof(query.uuid)))
-			return true;
-	return false;
-}
-
 /**
  * ramdisk_create - create a RAM disk, with its node in /dev, or report why not
  * @fd: the control node
@@ -161,7 +150,7 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 	}
 	if (ioctl(fd, RXD_CREATE, &arg)) {
 		err = errno;
-		if (err == EEXIST && request->first_choice && !has_uuid(fd, request->uuid)) {
+		if (err == EEXIST && request->first_choice && !ramdisk_uuid_exists(fd, request->uuid)) {
 			*index = RXD_INDEX_ANY;
 			return EXIT_BUSY;
 		}
@@ -185,24 +174,40 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 	return ret;
 }
 
-/* Another process may have written or replaced the disk: check it again before each retry. */
-static enum exit_code discard(int fd, unsigned long command, const void *arg,
-			      const struct device *dev, int index, bool force)
+/*
+ * Check the disk and discard its data. The driver refuses if the disk was written to or replaced
+ * after the check: check it again then.
+ */
+static enum exit_code discard(int fd, unsigned long command, const struct device *dev, int index,
+			      const char *diskseq, const struct discard_request *request,
+			      struct disk_seen *seen)
 {
-	char *diskseq = disk_sequence(dev->number);
-	struct rxd_query query;
+	struct rxd_remove arg = {
+		.version = command == RXD_REMOVE ? control_abi() : RXD_ABI_VERSION,
+		.flags = RXD_IF_SAME,
+		.index = index,
+	};
 	unsigned int round = 0;
-	enum exit_code ret = EXIT_OK;
+	enum exit_code ret;
+	int err = 0;
 
-	while (!ret && ioctl(fd, command, arg)) {
-		ret = errno == EBUSY && round++ < BUSY_ROUNDS ?
-		      disk_check_discard(fd, dev, index, force, &query) :
-		      control_error(errno, dev->path);
+	do {
+		ret = disk_check_discard(fd, dev, index, request->force, seen);
 		if (!ret)
 			ret = disk_check_same(dev, diskseq);
-	}
-	free(diskseq);
-	return ret;
+		if (ret)
+			return ret;
+		if (err == ESTALE && request->saved) {
+			*request->changed = true;
+			return EXIT_BUSY;
+		}
+		arg.diskseq = seen->diskseq;
+		arg.changes = request->saved ? *request->saved : seen->changes;
+		if (request->dry_run)
+			return dry_run_discard(fd, dev, command, &arg);
+		err = control_discard(fd, command, &arg);
+	} while ((err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
+	return err ? control_error(err, dev->path) : EXIT_OK;
 }
 
 static bool is_kept(int fd, int index, const struct discard_request *request)
@@ -223,26 +228,15 @@ static bool is_kept(int fd, int index, const struct discard_request *request)
 enum exit_code ramdisk_remove(int fd, const struct device *dev, int index,
 			      const struct discard_request *request)
 {
-	const struct rxd_remove arg = { .version = control_abi(), .index = index };
 	char *diskseq = request->diskseq ? copy_text(request->diskseq) : disk_sequence(dev->number);
-	struct rxd_query query;
+	struct disk_seen seen;
 	enum exit_code ret;
 
 	ret = disk_check_same(dev, diskseq);
-	if (!ret && is_kept(fd, index, request)) {
-		free(diskseq);
-		return EXIT_OK;
-	}
-	if (!ret)
-		ret = disk_check_discard(fd, dev, index, request->force, &query);
-	if (!ret)
-		ret = disk_check_same(dev, diskseq);
-	if (!ret && request->dry_run) {
-		ret = dry_run_remove(fd, dev, index);
-	} else if (!ret) {
-		ret = discard(fd, RXD_REMOVE, &arg, dev, index, request->force);
-		if (!ret)
-			disk_state_forget(diskseq, query.uuid);
+	if (!ret && !is_kept(fd, index, request)) {
+		ret = discard(fd, RXD_REMOVE, dev, index, diskseq, request, &seen);
+		if (!ret && !request->dry_run)
+			disk_state_forget(diskseq, seen.query.uuid);
 	}
 	free(diskseq);
 	return ret;
@@ -267,7 +261,7 @@ static enum exit_code remove_locked(int fd, const char *name,
 static enum exit_code check_removal(int fd, const char *name, bool force, char **seqs,
 				    size_t count)
 {
-	struct rxd_query query;
+	struct disk_seen seen;
 	struct device dev;
 	enum exit_code ret;
 	int index;
@@ -286,7 +280,7 @@ static enum exit_code check_removal(int fd, const char *name, bool force, char *
 	else
 		ret = disk_check_same(&dev, seqs[count]);
 	if (!ret)
-		ret = disk_check_discard(fd, &dev, index, force, &query);
+		ret = disk_check_discard(fd, &dev, index, force, &seen);
 	device_release(&dev);
 	return ret;
 }
@@ -378,21 +372,24 @@ enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request)
 enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
 			     const struct discard_request *request)
 {
-	const struct rxd_clear arg = { .version = RXD_ABI_VERSION, .index = index };
-	struct rxd_query query;
+	char *diskseq = disk_sequence(dev->number);
+	struct disk_seen seen;
 	enum exit_code ret;
 
-	ret = disk_check_discard(fd, dev, index, request->force, &query);
-	if (!ret && request->dry_run)
-		return dry_run_clear(fd, dev, index);
-	if (!ret)
+	ret = disk_check_discard(fd, dev, index, request->force, &seen);
+	if (!ret && !request->dry_run)
 		ret = disk_images_suspend(dev->number);
 	if (ret)
-		return ret;
-	ret = discard(fd, RXD_CLEAR, &arg, dev, index, request->force);
-	if (!ret)
-		return disk_images_forget(dev->number);
-	disk_images_restore(dev->number);
+		goto out;
+	ret = discard(fd, RXD_CLEAR, dev, index, diskseq, request, &seen);
+	if (request->dry_run)
+		goto out;
+	if (ret)
+		disk_images_restore(dev->number);
+	else
+		ret = disk_images_forget(dev->number);
+out:
+	free(diskseq);
 	return ret;
 }
 

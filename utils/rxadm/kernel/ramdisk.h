@@ -38,6 +38,8 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 struct discard_request {
 	bool force;		/* discard unsaved data, too */
 	const char *diskseq;	/* diskseq that the disk must have; NULL: any */
+	const uint64_t *saved;	/* number of changes that the disk must have; NULL: any */
+	bool *changed;		/* out, with @saved: it has another, which is not reported */
 	bool (*is_kept)(const struct rxd_query *disk);	/* reports a kept disk; NULL: keep none */
 	bool dry_run;		/* only check, and print what would be done */
 };

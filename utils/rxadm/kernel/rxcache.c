@@ -237,10 +237,16 @@ char *rxcache_format_table(const struct rxcache_table *table)
 	char *policy = features->seq_cutoff ?
 		       format_text("2 seq_cutoff %llu", (unsigned long long)features->seq_cutoff) :
 		       copy_text("0");
-	char *line = format_text("%u:%u %u:%u 3 %s block_size %llu %s", major(table->origin),
+	char *same = table->diskseq ?
+		     format_text(" if_same %llu %llu", (unsigned long long)table->diskseq,
+				 (unsigned long long)table->changes) :
+		     copy_text("");
+	char *line = format_text("%u:%u %u:%u %d %s block_size %llu%s %s", major(table->origin),
 				 minor(table->origin), major(table->cache), minor(table->cache),
-				 features->mode, (unsigned long long)features->block_size, policy);
+				 table->diskseq ? 6 : 3, features->mode,
+				 (unsigned long long)features->block_size, same, policy);
 
+	free(same);
 	free(policy);
 	return line;
 }

@@ -25,6 +25,8 @@ struct rxcache_table {
 	dev_t origin;
 	dev_t cache;
 	struct rxcache_features features;
+	uint64_t diskseq;	/* the RAM disk is taken only if it has both; 0: in any case */
+	uint64_t changes;
 };
 
 enum rxcache_counter {

@@ -119,6 +119,7 @@ enum exit_code exit_code_of(int err)
 		return EXIT_MEMORY;
 	case EBUSY:
 	case EEXIST:
+	case ESTALE:
 		return EXIT_BUSY;
 	case EINVAL:
 	case ERANGE:
