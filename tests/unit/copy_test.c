@@ -91,6 +91,7 @@ static void prepare(struct numbers *numbers, unsigned int total, unsigned int ch
 			.note_size = sizeof(unsigned int),
 			.chunks = chunks,
 			.light = light,
+			.timed = true,
 			.progress = &numbers->progress,
 		},
 		.progress = { .mode = PROGRESS_NONE },

@@ -36,7 +36,7 @@ struct copy_chunk {
 	uint64_t length;
 };
 
-/* Time that the threads spent, in nanoseconds. */
+/* Time that the threads spent, in nanoseconds; zeros if it is not measured. */
 struct copy_times {
 	uint64_t scan;		/* searching for zeros, not part of read */
 	uint64_t checksum;	/* of what is written, not part of write */
@@ -60,6 +60,7 @@ struct copy_times {
  * @chunks: number of chunks, 2 to COPY_CHUNKS_MAX
  * @light: the callbacks mostly copy memory: the caller's thread does all the work until
  *	they wait too often
+ * @timed: measure the times
  * @signals: blocked by the caller, which cleans up on a signal; NULL: copy_run() blocks them
  * @progress: how to show the progress
  * @counts: bytes done so far; the callbacks add to them with copy_count()
@@ -76,6 +77,7 @@ struct copy_job {
 	size_t note_size;
 	unsigned int chunks;
 	bool light;
+	bool timed;
 	const struct copy_signals *signals;
 	struct progress *progress;
 	struct copy_counts counts;
@@ -84,6 +86,12 @@ struct copy_job {
 	int stop;
 	struct engine *alone;	/* set while the caller's thread does all the work */
 };
+
+/* Time for struct copy_times. */
+static inline uint64_t copy_time(const struct copy_job *job)
+{
+	return job->timed ? copy_clock() : 0;
+}
 
 enum copy_result copy_run(struct copy_job *job);
 bool copy_stopped(struct copy_job *job);

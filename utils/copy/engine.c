@@ -25,7 +25,7 @@
 #define ALONE_SHARE	8
 #define ALONE_FIRST	2
 
-/* Interval at which a working thread checks for signals. */
+/* Least interval at which a working thread checks for signals. */
 #define LOOK_EVERY	NSEC_PER_MSEC
 
 static_assert(COPY_CHUNKS_MAX <= QUEUE_MAX, "a queue has room for all chunks");
@@ -73,30 +73,30 @@ static void fail(struct engine *engine, unsigned int thread)
 static enum copy_step timed_write(struct copy_job *job, const struct copy_chunk *chunk)
 {
 	uint64_t checksum = job->times.checksum;
-	uint64_t begin = copy_clock();
+	uint64_t begin = copy_time(job);
 	enum copy_step step = job->write(job->context, chunk);
 
-	job->times.write += copy_clock() - begin - (job->times.checksum - checksum);
+	job->times.write += copy_time(job) - begin - (job->times.checksum - checksum);
 	return step;
 }
 
 static enum copy_step timed_finish(struct copy_job *job)
 {
-	uint64_t begin = copy_clock();
+	uint64_t begin = copy_time(job);
 	enum copy_step step = job->finish(job->context);
 
-	job->times.write += copy_clock() - begin;
+	job->times.write += copy_time(job) - begin;
 	return step;
 }
 
 static enum copy_step timed_read(struct copy_job *job, struct copy_chunk *chunk)
 {
 	uint64_t scan = job->times.scan;
-	uint64_t begin = copy_clock();
+	uint64_t begin = copy_time(job);
 	enum copy_step step;
 
 	step = job->read(job->context, chunk);
-	job->times.read += copy_clock() - begin - (job->times.scan - scan);
+	job->times.read += copy_time(job) - begin - (job->times.scan - scan);
 	return step;
 }
 
@@ -172,7 +172,7 @@ static bool get_chunks(struct engine *engine)
 static uint64_t look(struct engine *engine)
 {
 	struct copy_job *job = engine->job;
-	uint64_t now = copy_clock();
+	uint64_t now = copy_clock_coarse();
 	int signal;
 
 	if (now >= engine->next) {
@@ -193,7 +193,7 @@ static uint64_t look(struct engine *engine)
  */
 bool copy_stopped(struct copy_job *job)
 {
-	if (job->alone && copy_clock() >= job->alone->next_look)
+	if (job->alone && copy_clock_coarse() >= job->alone->next_look)
 		job->alone->next_look = look(job->alone) + LOOK_EVERY;
 	return __atomic_load_n(&job->stop, __ATOMIC_RELAXED);
 }
@@ -319,16 +319,16 @@ enum copy_result copy_run(struct copy_job *job)
 	struct engine engine = { .job = job, .done = -1, .signals = job->signals };
 	enum copy_result result = COPY_NO_MEMORY;
 	struct queue *free_chunks = &engine.free, *full = &engine.full;
-	uint64_t begin = copy_clock();
+	uint64_t begin = copy_time(job);
 
 	job->counts = (struct copy_counts){ 0 };
 	job->times = (struct copy_times){ 0 };
 	job->signal = 0;
 	job->stop = 0;
 	job->alone = NULL;
-	engine.next = begin + NSEC_PER_SEC;
-	queue_init(free_chunks);
-	queue_init(full);
+	engine.next = copy_clock_coarse() + NSEC_PER_SEC;
+	queue_init(free_chunks, job->timed);
+	queue_init(full, job->timed);
 	if (!engine.signals && !copy_signals_hold(&own))
 		engine.signals = &own;
 	if (engine.signals) {
@@ -342,7 +342,7 @@ enum copy_result copy_run(struct copy_job *job)
 	job->times.put_free = free_chunks->put;
 	job->times.get_full = full->get;
 	job->times.put_full = full->put;
-	job->times.elapsed = copy_clock() - begin;
+	job->times.elapsed = copy_time(job) - begin;
 	put_chunks(&engine);
 	queue_destroy(full);
 	queue_destroy(free_chunks);

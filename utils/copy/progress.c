@@ -65,7 +65,7 @@ static double human(uint64_t bytes, char *unit)
 
 static void show_bar(struct progress *progress, uint64_t done, uint64_t copied)
 {
-	unsigned long long seconds = (copy_clock() - progress->begin) / NSEC_PER_SEC;
+	unsigned long long seconds = (copy_clock_coarse() - progress->begin) / NSEC_PER_SEC;
 	double share = progress->total ? (double)done / progress->total : 1;
 	int filled = share * BAR_WIDTH;
 	double total, speed, now;
@@ -91,7 +91,7 @@ static void show_record(const struct progress *progress, const struct copy_count
 		const char *name;
 		unsigned long long value;
 	} fields[] = {
-		{ "t", (copy_clock() - progress->begin) / NSEC_PER_SEC },
+		{ "t", (copy_clock_coarse() - progress->begin) / NSEC_PER_SEC },
 		{ "total", progress->total },
 		{ "copied", counted(&counts->copied) },
 		{ "write_skipped", counted(&counts->write_skipped) },
@@ -115,7 +115,7 @@ void progress_begin(struct progress *progress, const struct copy_counts *counts)
 {
 	if (progress->mode == PROGRESS_AUTO)
 		progress->mode = isatty(STDERR_FILENO) ? PROGRESS_BAR : PROGRESS_NONE;
-	progress->begin = copy_clock();
+	progress->begin = copy_clock_coarse();
 	progress->shown = false;
 	if (progress->mode == PROGRESS_JSON)
 		show_record(progress, counts);

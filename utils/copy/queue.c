@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A queue with room for all chunks, which measures the time spent at both ends.
+ * A queue with room for all chunks, which can measure the time spent at both ends.
  */
 #include "clock.h"
 #include "queue.h"
 
-void queue_init(struct queue *queue)
+static uint64_t time_of(const struct queue *queue)
 {
-	*queue = (struct queue){ 0 };
+	return queue->timed ? copy_clock() : 0;
+}
+
+void queue_init(struct queue *queue, bool timed)
+{
+	*queue = (struct queue){ .timed = timed };
 	pthread_mutex_init(&queue->lock, NULL);
 	pthread_cond_init(&queue->changed, NULL);
 }
@@ -27,7 +32,7 @@ void queue_destroy(struct queue *queue)
  */
 bool queue_put(struct queue *queue, struct copy_chunk *chunk)
 {
-	uint64_t begin = copy_clock();
+	uint64_t begin = time_of(queue);
 	bool aborted;
 
 	pthread_mutex_lock(&queue->lock);
@@ -37,7 +42,7 @@ bool queue_put(struct queue *queue, struct copy_chunk *chunk)
 		pthread_cond_signal(&queue->changed);
 	}
 	pthread_mutex_unlock(&queue->lock);
-	queue->put += copy_clock() - begin;
+	queue->put += time_of(queue) - begin;
 	return !aborted;
 }
 
@@ -50,7 +55,7 @@ bool queue_put(struct queue *queue, struct copy_chunk *chunk)
 struct copy_chunk *queue_get(struct queue *queue)
 {
 	struct copy_chunk *chunk = NULL;
-	uint64_t begin = copy_clock();
+	uint64_t begin = time_of(queue);
 
 	pthread_mutex_lock(&queue->lock);
 	while (!queue->count && !queue->closed && !queue->aborted)
@@ -61,7 +66,7 @@ struct copy_chunk *queue_get(struct queue *queue)
 		queue->count--;
 	}
 	pthread_mutex_unlock(&queue->lock);
-	queue->get += copy_clock() - begin;
+	queue->get += time_of(queue) - begin;
 	return chunk;
 }
 

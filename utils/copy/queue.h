@@ -19,11 +19,12 @@ struct queue {
 	unsigned int count;
 	bool closed;	/* no more chunks come */
 	bool aborted;	/* both ends fail at once */
-	uint64_t get;	/* nanoseconds spent in queue_get() */
+	bool timed;
+	uint64_t get;	/* nanoseconds spent in queue_get(), if timed */
 	uint64_t put;	/* and in queue_put() */
 };
 
-void queue_init(struct queue *queue);
+void queue_init(struct queue *queue, bool timed);
 void queue_destroy(struct queue *queue);
 bool queue_put(struct queue *queue, struct copy_chunk *chunk);
 struct copy_chunk *queue_get(struct queue *queue);

@@ -61,7 +61,7 @@ static enum copy_step read_failed(struct job *job, int err)
 static void scan(struct job *job, const struct copy_chunk *chunk)
 {
 	struct note *note = chunk->note;
-	uint64_t begin = copy_clock();
+	uint64_t begin = copy_time(&job->copy);
 	uint64_t at, length, found = 0;
 
 	for (at = 0; at < chunk->length; at += job->block) {
@@ -71,7 +71,7 @@ static void scan(struct job *job, const struct copy_chunk *chunk)
 			found += length;
 	}
 	copy_count(&job->copy.counts.zeroes, found);
-	job->copy.times.scan += copy_clock() - begin;
+	job->copy.times.scan += copy_time(&job->copy) - begin;
 }
 
 /*
@@ -210,9 +210,9 @@ static void add(struct job *job, const void *data, uint64_t length)
 
 	if (!job->checksum.handle)
 		return;
-	begin = copy_clock();
+	begin = copy_time(&job->copy);
 	checksum_add(&job->checksum, data, length);
-	job->copy.times.checksum += copy_clock() - begin;
+	job->copy.times.checksum += copy_time(&job->copy) - begin;
 }
 
 static void add_zeros(struct job *job, uint64_t length)
@@ -456,6 +456,7 @@ bool transfer(const struct options *options, const char *from, const char *to, i
 			.chunks = CHUNKS,
 			.signals = &options->signals,
 			.progress = &job.progress,
+			.timed = options->verbose,
 		},
 		.progress = { .mode = options->progress, .what = from },
 		.options = options,

@@ -245,7 +245,6 @@ static enum copy_step read_frame(struct job *job, struct copy_chunk *chunk)
 	char *data = job->args->compress ? job->scratch : (char *)chunk->data + IMAGE_BLOCK;
 	struct image_frame *frame = chunk->note;
 	enum copy_step step;
-	uint64_t begin;
 
 	do {
 		if (copy_stopped(&job->copy))
@@ -255,9 +254,7 @@ static enum copy_step read_frame(struct job *job, struct copy_chunk *chunk)
 			return step;
 		if (!frame->count)
 			return read_end(job, chunk);
-		begin = copy_clock();
 		leave_out_zeros(job, frame, data);
-		job->copy.times.scan += copy_clock() - begin;
 	} while (!frame->count);
 	if (!job->args->raw)
 		put_frame(job, chunk, data);
