@@ -441,7 +441,7 @@ static int take_ramdisk(struct rxcache *c)
 		      c->cache->name,
 		      ret == -EBUSY ? "is now in use by another mapping" :
 		      ret == -ESTALE ? "was replaced or written to" :
-				       "cannot store the data of its page cache");
+				       "cannot store what its page cache holds");
 	return ret;
 }
 
@@ -534,7 +534,7 @@ static int rxcache_iterate_devices(struct dm_target *ti, iterate_devices_callout
 
 static struct target_type rxcache_target = {
 	.name			= "rxcache",
-	.version		= { 1, 1, 0 },
+	.version		= { 1, 2, 0 },
 	.features		= DM_TARGET_NOWAIT,
 	.module			= THIS_MODULE,
 	.ctr			= rxcache_ctr,

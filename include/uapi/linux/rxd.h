@@ -23,7 +23,8 @@
  * UUID and share of memory are in use.
  *
  * A tool that is newer than the module needs RXD_QUERY, RXD_MAP and RXD_REMOVE to save the
- * disks. The arguments of these ioctls have the same layout and meaning in all versions.
+ * disks. The arguments of these ioctls have the same layout in all versions. A module returns
+ * EINVAL for a flag that it does not know.
  */
 #ifndef _UAPI_LINUX_RXD_H
 #define _UAPI_LINUX_RXD_H
@@ -146,8 +147,8 @@ struct rxd_create {
  * @pad: in: zero
  * @diskseq: in: with RXD_IF_SAME, the number in the sysfs file diskseq of the disk, which no
  *	other disk has had since boot; otherwise zero
- * @changes: in: with RXD_IF_SAME, the number in the sysfs file rxd/changes when the caller
- *	saw the data, or RXD_CHANGES_ANY; otherwise zero
+ * @changes: in: with RXD_IF_SAME, the number that the sysfs file rxd/changes had before the
+ *	caller looked at the data, or RXD_CHANGES_ANY; otherwise zero
  *
  * Errors: ENODEV: no such disk; EBUSY: the disk is open, mounted or in use as a
  * cache; ESTALE: another disk has the number @index, or the data has changed since.

@@ -322,8 +322,8 @@ static enum exit_code remove_saved(struct plan *plan)
 	}
 	if (changed)
 		return report(EXIT_BUSY,
-			      "RAM disk '/dev/rxd%d': was written to while it was being saved, %u times; it is kept; stop the program that writes to it",
-			      plan->disk.index, round);
+			      "RAM disk '/dev/rxd%d': was written to after each save; it is kept; stop the program that writes to it",
+			      plan->disk.index);
 	plan->go_on = !ret && first;
 	return ret ? ret : first;
 }

@@ -15,7 +15,6 @@
 #include <uuid/uuid.h>
 
 #include "kernel/attributes.h"
-#include "kernel/control.h"
 #include "lib/size.h"
 
 /* Return the bits of rxd_query.state as words. */
@@ -60,22 +59,6 @@ char *ramdisk_uuid(const uint8_t *uuid)
 
 	uuid_unparse_lower(uuid, text);
 	return copy_text(text);
-}
-
-/**
- * ramdisk_uuid_exists - check whether a RAM disk has a UUID
- * @fd: the control node
- * @uuid: the UUID
- */
-bool ramdisk_uuid_exists(int fd, const uint8_t *uuid)
-{
-	struct rxd_query query;
-	int next;
-
-	for (next = 0; !control_query(fd, next, RXD_QUERY_NEXT, &query); next = query.index + 1)
-		if (!memcmp(query.uuid, uuid, sizeof(query.uuid)))
-			return true;
-	return false;
 }
 
 /**

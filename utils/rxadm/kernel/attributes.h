@@ -13,7 +13,6 @@
 char *ramdisk_state(uint32_t state);
 char *ramdisk_node(int32_t node);
 char *ramdisk_uuid(const uint8_t *uuid);
-bool ramdisk_uuid_exists(int fd, const uint8_t *uuid);
 
 char *ramdisk_name(dev_t number);
 char *ramdisk_named(const char *name);

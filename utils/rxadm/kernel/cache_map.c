@@ -105,8 +105,8 @@ static enum exit_code check_cache(int control, const struct device *dev, int ind
 	if (!ret && !force)
 		ret = signature_check(dev->what, dev->path);
 	/* Data may have no signature: check for unsaved data, too. */
-	if (!ret && !force)
-		ret = disk_check_saved(control, dev, index, seen);
+	if (!ret)
+		ret = disk_check_saved(control, dev, index, force, seen);
 	return ret;
 }
 
@@ -176,9 +176,12 @@ static char *table_of(const struct map_request *request, const struct device *or
 		.cache = cache->number,
 		.features.block_size = request->block_size >> SECTOR_SHIFT,
 		.features.seq_cutoff = request->seq_cutoff,
-		.diskseq = seen->diskseq,
-		.changes = seen->changes,
 	};
+
+	if (!module_is_loaded("dm_rxcache") || target_has_version(RXCACHE_TARGET, 1, 2)) {
+		table.diskseq = seen->diskseq;
+		table.changes = seen->changes;
+	}
 
 	snprintf(table.features.mode, sizeof(table.features.mode), "%s", request->mode);
 	return rxcache_format_table(&table);

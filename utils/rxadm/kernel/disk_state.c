@@ -337,6 +337,22 @@ static enum exit_code check_saved(const struct device *dev, const struct rxd_que
 		      advice("--force", "'rxadm clear --force'"));
 }
 
+/**
+ * disk_uuid_exists - check whether a RAM disk has a UUID
+ * @fd: the control node
+ * @uuid: the UUID
+ */
+bool disk_uuid_exists(int fd, const uint8_t *uuid)
+{
+	struct rxd_query query;
+	int next;
+
+	for (next = 0; !control_query(fd, next, RXD_QUERY_NEXT, &query); next = query.index + 1)
+		if (!memcmp(query.uuid, uuid, sizeof(query.uuid)))
+			return true;
+	return false;
+}
+
 static char *unfinished_path(const uint8_t *uuid)
 {
 	char text[UUID_STR_LEN];
@@ -406,8 +422,16 @@ void disk_state_forget(const char *diskseq, const uint8_t *uuid)
 	disk_unfinished_end(uuid);
 }
 
-static enum exit_code look(int fd, const struct device *dev, int index, bool force,
-			   struct disk_seen *seen)
+/**
+ * disk_check_saved - report if a RAM disk holds data that was not saved
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its number
+ * @force: do not report it
+ * @seen: out: what the answer is based on
+ */
+enum exit_code disk_check_saved(int fd, const struct device *dev, int index, bool force,
+				struct disk_seen *seen)
 {
 	/* Read the number before the properties, so that it changes if these do not apply. */
 	char *generation = force ? NULL : disk_generation(dev->number);
@@ -428,19 +452,6 @@ static enum exit_code look(int fd, const struct device *dev, int index, bool for
 }
 
 /**
- * disk_check_saved - report if a RAM disk holds data that was not saved
- * @fd: the control node
- * @dev: the RAM disk
- * @index: its number
- * @seen: out: what the answer is based on
- */
-enum exit_code disk_check_saved(int fd, const struct device *dev, int index,
-				struct disk_seen *seen)
-{
-	return look(fd, dev, index, false, seen);
-}
-
-/**
  * disk_check_discard - report why the data of a RAM disk must not be discarded
  * @fd: the control node
  * @dev: the RAM disk
@@ -453,5 +464,5 @@ enum exit_code disk_check_discard(int fd, const struct device *dev, int index, b
 {
 	enum exit_code ret = control_idle_check(fd, index, dev);
 
-	return ret ? ret : look(fd, dev, index, force, seen);
+	return ret ? ret : disk_check_saved(fd, dev, index, force, seen);
 }

@@ -32,11 +32,12 @@ char *disk_images_path(dev_t disk);
 char *disk_generation(dev_t disk);
 uint64_t disk_generation_number(const char *generation);
 enum exit_code disk_saved_set(dev_t disk, const char *generation);
-enum exit_code disk_check_saved(int fd, const struct device *dev, int index,
+enum exit_code disk_check_saved(int fd, const struct device *dev, int index, bool force,
 				struct disk_seen *seen);
 enum exit_code disk_check_discard(int fd, const struct device *dev, int index, bool force,
 				  struct disk_seen *seen);
 
+bool disk_uuid_exists(int fd, const uint8_t *uuid);
 enum exit_code disk_unfinished_begin(const uint8_t *uuid);
 void disk_unfinished_end(const uint8_t *uuid);
 bool disk_is_unfinished(const uint8_t *uuid);

@@ -211,6 +211,30 @@ void mapping_names_free(char **names)
 }
 
 /**
+ * target_has_version - check whether a loaded target has at least a version
+ * @target: its name
+ * @major: the major version, which must be equal
+ * @minor: the minor version
+ */
+bool target_has_version(const char *target, uint32_t major, uint32_t minor)
+{
+	struct dm_task *task = new_task(DM_DEVICE_LIST_VERSIONS, NULL);
+	struct dm_versions *found = NULL;
+	bool has = false;
+
+	if (task && dm_task_run(task))
+		found = dm_task_get_versions(task);
+	while (found && !has) {
+		has = !strcmp(found->name, target) && found->version[0] == major &&
+		      found->version[1] >= minor;
+		found = found->next ? (void *)((char *)found + found->next) : NULL;
+	}
+	if (task)
+		dm_task_destroy(task);
+	return has;
+}
+
+/**
  * mapping_name_check - report if a name is not valid for a mapping
  * @name: the name
  */

@@ -32,6 +32,8 @@ void mapping_release(struct mapping *mapping);
 enum exit_code mapping_names(char ***names);
 void mapping_names_free(char **names);
 
+bool target_has_version(const char *target, uint32_t major, uint32_t minor);
+
 enum exit_code mapping_name_check(const char *name);
 enum exit_code mapping_create(const char *name, const char *uuid, uint64_t sectors,
 			      const char *target, const char *params, dev_t *number);
