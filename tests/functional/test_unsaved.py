@@ -109,6 +109,95 @@ def test_saved_and_replaced(lab, tmp_path):
     refused("remove", "rxd7")
 
 
+def saved_image(lab, image):
+    """Save a RAM disk to an image."""
+    ramdisk = lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    ok("save", ramdisk.path, image, "--format", "raw")
+    return ramdisk
+
+
+@pytest.mark.parametrize("name", ["image", "two\nlines\n", " blank "])
+@pytest.mark.parametrize("how", ["another disk's", "removed", "renamed", "written"])
+def test_image_that_was_lost(lab, tmp_path, how, name):
+    """The only image was replaced by one of the same size, or is not there any more."""
+    image = tmp_path / name
+    ramdisk = saved_image(lab, image)
+    old = image.stat()
+    ok("remove", ramdisk.path, "--dry-run")
+    if how == "another disk's":
+        other = lab.ramdisk(4 * MIB)
+        ok("save", other.path, image, "--format", "raw")
+        os.utime(image, ns=(old.st_atime_ns, old.st_mtime_ns))
+    elif how == "removed":
+        image.unlink()
+    elif how == "renamed":
+        image.rename(tmp_path / "other")
+    else:
+        with open(image, "r+b") as file:
+            file.write(b"x")
+    what = "was replaced or changed" if image.exists() else "is missing"
+    text = str(image).replace("\n", "?")
+    for command in "remove", "clear":
+        refused(command, ramdisk.path, names=(f"'{text}', but that file {what};",))
+    # A write since is the reason that is reported.
+    direct.write(ramdisk.path, 0, stamp(2))
+    refused("remove", ramdisk.path, names=("was not saved to a file",))
+    ok("save", ramdisk.path, image)
+    ok("remove", ramdisk.path)
+
+
+@pytest.mark.one_kernel
+def test_image_that_is_the_last_one(lab, tmp_path):
+    """An earlier image of the same state does not count."""
+    ramdisk = saved_image(lab, tmp_path / "first")
+    ok("save", ramdisk.path, tmp_path / "second")
+    (tmp_path / "second").unlink()
+    refused("remove", ramdisk.path, names=(f"'{tmp_path}/second', but that file is missing",))
+    ok("save", ramdisk.path, tmp_path / "first")
+    ok("remove", ramdisk.path)
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("path", ["image", "folder/../image", "link", "folder-link/image"])
+def test_image_by_another_path(lab, tmp_path, monkeypatch, path):
+    """The record has the path of the file itself, whatever the command was given."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder-link").symlink_to(".")
+    (tmp_path / "link").symlink_to("image")
+    (tmp_path / "image").touch()
+    monkeypatch.chdir(tmp_path)
+    ramdisk = saved_image(lab, path)
+    monkeypatch.chdir("/")
+    (tmp_path / "link").unlink()
+    (tmp_path / "folder-link").unlink()
+    ok("remove", ramdisk.path, "--dry-run")
+    (tmp_path / "image").unlink()
+    refused("remove", ramdisk.path, names=(f"'{tmp_path}/image', but that file is missing",))
+
+
+@pytest.mark.one_kernel
+def test_image_that_was_replaced_at_once(lab, tmp_path):
+    """Another process replaced the image before the save recorded it."""
+    ramdisk, other = lab.ramdisk(4 * MIB), lab.ramdisk(4 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    image, second = tmp_path / "image", tmp_path / "second"
+    ok("save", other.path, second)
+    environment = {**ENVIRONMENT,
+                   "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    command = ["strace", "-f", "-o", "/dev/null", "-e", "inject=fsync:delay_exit=3000000",
+               program("rxadm"), "save", ramdisk.path, image, "--progress", "none"]
+    with subprocess.Popen([str(word) for word in command], env=environment) as process:
+        # Then its folder is synced.
+        end = time.monotonic() + 60
+        while not image.exists():
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.02)
+        os.replace(second, image)
+        assert process.wait(60) == 0
+    refused("remove", ramdisk.path)
+
+
 @pytest.mark.one_kernel
 def test_no_record_of_what_is_gone(lab, tmp_path):
     before = sorted(os.listdir("/run/rxadm")) if os.path.exists("/run/rxadm") else []

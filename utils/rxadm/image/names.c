@@ -264,6 +264,28 @@ int image_name_beside(struct output *output, char **path)
 	return err;
 }
 
+/**
+ * image_commit - give a new image its name, or one beside it if that name is no longer unused
+ * @output: the image, which ends if this succeeds
+ * @beside: in and out: path of the image if it is saved beside another; NULL: it is not
+ * @path: out: allocated path of the image
+ *
+ * Return: 0 or an errno.
+ */
+int image_commit(struct output *output, char **beside, char **path)
+{
+	int err;
+
+	*path = image_beside_path(output->folder_fd, output->name);
+	err = output_commit(output, 0600, true);
+	if (err != EEXIST || !output->exclusive || *beside)
+		return err;
+	err = image_name_beside(output, beside);
+	free(*path);
+	*path = copy_text(*beside);
+	return err ? err : output_commit(output, 0600, true);
+}
+
 /* Check whether a loop device uses this file; @attribute is its backing_file in sysfs. */
 static bool is_backing_file(const char *attribute, const struct stat *file)
 {

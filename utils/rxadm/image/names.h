@@ -27,5 +27,6 @@ bool image_may_be_replaced(dev_t disk, int folder_fd, const char *name);
 bool image_may_take_name(struct output *output, dev_t disk, dev_t folder);
 enum exit_code image_check_loop(const char *file);
 int image_name_beside(struct output *output, char **path);
+int image_commit(struct output *output, char **beside, char **path);
 
 #endif /* RXADM_IMAGE_NAMES_H */

@@ -342,6 +342,8 @@ static enum exit_code commit(struct job *job)
 {
 	struct save_args *args = job->args;
 	struct output *output = &job->output;
+	const struct stat written = output->st;
+	char *path = NULL;
 	int err = 0;
 
 	if (args->keep && (args->apart || !image_may_take_name(output, job->dev->number,
@@ -352,15 +354,11 @@ static enum exit_code commit(struct job *job)
 	/* Record the id first: if rxadm is killed in between, the disk may replace the image. */
 	if (!args->raw && disk_images_add(job->dev->number, job->image.header.id))
 		fprintf(stderr, "rxadm: the image is saved nevertheless\n");
-	err = output_commit(output, 0600, true);
-	if (err == EEXIST && output->exclusive && !args->beside) {
-		err = image_name_beside(output, &args->beside);
-		if (!err)
-			err = output_commit(output, 0600, true);
-	}
+	err = image_commit(output, &args->beside, &path);
 	/* Mark the disk as saved last: 'rxadm remove' then needs no --force. */
 	if (!err)
-		disk_saved_set(job->dev->number, job->generation);
+		disk_saved_set(job->dev->number, job->generation, path, &written);
+	free(path);
 	return err ? report(exit_code_of(err), "file '%s': %s",
 			    args->beside ? args->beside : args->file, strerror(err)) : EXIT_OK;
 }

@@ -7,8 +7,9 @@
  * the next boot, so the file never applies to a later disk that has the same UUID. A disk without
  * this file may not replace any image.
  *
- * saved-DISKSEQ has the driver's number of the state that was saved last. The disk counts as not
- * saved if the file is missing, or if the driver's number is different now.
+ * saved-DISKSEQ has the driver's number of the state that was saved last, and what identifies the
+ * image. The disk counts as not saved if the file is missing, if the driver's number is different
+ * now, or if the image was removed, replaced or changed.
  *
  * unfinished-UUID exists while the disk is being filled. If no other rxadm is changing anything
  * and the file exists, the filling was interrupted.
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
@@ -239,11 +241,6 @@ bool disk_images_has(dev_t disk, uint64_t id)
 	return found;
 }
 
-static char *saved_path(dev_t disk)
-{
-	return record_path("saved", disk);
-}
-
 /**
  * disk_generation - return the driver's number of the state of a RAM disk
  * @disk: its device number
@@ -266,75 +263,105 @@ uint64_t disk_generation_number(const char *generation)
 }
 
 /* Add the boot ID: /run may survive a reboot, after which both numbers are used again. */
-static char *saved_text(const char *generation)
+static char *state_text(const char *generation)
 {
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	char boot[UUID_STR_LEN] = "";
-	char *text = NULL;
+	char *boot = first_line("/proc/sys/kernel/random/boot_id");
+	char *text = boot ? format_text("%s %s ", generation, boot) : NULL;
 
-	if (file && fscanf(file, "%36s", boot) == 1)
-		text = format_text("%s %s", generation, boot);
-	if (file)
-		fclose(file);
+	free(boot);
 	return text;
+}
+
+/* What identifies an image. Its path is last, because it may contain any character but NUL. */
+static char *image_text(const char *path, struct stat *st)
+{
+	return stat(path, st) ? NULL :
+	       format_text("%llx %llx %llx %lld.%09ld\n%s", (unsigned long long)st->st_dev,
+			   (unsigned long long)st->st_ino, (unsigned long long)st->st_size,
+			   (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec, path);
 }
 
 static void fill_saved(FILE *file, const void *data)
 {
-	fprintf(file, "%s\n", (const char *)data);
+	const char *const *texts = data;
+
+	fprintf(file, "%s%s", texts[0], texts[1]);
 }
 
 /**
  * disk_saved_set - record that a RAM disk was saved
  * @disk: its device number
  * @generation: result of disk_generation() before the first byte was read
+ * @path: absolute path of the image
+ * @written: the file that was written; another process may have replaced it already
  */
-enum exit_code disk_saved_set(dev_t disk, const char *generation)
+enum exit_code disk_saved_set(dev_t disk, const char *generation, const char *path,
+			      const struct stat *written)
 {
-	char *text = generation ? saved_text(generation) : NULL;
-	char *path = text ? saved_path(disk) : NULL;
+	struct stat st;
+	char *image = image_text(path, &st);
+	bool same = image && st.st_dev == written->st_dev && st.st_ino == written->st_ino;
+	char *state = same && generation ? state_text(generation) : NULL;
+	char *record = state ? record_path("saved", disk) : NULL;
 	enum exit_code ret = EXIT_OK;
 
-	errno = path ? run_folder_make() : 0;
+	errno = record ? run_folder_make() : 0;
 	if (errno)
 		ret = report(exit_code_of(errno), "cannot create " RUN_FOLDER ": %s",
 			     strerror(errno));
-	else if (path)
-		ret = file_replace("record", path, 0600, fill_saved, text);
-	free(path);
-	free(text);
+	else if (record)
+		ret = file_replace("record", record, 0600, fill_saved,
+				   (const char *[]){ state, image });
+	free(record);
+	free(state);
+	free(image);
 	return ret;
 }
 
-static bool is_saved(dev_t disk, const char *generation)
+/* Return: why a state does not count as saved, as allocated text; NULL if it does. */
+static char *why_not_saved(dev_t disk, const char *generation)
 {
-	char *text = saved_text(generation);
-	char *path = text ? saved_path(disk) : NULL;
-	char *line = path ? first_line(path) : NULL;
-	bool saved = line && !strcmp(line, text);
+	char *state = generation ? state_text(generation) : NULL;
+	char *record = state ? record_path("saved", disk) : NULL;
+	char *text = record ? whole_file(record) : NULL;
+	char *then = text && !strncmp(text, state, strlen(state)) ? text + strlen(state) : NULL;
+	char *path = then ? strchr(then, '\n') : NULL;
+	struct stat st;
+	char *now = path ? image_text(path + 1, &st) : NULL;
+	char *why = NULL;
 
-	free(line);
-	free(path);
+	if (!path)
+		why = copy_text("was not saved to a file since it was loaded or written");
+	else if (!now || strcmp(then, now))
+		why = format_text("was saved to '%s', but that file %s", path + 1,
+				  now ? "was replaced or changed" : "is missing");
+	free(now);
 	free(text);
-	return saved;
+	free(record);
+	free(state);
+	return why;
 }
 
 /* Data counts as not saved if that is unknown. */
 static enum exit_code check_saved(const struct device *dev, const struct rxd_query *query,
 				  const char *generation)
 {
+	enum exit_code ret = EXIT_OK;
 	char text[SIZE_TEXT_MAX];
-	bool saved;
+	char *why;
 
 	if (!query->mem_used)
 		return EXIT_OK;
 	/* Generation 0 has no data, but reserved memory counts as used. */
-	saved = generation && (!strcmp(generation, "0") || is_saved(dev->number, generation));
-	return saved ? EXIT_OK :
-	       report(EXIT_BUSY,
-		      "%s '%s': holds %s of data that was not saved to a file since it was loaded or written; 'rxadm save' keeps it, %s discards it",
-		      dev->what, dev->path, size_format(query->mem_used, text),
-		      advice("--force", "'rxadm clear --force'"));
+	why = generation && !strcmp(generation, "0") ? NULL :
+	      why_not_saved(dev->number, generation);
+	if (why)
+		ret = report(EXIT_BUSY,
+			     "%s '%s': holds %s of data that %s; 'rxadm save' keeps it, %s discards it",
+			     dev->what, dev->path, size_format(query->mem_used, text), why,
+			     advice("--force", "'rxadm clear --force'"));
+	free(why);
+	return ret;
 }
 
 /**

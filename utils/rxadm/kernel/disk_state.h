@@ -5,6 +5,7 @@
 #include <linux/rxd.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "kernel/device.h"
@@ -31,7 +32,8 @@ char *disk_images_path(dev_t disk);
 
 char *disk_generation(dev_t disk);
 uint64_t disk_generation_number(const char *generation);
-enum exit_code disk_saved_set(dev_t disk, const char *generation);
+enum exit_code disk_saved_set(dev_t disk, const char *generation, const char *path,
+			      const struct stat *written);
 enum exit_code disk_check_saved(int fd, const struct device *dev, int index, bool force,
 				struct disk_seen *seen);
 enum exit_code disk_check_discard(int fd, const struct device *dev, int index, bool force,

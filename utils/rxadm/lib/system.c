@@ -234,6 +234,33 @@ char *program_run(char *const argv[])
 
 #define MODPROBE	"/sbin/modprobe"
 
+static char *read_until(const char *path, int end)
+{
+	FILE *file = fopen(path, "re");
+	char *text = NULL;
+	size_t size = 0;
+
+	if (!file)
+		return NULL;
+	if (getdelim(&text, &size, end, file) < 0) {
+		free(text);
+		text = NULL;
+	}
+	fclose(file);
+	return text;
+}
+
+/**
+ * whole_file - read a file of text
+ * @path: the file
+ *
+ * Return: allocated text up to the first NUL, or NULL.
+ */
+char *whole_file(const char *path)
+{
+	return read_until(path, '\0');
+}
+
 /**
  * first_line - read the first line of a file in sysfs or /proc
  * @path: the file
@@ -242,19 +269,10 @@ char *program_run(char *const argv[])
  */
 char *first_line(const char *path)
 {
-	FILE *file = fopen(path, "re");
-	char *line = NULL;
-	size_t size = 0;
+	char *line = read_until(path, '\n');
 
-	if (!file)
-		return NULL;
-	if (getline(&line, &size, file) < 0) {
-		free(line);
-		line = NULL;
-	} else {
+	if (line)
 		line[strcspn(line, "\n")] = '\0';
-	}
-	fclose(file);
 	return line;
 }
 

@@ -7,6 +7,7 @@
 
 #include "lib/error.h"
 
+char *whole_file(const char *path);
 char *first_line(const char *path);
 
 uint64_t system_ram(void);
