@@ -11,7 +11,7 @@ import pytest
 from rxdlib import direct, dm
 from rxdlib.command import as_nobody, program, run, rxadm
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
-                                  complaints, disk_of, records, unfinished)
+                                  complaints, disk_of, note_unfinished, records, unfinished)
 from rxdlib.control import STATE_CACHE, STATE_RESERVED
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK, RamDisk, state
@@ -386,6 +386,85 @@ def test_file_system_on_a_reserved_disk(config):
     assert config.ok() == config.ok("--dry-run") == [] and not signature(disk.path)
     run("blkdiscard", "--zeroout", disk.path)
     assert config.ok() == ["ramdisk a: create a file system ext4"]
+
+
+@pytest.mark.parametrize("reserve", ["no", "yes"])
+def test_written_after_a_kill(config, reserve):
+    """The disk is recorded as incomplete, but there was nothing to fill, and it holds data."""
+    config.write(f"[ramdisk a]\nsize = 16M\nreserve = {reserve}\n")
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    note_unfinished(disk.query().uuid)
+    assert config.ok() == [f"ramdisk a: remove {disk.path}, which was not started completely",
+                           "ramdisk a: create a RAM disk of 16M"]
+    disk = disk_of("ramdisk/a")
+    direct.write(disk.path, 8 * MIB, stamp(1))
+    note_unfinished(disk.query().uuid)
+    config.write(f"[ramdisk a]\nsize = 32M\nreserve = {reserve}\n")
+    plan = config.ok("--dry-run")
+    assert plan == [f"ramdisk a: resize {disk.path} from 16M to 32M"] and len(unfinished()) == 1
+    assert config.ok() == plan
+    assert direct.read(disk.path, 8 * MIB, len(stamp(1))) == stamp(1)
+    assert unfinished() == config.ok() == []
+
+
+FILE_SYSTEMS = pytest.mark.parametrize("kind, size", [("ext4", "16M"), ("xfs", "320M")])
+
+
+@FILE_SYSTEMS
+@pytest.mark.parametrize("mounted", [False, True])
+def test_file_system_that_was_used_after_a_kill(config, lab, kind, size, mounted):
+    """The disk is recorded as incomplete, but mkfs had ended."""
+    config.write(f"[ramdisk a]\nsize = {size}\nfs = {kind}\n")
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    note_unfinished(disk.query().uuid)
+    folder = lab.mount(disk.path)
+    with open(f"{folder}/file", "w", encoding="ascii") as file:
+        file.write("kept")
+    if not mounted:
+        run("umount", folder)
+    result = config.apply()
+    assert (result.returncode, result.stdout, unfinished()) == (0, "", []), result
+    if not mounted:
+        run("mount", disk.path, folder)
+    with open(f"{folder}/file", encoding="ascii") as file:
+        assert file.read() == "kept"
+    run("umount", folder)
+
+
+def mkfs_killed(kind, disk, trace, when=None):
+    """Run mkfs on an empty disk, and kill it at one of its writes; return how many it began."""
+    run("blkdiscard", disk.path)
+    inject = ["-e", f"inject=pwrite64:signal=KILL:when={when}"] if when else []
+    run("strace", "-f", "-o", trace, "-P", disk.path, "-e", "trace=pwrite64", *inject,
+        f"mkfs.{kind}", disk.path, check=not when)
+    return trace.read_text(encoding="ascii").count("pwrite64(")
+
+
+@FILE_SYSTEMS
+def test_mkfs_that_was_killed(config, lab, tmp_path, kind, size):
+    """
+    mkfs is killed with rxadm. Whatever it leaves, the next apply ends with a whole file system:
+    the disk is made again unless all of it was written. This covers mkfs.ext4, which writes the
+    superblock last, and mkfs.xfs, which writes it early with a flag. Other programs may leave a
+    superblock that libblkid finds: the disk is then kept as it is.
+    """
+    config.write(f"[ramdisk a]\nsize = {size}\nfs = {kind}\n")
+    config.ok()
+    total = mkfs_killed(kind, disk_of("ramdisk/a"), tmp_path / "trace")
+    assert total > 6
+    made_again = []
+    for when in 1, total // 2, total:
+        disk = disk_of("ramdisk/a")
+        assert mkfs_killed(kind, disk, tmp_path / "trace", when) == when
+        note_unfinished(disk.query().uuid)
+        lines = config.ok()
+        made_again.append(f"ramdisk a: create a file system {kind}" in lines)
+        assert made_again[-1] or not lines
+        assert unfinished() == [] and signature(disk_of("ramdisk/a").path) == kind
+        run("umount", lab.mount(disk_of("ramdisk/a").path))
+    assert made_again[0] and made_again[1]
 
 
 @pytest.mark.parametrize("percent", [-5, -1, 1, 3])

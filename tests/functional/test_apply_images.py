@@ -13,7 +13,7 @@ import pytest
 from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, program, rxadm, run
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
-                                  disk_of, unfinished)
+                                  disk_of, note_unfinished, unfinished)
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import state
 
@@ -205,11 +205,6 @@ def test_other_image_that_was_loaded(config, image):
     rxadm("clear", "--force", disk, check=True)
     rxadm("load", "--into", disk, other, check=True)
     saved_beside(config, image, 4)
-
-
-def note_unfinished(uuid):
-    with open(os.path.join(RECORDS, f"unfinished-{uuid}"), "w", encoding="ascii"):
-        pass
 
 
 def interrupted(config):

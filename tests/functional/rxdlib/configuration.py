@@ -79,6 +79,12 @@ def records():
                   if name.startswith(("ramdisk-", "cache-", "export-")))
 
 
+def note_unfinished(uuid):
+    """Record the loading of a RAM disk as incomplete, as an apply that was killed leaves it."""
+    with open(os.path.join(RECORDS, f"unfinished-{uuid}"), "w", encoding="ascii"):
+        pass
+
+
 def unfinished():
     """RAM disks whose loading is recorded as incomplete."""
     return [name for name in os.listdir(RECORDS) if name.startswith("unfinished-")]

@@ -369,6 +369,23 @@ static enum exit_code plan_unfinished(struct plan *plan,
 	return EXIT_OK;
 }
 
+/*
+ * Without an image, keep a disk that another program may have used since: it holds data, and a file
+ * system if the section has one. A killed mkfs leaves data, but no file system that is complete.
+ */
+static enum exit_code may_be_in_use(const struct plan *plan, bool *used)
+{
+	struct device dev = { .what = "RAM disk", .path = disk_path(plan) };
+	bool empty;
+	enum exit_code ret = disk_is_empty(&plan->disk, &empty);
+
+	*used = !ret && !empty;
+	if (*used && value(plan, CONFIG_FS))
+		ret = contents_find(&dev, used);
+	free(dev.path);
+	return ret;
+}
+
 /**
  * plan_start_ramdisk - plan to create or change a RAM disk as its section says
  * @plan: the plan
@@ -377,18 +394,22 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 {
 	const char *image = value(plan, CONFIG_IMAGE);
 	const char *fs = value(plan, CONFIG_FS);
-	bool empty = false;
+	bool empty = false, used = false;
 	enum exit_code ret;
 
 	if (plan->has_disk && disk_is_unfinished(plan->uuid)) {
 		ret = plan_unfinished(plan, save_unfinished);
+		if (!ret && plan->has_disk && !image)
+			ret = may_be_in_use(plan, &used);
 		if (ret)
 			return ret;
-		if (plan->has_disk)
+		if (used && !plan->dry_run)
+			disk_unfinished_end(plan->uuid);
+		else if (!used && plan->has_disk)
 			plan_step(plan, remove_saved,
 				  "remove /dev/rxd%d, which was not started completely",
 				  plan->disk.index);
-		plan->has_disk = false;
+		plan->has_disk = used;
 	}
 	/* Ignore an error if the disk exists: if its service failed, nothing would be saved. */
 	ret = image ? check_room(plan, image) : EXIT_OK;

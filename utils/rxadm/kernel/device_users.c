@@ -294,6 +294,7 @@ enum exit_code member_check(const char *what, const char *path, const char *opti
 #define XFS_BLOCK_SIZE		4
 #define XFS_BLOCKS		8
 #define XFS_SUPERBLOCK_SIZE	16
+#define XFS_IN_PROGRESS		126	/* mkfs.xfs clears it last */
 
 #define SWAP_LAST_PAGE		1028
 
@@ -402,14 +403,18 @@ static void note_partitions(struct contents *contents, blkid_probe probe)
 
 static void note_file_system(struct contents *contents, blkid_probe probe)
 {
+	int fd = blkid_probe_get_fd(probe);
 	const char *type;
 	uint64_t size;
+	uint8_t flag;
 
 	if (blkid_probe_lookup_value(probe, "TYPE", &type, NULL))
 		return;
+	if (!strcmp(type, "xfs") && read_all(fd, &flag, sizeof(flag), XFS_IN_PROGRESS) && flag)
+		return;
 	size = value_of(probe, "FSLASTBLOCK") * value_of(probe, "FSBLOCKSIZE");
 	if (!size)
-		size = own_size(blkid_probe_get_fd(probe), type);
+		size = own_size(fd, type);
 	if (size)
 		note(contents, size, copy_text(type));
 	else
@@ -445,6 +450,17 @@ static enum exit_code contents_read(const struct device *dev, struct contents *c
 	contents_release(contents);
 	return report(EXIT_DEVICE, "%s '%s': cannot be read to look for a file system", dev->what,
 		      dev->path);
+}
+
+/* Check whether a device has partitions, or a file system that was made completely. */
+enum exit_code contents_find(const struct device *dev, bool *found)
+{
+	struct contents contents;
+	enum exit_code ret = contents_read(dev, &contents);
+
+	*found = contents.last || contents.unknown;
+	contents_release(&contents);
+	return ret;
 }
 
 /**

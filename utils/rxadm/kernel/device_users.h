@@ -2,6 +2,7 @@
 #ifndef RXADM_KERNEL_DEVICE_USERS_H
 #define RXADM_KERNEL_DEVICE_USERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -24,6 +25,7 @@ char *openers_of(dev_t number);
 enum exit_code signature_check(const char *what, const char *path);
 enum exit_code member_check(const char *what, const char *path, const char *option);
 
+enum exit_code contents_find(const struct device *dev, bool *found);
 enum exit_code contents_check(const struct device *dev, uint64_t size, const char *size_text,
 			      char **unknown);
 
