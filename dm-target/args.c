@@ -197,6 +197,8 @@ int rxc_args_parse(struct rxc_args *args, unsigned int argc, char **argv, char *
 	args->mode = RXC_WRITETHROUGH;
 	args->seq_cutoff = 0;
 	args->if_same = false;
+	args->diskseq = 0;
+	args->changes = 0;
 
 	if (as.argc) {
 		ret = parse_features(&as, args, error);

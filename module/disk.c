@@ -882,7 +882,6 @@ struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsign
 }
 EXPORT_SYMBOL_NS_GPL(rxd_claim, RXD_NS);
 
-/* Write dirty pages of the page cache to the disk, so that the number counts them. */
 static int rxd_flush_page_cache(struct rxd_disk *rxd)
 {
 	struct block_device *part;
@@ -890,13 +889,28 @@ static int rxd_flush_page_cache(struct rxd_disk *rxd)
 	unsigned long partno;
 	int ret = 0;
 
-	mutex_lock(&rxd->gd->open_mutex);
+	lockdep_assert_held(&rxd->gd->open_mutex);
 	memflags = memalloc_noio_save();
 	xa_for_each(&rxd->gd->part_tbl, partno, part)
 		ret = filemap_write_and_wait(rxd_bdev_mapping(part)) ?: ret;
 	memalloc_noio_restore(memflags);
-	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
+}
+
+static bool rxd_page_cache_is_dirty(struct rxd_disk *rxd)
+{
+	struct address_space *mapping;
+	struct block_device *part;
+	unsigned long partno;
+
+	lockdep_assert_held(&rxd->gd->open_mutex);
+	xa_for_each(&rxd->gd->part_tbl, partno, part) {
+		mapping = rxd_bdev_mapping(part);
+		if (mapping_tagged(mapping, PAGECACHE_TAG_DIRTY) ||
+		    mapping_tagged(mapping, PAGECACHE_TAG_WRITEBACK))
+			return true;
+	}
+	return false;
 }
 
 /* Freeze the queue, because bios in flight may change the data. Return: 0 or -ESTALE. */
@@ -907,11 +921,27 @@ static int rxd_take_store(struct rxd_disk *rxd, const struct rxd_seen *seen)
 
 	memflags = rxd_freeze_queue(rxd->gd->queue);
 	ret = rxd_check_same(rxd, seen);
+	if (!ret && seen && rxd_page_cache_is_dirty(rxd))
+		ret = -ESTALE;
 	if (!ret) {
 		WRITE_ONCE(rxd->taken, true);
 		rxd_store_clear(rxd->store);
 	}
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	return ret;
+}
+
+/* Data in the page cache is not counted yet: write it first. */
+static int rxd_take_same(struct rxd_disk *rxd, const struct rxd_seen *seen)
+{
+	int ret;
+
+	mutex_lock(&rxd->gd->open_mutex);
+	ret = rxd_flush_page_cache(rxd) ?: rxd_take_store(rxd, seen);
+	/* Who has written since must get an error from fsync(), for these pages are lost. */
+	if (!ret)
+		rxd_flush_page_cache(rxd);
+	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
 }
 
@@ -932,16 +962,14 @@ int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens,
 	     const struct rxd_seen *seen)
 {
 	struct rxd_disk *rxd = rxd_of_bdev(bdev);
-	int ret = 0;
+	int ret;
 
 	mutex_lock(&rxd->lock);
 	/* All mapped devices use the same holder, so a claim does not exclude other mappings. */
 	if (WARN_ON_ONCE(rxd->owner != owner) || bdev->bd_holders > 2 * opens)
 		ret = -EBUSY;
-	else if (seen)
-		ret = rxd_flush_page_cache(rxd);
-	if (!ret)
-		ret = rxd_take_store(rxd, seen);
+	else
+		ret = seen ? rxd_take_same(rxd, seen) : rxd_take_store(rxd, NULL);
 	if (!ret)
 		rxd_drop_page_cache(rxd, 0);
 	mutex_unlock(&rxd->lock);

@@ -3,6 +3,9 @@
 
 import errno
 import os
+import random
+import threading
+import time
 
 import pytest
 
@@ -128,3 +131,37 @@ def test_taken(lab, kernel_log):
     assert "if_same" not in dm.table("taken")
     run("dmsetup", "remove", "--retry", "taken")
     assert direct.read(ramdisk.path, 0, BLOCK) == bytes(BLOCK)
+
+
+def test_buffered_write_while_taken(lab):
+    """A cache that takes the disk at this moment fails, or the writer gets an error."""
+    ramdisk = lab.ramdisk(MIB)
+    lab.stack.callback(run, "dmsetup", "remove", "taken", check=False)
+    run("dmsetup", "create", "taken", "--notable")
+    delay, end = 0.05, time.monotonic() + 30
+    while time.monotonic() < end:
+        direct.write(ramdisk.path, 0, stamp(1))
+        run("dmsetup", "load", "taken", stdin=table(ramdisk, ramdisk.seen()))
+        errors = []
+
+        def write(file, pause, errors):
+            time.sleep(pause)
+            try:
+                file.write(stamp(2))
+                os.fsync(file.fileno())
+            except OSError as error:
+                errors.append(error)
+
+        with open(ramdisk.path, "r+b", buffering=0) as file:
+            writer = threading.Thread(target=write, args=(file, delay, errors))
+            writer.start()
+            taken = not run("dmsetup", "resume", "taken", check=False).returncode
+            writer.join()
+        assert not taken or errors
+        # Aim at the border between a write that counts and one that fails.
+        delay = max(0.001, delay + (random.random() - taken) * 0.006)
+        if taken:
+            run("dmsetup", "remove", "--retry", "taken")
+            run("dmsetup", "create", "taken", "--notable")
+        else:
+            run("dmsetup", "clear", "taken")

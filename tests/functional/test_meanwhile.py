@@ -12,7 +12,7 @@ import pytest
 
 from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, program, rxadm
-from rxdlib.configuration import RECORDS, Configuration, disk_of
+from rxdlib.configuration import RECORDS, Configuration, disk_of, records
 from rxdlib.control import Control
 from rxdlib.direct import BLOCK, MIB, stamp
 from rxdlib.lab import DISK, state
@@ -36,7 +36,8 @@ def slowly(*args, delay=DELAY, log="/dev/null", when="exit"):
     # LeakSanitizer cannot work beside strace.
     environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
     with subprocess.Popen(["strace", "-f", "-o", str(log), "-e", "trace=ioctl,fcntl", "-e",
-                           f"inject=ioctl:delay_{when}={int(delay * 1000000)}", program("rxadm"), *args],
+                           f"inject=ioctl:delay_{when}={int(delay * 1000000)}",
+                           program("rxadm"), *args],
                           env=environment, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as process:
         yield process
@@ -220,6 +221,13 @@ def saved(lab, tmp_path):
     return ramdisk
 
 
+def replace(ramdisk):
+    with Control() as control:
+        control.remove(ramdisk.index)
+        control.create(4 * MIB, index=ramdisk.index)
+    direct.write(ramdisk.path, MIB, stamp(2))
+
+
 @DISCARDS
 def test_written_before_it_is_discarded(lab, tmp_path, command, ioctl):
     ramdisk = saved(lab, tmp_path)
@@ -234,14 +242,8 @@ def test_written_before_it_is_discarded(lab, tmp_path, command, ioctl):
 def test_replaced_before_it_is_discarded(lab, tmp_path, command, ioctl, options):
     """--force is for the data that the user has seen, not for that of another disk."""
     ramdisk = saved(lab, tmp_path)
-
-    def replace():
-        with Control() as control:
-            control.remove(ramdisk.index)
-            control.create(4 * MIB, index=ramdisk.index)
-        direct.write(ramdisk.path, MIB, stamp(2))
-
-    code, output, errors = interrupted(tmp_path, ioctl, replace, command, "rxd0", *options)
+    code, output, errors = interrupted(tmp_path, ioctl, lambda: replace(ramdisk), command,
+                                       "rxd0", *options)
     assert code in (BUSY, DEVICE) and not output and len(errors.splitlines()) == 1, errors
     assert direct.read(ramdisk.path, MIB, BLOCK) == stamp(2)
 
@@ -258,12 +260,26 @@ def test_written_before_it_is_mapped(lab, tmp_path, ioctl):
     assert dm.names() == [] and sorted(os.listdir(RECORDS)) == records
 
 
-def test_written_after_it_was_saved(config, tmp_path):
-    """apply --stop saves it again before it removes it."""
+def test_replaced_before_it_is_mapped(lab, tmp_path):
+    """Not even --force takes another disk."""
+    ramdisk = saved(lab, tmp_path)
+    code, output, _ = interrupted(tmp_path, "DM_TABLE_LOAD", lambda: replace(ramdisk), "map",
+                                  "--force", "--cache", "rxd0", "--origin", DISK)
+    assert code and not output
+    assert direct.read(ramdisk.path, MIB, BLOCK) == stamp(2)
+
+
+def started(config, tmp_path):
+    """A section with an image."""
     image = tmp_path / "image"
     config.write(f"[ramdisk a]\nsize = 4M\nimage = {image}\n")
     config.ok()
-    disk = disk_of("ramdisk/a").path
+    return disk_of("ramdisk/a"), image
+
+
+def test_written_after_it_was_saved(config, tmp_path):
+    """apply --stop saves it again before it removes it."""
+    disk = started(config, tmp_path)[0].path
     direct.write(disk, 0, stamp(1))
     code, _, errors = interrupted(tmp_path, REMOVE, lambda: direct.write(disk, MIB, stamp(2)),
                                   "apply", "--stop", "--config", str(config.path))
@@ -273,3 +289,46 @@ def test_written_after_it_was_saved(config, tmp_path):
     disk = disk_of("ramdisk/a").path
     assert direct.read(disk, 0, BLOCK) == stamp(1)
     assert direct.read(disk, MIB, BLOCK) == stamp(2)
+
+
+@pytest.mark.parametrize("writes", [1, 4])
+def test_written_after_each_save(config, tmp_path, writes):
+    """After the fourth save it is kept. The image belongs to another disk, and is kept, too."""
+    ramdisk, image = started(config, tmp_path)
+    direct.write(ramdisk.path, 0, stamp(1))
+    image.write_bytes(b"other")
+    log = tmp_path / "log"
+    with slowly("apply", "--stop", "--config", str(config.path), delay=0.3, log=log,
+                when="enter") as process:
+        for number in range(writes):
+            end = time.monotonic() + SECONDS
+            while not log.exists() or log.read_text().count(REMOVE) <= number:
+                assert time.monotonic() < end
+                time.sleep(0.02)
+            direct.write(ramdisk.path, number * BLOCK, stamp(2))
+        code, output, _ = ends(process)
+    kept = writes == 4
+    assert code == BUSY and image.read_bytes() == b"other"
+    assert bool(disk_of("ramdisk/a")) == ("ramdisk-a" in records()) == kept
+    assert ("ramdisk a: remove /dev/rxd0" in output) != kept
+
+
+def test_replaced_after_it_was_saved(config, tmp_path):
+    """Another disk with the same number of changes is not the disk that was saved."""
+    ramdisk, _ = started(config, tmp_path)
+    direct.write(ramdisk.path, 0, stamp(1))
+    code, _, errors = interrupted(tmp_path, REMOVE, lambda: replace(ramdisk), "apply", "--stop",
+                                  "--config", str(config.path))
+    assert code and errors
+    assert direct.read(ramdisk.path, MIB, BLOCK) == stamp(2)
+
+
+@pytest.mark.parametrize("options", [(), ("--stop",)], ids=["start", "stop"])
+def test_unfinished_disk_is_written(config, tmp_path, options):
+    """It was empty when apply planned to remove it."""
+    ramdisk, image = started(config, tmp_path)
+    with open(f"{RECORDS}/unfinished-{ramdisk.query().uuid}", "w", encoding="ascii"):
+        pass
+    interrupted(tmp_path, REMOVE, lambda: direct.write(ramdisk.path, MIB, stamp(2)), "apply",
+                *options, "--config", str(config.path))
+    assert len(list(tmp_path.glob(f"{image.name}.new-*"))) == 1

@@ -153,7 +153,6 @@ static enum exit_code run_save(int argc, char **argv)
 	ret = privilege_check();
 	if (!ret)
 		ret = image_save(&args);
-	free(args.generation);
 	if (args.signal)
 		copy_interrupt(args.signal);
 	return ret;

@@ -418,23 +418,35 @@ enum exit_code plan_disk(struct plan *plan)
 	return EXIT_OK;
 }
 
-/*
- * Remove the plan's RAM disk, as a step or to undo a failed start. An earlier step has saved the
- * data that is to be kept.
- */
-enum exit_code plan_remove_disk(struct plan *plan)
+/* Remove the plan's RAM disk. If it is not as @saved, which may be NULL, set @changed instead. */
+enum exit_code plan_remove_same(struct plan *plan, const struct disk_seen *saved, bool *changed)
 {
-	const struct discard_request request = { .force = true };
+	struct discard_request request = { .force = true, .saved = saved, .changed = changed };
+	struct rxd_query query;
 	enum exit_code ret;
 	struct device dev;
+	char *diskseq;
 	int index;
 
 	ret = plan_device(plan, &dev, &index);
 	if (ret)
 		return ret;
-	ret = ramdisk_remove(plan->control, &dev, index, &request);
+	/* Another disk may have this number now. Read the diskseq before the UUID. */
+	request.diskseq = diskseq = disk_sequence(dev.number);
+	if (control_query(plan->control, index, 0, &query) ||
+	    memcmp(query.uuid, plan->uuid, sizeof(query.uuid)))
+		ret = report(EXIT_BUSY, "%s '%s': was removed or replaced", dev.what, dev.path);
+	else
+		ret = ramdisk_remove(plan->control, &dev, index, &request);
+	free(diskseq);
 	device_release(&dev);
 	return ret;
+}
+
+/* Remove a RAM disk without data that is to be kept, also to undo a failed start. */
+enum exit_code plan_remove_disk(struct plan *plan)
+{
+	return plan_remove_same(plan, NULL, NULL);
 }
 
 enum exit_code plan_make_steps(struct plan *plan, const char *name)
@@ -448,8 +460,8 @@ enum exit_code plan_make_steps(struct plan *plan, const char *name)
 		if (!ret)
 			printf("%s: %s\n", name, step->text);
 		fflush(stdout);
-		if (ret && !first)
-			first = ret;
+		if (!first)
+			first = plan->late ? plan->late : ret;
 		if ((step->optional || plan->go_on) && !plan->signal)
 			ret = EXIT_OK;
 		plan->go_on = false;
@@ -477,9 +489,9 @@ void plan_release_steps(struct plan *plan)
 	for (i = 0; i < plan->count; i++)
 		free(plan->steps[i].text);
 	free(plan->steps);
-	free(plan->saved);
 	plan->steps = NULL;
-	plan->saved = NULL;
+	plan->saved.diskseq = 0;
+	plan->late = EXIT_OK;
 	plan->save = NULL;
 	plan->count = 0;
 }

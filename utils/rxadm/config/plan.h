@@ -38,7 +38,8 @@ struct plan {
 	dev_t folder;		/* the file system that the image is on, or 0 */
 	int signal;		/* the signal that interrupted a step, or 0 */
 	enum exit_code (*save)(struct plan *plan);	/* saves the disk before its removal */
-	char *saved;		/* disk_generation() of the state to be removed; NULL: any */
+	struct disk_seen saved;	/* what may be removed; @diskseq 0: anything */
+	enum exit_code late;	/* an error of a save that did not stop its step */
 	bool go_on;		/* continue after a failed step: the data is saved */
 	bool whole;		/* no step failed that stops the plan */
 	struct plan_step *steps;
@@ -55,6 +56,7 @@ const struct config_section *plan_section_of(const struct config *config,
 bool plan_keeps_disk(const struct rxd_query *disk);
 bool plan_find_disk(struct plan *plan);
 enum exit_code plan_device(const struct plan *plan, struct device *dev, int *index);
+enum exit_code plan_remove_same(struct plan *plan, const struct disk_seen *saved, bool *changed);
 enum exit_code plan_remove_disk(struct plan *plan);
 enum exit_code plan_fixed(const struct plan *plan, const char *key, const char *has,
 			  const char *wants);

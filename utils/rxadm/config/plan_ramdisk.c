@@ -261,8 +261,7 @@ static enum exit_code save_disk(struct plan *plan, bool apart, char **beside)
 
 	plan->signal = args.signal;
 	*beside = args.beside;
-	free(plan->saved);
-	plan->saved = args.generation;
+	plan->saved = args.seen;
 	free(device);
 	return ret;
 }
@@ -282,50 +281,30 @@ static enum exit_code save_unfinished(struct plan *plan)
 	return ret;
 }
 
-static enum exit_code remove_unchanged(const struct plan *plan, bool *changed)
-{
-	const uint64_t changes = disk_generation_number(plan->saved);
-	const struct discard_request request = {
-		.force = true,
-		.saved = &changes,
-		.changed = changed,
-	};
-	enum exit_code ret;
-	struct device dev;
-	int index;
-
-	*changed = false;
-	ret = plan_device(plan, &dev, &index);
-	if (ret)
-		return ret;
-	ret = ramdisk_remove(plan->control, &dev, index, &request);
-	device_release(&dev);
-	return ret;
-}
-
 /* Remove a disk that was saved. If a program has written to it since, save it again. */
 static enum exit_code remove_saved(struct plan *plan)
 {
-	enum exit_code ret, first = EXIT_OK;
-	unsigned int round = 0;
+	const struct disk_seen *saved = plan->saved.diskseq ? &plan->saved : NULL;
+	unsigned int round;
+	enum exit_code ret;
 	bool changed;
 
-	for (;;) {
-		ret = remove_unchanged(plan, &changed);
-		if (!changed || ++round == SAVE_ROUNDS)
-			break;
+	for (round = 1;; round++) {
 		plan->go_on = false;
+		changed = false;
+		ret = plan_remove_same(plan, saved, &changed);
+		if (!changed)
+			return ret;
+		if (round == SAVE_ROUNDS)
+			break;
 		ret = plan->save(plan);
-		first = first ? first : ret;
 		if (ret && !plan->go_on)
 			return ret;
+		plan->late = plan->late ? plan->late : ret;
 	}
-	if (changed)
-		return report(EXIT_BUSY,
-			      "RAM disk '/dev/rxd%d': was written to after each save; it is kept; stop the program that writes to it",
-			      plan->disk.index);
-	plan->go_on = !ret && first;
-	return ret ? ret : first;
+	return report(EXIT_BUSY,
+		      "RAM disk '/dev/rxd%d': was written to after each save; it is kept; stop the program that writes to it",
+		      plan->disk.index);
 }
 
 /*
@@ -340,6 +319,7 @@ static enum exit_code plan_unfinished(struct plan *plan,
 	enum exit_code ret;
 	struct device dev;
 	bool empty = true;
+	char *generation;
 	int index;
 
 	while (plan->disk.state & RXD_STATE_OPEN && round < EMPTYING_ROUNDS) {
@@ -349,13 +329,14 @@ static enum exit_code plan_unfinished(struct plan *plan,
 			return plan->query_error;
 	}
 	plan->save = image ? rescue : NULL;
-	if (image && plan->disk.mem_used) {
+	if (image) {
 		ret = plan_device(plan, &dev, &index);
 		if (ret)
 			return ret;
 		ret = control_idle_check(plan->control, index, &dev);
-		free(plan->saved);
-		plan->saved = disk_generation(dev.number);
+		generation = disk_generation(dev.number);
+		disk_note(dev.number, generation, &plan->saved);
+		free(generation);
 		device_release(&dev);
 		if (!ret && plan_find_disk(plan))
 			ret = disk_is_empty(&plan->disk, &empty);

@@ -442,7 +442,8 @@ static enum exit_code save_claimed(struct save_args *args, const struct device *
 	copy_signals_release(&signals);
 	free(job.scratch);
 	free(job.extents);
-	args->generation = job.generation;
+	disk_note(dev->number, job.generation, &args->seen);
+	free(job.generation);
 	free(job.read_error);
 	free(job.write_error);
 	return ret;
@@ -466,7 +467,7 @@ enum exit_code image_save(struct save_args *args)
 
 	args->signal = 0;
 	args->beside = NULL;
-	args->generation = NULL;
+	args->seen.diskseq = 0;
 	ret = control_open(&control);
 	if (ret)
 		return ret;

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "copy/progress.h"
+#include "kernel/disk_state.h"
 #include "lib/error.h"
 
 /**
@@ -22,7 +23,7 @@
  * @apart: with @keep: always save beside the file
  * @folder: with @keep: the file system that the image was on, or is expected on; 0: any
  * @beside: out: with @keep: allocated path of the image; NULL if it is @file
- * @generation: out: allocated result of disk_generation() for what was saved; NULL: unknown
+ * @seen: out: what was saved
  * @signal: out: the signal that interrupted it, or 0
  */
 struct save_args {
@@ -37,7 +38,7 @@ struct save_args {
 	bool apart;
 	dev_t folder;
 	char *beside;
-	char *generation;
+	struct disk_seen seen;
 	int signal;
 };
 

@@ -254,12 +254,18 @@ char *disk_generation(dev_t disk)
 }
 
 /**
- * disk_generation_number - return a result of disk_generation() as a number for RXD_IF_SAME
- * @generation: the text, or NULL
+ * disk_note - note what tells the state of a RAM disk from others
+ * @disk: its device number
+ * @generation: result of disk_generation() before anything was read, or NULL
+ * @seen: out: both numbers
  */
-uint64_t disk_generation_number(const char *generation)
+void disk_note(dev_t disk, const char *generation, struct disk_seen *seen)
 {
-	return generation ? strtoull(generation, NULL, 10) : RXD_CHANGES_ANY;
+	char *sequence = disk_sequence(disk);
+
+	seen->diskseq = sequence ? strtoull(sequence, NULL, 10) : 0;
+	seen->changes = generation ? strtoull(generation, NULL, 10) : RXD_CHANGES_ANY;
+	free(sequence);
 }
 
 /* Add the boot ID: /run may survive a reboot, after which both numbers are used again. */
@@ -462,18 +468,15 @@ enum exit_code disk_check_saved(int fd, const struct device *dev, int index, boo
 {
 	/* Read the number before the properties, so that it changes if these do not apply. */
 	char *generation = force ? NULL : disk_generation(dev->number);
-	char *sequence = disk_sequence(dev->number);
 	enum exit_code ret = EXIT_OK;
 	int err;
 
-	seen->diskseq = sequence ? strtoull(sequence, NULL, 10) : 0;
-	seen->changes = disk_generation_number(generation);
+	disk_note(dev->number, generation, seen);
 	err = control_query(fd, index, 0, &seen->query);
 	if (err)
 		ret = control_error(err, dev->path);
 	else if (!force)
 		ret = check_saved(dev, &seen->query, generation);
-	free(sequence);
 	free(generation);
 	return ret;
 }

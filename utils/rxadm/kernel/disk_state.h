@@ -31,7 +31,7 @@ bool disk_images_has(dev_t disk, uint64_t id);
 char *disk_images_path(dev_t disk);
 
 char *disk_generation(dev_t disk);
-uint64_t disk_generation_number(const char *generation);
+void disk_note(dev_t disk, const char *generation, struct disk_seen *seen);
 enum exit_code disk_saved_set(dev_t disk, const char *generation, const char *path,
 			      const struct stat *written);
 enum exit_code disk_check_saved(int fd, const struct device *dev, int index, bool force,

@@ -201,8 +201,8 @@ static enum exit_code discard(int fd, unsigned long command, const struct device
 			*request->changed = true;
 			return EXIT_BUSY;
 		}
-		arg.diskseq = seen->diskseq;
-		arg.changes = request->saved ? *request->saved : seen->changes;
+		arg.diskseq = request->saved ? request->saved->diskseq : seen->diskseq;
+		arg.changes = request->saved ? request->saved->changes : seen->changes;
 		if (request->dry_run)
 			return dry_run_discard(fd, dev, command, &arg);
 		err = control_discard(fd, command, &arg);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "kernel/device.h"
+#include "kernel/disk_state.h"
 #include "lib/error.h"
 
 /* How to create a RAM disk; the texts are for messages. */
@@ -38,8 +39,8 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 struct discard_request {
 	bool force;		/* discard unsaved data, too */
 	const char *diskseq;	/* diskseq that the disk must have; NULL: any */
-	const uint64_t *saved;	/* number of changes that the disk must have; NULL: any */
-	bool *changed;		/* out, with @saved: it has another, which is not reported */
+	const struct disk_seen *saved;	/* what the disk must be; NULL: anything */
+	bool *changed;		/* out, with @saved: it is not, which is not reported */
 	bool (*is_kept)(const struct rxd_query *disk);	/* reports a kept disk; NULL: keep none */
 	bool dry_run;		/* only check, and print what would be done */
 };
