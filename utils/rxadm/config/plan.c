@@ -432,7 +432,8 @@ enum exit_code plan_remove_same(struct plan *plan, const struct disk_seen *saved
 	if (ret)
 		return ret;
 	/* Another disk may have this number now. Read the diskseq before the UUID. */
-	request.diskseq = diskseq = disk_sequence(dev.number);
+	diskseq = disk_sequence(dev.number);
+	request.diskseq = diskseq;
 	if (control_query(plan->control, index, 0, &query) ||
 	    memcmp(query.uuid, plan->uuid, sizeof(query.uuid)))
 		ret = report(EXIT_BUSY, "%s '%s': was removed or replaced", dev.what, dev.path);

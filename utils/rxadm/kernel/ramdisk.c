@@ -150,7 +150,8 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 	}
 	if (ioctl(fd, RXD_CREATE, &arg)) {
 		err = errno;
-		if (err == EEXIST && request->first_choice && !disk_uuid_exists(fd, request->uuid)) {
+		if (err == EEXIST && request->first_choice &&
+		    !disk_uuid_exists(fd, request->uuid)) {
 			*index = RXD_INDEX_ANY;
 			return EXIT_BUSY;
 		}
