@@ -9,7 +9,7 @@ import time
 import pytest
 
 from rxdlib import direct, dm, nvme
-from rxdlib.command import KERNEL, run, rxadm
+from rxdlib.command import ENVIRONMENT, KERNEL, program, run, rxadm
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, RECORDS, Configuration, disk_of,
                                   records)
 from rxdlib.direct import MIB, stamp
@@ -38,6 +38,9 @@ def configuration(nothing_left, tmp_path):
         for path in nvme.tree():
             if "/subsystems/" in path:
                 rxadm("unexport", os.path.basename(path))
+        if nvme.tree():
+            # Each call removes what a killed rxadm has left, so that only this test fails.
+            rxadm("unexport", NQN)
     assert nvme.tree() == []
 
 
@@ -275,6 +278,25 @@ def test_address_of_another_machine(config):
     assert config.refused(PARAMETERS, names=("'192.0.2.1'", "not an address of this machine")) == \
         ["ramdisk a: create a RAM disk of 16M"]
     assert nvme.tree() == []
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("name, calls", [("unlink", 5), ("rmdir", 4)])
+def test_killed_stop(config, name, calls):
+    """The next stop removes what is left, whichever call was the last."""
+    config.write(DISK_A + f"[export e]\ndevice = ramdisk/a\n{TCP}nqn = {NQN}\n"
+                 f"allow-host = {HOST}\n")
+    for when in range(1, calls + 1):
+        config.ok()
+        result = run("strace", "-f", "-o", "/dev/null", "-e", f"trace={name}", "-e",
+                     f"inject={name}:signal=KILL:when={when}", program("rxadm"), "apply",
+                     "--config", config.path, "--stop", "e", check=False, environment=dict(
+                         ENVIRONMENT,
+                         ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"))
+        assert result.returncode < 0, result
+        config.ok("--stop", "e")
+        assert nvme.tree() == [], when
+    config.ok("--stop")
 
 
 @pytest.mark.one_kernel

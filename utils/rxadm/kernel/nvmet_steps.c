@@ -294,6 +294,8 @@ static void plan_remove_subsystem(struct steps *plan, const char *nqn)
 			  format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", nqn,
 				      names.entries[i]->d_name), NULL);
 	nvmet_names_free(&names);
+	/* Remove the subsystem last: a stop that goes on after a kill finds the device by it. */
+	plan_remove_unused(plan, nqn);
 	plan_remove_ours(plan, "subsystems", nqn);
 }
 
@@ -306,7 +308,8 @@ void nvmet_plan_removal(struct steps *plan, const char *nqn)
 {
 	if (nvmet_is_ours("subsystems", nqn))
 		plan_remove_subsystem(plan, nqn);
-	plan_remove_unused(plan, nqn);
+	else
+		plan_remove_unused(plan, nqn);
 }
 
 /* Find out whether any port offers a subsystem. Return: 0 or an errno. */
