@@ -938,7 +938,7 @@ static int rxd_take_same(struct rxd_disk *rxd, const struct rxd_seen *seen)
 
 	mutex_lock(&rxd->gd->open_mutex);
 	ret = rxd_flush_page_cache(rxd) ?: rxd_take_store(rxd, seen);
-	/* Who has written since must get an error from fsync(), for these pages are lost. */
+	/* Pages that were written since then are lost: their writers need an error from fsync(). */
 	if (!ret)
 		rxd_flush_page_cache(rxd);
 	mutex_unlock(&rxd->gd->open_mutex);
