@@ -938,11 +938,31 @@ static int rxd_take_same(struct rxd_disk *rxd, const struct rxd_seen *seen)
 
 	mutex_lock(&rxd->gd->open_mutex);
 	ret = rxd_flush_page_cache(rxd) ?: rxd_take_store(rxd, seen);
-	/* Pages that were written since then are lost: their writers need an error from fsync(). */
-	if (!ret)
-		rxd_flush_page_cache(rxd);
 	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
+}
+
+/*
+ * Drop what the page cache holds of a disk that rejects all bios. Writes that are lost fail
+ * in fsync(): by the error of writing back, or by the error set for pages that were written
+ * since then.
+ */
+static void rxd_reject_page_cache(struct rxd_disk *rxd)
+{
+	struct address_space *mapping;
+	struct block_device *part;
+	unsigned long partno;
+
+	mutex_lock(&rxd->gd->open_mutex);
+	rxd_flush_page_cache(rxd);
+	xa_for_each(&rxd->gd->part_tbl, partno, part) {
+		mapping = rxd_bdev_mapping(part);
+		if (invalidate_inode_pages2(mapping)) {
+			mapping_set_error(mapping, -EIO);
+			truncate_inode_pages(mapping, 0);
+		}
+	}
+	mutex_unlock(&rxd->gd->open_mutex);
 }
 
 /**
@@ -971,7 +991,7 @@ int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens,
 	else
 		ret = seen ? rxd_take_same(rxd, seen) : rxd_take_store(rxd, NULL);
 	if (!ret)
-		rxd_drop_page_cache(rxd, 0);
+		rxd_reject_page_cache(rxd);
 	mutex_unlock(&rxd->lock);
 	return ret;
 }
@@ -994,7 +1014,7 @@ void rxd_release(struct block_device *bdev, const void *owner)
 		goto out_unlock;
 	if (rxd->taken) {
 		rxd_clear_store(rxd);
-		rxd_drop_page_cache(rxd, 0);
+		rxd_reject_page_cache(rxd);
 		WRITE_ONCE(rxd->taken, false);
 	}
 	WRITE_ONCE(rxd->owner, NULL);

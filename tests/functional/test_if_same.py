@@ -138,7 +138,7 @@ def test_buffered_write_while_taken(lab):
     ramdisk = lab.ramdisk(MIB)
     lab.stack.callback(run, "dmsetup", "remove", "taken", check=False)
     run("dmsetup", "create", "taken", "--notable")
-    delay, end = 0.05, time.monotonic() + 30
+    delay, end = 0.05, time.monotonic() + 15
     while time.monotonic() < end:
         direct.write(ramdisk.path, 0, stamp(1))
         run("dmsetup", "load", "taken", stdin=table(ramdisk, ramdisk.seen()))
