@@ -2,6 +2,7 @@
 """RXD_REMOVE and RXD_CLEAR with RXD_IF_SAME, and a cache that takes a disk: only data seen."""
 
 import errno
+import mmap
 import os
 import random
 import threading
@@ -15,6 +16,7 @@ from rxdlib.control import CHANGES_ANY, CREATE_RESERVE, DRY_RUN, IF_SAME, Contro
 from rxdlib.direct import BLOCK, MIB, SECTOR, stamp
 from rxdlib.lab import DISK, state
 
+SECONDS = 60
 COMMANDS = pytest.mark.parametrize("command", ["remove", "clear"])
 KINDS = pytest.mark.parametrize("flags", [0, CREATE_RESERVE], ids=["thin", "reserved"])
 
@@ -165,3 +167,42 @@ def test_buffered_write_while_taken(lab):
             run("dmsetup", "create", "taken", "--notable")
         else:
             run("dmsetup", "clear", "taken")
+
+
+def test_write_while_its_page_cache_is_dropped(lab):
+    """The write comes after the disk was taken, and before its page is dropped."""
+    ramdisk = lab.ramdisk(128 * MIB)
+    lab.stack.callback(run, "dmsetup", "remove", "taken", check=False)
+    taken, resumed = threading.Event(), threading.Event()
+    errors = []
+
+    def write(file, disk):
+        # Direct I/O fails as soon as the disk is taken.
+        buffer = mmap.mmap(-1, BLOCK)
+        try:
+            while not resumed.is_set():
+                os.preadv(disk, [buffer], 0)
+        except OSError:
+            taken.set()
+        try:
+            os.pwrite(file.fileno(), stamp(2), 128 * MIB - BLOCK)
+            resumed.wait(SECONDS)
+            os.fsync(file.fileno())
+        except OSError as error:
+            errors.append(error)
+
+    run("dmsetup", "create", "taken", "--notable")
+    run("dmsetup", "load", "taken", stdin=table(ramdisk, ramdisk.seen()))
+    disk = os.open(ramdisk.path, os.O_RDONLY | os.O_DIRECT)
+    lab.stack.callback(os.close, disk)
+    with open(ramdisk.path, "r+b", buffering=0) as file:
+        # Dropping so many pages takes long enough for the write.
+        while file.read(MIB):
+            pass
+        writer = threading.Thread(target=write, args=(file, disk))
+        writer.start()
+        result = run("dmsetup", "resume", "taken", check=False)
+        resumed.set()
+        writer.join()
+    assert result.returncode == 0 and taken.is_set(), result
+    assert errors
