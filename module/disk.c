@@ -921,7 +921,7 @@ static int rxd_take_store(struct rxd_disk *rxd, const struct rxd_seen *seen)
 
 	memflags = rxd_freeze_queue(rxd->gd->queue);
 	ret = rxd_check_same(rxd, seen);
-	if (!ret && seen && rxd_page_cache_is_dirty(rxd))
+	if (!ret && seen && seen->changes != RXD_CHANGES_ANY && rxd_page_cache_is_dirty(rxd))
 		ret = -ESTALE;
 	if (!ret) {
 		WRITE_ONCE(rxd->taken, true);

@@ -206,3 +206,36 @@ def test_write_while_its_page_cache_is_dropped(lab):
         writer.join()
     assert result.returncode == 0 and taken.is_set(), result
     assert errors
+
+
+def test_taken_with_any_changes(lab):
+    """CHANGES_ANY: the page cache may be dirty, and writers get an error."""
+    ramdisk = lab.ramdisk(MIB)
+    lab.stack.callback(run, "dmsetup", "remove", "taken", check=False)
+    errors = []
+
+    def write(file, done):
+        try:
+            while True:
+                os.pwrite(file.fileno(), bytes(MIB), 0)
+                if done.is_set():
+                    os.fsync(file.fileno())
+                    break
+        except OSError as error:
+            errors.append(error)
+
+    for _ in range(5):
+        run("dmsetup", "create", "taken", "--notable")
+        seen = {**ramdisk.seen(), "changes": CHANGES_ANY}
+        run("dmsetup", "load", "taken", stdin=table(ramdisk, seen))
+        done = threading.Event()
+        with open(ramdisk.path, "r+b", buffering=0) as file:
+            writer = threading.Thread(target=write, args=(file, done))
+            writer.start()
+            result = run("dmsetup", "resume", "taken", check=False)
+            done.set()
+            writer.join()
+        assert result.returncode == 0, result
+        assert errors
+        errors.clear()
+        run("dmsetup", "remove", "--retry", "taken")
