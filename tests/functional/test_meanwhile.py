@@ -222,9 +222,16 @@ def saved(lab, tmp_path):
 
 
 def replace(ramdisk):
+    """The new disk has the device number of the old one, which takes a moment to become free."""
+    number = os.stat(ramdisk.path).st_rdev
+    end = time.monotonic() + SECONDS
     with Control() as control:
         control.remove(ramdisk.index)
         control.create(4 * MIB, index=ramdisk.index)
+        while os.stat(ramdisk.path).st_rdev != number:
+            assert time.monotonic() < end
+            control.remove(ramdisk.index)
+            control.create(4 * MIB, index=ramdisk.index)
     direct.write(ramdisk.path, MIB, stamp(2))
 
 
