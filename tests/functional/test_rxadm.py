@@ -220,8 +220,10 @@ def test_list_of_none():
 def test_list_formats(lab):
     create(lab, "--size", "1.5M")
     create(lab, "--size", "64M")
+    ok("set", "rxd1", "--name", "scratch")
     heading, *rows = ok("list").splitlines()
-    assert heading.split()[:2] == ["DEVICE", "SIZE"]
+    assert heading.split() == ["DEVICE", "SIZE", "USED", "LIMIT", "STATE", "NAME"]
+    assert [row.split()[4:] for row in rows] == [["idle"], ["idle", "scratch"]]
     assert [row.split()[:3] for row in rows] == [["/dev/rxd0", "1.5M", "0B"],
                                                  ["/dev/rxd1", "64M", "0B"]]
     assert ok("list", "--raw", "--noheadings", "--bytes", "-o", "DEVICE,SIZE,STATE") == \

@@ -63,7 +63,7 @@ static const struct column list_columns[] = {
 	[COL_NODE]	= { "NODE", COLUMN_TEXT, false,
 			    "NUMA node that memory is allocated from, local or interleave" },
 	[COL_UUID]	= { "UUID", COLUMN_TEXT, false, "identity, as in /dev/disk/by-id" },
-	[COL_DISK_NAME]	= { "NAME", COLUMN_TEXT, false, "name that it was given, if any" },
+	[COL_DISK_NAME]	= { "NAME", COLUMN_TEXT, true, "name that it was given, if any" },
 	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, false,
 			    "NQN and address of its export" },
 };
