@@ -360,14 +360,15 @@ def test_no_such_ramdisk(lab, command, device):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("command", [("remove", "{}"), ("resize", "{}", "8M"), ("clear", "{}"),
                                      ("extents", "{}"), ("save", "{}", "/run/image"),
-                                     ("map", "--cache", "{}", "--origin", DISK)],
-                         ids=["remove", "resize", "clear", "extents", "save", "map"])
+                                     ("map", "--cache", "{}", "--origin", DISK),
+                                     ("unexport", "{}")],
+                         ids=["remove", "resize", "clear", "extents", "save", "map", "unexport"])
 def test_mistyped_name(lab, command):
     """The message has the word that the user wrote, and not a path made of it."""
     lab.ramdisk(4 * MIB)
     refused(DEVICE, *[part.format("nothere") for part in command],
             names=("device 'nothere': is neither a device in /dev nor the name of a RAM disk",
-                   "'rxadm list -o +NAME'"))
+                   "'rxadm list' shows all names"))
     refused(DEVICE, *[part.format("/dev/nothere") for part in command],
             names="device '/dev/nothere': No such file or directory")
     refused(DEVICE, *[part.format("rxd9") for part in command],
@@ -375,11 +376,12 @@ def test_mistyped_name(lab, command):
 
 
 @pytest.mark.one_kernel
-def test_mistyped_device(lab):
-    """Where the name of a RAM disk is not accepted, none is mentioned."""
+def test_mistyped_origin(lab):
     lab.ramdisk(4 * MIB)
-    for command in ("map", "--cache", "rxd0", "--origin", "nothere"), ("unexport", "nothere"):
-        refused(DEVICE, *command, names="'nothere': is not a device in /dev")
+    for origin, words in ("nothere", "is neither a device in /dev nor the name of a RAM disk"), \
+            ("rxd9", "does not exist"):
+        refused(DEVICE, "map", "--cache", "rxd0", "--origin", origin,
+                names=("origin ", f"{origin}': {words}"))
 
 
 def test_partition_is_no_ramdisk(lab):

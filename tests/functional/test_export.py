@@ -108,6 +108,15 @@ def test_tcp(lab, target):
     ramdisk.remove()
 
 
+def test_by_name(lab, target):
+    ramdisk = lab.ramdisk(4 * MIB)
+    ramdisk.set_attribute("name", "scratch")
+    with exported("scratch", *TCP, *ALLOWED, "--nqn", NQN):
+        assert export_line("rxd0") == f"{NQN} (tcp 127.0.0.1:4420)"
+        refused(BUSY, "export", "scratch", *TCP, *ALLOWED, names="/dev/rxd0")
+    assert nvme.tree() == []
+
+
 def test_loop(lab, target):
     ramdisk = lab.ramdisk(16 * MIB)
     if not HAS_LOOP:

@@ -77,6 +77,17 @@ def test_wherever_a_device_is_expected(lab, tmp_path):
     assert state()["ramdisks"] == []
 
 
+def test_as_cache_and_origin(lab):
+    fast, slow = named(lab, "fast"), named(lab, "slow", 1)
+    path = ok("map", "--cache", "fast", "--origin", "slow").strip()
+    try:
+        assert path == "/dev/mapper/rxc-rxd1"
+        listed = json.loads(ok("status", "--json"))["caches"][0]
+        assert (listed["cache"], listed["origin"]) == (fast.path, slow.path)
+    finally:
+        ok("unmap", "rxc-rxd1")
+
+
 def test_one_disk_each(lab):
     """A name of another disk is refused; a disk may be given its own name again."""
     named(lab, "scratch", 3)

@@ -137,6 +137,28 @@ static bool is_rxd(dev_t number)
 }
 
 /**
+ * device_find_named - find a block device that may be a RAM disk, or report why it is not one
+ * @what: its role in the command
+ * @name: a path, a name in /dev, or the name that was given to a RAM disk
+ * @dev: out: the device, to be released by device_release()
+ */
+enum exit_code device_find_named(const char *what, const char *name, struct device *dev)
+{
+	char *path = ramdisk_named(name);
+	enum exit_code ret;
+	int index;
+
+	*dev = (struct device){ .what = what };
+	if (!path && may_be_name(name) && sscanf(name, "rxd%d", &index) != 1)
+		return report(EXIT_DEVICE,
+			      "%s '%s': is neither a device in /dev nor the name of a RAM disk; 'rxadm list' shows all names",
+			      what, name);
+	ret = device_find(what, path ? path : name, dev);
+	free(path);
+	return ret;
+}
+
+/**
  * device_find_rxd - find a RAM disk, or report why the device is not one
  * @what: its role in the command
  * @name: a path, a name in /dev, or the name that was given to a RAM disk
@@ -146,18 +168,10 @@ static bool is_rxd(dev_t number)
 enum exit_code device_find_rxd(const char *what, const char *name, struct device *dev,
 			       int *index)
 {
-	char *path = ramdisk_named(name);
-	enum exit_code ret;
+	enum exit_code ret = device_find_named(what, name, dev);
 	dev_t disk;
 	char end;
 
-	*dev = (struct device){ .what = what };
-	if (!path && may_be_name(name) && sscanf(name, "rxd%d", index) != 1)
-		return report(EXIT_DEVICE,
-			      "%s '%s': is neither a device in /dev nor the name of a RAM disk; 'rxadm list -o +NAME' shows all names",
-			      what, name);
-	ret = device_find(what, path ? path : name, dev);
-	free(path);
 	if (ret)
 		return ret;
 
@@ -204,7 +218,7 @@ enum exit_code ramdisk_rename(const char *disk, const char *name, bool dry_run)
 
 	if (err == EEXIST)
 		ret = report(EXIT_BUSY,
-			     "name '%s': another RAM disk has it; 'rxadm list -o +NAME' shows which",
+			     "name '%s': another RAM disk has it; 'rxadm list' shows which",
 			     name);
 	else if (err)
 		ret = report(exit_code_of(err), "RAM disk '/dev/%s': the name '%s': %s", disk, name,

@@ -17,6 +17,7 @@ char *ramdisk_uuid(const uint8_t *uuid);
 char *ramdisk_name(dev_t number);
 char *ramdisk_named(const char *name);
 char *ramdisk_by_name(const char *name);
+enum exit_code device_find_named(const char *what, const char *name, struct device *dev);
 enum exit_code device_find_rxd(const char *what, const char *name, struct device *dev,
 			       int *index);
 

@@ -293,7 +293,7 @@ enum exit_code cache_map(int control, const struct map_request *request, char **
 	ret = device_find_rxd("cache device", request->cache, &cache, &index);
 	if (ret)
 		return ret;
-	ret = device_find("origin", request->origin, &origin);
+	ret = device_find_named("origin", request->origin, &origin);
 	if (!ret) {
 		/* device-mapper allows two mappings of one disk: lock the disk. */
 		ret = lock_take_one(disk_of(origin.number), origin.path);

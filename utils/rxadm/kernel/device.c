@@ -143,10 +143,8 @@ static bool is_rxd_node(const char *path)
 	       isdigit((unsigned char)path[strlen(RXD_NODE)]);
 }
 
-static enum exit_code stat_error(const struct device *dev, const char *name, int err)
+static enum exit_code stat_error(const struct device *dev, int err)
 {
-	if (err == ENOENT && !strchr(name, '/') && !is_rxd_node(dev->path))
-		return report(EXIT_DEVICE, "%s '%s': is not a device in /dev", dev->what, name);
 	if (err != ENOENT || !is_rxd_node(dev->path))
 		return report(err == EACCES ? EXIT_PERMISSION : EXIT_DEVICE, "%s '%s': %s",
 			      dev->what, dev->path, strerror(err));
@@ -175,7 +173,7 @@ enum exit_code device_find(const char *what, const char *name, struct device *de
 	dev->path = strchr(name, '/') ? copy_text(name) : format_text("/dev/%s", name);
 
 	if (stat(dev->path, &st)) {
-		ret = stat_error(dev, name, errno);
+		ret = stat_error(dev, errno);
 	} else if (!S_ISBLK(st.st_mode)) {
 		report(ret, "%s '%s': is not a block device", what, dev->path);
 	} else {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernel/attributes.h"
 #include "kernel/dm.h"
 #include "kernel/nvmet.h"
 #include "kernel/nvmet_disk.h"
@@ -176,7 +177,7 @@ enum exit_code nvmet_disk_find(const struct export_request *request, struct nvme
 	enum exit_code ret;
 
 	*disk = (struct nvmet_disk){ 0 };
-	ret = device_find("device", request->device, &disk->dev);
+	ret = device_find_named("device", request->device, &disk->dev);
 	if (ret)
 		return ret;
 	disk->path = device_path(disk->dev.number);

@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "kernel/attributes.h"
 #include "kernel/cache_map.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
@@ -142,7 +143,8 @@ enum exit_code unexport_device(const char *name, bool dry_run)
 	char *path = NULL;
 	bool found;
 
-	ret = is_nqn ? nqn_argument("NQN", name) : device_find("device", name, &dev);
+	ret = is_nqn ? nqn_argument("NQN", name) :
+		       device_find_named("device", name, &dev);
 	if (ret)
 		return ret;
 	if (!is_nqn)
