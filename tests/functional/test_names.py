@@ -119,6 +119,27 @@ def test_change(lab):
     refused(PARAMETERS, "set", "rxd0", "--name", "x", "--latency", "on", names=("--name",))
 
 
+def test_load(lab, tmp_path):
+    """A new disk gets the name, or is not created."""
+    image = tmp_path / "image"
+    ramdisk = named(lab, "scratch")
+    direct.write(ramdisk.path, 0, stamp(1, MIB))
+    ok("save", "scratch", image, "--progress", "none")
+    refused(BUSY, "load", image, "--uuid", "random", "--name", "scratch",
+            names=("name 'scratch'", "/dev/rxd0"))
+    refused(PARAMETERS, "load", image, "--uuid", "random", "--name", "rxd1", names=("'rxd1'",))
+    refused(PARAMETERS, "load", image, "--into", "rxd0", "--name", "x", names=("--name",))
+    assert given() == {"/dev/rxd0": "scratch"}
+    assert ok("load", image, "--uuid", "random", "--name", "copy") == "/dev/rxd1\n"
+    copy = lab.adopt_ramdisk(1)
+    assert given() == {"/dev/rxd0": "scratch", "/dev/rxd1": "copy"}
+    assert direct.read(copy.path, 0, MIB) == stamp(1, MIB)
+    ok("remove", "scratch")
+    assert ok("load", image, "--name", "scratch") == "/dev/rxd0\n"
+    lab.adopt_ramdisk(0)
+    assert given() == {"/dev/rxd0": "scratch", "/dev/rxd1": "copy"}
+
+
 def test_removal_frees_it(lab):
     for index in range(3):
         named(lab, "scratch", index)

@@ -127,7 +127,7 @@ _rxadm()
 		save:* | load:*)
 			words='--compress --format --progress --help'
 			[ "$command" = save ] ||
-				words='--format --into --index --node --overcommit --progress --uuid --help'
+				words='--format --into --index --name --node --overcommit --progress --uuid --help'
 			mapfile -t COMPREPLY < <(compgen -f -W "$words" -- "$cur")
 			return ;;
 		create:*)

@@ -130,7 +130,7 @@ _rxadm()
 	load)
 		_arguments '--into=[an empty RAM disk]:device:_rxadm_ramdisks' \
 			'--format=[format of the file]:format:(rxd raw)' \
-			'--index=[create /dev/rxdN]:number' \
+			'--index=[create /dev/rxdN]:number' '--name=[name of the RAM disk]:name' \
 			'--node=[NUMA node to allocate memory from]:node:(local interleave)' \
 			'--overcommit[do not count the disk towards the share of memory]' \
 			'--progress=[progress to show]:how:(auto bar json none)' \

@@ -175,6 +175,7 @@ static const char load_usage[] =
 	"     --format rxd|raw  raw: a plain disk image (default: rxd)\n"
 	"     --into DEVICE     load into this RAM disk, which must be empty and large enough\n"
 	"     --index N         create /dev/rxdN (default: the lowest free number)\n"
+	"     --name NAME       name for commands and /dev/disk/by-id/rxd-name-NAME\n"
 	"     --node NODE       NUMA node to allocate memory from: a number, local or\n"
 	"                       interleave (default: local)\n"
 	"     --overcommit      do not count the disk towards the share of memory\n"
@@ -185,10 +186,10 @@ static const char load_usage[] =
 
 static enum exit_code check_load(const struct load_args *args)
 {
-	if (args->into && (args->has_index || args->node_text || args->uuid_text ||
+	if (args->into && (args->has_index || args->name || args->node_text || args->uuid_text ||
 			   args->overcommit))
 		return report(EXIT_PARAMETERS,
-			      "option --into: cannot be combined with --index, --node, --overcommit and --uuid, which are for new RAM disks");
+			      "option --into: cannot be combined with --index, --name, --node, --overcommit and --uuid, which are for new RAM disks");
 	return EXIT_OK;
 }
 
@@ -198,6 +199,7 @@ static enum exit_code parse_load(int argc, char **argv, struct load_args *args, 
 		{ "format",	required_argument, NULL, OPT_FORMAT },
 		{ "index",	required_argument, NULL, OPT_INDEX },
 		{ "into",	required_argument, NULL, OPT_INTO },
+		{ "name",	required_argument, NULL, OPT_NAME },
 		{ "node",	required_argument, NULL, OPT_NODE },
 		{ "overcommit",	no_argument,	   NULL, OPT_OVERCOMMIT },
 		{ "progress",	required_argument, NULL, OPT_PROGRESS },
@@ -219,6 +221,10 @@ static enum exit_code parse_load(int argc, char **argv, struct load_args *args, 
 			break;
 		case OPT_INTO:
 			args->into = optarg;
+			break;
+		case OPT_NAME:
+			args->name = optarg;
+			ret = name_argument(optarg);
 			break;
 		case OPT_NODE:
 			args->node_text = optarg;

@@ -98,6 +98,23 @@ void disk_describe(const struct rxd_query *query, struct image_header *header)
 	memcpy(header->uuid, query->uuid, sizeof(header->uuid));
 }
 
+/* Fill a request for a new RAM disk with the properties in an image header. */
+void disk_request(const struct image_header *header, struct create_request *request)
+{
+	request->size = header->size;
+	request->mem_limit = header->mem_limit;
+	request->logical_block_size = header->logical_block_size;
+	request->folio_size = header->folio_size;
+	if (header->disk_flags & IMAGE_DISK_RESERVE)
+		request->flags |= RXD_CREATE_RESERVE;
+	/* RXD_CREATE refuses such a limit. It only prevents growth, as a limit of the size does. */
+	if (request->flags & RXD_CREATE_RESERVE && request->mem_limit &&
+	    request->mem_limit < request->size)
+		request->mem_limit = request->size;
+	if (header->disk_flags & IMAGE_DISK_DETECT_ZEROES)
+		request->flags |= RXD_CREATE_DETECT_ZEROES;
+}
+
 /**
  * disk_check_fit - report an error if an image does not fit a RAM disk
  * @dev: the disk

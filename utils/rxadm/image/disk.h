@@ -9,6 +9,7 @@
 
 #include "image/format.h"
 #include "kernel/control.h"
+#include "kernel/ramdisk.h"
 #include "lib/error.h"
 
 enum exit_code disk_claim(int control, const struct device *dev, int index, int flags,
@@ -35,6 +36,7 @@ void disk_guard_undo(struct disk_guard *guard);
 enum exit_code disk_statistics_on(const struct device *dev, bool *were_off);
 void disk_statistics_off(const struct device *dev);
 void disk_describe(const struct rxd_query *query, struct image_header *header);
+void disk_request(const struct image_header *header, struct create_request *request);
 enum exit_code disk_check_fit(const struct device *dev, const struct rxd_query *query,
 			      const struct image_header *image);
 uint64_t disk_changes(const struct device *dev);

@@ -287,15 +287,13 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 	char size[SIZE_TEXT_MAX], uuid[UUID_STR_LEN];
 	struct create_request request = {
 		.size_text = size_format(header->size, size),
-		.size = header->size,
-		.mem_limit = header->mem_limit,
 		.has_index = args->has_index,
 		.index = args->index,
-		.logical_block_size = header->logical_block_size,
-		.folio_size = header->folio_size,
 		.node_text = args->node_text,
 		.node = args->node_text ? args->node : RXD_NODE_LOCAL,
 		.uuid_text = args->uuid_text ? args->uuid_text : uuid,
+		.name = args->name,
+		.flags = args->overcommit ? RXD_CREATE_OVERCOMMIT : 0,
 	};
 	struct device dev = { .what = "device" };
 	struct rxd_create arg;
@@ -306,16 +304,10 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 
 	uuid_unparse_lower(header->uuid, uuid);
 	memcpy(request.uuid, args->uuid_text ? args->uuid : header->uuid, sizeof(request.uuid));
-	if (args->overcommit)
-		request.flags |= RXD_CREATE_OVERCOMMIT;
-	if (header->disk_flags & IMAGE_DISK_RESERVE)
-		request.flags |= RXD_CREATE_RESERVE;
-	/* RXD_CREATE refuses such a limit. It only prevents growth, as a limit of the size does. */
-	if (request.flags & RXD_CREATE_RESERVE && request.mem_limit &&
-	    request.mem_limit < request.size)
-		request.mem_limit = request.size;
-	if (header->disk_flags & IMAGE_DISK_DETECT_ZEROES)
-		request.flags |= RXD_CREATE_DETECT_ZEROES;
+	disk_request(header, &request);
+	ret = args->name ? ramdisk_name_check(args->name) : EXIT_OK;
+	if (ret)
+		return ret;
 	arg = ramdisk_create_argument(&request);
 	err = disk_guard_create(&guard, control, &arg);
 	if (err)
@@ -324,6 +316,8 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 	dev.path = format_text("/dev/rxd%d", arg.index);
 	job->path = dev.path;
 	ret = ramdisk_create_wait(control, arg.index, dev.path);
+	if (!ret && args->name)
+		ret = ramdisk_rename(dev.path + strlen("/dev/"), args->name, false);
 	if (!ret)
 		ret = control_query(control, arg.index, 0, &query) ?
 		      report(EXIT_DEVICE, "device '%s': is gone", dev.path) : EXIT_OK;

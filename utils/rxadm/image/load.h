@@ -22,6 +22,7 @@
  * @node: as in struct rxd_create
  * @uuid_text: text of @uuid; NULL: use the UUID in the image
  * @uuid: of the new disk; all zero: a random one
+ * @name: of the new disk; NULL: none
  * @overcommit: allow more than the share of memory for RAM disks
  * @progress: how to show the progress
  * @signal: out: the signal that interrupted it, or 0
@@ -37,6 +38,7 @@ struct load_args {
 	int32_t node;
 	const char *uuid_text;
 	uint8_t uuid[16];
+	const char *name;
 	bool overcommit;
 	enum progress_mode progress;
 	int signal;
