@@ -130,6 +130,19 @@ def test_what_is_no_image(lab, path):
     stopped(PARAMETERS, "load", "-", data=file_bytes(path), names=words)
 
 
+def test_image_in_the_other_format(lab, path):
+    """A disk may hold an image: it is loaded as it is, with a note."""
+    ramdisk = lab.ramdisk(MIB)
+    fill(ramdisk.path, [(0, noise(BLOCK))])
+    ok("save", ramdisk.path, path)
+    result = rxadm("load", path, *RAW)
+    copy = lab.adopt_ramdisk(1)
+    assert (result.returncode, result.stdout) == (0, "/dev/rxd1\n")
+    assert result.stderr == (f"rxadm: load: note: image '{path}': has the format rxd; leave out "
+                             "--format raw to load the disk that it holds\n")
+    assert content(copy.path) == file_bytes(path)
+
+
 def test_into_what_does_not_fit(lab, path):
     write_file(path, noise(2 * MIB))
     small = lab.ramdisk(MIB)

@@ -16,6 +16,7 @@
 #include "copy/stream.h"
 #include "image/disk.h"
 #include "image/load.h"
+#include "image/names.h"
 #include "kernel/attributes.h"
 #include "kernel/disk_state.h"
 #include "kernel/ramdisk.h"
@@ -436,6 +437,11 @@ static enum exit_code open_image(struct job *job)
 	if (!S_ISREG(job->opened.st_mode))
 		return report(EXIT_PARAMETERS, "image '%s': is not a regular file", path);
 	job->image.header.size = job->opened.st_size;
+	/* The disk that was saved may have held an image, so this is no error. */
+	if (job->args->raw && image_disk_size(path))
+		report(EXIT_OK,
+		       "note: image '%s': has the format rxd; leave out --format raw to load the disk that it holds",
+		       path);
 	if (!job->args->raw || (job->opened.st_size && !(job->opened.st_size % IMAGE_PAGE)))
 		return EXIT_OK;
 	return report(EXIT_PARAMETERS,
