@@ -186,8 +186,9 @@ static const char remove_usage[] =
 	"Usage: rxadm remove DEVICE... [OPTION...]\n"
 	"       rxadm remove --all [OPTION...]\n"
 	"\n"
-	"Remove RAM disks and free their memory. A RAM disk with data that was not saved since\n"
-	"its last write is refused. If one of the named disks cannot be removed, none is.\n"
+	"Remove RAM disks and free their memory. If one of the named disks cannot be removed,\n"
+	"none is. --force is not needed if the disk is empty, or was saved to a file since it was\n"
+	"loaded or last written.\n"
 	"\n"
 	"Options:\n"
 	"     --all       remove all RAM disks that can be removed, except those of 'rxadm apply'\n"
@@ -261,10 +262,8 @@ static enum exit_code run_remove(int argc, char **argv)
 	ret = control_open(&fd);
 	if (ret)
 		return ret;
-	if (all)
-		ret = ramdisk_remove_all(fd, &request);
-	else
-		ret = ramdisk_remove_these(fd, argv + optind, &request);
+	ret = all ? ramdisk_remove_all(fd, &request) :
+		    ramdisk_remove_these(fd, argv + optind, &request);
 	close(fd);
 	return ret;
 }
@@ -278,7 +277,8 @@ const struct command command_remove = {
 static const char clear_usage[] =
 	"Usage: rxadm clear DEVICE [OPTION...]\n"
 	"\n"
-	"Discard all data of a RAM disk and free its memory. The disk is kept.\n"
+	"Discard all data of a RAM disk and free its memory. The disk is kept. --force is not\n"
+	"needed if the disk was saved to a file since it was loaded or last written.\n"
 	"\n"
 	"Options:\n"
 	"     --force     clear the RAM disk even if it holds data that was not saved\n"

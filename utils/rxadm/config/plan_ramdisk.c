@@ -303,8 +303,8 @@ static enum exit_code remove_saved(struct plan *plan)
 		plan->late = plan->late ? plan->late : ret;
 	}
 	return report(EXIT_BUSY,
-		      "RAM disk '/dev/rxd%d': was written to after each save; it is kept; stop the program that writes to it",
-		      plan->disk.index);
+		      "RAM disk '/dev/rxd%d': is kept, because a program wrote to it after each of %d saves; stop that program first",
+		      plan->disk.index, SAVE_ROUNDS);
 }
 
 /*

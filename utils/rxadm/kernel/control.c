@@ -126,7 +126,7 @@ enum exit_code control_error(int err, const char *object)
 			      "%s: is read-only; 'blockdev --setrw' makes it writable", object);
 	case ESTALE:
 		return report(EXIT_BUSY,
-			      "RAM disk '%s': was written to before each attempt; it is kept; stop the program that writes to it",
+			      "RAM disk '%s': its data is kept, because a program keeps writing to it; stop that program first",
 			      object);
 	case ENOMEM:
 		return report(EXIT_MEMORY, "%s: the kernel does not have enough memory", object);

@@ -337,7 +337,7 @@ static char *why_not_saved(dev_t disk, const char *generation)
 	char *why = NULL;
 
 	if (!path)
-		why = copy_text("was not saved to a file since it was loaded or written");
+		why = copy_text("was not saved to a file since it was loaded or last written");
 	else if (!now || strcmp(then, now))
 		why = format_text("was saved to '%s', but that file %s", path + 1,
 				  now ? "was replaced or changed" : "is missing");
