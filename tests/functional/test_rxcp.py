@@ -292,6 +292,19 @@ def test_checksum(files, algorithm):
     refused("-c", "crc", source, copy, names=("'crc'", "sha256"))
 
 
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("name", ["two\nlines", "back\\slash", "a\\nb\n"], ids=ascii)
+def test_checksum_is_one_line(files, name):
+    """md5sum and the like find the file by the printed path."""
+    source, copy = files
+    write_file(source, *SHAPES["mixed"])
+    copy = os.path.join(os.path.dirname(copy), name)
+    line = ok("-c", "sha256", source, copy)
+    assert line.startswith("\\") and line.count("\n") == 1
+    assert line == run("sha256sum", copy).stdout
+    assert run("sha256sum", "-c", stdin=line).returncode == 0
+
+
 def seconds(output):
     """The times of the summary, by name."""
     return {line[:24].strip(): float(line.split()[-2]) for line in output.splitlines()

@@ -3,6 +3,7 @@
  * Checksums by libgcrypt.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "checksum.h"
 #include "say.h"
@@ -40,6 +41,20 @@ void checksum_add(struct checksum *checksum, const void *data, size_t length)
 		gcry_md_write(checksum->handle, data, length);
 }
 
+/* Print a path as md5sum does: on one line, with a backslash before the checksum if needed. */
+static void print_path(const char *path)
+{
+	for (; *path; path++) {
+		if (*path == '\n')
+			fputs("\\n", stdout);
+		else if (*path == '\\')
+			fputs("\\\\", stdout);
+		else
+			putchar(*path);
+	}
+	putchar('\n');
+}
+
 /**
  * checksum_print - print a checksum in the format of md5sum(1)
  * @checksum: the checksum; it is finished here
@@ -53,9 +68,12 @@ void checksum_print(struct checksum *checksum, const char *path)
 	if (!checksum->handle)
 		return;
 	digest = gcry_md_read(checksum->handle, checksum->algorithm);
+	if (strpbrk(path, "\n\\"))
+		putchar('\\');
 	for (i = 0; i < gcry_md_get_algo_dlen(checksum->algorithm); i++)
 		printf("%02x", digest[i]);
-	printf("  %s\n", path);
+	fputs("  ", stdout);
+	print_path(path);
 }
 
 void checksum_free(struct checksum *checksum)
