@@ -78,9 +78,12 @@ def foretold(stack):
 @pytest.mark.parametrize("name", STACKS)
 def test_with_room(lab, name):
     """No operation fails."""
-    counts = model(STACKS[name](lab, AREA), "-O", "-w", 3, "-r", 2)
+    stack = STACKS[name](lab, AREA)
+    counts = model(stack, "-O", "-w", 3, "-r", 2)
     assert counts["failed"] == 0
     assert min(counts[kind] for kind in ("write-zeroes", "zero-out")) > 0
+    if stack.discards:
+        assert min(counts[kind] for kind in ("hole", "discard")) > 0
 
 
 @pytest.mark.parametrize("name", FAILING)
