@@ -230,8 +230,8 @@ cross:
 	tests/run cross
 
 torture:
-	tests/run torture-$(or $(KERNEL),7.2) stock memcheck kcsan states \
-		$(foreach machine,small small-512 numa movable,$(machine)-$(or $(KERNEL),7.2))
+	tests/run torture-$(or $(KERNEL),7.2) stock memcheck kcsan states cma \
+		$(foreach stage,machines small small-512 numa movable,$(stage)-$(or $(KERNEL),7.2))
 
 mutations:
 	tests/mutations/run $(ONLY)
