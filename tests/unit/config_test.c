@@ -26,7 +26,7 @@
 #define RAMDISK_KEYS \
 	"compress, detect-zeroes, folio-size, fs, image, index, logical-block-size, mem-limit, mount, noauto, node, options, overcommit, reserve, size, uuid"
 #define PATH_RULE \
-	"must be an absolute path without blanks, quotes, backslashes, '//' and parts '.' or '..'"
+	"must be an absolute path of ASCII characters without blanks, quotes, backslashes, '//' and parts '.' or '..'"
 #define COMPRESS_RULE \
 	"must be zstd, zstd:LEVEL with a level from 1 to 22, or no"
 #define FLAG_RULE \

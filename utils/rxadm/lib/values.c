@@ -233,13 +233,10 @@ char *value_seq_cutoff(const char *text, uint64_t ram, uint64_t *bytes)
 		.multiple = SECTOR,
 		.max = SEQ_CUTOFF_MAX,
 	};
+	uint64_t size = 0;
+	enum size_error error = strcmp(text, "0") ? size_parse(text, &rule, &size) : SIZE_OK;
 
-	enum size_error error;
-
-	*bytes = 0;
-	if (!strcmp(text, "0"))
-		return NULL;
-	error = size_parse(text, &rule, bytes);
+	*bytes = size;
 	if (error == SIZE_NEGATIVE || error == SIZE_ZERO)
 		return copy_text("must be 0 to cache all I/O, or a multiple of 512 bytes up to 1T");
 	return error ? size_message(error, &rule) : NULL;
