@@ -88,6 +88,8 @@ help:
 	@echo '                                   build/bin/rxadm, build/bin/rxcp; STRICT=1 turns'
 	@echo '                                   warnings into errors'
 	@echo 'make install [DESTDIR=] [PREFIX=/usr/local] [KDIR=TREE]'
+	@echo 'make install-tools, make install-headers, make install-rxbench'
+	@echo '                                   the parts of install that need no modules'
 	@echo 'make uninstall                     use the same variables; fails if there are RAM disks'
 	@echo 'make install-dkms                  install the sources for DKMS in /usr/src'
 	@echo 'make dist                          build/rxd-$(VERSION).tar.gz'

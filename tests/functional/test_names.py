@@ -49,7 +49,7 @@ def test_bad(lab, name):
     for options in (), ("--dry-run",):
         refused(PARAMETERS, "create", "--size", "4M", "--name", name, *options,
                 names=(f"name '{name}'",
-                       "with no - or . first" if name[:1] in "-." else "must"))
+                       "not begin with - or ." if name[:1] in "-." else "must"))
         if name:
             refused(PARAMETERS, "set", "rxd0", "--name", name, *options)
     if name:

@@ -26,7 +26,7 @@
 #define RAMDISK_KEYS \
 	"compress, detect-zeroes, folio-size, fs, image, index, logical-block-size, mem-limit, mount, noauto, node, options, overcommit, reserve, size, uuid"
 #define PATH_RULE \
-	"must be an absolute path without blanks, quotes, backslashes, '//' and parts '.' or '..'"
+	"must be an absolute path of ASCII characters without blanks, quotes, backslashes, '//' and parts '.' or '..'"
 #define COMPRESS_RULE \
 	"must be zstd, zstd:LEVEL with a level from 1 to 22, or no"
 #define FLAG_RULE \
@@ -49,13 +49,13 @@ static const struct {
 } wrong[] = {
 	{ "size = 4M\n", "1: 'size = 4M': comes before the first [KIND NAME]" },
 	{ "[ramdisk]\n",
-	  "1: [ramdisk ]: name '': must be 1 to 64 letters, digits or -_. and begin with a letter or a digit" },
+	  "1: [ramdisk ]: name '': must be 1 to 64 letters, digits or characters of -_. and begin with a letter or a digit" },
 	{ "[ramdisk a b]\n",
-	  "1: [ramdisk a b]: name 'a b': must be 1 to 64 letters, digits or -_. and begin with a letter or a digit" },
+	  "1: [ramdisk a b]: name 'a b': must be 1 to 64 letters, digits or characters of -_. and begin with a letter or a digit" },
 	{ "[ramdisk -a]\n",
-	  "1: [ramdisk -a]: name '-a': must be 1 to 64 letters, digits or -_. and begin with a letter or a digit" },
+	  "1: [ramdisk -a]: name '-a': must be 1 to 64 letters, digits or characters of -_. and begin with a letter or a digit" },
 	{ "\n[ramdisk a/b]\nsize = x\n",
-	  "2: [ramdisk a/b]: name 'a/b': must be 1 to 64 letters, digits or -_. and begin with a letter or a digit" },
+	  "2: [ramdisk a/b]: name 'a/b': must be 1 to 64 letters, digits or characters of -_. and begin with a letter or a digit" },
 	{ "[disk a]\nsize = 1\n", "1: section 'disk': must be [ramdisk NAME], [cache NAME] or [export NAME]" },
 	{ "[]\n", "1: section '': must be [ramdisk NAME], [cache NAME] or [export NAME]" },
 	{ "[ramdisk a\n", "1: '[ramdisk a': must be [KIND NAME]" },
@@ -155,6 +155,8 @@ static const struct {
 	  "4: [cache c]: block-size '12K': must be a power of two from 4K to 1M" },
 	{ CACHE "seq-cutoff = 1\n",
 	  "4: [cache c]: seq-cutoff '1': must be a multiple of 512 bytes" },
+	{ CACHE "seq-cutoff = -1\n",
+	  "4: [cache c]: seq-cutoff '-1': must be 0 to cache all I/O, or a multiple of 512 bytes up to 1T" },
 	{ CACHE "hotlist = data.hot\n", "4: [cache c]: hotlist 'data.hot': " PATH_RULE },
 	{ "[cache c]\norigin = sdb\nsize = 4M\n", "2: [cache c]: origin 'sdb': " PATH_RULE },
 	{ "[cache c]\norigin = /sdb\nsize = 4M\n",

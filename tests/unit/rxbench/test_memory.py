@@ -86,7 +86,7 @@ def test_what_is_missing_is_left_out(monkeypatch):
 @pytest.mark.parametrize("args, names", [
     (["--ways", "magic"], ["--ways magic", "pagecache, low, rxcache"]),
     (["--ways", "low,low"], ["--ways low", "twice"]),
-    (["--ways", ""], ["--ways", "must be of"]),
+    (["--ways", ""], ["--ways", "must be one of"]),
     (["--works", "pgbanch"], ["--works pgbanch", "zipf, zipf-copy"]),
     (["--works", "tree", "--sets", "2"], ["--works tree --sets 2", "nothing is left"]),
     (["--sets", "0"], ["--sets 0", "from 0.01 to 16"]),

@@ -303,7 +303,7 @@ def test_compare_command(make_report, tmp_path):
                      "--fail-if-worse", "35")
     assert slower.returncode == 3 and "before us" in slower.stdout
     refused = rxbench("compare", paths[0], paths[1], "--metric", "speed")
-    assert refused.returncode == 2 and "speed: must be of mb_s, iops" in refused.stderr
+    assert refused.returncode == 2 and "speed: must be one of mb_s, iops" in refused.stderr
 
 
 def test_compare_fails(make_report, tmp_path):

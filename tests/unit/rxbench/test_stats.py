@@ -121,12 +121,12 @@ def test_another_metric(make_report):
     rows = compare.compare(before, after, "lat_mean_us")
     assert {(row["metric"], row["verdict"]) for row in rows} == {("lat_mean_us", compare.WORSE)}
     assert "before us" in compare.render(rows, before, after, "lat_mean_us")[0]
-    with pytest.raises(BadInput, match="--metric speed: must be of mb_s, iops, lat_mean_us"):
+    with pytest.raises(BadInput, match="--metric speed: must be one of mb_s, iops, lat_mean_us"):
         compare.compare(before, after, "speed")
     with pytest.raises(BadInput, match="in common that have a hit_percent"):
         compare.compare(before, after, "hit_percent")
     after["metrics"] = after["metrics"][1:]
-    with pytest.raises(BadInput, match="mb_s, the other by iops: name a --metric; must be of iops"):
+    with pytest.raises(BadInput, match="the other by iops: name a --metric; must be one of iops"):
         compare.compare(before, after)
     assert compare.compare(before, after, "iops")
 

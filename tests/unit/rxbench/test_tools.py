@@ -122,8 +122,8 @@ def test_sizes(text, size):
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "k", "1.5m", "4 k x", "9999999t", "1e3", "٣"])
 def test_bad_sizes(text):
-    with pytest.raises(BadInput):
-        units.parse_size(text)
+    with pytest.raises(BadInput, match="^--witness .*: must be a whole number above 0"):
+        units.size_of("--witness")(text)
 
 
 def test_units():

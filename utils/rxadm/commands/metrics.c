@@ -296,7 +296,9 @@ static enum exit_code parse_stats(int argc, char **argv, struct stats_request *r
 		}
 	}
 	if (optind < argc && strcmp(argv[optind], "reset"))
-		return report(EXIT_PARAMETERS, "'%s': must be reset", argv[optind]);
+		return report(EXIT_PARAMETERS,
+			      "'%s': is unknown; usage: rxadm stats reset NAME|--all",
+			      argv[optind]);
 	if (request->all)
 		return operands(argc, argv, 1, "reset NAME|--all");
 	ret = operands(argc, argv, 2, "reset NAME|--all");

@@ -155,7 +155,7 @@ static struct config_section *begin_section(struct config *config, const char *p
 	}
 	if (!config_name_is_allowed(name)) {
 		config_error(config,
-			     "%s:%u: [%s %s]: name '%s': must be 1 to %d letters, digits or -_. and begin with a letter or a digit",
+			     "%s:%u: [%s %s]: name '%s': must be 1 to %d letters, digits or characters of -_. and begin with a letter or a digit",
 			     path, line, word, name, name, CONFIG_NAME_MAX);
 		return NULL;
 	}

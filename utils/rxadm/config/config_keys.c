@@ -22,7 +22,7 @@
 
 /* Messages about the values that are allowed. */
 #define RULE_PATH \
-	"must be an absolute path without blanks, quotes, backslashes, '//' and parts '.' or '..'"
+	"must be an absolute path of ASCII characters without blanks, quotes, backslashes, '//' and parts '.' or '..'"
 #define RULE_FS \
 	"must be the name of a file system such as ext4: 1 to %d lower-case letters, digits or _"
 #define RULE_COMPRESS \

@@ -204,7 +204,7 @@ static void tell_of_other(const struct plan *plan, const char *image, const stru
 	    image_may_be_replaced(disk, output->folder_fd, output->name))
 		return;
 	report(EXIT_OK,
-	       "note: image '%s': /dev/rxd%d was neither loaded from it nor saved to it; 'rxadm apply --stop' and shutdown will save the RAM disk as '%s.new-DATE'; 'rxadm save /dev/rxd%d %s' replaces the image",
+	       "note: image '%s': /dev/rxd%d was neither loaded from it nor saved to it, or was emptied since; 'rxadm apply --stop' and shutdown will save the RAM disk as '%s.new-DATE'; 'rxadm save /dev/rxd%d %s' replaces the image",
 	       image, index, image, index, image);
 }
 

@@ -214,12 +214,12 @@ enum exit_code signature_check(const char *what, const char *path)
 		if (blkid_probe_lookup_value(probe, "TYPE", &type, NULL))
 			blkid_probe_lookup_value(probe, "PTTYPE", &type, NULL);
 		ret = report(EXIT_DEVICE,
-			     "%s '%s': holds data (%s) that would be lost; 'rxadm save' keeps a copy, --force discards it",
+			     "%s '%s': holds data (%s) that would be lost; 'rxadm save' keeps a copy, --force is needed even then",
 			     what, path, type ? type : "unknown");
 		break;
 	case -2:
 		ret = report(EXIT_DEVICE,
-			     "%s '%s': holds data of several kinds that would be lost; 'rxadm save' keeps a copy, --force discards it",
+			     "%s '%s': holds data of several kinds that would be lost; 'rxadm save' keeps a copy, --force is needed even then",
 			     what, path);
 		break;
 	default:

@@ -97,7 +97,8 @@ static enum exit_code not_exported(const char *name, const struct nvmet_export *
 		return report(EXIT_DEVICE,
 			      "'%s': was not exported by rxadm; remove '%s' with the tool that created it, such as 'nvmetcli'",
 			      name, foreign->nqn);
-	return report(EXIT_DEVICE, "'%s': is not exported; 'rxadm list -o +EXPORT' shows what is",
+	return report(EXIT_DEVICE,
+		      "'%s': is not exported; 'rxadm list -o +EXPORT' and 'rxadm status -o +EXPORT' show what is",
 		      name);
 }
 

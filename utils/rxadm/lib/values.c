@@ -192,7 +192,7 @@ char *value_name(const char *text)
 	size_t len = strlen(text);
 
 	if (!len || len > RXD_NAME_MAX || strspn(text, allowed) < len || strchr("-.", *text))
-		return format_text("must be 1 to %d letters, digits or -_., with no - or . first",
+		return format_text("must be 1 to %d letters, digits or characters of -_. and not begin with - or .",
 				   RXD_NAME_MAX);
 	/* Reject the kernel names of RAM disks. */
 	if (!strncmp(text, "rxd", 3) && isdigit((unsigned char)text[3]))
@@ -233,9 +233,13 @@ char *value_seq_cutoff(const char *text, uint64_t ram, uint64_t *bytes)
 		.multiple = SECTOR,
 		.max = SEQ_CUTOFF_MAX,
 	};
+	uint64_t size = 0;
+	enum size_error error = strcmp(text, "0") ? size_parse(text, &rule, &size) : SIZE_OK;
 
-	*bytes = 0;
-	return strcmp(text, "0") ? parse(text, &rule, bytes) : NULL;
+	*bytes = size;
+	if (error == SIZE_NEGATIVE || error == SIZE_ZERO)
+		return copy_text("must be 0 to cache all I/O, or a multiple of 512 bytes up to 1T");
+	return error ? size_message(error, &rule) : NULL;
 }
 
 /**

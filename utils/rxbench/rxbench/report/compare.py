@@ -18,7 +18,7 @@ def metric_of(before, after, name=None):
     wanted = name or before["metrics"][0]["name"]
     if wanted in both and (name or after["metrics"][0]["name"] == wanted):
         return both[wanted]
-    there = f"must be of {', '.join(both)}" if both else "the reports have none in common"
+    there = f"must be one of {', '.join(both)}" if both else "the reports have none in common"
     if name:
         raise BadInput(f"--metric {name}: {there}")
     raise BadInput(f"one report goes by {wanted}, the other by {after['metrics'][0]['name']}: "

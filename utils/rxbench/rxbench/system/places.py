@@ -17,7 +17,7 @@ from .units import size as human
 
 SYNTAX = "[NAME=]PLACE"
 MEANING = ("a block device, a directory, rxd:SIZE for a new RAM disk, or cache:DEVICE[:SIZE] "
-           "for a disk with a new RAM disk as its cache (default: 1g)")
+           "for a disk with a new RAM disk, of 1g by default, as its cache")
 CACHE_SIZE = 1 << 30
 # Memory that a run must leave to others.
 SPARE = 128 << 20

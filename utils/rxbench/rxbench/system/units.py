@@ -9,13 +9,19 @@ FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE = re.compile(r"(\d+)([kmgt]?)(?:i?b)?", re.IGNORECASE | re.ASCII)
 
 
-def parse_size(text):
-    """Bytes of a size such as 4k, 1M or 512."""
+def parse_size(text, where="size"):
+    """Bytes of a size such as 4k, 1M or 512; "where" names the option for the error message."""
     match = _SIZE.fullmatch(text.strip())
     size = int(match[1]) * FACTORS[match[2].lower()] if match else 0
     if not 0 < size < 1 << 63:
-        raise BadInput(f"size {text!r}: must be a number above 0 with an optional k, m, g or t")
+        raise BadInput(f"{where} {text!r}: must be a whole number above 0 with an optional k, m, g "
+                       "or t")
     return size
+
+
+def size_of(option):
+    """The parser of the sizes of an option, for argparse."""
+    return lambda text: parse_size(text, option)
 
 
 def parse_whole(text, where, least, most):

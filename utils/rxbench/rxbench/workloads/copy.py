@@ -12,7 +12,7 @@ from ..run.plan import MB_S, REAL, SYS, USER, Case, Metric, Plan, Round, Subject
 from ..system import guard, machine, pagecache, places, together
 from ..system.errors import BadInput, BenchError
 from ..system.undo import check
-from ..system.units import parse_size
+from ..system.units import size_of
 from ..tools import copying, fio
 
 NAME = "copy"
@@ -54,13 +54,13 @@ def add_arguments(parser):
     parser.add_argument("place", metavar=places.SYNTAX, help=places.MEANING)
     parser.add_argument("target", nargs="?", metavar="TARGET",
                         help="place for the copies (default: the same place)")
-    parser.add_argument("--size", metavar="SIZE", type=parse_size, default=1 << 30,
+    parser.add_argument("--size", metavar="SIZE", type=size_of("--size"), default=1 << 30,
                         help="size of the file (default: 1g)")
     parser.add_argument("--ways", metavar="NAME,...",
                         help="only these ways: " + ", ".join(way.name for way in copying.ways()))
     parser.add_argument("--jobs", metavar="N", type=int, default=1,
                         help="copy this many files in parallel (default: %(default)s)")
-    parser.add_argument("--witness", metavar="SIZE", type=parse_size,
+    parser.add_argument("--witness", metavar="SIZE", type=size_of("--witness"),
                         help="measure how much of a file of this size a copy evicts from the "
                              "page cache")
 
@@ -90,7 +90,7 @@ def _chosen(text):
     names = text.split(",") if text else list(ways)
     for name in names:
         if name not in ways:
-            raise BadInput(f"--ways {name}: must be of {', '.join(ways)}")
+            raise BadInput(f"--ways {name}: must be one of {', '.join(ways)}")
         if names.count(name) > 1:
             raise BadInput(f"--ways {name}: given twice")
     return {name: ways[name] for name in names}

@@ -8,7 +8,7 @@ from ..run.plan import MB_S, Case, Metric, Plan, Round, Subject
 from ..system import devices, guard, machine, places
 from ..system.errors import BadInput
 from ..system.undo import check
-from ..system.units import parse_size, short
+from ..system.units import parse_size, short, size_of
 from ..tools import dd
 from .profile import COLUMNS, ORDERS, PAGE
 
@@ -39,27 +39,28 @@ NOTE = ('Columns "page" have figures of RapidDisk\'s page, a RAM disk and a SATA
         "Xeon. They are fio's, with 32 requests at once; dd has one.")
 
 
-def _choice(known):
+def _choice(option, known):
     def chosen(text):
         names = text.split(",")
         for name in names:
             if name not in known:
-                raise BadInput(f"{name!r}: must be one or more of {', '.join(known)}")
+                raise BadInput(f"{option} {name}: must be one of {', '.join(known)}")
         return names
     return chosen
 
 
 def add_arguments(parser):
     parser.add_argument("places", nargs="+", metavar=places.SYNTAX, help=places.MEANING)
-    parser.add_argument("--size", metavar="SIZE", type=parse_size, default=1 << 30,
+    parser.add_argument("--size", metavar="SIZE", type=size_of("--size"), default=1 << 30,
                         help="size to copy (default: 1g)")
     parser.add_argument("--bs", metavar="SIZE,...", default=BLOCKS,
-                        type=lambda text: [parse_size(part) for part in text.split(",")],
+                        type=lambda text: [parse_size(part, "--bs") for part in text.split(",")],
                         help="block sizes (default: %(default)s)")
     parser.add_argument("--target", metavar="node,file", default="node,file",
-                        type=_choice(tuple(TARGETS)), help="use only these targets (default: both)")
+                        type=_choice("--target", tuple(TARGETS)),
+                        help="use only these targets (default: both)")
     parser.add_argument("--mode", metavar="buffered,direct", default="buffered,direct",
-                        type=_choice(MODES), help="use only these modes (default: both)")
+                        type=_choice("--mode", MODES), help="use only these modes (default: both)")
 
 
 def _reference(target, mode, block, step):

@@ -10,7 +10,7 @@ from ..run.plan import IOPS, LOWER, HIGHER, P99, REAL, Case, Metric, Plan, Round
 from ..system import devices, guard, machine
 from ..system.errors import BadInput
 from ..system.places import since
-from ..system.units import parse_size
+from ..system.units import size_of
 from ..system.units import size as human
 from ..tools import fio
 
@@ -58,7 +58,7 @@ def add_arguments(parser):
                              "%(default)s)")
     parser.add_argument("--seconds", metavar="S", type=int, default=20,
                         help="duration of each run of a workload (default: %(default)s)")
-    parser.add_argument("--memory", metavar="SIZE", type=parse_size,
+    parser.add_argument("--memory", metavar="SIZE", type=size_of("--memory"),
                         help="amount that all sizes are derived from (default: the available "
                              "memory)")
     parser.add_argument("--disk", metavar="DEVICE", help="disk to use (default: file in --dir)")
@@ -72,7 +72,7 @@ def chosen(option, text, known):
     wanted = text.split(",") if text is not None else names
     for name in wanted:
         if name not in names:
-            raise BadInput(f"{option} {name}: must be of {', '.join(names)}")
+            raise BadInput(f"{option} {name}: must be one of {', '.join(names)}")
         if wanted.count(name) > 1:
             raise BadInput(f"{option} {name}: given twice")
     return [each for each in known if each.name in wanted]

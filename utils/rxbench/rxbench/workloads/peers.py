@@ -8,7 +8,7 @@ from ..peers import Missing, caches, memory
 from ..run.plan import Case, Plan, Round, Subject
 from ..system import devices, guard, machine, places
 from ..system.errors import BadInput
-from ..system.units import parse_size
+from ..system.units import size_of
 from ..tools import fio
 from .profile import chosen
 
@@ -40,7 +40,7 @@ UNIT = 1 << 20
 
 def add_arguments(parser):
     parser.add_argument("--only", choices=tuple(GROUPS), help="only this group (default: both)")
-    parser.add_argument("--size", metavar="SIZE", type=parse_size, default=256 << 20,
+    parser.add_argument("--size", metavar="SIZE", type=size_of("--size"), default=256 << 20,
                         help="size of each device (default: 256m)")
     parser.add_argument("--seconds", metavar="S", type=int, default=5,
                         help="duration of each measurement (default: %(default)s)")

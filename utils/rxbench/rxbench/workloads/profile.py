@@ -9,7 +9,7 @@ from ..run.plan import (FIO, IOPS, LONGEST, MB_S, MEAN, NINES, P99, Case, Plan, 
                         Subject)
 from ..system import guard, hits, machine, places
 from ..system.errors import BadInput
-from ..system.units import parse_size, parse_whole
+from ..system.units import parse_size, parse_whole, size_of
 from ..system.units import size as human
 from ..tools import fio, steady
 from . import sweep
@@ -50,7 +50,7 @@ def add_arguments(parser):
     parser.add_argument("places", nargs="+", metavar=places.SYNTAX, help=places.MEANING)
     parser.add_argument("--profile", choices=tuple(KINDS), default="ramdisk",
                         help="which of the two sets of jobs (default: %(default)s)")
-    parser.add_argument("--size", metavar="SIZE", type=parse_size,
+    parser.add_argument("--size", metavar="SIZE", type=size_of("--size"),
                         help="size of the file (default: 1g, or 32m for cache)")
     parser.add_argument("--seconds", metavar="S", type=int,
                         help=f"duration of each measurement (default: {SECONDS}), or of a round of "
@@ -76,7 +76,7 @@ def chosen(text, known):
     wanted = text.split(",") if text else known
     for name in wanted:
         if name not in known:
-            raise BadInput(f"--jobs {name}: must be of {', '.join(known)}")
+            raise BadInput(f"--jobs {name}: must be one of {', '.join(known)}")
     return wanted
 
 

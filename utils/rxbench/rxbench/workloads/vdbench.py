@@ -12,7 +12,7 @@ from ..run.plan import (IOPS, LONGEST, MB_S, MEAN, P99, Case, Metric, Plan, Roun
                         Subject)
 from ..system import diskstats, guard, machine
 from ..system.errors import BadInput
-from ..system.units import parse_size
+from ..system.units import size_of
 from ..system.units import size as human
 from ..tools import fio
 from ..vdbench import jobs, parse, table
@@ -46,7 +46,7 @@ def add_arguments(parser):
     parser.add_argument("file", metavar="FILE", help="parameter file")
     parser.add_argument("variables", metavar="NAME=VALUE", nargs="*",
                         help="value of $NAME in the file")
-    parser.add_argument("--file-size", metavar="SIZE", type=parse_size,
+    parser.add_argument("--file-size", metavar="SIZE", type=size_of("--file-size"),
                         help="size of a lun that does not exist and has no size= (default: 1g, "
                              "or less if that is not free)")
     parser.add_argument("--validate", action="store_true",
