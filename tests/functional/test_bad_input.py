@@ -529,7 +529,7 @@ def test_cache_in_use(lab):
     with direct.Direct(ramdisk.path):
         refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, names=("rxd0", "open"))
     run("mkfs.ext4", "-q", ramdisk.path)
-    refused(DEVICE, "map", "--cache", "rxd0", "--origin", DISK,
+    refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK,
             names=("rxd0", "(ext4)", "'rxadm save' keeps a copy, --force"))
     directory = lab.mount(ramdisk.path)
     refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, "--force",

@@ -213,12 +213,12 @@ enum exit_code signature_check(const char *what, const char *path)
 	case 0:
 		if (blkid_probe_lookup_value(probe, "TYPE", &type, NULL))
 			blkid_probe_lookup_value(probe, "PTTYPE", &type, NULL);
-		ret = report(EXIT_DEVICE,
+		ret = report(EXIT_BUSY,
 			     "%s '%s': holds data (%s) that would be lost; 'rxadm save' keeps a copy, --force is needed even then",
 			     what, path, type ? type : "unknown");
 		break;
 	case -2:
-		ret = report(EXIT_DEVICE,
+		ret = report(EXIT_BUSY,
 			     "%s '%s': holds data of several kinds that would be lost; 'rxadm save' keeps a copy, --force is needed even then",
 			     what, path);
 		break;
