@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from rxdlib import direct
+from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, program, rxadm, run
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
                                   disk_of, note_unfinished, unfinished)
@@ -332,6 +332,29 @@ def test_clear_that_is_killed(config, image):
               "clear", "--force", disk.path)
     assert disk.query().mem_used == 0
     fill(2)
+    saved_beside(config, image, 2)
+
+
+@pytest.mark.parametrize("then", ["clear", "map"])
+def test_clear_that_is_killed_and_one_that_fails(config, image, lab, then):
+    """What the first has set aside describes the data before it, and is not restored."""
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    disturbed(["-e", "trace=unlink,unlinkat", "-e", "inject=unlink,unlinkat:signal=KILL"],
+              "clear", "--force", disk.path)
+    assert disk.query().mem_used == 0
+    fill(2)
+    if then == "clear":
+        run("blockdev", "--setro", disk.path)
+        assert rxadm("clear", "--force", disk.path).returncode == DEVICE
+        run("blockdev", "--setrw", disk.path)
+    else:
+        # Another mapping has the UUID that a cache of this origin gets.
+        origin = lab.ramdisk(16 * MIB).path
+        run("dmsetup", "create", "other", "--notable", "--uuid", f"RXCACHE-{dm.number(origin)}")
+        lab.adopt_mapped("other")
+        assert rxadm("map", "--cache", disk.path, "--origin", origin, "--name", "m",
+                     "--force").returncode
     saved_beside(config, image, 2)
 
 
