@@ -295,7 +295,7 @@ static enum exit_code remove_saved(struct plan *plan)
 		ret = plan_remove_same(plan, saved, &changed);
 		if (!changed)
 			return ret;
-		if (round == SAVE_ROUNDS)
+		if (!plan->save || round == SAVE_ROUNDS)
 			break;
 		ret = plan->save(plan);
 		if (ret && !plan->go_on)
@@ -303,8 +303,20 @@ static enum exit_code remove_saved(struct plan *plan)
 		plan->late = plan->late ? plan->late : ret;
 	}
 	return report(EXIT_BUSY,
-		      "RAM disk '/dev/rxd%d': is kept, because a program wrote to it after each of %d saves; stop that program first",
-		      plan->disk.index, SAVE_ROUNDS);
+		      "RAM disk '/dev/rxd%d': is kept, because a program wrote to it just before it was to be removed (attempts: %u); stop that program first",
+		      plan->disk.index, round);
+}
+
+/* Note the state of the disk for remove_saved(), and then find out whether it holds data. */
+static enum exit_code look_again(struct plan *plan, bool *empty)
+{
+	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
+	char *generation = disk_generation(disk);
+
+	disk_note(disk, generation, &plan->saved);
+	free(generation);
+	*empty = true;
+	return plan_find_disk(plan) ? disk_is_empty(&plan->disk, empty) : plan->query_error;
 }
 
 /*
@@ -319,7 +331,6 @@ static enum exit_code plan_unfinished(struct plan *plan,
 	enum exit_code ret;
 	struct device dev;
 	bool empty = true;
-	char *generation;
 	int index;
 
 	while (plan->disk.state & RXD_STATE_OPEN && round < EMPTYING_ROUNDS) {
@@ -334,12 +345,9 @@ static enum exit_code plan_unfinished(struct plan *plan,
 		if (ret)
 			return ret;
 		ret = control_idle_check(plan->control, index, &dev);
-		generation = disk_generation(dev.number);
-		disk_note(dev.number, generation, &plan->saved);
-		free(generation);
 		device_release(&dev);
-		if (!ret && plan_find_disk(plan))
-			ret = disk_is_empty(&plan->disk, &empty);
+		if (!ret)
+			ret = look_again(plan, &empty);
 		if (ret)
 			return ret;
 	}
@@ -354,11 +362,11 @@ static enum exit_code plan_unfinished(struct plan *plan,
  * Without an image, keep a disk that another program may have used since: it holds data, and a file
  * system if the section has one. A killed mkfs leaves data, but no file system that is complete.
  */
-static enum exit_code may_be_in_use(const struct plan *plan, bool *used)
+static enum exit_code may_be_in_use(struct plan *plan, bool *used)
 {
 	struct device dev = { .what = "RAM disk", .path = disk_path(plan) };
 	bool empty;
-	enum exit_code ret = disk_is_empty(&plan->disk, &empty);
+	enum exit_code ret = look_again(plan, &empty);
 
 	*used = !ret && !empty;
 	if (*used && value(plan, CONFIG_FS))
