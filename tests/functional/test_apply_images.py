@@ -6,6 +6,7 @@ import glob
 import os
 import re
 import shutil
+import subprocess
 import time
 
 import pytest
@@ -235,6 +236,36 @@ def test_loaded_by_hand_after_a_kill(config, image, how, again):
         assert held() == stamp(2, MIB)
     config.ok("--stop")
     assert holds(config, image, 2)
+
+
+@pytest.mark.parametrize("options", [(), ("--stop",)], ids=["start", "stop"])
+def test_loaded_by_hand_meanwhile(config, image, options):
+    """An apply was killed before it created the disk, and the user loads the image now."""
+    config.ok()
+    uuid = disk_of("ramdisk/a").query().uuid
+    config.ok("--stop")
+    config.ok()
+    rxadm("remove", "--force", disk_of("ramdisk/a").path, check=True)
+    note_unfinished(uuid)
+    environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
+    with subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-e", "trace=fsync", "-e",
+                           "inject=fsync:delay_enter=4000000", program("rxadm"), "load",
+                           str(image)], env=environment, stdout=subprocess.PIPE) as process:
+        end = time.monotonic() + 60
+        # It is loaded, and not closed yet.
+        while not disk_of("ramdisk/a") or not disk_of("ramdisk/a").query().mem_used:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        seen = disk_of("ramdisk/a").seen()["diskseq"]
+        result = config.apply(*options)
+        assert process.wait(60) == 0
+    assert result.returncode == 0 and list(image.parent.glob("*.new-*")) == [], result
+    if options:
+        assert not disk_of("ramdisk/a")
+    else:
+        assert result.stdout == "" and disk_of("ramdisk/a").seen()["diskseq"] == seen
+        config.ok("--stop")
+    assert holds(config, image, 1)
 
 
 @pytest.mark.parametrize("how", ["create", "load"])

@@ -320,25 +320,32 @@ static enum exit_code look_again(struct plan *plan, bool *empty)
 }
 
 /*
- * A disk that was not filled completely is of no use unless it was written to since: save it if it
- * holds data. After a kill, another process may still be emptying it: wait until that is done.
+ * After a kill, another process may still be emptying the disk, and a user may be loading it: wait
+ * until that is done. If the search for the disk fails, set query_error.
  */
+static bool is_unfinished(struct plan *plan)
+{
+	unsigned int round = 0;
+
+	while (plan->has_disk && disk_is_unfinished(plan->uuid)) {
+		if (!(plan->disk.state & RXD_STATE_OPEN) || round == EMPTYING_ROUNDS)
+			return true;
+		pause_for(round++, "until '/dev/rxd%d' is closed", plan->disk.index);
+		plan_find_disk(plan);
+	}
+	return false;
+}
+
+/* A disk that was not filled completely is of no use unless it was written to since. */
 static enum exit_code plan_unfinished(struct plan *plan,
 				      enum exit_code (*rescue)(struct plan *plan))
 {
 	const char *image = value(plan, CONFIG_IMAGE);
-	unsigned int round = 0;
 	enum exit_code ret;
 	struct device dev;
 	bool empty = true;
 	int index;
 
-	while (plan->disk.state & RXD_STATE_OPEN && round < EMPTYING_ROUNDS) {
-		pause_for(round++, "until '/dev/rxd%d' is closed", plan->disk.index);
-		/* That process may have removed the disk. */
-		if (!plan_find_disk(plan))
-			return plan->query_error;
-	}
 	plan->save = image ? rescue : NULL;
 	if (image) {
 		ret = plan_device(plan, &dev, &index);
@@ -386,7 +393,7 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 	bool empty = false, used = false;
 	enum exit_code ret;
 
-	if (plan->has_disk && disk_is_unfinished(plan->uuid)) {
+	if (is_unfinished(plan)) {
 		ret = plan_unfinished(plan, save_unfinished);
 		if (!ret && plan->has_disk && !image)
 			ret = may_be_in_use(plan, &used);
@@ -400,6 +407,8 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 				  plan->disk.index);
 		plan->has_disk = used;
 	}
+	if (plan->query_error)
+		return plan->query_error;
 	/* Ignore an error if the disk exists: if its service failed, nothing would be saved. */
 	ret = image ? check_room(plan, image) : EXIT_OK;
 	if (ret && !plan->has_disk)
@@ -478,8 +487,10 @@ enum exit_code plan_stop_ramdisk(struct plan *plan)
 	ret = check_unused(plan);
 	if (ret)
 		return ret;
-	if (disk_is_unfinished(plan->uuid))
+	if (is_unfinished(plan))
 		ret = plan_unfinished(plan, save_image);
+	else if (!plan->has_disk)
+		ret = plan->query_error;
 	else if (image)
 		plan_step(plan, plan->save = save_image, "save /dev/rxd%d to '%s'",
 			  plan->disk.index, image);
