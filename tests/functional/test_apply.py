@@ -495,6 +495,24 @@ def test_image_from_before_memory_changed(config, lab, percent):
     assert "resize" in "".join(config.ok("a"))
 
 
+def test_image_of_another_section(config, lab):
+    """The size of an image is for its own section only."""
+    image = config.folder / "a.img"
+    sections = f"[ramdisk a]\nsize = 2%\nimage = {image}\n", \
+        f"[cache c]\nsize = 2%\norigin = {DISK}\n"
+    config.write(sections[0])
+    config.ok()
+    share = disk_of("ramdisk/a").query().size
+    config.ok("--stop")
+    other = lab.ramdisk((share + share // 100) // 4096 * 4096)
+    assert rxadm("save", other.path, image).returncode == 0
+    config.write("".join(sections))
+    config.ok()
+    sizes = [disk_of(name).query().size for name in ("ramdisk/a", "cache/c")]
+    assert sizes == [other.query().size, share]
+    config.ok("--stop")
+
+
 def test_damaged_image(config):
     """No RAM disk is created from it, so that nothing is saved over it."""
     image = config.folder / "a.img"

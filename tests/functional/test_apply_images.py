@@ -6,11 +6,12 @@ import glob
 import os
 import re
 import shutil
+import subprocess
 import time
 
 import pytest
 
-from rxdlib import direct
+from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, program, rxadm, run
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
                                   disk_of, note_unfinished, unfinished)
@@ -237,6 +238,36 @@ def test_loaded_by_hand_after_a_kill(config, image, how, again):
     assert holds(config, image, 2)
 
 
+@pytest.mark.parametrize("options", [(), ("--stop",)], ids=["start", "stop"])
+def test_loaded_by_hand_meanwhile(config, image, options):
+    """An apply was killed before it created the disk, and the user loads the image now."""
+    config.ok()
+    uuid = disk_of("ramdisk/a").query().uuid
+    config.ok("--stop")
+    config.ok()
+    rxadm("remove", "--force", disk_of("ramdisk/a").path, check=True)
+    note_unfinished(uuid)
+    environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
+    with subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-e", "trace=fsync", "-e",
+                           "inject=fsync:delay_enter=4000000", program("rxadm"), "load",
+                           str(image)], env=environment, stdout=subprocess.PIPE) as process:
+        end = time.monotonic() + 60
+        # It is loaded, and not closed yet.
+        while not disk_of("ramdisk/a") or not disk_of("ramdisk/a").query().mem_used:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        seen = disk_of("ramdisk/a").seen()["diskseq"]
+        result = config.apply(*options)
+        assert process.wait(60) == 0
+    assert result.returncode == 0 and list(image.parent.glob("*.new-*")) == [], result
+    if options:
+        assert not disk_of("ramdisk/a")
+    else:
+        assert result.stdout == "" and disk_of("ramdisk/a").seen()["diskseq"] == seen
+        config.ok("--stop")
+    assert holds(config, image, 1)
+
+
 @pytest.mark.parametrize("how", ["create", "load"])
 def test_note_without_a_disk(config, image, how):
     """An apply that was killed before it created the disk says nothing about a later disk."""
@@ -332,6 +363,29 @@ def test_clear_that_is_killed(config, image):
               "clear", "--force", disk.path)
     assert disk.query().mem_used == 0
     fill(2)
+    saved_beside(config, image, 2)
+
+
+@pytest.mark.parametrize("then", ["clear", "map"])
+def test_clear_that_is_killed_and_one_that_fails(config, image, lab, then):
+    """What the first has set aside describes the data before it, and is not restored."""
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    disturbed(["-e", "trace=unlink,unlinkat", "-e", "inject=unlink,unlinkat:signal=KILL"],
+              "clear", "--force", disk.path)
+    assert disk.query().mem_used == 0
+    fill(2)
+    if then == "clear":
+        run("blockdev", "--setro", disk.path)
+        assert rxadm("clear", "--force", disk.path).returncode == DEVICE
+        run("blockdev", "--setrw", disk.path)
+    else:
+        # Another mapping has the UUID that a cache of this origin gets.
+        origin = lab.ramdisk(16 * MIB).path
+        run("dmsetup", "create", "other", "--notable", "--uuid", f"RXCACHE-{dm.number(origin)}")
+        lab.adopt_mapped("other")
+        assert rxadm("map", "--cache", disk.path, "--origin", origin, "--name", "m",
+                     "--force").returncode
     saved_beside(config, image, 2)
 
 

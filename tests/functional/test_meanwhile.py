@@ -12,7 +12,7 @@ import pytest
 
 from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, program, rxadm
-from rxdlib.configuration import RECORDS, Configuration, disk_of, records
+from rxdlib.configuration import RECORDS, Configuration, disk_of, note_unfinished, records
 from rxdlib.control import Control
 from rxdlib.direct import BLOCK, MIB, stamp
 from rxdlib.lab import DISK, state
@@ -339,3 +339,18 @@ def test_unfinished_disk_is_written(config, tmp_path, options):
     interrupted(tmp_path, REMOVE, lambda: direct.write(ramdisk.path, MIB, stamp(2)), "apply",
                 *options, "--config", str(config.path))
     assert len(list(tmp_path.glob(f"{image.name}.new-*"))) == 1
+
+
+def test_unfinished_disk_without_image_is_written(config, tmp_path):
+    """It was empty when apply planned to remove it. There is no file to save it to: keep it."""
+    config.write("[ramdisk a]\nsize = 4M\n")
+    config.ok()
+    ramdisk = disk_of("ramdisk/a")
+    note_unfinished(ramdisk.query().uuid)
+    code, _, errors = interrupted(tmp_path, REMOVE,
+                                  lambda: direct.write(ramdisk.path, MIB, stamp(2)), "apply",
+                                  "--config", str(config.path))
+    assert code == BUSY and len(errors.splitlines()) == 1 and ramdisk.path in errors, errors
+    assert config.ok() == []
+    kept = direct.read(ramdisk.path, MIB, BLOCK) == stamp(2)
+    assert kept

@@ -298,6 +298,7 @@ static enum exit_code apply_locked(struct plan *plan, const struct apply_request
 		ret = plan->query_error;
 	plan->made = false;
 	plan->folder = 0;
+	plan->image_size = 0;
 	if (!ret)
 		ret = prepare(plan, request);
 	if (before && !request->stop)

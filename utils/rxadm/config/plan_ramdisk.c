@@ -295,7 +295,7 @@ static enum exit_code remove_saved(struct plan *plan)
 		ret = plan_remove_same(plan, saved, &changed);
 		if (!changed)
 			return ret;
-		if (round == SAVE_ROUNDS)
+		if (!plan->save || round == SAVE_ROUNDS)
 			break;
 		ret = plan->save(plan);
 		if (ret && !plan->go_on)
@@ -303,43 +303,58 @@ static enum exit_code remove_saved(struct plan *plan)
 		plan->late = plan->late ? plan->late : ret;
 	}
 	return report(EXIT_BUSY,
-		      "RAM disk '/dev/rxd%d': is kept, because a program wrote to it after each of %d saves; stop that program first",
-		      plan->disk.index, SAVE_ROUNDS);
+		      "RAM disk '/dev/rxd%d': is kept, because a program wrote to it just before it was to be removed (attempts: %u); stop that program first",
+		      plan->disk.index, round);
+}
+
+/* Note the state of the disk for remove_saved(), and then find out whether it holds data. */
+static enum exit_code look_again(struct plan *plan, bool *empty)
+{
+	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
+	char *generation = disk_generation(disk);
+
+	disk_note(disk, generation, &plan->saved);
+	free(generation);
+	*empty = true;
+	return plan_find_disk(plan) ? disk_is_empty(&plan->disk, empty) : plan->query_error;
 }
 
 /*
- * A disk that was not filled completely is of no use unless it was written to since: save it if it
- * holds data. After a kill, another process may still be emptying it: wait until that is done.
+ * After a kill, another process may still be emptying the disk, and a user may be loading it: wait
+ * until that is done. If the search for the disk fails, set query_error.
  */
+static bool is_unfinished(struct plan *plan)
+{
+	unsigned int round = 0;
+
+	while (plan->has_disk && disk_is_unfinished(plan->uuid)) {
+		if (!(plan->disk.state & RXD_STATE_OPEN) || round == EMPTYING_ROUNDS)
+			return true;
+		pause_for(round++, "until '/dev/rxd%d' is closed", plan->disk.index);
+		plan_find_disk(plan);
+	}
+	return false;
+}
+
+/* A disk that was not filled completely is of no use unless it was written to since. */
 static enum exit_code plan_unfinished(struct plan *plan,
 				      enum exit_code (*rescue)(struct plan *plan))
 {
 	const char *image = value(plan, CONFIG_IMAGE);
-	unsigned int round = 0;
 	enum exit_code ret;
 	struct device dev;
 	bool empty = true;
-	char *generation;
 	int index;
 
-	while (plan->disk.state & RXD_STATE_OPEN && round < EMPTYING_ROUNDS) {
-		pause_for(round++, "until '/dev/rxd%d' is closed", plan->disk.index);
-		/* That process may have removed the disk. */
-		if (!plan_find_disk(plan))
-			return plan->query_error;
-	}
 	plan->save = image ? rescue : NULL;
 	if (image) {
 		ret = plan_device(plan, &dev, &index);
 		if (ret)
 			return ret;
 		ret = control_idle_check(plan->control, index, &dev);
-		generation = disk_generation(dev.number);
-		disk_note(dev.number, generation, &plan->saved);
-		free(generation);
 		device_release(&dev);
-		if (!ret && plan_find_disk(plan))
-			ret = disk_is_empty(&plan->disk, &empty);
+		if (!ret)
+			ret = look_again(plan, &empty);
 		if (ret)
 			return ret;
 	}
@@ -354,11 +369,11 @@ static enum exit_code plan_unfinished(struct plan *plan,
  * Without an image, keep a disk that another program may have used since: it holds data, and a file
  * system if the section has one. A killed mkfs leaves data, but no file system that is complete.
  */
-static enum exit_code may_be_in_use(const struct plan *plan, bool *used)
+static enum exit_code may_be_in_use(struct plan *plan, bool *used)
 {
 	struct device dev = { .what = "RAM disk", .path = disk_path(plan) };
 	bool empty;
-	enum exit_code ret = disk_is_empty(&plan->disk, &empty);
+	enum exit_code ret = look_again(plan, &empty);
 
 	*used = !ret && !empty;
 	if (*used && value(plan, CONFIG_FS))
@@ -378,7 +393,7 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 	bool empty = false, used = false;
 	enum exit_code ret;
 
-	if (plan->has_disk && disk_is_unfinished(plan->uuid)) {
+	if (is_unfinished(plan)) {
 		ret = plan_unfinished(plan, save_unfinished);
 		if (!ret && plan->has_disk && !image)
 			ret = may_be_in_use(plan, &used);
@@ -392,6 +407,8 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 				  plan->disk.index);
 		plan->has_disk = used;
 	}
+	if (plan->query_error)
+		return plan->query_error;
 	/* Ignore an error if the disk exists: if its service failed, nothing would be saved. */
 	ret = image ? check_room(plan, image) : EXIT_OK;
 	if (ret && !plan->has_disk)
@@ -470,8 +487,10 @@ enum exit_code plan_stop_ramdisk(struct plan *plan)
 	ret = check_unused(plan);
 	if (ret)
 		return ret;
-	if (disk_is_unfinished(plan->uuid))
+	if (is_unfinished(plan))
 		ret = plan_unfinished(plan, save_image);
+	else if (!plan->has_disk)
+		ret = plan->query_error;
 	else if (image)
 		plan_step(plan, plan->save = save_image, "save /dev/rxd%d to '%s'",
 			  plan->disk.index, image);

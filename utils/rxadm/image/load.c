@@ -313,7 +313,6 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 	err = disk_guard_create(&guard, control, &arg);
 	if (err)
 		return ramdisk_create_error(control, err, &request);
-
 	dev.path = format_text("/dev/rxd%d", arg.index);
 	job->path = dev.path;
 	ret = ramdisk_create_wait(control, arg.index, dev.path);
@@ -328,10 +327,12 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 	}
 	if (!ret) {
 		ret = run_job(job, "load");
+		if (!ret && !args->raw)
+			ret = disk_images_set(dev.number, header->id);
+		if (!ret)
+			disk_unfinished_end(query.uuid); /* apply looks when it is closed */
 		close(job->fd);
 	}
-	if (!ret && !args->raw)
-		ret = disk_images_set(dev.number, header->id);
 	if (ret) {
 		disk_guard_undo(&guard);
 		device_release(&dev);
@@ -340,7 +341,6 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 	/* Block signals: once the disk is kept, its path must be printed. */
 	signals_block();
 	disk_guard_keep(&guard);
-	disk_unfinished_end(query.uuid);
 	*path = dev.path;
 	return EXIT_OK;
 }

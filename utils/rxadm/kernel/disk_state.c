@@ -202,7 +202,8 @@ enum exit_code disk_images_suspend(dev_t disk)
 	char *kept = kept_path(path);
 	enum exit_code ret = EXIT_OK;
 
-	if (path && rename(path, kept) && errno != ENOENT)
+	/* Without a record, what a kill left is of older data: no later call may restore it. */
+	if (path && rename(path, kept) && (errno != ENOENT || (unlink(kept) && errno != ENOENT)))
 		ret = report(exit_code_of(errno), "cannot rename %s: %s", path, strerror(errno));
 	free(kept);
 	free(path);
