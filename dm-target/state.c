@@ -93,6 +93,21 @@ static void remove_pages(struct rxc_index *index, unsigned long slot, unsigned i
 				   RXD_GFP_NOWAIT);
 }
 
+static void drop_pages(struct list_head *pages, unsigned int nr)
+{
+	struct page *page;
+
+	for (; nr; nr--) {
+		page = list_first_entry(pages, struct page, lru);
+		list_del(&page->lru);
+		rxd_store_free_page(page);
+	}
+}
+
+/*
+ * Move the pages of one block from the list to a slot. The list always holds the pages of
+ * whole blocks: on failure, either all pages of this block stay on the list, or none.
+ */
 static int install_pages(struct rxc_index *index, unsigned long slot, struct list_head *pages)
 {
 	struct page *page;
@@ -106,6 +121,8 @@ static int install_pages(struct rxc_index *index, unsigned long slot, struct lis
 					 RXD_GFP_NOWAIT);
 		if (ret) {
 			list_add(&page->lru, pages);
+			if (i)
+				drop_pages(pages, index->block_pages - i);
 			remove_pages(index, slot, i);
 			return ret;
 		}
@@ -253,25 +270,13 @@ bool rxc_index_make_room(struct rxc_index *index)
 	return false;
 }
 
-static bool has_pages_for_block(const struct rxc_index *index, const struct list_head *pages)
-{
-	const struct list_head *page;
-	unsigned int nr = 0;
-
-	list_for_each(page, pages)
-		if (++nr == index->block_pages)
-			return true;
-	return false;
-}
-
 /*
  * Would it help to evict a block? It does if the limit of the store is reached, unless an
  * attempt that failed half-way has used up the pages.
  */
 static bool needs_room(const struct rxc_index *index, const struct list_head *pages)
 {
-	return !rxd_store_has_room(index->store, index->block_pages) &&
-	       has_pages_for_block(index, pages);
+	return !rxd_store_has_room(index->store, index->block_pages) && !list_empty(pages);
 }
 
 /*

@@ -505,12 +505,14 @@ void rxd_write_alloc(struct rxd_write *write, const struct rxd_store *store,
 }
 
 /*
- * Do other devices have enough dirty pages to wait for their writeback? The dirty pages
- * of this disk do not count, because only writes like the waiting one clean them.
+ * Will memory be free soon without a write to this disk? Page cache of other devices is being
+ * written back, and kswapd reclaims slab caches, which an allocation without __GFP_FS cannot do.
+ * The dirty pages of this disk do not count, because only writes like the waiting one clean them.
  */
-static bool others_write_back(const struct rxd_store *store)
+static bool others_free_memory(const struct rxd_store *store)
 {
-	long nr = global_node_page_state(NR_FILE_DIRTY) + global_node_page_state(NR_WRITEBACK);
+	long nr = global_node_page_state(NR_FILE_DIRTY) + global_node_page_state(NR_WRITEBACK) +
+		  global_node_page_state_pages(NR_SLAB_RECLAIMABLE_B);
 	struct bdi_writeback *wb;
 
 	if (store->bdi) {
@@ -523,10 +525,10 @@ static bool others_write_back(const struct rxd_store *store)
 }
 
 /*
- * Wait for writeback to other devices. All writers share one period of MEMORY_WAIT, because
- * the dirty pages may belong to a device stacked on this disk, and then become clean only by
- * writes to this disk. A new period begins after a writer has found memory, or after
- * MEMORY_WAIT in which no writer waited.
+ * Wait for writeback to other devices, or for kswapd. All writers share one period of
+ * MEMORY_WAIT, because the dirty pages may belong to a device stacked on this disk, and then
+ * become clean only by writes to this disk. A new period begins after a writer has found memory,
+ * or after MEMORY_WAIT in which no writer waited.
  */
 static bool wait_for_writeback(struct rxd_store *store)
 {
@@ -566,7 +568,7 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 		return true;
 	}
 	/* Reclaim must not wait: if a swap-out to this disk fails, it can free other pages. */
-	if (current->flags & PF_MEMALLOC || !memory_is_there(0) || !others_write_back(store))
+	if (current->flags & PF_MEMALLOC || !memory_is_there(0) || !others_free_memory(store))
 		return false;
 	return wait_for_writeback(store);
 }

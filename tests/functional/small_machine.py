@@ -197,6 +197,23 @@ def test_fill_to_the_limit(patience, unharmed, lab):
     ramdisk.remove()
 
 
+def test_slab_is_reclaimed(unharmed, lab):
+    """A write gets the memory of cached names of files, which only kswapd can reclaim."""
+    total = memory.meminfo()["MemTotal"]
+    run("mkfs.ext4", "-qF", DISK)
+    directory = lab.mount(DISK)
+    number = 0
+    while memory.meminfo()["SReclaimable"] < total // 2:
+        for number in range(number, number + 10000):
+            os.path.exists(f"{directory}/{number:0200}")
+    ramdisk = lab.ramdisk(8 << 30, overcommit=True)
+    with Direct(ramdisk.path) as device:
+        with pytest.raises(OSError) as caught:
+            device.zero_out(0, GIB)
+    assert caught.value.errno == errno.ENOSPC
+    assert memory.meminfo()["SReclaimable"] < total // 4
+
+
 def test_reserved_memory_is_kept(unharmed, lab):
     """Another disk takes all available memory; the reserved disk needs none of it."""
     total = memory.meminfo()["MemTotal"]

@@ -529,6 +529,72 @@ static void limit_with_all_busy(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, count_held(c, 2, 2), 2);
 }
 
+/* Each thread fills two blocks at a time with pages from one list. */
+#define GREEDY_PAGES	64
+#define GREEDY_BLOCKS	256
+
+struct greedy {
+	struct cache *c;
+	atomic_t fills, parts;
+};
+
+/* Return: false if the list holds a part of a block. */
+static bool greedy_fill(struct greedy *g, u64 block, struct list_head *pages)
+{
+	unsigned long slot;
+
+	if (rxc_index_begin_fill(g->c->index, block, pages, &slot) == RXC_FATE_TRACKED) {
+		rxc_index_end_fill(g->c->index, block, true);
+		atomic_inc(&g->fills);
+	}
+	return list_count_nodes(pages) % GREEDY_PAGES == 0;
+}
+
+static int greedy_thread(void *arg)
+{
+	struct greedy *g = arg;
+	struct page *page;
+	LIST_HEAD(pages);
+	unsigned int i;
+	u64 block;
+
+	while (!kthread_should_stop()) {
+		for (i = 0; i < 2 * GREEDY_PAGES; i++) {
+			page = rxd_store_alloc_page(g->c->store, 0, RXD_GFP);
+			if (page)
+				list_add(&page->lru, &pages);
+		}
+		block = get_random_u32_below(GREEDY_BLOCKS);
+		if (i == list_count_nodes(&pages) &&
+		    (!greedy_fill(g, block, &pages) || !greedy_fill(g, block + 1, &pages)))
+			atomic_inc(&g->parts);
+		put_pages(&pages);
+		cond_resched();
+	}
+	return 0;
+}
+
+/*
+ * Threads contend for the last pages within the limit, so that blocks get a part of their pages.
+ * A list must never hold a part of a block: the next block would take pages that do not exist.
+ */
+static void limit_under_contention(struct kunit *test)
+{
+	struct greedy *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct crew crew = {};
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, g);
+	g->c = make_cache(test, 4, GREEDY_PAGES);
+	rxd_store_set_limit(g->c->store, 8 * GREEDY_PAGES);
+	for (i = 0; i < 4; i++)
+		crew_add(test, &crew, greedy_thread, g);
+	crew_run(&crew, 4 * HAMMER_MSECS);
+	KUNIT_EXPECT_EQ(test, atomic_read(&g->parts), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&g->fills), 20);
+	KUNIT_EXPECT_LE(test, pages_used(g->c), 8 * GREEDY_PAGES);
+}
+
 static void make_room_frees_a_block(struct kunit *test)
 {
 	struct cache *c = make_cache(test, 64, 4);
@@ -1546,6 +1612,7 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(limit_for_part_of_a_block),
 	KUNIT_CASE(limit_is_shared_by_the_sets),
 	KUNIT_CASE(limit_with_all_busy),
+	KUNIT_CASE_SLOW(limit_under_contention),
 	KUNIT_CASE(make_room_frees_a_block),
 	KUNIT_CASE(make_room_rests_after_a_round),
 	KUNIT_CASE(make_room_goes_on),
