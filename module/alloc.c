@@ -265,12 +265,19 @@ static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgn
 				unsigned int order, gfp_t gfp)
 {
 	struct page *page;
+	unsigned int i;
 
-	if (order)
-		gfp = (gfp & ~__GFP_RECLAIM) | __GFP_THISNODE;
+	if (!order)
+		return alloc_pages_node(node_of(store, pgno), gfp, 0);
+
+	gfp = (gfp & ~__GFP_RECLAIM) | __GFP_THISNODE;
 	page = alloc_pages_node(node_of(store, pgno), gfp, order);
-	if (page && order)
-		split_page(page, order);
+	if (!page)
+		return NULL;
+	split_page(page, order);
+	/* A page counts its owners there, and only the first word of a piece is set. */
+	for (i = 1; i < 1U << order; i++)
+		set_page_private(page + i, 0);
 	return page;
 }
 
@@ -347,19 +354,29 @@ static void free_pages_rcu(struct rcu_head *head)
 }
 
 /**
- * rxd_retire_pages - free pages that have left a store, after a grace period
+ * rxd_free_later - free pages that were counted by rxd_note_retired(), after a grace period
  * @first: the first page; each page links to the next by its private word; NULL is allowed
- * @nr: number of pages
  *
  * RCU throttles large numbers of callbacks. With a callback for each page, the memory
  * would be free only long after a discard.
+ */
+void rxd_free_later(struct page *first)
+{
+	if (first)
+		call_rcu_hurry(&first->rcu_head, free_pages_rcu);
+}
+
+/**
+ * rxd_retire_pages - free pages that have left a store, after a grace period
+ * @first: the first page, as for rxd_free_later()
+ * @nr: number of pages
  */
 void rxd_retire_pages(struct page *first, unsigned int nr)
 {
 	if (!first)
 		return;
 	rxd_note_retired(nr);
-	call_rcu_hurry(&first->rcu_head, free_pages_rcu);
+	rxd_free_later(first);
 }
 
 /**
@@ -561,7 +578,7 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 	if (!write->deadline)
 		write->deadline = (jiffies + MEMORY_WAIT) ?: 1;
 	left = write->deadline - jiffies;
-	if (left <= 0 || !rxd_store_has_room(store, 1))
+	if (left <= 0)
 		return false;
 	if (is_retired() || atomic_long_read(&freed_pages) != freed) {
 		wait_event_timeout(freed_wait, atomic_long_read(&freed_pages) != freed, left);

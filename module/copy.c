@@ -14,6 +14,49 @@
 #include "copy.h"
 #include "store-internal.h"
 
+/**
+ * struct gap - where a write finds no page that it may change
+ * @nr: length in pages
+ * @shared: the pages exist, but are shared
+ */
+struct gap {
+	unsigned int nr;
+	bool shared;
+};
+
+/* Is @next the @n-th page after @page in memory? */
+static __always_inline bool follows(struct page *next, struct page *page, unsigned int n)
+{
+	if (next != page + n)
+		return false;
+	/* Elsewhere, neighbours in the memory map are neighbours in memory. */
+	return !IS_ENABLED(CONFIG_SPARSEMEM) || IS_ENABLED(CONFIG_SPARSEMEM_VMEMMAP) ||
+	       page_to_pfn(next) == page_to_pfn(page) + n;
+}
+
+/*
+ * How many pages, at most @max, are contiguous in memory, beginning with @page, which is at
+ * @first? @mask: the bits of the pointers that count. Call under rcu_read_lock().
+ */
+static __always_inline unsigned int length_of_run(struct rxd_leaf *leaf, unsigned int first,
+						  struct page *page, unsigned int max,
+						  unsigned long mask)
+{
+	struct page *next;
+	unsigned int n;
+
+	for (n = 1; n < max; n++) {
+		next = rcu_access_pointer(leaf->page[first + n]);
+		if (!follows((struct page *)((unsigned long)next & mask), page, n))
+			break;
+	}
+	if (n > 1) {
+		/* Access to the later pages does not depend on their own pointers. */
+		smp_rmb();
+	}
+	return n;
+}
+
 /*
  * Find a run of pages or a hole at @pgno: pages of one leaf, at most @max, that are
  * contiguous in memory, or that do not exist. Call under rcu_read_lock().
@@ -25,31 +68,71 @@ static __always_inline void *find_run(struct rxd_store *store, unsigned long pgn
 {
 	unsigned int first = pgno % RXD_PAGES_PER_LEAF;
 	struct rxd_leaf *leaf = rxd_store_leaf(store, pgno);
-	struct page *page, *next;
 	unsigned int n = 1;
-	void *data = NULL;
+	struct page *page;
 
 	max = min_t(unsigned int, max, RXD_PAGES_PER_LEAF - first);
-	page = leaf ? rcu_dereference(leaf->page[first]) : NULL;
+	page = leaf ? rxd_plain(rcu_dereference(leaf->page[first])) : NULL;
 	if (likely(page)) {
-		data = page_address(page);
-		for (; n < max; n++) {
-			next = rcu_access_pointer(leaf->page[first + n]);
-			if (!next || page_address(next) != data + n * PAGE_SIZE)
-				break;
-		}
-		if (n > 1) {
-			/* Access to the later pages does not depend on their own pointers. */
-			smp_rmb();
-		}
-	} else if (leaf) {
-		while (n < max && !rcu_access_pointer(leaf->page[first + n]))
-			n++;
-	} else {
-		n = max;
+		*nr = length_of_run(leaf, first, page, max, ~RXD_SHARED);
+		return page_address(page);
 	}
+	if (!leaf)
+		n = max;
+	while (n < max && !rcu_access_pointer(leaf->page[first + n]))
+		n++;
 	*nr = n;
-	return data;
+	return NULL;
+}
+
+/* Like find_run(), but find only pages that are not shared, and return no length of a gap. */
+static __always_inline void *find_own_run(struct rxd_store *store, unsigned long pgno,
+					  unsigned int max, unsigned int *nr)
+{
+	unsigned int first = pgno % RXD_PAGES_PER_LEAF;
+	struct rxd_leaf *leaf = rxd_store_marked_leaf(store, pgno);
+	struct page *page;
+
+	if (unlikely(!leaf || rxd_is_shared(leaf)))
+		return NULL;
+	page = rcu_dereference(leaf->page[first]);
+	if (unlikely(!page || rxd_is_shared(page)))
+		return NULL;
+	max = min_t(unsigned int, max, RXD_PAGES_PER_LEAF - first);
+	/* A page with a mark ends the run. */
+	*nr = length_of_run(leaf, first, page, max, ~0UL);
+	return page_address(page);
+}
+
+/*
+ * Describe the gap at @pgno, of at most @max pages of one leaf. If a racing writer has filled
+ * it, it is a hole of one page.
+ */
+static noinline struct gap find_gap(struct rxd_store *store, unsigned long pgno,
+				    unsigned int max)
+{
+	unsigned int first = pgno % RXD_PAGES_PER_LEAF;
+	struct gap gap = { .nr = 1 };
+	struct rxd_leaf *leaf;
+	bool leaf_is_shared;
+	struct page *page;
+
+	rcu_read_lock();
+	leaf = rxd_store_marked_leaf(store, pgno);
+	leaf_is_shared = rxd_is_shared(leaf);
+	leaf = rxd_plain(leaf);
+	max = min_t(unsigned int, max, RXD_PAGES_PER_LEAF - first);
+	page = leaf ? rcu_access_pointer(leaf->page[first]) : NULL;
+	gap.shared = page && (leaf_is_shared || rxd_is_shared(page));
+	if (!leaf)
+		gap.nr = max;
+	for (; gap.nr < max && (gap.shared || !page); gap.nr++) {
+		page = rcu_access_pointer(leaf->page[first + gap.nr]);
+		if (gap.shared ? !page || !(leaf_is_shared || rxd_is_shared(page)) : !!page)
+			break;
+	}
+	rcu_read_unlock();
+	return gap;
 }
 
 static unsigned int pages_spanned(u64 pos, unsigned int len)
@@ -94,20 +177,20 @@ void rxd_store_read(struct rxd_store *store, u64 pos, void *dst, unsigned int le
 }
 
 /*
- * Write to existing pages.
+ * Write to existing pages that are not shared.
  *
- * Return: number of bytes written; 0 for a hole at @pos, with its length in pages in @nr.
+ * Return: number of bytes written; 0 for a gap at @pos.
  */
 static unsigned int overwrite(struct rxd_store *store, u64 pos, const void *src,
-			      unsigned int len, unsigned int *nr)
+			      unsigned int len)
 {
-	unsigned int part = 0;
+	unsigned int nr, part = 0;
 	void *data;
 
 	rcu_read_lock();
-	data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), nr);
+	data = find_own_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
 	if (likely(data)) {
-		part = bytes_of_run(pos, len, *nr);
+		part = bytes_of_run(pos, len, nr);
 		rxd_copy(data + offset_in_page(pos), src, part);
 	}
 	rcu_read_unlock();
@@ -204,7 +287,8 @@ static unsigned int write_hole(struct rxd_store *store, u64 pos, const void *src
 	unsigned int entered, wanted;
 	struct rxd_leaf *leaf;
 
-	if (!rxd_store_has_room(store, 1))
+	write->limited = !rxd_store_has_room(store, 1);
+	if (write->limited)
 		return 0;
 	if (write->taken == write->nr) {
 		wanted = hole_size(store, pgno, pages_spanned(pos, max(len, write->left)));
@@ -228,18 +312,103 @@ static unsigned int write_hole(struct rxd_store *store, u64 pos, const void *src
 	return len;
 }
 
-/* Like write_hole(), but wait for memory if the caller may sleep. */
-static unsigned int write_hole_patiently(struct rxd_store *store, u64 pos, const void *src,
-					 unsigned int len, unsigned int nr,
-					 struct rxd_write *write)
+/* Fill a page with @len bytes of @src, or zeros if it is NULL, and with @old elsewhere. */
+static void fill_copy(void *data, const void *old, unsigned int offset, const void *src,
+		      unsigned int len)
 {
+	unsigned int end = offset + len;
+
+	/* No reader may see this page yet: KCSAN reports one that does. */
+	rxd_check_access(data, PAGE_SIZE, KCSAN_ACCESS_WRITE);
+	memcpy(data, old, offset);
+	if (src)
+		rxd_copy(data + offset, src, len);
+	else
+		memset(data + offset, 0, len);
+	memcpy(data + end, old + end, PAGE_SIZE - end);
+}
+
+/*
+ * Replace a shared page by a copy with the data. A racing writer may have done so first:
+ *
+ *	writer 1			writer 2
+ *
+ *	finds page, marked		finds page, marked
+ *	copies it, with its own data	copies it, with its own data
+ *	exchanges it
+ *					cannot exchange it
+ *					writes to the page of writer 1
+ *
+ * Return: false if the page has been freed meanwhile.
+ */
+static bool replace_page(struct rxd_store *store, unsigned long pgno, unsigned int offset,
+			 const void *src, unsigned int len, struct rxd_write *write)
+{
+	struct page *new = rxd_write_page(write, write->taken);
+	struct page __rcu **slot;
+	struct page *old, *shared;
+
+	rcu_read_lock();
+	slot = rxd_store_slot(store, pgno);
+	old = slot ? rcu_dereference(*slot) : NULL;
+	if (rxd_is_shared(old)) {
+		shared = old;
+		fill_copy(page_address(new), page_address(rxd_plain(shared)), offset, src, len);
+		old = unrcu_pointer(cmpxchg(slot, RCU_INITIALIZER(shared), RCU_INITIALIZER(new)));
+		if (old == shared) {
+			write->taken++;
+			old = rxd_plain(shared);
+			if (rxd_page_leave(old)) {
+				set_page_private(old, 0);
+				rxd_retire_pages(old, 1);
+			}
+			goto out_unlock;
+		}
+	}
+	/* Only pages that nobody shares replace a shared one. */
+	if (old && src)
+		rxd_copy(page_address(old) + offset, src, len);
+	else if (old)
+		rxd_copy_zeroes(page_address(old) + offset, len);
+out_unlock:
+	rcu_read_unlock();
+	return old;
+}
+
+/* Like write_hole(), for the first of @nr shared pages. It needs memory, but no charge. */
+static unsigned int write_shared(struct rxd_store *store, u64 pos, const void *src,
+				 unsigned int len, unsigned int nr, struct rxd_write *write)
+{
+	unsigned long pgno = pos >> PAGE_SHIFT;
+
+	write->limited = false;
+	if (write->taken == write->nr)
+		rxd_write_alloc(write, store, pgno, nr);
+	if (write->taken == write->nr || rxd_leaf_unshare(store, pgno, write->gfp))
+		return 0;
+
+	len = bytes_of_run(pos, len, 1);
+	/* Zeros need no page where there is none any more. */
+	if (replace_page(store, pgno, offset_in_page(pos), src, len, write) || !src)
+		return len;
+	return write_hole(store, pos, src, len, 1, write);
+}
+
+/* Write to a gap, and wait for memory if the caller may sleep. */
+static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
+			      unsigned int len, struct rxd_write *write)
+{
+	struct gap gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
 	unsigned int done;
 	long freed;
 
 	for (;;) {
 		freed = rxd_freed_pages();
-		done = write_hole(store, pos, src, len, nr, write);
-		if (done || !gfpflags_allow_blocking(write->gfp) ||
+		if (unlikely(gap.shared))
+			done = write_shared(store, pos, src, len, gap.nr, write);
+		else
+			done = write_hole(store, pos, src, len, gap.nr, write);
+		if (done || write->limited || !gfpflags_allow_blocking(write->gfp) ||
 		    !rxd_store_wait_for_memory(store, freed, write))
 			break;
 	}
@@ -254,6 +423,17 @@ static bool all_zeroes(u64 pos, const void *src, unsigned int len)
 		return false;
 	/* If the owner changes the buffer meanwhile, the disk may hold either content. */
 	return !data_race(memchr_inv(src, 0, PAGE_SIZE));
+}
+
+/* Return: false if the page is in a shared leaf, and memory is short. */
+static bool free_page_at(struct rxd_store *store, u64 pos, gfp_t gfp)
+{
+	unsigned long pgno = pos >> PAGE_SHIFT;
+
+	if (rxd_leaf_unshare_part(store, pgno, 1, gfp))
+		return false;
+	rxd_store_free_run(store, pgno, 1);
+	return true;
 }
 
 /**
@@ -271,23 +451,21 @@ static bool all_zeroes(u64 pos, const void *src, unsigned int len)
 int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,
 			 unsigned int len, struct rxd_write *write)
 {
-	unsigned int nr, part, done;
+	unsigned int part, done;
 
 	while (len) {
 		part = len;
 		if (unlikely(store->options.detect_zeroes)) {
 			part = min_t(unsigned int, len, PAGE_SIZE - offset_in_page(pos));
-			if (all_zeroes(pos, src, part)) {
-				rxd_store_free_run(store, pos >> PAGE_SHIFT, 1);
+			if (all_zeroes(pos, src, part) && free_page_at(store, pos, write->gfp))
 				goto next;
-			}
 		}
-		done = overwrite(store, pos, src, part, &nr);
+		done = overwrite(store, pos, src, part);
 		if (unlikely(!done))
-			done = write_hole_patiently(store, pos, src, part, nr, write);
-		/* A racing writer may have filled this hole. */
+			done = write_gap(store, pos, src, part, write);
+		/* A racing writer may have filled this gap. */
 		if (unlikely(!done))
-			done = overwrite(store, pos, src, part, &nr);
+			done = overwrite(store, pos, src, part);
 		if (unlikely(!done))
 			return -ENOSPC;
 		part = done;
@@ -306,24 +484,38 @@ next:
  * @pos: position in bytes
  * @len: number of bytes; the range lies within the capacity
  *
- * Pages are neither allocated nor freed.
+ * Pages are neither added nor removed. Shared pages are replaced.
+ *
+ * Return: 0, or -ENOSPC if memory is short.
  */
-void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
+int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 {
+	struct rxd_write write;
 	unsigned int nr, part;
-	void *data;
+	void *data, *own;
+	int ret = 0;
 
-	while (len) {
+	rxd_write_begin(&write, 0, RXD_GFP);
+	while (len && !ret) {
 		rcu_read_lock();
 		data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
+		own = data ? find_own_run(store, pos >> PAGE_SHIFT, nr, &nr) : NULL;
 		part = bytes_of_run(pos, len, nr);
-		if (data)
-			rxd_copy_zeroes(data + offset_in_page(pos), part);
+		if (own)
+			rxd_copy_zeroes(own + offset_in_page(pos), part);
 		rcu_read_unlock();
 
+		if (data && !own) {
+			/* A racing writer may replace the page, too: look again. */
+			if (!write_gap(store, pos, NULL, part, &write))
+				ret = -ENOSPC;
+			continue;
+		}
 		pos += part;
 		len -= part;
 	}
+	rxd_write_end(&write);
+	return ret;
 }
 
 /**
@@ -349,8 +541,7 @@ int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long n
 		rcu_read_unlock();
 		if (hole) {
 			write.left = run << PAGE_SHIFT;
-			done = write_hole_patiently(store, (u64)first << PAGE_SHIFT, NULL,
-						    write.left, run, &write);
+			done = write_gap(store, (u64)first << PAGE_SHIFT, NULL, write.left, &write);
 			if (!done) {
 				ret = -ENOSPC;
 				break;

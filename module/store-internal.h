@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The interface between the parts of the page store: the index of pages (store.c), their
- * allocation (alloc.c), and copies (copy.c).
+ * The interface between the parts of the page store: the index of pages (store.c), what
+ * several stores share (share.c), allocation (alloc.c), and copies (copy.c).
  */
 #ifndef RXD_STORE_INTERNAL_H
 #define RXD_STORE_INTERNAL_H
 
+#include <linux/atomic.h>
+#include <linux/bits.h>
+#include <linux/build_bug.h>
 #include <linux/math.h>
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
 #include <linux/types.h>
 
 #include "store.h"
@@ -16,14 +21,73 @@ static inline unsigned long rxd_nr_leaves(unsigned long nr_pages)
 	return DIV_ROUND_UP(nr_pages, RXD_PAGES_PER_LEAF);
 }
 
+/*
+ * The state of a leaf is in the private word of its page, which readers do not access. The
+ * lower half is the number of pages in the leaf, including pages that are about to enter. A
+ * state of 0 never changes again: the leaf stays empty and is freed. The upper half is the
+ * number of other stores that use a shared leaf.
+ */
+#define RXD_LEAF_OWNER	((long)BIT(32))
+
+static inline atomic_long_t *rxd_leaf_state(struct rxd_leaf *leaf)
+{
+	struct page *page = virt_to_page(leaf);
+
+	BUILD_BUG_ON(sizeof(page->private) != sizeof(atomic_long_t));
+	return (atomic_long_t *)&page->private;
+}
+
+static inline unsigned long rxd_leaf_pages(struct rxd_leaf *leaf)
+{
+	return atomic_long_read(rxd_leaf_state(leaf)) & (RXD_LEAF_OWNER - 1);
+}
+
+/* Find a leaf; the pointer has a mark if the leaf is shared. Call under rcu_read_lock(). */
+static inline struct rxd_leaf *rxd_store_marked_leaf(const struct rxd_store *store,
+						     unsigned long pgno)
+{
+	struct rxd_leaf __rcu **dir = rcu_dereference(store->dir);
+
+	return rcu_dereference(dir[pgno / RXD_PAGES_PER_LEAF]);
+}
+
+static inline struct rxd_leaf *rxd_leaf_locked(const struct rxd_store *store, unsigned long i)
+{
+	struct rxd_leaf __rcu **dir;
+
+	dir = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
+	return rcu_dereference_protected(dir[i], lockdep_is_held(&store->leaf_lock));
+}
+
+static inline void rxd_set_leaf(struct rxd_store *store, unsigned long i, struct rxd_leaf *leaf)
+{
+	struct rxd_leaf __rcu **dir;
+
+	dir = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
+	rcu_assign_pointer(dir[i], leaf);
+	if (store->next_dir)
+		rcu_assign_pointer(store->next_dir[i], leaf);
+}
+
 /* store.c */
 
+void rxd_free_leaf_later(struct rxd_leaf *leaf);
 struct rxd_leaf *rxd_leaf_get(struct rxd_store *store, unsigned long pgno, unsigned int nr,
 			      gfp_t gfp);
 void rxd_leaf_put(struct rxd_store *store, struct rxd_leaf *leaf, unsigned long pgno,
 		  unsigned int nr);
 unsigned int rxd_store_free_run(struct rxd_store *store, unsigned long first,
 				unsigned int nr);
+
+/* share.c */
+
+int rxd_leaf_unshare(struct rxd_store *store, unsigned long pgno, gfp_t gfp);
+int rxd_leaf_unshare_part(struct rxd_store *store, unsigned long first, unsigned int nr,
+			  gfp_t gfp);
+unsigned int rxd_leaf_drop_shared(struct rxd_store *store, unsigned long pgno);
+bool rxd_leaf_leave(struct rxd_leaf *leaf);
+void rxd_leaf_release(struct rxd_leaf *leaf);
+bool rxd_page_leave(struct page *page);
 
 /* alloc.c: the limit */
 
@@ -47,6 +111,7 @@ static inline struct page *rxd_write_page(const struct rxd_write *write, unsigne
 
 void rxd_note_retired(unsigned long nr);
 void rxd_note_freed(unsigned long nr);
+void rxd_free_later(struct page *first);
 void rxd_retire_pages(struct page *first, unsigned int nr);
 long rxd_freed_pages(void);
 bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write);

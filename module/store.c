@@ -37,23 +37,19 @@ static void reap(struct work_struct *work);
 static struct workqueue_struct *reap_wq;
 static DECLARE_WORK(reap_work, reap);
 
-/* What reap_work frees: leaves, linked through lru, and stores. */
+/* Leaves that have left their store, linked through lru. */
+struct leaf_lists {
+	struct list_head own;		/* no other store uses them */
+	struct list_head released;	/* were shared; for rxd_leaf_release() */
+};
+
+/* What reap_work frees. */
 static DEFINE_SPINLOCK(doomed_lock);
-static LIST_HEAD(doomed_leaves);
 static LIST_HEAD(doomed_stores);
-
-/*
- * The number of pages in a leaf, including pages that are about to enter. It is in the
- * private word of the leaf's page, which readers do not access. A count of 0 never changes
- * again: the leaf stays empty and is freed.
- */
-static atomic_long_t *leaf_held(struct rxd_leaf *leaf)
-{
-	struct page *page = virt_to_page(leaf);
-
-	BUILD_BUG_ON(sizeof(page->private) != sizeof(atomic_long_t));
-	return (atomic_long_t *)&page->private;
-}
+static struct leaf_lists doomed_leaves = {
+	.own		= LIST_HEAD_INIT(doomed_leaves.own),
+	.released	= LIST_HEAD_INIT(doomed_leaves.released),
+};
 
 static size_t size_of_dir(unsigned long nr_pages)
 {
@@ -116,6 +112,11 @@ out_free_store:
 	return NULL;
 }
 
+static unsigned long nr_to_free(struct rxd_store *store)
+{
+	return atomic_long_read(&store->used) + atomic_long_read(&store->leaves) + 1;
+}
+
 /**
  * rxd_store_destroy - free a store and all its pages
  * @store: the store, which has no other user; NULL is allowed
@@ -127,7 +128,7 @@ void rxd_store_destroy(struct rxd_store *store)
 	if (!store)
 		return;
 	/* Writes that are short of memory wait for the memory of this store. */
-	rxd_note_retired(atomic_long_read(&store->used) + atomic_long_read(&store->leaves) + 1);
+	rxd_note_retired(nr_to_free(store));
 	spin_lock(&doomed_lock);
 	list_add_tail(&store->doomed, &doomed_stores);
 	spin_unlock(&doomed_lock);
@@ -258,30 +259,21 @@ void rxd_store_trim(struct rxd_store *store)
 
 static void free_leaf_rcu(struct rcu_head *head)
 {
-	__free_page(container_of(head, struct page, rcu_head));
+	rxd_store_free_page(container_of(head, struct page, rcu_head));
 	rxd_note_freed(1);
 }
 
-static void set_leaf(struct rxd_store *store, unsigned long i, struct rxd_leaf *leaf)
+/**
+ * rxd_free_leaf_later - free a leaf that was counted by rxd_note_retired(), after a grace period
+ * @leaf: the leaf, which has left all directories
+ */
+void rxd_free_leaf_later(struct rxd_leaf *leaf)
 {
-	struct rxd_leaf __rcu **dir;
-
-	dir = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
-	rcu_assign_pointer(dir[i], leaf);
-	if (store->next_dir)
-		rcu_assign_pointer(store->next_dir[i], leaf);
-}
-
-static struct rxd_leaf *leaf_locked(struct rxd_store *store, unsigned long i)
-{
-	struct rxd_leaf __rcu **dir;
-
-	dir = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
-	return rcu_dereference_protected(dir[i], lockdep_is_held(&store->leaf_lock));
+	call_rcu_hurry(&virt_to_page(leaf)->rcu_head, free_leaf_rcu);
 }
 
 /**
- * rxd_leaf_get - get the leaf for pages that are about to enter it
+ * rxd_leaf_get - get the leaf for pages that are about to enter it, not a shared one
  * @store: the store
  * @pgno: the first page
  * @nr: number of pages, all of one leaf
@@ -298,26 +290,34 @@ struct rxd_leaf *rxd_leaf_get(struct rxd_store *store, unsigned long pgno, unsig
 	unsigned long i = pgno / RXD_PAGES_PER_LEAF;
 	struct rxd_leaf *leaf, *new;
 	unsigned long flags;
+	bool shared;
 
-	rcu_read_lock();
-	leaf = rxd_store_leaf(store, pgno);
-	if (leaf && !atomic_long_add_unless(leaf_held(leaf), nr, 0))
-		leaf = NULL;
-	rcu_read_unlock();
+	for (;;) {
+		rcu_read_lock();
+		leaf = rxd_store_marked_leaf(store, pgno);
+		shared = rxd_is_shared(leaf);
+		if (leaf && !shared && !atomic_long_add_unless(rxd_leaf_state(leaf), nr, 0))
+			leaf = NULL;
+		rcu_read_unlock();
+		if (likely(!shared))
+			break;
+		if (rxd_leaf_unshare(store, pgno, gfp))
+			return NULL;
+	}
 	if (leaf)
 		return leaf;
 
 	new = rxd_leaf_alloc(store, pgno, gfp);
 	if (!new)
 		return NULL;
-	atomic_long_set(leaf_held(new), nr);
+	atomic_long_set(rxd_leaf_state(new), nr);
 
 	spin_lock_irqsave(&store->leaf_lock, flags);
-	leaf = leaf_locked(store, i);
+	leaf = rxd_leaf_locked(store, i);
 	/* A leaf whose count is 0 is being freed: replace it. */
-	if (!leaf || !atomic_long_add_unless(leaf_held(leaf), nr, 0)) {
+	if (!leaf || !atomic_long_add_unless(rxd_leaf_state(leaf), nr, 0)) {
 		leaf = new;
-		set_leaf(store, i, new);
+		rxd_set_leaf(store, i, new);
 		atomic_long_inc(&store->leaves);
 	}
 	spin_unlock_irqrestore(&store->leaf_lock, flags);
@@ -340,17 +340,17 @@ void rxd_leaf_put(struct rxd_store *store, struct rxd_leaf *leaf, unsigned long 
 	unsigned long i = pgno / RXD_PAGES_PER_LEAF;
 	unsigned long flags;
 
-	if (!nr || atomic_long_sub_return(nr, leaf_held(leaf)))
+	if (!nr || atomic_long_sub_return(nr, rxd_leaf_state(leaf)))
 		return;
 
 	spin_lock_irqsave(&store->leaf_lock, flags);
-	if (leaf_locked(store, i) == leaf)
-		set_leaf(store, i, NULL);
+	if (rxd_leaf_locked(store, i) == leaf)
+		rxd_set_leaf(store, i, NULL);
 	spin_unlock_irqrestore(&store->leaf_lock, flags);
 
 	atomic_long_dec(&store->leaves);
 	rxd_note_retired(1);
-	call_rcu_hurry(&virt_to_page(leaf)->rcu_head, free_leaf_rcu);
+	rxd_free_leaf_later(leaf);
 }
 
 /**
@@ -407,8 +407,8 @@ EXPORT_SYMBOL_NS_GPL(rxd_store_exchange, RXD_NS);
 /* Return: number of pages that were removed from the leaf. */
 static unsigned int free_in_leaf(struct rxd_leaf *leaf, unsigned int first, unsigned int nr)
 {
+	unsigned int i, removed = 0, nr_retired = 0;
 	struct page *page, *retired = NULL;
-	unsigned int i, freed = 0;
 
 	for (i = first; i < first + nr; i++) {
 		if (i + FREE_AHEAD < first + nr)
@@ -418,12 +418,18 @@ static unsigned int free_in_leaf(struct rxd_leaf *leaf, unsigned int first, unsi
 		page = unrcu_pointer(xchg(&leaf->page[i], NULL));
 		if (!page)
 			continue;
-		freed++;
+		removed++;
+		if (rxd_is_shared(page)) {
+			page = rxd_plain(page);
+			if (!rxd_page_leave(page))
+				continue;
+		}
 		set_page_private(page, (unsigned long)retired);
 		retired = page;
+		nr_retired++;
 	}
-	rxd_retire_pages(retired, freed);
-	return freed;
+	rxd_retire_pages(retired, nr_retired);
+	return removed;
 }
 
 /**
@@ -432,25 +438,34 @@ static unsigned int free_in_leaf(struct rxd_leaf *leaf, unsigned int first, unsi
  * @first: first page
  * @nr: number of pages, all of the same leaf
  *
- * Does not sleep.
+ * Does not sleep. Pages of a shared leaf stay, unless all of the leaf is removed. See
+ * rxd_store_unshare_ends().
  *
- * Return: number of pages that were freed.
+ * Return: number of pages that were removed.
  */
 unsigned int rxd_store_free_run(struct rxd_store *store, unsigned long first, unsigned int nr)
 {
-	unsigned int freed = 0;
+	unsigned int removed = 0;
 	struct rxd_leaf *leaf;
+	bool shared;
 
-	rcu_read_lock();
-	leaf = rxd_store_leaf(store, first);
-	if (leaf) {
-		freed = free_in_leaf(leaf, first % RXD_PAGES_PER_LEAF, nr);
-		rxd_leaf_put(store, leaf, first, freed);
-	}
-	rcu_read_unlock();
+	do {
+		rcu_read_lock();
+		leaf = rxd_store_marked_leaf(store, first);
+		shared = rxd_is_shared(leaf);
+		if (leaf && !shared) {
+			removed = free_in_leaf(leaf, first % RXD_PAGES_PER_LEAF, nr);
+			rxd_leaf_put(store, leaf, first, removed);
+		}
+		rcu_read_unlock();
+		if (likely(!shared) || nr < RXD_PAGES_PER_LEAF)
+			break;
+		/* A racing write may have replaced the leaf by a copy: look again. */
+		removed = rxd_leaf_drop_shared(store, first);
+	} while (!removed);
 
-	rxd_store_discharge(store, freed);
-	return freed;
+	rxd_store_discharge(store, removed);
+	return removed;
 }
 
 /**
@@ -459,9 +474,9 @@ unsigned int rxd_store_free_run(struct rxd_store *store, unsigned long first, un
  * @first: first page
  * @nr: number of pages; the range lies within the capacity
  *
- * May sleep. The range reads as zeros afterwards.
+ * May sleep. The range reads as zeros afterwards, if rxd_store_unshare_ends() has prepared it.
  *
- * Return: number of pages that were freed.
+ * Return: number of pages that were removed.
  */
 unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 				   unsigned long nr)
@@ -479,86 +494,138 @@ unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 }
 EXPORT_SYMBOL_NS_GPL(rxd_store_free_range, RXD_NS);
 
+static void init_leaf_lists(struct leaf_lists *lists)
+{
+	INIT_LIST_HEAD(&lists->own);
+	INIT_LIST_HEAD(&lists->released);
+}
+
+/* Return: number of pages and leaves that are going to be freed. */
+static unsigned long detach_leaf(struct rxd_store *store, unsigned long i,
+				 struct leaf_lists *lists)
+{
+	struct rxd_leaf *leaf = rxd_leaf_locked(store, i);
+	unsigned long nr;
+	bool shared;
+
+	if (!leaf)
+		return 0;
+	shared = rxd_is_shared(leaf);
+	leaf = rxd_plain(leaf);
+	rxd_set_leaf(store, i, NULL);
+	atomic_long_dec(&store->leaves);
+	nr = rxd_leaf_pages(leaf);
+	rxd_store_discharge(store, nr);
+	if (!shared)
+		list_add_tail(&virt_to_page(leaf)->lru, &lists->own);
+	else if (rxd_leaf_leave(leaf))
+		list_add_tail(&virt_to_page(leaf)->lru, &lists->released);
+	else
+		return 0;
+	return nr + 1;
+}
+
 /*
- * Move leaves, with their pages, from the directory to a list.
+ * Move leaves, with their pages, from the directory to lists.
  *
- * Return: number of leaves and of their pages together.
+ * Return: number of pages and leaves that are going to be freed.
  */
 static unsigned long detach_leaves(struct rxd_store *store, unsigned long first,
-				   unsigned long end, struct list_head *leaves)
+				   unsigned long end, struct leaf_lists *lists)
 {
-	unsigned long i, part_end, holds, nr = 0;
-	struct rxd_leaf *leaf;
+	unsigned long i, part_end, nr = 0;
 
 	for (i = first; i < end;) {
 		part_end = min(i + LEAVES_PER_DETACH, end);
 		spin_lock_irq(&store->leaf_lock);
-		for (; i < part_end; i++) {
-			leaf = leaf_locked(store, i);
-			if (!leaf)
-				continue;
-			set_leaf(store, i, NULL);
-			atomic_long_dec(&store->leaves);
-			holds = atomic_long_read(leaf_held(leaf));
-			rxd_store_discharge(store, holds);
-			nr += holds + 1;
-			list_add_tail(&virt_to_page(leaf)->lru, leaves);
-		}
+		for (; i < part_end; i++)
+			nr += detach_leaf(store, i, lists);
 		spin_unlock_irq(&store->leaf_lock);
 		cond_resched();
 	}
 	return nr;
 }
 
-static void free_leaves(struct list_head *leaves)
+/* Return: number of pages that were freed, or that stay in other leaves. */
+static unsigned int free_data(struct rxd_leaf *leaf)
 {
-	struct page *page, *next, *data;
-	struct rxd_leaf *leaf;
-	unsigned int i, nr;
+	struct page *page, *last = NULL;
+	unsigned int i, nr = 0;
 
-	list_for_each_entry_safe(page, next, leaves, lru) {
-		leaf = page_address(page);
-		for (i = 0, nr = 0; i < RXD_PAGES_PER_LEAF; i++) {
-			if (i + FREE_AHEAD < RXD_PAGES_PER_LEAF)
-				prefetchw(rcu_access_pointer(leaf->page[i + FREE_AHEAD]));
-			data = rcu_dereference_protected(leaf->page[i], true);
-			if (!data)
-				continue;
-			rxd_store_free_page(data);
+	for (i = 0; i < RXD_PAGES_PER_LEAF; i++) {
+		if (i + FREE_AHEAD < RXD_PAGES_PER_LEAF)
+			prefetchw(rcu_access_pointer(leaf->page[i + FREE_AHEAD]));
+		page = rcu_dereference_protected(leaf->page[i], true);
+		if (!page)
+			continue;
+		if (!rxd_is_shared(page)) {
+			rxd_store_free_page(page);
 			nr++;
+			continue;
 		}
+		page = rxd_plain(page);
+		if (!rxd_page_leave(page)) {
+			nr++;
+			continue;
+		}
+		/* Readers in the stores of earlier owners may still use the page. */
+		set_page_private(page, (unsigned long)last);
+		last = page;
+	}
+	rxd_free_later(last);
+	return nr;
+}
+
+/* Free leaves whose grace period is over, and which are counted by rxd_note_retired(). */
+static void free_leaves(struct leaf_lists *lists)
+{
+	struct page *page, *next;
+	unsigned int nr;
+
+	list_for_each_entry_safe(page, next, &lists->own, lru) {
+		nr = free_data(page_address(page));
 		rxd_store_free_page(page);
 		rxd_note_freed(nr + 1);
 		cond_resched();
 	}
-	INIT_LIST_HEAD(leaves);
+	list_for_each_entry_safe(page, next, &lists->released, lru) {
+		rxd_leaf_release(page_address(page));
+		cond_resched();
+	}
+	init_leaf_lists(lists);
 }
 
 static void free_store(struct rxd_store *store)
 {
-	LIST_HEAD(leaves);
+	struct leaf_lists lists;
+	unsigned long nr;
 
-	detach_leaves(store, 0, rxd_nr_leaves(store->nr_pages), &leaves);
-	free_leaves(&leaves);
+	init_leaf_lists(&lists);
+	nr = nr_to_free(store);
+	nr -= detach_leaves(store, 0, rxd_nr_leaves(store->nr_pages), &lists);
+	free_leaves(&lists);
 	kvfree(rcu_access_pointer(store->dir));
 	kfree(store);
-	rxd_note_freed(1);
+	/* What other stores share stays: no task needs to wait for it. */
+	rxd_note_freed(nr);
 }
 
 static void reap(struct work_struct *work)
 {
 	struct rxd_store *store, *next;
-	LIST_HEAD(leaves);
+	struct leaf_lists lists;
 	LIST_HEAD(stores);
 
+	init_leaf_lists(&lists);
 	spin_lock(&doomed_lock);
-	list_splice_init(&doomed_leaves, &leaves);
+	list_splice_init(&doomed_leaves.own, &lists.own);
+	list_splice_init(&doomed_leaves.released, &lists.released);
 	list_splice_init(&doomed_stores, &stores);
 	spin_unlock(&doomed_lock);
 
 	/* Freezing the queue does not wait for tasks that walk the leaves without I/O. */
 	synchronize_rcu();
-	free_leaves(&leaves);
+	free_leaves(&lists);
 	list_for_each_entry_safe(store, next, &stores, doomed)
 		free_store(store);
 }
@@ -566,20 +633,39 @@ static void reap(struct work_struct *work)
 /* Remove leaves from the directory. They and their pages are freed in the background. */
 static void drop_leaves(struct rxd_store *store, unsigned long first, unsigned long end)
 {
-	LIST_HEAD(leaves);
+	struct leaf_lists lists;
 
-	rxd_note_retired(detach_leaves(store, first, end, &leaves));
-	if (list_empty(&leaves))
+	init_leaf_lists(&lists);
+	rxd_note_retired(detach_leaves(store, first, end, &lists));
+	if (list_empty(&lists.own) && list_empty(&lists.released))
 		return;
 	spin_lock(&doomed_lock);
-	list_splice_tail(&leaves, &doomed_leaves);
+	list_splice_tail(&lists.own, &doomed_leaves.own);
+	list_splice_tail(&lists.released, &doomed_leaves.released);
 	spin_unlock(&doomed_lock);
 	queue_work(reap_wq, &reap_work);
 }
 
 /**
+ * rxd_store_prepare_shrink - allocate the memory that rxd_store_shrink() will need
+ * @store: the store; I/O may continue
+ * @nr_pages: the new capacity in pages
+ *
+ * Callers serialise this with sharing.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rxd_store_prepare_shrink(struct rxd_store *store, unsigned long nr_pages)
+{
+	unsigned int part = RXD_PAGES_PER_LEAF - nr_pages % RXD_PAGES_PER_LEAF;
+
+	return rxd_leaf_unshare_part(store, nr_pages, part, RXD_GFP);
+}
+
+/**
  * rxd_store_shrink - lower the capacity and free the pages beyond it
- * @store: the store; the caller prevents I/O beyond the new capacity
+ * @store: the store, after rxd_store_prepare_shrink(); the caller prevents I/O beyond the
+ *	new capacity
  * @nr_pages: the new capacity in pages, not above the old one
  *
  * May sleep, but not for long, because the memory is freed in the background. The store

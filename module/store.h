@@ -59,6 +59,16 @@ struct rxd_leaf {
 	struct page __rcu *page[RXD_PAGES_PER_LEAF];
 };
 
+/*
+ * This bit of a pointer to a leaf or to a page says that other stores may use the same one.
+ * Nothing that is shared is ever changed: a write replaces it by a copy. See share.c.
+ */
+#define RXD_SHARED	1UL
+
+#define rxd_is_shared(ptr)	((unsigned long)(ptr) & RXD_SHARED)
+#define rxd_shared(ptr)		((typeof(ptr))((unsigned long)(ptr) | RXD_SHARED))
+#define rxd_plain(ptr)		((typeof(ptr))((unsigned long)(ptr) & ~RXD_SHARED))
+
 /**
  * struct rxd_store - a sparse array of pages
  * @dir: the directory, an array of leaves
@@ -106,18 +116,20 @@ static_assert(offsetofend(struct rxd_store, short_since) <= SMP_CACHE_BYTES);
  * @left: bytes still to be written, of all parts
  * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the writer must not sleep
  * @deadline: until when the write waits for memory, in jiffies; 0 before the first wait
+ * @limited: the last allocation failed because of the limit of the store
+ * @contiguous: the pages are one contiguous piece
  * @nr: number of pages in the last allocation
  * @taken: number of these pages that are used
- * @contiguous: the pages are one contiguous piece
  * @page: the pages, or only the first if they are contiguous
  */
 struct rxd_write {
 	unsigned int left;
 	gfp_t gfp;
 	unsigned long deadline;
+	bool limited;
+	bool contiguous;
 	unsigned int nr;
 	unsigned int taken;
-	bool contiguous;
 	struct page *page[RXD_BATCH_PAGES];
 };
 
@@ -132,6 +144,7 @@ static inline void rxd_write_begin(struct rxd_write *write, unsigned int len, gf
 	write->left = len;
 	write->gfp = gfp;
 	write->deadline = 0;
+	write->limited = false;
 	write->nr = 0;
 	write->taken = 0;
 }
@@ -158,6 +171,7 @@ void rxd_store_get_stats(struct rxd_store *store, struct rxd_store_stats *stats)
 int rxd_store_prepare_grow(const struct rxd_store *store, unsigned long nr_pages);
 int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages);
 void rxd_store_trim(struct rxd_store *store);
+int rxd_store_prepare_shrink(struct rxd_store *store, unsigned long nr_pages);
 void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages);
 void rxd_store_clear(struct rxd_store *store);
 unsigned long rxd_store_next_data(struct rxd_store *store, unsigned long first);
@@ -166,11 +180,15 @@ unsigned long rxd_store_next_hole(struct rxd_store *store, unsigned long first);
 void rxd_store_read(struct rxd_store *store, u64 pos, void *dst, unsigned int len);
 int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,
 			 unsigned int len, struct rxd_write *write);
-void rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len);
+int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len);
 int rxd_store_prepare_fill(const struct rxd_store *store, unsigned long nr);
 int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long nr, gfp_t gfp);
 unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 				   unsigned long nr);
+
+void rxd_store_share(struct rxd_store *from, struct rxd_store *to);
+int rxd_store_unshare_ends(struct rxd_store *store, unsigned long first, unsigned long nr,
+			   gfp_t gfp);
 
 /**
  * rxd_store_write - copy a write of one part to a store
@@ -207,7 +225,7 @@ static inline struct rxd_leaf *rxd_store_leaf(const struct rxd_store *store, uns
 {
 	struct rxd_leaf __rcu **dir = rcu_dereference(store->dir);
 
-	return rcu_dereference(dir[pgno / RXD_PAGES_PER_LEAF]);
+	return rxd_plain(rcu_dereference(dir[pgno / RXD_PAGES_PER_LEAF]));
 }
 
 /**
@@ -216,7 +234,7 @@ static inline struct rxd_leaf *rxd_store_leaf(const struct rxd_store *store, uns
  * @pgno: page number, below the capacity
  *
  * Call under rcu_read_lock(). The pointer may be read until rcu_read_unlock(). It is NULL
- * for a hole.
+ * for a hole. Only the pointers of a store that has never shared pages have no marks.
  *
  * Return: address of the pointer, or NULL if the page has no leaf.
  */
@@ -241,7 +259,7 @@ static inline struct page *rxd_store_lookup(const struct rxd_store *store, unsig
 {
 	struct page __rcu **slot = rxd_store_slot(store, pgno);
 
-	return likely(slot) ? rcu_dereference(*slot) : NULL;
+	return likely(slot) ? rxd_plain(rcu_dereference(*slot)) : NULL;
 }
 
 struct page *rxd_store_alloc_page(struct rxd_store *store, unsigned long pgno, gfp_t gfp);

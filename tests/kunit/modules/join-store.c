@@ -2,3 +2,4 @@
 #include "../module/store.c"
 #include "../module/alloc.c"
 #include "../module/copy.c"
+#include "../module/share.c"

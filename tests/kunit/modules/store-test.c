@@ -914,6 +914,17 @@ static void write_waits_for_writeback(struct kunit *test)
 	KUNIT_EXPECT_GT(test, test_memory.nr_refusals, 97);
 }
 
+static void write_waits_for_kswapd(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 64);
+	u8 *buf = make_buf(test, 0x22);
+
+	test_memory.nr_slab = totalram_pages();
+	test_memory.nr_refusals = 3;
+	KUNIT_EXPECT_EQ(test, write_page(store, 0, buf), 0);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_refusals, 0);
+}
+
 /* A shortage makes all writers together wait for no more than ten seconds. */
 static void write_waits_not_for_ever(struct kunit *test)
 {
@@ -1144,6 +1155,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(background_gives_all_back),
 	KUNIT_CASE(write_waits_for_background),
 	KUNIT_CASE(write_waits_for_writeback),
+	KUNIT_CASE(write_waits_for_kswapd),
 	KUNIT_CASE_SLOW(write_waits_not_for_ever),
 	KUNIT_CASE(node_of_choice),
 	KUNIT_CASE(node_local),

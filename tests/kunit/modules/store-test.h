@@ -34,6 +34,7 @@
  * @pages_left: number of pages that can be allocated, in pieces or one by one
  * @nr_refusals: number of requests to refuse first
  * @at_refusal: called when a request is refused, or NULL
+ * @at_free: called when a page or a leaf is freed, or NULL
  * @fail_one_in: refuse every Nth piece larger than a page; 0 for none
  * @nr_nodes: number of NUMA nodes
  * @node: node of the last request
@@ -45,6 +46,7 @@
  * @no_leaf: no leaf can be allocated
  * @fail_leaf_one_in: refuse every Nth leaf; 0 for none
  * @nr_dirty: pages of the page cache that are dirty or being written
+ * @nr_slab: pages of slab caches that kswapd can reclaim
  */
 struct test_memory {
 	bool is_short;
@@ -52,6 +54,7 @@ struct test_memory {
 	unsigned long pages_left;
 	unsigned int nr_refusals;
 	void (*at_refusal)(void);
+	void (*at_free)(struct page *page);
 	unsigned int fail_one_in;
 	unsigned int nr_nodes;
 	int node;
@@ -63,6 +66,7 @@ struct test_memory {
 	bool no_leaf;
 	unsigned int fail_leaf_one_in;
 	unsigned long nr_dirty;
+	unsigned long nr_slab;
 };
 
 extern struct test_memory test_memory;

@@ -24,6 +24,10 @@ static struct page *count_pages_out(struct page *page, unsigned int order)
 
 static void test_free_page(struct page *page)
 {
+	void (*at_free)(struct page *page) = READ_ONCE(test_memory.at_free);
+
+	if (at_free)
+		at_free(page);
 	atomic_long_dec(&test_pages);
 	__free_page(page);
 }
@@ -75,9 +79,14 @@ static unsigned long test_node_state(enum node_stat_item item)
 	return item == NR_FILE_DIRTY ? READ_ONCE(test_memory.nr_dirty) : 0;
 }
 
+static unsigned long test_node_state_pages(enum node_stat_item item)
+{
+	return item == NR_SLAB_RECLAIMABLE_B ? READ_ONCE(test_memory.nr_slab) : 0;
+}
+
 static struct page *test_alloc_pages(int node, gfp_t gfp, unsigned int order)
 {
-	unsigned long nr = 1UL << order;
+	unsigned long i, nr = 1UL << order;
 	struct page *page;
 
 	if (gfp & __GFP_ZERO)
@@ -94,6 +103,9 @@ static struct page *test_alloc_pages(int node, gfp_t gfp, unsigned int order)
 	if (!page)
 		return NULL;
 	memset(page_address(page), STALE, nr << PAGE_SHIFT);
+	/* Some kernels initialise only the first page of a piece. */
+	for (i = 1; i < nr; i++)
+		set_page_private(page + i, STALE);
 	if (order >= ORDER_64K)
 		WRITE_ONCE(test_memory.nr_64k, READ_ONCE(test_memory.nr_64k) + nr);
 	if (order >= ORDER_2M)
@@ -119,6 +131,7 @@ static unsigned long test_alloc_bulk(gfp_t gfp, int node, unsigned long nr,
 
 #define si_mem_available()	test_mem_available()
 #define global_node_page_state(item) test_node_state(item)
+#define global_node_page_state_pages(item) test_node_state_pages(item)
 #undef __free_page
 #define __free_page(page)	test_free_page(page)
 #undef alloc_pages_node
@@ -132,3 +145,4 @@ static unsigned long test_alloc_bulk(gfp_t gfp, int node, unsigned long nr,
 #include "../module/store.c"
 #include "../module/alloc.c"
 #include "../module/copy.c"
+#include "../module/share.c"

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What several stores share: leaves, and pages of leaves that were copied.
+ *
+ * A mark in the pointer to a leaf or a page says that it may be shared, and nothing that is
+ * marked is changed in place. The counts of owners only decide who frees it. A leaf counts
+ * the other stores that use it in the upper half of its state. A page counts the other
+ * leaves that contain it in its private word. A mark stays when the last other owner has
+ * left: readers in the store of that owner may still copy the page.
+ *
+ * A write to a shared leaf first replaces the leaf by a copy, in which all pages are marked,
+ * and then the page:
+ *
+ *	store A: dir[0] -*-> leaf 1 --> pages 1 to 512        *: marked
+ *	store B: dir[0] -*-> leaf 1
+ *
+ *	after a write to page 1 in store B:
+ *
+ *	store A: dir[0] -*-> leaf 1 --> pages 1 to 512
+ *	store B: dir[0] ---> leaf 2 --> page 513, -*-> pages 2 to 512
+ */
+#include <linux/atomic.h>
+#include <linux/build_bug.h>
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+
+#include "compat.h"
+#include "store-internal.h"
+
+/* Leaves that are shared at a time with interrupts off. */
+#define LEAVES_PER_SHARE	256
+
+/* The number of other leaves that contain a page. */
+static atomic_long_t *other_owners(struct page *page)
+{
+	BUILD_BUG_ON(sizeof(page->private) != sizeof(atomic_long_t));
+	return (atomic_long_t *)&page->private;
+}
+
+/**
+ * rxd_page_leave - give up a shared page that has left its leaf
+ * @page: the page, without a mark
+ *
+ * Return: true if no other leaf contains the page. The caller frees it after a grace period,
+ * because readers in the stores of earlier owners may still use it.
+ */
+bool rxd_page_leave(struct page *page)
+{
+	return !atomic_long_add_unless(other_owners(page), -1, 0);
+}
+
+/**
+ * rxd_leaf_leave - give up a shared leaf that has left the directory of a store
+ * @leaf: the leaf, without a mark
+ *
+ * Return: true if no other store uses the leaf. The caller calls rxd_leaf_release().
+ */
+bool rxd_leaf_leave(struct rxd_leaf *leaf)
+{
+	return atomic_long_fetch_sub(RXD_LEAF_OWNER, rxd_leaf_state(leaf)) < RXD_LEAF_OWNER;
+}
+
+/**
+ * rxd_leaf_release - free a leaf that was shared, and give up its pages
+ * @leaf: the leaf, which no store uses any more
+ *
+ * The caller has counted the leaf and its pages by rxd_note_retired(). Does not sleep. The
+ * memory is free after a grace period.
+ */
+void rxd_leaf_release(struct rxd_leaf *leaf)
+{
+	struct page *page, *last = NULL;
+	unsigned int i, nr_others = 0;
+
+	for (i = 0; i < RXD_PAGES_PER_LEAF; i++) {
+		page = rxd_plain(rcu_dereference_protected(leaf->page[i], true));
+		if (!page)
+			continue;
+		if (!rxd_page_leave(page)) {
+			nr_others++;
+			continue;
+		}
+		set_page_private(page, (unsigned long)last);
+		last = page;
+	}
+	rxd_free_later(last);
+	rxd_free_leaf_later(leaf);
+	/* Pages of other leaves stay: no task needs to wait for them. */
+	rxd_note_freed(nr_others);
+}
+
+/* Give up a shared leaf that has left a directory, and free it if no other store uses it. */
+static void leave_leaf(struct rxd_leaf *leaf)
+{
+	unsigned long nr = rxd_leaf_pages(leaf);
+
+	if (!rxd_leaf_leave(leaf))
+		return;
+	rxd_note_retired(nr + 1);
+	rxd_leaf_release(leaf);
+}
+
+static void copy_leaf(struct rxd_leaf *to, struct rxd_leaf *from)
+{
+	unsigned int i, nr = 0;
+	struct page *page;
+
+	for (i = 0; i < RXD_PAGES_PER_LEAF; i++) {
+		page = rxd_plain(rcu_dereference_protected(from->page[i], true));
+		if (!page)
+			continue;
+		atomic_long_inc(other_owners(page));
+		RCU_INIT_POINTER(to->page[i], rxd_shared(page));
+		nr++;
+	}
+	atomic_long_set(rxd_leaf_state(to), nr);
+}
+
+/**
+ * rxd_leaf_unshare - replace a shared leaf by a copy, which shares its pages
+ * @store: the store
+ * @pgno: number of a page of the leaf
+ * @gfp: RXD_GFP or RXD_GFP_NOWAIT
+ *
+ * Does nothing if the leaf does not exist or is not shared.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rxd_leaf_unshare(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
+{
+	unsigned long i = pgno / RXD_PAGES_PER_LEAF;
+	struct rxd_leaf *old, *new;
+	unsigned long flags;
+
+	rcu_read_lock();
+	old = rxd_store_marked_leaf(store, pgno);
+	rcu_read_unlock();
+	if (likely(!rxd_is_shared(old)))
+		return 0;
+
+	new = rxd_leaf_alloc(store, pgno, gfp);
+	if (!new)
+		return -ENOMEM;
+
+	/* Under the lock, this store stays an owner of the leaf, and thus the leaf of its pages. */
+	spin_lock_irqsave(&store->leaf_lock, flags);
+	old = rxd_leaf_locked(store, i);
+	if (rxd_is_shared(old)) {
+		copy_leaf(new, rxd_plain(old));
+		rxd_set_leaf(store, i, new);
+	}
+	spin_unlock_irqrestore(&store->leaf_lock, flags);
+
+	if (!rxd_is_shared(old))
+		rxd_store_free_page(virt_to_page(new));
+	else
+		leave_leaf(rxd_plain(old));
+	return 0;
+}
+
+/**
+ * rxd_leaf_drop_shared - remove a shared leaf from the directory
+ * @store: the store
+ * @pgno: number of a page of the leaf
+ *
+ * Does nothing if the leaf is not shared. Does not sleep.
+ *
+ * Return: number of pages that were removed.
+ */
+unsigned int rxd_leaf_drop_shared(struct rxd_store *store, unsigned long pgno)
+{
+	unsigned long i = pgno / RXD_PAGES_PER_LEAF;
+	struct rxd_leaf *leaf;
+	unsigned long flags;
+	unsigned int nr;
+
+	spin_lock_irqsave(&store->leaf_lock, flags);
+	leaf = rxd_leaf_locked(store, i);
+	if (rxd_is_shared(leaf))
+		rxd_set_leaf(store, i, NULL);
+	spin_unlock_irqrestore(&store->leaf_lock, flags);
+	if (!rxd_is_shared(leaf))
+		return 0;
+
+	leaf = rxd_plain(leaf);
+	nr = rxd_leaf_pages(leaf);
+	atomic_long_dec(&store->leaves);
+	leave_leaf(leaf);
+	return nr;
+}
+
+static bool has_data(struct rxd_store *store, unsigned long first, unsigned int nr)
+{
+	unsigned int i = first % RXD_PAGES_PER_LEAF, end = i + nr;
+	struct rxd_leaf *leaf;
+
+	rcu_read_lock();
+	leaf = rxd_store_leaf(store, first);
+	while (leaf && i < end && !rcu_access_pointer(leaf->page[i]))
+		i++;
+	rcu_read_unlock();
+	return leaf && i < end;
+}
+
+/**
+ * rxd_leaf_unshare_part - prepare a part of a leaf for rxd_store_free_run()
+ * @store: the store
+ * @first: first page of the part
+ * @nr: number of pages, all of the same leaf
+ * @gfp: RXD_GFP or RXD_GFP_NOWAIT
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rxd_leaf_unshare_part(struct rxd_store *store, unsigned long first, unsigned int nr,
+			  gfp_t gfp)
+{
+	/* The whole leaf can be removed, and holes need not be. */
+	if (nr == RXD_PAGES_PER_LEAF || !has_data(store, first, nr))
+		return 0;
+	return rxd_leaf_unshare(store, first, gfp);
+}
+
+/**
+ * rxd_store_unshare_ends - prepare a range for rxd_store_free_range()
+ * @store: the store
+ * @first: first page of the range
+ * @nr: number of pages, greater than 0
+ * @gfp: RXD_GFP or RXD_GFP_NOWAIT
+ *
+ * rxd_store_free_range() does not free a part of a shared leaf.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rxd_store_unshare_ends(struct rxd_store *store, unsigned long first, unsigned long nr,
+			   gfp_t gfp)
+{
+	unsigned long end = first + nr, last = round_down(end, RXD_PAGES_PER_LEAF);
+	unsigned int part;
+	int ret;
+
+	part = min(nr, RXD_PAGES_PER_LEAF - first % RXD_PAGES_PER_LEAF);
+	ret = rxd_leaf_unshare_part(store, first, part, gfp);
+	if (!ret && last > first && last < end)
+		ret = rxd_leaf_unshare_part(store, last, end - last, gfp);
+	return ret;
+}
+
+/* Return: number of pages that @to shares now. */
+static unsigned long share_leaf(struct rxd_store *from, struct rxd_store *to, unsigned long i)
+{
+	struct rxd_leaf __rcu **dir = rcu_dereference_protected(to->dir, true);
+	struct rxd_leaf *leaf = rxd_plain(rxd_leaf_locked(from, i));
+	unsigned long nr;
+
+	if (!leaf)
+		return 0;
+	nr = rxd_leaf_pages(leaf);
+	atomic_long_add(RXD_LEAF_OWNER, rxd_leaf_state(leaf));
+	rxd_set_leaf(from, i, rxd_shared(leaf));
+	rcu_assign_pointer(dir[i], rxd_shared(leaf));
+	atomic_long_inc(&to->leaves);
+	return nr;
+}
+
+/**
+ * rxd_store_share - let an empty store share all pages of another one
+ * @from: the store with the pages
+ * @to: the empty store; its capacity is that of @from
+ *
+ * The caller prevents all I/O to both stores. May sleep. Callers serialise this with growing,
+ * shrinking, trimming and clearing.
+ */
+void rxd_store_share(struct rxd_store *from, struct rxd_store *to)
+{
+	unsigned long i, part_end, nr = 0, end = rxd_nr_leaves(from->nr_pages);
+
+	for (i = 0; i < end;) {
+		part_end = min(i + LEAVES_PER_SHARE, end);
+		spin_lock_irq(&from->leaf_lock);
+		for (; i < part_end; i++)
+			nr += share_leaf(from, to, i);
+		spin_unlock_irq(&from->leaf_lock);
+		cond_resched();
+	}
+	atomic_long_add(nr, &to->used);
+}

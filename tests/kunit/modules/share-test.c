@@ -1,0 +1,901 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of the page store of a RAM disk: stores that share pages.
+ */
+#include <linux/blk_types.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <linux/slab.h>
+
+#include "crew.h"
+#include "store-test.h"
+
+/* Pages of the stores: two leaves, and a part of a third. */
+#define NR_PAGES	(2 * PER_LEAF + 8)
+
+/* Pages around the border of two leaves, which most cases use. */
+#define BORDER		(PER_LEAF - 4)
+#define NR_BORDER	8
+
+static struct rxd_store *share(struct kunit *test, struct rxd_store *from)
+{
+	struct rxd_store *to = make_store(test, rxd_store_nr_pages(from));
+
+	rxd_store_share(from, to);
+	return to;
+}
+
+/* A store with pages 0 to 7 (0x10) and 8 pages around a border (0x20). */
+static struct rxd_store *make_golden(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, NR_PAGES);
+
+	fill(test, store, 0, 8, 0x10);
+	fill(test, store, BORDER, NR_BORDER, 0x20);
+	return store;
+}
+
+static bool pages_are(struct rxd_store *store, unsigned long first, unsigned long nr, u8 byte)
+{
+	for (; nr; nr--)
+		if (!page_is(store, first++, byte))
+			return false;
+	return true;
+}
+
+static bool is_golden(struct rxd_store *store)
+{
+	return pages_are(store, 0, 8, 0x10) && pages_are(store, BORDER, NR_BORDER, 0x20) &&
+	       rxd_store_next_hole(store, 0) == 8 &&
+	       rxd_store_next_data(store, 8) == BORDER &&
+	       rxd_store_next_hole(store, BORDER) == BORDER + NR_BORDER &&
+	       rxd_store_next_data(store, BORDER + NR_BORDER) == NR_PAGES;
+}
+
+static long pages_taken(void)
+{
+	rxd_store_drain();
+	return atomic_long_read(&test_pages);
+}
+
+/* All memory of the case comes back, and none is still awaited. */
+static void expect_nothing_left(struct kunit *test, struct rxd_store **stores, unsigned int nr)
+{
+	while (nr)
+		kunit_release_action(test, destroy_test_store, stores[--nr]);
+	KUNIT_EXPECT_EQ(test, pages_taken(), 0);
+	KUNIT_EXPECT_EQ(test, test_freed(), test_awaited());
+}
+
+static void shares_all_and_takes_nothing(struct kunit *test)
+{
+	struct rxd_store *golden = make_golden(test), *clone;
+	long before = pages_taken();
+
+	clone = share(test, golden);
+	KUNIT_EXPECT_TRUE(test, is_golden(clone));
+	KUNIT_EXPECT_TRUE(test, is_golden(golden));
+	KUNIT_EXPECT_EQ(test, used(clone), used(golden));
+	KUNIT_EXPECT_EQ(test, pages_taken(), before);
+	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
+}
+
+static void share_of_empty(struct kunit *test)
+{
+	struct rxd_store *empty = make_store(test, NR_PAGES), *clone = share(test, empty);
+
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(clone, 0), NR_PAGES);
+	fill(test, clone, 5, 1, 0x11);
+	KUNIT_EXPECT_FALSE(test, page_is_there(empty, 5));
+	expect_nothing_left(test, (struct rxd_store *[]){ empty, clone }, 2);
+}
+
+/* The first parameter says whether the clone or its source is changed. */
+static const bool sides[] = { false, true };
+
+static void side_name(const bool *side, char *desc)
+{
+	strscpy(desc, *side ? "in the source" : "in the clone", KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(side, sides, side_name);
+
+struct pair {
+	struct rxd_store *changed;
+	struct rxd_store *other;
+};
+
+static struct pair make_pair(struct kunit *test)
+{
+	struct rxd_store *golden = make_golden(test), *clone = share(test, golden);
+	struct pair pair = { .changed = clone, .other = golden };
+
+	if (*(const bool *)test->param_value)
+		swap(pair.changed, pair.other);
+	return pair;
+}
+
+static void end_pair(struct kunit *test, struct pair *pair)
+{
+	KUNIT_EXPECT_TRUE(test, is_golden(pair->other));
+	KUNIT_EXPECT_EQ(test, used(pair->other), 8 + NR_BORDER);
+	KUNIT_EXPECT_EQ(test, used(pair->changed), count_pages(pair->changed));
+	expect_nothing_left(test, (struct rxd_store *[]){ pair->changed, pair->other }, 2);
+}
+
+static void write_whole_pages(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+	long before = pages_taken();
+
+	fill(test, pair.changed, BORDER + 1, 6, 0x33);
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, BORDER, 1, 0x20));
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, BORDER + 1, 6, 0x33));
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, BORDER + 7, 1, 0x20));
+	KUNIT_EXPECT_EQ(test, used(pair.changed), 8 + NR_BORDER);
+	/* Six pages, and copies of two leaves. */
+	KUNIT_EXPECT_EQ(test, pages_taken(), before + 8);
+	end_pair(test, &pair);
+}
+
+static void write_sectors(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+	u8 *buf = make_buf(test, 0x33);
+
+	KUNIT_EXPECT_EQ(test, rxd_store_write(pair.changed, pos_of(3) + 1024, buf, 512,
+					      RXD_GFP), 0);
+	rxd_store_read(pair.changed, pos_of(3), buf, PAGE_SIZE);
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf, 0x10, 1024));
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf + 1024, 0x33, 512));
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf + 1536, 0x10, PAGE_SIZE - 1536));
+	end_pair(test, &pair);
+}
+
+/* A long write over shared pages, holes, and pages that are not shared any more. */
+static void write_long(struct kunit *test)
+{
+	const unsigned int len = 24 << PAGE_SHIFT;
+	struct pair pair = make_pair(test);
+	u8 *buf = kunit_kmalloc(test, len, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	memset(buf, 0x44, len);
+	fill(test, pair.changed, BORDER + 5, 1, 0x33);
+	KUNIT_EXPECT_EQ(test, rxd_store_write(pair.changed, pos_of(BORDER - 8) + 512, buf,
+					      len - 1024, RXD_GFP), 0);
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, BORDER - 7, 22, 0x44));
+	KUNIT_EXPECT_EQ(test, used(pair.changed), 8 + 24);
+	end_pair(test, &pair);
+}
+
+static void write_hole_of_shared_leaf(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+
+	fill(test, pair.changed, 20, 3, 0x33);
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, 20, 3, 0x33));
+	KUNIT_EXPECT_EQ(test, used(pair.changed), 8 + NR_BORDER + 3);
+	end_pair(test, &pair);
+}
+
+static void zero_pages(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+	u8 *buf = make_buf(test, 0xff);
+
+	KUNIT_EXPECT_EQ(test, rxd_store_zero(pair.changed, pos_of(6) + 512, 4 << PAGE_SHIFT), 0);
+	rxd_store_read(pair.changed, pos_of(6), buf, PAGE_SIZE);
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf, 0x10, 512));
+	KUNIT_EXPECT_NULL(test, memchr_inv(buf + 512, 0, PAGE_SIZE - 512));
+	KUNIT_EXPECT_TRUE(test, page_is(pair.changed, 7, 0));
+	/* Holes stay holes. */
+	KUNIT_EXPECT_EQ(test, used(pair.changed), 8 + NR_BORDER);
+	end_pair(test, &pair);
+}
+
+static void free_part_of_leaf(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(pair.changed, 2, 3), 0);
+	KUNIT_EXPECT_TRUE(test, is_golden(pair.changed));
+	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(pair.changed, 2, 3, RXD_GFP), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(pair.changed, 2, 3), 3);
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, 2, 3, 0));
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, 5, 3, 0x10));
+	end_pair(test, &pair);
+}
+
+static void free_whole_leaf_needs_no_memory(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+
+	test_memory.no_leaf = true;
+	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(pair.changed, 0, PER_LEAF, RXD_GFP), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(pair.changed, 0, PER_LEAF), 8 + NR_BORDER / 2);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(pair.changed, 0), PER_LEAF);
+	test_memory.no_leaf = false;
+	end_pair(test, &pair);
+}
+
+static void free_hole_needs_no_memory(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+	long before = pages_taken();
+
+	test_memory.no_leaf = true;
+	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(pair.changed, 8, BORDER - 8, RXD_GFP), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(pair.changed, 8, BORDER - 8), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(pair.changed, BORDER + NR_BORDER, PER_LEAF,
+						     RXD_GFP), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_prepare_shrink(pair.changed, BORDER + NR_BORDER), 0);
+	/* Data at one end, and a hole at the other one. */
+	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(pair.changed, 8, PER_LEAF - 7, RXD_GFP),
+			-ENOMEM);
+	test_memory.no_leaf = false;
+	KUNIT_EXPECT_EQ(test, pages_taken(), before);
+	KUNIT_EXPECT_TRUE(test, is_golden(pair.changed));
+	end_pair(test, &pair);
+}
+
+static void free_last_page_of_copied_leaf(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+
+	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(pair.changed, PER_LEAF, 5, RXD_GFP), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(pair.changed, PER_LEAF, 5), NR_BORDER / 2);
+	fill(test, pair.changed, PER_LEAF, 1, 0x55);
+	KUNIT_EXPECT_TRUE(test, page_is(pair.changed, PER_LEAF, 0x55));
+	end_pair(test, &pair);
+}
+
+static void clear_one(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+
+	rxd_store_clear(pair.changed);
+	KUNIT_EXPECT_EQ(test, used(pair.changed), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(pair.changed, 0), NR_PAGES);
+	end_pair(test, &pair);
+}
+
+static void clear_and_share_again(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		fill(test, pair.changed, 4, 8, 0x66);
+		rxd_store_clear(pair.changed);
+		rxd_store_share(pair.other, pair.changed);
+		KUNIT_EXPECT_TRUE(test, is_golden(pair.changed));
+	}
+	end_pair(test, &pair);
+}
+
+static void shrink_and_grow_reads_zero(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+
+	KUNIT_EXPECT_EQ(test, rxd_store_prepare_shrink(pair.changed, 4), 0);
+	rxd_store_shrink(pair.changed, 4);
+	KUNIT_EXPECT_EQ(test, used(pair.changed), 4);
+	KUNIT_EXPECT_EQ(test, rxd_store_grow(pair.changed, NR_PAGES), 0);
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, 0, 4, 0x10));
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(pair.changed, 4), NR_PAGES);
+	end_pair(test, &pair);
+}
+
+static void shrink_without_memory(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+
+	test_memory.no_leaf = true;
+	KUNIT_EXPECT_EQ(test, rxd_store_prepare_shrink(pair.changed, 4), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, rxd_store_prepare_shrink(pair.changed, PER_LEAF), 0);
+	test_memory.no_leaf = false;
+	KUNIT_EXPECT_TRUE(test, is_golden(pair.changed));
+	end_pair(test, &pair);
+}
+
+static void grow_keeps_what_is_shared(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+
+	KUNIT_EXPECT_EQ(test, rxd_store_grow(pair.changed, 40 * PER_LEAF), 0);
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, 0, 8, 0x10));
+	fill(test, pair.changed, 0, 8, 0x77);
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, BORDER, NR_BORDER, 0x20));
+	end_pair(test, &pair);
+}
+
+/* Writes that replace shared pages are no growth. */
+static void limit_counts_no_replacement(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+	u8 *buf = make_buf(test, 0x33);
+
+	rxd_store_set_limit(pair.changed, 8 + NR_BORDER);
+	KUNIT_EXPECT_EQ(test, write_page(pair.changed, 5, buf), 0);
+	KUNIT_EXPECT_EQ(test, write_page(pair.changed, 20, buf), -ENOSPC);
+	KUNIT_EXPECT_FALSE(test, page_is_there(pair.changed, 20));
+	rxd_store_set_limit(pair.changed, 1);
+	KUNIT_EXPECT_EQ(test, write_page(pair.changed, 6, buf), 0);
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, 5, 2, 0x33));
+	end_pair(test, &pair);
+}
+
+static void write_without_memory_changes_nothing(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+	u8 *buf = make_buf(test, 0x33);
+	long before = pages_taken();
+
+	test_memory.pages_left = 0;
+	KUNIT_EXPECT_EQ(test, write_page(pair.changed, 5, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, rxd_store_zero(pair.changed, pos_of(5), 512), -ENOSPC);
+	test_memory.pages_left = ULONG_MAX;
+	test_memory.no_leaf = true;
+	KUNIT_EXPECT_EQ(test, write_page(pair.changed, 5, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, write_page(pair.changed, 20, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(pair.changed, 5, 1, RXD_GFP), -ENOMEM);
+	test_memory.no_leaf = false;
+	KUNIT_EXPECT_TRUE(test, is_golden(pair.changed));
+	KUNIT_EXPECT_EQ(test, used(pair.changed), 8 + NR_BORDER);
+	KUNIT_EXPECT_EQ(test, pages_taken(), before);
+	end_pair(test, &pair);
+}
+
+static void write_fails_at_each_allocation(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+	u8 *buf = make_buf(test, 0x33);
+	unsigned int nth;
+	bool failed;
+	int ret;
+
+	for (nth = 1; nth < FAULT_MAX; nth++) {
+		fault_begin(nth);
+		ret = rxd_store_write(pair.changed, pos_of(5), buf, PAGE_SIZE, RXD_GFP_NOWAIT);
+		failed = fault_end();
+		if (!failed)
+			break;
+		KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+		KUNIT_EXPECT_TRUE(test, is_golden(pair.changed));
+	}
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	KUNIT_EXPECT_EQ(test, nth, 3);
+	KUNIT_EXPECT_TRUE(test, page_is(pair.changed, 5, 0x33));
+	end_pair(test, &pair);
+}
+
+static void detect_zeroes(struct kunit *test)
+{
+	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL, .detect_zeroes = true };
+	struct rxd_store *golden = make_golden(test);
+	struct rxd_store *clone = make_store_of(test, NR_PAGES, &options);
+	u8 *buf = make_buf(test, 0);
+
+	rxd_store_share(golden, clone);
+	KUNIT_EXPECT_EQ(test, write_page(clone, 5, buf), 0);
+	KUNIT_EXPECT_FALSE(test, page_is_there(clone, 5));
+	KUNIT_EXPECT_TRUE(test, is_golden(golden));
+
+	/* Without memory for a leaf, neither a page can be freed nor one be replaced. */
+	test_memory.no_leaf = true;
+	KUNIT_EXPECT_EQ(test, write_page(clone, BORDER + 7, buf), -ENOSPC);
+	/* Zeros in a hole change nothing. */
+	KUNIT_EXPECT_EQ(test, write_page(clone, BORDER + 8, buf), 0);
+	test_memory.no_leaf = false;
+	KUNIT_EXPECT_TRUE(test, page_is(clone, BORDER + 7, 0x20));
+	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
+}
+
+/* Pages that were shared once are replaced when they are written next, and freed. */
+static void write_after_the_other_has_gone(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+
+	fill(test, pair.changed, 0, 2, 0x33);
+	kunit_release_action(test, destroy_test_store, pair.other);
+	/* 16 pages and two copied leaves, of which one is still that of the other store. */
+	KUNIT_EXPECT_EQ(test, pages_taken(), 8 + NR_BORDER + 2);
+	fill(test, pair.changed, 0, 8, 0x44);
+	fill(test, pair.changed, BORDER, NR_BORDER, 0x55);
+	KUNIT_EXPECT_EQ(test, pages_taken(), 8 + NR_BORDER + 2);
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, 0, 8, 0x44));
+	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, BORDER, NR_BORDER, 0x55));
+	expect_nothing_left(test, &pair.changed, 1);
+}
+
+static void pieces_come_back(struct kunit *test)
+{
+	struct rxd_store *store = make_large_store(test, NR_PAGES, ORDER_64K), *clone;
+	u8 *buf = kunit_kzalloc(test, SZ_64K, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	KUNIT_ASSERT_EQ(test, rxd_store_write(store, 0, buf, SZ_64K, RXD_GFP), 0);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_64k, 16);
+	clone = share(test, store);
+	fill(test, clone, 3, 2, 0x33);
+	expect_nothing_left(test, (struct rxd_store *[]){ store, clone }, 2);
+}
+
+/*
+ * While one store is being freed, a write replaces a page in the other one, whose readers may
+ * still use it: it must not be freed before a grace period has passed since then.
+ */
+static struct {
+	struct rxd_store *other;
+	struct page *page;
+	unsigned long grace;
+	unsigned int nr;
+	bool replaced;
+	bool early;
+} late_reader;
+
+static void at_free_with_reader(struct page *page)
+{
+	static const u8 data[64];
+
+	if (!late_reader.replaced) {
+		late_reader.replaced = true;
+		if (rxd_store_write(late_reader.other, pos_of(1), data, sizeof(data),
+				    RXD_GFP_NOWAIT))
+			late_reader.early = true;
+		late_reader.grace = get_state_synchronize_rcu();
+	} else if (page == late_reader.page) {
+		late_reader.nr++;
+		if (!poll_state_synchronize_rcu(late_reader.grace))
+			late_reader.early = true;
+	}
+}
+
+static void page_outlives_readers_of_other_store(struct kunit *test)
+{
+	struct rxd_store *golden = make_golden(test), *clone = share(test, golden);
+
+	/* Both get leaves of their own, with page 0 of their own, and page 1 shared. */
+	fill(test, golden, 0, 1, 0x33);
+	fill(test, clone, 0, 1, 0x44);
+	rxd_store_drain();
+
+	memset(&late_reader, 0, sizeof(late_reader));
+	late_reader.other = golden;
+	rcu_read_lock();
+	late_reader.page = rxd_store_lookup(golden, 1);
+	rcu_read_unlock();
+	test_memory.at_free = at_free_with_reader;
+	kunit_release_action(test, destroy_test_store, clone);
+	test_memory.at_free = NULL;
+
+	KUNIT_EXPECT_TRUE(test, late_reader.replaced);
+	KUNIT_EXPECT_EQ(test, late_reader.nr, 1);
+	KUNIT_EXPECT_FALSE(test, late_reader.early);
+	expect_nothing_left(test, &golden, 1);
+}
+
+/* Whoever waits for memory waits until pages that were shared are free, too. */
+static const bool ends[] = { false, true };
+
+static void last_owner_name(const bool *clear, char *desc)
+{
+	strscpy(desc, *clear ? "cleared" : "destroyed", KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(last_owner, ends, last_owner_name);
+
+static void memory_of_last_owner_is_awaited(struct kunit *test)
+{
+	struct rxd_store *golden = make_golden(test), *clone = share(test, golden);
+
+	/* From now on, one leaf is shared, and another one is a copy with shared pages. */
+	fill(test, clone, 0, 1, 0x33);
+	kunit_release_action(test, destroy_test_store, golden);
+
+	test_memory.is_short = true;
+	if (*(const bool *)test->param_value) {
+		rxd_store_clear(clone);
+	} else {
+		kunit_remove_action(test, destroy_test_store, clone);
+		rxd_store_destroy(clone);
+	}
+	KUNIT_EXPECT_EQ(test, rxd_store_prepare_fill(NULL, 1), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), 0);
+	KUNIT_EXPECT_EQ(test, pages_taken(), 0);
+	KUNIT_EXPECT_EQ(test, test_freed(), test_awaited());
+}
+
+/* Clones of clones, each changed, that go in all orders. */
+#define FAMILY	4
+
+static const unsigned int orders_of_end[] = { 0123, 0132, 0213, 0231, 0312, 0321, 01230, 03210 };
+
+static void end_name(const unsigned int *order, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "order %o", *order);
+}
+
+KUNIT_ARRAY_PARAM(end, orders_of_end, end_name);
+
+static void family_ends_in_any_order(struct kunit *test)
+{
+	unsigned int order = *(const unsigned int *)test->param_value, i, j, left;
+	struct rxd_store *store[FAMILY];
+	bool gone[FAMILY] = {};
+
+	store[0] = make_golden(test);
+	for (i = 1; i < FAMILY; i++) {
+		store[i] = share(test, store[i - 1]);
+		fill(test, store[i], 0, i, 0x40 + i);
+		if (i == 2)
+			fill(test, store[0], BORDER, 2, 0x70);
+	}
+	for (left = FAMILY; left; order >>= 3) {
+		j = order & 7;
+		while (gone[j])
+			j = (j + 1) % FAMILY;
+		kunit_release_action(test, destroy_test_store, store[j]);
+		gone[j] = true;
+		left--;
+		for (i = 0; i < FAMILY; i++) {
+			if (gone[i])
+				continue;
+			KUNIT_EXPECT_TRUE(test, pages_are(store[i], 0, i, 0x40 + i));
+			KUNIT_EXPECT_TRUE(test, page_is(store[i], 7, 0x10));
+			KUNIT_EXPECT_TRUE(test, page_is(store[i], BORDER, i ? 0x20 : 0x70));
+			KUNIT_EXPECT_EQ(test, used(store[i]), 8 + NR_BORDER);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, pages_taken(), 0);
+	KUNIT_EXPECT_EQ(test, test_freed(), test_awaited());
+}
+
+/*
+ * Races. Each store has a byte of its own in the upper half of each word; the lower half is
+ * the number of the page. So a word of another store, of another page or of freed memory is
+ * recognised. Words of the golden store (0) may be anywhere.
+ */
+#define RACE_MSECS	1500
+#define NR_RACERS	2
+
+struct share_race {
+	struct rxd_store *golden;
+	struct rxd_store *clone[NR_RACERS];
+	atomic_t next;
+	atomic_t writes;
+	atomic_t reads;
+	atomic_t frees;
+	atomic_t clones;
+	atomic_t errors;
+};
+
+static u64 word_of(unsigned int store, unsigned long pgno)
+{
+	return (u64)store << 32 | (pgno + 1);
+}
+
+static void write_words(struct share_race *race, unsigned int store, unsigned long pgno,
+			unsigned int sector)
+{
+	struct rxd_store *to = store ? race->clone[store - 1] : race->golden;
+	u64 buf[64];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(buf); i++)
+		buf[i] = word_of(store, pgno);
+	if (rxd_store_write(to, pos_of(pgno) + sector * 512, buf, sizeof(buf), RXD_GFP))
+		atomic_inc(&race->errors);
+}
+
+static unsigned long any_page(void)
+{
+	return BORDER + get_random_u32_below(NR_BORDER);
+}
+
+static int share_writer(void *arg)
+{
+	struct share_race *race = arg;
+	unsigned int me = 1 + atomic_inc_return(&race->next) % NR_RACERS;
+
+	while (!kthread_should_stop()) {
+		write_words(race, me, any_page(), get_random_u32_below(8));
+		atomic_inc(&race->writes);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void check_words(struct share_race *race, struct rxd_store *store, unsigned int nr,
+			unsigned long pgno, bool hole_allowed)
+{
+	unsigned int i;
+	u64 buf[64];
+
+	rxd_store_read(store, pos_of(pgno) + get_random_u32_below(8) * 512, buf, sizeof(buf));
+	for (i = 0; i < ARRAY_SIZE(buf); i++)
+		if (buf[i] != word_of(0, pgno) && buf[i] != word_of(nr, pgno) &&
+		    !(hole_allowed && !buf[i]))
+			atomic_inc(&race->errors);
+}
+
+static int share_reader(void *arg)
+{
+	struct share_race *race = arg;
+	unsigned int nr;
+
+	while (!kthread_should_stop()) {
+		check_words(race, race->golden, 0, any_page(), false);
+		nr = get_random_u32_below(NR_RACERS);
+		check_words(race, race->clone[nr], nr + 1, any_page(), true);
+		atomic_inc(&race->reads);
+		cond_resched();
+	}
+	return 0;
+}
+
+static int share_freer(void *arg)
+{
+	struct share_race *race = arg;
+	struct rxd_store *store;
+	unsigned long first;
+
+	while (!kthread_should_stop()) {
+		store = race->clone[get_random_u32_below(NR_RACERS)];
+		first = any_page();
+		if (!rxd_store_unshare_ends(store, first, 2, RXD_GFP))
+			rxd_store_free_range(store, first, 2);
+		atomic_inc(&race->frees);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Clones of the golden store come and go while others read it. */
+static int share_cloner(void *arg)
+{
+	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
+	struct share_race *race = arg;
+	struct rxd_store *store;
+	unsigned int i;
+	u64 word = 0;
+
+	while (!kthread_should_stop()) {
+		store = rxd_store_create(NR_PAGES, &options);
+		if (!store)
+			continue;
+		rxd_store_share(race->golden, store);
+		for (i = 0; i < 4; i++)
+			if (rxd_store_write(store, pos_of(any_page()), &word, sizeof(word),
+					    RXD_GFP))
+				atomic_inc(&race->errors);
+		check_words(race, store, 0, BORDER, true);
+		rxd_store_destroy(store);
+		atomic_inc(&race->clones);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void race_of_clones(struct kunit *test)
+{
+	struct rxd_store *stores[3];
+	struct share_race race = {};
+	struct crew crew = {};
+	unsigned long pgno;
+	unsigned int i;
+
+	race.golden = make_store(test, NR_PAGES);
+	for (pgno = BORDER; pgno < BORDER + NR_BORDER; pgno++)
+		for (i = 0; i < 8; i++)
+			write_words(&race, 0, pgno, i);
+	for (i = 0; i < NR_RACERS; i++)
+		race.clone[i] = share(test, race.golden);
+
+	for (i = 0; i < 2 * NR_RACERS; i++)
+		crew_add(test, &crew, share_writer, &race);
+	crew_add(test, &crew, share_reader, &race);
+	crew_add(test, &crew, share_reader, &race);
+	crew_add(test, &crew, share_freer, &race);
+	crew_add(test, &crew, share_cloner, &race);
+	crew_run(&crew, RACE_MSECS);
+
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.reads), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.frees), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.clones), 0);
+	KUNIT_EXPECT_EQ(test, used(race.golden), NR_BORDER);
+	for (i = 0; i < NR_RACERS; i++)
+		KUNIT_EXPECT_EQ(test, used(race.clone[i]), count_pages(race.clone[i]));
+	stores[0] = race.clone[0];
+	stores[1] = race.golden;
+	stores[2] = race.clone[1];
+	expect_nothing_left(test, stores, 3);
+}
+
+/*
+ * Two writers of different halves of the sectors of one clone: nothing that one has written may
+ * be lost when the other replaces the shared page. The clone is made again and again, so that
+ * each page is shared when the writers meet.
+ */
+struct half_race {
+	struct rxd_store *golden;
+	struct rxd_store *clone;
+	atomic_t next;
+	atomic_t round;
+	atomic_t done;
+	atomic_t errors;
+};
+
+static int half_writer(void *arg)
+{
+	struct half_race *race = arg;
+	unsigned int me = atomic_inc_return(&race->next) & 1, seen = 0, i, pgno;
+	u64 out[32], in[32];
+
+	while (!kthread_should_stop()) {
+		if (atomic_read(&race->round) == seen) {
+			cpu_relax();
+			cond_resched();
+			continue;
+		}
+		seen = atomic_read_acquire(&race->round);
+		for (pgno = BORDER; pgno < BORDER + NR_BORDER; pgno++) {
+			for (i = 0; i < ARRAY_SIZE(out); i++)
+				out[i] = (u64)seen << 8 | me;
+			if (rxd_store_write(race->clone, pos_of(pgno) + me * 256, out, sizeof(out),
+					    RXD_GFP))
+				atomic_inc(&race->errors);
+		}
+		for (pgno = BORDER; pgno < BORDER + NR_BORDER; pgno++) {
+			rxd_store_read(race->clone, pos_of(pgno) + me * 256, in, sizeof(in));
+			if (memcmp(in, out, sizeof(in)))
+				atomic_inc(&race->errors);
+		}
+		atomic_inc(&race->done);
+	}
+	return 0;
+}
+
+static void race_for_one_page(struct kunit *test)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(RACE_MSECS);
+	struct half_race race = {};
+	struct crew crew = {};
+	int rounds = 0;
+
+	race.golden = make_golden(test);
+	race.clone = share(test, race.golden);
+	crew_add(test, &crew, half_writer, &race);
+	crew_add(test, &crew, half_writer, &race);
+	while (crew.nr == 2 && time_before(jiffies, end)) {
+		atomic_set_release(&race.round, ++rounds);
+		while (atomic_read(&race.done) < 2 * rounds)
+			cond_resched();
+		rxd_store_clear(race.clone);
+		rxd_store_share(race.golden, race.clone);
+	}
+	crew_run(&crew, 0);
+
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
+	KUNIT_EXPECT_GT(test, rounds, 10);
+	KUNIT_EXPECT_TRUE(test, is_golden(race.golden));
+	KUNIT_EXPECT_TRUE(test, is_golden(race.clone));
+	expect_nothing_left(test, (struct rxd_store *[]){ race.golden, race.clone }, 2);
+}
+
+/*
+ * Zeros and a write to other bytes of the same shared pages: whoever replaces the page, none
+ * may be lost.
+ */
+#define NR_ZERO_RACE	256
+
+static int zero_or_write(void *arg)
+{
+	struct half_race *race = arg;
+	bool zero = atomic_inc_return(&race->next) & 1;
+	unsigned int seen = 0, i, pgno;
+	u64 buf[32], want;
+	int ret;
+
+	while (!kthread_should_stop()) {
+		if (atomic_read(&race->round) == seen) {
+			cpu_relax();
+			cond_resched();
+			continue;
+		}
+		seen = atomic_read_acquire(&race->round);
+		want = zero ? 0 : seen;
+		for (pgno = 0; pgno < NR_ZERO_RACE; pgno++) {
+			for (i = 0; i < ARRAY_SIZE(buf); i++)
+				buf[i] = want;
+			ret = zero ? rxd_store_zero(race->clone, pos_of(pgno) + 256, 256) :
+				     rxd_store_write(race->clone, pos_of(pgno), buf, 256, RXD_GFP);
+			if (ret)
+				atomic_inc(&race->errors);
+		}
+		for (pgno = 0; pgno < NR_ZERO_RACE; pgno++) {
+			rxd_store_read(race->clone, pos_of(pgno) + zero * 256, buf, 256);
+			for (i = 0; i < ARRAY_SIZE(buf) && buf[i] == want; i++)
+				;
+			if (i < ARRAY_SIZE(buf))
+				atomic_inc(&race->errors);
+		}
+		atomic_inc(&race->done);
+	}
+	return 0;
+}
+
+static void race_of_zeroes(struct kunit *test)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(2 * RACE_MSECS);
+	struct half_race race = {};
+	struct crew crew = {};
+	int rounds = 0;
+
+	race.golden = make_store(test, NR_PAGES);
+	fill(test, race.golden, 0, NR_ZERO_RACE, 0x10);
+	race.clone = share(test, race.golden);
+	crew_add(test, &crew, zero_or_write, &race);
+	crew_add(test, &crew, zero_or_write, &race);
+	while (crew.nr == 2 && time_before(jiffies, end)) {
+		atomic_set_release(&race.round, ++rounds);
+		while (atomic_read(&race.done) < 2 * rounds)
+			cond_resched();
+		rxd_store_clear(race.clone);
+		rxd_store_share(race.golden, race.clone);
+	}
+	crew_run(&crew, 0);
+
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
+	KUNIT_EXPECT_GT(test, rounds, 10);
+	KUNIT_EXPECT_TRUE(test, pages_are(race.golden, 0, NR_ZERO_RACE, 0x10));
+	expect_nothing_left(test, (struct rxd_store *[]){ race.golden, race.clone }, 2);
+}
+
+static struct kunit_case share_cases[] = {
+	KUNIT_CASE(shares_all_and_takes_nothing),
+	KUNIT_CASE(share_of_empty),
+	KUNIT_CASE_PARAM(write_whole_pages, side_gen_params),
+	KUNIT_CASE_PARAM(write_sectors, side_gen_params),
+	KUNIT_CASE_PARAM(write_long, side_gen_params),
+	KUNIT_CASE_PARAM(write_hole_of_shared_leaf, side_gen_params),
+	KUNIT_CASE_PARAM(zero_pages, side_gen_params),
+	KUNIT_CASE_PARAM(free_part_of_leaf, side_gen_params),
+	KUNIT_CASE_PARAM(free_whole_leaf_needs_no_memory, side_gen_params),
+	KUNIT_CASE_PARAM(free_hole_needs_no_memory, side_gen_params),
+	KUNIT_CASE_PARAM(free_last_page_of_copied_leaf, side_gen_params),
+	KUNIT_CASE_PARAM(clear_one, side_gen_params),
+	KUNIT_CASE_PARAM(clear_and_share_again, side_gen_params),
+	KUNIT_CASE_PARAM(shrink_and_grow_reads_zero, side_gen_params),
+	KUNIT_CASE_PARAM(shrink_without_memory, side_gen_params),
+	KUNIT_CASE_PARAM(grow_keeps_what_is_shared, side_gen_params),
+	KUNIT_CASE_PARAM(limit_counts_no_replacement, side_gen_params),
+	KUNIT_CASE_PARAM(write_without_memory_changes_nothing, side_gen_params),
+	KUNIT_CASE_PARAM(write_fails_at_each_allocation, side_gen_params),
+	KUNIT_CASE(detect_zeroes),
+	KUNIT_CASE_PARAM(write_after_the_other_has_gone, side_gen_params),
+	KUNIT_CASE(pieces_come_back),
+	KUNIT_CASE(page_outlives_readers_of_other_store),
+	KUNIT_CASE_PARAM(memory_of_last_owner_is_awaited, last_owner_gen_params),
+	KUNIT_CASE_PARAM(family_ends_in_any_order, end_gen_params),
+	KUNIT_CASE_SLOW(race_of_clones),
+	KUNIT_CASE_SLOW(race_for_one_page),
+	KUNIT_CASE_SLOW(race_of_zeroes),
+	{}
+};
+
+static struct kunit_suite share_suite = {
+	.name = "rxd_share",
+	.suite_init = init_store_suite,
+	.suite_exit = exit_store_suite,
+	.init = init_test_memory,
+	.test_cases = share_cases,
+};
+
+kunit_test_suite(share_suite);
+
+MODULE_DESCRIPTION("KUnit tests of RAM disks that share pages");
+MODULE_LICENSE("GPL");
