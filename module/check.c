@@ -149,6 +149,48 @@ int rxd_check_clear(const struct rxd_clear *arg)
 }
 
 /**
+ * rxd_check_clone - check the argument of RXD_CLONE
+ * @arg: as it came from user space
+ *
+ * Return: 0, -EPROTONOSUPPORT or -EINVAL.
+ */
+int rxd_check_clone(const struct rxd_clone *arg)
+{
+	int ret;
+
+	ret = check_header(arg->version, arg->flags,
+			   RXD_CREATE_OVERCOMMIT | RXD_CLONE_READ_ONLY | RXD_DRY_RUN);
+	if (ret)
+		return ret;
+	if (!is_zero(arg->reserved, sizeof(arg->reserved)))
+		return -EINVAL;
+	if (arg->index != RXD_INDEX_ANY && check_index(arg->index))
+		return -EINVAL;
+	return check_index(arg->source);
+}
+
+/**
+ * rxd_check_reset - check the argument of RXD_RESET
+ * @arg: as it came from user space
+ *
+ * Return: 0, -EPROTONOSUPPORT or -EINVAL.
+ */
+int rxd_check_reset(const struct rxd_reset *arg)
+{
+	int ret;
+
+	ret = check_header(arg->version, arg->flags, RXD_IF_SAME | RXD_DRY_RUN);
+	if (ret)
+		return ret;
+	if (!is_zero(arg->reserved, sizeof(arg->reserved)) ||
+	    check_same(arg->flags, arg->diskseq, arg->changes))
+		return -EINVAL;
+	if (arg->index == arg->source)
+		return -EINVAL;
+	return check_index(arg->index) ?: check_index(arg->source);
+}
+
+/**
  * rxd_check_map - check the argument of RXD_MAP
  * @arg: as it came from user space
  *

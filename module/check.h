@@ -9,6 +9,8 @@ int rxd_check_create(const struct rxd_create *arg);
 int rxd_check_remove(const struct rxd_remove *arg);
 int rxd_check_resize(const struct rxd_resize *arg);
 int rxd_check_clear(const struct rxd_clear *arg);
+int rxd_check_clone(const struct rxd_clone *arg);
+int rxd_check_reset(const struct rxd_reset *arg);
 int rxd_check_map(const struct rxd_map *arg);
 int rxd_check_query(const struct rxd_query *arg);
 int rxd_check_share(u64 promised, u64 size, u64 ram, unsigned int percent);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/rxd-control: create, remove, resize, clear and query RAM disks.
+ * /dev/rxd-control: create, clone, remove, resize, clear, reset and query RAM disks.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -137,18 +137,14 @@ static struct rxd_disk *find(int index)
 	return xa_get_mark(&rxd_disks, index, RXD_LIVE) ? xa_load(&rxd_disks, index) : NULL;
 }
 
-static int rxd_create(struct rxd_create *arg)
+/* Create a disk that shares the data of @source, if this is not NULL, which is locked. */
+static int create_disk(struct rxd_create *arg, struct rxd_disk *source, bool read_only)
 {
 	bool dry_run = arg->flags & RXD_DRY_RUN;
 	struct rxd_disk *rxd;
 	unsigned int memflags;
 	int ret;
 
-	ret = rxd_check_create(arg);
-	if (ret)
-		return ret;
-	if (arg->node >= 0 && !node_state(arg->node, N_MEMORY))
-		return -ENXIO;
 	if (!dry_run && !memchr_inv(arg->uuid, 0, sizeof(arg->uuid)))
 		generate_random_uuid(arg->uuid);
 	rxd = rxd_disk_alloc(arg);
@@ -168,6 +164,8 @@ static int rxd_create(struct rxd_create *arg)
 		goto out_put;
 	if (!ret)
 		ret = rxd_disk_build(rxd, arg);
+	if (!ret && source)
+		ret = rxd_disk_clone(source, rxd, read_only);
 
 	/* Add and mark the disk under one lock: a disk that is visible can be found. */
 	mutex_lock(&rxd_lock);
@@ -187,6 +185,18 @@ static int rxd_create(struct rxd_create *arg)
 out_put:
 	rxd_disk_put(rxd);
 	return ret;
+}
+
+static int rxd_create(struct rxd_create *arg)
+{
+	int ret;
+
+	ret = rxd_check_create(arg);
+	if (ret)
+		return ret;
+	if (arg->node >= 0 && !node_state(arg->node, N_MEMORY))
+		return -ENXIO;
+	return create_disk(arg, NULL, false);
 }
 
 /* Find a disk, and prevent changes to it until unlock_disk(). */
@@ -329,6 +339,84 @@ static int rxd_clear(struct rxd_clear *arg)
 	return ret;
 }
 
+static int rxd_clone(struct rxd_clone *arg)
+{
+	struct rxd_create create = {
+		.version	= RXD_ABI_VERSION,
+		.flags		= arg->flags & (RXD_CREATE_OVERCOMMIT | RXD_DRY_RUN),
+		.index		= arg->index,
+	};
+	struct rxd_disk *source;
+	unsigned int memflags;
+	int ret;
+
+	ret = rxd_check_clone(arg);
+	if (ret)
+		return ret;
+	source = lock_disk(arg->source, &memflags);
+	if (IS_ERR(source))
+		return PTR_ERR(source);
+
+	memcpy(create.uuid, arg->uuid, sizeof(create.uuid));
+	/* Check this before the new disk takes a number. */
+	ret = rxd_disk_like(source, &create);
+	if (!ret)
+		ret = create_disk(&create, source, arg->flags & RXD_CLONE_READ_ONLY);
+	unlock_disk(source, memflags);
+	if (!ret && !(arg->flags & RXD_DRY_RUN)) {
+		arg->index = create.index;
+		memcpy(arg->uuid, create.uuid, sizeof(arg->uuid));
+	}
+	return ret;
+}
+
+static int snapshot_disk(int index, struct rxd_snapshot *snapshot, bool dry_run)
+{
+	struct rxd_disk *rxd;
+	unsigned int memflags;
+	int ret;
+
+	rxd = lock_disk(index, &memflags);
+	if (IS_ERR(rxd))
+		return PTR_ERR(rxd);
+	ret = rxd_disk_snapshot(rxd, snapshot, dry_run);
+	unlock_disk(rxd, memflags);
+	return ret;
+}
+
+/* The two disks are locked one after the other, so that none waits for the lock of the other. */
+static int reset_disk(const struct rxd_reset *arg, bool dry_run)
+{
+	const struct rxd_seen seen = { .diskseq = arg->diskseq, .changes = arg->changes };
+	struct rxd_snapshot snapshot;
+	struct rxd_disk *rxd;
+	unsigned int memflags;
+	int ret;
+
+	ret = snapshot_disk(arg->source, &snapshot, dry_run);
+	if (ret)
+		return ret;
+	rxd = lock_disk(arg->index, &memflags);
+	if (IS_ERR(rxd)) {
+		ret = PTR_ERR(rxd);
+		goto out_destroy;
+	}
+	ret = rxd_disk_reset(rxd, &snapshot, arg->flags & RXD_IF_SAME ? &seen : NULL, dry_run);
+	unlock_disk(rxd, memflags);
+out_destroy:
+	rxd_store_destroy(snapshot.store);
+	return ret;
+}
+
+static int rxd_reset(struct rxd_reset *arg)
+{
+	int ret;
+
+	/* A snapshot makes later writes to the source dearer: make none in vain. */
+	ret = rxd_check_reset(arg) ?: reset_disk(arg, true);
+	return ret || arg->flags & RXD_DRY_RUN ? ret : reset_disk(arg, false);
+}
+
 static int rxd_query(struct rxd_query *arg)
 {
 	struct rxd_disk *rxd;
@@ -362,6 +450,8 @@ static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long
 		struct rxd_remove remove;
 		struct rxd_resize resize;
 		struct rxd_clear clear;
+		struct rxd_clone clone;
+		struct rxd_reset reset;
 		struct rxd_query query;
 	} arg;
 	int ret;
@@ -374,6 +464,8 @@ static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long
 	case RXD_REMOVE:
 	case RXD_RESIZE:
 	case RXD_CLEAR:
+	case RXD_CLONE:
+	case RXD_RESET:
 	case RXD_QUERY:
 		break;
 	default:
@@ -397,6 +489,12 @@ static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long
 		break;
 	case RXD_CLEAR:
 		ret = rxd_clear(&arg.clear);
+		break;
+	case RXD_CLONE:
+		ret = rxd_clone(&arg.clone);
+		break;
+	case RXD_RESET:
+		ret = rxd_reset(&arg.reset);
 		break;
 	default:
 		ret = rxd_query(&arg.query);

@@ -45,9 +45,9 @@ static void flush_dcache_bvec(const struct bio_vec *bv)
 }
 
 /* A writer that may wait might find memory, but waiting does not lift the limit. */
-static blk_status_t rxd_write_failed(struct rxd_disk *rxd, bool nowait)
+static blk_status_t rxd_write_failed(struct rxd_disk *rxd, bool may_succeed)
 {
-	if (nowait && rxd_store_has_room(rxd->store, 1))
+	if (may_succeed)
 		return BLK_STS_AGAIN;
 	atomic64_inc(&rxd->nospc);
 	return BLK_STS_NOSPC;
@@ -74,7 +74,7 @@ static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 			flush_dcache_bvec(&bv);
 			if (rxd_store_write_part(rxd->store, pos, bvec_virt(&bv), bv.bv_len,
 						 &write)) {
-				status = rxd_write_failed(rxd, nowait);
+				status = rxd_write_failed(rxd, nowait && !write.limited);
 				break;
 			}
 		} else {
@@ -89,57 +89,75 @@ static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 	return status;
 }
 
-/* A discard may ignore pages that it covers only in part. */
-static void rxd_discard(struct rxd_disk *rxd, u64 pos, u64 len)
+/* A discard may ignore pages that it covers only in part, and shared ones. */
+static void rxd_discard(struct rxd_disk *rxd, u64 pos, u64 len, gfp_t gfp)
 {
 	unsigned long first = DIV_ROUND_UP_ULL(pos, PAGE_SIZE);
 	unsigned long end = (pos + len) >> PAGE_SHIFT;
 
-	if (first < end && rxd_store_free_range(rxd->store, first, end - first))
+	if (first >= end)
+		return;
+	rxd_store_unshare_ends(rxd->store, first, end - first, gfp);
+	if (rxd_store_free_range(rxd->store, first, end - first))
 		atomic64_inc(&rxd->discards);
 }
 
-static void rxd_zero(struct rxd_disk *rxd, u64 pos, u64 len)
+/* Return: 0 or -ENOSPC. */
+static int rxd_zero(struct rxd_disk *rxd, u64 pos, u64 len)
 {
 	unsigned int part;
+	int ret = 0;
 
-	while (len) {
+	while (len && !ret) {
 		part = min_t(u64, len, RXD_COPY_BYTES);
-		rxd_store_zero(rxd->store, pos, part);
+		ret = rxd_store_zero(rxd->store, pos, part);
 		pos += part;
 		len -= part;
 		cond_resched();
 	}
+	return ret;
 }
 
 /* Write zeroes without unmap guarantees memory for later writes, so allocate all pages now. */
-static blk_status_t rxd_provision(struct rxd_disk *rxd, u64 pos, u64 len)
+static int rxd_provision(struct rxd_disk *rxd, u64 pos, u64 len)
 {
 	unsigned long first = pos >> PAGE_SHIFT;
 	unsigned long end = DIV_ROUND_UP_ULL(pos + len, PAGE_SIZE);
 
-	if (rxd_store_fill(rxd->store, first, end - first, RXD_GFP))
-		return rxd_write_failed(rxd, false);
-	rxd_zero(rxd, pos, len);
-	return BLK_STS_OK;
+	return rxd_store_fill(rxd->store, first, end - first, RXD_GFP) ?:
+	       rxd_zero(rxd, pos, len);
 }
 
-static blk_status_t rxd_write_zeroes(struct rxd_disk *rxd, struct bio *bio, u64 pos, u64 len)
+/* Free the pages of a range, and zero what is not a whole page. Return: 0 or -ENOSPC. */
+static int rxd_unmap(struct rxd_disk *rxd, u64 pos, u64 len)
 {
 	u64 end = pos + len;
 	u64 first = min_t(u64, round_up(pos, PAGE_SIZE), end);
 	u64 last = max_t(u64, round_down(end, PAGE_SIZE), first);
+	int ret = 0;
+
+	if (first < last)
+		ret = rxd_store_unshare_ends(rxd->store, first >> PAGE_SHIFT,
+					     (last - first) >> PAGE_SHIFT, RXD_GFP);
+	if (!ret)
+		ret = rxd_zero(rxd, pos, first - pos) ?: rxd_zero(rxd, last, end - last);
+	if (!ret)
+		rxd_discard(rxd, first, last - first, RXD_GFP);
+	return ret;
+}
+
+static blk_status_t rxd_write_zeroes(struct rxd_disk *rxd, struct bio *bio, u64 pos, u64 len)
+{
+	int ret;
 
 	if (bio->bi_opf & REQ_NOWAIT)
 		return BLK_STS_AGAIN;
 	/* With detect_zeroes, the next write of zeros would free provisioned pages again. */
 	if (rxd->reserved || (bio->bi_opf & REQ_NOUNMAP && !rxd->detect_zeroes))
-		return rxd_provision(rxd, pos, len);
-
-	rxd_zero(rxd, pos, first - pos);
-	rxd_discard(rxd, first, last - first);
-	rxd_zero(rxd, last, end - last);
-	return BLK_STS_OK;
+		ret = rxd_provision(rxd, pos, len);
+	else
+		ret = rxd_unmap(rxd, pos, len);
+	return ret ? rxd_write_failed(rxd, false) : BLK_STS_OK;
 }
 
 /*
@@ -198,7 +216,7 @@ static blk_status_t rxd_do_bio(struct rxd_disk *rxd, struct bio *bio)
 	case REQ_OP_WRITE:
 		return rxd_rw(rxd, bio);
 	case REQ_OP_DISCARD:
-		rxd_discard(rxd, pos, len);
+		rxd_discard(rxd, pos, len, bio->bi_opf & REQ_NOWAIT ? RXD_GFP_NOWAIT : RXD_GFP);
 		return BLK_STS_OK;
 	case REQ_OP_WRITE_ZEROES:
 		return rxd_write_zeroes(rxd, bio, pos, len);
@@ -237,11 +255,20 @@ static int rxd_ioctl(struct block_device *bdev, blk_mode_t mode, unsigned int cm
 	return rxd_map(rxd, (struct rxd_map __user *)arg);
 }
 
+/* BLKROSET does not clear the mark of a disk that was created read-only. */
+static int rxd_set_read_only(struct block_device *bdev, bool read_only)
+{
+	if (!read_only && !bdev_is_partition(bdev))
+		set_disk_ro(bdev->bd_disk, false);
+	return 0;
+}
+
 static const struct block_device_operations rxd_fops = {
 	.owner		= THIS_MODULE,
 	.open		= rxd_open_method(rxd_open),
 	.ioctl		= rxd_ioctl,
 	.compat_ioctl	= blkdev_compat_ptr_ioctl,
+	.set_read_only	= rxd_set_read_only,
 	.submit_bio	= rxd_submit_bio,
 };
 
@@ -405,8 +432,8 @@ int rxd_disk_add(struct rxd_disk *rxd)
 	int ret;
 
 	/*
-	 * A new disk has no partitions, and the scan would keep it open until the
-	 * task returns to user space.
+	 * Do not scan for partitions now: the scan would keep the disk open until the task
+	 * returns to user space, and lookups of other disks would wait for it.
 	 */
 	set_bit(GD_SUPPRESS_PART_SCAN, &gd->state);
 	ret = device_add_disk(NULL, gd, rxd_disk_groups);
@@ -416,6 +443,9 @@ int rxd_disk_add(struct rxd_disk *rxd)
 		return ret;
 	}
 	clear_bit(GD_SUPPRESS_PART_SCAN, &gd->state);
+	/* A clone may have partitions: read them at the first open. */
+	if (!uuid_is_null(&rxd->parent))
+		set_bit(GD_NEED_PART_SCAN, &gd->state);
 
 	/* The disk holds a reference to the module until rxd_disk_remove(). */
 	__module_get(THIS_MODULE);
@@ -489,16 +519,18 @@ void rxd_disk_remove(struct rxd_disk *rxd)
 }
 
 /* Freeze the queue, because I/O in flight was checked against the old capacity. */
-static void rxd_cut_store(struct rxd_disk *rxd, unsigned long nr_pages)
+static void rxd_cut_store(struct rxd_disk *rxd, unsigned long nr_pages, bool only_zeroes)
 {
 	unsigned int memflags;
+	bool drops_data;
 
 	memflags = rxd_freeze_queue(rxd->gd->queue);
-	/* Reserved memory beyond the new end holds only zeros. */
-	if (!rxd->reserved &&
-	    rxd_store_next_data(rxd->store, nr_pages) < rxd_store_nr_pages(rxd->store))
-		rxd_note_change(rxd);
+	drops_data = !only_zeroes &&
+		     rxd_store_next_data(rxd->store, nr_pages) < rxd_store_nr_pages(rxd->store);
 	rxd_store_shrink(rxd->store, nr_pages);
+	/* Last: a number that is reported meanwhile is that of the old data. */
+	if (drops_data)
+		rxd_note_change(rxd);
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
 }
 
@@ -509,6 +541,7 @@ static void rxd_clear_store(struct rxd_disk *rxd)
 	memflags = rxd_freeze_queue(rxd->gd->queue);
 	rxd_store_clear(rxd->store);
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	rxd->parent = uuid_null;
 }
 
 static int rxd_disk_grow(struct rxd_disk *rxd, u64 size, u32 flags)
@@ -529,7 +562,7 @@ static int rxd_disk_grow(struct rxd_disk *rxd, u64 size, u32 flags)
 	if (rxd->reserved) {
 		ret = rxd_reserve(rxd, old, new - old);
 		if (ret) {
-			rxd_cut_store(rxd, old);
+			rxd_cut_store(rxd, old, true);
 			return ret;
 		}
 	}
@@ -561,11 +594,11 @@ static int rxd_check_zeroes_from(struct rxd_disk *rxd, unsigned long first)
 }
 
 /* Send the uevent before the queue is frozen, because sending may wait for other tasks. */
-static void rxd_cut(struct rxd_disk *rxd, u64 size)
+static void rxd_cut(struct rxd_disk *rxd, u64 size, bool only_zeroes)
 {
 	lockdep_assert_held(&rxd->gd->open_mutex);
 	set_capacity_and_notify(rxd->gd, size >> SECTOR_SHIFT);
-	rxd_cut_store(rxd, size >> PAGE_SHIFT);
+	rxd_cut_store(rxd, size >> PAGE_SHIFT, only_zeroes);
 }
 
 /*
@@ -585,7 +618,7 @@ static int rxd_shrink_reserved(struct rxd_disk *rxd, u64 size, bool dry_run)
 		return ret;
 	mutex_lock(&rxd->gd->open_mutex);
 	if (!ret)
-		rxd_cut(rxd, size);
+		rxd_cut(rxd, size, true);
 	rxd->shut = false;
 	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
@@ -603,7 +636,7 @@ static int rxd_shrink_thin(struct rxd_disk *rxd, u64 size, u32 flags)
 	else if (!force && rxd_store_next_data(rxd->store, size >> PAGE_SHIFT) < nr_pages)
 		ret = -ENOTEMPTY;
 	else if (!(flags & RXD_DRY_RUN))
-		rxd_cut(rxd, size);
+		rxd_cut(rxd, size, false);
 	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
 }
@@ -633,6 +666,11 @@ static int rxd_disk_shrink(struct rxd_disk *rxd, u64 size, u32 flags)
 
 	if (rxd->owner)
 		return -EBUSY;
+	if (!dry_run) {
+		ret = rxd_store_prepare_shrink(rxd->store, size >> PAGE_SHIFT);
+		if (ret)
+			return ret;
+	}
 	if (rxd->reserved && !(flags & RXD_RESIZE_FORCE))
 		ret = rxd_shrink_reserved(rxd, size, dry_run);
 	else
@@ -732,6 +770,162 @@ int rxd_disk_clear(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_r
 	/* A cache keeps its disk open, so this also fails for a claimed disk. */
 	return rxd->reserved ? rxd_clear_reserved(rxd, seen, dry_run) :
 			       rxd_clear_thin(rxd, seen, dry_run);
+}
+
+/*
+ * Let an empty store share the data of a disk, or only check if it is NULL. Without openers,
+ * no bio of the disk is in flight. Return: 0, -EOPNOTSUPP or -EBUSY.
+ */
+static int rxd_share(struct rxd_disk *rxd, struct rxd_store *store)
+{
+	int ret;
+
+	lockdep_assert_held(&rxd->lock);
+	if (rxd->reserved)
+		return -EOPNOTSUPP;
+	mutex_lock(&rxd->gd->open_mutex);
+	ret = rxd_check_idle(rxd, NULL);
+	if (!ret && store)
+		rxd_store_share(rxd->store, store);
+	mutex_unlock(&rxd->gd->open_mutex);
+	return ret;
+}
+
+/**
+ * rxd_disk_like - describe a disk that is to share the data of another one
+ * @rxd: the disk with the data, locked
+ * @arg: the argument for rxd_disk_alloc() and rxd_disk_build(); only its fields @index, @uuid
+ *	and RXD_CREATE_OVERCOMMIT are left to the caller
+ *
+ * Return: 0; -EOPNOTSUPP if the memory of the disk is reserved; -EBUSY if it is open.
+ */
+int rxd_disk_like(struct rxd_disk *rxd, struct rxd_create *arg)
+{
+	struct rxd_store_stats stats;
+
+	lockdep_assert_held(&rxd->lock);
+	rxd_store_get_stats(rxd->store, &stats);
+	if (rxd->detect_zeroes)
+		arg->flags |= RXD_CREATE_DETECT_ZEROES;
+	arg->logical_block_size = queue_logical_block_size(rxd->gd->queue);
+	arg->size = rxd_disk_size(rxd);
+	arg->mem_limit = stats.limit == ULONG_MAX ? 0 : (u64)stats.limit << PAGE_SHIFT;
+	arg->folio_size = rxd->folio_size;
+	arg->node = rxd->node;
+	return rxd_share(rxd, NULL);
+}
+
+/**
+ * rxd_disk_clone - give a disk that is being created the data of another one
+ * @source: the disk with the data, locked
+ * @rxd: the new disk, after rxd_disk_build()
+ * @read_only: make the new disk read-only
+ *
+ * Return: 0, or -EBUSY if @source is open, after which the caller only calls rxd_disk_put().
+ */
+int rxd_disk_clone(struct rxd_disk *source, struct rxd_disk *rxd, bool read_only)
+{
+	int ret;
+
+	uuid_copy(&rxd->parent, &source->uuid);
+	set_disk_ro(rxd->gd, read_only);
+	/* It is not a disk that was never written. */
+	rxd_note_change(rxd);
+	ret = rxd_share(source, rxd->store);
+	if (ret)
+		put_disk(rxd->gd);
+	return ret;
+}
+
+/**
+ * rxd_disk_snapshot - share the data of a disk with a new store
+ * @rxd: the disk, locked
+ * @snapshot: filled in; the caller destroys its store
+ * @dry_run: only check, and change nothing
+ *
+ * Return: 0; -EOPNOTSUPP if the memory of the disk is reserved; -EBUSY if it is open; -ENOMEM.
+ */
+int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot, bool dry_run)
+{
+	static const struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
+	struct rxd_store_stats stats;
+	int ret;
+
+	lockdep_assert_held(&rxd->lock);
+	snapshot->store = NULL;
+	snapshot->nr_pages = rxd_store_nr_pages(rxd->store);
+	uuid_copy(&snapshot->uuid, &rxd->uuid);
+	ret = rxd_share(rxd, NULL) ?: rxd_store_prepare(snapshot->nr_pages);
+	if (ret)
+		return ret;
+
+	if (!dry_run) {
+		snapshot->store = rxd_store_create(snapshot->nr_pages, &options);
+		if (!snapshot->store)
+			return -ENOMEM;
+		ret = rxd_share(rxd, snapshot->store);
+		if (ret) {
+			rxd_store_destroy(snapshot->store);
+			return ret;
+		}
+	}
+	rxd_store_get_stats(snapshot->store ?: rxd->store, &stats);
+	snapshot->used = stats.used;
+	return 0;
+}
+
+static int rxd_may_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapshot,
+			 const struct rxd_seen *seen)
+{
+	struct rxd_store_stats stats;
+	int ret;
+
+	if (rxd->reserved)
+		return -EOPNOTSUPP;
+	ret = rxd_check_idle(rxd, seen);
+	if (ret)
+		return ret;
+	if (get_disk_ro(rxd->gd))
+		return -EROFS;
+	if (snapshot->nr_pages != rxd_store_nr_pages(rxd->store))
+		return -ERANGE;
+	rxd_store_get_stats(rxd->store, &stats);
+	return snapshot->used > stats.limit ? -ENOSPC : 0;
+}
+
+/**
+ * rxd_disk_reset - replace all data
+ * @rxd: the disk, locked
+ * @snapshot: the new data, of another disk
+ * @seen: what the disk must be, or NULL
+ * @dry_run: only check, and change nothing
+ *
+ * Return: 0, -EOPNOTSUPP, -EBUSY, -ESTALE, -EROFS, -ERANGE or -ENOSPC; see struct rxd_reset.
+ */
+int rxd_disk_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapshot,
+		   const struct rxd_seen *seen, bool dry_run)
+{
+	unsigned int memflags;
+	int ret;
+
+	lockdep_assert_held(&rxd->lock);
+	mutex_lock(&rxd->gd->open_mutex);
+	ret = rxd_may_reset(rxd, snapshot, seen);
+	if (!ret && !dry_run) {
+		memflags = rxd_freeze_queue(rxd->gd->queue);
+		rxd_store_clear(rxd->store);
+		rxd_store_share(snapshot->store, rxd->store);
+		/* Last: a number that is reported meanwhile is that of the old data. */
+		rxd_note_change(rxd);
+		rxd_unfreeze_queue(rxd->gd->queue, memflags);
+		uuid_copy(&rxd->parent, &snapshot->uuid);
+		/* The new data may contain other partitions: read them at the next open. */
+		set_bit(GD_NEED_PART_SCAN, &rxd->gd->state);
+	}
+	mutex_unlock(&rxd->gd->open_mutex);
+	if (!ret && !dry_run)
+		disk_uevent(rxd->gd, KOBJ_CHANGE);
+	return ret;
 }
 
 /**
@@ -926,6 +1120,7 @@ static int rxd_take_store(struct rxd_disk *rxd, const struct rxd_seen *seen)
 	if (!ret) {
 		WRITE_ONCE(rxd->taken, true);
 		rxd_store_clear(rxd->store);
+		rxd->parent = uuid_null;
 	}
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
 	return ret;

@@ -22,6 +22,8 @@
  *			RXD_NAME_MAX. EINVAL: the name is not allowed; EEXIST: another disk
  *			has it. A new name is announced by a uevent.
  *	uuid		the UUID of the disk
+ *	parent		the UUID of the disk that RXD_CLONE or RXD_RESET took the data from,
+ *			or an empty line. That disk need not exist any more.
  *	state		"idle", or those of "open", "cache", "overcommit", "readonly",
  *			"reserved" and "detect-zeroes" that apply
  */
@@ -130,6 +132,15 @@ static ssize_t uuid_show(struct device *dev, struct device_attribute *attr, char
 	return sysfs_emit(buf, "%pUb\n", &to_rxd(dev)->uuid);
 }
 
+static ssize_t parent_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	const uuid_t *parent = &to_rxd(dev)->parent;
+
+	if (uuid_is_null(parent))
+		return sysfs_emit(buf, "\n");
+	return sysfs_emit(buf, "%pUb\n", parent);
+}
+
 static ssize_t state_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	static const struct {
@@ -169,6 +180,7 @@ static DEVICE_ATTR_RO(folio_size);
 static DEVICE_ATTR_RO(node);
 static DEVICE_ATTR_RW(name);
 static DEVICE_ATTR_RO(uuid);
+static DEVICE_ATTR_RO(parent);
 static DEVICE_ATTR_RO(state);
 
 static struct attribute *rxd_attrs[] = {
@@ -185,6 +197,7 @@ static struct attribute *rxd_attrs[] = {
 	&dev_attr_node.attr,
 	&dev_attr_name.attr,
 	&dev_attr_uuid.attr,
+	&dev_attr_parent.attr,
 	&dev_attr_state.attr,
 	NULL
 };

@@ -41,6 +41,10 @@ DOCUMENTED = {
     "resize": EVERYWHERE | {errno.ENODEV, errno.ERANGE, errno.EFBIG, errno.ENOSPC, errno.ENOMEM,
                             errno.EBUSY, errno.ENOTEMPTY},
     "clear": EVERYWHERE | {errno.ENODEV, errno.EROFS, errno.EBUSY, errno.ESTALE},
+    "clone": EVERYWHERE | {errno.ENODEV, errno.EBUSY, errno.EOPNOTSUPP, errno.EEXIST,
+                           errno.ERANGE, errno.ENOSPC, errno.ENOMEM},
+    "reset": EVERYWHERE | {errno.ENODEV, errno.EBUSY, errno.EOPNOTSUPP, errno.EROFS,
+                           errno.ERANGE, errno.ENOSPC, errno.ESTALE, errno.ENOMEM},
     "query": EVERYWHERE | {errno.ENODEV},
     "map": EVERYWHERE | {errno.EBADF, errno.EBUSY, errno.ENOMEM},
     "unknown": {errno.ENOTTY},
@@ -50,7 +54,7 @@ DOCUMENTED = {
 }
 
 # These can be asked what they would do.
-CHECKED = {"create", "remove", "resize", "clear"}
+CHECKED = {"create", "remove", "resize", "clear", "clone", "reset"}
 
 TEXTS = ["", "\n", "0", "1", "-1", "4096", "4096\n", "4095", "8192x", " 4096", "+4096", "0x1000",
          "4K", "none", "1e6", "18446744073709551615", "18446744073709551616", "9" * 300, "A" * 4000,
@@ -163,6 +167,29 @@ class Fuzzer:
     def clear(self):
         return lambda values: self.control.clear(**values), self.discarded()
 
+    def clone(self):
+        return lambda values: self.control.clone(**values), {
+            "source": self.index(), "index": self.odd(self.index(), -1, of=3),
+            "flags": self.odd(self.chance.choice([0, 1, ctl.CLONE_READ_ONLY]), 4, U32)
+            | self.dry_run(),
+            "uuid": self.odd(bytes(16), *IDENTITIES, self.chance.randbytes(16), of=3),
+            **self.header(), **self.trailer(4)}
+
+    def reset(self):
+        """Most calls name two disks of one size, if there are such."""
+        devices = self.control.query_all()
+        pairs = [(one.index, other.index) for one in devices for other in devices
+                 if one is not other and one.size == other.size]
+        source, index = self.chance.choice(pairs or [(self.index(), self.index())])
+        same = pairs and self.chance.randrange(2) * ctl.IF_SAME
+        return lambda values: self.control.reset(**values), {
+            "source": self.odd(source, self.index(), of=5),
+            "index": self.odd(index, self.index(), of=5),
+            "flags": self.odd(same or 0, 2, U32) | self.dry_run(),
+            "diskseq": self.odd(disk_sequence(index) if same else 0, 1, U64),
+            "changes": self.odd(ctl.CHANGES_ANY if same else 0, 1, 1 << 63),
+            **self.header(), **self.trailer(2)}
+
     def resize(self):
         return lambda values: self.control.resize(**values), {
             "index": self.index(), "size": self.size(), "flags": self.flags(3) | self.dry_run(),
@@ -204,7 +231,7 @@ class Fuzzer:
 
     def unknown(self):
         """Numbers with the letter of rxd that are not ioctls, with any argument."""
-        sizes = {1: 88, 2: 32, 3: 40, 4: 160, 5: 32, 16: 64}
+        sizes = {1: 88, 2: 32, 3: 40, 4: 160, 5: 32, 6: 64, 7: 48, 16: 64}
         number, size = self.chance.randrange(32), self.chance.randrange(512)
         if sizes.get(number) == size:
             size += 1
@@ -221,7 +248,8 @@ class Fuzzer:
 
     def pointer(self):
         """A valid request with an invalid address."""
-        name = self.chance.choice(["CREATE", "REMOVE", "RESIZE", "QUERY", "CLEAR"])
+        name = self.chance.choice(["CREATE", "REMOVE", "RESIZE", "QUERY", "CLEAR", "CLONE",
+                                   "RESET"])
         address = self.chance.choice([0, 1, 4095, 0x7ffffffff000, 1 << 47, 1 << 63, U64])
 
         def call(_values):
@@ -306,9 +334,9 @@ class Fuzzer:
 
     def step(self):
         kinds = [self.create, self.create, self.create, self.remove, self.remove, self.resize,
-                 self.resize, self.clear, self.query, self.map, self.map, self.unknown,
-                 self.pointer, self.attribute, self.attribute, self.parameter, self.use, self.use,
-                 self.use, self.load]
+                 self.resize, self.clear, self.clone, self.clone, self.reset, self.query,
+                 self.map, self.map, self.unknown, self.pointer, self.attribute,
+                 self.attribute, self.parameter, self.use, self.use, self.use, self.load]
         made = self.chance.choice(kinds)
         found = made()
         if not found:
@@ -406,6 +434,6 @@ def test_fuzz(rxd_alone, kernel_log, capsys):
     with capsys.disabled():
         print(f"[{steps} steps] ", end="", flush=True)
     # A fuzzer whose requests never succeed finds nothing.
-    for name in "create", "remove", "resize", "map":
+    for name in "create", "remove", "resize", "clone", "reset", "map":
         assert "done" in results[name] and len(results[name]) > 1, results
     assert results["pointer"] == {"EFAULT"} and results["unknown"] == {"ENOTTY"}

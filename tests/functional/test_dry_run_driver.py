@@ -100,6 +100,39 @@ def test_busy(lab, control):
     assert dry(control.resize, index, 16 * MIB) == "done"
 
 
+def test_clone_and_reset(lab, control):
+    """Each reason to refuse them, with the flag and without it. ENOTSUP is EOPNOTSUPP here."""
+    source = lab.ramdisk(8 * MIB, index=0)
+    target = lab.ramdisk(8 * MIB, index=1)
+    lab.ramdisk(4 * MIB, index=2)
+    lab.ramdisk(8 * MIB, index=3, flags=CREATE_RESERVE)
+    direct.write(source.path, MIB, stamp(1) + stamp(2))
+    with Direct(source.path):
+        agrees("EBUSY", control.clone, 0)
+        agrees("EBUSY", control.reset, 1, 0)
+    with Direct(target.path):
+        agrees("EBUSY", control.reset, 1, 0)
+    agrees("ENOTSUP", control.clone, 3)
+    agrees("ENOTSUP", control.reset, 1, 3)
+    agrees("ENOTSUP", control.reset, 3, 0)
+    agrees("EEXIST", control.clone, 0, index=2)
+    agrees("ERANGE", control.reset, 2, 0)
+    agrees("ESTALE", control.reset, 1, 0, flags=ctl.IF_SAME)
+    run("blockdev", "--setro", target.path)
+    agrees("EROFS", control.reset, 1, 0)
+    run("blockdev", "--setrw", target.path)
+    with open("/sys/block/rxd1/rxd/mem_limit", "w", encoding="ascii") as file:
+        file.write(str(BLOCK))
+    agrees("ENOSPC", control.reset, 1, 0)
+
+    # Neither the source nor the target shares anything after a dry run.
+    with open("/sys/block/rxd1/rxd/mem_limit", "w", encoding="ascii") as file:
+        file.write("0")
+    assert dry(control.clone, 0) == dry(control.reset, 1, 0) == "done"
+    control.reset(1, 0)
+    assert direct.read(target.path, MIB, 2 * BLOCK) == stamp(1) + stamp(2)
+
+
 @pytest.mark.parametrize("flags", [0, CREATE_RESERVE], ids=["thin", "reserved"])
 def test_data_stays(lab, control, flags):
     """The data that would be lost stays, in the page cache and on the disk."""

@@ -127,6 +127,45 @@ def test_remove_and_clear(control, dry_run, name, code, arguments):
 
 
 @pytest.mark.parametrize("code, arguments", [
+    (errno.ENODEV, {"source": 2}),
+    (errno.ENODEV, {"source": ctl.INDEX_MAX}),
+    (errno.EINVAL, {"source": -1}),
+    (errno.EINVAL, {"source": ctl.INDEX_MAX + 1}),
+    (errno.EEXIST, {"index": 3}),
+    (errno.EINVAL, {"index": -2}),
+    (errno.EINVAL, {"index": ctl.INDEX_MAX + 1}),
+    (errno.EEXIST, {"uuid": TAKEN.bytes}),
+    (errno.EINVAL, {"flags": 4}),
+    (errno.EINVAL, {"reserved": (0, 0, 0, 1)}),
+    (errno.EPROTONOSUPPORT, {"version": 0}),
+    (errno.EPROTONOSUPPORT, {"version": 2}),
+], ids=str)
+@DRY
+def test_clone(control, dry_run, code, arguments):
+    refused(code, control.clone, **{"source": 3, **flagged(arguments, dry_run)})
+
+
+@pytest.mark.parametrize("code, arguments", [
+    (errno.ENODEV, {"source": 2}),
+    (errno.ENODEV, {"index": 2, "source": 3}),
+    (errno.EINVAL, {"source": 3}),
+    (errno.EINVAL, {"source": -1}),
+    (errno.EINVAL, {"index": -1, "source": 3}),
+    (errno.EINVAL, {"index": ctl.INDEX_MAX + 1, "source": 3}),
+    (errno.EINVAL, {"source": ctl.INDEX_MAX + 1}),
+    (errno.EINVAL, {"flags": 2}),
+    (errno.EINVAL, {"diskseq": 1}),
+    (errno.EINVAL, {"changes": 1}),
+    (errno.EINVAL, {"reserved": (0, 1)}),
+    (errno.EPROTONOSUPPORT, {"version": 0}),
+    (errno.EPROTONOSUPPORT, {"version": 2}),
+], ids=str)
+@DRY
+def test_reset(control, dry_run, code, arguments):
+    refused(code, control.reset, **{"index": 3, "source": 2, **flagged(arguments, dry_run)})
+
+
+@pytest.mark.parametrize("code, arguments", [
     (errno.ENODEV, {"index": 2}),
     (errno.EINVAL, {"index": -1}),
     (errno.EINVAL, {"index": ctl.INDEX_MAX + 1}),
@@ -231,13 +270,13 @@ def child_errno(function):
 @pytest.mark.parametrize("call", [
     lambda node: node.create(MIB), lambda node: node.remove(3),
     lambda node: node.resize(3, 2 * MIB), lambda node: node.query(3),
-    lambda node: node.clear(3),
+    lambda node: node.clear(3), lambda node: node.clone(3), lambda node: node.reset(2, 3),
     lambda node: node.create(MIB, flags=ctl.DRY_RUN),
     lambda node: node.remove(3, flags=ctl.DRY_RUN),
     lambda node: node.resize(3, 2 * MIB, flags=ctl.DRY_RUN),
     lambda node: node.clear(3, flags=ctl.DRY_RUN)],
-    ids=["create", "remove", "resize", "query", "clear", "create-dry-run", "remove-dry-run",
-         "resize-dry-run", "clear-dry-run"])
+    ids=["create", "remove", "resize", "query", "clear", "clone", "reset", "create-dry-run",
+         "remove-dry-run", "resize-dry-run", "clear-dry-run"])
 def test_privilege_for_each_ioctl(control, call):
     """A descriptor that root opened gives an unprivileged user no rights."""
     before = state()

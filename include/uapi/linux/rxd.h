@@ -40,16 +40,17 @@
 #define RXD_SIZE_MAX		(1ULL << 48)
 
 /*
- * In the flags of RXD_CREATE, RXD_REMOVE, RXD_RESIZE and RXD_CLEAR: check everything that the
- * ioctl checks without this flag, and return at the point where the first change would be
- * made. The errors are the same, and so is the order in which they are found. 0 means that
- * the ioctl would have begun at that moment. It can still fail later, because another task
- * was faster, or because an allocation failed or SIGKILL arrived while it was being executed.
+ * In the flags of RXD_CREATE, RXD_REMOVE, RXD_RESIZE, RXD_CLEAR, RXD_CLONE and RXD_RESET:
+ * check everything that the ioctl checks without this flag, and return at the point where the
+ * first change would be made. The errors are the same, and so is the order in which they are
+ * found. 0 means that the ioctl would have begun at that moment. It can still fail later,
+ * because another task was faster, or because an allocation failed or SIGKILL arrived while it
+ * was being executed.
  *
- * The argument is not changed either: RXD_CREATE returns neither a number nor a UUID. The
- * disk stays usable: it can be opened even while RXD_RESIZE looks for data beyond the new
- * end. As without the flag, the ioctl waits for other operations on the same disk, and for
- * memory that is being freed.
+ * The argument is not changed either: RXD_CREATE and RXD_CLONE return neither a number nor a
+ * UUID. The disk stays usable: it can be opened even while RXD_RESIZE looks for data beyond
+ * the new end. As without the flag, the ioctl waits for other operations on the same disk, and
+ * for memory that is being freed.
  *
  * Modules that do not know this flag return EINVAL. RXD_REMOVE of a number that is allowed
  * returns another result if the flag is known, whether the disk exists or not.
@@ -57,15 +58,15 @@
 #define RXD_DRY_RUN		(1U << 31)
 
 /*
- * In the flags of RXD_REMOVE and RXD_CLEAR: discard the data only if it is still what the
- * caller has seen. The driver compares @diskseq and @changes when no task has the disk open,
- * and no task can open it before the data is gone.
+ * In the flags of RXD_REMOVE, RXD_CLEAR and RXD_RESET: discard the data only if it is still
+ * what the caller has seen. The driver compares @diskseq and @changes when no task has the disk
+ * open, and no task can open it before the data is gone.
  *
  * Modules that do not know this flag return EINVAL.
  */
 #define RXD_IF_SAME		(1U << 0)
 
-/* In @changes of RXD_REMOVE and RXD_CLEAR with RXD_IF_SAME: any data. */
+/* In @changes of these ioctls with RXD_IF_SAME: any data. */
 #define RXD_CHANGES_ANY		(~0ULL)
 
 /* In rxd_create.index: use the lowest free device number. */
@@ -217,6 +218,64 @@ struct rxd_clear {
 	__u64 changes;
 };
 
+/* The clone is read-only. "blockdev --setrw" changes this. */
+#define RXD_CLONE_READ_ONLY	(1U << 8)
+
+/**
+ * struct rxd_clone - argument of RXD_CLONE: create a disk with the data of another one
+ * @version: in: RXD_ABI_VERSION
+ * @flags: in: RXD_CREATE_OVERCOMMIT, RXD_CLONE_READ_ONLY and RXD_DRY_RUN
+ * @source: in: device number of the disk with the data
+ * @index: in: device number, 0 to RXD_INDEX_MAX, or RXD_INDEX_ANY; out: device number of
+ *	the new disk
+ * @uuid: in: the UUID of the new disk, or all zeros for a random UUID; out: the UUID
+ * @reserved: in: zero
+ *
+ * The disks share their memory. A write to one of them takes memory for the changed pages,
+ * and the other one does not change. The new disk has the properties of the source: capacity,
+ * block size, limit, piece size, NUMA node, RXD_CREATE_DETECT_ZEROES. Both may be changed,
+ * cloned and removed in any order. The kernel looks for partitions at the first open.
+ *
+ * Errors: ENODEV: no such disk; EBUSY: the source is open, mounted or in use as a cache;
+ * EOPNOTSUPP: its memory is reserved; EEXIST, ERANGE, ENOSPC, ENOMEM as for RXD_CREATE.
+ */
+struct rxd_clone {
+	__u32 version;
+	__u32 flags;
+	__s32 source;
+	__s32 index;
+	__u8 uuid[16];
+	__u64 reserved[4];
+};
+
+/**
+ * struct rxd_reset - argument of RXD_RESET: replace all data by that of another disk
+ * @version: in: RXD_ABI_VERSION
+ * @flags: in: RXD_IF_SAME and RXD_DRY_RUN
+ * @index: in: device number of the disk that is changed
+ * @source: in: device number of the disk with the data
+ * @diskseq: in: as in rxd_remove, of the disk that is changed
+ * @changes: in: as in rxd_remove, of the disk that is changed
+ * @reserved: in: zero
+ *
+ * The disks share their memory afterwards, as after RXD_CLONE.
+ *
+ * Errors: EINVAL, also if @index is @source; ENODEV: no such disk; EBUSY: one of the disks
+ * is open, mounted or in use as a cache; EOPNOTSUPP: the memory of one of them is reserved;
+ * EROFS: the disk that is changed is read-only; ERANGE: the capacities differ; ENOSPC: the
+ * limit of the disk is lower than the memory that the data takes; ESTALE: as for RXD_REMOVE;
+ * ENOMEM.
+ */
+struct rxd_reset {
+	__u32 version;
+	__u32 flags;
+	__s32 index;
+	__s32 source;
+	__u64 diskseq;
+	__u64 changes;
+	__u64 reserved[2];
+};
+
 /* In rxd_query.flags: query the disk with the lowest number >= index. */
 #define RXD_QUERY_NEXT		(1U << 0)
 
@@ -329,6 +388,8 @@ struct rxd_map {
 #define RXD_RESIZE	_IOW(RXD_IOC_MAGIC, 0x03, struct rxd_resize)
 #define RXD_QUERY	_IOWR(RXD_IOC_MAGIC, 0x04, struct rxd_query)
 #define RXD_CLEAR	_IOW(RXD_IOC_MAGIC, 0x05, struct rxd_clear)
+#define RXD_CLONE	_IOWR(RXD_IOC_MAGIC, 0x06, struct rxd_clone)
+#define RXD_RESET	_IOW(RXD_IOC_MAGIC, 0x07, struct rxd_reset)
 
 #define RXD_MAP		_IOWR(RXD_IOC_MAGIC, 0x10, struct rxd_map)
 

@@ -21,6 +21,7 @@ CREATE_RESERVE = 1 << 1
 CREATE_DETECT_ZEROES = 1 << 2
 NODE_LOCAL = -1
 NODE_INTERLEAVE = -2
+CLONE_READ_ONLY = 1 << 8
 RESIZE_FORCE = 1 << 0
 RESIZE_OVERCOMMIT = 1 << 1
 QUERY_NEXT = 1 << 0
@@ -45,6 +46,8 @@ REMOVE_FIELDS = struct.Struct("=IIiI2Q")
 RESIZE_FIELDS = struct.Struct("=IIiIQ2Q")
 QUERY_FIELDS = struct.Struct("=IIiIIIIIQQQQQQQQQiI16s4Q")
 CLEAR_FIELDS = struct.Struct("=IIiI2Q")
+CLONE_FIELDS = struct.Struct("=IIii16s4Q")
+RESET_FIELDS = struct.Struct("=IIii2Q2Q")
 MAP_FIELDS = struct.Struct("=IIQQQIIQ2Q")
 EXTENT_FIELDS = struct.Struct("=QQ")
 
@@ -59,6 +62,8 @@ REMOVE = number(WRITE, 2, REMOVE_FIELDS.size)
 RESIZE = number(WRITE, 3, RESIZE_FIELDS.size)
 QUERY = number(READ | WRITE, 4, QUERY_FIELDS.size)
 CLEAR = number(WRITE, 5, CLEAR_FIELDS.size)
+CLONE = number(READ | WRITE, 6, CLONE_FIELDS.size)
+RESET = number(WRITE, 7, RESET_FIELDS.size)
 MAP = number(READ | WRITE, 0x10, MAP_FIELDS.size)
 
 
@@ -112,6 +117,14 @@ class Control:
 
     def clear(self, index, flags=0, pad=0, version=ABI_VERSION, diskseq=0, changes=0):
         self.call(CLEAR, CLEAR_FIELDS, version, flags, index, pad, diskseq, changes)
+
+    def clone(self, source, index=INDEX_ANY, flags=0, uuid=bytes(16), version=ABI_VERSION,
+              reserved=(0, 0, 0, 0)):
+        return self.call(CLONE, CLONE_FIELDS, version, flags, source, index, uuid, *reserved)[3]
+
+    def reset(self, index, source, flags=0, version=ABI_VERSION, diskseq=0, changes=0,
+              reserved=(0, 0)):
+        self.call(RESET, RESET_FIELDS, version, flags, index, source, diskseq, changes, *reserved)
 
     def query(self, index, flags=0, pad=0, version=ABI_VERSION, reserved=(0, 0, 0, 0)):
         return Query(self.call(QUERY, QUERY_FIELDS, version, flags, index, *(0,) * 5,

@@ -40,6 +40,16 @@ static struct rxd_clear good_clear(void)
 	return (struct rxd_clear) { .version = RXD_ABI_VERSION };
 }
 
+static struct rxd_clone good_clone(void)
+{
+	return (struct rxd_clone) { .version = RXD_ABI_VERSION, .index = RXD_INDEX_ANY };
+}
+
+static struct rxd_reset good_reset(void)
+{
+	return (struct rxd_reset) { .version = RXD_ABI_VERSION, .source = 1 };
+}
+
 static struct rxd_map good_map(void)
 {
 	return (struct rxd_map) { .version = RXD_ABI_VERSION, .length = SZ_1M, .count = 1 };
@@ -65,6 +75,8 @@ static void good_arguments(struct kunit *test)
 	struct rxd_remove remove = good_remove();
 	struct rxd_resize resize = good_resize();
 	struct rxd_clear clear = good_clear();
+	struct rxd_clone clone = good_clone();
+	struct rxd_reset reset = good_reset();
 	struct rxd_query query = good_query();
 	struct rxd_map map = good_map();
 
@@ -72,6 +84,8 @@ static void good_arguments(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_check_remove(&remove), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_resize(&resize), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_clear(&clear), 0);
+	KUNIT_EXPECT_EQ(test, rxd_check_clone(&clone), 0);
+	KUNIT_EXPECT_EQ(test, rxd_check_reset(&reset), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_query(&query), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_map(&map), 0);
 }
@@ -87,6 +101,10 @@ static void version(struct kunit *test)
 	EXPECT_CHECK(test, resize, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, clear, version, 0, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, clear, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
+	EXPECT_CHECK(test, clone, version, 0, -EPROTONOSUPPORT);
+	EXPECT_CHECK(test, clone, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
+	EXPECT_CHECK(test, reset, version, 0, -EPROTONOSUPPORT);
+	EXPECT_CHECK(test, reset, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, map, version, 0, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, map, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, query, version, 0, -EPROTONOSUPPORT);
@@ -126,6 +144,10 @@ static void known_flags(struct kunit *test)
 	EXPECT_CHECK(test, clear, flags, RXD_DRY_RUN, 0);
 	EXPECT_CHECK(test, clear, flags, RXD_IF_SAME, 0);
 	EXPECT_CHECK(test, clear, flags, RXD_IF_SAME | RXD_DRY_RUN, 0);
+	EXPECT_CHECK(test, clone, flags, RXD_CREATE_OVERCOMMIT | RXD_CLONE_READ_ONLY, 0);
+	EXPECT_CHECK(test, clone, flags, RXD_CLONE_READ_ONLY | RXD_DRY_RUN, 0);
+	EXPECT_CHECK(test, reset, flags, RXD_IF_SAME, 0);
+	EXPECT_CHECK(test, reset, flags, RXD_DRY_RUN, 0);
 }
 
 /* Any two numbers are allowed with RXD_IF_SAME, and none without it. */
@@ -133,11 +155,14 @@ static void numbers_of_if_same(struct kunit *test)
 {
 	struct rxd_remove remove = good_remove();
 	struct rxd_clear clear = good_clear();
+	struct rxd_reset reset = good_reset();
 
 	EXPECT_CHECK(test, remove, diskseq, 1ULL << 63, -EINVAL);
 	EXPECT_CHECK(test, remove, changes, 1, -EINVAL);
 	EXPECT_CHECK(test, clear, diskseq, 1, -EINVAL);
 	EXPECT_CHECK(test, clear, changes, RXD_CHANGES_ANY, -EINVAL);
+	EXPECT_CHECK(test, reset, diskseq, 1, -EINVAL);
+	EXPECT_CHECK(test, reset, changes, 1, -EINVAL);
 	remove.flags = RXD_IF_SAME;
 	remove.diskseq = 1ULL << 63;
 	remove.changes = RXD_CHANGES_ANY;
@@ -146,6 +171,10 @@ static void numbers_of_if_same(struct kunit *test)
 	clear.diskseq = 1;
 	clear.changes = 1ULL << 32;
 	KUNIT_EXPECT_EQ(test, rxd_check_clear(&clear), 0);
+	reset.flags = RXD_IF_SAME;
+	reset.diskseq = 1;
+	reset.changes = 1;
+	KUNIT_EXPECT_EQ(test, rxd_check_reset(&reset), 0);
 }
 
 static void unknown_flags(struct kunit *test)
@@ -160,11 +189,15 @@ static void unknown_flags(struct kunit *test)
 			continue;
 		if (bit > 2)
 			EXPECT_CHECK(test, create, flags, 1U << bit, -EINVAL);
-		if (bit > 1)
+		if (bit > 1) {
 			EXPECT_CHECK(test, resize, flags, 1U << bit, -EINVAL);
+			EXPECT_CHECK(test, clone, flags, 1U << bit,
+				     1U << bit == RXD_CLONE_READ_ONLY ? 0 : -EINVAL);
+		}
 		if (bit > 0) {
 			EXPECT_CHECK(test, remove, flags, 1U << bit, -EINVAL);
 			EXPECT_CHECK(test, clear, flags, 1U << bit, -EINVAL);
+			EXPECT_CHECK(test, reset, flags, 1U << bit, -EINVAL);
 		}
 	}
 	EXPECT_CHECK(test, create, flags, RXD_CREATE_RESERVE | 1U << 30, -EINVAL);
@@ -273,6 +306,10 @@ static void reserved_words(struct kunit *test)
 		EXPECT_CHECK(test, create, reserved[i], 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_resize().reserved); i++)
 		EXPECT_CHECK(test, resize, reserved[i], 1, -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(good_clone().reserved); i++)
+		EXPECT_CHECK(test, clone, reserved[i], 1, -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(good_reset().reserved); i++)
+		EXPECT_CHECK(test, reset, reserved[i], 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_map().reserved); i++)
 		EXPECT_CHECK(test, map, reserved[i], 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_query().reserved); i++)
@@ -310,6 +347,17 @@ static void device_index(struct kunit *test)
 	EXPECT_CHECK(test, clear, index, RXD_INDEX_MAX + 1, -EINVAL);
 	EXPECT_CHECK(test, clear, index, RXD_INDEX_ANY, -EINVAL);
 	EXPECT_CHECK(test, clear, index, S32_MIN, -EINVAL);
+	EXPECT_CHECK(test, clone, index, RXD_INDEX_MAX, 0);
+	EXPECT_CHECK(test, clone, index, RXD_INDEX_MAX + 1, -EINVAL);
+	EXPECT_CHECK(test, clone, index, -2, -EINVAL);
+	EXPECT_CHECK(test, clone, source, RXD_INDEX_MAX, 0);
+	EXPECT_CHECK(test, clone, source, RXD_INDEX_MAX + 1, -EINVAL);
+	EXPECT_CHECK(test, clone, source, RXD_INDEX_ANY, -EINVAL);
+	EXPECT_CHECK(test, reset, index, RXD_INDEX_MAX, 0);
+	EXPECT_CHECK(test, reset, index, 1, -EINVAL);
+	EXPECT_CHECK(test, reset, index, RXD_INDEX_MAX + 1, -EINVAL);
+	EXPECT_CHECK(test, reset, source, 0, -EINVAL);
+	EXPECT_CHECK(test, reset, source, RXD_INDEX_ANY, -EINVAL);
 	EXPECT_CHECK(test, query, index, RXD_INDEX_MAX, 0);
 	EXPECT_CHECK(test, query, index, RXD_INDEX_MAX + 1, -EINVAL);
 	EXPECT_CHECK(test, query, index, RXD_INDEX_ANY, -EINVAL);
@@ -428,6 +476,10 @@ static void layout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_resize), 40);
 	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_resize, size), 16);
 	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_clear), 32);
+	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_clone), 64);
+	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_clone, uuid), 16);
+	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_reset), 48);
+	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_reset, diskseq), 16);
 	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_query), 160);
 	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_query, size), 32);
 	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_query, node), 104);
