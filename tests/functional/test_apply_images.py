@@ -84,6 +84,18 @@ def image_of_the_disk(config):
     return image
 
 
+def test_stop_waits_for_an_opener(config, image):
+    """A process that has the disk open for some seconds does not cost its data."""
+    config.ok()
+    fill(2)
+    with open(disk_of("ramdisk/a").path, "rb") as disk, \
+            subprocess.Popen(["sleep", "3"], stdin=disk):
+        disk.close()
+        result = config.apply("--stop")
+    assert not result.returncode, result
+    assert holds(config, image, 2)
+
+
 def test_file_system_that_was_not_mounted(config, image, lab):
     """At boot, the image is missing because its file system is not mounted; later it is there."""
     other = lab.mount("rxdtest", "-t", "tmpfs")

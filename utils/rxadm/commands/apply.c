@@ -174,6 +174,9 @@ static enum exit_code run(int argc, char **argv)
 	}
 
 	ret = privilege_check();
+	/* What cannot be saved at shutdown is lost. */
+	if (request.stop)
+		waits_last();
 	if (!ret && request.stop)
 		ret = read_started(&config, &request, &late);
 	else if (!ret)

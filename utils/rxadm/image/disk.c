@@ -30,8 +30,6 @@
 #define LOOK_AT		(1 << 20)	/* bytes */
 #define EXTENTS_AT_ONCE	1024
 
-#define BUSY_ROUNDS	20	/* of pause_briefly(): one second */
-
 static enum exit_code busy_error(const struct device *dev, const struct rxd_query *query,
 				 const char *users)
 {
@@ -72,8 +70,7 @@ enum exit_code disk_claim(int control, const struct device *dev, int index, int 
 				return control_error(errno, dev->path);
 		}
 		users = users_of(dev->number);
-		/* udev probes a device after it was written: wait until it has finished. */
-		if (users || query->state & RXD_STATE_CACHE || ++round == BUSY_ROUNDS) {
+		if (users || query->state & RXD_STATE_CACHE || wait_is_over(++round)) {
 			ret = busy_error(dev, query, users);
 			free(users);
 			return ret;

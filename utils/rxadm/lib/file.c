@@ -115,6 +115,22 @@ void signals_allow(void)
 	change_mask(SIG_UNBLOCK);
 }
 
+/* Return true if signals_allow() would end the program. */
+bool signals_pending(void)
+{
+	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
+	struct sigaction action;
+	sigset_t pending;
+	size_t i;
+
+	sigpending(&pending);
+	for (i = 0; i < ARRAY_SIZE(signals); i++)
+		if (sigismember(&pending, signals[i]) == 1 &&
+		    !sigaction(signals[i], NULL, &action) && action.sa_handler == SIG_DFL)
+			return true;
+	return false;
+}
+
 /* Return: 0 or an errno. */
 int run_folder_make(void)
 {

@@ -2,6 +2,7 @@
 #ifndef RXADM_LIB_FILE_H
 #define RXADM_LIB_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -23,5 +24,6 @@ enum exit_code lock_take_one(uint64_t key, const char *what);
 void lock_give_one(uint64_t key);
 void signals_block(void);
 void signals_allow(void);
+bool signals_pending(void);
 
 #endif /* RXADM_LIB_FILE_H */

@@ -436,6 +436,25 @@ void pause_briefly(void)
 
 #define TOLD_ROUND	40	/* two seconds */
 
+static unsigned int busy_rounds = 20;	/* one second */
+
+/* From now on, wait ten seconds for devices that unknown processes have open. */
+void waits_last(void)
+{
+	busy_rounds = 200;
+}
+
+/**
+ * wait_is_over - return whether to give up a device that an unknown process has open
+ * @round: number of calls of pause_briefly() in this wait
+ *
+ * udev probes a device after it was written, for less than a second.
+ */
+bool wait_is_over(unsigned int round)
+{
+	return round >= busy_rounds;
+}
+
 static bool all_waits;
 
 /* From now on, report each wait when it begins. */

@@ -22,6 +22,8 @@ enum exit_code module_load(const char *name);
 
 void pause_briefly(void);
 void waits_tell(void);
+void waits_last(void);
+bool wait_is_over(unsigned int round);
 bool wait_is_told(unsigned int round);
 __printf(2, 3)
 void pause_for(unsigned int round, const char *format, ...);
