@@ -211,6 +211,24 @@ def test_create_number_taken(lab):
     (("remove",), "DEVICE"),
     (("clear",), "DEVICE"),
     (("clear", "rxd0", "rxd1"), "'rxd1'"),
+    (("clone",), "DEVICE"),
+    (("clone", "rxd0", "rxd1"), "'rxd1'"),
+    (("clone", "rxd0", "--count", "0"), ("'0'", "from 1 to 1024")),
+    (("clone", "rxd0", "--count", "-1"), ("'-1'", "from 1 to 1024")),
+    (("clone", "rxd0", "--count", "1025"), ("'1025'", "from 1 to 1024")),
+    (("clone", "rxd0", "--count", "x"), ("'x'", "from 1 to 1024")),
+    (("clone", "rxd0", "--count", ""), ("''", "from 1 to 1024")),
+    (("clone", "rxd0", "--count", "1", "--index", "3"), ("--count", "--index")),
+    (("clone", "rxd0", "--name", "a", "--count", "2"), ("--count", "--name")),
+    (("clone", "rxd0", "--uuid", str(uuid.UUID(int=1)), "--count", "2"), ("--count", "--uuid")),
+    (("clone", "rxd0", "--index", "1048576"), "'1048576'"),
+    (("clone", "rxd0", "--name", "rxd1"), "'rxd1'"),
+    (("clone", "rxd0", "--uuid", "1"), "'1'"),
+    (("clone", "rxd0", "--size", "4M"), "--size"),
+    (("reset", "--to", "rxd0"), "DEVICE"),
+    (("reset", "rxd0"), "--to"),
+    (("reset", "rxd0", "--to", "rxd0"), ("source '/dev/rxd0'", "another")),
+    (("reset", "rxd0", "rxd1", "--to", "rxd0"), "'rxd1'"),
     (("limit", "rxd0"), "SIZE"),
     (("limit", "rxd0", "0"), ("'0'", "greater than 0")),
     (("limit", "rxd0", "4097"), ("'4097'", "multiple of 4096")),
@@ -295,11 +313,11 @@ def test_ambiguous_option():
 
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("arguments", [
-    ("create", "more"), ("resize", "rxd0"), ("limit",), ("clear",), ("remove",), ("list", "more"),
-    ("info",), ("extents",), ("save",), ("load",), ("map", "more"), ("unmap",), ("mode",),
-    ("set",), ("status", "one", "more"), ("stats",), ("top", "more"), ("metrics", "more"),
-    ("hotlist",), ("warm",), ("export",), ("unexport",), ("completion",),
-    ("help", "list", "more")], ids=str)
+    ("create", "more"), ("clone",), ("resize", "rxd0"), ("limit",), ("clear",), ("reset",),
+    ("remove",), ("list", "more"), ("info",), ("extents",), ("save",), ("load",),
+    ("map", "more"), ("unmap",), ("mode",), ("set",), ("status", "one", "more"), ("stats",),
+    ("top", "more"), ("metrics", "more"), ("hotlist",), ("warm",), ("export",), ("unexport",),
+    ("completion",), ("help", "list", "more")], ids=str)
 def test_usage_line(arguments):
     """The line is a valid command."""
     refused(PARAMETERS, *arguments, names=f"usage: rxadm {arguments[0]} ")
@@ -604,6 +622,7 @@ LINES = [
     ("create", "--size", "4M"), ("create", "--size", "4M", "--dry-run"),
     ("resize", "rxd0", "8M"), ("resize", "rxd0", "+4M"), ("limit", "rxd0", "1M"),
     ("clear", "rxd0"), ("remove", "rxd0"), ("remove", "--all"),
+    ("clone", "rxd0"), ("clone", "rxd0", "--dry-run"), ("reset", "rxd0", "--to", "rxd1"),
     ("limit", "rxd0", "1M", "--dry-run"), ("clear", "rxd0", "--dry-run"),
     ("list",), ("info", "rxd0"), ("extents", "rxd0"),
     ("map", "--cache", "rxd0", "--origin", DISK),

@@ -180,7 +180,7 @@ def test_list_json(lab):
         query = RamDisk(int(ramdisk["device"][len("/dev/rxd"):])).query()
         assert ramdisk.pop("uuid") == query.uuid
         assert ramdisk.pop("metadata") == query.mem_index > 0
-        assert ramdisk.pop("name") is ramdisk.pop("export") is None
+        assert ramdisk.pop("name") is ramdisk.pop("parent") is ramdisk.pop("export") is None
     assert listed == {"ramdisks": [
         {"device": "/dev/rxd0", "size": 8 * MIB, "used": MIB, "max_used": 2 * MIB,
          "limit": 2 * MIB, "logical_block_size": 512, "state": "open", "nospc": 1,
@@ -489,9 +489,9 @@ def test_state_in_list(lab):
     assert RamDisk(0).query() == ramdisk.query()
 
 
-COMMANDS = ("create", "resize", "limit", "clear", "remove", "list", "info", "extents", "save",
-            "load", "map", "unmap", "mode", "set", "status", "stats", "top", "metrics", "hotlist",
-            "warm", "export", "unexport", "apply", "completion", "help")
+COMMANDS = ("create", "clone", "resize", "limit", "clear", "reset", "remove", "list", "info",
+            "extents", "save", "load", "map", "unmap", "mode", "set", "status", "stats", "top",
+            "metrics", "hotlist", "warm", "export", "unexport", "apply", "completion", "help")
 
 
 @pytest.mark.one_kernel

@@ -111,3 +111,70 @@ def test_formatted_and_removed_at_once(udevd, lab):
         result = rxadm("remove", path, "--force")
         assert (result.returncode, result.stderr) == (0, "")
     assert links() == {}
+
+
+def by_contents():
+    """The links by contents, as the database of udev would have them."""
+    run("udevadm", "settle", "--timeout=60")
+    return {os.path.relpath(path, "/dev/disk"): os.path.realpath(path)
+            for folder in ("uuid", "label", "partuuid", "partlabel")
+            for path in sorted(glob.glob(f"/dev/disk/by-{folder}/*"))
+            if os.path.realpath(path).startswith("/dev/rxd")}
+
+
+def properties(path):
+    lines = run("udevadm", "info", "--query=property", path).stdout.splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_clone(udevd, lab):
+    """A clone has its own identity only, and nothing acts on its contents."""
+    source = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
+    run("mkfs.ext4", "-q", "-F", "-L", "scratch", source.path)
+    before = by_contents()
+    assert before["by-label/scratch"] == source.path and len(before) == 2
+    rxadm("clone", source.path, "--uuid", SECOND, "--name", "copy", check=True)
+    copy = lab.adopt_ramdisk(1)
+    assert by_contents() == before
+    wanted = {FIRST: "/dev/rxd0", SECOND: "/dev/rxd1", "name-copy": "/dev/rxd1"}
+    assert links() == wanted
+    found = properties(copy.path)
+    assert found["UDISKS_IGNORE"] == "1" and found["ID_SERIAL"] == SECOND
+    assert not [name for name in found if name.startswith(("ID_FS_", "ID_PART_", "LVM_", "MD_"))]
+    assert found.get("SYSTEMD_READY") == properties(source.path).get("SYSTEMD_READY")
+    assert "UDISKS_IGNORE" not in properties(source.path)
+    # Neither does a use of the clone change this.
+    run("mkfs.ext4", "-q", "-F", "-L", "other", copy.path)
+    assert by_contents() == before and links() == wanted
+    assert rxadm("reset", "copy", "--to", LINKS + FIRST, check=True).stderr == ""
+    assert by_contents() == before and links() == wanted
+
+
+def test_partitions_of_a_clone(udevd, lab):
+    source = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
+    with Direct(source.path) as device:
+        device.partition(2048, 32 * 2048)
+    run("udevadm", "settle", "--timeout=60")
+    run("mkfs.ext4", "-q", "-F", "-L", "scratch", "/dev/rxd0p1")
+    before = by_contents()
+    assert before["by-label/scratch"] == "/dev/rxd0p1"
+    rxadm("clone", source.path, "--uuid", SECOND, "--name", "copy", check=True)
+    lab.adopt_ramdisk(1)
+    assert by_contents() == before
+    assert links() == {
+        FIRST: "/dev/rxd0", f"{FIRST}-part1": "/dev/rxd0p1", SECOND: "/dev/rxd1",
+        f"{SECOND}-part1": "/dev/rxd1p1", "name-copy": "/dev/rxd1",
+        "name-copy-part1": "/dev/rxd1p1"}
+    assert properties("/dev/rxd1p1")["UDISKS_IGNORE"] == "1"
+
+
+def test_reset_takes_links_away(udevd, lab):
+    """They led to what the disk held before."""
+    source, other = lab.ramdisk(16 * MIB), lab.ramdisk(16 * MIB)
+    run("udevadm", "settle", "--timeout=60")
+    run("mkfs.ext4", "-q", "-F", "-L", "scratch", source.path)
+    run("mkfs.ext4", "-q", "-F", "-L", "other", other.path)
+    assert set(by_contents().values()) == {source.path, other.path}
+    rxadm("reset", other.path, "--to", source.path, "--force", check=True)
+    assert set(by_contents().values()) == {source.path}
+    assert "by-label/other" not in by_contents()

@@ -79,8 +79,8 @@ _rxadm()
 	local command=${COMP_WORDS[1]} words=
 	# Users other than root may not have it there.
 	local PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-	local commands='create resize limit clear remove list info extents save load map unmap mode'
-	commands+=' set status stats top metrics hotlist warm export unexport apply completion help'
+	local commands='create clone resize limit clear reset remove list info extents save load map unmap'
+	commands+=' mode set status stats top metrics hotlist warm export unexport apply completion help'
 	local table='--bytes --json --noheadings --output --output-all --raw --help'
 
 	COMPREPLY=()
@@ -94,8 +94,12 @@ _rxadm()
 			words='4K 64K 2M' ;;
 		create:--node)
 			words="local interleave $(_rxadm_nodes)" ;;
-		create:--size | create:--index | create:--mem-limit | create:--uuid | *:--name | *:--seq-cutoff)
+		create:--size | create:--index | create:--mem-limit | create:--uuid | clone:--uuid | *:--name | *:--seq-cutoff)
 			return ;;
+		clone:--count | clone:--index)
+			return ;;
+		reset:--to)
+			words=$(_rxadm_ramdisks) ;;
 		map:--cache)
 			words=$(_rxadm_ramdisks) ;;
 		map:--origin)
@@ -133,6 +137,11 @@ _rxadm()
 		create:*)
 			words='--size --index --logical-block-size --mem-limit --overcommit --reserve'
 			words+=' --folio-size --name --node --uuid --detect-zeroes --dry-run --help' ;;
+		clone:*)
+			words='--count --index --name --overcommit --read-only --uuid --dry-run --help'
+			words+=" $(_rxadm_ramdisks)" ;;
+		reset:*)
+			words="--to --force --dry-run --help $(_rxadm_ramdisks)" ;;
 		resize:*)
 			words="--force --overcommit --dry-run --help $(_rxadm_ramdisks)" ;;
 		limit:*)

@@ -41,9 +41,11 @@ _rxadm()
 
 	commands=(
 		'create:create a RAM disk'
+		'clone:create RAM disks that share the data of another one'
 		'resize:grow or shrink a RAM disk'
 		'limit:set the memory that a RAM disk may occupy'
 		'clear:discard all data of a RAM disk'
+		'reset:replace the data of a RAM disk by that of another one'
 		'remove:remove RAM disks and free their memory'
 		'list:list the RAM disks'
 		'info:show all properties of a RAM disk or a cache'
@@ -101,6 +103,18 @@ _rxadm()
 			'--name=[name of the RAM disk]:name' \
 			'--uuid=[identity]:uuid' '--detect-zeroes[do not store pages of zeros]' \
 			'--dry-run[change nothing]' '--help[print help]' ;;
+	clone)
+		_arguments '(--index --name --uuid)--count=[number of RAM disks]:number' \
+			'(--count)--index=[create /dev/rxdN]:number' \
+			'(--count)--name=[name of the RAM disk]:name' \
+			'--overcommit[do not count the disks towards the share of memory]' \
+			'--read-only[make the new disks read-only]' '(--count)--uuid=[identity]:uuid' \
+			'--dry-run[change nothing]' '--help[print help]' \
+			'1:device:_rxadm_ramdisks' ;;
+	reset)
+		_arguments '--to=[the RAM disk with the data]:device:_rxadm_ramdisks' \
+			'--force[discard data that was not saved]' '--dry-run[change nothing]' \
+			'--help[print help]' '1:device:_rxadm_ramdisks' ;;
 	resize)
 		_arguments '--force[shrink even if data lies beyond the new end]' \
 			'--overcommit[do not count the disk towards the share of memory]' \

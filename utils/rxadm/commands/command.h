@@ -12,6 +12,7 @@ struct command {
 
 extern const struct command command_apply;
 extern const struct command command_clear;
+extern const struct command command_clone;
 extern const struct command command_completion;
 extern const struct command command_create;
 extern const struct command command_export;
@@ -26,6 +27,7 @@ extern const struct command command_map;
 extern const struct command command_metrics;
 extern const struct command command_mode;
 extern const struct command command_remove;
+extern const struct command command_reset;
 extern const struct command command_resize;
 extern const struct command command_save;
 extern const struct command command_set;

@@ -69,6 +69,7 @@ enum {
 	COL_WRITES,
 	COL_UUID,
 	COL_NAME,
+	COL_PARENT,
 	COL_EXPORT,
 	COL_LINKS,
 	COL_PARTITIONS,
@@ -131,6 +132,8 @@ static const struct column columns[] = {
 	[COL_WRITES]	= { "WRITES", COLUMN_NUMBER, true, "writes since creation" },
 	[COL_UUID]	= { "UUID", COLUMN_TEXT, true, "identity" },
 	[COL_NAME]	= { "NAME", COLUMN_TEXT, true, "name that a RAM disk was given" },
+	[COL_PARENT]	= { "PARENT", COLUMN_TEXT, true,
+			    "UUID of the RAM disk that it was cloned from" },
 	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, true,
 			    "NQN and address of its export" },
 	[COL_LINKS]	= { "LINKS", COLUMN_LIST, true, "other names in " LINKS },
@@ -279,7 +282,7 @@ static enum exit_code fill_found(struct table *table, const struct device *dev, 
 {
 	struct rxd_query query;
 	enum exit_code ret;
-	char *path, *name;
+	char *path, *name, *parent;
 	int err;
 	int fd;
 
@@ -297,6 +300,9 @@ static enum exit_code fill_found(struct table *table, const struct device *dev, 
 		name = ramdisk_name(dev->number);
 		if (name)
 			set_freed(table, COL_NAME, name);
+		parent = ramdisk_parent(dev->number);
+		if (parent)
+			set_freed(table, COL_PARENT, parent);
 		fill_extents(table, path);
 		free(path);
 	}

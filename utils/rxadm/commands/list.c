@@ -38,6 +38,7 @@ enum {
 	COL_NODE,
 	COL_UUID,
 	COL_DISK_NAME,
+	COL_PARENT,
 	COL_EXPORT,
 };
 
@@ -64,8 +65,9 @@ static const struct column list_columns[] = {
 			    "NUMA node that memory is allocated from, local or interleave" },
 	[COL_UUID]	= { "UUID", COLUMN_TEXT, false, "identity, as in /dev/disk/by-id" },
 	[COL_DISK_NAME]	= { "NAME", COLUMN_TEXT, true, "name that it was given, if any" },
-	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, false,
-			    "NQN and address of its export" },
+	[COL_PARENT]	= { "PARENT", COLUMN_TEXT, false,
+			    "UUID of the RAM disk that it was cloned from" },
+	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, false, "NQN and address of its export" },
 };
 
 static const struct table_spec list_spec = {
@@ -92,7 +94,7 @@ static const char *const attributes[] = {
 	[COL_NODE]	= "rxd/node",
 	[COL_UUID]	= "rxd/uuid",
 	[COL_DISK_NAME]	= "rxd/name",
-	[COL_EXPORT]	= NULL,
+	[COL_PARENT]	= "rxd/parent",
 };
 
 /* The kernel sets the size of a disk to 0 before it removes its files. */
@@ -282,8 +284,7 @@ static const struct column status_columns[] = {
 				    "requests that failed on the origin" },
 	[COL_READ_HIT_PERCENT]	= { "READ_HIT_PERCENT", COLUMN_NUMBER, true,
 				    "READ_HITS as a percentage of all blocks read" },
-	[COL_CACHE_EXPORT]		= { "EXPORT", COLUMN_TEXT, false,
-				    "NQN and address of its export" },
+	[COL_CACHE_EXPORT]	= { "EXPORT", COLUMN_TEXT, false, "NQN and address of its export" },
 };
 
 static const struct table_spec status_spec = {

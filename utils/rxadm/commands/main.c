@@ -68,9 +68,11 @@ const struct command command_completion = {
 
 static const struct command *const commands[] = {
 	&command_create,
+	&command_clone,
 	&command_resize,
 	&command_limit,
 	&command_clear,
+	&command_reset,
 	&command_remove,
 	&command_list,
 	&command_info,

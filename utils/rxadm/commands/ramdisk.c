@@ -13,6 +13,7 @@
 #include "config/plan.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
+#include "kernel/create.h"
 #include "kernel/disk_state.h"
 #include "kernel/ramdisk.h"
 #include "lib/file.h"
@@ -146,15 +147,14 @@ static enum exit_code run_create(int argc, char **argv)
 	int fd = -1;
 
 	ret = parse_create(argc, argv, &request, &help);
-	if (ret)
-		return ret;
 	if (help) {
 		fputs(create_usage, stdout);
 		return EXIT_OK;
 	}
 
 	/* Take no lock: the kernel refuses a number or a UUID that another disk has. */
-	ret = privilege_check();
+	if (!ret)
+		ret = privilege_check();
 	if (!ret && !request.dry_run && !module_is_loaded("rxd"))
 		ret = module_load("rxd");
 	if (!ret && (!request.dry_run || module_is_loaded("rxd")))

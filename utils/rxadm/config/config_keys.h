@@ -9,8 +9,8 @@
 #include <sys/types.h>
 
 #include "kernel/cache_map.h"
+#include "kernel/create.h"
 #include "kernel/nvmet_disk.h"
-#include "kernel/ramdisk.h"
 
 enum config_kind {
 	CONFIG_RAMDISK,

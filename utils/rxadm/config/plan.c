@@ -16,6 +16,7 @@
 #include "config/plan.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
+#include "kernel/create.h"
 #include "kernel/disk_state.h"
 #include "kernel/ramdisk.h"
 #include "lib/file.h"

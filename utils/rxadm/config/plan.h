@@ -8,6 +8,7 @@
 
 #include "config/config_keys.h"
 #include "kernel/device.h"
+#include "kernel/disk_state.h"
 #include "lib/error.h"
 
 struct plan;

@@ -9,7 +9,7 @@
 
 #include "image/format.h"
 #include "kernel/control.h"
-#include "kernel/ramdisk.h"
+#include "kernel/create.h"
 #include "lib/error.h"
 
 enum exit_code disk_claim(int control, const struct device *dev, int index, int flags,

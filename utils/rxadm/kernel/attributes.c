@@ -78,6 +78,22 @@ char *ramdisk_name(dev_t number)
 }
 
 /**
+ * ramdisk_parent - return the UUID of the RAM disk that the data was cloned from
+ * @number: the disk
+ *
+ * Return: allocated text; NULL if there is none, or if an older module has no such attribute.
+ */
+char *ramdisk_parent(dev_t number)
+{
+	char *parent = sysfs_read(number, "rxd/parent");
+
+	if (parent && *parent)
+		return parent;
+	free(parent);
+	return NULL;
+}
+
+/**
  * ramdisk_by_name - find a RAM disk by the name that was given to it
  * @name: the name
  *

@@ -15,6 +15,7 @@ char *ramdisk_node(int32_t node);
 char *ramdisk_uuid(const uint8_t *uuid);
 
 char *ramdisk_name(dev_t number);
+char *ramdisk_parent(dev_t number);
 char *ramdisk_named(const char *name);
 char *ramdisk_by_name(const char *name);
 enum exit_code device_find_named(const char *what, const char *name, struct device *dev);

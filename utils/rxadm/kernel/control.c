@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Open and query /dev/rxd-control, and report the errors of its ioctls. For --dry-run, let the
- * driver check an ioctl without executing it, and print the call.
+ * Open and query /dev/rxd-control, and report the errors of its ioctls.
  */
 #include <assert.h>
 #include <errno.h>
@@ -13,14 +12,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/device_users.h"
 #include "lib/error.h"
 #include "lib/size.h"
 #include "lib/system.h"
 
-#define BUSY_ROUNDS	20	/* of pause_briefly(): one second */
 #define CONTROL_NODE	"/dev/" RXD_CONTROL_NAME
 #define SHARE_PARAMETER	"/sys/module/rxd/parameters/memory_share"
 
@@ -147,11 +144,18 @@ static enum exit_code in_use_error(const struct device *dev, const char *users)
 	return ret;
 }
 
-/* udev probes a device that was just written: wait for it, at most BUSY_ROUNDS. */
-static bool is_worth_waiting(const struct device *dev, unsigned int *round, enum exit_code *ret)
+/**
+ * control_wait_idle - wait a moment for a device that is open, or report its users
+ * @dev: the device
+ * @round: number of earlier waits, which the call increments
+ * @ret: out: the error, if it is not worth waiting any longer
+ *
+ * Wait for a process that may close the device soon, such as udev.
+ */
+bool control_wait_idle(const struct device *dev, unsigned int *round, enum exit_code *ret)
 {
 	char *users = users_of(dev->number);
-	bool wait = !users && *round + 1 < BUSY_ROUNDS;
+	bool wait = !users && !wait_is_over(*round + 1);
 
 	if (wait)
 		pause_for((*round)++, "until '%s' is closed", dev->path);
@@ -203,7 +207,7 @@ enum exit_code control_idle_check(int fd, int index, const struct device *dev)
 			return control_error(err, dev->path);
 		if (!(query.state & (RXD_STATE_OPEN | RXD_STATE_CACHE)))
 			return EXIT_OK;
-		if (!is_worth_waiting(dev, &round, &ret))
+		if (!control_wait_idle(dev, &round, &ret))
 			return ret;
 	}
 }
@@ -235,6 +239,28 @@ enum exit_code control_shrink_error(int fd, const struct device *dev, int index)
 	free(openers);
 	free(users);
 	return ret;
+}
+
+/**
+ * control_clone_error - report an error of RXD_CLONE or RXD_RESET that others do not return
+ * @err: errno
+ * @dev: the RAM disk that it concerns
+ * @what: what cannot be done
+ */
+enum exit_code control_clone_error(int err, const struct device *dev, const char *what)
+{
+	switch (err) {
+	case EOPNOTSUPP:
+		return report(EXIT_DEVICE,
+			      "%s '%s': cannot be %s, because its memory is reserved; 'rxadm save' and 'rxadm load' copy it",
+			      dev->what, dev->path, what);
+	case ENOTTY:
+		return report(EXIT_DEVICE,
+			      "%s '%s': cannot be %s, because the loaded module rxd is older than rxadm %s; install both from the same release",
+			      dev->what, dev->path, what, RXADM_VERSION);
+	default:
+		return control_error(err, dev->path);
+	}
 }
 
 /**
@@ -288,6 +314,21 @@ uint64_t control_share_left(int fd, int index)
 	return promised < share ? share - promised : 0;
 }
 
+/* Return: what is left of the share, as allocated text. */
+static char *left_of_share(int fd, int index)
+{
+	char share[SIZE_TEXT_MAX], left[SIZE_TEXT_MAX], ram[SIZE_TEXT_MAX];
+	char *text = NULL;
+
+	size_format(memory_share_bytes(), share);
+	size_format(control_share_left(fd, index), left);
+	size_format(system_ram(), ram);
+	append_text(&text,
+		    "the %s that are left of the share for RAM disks, which is %s (%u %% of %s memory)",
+		    left, share, memory_share(), ram);
+	return text;
+}
+
 /**
  * control_share_error - report a size that exceeds the machine-wide share
  * @fd: the control node
@@ -297,198 +338,41 @@ uint64_t control_share_left(int fd, int index)
  */
 enum exit_code control_share_error(int fd, const char *text, uint64_t size, int index)
 {
-	char share_text[SIZE_TEXT_MAX], left_text[SIZE_TEXT_MAX];
-	char ram_text[SIZE_TEXT_MAX], size_text[SIZE_TEXT_MAX];
-
-	size_format(memory_share_bytes(), share_text);
-	size_format(control_share_left(fd, index), left_text);
-	size_format(system_ram(), ram_text);
-	size_format(size, size_text);
-	return report(EXIT_PARAMETERS,
-		      "size '%s': %s exceeds the %s that are left of the share for RAM disks, which is %s (%u %% of %s memory); choose a smaller size, or give %s",
-		      text, size_text, left_text, share_text, memory_share(), ram_text,
-		      advice("--overcommit", "overcommit = yes"));
-}
-
-/* Print the names of the bits that are set. @names is in the order of the bits. */
-static void print_flags(uint32_t flags, const char *const *names, size_t count)
-{
-	const char *separator = "";
-	size_t i;
-
-	if (!flags)
-		putchar('0');
-	for (i = 0; i < count; i++) {
-		if (!(flags & 1U << i))
-			continue;
-		printf("%s%s", separator, names[i]);
-		separator = "|";
-	}
-}
-
-static void print_begin(const char *request, uint32_t version)
-{
-	printf("ioctl(/dev/" RXD_CONTROL_NAME ", %s, {version=%u, flags=", request, version);
-}
-
-static void print_create(const struct rxd_create *arg)
-{
-	static const char *const flags[] = {
-		"RXD_CREATE_OVERCOMMIT", "RXD_CREATE_RESERVE", "RXD_CREATE_DETECT_ZEROES",
-	};
-	char *uuid = ramdisk_uuid(arg->uuid);
-
-	print_begin("RXD_CREATE", arg->version);
-	print_flags(arg->flags, flags, ARRAY_SIZE(flags));
-	printf(", index=%d, logical_block_size=%u, size=%llu, mem_limit=%llu", arg->index,
-	       arg->logical_block_size, (unsigned long long)arg->size,
-	       (unsigned long long)arg->mem_limit);
-	printf(", folio_size=%u, node=%d, uuid=%s})\n", arg->folio_size, arg->node, uuid);
-	free(uuid);
-}
-
-/* A module that does not know RXD_DRY_RUN refuses it, whether the disk exists or not. */
-static bool can_ask(int fd)
-{
-	/* The ioctl waits for operations on the disk: use the number that is most likely free. */
-	const struct rxd_remove arg = {
-		.version = control_abi(),
-		.flags = RXD_DRY_RUN,
-		.index = RXD_INDEX_MAX,
-	};
-
-	return fd >= 0 && (!ioctl(fd, RXD_REMOVE, &arg) || errno != EINVAL);
-}
-
-static int ask(int fd, unsigned long request, const void *arg)
-{
-	return ioctl(fd, request, arg) ? errno : 0;
-}
-
-/* Print the note only once, even if several calls are printed. */
-static void note_not_asked(int fd)
-{
-	static bool noted;
-
-	if (!noted)
-		report(EXIT_OK, "note: the driver was not asked, because the module rxd %s",
-		       fd < 0 ? "is not loaded" : "is older than rxadm");
-	noted = true;
-}
-
-/* Check a creation as far as possible without the driver. Return: 0 or an errno. */
-static int guess_create(int fd, const struct rxd_create *arg)
-{
-	if (!(arg->flags & RXD_CREATE_OVERCOMMIT) && arg->size > control_share_left(fd, -1))
-		return ERANGE;
-	if (arg->node >= 0 && !system_has_node(arg->node))
-		return ENXIO;
-	if (arg->flags & RXD_CREATE_RESERVE && arg->size > system_ram_available())
-		return ENOSPC;
-	return 0;
-}
-
-/**
- * dry_run_create - check whether a RAM disk can be created, and print the ioctl
- * @fd: the control node; -1: the module is not loaded
- * @arg: the argument
- *
- * Return: 0, or the errno of RXD_CREATE.
- */
-int dry_run_create(int fd, const struct rxd_create *arg)
-{
-	struct rxd_create question = *arg;
-	bool asked = can_ask(fd);
-	int err;
-
-	question.flags |= RXD_DRY_RUN;
-	err = asked ? ask(fd, RXD_CREATE, &question) : guess_create(fd, arg);
-	if (err)
-		return err;
-	if (!asked)
-		note_not_asked(fd);
-	if (fd < 0)
-		puts("modprobe rxd");
-	print_create(arg);
-	return 0;
-}
-
-/**
- * dry_run_resize - check whether a RAM disk can be resized, and print the ioctl
- * @fd: the control node
- * @arg: the argument
- *
- * Return: 0, or the errno of RXD_RESIZE.
- */
-int dry_run_resize(int fd, const struct rxd_resize *arg)
-{
-	static const char *const flags[] = { "RXD_RESIZE_FORCE", "RXD_RESIZE_OVERCOMMIT" };
-	struct rxd_resize question = *arg;
-	bool asked = can_ask(fd);
-	int err;
-
-	question.flags |= RXD_DRY_RUN;
-	err = asked ? ask(fd, RXD_RESIZE, &question) : 0;
-	if (err)
-		return err;
-	if (!asked)
-		note_not_asked(fd);
-	print_begin("RXD_RESIZE", arg->version);
-	print_flags(arg->flags, flags, ARRAY_SIZE(flags));
-	printf(", index=%d, size=%llu})\n", arg->index, (unsigned long long)arg->size);
-	return 0;
-}
-
-/* Wait and report errors as a real removal or clearing does. */
-static enum exit_code ask_idle(int fd, unsigned long request, const void *arg,
-			       const struct device *dev, int index)
-{
-	unsigned int round = 0;
+	char *left = left_of_share(fd, index);
+	char size_text[SIZE_TEXT_MAX];
 	enum exit_code ret;
 
-	if (!can_ask(fd)) {
-		ret = control_idle_check(fd, index, dev);
-		if (!ret)
-			note_not_asked(fd);
-		return ret;
-	}
-	while (ioctl(fd, request, arg)) {
-		if (errno != EBUSY)
-			return control_error(errno, dev->path);
-		if (!is_worth_waiting(dev, &round, &ret))
-			return ret;
-	}
-	return EXIT_OK;
+	ret = report(EXIT_PARAMETERS,
+		     "size '%s': %s exceeds %s; choose a smaller size, or give %s", text,
+		     size_format(size, size_text), left,
+		     advice("--overcommit", "overcommit = yes"));
+	free(left);
+	return ret;
 }
 
 /**
- * dry_run_discard - check whether a RAM disk can be removed or cleared, and print the ioctl, or
- *	report why not
+ * control_clone_share_error - report clones that exceed the machine-wide share
  * @fd: the control node
- * @dev: the RAM disk
- * @command: RXD_REMOVE or RXD_CLEAR
- * @arg: its argument, see control_discard()
+ * @source: the RAM disk that is cloned
+ * @size: its size in bytes
+ * @count: number of clones
  */
-enum exit_code dry_run_discard(int fd, const struct device *dev, unsigned long command,
-			       const struct rxd_remove *arg)
+enum exit_code control_clone_share_error(int fd, const struct device *source, uint64_t size,
+					 unsigned int count)
 {
-	static const char *const flags[] = { "RXD_IF_SAME" };
-	const struct rxd_remove question = {
-		.version = arg->version,
-		.flags = RXD_DRY_RUN,
-		.index = arg->index,
-	};
-	enum exit_code ret = ask_idle(fd, command, &question, dev, arg->index);
+	char *left = left_of_share(fd, -1);
+	char size_text[SIZE_TEXT_MAX];
+	enum exit_code ret;
 
-	if (ret)
-		return ret;
-	print_begin(command == RXD_REMOVE ? "RXD_REMOVE" : "RXD_CLEAR", arg->version);
-	print_flags(arg->flags, flags, ARRAY_SIZE(flags));
-	printf(", index=%d, diskseq=%llu, changes=", arg->index,
-	       (unsigned long long)arg->diskseq);
-	if (arg->changes == RXD_CHANGES_ANY)
-		puts("RXD_CHANGES_ANY})");
+	size_format(size, size_text);
+	if (count == 1)
+		ret = report(EXIT_PARAMETERS,
+			     "%s '%s': a clone of %s exceeds %s; remove another RAM disk, or give --overcommit",
+			     source->what, source->path, size_text, left);
 	else
-		printf("%llu})\n", (unsigned long long)arg->changes);
-	return EXIT_OK;
+		ret = report(EXIT_PARAMETERS,
+			     "%s '%s': %u clones of %s exceed %s; make fewer clones, or give --overcommit",
+			     source->what, source->path, count, size_text, left);
+	free(left);
+	return ret;
 }

@@ -3,6 +3,7 @@
 #define RXADM_KERNEL_CONTROL_H
 
 #include <linux/rxd.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -17,15 +18,14 @@ uint32_t control_abi(void);
 int control_query(int fd, int index, uint32_t flags, struct rxd_query *query);
 enum exit_code control_error(int err, const char *object);
 int control_discard(int fd, unsigned long command, const struct rxd_remove *arg);
+bool control_wait_idle(const struct device *dev, unsigned int *round, enum exit_code *ret);
 enum exit_code control_idle_check(int fd, int index, const struct device *dev);
 enum exit_code control_shrink_error(int fd, const struct device *dev, int index);
 enum exit_code control_reserve_error(const char *text);
 uint64_t control_share_left(int fd, int index);
+enum exit_code control_clone_share_error(int fd, const struct device *source, uint64_t size,
+					 unsigned int count);
+enum exit_code control_clone_error(int err, const struct device *dev, const char *what);
 enum exit_code control_share_error(int fd, const char *text, uint64_t size, int index);
-
-int dry_run_create(int fd, const struct rxd_create *arg);
-int dry_run_resize(int fd, const struct rxd_resize *arg);
-enum exit_code dry_run_discard(int fd, const struct device *dev, unsigned long command,
-			       const struct rxd_remove *arg);
 
 #endif /* RXADM_KERNEL_CONTROL_H */

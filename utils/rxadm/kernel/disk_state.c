@@ -359,8 +359,8 @@ static enum exit_code check_saved(const struct device *dev, const struct rxd_que
 
 	if (!query->mem_used)
 		return EXIT_OK;
-	/* Generation 0 has no data, but reserved memory counts as used. */
-	why = generation && !strcmp(generation, "0") ? NULL :
+	/* Generation 0 of reserved memory has no data, but the memory counts as used. */
+	why = query->state & RXD_STATE_RESERVED && generation && !strcmp(generation, "0") ? NULL :
 	      why_not_saved(dev->number, generation);
 	if (why)
 		ret = report(EXIT_BUSY,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Create, remove, clear and resize RAM disks.
+ * Remove, clear, reset and resize RAM disks.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -8,172 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "kernel/attributes.h"
 #include "kernel/control.h"
+#include "kernel/create.h"
 #include "kernel/device.h"
 #include "kernel/device_users.h"
 #include "kernel/disk_state.h"
+#include "kernel/dry_run.h"
 #include "kernel/ramdisk.h"
 #include "lib/file.h"
 #include "lib/size.h"
 #include "lib/system.h"
 
 #define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
-
-static enum exit_code exists_error(int fd, const struct create_request *request)
-{
-	struct rxd_query query;
-
-	if (request->has_index && !control_query(fd, request->index, 0, &query))
-		return report(EXIT_BUSY,
-			      "index '%u': /dev/rxd%u exists; leave out %s to get a free one",
-			      request->index, request->index, advice("--index", "the key index"));
-	return report(EXIT_BUSY,
-		      "UUID '%s': another RAM disk has it; 'rxadm list -o +UUID' shows which",
-		      request->uuid_text ? request->uuid_text : "");
-}
-
-static enum exit_code node_error(const struct create_request *request)
-{
-	char *nodes = system_nodes();
-	enum exit_code ret;
-
-	ret = report(EXIT_PARAMETERS,
-		     "node '%s': has no memory or does not exist; nodes with memory: %s",
-		     request->node_text ? request->node_text : "local", nodes ? nodes : "none");
-	free(nodes);
-	return ret;
-}
-
-/**
- * ramdisk_create_error - report why a RAM disk could not be created
- * @fd: the control node
- * @err: errno of RXD_CREATE
- * @request: the request
- */
-enum exit_code ramdisk_create_error(int fd, int err, const struct create_request *request)
-{
-	char *object;
-	enum exit_code ret;
-
-	switch (err) {
-	case EEXIST:
-		return exists_error(fd, request);
-	case ERANGE:
-		return control_share_error(fd, request->size_text, request->size, -1);
-	case ENOSPC:
-		if (request->flags & RXD_CREATE_RESERVE)
-			return control_reserve_error(request->size_text);
-		return report(EXIT_BUSY, "no device number from 0 to %d is free", RXD_INDEX_MAX);
-	case ENXIO:
-		return node_error(request);
-	case EINVAL:
-		/* The kernel may be built for fewer nodes. */
-		if (request->node >= 0)
-			return node_error(request);
-		break;
-	}
-	object = format_text("size '%s'", request->size_text);
-	ret = control_error(err, object);
-	free(object);
-	return ret;
-}
-
-/**
- * ramdisk_create_wait - wait for the node of a new RAM disk
- * @fd: the control node
- * @index: device number
- * @path: the node
- */
-enum exit_code ramdisk_create_wait(int fd, int index, const char *path)
-{
-	struct rxd_query query;
-	int err;
-
-	err = control_query(fd, index, 0, &query);
-	if (!err && device_wait(path, makedev(query.major, query.minor)))
-		return EXIT_OK;
-	if (err)
-		return control_error(err, path);
-	return report(EXIT_DEVICE,
-		      "'%s': the device node did not appear; is devtmpfs mounted on /dev?", path);
-}
-
-/**
- * ramdisk_create_argument - return the argument of RXD_CREATE
- * @request: the request
- */
-struct rxd_create ramdisk_create_argument(const struct create_request *request)
-{
-	struct rxd_create arg = {
-		.version = RXD_ABI_VERSION,
-		.flags = request->flags,
-		.index = request->has_index ? (int)request->index : RXD_INDEX_ANY,
-		.logical_block_size = request->logical_block_size,
-		.size = request->size,
-		.mem_limit = request->mem_limit,
-		.folio_size = request->folio_size,
-		.node = request->node,
-	};
-
-	memcpy(arg.uuid, request->uuid, sizeof(arg.uuid));
-	return arg;
-}
-
-/**
- * ramdisk_create - create a RAM disk, with its node in /dev, or report why not
- * @fd: the control node
- * @request: the request
- * @index: out: its device number, unless @request is for a dry run; RXD_INDEX_ANY: the
- *	first choice is in use, which is not reported
- */
-enum exit_code ramdisk_create(int fd, const struct create_request *request, int *index)
-{
-	struct rxd_remove remove = { .version = RXD_ABI_VERSION };
-	struct rxd_create arg = ramdisk_create_argument(request);
-	unsigned int round = 0;
-	enum exit_code ret;
-	char *path;
-	int err;
-
-	ret = request->name ? ramdisk_name_check(request->name) : EXIT_OK;
-	if (ret)
-		return ret;
-	if (request->dry_run) {
-		err = dry_run_create(fd, &arg);
-		if (!err && request->name)
-			printf("echo '%s' > '/sys/block/rxdN/rxd/name'\n", request->name);
-		return err ? ramdisk_create_error(fd, err, request) : EXIT_OK;
-	}
-	if (ioctl(fd, RXD_CREATE, &arg)) {
-		err = errno;
-		if (err == EEXIST && request->first_choice &&
-		    !disk_uuid_exists(fd, request->uuid)) {
-			*index = RXD_INDEX_ANY;
-			return EXIT_BUSY;
-		}
-		return ramdisk_create_error(fd, err, request);
-	}
-	path = format_text("/dev/rxd%d", arg.index);
-	ret = ramdisk_create_wait(fd, arg.index, path);
-	if (!ret && request->name)
-		ret = ramdisk_rename(path + strlen("/dev/"), request->name, false);
-	remove.index = arg.index;
-	/* udev may be probing the disk. */
-	while (ret && ioctl(fd, RXD_REMOVE, &remove) && errno != ENODEV) {
-		if (errno != EBUSY || round == BUSY_ROUNDS) {
-			report(ret, "'%s': cannot be removed again: %s", path, strerror(errno));
-			break;
-		}
-		pause_for(round++, "until '%s' is closed", path);
-	}
-	free(path);
-	*index = arg.index;
-	return ret;
-}
 
 /*
  * Check the disk and discard its data. The driver refuses if the disk was written to or replaced
@@ -389,6 +237,128 @@ enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
 		disk_images_restore(dev->number);
 	else
 		ret = disk_images_forget(dev->number);
+out:
+	free(diskseq);
+	return ret;
+}
+
+/* Return true if the data of a RAM disk is that of another one, and what was changed since. */
+static bool is_clone_of(int fd, const struct device *dev, int source)
+{
+	char *parent = ramdisk_parent(dev->number);
+	struct rxd_query query;
+	bool found = false;
+	char *uuid;
+
+	if (parent && !control_query(fd, source, 0, &query)) {
+		uuid = ramdisk_uuid(query.uuid);
+		found = !strcmp(parent, uuid);
+		free(uuid);
+	}
+	free(parent);
+	return found;
+}
+
+/* The changes of a clone are what the user wants to discard. */
+static enum exit_code check_reset(int fd, const struct device *dev, int index,
+				  const struct reset_request *request, struct disk_seen *seen)
+{
+	bool force = request->force || is_clone_of(fd, dev, request->index);
+	enum exit_code ret = control_idle_check(fd, request->index, request->source);
+
+	return ret ? ret : disk_check_discard(fd, dev, index, force, seen);
+}
+
+static enum exit_code reset_error(int fd, int err, const struct device *dev, int index,
+				  const struct reset_request *request)
+{
+	char dev_text[SIZE_TEXT_MAX], source_text[SIZE_TEXT_MAX];
+	const struct device *source = request->source;
+	struct rxd_query query, from;
+
+	if (control_query(fd, index, 0, &query))
+		return control_error(ENODEV, dev->path);
+	if (control_query(fd, request->index, 0, &from))
+		return control_error(ENODEV, source->path);
+	switch (err) {
+	case EOPNOTSUPP:
+		return from.state & RXD_STATE_RESERVED ?
+		       control_clone_error(err, source, "cloned") :
+		       control_clone_error(err, dev, "reset");
+	case ERANGE:
+		return report(EXIT_PARAMETERS,
+			      "%s '%s': has %llu bytes, but %s '%s' has %llu; both must be of the same size",
+			      dev->what, dev->path, (unsigned long long)query.size, source->what,
+			      source->path, (unsigned long long)from.size);
+	case ENOSPC:
+		return report(EXIT_MEMORY,
+			      "%s '%s': its memory limit is %s, but the data of '%s' takes %s; raise it with 'rxadm limit'",
+			      dev->what, dev->path, size_format(query.mem_limit, dev_text),
+			      source->path, size_format(from.mem_used, source_text));
+	default:
+		return control_clone_error(err, dev, "reset");
+	}
+}
+
+/* The driver refuses if the disk was written to or replaced after the check, as in discard(). */
+static enum exit_code reset(int fd, const struct device *dev, int index, const char *diskseq,
+			    const struct reset_request *request)
+{
+	struct rxd_reset arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = RXD_IF_SAME,
+		.index = index,
+		.source = request->index,
+	};
+	struct disk_seen seen;
+	unsigned int round = 0;
+	enum exit_code ret;
+	int err;
+
+	do {
+		ret = check_reset(fd, dev, index, request, &seen);
+		if (!ret)
+			ret = disk_check_same(dev, diskseq);
+		if (ret)
+			return ret;
+		arg.diskseq = seen.diskseq;
+		arg.changes = seen.changes;
+		if (request->dry_run)
+			err = dry_run_reset(fd, &arg);
+		else
+			err = ioctl(fd, RXD_RESET, &arg) ? errno : 0;
+	} while ((err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
+	return err ? reset_error(fd, err, dev, index, request) : EXIT_OK;
+}
+
+/**
+ * ramdisk_reset - replace the data of a RAM disk by that of another one, or report why not
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its device number
+ * @request: how
+ */
+enum exit_code ramdisk_reset(int fd, const struct device *dev, int index,
+			     const struct reset_request *request)
+{
+	char *diskseq = disk_sequence(dev->number);
+	struct disk_seen seen;
+	enum exit_code ret;
+
+	ret = check_reset(fd, dev, index, request, &seen);
+	if (!ret && !request->dry_run)
+		ret = disk_images_suspend(dev->number);
+	if (ret)
+		goto out;
+	ret = reset(fd, dev, index, diskseq, request);
+	if (request->dry_run)
+		goto out;
+	if (ret) {
+		disk_images_restore(dev->number);
+	} else {
+		ret = disk_images_forget(dev->number);
+		ramdisk_read_partitions(index);
+	}
 out:
 	free(diskseq);
 	return ret;

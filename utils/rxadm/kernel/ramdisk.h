@@ -10,31 +10,6 @@
 #include "kernel/disk_state.h"
 #include "lib/error.h"
 
-/* How to create a RAM disk; the texts are for messages. */
-struct create_request {
-	const char *size_text;
-	uint64_t size;
-	uint64_t mem_limit;
-	bool has_index;
-	unsigned int index;
-	bool first_choice;	/* do not report an error if @index is in use */
-	unsigned int logical_block_size;
-	const char *mem_limit_text;
-	uint32_t folio_size;
-	const char *node_text;
-	int32_t node;
-	const char *uuid_text;
-	uint8_t uuid[16];
-	const char *name;	/* NULL: none */
-	uint32_t flags;
-	bool dry_run;		/* only check, and print what would be done */
-};
-
-struct rxd_create ramdisk_create_argument(const struct create_request *request);
-enum exit_code ramdisk_create_error(int fd, int err, const struct create_request *request);
-enum exit_code ramdisk_create_wait(int fd, int index, const char *path);
-enum exit_code ramdisk_create(int fd, const struct create_request *request, int *index);
-
 /* How to remove or to clear RAM disks. */
 struct discard_request {
 	bool force;		/* discard unsaved data, too */
@@ -52,6 +27,17 @@ enum exit_code ramdisk_remove_these(int fd, char *const *names,
 enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request);
 enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
 			     const struct discard_request *request);
+
+/* How to reset a RAM disk. */
+struct reset_request {
+	const struct device *source;	/* the RAM disk with the data */
+	int index;			/* its device number */
+	bool force;			/* discard unsaved data, too */
+	bool dry_run;			/* only check, and print what would be done */
+};
+
+enum exit_code ramdisk_reset(int fd, const struct device *dev, int index,
+			     const struct reset_request *request);
 
 struct resize_request {
 	const char *device;

@@ -1,0 +1,653 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm clone and reset: RAM disks that share memory, and change independently."""
+
+import contextlib
+import glob
+import itertools
+import json
+import os
+import signal
+import subprocess
+import time
+import zlib
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import ENVIRONMENT, program, run
+from rxdlib.configuration import Configuration, disk_of
+from rxdlib.control import CREATE_RESERVE, Control
+from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
+from rxdlib.lab import RamDisk, state
+from rxdlib.memory import missing, spare
+from rxdlib.outcome import ok, refused
+
+PARAMETERS, MEMORY, DEVICE, BUSY = 1, 3, 4, 5
+SHARE = "/sys/module/rxd/parameters/memory_share"
+NIL = "00000000-0000-0000-0000-000000000000"
+
+
+def clone(lab, source, *options):
+    """Return the clones."""
+    made = [lab.adopt_ramdisk(int(path[len("/dev/rxd"):]))
+            for path in ok("clone", source.path, *options).splitlines()]
+    assert made
+    return made
+
+
+def digest(ramdisk):
+    """A checksum of all data, read past the page cache."""
+    found = 0
+    with Direct(ramdisk.path, os.O_RDONLY) as device:
+        for offset in range(0, device.size(), MIB):
+            found = zlib.crc32(device.read(offset, min(MIB, device.size() - offset)), found)
+    return found
+
+
+def filled(lab, size=16 * MIB, data=8 * MIB, **options):
+    """A RAM disk with data at its start and in its last page."""
+    ramdisk = lab.ramdisk(size, **options)
+    for offset in range(0, data, MIB):
+        direct.write(ramdisk.path, offset, stamp(offset // MIB, MIB))
+    direct.write(ramdisk.path, size - BLOCK, stamp(99))
+    return ramdisk
+
+
+@pytest.fixture(name="share")
+def memory_share():
+    """Set the share of memory in percent; returns it in bytes."""
+    def set_share(percent):
+        with open(SHARE, "w", encoding="ascii") as file:
+            file.write(str(percent))
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * percent // 100
+    yield set_share
+    set_share(75)
+
+
+def test_same_data_and_no_memory(lab):
+    source = filled(lab, 64 * MIB, 48 * MIB)
+    golden = digest(source)
+    before = spare()
+    copies = clone(lab, source, "--count", "4")
+    assert [copy.path for copy in copies] == [f"/dev/rxd{index}" for index in range(1, 5)]
+    assert missing(before, 8 * MIB) < 8 * MIB
+    assert digest(copies[0]) == digest(copies[3]) == golden
+    for copy in copies:
+        assert copy.query().mem_used == source.query().mem_used == 48 * MIB + BLOCK
+        assert copy.extents() == source.extents()
+    for copy in copies:
+        copy.remove()
+    assert missing(before, 4 * MIB) < 4 * MIB
+    source.remove()
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"logical_block_size": 4096}, {"folio_size": 64 * KIB}, {"folio_size": 2 * MIB},
+    {"mem_limit": 12 * MIB}, {"node": 0}, {"flags": 4}], ids=str)
+def test_properties(lab, options):
+    """All are those of the source but for the identity."""
+    source = filled(lab, **options)
+    copy, = clone(lab, source)
+    query, other = vars(source.query()), vars(copy.query())
+    for name in "index", "uuid", "minor", "mem_max_used", "mem_index":
+        assert (query.pop(name) == other.pop(name)) == (name[:3] == "mem"), name
+    assert query == other
+    assert digest(copy) == digest(source)
+
+
+def test_options(lab):
+    source = filled(lab)
+    wanted = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ab"
+    copy, = clone(lab, source, "--index", "7", "--uuid", wanted, "--name", "fresh",
+                  "--read-only", "--overcommit")
+    assert (copy.index, copy.query().uuid, copy.attribute("name")) == (7, wanted, "fresh")
+    assert copy.attribute("state") == "overcommit readonly"
+    with pytest.raises(OSError):
+        direct.write(copy.path, 0, stamp(1))
+    run("blockdev", "--setrw", copy.path)
+    direct.write(copy.path, 0, stamp(1))
+    ok("clone", "fresh", "--index", "3")
+    assert lab.adopt_ramdisk(3).attribute("parent") == wanted
+    refused(BUSY, "clone", "rxd0", "--index", "7", names=("'7'", "/dev/rxd7"))
+    refused(BUSY, "clone", "rxd0", "--uuid", wanted, names=(wanted, "another RAM disk"))
+    refused(BUSY, "clone", "rxd0", "--name", "fresh", names=("'fresh'", "/dev/rxd7"))
+    refused(DEVICE, "clone", "rxd9", names="rxd9")
+    refused(DEVICE, "clone", "/dev/null", names="/dev/null")
+
+
+def test_independent(lab):
+    """Each write, discard and write-zeroes changes one disk only."""
+    source = filled(lab)
+    golden = digest(source)
+    copy, = clone(lab, source)
+    changes = (
+        lambda device: device.write(0, stamp(7)),
+        lambda device: device.write(3 * MIB + 512, stamp(8)[:512]),
+        lambda device: device.write(4 * MIB - 64 * KIB, stamp(9, 128 * KIB)),
+        lambda device: device.discard(5 * MIB, MIB),
+        lambda device: device.discard(2 * MIB, 2 * MIB),
+        lambda device: device.discard(6 * MIB + 512, 8 * KIB),
+        lambda device: device.zero_out(MIB + 512, 8 * KIB),
+        lambda device: device.zero_range(7 * MIB, 64 * KIB),
+        lambda device: device.punch_hole(7 * MIB + 512 * KIB + 512, 16 * KIB))
+    for change in changes:
+        before = digest(copy)
+        with Direct(copy.path) as device:
+            change(device)
+        assert digest(copy) != before
+        assert digest(source) == golden
+    for change in changes:
+        with Direct(source.path) as device:
+            change(device)
+    assert digest(source) == digest(copy)
+    for ramdisk in source, copy:
+        ramdisk.clear()
+    assert digest(source) == digest(copy) != golden
+
+
+@pytest.mark.parametrize("how", ["discard", "zeroes", "clear", "shrink", "remove"])
+@pytest.mark.parametrize("changed", [0, 1], ids=["source", "clone"])
+def test_whole_disk_goes(lab, how, changed):
+    """The other disk keeps all of its data."""
+    disks = filled(lab), None
+    golden = digest(disks[0])
+    disks = disks[0], *clone(lab, disks[0])
+    victim, other = disks[changed], disks[not changed]
+    if how == "discard":
+        run("blkdiscard", victim.path)
+    elif how == "zeroes":
+        run("blkdiscard", "--zeroout", victim.path)
+    elif how == "clear":
+        ok("clear", "--force", victim.path)
+    elif how == "shrink":
+        # In the middle of a leaf, and then away with it.
+        ok("resize", "--force", victim.path, "5M")
+        assert direct.read(victim.path, 4 * MIB, MIB) == stamp(4, MIB)
+        ok("resize", victim.path, "16M")
+        assert direct.read(victim.path, 5 * MIB, MIB) == bytes(MIB)
+        direct.write(victim.path, 5 * MIB, stamp(77, MIB))
+    else:
+        ok("remove", "--force", victim.path)
+    assert digest(other) == golden
+    direct.write(other.path, MIB, stamp(55))
+    assert direct.read(other.path, MIB, BLOCK) == stamp(55)
+
+
+@pytest.mark.parametrize("order", itertools.permutations(range(3)), ids=str)
+def test_removed_in_any_order(lab, order):
+    """A clone of a clone, each with changes of its own."""
+    source = filled(lab, data=2 * MIB)
+    first, = clone(lab, source)
+    direct.write(first.path, BLOCK, stamp(1))
+    second, = clone(lab, first)
+    direct.write(second.path, 2 * BLOCK, stamp(2))
+    direct.write(first.path, 3 * BLOCK, stamp(3))
+    disks = [source, first, second]
+    digests = [digest(disk) for disk in disks]
+    assert len(set(digests)) == 3
+    for number, removed in enumerate(order):
+        ok("remove", "--force", disks[removed].path)
+        for left in order[number + 1:]:
+            assert digest(disks[left]) == digests[left]
+
+
+def listed(ramdisk):
+    """The parent in each place."""
+    (line,) = [line for line in json.loads(ok("list", "--json"))["ramdisks"]
+               if line["device"] == ramdisk.path]
+    found = {line["parent"], json.loads(ok("info", ramdisk.path, "--json"))["info"][0]["parent"],
+             ramdisk.attribute("parent") or None}
+    assert len(found) == 1
+    return found.pop()
+
+
+def test_parent(lab):
+    source = lab.ramdisk(4 * MIB)
+    copy, = clone(lab, source)
+    other = lab.ramdisk(4 * MIB)
+    uuid = source.query().uuid
+    assert [listed(disk) for disk in (source, copy, other)] == [None, uuid, None]
+    assert "PARENT" not in ok("list")
+    assert ok("list", "-rno", "DEVICE,PARENT").splitlines()[1] == f"/dev/rxd1 {uuid}"
+    assert f"parent: {uuid}" in " ".join(ok("info", "rxd1").split())
+    ok("reset", other.path, "--to", copy.path)
+    assert listed(other) == copy.query().uuid
+    source.remove()
+    assert listed(copy) == uuid
+
+
+def test_parent_of_an_older_module(lab):
+    ramdisk = lab.ramdisk(4 * MIB)
+    result = run("unshare", "--mount", "sh", "-euc",
+                 f"mount -t tmpfs tmpfs /sys/block/{ramdisk.name}/rxd; "
+                 f"{program('rxadm')} list -J; {program('rxadm')} info -J {ramdisk.name} || :")
+    assert '"parent": null' in result.stdout
+
+
+def test_count_all_or_none(lab, share):
+    limit = share(10)
+    size = limit // 8 // MIB * MIB
+    source = lab.ramdisk(size)
+    direct.write(source.path, 0, stamp(1))
+    for options in (), ("--dry-run",):
+        refused(PARAMETERS, "clone", "rxd0", "--count", "8", *options,
+                names=("'/dev/rxd0'", "8 clones", "share for RAM disks", "--overcommit"))
+    assert ok("clone", "rxd0", "--count", "2", "--dry-run") == 2 * (
+        f"ioctl(/dev/rxd-control, RXD_CLONE, {{version=1, flags=0, source=0, index=-1, "
+        f"uuid={NIL}}})\n")
+    assert len(clone(lab, source, "--count", "7")) == 7
+    refused(PARAMETERS, "clone", "rxd0", names=("a clone", "--overcommit"))
+    assert ok("clone", "rxd0", "--overcommit", "--read-only", "--dry-run") == (
+        "ioctl(/dev/rxd-control, RXD_CLONE, {version=1, flags=RXD_CREATE_OVERCOMMIT|"
+        f"RXD_CLONE_READ_ONLY, source=0, index=-1, uuid={NIL}}})\n")
+    clone(lab, source, "--overcommit", "--count", "8")
+
+
+def traced(tmp_path, inject, *args):
+    """Start rxadm beside strace, which disturbs its ioctls."""
+    # LeakSanitizer cannot work beside strace.
+    environment = {**ENVIRONMENT,
+                   "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    return subprocess.Popen(
+        ["strace", "-f", "-o", str(tmp_path / "log"), "-e", "trace=ioctl", "-e", inject,
+         program("rxadm"), *args], env=environment, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE)
+
+
+def child_of(parent):
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        with contextlib.suppress(OSError), open(path, encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+            if int(fields[1]) == parent:
+                return int(path.split("/")[2])
+    raise LookupError(parent)
+
+
+CLONES = "0xb7, 0x6,"
+
+
+def test_count_and_an_error(lab, tmp_path):
+    """The fourth fails: the first three are removed again."""
+    filled(lab)
+    # The first ioctls find the version of the module, look at the source and count the promises.
+    run("strace", "-f", "-o", tmp_path / "whole", "-e", "trace=ioctl", program("rxadm"), "clone",
+        "rxd0", "--count", "5")
+    calls = [line for line in (tmp_path / "whole").read_text().splitlines() if "ioctl(" in line]
+    fourth = [number for number, line in enumerate(calls, 1) if CLONES in line][3]
+    for index in range(1, 6):
+        RamDisk(index).remove()
+    before = state()
+    with traced(tmp_path, f"inject=ioctl:error=ENOMEM:when={fourth}", "clone", "rxd0", "--count",
+                "5") as process:
+        output, errors = process.communicate(timeout=300)
+    assert (process.returncode, output) == (MEMORY, ""), errors
+    assert "enough memory" in errors and len(errors.splitlines()) == 1
+    assert (tmp_path / "log").read_text().count(CLONES) == 4
+    assert state() == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_count_and_a_signal(lab, tmp_path, number):
+    filled(lab)
+    before = state()
+    process = traced(tmp_path, "inject=ioctl:delay_enter=20000", "clone", "rxd0", "--count",
+                     "1024", "--overcommit")
+    with process:
+        end = time.monotonic() + 120
+        while not os.path.exists("/dev/rxd3"):
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.01)
+        os.kill(child_of(process.pid), number)
+        output, errors = process.communicate(timeout=300)
+    assert process.returncode == -number and (output, errors) == ("", "")
+    assert state() == before
+
+
+def old_module(*args):
+    """A module without these ioctls."""
+    environment = {**ENVIRONMENT,
+                   "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    code = ("import ctypes, errno, os, struct, sys\n"
+            "def op(code, yes=0, no=0, value=0):\n"
+            "    return struct.pack('=HBBI', code, yes, no, value)\n"
+            f"requests = [{number_of('CLONE')}, {number_of('RESET')}]\n"
+            "program = op(0x20) + op(0x15, 0, 3, 16) + op(0x20, value=24)\n"
+            "program += op(0x15, 2, 0, requests[0]) + op(0x15, 1, 0, requests[1])\n"
+            "program += op(6, value=0x7fff0000) + op(6, value=0x50000 | errno.ENOTTY)\n"
+            "text = ctypes.create_string_buffer(program)\n"
+            "filter = ctypes.create_string_buffer(struct.pack('=HxxxxxxQ', len(program) // 8,"
+            " ctypes.addressof(text)))\n"
+            "libc = ctypes.CDLL(None)\n"
+            "assert not libc.prctl(22, 2, ctypes.byref(filter))\n"
+            "os.execv(sys.argv[1], sys.argv[1:])\n")
+    return run("python3", "-c", code, program("rxadm"), *args, check=False,
+               environment=environment)
+
+
+def number_of(name):
+    from rxdlib import control
+    return getattr(control, name)
+
+
+def test_older_module(lab):
+    for _ in range(2):
+        filled(lab)
+    for options in (), ("--dry-run",):
+        refused(DEVICE, "clone", "rxd0", *options, runner=old_module,
+                names=("'/dev/rxd0'", "cannot be cloned", "older", "same release"))
+        refused(DEVICE, "reset", "rxd1", "--to", "rxd0", "--force", *options, runner=old_module,
+                names=("'/dev/rxd1'", "cannot be reset", "older", "same release"))
+
+
+def test_reset(lab):
+    """The golden state is back, and the memory of the changes is free."""
+    source = filled(lab, 64 * MIB, 32 * MIB)
+    golden = digest(source)
+    copy, = clone(lab, source)
+    before = spare()
+    for number in range(24):
+        direct.write(copy.path, number * MIB, stamp(1000 + number, MIB))
+    direct.write(copy.path, 50 * MIB, stamp(9))
+    run("blkdiscard", "--offset", 28 * MIB, "--length", 2 * MIB, copy.path)
+    assert digest(copy) != golden and before - spare() > 16 * MIB
+    # No --force: the changes of a clone are what is to go.
+    ok("reset", copy.path, "--to", source.path)
+    assert digest(copy) == golden == digest(source)
+    assert copy.query().mem_used == source.query().mem_used
+    assert missing(before, 4 * MIB) < 4 * MIB
+    for number in range(3):
+        direct.write(copy.path, number * BLOCK, stamp(number + 50))
+        ok("reset", copy.path, "--to", source.path)
+        assert digest(copy) == golden
+    direct.write(source.path, 0, stamp(4))
+    assert digest(copy) == golden
+
+
+def test_reset_of_foreign_data(lab, tmp_path):
+    source, other = filled(lab), filled(lab, data=MIB)
+    golden, foreign = digest(source), digest(other)
+    for options in (), ("--dry-run",):
+        refused(BUSY, "reset", "rxd1", "--to", "rxd0", *options,
+                names=("'/dev/rxd1'", "was not saved", "--force", "'rxadm save'"))
+    assert digest(other) == foreign
+    seen = other.seen()
+    assert ok("reset", "rxd1", "--to", "rxd0", "--force", "--dry-run") == (
+        "ioctl(/dev/rxd-control, RXD_RESET, {version=1, flags=RXD_IF_SAME, index=1, source=0, "
+        f"diskseq={seen['diskseq']}, changes=RXD_CHANGES_ANY}})\n")
+    ok("save", "rxd1", tmp_path / "image")
+    assert f"changes={seen['changes']}" in ok("reset", "rxd1", "--to", "rxd0", "--dry-run")
+    assert digest(other) == foreign
+    ok("reset", "rxd1", "--to", "rxd0")
+    assert digest(other) == golden
+    # It is a clone now. The data that it had is in the image.
+    ok("reset", "rxd1", "--to", "rxd0")
+    refused(BUSY, "reset", "rxd0", "--to", "rxd1", names=("was not saved", "--force"))
+    ok("reset", "rxd0", "--to", "rxd1", "--force")
+    # Empty disks have nothing to lose.
+    lab.ramdisk(16 * MIB, index=5)
+    ok("reset", "rxd5", "--to", "rxd0")
+    assert digest(RamDisk(5)) == golden
+
+
+def test_clone_counts_as_unsaved(lab, tmp_path):
+    """Also if it was never written: its source may be gone."""
+    source = filled(lab)
+    copy, = clone(lab, source)
+    source.remove()
+    for command in "remove", "clear":
+        refused(BUSY, command, copy.path, names=("was not saved", "--force"))
+    ok("save", copy.path, tmp_path / "image")
+    ok("remove", copy.path)
+
+
+def test_clone_of_a_saved_disk(lab, tmp_path):
+    """The image is of the source, and only the source counts as saved."""
+    source = filled(lab)
+    ok("save", source.path, tmp_path / "image")
+    copy, = clone(lab, source)
+    refused(BUSY, "remove", copy.path, names="--force")
+    ok("remove", source.path)
+
+
+def test_in_use(lab):
+    """Neither of the two may be open, mounted, swap space or a cache."""
+    source = filled(lab)
+    other = lab.ramdisk(16 * MIB)
+    lines = (("clone", "rxd0"), ("clone", "rxd0", "--count", "3"),
+             ("reset", "rxd1", "--to", "rxd0"), ("reset", "rxd0", "--to", "rxd1", "--force"))
+
+    def all_refused(*words):
+        for line in lines:
+            for options in (), ("--dry-run",):
+                refused(BUSY, *line, *options, names=("'/dev/rxd0'", "is in use", *words))
+
+    with Direct(source.path):
+        all_refused("open in process")
+    run("mkfs.ext4", "-q", "-F", source.path)
+    directory = lab.mount(source.path)
+    all_refused(directory)
+    run("umount", directory)
+    run("mkswap", source.path)
+    run("swapon", source.path)
+    try:
+        all_refused("swap")
+    finally:
+        run("swapoff", source.path)
+    source.clear()
+    cache = lab.cache(16 * MIB, ramdisk=source)
+    all_refused(cache.name)
+    assert other.query().mem_used == 0
+
+
+def test_udev_has_it_open(lab):
+    """A disk that is closed soon is waited for."""
+    source = filled(lab)
+    fd = os.open(source.path, os.O_RDONLY)
+    with subprocess.Popen([program("rxadm"), "-v", "clone", "rxd0"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+        told = process.stderr.readline()
+        os.close(fd)
+        output, _ = process.communicate(timeout=60)
+    assert "until '/dev/rxd0' is closed" in told
+    assert (process.returncode, output) == (0, "/dev/rxd1\n")
+    lab.adopt_ramdisk(1)
+
+
+def test_reset_refused(lab):
+    source = filled(lab)
+    small, reserved = lab.ramdisk(8 * MIB), lab.ramdisk(16 * MIB, flags=CREATE_RESERVE)
+    limited = lab.ramdisk(16 * MIB, mem_limit=4 * MIB)
+    readonly, = clone(lab, source, "--read-only")
+    for options in (), ("--dry-run",):
+        refused(PARAMETERS, "reset", "rxd1", "--to", "rxd0", *options,
+                names=("'/dev/rxd1'", "'/dev/rxd0'", str(8 * MIB), str(16 * MIB)))
+        refused(DEVICE, "reset", "rxd2", "--to", "rxd0", "--force", *options,
+                names=("'/dev/rxd2'", "reserved"))
+        refused(DEVICE, "reset", "rxd3", "--to", "rxd2", "--force", *options,
+                names=("'/dev/rxd2'", "reserved"))
+        refused(DEVICE, "clone", "rxd2", *options,
+                names=("'/dev/rxd2'", "reserved", "'rxadm save'", "'rxadm load'"))
+        refused(MEMORY, "reset", "rxd3", "--to", "rxd0", *options,
+                names=("'/dev/rxd3'", "4M", "'rxadm limit'"))
+        refused(DEVICE, "reset", "rxd4", "--to", "rxd0", *options,
+                names=("/dev/rxd4", "read-only", "--setrw"))
+        refused(DEVICE, "reset", "rxd4", "--to", "rxd9", *options, names="rxd9")
+        refused(DEVICE, "reset", "rxd9", "--to", "rxd0", *options, names="rxd9")
+        refused(PARAMETERS, "reset", "rxd0", "--to", "/dev/rxd0", *options, names="another")
+    assert [disk.query().mem_used for disk in (small, limited)] == [0, 0]
+    assert digest(readonly) == digest(source)
+    assert reserved.query().mem_used == 16 * MIB
+    ok("limit", "rxd3", "none")
+    ok("reset", "rxd3", "--to", "rxd0")
+    assert digest(limited) == digest(source)
+
+
+def test_limit_of_a_clone(lab):
+    """The limit counts what a disk refers to, shared or not."""
+    source = filled(lab, mem_limit=8 * MIB + 2 * BLOCK)
+    copy, = clone(lab, source)
+    direct.write(copy.path, 0, stamp(1, MIB))
+    direct.write(copy.path, 10 * MIB, stamp(2))
+    with pytest.raises(OSError):
+        direct.write(copy.path, 11 * MIB, stamp(3))
+    assert copy.query().mem_used == 8 * MIB + 2 * BLOCK
+    assert source.query().mem_used == 8 * MIB + BLOCK
+    direct.write(source.path, 11 * MIB, stamp(3))
+
+
+def test_written_before_it_is_reset(lab, tmp_path):
+    """The driver compares, and rxadm looks at the disk again."""
+    source, other = filled(lab), filled(lab, data=MIB)
+    ok("save", other.path, tmp_path / "image")
+    process = traced(tmp_path, "inject=ioctl:delay_enter=500000", "reset", "rxd1", "--to", "rxd0")
+    with process:
+        end = time.monotonic() + 120
+        while "0xb7, 0x7," not in (tmp_path / "log").read_text() \
+                if (tmp_path / "log").exists() else True:
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.02)
+        direct.write(other.path, 4 * MIB, stamp(5))
+        output, errors = process.communicate(timeout=300)
+    assert (process.returncode, output) == (BUSY, "") and "was not saved" in errors, errors
+    assert direct.read(other.path, 4 * MIB, BLOCK) == stamp(5)
+    assert source.query().mem_used != other.query().mem_used
+
+
+def test_reset_leaves_the_image(lab, tmp_path, nothing_left):
+    """The next stop must not save foreign data over the image."""
+    source = filled(lab)
+    image = tmp_path / "image"
+    with Configuration(tmp_path) as config:
+        config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\n")
+        config.ok()
+        direct.write(disk_of("ramdisk/a").path, 0, stamp(1))
+        config.ok("--stop")
+        old = image.read_bytes()
+        # A reset that the driver refuses changes nothing.
+        config.ok()
+        disk = disk_of("ramdisk/a")
+        run("blockdev", "--setro", disk.path)
+        refused(DEVICE, "reset", disk.path, "--to", source.path, "--force", names="read-only")
+        run("blockdev", "--setrw", disk.path)
+        direct.write(disk.path, BLOCK, stamp(2))
+        config.ok("--stop")
+        assert image.read_bytes() != old and not list(tmp_path.glob("image.new-*"))
+        old = image.read_bytes()
+        config.ok()
+        ok("reset", disk_of("ramdisk/a").path, "--to", source.path, "--force")
+        assert config.apply("--stop").returncode == BUSY
+        assert image.read_bytes() == old and len(list(tmp_path.glob("image.new-*"))) == 1
+
+
+FILESYSTEMS = {"ext4": (64 * MIB, (), ("e2fsck", "-fn")),
+               "xfs": (320 * MIB, ("-o", "nouuid"), ("xfs_repair", "-n"))}
+
+
+@pytest.mark.parametrize("kind", FILESYSTEMS)
+def test_filesystem(lab, kind):
+    """Source and clone are mounted at once, changed, checked, and reset."""
+    size, options, check = FILESYSTEMS[kind]
+    source = lab.ramdisk(size)
+    run(f"mkfs.{kind}", "-q", source.path)
+    directory = lab.mount(source.path)
+    for number in range(8):
+        with open(os.path.join(directory, f"file{number}"), "wb") as file:
+            file.write(stamp(number, MIB))
+    run("umount", directory)
+    copies = clone(lab, source, "--count", "2")
+    first = lab.mount(source.path)
+    mounted = [lab.mount(copy.path, *options) for copy in copies]
+    for number, folder in enumerate([first, *mounted]):
+        with open(os.path.join(folder, f"file{number}"), "wb") as file:
+            file.write(stamp(100 + number, MIB))
+        os.unlink(os.path.join(folder, f"file{number + 3}"))
+        with open(os.path.join(folder, "own"), "wb") as file:
+            file.write(stamp(200 + number, 2 * MIB))
+    for folder in first, *mounted:
+        run("umount", folder)
+    for number, disk in enumerate([source, *copies]):
+        run(*check, disk.path)
+        folder = lab.mount(disk.path, *(options if number else ()))
+        assert sorted(set(os.listdir(folder)) - {"lost+found"}) == sorted(
+            [f"file{other}" for other in range(8) if other != number + 3] + ["own"])
+        for other in range(3):
+            with open(os.path.join(folder, f"file{other}"), "rb") as file:
+                assert file.read() == stamp(other + 100 * (other == number), MIB)
+        with open(os.path.join(folder, "own"), "rb") as file:
+            assert file.read() == stamp(200 + number, 2 * MIB)
+        run("umount", folder)
+    changed = digest(source)
+    for copy in copies:
+        ok("reset", copy.path, "--to", source.path)
+        run(*check, copy.path)
+    assert digest(copies[1]) == changed
+
+
+def partitions(ramdisk):
+    return sorted(name for name in os.listdir(f"/sys/block/{ramdisk.name}")
+                  if name.startswith(f"{ramdisk.name}p"))
+
+
+def test_partitions(lab):
+    source = lab.ramdisk(64 * MIB)
+    with Direct(source.path) as device:
+        device.partition(2048, 2 * 2048)
+    run("mkfs.ext4", "-q", "/dev/rxd0p1")
+    copy, other = *clone(lab, source), lab.ramdisk(64 * MIB)
+    assert partitions(copy) == ["rxd1p1"] and partitions(other) == []
+    directory = lab.mount("/dev/rxd1p1")
+    refused(BUSY, "reset", "rxd1", "--to", "rxd0", names=directory)
+    run("umount", directory)
+    run("e2fsck", "-fn", "/dev/rxd0p1")
+    # The partitions are those of the data.
+    ok("reset", other.path, "--to", source.path)
+    assert partitions(other) == ["rxd2p1"]
+    directory = lab.mount("/dev/rxd2p1")
+    run("umount", directory)
+    with Direct(source.path) as device:
+        device.write(0, bytes(BLOCK))
+        run("blockdev", "--rereadpt", source.path)
+    ok("reset", other.path, "--to", source.path)
+    assert partitions(other) == partitions(source) == [] != partitions(copy)
+
+
+@pytest.mark.parametrize("options", [("--bs=4k",), ("--bs=512",),
+                                     ("--bsrange=4k-128k", "--bs_unaligned=0")],
+                         ids=["4k", "512", "mixed"])
+def test_verified_beside_each_other(lab, options):
+    """All disks are written at random at once, and verified."""
+    source = filled(lab, 16 * MIB, 15 * MIB)
+    disks = [source, *clone(lab, source, "--count", "2")]
+    disks += clone(lab, disks[1])
+    golden = digest(clone(lab, source, "--read-only")[0])
+    processes = []
+    for number, disk in enumerate(disks):
+        processes.append(subprocess.Popen(
+            ["fio", "--name=verify", f"--filename={disk.path}", "--ioengine=libaio", "--direct=1",
+             "--iodepth=8", "--size=16M", "--io_size=8M", "--rw=randwrite", "--verify=crc32c",
+             "--verify_fatal=1", f"--randseed={number}", *options],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    for process in processes:
+        output, _ = process.communicate(timeout=600)
+        assert process.returncode == 0, output
+    assert len({digest(disk) for disk in disks}) == 4
+    assert digest(RamDisk(4)) == golden
+    ok("reset", disks[0].path, "--to", "/dev/rxd4", "--force")
+    assert digest(disks[0]) == golden
+
+
+def test_many(lab):
+    """Clones, and clones of clones, of a disk with holes."""
+    source = filled(lab, 8 * MIB, 2 * MIB)
+    golden = digest(source)
+    made = clone(lab, source, "--count", "256", "--overcommit")
+    assert len({copy.query().uuid for copy in made}) == 256
+    with Control() as control:
+        assert len(control.query_all()) == 257
+    assert digest(made[-1]) == digest(made[127]) == golden
+    chain = made[0]
+    for _ in range(16):
+        direct.write(chain.path, 0, stamp(int(chain.index)))
+        chain, = clone(lab, chain, "--overcommit")
+    assert direct.read(chain.path, BLOCK, BLOCK) == stamp(0, MIB)[BLOCK:2 * BLOCK]
+    ok("remove", "--all", "--force")

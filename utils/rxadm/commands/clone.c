@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rxadm clone, reset
+ */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "commands/command.h"
+#include "kernel/attributes.h"
+#include "kernel/control.h"
+#include "kernel/create.h"
+#include "kernel/ramdisk.h"
+#include "lib/file.h"
+#include "lib/system.h"
+#include "lib/values.h"
+
+#define COUNT_MAX	1024
+
+static const char clone_usage[] =
+	"Usage: rxadm clone DEVICE [OPTION...]\n"
+	"\n"
+	"Create RAM disks with the data of DEVICE and print their paths. They share its memory: a\n"
+	"write to one of the disks takes memory for what changes, and the others do not change.\n"
+	"\n"
+	"Options:\n"
+	"     --count N      create N RAM disks, or none if one of them cannot be created\n"
+	"     --index N      create /dev/rxdN (default: the lowest free number)\n"
+	"     --name NAME    name for commands and /dev/disk/by-id/rxd-name-NAME\n"
+	"     --overcommit   do not count the disks towards the share of memory\n"
+	"     --read-only    make the new disks read-only\n"
+	"     --uuid UUID    identity in /dev/disk/by-id (default: a random one)\n"
+	"     --dry-run      print the ioctls that would be made; change nothing\n"
+	" -h, --help         print this help\n";
+
+static enum exit_code check_clone(const struct clone_request *request)
+{
+	const struct create_request *create = &request->create;
+	const char *other = create->has_index ? "--index" : create->uuid_text ? "--uuid" :
+			    create->name ? "--name" : NULL;
+
+	if (!request->count || !other)
+		return EXIT_OK;
+	return report(EXIT_PARAMETERS,
+		      "options --count and %s exclude each other: no two RAM disks have the same",
+		      other);
+}
+
+static enum exit_code parse_clone(int argc, char **argv, struct clone_request *request,
+				  bool *help)
+{
+	static const struct option options[] = {
+		{ "count",	required_argument, NULL, OPT_COUNT },
+		{ "dry-run",	no_argument,	   NULL, OPT_DRY_RUN },
+		{ "index",	required_argument, NULL, OPT_INDEX },
+		{ "name",	required_argument, NULL, OPT_NAME },
+		{ "overcommit",	no_argument,	   NULL, OPT_OVERCOMMIT },
+		{ "read-only",	no_argument,	   NULL, OPT_READ_ONLY },
+		{ "uuid",	required_argument, NULL, OPT_UUID },
+		{ "help",	no_argument,	   NULL, 'h' },
+		{ }
+	};
+	struct create_request *create = &request->create;
+	enum exit_code ret = EXIT_OK;
+	int opt;
+
+	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_COUNT:
+			ret = number_argument("count", optarg, 1, COUNT_MAX, &request->count);
+			break;
+		case OPT_DRY_RUN:
+			create->dry_run = true;
+			break;
+		case OPT_INDEX:
+			create->has_index = true;
+			ret = number_argument("index", optarg, 0, RXD_INDEX_MAX, &create->index);
+			break;
+		case OPT_NAME:
+			create->name = optarg;
+			ret = name_argument(optarg);
+			break;
+		case OPT_OVERCOMMIT:
+			create->flags |= RXD_CREATE_OVERCOMMIT;
+			break;
+		case OPT_READ_ONLY:
+			request->read_only = true;
+			break;
+		case OPT_UUID:
+			create->uuid_text = optarg;
+			ret = uuid_argument(optarg, create->uuid);
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv, options);
+		}
+	}
+	if (!ret)
+		ret = operands(argc, argv, 1, "DEVICE [OPTION...]");
+	return ret ? ret : check_clone(request);
+}
+
+static enum exit_code clone_and_print(int fd, const struct device *source,
+				      struct clone_request *request)
+{
+	struct rxd_clone *made = zeroed_array(request->count, sizeof(*made));
+	enum exit_code ret;
+	unsigned int i;
+
+	/* Block signals until the paths of the new devices are printed. */
+	signals_block();
+	ret = ramdisk_clone(fd, source, request, made);
+	for (i = 0; !ret && !request->create.dry_run && i < request->count; i++)
+		printf("/dev/rxd%d\n", made[i].index);
+	fflush(stdout);
+	signals_allow();
+	free(made);
+	return ret;
+}
+
+static enum exit_code run_clone(int argc, char **argv)
+{
+	struct clone_request request = { 0 };
+	struct device source;
+	bool help = false;
+	enum exit_code ret;
+	int fd;
+
+	ret = parse_clone(argc, argv, &request, &help);
+	if (help) {
+		fputs(clone_usage, stdout);
+		return EXIT_OK;
+	}
+	if (!ret)
+		ret = privilege_check();
+	if (!ret)
+		ret = control_open(&fd);
+	if (ret)
+		return ret;
+	if (!request.count)
+		request.count = 1;
+	ret = device_find_rxd("device", argv[optind], &source, &request.source);
+	if (!ret) {
+		ret = clone_and_print(fd, &source, &request);
+		device_release(&source);
+	}
+	close(fd);
+	return ret;
+}
+
+const struct command command_clone = {
+	.name = "clone",
+	.summary = "create RAM disks that share the data of another one",
+	.run = run_clone,
+};
+
+static const char reset_usage[] =
+	"Usage: rxadm reset DEVICE --to SOURCE [OPTION...]\n"
+	"\n"
+	"Discard all data of a RAM disk, and give it the data of the RAM disk SOURCE, whose memory\n"
+	"it then shares. --force is not needed if DEVICE is a clone of SOURCE, or was saved to a\n"
+	"file since it was loaded or last written.\n"
+	"\n"
+	"Options:\n"
+	"     --to SOURCE   the RAM disk with the data, which has the same size\n"
+	"     --force       reset the RAM disk even if it holds data that was not saved\n"
+	"     --dry-run     print the ioctl that would be made; change nothing\n"
+	" -h, --help        print this help\n";
+
+static enum exit_code parse_reset(int argc, char **argv, struct reset_request *request,
+				  const char **source, bool *help)
+{
+	static const struct option options[] = {
+		{ "dry-run",	no_argument,	   NULL, OPT_DRY_RUN },
+		{ "force",	no_argument,	   NULL, OPT_FORCE },
+		{ "to",		required_argument, NULL, OPT_TO },
+		{ "help",	no_argument,	   NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_DRY_RUN:
+			request->dry_run = true;
+			break;
+		case OPT_FORCE:
+			request->force = true;
+			break;
+		case OPT_TO:
+			*source = optarg;
+			break;
+		case 'h':
+			*help = true;
+			return EXIT_OK;
+		default:
+			return option_error(opt, argv, options);
+		}
+	}
+	ret = operands(argc, argv, 1, "DEVICE --to SOURCE [OPTION...]");
+	if (!ret && !*source)
+		ret = report(EXIT_PARAMETERS,
+			     "option --to is missing; give the RAM disk that has the data");
+	return ret;
+}
+
+static enum exit_code reset(int fd, const char *name, const char *source_name,
+			    const struct reset_request *request)
+{
+	struct reset_request found = *request;
+	struct device dev, source;
+	enum exit_code ret;
+	int index;
+
+	ret = device_find_rxd("device", name, &dev, &index);
+	if (ret)
+		return ret;
+	ret = device_find_rxd("source", source_name, &source, &found.index);
+	if (!ret) {
+		found.source = &source;
+		if (found.index == index)
+			ret = report(EXIT_PARAMETERS,
+				     "source '%s': is the RAM disk to be reset; give another one",
+				     source.path);
+		else
+			ret = ramdisk_reset(fd, &dev, index, &found);
+		device_release(&source);
+	}
+	device_release(&dev);
+	return ret;
+}
+
+static enum exit_code run_reset(int argc, char **argv)
+{
+	struct reset_request request = { 0 };
+	const char *source = NULL;
+	bool help = false;
+	enum exit_code ret;
+	int fd;
+
+	ret = parse_reset(argc, argv, &request, &source, &help);
+	if (help) {
+		fputs(reset_usage, stdout);
+		return EXIT_OK;
+	}
+	if (!ret)
+		ret = privilege_check();
+	if (!ret)
+		ret = lock_take();
+	if (!ret)
+		ret = control_open(&fd);
+	if (ret)
+		return ret;
+	ret = reset(fd, argv[optind], source, &request);
+	close(fd);
+	return ret;
+}
+
+const struct command command_reset = {
+	.name = "reset",
+	.summary = "replace the data of a RAM disk by that of another one",
+	.run = run_reset,
+};
