@@ -315,10 +315,12 @@ struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64
  */
 struct page *rxc_index_own_page(struct rxc_index *index, unsigned long slot, unsigned int i)
 {
+	struct page __rcu **place;
 	struct page *page;
 
 	rcu_read_lock();
-	page = rxd_store_lookup(index->store, slot * index->block_pages + i);
+	place = rxd_store_slot(index->store, slot * index->block_pages + i);
+	page = place ? rcu_dereference(*place) : NULL;
 	rcu_read_unlock();
 	return page;
 }

@@ -347,9 +347,11 @@ static bool replace_page(struct rxd_store *store, unsigned long pgno, unsigned i
 	struct page *new = rxd_write_page(write, write->taken);
 	struct page __rcu **slot;
 	struct page *old, *shared;
+	struct rxd_leaf *leaf;
 
 	rcu_read_lock();
-	slot = rxd_store_slot(store, pgno);
+	leaf = rxd_store_leaf(store, pgno);
+	slot = leaf ? &leaf->page[pgno % RXD_PAGES_PER_LEAF] : NULL;
 	old = slot ? rcu_dereference(*slot) : NULL;
 	if (rxd_is_shared(old)) {
 		shared = old;

@@ -42,15 +42,6 @@ static inline unsigned long rxd_leaf_pages(struct rxd_leaf *leaf)
 	return atomic_long_read(rxd_leaf_state(leaf)) & (RXD_LEAF_OWNER - 1);
 }
 
-/* Find a leaf; the pointer has a mark if the leaf is shared. Call under rcu_read_lock(). */
-static inline struct rxd_leaf *rxd_store_marked_leaf(const struct rxd_store *store,
-						     unsigned long pgno)
-{
-	struct rxd_leaf __rcu **dir = rcu_dereference(store->dir);
-
-	return rcu_dereference(dir[pgno / RXD_PAGES_PER_LEAF]);
-}
-
 static inline struct rxd_leaf *rxd_leaf_locked(const struct rxd_store *store, unsigned long i)
 {
 	struct rxd_leaf __rcu **dir;

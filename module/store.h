@@ -213,6 +213,23 @@ static inline int rxd_store_write(struct rxd_store *store, u64 pos, const void *
 }
 
 /**
+ * rxd_store_marked_leaf - find the leaf of a page, and whether it is shared
+ * @store: the store
+ * @pgno: page number, below the capacity
+ *
+ * Call under rcu_read_lock().
+ *
+ * Return: the leaf, with the mark RXD_SHARED if it is shared, or NULL if there is none.
+ */
+static inline struct rxd_leaf *rxd_store_marked_leaf(const struct rxd_store *store,
+						     unsigned long pgno)
+{
+	struct rxd_leaf __rcu **dir = rcu_dereference(store->dir);
+
+	return rcu_dereference(dir[pgno / RXD_PAGES_PER_LEAF]);
+}
+
+/**
  * rxd_store_leaf - find the leaf of a page
  * @store: the store
  * @pgno: page number, below the capacity
@@ -223,9 +240,7 @@ static inline int rxd_store_write(struct rxd_store *store, u64 pos, const void *
  */
 static inline struct rxd_leaf *rxd_store_leaf(const struct rxd_store *store, unsigned long pgno)
 {
-	struct rxd_leaf __rcu **dir = rcu_dereference(store->dir);
-
-	return rxd_plain(rcu_dereference(dir[pgno / RXD_PAGES_PER_LEAF]));
+	return rxd_plain(rxd_store_marked_leaf(store, pgno));
 }
 
 /**
@@ -234,14 +249,14 @@ static inline struct rxd_leaf *rxd_store_leaf(const struct rxd_store *store, uns
  * @pgno: page number, below the capacity
  *
  * Call under rcu_read_lock(). The pointer may be read until rcu_read_unlock(). It is NULL
- * for a hole. Only the pointers of a store that has never shared pages have no marks.
+ * for a hole. The store shares nothing, as that of a cache.
  *
  * Return: address of the pointer, or NULL if the page has no leaf.
  */
 static inline struct page __rcu **rxd_store_slot(const struct rxd_store *store,
 						 unsigned long pgno)
 {
-	struct rxd_leaf *leaf = rxd_store_leaf(store, pgno);
+	struct rxd_leaf *leaf = rxd_store_marked_leaf(store, pgno);
 
 	return likely(leaf) ? &leaf->page[pgno % RXD_PAGES_PER_LEAF] : NULL;
 }
@@ -257,9 +272,11 @@ static inline struct page __rcu **rxd_store_slot(const struct rxd_store *store,
  */
 static inline struct page *rxd_store_lookup(const struct rxd_store *store, unsigned long pgno)
 {
-	struct page __rcu **slot = rxd_store_slot(store, pgno);
+	struct rxd_leaf *leaf = rxd_store_leaf(store, pgno);
 
-	return likely(slot) ? rxd_plain(rcu_dereference(*slot)) : NULL;
+	if (unlikely(!leaf))
+		return NULL;
+	return rxd_plain(rcu_dereference(leaf->page[pgno % RXD_PAGES_PER_LEAF]));
 }
 
 struct page *rxd_store_alloc_page(struct rxd_store *store, unsigned long pgno, gfp_t gfp);
