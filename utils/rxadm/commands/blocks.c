@@ -142,7 +142,8 @@ static enum exit_code run_hotlist(int argc, char **argv)
 		return ret;
 	if (strcmp(argv[optind], "save"))
 		return report(EXIT_PARAMETERS,
-			      "'%s': is unknown; usage: rxadm hotlist save NAME FILE", argv[optind]);
+			      "'%s': is unknown; usage: rxadm hotlist save NAME FILE",
+			      argv[optind]);
 	name = mapping_name(argv[optind + 1]);
 
 	/* Take no lock: this may take long, and must not block other changes. */
