@@ -29,10 +29,10 @@
  * @folio_size: the largest piece of memory that a write allocates, in bytes
  * @node: as in rxd_create.node
  * @uuid: the UUID of the disk
- * @parent: UUID of the disk that the data was shared with last, or null
+ * @parent: UUID of the disk from which the last clone or reset took the data, or null
  * @promised: bytes that count towards the share of memory; control.c uses it
- * @lock: serialises resize, clear, claim and removal. Its holder must not reclaim memory by
- *	I/O, because a suspended cache may wait for the lock.
+ * @lock: serialises resize, clear, clone, reset, claim and removal. Its holder must not reclaim
+ *	memory by I/O, because a suspended cache may wait for the lock.
  * @removing: the disk is being removed; changed under @lock and the gendisk's open_mutex
  * @shut: the disk cannot be opened at present; changed as @removing
  * @owner: the user that has claimed the disk for its cache, or NULL
@@ -60,7 +60,7 @@ struct rxd_disk {
 	uuid_t uuid;
 	uuid_t parent;
 	u64 promised;
-	struct mutex lock; /* resizing, clearing, claiming, removing */
+	struct mutex lock; /* see above */
 	bool removing;
 	bool shut;
 	const void *owner;

@@ -2,14 +2,14 @@
 /*
  * What several stores share: leaves, and pages of leaves that were copied.
  *
- * A mark in the pointer to a leaf or a page says that it may be shared, and nothing that is
- * marked is changed in place. The counts of owners only decide who frees it. A leaf counts
- * the other stores that use it in the upper half of its state. A page counts the other
- * leaves that contain it in its private word. A mark stays when the last other owner has
- * left: readers in the store of that owner may still copy the page.
+ * A mark in the pointer to a leaf or a page says that the leaf or the page may be shared. Nothing
+ * is changed through such a pointer. The upper half of the state of a leaf is the number of
+ * other stores that use it. The private word of a page is the number of other leaves that contain
+ * it. These counts only decide who frees the leaf or the page. A mark stays when the last other
+ * owner has left, because readers in the store of that owner may still copy the page.
  *
- * A write to a shared leaf first replaces the leaf by a copy, in which all pages are marked,
- * and then the page:
+ * A write to a shared leaf first replaces the leaf by a copy, in which all pages are marked. It
+ * then replaces the page:
  *
  *	store A: dir[0] -*-> leaf 1 --> pages 1 to 512        *: marked
  *	store B: dir[0] -*-> leaf 1
@@ -43,8 +43,8 @@ static atomic_long_t *other_owners(struct page *page)
  * rxd_page_leave - give up a shared page that has left its leaf
  * @page: the page, without a mark
  *
- * Return: true if no other leaf contains the page. The caller frees it after a grace period,
- * because readers in the stores of earlier owners may still use it.
+ * Return: true if no other leaf contains the page. In this case, the caller frees the page after
+ * a grace period, because readers in the stores of earlier owners may still use it.
  */
 bool rxd_page_leave(struct page *page)
 {
@@ -55,7 +55,8 @@ bool rxd_page_leave(struct page *page)
  * rxd_leaf_leave - give up a shared leaf that has left the directory of a store
  * @leaf: the leaf, without a mark
  *
- * Return: true if no other store uses the leaf. The caller calls rxd_leaf_release().
+ * Return: true if no other store uses the leaf. In this case, the caller calls
+ * rxd_leaf_release().
  */
 bool rxd_leaf_leave(struct rxd_leaf *leaf)
 {
@@ -87,7 +88,7 @@ void rxd_leaf_release(struct rxd_leaf *leaf)
 	}
 	rxd_free_later(last);
 	rxd_free_leaf_later(leaf);
-	/* Pages of other leaves stay: no task needs to wait for them. */
+	/* Pages that other leaves contain are not freed: no task needs to wait for them. */
 	rxd_note_freed(nr_others);
 }
 
@@ -144,7 +145,7 @@ int rxd_leaf_unshare(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
 	if (!new)
 		return -ENOMEM;
 
-	/* Under the lock, this store stays an owner of the leaf, and thus the leaf of its pages. */
+	/* Under the lock, the store keeps the old leaf, so the leaf keeps its pages. */
 	spin_lock_irqsave(&store->leaf_lock, flags);
 	old = rxd_leaf_locked(store, i);
 	if (rxd_is_shared(old)) {
@@ -216,7 +217,7 @@ static bool has_data(struct rxd_store *store, unsigned long first, unsigned int 
 int rxd_leaf_unshare_part(struct rxd_store *store, unsigned long first, unsigned int nr,
 			  gfp_t gfp)
 {
-	/* The whole leaf can be removed, and holes need not be. */
+	/* A whole leaf is removed without a copy, and in holes there is nothing to remove. */
 	if (nr == RXD_PAGES_PER_LEAF || !has_data(store, first, nr))
 		return 0;
 	return rxd_leaf_unshare(store, first, gfp);
@@ -229,7 +230,8 @@ int rxd_leaf_unshare_part(struct rxd_store *store, unsigned long first, unsigned
  * @nr: number of pages, greater than 0
  * @gfp: RXD_GFP or RXD_GFP_NOWAIT
  *
- * rxd_store_free_range() does not free a part of a shared leaf.
+ * rxd_store_free_range() does not free a part of a shared leaf. Therefore this replaces the
+ * leaves at both ends by copies if the range has only a part of them.
  *
  * Return: 0 or -ENOMEM.
  */

@@ -60,8 +60,8 @@ struct rxd_leaf {
 };
 
 /*
- * This bit of a pointer to a leaf or to a page says that other stores may use the same one.
- * Nothing that is shared is ever changed: a write replaces it by a copy. See share.c.
+ * This bit of a pointer to a leaf or to a page says that other stores may use this leaf or page.
+ * It is never changed through such a pointer: a write replaces it by a copy. See share.c.
  */
 #define RXD_SHARED	1UL
 
@@ -248,8 +248,8 @@ static inline struct rxd_leaf *rxd_store_leaf(const struct rxd_store *store, uns
  * @store: the store
  * @pgno: page number, below the capacity
  *
- * Call under rcu_read_lock(). The pointer may be read until rcu_read_unlock(). It is NULL
- * for a hole. The store shares nothing, as that of a cache.
+ * Call under rcu_read_lock(), and only for a store that shares nothing, such as that of a cache.
+ * The pointer may be read until rcu_read_unlock(). It is NULL for a hole.
  *
  * Return: address of the pointer, or NULL if the page has no leaf.
  */

@@ -66,7 +66,7 @@
  */
 #define RXD_IF_SAME		(1U << 0)
 
-/* In @changes of these ioctls with RXD_IF_SAME: any data. */
+/* In @changes of RXD_REMOVE, RXD_CLEAR and RXD_RESET with RXD_IF_SAME: any data. */
 #define RXD_CHANGES_ANY		(~0ULL)
 
 /* In rxd_create.index: use the lowest free device number. */
@@ -231,13 +231,16 @@ struct rxd_clear {
  * @uuid: in: the UUID of the new disk, or all zeros for a random UUID; out: the UUID
  * @reserved: in: zero
  *
- * The disks share their memory. A write to one of them takes memory for the changed pages,
- * and the other one does not change. The new disk has the properties of the source: capacity,
- * block size, limit, piece size, NUMA node, RXD_CREATE_DETECT_ZEROES. Both may be changed,
- * cloned and removed in any order. The kernel looks for partitions at the first open.
+ * The disks share the memory of the data. A write to one of them takes memory for the pages
+ * that it changes, and the other disk does not change. The new disk has the size,
+ * logical_block_size, mem_limit, folio_size, node and RXD_CREATE_DETECT_ZEROES of the source.
+ * It takes over neither RXD_CREATE_OVERCOMMIT nor the read-only state. Both disks may be
+ * changed, cloned and removed in any order. The kernel looks for partitions of the new disk
+ * when it is opened for the first time.
  *
- * Errors: ENODEV: no such disk; EBUSY: the source is open, mounted or in use as a cache;
- * EOPNOTSUPP: its memory is reserved; EEXIST, ERANGE, ENOSPC, ENOMEM as for RXD_CREATE.
+ * Errors: EINVAL; ENODEV: no disk has the number @source; EBUSY: the source is open, mounted or
+ * in use as a cache; EOPNOTSUPP: the memory of the source is reserved; EEXIST, ERANGE, ENOSPC,
+ * ENOMEM as for RXD_CREATE.
  */
 struct rxd_clone {
 	__u32 version;
@@ -254,17 +257,17 @@ struct rxd_clone {
  * @flags: in: RXD_IF_SAME and RXD_DRY_RUN
  * @index: in: device number of the disk that is changed
  * @source: in: device number of the disk with the data
- * @diskseq: in: as in rxd_remove, of the disk that is changed
- * @changes: in: as in rxd_remove, of the disk that is changed
+ * @diskseq: in: as in rxd_remove, for the disk @index
+ * @changes: in: as in rxd_remove, for the disk @index
  * @reserved: in: zero
  *
- * The disks share their memory afterwards, as after RXD_CLONE.
+ * The disks then share the memory of the data, as after RXD_CLONE.
  *
- * Errors: EINVAL, also if @index is @source; ENODEV: no such disk; EBUSY: one of the disks
- * is open, mounted or in use as a cache; EOPNOTSUPP: the memory of one of them is reserved;
- * EROFS: the disk that is changed is read-only; ERANGE: the capacities differ; ENOSPC: the
- * limit of the disk is lower than the memory that the data takes; ESTALE: as for RXD_REMOVE;
- * ENOMEM.
+ * Errors: EINVAL, also if @index equals @source; ENODEV: one of the disks does not exist; EBUSY:
+ * one of the disks is open, mounted or in use as a cache; EOPNOTSUPP: the memory of one of the
+ * disks is reserved; EROFS: the disk @index is read-only; ERANGE: the capacities differ; ENOSPC:
+ * the limit of the disk @index is lower than the memory that the data takes; ESTALE: as for
+ * RXD_REMOVE; ENOMEM.
  */
 struct rxd_reset {
 	__u32 version;
