@@ -766,10 +766,17 @@ static int rxd_clear_thin(struct rxd_disk *rxd, const struct rxd_seen *seen, boo
  */
 int rxd_disk_clear(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run)
 {
+	bool was_clone = !uuid_is_null(&rxd->parent);
+	int ret;
+
 	lockdep_assert_held(&rxd->lock);
 	/* A cache keeps its disk open, so this also fails for a claimed disk. */
-	return rxd->reserved ? rxd_clear_reserved(rxd, seen, dry_run) :
-			       rxd_clear_thin(rxd, seen, dry_run);
+	ret = rxd->reserved ? rxd_clear_reserved(rxd, seen, dry_run) :
+			      rxd_clear_thin(rxd, seen, dry_run);
+	/* udev treats clones in another way. */
+	if (!ret && !dry_run && was_clone)
+		disk_uevent(rxd->gd, KOBJ_CHANGE);
+	return ret;
 }
 
 /*

@@ -178,3 +178,17 @@ def test_reset_takes_links_away(udevd, lab):
     rxadm("reset", other.path, "--to", source.path, "--force", check=True)
     assert set(by_contents().values()) == {source.path}
     assert "by-label/other" not in by_contents()
+
+
+def test_cleared_clone_is_a_disk_again(udevd, lab):
+    """It has no contents of another disk any more."""
+    source = lab.ramdisk(16 * MIB)
+    run("udevadm", "settle", "--timeout=60")
+    run("mkfs.ext4", "-q", "-F", "-L", "scratch", source.path)
+    path = rxadm("clone", source.path, check=True).stdout.strip()
+    assert set(by_contents().values()) == {source.path}
+    rxadm("clear", "--force", path, check=True)
+    run("udevadm", "settle", "--timeout=60")
+    run("mkfs.ext4", "-q", "-F", "-L", "other", path)
+    assert by_contents().get("by-label/other") == path
+    rxadm("remove", "--force", path, check=True)

@@ -133,7 +133,7 @@ static const struct column columns[] = {
 	[COL_UUID]	= { "UUID", COLUMN_TEXT, true, "identity" },
 	[COL_NAME]	= { "NAME", COLUMN_TEXT, true, "name that a RAM disk was given" },
 	[COL_PARENT]	= { "PARENT", COLUMN_TEXT, true,
-			    "UUID of the RAM disk that it was cloned from" },
+			    "UUID of the disk that its data was shared from" },
 	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, true,
 			    "NQN and address of its export" },
 	[COL_LINKS]	= { "LINKS", COLUMN_LIST, true, "other names in " LINKS },

@@ -66,7 +66,7 @@ static const struct column list_columns[] = {
 	[COL_UUID]	= { "UUID", COLUMN_TEXT, false, "identity, as in /dev/disk/by-id" },
 	[COL_DISK_NAME]	= { "NAME", COLUMN_TEXT, true, "name that it was given, if any" },
 	[COL_PARENT]	= { "PARENT", COLUMN_TEXT, false,
-			    "UUID of the RAM disk that it was cloned from" },
+			    "UUID of the disk that its data was shared from" },
 	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, false, "NQN and address of its export" },
 };
 

@@ -204,7 +204,7 @@ static void tell_of_other(const struct plan *plan, const char *image, const stru
 	    image_may_be_replaced(disk, output->folder_fd, output->name))
 		return;
 	report(EXIT_OK,
-	       "note: image '%s': /dev/rxd%d was neither loaded from it nor saved to it, or was emptied since; 'rxadm apply --stop' and shutdown will save the RAM disk as '%s.new-DATE'; 'rxadm save /dev/rxd%d %s' replaces the image",
+	       "note: image '%s': /dev/rxd%d was neither loaded from it nor saved to it, or was emptied or reset since; 'rxadm apply --stop' and shutdown will save the RAM disk as '%s.new-DATE'; 'rxadm save /dev/rxd%d %s' replaces the image",
 	       image, index, image, index, image);
 }
 
@@ -441,7 +441,7 @@ static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const c
 		      "image '%s': is kept, because /dev/rxd%d was %s; the RAM disk is saved as '%s'",
 		      image, index,
 		      apart ? "not started completely" :
-			      "neither loaded from it nor saved to it, or emptied since",
+			      "neither loaded from it nor saved to it, or emptied or reset since",
 		      beside);
 }
 
