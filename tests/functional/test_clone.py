@@ -216,6 +216,7 @@ def test_parent(lab):
     assert listed(copy) == uuid
 
 
+@pytest.mark.one_kernel
 def test_parent_of_an_older_module(lab):
     ramdisk = lab.ramdisk(4 * MIB)
     result = run("unshare", "--mount", "sh", "-euc",
@@ -224,6 +225,7 @@ def test_parent_of_an_older_module(lab):
     assert '"parent": null' in result.stdout
 
 
+@pytest.mark.one_kernel
 def test_count_all_or_none(lab, share):
     limit = share(10)
     size = limit // 8 // MIB * MIB
@@ -266,6 +268,7 @@ def child_of(parent):
 CLONES = "0xb7, 0x6,"
 
 
+@pytest.mark.one_kernel
 def test_count_and_an_error(lab, tmp_path):
     """The fourth fails: the first three are removed again."""
     filled(lab)
@@ -286,6 +289,7 @@ def test_count_and_an_error(lab, tmp_path):
     assert state() == before
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_count_and_a_signal(lab, tmp_path, number):
     filled(lab)
@@ -329,6 +333,7 @@ def number_of(name):
     return getattr(control, name)
 
 
+@pytest.mark.one_kernel
 def test_older_module(lab):
     for _ in range(2):
         filled(lab)
@@ -363,6 +368,7 @@ def test_reset(lab):
     assert digest(copy) == golden
 
 
+@pytest.mark.one_kernel
 def test_reset_of_foreign_data(lab, tmp_path):
     source, other = filled(lab), filled(lab, data=MIB)
     golden, foreign = digest(source), digest(other)
@@ -389,6 +395,7 @@ def test_reset_of_foreign_data(lab, tmp_path):
     assert digest(RamDisk(5)) == golden
 
 
+@pytest.mark.one_kernel
 def test_clone_counts_as_unsaved(lab, tmp_path):
     """Also if it was never written: its source may be gone."""
     source = filled(lab)
@@ -400,6 +407,7 @@ def test_clone_counts_as_unsaved(lab, tmp_path):
     ok("remove", copy.path)
 
 
+@pytest.mark.one_kernel
 def test_clone_of_a_saved_disk(lab, tmp_path):
     """The image is of the source, and only the source counts as saved."""
     source = filled(lab)
@@ -439,6 +447,7 @@ def test_in_use(lab):
     assert other.query().mem_used == 0
 
 
+@pytest.mark.one_kernel
 def test_udev_has_it_open(lab):
     """A disk that is closed soon is waited for."""
     source = filled(lab)
@@ -453,6 +462,7 @@ def test_udev_has_it_open(lab):
     lab.adopt_ramdisk(1)
 
 
+@pytest.mark.one_kernel
 def test_reset_refused(lab):
     source = filled(lab)
     small, reserved = lab.ramdisk(8 * MIB), lab.ramdisk(16 * MIB, flags=CREATE_RESERVE)
@@ -495,6 +505,7 @@ def test_limit_of_a_clone(lab):
     direct.write(source.path, 11 * MIB, stamp(3))
 
 
+@pytest.mark.one_kernel
 def test_written_before_it_is_reset(lab, tmp_path):
     """The driver compares, and rxadm looks at the disk again."""
     source, other = filled(lab), filled(lab, data=MIB)
@@ -513,6 +524,7 @@ def test_written_before_it_is_reset(lab, tmp_path):
     assert source.query().mem_used != other.query().mem_used
 
 
+@pytest.mark.one_kernel
 def test_reset_leaves_the_image(lab, tmp_path, nothing_left):
     """The next stop must not save foreign data over the image."""
     source = filled(lab)
