@@ -192,7 +192,7 @@ char *value_name(const char *text)
 	size_t len = strlen(text);
 
 	if (!len || len > RXD_NAME_MAX || strspn(text, allowed) < len || strchr("-.", *text))
-		return format_text("must be 1 to %d letters, digits or -_. but not - or . first",
+		return format_text("must be 1-%d letters, digits or -_. and not begin with - or .",
 				   RXD_NAME_MAX);
 	/* Reject the kernel names of RAM disks. */
 	if (!strncmp(text, "rxd", 3) && isdigit((unsigned char)text[3]))
