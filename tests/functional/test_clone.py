@@ -417,6 +417,7 @@ def test_clone_of_a_saved_disk(lab, tmp_path):
     ok("remove", source.path)
 
 
+@pytest.mark.one_kernel
 def test_in_use(lab):
     """Neither of the two may be open, mounted, swap space or a cache."""
     source = filled(lab)
@@ -648,6 +649,7 @@ def test_verified_beside_each_other(lab, options):
     assert digest(disks[0]) == golden
 
 
+@pytest.mark.one_kernel
 def test_many(lab):
     """Clones, and clones of clones, of a disk with holes."""
     source = filled(lab, 8 * MIB, 2 * MIB)
