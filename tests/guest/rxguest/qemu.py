@@ -71,13 +71,14 @@ def command(boot, top, kernel, out, disks, options, kvm):
         file, _, how = spec.partition(",")
         drives.append((f"extra{nr}", os.path.abspath(file), how or "cache=writeback"))
     how = accel.COUNTED if options.icount else accel.KVM if kvm else accel.TCG
+    parameters = [PARAMETERS, f"guest.kernel={kernel}", *([] if kvm else [accel.TCG_PARAMETER])]
     args = ["qemu-system-x86_64", *how, "-machine", "q35", "-m", f"{options.mem}M",
             *_nodes(options.nodes, options.mem, 1 if options.icount else CPUS),
             *(["-mem-prealloc"] if options.prealloc else []),
             "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
             "-kernel", os.path.join(boot, "vmlinuz"),
             "-initrd", options.initrd or os.path.join(boot, "initrd"),
-            "-append", " ".join([PARAMETERS, f"guest.kernel={kernel}", *options.append]),
+            "-append", " ".join([*parameters, *options.append]),
             "-serial", f"file:{os.path.join(out, 'console.txt').replace(',', ',,')}",
             "-serial", "stdio", "-device", "virtio-rng-pci",
             *_share("rxd", top, ",readonly=on"), *_share("out", out)]
