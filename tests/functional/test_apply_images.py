@@ -378,6 +378,18 @@ def test_clear_that_is_killed(config, image):
     saved_beside(config, image, 2)
 
 
+def test_removal_after_clear_that_is_killed(config):
+    """No record of the disk is left, nor what the clear has set aside."""
+    config.ok()
+    disk = disk_of("ramdisk/a")
+    disturbed(["-e", "trace=unlink,unlinkat", "-e", "inject=unlink,unlinkat:signal=KILL"],
+              "clear", "--force", disk.path)
+    kept = set(glob.glob("/run/rxd/disk-*-kept"))
+    assert kept
+    rxadm("remove", "--force", disk.path, check=True)
+    assert not kept & set(glob.glob("/run/rxd/disk-*-kept"))
+
+
 @pytest.mark.parametrize("then", ["clear", "map"])
 def test_clear_that_is_killed_and_one_that_fails(config, image, lab, then):
     """What the first has set aside describes the data before it, and is not restored."""

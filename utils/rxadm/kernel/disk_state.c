@@ -444,12 +444,13 @@ bool disk_is_unfinished(const uint8_t *uuid)
  */
 void disk_state_forget(const char *diskseq, const uint8_t *uuid)
 {
-	static const char *const records[] = { "disk", "saved" };
+	/* One that was killed may have left "-kept". */
+	static const char *const records[][2] = { {"disk", ""}, {"disk", "-kept"}, {"saved", ""} };
 	char *path;
 	size_t i;
 
 	for (i = 0; diskseq && i < ARRAY_SIZE(records); i++) {
-		path = format_text(RUN_FOLDER "/%s-%s", records[i], diskseq);
+		path = format_text(RUN_FOLDER "/%s-%s%s", records[i][0], diskseq, records[i][1]);
 		unlink(path);
 		free(path);
 	}
