@@ -91,7 +91,8 @@ static unsigned long memory_headroom(void)
 
 /*
  * The pages that unmovable allocations can get, including by reclaim. si_mem_available()
- * also counts pages that only movable allocations can get.
+ * also counts pages that only movable allocations can get. Page cache in CMA areas stays
+ * counted: no counter tells it from the rest of its zone.
  */
 static long usable_memory(void)
 {
@@ -130,14 +131,30 @@ static long pages_on_cpu_lists(void)
 	return nr;
 }
 
-/* Can @nr pages be allocated without touching the headroom? */
+/*
+ * Can @nr pages be allocated without touching the headroom? While memory is low, each
+ * allocation asks, and the lists of many CPUs take long to sum: a sum serves for a jiffy if
+ * it is large enough. It is never the reason for a refusal, because pages may have been
+ * freed since.
+ */
 static bool memory_is_there(unsigned long nr)
 {
-	long spare = usable_memory() - (long)memory_headroom();
+	long wanted = (long)nr + (long)memory_headroom() - usable_memory();
+	static unsigned long summed_at;
+	static long last_sum;
+	unsigned long now = jiffies;
+	long sum;
 
-	if (spare < (long)nr)
-		spare += pages_on_cpu_lists();
-	return spare >= (long)nr;
+	if (wanted <= 0)
+		return true;
+	/* Pairs with the release below. */
+	if (smp_load_acquire(&summed_at) == now && READ_ONCE(last_sum) >= wanted)
+		return true;
+	sum = pages_on_cpu_lists();
+	WRITE_ONCE(last_sum, sum);
+	/* Pairs with the acquire above: the sum is at least as new. */
+	smp_store_release(&summed_at, now);
+	return sum >= wanted;
 }
 
 /*
