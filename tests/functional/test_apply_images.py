@@ -378,16 +378,16 @@ def test_clear_that_is_killed(config, image):
     saved_beside(config, image, 2)
 
 
-def test_removal_after_clear_that_is_killed(config):
+def test_removal_after_clear_that_is_killed(config, image):
     """No record of the disk is left, nor what the clear has set aside."""
     config.ok()
     disk = disk_of("ramdisk/a")
     disturbed(["-e", "trace=unlink,unlinkat", "-e", "inject=unlink,unlinkat:signal=KILL"],
               "clear", "--force", disk.path)
-    kept = set(glob.glob("/run/rxd/disk-*-kept"))
-    assert kept
+    kept = set(glob.glob("/run/rxadm/disk-*-kept"))
+    assert kept and image.exists()
     rxadm("remove", "--force", disk.path, check=True)
-    assert not kept & set(glob.glob("/run/rxd/disk-*-kept"))
+    assert not kept & set(glob.glob("/run/rxadm/disk-*-kept"))
 
 
 @pytest.mark.parametrize("then", ["clear", "map"])
