@@ -220,15 +220,34 @@ struct rxd_clear {
 
 /* The clone is read-only. "blockdev --setrw" changes this. */
 #define RXD_CLONE_READ_ONLY	(1U << 8)
+/*
+ * Give up the clone if a write to another disk that shares memory with it finds no memory. All
+ * I/O to the clone fails with EIO from then on. Implies RXD_CREATE_OVERCOMMIT.
+ */
+#define RXD_CLONE_EXPENDABLE	(1U << 9)
+/* Freeze no file system. The clone contains what a power failure would have left. */
+#define RXD_CLONE_NO_FREEZE	(1U << 10)
+
+/* Maximum of rxd_clone.nr_fds. */
+#define RXD_CLONE_FDS_MAX	64
 
 /**
  * struct rxd_clone - argument of RXD_CLONE: create a disk with the data of another one
  * @version: in: RXD_ABI_VERSION
- * @flags: in: RXD_CREATE_OVERCOMMIT, RXD_CLONE_READ_ONLY and RXD_DRY_RUN
+ * @flags: in: RXD_CREATE_OVERCOMMIT, RXD_CLONE_* bits and RXD_DRY_RUN
  * @source: in: device number of the disk with the data
  * @index: in: device number, 0 to RXD_INDEX_MAX, or RXD_INDEX_ANY; out: device number of
  *	the new disk
  * @uuid: in: the UUID of the new disk, or all zeros for a random UUID; out: the UUID
+ * @fds: in: address of an array of __s32, descriptors of files or directories, one of each file
+ *	system to be frozen; a file system that is on the disk itself, without partitions or
+ *	other devices in between, needs none
+ * @nr_fds: in: number of elements in the array, 0 to RXD_CLONE_FDS_MAX
+ * @pad: in: zero
+ * @held_ns: in: zero; out: how long writes to the source were held, in ns
+ * @frozen_ns: in: zero; out: how long file systems were frozen, in ns, or 0 if there was none
+ * @changes: in: zero; out: the number that the sysfs file rxd/changes of the source had at the
+ *	moment of the clone
  * @reserved: in: zero
  *
  * The disks share the memory of the data. A write to one of them takes memory for the pages
@@ -238,9 +257,15 @@ struct rxd_clear {
  * changed, cloned and removed in any order. The kernel looks for partitions of the new disk
  * when it is opened for the first time.
  *
- * Errors: EINVAL; ENODEV: no disk has the number @source; EBUSY: the source is open, mounted or
- * in use as a cache; EOPNOTSUPP: the memory of the source is reserved; EEXIST, ERANGE, ENOSPC,
- * ENOMEM as for RXD_CREATE.
+ * The source may be open or mounted. The ioctl freezes its file systems, holds its writes while
+ * the data is shared, and thaws the file systems before it returns, whatever happens. Reads
+ * continue.
+ *
+ * Errors: EINVAL; ENODEV: no disk has the number @source; EBUSY: the source is in use as a cache
+ * or as swap space, or one of the file systems is being frozen by another task; EBADF: one of
+ * @fds is not an open file; EOPNOTSUPP: the memory of the source is reserved, or one of the file
+ * systems cannot be frozen; EIO: the source was given up; EEXIST, ERANGE, ENOSPC, ENOMEM as for
+ * RXD_CREATE; the error of the file system that could not be frozen.
  */
 struct rxd_clone {
 	__u32 version;
@@ -248,7 +273,13 @@ struct rxd_clone {
 	__s32 source;
 	__s32 index;
 	__u8 uuid[16];
-	__u64 reserved[4];
+	__u64 fds;
+	__u32 nr_fds;
+	__u32 pad;
+	__u64 held_ns;
+	__u64 frozen_ns;
+	__u64 changes;
+	__u64 reserved[2];
 };
 
 /**
@@ -289,6 +320,8 @@ struct rxd_reset {
 #define RXD_STATE_READONLY	(1U << 3)	/* set read-only */
 #define RXD_STATE_RESERVED	(1U << 4)	/* all memory allocated */
 #define RXD_STATE_DETECT_ZEROES	(1U << 5)	/* zeros are not stored */
+#define RXD_STATE_EXPENDABLE	(1U << 6)	/* a clone that may be given up */
+#define RXD_STATE_LOST		(1U << 7)	/* was given up: all I/O fails */
 
 /**
  * struct rxd_query - argument of RXD_QUERY
