@@ -159,10 +159,15 @@ int rxd_check_clone(const struct rxd_clone *arg)
 	int ret;
 
 	ret = check_header(arg->version, arg->flags,
-			   RXD_CREATE_OVERCOMMIT | RXD_CLONE_READ_ONLY | RXD_DRY_RUN);
+			   RXD_CREATE_OVERCOMMIT | RXD_CLONE_READ_ONLY |
+			   RXD_CLONE_NO_FREEZE | RXD_DRY_RUN);
 	if (ret)
 		return ret;
-	if (!is_zero(arg->reserved, sizeof(arg->reserved)))
+	if (arg->pad || arg->held_ns || arg->frozen_ns || arg->changes ||
+	    !is_zero(arg->reserved, sizeof(arg->reserved)))
+		return -EINVAL;
+	if (arg->nr_fds > RXD_CLONE_FDS_MAX || (!arg->nr_fds && arg->fds) ||
+	    (arg->nr_fds && arg->flags & RXD_CLONE_NO_FREEZE))
 		return -EINVAL;
 	if (arg->index != RXD_INDEX_ANY && check_index(arg->index))
 		return -EINVAL;

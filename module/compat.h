@@ -8,6 +8,7 @@
 
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
+#include <linux/fs.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -61,6 +62,50 @@ static inline void rxd_unfreeze_queue(struct request_queue *q, unsigned int memf
 #define rxd_bdev_mapping(bdev)	((bdev)->bd_mapping)
 #else
 #define rxd_bdev_mapping(bdev)	((bdev)->bd_inode->i_mapping)
+#endif
+
+#ifdef RXD_HAVE_FREEZE_OWNER
+#define rxd_freezer(method, sb)	method(sb, FREEZE_HOLDER_KERNEL | FREEZE_MAY_NEST, NULL)
+#elif defined(RXD_HAVE_FREEZE_HOLDER)
+#define rxd_freezer(method, sb)	method(sb, FREEZE_HOLDER_KERNEL | FREEZE_MAY_NEST)
+#else
+#define rxd_freezer(method, sb)	method(sb)
+#endif
+
+static inline int rxd_freeze_super(struct super_block *sb)
+{
+	if (sb->s_op->freeze_super)
+		return rxd_freezer(sb->s_op->freeze_super, sb);
+	return rxd_freezer(freeze_super, sb);
+}
+
+static inline void rxd_thaw_super(struct super_block *sb)
+{
+	if (sb->s_op->thaw_super)
+		rxd_freezer(sb->s_op->thaw_super, sb);
+	else
+		rxd_freezer(thaw_super, sb);
+}
+
+/* rxd_bdev_has_frozen - has bdev_freeze() frozen a file system? */
+#ifdef RXD_HAVE_BDEV_FREEZE
+static inline bool rxd_bdev_has_frozen(struct block_device *bdev)
+{
+	bool ret;
+
+	mutex_lock(&bdev->bd_holder_lock);
+	ret = bdev->bd_holder_ops && bdev->bd_holder_ops->freeze;
+	mutex_unlock(&bdev->bd_holder_lock);
+	return ret;
+}
+#else
+#define bdev_freeze(bdev)	freeze_bdev(bdev)
+#define bdev_thaw(bdev)		thaw_bdev(bdev)
+
+static inline bool rxd_bdev_has_frozen(struct block_device *bdev)
+{
+	return bdev->bd_fsfreeze_sb;
+}
 #endif
 
 #ifdef RXD_HAVE_OPEN_GENDISK

@@ -13,12 +13,14 @@
 #include <linux/nodemask.h>
 #include <linux/random.h>
 #include <linux/sched/mm.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/uuid.h>
 #include <linux/xarray.h>
 
 #include "check.h"
+#include "clone.h"
 #include "compat.h"
 #include "disk.h"
 
@@ -137,8 +139,8 @@ static struct rxd_disk *find(int index)
 	return xa_get_mark(&rxd_disks, index, RXD_LIVE) ? xa_load(&rxd_disks, index) : NULL;
 }
 
-/* Create a disk that shares the data of @source, if this is not NULL, which is locked. */
-static int create_disk(struct rxd_create *arg, struct rxd_disk *source, bool read_only)
+/* Create a disk, which is a clone if @cloning is not NULL. */
+static int create_disk(struct rxd_create *arg, struct rxd_cloning *cloning)
 {
 	bool dry_run = arg->flags & RXD_DRY_RUN;
 	struct rxd_disk *rxd;
@@ -164,8 +166,8 @@ static int create_disk(struct rxd_create *arg, struct rxd_disk *source, bool rea
 		goto out_put;
 	if (!ret)
 		ret = rxd_disk_build(rxd, arg);
-	if (!ret && source)
-		ret = rxd_disk_clone(source, rxd, read_only);
+	if (!ret && cloning)
+		ret = rxd_disk_clone(cloning, rxd);
 
 	/* Add and mark the disk under one lock: a disk that is visible can be found. */
 	mutex_lock(&rxd_lock);
@@ -196,7 +198,7 @@ static int rxd_create(struct rxd_create *arg)
 		return ret;
 	if (arg->node >= 0 && !node_state(arg->node, N_MEMORY))
 		return -ENXIO;
-	return create_disk(arg, NULL, false);
+	return create_disk(arg, NULL);
 }
 
 /* Find a disk, and prevent changes to it until unlock_disk(). */
@@ -339,7 +341,7 @@ static int rxd_clear(struct rxd_clear *arg)
 	return ret;
 }
 
-static int rxd_clone(struct rxd_clone *arg)
+static int clone_disk(struct rxd_clone *arg, struct rxd_cloning *cloning)
 {
 	struct rxd_create create = {
 		.version	= RXD_ABI_VERSION,
@@ -350,23 +352,43 @@ static int rxd_clone(struct rxd_clone *arg)
 	unsigned int memflags;
 	int ret;
 
-	ret = rxd_check_clone(arg);
-	if (ret)
-		return ret;
 	source = lock_disk(arg->source, &memflags);
 	if (IS_ERR(source))
 		return PTR_ERR(source);
-
 	memcpy(create.uuid, arg->uuid, sizeof(create.uuid));
 	/* Check this before the new disk takes a number. */
 	ret = rxd_disk_like(source, &create);
-	if (!ret)
-		ret = create_disk(&create, source, arg->flags & RXD_CLONE_READ_ONLY);
+	rxd_disk_get(source);
 	unlock_disk(source, memflags);
+
+	cloning->source = source;
+	if (!ret)
+		ret = create_disk(&create, cloning);
+	rxd_disk_put(source);
 	if (!ret && !(arg->flags & RXD_DRY_RUN)) {
 		arg->index = create.index;
 		memcpy(arg->uuid, create.uuid, sizeof(arg->uuid));
 	}
+	return ret;
+}
+
+static int rxd_clone(struct rxd_clone *arg)
+{
+	struct rxd_cloning *cloning;
+	int ret;
+
+	ret = rxd_check_clone(arg);
+	if (ret)
+		return ret;
+	cloning = kzalloc_obj(*cloning, GFP_KERNEL);
+	if (!cloning)
+		return -ENOMEM;
+	cloning->arg = arg;
+	ret = rxd_freeze_get(&cloning->freeze, u64_to_user_ptr(arg->fds), arg->nr_fds);
+	if (!ret)
+		ret = clone_disk(arg, cloning);
+	rxd_freeze_put(&cloning->freeze);
+	kfree(cloning);
 	return ret;
 }
 

@@ -12,6 +12,7 @@
 
 #include "compat.h"
 #include "copy.h"
+#include "hold.h"
 #include "store-internal.h"
 
 /**
@@ -23,6 +24,9 @@ struct gap {
 	unsigned int nr;
 	bool shared;
 };
+
+/* How often a step of a write is tried again with memory that was reclaimed for it. */
+#define RECLAIM_TRIES	4
 
 /* Is @next the @n-th page after @page in memory? */
 static __always_inline bool follows(struct page *next, struct page *page, unsigned int n)
@@ -179,14 +183,16 @@ void rxd_store_read(struct rxd_store *store, u64 pos, void *dst, unsigned int le
 /*
  * Write to existing pages that are not shared.
  *
- * Return: number of bytes written; 0 for a gap at @pos.
+ * Return: number of bytes written; 0 for a gap at @pos, or if the caller must not wait.
  */
 static unsigned int overwrite(struct rxd_store *store, u64 pos, const void *src,
-			      unsigned int len)
+			      unsigned int len, gfp_t gfp)
 {
 	unsigned int nr, part = 0;
 	void *data;
 
+	if (!rxd_hold_enter(store, gfp))
+		return 0;
 	rcu_read_lock();
 	data = find_own_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
 	if (likely(data)) {
@@ -194,6 +200,7 @@ static unsigned int overwrite(struct rxd_store *store, u64 pos, const void *src,
 		rxd_copy(data + offset_in_page(pos), src, part);
 	}
 	rcu_read_unlock();
+	rxd_hold_leave(store);
 	return part;
 }
 
@@ -396,22 +403,65 @@ static unsigned int write_shared(struct rxd_store *store, u64 pos, const void *s
 	return write_hole(store, pos, src, len, 1, write);
 }
 
-/* Write to a gap, and wait for memory if the caller may sleep. */
+/* One step of a write to a gap. Return: as write_hole(). */
+static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
+			    unsigned int len, struct rxd_write *write)
+{
+	gfp_t gfp = write->gfp;
+	unsigned int done;
+	struct gap gap;
+
+	if (!rxd_hold_enter(store, gfp))
+		return 0;
+	/* All writes wait for a step if they are to be held: reclaim memory in between. */
+	if (unlikely(store->hold))
+		write->gfp = RXD_GFP_NOWAIT;
+	gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
+	if (unlikely(gap.shared))
+		done = write_shared(store, pos, src, len, gap.nr, write);
+	else
+		done = write_hole(store, pos, src, len, gap.nr, write);
+	write->gfp = gfp;
+	rxd_hold_leave(store);
+	return done;
+}
+
+/*
+ * Reclaim memory for the next step of a write: for a page, or, if the write has one, for a leaf,
+ * which takes the page that is freed last.
+ *
+ * Return: true if the caller should try again.
+ */
+static bool reclaim(struct rxd_store *store, unsigned long pgno, struct rxd_write *write)
+{
+	struct page *page;
+
+	if (write->taken == write->nr) {
+		rxd_write_alloc(write, store, pgno, 1);
+		return write->nr;
+	}
+	page = rxd_store_alloc_page(store, pgno, write->gfp);
+	if (page)
+		rxd_store_free_page(page);
+	return page;
+}
+
+/* Write to a gap, and wait for memory if the caller may sleep. Return: as write_hole(). */
 static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 			      unsigned int len, struct rxd_write *write)
 {
-	struct gap gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
-	unsigned int done;
+	unsigned int done, tries = 0;
 	long freed;
 
 	for (;;) {
 		freed = rxd_freed_pages();
-		if (unlikely(gap.shared))
-			done = write_shared(store, pos, src, len, gap.nr, write);
-		else
-			done = write_hole(store, pos, src, len, gap.nr, write);
-		if (done || write->limited || !gfpflags_allow_blocking(write->gfp) ||
-		    !rxd_store_wait_for_memory(store, freed, write))
+		done = try_gap(store, pos, src, len, write);
+		if (done || write->limited || !gfpflags_allow_blocking(write->gfp))
+			break;
+		if (store->hold && tries++ < RECLAIM_TRIES &&
+		    reclaim(store, pos >> PAGE_SHIFT, write))
+			continue;
+		if (!rxd_store_wait_for_memory(store, freed, write))
 			break;
 	}
 	if (done)
@@ -427,15 +477,19 @@ static bool all_zeroes(u64 pos, const void *src, unsigned int len)
 	return !data_race(memchr_inv(src, 0, PAGE_SIZE));
 }
 
-/* Return: false if the page is in a shared leaf, and memory is short. */
+/* Return: false if the page is in a shared leaf, and memory is short; or if writes are held. */
 static bool free_page_at(struct rxd_store *store, u64 pos, gfp_t gfp)
 {
 	unsigned long pgno = pos >> PAGE_SHIFT;
+	bool ret;
 
-	if (rxd_leaf_unshare_part(store, pgno, 1, gfp))
+	if (!rxd_hold_enter(store, gfp))
 		return false;
-	rxd_store_free_run(store, pgno, 1);
-	return true;
+	ret = !rxd_leaf_unshare_part(store, pgno, 1, store->hold ? RXD_GFP_NOWAIT : gfp);
+	if (ret)
+		rxd_store_free_run(store, pgno, 1);
+	rxd_hold_leave(store);
+	return ret;
 }
 
 /**
@@ -462,12 +516,12 @@ int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,
 			if (all_zeroes(pos, src, part) && free_page_at(store, pos, write->gfp))
 				goto next;
 		}
-		done = overwrite(store, pos, src, part);
+		done = overwrite(store, pos, src, part, write->gfp);
 		if (unlikely(!done))
 			done = write_gap(store, pos, src, part, write);
 		/* A racing writer may have filled this gap. */
 		if (unlikely(!done))
-			done = overwrite(store, pos, src, part);
+			done = overwrite(store, pos, src, part, write->gfp);
 		if (unlikely(!done))
 			return -ENOSPC;
 		part = done;
@@ -499,6 +553,7 @@ int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 
 	rxd_write_begin(&write, 0, RXD_GFP);
 	while (len && !ret) {
+		rxd_hold_enter(store, write.gfp);
 		rcu_read_lock();
 		data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
 		own = data ? find_own_run(store, pos >> PAGE_SHIFT, nr, &nr) : NULL;
@@ -506,6 +561,7 @@ int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 		if (own)
 			rxd_copy_zeroes(own + offset_in_page(pos), part);
 		rcu_read_unlock();
+		rxd_hold_leave(store);
 
 		if (data && !own) {
 			/* A racing writer may replace the page, too: look again. */

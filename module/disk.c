@@ -16,6 +16,7 @@
 
 #include "compat.h"
 #include "disk.h"
+#include "hold.h"
 #include "map.h"
 #include "name.h"
 #include "rxd.h"
@@ -90,7 +91,7 @@ static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 }
 
 /* A discard may ignore pages that it covers only in part, and shared ones. */
-static void rxd_discard(struct rxd_disk *rxd, u64 pos, u64 len, gfp_t gfp)
+static void rxd_free(struct rxd_disk *rxd, u64 pos, u64 len, gfp_t gfp)
 {
 	unsigned long first = DIV_ROUND_UP_ULL(pos, PAGE_SIZE);
 	unsigned long end = (pos + len) >> PAGE_SHIFT;
@@ -100,6 +101,17 @@ static void rxd_discard(struct rxd_disk *rxd, u64 pos, u64 len, gfp_t gfp)
 	rxd_store_unshare_ends(rxd->store, first, end - first, gfp);
 	if (rxd_store_free_range(rxd->store, first, end - first))
 		atomic64_inc(&rxd->discards);
+}
+
+static blk_status_t rxd_discard(struct rxd_disk *rxd, struct bio *bio, u64 pos, u64 len)
+{
+	bool nowait = bio->bi_opf & REQ_NOWAIT;
+
+	/* It waits while writes are held. */
+	if (nowait && rxd->store->hold)
+		return BLK_STS_AGAIN;
+	rxd_free(rxd, pos, len, nowait ? RXD_GFP_NOWAIT : RXD_GFP);
+	return BLK_STS_OK;
 }
 
 /* Return: 0 or -ENOSPC. */
@@ -128,6 +140,19 @@ static int rxd_provision(struct rxd_disk *rxd, u64 pos, u64 len)
 	       rxd_zero(rxd, pos, len);
 }
 
+/*
+ * Zero what rxd_free() has left of whole pages: a clone may have shared the leaves at both ends
+ * again after they were replaced by copies.
+ */
+static int rxd_zero_ends(struct rxd_disk *rxd, u64 first, u64 last)
+{
+	const u64 size = RXD_PAGES_PER_LEAF << PAGE_SHIFT;
+	u64 head = min_t(u64, round_up(first, size), last);
+	u64 tail = max_t(u64, round_down(last, size), head);
+
+	return rxd_zero(rxd, first, head - first) ?: rxd_zero(rxd, tail, last - tail);
+}
+
 /* Free the pages of a range, and zero what is not a whole page. Return: 0 or -ENOSPC. */
 static int rxd_unmap(struct rxd_disk *rxd, u64 pos, u64 len)
 {
@@ -141,9 +166,10 @@ static int rxd_unmap(struct rxd_disk *rxd, u64 pos, u64 len)
 					     (last - first) >> PAGE_SHIFT, RXD_GFP);
 	if (!ret)
 		ret = rxd_zero(rxd, pos, first - pos) ?: rxd_zero(rxd, last, end - last);
-	if (!ret)
-		rxd_discard(rxd, first, last - first, RXD_GFP);
-	return ret;
+	if (ret)
+		return ret;
+	rxd_free(rxd, first, last - first, RXD_GFP);
+	return rxd->store->hold ? rxd_zero_ends(rxd, first, last) : 0;
 }
 
 static blk_status_t rxd_write_zeroes(struct rxd_disk *rxd, struct bio *bio, u64 pos, u64 len)
@@ -171,22 +197,6 @@ static blk_status_t rxd_refuse(struct bio *bio)
 	return BLK_STS_DEV_RESOURCE;
 }
 
-/* In rxd_disk.changes: this number has been reported. The bits above are the number. */
-#define RXD_CHANGES_REPORTED	1
-
-/*
- * All changes between two reports have the same number, so that most writes only read it.
- * Adding one to a number that has been reported gives the next, which has not been.
- */
-static void rxd_note_change(struct rxd_disk *rxd)
-{
-	s64 old = atomic64_read(&rxd->changes);
-
-	while (unlikely(old & RXD_CHANGES_REPORTED) &&
-	       !atomic64_try_cmpxchg(&rxd->changes, &old, old + RXD_CHANGES_REPORTED))
-		;
-}
-
 static blk_status_t rxd_do_bio(struct rxd_disk *rxd, struct bio *bio)
 {
 	u64 pos = (u64)bio->bi_iter.bi_sector << SECTOR_SHIFT;
@@ -209,15 +219,14 @@ static blk_status_t rxd_do_bio(struct rxd_disk *rxd, struct bio *bio)
 	if (unlikely(READ_ONCE(rxd->taken)))
 		return rxd_refuse(bio);
 	if (op != REQ_OP_READ)
-		rxd_note_change(rxd);
+		rxd_note_change(&rxd->changes);
 
 	switch (op) {
 	case REQ_OP_READ:
 	case REQ_OP_WRITE:
 		return rxd_rw(rxd, bio);
 	case REQ_OP_DISCARD:
-		rxd_discard(rxd, pos, len, bio->bi_opf & REQ_NOWAIT ? RXD_GFP_NOWAIT : RXD_GFP);
-		return BLK_STS_OK;
+		return rxd_discard(rxd, bio, pos, len);
 	case REQ_OP_WRITE_ZEROES:
 		return rxd_write_zeroes(rxd, bio, pos, len);
 	default:
@@ -468,8 +477,14 @@ static int rxd_check_same(struct rxd_disk *rxd, const struct rxd_seen *seen)
 	return seen->changes == changes || seen->changes == RXD_CHANGES_ANY ? 0 : -ESTALE;
 }
 
-/* Return: 0; -EBUSY if the disk is open; -ESTALE if it is not as @seen, which may be NULL. */
-static int rxd_check_idle(struct rxd_disk *rxd, const struct rxd_seen *seen)
+/**
+ * rxd_disk_check_idle - check that nobody uses a disk
+ * @rxd: the disk; the open_mutex of its gendisk is held
+ * @seen: what the disk must be, or NULL
+ *
+ * Return: 0; -EBUSY if the disk is open; -ESTALE if it is not as @seen.
+ */
+int rxd_disk_check_idle(struct rxd_disk *rxd, const struct rxd_seen *seen)
 {
 	lockdep_assert_held(&rxd->gd->open_mutex);
 	return disk_openers(rxd->gd) ? -EBUSY : rxd_check_same(rxd, seen);
@@ -486,7 +501,7 @@ static int rxd_shut(struct rxd_disk *rxd, bool *flag, const struct rxd_seen *see
 
 	lockdep_assert_held(&rxd->lock);
 	mutex_lock(&gd->open_mutex);
-	ret = rxd_check_idle(rxd, seen);
+	ret = rxd_disk_check_idle(rxd, seen);
 	if (!ret && !dry_run)
 		*flag = true;
 	mutex_unlock(&gd->open_mutex);
@@ -530,7 +545,7 @@ static void rxd_cut_store(struct rxd_disk *rxd, unsigned long nr_pages, bool onl
 	rxd_store_shrink(rxd->store, nr_pages);
 	/* Last: a number that is reported meanwhile is that of the old data. */
 	if (drops_data)
-		rxd_note_change(rxd);
+		rxd_note_change(&rxd->changes);
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
 }
 
@@ -745,7 +760,7 @@ static int rxd_clear_thin(struct rxd_disk *rxd, const struct rxd_seen *seen, boo
 	int ret;
 
 	mutex_lock(&rxd->gd->open_mutex);
-	ret = rxd_check_idle(rxd, seen);
+	ret = rxd_disk_check_idle(rxd, seen);
 	if (!ret && get_disk_ro(rxd->gd))
 		ret = -EROFS;
 	if (!ret && !dry_run)
@@ -775,162 +790,6 @@ int rxd_disk_clear(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_r
 			      rxd_clear_thin(rxd, seen, dry_run);
 	/* udev treats clones in another way. */
 	if (!ret && !dry_run && was_clone)
-		disk_uevent(rxd->gd, KOBJ_CHANGE);
-	return ret;
-}
-
-/*
- * Let an empty store share the data of a disk, or only check if it is NULL. Without openers,
- * no bio of the disk is in flight. Return: 0, -EOPNOTSUPP or -EBUSY.
- */
-static int rxd_share(struct rxd_disk *rxd, struct rxd_store *store)
-{
-	int ret;
-
-	lockdep_assert_held(&rxd->lock);
-	if (rxd->reserved)
-		return -EOPNOTSUPP;
-	mutex_lock(&rxd->gd->open_mutex);
-	ret = rxd_check_idle(rxd, NULL);
-	if (!ret && store)
-		rxd_store_share(rxd->store, store);
-	mutex_unlock(&rxd->gd->open_mutex);
-	return ret;
-}
-
-/**
- * rxd_disk_like - describe a disk that is to share the data of another one
- * @rxd: the disk with the data, locked
- * @arg: the argument for rxd_disk_alloc() and rxd_disk_build(); only its fields @index, @uuid
- *	and RXD_CREATE_OVERCOMMIT are left to the caller
- *
- * Return: 0; -EOPNOTSUPP if the memory of the disk is reserved; -EBUSY if it is open.
- */
-int rxd_disk_like(struct rxd_disk *rxd, struct rxd_create *arg)
-{
-	struct rxd_store_stats stats;
-
-	lockdep_assert_held(&rxd->lock);
-	rxd_store_get_stats(rxd->store, &stats);
-	if (rxd->detect_zeroes)
-		arg->flags |= RXD_CREATE_DETECT_ZEROES;
-	arg->logical_block_size = queue_logical_block_size(rxd->gd->queue);
-	arg->size = rxd_disk_size(rxd);
-	arg->mem_limit = stats.limit == ULONG_MAX ? 0 : (u64)stats.limit << PAGE_SHIFT;
-	arg->folio_size = rxd->folio_size;
-	arg->node = rxd->node;
-	return rxd_share(rxd, NULL);
-}
-
-/**
- * rxd_disk_clone - give a disk that is being created the data of another one
- * @source: the disk with the data, locked
- * @rxd: the new disk, after rxd_disk_build()
- * @read_only: make the new disk read-only
- *
- * Return: 0, or -EBUSY if @source is open, after which the caller only calls rxd_disk_put().
- */
-int rxd_disk_clone(struct rxd_disk *source, struct rxd_disk *rxd, bool read_only)
-{
-	int ret;
-
-	uuid_copy(&rxd->parent, &source->uuid);
-	set_disk_ro(rxd->gd, read_only);
-	/* It is not a disk that was never written. */
-	rxd_note_change(rxd);
-	ret = rxd_share(source, rxd->store);
-	if (ret)
-		put_disk(rxd->gd);
-	return ret;
-}
-
-/**
- * rxd_disk_snapshot - share the data of a disk with a new store
- * @rxd: the disk, locked
- * @snapshot: filled in; the caller destroys its store
- * @dry_run: only check, and change nothing
- *
- * Return: 0; -EOPNOTSUPP if the memory of the disk is reserved; -EBUSY if it is open; -ENOMEM.
- */
-int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot, bool dry_run)
-{
-	static const struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
-	struct rxd_store_stats stats;
-	int ret;
-
-	lockdep_assert_held(&rxd->lock);
-	snapshot->store = NULL;
-	snapshot->nr_pages = rxd_store_nr_pages(rxd->store);
-	uuid_copy(&snapshot->uuid, &rxd->uuid);
-	ret = rxd_share(rxd, NULL) ?: rxd_store_prepare(snapshot->nr_pages);
-	if (ret)
-		return ret;
-
-	if (!dry_run) {
-		snapshot->store = rxd_store_create(snapshot->nr_pages, &options);
-		if (!snapshot->store)
-			return -ENOMEM;
-		ret = rxd_share(rxd, snapshot->store);
-		if (ret) {
-			rxd_store_destroy(snapshot->store);
-			return ret;
-		}
-	}
-	rxd_store_get_stats(snapshot->store ?: rxd->store, &stats);
-	snapshot->used = stats.used;
-	return 0;
-}
-
-static int rxd_may_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapshot,
-			 const struct rxd_seen *seen)
-{
-	struct rxd_store_stats stats;
-	int ret;
-
-	if (rxd->reserved)
-		return -EOPNOTSUPP;
-	ret = rxd_check_idle(rxd, seen);
-	if (ret)
-		return ret;
-	if (get_disk_ro(rxd->gd))
-		return -EROFS;
-	if (snapshot->nr_pages != rxd_store_nr_pages(rxd->store))
-		return -ERANGE;
-	rxd_store_get_stats(rxd->store, &stats);
-	return snapshot->used > stats.limit ? -ENOSPC : 0;
-}
-
-/**
- * rxd_disk_reset - replace all data
- * @rxd: the disk, locked
- * @snapshot: the new data, of another disk
- * @seen: what the disk must be, or NULL
- * @dry_run: only check, and change nothing
- *
- * Return: 0, -EOPNOTSUPP, -EBUSY, -ESTALE, -EROFS, -ERANGE or -ENOSPC; see struct rxd_reset.
- */
-int rxd_disk_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapshot,
-		   const struct rxd_seen *seen, bool dry_run)
-{
-	unsigned int memflags;
-	int ret;
-
-	lockdep_assert_held(&rxd->lock);
-	mutex_lock(&rxd->gd->open_mutex);
-	ret = rxd_may_reset(rxd, snapshot, seen);
-	if (!ret && !dry_run) {
-		memflags = rxd_freeze_queue(rxd->gd->queue);
-		rxd_store_clear(rxd->store);
-		rxd_store_share(snapshot->store, rxd->store);
-		/* Last: a number that is reported meanwhile is that of the old data. */
-		rxd_note_change(rxd);
-		rxd_unfreeze_queue(rxd->gd->queue, memflags);
-		uuid_copy(&rxd->parent, &snapshot->uuid);
-		/* The new data may contain other partitions: read them at the next open. */
-		set_bit(GD_NEED_PART_SCAN, &rxd->gd->state);
-	}
-	mutex_unlock(&rxd->gd->open_mutex);
-	if (!ret && !dry_run)
 		disk_uevent(rxd->gd, KOBJ_CHANGE);
 	return ret;
 }
@@ -972,6 +831,17 @@ u32 rxd_disk_state(struct rxd_disk *rxd)
 }
 
 /**
+ * rxd_disk_report_changes - get the number of the changes until now
+ * @rxd: the disk; the caller prevents changes
+ *
+ * Return: as rxd_disk_changes().
+ */
+u64 rxd_disk_report_changes(struct rxd_disk *rxd)
+{
+	return (u64)atomic64_fetch_or(RXD_CHANGES_REPORTED, &rxd->changes) >> 1;
+}
+
+/**
  * rxd_disk_changes - tell states of the data apart
  * @rxd: the disk
  *
@@ -988,8 +858,9 @@ u64 rxd_disk_changes(struct rxd_disk *rxd)
 	if (!(changes & RXD_CHANGES_REPORTED)) {
 		/* Bios in flight may still change the data, but not the number. */
 		memflags = rxd_freeze_queue(rxd->gd->queue);
-		changes = atomic64_fetch_or(RXD_CHANGES_REPORTED, &rxd->changes);
+		changes = rxd_disk_report_changes(rxd);
 		rxd_unfreeze_queue(rxd->gd->queue, memflags);
+		return changes;
 	}
 	return changes >> 1;
 }
@@ -1083,7 +954,13 @@ struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsign
 }
 EXPORT_SYMBOL_NS_GPL(rxd_claim, RXD_NS);
 
-static int rxd_flush_page_cache(struct rxd_disk *rxd)
+/**
+ * rxd_disk_flush_page_cache - write what the page cache holds of a disk and its partitions
+ * @rxd: the disk; the open_mutex of its gendisk is held
+ *
+ * Return: 0, or the error of a write.
+ */
+int rxd_disk_flush_page_cache(struct rxd_disk *rxd)
 {
 	struct block_device *part;
 	unsigned int memflags;
@@ -1117,6 +994,7 @@ static bool rxd_page_cache_is_dirty(struct rxd_disk *rxd)
 /* Freeze the queue, because bios in flight may change the data. Return: 0 or -ESTALE. */
 static int rxd_take_store(struct rxd_disk *rxd, const struct rxd_seen *seen)
 {
+	struct rxd_hold *hold = NULL;
 	unsigned int memflags;
 	int ret;
 
@@ -1127,9 +1005,12 @@ static int rxd_take_store(struct rxd_disk *rxd, const struct rxd_seen *seen)
 	if (!ret) {
 		WRITE_ONCE(rxd->taken, true);
 		rxd_store_clear(rxd->store);
+		/* A cache is never cloned. */
+		swap(hold, rxd->store->hold);
 		rxd->parent = uuid_null;
 	}
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	rxd_hold_free(hold);
 	return ret;
 }
 
@@ -1139,7 +1020,7 @@ static int rxd_take_same(struct rxd_disk *rxd, const struct rxd_seen *seen)
 	int ret;
 
 	mutex_lock(&rxd->gd->open_mutex);
-	ret = rxd_flush_page_cache(rxd) ?: rxd_take_store(rxd, seen);
+	ret = rxd_disk_flush_page_cache(rxd) ?: rxd_take_store(rxd, seen);
 	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
 }
@@ -1156,7 +1037,7 @@ static void rxd_reject_page_cache(struct rxd_disk *rxd)
 	unsigned long partno;
 
 	mutex_lock(&rxd->gd->open_mutex);
-	rxd_flush_page_cache(rxd);
+	rxd_disk_flush_page_cache(rxd);
 	xa_for_each(&rxd->gd->part_tbl, partno, part) {
 		mapping = rxd_bdev_mapping(part);
 		if (invalidate_inode_pages2(mapping)) {

@@ -77,20 +77,6 @@ static_assert(!IS_ENABLED(CONFIG_SMP) ||
 	      offsetof(struct rxd_disk, nospc) / SMP_CACHE_BYTES >
 	      offsetof(struct rxd_disk, named) / SMP_CACHE_BYTES);
 
-/**
- * struct rxd_snapshot - the data of a disk at one moment
- * @store: a store that shares the data; NULL in a dry run
- * @nr_pages: capacity in pages
- * @used: number of pages that hold data
- * @uuid: UUID of the disk
- */
-struct rxd_snapshot {
-	struct rxd_store *store;
-	unsigned long nr_pages;
-	unsigned long used;
-	uuid_t uuid;
-};
-
 extern const struct attribute_group *rxd_disk_groups[];
 
 struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg);
@@ -99,17 +85,15 @@ void rxd_disk_put(struct rxd_disk *rxd);
 int rxd_disk_prepare(const struct rxd_create *arg);
 int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg);
 int rxd_disk_add(struct rxd_disk *rxd);
+int rxd_disk_check_idle(struct rxd_disk *rxd, const struct rxd_seen *seen);
+int rxd_disk_flush_page_cache(struct rxd_disk *rxd);
 int rxd_disk_shut_down(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run);
 void rxd_disk_remove(struct rxd_disk *rxd);
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags);
 int rxd_disk_clear(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run);
-int rxd_disk_like(struct rxd_disk *rxd, struct rxd_create *arg);
-int rxd_disk_clone(struct rxd_disk *source, struct rxd_disk *rxd, bool read_only);
-int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot, bool dry_run);
-int rxd_disk_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapshot,
-		   const struct rxd_seen *seen, bool dry_run);
 u64 rxd_disk_size(const struct rxd_disk *rxd);
 u32 rxd_disk_state(struct rxd_disk *rxd);
+u64 rxd_disk_report_changes(struct rxd_disk *rxd);
 u64 rxd_disk_changes(struct rxd_disk *rxd);
 int rxd_disk_set_mem_limit(struct rxd_disk *rxd, u64 limit);
 void rxd_disk_query(struct rxd_disk *rxd, struct rxd_query *arg);

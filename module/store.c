@@ -21,6 +21,7 @@
 #include <linux/workqueue.h>
 
 #include "compat.h"
+#include "hold.h"
 #include "store-internal.h"
 
 /* While pages are freed, the struct page of a page this far ahead is prefetched. */
@@ -485,7 +486,9 @@ unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 
 	while (nr) {
 		in_leaf = min(nr, RXD_PAGES_PER_LEAF - first % RXD_PAGES_PER_LEAF);
+		rxd_hold_enter(store, RXD_GFP);
 		total += rxd_store_free_run(store, first, in_leaf);
+		rxd_hold_leave(store);
 		first += in_leaf;
 		nr -= in_leaf;
 		cond_resched();
@@ -605,6 +608,7 @@ static void free_store(struct rxd_store *store)
 	nr -= detach_leaves(store, 0, rxd_nr_leaves(store->nr_pages), &lists);
 	free_leaves(&lists);
 	kvfree(rcu_access_pointer(store->dir));
+	rxd_hold_free(store->hold);
 	kfree(store);
 	/* What other stores share stays: no task needs to wait for it. */
 	rxd_note_freed(nr);

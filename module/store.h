@@ -15,6 +15,7 @@
 
 struct backing_dev_info;
 struct page;
+struct rxd_hold;
 
 /*
  * Flags for allocations of pages and leaves. They may reclaim clean pages, but neither start
@@ -77,6 +78,7 @@ struct rxd_leaf {
  * @options: how pages are allocated
  * @bdi: the device whose dirty pages a write does not wait for, or NULL
  * @short_since: when writes began to wait for writeback, in jiffies, or 0
+ * @hold: what holds writes, or NULL; changed while there is no I/O
  * @leaf_lock: serialises adding and removing leaves, and replacing @dir
  * @next_dir: the new directory while @dir is being replaced
  * @dir_leaves: number of leaves that @dir has room for
@@ -95,6 +97,7 @@ struct rxd_store {
 	struct rxd_store_options options;
 	struct backing_dev_info *bdi;
 	unsigned long short_since;
+	struct rxd_hold *hold;
 	/* adding and removing leaves, replacing @dir */
 	spinlock_t leaf_lock ____cacheline_aligned_in_smp;
 	struct rxd_leaf __rcu **next_dir;
@@ -106,7 +109,7 @@ struct rxd_store {
 	atomic_long_t leaves;
 };
 
-static_assert(offsetofend(struct rxd_store, short_since) <= SMP_CACHE_BYTES);
+static_assert(offsetofend(struct rxd_store, hold) <= SMP_CACHE_BYTES);
 
 /* Single pages that a long write allocates at a time. */
 #define RXD_BATCH_PAGES	32

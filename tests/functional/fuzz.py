@@ -42,7 +42,7 @@ DOCUMENTED = {
                             errno.EBUSY, errno.ENOTEMPTY},
     "clear": EVERYWHERE | {errno.ENODEV, errno.EROFS, errno.EBUSY, errno.ESTALE},
     "clone": EVERYWHERE | {errno.ENODEV, errno.EBUSY, errno.EOPNOTSUPP, errno.EEXIST,
-                           errno.ERANGE, errno.ENOSPC, errno.ENOMEM},
+                           errno.ERANGE, errno.ENOSPC, errno.ENOMEM, errno.EBADF},
     "reset": EVERYWHERE | {errno.ENODEV, errno.EBUSY, errno.EOPNOTSUPP, errno.EROFS,
                            errno.ERANGE, errno.ENOSPC, errno.ESTALE, errno.ENOMEM},
     "query": EVERYWHERE | {errno.ENODEV},
@@ -170,10 +170,14 @@ class Fuzzer:
     def clone(self):
         return lambda values: self.control.clone(**values), {
             "source": self.index(), "index": self.odd(self.index(), -1, of=3),
-            "flags": self.odd(self.chance.choice([0, 1, ctl.CLONE_READ_ONLY]), 4, U32)
+            "flags": self.odd(self.chance.choice([0, 1, ctl.CLONE_READ_ONLY, ctl.CLONE_NO_FREEZE]), 4, U32)
             | self.dry_run(),
             "uuid": self.odd(bytes(16), *IDENTITIES, self.chance.randbytes(16), of=3),
-            **self.header(), **self.trailer(4)}
+            "fds": self.odd((), (0,), (-1,), (self.control.fd, 1), (2,) * 64, of=3),
+            "nr_fds": self.odd(None, 0, 1, 65, U32, of=6),
+            "address": self.odd(None, 0, 8, 1 << 63, of=6),
+            "held_ns": self.odd(0, 1), "changes": self.odd(0, U32),
+            **self.header(), **self.trailer(2)}
 
     def reset(self):
         """Most calls name two disks of one size, if there are such."""

@@ -262,10 +262,11 @@ struct rxd_clear {
  * continue.
  *
  * Errors: EINVAL; ENODEV: no disk has the number @source; EBUSY: the source is in use as a cache
- * or as swap space, or one of the file systems is being frozen by another task; EBADF: one of
- * @fds is not an open file; EOPNOTSUPP: the memory of the source is reserved, or one of the file
- * systems cannot be frozen; EIO: the source was given up; EEXIST, ERANGE, ENOSPC, ENOMEM as for
- * RXD_CREATE; the error of the file system that could not be frozen.
+ * or as swap space, or its size was changed meanwhile, or one of the file systems is being frozen
+ * by another task; EBADF: one of @fds is not an open file; EOPNOTSUPP: the memory of the source is
+ * reserved, or one of the file systems cannot be frozen; EIO: the source was given up, or the page
+ * cache could not be written; EEXIST, ERANGE, ENOSPC, ENOMEM as for RXD_CREATE; the error of the
+ * file system that could not be frozen.
  */
 struct rxd_clone {
 	__u32 version;
@@ -295,10 +296,10 @@ struct rxd_clone {
  * The disks then share the memory of the data, as after RXD_CLONE.
  *
  * Errors: EINVAL, also if @index equals @source; ENODEV: one of the disks does not exist; EBUSY:
- * one of the disks is open, mounted or in use as a cache; EOPNOTSUPP: the memory of one of the
- * disks is reserved; EROFS: the disk @index is read-only; ERANGE: the capacities differ; ENOSPC:
- * the limit of the disk @index is lower than the memory that the data takes; ESTALE: as for
- * RXD_REMOVE; ENOMEM.
+ * one of the disks is open, mounted or in use as a cache; EIO: one of the disks was given up;
+ * EOPNOTSUPP: the memory of one of the disks is reserved; EROFS: the disk @index is read-only;
+ * ERANGE: the capacities differ; ENOSPC: the limit of the disk @index is lower than the memory
+ * that the data takes; ESTALE: as for RXD_REMOVE; ENOMEM.
  */
 struct rxd_reset {
 	__u32 version;
@@ -403,7 +404,8 @@ struct rxd_extent {
  * may or may not be included; all other data is reported exactly.
  *
  * Errors: ENOTTY: the device is a partition; EBADF: the disk is not open for reading; EINVAL;
- * EFAULT; EBUSY: the disk is in use as a cache; EINTR: a signal arrived; ENOMEM.
+ * EFAULT; EBUSY: the disk is in use as a cache; EIO: the disk was given up; EINTR: a signal
+ * arrived; ENOMEM.
  */
 struct rxd_map {
 	__u32 version;

@@ -22,6 +22,9 @@ CREATE_DETECT_ZEROES = 1 << 2
 NODE_LOCAL = -1
 NODE_INTERLEAVE = -2
 CLONE_READ_ONLY = 1 << 8
+CLONE_EXPENDABLE = 1 << 9
+CLONE_NO_FREEZE = 1 << 10
+CLONE_FDS_MAX = 64
 RESIZE_FORCE = 1 << 0
 RESIZE_OVERCOMMIT = 1 << 1
 QUERY_NEXT = 1 << 0
@@ -32,6 +35,8 @@ STATE_OVERCOMMIT = 1 << 2
 STATE_READONLY = 1 << 3
 STATE_RESERVED = 1 << 4
 STATE_DETECT_ZEROES = 1 << 5
+STATE_EXPENDABLE = 1 << 6
+STATE_LOST = 1 << 7
 
 IF_SAME = 1
 CHANGES_ANY = (1 << 64) - 1
@@ -46,7 +51,7 @@ REMOVE_FIELDS = struct.Struct("=IIiI2Q")
 RESIZE_FIELDS = struct.Struct("=IIiIQ2Q")
 QUERY_FIELDS = struct.Struct("=IIiIIIIIQQQQQQQQQiI16s4Q")
 CLEAR_FIELDS = struct.Struct("=IIiI2Q")
-CLONE_FIELDS = struct.Struct("=IIii16s4Q")
+CLONE_FIELDS = struct.Struct("=IIii16sQII5Q")
 RESET_FIELDS = struct.Struct("=IIii2Q2Q")
 MAP_FIELDS = struct.Struct("=IIQQQIIQ2Q")
 EXTENT_FIELDS = struct.Struct("=QQ")
@@ -85,6 +90,15 @@ class Query:
         return f"Query({vars(self)})"
 
 
+class Cloned:
+    """The result of RXD_CLONE."""
+
+    def __init__(self, values):
+        self.index = values[3]
+        self.uuid = str(uuid.UUID(bytes=values[4]))
+        self.held_ns, self.frozen_ns, self.changes = values[8:11]
+
+
 class Control:
     """An open control node."""
 
@@ -118,9 +132,19 @@ class Control:
     def clear(self, index, flags=0, pad=0, version=ABI_VERSION, diskseq=0, changes=0):
         self.call(CLEAR, CLEAR_FIELDS, version, flags, index, pad, diskseq, changes)
 
-    def clone(self, source, index=INDEX_ANY, flags=0, uuid=bytes(16), version=ABI_VERSION,
-              reserved=(0, 0, 0, 0)):
-        return self.call(CLONE, CLONE_FIELDS, version, flags, source, index, uuid, *reserved)[3]
+    def clone(self, source, *args, **options):
+        return self.clone_in_use(source, *args, **options).index
+
+    def clone_in_use(self, source, index=INDEX_ANY, flags=0, uuid=bytes(16), version=ABI_VERSION,
+                     fds=(), nr_fds=None, address=None, pad=0, held_ns=0, frozen_ns=0, changes=0,
+                     reserved=(0, 0)):
+        """Like clone(), and returns all results."""
+        array = (ctypes.c_int32 * max(1, len(fds)))(*fds)
+        if address is None:
+            address = ctypes.addressof(array) if fds else 0
+        return Cloned(self.call(
+            CLONE, CLONE_FIELDS, version, flags, source, index, uuid, address,
+            len(fds) if nr_fds is None else nr_fds, pad, held_ns, frozen_ns, changes, *reserved))
 
     def reset(self, index, source, flags=0, version=ABI_VERSION, diskseq=0, changes=0,
               reserved=(0, 0)):

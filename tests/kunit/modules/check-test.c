@@ -146,6 +146,7 @@ static void known_flags(struct kunit *test)
 	EXPECT_CHECK(test, clear, flags, RXD_IF_SAME | RXD_DRY_RUN, 0);
 	EXPECT_CHECK(test, clone, flags, RXD_CREATE_OVERCOMMIT | RXD_CLONE_READ_ONLY, 0);
 	EXPECT_CHECK(test, clone, flags, RXD_CLONE_READ_ONLY | RXD_DRY_RUN, 0);
+	EXPECT_CHECK(test, clone, flags, RXD_CLONE_NO_FREEZE | RXD_CLONE_READ_ONLY, 0);
 	EXPECT_CHECK(test, reset, flags, RXD_IF_SAME, 0);
 	EXPECT_CHECK(test, reset, flags, RXD_DRY_RUN, 0);
 }
@@ -177,6 +178,22 @@ static void numbers_of_if_same(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_check_reset(&reset), 0);
 }
 
+/* Descriptors are given with their number, and not if nothing is frozen. */
+static void descriptors(struct kunit *test)
+{
+	struct rxd_clone clone = good_clone();
+
+	clone.fds = 4096;
+	KUNIT_EXPECT_EQ(test, rxd_check_clone(&clone), -EINVAL);
+	clone.nr_fds = RXD_CLONE_FDS_MAX;
+	KUNIT_EXPECT_EQ(test, rxd_check_clone(&clone), 0);
+	clone.flags = RXD_CLONE_NO_FREEZE;
+	KUNIT_EXPECT_EQ(test, rxd_check_clone(&clone), -EINVAL);
+	clone.flags = 0;
+	clone.nr_fds = RXD_CLONE_FDS_MAX + 1;
+	KUNIT_EXPECT_EQ(test, rxd_check_clone(&clone), -EINVAL);
+}
+
 static void unknown_flags(struct kunit *test)
 {
 	unsigned int bit;
@@ -192,7 +209,8 @@ static void unknown_flags(struct kunit *test)
 		if (bit > 1) {
 			EXPECT_CHECK(test, resize, flags, 1U << bit, -EINVAL);
 			EXPECT_CHECK(test, clone, flags, 1U << bit,
-				     1U << bit == RXD_CLONE_READ_ONLY ? 0 : -EINVAL);
+				     1U << bit == RXD_CLONE_READ_ONLY ||
+				     1U << bit == RXD_CLONE_NO_FREEZE ? 0 : -EINVAL);
 		}
 		if (bit > 0) {
 			EXPECT_CHECK(test, remove, flags, 1U << bit, -EINVAL);
@@ -308,6 +326,10 @@ static void reserved_words(struct kunit *test)
 		EXPECT_CHECK(test, resize, reserved[i], 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_clone().reserved); i++)
 		EXPECT_CHECK(test, clone, reserved[i], 1, -EINVAL);
+	EXPECT_CHECK(test, clone, pad, 1, -EINVAL);
+	EXPECT_CHECK(test, clone, held_ns, 1, -EINVAL);
+	EXPECT_CHECK(test, clone, frozen_ns, 1, -EINVAL);
+	EXPECT_CHECK(test, clone, changes, 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_reset().reserved); i++)
 		EXPECT_CHECK(test, reset, reserved[i], 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_map().reserved); i++)
@@ -476,7 +498,7 @@ static void layout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_resize), 40);
 	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_resize, size), 16);
 	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_clear), 32);
-	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_clone), 64);
+	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_clone), 88);
 	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_clone, uuid), 16);
 	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_reset), 48);
 	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_reset, diskseq), 16);
@@ -576,6 +598,7 @@ static struct kunit_case check_cases[] = {
 	KUNIT_CASE(version),
 	KUNIT_CASE(version_comes_first),
 	KUNIT_CASE(known_flags),
+	KUNIT_CASE(descriptors),
 	KUNIT_CASE(unknown_flags),
 	KUNIT_CASE(numbers_of_if_same),
 	KUNIT_CASE(reserve_with_detect_zeroes),

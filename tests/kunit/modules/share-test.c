@@ -7,6 +7,7 @@
 #include <linux/prandom.h>
 #include <linux/slab.h>
 
+#include "../module/hold.h"
 #include "crew.h"
 #include "store-test.h"
 
@@ -855,6 +856,208 @@ static void race_of_zeroes(struct kunit *test)
 	expect_nothing_left(test, (struct rxd_store *[]){ race.golden, race.clone }, 2);
 }
 
+/* Stores whose writes can be held. */
+static atomic64_t held_changes;
+
+static struct rxd_store *arm(struct kunit *test, struct rxd_store *store)
+{
+	atomic64_set(&held_changes, 0);
+	store->hold = rxd_hold_alloc(&held_changes);
+	KUNIT_ASSERT_NOT_NULL(test, store->hold);
+	return store;
+}
+
+static u64 reported(void)
+{
+	return (u64)atomic64_fetch_or(RXD_CHANGES_REPORTED, &held_changes) >> 1;
+}
+
+static void hold_allocation_fails(struct kunit *test)
+{
+	unsigned int nth;
+	struct rxd_hold *hold;
+	bool failed;
+
+	for (nth = 1; nth < FAULT_MAX; nth++) {
+		fault_begin(nth);
+		hold = rxd_hold_alloc(&held_changes);
+		failed = fault_end();
+		if (!failed)
+			break;
+		/* The allocator of percpu memory may fail in the background only. */
+		rxd_hold_free(hold);
+	}
+	KUNIT_EXPECT_GT(test, nth, 1);
+	KUNIT_ASSERT_NOT_NULL(test, hold);
+	rxd_hold_free(hold);
+}
+
+static void held_store_is_read_only(struct kunit *test)
+{
+	struct rxd_store *golden = arm(test, make_golden(test));
+	u8 *buf = make_buf(test, 0x33);
+	u64 start;
+
+	start = rxd_store_hold(golden);
+	KUNIT_EXPECT_TRUE(test, is_golden(golden));
+	KUNIT_EXPECT_EQ(test, rxd_store_write(golden, pos_of(5), buf, PAGE_SIZE, RXD_GFP_NOWAIT),
+			-ENOSPC);
+	KUNIT_EXPECT_EQ(test, rxd_store_write(golden, pos_of(20), buf, PAGE_SIZE, RXD_GFP_NOWAIT),
+			-ENOSPC);
+	KUNIT_EXPECT_TRUE(test, is_golden(golden));
+	KUNIT_EXPECT_GT(test, rxd_store_unhold(golden, start), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_write(golden, pos_of(5), buf, PAGE_SIZE, RXD_GFP_NOWAIT),
+			0);
+	KUNIT_EXPECT_EQ(test, rxd_store_write(golden, pos_of(20), buf, PAGE_SIZE, RXD_GFP_NOWAIT),
+			0);
+	KUNIT_EXPECT_TRUE(test, page_is(golden, 5, 0x33));
+	KUNIT_EXPECT_TRUE(test, page_is(golden, 20, 0x33));
+	expect_nothing_left(test, &golden, 1);
+}
+
+/* The number that is reported while writes are held is that of the data. */
+static void held_changes_are_counted(struct kunit *test)
+{
+	struct rxd_store *golden = arm(test, make_golden(test));
+	u64 start, before;
+
+	fill(test, golden, 1, 1, 0x33);
+	start = rxd_store_hold(golden);
+	before = reported();
+	rxd_store_unhold(golden, start);
+	KUNIT_EXPECT_EQ(test, reported(), before);
+	fill(test, golden, 2, 1, 0x33);
+	KUNIT_EXPECT_EQ(test, reported(), before + 1);
+	rxd_store_free_range(golden, 1, 1);
+	KUNIT_EXPECT_EQ(test, reported(), before + 2);
+	KUNIT_EXPECT_EQ(test, rxd_store_zero(golden, pos_of(2), 512), 0);
+	KUNIT_EXPECT_EQ(test, reported(), before + 3);
+	expect_nothing_left(test, &golden, 1);
+}
+
+/* Memory that can be had by reclaim only is reclaimed between two steps. */
+static void held_store_finds_memory_again(struct kunit *test)
+{
+	struct rxd_store *golden = arm(test, make_golden(test)), *clone = share(test, golden);
+	u8 *buf = make_buf(test, 0x33);
+
+	test_memory.nr_refusals = 1;
+	KUNIT_EXPECT_EQ(test, write_page(golden, 5, buf), 0);
+	test_memory.nr_refusals = 1;
+	KUNIT_EXPECT_EQ(test, write_page(golden, 20, buf), 0);
+	test_memory.nr_refusals = 1;
+	KUNIT_EXPECT_EQ(test, rxd_store_zero(golden, pos_of(6), 512), 0);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_refusals, 0);
+	KUNIT_EXPECT_TRUE(test, page_is(golden, 5, 0x33));
+	test_memory.pages_left = 0;
+	KUNIT_EXPECT_EQ(test, write_page(golden, 7, buf), -ENOSPC);
+	test_memory.pages_left = ULONG_MAX;
+	KUNIT_EXPECT_TRUE(test, is_golden(clone));
+	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
+}
+
+/*
+ * Each writer writes a number to one leaf and then to another one, and goes on to the next number.
+ * In a clone, the second number is never newer than the first. Another task frees pages and fills
+ * them again.
+ */
+struct held_race {
+	struct rxd_store *store;
+	atomic_t next;
+	atomic_t writes;
+	atomic_t frees;
+	atomic_t errors;
+};
+
+static int held_writer(void *arg)
+{
+	struct held_race *race = arg;
+	unsigned long page = atomic_inc_return(&race->next) * 2;
+	u64 number = 0;
+
+	while (!kthread_should_stop()) {
+		number++;
+		if (rxd_store_write(race->store, pos_of(page), &number, 8, RXD_GFP) ||
+		    rxd_store_write(race->store, pos_of(2 * PER_LEAF + page), &number, 8, RXD_GFP))
+			atomic_inc(&race->errors);
+		atomic_inc(&race->writes);
+		cond_resched();
+	}
+	return 0;
+}
+
+static int held_freer(void *arg)
+{
+	struct held_race *race = arg;
+	unsigned long first;
+
+	while (!kthread_should_stop()) {
+		first = any_page();
+		if (get_random_u32_below(2))
+			rxd_store_write(race->store, pos_of(first), &first, 8, RXD_GFP);
+		else if (!rxd_store_unshare_ends(race->store, first, 2, RXD_GFP))
+			rxd_store_free_range(race->store, first, 2);
+		atomic_inc(&race->frees);
+		cond_resched();
+	}
+	return 0;
+}
+
+static u64 number_at(struct rxd_store *store, unsigned long pgno)
+{
+	u64 number;
+
+	rxd_store_read(store, pos_of(pgno), &number, 8);
+	return number;
+}
+
+static void race_of_held_writers(struct kunit *test)
+{
+	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
+	unsigned long end = jiffies + msecs_to_jiffies(2 * RACE_MSECS), i;
+	struct held_race race = {};
+	struct rxd_store *clone;
+	struct crew crew = {};
+	unsigned int nr = 0;
+	u64 start, one, two;
+
+	race.store = arm(test, make_store(test, NR_PAGES));
+	crew_add(test, &crew, held_writer, &race);
+	crew_add(test, &crew, held_writer, &race);
+	crew_add(test, &crew, held_freer, &race);
+	while (crew.nr == 3 && time_before(jiffies, end)) {
+		clone = rxd_store_create(NR_PAGES, &options);
+		if (!clone)
+			continue;
+		start = rxd_store_hold(race.store);
+		rxd_store_share(race.store, clone);
+		rxd_store_unhold(race.store, start);
+		if (used(clone) != count_pages(clone))
+			atomic_inc(&race.errors);
+		for (i = 2; i <= 4; i += 2) {
+			one = number_at(clone, i);
+			two = number_at(clone, 2 * PER_LEAF + i);
+			if (one != two && one != two + 1)
+				atomic_inc(&race.errors);
+			if (number_at(clone, i) != one)
+				atomic_inc(&race.errors);
+		}
+		rxd_store_destroy(clone);
+		nr++;
+	}
+	crew_run(&crew, 0);
+
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
+	KUNIT_EXPECT_GT(test, nr, 10);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 10);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.frees), 10);
+	KUNIT_EXPECT_EQ(test, used(race.store), count_pages(race.store));
+	for (i = 2; i <= 4; i += 2)
+		KUNIT_EXPECT_EQ(test, number_at(race.store, i),
+				number_at(race.store, 2 * PER_LEAF + i));
+	expect_nothing_left(test, &race.store, 1);
+}
+
 static struct kunit_case share_cases[] = {
 	KUNIT_CASE(shares_all_and_takes_nothing),
 	KUNIT_CASE(share_of_empty),
@@ -884,6 +1087,11 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE_SLOW(race_of_clones),
 	KUNIT_CASE_SLOW(race_for_one_page),
 	KUNIT_CASE_SLOW(race_of_zeroes),
+	KUNIT_CASE(hold_allocation_fails),
+	KUNIT_CASE(held_store_is_read_only),
+	KUNIT_CASE(held_changes_are_counted),
+	KUNIT_CASE(held_store_finds_memory_again),
+	KUNIT_CASE_SLOW(race_of_held_writers),
 	{}
 };
 

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Disks that share data: clone a disk, also one in use, and reset one to the data of another.
+ */
+#include <linux/blkdev.h>
+#include <linux/fs.h>
+#include <linux/pagemap.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+
+#include "clone.h"
+#include "compat.h"
+#include "hold.h"
+
+/* Writing to swap space must not take memory. */
+static bool rxd_is_swap(struct rxd_disk *rxd)
+{
+	struct block_device *part;
+	unsigned long partno;
+	bool found = false;
+
+	rcu_read_lock();
+	xa_for_each(&rxd->gd->part_tbl, partno, part)
+		found |= IS_SWAPFILE(rxd_bdev_mapping(part)->host);
+	rcu_read_unlock();
+	return found;
+}
+
+/* Return: 0, -EOPNOTSUPP or -EBUSY. */
+static int rxd_may_clone(struct rxd_disk *rxd)
+{
+	lockdep_assert_held(&rxd->lock);
+	if (rxd->reserved)
+		return -EOPNOTSUPP;
+	return rxd->owner || rxd_is_swap(rxd) ? -EBUSY : 0;
+}
+
+/*
+ * Let an empty store share the data of a disk, or only check if it is NULL. Without openers,
+ * no bio of the disk is in flight. Return: 0, -EOPNOTSUPP or -EBUSY.
+ */
+static int rxd_share(struct rxd_disk *rxd, struct rxd_store *store)
+{
+	int ret;
+
+	lockdep_assert_held(&rxd->lock);
+	if (rxd->reserved)
+		return -EOPNOTSUPP;
+	mutex_lock(&rxd->gd->open_mutex);
+	ret = rxd_disk_check_idle(rxd, NULL);
+	if (!ret && store)
+		rxd_store_share(rxd->store, store);
+	mutex_unlock(&rxd->gd->open_mutex);
+	return ret;
+}
+
+/**
+ * rxd_disk_like - describe a disk that is to share the data of another one
+ * @rxd: the disk with the data, locked
+ * @arg: the argument for rxd_disk_alloc() and rxd_disk_build(); only its fields @index, @uuid
+ *	and RXD_CREATE_OVERCOMMIT are left to the caller
+ *
+ * Return: 0; -EOPNOTSUPP if the memory of the disk is reserved; -EBUSY if it is a cache or swap
+ * space.
+ */
+int rxd_disk_like(struct rxd_disk *rxd, struct rxd_create *arg)
+{
+	struct rxd_store_stats stats;
+
+	lockdep_assert_held(&rxd->lock);
+	rxd_store_get_stats(rxd->store, &stats);
+	if (rxd->detect_zeroes)
+		arg->flags |= RXD_CREATE_DETECT_ZEROES;
+	arg->logical_block_size = queue_logical_block_size(rxd->gd->queue);
+	arg->size = rxd_disk_size(rxd);
+	arg->mem_limit = stats.limit == ULONG_MAX ? 0 : (u64)stats.limit << PAGE_SHIFT;
+	arg->folio_size = rxd->folio_size;
+	arg->node = rxd->node;
+	return rxd_may_clone(rxd);
+}
+
+/* Is the disk still as it was when the new disk was made? Return: 0 or a negative errno. */
+static int rxd_check_source(struct rxd_disk *source, const struct rxd_disk *rxd)
+{
+	lockdep_assert_held(&source->lock);
+	if (source->removing)
+		return -ENODEV;
+	if (rxd_store_nr_pages(source->store) != rxd_store_nr_pages(rxd->store))
+		return -EBUSY;
+	return rxd_may_clone(source);
+}
+
+/* Make it possible to hold the writes to a disk. Return: 0 or -ENOMEM. */
+static int rxd_arm(struct rxd_disk *rxd)
+{
+	struct rxd_hold *hold;
+	unsigned int memflags;
+
+	lockdep_assert_held(&rxd->lock);
+	if (rxd->store->hold)
+		return 0;
+	hold = rxd_hold_alloc(&rxd->changes);
+	if (!hold)
+		return -ENOMEM;
+	memflags = rxd_freeze_queue(rxd->gd->queue);
+	rxd->store->hold = hold;
+	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	return 0;
+}
+
+/*
+ * Clone a disk that nobody has open, or prepare this for one in use. Return: 0 if it is cloned;
+ * -EINPROGRESS if it is in use, with a reference to its gendisk; or another negative errno.
+ */
+static int rxd_clone_idle(struct rxd_cloning *cloning, struct rxd_disk *rxd)
+{
+	struct rxd_disk *source = cloning->source;
+	unsigned int memflags;
+	int ret;
+
+	ret = mutex_lock_interruptible(&source->lock);
+	if (ret)
+		return ret;
+	memflags = memalloc_noio_save();
+	ret = rxd_check_source(source, rxd);
+	if (ret)
+		goto out_unlock;
+	ret = rxd_share(source, rxd->store);
+	if (!ret)
+		cloning->arg->changes = rxd_disk_report_changes(source);
+	if (ret != -EBUSY)
+		goto out_unlock;
+	ret = rxd_arm(source);
+	if (ret)
+		goto out_unlock;
+	get_device(disk_to_dev(source->gd));
+	ret = -EINPROGRESS;
+out_unlock:
+	memalloc_noio_restore(memflags);
+	mutex_unlock(&source->lock);
+	return ret;
+}
+
+/* Share the data while writes are held. Return: 0, or the error of rxd_check_source(). */
+static int rxd_share_held(struct rxd_cloning *cloning, struct rxd_disk *rxd)
+{
+	struct rxd_disk *source = cloning->source;
+	unsigned int memflags;
+	u64 start;
+	int ret;
+
+	/* File systems are frozen: do not wait for them. */
+	memflags = memalloc_noio_save();
+	mutex_lock(&source->lock);
+	ret = rxd_check_source(source, rxd);
+	/* A cache may have come and gone. */
+	if (!ret && !source->store->hold)
+		ret = -EBUSY;
+	if (!ret) {
+		start = rxd_store_hold(source->store);
+		rxd_store_share(source->store, rxd->store);
+		cloning->arg->changes = rxd_disk_report_changes(source);
+		cloning->arg->held_ns = rxd_store_unhold(source->store, start);
+	}
+	mutex_unlock(&source->lock);
+	memalloc_noio_restore(memflags);
+	return ret;
+}
+
+static int rxd_flush(struct gendisk *gd, struct rxd_disk *source)
+{
+	int ret;
+
+	mutex_lock(&gd->open_mutex);
+	ret = rxd_disk_flush_page_cache(source);
+	mutex_unlock(&gd->open_mutex);
+	return ret;
+}
+
+/*
+ * The lock of the disk is not held across this: a frozen file system may wait for I/O, and the
+ * I/O of a suspended cache may wait for the lock.
+ */
+static int rxd_clone_frozen(struct rxd_cloning *cloning, struct rxd_disk *rxd,
+			    struct gendisk *gd)
+{
+	int ret;
+
+	ret = rxd_flush(gd, cloning->source);
+	if (ret)
+		return ret;
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	ret = rxd_freeze(&cloning->freeze, gd->part0);
+	if (ret)
+		return ret;
+	ret = rxd_share_held(cloning, rxd);
+	cloning->arg->frozen_ns = rxd_thaw(&cloning->freeze, gd->part0);
+	return ret;
+}
+
+/**
+ * rxd_disk_clone - give a disk that is being created the data of another one
+ * @cloning: the disk with the data, not locked, and the file systems to be frozen
+ * @rxd: the new disk, after rxd_disk_build() with the argument from rxd_disk_like()
+ *
+ * No file system is frozen when this returns.
+ *
+ * Return: 0, or a negative errno, after which the caller only calls rxd_disk_put(); see struct
+ * rxd_clone.
+ */
+int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
+{
+	struct rxd_disk *source = cloning->source;
+	struct gendisk *gd = source->gd;
+	int ret;
+
+	uuid_copy(&rxd->parent, &source->uuid);
+	set_disk_ro(rxd->gd, cloning->arg->flags & RXD_CLONE_READ_ONLY);
+	/* It is not a disk that was never written. */
+	rxd_note_change(&rxd->changes);
+	ret = rxd_clone_idle(cloning, rxd);
+	if (ret == -EINPROGRESS) {
+		if (cloning->arg->flags & RXD_CLONE_NO_FREEZE)
+			ret = rxd_share_held(cloning, rxd);
+		else
+			ret = rxd_clone_frozen(cloning, rxd, gd);
+		put_device(disk_to_dev(gd));
+	}
+	if (ret)
+		put_disk(rxd->gd);
+	return ret;
+}
+
+/**
+ * rxd_disk_snapshot - share the data of a disk with a new store
+ * @rxd: the disk, locked
+ * @snapshot: filled in; the caller destroys its store
+ * @dry_run: only check, and change nothing
+ *
+ * Return: 0; -EOPNOTSUPP if the memory of the disk is reserved; -EBUSY if it is open; -ENOMEM.
+ */
+int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot, bool dry_run)
+{
+	static const struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
+	struct rxd_store_stats stats;
+	int ret;
+
+	lockdep_assert_held(&rxd->lock);
+	snapshot->store = NULL;
+	snapshot->nr_pages = rxd_store_nr_pages(rxd->store);
+	uuid_copy(&snapshot->uuid, &rxd->uuid);
+	ret = rxd_share(rxd, NULL) ?: rxd_store_prepare(snapshot->nr_pages);
+	if (ret)
+		return ret;
+
+	if (!dry_run) {
+		snapshot->store = rxd_store_create(snapshot->nr_pages, &options);
+		if (!snapshot->store)
+			return -ENOMEM;
+		ret = rxd_share(rxd, snapshot->store);
+		if (ret) {
+			rxd_store_destroy(snapshot->store);
+			return ret;
+		}
+	}
+	rxd_store_get_stats(snapshot->store ?: rxd->store, &stats);
+	snapshot->used = stats.used;
+	return 0;
+}
+
+static int rxd_may_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapshot,
+			 const struct rxd_seen *seen)
+{
+	struct rxd_store_stats stats;
+	int ret;
+
+	if (rxd->reserved)
+		return -EOPNOTSUPP;
+	ret = rxd_disk_check_idle(rxd, seen);
+	if (ret)
+		return ret;
+	if (get_disk_ro(rxd->gd))
+		return -EROFS;
+	if (snapshot->nr_pages != rxd_store_nr_pages(rxd->store))
+		return -ERANGE;
+	rxd_store_get_stats(rxd->store, &stats);
+	return snapshot->used > stats.limit ? -ENOSPC : 0;
+}
+
+/**
+ * rxd_disk_reset - replace all data
+ * @rxd: the disk, locked
+ * @snapshot: the new data, of another disk
+ * @seen: what the disk must be, or NULL
+ * @dry_run: only check, and change nothing
+ *
+ * Return: 0, -EOPNOTSUPP, -EBUSY, -ESTALE, -EROFS, -ERANGE or -ENOSPC; see struct rxd_reset.
+ */
+int rxd_disk_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapshot,
+		   const struct rxd_seen *seen, bool dry_run)
+{
+	unsigned int memflags;
+	int ret;
+
+	lockdep_assert_held(&rxd->lock);
+	mutex_lock(&rxd->gd->open_mutex);
+	ret = rxd_may_reset(rxd, snapshot, seen);
+	if (!ret && !dry_run) {
+		memflags = rxd_freeze_queue(rxd->gd->queue);
+		rxd_store_clear(rxd->store);
+		rxd_store_share(snapshot->store, rxd->store);
+		/* Last: a number that is reported meanwhile is that of the old data. */
+		rxd_note_change(&rxd->changes);
+		rxd_unfreeze_queue(rxd->gd->queue, memflags);
+		uuid_copy(&rxd->parent, &snapshot->uuid);
+		/* The new data may contain other partitions: read them at the next open. */
+		set_bit(GD_NEED_PART_SCAN, &rxd->gd->state);
+	}
+	mutex_unlock(&rxd->gd->open_mutex);
+	if (!ret && !dry_run)
+		disk_uevent(rxd->gd, KOBJ_CHANGE);
+	return ret;
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Freeze and thaw the file systems of a disk: the one on the disk itself, and those behind
+ * partitions or other devices, of which user space names a file.
+ */
+#include <linux/blkdev.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/ktime.h>
+#include <linux/uaccess.h>
+
+#include "compat.h"
+#include "freeze.h"
+
+static struct super_block *sb_of(const struct rxd_freeze *freeze, unsigned int i)
+{
+	return file_inode(freeze->file[i])->i_sb;
+}
+
+/* File systems without a device, such as tmpfs, have nothing to write to the disk. */
+static bool can_freeze(const struct super_block *sb)
+{
+	return sb->s_bdev || sb->s_op->freeze_fs || sb->s_op->freeze_super;
+}
+
+static int get_file_of(struct rxd_freeze *freeze, int fd)
+{
+	unsigned int i, nr = freeze->nr_files;
+
+	freeze->file[nr] = fget(fd);
+	if (!freeze->file[nr])
+		return -EBADF;
+	for (i = 0; i < nr; i++) {
+		if (sb_of(freeze, i) == sb_of(freeze, nr)) {
+			fput(freeze->file[nr]);
+			return 0;
+		}
+	}
+	freeze->nr_files++;
+	return can_freeze(sb_of(freeze, nr)) ? 0 : -EOPNOTSUPP;
+}
+
+/**
+ * rxd_freeze_get - get the file systems to be frozen
+ * @freeze: all zeros; rxd_freeze_put() ends its use, also after an error
+ * @fds: descriptors of files or directories
+ * @nr: number of descriptors, at most RXD_CLONE_FDS_MAX
+ *
+ * Return: 0; -EFAULT; -EBADF if one is not an open file; -EOPNOTSUPP if its file system cannot be
+ * frozen.
+ */
+int rxd_freeze_get(struct rxd_freeze *freeze, const s32 __user *fds, unsigned int nr)
+{
+	unsigned int i;
+	int ret = 0;
+	s32 fd;
+
+	for (i = 0; i < nr && !ret; i++) {
+		if (get_user(fd, fds + i))
+			return -EFAULT;
+		ret = get_file_of(freeze, fd);
+	}
+	return ret;
+}
+
+/**
+ * rxd_freeze_put - forget the file systems
+ * @freeze: the file systems, not frozen
+ */
+void rxd_freeze_put(struct rxd_freeze *freeze)
+{
+	while (freeze->nr_files)
+		fput(freeze->file[--freeze->nr_files]);
+}
+
+/* The file system on the disk itself is frozen with the disk. */
+static bool is_on(const struct rxd_freeze *freeze, unsigned int i, struct block_device *bdev)
+{
+	return sb_of(freeze, i)->s_bdev == bdev;
+}
+
+static void thaw_files(struct rxd_freeze *freeze, struct block_device *bdev)
+{
+	while (freeze->nr_frozen) {
+		freeze->nr_frozen--;
+		if (!is_on(freeze, freeze->nr_frozen, bdev))
+			rxd_thaw_super(sb_of(freeze, freeze->nr_frozen));
+	}
+}
+
+/**
+ * rxd_freeze - freeze the file systems of a disk
+ * @freeze: the file systems that are not on the disk itself
+ * @bdev: the whole disk; what the page cache holds of it is written, too
+ *
+ * May sleep for long. No signal ends this.
+ *
+ * Return: 0; or the error of the file system that could not be frozen, after which none is frozen.
+ */
+int rxd_freeze(struct rxd_freeze *freeze, struct block_device *bdev)
+{
+	int ret = 0;
+
+	freeze->start = ktime_get_ns();
+	for (; freeze->nr_frozen < freeze->nr_files; freeze->nr_frozen++) {
+		if (!is_on(freeze, freeze->nr_frozen, bdev))
+			ret = rxd_freeze_super(sb_of(freeze, freeze->nr_frozen));
+		if (ret)
+			break;
+	}
+	if (!ret)
+		ret = bdev_freeze(bdev);
+	if (ret)
+		thaw_files(freeze, bdev);
+	return ret;
+}
+
+/**
+ * rxd_thaw - undo rxd_freeze(), in reverse order
+ * @freeze: as for rxd_freeze()
+ * @bdev: as for rxd_freeze()
+ *
+ * Return: how long file systems were frozen, in ns, or 0 if there is none.
+ */
+u64 rxd_thaw(struct rxd_freeze *freeze, struct block_device *bdev)
+{
+	bool any = freeze->nr_files || rxd_bdev_has_frozen(bdev);
+
+	bdev_thaw(bdev);
+	thaw_files(freeze, bdev);
+	return any ? ktime_get_ns() - freeze->start : 0;
+}
