@@ -232,9 +232,9 @@ void rxd_store_set_bdi(struct rxd_store *store, struct backing_dev_info *bdi)
  * Count pages that are about to be allocated. Check the free memory once in
  * MEMORY_CHECK_INTERVAL pages, and each time while it is low.
  *
- * Return: 0, or -ENOMEM if only the headroom is left.
+ * Return: 0, or -ENOMEM if only the headroom is left, and @gfp does not allow to use that.
  */
-static int count_allocation(unsigned int nr)
+static int count_allocation(unsigned int nr, gfp_t gfp)
 {
 	static bool low __read_mostly;
 	bool now;
@@ -247,7 +247,7 @@ static int count_allocation(unsigned int nr)
 	/* All CPUs read this, so write it only if it changes. */
 	if (READ_ONCE(low) != now)
 		WRITE_ONCE(low, now);
-	return now ? -ENOMEM : 0;
+	return now && !(gfp & RXD_GFP_REPLACE) ? -ENOMEM : 0;
 }
 
 static int node_of(const struct rxd_store *store, unsigned long pgno)
@@ -284,6 +284,7 @@ static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgn
 	struct page *page;
 	unsigned int i;
 
+	gfp &= ~RXD_GFP_REPLACE;
 	if (!order)
 		return alloc_pages_node(node_of(store, pgno), gfp, 0);
 
@@ -316,7 +317,7 @@ struct page *rxd_store_alloc_run(struct rxd_store *store, unsigned long pgno,
 	unsigned int order = min_t(unsigned int, ilog2(*nr), RXD_ORDER_2M);
 	struct page *page;
 
-	if (count_allocation(1U << order))
+	if (count_allocation(1U << order, gfp))
 		return NULL;
 	for (;; order = smaller_order(order)) {
 		page = alloc_piece(store, pgno, order, gfp);
@@ -474,9 +475,9 @@ struct rxd_leaf *rxd_leaf_alloc(const struct rxd_store *store, unsigned long pgn
 {
 	struct page *page;
 
-	if (count_allocation(1))
+	if (count_allocation(1, gfp))
 		return NULL;
-	page = alloc_pages_node(node_of(store, pgno), gfp | __GFP_ZERO, 0);
+	page = alloc_pages_node(node_of(store, pgno), (gfp & ~RXD_GFP_REPLACE) | __GFP_ZERO, 0);
 	return page ? page_address(page) : NULL;
 }
 
@@ -516,7 +517,7 @@ void rxd_write_alloc(struct rxd_write *write, const struct rxd_store *store,
 		nr = min_t(unsigned int, nr, pages_64k - pgno % pages_64k);
 	}
 	nr = min_t(unsigned int, nr, RXD_BATCH_PAGES);
-	if (count_allocation(max(nr, 1U << order)))
+	if (count_allocation(max(nr, 1U << order), write->gfp))
 		return;
 
 	/* Less than 64 KiB is allocated as single pages. */
@@ -595,10 +596,16 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 	if (!write->deadline)
 		write->deadline = (jiffies + MEMORY_WAIT) ?: 1;
 	left = write->deadline - jiffies;
-	if (left <= 0)
+	if (left <= 0 || READ_ONCE(store->lost))
 		return false;
 	if (is_retired() || atomic_long_read(&freed_pages) != freed) {
-		wait_event_timeout(freed_wait, atomic_long_read(&freed_pages) != freed, left);
+		wait_event_timeout(freed_wait, atomic_long_read(&freed_pages) != freed ||
+				   READ_ONCE(store->lost), left);
+		return true;
+	}
+	if (rxd_give_up_others(store)) {
+		wait_event_timeout(freed_wait, !rxd_is_giving_up() || READ_ONCE(store->lost),
+				   left);
 		return true;
 	}
 	/* Reclaim must not wait: if a swap-out to this disk fails, it can free other pages. */

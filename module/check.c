@@ -160,7 +160,7 @@ int rxd_check_clone(const struct rxd_clone *arg)
 
 	ret = check_header(arg->version, arg->flags,
 			   RXD_CREATE_OVERCOMMIT | RXD_CLONE_READ_ONLY |
-			   RXD_CLONE_NO_FREEZE | RXD_DRY_RUN);
+			   RXD_CLONE_EXPENDABLE | RXD_CLONE_NO_FREEZE | RXD_DRY_RUN);
 	if (ret)
 		return ret;
 	if (arg->pad || arg->held_ns || arg->frozen_ns || arg->changes ||

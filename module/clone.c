@@ -27,18 +27,20 @@ static bool rxd_is_swap(struct rxd_disk *rxd)
 	return found;
 }
 
-/* Return: 0, -EOPNOTSUPP or -EBUSY. */
+/* Return: 0, -EOPNOTSUPP, -EIO or -EBUSY. */
 static int rxd_may_clone(struct rxd_disk *rxd)
 {
 	lockdep_assert_held(&rxd->lock);
 	if (rxd->reserved)
 		return -EOPNOTSUPP;
+	if (rxd_disk_is_lost(rxd))
+		return -EIO;
 	return rxd->owner || rxd_is_swap(rxd) ? -EBUSY : 0;
 }
 
 /*
  * Let an empty store share the data of a disk, or only check if it is NULL. Without openers,
- * no bio of the disk is in flight. Return: 0, -EOPNOTSUPP or -EBUSY.
+ * no bio of the disk is in flight. Return: 0, -EOPNOTSUPP, -EIO or -EBUSY.
  */
 static int rxd_share(struct rxd_disk *rxd, struct rxd_store *store)
 {
@@ -47,6 +49,8 @@ static int rxd_share(struct rxd_disk *rxd, struct rxd_store *store)
 	lockdep_assert_held(&rxd->lock);
 	if (rxd->reserved)
 		return -EOPNOTSUPP;
+	if (rxd_disk_is_lost(rxd))
+		return -EIO;
 	mutex_lock(&rxd->gd->open_mutex);
 	ret = rxd_disk_check_idle(rxd, NULL);
 	if (!ret && store)
@@ -61,8 +65,8 @@ static int rxd_share(struct rxd_disk *rxd, struct rxd_store *store)
  * @arg: the argument for rxd_disk_alloc() and rxd_disk_build(); only its fields @index, @uuid
  *	and RXD_CREATE_OVERCOMMIT are left to the caller
  *
- * Return: 0; -EOPNOTSUPP if the memory of the disk is reserved; -EBUSY if it is a cache or swap
- * space.
+ * Return: 0; -EOPNOTSUPP if the memory of the disk is reserved; -EIO if it was given up; -EBUSY if
+ * it is a cache or swap space.
  */
 int rxd_disk_like(struct rxd_disk *rxd, struct rxd_create *arg)
 {
@@ -220,6 +224,9 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 	set_disk_ro(rxd->gd, cloning->arg->flags & RXD_CLONE_READ_ONLY);
 	/* It is not a disk that was never written. */
 	rxd_note_change(&rxd->changes);
+	rxd->expendable = cloning->arg->flags & RXD_CLONE_EXPENDABLE;
+	if (rxd->expendable)
+		rxd_expendable_add(&rxd->expend, rxd->store);
 	ret = rxd_clone_idle(cloning, rxd);
 	if (ret == -EINPROGRESS) {
 		if (cloning->arg->flags & RXD_CLONE_NO_FREEZE)
@@ -228,8 +235,10 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 			ret = rxd_clone_frozen(cloning, rxd, gd);
 		put_device(disk_to_dev(gd));
 	}
-	if (ret)
+	if (ret) {
+		rxd_expendable_remove(&rxd->expend);
 		put_disk(rxd->gd);
+	}
 	return ret;
 }
 
@@ -239,7 +248,8 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
  * @snapshot: filled in; the caller destroys its store
  * @dry_run: only check, and change nothing
  *
- * Return: 0; -EOPNOTSUPP if the memory of the disk is reserved; -EBUSY if it is open; -ENOMEM.
+ * Return: 0; -EOPNOTSUPP if the memory of the disk is reserved; -EIO if it was given up; -EBUSY if
+ * it is open; -ENOMEM.
  */
 int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot, bool dry_run)
 {
@@ -278,6 +288,8 @@ static int rxd_may_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapsh
 
 	if (rxd->reserved)
 		return -EOPNOTSUPP;
+	if (rxd_disk_is_lost(rxd))
+		return -EIO;
 	ret = rxd_disk_check_idle(rxd, seen);
 	if (ret)
 		return ret;
@@ -296,7 +308,8 @@ static int rxd_may_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapsh
  * @seen: what the disk must be, or NULL
  * @dry_run: only check, and change nothing
  *
- * Return: 0, -EOPNOTSUPP, -EBUSY, -ESTALE, -EROFS, -ERANGE or -ENOSPC; see struct rxd_reset.
+ * Return: 0, -EOPNOTSUPP, -EIO, -EBUSY, -ESTALE, -EROFS, -ERANGE or -ENOSPC; see struct
+ * rxd_reset.
  */
 int rxd_disk_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapshot,
 		   const struct rxd_seen *seen, bool dry_run)

@@ -352,6 +352,8 @@ static int clone_disk(struct rxd_clone *arg, struct rxd_cloning *cloning)
 	unsigned int memflags;
 	int ret;
 
+	if (arg->flags & RXD_CLONE_EXPENDABLE)
+		create.flags |= RXD_CREATE_OVERCOMMIT;
 	source = lock_disk(arg->source, &memflags);
 	if (IS_ERR(source))
 		return PTR_ERR(source);

@@ -19,10 +19,12 @@
  * struct gap - where a write finds no page that it may change
  * @nr: length in pages
  * @shared: the pages exist, but are shared
+ * @last: no other store has the first of the shared pages any more
  */
 struct gap {
 	unsigned int nr;
 	bool shared;
+	bool last;
 };
 
 /* How often a step of a write is tried again with memory that was reclaimed for it. */
@@ -117,17 +119,19 @@ static noinline struct gap find_gap(struct rxd_store *store, unsigned long pgno,
 {
 	unsigned int first = pgno % RXD_PAGES_PER_LEAF;
 	struct gap gap = { .nr = 1 };
-	struct rxd_leaf *leaf;
+	struct rxd_leaf *leaf, *marked;
 	bool leaf_is_shared;
 	struct page *page;
 
 	rcu_read_lock();
-	leaf = rxd_store_marked_leaf(store, pgno);
-	leaf_is_shared = rxd_is_shared(leaf);
-	leaf = rxd_plain(leaf);
+	marked = rxd_store_marked_leaf(store, pgno);
+	leaf_is_shared = rxd_is_shared(marked);
+	leaf = rxd_plain(marked);
 	max = min_t(unsigned int, max, RXD_PAGES_PER_LEAF - first);
 	page = leaf ? rcu_access_pointer(leaf->page[first]) : NULL;
 	gap.shared = page && (leaf_is_shared || rxd_is_shared(page));
+	if (gap.shared)
+		gap.last = rxd_page_is_last(marked, rxd_plain(page));
 	if (!leaf)
 		gap.nr = max;
 	for (; gap.nr < max && (gap.shared || !page); gap.nr++) {
@@ -384,15 +388,19 @@ out_unlock:
 	return old;
 }
 
-/* Like write_hole(), for the first of @nr shared pages. It needs memory, but no charge. */
+/* Like write_hole(), for the first of some shared pages. It needs memory, but no charge. */
 static unsigned int write_shared(struct rxd_store *store, u64 pos, const void *src,
-				 unsigned int len, unsigned int nr, struct rxd_write *write)
+				 unsigned int len, const struct gap *gap, struct rxd_write *write)
 {
 	unsigned long pgno = pos >> PAGE_SHIFT;
 
 	write->limited = false;
 	if (write->taken == write->nr)
-		rxd_write_alloc(write, store, pgno, nr);
+		rxd_write_alloc(write, store, pgno, gap->nr);
+	if (gap->last)
+		write->gfp |= RXD_GFP_REPLACE;
+	if (write->taken == write->nr && gap->last)
+		rxd_write_alloc(write, store, pgno, 1);
 	if (write->taken == write->nr || rxd_leaf_unshare(store, pgno, write->gfp))
 		return 0;
 
@@ -400,6 +408,7 @@ static unsigned int write_shared(struct rxd_store *store, u64 pos, const void *s
 	/* Zeros need no page where there is none any more. */
 	if (replace_page(store, pgno, offset_in_page(pos), src, len, write) || !src)
 		return len;
+	write->gfp &= ~RXD_GFP_REPLACE;
 	return write_hole(store, pos, src, len, 1, write);
 }
 
@@ -418,7 +427,7 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 		write->gfp = RXD_GFP_NOWAIT;
 	gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
 	if (unlikely(gap.shared))
-		done = write_shared(store, pos, src, len, gap.nr, write);
+		done = write_shared(store, pos, src, len, &gap, write);
 	else
 		done = write_hole(store, pos, src, len, gap.nr, write);
 	write->gfp = gfp;

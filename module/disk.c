@@ -2,6 +2,8 @@
 /*
  * The block device of a RAM disk: gendisk, queue limits, bios.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/bvec.h>
@@ -48,6 +50,8 @@ static void flush_dcache_bvec(const struct bio_vec *bv)
 /* A writer that may wait might find memory, but waiting does not lift the limit. */
 static blk_status_t rxd_write_failed(struct rxd_disk *rxd, bool may_succeed)
 {
+	if (unlikely(rxd_disk_is_lost(rxd)))
+		return BLK_STS_IOERR;
 	if (may_succeed)
 		return BLK_STS_AGAIN;
 	atomic64_inc(&rxd->nospc);
@@ -190,11 +194,11 @@ static blk_status_t rxd_write_zeroes(struct rxd_disk *rxd, struct bio *bio, u64 
  * Programs that read all disks, such as udev, get an error from this one. Do not log these
  * errors. A lost write is logged.
  */
-static blk_status_t rxd_refuse(struct bio *bio)
+static blk_status_t rxd_refuse(struct bio *bio, enum rxd_refusal refusal)
 {
 	if (!op_is_write(bio_op(bio)))
 		bio_set_flag(bio, BIO_QUIET);
-	return BLK_STS_DEV_RESOURCE;
+	return refusal == RXD_LOST ? BLK_STS_IOERR : BLK_STS_DEV_RESOURCE;
 }
 
 static blk_status_t rxd_do_bio(struct rxd_disk *rxd, struct bio *bio)
@@ -202,10 +206,11 @@ static blk_status_t rxd_do_bio(struct rxd_disk *rxd, struct bio *bio)
 	u64 pos = (u64)bio->bi_iter.bi_sector << SECTOR_SHIFT;
 	enum req_op op = bio_op(bio);
 	u64 len = bio->bi_iter.bi_size;
+	enum rxd_refusal refusal;
 
 	/*
 	 * Entering the queue is no acquire. A bio that enters after the queue was unfrozen must
-	 * see what was changed before: the number of pages, @taken, and that @changes was
+	 * see what was changed before: the number of pages, @refusal, and that @changes was
 	 * reported.
 	 */
 	smp_rmb();
@@ -216,8 +221,9 @@ static blk_status_t rxd_do_bio(struct rxd_disk *rxd, struct bio *bio)
 	if (unlikely(pos + len > (u64)rxd_store_nr_pages(rxd->store) << PAGE_SHIFT))
 		return BLK_STS_IOERR;
 	/* Not even reads may access the pages of a cache: some are not filled yet. */
-	if (unlikely(READ_ONCE(rxd->taken)))
-		return rxd_refuse(bio);
+	refusal = READ_ONCE(rxd->refusal);
+	if (unlikely(refusal))
+		return rxd_refuse(bio, refusal);
 	if (op != REQ_OP_READ)
 		rxd_note_change(&rxd->changes);
 
@@ -300,6 +306,33 @@ static int rxd_reserve(struct rxd_disk *rxd, unsigned long first, unsigned long 
 }
 
 /**
+ * rxd_disk_is_lost - was a disk given up, or is it about to be?
+ * @rxd: the disk
+ *
+ * Return: true if all I/O fails, or will fail soon.
+ */
+bool rxd_disk_is_lost(const struct rxd_disk *rxd)
+{
+	return READ_ONCE(rxd->store->lost);
+}
+
+/* Let go of the pages for a write to another disk, which waits for this. */
+static void rxd_give_up(struct work_struct *work)
+{
+	struct rxd_disk *rxd = container_of(work, struct rxd_disk, expend.work);
+	unsigned int memflags;
+
+	mutex_lock(&rxd->lock);
+	WRITE_ONCE(rxd->refusal, RXD_LOST);
+	memflags = rxd_freeze_queue(rxd->gd->queue);
+	rxd_store_clear(rxd->store);
+	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	mutex_unlock(&rxd->lock);
+	rxd_expendable_gave_up();
+	pr_notice("%s was given up, because memory is short\n", rxd->gd->disk_name);
+}
+
+/**
  * rxd_disk_alloc - allocate the structure of a RAM disk
  * @arg: the checked argument of RXD_CREATE
  *
@@ -322,6 +355,7 @@ struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg)
 	memcpy(&rxd->uuid, arg->uuid, sizeof(rxd->uuid));
 	mutex_init(&rxd->lock);
 	INIT_LIST_HEAD(&rxd->named);
+	rxd_expendable_init(&rxd->expend, rxd_give_up);
 	return rxd;
 }
 
@@ -448,6 +482,7 @@ int rxd_disk_add(struct rxd_disk *rxd)
 	ret = device_add_disk(NULL, gd, rxd_disk_groups);
 	if (ret) {
 		rxd_name_drop(rxd);
+		rxd_expendable_remove(&rxd->expend);
 		put_disk(gd);
 		return ret;
 	}
@@ -528,6 +563,13 @@ int rxd_disk_shut_down(struct rxd_disk *rxd, const struct rxd_seen *seen, bool d
 void rxd_disk_remove(struct rxd_disk *rxd)
 {
 	del_gendisk(rxd->gd);
+	if (rxd->expendable) {
+		/* Writes to other disks go on finding this memory. */
+		mutex_lock(&rxd->lock);
+		rxd_store_clear(rxd->store);
+		mutex_unlock(&rxd->lock);
+		rxd_expendable_remove(&rxd->expend);
+	}
 	rxd_name_drop(rxd);
 	put_disk(rxd->gd);
 	module_put(THIS_MODULE);
@@ -710,6 +752,8 @@ int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags)
 	int ret = 0;
 
 	lockdep_assert_held(&rxd->lock);
+	if (rxd_disk_is_lost(rxd))
+		return -EIO;
 	if (size > old)
 		ret = rxd_disk_grow(rxd, size, flags);
 	else if (size < old)
@@ -785,6 +829,8 @@ int rxd_disk_clear(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_r
 	int ret;
 
 	lockdep_assert_held(&rxd->lock);
+	if (rxd_disk_is_lost(rxd))
+		return -EIO;
 	/* A cache keeps its disk open, so this also fails for a claimed disk. */
 	ret = rxd->reserved ? rxd_clear_reserved(rxd, seen, dry_run) :
 			      rxd_clear_thin(rxd, seen, dry_run);
@@ -827,6 +873,10 @@ u32 rxd_disk_state(struct rxd_disk *rxd)
 		state |= RXD_STATE_RESERVED;
 	if (rxd->detect_zeroes)
 		state |= RXD_STATE_DETECT_ZEROES;
+	if (rxd->expendable)
+		state |= RXD_STATE_EXPENDABLE;
+	if (rxd_disk_is_lost(rxd))
+		state |= RXD_STATE_LOST;
 	return state;
 }
 
@@ -926,7 +976,8 @@ static struct rxd_disk *rxd_of_bdev(struct block_device *bdev)
  *
  * Return: the store of the disk; ERR_PTR(-ENODEV) if @bdev is not a whole RAM disk,
  * ERR_PTR(-EOPNOTSUPP) if its memory is reserved, ERR_PTR(-EROFS) if it is read-only,
- * ERR_PTR(-EBUSY) if another owner has claimed it, or another task has it open exclusively.
+ * ERR_PTR(-EBUSY) if another owner has claimed it, or another task has it open exclusively;
+ * ERR_PTR(-EIO) if it was given up.
  */
 struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsigned int opens)
 {
@@ -945,7 +996,10 @@ struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsign
 	/* An exclusive open of a whole disk counts as two holders. */
 	if (bdev->bd_holders > 2 * opens || (rxd->owner && rxd->owner != owner)) {
 		store = ERR_PTR(-EBUSY);
+	} else if (!rxd_expendable_keep(&rxd->expend)) {
+		store = ERR_PTR(-EIO);
 	} else {
+		rxd->expendable = false;
 		rxd->nr_claims++;
 		WRITE_ONCE(rxd->owner, owner);
 	}
@@ -1003,7 +1057,7 @@ static int rxd_take_store(struct rxd_disk *rxd, const struct rxd_seen *seen)
 	if (!ret && seen && seen->changes != RXD_CHANGES_ANY && rxd_page_cache_is_dirty(rxd))
 		ret = -ESTALE;
 	if (!ret) {
-		WRITE_ONCE(rxd->taken, true);
+		WRITE_ONCE(rxd->refusal, RXD_TAKEN);
 		rxd_store_clear(rxd->store);
 		/* A cache is never cloned. */
 		swap(hold, rxd->store->hold);
@@ -1095,10 +1149,10 @@ void rxd_release(struct block_device *bdev, const void *owner)
 	mutex_lock(&rxd->lock);
 	if (WARN_ON_ONCE(rxd->owner != owner) || --rxd->nr_claims)
 		goto out_unlock;
-	if (rxd->taken) {
+	if (rxd->refusal == RXD_TAKEN) {
 		rxd_clear_store(rxd);
 		rxd_reject_page_cache(rxd);
-		WRITE_ONCE(rxd->taken, false);
+		WRITE_ONCE(rxd->refusal, RXD_SERVES);
 	}
 	WRITE_ONCE(rxd->owner, NULL);
 out_unlock:

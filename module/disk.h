@@ -14,8 +14,21 @@
 #include <linux/uuid.h>
 #include <uapi/linux/rxd.h>
 
+#include "expend.h"
 #include "rxd.h"
 #include "store.h"
+
+/**
+ * enum rxd_refusal - why a disk rejects all bios
+ * @RXD_SERVES: it does not
+ * @RXD_TAKEN: a cache uses the pages
+ * @RXD_LOST: it was given up, and has no pages any more
+ */
+enum rxd_refusal {
+	RXD_SERVES,
+	RXD_TAKEN,
+	RXD_LOST,
+};
 
 /**
  * struct rxd_disk - a RAM disk
@@ -26,6 +39,7 @@
  * @overcommit: the disk does not count towards the share of memory
  * @reserved: all memory of the disk is allocated
  * @detect_zeroes: pages of zeros are not stored
+ * @expendable: the disk is given up if a write to another one finds no memory
  * @folio_size: the largest piece of memory that a write allocates, in bytes
  * @node: as in rxd_create.node
  * @uuid: the UUID of the disk
@@ -37,10 +51,11 @@
  * @shut: the disk cannot be opened at present; changed as @removing
  * @owner: the user that has claimed the disk for its cache, or NULL
  * @nr_claims: number of claims of @owner
- * @taken: @owner uses the pages; bios are rejected
+ * @refusal: why bios are rejected; changed under @lock
  * @changes: see rxd_disk_changes()
  * @name: the name, or empty; name.c uses it
  * @named: entry of the list of disks with a name, or empty
+ * @expend: for @expendable
  * @nospc: number of writes that failed with ENOSPC
  * @discards: number of discards and write-zeroes that freed memory
  *
@@ -55,6 +70,7 @@ struct rxd_disk {
 	bool overcommit;
 	bool reserved;
 	bool detect_zeroes;
+	bool expendable;
 	unsigned int folio_size;
 	int node;
 	uuid_t uuid;
@@ -65,17 +81,18 @@ struct rxd_disk {
 	bool shut;
 	const void *owner;
 	unsigned int nr_claims;
-	bool taken;
+	enum rxd_refusal refusal;
 	atomic64_t changes;
 	char name[RXD_NAME_MAX + 1];
 	struct list_head named;
+	struct rxd_expendable expend;
 	atomic64_t nospc ____cacheline_aligned_in_smp;
 	atomic64_t discards;
 };
 
 static_assert(!IS_ENABLED(CONFIG_SMP) ||
 	      offsetof(struct rxd_disk, nospc) / SMP_CACHE_BYTES >
-	      offsetof(struct rxd_disk, named) / SMP_CACHE_BYTES);
+	      offsetof(struct rxd_disk, expend) / SMP_CACHE_BYTES);
 
 extern const struct attribute_group *rxd_disk_groups[];
 
@@ -91,6 +108,7 @@ int rxd_disk_shut_down(struct rxd_disk *rxd, const struct rxd_seen *seen, bool d
 void rxd_disk_remove(struct rxd_disk *rxd);
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags);
 int rxd_disk_clear(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run);
+bool rxd_disk_is_lost(const struct rxd_disk *rxd);
 u64 rxd_disk_size(const struct rxd_disk *rxd);
 u32 rxd_disk_state(struct rxd_disk *rxd);
 u64 rxd_disk_report_changes(struct rxd_disk *rxd);

@@ -58,7 +58,10 @@ static int gather_locked(struct rxd_disk *rxd, unsigned long *first, unsigned lo
 	if (ret)
 		return ret;
 	*end = min(*end, rxd_store_nr_pages(rxd->store));
-	ret = rxd->owner ? -EBUSY : gather(rxd->store, first, *end, extents, max);
+	if (rxd_disk_is_lost(rxd))
+		ret = -EIO;
+	else
+		ret = rxd->owner ? -EBUSY : gather(rxd->store, first, *end, extents, max);
 	mutex_unlock(&rxd->lock);
 	return ret;
 }

@@ -29,6 +29,8 @@
 #include "compat.h"
 #include "store-internal.h"
 
+static atomic_long_t nr_families;
+
 /* Leaves that are shared at a time with interrupts off. */
 #define LEAVES_PER_SHARE	256
 
@@ -49,6 +51,24 @@ static atomic_long_t *other_owners(struct page *page)
 bool rxd_page_leave(struct page *page)
 {
 	return !atomic_long_add_unless(other_owners(page), -1, 0);
+}
+
+/**
+ * rxd_page_is_last - is a store the last one with a shared page?
+ * @leaf: the leaf with the page, marked if it may be shared
+ * @page: the page, without a mark
+ *
+ * Call between rxd_hold_enter() and rxd_hold_leave(): meanwhile no store begins to share it.
+ *
+ * Return: true if the page is free a grace period after the store has replaced it.
+ */
+bool rxd_page_is_last(struct rxd_leaf *leaf, struct page *page)
+{
+	long state = atomic_long_read(rxd_leaf_state(rxd_plain(leaf)));
+
+	if (rxd_is_shared(leaf) && state >= RXD_LEAF_OWNER)
+		return false;
+	return !atomic_long_read(other_owners(page));
 }
 
 /**
@@ -278,6 +298,9 @@ void rxd_store_share(struct rxd_store *from, struct rxd_store *to)
 {
 	unsigned long i, part_end, nr = 0, end = rxd_nr_leaves(from->nr_pages);
 
+	if (!from->family)
+		WRITE_ONCE(from->family, atomic_long_inc_return(&nr_families));
+	WRITE_ONCE(to->family, from->family);
 	for (i = 0; i < end;) {
 		part_end = min(i + LEAVES_PER_SHARE, end);
 		spin_lock_irq(&from->leaf_lock);

@@ -79,6 +79,14 @@ unsigned int rxd_leaf_drop_shared(struct rxd_store *store, unsigned long pgno);
 bool rxd_leaf_leave(struct rxd_leaf *leaf);
 void rxd_leaf_release(struct rxd_leaf *leaf);
 bool rxd_page_leave(struct page *page);
+bool rxd_page_is_last(struct rxd_leaf *leaf, struct page *page);
+
+/* expend.c */
+
+int rxd_expend_init(void);
+void rxd_expend_exit(void);
+bool rxd_is_giving_up(void);
+bool rxd_give_up_others(struct rxd_store *store);
 
 /* alloc.c: the limit */
 

@@ -716,7 +716,14 @@ void rxd_store_drain(void)
  */
 int rxd_store_init(void)
 {
+	int ret;
+
+	ret = rxd_expend_init();
+	if (ret)
+		return ret;
 	reap_wq = alloc_workqueue("rxd", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!reap_wq)
+		rxd_expend_exit();
 	return reap_wq ? 0 : -ENOMEM;
 }
 
@@ -727,6 +734,7 @@ void rxd_store_exit(void)
 {
 	rxd_store_drain();
 	destroy_workqueue(reap_wq);
+	rxd_expend_exit();
 }
 
 static unsigned long next_page(struct rxd_store *store, unsigned long first, bool data)

@@ -24,6 +24,9 @@ struct rxd_hold;
 #define RXD_GFP		(GFP_NOIO | __GFP_NORETRY | __GFP_NOMEMALLOC | __GFP_NOWARN)
 #define RXD_GFP_NOWAIT	(GFP_NOWAIT | __GFP_NOMEMALLOC | __GFP_NOWARN)
 
+/* In addition: the page replaces one that is going to be free, so take it from the headroom. */
+#define RXD_GFP_REPLACE	__GFP_HIGH
+
 /* Orders of contiguous pieces of memory. */
 #define RXD_ORDER_64K	get_order(SZ_64K)
 #define RXD_ORDER_2M	get_order(SZ_2M)
@@ -83,6 +86,8 @@ struct rxd_leaf {
  * @next_dir: the new directory while @dir is being replaced
  * @dir_leaves: number of leaves that @dir has room for
  * @short_last: when a write last waited for writeback, in jiffies
+ * @family: the same number for all stores that may share pages, or 0
+ * @lost: the store is being given up, see expend.c
  * @doomed: entry in the list of stores to be freed
  * @used: number of pages that hold data, or that writes in flight have charged
  * @max_used: the largest @used that was recorded: when pages were freed or counters read
@@ -103,6 +108,8 @@ struct rxd_store {
 	struct rxd_leaf __rcu **next_dir;
 	unsigned long dir_leaves;
 	unsigned long short_last;
+	unsigned long family;
+	bool lost;
 	struct list_head doomed;
 	atomic_long_t used ____cacheline_aligned_in_smp;
 	atomic_long_t max_used;

@@ -25,7 +25,7 @@
  *	parent		the UUID of the disk that RXD_CLONE or RXD_RESET took the data from,
  *			or an empty line. That disk need not exist any more.
  *	state		"idle", or those of "open", "cache", "overcommit", "readonly",
- *			"reserved" and "detect-zeroes" that apply
+ *			"reserved", "detect-zeroes", "expendable" and "lost" that apply
  */
 #include <linux/device.h>
 #include <linux/kstrtox.h>
@@ -153,6 +153,8 @@ static ssize_t state_show(struct device *dev, struct device_attribute *attr, cha
 		{ RXD_STATE_READONLY, "readonly" },
 		{ RXD_STATE_RESERVED, "reserved" },
 		{ RXD_STATE_DETECT_ZEROES, "detect-zeroes" },
+		{ RXD_STATE_EXPENDABLE, "expendable" },
+		{ RXD_STATE_LOST, "lost" },
 	};
 	u32 state = rxd_disk_state(to_rxd(dev));
 	unsigned int i;

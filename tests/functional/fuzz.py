@@ -170,7 +170,8 @@ class Fuzzer:
     def clone(self):
         return lambda values: self.control.clone(**values), {
             "source": self.index(), "index": self.odd(self.index(), -1, of=3),
-            "flags": self.odd(self.chance.choice([0, 1, ctl.CLONE_READ_ONLY, ctl.CLONE_NO_FREEZE]), 4, U32)
+            "flags": self.odd(self.chance.choice([0, 1, ctl.CLONE_READ_ONLY, ctl.CLONE_NO_FREEZE,
+                                                 ctl.CLONE_EXPENDABLE]), 4, U32)
             | self.dry_run(),
             "uuid": self.odd(bytes(16), *IDENTITIES, self.chance.randbytes(16), of=3),
             "fds": self.odd((), (0,), (-1,), (self.control.fd, 1), (2,) * 64, of=3),

@@ -13,10 +13,11 @@ import time
 
 import pytest
 
-from rxdlib import direct
+from rxdlib import direct, memory
 from rxdlib.command import run
-from rxdlib.control import (CLONE_FDS_MAX, CLONE_NO_FREEZE, CLONE_READ_ONLY, DRY_RUN,
-                            RESIZE_FORCE, Control)
+from rxdlib.control import (CLONE_EXPENDABLE, CLONE_FDS_MAX, CLONE_NO_FREEZE, CLONE_READ_ONLY,
+                            CREATE_OVERCOMMIT, CREATE_RESERVE, DRY_RUN, RESIZE_FORCE,
+                            STATE_EXPENDABLE, STATE_LOST, STATE_OVERCOMMIT, Control)
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 
 RWF_NOWAIT = 8
@@ -423,3 +424,101 @@ def test_resized_and_removed_meanwhile(lab, cloner):
             assert clone.query().size in sizes
             clone.remove()
     assert resizer.error is None
+
+
+HEADROOM = 8        # the share of memory that RAM disks leave to others
+
+
+def exhaust(lab):
+    """Take all memory that RAM disks may have. Returns a disk that is full."""
+    info = memory.settled()
+    left = info["MemAvailable"] - info["MemTotal"] // HEADROOM - 96 * MIB
+    lab.ramdisk(left // MIB * MIB, overcommit=True, flags=CREATE_RESERVE)
+    filler = lab.ramdisk(info["MemTotal"] // MIB * MIB, overcommit=True)
+    take_the_rest(filler)
+    return filler
+
+
+def take_the_rest(filler):
+    with Direct(filler.path) as device:
+        for offset in range(0, filler.query().size, MIB):
+            try:
+                device.write(offset, stamp(offset // MIB, MIB))
+            except OSError as error:
+                assert error.errno == errno.ENOSPC
+                return
+    raise AssertionError("memory is endless")
+
+
+def rewrite(path, number, size=32 * MIB):
+    with Direct(path) as device:
+        for offset in range(0, size, MIB):
+            device.write(offset, stamp(number + offset // MIB, MIB))
+
+
+@pytest.mark.parametrize("changed", [False, True], ids=["same", "changed"])
+def test_expendable(lab, cloner, changed):
+    """Given up, so that the source can be written."""
+    source = lab.ramdisk(64 * MIB)
+    rewrite(source.path, 0)
+    golden = direct.read(source.path, 0, 32 * MIB)
+    with Direct(source.path):
+        clone, _ = cloner(source, flags=CLONE_EXPENDABLE | CLONE_NO_FREEZE)
+    assert clone.attribute("state") == "overcommit expendable"
+    assert clone.query().state == STATE_OVERCOMMIT | STATE_EXPENDABLE
+    assert direct.read(clone.path, 0, 32 * MIB) == golden
+    if changed:
+        rewrite(clone.path, 500, 16 * MIB)
+    exhaust(lab)
+    rewrite(source.path, 1000)
+    assert clone.attribute("state") == "overcommit expendable lost"
+    assert clone.query().state & STATE_LOST and clone.query().mem_used == 0
+    for number in range(32):
+        assert direct.read(source.path, number * MIB, MIB) == stamp(1000 + number, MIB)
+
+    for offset in 0, 20 * MIB, 60 * MIB:
+        with pytest.raises(OSError) as raised:
+            direct.read(clone.path, offset, BLOCK)
+        assert raised.value.errno == errno.EIO
+        with pytest.raises(OSError) as raised:
+            direct.write(clone.path, offset, stamp(1))
+        assert raised.value.errno == errno.EIO
+    fails("EIO", clone)
+    with Control() as control:
+        for call in (lambda: clone.extents(), lambda: clone.clear(), lambda: clone.resize(MIB),
+                     lambda: control.reset(clone.index, source.index),
+                     lambda: control.reset(source.index, clone.index)):
+            with pytest.raises(OSError) as raised:
+                call()
+            assert raised.value.errno == errno.EIO
+    clone.remove()
+    rewrite(source.path, 2000)
+
+
+def test_not_expendable(lab, cloner):
+    """Beside another clone, a write finds no memory, and neither disk changes."""
+    source = lab.ramdisk(64 * MIB)
+    rewrite(source.path, 0)
+    golden = direct.read(source.path, 0, 32 * MIB)
+    clone, _ = cloner(source, flags=CREATE_OVERCOMMIT)
+    unrelated = lab.ramdisk(16 * MIB)
+    direct.write(unrelated.path, 0, stamp(7, MIB))
+    other, _ = cloner(unrelated, flags=CLONE_EXPENDABLE)
+    exhaust(lab)
+    with pytest.raises(OSError) as raised:
+        rewrite(source.path, 1000)
+    assert raised.value.errno == errno.ENOSPC
+    assert direct.read(clone.path, 0, 32 * MIB) == golden
+    assert other.attribute("state") == "overcommit expendable"
+    assert direct.read(other.path, 0, MIB) == stamp(7, MIB)
+
+
+@pytest.mark.one_kernel
+def test_expendable_as_a_cache(lab, cloner):
+    """A cache drops the data, and keeps its memory."""
+    source = lab.ramdisk(16 * MIB)
+    direct.write(source.path, 0, stamp(1))
+    clone, _ = cloner(source, flags=CLONE_EXPENDABLE)
+    cache = lab.cache(16 * MIB, ramdisk=clone)
+    assert clone.attribute("state") == "open cache overcommit"
+    direct.read(cache.path, 0, BLOCK)

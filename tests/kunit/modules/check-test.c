@@ -210,6 +210,7 @@ static void unknown_flags(struct kunit *test)
 			EXPECT_CHECK(test, resize, flags, 1U << bit, -EINVAL);
 			EXPECT_CHECK(test, clone, flags, 1U << bit,
 				     1U << bit == RXD_CLONE_READ_ONLY ||
+				     1U << bit == RXD_CLONE_EXPENDABLE ||
 				     1U << bit == RXD_CLONE_NO_FREEZE ? 0 : -EINVAL);
 		}
 		if (bit > 0) {

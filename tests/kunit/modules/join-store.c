@@ -4,3 +4,4 @@
 #include "../module/copy.c"
 #include "../module/share.c"
 #include "../module/hold.c"
+#include "../module/expend.c"

@@ -7,6 +7,7 @@
 #include <linux/prandom.h>
 #include <linux/slab.h>
 
+#include "../module/expend.h"
 #include "../module/hold.h"
 #include "crew.h"
 #include "store-test.h"
@@ -1058,6 +1059,173 @@ static void race_of_held_writers(struct kunit *test)
 	expect_nothing_left(test, &race.store, 1);
 }
 
+/* An expendable store, as a disk has it. */
+static void give_up(struct work_struct *work)
+{
+	struct rxd_expendable *expendable = container_of(work, struct rxd_expendable, work);
+
+	rxd_store_clear(expendable->store);
+	rxd_expendable_gave_up();
+}
+
+static struct rxd_expendable *make_expendable(struct kunit *test)
+{
+	struct rxd_expendable *expendable;
+
+	expendable = kunit_kzalloc(test, sizeof(*expendable), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, expendable);
+	rxd_expendable_init(expendable, give_up);
+	return expendable;
+}
+
+static void page_is_free(struct page *page)
+{
+	test_memory.pages_left = ULONG_MAX;
+}
+
+/* Only the headroom is left. The free memory is checked once in a number of allocations. */
+static void make_short(struct rxd_store *store)
+{
+	struct page *page;
+
+	test_memory.is_short = true;
+	while ((page = rxd_store_alloc_page(store, 0, RXD_GFP)))
+		rxd_store_free_page(page);
+}
+
+/* There is no memory but that of the changes of the clone. */
+static void expendable_is_given_up(struct kunit *test)
+{
+	struct rxd_store *golden = arm(test, make_golden(test)), *clone = share(test, golden);
+	struct rxd_store *other = share(test, golden), *unrelated = make_golden(test);
+	struct rxd_store *third = share(test, unrelated);
+	struct rxd_expendable *spare = make_expendable(test), *far = make_expendable(test);
+	u8 *buf = make_buf(test, 0x33);
+
+	fill(test, clone, 5, 1, 0x44);
+	rxd_expendable_add(spare, clone);
+	rxd_expendable_add(far, third);
+	rxd_store_drain();
+
+	/* A task that must not wait does not give up anything. */
+	test_memory.pages_left = 0;
+	test_memory.at_free = page_is_free;
+	KUNIT_EXPECT_EQ(test, rxd_store_write(golden, pos_of(6), buf, PAGE_SIZE, RXD_GFP_NOWAIT),
+			-ENOSPC);
+	KUNIT_EXPECT_FALSE(test, clone->lost);
+	KUNIT_EXPECT_EQ(test, write_page(golden, 6, buf), 0);
+	KUNIT_EXPECT_TRUE(test, clone->lost);
+	KUNIT_EXPECT_EQ(test, used(clone), 0);
+	KUNIT_EXPECT_TRUE(test, page_is(golden, 6, 0x33));
+	KUNIT_EXPECT_TRUE(test, is_golden(other));
+
+	/* The one that is lost is not given up again, and others stay. */
+	test_memory.at_free = NULL;
+	test_memory.pages_left = 0;
+	KUNIT_EXPECT_EQ(test, write_page(golden, 7, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, write_page(clone, 7, buf), -ENOSPC);
+	test_memory.pages_left = ULONG_MAX;
+	KUNIT_EXPECT_FALSE(test, third->lost);
+	KUNIT_EXPECT_FALSE(test, rxd_expendable_keep(spare));
+	KUNIT_EXPECT_TRUE(test, rxd_expendable_keep(far));
+	KUNIT_EXPECT_TRUE(test, is_golden(third));
+	rxd_expendable_remove(spare);
+	rxd_expendable_remove(far);
+	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone, other, unrelated, third },
+			    5);
+}
+
+/* Without a change in the clone, giving it up frees no page, but those written next are freed. */
+static void headroom_serves_for_replacements(struct kunit *test)
+{
+	struct rxd_store *golden = arm(test, make_golden(test)), *clone = share(test, golden);
+	struct rxd_store *other = share(test, golden);
+	struct rxd_expendable *spare = make_expendable(test);
+	u8 *buf = make_buf(test, 0x33);
+	unsigned long pgno;
+	long before;
+
+	make_short(golden);
+	KUNIT_EXPECT_EQ(test, write_page(golden, 5, buf), -ENOSPC);
+	rxd_expendable_add(spare, clone);
+	/* The other clone keeps the page. */
+	KUNIT_EXPECT_EQ(test, write_page(golden, 5, buf), -ENOSPC);
+	KUNIT_EXPECT_TRUE(test, clone->lost);
+	KUNIT_EXPECT_TRUE(test, is_golden(golden));
+	KUNIT_EXPECT_TRUE(test, is_golden(other));
+
+	kunit_release_action(test, destroy_test_store, other);
+	before = pages_taken();
+	for (pgno = 0; pgno < 8; pgno++)
+		KUNIT_EXPECT_EQ(test, write_page(golden, pgno, buf), 0);
+	KUNIT_EXPECT_EQ(test, write_page(golden, 8, buf), -ENOSPC);
+	test_memory.is_short = false;
+	KUNIT_EXPECT_EQ(test, pages_taken(), before);
+	KUNIT_EXPECT_TRUE(test, pages_are(golden, 0, 8, 0x33));
+	rxd_expendable_remove(spare);
+	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
+}
+
+/* Writers of a store that is short of memory, and clones that are given up and removed. */
+static int scarce_writer(void *arg)
+{
+	struct held_race *race = arg;
+	unsigned long first;
+
+	while (!kthread_should_stop()) {
+		first = any_page();
+		if (rxd_store_write(race->store, pos_of(first), &first, 8, RXD_GFP))
+			atomic_inc(&race->errors);
+		atomic_inc(&race->writes);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void race_of_given_up(struct kunit *test)
+{
+	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
+	unsigned long end = jiffies + msecs_to_jiffies(RACE_MSECS);
+	unsigned int nr = 0, nr_lost = 0;
+	struct rxd_expendable *spare = make_expendable(test);
+	struct held_race race = {};
+	struct rxd_store *clone;
+	struct crew crew = {};
+	u64 start;
+
+	race.store = arm(test, make_store(test, NR_PAGES));
+	fill(test, race.store, BORDER, NR_BORDER, 0x10);
+	make_short(race.store);
+	crew_add(test, &crew, scarce_writer, &race);
+	crew_add(test, &crew, scarce_writer, &race);
+	while (crew.nr == 2 && time_before(jiffies, end)) {
+		clone = rxd_store_create(NR_PAGES, &options);
+		if (!clone)
+			continue;
+		rxd_expendable_init(spare, give_up);
+		rxd_expendable_add(spare, clone);
+		start = rxd_store_hold(race.store);
+		rxd_store_share(race.store, clone);
+		rxd_store_unhold(race.store, start);
+		if (nr++ % 4)
+			while (!READ_ONCE(clone->lost) && time_before(jiffies, end))
+				cond_resched();
+		rxd_store_clear(clone);
+		rxd_expendable_remove(spare);
+		nr_lost += clone->lost;
+		rxd_store_destroy(clone);
+	}
+	crew_run(&crew, 0);
+	test_memory.is_short = false;
+
+	KUNIT_EXPECT_GT(test, nr, 10);
+	KUNIT_EXPECT_GT(test, nr_lost, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 10);
+	KUNIT_EXPECT_EQ(test, used(race.store), NR_BORDER);
+	expect_nothing_left(test, &race.store, 1);
+}
+
 static struct kunit_case share_cases[] = {
 	KUNIT_CASE(shares_all_and_takes_nothing),
 	KUNIT_CASE(share_of_empty),
@@ -1092,6 +1260,9 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(held_changes_are_counted),
 	KUNIT_CASE(held_store_finds_memory_again),
 	KUNIT_CASE_SLOW(race_of_held_writers),
+	KUNIT_CASE(expendable_is_given_up),
+	KUNIT_CASE(headroom_serves_for_replacements),
+	KUNIT_CASE_SLOW(race_of_given_up),
 	{}
 };
 

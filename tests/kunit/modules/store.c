@@ -147,3 +147,4 @@ static unsigned long test_alloc_bulk(gfp_t gfp, int node, unsigned long nr,
 #include "../module/copy.c"
 #include "../module/share.c"
 #include "../module/hold.c"
+#include "../module/expend.c"
