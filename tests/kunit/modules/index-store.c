@@ -3,3 +3,4 @@
 #include "../module/alloc.c"
 #include "../module/copy.c"
 #include "../module/share.c"
+#include "../module/lift.c"
