@@ -30,6 +30,10 @@
 
 static DEFINE_PER_CPU(unsigned int, store_allocations);
 
+/* Pages and leaves that are not free, and other owners of them: the sums of all CPUs count. */
+static DEFINE_PER_CPU(long, pages_held);
+static DEFINE_PER_CPU(long, owners_held);
+
 /*
  * Pages and leaves of all stores since the module was loaded: how many were queued for
  * freeing, and how many of these are free. Tasks that need memory sleep on freed_wait.
@@ -285,13 +289,14 @@ static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgn
 	unsigned int i;
 
 	gfp &= ~RXD_GFP_REPLACE;
-	if (!order)
-		return alloc_pages_node(node_of(store, pgno), gfp, 0);
-
-	gfp = (gfp & ~__GFP_RECLAIM) | __GFP_THISNODE;
+	if (order)
+		gfp = (gfp & ~__GFP_RECLAIM) | __GFP_THISNODE;
 	page = alloc_pages_node(node_of(store, pgno), gfp, order);
 	if (!page)
 		return NULL;
+	this_cpu_add(pages_held, 1L << order);
+	if (!order)
+		return page;
 	split_page(page, order);
 	/* A page counts its owners there, and only the first word of a piece is set. */
 	for (i = 1; i < 1U << order; i++)
@@ -354,6 +359,7 @@ EXPORT_SYMBOL_NS_GPL(rxd_store_alloc_page, RXD_NS);
 void rxd_store_free_page(struct page *page)
 {
 	set_page_private(page, 0);
+	this_cpu_dec(pages_held);
 	__free_page(page);
 }
 EXPORT_SYMBOL_NS_GPL(rxd_store_free_page, RXD_NS);
@@ -395,6 +401,34 @@ void rxd_retire_pages(struct page *first, unsigned int nr)
 		return;
 	rxd_note_retired(nr);
 	rxd_free_later(first);
+}
+
+/**
+ * rxd_note_owners - count other owners of leaves and pages
+ * @nr: how many have come, or, if negative, have left
+ */
+void rxd_note_owners(long nr)
+{
+	this_cpu_add(owners_held, nr);
+}
+
+/**
+ * rxd_expect_nothing_left - warn about leaks, after all stores were destroyed and drained
+ *
+ * kmemleak does not know pages.
+ */
+void rxd_expect_nothing_left(void)
+{
+	long pages = 0, owners = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		pages += per_cpu(pages_held, cpu);
+		owners += per_cpu(owners_held, cpu);
+	}
+	WARN_ONCE(pages || owners || is_retired(),
+		  "%ld pages, %ld owners and %ld retired pages are left\n", pages, owners,
+		  atomic_long_read(&retired_pages) - atomic_long_read(&freed_pages));
 }
 
 /**
@@ -478,7 +512,10 @@ struct rxd_leaf *rxd_leaf_alloc(const struct rxd_store *store, unsigned long pgn
 	if (count_allocation(1, gfp))
 		return NULL;
 	page = alloc_pages_node(node_of(store, pgno), (gfp & ~RXD_GFP_REPLACE) | __GFP_ZERO, 0);
-	return page ? page_address(page) : NULL;
+	if (!page)
+		return NULL;
+	this_cpu_inc(pages_held);
+	return page_address(page);
 }
 
 /**
@@ -537,6 +574,7 @@ void rxd_write_alloc(struct rxd_write *write, const struct rxd_store *store,
 	}
 	memset(write->page, 0, nr * sizeof(write->page[0]));
 	write->nr = rxd_alloc_pages_bulk(write->gfp, node_of(store, pgno), nr, write->page);
+	this_cpu_add(pages_held, write->nr);
 }
 
 /*

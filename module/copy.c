@@ -80,7 +80,7 @@ static __always_inline void *find_run(struct rxd_store *store, unsigned long pgn
 	max = min_t(unsigned int, max, RXD_PAGES_PER_LEAF - first);
 	page = leaf ? rxd_plain(rcu_dereference(leaf->page[first])) : NULL;
 	if (likely(page)) {
-		*nr = length_of_run(leaf, first, page, max, ~RXD_SHARED);
+		*nr = length_of_run(leaf, first, page, max, ~RXD_MARKS);
 		return page_address(page);
 	}
 	if (!leaf)
@@ -364,7 +364,8 @@ static bool replace_page(struct rxd_store *store, unsigned long pgno, unsigned i
 	leaf = rxd_store_leaf(store, pgno);
 	slot = leaf ? &leaf->page[pgno % RXD_PAGES_PER_LEAF] : NULL;
 	old = slot ? rcu_dereference(*slot) : NULL;
-	if (rxd_is_shared(old)) {
+	/* It may get or lose the mark RXD_ALONE meanwhile. */
+	while (rxd_is_shared(old)) {
 		shared = old;
 		fill_copy(page_address(new), page_address(rxd_plain(shared)), offset, src, len);
 		old = unrcu_pointer(cmpxchg(slot, RCU_INITIALIZER(shared), RCU_INITIALIZER(new)));

@@ -5,8 +5,9 @@
  * A mark in the pointer to a leaf or a page says that the leaf or the page may be shared. Nothing
  * is changed through such a pointer. The upper half of the state of a leaf is the number of
  * other stores that use it. The private word of a page is the number of other leaves that contain
- * it. These counts only decide who frees the leaf or the page. A mark stays when the last other
- * owner has left, because readers in the store of that owner may still copy the page.
+ * it. These counts only decide who frees the leaf or the page. A mark stays for a while when the
+ * last other owner has left, because readers in the store of that owner may still copy the page.
+ * lift.c removes it.
  *
  * A write to a shared leaf first replaces the leaf by a copy, in which all pages are marked. It
  * then replaces the page:
@@ -20,7 +21,6 @@
  *	store B: dir[0] ---> leaf 2 --> page 513, -*-> pages 2 to 512
  */
 #include <linux/atomic.h>
-#include <linux/build_bug.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -34,13 +34,6 @@ static atomic_long_t nr_families;
 /* Leaves that are shared at a time with interrupts off. */
 #define LEAVES_PER_SHARE	256
 
-/* The number of other leaves that contain a page. */
-static atomic_long_t *other_owners(struct page *page)
-{
-	BUILD_BUG_ON(sizeof(page->private) != sizeof(atomic_long_t));
-	return (atomic_long_t *)&page->private;
-}
-
 /**
  * rxd_page_leave - give up a shared page that has left its leaf
  * @page: the page, without a mark
@@ -50,7 +43,14 @@ static atomic_long_t *other_owners(struct page *page)
  */
 bool rxd_page_leave(struct page *page)
 {
-	return !atomic_long_add_unless(other_owners(page), -1, 0);
+	long left = atomic_long_dec_if_positive(rxd_page_others(page));
+
+	if (left < 0)
+		return true;
+	rxd_note_owners(-1);
+	if (!left)
+		rxd_note_alone();
+	return false;
 }
 
 /**
@@ -68,7 +68,7 @@ bool rxd_page_is_last(struct rxd_leaf *leaf, struct page *page)
 
 	if (rxd_is_shared(leaf) && state >= RXD_LEAF_OWNER)
 		return false;
-	return !atomic_long_read(other_owners(page));
+	return !atomic_long_read(rxd_page_others(page));
 }
 
 /**
@@ -80,7 +80,14 @@ bool rxd_page_is_last(struct rxd_leaf *leaf, struct page *page)
  */
 bool rxd_leaf_leave(struct rxd_leaf *leaf)
 {
-	return atomic_long_fetch_sub(RXD_LEAF_OWNER, rxd_leaf_state(leaf)) < RXD_LEAF_OWNER;
+	long state = atomic_long_fetch_sub(RXD_LEAF_OWNER, rxd_leaf_state(leaf));
+
+	if (state < RXD_LEAF_OWNER)
+		return true;
+	rxd_note_owners(-1);
+	if (state < 2 * RXD_LEAF_OWNER)
+		rxd_note_alone();
+	return false;
 }
 
 /**
@@ -132,11 +139,12 @@ static void copy_leaf(struct rxd_leaf *to, struct rxd_leaf *from)
 		page = rxd_plain(rcu_dereference_protected(from->page[i], true));
 		if (!page)
 			continue;
-		atomic_long_inc(other_owners(page));
+		atomic_long_inc(rxd_page_others(page));
 		RCU_INIT_POINTER(to->page[i], rxd_shared(page));
 		nr++;
 	}
 	atomic_long_set(rxd_leaf_state(to), nr);
+	rxd_note_owners(nr);
 }
 
 /**
@@ -280,6 +288,7 @@ static unsigned long share_leaf(struct rxd_store *from, struct rxd_store *to, un
 		return 0;
 	nr = rxd_leaf_pages(leaf);
 	atomic_long_add(RXD_LEAF_OWNER, rxd_leaf_state(leaf));
+	rxd_note_owners(1);
 	rxd_set_leaf(from, i, rxd_shared(leaf));
 	rcu_assign_pointer(dir[i], rxd_shared(leaf));
 	atomic_long_inc(&to->leaves);
@@ -310,4 +319,6 @@ void rxd_store_share(struct rxd_store *from, struct rxd_store *to)
 		cond_resched();
 	}
 	atomic_long_add(nr, &to->used);
+	rxd_lift_add(from);
+	rxd_lift_add(to);
 }

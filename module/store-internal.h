@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The interface between the parts of the page store: the index of pages (store.c), what
- * several stores share (share.c), allocation (alloc.c), and copies (copy.c).
+ * several stores share (share.c, lift.c), allocation (alloc.c), and copies (copy.c).
  */
 #ifndef RXD_STORE_INTERNAL_H
 #define RXD_STORE_INTERNAL_H
@@ -40,6 +40,13 @@ static inline atomic_long_t *rxd_leaf_state(struct rxd_leaf *leaf)
 static inline unsigned long rxd_leaf_pages(struct rxd_leaf *leaf)
 {
 	return atomic_long_read(rxd_leaf_state(leaf)) & (RXD_LEAF_OWNER - 1);
+}
+
+/* The number of other leaves that contain a page. */
+static inline atomic_long_t *rxd_page_others(struct page *page)
+{
+	BUILD_BUG_ON(sizeof(page->private) != sizeof(atomic_long_t));
+	return (atomic_long_t *)&page->private;
 }
 
 static inline struct rxd_leaf *rxd_leaf_locked(const struct rxd_store *store, unsigned long i)
@@ -88,6 +95,15 @@ void rxd_expend_exit(void);
 bool rxd_is_giving_up(void);
 bool rxd_give_up_others(struct rxd_store *store);
 
+/* lift.c */
+
+int rxd_lift_init(void);
+void rxd_lift_exit(void);
+void rxd_lift_add(struct rxd_store *store);
+void rxd_lift_remove(struct rxd_store *store);
+void rxd_lift_wait(struct rxd_store *store);
+void rxd_note_alone(void);
+
 /* alloc.c: the limit */
 
 unsigned int rxd_store_charge(struct rxd_store *store, unsigned int nr);
@@ -112,6 +128,8 @@ void rxd_note_retired(unsigned long nr);
 void rxd_note_freed(unsigned long nr);
 void rxd_free_later(struct page *first);
 void rxd_retire_pages(struct page *first, unsigned int nr);
+void rxd_note_owners(long nr);
+void rxd_expect_nothing_left(void);
 long rxd_freed_pages(void);
 bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write);
 void rxd_store_found_memory(struct rxd_store *store);

@@ -106,6 +106,7 @@ struct rxd_store *rxd_store_create(unsigned long nr_pages,
 	store->limit = ULONG_MAX;
 	store->options = *options;
 	spin_lock_init(&store->leaf_lock);
+	INIT_LIST_HEAD(&store->sharer);
 	return store;
 
 out_free_store:
@@ -128,6 +129,7 @@ void rxd_store_destroy(struct rxd_store *store)
 {
 	if (!store)
 		return;
+	rxd_lift_remove(store);
 	/* Writes that are short of memory wait for the memory of this store. */
 	rxd_note_retired(nr_to_free(store));
 	spin_lock(&doomed_lock);
@@ -603,6 +605,7 @@ static void free_store(struct rxd_store *store)
 	struct leaf_lists lists;
 	unsigned long nr;
 
+	rxd_lift_wait(store);
 	init_leaf_lists(&lists);
 	nr = nr_to_free(store);
 	nr -= detach_leaves(store, 0, rxd_nr_leaves(store->nr_pages), &lists);
@@ -718,13 +721,22 @@ int rxd_store_init(void)
 {
 	int ret;
 
-	ret = rxd_expend_init();
-	if (ret)
-		return ret;
 	reap_wq = alloc_workqueue("rxd", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!reap_wq)
-		rxd_expend_exit();
-	return reap_wq ? 0 : -ENOMEM;
+		return -ENOMEM;
+	ret = rxd_expend_init();
+	if (ret)
+		goto out_destroy;
+	ret = rxd_lift_init();
+	if (ret)
+		goto out_expend_exit;
+	return 0;
+
+out_expend_exit:
+	rxd_expend_exit();
+out_destroy:
+	destroy_workqueue(reap_wq);
+	return ret;
 }
 
 /**
@@ -733,8 +745,10 @@ int rxd_store_init(void)
 void rxd_store_exit(void)
 {
 	rxd_store_drain();
+	rxd_lift_exit();
 	destroy_workqueue(reap_wq);
 	rxd_expend_exit();
+	rxd_expect_nothing_left();
 }
 
 static unsigned long next_page(struct rxd_store *store, unsigned long first, bool data)

@@ -64,14 +64,17 @@ struct rxd_leaf {
 };
 
 /*
- * This bit of a pointer to a leaf or to a page says that other stores may use this leaf or page.
+ * RXD_SHARED in a pointer to a leaf or to a page says that other stores may use this leaf or page.
  * It is never changed through such a pointer: a write replaces it by a copy. See share.c.
+ * RXD_ALONE, always with RXD_SHARED, says that no other store owns it any more. See lift.c.
  */
 #define RXD_SHARED	1UL
+#define RXD_ALONE	2UL
+#define RXD_MARKS	(RXD_SHARED | RXD_ALONE)
 
 #define rxd_is_shared(ptr)	((unsigned long)(ptr) & RXD_SHARED)
 #define rxd_shared(ptr)		((typeof(ptr))((unsigned long)(ptr) | RXD_SHARED))
-#define rxd_plain(ptr)		((typeof(ptr))((unsigned long)(ptr) & ~RXD_SHARED))
+#define rxd_plain(ptr)		((typeof(ptr))((unsigned long)(ptr) & ~RXD_MARKS))
 
 /**
  * struct rxd_store - a sparse array of pages
@@ -89,6 +92,9 @@ struct rxd_leaf {
  * @family: the same number for all stores that may share pages, or 0
  * @lost: the store is being given up, see expend.c
  * @doomed: entry in the list of stores to be freed
+ * @sharer: entry in the list of stores that may have marks
+ * @pass: the last pass of lift.c over this store
+ * @has_marks: the last pass has left a mark, or marks were set since it began
  * @used: number of pages that hold data, or that writes in flight have charged
  * @max_used: the largest @used that was recorded: when pages were freed or counters read
  * @leaves: number of leaves
@@ -111,6 +117,9 @@ struct rxd_store {
 	unsigned long family;
 	bool lost;
 	struct list_head doomed;
+	struct list_head sharer;
+	unsigned int pass;
+	bool has_marks;
 	atomic_long_t used ____cacheline_aligned_in_smp;
 	atomic_long_t max_used;
 	atomic_long_t leaves;

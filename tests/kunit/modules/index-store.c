@@ -3,5 +3,6 @@
 #include "../module/alloc.c"
 #include "../module/copy.c"
 #include "../module/share.c"
+#include "../module/lift.c"
 #include "../module/hold.c"
 #include "../module/expend.c"

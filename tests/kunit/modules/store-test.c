@@ -792,20 +792,27 @@ static void failing_write_takes_nothing(struct kunit *test)
 static void short_memory_refuses_leaves(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 1024 * PER_LEAF);
-	unsigned long empty = index_bytes(store), leaf;
-	struct page *page = rxd_store_alloc_page(store, 0, RXD_GFP);
+	unsigned int i, leaf, max = 64 * (num_online_cpus() + 1);
+	unsigned long empty = index_bytes(store);
+	struct page **pages;
 	int ret = 0;
 
-	KUNIT_ASSERT_NOT_NULL(test, page);
+	pages = kunit_kcalloc(test, max, sizeof(*pages), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	for (i = 0; i < max; i++) {
+		pages[i] = rxd_store_alloc_page(store, 0, RXD_GFP);
+		KUNIT_ASSERT_NOT_NULL(test, pages[i]);
+	}
 	test_memory.is_short = true;
-	for (leaf = 0; leaf < 1024 && !ret; leaf++) {
-		ret = rxd_store_exchange(store, leaf * PER_LEAF, page, RXD_GFP_NOWAIT);
-		if (!ret)
-			page = alloc_page(GFP_KERNEL);
+	for (leaf = 0; leaf < max; leaf++) {
+		ret = rxd_store_exchange(store, leaf * PER_LEAF, pages[leaf], RXD_GFP_NOWAIT);
+		if (ret)
+			break;
 	}
 	KUNIT_EXPECT_EQ(test, ret, -ENOMEM);
-	KUNIT_EXPECT_LT(test, index_bytes(store), empty + 64 * (num_online_cpus() + 1) * PAGE_SIZE);
-	rxd_store_free_page(page);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + leaf * PAGE_SIZE);
+	for (i = leaf; i < max; i++)
+		rxd_store_free_page(pages[i]);
 }
 
 /* Background freeing */

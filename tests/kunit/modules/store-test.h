@@ -35,6 +35,8 @@
  * @nr_refusals: number of requests to refuse first
  * @at_refusal: called when a request is refused, or NULL
  * @at_free: called when a page or a leaf is freed, or NULL
+ * @at_grace: called between the two passes that lift marks, or NULL
+ * @at_mark: called before the mark of a leaf or page is changed, or NULL
  * @fail_one_in: refuse every Nth piece larger than a page; 0 for none
  * @nr_nodes: number of NUMA nodes
  * @node: node of the last request
@@ -55,6 +57,8 @@ struct test_memory {
 	unsigned int nr_refusals;
 	void (*at_refusal)(void);
 	void (*at_free)(struct page *page);
+	void (*at_grace)(void);
+	void (*at_mark)(const void *ptr);
 	unsigned int fail_one_in;
 	unsigned int nr_nodes;
 	int node;
@@ -76,6 +80,11 @@ extern struct test_memory test_memory;
  */
 long test_awaited(void);
 long test_freed(void);
+
+/* Lift marks now: begin, or do it. A lift may also be queued for later. */
+void test_begin_lift(void);
+void test_lift(void);
+bool test_lift_is_queued(void);
 
 /* Pages and leaves in stores, and those that are being freed. */
 extern atomic_long_t test_pages;

@@ -148,3 +148,44 @@ static unsigned long test_alloc_bulk(gfp_t gfp, int node, unsigned long nr,
 #include "../module/share.c"
 #include "../module/hold.c"
 #include "../module/expend.c"
+
+static void test_grace_period(void)
+{
+	typeof(test_memory.at_grace) at_grace = READ_ONCE(test_memory.at_grace);
+
+	if (at_grace)
+		at_grace();
+	synchronize_rcu();
+}
+
+/* Called after a pointer has been read, and before its mark is changed. */
+static void *test_plain(void *ptr)
+{
+	typeof(test_memory.at_mark) at_mark = READ_ONCE(test_memory.at_mark);
+
+	ptr = rxd_plain(ptr);
+	if (at_mark)
+		at_mark(ptr);
+	return ptr;
+}
+
+#define synchronize_rcu()	test_grace_period()
+#undef rxd_plain
+#define rxd_plain(ptr)		test_plain(ptr)
+#include "../module/lift.c"
+
+void test_begin_lift(void)
+{
+	mod_delayed_work(lift_wq, &lift_work, 0);
+}
+
+void test_lift(void)
+{
+	test_begin_lift();
+	flush_delayed_work(&lift_work);
+}
+
+bool test_lift_is_queued(void)
+{
+	return delayed_work_pending(&lift_work);
+}
