@@ -94,6 +94,7 @@ struct rxd_snapshot {
 extern const struct attribute_group *rxd_disk_groups[];
 
 struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg);
+struct rxd_disk *rxd_of_bdev(struct block_device *bdev);
 void rxd_disk_get(struct rxd_disk *rxd);
 void rxd_disk_put(struct rxd_disk *rxd);
 int rxd_disk_prepare(const struct rxd_create *arg);
