@@ -323,8 +323,8 @@ def test_ambiguous_option():
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("arguments", [
     ("create", "more"), ("clone",), ("resize", "rxd0"), ("limit",), ("clear",), ("reset",),
-    ("remove",), ("list", "more"), ("info",), ("extents",), ("diff",), ("save",),
-    ("load",), ("map", "more"), ("unmap",), ("mode",), ("set",), ("status", "one", "more"), ("stats",),
+    ("remove",), ("list", "more"), ("info",), ("extents",), ("diff",), ("save",), ("load",),
+    ("map", "more"), ("unmap",), ("mode",), ("set",), ("status", "one", "more"), ("stats",),
     ("top", "more"), ("metrics", "more"), ("hotlist",), ("warm",), ("export",), ("unexport",),
     ("completion",), ("help", "list", "more")], ids=str)
 def test_usage_line(arguments):

@@ -491,7 +491,8 @@ def test_state_in_list(lab):
 
 COMMANDS = ("create", "clone", "resize", "limit", "clear", "reset", "remove", "list", "info",
             "extents", "diff", "save", "load", "map", "unmap", "mode", "set", "status", "stats",
-            "top", "metrics", "hotlist", "warm", "export", "unexport", "apply", "completion", "help")
+            "top", "metrics", "hotlist", "warm", "export", "unexport", "apply", "completion",
+            "help")
 
 
 @pytest.mark.one_kernel

@@ -44,18 +44,16 @@ static void print_help(const struct table_spec *spec, const struct table_extra *
 {
 	size_t i;
 
-	printf("%s\n"
-	       "Options:\n"
-	       "%s"
-	       " -b, --bytes            print sizes in bytes\n"
-	       " -J, --json             print JSON, with all columns unless -o is given\n"
-	       " -n, --noheadings       do not print column names\n"
-	       " -o, --output LIST      columns to print; +LIST adds them to the default\n"
-	       " -O, --output-all       print all columns\n"
-	       " -r, --raw              separate columns by one space; spaces in values are \\x20\n"
-	       " -h, --help             print this help\n"
-	       "\n"
-	       "Columns:\n", spec->usage, extra ? extra->help : "");
+	printf("%s\nOptions:\n%s", spec->usage, extra ? extra->help : "");
+	fputs(" -b, --bytes            print sizes in bytes\n"
+	      " -J, --json             print JSON, with all columns unless -o is given\n"
+	      " -n, --noheadings       do not print column names\n"
+	      " -o, --output LIST      columns to print; +LIST adds them to the default\n"
+	      " -O, --output-all       print all columns\n"
+	      " -r, --raw              separate columns by one space; spaces in values are \\x20\n"
+	      " -h, --help             print this help\n"
+	      "\n"
+	      "Columns:\n", stdout);
 	for (i = 0; i < spec->count; i++)
 		printf(" %18s  %s\n", spec->columns[i].name, spec->columns[i].help);
 }
