@@ -373,28 +373,33 @@ def test_mounted(lab):
     assert ok("diff", copy.path, "--base", source.path, "--compare", "-n")
 
 
-def injected(error, *args):
+def injected(trace, error, *args):
     """Run rxadm, and let its ioctls fail."""
     # LeakSanitizer cannot work beside strace.
     environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
-    return run("strace", "-o", "/dev/null", "-e", "trace=ioctl", "-e", f"inject=ioctl:{error}",
+    return run("strace", "-o", trace, "-e", "trace=ioctl", "-e", f"inject=ioctl:{error}",
                program("rxadm"), *args, check=False, environment=environment)
 
 
 @pytest.mark.one_kernel
 def test_older_module(pair):
-    result = injected("error=ENOTTY", "diff", "rxd1", "--base", "rxd0")
+    result = injected("/dev/null", "error=ENOTTY", "diff", "rxd1", "--base", "rxd0")
     assert (result.returncode, result.stdout) == (DEVICE, "")
     line, = result.stderr.splitlines()
     assert "/dev/rxd1" in line and "older than rxadm" in line
 
 
 @pytest.mark.one_kernel
-def test_interrupted(pair):
+def test_interrupted(pair, tmp_path):
     """A stopped and continued process calls the ioctl again."""
     direct.write(pair[1].path, 0, stamp(2))
-    result = injected("error=EINTR:when=1", "diff", "rxd1", "--base", "rxd0", "-r", "-n")
-    assert (result.returncode, result.stdout, result.stderr) == (0, f"0 {BLOCK}\n", "")
+    traces = ""
+    for when in range(1, 5):
+        result = injected(tmp_path / "trace", f"error=EINTR:when={when}", "diff", "rxd1",
+                          "--base", "rxd0", "-r", "-n")
+        assert (result.returncode, result.stdout, result.stderr) == (0, f"0 {BLOCK}\n", "")
+        traces += (tmp_path / "trace").read_text()
+    assert any("0xb7, 0x11," in line and "INJECTED" in line for line in traces.splitlines())
 
 
 @pytest.mark.one_kernel
