@@ -195,6 +195,15 @@ int rxd_check_reset(const struct rxd_reset *arg)
 	return check_index(arg->index) ?: check_index(arg->source);
 }
 
+/* Return: whether the range and the size of the array of RXD_MAP and RXD_DIFF are allowed. */
+static bool is_walk(u64 start, u64 length, u32 count)
+{
+	u64 end;
+
+	return count && count <= RXD_MAP_MAX && IS_ALIGNED(start | length, PAGE_SIZE) &&
+	       !check_add_overflow(start, length, &end);
+}
+
 /**
  * rxd_check_map - check the argument of RXD_MAP
  * @arg: as it came from user space
@@ -203,7 +212,6 @@ int rxd_check_reset(const struct rxd_reset *arg)
  */
 int rxd_check_map(const struct rxd_map *arg)
 {
-	u64 end;
 	int ret;
 
 	ret = check_header(arg->version, arg->flags, 0);
@@ -211,12 +219,25 @@ int rxd_check_map(const struct rxd_map *arg)
 		return ret;
 	if (arg->pad || arg->next || !is_zero(arg->reserved, sizeof(arg->reserved)))
 		return -EINVAL;
-	if (!arg->count || arg->count > RXD_MAP_MAX)
+	return is_walk(arg->start, arg->length, arg->count) ? 0 : -EINVAL;
+}
+
+/**
+ * rxd_check_diff - check the argument of RXD_DIFF
+ * @arg: as it came from user space
+ *
+ * Return: 0, -EPROTONOSUPPORT or -EINVAL.
+ */
+int rxd_check_diff(const struct rxd_diff *arg)
+{
+	int ret;
+
+	ret = check_header(arg->version, arg->flags, 0);
+	if (ret)
+		return ret;
+	if (arg->next || arg->shared || !is_zero(arg->reserved, sizeof(arg->reserved)))
 		return -EINVAL;
-	if (!IS_ALIGNED(arg->start | arg->length, PAGE_SIZE) ||
-	    check_add_overflow(arg->start, arg->length, &end))
-		return -EINVAL;
-	return 0;
+	return is_walk(arg->start, arg->length, arg->count) ? 0 : -EINVAL;
 }
 
 /**

@@ -17,6 +17,7 @@
 #include <linux/slab.h>
 
 #include "compat.h"
+#include "diff.h"
 #include "disk.h"
 #include "hold.h"
 #include "map.h"
@@ -263,10 +264,12 @@ static int rxd_ioctl(struct block_device *bdev, blk_mode_t mode, unsigned int cm
 {
 	struct rxd_disk *rxd = bdev->bd_disk->private_data;
 
-	if (cmd != RXD_MAP || bdev_is_partition(bdev))
+	if ((cmd != RXD_MAP && cmd != RXD_DIFF) || bdev_is_partition(bdev))
 		return -ENOTTY;
 	if (!(mode & BLK_OPEN_READ))
 		return -EBADF;
+	if (cmd == RXD_DIFF)
+		return rxd_diff(rxd, (struct rxd_diff __user *)arg);
 	return rxd_map(rxd, (struct rxd_map __user *)arg);
 }
 
@@ -958,7 +961,13 @@ void rxd_disk_query(struct rxd_disk *rxd, struct rxd_query *arg)
 	memcpy(arg->uuid, &rxd->uuid, sizeof(arg->uuid));
 }
 
-static struct rxd_disk *rxd_of_bdev(struct block_device *bdev)
+/**
+ * rxd_of_bdev - find the RAM disk of a block device
+ * @bdev: the block device; the caller keeps it open
+ *
+ * Return: the RAM disk, or NULL if @bdev is not a whole RAM disk.
+ */
+struct rxd_disk *rxd_of_bdev(struct block_device *bdev)
 {
 	if (bdev->bd_disk->fops != &rxd_fops || bdev_is_partition(bdev))
 		return NULL;

@@ -97,6 +97,7 @@ static_assert(!IS_ENABLED(CONFIG_SMP) ||
 extern const struct attribute_group *rxd_disk_groups[];
 
 struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg);
+struct rxd_disk *rxd_of_bdev(struct block_device *bdev);
 void rxd_disk_get(struct rxd_disk *rxd);
 void rxd_disk_put(struct rxd_disk *rxd);
 int rxd_disk_prepare(const struct rxd_create *arg);

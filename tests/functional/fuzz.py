@@ -236,7 +236,7 @@ class Fuzzer:
 
     def unknown(self):
         """Numbers with the letter of rxd that are not ioctls, with any argument."""
-        sizes = {1: 88, 2: 32, 3: 40, 4: 160, 5: 32, 6: 64, 7: 48, 16: 64}
+        sizes = {1: 88, 2: 32, 3: 40, 4: 160, 5: 32, 6: 64, 7: 48, 16: 64, 17: 72}
         number, size = self.chance.randrange(32), self.chance.randrange(512)
         if sizes.get(number) == size:
             size += 1

@@ -36,6 +36,7 @@ STORIES = {
         ("save", (0, "rxd1", "{tmp}/image", "--compress", "zstd"), (4, "rxd1", "/dev/null/x")),
         ("clone", (0, "rxd1", "--count", "2"), (5, "rxd1", "--index", "1")),
         ("reset", (0, "rxd0", "--to", "rxd1"), (1, "rxd1", "--to", "rxd1")),
+        ("diff", (0, "rxd0", "--base", "rxd1", "--compare"), (1, "rxd1", "--base", "rxd1")),
         ("remove", (0, "rxd0", "rxd2", "--force"),),
         ("clear", (0, "rxd1"),),
         ("remove", (0, "rxd1"), (4, "rxd1")),

@@ -241,6 +241,15 @@ def test_create_number_taken(lab):
     (("extents", "rxd0", "rxd1"), "'rxd1'"),
     (("extents", "rxd0", "-o", "COLOUR"), ("COLOUR", "START")),
     (("extents", "rxd0", "--json", "--raw"), "--raw"),
+    (("diff", "--base", "rxd0"), "DEVICE"),
+    (("diff", "rxd0"), ("--base", "is missing")),
+    (("diff", "rxd0", "--base"), "--base"),
+    (("diff", "rxd0", "--base", "rxd0"), ("base '/dev/rxd0'", "another")),
+    (("diff", "rxd0", "--base", ""), "base ''"),
+    (("diff", "rxd0", "rxd1", "--base", "rxd0"), "'rxd1'"),
+    (("diff", "rxd0", "--compare=yes", "--base", "rxd0"), "--compare"),
+    (("diff", "rxd0", "--base", "rxd0", "--basis"), ("--basis", "--base")),
+    (("diff", "rxd0", "--base", "rxd0", "-o", "COLOUR"), ("COLOUR", "START")),
     (("remove", "--all", "rxd0"), "'rxd0'"),
     (("remove", "rxd0", "--all"), "'rxd0'"),
     (("remove", "rxd0", "/dev/rxd0"), ("'/dev/rxd0'", "more than once")),
@@ -314,7 +323,7 @@ def test_ambiguous_option():
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("arguments", [
     ("create", "more"), ("clone",), ("resize", "rxd0"), ("limit",), ("clear",), ("reset",),
-    ("remove",), ("list", "more"), ("info",), ("extents",), ("save",), ("load",),
+    ("remove",), ("list", "more"), ("info",), ("extents",), ("diff",), ("save",), ("load",),
     ("map", "more"), ("unmap",), ("mode",), ("set",), ("status", "one", "more"), ("stats",),
     ("top", "more"), ("metrics", "more"), ("hotlist",), ("warm",), ("export",), ("unexport",),
     ("completion",), ("help", "list", "more")], ids=str)
@@ -368,8 +377,11 @@ def test_remove_fails_on_the_way(lab):
                                     "/etc/passwd", "/dev", DISK, "../etc/passwd"])
 @pytest.mark.parametrize("command", [("remove", "{}"), ("resize", "{}", "8M"), ("clear", "{}"),
                                      ("limit", "{}", "none"), ("extents", "{}"),
+                                     ("diff", "{}", "--base", "rxd0"),
+                                     ("diff", "rxd0", "--base", "{}"),
                                      ("map", "--cache", "{}", "--origin", DISK)],
-                         ids=["remove", "resize", "clear", "limit", "extents", "map"])
+                         ids=["remove", "resize", "clear", "limit", "extents", "diff", "base",
+                              "map"])
 def test_no_such_ramdisk(lab, command, device):
     lab.ramdisk(4 * MIB)
     refused(DEVICE, *[part.format(device) for part in command], names=os.path.basename(device))
@@ -407,7 +419,7 @@ def test_partition_is_no_ramdisk(lab):
     with direct.Direct(ramdisk.path) as device:
         device.partition(2048, 2048)
     assert os.path.exists("/dev/rxd0p1")
-    for command in ("remove",), ("clear",), ("extents",):
+    for command in ("remove",), ("clear",), ("extents",), ("diff", "rxd0", "--base"):
         refused(DEVICE, *command, "rxd0p1", names=("rxd0p1", "whole disk"))
     refused(DEVICE, "limit", "rxd0p1", "1M", names=("rxd0p1", "whole disk"))
     refused(DEVICE, "resize", "rxd0p1", "8M", names=("rxd0p1", "whole disk"))
@@ -504,6 +516,9 @@ def test_shrink_beside_the_unknown(lab):
 def test_extents_of_a_cache(lab):
     cache = lab.cache()
     refused(BUSY, "extents", cache.ramdisk.name, names=(cache.ramdisk.name, "cache"))
+    other = lab.ramdisk(MIB)
+    for names in (cache.ramdisk.name, other.name), (other.name, cache.ramdisk.name):
+        refused(BUSY, "diff", names[0], "--base", names[1], names=(*names, "cache"))
     refused(BUSY, "clear", cache.ramdisk.name, names=(cache.ramdisk.name, cache.name))
 
 
@@ -624,7 +639,7 @@ LINES = [
     ("clear", "rxd0"), ("remove", "rxd0"), ("remove", "--all"),
     ("clone", "rxd0"), ("clone", "rxd0", "--dry-run"), ("reset", "rxd0", "--to", "rxd1"),
     ("limit", "rxd0", "1M", "--dry-run"), ("clear", "rxd0", "--dry-run"),
-    ("list",), ("info", "rxd0"), ("extents", "rxd0"),
+    ("list",), ("info", "rxd0"), ("extents", "rxd0"), ("diff", "rxd0", "--base", "rxd1"),
     ("map", "--cache", "rxd0", "--origin", DISK),
     ("map", "--cache", "rxd0", "--origin", DISK, "--dry-run"),
     ("unmap", "one"), ("mode", "one"), ("mode", "one", "writearound"),

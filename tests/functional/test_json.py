@@ -32,12 +32,14 @@ def printed(*args):
 def test_all_there_is(lab, validator):
     cache = lab.cache(4 * MIB, cache_size=4 * MIB)
     ramdisk = lab.ramdisk(16 * MIB, mem_limit=8 * MIB)
+    empty = lab.ramdisk(16 * MIB)
     direct.write(ramdisk.path, 0, stamp(1, 64 * KIB))
     run("mkfs.ext4", "-q", ramdisk.path)
     lab.mount(ramdisk.path)
     printed("set", cache.name, "--latency", "on")
     outputs = [("list",), ("status",), ("status", "--latency"), ("info", cache.name),
-               ("info", cache.ramdisk.name), ("info", ramdisk.path), ("extents", ramdisk.path)]
+               ("info", cache.ramdisk.name), ("info", ramdisk.path), ("extents", ramdisk.path),
+               ("diff", ramdisk.path, "--base", empty.path, "--compare")]
     with direct.Direct(cache.path) as device:
         for args in outputs:
             validator.validate(json.loads(printed(*args, "--json")))

@@ -490,8 +490,9 @@ def test_state_in_list(lab):
 
 
 COMMANDS = ("create", "clone", "resize", "limit", "clear", "reset", "remove", "list", "info",
-            "extents", "save", "load", "map", "unmap", "mode", "set", "status", "stats", "top",
-            "metrics", "hotlist", "warm", "export", "unexport", "apply", "completion", "help")
+            "extents", "diff", "save", "load", "map", "unmap", "mode", "set", "status", "stats",
+            "top", "metrics", "hotlist", "warm", "export", "unexport", "apply", "completion",
+            "help")
 
 
 @pytest.mark.one_kernel

@@ -79,8 +79,8 @@ _rxadm()
 	local command=${COMP_WORDS[1]} words=
 	# Users other than root may not have it there.
 	local PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-	local commands='create clone resize limit clear reset remove list info extents save load map unmap'
-	commands+=' mode set status stats top metrics hotlist warm export unexport apply completion help'
+	local commands='create clone resize limit clear reset remove list info extents diff save load map'
+	commands+=' unmap mode set status stats top metrics hotlist warm export unexport apply completion help'
 	local table='--bytes --json --noheadings --output --output-all --raw --help'
 
 	COMPREPLY=()
@@ -98,7 +98,7 @@ _rxadm()
 			return ;;
 		clone:--count | clone:--index)
 			return ;;
-		reset:--to)
+		reset:--to | diff:--base)
 			words=$(_rxadm_ramdisks) ;;
 		map:--cache)
 			words=$(_rxadm_ramdisks) ;;
@@ -109,7 +109,7 @@ _rxadm()
 		map:--block-size)
 			words='4K 8K 16K 32K 64K 128K 256K 512K 1M' ;;
 		list:-o | list:--output | status:-o | status:--output | \
-		extents:-o | extents:--output | info:-o | info:--output)
+		extents:-o | extents:--output | diff:-o | diff:--output | info:-o | info:--output)
 			words=$(_rxadm_columns "$command" "$cur")
 			compopt -o nospace ;;
 		save:--compress)
@@ -154,6 +154,8 @@ _rxadm()
 			words="$table $(_rxadm_ramdisks) $(_rxadm_caches)" ;;
 		extents:*)
 			words="$table $(_rxadm_ramdisks)" ;;
+		diff:*)
+			words="--base --compare $table $(_rxadm_ramdisks)" ;;
 		list:*)
 			words=$table ;;
 		map:*)

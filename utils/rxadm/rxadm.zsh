@@ -50,6 +50,7 @@ _rxadm()
 		'list:list the RAM disks'
 		'info:show all properties of a RAM disk or a cache'
 		'extents:show the ranges of a RAM disk that hold data'
+		'diff:show the ranges in which two RAM disks differ'
 		'save:save a RAM disk to an image'
 		'load:create a RAM disk from an image'
 		'map:use a RAM disk as the cache of a slower disk'
@@ -136,6 +137,10 @@ _rxadm()
 		_arguments $table '1:device:_rxadm_devices' ;;
 	extents)
 		_arguments $table '1:device:_rxadm_ramdisks' ;;
+	diff)
+		_arguments $table '--base=[the RAM disk to compare with]:device:_rxadm_ramdisks' \
+			'--compare[read these ranges, and show only those that differ]' \
+			'1:device:_rxadm_ramdisks' ;;
 	save)
 		_arguments '--compress=[compress the image]:method:(zstd)' \
 			'--format=[format of the file]:format:(rxd raw)' \

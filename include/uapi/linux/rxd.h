@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * rxd: RAM disks. The ioctls of /dev/rxd-control, and RXD_MAP of the disks.
+ * rxd: RAM disks. The ioctls of /dev/rxd-control, and RXD_MAP and RXD_DIFF of the disks.
  *
  * CAP_SYS_ADMIN is required to open the control node and for each of its ioctls. Each
  * argument is a structure that begins with the ABI version. Reserved words must be zero.
@@ -419,6 +419,47 @@ struct rxd_map {
 	__u64 reserved[2];
 };
 
+/**
+ * struct rxd_diff - argument of RXD_DIFF: which ranges two disks do not share
+ * @version: in: RXD_ABI_VERSION
+ * @flags: in: zero
+ * @start: in: as in rxd_map
+ * @length: in: as in rxd_map; the part beyond the end of the larger disk is ignored
+ * @extents: in: address of an array of struct rxd_extent
+ * @count: in: number of elements in the array, 1 to RXD_MAP_MAX; out: number of
+ *	extents returned, in ascending order
+ * @base: in: descriptor of the disk to compare with, which is open for reading
+ * @next: in: zero; out: offset to continue from, or @start + @length at the end
+ * @shared: in: zero; out: bytes of data between @start and @next that the disks share
+ * @reserved: in: zero
+ *
+ * This is an ioctl of a whole disk, not of its partitions, which is open for reading. Disks share
+ * memory after RXD_CLONE and RXD_RESET. The ioctl compares where the data is, and reads no data.
+ * It lists each page that one of the disks holds and the other does not share. Outside of all
+ * extents, the disks have the same data. Inside, the data may be the same by chance.
+ *
+ * If one disk is larger, what it holds beyond the end of the other one is listed. Data that is
+ * written or discarded meanwhile, and data beyond the new end of a disk that shrinks meanwhile,
+ * may or may not be included. All other data is reported exactly.
+ *
+ * Errors: ENOTTY: the device is a partition; EBADF: one of the disks is not open for reading;
+ * ENODEV: @base is not a whole RAM disk; EINVAL, also if @base is the disk itself; EFAULT;
+ * EBUSY: one of the disks is in use as a cache; EIO: one of them was given up; EINTR: a signal
+ * arrived; ENOMEM.
+ */
+struct rxd_diff {
+	__u32 version;
+	__u32 flags;
+	__u64 start;
+	__u64 length;
+	__u64 extents;
+	__u32 count;
+	__s32 base;
+	__u64 next;
+	__u64 shared;
+	__u64 reserved[2];
+};
+
 #define RXD_IOC_MAGIC	0xB7
 
 #define RXD_CREATE	_IOWR(RXD_IOC_MAGIC, 0x01, struct rxd_create)
@@ -430,5 +471,6 @@ struct rxd_map {
 #define RXD_RESET	_IOW(RXD_IOC_MAGIC, 0x07, struct rxd_reset)
 
 #define RXD_MAP		_IOWR(RXD_IOC_MAGIC, 0x10, struct rxd_map)
+#define RXD_DIFF	_IOWR(RXD_IOC_MAGIC, 0x11, struct rxd_diff)
 
 #endif /* _UAPI_LINUX_RXD_H */

@@ -54,6 +54,7 @@ CLEAR_FIELDS = struct.Struct("=IIiI2Q")
 CLONE_FIELDS = struct.Struct("=IIii16sQII5Q")
 RESET_FIELDS = struct.Struct("=IIii2Q2Q")
 MAP_FIELDS = struct.Struct("=IIQQQIIQ2Q")
+DIFF_FIELDS = struct.Struct("=IIQQQIiQQ2Q")
 EXTENT_FIELDS = struct.Struct("=QQ")
 
 
@@ -70,6 +71,7 @@ CLEAR = number(WRITE, 5, CLEAR_FIELDS.size)
 CLONE = number(READ | WRITE, 6, CLONE_FIELDS.size)
 RESET = number(WRITE, 7, RESET_FIELDS.size)
 MAP = number(READ | WRITE, 0x10, MAP_FIELDS.size)
+DIFF = number(READ | WRITE, 0x11, DIFF_FIELDS.size)
 
 
 class Query:
@@ -192,3 +194,30 @@ def map_all(fd, start, length, count=MAP_MAX):
             raise ValueError(f"RXD_MAP does not go on from {at}: next is {following}")
         at = following
     return found
+
+
+def diff_extents(fd, base, start, length, count=MAP_MAX, flags=0, following=0, shared=0,
+                 version=ABI_VERSION, reserved=(0, 0)):
+    """Issue one RXD_DIFF; returns the extents as (start, length), where to go on, and how many
+    bytes the disks share."""
+    extents = bytearray(max(1, min(count, MAP_MAX)) * EXTENT_FIELDS.size)
+    view = (ctypes.c_char * len(extents)).from_buffer(extents)
+    argument = bytearray(DIFF_FIELDS.pack(version, flags, start, length, ctypes.addressof(view),
+                                          count, base, following, shared, *reserved))
+    fcntl.ioctl(fd, DIFF, argument, True)
+    values = DIFF_FIELDS.unpack(argument)
+    found = list(EXTENT_FIELDS.iter_unpack(extents[:values[5] * EXTENT_FIELDS.size]))
+    return found, values[7], values[8]
+
+
+def diff_all(fd, base, start, length, count=MAP_MAX):
+    """All extents of a range, by as many calls as necessary, and how many bytes are shared."""
+    found, at, shared = [], start, 0
+    while at < start + length:
+        some, following, part = diff_extents(fd, base, at, start + length - at, count)
+        found += some
+        shared += part
+        if following <= at:
+            raise ValueError(f"RXD_DIFF does not go on from {at}: next is {following}")
+        at = following
+    return found, shared

@@ -55,6 +55,11 @@ static struct rxd_map good_map(void)
 	return (struct rxd_map) { .version = RXD_ABI_VERSION, .length = SZ_1M, .count = 1 };
 }
 
+static struct rxd_diff good_diff(void)
+{
+	return (struct rxd_diff) { .version = RXD_ABI_VERSION, .length = SZ_1M, .count = 1 };
+}
+
 static struct rxd_query good_query(void)
 {
 	return (struct rxd_query) { .version = RXD_ABI_VERSION };
@@ -78,6 +83,7 @@ static void good_arguments(struct kunit *test)
 	struct rxd_clone clone = good_clone();
 	struct rxd_reset reset = good_reset();
 	struct rxd_query query = good_query();
+	struct rxd_diff diff = good_diff();
 	struct rxd_map map = good_map();
 
 	KUNIT_EXPECT_EQ(test, rxd_check_create(&create), 0);
@@ -88,6 +94,7 @@ static void good_arguments(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_check_reset(&reset), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_query(&query), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_map(&map), 0);
+	KUNIT_EXPECT_EQ(test, rxd_check_diff(&diff), 0);
 }
 
 static void version(struct kunit *test)
@@ -107,6 +114,8 @@ static void version(struct kunit *test)
 	EXPECT_CHECK(test, reset, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, map, version, 0, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, map, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
+	EXPECT_CHECK(test, diff, version, 0, -EPROTONOSUPPORT);
+	EXPECT_CHECK(test, diff, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, query, version, 0, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, query, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
 }
@@ -202,6 +211,7 @@ static void unknown_flags(struct kunit *test)
 		if (bit > 0)
 			EXPECT_CHECK(test, query, flags, 1U << bit, -EINVAL);
 		EXPECT_CHECK(test, map, flags, 1U << bit, -EINVAL);
+		EXPECT_CHECK(test, diff, flags, 1U << bit, -EINVAL);
 		if (1U << bit == RXD_DRY_RUN)
 			continue;
 		if (bit > 2)
@@ -335,6 +345,8 @@ static void reserved_words(struct kunit *test)
 		EXPECT_CHECK(test, reset, reserved[i], 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_map().reserved); i++)
 		EXPECT_CHECK(test, map, reserved[i], 1, -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(good_diff().reserved); i++)
+		EXPECT_CHECK(test, diff, reserved[i], 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_query().reserved); i++)
 		EXPECT_CHECK(test, query, reserved[i], 1ULL << 63, -EINVAL);
 }
@@ -480,6 +492,21 @@ static void map_next(struct kunit *test)
 	EXPECT_CHECK(test, map, next, U64_MAX, -EINVAL);
 }
 
+static void diff_range(struct kunit *test)
+{
+	EXPECT_CHECK(test, diff, start, PAGE_SIZE, 0);
+	EXPECT_CHECK(test, diff, start, 512, -EINVAL);
+	EXPECT_CHECK(test, diff, start, U64_MAX - PAGE_SIZE + 1, -EINVAL);
+	EXPECT_CHECK(test, diff, length, 512, -EINVAL);
+	EXPECT_CHECK(test, diff, count, RXD_MAP_MAX, 0);
+	EXPECT_CHECK(test, diff, count, 0, -EINVAL);
+	EXPECT_CHECK(test, diff, count, RXD_MAP_MAX + 1, -EINVAL);
+	EXPECT_CHECK(test, diff, next, PAGE_SIZE, -EINVAL);
+	EXPECT_CHECK(test, diff, shared, PAGE_SIZE, -EINVAL);
+	/* rxd_diff() checks the descriptor. */
+	EXPECT_CHECK(test, diff, base, -1, 0);
+}
+
 /* The check does not test whether the array can be written. */
 static void map_extents(struct kunit *test)
 {
@@ -510,6 +537,8 @@ static void layout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_extent), 16);
 	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_map), 64);
 	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_map, next), 40);
+	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_diff), 72);
+	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_diff, next), 40);
 }
 
 static void expect_size(struct kunit *test, const char *text, int answer, u64 size)
@@ -623,6 +652,7 @@ static struct kunit_case check_cases[] = {
 	KUNIT_CASE(map_count),
 	KUNIT_CASE(map_next),
 	KUNIT_CASE(map_extents),
+	KUNIT_CASE(diff_range),
 	KUNIT_CASE(layout),
 	KUNIT_CASE(parse_size),
 	KUNIT_CASE(parse_bad_size),

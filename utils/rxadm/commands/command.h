@@ -15,6 +15,7 @@ extern const struct command command_clear;
 extern const struct command command_clone;
 extern const struct command command_completion;
 extern const struct command command_create;
+extern const struct command command_diff;
 extern const struct command command_export;
 extern const struct command command_extents;
 extern const struct command command_limit;

@@ -77,6 +77,7 @@ static const struct command *const commands[] = {
 	&command_list,
 	&command_info,
 	&command_extents,
+	&command_diff,
 	&command_save,
 	&command_load,
 	&command_map,

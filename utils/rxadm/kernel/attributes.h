@@ -29,5 +29,7 @@ enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_
 
 int ramdisk_extents(int fd, void (*each)(void *data, const struct rxd_extent *extent),
 		    void *data);
+int ramdisk_diff(int fd, int base, bool (*each)(void *data, const struct rxd_extent *extent),
+		 void *data, uint64_t *shared);
 
 #endif /* RXADM_KERNEL_ATTRIBUTES_H */

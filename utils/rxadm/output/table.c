@@ -3,6 +3,7 @@
  * Print the results of a subcommand as a table with libsmartcols, and parse the options
  * that choose columns and format.
  */
+#include <assert.h>
 #include <ctype.h>
 #include <getopt.h>
 #include <libsmartcols.h>
@@ -14,6 +15,9 @@
 #include "lib/size.h"
 #include "lib/values.h"
 #include "output/table.h"
+
+/* Maximum number of options of a subcommand. */
+#define OPTIONS_MAX	15
 
 struct table {
 	const struct table_spec *spec;
@@ -36,21 +40,20 @@ struct wishes {
 	bool bytes;
 };
 
-static void print_help(const struct table_spec *spec)
+static void print_help(const struct table_spec *spec, const struct table_extra *extra)
 {
 	size_t i;
 
-	printf("%s\n"
-	       "Options:\n"
-	       " -b, --bytes            print sizes in bytes\n"
-	       " -J, --json             print JSON, with all columns unless -o is given\n"
-	       " -n, --noheadings       do not print column names\n"
-	       " -o, --output LIST      columns to print; +LIST adds them to the default\n"
-	       " -O, --output-all       print all columns\n"
-	       " -r, --raw              separate columns by one space; spaces in values are \\x20\n"
-	       " -h, --help             print this help\n"
-	       "\n"
-	       "Columns:\n", spec->usage);
+	printf("%s\nOptions:\n%s", spec->usage, extra ? extra->help : "");
+	fputs(" -b, --bytes            print sizes in bytes\n"
+	      " -J, --json             print JSON, with all columns unless -o is given\n"
+	      " -n, --noheadings       do not print column names\n"
+	      " -o, --output LIST      columns to print; +LIST adds them to the default\n"
+	      " -O, --output-all       print all columns\n"
+	      " -r, --raw              separate columns by one space; spaces in values are \\x20\n"
+	      " -h, --help             print this help\n"
+	      "\n"
+	      "Columns:\n", stdout);
 	for (i = 0; i < spec->count; i++)
 		printf(" %18s  %s\n", spec->columns[i].name, spec->columns[i].help);
 }
@@ -243,17 +246,30 @@ char *table_text(struct table *table)
 	return text;
 }
 
+static void add_options(struct option *options, const struct option *more)
+{
+	size_t i = 0;
+
+	while (options[i].name)
+		i++;
+	for (; more->name; more++) {
+		assert(i < OPTIONS_MAX);
+		options[i++] = *more;
+	}
+}
+
 /**
- * table_options - parse the options of a subcommand that prints a table
+ * table_options_with - parse the options of a subcommand that prints a table and has others
  * @argc: number of arguments
  * @argv: the arguments
  * @spec: columns that can be printed
+ * @extra: options that only this subcommand has, or NULL
  * @table: out: empty table, which table_free() frees; NULL after --help or an error
  */
-enum exit_code table_options(int argc, char **argv, const struct table_spec *spec,
-			     struct table **table)
+enum exit_code table_options_with(int argc, char **argv, const struct table_spec *spec,
+				  const struct table_extra *extra, struct table **table)
 {
-	static const struct option options[] = {
+	struct option options[OPTIONS_MAX + 1] = {
 		{ "bytes",	no_argument,		NULL, 'b' },
 		{ "json",	no_argument,		NULL, 'J' },
 		{ "noheadings",	no_argument,		NULL, 'n' },
@@ -261,12 +277,13 @@ enum exit_code table_options(int argc, char **argv, const struct table_spec *spe
 		{ "output-all",	no_argument,		NULL, 'O' },
 		{ "raw",	no_argument,		NULL, 'r' },
 		{ "help",	no_argument,		NULL, 'h' },
-		{ }
 	};
 	struct wishes wishes = { 0 };
 	int opt;
 
 	*table = NULL;
+	if (extra)
+		add_options(options, extra->options);
 	while ((opt = getopt_long(argc, argv, ":bJno:Orh", options, NULL)) != -1) {
 		switch (opt) {
 		case 'b':
@@ -288,15 +305,31 @@ enum exit_code table_options(int argc, char **argv, const struct table_spec *spe
 			wishes.raw = true;
 			break;
 		case 'h':
-			print_help(spec);
+			print_help(spec, extra);
 			return EXIT_OK;
-		default:
+		case '?':
+		case ':':
 			return option_error(opt, argv, options);
+		default:
+			extra->set(extra->data, opt);
 		}
 	}
 	if (wishes.json && wishes.raw)
 		return report(EXIT_PARAMETERS, "options --json and --raw exclude each other");
 	return table_new(spec, &wishes, table);
+}
+
+/**
+ * table_options - parse the options of a subcommand that prints a table
+ * @argc: number of arguments
+ * @argv: the arguments
+ * @spec: columns that can be printed
+ * @table: out: empty table, which table_free() frees; NULL after --help or an error
+ */
+enum exit_code table_options(int argc, char **argv, const struct table_spec *spec,
+			     struct table **table)
+{
+	return table_options_with(argc, argv, spec, NULL, table);
 }
 
 void table_add_line(struct table *table)

@@ -8,6 +8,8 @@
 
 #include "lib/error.h"
 
+struct option;
+
 enum column_kind {
 	COLUMN_TEXT,
 	COLUMN_NUMBER,
@@ -31,10 +33,20 @@ struct table_spec {
 	size_t count;
 };
 
+/* Options of a subcommand that other subcommands with a table do not have. */
+struct table_extra {
+	const struct option *options;	/* the last element has no name */
+	const char *help;		/* a line for each option */
+	void (*set)(void *data, int opt);	/* called with the value in optarg */
+	void *data;
+};
+
 struct table;
 
 enum exit_code table_options(int argc, char **argv, const struct table_spec *spec,
 			     struct table **table);
+enum exit_code table_options_with(int argc, char **argv, const struct table_spec *spec,
+				  const struct table_extra *extra, struct table **table);
 void table_add_line(struct table *table);
 void table_set_text(struct table *table, size_t column, const char *text);
 void table_set_number(struct table *table, size_t column, uint64_t number);
