@@ -10,8 +10,8 @@
 
 #include "commands/command.h"
 #include "kernel/attributes.h"
+#include "kernel/clone.h"
 #include "kernel/control.h"
-#include "kernel/create.h"
 #include "kernel/ramdisk.h"
 #include "lib/file.h"
 #include "lib/system.h"
@@ -24,12 +24,15 @@ static const char clone_usage[] =
 	"\n"
 	"Create RAM disks with the data of DEVICE, and print their paths. All of them share\n"
 	"memory with DEVICE. A write to one of the disks takes memory for the pages that it\n"
-	"changes, and the other disks do not change.\n"
+	"changes, and the other disks do not change. DEVICE may be open or mounted: its file\n"
+	"systems are frozen for a moment.\n"
 	"\n"
 	"Options:\n"
 	"     --count N      create N RAM disks, or none if one of them cannot be created\n"
+	"     --expendable   give up the disks if a write to DEVICE finds no memory\n"
 	"     --index N      create /dev/rxdN (default: the lowest free number)\n"
 	"     --name NAME    name for commands and /dev/disk/by-id/rxd-name-NAME\n"
+	"     --no-freeze    do not freeze file systems: the data is as after a power failure\n"
 	"     --overcommit   do not count the disks towards the share of memory\n"
 	"     --read-only    make the new disks read-only\n"
 	"     --uuid UUID    identity in /dev/disk/by-id (default: a random one)\n"
@@ -55,8 +58,10 @@ static enum exit_code parse_clone(int argc, char **argv, struct clone_request *r
 	static const struct option options[] = {
 		{ "count",	required_argument, NULL, OPT_COUNT },
 		{ "dry-run",	no_argument,	   NULL, OPT_DRY_RUN },
+		{ "expendable",	no_argument,	   NULL, OPT_EXPENDABLE },
 		{ "index",	required_argument, NULL, OPT_INDEX },
 		{ "name",	required_argument, NULL, OPT_NAME },
+		{ "no-freeze",	no_argument,	   NULL, OPT_NO_FREEZE },
 		{ "overcommit",	no_argument,	   NULL, OPT_OVERCOMMIT },
 		{ "read-only",	no_argument,	   NULL, OPT_READ_ONLY },
 		{ "uuid",	required_argument, NULL, OPT_UUID },
@@ -75,6 +80,9 @@ static enum exit_code parse_clone(int argc, char **argv, struct clone_request *r
 		case OPT_DRY_RUN:
 			create->dry_run = true;
 			break;
+		case OPT_EXPENDABLE:
+			create->flags |= RXD_CLONE_EXPENDABLE;
+			break;
 		case OPT_INDEX:
 			create->has_index = true;
 			ret = number_argument("index", optarg, 0, RXD_INDEX_MAX, &create->index);
@@ -83,11 +91,14 @@ static enum exit_code parse_clone(int argc, char **argv, struct clone_request *r
 			create->name = optarg;
 			ret = name_argument(optarg);
 			break;
+		case OPT_NO_FREEZE:
+			create->flags |= RXD_CLONE_NO_FREEZE;
+			break;
 		case OPT_OVERCOMMIT:
 			create->flags |= RXD_CREATE_OVERCOMMIT;
 			break;
 		case OPT_READ_ONLY:
-			request->read_only = true;
+			create->flags |= RXD_CLONE_READ_ONLY;
 			break;
 		case OPT_UUID:
 			create->uuid_text = optarg;

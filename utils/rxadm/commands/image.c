@@ -59,14 +59,17 @@ static enum exit_code stream_argument(const char *file, int fd, bool *stream)
 static const char save_usage[] =
 	"Usage: rxadm save DEVICE FILE [OPTION...]\n"
 	"\n"
-	"Save a RAM disk, which must not be in use, to the image FILE. 'rxadm load' recreates the\n"
-	"disk from it. An existing image is replaced once the new one is complete. If FILE is -,\n"
-	"the image is written to standard output.\n"
+	"Save a RAM disk to the image FILE. 'rxadm load' recreates the disk from it. DEVICE may be\n"
+	"open or mounted: its file systems are frozen for a moment, and a clone is saved. An\n"
+	"existing image is replaced once the new one is complete. If FILE is -, the image is\n"
+	"written to standard output.\n"
 	"\n"
 	"Options:\n"
 	"     --compress zstd[:LEVEL]   compress the image\n"
 	"     --format rxd|raw          raw: a plain disk image with holes, for losetup and QEMU\n"
 	"                               (default: rxd)\n"
+	"     --no-freeze               do not freeze file systems: the data is as after a power\n"
+	"                               failure\n"
 	"     --progress HOW            bar; auto, a bar only on a terminal; json, one\n"
 	"                               record per second on standard output; none\n"
 	"                               (default: auto)\n"
@@ -96,6 +99,7 @@ static enum exit_code parse_save(int argc, char **argv, struct save_args *args, 
 	static const struct option options[] = {
 		{ "compress",	required_argument, NULL, OPT_COMPRESS },
 		{ "format",	required_argument, NULL, OPT_FORMAT },
+		{ "no-freeze",	no_argument,	   NULL, OPT_NO_FREEZE },
 		{ "progress",	required_argument, NULL, OPT_PROGRESS },
 		{ "help",	no_argument,	   NULL, 'h' },
 		{ }
@@ -110,6 +114,9 @@ static enum exit_code parse_save(int argc, char **argv, struct save_args *args, 
 			break;
 		case OPT_FORMAT:
 			ret = format_argument(optarg, &args->raw);
+			break;
+		case OPT_NO_FREEZE:
+			args->no_freeze = true;
 			break;
 		case OPT_PROGRESS:
 			ret = progress_argument(optarg, &args->progress);

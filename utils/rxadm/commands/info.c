@@ -20,6 +20,7 @@
 #include "kernel/device_users.h"
 #include "kernel/dm.h"
 #include "kernel/nvmet.h"
+#include "kernel/openers.h"
 #include "kernel/rxcache.h"
 #include "lib/system.h"
 #include "lib/values.h"

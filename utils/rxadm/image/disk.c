@@ -29,6 +29,7 @@
 
 #define LOOK_AT		(1 << 20)	/* bytes */
 #define EXTENTS_AT_ONCE	1024
+#define BRIEF_ROUNDS	20	/* of pause_briefly(): one second, for udev */
 
 static enum exit_code busy_error(const struct device *dev, const struct rxd_query *query,
 				 const char *users)
@@ -49,9 +50,10 @@ static enum exit_code busy_error(const struct device *dev, const struct rxd_quer
  * @flags: O_RDONLY or O_RDWR
  * @query: out: its properties
  * @fd: out: the descriptor, with O_DIRECT
+ * @in_use: out: the disk is in use, but not as a cache, which is not reported; NULL: report it
  */
 enum exit_code disk_claim(int control, const struct device *dev, int index, int flags,
-			  struct rxd_query *query, int *fd)
+			  struct rxd_query *query, int *fd, bool *in_use)
 {
 	unsigned int round = 0;
 	enum exit_code ret;
@@ -70,6 +72,12 @@ enum exit_code disk_claim(int control, const struct device *dev, int index, int 
 				return control_error(errno, dev->path);
 		}
 		users = users_of(dev->number);
+		if (in_use && !(query->state & RXD_STATE_CACHE) &&
+		    (users || round == BRIEF_ROUNDS)) {
+			free(users);
+			*in_use = true;
+			return EXIT_BUSY;
+		}
 		if (users || query->state & RXD_STATE_CACHE || wait_is_over(++round)) {
 			ret = busy_error(dev, query, users);
 			free(users);

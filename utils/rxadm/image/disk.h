@@ -13,7 +13,7 @@
 #include "lib/error.h"
 
 enum exit_code disk_claim(int control, const struct device *dev, int index, int flags,
-			  struct rxd_query *query, int *fd);
+			  struct rxd_query *query, int *fd, bool *in_use);
 
 /*
  * A child process that undoes an incomplete operation, even if its parent is killed: it

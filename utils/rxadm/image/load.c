@@ -323,7 +323,7 @@ static enum exit_code load_new(struct job *job, int control, char **path)
 		      report(EXIT_DEVICE, "device '%s': is gone", dev.path) : EXIT_OK;
 	if (!ret) {
 		dev.number = makedev(query.major, query.minor);
-		ret = disk_claim(control, &dev, arg.index, O_RDWR, &query, &job->fd);
+		ret = disk_claim(control, &dev, arg.index, O_RDWR, &query, &job->fd, NULL);
 	}
 	if (!ret) {
 		ret = run_job(job, "load");
@@ -400,7 +400,7 @@ static enum exit_code load_into(struct job *job, int control)
 	if (ret)
 		return ret;
 	job->path = dev.path;
-	ret = disk_claim(control, &dev, index, O_RDWR, &query, &job->fd);
+	ret = disk_claim(control, &dev, index, O_RDWR, &query, &job->fd, NULL);
 	if (ret) {
 		device_release(&dev);
 		return ret;

@@ -19,7 +19,7 @@
 #include "image/format.h"
 #include "image/names.h"
 #include "image/save.h"
-#include "kernel/attributes.h"
+#include "image/source.h"
 #include "kernel/disk_state.h"
 #include "lib/file.h"
 
@@ -37,14 +37,12 @@ struct job {
 	struct copy_job copy;
 	struct progress progress;
 	struct save_args *args;
+	const struct save_source *source;
 	const struct device *dev;
-	int fd;
-	uint64_t changes;		/* of the disk, before anything was read */
 	struct output output;
 	uint64_t written;		/* end of the last write */
 
 	enum stage stage;
-	char *generation;		/* of the data, as it was at the start */
 	struct image image;
 	uint64_t cursor;		/* everything before it is in frames, or zeros */
 	void *scratch;			/* data to be compressed */
@@ -70,6 +68,19 @@ static enum copy_step read_failed(struct job *job, int err, char *text)
 	return COPY_FAILED;
 }
 
+/* The disk, or its clone, cannot be read. */
+static enum copy_step disk_failed(struct job *job, int err, char *why)
+{
+	char *lost = save_source_lost(job->source);
+	char *text = format_text("%s '%s': %s%s%s", job->dev->what, job->dev->path,
+				 lost ? lost : why, lost ? "; " : "",
+				 lost ? result_text(job) : "");
+
+	free(lost);
+	free(why);
+	return read_failed(job, err, text);
+}
+
 static enum copy_step write_failed(struct job *job, int err)
 {
 	if (err == ECANCELED)
@@ -90,10 +101,9 @@ static enum copy_step map_more(struct job *job)
 		.count = EXTENTS_AT_ONCE,
 	};
 
-	if (ioctl(job->fd, RXD_MAP, &arg))
-		return read_failed(job, errno,
-				   format_text("%s '%s': its allocation map cannot be read: %s",
-					       job->dev->what, job->dev->path, strerror(errno)));
+	if (ioctl(job->source->fd, RXD_MAP, &arg))
+		return disk_failed(job, errno, format_text("its allocation map cannot be read: %s",
+							   strerror(errno)));
 	job->nr_extents = arg.count;
 	job->next_extent = 0;
 	job->mapped = arg.next;
@@ -128,15 +138,14 @@ static enum copy_step read_extent(struct job *job, const struct image_extent *ex
 	size_t done;
 	int err;
 
-	err = file_read(job->fd, data, extent->length, extent->start, &done);
+	err = file_read(job->source->fd, data, extent->length, extent->start, &done);
 	if (!err && done < extent->length)
 		err = EIO;
 	if (!err)
 		return COPY_MORE;
-	return read_failed(job, err,
-			   format_text("%s '%s': cannot be read at byte %llu: %s", job->dev->what,
-				       job->dev->path, (unsigned long long)extent->start,
-				       strerror(err)));
+	return disk_failed(job, err,
+			   format_text("cannot be read at byte %llu: %s",
+				       (unsigned long long)extent->start, strerror(err)));
 }
 
 /* Read allocated extents into @data until the frame is full, and list them in the frame. */
@@ -206,17 +215,9 @@ static void put_frame(struct job *job, struct copy_chunk *chunk, const void *dat
 	image_put_frame(&job->image, frame, payload, chunk->data);
 }
 
-/*
- * Detect writes by processes that opened the disk without O_EXCL. I/O statistics do not count
- * writes in flight; the generation does, if the module has one.
- */
 static enum copy_step check_unchanged(struct job *job)
 {
-	char *now = disk_generation(job->dev->number);
-	bool same = !now || !job->generation || !strcmp(now, job->generation);
-
-	free(now);
-	if (same && disk_changes(job->dev) == job->changes)
+	if (save_source_unchanged(job->source))
 		return COPY_MORE;
 	return read_failed(job, EBUSY,
 			   format_text("%s '%s': another process wrote to it during the save; %s",
@@ -357,7 +358,7 @@ static enum exit_code commit(struct job *job)
 	err = image_commit(output, &args->beside, &path);
 	/* Mark the disk as saved last: 'rxadm remove' then needs no --force. */
 	if (!err)
-		disk_saved_set(job->dev->number, job->generation, path, &written);
+		disk_saved_set(job->dev->number, job->source->generation, path, &written);
 	free(path);
 	return err ? report(exit_code_of(err), "file '%s': %s",
 			    args->beside ? args->beside : args->file, strerror(err)) : EXIT_OK;
@@ -365,7 +366,6 @@ static enum exit_code commit(struct job *job)
 
 static enum exit_code run_job(struct job *job)
 {
-	job->changes = disk_changes(job->dev);
 	switch (copy_run(&job->copy)) {
 	case COPY_NO_MEMORY:
 		return report(EXIT_MEMORY, "too little memory for the buffers");
@@ -384,9 +384,10 @@ static enum exit_code run_job(struct job *job)
 	return commit(job);
 }
 
-static enum exit_code save_claimed(struct save_args *args, const struct device *dev,
-				   const struct rxd_query *query, int fd)
+static enum exit_code save_from(struct save_args *args, const struct save_source *source,
+				const struct copy_signals *signals)
 {
+	const struct rxd_query *query = &source->query;
 	struct job job = {
 		.copy = {
 			.read = read_disk,
@@ -396,39 +397,28 @@ static enum exit_code save_claimed(struct save_args *args, const struct device *
 			.room = IMAGE_BLOCK + IMAGE_FRAME_MAX,
 			.note_size = sizeof(struct image_frame),
 			.chunks = CHUNKS,
+			.signals = signals,
 			.progress = &job.progress,
 		},
 		.progress = { .mode = args->progress, .what = "save", .total = query->size },
 		.args = args,
-		.dev = dev,
-		.fd = fd,
+		.source = source,
+		.dev = &source->dev,
 		.output = { .folder_fd = -1, .fd = -1 },
 		.stage = args->raw ? STAGE_FRAMES : STAGE_HEADER,
 	};
-	struct copy_signals signals;
 	enum exit_code ret;
 	int err;
 
 	disk_describe(query, &job.image.header);
 	if (getrandom(&job.image.header.id, sizeof(job.image.header.id), 0) < 0)
 		return report(EXIT_DEVICE, "cannot get a random number: %s", strerror(errno));
-	/* With keep, 'rxadm apply --stop' saves even if a loop device uses the file. */
-	ret = args->stream || args->keep ? EXIT_OK : image_check_loop(args->file);
-	if (ret)
-		return ret;
-	err = copy_signals_hold(&signals);
-	if (err)
-		return report(EXIT_DEVICE, "cannot block signals: %s", strerror(err));
 	err = args->stream ? 0 : output_open(&job.output, args->file, true);
-	if (err) {
-		copy_signals_release(&signals);
+	if (err)
 		return file_replace_error("file", args->file, err);
-	}
 	/* Set the size: ranges that are not written stay holes. */
 	if (args->raw && !args->stream && ftruncate(job.output.fd, query->size))
 		err = errno;
-	job.copy.signals = &signals;
-	job.generation = disk_generation(dev->number);
 	job.extents = zeroed_array(EXTENTS_AT_ONCE, sizeof(*job.extents));
 	job.scratch = args->compress ? aligned_alloc(COPY_ALIGN, IMAGE_FRAME_MAX) : NULL;
 	if (err)
@@ -439,13 +429,33 @@ static enum exit_code save_claimed(struct save_args *args, const struct device *
 		ret = run_job(&job);
 	args->signal = job.copy.signal;
 	output_discard(&job.output);
-	copy_signals_release(&signals);
 	free(job.scratch);
 	free(job.extents);
-	disk_note(dev->number, job.generation, &args->seen);
-	free(job.generation);
+	disk_note(source->dev.number, source->generation, &args->seen);
 	free(job.read_error);
 	free(job.write_error);
+	return ret;
+}
+
+/* From here on, a signal must not leave a clone. */
+static enum exit_code save_claimed(struct save_args *args, struct save_source *source)
+{
+	struct copy_signals signals;
+	enum exit_code ret;
+	int err;
+
+	/* With keep, 'rxadm apply --stop' saves even if a loop device uses the file. */
+	ret = args->stream || args->keep ? EXIT_OK : image_check_loop(args->file);
+	if (ret)
+		return ret;
+	err = copy_signals_hold(&signals);
+	if (err)
+		return report(EXIT_DEVICE, "cannot block signals: %s", strerror(err));
+	ret = save_source_read(source, args->no_freeze);
+	if (!ret)
+		ret = save_from(args, source, &signals);
+	save_source_end(source);
+	copy_signals_release(&signals);
 	return ret;
 }
 
@@ -458,12 +468,9 @@ static enum exit_code save_claimed(struct save_args *args, const struct device *
  */
 enum exit_code image_save(struct save_args *args)
 {
-	struct rxd_query query;
-	struct device dev;
+	struct save_source source;
 	enum exit_code ret;
-	bool were_off, off_again, claimed;
-	int control, fd;
-	int index;
+	int control;
 
 	args->signal = 0;
 	args->beside = NULL;
@@ -471,26 +478,10 @@ enum exit_code image_save(struct save_args *args)
 	ret = control_open(&control);
 	if (ret)
 		return ret;
-	ret = device_find_rxd("device", args->device, &dev, &index);
-	if (!ret) {
-		ret = disk_statistics_on(&dev, &were_off);
-		if (!ret)
-			ret = disk_claim(control, &dev, index, O_RDONLY, &query, &fd);
-		claimed = !ret;
-		/* An earlier save, which the claim waited for, may have disabled them again. */
-		if (claimed) {
-			ret = disk_statistics_on(&dev, &off_again);
-			were_off |= off_again;
-		}
-		if (!ret)
-			ret = save_claimed(args, &dev, &query, fd);
-		/* Before close(), after which another save may claim the disk and enable them. */
-		if (were_off)
-			disk_statistics_off(&dev);
-		if (claimed)
-			close(fd);
-		device_release(&dev);
-	}
+	ret = save_source_claim(&source, control, args->device, !args->keep);
+	if (!ret)
+		ret = save_claimed(args, &source);
+	save_source_release(&source);
 	close(control);
 	return ret;
 }

@@ -18,7 +18,8 @@
  * @compress: compress with zstd
  * @level: compression level
  * @progress: how to show the progress
- * @keep: replace only an image that this disk was loaded from or saved to; save beside
+ * @no_freeze: freeze no file systems of a disk in use
+ * @keep: refuse a disk in use; replace only an image that this disk was loaded from or saved to; save beside
  *	any other file
  * @apart: with @keep: always save beside the file
  * @folder: with @keep: the file system that the image was on, or is expected on; 0: any
@@ -34,6 +35,7 @@ struct save_args {
 	bool compress;
 	int level;
 	enum progress_mode progress;
+	bool no_freeze;
 	bool keep;
 	bool apart;
 	dev_t folder;

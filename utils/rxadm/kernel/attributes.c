@@ -30,6 +30,8 @@ char *ramdisk_state(uint32_t state)
 		{ RXD_STATE_READONLY, "readonly" },
 		{ RXD_STATE_RESERVED, "reserved" },
 		{ RXD_STATE_DETECT_ZEROES, "detect-zeroes" },
+		{ RXD_STATE_EXPENDABLE, "expendable" },
+		{ RXD_STATE_LOST, "lost" },
 	};
 	char *text = NULL;
 	size_t i;

@@ -20,6 +20,7 @@
 #include "kernel/device_users.h"
 #include "kernel/disk_state.h"
 #include "kernel/dm.h"
+#include "kernel/openers.h"
 #include "kernel/rxcache.h"
 #include "lib/file.h"
 #include "lib/system.h"

@@ -14,6 +14,7 @@
 
 #include "kernel/control.h"
 #include "kernel/device_users.h"
+#include "kernel/openers.h"
 #include "lib/error.h"
 #include "lib/size.h"
 #include "lib/system.h"
@@ -253,6 +254,10 @@ enum exit_code control_clone_error(int err, const struct device *dev, const char
 	case EOPNOTSUPP:
 		return report(EXIT_DEVICE,
 			      "%s '%s': cannot be %s, because its memory is reserved; 'rxadm save' and 'rxadm load' copy it",
+			      dev->what, dev->path, what);
+	case EIO:
+		return report(EXIT_DEVICE,
+			      "%s '%s': cannot be %s, because it was given up when memory was short (see --expendable); its data is lost",
 			      dev->what, dev->path, what);
 	case ENOTTY:
 		return report(EXIT_DEVICE,

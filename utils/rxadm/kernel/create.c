@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Create RAM disks, empty or as clones of another one.
+ * Create empty RAM disks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -124,7 +124,7 @@ struct rxd_create ramdisk_create_argument(const struct create_request *request)
 }
 
 /* Remove a disk that was just created. */
-static void remove_again(int fd, int index, const char *path)
+void ramdisk_remove_again(int fd, int index, const char *path)
 {
 	const struct rxd_remove remove = { .version = RXD_ABI_VERSION, .index = index };
 	unsigned int round = 0;
@@ -154,7 +154,7 @@ enum exit_code ramdisk_complete(int fd, int index, const char *name)
 	if (!ret && name)
 		ret = ramdisk_rename(path + strlen("/dev/"), name, false);
 	if (ret)
-		remove_again(fd, index, path);
+		ramdisk_remove_again(fd, index, path);
 	free(path);
 	return ret;
 }
@@ -209,108 +209,4 @@ void ramdisk_read_partitions(int index)
 	if (fd >= 0)
 		close(fd);
 	free(path);
-}
-
-/* The driver executes the ioctl only if the source is idle: udev may have it open. */
-static enum exit_code clone_one(int fd, const struct device *source,
-				const struct clone_request *request, struct rxd_clone *arg)
-{
-	const struct create_request *create = &request->create;
-	unsigned int round = 0;
-	enum exit_code ret;
-	int err;
-
-	do {
-		ret = control_idle_check(fd, request->source, source);
-		if (ret)
-			return ret;
-		*arg = (struct rxd_clone) {
-			.version = RXD_ABI_VERSION,
-			.flags = create->flags | (request->read_only ? RXD_CLONE_READ_ONLY : 0),
-			.source = request->source,
-			.index = create->has_index ? (int)create->index : RXD_INDEX_ANY,
-		};
-		memcpy(arg->uuid, create->uuid, sizeof(arg->uuid));
-		if (create->dry_run)
-			err = dry_run_clone(fd, arg);
-		else
-			err = ioctl(fd, RXD_CLONE, arg) ? errno : 0;
-	} while (err == EBUSY && round++ < BUSY_ROUNDS);
-
-	switch (err) {
-	case 0:
-		if (create->dry_run)
-			return EXIT_OK;
-		ret = ramdisk_complete(fd, arg->index, create->name);
-		if (!ret)
-			ramdisk_read_partitions(arg->index);
-		return ret;
-	case EEXIST:
-	case ENOSPC:
-		return ramdisk_create_error(fd, err, create);
-	case ERANGE:
-		return control_clone_share_error(fd, source, create->size, 1);
-	default:
-		return control_clone_error(err, source, "cloned");
-	}
-}
-
-/* Remove a clone that was just made, unless another process was faster. */
-static void undo_clone(int fd, const struct rxd_clone *clone)
-{
-	char *path = format_text("/dev/rxd%d", clone->index);
-	struct rxd_query query;
-
-	if (!control_query(fd, clone->index, 0, &query) &&
-	    !memcmp(query.uuid, clone->uuid, sizeof(query.uuid)))
-		remove_again(fd, clone->index, path);
-	free(path);
-}
-
-/* Refuse too many clones before the first is made. The driver checks each of them again. */
-static enum exit_code check_clones(int fd, const struct device *source,
-				   struct clone_request *request)
-{
-	struct rxd_query query;
-	int err = control_query(fd, request->source, 0, &query);
-
-	if (err)
-		return control_error(err, source->path);
-	request->create.size = query.size;
-	if (request->count > 1 && !(request->create.flags & RXD_CREATE_OVERCOMMIT) &&
-	    query.size * request->count > control_share_left(fd, -1))
-		return control_clone_share_error(fd, source, query.size, request->count);
-	return request->create.name ? ramdisk_name_check(request->create.name) : EXIT_OK;
-}
-
-/**
- * ramdisk_clone - create RAM disks with the data of another one, all or none
- * @fd: the control node
- * @source: the RAM disk with the data
- * @request: how
- * @made: out: the clones, unless @request is for a dry run; room for as many as requested
- *
- * The caller blocks signals. If one arrives, no clone remains, which is not reported.
- */
-enum exit_code ramdisk_clone(int fd, const struct device *source, struct clone_request *request,
-			     struct rxd_clone *made)
-{
-	enum exit_code ret = check_clones(fd, source, request);
-	const char *name = request->create.name;
-	unsigned int count;
-
-	for (count = 0; !ret && count < request->count && !signals_pending(); count++) {
-		ret = clone_one(fd, source, request, &made[count]);
-		if (ret)
-			break;
-		if (!request->create.dry_run)
-			disk_unfinished_end(made[count].uuid);
-		else if (name)
-			printf("echo '%s' > '/sys/block/rxdN/rxd/name'\n", name);
-	}
-	if (!ret && signals_pending())
-		ret = EXIT_BUSY;
-	while (ret && !request->create.dry_run && count)
-		undo_clone(fd, &made[--count]);
-	return ret;
 }

@@ -35,16 +35,6 @@ enum exit_code ramdisk_create_wait(int fd, int index, const char *path);
 enum exit_code ramdisk_create(int fd, const struct create_request *request, int *index);
 enum exit_code ramdisk_complete(int fd, int index, const char *name);
 void ramdisk_read_partitions(int index);
-
-/* How to clone a RAM disk. */
-struct clone_request {
-	int source;			/* its device number */
-	unsigned int count;
-	bool read_only;
-	struct create_request create;	/* index, UUID, name, overcommit and dry run; size: out */
-};
-
-enum exit_code ramdisk_clone(int fd, const struct device *source, struct clone_request *request,
-			     struct rxd_clone *made);
+void ramdisk_remove_again(int fd, int index, const char *path);
 
 #endif /* RXADM_KERNEL_CREATE_H */

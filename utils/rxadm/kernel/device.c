@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Block devices: convert the names of users to those of the kernel and back, and read sysfs and
- * /proc for attributes, partitions, I/O counters, and processes that have a device open.
+ * Block devices: convert the names of users to those of the kernel and back, and read sysfs for
+ * attributes, partitions and I/O counters.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -395,84 +395,4 @@ bool iostat_read(dev_t number, struct iostat *iostat)
 
 	free(text);
 	return ok;
-}
-
-#define COMM_MAX	64
-
-static bool is_number(const char *text)
-{
-	return *text && text[strspn(text, "0123456789")] == '\0';
-}
-
-/* A descriptor may be of a network file system that does not answer: use cached attributes. */
-static bool leads_to(int dir, const char *name, const struct disk_family *family)
-{
-	struct statx st;
-
-	return !statx(dir, name, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &st) &&
-	       S_ISBLK(st.stx_mode) &&
-	       disk_family_has(family, makedev(st.stx_rdev_major, st.stx_rdev_minor));
-}
-
-static bool has_open(const char *pid, const struct disk_family *family)
-{
-	char *path = format_text("/proc/%s/fd", pid);
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	bool found = false;
-
-	free(path);
-	if (!dir)
-		return false;
-	while (!found && (entry = readdir(dir)))
-		found = is_number(entry->d_name) && leads_to(dirfd(dir), entry->d_name, family);
-	closedir(dir);
-	return found;
-}
-
-static void read_comm(const char *pid, char *comm)
-{
-	char *path = format_text("/proc/%s/comm", pid);
-	FILE *file = fopen(path, "re");
-	char *c;
-
-	free(path);
-	snprintf(comm, COMM_MAX, "?");
-	if (!file)
-		return;
-	if (fgets(comm, COMM_MAX, file))
-		comm[strcspn(comm, "\n")] = '\0';
-	fclose(file);
-	/* Replace control characters, which a program can put into its name. */
-	for (c = comm; *c; c++)
-		if (iscntrl((unsigned char)*c))
-			*c = '?';
-}
-
-/**
- * device_openers - find the processes that have a device, a partition of it, or its
- * whole disk open
- * @number: the device
- *
- * Return: allocated list with one "PID (PROGRAM)" per line, without this process, or NULL.
- */
-char *device_openers(dev_t number)
-{
-	struct disk_family family = disk_family_of(number);
-	DIR *dir = opendir("/proc");
-	struct dirent *entry;
-	char comm[COMM_MAX];
-	char *list = NULL;
-
-	while (dir && (entry = readdir(dir))) {
-		if (!is_number(entry->d_name) || atoi(entry->d_name) == getpid() ||
-		    !has_open(entry->d_name, &family))
-			continue;
-		read_comm(entry->d_name, comm);
-		append_text(&list, "%s%s (%s)", list ? "\n" : "", entry->d_name, comm);
-	}
-	if (dir)
-		closedir(dir);
-	disk_family_release(&family);
-	return list;
 }

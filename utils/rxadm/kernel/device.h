@@ -61,6 +61,4 @@ struct iostat {
 bool iostat_parse(const char *text, struct iostat *iostat);
 bool iostat_read(dev_t number, struct iostat *iostat);
 
-char *device_openers(dev_t number);
-
 #endif /* RXADM_KERNEL_DEVICE_H */

@@ -173,22 +173,6 @@ char *users_of(dev_t number)
 }
 
 /**
- * openers_of - describe the processes that have a block device open
- * @number: the device
- *
- * Return: allocated text, such as "open in process 1234 (dd)", or NULL.
- */
-char *openers_of(dev_t number)
-{
-	char *openers = device_openers(number);
-	char *text = NULL;
-
-	tell(&text, "open in process ", openers);
-	free(openers);
-	return text;
-}
-
-/**
  * signature_check - report if a device has a signature, such as that of a file system
  * @what: the device's role in the command
  * @path: the device

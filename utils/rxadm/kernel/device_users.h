@@ -21,7 +21,6 @@ struct users users_read(dev_t number);
 void users_release(struct users *users);
 
 char *users_of(dev_t number);
-char *openers_of(dev_t number);
 enum exit_code signature_check(const char *what, const char *path);
 enum exit_code member_check(const char *what, const char *path, const char *option);
 

@@ -3,10 +3,12 @@
  * For --dry-run, let the driver check an ioctl without executing it, and print the call.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "kernel/attributes.h"
 #include "kernel/control.h"
@@ -203,6 +205,25 @@ enum exit_code dry_run_discard(int fd, const struct device *dev, unsigned long c
 	return EXIT_OK;
 }
 
+static void print_files(const struct rxd_clone *arg)
+{
+	const int32_t *fds = (const int32_t *)(uintptr_t)arg->fds;
+	char file[PATH_MAX];
+	ssize_t length;
+	uint32_t i;
+	char *path;
+
+	for (i = 0; i < arg->nr_fds; i++) {
+		path = format_text("/proc/self/fd/%d", fds[i]);
+		length = readlink(path, file, sizeof(file));
+		free(path);
+		printf("%s%.*s", i ? ", " : ", fds=[", length > 0 ? (int)length : 1,
+		       length > 0 ? file : "?");
+	}
+	if (arg->nr_fds)
+		putchar(']');
+}
+
 /**
  * dry_run_clone - check whether a RAM disk can be cloned, and print the ioctl
  * @fd: the control node
@@ -217,6 +238,7 @@ int dry_run_clone(int fd, const struct rxd_clone *arg)
 	/* By bit: the flags that RXD_CLONE does not take are never set. */
 	static const char *const flags[] = {
 		[0] = "RXD_CREATE_OVERCOMMIT", [8] = "RXD_CLONE_READ_ONLY",
+		[9] = "RXD_CLONE_EXPENDABLE", [10] = "RXD_CLONE_NO_FREEZE",
 	};
 	struct rxd_clone question = *arg;
 	char *uuid;
@@ -229,7 +251,9 @@ int dry_run_clone(int fd, const struct rxd_clone *arg)
 	uuid = ramdisk_uuid(arg->uuid);
 	print_begin("RXD_CLONE", arg->version);
 	print_flags(arg->flags, flags, ARRAY_SIZE(flags));
-	printf(", source=%d, index=%d, uuid=%s})\n", arg->source, arg->index, uuid);
+	printf(", source=%d, index=%d, uuid=%s", arg->source, arg->index, uuid);
+	print_files(arg);
+	puts("})");
 	free(uuid);
 	return 0;
 }

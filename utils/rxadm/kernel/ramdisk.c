@@ -17,6 +17,7 @@
 #include "kernel/disk_state.h"
 #include "kernel/dry_run.h"
 #include "kernel/ramdisk.h"
+#include "kernel/save_clone.h"
 #include "lib/file.h"
 #include "lib/size.h"
 #include "lib/system.h"
@@ -192,6 +193,8 @@ enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request)
 	char *path;
 	int err;
 
+	if (!request->dry_run)
+		save_clones_clean(fd);
 	do {
 		ret = lock_take();
 		if (ret)

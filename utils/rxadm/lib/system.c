@@ -463,6 +463,11 @@ void waits_tell(void)
 	all_waits = true;
 }
 
+bool waits_are_told(void)
+{
+	return all_waits;
+}
+
 /**
  * wait_is_told - return whether to report a wait now: when it begins, or after two seconds
  * @round: number of calls of pause_briefly() in this wait

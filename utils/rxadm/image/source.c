@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a save reads: a RAM disk that nobody else can use meanwhile, or a clone of one in use.
+ */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "image/disk.h"
+#include "image/source.h"
+#include "kernel/attributes.h"
+#include "kernel/device_users.h"
+#include "kernel/disk_state.h"
+
+/* Claim the disk, with its I/O statistics enabled if they are needed. */
+static enum exit_code claim(struct save_source *source, bool may_clone)
+{
+	bool off_again = false;
+	enum exit_code ret;
+
+	ret = disk_statistics_on(&source->dev, &source->were_off);
+	if (ret)
+		return ret;
+	ret = disk_claim(source->control, &source->dev, source->index, O_RDONLY, &source->query,
+			 &source->fd, may_clone ? &source->in_use : NULL);
+	if (source->in_use)
+		return EXIT_OK;
+	/* An earlier save, which the claim waited for, may have disabled them again. */
+	if (!ret)
+		ret = disk_statistics_on(&source->dev, &off_again);
+	source->were_off |= off_again;
+	return ret;
+}
+
+/**
+ * save_source_claim - find the RAM disk to be saved, and open it if it is not in use
+ * @source: out: to be released by save_source_release(), also after an error
+ * @control: the control node
+ * @name: the disk, as the user named it
+ * @may_clone: a disk in use is not refused, unless it is a cache
+ */
+enum exit_code save_source_claim(struct save_source *source, int control, const char *name,
+				 bool may_clone)
+{
+	enum exit_code ret;
+
+	*source = (struct save_source){
+		.control = control,
+		.clone = { .record = -1, .fd = -1 },
+		.fd = -1,
+	};
+	save_clones_clean(control);
+	ret = device_find_rxd("device", name, &source->dev, &source->index);
+	if (ret)
+		return ret;
+	source->found = true;
+	return claim(source, may_clone);
+}
+
+static enum exit_code reserved_error(const struct device *dev)
+{
+	char *users = users_of(dev->number);
+	enum exit_code ret;
+
+	ret = report(EXIT_BUSY,
+		     "%s '%s': is in use (%s), and cannot be saved meanwhile, because its memory is reserved; release it there first",
+		     dev->what, dev->path, users ? users : "a process has it open");
+	free(users);
+	return ret;
+}
+
+static enum exit_code read_clone(struct save_source *source, bool no_freeze)
+{
+	const struct save_clone *clone = &source->clone;
+	enum exit_code ret;
+
+	if (source->query.state & RXD_STATE_RESERVED)
+		return reserved_error(&source->dev);
+	ret = save_clone_make(source->control, &source->dev, source->index, no_freeze,
+			      &source->clone);
+	if (ret)
+		return ret;
+	/* The image is of the source. */
+	source->query.size = clone->query.size;
+	source->query.mem_limit = clone->query.mem_limit;
+	source->fd = clone->fd;
+	source->generation = format_text("%llu", (unsigned long long)clone->changes);
+	return EXIT_OK;
+}
+
+/**
+ * save_source_read - prepare to read the disk, or a clone of it
+ * @source: result of save_source_claim()
+ * @no_freeze: freeze no file systems
+ *
+ * The caller holds signals back until save_source_end().
+ */
+enum exit_code save_source_read(struct save_source *source, bool no_freeze)
+{
+	if (source->in_use)
+		return read_clone(source, no_freeze);
+	source->generation = disk_generation(source->dev.number);
+	source->changes = disk_changes(&source->dev);
+	return EXIT_OK;
+}
+
+/*
+ * Detect writes by processes that opened the disk without O_EXCL. I/O statistics do not count
+ * writes in flight; the generation does, if the module has one. A clone does not change.
+ */
+bool save_source_unchanged(const struct save_source *source)
+{
+	char *now;
+	bool same;
+
+	if (source->in_use)
+		return true;
+	now = disk_generation(source->dev.number);
+	same = !now || !source->generation || !strcmp(now, source->generation);
+	free(now);
+	return same && disk_changes(&source->dev) == source->changes;
+}
+
+/* Return: why nothing more can be read, as allocated text, if the clone was given up; or NULL. */
+char *save_source_lost(const struct save_source *source)
+{
+	if (!save_clone_is_lost(&source->clone))
+		return NULL;
+	return copy_text("memory is short, so its clone was given up during the save");
+}
+
+/* Remove the clone, if any. */
+void save_source_end(struct save_source *source)
+{
+	if (!source->in_use)
+		return;
+	save_clone_remove(&source->clone);
+	source->fd = -1;
+}
+
+void save_source_release(struct save_source *source)
+{
+	/* Before close(), after which another save may claim the disk and enable them. */
+	if (source->were_off)
+		disk_statistics_off(&source->dev);
+	if (source->fd >= 0)
+		close(source->fd);
+	if (source->found)
+		device_release(&source->dev);
+	free(source->generation);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_KERNEL_FILESYSTEMS_H
+#define RXADM_KERNEL_FILESYSTEMS_H
+
+#include <linux/rxd.h>
+#include <stdint.h>
+
+#include "kernel/device.h"
+#include "lib/error.h"
+
+/* The mounted file systems on a disk, for RXD_CLONE. */
+struct filesystems {
+	int32_t fds[RXD_CLONE_FDS_MAX];	/* one of each that the driver does not find itself */
+	uint32_t count;
+	char *unfrozen;			/* users that cannot be frozen, as text; NULL: none */
+};
+
+enum exit_code filesystems_open(const struct device *disk, struct filesystems *found);
+enum exit_code filesystems_check_swap(const struct device *disk);
+void filesystems_close(struct filesystems *found);
+
+#endif /* RXADM_KERNEL_FILESYSTEMS_H */

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The clone that a save of a RAM disk in use reads, and removes at its end.
+ *
+ * save-UUID in /run/rxadm exists before the clone with that UUID, and until it is removed. The save
+ * holds a lock on the file. A file without a lock means that the save was killed: the next save, and
+ * "remove --all", remove its clone.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uuid/uuid.h>
+
+#include "kernel/attributes.h"
+#include "kernel/clone.h"
+#include "kernel/control.h"
+#include "kernel/create.h"
+#include "kernel/device.h"
+#include "kernel/filesystems.h"
+#include "kernel/save_clone.h"
+#include "lib/file.h"
+
+#define PREFIX	"save-"
+
+/* Return: 0 or an errno. */
+static int lock_record(struct save_clone *clone)
+{
+	struct stat st;
+	int err = 0;
+
+	do {
+		clone->record = open(clone->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (clone->record < 0)
+			return errno;
+		if (flock(clone->record, LOCK_EX) || fstat(clone->record, &st))
+			err = errno;
+		if (!err && st.st_nlink)
+			return 0;
+		/* Another rxadm has removed the file, which had no lock yet. */
+		close(clone->record);
+		clone->record = -1;
+	} while (!err);
+	return err;
+}
+
+static enum exit_code make_record(struct save_clone *clone, const uint8_t *uuid)
+{
+	char *text = ramdisk_uuid(uuid);
+	int err = run_folder_make();
+
+	clone->path = format_text(RUN_FOLDER "/" PREFIX "%s", text);
+	free(text);
+	if (!err)
+		err = lock_record(clone);
+	return err ? report(exit_code_of(err), "cannot create %s: %s", clone->path,
+			    strerror(err)) : EXIT_OK;
+}
+
+static enum exit_code open_clone(struct save_clone *clone, int index)
+{
+	enum exit_code ret;
+	int err;
+
+	clone->node = format_text("/dev/rxd%d", index);
+	err = control_query(clone->control, index, 0, &clone->query);
+	if (err)
+		return control_error(err, clone->node);
+	ret = ramdisk_create_wait(clone->control, index, clone->node);
+	if (ret)
+		return ret;
+	clone->fd = open(clone->node, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	return clone->fd < 0 ? control_error(errno, clone->node) : EXIT_OK;
+}
+
+/**
+ * save_clone_make - clone a RAM disk in use to save it
+ * @control: the control node
+ * @source: the RAM disk
+ * @index: its number
+ * @no_freeze: freeze no file systems
+ * @clone: out: to be released by save_clone_remove(), also after an error
+ *
+ * The caller holds signals back.
+ */
+enum exit_code save_clone_make(int control, const struct device *source, int index, bool no_freeze,
+			       struct save_clone *clone)
+{
+	struct clone_request request = {
+		.source = index,
+		.count = 1,
+		.create.flags = RXD_CLONE_READ_ONLY | RXD_CLONE_EXPENDABLE |
+				(no_freeze ? RXD_CLONE_NO_FREEZE : 0),
+	};
+	struct filesystems files;
+	struct rxd_clone made;
+	enum exit_code ret;
+
+	*clone = (struct save_clone){ .control = control, .record = -1, .fd = -1 };
+	uuid_generate(request.create.uuid);
+	ret = make_record(clone, request.create.uuid);
+	if (ret)
+		return ret;
+	ret = clone_files(control, source, &request, &files);
+	if (!ret)
+		ret = clone_make(control, source, &request, &files, &made);
+	filesystems_close(&files);
+	if (ret)
+		return ret;
+	clone->changes = made.changes;
+	return open_clone(clone, made.index);
+}
+
+/* Remove the disk with a UUID, if any, which udev may have open. */
+static void remove_disk(int control, const uint8_t *uuid)
+{
+	struct rxd_query query;
+	char *path;
+	int next;
+
+	for (next = 0; !control_query(control, next, RXD_QUERY_NEXT, &query);
+	     next = query.index + 1) {
+		if (memcmp(query.uuid, uuid, sizeof(query.uuid)))
+			continue;
+		path = format_text("/dev/rxd%d", query.index);
+		ramdisk_remove_again(control, query.index, path);
+		free(path);
+		return;
+	}
+}
+
+/**
+ * save_clone_remove - remove the clone of a save
+ * @clone: the clone, or what a failed save_clone_make() has left
+ */
+void save_clone_remove(struct save_clone *clone)
+{
+	uuid_t uuid;
+
+	if (clone->fd >= 0)
+		close(clone->fd);
+	if (clone->record >= 0) {
+		if (!uuid_parse(strrchr(clone->path, '/') + 1 + strlen(PREFIX), uuid))
+			remove_disk(clone->control, uuid);
+		unlink(clone->path);
+		close(clone->record);
+	}
+	free(clone->node);
+	free(clone->path);
+	*clone = (struct save_clone){ .record = -1, .fd = -1 };
+}
+
+/* Return true if the driver has given up the clone, because memory was short. */
+bool save_clone_is_lost(const struct save_clone *clone)
+{
+	struct rxd_query query;
+
+	return clone->record >= 0 &&
+	       !control_query(clone->control, clone->query.index, 0, &query) &&
+	       query.state & RXD_STATE_LOST;
+}
+
+/**
+ * save_clones_clean - remove the clones of saves that were killed
+ * @control: the control node
+ */
+void save_clones_clean(int control)
+{
+	DIR *dir = opendir(RUN_FOLDER);
+	struct save_clone clone;
+	struct dirent *entry;
+	uuid_t uuid;
+
+	while (dir && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) ||
+		    uuid_parse(entry->d_name + strlen(PREFIX), uuid))
+			continue;
+		clone = (struct save_clone){ .control = control, .fd = -1 };
+		clone.path = format_text(RUN_FOLDER "/%s", entry->d_name);
+		clone.record = open(clone.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+		if (clone.record >= 0 && !flock(clone.record, LOCK_EX | LOCK_NB)) {
+			save_clone_remove(&clone);
+			continue;
+		}
+		if (clone.record >= 0)
+			close(clone.record);
+		free(clone.path);
+	}
+	if (dir)
+		closedir(dir);
+}
