@@ -147,62 +147,6 @@ enum exit_code disk_check_fit(const struct device *dev, const struct rxd_query *
 	return EXIT_OK;
 }
 
-/* Count the writes and discards that the disk has completed. */
-uint64_t disk_changes(const struct device *dev)
-{
-	unsigned long long writes = 0, discards = 0;
-	char *stat = sysfs_read(dev->number, "stat");
-
-	if (stat)
-		sscanf(stat, "%*u %*u %*u %*u %llu %*u %*u %*u %*u %*u %*u %llu", &writes,
-		       &discards);
-	free(stat);
-	return writes + discards;
-}
-
-/* Return: 0 or an errno. */
-static int switch_statistics(const struct device *dev, const char *value)
-{
-	char *path = format_text("/sys/dev/block/%u:%u/queue/iostats", major(dev->number),
-				 minor(dev->number));
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int err = 0;
-
-	free(path);
-	if (fd < 0)
-		return errno;
-	if (write(fd, value, strlen(value)) < 0)
-		err = errno;
-	close(fd);
-	return err;
-}
-
-/*
- * If the driver does not count changes, enable the I/O statistics of the disk: the kernel
- * counts writes only while they are on. Call this before disk_claim(), so that writes by all
- * later openers are counted.
- */
-enum exit_code disk_statistics_on(const struct device *dev, bool *were_off)
-{
-	char *generation = disk_generation(dev->number);
-	char *value = generation ? NULL : sysfs_read(dev->number, "queue/iostats");
-	int err = 0;
-
-	free(generation);
-	*were_off = value && !strcmp(value, "0");
-	free(value);
-	if (*were_off)
-		err = switch_statistics(dev, "1");
-	return err ? report(exit_code_of(err),
-			    "%s '%s': its I/O statistics, which are needed to detect writes during the save, cannot be enabled: %s",
-			    dev->what, dev->path, strerror(err)) : EXIT_OK;
-}
-
-void disk_statistics_off(const struct device *dev)
-{
-	switch_statistics(dev, "0");
-}
-
 static enum exit_code not_empty(const struct device *dev)
 {
 	return report(EXIT_BUSY,

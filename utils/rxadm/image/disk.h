@@ -33,13 +33,10 @@ int disk_guard_empty(struct disk_guard *guard, int disk, uint64_t size, const ch
 void disk_guard_keep(struct disk_guard *guard);
 void disk_guard_undo(struct disk_guard *guard);
 
-enum exit_code disk_statistics_on(const struct device *dev, bool *were_off);
-void disk_statistics_off(const struct device *dev);
 void disk_describe(const struct rxd_query *query, struct image_header *header);
 void disk_request(const struct image_header *header, struct create_request *request);
 enum exit_code disk_check_fit(const struct device *dev, const struct rxd_query *query,
 			      const struct image_header *image);
-uint64_t disk_changes(const struct device *dev);
 enum exit_code disk_is_empty(const struct rxd_query *disk, bool *empty);
 enum exit_code disk_check_empty(const struct device *dev, int fd, uint64_t size, void *buffer);
 
