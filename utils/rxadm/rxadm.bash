@@ -127,9 +127,9 @@ _rxadm()
 		save:--format | load:--format)
 			words='rxd raw' ;;
 		save:save)
-			words="--compress --format --progress --help $(_rxadm_ramdisks)" ;;
+			words="--compress --format --no-freeze --progress --help $(_rxadm_ramdisks)" ;;
 		save:* | load:*)
-			words='--compress --format --progress --help'
+			words='--compress --format --no-freeze --progress --help'
 			[ "$command" = save ] ||
 				words='--format --into --index --name --node --overcommit --progress --uuid --help'
 			mapfile -t COMPREPLY < <(compgen -f -W "$words" -- "$cur")
@@ -138,7 +138,8 @@ _rxadm()
 			words='--size --index --logical-block-size --mem-limit --overcommit --reserve'
 			words+=' --folio-size --name --node --uuid --detect-zeroes --dry-run --help' ;;
 		clone:*)
-			words='--count --index --name --overcommit --read-only --uuid --dry-run --help'
+			words='--count --expendable --index --name --no-freeze --overcommit --read-only'
+			words+=' --uuid --dry-run --help'
 			words+=" $(_rxadm_ramdisks)" ;;
 		reset:*)
 			words="--to --force --dry-run --help $(_rxadm_ramdisks)" ;;

@@ -24,7 +24,7 @@ end
 
 complete -c rxadm -f
 complete -c rxadm -n __fish_use_subcommand -s h -l help -d 'print help'
-complete -c rxadm -n __fish_use_subcommand -s v -l verbose -d 'report what it waits for'
+complete -c rxadm -n __fish_use_subcommand -s v -l verbose -d 'report what it waits for, and how long writes were held'
 complete -c rxadm -n __fish_use_subcommand -s V -l version -d 'print the version'
 complete -c rxadm -n __fish_use_subcommand -a create -d 'create a RAM disk'
 complete -c rxadm -n __fish_use_subcommand -a clone -d 'create RAM disks that share the data of another one'
@@ -75,6 +75,8 @@ complete -c rxadm -n '__rxadm_of create load' -l node -x -a 'local interleave' -
 complete -c rxadm -n '__rxadm_of create clone load' -l uuid -x -d 'identity'
 complete -c rxadm -n '__rxadm_of create' -l detect-zeroes -d 'do not store pages of zeros'
 complete -c rxadm -n '__rxadm_of clone' -l count -x -d 'number of RAM disks'
+complete -c rxadm -n '__rxadm_of clone' -l expendable -d 'give up the disks if a write finds no memory'
+complete -c rxadm -n '__rxadm_of clone save' -l no-freeze -d 'do not freeze file systems'
 complete -c rxadm -n '__rxadm_of clone' -l read-only -d 'make the new disks read-only'
 complete -c rxadm -n '__rxadm_of reset' -l to -x -a '(__rxadm_ramdisks)' -d 'the RAM disk with the data'
 complete -c rxadm -n '__rxadm_of diff' -l base -x -a '(__rxadm_ramdisks)' -d 'the RAM disk to compare with'

@@ -86,7 +86,7 @@ _rxadm()
 	fi
 	if ((CURRENT == 2)); then
 		_describe command commands
-		_arguments '(-v --verbose)'{-v,--verbose}'[report what it waits for]' \
+		_arguments '(-v --verbose)'{-v,--verbose}'[report what it waits for, and how long writes were held]' \
 			'--help[print help]' '--version[print the version]'
 		return
 	fi
@@ -106,7 +106,9 @@ _rxadm()
 			'--dry-run[change nothing]' '--help[print help]' ;;
 	clone)
 		_arguments '(--index --name --uuid)--count=[number of RAM disks]:number' \
+			'--expendable[give up the disks if a write finds no memory]' \
 			'(--count)--index=[create /dev/rxdN]:number' \
+			'--no-freeze[do not freeze file systems]' \
 			'(--count)--name=[name of the RAM disk]:name' \
 			'--overcommit[do not count the disks towards the share of memory]' \
 			'--read-only[make the new disks read-only]' '(--count)--uuid=[identity]:uuid' \
@@ -144,6 +146,7 @@ _rxadm()
 	save)
 		_arguments '--compress=[compress the image]:method:(zstd)' \
 			'--format=[format of the file]:format:(rxd raw)' \
+			'--no-freeze[do not freeze file systems]' \
 			'--progress=[progress to show]:how:(auto bar json none)' '--help[print help]' \
 			'1:device:_rxadm_ramdisks' '2:file:_files' ;;
 	load)

@@ -30,6 +30,22 @@ class Devices:
     def ramdisk(self, size):
         return devices.ramdisk(self.undo, size)
 
+    def clone(self, device):
+        """A clone of a RAM disk, which may be mounted."""
+        return self.undo.do("clone",
+                            lambda: command.run(devices.rxadm(), "clone", device)[0].strip(),
+                            lambda clone: devices.settled(devices.rxadm(), "remove", "--force",
+                                                          clone, busy=devices.BUSY))
+
+    @staticmethod
+    def reset(clone, device):
+        """Undo all changes in a clone."""
+        command.run(devices.rxadm(), "reset", clone, "--to", device)
+
+    @staticmethod
+    def save(device, path):
+        command.run(devices.rxadm(), "save", device, path, "--progress", "none")
+
     def memory_used(self, device):
         """Bytes of memory that a RAM disk takes."""
         output = command.run(devices.rxadm(), "list", "--json")[0]

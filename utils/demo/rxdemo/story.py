@@ -5,7 +5,7 @@ import time
 
 from rxbench.system import guard, machine
 
-from . import dd, pattern, report, runner, scratch
+from . import clones, dd, pattern, report, runner, scratch
 from .workloads import AREA, CACHED, COLD, COLD_RANDOM, DISK, MIB, RAM, SUBJECTS, WARMING, WORKLOADS
 
 RAMDISK_SIZE = 128 * MIB
@@ -118,6 +118,9 @@ class Story:
         ramdisk = self.devices.ramdisk(RAMDISK_SIZE)
         self.note(f"{ramdisk}, {RAMDISK_SIZE // MIB} MiB, takes memory as it fills")
         scratch.use(self.devices, ramdisk, self.note)
+
+        self.step(f"An image of {ramdisk} while it is mounted, and a clone of it")
+        clones.use(self.devices, ramdisk, self.note)
 
         self.step(f"fio and dd on the RAM disk {ramdisk}")
         self.measure_plain(RAM, ramdisk)

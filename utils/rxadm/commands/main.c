@@ -111,7 +111,8 @@ static void print_help(void)
 		printf(" %-10s %s\n", commands[i]->name, commands[i]->summary);
 	puts("\n"
 	     "Options:\n"
-	     " -v, --verbose   before the command: report what it waits for\n"
+	     " -v, --verbose   before the command: report what it waits for, and how long\n"
+	     "                 writes were held\n"
 	     " -V, --version   print the version\n"
 	     " -h, --help      print this help\n"
 	     "\n"

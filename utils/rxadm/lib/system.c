@@ -457,7 +457,7 @@ bool wait_is_over(unsigned int round)
 
 static bool all_waits;
 
-/* From now on, report each wait when it begins. */
+/* From now on, report each wait when it begins, and how long writes were held. */
 void waits_tell(void)
 {
 	all_waits = true;

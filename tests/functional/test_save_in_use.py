@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm save and clone of a RAM disk that is open or mounted."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
+from rxdlib.control import CREATE_RESERVE, STATE_EXPENDABLE, STATE_READONLY, Control
+from rxdlib.direct import KIB, MIB, Direct, stamp
+from rxdlib.outcome import ok, refused
+
+PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
+KEY = "a key\n"
+NOTE = "as after a power failure"
+PATIENCE = 120  # seconds
+
+
+def on_disk(lab, ramdisk, new):
+    return ramdisk.path
+
+
+def on_partition(lab, ramdisk, new):
+    if new:
+        with Direct(ramdisk.path) as device:
+            device.partition(2048, ramdisk.query().size // 512 - 4096)
+    return f"{ramdisk.path}p1"
+
+
+def on_linear(lab, ramdisk, new):
+    return lab.linear(ramdisk.query().size, ramdisk.path)[1]
+
+
+def on_luks(lab, ramdisk, new):
+    if new:
+        run("cryptsetup", "luksFormat", "-q", "--type", "luks1", "--pbkdf-force-iterations",
+            "1000", ramdisk.path, stdin=KEY)
+    name = lab.next_name("rxdtest")
+    run("cryptsetup", "open", ramdisk.path, name, stdin=KEY)
+    lab.adopt_mapped(name)
+    return f"/dev/mapper/{name}"
+
+
+PLACES = {"disk": on_disk, "partition": on_partition, "linear": on_linear, "luks": on_luks}
+
+
+def check_file_system(kind, path):
+    """Frozen: ext4 and btrfs need no replay of a log, and XFS is consistent after it."""
+    if kind == "ext4":
+        assert "needs_recovery" not in run("dumpe2fs", "-h", path).stdout
+        run("e2fsck", "-fn", path)
+    elif kind == "btrfs":
+        run("btrfs", "check", "--readonly", path)
+
+
+def disks():
+    with Control() as control:
+        return [disk.index for disk in control.query_all()]
+
+
+@contextlib.contextmanager
+def written(directory):
+    """Write files all the time."""
+    stop = threading.Event()
+
+    def write():
+        number = 0
+        while not stop.is_set():
+            number += 1
+            with open(os.path.join(directory, f"busy{number % 8}"), "wb") as file:
+                file.write(stamp(number, 64 * KIB))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def fsynced(directory, name, number):
+    with open(os.path.join(directory, name), "wb") as file:
+        file.write(stamp(number, 256 * KIB))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def is_clean_up_done():
+    return not [name for name in os.listdir("/run/rxadm") if name.startswith("save-")]
+
+
+CASES = [("ext4", "disk"), ("ext4", "partition"), ("ext4", "linear"), ("ext4", "luks"),
+         ("xfs", "partition"), ("btrfs", "disk"), ("btrfs", "partition")]
+
+
+@pytest.mark.parametrize("kind, place", CASES, ids=map("-".join, CASES))
+def test_mounted(lab, path, kind, place):
+    """The image has a file system that was frozen, with all files that were synced."""
+    if not shutil.which(f"mkfs.{kind}"):
+        pytest.skip(f"no mkfs.{kind}")
+    source = lab.ramdisk({"ext4": 32, "xfs": 320, "btrfs": 160}[kind] * MIB)
+    device = PLACES[place](lab, source, True)
+    run(f"mkfs.{kind}", "-q", device)
+    directory = lab.mount(device)
+    fsynced(directory, "synced", 1)
+    with written(directory):
+        result = rxadm("--verbose", "save", source.path, path, "--progress", "none")
+    assert result.returncode == 0 and "file systems were frozen for" in result.stderr, result
+    assert "frozen for 0.000" not in result.stderr and NOTE not in result.stderr
+    assert disks() == [source.index] and is_clean_up_done()
+    uuid = source.query().uuid
+    run("umount", directory)
+    if device.startswith("/dev/mapper"):
+        run("dmsetup", "remove", device)
+    refused(BUSY, "remove", source.path, names="was not saved")
+    ok("remove", source.path, "--force")
+
+    loaded = lab.adopt_ramdisk(int(ok("load", path).strip()[len("/dev/rxd"):]))
+    assert loaded.query().uuid == uuid
+    device = PLACES[place](lab, loaded, False)
+    check_file_system(kind, device)
+    directory = lab.mount(device)
+    with open(os.path.join(directory, "synced"), "rb") as file:
+        assert file.read() == stamp(1, 256 * KIB)
+
+
+@pytest.mark.one_kernel
+def test_clone_of_a_mounted_disk(lab):
+    """--expendable and --no-freeze, alone and dry."""
+    source = lab.ramdisk(32 * MIB)
+    with Direct(source.path) as device:
+        device.partition(2048, 16 * 2048)
+    run("mkfs.ext4", "-q", f"{source.path}p1")
+    directory = lab.mount(f"{source.path}p1")
+    line = ok("clone", source.path, "--expendable", "--dry-run")
+    assert "RXD_CLONE_EXPENDABLE" in line and f"fds=[{directory}]" in line
+    line = ok("clone", source.path, "--no-freeze", "--dry-run")
+    assert "RXD_CLONE_NO_FREEZE" in line and "fds" not in line
+    assert disks() == [source.index]
+
+    copy = lab.adopt_ramdisk(int(ok("clone", source.path, "--expendable")[len("/dev/rxd"):]))
+    assert copy.query().state & STATE_EXPENDABLE
+    assert "expendable" in ok("list", copy.path)
+    assert "expendable" in json.loads(ok("info", copy.path, "--json"))["state"]
+    check_file_system("ext4", f"{copy.path}p1")
+    fsynced(directory, "file", 1)
+    copies = [lab.adopt_ramdisk(int(path[len("/dev/rxd"):])) for path in
+              ok("clone", source.path, "--no-freeze", "--count", "2").splitlines()]
+    assert "needs_recovery" in run("dumpe2fs", "-h", f"{copies[1].path}p1").stdout
+
+
+@pytest.mark.one_kernel
+def test_hidden_mounts(lab, path):
+    """A mount point that another mount hides, and one in another mount namespace."""
+    source = lab.ramdisk(32 * MIB)
+    run("mkfs.ext4", "-q", source.path)
+    linear = lab.linear(32 * MIB, source.path)[1]
+    directory = lab.mount(linear)
+    run("mount", "-t", "tmpfs", "none", directory)
+    result = rxadm("save", source.path, path)
+    assert result.returncode == 0 and f"mounted on {directory}" in result.stderr
+    assert NOTE in result.stderr
+    run("umount", directory)
+    run("umount", directory)
+
+    held = ["unshare", "--mount", "sh", "-c", f"mount {linear} {directory} && echo && exec cat"]
+    with subprocess.Popen(held, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"\n"
+        line = ok("clone", source.path, "--dry-run")
+        assert "fds=[" in line
+        process.stdin.close()
+        process.wait(timeout=60)
+
+
+@pytest.mark.one_kernel
+def test_users_that_cannot_be_frozen(lab, path):
+    """The save succeeds, and tells who they are."""
+    source = lab.ramdisk(8 * MIB)
+    direct.write(source.path, 0, stamp(1, MIB))
+    with Direct(source.path) as device:
+        result = rxadm("save", source.path, path)
+        assert result.returncode == 0 and NOTE in result.stderr
+        assert len(result.stderr.splitlines()) == 1 and "open in process" in result.stderr
+        assert ok("save", source.path, path, "--no-freeze") == ""
+        assert ok("save", source.path, path, "--no-freeze", "--format", "raw") == ""
+        assert device.read(0, MIB) == stamp(1, MIB)
+    # Nothing was written since: it is saved.
+    ok("remove", source.path, "--dry-run")
+    with open(path, "rb") as file:
+        assert file.read(MIB) == stamp(1, MIB)
+    linear = lab.linear(8 * MIB, source.path)[1]
+    result = rxadm("save", source.path, path)
+    assert result.returncode == 0 and linear in result.stderr, result
+    run("dmsetup", "remove", linear)
+
+    run("mkswap", source.path)
+    run("swapon", source.path)
+    try:
+        for command in ("clone", source.path), ("save", source.path, path):
+            for options in (), ("--no-freeze",):
+                refused(BUSY, *command, *options, names=("is in use", "swap on"))
+    finally:
+        run("swapoff", source.path)
+    reserved = lab.ramdisk(MIB, flags=CREATE_RESERVE)
+    with Direct(reserved.path):
+        refused(BUSY, "save", reserved.path, path, names=("is in use", "reserved"))
+    cache = lab.cache(MIB)
+    for command in ("clone", cache.ramdisk.path), ("save", cache.ramdisk.path, path):
+        refused(BUSY, *command, names=("cache", "unmap"))
+
+
+class Stalled:
+    """A save to a pipe that nobody reads: its clone exists until it ends."""
+
+    def __init__(self, source):
+        self.source = source
+        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+            [program("rxadm"), "save", source.path, "-"], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env=ENVIRONMENT)
+        self.process.stdout.read(1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def clones(self):
+        with Control() as control:
+            return [disk for disk in control.query_all() if disk.state & STATE_EXPENDABLE]
+
+
+@pytest.fixture(name="mounted")
+def fixture_mounted(lab):
+    """A RAM disk with a mounted file system, and where."""
+    source = lab.ramdisk(32 * MIB)
+    run("mkfs.ext4", "-q", source.path)
+    directory = lab.mount(source.path)
+    fsynced(directory, "file", 1)
+    with open(os.path.join(directory, "large"), "wb") as file:
+        file.write(os.urandom(8 * MIB))
+    return source, directory
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal(mounted, number):
+    source, directory = mounted
+    with Stalled(source) as save:
+        clone, = save.clones()
+        assert clone.state & STATE_READONLY
+        save.process.send_signal(number)
+        save.process.communicate(timeout=PATIENCE)
+        assert save.process.returncode == -number
+    assert disks() == [source.index] and is_clean_up_done()
+    fsynced(directory, "other", 2)
+
+
+@pytest.mark.one_kernel
+def test_killed(mounted, path):
+    """Nothing stays frozen. The next save removes the clone, but not that of a running save."""
+    source, directory = mounted
+    with Stalled(source) as killed, Stalled(source) as running:
+        killed.process.kill()
+        killed.process.communicate(timeout=PATIENCE)
+        fsynced(directory, "other", 2)
+        assert len(running.clones()) == 2
+        ok("save", source.path, path)
+        assert len(running.clones()) == 1
+        rest, errors = running.process.communicate(timeout=PATIENCE)
+        assert running.process.returncode == 0 and len(rest) > 8 * MIB, errors
+    assert disks() == [source.index] and is_clean_up_done()
+    with Stalled(source) as killed:
+        pass
+    assert len(disks()) == 2
+    refused(BUSY, "remove", source.path, names="is in use")
+    assert rxadm("remove", "--all").returncode == BUSY
+    assert disks() == [source.index]
+
+
+@pytest.mark.one_kernel
+def test_written_since(lab, path):
+    """What counts as saved is the moment of the clone."""
+    source = lab.ramdisk(16 * MIB)
+    direct.write(source.path, 0, stamp(1, 8 * MIB))
+    with Direct(source.path) as device:
+        with Stalled(source) as save:
+            assert len(save.clones()) == 1
+            device.write(0, stamp(2))
+            image, _ = save.process.communicate(timeout=PATIENCE)
+            assert save.process.returncode == 0 and len(image) > 8 * MIB - 64 * KIB
+    refused(BUSY, "remove", source.path, names="was not saved")
+    ok("save", source.path, path)
+    ok("remove", source.path)
+
+
+@pytest.mark.one_kernel
+def test_file_that_fails(mounted, path):
+    """The clone is removed, and the old image stays."""
+    source, _ = mounted
+    ok("save", source.path, path)
+    with open(path, "rb") as file:
+        before = file.read()
+    full = run("sh", "-c", f"ulimit -f 100; {program('rxadm')} save {source.path} {path}",
+               check=False)
+    assert full.returncode
+    with open(path, "rb") as file:
+        assert file.read() == before
+    refused(DEVICE, "save", source.path, "/dev/full/x")
+    assert as_nobody(program("rxadm"), "save", source.path, path,
+                     check=False).returncode == PERMISSION
+    assert disks() == [source.index] and is_clean_up_done()
