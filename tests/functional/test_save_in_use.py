@@ -32,6 +32,8 @@ def on_partition(lab, ramdisk, new):
     if new:
         with Direct(ramdisk.path) as device:
             device.partition(2048, ramdisk.query().size // 512 - 4096)
+    else:
+        run("blockdev", "--rereadpt", ramdisk.path)
     return f"{ramdisk.path}p1"
 
 
@@ -148,6 +150,7 @@ def test_clone_of_a_mounted_disk(lab):
     assert disks() == [source.index]
 
     copy = lab.adopt_ramdisk(int(ok("clone", source.path, "--expendable")[len("/dev/rxd"):]))
+    run("blockdev", "--rereadpt", copy.path)
     assert copy.query().state & STATE_EXPENDABLE
     assert "expendable" in ok("list", copy.path)
     assert "expendable" in json.loads(ok("info", copy.path, "--json"))["state"]
@@ -155,6 +158,7 @@ def test_clone_of_a_mounted_disk(lab):
     fsynced(directory, "file", 1)
     copies = [lab.adopt_ramdisk(int(path[len("/dev/rxd"):])) for path in
               ok("clone", source.path, "--no-freeze", "--count", "2").splitlines()]
+    run("blockdev", "--rereadpt", copies[1].path)
     assert "needs_recovery" in run("dumpe2fs", "-h", f"{copies[1].path}p1").stdout
 
 

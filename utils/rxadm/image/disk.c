@@ -29,7 +29,6 @@
 
 #define LOOK_AT		(1 << 20)	/* bytes */
 #define EXTENTS_AT_ONCE	1024
-#define BRIEF_ROUNDS	20	/* of pause_briefly(): one second, for udev */
 
 static enum exit_code busy_error(const struct device *dev, const struct rxd_query *query,
 				 const char *users)
@@ -72,14 +71,10 @@ enum exit_code disk_claim(int control, const struct device *dev, int index, int 
 				return control_error(errno, dev->path);
 		}
 		users = users_of(dev->number);
-		if (in_use && !(query->state & RXD_STATE_CACHE) &&
-		    (users || round == BRIEF_ROUNDS)) {
-			free(users);
-			*in_use = true;
-			return EXIT_BUSY;
-		}
 		if (users || query->state & RXD_STATE_CACHE || wait_is_over(++round)) {
-			ret = busy_error(dev, query, users);
+			if (in_use)
+				*in_use = !(query->state & RXD_STATE_CACHE);
+			ret = in_use && *in_use ? EXIT_BUSY : busy_error(dev, query, users);
 			free(users);
 			return ret;
 		}

@@ -139,7 +139,7 @@ enum exit_code clone_make(int fd, const struct device *source,
 			.flags = create->flags,
 			.source = request->source,
 			.index = create->has_index ? (int)create->index : RXD_INDEX_ANY,
-			.fds = (uintptr_t)files->fds,
+			.fds = files->count ? (uintptr_t)files->fds : 0,
 			.nr_fds = files->count,
 		};
 		memcpy(arg->uuid, create->uuid, sizeof(arg->uuid));
