@@ -20,6 +20,8 @@ from rxdlib.command import ENVIRONMENT, run, rxadm
 from rxdlib.control import CREATE_RESERVE, RESIZE_OVERCOMMIT, SIZE_MAX, STATE_RESERVED
 from rxdlib.direct import BLOCK, GIB, KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK, state
+from test_clone_in_use import exhaust
+from test_save_in_use import Stalled, is_clean_up_done
 
 CHUNK = 4 * MIB
 PATTERN = stamp(1, CHUNK + MIB)
@@ -421,3 +423,17 @@ def test_next_disk_waits_for_the_last(unharmed, lab):
                 device.write(offset, PATTERN[:CHUNK])
         assert ramdisk.query().nospc == 0
         ramdisk.remove()
+
+
+def test_save_gives_way(unharmed, lab):
+    """A write to a disk that is being saved finds no memory: it succeeds, and the save fails."""
+    source = lab.ramdisk(64 * MIB)
+    direct.write(source.path, 0, stamp(1, 48 * MIB))
+    with Direct(source.path) as device, Stalled(source) as save:
+        exhaust(lab)
+        for offset in range(0, 48 * MIB, MIB):
+            device.write(offset, stamp(offset, MIB))
+        _, errors = save.process.communicate(timeout=300)
+        assert save.process.returncode == 4 and b"memory is short" in errors, errors
+    assert [disk["index"] for disk in state()["ramdisks"]][0] == source.index
+    assert is_clean_up_done()

@@ -34,19 +34,16 @@ static enum exit_code cache_error(const struct device *dev)
 	return ret;
 }
 
-/* Return true if a cache has claimed the disk, and report that. */
-static bool is_cache(int fd, const struct device *dev, int index, enum exit_code *ret)
+/* Report a disk that is gone, or that a cache has claimed. */
+static enum exit_code check_source(int fd, const struct device *dev, int index, bool *open)
 {
 	struct rxd_query query;
 	int err = control_query(fd, index, 0, &query);
 
 	if (err)
-		*ret = control_error(err, dev->path);
-	else if (query.state & RXD_STATE_CACHE)
-		*ret = cache_error(dev);
-	else
-		return false;
-	return true;
+		return control_error(err, dev->path);
+	*open = query.state & RXD_STATE_OPEN;
+	return query.state & RXD_STATE_CACHE ? cache_error(dev) : EXIT_OK;
 }
 
 /**
@@ -60,9 +57,11 @@ enum exit_code clone_files(int fd, const struct device *source,
 			   const struct clone_request *request, struct filesystems *files)
 {
 	enum exit_code ret;
+	bool open;
 
 	*files = (struct filesystems){ 0 };
-	if (is_cache(fd, source, request->source, &ret))
+	ret = check_source(fd, source, request->source, &open);
+	if (ret || !open)
 		return ret;
 	ret = filesystems_check_swap(source);
 	if (ret || request->create.flags & RXD_CLONE_NO_FREEZE)
@@ -88,6 +87,7 @@ static enum exit_code clone_error(int fd, int err, const struct device *source,
 {
 	struct rxd_query query;
 	enum exit_code ret;
+	bool open;
 
 	switch (err) {
 	case EEXIST:
@@ -96,9 +96,9 @@ static enum exit_code clone_error(int fd, int err, const struct device *source,
 	case ERANGE:
 		return control_clone_share_error(fd, source, request->create.size, 1);
 	case EBUSY:
-		if (is_cache(fd, source, request->source, &ret))
-			return ret;
-		ret = filesystems_check_swap(source);
+		ret = check_source(fd, source, request->source, &open);
+		if (!ret)
+			ret = filesystems_check_swap(source);
 		return ret ? ret :
 		       report(EXIT_BUSY,
 			      "%s '%s': another program has frozen one of its file systems; 'fsfreeze -u' thaws it",
@@ -130,7 +130,6 @@ enum exit_code clone_make(int fd, const struct device *source,
 {
 	const struct create_request *create = &request->create;
 	unsigned int round = 0;
-	enum exit_code ret;
 	int err;
 
 	for (;;) {
@@ -147,13 +146,10 @@ enum exit_code clone_make(int fd, const struct device *source,
 			err = dry_run_clone(fd, arg);
 		else
 			err = ioctl(fd, RXD_CLONE, arg) ? errno : 0;
-		if (err != EBUSY || round == BUSY_ROUNDS ||
-		    is_cache(fd, source, request->source, &ret))
+		if (err != EBUSY || round == BUSY_ROUNDS)
 			break;
 		pause_for(round++, "until '%s' is released or thawed", source->path);
 	}
-	if (err == EBUSY && round < BUSY_ROUNDS)
-		return ret;
 	if (err)
 		return clone_error(fd, err, source, request);
 	if (!create->dry_run)
