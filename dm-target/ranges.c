@@ -9,6 +9,7 @@
 #include <linux/errno.h>
 #include <linux/hash.h>
 #include <linux/kernel.h>
+#include <linux/lockdep.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
@@ -176,5 +177,6 @@ static bool is_listed(struct rxc_range_shard *shard, u64 block)
  */
 bool rxc_ranges_hold(struct rxc_ranges *ranges, u64 block)
 {
+	lockdep_assert_irqs_disabled();
 	return is_listed(shard_of(ranges, block), block) || is_listed(&ranges->wide, block);
 }

@@ -47,9 +47,18 @@ def udevd(lab):
     assert "60-rxd.rules" not in complaints, complaints
 
 
+def settle():
+    """Wait for all events.
+
+    udev notices that a disk was written if it has the disk under watch, which begins with the
+    end of the first event of the disk. A file system that is made before has no links.
+    """
+    run("udevadm", "settle", "--timeout=60")
+
+
 def links():
     """The targets of the links."""
-    run("udevadm", "settle", "--timeout=60")
+    settle()
     return {path[len(LINKS):]: os.path.realpath(path) for path in sorted(glob.glob(LINKS + "*"))}
 
 
@@ -95,10 +104,10 @@ def test_name(udevd, lab):
 def test_label(udevd, lab):
     """A label of a file system that was made later, and of one that was removed."""
     path = lab.ramdisk(16 * MIB).path
-    run("udevadm", "settle", "--timeout=60")
+    settle()
     for label in ("scratch", "other"):
         run("mkfs.ext4", "-q", "-F", "-L", label, path)
-        run("udevadm", "settle", "--timeout=60")
+        settle()
         assert {name: os.path.realpath(f"/dev/disk/by-label/{name}")
                 for name in os.listdir("/dev/disk/by-label")} == {label: path}
 
@@ -115,7 +124,7 @@ def test_formatted_and_removed_at_once(udevd, lab):
 
 def by_contents():
     """The links by contents, as the database of udev would have them."""
-    run("udevadm", "settle", "--timeout=60")
+    settle()
     return {os.path.relpath(path, "/dev/disk"): os.path.realpath(path)
             for folder in ("uuid", "label", "partuuid", "partlabel")
             for path in sorted(glob.glob(f"/dev/disk/by-{folder}/*"))
@@ -130,6 +139,7 @@ def properties(path):
 def test_clone(udevd, lab):
     """A clone has its own identity only, and nothing acts on its contents."""
     source = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
+    settle()
     run("mkfs.ext4", "-q", "-F", "-L", "scratch", source.path)
     before = by_contents()
     assert before["by-label/scratch"] == source.path and len(before) == 2
@@ -154,7 +164,7 @@ def test_partitions_of_a_clone(udevd, lab):
     source = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
     with Direct(source.path) as device:
         device.partition(2048, 32 * 2048)
-    run("udevadm", "settle", "--timeout=60")
+    settle()
     run("mkfs.ext4", "-q", "-F", "-L", "scratch", "/dev/rxd0p1")
     before = by_contents()
     assert before["by-label/scratch"] == "/dev/rxd0p1"
@@ -171,7 +181,7 @@ def test_partitions_of_a_clone(udevd, lab):
 def test_reset_takes_links_away(udevd, lab):
     """They led to what the disk held before."""
     source, other = lab.ramdisk(16 * MIB), lab.ramdisk(16 * MIB)
-    run("udevadm", "settle", "--timeout=60")
+    settle()
     run("mkfs.ext4", "-q", "-F", "-L", "scratch", source.path)
     run("mkfs.ext4", "-q", "-F", "-L", "other", other.path)
     assert set(by_contents().values()) == {source.path, other.path}
@@ -183,12 +193,12 @@ def test_reset_takes_links_away(udevd, lab):
 def test_cleared_clone_is_a_disk_again(udevd, lab):
     """It has no contents of another disk any more."""
     source = lab.ramdisk(16 * MIB)
-    run("udevadm", "settle", "--timeout=60")
+    settle()
     run("mkfs.ext4", "-q", "-F", "-L", "scratch", source.path)
     path = rxadm("clone", source.path, check=True).stdout.strip()
     assert set(by_contents().values()) == {source.path}
     rxadm("clear", "--force", path, check=True)
-    run("udevadm", "settle", "--timeout=60")
+    settle()
     run("mkfs.ext4", "-q", "-F", "-L", "other", path)
     assert by_contents().get("by-label/other") == path
     rxadm("remove", "--force", path, check=True)
