@@ -4,6 +4,7 @@
  */
 #include <linux/blk_types.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/prandom.h>
 #include <linux/slab.h>
 
@@ -1002,12 +1003,16 @@ static void race_of_held_writers(struct kunit *test)
 	expect_nothing_left(test, &race.store, 1);
 }
 
-/* An expendable store, as a disk has it. */
+/* An expendable store, as a disk has it, with a lock that serialises clearing. */
+static DEFINE_MUTEX(clear_lock);
+
 static void give_up(struct work_struct *work)
 {
 	struct rxd_expendable *expendable = container_of(work, struct rxd_expendable, work);
 
+	mutex_lock(&clear_lock);
 	rxd_store_clear(expendable->store);
+	mutex_unlock(&clear_lock);
 	rxd_expendable_gave_up();
 }
 
@@ -1153,7 +1158,9 @@ static void race_of_given_up(struct kunit *test)
 		if (nr++ % 4)
 			while (!READ_ONCE(clone->lost) && time_before(jiffies, end))
 				cond_resched();
+		mutex_lock(&clear_lock);
 		rxd_store_clear(clone);
+		mutex_unlock(&clear_lock);
 		rxd_expendable_remove(spare);
 		nr_lost += clone->lost;
 		rxd_store_destroy(clone);
