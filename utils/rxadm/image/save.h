@@ -19,8 +19,8 @@
  * @level: compression level
  * @progress: how to show the progress
  * @no_freeze: freeze no file systems of a disk in use
- * @keep: refuse a disk in use; replace only an image that this disk was loaded from or saved to; save beside
- *	any other file
+ * @keep: refuse a disk in use; replace only an image that this disk was loaded from or saved
+ *	to; save beside any other file
  * @apart: with @keep: always save beside the file
  * @folder: with @keep: the file system that the image was on, or is expected on; 0: any
  * @beside: out: with @keep: allocated path of the image; NULL if it is @file

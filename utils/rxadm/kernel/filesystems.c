@@ -177,7 +177,8 @@ static bool is_btrfs_with(struct search *search, const char *uuid, dev_t with)
 			member = member || number == with;
 			layer = round && member ? find_layer(search, number) : NULL;
 			if (layer)
-				found = layer->used = true;
+				layer->used = true;
+			found = found || layer;
 		}
 	}
 	if (dir)

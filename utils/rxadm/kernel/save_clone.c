@@ -2,9 +2,9 @@
 /*
  * The clone that a save of a RAM disk in use reads, and removes at its end.
  *
- * save-UUID in /run/rxadm exists before the clone with that UUID, and until it is removed. The save
- * holds a lock on the file. A file without a lock means that the save was killed: the next save, and
- * "remove --all", remove its clone.
+ * save-UUID in /run/rxadm exists before the clone with that UUID, and until it is removed. The
+ * save holds a lock on the file. A file without a lock means that the save was killed: the next
+ * save, and "remove --all", remove its clone.
  */
 #include <dirent.h>
 #include <errno.h>
