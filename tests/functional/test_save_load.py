@@ -172,7 +172,7 @@ def test_file_system(lab, path):
     run("mkfs.ext4", "-q", ramdisk.path)
     directory = lab.mount(ramdisk.path)
     write_file(os.path.join(directory, "file"), noise(MIB))
-    refused(BUSY, "save", ramdisk.path, path, names=(ramdisk.path, f"mounted on {directory}"))
+    ok("save", ramdisk.path, path)
     run("umount", directory)
     ok("save", ramdisk.path, path, "--compress", "zstd")
     ramdisk.remove()
