@@ -63,8 +63,8 @@ bool rxd_expendable_keep(struct rxd_expendable *expendable)
 }
 
 /*
- * Let writes try again that found no memory before the pages of a store were removed. There may
- * be no page to be freed, but those of other stores can be replaced now.
+ * Let writes try again that failed to allocate before the pages of a store were removed. There
+ * may be no page to be freed, but those of other stores can be replaced now.
  */
 static void note_removal(void)
 {

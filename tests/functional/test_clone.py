@@ -453,8 +453,9 @@ def test_udev_has_it_open(lab):
     """A disk that is closed soon is waited for."""
     source, other = filled(lab), lab.ramdisk(16 * MIB)
     fd = os.open(source.path, os.O_RDONLY)
-    with subprocess.Popen([program("rxadm"), "-v", "reset", other.path, "--to", "rxd0"], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+    with subprocess.Popen([program("rxadm"), "-v", "reset", other.path, "--to", "rxd0"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=ENVIRONMENT) as process:
         told = process.stderr.readline()
         os.close(fd)
         output, _ = process.communicate(timeout=60)

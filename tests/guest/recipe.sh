@@ -4,8 +4,8 @@
 # The contents of the root file systems. A change of this file recreates them.
 
 packages="
-	busybox-static ca-certificates cpio cryptsetup-bin dbench dmsetup e2fsprogs file fio gcc
-	iproute2 kmod libblkid-dev libc6-dev libdevmapper-dev libext2fs-dev libgcrypt20-dev
+	btrfs-progs busybox-static ca-certificates cpio cryptsetup-bin dbench dmsetup e2fsprogs file fio
+	gcc iproute2 kmod libblkid-dev libc6-dev libdevmapper-dev libext2fs-dev libgcrypt20-dev
 	libjson-c-dev libmount-dev libncurses-dev libsmartcols-dev libxxhash-dev libzstd-dev
 	linux-headers-amd64 linux-image-amd64 lvm2 make mdadm mount nvme-cli pkg-config procps
 	python3 python3-pyte python3-pytest scdoc strace stress-ng thin-provisioning-tools udev
