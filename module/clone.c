@@ -40,9 +40,10 @@ static int rxd_may_clone(struct rxd_disk *rxd)
 
 /*
  * Let an empty store share the data of a disk, or only check if it is NULL. Without openers,
- * no bio of the disk is in flight. Return: 0, -EOPNOTSUPP, -EIO or -EBUSY.
+ * no bio of the disk is in flight. If @changes is not NULL, it is set to the number of changes
+ * until then. Return: 0, -EOPNOTSUPP, -EIO or -EBUSY.
  */
-static int rxd_share(struct rxd_disk *rxd, struct rxd_store *store)
+static int rxd_share(struct rxd_disk *rxd, struct rxd_store *store, u64 *changes)
 {
 	int ret;
 
@@ -55,6 +56,8 @@ static int rxd_share(struct rxd_disk *rxd, struct rxd_store *store)
 	ret = rxd_disk_check_idle(rxd, NULL);
 	if (!ret && store)
 		rxd_store_share(rxd->store, store);
+	if (!ret && changes)
+		*changes = rxd_disk_report_changes(rxd);
 	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
 }
@@ -95,21 +98,23 @@ static int rxd_check_source(struct rxd_disk *source, const struct rxd_disk *rxd)
 	return rxd_may_clone(source);
 }
 
-/* Make it possible to hold the writes to a disk. Return: 0 or -ENOMEM. */
-static int rxd_arm(struct rxd_disk *rxd)
+/*
+ * Make it possible to hold the writes to a disk, by @hold unless this was done before. Return: 0,
+ * or -ENOMEM if @hold is NULL.
+ */
+static int rxd_arm(struct rxd_disk *rxd, struct rxd_hold **hold)
 {
-	struct rxd_hold *hold;
 	unsigned int memflags;
 
 	lockdep_assert_held(&rxd->lock);
 	if (rxd->store->hold)
 		return 0;
-	hold = rxd_hold_alloc(&rxd->changes);
-	if (!hold)
+	if (!*hold)
 		return -ENOMEM;
 	memflags = rxd_freeze_queue(rxd->gd->queue);
-	rxd->store->hold = hold;
+	rxd->store->hold = *hold;
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	*hold = NULL;
 	return 0;
 }
 
@@ -117,7 +122,8 @@ static int rxd_arm(struct rxd_disk *rxd)
  * Clone a disk that nobody has open, or prepare this for one in use. Return: 0 if it is cloned;
  * -EINPROGRESS if it is in use, with a reference to its gendisk; or another negative errno.
  */
-static int rxd_clone_idle(struct rxd_cloning *cloning, struct rxd_disk *rxd)
+static int rxd_clone_idle(struct rxd_cloning *cloning, struct rxd_disk *rxd,
+			  struct rxd_hold **hold)
 {
 	struct rxd_disk *source = cloning->source;
 	unsigned int memflags;
@@ -130,12 +136,10 @@ static int rxd_clone_idle(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 	ret = rxd_check_source(source, rxd);
 	if (ret)
 		goto out_unlock;
-	ret = rxd_share(source, rxd->store);
-	if (!ret)
-		cloning->arg->changes = rxd_disk_report_changes(source);
+	ret = rxd_share(source, rxd->store, &cloning->arg->changes);
 	if (ret != -EBUSY)
 		goto out_unlock;
-	ret = rxd_arm(source);
+	ret = rxd_arm(source, hold);
 	if (ret)
 		goto out_unlock;
 	get_device(disk_to_dev(source->gd));
@@ -196,11 +200,13 @@ static int rxd_clone_frozen(struct rxd_cloning *cloning, struct rxd_disk *rxd,
 		return ret;
 	if (fatal_signal_pending(current))
 		return -EINTR;
-	ret = rxd_freeze(&cloning->freeze, gd->part0);
+	ret = rxd_freeze(&cloning->freeze);
 	if (ret)
 		return ret;
 	ret = rxd_share_held(cloning, rxd);
-	cloning->arg->frozen_ns = rxd_thaw(&cloning->freeze, gd->part0);
+	/* If a file system was thawed too early, the clone may be as after a power failure. */
+	ret = rxd_thaw(&cloning->freeze) ?: ret;
+	cloning->arg->frozen_ns = cloning->freeze.ns;
 	return ret;
 }
 
@@ -218,6 +224,7 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 {
 	struct rxd_disk *source = cloning->source;
 	struct gendisk *gd = source->gd;
+	struct rxd_hold *hold;
 	int ret;
 
 	uuid_copy(&rxd->parent, &source->uuid);
@@ -227,7 +234,10 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 	rxd->expendable = cloning->arg->flags & RXD_CLONE_EXPENDABLE;
 	if (rxd->expendable)
 		rxd_expendable_add(&rxd->expend, rxd->store);
-	ret = rxd_clone_idle(cloning, rxd);
+	/* Under the lock, memory per CPU could not be allocated by reclaim. */
+	hold = rxd_hold_alloc(&source->changes);
+	ret = rxd_clone_idle(cloning, rxd, &hold);
+	rxd_hold_free(hold);
 	if (ret == -EINPROGRESS) {
 		if (cloning->arg->flags & RXD_CLONE_NO_FREEZE)
 			ret = rxd_share_held(cloning, rxd);
@@ -261,7 +271,7 @@ int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot, bool 
 	snapshot->store = NULL;
 	snapshot->nr_pages = rxd_store_nr_pages(rxd->store);
 	uuid_copy(&snapshot->uuid, &rxd->uuid);
-	ret = rxd_share(rxd, NULL) ?: rxd_store_prepare(snapshot->nr_pages);
+	ret = rxd_share(rxd, NULL, NULL) ?: rxd_store_prepare(snapshot->nr_pages);
 	if (ret)
 		return ret;
 
@@ -269,7 +279,7 @@ int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot, bool 
 		snapshot->store = rxd_store_create(snapshot->nr_pages, &options);
 		if (!snapshot->store)
 			return -ENOMEM;
-		ret = rxd_share(rxd, snapshot->store);
+		ret = rxd_share(rxd, snapshot->store, NULL);
 		if (ret) {
 			rxd_store_destroy(snapshot->store);
 			return ret;

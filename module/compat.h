@@ -79,34 +79,12 @@ static inline int rxd_freeze_super(struct super_block *sb)
 	return rxd_freezer(freeze_super, sb);
 }
 
-static inline void rxd_thaw_super(struct super_block *sb)
+static inline int rxd_thaw_super(struct super_block *sb)
 {
 	if (sb->s_op->thaw_super)
-		rxd_freezer(sb->s_op->thaw_super, sb);
-	else
-		rxd_freezer(thaw_super, sb);
+		return rxd_freezer(sb->s_op->thaw_super, sb);
+	return rxd_freezer(thaw_super, sb);
 }
-
-/* rxd_bdev_has_frozen - has bdev_freeze() frozen a file system? */
-#ifdef RXD_HAVE_BDEV_FREEZE
-static inline bool rxd_bdev_has_frozen(struct block_device *bdev)
-{
-	bool ret;
-
-	mutex_lock(&bdev->bd_holder_lock);
-	ret = bdev->bd_holder_ops && bdev->bd_holder_ops->freeze;
-	mutex_unlock(&bdev->bd_holder_lock);
-	return ret;
-}
-#else
-#define bdev_freeze(bdev)	freeze_bdev(bdev)
-#define bdev_thaw(bdev)		thaw_bdev(bdev)
-
-static inline bool rxd_bdev_has_frozen(struct block_device *bdev)
-{
-	return bdev->bd_fsfreeze_sb;
-}
-#endif
 
 #ifdef RXD_HAVE_OPEN_GENDISK
 #define RXD_OPEN_METHOD(open)

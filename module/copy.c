@@ -208,6 +208,30 @@ static unsigned int overwrite(struct rxd_store *store, u64 pos, const void *src,
 	return part;
 }
 
+/*
+ * Like overwrite(), in a step of a write that has begun, and for zeros if @src is NULL: a page may
+ * have lost its mark, or a racing writer may have filled a hole.
+ */
+static noinline unsigned int overwrite_in_step(struct rxd_store *store, u64 pos, const void *src,
+					       unsigned int len)
+{
+	unsigned int nr, part = 0;
+	void *data;
+
+	rcu_read_lock();
+	data = find_own_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
+	if (data) {
+		part = bytes_of_run(pos, len, nr);
+		data += offset_in_page(pos);
+		if (src)
+			rxd_copy(data, src, part);
+		else
+			rxd_copy_zeroes(data, part);
+	}
+	rcu_read_unlock();
+	return part;
+}
+
 /* Fill the next @nr pages with @len bytes of @src, unless it is NULL, and zeros elsewhere. */
 static void fill_pages(const struct rxd_write *write, unsigned int nr, unsigned int offset,
 		       const void *src, unsigned int len)
@@ -395,7 +419,6 @@ static unsigned int write_shared(struct rxd_store *store, u64 pos, const void *s
 {
 	unsigned long pgno = pos >> PAGE_SHIFT;
 
-	write->limited = false;
 	if (write->taken == write->nr)
 		rxd_write_alloc(write, store, pgno, gap->nr);
 	if (gap->last)
@@ -421,16 +444,20 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 	unsigned int done;
 	struct gap gap;
 
+	write->limited = false;
 	if (!rxd_hold_enter(store, gfp))
 		return 0;
 	/* All writes wait for a step if they are to be held: reclaim memory in between. */
 	if (unlikely(store->hold))
 		write->gfp = RXD_GFP_NOWAIT;
 	gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
+	write->replaces = gap.last;
 	if (unlikely(gap.shared))
 		done = write_shared(store, pos, src, len, &gap, write);
 	else
 		done = write_hole(store, pos, src, len, gap.nr, write);
+	if (unlikely(!done))
+		done = overwrite_in_step(store, pos, src, len);
 	write->gfp = gfp;
 	rxd_hold_leave(store);
 	return done;
@@ -444,15 +471,20 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
  */
 static bool reclaim(struct rxd_store *store, unsigned long pgno, struct rxd_write *write)
 {
+	gfp_t gfp = write->gfp;
 	struct page *page;
 
+	if (write->replaces)
+		write->gfp |= RXD_GFP_REPLACE;
 	if (write->taken == write->nr) {
 		rxd_write_alloc(write, store, pgno, 1);
-		return write->nr;
+		page = write->nr ? write->page[0] : NULL;
+	} else {
+		page = rxd_store_alloc_page(store, pgno, write->gfp);
+		if (page)
+			rxd_store_free_page(page);
 	}
-	page = rxd_store_alloc_page(store, pgno, write->gfp);
-	if (page)
-		rxd_store_free_page(page);
+	write->gfp = gfp;
 	return page;
 }
 
@@ -529,9 +561,6 @@ int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,
 		done = overwrite(store, pos, src, part, write->gfp);
 		if (unlikely(!done))
 			done = write_gap(store, pos, src, part, write);
-		/* A racing writer may have filled this gap. */
-		if (unlikely(!done))
-			done = overwrite(store, pos, src, part, write->gfp);
 		if (unlikely(!done))
 			return -ENOSPC;
 		part = done;

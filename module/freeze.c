@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Freeze and thaw the file systems of a disk: the one on the disk itself, and those behind
- * partitions or other devices, of which user space names a file.
+ * Freeze and thaw the file systems of a disk, of each of which user space names a file.
+ *
+ * bdev_freeze() would find a file system on the disk itself. But FITHAW ends its freeze, after which
+ * the disk counts as frozen for ever, and no file system on it can be mounted meanwhile.
  */
-#include <linux/blkdev.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
@@ -73,60 +74,43 @@ void rxd_freeze_put(struct rxd_freeze *freeze)
 		fput(freeze->file[--freeze->nr_files]);
 }
 
-/* The file system on the disk itself is frozen with the disk. */
-static bool is_on(const struct rxd_freeze *freeze, unsigned int i, struct block_device *bdev)
-{
-	return sb_of(freeze, i)->s_bdev == bdev;
-}
-
-static void thaw_files(struct rxd_freeze *freeze, struct block_device *bdev)
-{
-	while (freeze->nr_frozen) {
-		freeze->nr_frozen--;
-		if (!is_on(freeze, freeze->nr_frozen, bdev))
-			rxd_thaw_super(sb_of(freeze, freeze->nr_frozen));
-	}
-}
-
 /**
- * rxd_freeze - freeze the file systems of a disk
- * @freeze: the file systems that are not on the disk itself
- * @bdev: the whole disk; what the page cache holds of it is written, too
+ * rxd_freeze - freeze the file systems
+ * @freeze: the file systems
  *
  * May sleep for long. No signal ends this.
  *
  * Return: 0; or the error of the file system that could not be frozen, after which none is frozen.
  */
-int rxd_freeze(struct rxd_freeze *freeze, struct block_device *bdev)
+int rxd_freeze(struct rxd_freeze *freeze)
 {
 	int ret = 0;
 
 	freeze->start = ktime_get_ns();
-	for (; freeze->nr_frozen < freeze->nr_files; freeze->nr_frozen++) {
-		if (!is_on(freeze, freeze->nr_frozen, bdev))
-			ret = rxd_freeze_super(sb_of(freeze, freeze->nr_frozen));
+	while (freeze->nr_frozen < freeze->nr_files) {
+		ret = rxd_freeze_super(sb_of(freeze, freeze->nr_frozen));
 		if (ret)
 			break;
+		freeze->nr_frozen++;
 	}
-	if (!ret)
-		ret = bdev_freeze(bdev);
 	if (ret)
-		thaw_files(freeze, bdev);
+		rxd_thaw(freeze);
 	return ret;
 }
 
 /**
  * rxd_thaw - undo rxd_freeze(), in reverse order
- * @freeze: as for rxd_freeze()
- * @bdev: as for rxd_freeze()
+ * @freeze: the file systems; how long they were frozen is stored there
  *
- * Return: how long file systems were frozen, in ns, or 0 if there is none.
+ * Return: 0, or -EBUSY if another task has thawed one of them meanwhile.
  */
-u64 rxd_thaw(struct rxd_freeze *freeze, struct block_device *bdev)
+int rxd_thaw(struct rxd_freeze *freeze)
 {
-	bool any = freeze->nr_files || rxd_bdev_has_frozen(bdev);
+	int ret = 0;
 
-	bdev_thaw(bdev);
-	thaw_files(freeze, bdev);
-	return any ? ktime_get_ns() - freeze->start : 0;
+	while (freeze->nr_frozen)
+		if (rxd_thaw_super(sb_of(freeze, --freeze->nr_frozen)))
+			ret = -EBUSY;
+	freeze->ns = freeze->nr_files ? ktime_get_ns() - freeze->start : 0;
+	return ret;
 }

@@ -179,6 +179,8 @@ int rxd_leaf_unshare(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
 	if (rxd_is_shared(old)) {
 		copy_leaf(new, rxd_plain(old));
 		rxd_set_leaf(store, i, new);
+		/* A walk that has passed this leaf must come again. */
+		WRITE_ONCE(store->has_marks, true);
 	}
 	spin_unlock_irqrestore(&store->leaf_lock, flags);
 

@@ -699,6 +699,7 @@ void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages)
 void rxd_store_clear(struct rxd_store *store)
 {
 	drop_leaves(store, 0, rxd_nr_leaves(store->nr_pages));
+	WRITE_ONCE(store->family, 0);
 }
 
 /**

@@ -136,6 +136,7 @@ static_assert(offsetofend(struct rxd_store, hold) <= SMP_CACHE_BYTES);
  * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the writer must not sleep
  * @deadline: until when the write waits for memory, in jiffies; 0 before the first wait
  * @limited: the last allocation failed because of the limit of the store
+ * @replaces: the page that could not be allocated would have replaced one that is then free
  * @contiguous: the pages are one contiguous piece
  * @nr: number of pages in the last allocation
  * @taken: number of these pages that are used
@@ -146,6 +147,7 @@ struct rxd_write {
 	gfp_t gfp;
 	unsigned long deadline;
 	bool limited;
+	bool replaces;
 	bool contiguous;
 	unsigned int nr;
 	unsigned int taken;

@@ -3,6 +3,7 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 import signal
 import struct
@@ -21,6 +22,7 @@ from rxdlib.control import (CLONE_EXPENDABLE, CLONE_FDS_MAX, CLONE_NO_FREEZE, CL
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 
 RWF_NOWAIT = 8
+FITHAW = 0xC0045878
 
 
 @pytest.fixture(name="cloner")
@@ -184,6 +186,49 @@ def test_changes(lab, cloner):
             assert direct.read(after.path, 0, BLOCK) == stamp(1)
 
 
+WRITES_AT_ONCE = """
+import mmap, os, sys, time
+os.sched_setaffinity(0, [0])
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+with mmap.mmap(-1, 4096) as buffer:
+    print("ready", flush=True)
+    for line in sys.stdin:
+        number, delay = line.split()
+        buffer[:8] = int(number).to_bytes(8, sys.byteorder)
+        time.sleep(float(delay))
+        fd = os.open({path!r}, os.O_RDWR | os.O_DIRECT)
+        os.pwrite(fd, buffer, 0)
+        os.close(fd)
+        print("written", flush=True)
+"""
+
+
+@pytest.mark.one_kernel
+def test_changes_beside_an_opener(lab):
+    """A write that waits for a clone to open the disk is not counted as part of the clone."""
+    source = lab.ramdisk(1 << 40, overcommit=True)
+    direct.write(source.path, 0, stamp(0))
+    # On one CPU, the writer of higher priority runs as soon as it can.
+    os.sched_setaffinity(0, [0])
+    try:
+        with subprocess.Popen([sys.executable, "-c", WRITES_AT_ONCE.format(path=source.path)],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              bufsize=1) as writer, Control() as control:
+            writer.stdout.readline()
+            for number in range(1, 81):
+                print(number, 0.002 * (number % 40), file=writer.stdin)
+                result = control.clone_in_use(source.index,
+                                              flags=CLONE_NO_FREEZE | CREATE_OVERCOMMIT)
+                clone = lab.adopt_ramdisk(result.index)
+                writer.stdout.readline()
+                has_it = number_at(clone.path, 0) == number
+                assert has_it == (int(source.attribute("changes")) == result.changes)
+                clone.remove()
+            writer.stdin.close()
+    finally:
+        os.sched_setaffinity(0, range(os.cpu_count()))
+
+
 def test_nowait(lab, cloner):
     """A write that must not wait succeeds, or fails with EAGAIN and has no other effect."""
     source = lab.ramdisk(16 * MIB)
@@ -294,11 +339,12 @@ def test_filesystem_on_the_disk(lab, cloner, kind):
     with Background(lambda number: fill(directory, number % 3)) as writer:
         for _ in range(5):
             writer.go_on()
-            clone, result = cloner(source)
+            with descriptors(directory, directory) as fds:
+                clone, result = cloner(source, fds=fds)
             assert result.frozen_ns > result.held_ns > 0
             check(lab, kind, clone.path, *options)
             clone.remove()
-        with descriptors(directory, directory) as fds:
+        with descriptors(directory) as fds:
             clone, result = cloner(source, fds=fds)
     check(lab, kind, clone.path, *options)
     mounted = lab.mount(clone.path, *options)
@@ -327,12 +373,7 @@ def on_linear(lab, source):
             lambda clone: lab.linear(clone.query().size, clone.path)[1])
 
 
-def on_disk(lab, source):
-    return source.path, lambda clone: clone.path
-
-
-@pytest.mark.parametrize("stack", [on_partition, on_linear, on_disk],
-                         ids=lambda stack: stack.__name__)
+@pytest.mark.parametrize("stack", [on_partition, on_linear], ids=lambda stack: stack.__name__)
 @pytest.mark.parametrize("kind", FILESYSTEMS)
 def test_filesystem_by_descriptor(lab, cloner, kind, stack):
     size, options = FILESYSTEMS[kind]
@@ -363,7 +404,8 @@ def test_frozen_by_another(lab, cloner):
     directory = lab.mount(source.path)
     run("fsfreeze", "--freeze", directory)
     try:
-        clone, _ = cloner(source)
+        with descriptors(directory) as fds:
+            clone, _ = cloner(source, fds=fds)
         run("e2fsck", "-fn", clone.path)
     except OSError as error:
         assert error.errno == errno.EBUSY
@@ -372,6 +414,38 @@ def test_frozen_by_another(lab, cloner):
             process.wait(timeout=2)
         run("fsfreeze", "--unfreeze", directory)
         assert process.wait(timeout=120) == 0
+
+
+def test_thawed_by_another(lab, cloner):
+    """A clone of a file system that another task thawed is refused, and the disk can be mounted."""
+    source = lab.ramdisk(64 * MIB)
+    run("mkfs.ext4", "-q", source.path)
+    directory = lab.mount(source.path)
+
+    def thaw(_number):
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(fd, FITHAW, 0)
+        time.sleep(0.001)
+
+    done = {"cloned": 0, "refused": 0}
+    with descriptors(directory) as (fd,), \
+            Background(lambda number: fill(directory, number % 3)) as writer, \
+            Background(thaw) as thawer:
+        for _ in range(20):
+            writer.go_on(1)
+            try:
+                clone, _ = cloner(source, fds=[fd])
+            except OSError as error:
+                assert error.errno == errno.EBUSY
+                done["refused"] += 1
+                continue
+            run("e2fsck", "-fn", clone.path)
+            clone.remove()
+            done["cloned"] += 1
+    assert writer.error is None and thawer.error is None
+    print(done)
+    run("umount", directory)
+    assert not is_frozen(lab.mount(source.path))
 
 
 CLONES_FOR_EVER = """

@@ -240,8 +240,8 @@ struct rxd_clear {
  *	the new disk
  * @uuid: in: the UUID of the new disk, or all zeros for a random UUID; out: the UUID
  * @fds: in: address of an array of __s32, descriptors of files or directories, one of each file
- *	system to be frozen; a file system that is on the disk itself, without partitions or
- *	other devices in between, needs none
+ *	system to be frozen, in this order; a file system in a file of another one comes before
+ *	that one
  * @nr_fds: in: number of elements in the array, 0 to RXD_CLONE_FDS_MAX
  * @pad: in: zero
  * @held_ns: in: zero; out: how long writes to the source were held, in ns
@@ -257,16 +257,16 @@ struct rxd_clear {
  * changed, cloned and removed in any order. The kernel looks for partitions of the new disk
  * when it is opened for the first time.
  *
- * The source may be open or mounted. The ioctl freezes its file systems, holds its writes while
- * the data is shared, and thaws the file systems before it returns, whatever happens. Reads
- * continue.
+ * The source may be open or mounted. The ioctl writes what the page cache holds of the disk,
+ * freezes the file systems of @fds, holds the writes to the source while the data is shared, and
+ * thaws the file systems before it returns, whatever happens. Reads continue.
  *
  * Errors: EINVAL; ENODEV: no disk has the number @source; EBUSY: the source is in use as a cache
- * or as swap space, or its size was changed meanwhile, or one of the file systems is being frozen
- * by another task; EBADF: one of @fds is not an open file; EOPNOTSUPP: the memory of the source is
- * reserved, or one of the file systems cannot be frozen; EIO: the source was given up, or the page
- * cache could not be written; EEXIST, ERANGE, ENOSPC, ENOMEM as for RXD_CREATE; the error of the
- * file system that could not be frozen.
+ * or as swap space, or its size was changed meanwhile, or another task froze one of the file systems
+ * before, or thawed it meanwhile; EBADF: one of @fds is not an open file; EOPNOTSUPP: the memory of
+ * the source is reserved, or one of the file systems cannot be frozen; EIO: the source was given up,
+ * or the page cache could not be written; EEXIST, ERANGE, ENOSPC, ENOMEM as for RXD_CREATE; the
+ * error of the file system that could not be frozen.
  */
 struct rxd_clone {
 	__u32 version;

@@ -33,7 +33,6 @@ struct layer {
 /* A mounted file system on at least one of the layers. */
 struct mounted {
 	dev_t number;		/* of the superblock */
-	bool on_disk;		/* directly: the driver finds it */
 	int fd;			/* a file of it, or -1 */
 	char *target;		/* one of its mount points */
 };
@@ -235,7 +234,6 @@ static struct mounted *note_mounted(struct search *search, dev_t number, const c
 	mounted = &search->mounted[search->nr_mounted++];
 	*mounted = (struct mounted){
 		.number = number,
-		.on_disk = number == search->layers[0].number,
 		.fd = -1,
 		.target = copy_text(target),
 	};
@@ -272,7 +270,7 @@ static void search_mounts(struct search *search, const char *mountinfo, const ch
 		if (!is_on_layers(search, fs))
 			continue;
 		mounted = note_mounted(search, mnt_fs_get_devno(fs), mnt_fs_get_target(fs));
-		if (!mounted->on_disk && mounted->fd < 0)
+		if (mounted->fd < 0)
 			mounted->fd = open_mount(root, fs);
 	}
 	mnt_free_iter(iter);
@@ -402,8 +400,6 @@ static enum exit_code take_files(struct search *search, const struct device *dis
 
 	for (i = 0; i < search->nr_mounted; i++) {
 		mounted = &search->mounted[i];
-		if (mounted->on_disk)
-			continue;
 		if (mounted->fd < 0) {
 			text = format_text("%s, where another mount hides it", mounted->target);
 			add_user(found, "mounted on ", text);
@@ -438,8 +434,6 @@ static void search_release(struct search *search)
  * filesystems_open - find and open the mounted file systems on a disk
  * @disk: the disk
  * @found: out: to be released by filesystems_close(), also after an error
- *
- * The driver finds the file system on the disk itself, which is therefore not opened.
  */
 enum exit_code filesystems_open(const struct device *disk, struct filesystems *found)
 {

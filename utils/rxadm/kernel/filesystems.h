@@ -10,7 +10,7 @@
 
 /* The mounted file systems on a disk, for RXD_CLONE. */
 struct filesystems {
-	int32_t fds[RXD_CLONE_FDS_MAX];	/* one of each that the driver does not find itself */
+	int32_t fds[RXD_CLONE_FDS_MAX];	/* a file of each */
 	uint32_t count;
 	char *unfrozen;			/* users that cannot be frozen, as text; NULL: none */
 };
