@@ -2,8 +2,8 @@
 /*
  * Freeze and thaw the file systems of a disk, of each of which user space names a file.
  *
- * bdev_freeze() would find a file system on the disk itself. But FITHAW ends its freeze, after which
- * the disk counts as frozen for ever, and no file system on it can be mounted meanwhile.
+ * bdev_freeze() would find a file system on the disk itself. But FITHAW ends its freeze, after
+ * which the disk counts as frozen for ever, and no file system on it can be mounted meanwhile.
  */
 #include <linux/file.h>
 #include <linux/fs.h>

@@ -262,11 +262,11 @@ struct rxd_clear {
  * thaws the file systems before it returns, whatever happens. Reads continue.
  *
  * Errors: EINVAL; ENODEV: no disk has the number @source; EBUSY: the source is in use as a cache
- * or as swap space, or its size was changed meanwhile, or another task froze one of the file systems
- * before, or thawed it meanwhile; EBADF: one of @fds is not an open file; EOPNOTSUPP: the memory of
- * the source is reserved, or one of the file systems cannot be frozen; EIO: the source was given up,
- * or the page cache could not be written; EEXIST, ERANGE, ENOSPC, ENOMEM as for RXD_CREATE; the
- * error of the file system that could not be frozen.
+ * or as swap space, or its size was changed meanwhile, or another task froze one of the file
+ * systems before, or thawed it meanwhile; EBADF: one of @fds is not an open file; EOPNOTSUPP: the
+ * memory of the source is reserved, or one of the file systems cannot be frozen; EIO: the source
+ * was given up, or the page cache could not be written; EEXIST, ERANGE, ENOSPC, ENOMEM as for
+ * RXD_CREATE; the error of the file system that could not be frozen.
  */
 struct rxd_clone {
 	__u32 version;
