@@ -2,6 +2,7 @@
 """rxadm save and clone of a RAM disk that is open or mounted."""
 
 import contextlib
+import glob
 import json
 import os
 import signal
@@ -289,26 +290,100 @@ def test_killed(mounted, path):
     assert disks() == [source.index]
 
 
+def is_read(index):
+    """Whether 1 MiB of a disk has been read."""
+    with open(f"/sys/block/rxd{index}/stat", encoding="ascii") as file:
+        return int(file.read().split()[2]) * 512 >= MIB
+
+
+@contextlib.contextmanager
+def slow_save(source, path):
+    """A save that waits before it syncs the image. It has read 1 MiB of its clone by now."""
+    command = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fsync", "-e",
+               "inject=fsync:delay_enter=3000000:when=1",
+               program("rxadm"), "save", source.path, path, "--no-freeze", "--progress", "none"]
+    environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    before = disks()
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        end = time.monotonic() + PATIENCE
+        while not any(is_read(index) for index in disks() if index not in before):
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.02)
+        yield process
+        process.communicate(timeout=PATIENCE)
+
+
 @pytest.mark.one_kernel
 def test_written_since(lab, path):
     """What counts as saved is the moment of the clone."""
     source = lab.ramdisk(16 * MIB)
     direct.write(source.path, 0, stamp(1, MIB))
-    slow = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fsync", "-e",
-            "inject=fsync:delay_enter=1500000",
-            program("rxadm"), "save", source.path, path, "--no-freeze", "--progress", "none"]
-    environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
-    with Direct(source.path) as device:
-        with subprocess.Popen(slow, env=environment) as process:
-            end = time.monotonic() + PATIENCE
-            while len(disks()) == 1:
-                assert process.poll() is None and time.monotonic() < end
-                time.sleep(0.02)
-            device.write(0, stamp(2))
-            assert len(disks()) == 2 and process.wait(timeout=PATIENCE) == 0
+    with Direct(source.path) as device, slow_save(source, path) as save:
+        device.write(0, stamp(2))
+        assert len(disks()) == 2
+    assert save.returncode == 0
     refused(BUSY, "remove", source.path, names="was not saved")
     ok("save", source.path, path)
     ok("remove", source.path)
+
+
+@pytest.mark.one_kernel
+def test_newer_state_wins(lab, path):
+    """Saves of one disk wait for each other: an older state never replaces a newer one."""
+    source = lab.ramdisk(16 * MIB)
+    direct.write(source.path, 0, stamp(1, MIB))
+    with Direct(source.path) as device, slow_save(source, path) as save:
+        device.write(0, stamp(2, MIB))
+        result = rxadm("save", source.path, path, "--no-freeze", check=True)
+        assert "waiting for process" in result.stderr
+        assert save.wait(timeout=PATIENCE) == 0
+    ok("remove", source.path)
+    loaded = lab.adopt_ramdisk(int(ok("load", path).strip()[len("/dev/rxd"):]))
+    assert direct.read(loaded.path, 0, MIB) == stamp(2, MIB)
+
+
+@pytest.mark.one_kernel
+def test_replaced_meanwhile(lab, path):
+    """Another disk with the same number does not count as saved, nor may it replace the image."""
+    source = lab.ramdisk(16 * MIB, index=0)
+    direct.write(source.path, 0, stamp(1, MIB))
+    with contextlib.ExitStack() as opened, contextlib.ExitStack() as stack:
+        opened.enter_context(Direct(source.path))
+        save = stack.enter_context(slow_save(source, path))
+        opened.close()
+        source.remove()
+        other = lab.ramdisk(16 * MIB, index=0)
+        direct.write(other.path, 0, stamp(2, MIB))
+        assert other.attribute("changes") == "1"
+    assert save.returncode == 0
+    refused(BUSY, "remove", other.path, names="was not saved")
+    assert not glob.glob(f"/run/rxadm/*-{other.seen()["diskseq"]}")
+
+
+@pytest.mark.one_kernel
+def test_clone_that_is_open(lab, path):
+    """A clone that cannot be removed is an error, and the next save removes it."""
+    source = lab.ramdisk(16 * MIB)
+    direct.write(source.path, 0, stamp(1, MIB))
+    with Direct(source.path), slow_save(source, path) as save:
+        with Direct(f"/dev/rxd{max(disks())}", os.O_RDONLY):
+            save.wait(timeout=PATIENCE)
+            assert save.returncode == BUSY and "cannot be removed" in save.stderr.read()
+        assert len(disks()) == 2 and not is_clean_up_done()
+        ok("save", source.path, path, "--no-freeze")
+        assert disks() == [source.index] and is_clean_up_done()
+
+
+@pytest.mark.one_kernel
+def test_mounts_that_only_name_the_disk(mounted, tmp_path):
+    """The source of a file system without a device is any text, which users choose."""
+    source, _ = mounted
+    run("mount", "-t", "tmpfs", source.path, tmp_path)
+    try:
+        result = rxadm("--verbose", "clone", source.path, "--dry-run")
+        assert result.returncode == 0 and NOTE not in result.stderr
+    finally:
+        run("umount", tmp_path)
 
 
 @pytest.mark.one_kernel

@@ -3,7 +3,6 @@
  * Plans for sections [ramdisk NAME].
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -310,11 +309,12 @@ static enum exit_code remove_saved(struct plan *plan)
 /* Note the state of the disk for remove_saved(), and then find out whether it holds data. */
 static enum exit_code look_again(struct plan *plan, bool *empty)
 {
-	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
-	char *generation = disk_generation(disk);
+	const dev_t disk = makedev(plan->disk.major, plan->disk.minor);
+	char *sequence = disk_sequence(disk), *generation = disk_generation(disk);
 
-	disk_note(disk, generation, &plan->saved);
+	disk_note(sequence, generation, &plan->saved);
 	free(generation);
+	free(sequence);
 	*empty = true;
 	return plan_find_disk(plan) ? disk_is_empty(&plan->disk, empty) : plan->query_error;
 }

@@ -353,12 +353,13 @@ static enum exit_code commit(struct job *job)
 	if (err)
 		return report(exit_code_of(err), "file '%s': %s", args->beside, strerror(err));
 	/* Record the id first: if rxadm is killed in between, the disk may replace the image. */
-	if (!args->raw && disk_images_add(job->dev->number, job->image.header.id))
+	if (!args->raw && disk_images_add(job->source->sequence, job->image.header.id))
 		fprintf(stderr, "rxadm: the image is saved nevertheless\n");
 	err = image_commit(output, &args->beside, &path);
 	/* Mark the disk as saved last: 'rxadm remove' then needs no --force. */
 	if (!err)
-		disk_saved_set(job->dev->number, job->source->generation, path, &written);
+		disk_saved_set(job->source->sequence, job->source->generation, path,
+			       &written);
 	free(path);
 	return err ? report(exit_code_of(err), "file '%s': %s",
 			    args->beside ? args->beside : args->file, strerror(err)) : EXIT_OK;
@@ -431,7 +432,7 @@ static enum exit_code save_from(struct save_args *args, const struct save_source
 	output_discard(&job.output);
 	free(job.scratch);
 	free(job.extents);
-	disk_note(source->dev.number, source->generation, &args->seen);
+	disk_note(source->sequence, source->generation, &args->seen);
 	free(job.read_error);
 	free(job.write_error);
 	return ret;
@@ -441,7 +442,7 @@ static enum exit_code save_from(struct save_args *args, const struct save_source
 static enum exit_code save_claimed(struct save_args *args, struct save_source *source)
 {
 	struct copy_signals signals;
-	enum exit_code ret;
+	enum exit_code ret, end;
 	int err;
 
 	/* With keep, 'rxadm apply --stop' saves even if a loop device uses the file. */
@@ -454,17 +455,17 @@ static enum exit_code save_claimed(struct save_args *args, struct save_source *s
 	ret = save_source_read(source, args->no_freeze);
 	if (!ret)
 		ret = save_from(args, source, &signals);
-	save_source_end(source);
+	end = save_source_end(source);
 	copy_signals_release(&signals);
-	return ret;
+	return ret ? ret : end;
 }
 
 /**
  * image_save - save a RAM disk to an image
  * @args: the disk and the image
  *
- * Takes no lock: a long save must not delay changes to other devices, and no other process
- * can claim the disk.
+ * Saves of one disk to files wait for each other, so that none replaces an image by an older state.
+ * Changes to other devices do not wait.
  */
 enum exit_code image_save(struct save_args *args)
 {
@@ -478,7 +479,7 @@ enum exit_code image_save(struct save_args *args)
 	ret = control_open(&control);
 	if (ret)
 		return ret;
-	ret = save_source_claim(&source, control, args->device, !args->keep);
+	ret = save_source_claim(&source, control, args->device, !args->keep, !args->stream);
 	if (!ret)
 		ret = save_claimed(args, &source);
 	save_source_release(&source);

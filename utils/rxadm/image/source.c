@@ -16,6 +16,7 @@
 #include "kernel/attributes.h"
 #include "kernel/device_users.h"
 #include "kernel/disk_state.h"
+#include "lib/file.h"
 
 /* Count the writes and discards that the disk has completed. */
 static uint64_t disk_changes(const struct device *dev)
@@ -93,15 +94,31 @@ static enum exit_code claim(struct save_source *source, bool may_clone)
 	return ret;
 }
 
+/* Not the number of a device: disk_lock() uses these. */
+static uint64_t lock_key(const struct save_source *source)
+{
+	return UINT64_C(1) << 60 | strtoull(source->sequence, NULL, 10);
+}
+
+/* Wait for other saves of the disk: the last one to end must be of the newest state. */
+static enum exit_code lock_disk(struct save_source *source)
+{
+	enum exit_code ret = lock_take_one(lock_key(source), source->dev.path);
+
+	source->locked = !ret;
+	return ret ? ret : disk_check_same(&source->dev, source->sequence);
+}
+
 /**
  * save_source_claim - find the RAM disk to be saved, and open it if it is not in use
  * @source: out: to be released by save_source_release(), also after an error
  * @control: the control node
  * @name: the disk, as the user named it
  * @may_clone: a disk in use is not refused, unless it is a cache
+ * @to_file: wait for other saves of the disk to files
  */
 enum exit_code save_source_claim(struct save_source *source, int control, const char *name,
-				 bool may_clone)
+				 bool may_clone, bool to_file)
 {
 	enum exit_code ret;
 
@@ -115,7 +132,12 @@ enum exit_code save_source_claim(struct save_source *source, int control, const 
 	if (ret)
 		return ret;
 	source->found = true;
-	return claim(source, may_clone);
+	source->sequence = disk_sequence(source->dev.number);
+	if (!source->sequence)
+		return control_error(ENODEV, source->dev.path);
+	if (to_file)
+		ret = lock_disk(source);
+	return ret ? ret : claim(source, may_clone);
 }
 
 static enum exit_code reserved_error(const struct device *dev)
@@ -139,6 +161,8 @@ static enum exit_code read_clone(struct save_source *source, bool no_freeze)
 		return reserved_error(&source->dev);
 	ret = save_clone_make(source->control, &source->dev, source->index, no_freeze,
 			      &source->clone);
+	if (!ret)
+		ret = disk_check_same(&source->dev, source->sequence);
 	if (ret)
 		return ret;
 	/* The image is of the source. */
@@ -191,12 +215,12 @@ char *save_source_lost(const struct save_source *source)
 }
 
 /* Remove the clone, if any. */
-void save_source_end(struct save_source *source)
+enum exit_code save_source_end(struct save_source *source)
 {
 	if (!source->in_use)
-		return;
-	save_clone_remove(&source->clone);
+		return EXIT_OK;
 	source->fd = -1;
+	return save_clone_remove(&source->clone);
 }
 
 void save_source_release(struct save_source *source)
@@ -206,7 +230,10 @@ void save_source_release(struct save_source *source)
 		disk_statistics_off(&source->dev);
 	if (source->fd >= 0)
 		close(source->fd);
+	if (source->locked)
+		lock_give_one(lock_key(source));
 	if (source->found)
 		device_release(&source->dev);
+	free(source->sequence);
 	free(source->generation);
 }

@@ -16,6 +16,8 @@ struct save_source {
 	struct device dev;		/* the RAM disk to be saved */
 	int index;
 	bool found;			/* @dev is to be released */
+	char *sequence;			/* the diskseq of @dev */
+	bool locked;			/* against other saves of the disk to files */
 	bool were_off;			/* its I/O statistics */
 	bool in_use;			/* @clone is read instead of the disk */
 	struct save_clone clone;
@@ -26,11 +28,11 @@ struct save_source {
 };
 
 enum exit_code save_source_claim(struct save_source *source, int control, const char *name,
-				 bool may_clone);
+				 bool may_clone, bool to_file);
 enum exit_code save_source_read(struct save_source *source, bool no_freeze);
 bool save_source_unchanged(const struct save_source *source);
 char *save_source_lost(const struct save_source *source);
-void save_source_end(struct save_source *source);
+enum exit_code save_source_end(struct save_source *source);
 void save_source_release(struct save_source *source);
 
 #endif /* RXADM_IMAGE_SOURCE_H */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/sysmacros.h>
 
 #include "kernel/attributes.h"
 #include "kernel/clone.h"
@@ -69,13 +70,18 @@ enum exit_code clone_files(int fd, const struct device *source,
 	ret = filesystems_open(source, files);
 	if (!ret && files->unfrozen)
 		report(EXIT_OK,
-		       "note: %s '%s': not all of its users can be frozen (%s); for these, the data is that of a moment, as after a power failure",
+		       "note: %s '%s': not all of its users can be frozen (%s); their data is as after a power failure",
 		       source->what, source->path, files->unfrozen);
 	return ret;
 }
 
-static void tell_times(const struct device *source, const struct rxd_clone *made)
+static void tell_times(const struct device *source, const struct rxd_clone *made,
+		       const struct clone_request *request, const struct filesystems *files)
 {
+	if (made->held_ns && !files->searched && !(request->create.flags & RXD_CLONE_NO_FREEZE))
+		report(EXIT_OK,
+		       "note: %s '%s': was opened meanwhile; its data is as after a power failure",
+		       source->what, source->path);
 	if (waits_are_told())
 		report(EXIT_OK,
 		       "%s '%s': writes were held for %.3f ms, file systems were frozen for %.3f ms",
@@ -153,7 +159,7 @@ enum exit_code clone_make(int fd, const struct device *source,
 	if (err)
 		return clone_error(fd, err, source, request);
 	if (!create->dry_run)
-		tell_times(source, arg);
+		tell_times(source, arg, request, files);
 	return EXIT_OK;
 }
 
@@ -178,10 +184,15 @@ static void undo_clone(int fd, const struct rxd_clone *clone)
 {
 	char *path = format_text("/dev/rxd%d", clone->index);
 	struct rxd_query query;
+	char *sequence = NULL;
 
-	if (!control_query(fd, clone->index, 0, &query) &&
+	/* The UUID is asked for after the diskseq, which then belongs to the clone. */
+	if (!control_query(fd, clone->index, 0, &query))
+		sequence = disk_sequence(makedev(query.major, query.minor));
+	if (sequence && !control_query(fd, clone->index, 0, &query) &&
 	    !memcmp(query.uuid, clone->uuid, sizeof(query.uuid)))
-		ramdisk_remove_again(fd, clone->index, path);
+		ramdisk_remove_again(fd, clone->index, path, sequence);
+	free(sequence);
 	free(path);
 }
 

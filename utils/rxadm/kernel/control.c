@@ -381,3 +381,19 @@ enum exit_code control_clone_share_error(int fd, const struct device *source, ui
 	free(left);
 	return ret;
 }
+
+/**
+ * control_has_uuid - check whether a RAM disk has a UUID
+ * @fd: the control node
+ * @uuid: the UUID
+ */
+bool control_has_uuid(int fd, const uint8_t *uuid)
+{
+	struct rxd_query query;
+	int next;
+
+	for (next = 0; !control_query(fd, next, RXD_QUERY_NEXT, &query); next = query.index + 1)
+		if (!memcmp(query.uuid, uuid, sizeof(query.uuid)))
+			return true;
+	return false;
+}

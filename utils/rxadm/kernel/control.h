@@ -16,6 +16,7 @@
 enum exit_code control_open(int *fd);
 uint32_t control_abi(void);
 int control_query(int fd, int index, uint32_t flags, struct rxd_query *query);
+bool control_has_uuid(int fd, const uint8_t *uuid);
 enum exit_code control_error(int err, const char *object);
 int control_discard(int fd, unsigned long command, const struct rxd_remove *arg);
 bool control_wait_idle(const struct device *dev, unsigned int *round, enum exit_code *ret);

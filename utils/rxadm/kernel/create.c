@@ -123,21 +123,31 @@ struct rxd_create ramdisk_create_argument(const struct create_request *request)
 	return arg;
 }
 
-/* Remove a disk that was just created. */
-void ramdisk_remove_again(int fd, int index, const char *path)
+/**
+ * ramdisk_remove_again - remove a disk that was just created
+ * @fd: the control node
+ * @index: device number
+ * @path: the node
+ * @sequence: diskseq of the disk, which no other disk has; NULL: the disk is not visible to others
+ */
+enum exit_code ramdisk_remove_again(int fd, int index, const char *path, const char *sequence)
 {
-	const struct rxd_remove remove = { .version = RXD_ABI_VERSION, .index = index };
+	struct rxd_remove remove = { .version = RXD_ABI_VERSION, .index = index };
 	unsigned int round = 0;
 
+	if (sequence) {
+		remove.flags = RXD_IF_SAME;
+		remove.diskseq = strtoull(sequence, NULL, 10);
+		remove.changes = RXD_CHANGES_ANY;
+	}
 	/* udev may be probing the disk. */
-	while (ioctl(fd, RXD_REMOVE, &remove) && errno != ENODEV) {
-		if (errno != EBUSY || round == BUSY_ROUNDS) {
-			report(EXIT_BUSY, "'%s': cannot be removed again: %s", path,
-			       strerror(errno));
-			break;
-		}
+	while (ioctl(fd, RXD_REMOVE, &remove) && errno != ENODEV && errno != ESTALE) {
+		if (errno != EBUSY || round == BUSY_ROUNDS)
+			return report(EXIT_BUSY, "'%s': cannot be removed again: %s", path,
+				      strerror(errno));
 		pause_for(round++, "until '%s' is closed", path);
 	}
+	return EXIT_OK;
 }
 
 /**
@@ -154,7 +164,7 @@ enum exit_code ramdisk_complete(int fd, int index, const char *name)
 	if (!ret && name)
 		ret = ramdisk_rename(path + strlen("/dev/"), name, false);
 	if (ret)
-		ramdisk_remove_again(fd, index, path);
+		ramdisk_remove_again(fd, index, path, NULL);
 	free(path);
 	return ret;
 }
@@ -184,7 +194,7 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 	if (ioctl(fd, RXD_CREATE, &arg)) {
 		err = errno;
 		if (err == EEXIST && request->first_choice &&
-		    !disk_uuid_exists(fd, request->uuid)) {
+		    !control_has_uuid(fd, request->uuid)) {
 			*index = RXD_INDEX_ANY;
 			return EXIT_BUSY;
 		}

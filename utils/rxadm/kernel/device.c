@@ -102,12 +102,12 @@ bool sysfs_read_number(dev_t device, const char *attribute, dev_t *number)
 
 /**
  * sysfs_number_of - find a block device by the kernel's name
- * @name: a folder of /sys/block
+ * @name: an entry of /sys/class/block
  * @number: out: the device
  */
 bool sysfs_number_of(const char *name, dev_t *number)
 {
-	char *path = format_text("/sys/block/%s/dev", name);
+	char *path = format_text("/sys/class/block/%s/dev", name);
 	unsigned int major_number, minor_number;
 	FILE *file = fopen(path, "re");
 	bool found = false;

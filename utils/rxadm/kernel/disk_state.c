@@ -89,12 +89,17 @@ enum exit_code disk_lock(const struct device *dev)
 	return ret;
 }
 
+static char *path_of(const char *what, const char *sequence)
+{
+	return sequence ? format_text(RUN_FOLDER "/%s-%s", what, sequence) : NULL;
+}
+
 static char *record_path(const char *what, dev_t disk)
 {
-	char *number = disk_sequence(disk);
-	char *path = number ? format_text(RUN_FOLDER "/%s-%s", what, number) : NULL;
+	char *sequence = disk_sequence(disk);
+	char *path = path_of(what, sequence);
 
-	free(number);
+	free(sequence);
 	return path;
 }
 
@@ -129,9 +134,9 @@ static int write_id(const char *path, uint64_t id, int flags)
 	return err;
 }
 
-static enum exit_code note_id(dev_t disk, uint64_t id, int flags)
+/* Frees the path, which is NULL if the disk is gone. */
+static enum exit_code note_id(char *path, uint64_t id, int flags)
 {
-	char *path = disk_images_path(disk);
 	int err = path ? run_folder_make() : ENODEV;
 	enum exit_code ret = EXIT_OK;
 
@@ -151,17 +156,17 @@ static enum exit_code note_id(dev_t disk, uint64_t id, int flags)
  */
 enum exit_code disk_images_set(dev_t disk, uint64_t id)
 {
-	return note_id(disk, id, O_TRUNC);
+	return note_id(disk_images_path(disk), id, O_TRUNC);
 }
 
 /**
  * disk_images_add - record that an image is a state of a RAM disk
- * @disk: its device number
+ * @sequence: its disk_sequence() when it was read
  * @id: the image
  */
-enum exit_code disk_images_add(dev_t disk, uint64_t id)
+enum exit_code disk_images_add(const char *sequence, uint64_t id)
 {
-	return note_id(disk, id, O_APPEND);
+	return note_id(path_of("disk", sequence), id, O_APPEND);
 }
 
 /* Return the path of the record while the disk is being emptied. */
@@ -256,17 +261,14 @@ char *disk_generation(dev_t disk)
 
 /**
  * disk_note - note what tells the state of a RAM disk from others
- * @disk: its device number
+ * @sequence: its disk_sequence(), or NULL
  * @generation: result of disk_generation() before anything was read, or NULL
  * @seen: out: both numbers
  */
-void disk_note(dev_t disk, const char *generation, struct disk_seen *seen)
+void disk_note(const char *sequence, const char *generation, struct disk_seen *seen)
 {
-	char *sequence = disk_sequence(disk);
-
 	seen->diskseq = sequence ? strtoull(sequence, NULL, 10) : 0;
 	seen->changes = generation ? strtoull(generation, NULL, 10) : RXD_CHANGES_ANY;
-	free(sequence);
 }
 
 /* Add the boot ID: /run may survive a reboot, after which both numbers are used again. */
@@ -297,19 +299,19 @@ static void fill_saved(FILE *file, const void *data)
 
 /**
  * disk_saved_set - record that a RAM disk was saved
- * @disk: its device number
+ * @sequence: its disk_sequence() when it was read
  * @generation: result of disk_generation() before the first byte was read
  * @path: absolute path of the image
  * @written: the file that was written; another process may have replaced it already
  */
-enum exit_code disk_saved_set(dev_t disk, const char *generation, const char *path,
+enum exit_code disk_saved_set(const char *sequence, const char *generation, const char *path,
 			      const struct stat *written)
 {
 	struct stat st;
 	char *image = image_text(path, &st);
 	bool same = image && st.st_dev == written->st_dev && st.st_ino == written->st_ino;
 	char *state = same && generation ? state_text(generation) : NULL;
-	char *record = state ? record_path("saved", disk) : NULL;
+	char *record = state ? path_of("saved", sequence) : NULL;
 	enum exit_code ret = EXIT_OK;
 
 	errno = record ? run_folder_make() : 0;
@@ -369,22 +371,6 @@ static enum exit_code check_saved(const struct device *dev, const struct rxd_que
 			     advice("--force", "'rxadm clear --force'"));
 	free(why);
 	return ret;
-}
-
-/**
- * disk_uuid_exists - check whether a RAM disk has a UUID
- * @fd: the control node
- * @uuid: the UUID
- */
-bool disk_uuid_exists(int fd, const uint8_t *uuid)
-{
-	struct rxd_query query;
-	int next;
-
-	for (next = 0; !control_query(fd, next, RXD_QUERY_NEXT, &query); next = query.index + 1)
-		if (!memcmp(query.uuid, uuid, sizeof(query.uuid)))
-			return true;
-	return false;
 }
 
 static char *unfinished_path(const uint8_t *uuid)
@@ -470,10 +456,12 @@ enum exit_code disk_check_saved(int fd, const struct device *dev, int index, boo
 {
 	/* Read the number before the properties, so that it changes if these do not apply. */
 	char *generation = force ? NULL : disk_generation(dev->number);
+	char *sequence = disk_sequence(dev->number);
 	enum exit_code ret = EXIT_OK;
 	int err;
 
-	disk_note(dev->number, generation, seen);
+	disk_note(sequence, generation, seen);
+	free(sequence);
 	err = control_query(fd, index, 0, &seen->query);
 	if (err)
 		ret = control_error(err, dev->path);

@@ -23,7 +23,7 @@ enum exit_code disk_check_same(const struct device *dev, const char *sequence);
 enum exit_code disk_lock(const struct device *dev);
 
 enum exit_code disk_images_set(dev_t disk, uint64_t id);
-enum exit_code disk_images_add(dev_t disk, uint64_t id);
+enum exit_code disk_images_add(const char *sequence, uint64_t id);
 enum exit_code disk_images_forget(dev_t disk);
 enum exit_code disk_images_suspend(dev_t disk);
 void disk_images_restore(dev_t disk);
@@ -31,15 +31,14 @@ bool disk_images_has(dev_t disk, uint64_t id);
 char *disk_images_path(dev_t disk);
 
 char *disk_generation(dev_t disk);
-void disk_note(dev_t disk, const char *generation, struct disk_seen *seen);
-enum exit_code disk_saved_set(dev_t disk, const char *generation, const char *path,
+void disk_note(const char *sequence, const char *generation, struct disk_seen *seen);
+enum exit_code disk_saved_set(const char *sequence, const char *generation, const char *path,
 			      const struct stat *written);
 enum exit_code disk_check_saved(int fd, const struct device *dev, int index, bool force,
 				struct disk_seen *seen);
 enum exit_code disk_check_discard(int fd, const struct device *dev, int index, bool force,
 				  struct disk_seen *seen);
 
-bool disk_uuid_exists(int fd, const uint8_t *uuid);
 enum exit_code disk_unfinished_begin(const uint8_t *uuid);
 void disk_unfinished_end(const uint8_t *uuid);
 bool disk_is_unfinished(const uint8_t *uuid);

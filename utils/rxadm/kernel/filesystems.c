@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libmount/libmount.h>
+#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -139,21 +141,6 @@ static void find_layers(struct search *search, dev_t disk)
 	}
 }
 
-static bool read_member(const char *folder, const char *name, dev_t *number)
-{
-	char *path = format_text("%s/%s/dev", folder, name);
-	unsigned int major_number, minor_number;
-	char *text = first_line(path);
-	bool found;
-
-	found = text && sscanf(text, "%u:%u", &major_number, &minor_number) == 2;
-	if (found)
-		*number = makedev(major_number, minor_number);
-	free(text);
-	free(path);
-	return found;
-}
-
 /*
  * If a device is a member of this btrfs file system, mark the layers that are members. Return:
  * whether there is such a layer.
@@ -171,7 +158,7 @@ static bool is_btrfs_with(struct search *search, const char *uuid, dev_t with)
 	dir = opendir(folder);
 	for (round = 0; dir && round < 2; round++, rewinddir(dir)) {
 		while ((entry = readdir(dir))) {
-			if (entry->d_name[0] == '.' || !read_member(folder, entry->d_name, &number))
+			if (!sysfs_number_of(entry->d_name, &number))
 				continue;
 			member = member || number == with;
 			layer = round && member ? find_layer(search, number) : NULL;
@@ -209,13 +196,13 @@ static bool is_on_layers(struct search *search, struct libmnt_fs *fs)
 	struct layer *layer = find_layer(search, number);
 	struct stat st;
 
-	/* btrfs has an anonymous device number: look at the source. */
-	if (!layer && !major(number) && source && *source == '/' && !stat(source, &st) &&
-	    S_ISBLK(st.st_mode)) {
-		if (type && !strcmp(type, "btrfs"))
-			return is_on_btrfs(search, st.st_rdev);
-		layer = find_layer(search, st.st_rdev);
-	}
+	/*
+	 * btrfs has an anonymous device number: look at the source. Of other file systems, this
+	 * may be any text.
+	 */
+	if (!layer && type && !strcmp(type, "btrfs") && source && *source == '/' &&
+	    !stat(source, &st) && S_ISBLK(st.st_mode))
+		return is_on_btrfs(search, st.st_rdev);
 	if (layer)
 		layer->used = true;
 	return layer;
@@ -240,27 +227,45 @@ static struct mounted *note_mounted(struct search *search, dev_t number, const c
 	return mounted;
 }
 
-/* Open a mount point. Return: the descriptor; -1: it is hidden by another mount, or gone. */
-static int open_mount(const char *root, struct libmnt_fs *fs)
+static bool is_mount(int fd, struct libmnt_fs *fs)
 {
-	char *path = format_text("%s%s", root, mnt_fs_get_target(fs));
 	struct statx st;
-	int fd;
 
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	free(path);
-	if (fd < 0)
-		return -1;
-	if (!statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) &&
-	    st.stx_mask & STATX_MNT_ID && st.stx_mnt_id == (uint64_t)mnt_fs_get_id(fs))
-		return fd;
-	close(fd);
-	return -1;
+	return !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MNT_ID,
+		      &st) && st.stx_mask & STATX_MNT_ID &&
+	       st.stx_mnt_id == (uint64_t)mnt_fs_get_id(fs) &&
+	       (S_ISDIR(st.stx_mode) || S_ISREG(st.stx_mode));
 }
 
-/* Search the mounts that a process sees. @root is its root directory. */
-static void search_mounts(struct search *search, const char *mountinfo, const char *root)
+/*
+ * Open a mount point. The user of a namespace may have put anything there: follow no links, and
+ * open nothing but the mount. Return: the descriptor; -1: it is hidden by another mount, or gone.
+ */
+static int open_mount(int root, struct libmnt_fs *fs)
 {
+	const struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	int path = syscall(SYS_openat2, root, mnt_fs_get_target(fs), &how, sizeof(how));
+	char *name;
+	int fd = -1;
+
+	if (path < 0)
+		return -1;
+	if (is_mount(path, fs)) {
+		name = format_text("/proc/self/fd/%d", path);
+		fd = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		free(name);
+	}
+	close(path);
+	return fd;
+}
+
+/* Search the mounts that a process sees. @path is its root directory. */
+static void search_mounts(struct search *search, const char *mountinfo, const char *path)
+{
+	int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct libmnt_table *table = mnt_new_table_from_file(mountinfo);
 	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
 	struct mounted *mounted;
@@ -275,6 +280,8 @@ static void search_mounts(struct search *search, const char *mountinfo, const ch
 	}
 	mnt_free_iter(iter);
 	mnt_unref_table(table);
+	if (root >= 0)
+		close(root);
 }
 
 /* Return true at the first process of each mount namespace. */
@@ -305,7 +312,7 @@ static void search_namespaces(struct search *search)
 	char *root;
 
 	is_new_namespace(search, "self");
-	search_mounts(search, "/proc/self/mountinfo", "");
+	search_mounts(search, "/proc/self/mountinfo", "/");
 	while (dir && (entry = readdir(dir))) {
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
 		    !is_new_namespace(search, entry->d_name))
@@ -372,9 +379,8 @@ static void note_openers(const struct search *search, const struct device *disk,
 			 struct filesystems *found)
 {
 	char *writers = device_writers(disk->number);
-	char *openers = writers ? NULL : openers_of(disk->number);
 	char *list = writers;
-	bool known = search->nr_mounted || found->unfrozen || openers;
+	bool known = search->nr_mounted || found->unfrozen;
 	const char *name;
 	int fd;
 
@@ -387,7 +393,6 @@ static void note_openers(const struct search *search, const struct device *disk,
 		if (fd >= 0)
 			close(fd);
 	}
-	free(openers);
 	free(writers);
 }
 
@@ -440,7 +445,7 @@ enum exit_code filesystems_open(const struct device *disk, struct filesystems *f
 	struct search search = { 0 };
 	enum exit_code ret;
 
-	*found = (struct filesystems){ 0 };
+	*found = (struct filesystems){ .searched = true };
 	find_layers(&search, disk->number);
 	search_namespaces(&search);
 	ret = take_files(&search, disk, found);
@@ -463,13 +468,16 @@ enum exit_code filesystems_check_swap(const struct device *disk)
 	struct libmnt_fs *fs;
 	const char *source;
 	struct stat st;
+	dev_t on;
 
 	find_layers(&search, disk->number);
 	if (table && iter && !mnt_table_parse_swaps(table, NULL))
 		while (!ret && !mnt_table_next_fs(table, iter, &fs)) {
 			source = mnt_fs_get_source(fs);
-			if (source && !stat(source, &st) && S_ISBLK(st.st_mode) &&
-			    find_layer(&search, st.st_rdev))
+			if (!source || stat(source, &st))
+				continue;
+			on = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
+			if (find_layer(&search, on))
 				ret = report(EXIT_BUSY,
 					     "%s '%s': is in use (swap on %s), and swap space cannot be cloned; run 'swapoff' first",
 					     disk->what, disk->path, source);

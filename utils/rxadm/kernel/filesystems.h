@@ -3,6 +3,7 @@
 #define RXADM_KERNEL_FILESYSTEMS_H
 
 #include <linux/rxd.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernel/device.h"
@@ -12,6 +13,7 @@
 struct filesystems {
 	int32_t fds[RXD_CLONE_FDS_MAX];	/* a file of each */
 	uint32_t count;
+	bool searched;			/* false: the disk was not in use */
 	char *unfrozen;			/* users that cannot be frozen, as text; NULL: none */
 };
 

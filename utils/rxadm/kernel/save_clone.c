@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
@@ -21,6 +22,7 @@
 #include "kernel/control.h"
 #include "kernel/create.h"
 #include "kernel/device.h"
+#include "kernel/disk_state.h"
 #include "kernel/filesystems.h"
 #include "kernel/save_clone.h"
 #include "lib/file.h"
@@ -61,20 +63,23 @@ static enum exit_code make_record(struct save_clone *clone, const uint8_t *uuid)
 			    strerror(err)) : EXIT_OK;
 }
 
-static enum exit_code open_clone(struct save_clone *clone, int index)
+static enum exit_code open_clone(struct save_clone *clone, const struct rxd_clone *made)
 {
 	enum exit_code ret;
 	int err;
 
-	clone->node = format_text("/dev/rxd%d", index);
-	err = control_query(clone->control, index, 0, &clone->query);
-	if (err)
-		return control_error(err, clone->node);
-	ret = ramdisk_create_wait(clone->control, index, clone->node);
+	clone->node = format_text("/dev/rxd%d", made->index);
+	ret = ramdisk_create_wait(clone->control, made->index, clone->node);
 	if (ret)
 		return ret;
 	clone->fd = open(clone->node, O_RDONLY | O_DIRECT | O_CLOEXEC);
-	return clone->fd < 0 ? control_error(errno, clone->node) : EXIT_OK;
+	if (clone->fd < 0)
+		return control_error(errno, clone->node);
+	/* From now on, it cannot be removed. */
+	err = control_query(clone->control, made->index, 0, &clone->query);
+	if (!err && memcmp(clone->query.uuid, made->uuid, sizeof(made->uuid)))
+		err = ENODEV;
+	return err ? control_error(err, clone->node) : EXIT_OK;
 }
 
 /**
@@ -112,14 +117,15 @@ enum exit_code save_clone_make(int control, const struct device *source, int ind
 	if (ret)
 		return ret;
 	clone->changes = made.changes;
-	return open_clone(clone, made.index);
+	return open_clone(clone, &made);
 }
 
 /* Remove the disk with a UUID, if any, which udev may have open. */
-static void remove_disk(int control, const uint8_t *uuid)
+static enum exit_code remove_disk(int control, const uint8_t *uuid)
 {
+	enum exit_code ret = EXIT_OK;
 	struct rxd_query query;
-	char *path;
+	char *path, *sequence;
 	int next;
 
 	for (next = 0; !control_query(control, next, RXD_QUERY_NEXT, &query);
@@ -127,31 +133,42 @@ static void remove_disk(int control, const uint8_t *uuid)
 		if (memcmp(query.uuid, uuid, sizeof(query.uuid)))
 			continue;
 		path = format_text("/dev/rxd%d", query.index);
-		ramdisk_remove_again(control, query.index, path);
+		sequence = disk_sequence(makedev(query.major, query.minor));
+		/* The diskseq belongs to the disk with the UUID if it still has the number. */
+		if (sequence && !control_query(control, query.index, 0, &query) &&
+		    !memcmp(query.uuid, uuid, sizeof(query.uuid)))
+			ret = ramdisk_remove_again(control, query.index, path, sequence);
+		free(sequence);
 		free(path);
-		return;
+		return ret;
 	}
+	return EXIT_OK;
 }
 
 /**
  * save_clone_remove - remove the clone of a save
  * @clone: the clone, or what a failed save_clone_make() has left
+ *
+ * If this fails, the record stays, and the next save tries again.
  */
-void save_clone_remove(struct save_clone *clone)
+enum exit_code save_clone_remove(struct save_clone *clone)
 {
+	enum exit_code ret = EXIT_OK;
 	uuid_t uuid;
 
 	if (clone->fd >= 0)
 		close(clone->fd);
 	if (clone->record >= 0) {
 		if (!uuid_parse(strrchr(clone->path, '/') + 1 + strlen(PREFIX), uuid))
-			remove_disk(clone->control, uuid);
-		unlink(clone->path);
+			ret = remove_disk(clone->control, uuid);
+		if (!ret)
+			unlink(clone->path);
 		close(clone->record);
 	}
 	free(clone->node);
 	free(clone->path);
 	*clone = (struct save_clone){ .record = -1, .fd = -1 };
+	return ret;
 }
 
 /* Return true if the driver has given up the clone, because memory was short. */

@@ -21,7 +21,7 @@ struct save_clone {
 
 enum exit_code save_clone_make(int control, const struct device *source, int index, bool no_freeze,
 			       struct save_clone *clone);
-void save_clone_remove(struct save_clone *clone);
+enum exit_code save_clone_remove(struct save_clone *clone);
 bool save_clone_is_lost(const struct save_clone *clone);
 void save_clones_clean(int control);
 
