@@ -326,7 +326,9 @@ static unsigned int write_hole(struct rxd_store *store, u64 pos, const void *src
 	if (write->limited)
 		return 0;
 	if (write->taken == write->nr) {
-		wanted = hole_size(store, pgno, pages_spanned(pos, max(len, write->left)));
+		wanted = pages_spanned(pos, max(len, write->left));
+		if (wanted > nr)
+			wanted = hole_size(store, pgno, wanted);
 		rxd_write_alloc(write, store, pgno, wanted);
 	}
 

@@ -530,7 +530,9 @@ def rewrite(path, number, size=32 * MIB):
             device.write(offset, stamp(number + offset // MIB, MIB))
 
 
-@pytest.mark.parametrize("changed", [False, True], ids=["same", "changed"])
+@pytest.mark.parametrize("changed", [
+    pytest.param(False, id="same", marks=pytest.mark.one_kernel),
+    pytest.param(True, id="changed")])
 def test_expendable(lab, cloner, changed):
     """Given up, so that the source can be written."""
     source = lab.ramdisk(64 * MIB)
@@ -569,6 +571,7 @@ def test_expendable(lab, cloner, changed):
     rewrite(source.path, 2000)
 
 
+@pytest.mark.one_kernel
 def test_not_expendable(lab, cloner):
     """Beside another clone, a write finds no memory, and neither disk changes."""
     source = lab.ramdisk(64 * MIB)
