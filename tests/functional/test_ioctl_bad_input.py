@@ -136,7 +136,11 @@ def test_remove_and_clear(control, dry_run, name, code, arguments):
     (errno.EINVAL, {"index": ctl.INDEX_MAX + 1}),
     (errno.EEXIST, {"uuid": TAKEN.bytes}),
     (errno.EINVAL, {"flags": 4}),
-    (errno.EINVAL, {"reserved": (0, 0, 0, 1)}),
+    (errno.EINVAL, {"pad": 1}),
+    (errno.EINVAL, {"held_ns": 1}),
+    (errno.EINVAL, {"frozen_ns": 1}),
+    (errno.EINVAL, {"changes": 1}),
+    (errno.EINVAL, {"reserved": (0, 1)}),
     (errno.EPROTONOSUPPORT, {"version": 0}),
     (errno.EPROTONOSUPPORT, {"version": 2}),
 ], ids=str)
