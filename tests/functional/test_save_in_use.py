@@ -357,7 +357,8 @@ def test_replaced_meanwhile(lab, path):
         assert other.attribute("changes") == "1"
     assert save.returncode == 0
     refused(BUSY, "remove", other.path, names="was not saved")
-    assert not glob.glob(f"/run/rxadm/*-{other.seen()["diskseq"]}")
+    diskseq = other.seen()["diskseq"]
+    assert not glob.glob(f"/run/rxadm/*-{diskseq}")
 
 
 @pytest.mark.one_kernel
