@@ -16,7 +16,7 @@ from rxdlib import control as ctl
 from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.control import Control, diff_all, diff_extents
-from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
+from rxdlib.direct import BLOCK, KIB, MIB, Direct, ranges, stamp
 from rxdlib.lab import DISK, state
 from rxdlib.outcome import ok, refused
 
@@ -44,17 +44,6 @@ def diff(disk, base, start=0, length=SIZE, count=ctl.MAP_MAX):
     """The ranges that the disks do not share, and how many bytes they share."""
     with Direct(disk.path, os.O_RDONLY) as left, Direct(base.path, os.O_RDONLY) as right:
         return diff_all(left.fd, right.fd, start, length, count)
-
-
-def ranges(blocks):
-    """Ascending block numbers as extents."""
-    found = []
-    for block in blocks:
-        if found and sum(found[-1]) == block * BLOCK:
-            found[-1] = (found[-1][0], found[-1][1] + BLOCK)
-        else:
-            found.append((block * BLOCK, BLOCK))
-    return found
 
 
 def blocks_of(extents):

@@ -15,7 +15,7 @@ import pytest
 from rxdlib import control as ctl
 from rxdlib.command import as_nobody, run
 from rxdlib.control import map_all, map_extents
-from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
+from rxdlib.direct import BLOCK, KIB, MIB, Direct, ranges, stamp
 from rxdlib.lab import state
 
 SIZE = 8 * MIB
@@ -26,17 +26,6 @@ U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 @pytest.fixture
 def disk(lab):
     return lab.ramdisk(SIZE)
-
-
-def ranges(blocks):
-    """Ascending block numbers as extents."""
-    found = []
-    for block in blocks:
-        if found and sum(found[-1]) == block * BLOCK:
-            found[-1] = (found[-1][0], found[-1][1] + BLOCK)
-        else:
-            found.append((block * BLOCK, BLOCK))
-    return found
 
 
 def test_empty(disk):

@@ -36,6 +36,17 @@ def stamp(number, length=BLOCK, generation=0):
     return words.tobytes()
 
 
+def ranges(blocks):
+    """Ascending block numbers as extents."""
+    found = []
+    for block in blocks:
+        if found and sum(found[-1]) == block * BLOCK:
+            found[-1] = (found[-1][0], found[-1][1] + BLOCK)
+        else:
+            found.append((block * BLOCK, BLOCK))
+    return found
+
+
 class Direct:
     """A device or file opened with O_DIRECT."""
 
