@@ -160,11 +160,14 @@ int rxd_check_clone(const struct rxd_clone *arg)
 
 	ret = check_header(arg->version, arg->flags,
 			   RXD_CREATE_OVERCOMMIT | RXD_CLONE_READ_ONLY |
-			   RXD_CLONE_EXPENDABLE | RXD_CLONE_NO_FREEZE | RXD_DRY_RUN);
+			   RXD_CLONE_EXPENDABLE | RXD_CLONE_NO_FREEZE | RXD_CLONE_TRACK |
+			   RXD_DRY_RUN);
 	if (ret)
 		return ret;
-	if (arg->pad || arg->held_ns || arg->frozen_ns || arg->changes ||
-	    !is_zero(arg->reserved, sizeof(arg->reserved)))
+	if (arg->pad || arg->held_ns || arg->frozen_ns || arg->changes)
+		return -EINVAL;
+	/* A state has a name if and only if a record begins. */
+	if (is_zero(arg->state, sizeof(arg->state)) != !(arg->flags & RXD_CLONE_TRACK))
 		return -EINVAL;
 	if (arg->nr_fds > RXD_CLONE_FDS_MAX || (!arg->nr_fds && arg->fds) ||
 	    (arg->nr_fds && arg->flags & RXD_CLONE_NO_FREEZE))
@@ -195,7 +198,7 @@ int rxd_check_reset(const struct rxd_reset *arg)
 	return check_index(arg->index) ?: check_index(arg->source);
 }
 
-/* Return: whether the range and the size of the array of RXD_MAP and RXD_DIFF are allowed. */
+/* Return: whether the range and the size of the array of a walk are allowed. */
 static bool is_walk(u64 start, u64 length, u32 count)
 {
 	u64 end;
@@ -236,6 +239,47 @@ int rxd_check_diff(const struct rxd_diff *arg)
 	if (ret)
 		return ret;
 	if (arg->next || arg->shared || !is_zero(arg->reserved, sizeof(arg->reserved)))
+		return -EINVAL;
+	return is_walk(arg->start, arg->length, arg->count) ? 0 : -EINVAL;
+}
+
+/**
+ * rxd_check_track - check the argument of RXD_TRACK
+ * @arg: as it came from user space
+ *
+ * Return: 0, -EPROTONOSUPPORT or -EINVAL.
+ */
+int rxd_check_track(const struct rxd_track *arg)
+{
+	int ret;
+
+	ret = check_header(arg->version, arg->flags,
+			   RXD_TRACK_STOP | RXD_IF_SAME | RXD_DRY_RUN);
+	if (ret)
+		return ret;
+	if (arg->pad || !is_zero(arg->reserved, sizeof(arg->reserved)) ||
+	    check_same(arg->flags, arg->diskseq, arg->changes))
+		return -EINVAL;
+	if (is_zero(arg->state, sizeof(arg->state)) != !!(arg->flags & RXD_TRACK_STOP))
+		return -EINVAL;
+	return check_index(arg->index);
+}
+
+/**
+ * rxd_check_changed - check the argument of RXD_CHANGED
+ * @arg: as it came from user space
+ *
+ * Return: 0, -EPROTONOSUPPORT or -EINVAL.
+ */
+int rxd_check_changed(const struct rxd_changed *arg)
+{
+	int ret;
+
+	ret = check_header(arg->version, arg->flags, 0);
+	if (ret)
+		return ret;
+	if (arg->pad || arg->next || !is_zero(arg->state, sizeof(arg->state)) ||
+	    !is_zero(arg->reserved, sizeof(arg->reserved)))
 		return -EINVAL;
 	return is_walk(arg->start, arg->length, arg->count) ? 0 : -EINVAL;
 }

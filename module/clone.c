@@ -12,6 +12,8 @@
 #include "clone.h"
 #include "compat.h"
 #include "hold.h"
+#include "record.h"
+#include "track.h"
 
 /* Writing to swap space must not take memory. */
 static bool rxd_is_swap(struct rxd_disk *rxd)
@@ -99,31 +101,10 @@ static int rxd_check_source(struct rxd_disk *source, const struct rxd_disk *rxd)
 }
 
 /*
- * Make it possible to hold the writes to a disk, by @hold unless this was done before. Return: 0,
- * or -ENOMEM if @hold is NULL.
- */
-static int rxd_arm(struct rxd_disk *rxd, struct rxd_hold **hold)
-{
-	unsigned int memflags;
-
-	lockdep_assert_held(&rxd->lock);
-	if (rxd->store->hold)
-		return 0;
-	if (!*hold)
-		return -ENOMEM;
-	memflags = rxd_freeze_queue(rxd->gd->queue);
-	rxd->store->hold = *hold;
-	rxd_unfreeze_queue(rxd->gd->queue, memflags);
-	*hold = NULL;
-	return 0;
-}
-
-/*
  * Clone a disk that nobody has open, or prepare this for one in use. Return: 0 if it is cloned;
  * -EINPROGRESS if it is in use, with a reference to its gendisk; or another negative errno.
  */
-static int rxd_clone_idle(struct rxd_cloning *cloning, struct rxd_disk *rxd,
-			  struct rxd_hold **hold)
+static int rxd_clone_idle(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 {
 	struct rxd_disk *source = cloning->source;
 	unsigned int memflags;
@@ -136,10 +117,13 @@ static int rxd_clone_idle(struct rxd_cloning *cloning, struct rxd_disk *rxd,
 	ret = rxd_check_source(source, rxd);
 	if (ret)
 		goto out_unlock;
-	ret = rxd_share(source, rxd->store, &cloning->arg->changes);
-	if (ret != -EBUSY)
-		goto out_unlock;
-	ret = rxd_arm(source, hold);
+	/* A record begins with no write unseen, also if another task opens the disk right now. */
+	if (!(cloning->arg->flags & RXD_CLONE_TRACK)) {
+		ret = rxd_share(source, rxd->store, &cloning->arg->changes);
+		if (ret != -EBUSY)
+			goto out_unlock;
+	}
+	ret = rxd_disk_arm(source, &cloning->hold);
 	if (ret)
 		goto out_unlock;
 	get_device(disk_to_dev(source->gd));
@@ -169,6 +153,8 @@ static int rxd_share_held(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 		start = rxd_store_hold(source->store);
 		rxd_store_share(source->store, rxd->store);
 		cloning->arg->changes = rxd_disk_report_changes(source);
+		if (cloning->record)
+			rxd_disk_lend_record(source, rxd, &cloning->record);
 		cloning->arg->held_ns = rxd_store_unhold(source->store, start);
 	}
 	mutex_unlock(&source->lock);
@@ -210,6 +196,20 @@ static int rxd_clone_frozen(struct rxd_cloning *cloning, struct rxd_disk *rxd,
 	return ret;
 }
 
+/*
+ * Under the lock of the source, memory per CPU could not be allocated by reclaim, and nothing is
+ * allocated while file systems are frozen. Return: 0 or -ENOMEM.
+ */
+static int rxd_clone_prepare(struct rxd_cloning *cloning, struct rxd_disk *rxd)
+{
+	cloning->hold = rxd_hold_alloc(NULL);
+	if (!(cloning->arg->flags & RXD_CLONE_TRACK))
+		return 0;
+	cloning->record = rxd_record_alloc(rxd_store_nr_pages(rxd->store), cloning->arg->state);
+	rxd->store->hold = rxd_hold_alloc(&rxd->changes);
+	return cloning->record && rxd->store->hold ? 0 : -ENOMEM;
+}
+
 /**
  * rxd_disk_clone - give a disk that is being created the data of another one
  * @cloning: the disk with the data, not locked, and the file systems to be frozen
@@ -224,7 +224,6 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 {
 	struct rxd_disk *source = cloning->source;
 	struct gendisk *gd = source->gd;
-	struct rxd_hold *hold;
 	int ret;
 
 	uuid_copy(&rxd->parent, &source->uuid);
@@ -234,16 +233,20 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 	rxd->expendable = cloning->arg->flags & RXD_CLONE_EXPENDABLE;
 	if (rxd->expendable)
 		rxd_expendable_add(&rxd->expend, rxd->store);
-	/* Under the lock, memory per CPU could not be allocated by reclaim. */
-	hold = rxd_hold_alloc(&source->changes);
-	ret = rxd_clone_idle(cloning, rxd, &hold);
-	rxd_hold_free(hold);
+	ret = rxd_clone_prepare(cloning, rxd) ?: rxd_clone_idle(cloning, rxd);
 	if (ret == -EINPROGRESS) {
 		if (cloning->arg->flags & RXD_CLONE_NO_FREEZE)
 			ret = rxd_share_held(cloning, rxd);
 		else
 			ret = rxd_clone_frozen(cloning, rxd, gd);
 		put_device(disk_to_dev(gd));
+	}
+	rxd_hold_free(cloning->hold);
+	rxd_record_free(cloning->record);
+	/* A clone that got no record, and that nobody has opened yet, needs nothing to hold writes. */
+	if (!rxd_store_record(rxd->store)) {
+		rxd_hold_free(rxd->store->hold);
+		rxd->store->hold = NULL;
 	}
 	if (ret) {
 		rxd_expendable_remove(&rxd->expend);
@@ -342,7 +345,9 @@ int rxd_disk_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapshot,
 		set_bit(GD_NEED_PART_SCAN, &rxd->gd->state);
 	}
 	mutex_unlock(&rxd->gd->open_mutex);
-	if (!ret && !dry_run)
+	if (!ret && !dry_run) {
+		rxd_disk_end_record(rxd);
 		disk_uevent(rxd->gd, KOBJ_CHANGE);
+	}
 	return ret;
 }

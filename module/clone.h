@@ -9,16 +9,23 @@
 #include "disk.h"
 #include "freeze.h"
 
+struct rxd_hold;
+struct rxd_record;
+
 /**
  * struct rxd_cloning - a disk that is being cloned
  * @source: the disk
  * @freeze: the file systems to be frozen
  * @arg: the argument of RXD_CLONE; its times and changes are filled in
+ * @hold: for the disk, see rxd_disk_arm()
+ * @record: with RXD_CLONE_TRACK, the next record of changes of the disk
  */
 struct rxd_cloning {
 	struct rxd_disk *source;
 	struct rxd_freeze freeze;
 	struct rxd_clone *arg;
+	struct rxd_hold *hold;
+	struct rxd_record *record;
 };
 
 /**

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/rxd-control: create, clone, remove, resize, clear, reset and query RAM disks.
+ * /dev/rxd-control: create, clone, remove, resize, clear, reset, track and query RAM disks.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/capability.h>
 #include <linux/delay.h>
+#include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -23,6 +24,9 @@
 #include "clone.h"
 #include "compat.h"
 #include "disk.h"
+#include "hold.h"
+#include "record.h"
+#include "track.h"
 
 static unsigned int memory_share = 75;
 
@@ -139,6 +143,46 @@ static struct rxd_disk *find(int index)
 	return xa_get_mark(&rxd_disks, index, RXD_LIVE) ? xa_load(&rxd_disks, index) : NULL;
 }
 
+/* Return: a reference to a disk, or NULL. */
+static struct rxd_disk *find_by_uuid(const uuid_t *uuid)
+{
+	struct rxd_disk *rxd, *found = NULL;
+	unsigned long index;
+
+	mutex_lock(&rxd_lock);
+	xa_for_each_marked(&rxd_disks, index, rxd, RXD_LIVE) {
+		if (uuid_equal(&rxd->uuid, uuid)) {
+			found = rxd;
+			rxd_disk_get(found);
+			break;
+		}
+	}
+	mutex_unlock(&rxd_lock);
+	return found;
+}
+
+/*
+ * The record of changes that a disk without a block device has from its source goes back. The two
+ * disks are locked one after the other.
+ */
+static void return_record(struct rxd_disk *rxd)
+{
+	struct rxd_record *record;
+	struct rxd_disk *source;
+	unsigned int memflags;
+
+	source = rxd->loan.left ? find_by_uuid(&rxd->loan.source) : NULL;
+	if (!source)
+		return;
+	record = rxd_disk_take_record(rxd);
+	mutex_lock(&source->lock);
+	memflags = memalloc_noio_save();
+	rxd_disk_return_record(source, &rxd->loan, record);
+	memalloc_noio_restore(memflags);
+	mutex_unlock(&source->lock);
+	rxd_disk_put(source);
+}
+
 /* Create a disk, which is a clone if @cloning is not NULL. */
 static int create_disk(struct rxd_create *arg, struct rxd_cloning *cloning)
 {
@@ -162,6 +206,8 @@ static int create_disk(struct rxd_create *arg, struct rxd_cloning *cloning)
 		goto out_put;
 
 	ret = rxd_disk_prepare(arg);
+	if (!ret && cloning && cloning->arg->flags & RXD_CLONE_TRACK)
+		ret = rxd_record_prepare(arg->size >> PAGE_SHIFT);
 	if (dry_run)
 		goto out_put;
 	if (!ret)
@@ -184,6 +230,7 @@ static int create_disk(struct rxd_create *arg, struct rxd_cloning *cloning)
 	mutex_unlock(&rxd_lock);
 	if (!ret)
 		return 0;
+	return_record(rxd);
 out_put:
 	rxd_disk_put(rxd);
 	return ret;
@@ -258,6 +305,7 @@ static int remove_disk(int index, const struct rxd_seen *seen, bool dry_run)
 	unlock_disk(rxd, memflags);
 
 	rxd_disk_remove(rxd);
+	return_record(rxd);
 	mutex_lock(&rxd_lock);
 	leave(rxd);
 	mutex_unlock(&rxd_lock);
@@ -394,6 +442,29 @@ static int rxd_clone(struct rxd_clone *arg)
 	return ret;
 }
 
+static int rxd_track(struct rxd_track *arg)
+{
+	struct rxd_hold *hold = NULL;
+	struct rxd_disk *rxd;
+	unsigned int memflags;
+	int ret;
+
+	ret = rxd_check_track(arg);
+	if (ret)
+		return ret;
+	/* Under the lock, memory per CPU could not be allocated by reclaim. */
+	if (!(arg->flags & (RXD_TRACK_STOP | RXD_DRY_RUN)))
+		hold = rxd_hold_alloc(NULL);
+	rxd = lock_disk(arg->index, &memflags);
+	ret = PTR_ERR_OR_ZERO(rxd);
+	if (!ret) {
+		ret = rxd_disk_track(rxd, arg, &hold);
+		unlock_disk(rxd, memflags);
+	}
+	rxd_hold_free(hold);
+	return ret;
+}
+
 static int snapshot_disk(int index, struct rxd_snapshot *snapshot, bool dry_run)
 {
 	struct rxd_disk *rxd;
@@ -476,6 +547,7 @@ static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long
 		struct rxd_clear clear;
 		struct rxd_clone clone;
 		struct rxd_reset reset;
+		struct rxd_track track;
 		struct rxd_query query;
 	} arg;
 	int ret;
@@ -490,6 +562,7 @@ static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long
 	case RXD_CLEAR:
 	case RXD_CLONE:
 	case RXD_RESET:
+	case RXD_TRACK:
 	case RXD_QUERY:
 		break;
 	default:
@@ -519,6 +592,9 @@ static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long
 		break;
 	case RXD_RESET:
 		ret = rxd_reset(&arg.reset);
+		break;
+	case RXD_TRACK:
+		ret = rxd_track(&arg.track);
 		break;
 	default:
 		ret = rxd_query(&arg.query);

@@ -195,7 +195,7 @@ static unsigned int overwrite(struct rxd_store *store, u64 pos, const void *src,
 	unsigned int nr, part = 0;
 	void *data;
 
-	if (!rxd_hold_enter(store, gfp))
+	if (!rxd_hold_enter(store, pos, len, gfp))
 		return 0;
 	rcu_read_lock();
 	data = find_own_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
@@ -447,7 +447,7 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 	struct gap gap;
 
 	write->limited = false;
-	if (!rxd_hold_enter(store, gfp))
+	if (!rxd_hold_enter(store, pos, len, gfp))
 		return 0;
 	/* All writes wait for a step if they are to be held: reclaim memory in between. */
 	if (unlikely(store->hold))
@@ -527,7 +527,7 @@ static bool free_page_at(struct rxd_store *store, u64 pos, gfp_t gfp)
 	unsigned long pgno = pos >> PAGE_SHIFT;
 	bool ret;
 
-	if (!rxd_hold_enter(store, gfp))
+	if (!rxd_hold_enter(store, pos, PAGE_SIZE, gfp))
 		return false;
 	ret = !rxd_leaf_unshare_part(store, pgno, 1, store->hold ? RXD_GFP_NOWAIT : gfp);
 	if (ret)
@@ -594,7 +594,7 @@ int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 
 	rxd_write_begin(&write, 0, RXD_GFP);
 	while (len && !ret) {
-		rxd_hold_enter(store, write.gfp);
+		rxd_hold_enter(store, pos, len, write.gfp);
 		rcu_read_lock();
 		data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
 		own = data ? find_own_run(store, pos >> PAGE_SHIFT, nr, &nr) : NULL;

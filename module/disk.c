@@ -23,6 +23,7 @@
 #include "map.h"
 #include "name.h"
 #include "rxd.h"
+#include "track.h"
 
 static int rxd_open(struct gendisk *gd, blk_mode_t mode)
 {
@@ -264,12 +265,14 @@ static int rxd_ioctl(struct block_device *bdev, blk_mode_t mode, unsigned int cm
 {
 	struct rxd_disk *rxd = bdev->bd_disk->private_data;
 
-	if ((cmd != RXD_MAP && cmd != RXD_DIFF) || bdev_is_partition(bdev))
+	if ((cmd != RXD_MAP && cmd != RXD_DIFF && cmd != RXD_CHANGED) || bdev_is_partition(bdev))
 		return -ENOTTY;
 	if (!(mode & BLK_OPEN_READ))
 		return -EBADF;
 	if (cmd == RXD_DIFF)
 		return rxd_diff(rxd, (struct rxd_diff __user *)arg);
+	if (cmd == RXD_CHANGED)
+		return rxd_changed(rxd, (struct rxd_changed __user *)arg);
 	return rxd_map(rxd, (struct rxd_map __user *)arg);
 }
 
@@ -499,12 +502,14 @@ int rxd_disk_add(struct rxd_disk *rxd)
 	return 0;
 }
 
-/*
- * The caller ensures that no bio is in flight, so that the number counts all changes.
+/**
+ * rxd_disk_check_same - check that a disk has not changed
+ * @rxd: the disk; if no write to it is in flight, its number counts all changes
+ * @seen: what the disk must be, or NULL
  *
- * Return: 0, or -ESTALE if the disk is not as @seen, which may be NULL.
+ * Return: 0, or -ESTALE if the disk is not as @seen.
  */
-static int rxd_check_same(struct rxd_disk *rxd, const struct rxd_seen *seen)
+int rxd_disk_check_same(struct rxd_disk *rxd, const struct rxd_seen *seen)
 {
 	u64 changes = (u64)atomic64_read(&rxd->changes) >> 1;
 
@@ -525,7 +530,7 @@ static int rxd_check_same(struct rxd_disk *rxd, const struct rxd_seen *seen)
 int rxd_disk_check_idle(struct rxd_disk *rxd, const struct rxd_seen *seen)
 {
 	lockdep_assert_held(&rxd->gd->open_mutex);
-	return disk_openers(rxd->gd) ? -EBUSY : rxd_check_same(rxd, seen);
+	return disk_openers(rxd->gd) ? -EBUSY : rxd_disk_check_same(rxd, seen);
 }
 
 /*
@@ -751,6 +756,7 @@ static int rxd_disk_shrink(struct rxd_disk *rxd, u64 size, u32 flags)
  */
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags)
 {
+	unsigned long nr_pages = rxd_store_nr_pages(rxd->store);
 	u64 old = rxd_disk_size(rxd);
 	int ret = 0;
 
@@ -761,6 +767,8 @@ int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags)
 		ret = rxd_disk_grow(rxd, size, flags);
 	else if (size < old)
 		ret = rxd_disk_shrink(rxd, size, flags);
+	if (rxd_store_nr_pages(rxd->store) != nr_pages)
+		rxd_disk_end_record(rxd);
 	/* The directory is too long after a shrink, or after a grow that failed half-way. */
 	if (!(flags & RXD_DRY_RUN))
 		rxd_store_trim(rxd->store);
@@ -837,6 +845,8 @@ int rxd_disk_clear(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_r
 	/* A cache keeps its disk open, so this also fails for a claimed disk. */
 	ret = rxd->reserved ? rxd_clear_reserved(rxd, seen, dry_run) :
 			      rxd_clear_thin(rxd, seen, dry_run);
+	if (!ret && !dry_run)
+		rxd_disk_end_record(rxd);
 	/* udev treats clones in another way. */
 	if (!ret && !dry_run && was_clone)
 		disk_uevent(rxd->gd, KOBJ_CHANGE);
@@ -1011,6 +1021,7 @@ struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsign
 		rxd->expendable = false;
 		rxd->nr_claims++;
 		WRITE_ONCE(rxd->owner, owner);
+		rxd_disk_end_record(rxd);
 	}
 	mutex_unlock(&rxd->lock);
 	return store;
@@ -1062,7 +1073,7 @@ static int rxd_take_store(struct rxd_disk *rxd, const struct rxd_seen *seen)
 	int ret;
 
 	memflags = rxd_freeze_queue(rxd->gd->queue);
-	ret = rxd_check_same(rxd, seen);
+	ret = rxd_disk_check_same(rxd, seen);
 	if (!ret && seen && seen->changes != RXD_CHANGES_ANY && rxd_page_cache_is_dirty(rxd))
 		ret = -ESTALE;
 	if (!ret) {

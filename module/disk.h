@@ -31,6 +31,18 @@ enum rxd_refusal {
 };
 
 /**
+ * struct rxd_loan - a record of changes that was moved from a disk to its clone
+ * @source: the UUID of the disk
+ * @taken: the number of the record, or 0 if the disk had none
+ * @left: the number of the record that the disk got instead; 0 means that there is no loan
+ */
+struct rxd_loan {
+	uuid_t source;
+	u64 taken;
+	u64 left;
+};
+
+/**
  * struct rxd_disk - a RAM disk
  * @refs: reference count
  * @store: the pages
@@ -52,6 +64,7 @@ enum rxd_refusal {
  * @owner: the user that has claimed the disk for its cache, or NULL
  * @nr_claims: number of claims of @owner
  * @refusal: why bios are rejected; changed under @lock
+ * @loan: the record that goes back to another disk when this one is removed; changed under @lock
  * @changes: see rxd_disk_changes()
  * @name: the name, or empty; name.c uses it
  * @named: entry of the list of disks with a name, or empty
@@ -82,6 +95,7 @@ struct rxd_disk {
 	const void *owner;
 	unsigned int nr_claims;
 	enum rxd_refusal refusal;
+	struct rxd_loan loan;
 	atomic64_t changes;
 	char name[RXD_NAME_MAX + 1];
 	struct list_head named;
@@ -103,6 +117,7 @@ void rxd_disk_put(struct rxd_disk *rxd);
 int rxd_disk_prepare(const struct rxd_create *arg);
 int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg);
 int rxd_disk_add(struct rxd_disk *rxd);
+int rxd_disk_check_same(struct rxd_disk *rxd, const struct rxd_seen *seen);
 int rxd_disk_check_idle(struct rxd_disk *rxd, const struct rxd_seen *seen);
 int rxd_disk_flush_page_cache(struct rxd_disk *rxd);
 int rxd_disk_shut_down(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run);

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Hold the writes to a store while its pages are marked as shared. A freeze of the queue would
- * hold reads as well, and for as long as the longest bio takes.
+ * Hold the writes to a store while its pages are marked as shared, or while its record of changes
+ * is replaced. A freeze of the queue would hold reads as well, and for as long as the longest bio
+ * takes.
  *
- * A store whose disk was never cloned while it was open has no struct rxd_hold.
+ * A store has no struct rxd_hold if its disk was never cloned while it was open, and never had a
+ * record of changes.
  */
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
 #include "compat.h"
 #include "hold.h"
+#include "record.h"
 
 /**
  * rxd_hold_alloc - allocate what holds the writes to a store
- * @changes: the number of changes of the disk
+ * @changes: the number of changes of the disk, or NULL if it is not known yet
  *
  * Return: what becomes store->hold while there is no I/O to the store, or NULL. It is freed with
  * the store.
@@ -42,17 +45,20 @@ void rxd_hold_free(struct rxd_hold *hold)
 	if (!hold)
 		return;
 	percpu_free_rwsem(&hold->sem);
+	rxd_record_free(hold->record);
 	kfree(hold);
 }
 
 /**
  * rxd_hold_wait - begin a step of a write, and wait while writes are held
  * @hold: what holds the writes
+ * @pos: as for rxd_hold_enter()
+ * @len: as for rxd_hold_enter()
  * @gfp: as for rxd_hold_enter()
  *
  * Return: as for rxd_hold_enter().
  */
-bool rxd_hold_wait(struct rxd_hold *hold, gfp_t gfp)
+bool rxd_hold_wait(struct rxd_hold *hold, u64 pos, unsigned int len, gfp_t gfp)
 {
 	if (gfpflags_allow_blocking(gfp))
 		percpu_down_read(&hold->sem);
@@ -60,6 +66,8 @@ bool rxd_hold_wait(struct rxd_hold *hold, gfp_t gfp)
 		return false;
 	/* The number may have been reported since the write began. */
 	rxd_note_change(hold->changes);
+	if (hold->record)
+		rxd_record_note(hold->record, pos, len);
 	return true;
 }
 

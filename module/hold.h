@@ -10,22 +10,26 @@
 
 #include "store.h"
 
+struct rxd_record;
+
 /* In the number of changes of a disk: it has been reported. The bits above are the number. */
 #define RXD_CHANGES_REPORTED	1
 
 /**
- * struct rxd_hold - what holds the writes to a store
+ * struct rxd_hold - what holds the writes to a store, and what counts them
  * @sem: taken for reading by each step of a write, and for writing while writes are held
  * @changes: the number of changes of the disk, see rxd_disk_changes()
+ * @record: the record of changes, or NULL; replaced while writes are held
  */
 struct rxd_hold {
 	struct percpu_rw_semaphore sem;
 	atomic64_t *changes;
+	struct rxd_record *record;
 };
 
 struct rxd_hold *rxd_hold_alloc(atomic64_t *changes);
 void rxd_hold_free(struct rxd_hold *hold);
-bool rxd_hold_wait(struct rxd_hold *hold, gfp_t gfp);
+bool rxd_hold_wait(struct rxd_hold *hold, u64 pos, unsigned int len, gfp_t gfp);
 u64 rxd_store_hold(struct rxd_store *store);
 u64 rxd_store_unhold(struct rxd_store *store, u64 start);
 
@@ -48,6 +52,8 @@ static inline void rxd_note_change(atomic64_t *changes)
 /**
  * rxd_hold_enter - begin a step of a write
  * @store: the store
+ * @pos: position in bytes
+ * @len: bytes that may be changed, greater than 0
  * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the caller must not sleep
  *
  * Between rxd_hold_enter() and rxd_hold_leave(), what is marked as shared stays so, and nothing
@@ -55,9 +61,10 @@ static inline void rxd_note_change(atomic64_t *changes)
  *
  * Return: false if writes are held, and the caller must not sleep.
  */
-static __always_inline bool rxd_hold_enter(const struct rxd_store *store, gfp_t gfp)
+static __always_inline bool rxd_hold_enter(const struct rxd_store *store, u64 pos, unsigned int len,
+					   gfp_t gfp)
 {
-	return likely(!store->hold) || rxd_hold_wait(store->hold, gfp);
+	return likely(!store->hold) || rxd_hold_wait(store->hold, pos, len, gfp);
 }
 
 /**

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RXD_MAP: report which ranges of a disk hold data.
+ * RXD_MAP and RXD_CHANGED: report which ranges of a disk hold data, and which were changed.
  */
+#include <linux/lockdep.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -10,37 +12,93 @@
 #include "check.h"
 #include "compat.h"
 #include "map.h"
+#include "record.h"
 
 /* Extents that are collected before they are copied to user space. */
 #define BUFFER_EXTENTS	128
 
+/**
+ * struct walk - a walk over the pages of a disk
+ * @rxd: the disk
+ * @arg: the range, and where the extents go
+ * @next: finds the next page that belongs to an extent, or the next one that does not
+ * @record: the number of the record of changes that is read, or 0 if none was read yet
+ * @state: the name of its state
+ */
+struct walk {
+	struct rxd_disk *rxd;
+	struct rxd_map *arg;
+	unsigned long (*next)(struct rxd_store *store, unsigned long first, bool inside);
+	u64 record;
+	uuid_t state;
+};
+
+static unsigned long next_data(struct rxd_store *store, unsigned long first, bool inside)
+{
+	return inside ? rxd_store_next_data(store, first) : rxd_store_next_hole(store, first);
+}
+
+static unsigned long next_change(struct rxd_store *store, unsigned long first, bool inside)
+{
+	return rxd_record_next(rxd_store_record(store), first, inside);
+}
+
 /*
- * Fill @extents with the ranges of data from *@first to @end.
+ * Fill @extents with the ranges from *@first to @end.
  *
  * Return: number of extents; *@first is set to the page to continue from.
  */
-static int gather(struct rxd_store *store, unsigned long *first, unsigned long end,
+static int gather(const struct walk *walk, unsigned long *first, unsigned long end,
 		  struct rxd_extent *extents, int max)
 {
-	unsigned long data, hole;
+	struct rxd_store *store = walk->rxd->store;
+	unsigned long from, to;
 	int nr = 0;
 
 	while (nr < max && *first < end && !signal_pending(current)) {
-		data = rxd_store_next_data(store, *first);
-		if (data >= end) {
+		from = walk->next(store, *first, true);
+		if (from >= end) {
 			*first = end;
 			break;
 		}
-		hole = min(rxd_store_next_hole(store, data), end);
-		*first = hole;
+		to = min(walk->next(store, from, false), end);
+		*first = to;
 		/* The data may have been discarded between the two calls. */
-		if (hole == data)
+		if (to == from)
 			continue;
-		extents[nr].start = (u64)data << PAGE_SHIFT;
-		extents[nr].length = (u64)(hole - data) << PAGE_SHIFT;
+		extents[nr].start = (u64)from << PAGE_SHIFT;
+		extents[nr].length = (u64)(to - from) << PAGE_SHIFT;
 		nr++;
 	}
 	return nr;
+}
+
+/*
+ * Is the record of changes the same as before? Return: 0, -ENODATA if there is none, or -EAGAIN
+ * if it was replaced.
+ */
+static int check_record(struct walk *walk)
+{
+	struct rxd_record *record = rxd_store_record(walk->rxd->store);
+
+	if (!record)
+		return -ENODATA;
+	if (walk->record && walk->record != record->id)
+		return -EAGAIN;
+	walk->record = record->id;
+	uuid_copy(&walk->state, &record->state);
+	return 0;
+}
+
+/* Return: 0 if the disk can be read, or a negative errno. */
+static int check(struct walk *walk)
+{
+	lockdep_assert_held(&walk->rxd->lock);
+	if (rxd_disk_is_lost(walk->rxd))
+		return -EIO;
+	if (walk->rxd->owner)
+		return -EBUSY;
+	return walk->next == next_change ? check_record(walk) : 0;
 }
 
 /*
@@ -49,25 +107,24 @@ static int gather(struct rxd_store *store, unsigned long *first, unsigned long e
  *
  * Return: number of extents, or a negative errno.
  */
-static int gather_locked(struct rxd_disk *rxd, unsigned long *first, unsigned long *end,
+static int gather_locked(struct walk *walk, unsigned long *first, unsigned long *end,
 			 struct rxd_extent *extents, int max)
 {
+	struct rxd_disk *rxd = walk->rxd;
 	int ret;
 
 	ret = mutex_lock_interruptible(&rxd->lock);
 	if (ret)
 		return ret;
 	*end = min(*end, rxd_store_nr_pages(rxd->store));
-	if (rxd_disk_is_lost(rxd))
-		ret = -EIO;
-	else
-		ret = rxd->owner ? -EBUSY : gather(rxd->store, first, *end, extents, max);
+	ret = check(walk) ?: gather(walk, first, *end, extents, max);
 	mutex_unlock(&rxd->lock);
 	return ret;
 }
 
-static int walk(struct rxd_disk *rxd, struct rxd_map *arg, struct rxd_extent *buffer)
+static int walk_parts(struct walk *walk, struct rxd_extent *buffer)
 {
+	struct rxd_map *arg = walk->arg;
 	struct rxd_extent __user *extents = u64_to_user_ptr(arg->extents);
 	unsigned long end = (arg->start + arg->length) >> PAGE_SHIFT;
 	unsigned long first = arg->start >> PAGE_SHIFT;
@@ -76,7 +133,7 @@ static int walk(struct rxd_disk *rxd, struct rxd_map *arg, struct rxd_extent *bu
 
 	arg->count = 0;
 	do {
-		nr = gather_locked(rxd, &first, &end, buffer,
+		nr = gather_locked(walk, &first, &end, buffer,
 				   min_t(unsigned int, room - arg->count, BUFFER_EXTENTS));
 		if (nr < 0)
 			return nr;
@@ -91,6 +148,19 @@ static int walk(struct rxd_disk *rxd, struct rxd_map *arg, struct rxd_extent *bu
 	return 0;
 }
 
+static int walk_disk(struct walk *walk)
+{
+	struct rxd_extent *buffer;
+	int ret;
+
+	buffer = kmalloc_array(BUFFER_EXTENTS, sizeof(*buffer), GFP_KERNEL);
+	if (!buffer)
+		return -ENOMEM;
+	ret = walk_parts(walk, buffer);
+	kfree(buffer);
+	return ret;
+}
+
 /**
  * rxd_map - handle the ioctl RXD_MAP
  * @rxd: the disk
@@ -100,23 +170,53 @@ static int walk(struct rxd_disk *rxd, struct rxd_map *arg, struct rxd_extent *bu
  */
 int rxd_map(struct rxd_disk *rxd, struct rxd_map __user *argp)
 {
-	struct rxd_extent *buffer;
 	struct rxd_map arg;
+	struct walk walk = { .rxd = rxd, .arg = &arg, .next = next_data };
 	int ret;
 
 	if (copy_from_user(&arg, argp, sizeof(arg)))
 		return -EFAULT;
-	ret = rxd_check_map(&arg);
-	if (ret)
-		return ret;
-
-	buffer = kmalloc_array(BUFFER_EXTENTS, sizeof(*buffer), GFP_KERNEL);
-	if (!buffer)
-		return -ENOMEM;
-
-	ret = walk(rxd, &arg, buffer);
+	ret = rxd_check_map(&arg) ?: walk_disk(&walk);
 	if (!ret && copy_to_user(argp, &arg, sizeof(arg)))
 		ret = -EFAULT;
-	kfree(buffer);
 	return ret;
+}
+
+/**
+ * rxd_changed - handle the ioctl RXD_CHANGED
+ * @rxd: the disk
+ * @argp: the argument of the ioctl
+ *
+ * Return: 0 or a negative errno; see struct rxd_changed.
+ */
+int rxd_changed(struct rxd_disk *rxd, struct rxd_changed __user *argp)
+{
+	struct walk walk = { .rxd = rxd, .next = next_change };
+	struct rxd_changed arg;
+	struct rxd_map map;
+	int ret;
+
+	if (copy_from_user(&arg, argp, sizeof(arg)))
+		return -EFAULT;
+	ret = rxd_check_changed(&arg);
+	if (ret)
+		return ret;
+	walk.arg = &map;
+	/* All extents are of one record: begin again if another one has replaced it. */
+	do {
+		map = (struct rxd_map) {
+			.start		= arg.start,
+			.length		= arg.length,
+			.extents	= arg.extents,
+			.count		= arg.count,
+		};
+		walk.record = 0;
+		ret = walk_disk(&walk);
+	} while (ret == -EAGAIN);
+	if (ret)
+		return ret;
+	arg.count = map.count;
+	arg.next = map.next;
+	export_uuid(arg.state, &walk.state);
+	return copy_to_user(argp, &arg, sizeof(arg)) ? -EFAULT : 0;
 }

@@ -8,5 +8,6 @@
 #include "disk.h"
 
 int rxd_map(struct rxd_disk *rxd, struct rxd_map __user *argp);
+int rxd_changed(struct rxd_disk *rxd, struct rxd_changed __user *argp);
 
 #endif /* RXD_MAP_H */

@@ -164,7 +164,8 @@ void rxd_store_get_stats(struct rxd_store *store, struct rxd_store_stats *stats)
 	stats->limit = READ_ONCE(store->limit);
 	stats->index_bytes = sizeof(*store) +
 			     READ_ONCE(store->dir_leaves) * sizeof(struct rxd_leaf *) +
-			     atomic_long_read(&store->leaves) * sizeof(struct rxd_leaf);
+			     atomic_long_read(&store->leaves) * sizeof(struct rxd_leaf) +
+			     READ_ONCE(store->record_bytes);
 }
 
 static void copy_leaves(struct rxd_store *store, struct rxd_leaf __rcu **from,
@@ -488,7 +489,7 @@ unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 
 	while (nr) {
 		in_leaf = min(nr, RXD_PAGES_PER_LEAF - first % RXD_PAGES_PER_LEAF);
-		rxd_hold_enter(store, RXD_GFP);
+		rxd_hold_enter(store, (u64)first << PAGE_SHIFT, in_leaf << PAGE_SHIFT, RXD_GFP);
 		total += rxd_store_free_run(store, first, in_leaf);
 		rxd_hold_leave(store);
 		first += in_leaf;

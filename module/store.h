@@ -48,7 +48,7 @@ struct rxd_store_options {
  * @used: number of pages that hold data
  * @max_used: the maximum of @used so far
  * @limit: the limit of @used
- * @index_bytes: memory of the index, in bytes
+ * @index_bytes: memory of the index and of the record of changes, in bytes
  */
 struct rxd_store_stats {
 	unsigned long used;
@@ -88,6 +88,7 @@ struct rxd_leaf {
  * @leaf_lock: serialises adding and removing leaves, and replacing @dir
  * @next_dir: the new directory while @dir is being replaced
  * @dir_leaves: number of leaves that @dir has room for
+ * @record_bytes: memory of the record of changes, in bytes
  * @short_last: when a write last waited for writeback, in jiffies
  * @family: the same number for all stores that may share pages, or 0
  * @lost: the store is being given up, see expend.c
@@ -113,6 +114,7 @@ struct rxd_store {
 	spinlock_t leaf_lock ____cacheline_aligned_in_smp;
 	struct rxd_leaf __rcu **next_dir;
 	unsigned long dir_leaves;
+	unsigned long record_bytes;
 	unsigned long short_last;
 	unsigned long family;
 	bool lost;

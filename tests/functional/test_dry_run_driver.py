@@ -132,6 +132,28 @@ def test_clone_and_reset(lab, control):
     assert direct.read(target.path, MIB, 2 * BLOCK) == stamp(1) + stamp(2)
 
 
+def test_track(lab, control):
+    """Each reason to refuse it, with the flag and without it; and no record begins or ends."""
+    ramdisk = lab.ramdisk(8 * MIB, index=0)
+    lab.ramdisk(8 * MIB, index=1, flags=CREATE_RESERVE)
+    cache = lab.cache(cache_size=8 * MIB)
+    agrees("ENODEV", control.track, 9, UUID)
+    agrees("ENOTSUP", control.track, 1, UUID)
+    agrees("ENOTSUP", control.clone, 1, flags=ctl.CLONE_TRACK, state=UUID)
+    agrees("EBUSY", control.track, cache.ramdisk.index, UUID)
+    agrees("EBUSY", control.track, cache.ramdisk.index, flags=ctl.TRACK_STOP)
+    agrees("ESTALE", control.track, 0, UUID, flags=ctl.IF_SAME)
+    with Direct(ramdisk.path, os.O_RDONLY) as device:
+        assert dry(control.track, 0, UUID) == "done"
+        assert outcome(ctl.changed_all, device.fd, 0, 8 * MIB) == "ENODATA"
+        control.track(0, UUID)
+        for call, arguments in ((control.track, {"flags": ctl.TRACK_STOP}),
+                                (control.track, {"state": bytes(reversed(UUID))}),
+                                (control.clone, {"flags": ctl.CLONE_TRACK, "state": UUID})):
+            assert dry(call, 0, **arguments) == "done"
+            assert ctl.changed_all(device.fd, 0, 8 * MIB) == ([], UUID)
+
+
 @pytest.mark.parametrize("flags", [0, CREATE_RESERVE], ids=["thin", "reserved"])
 def test_data_stays(lab, control, flags):
     """The data that would be lost stays, in the page cache and on the disk."""

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.one_kernel
 U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 
 
+STATE = bytes(range(16))
 TAKEN = uuid.UUID("7a3d6c10-1f4e-4b52-9d07-c0ffee123456")
 
 
@@ -140,7 +141,9 @@ def test_remove_and_clear(control, dry_run, name, code, arguments):
     (errno.EINVAL, {"held_ns": 1}),
     (errno.EINVAL, {"frozen_ns": 1}),
     (errno.EINVAL, {"changes": 1}),
-    (errno.EINVAL, {"reserved": (0, 1)}),
+    (errno.EINVAL, {"state": bytes(15) + b"\1"}),
+    (errno.EINVAL, {"flags": ctl.CLONE_TRACK}),
+    (errno.ENODEV, {"source": 2, "flags": ctl.CLONE_TRACK, "state": STATE}),
     (errno.EPROTONOSUPPORT, {"version": 0}),
     (errno.EPROTONOSUPPORT, {"version": 2}),
 ], ids=str)
@@ -167,6 +170,28 @@ def test_clone(control, dry_run, code, arguments):
 @DRY
 def test_reset(control, dry_run, code, arguments):
     refused(code, control.reset, **{"index": 3, "source": 2, **flagged(arguments, dry_run)})
+
+
+@pytest.mark.parametrize("code, arguments", [
+    (errno.ENODEV, {"index": 2}),
+    (errno.ENODEV, {"index": 2, "flags": ctl.TRACK_STOP, "state": bytes(16)}),
+    (errno.EINVAL, {"index": -1}),
+    (errno.EINVAL, {"index": ctl.INDEX_MAX + 1}),
+    (errno.EINVAL, {"flags": 2}),
+    (errno.EINVAL, {"flags": ctl.TRACK_STOP}),
+    (errno.EINVAL, {"state": bytes(16)}),
+    (errno.ESTALE, {"flags": ctl.IF_SAME}),
+    (errno.ESTALE, {"flags": ctl.IF_SAME | ctl.TRACK_STOP, "state": bytes(16)}),
+    (errno.EINVAL, {"pad": 1}),
+    (errno.EINVAL, {"diskseq": 1}),
+    (errno.EINVAL, {"changes": 1}),
+    (errno.EINVAL, {"reserved": (0, 1)}),
+    (errno.EPROTONOSUPPORT, {"version": 0}),
+    (errno.EPROTONOSUPPORT, {"version": 2}),
+], ids=str)
+@DRY
+def test_track(control, dry_run, code, arguments):
+    refused(code, control.track, **{"index": 3, "state": STATE, **flagged(arguments, dry_run)})
 
 
 @pytest.mark.parametrize("code, arguments", [
@@ -232,7 +257,7 @@ def test_unknown_ioctl(control, request_number):
 
 
 @pytest.mark.parametrize("request_number", [ctl.CREATE, ctl.REMOVE, ctl.RESIZE, ctl.QUERY,
-                                            ctl.CLEAR])
+                                            ctl.CLEAR, ctl.TRACK])
 @pytest.mark.parametrize("address", [0, 1, 0x7ffffffff000, 4096])
 def test_bad_address(control, request_number, address):
     refused(errno.EFAULT, raw_ioctl, control.fd, request_number, address)
@@ -275,12 +300,13 @@ def child_errno(function):
     lambda node: node.create(MIB), lambda node: node.remove(3),
     lambda node: node.resize(3, 2 * MIB), lambda node: node.query(3),
     lambda node: node.clear(3), lambda node: node.clone(3), lambda node: node.reset(2, 3),
+    lambda node: node.track(3, STATE), lambda node: node.track(3, STATE, flags=ctl.DRY_RUN),
     lambda node: node.create(MIB, flags=ctl.DRY_RUN),
     lambda node: node.remove(3, flags=ctl.DRY_RUN),
     lambda node: node.resize(3, 2 * MIB, flags=ctl.DRY_RUN),
     lambda node: node.clear(3, flags=ctl.DRY_RUN)],
-    ids=["create", "remove", "resize", "query", "clear", "clone", "reset", "create-dry-run",
-         "remove-dry-run", "resize-dry-run", "clear-dry-run"])
+    ids=["create", "remove", "resize", "query", "clear", "clone", "reset", "track",
+         "track-dry-run", "create-dry-run", "remove-dry-run", "resize-dry-run", "clear-dry-run"])
 def test_privilege_for_each_ioctl(control, call):
     """A descriptor that root opened gives an unprivileged user no rights."""
     before = state()

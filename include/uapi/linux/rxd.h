@@ -227,6 +227,11 @@ struct rxd_clear {
 #define RXD_CLONE_EXPENDABLE	(1U << 9)
 /* Freeze no file system. The clone contains what a power failure would have left. */
 #define RXD_CLONE_NO_FREEZE	(1U << 10)
+/*
+ * Move the record of changes from the source to the clone, and begin a new one for the source,
+ * of the changes since the state @state. See struct rxd_track.
+ */
+#define RXD_CLONE_TRACK		(1U << 11)
 
 /* Maximum of rxd_clone.nr_fds. */
 #define RXD_CLONE_FDS_MAX	64
@@ -248,7 +253,8 @@ struct rxd_clear {
  * @frozen_ns: in: zero; out: how long file systems were frozen, in ns, or 0 if there was none
  * @changes: in: zero; out: the number that the sysfs file rxd/changes of the source had at the
  *	moment of the clone
- * @reserved: in: zero
+ * @state: in: with RXD_CLONE_TRACK, the name of the state that the clone has, not all zeros;
+ *	otherwise zero
  *
  * The disks share the memory of the data. A write to one of them takes memory for the pages
  * that it changes, and the other disk does not change. The new disk has the size,
@@ -280,7 +286,7 @@ struct rxd_clone {
 	__u64 held_ns;
 	__u64 frozen_ns;
 	__u64 changes;
-	__u64 reserved[2];
+	__u8 state[16];
 };
 
 /**
@@ -460,6 +466,78 @@ struct rxd_diff {
 	__u64 reserved[2];
 };
 
+/* End the record of changes. */
+#define RXD_TRACK_STOP		(1U << 8)
+
+/**
+ * struct rxd_track - argument of RXD_TRACK: begin or end the record of changes
+ * @version: in: RXD_ABI_VERSION
+ * @flags: in: RXD_TRACK_STOP, RXD_IF_SAME and RXD_DRY_RUN
+ * @index: in: device number
+ * @pad: in: zero
+ * @diskseq: in: as in rxd_remove
+ * @changes: in: as in rxd_remove, but the disk may be open
+ * @state: in: the name of the state that the disk has now, such as a random UUID, not all zeros;
+ *	with RXD_TRACK_STOP, zero
+ * @reserved: in: zero
+ *
+ * The record has a bit for each page that was written, zeroed or discarded since the state. It
+ * replaces an earlier record. RXD_CHANGED reads it. The record ends if the disk is resized,
+ * claimed by a cache, cleared or reset.
+ *
+ * RXD_CLONE_TRACK moves the record to a clone. If the clone is removed, and its record was not
+ * ended by RXD_TRACK_STOP, the driver gives the record back: the source then has a record of all
+ * changes since the earlier state, as if it had never been moved. If the source has got another
+ * record meanwhile, or there was none to be moved, the source has no record then.
+ *
+ * Errors: EINVAL; ENODEV: no such disk; EBUSY: the disk is in use as a cache; EIO: it was given
+ * up; ESTALE: as for RXD_REMOVE; ENOMEM.
+ */
+struct rxd_track {
+	__u32 version;
+	__u32 flags;
+	__s32 index;
+	__u32 pad;
+	__u64 diskseq;
+	__u64 changes;
+	__u8 state[16];
+	__u64 reserved[2];
+};
+
+/**
+ * struct rxd_changed - argument of RXD_CHANGED: which ranges were changed
+ * @version: in: RXD_ABI_VERSION
+ * @flags: in: zero
+ * @start: in: as in rxd_map
+ * @length: in: as in rxd_map
+ * @extents: in: address of an array of struct rxd_extent
+ * @count: in: number of elements in the array, 1 to RXD_MAP_MAX; out: number of
+ *	extents returned, in ascending order
+ * @pad: in: zero
+ * @next: in: zero; out: offset to continue from, or @start + @length at the end
+ * @state: in: zero; out: the name of the state since which changes were recorded
+ * @reserved: in: zero
+ *
+ * This is an ioctl of a whole disk, not of its partitions, which is open for reading. Pages
+ * outside of all extents have the same data as in the state @state. Pages inside may have data,
+ * or none, as RXD_MAP says. Pages that are written or discarded meanwhile may or may not be
+ * included.
+ *
+ * Errors: as for RXD_MAP; ENODATA: there is no record of changes.
+ */
+struct rxd_changed {
+	__u32 version;
+	__u32 flags;
+	__u64 start;
+	__u64 length;
+	__u64 extents;
+	__u32 count;
+	__u32 pad;
+	__u64 next;
+	__u8 state[16];
+	__u64 reserved[2];
+};
+
 #define RXD_IOC_MAGIC	0xB7
 
 #define RXD_CREATE	_IOWR(RXD_IOC_MAGIC, 0x01, struct rxd_create)
@@ -469,8 +547,10 @@ struct rxd_diff {
 #define RXD_CLEAR	_IOW(RXD_IOC_MAGIC, 0x05, struct rxd_clear)
 #define RXD_CLONE	_IOWR(RXD_IOC_MAGIC, 0x06, struct rxd_clone)
 #define RXD_RESET	_IOW(RXD_IOC_MAGIC, 0x07, struct rxd_reset)
+#define RXD_TRACK	_IOW(RXD_IOC_MAGIC, 0x08, struct rxd_track)
 
 #define RXD_MAP		_IOWR(RXD_IOC_MAGIC, 0x10, struct rxd_map)
 #define RXD_DIFF	_IOWR(RXD_IOC_MAGIC, 0x11, struct rxd_diff)
+#define RXD_CHANGED	_IOWR(RXD_IOC_MAGIC, 0x12, struct rxd_changed)
 
 #endif /* _UAPI_LINUX_RXD_H */

@@ -24,7 +24,9 @@ NODE_INTERLEAVE = -2
 CLONE_READ_ONLY = 1 << 8
 CLONE_EXPENDABLE = 1 << 9
 CLONE_NO_FREEZE = 1 << 10
+CLONE_TRACK = 1 << 11
 CLONE_FDS_MAX = 64
+TRACK_STOP = 1 << 8
 RESIZE_FORCE = 1 << 0
 RESIZE_OVERCOMMIT = 1 << 1
 QUERY_NEXT = 1 << 0
@@ -51,9 +53,11 @@ REMOVE_FIELDS = struct.Struct("=IIiI2Q")
 RESIZE_FIELDS = struct.Struct("=IIiIQ2Q")
 QUERY_FIELDS = struct.Struct("=IIiIIIIIQQQQQQQQQiI16s4Q")
 CLEAR_FIELDS = struct.Struct("=IIiI2Q")
-CLONE_FIELDS = struct.Struct("=IIii16sQII5Q")
+CLONE_FIELDS = struct.Struct("=IIii16sQII3Q16s")
 RESET_FIELDS = struct.Struct("=IIii2Q2Q")
 MAP_FIELDS = struct.Struct("=IIQQQIIQ2Q")
+TRACK_FIELDS = struct.Struct("=IIiI2Q16s2Q")
+CHANGED_FIELDS = struct.Struct("=IIQQQIIQ16s2Q")
 DIFF_FIELDS = struct.Struct("=IIQQQIiQQ2Q")
 EXTENT_FIELDS = struct.Struct("=QQ")
 
@@ -70,8 +74,10 @@ QUERY = number(READ | WRITE, 4, QUERY_FIELDS.size)
 CLEAR = number(WRITE, 5, CLEAR_FIELDS.size)
 CLONE = number(READ | WRITE, 6, CLONE_FIELDS.size)
 RESET = number(WRITE, 7, RESET_FIELDS.size)
+TRACK = number(WRITE, 8, TRACK_FIELDS.size)
 MAP = number(READ | WRITE, 0x10, MAP_FIELDS.size)
 DIFF = number(READ | WRITE, 0x11, DIFF_FIELDS.size)
+CHANGED = number(READ | WRITE, 0x12, CHANGED_FIELDS.size)
 
 
 class Query:
@@ -139,18 +145,23 @@ class Control:
 
     def clone_in_use(self, source, index=INDEX_ANY, flags=0, uuid=bytes(16), version=ABI_VERSION,
                      fds=(), nr_fds=None, address=None, pad=0, held_ns=0, frozen_ns=0, changes=0,
-                     reserved=(0, 0)):
+                     state=bytes(16)):
         """Like clone(), and returns all results."""
         array = (ctypes.c_int32 * max(1, len(fds)))(*fds)
         if address is None:
             address = ctypes.addressof(array) if fds else 0
         return Cloned(self.call(
             CLONE, CLONE_FIELDS, version, flags, source, index, uuid, address,
-            len(fds) if nr_fds is None else nr_fds, pad, held_ns, frozen_ns, changes, *reserved))
+            len(fds) if nr_fds is None else nr_fds, pad, held_ns, frozen_ns, changes, state))
 
     def reset(self, index, source, flags=0, version=ABI_VERSION, diskseq=0, changes=0,
               reserved=(0, 0)):
         self.call(RESET, RESET_FIELDS, version, flags, index, source, diskseq, changes, *reserved)
+
+    def track(self, index, state=bytes(16), flags=0, pad=0, version=ABI_VERSION, diskseq=0,
+              changes=0, reserved=(0, 0)):
+        self.call(TRACK, TRACK_FIELDS, version, flags, index, pad, diskseq, changes, state,
+                  *reserved)
 
     def query(self, index, flags=0, pad=0, version=ABI_VERSION, reserved=(0, 0, 0, 0)):
         return Query(self.call(QUERY, QUERY_FIELDS, version, flags, index, *(0,) * 5,
@@ -194,6 +205,35 @@ def map_all(fd, start, length, count=MAP_MAX):
             raise ValueError(f"RXD_MAP does not go on from {at}: next is {following}")
         at = following
     return found
+
+
+def changed_extents(fd, start, length, count=MAP_MAX, flags=0, pad=0, following=0,
+                    version=ABI_VERSION, state=bytes(16), reserved=(0, 0)):
+    """Issue one RXD_CHANGED; returns the extents as (start, length), where to go on, and the name
+    of the state."""
+    extents = bytearray(max(1, min(count, MAP_MAX)) * EXTENT_FIELDS.size)
+    view = (ctypes.c_char * len(extents)).from_buffer(extents)
+    argument = bytearray(CHANGED_FIELDS.pack(version, flags, start, length,
+                                             ctypes.addressof(view), count, pad, following, state,
+                                             *reserved))
+    fcntl.ioctl(fd, CHANGED, argument, True)
+    values = CHANGED_FIELDS.unpack(argument)
+    found = list(EXTENT_FIELDS.iter_unpack(extents[:values[5] * EXTENT_FIELDS.size]))
+    return found, values[7], values[8]
+
+
+def changed_all(fd, start, length, count=MAP_MAX):
+    """All extents of a range, by as many calls as necessary, and the name of the state."""
+    found, at, states = [], start, set()
+    while at < start + length or not states:
+        some, following, state = changed_extents(fd, at, start + length - at, count)
+        found += some
+        states.add(state)
+        if following <= at and length:
+            raise ValueError(f"RXD_CHANGED does not go on from {at}: next is {following}")
+        at = following
+    (state,) = states
+    return found, state
 
 
 def diff_extents(fd, base, start, length, count=MAP_MAX, flags=0, following=0, shared=0,

@@ -15,6 +15,7 @@
 #define IMAGE_PAGE		4096		/* extents are multiples of it */
 #define IMAGE_FRAME_MAX		(4U << 20)	/* data of a frame, compressed or not */
 #define IMAGE_EXTENTS_MAX	252
+#define IMAGE_GENERATIONS_MAX	64
 
 /* In image_header.disk_flags */
 #define IMAGE_DISK_RESERVE		(1U << 0)

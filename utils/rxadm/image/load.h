@@ -14,6 +14,7 @@
  * @stream: read from standard input instead
  * @raw: the file is a plain disk image: a new disk gets its size, and otherwise the
  *	defaults of 'rxadm create'; not with @stream
+ * @generation: of an image with several states, the number of the one to be loaded; 0: the newest
  * @into: an empty RAM disk that is not in use; NULL: create one with the properties in
  *	the image, except those below
  * @has_index: @index is given
@@ -31,6 +32,7 @@ struct load_args {
 	const char *file;
 	bool stream;
 	bool raw;
+	uint64_t generation;
 	const char *into;
 	bool has_index;
 	unsigned int index;

@@ -19,6 +19,9 @@
  * @level: compression level
  * @progress: how to show the progress
  * @no_freeze: freeze no file systems of a disk in use
+ * @update: write only what has changed since @file was written, if @file can be updated, and
+ *	otherwise an image that can be; excludes @stream, @raw, @keep and @apart
+ * @generations: with @update: how many states the image keeps, 1 to IMAGE_GENERATIONS_MAX
  * @keep: refuse a disk in use; replace only an image that this disk was loaded from or saved
  *	to; save beside any other file
  * @apart: with @keep: always save beside the file
@@ -36,6 +39,8 @@ struct save_args {
 	int level;
 	enum progress_mode progress;
 	bool no_freeze;
+	bool update;
+	unsigned int generations;
 	bool keep;
 	bool apart;
 	dev_t folder;

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The record of changes: a bit for each page that was changed since a state with a name.
+ *
+ * Each step of a write sets the bits of its pages before it changes them. A store has a record
+ * only if it has a struct rxd_hold, and gets another one while writes are held, so each step
+ * belongs to one record.
+ */
+#include <linux/atomic.h>
+#include <linux/bitmap.h>
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/compiler.h>
+#include <linux/find.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "hold.h"
+#include "record.h"
+#include "store.h"
+
+/* Bits that are searched, and words that are added, between two calls of cond_resched(). */
+#define BITS_PER_STEP	(1UL << 20)
+#define WORDS_PER_STEP	(BITS_PER_STEP / BITS_PER_LONG)
+
+static size_t size_of_record(unsigned long nr_pages)
+{
+	struct rxd_record *record;
+
+	return struct_size(record, bits, BITS_TO_LONGS(nr_pages));
+}
+
+/**
+ * rxd_record_prepare - wait for the memory that a record will take
+ * @nr_pages: number of pages
+ *
+ * May sleep while memory is being freed.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rxd_record_prepare(unsigned long nr_pages)
+{
+	return rxd_prepare_table(size_of_record(nr_pages));
+}
+
+/**
+ * rxd_record_alloc - allocate a record without changes
+ * @nr_pages: number of pages
+ * @state: the name of the state
+ *
+ * Return: the record, or NULL if memory is short.
+ */
+struct rxd_record *rxd_record_alloc(unsigned long nr_pages, const u8 *state)
+{
+	static atomic64_t last_id;
+	struct rxd_record *record;
+
+	if (rxd_record_prepare(nr_pages))
+		return NULL;
+	record = kvmalloc(size_of_record(nr_pages),
+			  GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
+	if (!record)
+		return NULL;
+	record->id = atomic64_inc_return(&last_id);
+	import_uuid(&record->state, state);
+	record->nr_pages = nr_pages;
+	return record;
+}
+
+/**
+ * rxd_record_free - free a record
+ * @record: the record, which no store has; NULL is allowed
+ */
+void rxd_record_free(struct rxd_record *record)
+{
+	kvfree(record);
+}
+
+/* Other tasks may set bits of the same word. Most bits are set already: only read these. */
+static void set_bits(unsigned long *word, unsigned long mask)
+{
+	BUILD_BUG_ON(sizeof(*word) != sizeof(atomic_long_t));
+	if ((READ_ONCE(*word) & mask) != mask)
+		atomic_long_or(mask, (atomic_long_t *)word);
+}
+
+/**
+ * rxd_record_note - record a change that is about to be made
+ * @record: the record
+ * @pos: position in bytes
+ * @len: number of bytes, greater than 0; what lies beyond the record is ignored, because the
+ *	record of a disk that grows is about to end
+ */
+void rxd_record_note(struct rxd_record *record, u64 pos, unsigned int len)
+{
+	unsigned long first = pos >> PAGE_SHIFT, next;
+	unsigned long end = min_t(u64, (pos + len + PAGE_SIZE - 1) >> PAGE_SHIFT,
+				  record->nr_pages);
+
+	for (; first < end; first = next) {
+		next = min(round_down(first, BITS_PER_LONG) + BITS_PER_LONG, end);
+		set_bits(&record->bits[BIT_WORD(first)],
+			 GENMASK((next - 1) % BITS_PER_LONG, first % BITS_PER_LONG));
+	}
+}
+
+/**
+ * rxd_record_add - add the changes of another record
+ * @record: the record, in which bits may be set meanwhile
+ * @other: the other record, for the same number of pages, in which none are set meanwhile
+ */
+void rxd_record_add(struct rxd_record *record, const struct rxd_record *other)
+{
+	unsigned long i, nr = BITS_TO_LONGS(record->nr_pages);
+
+	for (i = 0; i < nr; i++) {
+		if (other->bits[i])
+			set_bits(&record->bits[i], other->bits[i]);
+		if (i % WORDS_PER_STEP == 0)
+			cond_resched();
+	}
+}
+
+/**
+ * rxd_record_next - find the next page that was changed, or that was not
+ * @record: the record, in which bits may be set meanwhile
+ * @first: page to start from
+ * @changed: which of the two
+ *
+ * Return: number of the first such page from @first on, or the number of pages.
+ */
+unsigned long rxd_record_next(const struct rxd_record *record, unsigned long first,
+			      bool changed)
+{
+	unsigned long end;
+
+	while (first < record->nr_pages) {
+		end = min(first + BITS_PER_STEP, record->nr_pages);
+		if (changed)
+			first = data_race(find_next_bit(record->bits, end, first));
+		else
+			first = data_race(find_next_zero_bit(record->bits, end, first));
+		if (first < end)
+			return first;
+		cond_resched();
+	}
+	return record->nr_pages;
+}
+
+/**
+ * rxd_store_record - get the record of a store
+ * @store: the store; the caller prevents that its record is replaced
+ *
+ * Return: the record, or NULL.
+ */
+struct rxd_record *rxd_store_record(const struct rxd_store *store)
+{
+	return store->hold ? store->hold->record : NULL;
+}
+
+/**
+ * rxd_store_swap_record - give a store another record
+ * @store: the store, with a struct rxd_hold, whose writes are held
+ * @record: the record, or NULL
+ *
+ * Return: the earlier record, or NULL.
+ */
+struct rxd_record *rxd_store_swap_record(struct rxd_store *store, struct rxd_record *record)
+{
+	swap(record, store->hold->record);
+	WRITE_ONCE(store->record_bytes,
+		   store->hold->record ? size_of_record(store->hold->record->nr_pages) : 0);
+	return record;
+}
+
+/**
+ * rxd_store_replace_record - hold the writes to a store, and give it another record
+ * @store: the store; one without a struct rxd_hold has no record, and gets none
+ * @record: the record, or NULL
+ *
+ * May sleep. Callers serialise this.
+ *
+ * Return: the earlier record, or NULL.
+ */
+struct rxd_record *rxd_store_replace_record(struct rxd_store *store, struct rxd_record *record)
+{
+	u64 start;
+
+	if (!store->hold || store->hold->record == record)
+		return record;
+	start = rxd_store_hold(store);
+	record = rxd_store_swap_record(store, record);
+	rxd_store_unhold(store, start);
+	return record;
+}

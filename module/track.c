@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * RXD_TRACK, and the way of a record of changes to a clone and back.
+ *
+ *	state of the disk:	S ------------> T ----------> clone is removed
+ *
+ *	record of the disk:	changes since S	  since T	since S
+ *	record of the clone:			  since S until T
+ *
+ * The clone has only the UUID of the disk and the numbers of both records, so that each of the two
+ * can be changed or removed without the other.
+ */
+#include <linux/errno.h>
+#include <linux/lockdep.h>
+#include <linux/uuid.h>
+
+#include "compat.h"
+#include "disk.h"
+#include "hold.h"
+#include "record.h"
+#include "track.h"
+
+/**
+ * rxd_disk_arm - make it possible to hold the writes to a disk
+ * @rxd: the disk, locked
+ * @hold: what is used for this, and set to NULL, unless this was done before
+ *
+ * Return: 0, or -ENOMEM if *@hold is NULL.
+ */
+int rxd_disk_arm(struct rxd_disk *rxd, struct rxd_hold **hold)
+{
+	unsigned int memflags;
+
+	lockdep_assert_held(&rxd->lock);
+	if (rxd->store->hold)
+		return 0;
+	if (!*hold)
+		return -ENOMEM;
+	(*hold)->changes = &rxd->changes;
+	memflags = rxd_freeze_queue(rxd->gd->queue);
+	rxd->store->hold = *hold;
+	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	*hold = NULL;
+	return 0;
+}
+
+/* Return: 0, -EOPNOTSUPP, -EIO or -EBUSY. */
+static int rxd_may_track(struct rxd_disk *rxd)
+{
+	lockdep_assert_held(&rxd->lock);
+	if (rxd->reserved)
+		return -EOPNOTSUPP;
+	if (rxd_disk_is_lost(rxd))
+		return -EIO;
+	return rxd->owner ? -EBUSY : 0;
+}
+
+/*
+ * Replace the record by *@record if the disk is as @seen, which may be NULL. *@record is then the
+ * earlier one. Return: 0 or -ESTALE.
+ */
+static int rxd_replace_same(struct rxd_disk *rxd, const struct rxd_seen *seen,
+			    struct rxd_record **record)
+{
+	u64 start;
+	int ret;
+
+	/* Without a struct rxd_hold there is no record, and none begins. */
+	if (!rxd->store->hold)
+		return rxd_disk_check_same(rxd, seen);
+	start = rxd_store_hold(rxd->store);
+	ret = rxd_disk_check_same(rxd, seen);
+	if (!ret)
+		*record = rxd_store_swap_record(rxd->store, *record);
+	rxd_store_unhold(rxd->store, start);
+	return ret;
+}
+
+/* Allocate an empty record, and make room for it. Return: 0, -ENOMEM or -ESTALE. */
+static int rxd_prepare_record(struct rxd_disk *rxd, const struct rxd_track *arg,
+			      const struct rxd_seen *seen, struct rxd_hold **hold,
+			      struct rxd_record **record)
+{
+	unsigned long nr_pages = rxd_store_nr_pages(rxd->store);
+
+	if (arg->flags & RXD_DRY_RUN)
+		return rxd_record_prepare(nr_pages);
+	*record = rxd_record_alloc(nr_pages, arg->state);
+	if (!*record)
+		return -ENOMEM;
+	/* All writes to the disk are dearer afterwards: do this for nothing as rarely as possible. */
+	return rxd_disk_check_same(rxd, seen) ?: rxd_disk_arm(rxd, hold);
+}
+
+/**
+ * rxd_disk_track - begin or end the record of changes
+ * @rxd: the disk, locked
+ * @arg: the checked argument of RXD_TRACK
+ * @hold: as for rxd_disk_arm()
+ *
+ * Return: 0 or a negative errno; see struct rxd_track.
+ */
+int rxd_disk_track(struct rxd_disk *rxd, const struct rxd_track *arg, struct rxd_hold **hold)
+{
+	const struct rxd_seen as_seen = { .diskseq = arg->diskseq, .changes = arg->changes };
+	const struct rxd_seen *seen = arg->flags & RXD_IF_SAME ? &as_seen : NULL;
+	bool stop = arg->flags & RXD_TRACK_STOP;
+	struct rxd_record *record = NULL;
+	int ret;
+
+	ret = rxd_may_track(rxd);
+	if (!ret && !stop)
+		ret = rxd_prepare_record(rxd, arg, seen, hold, &record);
+	if (!ret && arg->flags & RXD_DRY_RUN)
+		return rxd_disk_check_same(rxd, seen);
+	if (!ret)
+		ret = rxd_replace_same(rxd, seen, &record);
+	if (!ret && stop)
+		rxd->loan.left = 0;
+	rxd_record_free(record);
+	return ret;
+}
+
+/**
+ * rxd_disk_end_record - end the record of changes, if there is one
+ * @rxd: the disk, locked
+ */
+void rxd_disk_end_record(struct rxd_disk *rxd)
+{
+	lockdep_assert_held(&rxd->lock);
+	rxd_record_free(rxd_store_replace_record(rxd->store, NULL));
+}
+
+/**
+ * rxd_disk_lend_record - move the record of a disk to a clone, and begin another one
+ * @rxd: the disk, locked, with its writes held
+ * @clone: the clone, which is being created, with a struct rxd_hold
+ * @record: the empty record for the disk; set to NULL
+ */
+void rxd_disk_lend_record(struct rxd_disk *rxd, struct rxd_disk *clone,
+			  struct rxd_record **record)
+{
+	struct rxd_record *taken;
+
+	uuid_copy(&clone->loan.source, &rxd->uuid);
+	clone->loan.left = (*record)->id;
+	taken = rxd_store_swap_record(rxd->store, *record);
+	clone->loan.taken = taken ? taken->id : 0;
+	rxd_store_swap_record(clone->store, taken);
+	*record = NULL;
+}
+
+/**
+ * rxd_disk_take_record - take the record of changes from a disk that has no block device any more
+ * @rxd: the disk, not locked
+ *
+ * Return: the record, which the caller frees, or NULL.
+ */
+struct rxd_record *rxd_disk_take_record(struct rxd_disk *rxd)
+{
+	struct rxd_record *record;
+
+	mutex_lock(&rxd->lock);
+	record = rxd_store_record(rxd->store) ? rxd_store_swap_record(rxd->store, NULL) : NULL;
+	mutex_unlock(&rxd->lock);
+	return record;
+}
+
+/**
+ * rxd_disk_return_record - give back a record, or end the one that the disk got instead
+ * @rxd: the disk, locked, from which @loan was taken
+ * @loan: the loan of the clone
+ * @record: the record of the clone, or NULL; the caller does not use it any more
+ *
+ * Allocates nothing. If the disk has no record now, it gets none. If it has got another one than
+ * @loan says, the changes since the earlier state are not known any more.
+ */
+void rxd_disk_return_record(struct rxd_disk *rxd, const struct rxd_loan *loan,
+			    struct rxd_record *record)
+{
+	struct rxd_record *own = rxd_store_record(rxd->store);
+
+	lockdep_assert_held(&rxd->lock);
+	if (!own)
+		goto out_free;
+	if (!record || own->id != loan->left || record->id != loan->taken ||
+	    record->nr_pages != own->nr_pages) {
+		rxd_disk_end_record(rxd);
+		goto out_free;
+	}
+	/* Nobody reads the record before the lock is released: hold writes for a moment only. */
+	own = rxd_store_replace_record(rxd->store, record);
+	rxd_record_add(record, own);
+	record = own;
+out_free:
+	rxd_record_free(record);
+}
