@@ -153,8 +153,11 @@ static int rxd_share_held(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 		start = rxd_store_hold(source->store);
 		rxd_store_share(source->store, rxd->store);
 		cloning->arg->changes = rxd_disk_report_changes(source);
-		if (cloning->record)
-			rxd_disk_lend_record(source, rxd, &cloning->record);
+		if (cloning->record) {
+			rxd_store_lend_record(source->store, rxd->store, cloning->record,
+					      &rxd->loan);
+			cloning->record = NULL;
+		}
 		cloning->arg->held_ns = rxd_store_unhold(source->store, start);
 	}
 	mutex_unlock(&source->lock);
@@ -227,6 +230,7 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 	int ret;
 
 	uuid_copy(&rxd->parent, &source->uuid);
+	uuid_copy(&rxd->lender, &source->uuid);
 	set_disk_ro(rxd->gd, cloning->arg->flags & RXD_CLONE_READ_ONLY);
 	/* It is not a disk that was never written. */
 	rxd_note_change(&rxd->changes);
@@ -243,7 +247,7 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 	}
 	rxd_hold_free(cloning->hold);
 	rxd_record_free(cloning->record);
-	/* A clone that got no record, and that nobody has opened yet, needs nothing to hold writes. */
+	/* Without a record, nothing needs to hold the writes to the clone yet. */
 	if (!rxd_store_record(rxd->store)) {
 		rxd_hold_free(rxd->store->hold);
 		rxd->store->hold = NULL;

@@ -171,13 +171,13 @@ static void return_record(struct rxd_disk *rxd)
 	struct rxd_disk *source;
 	unsigned int memflags;
 
-	source = rxd->loan.left ? find_by_uuid(&rxd->loan.source) : NULL;
+	source = rxd->loan.left ? find_by_uuid(&rxd->lender) : NULL;
 	if (!source)
 		return;
 	record = rxd_disk_take_record(rxd);
 	mutex_lock(&source->lock);
 	memflags = memalloc_noio_save();
-	rxd_disk_return_record(source, &rxd->loan, record);
+	rxd_store_return_record(source->store, &rxd->loan, record);
 	memalloc_noio_restore(memflags);
 	mutex_unlock(&source->lock);
 	rxd_disk_put(source);

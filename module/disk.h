@@ -15,6 +15,7 @@
 #include <uapi/linux/rxd.h>
 
 #include "expend.h"
+#include "record.h"
 #include "rxd.h"
 #include "store.h"
 
@@ -28,18 +29,6 @@ enum rxd_refusal {
 	RXD_SERVES,
 	RXD_TAKEN,
 	RXD_LOST,
-};
-
-/**
- * struct rxd_loan - a record of changes that was moved from a disk to its clone
- * @source: the UUID of the disk
- * @taken: the number of the record, or 0 if the disk had none
- * @left: the number of the record that the disk got instead; 0 means that there is no loan
- */
-struct rxd_loan {
-	uuid_t source;
-	u64 taken;
-	u64 left;
 };
 
 /**
@@ -64,7 +53,8 @@ struct rxd_loan {
  * @owner: the user that has claimed the disk for its cache, or NULL
  * @nr_claims: number of claims of @owner
  * @refusal: why bios are rejected; changed under @lock
- * @loan: the record that goes back to another disk when this one is removed; changed under @lock
+ * @lender: UUID of the disk to which the record of changes goes back when this one is removed
+ * @loan: which record this is, if any; changed under @lock
  * @changes: see rxd_disk_changes()
  * @name: the name, or empty; name.c uses it
  * @named: entry of the list of disks with a name, or empty
@@ -95,6 +85,7 @@ struct rxd_disk {
 	const void *owner;
 	unsigned int nr_claims;
 	enum rxd_refusal refusal;
+	uuid_t lender;
 	struct rxd_loan loan;
 	atomic64_t changes;
 	char name[RXD_NAME_MAX + 1];

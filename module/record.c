@@ -24,7 +24,7 @@
 #include "store.h"
 
 /* Bits that are searched, and words that are added, between two calls of cond_resched(). */
-#define BITS_PER_STEP	(1UL << 20)
+#define BITS_PER_STEP	BIT(20)
 #define WORDS_PER_STEP	(BITS_PER_STEP / BITS_PER_LONG)
 
 static size_t size_of_record(unsigned long nr_pages)
@@ -140,10 +140,9 @@ unsigned long rxd_record_next(const struct rxd_record *record, unsigned long fir
 
 	while (first < record->nr_pages) {
 		end = min(first + BITS_PER_STEP, record->nr_pages);
-		if (changed)
-			first = data_race(find_next_bit(record->bits, end, first));
-		else
-			first = data_race(find_next_zero_bit(record->bits, end, first));
+		/* A bit that is set meanwhile may or may not be seen. */
+		first = data_race(changed ? find_next_bit(record->bits, end, first) :
+					    find_next_zero_bit(record->bits, end, first));
 		if (first < end)
 			return first;
 		cond_resched();
@@ -196,4 +195,48 @@ struct rxd_record *rxd_store_replace_record(struct rxd_store *store, struct rxd_
 	record = rxd_store_swap_record(store, record);
 	rxd_store_unhold(store, start);
 	return record;
+}
+
+/**
+ * rxd_store_lend_record - move the record of a store to a clone, and begin another one
+ * @store: the store, whose writes are held
+ * @clone: the clone, with a struct rxd_hold, to which there is no I/O yet
+ * @record: the empty record for the store
+ * @loan: filled in
+ */
+void rxd_store_lend_record(struct rxd_store *store, struct rxd_store *clone,
+			   struct rxd_record *record, struct rxd_loan *loan)
+{
+	loan->left = record->id;
+	record = rxd_store_swap_record(store, record);
+	loan->taken = record ? record->id : 0;
+	rxd_store_swap_record(clone, record);
+}
+
+/**
+ * rxd_store_return_record - give back a record, or end the one that the store got instead
+ * @store: the store from which @loan was taken
+ * @loan: the loan of the clone
+ * @record: the record of the clone, or NULL; the caller does not use it any more
+ *
+ * May sleep, and allocates nothing. Callers serialise this.
+ *
+ * If the store has no record now, it gets none. If it has another one than @loan says, or @record
+ * is another one, the changes since the earlier state are not known, and its record ends.
+ */
+void rxd_store_return_record(struct rxd_store *store, const struct rxd_loan *loan,
+			     struct rxd_record *record)
+{
+	struct rxd_record *own = rxd_store_record(store);
+
+	if (own && record && own->id == loan->left && record->id == loan->taken &&
+	    own->nr_pages == record->nr_pages) {
+		/* Nobody reads the record yet: hold writes for a moment only. */
+		own = rxd_store_replace_record(store, record);
+		rxd_record_add(record, own);
+		rxd_record_free(own);
+		return;
+	}
+	rxd_record_free(rxd_store_replace_record(store, NULL));
+	rxd_record_free(record);
 }

@@ -88,7 +88,7 @@ static int rxd_prepare_record(struct rxd_disk *rxd, const struct rxd_track *arg,
 	*record = rxd_record_alloc(nr_pages, arg->state);
 	if (!*record)
 		return -ENOMEM;
-	/* All writes to the disk are dearer afterwards: do this for nothing as rarely as possible. */
+	/* All writes to the disk are dearer afterwards: look before that. */
 	return rxd_disk_check_same(rxd, seen) ?: rxd_disk_arm(rxd, hold);
 }
 
@@ -132,25 +132,6 @@ void rxd_disk_end_record(struct rxd_disk *rxd)
 }
 
 /**
- * rxd_disk_lend_record - move the record of a disk to a clone, and begin another one
- * @rxd: the disk, locked, with its writes held
- * @clone: the clone, which is being created, with a struct rxd_hold
- * @record: the empty record for the disk; set to NULL
- */
-void rxd_disk_lend_record(struct rxd_disk *rxd, struct rxd_disk *clone,
-			  struct rxd_record **record)
-{
-	struct rxd_record *taken;
-
-	uuid_copy(&clone->loan.source, &rxd->uuid);
-	clone->loan.left = (*record)->id;
-	taken = rxd_store_swap_record(rxd->store, *record);
-	clone->loan.taken = taken ? taken->id : 0;
-	rxd_store_swap_record(clone->store, taken);
-	*record = NULL;
-}
-
-/**
  * rxd_disk_take_record - take the record of changes from a disk that has no block device any more
  * @rxd: the disk, not locked
  *
@@ -164,34 +145,4 @@ struct rxd_record *rxd_disk_take_record(struct rxd_disk *rxd)
 	record = rxd_store_record(rxd->store) ? rxd_store_swap_record(rxd->store, NULL) : NULL;
 	mutex_unlock(&rxd->lock);
 	return record;
-}
-
-/**
- * rxd_disk_return_record - give back a record, or end the one that the disk got instead
- * @rxd: the disk, locked, from which @loan was taken
- * @loan: the loan of the clone
- * @record: the record of the clone, or NULL; the caller does not use it any more
- *
- * Allocates nothing. If the disk has no record now, it gets none. If it has got another one than
- * @loan says, the changes since the earlier state are not known any more.
- */
-void rxd_disk_return_record(struct rxd_disk *rxd, const struct rxd_loan *loan,
-			    struct rxd_record *record)
-{
-	struct rxd_record *own = rxd_store_record(rxd->store);
-
-	lockdep_assert_held(&rxd->lock);
-	if (!own)
-		goto out_free;
-	if (!record || own->id != loan->left || record->id != loan->taken ||
-	    record->nr_pages != own->nr_pages) {
-		rxd_disk_end_record(rxd);
-		goto out_free;
-	}
-	/* Nobody reads the record before the lock is released: hold writes for a moment only. */
-	own = rxd_store_replace_record(rxd->store, record);
-	rxd_record_add(record, own);
-	record = own;
-out_free:
-	rxd_record_free(record);
 }

@@ -13,10 +13,6 @@ struct rxd_record;
 int rxd_disk_arm(struct rxd_disk *rxd, struct rxd_hold **hold);
 int rxd_disk_track(struct rxd_disk *rxd, const struct rxd_track *arg, struct rxd_hold **hold);
 void rxd_disk_end_record(struct rxd_disk *rxd);
-void rxd_disk_lend_record(struct rxd_disk *rxd, struct rxd_disk *clone,
-			  struct rxd_record **record);
 struct rxd_record *rxd_disk_take_record(struct rxd_disk *rxd);
-void rxd_disk_return_record(struct rxd_disk *rxd, const struct rxd_loan *loan,
-			    struct rxd_record *record);
 
 #endif /* RXD_TRACK_H */
