@@ -506,9 +506,9 @@ def test_no_change_is_lost(lab, control, cloner):
         thread.start()
     try:
         last = None
-        end = time.monotonic() + 8
+        end = time.monotonic() + 5
         rounds = 0
-        while time.monotonic() < end:
+        while time.monotonic() < end or rounds < 4:
             rounds += 1
             clone = cloner(ramdisk, name(), flags=ctl.CREATE_OVERCOMMIT)
             if last and rounds % 3:
@@ -525,4 +525,4 @@ def test_no_change_is_lost(lab, control, cloner):
         over.set()
         for thread in threads:
             thread.join()
-    assert not errors and rounds > 3, rounds
+    assert not errors

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * rxd: RAM disks. The ioctls of /dev/rxd-control, and RXD_MAP and RXD_DIFF of the disks.
+ * rxd: RAM disks. The ioctls of /dev/rxd-control, and RXD_MAP, RXD_DIFF and RXD_CHANGED of the
+ * disks.
  *
  * CAP_SYS_ADMIN is required to open the control node and for each of its ioctls. Each
  * argument is a structure that begins with the ABI version. Reserved words must be zero.
@@ -40,12 +41,12 @@
 #define RXD_SIZE_MAX		(1ULL << 48)
 
 /*
- * In the flags of RXD_CREATE, RXD_REMOVE, RXD_RESIZE, RXD_CLEAR, RXD_CLONE and RXD_RESET:
- * check everything that the ioctl checks without this flag, and return at the point where the
- * first change would be made. The errors are the same, and so is the order in which they are
- * found. 0 means that the ioctl would have begun at that moment. It can still fail later,
- * because another task was faster, or because an allocation failed or SIGKILL arrived while it
- * was being executed.
+ * In the flags of RXD_CREATE, RXD_REMOVE, RXD_RESIZE, RXD_CLEAR, RXD_CLONE, RXD_RESET and
+ * RXD_TRACK: check everything that the ioctl checks without this flag, and return at the point
+ * where the first change would be made. The errors are the same, and so is the order in which
+ * they are found. 0 means that the ioctl would have begun at that moment. It can still fail
+ * later, because another task was faster, or because an allocation failed or SIGKILL arrived
+ * while it was being executed.
  *
  * The argument is not changed either: RXD_CREATE and RXD_CLONE return neither a number nor a
  * UUID. The disk stays usable: it can be opened even while RXD_RESIZE looks for data beyond
@@ -60,13 +61,15 @@
 /*
  * In the flags of RXD_REMOVE, RXD_CLEAR and RXD_RESET: discard the data only if it is still
  * what the caller has seen. The driver compares @diskseq and @changes when no task has the disk
- * open, and no task can open it before the data is gone.
+ * open, and no task can open it before the data is gone. In the flags of RXD_TRACK: begin or end
+ * the record only if the data is still what the caller has seen. The driver compares the numbers
+ * while writes are held.
  *
  * Modules that do not know this flag return EINVAL.
  */
 #define RXD_IF_SAME		(1U << 0)
 
-/* In @changes of RXD_REMOVE, RXD_CLEAR and RXD_RESET with RXD_IF_SAME: any data. */
+/* In @changes of RXD_REMOVE, RXD_CLEAR, RXD_RESET and RXD_TRACK with RXD_IF_SAME: any data. */
 #define RXD_CHANGES_ANY		(~0ULL)
 
 /* In rxd_create.index: use the lowest free device number. */
@@ -485,13 +488,16 @@ struct rxd_diff {
  * replaces an earlier record. RXD_CHANGED reads it. The record ends if the disk is resized,
  * claimed by a cache, cleared or reset.
  *
- * RXD_CLONE_TRACK moves the record to a clone. If the clone is removed, and its record was not
- * ended by RXD_TRACK_STOP, the driver gives the record back: the source then has a record of all
- * changes since the earlier state, as if it had never been moved. If the source has got another
- * record meanwhile, or there was none to be moved, the source has no record then.
+ * RXD_CLONE_TRACK moves the record to a clone. If the clone is removed before RXD_TRACK_STOP, the
+ * driver gives the record back: the source then has a record of all changes since the earlier
+ * state, as if it had never been moved. It also contains what was changed in the clone. If the
+ * source has got another record meanwhile, or the clone has another one or none, or there was none
+ * to be moved, the source has no record then.
  *
- * Errors: EINVAL; ENODEV: no such disk; EBUSY: the disk is in use as a cache; EIO: it was given
- * up; ESTALE: as for RXD_REMOVE; ENOMEM.
+ * RXD_TRACK_STOP succeeds if there is no record.
+ *
+ * Errors: EINVAL; ENODEV: no such disk; EOPNOTSUPP: the memory of the disk is reserved; EIO: it was
+ * given up; EBUSY: it is in use as a cache; ESTALE: as for RXD_REMOVE; ENOMEM.
  */
 struct rxd_track {
 	__u32 version;

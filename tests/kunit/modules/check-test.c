@@ -55,6 +55,16 @@ static struct rxd_map good_map(void)
 	return (struct rxd_map) { .version = RXD_ABI_VERSION, .length = SZ_1M, .count = 1 };
 }
 
+static struct rxd_track good_track(void)
+{
+	return (struct rxd_track) { .version = RXD_ABI_VERSION, .state = { 1 } };
+}
+
+static struct rxd_changed good_changed(void)
+{
+	return (struct rxd_changed) { .version = RXD_ABI_VERSION, .length = SZ_1M, .count = 1 };
+}
+
 static struct rxd_diff good_diff(void)
 {
 	return (struct rxd_diff) { .version = RXD_ABI_VERSION, .length = SZ_1M, .count = 1 };
@@ -83,9 +93,13 @@ static void good_arguments(struct kunit *test)
 	struct rxd_clone clone = good_clone();
 	struct rxd_reset reset = good_reset();
 	struct rxd_query query = good_query();
+	struct rxd_changed changed = good_changed();
+	struct rxd_track track = good_track();
 	struct rxd_diff diff = good_diff();
 	struct rxd_map map = good_map();
 
+	KUNIT_EXPECT_EQ(test, rxd_check_changed(&changed), 0);
+	KUNIT_EXPECT_EQ(test, rxd_check_track(&track), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_create(&create), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_remove(&remove), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_resize(&resize), 0);
@@ -116,6 +130,10 @@ static void version(struct kunit *test)
 	EXPECT_CHECK(test, map, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, diff, version, 0, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, diff, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
+	EXPECT_CHECK(test, track, version, 0, -EPROTONOSUPPORT);
+	EXPECT_CHECK(test, track, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
+	EXPECT_CHECK(test, changed, version, 0, -EPROTONOSUPPORT);
+	EXPECT_CHECK(test, changed, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, query, version, 0, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, query, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
 }
@@ -156,6 +174,8 @@ static void known_flags(struct kunit *test)
 	EXPECT_CHECK(test, clone, flags, RXD_CREATE_OVERCOMMIT | RXD_CLONE_READ_ONLY, 0);
 	EXPECT_CHECK(test, clone, flags, RXD_CLONE_READ_ONLY | RXD_DRY_RUN, 0);
 	EXPECT_CHECK(test, clone, flags, RXD_CLONE_NO_FREEZE | RXD_CLONE_READ_ONLY, 0);
+	EXPECT_CHECK(test, track, flags, RXD_IF_SAME, 0);
+	EXPECT_CHECK(test, track, flags, RXD_IF_SAME | RXD_DRY_RUN, 0);
 	EXPECT_CHECK(test, reset, flags, RXD_IF_SAME, 0);
 	EXPECT_CHECK(test, reset, flags, RXD_DRY_RUN, 0);
 }
@@ -187,6 +207,30 @@ static void numbers_of_if_same(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_check_reset(&reset), 0);
 }
 
+/* A state has a name, also one that begins with zeros, and only where a record begins. */
+static void names_of_states(struct kunit *test)
+{
+	struct rxd_clone clone = good_clone();
+	struct rxd_track track = good_track();
+
+	EXPECT_CHECK(test, clone, flags, RXD_CLONE_TRACK, -EINVAL);
+	EXPECT_CHECK(test, clone, state[15], 1, -EINVAL);
+	clone.flags = RXD_CLONE_TRACK;
+	clone.state[15] = 1;
+	KUNIT_EXPECT_EQ(test, rxd_check_clone(&clone), 0);
+	clone.flags |= RXD_CREATE_OVERCOMMIT | RXD_CLONE_EXPENDABLE | RXD_CLONE_NO_FREEZE;
+	KUNIT_EXPECT_EQ(test, rxd_check_clone(&clone), 0);
+
+	EXPECT_CHECK(test, track, state[0], 0, -EINVAL);
+	EXPECT_CHECK(test, track, state[15], 1, 0);
+	EXPECT_CHECK(test, track, flags, RXD_TRACK_STOP, -EINVAL);
+	track.flags = RXD_TRACK_STOP;
+	track.state[0] = 0;
+	KUNIT_EXPECT_EQ(test, rxd_check_track(&track), 0);
+	track.flags |= RXD_IF_SAME | RXD_DRY_RUN;
+	KUNIT_EXPECT_EQ(test, rxd_check_track(&track), 0);
+}
+
 /* Descriptors are given with their number, and not if nothing is frozen. */
 static void descriptors(struct kunit *test)
 {
@@ -212,6 +256,7 @@ static void unknown_flags(struct kunit *test)
 			EXPECT_CHECK(test, query, flags, 1U << bit, -EINVAL);
 		EXPECT_CHECK(test, map, flags, 1U << bit, -EINVAL);
 		EXPECT_CHECK(test, diff, flags, 1U << bit, -EINVAL);
+		EXPECT_CHECK(test, changed, flags, 1U << bit, -EINVAL);
 		if (1U << bit == RXD_DRY_RUN)
 			continue;
 		if (bit > 2)
@@ -227,6 +272,7 @@ static void unknown_flags(struct kunit *test)
 			EXPECT_CHECK(test, remove, flags, 1U << bit, -EINVAL);
 			EXPECT_CHECK(test, clear, flags, 1U << bit, -EINVAL);
 			EXPECT_CHECK(test, reset, flags, 1U << bit, -EINVAL);
+			EXPECT_CHECK(test, track, flags, 1U << bit, -EINVAL);
 		}
 	}
 	EXPECT_CHECK(test, create, flags, RXD_CREATE_RESERVE | 1U << 30, -EINVAL);
@@ -335,8 +381,6 @@ static void reserved_words(struct kunit *test)
 		EXPECT_CHECK(test, create, reserved[i], 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_resize().reserved); i++)
 		EXPECT_CHECK(test, resize, reserved[i], 1, -EINVAL);
-	for (i = 0; i < ARRAY_SIZE(good_clone().reserved); i++)
-		EXPECT_CHECK(test, clone, reserved[i], 1, -EINVAL);
 	EXPECT_CHECK(test, clone, pad, 1, -EINVAL);
 	EXPECT_CHECK(test, clone, held_ns, 1, -EINVAL);
 	EXPECT_CHECK(test, clone, frozen_ns, 1, -EINVAL);
@@ -347,6 +391,12 @@ static void reserved_words(struct kunit *test)
 		EXPECT_CHECK(test, map, reserved[i], 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_diff().reserved); i++)
 		EXPECT_CHECK(test, diff, reserved[i], 1, -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(good_track().reserved); i++)
+		EXPECT_CHECK(test, track, reserved[i], 1, -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(good_changed().reserved); i++)
+		EXPECT_CHECK(test, changed, reserved[i], 1, -EINVAL);
+	EXPECT_CHECK(test, changed, state[0], 1, -EINVAL);
+	EXPECT_CHECK(test, changed, next, 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_query().reserved); i++)
 		EXPECT_CHECK(test, query, reserved[i], 1ULL << 63, -EINVAL);
 }
@@ -357,6 +407,8 @@ static void padding(struct kunit *test)
 	EXPECT_CHECK(test, resize, pad, 1, -EINVAL);
 	EXPECT_CHECK(test, clear, pad, 1, -EINVAL);
 	EXPECT_CHECK(test, map, pad, U32_MAX, -EINVAL);
+	EXPECT_CHECK(test, track, pad, 1, -EINVAL);
+	EXPECT_CHECK(test, changed, pad, U32_MAX, -EINVAL);
 	EXPECT_CHECK(test, query, pad, 1, -EINVAL);
 }
 
@@ -388,6 +440,9 @@ static void device_index(struct kunit *test)
 	EXPECT_CHECK(test, clone, source, RXD_INDEX_MAX, 0);
 	EXPECT_CHECK(test, clone, source, RXD_INDEX_MAX + 1, -EINVAL);
 	EXPECT_CHECK(test, clone, source, RXD_INDEX_ANY, -EINVAL);
+	EXPECT_CHECK(test, track, index, RXD_INDEX_MAX, 0);
+	EXPECT_CHECK(test, track, index, RXD_INDEX_MAX + 1, -EINVAL);
+	EXPECT_CHECK(test, track, index, RXD_INDEX_ANY, -EINVAL);
 	EXPECT_CHECK(test, reset, index, RXD_INDEX_MAX, 0);
 	EXPECT_CHECK(test, reset, index, 1, -EINVAL);
 	EXPECT_CHECK(test, reset, index, RXD_INDEX_MAX + 1, -EINVAL);
@@ -628,6 +683,7 @@ static struct kunit_case check_cases[] = {
 	KUNIT_CASE(version),
 	KUNIT_CASE(version_comes_first),
 	KUNIT_CASE(known_flags),
+	KUNIT_CASE(names_of_states),
 	KUNIT_CASE(descriptors),
 	KUNIT_CASE(unknown_flags),
 	KUNIT_CASE(numbers_of_if_same),

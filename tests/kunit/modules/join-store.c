@@ -5,4 +5,5 @@
 #include "../module/share.c"
 #include "../module/lift.c"
 #include "../module/hold.c"
+#include "../module/record.c"
 #include "../module/expend.c"

@@ -147,6 +147,7 @@ static unsigned long test_alloc_bulk(gfp_t gfp, int node, unsigned long nr,
 #include "../module/copy.c"
 #include "../module/share.c"
 #include "../module/hold.c"
+#include "../module/record.c"
 #include "../module/expend.c"
 
 static void test_grace_period(void)
