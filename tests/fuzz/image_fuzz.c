@@ -10,6 +10,7 @@
 
 #include "fuzz.h"
 #include "image/format.h"
+#include "image/frame.h"
 
 #define DISK		(64ULL << 20)
 #define BLOCKS		8

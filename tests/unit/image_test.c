@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "image/format.h"
+#include "image/frame.h"
 #include "lib/error.h"
 #include "tap.h"
 

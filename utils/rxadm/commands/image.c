@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <linux/rxd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "commands/command.h"
 #include "copy/copy.h"
 #include "copy/progress.h"
+#include "image/format.h"
 #include "image/load.h"
 #include "image/save.h"
 #include "lib/file.h"
@@ -62,17 +64,21 @@ static const char save_usage[] =
 	"Save a RAM disk to the image FILE. 'rxadm load' recreates the disk from it. DEVICE may be\n"
 	"open or mounted: its file systems are frozen for a moment, and a clone is saved. An\n"
 	"existing image is replaced once the new one is complete. If FILE is -, the image is\n"
-	"written to standard output.\n"
+	"written to standard output. With --update, only what has changed is written.\n"
 	"\n"
 	"Options:\n"
 	"     --compress zstd[:LEVEL]   compress the image\n"
 	"     --format rxd|raw          raw: a plain disk image with holes, for losetup and QEMU\n"
 	"                               (default: rxd)\n"
+	"     --keep N                  with --update: the image keeps the last N states, 1 to 64\n"
+	"                               (default: 1)\n"
 	"     --no-freeze               do not freeze file systems: the data is as after a power\n"
 	"                               failure\n"
 	"     --progress HOW            bar; auto, a bar only on a terminal; json, one\n"
 	"                               record per second on standard output; none\n"
 	"                               (default: auto)\n"
+	"     --update                  write only what has changed since FILE was last updated, or\n"
+	"                               loaded\n"
 	" -h, --help                    print this help\n";
 
 static enum exit_code format_argument(const char *text, bool *raw)
@@ -94,13 +100,31 @@ static enum exit_code compress_argument(const char *text, struct save_args *args
 	return args->compress ? EXIT_OK : EXIT_PARAMETERS;
 }
 
+static enum exit_code check_update(struct save_args *args)
+{
+	if (args->generations && !args->update)
+		return report(EXIT_PARAMETERS, "option --keep: needs --update");
+	if (!args->generations)
+		args->generations = 1;
+	if (!args->update)
+		return EXIT_OK;
+	if (args->raw)
+		return report(EXIT_PARAMETERS,
+			      "options --update and --format raw exclude each other");
+	return args->stream ? report(EXIT_PARAMETERS,
+				     "file '-': cannot be updated; give the path of a file") :
+			      EXIT_OK;
+}
+
 static enum exit_code parse_save(int argc, char **argv, struct save_args *args, bool *help)
 {
 	static const struct option options[] = {
 		{ "compress",	required_argument, NULL, OPT_COMPRESS },
 		{ "format",	required_argument, NULL, OPT_FORMAT },
+		{ "keep",	required_argument, NULL, OPT_KEEP },
 		{ "no-freeze",	no_argument,	   NULL, OPT_NO_FREEZE },
 		{ "progress",	required_argument, NULL, OPT_PROGRESS },
+		{ "update",	no_argument,	   NULL, OPT_UPDATE },
 		{ "help",	no_argument,	   NULL, 'h' },
 		{ }
 	};
@@ -115,11 +139,18 @@ static enum exit_code parse_save(int argc, char **argv, struct save_args *args, 
 		case OPT_FORMAT:
 			ret = format_argument(optarg, &args->raw);
 			break;
+		case OPT_KEEP:
+			ret = number_argument("keep", optarg, 1, IMAGE_GENERATIONS_MAX,
+					      &args->generations);
+			break;
 		case OPT_NO_FREEZE:
 			args->no_freeze = true;
 			break;
 		case OPT_PROGRESS:
 			ret = progress_argument(optarg, &args->progress);
+			break;
+		case OPT_UPDATE:
+			args->update = true;
 			break;
 		case 'h':
 			*help = true;
@@ -141,7 +172,7 @@ static enum exit_code parse_save(int argc, char **argv, struct save_args *args, 
 	if (!ret && args->stream && args->progress == PROGRESS_JSON)
 		ret = report(EXIT_PARAMETERS,
 			     "progress 'json': goes to standard output, as the image does; must be auto, bar or none");
-	return ret;
+	return ret ? ret : check_update(args);
 }
 
 static enum exit_code run_save(int argc, char **argv)
@@ -180,6 +211,8 @@ static const char load_usage[] =
 	"\n"
 	"Options:\n"
 	"     --format rxd|raw  raw: a plain disk image (default: rxd)\n"
+	"     --generation N    load this state of an image of 'rxadm save --update' (default:\n"
+	"                       the newest)\n"
 	"     --into DEVICE     load into this RAM disk, which must be empty and large enough\n"
 	"     --index N         create /dev/rxdN (default: the lowest free number)\n"
 	"     --name NAME       name for commands and /dev/disk/by-id/rxd-name-NAME\n"
@@ -193,6 +226,9 @@ static const char load_usage[] =
 
 static enum exit_code check_load(const struct load_args *args)
 {
+	if (args->raw && args->generation)
+		return report(EXIT_PARAMETERS,
+			      "options --generation and --format raw exclude each other");
 	if (args->into && (args->has_index || args->name || args->node_text || args->uuid_text ||
 			   args->overcommit))
 		return report(EXIT_PARAMETERS,
@@ -204,6 +240,7 @@ static enum exit_code parse_load(int argc, char **argv, struct load_args *args, 
 {
 	static const struct option options[] = {
 		{ "format",	required_argument, NULL, OPT_FORMAT },
+		{ "generation",	required_argument, NULL, OPT_GENERATION },
 		{ "index",	required_argument, NULL, OPT_INDEX },
 		{ "into",	required_argument, NULL, OPT_INTO },
 		{ "name",	required_argument, NULL, OPT_NAME },
@@ -215,12 +252,17 @@ static enum exit_code parse_load(int argc, char **argv, struct load_args *args, 
 		{ }
 	};
 	enum exit_code ret = EXIT_OK;
+	unsigned int number = 0;
 	int opt;
 
 	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		switch (opt) {
 		case OPT_FORMAT:
 			ret = format_argument(optarg, &args->raw);
+			break;
+		case OPT_GENERATION:
+			ret = number_argument("generation", optarg, 1, UINT_MAX, &number);
+			args->generation = number;
 			break;
 		case OPT_INDEX:
 			args->has_index = true;

@@ -7,9 +7,11 @@
 #include <stdint.h>
 
 /*
- * Images of RAM disks, as Documentation/image.rst describes them: a header, frames
- * and an end, each beginning with a block. Nothing here does I/O.
+ * Images of RAM disks, as Documentation/image.rst describes them. Those of version 1 have a
+ * header, frames and an end, each beginning with a block. log_format.h has what only images
+ * of version 2 have. Nothing here does I/O.
  */
+#define IMAGE_MAGIC		"RXDIMAGE"
 #define IMAGE_VERSION		1
 #define IMAGE_BLOCK		4096
 #define IMAGE_PAGE		4096		/* extents are multiples of it */
@@ -24,6 +26,7 @@
 /* In image_frame.encoding */
 #define IMAGE_RAW	0
 #define IMAGE_ZSTD	1
+#define IMAGE_HOLE	2	/* version 2: the extents read as zeros; there is no payload */
 
 /* Properties of the saved disk. The id is repeated in each frame. */
 struct image_header {
@@ -46,17 +49,19 @@ struct image_extent {
 struct image_frame {
 	uint64_t number;
 	uint64_t position;	/* of its block in the image */
-	uint64_t checksum;	/* of the payload as stored, padding included */
+	uint64_t checksum;	/* of the payload as stored, padding included; or of the sums */
+	bool sums;		/* a block with a checksum of each page precedes the data */
 	uint32_t encoding;
-	uint32_t data;		/* bytes of all extents */
+	uint32_t data;		/* bytes of all extents; 0 of holes */
 	uint32_t stored;	/* bytes of the payload, without padding */
 	uint32_t count;
 	struct image_extent extents[IMAGE_EXTENTS_MAX];
 };
 
-/* State of writing or reading an image. */
+/* State of writing or reading an image, or of version 2, a segment. */
 struct image {
 	struct image_header header;
+	bool log;		/* the frames are of version 2 */
 	uint64_t frames;
 	uint64_t data;		/* bytes of all extents so far */
 	uint64_t reached;	/* end of the last extent */
@@ -65,22 +70,11 @@ struct image {
 	bool ended;
 };
 
-/* Size of a frame's payload in the image, with padding. */
-static inline size_t image_payload(const struct image_frame *frame)
-{
-	return (frame->stored + IMAGE_BLOCK - 1) / IMAGE_BLOCK * IMAGE_BLOCK;
-}
-
 void image_put_header(struct image *image, void *block);
-uint64_t image_leave_out_zeros(struct image_frame *frame, char *data, uint64_t *next);
-size_t image_compress(int level, const void *data, size_t size, void *payload, size_t room);
-void image_put_frame(struct image *image, struct image_frame *frame, void *payload, void *block);
 void image_put_end(struct image *image, void *block);
 
 bool image_is_known(const void *block);
 char *image_get_header(struct image *image, const void *block);
 char *image_get_block(struct image *image, const void *block, struct image_frame *frame);
-char *image_get_data(const struct image_frame *frame, const void *payload, void *scratch,
-		     const void **data);
 
 #endif /* RXADM_IMAGE_FORMAT_H */

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "copy/file.h"
-#include "image/format.h"
+#include "image/log_read.h"
 #include "image/names.h"
 #include "kernel/disk_state.h"
 #include "lib/error.h"
@@ -173,18 +173,16 @@ char *image_beside_path(int folder_fd, const char *name)
 /* Read the header of an image. The size is 0 if the file has no valid header. */
 static struct image_header read_header(int fd)
 {
-	void *block = zeroed_array(1, IMAGE_BLOCK);
-	struct image image = { 0 };
-	char *error = NULL;
-	size_t done;
+	struct image_start start;
+	struct image_header header;
+	char *error;
 
-	if (!file_read(fd, block, IMAGE_BLOCK, 0, &done))
-		error = image_get_header(&image, block);
-	if (error)
-		image.header.size = 0;
+	if (image_read_start(fd, &start, &error) || error)
+		header = (struct image_header){ 0 };
+	else
+		header = start.log ? start.head.header : start.image.header;
 	free(error);
-	free(block);
-	return image.header;
+	return header;
 }
 
 /**

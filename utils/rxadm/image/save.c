@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,15 +15,16 @@
 #include "copy/file.h"
 #include "copy/stream.h"
 #include "image/disk.h"
-#include "image/format.h"
+#include "image/extents.h"
+#include "image/frame.h"
 #include "image/names.h"
 #include "image/save.h"
 #include "image/source.h"
+#include "image/update.h"
 #include "kernel/disk_state.h"
 #include "lib/file.h"
 
 #define CHUNKS		4
-#define EXTENTS_AT_ONCE	4096
 
 enum stage {
 	STAGE_HEADER,
@@ -46,10 +46,7 @@ struct job {
 	struct image image;
 	uint64_t cursor;		/* everything before it is in frames, or zeros */
 	void *scratch;			/* data to be compressed */
-	struct rxd_extent *extents;	/* a part of the allocation map */
-	uint32_t nr_extents;
-	uint32_t next_extent;
-	uint64_t mapped;		/* how far that part reaches */
+	struct extents extents;		/* the allocation map */
 
 	char *read_error;
 	char *write_error;
@@ -90,47 +87,15 @@ static enum copy_step write_failed(struct job *job, int err)
 	return COPY_FAILED;
 }
 
-/* Get the next part of the allocation map. */
-static enum copy_step map_more(struct job *job)
-{
-	struct rxd_map arg = {
-		.version = control_abi(),
-		.start = job->mapped,
-		.length = job->image.header.size - job->mapped,
-		.extents = (uintptr_t)job->extents,
-		.count = EXTENTS_AT_ONCE,
-	};
-
-	if (ioctl(job->source->fd, RXD_MAP, &arg))
-		return disk_failed(job, errno, format_text("its allocation map cannot be read: %s",
-							   strerror(errno)));
-	job->nr_extents = arg.count;
-	job->next_extent = 0;
-	job->mapped = arg.next;
-	return COPY_MORE;
-}
-
 /* Find the next allocated extent from @from on. */
 static enum copy_step find_extent(struct job *job, uint64_t from, struct image_extent *found)
 {
-	const struct rxd_extent *extent;
-	enum copy_step step;
+	int err = extents_find(&job->extents, from, found);
 
-	for (;;) {
-		for (; job->next_extent < job->nr_extents; job->next_extent++) {
-			extent = &job->extents[job->next_extent];
-			if (extent->start + extent->length <= from)
-				continue;
-			found->start = extent->start > from ? extent->start : from;
-			found->length = extent->start + extent->length - found->start;
-			return COPY_MORE;
-		}
-		if (job->mapped >= job->image.header.size)
-			return COPY_END;
-		step = map_more(job);
-		if (step != COPY_MORE)
-			return step;
-	}
+	if (err)
+		return disk_failed(job, err, format_text("its allocation map cannot be read: %s",
+							 strerror(err)));
+	return found->length ? COPY_MORE : COPY_END;
 }
 
 static enum copy_step read_extent(struct job *job, const struct image_extent *extent, void *data)
@@ -176,8 +141,6 @@ static enum copy_step gather(struct job *job, struct image_frame *frame, char *d
 /* Leave out zeros. If that makes too many extents, read the rest again for the next frame. */
 static void leave_out_zeros(struct job *job, struct image_frame *frame, char *data)
 {
-	const struct image_extent *last = &frame->extents[frame->count - 1];
-	uint64_t end = last->start + last->length;
 	struct copy_counts *counts = &job->copy.counts;
 	uint64_t zeros, next;
 
@@ -186,11 +149,6 @@ static void leave_out_zeros(struct job *job, struct image_frame *frame, char *da
 	copy_count(&counts->read_skipped, next - job->cursor - zeros - frame->data);
 	copy_count(&counts->write_skipped, next - job->cursor - frame->data);
 	job->cursor = next;
-	if (next == end)
-		return;
-	job->mapped = next;
-	job->nr_extents = 0;
-	job->next_extent = 0;
 }
 
 /* Store a frame in a chunk; compress its data unless it is already in place. */
@@ -199,18 +157,8 @@ static void put_frame(struct job *job, struct copy_chunk *chunk, const void *dat
 	void *payload = (char *)chunk->data + IMAGE_BLOCK;
 	struct image_frame *frame = chunk->note;
 
-	frame->encoding = IMAGE_RAW;
-	frame->stored = frame->data;
-	if (data != payload) {
-		frame->stored = image_compress(job->args->level, data, frame->data, payload,
-					       IMAGE_FRAME_MAX);
-		frame->encoding = IMAGE_ZSTD;
-		if (!frame->stored) {
-			memcpy(payload, data, frame->data);
-			frame->encoding = IMAGE_RAW;
-			frame->stored = frame->data;
-		}
-	}
+	image_fill_frame(&job->image, frame, job->args->compress ? job->args->level : 0, data,
+			 payload);
 	chunk->length = IMAGE_BLOCK + image_payload(frame);
 	image_put_frame(&job->image, frame, payload, chunk->data);
 }
@@ -420,7 +368,7 @@ static enum exit_code save_from(struct save_args *args, const struct save_source
 	/* Set the size: ranges that are not written stay holes. */
 	if (args->raw && !args->stream && ftruncate(job.output.fd, query->size))
 		err = errno;
-	job.extents = zeroed_array(EXTENTS_AT_ONCE, sizeof(*job.extents));
+	extents_begin(&job.extents, source->fd, query->size, false);
 	job.scratch = args->compress ? aligned_alloc(COPY_ALIGN, IMAGE_FRAME_MAX) : NULL;
 	if (err)
 		ret = report(exit_code_of(err), "file '%s': %s", args->file, strerror(err));
@@ -431,7 +379,7 @@ static enum exit_code save_from(struct save_args *args, const struct save_source
 	args->signal = job.copy.signal;
 	output_discard(&job.output);
 	free(job.scratch);
-	free(job.extents);
+	extents_end(&job.extents);
 	disk_note(source->sequence, source->generation, &args->seen);
 	free(job.read_error);
 	free(job.write_error);
@@ -452,7 +400,7 @@ static enum exit_code save_claimed(struct save_args *args, struct save_source *s
 	err = copy_signals_hold(&signals);
 	if (err)
 		return report(EXIT_DEVICE, "cannot block signals: %s", strerror(err));
-	ret = save_source_read(source, args->no_freeze);
+	ret = save_source_read(source, args->no_freeze, NULL);
 	if (!ret)
 		ret = save_from(args, source, &signals);
 	end = save_source_end(source);
@@ -481,7 +429,7 @@ enum exit_code image_save(struct save_args *args)
 		return ret;
 	ret = save_source_claim(&source, control, args->device, !args->keep, !args->stream);
 	if (!ret)
-		ret = save_claimed(args, &source);
+		ret = args->update ? update_save(args, &source) : save_claimed(args, &source);
 	save_source_release(&source);
 	close(control);
 	return ret;

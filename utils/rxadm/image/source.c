@@ -140,11 +140,17 @@ enum exit_code save_source_claim(struct save_source *source, int control, const 
 	return ret ? ret : claim(source, may_clone);
 }
 
-static enum exit_code reserved_error(const struct device *dev)
+static enum exit_code reserved_error(const struct save_source *source)
 {
-	char *users = users_of(dev->number);
+	const struct device *dev = &source->dev;
 	enum exit_code ret;
+	char *users;
 
+	if (!source->in_use)
+		return report(EXIT_PARAMETERS,
+			      "%s '%s': cannot be saved with --update, because its memory is reserved; without it, 'rxadm save' writes a whole image",
+			      dev->what, dev->path);
+	users = users_of(dev->number);
 	ret = report(EXIT_BUSY,
 		     "%s '%s': is in use (%s), and cannot be saved meanwhile, because its memory is reserved; release it there first",
 		     dev->what, dev->path, users ? users : "a process has it open");
@@ -152,19 +158,24 @@ static enum exit_code reserved_error(const struct device *dev)
 	return ret;
 }
 
-static enum exit_code read_clone(struct save_source *source, bool no_freeze)
+static enum exit_code read_clone(struct save_source *source, bool no_freeze, const uint8_t *state)
 {
 	const struct save_clone *clone = &source->clone;
 	enum exit_code ret;
 
 	if (source->query.state & RXD_STATE_RESERVED)
-		return reserved_error(&source->dev);
-	ret = save_clone_make(source->control, &source->dev, source->index, no_freeze,
-			      &source->clone);
+		return reserved_error(source);
+	source->cloned = true;
+	/* Of what nobody else has open, nothing can be frozen. */
+	ret = save_clone_make(source->control, &source->dev, source->index,
+			      no_freeze || !source->in_use, state, &source->clone);
 	if (!ret)
 		ret = disk_check_same(&source->dev, source->sequence);
 	if (ret)
 		return ret;
+	/* The disk itself can be used from now on. */
+	if (source->fd >= 0)
+		close(source->fd);
 	/* The image is of the source. */
 	source->query.size = clone->query.size;
 	source->query.mem_limit = clone->query.mem_limit;
@@ -177,13 +188,14 @@ static enum exit_code read_clone(struct save_source *source, bool no_freeze)
  * save_source_read - prepare to read the disk, or a clone of it
  * @source: result of save_source_claim()
  * @no_freeze: freeze no file systems
+ * @state: name of its state, to read a clone in any case, with the record of changes; or NULL
  *
  * The caller holds signals back until save_source_end().
  */
-enum exit_code save_source_read(struct save_source *source, bool no_freeze)
+enum exit_code save_source_read(struct save_source *source, bool no_freeze, const uint8_t *state)
 {
-	if (source->in_use)
-		return read_clone(source, no_freeze);
+	if (source->in_use || state)
+		return read_clone(source, no_freeze, state);
 	source->generation = disk_generation(source->dev.number);
 	source->changes = disk_changes(&source->dev);
 	return EXIT_OK;
@@ -198,7 +210,7 @@ bool save_source_unchanged(const struct save_source *source)
 	char *now;
 	bool same;
 
-	if (source->in_use)
+	if (source->cloned)
 		return true;
 	now = disk_generation(source->dev.number);
 	same = !now || !source->generation || !strcmp(now, source->generation);
@@ -217,9 +229,11 @@ char *save_source_lost(const struct save_source *source)
 /* Remove the clone, if any. */
 enum exit_code save_source_end(struct save_source *source)
 {
-	if (!source->in_use)
+	if (!source->cloned)
 		return EXIT_OK;
-	source->fd = -1;
+	/* Of a clone that was not made, the disk is open. */
+	if (source->clone.fd >= 0 && source->fd == source->clone.fd)
+		source->fd = -1;
 	return save_clone_remove(&source->clone);
 }
 

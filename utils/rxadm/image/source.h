@@ -19,7 +19,8 @@ struct save_source {
 	char *sequence;			/* the diskseq of @dev */
 	bool locked;			/* against other saves of the disk to files */
 	bool were_off;			/* its I/O statistics */
-	bool in_use;			/* @clone is read instead of the disk */
+	bool in_use;
+	bool cloned;			/* @clone is read instead of the disk */
 	struct save_clone clone;
 	struct rxd_query query;		/* of the disk, with the size and limit of what is read */
 	int fd;				/* what is read */
@@ -29,7 +30,7 @@ struct save_source {
 
 enum exit_code save_source_claim(struct save_source *source, int control, const char *name,
 				 bool may_clone, bool to_file);
-enum exit_code save_source_read(struct save_source *source, bool no_freeze);
+enum exit_code save_source_read(struct save_source *source, bool no_freeze, const uint8_t *state);
 bool save_source_unchanged(const struct save_source *source);
 char *save_source_lost(const struct save_source *source);
 enum exit_code save_source_end(struct save_source *source);

@@ -129,12 +129,14 @@ static enum exit_code clone_error(int fd, int err, const struct device *source,
  * @arg: out: the answer
  *
  * Another clone, or a program such as fsfreeze, may have frozen a file system for a moment: wait.
+ * A module that records no changes clones without: @arg's flags then lack RXD_CLONE_TRACK.
  */
 enum exit_code clone_make(int fd, const struct device *source,
 			  const struct clone_request *request,
 			  const struct filesystems *files, struct rxd_clone *arg)
 {
 	const struct create_request *create = &request->create;
+	const uint8_t *state = request->state;
 	unsigned int round = 0;
 	int err;
 
@@ -148,10 +150,18 @@ enum exit_code clone_make(int fd, const struct device *source,
 			.nr_fds = files->count,
 		};
 		memcpy(arg->uuid, create->uuid, sizeof(arg->uuid));
+		if (state) {
+			arg->flags |= RXD_CLONE_TRACK;
+			memcpy(arg->state, state, sizeof(arg->state));
+		}
 		if (create->dry_run)
 			err = dry_run_clone(fd, arg);
 		else
 			err = ioctl(fd, RXD_CLONE, arg) ? errno : 0;
+		if (err == EINVAL && state) {
+			state = NULL;
+			continue;
+		}
 		if (err != EBUSY || round == BUSY_ROUNDS)
 			break;
 		pause_for(round++, "until '%s' is released or thawed", source->path);

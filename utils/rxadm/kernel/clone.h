@@ -14,6 +14,7 @@ struct clone_request {
 	int source;			/* its device number */
 	unsigned int count;
 	struct create_request create;	/* index, UUID, name, flags and dry run; size: out */
+	const uint8_t *state;		/* name of it, for a record of changes since; or NULL */
 };
 
 enum exit_code clone_make(int fd, const struct device *source,

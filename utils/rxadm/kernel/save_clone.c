@@ -88,16 +88,18 @@ static enum exit_code open_clone(struct save_clone *clone, const struct rxd_clon
  * @source: the RAM disk
  * @index: its number
  * @no_freeze: freeze no file systems
+ * @state: name of its state, for a record of changes since; NULL: none is wanted
  * @clone: out: to be released by save_clone_remove(), also after an error
  *
  * The caller holds signals back.
  */
 enum exit_code save_clone_make(int control, const struct device *source, int index, bool no_freeze,
-			       struct save_clone *clone)
+			       const uint8_t *state, struct save_clone *clone)
 {
 	struct clone_request request = {
 		.source = index,
 		.count = 1,
+		.state = state,
 		.create.flags = RXD_CLONE_READ_ONLY | RXD_CLONE_EXPENDABLE |
 				(no_freeze ? RXD_CLONE_NO_FREEZE : 0),
 	};
@@ -117,6 +119,7 @@ enum exit_code save_clone_make(int control, const struct device *source, int ind
 	if (ret)
 		return ret;
 	clone->changes = made.changes;
+	clone->tracked = made.flags & RXD_CLONE_TRACK;
 	return open_clone(clone, &made);
 }
 

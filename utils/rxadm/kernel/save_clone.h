@@ -17,10 +17,11 @@ struct save_clone {
 	char *node;		/* in /dev */
 	struct rxd_query query;
 	uint64_t changes;	/* of the source, at the moment of the clone */
+	bool tracked;		/* the driver records what changes after the clone */
 };
 
 enum exit_code save_clone_make(int control, const struct device *source, int index, bool no_freeze,
-			       struct save_clone *clone);
+			       const uint8_t *state, struct save_clone *clone);
 enum exit_code save_clone_remove(struct save_clone *clone);
 bool save_clone_is_lost(const struct save_clone *clone);
 void save_clones_clean(int control);

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which generations an image has, what in its file none of them needs, and whether the file has
+ * become too long.
+ *
+ * The data of a page in segment s that a later segment t has again is needed if the image has a
+ * generation g with s <= g < t. From the newest segment to the oldest, a byte for each page says
+ * how many generations are older than t: one of them is not older than s if fewer are older
+ * than s.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "image/frame.h"
+#include "image/generations.h"
+#include "image/log_read.h"
+#include "lib/error.h"
+
+/* Clean after so much was appended, in percent of what is live and in bytes. */
+#define CLEAN_PERCENT	5
+#define CLEAN_BYTES	(1 << 20)
+
+/* Rewrite a file that has more blocks than this, or that is longer. */
+#define USED_PERCENT	120
+#define USED_BYTES	(1 << 20)
+#define LENGTH_TIMES	16
+#define LENGTH_BYTES	(UINT64_C(1) << 30)
+
+const struct log_generation *generation_find(const struct log_head *head, uint64_t number)
+{
+	uint32_t i;
+
+	for (i = 0; i < head->count; i++)
+		if (head->generations[i].number == number)
+			return &head->generations[i];
+	return NULL;
+}
+
+/* List the numbers of the generations, as allocated text. */
+char *generations_list(const struct log_head *head)
+{
+	char *text = NULL;
+	uint32_t i;
+
+	for (i = 0; i < head->count; i++)
+		append_text(&text, "%s%llu", i ? ", " : "",
+			    (unsigned long long)head->generations[i].number);
+	return text;
+}
+
+static int random_number(uint64_t *number)
+{
+	return getrandom(number, sizeof(*number), 0) == sizeof(*number) ? 0 : EIO;
+}
+
+/**
+ * generations_begin - prepare the first segment of a new image
+ * @head: out: a head without generations, whose writer and before may be set
+ * @header: the disk
+ * @segment: in: its generation; out: all that append_segment() needs
+ *
+ * Return: 0 or an errno.
+ */
+int generations_begin(struct log_head *head, const struct image_header *header,
+		      struct log_segment *segment)
+{
+	/* The first head goes to the first slot, so that the file begins with its magic. */
+	*head = (struct log_head){ .header = *header, .sequence = LOG_HEADS - 1, .end = LOG_BEGIN };
+	segment->header = *header;
+	segment->first = LOG_BEGIN;
+	segment->whole = true;
+	if (random_number(&head->log))
+		return EIO;
+	segment->header.id = head->log;
+	return 0;
+}
+
+/**
+ * generations_add - make the head of an image to which a segment was appended
+ * @head: the head; its writer is set
+ * @segment: the segment
+ * @keep: number of generations to keep
+ * @written: bytes that were appended
+ *
+ * Return: 0 or an errno.
+ */
+int generations_add(struct log_head *head, const struct log_segment *segment, unsigned int keep,
+		    uint64_t written)
+{
+	uint32_t drop = head->count >= keep ? head->count - keep + 1 : 0;
+
+	head->header = segment->header;
+	if (random_number(&head->header.id))
+		return EIO;
+	if (head->count)
+		memcpy(head->before, log_newest(head)->state, LOG_STATE);
+	head->count -= drop;
+	memmove(head->generations, head->generations + drop,
+		head->count * sizeof(*head->generations));
+	head->generations[head->count++] = segment->generation;
+	head->sequence++;
+	head->end = segment->position + IMAGE_BLOCK;
+	head->live += written;
+	head->appended += written;
+	return 0;
+}
+
+bool generations_need_cleaning(const struct log_head *head)
+{
+	return head->appended > head->live / 100 * CLEAN_PERCENT + CLEAN_BYTES;
+}
+
+/* The state of a search for what no generation needs. */
+struct clean {
+	struct log_walk walk;
+	const struct log_head *head;
+	bool (*stopped)(void);
+	uint8_t *older;		/* for each page: generations older than its later segment */
+	uint64_t pages;
+	uint8_t older_beyond;	/* of the pages beyond */
+	uint8_t limit;		/* generations older than the present segment */
+	bool unsupported;	/* holes */
+	uint64_t live;
+};
+
+static void punch(struct clean *clean, uint64_t start, uint64_t length)
+{
+	off_t data;
+
+	if (!length || clean->unsupported)
+		return;
+	/* It may be a hole already. */
+	data = lseek(clean->walk.fd, start, SEEK_DATA);
+	if (data < 0 ? errno == ENXIO : (uint64_t)data >= start + length)
+		return;
+	if (fallocate(clean->walk.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, length))
+		clean->unsupported = true;
+}
+
+/* Make room for the pages of a segment. */
+static bool grow(struct clean *clean)
+{
+	uint64_t pages = clean->walk.segment.header.size / IMAGE_PAGE;
+	uint8_t *older;
+
+	if (pages <= clean->pages)
+		return true;
+	older = realloc(clean->older, pages);
+	if (!older)
+		return false;
+	memset(older + clean->pages, clean->older_beyond, pages - clean->pages);
+	clean->older = older;
+	clean->pages = pages;
+	return true;
+}
+
+/* Does a generation need this page of the present segment? Note that this one has it. */
+static bool take_page(struct clean *clean, uint64_t start)
+{
+	uint8_t *older = &clean->older[start / IMAGE_PAGE];
+	bool needed = *older > clean->limit;
+
+	if (needed)
+		*older = clean->limit;
+	return needed;
+}
+
+/* Go through the pages of a raw frame, and punch out those that are not needed. */
+static uint64_t take_pages(struct clean *clean, const struct image_frame *frame)
+{
+	const bool raw = frame->encoding == IMAGE_RAW;
+	uint64_t data = frame->position + 2 * IMAGE_BLOCK;
+	uint64_t at, live = 0, offset = 0, dead = 0;	/* dead: where a run of such pages begins */
+	uint32_t i;
+
+	for (i = 0; i < frame->count; i++) {
+		for (at = 0; at < frame->extents[i].length; at += IMAGE_PAGE) {
+			if (take_page(clean, frame->extents[i].start + at)) {
+				if (raw)
+					punch(clean, data + dead, offset - dead);
+				dead = offset + IMAGE_PAGE;
+				live += IMAGE_PAGE;
+			}
+			offset += IMAGE_PAGE;
+		}
+	}
+	if (raw && live)
+		punch(clean, data + dead, offset - dead);
+	return live;
+}
+
+static void take_frame(struct clean *clean, const struct image_frame *frame)
+{
+	uint64_t live = take_pages(clean, frame);
+
+	if (frame->encoding == IMAGE_HOLE)
+		return;
+	if (!live)
+		punch(clean, frame->position + IMAGE_BLOCK, image_payload(frame));
+	else
+		clean->live += frame->stored * live / frame->data;
+}
+
+static uint8_t count_older(const struct log_head *head, uint64_t number)
+{
+	uint8_t count = 0;
+
+	while (count < head->count && head->generations[count].number < number)
+		count++;
+	return count;
+}
+
+/* Go through the frames of the present segment. Return: whether all is well so far. */
+static bool take_segment(struct clean *clean)
+{
+	struct image_frame frame;
+	enum copy_step step;
+	uint64_t page;
+
+	clean->limit = count_older(clean->head, clean->walk.segment.generation.number);
+	if (!grow(clean))
+		return false;
+	do {
+		if (clean->stopped && clean->stopped())
+			return false;
+		step = log_walk_frame(&clean->walk, &frame);
+		if (step == COPY_MORE)
+			take_frame(clean, &frame);
+	} while (step == COPY_MORE);
+	if (step == COPY_FAILED || !clean->walk.segment.whole)
+		return step != COPY_FAILED;
+	/* No page is needed from before, for the generations from this one on. */
+	for (page = 0; page < clean->pages; page++)
+		if (clean->older[page] > clean->limit)
+			clean->older[page] = clean->limit;
+	clean->older_beyond = clean->limit;
+	return true;
+}
+
+/**
+ * generations_clean - punch out of an image what none of its generations needs
+ * @fd: the image
+ * @head: its head, which is synced; out: what is live, unless this was interrupted
+ * @stopped: returns whether to stop early; may be NULL
+ *
+ * Return: whether everything was looked at.
+ */
+bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void))
+{
+	struct clean clean = { .head = head, .stopped = stopped, .older_beyond = head->count };
+	bool good, oldest = false;
+
+	log_walk_begin(&clean.walk, fd, head->log);
+	good = log_walk_to(&clean.walk, log_newest(head)->position);
+	while (good) {
+		good = take_segment(&clean);
+		/* Nothing needs what precedes the whole disk of the oldest generation. */
+		oldest = good && clean.walk.segment.whole && !clean.limit;
+		if (!good || oldest)
+			break;
+		good = log_walk_back(&clean.walk);
+	}
+	if (oldest)
+		punch(&clean, LOG_BEGIN, clean.walk.segment.first - LOG_BEGIN);
+	log_walk_end(&clean.walk);
+	free(clean.older);
+	if (!good)
+		return false;
+	head->live = clean.live;
+	head->appended = 0;
+	return true;
+}
+
+/* Check whether the file should be written again, which is so if what is dead stays in it. */
+bool generations_need_rewriting(int fd, const struct log_head *head)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	return (uint64_t)st.st_blocks * 512 > head->live / 100 * USED_PERCENT + USED_BYTES ||
+	       head->end > head->live * LENGTH_TIMES + LENGTH_BYTES;
+}

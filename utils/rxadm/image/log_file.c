@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Open and lock the file of an image that is to be updated.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "copy/file.h"
+#include "image/log_file.h"
+#include "image/names.h"
+#include "lib/file.h"
+#include "lib/system.h"
+
+/**
+ * log_lock - wait until no other rxadm updates or reads an image
+ * @fd: the image
+ * @path: its path
+ * @shared: others may read it
+ *
+ * The lock is held until @fd is closed.
+ */
+enum exit_code log_lock(int fd, const char *path, bool shared)
+{
+	unsigned int round = 0;
+
+	while (flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB)) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return report(exit_code_of(errno), "image '%s': cannot be locked: %s", path,
+				      strerror(errno));
+		pause_for(round++, "until '%s' is no longer in use by another rxadm", path);
+	}
+	return EXIT_OK;
+}
+
+/* Open the file that the path leads to. Return: 0 or an errno. */
+static int open_file(struct log_file *file)
+{
+	struct output place;
+	int err, flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+
+	err = output_find(&place, file->path, false);
+	if (err)
+		return err;
+	file->full = image_beside_path(place.folder_fd, place.name);
+	if (place.old.st_mode) {
+		file->fd = openat(place.folder_fd, place.name, flags | O_DIRECT);
+		if (file->fd < 0 && errno == EINVAL)
+			file->fd = openat(place.folder_fd, place.name, flags);
+		if (file->fd < 0 || fstat(file->fd, &file->st))
+			err = errno;
+		else if (!S_ISREG(file->st.st_mode))
+			err = ENOTSUP;
+	}
+	output_discard(&place);
+	return err;
+}
+
+/* Check whether the file, which is locked now, still has its path. */
+static bool has_path(struct log_file *file)
+{
+	struct stat st;
+
+	/* The one that had the lock may have written to it. */
+	return !stat(file->full, &st) && !fstat(file->fd, &file->st) &&
+	       st.st_dev == file->st.st_dev && st.st_ino == file->st.st_ino;
+}
+
+static enum exit_code read_start(struct log_file *file)
+{
+	enum exit_code ret = EXIT_OK;
+	char *error;
+	int err;
+
+	err = image_read_start(file->fd, &file->start, &error);
+	if (err)
+		ret = report(exit_code_of(err), "file '%s': cannot be read: %s", file->path,
+			     strerror(err));
+	else if (error)
+		ret = report(EXIT_PARAMETERS, "file '%s': cannot be updated: it %s", file->path,
+			     file->start.length ? error : "is empty");
+	free(error);
+	return ret;
+}
+
+/**
+ * log_file_open - open and lock the image that is to be updated, if there is one
+ * @file: out: to be closed by log_file_close(), also after an error
+ * @path: the file
+ */
+enum exit_code log_file_open(struct log_file *file, const char *path)
+{
+	enum exit_code ret = EXIT_OK;
+	int err;
+
+	*file = (struct log_file){ .fd = -1 };
+	for (;;) {
+		file->path = path;
+		err = open_file(file);
+		if (err)
+			return file_replace_error("file", path, err);
+		if (file->fd < 0)
+			return EXIT_OK;
+		ret = log_lock(file->fd, path, false);
+		if (ret)
+			return ret;
+		if (has_path(file))
+			return read_start(file);
+		log_file_close(file);
+	}
+}
+
+void log_file_close(struct log_file *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->full);
+	*file = (struct log_file){ .fd = -1 };
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_IMAGE_UPDATE_H
+#define RXADM_IMAGE_UPDATE_H
+
+#include "image/save.h"
+#include "image/source.h"
+#include "lib/error.h"
+
+enum exit_code update_save(struct save_args *args, struct save_source *source);
+
+#endif /* RXADM_IMAGE_UPDATE_H */
