@@ -55,6 +55,7 @@ static void add_frame(struct image *image, struct buffer *buffer, struct image_f
 	uint32_t i;
 
 	frame->data = 0;
+	frame->sums = false;
 	for (i = 0; i < frame->count; i++) {
 		for (at = 0; at < frame->extents[i].length; at += IMAGE_PAGE) {
 			fill(data + frame->data, frame->extents[i].start + at);

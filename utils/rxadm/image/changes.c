@@ -107,11 +107,12 @@ static void leave_out_zeros(struct changes *changes, struct image_frame *frame, 
 			    uint64_t *reached)
 {
 	const struct image_frame all = *frame;
-	const struct image_extent *last = &all.extents[all.count - 1];
+	const struct image_extent *last;
 	uint64_t next;
 
 	if (!all.count)
 		return;
+	last = &all.extents[all.count - 1];
 	image_leave_out_zeros(frame, data, &next);
 	note_zeros(changes, &all, frame, next);
 	if (next < last->start + last->length)

@@ -57,9 +57,9 @@ size_t image_compress(int level, const void *data, size_t size, void *payload, s
  */
 bool image_add_extent(struct image_frame *frame, uint64_t start, uint64_t length)
 {
-	struct image_extent *last = &frame->extents[frame->count - 1];
+	struct image_extent *last = frame->count ? &frame->extents[frame->count - 1] : NULL;
 
-	if (frame->count && last->start + last->length == start) {
+	if (last && last->start + last->length == start) {
 		last->length += length;
 	} else {
 		if (frame->count == IMAGE_EXTENTS_MAX)
