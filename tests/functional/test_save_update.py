@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxadm save --update: only changes are written, and the image is whole at every moment."""
+
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import ENVIRONMENT, program, run, rxadm
+from rxdlib.control import CREATE_RESERVE, Control
+from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
+from rxdlib.outcome import ok, refused
+
+PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
+SIZE = 32 * MIB
+SAVED = re.compile(r"rxadm: save: (\S+): (\S+ ?\S*) of (\S+ ?\S*) (changed|hold data), saved to "
+                   r"'([^']+)' as generation (\d+)\n")
+NOTHING = "nothing has changed since generation"
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def update(ramdisk, path, *options):
+    """Update an image. Returns whether only changes were written, and the generation."""
+    result = rxadm("save", "--update", ramdisk.path, path, *options)
+    found = SAVED.fullmatch(result.stderr)
+    assert result.returncode == 0 and result.stdout == "" and found, result
+    return found[4] == "changed", int(found[6])
+
+
+def unchanged(ramdisk, path):
+    """Update an image; nothing is written."""
+    before = content(path), os.stat(path).st_mtime_ns
+    result = rxadm("save", "--update", ramdisk.path, path)
+    assert result.returncode == 0 and NOTHING in result.stderr, result
+    assert before == (content(path), os.stat(path).st_mtime_ns)
+
+
+def load(lab, *args):
+    """Load into a new disk; returns it."""
+    made = ok("load", *args).split()[-1]
+    return lab.adopt_ramdisk(int(made[len("/dev/rxd"):]))
+
+
+def loaded(lab, path, *options):
+    """Returns the data of an image. The RAM disk is gone then."""
+    copy = load(lab, path, "--uuid", "random", *options)
+    data = content(copy.path)
+    copy.remove()
+    return data
+
+
+@pytest.fixture(name="source")
+def fixture_source(lab):
+    """A RAM disk with 8 MiB of data."""
+    ramdisk = lab.ramdisk(SIZE)
+    for at in range(0, 8):
+        direct.write(ramdisk.path, at * MIB, stamp(at, MIB))
+    return ramdisk
+
+
+def test_update(lab, source, path):
+    """Each update writes what has changed; a load has it all."""
+    assert update(source, path) == (False, 1)
+    unchanged(source, path)
+    with Direct(source.path) as disk:
+        for number in range(2, 12):
+            disk.write(number * 2 * MIB, stamp(100 + number, 64 * KIB))
+            disk.discard(number * 512 * KIB, 16 * KIB)
+            disk.write(8 * BLOCK * number, bytes(BLOCK))
+            length = os.path.getsize(path)
+            assert update(source, path) == (True, number)
+            assert os.path.getsize(path) <= length + 1.1 * 84 * KIB + 64 * KIB
+            unchanged(source, path)
+            assert loaded(lab, path) == content(source.path)
+    ok("remove", source.path, "--dry-run")
+
+
+def test_mounted(lab, path):
+    """Files change on a mounted file system; each image has those that were synced."""
+    source = lab.ramdisk(64 * MIB)
+    run("mkfs.ext4", "-q", source.path)
+    directory = lab.mount(source.path)
+    for number in range(1, 5):
+        for name in range(number):
+            with open(os.path.join(directory, str(name)), "wb") as file:
+                file.write(stamp(number, MIB))
+        assert update(source, path, "--keep", "2") == (number > 1, number)
+    result = rxadm("save", "--update", source.path, path)
+    assert result.returncode == 0, result
+    run("umount", directory)
+    ok("remove", source.path, "--force")
+    copy = load(lab, path)
+    run("e2fsck", "-fn", copy.path)
+    directory = lab.mount(copy.path)
+    for name in range(4):
+        assert content(os.path.join(directory, str(name))) == stamp(4, MIB)
+    with open(os.path.join(directory, "0"), "wb") as file:
+        file.write(stamp(5, MIB))
+    # The first update after a load is short, too.
+    assert update(copy, path)[0]
+    run("umount", directory)
+
+
+def test_generations(lab, source, path):
+    """--keep; an older state is loaded and saved; a plain save, and an update after it."""
+    states = {}
+    for number in range(1, 6):
+        direct.write(source.path, number * 3 * MIB, stamp(number, 256 * KIB))
+        states[number] = content(source.path)
+        assert update(source, path, "--keep", "3") == (number > 1, number)
+    for number in 3, 4, 5:
+        assert loaded(lab, path, "--generation", str(number)) == states[number]
+    refused(PARAMETERS, "load", path, "--generation", "2", names=("no generation 2", "3, 4, 5"))
+    source.remove()
+
+    older = load(lab, path, "--generation", "3")
+    direct.write(older.path, 0, stamp(99, MIB))
+    states[6] = content(older.path)
+    assert update(older, path, "--keep", "3") == (False, 6)
+    for number in 4, 5, 6:
+        assert loaded(lab, path, "--generation", str(number)) == states[number]
+    assert update_after(older, path, 7 * MIB) == (True, 7)
+    refused(PARAMETERS, "load", path, "--generation", "6", names="it has 7")
+
+    ok("save", older.path, path)
+    refused(PARAMETERS, "load", path, "--generation", "1", names="no generations")
+    assert update(older, path) == (False, 1)
+    assert update_after(older, path, 9 * MIB) == (True, 2)
+    assert loaded(lab, path) == content(older.path)
+
+
+def update_after(ramdisk, path, at):
+    direct.write(ramdisk.path, at, stamp(at))
+    return update(ramdisk, path)
+
+
+@pytest.mark.one_kernel
+def test_compressed(lab, source, path):
+    assert update(source, path, "--compress", "zstd") == (False, 1)
+    direct.write(source.path, 5 * MIB, b"text" * MIB)
+    assert update(source, path, "--compress", "zstd") == (True, 2)
+    direct.write(source.path, 6 * MIB, stamp(1, 64 * KIB))
+    assert update(source, path) == (True, 3)
+    assert loaded(lab, path) == content(source.path)
+
+
+def test_file_stays_short(lab, source, path):
+    """What no generation needs leaves the file."""
+    update(source, path)
+    with Direct(source.path) as disk:
+        for number in range(40):
+            disk.write(number % 8 * MIB, stamp(1000 + number, MIB))
+            update(source, path)
+    assert os.stat(path).st_blocks * 512 <= 1.2 * 8 * MIB + MIB
+    assert loaded(lab, path) == content(source.path)
+
+
+@pytest.mark.one_kernel
+def test_bad_input(lab, source, folder, path):
+    """One line, and everything stays."""
+    update(source, path)
+    for options, names in ((("--keep", "0"), "keep '0'"), (("--keep", "65"), "keep '65'"),
+                           (("--format", "raw"), "exclude")):
+        refused(PARAMETERS, "save", "--update", source.path, path, *options, names=names)
+    refused(PARAMETERS, "save", "--keep", "2", source.path, path, names="--update")
+    refused(PARAMETERS, "save", "--update", source.path, "-", names="cannot be updated")
+    refused(PARAMETERS, "load", path, "--generation", "0", names="generation '0'")
+    refused(PARAMETERS, "load", path, "--format", "raw", "--generation", "1", names="exclude")
+    with open(path, "rb") as image:
+        result = subprocess.run([program("rxadm"), "load", "-"], stdin=image, env=ENVIRONMENT,
+                                capture_output=True, text=True, check=False)
+    assert result.returncode == PARAMETERS and "from its file" in result.stderr, result
+
+    other = lab.ramdisk(SIZE)
+    before = content(path)
+    refused(PARAMETERS, "save", "--update", other.path, path, names="another disk")
+    plain = os.path.join(folder, "plain")
+    ok("save", other.path, plain)
+    refused(PARAMETERS, "save", "--update", source.path, plain, names="another disk")
+    with open(plain, "wb") as file:
+        file.write(b"no image")
+    refused(PARAMETERS, "save", "--update", source.path, plain, names="not an image")
+    refused(PARAMETERS, "save", "--update", source.path, folder, names="directory")
+    loop = run("losetup", "--find", "--show", path).stdout.strip()
+    try:
+        refused(BUSY, "save", "--update", source.path, path, names="loop device")
+    finally:
+        run("losetup", "--detach", loop)
+    reserved = lab.ramdisk(MIB, flags=CREATE_RESERVE)
+    refused(PARAMETERS, "save", "--update", reserved.path, plain + "2", names="reserved")
+    assert content(path) == before
+
+    link = os.path.join(folder, "link")
+    os.symlink(path, link)
+    direct.write(source.path, 0, stamp(5))
+    assert update(source, link) == (True, 2)
+    assert os.path.islink(link) and content(path) != before
+
+
+@pytest.mark.one_kernel
+def test_torn_head(lab, source, path):
+    """Either head may be damaged; the other one counts."""
+    update(source, path)
+    first = content(source.path)
+    direct.write(source.path, 0, stamp(7, 64 * KIB))
+    update(source, path, "--keep", "2")
+    second = content(source.path)
+    image = content(path)
+    for slot, wanted in (0, second), (1, first):
+        with open(path, "wb") as file:
+            file.write(image)
+            file.seek(slot * BLOCK + 100)
+            file.write(b"torn")
+        assert loaded(lab, path) == wanted
+    with open(path, "r+b") as file:
+        file.write(b"torn")
+    result = rxadm("load", path)
+    assert result.returncode == PARAMETERS and "is " in result.stderr
+
+
+def interrupted(source, path, *inject):
+    command = ["strace", "-f", "-o", "/dev/null", "-e", "trace=pwrite64,fdatasync,fallocate",
+               "-e", ":".join(("inject=" + inject[0],) + inject[1:]),
+               program("rxadm"), "save", "--update", source.path, path]
+    environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("call, when", [("pwrite64", 1), ("pwrite64", 2), ("pwrite64", 3),
+                                        ("fdatasync", 1), ("fdatasync", 2)])
+def test_killed(lab, source, path, call, when):
+    """The image has the old or the new state, and the next update is short."""
+    update(source, path)
+    old = content(source.path)
+    direct.write(source.path, 0, stamp(7, 6 * MIB))
+    result = interrupted(source, path, call, f"signal=KILL:when={when}")
+    assert result.returncode == -signal.SIGKILL, result
+    assert loaded(lab, path) in (old, content(source.path))
+    direct.write(source.path, 20 * MIB, stamp(8))
+    assert update(source, path)[0]
+    assert loaded(lab, path) == content(source.path)
+    with Control() as control:
+        assert [disk.index for disk in control.query_all()] == [source.index]
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("call, when", [("pwrite64", 2), ("fdatasync", 1)])
+def test_no_space(lab, source, path, call, when):
+    """What was appended is cut off; the changes are not lost."""
+    update(source, path)
+    before = content(path)
+    old = content(source.path)
+    direct.write(source.path, 0, stamp(7, 6 * MIB))
+    result = interrupted(source, path, call, f"error=ENOSPC:when={when}")
+    assert result.returncode and "No space left" in result.stderr, result
+    assert content(path) == before and loaded(lab, path) == old
+    assert update(source, path) == (True, 2)
+    assert loaded(lab, path) == content(source.path)
+
+
+@pytest.mark.one_kernel
+def test_two_at_once(lab, source, path):
+    """They wait for each other."""
+    update(source, path)
+    direct.write(source.path, 0, stamp(7, 6 * MIB))
+    command = [program("rxadm"), "save", "--update", source.path, path]
+    both = [subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+            for _ in range(2)]
+    texts = sorted(process.communicate(timeout=120)[1] for process in both)
+    assert [process.returncode for process in both] == [0, 0], texts
+    assert sum(NOTHING in text for text in texts) == 1
+    assert loaded(lab, path) == content(source.path)
