@@ -116,7 +116,7 @@ _rxadm()
 			words='zstd zstd:1 zstd:9 zstd:19' ;;
 		save:--progress | load:--progress)
 			words='auto bar json none' ;;
-		load:--index)
+		save:--keep | load:--index | load:--generation)
 			return ;;
 		load:--into)
 			words=$(_rxadm_ramdisks) ;;
@@ -127,11 +127,13 @@ _rxadm()
 		save:--format | load:--format)
 			words='rxd raw' ;;
 		save:save)
-			words="--compress --format --no-freeze --progress --help $(_rxadm_ramdisks)" ;;
+			words='--compress --format --keep --no-freeze --progress --update --help'
+			words+=" $(_rxadm_ramdisks)" ;;
 		save:* | load:*)
-			words='--compress --format --no-freeze --progress --help'
+			words='--compress --format --keep --no-freeze --progress --update --help'
 			[ "$command" = save ] ||
-				words='--format --into --index --name --node --overcommit --progress --uuid --help'
+				words='--format --generation --into --index --list --name --node --overcommit
+					--progress --uuid --help'
 			mapfile -t COMPREPLY < <(compgen -f -W "$words" -- "$cur")
 			return ;;
 		create:*)

@@ -146,12 +146,16 @@ _rxadm()
 	save)
 		_arguments '--compress=[compress the image]:method:(zstd)' \
 			'--format=[format of the file]:format:(rxd raw)' \
+			'--keep=[with --update: states that the image keeps]:number' \
 			'--no-freeze[do not freeze file systems]' \
+			'--update[write only what has changed]' \
 			'--progress=[progress to show]:how:(auto bar json none)' '--help[print help]' \
 			'1:device:_rxadm_ramdisks' '2:file:_files' ;;
 	load)
 		_arguments '--into=[an empty RAM disk]:device:_rxadm_ramdisks' \
 			'--format=[format of the file]:format:(rxd raw)' \
+			'--generation=[load this state of the image]:number' \
+			'--list[print the states of the image]' \
 			'--index=[create /dev/rxdN]:number' '--name=[name of the RAM disk]:name' \
 			'--node=[NUMA node to allocate memory from]:node:(local interleave)' \
 			'--overcommit[do not count the disk towards the share of memory]' \

@@ -215,6 +215,7 @@ static const char load_usage[] =
 	"                       the newest)\n"
 	"     --into DEVICE     load into this RAM disk, which must be empty and large enough\n"
 	"     --index N         create /dev/rxdN (default: the lowest free number)\n"
+	"     --list            load nothing, print the states of an image of 'rxadm save --update'\n"
 	"     --name NAME       name for commands and /dev/disk/by-id/rxd-name-NAME\n"
 	"     --node NODE       NUMA node to allocate memory from: a number, local or\n"
 	"                       interleave (default: local)\n"
@@ -236,13 +237,15 @@ static enum exit_code check_load(const struct load_args *args)
 	return EXIT_OK;
 }
 
-static enum exit_code parse_load(int argc, char **argv, struct load_args *args, bool *help)
+static enum exit_code parse_load(int argc, char **argv, struct load_args *args, bool *help,
+				 bool *list)
 {
 	static const struct option options[] = {
 		{ "format",	required_argument, NULL, OPT_FORMAT },
 		{ "generation",	required_argument, NULL, OPT_GENERATION },
 		{ "index",	required_argument, NULL, OPT_INDEX },
 		{ "into",	required_argument, NULL, OPT_INTO },
+		{ "list",	no_argument,	   NULL, OPT_LIST },
 		{ "name",	required_argument, NULL, OPT_NAME },
 		{ "node",	required_argument, NULL, OPT_NODE },
 		{ "overcommit",	no_argument,	   NULL, OPT_OVERCOMMIT },
@@ -270,6 +273,9 @@ static enum exit_code parse_load(int argc, char **argv, struct load_args *args, 
 			break;
 		case OPT_INTO:
 			args->into = optarg;
+			break;
+		case OPT_LIST:
+			*list = true;
 			break;
 		case OPT_NAME:
 			args->name = optarg;
@@ -315,17 +321,19 @@ static enum exit_code parse_load(int argc, char **argv, struct load_args *args, 
 static enum exit_code run_load(int argc, char **argv)
 {
 	struct load_args args = { .progress = PROGRESS_AUTO };
-	bool help = false;
+	bool help = false, list = false;
 	enum exit_code ret;
 	char *path;
 
-	ret = parse_load(argc, argv, &args, &help);
+	ret = parse_load(argc, argv, &args, &help, &list);
 	if (ret)
 		return ret;
 	if (help) {
 		fputs(load_usage, stdout);
 		return EXIT_OK;
 	}
+	if (list)
+		return image_list(args.file);
 	ret = privilege_check();
 	if (ret)
 		return ret;

@@ -6,13 +6,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "image/format.h"
-
 /*
  * What all blocks of images have in common. All numbers are little-endian; reserved bytes
  * are zero. Each block ends with the checksum of its preceding bytes.
  */
-#define BLOCK_MAGIC	8
+#define IMAGE_MAGIC		"RXDIMAGE"
+#define IMAGE_BLOCK		4096
+#define IMAGE_PAGE		4096		/* extents are multiples of it */
+#define BLOCK_MAGIC		8
+
+/* In image_header.disk_flags */
+#define IMAGE_DISK_RESERVE		(1U << 0)
+#define IMAGE_DISK_DETECT_ZEROES	(1U << 1)
+
+/* Properties of the saved disk. The id is repeated in each frame. */
+struct image_header {
+	uint64_t id;
+	uint64_t size;
+	uint64_t mem_limit;
+	uint32_t logical_block_size;
+	uint32_t folio_size;
+	uint32_t disk_flags;
+	uint8_t uuid[16];
+};
 
 /* The first bytes of each block that describes a disk. */
 struct block_start {

@@ -15,6 +15,7 @@
 #include "copy/file.h"
 #include "image/disk.h"
 #include "image/frame.h"
+#include "image/load.h"
 #include "image/load_job.h"
 #include "kernel/attributes.h"
 #include "kernel/create.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "copy/copy.h"
-#include "image/load.h"
+#include "image/load_args.h"
 #include "image/log_read.h"
 
 /* An image that is being read, and the disk that it is written to. */

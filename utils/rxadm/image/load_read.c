@@ -4,17 +4,21 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "copy/file.h"
 #include "copy/stream.h"
 #include "image/frame.h"
 #include "image/generations.h"
+#include "image/load.h"
 #include "image/load_job.h"
 #include "image/log_file.h"
 #include "image/names.h"
+#include "lib/size.h"
 
 enum copy_step load_wrong(struct load_job *job, char **error, char *reason)
 {
@@ -282,4 +286,42 @@ enum exit_code load_open(struct load_job *job)
 	return report(EXIT_PARAMETERS,
 		      "image '%s': has %lld bytes; it must be a multiple of %u, and not empty",
 		      path, (long long)job->opened.st_size, IMAGE_PAGE);
+}
+
+static void print_generation(const struct log_generation *generation)
+{
+	char size[SIZE_TEXT_MAX], text[64] = "-";
+	time_t time = generation->time;
+	struct tm tm;
+
+	if (localtime_r(&time, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+	printf("%10llu  %-19s  %s\n", (unsigned long long)generation->number, text,
+	       size_format(generation->data, size));
+}
+
+/**
+ * image_list - print the generations of an image
+ * @file: the image
+ */
+enum exit_code image_list(const char *file)
+{
+	const struct load_args args = { .file = file };
+	struct load_job job = { .args = &args, .image_fd = -1, .fd = -1 };
+	enum exit_code ret = load_open(&job);
+	uint32_t i;
+
+	if (!ret)
+		ret = look_for_log(&job);
+	if (!ret && !job.log)
+		ret = header_wrong(&job, copy_text("has no generations that can be listed: 'rxadm save --update' writes images that have"));
+	if (!ret) {
+		printf("%s  %-19s  %s\n", "GENERATION", "TIME", "DATA");
+		for (i = 0; i < job.head.count; i++)
+			print_generation(&job.head.generations[i]);
+	}
+	log_reader_close(&job.reader);
+	if (job.image_fd >= 0)
+		close(job.image_fd);
+	return ret;
 }

@@ -2,7 +2,7 @@
 #ifndef RXADM_IMAGE_UPDATE_H
 #define RXADM_IMAGE_UPDATE_H
 
-#include "image/save.h"
+#include "image/save_args.h"
 #include "image/source.h"
 #include "lib/error.h"
 
