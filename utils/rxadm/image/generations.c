@@ -98,8 +98,10 @@ int generations_add(struct log_head *head, const struct log_segment *segment, un
 	head->header = segment->header;
 	if (random_number(&head->header.id))
 		return EIO;
-	if (head->count)
+	if (head->count) {
 		memcpy(head->before, log_newest(head)->state, LOG_STATE);
+		head->appended += written;
+	}
 	head->count -= drop;
 	memmove(head->generations, head->generations + drop,
 		head->count * sizeof(*head->generations));
@@ -107,7 +109,6 @@ int generations_add(struct log_head *head, const struct log_segment *segment, un
 	head->sequence++;
 	head->end = segment->position + IMAGE_BLOCK;
 	head->live += written;
-	head->appended += written;
 	return 0;
 }
 
