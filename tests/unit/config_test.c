@@ -24,13 +24,15 @@
 #define DEVICE_RULE \
 	"must be ramdisk/NAME or cache/NAME, the kind and name of another section"
 #define RAMDISK_KEYS \
-	"compress, detect-zeroes, folio-size, fs, image, index, logical-block-size, mem-limit, mount, noauto, node, options, overcommit, reserve, size, uuid"
+	"autosave, compress, detect-zeroes, folio-size, fs, image, index, keep, logical-block-size, mem-limit, mount, noauto, node, options, overcommit, reserve, size, uuid"
 #define PATH_RULE \
 	"must be an absolute path of ASCII characters without blanks, quotes, backslashes, '//' and parts '.' or '..'"
 #define COMPRESS_RULE \
 	"must be zstd, zstd:LEVEL with a level from 1 to 22, or no"
 #define FLAG_RULE \
 	"must be yes, true, on or 1, or no, false, off or 0"
+#define INTERVAL_RULE \
+	"must be a number with s, min, h or d, such as 10min or 1h 30min"
 #define UUID_RULE \
 	"must be hexadecimal digits in groups of 8, 4, 4, 4 and 12, separated by hyphens"
 #define NOT_USED \
@@ -112,6 +114,44 @@ static const struct {
 	{ DISK "image = /i\ncompress = zstd:\n",
 	  "4: [ramdisk a]: compress 'zstd:': " COMPRESS_RULE },
 	{ DISK "noauto = maybe\n", "3: [ramdisk a]: noauto 'maybe': " FLAG_RULE },
+	{ DISK "autosave = 10min\n", "1: [ramdisk a]: autosave '10min': requires the key image" },
+	{ DISK "keep = 3\n", "1: [ramdisk a]: keep '3': requires the key image" },
+	{ DISK "image = /i\nautosave = 600\n",
+	  "4: [ramdisk a]: autosave '600': has no unit; " INTERVAL_RULE },
+	{ DISK "image = /i\nautosave = 1h 30\n",
+	  "4: [ramdisk a]: autosave '1h 30': has no unit; " INTERVAL_RULE },
+	{ DISK "image = /i\nautosave = \n",
+	  "4: [ramdisk a]: autosave '': " INTERVAL_RULE },
+	{ DISK "image = /i\nautosave = 10m\n",
+	  "4: [ramdisk a]: autosave '10m': " INTERVAL_RULE },
+	{ DISK "image = /i\nautosave = 1.5h\n",
+	  "4: [ramdisk a]: autosave '1.5h': " INTERVAL_RULE },
+	{ DISK "image = /i\nautosave = -1h\n",
+	  "4: [ramdisk a]: autosave '-1h': " INTERVAL_RULE },
+	{ DISK "image = /i\nautosave = 1h,\n",
+	  "4: [ramdisk a]: autosave '1h,': " INTERVAL_RULE },
+	{ DISK "image = /i\nautosave = min\n",
+	  "4: [ramdisk a]: autosave 'min': " INTERVAL_RULE },
+	{ DISK "image = /i\nautosave = yes\n",
+	  "4: [ramdisk a]: autosave 'yes': " INTERVAL_RULE },
+	{ DISK "image = /i\nautosave = 9s\n",
+	  "4: [ramdisk a]: autosave '9s': is too short; must be at least 10s" },
+	{ DISK "image = /i\nautosave = 0s\n",
+	  "4: [ramdisk a]: autosave '0s': is too short; must be at least 10s" },
+	{ DISK "image = /i\nautosave = 365d 1s\n",
+	  "4: [ramdisk a]: autosave '365d 1s': is too long; must be at most 365d" },
+	{ DISK "image = /i\nautosave = 99999999999999999999d\n",
+	  "4: [ramdisk a]: autosave '99999999999999999999d': is too long; must be at most 365d" },
+	{ DISK "image = /i\nkeep = 0\n",
+	  "4: [ramdisk a]: keep '0': must be a number from 1 to 64" },
+	{ DISK "image = /i\nkeep = 65\n",
+	  "4: [ramdisk a]: keep '65': must be a number from 1 to 64" },
+	{ DISK "image = /i\nkeep = 3d\n",
+	  "4: [ramdisk a]: keep '3d': must be a number from 1 to 64" },
+	{ DISK "image = /i\nautosave = 1h\nreserve = yes\n",
+	  "1: [ramdisk a]: autosave and reserve exclude each other: a RAM disk whose memory is reserved cannot be cloned" },
+	{ DISK "image = /i\nkeep = 1\nreserve = yes\n",
+	  "1: [ramdisk a]: keep and reserve exclude each other: a RAM disk whose memory is reserved cannot be cloned" },
 	{ CACHE "compress = zstd\n",
 	  "4: [cache c]: key 'compress': is unknown; must be one of block-size, folio-size, force, hotlist, index, mem-limit, mode, noauto, node, origin, overcommit, seq-cutoff, size, uuid" },
 	{ DISK "noauto = yes\n" EXPORT "transport = loop\nallow-any-host = yes\n",
@@ -248,6 +288,9 @@ static const char *const right[] = {
 	DISK "image = /i\ncompress = zstd:22\n",
 	DISK "image = /i\ncompress = no\nnoauto = no\n",
 	DISK "image = /i\ncompress = Off\n",
+	DISK "image = /i\nautosave = Off\nreserve = yes\n",
+	DISK "image = /i\nautosave = 365d\nkeep = 64\n",
+	DISK "image = /i\nkeep = 2\n",
 	DISK "uuid = " UUID_A "\n",
 	DISK "uuid = " UUID_C "\n" CACHE "uuid = " UUID_A "\n",
 	DISK "uuid = " UUID_E "\n" EXPORT "transport = loop\nallow-any-host = yes\n",
@@ -387,6 +430,33 @@ static void test_flags(void)
 			    disk->noauto == words[i].value && cache->map.force == words[i].value &&
 			    config.sections[2]->export.allow_any_host == words[i].value &&
 			    config.error_count == words[i].value, "a flag '%s'", word))
+			print_errors(&config);
+		config_free(&config);
+		free(text);
+	}
+}
+
+static void test_intervals(void)
+{
+	static const struct {
+		const char *text;
+		unsigned int seconds;
+	} intervals[] = {
+		{ "10s", 10 }, { "90 s", 90 }, { "10min", 600 }, { "1h 30min", 5400 },
+		{ "1d2h", 26 * 3600 }, { "0h\t10s", 10 }, { "365d", 365 * 86400 },
+		{ "010min", 600 }, { "0", 0 }, { "no", 0 }, { "off", 0 }, { "False", 0 },
+	};
+	struct config config;
+	char *text;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(intervals); i++) {
+		text = format_text(DISK "image = /i\nautosave = %s\nkeep = 7\n",
+				   intervals[i].text);
+		read_bytes(&config, text, strlen(text));
+		if (!tap_ok(!config.error_count && config.sections[0]->keep == 7 &&
+			    config.sections[0]->autosave == intervals[i].seconds,
+			    "an interval '%s'", intervals[i].text))
 			print_errors(&config);
 		config_free(&config);
 		free(text);
@@ -930,6 +1000,7 @@ int main(void)
 	test_right();
 	test_values();
 	test_flags();
+	test_intervals();
 	test_export();
 	test_circles();
 	test_replace();

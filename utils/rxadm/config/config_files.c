@@ -32,6 +32,8 @@
 /* Messages about keys that are missing or contradict each other. */
 #define RULE_NOAUTO \
 	"device '%s': has noauto, so its export must have it, too"
+#define RULE_NO_CLONE \
+	"%s and reserve exclude each other: a RAM disk whose memory is reserved cannot be cloned"
 #define RULE_CIRCLE \
 	"%s '%s': lies on '%s' of [%s %s] at %s:%u, which in turn needs '%s' of this section"
 #define RULE_MOUNTED \
@@ -128,9 +130,11 @@ static char *check_circle(const struct config *config, const struct config_secti
 /* Check keys that depend on each other. */
 static char *check_ramdisk(const struct config *config, const struct config_section *section)
 {
+	static const enum config_key of_image[] = { CONFIG_COMPRESS, CONFIG_AUTOSAVE, CONFIG_KEEP };
 	const struct config_value *values = section->values;
 	const char *mount = values[CONFIG_MOUNT].text;
 	const char *image = values[CONFIG_IMAGE].text;
+	size_t i;
 
 	if (mount && !values[CONFIG_FS].text && !image)
 		return format_text("mount '%s': requires the key fs or image",
@@ -138,9 +142,12 @@ static char *check_ramdisk(const struct config *config, const struct config_sect
 	if (values[CONFIG_OPTIONS].text && !mount)
 		return format_text("options '%s': require the key mount",
 				   values[CONFIG_OPTIONS].text);
-	if (values[CONFIG_COMPRESS].text && !image)
-		return format_text("compress '%s': requires the key image",
-				   values[CONFIG_COMPRESS].text);
+	for (i = 0; i < ARRAY_SIZE(of_image); i++)
+		if (values[of_image[i]].text && !image)
+			return format_text("%s '%s': requires the key image",
+					   config_keys[of_image[i]].name, values[of_image[i]].text);
+	if (section->disk.flags & RXD_CREATE_RESERVE && (section->autosave || section->keep))
+		return format_text(RULE_NO_CLONE, section->autosave ? "autosave" : "keep");
 	if (is_below(image, mount))
 		return format_text("image '%s': lies on the RAM disk itself, mounted on '%s'",
 				   image, mount);

@@ -14,6 +14,7 @@
 #include "lib/values.h"
 
 #define FS_MAX_LENGTH	31
+#define KEEP_MAX	64	/* IMAGE_GENERATIONS_MAX */
 #define BY_LABEL	"/dev/disk/by-label/"
 #define BY_UUID		"/dev/disk/by-uuid/"
 #define RAMDISK		IN(CONFIG_RAMDISK)
@@ -169,6 +170,12 @@ static char *read_allow_host(const struct config *config __always_unused,
 	return error;
 }
 
+static char *read_autosave(const struct config *config __always_unused,
+			   struct config_section *section, const char *text)
+{
+	return is_no(text) ? NULL : interval_parse(text, &section->autosave);
+}
+
 static char *read_block_size(const struct config *config, struct config_section *section,
 			     const char *text)
 {
@@ -254,6 +261,12 @@ static char *read_index(const struct config *config __always_unused,
 {
 	section->disk.has_index = true;
 	return value_number(text, 0, RXD_INDEX_MAX, &section->disk.index);
+}
+
+static char *read_keep(const struct config *config __always_unused,
+		       struct config_section *section, const char *text)
+{
+	return value_number(text, 1, KEEP_MAX, &section->keep);
 }
 
 static char *read_logical_block_size(const struct config *config __always_unused,
@@ -371,6 +384,7 @@ const struct config_key_rule config_keys[CONFIG_KEYS] = {
 	[CONFIG_ADDRESS] = { "address", EXPORT, 0, 0, read_address },
 	[CONFIG_ALLOW_ANY_HOST] = { "allow-any-host", EXPORT, 0, 0, read_allow_any_host },
 	[CONFIG_ALLOW_HOST] = { "allow-host", EXPORT, 0, 0, read_allow_host },
+	[CONFIG_AUTOSAVE] = { "autosave", RAMDISK, 0, 0, read_autosave },
 	[CONFIG_BLOCK_SIZE] = { "block-size", CACHE, 0, 0, read_block_size },
 	[CONFIG_COMPRESS] = { "compress", RAMDISK, 0, 0, read_compress },
 	[CONFIG_DETECT_ZEROES] = { "detect-zeroes", RAMDISK, 0, 0, read_detect_zeroes },
@@ -382,6 +396,7 @@ const struct config_key_rule config_keys[CONFIG_KEYS] = {
 	[CONFIG_HOTLIST] = { "hotlist", CACHE, 0, 1, read_file },
 	[CONFIG_IMAGE] = { "image", RAMDISK, 0, 1, read_file },
 	[CONFIG_INDEX] = { "index", RAMDISK | CACHE, 0, 2, read_index },
+	[CONFIG_KEEP] = { "keep", RAMDISK, 0, 0, read_keep },
 	[CONFIG_LOGICAL_BLOCK_SIZE] = { "logical-block-size", RAMDISK, 0, 0,
 					read_logical_block_size },
 	[CONFIG_MEM_LIMIT] = { "mem-limit", RAMDISK | CACHE, 0, 0, read_mem_limit },

@@ -23,6 +23,7 @@ enum config_key {
 	CONFIG_ADDRESS,
 	CONFIG_ALLOW_ANY_HOST,
 	CONFIG_ALLOW_HOST,
+	CONFIG_AUTOSAVE,
 	CONFIG_BLOCK_SIZE,
 	CONFIG_COMPRESS,
 	CONFIG_DETECT_ZEROES,
@@ -34,6 +35,7 @@ enum config_key {
 	CONFIG_HOTLIST,
 	CONFIG_IMAGE,
 	CONFIG_INDEX,
+	CONFIG_KEEP,
 	CONFIG_LOGICAL_BLOCK_SIZE,
 	CONFIG_MEM_LIMIT,
 	CONFIG_MODE,
@@ -68,6 +70,8 @@ struct config_section {
 	bool broken;		/* has an error */
 	bool noauto;		/* is selected only by its name */
 	int compress;		/* level for the image, or 0 */
+	unsigned int autosave;	/* seconds between two saves to the image, or 0 */
+	unsigned int keep;	/* states in the image; 0: not given */
 	size_t order;		/* its place among the sections */
 	dev_t folder;		/* the file system that the image is on, or 0 */
 	struct config_value values[CONFIG_KEYS];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Parse and format sizes as users write them. These functions do not query the system.
+ * Parse and format sizes and intervals as users write them. These functions do not query the system.
  *
  *	SIZE   = NUMBER [UNIT] | NUMBER "%"
  *	NUMBER = DIGITS ["." DIGITS]
@@ -10,6 +10,8 @@
  *
  * Units are powers of 1024, in upper or lower case. A size that is not a whole number of bytes is
  * rejected; a percentage is rounded down to the multiple of the rule.
+ *
+ *	INTERVAL = (DIGITS UNIT)..., UNIT one of s min h d, in lower case; blanks may separate them
  */
 #include <ctype.h>
 #include <stdbool.h>
@@ -18,6 +20,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "lib/common.h"
 #include "lib/error.h"
 #include "lib/size.h"
 
@@ -33,8 +36,13 @@ struct number {
 #define MAX_DECIMALS	6
 #define MAX_PERCENT	1000000
 
+#define INTERVAL_MIN	10
+#define INTERVAL_MAX	(365U * 24 * 60 * 60)
+
 #define RULE_ADD \
 	"is too much to add to %llu bytes; the size must be at most %s (%llu bytes)"
+#define RULE_INTERVAL \
+	"must be a number with s, min, h or d, such as 10min or 1h 30min"
 #define RULE_TAKE \
 	"is too much to subtract from %llu bytes; the size must be at least %llu bytes"
 
@@ -260,6 +268,62 @@ char *size_change_apply(const struct size_change *change, const struct size_rule
 	*bytes = change->bytes;
 	if (change->sign)
 		*bytes = change->sign == '+' ? old + change->bytes : old - change->bytes;
+	return NULL;
+}
+
+/* Add a number with a unit to the seconds. Return: whether there was one. */
+static bool interval_part(const char **text, uint64_t *seconds, bool *has_unit)
+{
+	static const struct {
+		const char *name;
+		unsigned int seconds;
+	} units[] = { {"s", 1}, {"min", 60}, {"h", 60 * 60}, {"d", 24 * 60 * 60} };
+	const char *unit = *text + strspn(*text, "0123456789");
+	unsigned long number;
+	size_t length, i;
+
+	if (unit == *text)
+		return false;
+	/* A number that is too large is ULONG_MAX. */
+	number = strtoul(*text, NULL, 10);
+	unit += strspn(unit, " \t");
+	length = strspn(unit, "abcdefghijklmnopqrstuvwxyz");
+	*text = unit + length + strspn(unit + length, " \t");
+	*has_unit = length || **text;
+	for (i = 0; i < ARRAY_SIZE(units); i++)
+		if (length == strlen(units[i].name) && !strncmp(unit, units[i].name, length))
+			break;
+	if (i == ARRAY_SIZE(units))
+		return false;
+	*seconds += (number <= INTERVAL_MAX ? number : INTERVAL_MAX + 1UL) * units[i].seconds;
+	return true;
+}
+
+/**
+ * interval_parse - read the interval between two saves
+ * @text: what the user wrote
+ * @seconds: out: the interval, set only on success
+ *
+ * Return: NULL, or allocated text that follows "WHAT 'TEXT': ".
+ */
+char *interval_parse(const char *text, unsigned int *seconds)
+{
+	bool has_unit = true;
+	uint64_t sum = 0;
+	bool found;
+
+	do {
+		found = interval_part(&text, &sum, &has_unit);
+	} while (found && *text && sum <= INTERVAL_MAX);
+	if (!has_unit)
+		return copy_text("has no unit; " RULE_INTERVAL);
+	if (!found)
+		return copy_text(RULE_INTERVAL);
+	if (sum < INTERVAL_MIN)
+		return format_text("is too short; must be at least %ds", INTERVAL_MIN);
+	if (sum > INTERVAL_MAX)
+		return format_text("is too long; must be at most %ud", INTERVAL_MAX / 86400);
+	*seconds = sum;
 	return NULL;
 }
 

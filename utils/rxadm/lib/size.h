@@ -38,6 +38,7 @@ char *size_change_parse(const char *text, const struct size_rule *rule,
 			struct size_change *change);
 char *size_change_apply(const struct size_change *change, const struct size_rule *rule,
 			uint64_t old, uint64_t *bytes);
+char *interval_parse(const char *text, unsigned int *seconds);
 const char *size_format(uint64_t bytes, char *buf);
 
 #endif /* RXADM_LIB_SIZE_H */
