@@ -77,10 +77,11 @@ def test_systemd_understands(program, tmp_path, case):
     sbin.mkdir()
     (sbin / "rxadm").write_text("#!/bin/sh\n")
     (sbin / "rxadm").chmod(0o755)
-    for kind in "ramdisk", "cache", "warm", "export":
-        text = read(os.path.join(SOURCE, f"units/rxd-{kind}@.service.in"))
-        (units / f"rxd-{kind}@.service").write_text(text.replace("@SBINDIR@", str(sbin)))
-    names = [name[:-len(".d")] for name in os.listdir(units) if name.endswith(".service.d")]
+    for name in os.listdir(os.path.join(SOURCE, "units")):
+        text = read(os.path.join(SOURCE, "units", name)).replace("@SBINDIR@", str(sbin))
+        (units / name[:-len(".in")]).write_text(text)
+    names = [name[:-len(".d")] for name in os.listdir(units)
+             if name.endswith((".service.d", ".timer.d"))]
     names += [name for name in os.listdir(units) if name.endswith(".mount")]
     assert len(names) > 1
     result = subprocess.run(["unshare", "--mount", "sh", "-c", VERIFY, "sh", *names],
@@ -115,6 +116,30 @@ uuid=c60fbf9c-8ec9-509b-9913-afbced891923
 """
 
 
+@pytest.mark.parametrize("text, seconds", [
+    ("[ramdisk scratch]\nsise = 4M\n", 7200), ("", 7200), (None, 7200),
+    ("[ramdisk scratch]\nsize = 4M\n", 7200),
+    ("[ramdisk scratch]\nsize = 4M\nimage = /srv/new/a.img\nautosave = no\n", 7200),
+    ("[ramdisk scratch]\nsize = 4M\nimage = /srv/new/a.img\nautosave = 1min\n", 60)])
+def test_what_was_started_is_saved(program, tmp_path, text, seconds):
+    """The timer has an interval, and its service can write where the record says."""
+    config, records, units = tmp_path / "rxd.conf", tmp_path / "records", tmp_path / "units"
+    records.mkdir()
+    units.mkdir()
+    if text is not None:
+        config.write_text(text)
+    (records / "ramdisk-scratch").write_text(STARTED.format(config=config) + "autosave=2h\n")
+    result = subprocess.run([program, "--records", records, "--config", config, units],
+                            check=True, capture_output=True, text=True)
+    assert "exists already" not in result.stderr
+    timer = units / "rxd-autosave@scratch.timer.d"
+    assert [file.name for file in timer.iterdir()] == ["50-rxd.conf"]
+    assert f"\n[Timer]\nOnActiveSec={seconds}s\nOnUnitActiveSec={seconds}s\n" in \
+        (timer / "50-rxd.conf").read_text()
+    made = listing(units / "rxd-autosave@scratch.service.d")
+    assert "RequiresMountsFor=/srv/old/a.img\n\n[Service]\nReadWritePaths=-/srv/old\n" in made
+
+
 @pytest.mark.parametrize("text", [
     "[ramdisk scratch]\nsise = 4M\n", "", None, "[ramdisk scratch]\nsize = 4M\n",
     "[ramdisk scratch]\nsize = 4M\nimage = /srv/new/a.img\nmount = /new\n"])
@@ -136,6 +161,8 @@ def test_what_was_started_can_be_stopped(program, tmp_path, text):
     assert (units / "old.mount").is_file() and "rxd-ramdisk@o." not in made
     assert "Requires=rxd-ramdisk@scratch.service\nAfter=rxd-ramdisk@scratch.service\n" in \
         (units / "old.mount").read_text()
+    # What was started without autosave is saved by no timer.
+    assert "rxd-autosave" not in made
     # This starts nothing that is broken or removed.
     assert ("local-fs.target.wants/rxd-ramdisk@scratch" in made) == ("size = " in (text or ""))
     assert "local-fs.target.wants/old.mount" not in made

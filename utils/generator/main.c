@@ -101,12 +101,41 @@ static void make_mount(const char *folder, const struct config_section *section,
 	free(unit);
 }
 
+static void make_saved(const char *folder, const struct config_section *section,
+		       const char *service, const char *file, const char *saved)
+{
+	char *text = unit_begin(section);
+
+	add_saved(&text, saved);
+	write_drop_in(folder, service, file, text);
+}
+
+/* The timer is started with the service of the RAM disk, also if that has noauto. */
+static void make_autosave(const char *folder, const struct config_section *section,
+			  const char *image)
+{
+	char *service = format_text("rxd-autosave@%s.service", section->name);
+	char *timer = format_text("rxd-autosave@%s.timer", section->name);
+	char *text = unit_begin(section);
+
+	make_saved(folder, section, service, CONFIGURED, image);
+	append_text(&text, "\n[Timer]\nOnActiveSec=%us\nOnUnitActiveSec=%us\n",
+		    section->autosave, section->autosave);
+	write_drop_in(folder, timer, CONFIGURED, text);
+	free(timer);
+	free(service);
+}
+
 static void make_ramdisk(const char *folder, const struct config_section *section)
 {
 	char *service = format_text("rxd-ramdisk@%s.service", section->name);
 	char *image = value(section, CONFIG_IMAGE);
 	char *text = unit_begin(section);
 
+	if (section->autosave) {
+		append_text(&text, "Wants=rxd-autosave@%s.timer\n", section->name);
+		make_autosave(folder, section, image);
+	}
 	if (image)
 		add_saved(&text, image);
 	write_drop_in(folder, service, CONFIGURED, text);
@@ -198,8 +227,7 @@ static void make_started(const char *folder, struct config_section *section,
 			 const struct config_section *now)
 {
 	enum config_key saved = section->kind == CONFIG_RAMDISK ? CONFIG_IMAGE : CONFIG_HOTLIST;
-	char *service;
-	char *text;
+	char *service, *timed;
 	char *file;
 
 	section->noauto = true;
@@ -208,13 +236,16 @@ static void make_started(const char *folder, struct config_section *section,
 		return;
 	}
 	service = format_text("rxd-%s@%s.service", config_kind_name(section->kind), section->name);
-	if (differs(section, now, saved)) {
-		file = value(section, saved);
-		text = unit_begin(section);
-		add_saved(&text, file);
-		write_drop_in(folder, service, STARTED, text);
-		free(file);
-	}
+	timed = format_text("rxd-autosave@%s.service", section->name);
+	file = value(section, saved);
+	if (differs(section, now, saved))
+		make_saved(folder, section, service, STARTED, file);
+	if (section->autosave && !now->autosave)
+		make_autosave(folder, section, file);
+	else if (section->autosave && differs(section, now, saved))
+		make_saved(folder, section, timed, STARTED, file);
+	free(file);
+	free(timed);
 	if (differs(section, now, CONFIG_MOUNT))
 		make_mount(folder, section, service);
 	free(service);
