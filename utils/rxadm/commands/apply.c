@@ -27,6 +27,7 @@ static const char usage[] =
 	"     --config FILE   read FILE and FILE.d/*.conf (default: " CONFIG_FILE ", with the\n"
 	"                     vendor defaults in " CONFIG_VENDOR ")\n"
 	"     --dry-run       print what would be done; change nothing\n"
+	"     --save          save the RAM disks that have an image, while they are in use\n"
 	"     --stop          stop the exports, save images and hot lists, and remove the\n"
 	"                     caches and RAM disks\n"
 	" -h, --help          print this help\n";
@@ -36,6 +37,7 @@ static enum exit_code parse(int argc, char **argv, struct apply_request *request
 	static const struct option options[] = {
 		{ "config",	required_argument, NULL, OPT_CONFIG },
 		{ "dry-run",	no_argument,	   NULL, OPT_DRY_RUN },
+		{ "save",	no_argument,	   NULL, OPT_SAVE },
 		{ "stop",	no_argument,	   NULL, OPT_STOP },
 		{ "help",	no_argument,	   NULL, 'h' },
 		{ }
@@ -50,6 +52,9 @@ static enum exit_code parse(int argc, char **argv, struct apply_request *request
 		case OPT_DRY_RUN:
 			request->dry_run = true;
 			break;
+		case OPT_SAVE:
+			request->save = true;
+			break;
 		case OPT_STOP:
 			request->stop = true;
 			break;
@@ -60,6 +65,9 @@ static enum exit_code parse(int argc, char **argv, struct apply_request *request
 			return option_error(opt, argv, options);
 		}
 	}
+	if (request->save && request->stop)
+		return report(EXIT_PARAMETERS,
+			      "options --save and --stop exclude each other; --stop saves, too");
 	request->names = argv + optind;
 	return EXIT_OK;
 }
@@ -99,6 +107,24 @@ static enum exit_code check_config(const struct config *config, const struct app
 	return broken && config->error_count ? EXIT_PARAMETERS : EXIT_OK;
 }
 
+/* Fail if a name is not of a section that can be saved. */
+static enum exit_code check_images(const struct config *config, char **names)
+{
+	const struct config_section *section;
+	size_t i;
+
+	for (; *names; names++) {
+		for (i = 0; i < config->count; i++) {
+			section = config->sections[i];
+			if (section->values[CONFIG_IMAGE].text && config_is_called(section, *names))
+				break;
+		}
+		if (i == config->count)
+			return report(EXIT_PARAMETERS, "'%s': has no key image", *names);
+	}
+	return EXIT_OK;
+}
+
 static void number_sections(struct config *config)
 {
 	size_t i;
@@ -122,7 +148,7 @@ static int by_order(const void *a, const void *b)
 }
 
 /*
- * Read what to stop: the sections as they were recorded at their start. The configuration is read,
+ * Read what to stop or to save: the sections as they were recorded at their start. The configuration is read,
  * too, because an export may have a record while its disk has none. An error in the configuration
  * does not prevent saving what was started.
  */
@@ -177,10 +203,12 @@ static enum exit_code run(int argc, char **argv)
 	/* What cannot be saved at shutdown is lost. */
 	if (request.stop)
 		waits_last();
-	if (!ret && request.stop)
-		ret = read_started(&config, &request, &late);
-	else if (!ret)
-		ret = read_config(&config, &request);
+	request.stop |= request.save;
+	if (!ret)
+		ret = request.stop ? read_started(&config, &request, &late) :
+				     read_config(&config, &request);
+	if (!ret && request.save)
+		ret = check_images(&config, request.names);
 	if (!ret)
 		ret = config_apply(&config, &request);
 	config_free(&config);

@@ -85,8 +85,9 @@ typedef enum exit_code (*planner)(struct plan *plan);
 static const struct {
 	planner start;
 	planner stop;
+	planner save;
 } planners[CONFIG_KINDS] = {
-	[CONFIG_RAMDISK] = { plan_start_ramdisk, plan_stop_ramdisk },
+	[CONFIG_RAMDISK] = { plan_start_ramdisk, plan_stop_ramdisk, plan_save_ramdisk },
 	[CONFIG_CACHE] = { plan_start_cache, plan_stop_cache },
 	[CONFIG_EXPORT] = { plan_start_export, plan_stop_export },
 };
@@ -100,7 +101,7 @@ static enum exit_code prepare(struct plan *plan, const struct apply_request *req
 	if (kind == CONFIG_CACHE && request->stop && plan->target_error)
 		return plan->target_error;
 	if (request->stop)
-		return planners[kind].stop(plan);
+		return request->save ? planners[kind].save(plan) : planners[kind].stop(plan);
 	if (kind == CONFIG_CACHE && (plan->control_error || plan->target_error))
 		return plan_start_uncached(plan);
 	if (kind == CONFIG_RAMDISK && plan->control_error)
@@ -120,7 +121,7 @@ static enum exit_code make_recorded(struct plan *plan, const struct apply_reques
 	if (ret)
 		return ret;
 	ret = plan_make_steps(plan, name);
-	if (request->stop ? plan->whole :
+	if (request->stop ? plan->whole && !request->save :
 	    !plan->whole && !was_there && !plan_find_disk(plan) && !plan->query_error)
 		config_record_remove(plan->section);
 	return ret;
@@ -402,6 +403,7 @@ static enum exit_code apply_sections(struct plan *plan, const struct apply_reque
 		plan->section = config->sections[request->stop ? config->count - 1 - i : i];
 		is_export = plan->section->kind == CONFIG_EXPORT;
 		if (is_export != exports || plan->section->broken ||
+		    (request->save && !planners[plan->section->kind].save) ||
 		    !plan_is_chosen(plan->section, request->names))
 			continue;
 		ret = apply_section(plan, request);

@@ -12,6 +12,7 @@ struct apply_request {
 	const char *path;
 	bool dry_run;
 	bool stop;
+	bool save;		/* with @stop: only save, also what is in use */
 	char **names;		/* ends with NULL; empty: see plan_is_chosen() */
 };
 

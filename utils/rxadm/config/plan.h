@@ -68,6 +68,9 @@ void plan_release_steps(struct plan *plan);
 
 enum exit_code plan_start_ramdisk(struct plan *plan);
 enum exit_code plan_stop_ramdisk(struct plan *plan);
+enum exit_code plan_save_ramdisk(struct plan *plan);
+enum exit_code plan_save_image(struct plan *plan);
+enum exit_code plan_save_unfinished(struct plan *plan);
 enum exit_code plan_start_cache(struct plan *plan);
 enum exit_code plan_start_uncached(struct plan *plan);
 enum exit_code plan_stop_cache(struct plan *plan);

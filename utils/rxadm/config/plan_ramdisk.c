@@ -18,7 +18,6 @@
 #include "image/format.h"
 #include "image/load.h"
 #include "image/names.h"
-#include "image/save.h"
 #include "kernel/control.h"
 #include "kernel/device_users.h"
 #include "kernel/disk_state.h"
@@ -243,43 +242,6 @@ static enum exit_code check_room(struct plan *plan, const char *image)
 	return EXIT_OK;
 }
 
-static enum exit_code save_disk(struct plan *plan, bool apart, char **beside)
-{
-	char *device = disk_path(plan);
-	struct save_args args = {
-		.device = device,
-		.file = value(plan, CONFIG_IMAGE),
-		.compress = plan->section->compress,
-		.level = plan->section->compress,
-		.progress = PROGRESS_NONE,
-		.keep = true,
-		.apart = apart,
-		.folder = plan->section->folder,
-	};
-	enum exit_code ret = image_save(&args);
-
-	plan->signal = args.signal;
-	*beside = args.beside;
-	plan->saved = args.seen;
-	free(device);
-	return ret;
-}
-
-/* At a start, save the data beside the image. The user must decide whether it is of use. */
-static enum exit_code save_unfinished(struct plan *plan)
-{
-	enum exit_code ret;
-	char *beside;
-
-	ret = save_disk(plan, true, &beside);
-	if (!ret)
-		report(EXIT_OK,
-		       "note: /dev/rxd%d: was not started completely, but held data, which is saved as '%s'",
-		       plan->disk.index, beside);
-	free(beside);
-	return ret;
-}
-
 /* Remove a disk that was saved. If a program has written to it since, save it again. */
 static enum exit_code remove_saved(struct plan *plan)
 {
@@ -394,7 +356,7 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 	enum exit_code ret;
 
 	if (is_unfinished(plan)) {
-		ret = plan_unfinished(plan, save_unfinished);
+		ret = plan_unfinished(plan, plan_save_unfinished);
 		if (!ret && plan->has_disk && !image)
 			ret = may_be_in_use(plan, &used);
 		if (ret)
@@ -428,38 +390,6 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 	return ret;
 }
 
-static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const char *beside)
-{
-	const char *image = value(plan, CONFIG_IMAGE);
-	int index = plan->disk.index;
-
-	if (!apart && access(image, F_OK))
-		return report(EXIT_BUSY,
-			      "image '%s': does not exist, and its directory is on another file system than when /dev/rxd%d was started; the RAM disk is saved as '%s'",
-			      image, index, beside);
-	return report(EXIT_BUSY,
-		      "image '%s': is kept, because /dev/rxd%d was %s; the RAM disk is saved as '%s'",
-		      image, index,
-		      apart ? "not started completely" :
-			      "neither loaded from it nor saved to it, or emptied or reset since",
-		      beside);
-}
-
-static enum exit_code save_image(struct plan *plan)
-{
-	bool apart = disk_is_unfinished(plan->uuid);
-	enum exit_code ret;
-	char *beside;
-
-	ret = save_disk(plan, apart, &beside);
-	if (!ret && beside) {
-		ret = tell_of_saved(plan, apart, beside);
-		plan->go_on = true;
-	}
-	free(beside);
-	return ret;
-}
-
 static enum exit_code check_unused(const struct plan *plan)
 {
 	char *users = users_of(makedev(plan->disk.major, plan->disk.minor));
@@ -488,11 +418,11 @@ enum exit_code plan_stop_ramdisk(struct plan *plan)
 	if (ret)
 		return ret;
 	if (is_unfinished(plan))
-		ret = plan_unfinished(plan, save_image);
+		ret = plan_unfinished(plan, plan_save_image);
 	else if (!plan->has_disk)
 		ret = plan->query_error;
 	else if (image)
-		plan_step(plan, plan->save = save_image, "save /dev/rxd%d to '%s'",
+		plan_step(plan, plan->save = plan_save_image, "save /dev/rxd%d to '%s'",
 			  plan->disk.index, image);
 	if (!ret && plan->has_disk)
 		plan_step(plan, remove_saved, "remove /dev/rxd%d", plan->disk.index);

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Saving the RAM disks of sections [ramdisk NAME]: to their images, or beside those that must
+ * be kept.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "config/plan.h"
+#include "copy/file.h"
+#include "image/names.h"
+#include "image/save.h"
+#include "kernel/disk_state.h"
+#include "lib/file.h"
+
+static const char *image_of(const struct plan *plan)
+{
+	return plan->section->values[CONFIG_IMAGE].text;
+}
+
+static enum exit_code save(struct plan *plan, struct save_args *args)
+{
+	char *device = format_text("/dev/rxd%d", plan->disk.index);
+	enum exit_code ret;
+
+	args->device = device;
+	args->compress = plan->section->compress;
+	args->level = plan->section->compress;
+	args->progress = PROGRESS_NONE;
+	ret = image_save(args);
+	plan->signal = args->signal;
+	plan->saved = args->seen;
+	free(device);
+	return ret;
+}
+
+/* Save a disk that is not in use. */
+static enum exit_code save_whole(struct plan *plan, bool apart, char **beside)
+{
+	struct save_args args = {
+		.file = image_of(plan),
+		.keep = true,
+		.apart = apart,
+		.folder = plan->section->folder,
+	};
+	enum exit_code ret = save(plan, &args);
+
+	*beside = args.beside;
+	return ret;
+}
+
+/*
+ * Choose a name beside an image that must be kept. Use that of the last save again: otherwise,
+ * regular saves would fill the file system.
+ */
+static int choose_beside(struct output *output, dev_t disk, char **beside)
+{
+	struct image_beside last;
+	int err = image_find_beside(output->folder_fd, output->name, &last);
+
+	if (err)
+		return err;
+	if (last.name && image_may_be_replaced(disk, output->folder_fd, last.name))
+		*beside = image_beside_path(output->folder_fd, last.name);
+	else
+		err = image_name_beside(output, beside);
+	free(last.name);
+	return err;
+}
+
+/* Find out where a disk is saved. @beside is NULL if that is its image. */
+static enum exit_code find_place(const struct plan *plan, char **beside)
+{
+	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
+	struct output output;
+	int err;
+
+	*beside = NULL;
+	err = output_find(&output, image_of(plan), false);
+	if (!err && !image_may_take_name(&output, disk, plan->section->folder))
+		err = choose_beside(&output, disk, beside);
+	output_discard(&output);
+	return err ? file_replace_error("image", image_of(plan), err) : EXIT_OK;
+}
+
+static bool has_updates(const struct plan *plan)
+{
+	return plan->section->autosave || plan->section->keep;
+}
+
+/* Save a disk that may be in use. */
+static enum exit_code save_meanwhile(struct plan *plan, char **beside)
+{
+	unsigned int keep = plan->section->keep;
+	struct save_args args = {
+		.update = has_updates(plan),
+		.generations = keep ? keep : 1,
+	};
+	enum exit_code ret = find_place(plan, beside);
+
+	if (ret)
+		return ret;
+	args.file = *beside ? *beside : image_of(plan);
+	return save(plan, &args);
+}
+
+/* At a start, save the data beside the image. The user must decide whether it is of use. */
+enum exit_code plan_save_unfinished(struct plan *plan)
+{
+	enum exit_code ret;
+	char *beside;
+
+	ret = save_whole(plan, true, &beside);
+	if (!ret)
+		report(EXIT_OK,
+		       "note: /dev/rxd%d: was not started completely, but held data, which is saved as '%s'",
+		       plan->disk.index, beside);
+	free(beside);
+	return ret;
+}
+
+static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const char *beside)
+{
+	const char *image = image_of(plan);
+	int index = plan->disk.index;
+
+	if (!apart && access(image, F_OK))
+		return report(EXIT_BUSY,
+			      "image '%s': does not exist, and its directory is on another file system than when /dev/rxd%d was started; the RAM disk is saved as '%s'",
+			      image, index, beside);
+	return report(EXIT_BUSY,
+		      "image '%s': is kept, because /dev/rxd%d was %s; the RAM disk is saved as '%s'",
+		      image, index,
+		      apart ? "not started completely" :
+			      "neither loaded from it nor saved to it, or emptied or reset since",
+		      beside);
+}
+
+/* A disk that was saved beside its image need not stay, but the user must learn of it. */
+static enum exit_code end_save(struct plan *plan, enum exit_code ret, bool apart, char *beside)
+{
+	if (!ret && beside) {
+		ret = tell_of_saved(plan, apart, beside);
+		plan->go_on = true;
+	}
+	free(beside);
+	return ret;
+}
+
+/* Save a disk before its removal. If an update fails, the whole disk may still be saved. */
+enum exit_code plan_save_image(struct plan *plan)
+{
+	bool apart = disk_is_unfinished(plan->uuid);
+	enum exit_code ret = EXIT_OK;
+	char *beside = NULL;
+	bool whole = apart || !has_updates(plan);
+
+	if (!whole)
+		ret = save_meanwhile(plan, &beside);
+	if (ret && !plan->signal) {
+		report(EXIT_OK, "note: /dev/rxd%d: all of it is saved instead",
+		       plan->disk.index);
+		free(beside);
+		whole = true;
+	}
+	if (whole)
+		ret = save_whole(plan, apart, &beside);
+	return end_save(plan, ret, apart, beside);
+}
+
+static enum exit_code save_now(struct plan *plan)
+{
+	char *beside;
+	enum exit_code ret = save_meanwhile(plan, &beside);
+
+	return end_save(plan, ret, false, beside);
+}
+
+/**
+ * plan_save_ramdisk - plan to save a RAM disk, which may be in use
+ * @plan: the plan
+ */
+enum exit_code plan_save_ramdisk(struct plan *plan)
+{
+	int index = plan->disk.index;
+
+	if (!plan->has_disk || !image_of(plan))
+		return EXIT_OK;
+	if (disk_is_unfinished(plan->uuid))
+		return report(EXIT_BUSY,
+			      "/dev/rxd%d: was not started completely, and is not saved; 'rxadm apply ramdisk/%s' starts it again",
+			      index, plan->section->name);
+	plan_step(plan, save_now, "save /dev/rxd%d to '%s'", index, image_of(plan));
+	return EXIT_OK;
+}
