@@ -32,12 +32,15 @@ static struct ramdisk_metrics ramdisks[] = {
 		.uuid = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ab",
 		.node = "local",
 		.state = "open readonly detect-zeroes",
+		.saves = { .failures = 2, .time = 1764038400, .ms = 1250, .bytes = 1 << 20 },
+		.autosave = 600,
 	}, {
 		.disk = { .name = "rxd1" },
 		.query = { .size = 1 << 20, .mem_limit = 4096 },
 		.uuid = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ac",
 		.node = "interleave",
 		.state = "idle",
+		.saves = { .failures = 1 },
 	}, {
 		.disk = { .name = "rxd2" },
 		.query = { .size = 1 << 20, .mem_limit = 1 << 30 },
@@ -89,6 +92,13 @@ static const char *const lines_of_both[] = {
 	"rxd_metadata_bytes{device=\"rxd0\"} 8192",
 	"rxd_nospc_writes_total{device=\"rxd0\"} 7",
 	"rxd_discards_total{device=\"rxd0\"} 18446744073709551615",
+	"rxd_save_timestamp_seconds{device=\"rxd0\"} 1764038400",
+	"rxd_save_duration_seconds{device=\"rxd0\"} 1.250",
+	"rxd_save_written_bytes{device=\"rxd0\"} 1048576",
+	"rxd_save_failures_total{device=\"rxd0\"} 2",
+	"rxd_save_failures_total{device=\"rxd1\"} 1",
+	"rxd_save_failures_total{device=\"rxd2\"} 0",
+	"rxd_autosave_interval_seconds{device=\"rxd0\"} 600",
 	"rxd_io_requests_total{device=\"rxd0\",operation=\"flush\"} 4",
 	"rxd_io_bytes_total{device=\"rxd0\",operation=\"discard\"} 12288",
 	"rxd_io_seconds_total{device=\"rxd0\",operation=\"read\"} 0.001",
@@ -193,6 +203,11 @@ static void check_all(void)
 	check_lines(openmetrics, lines_of_prometheus, ARRAY_SIZE(lines_of_prometheus), false);
 	tap_ok(!strstr(openmetrics, "odd") || !strstr(openmetrics, "bucket{name=\"odd"),
 	       "no histogram of what is not measured");
+	tap_ok(!strstr(openmetrics, "_timestamp_seconds{device=\"rxd1") &&
+	       !strstr(openmetrics, "save_duration_seconds{device=\"rxd1") &&
+	       !strstr(openmetrics, "written_bytes{device=\"rxd1") &&
+	       !strstr(openmetrics, "interval_seconds{device=\"rxd1"),
+	       "no last save of a disk that was not saved");
 	free(openmetrics);
 	free(prometheus);
 }

@@ -12,10 +12,14 @@
 #include <unistd.h>
 
 #include "commands/command.h"
+#include "config/config.h"
+#include "config/config_files.h"
+#include "config/plan.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
 #include "kernel/device.h"
 #include "kernel/dm.h"
+#include "kernel/save_cost.h"
 #include "lib/file.h"
 #include "lib/system.h"
 #include "lib/values.h"
@@ -112,8 +116,10 @@ static void release(struct metrics *metrics)
 }
 
 /* Leave out a RAM disk that was removed meanwhile. */
-static void add_ramdisk(struct metrics *metrics, const struct rxd_query *query)
+static void add_ramdisk(struct metrics *metrics, const struct rxd_query *query,
+			const struct config *started)
 {
+	const struct config_section *section = plan_section_of(started, query);
 	dev_t number = makedev(query->major, query->minor);
 	struct ramdisk_metrics ramdisk = {
 		.disk.name = format_text("rxd%d", query->index),
@@ -121,6 +127,7 @@ static void add_ramdisk(struct metrics *metrics, const struct rxd_query *query)
 		.uuid = sysfs_read(number, "rxd/uuid"),
 		.node = sysfs_read(number, "rxd/node"),
 		.state = sysfs_read(number, "rxd/state"),
+		.autosave = section ? section->autosave : 0,
 	};
 
 	if (!iostat_read(number, &ramdisk.disk.io) || !ramdisk.uuid || !ramdisk.node ||
@@ -128,6 +135,7 @@ static void add_ramdisk(struct metrics *metrics, const struct rxd_query *query)
 		release_ramdisk(&ramdisk);
 		return;
 	}
+	save_cost_read(number, &ramdisk.saves);
 	metrics->ramdisks = resize_array(metrics->ramdisks, metrics->ramdisk_count + 1,
 					 sizeof(*metrics->ramdisks));
 	metrics->ramdisks[metrics->ramdisk_count++] = ramdisk;
@@ -135,6 +143,7 @@ static void add_ramdisk(struct metrics *metrics, const struct rxd_query *query)
 
 static enum exit_code read_ramdisks(struct metrics *metrics)
 {
+	struct config started = { .ram = system_ram() };
 	struct rxd_query query;
 	enum exit_code ret;
 	int next = 0;
@@ -144,13 +153,15 @@ static enum exit_code read_ramdisks(struct metrics *metrics)
 	ret = control_open(&fd);
 	if (ret)
 		return ret;
+	config_record_read_all(&started, RUN_FOLDER, NULL);
 	while (next <= RXD_INDEX_MAX &&
 	       !(err = control_query(fd, next, RXD_QUERY_NEXT, &query))) {
-		add_ramdisk(metrics, &query);
+		add_ramdisk(metrics, &query, &started);
 		next = query.index + 1;
 	}
 	if (err && err != ENODEV)
 		ret = control_error(err, "the list of RAM disks");
+	config_free(&started);
 	close(fd);
 	return ret;
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "copy/clock.h"
 #include "copy/copy.h"
 #include "copy/file.h"
 #include "copy/stream.h"
@@ -22,6 +23,7 @@
 #include "image/source.h"
 #include "image/update.h"
 #include "kernel/disk_state.h"
+#include "kernel/save_cost.h"
 #include "lib/file.h"
 
 #define CHUNKS		4
@@ -235,6 +237,7 @@ static int write_part(struct job *job, const void *data, uint64_t length, uint64
 	int err;
 
 	job->written = offset + length;
+	job->args->written += length;
 	if (!job->args->stream)
 		return length ? file_write(job->output.fd, data, length, offset) : 0;
 	err = stream_write_zeros(&job->copy, STDOUT_FILENO, hole);
@@ -419,17 +422,23 @@ enum exit_code image_save(struct save_args *args)
 {
 	struct save_source source;
 	enum exit_code ret;
+	uint64_t begin;
 	int control;
 
 	args->signal = 0;
+	args->written = 0;
 	args->beside = NULL;
 	args->seen.diskseq = 0;
 	ret = control_open(&control);
 	if (ret)
 		return ret;
 	ret = save_source_claim(&source, control, args->device, !args->keep, !args->stream);
+	begin = copy_clock();
 	if (!ret)
 		ret = args->update ? update_save(args, &source) : save_claimed(args, &source);
+	if (!args->stream && !args->signal)
+		save_cost_add(source.sequence, !ret, (copy_clock() - begin) / 1000000,
+			      args->written);
 	save_source_release(&source);
 	close(control);
 	return ret;

@@ -3,6 +3,7 @@
 #define RXADM_IMAGE_SAVE_ARGS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "copy/progress.h"
@@ -27,6 +28,7 @@
  * @folder: with @keep: the file system that the image was on, or is expected on; 0: any
  * @beside: out: with @keep: allocated path of the image; NULL if it is @file
  * @seen: out: what was saved
+ * @written: out: bytes written to the image
  * @signal: out: the signal that interrupted it, or 0
  */
 struct save_args {
@@ -45,6 +47,7 @@ struct save_args {
 	dev_t folder;
 	char *beside;
 	struct disk_seen seen;
+	uint64_t written;
 	int signal;
 };
 

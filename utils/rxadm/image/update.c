@@ -237,6 +237,7 @@ static enum exit_code commit(struct update *update)
 		return failed(update, err);
 	/* Otherwise, the record would go back to the disk. */
 	track_end(update->source->control, update->source->clone.query.index);
+	update->args->written = update->append.written + IMAGE_BLOCK;
 	return EXIT_OK;
 }
 

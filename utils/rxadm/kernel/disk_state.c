@@ -431,7 +431,8 @@ bool disk_is_unfinished(const uint8_t *uuid)
 void disk_state_forget(const char *diskseq, const uint8_t *uuid)
 {
 	/* One that was killed may have left "-kept". */
-	static const char *const records[][2] = { {"disk", ""}, {"disk", "-kept"}, {"saved", ""} };
+	static const char *const records[][2] = { {"disk", ""}, {"disk", "-kept"}, {"saved", ""},
+					      {"saves", ""} };
 	char *path;
 	size_t i;
 

@@ -247,18 +247,35 @@ static void write_limit(const struct scope *scope, const void *disk)
 	write_number(scope, limit && limit < query->size ? limit : query->size);
 }
 
-#define QUERY_FIELD(_field)								\
-static void write_##_field(const struct scope *scope, const void *disk)			\
+#define RAMDISK_FIELD(_name, _field, _shown)						\
+static void write_##_name(const struct scope *scope, const void *disk)			\
 {											\
-	write_number(scope, ((const struct ramdisk_metrics *)disk)->query._field);	\
+	const struct ramdisk_metrics *ramdisk = disk;					\
+											\
+	if (_shown)									\
+		write_number(scope, ramdisk->_field);					\
 }
 
-QUERY_FIELD(size)
-QUERY_FIELD(mem_used)
-QUERY_FIELD(mem_max_used)
-QUERY_FIELD(mem_index)
-QUERY_FIELD(nospc)
-QUERY_FIELD(discards)
+RAMDISK_FIELD(size, query.size, true)
+RAMDISK_FIELD(mem_used, query.mem_used, true)
+RAMDISK_FIELD(mem_max_used, query.mem_max_used, true)
+RAMDISK_FIELD(mem_index, query.mem_index, true)
+RAMDISK_FIELD(nospc, query.nospc, true)
+RAMDISK_FIELD(discards, query.discards, true)
+RAMDISK_FIELD(save_time, saves.time, ramdisk->saves.time)
+RAMDISK_FIELD(save_bytes, saves.bytes, ramdisk->saves.time)
+RAMDISK_FIELD(save_failures, saves.failures, true)
+RAMDISK_FIELD(autosave, autosave, ramdisk->autosave)
+
+static void write_save_duration(const struct scope *scope, const void *disk)
+{
+	const struct save_cost *saves = &((const struct ramdisk_metrics *)disk)->saves;
+
+	if (!saves->time)
+		return;
+	begin(scope, "");
+	end_seconds(scope, saves->ms, 1000);
+}
 
 static const struct family ramdisk_families[] = {
 	{ "", TYPE_INFO, NULL, "Fixed properties of a RAM disk.", write_ramdisk_info },
@@ -275,6 +292,16 @@ static const struct family ramdisk_families[] = {
 	  write_nospc },
 	{ "discards", TYPE_COUNTER, NULL, "Discards and write-zeroes that freed memory.",
 	  write_discards },
+	{ "save_timestamp_seconds", TYPE_GAUGE, "seconds",
+	  "End of the last successful save to an image, since the epoch.", write_save_time },
+	{ "save_duration_seconds", TYPE_GAUGE, "seconds", "Time that this save took.",
+	  write_save_duration },
+	{ "save_written_bytes", TYPE_GAUGE, "bytes", "Bytes that this save wrote.",
+	  write_save_bytes },
+	{ "save_failures", TYPE_COUNTER, NULL, "Saves to images that failed.",
+	  write_save_failures },
+	{ "autosave_interval_seconds", TYPE_GAUGE, "seconds",
+	  "Time between two saves by the timer.", write_autosave },
 };
 
 static void write_cache_info(const struct scope *scope, const void *disk)

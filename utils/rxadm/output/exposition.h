@@ -8,6 +8,7 @@
 
 #include "kernel/device.h"
 #include "kernel/rxcache.h"
+#include "kernel/save_cost.h"
 
 enum exposition_format {
 	EXPOSITION_OPENMETRICS,
@@ -26,6 +27,8 @@ struct ramdisk_metrics {
 	char *uuid;
 	char *node;
 	char *state;			/* words separated by spaces */
+	struct save_cost saves;
+	unsigned int autosave;		/* seconds between two saves; 0: none */
 };
 
 struct cache_metrics {
