@@ -204,7 +204,7 @@ def test_no_record_of_what_is_gone(lab, tmp_path):
     ramdisk = lab.ramdisk(4 * MIB)
     direct.write(ramdisk.path, 0, stamp(1))
     ok("save", ramdisk.path, tmp_path / "image", "--progress", "none")
-    assert len(os.listdir("/run/rxadm")) == len(before) + 2
+    assert len(os.listdir("/run/rxadm")) == len(before) + 3
     ok("remove", "rxd0")
     assert sorted(os.listdir("/run/rxadm")) == before
 

@@ -188,7 +188,7 @@ _rxadm()
 			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 			return ;;
 		apply:*)
-			words="--config --dry-run --stop --help $(_rxadm_sections)" ;;
+			words="--config --dry-run --save --stop --help $(_rxadm_sections)" ;;
 		mode:*)
 			words="writethrough writearound passthrough --dry-run --help $(_rxadm_caches)" ;;
 		set:*)

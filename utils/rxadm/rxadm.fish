@@ -118,6 +118,7 @@ complete -c rxadm -n '__rxadm_of export' -l allow-host -x -d 'allow this host to
 complete -c rxadm -n '__rxadm_of export' -l allow-any-host -d 'allow all hosts to connect'
 complete -c rxadm -n '__rxadm_of export' -l dhchap-key -r -F -d 'file with the secret of the hosts'
 complete -c rxadm -n '__rxadm_of apply' -l config -r -F -d 'configuration file'
+complete -c rxadm -n '__rxadm_of apply' -l save -d 'save the RAM disks to their images'
 complete -c rxadm -n '__rxadm_of apply' -l stop -d 'save and remove the devices'
 
 complete -c rxadm -n '__rxadm_of clone resize limit clear reset remove info extents diff save export unexport' -a '(__rxadm_ramdisks)'

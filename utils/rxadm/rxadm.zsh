@@ -211,6 +211,7 @@ _rxadm()
 		_arguments '--dry-run[change nothing]' '--help[print help]' '1:device:_files' ;;
 	apply)
 		_arguments '--config=[configuration file]:file:_files' '--dry-run[change nothing]' \
+			'--save[save the RAM disks to their images]' \
 			'--stop[save and remove the devices]' '--help[print help]' '*:section' ;;
 	completion)
 		_arguments '--help[print help]' '1:shell:(bash zsh fish)' ;;

@@ -13,6 +13,7 @@
 #include "image/names.h"
 #include "image/save.h"
 #include "kernel/disk_state.h"
+#include "kernel/save_cost.h"
 #include "lib/file.h"
 
 static const char *image_of(const struct plan *plan)
@@ -98,10 +99,16 @@ static enum exit_code save_meanwhile(struct plan *plan, char **beside)
 		.update = has_updates(plan),
 		.generations = keep ? keep : 1,
 	};
+	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
 	enum exit_code ret = find_place(plan, beside);
+	char *sequence;
 
-	if (ret)
+	if (ret) {
+		sequence = disk_sequence(disk);
+		save_cost_add(sequence, false, 0, 0);
+		free(sequence);
 		return ret;
+	}
 	args.file = *beside ? *beside : image_of(plan);
 	return save(plan, &args);
 }

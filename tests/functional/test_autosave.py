@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The keys autosave and keep: rxadm apply --save, which a timer runs, and the stop after it."""
+
+import glob
+import os
+import re
+import shutil
+import time
+
+import pytest
+
+from rxdlib import direct
+from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
+from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
+                                  disk_of, note_unfinished)
+from rxdlib.direct import MIB, stamp
+from rxdlib.outcome import ok
+
+pytestmark = pytest.mark.one_kernel
+HERE = os.path.dirname(os.path.realpath(__file__))
+UNITS = os.path.join(HERE, "../../utils/generator/units")
+SIZE = 16 * MIB
+
+
+@pytest.fixture(name="config")
+def configuration(nothing_left, tmp_path):
+    with Configuration(tmp_path) as config:
+        yield config
+
+
+@pytest.fixture(name="image")
+def image_of_a(config):
+    """The image of a disk that was started, and holds the first data."""
+    image = config.folder / "images" / "a.img"
+    image.parent.mkdir()
+    config.write(section(image, "autosave = 10min\nkeep = 2\n"))
+    config.ok()
+    fill(1, MIB)
+    return image
+
+
+def section(image, more=""):
+    return f"[ramdisk a]\nsize = 16M\nimage = {image}\n{more}"
+
+
+def fill(seed, size=64 << 10):
+    direct.write(disk_of("ramdisk/a").path, 0, stamp(seed, size))
+
+
+def held(path):
+    return direct.read(path, 0, 64 << 10)
+
+
+def start_of(seed, size=64 << 10):
+    return stamp(seed, size)[:64 << 10]
+
+
+def holds(image, data, *options):
+    """Return whether an image begins with this data."""
+    path = ok("load", image, "--uuid", "random", *options).strip()
+    same = held(path) == data
+    ok("remove", "--force", path)
+    return same
+
+
+def samples():
+    """The metrics of the saves of the only disk."""
+    return {name: float(value) for name, value in re.findall(
+        r"^rxd_((?:save|autosave)_\w+)\{.*\} (.*)$", ok("metrics"), re.MULTILINE)}
+
+
+def failing(config, fault):
+    """Save, while strace lets a system call fail."""
+    environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
+    return run("strace", "-f", "-o", "/dev/null", "-e", f"inject={fault}", program("rxadm"),
+               "apply", "--config", config.path, "--save", check=False, environment=environment)
+
+
+@pytest.mark.parametrize("line, names", [
+    ("autosave = 600", ("'600'", "has no unit", "10min")),
+    ("autosave = 5s", ("'5s'", "at least 10s")),
+    ("autosave = 10m", ("'10m'", "s, min, h or d")),
+    ("keep = 65", ("'65'", "from 1 to 64")),
+    ("keep = 0", ("'0'", "from 1 to 64")),
+    ("autosave = 1h\nreserve = yes", ("autosave and reserve", "cannot be cloned")),
+])
+def test_bad_values(config, line, names):
+    image = config.folder / "image"
+    config.write(section(image, line + "\n"))
+    config.refused(PARAMETERS, names=names)
+    config.write(f"[ramdisk a]\nsize = 16M\n{line}\n")
+    config.refused(PARAMETERS)
+    assert not disk_of("ramdisk/a") and not image.exists()
+
+
+def test_bad_arguments(config, image):
+    """One line, and nothing is saved."""
+    config.refused(PARAMETERS, "--save", "--stop", names=("--save", "--stop"))
+    config.refused(PARAMETERS, "--save", "ramdisk/b", names="'ramdisk/b'")
+    config.write(section(image) + "[ramdisk b]\nsize = 1M\n")
+    config.ok()
+    config.refused(PARAMETERS, "--save", "b", names=("'b'", "image"))
+    result = as_nobody(program("rxadm"), "apply", "--config", config.path, "--save", check=False)
+    assert result.returncode == PERMISSION
+    disk = disk_of("ramdisk/a").path
+    assert config.ok("--save", "--dry-run") == [f"ramdisk a: save {disk} to '{image}'"]
+    assert not image.exists() and "save_timestamp_seconds" not in samples()
+
+
+def test_command_of_the_unit(config, image):
+    """What the timer runs saves a disk in use; after a power failure, the image is loaded."""
+    with open(os.path.join(UNITS, "rxd-autosave@.service.in"), encoding="ascii") as file:
+        command = re.search(r"^ExecStart=@SBINDIR@/rxadm (.*)$", file.read(), re.MULTILINE)[1]
+    words = command.replace("%i", "a").split()
+    disk = disk_of("ramdisk/a").path
+    with direct.Direct(disk):
+        for seed in 1, 2, 3:
+            fill(seed)
+            result = rxadm(*words, "--config", config.path)
+            assert (result.returncode, result.stderr) == (0, ""), result
+            assert f"ramdisk a: save {disk} to '{image}'" in result.stdout.splitlines()
+    assert held(disk) == start_of(3)
+    ok("remove", "--force", disk)
+    for name in os.listdir(RECORDS):
+        os.unlink(os.path.join(RECORDS, name))
+    config.ok()
+    assert held(disk_of("ramdisk/a").path) == start_of(3)
+    config.ok("--stop")
+
+
+def test_file_system(config, lab):
+    """It is mounted and frozen for a moment; the image has what was written before the save."""
+    image = config.folder / "image"
+    config.write(section(image, "fs = ext4\nautosave = 1h\n"))
+    config.ok()
+    folder = lab.mount(disk_of("ramdisk/a").path)
+    for text in "first", "second":
+        with open(os.path.join(folder, "file"), "w", encoding="ascii") as file:
+            file.write(text)
+        config.ok("--save")
+    config.refused(BUSY, "--stop", names="is in use")
+    path = ok("load", image, "--uuid", "random").strip()
+    other = lab.mount(path)
+    with open(os.path.join(other, "file"), encoding="ascii") as file:
+        assert file.read() == "second"
+    for mounted in other, folder:
+        run("umount", mounted)
+    ok("remove", "--force", path)
+    config.ok("--stop")
+
+
+def test_metrics(config, image):
+    """They tell of the last save that succeeded, and count those that failed."""
+    interval = {"autosave_interval_seconds": 600}
+    assert samples() == {"save_failures_total": 0, **interval}
+    before = int(time.time())
+    config.ok("--save")
+    found = samples()
+    assert before <= found["save_timestamp_seconds"] <= time.time()
+    assert 0 < found["save_duration_seconds"] < 30
+    assert MIB < found["save_written_bytes"] < 2 * MIB
+    fill(2)
+    image.parent.rename(config.folder / "away")
+    config.refused(DEVICE, "--save", names=f"'{image}'")
+    assert samples() == {**found, "save_failures_total": 1}
+    (config.folder / "away").rename(image.parent)
+    result = failing(config, "fsync:error=EIO")
+    if not result.returncode:
+        result = failing(config, "fdatasync:error=EIO")
+    assert result.returncode and len(result.stderr.splitlines()) == 1, result
+    assert samples() == {**found, "save_failures_total": 2}
+    assert holds(image, start_of(1, MIB)), "the old image stays"
+    config.ok("--save")
+    assert samples()["save_timestamp_seconds"] >= found["save_timestamp_seconds"]
+    assert holds(image, start_of(2))
+    # The disk was not changed since.
+    config.ok("--stop")
+    assert holds(image, start_of(2)) and samples() == {}
+
+
+@pytest.mark.parametrize("text, code", [
+    ("", 0), ("[ramdisk a]\nsise = 1M\n", PARAMETERS), ("autosave\n", PARAMETERS),
+    ("[ramdisk a]\nsize = 16M\nimage = /else\nautosave = no\n", 0)])
+def test_configuration_that_has_changed(config, image, text, code):
+    """What was started is saved, with the keys of then; without a name, errors are reported."""
+    config.ok("--save")
+    inode = image.stat().st_ino
+    config.write(text)
+    fill(2)
+    config.ok("--save", "ramdisk/a")
+    assert holds(image, start_of(2)) and image.stat().st_ino == inode
+    assert samples()["autosave_interval_seconds"] == 600
+    fill(3)
+    assert config.apply("--save").returncode == code
+    assert holds(image, start_of(3))
+    config.ok("--stop", "ramdisk/a")
+    assert not os.path.exists("/else")
+
+
+def test_states(config, image):
+    """The image keeps as many as the key says, and a stop saves one more, by an update."""
+    for seed in 1, 2, 3:
+        fill(seed)
+        config.ok("--save")
+    inode, size = image.stat().st_ino, image.stat().st_size
+    fill(4)
+    config.ok("--stop")
+    assert image.stat().st_ino == inode and image.stat().st_size < size + MIB // 2
+    assert holds(image, start_of(4)) and holds(image, start_of(4), "--generation", "4")
+    assert holds(image, start_of(3), "--generation", "3")
+    result = rxadm("load", image, "--uuid", "random", "--generation", "2")
+    assert result.returncode and len(result.stderr.splitlines()) == 1
+    # The record of changes begins at the load.
+    config.ok()
+    fill(5)
+    config.ok("--save")
+    assert image.stat().st_ino == inode
+    assert samples()["save_written_bytes"] < MIB // 4
+    config.ok("--save")
+    assert samples()["save_written_bytes"] == 0
+    config.ok("--stop")
+    assert holds(image, start_of(5))
+
+
+def test_keep_alone(config):
+    """Each stop saves a state."""
+    image = config.folder / "image"
+    config.write(section(image, "keep = 2\n"))
+    for seed in 1, 2:
+        config.ok()
+        fill(seed)
+        config.ok("--stop")
+    assert holds(image, start_of(2)) and holds(image, start_of(1), "--generation", "1")
+
+
+def test_no_keys(config):
+    """Without them, a save by hand replaces the image, and a stop does, too."""
+    image = config.folder / "image"
+    config.write(section(image))
+    config.ok()
+    for seed in 1, 2:
+        fill(seed)
+        config.ok("--save")
+        assert holds(image, start_of(seed))
+    assert samples().keys() >= {"save_timestamp_seconds"}
+    assert "autosave_interval_seconds" not in samples()
+    config.ok("--stop")
+
+
+def kept(config, image, seed):
+    """The image stays, and the disk is saved beside it: always to the same file."""
+    old = image.read_bytes()
+    disk = disk_of("ramdisk/a").path
+    with direct.Direct(disk):
+        for number in range(2):
+            fill(seed + number)
+            config.refused(BUSY, "--save", names=(f"'{image}'", f"'{image}.new-", disk))
+            time.sleep(1.1)
+    beside = glob.glob(f"{image}.new-*")
+    assert len(beside) == 1 and holds(beside[0], start_of(seed + 1))
+    fill(seed + 2)
+    config.refused(BUSY, "--stop", names=(f"'{image}'", f"'{beside[0]}'"))
+    assert not disk_of("ramdisk/a") and glob.glob(f"{image}.new-*") == beside
+    assert image.read_bytes() == old and holds(beside[0], start_of(seed + 2))
+
+
+@pytest.mark.parametrize("how", ["no image", "another disk's", "restored", "cleared"])
+def test_image_that_is_not_the_disks(config, image, lab, how):
+    """As for a stop: an image is replaced only by a newer state of the same data."""
+    config.ok("--save")
+    if how == "no image":
+        image.write_bytes(b"something else")
+    elif how == "another disk's":
+        other = lab.ramdisk(MIB)
+        image.unlink()
+        ok("save", other.path, image)
+    elif how == "restored":
+        config.ok("--stop")
+        shutil.copy(image, config.folder / "backup")
+        image.unlink()
+        config.ok()
+        fill(3)
+        shutil.copy(config.folder / "backup", image)
+    else:
+        ok("clear", "--force", disk_of("ramdisk/a").path)
+    kept(config, image, 4)
+
+
+def test_beside_of_another(config, image):
+    """A file that a former disk was saved to, beside the image, is not updated."""
+    image.write_bytes(b"something else")
+    beside = f"{image}.new-20250101T000000Z"
+    shutil.copy(image, beside)
+    config.refused(BUSY, "--save", names=f"'{image}.new-2026")
+    assert len(glob.glob(f"{image}.new-*")) == 2
+    with open(beside, "rb") as file:
+        assert file.read() == b"something else"
+
+
+def test_disk_that_was_not_started_completely(config, image):
+    """A killed apply left half of the data, which must not replace all of it."""
+    config.ok("--save")
+    old = image.read_bytes()
+    note_unfinished(disk_of("ramdisk/a").query().uuid)
+    fill(2)
+    config.refused(BUSY, "--save", names="was not started completely")
+    assert image.read_bytes() == old and glob.glob(f"{image}.new-*") == []
+
+
+def test_nothing_to_save(config, image):
+    """A disk that was stopped meanwhile is no error: the timer stops, too."""
+    config.ok("--stop")
+    old = image.read_bytes()
+    assert config.ok("--save") == config.ok("--save", "ramdisk/a") == []
+    assert image.read_bytes() == old
+
+
+def test_stop_that_fails(config, image):
+    """Whichever request to the driver fails, the disk is kept or its data is saved."""
+    config.ok("--save")
+    removed = 0
+    for when in range(1, 13):
+        config.ok()
+        fill(when)
+        config.failing(f"inject=ioctl:error=ENOMEM:when={when}", "--stop")
+        disk = disk_of("ramdisk/a")
+        if disk:
+            assert held(disk.path) == start_of(when)
+        else:
+            removed += 1
+            assert holds(image, start_of(when)), when
+    assert removed > 1
+    if disk_of("ramdisk/a"):
+        config.ok("--stop")
+    assert holds(image, start_of(12)) and glob.glob(f"{image}.new-*") == []
