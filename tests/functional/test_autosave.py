@@ -270,11 +270,12 @@ def kept(config, image, seed):
     old = digest(image.read_bytes())
     disk = disk_of("ramdisk/a").path
     for number in range(2):
+        # A new name would have another second in it.
+        time.sleep(1.1 * number)
         fill(seed + number)
         line = checked(config.apply("--save"), BUSY)
         for name in f"'{image}'", f"'{image}.new-", disk:
             assert name in line
-        time.sleep(1.1)
     beside = glob.glob(f"{image}.new-*")
     assert len(beside) == 1 and holds(beside[0], start_of(seed + 1))
     fill(seed + 2)
