@@ -148,9 +148,9 @@ static int by_order(const void *a, const void *b)
 }
 
 /*
- * Read what to stop or to save: the sections as they were recorded at their start. The configuration is read,
- * too, because an export may have a record while its disk has none. An error in the configuration
- * does not prevent saving what was started.
+ * Read what to stop or to save: the sections as they were recorded at their start. The
+ * configuration is read, too, because an export may have a record while its disk has none. An
+ * error in the configuration does not prevent saving what was started.
  */
 static enum exit_code read_started(struct config *config, const struct apply_request *request,
 				   enum exit_code *late)

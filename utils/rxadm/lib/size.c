@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Parse and format sizes and intervals as users write them. These functions do not query the system.
+ * Parse and format sizes, and parse intervals, as users write them. These functions do not query
+ * the system.
  *
  *	SIZE   = NUMBER [UNIT] | NUMBER "%"
  *	NUMBER = DIGITS ["." DIGITS]
@@ -11,7 +12,7 @@
  * Units are powers of 1024, in upper or lower case. A size that is not a whole number of bytes is
  * rejected; a percentage is rounded down to the multiple of the rule.
  *
- *	INTERVAL = (DIGITS UNIT)..., UNIT one of s min h d, in lower case; blanks may separate them
+ *	INTERVAL = (DIGITS UNIT)..., UNIT one of s min h d; blanks may separate them
  */
 #include <ctype.h>
 #include <stdbool.h>

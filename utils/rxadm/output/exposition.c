@@ -247,25 +247,25 @@ static void write_limit(const struct scope *scope, const void *disk)
 	write_number(scope, limit && limit < query->size ? limit : query->size);
 }
 
-#define RAMDISK_FIELD(_name, _field, _shown)						\
+#define RAMDISK_FIELD(_name, _value, _shown)						\
 static void write_##_name(const struct scope *scope, const void *disk)			\
 {											\
 	const struct ramdisk_metrics *ramdisk = disk;					\
 											\
 	if (_shown)									\
-		write_number(scope, ramdisk->_field);					\
+		write_number(scope, (_value));						\
 }
 
-RAMDISK_FIELD(size, query.size, true)
-RAMDISK_FIELD(mem_used, query.mem_used, true)
-RAMDISK_FIELD(mem_max_used, query.mem_max_used, true)
-RAMDISK_FIELD(mem_index, query.mem_index, true)
-RAMDISK_FIELD(nospc, query.nospc, true)
-RAMDISK_FIELD(discards, query.discards, true)
-RAMDISK_FIELD(save_time, saves.time, ramdisk->saves.time)
-RAMDISK_FIELD(save_bytes, saves.bytes, ramdisk->saves.time)
-RAMDISK_FIELD(save_failures, saves.failures, true)
-RAMDISK_FIELD(autosave, autosave, ramdisk->autosave)
+RAMDISK_FIELD(size, ramdisk->query.size, true)
+RAMDISK_FIELD(mem_used, ramdisk->query.mem_used, true)
+RAMDISK_FIELD(mem_max_used, ramdisk->query.mem_max_used, true)
+RAMDISK_FIELD(mem_index, ramdisk->query.mem_index, true)
+RAMDISK_FIELD(nospc, ramdisk->query.nospc, true)
+RAMDISK_FIELD(discards, ramdisk->query.discards, true)
+RAMDISK_FIELD(save_time, ramdisk->saves.time, ramdisk->saves.time)
+RAMDISK_FIELD(save_bytes, ramdisk->saves.bytes, ramdisk->saves.time)
+RAMDISK_FIELD(save_failures, ramdisk->saves.failures, true)
+RAMDISK_FIELD(autosave, ramdisk->autosave, ramdisk->autosave)
 
 static void write_save_duration(const struct scope *scope, const void *disk)
 {
