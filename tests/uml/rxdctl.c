@@ -7,6 +7,9 @@
  *	rxdctl folio INDEX		print the size of the folios
  *	rxdctl resize INDEX BYTES [force]
  *	rxdctl remove INDEX
+ *	rxdctl clone SOURCE INDEX	with overcommit, freezing nothing; print for how
+ *					many ns writes were held
+ *	rxdctl reset INDEX SOURCE	and open the disk
  *	rxdctl map NAME SECTORS PARAMETERS [TARGET]	default rxcache
  *	rxdctl unmap NAME
  *	rxdctl status NAME
@@ -112,6 +115,44 @@ static int drop(int argc, char **argv)
 	(void)argc;
 	return control(RXD_REMOVE, &arg, "remove");
 }
+
+/* Other trees have neither. */
+#ifdef RXD_RESET
+static int duplicate(int argc, char **argv)
+{
+	struct rxd_clone arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = RXD_CREATE_OVERCOMMIT | RXD_CLONE_NO_FREEZE,
+		.source = atoi(argv[0]),
+		.index = atoi(argv[1]),
+	};
+	int ret;
+
+	(void)argc;
+	ret = control(RXD_CLONE, &arg, "clone");
+	if (!ret)
+		printf("%llu\n", (unsigned long long)arg.held_ns);
+	return ret;
+}
+
+static int reset(int argc, char **argv)
+{
+	struct rxd_reset arg = {
+		.version = RXD_ABI_VERSION,
+		.index = atoi(argv[0]),
+		.source = atoi(argv[1]),
+	};
+	char path[32];
+	int ret;
+
+	(void)argc;
+	ret = control(RXD_RESET, &arg, "reset");
+	if (ret)
+		return ret;
+	snprintf(path, sizeof(path), "/dev/rxd%d", arg.index);
+	return open(path, O_RDWR) < 0 ? failed(path) : 0;
+}
+#endif
 
 static struct dm_ioctl *request(const char *name)
 {
@@ -264,6 +305,10 @@ static const struct {
 	{ "folio", 1, folio },
 	{ "resize", 2, resize },
 	{ "remove", 1, drop },
+#ifdef RXD_RESET
+	{ "clone", 2, duplicate },
+	{ "reset", 2, reset },
+#endif
 	{ "map", 3, map },
 	{ "unmap", 1, unmap },
 	{ "status", 1, status },

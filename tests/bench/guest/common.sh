@@ -277,8 +277,8 @@ cleanup()
 	for i in /dev/mapper/bench-*; do
 		[ ! -e "$i" ] || rxdctl unmap "${i##*/}"
 	done
-	for i in 0 1 2 9; do
-		[ ! -e /dev/rxd$i ] || rxdctl remove $i
+	for i in /dev/rxd[0-9]*; do
+		[ ! -e "$i" ] || rxdctl remove "${i#/dev/rxd}"
 	done
 	for i in rapiddisk_cache rapiddisk brd null_blk rxd_bare rxd_bench dm_rxcache rxd; do
 		[ ! -e /sys/module/$i ] || rmmod $i

@@ -26,6 +26,7 @@
  *		any multiple of 512
  *	offset	start of the range on the device, default 0
  *	span	length of the range
+ *	step	distance between the places of bios, at least the size, which is the default
  *	order	random (default); sequential, which starts again at the end; or once
  *	ms	duration in milliseconds, unless order=once
  *	threads	number of threads, each on a CPU of its own, default 1
@@ -82,6 +83,7 @@ struct bench_job {
 	u64 size;
 	u64 offset;
 	u64 span;
+	u64 step;
 	u64 order;
 	u64 ms;
 	u64 threads;
@@ -133,6 +135,7 @@ static int parse_word(struct bench_job *job, char *key, char *value)
 		{ "size", &job->size },
 		{ "offset", &job->offset },
 		{ "span", &job->span },
+		{ "step", &job->step },
 		{ "order", &job->order, order_names },
 		{ "ms", &job->ms },
 		{ "threads", &job->threads },
@@ -190,6 +193,8 @@ static int check_job(struct bench_job *job)
 		wrong = "size is too large";
 	else if (job->span < job->size)
 		wrong = "span is less than size";
+	else if (job->step < job->size || !IS_ALIGNED(job->step, SECTOR_SIZE))
+		wrong = "step is less than size, or no multiple of the sector";
 	else if (!job->ms && job->order != BENCH_ONCE)
 		wrong = "ms is missing";
 	else if (!job->threads || job->threads > THREADS_MAX)
@@ -232,7 +237,7 @@ static int alloc_buffer(struct bench_worker *w)
 	return 0;
 }
 
-/* The position of the next bio, as a multiple of its size. */
+/* The number of the place of the next bio. */
 static u64 next_place(struct bench_worker *w, u64 places)
 {
 	if (w->job->order == BENCH_RANDOM) {
@@ -277,7 +282,7 @@ static void copy_one(struct bench_worker *w, struct page **memory)
 static int do_one(struct bench_worker *w, u64 places)
 {
 	struct bench_job *job = w->job;
-	u64 pos = job->offset + next_place(w, places) * job->size;
+	u64 pos = job->offset + next_place(w, places) * job->step;
 	sector_t sector = pos >> SECTOR_SHIFT;
 	struct bio *bio = &w->bio;
 
@@ -316,7 +321,7 @@ static int do_all(struct bench_worker *w)
 {
 	struct bench_job *job = w->job;
 	bool once = job->order == BENCH_ONCE;
-	u64 places = div64_u64(job->span, job->size);
+	u64 places = div64_u64(job->span - job->size, job->step) + 1;
 	u64 begin, last, now;
 	unsigned int i;
 	int ret;
@@ -579,6 +584,8 @@ static int run_job(struct bench_job *job, char *result)
 	int len = 0;
 	int ret;
 
+	if (!job->step)
+		job->step = job->size;
 	ret = check_job(job);
 	if (ret)
 		return ret;
