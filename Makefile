@@ -81,6 +81,9 @@ help:
 	@echo '                                   if it can be built, RapidDisk'
 	@echo 'make bench-policy [TRACES=FOLDER]  compare the hit ratios of rxcache and other policies'
 	@echo 'make bench-count [BASE=COMMIT]     compare the instructions per bio with a commit'
+	@echo 'make bench-clones [KERNEL=7.2] [CLONES=1000]'
+	@echo '                                   for how long clones and saves hold the writes to a'
+	@echo '                                   disk in use, in a guest'
 	@echo 'make bench-rxcp [FOLDERS="..."]    compare rxcp with cp, in folders of this machine'
 	@echo 'make modules [KDIR=TREE] [ARCH=um] build/modules/RELEASE/*.ko, by default for the running'
 	@echo '                                   kernel'
@@ -260,6 +263,10 @@ bench-rxd bench-rxcache:
 bench-count:
 	tests/bench/count $(BASE)
 
+bench-clones:
+	packaging/deps guest
+	tests/bench/clones $(or $(KERNEL),7.2) $(if $(CLONES),--clones $(CLONES))
+
 bench-policy:
 	packaging/deps uml policy
 	tests/bench/policy/run $(if $(TRACES),'$(TRACES)')
@@ -278,4 +285,4 @@ distclean: clean
 .PHONY: help modules modules-of-release tools install install-tools install-headers \
 	install-rxbench install-dkms install-packaged uninstall dist deb check demo test lint \
 	test-kunit test-functional test-system cross torture mutations fuzz fuzz-parsers bench \
-	bench-memory bench-count bench-rxcp bench-rxd bench-rxcache clean distclean
+	bench-memory bench-clones bench-count bench-rxcp bench-rxd bench-rxcache clean distclean
