@@ -331,19 +331,17 @@ static int rxd_may_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapsh
 int rxd_disk_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapshot,
 		   const struct rxd_seen *seen, bool dry_run)
 {
-	unsigned int memflags;
 	int ret;
 
 	lockdep_assert_held(&rxd->lock);
 	mutex_lock(&rxd->gd->open_mutex);
 	ret = rxd_may_reset(rxd, snapshot, seen);
 	if (!ret && !dry_run) {
-		memflags = rxd_freeze_queue(rxd->gd->queue);
+		/* Without openers, no bio is in flight: do not wait for a freeze of the queue. */
 		rxd_store_clear(rxd->store);
 		rxd_store_share(snapshot->store, rxd->store);
 		/* Last: a number that is reported meanwhile is that of the old data. */
 		rxd_note_change(&rxd->changes);
-		rxd_unfreeze_queue(rxd->gd->queue, memflags);
 		uuid_copy(&rxd->parent, &snapshot->uuid);
 		/* The new data may contain other partitions: read them at the next open. */
 		set_bit(GD_NEED_PART_SCAN, &rxd->gd->state);
