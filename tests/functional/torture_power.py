@@ -6,7 +6,8 @@ replayed up to flushes and FUA writes: the file system must check clean there, a
 hold each file whose fsync had returned before.
 
 The same below a file system that takes images of rxadm save, replayed up to any write:
-the image there is the last one whose save had returned, or the one after it. And below one
+the image there is the last one whose save had returned, or the one after it. The same with
+images that rxadm save --update changes in place, on several file systems. And below one
 that rxadm apply saves to, killed every now and then: whatever is found there, apply makes
 of it what the last stop had saved, or the one after it.
 """
@@ -31,6 +32,14 @@ FILES = 24
 MAX_CHECKS = int(os.environ.get("RXD_CRASH_POINTS", 16 if LONG else 5))
 SAVED_SIZE = 4 * MIB
 SAVES, SAVE_POINTS = (12, 50) if LONG else (4, 6)
+# Of each file system.
+UPDATES, UPDATE_POINTS = (40, 334) if LONG else (10, 17)
+KEPT = 3
+FILE_SYSTEMS = {
+    "ext4": (SIZE, ["mkfs.ext4", "-q", "-F", "-b", "4096", "-J", "size=4"], ["e2fsck", "-fn"]),
+    "xfs": (64 * MIB, ["mkfs.xfs", "-q", "-f", "--unsupported"], ["xfs_repair", "-n"]),
+    "btrfs": (64 * MIB, ["mkfs.btrfs", "-q", "-f", "-M"], ["btrfs", "check", "--readonly"]),
+}
 STOPS, STOP_POINTS, KILLS = (8, 50, 50) if LONG else (3, 5, 6)
 
 
@@ -132,6 +141,16 @@ def fill(ramdisk, version):
             device.write(offset, stamp(piece, 100 * KIB + version % 3 * 32 * KIB, version))
 
 
+def loaded(image, *options):
+    """Return what a RAM disk holds that is loaded from an image."""
+    made = run(program("rxadm"), "load", image, "--uuid", "random", *options)
+    ramdisk = RamDisk(int(made.stdout.strip()[len("/dev/rxd"):]))
+    with open(ramdisk.path, "rb") as device:
+        found = device.read()
+    ramdisk.remove()
+    return found
+
+
 def version_of(lab, image, number, contents):
     """Mount a copy of the file system, load the image in it, and return its version."""
     copy = lab.file(SIZE)
@@ -140,11 +159,7 @@ def version_of(lab, image, number, contents):
     try:
         names = set(os.listdir(directory))
         assert "image" in names, f"point {number}: no image among {names}"
-        made = run(program("rxadm"), "load", os.path.join(directory, "image"), "--uuid", "random")
-        ramdisk = RamDisk(int(made.stdout.strip()[len("/dev/rxd"):]))
-        with open(ramdisk.path, "rb") as device:
-            found = device.read()
-        ramdisk.remove()
+        found = loaded(os.path.join(directory, "image"))
     finally:
         run("umount", directory)
     os.truncate(copy, 0)
@@ -155,11 +170,12 @@ def version_of(lab, image, number, contents):
 class Recorded:
     """A file system whose writes are recorded, and its state after a power failure."""
 
-    def __init__(self, lab):
+    def __init__(self, lab, kind="ext4"):
         run("modprobe", "loop")
-        disk, self.log = lab.ramdisk(SIZE), lab.ramdisk(512 * MIB, overcommit=True)
-        self.name = lab.mapped(f"0 {SIZE // SECTOR} log-writes {disk.path} {self.log.path}")
-        run("mkfs.ext4", "-q", "-F", "-b", "4096", "-J", "size=4", f"/dev/mapper/{self.name}")
+        size, make, _ = FILE_SYSTEMS[kind]
+        disk, self.log = lab.ramdisk(size), lab.ramdisk(512 * MIB, overcommit=True)
+        self.name = lab.mapped(f"0 {size // SECTOR} log-writes {disk.path} {self.log.path}")
+        run(*make, f"/dev/mapper/{self.name}")
         self.directory = lab.mount(f"/dev/mapper/{self.name}")
 
     def mark(self, word):
@@ -207,6 +223,68 @@ def test_saved_image_is_old_or_new(lab, image):
         assert there in (version, version + 1), \
             f"point {number}: image {there} although {version} was saved"
     assert there == version == SAVES - 1
+
+
+def change(ramdisk, chance):
+    """Write and discard some pages."""
+    with Direct(ramdisk.path) as device:
+        for _ in range(chance.randrange(1, 30)):
+            length = 4 * KIB * chance.choice([1, 1, 1, 2, 16, 40])
+            offset = chance.randrange(0, SAVED_SIZE - length, 4 * KIB)
+            device.write(offset, stamp(chance.randrange(1 << 16), length, 1))
+    offset = chance.randrange(0, SAVED_SIZE // 2, 4 * KIB)
+    run("blkdiscard", "-o", str(offset), "-l", str(chance.choice([4, 64, 1024]) * KIB),
+        ramdisk.path)
+
+
+def updates_there(lab, kind, image, number, contents):
+    """Mount a copy of the file system, load all generations of the image in it, and return the
+    version of the newest."""
+    size, _, check_file_system = FILE_SYSTEMS[kind]
+    copy = lab.file(size)
+    shutil.copyfile(image, copy)
+    if kind == "btrfs":
+        run("btrfs", "device", "scan", "--forget")
+    directory = lab.mount(copy, "-o", "loop")
+    try:
+        saved = os.path.join(directory, "image")
+        found = loaded(saved)
+        assert found in contents, f"point {number}: an image that was never saved"
+        version = contents.index(found)
+        for generation in range(max(1, version + 2 - KEPT), version + 1):
+            assert loaded(saved, "--generation", str(generation)) == contents[generation - 1], \
+                f"point {number}: generation {generation} of {version + 1}"
+    finally:
+        run("umount", directory)
+    result = run(*check_file_system, copy, check=False)
+    assert result.returncode == 0, f"point {number}: {result.stdout}{result.stderr}"
+    os.truncate(copy, 0)
+    return version
+
+
+@pytest.mark.parametrize("kind", FILE_SYSTEMS)
+def test_updated_image_is_old_or_new(lab, kind):
+    """Each update is one generation, so that the first has the number 1."""
+    recorded = Recorded(lab, kind)
+    image = lab.file(FILE_SYSTEMS[kind][0])
+    saved = lab.ramdisk(SAVED_SIZE)
+    chance = random.Random(UPDATES)
+    contents = []
+    for version in range(UPDATES):
+        change(saved, chance)
+        with open(saved.path, "rb") as device:
+            contents.append(device.read())
+        run(program("rxadm"), "save", "--update", "--keep", str(KEPT), saved.path,
+            os.path.join(recorded.directory, "image"))
+        recorded.mark(f"updated{version}")
+    recorded.end()
+
+    version = there = None
+    for number, version in recorded.cuts(image, "updated", UPDATE_POINTS):
+        there = updates_there(lab, kind, image, number, contents)
+        assert there in (version, version + 1), \
+            f"point {number}: image {there} although {version} was updated"
+    assert there == version == UPDATES - 1
 
 
 def cached_blocks(version):
