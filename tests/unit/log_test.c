@@ -556,7 +556,7 @@ static void test_bounds(uint32_t runs, uint32_t length, unsigned int keep)
 	tap_ok(small, "%u runs of %u pages: an update writes at most 1.1 times that and 64 KiB", runs,
 	       length);
 	tap_ok(good && used(fd) <= data + data / 5,
-	       "the file has %llu MiB after 100 updates, at most %llu, for %llu of data, rewritten %u times",
+	       "the file has %llu MiB after 100 updates, at most %llu, for %llu, rewritten %u times",
 	       (unsigned long long)used(fd) >> 20, (unsigned long long)most >> 20,
 	       (unsigned long long)data >> 20, rewritten);
 	tap_ok(good && check_all(fd, &head, history, round), "all kept generations are there");

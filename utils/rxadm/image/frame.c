@@ -230,7 +230,7 @@ static const char *frame_error(const struct image *image, const struct frame_blo
 	    frame->stored != frame->data)
 		return "its lengths do not agree";
 	if (!block_is_clear(in->extents + frame->count,
-		      (IMAGE_EXTENTS_MAX - frame->count) * sizeof(*in->extents)) ||
+			    (IMAGE_EXTENTS_MAX - frame->count) * sizeof(*in->extents)) ||
 	    !block_is_clear(in->reserved, sizeof(in->reserved)))
 		return "reserved bytes are not zero";
 	return NULL;

@@ -20,6 +20,8 @@
 #include "image/names.h"
 #include "lib/size.h"
 
+#define NO_GENERATIONS	"has no generations: 'rxadm save --update' writes images that have"
+
 enum copy_step load_wrong(struct load_job *job, char **error, char *reason)
 {
 	*error = format_text("image '%s': %s", job->args->file, reason);
@@ -125,7 +127,7 @@ static enum copy_step read_raw(void *context, struct copy_chunk *chunk)
 		if (job->data_start == job->image.header.size)
 			return file_was_written(job->image_fd, &job->opened) ?
 			       load_wrong(job, &job->read_error,
-					   copy_text("another process wrote to it meanwhile")) :
+					  copy_text("another process wrote to it meanwhile")) :
 			       COPY_END;
 		length = job->data_end - job->data_start;
 		if (length > IMAGE_FRAME_MAX)
@@ -229,14 +231,14 @@ static enum exit_code begin_stream(struct load_job *job)
 		error = format_text("is truncated: it ends at byte %zu, within its header", done);
 	else if (log_is_head(job->block))
 		error = copy_text(job->args->stream ?
-				  "can be updated, and is no stream: it must be loaded from its file" :
+				  "has several states, and must be loaded from its file" :
 				  "is damaged: neither of its heads is valid");
 	else
 		error = image_get_header(&job->image, job->block);
 	if (error)
 		return header_wrong(job, error);
 	if (job->args->generation)
-		return header_wrong(job, copy_text("has no generations: 'rxadm save --update' writes images that have"));
+		return header_wrong(job, copy_text(NO_GENERATIONS));
 	if (read_part(job, job->block, IMAGE_BLOCK, IMAGE_BLOCK) == COPY_MORE)
 		return EXIT_OK;
 	return report(job->code, "%s", job->read_error);
@@ -314,7 +316,7 @@ enum exit_code image_list(const char *file)
 	if (!ret)
 		ret = look_for_log(&job);
 	if (!ret && !job.log)
-		ret = header_wrong(&job, copy_text("has no generations that can be listed: 'rxadm save --update' writes images that have"));
+		ret = header_wrong(&job, copy_text(NO_GENERATIONS));
 	if (!ret) {
 		printf("%s  %-19s  %s\n", "GENERATION", "TIME", "DATA");
 		for (i = 0; i < job.head.count; i++)

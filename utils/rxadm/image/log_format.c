@@ -338,7 +338,7 @@ char *log_get_frame(struct image *frames, const struct log_segment *segment, con
 		frames->ended = true;
 		return frames->frames == segment->frames && frames->data == segment->bytes &&
 		       frames->digest == segment->digest ? NULL :
-		       format_text("is wrong at byte %llu, the segment: its counts or its checksum do not match the frames",
+		       format_text("is wrong at byte %llu, the segment: its frames do not match",
 				   (unsigned long long)position);
 	}
 	if (position > segment->position)
