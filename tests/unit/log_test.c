@@ -357,7 +357,7 @@ static void test_model(int level)
 
 	for (i = 0; i <= KEPT_MAX; i++)
 		history[i] = make_disk(disk.pages);
-	for (round = 1; good && round <= 60; round++) {
+	for (round = 1; good && round <= 40; round++) {
 		whole = round == 1 || !any(10);
 		if (whole && round > 1)
 			disk.pages = 2000 + any(2000);
@@ -375,7 +375,7 @@ static void test_model(int level)
 			good = rewrite_file(&fd, &head, level) &&
 			       check_all(fd, &head, history, round);
 	}
-	tap_ok(good, "60 updates of all kinds, level %d", level);
+	tap_ok(good, "40 updates of all kinds, level %d", level);
 	for (i = 0; i <= KEPT_MAX; i++)
 		free_disk(&history[i]);
 	free_disk(&disk);
@@ -445,7 +445,7 @@ static void test_power_cuts(void)
 		good = good && !append_head(fd, &head);
 		recording = false;
 		for (at = round > 1 ? done[round - 1] : 0; good && at <= nr_steps; at++) {
-			for (again = 0; good && again < 6; again++) {
+			for (again = 0; good && again < 3; again++) {
 				struct image_start start;
 
 				cut = power_cut(at);
@@ -526,6 +526,7 @@ static void test_bounds(uint32_t runs, uint32_t length, unsigned int keep)
 	for (i = 0; i < disk.pages; i++)
 		disk.versions[i] = 1;
 	good = save(fd, &head, &disk, true, 0, keep);
+	data = head.live;
 	for (round = 2; good && round <= 101; round++) {
 		memset(disk.changed, 0, disk.pages);
 		for (i = 0, changed = 0; i < runs * length; i++) {
