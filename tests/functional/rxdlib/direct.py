@@ -4,9 +4,11 @@
 import array
 import ctypes
 import fcntl
+import functools
 import mmap
 import os
 import struct
+import sys
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -28,12 +30,21 @@ PARTITION_ADD, PARTITION_DELETE, PARTITION_RESIZE = 1, 2, 3
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def stamp(number, length=BLOCK, generation=0):
-    """Bytes that identify their place: every 16 of them differ."""
+@functools.lru_cache(maxsize=8)
+def places(length):
+    """Pairs of words: 0, and how many bytes come before the pair."""
     words = array.array("Q", bytes(length))
-    words[0::2] = array.array("Q", [generation << 32 | number]) * (length // 16)
     words[1::2] = array.array("Q", range(0, length, 16))
     return words.tobytes()
+
+
+def stamp(number, length=BLOCK, generation=0):
+    """Bytes that identify their place: every 16 of them differ."""
+    data = bytearray(places(length))
+    for place, byte in enumerate((generation << 32 | number).to_bytes(8, sys.byteorder)):
+        if byte:
+            data[place::16] = bytes([byte]) * (length // 16)
+    return bytes(data)
 
 
 def ranges(blocks):
