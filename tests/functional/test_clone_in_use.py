@@ -20,8 +20,10 @@ from rxdlib.control import (CLONE_EXPENDABLE, CLONE_FDS_MAX, CLONE_NO_FREEZE, CL
                             CREATE_OVERCOMMIT, CREATE_RESERVE, DRY_RUN, RESIZE_FORCE,
                             STATE_EXPENDABLE, STATE_LOST, STATE_OVERCOMMIT, Control)
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
+from rxdlib.lab import LONG
 
 RWF_NOWAIT = 8
+TIMES = 4 if LONG else 1     # how many times as often to do what may fail at random
 FITHAW = 0xC0045878
 
 
@@ -109,7 +111,7 @@ def test_moment(lab, cloner):
         other = stack.enter_context(Background(
             lambda number: device.write(4 * MIB + number % 256 * BLOCK, block_of(number))))
         held = []
-        for _ in range(60):
+        for _ in range(20 * TIMES):
             writer.go_on(1)
             clone, result = cloner(source, flags=CLONE_NO_FREEZE)
             numbers = [number_at(clone.path, place) for place in places]
@@ -129,7 +131,7 @@ def test_reads_and_writes_verified(lab, cloner):
     direct.write(source.path, 31 * MIB, stamp(31, MIB))
     with subprocess.Popen(
             ["fio", "--name=verify", f"--filename={source.path}", "--ioengine=libaio",
-             "--direct=1", "--iodepth=8", "--size=24M", "--io_size=48M", "--rw=randwrite",
+             "--direct=1", "--iodepth=8", "--size=12M", f"--io_size={16 * TIMES}M", "--rw=randwrite",
              "--bsrange=4k-128k", "--verify=crc32c", "--verify_fatal=1"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as fio:
         made = []
@@ -160,7 +162,7 @@ def test_discards_and_zeroes(lab, cloner):
         assert device.read(at + 512, 3 * MIB - 1024) == bytes(3 * MIB - 1024)
 
     with Direct(source.path) as device, Background(step) as writer:
-        for _ in range(40):
+        for _ in range(12 * TIMES):
             writer.go_on(1)
             cloner(source, flags=CLONE_NO_FREEZE)[0].remove()
     assert writer.error is None
@@ -215,7 +217,7 @@ def test_changes_beside_an_opener(lab):
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                               bufsize=1) as writer, Control() as control:
             writer.stdout.readline()
-            for number in range(1, 81):
+            for number in range(1, 40 * TIMES + 1):
                 print(number, 0.002 * (number % 40), file=writer.stdin)
                 result = control.clone_in_use(source.index,
                                               flags=CLONE_NO_FREEZE | CREATE_OVERCOMMIT)
@@ -246,10 +248,10 @@ def test_nowait(lab, cloner):
     with direct.mmap.mmap(-1, BLOCK) as buffer:
         buffer[:] = stamp(7)
         with Direct(source.path) as device, Background(step) as writer:
-            for _ in range(60):
+            for _ in range(20 * TIMES):
                 writer.go_on(1)
                 cloner(source, flags=CLONE_NO_FREEZE)[0].remove()
-    assert writer.error is None and done["written"] > 60
+    assert writer.error is None and done["written"] > 20 * TIMES
     print(done)
 
 
@@ -299,6 +301,7 @@ def test_refused(lab):
 
 
 FILESYSTEMS = {"ext4": (64 * MIB, ()), "xfs": (320 * MIB, ("-o", "nouuid"))}
+ROUNDS = {"ext4": 3 * TIMES, "xfs": TIMES}      # the programs of XFS take long
 
 
 def check(lab, kind, path, *options):
@@ -337,7 +340,7 @@ def test_filesystem_on_the_disk(lab, cloner, kind):
     directory = lab.mount(source.path)
     fill(directory, 100)
     with Background(lambda number: fill(directory, number % 3)) as writer:
-        for _ in range(5):
+        for _ in range(ROUNDS[kind]):
             writer.go_on()
             with descriptors(directory, directory) as fds:
                 clone, result = cloner(source, fds=fds)
@@ -383,7 +386,7 @@ def test_filesystem_by_descriptor(lab, cloner, kind, stack):
     directory = lab.mount(path)
     fill(directory, 100)
     with Background(lambda number: fill(directory, number % 3)) as writer:
-        for _ in range(3):
+        for _ in range(ROUNDS[kind]):
             writer.go_on()
             with descriptors(directory, os.path.join(directory, "file4")) as fds:
                 clone, result = cloner(source, fds=fds)
@@ -431,7 +434,7 @@ def test_thawed_by_another(lab, cloner):
     with descriptors(directory) as (fd,), \
             Background(lambda number: fill(directory, number % 3)) as writer, \
             Background(thaw) as thawer:
-        for _ in range(20):
+        for _ in range(8 * TIMES):
             writer.go_on(1)
             try:
                 clone, _ = cloner(source, fds=[fd])
@@ -452,11 +455,17 @@ CLONES_FOR_EVER = """
 import os, sys
 sys.path.insert(0, os.path.dirname({lib!r}))
 from rxdlib.control import Control
-fd = os.open({directory!r}, os.O_RDONLY)
-print("ready", flush=True)
-with Control() as control:
-    while True:
-        control.remove(control.clone({index}, fds=(fd,)))
+for _ in sys.stdin:
+    child = os.fork()
+    if child:
+        print(child, flush=True)
+        os.waitpid(child, 0)
+        print("gone", flush=True)
+        continue
+    fd = os.open({directory!r}, os.O_RDONLY)
+    with Control() as control:
+        while True:
+            control.remove(control.clone({index}, fds=(fd,)))
 """
 
 
@@ -467,18 +476,20 @@ def test_killed(lab):
     directory = lab.mount(source.path)
     program = CLONES_FOR_EVER.format(lib=os.path.dirname(direct.__file__), directory=directory,
                                      index=source.index)
-    with Background(lambda number: fill(directory, number)) as writer:
-        for number in range(12):
-            with subprocess.Popen([sys.executable, "-c", program],
-                                  stdout=subprocess.PIPE) as process:
-                process.stdout.readline()
-                time.sleep(0.011 * number)
-                process.send_signal(signal.SIGKILL)
+    with Background(lambda number: fill(directory, number)) as writer, Control() as control, \
+            subprocess.Popen([sys.executable, "-c", program], text=True, bufsize=1,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cloning:
+        for number in range(12 * TIMES):
+            print(file=cloning.stdin)
+            child = int(cloning.stdout.readline())
+            time.sleep(0.011 * (number % 12))
+            os.kill(child, signal.SIGKILL)
+            assert cloning.stdout.readline() == "gone\n"
             writer.go_on()
-            with Control() as control:
-                for device in control.query_all():
-                    if device.index != source.index:
-                        control.remove(device.index)
+            for device in control.query_all():
+                if device.index != source.index:
+                    control.remove(device.index)
+        cloning.stdin.close()
     assert writer.error is None and not is_frozen(directory)
 
 
@@ -488,7 +499,7 @@ def test_resized_and_removed_meanwhile(lab, cloner):
     sizes = [16 * MIB, 12 * MIB + 4 * KIB]
     with Direct(source.path), Background(
             lambda number: source.resize(sizes[number % 2], RESIZE_FORCE)) as resizer:
-        for _ in range(40):
+        for _ in range(15 * TIMES):
             resizer.go_on(1)
             try:
                 clone, _ = cloner(source)
