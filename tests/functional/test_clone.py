@@ -24,6 +24,7 @@ from rxdlib.memory import missing, spare
 from rxdlib.outcome import ok, refused
 
 PARAMETERS, MEMORY, DEVICE, BUSY = 1, 3, 4, 5
+EMPTY = bytes(MIB)
 MANY = 256 if LONG else 64
 SHARE = "/sys/module/rxd/parameters/memory_share"
 NIL = "00000000-0000-0000-0000-000000000000"
@@ -46,7 +47,9 @@ def digest(ramdisk):
         for offset in range(0, size, MIB):
             done = os.preadv(device.fd, [view], offset)
             assert done == min(MIB, size - offset)
-            found = zlib.crc32(view[:done], found)
+            # Most of the time goes into checksums, and half of most disks is empty.
+            is_empty = buffer[:done] == EMPTY[:done]
+            found = zlib.crc32(b"0" if is_empty else view[:done], found)
     return found
 
 
@@ -355,15 +358,15 @@ def test_older_module(lab):
 
 def test_reset(lab):
     """The golden state is back, and the memory of the changes is free."""
-    source = filled(lab, 64 * MIB, 32 * MIB)
+    source = filled(lab, 32 * MIB, 16 * MIB)
     golden = digest(source)
     copy, = clone(lab, source)
     before = spare()
-    for number in range(24):
+    for number in range(12):
         direct.write(copy.path, number * MIB, stamp(1000 + number, MIB))
-    direct.write(copy.path, 50 * MIB, stamp(9))
-    run("blkdiscard", "--offset", 28 * MIB, "--length", 2 * MIB, copy.path)
-    assert digest(copy) != golden and before - spare() > 16 * MIB
+    direct.write(copy.path, 26 * MIB, stamp(9))
+    run("blkdiscard", "--offset", 14 * MIB, "--length", 2 * MIB, copy.path)
+    assert digest(copy) != golden and before - spare() > 8 * MIB
     # No --force: the changes of a clone are what is to go.
     ok("reset", copy.path, "--to", source.path)
     assert digest(copy) == golden == digest(source)
@@ -435,9 +438,8 @@ def test_in_use(lab):
     resets = ("reset", "rxd1", "--to", "rxd0"), ("reset", "rxd0", "--to", "rxd1", "--force")
 
     def all_refused(*words, lines=(*clones, *resets)):
-        for line in lines:
-            for options in (), ("--dry-run",):
-                refused(BUSY, *line, *options, names=("'/dev/rxd0'", "is in use", *words))
+        for line in *lines, (*lines[0], "--dry-run"):
+            refused(BUSY, *line, names=("'/dev/rxd0'", "is in use", *words))
 
     with Direct(source.path):
         all_refused("open in process", lines=resets)
@@ -562,14 +564,15 @@ def test_reset_leaves_the_image(lab, tmp_path, nothing_left):
         assert image.read_bytes() == old and len(list(tmp_path.glob("image.new-*"))) == 1
 
 
-FILESYSTEMS = {"ext4": (64 * MIB, (), ("e2fsck", "-fn")),
-               "xfs": (320 * MIB, ("-o", "nouuid"), ("xfs_repair", "-n"))}
+# The size, the options of mount for clones, what checks it, and the number of clones.
+FILESYSTEMS = {"ext4": (64 * MIB, (), ("e2fsck", "-fn"), 2),
+               "xfs": (320 * MIB, ("-o", "nouuid"), ("xfs_repair", "-n"), 1)}
 
 
 @pytest.mark.parametrize("kind", FILESYSTEMS)
 def test_filesystem(lab, kind):
     """Source and clone are mounted at once, changed, checked, and reset."""
-    size, options, check = FILESYSTEMS[kind]
+    size, options, check, count = FILESYSTEMS[kind]
     source = lab.ramdisk(size)
     run(f"mkfs.{kind}", "-q", source.path)
     directory = lab.mount(source.path)
@@ -577,7 +580,7 @@ def test_filesystem(lab, kind):
         with open(os.path.join(directory, f"file{number}"), "wb") as file:
             file.write(stamp(number, MIB))
     run("umount", directory)
-    copies = clone(lab, source, "--count", "2")
+    copies = clone(lab, source, "--count", count)
     first = lab.mount(source.path)
     mounted = [lab.mount(copy.path, *options) for copy in copies]
     for number, folder in enumerate([first, *mounted]):
@@ -599,11 +602,10 @@ def test_filesystem(lab, kind):
         with open(os.path.join(folder, "own"), "rb") as file:
             assert file.read() == stamp(200 + number, 2 * MIB)
         run("umount", folder)
-    changed = digest(source)
     for copy in copies:
         ok("reset", copy.path, "--to", source.path)
-        run(*check, copy.path)
-    assert digest(copies[1]) == changed
+    run(*check, copies[-1].path)
+    assert digest(copies[-1]) == digest(source)
 
 
 def partitions(ramdisk):
@@ -649,7 +651,8 @@ def test_verified_beside_each_other(lab, options):
     for number, disk in enumerate(disks):
         processes.append(subprocess.Popen(
             ["fio", "--name=verify", f"--filename={disk.path}", "--ioengine=libaio", "--direct=1",
-             "--iodepth=8", "--size=16M", "--io_size=8M", "--rw=randwrite", "--verify=crc32c",
+             "--iodepth=8", "--size=16M", f"--io_size={8 if LONG else 3}M",
+             "--rw=randwrite", "--verify=crc32c",
              "--verify_fatal=1", f"--randseed={number}", *options],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     for process in processes:
