@@ -605,6 +605,8 @@ static void rxd_clear_store(struct rxd_disk *rxd)
 
 	memflags = rxd_freeze_queue(rxd->gd->queue);
 	rxd_store_clear(rxd->store);
+	/* Last: a number that is reported meanwhile is that of the old data. */
+	rxd_note_change(&rxd->changes);
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
 	rxd->parent = uuid_null;
 }
@@ -908,10 +910,10 @@ u64 rxd_disk_report_changes(struct rxd_disk *rxd)
  * rxd_disk_changes - tell states of the data apart
  * @rxd: the disk
  *
- * If two calls return the same number, neither a bio nor a shrink has changed the data in
- * between.
+ * If two calls return the same number, the data was not changed in between. Data of a cache is not
+ * counted until rxd_release().
  *
- * Return: a number that never decreases; 0 if neither has ever changed the data.
+ * Return: a number that never decreases; 0 if the data was never changed.
  */
 u64 rxd_disk_changes(struct rxd_disk *rxd)
 {

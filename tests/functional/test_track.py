@@ -279,6 +279,20 @@ ENDS = {
 }
 
 
+@pytest.mark.parametrize("end", ["clear", "cache", "reset"])
+def test_if_same_after_data_was_dropped(lab, control, end):
+    """A disk that has lost its data meanwhile must not get the name of the earlier state."""
+    ramdisk = lab.ramdisk(SIZE)
+    write(ramdisk, 1)
+    seen = ramdisk.seen()
+    ENDS[end](lab, ramdisk)
+    for flags in ctl.DRY_RUN, 0:
+        fails(errno.ESTALE, control.track, ramdisk.index, name(), flags=ctl.IF_SAME | flags,
+              **seen)
+    has_no_record(ramdisk)
+    control.track(ramdisk.index, name(), flags=ctl.IF_SAME, **ramdisk.seen())
+
+
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 def test_ends(lab, control, end):
     ramdisk, _ = tracked(lab, control)
