@@ -54,7 +54,7 @@ enum rxd_refusal {
  * @nr_claims: number of claims of @owner
  * @refusal: why bios are rejected; changed under @lock
  * @lender: UUID of the disk to which the record of changes goes back when this one is removed
- * @loan: which record this is, if any; changed under @lock
+ * @loan: which record this is, if any; changed under @lock, except while the disk is created
  * @changes: see rxd_disk_changes()
  * @name: the name, or empty; name.c uses it
  * @named: entry of the list of disks with a name, or empty

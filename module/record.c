@@ -221,16 +221,20 @@ void rxd_store_lend_record(struct rxd_store *store, struct rxd_store *clone,
  *
  * May sleep, and allocates nothing. Callers serialise this.
  *
- * If the store has no record now, it gets none. If it has another one than @loan says, or @record
- * is another one, the changes since the earlier state are not known, and its record ends.
+ * If the store has no record now, it gets none. If it has another one than @loan says, that one
+ * has nothing to do with the loan, and stays. If @record is another one than was taken, the changes
+ * since the earlier state are not known, and the record of the store ends: no image has its state.
  */
 void rxd_store_return_record(struct rxd_store *store, const struct rxd_loan *loan,
 			     struct rxd_record *record)
 {
 	struct rxd_record *own = rxd_store_record(store);
 
-	if (own && record && own->id == loan->left && record->id == loan->taken &&
-	    own->nr_pages == record->nr_pages) {
+	if (!own || own->id != loan->left) {
+		rxd_record_free(record);
+		return;
+	}
+	if (record && record->id == loan->taken && record->nr_pages == own->nr_pages) {
 		/* Nobody reads the record yet: hold writes for a moment only. */
 		own = rxd_store_replace_record(store, record);
 		rxd_record_add(record, own);

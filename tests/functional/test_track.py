@@ -409,10 +409,34 @@ def test_goes_back_through_clones(lab, control, cloner):
     has_no_record(ramdisk)
 
 
+OTHER_RECORDS = {
+    "another record": lambda control, source, state: control.track(source.index, state),
+    "another clone": lambda control, source, state: control.clone(
+        source.index, flags=ctl.CLONE_TRACK, state=state),
+    "another clone that was kept": lambda control, source, state: control.track(
+        control.clone(source.index, flags=ctl.CLONE_TRACK, state=state), flags=ctl.TRACK_STOP),
+}
+
+
+@pytest.mark.parametrize("begin", OTHER_RECORDS.values(), ids=OTHER_RECORDS)
+def test_other_record_stays(lab, control, cloner, begin):
+    """What an earlier update has left does not end the record of a later one."""
+    ramdisk, _ = tracked(lab, control)
+    write(ramdisk, 1)
+    clone = cloner(ramdisk, name())
+    write(ramdisk, 2)
+    state = name()
+    begin(control, ramdisk, state)
+    for disk in control.query_all():
+        lab.adopt_ramdisk(disk.index)
+    write(ramdisk, 3)
+    clone.remove()
+    assert changed(ramdisk) == (ranges([3]), state)
+    write(ramdisk, 4)
+    assert changed(ramdisk) == (ranges([3, 4]), state)
+
+
 OTHER_STATES = {
-    "another record": lambda lab, control, source: control.track(source.index, name()),
-    "another clone": lambda lab, control, source: lab.adopt_ramdisk(
-        control.clone(source.index, flags=ctl.CLONE_TRACK, state=name())),
     "stop": lambda lab, control, source: control.track(source.index, flags=ctl.TRACK_STOP),
     **{end: lambda lab, control, source, call=call: call(lab, source)
        for end, call in ENDS.items()},
@@ -441,7 +465,7 @@ def test_clone_without_its_record(lab, control, cloner, end):
 
 
 def test_source_is_gone(lab, control, cloner):
-    """Another disk with the number and the UUID gets nothing."""
+    """Another disk with the number and the UUID gets nothing, and loses nothing."""
     identity = {"index": 7, "uuid": name()}
     ramdisk, _ = tracked(lab, control, **identity)
     clone = cloner(ramdisk, name())
@@ -450,10 +474,10 @@ def test_source_is_gone(lab, control, cloner):
     ramdisk, _ = tracked(lab, control, **identity)
     clone = cloner(ramdisk, name())
     ramdisk.remove()
-    ramdisk = lab.ramdisk(SIZE, **identity)
-    control.track(ramdisk.index, name())
+    ramdisk, state = tracked(lab, control, **identity)
+    write(ramdisk, 1)
     clone.remove()
-    has_no_record(ramdisk)
+    assert changed(ramdisk) == (ranges([1]), state)
 
 
 def test_frozen_file_system(lab, cloner):

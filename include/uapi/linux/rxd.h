@@ -491,10 +491,10 @@ struct rxd_diff {
  * RXD_CLONE_TRACK moves the record to a clone. If the clone is removed before RXD_TRACK_STOP, the
  * driver gives the record back: the source then has a record of all changes since the earlier
  * state, as if it had never been moved. It also contains what was changed in the clone. If the
- * source has got another record meanwhile, or the clone has another one or none, or there was none
- * to be moved, the source has no record then.
+ * clone has another record or none, or there was none to be moved, the source has no record then.
+ * If the source has got another record meanwhile, or none, nothing changes for it.
  *
- * RXD_TRACK_STOP succeeds if there is no record.
+ * RXD_TRACK_STOP succeeds if there is no record, and if the disk was given up.
  *
  * Errors: EINVAL; ENODEV: no such disk; EOPNOTSUPP: the memory of the disk is reserved; EIO: it was
  * given up; EBUSY: it is in use as a cache; ESTALE: as for RXD_REMOVE; ENOMEM.

@@ -342,12 +342,17 @@ static void nested_loans(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_of(store, state_a));
 	KUNIT_EXPECT_TRUE(test, changed_are(store, 1, 2));
 
+	/* The record of the first state has no way back, but that of the second one has. */
 	first = lend(test, store, state_b, &loans[0]);
+	fill(test, store, 1, 1, 0x44);
 	second = lend(test, store, state_c, &loans[1]);
+	fill(test, store, 2, 1, 0x44);
 	give_back(test, store, first, &loans[0]);
-	KUNIT_EXPECT_NULL(test, rxd_store_record(store));
+	KUNIT_EXPECT_TRUE(test, is_of(store, state_c));
+	KUNIT_EXPECT_TRUE(test, changed_are(store, 2, 1));
 	give_back(test, store, second, &loans[1]);
-	KUNIT_EXPECT_NULL(test, rxd_store_record(store));
+	KUNIT_EXPECT_TRUE(test, is_of(store, state_b));
+	KUNIT_EXPECT_TRUE(test, changed_are(store, 1, 2));
 	expect_nothing_left(test, &store, 1);
 }
 
@@ -359,8 +364,10 @@ static void other_record_meanwhile(struct kunit *test)
 
 	clone = lend(test, store, state_b, &loan);
 	begin(test, store, state_b);
+	fill(test, store, 3, 1, 0x33);
 	give_back(test, store, clone, &loan);
-	KUNIT_EXPECT_NULL(test, rxd_store_record(store));
+	KUNIT_EXPECT_TRUE(test, is_of(store, state_b));
+	KUNIT_EXPECT_TRUE(test, changed_are(store, 3, 1));
 
 	begin(test, store, state_a);
 	clone = lend(test, store, state_b, &loan);
