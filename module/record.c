@@ -12,12 +12,14 @@
 #include <linux/build_bug.h>
 #include <linux/compiler.h>
 #include <linux/find.h>
+#include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/vmalloc.h>
 
 #include "hold.h"
 #include "record.h"
@@ -56,13 +58,15 @@ int rxd_record_prepare(unsigned long nr_pages)
  */
 struct rxd_record *rxd_record_alloc(unsigned long nr_pages, const u8 *state)
 {
+	const gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN;
+	size_t size = size_of_record(nr_pages);
 	static atomic64_t last_id;
 	struct rxd_record *record;
 
 	if (rxd_record_prepare(nr_pages))
 		return NULL;
-	record = kvmalloc(size_of_record(nr_pages),
-			  GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
+	/* That of a disk of more than 64 TiB is larger than kvmalloc() allows. */
+	record = size > INT_MAX ? __vmalloc(size, gfp) : kvmalloc(size, gfp);
 	if (!record)
 		return NULL;
 	record->id = atomic64_inc_return(&last_id);
