@@ -3,6 +3,7 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 import random
 import threading
@@ -21,6 +22,7 @@ from rxdlib.memory import settled
 SIZE = 8 * MIB
 LEAF = 2 * MIB
 BLOCKS = SIZE // BLOCK
+FITHAW = 0xC0045878
 
 
 def name():
@@ -501,6 +503,48 @@ def test_frozen_file_system(lab, cloner):
     assert MIB <= sum(length for _, length in extents) < 8 * MIB
     run("e2fsck", "-fn", clones[1].path)
     covers_difference(*clones, blocks(clones[1]))
+
+
+def test_refused_clone_gives_back(lab, control, cloner):
+    """A clone that is refused when it has the record already: a file system was thawed, which
+    later kernels prevent."""
+    ramdisk = lab.ramdisk(16 * MIB)
+    run("mkfs.ext4", "-q", ramdisk.path)
+    directory = lab.mount(ramdisk.path)
+    state = name()
+    base = cloner(ramdisk, state, flags=ctl.CREATE_OVERCOMMIT)
+    over = threading.Event()
+
+    def thaw():
+        while not over.is_set():
+            with contextlib.suppress(OSError):
+                fcntl.ioctl(fd, FITHAW, 0)
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=thaw)
+    refused = 0
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        thread.start()
+        for number in range(40):
+            with open(f"{directory}/{number}", "wb") as file:
+                file.write(stamp(number, 64 * KIB))
+            try:
+                cloner(ramdisk, name(), flags=ctl.CREATE_OVERCOMMIT, fds=[fd]).remove()
+            except OSError as error:
+                assert error.errno == errno.EBUSY
+                refused += 1
+            assert changed(ramdisk)[1] == state
+            if refused == 3:
+                break
+    finally:
+        over.set()
+        thread.join()
+        os.close(fd)
+    assert refused or not os.uname().release.startswith("6.1.")
+    run("umount", directory)
+    covers_difference(base, ramdisk, blocks(ramdisk))
+    assert control.query(ramdisk.index).mem_index < MIB
 
 
 def covers_difference(old, new, found):
