@@ -44,13 +44,17 @@ int rxd_disk_arm(struct rxd_disk *rxd, struct rxd_hold **hold)
 	return 0;
 }
 
-/* Return: 0, -EOPNOTSUPP, -EIO or -EBUSY. */
-static int rxd_may_track(struct rxd_disk *rxd)
+/*
+ * A clone may be given up when all of it was read, before its record is ended.
+ *
+ * Return: 0, -EOPNOTSUPP, -EIO or -EBUSY.
+ */
+static int rxd_may_track(struct rxd_disk *rxd, bool stop)
 {
 	lockdep_assert_held(&rxd->lock);
 	if (rxd->reserved)
 		return -EOPNOTSUPP;
-	if (rxd_disk_is_lost(rxd))
+	if (rxd_disk_is_lost(rxd) && !stop)
 		return -EIO;
 	return rxd->owner ? -EBUSY : 0;
 }
@@ -108,7 +112,7 @@ int rxd_disk_track(struct rxd_disk *rxd, const struct rxd_track *arg, struct rxd
 	struct rxd_record *record = NULL;
 	int ret;
 
-	ret = rxd_may_track(rxd);
+	ret = rxd_may_track(rxd, stop);
 	if (!ret && !stop)
 		ret = rxd_prepare_record(rxd, arg, seen, hold, &record);
 	if (!ret && arg->flags & RXD_DRY_RUN)

@@ -18,7 +18,7 @@ from rxdlib import direct, memory
 from rxdlib.command import run
 from rxdlib.control import (CLONE_EXPENDABLE, CLONE_FDS_MAX, CLONE_NO_FREEZE, CLONE_READ_ONLY,
                             CREATE_OVERCOMMIT, CREATE_RESERVE, DRY_RUN, RESIZE_FORCE,
-                            STATE_EXPENDABLE, STATE_LOST, STATE_OVERCOMMIT, Control)
+                            STATE_EXPENDABLE, STATE_LOST, STATE_OVERCOMMIT, TRACK_STOP, Control)
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import LONG
 
@@ -578,6 +578,11 @@ def test_expendable(lab, cloner, changed):
             with pytest.raises(OSError) as raised:
                 call()
             assert raised.value.errno == errno.EIO
+        # An update of an image may have ended with the last read before.
+        control.track(clone.index, flags=TRACK_STOP)
+        with pytest.raises(OSError) as raised:
+            control.track(clone.index, bytes(range(16)))
+        assert raised.value.errno == errno.EIO
     clone.remove()
     rewrite(source.path, 2000)
 
