@@ -9,6 +9,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 
+#include "arm.h"
 #include "clone.h"
 #include "compat.h"
 #include "hold.h"
@@ -127,6 +128,7 @@ static int rxd_clone_idle(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 	if (ret)
 		goto out_unlock;
 	get_device(disk_to_dev(source->gd));
+	source->cloning++;
 	ret = -EINPROGRESS;
 out_unlock:
 	memalloc_noio_restore(memflags);
@@ -243,6 +245,9 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 			ret = rxd_share_held(cloning, rxd);
 		else
 			ret = rxd_clone_frozen(cloning, rxd, gd);
+		mutex_lock(&source->lock);
+		source->cloning--;
+		mutex_unlock(&source->lock);
 		put_device(disk_to_dev(gd));
 	}
 	rxd_hold_free(cloning->hold);

@@ -20,6 +20,7 @@
 #include <linux/uuid.h>
 #include <linux/xarray.h>
 
+#include "arm.h"
 #include "check.h"
 #include "clone.h"
 #include "compat.h"
@@ -178,6 +179,7 @@ static void return_record(struct rxd_disk *rxd)
 	mutex_lock(&source->lock);
 	memflags = memalloc_noio_save();
 	rxd_store_return_record(source->store, &rxd->loan, record);
+	rxd_disk_disarm_later(source);
 	memalloc_noio_restore(memflags);
 	mutex_unlock(&source->lock);
 	rxd_disk_put(source);

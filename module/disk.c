@@ -16,6 +16,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
+#include "arm.h"
 #include "compat.h"
 #include "diff.h"
 #include "disk.h"
@@ -362,6 +363,7 @@ struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg)
 	mutex_init(&rxd->lock);
 	INIT_LIST_HEAD(&rxd->named);
 	rxd_expendable_init(&rxd->expend, rxd_give_up);
+	INIT_DELAYED_WORK(&rxd->disarm, rxd_disk_disarm);
 	return rxd;
 }
 
@@ -570,6 +572,7 @@ int rxd_disk_shut_down(struct rxd_disk *rxd, const struct rxd_seen *seen, bool d
  */
 void rxd_disk_remove(struct rxd_disk *rxd)
 {
+	cancel_delayed_work_sync(&rxd->disarm);
 	del_gendisk(rxd->gd);
 	if (rxd->expendable) {
 		/* Writes to other disks go on finding this memory. */

@@ -12,6 +12,7 @@
 #include <linux/sysfs.h>
 #include <linux/types.h>
 #include <linux/uuid.h>
+#include <linux/workqueue.h>
 #include <uapi/linux/rxd.h>
 
 #include "expend.h"
@@ -59,6 +60,8 @@ enum rxd_refusal {
  * @name: the name, or empty; name.c uses it
  * @named: entry of the list of disks with a name, or empty
  * @expend: for @expendable
+ * @cloning: number of tasks that clone the disk while it is in use
+ * @disarm: the work item of rxd_disk_disarm()
  * @nospc: number of writes that failed with ENOSPC
  * @discards: number of discards and write-zeroes that freed memory
  *
@@ -91,6 +94,8 @@ struct rxd_disk {
 	char name[RXD_NAME_MAX + 1];
 	struct list_head named;
 	struct rxd_expendable expend;
+	unsigned int cloning;
+	struct delayed_work disarm;
 	atomic64_t nospc ____cacheline_aligned_in_smp;
 	atomic64_t discards;
 };

@@ -14,35 +14,12 @@
 #include <linux/lockdep.h>
 #include <linux/uuid.h>
 
+#include "arm.h"
 #include "compat.h"
 #include "disk.h"
 #include "hold.h"
 #include "record.h"
 #include "track.h"
-
-/**
- * rxd_disk_arm - make it possible to hold the writes to a disk
- * @rxd: the disk, locked
- * @hold: what is used for this, and set to NULL, unless this was done before
- *
- * Return: 0, or -ENOMEM if *@hold is NULL.
- */
-int rxd_disk_arm(struct rxd_disk *rxd, struct rxd_hold **hold)
-{
-	unsigned int memflags;
-
-	lockdep_assert_held(&rxd->lock);
-	if (rxd->store->hold)
-		return 0;
-	if (!*hold)
-		return -ENOMEM;
-	(*hold)->changes = &rxd->changes;
-	memflags = rxd_freeze_queue(rxd->gd->queue);
-	rxd->store->hold = *hold;
-	rxd_unfreeze_queue(rxd->gd->queue, memflags);
-	*hold = NULL;
-	return 0;
-}
 
 /*
  * A clone may be given up when all of it was read, before its record is ended.
@@ -119,8 +96,10 @@ int rxd_disk_track(struct rxd_disk *rxd, const struct rxd_track *arg, struct rxd
 		return rxd_disk_check_same(rxd, seen);
 	if (!ret)
 		ret = rxd_replace_same(rxd, seen, &record);
-	if (!ret && stop)
+	if (!ret && stop) {
 		rxd->loan.left = 0;
+		rxd_disk_disarm_later(rxd);
+	}
 	rxd_record_free(record);
 	return ret;
 }
@@ -132,7 +111,10 @@ int rxd_disk_track(struct rxd_disk *rxd, const struct rxd_track *arg, struct rxd
 void rxd_disk_end_record(struct rxd_disk *rxd)
 {
 	lockdep_assert_held(&rxd->lock);
+	if (!rxd_store_record(rxd->store))
+		return;
 	rxd_record_free(rxd_store_replace_record(rxd->store, NULL));
+	rxd_disk_disarm_later(rxd);
 }
 
 /**

@@ -10,7 +10,6 @@
 struct rxd_hold;
 struct rxd_record;
 
-int rxd_disk_arm(struct rxd_disk *rxd, struct rxd_hold **hold);
 int rxd_disk_track(struct rxd_disk *rxd, const struct rxd_track *arg, struct rxd_hold **hold);
 void rxd_disk_end_record(struct rxd_disk *rxd);
 struct rxd_record *rxd_disk_take_record(struct rxd_disk *rxd);
