@@ -5,8 +5,8 @@
  *
  * The data of a page in segment s that a later segment t has again is needed if the image has a
  * generation g with s <= g < t. From the newest segment to the oldest, a byte for each page says
- * how many generations are older than t: one of them is not older than s if fewer are older
- * than s.
+ * how many generations are not older than t: one of them is not older than s if more are not
+ * older than s.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -117,16 +117,25 @@ bool generations_need_cleaning(const struct log_head *head)
 	return head->appended > head->live / 100 * CLEAN_PERCENT + CLEAN_BYTES;
 }
 
+#define PART_PAGES	4096
+
+/* Pages of the disk. A disk may be much larger than its data, so most parts have no array. */
+struct part {
+	uint8_t *newer;		/* for each page: generations not older than its later segment */
+	uint8_t newer_all;	/* without the array: of all pages */
+};
+
 /* The state of a search for what no generation needs. */
 struct clean {
 	struct log_walk walk;
 	const struct log_head *head;
 	bool (*stopped)(void);
-	uint8_t *older;		/* for each page: generations older than its later segment */
-	uint64_t pages;
-	uint8_t older_beyond;	/* of the pages beyond */
-	uint8_t limit;		/* generations older than the present segment */
+	struct part *parts;
+	uint64_t nr_parts;
+	uint8_t newer_any;	/* of all pages, at least */
+	uint8_t newer;		/* generations not older than the present segment */
 	bool unsupported;	/* holes */
+	bool no_memory;
 	uint64_t live;
 };
 
@@ -147,29 +156,66 @@ static void punch(struct clean *clean, uint64_t start, uint64_t length)
 /* Make room for the pages of a segment. */
 static bool grow(struct clean *clean)
 {
-	uint64_t pages = clean->walk.segment.header.size / IMAGE_PAGE;
-	uint8_t *older;
+	uint64_t nr = clean->walk.segment.header.size / IMAGE_PAGE / PART_PAGES + 1;
+	struct part *parts;
 
-	if (pages <= clean->pages)
+	if (nr <= clean->nr_parts)
 		return true;
-	older = realloc(clean->older, pages);
-	if (!older)
+	parts = calloc(nr, sizeof(*parts));
+	if (!parts)
 		return false;
-	memset(older + clean->pages, clean->older_beyond, pages - clean->pages);
-	clean->older = older;
-	clean->pages = pages;
+	if (clean->nr_parts)
+		memcpy(parts, clean->parts, clean->nr_parts * sizeof(*parts));
+	free(clean->parts);
+	clean->parts = parts;
+	clean->nr_parts = nr;
 	return true;
 }
 
 /* Does a generation need this page of the present segment? Note that this one has it. */
 static bool take_page(struct clean *clean, uint64_t start)
 {
-	uint8_t *older = &clean->older[start / IMAGE_PAGE];
-	bool needed = *older > clean->limit;
+	struct part *part = &clean->parts[start / IMAGE_PAGE / PART_PAGES];
+	uint64_t page = start / IMAGE_PAGE % PART_PAGES;
+	uint8_t newer = part->newer ? part->newer[page] : part->newer_all;
 
-	if (needed)
-		*older = clean->limit;
-	return needed;
+	if (newer >= clean->newer || clean->newer_any >= clean->newer)
+		return false;
+	if (!part->newer) {
+		part->newer = malloc(PART_PAGES);
+		if (!part->newer) {
+			clean->no_memory = true;
+			return true;
+		}
+		memset(part->newer, part->newer_all, PART_PAGES);
+	}
+	part->newer[page] = clean->newer;
+	return true;
+}
+
+/* Note what the present segment has as holes, which may be as long as the disk. */
+static void take_holes(struct clean *clean, const struct image_frame *frame)
+{
+	const uint64_t length = PART_PAGES * IMAGE_PAGE;
+	uint64_t at, end;
+	struct part *part;
+	uint32_t i;
+
+	for (i = 0; i < frame->count; i++) {
+		at = frame->extents[i].start;
+		end = at + frame->extents[i].length;
+		while (at < end) {
+			part = &clean->parts[at / length];
+			if (at % length || end - at < length) {
+				take_page(clean, at);
+				at += IMAGE_PAGE;
+				continue;
+			}
+			free(part->newer);
+			*part = (struct part){ .newer_all = clean->newer };
+			at += length;
+		}
+	}
 }
 
 /* Go through the pages of a raw frame, and punch out those that are not needed. */
@@ -198,23 +244,26 @@ static uint64_t take_pages(struct clean *clean, const struct image_frame *frame)
 
 static void take_frame(struct clean *clean, const struct image_frame *frame)
 {
-	uint64_t live = take_pages(clean, frame);
+	uint64_t live;
 
-	if (frame->encoding == IMAGE_HOLE)
+	if (frame->encoding == IMAGE_HOLE) {
+		take_holes(clean, frame);
 		return;
+	}
+	live = take_pages(clean, frame);
 	if (!live)
 		punch(clean, frame->position + IMAGE_BLOCK, image_payload(frame));
 	else
 		clean->live += frame->stored * live / frame->data;
 }
 
-static uint8_t count_older(const struct log_head *head, uint64_t number)
+static uint8_t count_newer(const struct log_head *head, uint64_t number)
 {
-	uint8_t count = 0;
+	uint32_t older = 0;
 
-	while (count < head->count && head->generations[count].number < number)
-		count++;
-	return count;
+	while (older < head->count && head->generations[older].number < number)
+		older++;
+	return head->count - older;
 }
 
 /* Go through the frames of the present segment. Return: whether all is well so far. */
@@ -222,9 +271,8 @@ static bool take_segment(struct clean *clean)
 {
 	struct image_frame frame;
 	enum copy_step step;
-	uint64_t page;
 
-	clean->limit = count_older(clean->head, clean->walk.segment.generation.number);
+	clean->newer = count_newer(clean->head, clean->walk.segment.generation.number);
 	if (!grow(clean))
 		return false;
 	do {
@@ -234,13 +282,11 @@ static bool take_segment(struct clean *clean)
 		if (step == COPY_MORE)
 			take_frame(clean, &frame);
 	} while (step == COPY_MORE);
-	if (step == COPY_FAILED || !clean->walk.segment.whole)
-		return step != COPY_FAILED;
+	if (step == COPY_FAILED || clean->no_memory)
+		return false;
 	/* No page is needed from before, for the generations from this one on. */
-	for (page = 0; page < clean->pages; page++)
-		if (clean->older[page] > clean->limit)
-			clean->older[page] = clean->limit;
-	clean->older_beyond = clean->limit;
+	if (clean->walk.segment.whole)
+		clean->newer_any = clean->newer;
 	return true;
 }
 
@@ -254,15 +300,16 @@ static bool take_segment(struct clean *clean)
  */
 bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void))
 {
-	struct clean clean = { .head = head, .stopped = stopped, .older_beyond = head->count };
+	struct clean clean = { .head = head, .stopped = stopped };
 	bool good, oldest = false;
+	uint64_t i;
 
 	log_walk_begin(&clean.walk, fd, head->log);
 	good = log_walk_to(&clean.walk, log_newest(head)->position);
 	while (good) {
 		good = take_segment(&clean);
 		/* Nothing needs what precedes the whole disk of the oldest generation. */
-		oldest = good && clean.walk.segment.whole && !clean.limit;
+		oldest = good && clean.walk.segment.whole && clean.newer == head->count;
 		if (!good || oldest)
 			break;
 		good = log_walk_back(&clean.walk);
@@ -270,7 +317,9 @@ bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void))
 	if (oldest)
 		punch(&clean, LOG_BEGIN, clean.walk.segment.first - LOG_BEGIN);
 	log_walk_end(&clean.walk);
-	free(clean.older);
+	for (i = 0; i < clean.nr_parts; i++)
+		free(clean.parts[i].newer);
+	free(clean.parts);
 	if (!good)
 		return false;
 	head->live = clean.live;
