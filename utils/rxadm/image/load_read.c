@@ -198,21 +198,31 @@ static enum exit_code begin_log(struct load_job *job)
 	return EXIT_OK;
 }
 
-/* Read the heads of an image of version 2, unless it has another version. */
-static enum exit_code look_for_log(struct load_job *job)
+static void read_heads(struct load_job *job)
 {
-	enum exit_code ret = log_lock(job->image_fd, job->args->file, true);
 	struct image_start start;
 	char *error;
 	int err;
 
-	if (ret)
-		return ret;
 	err = image_read_start(job->image_fd, &start, &error);
 	job->log = !err && !error && start.log;
 	if (job->log)
 		job->head = start.head;
 	free(error);
+}
+
+/* Read the heads of an image of version 2, unless it has another version, which never changes. */
+static enum exit_code look_for_log(struct load_job *job)
+{
+	enum exit_code ret;
+
+	read_heads(job);
+	if (!job->log)
+		return EXIT_OK;
+	ret = log_lock(job->image_fd, job->args->file, true);
+	if (ret)
+		return ret;
+	read_heads(job);
 	return job->log ? begin_log(job) : EXIT_OK;
 }
 
