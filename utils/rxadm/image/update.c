@@ -142,7 +142,8 @@ static bool same_writer(const struct log_writer *writer, const struct log_writer
 
 /*
  * Does the record have all changes since the newest generation? It may begin one earlier, if the
- * save of that one was killed at its end. If another disk has saved it, that is no use.
+ * save of that one was killed at its end. If another disk has saved it, that is no use, nor if
+ * the earlier one was loaded into this disk since, which its list of images tells.
  */
 static bool record_fits(const struct update *update)
 {
@@ -155,7 +156,8 @@ static bool record_fits(const struct update *update)
 	    extents_state(update->source->fd, update->source->query.size, state))
 		return false;
 	return !memcmp(state, log_newest(head)->state, LOG_STATE) ||
-	       (!memcmp(state, head->before, LOG_STATE) && same_writer(&writer, &head->writer));
+	       (!memcmp(state, head->before, LOG_STATE) && same_writer(&writer, &head->writer) &&
+		disk_images_has(update->source->dev.number, head->header.id));
 }
 
 static bool has_changed(const struct update *update, const struct image_header *header)
