@@ -21,6 +21,7 @@
 #include "image/extents.h"
 #include "image/generations.h"
 #include "image/log_file.h"
+#include "image/log_read.h"
 #include "image/names.h"
 #include "image/tidy.h"
 #include "image/update.h"
@@ -140,6 +141,19 @@ static bool same_writer(const struct log_writer *writer, const struct log_writer
 	       !memcmp(writer->boot, other->boot, sizeof(writer->boot));
 }
 
+/* Is the newest segment there? Changes are no use to what was truncated, or copied in part. */
+static bool has_newest(const struct update *update)
+{
+	const struct log_head *head = &update->head;
+	struct log_walk walk;
+	bool good;
+
+	log_walk_begin(&walk, update->file.fd, head->log);
+	good = log_walk_to(&walk, log_newest(head)->position);
+	log_walk_end(&walk);
+	return good;
+}
+
 /*
  * Does the record have all changes since the newest generation? It may begin one earlier, if the
  * save of that one was killed at its end. If another disk has saved it, that is no use, nor if
@@ -153,7 +167,8 @@ static bool record_fits(const struct update *update)
 
 	if (update->file.fd < 0 || !update->file.start.log ||
 	    head->header.size != update->source->query.size ||
-	    extents_state(update->source->fd, update->source->query.size, state))
+	    extents_state(update->source->fd, update->source->query.size, state) ||
+	    !has_newest(update))
 		return false;
 	return !memcmp(state, log_newest(head)->state, LOG_STATE) ||
 	       (!memcmp(state, head->before, LOG_STATE) && same_writer(&writer, &head->writer) &&
