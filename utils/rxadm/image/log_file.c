@@ -59,14 +59,13 @@ static int open_file(struct log_file *file)
 	return err;
 }
 
-/* Check whether the file, which is locked now, still has its path. */
-static bool has_path(struct log_file *file)
+/* Check whether a file, which may have been waited for, still has its path. */
+bool log_has_path(int fd, const char *path)
 {
-	struct stat st;
+	struct stat there, file;
 
-	/* The one that had the lock may have written to it. */
-	return !stat(file->full, &st) && !fstat(file->fd, &file->st) &&
-	       st.st_dev == file->st.st_dev && st.st_ino == file->st.st_ino;
+	return !stat(path, &there) && !fstat(fd, &file) && there.st_dev == file.st_dev &&
+	       there.st_ino == file.st_ino;
 }
 
 static enum exit_code read_start(struct log_file *file)
@@ -107,7 +106,8 @@ enum exit_code log_file_open(struct log_file *file, const char *path)
 		ret = log_lock(file->fd, path, false);
 		if (ret)
 			return ret;
-		if (has_path(file))
+		/* The one that had the lock may have written to it. */
+		if (log_has_path(file->fd, file->full) && !fstat(file->fd, &file->st))
 			return read_start(file);
 		log_file_close(file);
 	}

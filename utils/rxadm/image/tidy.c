@@ -9,6 +9,7 @@
 #include "copy/file.h"
 #include "image/append.h"
 #include "image/generations.h"
+#include "image/log_file.h"
 #include "image/rewrite.h"
 #include "image/tidy.h"
 #include "lib/error.h"
@@ -34,6 +35,9 @@ static void rewrite(struct tidy *tidy)
 		rewrite.to = output.fd;
 		done = rewrite_image(&rewrite);
 		err = rewrite.err;
+		/* Another file has the path: leave it there. */
+		if (done == COPY_DONE && !log_has_path(tidy->fd, tidy->path))
+			done = COPY_INTERRUPTED;
 		if (done == COPY_DONE)
 			err = output_commit(&output, 0600, true);
 		if (done == COPY_DONE && !err)

@@ -252,6 +252,9 @@ static enum exit_code commit(struct update *update)
 	}
 	if (err)
 		return failed(update, err);
+	if (!is_new && !log_has_path(update->fd, update->file.full))
+		return report(EXIT_BUSY, "file '%s': was replaced meanwhile; nothing was saved",
+			      update->args->file);
 	/* Otherwise, the record would go back to the disk. */
 	track_end(update->source->control, update->source->clone.query.index);
 	update->args->written = update->append.written + IMAGE_BLOCK;
