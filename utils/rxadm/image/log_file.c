@@ -36,6 +36,19 @@ enum exit_code log_lock(int fd, const char *path, bool shared)
 	return EXIT_OK;
 }
 
+/*
+ * Check whether the file must be left as it is: if it has another path, which may be a backup, or
+ * if another user has put it into a folder such as /tmp, who could read what is written to it.
+ */
+static bool must_stay(const struct log_file *file, int folder_fd)
+{
+	struct stat folder;
+
+	return file->st.st_nlink > 1 || fstat(folder_fd, &folder) ||
+	       (folder.st_mode & S_ISVTX && file->st.st_uid != geteuid() &&
+		file->st.st_uid != folder.st_uid);
+}
+
 /* Open the file that the path leads to. Return: 0 or an errno. */
 static int open_file(struct log_file *file)
 {
@@ -54,6 +67,8 @@ static int open_file(struct log_file *file)
 			err = errno;
 		else if (!S_ISREG(file->st.st_mode))
 			err = ENOTSUP;
+		else
+			file->replace = must_stay(file, place.folder_fd);
 	}
 	output_discard(&place);
 	return err;

@@ -14,6 +14,7 @@ struct log_file {
 	char *full;		/* absolute, and without links */
 	int fd;			/* -1: there is no file */
 	struct stat st;
+	bool replace;		/* not to be changed in place */
 	struct image_start start;
 };
 

@@ -404,6 +404,8 @@ static enum exit_code check_file(struct update *update)
 			      "file '%s': is an image of another disk, with the UUID %s; without --update, 'rxadm save' replaces it",
 			      update->args->file, uuid);
 	}
+	if (update->file.replace)
+		update->file.start.log = false;
 	update->head = start->head;
 	update->written = update->file.st;
 	return EXIT_OK;
