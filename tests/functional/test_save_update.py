@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """rxadm save --update: only changes are written, and the image is whole at every moment."""
 
+import fcntl
 import hashlib
 import os
 import re
+import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -17,6 +20,8 @@ from rxdlib.outcome import ok, refused
 
 PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
 SIZE = 16 * MIB
+GIB = 1024 * MIB
+TIB = 1024 * GIB
 SAVED = re.compile(r"rxadm: save: (\S+): (\S+ ?\S*) of (\S+ ?\S*) (changed|hold data), saved to "
                    r"'([^']+)' as generation (\d+)\n")
 NOTHING = "nothing has changed since generation"
@@ -139,6 +144,130 @@ def test_generations(lab, source, path):
     assert update(older, path) == (False, 1)
     assert update_after(older, path, 9 * MIB) == (True, 2)
     assert loaded(lab, path) == content(older.path)
+
+
+def spare_copy(path):
+    """A copy of an image, as of a backup."""
+    return shutil.copyfile(path, path + ".copy")
+
+
+@pytest.mark.one_kernel
+def test_older_copy_loaded_into(lab, source, path):
+    """What is loaded into the disk again is an earlier state: the image must not miss that."""
+    update(source, path)
+    first = content(source.path)
+    copy = spare_copy(path)
+    direct.write(source.path, 6 * MIB, stamp(6, MIB))
+    assert update(source, path) == (True, 2)
+    ok("clear", source.path)
+    ok("load", copy, "--into", source.path)
+    assert content(source.path) == first
+    assert update(source, path)[1] == 3
+    assert loaded(lab, path) == first
+    ok("clear", source.path)
+    ok("load", path, "--into", source.path)
+    assert update_after(source, path, 9 * MIB) == (True, 4)
+    assert loaded(lab, path) == content(source.path)
+
+
+@pytest.mark.one_kernel
+def test_two_images(lab, source, path):
+    """Two images take turns, and one is restored from a backup."""
+    other = path + ".other"
+    for number in range(1, 4):
+        direct.write(source.path, number * MIB, stamp(20 + number))
+        assert update(source, path) == (False, number)
+        if number == 2:
+            copy = spare_copy(path)
+        direct.write(source.path, 8 * MIB, stamp(30 + number))
+        assert update(source, other)[1] == number
+        assert loaded(lab, other) == content(source.path)
+    os.rename(copy, path)
+    assert update(source, path) == (False, 3)
+    assert loaded(lab, path) == content(source.path)
+
+
+@pytest.mark.one_kernel
+def test_truncated(lab, source, path):
+    """An image that was not copied to its end does not grow by changes to what is missing."""
+    update(source, path)
+    length = os.path.getsize(path)
+    for rest in length - BLOCK, 3 * BLOCK, 2 * BLOCK:
+        os.truncate(path, rest)
+        direct.write(source.path, 8 * MIB, stamp(rest))
+        update(source, path)
+        assert loaded(lab, path) == content(source.path)
+
+
+@pytest.mark.one_kernel
+def test_locked_by_others(lab, source, path):
+    """A lock that another program holds on an image of version 1 does not delay its load."""
+    ok("save", source.path, path)
+    with open(path, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert loaded(lab, path) == content(source.path)
+
+
+@pytest.mark.one_kernel
+def test_replaced_meanwhile(source, path):
+    """A file that takes the image's place during an update stays, and nothing counts as saved."""
+    update(source, path)
+    direct.write(source.path, 0, stamp(7, 6 * MIB))
+    command = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fdatasync",
+               "-e", "inject=fdatasync:delay_enter=3s:when=1",
+               program("rxadm"), "save", "--update", source.path, path]
+    environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    length = os.path.getsize(path)
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        while os.path.getsize(path) < length + 6 * MIB:
+            time.sleep(0.1)
+        with open(path + ".new", "wb") as file:
+            file.write(b"another file")
+        os.rename(path + ".new", path)
+        text = process.communicate()[1]
+    assert os.path.getsize(path) == len(b"another file")
+    assert process.returncode and "replaced" in text, text
+    refused(BUSY, "remove", source.path, names="not saved")
+
+
+@pytest.mark.one_kernel
+def test_files_that_stay(lab, source, folder, path):
+    """A hard link is a backup. A file of another user in a sticky folder is not to be trusted."""
+    update(source, path)
+    backup = os.path.join(folder, "backup")
+    os.link(path, backup)
+    before = content(backup)
+    assert update_after(source, path, 6 * MIB) == (False, 1)
+    assert content(backup) == before
+    assert update_after(source, path, 7 * MIB) == (True, 2)
+
+    sticky = os.path.join(folder, "sticky")
+    os.mkdir(sticky)
+    os.chmod(sticky, 0o1777)
+    trap = os.path.join(sticky, "image")
+    os.rename(backup, trap)
+    os.chown(trap, 1000, 1000)
+    with open(trap, "rb") as file:
+        assert update_after(source, trap, 8 * MIB) == (False, 1)
+        assert hashlib.sha256(file.read()).hexdigest() == before
+    assert os.stat(trap).st_uid == 0
+    assert update_after(source, trap, 9 * MIB) == (True, 2)
+    assert loaded(lab, trap) == content(source.path)
+
+
+@pytest.mark.one_kernel
+def test_large_disk(lab, path):
+    """The memory that an update takes is for what is there."""
+    source = lab.ramdisk(TIB, overcommit=True)
+    for number in range(1, 3):
+        direct.write(source.path, number * 300 * GIB, stamp(number, 2 * MIB))
+        if number == 1:
+            assert update(source, path) == (False, 1)
+    with subprocess.Popen([program("rxadm"), "save", "--update", source.path, path],
+                          env=ENVIRONMENT) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = status
+    assert status == 0 and used.ru_maxrss < 150 * KIB, used.ru_maxrss
 
 
 def update_after(ramdisk, path, at):
