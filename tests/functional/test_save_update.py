@@ -330,6 +330,9 @@ def test_bad_input(lab, source, folder, path):
     reserved = lab.ramdisk(MIB, flags=CREATE_RESERVE)
     refused(PARAMETERS, "save", "--update", reserved.path, plain + "2", names="reserved")
     refused(PARAMETERS, "load", plain, "--list", names="no generations")
+    for options in ("--into", source.path), ("--generation", "1"), ("--format", "raw"):
+        refused(PARAMETERS, "load", path, "--list", *options, names="--list")
+    refused(PARAMETERS, "load", "-", "--list", names="'-'")
     assert content(path) == before
 
     link = os.path.join(folder, "link")

@@ -225,8 +225,12 @@ static const char load_usage[] =
 	"     --uuid UUID       identity (default: that of the image); random: a random one\n"
 	" -h, --help            print this help\n";
 
-static enum exit_code check_load(const struct load_args *args)
+static enum exit_code check_load(const struct load_args *args, bool list)
 {
+	if (list && (args->raw || args->generation || args->into || args->has_index || args->name ||
+		     args->node_text || args->uuid_text || args->overcommit))
+		return report(EXIT_PARAMETERS,
+			      "option --list: loads nothing, and cannot be combined with options of what is loaded");
 	if (args->raw && args->generation)
 		return report(EXIT_PARAMETERS,
 			      "options --generation and --format raw exclude each other");
@@ -309,12 +313,15 @@ static enum exit_code parse_load(int argc, char **argv, struct load_args *args, 
 	if (ret)
 		return ret;
 	args->file = argv[optind];
-	ret = check_load(args);
+	ret = check_load(args, *list);
 	if (!ret)
 		ret = stream_argument(args->file, STDIN_FILENO, &args->stream);
 	if (!ret && args->stream && args->raw)
 		ret = report(EXIT_PARAMETERS,
 			     "file '-': a raw image cannot be read from standard input; give its path");
+	if (!ret && args->stream && *list)
+		ret = report(EXIT_PARAMETERS,
+			     "file '-': its generations cannot be listed; give the path of the image");
 	return ret;
 }
 
