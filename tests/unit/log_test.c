@@ -346,10 +346,18 @@ static bool rewrite_file(int *fd, struct log_head *head, int level)
 	return good;
 }
 
-/* Many updates; now and then everything is written, the size changes, or the file is rewritten. */
-static void test_model(int level)
+static void discard(struct disk *disk, uint32_t page, uint32_t length)
 {
-	struct disk history[KEPT_MAX + 1], disk = make_disk(3000);
+	for (; length && page < disk->pages; length--, page++) {
+		disk->changed[page] = true;
+		disk->versions[page] = 0;
+	}
+}
+
+/* Many updates; now and then everything is written, the size changes, or the file is rewritten. */
+static void test_model(int level, uint32_t pages, uint32_t runs)
+{
+	struct disk history[KEPT_MAX + 1], disk = make_disk(pages);
 	struct log_head head = { 0 };
 	int fd = scratch_file();
 	bool good = true, whole;
@@ -360,8 +368,10 @@ static void test_model(int level)
 	for (round = 1; good && round <= 40; round++) {
 		whole = round == 1 || !any(10);
 		if (whole && round > 1)
-			disk.pages = 2000 + any(2000);
-		spoil(&disk, round % 7 ? 1 + any(600) : 0, round % 5 ? 3 : 400, round);
+			disk.pages = pages * 2 / 3 + any(pages * 2 / 3);
+		spoil(&disk, round % 7 ? 1 + any(runs) : 0, round % 5 ? 3 : 400, round);
+		if (round % 4 == 3)
+			discard(&disk, any(disk.pages), any(disk.pages));
 		good = save(fd, &head, &disk, whole, level, 1 + any(KEPT_MAX));
 		copy_disk(&history[log_newest(&head)->number % (KEPT_MAX + 1)], &disk);
 		good = good && check_all(fd, &head, history, round);
@@ -375,7 +385,7 @@ static void test_model(int level)
 			good = rewrite_file(&fd, &head, level) &&
 			       check_all(fd, &head, history, round);
 	}
-	tap_ok(good, "40 updates of all kinds, level %d", level);
+	tap_ok(good, "40 updates of all kinds of %u pages, level %d", pages, level);
 	for (i = 0; i <= KEPT_MAX; i++)
 		free_disk(&history[i]);
 	free_disk(&disk);
@@ -616,8 +626,9 @@ static void test_damage(int level)
 
 int main(void)
 {
-	test_model(0);
-	test_model(1);
+	test_model(0, 3000, 600);
+	test_model(1, 3000, 600);
+	test_model(0, 20000, 30);
 	test_power_cuts();
 	test_no_space();
 	test_bounds(800, 1, 1);
