@@ -253,6 +253,7 @@ def test_files_that_stay(lab, source, folder, path):
     assert os.stat(trap).st_uid == 0
     assert update_after(source, trap, 9 * MIB) == (True, 2)
     assert loaded(lab, trap) == content(source.path)
+    shutil.rmtree(sticky)
 
 
 @pytest.mark.one_kernel
