@@ -200,6 +200,22 @@ def test_truncated(lab, source, path):
 
 
 @pytest.mark.one_kernel
+def test_damaged(lab, source, path):
+    """Damage of what the newest state needs is found in time, and the whole disk is saved."""
+    update(source, path)
+    with open(path, "r+b") as file:
+        file.seek(2 * BLOCK + 100)
+        file.write(b"damage")
+    direct.write(source.path, 8 * MIB, stamp(1, 2 * MIB))
+    result = rxadm("save", "--update", source.path, path)
+    assert result.returncode == 0 and "is damaged" in result.stderr, result
+    assert update_after(source, path, 7 * MIB) == (False, 3)
+    assert loaded(lab, path) == content(source.path)
+    assert update_after(source, path, 9 * MIB) == (True, 4)
+    assert loaded(lab, path) == content(source.path)
+
+
+@pytest.mark.one_kernel
 def test_locked_by_others(lab, source, path):
     """A lock that another program holds on an image of version 1 does not delay its load."""
     ok("save", source.path, path)

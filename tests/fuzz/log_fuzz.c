@@ -156,7 +156,7 @@ int fuzz_input(const uint8_t *input, size_t size)
 	for (i = 0; !error && start.log && i < start.head.count; i++)
 		read_one(&start.head, &start.head.generations[i]);
 	if (*input & CLEAN && !error && start.log)
-		generations_clean(file, &start.head, NULL);
+		generations_clean(file, &start.head, NULL, &error);
 	free(error);
 	return 0;
 }

@@ -307,6 +307,15 @@ static uint64_t used(int fd)
 	return (uint64_t)st.st_blocks * 512;
 }
 
+static bool clean(int fd, struct log_head *head)
+{
+	char *error;
+	bool good = generations_clean(fd, head, NULL, &error);
+
+	free(error);
+	return good;
+}
+
 #define KEPT_MAX	5
 
 static void copy_disk(struct disk *to, const struct disk *from)
@@ -376,7 +385,7 @@ static void test_model(int level, uint32_t pages, uint32_t runs)
 		copy_disk(&history[log_newest(&head)->number % (KEPT_MAX + 1)], &disk);
 		good = good && check_all(fd, &head, history, round);
 		if (good && !any(3)) {
-			good = generations_clean(fd, &head, NULL);
+			good = clean(fd, &head);
 			head.sequence++;
 			good = good && !append_head(fd, &head) &&
 			       check_all(fd, &head, history, round);
@@ -450,7 +459,7 @@ static void test_power_cuts(void)
 		good = save(fd, &head, &disk, round == 1, 0, 2);
 		copy_disk(&history[round % (KEPT_MAX + 1)], &disk);
 		done[round] = nr_steps;
-		generations_clean(fd, &head, NULL);
+		clean(fd, &head);
 		head.sequence++;
 		good = good && !append_head(fd, &head);
 		recording = false;
@@ -552,7 +561,7 @@ static void test_bounds(uint32_t runs, uint32_t length, unsigned int keep)
 		copy_disk(&history[log_newest(&head)->number % (KEPT_MAX + 1)], &disk);
 		small &= written - before <= changed + changed / 10 + (64 << 10);
 		if (good && generations_need_cleaning(&head)) {
-			good = generations_clean(fd, &head, NULL);
+			good = clean(fd, &head);
 			head.sequence++;
 			good = good && !append_head(fd, &head);
 			if (good && generations_need_rewriting(fd, &head)) {

@@ -295,10 +295,11 @@ static bool take_segment(struct clean *clean)
  * @fd: the image
  * @head: its head, which is synced; out: what is live, unless this was interrupted
  * @stopped: returns whether to stop early; may be NULL
+ * @error: out: allocated text that says how the newest generation is damaged, or NULL
  *
  * Return: whether everything was looked at.
  */
-bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void))
+bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void), char **error)
 {
 	struct clean clean = { .head = head, .stopped = stopped };
 	bool good, oldest = false;
@@ -316,6 +317,10 @@ bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void))
 	}
 	if (oldest)
 		punch(&clean, LOG_BEGIN, clean.walk.segment.first - LOG_BEGIN);
+	/* What precedes a whole disk is not part of the newest generation. */
+	*error = clean.newer_any ? NULL : clean.walk.error;
+	if (*error)
+		clean.walk.error = NULL;
 	log_walk_end(&clean.walk);
 	for (i = 0; i < clean.nr_parts; i++)
 		free(clean.parts[i].newer);

@@ -14,7 +14,7 @@ int generations_begin(struct log_head *head, const struct image_header *header,
 int generations_add(struct log_head *head, const struct log_segment *segment, unsigned int keep,
 		    uint64_t written);
 bool generations_need_cleaning(const struct log_head *head);
-bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void));
+bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void), char **error);
 bool generations_need_rewriting(int fd, const struct log_head *head);
 
 #endif /* RXADM_IMAGE_GENERATIONS_H */

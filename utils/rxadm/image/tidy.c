@@ -51,6 +51,18 @@ static void rewrite(struct tidy *tidy)
 	free(rewrite.error);
 }
 
+/* No generation can be loaded that needs what is damaged: the next update must not need it. */
+static void give_up_record(struct tidy *tidy, const char *error)
+{
+	struct log_head *head = &tidy->head;
+
+	report(EXIT_OK,
+	       "note: file '%s': %s; the next update saves the whole disk", tidy->name, error);
+	memset(head->generations[head->count - 1].state, 0, LOG_STATE);
+	head->sequence++;
+	append_head(tidy->fd, head);
+}
+
 /**
  * tidy_image - look whether the file of an image has become too long, and make it shorter
  * @tidy: the image
@@ -58,9 +70,15 @@ static void rewrite(struct tidy *tidy)
 void tidy_image(struct tidy *tidy)
 {
 	struct log_head *head = &tidy->head;
+	char *error = NULL;
+	bool clean;
 
-	if (!generations_need_cleaning(head) ||
-	    !generations_clean(tidy->fd, head, signals_pending))
+	clean = generations_need_cleaning(head) &&
+		generations_clean(tidy->fd, head, signals_pending, &error);
+	if (error)
+		give_up_record(tidy, error);
+	free(error);
+	if (!clean)
 		return;
 	/* Both heads now have the same generations, whose data is there. */
 	head->sequence++;
