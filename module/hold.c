@@ -4,8 +4,8 @@
  * is replaced. A freeze of the queue would hold reads as well, and for as long as the longest bio
  * takes.
  *
- * A store has no struct rxd_hold if its disk was never cloned while it was open, and never had a
- * record of changes.
+ * A store has a struct rxd_hold if its disk was cloned lately while it was open, or has a record of
+ * changes.
  */
 #include <linux/ktime.h>
 #include <linux/slab.h>
