@@ -334,6 +334,7 @@ def test_bad_input(lab, source, folder, path):
     plain = os.path.join(folder, "plain")
     ok("save", other.path, plain)
     refused(PARAMETERS, "save", "--update", source.path, plain, names="another disk")
+    refused(PARAMETERS, "load", plain, "--list", names="no generations")
     with open(plain, "wb") as file:
         file.write(b"no image")
     refused(PARAMETERS, "save", "--update", source.path, plain, names="not an image")
@@ -346,7 +347,7 @@ def test_bad_input(lab, source, folder, path):
         run("losetup", "--detach", loop)
     reserved = lab.ramdisk(MIB, flags=CREATE_RESERVE)
     refused(PARAMETERS, "save", "--update", reserved.path, plain + "2", names="reserved")
-    refused(PARAMETERS, "load", plain, "--list", names="no generations")
+    refused(PARAMETERS, "load", plain, "--list", names="not an image")
     for options in ("--into", source.path), ("--generation", "1"), ("--format", "raw"):
         refused(PARAMETERS, "load", path, "--list", *options, names="--list")
     refused(PARAMETERS, "load", "-", "--list", names="'-'")

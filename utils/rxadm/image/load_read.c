@@ -20,7 +20,7 @@
 #include "image/names.h"
 #include "lib/size.h"
 
-#define NO_GENERATIONS	"has no generations: 'rxadm save --update' writes images that have"
+#define NO_GENERATIONS	"has no generations, because it was saved without --update"
 
 enum copy_step load_wrong(struct load_job *job, char **error, char *reason)
 {
@@ -241,7 +241,7 @@ static enum exit_code begin_stream(struct load_job *job)
 		error = format_text("is truncated: it ends at byte %zu, within its header", done);
 	else if (log_is_head(job->block))
 		error = copy_text(job->args->stream ?
-				  "has several states, and must be loaded from its file" :
+				  "was saved with --update; load it from its file, not from standard input" :
 				  "is damaged: neither of its heads is valid");
 	else
 		error = image_get_header(&job->image, job->block);
@@ -325,8 +325,15 @@ enum exit_code image_list(const char *file)
 
 	if (!ret)
 		ret = look_for_log(&job);
-	if (!ret && !job.log)
-		ret = header_wrong(&job, copy_text(NO_GENERATIONS));
+	if (!ret && !job.log) {
+		job.block = aligned_alloc(COPY_ALIGN, IMAGE_BLOCK);
+		ret = job.block ? begin_stream(&job) :
+				  report(EXIT_MEMORY, "too little memory for the buffers");
+		if (!ret)
+			ret = header_wrong(&job, copy_text(NO_GENERATIONS));
+		free(job.read_error);
+		free(job.block);
+	}
 	if (!ret) {
 		printf("%s  %-19s  %s\n", "GENERATION", "TIME", "DATA");
 		for (i = 0; i < job.head.count; i++)
