@@ -32,7 +32,7 @@
 #define FLAG_RULE \
 	"must be yes, true, on or 1, or no, false, off or 0"
 #define INTERVAL_RULE \
-	"must be a number with s, min, h or d, such as 10min or 1h 30min"
+	"must be a whole number with s, min, h or d, such as 10min or 1h 30min, or no"
 #define UUID_RULE \
 	"must be hexadecimal digits in groups of 8, 4, 4, 4 and 12, separated by hyphens"
 #define NOT_USED \

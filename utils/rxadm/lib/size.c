@@ -43,7 +43,7 @@ struct number {
 #define RULE_ADD \
 	"is too much to add to %llu bytes; the size must be at most %s (%llu bytes)"
 #define RULE_INTERVAL \
-	"must be a number with s, min, h or d, such as 10min or 1h 30min"
+	"must be a whole number with s, min, h or d, such as 10min or 1h 30min, or no"
 #define RULE_TAKE \
 	"is too much to subtract from %llu bytes; the size must be at least %llu bytes"
 
