@@ -141,7 +141,7 @@ static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const c
 		      "image '%s': is kept, because /dev/rxd%d was %s; the RAM disk is saved as '%s'",
 		      image, index,
 		      apart ? "not started completely" :
-			      "neither loaded from it nor saved to it, or emptied or reset since",
+			      "neither loaded from it nor saved to it, or emptied or reset since, or because the image was replaced or damaged",
 		      beside);
 }
 
