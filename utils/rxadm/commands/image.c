@@ -230,7 +230,7 @@ static enum exit_code check_load(const struct load_args *args, bool list)
 	if (list && (args->raw || args->generation || args->into || args->has_index || args->name ||
 		     args->node_text || args->uuid_text || args->overcommit))
 		return report(EXIT_PARAMETERS,
-			      "option --list: loads nothing, and cannot be combined with options of what is loaded");
+			      "option --list: loads nothing, and cannot be combined with --format raw, --generation, --index, --into, --name, --node, --overcommit and --uuid");
 	if (args->raw && args->generation)
 		return report(EXIT_PARAMETERS,
 			      "options --generation and --format raw exclude each other");
