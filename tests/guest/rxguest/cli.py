@@ -19,7 +19,7 @@ KERNELS = ("6.1", "6.12", "7.2")
 SYSTEMS = ("debian-12", "debian-13")
 
 USAGE, NO_GUEST, TROUBLE = 2, 125, 3
-SHOWN = 20
+SHOWN = 100
 TRIES = 3
 
 
@@ -159,11 +159,12 @@ def start(guest, options):
 
 
 def judge(guest):
-    lines = trouble.find(guest.log())
-    if not lines:
+    log = guest.log()
+    if not trouble.find(log):
         return False
     say(f"the kernel log tells of trouble ({guest.out}/dmesg.txt):")
-    for line in lines[:SHOWN]:
+    # The next guest replaces the log.
+    for line in trouble.report(log, SHOWN):
         print(f"    {line}", file=sys.stderr)
     return True
 

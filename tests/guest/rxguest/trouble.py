@@ -15,3 +15,10 @@ PATTERN = re.compile(
 def find(text):
     """Return the lines of a kernel log that report a fault."""
     return [line for line in text.splitlines() if PATTERN.search(line)]
+
+
+def report(text, most):
+    """Return the lines from the first one that reports a fault, which end with its trace."""
+    lines = text.splitlines()
+    first = next((nr for nr, line in enumerate(lines) if PATTERN.search(line)), len(lines))
+    return lines[first:first + most]
