@@ -131,8 +131,8 @@ def test_reads_and_writes_verified(lab, cloner):
     direct.write(source.path, 31 * MIB, stamp(31, MIB))
     with subprocess.Popen(
             ["fio", "--name=verify", f"--filename={source.path}", "--ioengine=libaio",
-             "--direct=1", "--iodepth=8", "--size=12M", f"--io_size={16 * TIMES}M", "--rw=randwrite",
-             "--bsrange=4k-128k", "--verify=crc32c", "--verify_fatal=1"],
+             "--direct=1", "--iodepth=8", "--size=12M", f"--io_size={16 * TIMES}M",
+             "--rw=randwrite", "--bsrange=4k-128k", "--verify=crc32c", "--verify_fatal=1"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as fio:
         made = []
         while fio.poll() is None and len(made) < 200:

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <uuid/uuid.h>
 
 #include "kernel/disk_state.h"
 #include "kernel/track.h"
@@ -38,8 +39,7 @@ int track_begin(int control, int index, dev_t disk, const uint8_t *state)
 	arg.diskseq = seen.diskseq;
 	arg.changes = seen.changes;
 	memcpy(arg.state, state, sizeof(arg.state));
-	if (memcmp(state, (uint8_t[sizeof(arg.state)]){ 0 }, sizeof(arg.state)) &&
-	    ioctl(control, RXD_TRACK, &arg))
+	if (!uuid_is_null(state) && ioctl(control, RXD_TRACK, &arg))
 		err = errno;
 	return err;
 }
