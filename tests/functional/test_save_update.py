@@ -326,7 +326,7 @@ def test_bad_input(lab, source, folder, path):
     with open(path, "rb") as image:
         result = subprocess.run([program("rxadm"), "load", "-"], stdin=image, env=ENVIRONMENT,
                                 capture_output=True, text=True, check=False)
-    assert result.returncode == PARAMETERS and "from its file" in result.stderr, result
+    assert result.returncode == PARAMETERS and "from a file" in result.stderr, result
 
     other = lab.ramdisk(SIZE)
     before = content(path)

@@ -239,12 +239,12 @@ static enum exit_code begin_stream(struct load_job *job)
 		error = copy_text("is empty");
 	else if (done < IMAGE_BLOCK && image_is_known(job->block))
 		error = format_text("is truncated: it ends at byte %zu, within its header", done);
-	else if (log_is_head(job->block) && job->args->stream)
-		error = copy_text("was saved with --update; load it from its file, not from standard input");
-	else if (log_is_head(job->block))
-		error = copy_text("is damaged: neither of its heads is valid");
-	else
+	else if (!log_is_head(job->block))
 		error = image_get_header(&job->image, job->block);
+	else if (job->args->stream)
+		error = copy_text("was saved with --update; load it from a file, not from stdin");
+	else
+		error = copy_text("is damaged: neither of its heads is valid");
 	if (error)
 		return header_wrong(job, error);
 	if (job->args->generation)
