@@ -45,8 +45,11 @@ DOCUMENTED = {
                            errno.ERANGE, errno.ENOSPC, errno.ENOMEM, errno.EBADF},
     "reset": EVERYWHERE | {errno.ENODEV, errno.EBUSY, errno.EOPNOTSUPP, errno.EROFS,
                            errno.ERANGE, errno.ENOSPC, errno.ESTALE, errno.ENOMEM},
+    "track": EVERYWHERE | {errno.ENODEV, errno.EBUSY, errno.EOPNOTSUPP, errno.ESTALE,
+                           errno.ENOMEM},
     "query": EVERYWHERE | {errno.ENODEV},
     "map": EVERYWHERE | {errno.EBADF, errno.EBUSY, errno.ENOMEM},
+    "changed": EVERYWHERE | {errno.EBADF, errno.EBUSY, errno.ENODATA, errno.ENOMEM},
     "unknown": {errno.ENOTTY},
     "attribute": {errno.EINVAL, errno.ERANGE, errno.EACCES},
     "parameter": {errno.EINVAL, errno.ERANGE, errno.EACCES},
@@ -54,7 +57,7 @@ DOCUMENTED = {
 }
 
 # These can be asked what they would do.
-CHECKED = {"create", "remove", "resize", "clear", "clone", "reset"}
+CHECKED = {"create", "remove", "resize", "clear", "clone", "reset", "track"}
 
 TEXTS = ["", "\n", "0", "1", "-1", "4096", "4096\n", "4095", "8192x", " 4096", "+4096", "0x1000",
          "4K", "none", "1e6", "18446744073709551615", "18446744073709551616", "9" * 300, "A" * 4000,
@@ -167,18 +170,32 @@ class Fuzzer:
     def clear(self):
         return lambda values: self.control.clear(**values), self.discarded()
 
+    def state(self, wanted):
+        """The name of a state, mostly one if it is wanted, and else none."""
+        return self.odd(self.chance.choice(IDENTITIES[1:]) if wanted else bytes(16),
+                        *IDENTITIES, of=20)
+
     def clone(self):
+        track = self.chance.randrange(2) * ctl.CLONE_TRACK
         return lambda values: self.control.clone(**values), {
             "source": self.index(), "index": self.odd(self.index(), -1, of=3),
             "flags": self.odd(self.chance.choice([0, 1, ctl.CLONE_READ_ONLY, ctl.CLONE_NO_FREEZE,
-                                                 ctl.CLONE_EXPENDABLE]), 4, U32)
+                                                 ctl.CLONE_EXPENDABLE]) | track, 4, U32)
             | self.dry_run(),
+            "state": self.state(track),
             "uuid": self.odd(bytes(16), *IDENTITIES, self.chance.randbytes(16), of=3),
             "fds": self.odd((), (0,), (-1,), (self.control.fd, 1), (2,) * 64, of=3),
             "nr_fds": self.odd(None, 0, 1, 65, U32, of=6),
             "address": self.odd(None, 0, 8, 1 << 63, of=6),
-            "held_ns": self.odd(0, 1), "changes": self.odd(0, U32),
-            **self.header(), **self.trailer(2)}
+            "held_ns": self.odd(0, 1), "changes": self.odd(0, U32), **self.header()}
+
+    def track(self):
+        """The numbers of discarded() are those of any disk, but most disks have changed."""
+        stop = self.chance.randrange(2) * ctl.TRACK_STOP
+        values = self.discarded()
+        values["flags"] |= stop
+        return lambda values: self.control.track(**values), {
+            **values, "state": self.state(not stop), **self.trailer(2)}
 
     def reset(self):
         """Most calls name two disks of one size, if there are such."""
@@ -210,6 +227,12 @@ class Fuzzer:
         return self.chance.choice(paths) if paths else None
 
     def map(self):
+        return self.walk(ctl.map_extents)
+
+    def changed(self):
+        return self.walk(ctl.changed_extents)
+
+    def walk(self, function):
         path = self.path()
         if not path:
             return None
@@ -220,7 +243,7 @@ class Fuzzer:
             except OSError:
                 return
             try:
-                ctl.map_extents(fd, **values)
+                function(fd, **values)
             except OSError as error:
                 if "p" in path[len("/dev/rxd"):] and error.errno == errno.ENOTTY:
                     return
@@ -339,9 +362,10 @@ class Fuzzer:
 
     def step(self):
         kinds = [self.create, self.create, self.create, self.remove, self.remove, self.resize,
-                 self.resize, self.clear, self.clone, self.clone, self.reset, self.query,
-                 self.map, self.map, self.unknown, self.pointer, self.attribute,
-                 self.attribute, self.parameter, self.use, self.use, self.use, self.load]
+                 self.resize, self.clear, self.clone, self.clone, self.reset, self.track,
+                 self.track, self.query, self.map, self.map, self.changed, self.unknown,
+                 self.pointer, self.attribute, self.attribute, self.parameter, self.use,
+                 self.use, self.use, self.load]
         made = self.chance.choice(kinds)
         found = made()
         if not found:
