@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Compiler flags of all C programs in this folder. CFLAGS of the environment or the command
-# line replace -O2 -g and the level of _FORTIFY_SOURCE, which distributions choose.
+# Compiler flags of all C programs in this folder, and the libraries that a program is linked
+# with. CFLAGS of the environment or the command line replace -O2 -g and the level of
+# _FORTIFY_SOURCE, which distributions choose.
 #
 # make STRICT=1                     warnings are errors: for development, and what CI does
 # make SANITIZE=address,undefined   programs end at the first error
@@ -28,6 +29,15 @@ override LDFLAGS += -pthread -pie -Wl,-z,relro,-z,now -Wl,--as-needed
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(STRICT) $(SANITIZE)' | cmp -s - $@ || echo '$(STRICT) $(SANITIZE)' > $@
+
+# The program's Makefile sets LINKED: libraries of this folder, from the top down. They are
+# built beside OBJ.
+ARCHIVES	:= $(foreach name,$(LINKED),$(abspath $(OBJ)/..)/$(name)/lib$(name).a)
+
+ifneq ($(ARCHIVES),)
+$(ARCHIVES): FORCE
+	$(MAKE) --no-print-directory -C $(TOP)/utils/$(notdir $(@D)) OBJ=$(@D)
+endif
 
 FORCE:
 

@@ -6,9 +6,9 @@
 #include <ctype.h>
 #include <linux/rxd.h>
 
+#include "base/system.h"
+#include "base/values.h"
 #include "fuzz.h"
-#include "lib/system.h"
-#include "lib/values.h"
 
 #define RAM		(3ULL << 30)
 #define NODE_MAX	1023

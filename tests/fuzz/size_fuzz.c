@@ -5,9 +5,9 @@
  */
 #include <ctype.h>
 
+#include "base/common.h"
+#include "base/size.h"
 #include "fuzz.h"
-#include "lib/common.h"
-#include "lib/size.h"
 
 #define UNSET	0x5a5a5a5a5a5a5a5aULL
 

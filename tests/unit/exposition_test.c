@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/common.h"
+#include "base/common.h"
 #include "output/exposition.h"
 #include "tap.h"
 

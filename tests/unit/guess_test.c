@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/common.h"
-#include "lib/error.h"
+#include "base/common.h"
+#include "base/error.h"
 #include "tap.h"
 
 #define LONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"	/* 32 letters, the most that are compared */

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/error.h"
 #include "image/format.h"
 #include "image/frame.h"
-#include "lib/error.h"
 #include "tap.h"
 
 #define DISK	(64ULL << 20)

@@ -2,8 +2,8 @@
 /*
  * The I/O counters of a disk.
  */
+#include "base/common.h"
 #include "kernel/device.h"
-#include "lib/common.h"
 #include "tap.h"
 
 #define FIELDS "    1  2  3    4   5  6  7   8  9  10  11  12 13  14  15"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/common.h"
 #include "kernel/rxcache.h"
-#include "lib/common.h"
 #include "tap.h"
 
 #define SECTORS	1000

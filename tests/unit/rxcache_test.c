@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "base/common.h"
 #include "kernel/rxcache.h"
-#include "lib/common.h"
 #include "tap.h"
 
 #define STATUS "8 12/1024 4096 1 2 3 4 5 6 7 8 9 10 11 "

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/common.h"
-#include "lib/size.h"
+#include "base/common.h"
+#include "base/size.h"
 #include "tap.h"
 
 #define KIB (UINT64_C(1) << 10)

@@ -57,7 +57,7 @@ echo "$*" >>"$0.log"
 """
 
 
-@pytest.mark.parametrize("tool", ["copy", "generator", "rxadm", "rxcp"])
+@pytest.mark.parametrize("tool", ["base", "copy", "generator", "rxadm", "rxcp"])
 def test_other_choice_compiles_anew(tmp_path, tool):
     """Other options cause a new compilation, and the same options do not."""
     compiler = tmp_path / "cc"
@@ -74,7 +74,7 @@ def test_other_choice_compiles_anew(tmp_path, tool):
                       if " -c -o " in line)
 
     every = compiled()
-    assert len(every) > 5
+    assert len(every) >= 5
     assert not compiled()
     for variables in ["STRICT=1"], ["SANITIZE=address"], ["STRICT=1", "SANITIZE=address"], []:
         assert compiled(*variables) == every

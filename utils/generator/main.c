@@ -15,9 +15,9 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
+#include "base/file.h"
 #include "config/config_files.h"
 #include "config/config_keys.h"
-#include "lib/file.h"
 #include "unit.h"
 
 #define LOCAL_FS	"local-fs.target"

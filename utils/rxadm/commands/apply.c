@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/file.h"
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "config/apply.h"
 #include "config/config.h"
 #include "config/config_files.h"
 #include "config/plan.h"
-#include "lib/file.h"
-#include "lib/system.h"
-#include "lib/values.h"
 
 static const char usage[] =
 	"Usage: rxadm apply [OPTION...] [NAME...]\n"

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "kernel/attributes.h"
 #include "kernel/caches.h"
@@ -18,8 +20,6 @@
 #include "kernel/device.h"
 #include "kernel/dm.h"
 #include "kernel/rxcache.h"
-#include "lib/system.h"
-#include "lib/values.h"
 #include "output/table.h"
 
 enum {

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "kernel/attributes.h"
 #include "kernel/cache_map.h"
@@ -16,9 +19,6 @@
 #include "kernel/control.h"
 #include "kernel/dm.h"
 #include "kernel/rxcache.h"
-#include "lib/file.h"
-#include "lib/system.h"
-#include "lib/values.h"
 
 static const char map_usage[] =
 	"Usage: rxadm map --cache DEVICE --origin DEVICE [OPTION...]\n"

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "kernel/attributes.h"
 #include "kernel/clone.h"
 #include "kernel/control.h"
 #include "kernel/ramdisk.h"
-#include "lib/file.h"
-#include "lib/system.h"
-#include "lib/values.h"
 
 #define COUNT_MAX	1024
 

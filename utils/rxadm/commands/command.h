@@ -2,7 +2,7 @@
 #ifndef RXADM_COMMANDS_COMMAND_H
 #define RXADM_COMMANDS_COMMAND_H
 
-#include "lib/error.h"
+#include "base/error.h"
 
 struct command {
 	const char *name;

@@ -11,14 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "copy/copy.h"
 #include "copy/file.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/device.h"
-#include "lib/system.h"
-#include "lib/values.h"
 #include "output/table.h"
 
 /* --compare reads so much at a time, and compares blocks of this size. */

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "kernel/nvmet_disk.h"
 #include "kernel/nvmet_export.h"
-#include "lib/file.h"
-#include "lib/system.h"
-#include "lib/values.h"
 
 static const char export_usage[] =
 	"Usage: rxadm export DEVICE --transport tcp|loop [OPTION...]\n"

@@ -12,15 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "copy/copy.h"
 #include "copy/progress.h"
 #include "image/format.h"
 #include "image/load.h"
 #include "image/save.h"
-#include "lib/file.h"
-#include "lib/system.h"
-#include "lib/values.h"
 
 /**
  * progress_argument - parse the argument of --progress

@@ -12,6 +12,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "kernel/attributes.h"
 #include "kernel/caches.h"
@@ -22,8 +24,6 @@
 #include "kernel/nvmet.h"
 #include "kernel/openers.h"
 #include "kernel/rxcache.h"
-#include "lib/system.h"
-#include "lib/values.h"
 #include "output/table.h"
 
 #define SECTOR	512

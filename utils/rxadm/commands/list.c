@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "kernel/caches.h"
 #include "kernel/device.h"
 #include "kernel/dm.h"
 #include "kernel/nvmet.h"
 #include "kernel/rxcache.h"
-#include "lib/system.h"
-#include "lib/values.h"
 #include "output/table.h"
 
 #define SYS_BLOCK	"/sys/block"

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "copy/start.h"
-#include "lib/system.h"
-#include "lib/values.h"
 
 static const char completion_usage[] =
 	"Usage: rxadm completion bash|zsh|fish\n"

@@ -11,6 +11,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "config/config.h"
 #include "config/config_files.h"
@@ -20,9 +23,6 @@
 #include "kernel/device.h"
 #include "kernel/dm.h"
 #include "kernel/save_cost.h"
-#include "lib/file.h"
-#include "lib/system.h"
-#include "lib/values.h"
 #include "output/exposition.h"
 
 static const char metrics_usage[] =

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "config/plan.h"
 #include "kernel/attributes.h"
@@ -16,9 +19,6 @@
 #include "kernel/create.h"
 #include "kernel/disk_state.h"
 #include "kernel/ramdisk.h"
-#include "lib/file.h"
-#include "lib/system.h"
-#include "lib/values.h"
 
 static const char create_usage[] =
 	"Usage: rxadm create --size SIZE [OPTION...]\n"

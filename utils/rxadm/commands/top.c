@@ -11,13 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/system.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
 #include "kernel/device.h"
 #include "kernel/dm.h"
-#include "lib/system.h"
-#include "lib/values.h"
 #include "output/screen.h"
 #include "output/table.h"
 

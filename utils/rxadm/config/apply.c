@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/system.h"
 #include "config/apply.h"
 #include "config/config.h"
 #include "config/config_files.h"
@@ -17,8 +19,6 @@
 #include "kernel/caches.h"
 #include "kernel/control.h"
 #include "kernel/dm.h"
-#include "lib/file.h"
-#include "lib/system.h"
 
 struct record {
 	const struct config_section *section;

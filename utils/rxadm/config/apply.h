@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
+#include "base/error.h"
 #include "config/config_keys.h"
-#include "lib/error.h"
 
 /* Which sections of a configuration to start or stop, and how. */
 struct apply_request {

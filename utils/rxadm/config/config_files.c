@@ -23,11 +23,11 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
+#include "base/file.h"
+#include "base/system.h"
 #include "config/config.h"
 #include "config/config_files.h"
 #include "config/config_keys.h"
-#include "lib/file.h"
-#include "lib/system.h"
 
 /* Messages about keys that are missing or contradict each other. */
 #define RULE_NOAUTO \

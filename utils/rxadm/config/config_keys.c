@@ -10,8 +10,8 @@
 #include <strings.h>
 #include <uuid/uuid.h>
 
+#include "base/values.h"
 #include "config/config_keys.h"
-#include "lib/values.h"
 
 #define FS_MAX_LENGTH	31
 #define KEEP_MAX	64	/* IMAGE_GENERATIONS_MAX */

@@ -11,6 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/size.h"
+#include "base/system.h"
+#include "base/values.h"
 #include "config/config.h"
 #include "config/config_files.h"
 #include "config/plan.h"
@@ -19,10 +23,6 @@
 #include "kernel/create.h"
 #include "kernel/disk_state.h"
 #include "kernel/ramdisk.h"
-#include "lib/file.h"
-#include "lib/size.h"
-#include "lib/system.h"
-#include "lib/values.h"
 
 /**
  * plan_is_chosen - check whether a section is selected

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/error.h"
 #include "config/config_keys.h"
 #include "kernel/device.h"
 #include "kernel/disk_state.h"
-#include "lib/error.h"
 
 struct plan;
 

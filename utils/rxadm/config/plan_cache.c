@@ -9,6 +9,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/size.h"
 #include "config/plan.h"
 #include "copy/file.h"
 #include "kernel/cache_map.h"
@@ -17,8 +19,6 @@
 #include "kernel/dm.h"
 #include "kernel/nvmet_export.h"
 #include "kernel/rxcache.h"
-#include "lib/file.h"
-#include "lib/size.h"
 
 #define SECTOR_SHIFT	9
 #define LINEAR_TARGET	"linear"

@@ -12,6 +12,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/size.h"
+#include "base/system.h"
 #include "config/plan.h"
 #include "copy/file.h"
 #include "image/disk.h"
@@ -21,9 +24,6 @@
 #include "kernel/control.h"
 #include "kernel/device_users.h"
 #include "kernel/disk_state.h"
-#include "lib/file.h"
-#include "lib/size.h"
-#include "lib/system.h"
 
 #define SAVE_ROUNDS	4
 #define EMPTYING_ROUNDS	200	/* of pause_briefly(): ten seconds */

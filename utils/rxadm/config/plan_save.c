@@ -8,13 +8,13 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "config/plan.h"
 #include "copy/file.h"
 #include "image/names.h"
 #include "image/save.h"
 #include "kernel/disk_state.h"
 #include "kernel/save_cost.h"
-#include "lib/file.h"
 
 static const char *image_of(const struct plan *plan)
 {

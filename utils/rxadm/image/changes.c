@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "image/changes.h"
 #include "image/frame.h"
-#include "lib/error.h"
 
 #define ROOM	1024
 

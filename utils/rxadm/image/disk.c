@@ -19,13 +19,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/size.h"
+#include "base/system.h"
 #include "copy/copy.h"
 #include "copy/file.h"
 #include "image/disk.h"
 #include "kernel/device_users.h"
 #include "kernel/disk_state.h"
-#include "lib/size.h"
-#include "lib/system.h"
 
 #define LOOK_AT		(1 << 20)	/* bytes */
 #define EXTENTS_AT_ONCE	1024

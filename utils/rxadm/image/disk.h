@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/error.h"
 #include "image/format.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
-#include "lib/error.h"
 
 enum exit_code disk_claim(int control, const struct device *dev, int index, int flags,
 			  struct rxd_query *query, int *fd, bool *in_use);

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "base/error.h"
 #include "image/extents.h"
 #include "kernel/control.h"
-#include "lib/error.h"
 
 #define AT_ONCE	4096
 

@@ -6,10 +6,10 @@
 #include <endian.h>
 #include <stdbool.h>
 
+#include "base/error.h"
 #include "image/block.h"
 #include "image/format.h"
 #include "image/frame.h"
-#include "lib/error.h"
 
 #define END_MAGIC	"RXDIMEND"
 

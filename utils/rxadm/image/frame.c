@@ -8,9 +8,9 @@
 #include <xxhash.h>
 #include <zstd.h>
 
+#include "base/error.h"
 #include "image/block.h"
 #include "image/frame.h"
-#include "lib/error.h"
 
 #define FRAME_MAGIC	"RXDFRAME"
 

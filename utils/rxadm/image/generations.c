@@ -17,10 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "image/frame.h"
 #include "image/generations.h"
 #include "image/log_read.h"
-#include "lib/error.h"
 
 /* Clean after so much was appended, in percent of what is live and in bytes. */
 #define CLEAN_PERCENT	5

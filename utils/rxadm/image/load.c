@@ -11,6 +11,9 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
+#include "base/file.h"
+#include "base/size.h"
+#include "base/system.h"
 #include "copy/copy.h"
 #include "copy/file.h"
 #include "image/disk.h"
@@ -21,9 +24,6 @@
 #include "kernel/create.h"
 #include "kernel/disk_state.h"
 #include "kernel/track.h"
-#include "lib/file.h"
-#include "lib/size.h"
-#include "lib/system.h"
 
 #define CHUNKS		4
 

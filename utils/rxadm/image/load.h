@@ -2,8 +2,8 @@
 #ifndef RXADM_IMAGE_LOAD_H
 #define RXADM_IMAGE_LOAD_H
 
+#include "base/error.h"
 #include "image/load_args.h"
-#include "lib/error.h"
 
 enum exit_code image_load(struct load_args *args, char **path);
 enum exit_code image_list(const char *file);

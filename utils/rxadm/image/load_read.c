@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "copy/file.h"
 #include "copy/stream.h"
 #include "image/frame.h"
@@ -18,7 +19,6 @@
 #include "image/load_job.h"
 #include "image/log_file.h"
 #include "image/names.h"
-#include "lib/size.h"
 
 #define NO_GENERATIONS	"has no generations, because it was saved without --update"
 

@@ -9,11 +9,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/system.h"
 #include "copy/file.h"
 #include "image/log_file.h"
 #include "image/names.h"
-#include "lib/file.h"
-#include "lib/system.h"
 
 /**
  * log_lock - wait until no other rxadm updates or reads an image

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "base/error.h"
 #include "image/log_read.h"
-#include "lib/error.h"
 
 /* An image that is to be updated. No other rxadm updates or loads it meanwhile. */
 struct log_file {

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "image/block.h"
 #include "image/frame.h"
 #include "image/log_format.h"
-#include "lib/error.h"
 
 #define SEGMENT_MAGIC	"RXDSEGMT"
 

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "copy/copy.h"
 #include "image/log_format.h"
-#include "lib/error.h"
 
 /* The segments of an image, from one of them back to the first one that matters. */
 struct log_walk {

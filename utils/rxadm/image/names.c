@@ -17,11 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "copy/file.h"
 #include "image/log_read.h"
 #include "image/names.h"
 #include "kernel/disk_state.h"
-#include "lib/error.h"
 
 #define MARK		".new-"
 #define DATE		"%Y%m%dT%H%M%SZ"

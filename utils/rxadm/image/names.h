@@ -8,8 +8,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "base/error.h"
 #include "copy/file.h"
-#include "lib/error.h"
 
 /* Images that were saved beside an image. */
 struct image_beside {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "copy/clock.h"
 #include "copy/copy.h"
 #include "copy/file.h"
@@ -24,7 +25,6 @@
 #include "image/update.h"
 #include "kernel/disk_state.h"
 #include "kernel/save_cost.h"
-#include "lib/file.h"
 
 #define CHUNKS		4
 

@@ -2,8 +2,8 @@
 #ifndef RXADM_IMAGE_SAVE_H
 #define RXADM_IMAGE_SAVE_H
 
+#include "base/error.h"
 #include "image/save_args.h"
-#include "lib/error.h"
 
 enum exit_code image_save(struct save_args *args);
 

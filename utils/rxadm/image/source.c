@@ -11,12 +11,12 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "image/disk.h"
 #include "image/source.h"
 #include "kernel/attributes.h"
 #include "kernel/device_users.h"
 #include "kernel/disk_state.h"
-#include "lib/file.h"
 
 /* Count the writes and discards that the disk has completed. */
 static uint64_t disk_changes(const struct device *dev)

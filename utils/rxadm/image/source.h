@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "kernel/device.h"
 #include "kernel/save_clone.h"
-#include "lib/error.h"
 
 /* What a save reads. */
 struct save_source {

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "copy/file.h"
 #include "image/append.h"
 #include "image/generations.h"
 #include "image/log_file.h"
 #include "image/rewrite.h"
 #include "image/tidy.h"
-#include "lib/error.h"
-#include "lib/file.h"
 
 static void rewrite(struct tidy *tidy)
 {

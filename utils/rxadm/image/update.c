@@ -13,6 +13,9 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
+#include "base/file.h"
+#include "base/size.h"
+#include "base/system.h"
 #include "copy/copy.h"
 #include "copy/file.h"
 #include "image/append.h"
@@ -27,9 +30,6 @@
 #include "image/update.h"
 #include "kernel/disk_state.h"
 #include "kernel/track.h"
-#include "lib/file.h"
-#include "lib/size.h"
-#include "lib/system.h"
 
 struct update {
 	struct save_args *args;

@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
+#include "base/size.h"
 #include "kernel/attributes.h"
-#include "lib/size.h"
 
 /* Return the bits of rxd_query.state as words. */
 char *ramdisk_state(uint32_t state)

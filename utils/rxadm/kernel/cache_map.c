@@ -12,6 +12,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/system.h"
 #include "kernel/attributes.h"
 #include "kernel/cache_map.h"
 #include "kernel/caches.h"
@@ -22,8 +24,6 @@
 #include "kernel/dm.h"
 #include "kernel/openers.h"
 #include "kernel/rxcache.h"
-#include "lib/file.h"
-#include "lib/system.h"
 
 #define SECTOR_SHIFT	9
 

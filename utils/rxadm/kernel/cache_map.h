@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/error.h"
+#include "base/error.h"
 
 struct map_request {
 	const char *cache;

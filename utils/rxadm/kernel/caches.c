@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "kernel/caches.h"
 #include "kernel/dm.h"
 #include "kernel/rxcache.h"
-#include "lib/file.h"
 
 #define MAPPER	"/dev/mapper/"
 

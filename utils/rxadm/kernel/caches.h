@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/error.h"
 #include "kernel/rxcache.h"
-#include "lib/error.h"
 
 struct cache {
 	char *name;

@@ -10,6 +10,8 @@
 #include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 
+#include "base/file.h"
+#include "base/system.h"
 #include "kernel/attributes.h"
 #include "kernel/clone.h"
 #include "kernel/control.h"
@@ -19,8 +21,6 @@
 #include "kernel/disk_state.h"
 #include "kernel/dry_run.h"
 #include "kernel/filesystems.h"
-#include "lib/file.h"
-#include "lib/system.h"
 
 #define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
 

@@ -4,10 +4,10 @@
 
 #include <linux/rxd.h>
 
+#include "base/error.h"
 #include "kernel/create.h"
 #include "kernel/device.h"
 #include "kernel/filesystems.h"
-#include "lib/error.h"
 
 /* How to clone a RAM disk. */
 struct clone_request {

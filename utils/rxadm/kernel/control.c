@@ -12,12 +12,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/error.h"
+#include "base/size.h"
+#include "base/system.h"
 #include "kernel/control.h"
 #include "kernel/device_users.h"
 #include "kernel/openers.h"
-#include "lib/error.h"
-#include "lib/size.h"
-#include "lib/system.h"
 
 #define CONTROL_NODE	"/dev/" RXD_CONTROL_NAME
 #define SHARE_PARAMETER	"/sys/module/rxd/parameters/memory_share"

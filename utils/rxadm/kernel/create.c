@@ -12,14 +12,14 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/system.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
 #include "kernel/device.h"
 #include "kernel/disk_state.h"
 #include "kernel/dry_run.h"
-#include "lib/file.h"
-#include "lib/system.h"
 
 #define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "kernel/device.h"
-#include "lib/error.h"
 
 /* How to create a RAM disk; the texts are for messages. */
 struct create_request {

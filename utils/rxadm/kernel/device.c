@@ -16,10 +16,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/common.h"
+#include "base/error.h"
+#include "base/system.h"
 #include "kernel/device.h"
-#include "lib/common.h"
-#include "lib/error.h"
-#include "lib/system.h"
 
 #define RXD_NODE	"/dev/rxd"
 #define WAIT_ROUNDS	100	/* of pause_briefly(): five seconds */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "lib/error.h"
+#include "base/error.h"
 
 #define KERNEL_NAME_MAX	64
 

@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "kernel/device.h"
 #include "kernel/device_users.h"
 #include "kernel/nvmet.h"
-#include "lib/size.h"
 
 static bool is_source(struct libmnt_fs *fs, const struct disk_family *family)
 {

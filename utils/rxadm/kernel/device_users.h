@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/error.h"
 #include "kernel/device.h"
-#include "lib/error.h"
 
 /* Lists with one element per line; NULL: none. */
 struct users {

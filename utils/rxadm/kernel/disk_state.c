@@ -23,13 +23,13 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
+#include "base/common.h"
+#include "base/file.h"
+#include "base/size.h"
+#include "base/system.h"
 #include "kernel/control.h"
 #include "kernel/device.h"
 #include "kernel/disk_state.h"
-#include "lib/common.h"
-#include "lib/file.h"
-#include "lib/size.h"
-#include "lib/system.h"
 
 #define ID_TEXT	19	/* two newlines, 16 digits, NUL */
 

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "base/error.h"
 #include "kernel/device.h"
-#include "lib/error.h"
 
 /* What a decision to discard the data of a RAM disk is based on, see RXD_IF_SAME. */
 struct disk_seen {

@@ -12,9 +12,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "kernel/dm.h"
 #include "kernel/rxcache.h"
-#include "lib/system.h"
 
 /* libdevmapper's log levels are not in its header. */
 #define LOG_LEVEL_ERROR	3

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "lib/error.h"
+#include "base/error.h"
 
 struct mapping {
 	bool exists;

@@ -10,10 +10,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/dry_run.h"
-#include "lib/system.h"
 
 static const char *const same_flags[] = { "RXD_IF_SAME" };
 

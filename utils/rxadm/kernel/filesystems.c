@@ -17,11 +17,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "kernel/device.h"
 #include "kernel/filesystems.h"
 #include "kernel/nvmet.h"
 #include "kernel/openers.h"
-#include "lib/system.h"
 
 #define BTRFS_FOLDER	"/sys/fs/btrfs"
 

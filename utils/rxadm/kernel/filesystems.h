@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "kernel/device.h"
-#include "lib/error.h"
 
 /* The mounted file systems on a disk, for RXD_CLONE. */
 struct filesystems {

@@ -19,9 +19,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "kernel/device.h"
 #include "kernel/nvmet.h"
-#include "lib/system.h"
 
 #define PORT_MAX	65535
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "lib/error.h"
+#include "base/error.h"
 
 #define CONFIGFS	"/sys/kernel/config"
 #define NVMET_ROOT	CONFIGFS "/nvmet"

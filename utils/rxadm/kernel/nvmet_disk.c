@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "kernel/attributes.h"
 #include "kernel/dm.h"
 #include "kernel/nvmet.h"
 #include "kernel/nvmet_disk.h"
 #include "kernel/nvmet_steps.h"
 #include "kernel/rxcache.h"
-#include "lib/system.h"
 
 #define NQN_OF_UUID	"nqn.2014-08.org.nvmexpress:uuid:"
 #define KEY_PREFIX	"DHHC-1:"

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <uuid/uuid.h>
 
+#include "base/error.h"
 #include "kernel/device.h"
-#include "lib/error.h"
 
 #define EXPORT_PORT	4420	/* the default */
 

@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "base/values.h"
 #include "kernel/attributes.h"
 #include "kernel/cache_map.h"
 #include "kernel/caches.h"
@@ -21,7 +22,6 @@
 #include "kernel/nvmet_disk.h"
 #include "kernel/nvmet_export.h"
 #include "kernel/nvmet_steps.h"
-#include "lib/values.h"
 
 /**
  * clean_up - remove what a killed rxadm left

@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "kernel/nvmet.h"
 #include "kernel/nvmet_steps.h"
-#include "lib/error.h"
 
 /**
  * steps_add - add a step to the end

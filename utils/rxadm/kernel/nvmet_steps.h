@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "lib/error.h"
+#include "base/error.h"
 
 enum step_kind {
 	STEP_MAKE,	/* a folder */

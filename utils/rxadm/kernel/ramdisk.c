@@ -9,6 +9,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "base/file.h"
+#include "base/size.h"
+#include "base/system.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
@@ -18,9 +21,6 @@
 #include "kernel/dry_run.h"
 #include "kernel/ramdisk.h"
 #include "kernel/save_clone.h"
-#include "lib/file.h"
-#include "lib/size.h"
-#include "lib/system.h"
 
 #define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
 

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "kernel/device.h"
 #include "kernel/disk_state.h"
-#include "lib/error.h"
 
 /* How to remove or to clear RAM disks. */
 struct discard_request {

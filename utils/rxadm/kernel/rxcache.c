@@ -27,8 +27,8 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "base/error.h"
 #include "kernel/rxcache.h"
-#include "lib/error.h"
 
 /* A line split into words, and the first error in it. */
 struct words {

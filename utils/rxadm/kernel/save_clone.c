@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
+#include "base/file.h"
 #include "kernel/attributes.h"
 #include "kernel/clone.h"
 #include "kernel/control.h"
@@ -25,7 +26,6 @@
 #include "kernel/disk_state.h"
 #include "kernel/filesystems.h"
 #include "kernel/save_clone.h"
-#include "lib/file.h"
 
 #define PREFIX	"save-"
 

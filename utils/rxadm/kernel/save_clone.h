@@ -5,8 +5,8 @@
 #include <linux/rxd.h>
 #include <stdbool.h>
 
+#include "base/error.h"
 #include "kernel/device.h"
-#include "lib/error.h"
 
 /* The clone that a save of a disk in use reads. */
 struct save_clone {

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
+#include "base/system.h"
 #include "kernel/disk_state.h"
 #include "kernel/save_cost.h"
-#include "lib/file.h"
-#include "lib/system.h"
 
 #define NUMBERS	" %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/common.h"
-#include "lib/error.h"
+#include "base/common.h"
+#include "base/error.h"
 #include "output/exposition.h"
 
 #define SECTOR	512

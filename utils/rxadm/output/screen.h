@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/error.h"
+#include "base/error.h"
 
 /* Counters of a block device and its cache since their creation. */
 struct counts {

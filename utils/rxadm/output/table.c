@@ -12,8 +12,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "lib/size.h"
-#include "lib/values.h"
+#include "base/size.h"
+#include "base/values.h"
 #include "output/table.h"
 
 /* Maximum number of options of a subcommand. */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib/error.h"
+#include "base/error.h"
 
 struct option;
 

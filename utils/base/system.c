@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/error.h"
-#include "lib/system.h"
+#include "base/error.h"
+#include "base/system.h"
 
 #define RECORD_MAX	8192	/* the kernel's limit */
 

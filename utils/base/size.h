@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_LIB_SIZE_H
-#define RXADM_LIB_SIZE_H
+#ifndef BASE_SIZE_H
+#define BASE_SIZE_H
 
 #include <stdint.h>
 
@@ -41,4 +41,4 @@ char *size_change_apply(const struct size_change *change, const struct size_rule
 char *interval_parse(const char *text, unsigned int *seconds);
 const char *size_format(uint64_t bytes, char *buf);
 
-#endif /* RXADM_LIB_SIZE_H */
+#endif /* BASE_SIZE_H */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_LIB_FILE_H
-#define RXADM_LIB_FILE_H
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "lib/error.h"
+#include "base/error.h"
 
 enum exit_code file_replace_error(const char *what, const char *path, int err);
 enum exit_code file_replace(const char *what, const char *path, mode_t mode,
@@ -26,4 +26,4 @@ void signals_block(void);
 void signals_allow(void);
 bool signals_pending(void);
 
-#endif /* RXADM_LIB_FILE_H */
+#endif /* BASE_FILE_H */

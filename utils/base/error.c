@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/error.h"
+#include "base/error.h"
 
 #define GUESS_MAX	32	/* no suggestions for longer words */
 

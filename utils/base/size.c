@@ -21,9 +21,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "lib/common.h"
-#include "lib/error.h"
-#include "lib/size.h"
+#include "base/common.h"
+#include "base/error.h"
+#include "base/size.h"
 
 static const char letters[] = "KMGTPE";
 

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/system.h"
 #include "copy/file.h"
-#include "lib/file.h"
-#include "lib/system.h"
 
 #define LOCK_FILE	"/run/rxadm.lock"
 

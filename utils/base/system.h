@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_LIB_SYSTEM_H
-#define RXADM_LIB_SYSTEM_H
+#ifndef BASE_SYSTEM_H
+#define BASE_SYSTEM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/error.h"
+#include "base/error.h"
 
 char *whole_file(const char *path);
 char *first_line(const char *path);
@@ -35,4 +35,4 @@ char *kmsg_target_error(int fd, const char *target);
 char *program_find(const char *name);
 char *program_run(char *const argv[]);
 
-#endif /* RXADM_LIB_SYSTEM_H */
+#endif /* BASE_SYSTEM_H */

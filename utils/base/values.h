@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_LIB_VALUES_H
-#define RXADM_LIB_VALUES_H
+#ifndef BASE_VALUES_H
+#define BASE_VALUES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lib/error.h"
-#include "lib/size.h"
+#include "base/error.h"
+#include "base/size.h"
 
 /*
  * Each reads one kind of value. It returns NULL, or allocated text that says what
@@ -102,4 +102,4 @@ enum exit_code address_argument(const char *text);
 enum exit_code port_argument(const char *text, unsigned int *port);
 enum exit_code nqn_argument(const char *what, const char *text);
 
-#endif /* RXADM_LIB_VALUES_H */
+#endif /* BASE_VALUES_H */

@@ -14,9 +14,9 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
-#include "lib/error.h"
-#include "lib/system.h"
-#include "lib/values.h"
+#include "base/error.h"
+#include "base/system.h"
+#include "base/values.h"
 
 #define BLOCK_SIZE_MIN	4096
 #define BLOCK_SIZE_MAX	(1024 * 1024)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_LIB_ERROR_H
-#define RXADM_LIB_ERROR_H
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
 
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "lib/common.h"
+#include "base/common.h"
 
 struct option;
 
@@ -54,4 +54,4 @@ char *copy_text(const char *text);
 void *resize_array(void *array, size_t count, size_t size);
 void *zeroed_array(size_t count, size_t size);
 
-#endif /* RXADM_LIB_ERROR_H */
+#endif /* BASE_ERROR_H */
