@@ -3,7 +3,7 @@
  * The I/O counters of a disk.
  */
 #include "base/common.h"
-#include "kernel/device.h"
+#include "device/device.h"
 #include "tap.h"
 
 #define FIELDS "    1  2  3    4   5  6  7   8  9  10  11  12 13  14  15"

@@ -16,9 +16,9 @@
 #include "commands/command.h"
 #include "copy/copy.h"
 #include "copy/file.h"
+#include "device/device.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
-#include "kernel/device.h"
 #include "output/table.h"
 
 /* --compare reads so much at a time, and compares blocks of this size. */

@@ -13,10 +13,10 @@
 #include "base/system.h"
 #include "base/values.h"
 #include "commands/command.h"
+#include "device/device.h"
+#include "device/nvmet.h"
 #include "kernel/caches.h"
-#include "kernel/device.h"
 #include "kernel/dm.h"
-#include "kernel/nvmet.h"
 #include "kernel/rxcache.h"
 #include "output/table.h"
 

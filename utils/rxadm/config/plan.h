@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "config/config_keys.h"
-#include "kernel/device.h"
+#include "device/device.h"
 #include "kernel/disk_state.h"
 
 struct plan;

@@ -17,12 +17,12 @@
 #include "base/system.h"
 #include "config/plan.h"
 #include "copy/file.h"
+#include "device/device_users.h"
 #include "image/disk.h"
 #include "image/format.h"
 #include "image/load.h"
 #include "image/names.h"
 #include "kernel/control.h"
-#include "kernel/device_users.h"
 #include "kernel/disk_state.h"
 
 #define SAVE_ROUNDS	4

@@ -23,8 +23,8 @@
 #include "base/system.h"
 #include "copy/copy.h"
 #include "copy/file.h"
+#include "device/device_users.h"
 #include "image/disk.h"
-#include "kernel/device_users.h"
 #include "kernel/disk_state.h"
 
 #define LOOK_AT		(1 << 20)	/* bytes */

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "device/device_users.h"
 #include "image/disk.h"
 #include "image/source.h"
 #include "kernel/attributes.h"
-#include "kernel/device_users.h"
 #include "kernel/disk_state.h"
 
 /* Count the writes and discards that the disk has completed. */

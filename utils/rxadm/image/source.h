@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "kernel/device.h"
+#include "device/device.h"
 #include "kernel/save_clone.h"
 
 /* What a save reads. */

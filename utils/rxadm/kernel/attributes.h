@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "kernel/device.h"
+#include "device/device.h"
 
 char *ramdisk_state(uint32_t state);
 char *ramdisk_node(int32_t node);

@@ -14,15 +14,15 @@
 
 #include "base/file.h"
 #include "base/system.h"
+#include "device/device.h"
+#include "device/device_users.h"
+#include "device/openers.h"
 #include "kernel/attributes.h"
 #include "kernel/cache_map.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
-#include "kernel/device.h"
-#include "kernel/device_users.h"
 #include "kernel/disk_state.h"
 #include "kernel/dm.h"
-#include "kernel/openers.h"
 #include "kernel/rxcache.h"
 
 #define SECTOR_SHIFT	9

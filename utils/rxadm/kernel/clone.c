@@ -12,15 +12,15 @@
 
 #include "base/file.h"
 #include "base/system.h"
+#include "device/device.h"
+#include "device/device_users.h"
+#include "device/filesystems.h"
 #include "kernel/attributes.h"
 #include "kernel/clone.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
-#include "kernel/device.h"
-#include "kernel/device_users.h"
 #include "kernel/disk_state.h"
 #include "kernel/dry_run.h"
-#include "kernel/filesystems.h"
 
 #define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
 

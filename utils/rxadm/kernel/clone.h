@@ -5,9 +5,9 @@
 #include <linux/rxd.h>
 
 #include "base/error.h"
+#include "device/device.h"
+#include "device/filesystems.h"
 #include "kernel/create.h"
-#include "kernel/device.h"
-#include "kernel/filesystems.h"
 
 /* How to clone a RAM disk. */
 struct clone_request {

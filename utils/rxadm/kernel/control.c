@@ -15,9 +15,9 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "base/system.h"
+#include "device/device_users.h"
+#include "device/openers.h"
 #include "kernel/control.h"
-#include "kernel/device_users.h"
-#include "kernel/openers.h"
 
 #define CONTROL_NODE	"/dev/" RXD_CONTROL_NAME
 #define SHARE_PARAMETER	"/sys/module/rxd/parameters/memory_share"

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "kernel/device.h"
+#include "device/device.h"
 
 /* The oldest ABI version whose RAM disks this rxadm can save and remove. */
 #define CONTROL_ABI_OLDEST	1

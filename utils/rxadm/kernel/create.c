@@ -14,10 +14,10 @@
 
 #include "base/file.h"
 #include "base/system.h"
+#include "device/device.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
-#include "kernel/device.h"
 #include "kernel/disk_state.h"
 #include "kernel/dry_run.h"
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "kernel/device.h"
+#include "device/device.h"
 
 /* How to create a RAM disk; the texts are for messages. */
 struct create_request {

@@ -27,8 +27,8 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "base/system.h"
+#include "device/device.h"
 #include "kernel/control.h"
-#include "kernel/device.h"
 #include "kernel/disk_state.h"
 
 #define ID_TEXT	19	/* two newlines, 16 digits, NUL */

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "kernel/device.h"
+#include "device/device.h"
 
 /* What a decision to discard the data of a RAM disk is based on, see RXD_IF_SAME. */
 struct disk_seen {

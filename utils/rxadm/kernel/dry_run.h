@@ -5,7 +5,7 @@
 #include <linux/rxd.h>
 
 #include "base/error.h"
-#include "kernel/device.h"
+#include "device/device.h"
 
 int dry_run_create(int fd, const struct rxd_create *arg);
 int dry_run_clone(int fd, const struct rxd_clone *arg);

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/system.h"
+#include "device/nvmet.h"
 #include "kernel/attributes.h"
 #include "kernel/dm.h"
-#include "kernel/nvmet.h"
 #include "kernel/nvmet_disk.h"
 #include "kernel/nvmet_steps.h"
 #include "kernel/rxcache.h"

@@ -7,7 +7,7 @@
 #include <uuid/uuid.h>
 
 #include "base/error.h"
-#include "kernel/device.h"
+#include "device/device.h"
 
 #define EXPORT_PORT	4420	/* the default */
 

@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 #include "base/values.h"
+#include "device/device.h"
+#include "device/device_users.h"
+#include "device/nvmet.h"
 #include "kernel/attributes.h"
 #include "kernel/cache_map.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
-#include "kernel/device.h"
-#include "kernel/device_users.h"
 #include "kernel/dm.h"
-#include "kernel/nvmet.h"
 #include "kernel/nvmet_disk.h"
 #include "kernel/nvmet_export.h"
 #include "kernel/nvmet_steps.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "kernel/nvmet.h"
+#include "device/nvmet.h"
 #include "kernel/nvmet_steps.h"
 
 /**

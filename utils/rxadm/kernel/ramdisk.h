@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "kernel/device.h"
+#include "device/device.h"
 #include "kernel/disk_state.h"
 
 /* How to remove or to clear RAM disks. */

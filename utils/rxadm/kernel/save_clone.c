@@ -18,13 +18,13 @@
 #include <uuid/uuid.h>
 
 #include "base/file.h"
+#include "device/device.h"
+#include "device/filesystems.h"
 #include "kernel/attributes.h"
 #include "kernel/clone.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
-#include "kernel/device.h"
 #include "kernel/disk_state.h"
-#include "kernel/filesystems.h"
 #include "kernel/save_clone.h"
 
 #define PREFIX	"save-"

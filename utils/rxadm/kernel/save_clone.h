@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "kernel/device.h"
+#include "device/device.h"
 
 /* The clone that a save of a disk in use reads. */
 struct save_clone {

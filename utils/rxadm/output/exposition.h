@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "kernel/device.h"
+#include "device/device.h"
 #include "kernel/rxcache.h"
 #include "kernel/save_cost.h"
 

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/size.h"
-#include "kernel/device.h"
-#include "kernel/device_users.h"
-#include "kernel/nvmet.h"
+#include "device/device.h"
+#include "device/device_users.h"
+#include "device/nvmet.h"
 
 static bool is_source(struct libmnt_fs *fs, const struct disk_family *family)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_KERNEL_DEVICE_USERS_H
-#define RXADM_KERNEL_DEVICE_USERS_H
+#ifndef DEVICE_DEVICE_USERS_H
+#define DEVICE_DEVICE_USERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "kernel/device.h"
+#include "device/device.h"
 
 /* Lists with one element per line; NULL: none. */
 struct users {
@@ -28,4 +28,4 @@ enum exit_code contents_find(const struct device *dev, bool *found);
 enum exit_code contents_check(const struct device *dev, uint64_t size, const char *size_text,
 			      char **unknown);
 
-#endif /* RXADM_KERNEL_DEVICE_USERS_H */
+#endif /* DEVICE_DEVICE_USERS_H */

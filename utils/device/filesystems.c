@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "base/system.h"
-#include "kernel/device.h"
-#include "kernel/filesystems.h"
-#include "kernel/nvmet.h"
-#include "kernel/openers.h"
+#include "device/device.h"
+#include "device/filesystems.h"
+#include "device/nvmet.h"
+#include "device/openers.h"
 
 #define BTRFS_FOLDER	"/sys/fs/btrfs"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_KERNEL_NVMET_H
-#define RXADM_KERNEL_NVMET_H
+#ifndef DEVICE_NVMET_H
+#define DEVICE_NVMET_H
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -62,4 +62,4 @@ bool nvmet_offers(const char *port, const char *nqn);
 
 enum exit_code nvmet_prepare(const char *transport, bool dry_run);
 
-#endif /* RXADM_KERNEL_NVMET_H */
+#endif /* DEVICE_NVMET_H */

@@ -13,8 +13,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "kernel/device.h"
-#include "kernel/openers.h"
+#include "device/device.h"
+#include "device/openers.h"
 
 #define COMM_MAX	64
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_KERNEL_OPENERS_H
-#define RXADM_KERNEL_OPENERS_H
+#ifndef DEVICE_OPENERS_H
+#define DEVICE_OPENERS_H
 
 #include <sys/types.h>
 
@@ -8,4 +8,4 @@ char *device_openers(dev_t number);
 char *device_writers(dev_t number);
 char *openers_of(dev_t number);
 
-#endif /* RXADM_KERNEL_OPENERS_H */
+#endif /* DEVICE_OPENERS_H */

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "base/system.h"
-#include "kernel/device.h"
-#include "kernel/nvmet.h"
+#include "device/device.h"
+#include "device/nvmet.h"
 
 #define PORT_MAX	65535
 

@@ -19,7 +19,7 @@
 #include "base/common.h"
 #include "base/error.h"
 #include "base/system.h"
-#include "kernel/device.h"
+#include "device/device.h"
 
 #define RXD_NODE	"/dev/rxd"
 #define WAIT_ROUNDS	100	/* of pause_briefly(): five seconds */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_KERNEL_FILESYSTEMS_H
-#define RXADM_KERNEL_FILESYSTEMS_H
+#ifndef DEVICE_FILESYSTEMS_H
+#define DEVICE_FILESYSTEMS_H
 
 #include <linux/rxd.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
-#include "kernel/device.h"
+#include "device/device.h"
 
 /* The mounted file systems on a disk, for RXD_CLONE. */
 struct filesystems {
@@ -21,4 +21,4 @@ enum exit_code filesystems_open(const struct device *disk, struct filesystems *f
 enum exit_code filesystems_check_swap(const struct device *disk);
 void filesystems_close(struct filesystems *found);
 
-#endif /* RXADM_KERNEL_FILESYSTEMS_H */
+#endif /* DEVICE_FILESYSTEMS_H */

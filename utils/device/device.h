@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_KERNEL_DEVICE_H
-#define RXADM_KERNEL_DEVICE_H
+#ifndef DEVICE_DEVICE_H
+#define DEVICE_DEVICE_H
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -61,4 +61,4 @@ struct iostat {
 bool iostat_parse(const char *text, struct iostat *iostat);
 bool iostat_read(dev_t number, struct iostat *iostat);
 
-#endif /* RXADM_KERNEL_DEVICE_H */
+#endif /* DEVICE_DEVICE_H */
