@@ -57,7 +57,7 @@ echo "$*" >>"$0.log"
 """
 
 
-@pytest.mark.parametrize("tool", ["base", "copy", "device", "generator", "rxadm", "rxcp"])
+@pytest.mark.parametrize("tool", ["base", "copy", "device", "generator", "image", "rxadm", "rxcp"])
 def test_other_choice_compiles_anew(tmp_path, tool):
     """Other options cause a new compilation, and the same options do not."""
     compiler = tmp_path / "cc"

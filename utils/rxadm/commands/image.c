@@ -19,8 +19,9 @@
 #include "copy/copy.h"
 #include "copy/progress.h"
 #include "image/format.h"
-#include "image/load.h"
-#include "image/save.h"
+#include "image/load_job.h"
+#include "save/load.h"
+#include "save/save.h"
 
 /**
  * progress_argument - parse the argument of --progress

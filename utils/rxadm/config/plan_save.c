@@ -12,9 +12,10 @@
 #include "config/plan.h"
 #include "copy/file.h"
 #include "image/names.h"
-#include "image/save.h"
 #include "kernel/disk_state.h"
 #include "kernel/save_cost.h"
+#include "save/disk.h"
+#include "save/save.h"
 
 static const char *image_of(const struct plan *plan)
 {

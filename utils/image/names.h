@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef IMAGE_NAMES_H
+#define IMAGE_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "copy/file.h"
+#include "image/block.h"
+
+/* Images that were saved beside an image. */
+struct image_beside {
+	char *name;		/* of the newest; NULL: there is none */
+	struct timespec time;	/* when it was written */
+	size_t count;
+};
+
+int image_find_beside(int folder_fd, const char *image, struct image_beside *beside);
+bool image_beside_is_newer(const struct image_beside *beside, const struct timespec *image);
+char *image_beside_path(int folder_fd, const char *name);
+
+uint64_t image_disk_size(const char *file);
+struct image_header image_header_in(int folder_fd, const char *name);
+enum exit_code image_check_loop(const char *file);
+int image_name_beside(struct output *output, char **path);
+int image_commit(struct output *output, char **beside, char **path);
+
+#endif /* IMAGE_NAMES_H */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef IMAGE_TIDY_H
+#define IMAGE_TIDY_H
+
+#include <sys/stat.h>
+
+#include "copy/copy.h"
+#include "image/log_format.h"
+
+/**
+ * struct tidy - an image that was just updated, and may have become too long
+ * @path: absolute path
+ * @name: its path for messages
+ * @fd: the file, which is locked
+ * @level: compression level of zstd; 0: do not compress
+ * @signals: blocked by the caller
+ * @mode: how to show the progress
+ * @head: its head
+ * @signal: out: the signal that interrupted it, or 0
+ * @rewritten: out: the new file, if the image was written again; otherwise zeros
+ */
+struct tidy {
+	const char *path;
+	const char *name;
+	int fd;
+	int level;
+	const struct copy_signals *signals;
+	enum progress_mode mode;
+	struct log_head head;
+	int signal;
+	struct stat rewritten;
+};
+
+void tidy_image(struct tidy *tidy);
+
+#endif /* IMAGE_TIDY_H */

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Ask the driver which ranges of a RAM disk have memory, and which were changed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "base/error.h"
+#include "kernel/control.h"
+#include "save/extents.h"
+
+#define AT_ONCE	4096
+
+/**
+ * extents_begin - prepare to ask for extents
+ * @extents: out
+ * @fd: the disk
+ * @size: its size in bytes
+ * @changed: those that were changed, by the record of changes; otherwise, those with memory
+ */
+void extents_begin(struct extents *extents, int fd, uint64_t size, bool changed)
+{
+	*extents = (struct extents){ .fd = fd, .size = size, .changed = changed };
+	extents->array = zeroed_array(AT_ONCE, sizeof(*extents->array));
+}
+
+void extents_end(struct extents *extents)
+{
+	free(extents->array);
+	extents->array = NULL;
+}
+
+static int map(struct extents *extents, uint64_t from)
+{
+	struct rxd_map arg = {
+		.version = control_abi(),
+		.start = from,
+		.length = extents->size - from,
+		.extents = (uintptr_t)extents->array,
+		.count = AT_ONCE,
+	};
+
+	if (ioctl(extents->fd, RXD_MAP, &arg))
+		return errno;
+	extents->count = arg.count;
+	extents->end = arg.next;
+	return 0;
+}
+
+static int ask_changed(int fd, struct rxd_changed *arg)
+{
+	arg->version = RXD_ABI_VERSION;
+	return ioctl(fd, RXD_CHANGED, arg) ? errno : 0;
+}
+
+static int changed(struct extents *extents, uint64_t from)
+{
+	struct rxd_changed arg = {
+		.start = from,
+		.length = extents->size - from,
+		.extents = (uintptr_t)extents->array,
+		.count = AT_ONCE,
+	};
+	int err = ask_changed(extents->fd, &arg);
+
+	extents->count = arg.count;
+	extents->end = arg.next;
+	return err;
+}
+
+/* Get the next part. */
+static int get_more(struct extents *extents, uint64_t from)
+{
+	int err = extents->changed ? changed(extents, from) : map(extents, from);
+
+	extents->begin = from;
+	extents->next = 0;
+	return !err && extents->end <= from ? EIO : err;
+}
+
+/**
+ * extents_find - find the next extent, or the rest of one
+ * @extents: the extents
+ * @from: offset on the disk to start at
+ * @found: out: the part from @from on; its length is 0 if there is none
+ *
+ * Return: 0 or an errno.
+ */
+int extents_find(struct extents *extents, uint64_t from, struct image_extent *found)
+{
+	const struct rxd_extent *extent;
+	int err;
+
+	*found = (struct image_extent){ 0 };
+	if (from < extents->begin || (!extents->begin && !extents->end))
+		extents->end = from;
+	for (;;) {
+		/* The last one that was found may be asked for again. */
+		while (extents->next && extents->end > from &&
+		       extents->array[extents->next - 1].start +
+		       extents->array[extents->next - 1].length > from)
+			extents->next--;
+		for (; extents->end > from && extents->next < extents->count; extents->next++) {
+			extent = &extents->array[extents->next];
+			if (extent->start + extent->length <= from)
+				continue;
+			found->start = extent->start > from ? extent->start : from;
+			found->length = extent->start + extent->length - found->start;
+			return 0;
+		}
+		if (extents->end >= extents->size)
+			return 0;
+		err = get_more(extents, extents->end > from ? extents->end : from);
+		if (err)
+			return err;
+	}
+}
+
+/**
+ * extents_state - get the name of the state since which changes were recorded
+ * @fd: the disk
+ * @size: its size in bytes
+ * @state: out
+ *
+ * Return: 0 or an errno; ENODATA: there is no record.
+ */
+int extents_state(int fd, uint64_t size, uint8_t *state)
+{
+	struct rxd_extent extent;
+	struct rxd_changed arg = {
+		.length = size,
+		.extents = (uintptr_t)&extent,
+		.count = 1,
+	};
+	int err = ask_changed(fd, &arg);
+
+	memcpy(state, arg.state, sizeof(arg.state));
+	return err;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef RXADM_SAVE_SAVE_ARGS_H
+#define RXADM_SAVE_SAVE_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "copy/progress.h"
+#include "kernel/disk_state.h"
+
+/**
+ * struct save_args - a RAM disk to be saved
+ * @device: the disk, as the user named it
+ * @file: the image; an old one is replaced once the new one is complete
+ * @stream: write to standard output instead
+ * @raw: write a plain disk image; excludes @compress and @keep
+ * @compress: compress with zstd
+ * @level: compression level
+ * @progress: how to show the progress
+ * @no_freeze: freeze no file systems of a disk in use
+ * @update: write only what has changed since @file was written, if @file can be updated, and
+ *	otherwise an image that can be; excludes @stream, @raw, @keep and @apart
+ * @generations: with @update: how many states the image keeps, 1 to IMAGE_GENERATIONS_MAX
+ * @keep: refuse a disk in use; replace only an image that this disk was loaded from or saved
+ *	to; save beside any other file
+ * @apart: with @keep: always save beside the file
+ * @folder: with @keep: the file system that the image was on, or is expected on; 0: any
+ * @beside: out: with @keep: allocated path of the image; NULL if it is @file
+ * @seen: out: what was saved
+ * @written: out: bytes written to the image
+ * @signal: out: the signal that interrupted it, or 0
+ */
+struct save_args {
+	const char *device;
+	const char *file;
+	bool stream;
+	bool raw;
+	bool compress;
+	int level;
+	enum progress_mode progress;
+	bool no_freeze;
+	bool update;
+	unsigned int generations;
+	bool keep;
+	bool apart;
+	dev_t folder;
+	char *beside;
+	struct disk_seen seen;
+	uint64_t written;
+	int signal;
+};
+
+#endif /* RXADM_SAVE_SAVE_ARGS_H */

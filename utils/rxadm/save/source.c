@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a save reads: a RAM disk that nobody else can use meanwhile, or a clone of one in use.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "device/device_users.h"
+#include "kernel/attributes.h"
+#include "kernel/disk_state.h"
+#include "save/disk.h"
+#include "save/source.h"
+
+/* Count the writes and discards that the disk has completed. */
+static uint64_t disk_changes(const struct device *dev)
+{
+	unsigned long long writes = 0, discards = 0;
+	char *stat = sysfs_read(dev->number, "stat");
+
+	if (stat)
+		sscanf(stat, "%*u %*u %*u %*u %llu %*u %*u %*u %*u %*u %*u %llu", &writes,
+		       &discards);
+	free(stat);
+	return writes + discards;
+}
+
+/* Return: 0 or an errno. */
+static int switch_statistics(const struct device *dev, const char *value)
+{
+	char *path = format_text("/sys/dev/block/%u:%u/queue/iostats", major(dev->number),
+				 minor(dev->number));
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int err = 0;
+
+	free(path);
+	if (fd < 0)
+		return errno;
+	if (write(fd, value, strlen(value)) < 0)
+		err = errno;
+	close(fd);
+	return err;
+}
+
+/*
+ * If the driver does not count changes, enable the I/O statistics of the disk: the kernel
+ * counts writes only while they are on. Call this before disk_claim(), so that writes by all
+ * later openers are counted.
+ */
+static enum exit_code disk_statistics_on(const struct device *dev, bool *were_off)
+{
+	char *generation = disk_generation(dev->number);
+	char *value = generation ? NULL : sysfs_read(dev->number, "queue/iostats");
+	int err = 0;
+
+	free(generation);
+	*were_off = value && !strcmp(value, "0");
+	free(value);
+	if (*were_off)
+		err = switch_statistics(dev, "1");
+	return err ? report(exit_code_of(err),
+			    "%s '%s': its I/O statistics, which are needed to detect writes during the save, cannot be enabled: %s",
+			    dev->what, dev->path, strerror(err)) : EXIT_OK;
+}
+
+static void disk_statistics_off(const struct device *dev)
+{
+	switch_statistics(dev, "0");
+}
+
+/* Claim the disk, with its I/O statistics enabled if they are needed. */
+static enum exit_code claim(struct save_source *source, bool may_clone)
+{
+	bool off_again = false;
+	enum exit_code ret;
+
+	ret = disk_statistics_on(&source->dev, &source->were_off);
+	if (ret)
+		return ret;
+	ret = disk_claim(source->control, &source->dev, source->index, O_RDONLY, &source->query,
+			 &source->fd, may_clone ? &source->in_use : NULL);
+	if (source->in_use)
+		return EXIT_OK;
+	/* An earlier save, which the claim waited for, may have disabled them again. */
+	if (!ret)
+		ret = disk_statistics_on(&source->dev, &off_again);
+	source->were_off |= off_again;
+	return ret;
+}
+
+/* Not the number of a device: disk_lock() uses these. */
+static uint64_t lock_key(const struct save_source *source)
+{
+	return UINT64_C(1) << 60 | strtoull(source->sequence, NULL, 10);
+}
+
+/* Wait for other saves of the disk: the last one to end must be of the newest state. */
+static enum exit_code lock_disk(struct save_source *source)
+{
+	enum exit_code ret = lock_take_one(lock_key(source), source->dev.path);
+
+	source->locked = !ret;
+	return ret ? ret : disk_check_same(&source->dev, source->sequence);
+}
+
+/**
+ * save_source_claim - find the RAM disk to be saved, and open it if it is not in use
+ * @source: out: to be released by save_source_release(), also after an error
+ * @control: the control node
+ * @name: the disk, as the user named it
+ * @may_clone: a disk in use is not refused, unless it is a cache
+ * @to_file: wait for other saves of the disk to files
+ */
+enum exit_code save_source_claim(struct save_source *source, int control, const char *name,
+				 bool may_clone, bool to_file)
+{
+	enum exit_code ret;
+
+	*source = (struct save_source){
+		.control = control,
+		.clone = { .record = -1, .fd = -1 },
+		.fd = -1,
+	};
+	save_clones_clean(control);
+	ret = device_find_rxd("device", name, &source->dev, &source->index);
+	if (ret)
+		return ret;
+	source->found = true;
+	source->sequence = disk_sequence(source->dev.number);
+	if (!source->sequence)
+		return control_error(ENODEV, source->dev.path);
+	if (to_file)
+		ret = lock_disk(source);
+	return ret ? ret : claim(source, may_clone);
+}
+
+static enum exit_code reserved_error(const struct save_source *source)
+{
+	const struct device *dev = &source->dev;
+	enum exit_code ret;
+	char *users;
+
+	if (!source->in_use)
+		return report(EXIT_PARAMETERS,
+			      "%s '%s': cannot be saved with --update, because its memory is reserved; without it, 'rxadm save' writes a whole image",
+			      dev->what, dev->path);
+	users = users_of(dev->number);
+	ret = report(EXIT_BUSY,
+		     "%s '%s': is in use (%s), and cannot be saved meanwhile, because its memory is reserved; release it there first",
+		     dev->what, dev->path, users ? users : "a process has it open");
+	free(users);
+	return ret;
+}
+
+static enum exit_code read_clone(struct save_source *source, bool no_freeze, const uint8_t *state)
+{
+	const struct save_clone *clone = &source->clone;
+	enum exit_code ret;
+
+	if (source->query.state & RXD_STATE_RESERVED)
+		return reserved_error(source);
+	source->cloned = true;
+	/* Of what nobody else has open, nothing can be frozen. */
+	ret = save_clone_make(source->control, &source->dev, source->index,
+			      no_freeze || !source->in_use, state, &source->clone);
+	if (!ret)
+		ret = disk_check_same(&source->dev, source->sequence);
+	if (ret)
+		return ret;
+	/* The disk itself can be used from now on. */
+	if (source->fd >= 0)
+		close(source->fd);
+	/* The image is of the source. */
+	source->query.size = clone->query.size;
+	source->query.mem_limit = clone->query.mem_limit;
+	source->fd = clone->fd;
+	source->generation = format_text("%llu", (unsigned long long)clone->changes);
+	return EXIT_OK;
+}
+
+/**
+ * save_source_read - prepare to read the disk, or a clone of it
+ * @source: result of save_source_claim()
+ * @no_freeze: freeze no file systems
+ * @state: name of its state, to read a clone in any case, with the record of changes; or NULL
+ *
+ * The caller holds signals back until save_source_end().
+ */
+enum exit_code save_source_read(struct save_source *source, bool no_freeze, const uint8_t *state)
+{
+	if (source->in_use || state)
+		return read_clone(source, no_freeze, state);
+	source->generation = disk_generation(source->dev.number);
+	source->changes = disk_changes(&source->dev);
+	return EXIT_OK;
+}
+
+/*
+ * Detect writes by processes that opened the disk without O_EXCL. I/O statistics do not count
+ * writes in flight; the generation does, if the module has one. A clone does not change.
+ */
+bool save_source_unchanged(const struct save_source *source)
+{
+	char *now;
+	bool same;
+
+	if (source->cloned)
+		return true;
+	now = disk_generation(source->dev.number);
+	same = !now || !source->generation || !strcmp(now, source->generation);
+	free(now);
+	return same && disk_changes(&source->dev) == source->changes;
+}
+
+/* Return: why nothing more can be read, as allocated text, if the clone was given up; or NULL. */
+char *save_source_lost(const struct save_source *source)
+{
+	if (!save_clone_is_lost(&source->clone))
+		return NULL;
+	return copy_text("memory is short, so its clone was given up during the save");
+}
+
+/* Remove the clone, if any. */
+enum exit_code save_source_end(struct save_source *source)
+{
+	if (!source->cloned)
+		return EXIT_OK;
+	/* Of a clone that was not made, the disk is open. */
+	if (source->clone.fd >= 0 && source->fd == source->clone.fd)
+		source->fd = -1;
+	return save_clone_remove(&source->clone);
+}
+
+void save_source_release(struct save_source *source)
+{
+	/* Before close(), after which another save may claim the disk and enable them. */
+	if (source->were_off)
+		disk_statistics_off(&source->dev);
+	if (source->fd >= 0)
+		close(source->fd);
+	if (source->locked)
+		lock_give_one(lock_key(source));
+	if (source->found)
+		device_release(&source->dev);
+	free(source->sequence);
+	free(source->generation);
+}
