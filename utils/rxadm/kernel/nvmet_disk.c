@@ -13,10 +13,10 @@
 
 #include "base/system.h"
 #include "device/nvmet.h"
+#include "device/nvmet_steps.h"
 #include "kernel/attributes.h"
 #include "kernel/dm.h"
 #include "kernel/nvmet_disk.h"
-#include "kernel/nvmet_steps.h"
 #include "kernel/rxcache.h"
 
 #define NQN_OF_UUID	"nqn.2014-08.org.nvmexpress:uuid:"

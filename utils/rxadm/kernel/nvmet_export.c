@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "device/device_users.h"
 #include "device/nvmet.h"
+#include "device/nvmet_steps.h"
 #include "kernel/attributes.h"
 #include "kernel/cache_map.h"
 #include "kernel/caches.h"
@@ -21,7 +22,6 @@
 #include "kernel/dm.h"
 #include "kernel/nvmet_disk.h"
 #include "kernel/nvmet_export.h"
-#include "kernel/nvmet_steps.h"
 
 /**
  * clean_up - remove what a killed rxadm left

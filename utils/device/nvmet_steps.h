@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_KERNEL_NVMET_STEPS_H
-#define RXADM_KERNEL_NVMET_STEPS_H
+#ifndef DEVICE_NVMET_STEPS_H
+#define DEVICE_NVMET_STEPS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,4 +43,4 @@ enum exit_code nvmet_plan_stale(struct steps *plan, const char *nqn, const char 
 				bool *found);
 int nvmet_records_begin(void);
 
-#endif /* RXADM_KERNEL_NVMET_STEPS_H */
+#endif /* DEVICE_NVMET_STEPS_H */

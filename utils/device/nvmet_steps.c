@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 #include "device/nvmet.h"
-#include "kernel/nvmet_steps.h"
+#include "device/nvmet_steps.h"
 
 /**
  * steps_add - add a step to the end
