@@ -13,8 +13,8 @@
 #include "base/values.h"
 #include "commands/command.h"
 #include "kernel/attributes.h"
-#include "kernel/clone.h"
 #include "kernel/control.h"
+#include "kernel/create.h"
 #include "kernel/ramdisk.h"
 
 #define COUNT_MAX	1024

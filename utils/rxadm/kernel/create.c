@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Create empty RAM disks.
+ * Create RAM disks: empty ones, and clones of others, also of those in use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,8 @@
 #include "base/file.h"
 #include "base/system.h"
 #include "device/device.h"
+#include "device/device_users.h"
+#include "device/filesystems.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
@@ -219,4 +221,237 @@ void ramdisk_read_partitions(int index)
 	if (fd >= 0)
 		close(fd);
 	free(path);
+}
+
+static enum exit_code cache_error(const struct device *dev)
+{
+	char *users = users_of(dev->number);
+	enum exit_code ret;
+
+	ret = report(EXIT_BUSY, "%s '%s': is in use as a cache%s%s; run 'rxadm unmap' first",
+		     dev->what, dev->path, users ? ", " : "", users ? users : "");
+	free(users);
+	return ret;
+}
+
+/* Report a disk that is gone, or that a cache has claimed. */
+static enum exit_code check_source(int fd, const struct device *dev, int index, bool *open)
+{
+	struct rxd_query query;
+	int err = control_query(fd, index, 0, &query);
+
+	if (err)
+		return control_error(err, dev->path);
+	*open = query.state & RXD_STATE_OPEN;
+	return query.state & RXD_STATE_CACHE ? cache_error(dev) : EXIT_OK;
+}
+
+/**
+ * clone_files - find and open what is to be frozen for a clone, and report what cannot be frozen
+ * @fd: the control node
+ * @source: the RAM disk to be cloned
+ * @request: how
+ * @files: out: to be released by filesystems_close(), also after an error
+ */
+enum exit_code clone_files(int fd, const struct device *source,
+			   const struct clone_request *request, struct filesystems *files)
+{
+	enum exit_code ret;
+	bool open;
+
+	*files = (struct filesystems){ 0 };
+	ret = check_source(fd, source, request->source, &open);
+	if (ret || !open)
+		return ret;
+	ret = filesystems_check_swap(source);
+	if (ret || request->create.flags & RXD_CLONE_NO_FREEZE)
+		return ret;
+	ret = filesystems_open(source, files);
+	if (!ret && files->unfrozen)
+		report(EXIT_OK,
+		       "note: %s '%s': not all of its users can be frozen (%s); their data is as after a power failure",
+		       source->what, source->path, files->unfrozen);
+	return ret;
+}
+
+static void tell_times(const struct device *source, const struct rxd_clone *made,
+		       const struct clone_request *request, const struct filesystems *files)
+{
+	if (made->held_ns && !files->searched && !(request->create.flags & RXD_CLONE_NO_FREEZE))
+		report(EXIT_OK,
+		       "note: %s '%s': was opened meanwhile; its data is as after a power failure",
+		       source->what, source->path);
+	if (waits_are_told())
+		report(EXIT_OK,
+		       "%s '%s': writes were held for %.3f ms, file systems were frozen for %.3f ms",
+		       source->what, source->path, made->held_ns / 1e6, made->frozen_ns / 1e6);
+}
+
+static enum exit_code clone_error(int fd, int err, const struct device *source,
+				  const struct clone_request *request)
+{
+	struct rxd_query query;
+	enum exit_code ret;
+	bool open;
+
+	switch (err) {
+	case EEXIST:
+	case ENOSPC:
+		return ramdisk_create_error(fd, err, &request->create);
+	case ERANGE:
+		return control_clone_share_error(fd, source, request->create.size, 1);
+	case EBUSY:
+		ret = check_source(fd, source, request->source, &open);
+		if (!ret)
+			ret = filesystems_check_swap(source);
+		return ret ? ret :
+		       report(EXIT_BUSY,
+			      "%s '%s': another program has frozen one of its file systems; 'fsfreeze -u' thaws it",
+			      source->what, source->path);
+	case EOPNOTSUPP:
+		if (!control_query(fd, request->source, 0, &query) &&
+		    !(query.state & RXD_STATE_RESERVED))
+			return report(EXIT_DEVICE,
+				      "%s '%s': one of its file systems cannot be frozen; --no-freeze freezes none",
+				      source->what, source->path);
+		break;
+	}
+	return control_clone_error(err, source, "cloned");
+}
+
+/**
+ * clone_make - issue RXD_CLONE, or only check it
+ * @fd: the control node
+ * @source: the RAM disk with the data
+ * @request: how
+ * @files: what is to be frozen
+ * @arg: out: the answer
+ *
+ * Another clone, or a program such as fsfreeze, may have frozen a file system for a moment: wait.
+ * A module that records no changes clones without: @arg's flags then lack RXD_CLONE_TRACK.
+ */
+enum exit_code clone_make(int fd, const struct device *source,
+			  const struct clone_request *request,
+			  const struct filesystems *files, struct rxd_clone *arg)
+{
+	const struct create_request *create = &request->create;
+	const uint8_t *state = request->state;
+	unsigned int round = 0;
+	int err;
+
+	for (;;) {
+		*arg = (struct rxd_clone) {
+			.version = RXD_ABI_VERSION,
+			.flags = create->flags,
+			.source = request->source,
+			.index = create->has_index ? (int)create->index : RXD_INDEX_ANY,
+			.fds = files->count ? (uintptr_t)files->fds : 0,
+			.nr_fds = files->count,
+		};
+		memcpy(arg->uuid, create->uuid, sizeof(arg->uuid));
+		if (state) {
+			arg->flags |= RXD_CLONE_TRACK;
+			memcpy(arg->state, state, sizeof(arg->state));
+		}
+		if (create->dry_run)
+			err = dry_run_clone(fd, arg);
+		else
+			err = ioctl(fd, RXD_CLONE, arg) ? errno : 0;
+		if (err == EINVAL && state) {
+			state = NULL;
+			continue;
+		}
+		if (err != EBUSY || round == BUSY_ROUNDS)
+			break;
+		pause_for(round++, "until '%s' is released or thawed", source->path);
+	}
+	if (err)
+		return clone_error(fd, err, source, request);
+	if (!create->dry_run)
+		tell_times(source, arg, request, files);
+	return EXIT_OK;
+}
+
+static enum exit_code clone_one(int fd, const struct device *source,
+				const struct clone_request *request,
+				const struct filesystems *files, struct rxd_clone *made)
+{
+	enum exit_code ret = clone_make(fd, source, request, files, made);
+
+	if (ret || request->create.dry_run)
+		return ret;
+	ret = ramdisk_complete(fd, made->index, request->create.name);
+	if (!ret) {
+		ramdisk_read_partitions(made->index);
+		disk_unfinished_end(made->uuid);
+	}
+	return ret;
+}
+
+/* Remove a clone that was just made, unless another process was faster. */
+static void undo_clone(int fd, const struct rxd_clone *clone)
+{
+	char *path = format_text("/dev/rxd%d", clone->index);
+	struct rxd_query query;
+	char *sequence = NULL;
+
+	/* The UUID is asked for after the diskseq, which then belongs to the clone. */
+	if (!control_query(fd, clone->index, 0, &query))
+		sequence = disk_sequence(makedev(query.major, query.minor));
+	if (sequence && !control_query(fd, clone->index, 0, &query) &&
+	    !memcmp(query.uuid, clone->uuid, sizeof(query.uuid)))
+		ramdisk_remove_again(fd, clone->index, path, sequence);
+	free(sequence);
+	free(path);
+}
+
+/* Refuse too many clones before the first is made. The driver checks each of them again. */
+static enum exit_code check_clones(int fd, const struct device *source,
+				   struct clone_request *request)
+{
+	const uint32_t unlimited = RXD_CREATE_OVERCOMMIT | RXD_CLONE_EXPENDABLE;
+	struct rxd_query query;
+	int err = control_query(fd, request->source, 0, &query);
+
+	if (err)
+		return control_error(err, source->path);
+	request->create.size = query.size;
+	if (request->count > 1 && !(request->create.flags & unlimited) &&
+	    query.size * request->count > control_share_left(fd, -1))
+		return control_clone_share_error(fd, source, query.size, request->count);
+	return request->create.name ? ramdisk_name_check(request->create.name) : EXIT_OK;
+}
+
+/**
+ * ramdisk_clone - create RAM disks with the data of another one, all or none
+ * @fd: the control node
+ * @source: the RAM disk with the data
+ * @request: how
+ * @made: out: the clones, unless @request is for a dry run; room for as many as requested
+ *
+ * The caller blocks signals. If one arrives, no clone remains, which is not reported.
+ */
+enum exit_code ramdisk_clone(int fd, const struct device *source, struct clone_request *request,
+			     struct rxd_clone *made)
+{
+	const struct create_request *create = &request->create;
+	enum exit_code ret = check_clones(fd, source, request);
+	struct filesystems files = { 0 };
+	unsigned int count;
+
+	if (!ret)
+		ret = clone_files(fd, source, request, &files);
+	for (count = 0; !ret && count < request->count && !signals_pending(); count++) {
+		ret = clone_one(fd, source, request, &files, &made[count]);
+		if (ret)
+			break;
+		if (create->dry_run && create->name)
+			printf("echo '%s' > '/sys/block/rxdN/rxd/name'\n", create->name);
+	}
+	filesystems_close(&files);
+	if (!ret && signals_pending())
+		ret = EXIT_BUSY;
+	while (ret && !create->dry_run && count)
+		undo_clone(fd, &made[--count]);
+	return ret;
 }

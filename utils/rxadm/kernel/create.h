@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "device/filesystems.h"
 
 /* How to create a RAM disk; the texts are for messages. */
 struct create_request {
@@ -36,5 +37,21 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 enum exit_code ramdisk_complete(int fd, int index, const char *name);
 void ramdisk_read_partitions(int index);
 enum exit_code ramdisk_remove_again(int fd, int index, const char *path, const char *sequence);
+
+/* How to clone a RAM disk. */
+struct clone_request {
+	int source;			/* its device number */
+	unsigned int count;
+	struct create_request create;	/* index, UUID, name, flags and dry run; size: out */
+	const uint8_t *state;		/* name of it, for a record of changes since; or NULL */
+};
+
+enum exit_code clone_make(int fd, const struct device *source,
+			  const struct clone_request *request,
+			  const struct filesystems *files, struct rxd_clone *arg);
+enum exit_code clone_files(int fd, const struct device *source,
+			   const struct clone_request *request, struct filesystems *files);
+enum exit_code ramdisk_clone(int fd, const struct device *source, struct clone_request *request,
+			     struct rxd_clone *made);
 
 #endif /* RXADM_KERNEL_CREATE_H */

@@ -21,7 +21,6 @@
 #include "device/device.h"
 #include "device/filesystems.h"
 #include "kernel/attributes.h"
-#include "kernel/clone.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
 #include "kernel/disk_state.h"

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ask the driver which ranges of a RAM disk have memory, and which were changed.
+ * Ask the driver which ranges of a RAM disk have memory, and which were changed; begin and end
+ * the record of changes.
  */
 #include <errno.h>
+#include <linux/rxd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <uuid/uuid.h>
 
 #include "base/error.h"
 #include "kernel/control.h"
+#include "kernel/disk_state.h"
 #include "save/extents.h"
 
 #define AT_ONCE	4096
@@ -138,4 +142,54 @@ int extents_state(int fd, uint64_t size, uint8_t *state)
 
 	memcpy(state, arg.state, sizeof(arg.state));
 	return err;
+}
+
+/**
+ * track_begin - record the changes of a RAM disk from now on
+ * @control: the control node
+ * @index: number of the disk
+ * @disk: its device number
+ * @state: the name of its present state; zeros: it has none, and nothing is done
+ *
+ * Return: 0 or an errno; EINVAL or ENOTTY: the module is older.
+ */
+int track_begin(int control, int index, dev_t disk, const uint8_t *state)
+{
+	struct rxd_track arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = RXD_IF_SAME,
+		.index = index,
+	};
+	char *generation = disk_generation(disk);
+	char *sequence = disk_sequence(disk);
+	struct disk_seen seen;
+	int err = 0;
+
+	disk_note(sequence, generation, &seen);
+	free(generation);
+	free(sequence);
+	arg.diskseq = seen.diskseq;
+	arg.changes = seen.changes;
+	memcpy(arg.state, state, sizeof(arg.state));
+	if (!uuid_is_null(state) && ioctl(control, RXD_TRACK, &arg))
+		err = errno;
+	return err;
+}
+
+/**
+ * track_end - end the record of changes of a RAM disk
+ * @control: the control node
+ * @index: number of the disk
+ *
+ * Return: 0 or an errno.
+ */
+int track_end(int control, int index)
+{
+	struct rxd_track arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = RXD_TRACK_STOP,
+		.index = index,
+	};
+
+	return ioctl(control, RXD_TRACK, &arg) ? errno : 0;
 }

@@ -5,6 +5,7 @@
 #include <linux/rxd.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "image/format.h"
 
@@ -24,5 +25,8 @@ void extents_begin(struct extents *extents, int fd, uint64_t size, bool changed)
 int extents_find(struct extents *extents, uint64_t from, struct image_extent *found);
 void extents_end(struct extents *extents);
 int extents_state(int fd, uint64_t size, uint8_t *state);
+
+int track_begin(int control, int index, dev_t disk, const uint8_t *state);
+int track_end(int control, int index);
 
 #endif /* RXADM_SAVE_EXTENTS_H */

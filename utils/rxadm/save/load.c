@@ -21,8 +21,8 @@
 #include "kernel/attributes.h"
 #include "kernel/create.h"
 #include "kernel/disk_state.h"
-#include "kernel/track.h"
 #include "save/disk.h"
+#include "save/extents.h"
 #include "save/load.h"
 
 #define CHUNKS		4

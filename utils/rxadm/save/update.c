@@ -26,7 +26,6 @@
 #include "image/names.h"
 #include "image/tidy.h"
 #include "kernel/disk_state.h"
-#include "kernel/track.h"
 #include "save/disk.h"
 #include "save/extents.h"
 #include "save/update.h"
