@@ -18,11 +18,16 @@ def lint(*args):
 
 @pytest.fixture(name="house")
 def made(tmp_path):
-    """Two rooms, and a library beside them."""
+    """Two programs, one of two rooms, and two libraries."""
     files = {
-        "copy/copy.h": "",
+        "rooms": "# from the top down\nsmall: base\nrxadm: image base\nimage: base\nbase:\n",
+        "small/m.c": '#include "m.h"\n#include "../base/e.h"\n',
+        "small/m.h": "",
+        "image/i.c": '#include "base/e.h"\n#include "image/i.h"\n',
+        "image/i.h": "",
+        "base/e.h": "",
         "rxadm/rooms": "# from the top down\nupper\nlower\n",
-        "rxadm/upper/a.c": '#include <stdio.h>\n\n#include "copy/copy.h"\n#include "lower/b.h"\n'
+        "rxadm/upper/a.c": '#include <stdio.h>\n\n#include "image/i.h"\n#include "lower/b.h"\n'
                            '#include "upper/a.h"\n',
         "rxadm/upper/a.h": "",
         "rxadm/lower/b.c": '#include "lower/b.h"\n#include "lower/c.h"\n',
@@ -34,10 +39,10 @@ def made(tmp_path):
         file = tmp_path / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="ascii")
-    return tmp_path / "rxadm"
+    return tmp_path
 
 
-def test_rxadm():
+def test_utils():
     assert lint() == (0, "")
 
 
@@ -45,31 +50,53 @@ def test_as_it_should_be(house):
     assert lint(str(house)) == (0, "")
 
 
+MUST = "must be ROOM/HEADER, or FOLDER/HEADER of a library"
+NONE = "is in none of the rooms upper, lower\n"
+
+
 @pytest.mark.parametrize("path, text, error", [
-    ("lower/c.h", '#include "upper/a.h"\n',
-     'lower/c.h:1: includes "upper/a.h": upper is above lower\n'),
-    ("lower/b.c", '\n # include "upper/a.h"\n',
-     'lower/b.c:2: includes "upper/a.h": upper is above lower\n'),
-    ("upper/a.c", '#include "a.h"\n', 'upper/a.c:1: includes "a.h": must be ROOM/HEADER, or a '
-     "folder beside this one and its header\n"),
-    ("upper/a.c", '#include "../lower/b.h"\n', 'upper/a.c:1: includes "../lower/b.h": must be '
-     "ROOM/HEADER, or a folder beside this one and its header\n"),
-    *(("lower/c.h", f"{line}\n", 'lower/c.h:1: includes "upper/a.h": upper is above lower\n')
+    ("rxadm/lower/c.h", '#include "upper/a.h"\n',
+     'rxadm/lower/c.h:1: includes "upper/a.h": upper is above lower\n'),
+    ("rxadm/lower/b.c", '\n # include "upper/a.h"\n',
+     'rxadm/lower/b.c:2: includes "upper/a.h": upper is above lower\n'),
+    ("rxadm/upper/a.c", '#include "a.h"\n', f'rxadm/upper/a.c:1: includes "a.h": {MUST}\n'),
+    ("rxadm/upper/a.c", '#include "../lower/b.h"\n',
+     f'rxadm/upper/a.c:1: includes "../lower/b.h": {MUST}\n'),
+    *(("rxadm/lower/c.h", f"{line}\n",
+       'rxadm/lower/c.h:1: includes "upper/a.h": upper is above lower\n')
       for line in ('#include <upper/a.h>', '/**/ #include "upper/a.h"', '#import "upper/a.h"',
                    '#include/**/"upper/a.h"')),
-    *(("lower/c.h", f'#include "{name}"\n', f'lower/c.h:1: includes "{name}": must be '
-       "ROOM/HEADER, or a folder beside this one and its header\n")
-      for name in ("lower/../upper/a.h", "copy/../rxadm/upper/a.h", "rxadm/upper/a.h")),
-    ("upper/a.c", '#include "copy/none.h"\n', 'upper/a.c:1: includes "copy/none.h": must be '
-     "ROOM/HEADER, or a folder beside this one and its header\n"),
-    ("upper/a.c", '#include "lower/none.h"\n',
-     'upper/a.c:1: includes "lower/none.h": there is no such header\n'),
+    *(("rxadm/lower/c.h", f'#include "{name}"\n',
+       f'rxadm/lower/c.h:1: includes "{name}": {MUST}\n')
+      for name in ("lower/../upper/a.h", "base/../rxadm/upper/a.h", "rxadm/upper/a.h",
+                   "image/none.h")),
+    ("rxadm/upper/a.c", '#include "lower/none.h"\n',
+     'rxadm/upper/a.c:1: includes "lower/none.h": there is no such header\n'),
+    # A library includes neither a program, by whatever way, nor a library above it.
+    ("image/i.h", '#include "lower/b.h"\n', f'image/i.h:1: includes "lower/b.h": {MUST}\n'),
+    ("image/i.h", '#include "../rxadm/lower/b.h"\n',
+     'image/i.h:1: includes "../rxadm/lower/b.h": image may not include rxadm\n'),
+    ("base/e.h", '#include "image/i.h"\n',
+     'base/e.h:1: includes "image/i.h": base may not include image\n'),
+    ("base/e.h", '#include <image/i.h>\n',
+     'base/e.h:1: includes "image/i.h": base may not include image\n'),
+    # Nor a program a library below it that is not in its list.
+    ("small/m.c", '#include "../image/i.h"\n',
+     'small/m.c:1: includes "../image/i.h": small may not include image\n'),
+    ("rooms", "base:\nsmall: base\nrxadm: image\nimage:\n", "rooms: base is not below small\n"
+     'image/i.c:1: includes "base/e.h": image may not include base\n'),
+    ("rxadm/rooms", "upper\nlower\nimage\n", "rxadm/rooms: image is also a folder of all\n"
+     'rxadm/upper/a.c:3: includes "image/i.h": there is no such header\n'),
     # By their headers, or by one of their sources.
-    ("lower/c.h", '#include "lower/b.h"\n', "in a circle: lower/b -> lower/c -> lower/b\n"),
-    ("lower/c.c", '#include "lower/b.h"\n', "in a circle: lower/b -> lower/c -> lower/b\n"),
-    ("cellar/d.c", "", "cellar/d.c: is in none of the rooms upper, lower\n"),
-    ("d.c", "", "d.c: is in none of the rooms upper, lower\n"),
-    ("lower/deep/d.c", "", "lower/deep/d.c: is in none of the rooms upper, lower\n")])
+    ("rxadm/lower/c.h", '#include "lower/b.h"\n',
+     "in a circle: rxadm/lower/b -> rxadm/lower/c -> rxadm/lower/b\n"),
+    ("rxadm/lower/c.c", '#include "lower/b.h"\n',
+     "in a circle: rxadm/lower/b -> rxadm/lower/c -> rxadm/lower/b\n"),
+    ("rxadm/cellar/d.c", "", f"rxadm/cellar/d.c: {NONE}"),
+    ("rxadm/d.c", "", f"rxadm/d.c: {NONE}"),
+    ("rxadm/lower/deep/d.c", "", f"rxadm/lower/deep/d.c: {NONE}"),
+    ("image/deep/d.c", "", "image/deep/d.c: must not be in a folder of its own\n"),
+    ("new/d.c", "", "new/d.c: is in none of the folders small, rxadm, image, base\n")])
 def test_wrong(house, path, text, error):
     file = house / path
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -78,11 +105,11 @@ def test_wrong(house, path, text, error):
 
 
 def test_limits(house):
-    (house / "lower/c.c").write_text("\n" * 501, encoding="ascii")
-    assert lint(str(house)) == (1, "lower/c.c: has 501 lines; at most 500 are allowed\n")
-    (house / "lower/c.c").write_text("\n" * 500, encoding="ascii")
-    for number in range(68):
-        (house / f"lower/d{number}.c").write_text("", encoding="ascii")
+    (house / "image/i.c").write_text("\n" * 501, encoding="ascii")
+    assert lint(str(house)) == (1, "image/i.c: has 501 lines; at most 500 are allowed\n")
+    (house / "image/i.c").write_text("\n" * 500, encoding="ascii")
+    for number in range(42):
+        (house / f"rxadm/lower/d{number}.c").write_text("", encoding="ascii")
     assert lint(str(house)) == (0, "")
-    (house / "lower/e.c").write_text("", encoding="ascii")
-    assert lint(str(house)) == (1, "has 72 C files; at most 71 are allowed\n")
+    (house / "rxadm/lower/e.c").write_text("", encoding="ascii")
+    assert lint(str(house)) == (1, "rxadm: has 46 C files; at most 45 are allowed\n")
