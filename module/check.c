@@ -198,13 +198,17 @@ int rxd_check_reset(const struct rxd_reset *arg)
 	return check_index(arg->index) ?: check_index(arg->source);
 }
 
-/* Return: whether the range and the size of the array of a walk are allowed. */
-static bool is_walk(u64 start, u64 length, u32 count)
+static bool is_range(u64 start, u64 length)
 {
 	u64 end;
 
-	return count && count <= RXD_MAP_MAX && IS_ALIGNED(start | length, PAGE_SIZE) &&
-	       !check_add_overflow(start, length, &end);
+	return IS_ALIGNED(start | length, PAGE_SIZE) && !check_add_overflow(start, length, &end);
+}
+
+/* Return: whether the range and the size of the array of a walk are allowed. */
+static bool is_walk(u64 start, u64 length, u32 count)
+{
+	return count && count <= RXD_MAP_MAX && is_range(start, length);
 }
 
 /**
@@ -282,6 +286,25 @@ int rxd_check_changed(const struct rxd_changed *arg)
 	    !is_zero(arg->reserved, sizeof(arg->reserved)))
 		return -EINVAL;
 	return is_walk(arg->start, arg->length, arg->count) ? 0 : -EINVAL;
+}
+
+/**
+ * rxd_check_count_shared - check the argument of RXD_COUNT_SHARED
+ * @arg: as it came from user space
+ *
+ * Return: 0, -EPROTONOSUPPORT or -EINVAL.
+ */
+int rxd_check_count_shared(const struct rxd_count_shared *arg)
+{
+	int ret;
+
+	ret = check_header(arg->version, arg->flags, 0);
+	if (ret)
+		return ret;
+	if (arg->pad || arg->next || arg->shared || !is_zero(arg->reserved, sizeof(arg->reserved)) ||
+	    !is_range(arg->start, arg->length))
+		return -EINVAL;
+	return check_index(arg->index);
 }
 
 /**

@@ -15,6 +15,7 @@ int rxd_check_map(const struct rxd_map *arg);
 int rxd_check_diff(const struct rxd_diff *arg);
 int rxd_check_track(const struct rxd_track *arg);
 int rxd_check_changed(const struct rxd_changed *arg);
+int rxd_check_count_shared(const struct rxd_count_shared *arg);
 int rxd_check_query(const struct rxd_query *arg);
 int rxd_check_share(u64 promised, u64 size, u64 ram, unsigned int percent);
 int rxd_check_name(const char *text, size_t len);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/rxd-control: create, clone, remove, resize, clear, reset, track and query RAM disks.
+ * /dev/rxd-control: create, clone, remove, resize, clear, reset, track and query RAM disks, and count
+ * what they share.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -14,6 +15,7 @@
 #include <linux/nodemask.h>
 #include <linux/random.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -539,6 +541,36 @@ static int rxd_query(struct rxd_query *arg)
 	return ret;
 }
 
+/* The disk is not locked: counting takes long, and needs only its pages. */
+static int rxd_count(struct rxd_count_shared *arg)
+{
+	const struct rxd_seen seen = { .diskseq = arg->diskseq, .changes = RXD_CHANGES_ANY };
+	unsigned long first, end;
+	struct rxd_disk *rxd;
+	int ret;
+
+	ret = rxd_check_count_shared(arg);
+	if (ret)
+		return ret;
+	ret = mutex_lock_interruptible(&rxd_lock);
+	if (ret)
+		return ret;
+	rxd = find(arg->index);
+	ret = rxd ? rxd_disk_check_same(rxd, arg->diskseq ? &seen : NULL) : -ENODEV;
+	if (!ret)
+		rxd_disk_get(rxd);
+	mutex_unlock(&rxd_lock);
+	if (ret)
+		return ret;
+
+	first = arg->start >> PAGE_SHIFT;
+	end = (arg->start + arg->length) >> PAGE_SHIFT;
+	arg->shared = (u64)rxd_store_count_shared(rxd->store, &first, end) << PAGE_SHIFT;
+	arg->next = (u64)first << PAGE_SHIFT;
+	rxd_disk_put(rxd);
+	return signal_pending(current) ? -EINTR : 0;
+}
+
 static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)
 {
 	void __user *argp = (void __user *)uarg;
@@ -551,6 +583,7 @@ static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long
 		struct rxd_reset reset;
 		struct rxd_track track;
 		struct rxd_query query;
+		struct rxd_count_shared count;
 	} arg;
 	int ret;
 
@@ -566,6 +599,7 @@ static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long
 	case RXD_RESET:
 	case RXD_TRACK:
 	case RXD_QUERY:
+	case RXD_COUNT_SHARED:
 		break;
 	default:
 		return -ENOTTY;
@@ -597,6 +631,9 @@ static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long
 		break;
 	case RXD_TRACK:
 		ret = rxd_track(&arg.track);
+		break;
+	case RXD_COUNT_SHARED:
+		ret = rxd_count(&arg.count);
 		break;
 	default:
 		ret = rxd_query(&arg.query);

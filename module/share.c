@@ -21,9 +21,12 @@
  *	store B: dir[0] ---> leaf 2 --> page 513, -*-> pages 2 to 512
  */
 #include <linux/atomic.h>
+#include <linux/math.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/spinlock.h>
 
 #include "compat.h"
@@ -33,6 +36,9 @@ static atomic_long_t nr_families;
 
 /* Leaves that are shared at a time with interrupts off. */
 #define LEAVES_PER_SHARE	256
+
+/* Leaves that one call of rxd_store_count_shared() visits: 8 GiB of data. */
+#define LEAVES_PER_COUNT	4096
 
 /**
  * rxd_page_leave - give up a shared page that has left its leaf
@@ -323,4 +329,58 @@ void rxd_store_share(struct rxd_store *from, struct rxd_store *to)
 	atomic_long_add(nr, &to->used);
 	rxd_lift_add(from);
 	rxd_lift_add(to);
+}
+
+/* Return: number of pages of a part of a leaf that other stores have, too. */
+static unsigned int count_in_leaf(struct rxd_leaf *marked, unsigned int first, unsigned int end)
+{
+	struct rxd_leaf *leaf = rxd_plain(marked);
+	bool shared = rxd_is_shared(marked);
+	unsigned int i, nr = 0;
+	struct page *page;
+	bool all;
+
+	all = shared && atomic_long_read(rxd_leaf_state(leaf)) >= RXD_LEAF_OWNER;
+	for (i = first; i < end; i++) {
+		page = rcu_dereference(leaf->page[i]);
+		/* A page without a mark in a marked leaf may be in copies of the leaf, too. */
+		if (page && (shared || rxd_is_shared(page)))
+			nr += all || atomic_long_read(rxd_page_others(rxd_plain(page))) > 0;
+	}
+	return nr;
+}
+
+/**
+ * rxd_store_count_shared - count the pages of a range that other stores have, too
+ * @store: the store, which may change meanwhile
+ * @first: in: the first page; out: the page to continue from, or @end
+ * @end: the end of the range
+ *
+ * Takes no lock, and visits a part of a long range only. Ends early if a signal arrives. The number
+ * is that of a moment.
+ *
+ * Return: number of pages between the two values of @first.
+ */
+unsigned long rxd_store_count_shared(const struct rxd_store *store, unsigned long *first,
+				     unsigned long end)
+{
+	unsigned int part, leaves = 0;
+	unsigned long nr = 0;
+	struct rxd_leaf *leaf;
+	bool is_end;
+
+	while (*first < end && leaves++ < LEAVES_PER_COUNT && !signal_pending(current)) {
+		part = min(end - *first, RXD_PAGES_PER_LEAF - *first % RXD_PAGES_PER_LEAF);
+		rcu_read_lock();
+		/* Read capacity and directory in one section: pairs with rxd_store_trim(). */
+		is_end = *first >= rxd_store_nr_pages(store) || !READ_ONCE(store->family);
+		leaf = is_end ? NULL : rxd_store_marked_leaf(store, *first);
+		if (leaf)
+			nr += count_in_leaf(leaf, *first % RXD_PAGES_PER_LEAF,
+					    *first % RXD_PAGES_PER_LEAF + part);
+		rcu_read_unlock();
+		*first = is_end ? end : *first + part;
+		cond_resched();
+	}
+	return nr;
 }

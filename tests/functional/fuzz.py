@@ -48,6 +48,7 @@ DOCUMENTED = {
     "track": EVERYWHERE | {errno.ENODEV, errno.EBUSY, errno.EOPNOTSUPP, errno.ESTALE,
                            errno.ENOMEM},
     "query": EVERYWHERE | {errno.ENODEV},
+    "count_shared": EVERYWHERE | {errno.ENODEV, errno.ESTALE},
     "map": EVERYWHERE | {errno.EBADF, errno.EBUSY, errno.ENOMEM},
     "changed": EVERYWHERE | {errno.EBADF, errno.EBUSY, errno.ENODATA, errno.ENOMEM},
     "unknown": {errno.ENOTTY},
@@ -222,6 +223,13 @@ class Fuzzer:
             "index": self.index(), "flags": self.odd(self.flags(1), ctl.DRY_RUN),
             **self.padded(4)}
 
+    def count_shared(self):
+        return lambda values: self.control.count_shared(**values), {
+            "index": self.index(), "start": self.odd(0, self.size(), self.size(), of=2),
+            "length": self.odd(self.size(), U64, ctl.SIZE_MAX), "diskseq": self.odd(0, 1, U64),
+            "following": self.odd(0, 1, BLOCK), "shared": self.odd(0, BLOCK),
+            "flags": self.odd(0, 1, ctl.DRY_RUN, U32), **self.padded(2)}
+
     def path(self):
         paths = sorted(glob.glob("/dev/rxd[0-9]*"))
         return self.chance.choice(paths) if paths else None
@@ -259,7 +267,8 @@ class Fuzzer:
 
     def unknown(self):
         """Numbers with the letter of rxd that are not ioctls, with any argument."""
-        sizes = {1: 88, 2: 32, 3: 40, 4: 160, 5: 32, 6: 64, 7: 48, 16: 64, 17: 72}
+        sizes = {1: 88, 2: 32, 3: 40, 4: 160, 5: 32, 6: 64, 7: 48, 8: 64, 9: 72, 16: 64, 17: 72,
+                 18: 80}
         number, size = self.chance.randrange(32), self.chance.randrange(512)
         if sizes.get(number) == size:
             size += 1
@@ -277,7 +286,7 @@ class Fuzzer:
     def pointer(self):
         """A valid request with an invalid address."""
         name = self.chance.choice(["CREATE", "REMOVE", "RESIZE", "QUERY", "CLEAR", "CLONE",
-                                   "RESET"])
+                                   "RESET", "TRACK", "COUNT_SHARED"])
         address = self.chance.choice([0, 1, 4095, 0x7ffffffff000, 1 << 47, 1 << 63, U64])
 
         def call(_values):
@@ -363,9 +372,9 @@ class Fuzzer:
     def step(self):
         kinds = [self.create, self.create, self.create, self.remove, self.remove, self.resize,
                  self.resize, self.clear, self.clone, self.clone, self.reset, self.track,
-                 self.track, self.query, self.map, self.map, self.changed, self.unknown,
-                 self.pointer, self.attribute, self.attribute, self.parameter, self.use,
-                 self.use, self.use, self.load]
+                 self.track, self.query, self.count_shared, self.map, self.map, self.changed,
+                 self.unknown, self.pointer, self.attribute, self.attribute, self.parameter,
+                 self.use, self.use, self.use, self.load]
         made = self.chance.choice(kinds)
         found = made()
         if not found:

@@ -232,6 +232,29 @@ def test_query(control, code, arguments):
     refused(code, control.query, **{"index": 3, **arguments})
 
 
+@pytest.mark.parametrize("code, arguments", [
+    (errno.ENODEV, {"index": 2}),
+    (errno.ENODEV, {"index": ctl.INDEX_MAX}),
+    (errno.EINVAL, {"index": -1}),
+    (errno.EINVAL, {"index": ctl.INDEX_MAX + 1}),
+    (errno.EINVAL, {"start": 512}),
+    (errno.EINVAL, {"start": U64 - 4095}),
+    (errno.EINVAL, {"length": 512}),
+    (errno.EINVAL, {"length": U64}),
+    (errno.EINVAL, {"flags": 1}),
+    (errno.EINVAL, {"flags": ctl.DRY_RUN}),
+    (errno.EINVAL, {"pad": 1}),
+    (errno.EINVAL, {"following": BLOCK}),
+    (errno.EINVAL, {"shared": 1}),
+    (errno.EINVAL, {"reserved": (0, 1)}),
+    (errno.ESTALE, {"diskseq": U64}),
+    (errno.EPROTONOSUPPORT, {"version": 0}),
+    (errno.EPROTONOSUPPORT, {"version": 2}),
+], ids=str)
+def test_count_shared(control, code, arguments):
+    refused(code, control.count_shared, **{"index": 3, **arguments})
+
+
 A_CREATE = ctl.CREATE_FIELDS.pack(ctl.ABI_VERSION, 0, ctl.INDEX_ANY, 0, MIB, 0, 0, ctl.NODE_LOCAL,
                                   bytes(16), 0, 0, 0, 0)
 
@@ -247,6 +270,8 @@ A_CREATE = ctl.CREATE_FIELDS.pack(ctl.ABI_VERSION, 0, ctl.INDEX_ANY, 0, MIB, 0, 
     ctl.number(ctl.WRITE, 0, 32),
     ctl.number(ctl.READ | ctl.WRITE, 5, 32),
     ctl.number(ctl.WRITE, 6, 32),
+    ctl.number(ctl.READ | ctl.WRITE, 9, ctl.COUNT_FIELDS.size - 8),
+    ctl.number(ctl.WRITE, 9, ctl.COUNT_FIELDS.size),
     ctl.MAP,
     ctl.number(0, 1, 0),
     0, U32, 0x1260,
@@ -257,7 +282,7 @@ def test_unknown_ioctl(control, request_number):
 
 
 @pytest.mark.parametrize("request_number", [ctl.CREATE, ctl.REMOVE, ctl.RESIZE, ctl.QUERY,
-                                            ctl.CLEAR, ctl.TRACK])
+                                            ctl.CLEAR, ctl.TRACK, ctl.COUNT_SHARED])
 @pytest.mark.parametrize("address", [0, 1, 0x7ffffffff000, 4096])
 def test_bad_address(control, request_number, address):
     refused(errno.EFAULT, raw_ioctl, control.fd, request_number, address)
@@ -304,9 +329,10 @@ def child_errno(function):
     lambda node: node.create(MIB, flags=ctl.DRY_RUN),
     lambda node: node.remove(3, flags=ctl.DRY_RUN),
     lambda node: node.resize(3, 2 * MIB, flags=ctl.DRY_RUN),
-    lambda node: node.clear(3, flags=ctl.DRY_RUN)],
+    lambda node: node.clear(3, flags=ctl.DRY_RUN), lambda node: node.count_shared(3)],
     ids=["create", "remove", "resize", "query", "clear", "clone", "reset", "track",
-         "track-dry-run", "create-dry-run", "remove-dry-run", "resize-dry-run", "clear-dry-run"])
+         "track-dry-run", "create-dry-run", "remove-dry-run", "resize-dry-run", "clear-dry-run",
+         "count-shared"])
 def test_privilege_for_each_ioctl(control, call):
     """A descriptor that root opened gives an unprivileged user no rights."""
     before = state()

@@ -544,6 +544,41 @@ struct rxd_changed {
 	__u64 reserved[2];
 };
 
+/**
+ * struct rxd_count_shared - argument of RXD_COUNT_SHARED: how much data other disks have, too
+ * @version: in: RXD_ABI_VERSION
+ * @flags: in: zero
+ * @index: in: device number
+ * @pad: in: zero
+ * @diskseq: in: the number in the sysfs file diskseq of the disk, or 0 for any disk
+ * @start: in: as in rxd_map
+ * @length: in: as in rxd_map
+ * @next: in: zero; out: offset to continue from, or @start + @length at the end
+ * @shared: in: zero; out: bytes of data between @start and @next that this disk shares with others
+ * @reserved: in: zero
+ *
+ * Disks share memory after RXD_CLONE and RXD_RESET. One call counts a part of a large disk, of
+ * which @next is the end. The disk may be in use, and no I/O waits for this. The answer is that of
+ * a moment: what is written, discarded, cloned or removed meanwhile may or may not be counted, and
+ * the number may be out of date when the ioctl returns. The memory of a disk that was removed is
+ * freed later, and counts as shared until then.
+ *
+ * Errors: EINVAL; ENODEV: no such disk; ESTALE: another disk has the number @index. EINTR: a signal
+ * arrived.
+ */
+struct rxd_count_shared {
+	__u32 version;
+	__u32 flags;
+	__s32 index;
+	__u32 pad;
+	__u64 diskseq;
+	__u64 start;
+	__u64 length;
+	__u64 next;
+	__u64 shared;
+	__u64 reserved[2];
+};
+
 #define RXD_IOC_MAGIC	0xB7
 
 #define RXD_CREATE	_IOWR(RXD_IOC_MAGIC, 0x01, struct rxd_create)
@@ -554,6 +589,7 @@ struct rxd_changed {
 #define RXD_CLONE	_IOWR(RXD_IOC_MAGIC, 0x06, struct rxd_clone)
 #define RXD_RESET	_IOW(RXD_IOC_MAGIC, 0x07, struct rxd_reset)
 #define RXD_TRACK	_IOW(RXD_IOC_MAGIC, 0x08, struct rxd_track)
+#define RXD_COUNT_SHARED _IOWR(RXD_IOC_MAGIC, 0x09, struct rxd_count_shared)
 
 #define RXD_MAP		_IOWR(RXD_IOC_MAGIC, 0x10, struct rxd_map)
 #define RXD_DIFF	_IOWR(RXD_IOC_MAGIC, 0x11, struct rxd_diff)

@@ -59,6 +59,7 @@ MAP_FIELDS = struct.Struct("=IIQQQIIQ2Q")
 TRACK_FIELDS = struct.Struct("=IIiI2Q16s2Q")
 CHANGED_FIELDS = struct.Struct("=IIQQQIIQ16s2Q")
 DIFF_FIELDS = struct.Struct("=IIQQQIiQQ2Q")
+COUNT_FIELDS = struct.Struct("=IIiI5Q2Q")
 EXTENT_FIELDS = struct.Struct("=QQ")
 
 
@@ -75,6 +76,7 @@ CLEAR = number(WRITE, 5, CLEAR_FIELDS.size)
 CLONE = number(READ | WRITE, 6, CLONE_FIELDS.size)
 RESET = number(WRITE, 7, RESET_FIELDS.size)
 TRACK = number(WRITE, 8, TRACK_FIELDS.size)
+COUNT_SHARED = number(READ | WRITE, 9, COUNT_FIELDS.size)
 MAP = number(READ | WRITE, 0x10, MAP_FIELDS.size)
 DIFF = number(READ | WRITE, 0x11, DIFF_FIELDS.size)
 CHANGED = number(READ | WRITE, 0x12, CHANGED_FIELDS.size)
@@ -162,6 +164,12 @@ class Control:
               changes=0, reserved=(0, 0)):
         self.call(TRACK, TRACK_FIELDS, version, flags, index, pad, diskseq, changes, state,
                   *reserved)
+
+    def count_shared(self, index, start=0, length=SIZE_MAX, flags=0, pad=0, following=0, shared=0,
+                     diskseq=0, version=ABI_VERSION, reserved=(0, 0)):
+        """Returns where to go on, and how many bytes before that are shared."""
+        return self.call(COUNT_SHARED, COUNT_FIELDS, version, flags, index, pad, diskseq, start,
+                         length, following, shared, *reserved)[7:9]
 
     def query(self, index, flags=0, pad=0, version=ABI_VERSION, reserved=(0, 0, 0, 0)):
         return Query(self.call(QUERY, QUERY_FIELDS, version, flags, index, *(0,) * 5,

@@ -75,6 +75,11 @@ static struct rxd_query good_query(void)
 	return (struct rxd_query) { .version = RXD_ABI_VERSION };
 }
 
+static struct rxd_count_shared good_count_shared(void)
+{
+	return (struct rxd_count_shared) { .version = RXD_ABI_VERSION, .length = SZ_1M };
+}
+
 #define EXPECT_CHECK(test, ioctl, field, value, answer)				\
 do {										\
 	struct rxd_##ioctl arg = good_##ioctl();				\
@@ -93,6 +98,7 @@ static void good_arguments(struct kunit *test)
 	struct rxd_clone clone = good_clone();
 	struct rxd_reset reset = good_reset();
 	struct rxd_query query = good_query();
+	struct rxd_count_shared count = good_count_shared();
 	struct rxd_changed changed = good_changed();
 	struct rxd_track track = good_track();
 	struct rxd_diff diff = good_diff();
@@ -107,6 +113,7 @@ static void good_arguments(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_check_clone(&clone), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_reset(&reset), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_query(&query), 0);
+	KUNIT_EXPECT_EQ(test, rxd_check_count_shared(&count), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_map(&map), 0);
 	KUNIT_EXPECT_EQ(test, rxd_check_diff(&diff), 0);
 }
@@ -136,6 +143,8 @@ static void version(struct kunit *test)
 	EXPECT_CHECK(test, changed, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, query, version, 0, -EPROTONOSUPPORT);
 	EXPECT_CHECK(test, query, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
+	EXPECT_CHECK(test, count_shared, version, 0, -EPROTONOSUPPORT);
+	EXPECT_CHECK(test, count_shared, version, RXD_ABI_VERSION + 1, -EPROTONOSUPPORT);
 }
 
 /* The version is checked first, because other versions may use other fields differently. */
@@ -257,6 +266,7 @@ static void unknown_flags(struct kunit *test)
 		EXPECT_CHECK(test, map, flags, 1U << bit, -EINVAL);
 		EXPECT_CHECK(test, diff, flags, 1U << bit, -EINVAL);
 		EXPECT_CHECK(test, changed, flags, 1U << bit, -EINVAL);
+		EXPECT_CHECK(test, count_shared, flags, 1U << bit, -EINVAL);
 		if (1U << bit == RXD_DRY_RUN)
 			continue;
 		if (bit > 2)
@@ -399,6 +409,10 @@ static void reserved_words(struct kunit *test)
 	EXPECT_CHECK(test, changed, next, 1, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(good_query().reserved); i++)
 		EXPECT_CHECK(test, query, reserved[i], 1ULL << 63, -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(good_count_shared().reserved); i++)
+		EXPECT_CHECK(test, count_shared, reserved[i], 1, -EINVAL);
+	EXPECT_CHECK(test, count_shared, next, 1, -EINVAL);
+	EXPECT_CHECK(test, count_shared, shared, 1, -EINVAL);
 }
 
 static void padding(struct kunit *test)
@@ -410,6 +424,7 @@ static void padding(struct kunit *test)
 	EXPECT_CHECK(test, track, pad, 1, -EINVAL);
 	EXPECT_CHECK(test, changed, pad, U32_MAX, -EINVAL);
 	EXPECT_CHECK(test, query, pad, 1, -EINVAL);
+	EXPECT_CHECK(test, count_shared, pad, 1, -EINVAL);
 }
 
 static void create_index(struct kunit *test)
@@ -451,6 +466,9 @@ static void device_index(struct kunit *test)
 	EXPECT_CHECK(test, query, index, RXD_INDEX_MAX, 0);
 	EXPECT_CHECK(test, query, index, RXD_INDEX_MAX + 1, -EINVAL);
 	EXPECT_CHECK(test, query, index, RXD_INDEX_ANY, -EINVAL);
+	EXPECT_CHECK(test, count_shared, index, RXD_INDEX_MAX, 0);
+	EXPECT_CHECK(test, count_shared, index, RXD_INDEX_MAX + 1, -EINVAL);
+	EXPECT_CHECK(test, count_shared, index, RXD_INDEX_ANY, -EINVAL);
 }
 
 static void logical_block_size(struct kunit *test)
@@ -562,6 +580,17 @@ static void diff_range(struct kunit *test)
 	EXPECT_CHECK(test, diff, base, -1, 0);
 }
 
+static void count_range(struct kunit *test)
+{
+	EXPECT_CHECK(test, count_shared, start, PAGE_SIZE, 0);
+	EXPECT_CHECK(test, count_shared, start, 512, -EINVAL);
+	EXPECT_CHECK(test, count_shared, start, U64_MAX - PAGE_SIZE + 1, -EINVAL);
+	EXPECT_CHECK(test, count_shared, length, 0, 0);
+	EXPECT_CHECK(test, count_shared, length, 512, -EINVAL);
+	EXPECT_CHECK(test, count_shared, length, U64_MAX - PAGE_SIZE + 1, 0);
+	EXPECT_CHECK(test, count_shared, diskseq, U64_MAX, 0);
+}
+
 /* The check does not test whether the array can be written. */
 static void map_extents(struct kunit *test)
 {
@@ -594,6 +623,8 @@ static void layout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_map, next), 40);
 	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_diff), 72);
 	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_diff, next), 40);
+	KUNIT_EXPECT_EQ(test, sizeof(struct rxd_count_shared), 72);
+	KUNIT_EXPECT_EQ(test, offsetof(struct rxd_count_shared, next), 40);
 }
 
 static void expect_size(struct kunit *test, const char *text, int answer, u64 size)
@@ -709,6 +740,7 @@ static struct kunit_case check_cases[] = {
 	KUNIT_CASE(map_next),
 	KUNIT_CASE(map_extents),
 	KUNIT_CASE(diff_range),
+	KUNIT_CASE(count_range),
 	KUNIT_CASE(layout),
 	KUNIT_CASE(parse_size),
 	KUNIT_CASE(parse_bad_size),

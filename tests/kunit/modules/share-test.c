@@ -36,6 +36,44 @@ static void share_of_empty(struct kunit *test)
 	expect_nothing_left(test, (struct rxd_store *[]){ empty, clone }, 2);
 }
 
+static unsigned long count_shared(struct rxd_store *store, unsigned long first, unsigned long end)
+{
+	unsigned long at = first, nr = rxd_store_count_shared(store, &at, end);
+
+	return at == end ? nr : ULONG_MAX;
+}
+
+static void shared_pages_are_counted(struct kunit *test)
+{
+	struct rxd_store *golden = make_golden(test), *clone, *third;
+	unsigned long all = 8 + NR_BORDER;
+
+	KUNIT_EXPECT_EQ(test, count_shared(golden, 0, NR_PAGES), 0);
+	clone = share(test, golden);
+	KUNIT_EXPECT_EQ(test, count_shared(golden, 0, NR_PAGES), all);
+	KUNIT_EXPECT_EQ(test, count_shared(clone, 0, NR_PAGES), all);
+	KUNIT_EXPECT_EQ(test, count_shared(clone, BORDER + 2, BORDER + 6), 4);
+	KUNIT_EXPECT_EQ(test, count_shared(clone, 0, 2 * NR_PAGES), all);
+	KUNIT_EXPECT_EQ(test, count_shared(clone, NR_PAGES, 2 * NR_PAGES), 0);
+
+	/* A page of its own, one in a hole, and a leaf that the other one has alone then. */
+	fill(test, clone, 3, 1, 0x33);
+	fill(test, clone, 20, 1, 0x33);
+	KUNIT_EXPECT_EQ(test, count_shared(golden, 0, NR_PAGES), all - 1);
+	KUNIT_EXPECT_EQ(test, count_shared(clone, 0, NR_PAGES), all - 1);
+	rxd_store_free_range(golden, PER_LEAF, PER_LEAF);
+	KUNIT_EXPECT_EQ(test, count_shared(golden, 0, NR_PAGES), all - 1 - NR_BORDER / 2);
+	KUNIT_EXPECT_EQ(test, count_shared(clone, 0, NR_PAGES), all - 1 - NR_BORDER / 2);
+
+	third = share(test, clone);
+	KUNIT_EXPECT_EQ(test, count_shared(clone, 0, NR_PAGES), used(clone));
+	KUNIT_EXPECT_EQ(test, count_shared(third, 0, NR_PAGES), used(third));
+	kunit_release_action(test, destroy_test_store, golden);
+	kunit_release_action(test, destroy_test_store, third);
+	KUNIT_EXPECT_EQ(test, count_shared(clone, 0, NR_PAGES), 0);
+	expect_nothing_left(test, &clone, 1);
+}
+
 /* The first parameter says whether the clone or its source is changed. */
 static const bool sides[] = { false, true };
 
@@ -569,12 +607,17 @@ static void check_words(struct share_race *race, struct rxd_store *store, unsign
 static int share_reader(void *arg)
 {
 	struct share_race *race = arg;
+	unsigned long at;
 	unsigned int nr;
 
 	while (!kthread_should_stop()) {
 		check_words(race, race->golden, 0, any_page(), false);
 		nr = get_random_u32_below(NR_RACERS);
 		check_words(race, race->clone[nr], nr + 1, any_page(), true);
+		/* The end of the thread counts as a signal, which ends the walk. */
+		at = 0;
+		if (rxd_store_count_shared(race->clone[nr], &at, NR_PAGES) > NR_BORDER)
+			atomic_inc(&race->errors);
 		atomic_inc(&race->reads);
 		cond_resched();
 	}
@@ -1179,6 +1222,7 @@ static void race_of_given_up(struct kunit *test)
 static struct kunit_case share_cases[] = {
 	KUNIT_CASE(shares_all_and_takes_nothing),
 	KUNIT_CASE(share_of_empty),
+	KUNIT_CASE(shared_pages_are_counted),
 	KUNIT_CASE_PARAM(write_whole_pages, side_gen_params),
 	KUNIT_CASE_PARAM(write_sectors, side_gen_params),
 	KUNIT_CASE_PARAM(write_long, side_gen_params),
