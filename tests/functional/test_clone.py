@@ -22,6 +22,7 @@ from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import LONG, RamDisk, state
 from rxdlib.memory import missing, spare
 from rxdlib.outcome import ok, refused
+from rxdlib.stacks import wait_for
 
 PARAMETERS, MEMORY, DEVICE, BUSY = 1, 3, 4, 5
 EMPTY = bytes(MIB)
@@ -152,6 +153,68 @@ def test_independent(lab):
     for ramdisk in source, copy:
         ramdisk.clear()
     assert digest(source) == digest(copy) != golden
+
+
+def shared(ramdisk, *args):
+    """How many bytes of its data other disks have, too."""
+    with Control() as control:
+        return control.count_shared(ramdisk.index, *args)[1]
+
+
+def test_shared(lab):
+    source = filled(lab)
+    used = source.query().mem_used
+    assert shared(source) == 0
+    copy, = clone(lab, source)
+    assert shared(source) == shared(copy) == used == 8 * MIB + BLOCK
+    parts = [shared(copy, offset, MIB) for offset in range(0, 16 * MIB, MIB)]
+    assert parts == [MIB] * 8 + [0] * 7 + [BLOCK]
+
+    direct.write(copy.path, 64 * KIB, stamp(7, 64 * KIB))
+    assert shared(source) == shared(copy) == used - 64 * KIB
+    assert shared(copy, 0, 2 * MIB) == 2 * MIB - 64 * KIB
+    assert shared(copy, 64 * KIB, 64 * KIB) == shared(source, 64 * KIB, 64 * KIB) == 0
+    direct.write(copy.path, 12 * MIB, stamp(8, MIB))
+    with Direct(source.path) as device:
+        device.discard(2 * MIB, 2 * MIB)
+    used -= 2 * MIB + 64 * KIB
+    assert shared(source) == shared(copy) == used
+
+    other, = clone(lab, copy)
+    assert shared(copy) == shared(other) == copy.query().mem_used
+    assert shared(source) == used
+    for ramdisk in source, copy:
+        line, = (line for line in ok("info", ramdisk.path, "-b").splitlines()
+                 if line.startswith("shared:"))
+        assert int(line.split()[1]) == shared(ramdisk)
+    other.remove()
+    ok("reset", copy.path, "--to", source.path, "--force")
+    assert shared(source) == shared(copy) == source.query().mem_used
+    with open(copy.path, "rb"):
+        assert shared(copy) == copy.query().mem_used
+    copy.remove()
+    # The memory of a disk that was removed is freed in the background.
+    wait_for(lambda: not shared(source), "end of sharing")
+
+
+@pytest.mark.one_kernel
+def test_shared_of_a_large_disk(lab):
+    """One call counts a part, and rxadm goes on."""
+    source = lab.ramdisk(64 << 30, overcommit=True)
+    end = source.query().size
+    for offset in 0, 9 << 30, end - BLOCK:
+        direct.write(source.path, offset, stamp(1))
+    copy, = clone(lab, source, "--overcommit")
+    at, sums = 0, []
+    with Control() as control:
+        while at < end:
+            following, part = control.count_shared(copy.index, at, end - at)
+            assert following > at
+            at = following
+            sums.append(part)
+    assert at == end and len(sums) > 1
+    assert sum(sums) == 3 * BLOCK and sums[0] == BLOCK
+    assert json.loads(ok("info", copy.path, "-J"))["info"][0]["shared"] == 3 * BLOCK
 
 
 @pytest.mark.parametrize("how", [
@@ -326,9 +389,11 @@ def old_module(*args):
     code = ("import ctypes, errno, os, struct, sys\n"
             "def op(code, yes=0, no=0, value=0):\n"
             "    return struct.pack('=HBBI', code, yes, no, value)\n"
-            f"requests = [{number_of('CLONE')}, {number_of('RESET')}]\n"
-            "program = op(0x20) + op(0x15, 0, 3, 16) + op(0x20, value=24)\n"
-            "program += op(0x15, 2, 0, requests[0]) + op(0x15, 1, 0, requests[1])\n"
+            f"requests = [{number_of('CLONE')}, {number_of('RESET')}, "
+            f"{number_of('COUNT_SHARED')}]\n"
+            "program = op(0x20) + op(0x15, 0, 4, 16) + op(0x20, value=24)\n"
+            "program += op(0x15, 3, 0, requests[0]) + op(0x15, 2, 0, requests[1])\n"
+            "program += op(0x15, 1, 0, requests[2])\n"
             "program += op(6, value=0x7fff0000) + op(6, value=0x50000 | errno.ENOTTY)\n"
             "text = ctypes.create_string_buffer(program)\n"
             "filter = ctypes.create_string_buffer(struct.pack('=HxxxxxxQ', len(program) // 8,"
@@ -354,6 +419,10 @@ def test_older_module(lab):
                 names=("'/dev/rxd0'", "cannot be cloned", "older", "same release"))
         refused(DEVICE, "reset", "rxd1", "--to", "rxd0", "--force", *options, runner=old_module,
                 names=("'/dev/rxd1'", "cannot be reset", "older", "same release"))
+    result = old_module("info", "rxd0")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "used: " in result.stdout and "shared" not in result.stdout
+    assert json.loads(old_module("info", "rxd0", "-J").stdout)["info"][0]["shared"] is None
 
 
 def test_reset(lab):

@@ -62,7 +62,7 @@ def test_ramdisk(lab):
     assert found == info("/dev/rxd0")
     for key, value in {
             "device": "/dev/rxd0", "kind": "ramdisk", "number": dm.number(ramdisk.path),
-            "size": 64 * MIB, "state": "idle", "used": 64 * KIB + BLOCK,
+            "size": 64 * MIB, "state": "idle", "used": 64 * KIB + BLOCK, "shared": 0,
             "max_used": 64 * KIB + BLOCK, "limit": 32 * MIB, "metadata": query.mem_index,
             "extents": 2, "logical_block_size": 512, "folio_size": 4096, "node": "local",
             "nospc": 0, "writes": 2, "uuid": query.uuid, "mode": None, "origin": None,

@@ -22,6 +22,7 @@
 #include "kernel/attributes.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
+#include "kernel/disk_state.h"
 #include "kernel/dm.h"
 #include "kernel/rxcache.h"
 #include "output/table.h"
@@ -36,6 +37,7 @@ enum {
 	COL_SIZE,
 	COL_STATE,
 	COL_USED,
+	COL_SHARED,
 	COL_MAX_USED,
 	COL_LIMIT,
 	COL_METADATA,
@@ -87,6 +89,8 @@ static const struct column columns[] = {
 	[COL_SIZE]	= { "SIZE", COLUMN_SIZE, true, "capacity" },
 	[COL_STATE]	= { "STATE", COLUMN_TEXT, true, "as in 'rxadm list'" },
 	[COL_USED]	= { "USED", COLUMN_SIZE, true, "memory that holds data" },
+	[COL_SHARED]	= { "SHARED", COLUMN_SIZE, true,
+			    "part of USED that other RAM disks have, too" },
 	[COL_MAX_USED]	= { "MAX_USED", COLUMN_SIZE, true, "largest USED since creation" },
 	[COL_LIMIT]	= { "LIMIT", COLUMN_SIZE, true,
 			    "memory that the data may occupy, if limited" },
@@ -262,6 +266,17 @@ static void fill_extents(struct table *table, const char *path)
 	close(fd);
 }
 
+/* Leave the column empty if the module is older. */
+static void fill_shared(struct table *table, int fd, const struct rxd_query *query, dev_t number)
+{
+	char *sequence = disk_sequence(number);
+	uint64_t shared;
+
+	if (!control_count_shared(fd, query, sequence ? strtoull(sequence, NULL, 10) : 0, &shared))
+		table_set_number(table, COL_SHARED, shared);
+	free(sequence);
+}
+
 static void fill_query(struct table *table, const struct rxd_query *query)
 {
 	table_set_number(table, COL_SIZE, query->size);
@@ -298,6 +313,7 @@ static enum exit_code fill_found(struct table *table, const struct device *dev, 
 		table_add_line(table);
 		fill_device(table, path, "ramdisk", dev->number);
 		fill_query(table, &query);
+		fill_shared(table, fd, &query, dev->number);
 		name = ramdisk_name(dev->number);
 		if (name)
 			set_freed(table, COL_NAME, name);

@@ -100,6 +100,39 @@ int control_query(int fd, int index, uint32_t flags, struct rxd_query *query)
 }
 
 /**
+ * control_count_shared - count the data of a RAM disk that other disks have, too
+ * @fd: the control node
+ * @query: the disk, as control_query() has found it
+ * @diskseq: its diskseq, or 0
+ * @shared: out: number of bytes
+ *
+ * Return: 0 or an errno; ENOTTY: the module is older.
+ */
+int control_count_shared(int fd, const struct rxd_query *query, uint64_t diskseq, uint64_t *shared)
+{
+	struct rxd_count_shared arg;
+	uint64_t at = 0;
+	int err = 0;
+
+	*shared = 0;
+	while (at < query->size && (!err || err == EINTR)) {
+		arg = (struct rxd_count_shared) {
+			.version = RXD_ABI_VERSION,
+			.index = query->index,
+			.diskseq = diskseq,
+			.start = at,
+			.length = query->size - at,
+		};
+		err = ioctl(fd, RXD_COUNT_SHARED, &arg) ? errno : 0;
+		if (!err) {
+			*shared += arg.shared;
+			at = arg.next;
+		}
+	}
+	return err;
+}
+
+/**
  * control_error - report an error that every ioctl may return
  * @err: errno
  * @object: what the error concerns
