@@ -125,14 +125,11 @@ struct rxd_create ramdisk_create_argument(const struct create_request *request)
 	return arg;
 }
 
-/**
- * ramdisk_remove_again - remove a disk that was just created
- * @fd: the control node
- * @index: device number
- * @path: the node
- * @sequence: diskseq of the disk, which no other disk has; NULL: the disk is not visible to others
+/*
+ * Remove a disk that was just created. @sequence: its diskseq, which no other disk has; NULL: the disk
+ * is not visible to others.
  */
-enum exit_code ramdisk_remove_again(int fd, int index, const char *path, const char *sequence)
+static enum exit_code remove_again(int fd, int index, const char *path, const char *sequence)
 {
 	struct rxd_remove remove = { .version = RXD_ABI_VERSION, .index = index };
 	unsigned int round = 0;
@@ -153,6 +150,34 @@ enum exit_code ramdisk_remove_again(int fd, int index, const char *path, const c
 }
 
 /**
+ * ramdisk_remove_made - remove a disk that this process has made, unless another one was faster
+ * @fd: the control node
+ * @uuid: UUID of the disk, which udev may have open
+ */
+enum exit_code ramdisk_remove_made(int fd, const uint8_t *uuid)
+{
+	enum exit_code ret = EXIT_OK;
+	struct rxd_query query;
+	char *path, *sequence;
+	int next;
+
+	for (next = 0; !control_query(fd, next, RXD_QUERY_NEXT, &query); next = query.index + 1) {
+		if (memcmp(query.uuid, uuid, sizeof(query.uuid)))
+			continue;
+		path = format_text("/dev/rxd%d", query.index);
+		sequence = disk_sequence(makedev(query.major, query.minor));
+		/* The diskseq belongs to the disk with the UUID if it still has the number. */
+		if (sequence && !control_query(fd, query.index, 0, &query) &&
+		    !memcmp(query.uuid, uuid, sizeof(query.uuid)))
+			ret = remove_again(fd, query.index, path, sequence);
+		free(sequence);
+		free(path);
+		break;
+	}
+	return ret;
+}
+
+/**
  * ramdisk_complete - wait for the node of a new RAM disk and give it a name, or remove it again
  * @fd: the control node
  * @index: device number
@@ -166,7 +191,7 @@ enum exit_code ramdisk_complete(int fd, int index, const char *name)
 	if (!ret && name)
 		ret = ramdisk_rename(path + strlen("/dev/"), name, false);
 	if (ret)
-		ramdisk_remove_again(fd, index, path, NULL);
+		remove_again(fd, index, path, NULL);
 	free(path);
 	return ret;
 }
@@ -388,23 +413,6 @@ static enum exit_code clone_one(int fd, const struct device *source,
 	return ret;
 }
 
-/* Remove a clone that was just made, unless another process was faster. */
-static void undo_clone(int fd, const struct rxd_clone *clone)
-{
-	char *path = format_text("/dev/rxd%d", clone->index);
-	struct rxd_query query;
-	char *sequence = NULL;
-
-	/* The UUID is asked for after the diskseq, which then belongs to the clone. */
-	if (!control_query(fd, clone->index, 0, &query))
-		sequence = disk_sequence(makedev(query.major, query.minor));
-	if (sequence && !control_query(fd, clone->index, 0, &query) &&
-	    !memcmp(query.uuid, clone->uuid, sizeof(query.uuid)))
-		ramdisk_remove_again(fd, clone->index, path, sequence);
-	free(sequence);
-	free(path);
-}
-
 /* Refuse too many clones before the first is made. The driver checks each of them again. */
 static enum exit_code check_clones(int fd, const struct device *source,
 				   struct clone_request *request)
@@ -452,6 +460,6 @@ enum exit_code ramdisk_clone(int fd, const struct device *source, struct clone_r
 	if (!ret && signals_pending())
 		ret = EXIT_BUSY;
 	while (ret && !create->dry_run && count)
-		undo_clone(fd, &made[--count]);
+		ramdisk_remove_made(fd, made[--count].uuid);
 	return ret;
 }

@@ -36,7 +36,7 @@ enum exit_code ramdisk_create_wait(int fd, int index, const char *path);
 enum exit_code ramdisk_create(int fd, const struct create_request *request, int *index);
 enum exit_code ramdisk_complete(int fd, int index, const char *name);
 void ramdisk_read_partitions(int index);
-enum exit_code ramdisk_remove_again(int fd, int index, const char *path, const char *sequence);
+enum exit_code ramdisk_remove_made(int fd, const uint8_t *uuid);
 
 /* How to clone a RAM disk. */
 struct clone_request {

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
@@ -23,7 +22,6 @@
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
-#include "kernel/disk_state.h"
 #include "kernel/save_clone.h"
 
 #define PREFIX	"save-"
@@ -122,31 +120,6 @@ enum exit_code save_clone_make(int control, const struct device *source, int ind
 	return open_clone(clone, &made);
 }
 
-/* Remove the disk with a UUID, if any, which udev may have open. */
-static enum exit_code remove_disk(int control, const uint8_t *uuid)
-{
-	enum exit_code ret = EXIT_OK;
-	struct rxd_query query;
-	char *path, *sequence;
-	int next;
-
-	for (next = 0; !control_query(control, next, RXD_QUERY_NEXT, &query);
-	     next = query.index + 1) {
-		if (memcmp(query.uuid, uuid, sizeof(query.uuid)))
-			continue;
-		path = format_text("/dev/rxd%d", query.index);
-		sequence = disk_sequence(makedev(query.major, query.minor));
-		/* The diskseq belongs to the disk with the UUID if it still has the number. */
-		if (sequence && !control_query(control, query.index, 0, &query) &&
-		    !memcmp(query.uuid, uuid, sizeof(query.uuid)))
-			ret = ramdisk_remove_again(control, query.index, path, sequence);
-		free(sequence);
-		free(path);
-		return ret;
-	}
-	return EXIT_OK;
-}
-
 /**
  * save_clone_remove - remove the clone of a save
  * @clone: the clone, or what a failed save_clone_make() has left
@@ -162,7 +135,7 @@ enum exit_code save_clone_remove(struct save_clone *clone)
 		close(clone->fd);
 	if (clone->record >= 0) {
 		if (!uuid_parse(strrchr(clone->path, '/') + 1 + strlen(PREFIX), uuid))
-			ret = remove_disk(clone->control, uuid);
+			ret = ramdisk_remove_made(clone->control, uuid);
 		if (!ret)
 			unlink(clone->path);
 		close(clone->record);
