@@ -231,7 +231,7 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 	struct gendisk *gd = source->gd;
 	int ret;
 
-	uuid_copy(&rxd->parent, &source->uuid);
+	rxd_disk_set_parent(rxd, &source->uuid);
 	uuid_copy(&rxd->lender, &source->uuid);
 	set_disk_ro(rxd->gd, cloning->arg->flags & RXD_CLONE_READ_ONLY);
 	/* It is not a disk that was never written. */
@@ -347,7 +347,7 @@ int rxd_disk_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapshot,
 		rxd_store_share(snapshot->store, rxd->store);
 		/* Last: a number that is reported meanwhile is that of the old data. */
 		rxd_note_change(&rxd->changes);
-		uuid_copy(&rxd->parent, &snapshot->uuid);
+		rxd_disk_set_parent(rxd, &snapshot->uuid);
 		/* The new data may contain other partitions: read them at the next open. */
 		set_bit(GD_NEED_PART_SCAN, &rxd->gd->state);
 	}

@@ -15,6 +15,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 
 #include "arm.h"
 #include "compat.h"
@@ -25,6 +26,9 @@
 #include "name.h"
 #include "rxd.h"
 #include "track.h"
+
+/* For rxd_disk.parent of all disks. */
+static DEFINE_SPINLOCK(rxd_parent_lock);
 
 static int rxd_open(struct gendisk *gd, blk_mode_t mode)
 {
@@ -323,6 +327,30 @@ bool rxd_disk_is_lost(const struct rxd_disk *rxd)
 	return READ_ONCE(rxd->store->lost);
 }
 
+/**
+ * rxd_disk_set_parent - note where the data of a disk comes from
+ * @rxd: the disk
+ * @parent: UUID of the other disk, or uuid_null
+ */
+void rxd_disk_set_parent(struct rxd_disk *rxd, const uuid_t *parent)
+{
+	spin_lock(&rxd_parent_lock);
+	uuid_copy(&rxd->parent, parent);
+	spin_unlock(&rxd_parent_lock);
+}
+
+/**
+ * rxd_disk_get_parent - get the disk that the data of a disk comes from
+ * @rxd: the disk
+ * @parent: set to its UUID, or to uuid_null
+ */
+void rxd_disk_get_parent(struct rxd_disk *rxd, uuid_t *parent)
+{
+	spin_lock(&rxd_parent_lock);
+	uuid_copy(parent, &rxd->parent);
+	spin_unlock(&rxd_parent_lock);
+}
+
 /* Let go of the pages for a write to another disk, which waits for this. */
 static void rxd_give_up(struct work_struct *work)
 {
@@ -611,7 +639,7 @@ static void rxd_clear_store(struct rxd_disk *rxd)
 	/* Last: a number that is reported meanwhile is that of the old data. */
 	rxd_note_change(&rxd->changes);
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
-	rxd->parent = uuid_null;
+	rxd_disk_set_parent(rxd, &uuid_null);
 }
 
 static int rxd_disk_grow(struct rxd_disk *rxd, u64 size, u32 flags)
@@ -1086,7 +1114,7 @@ static int rxd_take_store(struct rxd_disk *rxd, const struct rxd_seen *seen)
 		rxd_store_clear(rxd->store);
 		/* A cache is never cloned. */
 		swap(hold, rxd->store->hold);
-		rxd->parent = uuid_null;
+		rxd_disk_set_parent(rxd, &uuid_null);
 	}
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
 	rxd_hold_free(hold);

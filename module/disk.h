@@ -45,7 +45,8 @@ enum rxd_refusal {
  * @folio_size: the largest piece of memory that a write allocates, in bytes
  * @node: as in rxd_create.node
  * @uuid: the UUID of the disk
- * @parent: UUID of the disk from which the last clone or reset took the data, or null
+ * @parent: UUID of the disk from which the last clone or reset took the data, or null; see
+ *	rxd_disk_set_parent()
  * @promised: bytes that count towards the share of memory; control.c uses it
  * @lock: serialises resize, clear, clone, reset, claim and removal. Its holder must not reclaim
  *	memory by I/O, because a suspended cache may wait for the lock.
@@ -120,6 +121,8 @@ int rxd_disk_shut_down(struct rxd_disk *rxd, const struct rxd_seen *seen, bool d
 void rxd_disk_remove(struct rxd_disk *rxd);
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags);
 int rxd_disk_clear(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run);
+void rxd_disk_set_parent(struct rxd_disk *rxd, const uuid_t *parent);
+void rxd_disk_get_parent(struct rxd_disk *rxd, uuid_t *parent);
 bool rxd_disk_is_lost(const struct rxd_disk *rxd);
 u64 rxd_disk_size(const struct rxd_disk *rxd);
 u32 rxd_disk_state(struct rxd_disk *rxd);

@@ -134,11 +134,12 @@ static ssize_t uuid_show(struct device *dev, struct device_attribute *attr, char
 
 static ssize_t parent_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	const uuid_t *parent = &to_rxd(dev)->parent;
+	uuid_t parent;
 
-	if (uuid_is_null(parent))
+	rxd_disk_get_parent(to_rxd(dev), &parent);
+	if (uuid_is_null(&parent))
 		return sysfs_emit(buf, "\n");
-	return sysfs_emit(buf, "%pUb\n", parent);
+	return sysfs_emit(buf, "%pUb\n", &parent);
 }
 
 static ssize_t state_show(struct device *dev, struct device_attribute *attr, char *buf)
