@@ -4,6 +4,7 @@
  */
 #include <linux/blkdev.h>
 #include <linux/fs.h>
+#include <linux/mutex.h>
 #include <linux/pagemap.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
@@ -90,6 +91,16 @@ int rxd_disk_like(struct rxd_disk *rxd, struct rxd_create *arg)
 	return rxd_may_clone(rxd);
 }
 
+/*
+ * A new disk that is expendable may be given up as soon as it shares the first page. Its lock makes
+ * that wait for the last one. For nothing else the lock of a new disk is taken, so it may be taken
+ * after that of the source.
+ */
+static void rxd_lock_new(struct rxd_disk *rxd)
+{
+	mutex_lock_nested(&rxd->lock, SINGLE_DEPTH_NESTING);
+}
+
 /* Is the disk still as it was when the new disk was made? Return: 0 or a negative errno. */
 static int rxd_check_source(struct rxd_disk *source, const struct rxd_disk *rxd)
 {
@@ -120,7 +131,9 @@ static int rxd_clone_idle(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 		goto out_unlock;
 	/* A record begins with no write unseen, also if another task opens the disk right now. */
 	if (!(cloning->arg->flags & RXD_CLONE_TRACK)) {
+		rxd_lock_new(rxd);
 		ret = rxd_share(source, rxd->store, &cloning->arg->changes);
+		mutex_unlock(&rxd->lock);
 		if (ret != -EBUSY)
 			goto out_unlock;
 	}
@@ -152,6 +165,7 @@ static int rxd_share_held(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 	if (!ret && !source->store->hold)
 		ret = -EBUSY;
 	if (!ret) {
+		rxd_lock_new(rxd);
 		start = rxd_store_hold(source->store);
 		rxd_store_share(source->store, rxd->store);
 		cloning->arg->changes = rxd_disk_report_changes(source);
@@ -161,6 +175,7 @@ static int rxd_share_held(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 			cloning->record = NULL;
 		}
 		cloning->arg->held_ns = rxd_store_unhold(source->store, start);
+		mutex_unlock(&rxd->lock);
 	}
 	mutex_unlock(&source->lock);
 	memalloc_noio_restore(memflags);
@@ -222,7 +237,7 @@ static int rxd_clone_prepare(struct rxd_cloning *cloning, struct rxd_disk *rxd)
  *
  * No file system is frozen when this returns.
  *
- * Return: 0, or a negative errno, after which the caller only calls rxd_disk_put(); see struct
+ * Return: 0, or a negative errno, after which the caller calls rxd_disk_abandon(); see struct
  * rxd_clone.
  */
 int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
@@ -256,10 +271,6 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 	if (!rxd_store_record(rxd->store)) {
 		rxd_hold_free(rxd->store->hold);
 		rxd->store->hold = NULL;
-	}
-	if (ret) {
-		rxd_expendable_remove(&rxd->expend);
-		put_disk(rxd->gd);
 	}
 	return ret;
 }

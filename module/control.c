@@ -234,6 +234,7 @@ static int create_disk(struct rxd_create *arg, struct rxd_cloning *cloning)
 	mutex_unlock(&rxd_lock);
 	if (!ret)
 		return 0;
+	rxd_disk_abandon(rxd);
 	return_record(rxd);
 out_put:
 	rxd_disk_put(rxd);

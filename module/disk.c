@@ -460,8 +460,8 @@ static int rxd_build_store(struct rxd_disk *rxd, const struct rxd_create *arg)
  * @rxd: the disk from rxd_disk_alloc(), with its device number set
  * @arg: the argument that was passed to rxd_disk_alloc()
  *
- * This may take long if memory is reserved. After an error, rxd_disk_put() frees what
- * was allocated.
+ * This may take long if memory is reserved. After an error, rxd_disk_abandon() and rxd_disk_put()
+ * free what was allocated.
  *
  * Return: 0, -ENOMEM, -ENOSPC, or -EINTR if the task is killed.
  */
@@ -499,11 +499,35 @@ int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg)
 	return 0;
 }
 
+/* The pages go first: writes to other disks must go on finding this memory. */
+static void rxd_stop_expending(struct rxd_disk *rxd)
+{
+	if (!rxd->expendable)
+		return;
+	mutex_lock(&rxd->lock);
+	rxd_store_clear(rxd->store);
+	mutex_unlock(&rxd->lock);
+	rxd_expendable_remove(&rxd->expend);
+}
+
+/**
+ * rxd_disk_abandon - undo rxd_disk_build() and rxd_disk_clone()
+ * @rxd: the disk, built or not, which was not added; the caller only calls rxd_disk_put()
+ */
+void rxd_disk_abandon(struct rxd_disk *rxd)
+{
+	if (!rxd->gd)
+		return;
+	rxd_stop_expending(rxd);
+	rxd_name_drop(rxd);
+	put_disk(rxd->gd);
+}
+
 /**
  * rxd_disk_add - register the block device of a RAM disk
  * @rxd: the disk, which rxd_disk_build() has completed
  *
- * Return: 0, or a negative errno, after which the caller only calls rxd_disk_put().
+ * Return: 0, or a negative errno, after which the caller calls rxd_disk_abandon().
  */
 int rxd_disk_add(struct rxd_disk *rxd)
 {
@@ -516,12 +540,8 @@ int rxd_disk_add(struct rxd_disk *rxd)
 	 */
 	set_bit(GD_SUPPRESS_PART_SCAN, &gd->state);
 	ret = device_add_disk(NULL, gd, rxd_disk_groups);
-	if (ret) {
-		rxd_name_drop(rxd);
-		rxd_expendable_remove(&rxd->expend);
-		put_disk(gd);
+	if (ret)
 		return ret;
-	}
 	clear_bit(GD_SUPPRESS_PART_SCAN, &gd->state);
 	/* A clone may have partitions: read them at the first open. */
 	if (!uuid_is_null(&rxd->parent))
@@ -602,13 +622,7 @@ void rxd_disk_remove(struct rxd_disk *rxd)
 {
 	cancel_delayed_work_sync(&rxd->disarm);
 	del_gendisk(rxd->gd);
-	if (rxd->expendable) {
-		/* Writes to other disks go on finding this memory. */
-		mutex_lock(&rxd->lock);
-		rxd_store_clear(rxd->store);
-		mutex_unlock(&rxd->lock);
-		rxd_expendable_remove(&rxd->expend);
-	}
+	rxd_stop_expending(rxd);
 	rxd_name_drop(rxd);
 	put_disk(rxd->gd);
 	module_put(THIS_MODULE);

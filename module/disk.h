@@ -113,6 +113,7 @@ void rxd_disk_get(struct rxd_disk *rxd);
 void rxd_disk_put(struct rxd_disk *rxd);
 int rxd_disk_prepare(const struct rxd_create *arg);
 int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg);
+void rxd_disk_abandon(struct rxd_disk *rxd);
 int rxd_disk_add(struct rxd_disk *rxd);
 int rxd_disk_check_same(struct rxd_disk *rxd, const struct rxd_seen *seen);
 int rxd_disk_check_idle(struct rxd_disk *rxd, const struct rxd_seen *seen);
