@@ -3,7 +3,9 @@
  * Disks that share data: clone a disk, also one in use, and reset one to the data of another.
  */
 #include <linux/blkdev.h>
+#include <linux/device.h>
 #include <linux/fs.h>
+#include <linux/kobject.h>
 #include <linux/mutex.h>
 #include <linux/pagemap.h>
 #include <linux/rcupdate.h>
@@ -182,13 +184,34 @@ static int rxd_share_held(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 	return ret;
 }
 
-static int rxd_flush(struct gendisk *gd, struct rxd_disk *source)
+/* Return: a reference to the partition with the lowest number from *@partno on, or NULL. */
+static struct block_device *rxd_next_part(struct gendisk *gd, unsigned long *partno)
 {
-	int ret;
+	struct block_device *part;
 
-	mutex_lock(&gd->open_mutex);
-	ret = rxd_disk_flush_page_cache(source);
-	mutex_unlock(&gd->open_mutex);
+	rcu_read_lock();
+	xa_for_each_start(&gd->part_tbl, *partno, part, *partno)
+		if (kobject_get_unless_zero(&part->bd_device.kobj))
+			break;
+	rcu_read_unlock();
+	return part;
+}
+
+/*
+ * Write what the page cache holds of a disk and its partitions. This may take long: do not hold the
+ * open_mutex, for which opens and sync(2) wait.
+ */
+static int rxd_flush(struct gendisk *gd)
+{
+	struct block_device *part;
+	unsigned long partno = 0;
+	int ret = 0;
+
+	while ((part = rxd_next_part(gd, &partno))) {
+		ret = filemap_write_and_wait(rxd_bdev_mapping(part)) ?: ret;
+		put_device(&part->bd_device);
+		partno++;
+	}
 	return ret;
 }
 
@@ -201,7 +224,7 @@ static int rxd_clone_frozen(struct rxd_cloning *cloning, struct rxd_disk *rxd,
 {
 	int ret;
 
-	ret = rxd_flush(gd, cloning->source);
+	ret = rxd_flush(gd);
 	if (ret)
 		return ret;
 	if (fatal_signal_pending(current))

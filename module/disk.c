@@ -1075,13 +1075,10 @@ struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsign
 }
 EXPORT_SYMBOL_NS_GPL(rxd_claim, RXD_NS);
 
-/**
- * rxd_disk_flush_page_cache - write what the page cache holds of a disk and its partitions
- * @rxd: the disk; the open_mutex of its gendisk is held
- *
- * Return: 0, or the error of a write.
+/*
+ * Write what the page cache holds of a disk and its partitions. Return: 0, or the error of a write.
  */
-int rxd_disk_flush_page_cache(struct rxd_disk *rxd)
+static int rxd_flush_page_cache(struct rxd_disk *rxd)
 {
 	struct block_device *part;
 	unsigned int memflags;
@@ -1141,7 +1138,7 @@ static int rxd_take_same(struct rxd_disk *rxd, const struct rxd_seen *seen)
 	int ret;
 
 	mutex_lock(&rxd->gd->open_mutex);
-	ret = rxd_disk_flush_page_cache(rxd) ?: rxd_take_store(rxd, seen);
+	ret = rxd_flush_page_cache(rxd) ?: rxd_take_store(rxd, seen);
 	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
 }
@@ -1158,7 +1155,7 @@ static void rxd_reject_page_cache(struct rxd_disk *rxd)
 	unsigned long partno;
 
 	mutex_lock(&rxd->gd->open_mutex);
-	rxd_disk_flush_page_cache(rxd);
+	rxd_flush_page_cache(rxd);
 	xa_for_each(&rxd->gd->part_tbl, partno, part) {
 		mapping = rxd_bdev_mapping(part);
 		if (invalidate_inode_pages2(mapping)) {

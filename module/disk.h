@@ -117,7 +117,6 @@ void rxd_disk_abandon(struct rxd_disk *rxd);
 int rxd_disk_add(struct rxd_disk *rxd);
 int rxd_disk_check_same(struct rxd_disk *rxd, const struct rxd_seen *seen);
 int rxd_disk_check_idle(struct rxd_disk *rxd, const struct rxd_seen *seen);
-int rxd_disk_flush_page_cache(struct rxd_disk *rxd);
 int rxd_disk_shut_down(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run);
 void rxd_disk_remove(struct rxd_disk *rxd);
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags);
