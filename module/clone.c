@@ -216,6 +216,24 @@ static int rxd_flush(struct gendisk *gd)
 }
 
 /*
+ * The first time that writes are held takes a grace period. Let it pass before file systems are
+ * frozen.
+ */
+static int rxd_prepare_hold(struct rxd_disk *source)
+{
+	int ret;
+
+	ret = mutex_lock_interruptible(&source->lock);
+	if (ret)
+		return ret;
+	/* A cache may have come and gone. */
+	if (source->store->hold)
+		rxd_hold_prepare(source->store->hold);
+	mutex_unlock(&source->lock);
+	return 0;
+}
+
+/*
  * The lock of the disk is not held across this: a frozen file system may wait for I/O, and the
  * I/O of a suspended cache may wait for the lock.
  */
@@ -224,7 +242,7 @@ static int rxd_clone_frozen(struct rxd_cloning *cloning, struct rxd_disk *rxd,
 {
 	int ret;
 
-	ret = rxd_flush(gd);
+	ret = rxd_flush(gd) ?: rxd_prepare_hold(cloning->source);
 	if (ret)
 		return ret;
 	if (fatal_signal_pending(current))

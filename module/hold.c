@@ -72,6 +72,18 @@ bool rxd_hold_wait(struct rxd_hold *hold, u64 pos, unsigned int len, gfp_t gfp)
 }
 
 /**
+ * rxd_hold_prepare - wait for the grace period that holding writes takes for the first time
+ * @hold: what holds the writes, which continue meanwhile
+ *
+ * For about another grace period, rxd_store_hold() needs to wait for none.
+ */
+void rxd_hold_prepare(struct rxd_hold *hold)
+{
+	percpu_down_write(&hold->sem);
+	percpu_up_write(&hold->sem);
+}
+
+/**
  * rxd_store_hold - wait for the steps of writes that are under way, and begin no more
  * @store: a store with a struct rxd_hold
  *
@@ -81,15 +93,11 @@ bool rxd_hold_wait(struct rxd_hold *hold, u64 pos, unsigned int len, gfp_t gfp)
  */
 u64 rxd_store_hold(struct rxd_store *store)
 {
-	struct percpu_rw_semaphore *sem = &store->hold->sem;
 	u64 start;
 
-	/* The first time waits for a grace period, in which writes continue. */
-	percpu_down_write(sem);
-	percpu_up_write(sem);
-
+	rxd_hold_prepare(store->hold);
 	start = ktime_get_ns();
-	percpu_down_write(sem);
+	percpu_down_write(&store->hold->sem);
 	return start;
 }
 

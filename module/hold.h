@@ -30,6 +30,7 @@ struct rxd_hold {
 struct rxd_hold *rxd_hold_alloc(atomic64_t *changes);
 void rxd_hold_free(struct rxd_hold *hold);
 bool rxd_hold_wait(struct rxd_hold *hold, u64 pos, unsigned int len, gfp_t gfp);
+void rxd_hold_prepare(struct rxd_hold *hold);
 u64 rxd_store_hold(struct rxd_store *store);
 u64 rxd_store_unhold(struct rxd_store *store, u64 start);
 
