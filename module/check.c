@@ -301,8 +301,9 @@ int rxd_check_count_shared(const struct rxd_count_shared *arg)
 	ret = check_header(arg->version, arg->flags, 0);
 	if (ret)
 		return ret;
-	if (arg->pad || arg->next || arg->shared || !is_zero(arg->reserved, sizeof(arg->reserved)) ||
-	    !is_range(arg->start, arg->length))
+	if (arg->pad || arg->next || arg->shared || !is_zero(arg->reserved, sizeof(arg->reserved)))
+		return -EINVAL;
+	if (!is_range(arg->start, arg->length))
 		return -EINVAL;
 	return check_index(arg->index);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/rxd-control: create, clone, remove, resize, clear, reset, track and query RAM disks, and count
- * what they share.
+ * /dev/rxd-control: create, clone, remove, resize, clear, reset, track and query RAM disks, and
+ * count what they share.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

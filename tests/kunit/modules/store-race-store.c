@@ -12,3 +12,13 @@ long test_freed(void)
 {
 	return atomic_long_read(&freed_pages);
 }
+
+long test_owners(void)
+{
+	long nr = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		nr += per_cpu(owners_held, cpu);
+	return nr;
+}

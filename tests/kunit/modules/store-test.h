@@ -36,6 +36,7 @@
  * @at_refusal: called when a request is refused, or NULL
  * @at_free: called when a page or a leaf is freed, or NULL
  * @at_grace: called between the two passes that lift marks, or NULL
+ * @at_resched: called where other tasks may run, or NULL
  * @at_mark: called before the mark of a leaf or page is changed, or NULL
  * @fail_one_in: refuse every Nth piece larger than a page; 0 for none
  * @nr_nodes: number of NUMA nodes
@@ -58,6 +59,7 @@ struct test_memory {
 	void (*at_refusal)(void);
 	void (*at_free)(struct page *page);
 	void (*at_grace)(void);
+	void (*at_resched)(void);
 	void (*at_mark)(const void *ptr);
 	unsigned int fail_one_in;
 	unsigned int nr_nodes;
@@ -80,6 +82,9 @@ extern struct test_memory test_memory;
  */
 long test_awaited(void);
 long test_freed(void);
+
+/* Other owners of leaves and pages. */
+long test_owners(void);
 
 /* Lift marks now: begin, or do it. A lift may also be queued for later. */
 void test_begin_lift(void);

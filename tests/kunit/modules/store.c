@@ -6,6 +6,7 @@
 #include <linux/mm.h>
 #include <linux/nodemask.h>
 #include <linux/random.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -129,6 +130,17 @@ static unsigned long test_alloc_bulk(gfp_t gfp, int node, unsigned long nr,
 	return nr;
 }
 
+static void test_resched(void)
+{
+	typeof(test_memory.at_resched) at_resched = READ_ONCE(test_memory.at_resched);
+
+	if (at_resched)
+		at_resched();
+	cond_resched();
+}
+
+#undef cond_resched
+#define cond_resched()		test_resched()
 #define si_mem_available()	test_mem_available()
 #define global_node_page_state(item) test_node_state(item)
 #define global_node_page_state_pages(item) test_node_state_pages(item)

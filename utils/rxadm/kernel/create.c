@@ -126,8 +126,8 @@ struct rxd_create ramdisk_create_argument(const struct create_request *request)
 }
 
 /*
- * Remove a disk that was just created. @sequence: its diskseq, which no other disk has; NULL: the disk
- * is not visible to others.
+ * Remove a disk that was just created. @sequence: its diskseq, which no other disk has; NULL: the
+ * disk is not visible to others.
  */
 static enum exit_code remove_again(int fd, int index, const char *path, const char *sequence)
 {

@@ -1,0 +1,779 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of whole RAM disks that share data: each allocation of an operation fails once, and
+ * the operation either succeeds nevertheless or changes nothing; what other tasks may do while a
+ * disk is cloned.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/delay.h>
+#include <linux/jhash.h>
+#include <linux/pagemap.h>
+#include <linux/prandom.h>
+
+#include "../module/compat.h"
+#include "crew.h"
+#include "share-test.h"
+
+/*
+ * The block layer makes and registers a disk with hundreds of allocations. They count as one each.
+ *
+ * Return: true if this is the one that fails; otherwise, end_of_many() goes on counting.
+ */
+static bool is_one_of_many(unsigned int *nth)
+{
+	*nth = xchg(&current->fail_nth, 0);
+	return *nth == 1;
+}
+
+static void end_of_many(unsigned int nth)
+{
+	if (nth)
+		fault_begin(nth - 1);
+}
+
+static struct gendisk *test_alloc_disk(struct queue_limits *lim, int node)
+{
+	struct gendisk *gd;
+	unsigned int nth;
+
+	if (is_one_of_many(&nth))
+		return ERR_PTR(-ENOMEM);
+	gd = rxd_alloc_disk(lim, node);
+	end_of_many(nth);
+	return gd;
+}
+
+static int test_add_disk(struct device *parent, struct gendisk *gd,
+			 const struct attribute_group **groups)
+{
+	unsigned int nth;
+	int ret;
+
+	if (is_one_of_many(&nth))
+		return -ENOMEM;
+	ret = device_add_disk(parent, gd, groups);
+	end_of_many(nth);
+	return ret;
+}
+
+#include "../module/check.c"
+#define device_add_disk		test_add_disk
+#define rxd_alloc_disk		test_alloc_disk
+#include "../module/disk.c"
+#undef device_add_disk
+#undef rxd_alloc_disk
+#include "../module/arm.c"
+#include "../module/track.c"
+#include "../module/freeze.c"
+#include "../module/name.c"
+#include "../module/sysfs.c"
+#include "../module/clone.h"
+#include "../module/store-internal.h"
+
+/* What rxd_disk_clone() finds on its way. */
+static struct {
+	struct gendisk *gd;
+	unsigned int nr_flushes;
+	unsigned int nr_locked;
+	unsigned int nr_freezes;
+	unsigned int nr_prepared;
+} way;
+
+static int test_flush(struct address_space *mapping)
+{
+	way.nr_flushes++;
+	if (way.gd && mutex_is_locked(&way.gd->open_mutex))
+		way.nr_locked++;
+	return filemap_write_and_wait(mapping);
+}
+
+static int test_freeze(struct rxd_freeze *freeze)
+{
+	struct rxd_cloning *cloning = container_of(freeze, struct rxd_cloning, freeze);
+
+	way.nr_freezes++;
+	/* 0: the next one who holds writes waits for a grace period. */
+	if (READ_ONCE(cloning->source->store->hold->sem.rss.gp_state))
+		way.nr_prepared++;
+	return rxd_freeze(freeze);
+}
+
+#define filemap_write_and_wait	test_flush
+#define rxd_freeze(freeze)	test_freeze(freeze)
+#include "../module/clone.c"
+#undef filemap_write_and_wait
+#undef rxd_freeze
+#include "../module/control.c"
+
+/* Numbers of the disks. */
+enum {
+	SOURCE,
+	CLONE,
+	NEW,
+	NR_DISKS,
+};
+
+static struct rxd_disk *disk(int index)
+{
+	return xa_load(&rxd_disks, index);
+}
+
+static struct rxd_store *store_of(int index)
+{
+	return disk(index)->store;
+}
+
+static int make_disk(unsigned long nr_pages)
+{
+	struct rxd_create arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = RXD_CREATE_OVERCOMMIT,
+		.index = SOURCE,
+		.size = (u64)nr_pages << PAGE_SHIFT,
+		.node = RXD_NODE_LOCAL,
+	};
+
+	return rxd_create(&arg);
+}
+
+static int make_clone(int index, u32 flags)
+{
+	struct rxd_clone arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = flags,
+		.source = SOURCE,
+		.index = index,
+		.state = { flags & RXD_CLONE_TRACK ? 2 : 0 },
+	};
+
+	return rxd_clone(&arg);
+}
+
+static int reset_clone(void)
+{
+	struct rxd_reset arg = { .version = RXD_ABI_VERSION, .index = CLONE, .source = SOURCE };
+
+	return rxd_reset(&arg);
+}
+
+static int track_source(u32 flags)
+{
+	struct rxd_track arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = flags,
+		.index = SOURCE,
+		.state = { flags & RXD_TRACK_STOP ? 0 : 1 },
+	};
+
+	return rxd_track(&arg);
+}
+
+/* A file that a thread closes is closed later. */
+static int remove(int index)
+{
+	unsigned int tries = 500;
+	int ret;
+
+	while ((ret = remove_disk(index, NULL, false)) == -EBUSY && --tries)
+		msleep(20);
+	return ret;
+}
+
+static void disarm_source(void)
+{
+	cancel_delayed_work_sync(&disk(SOURCE)->disarm);
+	rxd_disk_disarm(&disk(SOURCE)->disarm.work);
+}
+
+static int init_disks(struct kunit *test)
+{
+	init_test_memory(test);
+	memset(&way, 0, sizeof(way));
+	return 0;
+}
+
+static void exit_disks(struct kunit *test)
+{
+	int i;
+
+	reset_test_memory();
+	for (i = 0; i < NR_DISKS; i++)
+		if (disk(i))
+			KUNIT_EXPECT_EQ(test, remove(i), 0);
+	KUNIT_EXPECT_EQ(test, pages_taken(), 0);
+	KUNIT_EXPECT_EQ(test, test_owners(), 0);
+	KUNIT_EXPECT_EQ(test, test_freed(), test_awaited());
+	KUNIT_EXPECT_EQ(test, rxd_promised, 0);
+}
+
+/* The source and its clone, of which page 3 was changed. */
+static void make_disks(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, make_disk(NR_PAGES), 0);
+	fill(test, store_of(SOURCE), 0, 8, 0x10);
+	fill(test, store_of(SOURCE), BORDER, NR_BORDER, 0x20);
+	KUNIT_ASSERT_EQ(test, make_clone(CLONE, RXD_CREATE_OVERCOMMIT), 0);
+}
+
+static struct file *open_disk(struct kunit *test, int index)
+{
+	struct file *file;
+
+	file = bdev_file_open_by_dev(disk_devt(disk(index)->gd), BLK_OPEN_READ, NULL, NULL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	return file;
+}
+
+static void close_disk(struct file *file, int index)
+{
+	bdev_fput(file);
+	while (disk_openers(disk(index)->gd))
+		msleep(20);
+}
+
+/* What is written: bytes 0x33. */
+static struct page *written;
+
+static int do_bio(blk_opf_t opf, u64 pos, unsigned int len)
+{
+	struct bio_vec bv;
+	struct bio bio;
+	int ret;
+
+	bio_init(&bio, disk(CLONE)->gd->part0, &bv, 1, opf);
+	bio.bi_iter.bi_sector = pos >> SECTOR_SHIFT;
+	if ((opf & REQ_OP_MASK) == REQ_OP_WRITE)
+		__bio_add_page(&bio, written, len, 0);
+	else
+		bio.bi_iter.bi_size = len;
+	ret = submit_bio_wait(&bio);
+	bio_uninit(&bio);
+	return ret;
+}
+
+/**
+ * struct operation - an operation on the source or the clone
+ * @name: its name
+ * @open: the source is open meanwhile
+ * @tracked: the source has a record of changes
+ * @copies: after a failure, a copy of a leaf may remain
+ * @error: what it returns if it fails; 0 if it reports no failure
+ * @run: does it
+ * @is_done: was it done?
+ * @undo: undoes it
+ */
+struct operation {
+	const char *name;
+	bool open;
+	bool tracked;
+	bool copies;
+	int error;
+	int (*run)(void);
+	bool (*is_done)(void);
+	int (*undo)(void);
+};
+
+static int run_clone(void)
+{
+	return make_clone(NEW, RXD_CREATE_OVERCOMMIT);
+}
+
+static int run_expendable(void)
+{
+	return make_clone(NEW, RXD_CLONE_EXPENDABLE);
+}
+
+static int run_clone_track(void)
+{
+	return make_clone(NEW, RXD_CREATE_OVERCOMMIT | RXD_CLONE_TRACK);
+}
+
+static bool is_cloned(void)
+{
+	return disk(NEW) && is_golden(store_of(NEW)) && used(store_of(NEW)) == 8 + NR_BORDER;
+}
+
+/* Which state a record is of, or 0. */
+static u8 state_of_record(int index)
+{
+	struct rxd_record *record = rxd_store_record(store_of(index));
+
+	return record ? record->state.b[0] : 0;
+}
+
+static bool is_cloned_and_tracked(void)
+{
+	return is_cloned() && state_of_record(SOURCE) == 2;
+}
+
+static int remove_new(void)
+{
+	int ret = remove(NEW);
+
+	disarm_source();
+	return ret;
+}
+
+static int remove_new_of_untracked(void)
+{
+	int ret = remove(NEW) ?: track_source(RXD_TRACK_STOP);
+
+	disarm_source();
+	return ret;
+}
+
+static int run_track(void)
+{
+	return track_source(0);
+}
+
+static bool is_tracked(void)
+{
+	return state_of_record(SOURCE) == 1;
+}
+
+static int undo_track(void)
+{
+	int ret = track_source(RXD_TRACK_STOP);
+
+	disarm_source();
+	return ret;
+}
+
+static bool is_reset(void)
+{
+	return is_golden(store_of(CLONE));
+}
+
+static int change_clone(void)
+{
+	return do_bio(REQ_OP_WRITE, pos_of(3), PAGE_SIZE);
+}
+
+static int run_write(void)
+{
+	return do_bio(REQ_OP_WRITE, pos_of(5), PAGE_SIZE);
+}
+
+static bool is_written(void)
+{
+	return page_is(store_of(CLONE), 5, 0x33);
+}
+
+static int run_write_part(void)
+{
+	return do_bio(REQ_OP_WRITE, pos_of(5) + 512, 1024);
+}
+
+static u8 byte_at(u64 pos)
+{
+	u8 byte;
+
+	rxd_store_read(store_of(CLONE), pos, &byte, 1);
+	return byte;
+}
+
+static bool is_written_in_part(void)
+{
+	return byte_at(pos_of(5) + 511) == 0x10 && byte_at(pos_of(5) + 512) == 0x33 &&
+	       byte_at(pos_of(5) + 1535) == 0x33 && byte_at(pos_of(5) + 1536) == 0x10;
+}
+
+static int run_write_hole(void)
+{
+	return do_bio(REQ_OP_WRITE, pos_of(20), PAGE_SIZE);
+}
+
+static bool is_hole_written(void)
+{
+	return page_is(store_of(CLONE), 20, 0x33) && used(store_of(CLONE)) == 8 + NR_BORDER + 1;
+}
+
+static int run_discard(void)
+{
+	return do_bio(REQ_OP_DISCARD, pos_of(2), 3 << PAGE_SHIFT);
+}
+
+static int run_write_zeroes(void)
+{
+	return do_bio(REQ_OP_WRITE_ZEROES, pos_of(2), 3 << PAGE_SHIFT);
+}
+
+static bool is_discarded(void)
+{
+	return pages_are(store_of(CLONE), 2, 3, 0) && used(store_of(CLONE)) == 5 + NR_BORDER;
+}
+
+static int run_write_zeroes_part(void)
+{
+	return do_bio(REQ_OP_WRITE_ZEROES, pos_of(5) + 512, 1024);
+}
+
+static bool is_zeroed_in_part(void)
+{
+	return byte_at(pos_of(5) + 511) == 0x10 && byte_at(pos_of(5) + 512) == 0 &&
+	       byte_at(pos_of(5) + 1535) == 0 && byte_at(pos_of(5) + 1536) == 0x10;
+}
+
+static int run_provision(void)
+{
+	return do_bio(REQ_OP_WRITE_ZEROES | REQ_NOUNMAP, pos_of(20), PAGE_SIZE);
+}
+
+static bool is_provisioned(void)
+{
+	return page_is(store_of(CLONE), 20, 0) && used(store_of(CLONE)) == 8 + NR_BORDER + 1;
+}
+
+static const struct operation operations[] = {
+	{ .name = "clone", .error = -ENOMEM,
+	  .run = run_clone, .is_done = is_cloned, .undo = remove_new },
+	{ .name = "clone in use", .open = true, .error = -ENOMEM,
+	  .run = run_clone, .is_done = is_cloned, .undo = remove_new },
+	{ .name = "expendable clone", .error = -ENOMEM,
+	  .run = run_expendable, .is_done = is_cloned, .undo = remove_new },
+	{ .name = "expendable clone in use", .open = true, .error = -ENOMEM,
+	  .run = run_expendable, .is_done = is_cloned, .undo = remove_new },
+	{ .name = "clone, first record", .error = -ENOMEM,
+	  .run = run_clone_track, .is_done = is_cloned_and_tracked,
+	  .undo = remove_new_of_untracked },
+	{ .name = "clone with record in use", .open = true, .tracked = true, .error = -ENOMEM,
+	  .run = run_clone_track, .is_done = is_cloned_and_tracked, .undo = remove_new },
+	{ .name = "track", .error = -ENOMEM,
+	  .run = run_track, .is_done = is_tracked, .undo = undo_track },
+	{ .name = "track in use", .open = true, .error = -ENOMEM,
+	  .run = run_track, .is_done = is_tracked, .undo = undo_track },
+	{ .name = "reset", .error = -ENOMEM,
+	  .run = reset_clone, .is_done = is_reset, .undo = change_clone },
+	{ .name = "write", .error = -ENOSPC,
+	  .run = run_write, .is_done = is_written, .undo = reset_clone },
+	{ .name = "write to a part", .error = -ENOSPC,
+	  .run = run_write_part, .is_done = is_written_in_part, .undo = reset_clone },
+	{ .name = "write to a hole", .error = -ENOSPC,
+	  .run = run_write_hole, .is_done = is_hole_written, .undo = reset_clone },
+	{ .name = "discard",
+	  .run = run_discard, .is_done = is_discarded, .undo = reset_clone },
+	{ .name = "write-zeroes", .error = -ENOSPC,
+	  .run = run_write_zeroes, .is_done = is_discarded, .undo = reset_clone },
+	{ .name = "write-zeroes to a part", .copies = true, .error = -ENOSPC,
+	  .run = run_write_zeroes_part, .is_done = is_zeroed_in_part, .undo = reset_clone },
+	{ .name = "provision", .error = -ENOSPC,
+	  .run = run_provision, .is_done = is_provisioned, .undo = reset_clone },
+};
+
+static void operation_name(const struct operation *op, char *desc)
+{
+	strscpy(desc, op->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(operation, operations, operation_name);
+
+/**
+ * struct counts - what must be the same after a failure
+ * @hash: data of both disks
+ * @used: pages of both disks
+ * @index: memory of both indexes and records
+ * @record: the state of the source's record
+ * @pages: pages and leaves of all disks
+ * @owners: other owners of these
+ * @promised: share of memory
+ * @nr_disks: number of disks
+ */
+struct counts {
+	u32 hash;
+	unsigned long used[2];
+	unsigned long index[2];
+	u8 record;
+	long pages;
+	long owners;
+	u64 promised;
+	unsigned int nr_disks;
+};
+
+static u32 hash_pages(struct rxd_store *store, unsigned long first, unsigned long nr, u32 hash)
+{
+	static u8 buf[PAGE_SIZE];
+
+	for (; nr; nr--) {
+		rxd_store_read(store, pos_of(first++), buf, sizeof(buf));
+		hash = jhash(buf, sizeof(buf), hash);
+	}
+	return hash;
+}
+
+static struct counts count(void)
+{
+	struct rxd_store_stats stats;
+	struct counts counts = {};
+	struct rxd_disk *rxd;
+	unsigned long index;
+	int i;
+
+	counts.pages = pages_taken();
+	counts.owners = test_owners();
+	counts.promised = rxd_promised;
+	counts.record = state_of_record(SOURCE);
+	for (i = SOURCE; i <= CLONE; i++) {
+		rxd_store_get_stats(store_of(i), &stats);
+		counts.used[i] = stats.used;
+		counts.index[i] = stats.index_bytes;
+		counts.hash = hash_pages(store_of(i), 0, 24, counts.hash);
+		counts.hash = hash_pages(store_of(i), BORDER - 2, NR_BORDER + 4, counts.hash);
+	}
+	xa_for_each(&rxd_disks, index, rxd)
+		counts.nr_disks++;
+	return counts;
+}
+
+static void expect_equal(struct kunit *test, const char *what, u64 now, u64 before,
+			 unsigned int nth)
+{
+	KUNIT_EXPECT_EQ_MSG(test, now, before, "%s after allocation %u", what, nth);
+}
+
+static void expect_same(struct kunit *test, const struct counts *before, unsigned int nth,
+			bool copies)
+{
+	struct counts now = count();
+
+	expect_equal(test, "data", now.hash, before->hash, nth);
+	expect_equal(test, "source", now.used[SOURCE], before->used[SOURCE], nth);
+	expect_equal(test, "clone", now.used[CLONE], before->used[CLONE], nth);
+	expect_equal(test, "index of source", now.index[SOURCE], before->index[SOURCE], nth);
+	expect_equal(test, "index of clone", now.index[CLONE], before->index[CLONE], nth);
+	expect_equal(test, "record", now.record, before->record, nth);
+	expect_equal(test, "promise", now.promised, before->promised, nth);
+	expect_equal(test, "disks", now.nr_disks, before->nr_disks, nth);
+	if (copies)
+		return;
+	expect_equal(test, "pages", now.pages, before->pages, nth);
+	expect_equal(test, "owners", now.owners, before->owners, nth);
+}
+
+/* Let one allocation fail. Return: false if there are not so many. */
+static bool fail_one(struct kunit *test, const struct operation *op, unsigned int nth,
+		     const struct counts *before, unsigned int *nr_failed)
+{
+	bool reached;
+	int ret;
+
+	fault_begin(nth);
+	ret = op->run();
+	reached = fault_end();
+
+	if (ret || !op->is_done()) {
+		KUNIT_EXPECT_TRUE(test, reached);
+		KUNIT_EXPECT_EQ_MSG(test, ret, op->error, "allocation %u", nth);
+		expect_same(test, before, nth, op->copies);
+		++*nr_failed;
+		KUNIT_EXPECT_EQ_MSG(test, op->run(), 0, "after allocation %u", nth);
+	}
+	KUNIT_EXPECT_TRUE_MSG(test, op->is_done(), "allocation %u", nth);
+	KUNIT_EXPECT_EQ(test, op->undo(), 0);
+	expect_same(test, before, nth, false);
+	return reached;
+}
+
+static void fails_at_each_allocation(struct kunit *test)
+{
+	const struct operation *op = test->param_value;
+	unsigned int nth, nr_failed = 0;
+	struct file *file = NULL;
+	struct counts before;
+
+	make_disks(test);
+	if (op->undo == change_clone)
+		KUNIT_ASSERT_EQ(test, change_clone(), 0);
+	if (op->tracked)
+		KUNIT_ASSERT_EQ(test, track_source(0), 0);
+	if (op->open)
+		file = open_disk(test, SOURCE);
+
+	before = count();
+	for (nth = 1; nth < FAULT_MAX; nth++)
+		if (!fail_one(test, op, nth, &before, &nr_failed))
+			break;
+	kunit_info(test, "%u allocations, %u failures", nth - 1, nr_failed);
+	KUNIT_EXPECT_LT(test, nth, FAULT_MAX);
+	KUNIT_EXPECT_GT(test, nr_failed, 0);
+	if (file)
+		close_disk(file, SOURCE);
+}
+
+/* The number of leaves that are shared at a time, and more. */
+#define NR_MANY_LEAVES	300
+
+static void give_up_new(void)
+{
+	int i;
+
+	if (!rxd_give_up_others(store_of(SOURCE)))
+		return;
+	test_memory.at_resched = NULL;
+	/* It may have to wait until this is over. */
+	for (i = 0; i < 20 && rxd_is_giving_up(); i++)
+		msleep(20);
+}
+
+static const bool uses[] = { false, true };
+
+static void use_name(const bool *open, char *desc)
+{
+	strscpy(desc, *open ? "in use" : "idle", KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(use, uses, use_name);
+
+/* A clone that is given up while it is made keeps nothing. */
+static void given_up_while_it_is_made(struct kunit *test)
+{
+	struct file *file = NULL;
+	long before;
+
+	KUNIT_ASSERT_EQ(test, make_disk(NR_MANY_LEAVES * PER_LEAF), 0);
+	fill(test, store_of(SOURCE), 0, 8, 0x10);
+	fill(test, store_of(SOURCE), (NR_MANY_LEAVES - 1) * PER_LEAF, 8, 0x20);
+	KUNIT_ASSERT_EQ(test, make_clone(CLONE, RXD_CREATE_OVERCOMMIT), 0);
+	before = test_owners();
+	if (*(const bool *)test->param_value)
+		file = open_disk(test, SOURCE);
+
+	test_memory.at_resched = give_up_new;
+	KUNIT_EXPECT_EQ(test, make_clone(NEW, RXD_CLONE_EXPENDABLE), 0);
+	KUNIT_EXPECT_TRUE(test, !test_memory.at_resched);
+	test_memory.at_resched = NULL;
+	KUNIT_ASSERT_NOT_NULL(test, disk(NEW));
+	KUNIT_EXPECT_TRUE(test, rxd_disk_is_lost(disk(NEW)));
+	flush_work(&disk(NEW)->expend.work);
+	KUNIT_EXPECT_EQ(test, used(store_of(NEW)), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store_of(NEW), 0), NR_MANY_LEAVES * PER_LEAF);
+	KUNIT_EXPECT_EQ(test, test_owners(), before);
+	KUNIT_EXPECT_TRUE(test, pages_are(store_of(CLONE), 0, 8, 0x10));
+	if (file)
+		close_disk(file, SOURCE);
+}
+
+/* The page cache may take long to write: the disk can be opened meanwhile. */
+static void can_be_opened_while_it_is_flushed(struct kunit *test)
+{
+	struct file *file;
+
+	make_disks(test);
+	file = open_disk(test, SOURCE);
+	way.gd = disk(SOURCE)->gd;
+	KUNIT_EXPECT_EQ(test, make_clone(NEW, RXD_CREATE_OVERCOMMIT), 0);
+	way.gd = NULL;
+	KUNIT_EXPECT_GT(test, way.nr_flushes, 0);
+	KUNIT_EXPECT_EQ(test, way.nr_locked, 0);
+	close_disk(file, SOURCE);
+}
+
+/* No grace period is waited for while file systems are frozen. Another one may end too early. */
+static void freezes_for_no_grace_period(struct kunit *test)
+{
+	unsigned int i;
+	struct file *file;
+
+	make_disks(test);
+	file = open_disk(test, SOURCE);
+	for (i = 0; i < 10 && !way.nr_prepared; i++) {
+		KUNIT_ASSERT_EQ(test, make_clone(NEW, RXD_CREATE_OVERCOMMIT), 0);
+		KUNIT_ASSERT_EQ(test, remove_new(), 0);
+	}
+	KUNIT_EXPECT_EQ(test, way.nr_freezes, i);
+	KUNIT_EXPECT_EQ(test, way.nr_prepared, 1);
+	close_disk(file, SOURCE);
+}
+
+/* The file "parent" has one UUID or the other, and none that is mixed of both. */
+static const uuid_t parents[] = {
+	UUID_INIT(0x11111111, 0x1111, 0x1111, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11),
+	UUID_INIT(0x22222222, 0x2222, 0x2222, 0x22, 0x22, 0x22, 0x22, 0x22, 0x22, 0x22, 0x22),
+};
+
+struct parent_race {
+	atomic_t reads;
+	atomic_t errors;
+	char *text;
+};
+
+static int parent_writer(void *arg)
+{
+	unsigned int i = 0;
+
+	while (!kthread_should_stop()) {
+		rxd_disk_set_parent(disk(SOURCE), &parents[++i & 1]);
+		if (!(i & 0xff))
+			cond_resched();
+	}
+	return 0;
+}
+
+static int parent_reader(void *arg)
+{
+	struct parent_race *race = arg;
+	ssize_t len;
+
+	while (!kthread_should_stop()) {
+		len = parent_show(disk_to_dev(disk(SOURCE)->gd), NULL, race->text);
+		if (len != UUID_STRING_LEN + 1 || race->text[0] != race->text[len - 2])
+			atomic_inc(&race->errors);
+		if (!(atomic_inc_return(&race->reads) & 0xff))
+			cond_resched();
+	}
+	return 0;
+}
+
+static void parent_is_never_mixed(struct kunit *test)
+{
+	struct parent_race race = { .text = (char *)__get_free_page(GFP_KERNEL) };
+	struct crew crew = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, race.text);
+	KUNIT_ASSERT_EQ(test, make_disk(NR_PAGES), 0);
+	rxd_disk_set_parent(disk(SOURCE), &parents[0]);
+	crew_add(test, &crew, parent_writer, &race);
+	crew_add(test, &crew, parent_reader, &race);
+	crew_run(&crew, 1000);
+	KUNIT_EXPECT_GT(test, atomic_read(&race.reads), 10);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
+	free_page((unsigned long)race.text);
+}
+
+static struct kunit_case clone_cases[] = {
+	KUNIT_CASE_PARAM_ATTR(fails_at_each_allocation, operation_gen_params,
+			      { .speed = KUNIT_SPEED_SLOW }),
+	KUNIT_CASE_PARAM(given_up_while_it_is_made, use_gen_params),
+	KUNIT_CASE(can_be_opened_while_it_is_flushed),
+	KUNIT_CASE(freezes_for_no_grace_period),
+	KUNIT_CASE_SLOW(parent_is_never_mixed),
+	{}
+};
+
+static int init_clone_suite(struct kunit_suite *suite)
+{
+	written = alloc_page(GFP_KERNEL);
+	if (!written)
+		return -ENOMEM;
+	memset(page_address(written), 0x33, PAGE_SIZE);
+	return fault_check();
+}
+
+static void exit_clone_suite(struct kunit_suite *suite)
+{
+	__free_page(written);
+}
+
+static struct kunit_suite clone_suite = {
+	.name = "rxd_clone",
+	.suite_init = init_clone_suite,
+	.suite_exit = exit_clone_suite,
+	.init = init_disks,
+	.exit = exit_disks,
+	.test_cases = clone_cases,
+};
+
+kunit_test_suite(clone_suite);
