@@ -277,8 +277,11 @@ def test_records(files):
         assert int(record["copied"]) + int(record["write_skipped"]) == int(record["total"]) == \
             os.path.getsize(source)
     assert ok("-T", "none", source, copy) == ""
-    result = rxcp("-g", source, copy)
-    assert result.returncode == 0
+    for options in ALL:
+        result = rxcp("-g", *options, source, copy)
+        shown = result.stderr.split("\r")
+        assert result.returncode == 0 and f"{source}   0% [" in shown[1], "also if it is short"
+        assert shown[-1] == "\33[K"
 
 
 @pytest.mark.one_kernel

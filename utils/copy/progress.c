@@ -107,21 +107,6 @@ static void show_record(const struct progress *progress, const struct copy_count
 }
 
 /**
- * progress_begin - decide how to show the progress, and show the first record
- * @progress: how to show it
- * @counts: all zero
- */
-void progress_begin(struct progress *progress, const struct copy_counts *counts)
-{
-	if (progress->mode == PROGRESS_AUTO)
-		progress->mode = isatty(STDERR_FILENO) ? PROGRESS_BAR : PROGRESS_NONE;
-	progress->begin = copy_clock_coarse();
-	progress->shown = false;
-	if (progress->mode == PROGRESS_JSON)
-		show_record(progress, counts);
-}
-
-/**
  * progress_show - show the current progress
  * @progress: how to show it
  * @counts: the current counts
@@ -134,6 +119,25 @@ void progress_show(struct progress *progress, const struct copy_counts *counts)
 		show_bar(progress, copied + counted(&counts->write_skipped), copied);
 	else if (progress->mode == PROGRESS_JSON)
 		show_record(progress, counts);
+}
+
+/**
+ * progress_begin - decide how to show the progress, and show it for the first time
+ * @progress: how to show it
+ * @counts: all zero
+ *
+ * Where a terminal alone decides, a copy that takes less than a second shows no bar.
+ */
+void progress_begin(struct progress *progress, const struct copy_counts *counts)
+{
+	const bool at_once = progress->mode != PROGRESS_AUTO;
+
+	if (!at_once)
+		progress->mode = isatty(STDERR_FILENO) ? PROGRESS_BAR : PROGRESS_NONE;
+	progress->begin = copy_clock_coarse();
+	progress->shown = false;
+	if (at_once)
+		progress_show(progress, counts);
 }
 
 /**
