@@ -364,7 +364,7 @@ def test_bad_input(lab, source, folder, path):
 
 @pytest.mark.one_kernel
 def test_torn_head(lab, source, path):
-    """Either head may be damaged; the other one counts."""
+    """Either head may be damaged; the other one counts, and a line says so."""
     update(source, path)
     first = content(source.path)
     direct.write(source.path, 0, stamp(7, 64 * KIB))
@@ -373,15 +373,43 @@ def test_torn_head(lab, source, path):
     with open(path, "rb") as file:
         image = file.read()
     for slot, wanted in (0, second), (1, first):
+        number = 2 - slot
         with open(path, "wb") as file:
             file.write(image)
             file.seek(slot * BLOCK + 100)
             file.write(b"torn")
-        assert loaded(lab, path) == wanted
+        for command in ("load", path, "--uuid", "random"), ("load", path, "--list"):
+            result = rxadm(*command)
+            assert result.returncode == 0 and len(result.stderr.splitlines()) == 1, result
+            assert f"newest generation is {number} of 2" in result.stderr, result
+            assert ("a newer one may be lost" in result.stderr) == (slot == 1), result
+            if "--list" not in command:
+                copy = lab.adopt_ramdisk(int(result.stdout.strip()[len("/dev/rxd"):]))
+                assert content(copy.path) == wanted
+                copy.remove()
+        if slot:
+            direct.write(source.path, BLOCK, stamp(8))
+        result = rxadm("save", "--update", source.path, path, "--keep", "2")
+        assert result.returncode == 0 and "heads is damaged" in result.stderr, result
+        # If anything was written, the update has mended the head.
+        assert ("damaged" in rxadm("load", path, "--list").stderr) == (NOTHING in result.stderr)
     with open(path, "r+b") as file:
-        file.write(b"torn")
+        for slot in 0, 1:
+            file.seek(slot * BLOCK + 100)
+            file.write(b"torn")
     result = rxadm("load", path)
-    assert result.returncode == PARAMETERS and "is " in result.stderr
+    assert result.returncode == PARAMETERS and "is damaged" in result.stderr, result
+
+
+@pytest.mark.one_kernel
+def test_new_image_has_one_head(source, path):
+    """That it has no second one yet is no damage, but what a torn first update leaves is."""
+    update(source, path)
+    assert rxadm("load", path, "--list").stderr == ""
+    with open(path, "r+b") as file:
+        file.seek(BLOCK)
+        file.write(b"torn")
+    assert "newest generation is 1 of" in rxadm("load", path, "--list").stderr
 
 
 def interrupted(source, path, *inject):

@@ -11,10 +11,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -40,6 +42,16 @@ const struct log_generation *generation_find(const struct log_head *head, uint64
 		if (head->generations[i].number == number)
 			return &head->generations[i];
 	return NULL;
+}
+
+/* Write the local time when a generation was saved. */
+void generation_time(const struct log_generation *generation, char *text, size_t size)
+{
+	time_t time = generation->time;
+	struct tm tm;
+
+	if (!localtime_r(&time, &tm) || !strftime(text, size, "%Y-%m-%d %H:%M:%S", &tm))
+		snprintf(text, size, "-");
 }
 
 /* List the numbers of the generations, as allocated text. */

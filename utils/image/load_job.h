@@ -20,6 +20,7 @@ struct load_job {
 	struct stat opened;	/* the image, when it was opened */
 	bool log;		/* it has version 2 */
 	struct log_head head;
+	bool damaged;		/* the other head */
 	struct log_reader reader;
 	void *block;		/* the next block of the image */
 	void *scratch;		/* decompressed data */

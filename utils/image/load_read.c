@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/size.h"
@@ -207,6 +206,7 @@ static void read_heads(struct load_job *job)
 	job->log = !err && !error && start.log;
 	if (job->log)
 		job->head = start.head;
+	job->damaged = job->log && start.damaged;
 	free(error);
 }
 
@@ -301,12 +301,9 @@ enum exit_code load_open(struct load_job *job)
 
 static void print_generation(const struct log_generation *generation)
 {
-	char size[SIZE_TEXT_MAX], text[64] = "-";
-	time_t time = generation->time;
-	struct tm tm;
+	char size[SIZE_TEXT_MAX], text[64];
 
-	if (localtime_r(&time, &tm))
-		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+	generation_time(generation, text, sizeof(text));
 	printf("%10llu  %-19s  %s\n", (unsigned long long)generation->number, text,
 	       size_format(generation->data, size));
 }
@@ -333,6 +330,8 @@ enum exit_code image_list(const char *file)
 		free(job.read_error);
 		free(job.block);
 	}
+	if (!ret && job.damaged)
+		log_tell_damage(job.image_fd, file, &job.head);
 	if (!ret) {
 		printf("%s  %-19s  %s\n", "GENERATION", "TIME", "DATA");
 		for (i = 0; i < job.head.count; i++)

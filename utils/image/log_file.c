@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/system.h"
 #include "copy/file.h"
+#include "image/generations.h"
 #include "image/log_file.h"
 #include "image/names.h"
 
@@ -34,6 +35,28 @@ enum exit_code log_lock(int fd, const char *path, bool shared)
 		pause_for(round++, "until '%s' is no longer in use by another rxadm", path);
 	}
 	return EXIT_OK;
+}
+
+/**
+ * log_tell_damage - report that one of the heads of an image is damaged
+ * @fd: the image
+ * @path: its path
+ * @head: the other head
+ */
+void log_tell_damage(int fd, const char *path, const struct log_head *head)
+{
+	const struct log_generation *generation = log_newest(head);
+	char text[64];
+	struct stat st;
+	bool more;
+
+	/* What the damaged head would name follows the end that this one names. */
+	more = fstat(fd, &st) || (uint64_t)st.st_size > head->end;
+	generation_time(generation, text, sizeof(text));
+	report(EXIT_OK,
+	       "note: image '%s': one of its two heads is damaged; its newest generation is %llu of %s%s",
+	       path, (unsigned long long)generation->number, text,
+	       more ? ", and a newer one may be lost" : "");
 }
 
 /*

@@ -19,6 +19,7 @@ struct log_file {
 };
 
 enum exit_code log_lock(int fd, const char *path, bool shared);
+void log_tell_damage(int fd, const char *path, const struct log_head *head);
 bool log_has_path(int fd, const char *path);
 enum exit_code log_file_open(struct log_file *file, const char *path);
 void log_file_close(struct log_file *file);

@@ -203,16 +203,21 @@ bool log_is_head(const void *block)
  * log_choose_head - read the newest head of an image
  * @head: out
  * @blocks: the first LOG_HEADS blocks of the file
+ * @damaged: out: only one of the two heads is valid
  *
  * Return: NULL, or allocated text that says why no head is valid.
  */
-char *log_choose_head(struct log_head *head, const void *blocks)
+char *log_choose_head(struct log_head *head, const void *blocks, bool *damaged)
 {
+	const char *second = (const char *)blocks + IMAGE_BLOCK;
 	char *error, *other_error;
 	struct log_head other;
 
 	error = log_get_head(head, blocks, 0);
-	other_error = log_get_head(&other, (const char *)blocks + IMAGE_BLOCK, 1);
+	other_error = log_get_head(&other, second, 1);
+	/* A new image has one head. */
+	*damaged = error ? !other_error : other_error && (head->sequence != LOG_HEADS ||
+							  !block_is_clear(second, IMAGE_BLOCK));
 	if (!other_error && (error || other.sequence > head->sequence)) {
 		free(error);
 		error = NULL;

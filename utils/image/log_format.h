@@ -86,7 +86,7 @@ struct log_segment {
 void log_put_head(const struct log_head *head, void *block);
 char *log_get_head(struct log_head *head, const void *block, unsigned int slot);
 bool log_is_head(const void *block);
-char *log_choose_head(struct log_head *head, const void *blocks);
+char *log_choose_head(struct log_head *head, const void *blocks, bool *damaged);
 
 void log_begin_segment(struct image *frames, const struct image_header *header, uint64_t log,
 		       uint64_t position);

@@ -25,6 +25,7 @@ struct image_start {
 	bool log;		/* it has version 2 */
 	struct image image;	/* version 1: the state of reading */
 	struct log_head head;	/* version 2 */
+	bool damaged;		/* version 2: the other head is not valid */
 	size_t length;		/* bytes that were read; 0: the file is empty */
 };
 

@@ -33,7 +33,7 @@ int image_read_start(int fd, struct image_start *start, char **error)
 	if (!err)
 		*error = image_get_header(&start->image, blocks);
 	if (*error) {
-		log_error = log_choose_head(&start->head, blocks);
+		log_error = log_choose_head(&start->head, blocks, &start->damaged);
 		start->log = !log_error;
 	}
 	/* If the first head is damaged, the other one tells what the file is. */

@@ -18,6 +18,7 @@
 #include "copy/file.h"
 #include "image/frame.h"
 #include "image/load_job.h"
+#include "image/log_file.h"
 #include "kernel/attributes.h"
 #include "kernel/create.h"
 #include "kernel/disk_state.h"
@@ -280,6 +281,8 @@ static enum exit_code load_image(struct load_job *job, char **path)
 	ret = load_open(job);
 	if (!ret && !job->args->raw)
 		ret = load_begin(job);
+	if (!ret && job->damaged)
+		log_tell_damage(job->image_fd, job->args->file, &job->head);
 	if (!ret && !job->args->into && !module_is_loaded("rxd"))
 		ret = module_load("rxd");
 	if (!ret)

@@ -403,6 +403,8 @@ static enum exit_code check_file(struct update *update)
 			      "file '%s': is an image of another disk, with the UUID %s; without --update, 'rxadm save' replaces it",
 			      update->args->file, uuid);
 	}
+	if (start->log && start->damaged)
+		log_tell_damage(update->file.fd, update->args->file, &start->head);
 	if (update->file.replace)
 		update->file.start.log = false;
 	update->head = start->head;
