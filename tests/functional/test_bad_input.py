@@ -210,7 +210,6 @@ def test_create_number_taken(lab):
     (("--colour",), "--colour"),
     (("remove",), "DEVICE"),
     (("clear",), "DEVICE"),
-    (("clear", "rxd0", "rxd1"), "'rxd1'"),
     (("clone",), "DEVICE"),
     (("clone", "rxd0", "rxd1"), "'rxd1'"),
     (("clone", "rxd0", "--count", "0"), ("'0'", "from 1 to 1024")),

@@ -13,7 +13,7 @@ from rxdlib.control import (NODE_INTERLEAVE, NODE_LOCAL, STATE_DETECT_ZEROES, ST
                             STATE_RESERVED)
 from rxdlib.direct import BLOCK, KIB, MIB, stamp
 from rxdlib.lab import DISK, RamDisk
-from rxdlib.outcome import ok
+from rxdlib.outcome import ok, refused
 
 
 def create(lab, *args):
@@ -279,6 +279,37 @@ def test_clear(lab):
     assert ok("clear", "rxd0", "--force") == ""
     assert ramdisk.query().mem_used == 0
     assert direct.read(ramdisk.path, MIB, MIB) == bytes(MIB)
+
+
+def test_clear_several(lab):
+    """All of the named disks are cleared, or none."""
+    disks = [create(lab, "--size", "4M") for _ in range(3)]
+    for disk in disks:
+        direct.write(disk.path, 0, stamp(1, MIB))
+    with direct.Direct(disks[2].path):
+        refused(5, "clear", "--force", "rxd0", "rxd2", names=("rxd2", "open"))
+    run("blockdev", "--setro", disks[2].path)
+    refused(4, "clear", "--force", "rxd0", "rxd2", names=("rxd2", "read-only"))
+    run("blockdev", "--setrw", disks[2].path)
+    refused(1, "clear", "--force", "rxd0", "/dev/rxd0", names="more than once")
+    assert [disk.query().mem_used for disk in disks] == 3 * [MIB]
+    assert ok("clear", "--force", "--dry-run", "rxd2", "rxd0").count("RXD_CLEAR") == 2
+    assert ok("clear", "--force", "rxd2", "rxd0") == ""
+    assert [disk.query().mem_used for disk in disks] == [0, MIB, 0]
+
+
+def test_unmap_several(lab):
+    """All of the named caches are removed, or none."""
+    one, two = (lab.cache(4 * MIB, ramdisk=lab.ramdisk(4 * MIB)) for _ in range(2))
+    with direct.Direct(two.path):
+        refused(5, "unmap", one.name, two.name, names=(two.name, "open"))
+    refused(1, "unmap", one.name, f"/dev/mapper/{one.name}", names="more than once")
+    refused(4, "unmap", one.name, "rxdtest-none", names="'rxdtest-none'")
+    assert ok("unmap", two.name, one.name, "--dry-run") == \
+        f"dmsetup remove {two.name}\ndmsetup remove {one.name}\n"
+    assert len(ok("status", "-n").splitlines()) == 2
+    assert ok("unmap", two.name, one.name) == ""
+    assert ok("status", "-n") == ""
 
 
 def test_extents(lab):

@@ -152,9 +152,10 @@ const struct command command_map = {
 };
 
 static const char unmap_usage[] =
-	"Usage: rxadm unmap NAME [--dry-run]\n"
+	"Usage: rxadm unmap NAME... [--dry-run]\n"
 	"\n"
-	"Remove a cache. The origin holds all data. The RAM disk is empty and idle afterwards.\n"
+	"Remove caches. The origins hold all data. The RAM disks are empty and idle afterwards.\n"
+	"If one of the caches cannot be removed, none is.\n"
 	"\n"
 	"Options:\n"
 	"     --dry-run   print what would be done; change nothing\n"
@@ -185,16 +186,17 @@ static enum exit_code run_unmap(int argc, char **argv)
 	bool dry_run = false;
 	bool help = false;
 	enum exit_code ret;
+	char **name;
 
 	ret = dry_run_option(argc, argv, &dry_run, &help);
 	if (help) {
 		fputs(unmap_usage, stdout);
 		return EXIT_OK;
 	}
-	if (!ret)
-		ret = operands(argc, argv, 1, "NAME [--dry-run]");
-	if (!ret)
-		ret = mapping_name_check(mapping_name(argv[optind]));
+	if (!ret && optind == argc)
+		ret = operands(argc, argv, 1, "NAME... [--dry-run]");
+	for (name = argv + optind; !ret && *name; name++)
+		ret = mapping_name_check(mapping_name(*name));
 	if (!ret)
 		ret = privilege_check();
 	/* Take no lock, because the origin may hang. device-mapper removes a mapping only once. */
@@ -202,14 +204,14 @@ static enum exit_code run_unmap(int argc, char **argv)
 		ret = begin_unmap(mapping_name(argv[optind]));
 	if (ret)
 		return ret;
-	ret = cache_unmap(mapping_name(argv[optind]), dry_run);
+	ret = cache_unmap_these(argv + optind, dry_run);
 	dm_end();
 	return ret;
 }
 
 const struct command command_unmap = {
 	.name = "unmap",
-	.summary = "remove a cache",
+	.summary = "remove caches",
 	.run = run_unmap,
 };
 

@@ -263,7 +263,7 @@ static enum exit_code run_remove(int argc, char **argv)
 	if (ret)
 		return ret;
 	ret = all ? ramdisk_remove_all(fd, &request) :
-		    ramdisk_remove_these(fd, argv + optind, &request);
+		    ramdisk_discard_these(fd, argv + optind, &request, ramdisk_remove);
 	close(fd);
 	return ret;
 }
@@ -275,13 +275,14 @@ const struct command command_remove = {
 };
 
 static const char clear_usage[] =
-	"Usage: rxadm clear DEVICE [OPTION...]\n"
+	"Usage: rxadm clear DEVICE... [OPTION...]\n"
 	"\n"
-	"Discard all data of a RAM disk and free its memory. The disk is kept. --force is not\n"
-	"needed if the disk was saved to a file since it was loaded or last written.\n"
+	"Discard all data of RAM disks and free its memory. The disks are kept. If one of them\n"
+	"cannot be cleared, none is. --force is not needed for a disk that was saved to a file\n"
+	"since it was loaded or last written.\n"
 	"\n"
 	"Options:\n"
-	"     --force     clear the RAM disk even if it holds data that was not saved\n"
+	"     --force     clear RAM disks even if they hold data that was not saved\n"
 	"     --dry-run   print the ioctl that would be made; change nothing\n"
 	" -h, --help      print this help\n";
 
@@ -289,9 +290,7 @@ static enum exit_code run_clear(int argc, char **argv)
 {
 	struct discard_request request = { 0 };
 	bool help = false;
-	struct device dev;
 	enum exit_code ret;
-	int index;
 	int fd;
 
 	ret = parse_discard(argc, argv, discard_options + 1, &request, NULL, &help);
@@ -299,28 +298,22 @@ static enum exit_code run_clear(int argc, char **argv)
 		fputs(clear_usage, stdout);
 		return EXIT_OK;
 	}
-	if (!ret)
-		ret = operands(argc, argv, 1, "DEVICE [OPTION...]");
+	if (!ret && optind == argc)
+		ret = operands(argc, argv, 1, "DEVICE... [OPTION...]");
 	if (!ret)
 		ret = privilege_check();
-	if (!ret)
-		ret = lock_take();
 	if (!ret)
 		ret = control_open(&fd);
 	if (ret)
 		return ret;
-	ret = device_find_rxd("device", argv[optind], &dev, &index);
-	if (!ret) {
-		ret = ramdisk_clear(fd, &dev, index, &request);
-		device_release(&dev);
-	}
+	ret = ramdisk_discard_these(fd, argv + optind, &request, ramdisk_clear);
 	close(fd);
 	return ret;
 }
 
 const struct command command_clear = {
 	.name = "clear",
-	.summary = "discard all data of a RAM disk",
+	.summary = "discard all data of RAM disks",
 	.run = run_clear,
 };
 

@@ -376,12 +376,8 @@ enum exit_code cache_closed_check(const char *name)
 	return open_error(name, number);
 }
 
-/**
- * cache_unmap - remove an unused cache, or report its users
- * @name: its name
- * @dry_run: only check, and print what would be done
- */
-enum exit_code cache_unmap(const char *name, bool dry_run)
+/* Report the users of a cache. */
+static enum exit_code check_users(const char *name)
 {
 	struct mapping mapping;
 	enum exit_code ret;
@@ -390,8 +386,18 @@ enum exit_code cache_unmap(const char *name, bool dry_run)
 	if (!ret)
 		ret = check_unmap(name, &mapping);
 	mapping_release(&mapping);
-	if (!ret)
-		ret = cache_closed_check(name);
+	return ret ? ret : cache_closed_check(name);
+}
+
+/**
+ * cache_unmap - remove an unused cache, or report its users
+ * @name: its name
+ * @dry_run: only check, and print what would be done
+ */
+enum exit_code cache_unmap(const char *name, bool dry_run)
+{
+	enum exit_code ret = check_users(name);
+
 	if (ret)
 		return ret;
 	if (dry_run) {
@@ -403,4 +409,35 @@ enum exit_code cache_unmap(const char *name, bool dry_run)
 	ret = mapping_remove(name);
 	signals_allow();
 	return ret;
+}
+
+/**
+ * cache_unmap_these - remove unused caches, or none if one of them cannot be removed
+ * @names: their names or paths, terminated by NULL
+ * @dry_run: only check, and print what would be done
+ *
+ * Return: the exit code of the first error.
+ */
+enum exit_code cache_unmap_these(char *const *names, bool dry_run)
+{
+	enum exit_code first = EXIT_OK, ret;
+	const char *name;
+	size_t i, j;
+
+	for (i = 0; names[i]; i++) {
+		name = mapping_name(names[i]);
+		ret = check_users(name);
+		for (j = 0; !ret && j < i; j++)
+			if (!strcmp(name, mapping_name(names[j])))
+				ret = report(EXIT_PARAMETERS, "cache '%s': is given more than once",
+					     name);
+		first = first ? first : ret;
+	}
+	if (first)
+		return first;
+	for (i = 0; names[i]; i++) {
+		ret = cache_unmap(mapping_name(names[i]), dry_run);
+		first = first ? first : ret;
+	}
+	return first;
 }

@@ -23,5 +23,6 @@ enum exit_code cache_map(int control, const struct map_request *request, char **
 
 enum exit_code cache_closed_check(const char *name);
 enum exit_code cache_unmap(const char *name, bool dry_run);
+enum exit_code cache_unmap_these(char *const *names, bool dry_run);
 
 #endif /* RXADM_KERNEL_CACHE_MAP_H */

@@ -92,8 +92,9 @@ enum exit_code ramdisk_remove(int fd, const struct device *dev, int index,
 	return ret;
 }
 
-static enum exit_code remove_locked(int fd, const char *name,
-				    const struct discard_request *request)
+static enum exit_code discard_locked(int fd, const char *name,
+				     const struct discard_request *request,
+				     ramdisk_discard discard_it)
 {
 	struct device dev;
 	enum exit_code ret;
@@ -102,14 +103,17 @@ static enum exit_code remove_locked(int fd, const char *name,
 	ret = device_find_rxd("device", name, &dev, &index);
 	if (ret)
 		return ret;
-	ret = ramdisk_remove(fd, &dev, index, request);
+	ret = discard_it(fd, &dev, index, request);
 	device_release(&dev);
 	return ret;
 }
 
-/* Check whether a disk can be removed. @seqs has the diskseq of the @count disks before it. */
-static enum exit_code check_removal(int fd, const char *name, bool force, char **seqs,
-				    size_t count)
+/*
+ * Check whether the data of a disk can be discarded. @seqs has the diskseq of the @count disks
+ * before it.
+ */
+static enum exit_code check_one(int fd, const char *name, bool force, bool writes, char **seqs,
+				size_t count)
 {
 	struct disk_seen seen;
 	struct device dev;
@@ -131,50 +135,10 @@ static enum exit_code check_removal(int fd, const char *name, bool force, char *
 		ret = disk_check_same(&dev, seqs[count]);
 	if (!ret)
 		ret = disk_check_discard(fd, &dev, index, force, &seen);
+	if (!ret && writes && seen.query.state & RXD_STATE_READONLY)
+		ret = control_error(EROFS, dev.path);
 	device_release(&dev);
 	return ret;
-}
-
-/**
- * ramdisk_remove_these - remove RAM disks, or none if one of them cannot be removed
- * @fd: the control node
- * @names: their names, terminated by NULL
- * @request: how
- *
- * If another process uses one of them after the check, the others are removed nevertheless.
- *
- * Return: the exit code of the first error.
- */
-enum exit_code ramdisk_remove_these(int fd, char *const *names,
-				    const struct discard_request *request)
-{
-	struct discard_request each = *request;
-	enum exit_code first = EXIT_OK;
-	enum exit_code refused, ret;
-	char **seqs = NULL;
-	size_t count, i;
-
-	/* Remove disks that the user names, even if they would be kept otherwise. */
-	each.is_kept = NULL;
-	for (count = 0; names[count]; count++) {
-		seqs = resize_array(seqs, count + 1, sizeof(*seqs));
-		ret = check_removal(fd, names[count], request->force, seqs, count);
-		first = first ? first : ret;
-	}
-	refused = first;
-	for (i = 0; i < count; i++) {
-		each.diskseq = seqs[i];
-		/* Take the lock for each disk: freeing the memory of one may take long. */
-		ret = refused ? refused : lock_take();
-		if (!ret) {
-			ret = remove_locked(fd, names[i], &each);
-			lock_give();
-		}
-		first = first ? first : ret;
-		free(seqs[i]);
-	}
-	free(seqs);
-	return first;
 }
 
 /**
@@ -202,7 +166,7 @@ enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request)
 		err = control_query(fd, next, RXD_QUERY_NEXT, &query);
 		if (!err) {
 			path = format_text("/dev/rxd%d", query.index);
-			ret = remove_locked(fd, path, request);
+			ret = discard_locked(fd, path, request, ramdisk_remove);
 			free(path);
 			next = query.index + 1;
 		} else if (err != ENODEV) {
@@ -224,11 +188,13 @@ enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request)
 enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
 			     const struct discard_request *request)
 {
-	char *diskseq = disk_sequence(dev->number);
+	char *diskseq = request->diskseq ? copy_text(request->diskseq) : disk_sequence(dev->number);
 	struct disk_seen seen;
 	enum exit_code ret;
 
-	ret = disk_check_discard(fd, dev, index, request->force, &seen);
+	ret = disk_check_same(dev, diskseq);
+	if (!ret)
+		ret = disk_check_discard(fd, dev, index, request->force, &seen);
 	if (!ret && !request->dry_run)
 		ret = disk_images_suspend(dev->number);
 	if (ret)
@@ -243,6 +209,51 @@ enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
 out:
 	free(diskseq);
 	return ret;
+}
+
+/**
+ * ramdisk_discard_these - remove or clear RAM disks, or none if that is refused for one
+ * @fd: the control node
+ * @names: their names, terminated by NULL
+ * @request: how
+ * @discard_it: ramdisk_remove() or ramdisk_clear()
+ *
+ * If another process uses one of them after the check, the others are changed nevertheless.
+ *
+ * Return: the exit code of the first error.
+ */
+enum exit_code ramdisk_discard_these(int fd, char *const *names,
+				     const struct discard_request *request,
+				     ramdisk_discard discard_it)
+{
+	struct discard_request each = *request;
+	enum exit_code first = EXIT_OK;
+	enum exit_code refused, ret;
+	char **seqs = NULL;
+	size_t count, i;
+
+	/* Remove disks that the user names, even if they would be kept otherwise. */
+	each.is_kept = NULL;
+	for (count = 0; names[count]; count++) {
+		seqs = resize_array(seqs, count + 1, sizeof(*seqs));
+		ret = check_one(fd, names[count], request->force, discard_it == ramdisk_clear,
+				seqs, count);
+		first = first ? first : ret;
+	}
+	refused = first;
+	for (i = 0; i < count; i++) {
+		each.diskseq = seqs[i];
+		/* Take the lock for each disk: freeing the memory of one may take long. */
+		ret = refused ? refused : lock_take();
+		if (!ret) {
+			ret = discard_locked(fd, names[i], &each, discard_it);
+			lock_give();
+		}
+		first = first ? first : ret;
+		free(seqs[i]);
+	}
+	free(seqs);
+	return first;
 }
 
 /* Return true if the data of a RAM disk is that of another one, and what was changed since. */

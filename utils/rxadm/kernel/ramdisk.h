@@ -20,13 +20,17 @@ struct discard_request {
 	bool dry_run;		/* only check, and print what would be done */
 };
 
+typedef enum exit_code (*ramdisk_discard)(int fd, const struct device *dev, int index,
+					  const struct discard_request *request);
+
 enum exit_code ramdisk_remove(int fd, const struct device *dev, int index,
 			      const struct discard_request *request);
-enum exit_code ramdisk_remove_these(int fd, char *const *names,
-				    const struct discard_request *request);
 enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request);
 enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
 			     const struct discard_request *request);
+enum exit_code ramdisk_discard_these(int fd, char *const *names,
+				     const struct discard_request *request,
+				     ramdisk_discard discard_it);
 
 /* How to reset a RAM disk. */
 struct reset_request {
