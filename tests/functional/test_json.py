@@ -53,6 +53,14 @@ def test_all_there_is(lab, validator):
         validator.validate(json.loads(line))
 
 
+def test_generations(lab, validator, tmp_path):
+    image = tmp_path / "image"
+    assert rxadm("save", "--update", lab.ramdisk(MIB).path, image).returncode == 0
+    printed_list = json.loads(printed("load", image, "--list", "--json"))
+    validator.validate(printed_list)
+    assert printed_list["generations"][0]["generation"] == 1
+
+
 def test_of_none(validator):
     for args in ("list",), ("status",), ("status", "--latency"), \
             ("top", "-n", "1", "-d", "0.1"):

@@ -8,7 +8,7 @@
 #include "image/log_format.h"
 
 const struct log_generation *generation_find(const struct log_head *head, uint64_t number);
-void generation_time(const struct log_generation *generation, char *text, size_t size);
+void generation_time(const struct log_generation *generation, bool utc, char *text, size_t size);
 char *generations_list(const struct log_head *head);
 int generations_begin(struct log_head *head, const struct image_header *header,
 		      struct log_segment *segment);

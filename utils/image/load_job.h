@@ -39,6 +39,6 @@ enum copy_step load_read(void *context, struct copy_chunk *chunk);
 enum exit_code load_open(struct load_job *job);
 enum exit_code load_begin(struct load_job *job);
 
-enum exit_code image_list(const char *file);
+enum exit_code image_generations(const char *file, struct log_head *head);
 
 #endif /* IMAGE_LOAD_JOB_H */

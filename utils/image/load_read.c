@@ -4,12 +4,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/size.h"
 #include "copy/file.h"
 #include "copy/stream.h"
 #include "image/frame.h"
@@ -299,25 +297,16 @@ enum exit_code load_open(struct load_job *job)
 		      path, (long long)job->opened.st_size, IMAGE_PAGE);
 }
 
-static void print_generation(const struct log_generation *generation)
-{
-	char size[SIZE_TEXT_MAX], text[64];
-
-	generation_time(generation, text, sizeof(text));
-	printf("%10llu  %-19s  %s\n", (unsigned long long)generation->number, text,
-	       size_format(generation->data, size));
-}
-
 /**
- * image_list - print the generations of an image
+ * image_generations - read which generations an image has
  * @file: the image
+ * @head: out: its generations
  */
-enum exit_code image_list(const char *file)
+enum exit_code image_generations(const char *file, struct log_head *head)
 {
 	const struct load_args args = { .file = file };
 	struct load_job job = { .args = &args, .image_fd = -1, .fd = -1 };
 	enum exit_code ret = load_open(&job);
-	uint32_t i;
 
 	if (!ret)
 		ret = look_for_log(&job);
@@ -332,11 +321,7 @@ enum exit_code image_list(const char *file)
 	}
 	if (!ret && job.damaged)
 		log_tell_damage(job.image_fd, file, &job.head);
-	if (!ret) {
-		printf("%s  %-19s  %s\n", "GENERATION", "TIME", "DATA");
-		for (i = 0; i < job.head.count; i++)
-			print_generation(&job.head.generations[i]);
-	}
+	*head = job.head;
 	log_reader_close(&job.reader);
 	if (job.image_fd >= 0)
 		close(job.image_fd);

@@ -52,7 +52,7 @@ void log_tell_damage(int fd, const char *path, const struct log_head *head)
 
 	/* What the damaged head would name follows the end that this one names. */
 	more = fstat(fd, &st) || (uint64_t)st.st_size > head->end;
-	generation_time(generation, text, sizeof(text));
+	generation_time(generation, false, text, sizeof(text));
 	report(EXIT_OK,
 	       "note: image '%s': one of its two heads is damaged; its newest generation is %llu of %s%s",
 	       path, (unsigned long long)generation->number, text,

@@ -132,7 +132,7 @@ _rxadm()
 		save:* | load:*)
 			words='--compress --format --keep --no-freeze --progress --update --help'
 			[ "$command" = save ] ||
-				words='--format --generation --into --index --list --name --node --overcommit
+				words='--format --generation --into --index --json --list --name --node --overcommit
 					--progress --uuid --help'
 			mapfile -t COMPREPLY < <(compgen -f -W "$words" -- "$cur")
 			return ;;

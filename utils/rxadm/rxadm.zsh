@@ -44,7 +44,7 @@ _rxadm()
 		'clone:create RAM disks that share the data of another one'
 		'resize:grow or shrink a RAM disk'
 		'limit:set the memory that a RAM disk may occupy'
-		'clear:discard all data of a RAM disk'
+		'clear:discard all data of RAM disks'
 		'reset:replace the data of a RAM disk by that of another one'
 		'remove:remove RAM disks and free their memory'
 		'list:list the RAM disks'
@@ -54,7 +54,7 @@ _rxadm()
 		'save:save a RAM disk to an image'
 		'load:create a RAM disk from an image'
 		'map:use a RAM disk as the cache of a slower disk'
-		'unmap:remove a cache'
+		'unmap:remove caches'
 		'mode:change or print the mode of a cache'
 		'set:change the settings of a cache'
 		'status:show the caches and their counters'
@@ -128,7 +128,7 @@ _rxadm()
 			'1:device:_rxadm_ramdisks' '2:size:(none)' ;;
 	clear)
 		_arguments '--force[discard data that was not saved]' '--dry-run[change nothing]' \
-			'--help[print help]' '1:device:_rxadm_ramdisks' ;;
+			'--help[print help]' '*:device:_rxadm_ramdisks' ;;
 	remove)
 		_arguments '(*)--all[remove all that can be removed]' '--dry-run[change nothing]' \
 			'--force[discard data that was not saved]' '--help[print help]' \
@@ -155,7 +155,7 @@ _rxadm()
 		_arguments '--into=[an empty RAM disk]:device:_rxadm_ramdisks' \
 			'--format=[format of the file]:format:(rxd raw)' \
 			'--generation=[load this state of the image]:number' \
-			'--list[print the states of the image]' \
+			'--list[print the states of the image]' '(-J --json)'{-J,--json}'[print JSON]' \
 			'--index=[create /dev/rxdN]:number' '--name=[name of the RAM disk]:name' \
 			'--node=[NUMA node to allocate memory from]:node:(local interleave)' \
 			'--overcommit[do not count the disk towards the share of memory]' \
@@ -171,7 +171,7 @@ _rxadm()
 			'--help[print help]' ;;
 	unmap)
 		_arguments '--dry-run[change nothing]' '--help[print help]' \
-			'1:name:_rxadm_caches' ;;
+			'*:name:_rxadm_caches' ;;
 	mode)
 		_arguments '--dry-run[change nothing]' '--help[print help]' \
 			'1:name:_rxadm_caches' "2:mode:$modes" ;;

@@ -19,7 +19,9 @@
 #include "copy/copy.h"
 #include "copy/progress.h"
 #include "image/format.h"
+#include "image/generations.h"
 #include "image/load_job.h"
+#include "output/table.h"
 #include "save/load.h"
 #include "save/save.h"
 
@@ -112,9 +114,9 @@ static enum exit_code check_update(struct save_args *args)
 	if (args->raw)
 		return report(EXIT_PARAMETERS,
 			      "options --update and --format raw exclude each other");
-	return args->stream ? report(EXIT_PARAMETERS,
-				     "file '-': cannot be updated; give the path of a file") :
-			      EXIT_OK;
+	return strcmp(args->file, "-") ? EXIT_OK :
+	       report(EXIT_PARAMETERS,
+		      "option --update: needs a file, not '-'; to update a file named -, specify ./-");
 }
 
 static enum exit_code parse_save(int argc, char **argv, struct save_args *args, bool *help)
@@ -169,11 +171,13 @@ static enum exit_code parse_save(int argc, char **argv, struct save_args *args, 
 	if (args->raw && args->compress)
 		return report(EXIT_PARAMETERS,
 			      "options --compress and --format raw exclude each other");
-	ret = stream_argument(args->file, STDOUT_FILENO, &args->stream);
+	ret = check_update(args);
+	if (!ret)
+		ret = stream_argument(args->file, STDOUT_FILENO, &args->stream);
 	if (!ret && args->stream && args->progress == PROGRESS_JSON)
 		ret = report(EXIT_PARAMETERS,
 			     "progress 'json': goes to standard output, as the image does; must be auto, bar or none");
-	return ret ? ret : check_update(args);
+	return ret;
 }
 
 static enum exit_code run_save(int argc, char **argv)
@@ -217,6 +221,7 @@ static const char load_usage[] =
 	"     --into DEVICE     load into this RAM disk, which must be empty and large enough\n"
 	"     --index N         create /dev/rxdN (default: the lowest free number)\n"
 	"     --list            load nothing, print the generations in the image\n"
+	" -J, --json            with --list: print JSON\n"
 	"     --name NAME       name for commands and /dev/disk/by-id/rxd-name-NAME\n"
 	"     --node NODE       NUMA node to allocate memory from: a number, local or\n"
 	"                       interleave (default: local)\n"
@@ -226,8 +231,18 @@ static const char load_usage[] =
 	"     --uuid UUID       identity (default: that of the image); random: a random one\n"
 	" -h, --help            print this help\n";
 
-static enum exit_code check_load(const struct load_args *args, bool list)
+/* What to print instead of loading the image. */
+struct list_request {
+	bool list;
+	bool json;
+};
+
+static enum exit_code check_load(const struct load_args *args, const struct list_request *request)
 {
+	bool list = request->list;
+
+	if (request->json && !list)
+		return report(EXIT_PARAMETERS, "option --json: needs --list");
 	if (list && (args->raw || args->generation || args->into || args->has_index || args->name ||
 		     args->node_text || args->uuid_text || args->overcommit))
 		return report(EXIT_PARAMETERS,
@@ -243,13 +258,14 @@ static enum exit_code check_load(const struct load_args *args, bool list)
 }
 
 static enum exit_code parse_load(int argc, char **argv, struct load_args *args, bool *help,
-				 bool *list)
+				 struct list_request *list)
 {
 	static const struct option options[] = {
 		{ "format",	required_argument, NULL, OPT_FORMAT },
 		{ "generation",	required_argument, NULL, OPT_GENERATION },
 		{ "index",	required_argument, NULL, OPT_INDEX },
 		{ "into",	required_argument, NULL, OPT_INTO },
+		{ "json",	no_argument,	   NULL, 'J' },
 		{ "list",	no_argument,	   NULL, OPT_LIST },
 		{ "name",	required_argument, NULL, OPT_NAME },
 		{ "node",	required_argument, NULL, OPT_NODE },
@@ -263,7 +279,7 @@ static enum exit_code parse_load(int argc, char **argv, struct load_args *args, 
 	unsigned int number = 0;
 	int opt;
 
-	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while (!ret && (opt = getopt_long(argc, argv, ":Jh", options, NULL)) != -1) {
 		switch (opt) {
 		case OPT_FORMAT:
 			ret = format_argument(optarg, &args->raw);
@@ -280,7 +296,10 @@ static enum exit_code parse_load(int argc, char **argv, struct load_args *args, 
 			args->into = optarg;
 			break;
 		case OPT_LIST:
-			*list = true;
+			list->list = true;
+			break;
+		case 'J':
+			list->json = true;
 			break;
 		case OPT_NAME:
 			args->name = optarg;
@@ -314,22 +333,66 @@ static enum exit_code parse_load(int argc, char **argv, struct load_args *args, 
 	if (ret)
 		return ret;
 	args->file = argv[optind];
-	ret = check_load(args, *list);
+	ret = check_load(args, list);
 	if (!ret)
 		ret = stream_argument(args->file, STDIN_FILENO, &args->stream);
 	if (!ret && args->stream && args->raw)
 		ret = report(EXIT_PARAMETERS,
 			     "file '-': a raw image cannot be read from standard input; give its path");
-	if (!ret && args->stream && *list)
+	if (!ret && args->stream && list->list)
 		ret = report(EXIT_PARAMETERS,
 			     "file '-': its generations cannot be listed; give the path of the image");
+	return ret;
+}
+
+enum {
+	COL_GENERATION,
+	COL_TIME,
+	COL_DATA,
+};
+
+static const struct column columns[] = {
+	[COL_GENERATION]	= { "GENERATION", COLUMN_NUMBER, true, "number" },
+	[COL_TIME]		= { "TIME", COLUMN_TEXT, true, "when it was saved" },
+	[COL_DATA]		= { "DATA", COLUMN_SIZE, true, "memory that the disk used" },
+};
+
+static const struct table_spec spec = {
+	.name = "generations",
+	.columns = columns,
+	.count = ARRAY_SIZE(columns),
+};
+
+static enum exit_code print_generations(const char *file, bool json)
+{
+	const struct log_generation *generation;
+	struct log_head head;
+	enum exit_code ret = image_generations(file, &head);
+	struct table *table;
+	char text[64];
+	uint32_t i;
+
+	if (ret)
+		return ret;
+	table = table_make(&spec, json);
+	for (i = 0; i < head.count; i++) {
+		generation = &head.generations[i];
+		table_add_line(table);
+		table_set_number(table, COL_GENERATION, generation->number);
+		generation_time(generation, json, text, sizeof(text));
+		table_set_text(table, COL_TIME, text);
+		table_set_number(table, COL_DATA, generation->data);
+	}
+	ret = table_print(table);
+	table_free(table);
 	return ret;
 }
 
 static enum exit_code run_load(int argc, char **argv)
 {
 	struct load_args args = { .progress = PROGRESS_AUTO };
-	bool help = false, list = false;
+	struct list_request list = { 0 };
+	bool help = false;
 	enum exit_code ret;
 	char *path;
 
@@ -340,8 +403,8 @@ static enum exit_code run_load(int argc, char **argv)
 		fputs(load_usage, stdout);
 		return EXIT_OK;
 	}
-	if (list)
-		return image_list(args.file);
+	if (list.list)
+		return print_generations(args.file, list.json);
 	ret = privilege_check();
 	if (ret)
 		return ret;

@@ -453,9 +453,9 @@ void disk_guard_undo(struct disk_guard *guard)
  */
 bool image_may_be_replaced(dev_t disk, int folder_fd, const char *name)
 {
-	const struct image_header header = image_header_in(folder_fd, name);
+	uint64_t id = image_id(folder_fd, name);
 
-	return header.size && disk_images_has(disk, header.id);
+	return id && disk_images_has(disk, id);
 }
 
 /**
