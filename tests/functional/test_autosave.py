@@ -75,7 +75,7 @@ def save(config, *args):
 
 
 def stop(config, *args):
-    assert "generation" in checked(config.apply("--stop", *args))
+    checked(config.apply("--stop", *args))
 
 
 def holds(image, wanted, *options):
@@ -139,7 +139,11 @@ def test_command_of_the_unit(config, image):
         fill(seed)
         result = rxadm(*words, "--config", config.path)
         assert "generation" in checked(result)
-        assert result.stdout == f"ramdisk a: save {disk} to '{image}'\n"
+        assert result.stdout == "", "one line is enough"
+    result = rxadm(*words, "--config", config.path)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), "nothing to do"
+    result = rxadm("--verbose", *words, "--config", config.path)
+    assert "nothing has changed since generation 2" in result.stderr and result.stdout == ""
     assert held(disk) == start_of(2)
     ok("remove", "--force", disk)
     for name in os.listdir(RECORDS):
@@ -172,11 +176,17 @@ def test_file_system(config, lab):
 
 def test_metrics(config, image):
     """They tell of the last save that succeeded, and count those that failed."""
-    interval = {"autosave_interval_seconds": 600}
-    assert samples() == {"save_failures_total": 0, **interval}
+    found = samples()
+    due = found.pop("autosave_due_seconds")
+    assert found == {"save_failures_total": 0, "autosave_interval_seconds": 600}
+    assert time.time() + 300 < due <= time.time() + 600
+    time.sleep(1.1)
+    config.ok()
+    assert samples()["autosave_due_seconds"] == due, "the time of the first apply counts"
     before = int(time.time())
     save(config)
     found = samples()
+    assert found["autosave_due_seconds"] == found["save_timestamp_seconds"] + 600
     assert before <= found["save_timestamp_seconds"] <= time.time()
     assert 0 < found["save_duration_seconds"] < 30
     assert MIB < found["save_written_bytes"] < 2 * MIB
@@ -234,7 +244,7 @@ def test_states(config, image):
     assert save(config) == 5
     assert image.stat().st_ino == inode
     assert 64 << 10 <= samples()["save_written_bytes"] < MIB // 4
-    assert save(config) == 5, "nothing has changed"
+    assert checked(config.apply("--save")) == "", "nothing has changed"
     assert samples()["save_written_bytes"] == 0
     stop(config)
     assert holds(image, start_of(5))
@@ -310,7 +320,11 @@ def test_beside_of_another(config, image):
     image.write_bytes(b"something else")
     beside = f"{image}.new-20250101T000000Z"
     shutil.copy(image, beside)
-    assert f"'{image}.new-" in checked(config.apply("--save"), BUSY)
+    for number in 1, 2:
+        fill(number)
+        assert f"'{image}.new-" in checked(config.apply("--save"), BUSY)
+        assert samples()["save_failures_total"] == number
+    assert "save_timestamp_seconds" not in samples()
     assert len(glob.glob(f"{image}.new-*")) == 2
     with open(beside, "rb") as file:
         assert file.read() == b"something else"
@@ -335,16 +349,35 @@ def test_nothing_to_save(config, image):
 
 
 def test_update_that_fails_at_a_stop(config, image):
-    """All of the disk is saved instead, and the next save begins anew."""
-    save(config)
+    """All of the disk is saved instead, no state is lost, and the next save begins anew."""
+    for seed in 1, 2:
+        fill(seed)
+        save(config)
     inode = image.stat().st_ino
+    fill(3)
+    result = failing(config, "--stop")
+    assert not result.returncode and "all of it is saved" in result.stderr, result
+    assert not disk_of("ramdisk/a") and glob.glob(f"{image}.new-*") == []
+    old = glob.glob(f"{image}.old-*")
+    assert len(old) == 1 and f"'{old[0]}'" in result.stderr and f"'{image}'" in result.stderr
+    assert (os.stat(old[0]).st_ino, os.stat(old[0]).st_nlink) == (inode, 1)
+    assert holds(old[0], start_of(2)) and holds(old[0], start_of(1), "--generation", "1")
+    assert holds(image, start_of(3))
+    config.ok()
+    fill(4)
+    assert save(config) == 1
+    stop(config)
+    assert holds(image, start_of(4)) and glob.glob(f"{image}.old-*") == old
+
+
+def test_update_that_fails_at_a_stop_without_older_states(config):
+    """There is nothing but the last state to keep."""
+    image = config.folder / "image"
+    config.write(section(image, "autosave = 1h\n"))
+    config.ok()
+    fill(1)
+    save(config)
     fill(2)
     result = failing(config, "--stop")
     assert not result.returncode and "all of it is saved" in result.stderr, result
-    assert not disk_of("ramdisk/a") and image.stat().st_ino != inode
-    assert holds(image, start_of(2)) and glob.glob(f"{image}.new-*") == []
-    config.ok()
-    fill(3)
-    assert save(config) == 1
-    stop(config)
-    assert holds(image, start_of(3))
+    assert glob.glob(f"{image}.*-*") == [] and holds(image, start_of(2))

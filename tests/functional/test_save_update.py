@@ -3,6 +3,7 @@
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -129,6 +130,12 @@ def test_generations(lab, source, path):
     refused(PARAMETERS, "load", path, "--generation", "2", names=("no generation 2", "3, 4, 5"))
     lines = ok("load", path, "--list").splitlines()
     assert [line.split()[0] for line in lines] == ["GENERATION", "3", "4", "5"]
+    found = json.loads(ok("load", path, "--list", "--json"))["generations"]
+    assert [entry["generation"] for entry in found] == [3, 4, 5]
+    assert [entry["data"] for entry in found] == [
+        4 * MIB + max(0, number - 1) * 256 * KIB for number in (3, 4, 5)]
+    assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", entry["time"])
+               for entry in found)
     source.remove()
 
     older = load(lab, path, "--generation", "3")
@@ -322,7 +329,12 @@ def test_bad_input(lab, source, folder, path):
                            (("--format", "raw"), "exclude")):
         refused(PARAMETERS, "save", "--update", source.path, path, *options, names=names)
     refused(PARAMETERS, "save", "--keep", "2", source.path, path, names="--update")
-    refused(PARAMETERS, "save", "--update", source.path, "-", names="cannot be updated")
+    refused(PARAMETERS, "save", "--update", source.path, "-", names=("--update", "needs a file"))
+    # On a terminal, too.
+    result = run("script", "-qec", f"{program('rxadm')} save --update {source.path} -",
+                 "/dev/null", check=False)
+    assert result.returncode == PARAMETERS and "option --update: needs a file" in result.stdout
+    refused(PARAMETERS, "load", path, "--json", names=("--json", "--list"))
     refused(PARAMETERS, "load", path, "--generation", "0", names="generation '0'")
     refused(PARAMETERS, "load", path, "--format", "raw", "--generation", "1", names="exclude")
     with open(path, "rb") as image:
@@ -465,3 +477,21 @@ def test_two_at_once(lab, source, path):
     assert [process.returncode for process in both] == [0, 0], texts
     assert sum(NOTHING in text for text in texts) == 1
     assert loaded(lab, path) == content(source.path)
+
+
+@pytest.mark.one_kernel
+def test_record_stays_short(source, path):
+    """The record of images that the disk may replace has a line for each file."""
+    with open(f"/sys/block/{source.name}/diskseq", encoding="ascii") as file:
+        record = f"/run/rxadm/disk-{file.read().strip()}"
+    sizes = set()
+    for number in range(5):
+        update_after(source, path, number * MIB)
+        sizes.add(os.path.getsize(record))
+    assert len(sizes) == 1
+    for _ in range(3):
+        ok("save", source.path, path)
+    assert sizes == {os.path.getsize(record)}
+    update(source, path + ".other")
+    assert {2 * size for size in sizes} == {os.path.getsize(record)}
+    assert update_after(source, path + ".other", 7 * MIB) == (True, 2)

@@ -32,7 +32,8 @@ static struct ramdisk_metrics ramdisks[] = {
 		.uuid = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ab",
 		.node = "local",
 		.state = "open readonly detect-zeroes",
-		.saves = { .failures = 2, .time = 1764038400, .ms = 1250, .bytes = 1 << 20 },
+		.saves = { .failures = 2, .time = 1764038400, .ms = 1250, .bytes = 1 << 20,
+			   .start = 1764030000 },
 		.autosave = 600,
 	}, {
 		.disk = { .name = "rxd1" },
@@ -40,7 +41,8 @@ static struct ramdisk_metrics ramdisks[] = {
 		.uuid = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ac",
 		.node = "interleave",
 		.state = "idle",
-		.saves = { .failures = 1 },
+		.saves = { .failures = 1, .start = 1764038000 },
+		.autosave = 60,
 	}, {
 		.disk = { .name = "rxd2" },
 		.query = { .size = 1 << 20, .mem_limit = 1 << 30 },
@@ -99,6 +101,8 @@ static const char *const lines_of_both[] = {
 	"rxd_save_failures_total{device=\"rxd1\"} 1",
 	"rxd_save_failures_total{device=\"rxd2\"} 0",
 	"rxd_autosave_interval_seconds{device=\"rxd0\"} 600",
+	"rxd_autosave_due_seconds{device=\"rxd0\"} 1764039000",
+	"rxd_autosave_due_seconds{device=\"rxd1\"} 1764038060",
 	"rxd_io_requests_total{device=\"rxd0\",operation=\"flush\"} 4",
 	"rxd_io_bytes_total{device=\"rxd0\",operation=\"discard\"} 12288",
 	"rxd_io_seconds_total{device=\"rxd0\",operation=\"read\"} 0.001",
@@ -206,7 +210,8 @@ static void check_all(void)
 	tap_ok(!strstr(openmetrics, "_timestamp_seconds{device=\"rxd1") &&
 	       !strstr(openmetrics, "save_duration_seconds{device=\"rxd1") &&
 	       !strstr(openmetrics, "written_bytes{device=\"rxd1") &&
-	       !strstr(openmetrics, "interval_seconds{device=\"rxd1"),
+	       !strstr(openmetrics, "autosave_interval_seconds{device=\"rxd2") &&
+	       !strstr(openmetrics, "autosave_due_seconds{device=\"rxd2"),
 	       "no last save of a disk that was not saved");
 	free(openmetrics);
 	free(prometheus);

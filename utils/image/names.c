@@ -23,6 +23,7 @@
 #include "image/names.h"
 
 #define MARK		".new-"
+#define MARK_OLD	".old-"
 #define DATE		"%Y%m%dT%H%M%SZ"
 #define DATE_DIGITS	"########T######Z"
 
@@ -46,7 +47,7 @@ static size_t letter_length(const char *text)
 }
 
 /* Find an unused name beside an image, with the current time. Return: 0 or an errno. */
-static int choose_name(int folder_fd, const char *image, char **name)
+static int choose_name(int folder_fd, const char *image, const char *mark, char **name)
 {
 	int keep = strlen(image);
 	time_t now = time(NULL);
@@ -60,8 +61,8 @@ static int choose_name(int folder_fd, const char *image, char **name)
 	strftime(text, sizeof(text), DATE, gmtime_r(&now, &tm));
 	do {
 		free(*name);
-		*name = format_text(again > 1 ? "%.*s" MARK "%s-%u" : "%.*s" MARK "%s", keep,
-				    image, text, again);
+		*name = format_text(again > 1 ? "%.*s%s%s-%u" : "%.*s%s%s", keep, image, mark,
+				    text, again);
 		err = fstatat(folder_fd, *name, &st, AT_SYMLINK_NOFOLLOW) ? errno : 0;
 		if (!err)
 			again++;
@@ -203,22 +204,22 @@ uint64_t image_disk_size(const char *file)
 }
 
 /**
- * image_header_in - read the header of an image in a folder
+ * image_id - read the identity of an image in a folder
  * @folder_fd: the folder
  * @name: the image
  *
- * Return: the header; its size is 0 if the file has no valid one.
+ * Return: the identity, or 0 if the file has no valid header.
  */
-struct image_header image_header_in(int folder_fd, const char *name)
+uint64_t image_id(int folder_fd, const char *name)
 {
 	int fd = openat(folder_fd, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	struct image_header header = { 0 };
 
-	if (fd < 0)
-		return header;
-	header = read_header(fd);
-	close(fd);
-	return header;
+	if (fd >= 0) {
+		header = read_header(fd);
+		close(fd);
+	}
+	return header.size ? header.id : 0;
 }
 
 /**
@@ -233,12 +234,53 @@ int image_name_beside(struct output *output, char **path)
 	char *name;
 	int err;
 
-	err = choose_name(output->folder_fd, output->name, &name);
+	err = choose_name(output->folder_fd, output->name, MARK, &name);
 	free(output->name);
 	output->name = name;
 	output->exclusive = true;
 	*path = image_beside_path(output->folder_fd, name);
 	return err;
+}
+
+/**
+ * image_keep_old - keep an image that has generations under another name, before it is replaced
+ * @output: the new image
+ * @beside: out: if that fails, allocated path beside the old image, which the new one gets
+ * @old: out: allocated path of the old image; NULL: it has no generations
+ *
+ * Return: 0 or an errno.
+ */
+int image_keep_old(struct output *output, char **beside, char **old)
+{
+	int fd = openat(output->folder_fd, output->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct image_start start = { 0 };
+	char *name, *error = NULL;
+	int err;
+
+	if (fd >= 0) {
+		image_read_start(fd, &start, &error);
+		close(fd);
+	}
+	free(error);
+	if (!start.log)
+		return 0;
+	err = choose_name(output->folder_fd, output->name, MARK_OLD, &name);
+	if (!err && linkat(output->folder_fd, output->name, output->folder_fd, name, 0))
+		err = errno;
+	if (!err)
+		*old = image_beside_path(output->folder_fd, name);
+	free(name);
+	/* Some file systems have no hard links. */
+	return err ? image_name_beside(output, beside) : 0;
+}
+
+/* Undo image_keep_old(). */
+void image_drop_old(char **old)
+{
+	if (*old)
+		unlink(*old);
+	free(*old);
+	*old = NULL;
 }
 
 /**

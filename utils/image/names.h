@@ -23,9 +23,11 @@ bool image_beside_is_newer(const struct image_beside *beside, const struct times
 char *image_beside_path(int folder_fd, const char *name);
 
 uint64_t image_disk_size(const char *file);
-struct image_header image_header_in(int folder_fd, const char *name);
+uint64_t image_id(int folder_fd, const char *name);
 enum exit_code image_check_loop(const char *file);
 int image_name_beside(struct output *output, char **path);
+int image_keep_old(struct output *output, char **beside, char **old);
+void image_drop_old(char **old);
 int image_commit(struct output *output, char **beside, char **path);
 
 #endif /* IMAGE_NAMES_H */

@@ -459,7 +459,7 @@ enum exit_code plan_make_steps(struct plan *plan, const char *name)
 
 	for (step = plan->steps; !ret && step < plan->steps + plan->count; step++) {
 		ret = step->make(plan);
-		if (!ret)
+		if (!ret && !step->told)
 			printf("%s: %s\n", name, step->text);
 		fflush(stdout);
 		if (!first)

@@ -17,6 +17,7 @@ struct plan_step {
 	char *text;	/* its description for the user */
 	enum exit_code (*make)(struct plan *plan);
 	bool optional;	/* its failure does not stop the steps after it */
+	bool told;	/* it reports itself what it has done */
 };
 
 /* The steps for a section, and the state that they start from. */
@@ -69,6 +70,7 @@ void plan_release_steps(struct plan *plan);
 enum exit_code plan_start_ramdisk(struct plan *plan);
 enum exit_code plan_stop_ramdisk(struct plan *plan);
 enum exit_code plan_save_ramdisk(struct plan *plan);
+void plan_begin_autosave(struct plan *plan);
 enum exit_code plan_save_image(struct plan *plan);
 enum exit_code plan_save_unfinished(struct plan *plan);
 enum exit_code plan_start_cache(struct plan *plan);

@@ -39,16 +39,22 @@ static enum exit_code save(struct plan *plan, struct save_args *args)
 }
 
 /* Save a disk that is not in use. */
-static enum exit_code save_whole(struct plan *plan, bool apart, char **beside)
+static enum exit_code save_whole(struct plan *plan, bool apart, bool keep_old, char **beside)
 {
 	struct save_args args = {
 		.file = image_of(plan),
 		.keep = true,
 		.apart = apart,
+		.keep_old = keep_old,
 		.folder = plan->section->folder,
 	};
 	enum exit_code ret = save(plan, &args);
 
+	if (args.old)
+		report(EXIT_OK,
+		       "note: image '%s': has only the present state; its older generations are kept in '%s'",
+		       image_of(plan), args.old);
+	free(args.old);
 	*beside = args.beside;
 	return ret;
 }
@@ -99,6 +105,7 @@ static enum exit_code save_meanwhile(struct plan *plan, char **beside)
 	struct save_args args = {
 		.update = has_updates(plan),
 		.generations = keep ? keep : 1,
+		.terse = true,
 	};
 	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
 	enum exit_code ret = find_place(plan, beside);
@@ -111,6 +118,7 @@ static enum exit_code save_meanwhile(struct plan *plan, char **beside)
 		return ret;
 	}
 	args.file = *beside ? *beside : image_of(plan);
+	args.instead = *beside;
 	return save(plan, &args);
 }
 
@@ -120,7 +128,7 @@ enum exit_code plan_save_unfinished(struct plan *plan)
 	enum exit_code ret;
 	char *beside;
 
-	ret = save_whole(plan, true, &beside);
+	ret = save_whole(plan, true, false, &beside);
 	if (!ret)
 		report(EXIT_OK,
 		       "note: /dev/rxd%d: was not started completely, but held data, which is saved as '%s'",
@@ -173,9 +181,17 @@ enum exit_code plan_save_image(struct plan *plan)
 		free(beside);
 		whole = true;
 	}
+	/* An update would have kept older generations: do not lose them by its failure. */
 	if (whole)
-		ret = save_whole(plan, apart, &beside);
+		ret = save_whole(plan, apart, plan->section->keep > 1, &beside);
 	return end_save(plan, ret, apart, beside);
+}
+
+/* From now on, a timer should save the disk. */
+void plan_begin_autosave(struct plan *plan)
+{
+	if (plan->section->autosave && plan_find_disk(plan))
+		save_cost_begin(makedev(plan->disk.major, plan->disk.minor));
 }
 
 static enum exit_code save_now(struct plan *plan)
@@ -201,5 +217,6 @@ enum exit_code plan_save_ramdisk(struct plan *plan)
 			      "/dev/rxd%d: was not started completely, and is not saved; 'rxadm apply ramdisk/%s' starts it again",
 			      index, plan->section->name);
 	plan_step(plan, save_now, "save /dev/rxd%d to '%s'", index, image_of(plan));
+	plan->steps[plan->count - 1].told = has_updates(plan);
 	return EXIT_OK;
 }

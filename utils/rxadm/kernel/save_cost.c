@@ -14,7 +14,7 @@
 #include "kernel/disk_state.h"
 #include "kernel/save_cost.h"
 
-#define NUMBERS	" %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+#define NUMBERS	" %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
 
 static char *boot_id(void)
 {
@@ -30,7 +30,7 @@ static void read_record(const char *path, struct save_cost *cost)
 
 	if (text && boot && !strncmp(text, boot, strlen(boot)) &&
 	    sscanf(text + strlen(boot), NUMBERS, &found.failures, &found.time, &found.ms,
-		   &found.bytes) == 4)
+		   &found.bytes, &found.start) >= 4)
 		*cost = found;
 	free(boot);
 	free(text);
@@ -41,8 +41,8 @@ static void fill_record(FILE *file, const void *data)
 	const struct save_cost *cost = data;
 	char *boot = boot_id();
 
-	fprintf(file, "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", boot ? boot : "",
-		cost->failures, cost->time, cost->ms, cost->bytes);
+	fprintf(file, "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+		boot ? boot : "", cost->failures, cost->time, cost->ms, cost->bytes, cost->start);
 	free(boot);
 }
 
@@ -73,6 +73,25 @@ void save_cost_add(const char *sequence, bool success, uint64_t ms, uint64_t byt
 	}
 	file_replace("record", path, 0600, fill_record, &cost);
 	free(path);
+}
+
+/**
+ * save_cost_begin - record that a RAM disk is saved regularly from now on, unless it was already
+ * @disk: its device number
+ */
+void save_cost_begin(dev_t disk)
+{
+	char *sequence = disk_sequence(disk);
+	char *path = format_text(RUN_FOLDER "/saves-%s", sequence ? sequence : "");
+	struct save_cost cost = { 0 };
+
+	read_record(path, &cost);
+	if (sequence && !cost.start && !run_folder_make()) {
+		cost.start = time(NULL);
+		file_replace("record", path, 0600, fill_record, &cost);
+	}
+	free(path);
+	free(sequence);
 }
 
 /**

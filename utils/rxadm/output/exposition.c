@@ -267,6 +267,17 @@ RAMDISK_FIELD(save_bytes, ramdisk->saves.bytes, ramdisk->saves.time)
 RAMDISK_FIELD(save_failures, ramdisk->saves.failures, true)
 RAMDISK_FIELD(autosave, ramdisk->autosave, ramdisk->autosave)
 
+/* The first save is due one interval after autosave began. */
+static uint64_t autosave_due(const struct ramdisk_metrics *ramdisk)
+{
+	const struct save_cost *saves = &ramdisk->saves;
+
+	return (saves->time > saves->start ? saves->time : saves->start) + ramdisk->autosave;
+}
+
+RAMDISK_FIELD(autosave_due, autosave_due(ramdisk),
+	      ramdisk->autosave && (ramdisk->saves.time || ramdisk->saves.start))
+
 static void write_save_duration(const struct scope *scope, const void *disk)
 {
 	const struct save_cost *saves = &((const struct ramdisk_metrics *)disk)->saves;
@@ -302,6 +313,8 @@ static const struct family ramdisk_families[] = {
 	  write_save_failures },
 	{ "autosave_interval_seconds", TYPE_GAUGE, "seconds",
 	  "Time between two saves by the timer.", write_autosave },
+	{ "autosave_due_seconds", TYPE_GAUGE, "seconds",
+	  "When the timer should have saved it again, since the epoch.", write_autosave_due },
 };
 
 static void write_cache_info(const struct scope *scope, const void *disk)

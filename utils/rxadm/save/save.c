@@ -301,14 +301,20 @@ static enum exit_code commit(struct job *job)
 	if (args->keep && (args->apart || !image_may_take_name(output, job->dev->number,
 							       args->folder)))
 		err = image_name_beside(output, &args->beside);
+	if (!err && args->keep_old && !args->beside)
+		err = image_keep_old(output, &args->beside, &args->old);
 	if (err)
-		return report(exit_code_of(err), "file '%s': %s", args->beside, strerror(err));
+		return report(exit_code_of(err), "file '%s': %s",
+			      args->beside ? args->beside : args->file, strerror(err));
 	/* Record the id first: if rxadm is killed in between, the disk may replace the image. */
-	if (!args->raw && disk_images_add(job->source->sequence, job->image.header.id))
+	if (!args->raw && disk_images_add(job->source->sequence, job->image.header.id,
+					  image_id(output->folder_fd, output->name)))
 		fprintf(stderr, "rxadm: the image is saved nevertheless\n");
 	err = image_commit(output, &args->beside, &path);
 	/* Mark the disk as saved last: 'rxadm remove' then needs no --force. */
-	if (!err)
+	if (err)
+		image_drop_old(&args->old);
+	else
 		disk_saved_set(job->source->sequence, job->source->generation, path,
 			       &written);
 	free(path);
@@ -428,6 +434,7 @@ enum exit_code image_save(struct save_args *args)
 	args->signal = 0;
 	args->written = 0;
 	args->beside = NULL;
+	args->old = NULL;
 	args->seen.diskseq = 0;
 	ret = control_open(&control);
 	if (ret)
@@ -437,8 +444,8 @@ enum exit_code image_save(struct save_args *args)
 	if (!ret)
 		ret = args->update ? update_save(args, &source) : save_claimed(args, &source);
 	if (!args->stream && !args->signal)
-		save_cost_add(source.sequence, !ret, (copy_clock() - begin) / 1000000,
-			      args->written);
+		save_cost_add(source.sequence, !ret && !args->instead && !args->beside,
+			      (copy_clock() - begin) / 1000000, args->written);
 	save_source_release(&source);
 	close(control);
 	return ret;

@@ -25,8 +25,12 @@
  * @keep: refuse a disk in use; replace only an image that this disk was loaded from or saved
  *	to; save beside any other file
  * @apart: with @keep: always save beside the file
+ * @keep_old: with @keep: do not lose the generations of an image that is replaced
+ * @terse: with @update: say that nothing has changed only with --verbose
  * @folder: with @keep: the file system that the image was on, or is expected on; 0: any
+ * @instead: @file is not the image that should have been saved: the save counts as failed
  * @beside: out: with @keep: allocated path of the image; NULL if it is @file
+ * @old: out: with @keep_old: allocated path of the image that was replaced; NULL: none
  * @seen: out: what was saved
  * @written: out: bytes written to the image
  * @signal: out: the signal that interrupted it, or 0
@@ -44,8 +48,12 @@ struct save_args {
 	unsigned int generations;
 	bool keep;
 	bool apart;
+	bool keep_old;
+	bool terse;
 	dev_t folder;
+	bool instead;
 	char *beside;
+	char *old;
 	struct disk_seen seen;
 	uint64_t written;
 	int signal;

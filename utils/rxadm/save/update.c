@@ -232,6 +232,8 @@ static enum exit_code commit(struct update *update)
 {
 	struct log_head *head = &update->head;
 	const bool is_new = update->fd != update->file.fd;
+	const struct image_start *start = &update->file.start;
+	uint64_t old = start->log ? start->head.header.id : start->image.header.id;
 	int err;
 
 	head->writer = this_writer(update->source);
@@ -241,7 +243,7 @@ static enum exit_code commit(struct update *update)
 		cut_off(update);
 		return failed(update, err);
 	}
-	if (disk_images_add(update->source->sequence, head->header.id))
+	if (disk_images_add(update->source->sequence, head->header.id, old))
 		report(EXIT_OK, "note: the image is saved nevertheless");
 	err = append_head(update->fd, head);
 	if (!err && is_new) {
@@ -363,11 +365,11 @@ static enum exit_code save_tracked(struct update *update)
 	end = save_source_end(source);
 	if (ret)
 		return ret;
-	if (unchanged)
+	if (unchanged && (!update->args->terse || waits_are_told()))
 		report(EXIT_OK, "%s: nothing has changed since generation %llu of '%s'",
 		       source->dev.kernel_name,
 		       (unsigned long long)log_newest(&update->head)->number, update->args->file);
-	else
+	if (!unchanged)
 		tell(update);
 	if (!unchanged && update->fd == update->file.fd) {
 		tidy.fd = update->fd;
