@@ -328,7 +328,7 @@ def test_ambiguous_option():
 @pytest.mark.parametrize("arguments", [
     ("create", "more"), ("clone",), ("resize", "rxd0"), ("limit",), ("clear",), ("reset",),
     ("remove",), ("list", "more"), ("info",), ("extents",), ("diff",), ("save",), ("load",),
-    ("map", "more"), ("unmap",), ("mode",), ("set",), ("status", "one", "more"), ("stats",),
+    ("map", "more"), ("unmap",), ("mode",), ("set",), ("stats",),
     ("top", "more"), ("metrics", "more"), ("hotlist",), ("warm",), ("export",), ("unexport",),
     ("completion",), ("help", "list", "more")], ids=str)
 def test_usage_line(arguments):

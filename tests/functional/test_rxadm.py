@@ -307,6 +307,8 @@ def test_unmap_several(lab):
     refused(4, "unmap", one.name, "rxdtest-none", names="'rxdtest-none'")
     assert ok("unmap", two.name, one.name, "--dry-run") == \
         f"dmsetup remove {two.name}\ndmsetup remove {one.name}\n"
+    assert ok("status", "-rno", "NAME", two.name, one.path) == f"{two.name}\n{one.name}\n"
+    refused(4, "status", one.name, "rxdtest-none", names="'rxdtest-none'")
     assert len(ok("status", "-n").splitlines()) == 2
     assert ok("unmap", two.name, one.name) == ""
     assert ok("status", "-n") == ""

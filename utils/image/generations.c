@@ -47,12 +47,15 @@ const struct log_generation *generation_find(const struct log_head *head, uint64
 /* Write when a generation was saved: the local time for users, or UTC for programs. */
 void generation_time(const struct log_generation *generation, bool utc, char *text, size_t size)
 {
-	const char *format = utc ? "%Y-%m-%dT%H:%M:%SZ" : "%Y-%m-%d %H:%M:%S";
 	time_t time = generation->time;
 	struct tm tm;
+	bool good;
 
-	if (!(utc ? gmtime_r(&time, &tm) : localtime_r(&time, &tm)) ||
-	    !strftime(text, size, format, &tm))
+	if (utc)
+		good = gmtime_r(&time, &tm) && strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	else
+		good = localtime_r(&time, &tm) && strftime(text, size, "%Y-%m-%d %H:%M:%S", &tm);
+	if (!good)
 		snprintf(text, size, "-");
 }
 

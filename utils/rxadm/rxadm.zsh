@@ -180,7 +180,7 @@ _rxadm()
 			'--latency=[measure latency]:switch:(on off)' '--name=[name of a RAM disk]:name' \
 			'--dry-run[change nothing]' '--help[print help]' '1:device:_rxadm_devices' ;;
 	status)
-		_arguments $table '--latency[show a histogram of the latency]' '1:name:_rxadm_caches' ;;
+		_arguments $table '--latency[show a histogram of the latency]' '*:name:_rxadm_caches' ;;
 	stats)
 		_arguments '--all[reset all caches]' '--dry-run[change nothing]' '--help[print help]' \
 			'1:action:(reset)' '2:name:_rxadm_caches' ;;

@@ -289,8 +289,8 @@ static const struct column status_columns[] = {
 
 static const struct table_spec status_spec = {
 	.name = "caches",
-	.usage = "Usage: rxadm status [NAME] [OPTION...]\n"
-		 "       rxadm status --latency [NAME] [OPTION...]\n"
+	.usage = "Usage: rxadm status [NAME...] [OPTION...]\n"
+		 "       rxadm status --latency [NAME...] [OPTION...]\n"
 		 "\n"
 		 "Show all caches or one of them. With --latency, show a histogram of the latency of\n"
 		 "their I/O; 'rxadm status --latency --help' lists its columns.\n",
@@ -319,7 +319,7 @@ static const struct column latency_columns[] = {
 
 static const struct table_spec latency_spec = {
 	.name = "latencies",
-	.usage = "Usage: rxadm status --latency [NAME] [OPTION...]\n"
+	.usage = "Usage: rxadm status --latency [NAME...] [OPTION...]\n"
 		 "\n"
 		 "Show a histogram of the latency of reads and writes since 'rxadm set --latency on'.\n",
 	.columns = latency_columns,
@@ -417,39 +417,37 @@ static enum exit_code add_latency(struct table *table, const struct cache *cache
 
 typedef enum exit_code add_fn(struct table *table, const struct cache *cache, bool named);
 
-static enum exit_code fill_status(struct table *table, const char *name, add_fn *add)
+static enum exit_code fill_status(struct table *table, char **names, add_fn *add)
 {
-	const struct cache *cache;
+	const bool all = !*names;
+	const struct cache *cache = NULL;
 	struct caches caches;
 	enum exit_code ret;
 	size_t i;
 
-	if (name) {
-		ret = cache_find(name, &caches, &cache);
-		if (!ret)
-			ret = add(table, cache, true);
-	} else {
-		ret = caches_read(&caches);
-		for (i = 0; !ret && i < caches.count; i++)
-			ret = add(table, &caches.list[i], false);
-	}
-	caches_free(&caches);
+	do {
+		ret = all ? caches_read(&caches) :
+			    cache_find(mapping_name(*names), &caches, &cache);
+		for (i = 0; !ret && i < (all ? caches.count : 1); i++)
+			ret = add(table, all ? &caches.list[i] : cache, !all);
+		caches_free(&caches);
+	} while (!all && !ret && *++names);
 	return ret;
 }
 
-static enum exit_code status(struct table *table, const char *name, add_fn *add)
+static enum exit_code status(struct table *table, char **names, add_fn *add)
 {
 	enum exit_code ret;
 
 	/* Without the module there are no caches. */
-	if (!name && !module_is_loaded("dm_rxcache"))
+	if (!*names && !module_is_loaded("dm_rxcache"))
 		return table_print(table);
 	ret = privilege_check();
 	if (!ret)
 		ret = dm_begin();
 	if (ret)
 		return ret;
-	ret = fill_status(table, name, add);
+	ret = fill_status(table, names, add);
 	if (!ret)
 		ret = table_print(table);
 	dm_end();
@@ -474,21 +472,17 @@ static bool take_latency(int *argc, char **argv)
 static enum exit_code run_status(int argc, char **argv)
 {
 	bool latency = take_latency(&argc, argv);
-	const char *name = NULL;
 	struct table *table;
 	enum exit_code ret;
+	char **name;
 
 	ret = table_options(argc, argv, latency ? &latency_spec : &status_spec, &table);
 	if (ret || !table)
 		return ret;
-	if (optind < argc) {
-		ret = operands(argc, argv, 1, "[NAME] [OPTION...]");
-		name = mapping_name(argv[optind]);
-		if (!ret)
-			ret = mapping_name_check(name);
-	}
+	for (name = argv + optind; !ret && *name; name++)
+		ret = mapping_name_check(mapping_name(*name));
 	if (!ret)
-		ret = status(table, name, latency ? add_latency : add_cache);
+		ret = status(table, argv + optind, latency ? add_latency : add_cache);
 	table_free(table);
 	return ret;
 }
