@@ -300,7 +300,8 @@ def test_clear_several(lab):
 
 def test_unmap_several(lab):
     """All of the named caches are removed, or none."""
-    one, two = (lab.cache(4 * MIB, ramdisk=lab.ramdisk(4 * MIB)) for _ in range(2))
+    one, two = (lab.cache(4 * MIB, cache_size=4 * MIB, origin=lab.ramdisk(4 * MIB).path)
+                for _ in range(2))
     with direct.Direct(two.path):
         refused(5, "unmap", one.name, two.name, names=(two.name, "open"))
     refused(1, "unmap", one.name, f"/dev/mapper/{one.name}", names="more than once")

@@ -279,7 +279,7 @@ def test_records(files):
     assert ok("-T", "none", source, copy) == ""
     for options in ALL:
         result = rxcp("-g", *options, source, copy)
-        shown = result.stderr.split("\r")
+        shown = result.stderr.splitlines()
         assert result.returncode == 0 and f"{source}   0% [" in shown[1], "also if it is short"
         assert shown[-1] == "\33[K"
 
