@@ -84,6 +84,9 @@ help:
 	@echo 'make bench-clones [KERNEL=7.2] [CLONES=1000]'
 	@echo '                                   for how long clones and saves hold the writes to a'
 	@echo '                                   disk in use, in a guest'
+	@echo 'make bench-postgres [KERNEL=7.2] [COPIES=100]'
+	@echo '                                   compare fresh copies of a PostgreSQL cluster: clone,'
+	@echo '                                   dm-thin snapshot, cp --reflink, in a guest'
 	@echo 'make bench-rxcp [FOLDERS="..."]    compare rxcp with cp, in folders of this machine'
 	@echo 'make modules [KDIR=TREE] [ARCH=um] build/modules/RELEASE/*.ko, by default for the running'
 	@echo '                                   kernel'
@@ -267,6 +270,10 @@ bench-clones:
 	packaging/deps guest
 	tests/bench/clones $(or $(KERNEL),7.2) $(if $(CLONES),--clones $(CLONES))
 
+bench-postgres:
+	packaging/deps guest
+	tests/bench/postgres $(or $(KERNEL),7.2) $(if $(COPIES),--copies $(COPIES))
+
 bench-policy:
 	packaging/deps uml policy
 	tests/bench/policy/run $(if $(TRACES),'$(TRACES)')
@@ -285,4 +292,5 @@ distclean: clean
 .PHONY: help modules modules-of-release tools install install-tools install-headers \
 	install-rxbench install-dkms install-packaged uninstall dist deb check demo test lint \
 	test-kunit test-functional test-system cross torture mutations fuzz fuzz-parsers bench \
-	bench-memory bench-clones bench-count bench-rxcp bench-rxd bench-rxcache clean distclean
+	bench-memory bench-clones bench-postgres bench-count bench-rxcp bench-rxd bench-rxcache \
+	clean distclean
