@@ -210,6 +210,8 @@ static int rxd_flush(struct gendisk *gd)
 	while ((part = rxd_next_part(gd, &partno))) {
 		ret = filemap_write_and_wait(rxd_bdev_mapping(part)) ?: ret;
 		put_device(&part->bd_device);
+		if (fatal_signal_pending(current))
+			return -EINTR;
 		partno++;
 	}
 	return ret;
@@ -219,18 +221,22 @@ static int rxd_flush(struct gendisk *gd)
  * The first time that writes are held takes a grace period. Let it pass before file systems are
  * frozen.
  */
-static int rxd_prepare_hold(struct rxd_disk *source)
+static int rxd_prepare_hold(struct rxd_disk *source, const struct rxd_disk *rxd)
 {
+	unsigned int memflags;
 	int ret;
 
-	ret = mutex_lock_interruptible(&source->lock);
+	ret = mutex_lock_killable(&source->lock);
 	if (ret)
 		return ret;
+	memflags = memalloc_noio_save();
+	ret = rxd_check_source(source, rxd);
 	/* A cache may have come and gone. */
-	if (source->store->hold)
+	if (!ret && source->store->hold)
 		rxd_hold_prepare(source->store->hold);
+	memalloc_noio_restore(memflags);
 	mutex_unlock(&source->lock);
-	return 0;
+	return ret;
 }
 
 /*
@@ -242,11 +248,14 @@ static int rxd_clone_frozen(struct rxd_cloning *cloning, struct rxd_disk *rxd,
 {
 	int ret;
 
-	ret = rxd_flush(gd) ?: rxd_prepare_hold(cloning->source);
+	/*
+	 * What a grace period prepared is lost a grace period later. Write what the file systems
+	 * have before it, as that may take longer.
+	 */
+	ret = rxd_freeze_sync(&cloning->freeze) ?: rxd_flush(gd) ?:
+	      rxd_prepare_hold(cloning->source, rxd);
 	if (ret)
 		return ret;
-	if (fatal_signal_pending(current))
-		return -EINTR;
 	ret = rxd_freeze(&cloning->freeze);
 	if (ret)
 		return ret;

@@ -8,6 +8,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
 #include "compat.h"
@@ -72,6 +73,29 @@ void rxd_freeze_put(struct rxd_freeze *freeze)
 {
 	while (freeze->nr_files)
 		fput(freeze->file[--freeze->nr_files]);
+}
+
+/**
+ * rxd_freeze_sync - write what the file systems have in memory, so that freezing them is short
+ * @freeze: the file systems, not frozen
+ *
+ * Return: 0, the error of one of them, or -EINTR for SIGKILL.
+ */
+int rxd_freeze_sync(const struct rxd_freeze *freeze)
+{
+	struct super_block *sb;
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < freeze->nr_files && !ret; i++) {
+		sb = sb_of(freeze, i);
+		down_read(&sb->s_umount);
+		ret = sync_filesystem(sb);
+		up_read(&sb->s_umount);
+		if (fatal_signal_pending(current))
+			return -EINTR;
+	}
+	return ret;
 }
 
 /**

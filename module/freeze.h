@@ -25,6 +25,7 @@ struct rxd_freeze {
 
 int rxd_freeze_get(struct rxd_freeze *freeze, const s32 __user *fds, unsigned int nr);
 void rxd_freeze_put(struct rxd_freeze *freeze);
+int rxd_freeze_sync(const struct rxd_freeze *freeze);
 int rxd_freeze(struct rxd_freeze *freeze);
 int rxd_thaw(struct rxd_freeze *freeze);
 
