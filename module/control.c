@@ -546,7 +546,7 @@ static int rxd_query(struct rxd_query *arg)
 static int rxd_count(struct rxd_count_shared *arg)
 {
 	const struct rxd_seen seen = { .diskseq = arg->diskseq, .changes = RXD_CHANGES_ANY };
-	unsigned long first, end;
+	unsigned long start, first, end;
 	struct rxd_disk *rxd;
 	int ret;
 
@@ -564,12 +564,13 @@ static int rxd_count(struct rxd_count_shared *arg)
 	if (ret)
 		return ret;
 
-	first = arg->start >> PAGE_SHIFT;
+	start = arg->start >> PAGE_SHIFT;
+	first = start;
 	end = (arg->start + arg->length) >> PAGE_SHIFT;
 	arg->shared = (u64)rxd_store_count_shared(rxd->store, &first, end) << PAGE_SHIFT;
 	arg->next = (u64)first << PAGE_SHIFT;
 	rxd_disk_put(rxd);
-	return signal_pending(current) ? -EINTR : 0;
+	return first == start && first < end ? -EINTR : 0;
 }
 
 static long rxd_control_ioctl(struct file *file, unsigned int cmd, unsigned long uarg)

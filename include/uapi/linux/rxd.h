@@ -563,8 +563,8 @@ struct rxd_changed {
  * the number may be out of date when the ioctl returns. The memory of a disk that was removed is
  * freed later, and counts as shared until then.
  *
- * Errors: EINVAL; ENODEV: no such disk; ESTALE: another disk has the number @index. EINTR: a signal
- * arrived.
+ * Errors: EINVAL; ENODEV: no such disk; ESTALE: another disk has the number @index; EINTR: a signal
+ * arrived before anything was counted.
  */
 struct rxd_count_shared {
 	__u32 version;
