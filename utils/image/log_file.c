@@ -54,9 +54,9 @@ void log_tell_damage(int fd, const char *path, const struct log_head *head)
 	more = fstat(fd, &st) || (uint64_t)st.st_size > head->end;
 	generation_time(generation, false, text, sizeof(text));
 	report(EXIT_OK,
-	       "note: image '%s': one of its two heads is damaged; its newest generation is %llu of %s%s",
+	       "note: image '%s': one of its two heads is damaged; its newest generation is now %llu, saved %s%s",
 	       path, (unsigned long long)generation->number, text,
-	       more ? ", and a newer one may be lost" : "");
+	       more ? "; a newer one may be lost" : "");
 }
 
 /*

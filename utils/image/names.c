@@ -274,11 +274,20 @@ int image_keep_old(struct output *output, char **beside, char **old)
 	return err ? image_name_beside(output, beside) : 0;
 }
 
-/* Undo image_keep_old(). */
-void image_drop_old(char **old)
+/**
+ * image_drop_old - undo image_keep_old(), unless the old image has no other name by now
+ * @output: the new image
+ * @old: allocated path of the old image, or NULL; out: NULL if it was removed
+ */
+void image_drop_old(const struct output *output, char **old)
 {
-	if (*old)
-		unlink(*old);
+	struct stat st, kept;
+
+	if (!*old || stat(*old, &kept) ||
+	    fstatat(output->folder_fd, output->name, &st, AT_SYMLINK_NOFOLLOW) ||
+	    st.st_dev != kept.st_dev || st.st_ino != kept.st_ino)
+		return;
+	unlink(*old);
 	free(*old);
 	*old = NULL;
 }

@@ -27,7 +27,7 @@ uint64_t image_id(int folder_fd, const char *name);
 enum exit_code image_check_loop(const char *file);
 int image_name_beside(struct output *output, char **path);
 int image_keep_old(struct output *output, char **beside, char **old);
-void image_drop_old(char **old);
+void image_drop_old(const struct output *output, char **old);
 int image_commit(struct output *output, char **beside, char **path);
 
 #endif /* IMAGE_NAMES_H */

@@ -292,7 +292,7 @@ static const struct table_spec status_spec = {
 	.usage = "Usage: rxadm status [NAME...] [OPTION...]\n"
 		 "       rxadm status --latency [NAME...] [OPTION...]\n"
 		 "\n"
-		 "Show all caches or one of them. With --latency, show a histogram of the latency of\n"
+		 "Show all caches, or only those named. With --latency, show a histogram of the latency of\n"
 		 "their I/O; 'rxadm status --latency --help' lists its columns.\n",
 	.columns = status_columns,
 	.count = ARRAY_SIZE(status_columns),

@@ -277,7 +277,7 @@ const struct command command_remove = {
 static const char clear_usage[] =
 	"Usage: rxadm clear DEVICE... [OPTION...]\n"
 	"\n"
-	"Discard all data of RAM disks and free its memory. The disks are kept. If one of them\n"
+	"Discard all data of RAM disks and free their memory. The disks are kept. If one of them\n"
 	"cannot be cleared, none is. --force is not needed for a disk that was saved to a file\n"
 	"since it was loaded or last written.\n"
 	"\n"

@@ -121,7 +121,7 @@ static enum exit_code make_recorded(struct plan *plan, const struct apply_reques
 	if (ret)
 		return ret;
 	ret = plan_make_steps(plan, name);
-	if (!request->stop)
+	if (!ret && !request->stop)
 		plan_begin_autosave(plan);
 	if (request->stop ? plan->whole && !request->save :
 	    !plan->whole && !was_there && !plan_find_disk(plan) && !plan->query_error)

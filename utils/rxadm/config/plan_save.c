@@ -150,7 +150,7 @@ static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const c
 		      "image '%s': is kept, because /dev/rxd%d was %s; the RAM disk is saved as '%s'",
 		      image, index,
 		      apart ? "not started completely" :
-			      "neither loaded from it nor saved to it, or emptied or reset since, or because the image was replaced or damaged",
+			      "neither loaded from it nor saved to it, or emptied or reset since, because the image was replaced or damaged, or because its generations cannot be kept as a hard link",
 		      beside);
 }
 

@@ -2,11 +2,10 @@
 /*
  * Keep the records of a RAM disk in /run/rxadm, which is normally empty after a reboot.
  *
- * disk-DISKSEQ lists the IDs of images that the disk may replace: the image that it was loaded
- * from, and those that it was saved to since. A line, which is for one file, has the ID of its
- * image and the one before, which is still there if the save is interrupted. The kernel does not
- * reuse a diskseq until the next boot, so the file never applies to a later disk with this UUID.
- * A disk without it may not replace any image.
+ * disk-DISKSEQ lists the IDs of images that the disk may replace, one per line: the image that it
+ * was loaded from, and those that it was saved to since. The kernel does not reuse a diskseq until
+ * the next boot, so the file never applies to a later disk that has the same UUID. A disk without
+ * this file may not replace any image.
  *
  * saved-DISKSEQ has the driver's number of the state that was saved last, and what identifies the
  * image. The disk counts as not saved if the file is missing, if the driver's number is different
@@ -32,7 +31,7 @@
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
 
-#define LINE	35	/* two newlines, 32 digits, a blank */
+#define ID_TEXT	19	/* two newlines, 16 digits, NUL */
 
 /**
  * disk_sequence - return the diskseq of a disk, which the kernel does not reuse until a reboot
@@ -104,52 +103,45 @@ static char *record_path(const char *what, dev_t disk)
 	return path;
 }
 
-/* Return: allocated path of the record of images of a RAM disk; NULL if the disk is gone. */
+/**
+ * disk_images_path - return the path of the record of images of a RAM disk
+ * @disk: its device number
+ *
+ * Return: allocated path, or NULL if the disk is gone.
+ */
 char *disk_images_path(dev_t disk)
 {
 	return record_path("disk", disk);
 }
 
-/* Return: the offset of the line that has an ID, or of a new line. */
-static off_t find_line(const char *path, uint64_t id, bool *known)
+static int write_id(const char *path, uint64_t id, int flags)
 {
-	char *text = whole_file(path), *found, word[20];
-	off_t end = text ? strlen(text) : 0, at;
-
-	snprintf(word, sizeof(word), "%016llx", (unsigned long long)id);
-	found = text ? strstr(text, word) : NULL;
-	at = found ? (found - text) / LINE * LINE : end;
-	*known = at + LINE <= end && text[at] == '\n' && text[at + LINE - 1] == '\n';
-	free(text);
-	return *known ? at : end;
-}
-
-static int write_id(const char *path, uint64_t id, uint64_t old, int flags)
-{
-	bool known = false;
-	off_t at = flags & O_TRUNC ? 0 : find_line(path, old, &known);
-	char text[LINE + 1];
-	int err, fd;
+	char text[ID_TEXT];
+	ssize_t done;
+	int err = 0;
+	int fd;
 
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
 	if (fd < 0)
 		return errno;
-	snprintf(text, sizeof(text), "\n%016llx %016llx\n", (unsigned long long)id,
-		 (unsigned long long)(known ? old : id));
-	errno = ENOSPC;
-	err = pwrite(fd, text, LINE, at) == LINE ? 0 : errno;
-	close(fd);
+	/* End the line before it, which is incomplete if rxadm was killed or /run was full. */
+	snprintf(text, sizeof(text), "\n%016llx\n", (unsigned long long)id);
+	done = write(fd, text, ID_TEXT - 1);
+	if (done != ID_TEXT - 1)
+		err = done < 0 ? errno : ENOSPC;
+	if (close(fd) && !err)
+		err = errno;
 	return err;
 }
 
 /* Frees the path, which is NULL if the disk is gone. */
-static enum exit_code note_id(char *path, uint64_t id, uint64_t old, int flags)
+static enum exit_code note_id(char *path, uint64_t id, int flags)
 {
 	int err = path ? run_folder_make() : ENODEV;
 	enum exit_code ret = EXIT_OK;
 
 	if (!err)
-		err = write_id(path, id, old, flags);
+		err = write_id(path, id, flags);
 	if (err)
 		ret = report(exit_code_of(err), "cannot write %s: %s",
 			     path ? path : "in " RUN_FOLDER, strerror(err));
@@ -164,20 +156,17 @@ static enum exit_code note_id(char *path, uint64_t id, uint64_t old, int flags)
  */
 enum exit_code disk_images_set(dev_t disk, uint64_t id)
 {
-	return note_id(disk_images_path(disk), id, id, O_TRUNC);
+	return note_id(disk_images_path(disk), id, O_TRUNC);
 }
 
 /**
  * disk_images_add - record that an image is a state of a RAM disk
  * @sequence: its disk_sequence() when it was read
  * @id: the image
- * @old: the image that the file has now, which is forgotten when the file is saved to again; or 0
- *
- * The caller excludes other saves of the disk.
  */
-enum exit_code disk_images_add(const char *sequence, uint64_t id, uint64_t old)
+enum exit_code disk_images_add(const char *sequence, uint64_t id)
 {
-	return note_id(path_of("disk", sequence), id, old, 0);
+	return note_id(path_of("disk", sequence), id, O_APPEND);
 }
 
 /* Return the path of the record while the disk is being emptied. */

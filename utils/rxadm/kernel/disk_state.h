@@ -23,7 +23,7 @@ enum exit_code disk_check_same(const struct device *dev, const char *sequence);
 enum exit_code disk_lock(const struct device *dev);
 
 enum exit_code disk_images_set(dev_t disk, uint64_t id);
-enum exit_code disk_images_add(const char *sequence, uint64_t id, uint64_t old);
+enum exit_code disk_images_add(const char *sequence, uint64_t id);
 enum exit_code disk_images_forget(dev_t disk);
 enum exit_code disk_images_suspend(dev_t disk);
 void disk_images_restore(dev_t disk);

@@ -314,7 +314,7 @@ static const struct family ramdisk_families[] = {
 	{ "autosave_interval_seconds", TYPE_GAUGE, "seconds",
 	  "Time between two saves by the timer.", write_autosave },
 	{ "autosave_due_seconds", TYPE_GAUGE, "seconds",
-	  "When the timer should have saved it again, since the epoch.", write_autosave_due },
+	  "When the next save by the timer is due, since the epoch.", write_autosave_due },
 };
 
 static void write_cache_info(const struct scope *scope, const void *disk)

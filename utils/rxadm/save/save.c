@@ -307,13 +307,12 @@ static enum exit_code commit(struct job *job)
 		return report(exit_code_of(err), "file '%s': %s",
 			      args->beside ? args->beside : args->file, strerror(err));
 	/* Record the id first: if rxadm is killed in between, the disk may replace the image. */
-	if (!args->raw && disk_images_add(job->source->sequence, job->image.header.id,
-					  image_id(output->folder_fd, output->name)))
+	if (!args->raw && disk_images_add(job->source->sequence, job->image.header.id))
 		fprintf(stderr, "rxadm: the image is saved nevertheless\n");
 	err = image_commit(output, &args->beside, &path);
 	/* Mark the disk as saved last: 'rxadm remove' then needs no --force. */
 	if (err)
-		image_drop_old(&args->old);
+		image_drop_old(output, &args->old);
 	else
 		disk_saved_set(job->source->sequence, job->source->generation, path,
 			       &written);

@@ -232,8 +232,6 @@ static enum exit_code commit(struct update *update)
 {
 	struct log_head *head = &update->head;
 	const bool is_new = update->fd != update->file.fd;
-	const struct image_start *start = &update->file.start;
-	uint64_t old = start->log ? start->head.header.id : start->image.header.id;
 	int err;
 
 	head->writer = this_writer(update->source);
@@ -243,7 +241,7 @@ static enum exit_code commit(struct update *update)
 		cut_off(update);
 		return failed(update, err);
 	}
-	if (disk_images_add(update->source->sequence, head->header.id, old))
+	if (disk_images_add(update->source->sequence, head->header.id))
 		report(EXIT_OK, "note: the image is saved nevertheless");
 	err = append_head(update->fd, head);
 	if (!err && is_new) {
