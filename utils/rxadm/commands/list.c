@@ -52,7 +52,7 @@ static const struct column list_columns[] = {
 	[COL_LOGICAL_BLOCK_SIZE] = { "LOGICAL_BLOCK_SIZE", COLUMN_NUMBER, false,
 				     "logical block size in bytes" },
 	[COL_STATE]	= { "STATE", COLUMN_TEXT, true,
-			    "idle, or: open cache overcommit readonly reserved detect-zeroes" },
+		"idle, or: open cache overcommit readonly reserved detect-zeroes expendable lost" },
 	[COL_NOSPC]	= { "NOSPC", COLUMN_NUMBER, false,
 			    "writes that failed because no memory was available" },
 	[COL_DISCARDS]	= { "DISCARDS", COLUMN_NUMBER, false,
