@@ -50,13 +50,14 @@ static enum exit_code map_error(int err, const struct device *dev)
 	return control_error(err, dev->path);
 }
 
-static void add_line(void *data, const struct rxd_extent *extent)
+static bool add_line(void *data, const struct rxd_extent *extent)
 {
 	struct table *table = data;
 
 	table_add_line(table);
 	table_set_number(table, COL_START, extent->start);
 	table_set_number(table, COL_LENGTH, extent->length);
+	return true;
 }
 
 static enum exit_code add_lines(struct table *table, int fd, const struct device *dev)

@@ -246,11 +246,12 @@ static void fill_device(struct table *table, const char *path, const char *kind,
 	free(stat);
 }
 
-static void count(void *data, const struct rxd_extent *extent __always_unused)
+static bool count(void *data, const struct rxd_extent *extent __always_unused)
 {
 	uint64_t *extents = data;
 
 	++*extents;
+	return true;
 }
 
 /* Leave the column empty if the RAM disk is in use as a cache: the ioctl then fails. */

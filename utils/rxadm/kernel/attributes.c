@@ -297,21 +297,22 @@ enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_
 /**
  * ramdisk_extents - call a function for each range of a RAM disk that holds data
  * @fd: the disk, open for reading
- * @each: the function, called in ascending order
+ * @each: the function, called in ascending order until it returns false
  * @data: argument of @each
  *
  * Return: 0 or an errno; EBUSY: it is in use as a cache.
  */
-int ramdisk_extents(int fd, void (*each)(void *data, const struct rxd_extent *extent),
+int ramdisk_extents(int fd, bool (*each)(void *data, const struct rxd_extent *extent),
 		    void *data)
 {
 	struct rxd_extent *extents = resize_array(NULL, EXTENTS_AT_ONCE, sizeof(*extents));
 	struct rxd_map arg = { .version = RXD_ABI_VERSION };
 	uint64_t start = 0;
+	bool more = true;
 	int err = 0;
 	uint32_t i;
 
-	while (!err && start < RXD_SIZE_MAX) {
+	while (more && start < RXD_SIZE_MAX) {
 		arg.start = start;
 		arg.length = RXD_SIZE_MAX - start;
 		arg.extents = (uintptr_t)extents;
@@ -321,8 +322,8 @@ int ramdisk_extents(int fd, void (*each)(void *data, const struct rxd_extent *ex
 			err = errno;
 			break;
 		}
-		for (i = 0; i < arg.count; i++)
-			each(data, &extents[i]);
+		for (i = 0; more && i < arg.count; i++)
+			more = each(data, &extents[i]);
 		start = arg.next;
 	}
 	free(extents);

@@ -27,7 +27,7 @@ enum exit_code ramdisk_rename(const char *disk, const char *name, bool dry_run);
 enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit,
 			     bool dry_run);
 
-int ramdisk_extents(int fd, void (*each)(void *data, const struct rxd_extent *extent),
+int ramdisk_extents(int fd, bool (*each)(void *data, const struct rxd_extent *extent),
 		    void *data);
 int ramdisk_diff(int fd, int base, bool (*each)(void *data, const struct rxd_extent *extent),
 		 void *data, uint64_t *shared);

@@ -26,11 +26,11 @@
 #include "copy/file.h"
 #include "device/device_users.h"
 #include "image/names.h"
+#include "kernel/attributes.h"
 #include "kernel/disk_state.h"
 #include "save/disk.h"
 
 #define LOOK_AT		(1 << 20)	/* bytes */
-#define EXTENTS_AT_ONCE	1024
 
 static enum exit_code busy_error(const struct device *dev, const struct rxd_query *query,
 				 const char *users)
@@ -151,59 +151,50 @@ static enum exit_code not_empty(const struct device *dev)
 		      dev->what, dev->path);
 }
 
+/* A search for data on a RAM disk. */
+struct data_search {
+	const struct device *dev;
+	int fd;
+	void *buffer;
+	enum exit_code ret;
+};
+
 /* Allocated memory may still hold only zeros, as on a reserved disk. */
-static enum exit_code check_zeros(const struct device *dev, int fd,
-				  const struct rxd_extent *extent, void *buffer)
+static bool check_zeros(void *data, const struct rxd_extent *extent)
 {
+	struct data_search *search = data;
+	const struct device *dev = search->dev;
 	uint64_t done;
 	size_t got;
 	int err;
 
-	for (done = 0; done < extent->length; done += got) {
+	for (done = 0; !search->ret && done < extent->length; done += got) {
 		got = extent->length - done;
 		if (got > IMAGE_FRAME_MAX)
 			got = IMAGE_FRAME_MAX;
-		err = file_read(fd, buffer, got, extent->start + done, &got);
+		err = file_read(search->fd, search->buffer, got, extent->start + done, &got);
 		if (err || !got)
-			return report(exit_code_of(err ? err : EIO), "%s '%s': cannot be read: %s",
-				      dev->what, dev->path, strerror(err ? err : EIO));
-		if (!copy_is_zero(buffer, got))
-			return not_empty(dev);
+			search->ret = report(exit_code_of(err ? err : EIO),
+					     "%s '%s': cannot be read: %s", dev->what, dev->path,
+					     strerror(err ? err : EIO));
+		else if (!copy_is_zero(search->buffer, got))
+			search->ret = not_empty(dev);
 	}
-	return EXIT_OK;
+	return !search->ret;
 }
 
 /**
  * disk_check_empty - report an error if a RAM disk holds anything but zeros
  * @dev: the disk
  * @fd: the disk, open with O_DIRECT
- * @size: its size in bytes
  * @buffer: IMAGE_FRAME_MAX bytes to read into
  */
-enum exit_code disk_check_empty(const struct device *dev, int fd, uint64_t size, void *buffer)
+enum exit_code disk_check_empty(const struct device *dev, int fd, void *buffer)
 {
-	struct rxd_extent *extents = zeroed_array(EXTENTS_AT_ONCE, sizeof(*extents));
-	struct rxd_map arg = { .version = RXD_ABI_VERSION };
-	enum exit_code ret = EXIT_OK;
-	uint64_t start = 0;
-	uint32_t i;
+	struct data_search search = { .dev = dev, .fd = fd, .buffer = buffer };
+	int err = ramdisk_extents(fd, check_zeros, &search);
 
-	while (!ret && start < size) {
-		arg.start = start;
-		arg.length = size - start;
-		arg.extents = (uintptr_t)extents;
-		arg.count = EXTENTS_AT_ONCE;
-		arg.next = 0;
-		if (ioctl(fd, RXD_MAP, &arg)) {
-			ret = control_error(errno, dev->path);
-			break;
-		}
-		for (i = 0; !ret && i < arg.count; i++)
-			ret = check_zeros(dev, fd, &extents[i], buffer);
-		start = arg.next;
-	}
-	free(extents);
-	return ret;
+	return err ? control_error(err, dev->path) : search.ret;
 }
 
 /* Return: 0 or an errno. */

@@ -39,7 +39,7 @@ void disk_request(const struct image_header *header, struct create_request *requ
 enum exit_code disk_check_fit(const struct device *dev, const struct rxd_query *query,
 			      const struct image_header *image);
 enum exit_code disk_is_empty(const struct rxd_query *disk, bool *empty);
-enum exit_code disk_check_empty(const struct device *dev, int fd, uint64_t size, void *buffer);
+enum exit_code disk_check_empty(const struct device *dev, int fd, void *buffer);
 
 bool image_may_be_replaced(dev_t disk, int folder_fd, const char *name);
 bool image_may_take_name(struct output *output, dev_t disk, dev_t folder);

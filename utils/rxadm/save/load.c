@@ -261,7 +261,7 @@ static enum exit_code load_into(struct load_job *job, int control)
 	}
 	ret = disk_check_fit(&dev, &query, &job->image.header);
 	if (!ret)
-		ret = disk_check_empty(&dev, job->fd, query.size, job->scratch);
+		ret = disk_check_empty(&dev, job->fd, job->scratch);
 	if (!ret)
 		ret = verify(job);
 	if (!ret)
