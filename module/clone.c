@@ -95,7 +95,7 @@ int rxd_disk_like(struct rxd_disk *rxd, struct rxd_create *arg)
 
 /*
  * A new disk that is expendable may be given up as soon as it shares the first page. Its lock makes
- * that wait for the last one. For nothing else the lock of a new disk is taken, so it may be taken
+ * that wait for the last one. The lock of a new disk is taken for nothing else, so it may be taken
  * after that of the source.
  */
 static void rxd_lock_new(struct rxd_disk *rxd)

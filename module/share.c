@@ -357,7 +357,7 @@ static unsigned int count_in_leaf(struct rxd_leaf *marked, unsigned int first, u
  * @end: the end of the range
  *
  * Takes no lock, and visits a part of a long range only. Ends early if a signal arrives. The number
- * is that of a moment.
+ * may be out of date at once.
  *
  * Return: number of pages between the two values of @first.
  */

@@ -558,9 +558,9 @@ struct rxd_changed {
  * @reserved: in: zero
  *
  * Disks share memory after RXD_CLONE and RXD_RESET. One call counts a part of a large disk, of
- * which @next is the end. The disk may be in use, and no I/O waits for this. The answer is that of
- * a moment: what is written, discarded, cloned or removed meanwhile may or may not be counted, and
- * the number may be out of date when the ioctl returns. The memory of a disk that was removed is
+ * which @next is the end. The disk may be in use, and no I/O waits for this. What is
+ * written, discarded, cloned or removed meanwhile may or may not be counted, and the number may be
+ * out of date when the ioctl returns. The memory of a disk that was removed is
  * freed later, and counts as shared until then.
  *
  * Errors: EINVAL; ENODEV: no such disk; ESTALE: another disk has the number @index; EINTR: a signal
