@@ -2,6 +2,7 @@
 """rxadm save and load: images are exact, complete or refused."""
 
 import contextlib
+import glob
 import json
 import os
 import random
@@ -538,6 +539,76 @@ def test_load_into_interrupted(lab, path):
             assert time.monotonic() < end
             time.sleep(0.05)
         assert content(ramdisk.path) in (bytes(size), data + bytes(size - len(data)))
+
+
+class HalfLoaded:
+    """A load from a pipe that ends half-way through the image."""
+
+    def __init__(self, image, *options):
+        with open(image, "rb") as file:
+            self.image = file.read()
+        self.command = [program("rxadm"), "load", "-", *options]
+        self.process = self.disk = None
+
+    def __enter__(self):
+        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT)
+        self.process.stdin.write(self.image[:len(self.image) // 2])
+        self.process.stdin.flush()
+        end, used = time.monotonic() + 60, 0
+        while used < MIB or used != self.used():
+            assert self.process.poll() is None and time.monotonic() < end
+            used = self.used()
+            time.sleep(0.5)
+        return self
+
+    def used(self):
+        """Find the disk, and how much is loaded."""
+        with Control() as control:
+            for disk in control.query_all():
+                self.disk = RamDisk(disk.index)
+                return disk.mem_used
+        return 0
+
+    def go_on(self):
+        self.process.communicate(self.image[len(self.image) // 2:])
+        assert self.process.returncode == 0
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("into", [False, True])
+@pytest.mark.parametrize("update", [(), ("--update",)], ids=["whole", "update"])
+def test_saved_while_loaded(lab, path, into, update):
+    """The image of half of the data never replaces the one that is being loaded."""
+    ramdisk = lab.ramdisk(24 * MIB)
+    fill(ramdisk.path, [(0, noise(16 * MIB))])
+    ok("save", ramdisk.path, path)
+    before = content(path)
+    options = ("--into", ramdisk.path) if into else ()
+    for _ in range(2):
+        if into:
+            ramdisk.clear()
+        else:
+            ramdisk.remove()
+        with HalfLoaded(path, *options) as half:
+            refused(BUSY, "save", half.disk.path, path, *update, names="being loaded")
+            assert content(path) == before
+        # It was killed, which leaves no trace.
+        wait_for_none([ramdisk.index] if into else [])
+        end = time.monotonic() + 60
+        while glob.glob("/run/rxadm/unfinished-*"):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        with HalfLoaded(path, *options) as half:
+            half.go_on()
+        ramdisk = lab.adopt_ramdisk(half.disk.index)
+        ok("save", ramdisk.path, path)
+        before = content(path)
 
 
 def read_by(process):

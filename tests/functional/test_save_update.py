@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """rxadm save --update: only changes are written, and the image is whole at every moment."""
 
+import contextlib
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -232,26 +234,80 @@ def test_locked_by_others(lab, source, path):
         assert loaded(lab, path) == content(source.path)
 
 
+def bytes_read():
+    """The most that was read of any RAM disk."""
+    found = []
+    for stat in glob.glob("/sys/block/rxd*/stat"):
+        with contextlib.suppress(FileNotFoundError), open(stat, encoding="ascii") as file:
+            found.append(int(file.read().split()[2]) * 512)
+    return max(found)
+
+
+class StoppedUpdate:
+    """An update that has read 6 MiB and is stopped before it syncs them."""
+
+    def __init__(self, source, path):
+        self.command = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fsync,fdatasync",
+                        "-e", "inject=fsync,fdatasync:delay_enter=5s:when=1",
+                        program("rxadm"), "save", "--update", source.path, path]
+        self.process = None
+
+    def __enter__(self):
+        sanitize = f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"
+        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
+            self.command, env={**ENVIRONMENT, "ASAN_OPTIONS": sanitize}, stderr=subprocess.PIPE,
+            text=True)
+        while bytes_read() < 6 * MIB:
+            assert self.process.poll() is None
+            time.sleep(0.02)
+        # strace holds it, and is stopped before the delay is over.
+        self.process.send_signal(signal.SIGSTOP)
+        return self
+
+    def end(self):
+        """Let it go on; returns what it says."""
+        self.process.send_signal(signal.SIGCONT)
+        return self.process.communicate()[1]
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+
 @pytest.mark.one_kernel
-def test_replaced_meanwhile(source, path):
+@pytest.mark.parametrize("version", [1, 2])
+def test_replaced_meanwhile(source, path, version):
     """A file that takes the image's place during an update stays, and nothing counts as saved."""
-    update(source, path)
+    if version == 1:
+        ok("save", source.path, path)
+    else:
+        update(source, path)
     direct.write(source.path, 0, stamp(7, 6 * MIB))
-    command = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fdatasync",
-               "-e", "inject=fdatasync:delay_enter=3s:when=1",
-               program("rxadm"), "save", "--update", source.path, path]
-    environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
-    length = os.path.getsize(path)
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        while os.path.getsize(path) < length + 6 * MIB:
-            time.sleep(0.1)
+    with StoppedUpdate(source, path) as stopped:
         with open(path + ".new", "wb") as file:
             file.write(b"another file")
         os.rename(path + ".new", path)
-        text = process.communicate()[1]
+        text = stopped.end()
     assert os.path.getsize(path) == len(b"another file")
-    assert process.returncode and "replaced" in text, text
+    assert stopped.process.returncode and "replaced" in text, text
     refused(BUSY, "remove", source.path, names="not saved")
+
+
+@pytest.mark.one_kernel
+def test_loaded_meanwhile(lab, source, path):
+    """If the disk gets older data during an update, the next update writes all of it."""
+    update(source, path)
+    older = shutil.copyfile(path, path + ".older")
+    direct.write(source.path, 0, stamp(7, 6 * MIB))
+    with StoppedUpdate(source, path) as stopped:
+        ok("clear", "--force", source.path)
+        ok("load", older, "--into", source.path)
+        text = stopped.end()
+    assert stopped.process.returncode == 0, text
+    direct.write(source.path, 8 * MIB, stamp(8, MIB))
+    assert update(source, path) == (False, 3)
+    assert loaded(lab, path) == content(source.path)
 
 
 @pytest.mark.one_kernel

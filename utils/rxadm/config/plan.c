@@ -300,13 +300,14 @@ static enum exit_code make_disk(struct plan *plan)
 	unsigned int taken = 0;
 	unsigned int from = 0;
 	enum exit_code ret;
+	bool begun;
 	int index;
 
 	request.size = wanted_size(plan);
 	memcpy(request.uuid, plan->uuid, sizeof(request.uuid));
 	request.first_choice = !request.has_index;
 	request.has_index = true;
-	ret = disk_unfinished_begin(plan->uuid);
+	ret = disk_unfinished_begin(plan->uuid, &begun);
 	if (ret)
 		return ret;
 	signals_block();

@@ -5,14 +5,15 @@
  * disk-DISKSEQ lists the IDs of images that the disk may replace, one per line: the image that it
  * was loaded from, and those that it was saved to since. The kernel does not reuse a diskseq until
  * the next boot, so the file never applies to a later disk that has the same UUID. A disk without
- * this file may not replace any image.
+ * this file may not replace any image. If the disk is emptied, the file is removed, so that a save
+ * that still writes to it has no effect.
  *
  * saved-DISKSEQ has the driver's number of the state that was saved last, and what identifies the
  * image. The disk counts as not saved if the file is missing, if the driver's number is different
  * now, or if the image was removed, replaced or changed.
  *
- * unfinished-UUID exists while the disk is being filled. If no other rxadm is changing anything
- * and the file exists, the filling was interrupted.
+ * unfinished-UUID exists while the disk is being filled. If the file exists and no process has the
+ * disk open, the filling was interrupted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -103,50 +104,66 @@ static char *record_path(const char *what, dev_t disk)
 	return path;
 }
 
-/**
- * disk_images_path - return the path of the record of images of a RAM disk
- * @disk: its device number
- *
- * Return: allocated path, or NULL if the disk is gone.
- */
+/* Return: the allocated path of the record of images of a RAM disk, or NULL if it is gone. */
 char *disk_images_path(dev_t disk)
 {
 	return record_path("disk", disk);
 }
 
-static int write_id(const char *path, uint64_t id, int flags)
-{
-	char text[ID_TEXT];
-	ssize_t done;
-	int err = 0;
-	int fd;
-
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-	if (fd < 0)
-		return errno;
-	/* End the line before it, which is incomplete if rxadm was killed or /run was full. */
-	snprintf(text, sizeof(text), "\n%016llx\n", (unsigned long long)id);
-	done = write(fd, text, ID_TEXT - 1);
-	if (done != ID_TEXT - 1)
-		err = done < 0 ? errno : ENOSPC;
-	if (close(fd) && !err)
-		err = errno;
-	return err;
-}
-
-/* Frees the path, which is NULL if the disk is gone. */
-static enum exit_code note_id(char *path, uint64_t id, int flags)
+/* Frees the path, which is NULL if the disk is gone. Return: a descriptor, or a negative errno. */
+static int open_record(char *path, int flags)
 {
 	int err = path ? run_folder_make() : ENODEV;
-	enum exit_code ret = EXIT_OK;
+	int fd = -1;
 
 	if (!err)
-		err = write_id(path, id, flags);
-	if (err)
-		ret = report(exit_code_of(err), "cannot write %s: %s",
-			     path ? path : "in " RUN_FOLDER, strerror(err));
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+	if (!err && fd < 0)
+		err = errno;
 	free(path);
-	return ret;
+	return err ? -err : fd;
+}
+
+/**
+ * disk_images_open - open the record of images of a RAM disk, for a state that is to be saved
+ * @sequence: its disk_sequence()
+ *
+ * Call this before the state is read. If the disk is emptied or loaded later, it has another
+ * record, and what is added to this one has no effect.
+ *
+ * Return: a descriptor for disk_images_add(), or a negative errno.
+ */
+int disk_images_open(const char *sequence)
+{
+	return open_record(path_of("disk", sequence), O_APPEND);
+}
+
+/* Return true if the record that disk_images_open() has opened is of earlier data. */
+bool disk_images_are_old(int record)
+{
+	struct stat st;
+
+	return record >= 0 && !fstat(record, &st) && !st.st_nlink;
+}
+
+/**
+ * disk_images_add - record that an image is a state of a RAM disk
+ * @record: result of disk_images_open()
+ * @id: the image
+ */
+enum exit_code disk_images_add(int record, uint64_t id)
+{
+	int err = record < 0 ? -record : 0;
+	char text[ID_TEXT];
+	ssize_t done;
+
+	/* End the line before it, which is incomplete if rxadm was killed or /run was full. */
+	snprintf(text, sizeof(text), "\n%016llx\n", (unsigned long long)id);
+	done = err ? 0 : write(record, text, ID_TEXT - 1);
+	if (!err && done != ID_TEXT - 1)
+		err = done < 0 ? errno : ENOSPC;
+	return err ? report(exit_code_of(err), "cannot write in " RUN_FOLDER ": %s",
+			    strerror(err)) : EXIT_OK;
 }
 
 /**
@@ -156,17 +173,12 @@ static enum exit_code note_id(char *path, uint64_t id, int flags)
  */
 enum exit_code disk_images_set(dev_t disk, uint64_t id)
 {
-	return note_id(disk_images_path(disk), id, O_TRUNC);
-}
+	int record = open_record(disk_images_path(disk), O_TRUNC);
+	enum exit_code ret = disk_images_add(record, id);
 
-/**
- * disk_images_add - record that an image is a state of a RAM disk
- * @sequence: its disk_sequence() when it was read
- * @id: the image
- */
-enum exit_code disk_images_add(const char *sequence, uint64_t id)
-{
-	return note_id(path_of("disk", sequence), id, O_APPEND);
+	if (record >= 0)
+		close(record);
+	return ret;
 }
 
 /* Return the path of the record while the disk is being emptied. */
@@ -373,7 +385,8 @@ static enum exit_code check_saved(const struct device *dev, const struct rxd_que
 	return ret;
 }
 
-static char *unfinished_path(const uint8_t *uuid)
+/* Return: the allocated path of the file that exists while a RAM disk is unfinished. */
+char *disk_unfinished_path(const uint8_t *uuid)
 {
 	char text[UUID_STR_LEN];
 
@@ -384,22 +397,17 @@ static char *unfinished_path(const uint8_t *uuid)
 /**
  * disk_unfinished_begin - record that a RAM disk is going to be filled
  * @uuid: the RAM disk
+ * @begun: out: no other task, such as 'rxadm apply', had recorded it before
  */
-enum exit_code disk_unfinished_begin(const uint8_t *uuid)
+enum exit_code disk_unfinished_begin(const uint8_t *uuid, bool *begun)
 {
-	char *path = unfinished_path(uuid);
-	enum exit_code ret = EXIT_OK;
-	int fd = -1;
+	int fd = open_record(disk_unfinished_path(uuid), O_EXCL);
 
-	errno = run_folder_make();
-	if (!errno)
-		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		ret = report(exit_code_of(errno), "cannot create %s: %s", path, strerror(errno));
-	else
+	*begun = fd >= 0;
+	if (*begun)
 		close(fd);
-	free(path);
-	return ret;
+	return *begun || fd == -EEXIST ? EXIT_OK :
+	       report(exit_code_of(-fd), "cannot write in " RUN_FOLDER ": %s", strerror(-fd));
 }
 
 /**
@@ -408,7 +416,7 @@ enum exit_code disk_unfinished_begin(const uint8_t *uuid)
  */
 void disk_unfinished_end(const uint8_t *uuid)
 {
-	char *path = unfinished_path(uuid);
+	char *path = disk_unfinished_path(uuid);
 
 	unlink(path);
 	free(path);
@@ -416,7 +424,7 @@ void disk_unfinished_end(const uint8_t *uuid)
 
 bool disk_is_unfinished(const uint8_t *uuid)
 {
-	char *path = unfinished_path(uuid);
+	char *path = disk_unfinished_path(uuid);
 	bool found = !access(path, F_OK);
 
 	free(path);

@@ -23,7 +23,9 @@ enum exit_code disk_check_same(const struct device *dev, const char *sequence);
 enum exit_code disk_lock(const struct device *dev);
 
 enum exit_code disk_images_set(dev_t disk, uint64_t id);
-enum exit_code disk_images_add(const char *sequence, uint64_t id);
+int disk_images_open(const char *sequence);
+bool disk_images_are_old(int record);
+enum exit_code disk_images_add(int record, uint64_t id);
 enum exit_code disk_images_forget(dev_t disk);
 enum exit_code disk_images_suspend(dev_t disk);
 void disk_images_restore(dev_t disk);
@@ -39,7 +41,8 @@ enum exit_code disk_check_saved(int fd, const struct device *dev, int index, boo
 enum exit_code disk_check_discard(int fd, const struct device *dev, int index, bool force,
 				  struct disk_seen *seen);
 
-enum exit_code disk_unfinished_begin(const uint8_t *uuid);
+char *disk_unfinished_path(const uint8_t *uuid);
+enum exit_code disk_unfinished_begin(const uint8_t *uuid, bool *begun);
 void disk_unfinished_end(const uint8_t *uuid);
 bool disk_is_unfinished(const uint8_t *uuid);
 

@@ -281,7 +281,11 @@ static int undo_fill(const struct disk_guard *guard)
 
 static int undo(const struct disk_guard *guard)
 {
-	return guard->size ? undo_fill(guard) : undo_create(guard);
+	int err = guard->size ? undo_fill(guard) : undo_create(guard);
+
+	if (!err && guard->unfinished)
+		unlink(guard->unfinished);
+	return err;
 }
 
 /* Close all other inherited descriptors: they could keep a disk in use. */
@@ -376,12 +380,14 @@ static int start(struct disk_guard *guard, struct rxd_create *create)
  * @guard: out
  * @control: the control node
  * @arg: in and out, as RXD_CREATE takes it
+ * @unfinished: a file that is removed after the disk, or NULL
  *
  * Return: 0 or an errno.
  */
-int disk_guard_create(struct disk_guard *guard, int control, struct rxd_create *arg)
+int disk_guard_create(struct disk_guard *guard, int control, struct rxd_create *arg,
+		      const char *unfinished)
 {
-	*guard = (struct disk_guard){ .fd = control };
+	*guard = (struct disk_guard){ .fd = control, .unfinished = unfinished };
 	return start(guard, arg);
 }
 
@@ -391,12 +397,19 @@ int disk_guard_create(struct disk_guard *guard, int control, struct rxd_create *
  * @disk: the disk, opened exclusively; the guard keeps it open until it ends
  * @size: its size in bytes
  * @record: a file that describes the data, removed before the disk is emptied; or NULL
+ * @unfinished: a file that is removed after the disk was emptied, or NULL
  *
  * Return: 0 or an errno.
  */
-int disk_guard_empty(struct disk_guard *guard, int disk, uint64_t size, const char *record)
+int disk_guard_empty(struct disk_guard *guard, int disk, uint64_t size, const char *record,
+		     const char *unfinished)
 {
-	*guard = (struct disk_guard){ .fd = disk, .size = size, .record = record };
+	*guard = (struct disk_guard){
+		.fd = disk,
+		.size = size,
+		.record = record,
+		.unfinished = unfinished,
+	};
 	return start(guard, NULL);
 }
 

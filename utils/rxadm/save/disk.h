@@ -27,10 +27,13 @@ struct disk_guard {
 	int index;		/* of the disk to be removed */
 	uint64_t size;		/* of the disk to be emptied, or 0 */
 	const char *record;	/* to be removed before the disk is emptied, or NULL */
+	const char *unfinished;	/* to be removed after the disk was removed or emptied, or NULL */
 };
 
-int disk_guard_create(struct disk_guard *guard, int control, struct rxd_create *arg);
-int disk_guard_empty(struct disk_guard *guard, int disk, uint64_t size, const char *record);
+int disk_guard_create(struct disk_guard *guard, int control, struct rxd_create *arg,
+		      const char *unfinished);
+int disk_guard_empty(struct disk_guard *guard, int disk, uint64_t size, const char *record,
+		     const char *unfinished);
 void disk_guard_keep(struct disk_guard *guard);
 void disk_guard_undo(struct disk_guard *guard);
 

@@ -154,18 +154,30 @@ static enum exit_code load_new(struct load_job *job, int control, char **path)
 	struct rxd_query query;
 	struct disk_guard guard;
 	enum exit_code ret;
+	char *unfinished;
+	bool begun;
 	int err;
 
 	uuid_unparse_lower(header->uuid, uuid);
 	memcpy(request.uuid, args->uuid_text ? args->uuid : header->uuid, sizeof(request.uuid));
+	if (uuid_is_null(request.uuid))
+		uuid_generate(request.uuid);
 	disk_request(header, &request);
 	ret = args->name ? ramdisk_name_check(args->name) : EXIT_OK;
+	/* Before the disk exists: a save of half of it must not replace the image. */
+	if (!ret)
+		ret = disk_unfinished_begin(request.uuid, &begun);
 	if (ret)
 		return ret;
+	unfinished = begun ? disk_unfinished_path(request.uuid) : NULL;
 	arg = ramdisk_create_argument(&request);
-	err = disk_guard_create(&guard, control, &arg);
-	if (err)
+	err = disk_guard_create(&guard, control, &arg, unfinished);
+	if (err) {
+		if (begun)
+			disk_unfinished_end(request.uuid);
+		free(unfinished);
 		return ramdisk_create_error(control, err, &request);
+	}
 	dev.path = format_text("/dev/rxd%d", arg.index);
 	job->path = dev.path;
 	ret = ramdisk_create_wait(control, arg.index, dev.path);
@@ -188,9 +200,11 @@ static enum exit_code load_new(struct load_job *job, int control, char **path)
 	}
 	if (ret) {
 		disk_guard_undo(&guard);
+		free(unfinished);
 		device_release(&dev);
 		return ret;
 	}
+	free(unfinished);
 	/* Block signals: once the disk is kept, its path must be printed. */
 	signals_block();
 	disk_guard_keep(&guard);
@@ -215,7 +229,7 @@ static enum exit_code verify(struct load_job *job)
 
 /* Load the image into an empty disk. Empty the disk again on failure. */
 static enum exit_code fill(struct load_job *job, int control, int index, dev_t disk,
-			   uint64_t size)
+			   uint64_t size, const char *unfinished)
 {
 	struct disk_guard guard;
 	enum exit_code ret;
@@ -224,13 +238,15 @@ static enum exit_code fill(struct load_job *job, int control, int index, dev_t d
 
 	/* Forget images of the old data. The guard removes the record if it empties the disk. */
 	ret = disk_images_forget(disk);
-	if (ret)
-		return ret;
 	images = disk_images_path(disk);
-	err = disk_guard_empty(&guard, job->fd, size, images);
-	if (err) {
+	err = ret ? 0 : disk_guard_empty(&guard, job->fd, size, images, unfinished);
+	if (err)
+		ret = report(exit_code_of(err), "cannot start a process: %s", strerror(err));
+	if (ret) {
+		if (unfinished)
+			unlink(unfinished);
 		free(images);
-		return report(exit_code_of(err), "cannot start a process: %s", strerror(err));
+		return ret;
 	}
 	ret = run_job(job, "load");
 	if (!ret)
@@ -240,6 +256,24 @@ static enum exit_code fill(struct load_job *job, int control, int index, dev_t d
 	else
 		disk_guard_keep(&guard);
 	free(images);
+	return ret;
+}
+
+static enum exit_code fill_unfinished(struct load_job *job, int control, int index, dev_t disk,
+				      const struct rxd_query *query)
+{
+	enum exit_code ret;
+	char *unfinished;
+	bool begun;
+
+	ret = disk_unfinished_begin(query->uuid, &begun);
+	if (ret)
+		return ret;
+	unfinished = begun ? disk_unfinished_path(query->uuid) : NULL;
+	ret = fill(job, control, index, disk, query->size, unfinished);
+	if (!ret)
+		disk_unfinished_end(query->uuid);
+	free(unfinished);
 	return ret;
 }
 
@@ -265,9 +299,7 @@ static enum exit_code load_into(struct load_job *job, int control)
 	if (!ret)
 		ret = verify(job);
 	if (!ret)
-		ret = fill(job, control, index, dev.number, query.size);
-	if (!ret)
-		disk_unfinished_end(query.uuid);
+		ret = fill_unfinished(job, control, index, dev.number, &query);
 	close(job->fd);
 	device_release(&dev);
 	return ret;

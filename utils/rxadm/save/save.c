@@ -307,7 +307,7 @@ static enum exit_code commit(struct job *job)
 		return report(exit_code_of(err), "file '%s': %s",
 			      args->beside ? args->beside : args->file, strerror(err));
 	/* Record the id first: if rxadm is killed in between, the disk may replace the image. */
-	if (!args->raw && disk_images_add(job->source->sequence, job->image.header.id))
+	if (!args->raw && disk_images_add(job->source->images, job->image.header.id))
 		fprintf(stderr, "rxadm: the image is saved nevertheless\n");
 	err = image_commit(output, &args->beside, &path);
 	/* Mark the disk as saved last: 'rxadm remove' then needs no --force. */
@@ -439,6 +439,7 @@ enum exit_code image_save(struct save_args *args)
 	if (ret)
 		return ret;
 	ret = save_source_claim(&source, control, args->device, !args->keep, !args->stream);
+	source.apart = args->apart;
 	begin = copy_clock();
 	if (!ret)
 		ret = args->update ? update_save(args, &source) : save_claimed(args, &source);

@@ -125,6 +125,7 @@ enum exit_code save_source_claim(struct save_source *source, int control, const 
 	*source = (struct save_source){
 		.control = control,
 		.clone = { .record = -1, .fd = -1 },
+		.images = -ENODEV,
 		.fd = -1,
 	};
 	save_clones_clean(control);
@@ -171,6 +172,10 @@ static enum exit_code read_clone(struct save_source *source, bool no_freeze, con
 			      no_freeze || !source->in_use, state, &source->clone);
 	if (!ret)
 		ret = disk_check_same(&source->dev, source->sequence);
+	/* A load may have begun, and may have ended by now. */
+	if (!ret && disk_images_are_old(source->images))
+		ret = report(EXIT_BUSY, "%s '%s': was emptied or loaded meanwhile",
+			     source->dev.what, source->dev.path);
 	if (ret)
 		return ret;
 	/* The disk itself can be used from now on. */
@@ -184,6 +189,20 @@ static enum exit_code read_clone(struct save_source *source, bool no_freeze, con
 	return EXIT_OK;
 }
 
+/* An image of half of the data must not replace the image that is being loaded. */
+static enum exit_code unfinished_error(const struct save_source *source)
+{
+	const struct device *dev = &source->dev;
+
+	if (source->in_use)
+		return report(EXIT_BUSY,
+			      "%s '%s': is being loaded, and cannot be saved meanwhile", dev->what,
+			      dev->path);
+	return report(EXIT_BUSY,
+		      "%s '%s': was not loaded completely, and is not saved; 'rxadm remove' removes it",
+		      dev->what, dev->path);
+}
+
 /**
  * save_source_read - prepare to read the disk, or a clone of it
  * @source: result of save_source_claim()
@@ -194,6 +213,10 @@ static enum exit_code read_clone(struct save_source *source, bool no_freeze, con
  */
 enum exit_code save_source_read(struct save_source *source, bool no_freeze, const uint8_t *state)
 {
+	/* Before the data is read. */
+	source->images = disk_images_open(source->sequence);
+	if (!source->apart && disk_is_unfinished(source->query.uuid))
+		return unfinished_error(source);
 	if (source->in_use || state)
 		return read_clone(source, no_freeze, state);
 	source->generation = disk_generation(source->dev.number);
@@ -244,6 +267,8 @@ void save_source_release(struct save_source *source)
 		disk_statistics_off(&source->dev);
 	if (source->fd >= 0)
 		close(source->fd);
+	if (source->images >= 0)
+		close(source->images);
 	if (source->locked)
 		lock_give_one(lock_key(source));
 	if (source->found)

@@ -20,6 +20,8 @@ struct save_source {
 	bool locked;			/* against other saves of the disk to files */
 	bool were_off;			/* its I/O statistics */
 	bool in_use;
+	bool apart;			/* a disk that was not loaded completely may be saved */
+	int images;			/* result of disk_images_open() */
 	bool cloned;			/* @clone is read instead of the disk */
 	struct save_clone clone;
 	struct rxd_query query;		/* of the disk, with the size and limit of what is read */

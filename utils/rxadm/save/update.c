@@ -227,11 +227,20 @@ static enum exit_code write_segment(struct update *update)
 	return ret;
 }
 
+static enum exit_code check_path(const struct update *update)
+{
+	if (update->file.fd < 0 || log_has_path(update->file.fd, update->file.full))
+		return EXIT_OK;
+	return report(EXIT_BUSY, "file '%s': was replaced meanwhile; nothing was saved",
+		      update->args->file);
+}
+
 /* From the moment that the head is written, the image has the new state. */
 static enum exit_code commit(struct update *update)
 {
 	struct log_head *head = &update->head;
 	const bool is_new = update->fd != update->file.fd;
+	enum exit_code ret;
 	int err;
 
 	head->writer = this_writer(update->source);
@@ -241,19 +250,18 @@ static enum exit_code commit(struct update *update)
 		cut_off(update);
 		return failed(update, err);
 	}
-	if (disk_images_add(update->source->sequence, head->header.id))
+	if (disk_images_add(update->source->images, head->header.id))
 		report(EXIT_OK, "note: the image is saved nevertheless");
 	err = append_head(update->fd, head);
-	if (!err && is_new) {
+	ret = err ? failed(update, err) : check_path(update);
+	if (!ret && is_new) {
 		/* The lock is of the old file. */
 		update->output.exclusive = update->file.fd < 0;
 		err = output_commit(&update->output, 0600, true);
+		ret = err ? failed(update, err) : EXIT_OK;
 	}
-	if (err)
-		return failed(update, err);
-	if (!is_new && !log_has_path(update->fd, update->file.full))
-		return report(EXIT_BUSY, "file '%s': was replaced meanwhile; nothing was saved",
-			      update->args->file);
+	if (ret)
+		return ret;
 	/* Otherwise, the record would go back to the disk. */
 	track_end(update->source->control, update->source->clone.query.index);
 	update->args->written = update->append.written + IMAGE_BLOCK;
