@@ -79,6 +79,8 @@ static struct {
 	unsigned int nr_flushes;
 	unsigned int nr_locked;
 	unsigned int nr_freezes;
+	unsigned int nr_thaws;
+	unsigned int nr_frozen_locked;
 	unsigned int nr_prepared;
 } way;
 
@@ -90,22 +92,39 @@ static int test_flush(struct address_space *mapping)
 	return filemap_write_and_wait(mapping);
 }
 
+/* The I/O that a file system waits for may need the lock of the source. */
+static void note_lock(struct rxd_cloning *cloning)
+{
+	if (mutex_is_locked(&cloning->source->lock))
+		way.nr_frozen_locked++;
+}
+
 static int test_freeze(struct rxd_freeze *freeze)
 {
 	struct rxd_cloning *cloning = container_of(freeze, struct rxd_cloning, freeze);
 
 	way.nr_freezes++;
+	note_lock(cloning);
 	/* 0: the next one who holds writes waits for a grace period. */
 	if (READ_ONCE(cloning->source->store->hold->sem.rss.gp_state))
 		way.nr_prepared++;
 	return rxd_freeze(freeze);
 }
 
+static int test_thaw(struct rxd_freeze *freeze)
+{
+	way.nr_thaws++;
+	note_lock(container_of(freeze, struct rxd_cloning, freeze));
+	return rxd_thaw(freeze);
+}
+
 #define filemap_write_and_wait	test_flush
 #define rxd_freeze(freeze)	test_freeze(freeze)
+#define rxd_thaw(freeze)	test_thaw(freeze)
 #include "../module/clone.c"
 #undef filemap_write_and_wait
 #undef rxd_freeze
+#undef rxd_thaw
 #include "../module/control.c"
 
 /* Numbers of the disks. */
@@ -671,6 +690,19 @@ static void can_be_opened_while_it_is_flushed(struct kunit *test)
 	close_disk(file, SOURCE);
 }
 
+static void freezes_without_the_lock(struct kunit *test)
+{
+	struct file *file;
+
+	make_disks(test);
+	file = open_disk(test, SOURCE);
+	KUNIT_EXPECT_EQ(test, make_clone(NEW, RXD_CREATE_OVERCOMMIT), 0);
+	KUNIT_EXPECT_EQ(test, way.nr_freezes, 1);
+	KUNIT_EXPECT_EQ(test, way.nr_thaws, 1);
+	KUNIT_EXPECT_EQ(test, way.nr_frozen_locked, 0);
+	close_disk(file, SOURCE);
+}
+
 /* No grace period is waited for while file systems are frozen. Another one may end too early. */
 static void freezes_for_no_grace_period(struct kunit *test)
 {
@@ -748,6 +780,7 @@ static struct kunit_case clone_cases[] = {
 			      { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE_PARAM(given_up_while_it_is_made, use_gen_params),
 	KUNIT_CASE(can_be_opened_while_it_is_flushed),
+	KUNIT_CASE(freezes_without_the_lock),
 	KUNIT_CASE(freezes_for_no_grace_period),
 	KUNIT_CASE_SLOW(parent_is_never_mixed),
 	{}

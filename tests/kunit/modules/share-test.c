@@ -903,6 +903,56 @@ static void held_store_is_read_only(struct kunit *test)
 	expect_nothing_left(test, &golden, 1);
 }
 
+struct held_reads {
+	struct rxd_store *store;
+	atomic_t reads;
+	atomic_t errors;
+};
+
+static int held_reader(void *arg)
+{
+	struct held_reads *held = arg;
+
+	while (!kthread_should_stop()) {
+		if (!is_golden(held->store))
+			atomic_inc(&held->errors);
+		atomic_inc(&held->reads);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Return: whether the reader reads the store so many times within a minute. */
+static bool is_read(struct held_reads *held, int times)
+{
+	unsigned long end = jiffies + 60 * HZ;
+	int last = atomic_read(&held->reads) + times;
+
+	while (atomic_read(&held->reads) < last && time_before(jiffies, end))
+		msleep(20);
+	return atomic_read(&held->reads) >= last;
+}
+
+/* Others read on while writes are held, before and after the pages are shared. */
+static void held_store_is_read_by_others(struct kunit *test)
+{
+	struct held_reads held = { .store = arm(test, make_golden(test)) };
+	struct rxd_store *clone = make_store(test, NR_PAGES);
+	struct crew crew = {};
+	u64 start;
+
+	crew_add(test, &crew, held_reader, &held);
+	start = rxd_store_hold(held.store);
+	KUNIT_EXPECT_TRUE(test, is_read(&held, 10));
+	rxd_store_share(held.store, clone);
+	KUNIT_EXPECT_TRUE(test, is_read(&held, 10));
+	rxd_store_unhold(held.store, start);
+	crew_run(&crew, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&held.errors), 0);
+	KUNIT_EXPECT_TRUE(test, is_golden(clone));
+	expect_nothing_left(test, (struct rxd_store *[]){ held.store, clone }, 2);
+}
+
 /* The number that is reported while writes are held is that of the data. */
 static void held_changes_are_counted(struct kunit *test)
 {
@@ -1251,6 +1301,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE_SLOW(race_of_zeroes),
 	KUNIT_CASE(hold_allocation_fails),
 	KUNIT_CASE(held_store_is_read_only),
+	KUNIT_CASE(held_store_is_read_by_others),
 	KUNIT_CASE(held_changes_are_counted),
 	KUNIT_CASE(held_store_finds_memory_again),
 	KUNIT_CASE_SLOW(race_of_held_writers),
