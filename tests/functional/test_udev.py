@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The udev rules, with a live udevd: names that do not depend on the order of creation."""
 
+import contextlib
+import fcntl
 import glob
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -12,6 +15,7 @@ import pytest
 
 from rxdlib.command import ENVIRONMENT, SOURCE, run, rxadm
 from rxdlib.direct import MIB, Direct
+from rxdlib.stacks import wait_for
 
 UDEVD = "/usr/lib/systemd/systemd-udevd"
 RULES = os.path.join(SOURCE, "packaging/udev/60-rxd.rules")
@@ -136,6 +140,18 @@ def properties(path):
     return dict(line.split("=", 1) for line in lines)
 
 
+def nothing_known(path):
+    """Whether udev knows nothing about the contents of a disk."""
+    return not [name for name in properties(path)
+                if name.startswith(("ID_FS_", "ID_PART_", "LVM_", "MD_"))]
+
+
+def add_again(*paths):
+    """Have udev do what it does for a new disk."""
+    run("udevadm", "trigger", "--action=add", *paths)
+    settle()
+
+
 def test_clone(udevd, lab):
     """A clone has its own identity only, and nothing acts on its contents."""
     source = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
@@ -150,7 +166,7 @@ def test_clone(udevd, lab):
     assert links() == wanted
     found = properties(copy.path)
     assert found["UDISKS_IGNORE"] == "1" and found["ID_SERIAL"] == SECOND
-    assert not [name for name in found if name.startswith(("ID_FS_", "ID_PART_", "LVM_", "MD_"))]
+    assert nothing_known(copy.path)
     assert found.get("SYSTEMD_READY") == properties(source.path).get("SYSTEMD_READY")
     assert "UDISKS_IGNORE" not in properties(source.path)
     # Neither does a use of the clone change this.
@@ -163,11 +179,12 @@ def test_clone(udevd, lab):
 def test_partitions_of_a_clone(udevd, lab):
     source = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
     with Direct(source.path) as device:
-        device.partition(2048, 32 * 2048)
+        device.partition(2048, 32 * 2048, disk_id=0x1234ABCD)
     settle()
     run("mkfs.ext4", "-q", "-F", "-L", "scratch", "/dev/rxd0p1")
     before = by_contents()
-    assert before["by-label/scratch"] == "/dev/rxd0p1"
+    assert {"by-label/scratch", "by-partuuid/1234abcd-01"} < set(before)
+    assert len(before) == 3 and set(before.values()) == {"/dev/rxd0p1"}
     rxadm("clone", source.path, "--uuid", SECOND, "--name", "copy", check=True)
     lab.adopt_ramdisk(1)
     assert by_contents() == before
@@ -176,6 +193,109 @@ def test_partitions_of_a_clone(udevd, lab):
         f"{SECOND}-part1": "/dev/rxd1p1", "name-copy": "/dev/rxd1",
         "name-copy-part1": "/dev/rxd1p1"}
     assert properties("/dev/rxd1p1")["UDISKS_IGNORE"] == "1"
+
+
+@pytest.fixture(name="online")
+def volumes_online():
+    """Read, or remove, what LVM's rules have noted about physical volumes and groups."""
+    def read():
+        found = {}
+        for path in glob.glob("/run/lvm/[pv][vg]s_online/*"):
+            with open(path, encoding="ascii") as file:
+                found[os.path.relpath(path, "/run/lvm")] = file.read()
+        return found
+
+    def forget():
+        for kind in "pv", "vg":
+            shutil.rmtree(f"/run/lvm/{kind}s_online", ignore_errors=True)
+
+    forget()
+    yield read, forget
+    forget()
+
+
+def lvm(*args):
+    # There are no logical volumes, so there is nothing that udev must finish.
+    return run(*args, "--config", "activation{udev_sync=0 udev_rules=0 monitoring=0}")
+
+
+def test_clone_of_a_physical_volume(udevd, lab, online):
+    """LVM's rules note the source, and never the clone, even if they know nothing else."""
+    read, forget = online
+    source = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
+    settle()
+    run("modprobe", "dm_mod")
+    lvm("pvcreate", source.path)
+    lvm("vgcreate", "rxdtest", source.path)
+    add_again(source.path)
+    before = read()
+    assert "vgs_online/rxdtest" in before and len(before) == 2
+    assert properties(source.path)["LVM_VG_NAME_COMPLETE"] == "rxdtest"
+
+    rxadm("clone", source.path, "--uuid", SECOND, check=True)
+    copy = lab.adopt_ramdisk(1)
+    settle()
+    assert nothing_known(copy.path) and read() == before
+    forget()
+    add_again(copy.path)
+    assert nothing_known(copy.path) and read() == {}
+    add_again(source.path)
+    assert read() == before
+
+
+def arrays():
+    with open("/proc/mdstat", encoding="ascii") as file:
+        return re.findall(r"^(md\w+) : ", file.read(), re.MULTILINE)
+
+
+def stop_arrays():
+    def try_it():
+        # udev may have one open.
+        for name in arrays():
+            run("mdadm", "--stop", f"/dev/{name}", check=False)
+        return not arrays()
+
+    wait_for(try_it, "end of the arrays")
+
+
+@contextlib.contextmanager
+def unseen(path):
+    """While a disk is locked, udev leaves it alone."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def test_clone_of_an_array_member(udevd, lab):
+    """mdadm's rules start an array of the source, and never one of the clone."""
+    source = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
+    run("modprobe", "md_mod")
+    lab.stack.callback(stop_arrays)
+    settle()
+    with unseen(source.path):
+        run("mdadm", "--create", "/dev/md0", "--run", "--force", "--metadata=1.2", "--level=1",
+            "--raid-devices=1", "--bitmap=none", source.path)
+        stop_arrays()
+    add_again(source.path)
+    before = arrays()
+    assert len(before) == 1
+    assert properties(source.path)["ID_FS_TYPE"] == "linux_raid_member"
+
+    rxadm("clone", source.path, "--uuid", SECOND, check=True)
+    copy = lab.adopt_ramdisk(1)
+    settle()
+    assert nothing_known(copy.path) and arrays() == before
+    assert os.listdir("/sys/block/rxd1/holders") == []
+    with unseen(source.path):
+        stop_arrays()
+        run("mdadm", "--zero-superblock", source.path)
+    settle()
+    add_again(copy.path)
+    assert nothing_known(copy.path) and arrays() == []
+    assert "linux_raid_member" in run("blkid", "-p", copy.path).stdout
 
 
 def test_reset_takes_links_away(udevd, lab):

@@ -93,10 +93,13 @@ class Direct:
     def discard(self, offset, length):
         fcntl.ioctl(self.fd, BLKDISCARD, struct.pack("=QQ", offset, length))
 
-    def partition(self, first, sectors):
-        """Write an MBR with one partition and have the kernel read it."""
+    def partition(self, first, sectors, disk_id=0):
+        """Write an MBR with one partition and have the kernel read it.
+
+        The partition of a disk whose number is 0 has no UUID.
+        """
         entry = struct.pack("<B3sB3sII", 0, bytes(3), 0x83, bytes(3), first, sectors)
-        self.write(0, bytes(446) + entry + bytes(48) + b"\x55\xaa")
+        self.write(0, struct.pack("<440xIxx", disk_id) + entry + bytes(48) + b"\x55\xaa")
         fcntl.ioctl(self.fd, BLKRRPART)
 
     def zero_out(self, offset, length):
