@@ -12,9 +12,10 @@ import time
 
 import pytest
 
-from rxdlib import direct
+from rxdlib import direct, stacks
 from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
-from rxdlib.control import CREATE_RESERVE, STATE_EXPENDABLE, STATE_READONLY, Control
+from rxdlib.control import (CREATE_DETECT_ZEROES, CREATE_RESERVE, STATE_DETECT_ZEROES,
+                            STATE_EXPENDABLE, STATE_READONLY, Control)
 from rxdlib.direct import KIB, MIB, Direct, stamp
 from rxdlib.outcome import ok, refused
 
@@ -51,7 +52,14 @@ def on_luks(lab, ramdisk, new):
     return f"/dev/mapper/{name}"
 
 
-PLACES = {"disk": on_disk, "partition": on_partition, "linear": on_linear, "luks": on_luks}
+def on_md(lab, ramdisk, new):
+    if new:
+        return stacks.md(lab, [ramdisk], "--force", "--level=1", "--bitmap=none")
+    return stacks.assembled_md(lab, [ramdisk])
+
+
+PLACES = {"disk": on_disk, "partition": on_partition, "linear": on_linear, "luks": on_luks,
+          "md": on_md}
 
 
 def check_file_system(kind, path):
@@ -100,14 +108,24 @@ def is_clean_up_done():
     return not [name for name in os.listdir("/run/rxadm") if name.startswith("save-")]
 
 
+def kept(ramdisk):
+    """What an image has of a disk, beside its data."""
+    query = ramdisk.query()
+    return query.uuid, query.mem_limit, query.state & STATE_DETECT_ZEROES
+
+
 CASES = [("ext4", "disk"), ("ext4", "partition"), ("ext4", "linear"), ("ext4", "luks"),
-         ("xfs", "partition"), ("btrfs", "disk"), ("btrfs", "partition")]
+         ("ext4", "md"), ("xfs", "partition"), ("btrfs", "disk"), ("btrfs", "partition")]
 
 
 @pytest.mark.parametrize("kind, place", CASES, ids=map("-".join, CASES))
 def test_mounted(lab, path, kind, place):
     """The image has a file system that was frozen, with all files that were synced."""
-    source = lab.ramdisk({"ext4": 32, "xfs": 320, "btrfs": 160}[kind] * MIB)
+    size = {"ext4": 32, "xfs": 320, "btrfs": 160}[kind] * MIB
+    options = {}
+    if (kind, place) == CASES[0]:
+        options = {"mem_limit": size - MIB, "flags": CREATE_DETECT_ZEROES}
+    source = lab.ramdisk(size, **options)
     device = PLACES[place](lab, source, True)
     run(f"mkfs.{kind}", "-q", device)
     directory = lab.mount(device)
@@ -117,15 +135,18 @@ def test_mounted(lab, path, kind, place):
     assert result.returncode == 0 and "file systems were frozen for" in result.stderr, result
     assert "frozen for 0.000" not in result.stderr and NOTE not in result.stderr
     assert disks() == [source.index] and is_clean_up_done()
-    uuid = source.query().uuid
+    before = kept(source)
+    assert not options or before[1:] == (size - MIB, STATE_DETECT_ZEROES)
     run("umount", directory)
     if device.startswith("/dev/mapper"):
         run("dmsetup", "remove", device)
+    elif place == "md":
+        stacks.no_md(device)
     refused(BUSY, "remove", source.path, names="was not saved")
     ok("remove", source.path, "--force")
 
     loaded = lab.adopt_ramdisk(int(ok("load", path).strip()[len("/dev/rxd"):]))
-    assert loaded.query().uuid == uuid
+    assert kept(loaded) == before
     device = PLACES[place](lab, loaded, False)
     check_file_system(kind, device)
     directory = lab.mount(device)

@@ -253,15 +253,28 @@ def thin_in_order(lab, size, **options):
     return thin(lab, size, True, **options)
 
 
-def md(lab, ramdisks, *options, fresh=False):
-    """An array; a fresh one finds out for itself whether its members agree."""
+def _new_md(lab):
     number = next(n for n in range(100) if not os.path.exists(f"/sys/block/md{n}"))
     path = f"/dev/md{number}"
-    lab.stack.callback(_no_md, path)
+    lab.stack.callback(no_md, path)
+    return path
+
+
+def md(lab, ramdisks, *options, fresh=False):
+    """An array; a fresh one finds out for itself whether its members agree."""
+    path = _new_md(lab)
     if not fresh:
         options += ("--assume-clean",)
     run("mdadm", "--create", path, "--run", "--metadata=1.2",
         f"--raid-devices={len(ramdisks)}", *options, *(ramdisk.path for ramdisk in ramdisks))
+    wait_for_node(path)
+    return path
+
+
+def assembled_md(lab, ramdisks):
+    """An array of members that have been in one."""
+    path = _new_md(lab)
+    run("mdadm", "--assemble", path, "--run", *(ramdisk.path for ramdisk in ramdisks))
     wait_for_node(path)
     return path
 
@@ -273,7 +286,7 @@ def data_offset(path, ramdisk):
         return int(file.read()) * SECTOR
 
 
-def _no_md(path):
+def no_md(path):
     if os.path.exists(path):
         run("mdadm", "--stop", path)
     with contextlib.suppress(FileNotFoundError):
