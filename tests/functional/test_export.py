@@ -407,6 +407,24 @@ def test_open(lab, target):
 
 
 @pytest.mark.one_kernel
+def test_save(lab, target, tmp_path):
+    """A line says that the image is as after a power failure, unless that was asked for."""
+    ramdisk = lab.ramdisk(8 * MIB)
+    image = tmp_path / "image"
+    direct.write(ramdisk.path, 0, stamp(1, MIB))
+    with exported("rxd0", *TCP, *ALLOWED) as nqn:
+        for options in (), ("--update",):
+            result = rxadm("save", "rxd0", image, *options)
+            assert (result.returncode, result.stdout) == (0, ""), result
+            note = result.stderr.splitlines()[0]
+            assert f"exported as {nqn}" in note and "as after a power failure" in note, result
+            assert len(result.stderr.splitlines()) == 1 + len(options)
+        assert ok("save", "rxd0", image, "--no-freeze") == ""
+    copy = lab.adopt_ramdisk(int(ok("load", image, "--uuid", "random").strip()[len("/dev/rxd"):]))
+    assert direct.read(copy.path, 0, MIB) == stamp(1, MIB)
+
+
+@pytest.mark.one_kernel
 def test_dry_run(lab, target):
     """A shell can run the printed commands, with the same result."""
     lab.ramdisk(MIB)
