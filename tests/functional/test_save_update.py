@@ -3,7 +3,6 @@
 
 import contextlib
 import fcntl
-import glob
 import hashlib
 import json
 import os
@@ -12,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -21,6 +19,7 @@ from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.control import CREATE_RESERVE, Control
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.outcome import ok, refused
+from rxdlib.stacks import wait_for
 
 PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
 SIZE = 16 * MIB
@@ -28,6 +27,8 @@ GIB = 1024 * MIB
 TIB = 1024 * GIB
 SAVED = re.compile(r"rxadm: save: (\S+): (\S+ ?\S*) of (\S+ ?\S*) (changed|hold data), saved to "
                    r"'([^']+)' as generation (\d+)\n")
+# LeakSanitizer cannot work beside strace.
+TRACED = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
 NOTHING = "nothing has changed since generation"
 
 
@@ -234,77 +235,71 @@ def test_locked_by_others(lab, source, path):
         assert loaded(lab, path) == content(source.path)
 
 
-def bytes_read():
-    """The most that was read of any RAM disk."""
-    found = []
-    for stat in glob.glob("/sys/block/rxd*/stat"):
-        with contextlib.suppress(FileNotFoundError), open(stat, encoding="ascii") as file:
-            found.append(int(file.read().split()[2]) * 512)
-    return max(found)
+def status(process):
+    """The state of the first thread, the signals that the process is to take, and the tracer."""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        text = file.read()
+    return (re.search(r"^State:\s+(\w)", text, re.MULTILINE)[1],
+            int(re.search(r"^ShdPnd:\s+(\w+)", text, re.MULTILINE)[1], 16),
+            int(re.search(r"^TracerPid:\s+(\d+)", text, re.MULTILINE)[1]))
 
 
-class StoppedUpdate:
-    """An update that has read 6 MiB and is stopped before it syncs them."""
+def let_go(process):
+    """End the tracer. What it has held goes on."""
+    tracer = status(process)[2]
+    if tracer:
+        os.kill(tracer, signal.SIGKILL)
 
-    def __init__(self, source, path):
-        self.command = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fsync,fdatasync",
-                        "-e", "inject=fsync,fdatasync:delay_enter=5s:when=1",
-                        program("rxadm"), "save", "--update", source.path, path]
-        self.process = None
 
-    def __enter__(self):
-        sanitize = f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"
-        self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-            self.command, env={**ENVIRONMENT, "ASAN_OPTIONS": sanitize}, stderr=subprocess.PIPE,
-            text=True)
-        while bytes_read() < 6 * MIB:
-            assert self.process.poll() is None
-            time.sleep(0.02)
-        # strace holds it, and is stopped before the delay is over.
-        self.process.send_signal(signal.SIGSTOP)
-        return self
-
-    def end(self):
-        """Let it go on; returns what it says."""
-        self.process.send_signal(signal.SIGCONT)
-        return self.process.communicate()[1]
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.communicate()
+@contextlib.contextmanager
+def held_update(tmp_path, source, path, call):
+    """An update that is held as it begins its first system call of a kind."""
+    log = tmp_path / "log"
+    command = ["strace", "-D", "-f", "-o", log, "-e", f"trace={call}", "-e",
+               f"inject={call}:delay_enter=600s:when=1", program("rxadm"), "save", "--update",
+               source.path, path, "--progress", "none"]
+    with subprocess.Popen(command, env=TRACED, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_for(lambda: log.exists() and f"{call}(" in log.read_text(), call)
+            yield process
+        finally:
+            if process.poll() is None:
+                let_go(process)
+                process.kill()
 
 
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("version", [1, 2])
-def test_replaced_meanwhile(source, path, version):
+def test_replaced_meanwhile(source, tmp_path, path, version):
     """A file that takes the image's place during an update stays, and nothing counts as saved."""
     if version == 1:
         ok("save", source.path, path)
     else:
         update(source, path)
     direct.write(source.path, 0, stamp(7, 6 * MIB))
-    with StoppedUpdate(source, path) as stopped:
+    with held_update(tmp_path, source, path, "fdatasync") as process:
         with open(path + ".new", "wb") as file:
             file.write(b"another file")
         os.rename(path + ".new", path)
-        text = stopped.end()
+        let_go(process)
+        text = process.communicate(timeout=120)[1]
     assert os.path.getsize(path) == len(b"another file")
-    assert stopped.process.returncode and "replaced" in text, text
+    assert process.returncode and "replaced" in text, text
     refused(BUSY, "remove", source.path, names="not saved")
 
 
 @pytest.mark.one_kernel
-def test_loaded_meanwhile(lab, source, path):
+def test_loaded_meanwhile(lab, source, tmp_path, path):
     """If the disk gets older data during an update, the next update writes all of it."""
     update(source, path)
     older = shutil.copyfile(path, path + ".older")
     direct.write(source.path, 0, stamp(7, 6 * MIB))
-    with StoppedUpdate(source, path) as stopped:
+    with held_update(tmp_path, source, path, "fdatasync") as process:
         ok("clear", "--force", source.path)
         ok("load", older, "--into", source.path)
-        text = stopped.end()
-    assert stopped.process.returncode == 0, text
+        let_go(process)
+        text = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, text
     direct.write(source.path, 8 * MIB, stamp(8, MIB))
     assert update(source, path) == (False, 3)
     assert loaded(lab, path) == content(source.path)
@@ -481,29 +476,82 @@ def test_new_image_has_one_head(source, path):
 
 
 def interrupted(source, path, *inject):
-    command = ["strace", "-f", "-o", "/dev/null", "-e", "trace=pwrite64,fdatasync,fallocate",
+    command = ["strace", "-f", "-o", "/dev/null", "-e", f"trace={inject[0]}",
                "-e", ":".join(("inject=" + inject[0],) + inject[1:]),
                program("rxadm"), "save", "--update", source.path, path]
-    environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=TRACED, capture_output=True, text=True, check=False)
+
+
+IOCTLS = {"clone": "0xb7, 0x6,", "track": "0xb7, 0x8,", "remove": "0xb7, 0x2,"}
+
+
+def place_of_ioctl(tmp_path, source, path, name):
+    """Which ioctl of its thread it is in an update of the same kind."""
+    log = tmp_path / "log"
+    run("strace", "-f", "-o", log, "-e", "trace=ioctl", program("rxadm"), "save", "--update",
+        source.path, path, environment=TRACED)
+    lines = [line for line in log.read_text().splitlines() if "ioctl(" in line]
+    wanted = next(line for line in lines if IOCTLS[name] in line)
+    of_thread = [line for line in lines if line.split()[0] == wanted.split()[0]]
+    return of_thread.index(wanted) + 1
+
+
+def disks():
+    with Control() as control:
+        return [disk.index for disk in control.query_all()]
 
 
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("call, when", [("pwrite64", 1), ("pwrite64", 2), ("pwrite64", 3),
-                                        ("fdatasync", 1), ("fdatasync", 2)])
-def test_killed(lab, source, path, call, when):
+                                        ("fdatasync", 1), ("fdatasync", 2), ("fallocate", 1),
+                                        *(("ioctl", name) for name in IOCTLS)])
+def test_killed(lab, source, tmp_path, path, call, when):
     """The image has the old or the new state, and the next update is short."""
     update(source, path)
-    old = content(source.path)
-    direct.write(source.path, 0, stamp(7, 6 * MIB))
-    result = interrupted(source, path, call, f"signal=KILL:when={when}")
+    number = when
+    if call == "ioctl":
+        direct.write(source.path, 0, stamp(6, 6 * MIB))
+        number = place_of_ioctl(tmp_path, source, path, when)
+    # Not each update calls fallocate() to make the file shorter.
+    for seed in range(7, 27):
+        old = content(source.path)
+        direct.write(source.path, 0, stamp(seed, 6 * MIB))
+        result = interrupted(source, path, call, f"signal=KILL:when={number}")
+        if call != "fallocate" or result.returncode:
+            break
     assert result.returncode == -signal.SIGKILL, result
-    assert loaded(lab, path) in (old, content(source.path))
+    found, new = loaded(lab, path), content(source.path)
+    if call == "ioctl":
+        assert (len(disks()), found) == ((1, old) if when == "clone" else (2, new))
+    assert found == new or (found == old and call != "fallocate")
     direct.write(source.path, 10 * MIB, stamp(8))
     assert update(source, path)[0]
     assert loaded(lab, path) == content(source.path)
-    with Control() as control:
-        assert [disk.index for disk in control.query_all()] == [source.index]
+    assert disks() == [source.index]
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("is_new", [False, True], ids=["changes", "new"])
+def test_signal(lab, source, tmp_path, folder, path, number, is_new):
+    """What was begun is undone, and no clone is left."""
+    before = None
+    if not is_new:
+        update(source, path)
+        before = content(path)
+        direct.write(source.path, 0, stamp(7, 6 * MIB))
+    with held_update(tmp_path, source, path, "pwrite64") as process:
+        process.send_signal(number)
+        wait_for(lambda: status(process)[:2] == ("S", 0), "taking of the signal")
+        let_go(process)
+        errors = process.communicate(timeout=120)[1]
+        assert process.returncode == -number and len(errors.splitlines()) <= 1, errors
+    assert os.listdir(folder) == ([] if is_new else ["image"])
+    assert is_new or content(path) == before
+    assert disks() == [source.index]
+    assert not [name for name in os.listdir("/run/rxadm") if name.startswith("save-")]
+    assert update(source, path) == (not is_new, 2 - is_new)
+    assert loaded(lab, path) == content(source.path)
 
 
 @pytest.mark.one_kernel
