@@ -99,6 +99,40 @@ def test_command(things, folder, name, old, left):
             assert file.read() == b"old\n"
 
 
+@pytest.mark.parametrize("in_use", [False, True], ids=["idle", "in-use"])
+@pytest.mark.parametrize("options", [(), ("--update",)], ids=["save", "update"])
+def test_save_again(lab, folder, options, in_use):
+    """The older image stays as it was, no clone is left, and the changes are saved later."""
+    ramdisk = lab.ramdisk(8 * MIB, index=0)
+    path = os.path.join(folder, "file")
+    command = ("save", *options, "rxd0", path)
+    direct.write(ramdisk.path, 0, stamp(1, 512 * KIB))
+    rxadm(*command, check=True)
+    with open(path, "rb") as file:
+        image = file.read()
+    direct.write(ramdisk.path, 2 * MIB, stamp(2, MIB))
+    with contextlib.ExitStack() as stack:
+        if in_use:
+            stack.enter_context(direct.Direct(ramdisk.path, os.O_RDONLY))
+        fill_up(folder, LEAST)
+        names, before = set(os.listdir(folder)), state()
+        result = rxadm(*command)
+        assert (result.returncode, result.stdout) == (DEVICE, ""), result
+        assert result.stderr.splitlines() == [result.stderr.strip()]
+        assert f"file '{path}'" in result.stderr and FULL in result.stderr
+        assert set(os.listdir(folder)) == names and state() == before
+        with open(path, "rb") as file:
+            is_same = file.read() == image
+        assert is_same
+        os.unlink(os.path.join(folder, "ballast"))
+        result = rxadm(*command, check=True)
+        assert not options or "1M of 8M changed" in result.stderr, result
+    loaded = rxadm("load", path, "--uuid", "random", check=True).stdout.strip()
+    lab.adopt_ramdisk(int(loaded[len("/dev/rxd"):]))
+    assert direct.read(loaded, 0, 512 * KIB) == stamp(1, 512 * KIB)
+    assert direct.read(loaded, 2 * MIB, MIB) == stamp(2, MIB)
+
+
 @contextlib.contextmanager
 def full(folder):
     """A folder of /run in which no file can be created."""
