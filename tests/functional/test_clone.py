@@ -7,6 +7,7 @@ import itertools
 import json
 import mmap
 import os
+import random
 import signal
 import subprocess
 import time
@@ -15,9 +16,9 @@ import zlib
 import pytest
 
 from rxdlib import direct
-from rxdlib.command import ENVIRONMENT, program, run
+from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.configuration import Configuration, disk_of
-from rxdlib.control import CREATE_RESERVE, Control
+from rxdlib.control import CREATE_OVERCOMMIT, CREATE_RESERVE, Control
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import LONG, RamDisk, state
 from rxdlib.memory import missing, spare
@@ -27,6 +28,7 @@ from rxdlib.stacks import wait_for
 PARAMETERS, MEMORY, DEVICE, BUSY = 1, 3, 4, 5
 EMPTY = bytes(MIB)
 MANY = 256 if LONG else 64
+FAMILY = 1000 if LONG else 32
 SHARE = "/sys/module/rxd/parameters/memory_share"
 NIL = "00000000-0000-0000-0000-000000000000"
 
@@ -318,6 +320,23 @@ def test_count_all_or_none(lab, share):
         "ioctl(/dev/rxd-control, RXD_CLONE, {version=1, flags=RXD_CREATE_OVERCOMMIT|"
         f"RXD_CLONE_READ_ONLY, source=0, index=-1, uuid={NIL}}})\n")
     clone(lab, source, "--overcommit", "--count", "8")
+
+
+@pytest.mark.one_kernel
+def test_share_of_an_expendable_clone(lab, share, tmp_path):
+    """It promises nothing: other disks can still have all that the source leaves of the share."""
+    limit = share(10)
+    source = lab.ramdisk(limit // 3 * 2 // MIB * MIB)
+    rest = (limit - source.query().size) // MIB * MIB - MIB
+    direct.write(source.path, 0, stamp(1, MIB))
+    with Direct(source.path, os.O_RDONLY):
+        refused(PARAMETERS, "clone", "rxd0", names=("a clone", "--overcommit"))
+        for options in (), ("--update",):
+            result = rxadm("save", *options, "rxd0", tmp_path / "image")
+            assert (result.returncode, result.stdout) == (0, ""), result
+        clone(lab, source, "--expendable", "--count", "2")
+        lab.ramdisk(rest)
+        refused(PARAMETERS, "create", "--size", "2M", names="--overcommit")
 
 
 def traced(tmp_path, inject, *args):
@@ -735,7 +754,7 @@ def test_verified_beside_each_other(lab, options):
 
 @pytest.mark.one_kernel
 def test_many(lab):
-    """Clones, and clones of clones, of a disk with holes."""
+    """Clones of a disk with holes."""
     source = filled(lab, 8 * MIB, 2 * MIB)
     golden = digest(source)
     made = clone(lab, source, "--count", MANY, "--overcommit")
@@ -743,9 +762,52 @@ def test_many(lab):
     with Control() as control:
         assert len(control.query_all()) == MANY + 1
     assert digest(made[-1]) == digest(made[MANY // 2]) == golden
-    chain = made[0]
-    for _ in range(16):
-        direct.write(chain.path, 0, stamp(int(chain.index)))
-        chain, = clone(lab, chain, "--overcommit")
-    assert direct.read(chain.path, BLOCK, BLOCK) == stamp(0, MIB)[BLOCK:2 * BLOCK]
     ok("remove", "--all", "--force")
+
+
+# Which disk is the parent of the next clone.
+PARENTS = {"clones": lambda disks, chosen: disks[0], "chain": lambda disks, chosen: disks[-1],
+           "tree": lambda disks, chosen: chosen.choice(disks)}
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("kind", PARENTS)
+def test_many_removed_in_random_order(lab, kind):
+    """Each disk is changed on its own, and the others keep their data while it is removed."""
+    chosen = random.Random(FAMILY)
+    # A part of a disk, in two leaves, and the numbers of the stamps in its pages.
+    start, pages = 2 * MIB - 32 * BLOCK, 64
+    numbers, stamps = {}, []
+
+    def change(ramdisk):
+        page = chosen.randrange(pages)
+        numbers[ramdisk] = [*numbers[ramdisk]]
+        numbers[ramdisk][page] = len(stamps)
+        stamps.append(stamp(len(stamps)))
+        direct.write(ramdisk.path, start + page * BLOCK, stamps[-1])
+
+    def check(ramdisk):
+        wanted = b"".join(stamps[number] for number in numbers[ramdisk])
+        is_same = direct.read(ramdisk.path, start, len(wanted)) == wanted
+        assert is_same, ramdisk.path
+
+    disks = [lab.ramdisk(4 * MIB)]
+    stamps += [stamp(number) for number in range(pages)]
+    numbers[disks[0]] = list(range(pages))
+    direct.write(disks[0].path, start, b"".join(stamps))
+    with Control() as control:
+        for _ in range(FAMILY):
+            parent = PARENTS[kind](disks, chosen)
+            index = control.clone(parent.index, flags=CREATE_OVERCOMMIT)
+            disks.append(lab.adopt_ramdisk(index))
+            numbers[disks[-1]] = numbers[parent]
+            change(disks[-1])
+            change(parent)
+        for ramdisk in disks:
+            check(ramdisk)
+        chosen.shuffle(disks)
+        while disks:
+            control.remove(disks.pop().index)
+            for ramdisk in chosen.sample(disks, min(2, len(disks))):
+                check(ramdisk)
+                change(ramdisk)
