@@ -581,3 +581,34 @@ def test_two_at_once(lab, source, path):
     assert [process.returncode for process in both] == [0, 0], texts
     assert sum(NOTHING in text for text in texts) == 1
     assert loaded(lab, path) == content(source.path)
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("options, is_new", [((), True), (("--update",), True),
+                                             (("--update",), False)],
+                         ids=["save", "update-of-none", "update"])
+def test_two_disks_at_once(lab, source, path, options, is_new):
+    """The image is that of one of them, and whole."""
+    other = lab.ramdisk(SIZE)
+    direct.write(other.path, 0, stamp(50, 5 * MIB))
+    if not is_new:
+        update(source, path)
+        direct.write(source.path, 0, stamp(7, 6 * MIB))
+    # This makes it likely that both have begun before either of them writes.
+    command = ["strace", "-f", "-o", "/dev/null", "-e", "trace=pwrite64", "-e",
+               "inject=pwrite64:delay_enter=500ms:when=1", program("rxadm"), "save", *options]
+    both = [(disk, subprocess.Popen([*command, disk.path, path], env=TRACED, text=True,
+                                    stderr=subprocess.PIPE)) for disk in (source, other)]
+    texts = [process.communicate(timeout=300)[1] for _, process in both]
+    found = loaded(lab, path)
+    saved = [(disk, process) for disk, process in both if content(disk.path) == found]
+    assert len(saved) == 1 and saved[0][1].returncode == 0, texts
+    assert is_new or saved[0][0] == source
+    ok("remove", saved[0][0].path, "--dry-run")
+    for (disk, process), text in zip(both, texts):
+        lines = [line for line in text.splitlines() if "waiting until" not in line]
+        assert len(lines) <= 1, text
+        if process.returncode:
+            assert f"file '{path}'" in text, text
+            refused(BUSY, "remove", disk.path, names="was not saved")
+    assert not options or [process.returncode for _, process in both].count(0) == 1, texts
