@@ -12,8 +12,8 @@ import pytest
 
 from rxdlib import memory
 from rxdlib.command import rxadm
-from rxdlib.control import CREATE_RESERVE, NODE_INTERLEAVE, NODE_LOCAL
-from rxdlib.direct import KIB, MIB, Direct
+from rxdlib.control import CREATE_RESERVE, NODE_INTERLEAVE, NODE_LOCAL, Control
+from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct
 from rxdlib.lab import state
 
 NODES = 0, 1
@@ -26,16 +26,16 @@ def free():
     return [memory.free_memory(node) for node in NODES]
 
 
-def written(ramdisk, size, cpu=None):
+def written(ramdisk, size, cpu=None, length=MIB, step=MIB):
     """Write a disk from one buffer; return the memory that each node has lost."""
-    with Direct(ramdisk.path) as device, mmap.mmap(-1, MIB) as buffer:
-        buffer[:] = b"\x5a" * MIB
+    with Direct(ramdisk.path) as device, mmap.mmap(-1, length) as buffer:
+        buffer[:] = b"\x5a" * length
         before = free()
         if cpu is not None:
             os.sched_setaffinity(0, {cpu})
         try:
-            for offset in range(0, size, MIB):
-                assert os.pwritev(device.fd, [buffer], offset) == MIB
+            for offset in range(0, size, step):
+                assert os.pwritev(device.fd, [buffer], offset) == length
         finally:
             os.sched_setaffinity(0, set(range(os.cpu_count())))
         return [had - has for had, has in zip(before, free())]
@@ -88,6 +88,21 @@ def test_local(lab, cpu):
     ramdisk = lab.ramdisk(SIZE, node=NODE_LOCAL)
     taken = written(ramdisk, SIZE, cpu=cpu)
     assert near(taken, [SIZE * (cpu == number) for number in NODES]), taken
+
+
+@pytest.mark.parametrize("length", [MIB, SECTOR], ids=["whole", "parts"])
+@pytest.mark.parametrize("node, cpu, share", [(NODE_LOCAL, 1, (0, 1)), (1, 0, (0, 1)),
+                                              (NODE_INTERLEAVE, 0, (0.5, 0.5))],
+                         ids=["local", "node", "interleave"])
+def test_clone(lab, node, cpu, share, length):
+    """The node of a shared page does not matter for the page that replaces it."""
+    size = SIZE if length == MIB else SIZE // 2
+    source = lab.ramdisk(size, node=node)
+    written(source, size, cpu=0)
+    with Control() as control:
+        copy = lab.adopt_ramdisk(control.clone(source.index))
+    taken = written(copy, size, cpu, length, max(length, BLOCK))
+    assert near(taken, [size * part for part in share]), taken
 
 
 def test_reserve(lab):
