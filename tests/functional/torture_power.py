@@ -7,11 +7,13 @@ hold each file whose fsync had returned before.
 
 The same below a file system that takes images of rxadm save, replayed up to any write:
 the image there is the last one whose save had returned, or the one after it. The same with
-images that rxadm save --update changes in place, on several file systems. And below one
-that rxadm apply saves to, killed every now and then: whatever is found there, apply makes
-of it what the last stop had saved, or the one after it.
+the image of a mounted RAM disk that the timer of autosave changes in place, on several file
+systems: the file system in it was frozen, and is clean. And below one that rxadm apply saves
+to, killed every now and then: whatever is found there, apply makes of it what the last stop
+had saved, or the one after it.
 """
 
+import contextlib
 import glob
 import os
 import random
@@ -23,6 +25,7 @@ import pytest
 from rxdlib import dm, logwrites
 from rxdlib.command import program, run
 from rxdlib.configuration import Configuration, complaints, disk_of
+from rxdlib.control import Control
 from rxdlib.direct import KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK, LONG, RamDisk
 
@@ -33,8 +36,9 @@ MAX_CHECKS = int(os.environ.get("RXD_CRASH_POINTS", 16 if LONG else 5))
 SAVED_SIZE = 4 * MIB
 SAVES, SAVE_POINTS = (12, 50) if LONG else (4, 6)
 # Of each file system.
-UPDATES, UPDATE_POINTS = (40, 334) if LONG else (10, 17)
+AUTOSAVES, AUTOSAVE_POINTS = (40, 334) if LONG else (10, 17)
 KEPT = 3
+NAMES = [f"file{number}" for number in range(8)]
 FILE_SYSTEMS = {
     "ext4": (SIZE, ["mkfs.ext4", "-q", "-F", "-b", "4096", "-J", "size=4"], ["e2fsck", "-fn"]),
     "xfs": (64 * MIB, ["mkfs.xfs", "-q", "-f", "--unsupported"], ["xfs_repair", "-n"]),
@@ -141,40 +145,37 @@ def fill(ramdisk, version):
             device.write(offset, stamp(piece, 100 * KIB + version % 3 * 32 * KIB, version))
 
 
+def held(ramdisk):
+    with open(ramdisk.path, "rb") as device:
+        return device.read()
+
+
+def version_of(ramdisk, contents):
+    found = held(ramdisk)
+    assert found in contents, "what was never saved"
+    return contents.index(found)
+
+
+@contextlib.contextmanager
 def loaded(image, *options):
-    """Return what a RAM disk holds that is loaded from an image."""
+    """A RAM disk that is loaded from an image."""
     made = run(program("rxadm"), "load", image, "--uuid", "random", *options)
     ramdisk = RamDisk(int(made.stdout.strip()[len("/dev/rxd"):]))
-    with open(ramdisk.path, "rb") as device:
-        found = device.read()
-    ramdisk.remove()
-    return found
-
-
-def version_of(lab, image, number, contents):
-    """Mount a copy of the file system, load the image in it, and return its version."""
-    copy = lab.file(SIZE)
-    shutil.copyfile(image, copy)
-    directory = lab.mount(copy, "-o", "loop")
     try:
-        names = set(os.listdir(directory))
-        assert "image" in names, f"point {number}: no image among {names}"
-        found = loaded(os.path.join(directory, "image"))
+        yield ramdisk
     finally:
-        run("umount", directory)
-    os.truncate(copy, 0)
-    assert found in contents, f"point {number}: an image that was never saved"
-    return contents.index(found)
+        ramdisk.remove()
 
 
 class Recorded:
     """A file system whose writes are recorded, and its state after a power failure."""
 
     def __init__(self, lab, kind="ext4"):
-        run("modprobe", "loop")
-        size, make, _ = FILE_SYSTEMS[kind]
-        disk, self.log = lab.ramdisk(size), lab.ramdisk(512 * MIB, overcommit=True)
-        self.name = lab.mapped(f"0 {size // SECTOR} log-writes {disk.path} {self.log.path}")
+        size, make, self.check = FILE_SYSTEMS[kind]
+        self.kind = kind
+        self.disk, self.log = lab.ramdisk(size), lab.ramdisk(512 * MIB, overcommit=True)
+        self.copy = lab.ramdisk(size)
+        self.name = lab.mapped(f"0 {size // SECTOR} log-writes {self.disk.path} {self.log.path}")
         run(*make, f"/dev/mapper/{self.name}")
         self.directory = lab.mount(f"/dev/mapper/{self.name}")
 
@@ -184,107 +185,151 @@ class Recorded:
     def end(self):
         run("umount", self.directory)
         dm.remove(self.name)
+        self.disk.clear()
+        # It refuses older states of a file system that it has seen on another device.
+        if self.kind == "btrfs":
+            run("btrfs", "device", "scan", "--forget")
 
-    def cuts(self, image, word, count):
-        """As many random points after the first mark that begins so, and the very end: their
-        number, and how many marks came before, less one; the image is as it was there."""
+    def _replay(self, entries, word):
+        """Return how many marks there were."""
+        with open(self.disk.path, "r+b", buffering=0) as disk:
+            for entry in entries:
+                logwrites.apply(entry, disk.fileno())
+        return sum(bool(entry.mark and entry.mark.startswith(word)) for entry in entries)
+
+    def cuts(self, word, count):
+        """Mount the file system as it was at so many random points after the first mark that
+        begins so, and at the very end. Yield how many marks came before, less one."""
         found = list(logwrites.entries(self.log.path))
         first = next(i for i, entry in enumerate(found) if entry.mark == f"{word}0")
         points = range(first, len(found))
         assert len(points) >= count
-        checked = set(random.Random(count).sample(points, count)) | {len(found) - 1}
-        version = -1
-        with open(image, "r+b", buffering=0) as file:
-            for number, entry in enumerate(found):
-                logwrites.apply(entry, file.fileno())
-                if entry.mark and entry.mark.startswith(word):
-                    version += 1
-                if number in checked:
-                    yield number, version
+        version, begin = -1, 0
+        for point in sorted({*random.Random(count).sample(points, count), points[-1]}):
+            version += self._replay(found[begin:point + 1], word)
+            begin = point + 1
+            print(f"{self.kind}: point {point} of {len(found)}, {word}{version}", flush=True)
+            with Control() as control:
+                control.reset(self.copy.index, self.disk.index)
+            run("mount", self.copy.path, self.directory)
+            yield version
+            run("umount", self.directory)
+            result = run(*self.check, self.copy.path, check=False)
+            assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_saved_image_is_old_or_new(lab, image):
+def test_saved_image_is_old_or_new(lab):
     recorded = Recorded(lab)
     saved = lab.ramdisk(SAVED_SIZE)
+    image = os.path.join(recorded.directory, "image")
     contents = []
     for version in range(SAVES):
         fill(saved, version)
-        with open(saved.path, "rb") as device:
-            contents.append(device.read())
+        contents.append(held(saved))
         compress = ["--compress", "zstd"] if version % 2 else []
-        run(program("rxadm"), "save", saved.path, os.path.join(recorded.directory, "image"),
-            *compress)
+        run(program("rxadm"), "save", saved.path, image, *compress)
         recorded.mark(f"saved{version}")
     recorded.end()
 
     version = there = None
-    for number, version in recorded.cuts(image, "saved", SAVE_POINTS):
-        there = version_of(lab, image, number, contents)
-        assert there in (version, version + 1), \
-            f"point {number}: image {there} although {version} was saved"
+    for version in recorded.cuts("saved", SAVE_POINTS):
+        with loaded(image) as ramdisk:
+            there = version_of(ramdisk, contents)
+        assert there in (version, version + 1), f"{there} although {version} was saved"
     assert there == version == SAVES - 1
 
 
-def change(ramdisk, chance):
-    """Write and discard some pages."""
-    with Direct(ramdisk.path) as device:
-        for _ in range(chance.randrange(1, 30)):
-            length = 4 * KIB * chance.choice([1, 1, 1, 2, 16, 40])
-            offset = chance.randrange(0, SAVED_SIZE - length, 4 * KIB)
-            device.write(offset, stamp(chance.randrange(1 << 16), length, 1))
-    offset = chance.randrange(0, SAVED_SIZE // 2, 4 * KIB)
-    run("blkdiscard", "-o", str(offset), "-l", str(chance.choice([4, 64, 1024]) * KIB),
-        ramdisk.path)
+def change(directory, files, chance):
+    """Write, rename and remove some files, and sync none of them; note what they hold."""
+    for _ in range(chance.randrange(1, 6)):
+        name, other = chance.choices(NAMES, k=2)
+        path = os.path.join(directory, name)
+        old = files.pop(name, b"")
+        action = chance.random() if old else 1
+        if action < .2:
+            os.unlink(path)
+        elif action < .4:
+            os.rename(path, os.path.join(directory, other))
+            files[other] = old
+        else:
+            offset = chance.randrange(min(len(old), 64 * KIB) + 1)
+            data = stamp(chance.randrange(1 << 16), chance.randrange(16, 64 * KIB, 16))
+            with open(path, "r+b" if old else "wb") as file:
+                file.seek(offset)
+                file.write(data)
+            files[name] = old[:offset] + data + old[offset + len(data):]
 
 
-def updates_there(lab, kind, image, number, contents):
-    """Mount a copy of the file system, load all generations of the image in it, and return the
-    version of the newest."""
-    size, _, check_file_system = FILE_SYSTEMS[kind]
-    copy = lab.file(size)
-    shutil.copyfile(image, copy)
-    if kind == "btrfs":
-        run("btrfs", "device", "scan", "--forget")
-    directory = lab.mount(copy, "-o", "loop")
-    try:
-        saved = os.path.join(directory, "image")
-        found = loaded(saved)
-        assert found in contents, f"point {number}: an image that was never saved"
-        version = contents.index(found)
-        for generation in range(max(1, version + 2 - KEPT), version + 1):
-            assert loaded(saved, "--generation", str(generation)) == contents[generation - 1], \
-                f"point {number}: generation {generation} of {version + 1}"
-    finally:
-        run("umount", directory)
-    result = run(*check_file_system, copy, check=False)
-    assert result.returncode == 0, f"point {number}: {result.stdout}{result.stderr}"
-    os.truncate(copy, 0)
-    return version
+class Autosaved:
+    """The file system of a RAM disk, at each save by the timer."""
+
+    def __init__(self, lab, config, recorded):
+        self.image = os.path.join(recorded.directory, "image")
+        self.files = []         # at each save
+        self.contents = {}      # of the whole disk, if it was found and checked
+        config.write(f"[ramdisk a]\nsize = {SAVED_SIZE}\nimage = {self.image}\nfs = ext4\n"
+                     f"autosave = 1h\nkeep = {KEPT}\n")
+        config.ok()
+        self.directory = lab.mount(disk_of("ramdisk/a").path, "-o", "discard")
+        files, chance = {}, random.Random(AUTOSAVES)
+        for version in range(AUTOSAVES):
+            change(self.directory, files, chance)
+            files["version"] = str(version).encode()
+            with open(os.path.join(self.directory, "version"), "wb") as file:
+                file.write(files["version"])
+            result = config.apply("--save", "ramdisk/a")
+            assert result.returncode == 0 and f"as generation {version + 1}\n" in result.stderr, \
+                result
+            self.files.append(dict(files))
+            recorded.mark(f"saved{version}")
+        run("umount", self.directory)
+
+    def check(self, path):
+        """Check the file system of a loaded RAM disk, which needs no journal, and all files in
+        it; return its version."""
+        result = run("e2fsck", "-fn", path, check=False)
+        assert result.returncode == 0 and "journal recovery" not in result.stdout + result.stderr, \
+            result
+        run("mount", "-o", "ro,noload", path, self.directory)
+        found = {}
+        for name in set(os.listdir(self.directory)) - {"lost+found"}:
+            with open(os.path.join(self.directory, name), "rb") as file:
+                found[name] = file.read()
+        run("umount", self.directory)
+        version = int(found["version"])
+        wanted = self.files[version]
+        wrong = [name for name in {*found, *wanted} if found.get(name) != wanted.get(name)]
+        assert not wrong, f"{wrong} of save {version}"
+        return version
+
+    def version(self, *options):
+        """Load the image; return the version that the RAM disk holds. Only a content that was
+        not seen before has to be checked."""
+        with loaded(self.image, *options) as ramdisk:
+            content = held(ramdisk)
+            for version, known in self.contents.items():
+                if content == known:
+                    return version
+            version = self.check(ramdisk.path)
+        assert version not in self.contents, f"two contents of save {version}"
+        self.contents[version] = content
+        return version
 
 
 @pytest.mark.parametrize("kind", FILE_SYSTEMS)
-def test_updated_image_is_old_or_new(lab, kind):
-    """Each update is one generation, so that the first has the number 1."""
+def test_autosaved_image_is_old_or_new(lab, kind, tmp_path):
+    """Each save is one generation, so that the first has the number 1."""
     recorded = Recorded(lab, kind)
-    image = lab.file(FILE_SYSTEMS[kind][0])
-    saved = lab.ramdisk(SAVED_SIZE)
-    chance = random.Random(UPDATES)
-    contents = []
-    for version in range(UPDATES):
-        change(saved, chance)
-        with open(saved.path, "rb") as device:
-            contents.append(device.read())
-        run(program("rxadm"), "save", "--update", "--keep", str(KEPT), saved.path,
-            os.path.join(recorded.directory, "image"))
-        recorded.mark(f"updated{version}")
-    recorded.end()
-
     version = there = None
-    for number, version in recorded.cuts(image, "updated", UPDATE_POINTS):
-        there = updates_there(lab, kind, image, number, contents)
-        assert there in (version, version + 1), \
-            f"point {number}: image {there} although {version} was updated"
-    assert there == version == UPDATES - 1
+    with Configuration(tmp_path) as config:
+        saved = Autosaved(lab, config, recorded)
+        recorded.end()
+        for version in recorded.cuts("saved", AUTOSAVE_POINTS):
+            there = saved.version()
+            assert there in (version, version + 1), f"{there} although {version} was saved"
+            oldest = max(0, there + 1 - KEPT)
+            assert saved.version("--generation", str(oldest + 1)) == oldest
+    assert there == version == AUTOSAVES - 1
 
 
 def cached_blocks(version):
@@ -345,11 +390,9 @@ def run_versions(config, recorded):
         assert config.ok() == []
         disk = disk_of("ramdisk/a")
         if contents:
-            with open(disk.path, "rb") as device:
-                assert device.read() == contents[-1]
+            assert held(disk) == contents[-1]
         fill(disk, version)
-        with open(disk.path, "rb") as device:
-            contents.append(device.read())
+        contents.append(held(disk))
         with Direct("/dev/mapper/c", os.O_RDONLY) as device:
             for block in cached_blocks(version):
                 device.read(block * 4 * KIB, 4 * KIB)
@@ -357,50 +400,36 @@ def run_versions(config, recorded):
             for _ in range(-(-KILLS // 2 // (STOPS - 1))):
                 killer.start_and_kill("--stop")
                 killer.ok()
-                with open(disk_of("ramdisk/a").path, "rb") as device:
-                    assert device.read() == contents[-1]
+                assert held(disk_of("ramdisk/a")) == contents[-1]
         killer.ok("--stop")
         recorded.mark(f"stopped{version}")
     assert killer.killed >= KILLS // 2
     return contents
 
 
-def version_applied(lab, config, image, number, contents):
+def version_applied(config, directory, contents):
     """Return the version that a machine has after it boots with this file system."""
-    copy = lab.file(SIZE)
-    shutil.copyfile(image, copy)
-    directory = lab.mount(copy, "-o", "loop")
-    write_configuration(config, directory)
-    try:
-        names = set(os.listdir(directory)) - {"lost+found"}
-        # A file that was about to get its name may have another name.
-        assert {name for name in names
-                if not name.startswith((".rxd-", "image.new-"))} == {"image", "hot"}, \
-            f"point {number}: {names}"
-        config.ok()
-        assert config.ok() == []
-        with open(disk_of("ramdisk/a").path, "rb") as device:
-            found = device.read()
-        result = run(program("rxadm"), "warm", "c", os.path.join(directory, "hot"), check=False)
-        assert result.returncode == 0, f"point {number}: {result.stderr}"
-        config.ok("--stop")
-        assert not disk_of("ramdisk/a") and not dm.names()
-    finally:
-        run("umount", directory)
-    os.truncate(copy, 0)
-    assert found in contents, f"point {number}: what was never saved"
-    return contents.index(found)
+    names = set(os.listdir(directory)) - {"lost+found"}
+    # A file that was about to get its name may have another name.
+    assert {name for name in names
+            if not name.startswith((".rxd-", "image.new-"))} == {"image", "hot"}, names
+    config.ok()
+    assert config.ok() == []
+    version = version_of(disk_of("ramdisk/a"), contents)
+    run(program("rxadm"), "warm", "c", os.path.join(directory, "hot"))
+    config.ok("--stop")
+    assert not disk_of("ramdisk/a") and not dm.names()
+    return version
 
 
-def test_apply_makes_old_or_new(lab, image, tmp_path):
+def test_apply_makes_old_or_new(lab, tmp_path):
     recorded = Recorded(lab)
     version = there = None
     with Configuration(tmp_path) as config:
         write_configuration(config, recorded.directory)
         contents = run_versions(config, recorded)
         recorded.end()
-        for number, version in recorded.cuts(image, "stopped", STOP_POINTS):
-            there = version_applied(lab, config, image, number, contents)
-            assert there in (version, version + 1), \
-                f"point {number}: {there} although {version} was stopped"
+        for version in recorded.cuts("stopped", STOP_POINTS):
+            there = version_applied(config, recorded.directory, contents)
+            assert there in (version, version + 1), f"{there} although {version} was stopped"
     assert there == version == STOPS - 1
