@@ -343,6 +343,7 @@ int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot, bool 
 	lockdep_assert_held(&rxd->lock);
 	snapshot->store = NULL;
 	snapshot->nr_pages = rxd_store_nr_pages(rxd->store);
+	snapshot->logical_block_size = queue_logical_block_size(rxd->gd->queue);
 	uuid_copy(&snapshot->uuid, &rxd->uuid);
 	ret = rxd_share(rxd, NULL, NULL) ?: rxd_store_prepare(snapshot->nr_pages);
 	if (ret)
@@ -379,6 +380,9 @@ static int rxd_may_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapsh
 	if (get_disk_ro(rxd->gd))
 		return -EROFS;
 	if (snapshot->nr_pages != rxd_store_nr_pages(rxd->store))
+		return -ERANGE;
+	/* A file system may need the smaller one. */
+	if (snapshot->logical_block_size != queue_logical_block_size(rxd->gd->queue))
 		return -ERANGE;
 	rxd_store_get_stats(rxd->store, &stats);
 	return snapshot->used > stats.limit ? -ENOSPC : 0;

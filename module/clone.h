@@ -32,12 +32,14 @@ struct rxd_cloning {
  * struct rxd_snapshot - the data of a disk at one moment
  * @store: a store that shares the data; NULL in a dry run
  * @nr_pages: capacity in pages
+ * @logical_block_size: in bytes
  * @used: number of pages that hold data
  * @uuid: UUID of the disk
  */
 struct rxd_snapshot {
 	struct rxd_store *store;
 	unsigned long nr_pages;
+	unsigned int logical_block_size;
 	unsigned long used;
 	uuid_t uuid;
 };

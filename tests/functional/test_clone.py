@@ -569,7 +569,10 @@ def test_reset_refused(lab):
     small, reserved = lab.ramdisk(8 * MIB), lab.ramdisk(16 * MIB, flags=CREATE_RESERVE)
     limited = lab.ramdisk(16 * MIB, mem_limit=4 * MIB)
     readonly, = clone(lab, source, "--read-only")
+    coarse = lab.ramdisk(16 * MIB, logical_block_size=4096)
     for options in (), ("--dry-run",):
+        refused(PARAMETERS, "reset", coarse.path, "--to", "rxd0", *options,
+                names=(coarse.path, "'/dev/rxd0'", "logical blocks of 4096", "512"))
         refused(PARAMETERS, "reset", "rxd1", "--to", "rxd0", *options,
                 names=("'/dev/rxd1'", "'/dev/rxd0'", str(8 * MIB), str(16 * MIB)))
         refused(DEVICE, "reset", "rxd2", "--to", "rxd0", "--force", *options,

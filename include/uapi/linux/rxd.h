@@ -307,8 +307,8 @@ struct rxd_clone {
  * Errors: EINVAL, also if @index equals @source; ENODEV: one of the disks does not exist; EBUSY:
  * one of the disks is open, mounted or in use as a cache; EIO: one of the disks was given up;
  * EOPNOTSUPP: the memory of one of the disks is reserved; EROFS: the disk @index is read-only;
- * ERANGE: the capacities differ; ENOSPC: the limit of the disk @index is lower than the memory
- * that the data takes; ESTALE: as for RXD_REMOVE; ENOMEM.
+ * ERANGE: the capacities or the logical block sizes differ; ENOSPC: the limit of the disk @index is
+ * lower than the memory that the data takes; ESTALE: as for RXD_REMOVE; ENOMEM.
  */
 struct rxd_reset {
 	__u32 version;

@@ -300,6 +300,11 @@ static enum exit_code reset_error(int fd, int err, const struct device *dev, int
 		       control_clone_error(err, source, "cloned") :
 		       control_clone_error(err, dev, "reset");
 	case ERANGE:
+		if (query.size == from.size)
+			return report(EXIT_PARAMETERS,
+				      "%s '%s': has logical blocks of %u bytes, but %s '%s' has %u; both must be the same",
+				      dev->what, dev->path, query.logical_block_size, source->what,
+				      source->path, from.logical_block_size);
 		return report(EXIT_PARAMETERS,
 			      "%s '%s': has %llu bytes, but %s '%s' has %llu; both must be of the same size",
 			      dev->what, dev->path, (unsigned long long)query.size, source->what,
