@@ -325,7 +325,7 @@ static enum exit_code make_disk(struct plan *plan)
 			pause_briefly();
 		}
 	}
-	if (ret)
+	if (ret && begun)
 		disk_unfinished_end(plan->uuid);
 	signals_allow();
 	plan->made = !ret;

@@ -166,11 +166,7 @@ enum exit_code disk_images_add(int record, uint64_t id)
 			    strerror(err)) : EXIT_OK;
 }
 
-/**
- * disk_images_set - record that all data of a RAM disk comes from an image
- * @disk: its device number
- * @id: the image
- */
+/* Record that all data of a RAM disk comes from the image with this ID. */
 enum exit_code disk_images_set(dev_t disk, uint64_t id)
 {
 	int record = open_record(disk_images_path(disk), O_TRUNC);
@@ -187,10 +183,7 @@ static char *kept_path(const char *path)
 	return path ? format_text("%s-kept", path) : NULL;
 }
 
-/**
- * disk_images_forget - record that a RAM disk was emptied, and may not replace any image
- * @disk: its device number
- */
+/* Record that a RAM disk was emptied, and may not replace any image. */
 enum exit_code disk_images_forget(dev_t disk)
 {
 	char *path = disk_images_path(disk);
@@ -227,6 +220,19 @@ enum exit_code disk_images_suspend(dev_t disk)
 	return ret;
 }
 
+static bool append_file(const char *path, const char *added)
+{
+	char *text = whole_file(added);
+	ssize_t length = text ? strlen(text) : 0;
+	int record = open_record(copy_text(path), O_APPEND);
+	bool ok = text && record >= 0 && write(record, text, length) == length;
+
+	if (record >= 0)
+		close(record);
+	free(text);
+	return ok;
+}
+
 /**
  * disk_images_restore - record that a RAM disk was not emptied after all
  * @disk: its device number
@@ -236,8 +242,8 @@ void disk_images_restore(dev_t disk)
 	char *path = disk_images_path(disk);
 	char *kept = kept_path(path);
 
-	/* Keep the record of a save that was made meanwhile. */
-	if (path && (!link(kept, path) || errno == EEXIST))
+	/* Keep the record of a save that has begun meanwhile, too. */
+	if (path && (!link(kept, path) || (errno == EEXIST && append_file(path, kept))))
 		unlink(kept);
 	free(kept);
 	free(path);
@@ -410,10 +416,7 @@ enum exit_code disk_unfinished_begin(const uint8_t *uuid, bool *begun)
 	       report(exit_code_of(-fd), "cannot write in " RUN_FOLDER ": %s", strerror(-fd));
 }
 
-/**
- * disk_unfinished_end - record that a RAM disk is filled, or gone
- * @uuid: the RAM disk
- */
+/* Record that a RAM disk is filled, or gone. */
 void disk_unfinished_end(const uint8_t *uuid)
 {
 	char *path = disk_unfinished_path(uuid);

@@ -202,10 +202,12 @@ enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
 	ret = discard(fd, RXD_CLEAR, dev, index, diskseq, request, &seen);
 	if (request->dry_run)
 		goto out;
-	if (ret)
+	if (ret) {
 		disk_images_restore(dev->number);
-	else
+	} else {
+		disk_unfinished_end(seen.query.uuid);
 		ret = disk_images_forget(dev->number);
+	}
 out:
 	free(diskseq);
 	return ret;
@@ -375,6 +377,7 @@ enum exit_code ramdisk_reset(int fd, const struct device *dev, int index,
 	if (ret) {
 		disk_images_restore(dev->number);
 	} else {
+		disk_unfinished_end(seen.query.uuid);
 		ret = disk_images_forget(dev->number);
 		ramdisk_read_partitions(index);
 	}

@@ -328,8 +328,11 @@ static _Noreturn void stand_guard(struct disk_guard *guard, const struct rxd_cre
 		guard->index = answer.arg.index;
 	}
 	send(guard->socket, &answer, sizeof(answer), MSG_NOSIGNAL);
-	if (answer.err)
+	if (answer.err) {
+		if (guard->unfinished)
+			unlink(guard->unfinished);
 		_exit(0);
+	}
 	do {
 		ret = recv(guard->socket, &word, sizeof(word), 0);
 	} while (ret < 0 && errno == EINTR);

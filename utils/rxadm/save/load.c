@@ -164,6 +164,9 @@ static enum exit_code load_new(struct load_job *job, int control, char **path)
 		uuid_generate(request.uuid);
 	disk_request(header, &request);
 	ret = args->name ? ramdisk_name_check(args->name) : EXIT_OK;
+	/* Do not mark a disk that was loaded before. */
+	if (!ret && control_has_uuid(control, request.uuid))
+		ret = ramdisk_create_error(control, EEXIST, &request);
 	/* Before the disk exists: a save of half of it must not replace the image. */
 	if (!ret)
 		ret = disk_unfinished_begin(request.uuid, &begun);
@@ -178,9 +181,12 @@ static enum exit_code load_new(struct load_job *job, int control, char **path)
 		free(unfinished);
 		return ramdisk_create_error(control, err, &request);
 	}
+	/* Another load of this UUID may have failed, and removed the mark. */
+	ret = disk_unfinished_begin(request.uuid, &begun);
 	dev.path = format_text("/dev/rxd%d", arg.index);
 	job->path = dev.path;
-	ret = ramdisk_create_wait(control, arg.index, dev.path);
+	if (!ret)
+		ret = ramdisk_create_wait(control, arg.index, dev.path);
 	if (!ret && args->name)
 		ret = ramdisk_rename(dev.path + strlen("/dev/"), args->name, false);
 	if (!ret)
@@ -200,6 +206,8 @@ static enum exit_code load_new(struct load_job *job, int control, char **path)
 	}
 	if (ret) {
 		disk_guard_undo(&guard);
+		if (begun)
+			disk_unfinished_end(request.uuid);
 		free(unfinished);
 		device_release(&dev);
 		return ret;
@@ -229,7 +237,7 @@ static enum exit_code verify(struct load_job *job)
 
 /* Load the image into an empty disk. Empty the disk again on failure. */
 static enum exit_code fill(struct load_job *job, int control, int index, dev_t disk,
-			   uint64_t size, const char *unfinished)
+			   const struct rxd_query *query, const char *unfinished)
 {
 	struct disk_guard guard;
 	enum exit_code ret;
@@ -239,7 +247,8 @@ static enum exit_code fill(struct load_job *job, int control, int index, dev_t d
 	/* Forget images of the old data. The guard removes the record if it empties the disk. */
 	ret = disk_images_forget(disk);
 	images = disk_images_path(disk);
-	err = ret ? 0 : disk_guard_empty(&guard, job->fd, size, images, unfinished);
+	err = ret ? 0 : disk_guard_empty(&guard, job->fd, query->size, images,
+					   unfinished);
 	if (err)
 		ret = report(exit_code_of(err), "cannot start a process: %s", strerror(err));
 	if (ret) {
@@ -251,10 +260,12 @@ static enum exit_code fill(struct load_job *job, int control, int index, dev_t d
 	ret = run_job(job, "load");
 	if (!ret)
 		ret = record(job, control, index, disk);
-	if (ret)
+	if (ret) {
 		disk_guard_undo(&guard);
-	else
+	} else {
+		disk_unfinished_end(query->uuid);
 		disk_guard_keep(&guard);
+	}
 	free(images);
 	return ret;
 }
@@ -270,9 +281,7 @@ static enum exit_code fill_unfinished(struct load_job *job, int control, int ind
 	if (ret)
 		return ret;
 	unfinished = begun ? disk_unfinished_path(query->uuid) : NULL;
-	ret = fill(job, control, index, disk, query->size, unfinished);
-	if (!ret)
-		disk_unfinished_end(query->uuid);
+	ret = fill(job, control, index, disk, query, unfinished);
 	free(unfinished);
 	return ret;
 }

@@ -196,11 +196,11 @@ static enum exit_code unfinished_error(const struct save_source *source)
 
 	if (source->in_use)
 		return report(EXIT_BUSY,
-			      "%s '%s': is being loaded, and cannot be saved meanwhile", dev->what,
-			      dev->path);
+			      "%s '%s': is being loaded, or was not loaded completely, and cannot be saved",
+			      dev->what, dev->path);
 	return report(EXIT_BUSY,
-		      "%s '%s': was not loaded completely, and is not saved; 'rxadm remove' removes it",
-		      dev->what, dev->path);
+		      "%s '%s': was not loaded completely, and cannot be saved to a file; 'rxadm save %s -' writes what it holds, 'rxadm clear' empties it",
+		      dev->what, dev->path, dev->path);
 }
 
 /**
@@ -215,7 +215,8 @@ enum exit_code save_source_read(struct save_source *source, bool no_freeze, cons
 {
 	/* Before the data is read. */
 	source->images = disk_images_open(source->sequence);
-	if (!source->apart && disk_is_unfinished(source->query.uuid))
+	if ((source->in_use || source->locked) && !source->apart &&
+	    disk_is_unfinished(source->query.uuid))
 		return unfinished_error(source);
 	if (source->in_use || state)
 		return read_clone(source, no_freeze, state);
