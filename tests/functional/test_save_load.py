@@ -611,6 +611,39 @@ def test_saved_while_loaded(lab, path, into, update):
         before = content(path)
 
 
+@pytest.mark.one_kernel
+def test_load_of_a_disk_that_exists(lab, tmp_path, path):
+    """It is not marked as unfinished, not even for a moment: a stop would save it elsewhere."""
+    ramdisk = lab.ramdisk(16 * MIB)
+    fill(ramdisk.path, [(0, noise(MIB))])
+    ok("save", ramdisk.path, path)
+    log = tmp_path / "log"
+    sanitize = f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"
+    result = run("strace", "-f", "-o", log, "-e", "trace=openat", program("rxadm"), "load", path,
+                 environment={**ENVIRONMENT, "ASAN_OPTIONS": sanitize}, check=False)
+    assert result.returncode == BUSY and "openat" in log.read_text()
+    assert "unfinished" not in log.read_text()
+
+
+@pytest.mark.one_kernel
+def test_left_unfinished(lab, path):
+    """If load and the process that undoes its work were killed, the disk can be used again."""
+    ramdisk = lab.ramdisk(16 * MIB)
+    source = lab.ramdisk(16 * MIB)
+    fill(ramdisk.path, [(0, noise(MIB))])
+    mark = f"/run/rxadm/unfinished-{ramdisk.query().uuid}"
+    for again in ("clear", ramdisk.path), ("reset", ramdisk.path, "--to", source.path):
+        write_file(mark, b"")
+        refused(BUSY, "save", ramdisk.path, path, names=("not loaded completely", "rxadm clear"))
+        raw = subprocess.run([program("rxadm"), "save", ramdisk.path, "-", "--format", "raw"],
+                             env=ENVIRONMENT, stdout=subprocess.PIPE, check=True)
+        assert raw.stdout == content(ramdisk.path)
+        ok(*again, "--force")
+        assert not os.path.exists(mark)
+        fill(ramdisk.path, [(0, noise(MIB))])
+        ok("save", ramdisk.path, path)
+
+
 def read_by(process):
     """The number of bytes that a process has read."""
     with open(f"/proc/{process.pid}/io", encoding="ascii") as file:
