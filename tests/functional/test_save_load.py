@@ -2,7 +2,6 @@
 """rxadm save and load: images are exact, complete or refused."""
 
 import contextlib
-import glob
 import json
 import os
 import random
@@ -591,6 +590,7 @@ def test_saved_while_loaded(lab, path, into, update):
     before = content(path)
     options = ("--into", ramdisk.path) if into else ()
     for _ in range(2):
+        uuid = ramdisk.query().uuid
         if into:
             ramdisk.clear()
         else:
@@ -601,7 +601,7 @@ def test_saved_while_loaded(lab, path, into, update):
         # It was killed, which leaves no trace.
         wait_for_none([ramdisk.index] if into else [])
         end = time.monotonic() + 60
-        while glob.glob("/run/rxadm/unfinished-*"):
+        while os.path.exists(f"/run/rxadm/unfinished-{uuid}"):
             assert time.monotonic() < end
             time.sleep(0.05)
         with HalfLoaded(path, *options) as half:
