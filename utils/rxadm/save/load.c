@@ -247,8 +247,7 @@ static enum exit_code fill(struct load_job *job, int control, int index, dev_t d
 	/* Forget images of the old data. The guard removes the record if it empties the disk. */
 	ret = disk_images_forget(disk);
 	images = disk_images_path(disk);
-	err = ret ? 0 : disk_guard_empty(&guard, job->fd, query->size, images,
-					   unfinished);
+	err = ret ? 0 : disk_guard_empty(&guard, job->fd, query->size, images, unfinished);
 	if (err)
 		ret = report(exit_code_of(err), "cannot start a process: %s", strerror(err));
 	if (ret) {
