@@ -28,6 +28,9 @@
 #define MEMORY_WAIT		(10 * HZ)
 #define MEMORY_WAIT_STEP	(HZ / 20)
 
+/* How long a write to reserved memory waits, in addition, until it does not share it any more. */
+#define RESERVED_WAIT		(60 * HZ)
+
 static DEFINE_PER_CPU(unsigned int, store_allocations);
 
 /* Pages and leaves that are not free, and other owners of them: the sums of all CPUs count. */
@@ -618,6 +621,28 @@ static bool wait_for_writeback(struct rxd_store *store)
 	return true;
 }
 
+/*
+ * A write in place to reserved memory needs no other memory. Give up the stores that share it,
+ * remove the marks, and prevent new ones until the caller has tried again. A clone that is being
+ * made may still share it: then the caller comes again.
+ */
+static bool take_back(struct rxd_store *store, const struct rxd_write *write)
+{
+	unsigned long now = jiffies;
+
+	if (time_after(now, write->deadline + RESERVED_WAIT))
+		return false;
+	WRITE_ONCE(store->unshared_until, (now + RESERVED_WAIT) ?: 1);
+	if (rxd_give_up_others(store))
+		wait_event_timeout(freed_wait, !rxd_is_giving_up(), MEMORY_WAIT_STEP);
+	rxd_lift_now();
+	/* What was given up may still be in its grace period. */
+	if (time_before_eq(jiffies, now))
+		io_schedule_timeout(1);
+	WRITE_ONCE(store->unshared_until, (jiffies + HZ) ?: 1);
+	return true;
+}
+
 /**
  * rxd_store_wait_for_memory - wait for pages that are being freed or written back
  * @store: the store
@@ -629,18 +654,26 @@ static bool wait_for_writeback(struct rxd_store *store)
  */
 bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write)
 {
+	bool may_take_back = store->options.reserved && write->shared;
 	long left;
 
 	if (!write->deadline)
 		write->deadline = (jiffies + MEMORY_WAIT) ?: 1;
 	left = write->deadline - jiffies;
-	if (left <= 0 || READ_ONCE(store->lost))
+	if (READ_ONCE(store->lost))
+		return false;
+	/* Other memory that is being freed may go to others: wait for it only for a second. */
+	if (may_take_back && left < MEMORY_WAIT - HZ)
+		return take_back(store, write);
+	if (left <= 0)
 		return false;
 	if (is_retired() || atomic_long_read(&freed_pages) != freed) {
 		wait_event_timeout(freed_wait, atomic_long_read(&freed_pages) != freed ||
-				   READ_ONCE(store->lost), left);
+				   READ_ONCE(store->lost), may_take_back ? HZ : left);
 		return true;
 	}
+	if (may_take_back)
+		return take_back(store, write);
 	if (rxd_give_up_others(store)) {
 		wait_event_timeout(freed_wait, !rxd_is_giving_up() || READ_ONCE(store->lost),
 				   left);

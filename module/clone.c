@@ -34,10 +34,10 @@ static bool rxd_is_swap(struct rxd_disk *rxd)
 }
 
 /* Return: 0, -EOPNOTSUPP, -EIO or -EBUSY. */
-static int rxd_may_clone(struct rxd_disk *rxd)
+static int rxd_may_clone(struct rxd_disk *rxd, bool expendable)
 {
 	lockdep_assert_held(&rxd->lock);
-	if (rxd->reserved)
+	if (!expendable && rxd_store_must_be_expendable(rxd->store))
 		return -EOPNOTSUPP;
 	if (rxd_disk_is_lost(rxd))
 		return -EIO;
@@ -47,15 +47,13 @@ static int rxd_may_clone(struct rxd_disk *rxd)
 /*
  * Let an empty store share the data of a disk, or only check if it is NULL. Without openers,
  * no bio of the disk is in flight. If @changes is not NULL, it is set to the number of changes
- * until then. Return: 0, -EOPNOTSUPP, -EIO or -EBUSY.
+ * until then. Return: 0, -EIO or -EBUSY.
  */
 static int rxd_share(struct rxd_disk *rxd, struct rxd_store *store, u64 *changes)
 {
 	int ret;
 
 	lockdep_assert_held(&rxd->lock);
-	if (rxd->reserved)
-		return -EOPNOTSUPP;
 	if (rxd_disk_is_lost(rxd))
 		return -EIO;
 	mutex_lock(&rxd->gd->open_mutex);
@@ -73,11 +71,12 @@ static int rxd_share(struct rxd_disk *rxd, struct rxd_store *store, u64 *changes
  * @rxd: the disk with the data, locked
  * @arg: the argument for rxd_disk_alloc() and rxd_disk_build(); only its fields @index, @uuid
  *	and RXD_CREATE_OVERCOMMIT are left to the caller
+ * @expendable: the new disk is to be expendable
  *
- * Return: 0; -EOPNOTSUPP if the memory of the disk is reserved; -EIO if it was given up; -EBUSY if
- * it is a cache or swap space.
+ * Return: 0; -EOPNOTSUPP if the memory of the data is reserved, unless @expendable; -EIO if the
+ * disk was given up; -EBUSY if it is a cache or swap space.
  */
-int rxd_disk_like(struct rxd_disk *rxd, struct rxd_create *arg)
+int rxd_disk_like(struct rxd_disk *rxd, struct rxd_create *arg, bool expendable)
 {
 	struct rxd_store_stats stats;
 
@@ -90,7 +89,7 @@ int rxd_disk_like(struct rxd_disk *rxd, struct rxd_create *arg)
 	arg->mem_limit = stats.limit == ULONG_MAX ? 0 : (u64)stats.limit << PAGE_SHIFT;
 	arg->folio_size = rxd->folio_size;
 	arg->node = rxd->node;
-	return rxd_may_clone(rxd);
+	return rxd_may_clone(rxd, expendable);
 }
 
 /*
@@ -111,7 +110,9 @@ static int rxd_check_source(struct rxd_disk *source, const struct rxd_disk *rxd)
 		return -ENODEV;
 	if (rxd_store_nr_pages(source->store) != rxd_store_nr_pages(rxd->store))
 		return -EBUSY;
-	return rxd_may_clone(source);
+	if (rxd_store_is_taken_back(source->store))
+		return -ENOMEM;
+	return rxd_may_clone(source, rxd->expendable);
 }
 
 /*
@@ -331,8 +332,8 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
  * @snapshot: filled in; the caller destroys its store
  * @dry_run: only check, and change nothing
  *
- * Return: 0; -EOPNOTSUPP if the memory of the disk is reserved; -EIO if it was given up; -EBUSY if
- * it is open; -ENOMEM.
+ * Return: 0; -EOPNOTSUPP if the memory of the data is reserved; -EIO if the disk was given up;
+ * -EBUSY if it is open; -ENOMEM.
  */
 int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot, bool dry_run)
 {
@@ -345,6 +346,8 @@ int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot, bool 
 	snapshot->nr_pages = rxd_store_nr_pages(rxd->store);
 	snapshot->logical_block_size = queue_logical_block_size(rxd->gd->queue);
 	uuid_copy(&snapshot->uuid, &rxd->uuid);
+	if (rxd_store_must_be_expendable(rxd->store))
+		return -EOPNOTSUPP;
 	ret = rxd_share(rxd, NULL, NULL) ?: rxd_store_prepare(snapshot->nr_pages);
 	if (ret)
 		return ret;

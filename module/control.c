@@ -401,18 +401,19 @@ static int clone_disk(struct rxd_clone *arg, struct rxd_cloning *cloning)
 		.flags		= arg->flags & (RXD_CREATE_OVERCOMMIT | RXD_DRY_RUN),
 		.index		= arg->index,
 	};
+	bool expendable = arg->flags & RXD_CLONE_EXPENDABLE;
 	struct rxd_disk *source;
 	unsigned int memflags;
 	int ret;
 
-	if (arg->flags & RXD_CLONE_EXPENDABLE)
+	if (expendable)
 		create.flags |= RXD_CREATE_OVERCOMMIT;
 	source = lock_disk(arg->source, &memflags);
 	if (IS_ERR(source))
 		return PTR_ERR(source);
 	memcpy(create.uuid, arg->uuid, sizeof(create.uuid));
 	/* Check this before the new disk takes a number. */
-	ret = rxd_disk_like(source, &create);
+	ret = rxd_disk_like(source, &create, expendable);
 	rxd_disk_get(source);
 	unlock_disk(source, memflags);
 

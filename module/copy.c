@@ -453,6 +453,7 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 	if (unlikely(store->hold))
 		write->gfp = RXD_GFP_NOWAIT;
 	gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
+	write->shared = gap.shared;
 	write->replaces = gap.last;
 	if (unlikely(gap.shared))
 		done = write_shared(store, pos, src, len, &gap, write);

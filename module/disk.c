@@ -445,6 +445,7 @@ static int rxd_build_store(struct rxd_disk *rxd, const struct rxd_create *arg)
 				  ilog2(arg->folio_size >> PAGE_SHIFT) : 0,
 		.node		= arg->node,
 		.detect_zeroes	= rxd->detect_zeroes,
+		.reserved	= rxd->reserved,
 	};
 
 	rxd->store = rxd_store_create(arg->size >> PAGE_SHIFT, &options);
@@ -822,17 +823,20 @@ int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags)
 	return ret;
 }
 
-/* Return: 0, or -EINTR if the task is killed. */
+/* Return: 0; -EINTR if the task is killed; or -ENOSPC. */
 static int rxd_zero_all(struct rxd_disk *rxd)
 {
 	u64 size = rxd_disk_size(rxd);
 	u64 pos, part;
+	int ret;
 
 	for (pos = 0; pos < size; pos += part) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		part = min_t(u64, size - pos, SZ_2M);
-		rxd_zero(rxd, pos, part);
+		ret = rxd_zero(rxd, pos, part);
+		if (ret)
+			return ret;
 	}
 	return 0;
 }
@@ -878,8 +882,8 @@ static int rxd_clear_thin(struct rxd_disk *rxd, const struct rxd_seen *seen, boo
  * @dry_run: only check, and change nothing
  *
  * Return: 0; -EROFS if the disk is read-only; -EBUSY if it is in use; -ESTALE if it is not
- * as @seen; -EINTR if the task is killed, after which a part of the reserved memory may be
- * zeroed.
+ * as @seen; -EINTR if the task is killed, or -ENOSPC, after which a part of the reserved memory may
+ * be zeroed.
  */
 int rxd_disk_clear(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run)
 {
@@ -1041,7 +1045,7 @@ struct rxd_disk *rxd_of_bdev(struct block_device *bdev)
  * and serves I/O until rxd_take().
  *
  * Return: the store of the disk; ERR_PTR(-ENODEV) if @bdev is not a whole RAM disk,
- * ERR_PTR(-EOPNOTSUPP) if its memory is reserved, ERR_PTR(-EROFS) if it is read-only,
+ * ERR_PTR(-EOPNOTSUPP) if the memory of its data is reserved, ERR_PTR(-EROFS) if it is read-only,
  * ERR_PTR(-EBUSY) if another owner has claimed it, or another task has it open exclusively;
  * ERR_PTR(-EIO) if it was given up.
  */
@@ -1062,6 +1066,9 @@ struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsign
 	/* An exclusive open of a whole disk counts as two holders. */
 	if (bdev->bd_holders > 2 * opens || (rxd->owner && rxd->owner != owner)) {
 		store = ERR_PTR(-EBUSY);
+	} else if (!rxd_disk_is_lost(rxd) && store->borrows) {
+		/* Until rxd_take(), it could not be given up for writes to the reserved memory. */
+		store = ERR_PTR(-EOPNOTSUPP);
 	} else if (!rxd_expendable_keep(&rxd->expend)) {
 		store = ERR_PTR(-EIO);
 	} else {

@@ -96,6 +96,19 @@ void rxd_note_alone(void)
 }
 
 /**
+ * rxd_lift_now - walk without delay, and wait for it
+ *
+ * Returns when no mark is left on what had no other owner before the call.
+ */
+void rxd_lift_now(void)
+{
+	WRITE_ONCE(lift_wanted, true);
+	/* A walk that is under way may have passed what has lost its other owner since then. */
+	mod_delayed_work(lift_wq, &lift_work, 0);
+	flush_delayed_work(&lift_work);
+}
+
+/**
  * rxd_lift_add - walk a store from now on
  * @store: the store, in which marks have been set
  */
@@ -283,7 +296,8 @@ static void lift(struct work_struct *work)
  */
 int rxd_lift_init(void)
 {
-	lift_wq = alloc_workqueue("rxd_lift", WQ_UNBOUND, 0);
+	/* Writes to reserved memory wait for it, also those of reclaim. */
+	lift_wq = alloc_workqueue("rxd_lift", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	return lift_wq ? 0 : -ENOMEM;
 }
 

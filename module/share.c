@@ -308,8 +308,8 @@ static unsigned long share_leaf(struct rxd_store *from, struct rxd_store *to, un
  * @from: the store with the pages
  * @to: the empty store; its capacity is that of @from
  *
- * The caller prevents all I/O to both stores. May sleep. Callers serialise this with growing,
- * shrinking, trimming and clearing.
+ * The caller prevents all I/O to both stores, and sees to rxd_store_must_be_expendable(). May
+ * sleep. Callers serialise this with growing, shrinking, trimming and clearing.
  */
 void rxd_store_share(struct rxd_store *from, struct rxd_store *to)
 {
@@ -318,6 +318,8 @@ void rxd_store_share(struct rxd_store *from, struct rxd_store *to)
 	if (!from->family)
 		WRITE_ONCE(from->family, atomic_long_inc_return(&nr_families));
 	WRITE_ONCE(to->family, from->family);
+	if (rxd_store_must_be_expendable(from))
+		WRITE_ONCE(to->borrows, true);
 	for (i = 0; i < end;) {
 		part_end = min(i + LEAVES_PER_SHARE, end);
 		spin_lock_irq(&from->leaf_lock);

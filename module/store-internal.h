@@ -103,6 +103,7 @@ void rxd_lift_add(struct rxd_store *store);
 void rxd_lift_remove(struct rxd_store *store);
 void rxd_lift_wait(struct rxd_store *store);
 void rxd_note_alone(void);
+void rxd_lift_now(void);
 
 /* alloc.c: the limit */
 

@@ -701,6 +701,7 @@ void rxd_store_clear(struct rxd_store *store)
 {
 	drop_leaves(store, 0, rxd_nr_leaves(store->nr_pages));
 	WRITE_ONCE(store->family, 0);
+	WRITE_ONCE(store->borrows, false);
 }
 
 /**

@@ -6,6 +6,7 @@
 #include <linux/build_bug.h>
 #include <linux/cache.h>
 #include <linux/gfp.h>
+#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/rcupdate.h>
 #include <linux/sizes.h>
@@ -36,11 +37,13 @@ struct rxd_hold;
  * @order: the largest order that a long write allocates: 0, RXD_ORDER_64K or RXD_ORDER_2M
  * @node: the preferred NUMA node, RXD_NODE_LOCAL or RXD_NODE_INTERLEAVE
  * @detect_zeroes: free a page instead of filling it with zeros
+ * @reserved: all pages exist, and a write to them must not fail for lack of memory
  */
 struct rxd_store_options {
 	unsigned int order;
 	int node;
 	bool detect_zeroes;
+	bool reserved;
 };
 
 /**
@@ -92,6 +95,8 @@ struct rxd_leaf {
  * @short_last: when a write last waited for writeback, in jiffies
  * @family: the same number for all stores that may share pages, or 0
  * @lost: the store is being given up, see expend.c
+ * @borrows: it may have pages of a reserved store
+ * @unshared_until: until when nothing begins to share a reserved store, in jiffies, or 0
  * @doomed: entry in the list of stores to be freed
  * @sharer: entry in the list of stores that may have marks
  * @pass: the last pass of lift.c over this store
@@ -118,6 +123,8 @@ struct rxd_store {
 	unsigned long short_last;
 	unsigned long family;
 	bool lost;
+	bool borrows;
+	unsigned long unshared_until;
 	struct list_head doomed;
 	struct list_head sharer;
 	unsigned int pass;
@@ -138,6 +145,7 @@ static_assert(offsetofend(struct rxd_store, hold) <= SMP_CACHE_BYTES);
  * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the writer must not sleep
  * @deadline: until when the write waits for memory, in jiffies; 0 before the first wait
  * @limited: the last allocation failed because of the limit of the store
+ * @shared: the last step met a page that is shared
  * @replaces: the page that could not be allocated would have replaced one that is then free
  * @contiguous: the pages are one contiguous piece
  * @nr: number of pages in the last allocation
@@ -149,6 +157,7 @@ struct rxd_write {
 	gfp_t gfp;
 	unsigned long deadline;
 	bool limited;
+	bool shared;
 	bool replaces;
 	bool contiguous;
 	unsigned int nr;
@@ -168,6 +177,7 @@ static inline void rxd_write_begin(struct rxd_write *write, unsigned int len, gf
 	write->gfp = gfp;
 	write->deadline = 0;
 	write->limited = false;
+	write->shared = false;
 	write->nr = 0;
 	write->taken = 0;
 }
@@ -214,6 +224,32 @@ int rxd_store_unshare_ends(struct rxd_store *store, unsigned long first, unsigne
 			   gfp_t gfp);
 unsigned long rxd_store_count_shared(const struct rxd_store *store, unsigned long *first,
 				     unsigned long end);
+
+/**
+ * rxd_store_must_be_expendable - may a store that shares its pages only be expendable?
+ * @store: the store with the pages
+ *
+ * Writes to reserved memory take it back from all other stores.
+ *
+ * Return: true if the pages are those of a reserved store.
+ */
+static inline bool rxd_store_must_be_expendable(const struct rxd_store *store)
+{
+	return store->options.reserved || READ_ONCE(store->borrows);
+}
+
+/**
+ * rxd_store_is_taken_back - are writes waiting until nothing shares the pages of a store?
+ * @store: the store
+ *
+ * Return: true if no other store may begin to share its pages.
+ */
+static inline bool rxd_store_is_taken_back(const struct rxd_store *store)
+{
+	unsigned long until = READ_ONCE(store->unshared_until);
+
+	return until && time_before(jiffies, until);
+}
 
 /**
  * rxd_store_write - copy a write of one part to a store

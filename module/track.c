@@ -24,13 +24,11 @@
 /*
  * A clone may be given up when all of it was read, before its record is ended.
  *
- * Return: 0, -EOPNOTSUPP, -EIO or -EBUSY.
+ * Return: 0, -EIO or -EBUSY.
  */
 static int rxd_may_track(struct rxd_disk *rxd, bool stop)
 {
 	lockdep_assert_held(&rxd->lock);
-	if (rxd->reserved)
-		return -EOPNOTSUPP;
 	if (rxd_disk_is_lost(rxd) && !stop)
 		return -EIO;
 	return rxd->owner ? -EBUSY : 0;

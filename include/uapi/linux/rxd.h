@@ -210,7 +210,8 @@ struct rxd_resize {
  * RXD_CLEAR replaces BLKFLSBUF, which the block layer no longer passes to drivers.
  *
  * Errors: ENODEV: no such disk; EROFS: the disk is read-only; EBUSY: it is open,
- * mounted or in use as a cache; ESTALE: as for RXD_REMOVE.
+ * mounted or in use as a cache; ESTALE: as for RXD_REMOVE; ENOSPC: reserved memory is shared with a
+ * clone, which could not be given up; a part of the disk may be zeroed.
  */
 struct rxd_clear {
 	__u32 version;
@@ -266,6 +267,10 @@ struct rxd_clear {
  * changed, cloned and removed in any order. The kernel looks for partitions of the new disk
  * when it is opened for the first time.
  *
+ * A source with reserved memory can only be cloned with RXD_CLONE_EXPENDABLE, and so can its
+ * clones: a write to reserved memory never fails for lack of memory. The memory of the clone is
+ * not reserved.
+ *
  * The source may be open or mounted. The ioctl writes what the page cache holds of the disk,
  * freezes the file systems of @fds, holds the writes to the source while the data is shared, and
  * thaws the file systems before it returns, whatever happens. Reads continue.
@@ -273,9 +278,9 @@ struct rxd_clear {
  * Errors: EINVAL; ENODEV: no disk has the number @source; EBUSY: the source is in use as a cache
  * or as swap space, or its size was changed meanwhile, or another task froze one of the file
  * systems before, or thawed it meanwhile; EBADF: one of @fds is not an open file; EOPNOTSUPP: the
- * memory of the source is reserved, or one of the file systems cannot be frozen; EIO: the source
- * was given up, or the page cache could not be written; EEXIST, ERANGE, ENOSPC, ENOMEM as for
- * RXD_CREATE; the error of the file system that could not be frozen.
+ * memory of the data is reserved, and RXD_CLONE_EXPENDABLE is not set, or one of the file systems
+ * cannot be frozen; EIO: the source was given up, or the page cache could not be written; EEXIST,
+ * ERANGE, ENOSPC, ENOMEM as for RXD_CREATE; the error of the file system that could not be frozen.
  */
 struct rxd_clone {
 	__u32 version;
@@ -306,9 +311,10 @@ struct rxd_clone {
  *
  * Errors: EINVAL, also if @index equals @source; ENODEV: one of the disks does not exist; EBUSY:
  * one of the disks is open, mounted or in use as a cache; EIO: one of the disks was given up;
- * EOPNOTSUPP: the memory of one of the disks is reserved; EROFS: the disk @index is read-only;
- * ERANGE: the capacities or the logical block sizes differ; ENOSPC: the limit of the disk @index is
- * lower than the memory that the data takes; ESTALE: as for RXD_REMOVE; ENOMEM.
+ * EOPNOTSUPP: the memory of the disk @index, or of the data of the disk @source, is reserved;
+ * EROFS: the disk @index is read-only; ERANGE: the capacities or the logical block sizes differ;
+ * ENOSPC: the limit of the disk @index is lower than the memory that the data takes; ESTALE: as
+ * for RXD_REMOVE; ENOMEM.
  */
 struct rxd_reset {
 	__u32 version;
@@ -496,8 +502,8 @@ struct rxd_diff {
  *
  * RXD_TRACK_STOP succeeds if there is no record, and if the disk was given up.
  *
- * Errors: EINVAL; ENODEV: no such disk; EOPNOTSUPP: the memory of the disk is reserved; EIO: it was
- * given up; EBUSY: it is in use as a cache; ESTALE: as for RXD_REMOVE; ENOMEM.
+ * Errors: EINVAL; ENODEV: no such disk; EIO: it was given up; EBUSY: it is in use as a cache;
+ * ESTALE: as for RXD_REMOVE; ENOMEM.
  */
 struct rxd_track {
 	__u32 version;

@@ -1160,20 +1160,101 @@ static void expendable_is_given_up(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, page_is(golden, 6, 0x33));
 	KUNIT_EXPECT_TRUE(test, is_golden(other));
 
-	/* The one that is lost is not given up again, and others stay. */
+	/* The one that is lost is not given up again, and one that shares nothing is kept. */
+	KUNIT_EXPECT_FALSE(test, third->lost);
+	KUNIT_EXPECT_TRUE(test, rxd_expendable_keep(far));
 	test_memory.at_free = NULL;
 	test_memory.pages_left = 0;
 	KUNIT_EXPECT_EQ(test, write_page(golden, 7, buf), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, write_page(clone, 7, buf), -ENOSPC);
 	test_memory.pages_left = ULONG_MAX;
-	KUNIT_EXPECT_FALSE(test, third->lost);
 	KUNIT_EXPECT_FALSE(test, rxd_expendable_keep(spare));
-	KUNIT_EXPECT_TRUE(test, rxd_expendable_keep(far));
+	KUNIT_EXPECT_FALSE(test, third->lost);
 	KUNIT_EXPECT_TRUE(test, is_golden(third));
 	rxd_expendable_remove(spare);
 	rxd_expendable_remove(far);
 	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone, other, unrelated, third },
 			    5);
+}
+
+static struct rxd_store *make_reserved(struct kunit *test)
+{
+	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL, .reserved = true };
+	struct rxd_store *store = make_store_of(test, NR_PAGES, &options);
+
+	KUNIT_ASSERT_EQ(test, rxd_store_fill(store, 0, NR_PAGES, RXD_GFP), 0);
+	fill(test, store, 0, 8, 0x10);
+	fill(test, store, BORDER, NR_BORDER, 0x20);
+	return store;
+}
+
+static void no_memory(bool none)
+{
+	test_memory.pages_left = none ? 0 : ULONG_MAX;
+	test_memory.no_leaf = none;
+}
+
+/* There is no memory, and none comes back: the write goes to the pages themselves. */
+static void reserved_is_taken_back(struct kunit *test)
+{
+	struct rxd_store *reserved = arm(test, make_reserved(test)), *clone, *third;
+	struct rxd_expendable *spare = make_expendable(test), *next = make_expendable(test);
+	u8 *buf = make_buf(test, 0x33);
+	long before = pages_taken();
+
+	KUNIT_EXPECT_TRUE(test, rxd_store_must_be_expendable(reserved));
+	clone = share(test, reserved);
+	third = share(test, clone);
+	KUNIT_EXPECT_TRUE(test, rxd_store_must_be_expendable(third));
+	rxd_expendable_add(spare, clone);
+	rxd_expendable_add(next, third);
+	/* While there is memory, the clones stay. */
+	fill(test, reserved, 5, 1, 0x44);
+	KUNIT_EXPECT_FALSE(test, clone->lost || third->lost);
+
+	no_memory(true);
+	KUNIT_EXPECT_EQ(test, rxd_store_write(reserved, 0, buf, PAGE_SIZE, RXD_GFP_NOWAIT),
+			-ENOSPC);
+	KUNIT_EXPECT_TRUE(test, page_is(reserved, 0, 0x10));
+	KUNIT_EXPECT_EQ(test, write_page(reserved, BORDER + 1, buf), 0);
+	KUNIT_EXPECT_TRUE(test, clone->lost && third->lost);
+	KUNIT_EXPECT_EQ(test, rxd_store_zero(reserved, pos_of(BORDER + 2), PAGE_SIZE), 0);
+	fill(test, reserved, 0, 4, 0x33);
+	no_memory(false);
+
+	KUNIT_EXPECT_TRUE(test, pages_are(reserved, 0, 4, 0x33));
+	KUNIT_EXPECT_TRUE(test, pages_are(reserved, 4, 1, 0x10));
+	KUNIT_EXPECT_TRUE(test, pages_are(reserved, 5, 1, 0x44));
+	KUNIT_EXPECT_TRUE(test, pages_are(reserved, BORDER, 1, 0x20));
+	KUNIT_EXPECT_TRUE(test, pages_are(reserved, BORDER + 1, 1, 0x33));
+	KUNIT_EXPECT_TRUE(test, pages_are(reserved, BORDER + 2, 1, 0));
+	KUNIT_EXPECT_TRUE(test, pages_are(reserved, BORDER + 3, 1, 0x20));
+	KUNIT_EXPECT_EQ(test, used(reserved), NR_PAGES);
+	/* What was cleared borrows nothing. */
+	KUNIT_EXPECT_FALSE(test, rxd_store_must_be_expendable(clone));
+	KUNIT_EXPECT_EQ(test, pages_taken(), before);
+	rxd_expendable_remove(spare);
+	rxd_expendable_remove(next);
+	expect_nothing_left(test, (struct rxd_store *[]){ reserved, clone, third }, 3);
+}
+
+/* Without an expendable clone, the write fails in the end, rather than waiting for ever. */
+static void reserved_does_not_wait_for_ever(struct kunit *test)
+{
+	struct rxd_store *reserved = make_reserved(test), *clone = share(test, reserved);
+	struct rxd_write write;
+	u8 *buf = make_buf(test, 0x33);
+
+	no_memory(true);
+	rxd_write_begin(&write, PAGE_SIZE, RXD_GFP);
+	/* It has waited for nearly all of the time. */
+	write.deadline = jiffies - 59 * HZ;
+	KUNIT_EXPECT_EQ(test, rxd_store_write_part(reserved, 0, buf, PAGE_SIZE, &write), -ENOSPC);
+	rxd_write_end(&write);
+	no_memory(false);
+	KUNIT_EXPECT_TRUE(test, page_is(reserved, 0, 0x10));
+	KUNIT_EXPECT_TRUE(test, page_is(clone, 0, 0x10));
+	expect_nothing_left(test, (struct rxd_store *[]){ reserved, clone }, 2);
 }
 
 /* Without a change in the clone, giving it up frees no page, but those written next are freed. */
@@ -1223,9 +1304,19 @@ static int scarce_writer(void *arg)
 	return 0;
 }
 
+static const bool kinds[] = { false, true };
+
+static void kind_name(const bool *reserved, char *desc)
+{
+	strscpy(desc, *reserved ? "of reserved memory" : "of a store", KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(kind, kinds, kind_name);
+
 static void race_of_given_up(struct kunit *test)
 {
 	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
+	bool reserved = *(const bool *)test->param_value;
 	unsigned long end = jiffies + msecs_to_jiffies(RACE_MSECS);
 	unsigned int nr = 0, nr_lost = 0;
 	struct rxd_expendable *spare = make_expendable(test);
@@ -1234,9 +1325,12 @@ static void race_of_given_up(struct kunit *test)
 	struct crew crew = {};
 	u64 start;
 
-	race.store = arm(test, make_store(test, NR_PAGES));
+	race.store = arm(test, reserved ? make_reserved(test) : make_store(test, NR_PAGES));
 	fill(test, race.store, BORDER, NR_BORDER, 0x10);
-	make_short(race.store);
+	if (reserved)
+		no_memory(true);
+	else
+		make_short(race.store);
 	crew_add(test, &crew, scarce_writer, &race);
 	crew_add(test, &crew, scarce_writer, &race);
 	while (crew.nr == 2 && time_before(jiffies, end)) {
@@ -1260,12 +1354,13 @@ static void race_of_given_up(struct kunit *test)
 	}
 	crew_run(&crew, 0);
 	test_memory.is_short = false;
+	no_memory(false);
 
 	KUNIT_EXPECT_GT(test, nr, 10);
 	KUNIT_EXPECT_GT(test, nr_lost, 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
 	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 10);
-	KUNIT_EXPECT_EQ(test, used(race.store), NR_BORDER);
+	KUNIT_EXPECT_EQ(test, used(race.store), reserved ? NR_PAGES : NR_BORDER);
 	expect_nothing_left(test, &race.store, 1);
 }
 
@@ -1306,8 +1401,10 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(held_store_finds_memory_again),
 	KUNIT_CASE_SLOW(race_of_held_writers),
 	KUNIT_CASE(expendable_is_given_up),
+	KUNIT_CASE(reserved_is_taken_back),
+	KUNIT_CASE(reserved_does_not_wait_for_ever),
 	KUNIT_CASE(headroom_serves_for_replacements),
-	KUNIT_CASE_SLOW(race_of_given_up),
+	KUNIT_CASE_PARAM_ATTR(race_of_given_up, kind_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
 
