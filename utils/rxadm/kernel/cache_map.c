@@ -84,9 +84,11 @@ static enum exit_code check_fit(int control, const struct device *dev, int index
 		return report(EXIT_DEVICE, "%s '%s': is read-only; must be writable", dev->what,
 			      dev->path);
 	if (query.state & RXD_STATE_RESERVED)
-		return report(EXIT_DEVICE,
-			      "%s '%s': its memory is reserved; must be a RAM disk created without --reserve",
-			      dev->what, dev->path);
+		return control_reserved_error(dev, true,
+					      "it cannot be a cache; must be a RAM disk created without --reserve");
+	if (control_reserve_forbids(control, index, 0))
+		return control_reserved_error(dev, false,
+					      "it cannot be a cache; 'rxadm clear' empties it");
 	return EXIT_OK;
 }
 

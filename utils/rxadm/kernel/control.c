@@ -284,10 +284,6 @@ enum exit_code control_shrink_error(int fd, const struct device *dev, int index)
 enum exit_code control_clone_error(int err, const struct device *dev, const char *what)
 {
 	switch (err) {
-	case EOPNOTSUPP:
-		return report(EXIT_DEVICE,
-			      "%s '%s': cannot be %s, because its memory is reserved; 'rxadm save' and 'rxadm load' copy it",
-			      dev->what, dev->path, what);
 	case EIO:
 		return report(EXIT_DEVICE,
 			      "%s '%s': cannot be %s, because it was given up when memory was short (see --expendable); its data is lost",
@@ -299,6 +295,42 @@ enum exit_code control_clone_error(int err, const struct device *dev, const char
 	default:
 		return control_error(err, dev->path);
 	}
+}
+
+/**
+ * control_reserve_forbids - ask the driver whether it refuses a clone because of reserved memory
+ * @fd: the control node
+ * @index: the RAM disk, whose memory is reserved, or that shares data with such a disk
+ * @flags: of the clone: 0 or RXD_CLONE_EXPENDABLE
+ */
+bool control_reserve_forbids(int fd, int index, uint32_t flags)
+{
+	struct rxd_clone arg;
+	int err;
+
+	do {
+		arg = (struct rxd_clone) {
+			.version = RXD_ABI_VERSION,
+			.flags = flags | RXD_CREATE_OVERCOMMIT | RXD_CLONE_NO_FREEZE | RXD_DRY_RUN,
+			.source = index,
+			.index = RXD_INDEX_ANY,
+		};
+		err = ioctl(fd, RXD_CLONE, &arg) ? errno : 0;
+	} while (err == EINTR);
+	return err == EOPNOTSUPP;
+}
+
+/**
+ * control_reserved_error - report what cannot be done because of reserved memory
+ * @dev: the RAM disk
+ * @own: the memory is that of the disk, and not that of another one, with which it shares data
+ * @rule: what cannot be done, and what can
+ */
+enum exit_code control_reserved_error(const struct device *dev, bool own, const char *rule)
+{
+	return report(EXIT_DEVICE, "%s '%s': %s: %s", dev->what, dev->path,
+		      own ? "its memory is reserved" :
+			    "shares data with a RAM disk whose memory is reserved", rule);
 }
 
 /**

@@ -312,10 +312,30 @@ static void tell_times(const struct device *source, const struct rxd_clone *made
 		       source->what, source->path, made->held_ns / 1e6, made->frozen_ns / 1e6);
 }
 
+/* A clone is not supported because of reserved memory, or because of a file system. */
+static enum exit_code unsupported_error(int fd, const struct device *source,
+					const struct clone_request *request)
+{
+	uint32_t expendable = request->create.flags & RXD_CLONE_EXPENDABLE;
+	struct rxd_query query;
+	int err;
+
+	if (!control_reserve_forbids(fd, request->source, expendable))
+		return report(EXIT_DEVICE,
+			      "%s '%s': one of its file systems cannot be frozen; --no-freeze freezes none",
+			      source->what, source->path);
+	/* Older modules refuse all clones of reserved memory. */
+	if (expendable)
+		return control_clone_error(ENOTTY, source, "cloned");
+	err = control_query(fd, request->source, 0, &query);
+	return err ? control_error(err, source->path) :
+	       control_reserved_error(source, query.state & RXD_STATE_RESERVED,
+				      "a clone of it must be expendable; give --expendable");
+}
+
 static enum exit_code clone_error(int fd, int err, const struct device *source,
 				  const struct clone_request *request)
 {
-	struct rxd_query query;
 	enum exit_code ret;
 	bool open;
 
@@ -334,14 +354,10 @@ static enum exit_code clone_error(int fd, int err, const struct device *source,
 			      "%s '%s': another program has frozen one of its file systems; 'fsfreeze -u' thaws it",
 			      source->what, source->path);
 	case EOPNOTSUPP:
-		if (!control_query(fd, request->source, 0, &query) &&
-		    !(query.state & RXD_STATE_RESERVED))
-			return report(EXIT_DEVICE,
-				      "%s '%s': one of its file systems cannot be frozen; --no-freeze freezes none",
-				      source->what, source->path);
-		break;
+		return unsupported_error(fd, source, request);
+	default:
+		return control_clone_error(err, source, "cloned");
 	}
-	return control_clone_error(err, source, "cloned");
 }
 
 /**

@@ -298,9 +298,12 @@ static enum exit_code reset_error(int fd, int err, const struct device *dev, int
 		return control_error(ENODEV, source->path);
 	switch (err) {
 	case EOPNOTSUPP:
-		return from.state & RXD_STATE_RESERVED ?
-		       control_clone_error(err, source, "cloned") :
-		       control_clone_error(err, dev, "reset");
+		/* The driver looks at the source first. */
+		if (control_reserve_forbids(fd, request->index, 0))
+			return control_reserved_error(source, from.state & RXD_STATE_RESERVED,
+						      "no RAM disk can be reset to it; 'rxadm save' and 'rxadm load' copy its data");
+		return control_reserved_error(dev, true,
+					      "it cannot be reset; 'rxadm save' and 'rxadm load --into' copy data to it");
 	case ERANGE:
 		if (query.size == from.size)
 			return report(EXIT_PARAMETERS,
