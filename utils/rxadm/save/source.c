@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "device/device_users.h"
 #include "kernel/attributes.h"
 #include "kernel/disk_state.h"
 #include "save/disk.h"
@@ -141,31 +140,11 @@ enum exit_code save_source_claim(struct save_source *source, int control, const 
 	return ret ? ret : claim(source, may_clone);
 }
 
-static enum exit_code reserved_error(const struct save_source *source)
-{
-	const struct device *dev = &source->dev;
-	enum exit_code ret;
-	char *users;
-
-	if (!source->in_use)
-		return report(EXIT_PARAMETERS,
-			      "%s '%s': cannot be saved with --update, because its memory is reserved; without it, 'rxadm save' writes a whole image",
-			      dev->what, dev->path);
-	users = users_of(dev->number);
-	ret = report(EXIT_BUSY,
-		     "%s '%s': is in use (%s), and cannot be saved meanwhile, because its memory is reserved; release it there first",
-		     dev->what, dev->path, users ? users : "a process has it open");
-	free(users);
-	return ret;
-}
-
 static enum exit_code read_clone(struct save_source *source, bool no_freeze, const uint8_t *state)
 {
 	const struct save_clone *clone = &source->clone;
 	enum exit_code ret;
 
-	if (source->query.state & RXD_STATE_RESERVED)
-		return reserved_error(source);
 	source->cloned = true;
 	/* Of what nobody else has open, nothing can be frozen. */
 	ret = save_clone_make(source->control, &source->dev, source->index,
