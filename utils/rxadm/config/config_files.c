@@ -32,8 +32,6 @@
 /* Messages about keys that are missing or contradict each other. */
 #define RULE_NOAUTO \
 	"device '%s': has noauto, so its export must have it, too"
-#define RULE_NO_CLONE \
-	"%s and reserve exclude each other: a RAM disk whose memory is reserved cannot be cloned"
 #define RULE_CIRCLE \
 	"%s '%s': lies on '%s' of [%s %s] at %s:%u, which in turn needs '%s' of this section"
 #define RULE_MOUNTED \
@@ -146,8 +144,6 @@ static char *check_ramdisk(const struct config *config, const struct config_sect
 		if (values[of_image[i]].text && !image)
 			return format_text("%s '%s': requires the key image",
 					   config_keys[of_image[i]].name, values[of_image[i]].text);
-	if (section->disk.flags & RXD_CREATE_RESERVE && (section->autosave || section->keep))
-		return format_text(RULE_NO_CLONE, section->autosave ? "autosave" : "keep");
 	if (is_below(image, mount))
 		return format_text("image '%s': lies on the RAM disk itself, mounted on '%s'",
 				   image, mount);
