@@ -192,7 +192,7 @@ static char *claim_error(int error)
 	case -ENODEV:
 		return "the cache device is not an rxd RAM disk, or is a partition of one";
 	case -EOPNOTSUPP:
-		return "the cache device's memory is reserved, which is not supported";
+		return "the cache device's memory is reserved, or is that of a reserved disk";
 	case -EROFS:
 		return "the cache device is read-only";
 	default:
