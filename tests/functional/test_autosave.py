@@ -14,6 +14,7 @@ from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
                                   complaints, disk_of, note_unfinished)
+from rxdlib.control import STATE_RESERVED
 from rxdlib.direct import MIB, stamp
 from rxdlib.outcome import ok
 from rxdlib.stacks import wait_for
@@ -105,7 +106,6 @@ def failing(config, action):
     ("autosave = 600", ("'600'", "has no unit", "10min")),
     ("autosave = 5s", ("'5s'", "at least 10s")),
     ("keep = 65", ("'65'", "from 1 to 64")),
-    ("autosave = 1h\nreserve = yes", ("autosave and reserve", "cannot be cloned")),
 ])
 def test_bad_values(config, line, names):
     image = config.folder / "image"
@@ -179,6 +179,30 @@ def test_file_system(config, lab):
     for mounted in other, folder:
         run("umount", mounted)
     ok("remove", "--force", path)
+    stop(config)
+
+
+def test_reserved(config, lab):
+    """A disk with reserved memory is saved while it is mounted, and is reserved when loaded."""
+    image = config.folder / "image"
+    config.write(section(image, "fs = ext4\nautosave = 1h\nkeep = 2\nreserve = yes\n"))
+    config.ok()
+    for text, written in ("first", "hold data"), ("second", "changed"), ("third", "changed"):
+        disk = disk_of("ramdisk/a")
+        assert disk.query().state & STATE_RESERVED and disk.query().mem_used == SIZE
+        folder = lab.mount(disk.path)
+        with open(os.path.join(folder, "file"), "w", encoding="ascii") as file:
+            file.write(text)
+        line = checked(config.apply("--save"))
+        assert f" {written}, saved to " in line, line
+        run("umount", folder)
+        stop(config)
+        assert not disk_of("ramdisk/a")
+        config.ok()
+        folder = lab.mount(disk_of("ramdisk/a").path)
+        with open(os.path.join(folder, "file"), encoding="ascii") as file:
+            assert file.read() == text
+        run("umount", folder)
     stop(config)
 
 

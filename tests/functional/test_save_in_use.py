@@ -15,7 +15,7 @@ import pytest
 from rxdlib import direct, stacks
 from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
 from rxdlib.control import (CREATE_DETECT_ZEROES, CREATE_RESERVE, STATE_DETECT_ZEROES,
-                            STATE_EXPENDABLE, STATE_READONLY, Control)
+                            STATE_EXPENDABLE, STATE_READONLY, STATE_RESERVED, Control)
 from rxdlib.direct import KIB, MIB, Direct, stamp
 from rxdlib.outcome import ok, refused
 
@@ -111,7 +111,7 @@ def is_clean_up_done():
 def kept(ramdisk):
     """What an image has of a disk, beside its data."""
     query = ramdisk.query()
-    return query.uuid, query.mem_limit, query.state & STATE_DETECT_ZEROES
+    return query.uuid, query.mem_limit, query.state & (STATE_DETECT_ZEROES | STATE_RESERVED)
 
 
 CASES = [("ext4", "disk"), ("ext4", "partition"), ("ext4", "linear"), ("ext4", "luks"),
@@ -152,6 +152,37 @@ def test_mounted(lab, path, kind, place):
     directory = lab.mount(device)
     with open(os.path.join(directory, "synced"), "rb") as file:
         assert file.read() == stamp(1, 256 * KIB)
+
+
+@pytest.mark.one_kernel
+def test_reserved(lab, path):
+    """A mounted disk with reserved memory is saved as others are, and loaded as what it was."""
+    size = 32 * MIB
+    source = lab.ramdisk(size, flags=CREATE_RESERVE, mem_limit=2 * size)
+    run("mkfs.ext4", "-q", source.path)
+    directory = lab.mount(source.path)
+    fsynced(directory, "synced", 1)
+    with written(directory):
+        result = rxadm("--verbose", "save", source.path, path, "--progress", "none")
+    assert result.returncode == 0 and "file systems were frozen for" in result.stderr, result
+    assert NOTE not in result.stderr
+    assert disks() == [source.index] and is_clean_up_done()
+    run("umount", directory)
+    frozen = lab.adopt_ramdisk(int(ok("load", path, "--uuid", "random")[len("/dev/rxd"):]))
+    check_file_system("ext4", frozen.path)
+    with open(os.path.join(lab.mount(frozen.path), "synced"), "rb") as file:
+        assert file.read() == stamp(1, 256 * KIB)
+
+    # Nothing is written to a file system that is mounted read-only, not even by a freeze.
+    directory = lab.mount(source.path, "-o", "ro")
+    ok("save", source.path, path)
+    run("umount", directory)
+    before, golden = kept(source), direct.read(source.path, 0, size)
+    assert before[1:] == (2 * size, STATE_RESERVED)
+    ok("remove", source.path)
+    loaded = lab.adopt_ramdisk(int(ok("load", path)[len("/dev/rxd"):]))
+    assert kept(loaded) == before and loaded.query().mem_used == size
+    assert direct.first_difference(direct.read(loaded.path, 0, size), golden) is None
 
 
 @pytest.mark.one_kernel
@@ -233,9 +264,6 @@ def test_users_that_cannot_be_frozen(lab, path):
                 refused(BUSY, *command, *options, names=("is in use", "swap on"))
     finally:
         run("swapoff", source.path)
-    reserved = lab.ramdisk(MIB, flags=CREATE_RESERVE)
-    with Direct(reserved.path):
-        refused(BUSY, "save", reserved.path, path, names=("is in use", "reserved"))
     cache = lab.cache(MIB)
     for command in ("clone", cache.ramdisk.path), ("save", cache.ramdisk.path, path):
         refused(BUSY, *command, names=("cache", "unmap"))

@@ -16,7 +16,7 @@ import pytest
 
 from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, program, run, rxadm
-from rxdlib.control import CREATE_RESERVE, Control
+from rxdlib.control import CREATE_RESERVE, STATE_RESERVED, Control
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.outcome import ok, refused
 from rxdlib.stacks import wait_for
@@ -92,6 +92,32 @@ def test_update(lab, source, path):
         unchanged(source, path)
         assert loaded(lab, path) == content(source.path)
     ok("remove", source.path, "--dry-run")
+
+
+@pytest.mark.one_kernel
+def test_reserved(lab, path):
+    """All memory of the disk is allocated, but only what has changed is written."""
+    source = lab.ramdisk(SIZE, flags=CREATE_RESERVE)
+    direct.write(source.path, 0, stamp(1, 4 * MIB))
+    assert update(source, path) == (False, 1)
+    unchanged(source, path)
+    for number in range(2, 5):
+        length = os.path.getsize(path)
+        with Direct(source.path) as disk:
+            disk.write(number * 2 * MIB, stamp(100 + number, 64 * KIB))
+            disk.zero_out(number * 512 * KIB, 16 * KIB)
+            assert update(source, path, "--no-freeze") == (True, number)
+        assert os.path.getsize(path) <= length + 1.1 * 80 * KIB + 64 * KIB
+        unchanged(source, path)
+        assert loaded(lab, path) == content(source.path)
+    with Control() as control:
+        assert [disk.index for disk in control.query_all()] == [source.index]
+    golden = content(source.path)
+    ok("remove", source.path)
+    copy = load(lab, path)
+    assert copy.query().state == STATE_RESERVED and content(copy.path) == golden
+    direct.write(copy.path, 0, stamp(5))
+    assert update(copy, path) == (True, 5)
 
 
 def test_mounted(lab, path):
@@ -410,8 +436,6 @@ def test_bad_input(lab, source, folder, path):
         refused(BUSY, "save", "--update", source.path, path, names="loop device")
     finally:
         run("losetup", "--detach", loop)
-    reserved = lab.ramdisk(MIB, flags=CREATE_RESERVE)
-    refused(PARAMETERS, "save", "--update", reserved.path, plain + "2", names="reserved")
     refused(PARAMETERS, "load", plain, "--list", names="not an image")
     for options in ("--into", source.path), ("--generation", "1"), ("--format", "raw"):
         refused(PARAMETERS, "load", path, "--list", *options, names="--list")
