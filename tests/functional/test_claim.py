@@ -9,7 +9,7 @@ import pytest
 
 from rxdlib import direct, dm
 from rxdlib.command import run, rxadm
-from rxdlib.control import CREATE_RESERVE
+from rxdlib.control import CLONE_EXPENDABLE, CREATE_RESERVE, Control
 from rxdlib.direct import BLOCK, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK, Cache, state
 
@@ -127,6 +127,26 @@ def test_reserved_ramdisk(lab, kernel_log):
         assert len(result.stderr.splitlines()) == 1 and ramdisk.path in result.stderr
         assert "its memory is reserved" in result.stderr
     assert state() == before
+
+
+def test_clone_of_a_reserved_ramdisk(lab, kernel_log):
+    """It shares reserved memory until its data is replaced."""
+    source = lab.ramdisk(flags=CREATE_RESERVE)
+    direct.write(source.path, 0, stamp(1))
+    with Control() as control:
+        clone = lab.adopt_ramdisk(control.clone(source.index, flags=CLONE_EXPENDABLE))
+    refused(kernel_log, table(clone), errno.EOPNOTSUPP, "memory is reserved")
+    before = state()
+    for options in (), ("--dry-run",), ("--force",):
+        result = rxadm("map", "--cache", clone.name, "--origin", DISK, *options)
+        assert result.returncode == 4 and result.stdout == "", result
+        assert len(result.stderr.splitlines()) == 1 and clone.path in result.stderr
+        assert "shares data with" in result.stderr and "'rxadm clear'" in result.stderr
+    assert state() == before
+    assert direct.read(clone.path, 0, BLOCK) == direct.read(source.path, 0, BLOCK) == stamp(1)
+    clone.clear()
+    lab.cache(4 * MIB, ramdisk=clone)
+    assert direct.read(source.path, 0, BLOCK) == stamp(1)
 
 
 @pytest.mark.parametrize("ends", ["resume", "clear"])

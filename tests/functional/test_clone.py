@@ -576,11 +576,9 @@ def test_reset_refused(lab):
         refused(PARAMETERS, "reset", "rxd1", "--to", "rxd0", *options,
                 names=("'/dev/rxd1'", "'/dev/rxd0'", str(8 * MIB), str(16 * MIB)))
         refused(DEVICE, "reset", "rxd2", "--to", "rxd0", "--force", *options,
-                names=("'/dev/rxd2'", "reserved"))
+                names=("'/dev/rxd2'", "its memory is reserved", "'rxadm load --into'"))
         refused(DEVICE, "reset", "rxd3", "--to", "rxd2", "--force", *options,
-                names=("'/dev/rxd2'", "reserved"))
-        refused(DEVICE, "clone", "rxd2", *options,
-                names=("'/dev/rxd2'", "reserved", "'rxadm save'", "'rxadm load'"))
+                names=("'/dev/rxd2'", "its memory is reserved", "'rxadm save'", "'rxadm load'"))
         refused(MEMORY, "reset", "rxd3", "--to", "rxd0", *options,
                 names=("'/dev/rxd3'", "4M", "'rxadm limit'"))
         refused(DEVICE, "reset", "rxd4", "--to", "rxd0", *options,
@@ -594,6 +592,47 @@ def test_reset_refused(lab):
     ok("limit", "rxd3", "none")
     ok("reset", "rxd3", "--to", "rxd0")
     assert digest(limited) == digest(source)
+
+
+@pytest.mark.one_kernel
+def test_reserved(lab):
+    """Its clones, and clones of them, are expendable; no disk is reset to one of these."""
+    source, other = filled(lab, flags=CREATE_RESERVE), lab.ramdisk(16 * MIB)
+    golden = digest(source)
+    assert "RXD_CLONE_EXPENDABLE" in ok("clone", source.path, "--expendable", "--dry-run")
+    copy, = clone(lab, source, "--expendable")
+    second, third = clone(lab, copy, "--expendable", "--count", "2")
+    assert source.attribute("state") == "reserved"
+    assert copy.attribute("state") == second.attribute("state") == "overcommit expendable"
+    assert digest(copy) == digest(second) == golden
+    for options in (), ("--dry-run",):
+        refused(DEVICE, "clone", source.path, *options,
+                names=(f"'{source.path}'", "its memory is reserved", "give --expendable"))
+        for disk in copy, second:
+            words = f"'{disk.path}'", "shares data with a RAM disk whose memory is reserved"
+            refused(DEVICE, "clone", disk.path, "--overcommit", *options,
+                    names=(*words, "give --expendable"))
+            refused(DEVICE, "reset", other.path, "--to", disk.path, *options,
+                    names=(*words, "'rxadm save'", "'rxadm load'"))
+
+    direct.write(source.path, 0, stamp(40, MIB))
+    direct.write(copy.path, MIB, stamp(41, MIB))
+    changed = digest(source), digest(copy)
+    assert len({golden, *changed}) == 3 and digest(second) == digest(third) == golden
+    query = source.query()
+    assert (query.mem_used, query.nospc) == (16 * MIB, 0)
+
+    # With other data, they are as other disks.
+    plain = filled(lab, data=MIB)
+    ok("reset", copy.path, "--to", plain.path, "--force")
+    ok("clear", third.path, "--force")
+    for disk in copy, third:
+        ok("reset", other.path, "--to", disk.path, "--force")
+        assert digest(clone(lab, disk, "--overcommit")[0]) == digest(disk) == digest(other)
+    assert digest(second) == golden and digest(source) == changed[0]
+    source.remove()
+    assert digest(second) == golden
+    assert digest(clone(lab, second, "--expendable")[0]) == golden
 
 
 def test_limit_of_a_clone(lab):

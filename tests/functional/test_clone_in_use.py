@@ -18,9 +18,11 @@ from rxdlib import direct, memory
 from rxdlib.command import run
 from rxdlib.control import (CLONE_EXPENDABLE, CLONE_FDS_MAX, CLONE_NO_FREEZE, CLONE_READ_ONLY,
                             CREATE_OVERCOMMIT, CREATE_RESERVE, DRY_RUN, RESIZE_FORCE,
-                            STATE_EXPENDABLE, STATE_LOST, STATE_OVERCOMMIT, TRACK_STOP, Control)
+                            STATE_EXPENDABLE, STATE_LOST, STATE_OVERCOMMIT, STATE_RESERVED,
+                            TRACK_STOP, Control)
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import LONG
+from rxdlib.stacks import wait_for
 
 RWF_NOWAIT = 8
 TIMES = 4 if LONG else 1     # how many times as often to do what may fail at random
@@ -585,6 +587,38 @@ def test_expendable(lab, cloner, changed):
         assert raised.value.errno == errno.EIO
     clone.remove()
     rewrite(source.path, 2000)
+
+
+@pytest.mark.one_kernel
+def test_reserved(lab, cloner):
+    """Writes to it never lack memory: its clones give way, and so do clones of them."""
+    size = 64 * MIB
+    source = lab.ramdisk(size, flags=CREATE_RESERVE)
+    rewrite(source.path, 0, size)
+    golden = direct.read(source.path, 0, size)
+    with Direct(source.path):
+        clone, _ = cloner(source, flags=CLONE_EXPENDABLE)
+        second, _ = cloner(clone, flags=CLONE_EXPENDABLE | CLONE_NO_FREEZE)
+        for disk in source, clone, second:
+            for flags in 0, CREATE_OVERCOMMIT, CLONE_READ_ONLY, CLONE_NO_FREEZE, DRY_RUN:
+                fails("EOPNOTSUPP", disk, flags=flags)
+    rewrite(second.path, 500, 16 * MIB)
+    assert direct.read(clone.path, 0, size) == golden
+    exhaust(lab)
+    rewrite(source.path, 1000, size)
+    for number in range(size // MIB):
+        assert direct.read(source.path, number * MIB, MIB) == stamp(1000 + number, MIB)
+    query = source.query()
+    assert (query.state, query.mem_used, query.nospc) == (STATE_RESERVED, size, 0)
+    for disk in clone, second:
+        assert disk.attribute("state") == "overcommit expendable lost"
+        wait_for(lambda disk=disk: disk.query().mem_used == 0, "memory of the clone")
+        with pytest.raises(OSError) as raised:
+            direct.read(disk.path, 20 * MIB, BLOCK)
+        assert raised.value.errno == errno.EIO
+        fails("EIO", disk, flags=CLONE_EXPENDABLE)
+        disk.remove()
+    rewrite(source.path, 2000, size)
 
 
 @pytest.mark.one_kernel

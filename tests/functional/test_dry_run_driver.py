@@ -106,14 +106,19 @@ def test_clone_and_reset(lab, control):
     target = lab.ramdisk(8 * MIB, index=1)
     lab.ramdisk(4 * MIB, index=2)
     lab.ramdisk(8 * MIB, index=3, flags=CREATE_RESERVE)
+    lab.adopt_ramdisk(control.clone(3, index=4, flags=ctl.CLONE_EXPENDABLE))
     direct.write(source.path, MIB, stamp(1) + stamp(2))
     with Direct(source.path):
         agrees("EBUSY", control.reset, 1, 0)
     with Direct(target.path):
         agrees("EBUSY", control.reset, 1, 0)
-    agrees("ENOTSUP", control.clone, 3)
-    agrees("ENOTSUP", control.reset, 1, 3)
+    for reserved in 3, 4:
+        agrees("ENOTSUP", control.clone, reserved)
+        agrees("ENOTSUP", control.clone, reserved, flags=CREATE_OVERCOMMIT)
+        agrees("ENOTSUP", control.reset, 1, reserved)
+        assert dry(control.clone, reserved, flags=ctl.CLONE_EXPENDABLE) == "done"
     agrees("ENOTSUP", control.reset, 3, 0)
+    assert dry(control.reset, 4, 0) == "done"
     agrees("EEXIST", control.clone, 0, index=2)
     agrees("ERANGE", control.reset, 2, 0)
     agrees("ESTALE", control.reset, 1, 0, flags=ctl.IF_SAME)
@@ -135,23 +140,25 @@ def test_clone_and_reset(lab, control):
 def test_track(lab, control):
     """Each reason to refuse it, with the flag and without it; and no record begins or ends."""
     ramdisk = lab.ramdisk(8 * MIB, index=0)
-    lab.ramdisk(8 * MIB, index=1, flags=CREATE_RESERVE)
+    reserved = lab.ramdisk(8 * MIB, index=1, flags=CREATE_RESERVE)
     cache = lab.cache(cache_size=8 * MIB)
     agrees("ENODEV", control.track, 9, UUID)
-    agrees("ENOTSUP", control.track, 1, UUID)
     agrees("ENOTSUP", control.clone, 1, flags=ctl.CLONE_TRACK, state=UUID)
     agrees("EBUSY", control.track, cache.ramdisk.index, UUID)
     agrees("EBUSY", control.track, cache.ramdisk.index, flags=ctl.TRACK_STOP)
     agrees("ESTALE", control.track, 0, UUID, flags=ctl.IF_SAME)
-    with Direct(ramdisk.path, os.O_RDONLY) as device:
-        assert dry(control.track, 0, UUID) == "done"
-        assert outcome(ctl.changed_all, device.fd, 0, 8 * MIB) == "ENODATA"
-        control.track(0, UUID)
-        for call, arguments in ((control.track, {"flags": ctl.TRACK_STOP}),
-                                (control.track, {"state": bytes(reversed(UUID))}),
-                                (control.clone, {"flags": ctl.CLONE_TRACK, "state": UUID})):
-            assert dry(call, 0, **arguments) == "done"
-            assert ctl.changed_all(device.fd, 0, 8 * MIB) == ([], UUID)
+    for index in ramdisk.index, reserved.index:
+        with Direct(f"/dev/rxd{index}", os.O_RDONLY) as device:
+            assert dry(control.track, index, UUID) == "done"
+            assert outcome(ctl.changed_all, device.fd, 0, 8 * MIB) == "ENODATA"
+            control.track(index, UUID)
+            for call, arguments in (
+                    (control.track, {"flags": ctl.TRACK_STOP}),
+                    (control.track, {"state": bytes(reversed(UUID))}),
+                    (control.clone, {"flags": ctl.CLONE_TRACK | ctl.CLONE_EXPENDABLE,
+                                     "state": UUID})):
+                assert dry(call, index, **arguments) == "done"
+                assert ctl.changed_all(device.fd, 0, 8 * MIB) == ([], UUID)
 
 
 @pytest.mark.parametrize("flags", [0, CREATE_RESERVE], ids=["thin", "reserved"])

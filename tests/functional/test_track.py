@@ -213,13 +213,39 @@ def test_refused(lab, control, cloner):
     reserved = lab.ramdisk(SIZE, flags=ctl.CREATE_RESERVE)
     taken = lab.cache(cache_size=SIZE).ramdisk
     for flags in 0, ctl.DRY_RUN:
-        fails(errno.EOPNOTSUPP, control.track, reserved.index, name(), flags=flags)
         fails(errno.EOPNOTSUPP, cloner, reserved, name(), flags=flags)
         fails(errno.EBUSY, control.track, taken.index, name(), flags=flags)
         fails(errno.EBUSY, cloner, taken, name(), flags=flags)
     has_no_record(reserved)
     with open(taken.path, "rb") as device:
         fails(errno.EBUSY, changed_extents, device.fileno(), 0, SIZE)
+
+
+def test_reserved(lab, control, cloner):
+    """As that of another disk, but only an expendable clone takes the record."""
+    ramdisk, first = tracked(lab, control, flags=ctl.CREATE_RESERVE)
+    assert changed(ramdisk) == ([], first)
+    write(ramdisk, 1, 2)
+    second = name()
+    fails(errno.EOPNOTSUPP, cloner, ramdisk, second)
+    assert changed(ramdisk) == (ranges([1, 2]), first)
+    for ends in False, True:
+        clone = cloner(ramdisk, second, flags=ctl.CLONE_EXPENDABLE)
+        assert changed(clone) == (ranges([1, 2]), first)
+        assert changed(ramdisk) == ([], second)
+        write(ramdisk, 2)
+        with Direct(ramdisk.path) as device:
+            device.zero_out(7 * BLOCK, 2 * BLOCK)
+        assert changed(ramdisk) == (ranges([2, 7, 8]), second)
+        if not ends:
+            clone.remove()
+            assert changed(ramdisk) == (ranges([1, 2, 7, 8]), first)
+            control.track(ramdisk.index, first)
+            write(ramdisk, 1, 2)
+            continue
+        control.track(clone.index, flags=ctl.TRACK_STOP)
+        clone.remove()
+        assert changed(ramdisk) == (ranges([2, 7, 8]), second)
 
 
 def test_dry_run_changes_nothing(lab, control):
