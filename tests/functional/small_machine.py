@@ -7,8 +7,10 @@ for it.
 
 import contextlib
 import errno
+import hashlib
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,12 +18,14 @@ import time
 import pytest
 
 from rxdlib import direct, dm, memory
-from rxdlib.command import ENVIRONMENT, run, rxadm
-from rxdlib.control import CREATE_RESERVE, RESIZE_OVERCOMMIT, SIZE_MAX, STATE_RESERVED
+from rxdlib.command import ENVIRONMENT, program, run, rxadm
+from rxdlib.control import (CLONE_EXPENDABLE, CLONE_NO_FREEZE, CREATE_RESERVE,
+                            RESIZE_OVERCOMMIT, SIZE_MAX, STATE_LOST, STATE_RESERVED, Control)
 from rxdlib.direct import BLOCK, GIB, KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK, state
-from test_clone_in_use import exhaust
-from test_save_in_use import Stalled, is_clean_up_done
+from rxdlib.outcome import ok
+from test_clone_in_use import exhaust, rewrite
+from test_save_in_use import Stalled, disks, is_clean_up_done
 
 CHUNK = 4 * MIB
 PATTERN = stamp(1, CHUNK + MIB)
@@ -236,6 +240,36 @@ def test_reserved_memory_is_kept(unharmed, lab):
     reserved.remove()
 
 
+def test_clone_of_reserved_memory_gives_way(unharmed, lab):
+    """Another disk takes all available memory. Each page that the clone shares is written."""
+    total = memory.meminfo()["MemTotal"]
+    size = total // 16 // CHUNK * CHUNK
+    reserved = lab.ramdisk(size, flags=CREATE_RESERVE)
+    greedy = lab.ramdisk(8 << 30, overcommit=True)
+    with Direct(reserved.path) as device, Direct(greedy.path) as other:
+        for number in range(size // CHUNK):
+            device.write(number * CHUNK, chunk(number))
+        with Control() as control:
+            clone = lab.adopt_ramdisk(control.clone(
+                reserved.index, flags=CLONE_EXPENDABLE | CLONE_NO_FREEZE))
+        assert direct.read(clone.path, size - CHUNK, CHUNK) == chunk(size // CHUNK - 1)
+        chunks = fill(other)
+        for generation in 1000, 2000:
+            for number in range(size // CHUNK):
+                device.write(number * CHUNK, chunk(generation + number))
+            for number in range(size // CHUNK):
+                assert device.read(number * CHUNK, CHUNK) == chunk(generation + number)
+        check(other, chunks)
+    query = reserved.query()
+    assert (query.nospc, query.mem_used, query.state) == (0, size, STATE_RESERVED)
+    assert clone.query().state & STATE_LOST
+    with pytest.raises(OSError) as caught:
+        direct.read(clone.path, 0, BLOCK)
+    assert caught.value.errno == errno.EIO
+    for ramdisk in greedy, clone, reserved:
+        ramdisk.remove()
+
+
 def test_reserve_more_than_there_is(unharmed, lab):
     """No trace of the attempt is left, and rxadm prints how much memory there is."""
     size = memory.meminfo()["MemTotal"] // MIB * MIB
@@ -425,9 +459,10 @@ def test_next_disk_waits_for_the_last(unharmed, lab):
         ramdisk.remove()
 
 
-def test_save_gives_way(unharmed, lab):
+@pytest.mark.parametrize("flags", [0, CREATE_RESERVE], ids=["thin", "reserved"])
+def test_save_gives_way(unharmed, lab, flags):
     """A write to a disk that is being saved finds no memory: it succeeds, and the save fails."""
-    source = lab.ramdisk(64 * MIB)
+    source = lab.ramdisk(64 * MIB, flags=flags)
     direct.write(source.path, 0, stamp(1, 48 * MIB))
     with Direct(source.path) as device, Stalled(source) as save:
         exhaust(lab)
@@ -437,3 +472,47 @@ def test_save_gives_way(unharmed, lab):
         assert save.process.returncode == 4 and b"memory is short" in errors, errors
     assert [disk["index"] for disk in state()["ramdisks"]][0] == source.index
     assert is_clean_up_done()
+
+
+def checksum(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def stopped_save(source, image, report):
+    """A save to a file, which is stopped when its clone is there. It goes on at the end."""
+    before = disks()
+    with subprocess.Popen([program("rxadm"), "save", source.path, image, "--no-freeze"],
+                          env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while disks() == before:
+                assert process.poll() is None
+            process.send_signal(signal.SIGSTOP)
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
+            _, report["errors"] = process.communicate(timeout=300)
+    report["code"] = process.returncode
+
+
+def test_save_of_reserved_memory(unharmed, lab):
+    """The disk can be rewritten during a save to a file, which fails. The old image stays."""
+    size = 64 * MIB
+    run("mkfs.ext4", "-qF", DISK)
+    image = os.path.join(lab.mount(DISK), "image")
+    source = lab.ramdisk(size, flags=CREATE_RESERVE)
+    rewrite(source.path, 0, size)
+    ok("save", source.path, image)
+    before, report = checksum(image), {}
+    with Direct(source.path) as device:
+        with stopped_save(source, image, report):
+            exhaust(lab)
+            rewrite(source.path, 1000, size)
+        assert report["code"] == 4 and "memory is short" in report["errors"], report
+        assert len(report["errors"].splitlines()) == 1, report
+        for number in range(size // MIB):
+            assert device.read(number * MIB, MIB) == stamp(1000 + number, MIB)
+    assert source.query().nospc == 0 and source.query().state == STATE_RESERVED
+    assert checksum(image) == before
+    assert disks()[0] == source.index and is_clean_up_done()
