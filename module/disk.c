@@ -855,6 +855,9 @@ static int rxd_clear_reserved(struct rxd_disk *rxd, const struct rxd_seen *seen,
 
 	if (dry_run)
 		return ret;
+	/* Last, and also if it ended half-way. A disk that was never written held zeros before. */
+	if (ret != -EROFS && atomic64_read(&rxd->changes) != RXD_CHANGES_REPORTED)
+		rxd_note_change(&rxd->changes);
 	mutex_lock(&rxd->gd->open_mutex);
 	rxd->shut = false;
 	mutex_unlock(&rxd->gd->open_mutex);

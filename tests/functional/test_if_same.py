@@ -62,6 +62,17 @@ def test_same(lab, control, command, flags):
     assert is_done(command, ramdisk)
 
 
+@KINDS
+def test_cleared(lab, control, flags):
+    """What was seen before a clear is not the data that the disk has now."""
+    ramdisk = lab.ramdisk(MIB, flags=flags)
+    direct.write(ramdisk.path, 0, stamp(1))
+    seen = ramdisk.seen()
+    control.clear(ramdisk.index)
+    stale(control, "remove", ramdisk, seen)
+    stale(control, "clear", ramdisk, seen)
+
+
 @COMMANDS
 @KINDS
 def test_written(lab, control, command, flags):
