@@ -2,6 +2,7 @@
 """rxadm clone and reset: RAM disks that share memory, and change independently."""
 
 import contextlib
+import functools
 import glob
 import itertools
 import json
@@ -401,8 +402,8 @@ def test_count_and_a_signal(lab, tmp_path, number):
     assert state() == before
 
 
-def old_module(*args):
-    """A module without these ioctls."""
+def failing(error, *args):
+    """A module whose ioctls for clones fail."""
     environment = {**ENVIRONMENT,
                    "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
     code = ("import ctypes, errno, os, struct, sys\n"
@@ -413,7 +414,7 @@ def old_module(*args):
             "program = op(0x20) + op(0x15, 0, 4, 16) + op(0x20, value=24)\n"
             "program += op(0x15, 3, 0, requests[0]) + op(0x15, 2, 0, requests[1])\n"
             "program += op(0x15, 1, 0, requests[2])\n"
-            "program += op(6, value=0x7fff0000) + op(6, value=0x50000 | errno.ENOTTY)\n"
+            f"program += op(6, value=0x7fff0000) + op(6, value=0x50000 | errno.{error})\n"
             "text = ctypes.create_string_buffer(program)\n"
             "filter = ctypes.create_string_buffer(struct.pack('=HxxxxxxQ', len(program) // 8,"
             " ctypes.addressof(text)))\n"
@@ -422,6 +423,11 @@ def old_module(*args):
             "os.execv(sys.argv[1], sys.argv[1:])\n")
     return run("python3", "-c", code, program("rxadm"), *args, check=False,
                environment=environment)
+
+
+def old_module(*args):
+    """A module without these ioctls."""
+    return failing("ENOTTY", *args)
 
 
 def number_of(name):
@@ -442,6 +448,18 @@ def test_older_module(lab):
     assert (result.returncode, result.stderr) == (0, "")
     assert "used: " in result.stdout and "shared" not in result.stdout
     assert json.loads(old_module("info", "rxd0", "-J").stdout)["info"][0]["shared"] is None
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("error, words", [("EIO", "Input/output error"),
+                                          ("ENOSPC", "No space left on device")])
+def test_error_of_the_page_cache(lab, error, words):
+    """The disk is not lost, and device numbers are free."""
+    filled(lab)
+    for options in (), ("--index", "7"):
+        line = refused(DEVICE, "clone", "rxd0", *options, runner=functools.partial(failing, error),
+                       names=("'/dev/rxd0'", f"written to it: {words}; its data is kept"))
+        assert line.endswith("; --no-freeze clones what is on it")
 
 
 def test_reset(lab):

@@ -269,6 +269,30 @@ def test_users_that_cannot_be_frozen(lab, path):
         refused(BUSY, *command, names=("cache", "unmap"))
 
 
+@pytest.mark.one_kernel
+def test_page_cache_that_cannot_be_written(lab, path):
+    """The disk is at its limit. What is on it is not lost, and can be cloned and saved."""
+    source = lab.ramdisk(8 * MIB, mem_limit=MIB)
+    direct.write(source.path, 0, stamp(1, MIB))
+    with open(source.path, "r+b", buffering=0) as file:
+        for number, command in enumerate((("clone", source.path), ("save", source.path, path),
+                                          ("save", "--update", source.path, path))):
+            # An error of the page cache is reported once.
+            file.seek((4 + number) * MIB)
+            file.write(stamp(2, 64 * KIB))
+            result = rxadm(*command)
+            assert (result.returncode, result.stdout) == (DEVICE, ""), result
+            note, line = result.stderr.splitlines()
+            assert NOTE in note and f"'{source.path}'" in line and "page cache" in line, result
+            assert "its data is kept; --no-freeze" in line and "lost" not in line, result
+            assert disks() == [source.index] and is_clean_up_done()
+            assert not os.path.exists(path)
+        copy = lab.adopt_ramdisk(int(ok("clone", source.path, "--no-freeze")[len("/dev/rxd"):]))
+        assert direct.read(copy.path, 0, MIB) == stamp(1, MIB)
+        assert source.query().mem_used == MIB
+        ok("save", source.path, path, "--no-freeze")
+
+
 class Stalled:
     """A save to a pipe that nobody reads: its clone exists until it ends."""
 

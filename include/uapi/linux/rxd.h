@@ -279,8 +279,9 @@ struct rxd_clear {
  * or as swap space, or its size was changed meanwhile, or another task froze one of the file
  * systems before, or thawed it meanwhile; EBADF: one of @fds is not an open file; EOPNOTSUPP: the
  * memory of the data is reserved, and RXD_CLONE_EXPENDABLE is not set, or one of the file systems
- * cannot be frozen; EIO: the source was given up, or the page cache could not be written; EEXIST,
- * ERANGE, ENOSPC, ENOMEM as for RXD_CREATE; the error of the file system that could not be frozen.
+ * cannot be frozen; EIO: the source was given up (RXD_STATE_LOST), or the page cache could not be
+ * written; ENOSPC: as for RXD_CREATE, or the page cache could not be written; EEXIST, ERANGE,
+ * ENOMEM as for RXD_CREATE; the error of the file system that could not be frozen.
  */
 struct rxd_clone {
 	__u32 version;

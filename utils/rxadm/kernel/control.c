@@ -99,6 +99,25 @@ int control_query(int fd, int index, uint32_t flags, struct rxd_query *query)
 	return err;
 }
 
+/* Return true if a RAM disk was given up when memory was short. */
+bool control_is_lost(int fd, int index)
+{
+	struct rxd_query query;
+
+	return !control_query(fd, index, 0, &query) && query.state & RXD_STATE_LOST;
+}
+
+/* Return true if there is a device number for another RAM disk. */
+bool control_has_free_index(int fd)
+{
+	struct rxd_query query;
+	int index = 0;
+
+	while (index <= RXD_INDEX_MAX && !control_query(fd, index, 0, &query))
+		index++;
+	return index <= RXD_INDEX_MAX;
+}
+
 /**
  * control_count_shared - count the data of a RAM disk that other disks have, too
  * @fd: the control node

@@ -16,6 +16,8 @@
 enum exit_code control_open(int *fd);
 uint32_t control_abi(void);
 int control_query(int fd, int index, uint32_t flags, struct rxd_query *query);
+bool control_is_lost(int fd, int index);
+bool control_has_free_index(int fd);
 int control_count_shared(int fd, const struct rxd_query *query, uint64_t diskseq,
 			 uint64_t *shared);
 bool control_has_uuid(int fd, const uint8_t *uuid);

@@ -333,6 +333,15 @@ static enum exit_code unsupported_error(int fd, const struct device *source,
 				      "a clone of it must be expendable; give --expendable");
 }
 
+/* Before the driver clones a disk in use, it writes what the page cache holds of it. */
+static enum exit_code page_cache_error(int err, const struct device *source)
+{
+	return report(exit_code_of(err),
+		      "%s '%s': what the page cache holds of it cannot be written to it: %s; its data is kept; %s what is on it",
+		      source->what, source->path, strerror(err),
+		      advice("--no-freeze clones", "'rxadm save --no-freeze' saves"));
+}
+
 static enum exit_code clone_error(int fd, int err, const struct device *source,
 				  const struct clone_request *request)
 {
@@ -341,8 +350,15 @@ static enum exit_code clone_error(int fd, int err, const struct device *source,
 
 	switch (err) {
 	case EEXIST:
-	case ENOSPC:
 		return ramdisk_create_error(fd, err, &request->create);
+	case ENOSPC:
+		if (!request->create.has_index && !control_has_free_index(fd))
+			return ramdisk_create_error(fd, err, &request->create);
+		return page_cache_error(err, source);
+	case EIO:
+		if (control_is_lost(fd, request->source))
+			return control_clone_error(err, source, "cloned");
+		return page_cache_error(err, source);
 	case ERANGE:
 		return control_clone_share_error(fd, source, request->create.size, 1);
 	case EBUSY:

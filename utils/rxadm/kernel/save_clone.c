@@ -149,11 +149,7 @@ enum exit_code save_clone_remove(struct save_clone *clone)
 /* Return true if the driver has given up the clone, because memory was short. */
 bool save_clone_is_lost(const struct save_clone *clone)
 {
-	struct rxd_query query;
-
-	return clone->record >= 0 &&
-	       !control_query(clone->control, clone->query.index, 0, &query) &&
-	       query.state & RXD_STATE_LOST;
+	return clone->record >= 0 && control_is_lost(clone->control, clone->query.index);
 }
 
 /**
