@@ -25,6 +25,7 @@ from rxdlib.lab import LONG, RamDisk, state
 from rxdlib.memory import missing, spare
 from rxdlib.outcome import ok, refused
 from rxdlib.stacks import wait_for
+from test_clone_in_use import give_up
 
 PARAMETERS, MEMORY, DEVICE, BUSY = 1, 3, 4, 5
 EMPTY = bytes(MIB)
@@ -651,6 +652,33 @@ def test_reserved(lab):
     source.remove()
     assert digest(second) == golden
     assert digest(clone(lab, second, "--expendable")[0]) == golden
+
+
+@pytest.fixture(name="lost")
+def fixture_lost(lab):
+    """A RAM disk with data, and a clone of it that was given up."""
+    source = filled(lab)
+    copy, = clone(lab, source, "--expendable")
+    give_up(lab, source)
+    assert copy.attribute("state") == "overcommit expendable lost"
+    wait_for(lambda: copy.query().mem_used == 0, "memory of the clone")
+    return source, copy
+
+
+@pytest.mark.one_kernel
+def test_lost(lab, lost):
+    """A message names the disk that is lost, and not the other one."""
+    source, copy = lost
+    golden = digest(source)
+    words = "its data is lost", "'rxadm remove' removes it"
+    for options in (), ("--dry-run",):
+        refused(DEVICE, "clone", copy.path, *options, names=(f"device '{copy.path}'", *words))
+        refused(DEVICE, "reset", copy.path, "--to", source.path, *options,
+                names=(f"device '{copy.path}': cannot be reset", *words))
+        refused(DEVICE, "reset", source.path, "--to", copy.path, "--force", *options,
+                names=(f"source '{copy.path}': cannot be the source of a reset", *words))
+    ok("remove", copy.path)
+    assert digest(source) == golden
 
 
 def test_limit_of_a_clone(lab):

@@ -537,6 +537,13 @@ def take_the_rest(filler):
     raise AssertionError("memory is endless")
 
 
+def give_up(lab, source):
+    """Have the expendable clones of a disk given up by writes to it."""
+    filler = exhaust(lab)
+    rewrite(source.path, 1, MIB)
+    filler.remove()
+
+
 def rewrite(path, number, size=32 * MIB):
     with Direct(path) as device:
         for offset in range(0, size, MIB):

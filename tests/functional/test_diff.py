@@ -19,6 +19,8 @@ from rxdlib.control import Control, diff_all, diff_extents
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, ranges, stamp
 from rxdlib.lab import DISK, state
 from rxdlib.outcome import ok, refused
+from rxdlib.stacks import wait_for
+from test_clone_in_use import give_up
 
 SIZE = 8 * MIB
 TOTAL = SIZE // BLOCK
@@ -396,3 +398,19 @@ def test_refused(lab, pair):
     refused(DEVICE, "diff", "rxd1", "--base", "rxd9", names="base '/dev/rxd9'")
     refused(DEVICE, "diff", "rxd9", "--base", "rxd0", names="device '/dev/rxd9'")
     refused(DEVICE, "diff", "rxd1", "--base", DISK, names=("base", DISK))
+
+
+@pytest.mark.one_kernel
+def test_lost(lab):
+    """A message names the disk that was given up, and not the other one."""
+    source = lab.ramdisk(SIZE)
+    direct.write(source.path, 0, stamp(1, 5 * MIB))
+    lost = clone(lab, source, "--expendable")
+    give_up(lab, source)
+    assert lost.attribute("state") == "overcommit expendable lost"
+    wait_for(lambda: lost.query().mem_used == 0, "memory of the clone")
+    for options in (), ("--compare",):
+        for disk, base, role in (lost, source, "device"), (source, lost, "base"):
+            refused(DEVICE, "diff", disk.path, "--base", base.path, *options,
+                    names=(f"{role} '{lost.path}': cannot be compared with another one",
+                           "its data is lost", "'rxadm remove' removes it"))

@@ -133,10 +133,21 @@ static bool add_extent(void *data, const struct rxd_extent *extent)
 	return !diff->ret;
 }
 
+static bool is_lost(const struct device *dev)
+{
+	char *state = sysfs_read(dev->number, "rxd/state");
+	bool lost = state && strstr(state, "lost");
+
+	free(state);
+	return lost;
+}
+
 static enum exit_code diff_error(int err, const struct diff *diff)
 {
 	const struct device *dev = &diff->disk.dev, *base = &diff->base.dev;
 
+	if (err == EIO && is_lost(base))
+		dev = base;
 	if (err == EBUSY)
 		return report(EXIT_BUSY,
 			      "%s '%s' or %s '%s': is in use as a cache; 'rxadm list' shows which",

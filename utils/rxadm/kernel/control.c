@@ -305,7 +305,7 @@ enum exit_code control_clone_error(int err, const struct device *dev, const char
 	switch (err) {
 	case EIO:
 		return report(EXIT_DEVICE,
-			      "%s '%s': cannot be %s, because it was given up when memory was short (see --expendable); its data is lost",
+			      "%s '%s': cannot be %s, because it was given up when memory was short (see --expendable); its data is lost; 'rxadm remove' removes it",
 			      dev->what, dev->path, what);
 	case ENOTTY:
 		return report(EXIT_DEVICE,

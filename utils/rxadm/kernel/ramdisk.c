@@ -304,6 +304,10 @@ static enum exit_code reset_error(int fd, int err, const struct device *dev, int
 						      "no RAM disk can be reset to it; 'rxadm save' and 'rxadm load' copy its data");
 		return control_reserved_error(dev, true,
 					      "it cannot be reset; 'rxadm save' and 'rxadm load --into' copy data to it");
+	case EIO:
+		if (from.state & RXD_STATE_LOST)
+			return control_clone_error(err, source, "the source of a reset");
+		return control_clone_error(err, dev, "reset");
 	case ERANGE:
 		if (query.size == from.size)
 			return report(EXIT_PARAMETERS,
