@@ -96,17 +96,19 @@ def test_ramdisks(lab):
     states = {labels["rxd_state"]: metrics("rxd_state", **labels)
               for labels in metrics.labels("rxd_state") if labels["device"] == "rxd0"}
     assert states == {"open": 0, "cache": 0, "overcommit": 0, "readonly": 0, "reserved": 0,
-                      "detect-zeroes": 0}
+                      "detect-zeroes": 0, "expendable": 0, "lost": 0}
 
 
 def test_states(lab):
     lab.ramdisk(MIB, overcommit=True)
+    lab.adopt_ramdisk(int(ok("clone", "rxd0", "--expendable")[len("/dev/rxd"):]))
     run("blockdev", "--setro", "/dev/rxd0")
     with open("/dev/rxd0", "rb"):
         metrics = Metrics(ok("metrics"))
-    on = {labels["rxd_state"] for labels in metrics.labels("rxd_state")
+    on = {(labels["device"], labels["rxd_state"]) for labels in metrics.labels("rxd_state")
           if metrics("rxd_state", **labels)}
-    assert on == {"open", "overcommit", "readonly"}
+    assert on == {("rxd0", "open"), ("rxd0", "overcommit"), ("rxd0", "readonly"),
+                  ("rxd1", "overcommit"), ("rxd1", "expendable")}
 
 
 def test_caches(lab):

@@ -48,7 +48,7 @@ static struct ramdisk_metrics ramdisks[] = {
 		.query = { .size = 1 << 20, .mem_limit = 1 << 30 },
 		.uuid = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ad",
 		.node = "1",
-		.state = "overcommit",
+		.state = "overcommit expendable lost",
 	},
 };
 
@@ -85,6 +85,9 @@ static const char *const lines_of_both[] = {
 	"rxd_state{device=\"rxd0\",rxd_state=\"detect-zeroes\"} 1",
 	"rxd_state{device=\"rxd0\",rxd_state=\"cache\"} 0",
 	"rxd_state{device=\"rxd1\",rxd_state=\"open\"} 0",
+	"rxd_state{device=\"rxd1\",rxd_state=\"lost\"} 0",
+	"rxd_state{device=\"rxd2\",rxd_state=\"expendable\"} 1",
+	"rxd_state{device=\"rxd2\",rxd_state=\"lost\"} 1",
 	"rxd_size_bytes{device=\"rxd0\"} 1073741824",
 	"rxd_memory_used_bytes{device=\"rxd0\"} 3145728",
 	"rxd_memory_max_used_bytes{device=\"rxd0\"} 4194304",

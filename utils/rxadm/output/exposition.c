@@ -227,6 +227,7 @@ static void write_state(const struct scope *scope, const void *disk)
 {
 	static const char *const states[] = {
 		"open", "cache", "overcommit", "readonly", "reserved", "detect-zeroes",
+		"expendable", "lost",
 	};
 	const struct ramdisk_metrics *ramdisk = disk;
 	size_t i;
