@@ -460,6 +460,34 @@ def test_mounts_that_only_name_the_disk(mounted, tmp_path):
         run("umount", tmp_path)
 
 
+ON_ITSELF = [("ext4", "disk"), ("ext4", "partition"), ("ext4", "linear"), ("btrfs", "partition")]
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("kind, place", ON_ITSELF, ids=map("-".join, ON_ITSELF))
+def test_file_on_the_disk_itself(lab, path, kind, place):
+    """It would be lost with the disk: nothing is written there, and an old file stays."""
+    source = lab.ramdisk({"ext4": 32, "btrfs": 160}[kind] * MIB)
+    device = PLACES[place](lab, source, True)
+    run(f"mkfs.{kind}", "-q", device)
+    inner = os.path.join(lab.mount(device), "folder")
+    os.mkdir(inner)
+    fsynced(inner, "old", 1)
+    os.symlink(os.path.join(inner, "old"), f"{path}.link")
+    for name in os.path.join(inner, "new"), os.path.join(inner, "old"), f"{path}.link":
+        for options in (), ("--update",), ("--no-freeze",):
+            result = rxadm("save", *options, source.path, name)
+            assert (result.returncode, result.stdout) == (PARAMETERS, ""), result
+            line, = result.stderr.splitlines()
+            assert f"file '{name}': lies on the RAM disk '{source.path}' itself" in line
+            assert "give a path on another file system" in line
+            assert disks() == [source.index] and is_clean_up_done()
+    assert os.listdir(inner) == ["old"]
+    with open(os.path.join(inner, "old"), "rb") as file:
+        assert file.read() == stamp(1, 256 * KIB)
+    ok("save", source.path, path)
+
+
 @pytest.mark.one_kernel
 def test_file_that_fails(mounted, path):
     """The clone is removed, and the old image stays."""

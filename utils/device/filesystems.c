@@ -307,6 +307,31 @@ enum exit_code filesystems_check_swap(const struct device *disk)
 	return ret;
 }
 
+/**
+ * filesystems_have - check whether a folder is on a disk, also behind partitions and other devices
+ * @disk: the disk
+ * @folder_fd: the folder; may be open with O_PATH
+ */
+bool filesystems_have(const struct device *disk, int folder_fd)
+{
+	struct libmnt_table *table = mnt_new_table_from_file("/proc/self/mountinfo");
+	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
+	struct libmnt_fs *fs;
+	struct layers layers;
+	struct stat st;
+	bool found;
+
+	layers_begin(&layers, disk->number);
+	/* btrfs has a number of its own: look at the devices of the mount. */
+	found = !fstat(folder_fd, &st) && layers_find(&layers, st.st_dev);
+	while (!found && table && iter && !mnt_table_next_fs(table, iter, &fs))
+		found = mount_has_file(folder_fd, fs) && layers_have(&layers, fs);
+	mnt_free_iter(iter);
+	mnt_unref_table(table);
+	layers_end(&layers);
+	return found;
+}
+
 void filesystems_close(struct filesystems *found)
 {
 	while (found->count)

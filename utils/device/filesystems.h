@@ -19,6 +19,7 @@ struct filesystems {
 
 enum exit_code filesystems_open(const struct device *disk, struct filesystems *found);
 enum exit_code filesystems_check_swap(const struct device *disk);
+bool filesystems_have(const struct device *disk, int folder_fd);
 void filesystems_close(struct filesystems *found);
 
 #endif /* DEVICE_FILESYSTEMS_H */

@@ -16,6 +16,7 @@
 #include "copy/copy.h"
 #include "copy/file.h"
 #include "copy/stream.h"
+#include "device/filesystems.h"
 #include "image/frame.h"
 #include "image/names.h"
 #include "kernel/disk_state.h"
@@ -416,6 +417,23 @@ static enum exit_code save_claimed(struct save_args *args, struct save_source *s
 	return ret ? ret : end;
 }
 
+/* An image on the disk itself would be lost with it. A disk that is not in use has no files. */
+static enum exit_code check_place(const struct save_args *args, const struct save_source *source)
+{
+	enum exit_code ret = EXIT_OK;
+	struct output place;
+
+	/* The save reports what is wrong with the path. */
+	if (args->stream || !source->in_use || output_find(&place, args->file, false))
+		return EXIT_OK;
+	if (filesystems_have(&source->dev, place.folder_fd))
+		ret = report(EXIT_PARAMETERS,
+			     "file '%s': lies on the RAM disk '%s' itself, and would be lost with it; give a path on another file system",
+			     args->file, source->dev.path);
+	output_discard(&place);
+	return ret;
+}
+
 /**
  * image_save - save a RAM disk to an image
  * @args: the disk and the image
@@ -441,6 +459,8 @@ enum exit_code image_save(struct save_args *args)
 	ret = save_source_claim(&source, control, args->device, !args->keep, !args->stream);
 	source.apart = args->apart;
 	begin = copy_clock();
+	if (!ret)
+		ret = check_place(args, &source);
 	if (!ret)
 		ret = args->update ? update_save(args, &source) : save_claimed(args, &source);
 	if (!args->stream && !args->signal)
