@@ -347,6 +347,32 @@ def test_image_that_is_not_the_disks(config, image, lab, how):
     kept(config, image, 4)
 
 
+def test_command_for_an_image_that_is_kept(config, image, lab):
+    """The command that apply names keeps older states, unless the image is another disk's."""
+    save(config)
+    disk = disk_of("ramdisk/a").path
+    ok("clear", "--force", disk)
+    fill(2)
+    command = f"save --update --keep 2 {disk} {image}"
+    line = checked(config.apply())
+    assert f"note: image '{image}'" in line and f"; 'rxadm {command}' updates the image" in line
+    assert "generation 2" in checked(rxadm(*command.split()))
+    assert holds(image, start_of(2)) and holds(image, start_of(1, MIB), "--generation", "1")
+    assert config.ok() == []
+
+    other = lab.ramdisk(MIB)
+    image.unlink()
+    ok("save", other.path, image)
+    command = f"save {disk} {image}"
+    assert f"; 'rxadm {command}' replaces the image" in checked(config.apply())
+    ok(*command.split())
+    assert config.ok() == []
+    fill(3)
+    assert save(config) == 1
+    stop(config)
+    assert holds(image, start_of(3))
+
+
 def test_beside_of_another(config, image):
     """A file that a former disk was saved to, beside the image, is not updated."""
     image.write_bytes(b"something else")

@@ -222,6 +222,45 @@ uint64_t image_id(int folder_fd, const char *name)
 	return header.size ? header.id : 0;
 }
 
+/* Return: whether the file is an image. */
+static bool read_start(int folder_fd, const char *name, struct image_start *start)
+{
+	int fd = openat(folder_fd, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	char *error;
+	bool good;
+
+	if (fd < 0)
+		return false;
+	good = !image_read_start(fd, start, &error) && !error;
+	free(error);
+	close(fd);
+	return good;
+}
+
+/**
+ * image_is_of - check whether an image in a folder is of a disk
+ * @folder_fd: the folder
+ * @name: the image
+ * @uuid: of the disk
+ */
+bool image_is_of(int folder_fd, const char *name, const uint8_t *uuid)
+{
+	struct image_start start;
+
+	return read_start(folder_fd, name, &start) &&
+	       !memcmp(start.log ? start.head.header.uuid : start.image.header.uuid, uuid,
+		       sizeof(start.head.header.uuid));
+}
+
+/* Return: how many generations the image has that a new one is to replace. */
+unsigned int image_old_generations(const struct output *output)
+{
+	struct image_start start;
+
+	return read_start(output->folder_fd, output->name, &start) && start.log ?
+	       start.head.count : 0;
+}
+
 /**
  * image_name_beside - give a new image an unused name beside its own, with the current time
  * @output: the image
@@ -252,17 +291,11 @@ int image_name_beside(struct output *output, char **path)
  */
 int image_keep_old(struct output *output, char **beside, char **old)
 {
-	int fd = openat(output->folder_fd, output->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	struct image_start start = { 0 };
-	char *name, *error = NULL;
+	struct image_start start;
+	char *name;
 	int err;
 
-	if (fd >= 0) {
-		image_read_start(fd, &start, &error);
-		close(fd);
-	}
-	free(error);
-	if (!start.log)
+	if (!read_start(output->folder_fd, output->name, &start) || !start.log)
 		return 0;
 	err = choose_name(output->folder_fd, output->name, MARK_OLD, &name);
 	if (!err && linkat(output->folder_fd, output->name, output->folder_fd, name, 0))

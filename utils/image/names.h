@@ -24,6 +24,8 @@ char *image_beside_path(int folder_fd, const char *name);
 
 uint64_t image_disk_size(const char *file);
 uint64_t image_id(int folder_fd, const char *name);
+bool image_is_of(int folder_fd, const char *name, const uint8_t *uuid);
+unsigned int image_old_generations(const struct output *output);
 enum exit_code image_check_loop(const char *file);
 int image_name_beside(struct output *output, char **path);
 int image_keep_old(struct output *output, char **beside, char **old);

@@ -192,18 +192,38 @@ static void tell_of_beside(const char *image, const struct output *output)
 	free(beside.name);
 }
 
+/*
+ * Return: the allocated command that saves the disk to its image in spite of that. An update keeps
+ * generations, but is refused for an image of another disk.
+ */
+static char *save_command(const struct plan *plan, const struct output *output, bool *update)
+{
+	const struct config_section *section = plan->section;
+	const char *image = value(plan, CONFIG_IMAGE);
+	int index = plan->disk.index;
+
+	*update = (section->autosave || section->keep) &&
+		  image_is_of(output->folder_fd, output->name, plan->disk.uuid);
+	return *update ? format_text("rxadm save --update --keep %u /dev/rxd%d %s",
+				     section->keep ? section->keep : 1, index, image) :
+			 format_text("rxadm save /dev/rxd%d %s", index, image);
+}
+
 /* Report an image that the next stop will not replace. */
 static void tell_of_other(const struct plan *plan, const char *image, const struct output *output)
 {
 	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
-	int index = plan->disk.index;
+	char *command;
+	bool update;
 
 	if (!plan->has_disk || !output->old.st_mode ||
 	    image_may_be_replaced(disk, output->folder_fd, output->name))
 		return;
+	command = save_command(plan, output, &update);
 	report(EXIT_OK,
-	       "note: image '%s': /dev/rxd%d was neither loaded from it nor saved to it, or was emptied or reset since; 'rxadm apply --stop' and shutdown will save the RAM disk as '%s.new-DATE'; 'rxadm save /dev/rxd%d %s' replaces the image",
-	       image, index, image, index, image);
+	       "note: image '%s': /dev/rxd%d was neither loaded from it nor saved to it, or was emptied or reset since; 'rxadm apply --stop' and shutdown will save the RAM disk as '%s.new-DATE'; '%s' %s the image",
+	       image, plan->disk.index, image, command, update ? "updates" : "replaces");
+	free(command);
 }
 
 /*
