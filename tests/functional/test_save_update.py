@@ -183,6 +183,21 @@ def test_generations(lab, source, path):
     assert loaded(lab, path) == content(older.path)
 
 
+@pytest.mark.one_kernel
+def test_replaced_generations(source, path):
+    """A save without --update says how many it drops, unless there is only one."""
+    for number in range(1, 4):
+        direct.write(source.path, number * MIB, stamp(70 + number))
+        update(source, path, "--keep", "3")
+    result = rxadm("save", source.path, path)
+    assert (result.returncode, result.stdout, result.stderr) == (
+        0, "", f"rxadm: save: note: file '{path}': its 3 generations are replaced by one image; "
+        "--update --keep N keeps them\n")
+    ok("save", source.path, path)
+    assert update(source, path) == (False, 1)
+    ok("save", source.path, path)
+
+
 def spare_copy(path):
     """A copy of an image, as of a backup."""
     return shutil.copyfile(path, path + ".copy")

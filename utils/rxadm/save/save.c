@@ -342,6 +342,17 @@ static enum exit_code run_job(struct job *job)
 	return commit(job);
 }
 
+/* Tell what an image that replaces another will not have, as early as possible. */
+static void tell_of_generations(const struct job *job)
+{
+	unsigned int count = job->args->keep ? 0 : image_old_generations(&job->output);
+
+	if (count > 1)
+		report(EXIT_OK,
+		       "note: file '%s': its %u generations are replaced by one image; %s keeps them",
+		       job->args->file, count, advice("--update --keep N", "the key keep"));
+}
+
 static enum exit_code save_from(struct save_args *args, const struct save_source *source,
 				const struct copy_signals *signals)
 {
@@ -374,6 +385,8 @@ static enum exit_code save_from(struct save_args *args, const struct save_source
 	err = args->stream ? 0 : output_open(&job.output, args->file, true);
 	if (err)
 		return file_replace_error("file", args->file, err);
+	if (!args->stream)
+		tell_of_generations(&job);
 	/* Set the size: ranges that are not written stay holes. */
 	if (args->raw && !args->stream && ftruncate(job.output.fd, query->size))
 		err = errno;
