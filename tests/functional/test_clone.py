@@ -677,8 +677,30 @@ def test_lost(lab, lost):
                 names=(f"device '{copy.path}': cannot be reset", *words))
         refused(DEVICE, "reset", source.path, "--to", copy.path, "--force", *options,
                 names=(f"source '{copy.path}': cannot be the source of a reset", *words))
+        refused(DEVICE, "clear", copy.path, *options,
+                names=(copy.path, "Input/output error; if 'rxadm list' shows it as lost",
+                       "can only be removed"))
+        for size in "8M", "32M", "+16M":
+            refused(DEVICE, "resize", copy.path, size, *options,
+                    names=(f"device '{copy.path}': cannot be resized", *words))
     ok("remove", copy.path)
     assert digest(source) == golden
+
+
+@pytest.mark.one_kernel
+def test_save_of_a_lost_disk(lost, tmp_path, kernel_log):
+    """Whether it is open or not. The kernel log has named it."""
+    copy = lost[1]
+    image = tmp_path / "image"
+    for opened in False, True:
+        with contextlib.ExitStack() as stack:
+            if opened:
+                stack.enter_context(Direct(copy.path, os.O_RDONLY))
+            for args in (image,), (image, "--update"), ("-",), (image, "--no-freeze"):
+                refused(DEVICE, "save", copy.path, *args,
+                        names=(f"device '{copy.path}': cannot be saved", "its data is lost"))
+    assert not image.exists()
+    assert any(f"{copy.name} was given up" in line for line in kernel_log.lines())
 
 
 def test_limit_of_a_clone(lab):

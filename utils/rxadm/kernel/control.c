@@ -180,6 +180,10 @@ enum exit_code control_error(int err, const char *object)
 			      object);
 	case ENOMEM:
 		return report(EXIT_MEMORY, "%s: the kernel does not have enough memory", object);
+	case EIO:
+		return report(EXIT_DEVICE,
+			      "%s: %s; if 'rxadm list' shows it as lost, it was given up when memory was short, and can only be removed",
+			      object, strerror(err));
 	default:
 		return report(exit_code_of(err), "%s: %s", object, strerror(err));
 	}
@@ -295,7 +299,8 @@ enum exit_code control_shrink_error(int fd, const struct device *dev, int index)
 }
 
 /**
- * control_clone_error - report an error of RXD_CLONE or RXD_RESET that others do not return
+ * control_clone_error - report an error of RXD_CLONE or RXD_RESET that others do not return, or
+ *	that a RAM disk was given up (EIO)
  * @err: errno
  * @dev: the RAM disk that it concerns
  * @what: what cannot be done

@@ -377,7 +377,7 @@ static enum exit_code check_saved(const struct device *dev, const struct rxd_que
 	char text[SIZE_TEXT_MAX];
 	char *why;
 
-	if (!query->mem_used)
+	if (!query->mem_used || query->state & RXD_STATE_LOST)
 		return EXIT_OK;
 	/* Generation 0 of reserved memory has no data, but the memory counts as used. */
 	why = query->state & RXD_STATE_RESERVED && generation && !strcmp(generation, "0") ? NULL :

@@ -480,6 +480,8 @@ enum exit_code ramdisk_resize(int fd, const struct device *dev, int index,
 
 	if (control_query(fd, index, 0, &old))
 		old.size = 0;
+	if (old.state & RXD_STATE_LOST)
+		return control_clone_error(EIO, dev, "resized");
 	if (request->grow && old.size > request->size)
 		return grown_error(dev, request);
 	same = old.size == request->size;

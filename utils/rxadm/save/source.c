@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "kernel/attributes.h"
+#include "kernel/control.h"
 #include "kernel/disk_state.h"
 #include "save/disk.h"
 #include "save/source.h"
@@ -84,6 +85,8 @@ static enum exit_code claim(struct save_source *source, bool may_clone)
 		return ret;
 	ret = disk_claim(source->control, &source->dev, source->index, O_RDONLY, &source->query,
 			 &source->fd, may_clone ? &source->in_use : NULL);
+	if ((!ret || source->in_use) && source->query.state & RXD_STATE_LOST)
+		return control_clone_error(EIO, &source->dev, "saved");
 	if (source->in_use)
 		return EXIT_OK;
 	/* An earlier save, which the claim waited for, may have disabled them again. */
