@@ -597,7 +597,7 @@ def test_reset_refused(lab):
         refused(DEVICE, "reset", "rxd2", "--to", "rxd0", "--force", *options,
                 names=("'/dev/rxd2'", "its memory is reserved", "'rxadm load --into'"))
         refused(DEVICE, "reset", "rxd3", "--to", "rxd2", "--force", *options,
-                names=("'/dev/rxd2'", "its memory is reserved", "'rxadm save'", "'rxadm load'"))
+                names=("'/dev/rxd2'", "its memory is reserved", "'rxadm clone --expendable'"))
         refused(MEMORY, "reset", "rxd3", "--to", "rxd0", *options,
                 names=("'/dev/rxd3'", "4M", "'rxadm limit'"))
         refused(DEVICE, "reset", "rxd4", "--to", "rxd0", *options,
@@ -632,7 +632,7 @@ def test_reserved(lab):
             refused(DEVICE, "clone", disk.path, "--overcommit", *options,
                     names=(*words, "give --expendable"))
             refused(DEVICE, "reset", other.path, "--to", disk.path, *options,
-                    names=(*words, "'rxadm save'", "'rxadm load'"))
+                    names=(*words, "remove the clone, and 'rxadm clone --expendable' makes"))
 
     direct.write(source.path, 0, stamp(40, MIB))
     direct.write(copy.path, MIB, stamp(41, MIB))
