@@ -148,7 +148,12 @@ def test_identity(lab, path):
     """Two disks cannot have one UUID; an option sets another."""
     ramdisk = lab.ramdisk(MIB)
     ok("save", ramdisk.path, path)
-    refused(BUSY, "load", path, names=(ramdisk.query().uuid, "another RAM disk has it"))
+    for options in (), ("--index", "77"):
+        refused(BUSY, "load", path, *options,
+                names=(f"UUID '{ramdisk.query().uuid}' of the image: another RAM disk has it",
+                       "--uuid random gives the new disk another one"))
+    refused(BUSY, "load", path, "--uuid", ramdisk.query().uuid,
+            names=(ramdisk.query().uuid, "another RAM disk has it", "'rxadm list -o +UUID'"))
     refused(BUSY, "load", path, "--uuid", "random", "--index", ramdisk.index,
             names=(ramdisk.path, "exists"))
     assert load(lab, path, "--uuid", "random", "--index", "77").index == 77

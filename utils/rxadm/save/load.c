@@ -134,6 +134,17 @@ static enum exit_code record(struct load_job *job, int control, int index, dev_t
 	return ret;
 }
 
+/* The disk that was saved may still exist. */
+static enum exit_code new_error(const struct load_job *job, int control, int err,
+				const struct create_request *request)
+{
+	if (err == EEXIST && !job->args->uuid_text && control_has_uuid(control, request->uuid))
+		return report(EXIT_BUSY,
+			      "UUID '%s' of the image: another RAM disk has it; --uuid random gives the new disk another one",
+			      request->uuid_text);
+	return ramdisk_create_error(control, err, request);
+}
+
 static enum exit_code load_new(struct load_job *job, int control, char **path)
 {
 	const struct image_header *header = &job->image.header;
@@ -166,7 +177,7 @@ static enum exit_code load_new(struct load_job *job, int control, char **path)
 	ret = args->name ? ramdisk_name_check(args->name) : EXIT_OK;
 	/* Do not mark a disk that was loaded before. */
 	if (!ret && control_has_uuid(control, request.uuid))
-		ret = ramdisk_create_error(control, EEXIST, &request);
+		ret = new_error(job, control, EEXIST, &request);
 	/* Before the disk exists: a save of half of it must not replace the image. */
 	if (!ret)
 		ret = disk_unfinished_begin(request.uuid, &begun);
@@ -179,7 +190,7 @@ static enum exit_code load_new(struct load_job *job, int control, char **path)
 		if (begun)
 			disk_unfinished_end(request.uuid);
 		free(unfinished);
-		return ramdisk_create_error(control, err, &request);
+		return new_error(job, control, err, &request);
 	}
 	/* Another load of this UUID may have failed, and removed the mark. */
 	ret = disk_unfinished_begin(request.uuid, &begun);
