@@ -625,11 +625,15 @@ def test_reserved(lab):
     assert copy.attribute("state") == second.attribute("state") == "overcommit expendable"
     assert digest(copy) == digest(second) == golden
     for options in (), ("--dry-run",):
-        refused(DEVICE, "clone", source.path, *options,
-                names=(f"'{source.path}'", "its memory is reserved", "give --expendable"))
+        # Also if 1024 disks exceed the share of memory.
+        for count in "1", "1024":
+            refused(DEVICE, "clone", source.path, "--count", count, *options,
+                    names=(f"'{source.path}'", "its memory is reserved", "give --expendable"))
         for disk in copy, second:
             words = f"'{disk.path}'", "shares data with a RAM disk whose memory is reserved"
             refused(DEVICE, "clone", disk.path, "--overcommit", *options,
+                    names=(*words, "give --expendable"))
+            refused(DEVICE, "clone", disk.path, "--count", "1024", *options,
                     names=(*words, "give --expendable"))
             refused(DEVICE, "reset", other.path, "--to", disk.path, *options,
                     names=(*words, "remove the clone, and 'rxadm clone --expendable' makes"))

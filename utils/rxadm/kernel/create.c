@@ -456,8 +456,10 @@ static enum exit_code check_clones(int fd, const struct device *source,
 	if (err)
 		return control_error(err, source->path);
 	request->create.size = query.size;
+	/* The driver first refuses clones of reserved memory that are not expendable. */
 	if (request->count > 1 && !(request->create.flags & unlimited) &&
-	    query.size * request->count > control_share_left(fd, -1))
+	    query.size * request->count > control_share_left(fd, -1) &&
+	    !control_reserve_forbids(fd, request->source, 0))
 		return control_clone_share_error(fd, source, query.size, request->count);
 	return request->create.name ? ramdisk_name_check(request->create.name) : EXIT_OK;
 }
