@@ -93,6 +93,7 @@ def test_command(things, folder, name, old, left):
     assert result.stdout == ""
     assert result.stderr.splitlines() == [result.stderr.strip()]
     assert f"{what} '{path}'" in result.stderr and FULL in result.stderr
+    assert ("; nothing was saved\n" in result.stderr) == name.startswith("save")
     assert set(os.listdir(folder)) == names and state() == before
     if old:
         with open(path, "rb") as file:
@@ -119,7 +120,7 @@ def test_save_again(lab, folder, options, in_use):
         result = rxadm(*command)
         assert (result.returncode, result.stdout) == (DEVICE, ""), result
         assert result.stderr.splitlines() == [result.stderr.strip()]
-        assert f"file '{path}'" in result.stderr and FULL in result.stderr
+        assert f"file '{path}': {FULL}; nothing was saved\n" in result.stderr
         assert set(os.listdir(folder)) == names and state() == before
         with open(path, "rb") as file:
             is_same = file.read() == image

@@ -271,7 +271,7 @@ def test_reader_that_ends(lab, folder):
         process.stdout.close()
         errors = process.stderr.read().decode()
         assert process.wait(60) == DEVICE
-    assert errors == "rxadm: save: file '-': Broken pipe\n"
+    assert errors == "rxadm: save: file '-': Broken pipe; the image is incomplete\n"
 
 
 def test_input_that_fails(lab, folder):

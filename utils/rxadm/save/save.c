@@ -85,7 +85,8 @@ static enum copy_step write_failed(struct job *job, int err)
 {
 	if (err == ECANCELED)
 		return COPY_END;
-	job->write_error = format_text("file '%s': %s", job->args->file, strerror(err));
+	job->write_error = format_text("file '%s': %s; %s", job->args->file, strerror(err),
+				       result_text(job));
 	job->err = err;
 	return COPY_FAILED;
 }
@@ -393,7 +394,8 @@ static enum exit_code save_from(struct save_args *args, const struct save_source
 	extents_begin(&job.extents, source->fd, query->size, false);
 	job.scratch = args->compress ? aligned_alloc(COPY_ALIGN, IMAGE_FRAME_MAX) : NULL;
 	if (err)
-		ret = report(exit_code_of(err), "file '%s': %s", args->file, strerror(err));
+		ret = report(exit_code_of(err), "file '%s': %s; %s", args->file, strerror(err),
+			     result_text(&job));
 	else if (args->compress && !job.scratch)
 		ret = report(EXIT_MEMORY, "too little memory for the buffers");
 	else

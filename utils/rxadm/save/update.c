@@ -194,6 +194,13 @@ static enum exit_code failed(struct update *update, int err)
 	return report(exit_code_of(err), "file '%s': %s", update->args->file, strerror(err));
 }
 
+/* The image still has its old head, and no other. */
+static enum exit_code failed_early(struct update *update, int err)
+{
+	return report(exit_code_of(err), "file '%s': %s; nothing was saved", update->args->file,
+		      strerror(err));
+}
+
 /* Cut off what a save that failed has appended. */
 static void cut_off(struct update *update)
 {
@@ -218,7 +225,7 @@ static enum exit_code write_segment(struct update *update)
 		ret = report(EXIT_DEVICE, "interrupted; nothing was saved");
 		break;
 	case COPY_ERROR:
-		ret = append->err ? failed(update, append->err) :
+		ret = append->err ? failed_early(update, append->err) :
 		      report(exit_code_of(update->read_err), "%s", update->read_error);
 		break;
 	}
@@ -248,7 +255,7 @@ static enum exit_code commit(struct update *update)
 			      update->append.written);
 	if (err) {
 		cut_off(update);
-		return failed(update, err);
+		return failed_early(update, err);
 	}
 	if (disk_images_add(update->source->images, head->header.id))
 		report(EXIT_OK, "note: the image is saved nevertheless");
