@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reset a RAM disk to the data of another one.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "base/size.h"
+#include "base/system.h"
+#include "device/device.h"
+#include "kernel/attributes.h"
+#include "kernel/control.h"
+#include "kernel/create.h"
+#include "kernel/disk_state.h"
+#include "kernel/dry_run.h"
+#include "kernel/ramdisk.h"
+
+#define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
+
+/* Return true if the data of a RAM disk is that of another one, and what was changed since. */
+static bool is_clone_of(int fd, const struct device *dev, int source)
+{
+	char *parent = ramdisk_parent(dev->number);
+	struct rxd_query query;
+	bool found = false;
+	char *uuid;
+
+	if (parent && !control_query(fd, source, 0, &query)) {
+		uuid = ramdisk_uuid(query.uuid);
+		found = !strcmp(parent, uuid);
+		free(uuid);
+	}
+	free(parent);
+	return found;
+}
+
+/* The changes of a clone are what the user wants to discard. */
+static enum exit_code check_reset(int fd, const struct device *dev, int index,
+				  const struct reset_request *request, struct disk_seen *seen)
+{
+	bool force = request->force || is_clone_of(fd, dev, request->index);
+	enum exit_code ret = control_idle_check(fd, request->index, request->source);
+
+	return ret ? ret : disk_check_discard(fd, dev, index, force, seen);
+}
+
+static enum exit_code reset_error(int fd, int err, const struct device *dev, int index,
+				  const struct reset_request *request)
+{
+	char dev_text[SIZE_TEXT_MAX], source_text[SIZE_TEXT_MAX];
+	const struct device *source = request->source;
+	struct rxd_query query, from;
+
+	if (control_query(fd, index, 0, &query))
+		return control_error(ENODEV, dev->path);
+	if (control_query(fd, request->index, 0, &from))
+		return control_error(ENODEV, source->path);
+	switch (err) {
+	case EOPNOTSUPP:
+		/* The driver looks at the source first. */
+		if (control_reserve_forbids(fd, request->index, 0))
+			return control_reserved_error(source, from.state & RXD_STATE_RESERVED,
+						      "no RAM disk can be reset to it; remove the clone, and 'rxadm clone --expendable' makes a new one");
+		return control_reserved_error(dev, true,
+					      "it cannot be reset; 'rxadm save' and 'rxadm load --into' copy data to it");
+	case EIO:
+		if (from.state & RXD_STATE_LOST)
+			return control_clone_error(err, source, "the source of a reset");
+		return control_clone_error(err, dev, "reset");
+	case ERANGE:
+		if (query.size == from.size)
+			return report(EXIT_PARAMETERS,
+				      "%s '%s': has logical blocks of %u bytes, but %s '%s' has %u; both must be the same",
+				      dev->what, dev->path, query.logical_block_size, source->what,
+				      source->path, from.logical_block_size);
+		return report(EXIT_PARAMETERS,
+			      "%s '%s': has %llu bytes, but %s '%s' has %llu; both must be of the same size",
+			      dev->what, dev->path, (unsigned long long)query.size, source->what,
+			      source->path, (unsigned long long)from.size);
+	case ENOSPC:
+		return report(EXIT_MEMORY,
+			      "%s '%s': its memory limit is %s, but the data of '%s' takes %s; raise it with 'rxadm limit'",
+			      dev->what, dev->path, size_format(query.mem_limit, dev_text),
+			      source->path, size_format(from.mem_used, source_text));
+	default:
+		return control_clone_error(err, dev, "reset");
+	}
+}
+
+/* The driver refuses if the disk was written to or replaced after the check, as in discard(). */
+static enum exit_code reset(int fd, const struct device *dev, int index, const char *diskseq,
+			    const struct reset_request *request)
+{
+	struct rxd_reset arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = RXD_IF_SAME,
+		.index = index,
+		.source = request->index,
+	};
+	struct disk_seen seen;
+	unsigned int round = 0;
+	enum exit_code ret;
+	int err;
+
+	do {
+		ret = check_reset(fd, dev, index, request, &seen);
+		if (!ret)
+			ret = disk_check_same(dev, diskseq);
+		if (ret)
+			return ret;
+		arg.diskseq = seen.diskseq;
+		arg.changes = seen.changes;
+		if (request->dry_run)
+			err = dry_run_reset(fd, &arg);
+		else
+			err = ioctl(fd, RXD_RESET, &arg) ? errno : 0;
+	} while ((err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
+	return err ? reset_error(fd, err, dev, index, request) : EXIT_OK;
+}
+
+/**
+ * ramdisk_reset - replace the data of a RAM disk by that of another one, or report why not
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its device number
+ * @request: how
+ */
+enum exit_code ramdisk_reset(int fd, const struct device *dev, int index,
+			     const struct reset_request *request)
+{
+	char *diskseq = disk_sequence(dev->number);
+	struct disk_seen seen;
+	enum exit_code ret;
+
+	ret = check_reset(fd, dev, index, request, &seen);
+	if (!ret && !request->dry_run)
+		ret = disk_images_suspend(dev->number);
+	if (ret)
+		goto out;
+	ret = reset(fd, dev, index, diskseq, request);
+	if (request->dry_run)
+		goto out;
+	if (ret) {
+		disk_images_restore(dev->number);
+	} else {
+		disk_unfinished_end(seen.query.uuid);
+		ret = disk_images_forget(dev->number);
+		ramdisk_read_partitions(index);
+	}
+out:
+	free(diskseq);
+	return ret;
+}
