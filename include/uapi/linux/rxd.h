@@ -210,8 +210,9 @@ struct rxd_resize {
  * RXD_CLEAR replaces BLKFLSBUF, which the block layer no longer passes to drivers.
  *
  * Errors: ENODEV: no such disk; EROFS: the disk is read-only; EBUSY: it is open,
- * mounted or in use as a cache; ESTALE: as for RXD_REMOVE; ENOSPC: reserved memory is shared with a
- * clone, which could not be given up; a part of the disk may be zeroed.
+ * mounted or in use as a cache; ESTALE: as for RXD_REMOVE; EIO: it was given up; ENOSPC:
+ * reserved memory is shared with a clone, which could not be given up; a part of the disk may be
+ * zeroed.
  */
 struct rxd_clear {
 	__u32 version;

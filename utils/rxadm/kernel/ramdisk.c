@@ -24,6 +24,15 @@
 
 #define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
 
+/* Reserved memory is zeroed piece by piece. What holds only a part may replace no image. */
+static enum exit_code partly_cleared(const struct device *dev)
+{
+	disk_images_forget(dev->number);
+	return report(EXIT_MEMORY,
+		      "%s '%s': memory is short, so only a part of it was cleared; remove its clones, and run 'rxadm clear --force' again",
+		      dev->what, dev->path);
+}
+
 /*
  * Check the disk and discard its data. The driver refuses if the disk was written to or replaced
  * after the check: check it again then.
@@ -57,6 +66,8 @@ static enum exit_code discard(int fd, unsigned long command, const struct device
 			return dry_run_discard(fd, dev, command, &arg);
 		err = control_discard(fd, command, &arg);
 	} while ((err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
+	if (err == ENOSPC)
+		return partly_cleared(dev);
 	return err ? control_error(err, dev->path) : EXIT_OK;
 }
 
