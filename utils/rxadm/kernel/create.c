@@ -337,9 +337,9 @@ static enum exit_code unsupported_error(int fd, const struct device *source,
 static enum exit_code page_cache_error(int err, const struct device *source)
 {
 	return report(exit_code_of(err),
-		      "%s '%s': what the page cache holds of it cannot be written to it: %s; its data is kept; %s what is on it",
+		      "%s '%s': what the page cache held of it was not all written to it, and may be lost: %s; what is on the disk is kept; %s that",
 		      source->what, source->path, strerror(err),
-		      advice("--no-freeze clones", "'rxadm save --no-freeze' saves"));
+		      advice("--no-freeze copies", "'rxadm save --no-freeze' saves"));
 }
 
 static enum exit_code clone_error(int fd, int err, const struct device *source,

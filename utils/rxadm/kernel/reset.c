@@ -63,7 +63,7 @@ static enum exit_code reset_error(int fd, int err, const struct device *dev, int
 		/* The driver looks at the source first. */
 		if (control_reserve_forbids(fd, request->index, 0))
 			return control_reserved_error(source, from.state & RXD_STATE_RESERVED,
-						      "no RAM disk can be reset to it; remove the clone, and 'rxadm clone --expendable' makes a new one");
+						      "no RAM disk can be reset to it; 'rxadm clone --expendable' makes a new RAM disk with its data");
 		return control_reserved_error(dev, true,
 					      "it cannot be reset; 'rxadm save' and 'rxadm load --into' copy data to it");
 	case EIO:
