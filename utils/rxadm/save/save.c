@@ -347,8 +347,14 @@ static enum exit_code run_job(struct job *job)
 static void tell_of_generations(const struct job *job)
 {
 	unsigned int count = job->args->keep ? 0 : image_old_generations(&job->output);
+	const struct output *output = &job->output;
 
-	if (count > 1)
+	/* An update is only for images of the disk. */
+	if (count > 1 && (job->args->raw || !image_is_of(output->folder_fd, output->name,
+							 job->source->query.uuid)))
+		report(EXIT_OK, "note: file '%s': its %u generations are replaced",
+		       job->args->file, count);
+	else if (count > 1)
 		report(EXIT_OK,
 		       "note: file '%s': its %u generations are replaced by one image; %s keeps them",
 		       job->args->file, count, advice("--update --keep N", "the key keep"));
@@ -443,7 +449,7 @@ static enum exit_code check_place(const struct save_args *args, const struct sav
 		return EXIT_OK;
 	if (filesystems_have(&source->dev, place.folder_fd))
 		ret = report(EXIT_PARAMETERS,
-			     "file '%s': lies on the RAM disk '%s' itself, and would be lost with it; give a path on another file system",
+			     "file '%s': lies on the RAM disk '%s' itself, or on a device that uses it, and may be lost with it; give a path on another file system",
 			     args->file, source->dev.path);
 	output_discard(&place);
 	return ret;
