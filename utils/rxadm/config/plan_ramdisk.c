@@ -200,13 +200,20 @@ static char *save_command(const struct plan *plan, const struct output *output, 
 {
 	const struct config_section *section = plan->section;
 	const char *image = value(plan, CONFIG_IMAGE);
+	char *compress = NULL, *command;
 	int index = plan->disk.index;
 
 	*update = (section->autosave || section->keep) &&
 		  image_is_of(output->folder_fd, output->name, plan->disk.uuid);
-	return *update ? format_text("rxadm save --update --keep %u /dev/rxd%d %s",
-				     section->keep ? section->keep : 1, index, image) :
-			 format_text("rxadm save /dev/rxd%d %s", index, image);
+	if (section->compress)
+		compress = format_text(" --compress zstd:%d", section->compress);
+	command = *update ? format_text("rxadm save --update --keep %u%s /dev/rxd%d %s",
+					section->keep ? section->keep : 1,
+					compress ? compress : "", index, image) :
+			    format_text("rxadm save%s /dev/rxd%d %s", compress ? compress : "",
+					index, image);
+	free(compress);
+	return command;
 }
 
 /* Report an image that the next stop will not replace. */
