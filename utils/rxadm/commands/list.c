@@ -16,6 +16,7 @@
 #include "device/device.h"
 #include "device/nvmet.h"
 #include "kernel/caches.h"
+#include "kernel/disk_state.h"
 #include "kernel/dm.h"
 #include "kernel/rxcache.h"
 #include "output/table.h"
@@ -103,11 +104,14 @@ static bool is_size(const char *text)
 	return text && strcmp(text, "0");
 }
 
-static bool is_there(dev_t number)
+/* Another disk may have the device number by now. */
+static bool is_there(dev_t number, const char *sequence)
 {
 	char *size = sysfs_read(number, attributes[COL_SIZE]);
-	bool there = is_size(size);
+	char *now = disk_sequence(number);
+	bool there = is_size(size) && sequence && now && !strcmp(now, sequence);
 
+	free(now);
 	free(size);
 	return there;
 }
@@ -115,17 +119,16 @@ static bool is_there(dev_t number)
 /* Return: false if the disk is gone. A module of another version may lack some files. */
 static bool read_values(dev_t number, char **values)
 {
-	bool all = true;
+	char *sequence = disk_sequence(number);
+	bool there;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(attributes); i++) {
-		if (!attributes[i])
-			continue;
-		values[i] = sysfs_read(number, attributes[i]);
-		if (!values[i])
-			all = false;
-	}
-	return is_size(values[COL_SIZE]) && (all || is_there(number));
+	for (i = 0; i < ARRAY_SIZE(attributes); i++)
+		if (attributes[i])
+			values[i] = sysfs_read(number, attributes[i]);
+	there = is_size(values[COL_SIZE]) && is_there(number, sequence);
+	free(sequence);
+	return there;
 }
 
 static void set_value(struct table *table, size_t column, const char *text)
