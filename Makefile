@@ -116,14 +116,14 @@ modules-of-release: out = $(build)/modules/$(RELEASE)
 modules-of-release:
 	@mkdir -p $(objects) $(out)
 	@cp -Rup Kbuild module dm-target include $(objects)/
-	$(kernel_make) M=$(objects) modules
+	+$(kernel_make) M=$(objects) modules
 	@cp -up $(objects)/module/rxd.ko $(objects)/dm-target/dm-rxcache.ko $(out)/
 	@echo 'Modules: $(out)'
 
 tools:
-	$(RXADM)
-	$(RXCP)
-	$(GENERATOR)
+	+$(RXADM)
+	+$(RXCP)
+	+$(GENERATOR)
 
 install: modules install-tools install-headers install-rxbench
 	$(INSTALL) -d $(DESTDIR)/lib/modules/$(release)/updates
@@ -136,19 +136,19 @@ install-headers:
 
 install-tools: tools
 	$(INSTALL) -D -m 644 $(UDEV_RULES) $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
-	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	+$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 	$(INSTALL) -D -m 644 packaging/rxd.conf.example \
 		$(DESTDIR)$(PREFIX)/share/doc/rxd/rxd.conf.example
 	$(INSTALL) -d -m 700 $(DESTDIR)/var/lib/rxd
 	$(INSTALL) -d $(DESTDIR)$(SYSTEMDUNITDIR) $(DESTDIR)$(PROMETHEUSDIR)
 	$(INSTALL) -m 644 $(UNITS) $(DESTDIR)$(SYSTEMDUNITDIR)/
 	$(INSTALL) -m 644 $(PROMETHEUS) $(DESTDIR)$(PROMETHEUSDIR)/
-	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
-	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
-	$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	+$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	+$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	+$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 
 install-rxbench:
-	$(RXBENCH) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
+	+$(RXBENCH) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) install
 
 install-dkms:
 	$(INSTALL) -d $(DESTDIR)$(DKMSDIR)
@@ -181,14 +181,14 @@ uninstall:
 	$(if $(release),rm -f $(MODULES:%=$(DESTDIR)/lib/modules/$(release)/updates/%))
 	$(if $(DESTDIR)$(if $(release),,x),,$(DEPMOD) $(release))
 	rm -f $(DESTDIR)$(PREFIX)/include/linux/rxd.h $(DESTDIR)$(UDEVRULESDIR)/60-rxd.rules
-	$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+	+$(PAGES) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 	rm -f $(DESTDIR)$(PREFIX)/share/doc/rxd/rxd.conf.example
 	rm -f $(UNITS:packaging/systemd/%=$(DESTDIR)$(SYSTEMDUNITDIR)/%)
 	rm -f $(PROMETHEUS:packaging/prometheus/%=$(DESTDIR)$(PROMETHEUSDIR)/%)
-	$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
-	$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
-	$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
-	$(RXBENCH) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+	+$(RXADM) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+	+$(RXCP) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+	+$(GENERATOR) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
+	+$(RXBENCH) DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) uninstall
 
 dist:
 	@mkdir -p $(build)
