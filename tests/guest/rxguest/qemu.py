@@ -71,7 +71,7 @@ def command(boot, top, kernel, out, disks, options, kvm):
         file, _, how = spec.partition(",")
         drives.append((f"extra{nr}", os.path.abspath(file), how or "cache=writeback"))
     how = accel.COUNTED if options.icount else accel.KVM if kvm else accel.TCG
-    parameters = [PARAMETERS, f"guest.kernel={kernel}", *([] if kvm else [accel.TCG_PARAMETER])]
+    parameters = [PARAMETERS, f"guest.kernel={kernel}", *([] if kvm else [accel.TCG_PARAMETERS])]
     args = ["qemu-system-x86_64", *how, "-machine", "q35", "-m", f"{options.mem}M",
             *_nodes(options.nodes, options.mem, 1 if options.icount else CPUS),
             *(["-mem-prealloc"] if options.prealloc else []),
