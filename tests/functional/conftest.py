@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+# For the tests only, not for the programs that they start. What is older than its source is
+# compiled anew.
+sys.pycache_prefix = os.environ.get("RXD_PYCACHE")
 sys.path.insert(0, os.path.dirname(__file__))
 
 from rxdlib import lab as lablib  # noqa: E402
@@ -37,6 +40,8 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_sessionstart(session):
     """If the guest lacks something, fail at once, and not in each test."""
+    if session.config.option.collectonly:
+        return
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     for name in PROGRAMS:
         try:
