@@ -269,8 +269,8 @@ struct rxd_clear {
  * when it is opened for the first time.
  *
  * A source with reserved memory can only be cloned with RXD_CLONE_EXPENDABLE, and so can its
- * clones: a write to reserved memory never fails for lack of memory. The memory of the clone is
- * not reserved.
+ * clones. A write to reserved memory that finds no memory for a copy gives up the clones; it fails
+ * with ENOSPC only if that takes longer than 70 seconds. The memory of the clone is not reserved.
  *
  * The source may be open or mounted. The ioctl writes what the page cache holds of the disk,
  * freezes the file systems of @fds, holds the writes to the source while the data is shared, and
