@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The keys autosave and keep: rxadm apply --save, which a timer runs, and the stop after it."""
 
+import fcntl
 import glob
 import hashlib
 import os
@@ -439,3 +440,26 @@ def test_update_that_fails_at_a_stop_without_older_states(config):
     result = failing(config, "--stop")
     assert not result.returncode and "all of it is saved" in result.stderr, result
     assert glob.glob(f"{image}.*-*") == [] and holds(image, start_of(2))
+
+
+@pytest.mark.parametrize("updates", [True, False])
+def test_emptied_while_another_saves(config, image, updates):
+    """The image is chosen before the save waits for another, and the data read after that."""
+    config.write(section(image, "autosave = 10min\n" if updates else ""))
+    config.ok()
+    checked(config.apply("--save"))
+    before, disk = digest(image.read_bytes()), disk_of("ramdisk/a").path
+    with open(f"/sys/block/{os.path.basename(disk)}/diskseq", encoding="ascii") as file:
+        byte = (1 << 60 | int(file.read())) + 1
+    with open("/run/rxadm.lock", "r+", encoding="ascii") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX, 1, byte)
+        process = config.start("--save")
+        assert b"waiting for process" in process.stderr.readline()
+        ok("clear", disk)
+        fill(2)
+    errors = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == BUSY and f"'{image}': is kept" in errors, errors
+    assert digest(image.read_bytes()) == before
+    # Now it is known before.
+    assert "saved as" in checked(config.apply("--save"), BUSY)
+    assert digest(image.read_bytes()) == before

@@ -106,6 +106,8 @@ static enum exit_code save_meanwhile(struct plan *plan, char **beside)
 		.update = has_updates(plan),
 		.generations = keep ? keep : 1,
 		.terse = true,
+		.own = true,
+		.folder = plan->section->folder,
 	};
 	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
 	enum exit_code ret = find_place(plan, beside);

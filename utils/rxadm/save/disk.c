@@ -485,3 +485,11 @@ bool image_may_take_name(struct output *output, dev_t disk, dev_t folder)
 	/* If that file system is not mounted, the image would be hidden by mounting it. */
 	return !folder || (!fstat(output->folder_fd, &st) && st.st_dev == folder);
 }
+
+/* Report that a file is not replaced by a RAM disk whose data it may not have. */
+enum exit_code image_kept_error(const char *file)
+{
+	return report(EXIT_BUSY,
+		      "file '%s': is kept, because it was replaced, or the RAM disk emptied or loaded, meanwhile",
+		      file);
+}

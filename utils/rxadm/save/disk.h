@@ -46,5 +46,6 @@ enum exit_code disk_check_empty(const struct device *dev, int fd, void *buffer);
 
 bool image_may_be_replaced(dev_t disk, int folder_fd, const char *name);
 bool image_may_take_name(struct output *output, dev_t disk, dev_t folder);
+enum exit_code image_kept_error(const char *file);
 
 #endif /* RXADM_SAVE_DISK_H */

@@ -27,7 +27,9 @@
  * @apart: with @keep: always save beside the file
  * @keep_old: with @keep: do not lose the generations of an image that is replaced
  * @terse: with @update: say that nothing has changed only with --verbose
- * @folder: with @keep: the file system that the image was on, or is expected on; 0: any
+ * @own: replace only an image that this disk was loaded from or saved to, and refuse any other;
+ *	what the caller has checked may be different after a wait for other saves
+ * @folder: with @keep or @own: the file system that the image was on, or is expected on; 0: any
  * @instead: @file is not the image that should have been saved: the save counts as failed
  * @beside: out: with @keep: allocated path of the image; NULL if it is @file
  * @old: out: with @keep_old: allocated path of the image that was replaced; NULL: none
@@ -50,6 +52,7 @@ struct save_args {
 	bool apart;
 	bool keep_old;
 	bool terse;
+	bool own;
 	dev_t folder;
 	bool instead;
 	char *beside;

@@ -35,6 +35,7 @@ struct update {
 	struct save_source *source;
 	const struct copy_signals *signals;
 	struct log_file file;
+	uint64_t id;			/* of the image that is there */
 	struct output output;		/* a new file, if it is not appended to the old one */
 	int fd;				/* what is written */
 	struct stat written;		/* the file that has it then */
@@ -362,6 +363,15 @@ static enum exit_code save_clone(struct update *update, const uint8_t *state, bo
 	return ret ? ret : commit(update);
 }
 
+/* The record of images was opened before the data was read, and has not been replaced since. */
+static enum exit_code check_own(const struct update *update)
+{
+	if (!update->args->own || update->file.fd < 0 ||
+	    disk_images_has(update->source->dev.number, update->id))
+		return EXIT_OK;
+	return image_kept_error(update->args->file);
+}
+
 static enum exit_code save_tracked(struct update *update)
 {
 	struct save_source *source = update->source;
@@ -372,6 +382,8 @@ static enum exit_code save_tracked(struct update *update)
 
 	uuid_generate(state);
 	ret = save_source_read(source, update->args->no_freeze, state);
+	if (!ret)
+		ret = check_own(update);
 	if (!ret)
 		ret = save_clone(update, state, &unchanged);
 	/* If nothing has changed, the record goes on as it was. */
@@ -412,6 +424,7 @@ static enum exit_code check_file(struct update *update)
 	if (ret || update->file.fd < 0)
 		return ret;
 	header = start->log ? &start->head.header : &start->image.header;
+	update->id = header->id;
 	if (memcmp(header->uuid, update->source->query.uuid, sizeof(header->uuid))) {
 		uuid_unparse_lower(header->uuid, uuid);
 		return report(EXIT_PARAMETERS,
