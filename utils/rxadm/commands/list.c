@@ -105,19 +105,21 @@ static bool is_size(const char *text)
 }
 
 /* Another disk may have the device number by now. */
-static bool is_there(dev_t number, const char *sequence)
+static bool is_there(const char *name, dev_t number, const char *sequence)
 {
 	char *size = sysfs_read(number, attributes[COL_SIZE]);
-	char *now = disk_sequence(number);
-	bool there = is_size(size) && sequence && now && !strcmp(now, sequence);
+	dev_t named;
+	bool there = is_size(size) && sysfs_number_of(name, &named) && named == number;
+	char *now = there ? disk_sequence(number) : NULL;
 
+	there = sequence && now && !strcmp(now, sequence);
 	free(now);
 	free(size);
 	return there;
 }
 
 /* Return: false if the disk is gone. A module of another version may lack some files. */
-static bool read_values(dev_t number, char **values)
+static bool read_values(const char *name, dev_t number, char **values)
 {
 	char *sequence = disk_sequence(number);
 	bool there;
@@ -126,7 +128,7 @@ static bool read_values(dev_t number, char **values)
 	for (i = 0; i < ARRAY_SIZE(attributes); i++)
 		if (attributes[i])
 			values[i] = sysfs_read(number, attributes[i]);
-	there = is_size(values[COL_SIZE]) && is_there(number, sequence);
+	there = is_size(values[COL_SIZE]) && is_there(name, number, sequence);
 	free(sequence);
 	return there;
 }
@@ -169,7 +171,7 @@ static void add_disk(struct table *table, const char *name)
 	dev_t number;
 	size_t i;
 
-	if (sysfs_number_of(name, &number) && read_values(number, values))
+	if (sysfs_number_of(name, &number) && read_values(name, number, values))
 		add_disk_line(table, name, number, values);
 	for (i = 0; i < ARRAY_SIZE(attributes); i++)
 		free(values[i]);
