@@ -135,7 +135,8 @@ static int compare(struct walk *walk, struct rxd_disk *rxd, struct rxd_disk *bas
 		room = compare_leaf(walk);
 		cond_resched();
 	}
-	return 0;
+	/* Pages may have gone since the last check. */
+	return rxd_disk_is_lost(rxd) || rxd_disk_is_lost(base) ? -EIO : 0;
 }
 
 static int compare_disks(struct rxd_disk *rxd, struct rxd_disk *base, struct rxd_diff *arg,
