@@ -88,8 +88,9 @@
 /* Do not count the disk towards the share of memory (module parameter memory_share). */
 #define RXD_CREATE_OVERCOMMIT	(1U << 0)
 /*
- * Allocate all memory now and keep it until removal. Writes never fail because memory is
- * short. The disk does not support discard, and cannot be used as a cache.
+ * Allocate all memory now and keep it until removal. Writes do not fail because memory is short;
+ * while there are clones, see struct rxd_clone. The disk does not support discard, and cannot be
+ * used as a cache.
  */
 #define RXD_CREATE_RESERVE	(1U << 1)
 /*
