@@ -2,7 +2,7 @@
 /*
  * KUnit tests of whole RAM disks that share data: each allocation of an operation fails once, and
  * the operation either succeeds nevertheless or changes nothing; what other tasks may do while a
- * disk is cloned.
+ * disk is cloned; what a clear of reserved memory leaves.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -145,17 +145,22 @@ static struct rxd_store *store_of(int index)
 	return disk(index)->store;
 }
 
-static int make_disk(unsigned long nr_pages)
+static int make_disk_with(unsigned long nr_pages, u32 flags)
 {
 	struct rxd_create arg = {
 		.version = RXD_ABI_VERSION,
-		.flags = RXD_CREATE_OVERCOMMIT,
+		.flags = flags | RXD_CREATE_OVERCOMMIT,
 		.index = SOURCE,
 		.size = (u64)nr_pages << PAGE_SHIFT,
 		.node = RXD_NODE_LOCAL,
 	};
 
 	return rxd_create(&arg);
+}
+
+static int make_disk(unsigned long nr_pages)
+{
+	return make_disk_with(nr_pages, 0);
 }
 
 static int make_clone(int index, u32 flags)
@@ -176,6 +181,13 @@ static int reset_clone(void)
 	struct rxd_reset arg = { .version = RXD_ABI_VERSION, .index = CLONE, .source = SOURCE };
 
 	return rxd_reset(&arg);
+}
+
+static int clear_source(void)
+{
+	struct rxd_clear arg = { .version = RXD_ABI_VERSION, .index = SOURCE };
+
+	return rxd_clear(&arg);
 }
 
 static int track_source(u32 flags)
@@ -675,6 +687,64 @@ static void given_up_while_it_is_made(struct kunit *test)
 		close_disk(file, SOURCE);
 }
 
+/* A clear of reserved memory is a change, unless the disk held zeros before, or is read-only. */
+static void clear_of_reserved_is_counted(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, make_disk_with(8, RXD_CREATE_RESERVE), 0);
+	KUNIT_EXPECT_EQ(test, clear_source(), 0);
+	KUNIT_EXPECT_EQ(test, rxd_disk_changes(disk(SOURCE)), 0);
+
+	rxd_note_change(&disk(SOURCE)->changes);
+	KUNIT_EXPECT_EQ(test, rxd_disk_changes(disk(SOURCE)), 1);
+	set_disk_ro(disk(SOURCE)->gd, true);
+	KUNIT_EXPECT_EQ(test, clear_source(), -EROFS);
+	KUNIT_EXPECT_EQ(test, rxd_disk_changes(disk(SOURCE)), 1);
+	set_disk_ro(disk(SOURCE)->gd, false);
+	KUNIT_EXPECT_EQ(test, clear_source(), 0);
+	KUNIT_EXPECT_EQ(test, rxd_disk_changes(disk(SOURCE)), 2);
+}
+
+static void let_time_pass(void)
+{
+	test_memory.late += 10 * HZ;
+}
+
+/* What cannot be taken back cannot be zeroed. The rest has changed. */
+static void clear_of_reserved_ends_half_way(struct kunit *test)
+{
+	struct rxd_store *other;
+	struct file *file;
+
+	KUNIT_ASSERT_EQ(test, make_disk_with(16, RXD_CREATE_RESERVE), 0);
+	rxd_note_change(&disk(SOURCE)->changes);
+	fill(test, store_of(SOURCE), 0, 8, 0x10);
+	fill(test, store_of(SOURCE), 8, 8, 0x20);
+	/* Nothing gives this one up. */
+	other = share(test, store_of(SOURCE));
+	fill(test, store_of(SOURCE), 0, 8, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_disk_changes(disk(SOURCE)), 1);
+	rxd_store_drain();
+
+	test_memory.nr_refusals = UINT_MAX;
+	test_memory.at_refusal = let_time_pass;
+	KUNIT_EXPECT_EQ(test, clear_source(), -ENOSPC);
+	reset_test_memory();
+	KUNIT_EXPECT_TRUE(test, pages_are(store_of(SOURCE), 0, 8, 0));
+	KUNIT_EXPECT_TRUE(test, pages_are(store_of(SOURCE), 8, 8, 0x20));
+	KUNIT_EXPECT_TRUE(test, pages_are(other, 0, 8, 0x10));
+	KUNIT_EXPECT_TRUE(test, pages_are(other, 8, 8, 0x20));
+	KUNIT_EXPECT_EQ(test, rxd_disk_changes(disk(SOURCE)), 2);
+	/* It is not shut any more. */
+	file = open_disk(test, SOURCE);
+	close_disk(file, SOURCE);
+
+	kunit_release_action(test, destroy_test_store, other);
+	KUNIT_EXPECT_EQ(test, clear_source(), 0);
+	KUNIT_EXPECT_TRUE(test, pages_are(store_of(SOURCE), 0, 16, 0));
+	KUNIT_EXPECT_EQ(test, used(store_of(SOURCE)), 16);
+	KUNIT_EXPECT_EQ(test, rxd_disk_changes(disk(SOURCE)), 3);
+}
+
 /* The page cache may take long to write: the disk can be opened meanwhile. */
 static void can_be_opened_while_it_is_flushed(struct kunit *test)
 {
@@ -779,6 +849,8 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(fails_at_each_allocation, operation_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE_PARAM(given_up_while_it_is_made, use_gen_params),
+	KUNIT_CASE(clear_of_reserved_is_counted),
+	KUNIT_CASE(clear_of_reserved_ends_half_way),
 	KUNIT_CASE(can_be_opened_while_it_is_flushed),
 	KUNIT_CASE(freezes_without_the_lock),
 	KUNIT_CASE(freezes_for_no_grace_period),

@@ -50,6 +50,7 @@
  * @fail_leaf_one_in: refuse every Nth leaf; 0 for none
  * @nr_dirty: pages of the page cache that are dirty or being written
  * @nr_slab: pages of slab caches that kswapd can reclaim
+ * @late: how far the clock by which a write waits is ahead, in jiffies
  */
 struct test_memory {
 	bool is_short;
@@ -73,6 +74,7 @@ struct test_memory {
 	unsigned int fail_leaf_one_in;
 	unsigned long nr_dirty;
 	unsigned long nr_slab;
+	unsigned long late;
 };
 
 extern struct test_memory test_memory;
@@ -86,9 +88,13 @@ long test_freed(void);
 /* Other owners of leaves and pages. */
 long test_owners(void);
 
-/* Lift marks now: begin, or do it. A lift may also be queued for later. */
+/*
+ * Lift marks now: begin, or do it. A lift may also be queued for later; for an hour later, until
+ * one has been done.
+ */
 void test_begin_lift(void);
 void test_lift(void);
+void test_delay_lifts(void);
 bool test_lift_is_queued(void);
 
 /* Pages and leaves in stores, and those that are being freed. */

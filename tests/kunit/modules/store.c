@@ -2,7 +2,9 @@
 /*
  * The page store, on a machine whose free memory and NUMA nodes the test sets.
  */
+#include <linux/backing-dev.h>
 #include <linux/gfp.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/nodemask.h>
 #include <linux/random.h>
@@ -155,7 +157,10 @@ static void test_resched(void)
 #define next_node_in(node, mask) test_next_node(node, &(mask))
 
 #include "../module/store.c"
+/* The clock by which a write waits for memory. */
+#define jiffies			(jiffies + READ_ONCE(test_memory.late))
 #include "../module/alloc.c"
+#undef jiffies
 #include "../module/copy.c"
 #include "../module/share.c"
 #include "../module/hold.c"
@@ -196,6 +201,12 @@ void test_lift(void)
 {
 	test_begin_lift();
 	flush_delayed_work(&lift_work);
+}
+
+void test_delay_lifts(void)
+{
+	test_lift();
+	WRITE_ONCE(lift_delay, 3600 * HZ);
 }
 
 bool test_lift_is_queued(void)
