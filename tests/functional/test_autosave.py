@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The keys autosave and keep: rxadm apply --save, which a timer runs, and the stop after it."""
 
+import contextlib
 import fcntl
 import glob
 import hashlib
@@ -442,24 +443,57 @@ def test_update_that_fails_at_a_stop_without_older_states(config):
     assert glob.glob(f"{image}.*-*") == [] and holds(image, start_of(2))
 
 
-@pytest.mark.parametrize("updates", [True, False])
-def test_emptied_while_another_saves(config, image, updates):
-    """The image is chosen before the save waits for another, and the data read after that."""
-    config.write(section(image, "autosave = 10min\n" if updates else ""))
-    config.ok()
-    checked(config.apply("--save"))
-    before, disk = digest(image.read_bytes()), disk_of("ramdisk/a").path
+@contextlib.contextmanager
+def waiting_save(config, disk):
+    """A save that has chosen the image, and waits for another save of the disk to end."""
     with open(f"/sys/block/{os.path.basename(disk)}/diskseq", encoding="ascii") as file:
         byte = (1 << 60 | int(file.read())) + 1
     with open("/run/rxadm.lock", "r+", encoding="ascii") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX, 1, byte)
         process = config.start("--save")
         assert b"waiting for process" in process.stderr.readline()
+        yield process
+
+
+def nothing_saved(process, image):
+    errors = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == BUSY and f"'{image}': nothing is saved to it" in errors, errors
+
+
+@pytest.mark.parametrize("keys", ["autosave = 10min\n", ""])
+def test_emptied_while_another_saves(config, image, keys):
+    """The image is chosen before the save waits for another, and the data read after that."""
+    config.write(section(image, keys))
+    config.ok()
+    checked(config.apply("--save"))
+    before, disk = digest(image.read_bytes()), disk_of("ramdisk/a").path
+    with waiting_save(config, disk) as process:
         ok("clear", disk)
         fill(2)
-    errors = process.communicate(timeout=60)[1].decode()
-    assert process.returncode == BUSY and f"'{image}': is kept" in errors, errors
+    nothing_saved(process, image)
     assert digest(image.read_bytes()) == before
     # Now it is known before.
     assert "saved as" in checked(config.apply("--save"), BUSY)
     assert digest(image.read_bytes()) == before
+
+
+@pytest.mark.parametrize("keys", ["autosave = 10min\n", ""])
+def test_unmounted_while_another_saves(config, image, lab, keys):
+    """Below the mount point, nobody would find the image. Later saves go beside it."""
+    stop(config)
+    os.unlink(image)
+    config.write(section(image, keys))
+    run("mount", "--bind", lab.mount("rxdtest", "-t", "tmpfs"), image.parent)
+    config.ok()
+    fill(2)
+    checked(config.apply("--save"))
+    with waiting_save(config, disk_of("ramdisk/a").path) as process:
+        run("umount", image.parent)
+    nothing_saved(process, image)
+    assert os.listdir(image.parent) == []
+    for _ in range(2):
+        fill(3)
+        checked(config.apply("--save"), BUSY)
+        beside, = os.listdir(image.parent)
+        assert re.fullmatch(r"a\.img\.new-.*", beside)
+    assert holds(image.parent / beside, start_of(3))

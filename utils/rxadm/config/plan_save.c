@@ -107,7 +107,6 @@ static enum exit_code save_meanwhile(struct plan *plan, char **beside)
 		.generations = keep ? keep : 1,
 		.terse = true,
 		.own = true,
-		.folder = plan->section->folder,
 	};
 	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
 	enum exit_code ret = find_place(plan, beside);
@@ -120,8 +119,14 @@ static enum exit_code save_meanwhile(struct plan *plan, char **beside)
 		return ret;
 	}
 	args.file = *beside ? *beside : image_of(plan);
+	args.folder = *beside ? 0 : plan->section->folder;
 	args.instead = *beside;
-	return save(plan, &args);
+	ret = save(plan, &args);
+	if (args.beside) {
+		free(*beside);
+		*beside = args.beside;
+	}
+	return ret;
 }
 
 /* At a start, save the data beside the image. The user must decide whether it is of use. */

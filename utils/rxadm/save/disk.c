@@ -490,6 +490,6 @@ bool image_may_take_name(struct output *output, dev_t disk, dev_t folder)
 enum exit_code image_kept_error(const char *file)
 {
 	return report(EXIT_BUSY,
-		      "file '%s': is kept, because it was replaced, or the RAM disk emptied or loaded, meanwhile",
+		      "file '%s': nothing is saved to it, because it was replaced, its file system unmounted, or the RAM disk emptied or loaded meanwhile",
 		      file);
 }

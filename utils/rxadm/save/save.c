@@ -300,7 +300,8 @@ static enum exit_code commit(struct job *job)
 	char *path = NULL;
 	int err = 0;
 
-	if (args->own && !image_may_take_name(output, job->dev->number, args->folder))
+	if (args->own && (disk_images_are_old(job->source->images) ||
+			  !image_may_take_name(output, job->dev->number, args->folder)))
 		return image_kept_error(args->file);
 	if (args->keep && (args->apart || !image_may_take_name(output, job->dev->number,
 							       args->folder)))

@@ -243,6 +243,23 @@ static enum exit_code check_path(const struct update *update)
 		      update->args->file);
 }
 
+/* The record of images was opened before the data was read. Has it been replaced since? */
+static enum exit_code check_own(struct update *update)
+{
+	dev_t disk = update->source->dev.number;
+	const struct save_args *args = update->args;
+	bool may;
+
+	if (!args->own)
+		return EXIT_OK;
+	if (update->file.fd < 0)
+		may = image_may_take_name(&update->output, disk, args->folder);
+	else
+		may = disk_images_has(disk, update->id);
+	return may && !disk_images_are_old(update->source->images) ? EXIT_OK :
+								     image_kept_error(args->file);
+}
+
 /* From the moment that the head is written, the image has the new state. */
 static enum exit_code commit(struct update *update)
 {
@@ -251,6 +268,11 @@ static enum exit_code commit(struct update *update)
 	enum exit_code ret;
 	int err;
 
+	ret = check_own(update);
+	if (ret) {
+		cut_off(update);
+		return ret;
+	}
 	head->writer = this_writer(update->source);
 	err = generations_add(head, &update->append.segment, update->args->generations,
 			      update->append.written);
@@ -363,15 +385,6 @@ static enum exit_code save_clone(struct update *update, const uint8_t *state, bo
 	return ret ? ret : commit(update);
 }
 
-/* The record of images was opened before the data was read, and has not been replaced since. */
-static enum exit_code check_own(const struct update *update)
-{
-	if (!update->args->own || update->file.fd < 0 ||
-	    disk_images_has(update->source->dev.number, update->id))
-		return EXIT_OK;
-	return image_kept_error(update->args->file);
-}
-
 static enum exit_code save_tracked(struct update *update)
 {
 	struct save_source *source = update->source;
@@ -382,7 +395,8 @@ static enum exit_code save_tracked(struct update *update)
 
 	uuid_generate(state);
 	ret = save_source_read(source, update->args->no_freeze, state);
-	if (!ret)
+	/* Before anything is copied, if that can be. */
+	if (!ret && update->file.fd >= 0)
 		ret = check_own(update);
 	if (!ret)
 		ret = save_clone(update, state, &unchanged);
