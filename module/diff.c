@@ -135,7 +135,8 @@ static int compare(struct walk *walk, struct rxd_disk *rxd, struct rxd_disk *bas
 		room = compare_leaf(walk);
 		cond_resched();
 	}
-	/* Pages may have gone since the last check. */
+	/* Pages may have gone since the last check: look at the disks after the pages. */
+	smp_rmb();
 	return rxd_disk_is_lost(rxd) || rxd_disk_is_lost(base) ? -EIO : 0;
 }
 
