@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
-# For the tests only, not for the programs that they start. What is older than its source is
-# compiled anew.
-sys.pycache_prefix = os.environ.get("RXD_PYCACHE")
+# For the tests only, not for the programs that they start. What does not have the time and size
+# of its source is compiled anew.
+if "RXD_PYCACHE" in os.environ:
+    sys.pycache_prefix = os.environ["RXD_PYCACHE"]
 sys.path.insert(0, os.path.dirname(__file__))
 
 from rxdlib import lab as lablib  # noqa: E402

@@ -6,9 +6,9 @@ import os
 # Some machines have /dev/kvm, but a guest that uses it never prints its first line.
 FIRST_LINE_SECONDS = 20
 KVM = ["-accel", "kvm", "-cpu", "host"]
-# Five levels of page tables make each miss of the emulated TLB dearer. With ERMS, the kernel
-# copies and clears by "rep movsb" and "rep stosb", which the emulation does byte by byte.
-TCG = ["-accel", "tcg,thread=multi", "-cpu", "max,-la57,-erms"]
+# Five levels of page tables make each miss of the emulated TLB dearer. With ERMS or FSRM, the
+# kernel copies and clears by "rep movsb" and "rep stosb", which QEMU does byte by byte.
+TCG = ["-accel", "tcg,thread=multi", "-cpu", "max,-la57,-erms,-fsrm"]
 # An emulated processor has no faults to mitigate. Code at another address is translated anew,
 # which takes a short program as long as all else that it does.
 TCG_PARAMETERS = "mitigations=off norandmaps"
