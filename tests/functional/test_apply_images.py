@@ -20,6 +20,8 @@ from rxdlib.lab import state
 
 pytestmark = pytest.mark.one_kernel
 
+MEMORY = 3
+
 
 @pytest.fixture(name="config")
 def configuration(nothing_left, tmp_path):
@@ -425,6 +427,26 @@ def test_clear_that_is_refused(config, image):
         assert rxadm("clear", "--force", disk).returncode == BUSY
     config.ok("--stop")
     assert holds(config, image, 2)
+
+
+def test_clear_that_ends_half_way(config, image):
+    """Reserved memory that cannot be zeroed: what the disk holds is no newer state."""
+    config.write(section(image, "reserve = yes\n"))
+    config.ok()
+    fill(2)
+    disk = disk_of("ramdisk/a").path
+    trace, command = config.folder / "trace", ("clear", "--force", disk)
+    options = ["-o", trace, "-P", "/dev/rxd-control", "-e", "trace=ioctl"]
+    disturbed(options, *command, "--dry-run")
+    # A dry run first checks whether the module supports dry runs; both end with the clear.
+    last = trace.read_text(encoding="ascii").count("ioctl(") - 1
+    result = disturbed([*options, "-e", f"inject=ioctl:error=ENOSPC:when={last}"], *command)
+    line, = result.stderr.splitlines()
+    assert result.returncode == MEMORY and "only a part of it was cleared" in line, result
+    assert f"'{disk}'" in line and "remove its clones" in line
+    assert any("0xb7, 0x5," in call and "INJECTED" in call
+               for call in trace.read_text(encoding="ascii").splitlines())
+    saved_beside(config, image, 2)
 
 
 def test_disk_that_was_a_cache(config, image, lab):
