@@ -5,6 +5,7 @@ Not collected with the others: the stages "small" and "small-512" boot guests of
 for it.
 """
 
+import concurrent.futures
 import contextlib
 import errno
 import hashlib
@@ -24,6 +25,7 @@ from rxdlib.control import (CLONE_EXPENDABLE, CLONE_NO_FREEZE, CREATE_RESERVE,
 from rxdlib.direct import BLOCK, GIB, KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK, state
 from rxdlib.outcome import ok
+from rxdlib.stacks import STACKS, data_offset
 from test_clone_in_use import exhaust, rewrite
 from test_save_in_use import Stalled, disks, is_clean_up_done
 
@@ -268,6 +270,42 @@ def test_clone_of_reserved_memory_gives_way(unharmed, lab):
     assert caught.value.errno == errno.EIO
     for ramdisk in greedy, clone, reserved:
         ramdisk.remove()
+
+
+@pytest.mark.parametrize("name", ["linear", "raid1"])
+def test_clone_below_a_stack_gives_way(unharmed, lab, name):
+    """Another disk takes all available memory. The stack sees no error, nor loses a member."""
+    size = memory.meminfo()["MemTotal"] // 32 // CHUNK * CHUNK
+    numbers = range(size // CHUNK)
+    stack = STACKS[name](lab, size, flags=CREATE_RESERVE)
+    reserved = stack.ramdisks[-1]
+    with Direct(stack.path) as device:
+        for number in numbers:
+            device.write(number * CHUNK, chunk(number))
+        with Control() as control:
+            clone = lab.adopt_ramdisk(control.clone(
+                reserved.index, flags=CLONE_EXPENDABLE | CLONE_NO_FREEZE))
+        exhaust(lab)
+        assert not clone.query().state & STATE_LOST
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda number: device.write(number * CHUNK, chunk(1000 + number)),
+                          numbers))
+        assert clone.query().state & STATE_LOST
+        for number in numbers:
+            assert device.read(number * CHUNK, CHUNK) == chunk(1000 + number)
+    with pytest.raises(OSError) as caught:
+        direct.read(clone.path, 0, BLOCK)
+    assert caught.value.errno == errno.EIO
+    if name == "raid1":
+        for ramdisk in stack.ramdisks:
+            assert stack.attribute(f"dev-{ramdisk.name}/state") == "in_sync"
+            assert stack.attribute(f"dev-{ramdisk.name}/bad_blocks") == ""
+            offset = data_offset(stack.path, ramdisk)
+            for number in numbers:
+                assert direct.read(ramdisk.path, offset + number * CHUNK, CHUNK) == \
+                    chunk(1000 + number)
+        assert stack.attribute("degraded") == "0"
+    assert reserved.query().nospc == 0
 
 
 def test_reserve_more_than_there_is(unharmed, lab):
