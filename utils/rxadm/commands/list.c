@@ -128,7 +128,8 @@ static bool read_values(const char *name, dev_t number, char **values)
 	for (i = 0; i < ARRAY_SIZE(attributes); i++)
 		if (attributes[i])
 			values[i] = sysfs_read(number, attributes[i]);
-	there = is_size(values[COL_SIZE]) && is_there(name, number, sequence);
+	there = values[COL_LOGICAL_BLOCK_SIZE] &&	/* which the kernel makes last */
+		is_size(values[COL_SIZE]) && is_there(name, number, sequence);
 	free(sequence);
 	return there;
 }
