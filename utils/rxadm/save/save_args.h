@@ -31,7 +31,7 @@
  *	what the caller has checked may be different after a wait for other saves
  * @folder: with @keep or @own: the file system that the image was on, or is expected on; 0: any
  * @instead: @file is not the image that should have been saved: the save counts as failed
- * @beside: out: with @keep: allocated path of the image; NULL if it is @file
+ * @beside: out: with @keep or @own: allocated path of the image; NULL if it is @file
  * @old: out: with @keep_old: allocated path of the image that was replaced; NULL: none
  * @seen: out: what was saved
  * @written: out: bytes written to the image
