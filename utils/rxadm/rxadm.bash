@@ -126,16 +126,14 @@ _rxadm()
 			words=random ;;
 		save:--format | load:--format)
 			words='rxd raw' ;;
-		save:save)
+		save:*)
 			words='--compress --format --keep --no-freeze --progress --update --help'
-			words+=" $(_rxadm_ramdisks)" ;;
-		save:* | load:*)
-			words='--compress --format --keep --no-freeze --progress --update --help'
-			[ "$command" = save ] ||
-				words='--format --generation --into --index --json --list --name --node --overcommit
-					--progress --uuid --help'
-			mapfile -t COMPREPLY < <(compgen -f -W "$words" -- "$cur")
-			return ;;
+			words+=" $(_rxadm_ramdisks)"
+			[ "$previous" = save ] || mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+		load:*)
+			words='--format --generation --into --index --json --list --name --node --overcommit'
+			words+=' --progress --uuid --help'
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 		create:*)
 			words='--size --index --logical-block-size --mem-limit --overcommit --reserve'
 			words+=' --folio-size --name --node --uuid --detect-zeroes --dry-run --help' ;;

@@ -18,8 +18,25 @@ function __rxadm_caches
 	end 2>/dev/null | sort -u
 end
 
+# The sections of the configuration, as KIND/NAME.
+function __rxadm_sections
+	set -l pattern '^[ \t]*\[[ \t]*([a-z]+)[ \t]+([A-Za-z0-9][A-Za-z0-9_.-]*)[ \t]*\].*'
+	for file in /etc/rxd.conf /etc/rxd.conf.d/*.conf /usr/lib/rxd.conf.d/*.conf
+		test -r $file; and string replace -rf $pattern '$1/$2' <$file
+	end | sort -u
+end
+
+# Is the command one of these? Words such as "save" are also arguments of other commands.
 function __rxadm_of
-	__fish_seen_subcommand_from $argv
+	set -l words (commandline -opc)
+	set -e words[1]
+	for word in $words
+		if not string match -q -- '-*' $word
+			contains -- $word $argv
+			return
+		end
+	end
+	return 1
 end
 
 complete -c rxadm -f
@@ -72,7 +89,8 @@ complete -c rxadm -n '__rxadm_of create clone resize load' -l overcommit -d 'do 
 complete -c rxadm -n '__rxadm_of create' -l reserve -d 'allocate all memory now'
 complete -c rxadm -n '__rxadm_of create' -l folio-size -x -a '4K 64K 2M' -d 'largest piece of memory that a long write allocates'
 complete -c rxadm -n '__rxadm_of create load' -l node -x -a 'local interleave' -d 'NUMA node to allocate memory from'
-complete -c rxadm -n '__rxadm_of create clone load' -l uuid -x -d 'identity'
+complete -c rxadm -n '__rxadm_of create clone' -l uuid -x -d 'identity'
+complete -c rxadm -n '__rxadm_of load' -l uuid -x -a random -d 'identity'
 complete -c rxadm -n '__rxadm_of create' -l detect-zeroes -d 'do not store pages of zeros'
 complete -c rxadm -n '__rxadm_of clone' -l count -x -d 'number of RAM disks'
 complete -c rxadm -n '__rxadm_of clone' -l expendable -d 'give up the disks if a write finds no memory'
@@ -123,6 +141,8 @@ complete -c rxadm -n '__rxadm_of apply' -l stop -d 'save and remove the devices'
 
 complete -c rxadm -n '__rxadm_of clone resize limit clear reset remove info extents diff save export unexport' -a '(__rxadm_ramdisks)'
 complete -c rxadm -n '__rxadm_of info unmap mode set status stats hotlist warm' -a '(__rxadm_caches)'
+complete -c rxadm -n '__rxadm_of export unexport' -a '(__rxadm_caches | string replace -r "^" /dev/mapper/)'
+complete -c rxadm -n '__rxadm_of apply' -a '(__rxadm_sections)'
 complete -c rxadm -n '__rxadm_of limit' -a 'none'
 complete -c rxadm -n '__rxadm_of mode' -a 'writethrough writearound passthrough'
 complete -c rxadm -n '__rxadm_of stats' -a 'reset'

@@ -28,6 +28,18 @@ _rxadm_caches()
 	compadd -- $caches
 }
 
+# The sections of the configuration, as KIND/NAME.
+_rxadm_sections()
+{
+	local -a sections
+	local b='[[:blank:]]'
+
+	sections=(${(f)"$(cat /etc/rxd.conf /etc/rxd.conf.d/*.conf(N) /usr/lib/rxd.conf.d/*.conf(N) \
+		2>/dev/null | LC_ALL=C sed -n \
+		"s|^$b*\[$b*\([a-z]*\)$b$b*\([A-Za-z0-9][A-Za-z0-9_.-]*\)$b*\].*|\1/\2|p" | sort -u)"})
+	compadd -- $sections
+}
+
 _rxadm_devices()
 {
 	_rxadm_ramdisks
@@ -212,7 +224,8 @@ _rxadm()
 	apply)
 		_arguments '--config=[configuration file]:file:_files' '--dry-run[change nothing]' \
 			'--save[save the RAM disks to their images]' \
-			'--stop[save and remove the devices]' '--help[print help]' '*:section' ;;
+			'--stop[save and remove the devices]' '--help[print help]' \
+			'*:section:_rxadm_sections' ;;
 	completion)
 		_arguments '--help[print help]' '1:shell:(bash zsh fish)' ;;
 	help)
