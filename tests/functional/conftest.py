@@ -25,15 +25,17 @@ PROGRAMS = ("rxadm", "rxcp", "rwmodel", "bufspy")
 def pytest_configure(config):
     config.addinivalue_line("markers", "one_kernel: about what no kernel's version changes, "
                                        "so that one kernel is enough")
+    config.addinivalue_line("markers", "long: for runs with RXD_LONG only, because it takes minutes")
     config.addinivalue_line("markers", "every_kernel: of a program that has a guest of its own on "
                                        "one kernel, what the others run")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out the tests of one kernel in RXD_ELSEWHERE, which another guest runs."""
+    """Leave out the tests of one kernel in RXD_ELSEWHERE, and long ones: other guests run them."""
     elsewhere = os.environ.get("RXD_ELSEWHERE", "").split(",")
     left_out = [item for item in items
-                if item.path.name in elsewhere and item.get_closest_marker("one_kernel")]
+                if (item.path.name in elsewhere and item.get_closest_marker("one_kernel")) or
+                (item.get_closest_marker("long") and not lablib.LONG)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
@@ -58,6 +60,23 @@ def pytest_sessionstart(session):
         missing.append("root")
     if missing:
         pytest.exit("missing: " + ", ".join(missing), returncode=1)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport():
+    """Show the memory with each failed test: what has run before decides how much is left."""
+    report = (yield).get_result()
+    if report.failed:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            report.sections.append(("/proc/meminfo", file.read()))
+
+
+@pytest.fixture(name="tmp_path")
+def files_of_the_test(tmp_path):
+    """The files of a test go with it, because those of all tests would fill the memory."""
+    yield tmp_path
+    if not any(str(tmp_path) in line for line in lablib.mounts()):
+        shutil.rmtree(tmp_path, ignore_errors=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

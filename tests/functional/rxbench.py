@@ -370,6 +370,7 @@ def test_memory_beside_others(tmp_path):
     assert "copy MB/s" in done.stdout and "real s" in done.stdout
 
 
+@pytest.mark.long
 def test_identical_runs(tmp_path, lab):
     """Two of them differ in one of ten cases, so hardly twice: on the slow disk."""
     differing = 0

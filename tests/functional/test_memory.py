@@ -236,7 +236,7 @@ def losses(before):
     return set(too_much)
 
 
-@pytest.mark.one_kernel
+@pytest.mark.long
 def test_hundred_rounds():
     """Load, create, use, map, remove, unload: the free memory does not change.
 

@@ -127,7 +127,8 @@ def test_files(files, shape):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("size, options", [(10 * GIB, ()), (5 * GIB, ("-S", "no"))], ids=str)
+@pytest.mark.parametrize("size, options", [(10 * GIB, ()), pytest.param(
+    5 * GIB, ("-S", "no"), marks=pytest.mark.long)], ids=str)
 def test_large_file(files, size, options):
     """Byte counters must exceed 32 bits."""
     source, copy = files
