@@ -25,7 +25,7 @@ PROGRAMS = ("rxadm", "rxcp", "rwmodel", "bufspy")
 def pytest_configure(config):
     config.addinivalue_line("markers", "one_kernel: about what no kernel's version changes, "
                                        "so that one kernel is enough")
-    config.addinivalue_line("markers", "long: for runs with RXD_LONG only, because it takes minutes")
+    config.addinivalue_line("markers", "long: takes minutes, so only runs with RXD_LONG include it")
     config.addinivalue_line("markers", "every_kernel: of a program that has a guest of its own on "
                                        "one kernel, what the others run")
 

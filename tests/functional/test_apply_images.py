@@ -13,14 +13,12 @@ import pytest
 
 from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, program, rxadm, run
-from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
-                                  disk_of, note_unfinished, unfinished)
+from rxdlib.configuration import (BUSY, DEVICE, MEMORY, PARAMETERS, PERMISSION, RECORDS,
+                                  Configuration, disk_of, note_unfinished, unfinished)
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import state
 
 pytestmark = pytest.mark.one_kernel
-
-MEMORY = 3
 
 
 @pytest.fixture(name="config")

@@ -2,7 +2,6 @@
 """The keys autosave and keep: rxadm apply --save, which a timer runs, and the stop after it."""
 
 import contextlib
-import fcntl
 import glob
 import hashlib
 import os
@@ -12,7 +11,7 @@ import time
 
 import pytest
 
-from rxdlib import direct
+from rxdlib import direct, locks
 from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
                                   complaints, disk_of, note_unfinished)
@@ -446,10 +445,7 @@ def test_update_that_fails_at_a_stop_without_older_states(config):
 @contextlib.contextmanager
 def waiting_save(config, disk):
     """A save that has chosen the image, and waits for another save of the disk to end."""
-    with open(f"/sys/block/{os.path.basename(disk)}/diskseq", encoding="ascii") as file:
-        byte = (1 << 60 | int(file.read())) + 1
-    with open("/run/rxadm.lock", "r+", encoding="ascii") as lock:
-        fcntl.lockf(lock, fcntl.LOCK_EX, 1, byte)
+    with locks.held(disk, locks.SAVE):
         process = config.start("--save")
         assert b"waiting for process" in process.stderr.readline()
         yield process
@@ -475,6 +471,36 @@ def test_emptied_while_another_saves(config, image, keys):
     # Now it is known before.
     assert "saved as" in checked(config.apply("--save"), BUSY)
     assert digest(image.read_bytes()) == before
+
+
+def test_image_that_cannot_be_recorded(config, image, lab):
+    """The disk could not replace such an image again, so the old one stays."""
+    config.write(section(image))
+    config.ok()
+    checked(config.apply("--save"))
+    before, disk = digest(image.read_bytes()), disk_of("ramdisk/a").path
+    small = lab.mount("rxdtest", "-t", "tmpfs", "-o", "size=64k")
+    for name in os.listdir(RECORDS):
+        shutil.copy(os.path.join(RECORDS, name), small)
+    with open(f"/sys/block/{os.path.basename(disk)}/diskseq", encoding="ascii") as file:
+        record = os.path.join(small, f"disk-{file.read().strip()}")
+    with open(record, "ab") as file:
+        file.write(b"\n" * (4096 - file.tell()))
+    with contextlib.suppress(OSError), open(os.path.join(small, "full"), "wb", 0) as file:
+        while file.write(bytes(4096)):
+            pass
+    run("mount", "--bind", small, RECORDS)
+    try:
+        fill(2)
+        result = config.apply("--save")
+        assert result.returncode == DEVICE and f"cannot write in {RECORDS}" in result.stderr
+        assert os.listdir(image.parent) == [image.name]
+        assert digest(image.read_bytes()) == before
+        os.unlink(os.path.join(RECORDS, "full"))
+        checked(config.apply("--save"))
+        assert holds(image, start_of(2))
+    finally:
+        run("umount", RECORDS)
 
 
 @pytest.mark.parametrize("keys", ["autosave = 10min\n", ""])

@@ -91,6 +91,25 @@ void lock_give_one(uint64_t key)
 	unlock_byte(byte_of(key));
 }
 
+/**
+ * lock_is_held - find out whether another process has a lock
+ * @key: as for lock_take_one()
+ * @holder: out: the process, or 0 if its PID is not known here
+ */
+bool lock_is_held(uint64_t key, pid_t *holder)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_start = byte_of(key), .l_len = 1 };
+	/* Without the file, nobody has locks. */
+	int fd = lock_fd < 0 ? open(LOCK_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : lock_fd;
+	bool held = fd >= 0 && !fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK;
+
+	*holder = held ? lock.l_pid : 0;
+	/* This process has no lock that closing it would release. */
+	if (fd >= 0 && fd != lock_fd)
+		close(fd);
+	return held;
+}
+
 static void change_mask(int how)
 {
 	sigset_t set;

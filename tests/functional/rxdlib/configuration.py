@@ -10,7 +10,7 @@ from .command import ENVIRONMENT, program, run, rxadm
 from .control import Control
 from .lab import RamDisk
 
-PARAMETERS, PERMISSION, DEVICE, BUSY = 1, 2, 4, 5
+PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
 NAMESPACE = uuid.UUID("9d47b8a6-8b9a-45b5-97ac-626c1b790991")
 RECORDS = "/run/rxadm"
 

@@ -265,8 +265,6 @@ static enum exit_code run_reset(int argc, char **argv)
 	if (!ret)
 		ret = privilege_check();
 	if (!ret)
-		ret = lock_take();
-	if (!ret)
 		ret = control_open(&fd);
 	if (ret)
 		return ret;

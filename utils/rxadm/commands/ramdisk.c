@@ -263,7 +263,7 @@ static enum exit_code run_remove(int argc, char **argv)
 	if (ret)
 		return ret;
 	ret = all ? ramdisk_remove_all(fd, &request) :
-		    ramdisk_discard_these(fd, argv + optind, &request, ramdisk_remove);
+		    ramdisk_discard_these(fd, argv + optind, &request, true);
 	close(fd);
 	return ret;
 }
@@ -306,7 +306,7 @@ static enum exit_code run_clear(int argc, char **argv)
 		ret = control_open(&fd);
 	if (ret)
 		return ret;
-	ret = ramdisk_discard_these(fd, argv + optind, &request, ramdisk_clear);
+	ret = ramdisk_discard_these(fd, argv + optind, &request, false);
 	close(fd);
 	return ret;
 }
@@ -399,6 +399,7 @@ static enum exit_code run_resize(int argc, char **argv)
 	struct device dev;
 	bool help = false;
 	enum exit_code ret;
+	char *sequence;
 	int index;
 	int fd;
 
@@ -417,9 +418,11 @@ static enum exit_code run_resize(int argc, char **argv)
 		return ret;
 	ret = device_find_rxd("device", request.device, &dev, &index);
 	if (!ret) {
-		ret = disk_lock(&dev);
+		sequence = disk_sequence(dev.number);
+		ret = disk_lock(&dev, sequence, DISK_LOCK_SIZE);
 		if (!ret)
 			ret = resize_device(fd, &dev, index, &request, &change);
+		free(sequence);
 		device_release(&dev);
 	}
 	close(fd);

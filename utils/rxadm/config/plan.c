@@ -183,21 +183,20 @@ static enum exit_code fixed_flag(const struct plan *plan, const char *key, uint3
 	return plan_fixed(plan, key, has ? "yes" : "no", wants ? "yes" : "no");
 }
 
-static const char *node_text(int node, char *text, size_t size)
+/* Frees both texts. */
+static enum exit_code fixed_text(const struct plan *plan, const char *key, char *has, char *wants)
 {
-	if (node == RXD_NODE_LOCAL)
-		return "local";
-	if (node == RXD_NODE_INTERLEAVE)
-		return "interleave";
-	snprintf(text, size, "%d", node);
-	return text;
+	enum exit_code ret = plan_fixed(plan, key, has, wants);
+
+	free(wants);
+	free(has);
+	return ret;
 }
 
 static enum exit_code check_fixed(const struct plan *plan)
 {
 	const struct create_request *wants = &plan->section->disk;
 	const struct rxd_query *has = &plan->disk;
-	char has_text[16], wants_text[16];
 	enum exit_code ret;
 
 	ret = fixed_number(plan, "logical-block-size", has->logical_block_size,
@@ -211,13 +210,10 @@ static enum exit_code check_fixed(const struct plan *plan)
 		ret = fixed_flag(plan, "detect-zeroes", RXD_STATE_DETECT_ZEROES,
 				 RXD_CREATE_DETECT_ZEROES);
 	if (!ret && has->node != wants->node)
-		ret = plan_fixed(plan, "node", node_text(has->node, has_text, sizeof(has_text)),
-				 node_text(wants->node, wants_text, sizeof(wants_text)));
-	if (!ret && wants->has_index && (int)wants->index != has->index) {
-		snprintf(has_text, sizeof(has_text), "%d", has->index);
-		snprintf(wants_text, sizeof(wants_text), "%u", wants->index);
-		ret = plan_fixed(plan, "index", has_text, wants_text);
-	}
+		ret = fixed_text(plan, "node", ramdisk_node(has->node), ramdisk_node(wants->node));
+	if (!ret && wants->has_index && (int)wants->index != has->index)
+		ret = fixed_text(plan, "index", format_text("%d", has->index),
+				 format_text("%u", wants->index));
 	return ret;
 }
 
@@ -346,17 +342,20 @@ static enum exit_code change_size(struct plan *plan)
 	};
 	enum exit_code ret;
 	struct device dev;
+	char *sequence;
 	int index;
 
 	ret = plan_device(plan, &dev, &index);
 	if (ret)
 		return ret;
 	/* Exclude 'rxadm resize', which takes this lock to read the size and add to it. */
-	ret = disk_lock(&dev);
+	sequence = disk_sequence(dev.number);
+	ret = disk_lock(&dev, sequence, DISK_LOCK_SIZE);
 	if (!ret) {
 		ret = ramdisk_resize(plan->control, &dev, index, &request);
-		lock_give_one(dev.number);
+		disk_unlock(sequence, DISK_LOCK_SIZE);
 	}
+	free(sequence);
 	device_release(&dev);
 	return ret;
 }

@@ -219,12 +219,15 @@ static char *save_command(const struct plan *plan, const struct output *output, 
 /* Report an image that the next stop will not replace. */
 static void tell_of_other(const struct plan *plan, const char *image, const struct output *output)
 {
-	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
-	char *command;
-	bool update;
+	char *sequence, *command;
+	bool update, may;
 
-	if (!plan->has_disk || !output->old.st_mode ||
-	    image_may_be_replaced(disk, output->folder_fd, output->name))
+	if (!plan->has_disk || !output->old.st_mode)
+		return;
+	sequence = disk_sequence(makedev(plan->disk.major, plan->disk.minor));
+	may = image_may_be_replaced(sequence, output->folder_fd, output->name);
+	free(sequence);
+	if (may)
 		return;
 	command = save_command(plan, output, &update);
 	report(EXIT_OK,

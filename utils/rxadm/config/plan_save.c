@@ -63,14 +63,14 @@ static enum exit_code save_whole(struct plan *plan, bool apart, bool keep_old, c
  * Choose a name beside an image that must be kept. Use that of the last save again: otherwise,
  * regular saves would fill the file system.
  */
-static int choose_beside(struct output *output, dev_t disk, char **beside)
+static int choose_beside(struct output *output, const char *sequence, char **beside)
 {
 	struct image_beside last;
 	int err = image_find_beside(output->folder_fd, output->name, &last);
 
 	if (err)
 		return err;
-	if (last.name && image_may_be_replaced(disk, output->folder_fd, last.name))
+	if (last.name && image_may_be_replaced(sequence, output->folder_fd, last.name))
 		*beside = image_beside_path(output->folder_fd, last.name);
 	else
 		err = image_name_beside(output, beside);
@@ -79,16 +79,15 @@ static int choose_beside(struct output *output, dev_t disk, char **beside)
 }
 
 /* Find out where a disk is saved. @beside is NULL if that is its image. */
-static enum exit_code find_place(const struct plan *plan, char **beside)
+static enum exit_code find_place(const struct plan *plan, const char *sequence, char **beside)
 {
-	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
 	struct output output;
 	int err;
 
 	*beside = NULL;
 	err = output_find(&output, image_of(plan), false);
-	if (!err && !image_may_take_name(&output, disk, plan->section->folder))
-		err = choose_beside(&output, disk, beside);
+	if (!err && !image_may_take_name(&output, sequence, plan->section->folder))
+		err = choose_beside(&output, sequence, beside);
 	output_discard(&output);
 	return err ? file_replace_error("image", image_of(plan), err) : EXIT_OK;
 }
@@ -108,16 +107,14 @@ static enum exit_code save_meanwhile(struct plan *plan, char **beside)
 		.terse = true,
 		.own = true,
 	};
-	dev_t disk = makedev(plan->disk.major, plan->disk.minor);
-	enum exit_code ret = find_place(plan, beside);
-	char *sequence;
+	char *sequence = disk_sequence(makedev(plan->disk.major, plan->disk.minor));
+	enum exit_code ret = find_place(plan, sequence, beside);
 
-	if (ret) {
-		sequence = disk_sequence(disk);
+	if (ret)
 		save_cost_add(sequence, false, 0, 0);
-		free(sequence);
+	free(sequence);
+	if (ret)
 		return ret;
-	}
 	args.file = *beside ? *beside : image_of(plan);
 	args.folder = *beside ? 0 : plan->section->folder;
 	args.instead = *beside;

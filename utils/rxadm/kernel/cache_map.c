@@ -23,6 +23,7 @@
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
 #include "kernel/dm.h"
+#include "kernel/ramdisk.h"
 #include "kernel/rxcache.h"
 
 #define SECTOR_SHIFT	9
@@ -198,6 +199,7 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 	char *uuid = format_text(RXCACHE_UUID "%u:%u", major(origin->number),
 				 minor(origin->number));
 	enum exit_code ret = EXIT_OK;
+	char *sequence = NULL;
 	dev_t number;
 
 	*path = NULL;
@@ -209,15 +211,17 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 		goto out;
 	}
 	*path = format_text("/dev/mapper/%s", name);
-	/* Mapping empties the RAM disk: from then on it may not replace its images. */
-	ret = disk_images_suspend(cache->number);
+	sequence = disk_sequence(cache->number);
+	ret = disk_lock(cache, sequence, DISK_LOCK_DATA);
 	if (ret)
 		goto out;
-	ret = mapping_create(name, uuid, sectors, RXCACHE_TARGET, table, &number);
-	if (ret)
-		disk_images_restore(cache->number);
-	else
-		disk_images_forget(cache->number);
+	/* Mapping empties the RAM disk: from then on it may not replace its images. */
+	ret = disk_empty_begin(cache, sequence);
+	if (!ret) {
+		ret = mapping_create(name, uuid, sectors, RXCACHE_TARGET, table, &number);
+		disk_empty_end(sequence, !ret);
+	}
+	disk_unlock(sequence, DISK_LOCK_DATA);
 	if (!ret && !device_wait(*path, number)) {
 		ret = mapping_remove(name);
 		if (!ret)
@@ -226,6 +230,7 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 				     *path);
 	}
 out:
+	free(sequence);
 	free(uuid);
 	free(table);
 	return ret;
@@ -247,8 +252,8 @@ static enum exit_code map_devices(int control, const struct map_request *request
 				  const struct device *cache, int index,
 				  const struct device *origin, char **path)
 {
-	struct caches caches;
 	struct disk_seen seen = { .diskseq = 0 };
+	struct caches caches;
 	enum exit_code ret;
 	uint64_t sectors = 0;
 	char *name;

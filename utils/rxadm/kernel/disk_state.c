@@ -74,40 +74,15 @@ enum exit_code disk_check_same(const struct device *dev, const char *sequence)
 	}
 }
 
-/**
- * disk_lock - wait until no other rxadm changes a disk
- * @dev: the disk; it is an error if another disk has its number after the wait
- */
-enum exit_code disk_lock(const struct device *dev)
-{
-	char *sequence = disk_sequence(dev->number);
-	enum exit_code ret = lock_take_one(dev->number, dev->path);
-
-	if (!ret && compare_sequence(dev->number, sequence))
-		ret = report(EXIT_BUSY, "%s '%s': was removed or replaced meanwhile", dev->what,
-			     dev->path);
-	free(sequence);
-	return ret;
-}
-
 static char *path_of(const char *what, const char *sequence)
 {
 	return sequence ? format_text(RUN_FOLDER "/%s-%s", what, sequence) : NULL;
 }
 
-static char *record_path(const char *what, dev_t disk)
+/* Return: the allocated path of the record of images of a RAM disk; NULL if @sequence is. */
+char *disk_images_path(const char *sequence)
 {
-	char *sequence = disk_sequence(disk);
-	char *path = path_of(what, sequence);
-
-	free(sequence);
-	return path;
-}
-
-/* Return: the allocated path of the record of images of a RAM disk, or NULL if it is gone. */
-char *disk_images_path(dev_t disk)
-{
-	return record_path("disk", disk);
+	return path_of("disk", sequence);
 }
 
 /* Frees the path, which is NULL if the disk is gone. Return: a descriptor, or a negative errno. */
@@ -128,22 +103,26 @@ static int open_record(char *path, int flags)
  * disk_images_open - open the record of images of a RAM disk, for a state that is to be saved
  * @sequence: its disk_sequence()
  *
- * Call this before the state is read. If the disk is emptied or loaded later, it has another
- * record, and what is added to this one has no effect.
+ * Call this before anything that waits, and before the state is read. If the disk is emptied or
+ * loaded later, it has another record, and what is added to this one has no effect.
  *
  * Return: a descriptor for disk_images_add(), or a negative errno.
  */
 int disk_images_open(const char *sequence)
 {
-	return open_record(path_of("disk", sequence), O_APPEND);
+	return open_record(disk_images_path(sequence), O_APPEND);
 }
 
 /* Return true if the record that disk_images_open() has opened is of earlier data. */
-bool disk_images_are_old(int record)
+bool disk_images_are_old(const char *sequence, int record)
 {
-	struct stat st;
+	char *path = disk_images_path(sequence);
+	struct stat st, now;
+	bool old = record >= 0 && path && !fstat(record, &st) &&
+		   (stat(path, &now) || now.st_dev != st.st_dev || now.st_ino != st.st_ino);
 
-	return record >= 0 && !fstat(record, &st) && !st.st_nlink;
+	free(path);
+	return old;
 }
 
 /**
@@ -167,9 +146,9 @@ enum exit_code disk_images_add(int record, uint64_t id)
 }
 
 /* Record that all data of a RAM disk comes from the image with this ID. */
-enum exit_code disk_images_set(dev_t disk, uint64_t id)
+enum exit_code disk_images_set(const char *sequence, uint64_t id)
 {
-	int record = open_record(disk_images_path(disk), O_TRUNC);
+	int record = open_record(disk_images_path(sequence), O_TRUNC);
 	enum exit_code ret = disk_images_add(record, id);
 
 	if (record >= 0)
@@ -184,9 +163,9 @@ static char *kept_path(const char *path)
 }
 
 /* Record that a RAM disk was emptied, and may not replace any image. */
-enum exit_code disk_images_forget(dev_t disk)
+enum exit_code disk_images_forget(const char *sequence)
 {
-	char *path = disk_images_path(disk);
+	char *path = disk_images_path(sequence);
 	char *kept = kept_path(path);
 	enum exit_code ret = EXIT_OK;
 
@@ -201,14 +180,15 @@ enum exit_code disk_images_forget(dev_t disk)
 
 /**
  * disk_images_suspend - record that a RAM disk is about to be emptied
- * @disk: its device number
+ * @sequence: its disk_sequence()
  *
- * The caller ends this by disk_images_forget() or disk_images_restore(). If rxadm is killed before
- * that, the disk may be empty, and may not replace any image.
+ * For disk_empty_begin(), which excludes others. The caller ends this by disk_images_forget() or
+ * disk_images_restore(). If rxadm is killed before that, the disk may be empty, and may not replace
+ * any image.
  */
-enum exit_code disk_images_suspend(dev_t disk)
+enum exit_code disk_images_suspend(const char *sequence)
 {
-	char *path = disk_images_path(disk);
+	char *path = disk_images_path(sequence);
 	char *kept = kept_path(path);
 	enum exit_code ret = EXIT_OK;
 
@@ -220,39 +200,40 @@ enum exit_code disk_images_suspend(dev_t disk)
 	return ret;
 }
 
-static bool append_file(const char *path, const char *added)
+static void append_file(const char *path, const char *added)
 {
 	char *text = whole_file(added);
-	ssize_t length = text ? strlen(text) : 0;
-	int record = open_record(copy_text(path), O_APPEND);
-	bool ok = text && record >= 0 && write(record, text, length) == length;
+	int record = text ? open_record(copy_text(path), O_APPEND) : -1;
 
+	if (record >= 0 && write(record, text, strlen(text)) < 0)
+		report(EXIT_OK, "note: cannot write in " RUN_FOLDER ": %s", strerror(errno));
 	if (record >= 0)
 		close(record);
 	free(text);
-	return ok;
 }
 
 /**
  * disk_images_restore - record that a RAM disk was not emptied after all
- * @disk: its device number
+ * @sequence: its disk_sequence()
  */
-void disk_images_restore(dev_t disk)
+void disk_images_restore(const char *sequence)
 {
-	char *path = disk_images_path(disk);
+	char *path = disk_images_path(sequence);
 	char *kept = kept_path(path);
 
-	/* Keep the record of a save that has begun meanwhile, too. */
-	if (path && (!link(kept, path) || (errno == EEXIST && append_file(path, kept))))
-		unlink(kept);
+	/* The file that saves have opened before stays. Keep what was recorded meanwhile, too. */
+	if (path && !access(kept, F_OK)) {
+		append_file(kept, path);
+		rename(kept, path);
+	}
 	free(kept);
 	free(path);
 }
 
 /* Return true if an image is the present state of a RAM disk, or an older one. */
-bool disk_images_has(dev_t disk, uint64_t id)
+bool disk_images_has(const char *sequence, uint64_t id)
 {
-	char *path = disk_images_path(disk);
+	char *path = disk_images_path(sequence);
 	FILE *file = path ? fopen(path, "re") : NULL;
 	unsigned long long other;
 	bool found = false;
@@ -346,10 +327,10 @@ enum exit_code disk_saved_set(const char *sequence, const char *generation, cons
 }
 
 /* Return: why a state does not count as saved, as allocated text; NULL if it does. */
-static char *why_not_saved(dev_t disk, const char *generation)
+static char *why_not_saved(const char *sequence, const char *generation)
 {
 	char *state = generation ? state_text(generation) : NULL;
-	char *record = state ? record_path("saved", disk) : NULL;
+	char *record = state ? path_of("saved", sequence) : NULL;
 	char *text = record ? whole_file(record) : NULL;
 	char *then = text && !strncmp(text, state, strlen(state)) ? text + strlen(state) : NULL;
 	char *path = then ? strchr(then, '\n') : NULL;
@@ -371,7 +352,7 @@ static char *why_not_saved(dev_t disk, const char *generation)
 
 /* Data counts as not saved if that is unknown. */
 static enum exit_code check_saved(const struct device *dev, const struct rxd_query *query,
-				  const char *generation)
+				  const char *sequence, const char *generation)
 {
 	enum exit_code ret = EXIT_OK;
 	char text[SIZE_TEXT_MAX];
@@ -381,7 +362,7 @@ static enum exit_code check_saved(const struct device *dev, const struct rxd_que
 		return EXIT_OK;
 	/* Generation 0 of reserved memory has no data, but the memory counts as used. */
 	why = query->state & RXD_STATE_RESERVED && generation && !strcmp(generation, "0") ? NULL :
-	      why_not_saved(dev->number, generation);
+	      why_not_saved(sequence, generation);
 	if (why)
 		ret = report(EXIT_BUSY,
 			     "%s '%s': holds %s of data that %s; 'rxadm save' keeps it, %s discards it",
@@ -473,12 +454,12 @@ enum exit_code disk_check_saved(int fd, const struct device *dev, int index, boo
 	int err;
 
 	disk_note(sequence, generation, seen);
-	free(sequence);
 	err = control_query(fd, index, 0, &seen->query);
 	if (err)
 		ret = control_error(err, dev->path);
 	else if (!force)
-		ret = check_saved(dev, &seen->query, generation);
+		ret = check_saved(dev, &seen->query, sequence, generation);
+	free(sequence);
 	free(generation);
 	return ret;
 }

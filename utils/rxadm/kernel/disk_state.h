@@ -20,17 +20,16 @@ struct disk_seen {
 
 char *disk_sequence(dev_t disk);
 enum exit_code disk_check_same(const struct device *dev, const char *sequence);
-enum exit_code disk_lock(const struct device *dev);
 
-enum exit_code disk_images_set(dev_t disk, uint64_t id);
+enum exit_code disk_images_set(const char *sequence, uint64_t id);
 int disk_images_open(const char *sequence);
-bool disk_images_are_old(int record);
+bool disk_images_are_old(const char *sequence, int record);
 enum exit_code disk_images_add(int record, uint64_t id);
-enum exit_code disk_images_forget(dev_t disk);
-enum exit_code disk_images_suspend(dev_t disk);
-void disk_images_restore(dev_t disk);
-bool disk_images_has(dev_t disk, uint64_t id);
-char *disk_images_path(dev_t disk);
+enum exit_code disk_images_forget(const char *sequence);
+enum exit_code disk_images_suspend(const char *sequence);
+void disk_images_restore(const char *sequence);
+bool disk_images_has(const char *sequence, uint64_t id);
+char *disk_images_path(const char *sequence);
 
 char *disk_generation(dev_t disk);
 void disk_note(const char *sequence, const char *generation, struct disk_seen *seen);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Remove, clear and resize RAM disks.
+ * Lock, remove, clear and resize RAM disks.
+ *
+ * The lock of a disk is taken before lock_take(): a clear of reserved memory may take minutes, in
+ * which commands for other disks must not wait.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -8,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/sysmacros.h>
 
 #include "base/file.h"
 #include "base/size.h"
@@ -24,10 +28,85 @@
 
 #define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
 
-/* Reserved memory is zeroed piece by piece. What holds only a part may replace no image. */
-static enum exit_code partly_cleared(const struct device *dev)
+/* The numbers of devices and lock_take() have other keys. */
+static uint64_t key_of(const char *sequence, enum disk_lock what)
 {
-	disk_images_forget(dev->number);
+	return UINT64_C(1) << what | (sequence ? strtoull(sequence, NULL, 10) : 0);
+}
+
+/**
+ * disk_lock - wait until no other rxadm does the same with a RAM disk
+ * @dev: the disk
+ * @sequence: its disk_sequence(); it is an error if this is not the same after the wait
+ * @what: what the caller does until disk_unlock()
+ */
+enum exit_code disk_lock(const struct device *dev, const char *sequence, enum disk_lock what)
+{
+	enum exit_code ret = lock_take_one(key_of(sequence, what), dev->path);
+
+	if (ret)
+		return ret;
+	ret = disk_check_same(dev, sequence);
+	if (ret)
+		disk_unlock(sequence, what);
+	return ret;
+}
+
+void disk_unlock(const char *sequence, enum disk_lock what)
+{
+	lock_give_one(key_of(sequence, what));
+}
+
+/**
+ * disk_empty_begin - let no save of a RAM disk begin, and suspend its list of images
+ * @dev: the disk
+ * @sequence: its disk_sequence(); the caller has DISK_LOCK_DATA
+ *
+ * If this process is killed before disk_empty_end(), a part of the data may be left.
+ */
+enum exit_code disk_empty_begin(const struct device *dev, const char *sequence)
+{
+	enum exit_code ret = lock_take_one(key_of(sequence, DISK_LOCK_EMPTY), dev->path);
+
+	if (ret)
+		return ret;
+	ret = disk_images_suspend(sequence);
+	if (ret)
+		disk_unlock(sequence, DISK_LOCK_EMPTY);
+	return ret;
+}
+
+/**
+ * disk_empty_end - undo disk_empty_begin()
+ * @sequence: as there
+ * @emptied: the disk may replace none of its images any more
+ */
+enum exit_code disk_empty_end(const char *sequence, bool emptied)
+{
+	enum exit_code ret = EXIT_OK;
+
+	if (emptied)
+		ret = disk_images_forget(sequence);
+	else
+		disk_images_restore(sequence);
+	disk_unlock(sequence, DISK_LOCK_EMPTY);
+	return ret;
+}
+
+/* Report if another process is between disk_empty_begin() and disk_empty_end(). */
+enum exit_code disk_check_emptying(const struct device *dev, const char *sequence)
+{
+	pid_t holder;
+
+	return lock_is_held(key_of(sequence, DISK_LOCK_EMPTY), &holder) ?
+	       report(EXIT_BUSY, "%s '%s': process %d is discarding its data", dev->what, dev->path,
+		      (int)holder) : EXIT_OK;
+}
+
+/* Reserved memory is zeroed piece by piece. What holds only a part may replace no image. */
+static enum exit_code partly_cleared(const struct device *dev, const char *diskseq)
+{
+	disk_images_forget(diskseq);
 	return report(EXIT_MEMORY,
 		      "%s '%s': memory is short, so only a part of it was cleared; remove its clones, and run 'rxadm clear --force' again",
 		      dev->what, dev->path);
@@ -67,7 +146,7 @@ static enum exit_code discard(int fd, unsigned long command, const struct device
 		err = control_discard(fd, command, &arg);
 	} while ((err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
 	if (err == ENOSPC)
-		return partly_cleared(dev);
+		return partly_cleared(dev, diskseq);
 	return err ? control_error(err, dev->path) : EXIT_OK;
 }
 
@@ -103,9 +182,67 @@ enum exit_code ramdisk_remove(int fd, const struct device *dev, int index,
 	return ret;
 }
 
-static enum exit_code discard_locked(int fd, const char *name,
-				     const struct discard_request *request,
-				     ramdisk_discard discard_it)
+/* Discard all data of a RAM disk. */
+static enum exit_code clear(int fd, const struct device *dev, int index,
+			    const struct discard_request *request)
+{
+	char *diskseq = request->diskseq ? copy_text(request->diskseq) : disk_sequence(dev->number);
+	struct disk_seen seen;
+	enum exit_code ret, end;
+
+	ret = disk_lock(dev, diskseq, DISK_LOCK_DATA);
+	if (ret)
+		goto out_free;
+	ret = disk_check_discard(fd, dev, index, request->force, &seen);
+	if (!ret && !request->dry_run)
+		ret = disk_empty_begin(dev, diskseq);
+	if (ret)
+		goto out_unlock;
+	ret = discard(fd, RXD_CLEAR, dev, index, diskseq, request, &seen);
+	if (request->dry_run)
+		goto out_unlock;
+	if (!ret)
+		disk_unfinished_end(seen.query.uuid);
+	end = disk_empty_end(diskseq, !ret);
+	ret = ret ? ret : end;
+out_unlock:
+	disk_unlock(diskseq, DISK_LOCK_DATA);
+out_free:
+	free(diskseq);
+	return ret;
+}
+
+static enum exit_code remove_locked(int fd, const char *name, const struct discard_request *request)
+{
+	struct device dev;
+	enum exit_code ret;
+	char *sequence;
+	int index;
+
+	ret = device_find_rxd("device", name, &dev, &index);
+	if (ret)
+		return ret;
+	sequence = disk_sequence(dev.number);
+	ret = disk_lock(&dev, sequence, DISK_LOCK_DATA);
+	if (!ret) {
+		ret = lock_take();
+		if (!ret) {
+			ret = ramdisk_remove(fd, &dev, index, request);
+			lock_give();
+		}
+		disk_unlock(sequence, DISK_LOCK_DATA);
+	}
+	free(sequence);
+	device_release(&dev);
+	return ret;
+}
+
+static enum exit_code find_and_discard(int fd, const char *name,
+				       const struct discard_request *request,
+				       enum exit_code (*discard_it)(int fd,
+								    const struct device *dev,
+								    int index,
+								    const struct discard_request *))
 {
 	struct device dev;
 	enum exit_code ret;
@@ -116,6 +253,32 @@ static enum exit_code discard_locked(int fd, const char *name,
 		return ret;
 	ret = discard_it(fd, &dev, index, request);
 	device_release(&dev);
+	return ret;
+}
+
+/* Remove one of all disks. It is no error if it is gone after the waits. */
+static enum exit_code remove_found(int fd, const struct rxd_query *query,
+				   const struct discard_request *request)
+{
+	dev_t number = makedev(query->major, query->minor);
+	char *path = format_text("/dev/rxd%d", query->index);
+	char *sequence = disk_sequence(number), *now;
+	uint64_t key = key_of(sequence, DISK_LOCK_DATA);
+	enum exit_code ret = lock_take_one(key, path);
+
+	if (!ret) {
+		ret = lock_take();
+		if (!ret) {
+			now = disk_sequence(number);
+			if (now && sequence && !strcmp(now, sequence))
+				ret = find_and_discard(fd, path, request, ramdisk_remove);
+			free(now);
+			lock_give();
+		}
+		lock_give_one(key);
+	}
+	free(sequence);
+	free(path);
 	return ret;
 }
 
@@ -165,63 +328,22 @@ enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request)
 	struct rxd_query query;
 	enum exit_code ret;
 	int next = 0;
-	char *path;
 	int err;
 
 	if (!request->dry_run)
 		save_clones_clean(fd);
 	do {
-		ret = lock_take();
-		if (ret)
-			return ret;
+		ret = EXIT_OK;
 		err = control_query(fd, next, RXD_QUERY_NEXT, &query);
 		if (!err) {
-			path = format_text("/dev/rxd%d", query.index);
-			ret = discard_locked(fd, path, request, ramdisk_remove);
-			free(path);
+			ret = remove_found(fd, &query, request);
 			next = query.index + 1;
 		} else if (err != ENODEV) {
 			ret = control_error(err, "/dev/" RXD_CONTROL_NAME);
 		}
-		lock_give();
 		first = first ? first : ret;
 	} while (!err);
 	return first;
-}
-
-/**
- * ramdisk_clear - discard all data of a RAM disk, or report why not
- * @fd: the control node
- * @dev: the RAM disk
- * @index: its device number
- * @request: how
- */
-enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
-			     const struct discard_request *request)
-{
-	char *diskseq = request->diskseq ? copy_text(request->diskseq) : disk_sequence(dev->number);
-	struct disk_seen seen;
-	enum exit_code ret;
-
-	ret = disk_check_same(dev, diskseq);
-	if (!ret)
-		ret = disk_check_discard(fd, dev, index, request->force, &seen);
-	if (!ret && !request->dry_run)
-		ret = disk_images_suspend(dev->number);
-	if (ret)
-		goto out;
-	ret = discard(fd, RXD_CLEAR, dev, index, diskseq, request, &seen);
-	if (request->dry_run)
-		goto out;
-	if (ret) {
-		disk_images_restore(dev->number);
-	} else {
-		disk_unfinished_end(seen.query.uuid);
-		ret = disk_images_forget(dev->number);
-	}
-out:
-	free(diskseq);
-	return ret;
 }
 
 /**
@@ -229,15 +351,14 @@ out:
  * @fd: the control node
  * @names: their names, terminated by NULL
  * @request: how
- * @discard_it: ramdisk_remove() or ramdisk_clear()
+ * @remove: remove them, and do not clear them
  *
  * If another process uses one of them after the check, the others are changed nevertheless.
  *
  * Return: the exit code of the first error.
  */
 enum exit_code ramdisk_discard_these(int fd, char *const *names,
-				     const struct discard_request *request,
-				     ramdisk_discard discard_it)
+				     const struct discard_request *request, bool remove)
 {
 	struct discard_request each = *request;
 	enum exit_code first = EXIT_OK;
@@ -249,19 +370,15 @@ enum exit_code ramdisk_discard_these(int fd, char *const *names,
 	each.is_kept = NULL;
 	for (count = 0; names[count]; count++) {
 		seqs = resize_array(seqs, count + 1, sizeof(*seqs));
-		ret = check_one(fd, names[count], request->force, discard_it == ramdisk_clear,
-				seqs, count);
+		ret = check_one(fd, names[count], request->force, !remove, seqs, count);
 		first = first ? first : ret;
 	}
 	refused = first;
 	for (i = 0; i < count; i++) {
 		each.diskseq = seqs[i];
-		/* Take the lock for each disk: freeing the memory of one may take long. */
-		ret = refused ? refused : lock_take();
-		if (!ret) {
-			ret = discard_locked(fd, names[i], &each, discard_it);
-			lock_give();
-		}
+		/* Lock each disk alone: freeing the memory of one may take long. */
+		ret = refused ? refused : remove ? remove_locked(fd, names[i], &each) :
+						   find_and_discard(fd, names[i], &each, clear);
 		first = first ? first : ret;
 		free(seqs[i]);
 	}

@@ -10,6 +10,20 @@
 #include "device/device.h"
 #include "kernel/disk_state.h"
 
+/* What rxadm does with a RAM disk that others of its kind wait for: the bit of a lock's key. */
+enum disk_lock {
+	DISK_LOCK_EMPTY = 59,	/* empty it: see disk_empty_begin() */
+	DISK_LOCK_SAVE = 60,	/* save it to a file */
+	DISK_LOCK_DATA = 61,	/* check whether its data can be discarded, and do that */
+	DISK_LOCK_SIZE = 62,	/* change its size */
+};
+
+enum exit_code disk_lock(const struct device *dev, const char *sequence, enum disk_lock what);
+void disk_unlock(const char *sequence, enum disk_lock what);
+enum exit_code disk_empty_begin(const struct device *dev, const char *sequence);
+enum exit_code disk_empty_end(const char *sequence, bool emptied);
+enum exit_code disk_check_emptying(const struct device *dev, const char *sequence);
+
 /* How to remove or to clear RAM disks. */
 struct discard_request {
 	bool force;		/* discard unsaved data, too */
@@ -20,17 +34,11 @@ struct discard_request {
 	bool dry_run;		/* only check, and print what would be done */
 };
 
-typedef enum exit_code (*ramdisk_discard)(int fd, const struct device *dev, int index,
-					  const struct discard_request *request);
-
 enum exit_code ramdisk_remove(int fd, const struct device *dev, int index,
 			      const struct discard_request *request);
 enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request);
-enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
-			     const struct discard_request *request);
 enum exit_code ramdisk_discard_these(int fd, char *const *names,
-				     const struct discard_request *request,
-				     ramdisk_discard discard_it);
+				     const struct discard_request *request, bool remove);
 
 /* How to reset a RAM disk. */
 struct reset_request {

@@ -121,6 +121,24 @@ static enum exit_code reset(int fd, const struct device *dev, int index, const c
 	return err ? reset_error(fd, err, dev, index, request) : EXIT_OK;
 }
 
+/* The one with the lower number first: two resets must not wait for each other. */
+static enum exit_code lock_both(const struct device *dev, const char *diskseq,
+				const struct device *source, const char *source_seq)
+{
+	bool swap = diskseq && source_seq &&
+		    strtoull(source_seq, NULL, 10) < strtoull(diskseq, NULL, 10);
+	const char *first = swap ? source_seq : diskseq;
+	enum exit_code ret;
+
+	ret = disk_lock(swap ? source : dev, first, DISK_LOCK_DATA);
+	if (ret)
+		return ret;
+	ret = disk_lock(swap ? dev : source, swap ? diskseq : source_seq, DISK_LOCK_DATA);
+	if (ret)
+		disk_unlock(first, DISK_LOCK_DATA);
+	return ret;
+}
+
 /**
  * ramdisk_reset - replace the data of a RAM disk by that of another one, or report why not
  * @fd: the control node
@@ -132,25 +150,32 @@ enum exit_code ramdisk_reset(int fd, const struct device *dev, int index,
 			     const struct reset_request *request)
 {
 	char *diskseq = disk_sequence(dev->number);
+	char *source = disk_sequence(request->source->number);
 	struct disk_seen seen;
-	enum exit_code ret;
+	enum exit_code ret, end;
 
+	ret = lock_both(dev, diskseq, request->source, source);
+	if (ret)
+		goto out_free;
 	ret = check_reset(fd, dev, index, request, &seen);
 	if (!ret && !request->dry_run)
-		ret = disk_images_suspend(dev->number);
+		ret = disk_empty_begin(dev, diskseq);
 	if (ret)
-		goto out;
+		goto out_unlock;
 	ret = reset(fd, dev, index, diskseq, request);
 	if (request->dry_run)
-		goto out;
-	if (ret) {
-		disk_images_restore(dev->number);
-	} else {
+		goto out_unlock;
+	if (!ret)
 		disk_unfinished_end(seen.query.uuid);
-		ret = disk_images_forget(dev->number);
+	end = disk_empty_end(diskseq, !ret);
+	if (!ret)
 		ramdisk_read_partitions(index);
-	}
-out:
+	ret = ret ? ret : end;
+out_unlock:
+	disk_unlock(source, DISK_LOCK_DATA);
+	disk_unlock(diskseq, DISK_LOCK_DATA);
+out_free:
+	free(source);
 	free(diskseq);
 	return ret;
 }

@@ -454,25 +454,25 @@ void disk_guard_undo(struct disk_guard *guard)
 
 /**
  * image_may_be_replaced - check whether a RAM disk was loaded from an image, or saved to it
- * @disk: the RAM disk's device number
+ * @sequence: the disk_sequence() of the RAM disk
  * @folder_fd: the folder of the image
  * @name: its name in the folder
  */
-bool image_may_be_replaced(dev_t disk, int folder_fd, const char *name)
+bool image_may_be_replaced(const char *sequence, int folder_fd, const char *name)
 {
 	uint64_t id = image_id(folder_fd, name);
 
-	return id && disk_images_has(disk, id);
+	return id && disk_images_has(sequence, id);
 }
 
 /**
  * image_may_take_name - check whether a new image may get its name
  * @output: the image; out: exclusive is set if the name is unused, so that a file that
  *	appears later is not replaced
- * @disk: the RAM disk's device number
+ * @sequence: the disk_sequence() of the RAM disk
  * @folder: the file system that the image was on, or is expected on; 0: any
  */
-bool image_may_take_name(struct output *output, dev_t disk, dev_t folder)
+bool image_may_take_name(struct output *output, const char *sequence, dev_t folder)
 {
 	int err = 0;
 	struct stat st;
@@ -481,7 +481,8 @@ bool image_may_take_name(struct output *output, dev_t disk, dev_t folder)
 		err = errno;
 	output->exclusive = err == ENOENT;
 	if (err != ENOENT)
-		return !err && image_may_be_replaced(disk, output->folder_fd, output->name);
+		return !err && image_may_be_replaced(sequence, output->folder_fd,
+						     output->name);
 	/* If that file system is not mounted, the image would be hidden by mounting it. */
 	return !folder || (!fstat(output->folder_fd, &st) && st.st_dev == folder);
 }
@@ -490,6 +491,6 @@ bool image_may_take_name(struct output *output, dev_t disk, dev_t folder)
 enum exit_code image_kept_error(const char *file)
 {
 	return report(EXIT_BUSY,
-		      "file '%s': nothing is saved to it, because it was replaced, its file system unmounted, or the RAM disk emptied or loaded meanwhile",
+		      "file '%s': nothing is saved to it, because it was replaced, its file system unmounted, or the RAM disk emptied, loaded or removed meanwhile",
 		      file);
 }

@@ -44,8 +44,8 @@ enum exit_code disk_check_fit(const struct device *dev, const struct rxd_query *
 enum exit_code disk_is_empty(const struct rxd_query *disk, bool *empty);
 enum exit_code disk_check_empty(const struct device *dev, int fd, void *buffer);
 
-bool image_may_be_replaced(dev_t disk, int folder_fd, const char *name);
-bool image_may_take_name(struct output *output, dev_t disk, dev_t folder);
+bool image_may_be_replaced(const char *sequence, int folder_fd, const char *name);
+bool image_may_take_name(struct output *output, const char *sequence, dev_t folder);
 enum exit_code image_kept_error(const char *file);
 
 #endif /* RXADM_SAVE_DISK_H */

@@ -124,10 +124,13 @@ static enum exit_code record(struct load_job *job, int control, int index, dev_t
 {
 	const struct log_generation *generation = job->reader.generation;
 	enum exit_code ret;
+	char *sequence;
 
 	if (job->args->raw || (job->log && generation != log_newest(&job->head)))
 		return EXIT_OK;
-	ret = disk_images_set(disk, job->image.header.id);
+	sequence = disk_sequence(disk);
+	ret = disk_images_set(sequence, job->image.header.id);
+	free(sequence);
 	/* The next update then is short. Without a record, it is not. */
 	if (!ret && job->log)
 		track_begin(control, index, disk, generation->state);
@@ -250,14 +253,15 @@ static enum exit_code verify(struct load_job *job)
 static enum exit_code fill(struct load_job *job, int control, int index, dev_t disk,
 			   const struct rxd_query *query, const char *unfinished)
 {
+	char *sequence = disk_sequence(disk);
+	char *images = disk_images_path(sequence);
 	struct disk_guard guard;
 	enum exit_code ret;
-	char *images;
 	int err;
 
 	/* Forget images of the old data. The guard removes the record if it empties the disk. */
-	ret = disk_images_forget(disk);
-	images = disk_images_path(disk);
+	ret = disk_images_forget(sequence);
+	free(sequence);
 	err = ret ? 0 : disk_guard_empty(&guard, job->fd, query->size, images, unfinished);
 	if (err)
 		ret = report(exit_code_of(err), "cannot start a process: %s", strerror(err));

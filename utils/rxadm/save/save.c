@@ -16,7 +16,6 @@
 #include "copy/copy.h"
 #include "copy/file.h"
 #include "copy/stream.h"
-#include "device/filesystems.h"
 #include "image/frame.h"
 #include "image/names.h"
 #include "kernel/disk_state.h"
@@ -292,19 +291,29 @@ static enum copy_step sync_image(void *context)
 	return write_failed(job, errno);
 }
 
+static enum exit_code check_own(struct job *job)
+{
+	const char *sequence = job->source->sequence;
+
+	return job->args->own && (disk_images_are_old(sequence, job->source->images) ||
+				  !image_may_take_name(&job->output, sequence, job->args->folder)) ?
+	       image_kept_error(job->args->file) : EXIT_OK;
+}
+
 static enum exit_code commit(struct job *job)
 {
+	const char *sequence = job->source->sequence;
 	struct save_args *args = job->args;
 	struct output *output = &job->output;
 	const struct stat written = output->st;
+	enum exit_code ret;
 	char *path = NULL;
 	int err = 0;
 
-	if (args->own && (disk_images_are_old(job->source->images) ||
-			  !image_may_take_name(output, job->dev->number, args->folder)))
-		return image_kept_error(args->file);
-	if (args->keep && (args->apart || !image_may_take_name(output, job->dev->number,
-							       args->folder)))
+	ret = check_own(job);
+	if (ret)
+		return ret;
+	if (args->keep && (args->apart || !image_may_take_name(output, sequence, args->folder)))
 		err = image_name_beside(output, &args->beside);
 	if (!err && args->keep_old && !args->beside)
 		err = image_keep_old(output, &args->beside, &args->old);
@@ -312,15 +321,19 @@ static enum exit_code commit(struct job *job)
 		return report(exit_code_of(err), "file '%s': %s",
 			      args->beside ? args->beside : args->file, strerror(err));
 	/* Record the id first: if rxadm is killed in between, the disk may replace the image. */
-	if (!args->raw && disk_images_add(job->source->images, job->image.header.id))
-		fprintf(stderr, "rxadm: the image is saved nevertheless\n");
+	if (!args->raw)
+		ret = disk_images_add(job->source->images, job->image.header.id);
+	/* Later saves would find an image that is not the disk's own. */
+	if (ret && args->own)
+		return ret;
+	if (ret)
+		report(EXIT_OK, "note: the image is saved nevertheless");
 	err = image_commit(output, &args->beside, &path);
 	/* Mark the disk as saved last: 'rxadm remove' then needs no --force. */
 	if (err)
 		image_drop_old(output, &args->old);
 	else
-		disk_saved_set(job->source->sequence, job->source->generation, path,
-			       &written);
+		disk_saved_set(sequence, job->source->generation, path, &written);
 	free(path);
 	return err ? report(exit_code_of(err), "file '%s': %s",
 			    args->beside ? args->beside : args->file, strerror(err)) : EXIT_OK;
@@ -395,6 +408,10 @@ static enum exit_code save_from(struct save_args *args, const struct save_source
 	err = args->stream ? 0 : output_open(&job.output, args->file, true);
 	if (err)
 		return file_replace_error("file", args->file, err);
+	/* Before anything is copied, if that can be. */
+	ret = check_own(&job);
+	if (ret)
+		goto out_discard;
 	if (!args->stream)
 		tell_of_generations(&job);
 	/* Set the size: ranges that are not written stay holes. */
@@ -410,9 +427,10 @@ static enum exit_code save_from(struct save_args *args, const struct save_source
 	else
 		ret = run_job(&job);
 	args->signal = job.copy.signal;
-	output_discard(&job.output);
 	free(job.scratch);
 	extents_end(&job.extents);
+out_discard:
+	output_discard(&job.output);
 	disk_note(source->sequence, source->generation, &args->seen);
 	free(job.read_error);
 	free(job.write_error);
@@ -441,23 +459,6 @@ static enum exit_code save_claimed(struct save_args *args, struct save_source *s
 	return ret ? ret : end;
 }
 
-/* An image on the disk itself would be lost with it. A disk that is not in use has no files. */
-static enum exit_code check_place(const struct save_args *args, const struct save_source *source)
-{
-	enum exit_code ret = EXIT_OK;
-	struct output place;
-
-	/* The save reports what is wrong with the path. */
-	if (args->stream || !source->in_use || output_find(&place, args->file, false))
-		return EXIT_OK;
-	if (filesystems_have(&source->dev, place.folder_fd))
-		ret = report(EXIT_PARAMETERS,
-			     "file '%s': lies on the RAM disk '%s' itself, or on a device that uses it, and may be lost with it; give a path on another file system",
-			     args->file, source->dev.path);
-	output_discard(&place);
-	return ret;
-}
-
 /**
  * image_save - save a RAM disk to an image
  * @args: the disk and the image
@@ -480,11 +481,12 @@ enum exit_code image_save(struct save_args *args)
 	ret = control_open(&control);
 	if (ret)
 		return ret;
-	ret = save_source_claim(&source, control, args->device, !args->keep, !args->stream);
+	ret = save_source_claim(&source, control, args->device, !args->keep, !args->stream,
+				args->own || args->keep);
 	source.apart = args->apart;
 	begin = copy_clock();
-	if (!ret)
-		ret = check_place(args, &source);
+	if (!ret && !args->stream)
+		ret = save_source_check_place(&source, args->file);
 	if (!ret)
 		ret = args->update ? update_save(args, &source) : save_claimed(args, &source);
 	if (!args->stream && !args->signal)

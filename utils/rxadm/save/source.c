@@ -12,9 +12,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "copy/file.h"
+#include "device/filesystems.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
+#include "kernel/ramdisk.h"
 #include "save/disk.h"
 #include "save/source.h"
 
@@ -96,21 +99,6 @@ static enum exit_code claim(struct save_source *source, bool may_clone)
 	return ret;
 }
 
-/* Not the number of a device: disk_lock() uses these. */
-static uint64_t lock_key(const struct save_source *source)
-{
-	return UINT64_C(1) << 60 | strtoull(source->sequence, NULL, 10);
-}
-
-/* Wait for other saves of the disk: the last one to end must be of the newest state. */
-static enum exit_code lock_disk(struct save_source *source)
-{
-	enum exit_code ret = lock_take_one(lock_key(source), source->dev.path);
-
-	source->locked = !ret;
-	return ret ? ret : disk_check_same(&source->dev, source->sequence);
-}
-
 /**
  * save_source_claim - find the RAM disk to be saved, and open it if it is not in use
  * @source: out: to be released by save_source_release(), also after an error
@@ -118,9 +106,10 @@ static enum exit_code lock_disk(struct save_source *source)
  * @name: the disk, as the user named it
  * @may_clone: a disk in use is not refused, unless it is a cache
  * @to_file: wait for other saves of the disk to files
+ * @guarded: the caller checks which image the disk may replace
  */
 enum exit_code save_source_claim(struct save_source *source, int control, const char *name,
-				 bool may_clone, bool to_file)
+				 bool may_clone, bool to_file, bool guarded)
 {
 	enum exit_code ret;
 
@@ -128,6 +117,7 @@ enum exit_code save_source_claim(struct save_source *source, int control, const 
 		.control = control,
 		.clone = { .record = -1, .fd = -1 },
 		.images = -ENODEV,
+		.guarded = guarded,
 		.fd = -1,
 	};
 	save_clones_clean(control);
@@ -138,9 +128,45 @@ enum exit_code save_source_claim(struct save_source *source, int control, const 
 	source->sequence = disk_sequence(source->dev.number);
 	if (!source->sequence)
 		return control_error(ENODEV, source->dev.path);
-	if (to_file)
-		ret = lock_disk(source);
+	source->images = disk_images_open(source->sequence);
+	/* What empties the disk now may be killed in the waits that follow. */
+	if (!guarded)
+		ret = disk_check_emptying(&source->dev, source->sequence);
+	/* The last save to end must be of the newest state. */
+	if (!ret && to_file)
+		ret = disk_lock(&source->dev, source->sequence, DISK_LOCK_SAVE);
+	source->locked = to_file && !ret;
 	return ret ? ret : claim(source, may_clone);
+}
+
+/**
+ * save_source_check_place - report an image on the disk itself, which would be lost with it
+ * @source: result of save_source_claim()
+ * @file: path of the image
+ */
+enum exit_code save_source_check_place(const struct save_source *source, const char *file)
+{
+	enum exit_code ret = EXIT_OK;
+	struct output place;
+
+	/* A disk that is not in use has no files. The save reports what is wrong with the path. */
+	if (!source->in_use || output_find(&place, file, false))
+		return EXIT_OK;
+	if (filesystems_have(&source->dev, place.folder_fd))
+		ret = report(EXIT_PARAMETERS,
+			     "file '%s': lies on the RAM disk '%s' itself, or on a device that uses it, and may be lost with it; give a path on another file system",
+			     file, source->dev.path);
+	output_discard(&place);
+	return ret;
+}
+
+/* Was the disk emptied or loaded since the save began? The user has not seen what it holds now. */
+static enum exit_code check_emptied(const struct save_source *source)
+{
+	if (source->guarded || !disk_images_are_old(source->sequence, source->images))
+		return EXIT_OK;
+	return report(EXIT_BUSY, "%s '%s': was emptied or loaded meanwhile; nothing was saved",
+		      source->dev.what, source->dev.path);
 }
 
 static enum exit_code read_clone(struct save_source *source, bool no_freeze, const uint8_t *state)
@@ -155,9 +181,8 @@ static enum exit_code read_clone(struct save_source *source, bool no_freeze, con
 	if (!ret)
 		ret = disk_check_same(&source->dev, source->sequence);
 	/* A load may have begun, and may have ended by now. */
-	if (!ret && disk_images_are_old(source->images))
-		ret = report(EXIT_BUSY, "%s '%s': was emptied or loaded meanwhile",
-			     source->dev.what, source->dev.path);
+	if (!ret)
+		ret = check_emptied(source);
 	if (ret)
 		return ret;
 	/* The disk itself can be used from now on. */
@@ -195,8 +220,12 @@ static enum exit_code unfinished_error(const struct save_source *source)
  */
 enum exit_code save_source_read(struct save_source *source, bool no_freeze, const uint8_t *state)
 {
-	/* Before the data is read. */
-	source->images = disk_images_open(source->sequence);
+	enum exit_code ret;
+
+	/* What empties the disk now was not there when the record of images was opened. */
+	ret = check_emptied(source);
+	if (ret)
+		return ret;
 	if ((source->in_use || source->locked) && !source->apart &&
 	    disk_is_unfinished(source->query.uuid))
 		return unfinished_error(source);
@@ -253,7 +282,7 @@ void save_source_release(struct save_source *source)
 	if (source->images >= 0)
 		close(source->images);
 	if (source->locked)
-		lock_give_one(lock_key(source));
+		disk_unlock(source->sequence, DISK_LOCK_SAVE);
 	if (source->found)
 		device_release(&source->dev);
 	free(source->sequence);

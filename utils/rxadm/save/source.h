@@ -21,6 +21,7 @@ struct save_source {
 	bool were_off;			/* its I/O statistics */
 	bool in_use;
 	bool apart;			/* a disk that was not loaded completely may be saved */
+	bool guarded;			/* the caller checks which image the disk may replace */
 	int images;			/* result of disk_images_open() */
 	bool cloned;			/* @clone is read instead of the disk */
 	struct save_clone clone;
@@ -31,7 +32,8 @@ struct save_source {
 };
 
 enum exit_code save_source_claim(struct save_source *source, int control, const char *name,
-				 bool may_clone, bool to_file);
+				 bool may_clone, bool to_file, bool guarded);
+enum exit_code save_source_check_place(const struct save_source *source, const char *file);
 enum exit_code save_source_read(struct save_source *source, bool no_freeze, const uint8_t *state);
 bool save_source_unchanged(const struct save_source *source);
 char *save_source_lost(const struct save_source *source);

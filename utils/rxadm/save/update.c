@@ -172,7 +172,7 @@ static bool record_fits(const struct update *update)
 		return false;
 	return !memcmp(state, log_newest(head)->state, LOG_STATE) ||
 	       (!memcmp(state, head->before, LOG_STATE) && same_writer(&writer, &head->writer) &&
-		disk_images_has(update->source->dev.number, head->header.id));
+		disk_images_has(update->source->sequence, head->header.id));
 }
 
 static bool has_changed(const struct update *update, const struct image_header *header)
@@ -246,18 +246,16 @@ static enum exit_code check_path(const struct update *update)
 /* The record of images was opened before the data was read. Has it been replaced since? */
 static enum exit_code check_own(struct update *update)
 {
-	dev_t disk = update->source->dev.number;
+	const char *sequence = update->source->sequence;
 	const struct save_args *args = update->args;
 	bool may;
 
 	if (!args->own)
 		return EXIT_OK;
-	if (update->file.fd < 0)
-		may = image_may_take_name(&update->output, disk, args->folder);
-	else
-		may = disk_images_has(disk, update->id);
-	return may && !disk_images_are_old(update->source->images) ? EXIT_OK :
-								     image_kept_error(args->file);
+	may = update->file.fd < 0 ? image_may_take_name(&update->output, sequence, args->folder) :
+				    disk_images_has(sequence, update->id);
+	return may && !disk_images_are_old(sequence, update->source->images) ?
+	       EXIT_OK : image_kept_error(args->file);
 }
 
 /* From the moment that the head is written, the image has the new state. */
@@ -269,27 +267,31 @@ static enum exit_code commit(struct update *update)
 	int err;
 
 	ret = check_own(update);
+	if (!ret) {
+		head->writer = this_writer(update->source);
+		err = generations_add(head, &update->append.segment, update->args->generations,
+				      update->append.written);
+		ret = err ? failed_early(update, err) : EXIT_OK;
+	}
 	if (ret) {
 		cut_off(update);
 		return ret;
 	}
-	head->writer = this_writer(update->source);
-	err = generations_add(head, &update->append.segment, update->args->generations,
-			      update->append.written);
-	if (err) {
-		cut_off(update);
-		return failed_early(update, err);
-	}
-	if (disk_images_add(update->source->images, head->header.id))
+	if (!disk_images_has(update->source->sequence, head->header.id))
+		ret = disk_images_add(update->source->images, head->header.id);
+	/* Later saves would find an image that is not the disk's own. */
+	if (ret && is_new && update->args->own)
+		return ret;
+	if (ret)
 		report(EXIT_OK, "note: the image is saved nevertheless");
 	err = append_head(update->fd, head);
 	ret = err ? failed(update, err) : check_path(update);
-	if (!ret && is_new) {
-		/* The lock is of the old file. */
-		update->output.exclusive = update->file.fd < 0;
+	/* The lock is of the old file. */
+	update->output.exclusive = update->file.fd < 0;
+	if (!ret && is_new)
 		err = output_commit(&update->output, 0600, true);
-		ret = err ? failed(update, err) : EXIT_OK;
-	}
+	if (!ret && err)
+		ret = failed(update, err);
 	if (ret)
 		return ret;
 	/* Otherwise, the record would go back to the disk. */
@@ -381,7 +383,9 @@ static enum exit_code save_clone(struct update *update, const uint8_t *state, bo
 		.mode = update->args->progress,
 		.what = "save",
 	};
-	ret = write_segment(update);
+	ret = update->file.fd < 0 ? check_own(update) : EXIT_OK;
+	if (!ret)
+		ret = write_segment(update);
 	return ret ? ret : commit(update);
 }
 
@@ -395,7 +399,7 @@ static enum exit_code save_tracked(struct update *update)
 
 	uuid_generate(state);
 	ret = save_source_read(source, update->args->no_freeze, state);
-	/* Before anything is copied, if that can be. */
+	/* Before anything is copied, as for a new file in save_clone(). */
 	if (!ret && update->file.fd >= 0)
 		ret = check_own(update);
 	if (!ret)
