@@ -65,6 +65,9 @@ static int test_add_disk(struct device *parent, struct gendisk *gd,
 #include "../module/disk.c"
 #undef device_add_disk
 #undef rxd_alloc_disk
+#include "../module/bio.c"
+#include "../module/resize.c"
+#include "../module/claim.c"
 #include "../module/arm.c"
 #include "../module/track.c"
 #include "../module/freeze.c"
