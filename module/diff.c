@@ -116,18 +116,26 @@ static bool compare_leaf(struct walk *walk)
 	return room;
 }
 
+/* Do both disks have their pages? Look again after the pages were read. */
+static int check_pages(const struct rxd_disk *rxd, const struct rxd_disk *base)
+{
+	if (READ_ONCE(rxd->owner) || READ_ONCE(base->owner))
+		return -EBUSY;
+	return rxd_disk_is_lost(rxd) || rxd_disk_is_lost(base) ? -EIO : 0;
+}
+
 /* Return: 0 at the end of the range, or if there is no room for more extents, or -errno. */
 static int compare(struct walk *walk, struct rxd_disk *rxd, struct rxd_disk *base)
 {
 	bool room = true;
+	int ret;
 
 	while (room) {
 		if (signal_pending(current))
 			return -EINTR;
-		if (READ_ONCE(rxd->owner) || READ_ONCE(base->owner))
-			return -EBUSY;
-		if (rxd_disk_is_lost(rxd) || rxd_disk_is_lost(base))
-			return -EIO;
+		ret = check_pages(rxd, base);
+		if (ret)
+			return ret;
 		walk->end = min(walk->end, max(rxd_store_nr_pages(walk->store),
 					       rxd_store_nr_pages(walk->base)));
 		if (walk->next >= walk->end)
@@ -135,9 +143,9 @@ static int compare(struct walk *walk, struct rxd_disk *rxd, struct rxd_disk *bas
 		room = compare_leaf(walk);
 		cond_resched();
 	}
-	/* Pages may have gone since the last check: look at the disks after the pages. */
+	/* Pages may have gone since the last check. The mark was set before they went. */
 	smp_rmb();
-	return rxd_disk_is_lost(rxd) || rxd_disk_is_lost(base) ? -EIO : 0;
+	return check_pages(rxd, base);
 }
 
 static int compare_disks(struct rxd_disk *rxd, struct rxd_disk *base, struct rxd_diff *arg,
