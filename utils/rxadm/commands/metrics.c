@@ -19,6 +19,7 @@
 #include "config/config_files.h"
 #include "config/plan.h"
 #include "device/device.h"
+#include "kernel/attributes.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
 #include "kernel/dm.h"
@@ -115,7 +116,7 @@ static void release(struct metrics *metrics)
 	free(metrics->caches);
 }
 
-/* Leave out a RAM disk that was removed meanwhile. */
+/* Leave out a RAM disk that was removed or replaced meanwhile. */
 static void add_ramdisk(struct metrics *metrics, const struct rxd_query *query,
 			const struct config *started)
 {
@@ -124,18 +125,22 @@ static void add_ramdisk(struct metrics *metrics, const struct rxd_query *query,
 	struct ramdisk_metrics ramdisk = {
 		.disk.name = format_text("rxd%d", query->index),
 		.query = *query,
-		.uuid = sysfs_read(number, "rxd/uuid"),
 		.node = sysfs_read(number, "rxd/node"),
 		.state = sysfs_read(number, "rxd/state"),
 		.autosave = section ? section->autosave : 0,
 	};
+	bool complete = iostat_read(number, &ramdisk.disk.io) && ramdisk.node && ramdisk.state;
+	char *uuid = ramdisk_uuid(query->uuid);
 
-	if (!iostat_read(number, &ramdisk.disk.io) || !ramdisk.uuid || !ramdisk.node ||
-	    !ramdisk.state) {
+	save_cost_read(number, &ramdisk.saves);
+	/* Last: another disk may have got the number since the query. */
+	ramdisk.uuid = sysfs_read(number, "rxd/uuid");
+	complete = complete && ramdisk.uuid && !strcmp(ramdisk.uuid, uuid);
+	free(uuid);
+	if (!complete) {
 		release_ramdisk(&ramdisk);
 		return;
 	}
-	save_cost_read(number, &ramdisk.saves);
 	metrics->ramdisks = resize_array(metrics->ramdisks, metrics->ramdisk_count + 1,
 					 sizeof(*metrics->ramdisks));
 	metrics->ramdisks[metrics->ramdisk_count++] = ramdisk;
