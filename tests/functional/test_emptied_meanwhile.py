@@ -4,6 +4,7 @@
 import contextlib
 import hashlib
 import os
+import signal
 import subprocess
 
 import pytest
@@ -137,6 +138,50 @@ def test_reset_waits_for_both(lab):
             release()
             assert ended(process) == (0, "")
     assert direct.read(target.path, 0, 4096) == stamp(3)
+
+
+def test_source_that_is_replaced(lab):
+    """The reset does not take the data of another disk that has the number of the source now."""
+    source, target = lab.ramdisk(8 * MIB), lab.ramdisk(8 * MIB)
+    direct.write(target.path, 0, stamp(1))
+    with locks.held(target.path, locks.DATA) as release, \
+         waiting("reset", "--force", target.path, "--to", source.path) as process:
+        source.remove()
+        direct.write(lab.ramdisk(8 * MIB, index=source.index).path, 0, stamp(2))
+        release()
+        code, errors = ended(process)
+    # The number of the block device may be another one: then the source is gone.
+    assert code in (BUSY, DEVICE) and source.path in errors, errors
+    assert direct.read(target.path, 0, 4096) == stamp(1)
+
+
+def test_all_but_a_cache(lab):
+    """A mapping that waits for its origin does not keep other disks from being removed."""
+    cache, other = lab.cache(), lab.ramdisk(MIB)
+    with locks.held(cache.ramdisk.path, locks.DATA):
+        result = rxadm("remove", "--all")
+    assert result.returncode == BUSY and f"'{cache.ramdisk.path}'" in result.stderr, result
+    assert os.path.exists(cache.ramdisk.path) and not os.path.exists(other.path)
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_map_looks_after_the_wait(lab, interrupted):
+    """What another command has left decides, and the wait can be interrupted."""
+    ramdisk = lab.ramdisk(8 * MIB)
+    _, origin = lab.linear(16 * MIB)
+    direct.write(ramdisk.path, 0, stamp(1))
+    with locks.held(ramdisk.path, locks.DATA) as release, \
+         waiting("map", "--cache", ramdisk.path, "--origin", origin, "--name",
+                 "rxdtest-looks") as process:
+        if interrupted:
+            process.send_signal(signal.SIGINT)
+            assert ended(process)[0] == -signal.SIGINT
+            return
+        lab.adopt_mapped("rxdtest-looks")
+        ramdisk.clear()
+        release()
+        assert ended(process) == (0, "")
+    ok("unmap", "rxdtest-looks")
 
 
 def test_map_waits(lab):

@@ -122,7 +122,7 @@ static enum exit_code run_map(int argc, char **argv)
 		return EXIT_OK;
 	}
 
-	/* Take no global lock, because the origin may hang: cache_map() locks the origin only. */
+	/* Take no global lock, because the origin may hang: cache_map() locks the devices only. */
 	ret = privilege_check();
 	if (!ret && !request.dry_run && !module_is_loaded("dm_rxcache"))
 		ret = module_load("dm-rxcache");
@@ -132,7 +132,6 @@ static enum exit_code run_map(int argc, char **argv)
 		return ret;
 	ret = request.dry_run ? dm_connect() : dm_begin();
 	if (!ret) {
-		signals_block();
 		ret = cache_map(control, &request, &path);
 		if (path && !ret)
 			puts(path);

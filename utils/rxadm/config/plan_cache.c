@@ -32,7 +32,6 @@ static enum exit_code map_cache(struct plan *plan)
 
 	request.cache = device;
 	request.force_text = "'force = yes'";
-	signals_block();
 	ret = cache_map(plan->control, &request, &path);
 	signals_allow();
 	free(path);

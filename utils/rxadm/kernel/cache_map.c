@@ -192,14 +192,14 @@ static char *table_of(const struct map_request *request, const struct device *or
 }
 
 static enum exit_code create(const char *name, const struct device *origin, uint64_t sectors,
-			     const struct device *cache, const struct disk_seen *seen,
-			     const struct map_request *request, char **path)
+			     const struct device *cache, const char *sequence,
+			     const struct disk_seen *seen, const struct map_request *request,
+			     char **path)
 {
 	char *table = table_of(request, origin, cache, seen);
 	char *uuid = format_text(RXCACHE_UUID "%u:%u", major(origin->number),
 				 minor(origin->number));
 	enum exit_code ret = EXIT_OK;
-	char *sequence = NULL;
 	dev_t number;
 
 	*path = NULL;
@@ -211,17 +211,14 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 		goto out;
 	}
 	*path = format_text("/dev/mapper/%s", name);
-	sequence = disk_sequence(cache->number);
-	ret = disk_lock(cache, sequence, DISK_LOCK_DATA);
-	if (ret)
-		goto out;
+	/* A signal must not leave a mapping without a table. */
+	signals_block();
 	/* Mapping empties the RAM disk: from then on it may not replace its images. */
 	ret = disk_empty_begin(cache, sequence);
 	if (!ret) {
 		ret = mapping_create(name, uuid, sectors, RXCACHE_TARGET, table, &number);
 		disk_empty_end(sequence, !ret);
 	}
-	disk_unlock(sequence, DISK_LOCK_DATA);
 	if (!ret && !device_wait(*path, number)) {
 		ret = mapping_remove(name);
 		if (!ret)
@@ -230,7 +227,6 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 				     *path);
 	}
 out:
-	free(sequence);
 	free(uuid);
 	free(table);
 	return ret;
@@ -252,8 +248,10 @@ static enum exit_code map_devices(int control, const struct map_request *request
 				  const struct device *cache, int index,
 				  const struct device *origin, char **path)
 {
+	char *sequence = disk_sequence(cache->number);
 	struct disk_seen seen = { .diskseq = 0 };
 	struct caches caches;
+	bool locked = false;
 	enum exit_code ret;
 	uint64_t sectors = 0;
 	char *name;
@@ -264,13 +262,21 @@ static enum exit_code map_devices(int control, const struct map_request *request
 		ret = mapping_name_check(name);
 	if (!ret)
 		ret = check_origin(origin, cache, &caches, request, &sectors);
+	if (!ret) {
+		/* The origin may hang: do not keep others from the RAM disk meanwhile. */
+		ret = disk_lock(cache, sequence, DISK_LOCK_DATA);
+		locked = !ret;
+	}
 	if (!ret)
 		ret = check_cache(control, cache, index, &caches, request->force, &seen);
 	if (!ret)
 		ret = check_name_is_free(name);
 	if (!ret)
-		ret = create(name, origin, sectors, cache, &seen, request, path);
+		ret = create(name, origin, sectors, cache, sequence, &seen, request, path);
+	if (locked)
+		disk_unlock(sequence, DISK_LOCK_DATA);
 	caches_free(&caches);
+	free(sequence);
 	free(name);
 	return ret;
 }
@@ -289,7 +295,7 @@ static uint64_t disk_of(dev_t number)
  * @request: what to map
  * @path: out: allocated path of the mapping, or NULL, as after a dry run
  *
- * The caller must block signals, so that none leaves a mapping without a table.
+ * Signals are blocked from the first change on. The caller allows them when it has printed @path.
  */
 enum exit_code cache_map(int control, const struct map_request *request, char **path)
 {

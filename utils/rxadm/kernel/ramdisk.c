@@ -103,13 +103,19 @@ enum exit_code disk_check_emptying(const struct device *dev, const char *sequenc
 		      (int)holder) : EXIT_OK;
 }
 
-/* Reserved memory is zeroed piece by piece. What holds only a part may replace no image. */
-static enum exit_code partly_cleared(const struct device *dev, const char *diskseq)
+/*
+ * Try to empty a disk. Reserved memory is zeroed piece by piece: what holds only a part may replace
+ * no image.
+ */
+static enum exit_code try_clear(int fd, const struct device *dev, const char *diskseq,
+				struct rxd_remove *arg, int *err)
 {
-	disk_images_forget(diskseq);
-	return report(EXIT_MEMORY,
-		      "%s '%s': memory is short, so only a part of it was cleared; remove its clones, and run 'rxadm clear --force' again",
-		      dev->what, dev->path);
+	enum exit_code ret = disk_empty_begin(dev, diskseq);
+
+	if (ret)
+		return ret;
+	*err = control_discard(fd, RXD_CLEAR, arg);
+	return disk_empty_end(diskseq, !*err || *err == ENOSPC);
 }
 
 /*
@@ -143,10 +149,17 @@ static enum exit_code discard(int fd, unsigned long command, const struct device
 		arg.changes = request->saved ? request->saved->changes : seen->changes;
 		if (request->dry_run)
 			return dry_run_discard(fd, dev, command, &arg);
-		err = control_discard(fd, command, &arg);
-	} while ((err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
+		if (command == RXD_CLEAR)
+			ret = try_clear(fd, dev, diskseq, &arg, &err);
+		else
+			err = control_discard(fd, command, &arg);
+	} while (!ret && (err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
+	if (ret)
+		return ret;
 	if (err == ENOSPC)
-		return partly_cleared(dev, diskseq);
+		return report(EXIT_MEMORY,
+			      "%s '%s': memory is short, so only a part of it was cleared; remove its clones, and run 'rxadm clear --force' again",
+			      dev->what, dev->path);
 	return err ? control_error(err, dev->path) : EXIT_OK;
 }
 
@@ -188,26 +201,14 @@ static enum exit_code clear(int fd, const struct device *dev, int index,
 {
 	char *diskseq = request->diskseq ? copy_text(request->diskseq) : disk_sequence(dev->number);
 	struct disk_seen seen;
-	enum exit_code ret, end;
+	enum exit_code ret = disk_lock(dev, diskseq, DISK_LOCK_DATA);
 
-	ret = disk_lock(dev, diskseq, DISK_LOCK_DATA);
-	if (ret)
-		goto out_free;
-	ret = disk_check_discard(fd, dev, index, request->force, &seen);
-	if (!ret && !request->dry_run)
-		ret = disk_empty_begin(dev, diskseq);
-	if (ret)
-		goto out_unlock;
-	ret = discard(fd, RXD_CLEAR, dev, index, diskseq, request, &seen);
-	if (request->dry_run)
-		goto out_unlock;
-	if (!ret)
-		disk_unfinished_end(seen.query.uuid);
-	end = disk_empty_end(diskseq, !ret);
-	ret = ret ? ret : end;
-out_unlock:
-	disk_unlock(diskseq, DISK_LOCK_DATA);
-out_free:
+	if (!ret) {
+		ret = discard(fd, RXD_CLEAR, dev, index, diskseq, request, &seen);
+		if (!ret && !request->dry_run)
+			disk_unfinished_end(seen.query.uuid);
+		disk_unlock(diskseq, DISK_LOCK_DATA);
+	}
 	free(diskseq);
 	return ret;
 }
@@ -237,12 +238,12 @@ static enum exit_code remove_locked(int fd, const char *name, const struct disca
 	return ret;
 }
 
+typedef enum exit_code (*discard_fn)(int fd, const struct device *dev, int index,
+				     const struct discard_request *request);
+
 static enum exit_code find_and_discard(int fd, const char *name,
 				       const struct discard_request *request,
-				       enum exit_code (*discard_it)(int fd,
-								    const struct device *dev,
-								    int index,
-								    const struct discard_request *))
+				       discard_fn discard_it)
 {
 	struct device dev;
 	enum exit_code ret;
@@ -264,8 +265,11 @@ static enum exit_code remove_found(int fd, const struct rxd_query *query,
 	char *path = format_text("/dev/rxd%d", query->index);
 	char *sequence = disk_sequence(number), *now;
 	uint64_t key = key_of(sequence, DISK_LOCK_DATA);
-	enum exit_code ret = lock_take_one(key, path);
+	enum exit_code ret = EXIT_OK;
 
+	/* A cache is refused. Its 'rxadm map' may have the lock, and wait for the origin. */
+	if (!(query->state & RXD_STATE_CACHE))
+		ret = lock_take_one(key, path);
 	if (!ret) {
 		ret = lock_take();
 		if (!ret) {

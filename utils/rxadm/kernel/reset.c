@@ -90,9 +90,20 @@ static enum exit_code reset_error(int fd, int err, const struct device *dev, int
 	}
 }
 
+static enum exit_code try_reset(int fd, const struct device *dev, const char *diskseq,
+				struct rxd_reset *arg, int *err)
+{
+	enum exit_code ret = disk_empty_begin(dev, diskseq);
+
+	if (ret)
+		return ret;
+	*err = ioctl(fd, RXD_RESET, arg) ? errno : 0;
+	return disk_empty_end(diskseq, !*err);
+}
+
 /* The driver refuses if the disk was written to or replaced after the check, as in discard(). */
 static enum exit_code reset(int fd, const struct device *dev, int index, const char *diskseq,
-			    const struct reset_request *request)
+			    const char *source_seq, const struct reset_request *request)
 {
 	struct rxd_reset arg = {
 		.version = RXD_ABI_VERSION,
@@ -109,6 +120,8 @@ static enum exit_code reset(int fd, const struct device *dev, int index, const c
 		ret = check_reset(fd, dev, index, request, &seen);
 		if (!ret)
 			ret = disk_check_same(dev, diskseq);
+		if (!ret)
+			ret = disk_check_same(request->source, source_seq);
 		if (ret)
 			return ret;
 		arg.diskseq = seen.diskseq;
@@ -116,9 +129,15 @@ static enum exit_code reset(int fd, const struct device *dev, int index, const c
 		if (request->dry_run)
 			err = dry_run_reset(fd, &arg);
 		else
-			err = ioctl(fd, RXD_RESET, &arg) ? errno : 0;
-	} while ((err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
-	return err ? reset_error(fd, err, dev, index, request) : EXIT_OK;
+			ret = try_reset(fd, dev, diskseq, &arg, &err);
+	} while (!ret && (err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
+	if (!ret && err)
+		ret = reset_error(fd, err, dev, index, request);
+	if (!ret && !request->dry_run) {
+		disk_unfinished_end(seen.query.uuid);
+		ramdisk_read_partitions(index);
+	}
+	return ret;
 }
 
 /* The one with the lower number first: two resets must not wait for each other. */
@@ -152,29 +171,17 @@ enum exit_code ramdisk_reset(int fd, const struct device *dev, int index,
 	char *diskseq = disk_sequence(dev->number);
 	char *source = disk_sequence(request->source->number);
 	struct disk_seen seen;
-	enum exit_code ret, end;
+	enum exit_code ret;
 
-	ret = lock_both(dev, diskseq, request->source, source);
-	if (ret)
-		goto out_free;
+	/* Before the wait: 'rxadm map' of one of them may have its lock, and wait for an origin. */
 	ret = check_reset(fd, dev, index, request, &seen);
-	if (!ret && !request->dry_run)
-		ret = disk_empty_begin(dev, diskseq);
-	if (ret)
-		goto out_unlock;
-	ret = reset(fd, dev, index, diskseq, request);
-	if (request->dry_run)
-		goto out_unlock;
 	if (!ret)
-		disk_unfinished_end(seen.query.uuid);
-	end = disk_empty_end(diskseq, !ret);
-	if (!ret)
-		ramdisk_read_partitions(index);
-	ret = ret ? ret : end;
-out_unlock:
-	disk_unlock(source, DISK_LOCK_DATA);
-	disk_unlock(diskseq, DISK_LOCK_DATA);
-out_free:
+		ret = lock_both(dev, diskseq, request->source, source);
+	if (!ret) {
+		ret = reset(fd, dev, index, diskseq, source, request);
+		disk_unlock(source, DISK_LOCK_DATA);
+		disk_unlock(diskseq, DISK_LOCK_DATA);
+	}
 	free(source);
 	free(diskseq);
 	return ret;

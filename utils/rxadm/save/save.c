@@ -489,7 +489,8 @@ enum exit_code image_save(struct save_args *args)
 		ret = save_source_check_place(&source, args->file);
 	if (!ret)
 		ret = args->update ? update_save(args, &source) : save_claimed(args, &source);
-	if (!args->stream && !args->signal)
+	/* Without the lock, another save may be recording its cost. */
+	if (source.locked && !args->signal)
 		save_cost_add(source.sequence, !ret && !args->instead && !args->beside,
 			      (copy_clock() - begin) / 1000000, args->written);
 	save_source_release(&source);
