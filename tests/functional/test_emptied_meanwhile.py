@@ -6,6 +6,7 @@ import hashlib
 import os
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -32,6 +33,25 @@ def saved_disk(lab, path, request):
 def digest(path):
     with open(path, "rb") as file:
         return hashlib.sha256(file.read()).hexdigest()
+
+
+def number_of(ramdisk):
+    with open(f"/sys/block/rxd{ramdisk.index}/dev", encoding="ascii") as file:
+        return os.makedev(*map(int, file.read().split(":")))
+
+
+def replaced(lab, ramdisk):
+    """Another disk with the same numbers. The kernel frees that of the block device later."""
+    number, end = number_of(ramdisk), time.monotonic() + 60
+    ramdisk.remove()
+    while True:
+        new = lab.ramdisk(8 * MIB, index=ramdisk.index)
+        if number_of(new) == number:
+            direct.write(new.path, 0, stamp(2))
+            return new
+        assert time.monotonic() < end
+        new.remove()
+        time.sleep(0.1)
 
 
 @contextlib.contextmanager
@@ -146,12 +166,10 @@ def test_source_that_is_replaced(lab):
     direct.write(target.path, 0, stamp(1))
     with locks.held(target.path, locks.DATA) as release, \
          waiting("reset", "--force", target.path, "--to", source.path) as process:
-        source.remove()
-        direct.write(lab.ramdisk(8 * MIB, index=source.index).path, 0, stamp(2))
+        replaced(lab, source)
         release()
         code, errors = ended(process)
-    # The number of the block device may be another one: then the source is gone.
-    assert code in (BUSY, DEVICE) and source.path in errors, errors
+    assert code == BUSY and f"'{source.path}': was replaced meanwhile" in errors, errors
     assert direct.read(target.path, 0, 4096) == stamp(1)
 
 
@@ -182,6 +200,30 @@ def test_map_looks_after_the_wait(lab, interrupted):
         release()
         assert ended(process) == (0, "")
     ok("unmap", "rxdtest-looks")
+
+
+def test_ramdisk_that_is_replaced(lab):
+    """While it waits for its origin, another disk gets the number of the RAM disk."""
+    ramdisk, origin = lab.ramdisk(8 * MIB), lab.ramdisk(16 * MIB)
+    with locks.byte(number_of(origin) + 1) as release, \
+         waiting("map", "--force", "--cache", ramdisk.path, "--origin", origin.path, "--name",
+                 "rxdtest-replaced") as process:
+        new = replaced(lab, ramdisk)
+        release()
+        code, errors = ended(process)
+    assert code == BUSY and f"'{ramdisk.path}': was replaced meanwhile" in errors, errors
+    assert direct.read(new.path, 0, 4096) == stamp(2)
+
+
+def test_reset_after_a_clear(lab):
+    """A reset needs no --force if the clear that it waited for has discarded the data."""
+    target, source = lab.ramdisk(8 * MIB), lab.ramdisk(8 * MIB)
+    direct.write(target.path, 0, stamp(1))
+    with locks.held(target.path, locks.DATA) as release, \
+         waiting("reset", target.path, "--to", source.path) as process:
+        target.clear()
+        release()
+        assert ended(process) == (0, "")
 
 
 def test_map_waits(lab):

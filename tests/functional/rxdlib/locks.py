@@ -9,14 +9,19 @@ EMPTY, SAVE, DATA = 59, 60, 61     # as enum disk_lock in utils/rxadm/kernel/ram
 
 
 @contextlib.contextmanager
-def held(path, *locks):
-    """Hold locks of a RAM disk; yields a function that releases them early.
+def byte(*offsets):
+    """Hold the locks of these bytes; yields a function that releases them early.
 
     The end of the block releases all locks of this process: do not nest it.
     """
+    with open("/run/rxadm.lock", "a+b") as lock:
+        for offset in offsets:
+            fcntl.lockf(lock, fcntl.LOCK_EX, 1, offset)
+        yield lambda: fcntl.lockf(lock, fcntl.LOCK_UN)
+
+
+def held(path, *locks):
+    """Hold locks of a RAM disk, as byte()."""
     with open(f"/sys/block/{os.path.basename(path)}/diskseq", encoding="ascii") as file:
         number = int(file.read())
-    with open("/run/rxadm.lock", "a+b") as lock:
-        for what in locks:
-            fcntl.lockf(lock, fcntl.LOCK_EX, 1, (1 << what | number) + 1)
-        yield lambda: fcntl.lockf(lock, fcntl.LOCK_UN)
+    return byte(*((1 << what | number) + 1 for what in locks))

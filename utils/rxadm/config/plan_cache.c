@@ -32,6 +32,8 @@ static enum exit_code map_cache(struct plan *plan)
 
 	request.cache = device;
 	request.force_text = "'force = yes'";
+	/* Also while it waits: the linear mapping of this name may have gone for it. */
+	signals_block();
 	ret = cache_map(plan->control, &request, &path);
 	signals_allow();
 	free(path);

@@ -245,10 +245,9 @@ static char *default_name(const struct device *origin)
 }
 
 static enum exit_code map_devices(int control, const struct map_request *request,
-				  const struct device *cache, int index,
+				  const struct device *cache, int index, const char *sequence,
 				  const struct device *origin, char **path)
 {
-	char *sequence = disk_sequence(cache->number);
 	struct disk_seen seen = { .diskseq = 0 };
 	struct caches caches;
 	bool locked = false;
@@ -276,7 +275,6 @@ static enum exit_code map_devices(int control, const struct map_request *request
 	if (locked)
 		disk_unlock(sequence, DISK_LOCK_DATA);
 	caches_free(&caches);
-	free(sequence);
 	free(name);
 	return ret;
 }
@@ -301,22 +299,27 @@ enum exit_code cache_map(int control, const struct map_request *request, char **
 {
 	struct device cache, origin;
 	enum exit_code ret;
+	char *sequence;
 	int index;
 
 	*path = NULL;
 	ret = device_find_rxd("cache device", request->cache, &cache, &index);
 	if (ret)
 		return ret;
+	/* Before the waits, in which another disk may get its number. */
+	sequence = disk_sequence(cache.number);
 	ret = device_find_named("origin", request->origin, &origin);
 	if (!ret) {
 		/* device-mapper allows two mappings of one disk: lock the disk. */
 		ret = lock_take_one(disk_of(origin.number), origin.path);
 		if (!ret) {
-			ret = map_devices(control, request, &cache, index, &origin, path);
+			ret = map_devices(control, request, &cache, index, sequence, &origin,
+					  path);
 			lock_give_one(disk_of(origin.number));
 		}
 		device_release(&origin);
 	}
+	free(sequence);
 	device_release(&cache);
 	return ret;
 }

@@ -140,6 +140,14 @@ static enum exit_code reset(int fd, const struct device *dev, int index, const c
 	return ret;
 }
 
+static enum exit_code check_no_cache(int fd, int index, const struct device *dev)
+{
+	struct rxd_query query;
+
+	return !control_query(fd, index, 0, &query) && query.state & RXD_STATE_CACHE ?
+	       control_idle_check(fd, index, dev) : EXIT_OK;
+}
+
 /* The one with the lower number first: two resets must not wait for each other. */
 static enum exit_code lock_both(const struct device *dev, const char *diskseq,
 				const struct device *source, const char *source_seq)
@@ -170,11 +178,12 @@ enum exit_code ramdisk_reset(int fd, const struct device *dev, int index,
 {
 	char *diskseq = disk_sequence(dev->number);
 	char *source = disk_sequence(request->source->number);
-	struct disk_seen seen;
 	enum exit_code ret;
 
-	/* Before the wait: 'rxadm map' of one of them may have its lock, and wait for an origin. */
-	ret = check_reset(fd, dev, index, request, &seen);
+	/* 'rxadm map' of one of them may have its lock, and wait for an origin. */
+	ret = check_no_cache(fd, request->index, request->source);
+	if (!ret)
+		ret = check_no_cache(fd, index, dev);
 	if (!ret)
 		ret = lock_both(dev, diskseq, request->source, source);
 	if (!ret) {
