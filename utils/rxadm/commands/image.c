@@ -411,8 +411,6 @@ static enum exit_code run_load(int argc, char **argv)
 	ret = image_load(&args, &path);
 	if (path) {
 		puts(path);
-		fflush(stdout);
-		signals_allow();
 		free(path);
 	}
 	if (args.signal)

@@ -218,17 +218,20 @@ static enum exit_code load_new(struct load_job *job, int control, char **path)
 			disk_unfinished_end(query.uuid); /* apply looks when it is closed */
 		close(job->fd);
 	}
+	/* From here to the end of the command: the exit code says whether the disk was kept. */
+	signals_block();
+	if (!ret && signals_pending())
+		ret = EXIT_BUSY;
 	if (ret) {
 		disk_guard_undo(&guard);
 		if (begun)
 			disk_unfinished_end(request.uuid);
 		free(unfinished);
 		device_release(&dev);
+		signals_allow();
 		return ret;
 	}
 	free(unfinished);
-	/* Block signals: once the disk is kept, its path must be printed. */
-	signals_block();
 	disk_guard_keep(&guard);
 	*path = dev.path;
 	return EXIT_OK;
