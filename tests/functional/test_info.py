@@ -139,6 +139,31 @@ def test_text(lab):
     assert ok("info", "rxd0", "-r", "-b", "-o", "SIZE") == f"size: {64 * MIB}\n"
 
 
+def test_several(lab):
+    """One after the other, with an empty line between them; one array in JSON."""
+    ramdisk = lab.ramdisk(16 * MIB)
+    lab.ramdisk(64 * MIB)
+    run("mkfs.ext4", "-q", ramdisk.path)
+    directory = lab.mount(ramdisk.path)
+    names, columns = ("rxd1", ramdisk.path), ("--output", "DEVICE,SIZE,MOUNTS")
+    assert ok("info", *names, *columns) == "\n".join(ok("info", name, *columns) for name in names)
+    found = json.loads(ok("info", *names, "--json"))["info"]
+    assert [line["mounts"] for line in found] == [[], [directory]]
+    refused(DEVICE, "info", "rxd0", "rxd9", names=("'rxd9'",))
+
+
+def test_quoted_in_json(lab, tmp_path):
+    ramdisk = lab.ramdisk(16 * MIB)
+    run("mkfs.ext4", "-q", ramdisk.path)
+    directory = tmp_path / 'a "b" \\c\t\xe4'
+    directory.mkdir()
+    run("mount", ramdisk.path, str(directory))
+    try:
+        assert info("rxd0")["mounts"] == [str(directory)]
+    finally:
+        run("umount", str(directory))
+
+
 @pytest.mark.parametrize("name, words", [
     ("rxd9", ("'rxd9'", "neither a RAM disk nor a cache")),
     ("nothing", ("'nothing'", "neither a RAM disk nor a cache")),

@@ -51,7 +51,7 @@ complete -c rxadm -n __fish_use_subcommand -a clear -d 'discard all data of RAM 
 complete -c rxadm -n __fish_use_subcommand -a reset -d 'replace the data of a RAM disk by that of another one'
 complete -c rxadm -n __fish_use_subcommand -a remove -d 'remove RAM disks and free their memory'
 complete -c rxadm -n __fish_use_subcommand -a list -d 'list the RAM disks'
-complete -c rxadm -n __fish_use_subcommand -a info -d 'show all properties of a RAM disk or a cache'
+complete -c rxadm -n __fish_use_subcommand -a info -d 'show all properties of RAM disks and caches'
 complete -c rxadm -n __fish_use_subcommand -a extents -d 'show the ranges of a RAM disk that hold data'
 complete -c rxadm -n __fish_use_subcommand -a diff -d 'show the ranges in which two RAM disks differ'
 complete -c rxadm -n __fish_use_subcommand -a save -d 'save a RAM disk to an image'

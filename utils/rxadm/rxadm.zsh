@@ -60,7 +60,7 @@ _rxadm()
 		'reset:replace the data of a RAM disk by that of another one'
 		'remove:remove RAM disks and free their memory'
 		'list:list the RAM disks'
-		'info:show all properties of a RAM disk or a cache'
+		'info:show all properties of RAM disks and caches'
 		'extents:show the ranges of a RAM disk that hold data'
 		'diff:show the ranges in which two RAM disks differ'
 		'save:save a RAM disk to an image'
@@ -148,7 +148,7 @@ _rxadm()
 	list)
 		_arguments $table ;;
 	info)
-		_arguments $table '1:device:_rxadm_devices' ;;
+		_arguments $table '*:device:_rxadm_devices' ;;
 	extents)
 		_arguments $table '1:device:_rxadm_ramdisks' ;;
 	diff)

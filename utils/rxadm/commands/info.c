@@ -151,9 +151,9 @@ static const struct column columns[] = {
 
 static const struct table_spec spec = {
 	.name = "info",
-	.usage = "Usage: rxadm info DEVICE|NAME [OPTION...]\n"
+	.usage = "Usage: rxadm info DEVICE|NAME... [OPTION...]\n"
 		 "\n"
-		 "Show all properties of a RAM disk or a cache, and what uses it.\n",
+		 "Show all properties of RAM disks and caches, and what uses them.\n",
 	.vertical = true,
 	.columns = columns,
 	.count = ARRAY_SIZE(columns),
@@ -474,15 +474,17 @@ static enum exit_code run(int argc, char **argv)
 {
 	struct table *table;
 	enum exit_code ret;
+	char **name;
 
 	ret = table_options(argc, argv, &spec, &table);
 	if (ret || !table)
 		return ret;
-	ret = operands(argc, argv, 1, "DEVICE|NAME [OPTION...]");
+	if (optind == argc)
+		ret = operands(argc, argv, 1, "DEVICE|NAME... [OPTION...]");
 	if (!ret)
 		ret = privilege_check();
-	if (!ret)
-		ret = fill(table, argv[optind]);
+	for (name = argv + optind; !ret && *name; name++)
+		ret = fill(table, *name);
 	if (!ret)
 		ret = table_print(table);
 	table_free(table);
@@ -491,6 +493,6 @@ static enum exit_code run(int argc, char **argv)
 
 const struct command command_info = {
 	.name = "info",
-	.summary = "show all properties of a RAM disk or a cache",
+	.summary = "show all properties of RAM disks and caches",
 	.run = run,
 };

@@ -132,7 +132,8 @@ static void add_column(struct libscols_table *scols, const char *name, enum colu
 		[COLUMN_TEXT]	= { 0, SCOLS_JSON_STRING },
 		[COLUMN_NUMBER]	= { SCOLS_FL_RIGHT, SCOLS_JSON_NUMBER },
 		[COLUMN_SIZE]	= { SCOLS_FL_RIGHT, SCOLS_JSON_NUMBER },
-		[COLUMN_LIST]	= { SCOLS_FL_WRAP, SCOLS_JSON_ARRAY_STRING },
+		/* Before 2.39, SCOLS_JSON_ARRAY_STRING prints [null] for an empty array. */
+		[COLUMN_LIST]	= { SCOLS_FL_WRAP, SCOLS_JSON_NUMBER },
 	};
 	struct libscols_column *cl;
 
@@ -354,27 +355,42 @@ void table_set_text(struct table *table, size_t column, const char *text)
 			out_of_memory();
 }
 
+/* Return: the lines as an array of strings in JSON. */
+static char *json_array(const char *lines)
+{
+	const char *end = lines ? lines + strlen(lines) : NULL;
+	char *text = copy_text(lines ? "[\"" : "[");
+	const char *c;
+
+	for (c = lines; c < end; c++) {
+		if (*c == '\n')
+			append_text(&text, "\", \"");
+		else if ((unsigned char)*c < ' ')
+			append_text(&text, "\\u%04x", *c);
+		else
+			append_text(&text, "%s%c", strchr("\"\\", *c) ? "\\" : "", *c);
+	}
+	append_text(&text, lines ? "\"]" : "]");
+	return text;
+}
+
 /**
  * table_set_list - fill a cell of the last line with a list
  * @table: the table
  * @column: index into the columns of the table's spec
- * @lines: one element per line; NULL: an empty list, only in a table of one line
+ * @lines: one element per line; NULL: an empty list
  */
 void table_set_list(struct table *table, size_t column, const char *lines)
 {
-	size_t i;
+	char *array;
 
-	if (lines)
+	if (scols_table_is_json(table->scols)) {
+		array = json_array(lines);
+		table_set_text(table, column, array);
+		free(array);
+	} else if (lines) {
 		table_set_text(table, column, lines);
-	if (lines || !scols_table_is_json(table->scols))
-		return;
-	/* libsmartcols before 2.39 prints [null] for an empty array, but numbers unchanged. */
-	for (i = 0; i < table->chosen_count; i++)
-		if (table->chosen[i] == column &&
-		    scols_column_set_json_type(scols_table_get_column(table->scols, i),
-					       SCOLS_JSON_NUMBER))
-			out_of_memory();
-	table_set_text(table, column, "[]");
+	}
 }
 
 /**
@@ -428,13 +444,12 @@ static void add_pair(struct table *table, struct libscols_table *pairs, size_t c
 		out_of_memory();
 }
 
-/* Print each cell that is set as a line: the name of its column and its value. */
-static int print_vertical(struct table *table)
+/* Print each cell of a line that is set as a line: the name of its column and its value. */
+static int print_pairs(struct table *table, struct libscols_line *line)
 {
 	struct libscols_table *pairs = scols_new_table();
-	struct libscols_line *line;
 	const char *value;
-	size_t nr, i;
+	size_t i;
 	int err;
 
 	if (!pairs)
@@ -444,15 +459,27 @@ static int print_vertical(struct table *table)
 	if (!table->noheadings)
 		add_column(pairs, "key", COLUMN_TEXT);
 	add_column(pairs, "value", COLUMN_LIST);
-	for (nr = 0; (line = scols_table_get_line(table->scols, nr)); nr++) {
-		for (i = 0; i < table->chosen_count; i++) {
-			value = scols_cell_get_data(scols_line_get_cell(line, i));
-			if (value)
-				add_pair(table, pairs, i, value);
-		}
+	for (i = 0; i < table->chosen_count; i++) {
+		value = scols_cell_get_data(scols_line_get_cell(line, i));
+		if (value)
+			add_pair(table, pairs, i, value);
 	}
 	err = scols_print_table(pairs);
 	scols_unref_table(pairs);
+	return err;
+}
+
+static int print_vertical(struct table *table)
+{
+	struct libscols_line *line;
+	size_t nr;
+	int err = 0;
+
+	for (nr = 0; !err && (line = scols_table_get_line(table->scols, nr)); nr++) {
+		if (nr)
+			putchar('\n');
+		err = print_pairs(table, line);
+	}
 	return err;
 }
 
