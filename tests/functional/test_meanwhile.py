@@ -17,6 +17,7 @@ from rxdlib.control import Control
 from rxdlib.direct import BLOCK, MIB, stamp
 from rxdlib.lab import DISK, state
 from rxdlib.outcome import ok
+from rxdlib.traced import let_go
 
 pytestmark = pytest.mark.one_kernel
 DEVICE, BUSY = 4, 5
@@ -32,10 +33,10 @@ def configuration(nothing_left, tmp_path):
 
 @contextlib.contextmanager
 def slowly(*args, delay=DELAY, log="/dev/null", when="exit"):
-    """Run rxadm with a pause after each ioctl, or before it; return its process."""
+    """Run rxadm with a pause after each ioctl, or before it, until ends() lets it go on."""
     # LeakSanitizer cannot work beside strace.
     environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
-    with subprocess.Popen(["strace", "-f", "-o", str(log), "-e", "trace=ioctl,fcntl", "-e",
+    with subprocess.Popen(["strace", "-D", "-f", "-o", str(log), "-e", "trace=ioctl,fcntl", "-e",
                            f"inject=ioctl:delay_{when}={int(delay * 1000000)}",
                            program("rxadm"), *args],
                           env=environment, text=True, stdout=subprocess.PIPE,
@@ -52,6 +53,7 @@ def wait_for(log, words):
 
 
 def ends(process):
+    let_go(process)
     output, errors = process.communicate(timeout=SECONDS)
     return process.returncode, output, errors
 

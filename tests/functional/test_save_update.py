@@ -20,6 +20,7 @@ from rxdlib.control import CREATE_RESERVE, STATE_RESERVED, Control
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.outcome import ok, refused
 from rxdlib.stacks import wait_for
+from rxdlib.traced import let_go, status
 
 PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
 SIZE = 16 * MIB
@@ -274,22 +275,6 @@ def test_locked_by_others(lab, source, path):
     with open(path, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert loaded(lab, path) == content(source.path)
-
-
-def status(process):
-    """The state of the first thread, the signals that the process is to take, and the tracer."""
-    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
-        text = file.read()
-    return (re.search(r"^State:\s+(\w)", text, re.MULTILINE)[1],
-            int(re.search(r"^ShdPnd:\s+(\w+)", text, re.MULTILINE)[1], 16),
-            int(re.search(r"^TracerPid:\s+(\d+)", text, re.MULTILINE)[1]))
-
-
-def let_go(process):
-    """End the tracer. What it has held goes on."""
-    tracer = status(process)[2]
-    if tracer:
-        os.kill(tracer, signal.SIGKILL)
 
 
 @contextlib.contextmanager
