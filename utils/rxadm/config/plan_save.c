@@ -3,6 +3,7 @@
  * Saving the RAM disks of sections [ramdisk NAME]: to their images, or beside those that must
  * be kept.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -52,7 +53,7 @@ static enum exit_code save_whole(struct plan *plan, bool apart, bool keep_old, c
 
 	if (args.old)
 		report(EXIT_OK,
-		       "note: image '%s': has only the present state; its older generations are kept in '%s'",
+		       "note: image '%s': contains only the newest state; its older generations are kept in '%s'",
 		       image_of(plan), args.old);
 	free(args.old);
 	*beside = args.beside;
@@ -141,6 +142,24 @@ enum exit_code plan_save_unfinished(struct plan *plan)
 	return ret;
 }
 
+/* Return: why a disk was saved beside its image, and not to it. */
+static const char *cause_of_beside(const struct plan *plan, bool apart)
+{
+	const char *image = image_of(plan);
+	char *sequence;
+	bool may;
+
+	if (apart)
+		return "the RAM disk was not started completely";
+	if (!image_id(AT_FDCWD, image))
+		return "it is not a valid image";
+	sequence = disk_sequence(makedev(plan->disk.major, plan->disk.minor));
+	may = image_may_be_replaced(sequence, AT_FDCWD, image);
+	free(sequence);
+	return may ? "its generations cannot be kept as a hard link" :
+		     "the RAM disk was neither loaded from it nor saved to it, or was emptied or reset since";
+}
+
 static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const char *beside)
 {
 	const char *image = image_of(plan);
@@ -151,11 +170,8 @@ static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const c
 			      "image '%s': does not exist, and its directory is on another file system than when /dev/rxd%d was started; the RAM disk is saved as '%s'",
 			      image, index, beside);
 	return report(EXIT_BUSY,
-		      "image '%s': is kept, because /dev/rxd%d was %s; the RAM disk is saved as '%s'",
-		      image, index,
-		      apart ? "not started completely" :
-			      "neither loaded from it nor saved to it, or emptied or reset since, because the image was replaced or damaged, or because its generations cannot be kept as a hard link",
-		      beside);
+		      "image '%s': is kept, because %s; /dev/rxd%d is saved as '%s'",
+		      image, cause_of_beside(plan, apart), index, beside);
 }
 
 /* A disk that was saved beside its image need not stay, but the user must learn of it. */
@@ -180,7 +196,7 @@ enum exit_code plan_save_image(struct plan *plan)
 	if (!whole)
 		ret = save_meanwhile(plan, &beside);
 	if (ret && !plan->signal) {
-		report(EXIT_OK, "note: /dev/rxd%d: all of it is saved instead",
+		report(EXIT_OK, "note: /dev/rxd%d: the update failed; the whole disk is saved",
 		       plan->disk.index);
 		free(beside);
 		whole = true;
