@@ -190,7 +190,7 @@ def test_shrinking_of_a_cache(config):
     config.write(f"[cache c]\norigin = {DISK}\nsize = 8M\n")
     before = state()
     for dry_run in ["--dry-run"], []:
-        config.refused(BUSY, *dry_run, names=("cache c: size '8M': it is 16M now",
+        config.refused(BUSY, *dry_run, names=("cache c: size '8M': is 16M on the existing device",
                                               "--stop cache/c"))
     assert state() == before
 

@@ -128,11 +128,11 @@ def test_others_stay(config, lab):
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("text, key", [
     (f"{TCP}port = 4421\nallow-host = {HOST}\nnqn = {NQN}\n",
-     "address 'tcp 127.0.0.1:4421': it is tcp 127.0.0.1:4420 now"),
+     "address 'tcp 127.0.0.1:4421': is tcp 127.0.0.1:4420 on the existing device"),
     (f"{TCP}allow-host = {HOST}\n", "nqn 'nqn.2014-08.org.nvmexpress:uuid:"),
     (f"{TCP}allow-host = {HOST} {OTHER}\nnqn = {NQN}\n", f"allow-host '{HOST} {OTHER}'"),
-    (f"{TCP}allow-host = {OTHER}\nnqn = {NQN}\n", f"allow-host '{OTHER}': it is {HOST} now"),
-    (f"{TCP}allow-any-host = yes\nnqn = {NQN}\n", "allow-any-host 'yes': it is no now"),
+    (f"{TCP}allow-host = {OTHER}\nnqn = {NQN}\n", f"allow-host '{OTHER}': is {HOST} on"),
+    (f"{TCP}allow-any-host = yes\nnqn = {NQN}\n", "allow-any-host 'yes': is no on"),
 ], ids=["port", "nqn", "more-hosts", "other-host", "any-host"])
 def test_what_an_export_keeps(config, text, key):
     head = "[export e]\ndevice = ramdisk/a\n"
@@ -171,9 +171,9 @@ def test_key(config):
     nvme.disconnect(NQN)
     assert config.ok() == []
     path.write_text(keys[1])
-    config.refused(BUSY, names=f"dhchap-key '{path}': it is another now")
+    config.refused(BUSY, names=f"dhchap-key '{path}': is another on the existing device")
     config.write(text)
-    config.refused(BUSY, names="dhchap-key 'none': it is another now")
+    config.refused(BUSY, names="dhchap-key 'none': is another on the existing device")
 
 
 @pytest.mark.one_kernel
@@ -230,7 +230,7 @@ def test_other_device(config):
     before = everything()
     config.write(other)
     for args in (), ("--dry-run",):
-        assert config.refused(BUSY, *args, names=("device 'ramdisk/b': it is ramdisk/a now",
+        assert config.refused(BUSY, *args, names=("device 'ramdisk/b': is ramdisk/a on",
                                                   "--stop export/e")) == []
     assert everything() == before
     assert config.ok("--stop", "e") == ["export e: end the export of ramdisk/a"]

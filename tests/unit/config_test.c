@@ -36,7 +36,7 @@
 #define UUID_RULE \
 	"must be hexadecimal digits in groups of 8, 4, 4, 4 and 12, separated by hyphens"
 #define NOT_USED \
-	"usr: is not used, because an error in the files before it belongs to no section"
+	"usr: is ignored, because an earlier file has an error outside of all sections"
 #define SIZE_RULE \
 	"must be a number of bytes, a number with K, M, G, T, P or E, or a percentage"
 
@@ -166,7 +166,7 @@ static const struct {
 	  "3: [ramdisk a]: detect-zeroes 'yes no': " FLAG_RULE },
 	{ CACHE "force = y\n", "4: [cache c]: force 'y': " FLAG_RULE },
 	{ DISK "reserve = yes\ndetect-zeroes = yes\n",
-	  "1: [ramdisk a]: reserve and detect-zeroes exclude each other: one keeps the memory that the other gives back" },
+	  "1: [ramdisk a]: reserve and detect-zeroes exclude each other: detect-zeroes frees pages, reserve keeps them" },
 	{ DISK "reserve = yes\nmem-limit = 2M\n",
 	  "1: [ramdisk a]: mem-limit '2M': must be at least the size '4M' with reserve" },
 	{ DISK "logical-block-size = 1024\n",
@@ -198,7 +198,7 @@ static const struct {
 	{ "[cache c]\norigin = /sdb\nsize = 4M\n",
 	  "2: [cache c]: origin '/sdb': must be a path below /dev, preferably in /dev/disk/by-id" },
 	{ "[cache c]\norigin = /dev/disk/by-uuid/x\nsize = 4M\n",
-	  "2: [cache c]: origin '/dev/disk/by-uuid/x': names the content, which the cached disk has, too; give a path in /dev/disk/by-id" },
+	  "2: [cache c]: origin '/dev/disk/by-uuid/x': refers to the contents, which the cached disk shares; give a path in /dev/disk/by-id" },
 	{ CACHE "[cache d]\norigin = /dev/sdb\nsize = 4M\n",
 	  "5: [cache d]: origin '/dev/sdb': [cache c] at F:1 has it already" },
 	{ DISK "index = 3\n" CACHE "index = 3\n",
@@ -238,8 +238,8 @@ static const struct {
 	{ DISK EXPORT "transport = tcp\naddress = localhost\n",
 	  "6: [export e]: address 'localhost': must be an IP address such as 192.0.2.1 or 2001:db8::1" },
 	{ LOOP "address = 192.0.2.1\n",
-	  "3: [export e]: address '192.0.2.1': is for transport tcp only" },
-	{ LOOP "port = 4420\n", "3: [export e]: port '4420': is for transport tcp only" },
+	  "3: [export e]: address '192.0.2.1': requires transport tcp" },
+	{ LOOP "port = 4420\n", "3: [export e]: port '4420': requires transport tcp" },
 	{ TCP "port = 0\n", "7: [export e]: port '0': must be a number from 1 to 65535" },
 	{ TCP "port = 65536\n", "7: [export e]: port '65536': must be a number from 1 to 65535" },
 	{ TCP "port = http\n", "7: [export e]: port 'http': must be a number from 1 to 65535" },

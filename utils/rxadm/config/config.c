@@ -401,7 +401,7 @@ int config_read_folder(struct config *config, const char *folder, const char *ma
 	}
 	if (unclear && count)
 		config_error(config,
-			     "%s: is not used, because an error in the files before it belongs to no section",
+			     "%s: is ignored, because an earlier file has an error outside of all sections",
 			     folder);
 	for (i = 0; i < count; i++) {
 		path = format_text("%s/%s", folder, entries[i]->d_name);

@@ -41,7 +41,7 @@
 #define RULE_NO_HOST \
 	"key 'allow-host': is missing; give the NQN of each host (see its /etc/nvme/hostnqn), or allow-any-host = yes"
 #define RULE_RESERVE \
-	"reserve and detect-zeroes exclude each other: one keeps the memory that the other gives back"
+	"reserve and detect-zeroes exclude each other: detect-zeroes frees pages, reserve keeps them"
 
 static bool is_below(const char *path, const char *folder)
 {
@@ -166,9 +166,9 @@ static char *check_access(const struct config_section *section)
 	if (tcp && !export->address)
 		return copy_text(RULE_NO_ADDRESS);
 	if (!tcp && export->address)
-		return format_text("address '%s': is for transport tcp only", export->address);
+		return format_text("address '%s': requires transport tcp", export->address);
 	if (!tcp && export->port)
-		return format_text("port '%u': is for transport tcp only", export->port);
+		return format_text("port '%u': requires transport tcp", export->port);
 	if (export->allow_any_host && export->host_count)
 		return copy_text("allow-host and allow-any-host exclude each other");
 	if (!export->allow_any_host && !export->host_count)

@@ -33,7 +33,7 @@
 #define RULE_OPTIONS \
 	"must be mount options separated by commas, without blanks, quotes and backslashes"
 #define RULE_NO_NAME \
-	"names the content, which the cached disk has, too; give a path in /dev/disk/by-id"
+	"refers to the contents, which the cached disk shares; give a path in /dev/disk/by-id"
 #define RULE_DEVICE \
 	"must be ramdisk/NAME or cache/NAME, the kind and name of another section"
 

@@ -158,7 +158,7 @@ enum exit_code plan_fixed(const struct plan *plan, const char *key, const char *
 	const char *name = plan->section->name;
 
 	return report(EXIT_BUSY,
-		      "%s '%s': it is %s now, and cannot be changed; 'rxadm apply --stop %s/%s' and 'rxadm apply %s/%s' recreate the device",
+		      "%s '%s': is %s on the existing device, and cannot be changed; 'rxadm apply --stop %s/%s' and 'rxadm apply %s/%s' recreate the device",
 		      key, wants, has, kind, name, kind, name);
 }
 
@@ -278,10 +278,11 @@ static void name_disk(const struct plan *plan)
 	if (access(file, F_OK))
 		;
 	else if (error)
-		report(EXIT_OK, "note: /dev/%s: is not called '%s': a name %s", disk, name, error);
+		report(EXIT_OK, "note: /dev/%s: has no name, because '%s' is not allowed: a name %s",
+		       disk, name, error);
 	else if (owner)
-		report(EXIT_OK, "note: /dev/%s: is not called '%s'; %s has that name", disk, name,
-		       owner);
+		report(EXIT_OK, "note: /dev/%s: has no name, because %s has the name '%s'", disk,
+		       owner, name);
 	else
 		ramdisk_rename(disk, name, false);
 	free(file);
