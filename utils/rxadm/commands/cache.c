@@ -284,7 +284,7 @@ static enum exit_code parse_set(int argc, char **argv, struct set_request *reque
 	request->name = argv[optind];
 	if (request->new_name && (request->has_seq_cutoff || request->latency))
 		return report(EXIT_PARAMETERS,
-			      "option --name: is for a RAM disk, and does not go with --seq-cutoff and --latency, which are for a cache");
+			      "option --name, for RAM disks, cannot be combined with --seq-cutoff or --latency, for caches");
 	if (request->new_name)
 		return EXIT_OK;
 	if (!request->has_seq_cutoff && !request->latency)

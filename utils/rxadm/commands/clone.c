@@ -49,7 +49,7 @@ static enum exit_code check_clone(const struct clone_request *request)
 	if (!request->count || !other)
 		return EXIT_OK;
 	return report(EXIT_PARAMETERS,
-		      "options --count and %s exclude each other: no two RAM disks have the same",
+		      "options --count and %s exclude each other: an index, a UUID or a name belongs to one RAM disk",
 		      other);
 }
 

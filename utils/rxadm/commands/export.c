@@ -66,7 +66,7 @@ static enum exit_code check_export(const struct export_request *request)
 		return report(EXIT_PARAMETERS,
 			      "option --address is missing; give the IP address to listen on, or 0.0.0.0 for all");
 	if (strcmp(request->transport, "tcp") && (request->address || request->port))
-		return report(EXIT_PARAMETERS, "option %s: is for --transport tcp only",
+		return report(EXIT_PARAMETERS, "option %s: requires --transport tcp",
 			      request->address ? "--address" : "--port");
 	return check_hosts(request);
 }

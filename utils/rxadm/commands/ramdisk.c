@@ -52,7 +52,7 @@ static enum exit_code check_create(const struct create_request *request)
 		return EXIT_OK;
 	if (request->flags & RXD_CREATE_DETECT_ZEROES)
 		return report(EXIT_PARAMETERS,
-			      "options --reserve and --detect-zeroes exclude each other: one keeps the memory that the other gives back");
+			      "options --reserve and --detect-zeroes exclude each other: --detect-zeroes frees pages, --reserve keeps them");
 	if (request->mem_limit_text && request->mem_limit < request->size)
 		return report(EXIT_PARAMETERS,
 			      "memory limit '%s': must be at least the size '%s' with --reserve",
