@@ -459,8 +459,8 @@ def test_error_of_the_page_cache(lab, error, words):
     filled(lab)
     for options in (), ("--index", "7"):
         line = refused(DEVICE, "clone", "rxd0", *options, runner=functools.partial(failing, error),
-                       names=("'/dev/rxd0'", f"may be lost: {words}; what is on the disk is kept"))
-        assert line.endswith("; --no-freeze copies that")
+                       names=("'/dev/rxd0'", f"written back: {words}; unwritten data may be lost"))
+        assert line.endswith("; --no-freeze copies it")
 
 
 def test_reset(lab):

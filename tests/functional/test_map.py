@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""RXD_MAP, the allocation map: exact, and safe while others write and discard."""
+"""RXD_MAP, the list of extents: exact, and safe while others write and discard."""
 
 import ctypes
 import errno

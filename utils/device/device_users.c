@@ -198,12 +198,12 @@ enum exit_code signature_check(const char *what, const char *path)
 		if (blkid_probe_lookup_value(probe, "TYPE", &type, NULL))
 			blkid_probe_lookup_value(probe, "PTTYPE", &type, NULL);
 		ret = report(EXIT_BUSY,
-			     "%s '%s': holds data (%s) that would be lost; 'rxadm save' keeps a copy, --force is needed even then",
+			     "%s '%s': holds data (%s) that would be lost; 'rxadm save' saves it, --force discards it, and is needed even after a save",
 			     what, path, type ? type : "unknown");
 		break;
 	case -2:
 		ret = report(EXIT_BUSY,
-			     "%s '%s': holds data of several kinds that would be lost; 'rxadm save' keeps a copy, --force is needed even then",
+			     "%s '%s': holds data of several kinds that would be lost; 'rxadm save' saves it, --force discards it, and is needed even after a save",
 			     what, path);
 		break;
 	default:

@@ -17,7 +17,7 @@
 #define STAT_BLOCK	512
 #define READ_AT_ONCE	(64 << 10)	/* smaller files need no readahead */
 
-/* Get the part of the allocation map that begins at @from. */
+/* Get the part of the list of extents that begins at @from. */
 static int map_from(struct source *source, uint64_t from)
 {
 	struct rxd_map arg = {

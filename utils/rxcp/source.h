@@ -27,7 +27,7 @@ struct source {
 	uint64_t data_end;
 	bool is_rxd;
 	struct unused *unused;
-	struct rxd_extent *extents;	/* a part of the allocation map */
+	struct rxd_extent *extents;	/* a part of the list of extents */
 	uint32_t nr_extents;
 	uint32_t next_extent;
 	uint64_t mapped;		/* how far that part reaches */

@@ -333,11 +333,11 @@ static enum exit_code unsupported_error(int fd, const struct device *source,
 				      "a clone of it must be expendable; give --expendable");
 }
 
-/* Before the driver clones a disk in use, it writes what the page cache holds of it. */
+/* Before the driver clones a disk in use, it writes back the page cache of the disk. */
 static enum exit_code page_cache_error(int err, const struct device *source)
 {
 	return report(exit_code_of(err),
-		      "%s '%s': what the page cache held of it was not all written to it, and may be lost: %s; what is on the disk is kept; %s that",
+		      "%s '%s': the page cache cannot be written back: %s; unwritten data may be lost; the data on the disk is kept; %s it",
 		      source->what, source->path, strerror(err),
 		      advice("--no-freeze copies", "'rxadm save --no-freeze' saves"));
 }

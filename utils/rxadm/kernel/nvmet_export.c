@@ -49,7 +49,7 @@ static enum exit_code clean_up(const char *nqn, const char *device, bool dry_run
 		err = steps_run(&plan, &failed);
 		if (err)
 			ret = report(exit_code_of(err),
-				     "'%s': was left by an rxadm that was killed, and cannot be removed: %s",
+				     "'%s': is a remnant of an interrupted rxadm, and cannot be removed: %s",
 				     failed->path, strerror(err));
 	}
 	steps_free(&plan);

@@ -122,7 +122,7 @@ static void need_value(struct words *words, uint64_t *count, const char *what, u
 		--*count;
 		need_numbers(words, what, value, 0, NULL);
 	} else {
-		words->error = format_text("its group ends with field %u, where %s is expected",
+		words->error = format_text("its group ends after field %u, where %s is expected",
 					   words->count, what);
 	}
 }

@@ -48,7 +48,7 @@ struct job {
 	struct image image;
 	uint64_t cursor;		/* everything before it is in frames, or zeros */
 	void *scratch;			/* data to be compressed */
-	struct extents extents;		/* the allocation map */
+	struct extents extents;		/* the list of extents */
 
 	char *read_error;
 	char *write_error;
@@ -96,7 +96,7 @@ static enum copy_step find_extent(struct job *job, uint64_t from, struct image_e
 	int err = extents_find(&job->extents, from, found);
 
 	if (err)
-		return disk_failed(job, err, format_text("its allocation map cannot be read: %s",
+		return disk_failed(job, err, format_text("its list of extents cannot be read: %s",
 							 strerror(err)));
 	return found->length ? COPY_MORE : COPY_END;
 }
@@ -327,7 +327,7 @@ static enum exit_code commit(struct job *job)
 	if (ret && args->own)
 		return ret;
 	if (ret)
-		report(EXIT_OK, "note: the image is saved nevertheless");
+		report(EXIT_OK, "note: the save continues");
 	err = image_commit(output, &args->beside, &path);
 	/* Mark the disk as saved last: 'rxadm remove' then needs no --force. */
 	if (err)

@@ -71,7 +71,7 @@ static enum copy_step find_data(void *context, uint64_t from, struct change *cha
 
 	change->hole = false;
 	if (err)
-		return disk_failed(update, err, "its allocation map cannot be read");
+		return disk_failed(update, err, "its list of extents cannot be read");
 	return change->extent.length ? COPY_MORE : COPY_END;
 }
 
@@ -90,7 +90,7 @@ static enum copy_step find_change(void *context, uint64_t from, struct change *c
 		return COPY_END;
 	err = extents_find(&update->map, extent->start, &data);
 	if (err)
-		return disk_failed(update, err, "its allocation map cannot be read");
+		return disk_failed(update, err, "its list of extents cannot be read");
 	change->hole = !data.length || data.start > extent->start;
 	if (change->hole && data.length && data.start - extent->start < extent->length)
 		extent->length = data.start - extent->start;
@@ -283,7 +283,7 @@ static enum exit_code commit(struct update *update)
 	if (ret && is_new && update->args->own)
 		return ret;
 	if (ret)
-		report(EXIT_OK, "note: the image is saved nevertheless");
+		report(EXIT_OK, "note: the save continues");
 	err = append_head(update->fd, head);
 	ret = err ? failed(update, err) : check_path(update);
 	/* The lock is of the old file. */
