@@ -231,7 +231,7 @@ static const char load_usage[] =
 	"     --uuid UUID       identity (default: that of the image); random: a random one\n"
 	" -h, --help            print this help\n";
 
-/* What to print instead of loading the image. */
+/* Options that print the generations of an image instead of loading it. */
 struct list_request {
 	bool list;
 	bool json;
@@ -242,7 +242,7 @@ static enum exit_code check_load(const struct load_args *args, const struct list
 	bool list = request->list;
 
 	if (request->json && !list)
-		return report(EXIT_PARAMETERS, "option --json: needs --list");
+		return report(EXIT_PARAMETERS, "option --json: requires --list");
 	if (list && (args->raw || args->generation || args->into || args->has_index || args->name ||
 		     args->node_text || args->uuid_text || args->overcommit))
 		return report(EXIT_PARAMETERS,

@@ -90,7 +90,7 @@ static const struct column columns[] = {
 	[COL_STATE]	= { "STATE", COLUMN_TEXT, true, "as in 'rxadm list'" },
 	[COL_USED]	= { "USED", COLUMN_SIZE, true, "memory that holds data" },
 	[COL_SHARED]	= { "SHARED", COLUMN_SIZE, true,
-			    "part of USED that other RAM disks have, too" },
+			    "part of USED that other RAM disks share" },
 	[COL_MAX_USED]	= { "MAX_USED", COLUMN_SIZE, true, "largest USED since creation" },
 	[COL_LIMIT]	= { "LIMIT", COLUMN_SIZE, true,
 			    "memory that the data may occupy, if limited" },

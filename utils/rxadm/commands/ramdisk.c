@@ -31,7 +31,7 @@ static const char create_usage[] =
 	"     --logical-block-size N   512 or 4096 bytes (default: 512)\n"
 	"     --mem-limit SIZE         memory that the data may occupy (default: the capacity)\n"
 	"     --overcommit             do not count the disk towards the share of memory\n"
-	"     --reserve                allocate all memory now; writes then never lack memory\n"
+	"     --reserve                allocate the memory for the whole capacity now\n"
 	"     --folio-size SIZE        largest piece of memory that a long write allocates:\n"
 	"                              4K, 64K or 2M (default: 4K)\n"
 	"     --node NODE              NUMA node to allocate memory from: a number; local, the\n"
