@@ -624,7 +624,7 @@ static bool wait_for_writeback(struct rxd_store *store)
 /*
  * A write in place to reserved memory needs no other memory. Give up the stores that share it,
  * remove the marks, and prevent new ones until the caller has tried again. A clone that is being
- * made may still share it: then the caller comes again.
+ * made may still share the memory. The caller then finds no memory, and calls this again.
  */
 static bool take_back(struct rxd_store *store, const struct rxd_write *write)
 {
@@ -636,7 +636,7 @@ static bool take_back(struct rxd_store *store, const struct rxd_write *write)
 	if (rxd_give_up_others(store))
 		wait_event_timeout(freed_wait, !rxd_is_giving_up(), MEMORY_WAIT_STEP);
 	rxd_lift_now();
-	/* What was given up may still be in its grace period. */
+	/* The pages that were given up may still be in their grace period. */
 	if (time_before_eq(jiffies, now))
 		io_schedule_timeout(1);
 	WRITE_ONCE(store->unshared_until, (jiffies + HZ) ?: 1);

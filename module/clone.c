@@ -250,8 +250,8 @@ static int rxd_clone_frozen(struct rxd_cloning *cloning, struct rxd_disk *rxd,
 	int ret;
 
 	/*
-	 * What a grace period prepared is lost a grace period later. Write what the file systems
-	 * have before it, as that may take longer.
+	 * For about one grace period after rxd_prepare_hold(), holding writes needs no wait. Write
+	 * the data of the file systems before it, because that may take longer.
 	 */
 	ret = rxd_freeze_sync(&cloning->freeze) ?: rxd_flush(gd) ?:
 	      rxd_prepare_hold(cloning->source, rxd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is not shared any more: find it, and remove its marks, so that it is changed in place.
+ * Find leaves and pages that are not shared any more, and remove their marks, so that they are
+ * changed in place.
  *
  * A work item walks the stores that may have marks, twice, with a grace period between. The
  * first pass gives the mark RXD_ALONE to each marked leaf and page that has no other owner. The

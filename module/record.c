@@ -96,7 +96,7 @@ static void set_bits(unsigned long *word, unsigned long mask)
  * rxd_record_note - record a change that is about to be made
  * @record: the record
  * @pos: position in bytes
- * @len: number of bytes, greater than 0; what lies beyond the record is ignored, because the
+ * @len: number of bytes, greater than 0; the part beyond the record is ignored, because the
  *	record of a disk that grows is about to end
  */
 void rxd_record_note(struct rxd_record *record, u64 pos, unsigned int len)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What several stores share: leaves, and pages of leaves that were copied.
+ * Sharing of data between stores: they share leaves, and pages of leaves that were copied.
  *
  * A mark in the pointer to a leaf or a page says that the leaf or the page may be shared. Nothing
  * is changed through such a pointer. The upper half of the state of a leaf is the number of
@@ -185,7 +185,7 @@ int rxd_leaf_unshare(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
 	if (rxd_is_shared(old)) {
 		copy_leaf(new, rxd_plain(old));
 		rxd_set_leaf(store, i, new);
-		/* A walk that has passed this leaf must come again. */
+		/* A walk may have passed this leaf already: request another one. */
 		WRITE_ONCE(store->has_marks, true);
 	}
 	spin_unlock_irqrestore(&store->leaf_lock, flags);
@@ -333,7 +333,7 @@ void rxd_store_share(struct rxd_store *from, struct rxd_store *to)
 	rxd_lift_add(to);
 }
 
-/* Return: number of pages of a part of a leaf that other stores have, too. */
+/* Return: number of pages of a part of a leaf that other stores share. */
 static unsigned int count_in_leaf(struct rxd_leaf *marked, unsigned int first, unsigned int end)
 {
 	struct rxd_leaf *leaf = rxd_plain(marked);
@@ -353,7 +353,7 @@ static unsigned int count_in_leaf(struct rxd_leaf *marked, unsigned int first, u
 }
 
 /**
- * rxd_store_count_shared - count the pages of a range that other stores have, too
+ * rxd_store_count_shared - count the pages of a range that other stores share
  * @store: the store, which may change meanwhile
  * @first: in: the first page; out: the page to continue from, or @end
  * @end: the end of the range

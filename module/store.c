@@ -614,7 +614,7 @@ static void free_store(struct rxd_store *store)
 	kvfree(rcu_access_pointer(store->dir));
 	rxd_hold_free(store->hold);
 	kfree(store);
-	/* What other stores share stays: no task needs to wait for it. */
+	/* Pages that other stores share are not freed: no task needs to wait for them. */
 	rxd_note_freed(nr);
 }
 

@@ -37,7 +37,7 @@ struct rxd_hold;
  * @order: the largest order that a long write allocates: 0, RXD_ORDER_64K or RXD_ORDER_2M
  * @node: the preferred NUMA node, RXD_NODE_LOCAL or RXD_NODE_INTERLEAVE
  * @detect_zeroes: free a page instead of filling it with zeros
- * @reserved: all pages exist, and a write to them must not fail for lack of memory
+ * @reserved: all pages exist, and a write to them must not fail because memory is short
  */
 struct rxd_store_options {
 	unsigned int order;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What all blocks of images have in common: magic, checksum, and the properties of the disk.
+ * The common parts of all blocks of images: magic, checksum, and the properties of the disk.
  */
 #include <endian.h>
 #include <string.h>

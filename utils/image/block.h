@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * What all blocks of images have in common. All numbers are little-endian; reserved bytes
+ * The common parts of all blocks of images. All numbers are little-endian; reserved bytes
  * are zero. Each block ends with the checksum of its preceding bytes.
  */
 #define IMAGE_MAGIC		"RXDIMAGE"

@@ -102,7 +102,7 @@ static void note_zeros(struct changes *changes, const struct image_frame *all,
 	}
 }
 
-/* Leave out zeros. What makes too many extents is for the next frame. */
+/* Leave out zeros. Extents beyond the maximum go to the next frame. */
 static void leave_out_zeros(struct changes *changes, struct image_frame *frame, char *data,
 			    uint64_t *reached)
 {

@@ -334,7 +334,7 @@ bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void), cha
 	}
 	if (oldest)
 		punch(&clean, LOG_BEGIN, clean.walk.segment.first - LOG_BEGIN);
-	/* What precedes a whole disk is not part of the newest generation. */
+	/* Segments before that of a whole disk are not part of the newest generation. */
 	*error = clean.newer_any ? NULL : clean.walk.error;
 	if (*error)
 		clean.walk.error = NULL;
@@ -349,7 +349,7 @@ bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void), cha
 	return true;
 }
 
-/* Check whether the file should be written again, which is so if what is dead stays in it. */
+/* Check whether the file should be written again, because it contains too much unneeded data. */
 bool generations_need_rewriting(int fd, const struct log_head *head)
 {
 	struct stat st;

@@ -50,7 +50,7 @@ void log_tell_damage(int fd, const char *path, const struct log_head *head)
 	struct stat st;
 	bool more;
 
-	/* What the damaged head would name follows the end that this one names. */
+	/* A newer generation, which only the damaged head names, is beyond the end of this head. */
 	more = fstat(fd, &st) || (uint64_t)st.st_size > head->end;
 	generation_time(generation, false, text, sizeof(text));
 	report(EXIT_OK,

@@ -274,7 +274,7 @@ static const char *segment_error(const struct log_segment *segment,
 		return "it is in the wrong place";
 	if (segment->first % IMAGE_BLOCK || segment->first < LOG_BEGIN || segment->first > position)
 		return "the position of its frames is not allowed";
-	/* What precedes the frames is the block of the segment before. */
+	/* The block of the previous segment precedes the frames. */
 	if (segment->previous && (segment->previous < LOG_BEGIN ||
 				  segment->previous != segment->first - IMAGE_BLOCK))
 		return "the position of the segment before it is not allowed";

@@ -40,7 +40,7 @@ _rxadm_sections()
 		sort -u
 }
 
-# Those that rxadm made can be seen by anybody, all others by root alone.
+# All users can see the caches that rxadm created. Only root can see the others.
 _rxadm_caches()
 {
 	local path uuid

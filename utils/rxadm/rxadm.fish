@@ -8,7 +8,7 @@ function __rxadm_ramdisks
 	end
 end
 
-# Those that rxadm made can be seen by anybody, all others by root alone.
+# All users can see the caches that rxadm created. Only root can see the others.
 function __rxadm_caches
 	begin
 		for dm in /sys/block/dm-*/dm

@@ -20,7 +20,7 @@ _rxadm_caches()
 	local -aU caches
 	local dm
 
-	# Those that rxadm made can be seen by anybody, all others by root alone.
+	# All users can see the caches that rxadm created. Only root can see the others.
 	caches=(${(f)"$(rxadm status --raw --noheadings --output NAME 2>/dev/null)"})
 	for dm in /sys/block/dm-*/dm(N); do
 		[[ $(<$dm/uuid) == RXCACHE-* ]] && caches+=($(<$dm/name))

@@ -554,7 +554,7 @@ struct rxd_changed {
 };
 
 /**
- * struct rxd_count_shared - argument of RXD_COUNT_SHARED: how much data other disks have, too
+ * struct rxd_count_shared - argument of RXD_COUNT_SHARED: how much data other disks share
  * @version: in: RXD_ABI_VERSION
  * @flags: in: zero
  * @index: in: device number

@@ -14,7 +14,7 @@ SLACK = 64 * MIB
 
 @dataclass
 class Disk:
-    """What the plain disk is, and what one must know of its numbers."""
+    """The plain disk, and notes about its figures."""
     device: str
     description: str
     notes: list = field(default_factory=list)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run jobs on devices. What the jobs mean is for others to know."""
+"""Run jobs on devices, without knowledge of their meaning."""
 
 from rxbench.system import command
 from rxbench.system.errors import BenchError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is measured, in the order of the table."""
+"""The workloads, in the order of the table."""
 
 from dataclasses import dataclass
 

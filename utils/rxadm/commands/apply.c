@@ -200,7 +200,7 @@ static enum exit_code run(int argc, char **argv)
 	}
 
 	ret = privilege_check();
-	/* What cannot be saved at shutdown is lost. */
+	/* RAM disks that cannot be saved at shutdown are lost: wait for longer. */
 	if (request.stop)
 		waits_last();
 	request.stop |= request.save;

@@ -21,7 +21,7 @@
 #include "kernel/control.h"
 #include "output/table.h"
 
-/* --compare reads so much at a time, and compares blocks of this size. */
+/* --compare reads this many bytes at once, and compares blocks of the size COMPARE_BLOCK. */
 #define COMPARE_AT_ONCE	((size_t)1 << 20)
 #define COMPARE_BLOCK	4096
 
@@ -91,7 +91,7 @@ static void add_range(struct diff *diff, uint64_t start, uint64_t length)
 	diff->found = (struct rxd_extent){ start, length };
 }
 
-/* What lies beyond the end of the smaller disk counts as zeros. */
+/* Fill the part beyond the end of the smaller disk with zeros. */
 static enum exit_code read_part(struct disk *disk, uint64_t start, size_t length)
 {
 	size_t done;

@@ -119,7 +119,7 @@ bool control_has_free_index(int fd)
 }
 
 /**
- * control_count_shared - count the data of a RAM disk that other disks have, too
+ * control_count_shared - count the data of a RAM disk that other disks share
  * @fd: the control node
  * @query: the disk, as control_query() has found it
  * @diskseq: its diskseq, or 0

@@ -192,7 +192,7 @@ enum exit_code disk_images_suspend(const char *sequence)
 	char *kept = kept_path(path);
 	enum exit_code ret = EXIT_OK;
 
-	/* Without a record, what a kill left is of older data: no later call may restore it. */
+	/* Without a record, the one that a kill left is of older data: remove it. */
 	if (path && rename(path, kept) && (errno != ENOENT || (unlink(kept) && errno != ENOENT)))
 		ret = report(exit_code_of(errno), "cannot rename %s: %s", path, strerror(errno));
 	free(kept);
@@ -230,7 +230,7 @@ void disk_images_restore(const char *sequence)
 	free(path);
 }
 
-/* Return true if an image is the present state of a RAM disk, or an older one. */
+/* Return true if an image contains a state of a RAM disk, now or earlier. */
 bool disk_images_has(const char *sequence, uint64_t id)
 {
 	char *path = disk_images_path(sequence);
@@ -280,7 +280,7 @@ static char *state_text(const char *generation)
 	return text;
 }
 
-/* What identifies an image. Its path is last, because it may contain any character but NUL. */
+/* Return: the identity of an image. Its path is last: it may contain any character but NUL. */
 static char *image_text(const char *path, struct stat *st)
 {
 	return stat(path, st) ? NULL :

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "device/device.h"
 
-/* What a decision to discard the data of a RAM disk is based on, see RXD_IF_SAME. */
+/* The state of a RAM disk when rxadm decided to discard its data, see RXD_IF_SAME. */
 struct disk_seen {
 	struct rxd_query query;
 	uint64_t diskseq;	/* 0: unknown */

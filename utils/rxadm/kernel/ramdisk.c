@@ -357,7 +357,7 @@ enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request)
  * @request: how
  * @remove: remove them, and do not clear them
  *
- * If another process uses one of them after the check, the others are changed nevertheless.
+ * If another process uses one of them after the check, the others are still changed.
  *
  * Return: the exit code of the first error.
  */

@@ -10,7 +10,7 @@
 #include "device/device.h"
 #include "kernel/disk_state.h"
 
-/* What rxadm does with a RAM disk that others of its kind wait for: the bit of a lock's key. */
+/* Operations on a RAM disk that exclude each other: the bit of the key of their lock. */
 enum disk_lock {
 	DISK_LOCK_EMPTY = 59,	/* empty it: see disk_empty_begin() */
 	DISK_LOCK_SAVE = 60,	/* save it to a file */

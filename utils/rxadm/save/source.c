@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a save reads: a RAM disk that nobody else can use meanwhile, or a clone of one in use.
+ * The source of a save: a RAM disk that is claimed during the save, or a clone of one in use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +129,7 @@ enum exit_code save_source_claim(struct save_source *source, int control, const 
 	if (!source->sequence)
 		return control_error(ENODEV, source->dev.path);
 	source->images = disk_images_open(source->sequence);
-	/* What empties the disk now may be killed in the waits that follow. */
+	/* A command that empties the disk now may be killed in the waits that follow. */
 	if (!guarded)
 		ret = disk_check_emptying(&source->dev, source->sequence);
 	/* The last save to end must be of the newest state. */
@@ -222,7 +222,7 @@ enum exit_code save_source_read(struct save_source *source, bool no_freeze, cons
 {
 	enum exit_code ret;
 
-	/* What empties the disk now was not there when the record of images was opened. */
+	/* A command that empties the disk now began after the record of images was opened. */
 	ret = check_emptied(source);
 	if (ret)
 		return ret;

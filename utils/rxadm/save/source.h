@@ -10,7 +10,7 @@
 #include "device/device.h"
 #include "kernel/save_clone.h"
 
-/* What a save reads. */
+/* The source of a save. */
 struct save_source {
 	int control;
 	struct device dev;		/* the RAM disk to be saved */

@@ -341,7 +341,7 @@ static int begin(struct update *update, const struct image_header *header, const
 	segment->previous = log_newest(&update->head)->position;
 	segment->whole = update->whole;
 	generation->number = log_newest(&update->head)->number + 1;
-	/* What a save that was killed has appended. */
+	/* Remove the data that a save has appended before it was killed. */
 	return (uint64_t)update->file.st.st_size > update->head.end &&
 	       ftruncate(update->fd, update->head.end) ? errno : 0;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What disks say of themselves, in the columns of iostat -x of old.
+"""Disk statistics, in the columns of older versions of iostat -x.
 
 Linux counts requests that wait and those at the device as one. As many as the device takes
 at once (device/queue_depth, or else nr_requests) are taken as active, the rest as waiting.
