@@ -160,7 +160,7 @@ def test_independent(lab):
 
 
 def shared(ramdisk, *args):
-    """How many bytes of its data other disks have, too."""
+    """How many bytes of its data other disks share."""
     with Control() as control:
         return control.count_shared(ramdisk.index, *args)[1]
 

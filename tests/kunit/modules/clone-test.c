@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit tests of whole RAM disks that share data: each allocation of an operation fails once, and
- * the operation either succeeds nevertheless or changes nothing; what other tasks may do while a
+ * the operation either still succeeds or changes nothing; what other tasks may do while a
  * disk is cloned; what a clear of reserved memory leaves.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt

@@ -145,7 +145,7 @@ static void notes_parts_of_pages(struct kunit *test)
 }
 
 /* A disk that grows has pages that the record does not have. KASAN sees an access to them. */
-static void ignores_what_lies_beyond(struct kunit *test)
+static void ignores_pages_beyond(struct kunit *test)
 {
 	struct rxd_record *record = make_record(test, BITS_PER_LONG);
 
@@ -477,7 +477,7 @@ static void race_of_records(struct kunit *test)
 static struct kunit_case rxd_record_cases[] = {
 	KUNIT_CASE(notes_any_range),
 	KUNIT_CASE(notes_parts_of_pages),
-	KUNIT_CASE(ignores_what_lies_beyond),
+	KUNIT_CASE(ignores_pages_beyond),
 	KUNIT_CASE(finds_across_steps),
 	KUNIT_CASE(allocation_fails),
 	KUNIT_CASE_PARAM(each_step_is_noted, kind_gen_params),

@@ -460,7 +460,7 @@ static void page_outlives_readers_of_other_store(struct kunit *test)
 	expect_nothing_left(test, &golden, 1);
 }
 
-/* Whoever waits for memory waits until pages that were shared are free, too. */
+/* A wait for memory also waits until pages that were shared are free. */
 static const bool ends[] = { false, true };
 
 static void last_owner_name(const bool *clear, char *desc)

@@ -60,7 +60,7 @@ def test_a_fresh_disk_becomes_slower():
 @pytest.mark.parametrize("series", [[100, 200] * 20, [1.1 ** count for count in range(40)]],
                          ids=["swinging", "growing"])
 def test_never_steady(series):
-    """The run ends nevertheless, with the last five rounds, and the report says so."""
+    """The run still ends, with the last five rounds, and the report says so."""
     found = ended(series)
     assert len(found.taken) == rounds.MOST and not found.window().steady
     assert found.last() == series[20:25]
