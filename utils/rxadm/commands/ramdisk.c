@@ -29,7 +29,7 @@ static const char create_usage[] =
 	"     --size SIZE              capacity: 64M, 1.5G, 10% of the memory\n"
 	"     --index N                create /dev/rxdN (default: the lowest free number)\n"
 	"     --logical-block-size N   512 or 4096 bytes (default: 512)\n"
-	"     --mem-limit SIZE         memory that the data may occupy (default: the capacity)\n"
+	"     --mem-limit SIZE         memory that the data may occupy (default: no limit)\n"
 	"     --overcommit             do not count the disk towards the share of memory\n"
 	"     --reserve                allocate the memory for the whole capacity now\n"
 	"     --folio-size SIZE        largest piece of memory that a long write allocates:\n"
