@@ -4,15 +4,17 @@
 import os
 import pathlib
 import shutil
+import signal
 
 import pytest
 
-from rxdlib import direct, dm, modules
+from rxdlib import direct, dm, locks, modules
 from rxdlib.command import BUILD, ENVIRONMENT, run, rxadm
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, RECORDS, Configuration, disk_of,
                                   records)
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import DISK, state
+from test_meanwhile import interrupted, replace
 
 pytestmark = pytest.mark.one_kernel
 # Built with the next version of the ABI, see tests/guest/build.
@@ -58,10 +60,47 @@ def test_cache_without_modules(config, unloaded):
         assert result.returncode == BUSY and "'c'" in result.stderr
         assert "linear" in dm.table("c") and not disk_of("cache/c")
     assert config.ok() == ["cache c: create a RAM disk of 8M",
-                           "cache c: remove the mapping 'c', which has no cache",
-                           f"cache c: map '{DISK}' as /dev/mapper/c"]
+                           f"cache c: map '{DISK}' as /dev/mapper/c, which had no cache"]
     assert "rxcache" in dm.table("c") and config.ok() == []
     config.ok("--stop")
+
+
+def stand_in(config, more=""):
+    """The slow disk alone has the name of the cache. Return the RAM disk of the section."""
+    config.write(cache_section(config) + more)
+    config.ok()
+    number = dm.number(DISK)
+    with direct.Direct(DISK, os.O_RDONLY) as disk:
+        sectors = disk.size() // direct.SECTOR
+    run("dmsetup", "remove", "c")
+    run("dmsetup", "create", "c", "--uuid", f"RXCACHE-{number}", "--table",
+        f"0 {sectors} linear {number} 0")
+    return disk_of("cache/c")
+
+
+def test_interrupted_before_it_is_a_cache(config):
+    """While it waits for the lock of the slow disk, the mapping has gone, and comes back."""
+    stand_in(config)
+    with locks.byte(os.stat(DISK).st_rdev + 1):
+        with config.start("cache/c") as process:
+            assert b"waiting for process" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert "linear" in dm.table("c") and os.path.exists("/dev/mapper/c")
+    config.ok()
+    assert "rxcache" in dm.table("c")
+    config.ok("--stop")
+
+
+def test_replaced_before_it_is_a_cache(config, tmp_path):
+    """'force = yes' is for the data of the RAM disk of the section."""
+    ramdisk = stand_in(config, "force = yes\n")
+    code, _, errors = interrupted(tmp_path, "DM_DEV_REMOVE", lambda: replace(ramdisk), "apply",
+                                  "--config", str(config.path))
+    assert code == BUSY and f"'{ramdisk.path}': was replaced meanwhile" in errors, errors
+    assert direct.read(ramdisk.path, MIB, 4 * KIB) == stamp(2)
+    assert "linear" in dm.table("c")
 
 
 def test_stop_without_modules(config, unloaded):

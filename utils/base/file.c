@@ -41,6 +41,9 @@ static enum exit_code lock_byte(off_t at, const char *what)
 			report(EXIT_OK, "waiting for process %d, which is changing %s",
 			       (int)holder.l_pid, what);
 		pause_briefly();
+		/* signals_allow() then ends the program. */
+		if (signals_pending())
+			return EXIT_BUSY;
 	}
 	return EXIT_OK;
 }
@@ -110,28 +113,32 @@ bool lock_is_held(uint64_t key, pid_t *holder)
 	return held;
 }
 
-static void change_mask(int how)
+static sigset_t mask_before;
+static unsigned int block_depth;
+
+/*
+ * Block the signals of users until signals_allow(), so that they do not interrupt a change.
+ * Calls may be nested.
+ */
+void signals_block(void)
 {
 	sigset_t set;
 
+	if (block_depth++)
+		return;
 	sigemptyset(&set);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGQUIT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGPIPE);
-	sigprocmask(how, &set, NULL);
-}
-
-/* Block the signals of users until signals_allow(), so that they do not interrupt a change. */
-void signals_block(void)
-{
-	change_mask(SIG_BLOCK);
+	sigprocmask(SIG_BLOCK, &set, &mask_before);
 }
 
 void signals_allow(void)
 {
-	change_mask(SIG_UNBLOCK);
+	if (!--block_depth)
+		sigprocmask(SIG_SETMASK, &mask_before, NULL);
 }
 
 /* Return true if signals_allow() would end the program. */
@@ -208,11 +215,8 @@ enum exit_code file_replace(const char *what, const char *path, mode_t mode,
 			    void (*fill)(FILE *file, const void *data), const void *data)
 {
 	struct output output;
-	sigset_t before;
 	int err;
 
-	/* The caller may have blocked signals already. */
-	sigprocmask(SIG_SETMASK, NULL, &before);
 	signals_block();
 	err = output_open(&output, path, false);
 	if (!err) {
@@ -221,6 +225,6 @@ enum exit_code file_replace(const char *what, const char *path, mode_t mode,
 			err = output_commit(&output, mode, true);
 		output_discard(&output);
 	}
-	sigprocmask(SIG_SETMASK, &before, NULL);
+	signals_allow();
 	return err ? file_replace_error(what, path, err) : EXIT_OK;
 }

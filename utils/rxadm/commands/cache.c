@@ -133,10 +133,11 @@ static enum exit_code run_map(int argc, char **argv)
 	ret = request.dry_run ? dm_connect() : dm_begin();
 	if (!ret) {
 		ret = cache_map(control, &request, &path);
-		if (path && !ret)
+		if (path) {
 			puts(path);
-		fflush(stdout);
-		signals_allow();
+			fflush(stdout);
+			signals_allow();
+		}
 		free(path);
 		dm_end();
 	}

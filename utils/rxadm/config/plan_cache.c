@@ -31,11 +31,11 @@ static enum exit_code map_cache(struct plan *plan)
 	char *path;
 
 	request.cache = device;
+	request.uuid = plan->uuid;
 	request.force_text = "'force = yes'";
-	/* Also while it waits: the linear mapping of this name may have gone for it. */
-	signals_block();
 	ret = cache_map(plan->control, &request, &path);
-	signals_allow();
+	if (path)
+		signals_allow();
 	free(path);
 	free(device);
 	return ret;
@@ -202,13 +202,19 @@ out:
 	return ret;
 }
 
-/* Map the cache. If that fails, map the slow disk alone again. */
+/* Map the cache in place of the slow disk alone. If that fails, map the slow disk alone again. */
 static enum exit_code replace_uncached(struct plan *plan)
 {
-	enum exit_code ret = map_cache(plan);
+	enum exit_code ret;
 
-	if (ret)
-		map_uncached(plan);
+	signals_block();
+	ret = unmap_cache(plan);
+	if (!ret) {
+		ret = map_cache(plan);
+		if (ret)
+			map_uncached(plan);
+	}
+	signals_allow();
 	return ret;
 }
 
@@ -232,9 +238,7 @@ enum exit_code plan_start_cache(struct plan *plan)
 		ret = check_uncached(plan, &mapping, &origin);
 		if (!ret)
 			ret = plan_disk(plan);
-		plan_step(plan, unmap_cache, "remove the mapping '%s', which has no cache",
-			  section->name);
-		plan_step(plan, replace_uncached, "map '%s' as /dev/mapper/%s",
+		plan_step(plan, replace_uncached, "map '%s' as /dev/mapper/%s, which had no cache",
 			  section->map.origin, section->name);
 	} else if (!ret && mapping.exists && !is_stump(&mapping)) {
 		ret = mapping.target ? plan_changes(plan, &mapping, &origin) :

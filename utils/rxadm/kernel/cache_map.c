@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -226,6 +227,11 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 				     "'%s': the device node did not appear, so the mapping was removed",
 				     *path);
 	}
+	if (ret) {
+		free(*path);
+		*path = NULL;
+		signals_allow();
+	}
 out:
 	free(uuid);
 	free(table);
@@ -242,6 +248,16 @@ static char *default_name(const struct device *origin)
 		if (*c == '!')
 			*c = '-';
 	return name;
+}
+
+/* The table is made of the number, which another device may have got during the waits. */
+static enum exit_code check_path(const struct device *origin)
+{
+	struct stat st;
+
+	if (!stat(origin->path, &st) && S_ISBLK(st.st_mode) && st.st_rdev == origin->number)
+		return EXIT_OK;
+	return report(EXIT_BUSY, "%s '%s': was replaced meanwhile", origin->what, origin->path);
 }
 
 static enum exit_code map_devices(int control, const struct map_request *request,
@@ -267,6 +283,8 @@ static enum exit_code map_devices(int control, const struct map_request *request
 		locked = !ret;
 	}
 	if (!ret)
+		ret = check_path(origin);
+	if (!ret)
 		ret = check_cache(control, cache, index, &caches, request->force, &seen);
 	if (!ret)
 		ret = check_name_is_free(name);
@@ -277,6 +295,20 @@ static enum exit_code map_devices(int control, const struct map_request *request
 	caches_free(&caches);
 	free(name);
 	return ret;
+}
+
+/* The disk that was found by its UUID may have been replaced since. */
+static enum exit_code check_uuid(int control, const struct device *cache, int index,
+				 const struct map_request *request)
+{
+	struct rxd_query query;
+
+	if (!request->uuid)
+		return EXIT_OK;
+	if (!control_query(control, index, 0, &query) &&
+	    !memcmp(query.uuid, request->uuid, sizeof(query.uuid)))
+		return EXIT_OK;
+	return report(EXIT_BUSY, "%s '%s': was replaced meanwhile", cache->what, cache->path);
 }
 
 /* Return the number of the whole disk, also for a partition. */
@@ -291,9 +323,8 @@ static uint64_t disk_of(dev_t number)
  * cache_map - map a cache, or report why not
  * @control: the control node of the RAM disks
  * @request: what to map
- * @path: out: allocated path of the mapping, or NULL, as after a dry run
- *
- * Signals are blocked from the first change on. The caller allows them when it has printed @path.
+ * @path: out: allocated path of the mapping, with the user's signals blocked; NULL on failure
+ *	and after a dry run
  */
 enum exit_code cache_map(int control, const struct map_request *request, char **path)
 {
@@ -308,7 +339,9 @@ enum exit_code cache_map(int control, const struct map_request *request, char **
 		return ret;
 	/* Before the waits, in which another disk may get its number. */
 	sequence = disk_sequence(cache.number);
-	ret = device_find_named("origin", request->origin, &origin);
+	ret = check_uuid(control, &cache, index, request);
+	if (!ret)
+		ret = device_find_named("origin", request->origin, &origin);
 	if (!ret) {
 		/* device-mapper allows two mappings of one disk: lock the disk. */
 		ret = lock_take_one(disk_of(origin.number), origin.path);

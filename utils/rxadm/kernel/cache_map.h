@@ -9,6 +9,7 @@
 
 struct map_request {
 	const char *cache;
+	const unsigned char *uuid;	/* that the RAM disk must have, or NULL */
 	const char *origin;
 	const char *name;	/* NULL: derive it from the origin */
 	const char *mode;
