@@ -353,6 +353,16 @@ def test_load_that_leaves_it_empty(config, image, how):
     assert image.read_bytes() == before and holds(config, image, 1)
 
 
+def test_start_that_is_killed(config, image):
+    """As it tells the guard to let the data stay: the next start loads it again."""
+    disturbed(["-e", "trace=sendto", "-e", "inject=sendto:error=EIO:signal=KILL"],
+              "apply", "--config", config.path)
+    config.ok()
+    assert direct.read(disk_of("ramdisk/a").path, 0, MIB) == stamp(1, MIB)
+    config.ok("--stop")
+    assert holds(config, image, 1)
+
+
 def test_cleared_disk(config, image):
     """A cleared disk is not a newer state until it is saved by a command."""
     config.ok()

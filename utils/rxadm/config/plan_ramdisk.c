@@ -86,6 +86,8 @@ static enum exit_code load_image(struct plan *plan)
 	char *path;
 
 	ret = image_load(&args, &path);
+	if (!ret)
+		signals_allow();
 	plan->signal = args.signal;
 	free(device);
 	if (!ret && value(plan, CONFIG_FS))

@@ -214,27 +214,28 @@ static enum exit_code load_new(struct load_job *job, int control, char **path)
 		ret = run_job(job, "load");
 		if (!ret)
 			ret = record(job, control, arg.index, dev.number);
-		if (!ret)
-			disk_unfinished_end(query.uuid); /* apply looks when it is closed */
+		signals_block();
+		if (!ret && signals_pending())
+			ret = EXIT_BUSY;
+		if (!ret) {
+			/* Others may open it, and apply looks for the mark, when it is closed. */
+			disk_unfinished_end(query.uuid);
+			disk_guard_keep(&guard);
+		}
 		close(job->fd);
+		if (ret)
+			signals_allow();
 	}
-	/* From here to the end of the command: the exit code says whether the disk was kept. */
-	signals_block();
-	if (!ret && signals_pending())
-		ret = EXIT_BUSY;
 	if (ret) {
 		disk_guard_undo(&guard);
 		if (begun)
 			disk_unfinished_end(request.uuid);
-		free(unfinished);
 		device_release(&dev);
-		signals_allow();
-		return ret;
+	} else {
+		*path = dev.path;
 	}
 	free(unfinished);
-	disk_guard_keep(&guard);
-	*path = dev.path;
-	return EXIT_OK;
+	return ret;
 }
 
 /* Check the whole image before the disk is changed. */
@@ -277,11 +278,16 @@ static enum exit_code fill(struct load_job *job, int control, int index, dev_t d
 	ret = run_job(job, "load");
 	if (!ret)
 		ret = record(job, control, index, disk);
+	signals_block();
+	if (!ret && signals_pending())
+		ret = EXIT_BUSY;
 	if (ret) {
 		disk_guard_undo(&guard);
+		signals_allow();
 	} else {
-		disk_unfinished_end(query->uuid);
+		/* In this order: apply loads the image again while there is a mark. */
 		disk_guard_keep(&guard);
+		disk_unfinished_end(query->uuid);
 	}
 	free(images);
 	return ret;
@@ -355,9 +361,9 @@ static enum exit_code load_image(struct load_job *job, char **path)
 /**
  * image_load - create a RAM disk from an image, or load the image into an empty one
  * @args: the image and its destination
- * @path: out: allocated path of the new disk, with the user's signals blocked; NULL if no
- *	disk was created
+ * @path: out: allocated path of the new disk; NULL if no disk was created
  *
+ * After success, the user's signals are blocked: the exit code says whether the data was kept.
  * Takes no lock but one of the image, against updates meanwhile.
  */
 enum exit_code image_load(struct load_args *args, char **path)
