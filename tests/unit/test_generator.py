@@ -260,8 +260,8 @@ def test_vendor_defaults_after_an_error(program, tmp_path):
                             capture_output=True, text=True, check=True)
     assert result.stderr == (
         f"rxd-generator: {config}:3: '[export e': must be [KIND NAME]\n"
-        f"rxd-generator: {vendor}: is not used, because an error in the files before it belongs "
-        "to no section\n")
+        f"rxd-generator: {vendor}: is ignored, because an earlier file has an error outside of all "
+        "sections\n")
     made = listing(units)
     assert str(vendor) not in made and "wants/rxd-ramdisk@b" in made
 

@@ -249,8 +249,8 @@ static enum exit_code parse_answer(const char *name, const char *answer, uint64_
 			      "'%s': the target returned no answer; rxcache must be version 1.1.0 or newer",
 			      name);
 	if (sscanf(answer, "%llu %llu %c", &sector, &blocks, &more) != 2 || sector <= start)
-		return report(EXIT_DEVICE, "'%s': the target returned an invalid answer: '%s'", name,
-			      answer);
+		return report(EXIT_DEVICE, "'%s': the target returned an invalid answer: '%s'",
+			      name, answer);
 	*next = sector;
 	*left_out += blocks;
 	return EXIT_OK;

@@ -278,7 +278,7 @@ static void name_disk(const struct plan *plan)
 	if (access(file, F_OK))
 		;
 	else if (error)
-		report(EXIT_OK, "note: /dev/%s: has no name, because '%s' is not allowed: a name %s",
+		report(EXIT_OK, "note: /dev/%s: has no name, because '%s' is not allowed: it %s",
 		       disk, name, error);
 	else if (owner)
 		report(EXIT_OK, "note: /dev/%s: has no name, because %s has the name '%s'", disk,

@@ -156,8 +156,9 @@ static const char *cause_of_beside(const struct plan *plan, bool apart)
 	sequence = disk_sequence(makedev(plan->disk.major, plan->disk.minor));
 	may = image_may_be_replaced(sequence, AT_FDCWD, image);
 	free(sequence);
-	return may ? "its generations cannot be kept as a hard link" :
-		     "the RAM disk was neither loaded from it nor saved to it, or was emptied or reset since";
+	if (may)
+		return "its generations cannot be kept as a hard link";
+	return "the RAM disk was neither loaded from nor saved to it, or cleared or reset since";
 }
 
 static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const char *beside)

@@ -328,7 +328,7 @@ static uint64_t disk_of(dev_t number)
  */
 enum exit_code cache_map(int control, const struct map_request *request, char **path)
 {
-	struct device cache, origin;
+	struct device cache, origin = { 0 };
 	enum exit_code ret;
 	char *sequence;
 	int index;
