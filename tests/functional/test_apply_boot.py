@@ -83,7 +83,8 @@ def test_interrupted_before_it_is_a_cache(config):
     stand_in(config)
     with locks.byte(os.stat(DISK).st_rdev + 1):
         with config.start("cache/c") as process:
-            assert b"waiting for process" in process.stderr.readline()
+            while b"waiting for process" not in process.stderr.readline():
+                assert process.poll() is None
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=60)
     assert process.returncode == -signal.SIGINT
@@ -98,7 +99,7 @@ def test_replaced_before_it_is_a_cache(config, tmp_path):
     ramdisk = stand_in(config, "force = yes\n")
     code, _, errors = interrupted(tmp_path, "DM_DEV_REMOVE", lambda: replace(ramdisk), "apply",
                                   "--config", str(config.path))
-    assert code == BUSY and f"'{ramdisk.path}': was replaced meanwhile" in errors, errors
+    assert code in (BUSY, DEVICE) and f"'{ramdisk.path}'" in errors, errors
     assert direct.read(ramdisk.path, MIB, 4 * KIB) == stamp(2)
     assert "linear" in dm.table("c")
 

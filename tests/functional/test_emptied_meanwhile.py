@@ -42,7 +42,10 @@ def number_of(ramdisk):
 
 def replaced(lab, ramdisk):
     """Another disk with the same numbers. The kernel frees that of the block device later."""
-    number, end = number_of(ramdisk), time.monotonic() + 60
+    number, end, other = number_of(ramdisk), time.monotonic() + 60, 100
+    # The kernel takes the lowest number that is free.
+    while number_of(lab.ramdisk(MIB, index=other)) < number:
+        other += 1
     ramdisk.remove()
     while True:
         new = lab.ramdisk(8 * MIB, index=ramdisk.index)
@@ -50,12 +53,8 @@ def replaced(lab, ramdisk):
             direct.write(new.path, 0, stamp(2))
             return new
         assert time.monotonic() < end
-        lower = number_of(new) < number
         new.remove()
         time.sleep(0.1)
-        # The kernel takes the lowest number that is free.
-        if lower:
-            lab.ramdisk(MIB)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,10 @@
 
 #define LOCK_FILE	"/run/rxadm.lock"
 
+/* Of signals_block(). */
+static sigset_t mask_before;
+static unsigned int block_depth;
+
 /* Never closed: closing it would release all locks of the process. */
 static int lock_fd = -1;
 
@@ -42,7 +46,7 @@ static enum exit_code lock_byte(off_t at, const char *what)
 			       (int)holder.l_pid, what);
 		pause_briefly();
 		/* signals_allow() then ends the program. */
-		if (signals_pending())
+		if (block_depth && signals_pending())
 			return EXIT_BUSY;
 	}
 	return EXIT_OK;
@@ -113,9 +117,6 @@ bool lock_is_held(uint64_t key, pid_t *holder)
 	return held;
 }
 
-static sigset_t mask_before;
-static unsigned int block_depth;
-
 /*
  * Block the signals of users until signals_allow(), so that they do not interrupt a change.
  * Calls may be nested.
@@ -152,6 +153,7 @@ bool signals_pending(void)
 	sigpending(&pending);
 	for (i = 0; i < ARRAY_SIZE(signals); i++)
 		if (sigismember(&pending, signals[i]) == 1 &&
+		    !(block_depth && sigismember(&mask_before, signals[i])) &&
 		    !sigaction(signals[i], NULL, &action) && action.sa_handler == SIG_DFL)
 			return true;
 	return false;

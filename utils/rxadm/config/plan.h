@@ -38,6 +38,7 @@ struct plan {
 	struct rxd_query disk;
 	bool made;		/* the disk was made by this plan */
 	dev_t folder;		/* the file system that the image is on, or 0 */
+	dev_t uncached;		/* the slow disk that has the name of the cache */
 	int signal;		/* the signal that interrupted a step, or 0 */
 	enum exit_code (*save)(struct plan *plan);	/* saves the disk before its removal */
 	struct disk_seen saved;	/* what may be removed; @diskseq 0: anything */

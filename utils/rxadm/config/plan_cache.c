@@ -160,7 +160,7 @@ static enum exit_code check_uncached(const struct plan *plan, const struct mappi
 	return ret;
 }
 
-static enum exit_code map_uncached(struct plan *plan)
+static enum exit_code map_alone(const struct plan *plan, const char *origin_path)
 {
 	const char *name = plan->section->name;
 	char *path = format_text("/dev/mapper/%s", name);
@@ -171,7 +171,7 @@ static enum exit_code map_uncached(struct plan *plan)
 	dev_t number;
 	int err, fd;
 
-	ret = device_find("origin", plan->section->map.origin, &origin);
+	ret = device_find("origin", origin_path, &origin);
 	if (ret)
 		goto out;
 	/* Open exclusively: fail if the origin is mounted. */
@@ -202,9 +202,15 @@ out:
 	return ret;
 }
 
+static enum exit_code map_uncached(struct plan *plan)
+{
+	return map_alone(plan, plan->section->map.origin);
+}
+
 /* Map the cache in place of the slow disk alone. If that fails, map the slow disk alone again. */
 static enum exit_code replace_uncached(struct plan *plan)
 {
+	char *slow_disk = device_path(plan->uncached);
 	enum exit_code ret;
 
 	signals_block();
@@ -212,9 +218,10 @@ static enum exit_code replace_uncached(struct plan *plan)
 	if (!ret) {
 		ret = map_cache(plan);
 		if (ret)
-			map_uncached(plan);
+			map_alone(plan, slow_disk);
 	}
 	signals_allow();
+	free(slow_disk);
 	return ret;
 }
 
@@ -236,6 +243,7 @@ enum exit_code plan_start_cache(struct plan *plan)
 		ret = mapping_read(section->name, MAPPING_TABLE, &mapping);
 	if (!ret && is_uncached(&mapping)) {
 		ret = check_uncached(plan, &mapping, &origin);
+		plan->uncached = origin.number;
 		if (!ret)
 			ret = plan_disk(plan);
 		plan_step(plan, replace_uncached, "map '%s' as /dev/mapper/%s, which had no cache",

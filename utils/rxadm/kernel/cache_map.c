@@ -250,7 +250,7 @@ static char *default_name(const struct device *origin)
 	return name;
 }
 
-/* The table is made of the number, which another device may have got during the waits. */
+/* The path may lead to another device since the waits; the table is made of the number. */
 static enum exit_code check_path(const struct device *origin)
 {
 	struct stat st;
@@ -283,9 +283,11 @@ static enum exit_code map_devices(int control, const struct map_request *request
 		locked = !ret;
 	}
 	if (!ret)
-		ret = check_path(origin);
-	if (!ret)
 		ret = check_cache(control, cache, index, &caches, request->force, &seen);
+	if (!ret)
+		ret = disk_check_same(cache, sequence);
+	if (!ret)
+		ret = check_path(origin);
 	if (!ret)
 		ret = check_name_is_free(name);
 	if (!ret)
