@@ -18,7 +18,7 @@
 #include <linux/uaccess.h>
 
 #include "check.h"
-#include "diff.h"
+#include "map.h"
 #include "store-internal.h"
 
 /* Extents that are collected before they are copied to user space. */

@@ -15,7 +15,6 @@
 
 #include "arm.h"
 #include "compat.h"
-#include "diff.h"
 #include "disk.h"
 #include "hold.h"
 #include "map.h"

@@ -9,5 +9,6 @@
 
 int rxd_map(struct rxd_disk *rxd, struct rxd_map __user *argp);
 int rxd_changed(struct rxd_disk *rxd, struct rxd_changed __user *argp);
+int rxd_diff(struct rxd_disk *rxd, struct rxd_diff __user *argp);
 
 #endif /* RXD_MAP_H */

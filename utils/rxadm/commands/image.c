@@ -22,7 +22,6 @@
 #include "image/generations.h"
 #include "image/load_job.h"
 #include "output/table.h"
-#include "save/load.h"
 #include "save/save.h"
 
 /**

@@ -19,11 +19,12 @@
 #include "copy/file.h"
 #include "device/device_users.h"
 #include "image/format.h"
+#include "image/load_job.h"
 #include "image/names.h"
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
 #include "save/disk.h"
-#include "save/load.h"
+#include "save/save.h"
 
 #define SAVE_ROUNDS	4
 #define EMPTYING_ROUNDS	200	/* of pause_briefly(): ten seconds */

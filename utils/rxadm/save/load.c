@@ -24,7 +24,7 @@
 #include "kernel/disk_state.h"
 #include "save/disk.h"
 #include "save/extents.h"
-#include "save/load.h"
+#include "save/save.h"
 
 #define CHUNKS		4
 

@@ -24,7 +24,6 @@
 #include "save/extents.h"
 #include "save/save.h"
 #include "save/source.h"
-#include "save/update.h"
 
 #define CHUNKS		4
 

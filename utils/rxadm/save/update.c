@@ -25,10 +25,10 @@
 #include "image/log_read.h"
 #include "image/names.h"
 #include "image/tidy.h"
-#include "kernel/disk_state.h"
 #include "save/disk.h"
 #include "save/extents.h"
-#include "save/update.h"
+#include "save/save.h"
+#include "save/source.h"
 
 struct update {
 	struct save_args *args;
