@@ -222,16 +222,15 @@ static char *partitions_of(dev_t number)
 static void fill_device(struct table *table, const char *path, const char *kind, dev_t number)
 {
 	struct users users = users_read(number);
-	char *stat = sysfs_read(number, "stat");
 	char *export = nvmet_exports_of(number);
-	unsigned long long reads, writes;
+	struct iostat io;
 
 	table_set_text(table, COL_DEVICE, path);
 	table_set_text(table, COL_KIND, kind);
 	set_freed(table, COL_NUMBER, format_text("%u:%u", major(number), minor(number)));
-	if (stat && sscanf(stat, "%llu %*u %*u %*u %llu", &reads, &writes) == 2) {
-		table_set_number(table, COL_READS, reads);
-		table_set_number(table, COL_WRITES, writes);
+	if (iostat_read(number, &io)) {
+		table_set_number(table, COL_READS, io.requests[IO_READ]);
+		table_set_number(table, COL_WRITES, io.requests[IO_WRITE]);
 	}
 	if (export)
 		table_set_text(table, COL_EXPORT, export);
@@ -243,7 +242,6 @@ static void fill_device(struct table *table, const char *path, const char *kind,
 	set_list_freed(table, COL_OPENERS, device_openers(number));
 	users_release(&users);
 	free(export);
-	free(stat);
 }
 
 static bool count(void *data, const struct rxd_extent *extent __always_unused)

@@ -131,15 +131,11 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 static struct sample *add_sample(struct look *look, char *name, const char *kind, dev_t number)
 {
 	struct sample *sample;
-	char *text;
 
 	look->samples = resize_array(look->samples, look->count + 1, sizeof(*look->samples));
 	sample = &look->samples[look->count++];
 	*sample = (struct sample){ .name = name, .kind = kind, .number = number };
-	text = sysfs_read(number, "stat");
-	if (text)
-		rates_parse_stat(text, &sample->counts);
-	free(text);
+	iostat_read(number, &sample->counts.io);
 	return sample;
 }
 

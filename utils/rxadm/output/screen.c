@@ -19,30 +19,6 @@
 
 #include "output/screen.h"
 
-#define SECTOR	512
-
-/**
- * rates_parse_stat - parse the file stat of a block device in sysfs
- * @text: its line
- * @counts: out: its counters; hits and misses are not changed
- *
- * Return: whether the line could be parsed.
- */
-bool rates_parse_stat(const char *text, struct counts *counts)
-{
-	unsigned long long reads, read_sectors, read_ms, writes, write_sectors, write_ms;
-
-	if (sscanf(text, "%llu %*u %llu %llu %llu %*u %llu %llu", &reads, &read_sectors, &read_ms,
-		   &writes, &write_sectors, &write_ms) != 6)
-		return false;
-	counts->reads = reads;
-	counts->writes = writes;
-	counts->read_sectors = read_sectors;
-	counts->write_sectors = write_sectors;
-	counts->busy_ms = read_ms + write_ms;
-	return true;
-}
-
 /* A counter that decreased was reset to zero in between. */
 static double grown(uint64_t before, uint64_t after)
 {
@@ -58,22 +34,23 @@ static double grown(uint64_t before, uint64_t after)
 struct rates rates_between(const struct counts *before, const struct counts *after,
 			   double seconds)
 {
-	double reads = grown(before->reads, after->reads);
-	double writes = grown(before->writes, after->writes);
+	const struct iostat *from = &before->io, *to = &after->io;
+	double reads = grown(from->requests[IO_READ], to->requests[IO_READ]);
+	double writes = grown(from->requests[IO_WRITE], to->requests[IO_WRITE]);
 	double hits = grown(before->hits, after->hits);
 	double misses = grown(before->misses, after->misses);
 	struct rates rates = {
 		.reads = reads / seconds,
 		.writes = writes / seconds,
-		.read_bytes = grown(before->read_sectors, after->read_sectors) * SECTOR / seconds,
-		.write_bytes = grown(before->write_sectors, after->write_sectors) * SECTOR /
-			       seconds,
+		.read_bytes = grown(from->bytes[IO_READ], to->bytes[IO_READ]) / seconds,
+		.write_bytes = grown(from->bytes[IO_WRITE], to->bytes[IO_WRITE]) / seconds,
 		.has_latency = reads + writes > 0,
 		.has_hits = hits + misses > 0,
 	};
 
 	if (rates.has_latency)
-		rates.latency_us = grown(before->busy_ms, after->busy_ms) * 1000 /
+		rates.latency_us = grown(from->ms[IO_READ] + from->ms[IO_WRITE],
+					 to->ms[IO_READ] + to->ms[IO_WRITE]) * 1000 /
 				   (reads + writes);
 	if (rates.has_hits)
 		rates.hit_percent = 100 * hits / (hits + misses);

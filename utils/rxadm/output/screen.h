@@ -6,14 +6,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "device/device.h"
 
 /* Counters of a block device and its cache since their creation. */
 struct counts {
-	uint64_t reads;
-	uint64_t writes;
-	uint64_t read_sectors;
-	uint64_t write_sectors;
-	uint64_t busy_ms;	/* of all reads and writes together */
+	struct iostat io;
 	uint64_t hits;
 	uint64_t misses;
 };
@@ -30,7 +27,6 @@ struct rates {
 	double hit_percent;
 };
 
-bool rates_parse_stat(const char *text, struct counts *counts);
 struct rates rates_between(const struct counts *before, const struct counts *after,
 			   double seconds);
 

@@ -24,14 +24,10 @@
 /* Count the writes and discards that the disk has completed. */
 static uint64_t disk_changes(const struct device *dev)
 {
-	unsigned long long writes = 0, discards = 0;
-	char *stat = sysfs_read(dev->number, "stat");
+	struct iostat io = { 0 };
 
-	if (stat)
-		sscanf(stat, "%*u %*u %*u %*u %llu %*u %*u %*u %*u %*u %*u %llu", &writes,
-		       &discards);
-	free(stat);
-	return writes + discards;
+	iostat_read(dev->number, &io);
+	return io.requests[IO_WRITE] + io.requests[IO_DISCARD];
 }
 
 /* Return: 0 or an errno. */
