@@ -2,7 +2,7 @@
 #
 # Compiler flags of all C programs in this folder, and the libraries that a program is linked
 # with. CFLAGS of the environment or the command line replace -O2 -g and the level of
-# _FORTIFY_SOURCE, which distributions choose.
+# _FORTIFY_SOURCE, which distributions choose, some of them in their compiler.
 #
 # make STRICT=1                     warnings are errors: for development, and what CI does
 # make SANITIZE=address,undefined   programs end at the first error
@@ -15,8 +15,9 @@ ifeq ($(STRICT),1)
 WARNINGS	+= -Werror
 endif
 ifeq ($(SANITIZE),)
-CFLAGS		?= -O2 -g $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS)),,-U_FORTIFY_SOURCE \
-		   -D_FORTIFY_SOURCE=2)
+FORTIFIED	:= $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) \
+		   $(shell $(CC) -O2 -dM -E -x c /dev/null 2>/dev/null))
+CFLAGS		?= -O2 -g $(if $(FORTIFIED),,-D_FORTIFY_SOURCE=2)
 HARDENING	:= -fstack-protector-strong -fPIE
 else
 CFLAGS		?= -O2 -g

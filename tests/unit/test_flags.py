@@ -37,6 +37,14 @@ def test_level_of_cppflags(tmp_path):
         assert [word for word in line.split() if "FORTIFY" in word] == ["-D_FORTIFY_SOURCE=3"]
 
 
+def test_level_of_the_compiler(tmp_path):
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho '#define _FORTIFY_SOURCE 3'\n", encoding="utf-8")
+    compiler.chmod(0o755)
+    for line in compilers(tmp_path, f"CC={compiler}"):
+        assert "-O2" in line.split() and "FORTIFY" not in line
+
+
 @pytest.mark.parametrize("variables, strict", [([], False), (["STRICT=1"], True)])
 def test_from_source(tmp_path, variables, strict):
     """By default the tools are hardened; a development build has no warnings."""
