@@ -687,7 +687,7 @@ def test_unknown_option(command):
 
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("arguments", [
-    line for line in LINES if line[0] not in ("clear", "unmap", "status") and
+    line for line in LINES if line[0] not in ("clear", "info", "unmap", "status") and
     line != ("remove", "rxd0")], ids=str)
 def test_one_argument_too_many(arguments):
     """An argument after the last one, also where some are optional."""
