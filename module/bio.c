@@ -45,11 +45,11 @@ static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 	blk_status_t status = BLK_STS_OK;
 	struct rxd_write write;
 	struct bio_vec bv;
-	u64 pos;
+	/* The segments need not consist of whole sectors. */
+	u64 pos = (u64)iter.bi_sector << SECTOR_SHIFT;
 
 	rxd_write_begin(&write, iter.bi_size, nowait ? RXD_GFP_NOWAIT : RXD_GFP);
 	while (iter.bi_size) {
-		pos = (u64)iter.bi_sector << SECTOR_SHIFT;
 		bv = mp_bvec_iter_bvec(bio->bi_io_vec, iter);
 		bv.bv_len = min_t(unsigned int, bv.bv_len, RXD_COPY_BYTES);
 
@@ -64,6 +64,7 @@ static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 			rxd_store_read(rxd->store, pos, bvec_virt(&bv), bv.bv_len);
 			flush_dcache_bvec(&bv);
 		}
+		pos += bv.bv_len;
 		bio_advance_iter_single(bio, &iter, bv.bv_len);
 		if (iter.bi_size && !nowait)
 			cond_resched();

@@ -690,6 +690,36 @@ static void given_up_while_it_is_made(struct kunit *test)
 		close_disk(file, SOURCE);
 }
 
+/* The block layer does not check the segments of direct I/O in all of its versions. */
+static void segments_of_any_length(struct kunit *test)
+{
+	static const struct {
+		unsigned int offset, len;
+	} segments[] = { { 0, 100 }, { 200, 4000 }, { 5000, 508 } };
+	const unsigned int size = 9 * SECTOR_SIZE;
+	u8 *buf = kunit_kmalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
+	u8 *data = kunit_kmalloc(test, size, GFP_KERNEL);
+	struct bio_vec bv[ARRAY_SIZE(segments)];
+	unsigned int i, done;
+	struct bio bio;
+
+	KUNIT_ASSERT_EQ(test, make_disk(8), 0);
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	KUNIT_ASSERT_NOT_NULL(test, data);
+	get_random_bytes(buf, 2 * PAGE_SIZE);
+
+	bio_init(&bio, disk(SOURCE)->gd->part0, bv, ARRAY_SIZE(bv), REQ_OP_WRITE);
+	bio.bi_iter.bi_sector = 7;
+	for (i = 0; i < ARRAY_SIZE(segments); i++)
+		__bio_add_page(&bio, virt_to_page(buf), segments[i].len, segments[i].offset);
+	KUNIT_EXPECT_EQ(test, submit_bio_wait(&bio), 0);
+	bio_uninit(&bio);
+
+	rxd_store_read(store_of(SOURCE), 7 * SECTOR_SIZE, data, size);
+	for (i = 0, done = 0; i < ARRAY_SIZE(segments); done += segments[i++].len)
+		KUNIT_EXPECT_MEMEQ(test, data + done, buf + segments[i].offset, segments[i].len);
+}
+
 /* A clear of reserved memory is a change, unless the disk held zeros before, or is read-only. */
 static void clear_of_reserved_is_counted(struct kunit *test)
 {
@@ -852,6 +882,7 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(fails_at_each_allocation, operation_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE_PARAM(given_up_while_it_is_made, use_gen_params),
+	KUNIT_CASE(segments_of_any_length),
 	KUNIT_CASE(clear_of_reserved_is_counted),
 	KUNIT_CASE(clear_of_reserved_ends_half_way),
 	KUNIT_CASE(can_be_opened_while_it_is_flushed),
