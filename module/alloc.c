@@ -617,6 +617,7 @@ static bool wait_for_writeback(struct rxd_store *store)
 	WRITE_ONCE(store->short_last, now);
 	if (time_after(now, since + MEMORY_WAIT))
 		return false;
+	set_current_state(TASK_UNINTERRUPTIBLE);
 	io_schedule_timeout(MEMORY_WAIT_STEP);
 	return true;
 }
@@ -638,7 +639,7 @@ static bool take_back(struct rxd_store *store, const struct rxd_write *write)
 	rxd_lift_now();
 	/* The pages that were given up may still be in their grace period. */
 	if (time_before_eq(jiffies, now))
-		io_schedule_timeout(1);
+		schedule_timeout_uninterruptible(1);
 	WRITE_ONCE(store->unshared_until, (jiffies + HZ) ?: 1);
 	return true;
 }

@@ -905,11 +905,15 @@ static void write_waits_for_writeback(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 64);
 	u8 *buf = make_buf(test, 0x22);
+	unsigned long begin;
 
 	test_memory.nr_dirty = totalram_pages();
 	test_memory.nr_refusals = 3;
+	begin = jiffies;
 	KUNIT_EXPECT_EQ(test, write_page(store, 0, buf), 0);
 	KUNIT_EXPECT_EQ(test, test_memory.nr_refusals, 0);
+	/* It has slept twice at least. */
+	KUNIT_EXPECT_GE(test, jiffies - begin, 2 * (HZ / 20));
 
 	test_memory.nr_refusals = 1;
 	KUNIT_EXPECT_EQ(test, rxd_store_write(store, pos_of(1), buf, PAGE_SIZE, RXD_GFP_NOWAIT),
