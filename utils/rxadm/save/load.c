@@ -22,8 +22,8 @@
 #include "kernel/attributes.h"
 #include "kernel/create.h"
 #include "kernel/disk_state.h"
+#include "kernel/extents.h"
 #include "save/disk.h"
-#include "save/extents.h"
 #include "save/save.h"
 
 #define CHUNKS		4

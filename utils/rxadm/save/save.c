@@ -19,9 +19,9 @@
 #include "image/frame.h"
 #include "image/names.h"
 #include "kernel/disk_state.h"
+#include "kernel/extents.h"
 #include "kernel/save_cost.h"
 #include "save/disk.h"
-#include "save/extents.h"
 #include "save/save.h"
 #include "save/source.h"
 

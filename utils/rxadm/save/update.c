@@ -20,13 +20,13 @@
 #include "copy/file.h"
 #include "image/append.h"
 #include "image/changes.h"
+#include "image/compact.h"
 #include "image/generations.h"
 #include "image/log_file.h"
 #include "image/log_read.h"
 #include "image/names.h"
-#include "image/tidy.h"
+#include "kernel/extents.h"
 #include "save/disk.h"
-#include "save/extents.h"
 #include "save/save.h"
 #include "save/source.h"
 
@@ -392,7 +392,7 @@ static enum exit_code save_clone(struct update *update, const uint8_t *state, bo
 static enum exit_code save_tracked(struct update *update)
 {
 	struct save_source *source = update->source;
-	struct tidy tidy = { .path = update->file.full, .name = update->args->file };
+	struct compact compact = { .path = update->file.full, .name = update->args->file };
 	uint8_t state[LOG_STATE];
 	bool unchanged = false;
 	enum exit_code ret, end;
@@ -415,15 +415,15 @@ static enum exit_code save_tracked(struct update *update)
 	if (!unchanged)
 		tell(update);
 	if (!unchanged && update->fd == update->file.fd) {
-		tidy.fd = update->fd;
-		tidy.level = update->append.level;
-		tidy.signals = update->signals;
-		tidy.mode = update->args->progress;
-		tidy.head = update->head;
-		tidy_image(&tidy);
-		update->args->signal = tidy.signal;
-		if (tidy.rewritten.st_ino)
-			update->written = tidy.rewritten;
+		compact.fd = update->fd;
+		compact.level = update->append.level;
+		compact.signals = update->signals;
+		compact.mode = update->args->progress;
+		compact.head = update->head;
+		compact_image(&compact);
+		update->args->signal = compact.signal;
+		if (compact.rewritten.st_ino)
+			update->written = compact.rewritten;
 	}
 	/* Last, as what precedes changes the file's time. */
 	disk_saved_set(source->sequence, source->generation, update->file.full, &update->written);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_SAVE_EXTENTS_H
-#define RXADM_SAVE_EXTENTS_H
+#ifndef RXADM_KERNEL_EXTENTS_H
+#define RXADM_KERNEL_EXTENTS_H
 
 #include <linux/rxd.h>
 #include <stdbool.h>
@@ -29,4 +29,4 @@ int extents_state(int fd, uint64_t size, uint8_t *state);
 int track_begin(int control, int index, dev_t disk, const uint8_t *state);
 int track_end(int control, int index);
 
-#endif /* RXADM_SAVE_EXTENTS_H */
+#endif /* RXADM_KERNEL_EXTENTS_H */

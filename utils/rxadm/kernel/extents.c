@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
-#include "save/extents.h"
+#include "kernel/extents.h"
 
 #define AT_ONCE	4096
 

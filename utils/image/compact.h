@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef IMAGE_TIDY_H
-#define IMAGE_TIDY_H
+#ifndef IMAGE_COMPACT_H
+#define IMAGE_COMPACT_H
 
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@
 #include "image/log_format.h"
 
 /**
- * struct tidy - an image that was just updated, and may have become too long
+ * struct compact - an image that was just updated, and may have become too long
  * @path: absolute path
  * @name: its path for messages
  * @fd: the file, which is locked
@@ -19,7 +19,7 @@
  * @signal: out: the signal that interrupted it, or 0
  * @rewritten: out: the new file, if the image was written again; otherwise zeros
  */
-struct tidy {
+struct compact {
 	const char *path;
 	const char *name;
 	int fd;
@@ -31,6 +31,6 @@ struct tidy {
 	struct stat rewritten;
 };
 
-void tidy_image(struct tidy *tidy);
+void compact_image(struct compact *compact);
 
-#endif /* IMAGE_TIDY_H */
+#endif /* IMAGE_COMPACT_H */
