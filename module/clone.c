@@ -12,9 +12,9 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 
-#include "arm.h"
 #include "clone.h"
 #include "compat.h"
+#include "hold-arm.h"
 #include "hold.h"
 #include "record.h"
 #include "track.h"

@@ -22,11 +22,11 @@
 #include <linux/uuid.h>
 #include <linux/xarray.h>
 
-#include "arm.h"
 #include "check.h"
 #include "clone.h"
 #include "compat.h"
 #include "disk.h"
+#include "hold-arm.h"
 #include "hold.h"
 #include "record.h"
 #include "track.h"

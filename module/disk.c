@@ -13,9 +13,9 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
-#include "arm.h"
 #include "compat.h"
 #include "disk.h"
+#include "hold-arm.h"
 #include "hold.h"
 #include "map.h"
 #include "name.h"

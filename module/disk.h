@@ -15,7 +15,7 @@
 #include <linux/workqueue.h>
 #include <uapi/linux/rxd.h>
 
-#include "expend.h"
+#include "expendable.h"
 #include "record.h"
 #include "rxd.h"
 #include "store.h"

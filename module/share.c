@@ -7,7 +7,7 @@
  * other stores that use it. The private word of a page is the number of other leaves that contain
  * it. These counts only decide who frees the leaf or the page. A mark stays for a while when the
  * last other owner has left, because readers in the store of that owner may still copy the page.
- * lift.c removes it.
+ * share-marks.c removes it.
  *
  * A write to a shared leaf first replaces the leaf by a copy, in which all pages are marked. It
  * then replaces the page:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The interface between the parts of the page store: the index of pages (store.c), what
- * several stores share (share.c, lift.c), allocation (alloc.c), and copies (copy.c).
+ * several stores share (share.c, share-marks.c), allocation (alloc.c), and copies (copy.c).
  */
 #ifndef RXD_STORE_INTERNAL_H
 #define RXD_STORE_INTERNAL_H
@@ -88,14 +88,14 @@ void rxd_leaf_release(struct rxd_leaf *leaf);
 bool rxd_page_leave(struct page *page);
 bool rxd_page_is_last(struct rxd_leaf *leaf, struct page *page);
 
-/* expend.c */
+/* expendable.c */
 
 int rxd_expend_init(void);
 void rxd_expend_exit(void);
 bool rxd_is_giving_up(void);
 bool rxd_give_up_others(struct rxd_store *store);
 
-/* lift.c */
+/* share-marks.c */
 
 int rxd_lift_init(void);
 void rxd_lift_exit(void);

@@ -69,7 +69,8 @@ struct rxd_leaf {
 /*
  * RXD_SHARED in a pointer to a leaf or to a page says that other stores may use this leaf or page.
  * It is never changed through such a pointer: a write replaces it by a copy. See share.c.
- * RXD_ALONE, always with RXD_SHARED, says that no other store owns it any more. See lift.c.
+ * RXD_ALONE, always with RXD_SHARED, says that no other store owns it any more. See
+ * share-marks.c.
  */
 #define RXD_SHARED	1UL
 #define RXD_ALONE	2UL
@@ -94,12 +95,12 @@ struct rxd_leaf {
  * @record_bytes: memory of the record of changes, in bytes
  * @short_last: when a write last waited for writeback, in jiffies
  * @family: the same number for all stores that may share pages, or 0
- * @lost: the store is being given up, see expend.c
+ * @lost: the store is being given up, see expendable.c
  * @borrows: it may have pages of a reserved store
  * @unshared_until: until when nothing begins to share a reserved store, in jiffies, or 0
  * @doomed: entry in the list of stores to be freed
  * @sharer: entry in the list of stores that may have marks
- * @pass: the last pass of lift.c over this store
+ * @pass: the last pass of share-marks.c over this store
  * @has_marks: the last pass has left a mark, or marks were set since it began
  * @used: number of pages that hold data, or that writes in flight have charged
  * @max_used: the largest @used that was recorded: when pages were freed or counters read

@@ -14,9 +14,9 @@
 #include <linux/lockdep.h>
 #include <linux/uuid.h>
 
-#include "arm.h"
 #include "compat.h"
 #include "disk.h"
+#include "hold-arm.h"
 #include "hold.h"
 #include "record.h"
 #include "track.h"

@@ -68,7 +68,7 @@ static int test_add_disk(struct device *parent, struct gendisk *gd,
 #include "../module/bio.c"
 #include "../module/resize.c"
 #include "../module/claim.c"
-#include "../module/arm.c"
+#include "../module/hold-arm.c"
 #include "../module/track.c"
 #include "../module/freeze.c"
 #include "../module/name.c"

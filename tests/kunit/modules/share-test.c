@@ -8,7 +8,7 @@
 #include <linux/prandom.h>
 #include <linux/slab.h>
 
-#include "../module/expend.h"
+#include "../module/expendable.h"
 #include "../module/hold.h"
 #include "crew.h"
 #include "share-test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stores that share pages, for the suites of share.c and lift.c.
+ * Stores that share pages, for the suites of share.c and share-marks.c.
  */
 #ifndef RXD_SHARE_TEST_H
 #define RXD_SHARE_TEST_H

@@ -165,7 +165,7 @@ static void test_resched(void)
 #include "../module/share.c"
 #include "../module/hold.c"
 #include "../module/record.c"
-#include "../module/expend.c"
+#include "../module/expendable.c"
 
 static void test_grace_period(void)
 {
@@ -190,7 +190,7 @@ static void *test_plain(void *ptr)
 #define synchronize_rcu()	test_grace_period()
 #undef rxd_plain
 #define rxd_plain(ptr)		test_plain(ptr)
-#include "../module/lift.c"
+#include "../module/share-marks.c"
 
 void test_begin_lift(void)
 {

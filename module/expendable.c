@@ -9,7 +9,7 @@
 #include <linux/atomic.h>
 #include <linux/spinlock.h>
 
-#include "expend.h"
+#include "expendable.h"
 #include "store-internal.h"
 
 static DEFINE_SPINLOCK(expendables_lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXD_EXPEND_H
-#define RXD_EXPEND_H
+#ifndef RXD_EXPENDABLE_H
+#define RXD_EXPENDABLE_H
 
 #include <linux/list.h>
 #include <linux/types.h>
@@ -26,4 +26,4 @@ bool rxd_expendable_keep(struct rxd_expendable *expendable);
 void rxd_expendable_remove(struct rxd_expendable *expendable);
 void rxd_expendable_gave_up(void);
 
-#endif /* RXD_EXPEND_H */
+#endif /* RXD_EXPENDABLE_H */

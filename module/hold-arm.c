@@ -12,8 +12,8 @@
 #include <linux/lockdep.h>
 #include <linux/sched/mm.h>
 
-#include "arm.h"
 #include "compat.h"
+#include "hold-arm.h"
 #include "hold.h"
 #include "record.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXD_ARM_H
-#define RXD_ARM_H
+#ifndef RXD_HOLD_ARM_H
+#define RXD_HOLD_ARM_H
 
 #include <linux/workqueue.h>
 
@@ -12,4 +12,4 @@ int rxd_disk_arm(struct rxd_disk *rxd, struct rxd_hold **hold);
 void rxd_disk_disarm_later(struct rxd_disk *rxd);
 void rxd_disk_disarm(struct work_struct *work);
 
-#endif /* RXD_ARM_H */
+#endif /* RXD_HOLD_ARM_H */
