@@ -152,8 +152,8 @@ static int rxd_unmap(struct rxd_disk *rxd, u64 pos, u64 len)
 	int ret = 0;
 
 	if (first < last)
-		ret = rxd_store_unshare_ends(rxd->store, first >> PAGE_SHIFT,
-					     (last - first) >> PAGE_SHIFT, RXD_GFP);
+		ret = rxd_store_unshare_ends_wait(rxd->store, first >> PAGE_SHIFT,
+						  (last - first) >> PAGE_SHIFT);
 	if (!ret)
 		ret = rxd_disk_zero(rxd, pos, first - pos) ?: rxd_disk_zero(rxd, last, end - last);
 	if (ret)

@@ -269,7 +269,7 @@ int rxd_leaf_unshare_part(struct rxd_store *store, unsigned long first, unsigned
  * rxd_store_free_range() does not free a part of a shared leaf. Therefore this replaces the
  * leaves at both ends by copies if the range has only a part of them.
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0, or -ENOMEM if memory is short now.
  */
 int rxd_store_unshare_ends(struct rxd_store *store, unsigned long first, unsigned long nr,
 			   gfp_t gfp)
@@ -283,6 +283,34 @@ int rxd_store_unshare_ends(struct rxd_store *store, unsigned long first, unsigne
 	if (!ret && last > first && last < end)
 		ret = rxd_leaf_unshare_part(store, last, end - last, gfp);
 	return ret;
+}
+
+/**
+ * rxd_store_unshare_ends_wait - prepare a range for rxd_store_free_range(), and wait for memory
+ * @store: the store
+ * @first: first page of the range
+ * @nr: number of pages, greater than 0
+ *
+ * Like rxd_store_unshare_ends(), but waits as a write does, and may give up expendable stores.
+ *
+ * Return: 0 or -ENOSPC.
+ */
+int rxd_store_unshare_ends_wait(struct rxd_store *store, unsigned long first, unsigned long nr)
+{
+	struct rxd_write write;
+	long freed;
+
+	rxd_write_begin(&write, 0, RXD_GFP);
+	for (;;) {
+		freed = rxd_freed_pages();
+		if (!rxd_store_unshare_ends(store, first, nr, write.gfp))
+			break;
+		if (!rxd_store_wait_for_memory(store, freed, &write))
+			return -ENOSPC;
+	}
+	if (write.deadline)
+		rxd_store_found_memory(store);
+	return 0;
 }
 
 /* Return: number of pages that @to shares now. */

@@ -223,6 +223,7 @@ unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 void rxd_store_share(struct rxd_store *from, struct rxd_store *to);
 int rxd_store_unshare_ends(struct rxd_store *store, unsigned long first, unsigned long nr,
 			   gfp_t gfp);
+int rxd_store_unshare_ends_wait(struct rxd_store *store, unsigned long first, unsigned long nr);
 unsigned long rxd_store_count_shared(const struct rxd_store *store, unsigned long *first,
 				     unsigned long end);
 

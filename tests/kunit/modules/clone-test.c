@@ -778,6 +778,32 @@ static void clear_of_reserved_ends_half_way(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_disk_changes(disk(SOURCE)), 3);
 }
 
+static void leaf_is_there(struct page *page)
+{
+	test_memory.no_leaf = false;
+}
+
+/* A part of a shared leaf is unmapped, and there is no memory but that of another clone. */
+static void unmap_gives_up_a_clone(struct kunit *test)
+{
+	make_disks(test);
+	KUNIT_ASSERT_EQ(test, make_clone(NEW, RXD_CLONE_EXPENDABLE), 0);
+	fill(test, store_of(NEW), 5, 1, 0x44);
+	rxd_store_drain();
+
+	test_memory.no_leaf = true;
+	test_memory.at_free = leaf_is_there;
+	KUNIT_EXPECT_EQ(test, do_bio(REQ_OP_DISCARD, pos_of(2), 3 << PAGE_SHIFT), 0);
+	KUNIT_EXPECT_FALSE(test, rxd_disk_is_lost(disk(NEW)));
+	KUNIT_EXPECT_EQ(test, do_bio(REQ_OP_WRITE_ZEROES, pos_of(2), 3 << PAGE_SHIFT), 0);
+	KUNIT_EXPECT_TRUE(test, rxd_disk_is_lost(disk(NEW)));
+	reset_test_memory();
+	KUNIT_EXPECT_TRUE(test, pages_are(store_of(CLONE), 0, 2, 0x10));
+	KUNIT_EXPECT_TRUE(test, pages_are(store_of(CLONE), 2, 3, 0));
+	KUNIT_EXPECT_TRUE(test, pages_are(store_of(CLONE), 5, 3, 0x10));
+	KUNIT_EXPECT_TRUE(test, is_golden(store_of(SOURCE)));
+}
+
 /* The page cache may take long to write: the disk can be opened meanwhile. */
 static void can_be_opened_while_it_is_flushed(struct kunit *test)
 {
@@ -885,6 +911,7 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE(segments_of_any_length),
 	KUNIT_CASE(clear_of_reserved_is_counted),
 	KUNIT_CASE(clear_of_reserved_ends_half_way),
+	KUNIT_CASE(unmap_gives_up_a_clone),
 	KUNIT_CASE(can_be_opened_while_it_is_flushed),
 	KUNIT_CASE(freezes_without_the_lock),
 	KUNIT_CASE(freezes_for_no_grace_period),
