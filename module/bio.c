@@ -66,7 +66,8 @@ static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 		}
 		pos += bv.bv_len;
 		bio_advance_iter_single(bio, &iter, bv.bv_len);
-		if (iter.bi_size && !nowait)
+		/* To be scheduled is not to wait, so REQ_NOWAIT does not exclude it. */
+		if (iter.bi_size)
 			cond_resched();
 	}
 	rxd_write_end(&write);
