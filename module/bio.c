@@ -45,9 +45,10 @@ static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 	blk_status_t status = BLK_STS_OK;
 	struct rxd_write write;
 	struct bio_vec bv;
-	/* The segments need not consist of whole sectors. */
-	u64 pos = (u64)iter.bi_sector << SECTOR_SHIFT;
+	u64 pos;
 
+	/* In bytes, because a segment need not consist of whole sectors. */
+	pos = (u64)iter.bi_sector << SECTOR_SHIFT;
 	rxd_write_begin(&write, iter.bi_size, nowait ? RXD_GFP_NOWAIT : RXD_GFP);
 	while (iter.bi_size) {
 		bv = mp_bvec_iter_bvec(bio->bi_io_vec, iter);
