@@ -18,14 +18,13 @@
 static void rxd_cut_store(struct rxd_disk *rxd, unsigned long nr_pages, bool only_zeroes)
 {
 	unsigned int memflags;
-	bool drops_data;
+	long used;
 
 	memflags = rxd_freeze_queue(rxd->gd->queue);
-	drops_data = !only_zeroes &&
-		     rxd_store_next_data(rxd->store, nr_pages) < rxd_store_nr_pages(rxd->store);
+	used = atomic_long_read(&rxd->store->used);
 	rxd_store_shrink(rxd->store, nr_pages);
 	/* Last: a number that is reported meanwhile is that of the old data. */
-	if (drops_data)
+	if (!only_zeroes && atomic_long_read(&rxd->store->used) < used)
 		rxd_note_change(&rxd->changes);
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
 }
