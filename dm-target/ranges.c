@@ -171,12 +171,14 @@ static bool is_listed(struct rxc_range_shard *shard, u64 block)
  * @ranges: the ranges
  * @block: block number
  *
- * Call with interrupts off.
+ * Call with the bucket of the block locked, and thus with interrupts off.
  *
  * Return: true if it is.
  */
 bool rxc_ranges_hold(struct rxc_ranges *ranges, u64 block)
 {
-	lockdep_assert_irqs_disabled();
+	/* With PREEMPT_RT, a spinlock leaves them on. */
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		lockdep_assert_irqs_disabled();
 	return is_listed(shard_of(ranges, block), block) || is_listed(&ranges->wide, block);
 }
