@@ -47,7 +47,8 @@ struct rxc_fills {
  * @nr_prefetches: number of prefetches in progress
  * @busy_at: when other I/O last went to the origin during a prefetch, in jiffies
  * @suspended: prefetches must stop, and none may start
- * @started: the target was resumed, and no other table has taken over its index
+ * @started: the target was resumed, and no table of the same device was resumed since then;
+ *	false again before the target is destroyed
  * @if_same: take @cache only if it is as @seen
  * @seen: see rxd_take()
  * @sequence: sequential streams

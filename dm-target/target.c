@@ -313,6 +313,10 @@ static void rxcache_dtr(struct dm_target *ti)
 {
 	struct rxcache *c = ti->private;
 
+	/* No other table may take over the index any more. */
+	mutex_lock(&rxc_lock);
+	c->started = false;
+	mutex_unlock(&rxc_lock);
 	rxc_origin_exit(c);
 	destroy_index(c);
 	unregister_cache(c);
@@ -385,6 +389,7 @@ static struct rxcache *find_predecessor(const struct rxcache *c)
 static bool inherit_index(struct rxcache *c)
 {
 	struct rxcache *other;
+	u64 nr_blocks = 0;
 
 	lockdep_assert_held_write(&c->index_lock);
 	mutex_lock(&rxc_lock);
@@ -393,15 +398,13 @@ static bool inherit_index(struct rxcache *c)
 		swap(c->index, other->index);
 		swap(c->stats, other->stats);
 		swap(c->stats_base, other->stats_base);
-		other->started = false;
+		nr_blocks = other->nr_blocks;
 	}
 	mutex_unlock(&rxc_lock);
-	if (!other)
-		return false;
 	/* Blocks beyond the end of a shorter table would not be updated any more. */
-	if (other->nr_blocks > c->nr_blocks)
-		rxc_index_drop(c->index, c->nr_blocks, other->nr_blocks - c->nr_blocks);
-	return true;
+	if (nr_blocks > c->nr_blocks)
+		rxc_index_drop(c->index, c->nr_blocks, nr_blocks - c->nr_blocks);
+	return other;
 }
 
 /* The RAM disk has grown, so start with an empty index for its new size. */
@@ -445,6 +448,26 @@ static int take_ramdisk(struct rxcache *c)
 	return ret;
 }
 
+/*
+ * From now on, the origin changes without the indexes of other tables of the same device, which
+ * exist for a while after they were replaced: no table may take them over.
+ *
+ * A table of another target calls nothing here. Its predecessor is destroyed by the ioctl that
+ * replaced it, so only a table that is loaded and resumed while this ioctl runs could take over
+ * an old index.
+ */
+static void start(struct rxcache *c)
+{
+	struct rxcache *other;
+
+	mutex_lock(&rxc_lock);
+	list_for_each_entry(other, &rxc_caches, list)
+		if (may_share(c, other) && uses_disk_of(c, other))
+			other->started = false;
+	c->started = true;
+	mutex_unlock(&rxc_lock);
+}
+
 /* Without a previous table, the RAM disk may hold other data: drop it. */
 static int rxcache_preresume(struct dm_target *ti)
 {
@@ -455,7 +478,7 @@ static int rxcache_preresume(struct dm_target *ti)
 	if (!c->started && !inherit_index(c))
 		ret = take_ramdisk(c);
 	if (!ret) {
-		c->started = true;
+		start(c);
 		if (rxc_index_is_outgrown(c->index))
 			take_up_growth(c);
 	}
