@@ -407,7 +407,10 @@ static bool inherit_index(struct rxcache *c)
 	return other;
 }
 
-/* The RAM disk has grown, so start with an empty index for its new size. */
+/*
+ * The RAM disk has grown, so start with an empty index for its new size. Removing the pages one by
+ * one would keep the device suspended for long.
+ */
 static void take_up_growth(struct rxcache *c)
 {
 	struct rxc_index *index;
@@ -424,7 +427,8 @@ static void take_up_growth(struct rxcache *c)
 		       dm_table_device_name(c->ti->table));
 		return;
 	}
-	rxc_index_drop(c->index, 0, RXC_BLOCK_MAX);
+	rxd_drop(c->cache->bdev, dm_table_get_md(c->ti->table));
+	rxc_stats_clear_used(c->stats);
 	rxc_index_destroy(c->index);
 	c->index = index;
 }

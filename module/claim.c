@@ -183,6 +183,24 @@ int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens,
 EXPORT_SYMBOL_NS_GPL(rxd_take, RXD_NS);
 
 /**
+ * rxd_drop - free all pages of a RAM disk that was taken
+ * @bdev: the disk, which rejects all bios since rxd_take()
+ * @owner: the owner of the claim, which does not use the pages any more
+ *
+ * The memory is freed in the background.
+ */
+void rxd_drop(struct block_device *bdev, const void *owner)
+{
+	struct rxd_disk *rxd = rxd_of_bdev(bdev);
+
+	mutex_lock(&rxd->lock);
+	if (!WARN_ON_ONCE(rxd->owner != owner || rxd->refusal != RXD_TAKEN))
+		rxd_store_clear(rxd->store);
+	mutex_unlock(&rxd->lock);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_drop, RXD_NS);
+
+/**
  * rxd_release - release a claim of a RAM disk
  * @bdev: the disk
  * @owner: the owner of the claim

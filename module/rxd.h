@@ -26,6 +26,7 @@ struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner,
 			    unsigned int opens);
 int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens,
 	     const struct rxd_seen *seen);
+void rxd_drop(struct block_device *bdev, const void *owner);
 void rxd_release(struct block_device *bdev, const void *owner);
 
 #endif /* RXD_H */

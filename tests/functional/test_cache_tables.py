@@ -139,7 +139,8 @@ def test_cache_device_grows(lab, reload):
     assert result.returncode == 0 and cache.name in result.stderr, result
     changed, seen = counted(cache, direct.read, cache.path, 0, MIB)
     assert seen == data[:MIB] and changed == {"read_hits": 256}
-    assert cache.status().total == 4 * MIB // BLOCK
+    before = cache.status()
+    assert before.total == 4 * MIB // BLOCK
 
     if reload:
         dm.replace(cache.name, dm.table(cache.name))
@@ -148,7 +149,8 @@ def test_cache_device_grows(lab, reload):
         run("dmsetup", "resume", cache.name)
     status = cache.status()
     assert status.total == 32 * MIB // BLOCK and status.used == 0
-    assert status.read_hits >= 256
+    assert cache.ramdisk.query().mem_used == 0
+    assert status.read_hits >= 256 and status.invalidations == before.invalidations
     for _ in range(2):
         assert direct.read(cache.path, 0, len(data)) == data
     assert cache.status().used == len(data) // BLOCK
