@@ -16,7 +16,6 @@ from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import DISK, state
 
 SIZE = 8 * MIB
-TRACING = "/sys/kernel/tracing"
 
 
 def refused(code, call, *args, **options):
@@ -105,40 +104,6 @@ def test_folios(lab, folio_size):
         query = ramdisk.query()
         assert query.mem_used == 0
     assert ramdisk.attribute("mem_index") == str(query.mem_index)
-
-
-@pytest.fixture
-def allocations():
-    """The number of allocations of an order, by the kernel's trace events."""
-    if not os.path.exists(f"{TRACING}/instances"):
-        run("mount", "-t", "tracefs", "tracefs", TRACING)
-    instance = f"{TRACING}/instances/rxd-pieces"
-    os.mkdir(instance)
-
-    def write(name, text):
-        with open(f"{instance}/{name}", "w", encoding="ascii") as file:
-            file.write(text)
-
-    def count(order, call):
-        write("trace", "")
-        write("events/kmem/mm_page_alloc/filter", f"order == {order}")
-        write("events/kmem/mm_page_alloc/enable", "1")
-        call()
-        write("events/kmem/mm_page_alloc/enable", "0")
-        with open(f"{instance}/trace", encoding="ascii") as file:
-            return sum("mm_page_alloc:" in line for line in file)
-
-    yield count
-    os.rmdir(instance)
-
-
-@pytest.mark.parametrize("folio_size, order", [(64 * KIB, 4), (2 * MIB, 9)])
-def test_pieces(lab, allocations, folio_size, order):
-    """Larger pieces are allocated where they were requested, and only there."""
-    def reserve(size):
-        lab.ramdisk(SIZE, flags=CREATE_RESERVE, folio_size=size)
-    assert allocations(order, lambda: reserve(folio_size)) >= SIZE // folio_size
-    assert allocations(order, lambda: reserve(4 * KIB)) < SIZE // folio_size
 
 
 # Nodes

@@ -690,6 +690,32 @@ static void given_up_while_it_is_made(struct kunit *test)
 		close_disk(file, SOURCE);
 }
 
+static int make_reserved(int index, u32 folio_size)
+{
+	struct rxd_create arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = RXD_CREATE_RESERVE | RXD_CREATE_OVERCOMMIT,
+		.index = index,
+		.size = SZ_2M,
+		.node = RXD_NODE_LOCAL,
+		.folio_size = folio_size,
+	};
+
+	return rxd_create(&arg);
+}
+
+/* Larger pieces are allocated where they were requested, and only there. */
+static void pieces_of_the_folio_size(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, make_reserved(SOURCE, 0), 0);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_64k, 0);
+	KUNIT_ASSERT_EQ(test, make_reserved(CLONE, SZ_64K), 0);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_64k, SZ_2M >> PAGE_SHIFT);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_2m, 0);
+	KUNIT_ASSERT_EQ(test, make_reserved(NEW, SZ_2M), 0);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_2m, SZ_2M >> PAGE_SHIFT);
+}
+
 /* The block layer does not check the segments of direct I/O in all of its versions. */
 static void segments_of_any_length(struct kunit *test)
 {
@@ -908,6 +934,7 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(fails_at_each_allocation, operation_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE_PARAM(given_up_while_it_is_made, use_gen_params),
+	KUNIT_CASE(pieces_of_the_folio_size),
 	KUNIT_CASE(segments_of_any_length),
 	KUNIT_CASE(clear_of_reserved_is_counted),
 	KUNIT_CASE(clear_of_reserved_ends_half_way),
