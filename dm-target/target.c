@@ -195,6 +195,8 @@ static char *claim_error(int error)
 		return "the cache device's memory is reserved, or is that of a reserved disk";
 	case -EROFS:
 		return "the cache device is read-only";
+	case -EIO:
+		return "the cache device was given up when memory was short";
 	default:
 		return "the cache device is in use by another mapping";
 	}

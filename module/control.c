@@ -513,7 +513,7 @@ static int rxd_reset(struct rxd_reset *arg)
 {
 	int ret;
 
-	/* A snapshot makes later writes to the source dearer: make none in vain. */
+	/* A snapshot makes later writes to the source slower: check the reset before. */
 	ret = rxd_check_reset(arg) ?: reset_disk(arg, true);
 	return ret || arg->flags & RXD_DRY_RUN ? ret : reset_disk(arg, false);
 }
@@ -685,7 +685,7 @@ static int __init parse_size(const char *text, u64 promised, struct rxd_create *
 static void __init complain(const char *text, int error)
 {
 	pr_err("size '%s': %s\n", text,
-	       error == -EINVAL ? "must be a multiple of 4K and greater than 0, such as 64M or 1G" :
+	       error == -EINVAL ? "must be a multiple of the page size and greater than 0, such as 64M or 1G" :
 	       error == -EFBIG ? "must be at most 256T" :
 	       error == -ERANGE ? "must fit into the share of memory that memory_share sets" :
 	       "cannot be created");

@@ -16,7 +16,7 @@ from rxdlib.lab import DISK, state
 
 pytestmark = pytest.mark.one_kernel
 PARAMETERS, MEMORY, DEVICE, BUSY = 1, 3, 4, 5
-NOTE = "rxadm: %s: note: the driver was not asked, because the module rxd %s\n"
+NOTE = "rxadm: %s: note: the driver did not check this, because the module rxd %s\n"
 SYS_IOCTL = 16
 UUID = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ab"
 
@@ -206,7 +206,7 @@ def old(*args):
 
 
 def test_older_module(lab):
-    """A line says that the driver was not asked; rxadm still checks what it can without it."""
+    """A line says that the driver did not check; rxadm still checks what it can without it."""
     ramdisk = lab.ramdisk(8 * MIB)
     lab.ramdisk(8 * MIB)
     for args in (("create", "--size", "64M"), ("resize", "rxd0", "4M"), ("clear", "rxd0"),

@@ -4,9 +4,9 @@
  * become too long.
  *
  * The data of a page in segment s that a later segment t has again is needed if the image has a
- * generation g with s <= g < t. From the newest segment to the oldest, a byte for each page says
- * how many generations are not older than t: one of them is not older than s if more are not
- * older than s.
+ * generation g with s <= g < t. The segments are visited from the newest to the oldest. For each
+ * page, a byte counts the generations that are not older than t. If more generations are not older
+ * than s, the page in s is needed.
  */
 #include <errno.h>
 #include <fcntl.h>

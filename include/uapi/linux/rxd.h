@@ -16,7 +16,8 @@
  *	EINVAL		a flag is unknown, a reserved word is not zero, or a value is
  *			never allowed
  *	EINTR		a signal arrived before anything was changed, or SIGKILL arrived
- *			while memory was being reserved, and all changes were undone
+ *			while memory was being reserved, searched or zeroed; all changes
+ *			were undone, except for zeros written by RXD_CLEAR
  *
  * With the flag RXD_DRY_RUN, an ioctl checks everything and changes nothing.
  *
@@ -44,8 +45,9 @@
  * In the flags of RXD_CREATE, RXD_REMOVE, RXD_RESIZE, RXD_CLEAR, RXD_CLONE, RXD_RESET and
  * RXD_TRACK: check everything that the ioctl checks without this flag, and return at the point
  * where the first change would be made. The errors are the same, and so is the order in which
- * they are found. 0 means that the ioctl would have begun at that moment. It can still fail
- * later, because another task was faster, or because an allocation failed or SIGKILL arrived
+ * they are found. RXD_RESIZE does not check whether there is memory for a shrink into a range of
+ * 2 MiB with shared data. 0 means that the ioctl would have begun at that moment. It can still
+ * fail later, because another task was faster, or because an allocation failed or SIGKILL arrived
  * while it was being executed.
  *
  * The argument is not changed either: RXD_CREATE and RXD_CLONE return neither a number nor a
@@ -88,9 +90,9 @@
 /* Do not count the disk towards the share of memory (module parameter memory_share). */
 #define RXD_CREATE_OVERCOMMIT	(1U << 0)
 /*
- * Allocate all memory now and keep it until removal. Writes do not fail because memory is short;
- * while there are clones, see struct rxd_clone. The disk does not support discard, and cannot be
- * used as a cache.
+ * Allocate all memory now and keep it until removal. Writes do not fail because memory is short,
+ * unless the disk has clones; see struct rxd_clone. The disk does not support discard, and cannot
+ * be used as a cache.
  */
 #define RXD_CREATE_RESERVE	(1U << 1)
 /*
@@ -183,7 +185,8 @@ struct rxd_remove {
  *
  * Errors: ENODEV; ERANGE, EFBIG, ENOSPC, ENOMEM as for RXD_CREATE; EBUSY: the disk would
  * shrink, but is open or in use as a cache; ENOTEMPTY: the disk would shrink, but holds
- * data beyond the new end. RXD_RESIZE_FORCE overrides EBUSY of an open disk, and ENOTEMPTY.
+ * data beyond the new end; EIO: it was given up. RXD_RESIZE_FORCE overrides EBUSY of an open
+ * disk, and ENOTEMPTY.
  *
  * Opening a disk with reserved memory fails with EBUSY while the driver looks for data
  * beyond the new end.
@@ -269,9 +272,9 @@ struct rxd_clear {
  * changed, cloned and removed in any order. The kernel looks for partitions of the new disk
  * when it is opened for the first time.
  *
- * A source with reserved memory can only be cloned with RXD_CLONE_EXPENDABLE, and so can its
- * clones. A write to reserved memory that finds no memory for a copy gives up the clones; it fails
- * with ENOSPC only if that takes longer than 70 seconds. The memory of the clone is not reserved.
+ * RXD_CLONE_EXPENDABLE is required to clone a disk with reserved memory, or a clone of such a disk.
+ * A write to reserved memory that finds no memory for a copy gives up the clones; it fails with
+ * ENOSPC only if that takes longer than 70 seconds. The memory of the clone is not reserved.
  *
  * The source may be open or mounted. The ioctl writes what the page cache holds of the disk,
  * freezes the file systems of @fds, holds the writes to the source while the data is shared, and
@@ -500,8 +503,9 @@ struct rxd_diff {
  * RXD_CLONE_TRACK moves the record to a clone. If the clone is removed before RXD_TRACK_STOP, the
  * driver gives the record back: the source then has a record of all changes since the earlier
  * state, as if it had never been moved. It also contains what was changed in the clone. If the
- * clone has another record or none, or there was none to be moved, the source has no record then.
- * If the source has got another record meanwhile, or none, nothing changes for it.
+ * record that began for the source has ended or was replaced meanwhile, nothing changes for the
+ * source. Otherwise, if the moved record has ended or was replaced, or if there was none to be
+ * moved, the record of the source ends.
  *
  * RXD_TRACK_STOP succeeds if there is no record, and if the disk was given up.
  *

@@ -76,9 +76,9 @@ static const char save_usage[] =
 	"                               to 64 (default: 1)\n"
 	"     --no-freeze               do not freeze file systems: the data is as after a power\n"
 	"                               failure\n"
-	"     --progress HOW            bar; auto, a bar only on a terminal; json, one\n"
-	"                               record per second on standard output; none\n"
-	"                               (default: auto)\n"
+	"     --progress HOW            auto: a bar if standard error is a terminal; bar: always\n"
+	"                               a bar; json: one record per second on standard\n"
+	"                               output; none: nothing (default: auto)\n"
 	"     --update                  write only what has changed since FILE was last updated, or\n"
 	"                               loaded\n"
 	" -h, --help                    print this help\n";
@@ -225,8 +225,9 @@ static const char load_usage[] =
 	"     --node NODE       NUMA node to allocate memory from: a number, local or\n"
 	"                       interleave (default: local)\n"
 	"     --overcommit      do not count the disk towards the share of memory\n"
-	"     --progress HOW    bar; auto, a bar only on a terminal; json, one record per\n"
-	"                       second on standard output; none (default: auto)\n"
+	"     --progress HOW    auto: a bar if standard error is a terminal; bar: always a bar;\n"
+	"                       json: one record per second on standard output; none: nothing\n"
+	"                       (default: auto)\n"
 	"     --uuid UUID       identity (default: that of the image); random: a random one\n"
 	" -h, --help            print this help\n";
 

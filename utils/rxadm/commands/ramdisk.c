@@ -277,9 +277,9 @@ const struct command command_remove = {
 static const char clear_usage[] =
 	"Usage: rxadm clear DEVICE... [OPTION...]\n"
 	"\n"
-	"Discard all data of RAM disks and free their memory. The disks are kept. If one of them\n"
-	"cannot be cleared, none is. --force is not needed for a disk that was saved to a file\n"
-	"since it was loaded or last written.\n"
+	"Discard all data of RAM disks. Their memory is freed, unless it is reserved. The disks are\n"
+	"kept. If one of them cannot be cleared, none is. --force is not needed for a disk that\n"
+	"was saved to a file since it was loaded or last written.\n"
 	"\n"
 	"Options:\n"
 	"     --force     clear RAM disks even if they hold data that was not saved\n"

@@ -30,7 +30,7 @@ static const char usage[] =
 	"Usage: rxadm top [OPTION...]\n"
 	"\n"
 	"Show periodically what each cache and RAM disk did since the last update. On a\n"
-	"terminal, q exits. Elsewhere, and with --batch, the time begins each line.\n"
+	"terminal, q exits. Without a terminal, and with --batch, each line begins with the time.\n"
 	"\n"
 	"Options:\n"
 	" -d, --delay SECONDS   update at this interval, 0.1 to 3600 (default: 1)\n"

@@ -294,7 +294,7 @@ enum exit_code clone_files(int fd, const struct device *source,
 	ret = filesystems_open(source, files);
 	if (!ret && files->unfrozen)
 		report(EXIT_OK,
-		       "note: %s '%s': not all of its users can be frozen (%s); their data is as after a power failure",
+		       "note: %s '%s': not all of its users can be frozen (%s); in the copy, their data is as after a power failure",
 		       source->what, source->path, files->unfrozen);
 	return ret;
 }
@@ -304,7 +304,7 @@ static void tell_times(const struct device *source, const struct rxd_clone *made
 {
 	if (made->held_ns && !files->searched && !(request->create.flags & RXD_CLONE_NO_FREEZE))
 		report(EXIT_OK,
-		       "note: %s '%s': was opened meanwhile; its data is as after a power failure",
+		       "note: %s '%s': was opened meanwhile; in the copy, its data is as after a power failure",
 		       source->what, source->path);
 	if (waits_are_told())
 		report(EXIT_OK,
@@ -337,7 +337,7 @@ static enum exit_code unsupported_error(int fd, const struct device *source,
 static enum exit_code page_cache_error(int err, const struct device *source)
 {
 	return report(exit_code_of(err),
-		      "%s '%s': the page cache cannot be written back: %s; unwritten data may be lost; the data on the disk is kept; %s it",
+		      "%s '%s': the page cache cannot be written back: %s; %s only the data that is already on the disk",
 		      source->what, source->path, strerror(err),
 		      advice("--no-freeze copies", "'rxadm save --no-freeze' saves"));
 }

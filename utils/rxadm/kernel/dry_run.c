@@ -88,7 +88,7 @@ static void note_not_asked(int fd)
 	static bool noted;
 
 	if (!noted)
-		report(EXIT_OK, "note: the driver was not asked, because the module rxd %s",
+		report(EXIT_OK, "note: the driver did not check this, because the module rxd %s",
 		       fd < 0 ? "is not loaded" : "is older than rxadm");
 	noted = true;
 }

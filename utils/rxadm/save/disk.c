@@ -491,6 +491,6 @@ bool image_may_take_name(struct output *output, const char *sequence, dev_t fold
 enum exit_code image_kept_error(const char *file)
 {
 	return report(EXIT_BUSY,
-		      "file '%s': nothing is saved to it, because it was replaced, its file system unmounted, or the RAM disk emptied, loaded or removed meanwhile",
+		      "file '%s': was not saved, because during the save the file was replaced, its file system was unmounted, or the RAM disk was emptied, loaded or removed",
 		      file);
 }

@@ -21,8 +21,8 @@ def metric_of(before, after, name=None):
     there = f"must be one of {', '.join(both)}" if both else "the reports have none in common"
     if name:
         raise BadInput(f"--metric {name}: {there}")
-    raise BadInput(f"one report goes by {wanted}, the other by {after['metrics'][0]['name']}: "
-                   f"name a --metric; {there}")
+    raise BadInput(f"the default metric of the first report is {wanted}, that of the second is "
+                   f"{after['metrics'][0]['name']}: select one with --metric; {there}")
 
 
 def _repeats(document, metric):
