@@ -70,7 +70,9 @@ def read_by_threads(path):
     assert in_threads([work] * 8) == [None] * 8
 
 
-@pytest.mark.parametrize("engine", ["libaio", "io_uring", "threads"])
+@pytest.mark.parametrize("engine", [
+    "libaio", pytest.param("io_uring", marks=pytest.mark.one_kernel),
+    pytest.param("threads", marks=pytest.mark.one_kernel)])
 def test_sequential_reader_at_depth(lab, engine):
     """Reads of 128 KiB, eight at once, over blocks of 1 MiB."""
     prepare(SIZE)

@@ -37,7 +37,8 @@ def fills_for_misses(cache, *jobs):
     return changed.get("fills", 0) / changed["read_misses"], changed.get("fills", 0)
 
 
-@pytest.mark.parametrize("block_size", [4 * KIB, 64 * KIB])
+@pytest.mark.parametrize("block_size", [
+    4 * KIB, pytest.param(64 * KIB, marks=pytest.mark.one_kernel)])
 def test_writes_elsewhere(lab, block_size):
     """Beside writes that bypass the cache, reads elsewhere are cached as without them."""
     size = AREA + STREAM

@@ -148,6 +148,7 @@ def test_mounted(lab, path):
     run("umount", directory)
 
 
+@pytest.mark.one_kernel
 def test_generations(lab, source, path):
     """--keep; an older state is loaded and saved; a plain save, and an update after it."""
     states = {}

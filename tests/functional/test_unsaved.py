@@ -117,6 +117,7 @@ def saved_image(lab, image):
     return ramdisk
 
 
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("name", ["image", "two\nlines\n", " blank "])
 @pytest.mark.parametrize("how", ["another disk's", "removed", "renamed", "written"])
 def test_image_that_was_lost(lab, tmp_path, how, name):
