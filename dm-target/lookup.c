@@ -62,7 +62,7 @@ static size_t bytes_of_sets(unsigned long nr_sets, unsigned int ways)
  * rxc_index_create - create an empty index
  * @store: the store for the pages
  * @block_pages: number of pages in a cache block, at least 1
- * @stats: counters, zeroed
+ * @stats: counters, of which the number of used blocks is or becomes 0
  *
  * Return: the index; ERR_PTR(-ENOSPC) if the store has fewer than RXC_SLOTS_MIN blocks;
  * ERR_PTR(-ENOMEM) if memory is short, or if too little would be left for others.

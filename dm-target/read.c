@@ -85,14 +85,15 @@ static u64 read_hits(struct rxcache *c, const struct rxc_span *span, struct bio 
 static int read_around(struct rxcache *c, const struct rxc_span *span, struct bio *bio,
 		       bool all)
 {
-	u64 block = span->first + 1, end;
+	u64 end = min(span->end, c->nr_blocks);
+	u64 block = span->first + 1;
 
-	let_others_run(bio);
-	/* Without a bound, the search could take long. Device-mapper maps the rest again. */
-	end = min3(span->end, c->nr_blocks, rxc_index_region_end(c->index, span->first));
 	while (block < end && rxc_index_find(c->index, block) < 0 &&
-	       (all || !rxc_index_can_fill(c->index, block)))
+	       (all || !rxc_index_can_fill(c->index, block))) {
+		look_ahead(c, block, end);
+		let_others_run(bio);
 		block++;
+	}
 	/* The sectors after the last whole block are never cached. */
 	if (block >= c->nr_blocks)
 		block = span->end;

@@ -458,9 +458,9 @@ static int take_ramdisk(struct rxcache *c)
  * From now on, the origin changes without the indexes of other tables of the same device, which
  * exist for a while after they were replaced: no table may take them over.
  *
- * A table of another target calls nothing here. Its predecessor is destroyed by the ioctl that
- * replaced it, so only a table that is loaded and resumed while this ioctl runs could take over
- * an old index.
+ * A table of another target, or of another part of the origin, is not seen here. Its predecessor is
+ * destroyed by the ioctl that replaced it, so only a table that is loaded and resumed while this
+ * ioctl runs could take over an old index.
  */
 static void start(struct rxcache *c)
 {

@@ -685,7 +685,7 @@ static int __init parse_size(const char *text, u64 promised, struct rxd_create *
 static void __init complain(const char *text, int error)
 {
 	pr_err("size '%s': %s\n", text,
-	       error == -EINVAL ? "must be a multiple of the page size and greater than 0, such as 64M or 1G" :
+	       error == -EINVAL ? "must be a positive multiple of the page size, such as 64M" :
 	       error == -EFBIG ? "must be at most 256T" :
 	       error == -ERANGE ? "must fit into the share of memory that memory_share sets" :
 	       "cannot be created");

@@ -286,7 +286,7 @@ def test_killed_stop(config, name, calls):
     """The next stop removes what is left, whichever call was the last."""
     config.write(DISK_A + f"[export e]\ndevice = ramdisk/a\n{TCP}nqn = {NQN}\n"
                  f"allow-host = {HOST}\n")
-    for when in range(1, calls + 1, 1 if LONG else 2):
+    for when in sorted({*range(1, calls + 1, 1 if LONG else 2), calls}):
         config.ok()
         result = run("strace", "-f", "-o", "/dev/null", "-e", f"trace={name}", "-e",
                      f"inject={name}:signal=KILL:when={when}", program("rxadm"), "apply",

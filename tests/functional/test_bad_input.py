@@ -614,7 +614,7 @@ def test_cache_too_small(lab, size, block):
     assert rxadm("create", "--size", size).returncode == 0
     lab.adopt_ramdisk(0)
     refused(DEVICE, "map", "--cache", "rxd0", "--origin", DISK, "--block-size", block,
-            names="fewer than 16 cache blocks")
+            names="fewer than 16 cache blocks", dry_run=False)
 
 
 def test_no_such_mapping(lab):

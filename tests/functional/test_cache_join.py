@@ -71,8 +71,7 @@ def read_by_threads(path):
 
 
 @pytest.mark.parametrize("engine", [
-    "libaio", pytest.param("io_uring", marks=pytest.mark.one_kernel),
-    pytest.param("threads", marks=pytest.mark.one_kernel)])
+    "libaio", "io_uring", pytest.param("threads", marks=pytest.mark.one_kernel)])
 def test_sequential_reader_at_depth(lab, engine):
     """Reads of 128 KiB, eight at once, over blocks of 1 MiB."""
     prepare(SIZE)

@@ -20,8 +20,8 @@ from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.configuration import Configuration, disk_of
 from rxdlib.control import CREATE_OVERCOMMIT, CREATE_RESERVE, Control
-from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
-from rxdlib.lab import LONG, RamDisk, state
+from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
+from rxdlib.lab import DISK, LONG, RamDisk, state
 from rxdlib.memory import missing, spare
 from rxdlib.outcome import ok, refused
 from rxdlib.stacks import wait_for
@@ -669,7 +669,7 @@ def fixture_lost(lab):
 
 
 @pytest.mark.one_kernel
-def test_lost(lab, lost):
+def test_lost(lab, lost, kernel_log):
     """A message names the disk that is lost, and not the other one."""
     source, copy = lost
     golden = digest(source)
@@ -686,6 +686,9 @@ def test_lost(lab, lost):
         for size in "8M", "32M", "+16M":
             refused(DEVICE, "resize", copy.path, size, *options,
                     names=(f"device '{copy.path}': cannot be resized", *words))
+    table = f"0 {MIB // SECTOR} rxcache {DISK} {copy.path} 0 0\n"
+    assert "Input/output error" in run("dmsetup", "create", "c", check=False, stdin=table).stderr
+    assert any("the cache device was given up" in line for line in kernel_log.lines())
     ok("remove", copy.path)
     assert digest(source) == golden
 

@@ -42,12 +42,13 @@ def udevd(lab, tmp_path):
         yield
     finally:
         lab.stack.close()
-        run("udevadm", "settle", check=False)
-        # Its workers end with it. If it is asked to exit, it may wait for ever for one that is gone.
+        settled = run("udevadm", "settle", check=False)
+        # Its workers end with it. If it is asked to exit, it may wait for one that is gone.
         daemon.kill()
         daemon.wait()
-        shutil.rmtree("/run/udev")
+        shutil.rmtree("/run/udev", ignore_errors=True)
         shutil.rmtree("/dev/disk", ignore_errors=True)
+    assert not settled.returncode, settled
     assert "60-rxd.rules" not in log.read_text(), log.read_text()
 
 

@@ -24,7 +24,7 @@
 
 #define AREA		8192	/* sectors in use, several times the size of the cache */
 #define HOT		256	/* sectors that get most of the I/O */
-/* I/O that bypasses the cache is split every 4 MiB: in the middle of the hot sectors. */
+/* Writes that bypass the cache are split every 4 MiB: in the middle of the hot sectors. */
 #define FIRST		(SZ_4M / SECTOR_SIZE - HOT / 2)
 #define MAX_IO		128
 #define BUF_SIZE	((MAX_IO + 8) * SECTOR_SIZE)

@@ -157,7 +157,7 @@ static const char *cause_of_beside(const struct plan *plan, bool apart)
 	may = image_may_be_replaced(sequence, AT_FDCWD, image);
 	free(sequence);
 	if (may)
-		return "its file system does not support hard links, which would keep its generations";
+		return "a hard link, which would keep its generations, cannot be created";
 	return "the RAM disk was neither loaded from nor saved to it, or cleared or reset since";
 }
 
@@ -197,7 +197,8 @@ enum exit_code plan_save_image(struct plan *plan)
 	if (!whole)
 		ret = save_meanwhile(plan, &beside);
 	if (ret && !plan->signal) {
-		report(EXIT_OK, "note: /dev/rxd%d: the update failed; saving the whole disk instead",
+		report(EXIT_OK,
+		       "note: /dev/rxd%d: the update failed; saving the whole disk instead",
 		       plan->disk.index);
 		free(beside);
 		whole = true;
