@@ -126,7 +126,7 @@ def test_another_metric(make_report):
     with pytest.raises(BadInput, match="in common that have a hit_percent"):
         compare.compare(before, after, "hit_percent")
     after["metrics"] = after["metrics"][1:]
-    with pytest.raises(BadInput, match="the other by iops: name a --metric; must be one of iops"):
+    with pytest.raises(BadInput, match="second is iops: select one with --metric; must be one"):
         compare.compare(before, after)
     assert compare.compare(before, after, "iops")
 

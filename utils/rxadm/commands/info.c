@@ -104,7 +104,7 @@ static const struct column columns[] = {
 	[COL_NODE]	= { "NODE", COLUMN_TEXT, true,
 			    "NUMA node that memory is allocated from, local or interleave" },
 	[COL_NOSPC]	= { "NOSPC", COLUMN_NUMBER, true,
-			    "writes that failed because no memory was available" },
+			    "writes that failed because of the limit or a lack of memory" },
 	[COL_DISCARDS]	= { "DISCARDS", COLUMN_NUMBER, true,
 			    "discards and write-zeroes that freed memory" },
 	[COL_ORIGIN]	= { "ORIGIN", COLUMN_TEXT, true, "path of the origin" },

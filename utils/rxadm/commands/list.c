@@ -55,7 +55,7 @@ static const struct column list_columns[] = {
 	[COL_STATE]	= { "STATE", COLUMN_TEXT, true,
 		"idle, or: open cache overcommit readonly reserved detect-zeroes expendable lost" },
 	[COL_NOSPC]	= { "NOSPC", COLUMN_NUMBER, false,
-			    "writes that failed because no memory was available" },
+			    "writes that failed because of the limit or a lack of memory" },
 	[COL_DISCARDS]	= { "DISCARDS", COLUMN_NUMBER, false,
 			    "discards and write-zeroes that freed memory" },
 	[COL_METADATA]	= { "METADATA", COLUMN_SIZE, false,
