@@ -99,7 +99,8 @@ def test_each_disk_has_a_lock(lab, tmp_path):
     assert [disk.query().size for disk in disks] == [2 * MIB, 2 * MIB]
 
 
-@pytest.mark.parametrize("force", [(), ("--force",)], ids=["", "force"])
+@pytest.mark.parametrize("force", [
+    (), pytest.param(("--force",), marks=pytest.mark.long)], ids=["", "force"])
 def test_replaced_after_the_check(lab, tmp_path, force):
     """The second of two disks is replaced while the first is removed."""
     for index in range(2):
@@ -257,7 +258,8 @@ def test_replaced_before_it_is_discarded(lab, tmp_path, command, ioctl, options)
     assert direct.read(ramdisk.path, MIB, BLOCK) == stamp(2)
 
 
-@pytest.mark.parametrize("ioctl", ["DM_TABLE_LOAD", "DM_DEV_SUSPEND"])
+@pytest.mark.parametrize("ioctl", [
+    pytest.param("DM_TABLE_LOAD", marks=pytest.mark.long), "DM_DEV_SUSPEND"])
 def test_written_before_it_is_mapped(lab, tmp_path, ioctl):
     ramdisk = saved(lab, tmp_path)
     records = sorted(os.listdir(RECORDS))

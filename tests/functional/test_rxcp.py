@@ -647,6 +647,7 @@ def test_interrupted(folder, sig):
 
 
 @pytest.mark.one_kernel
+@pytest.mark.long
 def test_interrupted_while_it_has_a_name():
     """On file systems without O_TMPFILE, it has a name before it is complete."""
     with tempfile.TemporaryDirectory(dir="/out") as folder:

@@ -19,6 +19,7 @@ from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.control import CREATE_RESERVE, STATE_RESERVED, Control
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.outcome import ok, refused
+from rxdlib.sampled import sampled
 from rxdlib.stacks import wait_for
 from rxdlib.traced import let_go, status
 
@@ -527,9 +528,9 @@ def disks():
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("call, when", [("pwrite64", 1), ("pwrite64", 2), ("pwrite64", 3),
-                                        ("fdatasync", 1), ("fdatasync", 2), ("fallocate", 1),
-                                        *(("ioctl", name) for name in IOCTLS)])
+@pytest.mark.parametrize("call, when", sampled([
+    ("pwrite64", 1), ("pwrite64", 2), ("pwrite64", 3), ("fdatasync", 1), ("fdatasync", 2),
+    ("fallocate", 1), *(("ioctl", name) for name in IOCTLS)]))
 def test_killed(lab, source, tmp_path, path, call, when):
     """The image has the old or the new state, and the next update is short."""
     update(source, path)
