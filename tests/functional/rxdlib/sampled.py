@@ -4,7 +4,7 @@
 import pytest
 
 
-def sampled(cases, step=3):
-    """Each third of the cases, and all of them in runs that take long."""
-    return [case if not number % step else pytest.param(*case, marks=pytest.mark.long)
+def sampled(cases):
+    """Every third of the cases, and all of them in runs that take long."""
+    return [case if not number % 3 else pytest.param(*case, marks=pytest.mark.long)
             for number, case in enumerate(cases)]
