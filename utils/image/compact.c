@@ -45,9 +45,13 @@ static void rewrite(struct compact *compact)
 		compact->signal = rewrite.signal;
 		output_discard(&output);
 	}
-	if (rewrite.error || err)
+	if (rewrite.error || err) {
 		report(EXIT_OK, "note: file '%s': is saved, but cannot be made shorter: %s",
 		       compact->name, rewrite.error ? rewrite.error : strerror(err));
+		generations_keep_all(compact->fd, &compact->head);
+		compact->head.sequence++;
+		append_head(compact->fd, &compact->head);
+	}
 	free(rewrite.error);
 }
 
@@ -73,7 +77,7 @@ void compact_image(struct compact *compact)
 	char *error = NULL;
 	bool clean;
 
-	clean = generations_need_cleaning(head) &&
+	clean = generations_need_cleaning(compact->fd, head) &&
 		generations_clean(compact->fd, head, signals_pending, &error);
 	if (error)
 		give_up_record(compact, error);

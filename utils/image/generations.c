@@ -24,13 +24,22 @@
 #include "image/generations.h"
 #include "image/log_read.h"
 
-/* Clean after so much was appended, in percent of what is live and in bytes. */
-#define CLEAN_PERCENT	5
-#define CLEAN_BYTES	(1 << 20)
+/*
+ * Clean a file that takes so much more than what is needed, in percent, and rewrite it if it then
+ * still takes too much. Between the two there is room for further updates. Less than NEEDED_MIN
+ * counts as that.
+ */
+#define CLEAN_PERCENT	17
+#define REWRITE_PERCENT	12
+#define NEEDED_MIN	(3 << 19)
 
-/* Rewrite a file that has more blocks than this, or that is longer. */
-#define USED_PERCENT	120
-#define USED_BYTES	(1 << 20)
+/* Look for discarded data after so much was appended, in percent of the data. */
+#define APPENDED_PERCENT	5
+
+/* A frame of so many pages has two blocks beside its data. */
+#define FRAME_BYTES	(IMAGE_EXTENTS_MAX * IMAGE_PAGE)
+
+/* Rewrite a file that is longer. */
 #define LENGTH_TIMES	16
 #define LENGTH_BYTES	(UINT64_C(1) << 30)
 
@@ -129,9 +138,37 @@ int generations_add(struct log_head *head, const struct log_segment *segment, un
 	return 0;
 }
 
-bool generations_need_cleaning(const struct log_head *head)
+/* Return: the bytes that a file takes; 0: not known. */
+static uint64_t used_by(int fd)
 {
-	return head->appended > head->live / 100 * CLEAN_PERCENT + CLEAN_BYTES;
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
+static bool is_too_long(uint64_t used, uint64_t needed, unsigned int percent)
+{
+	if (used <= needed)
+		return false;
+	return used - needed > (needed < NEEDED_MIN ? NEEDED_MIN : needed) / 100 * percent;
+}
+
+/* Check whether to look in the file for data that no generation needs. */
+bool generations_need_cleaning(int fd, const struct log_head *head)
+{
+	uint64_t used = used_by(fd), live = 0, data = 0;
+	uint32_t i;
+
+	/* Of what was appended since the last search, nothing may be needed in addition. */
+	if (head->live > head->appended)
+		live = head->live - head->appended;
+	if (is_too_long(used, live, CLEAN_PERCENT))
+		return true;
+	/* What was needed then may have been discarded. */
+	for (i = 0; i < head->count; i++)
+		data += head->generations[i].data;
+	return head->appended > data / 100 * APPENDED_PERCENT &&
+	       is_too_long(used, data, CLEAN_PERCENT);
 }
 
 #define PART_PAGES	4096
@@ -270,8 +307,9 @@ static void take_frame(struct clean *clean, const struct image_frame *frame)
 	live = take_pages(clean, frame);
 	if (!live)
 		punch(clean, frame->position + IMAGE_BLOCK, image_payload(frame));
-	else
-		clean->live += frame->stored * live / frame->data;
+	else	/* what a rewritten file takes for it */
+		clean->live += frame->stored * live / frame->data +
+			       live * 2 * IMAGE_BLOCK / FRAME_BYTES;
 }
 
 static uint8_t count_newer(const struct log_head *head, uint64_t number)
@@ -349,13 +387,22 @@ bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void), cha
 	return true;
 }
 
-/* Check whether the file should be written again, because it contains too much unneeded data. */
+/* Check whether a file that was cleaned should be written again. */
 bool generations_need_rewriting(int fd, const struct log_head *head)
 {
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return false;
-	return (uint64_t)st.st_blocks * 512 > head->live / 100 * USED_PERCENT + USED_BYTES ||
+	return is_too_long(used_by(fd), head->live, REWRITE_PERCENT) ||
 	       head->end > head->live * LENGTH_TIMES + LENGTH_BYTES;
+}
+
+/**
+ * generations_keep_all - take all data of a file that cannot be rewritten as needed
+ * @fd: the image
+ * @head: its head
+ *
+ * Otherwise, each update would try it again.
+ */
+void generations_keep_all(int fd, struct log_head *head)
+{
+	head->live = used_by(fd);
+	head->appended = 0;
 }
