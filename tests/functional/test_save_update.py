@@ -391,13 +391,26 @@ def test_compressed(lab, source, path):
 
 
 @pytest.mark.one_kernel
-def test_file_stays_short(lab, source, path):
+@pytest.mark.parametrize("kind", [
+    "tmpfs", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("ext4", "xfs", "btrfs"))])
+@pytest.mark.parametrize("options", [
+    (), *(pytest.param(options, marks=pytest.mark.long)
+          for options in (("--keep", "3"), ("--compress", "zstd")))], ids=" ".join)
+def test_file_stays_short(lab, source, kind, options):
     """What no generation needs leaves the file, which takes 1.2 times its data at most."""
-    update(source, path)
+    if kind == "tmpfs":
+        folder = lab.mount("rxdtest-short", "-t", "tmpfs")
+    else:
+        device = lab.loop(512 * MIB)
+        run(f"mkfs.{kind}", "-q", device)
+        folder = lab.mount(device)
+    path = os.path.join(folder, "image")
+    update(source, path, *options)
     for number in range(100):
         direct.write(source.path, number % 4 * MIB, stamp(1000 + number, MIB))
-        update(source, path)
-        assert os.stat(path).st_blocks * 512 <= 1.2 * 4 * MIB, number
+        update(source, path, *options)
+        data = (4 + min(number + 1, 2 if "--keep" in options else 0)) * MIB
+        assert os.stat(path).st_blocks * 512 <= 1.2 * data, number
     assert loaded(lab, path) == content(source.path)
 
 

@@ -668,6 +668,7 @@ int main(void)
 	test_bounds(1 << 10, 1, 1, 1);
 	test_bounds(1 << 10, 30, 8, 5);
 	test_bounds(500, 1, 40, 1);
+	test_bounds(1 << 10, 1, 256, 3);
 	test_damage(0);
 	test_damage(1);
 	return tap_end();

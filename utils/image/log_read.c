@@ -66,6 +66,7 @@ bool log_reader_rewind(struct log_reader *reader)
 {
 	memset(reader->known, 0, reader->header.size / IMAGE_PAGE / 8 + 1);
 	reader->pending = false;
+	reader->stopped = false;
 	reader->whole = false;
 	return log_walk_to(&reader->walk, reader->generation->position);
 }
@@ -97,7 +98,9 @@ static enum copy_step next_segment(struct log_reader *reader)
 	}
 	if (!log_walk_back(walk))
 		return COPY_FAILED;
-	return walk->segment.generation.number <= reader->stop ? COPY_END : COPY_MORE;
+	/* Nothing of this segment is delivered, by later calls either. */
+	reader->stopped = walk->segment.generation.number <= reader->stop;
+	return reader->stopped ? COPY_END : COPY_MORE;
 }
 
 static enum copy_step next_frame(struct log_reader *reader)
@@ -105,7 +108,7 @@ static enum copy_step next_frame(struct log_reader *reader)
 	enum copy_step step;
 
 	for (;;) {
-		if (reader->copy && copy_stopped(reader->copy))
+		if (reader->stopped || (reader->copy && copy_stopped(reader->copy)))
 			return COPY_END;
 		step = log_walk_frame(&reader->walk, &reader->frame);
 		if (step == COPY_MORE) {

@@ -59,6 +59,7 @@ struct log_reader {
 
 	uint8_t *known;			/* a bit for each page that was delivered */
 	bool pending;			/* @frame has more */
+	bool stopped;			/* @stop was reached */
 	bool loaded;			/* its checksums, or its data */
 	struct image_frame frame;
 	void *payload;			/* as it is stored, or the checksums */
