@@ -687,16 +687,6 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 }
 
 /**
- * rxd_store_found_memory - end the period in which writes wait for writeback
- * @store: the store, for which a write has found memory
- */
-void rxd_store_found_memory(struct rxd_store *store)
-{
-	if (READ_ONCE(store->short_since))
-		WRITE_ONCE(store->short_since, 0);
-}
-
-/**
  * rxd_store_prepare_fill - wait for the memory that rxd_store_fill() will need
  * @store: the store, or NULL if it is yet to be created, without a limit below @nr
  * @nr: number of pages, all of them holes

@@ -344,8 +344,11 @@ static unsigned int write_hole(struct rxd_store *store, u64 pos, const void *src
 	fill_pages(write, nr, offset_in_page(pos), src, len);
 	entered = insert_pages(leaf, pgno, write, nr, offset_in_page(pos), src ? len : 0);
 	write->taken += nr;
-	rxd_leaf_put(store, leaf, pgno, nr - entered);
-	rxd_store_uncharge(store, nr - entered);
+	/* A racing writer may have filled a part of the hole. */
+	if (unlikely(entered < nr)) {
+		rxd_leaf_put(store, leaf, pgno, nr - entered);
+		rxd_store_uncharge(store, nr - entered);
+	}
 	return len;
 }
 

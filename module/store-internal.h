@@ -133,6 +133,15 @@ void rxd_note_owners(long nr);
 void rxd_expect_nothing_left(void);
 long rxd_freed_pages(void);
 bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write);
-void rxd_store_found_memory(struct rxd_store *store);
+
+/**
+ * rxd_store_found_memory - end the period in which writes wait for writeback
+ * @store: the store, for which a write has found memory
+ */
+static inline void rxd_store_found_memory(struct rxd_store *store)
+{
+	if (unlikely(READ_ONCE(store->short_since)))
+		WRITE_ONCE(store->short_since, 0);
+}
 
 #endif /* RXD_STORE_INTERNAL_H */
