@@ -95,7 +95,7 @@ void rxd_expendable_gave_up(void)
 {
 	note_removal();
 	atomic_dec(&nr_giving_up);
-	/* Wake those who wait for the line above. */
+	/* Wake the writes that wait until no store is being given up. */
 	rxd_note_freed(0);
 }
 

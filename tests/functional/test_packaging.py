@@ -12,8 +12,8 @@ pytestmark = pytest.mark.one_kernel
 
 PACKAGING = os.path.join(SOURCE, "packaging")
 
-# Units are files that hold their state, and who requires them is in files of their own; one
-# that cannot be stopped, or ends with an error, fails.
+# A unit is a file that holds its state. Other files list the units that require it. The command
+# fails if a unit cannot be stopped, or ends with an error.
 SYSTEMCTL = r"""#!/bin/sh
 cd "$UNITS" && printf '%s\n' "systemctl $*" >>../log
 command=$1; shift

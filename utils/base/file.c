@@ -106,7 +106,7 @@ void lock_give_one(uint64_t key)
 bool lock_is_held(uint64_t key, pid_t *holder)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_start = byte_of(key), .l_len = 1 };
-	/* Without the file, nobody has locks. */
+	/* If the file does not exist, no process has a lock. */
 	int fd = lock_fd < 0 ? open(LOCK_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : lock_fd;
 	bool held = fd >= 0 && !fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK;
 

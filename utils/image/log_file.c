@@ -60,8 +60,9 @@ void log_tell_damage(int fd, const char *path, const struct log_head *head)
 }
 
 /*
- * Check whether the file must be left as it is: if it has another path, which may be a backup, or
- * if another user has put it into a folder such as /tmp, who could read what is written to it.
+ * Check whether the file must be replaced instead of changed. This is so if it has another path,
+ * which may be a backup. It is also so if another user has put it into a folder such as /tmp,
+ * because this user could read what is written to it.
  */
 static bool must_stay(const struct log_file *file, int folder_fd)
 {

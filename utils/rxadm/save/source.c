@@ -171,7 +171,7 @@ static enum exit_code read_clone(struct save_source *source, bool no_freeze, con
 	enum exit_code ret;
 
 	source->cloned = true;
-	/* Of what nobody else has open, nothing can be frozen. */
+	/* A disk that nobody else has open has no file system that must be frozen. */
 	ret = save_clone_make(source->control, &source->dev, source->index,
 			      no_freeze || !source->in_use, state, &source->clone);
 	if (!ret)
