@@ -238,7 +238,8 @@ cross:
 	tests/run cross
 
 torture:
-	tests/run torture-$(or $(KERNEL),7.2) stock memcheck kcsan states cma \
+	tests/run torture-$(or $(KERNEL),7.2) long-$(or $(KERNEL),7.2) sanitize \
+		stock memcheck kcsan states cma \
 		$(foreach stage,machines small small-512 numa movable,$(stage)-$(or $(KERNEL),7.2))
 
 mutations:

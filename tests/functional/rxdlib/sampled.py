@@ -4,7 +4,17 @@
 import pytest
 
 
-def sampled(cases):
-    """Every third of the cases, and all of them in runs that take long."""
-    return [case if not number % 3 else pytest.param(*case, marks=pytest.mark.long)
+def param(case, **options):
+    """A case is a tuple of the values of all arguments, or the only value."""
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), **options)
+
+
+def long(cases):
+    """Cases for runs that take long only: they repeat others with another value."""
+    return [param(case, marks=pytest.mark.long) for case in cases]
+
+
+def sampled(cases, every=3):
+    """Every third of the cases, or so, and all of them in runs that take long."""
+    return [param(case, marks=pytest.mark.long if number % every else ())
             for number, case in enumerate(cases)]
