@@ -14,6 +14,7 @@ import pytest
 from rxdlib import schema
 from rxdlib.command import BUILD, ENVIRONMENT, program, run
 from rxdlib.lab import DISK, leftovers
+from rxdlib.sampled import long
 
 TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../..")
 LAUNCHER = os.path.join(TOP, "utils/rxbench/run")
@@ -135,7 +136,6 @@ def test_sweep_of_steady_states(tmp_path):
     assert "IOPS, random 70 % reads" in done.stdout and "longest latency" in done.stdout
 
 
-@pytest.mark.every_kernel
 def test_dd(tmp_path):
     report, _done, wanted = measured(tmp_path, "dd", "rxd:32m", tmp_path, "--size", "2m", "--bs",
                                      "512,64k", "--mode", "buffered", "--repeats", 1)
@@ -215,6 +215,17 @@ def test_vdbench_on_a_disk(tmp_path, lab):
     assert lines.count(name) == len(facts["intervals"]) + 1
 
 
+def test_vdbench_on_files_with_data(tmp_path):
+    path = parameter_file(tmp_path)
+    for number in range(1, 5):
+        (tmp_path / f"vdb/file{number}").write_bytes(b"data" * (1 << 20))
+    done = rxbench("run", path, "--output", tmp_path / "out")
+    first = f"{tmp_path}/vdb/file1"
+    assert done.returncode == INPUT and f"line 1: lun={first}: holds data" in done.stderr
+    assert f"--destroy {first}" in done.stderr and not (tmp_path / "out").exists()
+
+
+@pytest.mark.long
 def test_vdbench_sample_as_it_stands(tmp_path, lab):
     """On files that are there, of the size they have."""
     os.symlink(tmp_path / "vdb", "/vdb")
@@ -251,7 +262,6 @@ def test_tree(tmp_path):
     assert os.listdir(tmp_path / "plain") == []
 
 
-@pytest.mark.every_kernel
 def test_copy(tmp_path):
     ways = ["cp", "rxcp", "mmap", "rw-128K", "direct-8K", "copy_file_range", "splice"]
     report, _done, wanted = measured(tmp_path, "copy", "rxd:32m", "--size", "1m", "--ways",
@@ -342,16 +352,18 @@ def test_peers(tmp_path, rapiddisk):
                for case, subject in (("ram-randread-4k", "zram"), *sorted(ancestor & seen(report))))
 
 
-def test_memory(tmp_path):
+@pytest.mark.parametrize("ways", ["low,rxcache,bcache", *long([
+    "pagecache,low,rxcache,dm-cache,bcache,ramdisk"])])
+def test_memory(tmp_path, ways):
     """With O_DIRECT, each read goes to the disk, unless a RAM disk serves it."""
     report, _done, wanted = measured(
         tmp_path, "memory", "--memory", "128m", "--sets", "0.25", "--seconds", 1, "--repeats", 1,
-        "--works", "zipf-direct", "--disk", DISK, "--destroy", DISK)
-    assert seen(report) == wanted and len(wanted) == 6
+        "--ways", ways, "--works", "zipf-direct", "--disk", DISK, "--destroy", DISK)
+    assert seen(report) == wanted and len(wanted) == len(ways.split(","))
     assert any("The memory: 128 MiB" in note for note in report["notes"])
-    for name in ("pagecache", "low"):
+    for name in {"pagecache", "low"}.intersection(ways.split(",")):
         assert 990 < median(report, "0.25-zipf-direct", name, "disk_reads") < 1100
-    for name in ("rxcache", "dm-cache", "ramdisk"):
+    for name in {"rxcache", "dm-cache", "ramdisk"}.intersection(ways.split(",")):
         assert median(report, "0.25-zipf-direct", name, "saved_percent") > 95
     # It fills only free buckets, so its warmth differs from run to run.
     assert median(report, "0.25-zipf-direct", "bcache", "saved_percent") > 50
@@ -438,23 +450,23 @@ def test_devices_in_use(tmp_path, lab):
 
 @pytest.mark.parametrize("args, names", [
     (["profile", "rxd:16m"], ["rxd:", "must be at least"]),
-    (["profile", "rxd:900g", "--size", "4m"], ["free memory"]),
     (["profile", "/dev/shm", "--size", "900g"], ["/dev/shm", "free space"]),
-    (["profile", DISK, "--size", "4g"], [DISK, "must have at least"]),
     (["profile", "/dev/null"], ["/dev/null", "neither"]),
     (["dd", "/dev/shm", "--target", "node", "--size", "4m"], ["directory"]),
     (["dd", "rxd:32m", "--size", "1m", "--bs", "3k"], ["multiple", "3072"]),
-    (["replay", "{trace}", "/dev/shm"], ["/dev/shm", "directory"]),
     (["replay", "{trace}", "rxd:64k"], ["--fold"]),
     (["replay", "{cut}", "rxd:1m"], ["line 201", "truncated"]),
     (["tree", "/dev/shm", "--tarball", "{cut}"], ["cut"]),
-    (["peers", "--size", "900g"], ["free"]),
     (["peers", "--disk", "/dev/none"], ["/dev/none"]),
     (["peers", "--only", "ram", "--disk", DISK], [DISK, "--only ram"]),
     (["memory", "--memory", "900g"], ["free memory"]),
     (["memory", "--memory", "512m", "--disk", DISK], [DISK, "must have at least"]),
     (["memory", "--works", "magic"], ["magic", "zipf-direct"]),
     (["run", "{direct}"], ["line 2", "512", "o_direct"]),
+    *long([(["profile", "rxd:900g", "--size", "4m"], ["free memory"]),
+           (["profile", DISK, "--size", "4g"], [DISK, "must have at least"]),
+           (["replay", "{trace}", "/dev/shm"], ["/dev/shm", "directory"]),
+           (["peers", "--size", "900g"], ["free"])]),
 ])
 def test_bad_input(tmp_path, args, names):
     whole = trace(tmp_path / "trace")
