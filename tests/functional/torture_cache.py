@@ -19,7 +19,7 @@ from rxdlib.lab import DISK, LONG
 
 SECONDS = int(os.environ.get("RXD_TORTURE_SECONDS", 150 if LONG else 5))
 PATIENCE = 120  # seconds to wait for an expected event
-ROUNDS = 200 if LONG else 25
+ROUNDS = 200 if LONG else 15
 AREA = 4 * MIB
 
 
