@@ -311,7 +311,7 @@ def test_killed(config):
     config.ok()
     whole = time.monotonic() - begin
     chance = random.Random(7)
-    for number in range(6):
+    for number in range(6 if LONG else 3):
         for args in ("--stop", "e"), ():
             process = config.start(*args)
             time.sleep(chance.random() * whole / 2)

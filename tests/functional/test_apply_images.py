@@ -17,6 +17,7 @@ from rxdlib.configuration import (BUSY, DEVICE, MEMORY, PARAMETERS, PERMISSION, 
                                   Configuration, disk_of, note_unfinished, unfinished)
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import state
+from rxdlib.sampled import long, sampled
 
 pytestmark = pytest.mark.one_kernel
 
@@ -172,7 +173,7 @@ def test_image_that_was_restored(config, image):
     config.ok("--stop")
 
 
-@pytest.mark.parametrize("damage", ["text", "header", "empty"])
+@pytest.mark.parametrize("damage", ["header", *long(["text", "empty"])])
 def test_file_that_is_no_image(config, image, damage):
     config.ok()
     fill(2)
@@ -231,8 +232,8 @@ def interrupted(config):
     return disk
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["stop", "apply"])
-@pytest.mark.parametrize("how", ["into", "anew"])
+@pytest.mark.parametrize("how, again", [
+    ("into", True), ("anew", False), *long([("into", False), ("anew", True)])])
 def test_loaded_by_hand_after_a_kill(config, image, how, again):
     disk = interrupted(config).path
     if how == "into":
@@ -532,7 +533,7 @@ def test_names_beside_are_new(config, image):
     assert config.apply("--stop").returncode == 0
 
 
-@pytest.mark.parametrize("what", ["newer", "older", "only"])
+@pytest.mark.parametrize("what", ["newer", *long(["older"]), "only"])
 def test_start_after_a_save_beside(config, image, what):
     """The old image is loaded, and the output names the newer file."""
     config.ok()
@@ -600,7 +601,8 @@ def test_record_that_breaks_off(config, image):
     assert holds(config, image, 3)
 
 
-@pytest.mark.parametrize("letter, count", [("a", 249), ("\N{GREEK SMALL LETTER PI}", 124)])
+@pytest.mark.parametrize("letter, count", [
+    *long([("a", 249)]), ("\N{GREEK SMALL LETTER PI}", 124)])
 def test_long_names_beside(config, image, letter, count):
     """A name that leaves no room for the time is shortened by whole characters."""
     link, image = image.with_name("link"), image.with_name(letter * count + ".image")
@@ -636,10 +638,15 @@ def test_no_disk_stays_after_a_save_that_fails(config, image):
     assert holds(config, image, 2)
 
 
-@pytest.mark.parametrize("text", [
-    "", "[ramdisk a]\nsize = 16M\n", "[ramdisk a]\nsise = 16M\n", "[ramdisk b]\nsize = 4M\n",
-    "[ramdisk a]\nsize = 16M\nimage = /nowhere/else\n", None])
-@pytest.mark.parametrize("names", [(), ("ramdisk/a",), ("a",)])
+NAMES = [(), ("ramdisk/a",), ("a",)]
+TEXTS = ["[ramdisk a]\nsise = 16M\n", "", "[ramdisk a]\nsize = 16M\n",
+         "[ramdisk a]\nsize = 16M\nimage = /nowhere/else\n", None, "[ramdisk b]\nsize = 4M\n"]
+
+
+# A short run has each text, and those that are not understood with and without a name.
+@pytest.mark.parametrize("text, names", [
+    *sampled([(text, names) for text in TEXTS[:2] + TEXTS[4:] for names in NAMES], every=2),
+    *sampled([(text, names) for text in TEXTS[2:4] for names in NAMES])])
 def test_stop_goes_by_what_was_started(config, image, text, names):
     config.ok()
     fill(2)
@@ -692,8 +699,8 @@ def test_image_that_could_not_be_saved(config, image):
     config.ok("--stop")
 
 
-@pytest.mark.parametrize("damage", ["head", "key"])
-@pytest.mark.parametrize("names", [(), ("ramdisk/a",)])
+@pytest.mark.parametrize("damage, names", [
+    ("head", ()), ("key", ("ramdisk/a",)), *long([("head", ("ramdisk/a",)), ("key", ())])])
 def test_record_that_is_not_understood(config, image, damage, names):
     """It is an error, but everything is still stopped and saved."""
     config.write(section(image) + "[ramdisk b]\nsize = 4M\n")
@@ -777,7 +784,8 @@ def test_other_configuration(config, image, tmp_path):
     config.ok("--stop")
 
 
-@pytest.mark.parametrize("identity", ["", "uuid = c0ffee00-0000-4000-8000-000000000001\n"])
+@pytest.mark.parametrize("identity", [
+    "", *long(["uuid = c0ffee00-0000-4000-8000-000000000001\n"])])
 def test_same_name_in_another_configuration(config, image, tmp_path, identity):
     """The record of an existing disk is not replaced by that of another configuration."""
     config.ok()
@@ -802,9 +810,9 @@ def test_same_name_in_another_configuration(config, image, tmp_path, identity):
 
 
 @pytest.mark.parametrize("more", [
-    "",
+    *long([""]),
     "image = {}\n",
-    "uuid = c0ffee00-0000-4000-8000-00000000000a\n",
+    *long(["uuid = c0ffee00-0000-4000-8000-00000000000a\n"]),
 ], ids=["no image", "other image", "other uuid"])
 def test_stop_of_the_same_name_in_another_configuration(config, image, tmp_path, more):
     """What one configuration started is neither stopped nor saved by another configuration."""

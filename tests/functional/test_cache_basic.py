@@ -12,6 +12,7 @@ from rxdlib import direct, dm
 from rxdlib.command import CommandError, run
 from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK
+from rxdlib.sampled import sampled
 
 
 def prepare(size=4 * MIB, generation=1):
@@ -306,11 +307,12 @@ def test_short_of_memory(lab):
 
 # Writes
 
+AREAS = [(0, BLOCK), (0, 512), (BLOCK - 512, 1024), (8 * KIB, MIB), (512, 64 * KIB),
+         (4 * MIB - 512, 512)]
 
-@pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.parametrize("offset, length", [
-    (0, BLOCK), (0, 512), (BLOCK - 512, 1024), (8 * KIB, MIB), (512, 64 * KIB),
-    (4 * MIB - 512, 512)])
+
+@pytest.mark.parametrize("cached, offset, length", [
+    *((True, *area) for area in AREAS), *sampled([(False, *area) for area in AREAS], every=2)])
 def test_write_is_on_the_origin_at_once(lab, cached, offset, length):
     expected = bytearray(prepare())
     cache = lab.cache(4 * MIB)

@@ -9,6 +9,7 @@ from rxdlib import direct, dm
 from rxdlib.command import run
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import DISK
+from rxdlib.sampled import sampled
 
 MODES = ("writethrough", "writearound", "passthrough")
 
@@ -92,8 +93,9 @@ def test_no_stale_read_after_a_change(lab, before, after):
     assert direct.first_difference(direct.read(DISK, 0, MIB), bytes(expected)) is None
 
 
-@pytest.mark.parametrize("options", [(), ("--readonly",)], ids=["writable", "read-only"])
-@pytest.mark.parametrize("before, after", itertools.product(MODES, repeat=2))
+@pytest.mark.parametrize("before, after, options", [
+    *itertools.product(MODES, MODES, [()]),
+    *sampled(itertools.product(MODES, MODES, [("--readonly",)]), every=2)], ids=str)
 def test_reload_in_another_mode(lab, before, after, options):
     """Cached blocks stay, regardless of the mode of the live table."""
     cache = lab.cache(4 * MIB, features=[before])

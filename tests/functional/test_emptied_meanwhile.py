@@ -15,6 +15,7 @@ from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.control import CREATE_RESERVE
 from rxdlib.direct import MIB, stamp
 from rxdlib.outcome import ok, refused
+from rxdlib.sampled import long
 
 pytestmark = pytest.mark.one_kernel
 DEVICE, BUSY = 4, 5
@@ -74,8 +75,8 @@ def ended(process):
     return process.returncode, errors
 
 
-@pytest.mark.parametrize("save", SAVES, ids=" ".join)
-@pytest.mark.parametrize("in_use", [False, True])
+@pytest.mark.parametrize("save, in_use", [
+    (SAVES[0], False), (SAVES[1], True), *long([(SAVES[0], True), (SAVES[1], False)])], ids=str)
 def test_save_that_waited(disk, path, save, in_use):
     """It does not save what the disk holds after a clear: nobody wanted that to be the image."""
     before = digest(path)

@@ -12,6 +12,7 @@ from rxdlib.command import program, run, rxadm
 from rxdlib.configuration import Configuration, disk_of
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import state
+from rxdlib.sampled import long
 
 pytestmark = pytest.mark.one_kernel
 DEVICE = 4
@@ -76,7 +77,9 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("old, left", [(False, 0), (True, LEAST)], ids=["new", "half-way"])
+@pytest.mark.parametrize("folder, old, left", [
+    ("tmpfs", False, 0), ("ext4", True, LEAST),
+    *long([("tmpfs", True, LEAST), ("ext4", False, 0)])], indirect=["folder"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command(things, folder, name, old, left):
     tool, args, what = COMMANDS[name]
@@ -100,8 +103,11 @@ def test_command(things, folder, name, old, left):
             assert file.read() == b"old\n"
 
 
-@pytest.mark.parametrize("in_use", [False, True], ids=["idle", "in-use"])
-@pytest.mark.parametrize("options", [(), ("--update",)], ids=["save", "update"])
+@pytest.mark.parametrize("folder, options, in_use", [
+    ("tmpfs", (), False), ("ext4", (), True), ("ext4", ("--update",), False),
+    ("tmpfs", ("--update",), True), *long([
+        ("ext4", (), False), ("tmpfs", (), True), ("tmpfs", ("--update",), False),
+        ("ext4", ("--update",), True)])], indirect=["folder"], ids=str)
 def test_save_again(lab, folder, options, in_use):
     """The older image stays as it was, no clone is left, and the changes are saved later."""
     ramdisk = lab.ramdisk(8 * MIB, index=0)
@@ -192,9 +198,10 @@ def test_apply_stop(lab, tmp_path):
 
 
 @pytest.mark.parametrize("args", [
-    ("--help",), ("--version",), ("list",), ("list", "--json"), ("status",), ("info", "rxd0"),
-    ("extents", "rxd0"), ("metrics",), ("completion", "bash"), ("top", "-n", "1"),
-    ("create", "--size", "4M", "--dry-run")], ids=str)
+    ("--help",), ("list",), ("list", "--json"), ("metrics",), ("top", "-n", "1"),
+    ("create", "--size", "4M", "--dry-run"),
+    *long([(args,) for args in (("--version",), ("status",), ("info", "rxd0"),
+                                ("extents", "rxd0"), ("completion", "bash"))])], ids=str)
 def test_output(lab, args):
     """The output may go to a file for which there is no room."""
     lab.cache(MIB, ramdisk=lab.ramdisk(MIB, index=1))

@@ -16,6 +16,7 @@ from rxdlib.control import STATE_OPEN
 from rxdlib.direct import BLOCK, KIB, MIB, stamp
 from rxdlib.lab import state
 from rxdlib.outcome import ok, refused
+from rxdlib.sampled import long, sampled
 from test_save_load import (BUSY, DEVICE, PARAMETERS, PERMISSION, SHAPES, content, damaged_image,
                             fill, noise, read_by, running, wait_for_none)
 
@@ -69,8 +70,8 @@ def stopped(code, *args, names=(), **options):
     return output
 
 
-@pytest.mark.parametrize("compress", [(), ("--compress", "zstd")], ids=("raw", "zstd"))
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape, compress", sampled([
+    (shape, compress) for compress in ((), ("--compress", "zstd")) for shape in SHAPES]), ids=str)
 def test_round_trip(lab, path, shape, compress):
     """The pipe has the same bytes as a file, except for the identity of the image."""
     size, pieces = SHAPES[shape]
@@ -132,15 +133,15 @@ def test_file_of_that_name(lab, folder):
 # Damage
 
 
-@pytest.mark.parametrize("into", [False, True], ids=("new", "into"))
-def test_truncated(lab, path, into):
+@pytest.mark.parametrize("into, step", [(False, 1), (True, 4), *long([(True, 1)])])
+def test_truncated(lab, path, into, step):
     """At each boundary, and beside it: no disk is left, or the disk is empty."""
     image, blocks = damaged_image(lab, path)
     other = lab.ramdisk(16 * MIB)
     args = ["--into", other.path] if into else []
     lengths = {cut for at in [*blocks, *(at + BLOCK for at in blocks[:-1])]
                for cut in (at - 1, at, at + 1) if 0 <= cut < len(image)}
-    for length in sorted(lengths | {len(image) - 1}):
+    for length in sorted(lengths | {len(image) - 1})[::step]:
         stopped(PARAMETERS, "load", "-", *args, data=image[:length],
                 names=("image '-': is ", f"byte {length}" if length >= 8 else
                        "begin" if length else "is empty"))
@@ -283,7 +284,7 @@ def test_input_that_fails(lab, folder):
         os.close(descriptor)
 
 
-@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL],
+@pytest.mark.parametrize("sig", [signal.SIGINT, *long([signal.SIGTERM]), signal.SIGKILL],
                          ids=lambda sig: sig.name)
 def test_save_interrupted(lab, folder, sig):
     """The signal arrives while the pipe is full."""
@@ -301,9 +302,9 @@ def test_save_interrupted(lab, folder, sig):
     assert os.listdir(folder) == []
 
 
-@pytest.mark.parametrize("into", [False, True], ids=("new", "into"))
-@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL],
-                         ids=lambda sig: sig.name)
+@pytest.mark.parametrize("sig, into", [
+    (signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGKILL, True),
+    *long([(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGKILL, False)])])
 def test_load_interrupted(lab, path, sig, into):
     """The signal arrives while it waits for data, or for the end after the last byte."""
     image, _ = damaged_image(lab, path)

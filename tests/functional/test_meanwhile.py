@@ -15,8 +15,9 @@ from rxdlib.command import ENVIRONMENT, program, rxadm
 from rxdlib.configuration import RECORDS, Configuration, disk_of, note_unfinished, records
 from rxdlib.control import Control
 from rxdlib.direct import BLOCK, MIB, stamp
-from rxdlib.lab import DISK, state
+from rxdlib.lab import DISK, LONG, state
 from rxdlib.outcome import ok
+from rxdlib.sampled import long
 from rxdlib.traced import let_go
 
 pytestmark = pytest.mark.one_kernel
@@ -129,7 +130,7 @@ def left(config, *args):
     return result
 
 
-@pytest.mark.parametrize("image", [True, False], ids=["image", ""])
+@pytest.mark.parametrize("image", [True, *long([False])], ids=["image", ""])
 def test_all_but_those_of_apply(config, lab, image):
     """apply --stop saves and removes them; remove removes them by name."""
     config.write("[ramdisk a]\nsize = 4M\n" + f"image = {config.folder}/a.img\n" * image)
@@ -192,7 +193,7 @@ def test_list_of_what_is_going(nothing_left):
     for thread in threads:
         thread.start()
     try:
-        for _ in range(60):
+        for _ in range(60 if LONG else 15):
             result = rxadm("list", "--json", "--bytes", "-o", "SIZE,LOGICAL_BLOCK_SIZE",
                            check=True)
             seen.update((disk["size"], disk["logical_block_size"])
@@ -247,8 +248,9 @@ def test_written_before_it_is_discarded(lab, tmp_path, command, ioctl):
     assert direct.read(ramdisk.path, MIB, BLOCK) == stamp(2)
 
 
-@DISCARDS
-@pytest.mark.parametrize("options", [(), ("--force",)], ids=["", "force"])
+@pytest.mark.parametrize("command, ioctl, options", [
+    ("remove", REMOVE, ()), ("clear", CLEAR, ("--force",)),
+    *long([("remove", REMOVE, ("--force",)), ("clear", CLEAR, ())])], ids=str)
 def test_replaced_before_it_is_discarded(lab, tmp_path, command, ioctl, options):
     """--force is for the data that the user has seen, not for that of another disk."""
     ramdisk = saved(lab, tmp_path)
@@ -302,7 +304,7 @@ def test_written_after_it_was_saved(config, tmp_path):
     assert direct.read(disk, MIB, BLOCK) == stamp(2)
 
 
-@pytest.mark.parametrize("writes", [1, 4])
+@pytest.mark.parametrize("writes", [4, *long([1])])
 def test_written_after_each_save(config, tmp_path, writes):
     """After the fourth save it is kept. The image belongs to another disk, and is kept, too."""
     ramdisk, image = started(config, tmp_path)
@@ -334,7 +336,7 @@ def test_replaced_after_it_was_saved(config, tmp_path):
     assert direct.read(ramdisk.path, MIB, BLOCK) == stamp(2)
 
 
-@pytest.mark.parametrize("options", [(), ("--stop",)], ids=["start", "stop"])
+@pytest.mark.parametrize("options", [*long([((),)]), ("--stop",)], ids=["start", "stop"])
 def test_unfinished_disk_is_written(config, tmp_path, options):
     """It was empty when apply planned to remove it."""
     ramdisk, image = started(config, tmp_path)

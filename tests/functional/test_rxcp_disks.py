@@ -12,6 +12,7 @@ import pytest
 from rxdlib import partitions
 from rxdlib.command import program, run
 from rxdlib.direct import KIB, MIB, Direct
+from rxdlib.sampled import long
 
 TABLES = {"mbr": partitions.mbr, "gpt": partitions.gpt}
 # Contents of the partitions, and their sizes in MiB; noise is unknown content.
@@ -119,7 +120,7 @@ def image(lab):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", [*long(["mbr"]), "gpt"])
 def test_whole_disk(lab, disk, image, table):
     """Its file systems are intact in the copy, and their unused blocks are not read."""
     TABLES[table](disk, [(start, size) for _kind, start, size in layout()])

@@ -20,6 +20,7 @@ from rxdlib.control import (CREATE_DETECT_ZEROES, CREATE_OVERCOMMIT, CREATE_RESE
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import LONG, RamDisk, state
 from rxdlib.outcome import ok, refused
+from rxdlib.sampled import long, sampled
 
 pytestmark = pytest.mark.one_kernel
 
@@ -88,8 +89,9 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("compress", [(), ("--compress", "zstd")], ids=("raw", "zstd"))
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape, compress", [
+    *((shape, ()) for shape in SHAPES),
+    *sampled([(shape, ("--compress", "zstd")) for shape in SHAPES])], ids=str)
 def test_round_trip(lab, path, shape, compress):
     size, pieces = SHAPES[shape]
     ramdisk = lab.ramdisk(size)
@@ -361,7 +363,7 @@ def test_names(lab, folder):
     assert file_bytes(os.path.join(folder, "target"))[:8] == b"RXDIMAGE"
 
 
-@pytest.mark.parametrize("args, names", [
+@pytest.mark.parametrize("args, names", sampled([
     (("save",), ("DEVICE FILE",)), (("save", "rxd0"), ("DEVICE FILE",)),
     (("save", "rxd0", "a", "b"), ("'b'",)), (("save", "rxd0", "a", "--compress"), ("value",)),
     (("save", "rxd0", "a", "--compress", "gzip"), ("'gzip'", "zstd")),
@@ -376,7 +378,8 @@ def test_names(lab, folder):
     (("load", "a", "--uuid", "x"), ("'x'",)), (("load", "a", "--into"), ("value",)),
     (("load", "a", "--progress", ""), ("''",)),
     (("load", "a", "--into", "rxd0", "--index", "1"), ("--into", "--index")),
-    (("load", "a", "--into", "rxd0", "--overcommit"), ("--into", "--overcommit"))], ids=str)
+    (("load", "a", "--into", "rxd0", "--overcommit"), ("--into", "--overcommit"))], every=2),
+                         ids=str)
 def test_wrong_arguments(args, names):
     refused(PARAMETERS, *args, names=names)
 
@@ -630,8 +633,8 @@ def test_signal_after_the_load(lab, path, into):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("into", [False, True])
-@pytest.mark.parametrize("update", [(), ("--update",)], ids=["whole", "update"])
+@pytest.mark.parametrize("into, update", [
+    (False, ("--update",)), (True, ()), *long([(False, ()), (True, ("--update",))])], ids=str)
 def test_saved_while_loaded(lab, path, into, update):
     """The image of half of the data never replaces the one that is being loaded."""
     ramdisk = lab.ramdisk(24 * MIB)

@@ -19,7 +19,7 @@ from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.control import CREATE_RESERVE, STATE_RESERVED, Control
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.outcome import ok, refused
-from rxdlib.sampled import sampled
+from rxdlib.sampled import long, sampled
 from rxdlib.stacks import wait_for
 from rxdlib.traced import let_go, status
 
@@ -297,7 +297,7 @@ def held_update(tmp_path, source, path, call):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [*long([1]), 2])
 def test_replaced_meanwhile(source, tmp_path, path, version):
     """A file that takes the image's place during an update stays, and nothing counts as saved."""
     if version == 1:
@@ -591,8 +591,9 @@ def test_killed(lab, source, tmp_path, path, call, when):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("is_new", [False, True], ids=["changes", "new"])
+@pytest.mark.parametrize("number, is_new", [
+    (signal.SIGTERM, False), (signal.SIGINT, True),
+    *long([(signal.SIGINT, False), (signal.SIGTERM, True)])])
 def test_signal(lab, source, tmp_path, folder, path, number, is_new):
     """What was begun is undone, and no clone is left."""
     before = None
@@ -615,7 +616,7 @@ def test_signal(lab, source, tmp_path, folder, path, number, is_new):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("call, when", [("pwrite64", 2), ("fdatasync", 1)])
+@pytest.mark.parametrize("call, when", [("pwrite64", 2), *long([("fdatasync", 1)])])
 def test_no_space(lab, source, path, call, when):
     """What was appended is cut off; the changes are not lost."""
     update(source, path)
@@ -645,7 +646,7 @@ def test_two_at_once(lab, source, path):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("options, is_new", [((), True), (("--update",), True),
+@pytest.mark.parametrize("options, is_new", [((), True), *long([(("--update",), True)]),
                                              (("--update",), False)],
                          ids=["save", "update-of-none", "update"])
 def test_two_disks_at_once(lab, source, path, options, is_new):

@@ -21,6 +21,7 @@ import pytest
 from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, program, rxadm
 from rxdlib.direct import BLOCK, KIB, MIB, Direct
+from rxdlib.sampled import long, sampled
 
 pytestmark = pytest.mark.one_kernel
 KEYS = {"time", "name", "kind", "read_hit_percent", "read_iops", "write_iops", "read_mbps",
@@ -277,9 +278,11 @@ def terminal():
 TITLE = "rxadm top, every 0.3 s; q exits"
 
 
-@pytest.mark.parametrize("how", ["q", "Q", "ctrl-c", signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT],
-                         ids=str)
-@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+@pytest.mark.parametrize("how, locale", [
+    ("q", "C"), ("ctrl-c", "C.UTF-8"), (signal.SIGTERM, "C"), (signal.SIGHUP, "C.UTF-8"),
+    (signal.SIGQUIT, "C"), *long([
+        ("q", "C.UTF-8"), ("Q", "C"), ("Q", "C.UTF-8"), ("ctrl-c", "C"), (signal.SIGHUP, "C"),
+        (signal.SIGTERM, "C.UTF-8"), (signal.SIGQUIT, "C.UTF-8")])], ids=str)
 def test_terminal(lab, terminal, locale, how):
     """It draws in place repeatedly, and restores the terminal."""
     lab.ramdisk(4 * MIB)
@@ -381,7 +384,8 @@ def test_terminal_gone(lab):
             process.kill()
 
 
-@pytest.mark.parametrize("term", ["dumb", "unknown", "no-such-type", "", None])
+@pytest.mark.parametrize("term", sampled(
+    ["dumb", "unknown", "no-such-type", "", None], every=2))
 def test_terminal_that_cannot(lab, terminal, term):
     """One line gives the reason, and names the options that need no such terminal."""
     lab.ramdisk(4 * MIB)
@@ -398,7 +402,7 @@ def test_terminal_that_cannot(lab, terminal, term):
         assert "\x1b" not in heading + line
 
 
-@pytest.mark.parametrize("arguments, words", [
+@pytest.mark.parametrize("arguments, words", sampled([
     (("rxd0",), "'rxd0'"),
     (("-d",), "-d"),
     (("-b", "rxd0"), "'rxd0'"),
@@ -416,7 +420,7 @@ def test_terminal_that_cannot(lab, terminal, term):
     (("-n", "x"), ("'x'", "from 1 to 4294967295")),
     (("-n", "4294967296"), "'4294967296'"),
     (("--colour",), "--colour"),
-], ids=str)
+], every=2), ids=str)
 def test_bad_arguments(arguments, words):
     result = rxadm("top", *arguments)
     assert (result.returncode, result.stdout) == (1, "")

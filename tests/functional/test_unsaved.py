@@ -14,6 +14,7 @@ from rxdlib.control import CREATE_RESERVE, RESIZE_FORCE
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import DISK, state
 from rxdlib.outcome import ok
+from rxdlib.sampled import long
 
 BUSY = 5
 COMMANDS = pytest.mark.parametrize("command", ["remove", "clear"])
@@ -118,8 +119,12 @@ def saved_image(lab, image):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("name", ["image", "two\nlines\n", " blank "])
-@pytest.mark.parametrize("how", ["another disk's", "removed", "renamed", "written"])
+@pytest.mark.parametrize("how, name", [
+    ("another disk's", "image"), ("removed", "two\nlines\n"), ("renamed", "image"),
+    ("written", " blank "), *long([
+        ("another disk's", "two\nlines\n"), ("another disk's", " blank "), ("removed", "image"),
+        ("removed", " blank "), ("renamed", "two\nlines\n"), ("renamed", " blank "),
+        ("written", "image"), ("written", "two\nlines\n")])])
 def test_image_that_was_lost(lab, tmp_path, how, name):
     """The only image was replaced by one of the same size, or is not there any more."""
     image = tmp_path / name
