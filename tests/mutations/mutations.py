@@ -26,7 +26,7 @@ MUTATIONS = [
     ("barrier", "end-range-mb", RANGES, "rxc_ranges_remove",
      [("\tsmp_mb__after_spinlock();\n", "")], MODEL, []),
 
-    ("order", "recycle-before-grace-period", ALLOC, "rxd_retire_pages",
+    ("order", "recycle-before-grace-period", ALLOC, "rxd_free_later",
      [("call_rcu_hurry(&first->rcu_head, free_pages_rcu)", "free_pages_rcu(&first->rcu_head)")],
      ["rxd_store_race", "rxcache_index"], CACHE),
     ("order", "enter-before-filled", COPY, "write_hole",
