@@ -28,6 +28,7 @@
  * @list: entry in a list of fills in flight
  * @readers: bios that the fill serves, not yet advanced; none at first for a prefetch
  * @wait: the prefetch that waits for the fill, or NULL
+ * @css: the cgroup of @bio when it was sent; may dangle, so it is only compared
  * @iter: the initial iterator of @bio
  * @first: first block
  * @nr: number of blocks; the fill owns the slot of each
@@ -39,6 +40,7 @@ struct rxc_io {
 	struct list_head list;
 	struct bio_list readers;
 	struct rxc_wait *wait;
+	const struct cgroup_subsys_state *css;
 	struct bvec_iter iter;
 	u64 first;
 	unsigned int nr;
@@ -134,6 +136,7 @@ static void begin_joining(struct rxc_io *io)
 {
 	struct rxc_fills *fills = fills_in(io->c, region_of(io->c, io->first));
 
+	io->css = bio_blkcg_css(&io->bio);
 	spin_lock(&fills->lock);
 	list_add(&io->list, &fills->list);
 	spin_unlock(&fills->lock);
@@ -184,11 +187,15 @@ static struct rxc_io *find_fill(struct rxc_fills *fills, u64 block)
 /*
  * A reader must not join a fill that the disk, or a limit of a cgroup, could delay for
  * longer than a read by the reader itself.
+ *
+ * The bio of the fill keeps its cgroup only until it ends, but readers join until they have
+ * their data. @css may dangle by then. It does no harm if another cgroup has got its address,
+ * because no limit delays a fill whose bio has ended.
  */
 static bool is_as_fast(struct rxc_io *io, struct bio *reader)
 {
 	return class_of(io->bio.bi_ioprio) <= class_of(prio_of(reader)) &&
-	       bio_blkcg_css(&io->bio) == bio_blkcg_css(reader);
+	       io->css == bio_blkcg_css(reader);
 }
 
 /*

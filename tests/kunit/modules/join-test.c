@@ -87,6 +87,8 @@ struct io {
 
 /* The test whose block test_others_run() drops, once; or NULL. */
 static struct join *drops;
+/* The read that test_others_run() starts, once; or NULL. */
+static struct io *late_read;
 
 void test_accept_partial_bio(struct bio *bio, unsigned int nr_sectors)
 {
@@ -103,10 +105,21 @@ void *test_per_bio_data(struct bio *bio, size_t size)
 	return &io->rb;
 }
 
+static void finish_mapping(struct io *io)
+{
+	if (io->ret == DM_MAPIO_REMAPPED)
+		submit_bio_noacct(io->bio);
+}
+
 void test_others_run(void)
 {
 	struct join *j = xchg(&drops, NULL);
+	struct io *io = xchg(&late_read, NULL);
 
+	if (io) {
+		io->ret = rxc_read(io->c, io->bio);
+		finish_mapping(io);
+	}
 	if (j) {
 		rxc_index_drop(j->c.index, DROPPED, 1);
 		/* Wait until the pages of the block are free. */
@@ -227,12 +240,6 @@ static struct io *make_io(struct kunit *test, blk_opf_t opf, sector_t sector, un
 	io->nr = nr;
 	init_completion(&io->done);
 	return io;
-}
-
-static void finish_mapping(struct io *io)
-{
-	if (io->ret == DM_MAPIO_REMAPPED)
-		submit_bio_noacct(io->bio);
 }
 
 static struct io *start_read(struct kunit *test, u64 block, unsigned int nr_blocks)
@@ -447,6 +454,25 @@ static void drop_between_readers(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, READ_ONCE(drops));
 	KUNIT_EXPECT_FALSE(test, is_cached(j, DROPPED));
 	KUNIT_EXPECT_EQ(test, nr_reads(j), 1);
+}
+
+/* The origin has answered, and the data are being copied to the first reader. */
+static void join_a_completed_fill(struct kunit *test)
+{
+	struct io *second = make_io(test, REQ_OP_READ, 5 * SECTORS, SECTORS);
+	struct join *j = test->priv;
+	struct io *first;
+
+	hold_reads(j);
+	first = start_read(test, 5, 1);
+	WRITE_ONCE(late_read, second);
+	release_reads(j);
+	expect_old(test, first);
+	expect_old(test, second);
+	KUNIT_EXPECT_NULL(test, READ_ONCE(late_read));
+	KUNIT_EXPECT_EQ(test, second->ret, DM_MAPIO_SUBMITTED);
+	KUNIT_EXPECT_EQ(test, nr_reads(j), 1);
+	KUNIT_EXPECT_TRUE(test, is_cached(j, 5));
 }
 
 /* If a fill fails, each of its readers reads the origin itself. */
@@ -739,6 +765,7 @@ static struct kunit_case join_cases[] = {
 	KUNIT_CASE(join_beside_a_discard),
 	KUNIT_CASE(join_beside_a_drop),
 	KUNIT_CASE(drop_between_readers),
+	KUNIT_CASE(join_a_completed_fill),
 	KUNIT_CASE(join_a_failing_fill),
 	KUNIT_CASE(join_without_waiting),
 	KUNIT_CASE(join_no_fill_of_a_lower_class),
