@@ -7,6 +7,7 @@
  * and writes to no cache line that hits on other processors read. It is recorded by its
  * processor, and sequential hits become a stream after a part of the cut-off.
  */
+#include <linux/bitmap.h>
 #include <linux/bits.h>
 #include <linux/errno.h>
 #include <linux/hash.h>
@@ -50,12 +51,20 @@ void rxc_sequence_exit(struct rxc_sequence *seq)
 	kvfree(seq->shards);
 }
 
-/* The shard of a stream that has reached @next: that of the last sector before it. */
+/* The region of a stream that has reached @next: that of the last sector before it. */
+static u64 region_of(sector_t next)
+{
+	return (next ? next - 1 : 0) >> RXC_REGION_SHIFT;
+}
+
+static unsigned int shard_nr(u64 region)
+{
+	return hash_64(region, RXC_SHARDS_BITS);
+}
+
 static struct rxc_shard *shard_of(struct rxc_sequence *seq, sector_t next)
 {
-	sector_t last = next ? next - 1 : 0;
-
-	return &seq->shards[hash_64(last >> RXC_REGION_SHIFT, RXC_SHARDS_BITS)];
+	return &seq->shards[shard_nr(region_of(next))];
 }
 
 /*
@@ -112,16 +121,27 @@ static bool is_known(struct rxc_sequence *seq, sector_t sector)
 }
 
 /*
- * Record a stream in the shard of the region that it has reached. The record in the old
- * shard stays, for the rest of the newest bio.
+ * Record a stream in the shards of the other regions of its newest bio, because the rest of
+ * the bio may begin in each of them. The record in the old shard stays for the same reason.
+ * This is not inlined, so that hits in one region do not save registers for it.
  */
-static void carry_over(struct rxc_sequence *seq, sector_t start, sector_t next, u64 length)
+static noinline void carry_over(struct rxc_sequence *seq, sector_t start, sector_t next,
+				u64 length)
 {
-	struct rxc_shard *shard = shard_of(seq, next);
+	u64 region = region_of(start), last = region_of(next);
+	DECLARE_BITMAP(done, NR_SHARDS) = {};
+	struct rxc_shard *shard;
 
-	spin_lock(&shard->lock);
-	set_stream(shard, oldest_stream(shard), start, next, length);
-	spin_unlock(&shard->lock);
+	__set_bit(shard_nr(region), done);
+	while (region++ < last) {
+		/* A second record would take the place of another stream. */
+		if (__test_and_set_bit(shard_nr(region), done))
+			continue;
+		shard = &seq->shards[shard_nr(region)];
+		spin_lock(&shard->lock);
+		set_stream(shard, oldest_stream(shard), start, next, length);
+		spin_unlock(&shard->lock);
+	}
 }
 
 /* Record a bio in the stream that it continues, or in a new one after @before sectors. */
@@ -150,7 +170,7 @@ static u64 note_bio(struct rxc_sequence *seq, sector_t sector, unsigned int nr, 
 		stream->used = ++shard->clock;
 	spin_unlock(&shard->lock);
 
-	if (grows && shard_of(seq, next) != shard)
+	if (grows && region_of(next) != region_of(sector))
 		carry_over(seq, sector, next, length);
 	return length;
 }

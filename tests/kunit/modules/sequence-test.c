@@ -146,6 +146,35 @@ static void the_rest_of_a_bio_in_another_region(struct kunit *test)
 	}
 }
 
+/* The rest of the bio may begin in each of its regions. */
+static void a_bio_over_many_regions(struct kunit *test)
+{
+	const unsigned int nr = 100 * REGION;
+	sector_t sector, start = 7 * REGION - 8;
+	u64 length;
+
+	rxc_sequence_note(&seq, start - 8, 8);
+	length = rxc_sequence_note(&seq, start, nr);
+	KUNIT_ASSERT_EQ(test, length, nr + 8);
+	for (sector = start + 8; sector < start + nr; sector += REGION / 2) {
+		length = rxc_sequence_note(&seq, sector, start + nr - sector);
+		KUNIT_ASSERT_EQ(test, length, nr + 8);
+	}
+	KUNIT_EXPECT_EQ(test, rxc_sequence_note(&seq, start + nr, 8), nr + 16);
+}
+
+/* A long bio takes the place of one other stream of a region. */
+static void other_streams_beside_a_long_bio(struct kunit *test)
+{
+	unsigned int stream;
+
+	for (stream = 1; stream < RXC_STREAMS; stream++)
+		KUNIT_EXPECT_FALSE(test, exceeds(stream << 10, CUTOFF));
+	KUNIT_EXPECT_TRUE(test, exceeds(1000 * REGION, 100 * REGION));
+	for (stream = 1; stream < RXC_STREAMS; stream++)
+		KUNIT_EXPECT_TRUE(test, exceeds((stream << 10) + CUTOFF, 8));
+}
+
 static void hit(sector_t sector, unsigned int nr)
 {
 	rxc_sequence_hit(&seq, sector, nr, CUTOFF);
@@ -314,6 +343,8 @@ static struct kunit_case sequence_cases[] = {
 	KUNIT_CASE(streams_of_one_region),
 	KUNIT_CASE(into_other_regions),
 	KUNIT_CASE(the_rest_of_a_bio_in_another_region),
+	KUNIT_CASE(a_bio_over_many_regions),
+	KUNIT_CASE(other_streams_beside_a_long_bio),
 	KUNIT_CASE(hits_before_a_miss),
 	KUNIT_CASE(hits_within_a_stream),
 	KUNIT_CASE(random_hits),
