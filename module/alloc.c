@@ -168,14 +168,17 @@ static bool memory_is_there(unsigned long nr)
  * Wait until @nr pages can be allocated, until the pages that are queued for freeing now
  * are free, or until the task is killed. Caches free pages all the time, so do not wait
  * for pages that are queued later.
+ *
+ * Return: 0; -EINTR if the task is killed while it waits; @shortage if the pages are not there.
  */
-static bool wait_for_pages(unsigned long nr)
+static int wait_for_pages(unsigned long nr, int shortage)
 {
 	long last = atomic_long_read(&retired_pages);
 
-	wait_event_killable(freed_wait, memory_is_there(nr) ||
-			    atomic_long_read(&freed_pages) - last >= 0);
-	return memory_is_there(nr);
+	if (wait_event_killable(freed_wait, memory_is_there(nr) ||
+				atomic_long_read(&freed_pages) - last >= 0))
+		return -EINTR;
+	return memory_is_there(nr) ? 0 : shortage;
 }
 
 /**
@@ -185,13 +188,14 @@ static bool wait_for_pages(unsigned long nr)
  * As with data pages, tables of up to MEMORY_CHECK_INTERVAL pages are not checked. May
  * sleep while memory is being freed.
  *
- * Return: 0, or -ENOMEM if too little would be left for the rest of the machine.
+ * Return: 0; -ENOMEM if too little would be left for the rest of the machine; -EINTR if the task is
+ * killed.
  */
 int rxd_prepare_table(size_t size)
 {
 	unsigned long nr = size >> PAGE_SHIFT;
 
-	return nr <= MEMORY_CHECK_INTERVAL || wait_for_pages(nr) ? 0 : -ENOMEM;
+	return nr <= MEMORY_CHECK_INTERVAL ? 0 : wait_for_pages(nr, -ENOMEM);
 }
 EXPORT_SYMBOL_NS_GPL(rxd_prepare_table, RXD_NS);
 
@@ -691,13 +695,13 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
  * @store: the store, or NULL if it is yet to be created, without a limit below @nr
  * @nr: number of pages, all of them holes
  *
- * May sleep while memory is being freed; SIGKILL ends the wait.
+ * May sleep while memory is being freed.
  *
- * Return: 0, or -ENOSPC if the limit or the available memory is too low.
+ * Return: 0; -ENOSPC if the limit or the available memory is too low; -EINTR if the task is killed.
  */
 int rxd_store_prepare_fill(const struct rxd_store *store, unsigned long nr)
 {
 	if (store && !rxd_store_has_room(store, nr))
 		return -ENOSPC;
-	return wait_for_pages(nr + rxd_nr_leaves(nr)) ? 0 : -ENOSPC;
+	return wait_for_pages(nr + rxd_nr_leaves(nr), -ENOSPC);
 }

@@ -83,13 +83,16 @@ int rxd_disk_reserve(struct rxd_disk *rxd, unsigned long first, unsigned long nr
 	int ret;
 
 	for (; nr; first += part, nr -= part) {
-		/* Check for SIGKILL after each part, because a part may wait for memory. */
 		part = min_t(unsigned long, nr, SZ_2M >> PAGE_SHIFT);
 		ret = rxd_store_fill(rxd->store, first, part, RXD_GFP);
-		if (ret)
-			return ret;
+		/*
+		 * Check for SIGKILL after each part, because a part may wait for memory. A task
+		 * that is killed may find less memory than others: this is no shortage.
+		 */
 		if (fatal_signal_pending(current))
 			return -EINTR;
+		if (ret)
+			return ret;
 	}
 	return 0;
 }
@@ -203,7 +206,7 @@ void rxd_disk_put(struct rxd_disk *rxd)
  *
  * Do not take memory from others for a disk that cannot be completed.
  *
- * Return: 0, -ENOMEM or -ENOSPC.
+ * Return: 0, -ENOMEM, -ENOSPC, or -EINTR if the task is killed.
  */
 int rxd_disk_prepare(const struct rxd_create *arg)
 {
@@ -227,8 +230,9 @@ static int rxd_build_store(struct rxd_disk *rxd, const struct rxd_create *arg)
 	};
 
 	rxd->store = rxd_store_create(arg->size >> PAGE_SHIFT, &options);
+	/* The directory may have been waited for once more. */
 	if (!rxd->store)
-		return -ENOMEM;
+		return fatal_signal_pending(current) ? -EINTR : -ENOMEM;
 	if (arg->mem_limit)
 		rxd_store_set_limit(rxd->store, arg->mem_limit >> PAGE_SHIFT);
 	return rxd->reserved ? rxd_disk_reserve(rxd, 0, arg->size >> PAGE_SHIFT) : 0;

@@ -42,7 +42,7 @@ static size_t size_of_record(unsigned long nr_pages)
  *
  * May sleep while memory is being freed.
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0, -ENOMEM, or -EINTR if the task is killed.
  */
 int rxd_record_prepare(unsigned long nr_pages)
 {

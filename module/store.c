@@ -72,7 +72,7 @@ static struct rxd_leaf __rcu **alloc_dir(unsigned long nr_pages)
  *
  * May sleep while memory is being freed.
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0, -ENOMEM, or -EINTR if the task is killed.
  */
 int rxd_store_prepare(unsigned long nr_pages)
 {
@@ -217,7 +217,7 @@ static int replace_dir(struct rxd_store *store, unsigned long nr_pages)
  *
  * May sleep while memory is being freed. Callers serialise growing, shrinking and trimming.
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0, -ENOMEM, or -EINTR if the task is killed.
  */
 int rxd_store_prepare_grow(const struct rxd_store *store, unsigned long nr_pages)
 {

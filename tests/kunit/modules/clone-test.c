@@ -930,6 +930,33 @@ static void parent_is_never_mixed(struct kunit *test)
 	free_page((unsigned long)race.text);
 }
 
+/* A killed task does not learn that memory is short, because it has not waited for it. */
+static void killed_wait_is_no_shortage(struct kunit *test)
+{
+	struct rxd_create arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = RXD_CREATE_OVERCOMMIT,
+		.index = SOURCE,
+		.size = SZ_1T,
+		.node = RXD_NODE_LOCAL,
+	};
+
+	/* A page that is about to be free: others wait for it. */
+	rxd_note_retired(1);
+	test_memory.is_short = true;
+	allow_signal(SIGKILL);
+	send_sig(SIGKILL, current, 1);
+	KUNIT_EXPECT_EQ(test, rxd_create(&arg), -EINTR);
+	KUNIT_EXPECT_EQ(test, rxd_store_prepare_fill(NULL, 1), -EINTR);
+	flush_signals(current);
+	disallow_signal(SIGKILL);
+
+	rxd_note_freed(1);
+	KUNIT_EXPECT_EQ(test, rxd_create(&arg), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, rxd_store_prepare_fill(NULL, 1), -ENOSPC);
+	test_memory.is_short = false;
+}
+
 static struct kunit_case clone_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(fails_at_each_allocation, operation_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
@@ -943,6 +970,7 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE(freezes_without_the_lock),
 	KUNIT_CASE(freezes_for_no_grace_period),
 	KUNIT_CASE_SLOW(parent_is_never_mixed),
+	KUNIT_CASE(killed_wait_is_no_shortage),
 	{}
 };
 
