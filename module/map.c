@@ -2,9 +2,12 @@
 /*
  * RXD_MAP and RXD_CHANGED: report which ranges of a disk hold data, and which were changed.
  */
+#include <linux/bits.h>
+#include <linux/limits.h>
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -17,51 +20,60 @@
 /* Extents that are collected before they are copied to user space. */
 #define BUFFER_EXTENTS	128
 
+/* Pages that are searched for extents while the disk is locked: a small part of a huge disk. */
+#define PAGES_PER_STEP	BIT(23)
+
 /**
  * struct walk - a walk over the pages of a disk
  * @rxd: the disk
  * @arg: the range, and where the extents go
- * @next: finds the next page that belongs to an extent, or the next one that does not
+ * @next: finds the next page before @end that belongs to an extent, or the next one that does not
  * @record: the number of the record of changes that is read, or 0 if none was read yet
  * @state: the name of its state
  */
 struct walk {
 	struct rxd_disk *rxd;
 	struct rxd_map *arg;
-	unsigned long (*next)(struct rxd_store *store, unsigned long first, bool inside);
+	unsigned long (*next)(struct rxd_store *store, unsigned long first, unsigned long end,
+			      bool inside);
 	u64 record;
 	uuid_t state;
 };
 
-static unsigned long next_data(struct rxd_store *store, unsigned long first, bool inside)
+static unsigned long next_data(struct rxd_store *store, unsigned long first, unsigned long end,
+			       bool inside)
 {
-	return inside ? rxd_store_next_data(store, first) : rxd_store_next_hole(store, first);
+	return inside ? rxd_store_find_data(store, first, end) : rxd_store_next_hole(store, first);
 }
 
-static unsigned long next_change(struct rxd_store *store, unsigned long first, bool inside)
+static unsigned long next_change(struct rxd_store *store, unsigned long first, unsigned long end,
+				 bool inside)
 {
-	return rxd_record_next(rxd_store_record(store), first, inside);
+	return rxd_record_next(rxd_store_record(store), first, inside ? end : ULONG_MAX, inside);
 }
 
 /*
- * Fill @extents with the ranges from *@first to @end.
+ * Fill @extents with the ranges from *@first to @end, or with those of a part of it. Memory limits
+ * how long an extent is, but not how long the range between two of them is: stop there at times. No
+ * extent is cut where the part ends.
  *
  * Return: number of extents; *@first is set to the page to continue from.
  */
 static int gather(const struct walk *walk, unsigned long *first, unsigned long end,
 		  struct rxd_extent *extents, int max)
 {
+	unsigned long step_end = min(*first + PAGES_PER_STEP, end);
 	struct rxd_store *store = walk->rxd->store;
 	unsigned long from, to;
 	int nr = 0;
 
-	while (nr < max && *first < end && !signal_pending(current)) {
-		from = walk->next(store, *first, true);
-		if (from >= end) {
-			*first = end;
+	while (nr < max && *first < step_end && !signal_pending(current)) {
+		from = walk->next(store, *first, step_end, true);
+		if (from >= step_end) {
+			*first = step_end;
 			break;
 		}
-		to = min(walk->next(store, from, false), end);
+		to = min(walk->next(store, from, end, false), end);
 		*first = to;
 		/* The data may have been discarded between the two calls. */
 		if (to == from)
@@ -142,6 +154,7 @@ static int walk_parts(struct walk *walk, struct rxd_extent *buffer)
 		arg->count += nr;
 		if (signal_pending(current))
 			return -EINTR;
+		cond_resched();
 	} while (first < end && arg->count < room);
 
 	arg->next = first < end ? (u64)first << PAGE_SHIFT : arg->start + arg->length;

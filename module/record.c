@@ -133,25 +133,28 @@ void rxd_record_add(struct rxd_record *record, const struct rxd_record *other)
  * rxd_record_next - find the next page that was changed, or that was not
  * @record: the record, in which bits may be set meanwhile
  * @first: page to start from
+ * @end: where to stop
  * @changed: which of the two
  *
- * Return: number of the first such page from @first on, or the number of pages.
+ * Return: number of the first such page from @first on; or @end, or the number of pages if that is
+ * lower.
  */
 unsigned long rxd_record_next(const struct rxd_record *record, unsigned long first,
-			      bool changed)
+			      unsigned long end, bool changed)
 {
-	unsigned long end;
+	unsigned long step_end;
 
-	while (first < record->nr_pages) {
-		end = min(first + BITS_PER_STEP, record->nr_pages);
+	end = min(end, record->nr_pages);
+	while (first < end) {
+		step_end = min(first + BITS_PER_STEP, end);
 		/* A bit that is set meanwhile may or may not be seen. */
-		first = data_race(changed ? find_next_bit(record->bits, end, first) :
-					    find_next_zero_bit(record->bits, end, first));
-		if (first < end)
+		first = data_race(changed ? find_next_bit(record->bits, step_end, first) :
+					    find_next_zero_bit(record->bits, step_end, first));
+		if (first < step_end)
 			return first;
 		cond_resched();
 	}
-	return record->nr_pages;
+	return end;
 }
 
 /**

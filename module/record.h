@@ -37,7 +37,7 @@ void rxd_record_free(struct rxd_record *record);
 void rxd_record_note(struct rxd_record *record, u64 pos, unsigned int len);
 void rxd_record_add(struct rxd_record *record, const struct rxd_record *other);
 unsigned long rxd_record_next(const struct rxd_record *record, unsigned long first,
-			      bool changed);
+			      unsigned long end, bool changed);
 struct rxd_record *rxd_store_record(const struct rxd_store *store);
 struct rxd_record *rxd_store_swap_record(struct rxd_store *store, struct rxd_record *record);
 struct rxd_record *rxd_store_replace_record(struct rxd_store *store,

@@ -754,7 +754,8 @@ void rxd_store_exit(void)
 	rxd_expect_nothing_left();
 }
 
-static unsigned long next_page(struct rxd_store *store, unsigned long first, bool data)
+static unsigned long next_page(struct rxd_store *store, unsigned long first, unsigned long end,
+			       bool data)
 {
 	struct rxd_leaf *leaf;
 	unsigned long nr_pages;
@@ -780,8 +781,23 @@ static unsigned long next_page(struct rxd_store *store, unsigned long first, boo
 
 		first = round_down(first, RXD_PAGES_PER_LEAF) + i;
 		cond_resched();
-	} while (first < nr_pages && !found);
-	return min(first, nr_pages);
+		end = min(end, nr_pages);
+	} while (first < end && !found);
+	return min(first, end);
+}
+
+/**
+ * rxd_store_find_data - find the next existing page of a range
+ * @store: the store, which does not shrink meanwhile
+ * @first: page to start from
+ * @end: where to stop
+ *
+ * Return: number of the first existing page from @first on; or @end, or the capacity if that is
+ * lower.
+ */
+unsigned long rxd_store_find_data(struct rxd_store *store, unsigned long first, unsigned long end)
+{
+	return next_page(store, first, end, true);
 }
 
 /**
@@ -793,7 +809,7 @@ static unsigned long next_page(struct rxd_store *store, unsigned long first, boo
  */
 unsigned long rxd_store_next_data(struct rxd_store *store, unsigned long first)
 {
-	return next_page(store, first, true);
+	return rxd_store_find_data(store, first, ULONG_MAX);
 }
 
 /**
@@ -805,5 +821,5 @@ unsigned long rxd_store_next_data(struct rxd_store *store, unsigned long first)
  */
 unsigned long rxd_store_next_hole(struct rxd_store *store, unsigned long first)
 {
-	return next_page(store, first, false);
+	return next_page(store, first, ULONG_MAX, false);
 }

@@ -208,6 +208,7 @@ void rxd_store_trim(struct rxd_store *store);
 int rxd_store_prepare_shrink(struct rxd_store *store, unsigned long nr_pages);
 void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages);
 void rxd_store_clear(struct rxd_store *store);
+unsigned long rxd_store_find_data(struct rxd_store *store, unsigned long first, unsigned long end);
 unsigned long rxd_store_next_data(struct rxd_store *store, unsigned long first);
 unsigned long rxd_store_next_hole(struct rxd_store *store, unsigned long first);
 

@@ -129,6 +129,7 @@ static int test_thaw(struct rxd_freeze *freeze)
 #undef rxd_freeze
 #undef rxd_thaw
 #include "../module/control.c"
+#include "../module/map.c"
 
 /* Numbers of the disks. */
 enum {
@@ -957,6 +958,35 @@ static void killed_wait_is_no_shortage(struct kunit *test)
 	test_memory.is_short = false;
 }
 
+/* The walk through a large hole lets go of the lock of the disk, which no answer shows. */
+#define BORDER_OF_WALK	BIT(23)
+#define NR_HUGE		BIT(28)
+
+static void map_of_a_hole_lets_go(struct kunit *test)
+{
+	unsigned long first = 0, end = NR_HUGE;
+	unsigned int parts = 0, found = 0;
+	struct rxd_extent extents[4];
+	struct walk walk = { .next = next_data };
+	int nr;
+
+	KUNIT_ASSERT_EQ(test, make_disk(NR_HUGE), 0);
+	fill(test, store_of(SOURCE), BORDER_OF_WALK - 4, 8, 0x11);
+	fill(test, store_of(SOURCE), NR_HUGE - 1, 1, 0x22);
+	walk.rxd = disk(SOURCE);
+	for (; first < end; parts++, found += nr) {
+		nr = gather_locked(&walk, &first, &end, extents + found,
+				   ARRAY_SIZE(extents) - found);
+		KUNIT_ASSERT_GE(test, nr, 0);
+	}
+	KUNIT_EXPECT_GE(test, parts, NR_HUGE / BORDER_OF_WALK);
+	KUNIT_ASSERT_EQ(test, found, 2);
+	KUNIT_EXPECT_EQ(test, extents[0].start, (u64)(BORDER_OF_WALK - 4) << PAGE_SHIFT);
+	KUNIT_EXPECT_EQ(test, extents[0].length, 8 << PAGE_SHIFT);
+	KUNIT_EXPECT_EQ(test, extents[1].start, (u64)(NR_HUGE - 1) << PAGE_SHIFT);
+	KUNIT_EXPECT_EQ(test, extents[1].length, PAGE_SIZE);
+}
+
 static struct kunit_case clone_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(fails_at_each_allocation, operation_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
@@ -971,6 +1001,7 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE(freezes_for_no_grace_period),
 	KUNIT_CASE_SLOW(parent_is_never_mixed),
 	KUNIT_CASE(killed_wait_is_no_shortage),
+	KUNIT_CASE(map_of_a_hole_lets_go),
 	{}
 };
 

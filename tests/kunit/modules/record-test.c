@@ -88,7 +88,7 @@ static bool is_of(struct rxd_store *store, const u8 *state)
 
 static bool has(struct rxd_store *store, unsigned long pgno)
 {
-	return rxd_record_next(rxd_store_record(store), pgno, true) == pgno;
+	return rxd_record_next(rxd_store_record(store), pgno, ULONG_MAX, true) == pgno;
 }
 
 static unsigned long nr_changed(struct rxd_store *store)
@@ -103,8 +103,9 @@ static bool changed_are(struct rxd_store *store, unsigned long first, unsigned l
 {
 	struct rxd_record *record = rxd_store_record(store);
 
-	return rxd_record_next(record, 0, true) == first &&
-	       rxd_record_next(record, first, false) == first + nr && nr_changed(store) == nr;
+	return rxd_record_next(record, 0, ULONG_MAX, true) == first &&
+	       rxd_record_next(record, first, ULONG_MAX, false) == first + nr &&
+	       nr_changed(store) == nr;
 }
 
 #define NR_BITS		(3 * BITS_PER_LONG + 7)
@@ -135,13 +136,15 @@ static void notes_parts_of_pages(struct kunit *test)
 	rxd_record_note(record, pos_of(BITS_PER_LONG) - 512, 1024);
 	rxd_record_note(record, pos_of(NR_BITS) - 512, 512);
 	KUNIT_EXPECT_EQ(test, bitmap_weight(record->bits, NR_BITS), 4);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, true), 5);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 5, false), 6);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 6, true), BITS_PER_LONG - 1);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, BITS_PER_LONG, false), BITS_PER_LONG + 1);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, BITS_PER_LONG + 1, true), NR_BITS - 1);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, NR_BITS - 1, false), NR_BITS);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, NR_BITS, true), NR_BITS);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, ULONG_MAX, true), 5);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 5, ULONG_MAX, false), 6);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 6, ULONG_MAX, true), BITS_PER_LONG - 1);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, BITS_PER_LONG, ULONG_MAX, false),
+			BITS_PER_LONG + 1);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, BITS_PER_LONG + 1, ULONG_MAX, true),
+			NR_BITS - 1);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, NR_BITS - 1, ULONG_MAX, false), NR_BITS);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, NR_BITS, ULONG_MAX, true), NR_BITS);
 }
 
 /* A disk that grows has pages that the record does not have. KASAN sees an access to them. */
@@ -151,9 +154,9 @@ static void ignores_pages_beyond(struct kunit *test)
 
 	rxd_record_note(record, pos_of(BITS_PER_LONG), PAGE_SIZE);
 	rxd_record_note(record, 1ULL << 47, SZ_2M);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, true), BITS_PER_LONG);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, ULONG_MAX, true), BITS_PER_LONG);
 	rxd_record_note(record, pos_of(BITS_PER_LONG - 1), SZ_2M);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, true), BITS_PER_LONG - 1);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, ULONG_MAX, true), BITS_PER_LONG - 1);
 }
 
 static void finds_across_steps(struct kunit *test)
@@ -161,13 +164,15 @@ static void finds_across_steps(struct kunit *test)
 	const unsigned long nr = (3UL << 20) + 5;
 	struct rxd_record *record = make_record(test, nr);
 
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, true), nr);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, false), 0);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, ULONG_MAX, true), nr);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, ULONG_MAX, false), 0);
 	rxd_record_note(record, pos_of(nr - 1), 1);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, true), nr - 1);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, ULONG_MAX, true), nr - 1);
 	bitmap_fill(record->bits, nr);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, false), nr);
-	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 1UL << 20, true), 1UL << 20);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, ULONG_MAX, false), nr);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 1UL << 20, ULONG_MAX, true), 1UL << 20);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, nr - 1, false), nr - 1);
+	KUNIT_EXPECT_EQ(test, rxd_record_next(record, 0, nr + 1, false), nr);
 }
 
 static void allocation_fails(struct kunit *test)
