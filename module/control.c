@@ -696,8 +696,9 @@ static void __init remove_all(void)
 	struct rxd_disk *rxd;
 	unsigned long index;
 
+	rxd_disk_end_load(false);
 	xa_for_each(&rxd_disks, index, rxd)
-		/* Only programs such as udev have opened the disks by now; they close them soon. */
+		/* Nobody has the disk open. Only a signal makes this fail, while a lock is busy. */
 		while (remove_disk(index, NULL, false))
 			msleep(20);
 }
@@ -739,6 +740,7 @@ static int __init rxd_init(void)
 	ret = misc_register(&rxd_control);
 	if (ret)
 		goto out_remove_all;
+	rxd_disk_end_load(true);
 	return 0;
 
 out_remove_all:

@@ -5,6 +5,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/blkdev.h>
+#include <linux/completion.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -24,12 +25,18 @@
 /* For rxd_disk.parent of all disks. */
 static DEFINE_SPINLOCK(rxd_parent_lock);
 
+/* See rxd_disk_end_load(). */
+static DECLARE_COMPLETION(rxd_load_ended);
+static bool rxd_load_failed;
+
 static int rxd_open(struct gendisk *gd, blk_mode_t mode)
 {
 	struct rxd_disk *rxd = gd->private_data;
 
 	lockdep_assert_held(&gd->open_mutex);
-	if (rxd->removing)
+	if (wait_for_completion_killable(&rxd_load_ended))
+		return -EINTR;
+	if (rxd_load_failed || rxd->removing)
 		return -ENXIO;
 	return rxd->shut ? -EBUSY : 0;
 }
@@ -95,6 +102,30 @@ int rxd_disk_reserve(struct rxd_disk *rxd, unsigned long first, unsigned long nr
 			return ret;
 	}
 	return 0;
+}
+
+/**
+ * rxd_disk_end_load - let tasks open disks, or make them fail
+ * @loaded: the module is loaded; otherwise, its disks are about to be removed
+ *
+ * A disk that is open cannot be removed, but loading the module must be able to fail. Until it has
+ * ended, tasks that open a disk wait. One that was made earlier is visible while others are made:
+ *
+ *	insmod				udev
+ *
+ *	rxd_disk_add(rxd0)
+ *					rxd_open(rxd0): waits
+ *	no memory for rxd1
+ *	rxd_disk_end_load(false)
+ *					-ENXIO
+ *	rxd_disk_shut_down(rxd0)
+ *
+ * No one may take the open_mutex of a disk before the end, except to open it.
+ */
+void rxd_disk_end_load(bool loaded)
+{
+	rxd_load_failed = !loaded;
+	complete_all(&rxd_load_ended);
 }
 
 /**

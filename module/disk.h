@@ -107,6 +107,7 @@ static_assert(!IS_ENABLED(CONFIG_SMP) ||
 
 extern const struct attribute_group *rxd_disk_groups[];
 
+void rxd_disk_end_load(bool loaded);
 struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg);
 struct rxd_disk *rxd_of_bdev(struct block_device *bdev);
 void rxd_disk_get(struct rxd_disk *rxd);

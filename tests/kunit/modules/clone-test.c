@@ -987,6 +987,66 @@ static void map_of_a_hole_lets_go(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, extents[1].length, PAGE_SIZE);
 }
 
+struct opening {
+	dev_t dev;
+	bool began;
+	int error;
+};
+
+static int try_to_open(void *arg)
+{
+	struct opening *opening = arg;
+	struct file *file;
+
+	WRITE_ONCE(opening->began, true);
+	file = bdev_file_open_by_dev(opening->dev, BLK_OPEN_READ, NULL, NULL);
+	WRITE_ONCE(opening->error, PTR_ERR_OR_ZERO(file));
+	while (!kthread_should_stop())
+		msleep(20);
+	if (!IS_ERR(file))
+		bdev_fput(file);
+	return 0;
+}
+
+/* A disk that a task opens while the module is loaded can be removed if loading fails. */
+static void failed_load_waits_for_nobody(struct kunit *test)
+{
+	struct opening opening = {};
+	struct crew crew = {};
+
+	reinit_completion(&rxd_load_ended);
+	KUNIT_EXPECT_EQ(test, make_disk(8), 0);
+	opening.dev = disk_devt(disk(SOURCE)->gd);
+	crew_add(test, &crew, try_to_open, &opening);
+	while (!READ_ONCE(opening.began))
+		msleep(20);
+	msleep(100);
+
+	rxd_disk_end_load(false);
+	KUNIT_EXPECT_EQ(test, remove_disk(SOURCE, NULL, false), 0);
+	crew_run(&crew, 0);
+	KUNIT_EXPECT_EQ(test, opening.error, -ENXIO);
+	rxd_disk_end_load(true);
+}
+
+static void opens_wait_for_the_load(struct kunit *test)
+{
+	struct opening opening = { .error = 1 };
+	struct crew crew = {};
+
+	reinit_completion(&rxd_load_ended);
+	KUNIT_EXPECT_EQ(test, make_disk(8), 0);
+	opening.dev = disk_devt(disk(SOURCE)->gd);
+	crew_add(test, &crew, try_to_open, &opening);
+	msleep(100);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(opening.error), 1);
+	KUNIT_EXPECT_EQ(test, disk_openers(disk(SOURCE)->gd), 0);
+
+	rxd_disk_end_load(true);
+	crew_run(&crew, 500);
+	KUNIT_EXPECT_EQ(test, opening.error, 0);
+}
+
 static struct kunit_case clone_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(fails_at_each_allocation, operation_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
@@ -1002,6 +1062,8 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE_SLOW(parent_is_never_mixed),
 	KUNIT_CASE(killed_wait_is_no_shortage),
 	KUNIT_CASE(map_of_a_hole_lets_go),
+	KUNIT_CASE(failed_load_waits_for_nobody),
+	KUNIT_CASE(opens_wait_for_the_load),
 	{}
 };
 
