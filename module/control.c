@@ -253,8 +253,8 @@ static int rxd_create(struct rxd_create *arg)
 	return create_disk(arg, NULL);
 }
 
-/* Find a disk, and prevent changes to it until unlock_disk(). */
-static struct rxd_disk *lock_disk(int index, unsigned int *memflags)
+/* Return: a reference to a disk, or an ERR_PTR(). */
+static struct rxd_disk *get_disk_at(int index)
 {
 	struct rxd_disk *rxd;
 	int ret;
@@ -266,9 +266,17 @@ static struct rxd_disk *lock_disk(int index, unsigned int *memflags)
 	if (rxd)
 		rxd_disk_get(rxd);
 	mutex_unlock(&rxd_lock);
-	if (!rxd)
-		return ERR_PTR(-ENODEV);
+	return rxd ?: ERR_PTR(-ENODEV);
+}
 
+/* Find a disk, and prevent changes to it until unlock_disk(). */
+static struct rxd_disk *lock_disk(int index, unsigned int *memflags)
+{
+	struct rxd_disk *rxd = get_disk_at(index);
+	int ret;
+
+	if (IS_ERR(rxd))
+		return rxd;
 	ret = mutex_lock_interruptible(&rxd->lock);
 	if (ret)
 		goto out_put;
@@ -342,6 +350,21 @@ static int promise_growth(struct rxd_disk *rxd, u64 size, bool overcommit, bool 
 	return ret;
 }
 
+/*
+ * Wait for the memory that a disk will need to grow. Others need the lock of the disk, so wait
+ * before it is taken. Whether the memory is there, and whether the disk may grow, is checked later.
+ */
+static int prepare_growth(int index, u64 size)
+{
+	struct rxd_disk *rxd = get_disk_at(index);
+
+	if (IS_ERR(rxd))
+		return PTR_ERR(rxd);
+	rxd_disk_prepare_growth(rxd, size);
+	rxd_disk_put(rxd);
+	return 0;
+}
+
 static int rxd_resize(struct rxd_resize *arg)
 {
 	bool dry_run = arg->flags & RXD_DRY_RUN;
@@ -350,7 +373,7 @@ static int rxd_resize(struct rxd_resize *arg)
 	bool overcommit;
 	int ret;
 
-	ret = rxd_check_resize(arg);
+	ret = rxd_check_resize(arg) ?: prepare_growth(arg->index, arg->size);
 	if (ret)
 		return ret;
 	rxd = lock_disk(arg->index, &memflags);

@@ -45,6 +45,26 @@ void rxd_disk_drop_data(struct rxd_disk *rxd)
 	rxd_disk_set_parent(rxd, &uuid_null);
 }
 
+/**
+ * rxd_disk_prepare_growth - wait for the memory that rxd_disk_resize() will need
+ * @rxd: the disk, not locked: it may be resized meanwhile
+ * @size: checked size in bytes; if the disk does not grow, there is nothing to wait for
+ *
+ * If memory is short, rxd_disk_resize() returns the error. It waits only for what was queued for
+ * freeing in between.
+ */
+void rxd_disk_prepare_growth(struct rxd_disk *rxd, u64 size)
+{
+	unsigned long old = rxd_store_nr_pages(rxd->store);
+	unsigned long new = size >> PAGE_SHIFT;
+
+	if (new <= old)
+		return;
+	if (rxd->reserved && rxd_store_prepare_fill(rxd->store, new - old))
+		return;
+	rxd_store_prepare(new);
+}
+
 static int rxd_disk_grow(struct rxd_disk *rxd, u64 size, u32 flags)
 {
 	unsigned long old = rxd_store_nr_pages(rxd->store);

@@ -1047,6 +1047,42 @@ static void opens_wait_for_the_load(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, opening.error, 0);
 }
 
+static int grow_source(void *arg)
+{
+	struct rxd_resize resize = {
+		.version = RXD_ABI_VERSION,
+		.index = SOURCE,
+		.size = SZ_1T,
+	};
+
+	WRITE_ONCE(*(int *)arg, rxd_resize(&resize));
+	while (!kthread_should_stop())
+		msleep(20);
+	return 0;
+}
+
+/* Others need the lock of a disk while its growth waits for memory. */
+static void growth_waits_without_the_lock(struct kunit *test)
+{
+	struct crew crew = {};
+	int error = 1;
+
+	KUNIT_ASSERT_EQ(test, make_disk(8), 0);
+	/* A page that is about to be free: others wait for it. */
+	rxd_note_retired(1);
+	WRITE_ONCE(test_memory.is_short, true);
+	crew_add(test, &crew, grow_source, &error);
+	msleep(200);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(error), 1);
+	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&disk(SOURCE)->lock));
+
+	WRITE_ONCE(test_memory.is_short, false);
+	rxd_note_freed(1);
+	crew_run(&crew, 0);
+	KUNIT_EXPECT_EQ(test, error, 0);
+	KUNIT_EXPECT_EQ(test, rxd_disk_size(disk(SOURCE)), SZ_1T);
+}
+
 static struct kunit_case clone_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(fails_at_each_allocation, operation_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
@@ -1064,6 +1100,7 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE(map_of_a_hole_lets_go),
 	KUNIT_CASE(failed_load_waits_for_nobody),
 	KUNIT_CASE(opens_wait_for_the_load),
+	KUNIT_CASE(growth_waits_without_the_lock),
 	{}
 };
 
