@@ -2,6 +2,7 @@
 /*
  * The configuration: each error is told, and what has none can be made.
  */
+#include "base/text.h"
 #include "config/config.h"
 #include "config/config_files.h"
 #include "fuzz.h"

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "config/config.h"
 #include "config/config_files.h"
 #include "tap.h"

@@ -9,6 +9,8 @@
 
 #include "base/common.h"
 #include "base/error.h"
+#include "base/guess.h"
+#include "base/text.h"
 #include "tap.h"
 
 #define LONG "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"	/* 32 letters, the most that are compared */

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "image/format.h"
 #include "image/frame.h"
 #include "tap.h"

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "image/append.h"
 #include "image/changes.h"
 #include "image/frame.h"

@@ -6,5 +6,6 @@
 
 #define __printf(format_at, args_at)	__attribute__((format(printf, format_at, args_at)))
 #define __always_unused			__attribute__((__unused__))
+#define __noreturn			__attribute__((__noreturn__))
 
 #endif /* BASE_COMMON_H */

@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Replace files atomically, create the folder in /run, and protect changes by locks and by
- * blocking signals.
+ * Replace files atomically, create the folder in /run, and protect changes by locks.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/signals.h"
 #include "base/system.h"
 #include "copy/file.h"
 
 #define LOCK_FILE	"/run/rxadm.lock"
-
-/* Of signals_block(). */
-static sigset_t mask_before;
-static unsigned int block_depth;
 
 /* Never closed: closing it would release all locks of the process. */
 static int lock_fd = -1;
@@ -46,7 +41,7 @@ static enum exit_code lock_byte(off_t at, const char *what)
 			       (int)holder.l_pid, what);
 		pause_briefly();
 		/* signals_allow() then ends the program. */
-		if (block_depth && signals_pending())
+		if (signals_are_blocked() && signals_pending())
 			return EXIT_BUSY;
 	}
 	return EXIT_OK;
@@ -115,48 +110,6 @@ bool lock_is_held(uint64_t key, pid_t *holder)
 	if (fd >= 0 && fd != lock_fd)
 		close(fd);
 	return held;
-}
-
-/*
- * Block the signals of users until signals_allow(), so that they do not interrupt a change.
- * Calls may be nested.
- */
-void signals_block(void)
-{
-	sigset_t set;
-
-	if (block_depth++)
-		return;
-	sigemptyset(&set);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGQUIT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGPIPE);
-	sigprocmask(SIG_BLOCK, &set, &mask_before);
-}
-
-void signals_allow(void)
-{
-	if (!--block_depth)
-		sigprocmask(SIG_SETMASK, &mask_before, NULL);
-}
-
-/* Return true if signals_allow() would end the program. */
-bool signals_pending(void)
-{
-	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
-	struct sigaction action;
-	sigset_t pending;
-	size_t i;
-
-	sigpending(&pending);
-	for (i = 0; i < ARRAY_SIZE(signals); i++)
-		if (sigismember(&pending, signals[i]) == 1 &&
-		    !(block_depth && sigismember(&mask_before, signals[i])) &&
-		    !sigaction(signals[i], NULL, &action) && action.sa_handler == SIG_DFL)
-			return true;
-	return false;
 }
 
 /* Return: 0 or an errno. */

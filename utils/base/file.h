@@ -23,8 +23,5 @@ void lock_give(void);
 enum exit_code lock_take_one(uint64_t key, const char *what);
 void lock_give_one(uint64_t key);
 bool lock_is_held(uint64_t key, pid_t *holder);
-void signals_block(void);
-void signals_allow(void);
-bool signals_pending(void);
 
 #endif /* BASE_FILE_H */

@@ -24,6 +24,7 @@
 #include "base/common.h"
 #include "base/error.h"
 #include "base/size.h"
+#include "base/text.h"
 
 static const char letters[] = "KMGTPE";
 

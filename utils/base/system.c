@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 #include "base/system.h"
+#include "base/text.h"
 
 #define RECORD_MAX	8192	/* the kernel's limit */
 

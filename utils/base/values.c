@@ -8,14 +8,14 @@
 #include <errno.h>
 #include <getopt.h>
 #include <linux/rxd.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
-#include "base/error.h"
+#include "base/guess.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/values.h"
 
 #define BLOCK_SIZE_MIN	4096

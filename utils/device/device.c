@@ -19,6 +19,7 @@
 #include "base/common.h"
 #include "base/error.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "device/device.h"
 
 #define RXD_NODE	"/dev/rxd"

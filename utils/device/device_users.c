@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "device/device_users.h"
 #include "device/nvmet.h"

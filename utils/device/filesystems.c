@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "device/device.h"
 #include "device/filesystems.h"
 #include "device/layers.h"

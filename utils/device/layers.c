@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/system.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "device/layers.h"
 

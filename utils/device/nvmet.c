@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/system.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "device/nvmet.h"
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "device/nvmet.h"
 #include "device/nvmet_steps.h"
 

@@ -13,6 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "device/device.h"
 #include "device/openers.h"
 

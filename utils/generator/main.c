@@ -16,6 +16,7 @@
 #include <uuid/uuid.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "config/config_files.h"
 #include "config/config_keys.h"
 #include "unit.h"

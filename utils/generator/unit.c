@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "unit.h"
 
 /* Begin the text of a unit: a comment and SourcePath= name the section. */

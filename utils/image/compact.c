@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/signals.h"
 #include "copy/file.h"
 #include "image/append.h"
 #include "image/compact.h"

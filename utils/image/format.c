@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "image/block.h"
 #include "image/format.h"
 #include "image/frame.h"

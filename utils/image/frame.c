@@ -9,6 +9,7 @@
 #include <zstd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "image/block.h"
 #include "image/frame.h"
 

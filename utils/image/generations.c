@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "image/frame.h"
 #include "image/generations.h"
 #include "image/log_read.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "copy/file.h"
 #include "copy/stream.h"
 #include "image/frame.h"

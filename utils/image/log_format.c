@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "image/block.h"
 #include "image/frame.h"
 #include "image/log_format.h"

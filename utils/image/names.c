@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "copy/file.h"
 #include "image/log_read.h"
 #include "image/names.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "base/guess.h"
 #include "base/system.h"
 #include "base/values.h"
 #include "commands/command.h"

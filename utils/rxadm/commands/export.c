@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/guess.h"
+#include "base/signals.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/values.h"
 #include "commands/command.h"
 #include "kernel/nvmet_disk.h"

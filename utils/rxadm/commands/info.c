@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/system.h"
+#include "base/text.h"
 #include "base/values.h"
 #include "commands/command.h"
 #include "device/device.h"

@@ -5,12 +5,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system.h"
+#include "base/text.h"
 #include "base/values.h"
 #include "commands/command.h"
 #include "device/device.h"

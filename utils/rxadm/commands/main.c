@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guess.h"
 #include "base/system.h"
 #include "base/values.h"
 #include "commands/command.h"

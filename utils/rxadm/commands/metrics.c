@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/guess.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/values.h"
 #include "commands/command.h"
 #include "config/config.h"

@@ -11,7 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/guess.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/values.h"
 #include "commands/command.h"
 #include "device/device.h"

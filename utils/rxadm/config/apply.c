@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "config/apply.h"
 #include "config/config.h"
 #include "config/config_files.h"

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "config/config.h"
 #include "config/config_keys.h"
 #include "kernel/rxcache.h"

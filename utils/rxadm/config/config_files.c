@@ -25,6 +25,7 @@
 
 #include "base/file.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "config/config.h"
 #include "config/config_files.h"
 #include "config/config_keys.h"

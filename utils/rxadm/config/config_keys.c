@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <uuid/uuid.h>
 
+#include "base/text.h"
 #include "base/values.h"
 #include "config/config_keys.h"
 

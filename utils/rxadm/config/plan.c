@@ -4,16 +4,16 @@
  * sections [ramdisk NAME] and [cache NAME] have in common.
  */
 #include <errno.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/signals.h"
 #include "base/size.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/values.h"
 #include "config/config.h"
 #include "config/config_files.h"

@@ -9,8 +9,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/signals.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "config/plan.h"
 #include "copy/file.h"
 #include "device/device_users.h"

@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/signals.h"
 #include "base/size.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "config/plan.h"
 #include "copy/file.h"
 #include "device/device_users.h"

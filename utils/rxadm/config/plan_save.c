@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "config/plan.h"
 #include "copy/file.h"
 #include "image/names.h"

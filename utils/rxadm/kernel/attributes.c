@@ -15,6 +15,7 @@
 #include <uuid/uuid.h>
 
 #include "base/size.h"
+#include "base/text.h"
 #include "kernel/attributes.h"
 
 /* Return the bits of rxd_query.state as words. */

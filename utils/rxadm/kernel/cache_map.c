@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/signals.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "device/device_users.h"
 #include "device/openers.h"

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "kernel/caches.h"
 #include "kernel/dm.h"
 #include "kernel/rxcache.h"

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "device/device_users.h"
 #include "device/openers.h"
 #include "kernel/control.h"

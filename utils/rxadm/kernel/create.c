@@ -12,8 +12,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/signals.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "device/device_users.h"
 #include "device/filesystems.h"

@@ -28,6 +28,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "kernel/control.h"
 #include "kernel/disk_state.h"

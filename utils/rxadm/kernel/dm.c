@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/system.h"
+#include "base/text.h"
 #include "kernel/dm.h"
 #include "kernel/rxcache.h"
 

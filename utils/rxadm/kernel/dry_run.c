@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/system.h"
+#include "base/text.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/dry_run.h"

@@ -11,6 +11,7 @@
 #include <uuid/uuid.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
 #include "kernel/extents.h"

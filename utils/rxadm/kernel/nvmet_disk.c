@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/system.h"
+#include "base/text.h"
 #include "device/nvmet.h"
 #include "device/nvmet_steps.h"
 #include "kernel/attributes.h"

@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/values.h"
 #include "device/device.h"
 #include "device/device_users.h"

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "device/device_users.h"
 #include "kernel/attributes.h"

@@ -28,6 +28,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "kernel/rxcache.h"
 
 /* A line split into words, and the first error in it. */

@@ -17,6 +17,7 @@
 #include <uuid/uuid.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "device/filesystems.h"
 #include "kernel/attributes.h"

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "kernel/disk_state.h"
 #include "kernel/save_cost.h"
 

@@ -13,6 +13,7 @@
 
 #include "base/common.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "output/exposition.h"
 
 #define SECTOR	512

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "base/guess.h"
 #include "base/size.h"
-#include "base/values.h"
+#include "base/text.h"
 #include "output/table.h"
 
 /* Maximum number of options of a subcommand. */

@@ -22,6 +22,7 @@
 
 #include "base/size.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "copy/copy.h"
 #include "copy/file.h"
 #include "device/device_users.h"

@@ -11,9 +11,10 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
-#include "base/file.h"
+#include "base/signals.h"
 #include "base/size.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "copy/copy.h"
 #include "copy/file.h"
 #include "image/frame.h"

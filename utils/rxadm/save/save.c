@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "copy/clock.h"
 #include "copy/copy.h"
 #include "copy/file.h"

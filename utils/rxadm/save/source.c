@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "copy/file.h"
 #include "device/filesystems.h"
 #include "kernel/attributes.h"

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
@@ -16,6 +15,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "copy/copy.h"
 #include "copy/file.h"
 #include "image/append.h"

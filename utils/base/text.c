@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Format texts and allocate memory. A failed allocation ends the program.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+
+char *format_list(const char *format, va_list args)
+{
+	char *text;
+
+	if (vasprintf(&text, format, args) < 0)
+		end_without_memory();
+	return text;
+}
+
+char *format_text(const char *format, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, format);
+	text = format_list(format, args);
+	va_end(args);
+	return text;
+}
+
+char *copy_text(const char *text)
+{
+	return format_text("%s", text);
+}
+
+/**
+ * append_text - append to an allocated text
+ * @text: the text, which is reallocated; NULL counts as empty
+ * @format: what to add
+ */
+void append_text(char **text, const char *format, ...)
+{
+	va_list args;
+	char *more;
+	char *all;
+
+	va_start(args, format);
+	more = format_list(format, args);
+	va_end(args);
+	all = format_text("%s%s", *text ? *text : "", more);
+	free(more);
+	free(*text);
+	*text = all;
+}
+
+void *resize_array(void *array, size_t count, size_t size)
+{
+	array = reallocarray(array, count, size);
+	if (!array)
+		end_without_memory();
+	return array;
+}
+
+/**
+ * zeroed_array - allocate an array of zeros
+ * @count: number of elements
+ * @size: bytes per element
+ *
+ * Use it for memory that an ioctl fills, too: valgrind does not know all ioctls.
+ */
+void *zeroed_array(size_t count, size_t size)
+{
+	void *array = calloc(count, size);
+
+	if (!array)
+		end_without_memory();
+	return array;
+}
