@@ -19,6 +19,7 @@
 #include "device/device.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
+#include "kernel/extents.h"
 #include "output/table.h"
 
 /* --compare reads this many bytes at once, and compares blocks of the size COMPARE_BLOCK. */
@@ -160,7 +161,7 @@ static enum exit_code add_lines(struct diff *diff)
 	uint64_t shared;
 	int err;
 
-	err = ramdisk_diff(diff->disk.fd, diff->base.fd, add_extent, diff, &shared);
+	err = extents_diff(diff->disk.fd, diff->base.fd, add_extent, diff, &shared);
 	if (err)
 		return diff_error(err, diff);
 	if (diff->ret)

@@ -25,6 +25,7 @@
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
 #include "kernel/dm.h"
+#include "kernel/extents.h"
 #include "kernel/rxcache.h"
 #include "output/table.h"
 
@@ -261,7 +262,7 @@ static void fill_extents(struct table *table, const char *path)
 
 	if (fd < 0)
 		return;
-	if (!ramdisk_extents(fd, count, &extents))
+	if (!extents_each(fd, count, &extents))
 		table_set_number(table, COL_EXTENTS, extents);
 	close(fd);
 }

@@ -21,6 +21,7 @@
 #include "kernel/caches.h"
 #include "kernel/control.h"
 #include "kernel/dm.h"
+#include "kernel/extents.h"
 #include "kernel/rxcache.h"
 #include "output/table.h"
 
@@ -64,7 +65,7 @@ static bool add_line(void *data, const struct rxd_extent *extent)
 
 static enum exit_code add_lines(struct table *table, int fd, const struct device *dev)
 {
-	int err = ramdisk_extents(fd, add_line, table);
+	int err = extents_each(fd, add_line, table);
 
 	return err ? map_error(err, dev) : EXIT_OK;
 }

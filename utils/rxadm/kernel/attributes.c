@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
@@ -291,88 +290,4 @@ enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_
 	free(value);
 	free(path);
 	return ret;
-}
-
-#define EXTENTS_AT_ONCE	4096
-
-/**
- * ramdisk_extents - call a function for each range of a RAM disk that holds data
- * @fd: the disk, open for reading
- * @each: the function, called in ascending order until it returns false
- * @data: argument of @each
- *
- * Return: 0 or an errno; EBUSY: it is in use as a cache.
- */
-int ramdisk_extents(int fd, bool (*each)(void *data, const struct rxd_extent *extent),
-		    void *data)
-{
-	struct rxd_extent *extents = resize_array(NULL, EXTENTS_AT_ONCE, sizeof(*extents));
-	struct rxd_map arg = { .version = RXD_ABI_VERSION };
-	uint64_t start = 0;
-	bool more = true;
-	int err = 0;
-	uint32_t i;
-
-	while (more && start < RXD_SIZE_MAX) {
-		arg.start = start;
-		arg.length = RXD_SIZE_MAX - start;
-		arg.extents = (uintptr_t)extents;
-		arg.count = EXTENTS_AT_ONCE;
-		arg.next = 0;
-		if (ioctl(fd, RXD_MAP, &arg)) {
-			err = errno;
-			break;
-		}
-		for (i = 0; more && i < arg.count; i++)
-			more = each(data, &extents[i]);
-		start = arg.next;
-	}
-	free(extents);
-	return err;
-}
-
-/**
- * ramdisk_diff - call a function for each range that two RAM disks do not share
- * @fd: the disk, open for reading
- * @base: the disk to compare with, open for reading
- * @each: the function, called in ascending order; if it returns false, the search ends
- * @data: argument of @each
- * @shared: out: bytes of data that the disks share
- *
- * Return: 0 or an errno; EBUSY: one of the disks is in use as a cache; ENOTTY: the module is too
- * old.
- */
-int ramdisk_diff(int fd, int base, bool (*each)(void *data, const struct rxd_extent *extent),
-		 void *data, uint64_t *shared)
-{
-	struct rxd_extent *extents = zeroed_array(EXTENTS_AT_ONCE, sizeof(*extents));
-	uint64_t start = 0;
-	bool more = true;
-	int err = 0;
-	uint32_t i;
-
-	*shared = 0;
-	while (more && start < RXD_SIZE_MAX) {
-		struct rxd_diff arg = {
-			.version = RXD_ABI_VERSION,
-			.start = start,
-			.length = RXD_SIZE_MAX - start,
-			.extents = (uintptr_t)extents,
-			.count = EXTENTS_AT_ONCE,
-			.base = base,
-		};
-
-		if (ioctl(fd, RXD_DIFF, &arg)) {
-			if (errno == EINTR)
-				continue;
-			err = errno;
-			break;
-		}
-		for (i = 0; more && i < arg.count; i++)
-			more = each(data, &extents[i]);
-		*shared += arg.shared;
-		start = arg.next;
-	}
-	free(extents);
-	return err;
 }

@@ -27,9 +27,4 @@ enum exit_code ramdisk_rename(const char *disk, const char *name, bool dry_run);
 enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit,
 			     bool dry_run);
 
-int ramdisk_extents(int fd, bool (*each)(void *data, const struct rxd_extent *extent),
-		    void *data);
-int ramdisk_diff(int fd, int base, bool (*each)(void *data, const struct rxd_extent *extent),
-		 void *data, uint64_t *shared);
-
 #endif /* RXADM_KERNEL_ATTRIBUTES_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ask the driver which ranges of a RAM disk have memory, and which were changed; begin and end
- * the record of changes.
+ * Ask the driver which ranges of a RAM disk have memory, which were changed, and which it does not
+ * share with another one; begin and end the record of changes.
  */
 #include <errno.h>
 #include <linux/rxd.h>
@@ -121,6 +121,80 @@ int extents_find(struct extents *extents, uint64_t from, struct image_extent *fo
 		if (err)
 			return err;
 	}
+}
+
+/**
+ * extents_each - call a function for each range of a RAM disk that holds data
+ * @fd: the disk, open for reading
+ * @each: the function, called in ascending order until it returns false
+ * @data: argument of @each
+ *
+ * Return: 0 or an errno; EBUSY: it is in use as a cache.
+ */
+int extents_each(int fd, bool (*each)(void *data, const struct rxd_extent *extent), void *data)
+{
+	struct extents extents;
+	struct rxd_extent extent;
+	struct image_extent found;
+	bool more = true;
+	int err;
+
+	extents_begin(&extents, fd, RXD_SIZE_MAX, false);
+	err = extents_find(&extents, 0, &found);
+	while (!err && more && found.length) {
+		extent = (struct rxd_extent){ found.start, found.length };
+		more = each(data, &extent);
+		if (more)
+			err = extents_find(&extents, found.start + found.length, &found);
+	}
+	extents_end(&extents);
+	return err;
+}
+
+/**
+ * extents_diff - call a function for each range that two RAM disks do not share
+ * @fd: the disk, open for reading
+ * @base: the disk to compare with, open for reading
+ * @each: the function, called in ascending order; if it returns false, the search ends
+ * @data: argument of @each
+ * @shared: out: bytes of data that the disks share
+ *
+ * Return: 0 or an errno; EBUSY: one of the disks is in use as a cache; ENOTTY: the module is too
+ * old.
+ */
+int extents_diff(int fd, int base, bool (*each)(void *data, const struct rxd_extent *extent),
+		 void *data, uint64_t *shared)
+{
+	struct rxd_extent *extents = zeroed_array(AT_ONCE, sizeof(*extents));
+	uint64_t start = 0;
+	bool more = true;
+	int err = 0;
+	uint32_t i;
+
+	*shared = 0;
+	while (more && start < RXD_SIZE_MAX) {
+		struct rxd_diff arg = {
+			.version = RXD_ABI_VERSION,
+			.start = start,
+			.length = RXD_SIZE_MAX - start,
+			.extents = (uintptr_t)extents,
+			.count = AT_ONCE,
+			.base = base,
+		};
+
+		if (ioctl(fd, RXD_DIFF, &arg)) {
+			if (errno == EINTR)
+				continue;
+			err = errno;
+			break;
+		}
+		for (i = 0; more && i < arg.count; i++)
+			more = each(data, &extents[i]);
+		*shared += arg.shared;
+		start = arg.next;
+	}
+	free(extents);
+	return err;
 }
 
 /**

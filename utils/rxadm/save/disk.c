@@ -29,6 +29,7 @@
 #include "image/names.h"
 #include "kernel/attributes.h"
 #include "kernel/disk_state.h"
+#include "kernel/extents.h"
 #include "save/disk.h"
 
 #define LOOK_AT		(1 << 20)	/* bytes */
@@ -193,7 +194,7 @@ static bool check_zeros(void *data, const struct rxd_extent *extent)
 enum exit_code disk_check_empty(const struct device *dev, int fd, void *buffer)
 {
 	struct data_search search = { .dev = dev, .fd = fd, .buffer = buffer };
-	int err = ramdisk_extents(fd, check_zeros, &search);
+	int err = extents_each(fd, check_zeros, &search);
 
 	return err ? control_error(err, dev->path) : search.ret;
 }
