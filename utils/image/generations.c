@@ -26,19 +26,21 @@
 #include "image/log_read.h"
 
 /*
- * Clean a file that takes so much more than what is needed, in percent, and rewrite it if it then
- * still takes too much. Between the two there is room for further updates. Less than NEEDED_MIN
- * counts as that.
+ * Search a file for what is not needed when so much of it may have become unneeded since the last
+ * search, in percent of what is needed. Rewrite it if more than REWRITE_PERCENT then remain that
+ * are neither needed nor holes. Less than NEEDED_MIN counts as that.
  */
-#define CLEAN_PERCENT	17
+#define SEARCH_PERCENT	5
 #define REWRITE_PERCENT	12
 #define NEEDED_MIN	(3 << 19)
 
-/* Look for discarded data after so much was appended, in percent of the data. */
-#define APPENDED_PERCENT	5
-
-/* A frame of so many pages has two blocks beside its data. */
-#define FRAME_BYTES	(IMAGE_EXTENTS_MAX * IMAGE_PAGE)
+/*
+ * What a rewritten file takes beside data: two blocks for the pages of a frame that has the most
+ * extents, three for a generation, and the heads.
+ */
+#define FRAME_BYTES		(IMAGE_EXTENTS_MAX * IMAGE_PAGE)
+#define FRAME_BLOCKS		2
+#define GENERATION_BLOCKS	3
 
 /* Rewrite a file that is longer. */
 #define LENGTH_TIMES	16
@@ -121,13 +123,19 @@ int generations_add(struct log_head *head, const struct log_segment *segment, un
 		    uint64_t written)
 {
 	uint32_t drop = head->count >= keep ? head->count - keep + 1 : 0;
+	const struct log_generation *oldest;
 
 	head->header = segment->header;
 	if (random_number(&head->header.id))
 		return EIO;
-	if (head->count) {
+	if (head->count)
 		memcpy(head->before, log_newest(head)->state, LOG_STATE);
-		head->appended += written;
+	/* What only dropped generations need was replaced or discarded by those after them. */
+	if (drop) {
+		oldest = drop < head->count ? &head->generations[drop] : &segment->generation;
+		head->unneeded += oldest->position - head->generations[0].position;
+		if (head->generations[0].data > oldest->data)
+			head->unneeded += head->generations[0].data - oldest->data;
 	}
 	head->count -= drop;
 	memmove(head->generations, head->generations + drop,
@@ -139,37 +147,17 @@ int generations_add(struct log_head *head, const struct log_segment *segment, un
 	return 0;
 }
 
-/* Return: the bytes that a file takes; 0: not known. */
-static uint64_t used_by(int fd)
+static bool is_part(uint64_t bytes, uint64_t needed, unsigned int percent)
 {
-	struct stat st;
-
-	return fstat(fd, &st) ? 0 : (uint64_t)st.st_blocks * 512;
+	return bytes > (needed < NEEDED_MIN ? NEEDED_MIN : needed) / 100 * percent;
 }
 
-static bool is_too_long(uint64_t used, uint64_t needed, unsigned int percent)
+/* Check whether to search the file for data that no generation needs. */
+bool generations_need_cleaning(const struct log_head *head)
 {
-	if (used <= needed)
-		return false;
-	return used - needed > (needed < NEEDED_MIN ? NEEDED_MIN : needed) / 100 * percent;
-}
+	uint64_t needed = head->live > head->unneeded ? head->live - head->unneeded : 0;
 
-/* Check whether to look in the file for data that no generation needs. */
-bool generations_need_cleaning(int fd, const struct log_head *head)
-{
-	uint64_t used = used_by(fd), live = 0, data = 0;
-	uint32_t i;
-
-	/* Of what was appended since the last search, nothing may be needed in addition. */
-	if (head->live > head->appended)
-		live = head->live - head->appended;
-	if (is_too_long(used, live, CLEAN_PERCENT))
-		return true;
-	/* What was needed then may have been discarded. */
-	for (i = 0; i < head->count; i++)
-		data += head->generations[i].data;
-	return head->appended > data / 100 * APPENDED_PERCENT &&
-	       is_too_long(used, data, CLEAN_PERCENT);
+	return is_part(head->unneeded, needed, SEARCH_PERCENT);
 }
 
 #define PART_PAGES	4096
@@ -192,6 +180,7 @@ struct clean {
 	bool unsupported;	/* holes */
 	bool no_memory;
 	uint64_t live;
+	uint64_t holes;		/* what was punched out of the segments, now or before */
 };
 
 static void punch(struct clean *clean, uint64_t start, uint64_t length)
@@ -202,10 +191,12 @@ static void punch(struct clean *clean, uint64_t start, uint64_t length)
 		return;
 	/* It may be a hole already. */
 	data = lseek(clean->walk.fd, start, SEEK_DATA);
-	if (data < 0 ? errno == ENXIO : (uint64_t)data >= start + length)
-		return;
-	if (fallocate(clean->walk.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, length))
-		clean->unsupported = true;
+	if (data < 0 ? errno != ENXIO : (uint64_t)data < start + length)
+		clean->unsupported = fallocate(clean->walk.fd,
+					       FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					       start, length);
+	if (!clean->unsupported)
+		clean->holes += length;
 }
 
 /* Make room for the pages of a segment. */
@@ -303,14 +294,15 @@ static void take_frame(struct clean *clean, const struct image_frame *frame)
 
 	if (frame->encoding == IMAGE_HOLE) {
 		take_holes(clean, frame);
+		clean->live += IMAGE_BLOCK;
 		return;
 	}
 	live = take_pages(clean, frame);
 	if (!live)
 		punch(clean, frame->position + IMAGE_BLOCK, image_payload(frame));
-	else	/* what a rewritten file takes for it */
+	else	/* what a rewritten file takes for it, at most */
 		clean->live += frame->stored * live / frame->data +
-			       live * 2 * IMAGE_BLOCK / FRAME_BYTES;
+			       live * FRAME_BLOCKS * IMAGE_BLOCK / FRAME_BYTES;
 }
 
 static uint8_t count_newer(const struct log_head *head, uint64_t number)
@@ -349,13 +341,16 @@ static bool take_segment(struct clean *clean)
 /**
  * generations_clean - punch out of an image what none of its generations needs
  * @fd: the image
- * @head: its head, which is synced; out: what is live, unless this was interrupted
+ * @head: its head; both heads have these generations, and are synced; out: what is live, unless
+ *	this was interrupted
  * @stopped: returns whether to stop early; may be NULL
+ * @taken: out: bytes of the file that are no holes, as far as the file system supports them
  * @error: out: allocated text that says how the newest generation is damaged, or NULL
  *
  * Return: whether everything was looked at.
  */
-bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void), char **error)
+bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void), uint64_t *taken,
+		       char **error)
 {
 	struct clean clean = { .head = head, .stopped = stopped };
 	bool good, oldest = false;
@@ -383,27 +378,19 @@ bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void), cha
 	free(clean.parts);
 	if (!good)
 		return false;
-	head->live = clean.live;
-	head->appended = 0;
+	head->live = clean.live + LOG_BEGIN + head->count * GENERATION_BLOCKS * IMAGE_BLOCK;
+	head->unneeded = 0;
+	*taken = head->end - clean.holes;
 	return true;
 }
 
-/* Check whether a file that was cleaned should be written again. */
-bool generations_need_rewriting(int fd, const struct log_head *head)
-{
-	return is_too_long(used_by(fd), head->live, REWRITE_PERCENT) ||
-	       head->end > head->live * LENGTH_TIMES + LENGTH_BYTES;
-}
-
 /**
- * generations_keep_all - take all data of a file that cannot be rewritten as needed
- * @fd: the image
+ * generations_need_rewriting - check whether to rewrite a file that was cleaned
  * @head: its head
- *
- * Otherwise, each update would try it again.
+ * @taken: bytes of it that are no holes
  */
-void generations_keep_all(int fd, struct log_head *head)
+bool generations_need_rewriting(const struct log_head *head, uint64_t taken)
 {
-	head->live = used_by(fd);
-	head->appended = 0;
+	return (taken > head->live && is_part(taken - head->live, head->live, REWRITE_PERCENT)) ||
+	       head->end > head->live * LENGTH_TIMES + LENGTH_BYTES;
 }

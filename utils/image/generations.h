@@ -14,9 +14,9 @@ int generations_begin(struct log_head *head, const struct image_header *header,
 		      struct log_segment *segment);
 int generations_add(struct log_head *head, const struct log_segment *segment, unsigned int keep,
 		    uint64_t written);
-bool generations_need_cleaning(int fd, const struct log_head *head);
-bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void), char **error);
-bool generations_need_rewriting(int fd, const struct log_head *head);
-void generations_keep_all(int fd, struct log_head *head);
+bool generations_need_cleaning(const struct log_head *head);
+bool generations_clean(int fd, struct log_head *head, bool (*stopped)(void), uint64_t *taken,
+		       char **error);
+bool generations_need_rewriting(const struct log_head *head, uint64_t taken);
 
 #endif /* IMAGE_GENERATIONS_H */

@@ -30,7 +30,7 @@ struct head_block {
 	uint64_t sequence;
 	uint64_t log;
 	uint64_t end;
-	uint64_t appended;
+	uint64_t unneeded;
 	uint64_t live;
 	uint8_t boot[16];
 	uint64_t diskseq;
@@ -100,7 +100,7 @@ void log_put_head(const struct log_head *head, void *block)
 		.sequence = htole64(head->sequence),
 		.log = htole64(head->log),
 		.end = htole64(head->end),
-		.appended = htole64(head->appended),
+		.unneeded = htole64(head->unneeded),
 		.live = htole64(head->live),
 		.diskseq = htole64(head->writer.diskseq),
 		.count = htole32(head->count),
@@ -176,7 +176,7 @@ char *log_get_head(struct log_head *head, const void *block, unsigned int slot)
 		head->sequence = le64toh(in->sequence);
 		head->log = le64toh(in->log);
 		head->end = le64toh(in->end);
-		head->appended = le64toh(in->appended);
+		head->unneeded = le64toh(in->unneeded);
 		head->live = le64toh(in->live);
 		memcpy(head->writer.boot, in->boot, sizeof(in->boot));
 		head->writer.diskseq = le64toh(in->diskseq);

@@ -39,7 +39,8 @@ struct log_writer {
  * @sequence: of the heads: the higher one is valid
  * @log: the identity of the log, repeated in its blocks
  * @end: offset after the last segment
- * @appended: bytes that were appended since what no generation needs was last punched out
+ * @unneeded: bytes that may have become unneeded since what no generation needs was last punched
+ *	out: those in which dropped generations differ from the oldest one
  * @live: bytes that were needed then, and what was appended since
  * @writer: what saved the newest generation
  * @before: the state of the one before it, which the image may no longer have
@@ -51,7 +52,7 @@ struct log_head {
 	uint64_t sequence;
 	uint64_t log;
 	uint64_t end;
-	uint64_t appended;
+	uint64_t unneeded;
 	uint64_t live;
 	struct log_writer writer;
 	uint8_t before[LOG_STATE];

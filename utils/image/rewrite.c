@@ -78,7 +78,6 @@ enum copy_result rewrite_image(struct rewrite *rewrite)
 	memcpy(head.before, old->before, LOG_STATE);
 	/* The newest one goes to the first slot. */
 	head.sequence = LOG_HEADS;
-	head.appended = 0;
 	rewrite->err = append_head(rewrite->to, &head);
 	if (rewrite->err)
 		return COPY_ERROR;
