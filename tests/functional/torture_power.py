@@ -32,11 +32,11 @@ from rxdlib.lab import DISK, LONG, RamDisk
 SIZE = 32 * MIB
 FILES = 24
 # Number of points to check; RXD_CRASH_POINTS=1000 checks all of them.
-MAX_CHECKS = int(os.environ.get("RXD_CRASH_POINTS", 16 if LONG else 4))
+MAX_CHECKS = int(os.environ.get("RXD_CRASH_POINTS", 16 if LONG else 5))
 SAVED_SIZE = 4 * MIB
-SAVES, SAVE_POINTS = (12, 50) if LONG else (3, 5)
+SAVES, SAVE_POINTS = (12, 50) if LONG else (4, 6)
 # Of each file system.
-AUTOSAVES, AUTOSAVE_POINTS = (40, 334) if LONG else (8, 9)
+AUTOSAVES, AUTOSAVE_POINTS = (40, 334) if LONG else (10, 17)
 KEPT = 3
 NAMES = [f"file{number}" for number in range(8)]
 FILE_SYSTEMS = {
