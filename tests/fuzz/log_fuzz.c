@@ -140,6 +140,7 @@ static void read_one(const struct log_head *head, const struct log_generation *g
 int fuzz_input(const uint8_t *input, size_t size)
 {
 	struct image_start start;
+	uint64_t taken;
 	char *error;
 	uint32_t i;
 
@@ -156,7 +157,7 @@ int fuzz_input(const uint8_t *input, size_t size)
 	for (i = 0; !error && start.log && i < start.head.count; i++)
 		read_one(&start.head, &start.head.generations[i]);
 	if (*input & CLEAN && !error && start.log)
-		generations_clean(file, &start.head, NULL, &error);
+		generations_clean(file, &start.head, NULL, &taken, &error);
 	free(error);
 	return 0;
 }
