@@ -7,7 +7,7 @@
 #include <linux/rxd.h>
 
 #include "base/system.h"
-#include "base/values.h"
+#include "commands/options.h"
 #include "fuzz.h"
 
 #define RAM		(3ULL << 30)

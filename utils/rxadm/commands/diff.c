@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/system.h"
-#include "base/values.h"
 #include "commands/command.h"
+#include "commands/options.h"
 #include "copy/copy.h"
 #include "copy/file.h"
 #include "device/device.h"

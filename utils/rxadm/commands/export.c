@@ -12,8 +12,8 @@
 #include "base/signals.h"
 #include "base/system.h"
 #include "base/text.h"
-#include "base/values.h"
 #include "commands/command.h"
+#include "commands/options.h"
 #include "kernel/nvmet_disk.h"
 #include "kernel/nvmet_export.h"
 

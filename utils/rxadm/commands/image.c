@@ -17,6 +17,7 @@
 #include "base/system.h"
 #include "base/values.h"
 #include "commands/command.h"
+#include "commands/options.h"
 #include "copy/copy.h"
 #include "copy/progress.h"
 #include "image/format.h"

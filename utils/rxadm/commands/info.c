@@ -14,8 +14,8 @@
 
 #include "base/system.h"
 #include "base/text.h"
-#include "base/values.h"
 #include "commands/command.h"
+#include "commands/options.h"
 #include "device/device.h"
 #include "device/device_users.h"
 #include "device/nvmet.h"

@@ -12,8 +12,8 @@
 
 #include "base/guess.h"
 #include "base/system.h"
-#include "base/values.h"
 #include "commands/command.h"
+#include "commands/options.h"
 #include "copy/start.h"
 
 static const char completion_usage[] =

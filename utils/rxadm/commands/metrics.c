@@ -15,8 +15,8 @@
 #include "base/guess.h"
 #include "base/system.h"
 #include "base/text.h"
-#include "base/values.h"
 #include "commands/command.h"
+#include "commands/options.h"
 #include "config/config.h"
 #include "config/config_files.h"
 #include "config/plan.h"
@@ -25,7 +25,7 @@
 #include "kernel/caches.h"
 #include "kernel/control.h"
 #include "kernel/dm.h"
-#include "kernel/save_cost.h"
+#include "kernel/saves.h"
 #include "output/exposition.h"
 
 static const char metrics_usage[] =

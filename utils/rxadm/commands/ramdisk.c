@@ -15,6 +15,7 @@
 #include "base/system.h"
 #include "base/values.h"
 #include "commands/command.h"
+#include "commands/options.h"
 #include "config/plan.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"

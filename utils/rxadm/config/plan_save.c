@@ -15,7 +15,7 @@
 #include "copy/file.h"
 #include "image/names.h"
 #include "kernel/disk_state.h"
-#include "kernel/save_cost.h"
+#include "kernel/saves.h"
 #include "save/disk.h"
 #include "save/save.h"
 

@@ -130,6 +130,16 @@ static enum exit_code find_and_remove(const char *name, const struct device *dev
 	return ret;
 }
 
+static enum exit_code check_nqn(const char *nqn)
+{
+	char *error = value_nqn(nqn);
+
+	if (error)
+		report(EXIT_PARAMETERS, "NQN '%s': %s", nqn, error);
+	free(error);
+	return error ? EXIT_PARAMETERS : EXIT_OK;
+}
+
 /**
  * unexport_device - end the export of a device
  * @name: the device, or its NQN
@@ -145,8 +155,7 @@ enum exit_code unexport_device(const char *name, bool dry_run)
 	char *path = NULL;
 	bool found;
 
-	ret = is_nqn ? nqn_argument("NQN", name) :
-		       device_find_named("device", name, &dev);
+	ret = is_nqn ? check_nqn(name) : device_find_named("device", name, &dev);
 	if (ret)
 		return ret;
 	if (!is_nqn)

@@ -25,7 +25,7 @@
 #include "kernel/disk_state.h"
 #include "kernel/dry_run.h"
 #include "kernel/ramdisk.h"
-#include "kernel/save_clone.h"
+#include "kernel/saves.h"
 
 #define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
 

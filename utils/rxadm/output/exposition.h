@@ -8,7 +8,7 @@
 
 #include "device/device.h"
 #include "kernel/rxcache.h"
-#include "kernel/save_cost.h"
+#include "kernel/saves.h"
 
 enum exposition_format {
 	EXPOSITION_OPENMETRICS,

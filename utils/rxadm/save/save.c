@@ -21,7 +21,7 @@
 #include "image/names.h"
 #include "kernel/disk_state.h"
 #include "kernel/extents.h"
-#include "kernel/save_cost.h"
+#include "kernel/saves.h"
 #include "save/disk.h"
 #include "save/save.h"
 #include "save/source.h"

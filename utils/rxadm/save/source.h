@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "device/device.h"
-#include "kernel/save_clone.h"
+#include "kernel/saves.h"
 
 /* The source of a save. */
 struct save_source {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_KERNEL_SAVE_CLONE_H
-#define RXADM_KERNEL_SAVE_CLONE_H
+#ifndef RXADM_KERNEL_SAVES_H
+#define RXADM_KERNEL_SAVES_H
 
 #include <linux/rxd.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "device/device.h"
@@ -26,4 +28,17 @@ enum exit_code save_clone_remove(struct save_clone *clone);
 bool save_clone_is_lost(const struct save_clone *clone);
 void save_clones_clean(int control);
 
-#endif /* RXADM_KERNEL_SAVE_CLONE_H */
+/* The saves of a RAM disk to files, since it was created. */
+struct save_cost {
+	uint64_t failures;
+	uint64_t time;		/* end of the last that succeeded, since the epoch; 0: none */
+	uint64_t ms;		/* how long that took */
+	uint64_t bytes;		/* what that wrote */
+	uint64_t start;		/* when autosave began, since the epoch; 0: it did not */
+};
+
+void save_cost_add(const char *sequence, bool success, uint64_t ms, uint64_t bytes);
+void save_cost_begin(dev_t disk);
+void save_cost_read(dev_t disk, struct save_cost *cost);
+
+#endif /* RXADM_KERNEL_SAVES_H */
