@@ -18,6 +18,7 @@
 #include "kernel/cache_map.h"
 #include "kernel/caches.h"
 #include "kernel/dm.h"
+#include "kernel/hotlist.h"
 #include "kernel/nvmet_export.h"
 #include "kernel/rxcache.h"
 
@@ -306,7 +307,7 @@ out:
 
 static enum exit_code save_hotlist(struct plan *plan)
 {
-	return cache_save_hotlist(plan->section->name, plan->section->values[CONFIG_HOTLIST].text);
+	return hotlist_save(plan->section->name, plan->section->values[CONFIG_HOTLIST].text);
 }
 
 /**

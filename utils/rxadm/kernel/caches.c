@@ -3,14 +3,12 @@
  * Find, query and control caches, which are the mappings whose target is rxcache. dm-stats
  * keeps their latency histograms in a region that rxadm creates.
  */
-#include <ctype.h>
 #include <libdevmapper.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "kernel/caches.h"
 #include "kernel/dm.h"
@@ -319,71 +317,5 @@ enum exit_code latency_read(const char *name, struct latency *latency)
 		dm_stats_buffer_destroy(stats, text);
 	}
 	dm_stats_destroy(stats);
-	return ret;
-}
-
-/* Add the blocks of an answer. Return: false if it is not understood. */
-static bool add_blocks(const char *answer, uint64_t block_size, struct ranges *ranges,
-		       uint64_t *slot)
-{
-	uint64_t number;
-	char *end;
-
-	while (isdigit((unsigned char)*answer)) {
-		number = strtoull(answer, &end, 10);
-		if (!*end) {
-			*slot = number;
-			return true;
-		}
-		ranges_add(ranges, number * block_size, block_size);
-		answer = end + strspn(end, " ");
-	}
-	return false;
-}
-
-static enum exit_code list_cached(const char *name, uint64_t block_size, struct ranges *ranges)
-{
-	enum exit_code ret;
-	uint64_t slot = 0;
-	char *message;
-	char *answer;
-
-	do {
-		message = format_text("cached %llu", (unsigned long long)slot);
-		ret = mapping_message(name, message, &answer);
-		free(message);
-		if (!ret && (!answer || !add_blocks(answer, block_size, ranges, &slot)))
-			ret = report(EXIT_DEVICE,
-				     "mapping '%s': its list of blocks is not understood; are rxadm and the module dm-rxcache from the same release?",
-				     name);
-		free(answer);
-	} while (!ret && slot);
-	ranges_sort(ranges);
-	return ret;
-}
-
-static void fill(FILE *file, const void *data)
-{
-	ranges_write(file, data);
-}
-
-/**
- * cache_save_hotlist - write a hot list of the blocks that a cache holds
- * @name: the cache
- * @path: the file, replaced when the new one is complete
- */
-enum exit_code cache_save_hotlist(const char *name, const char *path)
-{
-	struct rxcache_status status;
-	struct ranges ranges = { 0 };
-	enum exit_code ret;
-	uint64_t sectors;
-
-	ret = cache_query(name, &status, &sectors);
-	if (!ret)
-		ret = list_cached(name, status.block_size, &ranges);
-	if (!ret)
-		ret = file_replace("file", path, 0600, fill, &ranges);
-	ranges_free(&ranges);
 	return ret;
 }

@@ -32,8 +32,6 @@ enum exit_code cache_message(const char *name, const char *message, bool dry_run
 
 const char *mapping_name(const char *text);
 
-enum exit_code cache_save_hotlist(const char *name, const char *path);
-
 enum exit_code latency_measure(const char *name, bool on, bool dry_run);
 enum exit_code latency_read(const char *name, struct latency *latency);
 void latency_note_off(const char *name);

@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Ask the driver which ranges of a RAM disk have memory, which were changed, and which it does not
- * share with another one; begin and end the record of changes.
+ * share with another one; compare the data of two RAM disks; begin and end the record of changes.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/rxd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 #include <uuid/uuid.h>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "copy/copy.h"
+#include "copy/file.h"
+#include "device/device.h"
+#include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
 #include "kernel/extents.h"
 
 #define AT_ONCE	4096
+
+/* --compare reads this many bytes at once, and compares blocks of the size COMPARE_BLOCK. */
+#define COMPARE_AT_ONCE	((size_t)1 << 20)
+#define COMPARE_BLOCK	4096
 
 /**
  * extents_begin - prepare to ask for extents
@@ -151,19 +161,140 @@ int extents_each(int fd, bool (*each)(void *data, const struct rxd_extent *exten
 	return err;
 }
 
+struct disk {
+	struct device dev;
+	int index;
+	int fd;
+	char *data;	/* buffer for --compare */
+};
+
+static enum exit_code open_disk(struct disk *disk, const char *what, const char *name,
+				bool compare)
+{
+	enum exit_code ret;
+
+	ret = device_find_rxd(what, name, &disk->dev, &disk->index);
+	if (ret)
+		return ret;
+	/* Read what is on the disk, past the page cache. */
+	disk->fd = open(disk->dev.path, O_RDONLY | O_CLOEXEC | (compare ? O_DIRECT : 0));
+	if (disk->fd < 0)
+		return report(exit_code_of(errno), "%s '%s': cannot be opened: %s", what,
+			      disk->dev.path, strerror(errno));
+	disk->data = compare ? aligned_alloc(COPY_ALIGN, COMPARE_AT_ONCE) : NULL;
+	return compare && !disk->data ? report(EXIT_MEMORY, "out of memory") : EXIT_OK;
+}
+
+static void close_disk(struct disk *disk)
+{
+	if (disk->fd >= 0)
+		close(disk->fd);
+	free(disk->data);
+	device_release(&disk->dev);
+}
+
 /**
- * extents_diff - call a function for each range that two RAM disks do not share
- * @fd: the disk, open for reading
- * @base: the disk to compare with, open for reading
- * @each: the function, called in ascending order; if it returns false, the search ends
+ * ramdisk_extents - list the ranges of a RAM disk that hold data, or report why not
+ * @name: the disk, as the user named it
+ * @each: called for each range in ascending order, until it returns false
  * @data: argument of @each
- * @shared: out: bytes of data that the disks share
- *
- * Return: 0 or an errno; EBUSY: one of the disks is in use as a cache; ENOTTY: the module is too
- * old.
  */
-int extents_diff(int fd, int base, bool (*each)(void *data, const struct rxd_extent *extent),
-		 void *data, uint64_t *shared)
+enum exit_code ramdisk_extents(const char *name,
+			       bool (*each)(void *data, const struct rxd_extent *extent),
+			       void *data)
+{
+	struct disk disk = { .fd = -1 };
+	enum exit_code ret;
+	int err = 0;
+
+	ret = open_disk(&disk, "device", name, false);
+	if (!ret)
+		err = extents_each(disk.fd, each, data);
+	if (err == EBUSY)
+		ret = report(EXIT_BUSY,
+			     "%s '%s': is in use as a cache; 'rxadm status' shows what it holds",
+			     disk.dev.what, disk.dev.path);
+	else if (err)
+		ret = control_error(err, disk.dev.path);
+	close_disk(&disk);
+	return ret;
+}
+
+struct diff {
+	struct disk disk;
+	struct disk base;
+	bool compare;
+	bool (*each)(void *data, const struct rxd_extent *extent);
+	void *data;
+	struct rxd_extent found;	/* @each does not know it yet; length 0: none */
+	bool any;			/* a range was found */
+	enum exit_code ret;
+};
+
+static void tell_found(struct diff *diff)
+{
+	if (!diff->found.length)
+		return;
+	diff->each(diff->data, &diff->found);
+	diff->any = true;
+}
+
+static void add_range(struct diff *diff, uint64_t start, uint64_t length)
+{
+	if (diff->found.length && diff->found.start + diff->found.length == start) {
+		diff->found.length += length;
+		return;
+	}
+	tell_found(diff);
+	diff->found = (struct rxd_extent){ start, length };
+}
+
+/* Fill the part beyond the end of the smaller disk with zeros. */
+static enum exit_code read_part(struct disk *disk, uint64_t start, size_t length)
+{
+	size_t done;
+	int err;
+
+	err = file_read(disk->fd, disk->data, length, start, &done);
+	if (err)
+		return report(exit_code_of(err), "%s '%s': cannot be read: %s", disk->dev.what,
+			      disk->dev.path, strerror(err));
+	memset(disk->data + done, 0, length - done);
+	return EXIT_OK;
+}
+
+static enum exit_code compare_part(struct diff *diff, uint64_t start, size_t length)
+{
+	enum exit_code ret;
+	size_t at;
+
+	ret = read_part(&diff->disk, start, length);
+	if (!ret)
+		ret = read_part(&diff->base, start, length);
+	for (at = 0; !ret && at < length; at += COMPARE_BLOCK)
+		if (memcmp(diff->disk.data + at, diff->base.data + at, COMPARE_BLOCK))
+			add_range(diff, start + at, COMPARE_BLOCK);
+	return ret;
+}
+
+static bool add_extent(struct diff *diff, const struct rxd_extent *extent)
+{
+	uint64_t start = extent->start, end = start + extent->length, part;
+
+	if (!diff->compare)
+		add_range(diff, start, extent->length);
+	for (; diff->compare && !diff->ret && start < end; start += part) {
+		part = end - start < COMPARE_AT_ONCE ? end - start : COMPARE_AT_ONCE;
+		diff->ret = compare_part(diff, start, part);
+	}
+	return !diff->ret;
+}
+
+/*
+ * Look at each range that the disks do not share. Return: 0 or an errno; EBUSY: one of the disks is
+ * in use as a cache; ENOTTY: the module is too old.
+ */
+static int each_unshared(struct diff *diff, uint64_t *shared)
 {
 	struct rxd_extent *extents = zeroed_array(AT_ONCE, sizeof(*extents));
 	uint64_t start = 0;
@@ -179,22 +310,97 @@ int extents_diff(int fd, int base, bool (*each)(void *data, const struct rxd_ext
 			.length = RXD_SIZE_MAX - start,
 			.extents = (uintptr_t)extents,
 			.count = AT_ONCE,
-			.base = base,
+			.base = diff->base.fd,
 		};
 
-		if (ioctl(fd, RXD_DIFF, &arg)) {
+		if (ioctl(diff->disk.fd, RXD_DIFF, &arg)) {
 			if (errno == EINTR)
 				continue;
 			err = errno;
 			break;
 		}
 		for (i = 0; more && i < arg.count; i++)
-			more = each(data, &extents[i]);
+			more = add_extent(diff, &extents[i]);
 		*shared += arg.shared;
 		start = arg.next;
 	}
 	free(extents);
 	return err;
+}
+
+static bool is_lost(const struct device *dev)
+{
+	char *state = sysfs_read(dev->number, "rxd/state");
+	bool lost = state && strstr(state, "lost");
+
+	free(state);
+	return lost;
+}
+
+static enum exit_code diff_error(int err, const struct diff *diff)
+{
+	const struct device *dev = &diff->disk.dev, *base = &diff->base.dev;
+
+	if (err == EIO && is_lost(base))
+		dev = base;
+	if (err == EBUSY)
+		return report(EXIT_BUSY,
+			      "%s '%s' or %s '%s': is in use as a cache; 'rxadm list' shows which",
+			      dev->what, dev->path, base->what, base->path);
+	return control_clone_error(err, dev, "compared with another one");
+}
+
+static enum exit_code find_diff(struct diff *diff)
+{
+	uint64_t shared;
+	int err;
+
+	err = each_unshared(diff, &shared);
+	if (err)
+		return diff_error(err, diff);
+	if (diff->ret)
+		return diff->ret;
+	tell_found(diff);
+	if (!diff->compare && diff->any && !shared)
+		report(EXIT_OK,
+		       "%s '%s': shares no memory with %s '%s', so all data of both is listed; --compare lists what differs",
+		       diff->disk.dev.what, diff->disk.dev.path, diff->base.dev.what,
+		       diff->base.dev.path);
+	return EXIT_OK;
+}
+
+/**
+ * ramdisk_diff - list the ranges that two RAM disks do not share, or report why not
+ * @name: the disk, as the user named it
+ * @base: the disk to compare it with
+ * @compare: read these ranges, and list only those that differ
+ * @each: called for each range in ascending order; its result is ignored
+ * @data: argument of @each
+ */
+enum exit_code ramdisk_diff(const char *name, const char *base, bool compare,
+			    bool (*each)(void *data, const struct rxd_extent *extent), void *data)
+{
+	struct diff diff = {
+		.disk.fd = -1,
+		.base.fd = -1,
+		.compare = compare,
+		.each = each,
+		.data = data,
+	};
+	enum exit_code ret;
+
+	ret = open_disk(&diff.disk, "device", name, compare);
+	if (!ret)
+		ret = open_disk(&diff.base, "base", base, compare);
+	if (!ret && diff.disk.index == diff.base.index)
+		ret = report(EXIT_PARAMETERS,
+			     "base '%s': is the RAM disk to be compared; give another one",
+			     diff.base.dev.path);
+	if (!ret)
+		ret = find_diff(&diff);
+	close_disk(&diff.disk);
+	close_disk(&diff.base);
+	return ret;
 }
 
 /**
