@@ -298,63 +298,10 @@ static enum exit_code parse_set(int argc, char **argv, struct set_request *reque
 	return mapping_name_check(request->name);
 }
 
-static enum exit_code send_seq_cutoff(const struct set_request *request, uint64_t bytes)
-{
-	char *message = format_text("seq_cutoff %llu", (unsigned long long)bytes);
-	enum exit_code ret;
-
-	ret = cache_message(request->name, message, request->dry_run);
-	free(message);
-	return ret;
-}
-
-static enum exit_code set(const struct set_request *request)
-{
-	const struct cache *cache;
-	struct caches caches;
-	uint64_t old = 0;
-	enum exit_code ret;
-
-	ret = cache_find(request->name, &caches, &cache);
-	if (!ret)
-		old = cache->table.features.seq_cutoff;
-	caches_free(&caches);
-	if (!ret && request->has_seq_cutoff)
-		ret = send_seq_cutoff(request, request->seq_cutoff);
-	if (ret || !request->latency)
-		return ret;
-	ret = latency_measure(request->name, !strcmp(request->latency, "on"), request->dry_run);
-	/* On failure, undo the cut-off. Latency comes last: its statistics cannot be restored. */
-	if (ret && request->has_seq_cutoff && !request->dry_run)
-		send_seq_cutoff(request, old);
-	return ret;
-}
-
-static enum exit_code set_name(const struct set_request *request)
-{
-	struct device dev;
-	enum exit_code ret;
-	int index;
-	char *owner;
-
-	ret = device_find_rxd("device", request->name, &dev, &index);
-	if (ret)
-		return ret;
-	/* Accept the name that the disk has already. */
-	owner = ramdisk_by_name(request->new_name);
-	if (owner && strcmp(owner + strlen("/dev/"), dev.kernel_name))
-		ret = ramdisk_name_check(request->new_name);
-	if (!ret)
-		ret = ramdisk_rename(dev.kernel_name, request->new_name, request->dry_run);
-	free(owner);
-	device_release(&dev);
-	return ret;
-}
-
 static enum exit_code run_set(int argc, char **argv)
 {
 	struct set_request request = { 0 };
-	bool help = false;
+	bool measure, help = false;
 	enum exit_code ret;
 
 	ret = parse_set(argc, argv, &request, &help);
@@ -364,17 +311,19 @@ static enum exit_code run_set(int argc, char **argv)
 		fputs(set_usage, stdout);
 		return EXIT_OK;
 	}
+	measure = request.latency && !strcmp(request.latency, "on");
 
 	ret = privilege_check();
 	if (!ret)
 		ret = lock_take();
 	if (!ret && request.new_name)
-		return set_name(&request);
+		return ramdisk_set_name(request.name, request.new_name, request.dry_run);
 	if (!ret)
 		ret = dm_begin();
 	if (ret)
 		return ret;
-	ret = set(&request);
+	ret = cache_set(request.name, request.has_seq_cutoff ? &request.seq_cutoff : NULL,
+			request.latency ? &measure : NULL, request.dry_run);
 	dm_end();
 	return ret;
 }

@@ -187,8 +187,13 @@ static const char reset_usage[] =
 	"     --dry-run     print the ioctl that would be made; change nothing\n"
 	" -h, --help        print this help\n";
 
-static enum exit_code parse_reset(int argc, char **argv, struct reset_request *request,
-				  const char **source, bool *help)
+struct reset_request {
+	const char *source;
+	bool force;
+	bool dry_run;
+};
+
+static enum exit_code parse_reset(int argc, char **argv, struct reset_request *request, bool *help)
 {
 	static const struct option options[] = {
 		{ "dry-run",	no_argument,	   NULL, OPT_DRY_RUN },
@@ -209,7 +214,7 @@ static enum exit_code parse_reset(int argc, char **argv, struct reset_request *r
 			request->force = true;
 			break;
 		case OPT_TO:
-			*source = optarg;
+			request->source = optarg;
 			break;
 		case 'h':
 			*help = true;
@@ -219,47 +224,20 @@ static enum exit_code parse_reset(int argc, char **argv, struct reset_request *r
 		}
 	}
 	ret = operands(argc, argv, 1, "DEVICE --to SOURCE [OPTION...]");
-	if (!ret && !*source)
+	if (!ret && !request->source)
 		ret = report(EXIT_PARAMETERS,
 			     "option --to is missing; give the RAM disk that has the data");
-	return ret;
-}
-
-static enum exit_code reset(int fd, const char *name, const char *source_name,
-			    const struct reset_request *request)
-{
-	struct reset_request found = *request;
-	struct device dev, source;
-	enum exit_code ret;
-	int index;
-
-	ret = device_find_rxd("device", name, &dev, &index);
-	if (ret)
-		return ret;
-	ret = device_find_rxd("source", source_name, &source, &found.index);
-	if (!ret) {
-		found.source = &source;
-		if (found.index == index)
-			ret = report(EXIT_PARAMETERS,
-				     "source '%s': is the RAM disk to be reset; give another one",
-				     source.path);
-		else
-			ret = ramdisk_reset(fd, &dev, index, &found);
-		device_release(&source);
-	}
-	device_release(&dev);
 	return ret;
 }
 
 static enum exit_code run_reset(int argc, char **argv)
 {
 	struct reset_request request = { 0 };
-	const char *source = NULL;
 	bool help = false;
 	enum exit_code ret;
 	int fd;
 
-	ret = parse_reset(argc, argv, &request, &source, &help);
+	ret = parse_reset(argc, argv, &request, &help);
 	if (help) {
 		fputs(reset_usage, stdout);
 		return EXIT_OK;
@@ -270,7 +248,7 @@ static enum exit_code run_reset(int argc, char **argv)
 		ret = control_open(&fd);
 	if (ret)
 		return ret;
-	ret = reset(fd, argv[optind], source, &request);
+	ret = ramdisk_reset(fd, argv[optind], request.source, request.force, request.dry_run);
 	close(fd);
 	return ret;
 }

@@ -326,26 +326,6 @@ static enum exit_code parse_stats(int argc, char **argv, struct stats_request *r
 	return mapping_name_check(request->name);
 }
 
-static enum exit_code reset(const struct stats_request *request)
-{
-	const struct cache *cache;
-	struct caches caches;
-	enum exit_code ret;
-	size_t i;
-
-	if (request->name)
-		ret = cache_find(request->name, &caches, &cache);
-	else
-		ret = caches_read(&caches);
-	for (i = 0; !ret && i < caches.count; i++) {
-		cache = &caches.list[i];
-		if (request->all || !strcmp(cache->name, request->name))
-			ret = cache_message(cache->name, "reset_stats", request->dry_run);
-	}
-	caches_free(&caches);
-	return ret;
-}
-
 static enum exit_code run_stats(int argc, char **argv)
 {
 	struct stats_request request = { 0 };
@@ -367,7 +347,7 @@ static enum exit_code run_stats(int argc, char **argv)
 		ret = dm_begin();
 	if (ret)
 		return ret;
-	ret = reset(&request);
+	ret = caches_reset_stats(request.name, request.dry_run);
 	dm_end();
 	return ret;
 }

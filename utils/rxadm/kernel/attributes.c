@@ -245,6 +245,32 @@ enum exit_code ramdisk_rename(const char *disk, const char *name, bool dry_run)
 	return ret;
 }
 
+/**
+ * ramdisk_set_name - give a RAM disk another name, or report why not
+ * @disk: the disk, as the user named it
+ * @name: the name, which it may have already; empty: none
+ * @dry_run: only print what would be done
+ */
+enum exit_code ramdisk_set_name(const char *disk, const char *name, bool dry_run)
+{
+	struct device dev;
+	enum exit_code ret;
+	int index;
+	char *owner;
+
+	ret = device_find_rxd("device", disk, &dev, &index);
+	if (ret)
+		return ret;
+	owner = ramdisk_by_name(name);
+	if (owner && strcmp(owner + strlen("/dev/"), dev.kernel_name))
+		ret = ramdisk_name_check(name);
+	if (!ret)
+		ret = ramdisk_rename(dev.kernel_name, name, dry_run);
+	free(owner);
+	device_release(&dev);
+	return ret;
+}
+
 /* Reject a limit below the size of a reserved disk: its memory is allocated already. */
 static enum exit_code check_reserved(const struct device *dev, const char *text, uint64_t limit)
 {

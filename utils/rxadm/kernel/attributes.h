@@ -24,6 +24,7 @@ enum exit_code device_find_rxd(const char *what, const char *name, struct device
 
 enum exit_code ramdisk_name_check(const char *name);
 enum exit_code ramdisk_rename(const char *disk, const char *name, bool dry_run);
+enum exit_code ramdisk_set_name(const char *disk, const char *name, bool dry_run);
 enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit,
 			     bool dry_run);
 

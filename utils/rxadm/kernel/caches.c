@@ -180,6 +180,28 @@ enum exit_code cache_message(const char *name, const char *message, bool dry_run
 	return EXIT_OK;
 }
 
+/**
+ * caches_reset_stats - set the counters of caches to zero
+ * @name: the cache; NULL: all
+ * @dry_run: only print what would be sent
+ */
+enum exit_code caches_reset_stats(const char *name, bool dry_run)
+{
+	const struct cache *cache;
+	struct caches caches;
+	enum exit_code ret;
+	size_t i;
+
+	ret = name ? cache_find(name, &caches, &cache) : caches_read(&caches);
+	for (i = 0; !ret && i < caches.count; i++) {
+		cache = &caches.list[i];
+		if (!name || !strcmp(cache->name, name))
+			ret = cache_message(cache->name, "reset_stats", dry_run);
+	}
+	caches_free(&caches);
+	return ret;
+}
+
 /* Return the name of a mapping, which the user may have given as a path. */
 const char *mapping_name(const char *text)
 {
@@ -256,13 +278,7 @@ static bool replace_region(struct dm_stats *stats, const char *name, bool on, bo
 	return true;
 }
 
-/**
- * latency_measure - restart or stop the measurement of latencies
- * @name: the mapping
- * @on: restart it
- * @dry_run: only print what would be done
- */
-enum exit_code latency_measure(const char *name, bool on, bool dry_run)
+static enum exit_code latency_measure(const char *name, bool on, bool dry_run)
 {
 	struct dm_stats *stats;
 	enum exit_code ret;
@@ -273,6 +289,46 @@ enum exit_code latency_measure(const char *name, bool on, bool dry_run)
 	if (!replace_region(stats, name, on, dry_run))
 		ret = stats_error(name);
 	dm_stats_destroy(stats);
+	return ret;
+}
+
+static enum exit_code send_seq_cutoff(const char *name, uint64_t bytes, bool dry_run)
+{
+	char *message = format_text("seq_cutoff %llu", (unsigned long long)bytes);
+	enum exit_code ret;
+
+	ret = cache_message(name, message, dry_run);
+	free(message);
+	return ret;
+}
+
+/**
+ * cache_set - change the settings of a cache
+ * @name: the cache
+ * @seq_cutoff: the length from which sequential I/O is not cached; NULL: as before
+ * @measure: restart the measurement of latencies, or stop it; NULL: neither
+ * @dry_run: only print what would be done
+ */
+enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const bool *measure,
+			 bool dry_run)
+{
+	const struct cache *cache;
+	struct caches caches;
+	uint64_t old = 0;
+	enum exit_code ret;
+
+	ret = cache_find(name, &caches, &cache);
+	if (!ret)
+		old = cache->table.features.seq_cutoff;
+	caches_free(&caches);
+	if (!ret && seq_cutoff)
+		ret = send_seq_cutoff(name, *seq_cutoff, dry_run);
+	if (ret || !measure)
+		return ret;
+	ret = latency_measure(name, *measure, dry_run);
+	/* On failure, undo the cut-off. Latency comes last: its statistics cannot be restored. */
+	if (ret && seq_cutoff && !dry_run)
+		send_seq_cutoff(name, old, dry_run);
 	return ret;
 }
 

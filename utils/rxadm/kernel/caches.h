@@ -29,10 +29,12 @@ enum exit_code cache_status(const char *name, struct rxcache_status *status, uin
 enum exit_code cache_query(const char *name, struct rxcache_status *status, uint64_t *sectors);
 
 enum exit_code cache_message(const char *name, const char *message, bool dry_run);
+enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const bool *measure,
+			 bool dry_run);
+enum exit_code caches_reset_stats(const char *name, bool dry_run);
 
 const char *mapping_name(const char *text);
 
-enum exit_code latency_measure(const char *name, bool on, bool dry_run);
 enum exit_code latency_read(const char *name, struct latency *latency);
 void latency_note_off(const char *name);
 

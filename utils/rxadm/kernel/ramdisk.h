@@ -40,16 +40,8 @@ enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request)
 enum exit_code ramdisk_discard_these(int fd, char *const *names,
 				     const struct discard_request *request, bool remove);
 
-/* How to reset a RAM disk. */
-struct reset_request {
-	const struct device *source;	/* the RAM disk with the data */
-	int index;			/* its device number */
-	bool force;			/* discard unsaved data, too */
-	bool dry_run;			/* only check, and print what would be done */
-};
-
-enum exit_code ramdisk_reset(int fd, const struct device *dev, int index,
-			     const struct reset_request *request);
+enum exit_code ramdisk_reset(int fd, const char *name, const char *source_name, bool force,
+			     bool dry_run);
 
 struct resize_request {
 	const char *device;

@@ -20,6 +20,13 @@
 
 #define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
 
+struct reset_request {
+	const struct device *source;	/* the RAM disk with the data */
+	int index;			/* its device number */
+	bool force;
+	bool dry_run;
+};
+
 /* Return true if the data of a RAM disk is that of another one, and what was changed since. */
 static bool is_clone_of(int fd, const struct device *dev, int source)
 {
@@ -166,15 +173,8 @@ static enum exit_code lock_both(const struct device *dev, const char *diskseq,
 	return ret;
 }
 
-/**
- * ramdisk_reset - replace the data of a RAM disk by that of another one, or report why not
- * @fd: the control node
- * @dev: the RAM disk
- * @index: its device number
- * @request: how
- */
-enum exit_code ramdisk_reset(int fd, const struct device *dev, int index,
-			     const struct reset_request *request)
+static enum exit_code lock_and_reset(int fd, const struct device *dev, int index,
+				     const struct reset_request *request)
 {
 	char *diskseq = disk_sequence(dev->number);
 	char *source = disk_sequence(request->source->number);
@@ -193,5 +193,39 @@ enum exit_code ramdisk_reset(int fd, const struct device *dev, int index,
 	}
 	free(source);
 	free(diskseq);
+	return ret;
+}
+
+/**
+ * ramdisk_reset - replace the data of a RAM disk by that of another one, or report why not
+ * @fd: the control node
+ * @name: the RAM disk, as the user named it
+ * @source_name: the RAM disk with the data
+ * @force: discard unsaved data, too
+ * @dry_run: only check, and print what would be done
+ */
+enum exit_code ramdisk_reset(int fd, const char *name, const char *source_name, bool force,
+			     bool dry_run)
+{
+	struct reset_request request = { .force = force, .dry_run = dry_run };
+	struct device dev, source;
+	enum exit_code ret;
+	int index;
+
+	ret = device_find_rxd("device", name, &dev, &index);
+	if (ret)
+		return ret;
+	ret = device_find_rxd("source", source_name, &source, &request.index);
+	if (!ret) {
+		request.source = &source;
+		if (request.index == index)
+			ret = report(EXIT_PARAMETERS,
+				     "source '%s': is the RAM disk to be reset; give another one",
+				     source.path);
+		else
+			ret = lock_and_reset(fd, &dev, index, &request);
+		device_release(&source);
+	}
+	device_release(&dev);
 	return ret;
 }
