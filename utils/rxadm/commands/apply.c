@@ -60,8 +60,7 @@ static enum exit_code parse(int argc, char **argv, struct apply_request *request
 			request->stop = true;
 			break;
 		case 'h':
-			*help = true;
-			return EXIT_OK;
+			return print_usage(usage, help);
 		default:
 			return option_error(opt, argv, options);
 		}
@@ -193,12 +192,8 @@ static enum exit_code run(int argc, char **argv)
 	enum exit_code ret;
 
 	ret = parse(argc, argv, &request, &help);
-	if (ret)
+	if (ret || help)
 		return ret;
-	if (help) {
-		fputs(usage, stdout);
-		return EXIT_OK;
-	}
 
 	ret = privilege_check();
 	/* RAM disks that cannot be saved at shutdown are lost: wait for longer. */

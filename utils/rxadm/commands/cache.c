@@ -90,8 +90,7 @@ static enum exit_code parse_map(int argc, char **argv, struct map_request *reque
 			ret = seq_cutoff_argument(optarg, &request->seq_cutoff);
 			break;
 		case 'h':
-			*help = true;
-			return EXIT_OK;
+			return print_usage(map_usage, help);
 		default:
 			return option_error(opt, argv, options);
 		}
@@ -118,12 +117,8 @@ static enum exit_code run_map(int argc, char **argv)
 	int control;
 
 	ret = parse_map(argc, argv, &request, &help);
-	if (ret)
+	if (ret || help)
 		return ret;
-	if (help) {
-		fputs(map_usage, stdout);
-		return EXIT_OK;
-	}
 
 	/* Take no global lock, because the origin may hang: cache_map() locks the devices only. */
 	ret = privilege_check();
@@ -191,12 +186,10 @@ static enum exit_code run_unmap(int argc, char **argv)
 	enum exit_code ret;
 	char **name;
 
-	ret = dry_run_option(argc, argv, &dry_run, &help);
-	if (help) {
-		fputs(unmap_usage, stdout);
-		return EXIT_OK;
-	}
-	if (!ret && optind == argc)
+	ret = dry_run_option(argc, argv, unmap_usage, &dry_run, &help);
+	if (ret || help)
+		return ret;
+	if (optind == argc)
 		ret = operands(argc, argv, 1, "NAME... [--dry-run]");
 	for (name = argv + optind; !ret && *name; name++)
 		ret = mapping_name_check(mapping_name(*name));
@@ -275,8 +268,7 @@ static enum exit_code parse_set(int argc, char **argv, struct set_request *reque
 			ret = seq_cutoff_argument(optarg, &request->seq_cutoff);
 			break;
 		case 'h':
-			*help = true;
-			return EXIT_OK;
+			return print_usage(set_usage, help);
 		default:
 			return option_error(opt, argv, options);
 		}
@@ -305,12 +297,8 @@ static enum exit_code run_set(int argc, char **argv)
 	enum exit_code ret;
 
 	ret = parse_set(argc, argv, &request, &help);
-	if (ret)
+	if (ret || help)
 		return ret;
-	if (help) {
-		fputs(set_usage, stdout);
-		return EXIT_OK;
-	}
 	measure = request.latency && !strcmp(request.latency, "on");
 
 	ret = privilege_check();
@@ -358,7 +346,7 @@ static enum exit_code parse_mode(int argc, char **argv, struct mode_request *req
 {
 	enum exit_code ret;
 
-	ret = dry_run_option(argc, argv, &request->dry_run, help);
+	ret = dry_run_option(argc, argv, mode_usage, &request->dry_run, help);
 	if (ret || *help)
 		return ret;
 	ret = operands(argc, argv, argc - optind == 1 ? 1 : 2, "NAME [MODE]");
@@ -400,12 +388,8 @@ static enum exit_code run_mode(int argc, char **argv)
 	enum exit_code ret;
 
 	ret = parse_mode(argc, argv, &request, &help);
-	if (ret)
+	if (ret || help)
 		return ret;
-	if (help) {
-		fputs(mode_usage, stdout);
-		return EXIT_OK;
-	}
 
 	ret = privilege_check();
 	if (!ret && request.mode)

@@ -108,8 +108,7 @@ static enum exit_code parse_clone(int argc, char **argv, struct clone_request *r
 			ret = uuid_argument(optarg, create->uuid);
 			break;
 		case 'h':
-			*help = true;
-			return EXIT_OK;
+			return print_usage(clone_usage, help);
 		default:
 			return option_error(opt, argv, options);
 		}
@@ -146,12 +145,9 @@ static enum exit_code run_clone(int argc, char **argv)
 	int fd;
 
 	ret = parse_clone(argc, argv, &request, &help);
-	if (help) {
-		fputs(clone_usage, stdout);
-		return EXIT_OK;
-	}
-	if (!ret)
-		ret = privilege_check();
+	if (ret || help)
+		return ret;
+	ret = privilege_check();
 	if (!ret)
 		ret = control_open(&fd);
 	if (ret)
@@ -217,8 +213,7 @@ static enum exit_code parse_reset(int argc, char **argv, struct reset_request *r
 			request->source = optarg;
 			break;
 		case 'h':
-			*help = true;
-			return EXIT_OK;
+			return print_usage(reset_usage, help);
 		default:
 			return option_error(opt, argv, options);
 		}
@@ -238,12 +233,9 @@ static enum exit_code run_reset(int argc, char **argv)
 	int fd;
 
 	ret = parse_reset(argc, argv, &request, &help);
-	if (help) {
-		fputs(reset_usage, stdout);
-		return EXIT_OK;
-	}
-	if (!ret)
-		ret = privilege_check();
+	if (ret || help)
+		return ret;
+	ret = privilege_check();
 	if (!ret)
 		ret = control_open(&fd);
 	if (ret)

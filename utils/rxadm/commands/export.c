@@ -131,8 +131,7 @@ static enum exit_code parse_export(int argc, char **argv, struct export_request 
 			ret = transport_argument(optarg);
 			break;
 		case 'h':
-			*help = true;
-			return EXIT_OK;
+			return print_usage(export_usage, help);
 		default:
 			return option_error(opt, argv, options);
 		}
@@ -177,9 +176,7 @@ static enum exit_code run_export(int argc, char **argv)
 	enum exit_code ret;
 
 	ret = parse_export(argc, argv, &request, &hosts, &help);
-	if (!ret && help)
-		fputs(export_usage, stdout);
-	else if (!ret)
+	if (!ret && !help)
 		ret = make_export(&request);
 	free(hosts.list);
 	return ret;
@@ -206,13 +203,10 @@ static enum exit_code run_unexport(int argc, char **argv)
 	bool help = false;
 	enum exit_code ret;
 
-	ret = dry_run_option(argc, argv, &dry_run, &help);
-	if (help) {
-		fputs(unexport_usage, stdout);
-		return EXIT_OK;
-	}
-	if (!ret)
-		ret = operands(argc, argv, 1, "DEVICE|NQN");
+	ret = dry_run_option(argc, argv, unexport_usage, &dry_run, &help);
+	if (ret || help)
+		return ret;
+	ret = operands(argc, argv, 1, "DEVICE|NQN");
 	if (!ret)
 		ret = privilege_check();
 	if (!ret)

@@ -157,8 +157,7 @@ static enum exit_code parse_save(int argc, char **argv, struct save_args *args, 
 			args->update = true;
 			break;
 		case 'h':
-			*help = true;
-			return EXIT_OK;
+			return print_usage(save_usage, help);
 		default:
 			return option_error(opt, argv, options);
 		}
@@ -188,12 +187,8 @@ static enum exit_code run_save(int argc, char **argv)
 	enum exit_code ret;
 
 	ret = parse_save(argc, argv, &args, &help);
-	if (ret)
+	if (ret || help)
 		return ret;
-	if (help) {
-		fputs(save_usage, stdout);
-		return EXIT_OK;
-	}
 	ret = privilege_check();
 	if (!ret)
 		ret = image_save(&args);
@@ -324,8 +319,7 @@ static enum exit_code parse_load(int argc, char **argv, struct load_args *args, 
 				ret = uuid_argument(optarg, args->uuid);
 			break;
 		case 'h':
-			*help = true;
-			return EXIT_OK;
+			return print_usage(load_usage, help);
 		default:
 			return option_error(opt, argv, options);
 		}
@@ -399,12 +393,8 @@ static enum exit_code run_load(int argc, char **argv)
 	char *path;
 
 	ret = parse_load(argc, argv, &args, &help, &list);
-	if (ret)
+	if (ret || help)
 		return ret;
-	if (help) {
-		fputs(load_usage, stdout);
-		return EXIT_OK;
-	}
 	if (list.list)
 		return print_generations(args.file, list.json);
 	ret = privilege_check();

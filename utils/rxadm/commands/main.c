@@ -35,20 +35,13 @@ static const struct {
 
 static enum exit_code run_completion(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
+	bool help = false;
 	enum exit_code ret;
 	size_t i;
-	int opt;
 
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (opt != 'h')
-			return option_error(opt, argv, options);
-		fputs(completion_usage, stdout);
-		return EXIT_OK;
-	}
+	ret = help_option(argc, argv, completion_usage, &help);
+	if (ret || help)
+		return ret;
 	ret = operands(argc, argv, 1, "bash|zsh|fish");
 	if (ret)
 		return ret;
@@ -167,21 +160,14 @@ static const char help_usage[] =
 
 static enum exit_code run_help(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
 	char *wanted[3] = { NULL };
 	const struct command *command;
+	bool help = false;
 	enum exit_code ret;
-	int opt;
 
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (opt != 'h')
-			return option_error(opt, argv, options);
-		fputs(help_usage, stdout);
-		return EXIT_OK;
-	}
+	ret = help_option(argc, argv, help_usage, &help);
+	if (ret || help)
+		return ret;
 	if (optind == argc) {
 		print_help();
 		return EXIT_OK;

@@ -77,8 +77,7 @@ static enum exit_code parse_metrics(int argc, char **argv, struct metrics_reques
 			request->path = optarg;
 			break;
 		case 'h':
-			*help = true;
-			return EXIT_OK;
+			return print_usage(metrics_usage, help);
 		default:
 			return option_error(opt, argv, options);
 		}
@@ -246,12 +245,8 @@ static enum exit_code run_metrics(int argc, char **argv)
 	enum exit_code ret;
 
 	ret = parse_metrics(argc, argv, &request, &help);
-	if (ret)
+	if (ret || help)
 		return ret;
-	if (help) {
-		fputs(metrics_usage, stdout);
-		return EXIT_OK;
-	}
 
 	text = (struct text){ .format = request.format, .metrics = &metrics };
 	ret = privilege_check();
@@ -289,30 +284,16 @@ struct stats_request {
 
 static enum exit_code parse_stats(int argc, char **argv, struct stats_request *request, bool *help)
 {
-	static const struct option options[] = {
-		{ "all",	no_argument, NULL, OPT_ALL },
-		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
-		{ "help",	no_argument, NULL, 'h' },
+	const struct flag flags[] = {
+		{ "all", &request->all },
+		{ "dry-run", &request->dry_run },
 		{ }
 	};
 	enum exit_code ret;
-	int opt;
 
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case OPT_ALL:
-			request->all = true;
-			break;
-		case OPT_DRY_RUN:
-			request->dry_run = true;
-			break;
-		case 'h':
-			*help = true;
-			return EXIT_OK;
-		default:
-			return option_error(opt, argv, options);
-		}
-	}
+	ret = flag_options(argc, argv, stats_usage, flags, help);
+	if (ret || *help)
+		return ret;
 	if (optind < argc && strcmp(argv[optind], "reset"))
 		return report(EXIT_PARAMETERS,
 			      "'%s': is unknown; usage: rxadm stats reset NAME|--all",
@@ -333,12 +314,8 @@ static enum exit_code run_stats(int argc, char **argv)
 	enum exit_code ret;
 
 	ret = parse_stats(argc, argv, &request, &help);
-	if (ret)
+	if (ret || help)
 		return ret;
-	if (help) {
-		fputs(stats_usage, stdout);
-		return EXIT_OK;
-	}
 
 	ret = privilege_check();
 	if (!ret)

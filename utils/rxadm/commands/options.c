@@ -3,6 +3,7 @@
  * Read options that several subcommands share, and report errors in the values of options.
  */
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,35 +12,56 @@
 #include "base/values.h"
 #include "commands/options.h"
 
+/* Print what --help prints, and tell the caller that there is nothing else to do. */
+enum exit_code print_usage(const char *usage, bool *help)
+{
+	fputs(usage, stdout);
+	*help = true;
+	return EXIT_OK;
+}
+
 /**
- * dry_run_option - read the options of a command that has only --dry-run and --help
+ * flag_options - read the options of a subcommand whose options have no values
  * @argc: number of arguments
  * @argv: the arguments
- * @dry_run: set if it was given
- * @help: set if it was given; the arguments after it are not read
+ * @usage: what --help prints
+ * @flags: the other options, at most FLAGS_MAX; the last element has no name
+ * @help: set if the usage was printed; the arguments after --help are not read
  */
-enum exit_code dry_run_option(int argc, char **argv, bool *dry_run, bool *help)
+enum exit_code flag_options(int argc, char **argv, const char *usage, const struct flag *flags,
+			    bool *help)
 {
-	static const struct option options[] = {
-		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
-		{ "help",	no_argument, NULL, 'h' },
-		{ }
-	};
+	struct option options[FLAGS_MAX + 2] = { 0 };
+	size_t i;
 	int opt;
 
-	while (!*help && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case OPT_DRY_RUN:
-			*dry_run = true;
-			break;
-		case 'h':
-			*help = true;
-			break;
-		default:
+	for (i = 0; flags[i].name; i++)
+		options[i] = (struct option){ flags[i].name, no_argument, NULL, OPT_FIRST + i };
+	options[i] = (struct option){ "help", no_argument, NULL, 'h' };
+	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (opt == 'h')
+			return print_usage(usage, help);
+		if (opt < OPT_FIRST)
 			return option_error(opt, argv, options);
-		}
+		*flags[opt - OPT_FIRST].set = true;
 	}
 	return EXIT_OK;
+}
+
+/* Read the options of a subcommand that has only --help. */
+enum exit_code help_option(int argc, char **argv, const char *usage, bool *help)
+{
+	const struct flag flags[] = { { } };
+
+	return flag_options(argc, argv, usage, flags, help);
+}
+
+/* Read the options of a subcommand that has only --dry-run and --help. */
+enum exit_code dry_run_option(int argc, char **argv, const char *usage, bool *dry_run, bool *help)
+{
+	const struct flag flags[] = { { "dry-run", dry_run }, { } };
+
+	return flag_options(argc, argv, usage, flags, help);
 }
 
 /**

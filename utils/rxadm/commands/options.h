@@ -12,10 +12,8 @@
 enum option_value {
 	OPT_FIRST = 256,
 	OPT_ADDRESS = OPT_FIRST,
-	OPT_ALL,
 	OPT_ALLOW_ANY_HOST,
 	OPT_ALLOW_HOST,
-	OPT_BACKGROUND,
 	OPT_BASE,
 	OPT_BLOCK_SIZE,
 	OPT_CACHE,
@@ -59,7 +57,19 @@ enum option_value {
 	OPT_UUID,
 };
 
-enum exit_code dry_run_option(int argc, char **argv, bool *dry_run, bool *help);
+/* An option without a value, and what it sets. */
+struct flag {
+	const char *name;
+	bool *set;
+};
+
+#define FLAGS_MAX	3
+
+enum exit_code print_usage(const char *usage, bool *help);
+enum exit_code flag_options(int argc, char **argv, const char *usage, const struct flag *flags,
+			    bool *help);
+enum exit_code help_option(int argc, char **argv, const char *usage, bool *help);
+enum exit_code dry_run_option(int argc, char **argv, const char *usage, bool *dry_run, bool *help);
 enum exit_code operands(int argc, char **argv, int wanted, const char *names);
 enum exit_code number_argument(const char *what, const char *text, unsigned int min,
 			       unsigned int max, unsigned int *value);

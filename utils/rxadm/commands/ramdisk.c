@@ -130,8 +130,7 @@ static enum exit_code parse_create(int argc, char **argv, struct create_request 
 			ret = uuid_argument(optarg, request->uuid);
 			break;
 		case 'h':
-			*help = true;
-			return EXIT_OK;
+			return print_usage(create_usage, help);
 		default:
 			return option_error(opt, argv, options);
 		}
@@ -150,14 +149,11 @@ static enum exit_code run_create(int argc, char **argv)
 	int fd = -1;
 
 	ret = parse_create(argc, argv, &request, &help);
-	if (help) {
-		fputs(create_usage, stdout);
-		return EXIT_OK;
-	}
+	if (ret || help)
+		return ret;
 
 	/* Take no lock: the kernel refuses a number or a UUID that another disk has. */
-	if (!ret)
-		ret = privilege_check();
+	ret = privilege_check();
 	if (!ret && !request.dry_run && !module_is_loaded("rxd"))
 		ret = module_load("rxd");
 	if (!ret && (!request.dry_run || module_is_loaded("rxd")))
@@ -199,44 +195,16 @@ static const char remove_usage[] =
 	"     --dry-run   print the ioctls that would be made; change nothing\n"
 	" -h, --help      print this help\n";
 
-static const struct option discard_options[] = {
-	{ "all",	no_argument, NULL, OPT_ALL },	/* for remove only */
-	{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
-	{ "force",	no_argument, NULL, OPT_FORCE },
-	{ "help",	no_argument, NULL, 'h' },
-	{ }
-};
-
-static enum exit_code parse_discard(int argc, char **argv, const struct option *options,
-				    struct discard_request *request, bool *all, bool *help)
-{
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case OPT_ALL:
-			*all = true;
-			break;
-		case OPT_DRY_RUN:
-			request->dry_run = true;
-			break;
-		case OPT_FORCE:
-			request->force = true;
-			break;
-		case 'h':
-			*help = true;
-			return EXIT_OK;
-		default:
-			return option_error(opt, argv, options);
-		}
-	}
-	return EXIT_OK;
-}
-
 static enum exit_code parse_remove(int argc, char **argv, struct discard_request *request,
 				   bool *all, bool *help)
 {
-	enum exit_code ret = parse_discard(argc, argv, discard_options, request, all, help);
+	const struct flag flags[] = {
+		{ "all", all },
+		{ "dry-run", &request->dry_run },
+		{ "force", &request->force },
+		{ }
+	};
+	enum exit_code ret = flag_options(argc, argv, remove_usage, flags, help);
 
 	if (ret || *help || (!*all && optind < argc))
 		return ret;
@@ -251,12 +219,8 @@ static enum exit_code run_remove(int argc, char **argv)
 	int fd;
 
 	ret = parse_remove(argc, argv, &request, &all, &help);
-	if (ret)
+	if (ret || help)
 		return ret;
-	if (help) {
-		fputs(remove_usage, stdout);
-		return EXIT_OK;
-	}
 
 	ret = privilege_check();
 	/* Without the module there are no RAM disks. */
@@ -292,16 +256,19 @@ static const char clear_usage[] =
 static enum exit_code run_clear(int argc, char **argv)
 {
 	struct discard_request request = { 0 };
+	const struct flag flags[] = {
+		{ "dry-run", &request.dry_run },
+		{ "force", &request.force },
+		{ }
+	};
 	bool help = false;
 	enum exit_code ret;
 	int fd;
 
-	ret = parse_discard(argc, argv, discard_options + 1, &request, NULL, &help);
-	if (help) {
-		fputs(clear_usage, stdout);
-		return EXIT_OK;
-	}
-	if (!ret && optind == argc)
+	ret = flag_options(argc, argv, clear_usage, flags, &help);
+	if (ret || help)
+		return ret;
+	if (optind == argc)
 		ret = operands(argc, argv, 1, "DEVICE... [OPTION...]");
 	if (!ret)
 		ret = privilege_check();
@@ -361,8 +328,7 @@ static enum exit_code parse_resize(int argc, char **argv, struct resize_request 
 			request->flags |= RXD_RESIZE_OVERCOMMIT;
 			break;
 		case 'h':
-			*help = true;
-			return EXIT_OK;
+			return print_usage(resize_usage, help);
 		default:
 			negative = negative_argument(opt, argv);
 			if (negative)
@@ -407,12 +373,8 @@ static enum exit_code run_resize(int argc, char **argv)
 	int fd;
 
 	ret = parse_resize(argc, argv, &request, &change, &help);
-	if (ret)
+	if (ret || help)
 		return ret;
-	if (help) {
-		fputs(resize_usage, stdout);
-		return EXIT_OK;
-	}
 
 	ret = privilege_check();
 	if (!ret)
@@ -470,13 +432,10 @@ static enum exit_code run_limit(int argc, char **argv)
 	enum exit_code ret;
 	int index;
 
-	ret = dry_run_option(argc, argv, &dry_run, &help);
-	if (help) {
-		fputs(limit_usage, stdout);
-		return EXIT_OK;
-	}
-	if (!ret)
-		ret = operands(argc, argv, 2, "DEVICE SIZE|none [--dry-run]");
+	ret = dry_run_option(argc, argv, limit_usage, &dry_run, &help);
+	if (ret || help)
+		return ret;
+	ret = operands(argc, argv, 2, "DEVICE SIZE|none [--dry-run]");
 	if (!ret)
 		ret = parse_limit(argv[optind + 1], &limit);
 	if (!ret)

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/guess.h"
 #include "base/system.h"
 #include "commands/command.h"
 #include "commands/options.h"
@@ -152,20 +151,13 @@ static const char hotlist_usage[] =
 
 static enum exit_code run_hotlist(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
 	const char *name;
+	bool help = false;
 	enum exit_code ret;
-	int opt;
 
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (opt != 'h')
-			return option_error(opt, argv, options);
-		fputs(hotlist_usage, stdout);
-		return EXIT_OK;
-	}
+	ret = help_option(argc, argv, hotlist_usage, &help);
+	if (ret || help)
+		return ret;
 	ret = operands(argc, argv, 3, "save NAME FILE");
 	if (ret)
 		return ret;
@@ -212,26 +204,12 @@ struct warm_request {
 
 static enum exit_code parse_warm(int argc, char **argv, struct warm_request *request, bool *help)
 {
-	static const struct option options[] = {
-		{ "background",	no_argument, NULL, OPT_BACKGROUND },
-		{ "help",	no_argument, NULL, 'h' },
-		{ }
-	};
+	const struct flag flags[] = { { "background", &request->background }, { } };
 	enum exit_code ret;
-	int opt;
 
-	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case OPT_BACKGROUND:
-			request->background = true;
-			break;
-		case 'h':
-			*help = true;
-			return EXIT_OK;
-		default:
-			return option_error(opt, argv, options);
-		}
-	}
+	ret = flag_options(argc, argv, warm_usage, flags, help);
+	if (ret || *help)
+		return ret;
 	ret = operands(argc, argv, 2, "NAME FILE [--background]");
 	if (ret)
 		return ret;
@@ -247,12 +225,8 @@ static enum exit_code run_warm(int argc, char **argv)
 	enum exit_code ret;
 
 	ret = parse_warm(argc, argv, &request, &help);
-	if (ret)
+	if (ret || help)
 		return ret;
-	if (help) {
-		fputs(warm_usage, stdout);
-		return EXIT_OK;
-	}
 
 	/* Take no lock: this may take long, and must not block other changes. */
 	ret = privilege_check();

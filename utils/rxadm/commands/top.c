@@ -121,8 +121,7 @@ static enum exit_code parse(int argc, char **argv, struct request *request, bool
 			request->json = true;
 			break;
 		case 'h':
-			*help = true;
-			return EXIT_OK;
+			return print_usage(usage, help);
 		default:
 			return option_error(opt, argv, options);
 		}
@@ -384,12 +383,8 @@ static enum exit_code run(int argc, char **argv)
 	int control = -1;
 
 	ret = parse(argc, argv, &request, &help);
-	if (ret)
+	if (ret || help)
 		return ret;
-	if (help) {
-		fputs(usage, stdout);
-		return EXIT_OK;
-	}
 
 	ret = privilege_check();
 	caches = module_is_loaded("dm_rxcache");
