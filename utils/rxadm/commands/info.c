@@ -15,6 +15,7 @@
 #include "base/system.h"
 #include "base/text.h"
 #include "commands/command.h"
+#include "commands/list.h"
 #include "commands/options.h"
 #include "device/device.h"
 #include "device/device_users.h"
@@ -49,14 +50,14 @@ enum {
 	COL_NODE,
 	COL_NOSPC,
 	COL_DISCARDS,
-	COL_ORIGIN,
+	COL_ORIGIN,	/* up to COL_BLOCKS_USED: see cache_columns_fill() */
 	COL_CACHE,
 	COL_MODE,
 	COL_SEQ_CUTOFF,
 	COL_BLOCK_SIZE,
 	COL_BLOCKS_TOTAL,
 	COL_BLOCKS_USED,
-	COL_READ_HITS,
+	COL_READ_HITS,	/* up to COL_READ_HIT_PERCENT: likewise */
 	COL_READ_MISSES,
 	COL_READ_PARTIALS,
 	COL_WRITE_HITS,
@@ -161,12 +162,6 @@ static const struct table_spec spec = {
 	.count = ARRAY_SIZE(columns),
 };
 
-static void set_freed(struct table *table, size_t column, char *text)
-{
-	table_set_text(table, column, text);
-	free(text);
-}
-
 static void set_list_freed(struct table *table, size_t column, char *list)
 {
 	table_set_list(table, column, list);
@@ -224,18 +219,16 @@ static char *partitions_of(dev_t number)
 static void fill_device(struct table *table, const char *path, const char *kind, dev_t number)
 {
 	struct users users = users_read(number);
-	char *export = nvmet_exports_of(number);
 	struct iostat io;
 
 	table_set_text(table, COL_DEVICE, path);
 	table_set_text(table, COL_KIND, kind);
-	set_freed(table, COL_NUMBER, format_text("%u:%u", major(number), minor(number)));
+	table_set_freed(table, COL_NUMBER, format_text("%u:%u", major(number), minor(number)));
 	if (iostat_read(number, &io)) {
 		table_set_number(table, COL_READS, io.requests[IO_READ]);
 		table_set_number(table, COL_WRITES, io.requests[IO_WRITE]);
 	}
-	if (export)
-		table_set_text(table, COL_EXPORT, export);
+	table_set_freed(table, COL_EXPORT, nvmet_exports_of(number));
 	set_list_freed(table, COL_LINKS, links_of(number));
 	set_list_freed(table, COL_PARTITIONS, partitions_of(number));
 	table_set_list(table, COL_MOUNTS, users.mounts);
@@ -243,7 +236,6 @@ static void fill_device(struct table *table, const char *path, const char *kind,
 	table_set_list(table, COL_HOLDERS, users.holders);
 	set_list_freed(table, COL_OPENERS, device_openers(number));
 	users_release(&users);
-	free(export);
 }
 
 static bool count(void *data, const struct rxd_extent *extent __always_unused)
@@ -281,7 +273,7 @@ static void fill_shared(struct table *table, int fd, const struct rxd_query *que
 static void fill_query(struct table *table, const struct rxd_query *query)
 {
 	table_set_number(table, COL_SIZE, query->size);
-	set_freed(table, COL_STATE, ramdisk_state(query->state));
+	table_set_freed(table, COL_STATE, ramdisk_state(query->state));
 	table_set_number(table, COL_USED, query->mem_used);
 	table_set_number(table, COL_MAX_USED, query->mem_max_used);
 	if (query->mem_limit)
@@ -289,17 +281,17 @@ static void fill_query(struct table *table, const struct rxd_query *query)
 	table_set_number(table, COL_METADATA, query->mem_index);
 	table_set_number(table, COL_LOGICAL_BLOCK_SIZE, query->logical_block_size);
 	table_set_number(table, COL_FOLIO_SIZE, query->folio_size);
-	set_freed(table, COL_NODE, ramdisk_node(query->node));
+	table_set_freed(table, COL_NODE, ramdisk_node(query->node));
 	table_set_number(table, COL_NOSPC, query->nospc);
 	table_set_number(table, COL_DISCARDS, query->discards);
-	set_freed(table, COL_UUID, ramdisk_uuid(query->uuid));
+	table_set_freed(table, COL_UUID, ramdisk_uuid(query->uuid));
 }
 
 static enum exit_code fill_found(struct table *table, const struct device *dev, int index)
 {
 	struct rxd_query query;
 	enum exit_code ret;
-	char *path, *name, *parent;
+	char *path;
 	int err;
 	int fd;
 
@@ -315,12 +307,8 @@ static enum exit_code fill_found(struct table *table, const struct device *dev, 
 		fill_device(table, path, "ramdisk", dev->number);
 		fill_query(table, &query);
 		fill_shared(table, fd, &query, dev->number);
-		name = ramdisk_name(dev->number);
-		if (name)
-			set_freed(table, COL_NAME, name);
-		parent = ramdisk_parent(dev->number);
-		if (parent)
-			set_freed(table, COL_PARENT, parent);
+		table_set_freed(table, COL_NAME, ramdisk_name(dev->number));
+		table_set_freed(table, COL_PARENT, ramdisk_parent(dev->number));
 		fill_extents(table, path);
 		free(path);
 	}
@@ -367,26 +355,6 @@ static enum exit_code fill_latency(struct table *table, const char *name)
 	return EXIT_OK;
 }
 
-static void fill_status(struct table *table, const struct rxcache_status *status)
-{
-	const uint64_t *counters = status->counters;
-	uint64_t reads = counters[RXCACHE_READ_HITS] + counters[RXCACHE_READ_MISSES];
-	unsigned int i;
-
-	table_set_text(table, COL_MODE, status->features.mode);
-	table_set_number(table, COL_SEQ_CUTOFF, status->features.seq_cutoff);
-	table_set_number(table, COL_BLOCK_SIZE, status->block_size * SECTOR);
-	table_set_number(table, COL_BLOCKS_TOTAL, status->total);
-	table_set_number(table, COL_BLOCKS_USED, status->used);
-	table_set_number(table, COL_METADATA, status->metadata);
-	/* These columns are in the order of the counters. */
-	for (i = 0; i < RXCACHE_COUNTERS; i++)
-		table_set_number(table, COL_READ_HITS + i, counters[i]);
-	if (reads)
-		set_freed(table, COL_READ_HIT_PERCENT,
-			  format_text("%.1f", 100.0 * counters[RXCACHE_READ_HITS] / reads));
-}
-
 static enum exit_code fill_cache(struct table *table, const char *name)
 {
 	struct rxcache_status status;
@@ -406,9 +374,7 @@ static enum exit_code fill_cache(struct table *table, const char *name)
 		table_add_line(table);
 		fill_device(table, path, "cache", cache->number);
 		table_set_number(table, COL_SIZE, sectors * SECTOR);
-		set_freed(table, COL_ORIGIN, device_path(cache->table.origin));
-		set_freed(table, COL_CACHE, device_path(cache->table.cache));
-		fill_status(table, &status);
+		cache_columns_fill(table, COL_ORIGIN, COL_METADATA, COL_READ_HITS, cache, &status);
 		ret = fill_latency(table, name);
 		free(path);
 	}
@@ -476,7 +442,7 @@ static enum exit_code run(int argc, char **argv)
 	enum exit_code ret;
 	char **name;
 
-	ret = table_options(argc, argv, &spec, &table);
+	ret = table_options(argc, argv, &spec, NULL, &table);
 	if (ret || !table)
 		return ret;
 	if (optind == argc)

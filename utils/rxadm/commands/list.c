@@ -12,6 +12,7 @@
 #include "base/system.h"
 #include "base/text.h"
 #include "commands/command.h"
+#include "commands/list.h"
 #include "commands/options.h"
 #include "device/device.h"
 #include "device/nvmet.h"
@@ -150,19 +151,14 @@ static void set_value(struct table *table, size_t column, const char *text)
 
 static void add_disk_line(struct table *table, const char *name, dev_t number, char **values)
 {
-	char *device = format_text("/dev/%s", name);
-	char *export = nvmet_exports_of(number);
 	size_t i;
 
 	table_add_line(table);
-	table_set_text(table, COL_DEVICE, device);
+	table_set_freed(table, COL_DEVICE, format_text("/dev/%s", name));
 	for (i = 0; i < ARRAY_SIZE(attributes); i++)
 		if (values[i] && *values[i])
 			set_value(table, i, values[i]);
-	if (export)
-		table_set_text(table, COL_EXPORT, export);
-	free(export);
-	free(device);
+	table_set_freed(table, COL_EXPORT, nvmet_exports_of(number));
 }
 
 /* Leave out a disk that is removed meanwhile. */
@@ -210,7 +206,7 @@ static enum exit_code run_list(int argc, char **argv)
 	struct table *table;
 	enum exit_code ret;
 
-	ret = table_options(argc, argv, &list_spec, &table);
+	ret = table_options(argc, argv, &list_spec, NULL, &table);
 	if (ret || !table)
 		return ret;
 	ret = operands(argc, argv, 0, "[OPTION...]");
@@ -230,7 +226,7 @@ const struct command command_list = {
 
 enum {
 	COL_NAME,
-	COL_ORIGIN,
+	COL_ORIGIN,	/* up to COL_BLOCKS_USED: see cache_columns_fill() */
 	COL_CACHE,
 	COL_MODE,
 	COL_SEQ_CUTOFF,
@@ -238,7 +234,7 @@ enum {
 	COL_BLOCKS_TOTAL,
 	COL_BLOCKS_USED,
 	COL_METADATA_BYTES,
-	COL_READ_HITS,
+	COL_READ_HITS,	/* up to COL_READ_HIT_PERCENT: likewise */
 	COL_READ_MISSES,
 	COL_READ_PARTIALS,
 	COL_WRITE_HITS,
@@ -332,50 +328,35 @@ static const struct table_spec latency_spec = {
 	.count = ARRAY_SIZE(latency_columns),
 };
 
-static void set_device(struct table *table, size_t column, dev_t number)
+/**
+ * cache_columns_fill - fill the columns of a cache that 'status' and 'info' have
+ * @table: the table
+ * @origin: the column ORIGIN, followed by CACHE, MODE, SEQ_CUTOFF, BLOCK_SIZE, BLOCKS_TOTAL and
+ *	BLOCKS_USED
+ * @metadata: the column for the memory of the index
+ * @counters: the first counter, followed by the others in their order, and READ_HIT_PERCENT
+ * @cache: the cache
+ * @status: its status
+ */
+void cache_columns_fill(struct table *table, size_t origin, size_t metadata, size_t counters,
+			const struct cache *cache, const struct rxcache_status *status)
 {
-	char *path = device_path(number);
-
-	table_set_text(table, column, path);
-	free(path);
-}
-
-static void set_hit_percent(struct table *table, uint64_t hits, uint64_t misses)
-{
-	double reads = (double)hits + misses;
-	char *text;
-
-	if (!reads)
-		return;
-	text = format_text("%.1f", 100.0 * hits / reads);
-	table_set_text(table, COL_READ_HIT_PERCENT, text);
-	free(text);
-}
-
-static void add_cache_line(struct table *table, const struct cache *cache,
-			   const struct rxcache_status *status)
-{
-	const uint64_t *counters = status->counters;
-	char *export = nvmet_exports_of(cache->number);
+	double hits = status->counters[RXCACHE_READ_HITS];
+	double reads = hits + status->counters[RXCACHE_READ_MISSES];
 	unsigned int i;
 
-	table_add_line(table);
-	table_set_text(table, COL_NAME, cache->name);
-	set_device(table, COL_ORIGIN, cache->table.origin);
-	set_device(table, COL_CACHE, cache->table.cache);
-	table_set_text(table, COL_MODE, status->features.mode);
-	table_set_number(table, COL_SEQ_CUTOFF, status->features.seq_cutoff);
-	table_set_number(table, COL_BLOCK_SIZE, status->block_size * SECTOR);
-	table_set_number(table, COL_BLOCKS_TOTAL, status->total);
-	table_set_number(table, COL_BLOCKS_USED, status->used);
-	table_set_number(table, COL_METADATA_BYTES, status->metadata);
-	/* These columns are in the order of the counters. */
+	table_set_freed(table, origin++, device_path(cache->table.origin));
+	table_set_freed(table, origin++, device_path(cache->table.cache));
+	table_set_text(table, origin++, status->features.mode);
+	table_set_number(table, origin++, status->features.seq_cutoff);
+	table_set_number(table, origin++, status->block_size * SECTOR);
+	table_set_number(table, origin++, status->total);
+	table_set_number(table, origin, status->used);
+	table_set_number(table, metadata, status->metadata);
 	for (i = 0; i < RXCACHE_COUNTERS; i++)
-		table_set_number(table, COL_READ_HITS + i, counters[i]);
-	set_hit_percent(table, counters[RXCACHE_READ_HITS], counters[RXCACHE_READ_MISSES]);
-	if (export)
-		table_set_text(table, COL_CACHE_EXPORT, export);
-	free(export);
+		table_set_number(table, counters++, status->counters[i]);
+	if (reads)
+		table_set_freed(table, counters, format_text("%.1f", 100.0 * hits / reads));
 }
 
 static enum exit_code add_cache(struct table *table, const struct cache *cache,
@@ -386,15 +367,19 @@ static enum exit_code add_cache(struct table *table, const struct cache *cache,
 	uint64_t sectors;
 
 	ret = cache_status(cache->name, &status, &sectors);
-	if (!ret && sectors)
-		add_cache_line(table, cache, &status);
-	return ret;
+	if (ret || !sectors)
+		return ret;
+	table_add_line(table);
+	table_set_text(table, COL_NAME, cache->name);
+	cache_columns_fill(table, COL_ORIGIN, COL_METADATA_BYTES, COL_READ_HITS, cache, &status);
+	table_set_freed(table, COL_CACHE_EXPORT, nvmet_exports_of(cache->number));
+	return EXIT_OK;
 }
 
 static void add_bin(struct table *table, const char *name, const struct latency *latency,
 		    unsigned int bin)
 {
-	char *percent = format_text("%.2f", 100.0 * latency->count[bin] / latency->total);
+	double percent = 100.0 * latency->count[bin] / latency->total;
 
 	table_add_line(table);
 	table_set_text(table, LATENCY_NAME, name);
@@ -402,8 +387,7 @@ static void add_bin(struct table *table, const char *name, const struct latency 
 	if (bin + 1 < LATENCY_BINS)
 		table_set_number(table, LATENCY_UPTO_NS, latency_from(bin + 1));
 	table_set_number(table, LATENCY_COUNT, latency->count[bin]);
-	table_set_text(table, LATENCY_PERCENT, percent);
-	free(percent);
+	table_set_freed(table, LATENCY_PERCENT, format_text("%.2f", percent));
 }
 
 static enum exit_code add_latency(struct table *table, const struct cache *cache, bool named)
@@ -482,7 +466,7 @@ static enum exit_code run_status(int argc, char **argv)
 	enum exit_code ret;
 	char **name;
 
-	ret = table_options(argc, argv, latency ? &latency_spec : &status_spec, &table);
+	ret = table_options(argc, argv, latency ? &latency_spec : &status_spec, NULL, &table);
 	if (ret || !table)
 		return ret;
 	for (name = argv + optind; !ret && *name; name++)

@@ -50,7 +50,7 @@ static enum exit_code run_extents(int argc, char **argv)
 	struct table *table;
 	enum exit_code ret;
 
-	ret = table_options(argc, argv, &extents_spec, &table);
+	ret = table_options(argc, argv, &extents_spec, NULL, &table);
 	if (ret || !table)
 		return ret;
 	ret = operands(argc, argv, 1, "DEVICE [OPTION...]");
@@ -118,7 +118,7 @@ static enum exit_code run_diff(int argc, char **argv)
 	struct table *table;
 	enum exit_code ret;
 
-	ret = table_options_with(argc, argv, &diff_spec, &extra, &table);
+	ret = table_options(argc, argv, &diff_spec, &extra, &table);
 	if (ret || !table)
 		return ret;
 	ret = operands(argc, argv, 1, "DEVICE --base BASE [OPTION...]");

@@ -215,10 +215,9 @@ static const struct sample *find_sample(const struct look *look, const struct sa
 static void set_cell(struct table *table, size_t column, const char *number)
 {
 	int width = strlen(columns[column].name);
-	char *text = format_text("%*s", width > RATE_WIDTH ? width : RATE_WIDTH, number);
 
-	table_set_text(table, column, text);
-	free(text);
+	table_set_freed(table, column,
+			format_text("%*s", width > RATE_WIDTH ? width : RATE_WIDTH, number));
 }
 
 static void set_rate(struct table *table, size_t column, double rate, bool json)
@@ -261,22 +260,16 @@ static void fill(struct table *table, const struct look *before, const struct lo
 	const struct sample *sample, *earlier;
 	struct rates rates;
 	char stamp[32];
-	char *name;
-	char *kind;
 	size_t i;
 
 	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
 	table_clear(table);
 	for (i = 0; i < after->count; i++) {
 		sample = &after->samples[i];
-		name = format_text(json ? "%s" : "%-16s", sample->name);
-		kind = format_text(json ? "%s" : "%-7s", sample->kind);
 		table_add_line(table);
 		table_set_text(table, COL_TIME, stamp);
-		table_set_text(table, COL_NAME, name);
-		table_set_text(table, COL_KIND, kind);
-		free(kind);
-		free(name);
+		table_set_freed(table, COL_NAME, format_text(json ? "%s" : "%-16s", sample->name));
+		table_set_freed(table, COL_KIND, format_text(json ? "%s" : "%-7s", sample->kind));
 		if (!json)
 			set_blank(table);
 		earlier = find_sample(before, sample);

@@ -260,15 +260,15 @@ static void add_options(struct option *options, const struct option *more)
 }
 
 /**
- * table_options_with - parse the options of a subcommand that prints a table and has others
+ * table_options - parse the options of a subcommand that prints a table
  * @argc: number of arguments
  * @argv: the arguments
  * @spec: columns that can be printed
  * @extra: options that only this subcommand has, or NULL
  * @table: out: empty table, which table_free() frees; NULL after --help or an error
  */
-enum exit_code table_options_with(int argc, char **argv, const struct table_spec *spec,
-				  const struct table_extra *extra, struct table **table)
+enum exit_code table_options(int argc, char **argv, const struct table_spec *spec,
+			     const struct table_extra *extra, struct table **table)
 {
 	struct option options[OPTIONS_MAX + 1] = {
 		{ "bytes",	no_argument,		NULL, 'b' },
@@ -320,19 +320,6 @@ enum exit_code table_options_with(int argc, char **argv, const struct table_spec
 	return table_new(spec, &wishes, table);
 }
 
-/**
- * table_options - parse the options of a subcommand that prints a table
- * @argc: number of arguments
- * @argv: the arguments
- * @spec: columns that can be printed
- * @table: out: empty table, which table_free() frees; NULL after --help or an error
- */
-enum exit_code table_options(int argc, char **argv, const struct table_spec *spec,
-			     struct table **table)
-{
-	return table_options_with(argc, argv, spec, NULL, table);
-}
-
 void table_add_line(struct table *table)
 {
 	table->line = scols_table_new_line(table->scols, NULL);
@@ -353,6 +340,14 @@ void table_set_text(struct table *table, size_t column, const char *text)
 	for (i = 0; i < table->chosen_count; i++)
 		if (table->chosen[i] == column && scols_line_set_data(table->line, i, text))
 			out_of_memory();
+}
+
+/* Fill a cell with allocated text, which is freed. Without text, the cell stays empty. */
+void table_set_freed(struct table *table, size_t column, char *text)
+{
+	if (text)
+		table_set_text(table, column, text);
+	free(text);
 }
 
 /* Return: the lines as an array of strings in JSON. */
@@ -382,15 +377,10 @@ static char *json_array(const char *lines)
  */
 void table_set_list(struct table *table, size_t column, const char *lines)
 {
-	char *array;
-
-	if (scols_table_is_json(table->scols)) {
-		array = json_array(lines);
-		table_set_text(table, column, array);
-		free(array);
-	} else if (lines) {
+	if (scols_table_is_json(table->scols))
+		table_set_freed(table, column, json_array(lines));
+	else if (lines)
 		table_set_text(table, column, lines);
-	}
 }
 
 /**

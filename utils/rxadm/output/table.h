@@ -44,11 +44,10 @@ struct table_extra {
 struct table;
 
 enum exit_code table_options(int argc, char **argv, const struct table_spec *spec,
-			     struct table **table);
-enum exit_code table_options_with(int argc, char **argv, const struct table_spec *spec,
-				  const struct table_extra *extra, struct table **table);
+			     const struct table_extra *extra, struct table **table);
 void table_add_line(struct table *table);
 void table_set_text(struct table *table, size_t column, const char *text);
+void table_set_freed(struct table *table, size_t column, char *text);
 void table_set_number(struct table *table, size_t column, uint64_t number);
 bool table_wants_bytes(const struct table *table);
 void table_set_list(struct table *table, size_t column, const char *lines);
