@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include "base/common.h"
 #include "base/signals.h"
+#include "copy/signals.h"
 
 /* Of signals_block(). */
 static sigset_t mask_before;
@@ -45,16 +45,11 @@ bool signals_are_blocked(void)
 /* Return true if signals_allow() would end the program. */
 bool signals_pending(void)
 {
-	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
-	struct sigaction action;
-	sigset_t pending;
-	size_t i;
+	sigset_t mask, pending, fatal;
 
+	sigemptyset(&mask);
+	copy_signals_fatal(block_depth ? &mask_before : &mask, &fatal);
 	sigpending(&pending);
-	for (i = 0; i < ARRAY_SIZE(signals); i++)
-		if (sigismember(&pending, signals[i]) == 1 &&
-		    !(block_depth && sigismember(&mask_before, signals[i])) &&
-		    !sigaction(signals[i], NULL, &action) && action.sa_handler == SIG_DFL)
-			return true;
-	return false;
+	sigandset(&fatal, &fatal, &pending);
+	return !sigisemptyset(&fatal);
 }

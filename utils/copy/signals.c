@@ -10,6 +10,25 @@
 #include "signals.h"
 
 /**
+ * copy_signals_fatal - find the signals of users that would end the process
+ * @mask: the signals that are blocked
+ * @set: out: those of SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGPIPE that are neither blocked,
+ *	ignored nor handled
+ */
+void copy_signals_fatal(const sigset_t *mask, sigset_t *set)
+{
+	static const int fatal[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
+	struct sigaction action;
+	unsigned int i;
+
+	sigemptyset(set);
+	for (i = 0; i < sizeof(fatal) / sizeof(*fatal); i++)
+		if (!sigismember(mask, fatal[i]) && !sigaction(fatal[i], NULL, &action) &&
+		    action.sa_handler == SIG_DFL)
+			sigaddset(set, fatal[i]);
+}
+
+/**
  * copy_signals_hold - block SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGPIPE
  * @signals: out: for copy_signals_release()
  *
@@ -19,17 +38,10 @@
  */
 int copy_signals_hold(struct copy_signals *signals)
 {
-	static const int fatal[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
-	struct sigaction action;
 	sigset_t set;
-	unsigned int i;
 
 	sigprocmask(SIG_SETMASK, NULL, &signals->before);
-	sigemptyset(&set);
-	for (i = 0; i < sizeof(fatal) / sizeof(*fatal); i++)
-		if (!sigismember(&signals->before, fatal[i]) &&
-		    !sigaction(fatal[i], NULL, &action) && action.sa_handler == SIG_DFL)
-			sigaddset(&set, fatal[i]);
+	copy_signals_fatal(&signals->before, &set);
 	signals->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals->fd < 0)
 		return errno;
