@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Compiler flags of all C programs in this folder, and the libraries that a program is linked
-# with. CFLAGS of the environment or the command line replace -O2 -g and the level of
-# _FORTIFY_SOURCE, which distributions choose, some of them in their compiler.
+# with. CFLAGS of the environment or the command line replace -O2 -g. Those who build packages
+# choose the level of _FORTIFY_SOURCE.
 #
-# make STRICT=1                     warnings are errors: for development, and what CI does
+# make STRICT=1                     warnings are errors, and _FORTIFY_SOURCE is 2 if nothing else
+#                                   sets it: for development, and what CI does
 # make SANITIZE=address,undefined   programs end at the first error
 
 PKG_CONFIG	?= pkg-config
@@ -14,13 +15,15 @@ WARNINGS	:= -Wall -Wextra -Wformat=2 -Wmissing-prototypes -Wshadow -Wstrict-prot
 ifeq ($(STRICT),1)
 WARNINGS	+= -Werror
 endif
-ifeq ($(SANITIZE),)
+ifeq ($(STRICT)$(SANITIZE),1)
 FORTIFIED	:= $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) \
 		   $(shell $(CC) -O2 -dM -E -x c /dev/null 2>/dev/null))
 CFLAGS		?= -O2 -g $(if $(FORTIFIED),,-D_FORTIFY_SOURCE=2)
+endif
+CFLAGS		?= -O2 -g
+ifeq ($(SANITIZE),)
 HARDENING	:= -fstack-protector-strong -fPIE
 else
-CFLAGS		?= -O2 -g
 HARDENING	:= -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -fPIE
 endif
 override CFLAGS	+= -std=gnu11 -pthread $(WARNINGS) $(HARDENING)
