@@ -84,9 +84,9 @@ static enum exit_code read_key(const char *path, char **key)
  */
 static bool uuid_here(const char *name, char *text)
 {
-	char id[2 * sizeof(uuid_t) + 1] = "";
+	char id[2 * sizeof(uuid_t) + 1] = "";	/* a UUID without hyphens */
+	char with_hyphens[UUID_STR_LEN];
 	uuid_t machine, uuid;
-	unsigned int i;
 	FILE *file;
 
 	file = fopen(MACHINE_ID, "re");
@@ -95,11 +95,10 @@ static bool uuid_here(const char *name, char *text)
 	if (!fgets(id, sizeof(id), file))
 		id[0] = '\0';
 	fclose(file);
-	if (strspn(id, "0123456789abcdef") != 2 * sizeof(machine))
+	snprintf(with_hyphens, sizeof(with_hyphens), "%.8s-%.4s-%.4s-%.4s-%.12s", id, id + 8,
+		 id + 12, id + 16, id + 20);
+	if (uuid_parse(with_hyphens, machine))
 		return false;
-	for (i = 0; i < sizeof(machine); i++)
-		if (sscanf(id + 2 * i, "%2hhx", &machine[i]) != 1)
-			return false;
 	uuid_generate_sha1(uuid, machine, name, strlen(name));
 	uuid_unparse_lower(uuid, text);
 	return true;
