@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/guess.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "config/config_keys.h"
@@ -171,15 +172,25 @@ static struct config_section *begin_section(struct config *config, const char *p
 	return add_section(config, path, line, kind, name);
 }
 
-static char *key_names(enum config_kind kind)
+static void unknown_key(struct config *config, struct config_section *section,
+			unsigned int line, const char *name)
 {
+	struct guess guess = guess_begin(name);
 	char *names = NULL;
+	char *meant;
 	size_t i;
 
 	for (i = 0; i < CONFIG_KEYS; i++)
-		if (config_keys[i].kinds & IN(kind))
+		if (config_keys[i].kinds & IN(section->kind)) {
+			guess_try(&guess, config_keys[i].name);
 			append_text(&names, "%s%s", names ? ", " : "", config_keys[i].name);
-	return names;
+		}
+	meant = did_you_mean("", &guess);
+	config_section_error(config, section, line,
+			     format_text("key '%s': is unknown%s there are %s", name, meant,
+					 names));
+	free(meant);
+	free(names);
 }
 
 static void set_key(struct config *config, struct config_section *section, unsigned int line,
@@ -193,11 +204,7 @@ static void set_key(struct config *config, struct config_section *section, unsig
 		if (config_keys[i].kinds & IN(section->kind) && !strcmp(config_keys[i].name, name))
 			break;
 	if (i == CONFIG_KEYS) {
-		error = key_names(section->kind);
-		config_section_error(config, section, line,
-				     format_text("key '%s': is unknown; must be one of %s",
-						 name, error));
-		free(error);
+		unknown_key(config, section, line, name);
 		return;
 	}
 	value = &section->values[i];

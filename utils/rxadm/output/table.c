@@ -70,13 +70,19 @@ static void choose(struct table *table, size_t column)
 
 static enum exit_code unknown_column(const struct table_spec *spec, const char *name)
 {
-	enum exit_code ret;
+	struct guess guess = guess_begin(name);
 	char *names = NULL;
+	enum exit_code ret;
+	char *meant;
 	size_t i;
 
-	for (i = 0; i < spec->count; i++)
+	for (i = 0; i < spec->count; i++) {
+		guess_try(&guess, spec->columns[i].name);
 		append_text(&names, "%s%s", i ? ", " : "", spec->columns[i].name);
-	ret = report(EXIT_PARAMETERS, "unknown column '%s'; there are %s", name, names);
+	}
+	meant = did_you_mean("", &guess);
+	ret = report(EXIT_PARAMETERS, "unknown column '%s'%s there are %s", name, meant, names);
+	free(meant);
 	free(names);
 	return ret;
 }
@@ -419,18 +425,12 @@ static char *key_of(const struct column *column)
 static void add_pair(struct table *table, struct libscols_table *pairs, size_t chosen,
 		     const char *value)
 {
+	const struct column *column = &table->spec->columns[table->chosen[chosen]];
 	struct libscols_line *line = scols_table_new_line(pairs, NULL);
 	size_t at = 0;
-	char *key;
 
-	if (!line)
-		out_of_memory();
-	if (!table->noheadings) {
-		key = key_of(&table->spec->columns[table->chosen[chosen]]);
-		if (scols_line_refer_data(line, at++, key))
-			out_of_memory();
-	}
-	if (scols_line_set_data(line, at, value))
+	if (!line || (!table->noheadings && scols_line_refer_data(line, at++, key_of(column))) ||
+	    scols_line_set_data(line, at, value))
 		out_of_memory();
 }
 

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the tools say about unknown columns."""
+
+import os
+import subprocess
+
+import pytest
+
+TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+
+
+@pytest.fixture(name="said", scope="module")
+def built():
+    """Return a function that runs a tool, which must fail, and returns its message."""
+    for tool in ("rxadm",):
+        out = os.path.join(TOP, "build/unit", tool)
+        subprocess.run(["make", "-s", "-C", os.path.join(TOP, "utils", tool), f"O={out}",
+                        f"OBJ={out}/obj"], check=True, timeout=1200)
+
+    def run(tool, *args):
+        result = subprocess.run([os.path.join(TOP, "build/unit", tool, tool), *args], check=False,
+                                capture_output=True, text=True, timeout=60)
+        assert (result.returncode, result.stdout) == (1, "")
+        return result.stderr
+
+    return run
+
+
+@pytest.mark.parametrize("list_of_columns, name, meant", [
+    ("SISE", "SISE", "SIZE"), ("sise", "sise", "SIZE"), ("+SIZE,DEVCIE", "DEVCIE", "DEVICE"),
+    ("LOG", "LOG", "LOGICAL_BLOCK_SIZE"), ("max-used", "max-used", "MAX_USED"),
+    ("COLOUR", "COLOUR", None), ("", "", None)])
+def test_column(said, list_of_columns, name, meant):
+    told = said("rxadm", "list", "-o", list_of_columns)
+    suggestion = f" did you mean '{meant}'?" if meant else ""
+    assert told.startswith(f"rxadm: list: unknown column '{name}';{suggestion} there are DEVICE, ")
