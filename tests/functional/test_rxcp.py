@@ -522,7 +522,7 @@ def test_unused_blocks(lab, files, block):
     (("-S", "1", "a", "b"), ("'1'", "yes or no")), (("-T", "xml", "a", "b"), ("'xml'",)),
     (("-b", "0", "a", "b"), ("'0'", "4K")), (("-b", "1G", "a", "b"), ("'1G'",)),
     (("-b", "-4K", "a", "b"), ("'-4K'",)), (("-b", "99999999999999999999", "a", "b"), ("4K",)),
-    (("-x", "a", "b"), ("'-x'",)), (("--nonsense", "a", "b"), ("--nonsense",)),
+    (("-x", "a", "b"), ("'-x'",)), (("--nonsense", "a", "b"), ("unknown", "--nonsense")),
     (("-c",), ("'-c'", "value")), (("/nothing", "b"), ("'/nothing'", "No such")),
     (("/etc/passwd", "/nothing/b"), ("'/nothing/b'",)), (("/etc/passwd", ""), ("''",)),
     (("/proc/version", "/tmp/b"), ("size is unknown",))], ids=str)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the tools say about unknown columns."""
+"""What the tools say about unknown columns and options."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 @pytest.fixture(name="said", scope="module")
 def built():
     """Return a function that runs a tool, which must fail, and returns its message."""
-    for tool in ("rxadm",):
+    for tool in ("rxadm", "rxcp"):
         out = os.path.join(TOP, "build/unit", tool)
         subprocess.run(["make", "-s", "-C", os.path.join(TOP, "utils", tool), f"O={out}",
                         f"OBJ={out}/obj"], check=True, timeout=1200)
@@ -34,3 +34,11 @@ def test_column(said, list_of_columns, name, meant):
     told = said("rxadm", "list", "-o", list_of_columns)
     suggestion = f" did you mean '{meant}'?" if meant else ""
     assert told.startswith(f"rxadm: list: unknown column '{name}';{suggestion} there are DEVICE, ")
+
+
+@pytest.mark.parametrize("option, kind", [
+    ("--s", "ambiguous"), ("--s=always", "ambiguous"), ("--ver", "ambiguous"),
+    ("--nonsense", "unknown"), ("--sparsely", "unknown"), ("--sparsely=s", "unknown")])
+def test_rxcp(said, option, kind):
+    assert said("rxcp", option, "a", "b") == \
+        f"rxcp: {kind} option '{option}'; --help lists all\n"

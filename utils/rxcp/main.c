@@ -118,9 +118,10 @@ static bool parse_option(int opt, struct options *options)
 	}
 }
 
-static bool wrong_option(int opt, char **argv)
+static bool wrong_option(int opt, char **argv, const struct option *known)
 {
 	const char *word = argv[optind - 1];
+	size_t length = strcspn(word, "=");
 
 	if (opt == ':')
 		return complain("option '%s' needs a value", word);
@@ -128,7 +129,11 @@ static bool wrong_option(int opt, char **argv)
 		return complain("option '%s': no value is allowed here", word);
 	if (optopt)
 		return complain("unknown option '-%c'; --help lists all", optopt);
-	return complain("unknown or ambiguous option '%s'; --help lists all", word);
+	/* getopt_long() takes the beginning of a name, but not of several. */
+	for (; known->name; known++)
+		if (!strncmp(known->name, word + 2, length - 2))
+			return complain("ambiguous option '%s'; --help lists all", word);
+	return complain("unknown option '%s'; --help lists all", word);
 }
 
 /* Return: whether to copy. If not, *ok tells whether the program succeeds. */
@@ -163,7 +168,7 @@ static bool parse(int argc, char **argv, struct options *options, bool *ok)
 			return false;
 		case ':':
 		case '?':
-			return wrong_option(opt, argv);
+			return wrong_option(opt, argv, table);
 		default:
 			if (!parse_option(opt, options))
 				return false;
