@@ -13,6 +13,8 @@
 /* The oldest ABI version whose RAM disks this rxadm can save and remove. */
 #define CONTROL_ABI_OLDEST	1
 
+#define BUSY_ROUNDS	100	/* of pause_for(), until a device is idle: five seconds */
+
 enum exit_code control_open(int *fd);
 uint32_t control_abi(void);
 int control_query(int fd, int index, uint32_t flags, struct rxd_query *query);

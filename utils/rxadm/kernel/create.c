@@ -24,8 +24,6 @@
 #include "kernel/disk_state.h"
 #include "kernel/dry_run.h"
 
-#define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
-
 static enum exit_code exists_error(int fd, const struct create_request *request)
 {
 	struct rxd_query query;

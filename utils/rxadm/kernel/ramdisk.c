@@ -27,8 +27,6 @@
 #include "kernel/ramdisk.h"
 #include "kernel/saves.h"
 
-#define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
-
 /* The numbers of devices and lock_take() have other keys. */
 static uint64_t key_of(const char *sequence, enum disk_lock what)
 {
