@@ -39,21 +39,24 @@
 /* Return: 0 or an errno. */
 static int lock_record(struct save_clone *clone)
 {
+	unsigned int round = 0;
 	struct stat st;
-	int err = 0;
+	int err;
 
 	do {
 		clone->record = open(clone->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (clone->record < 0)
 			return errno;
-		if (flock(clone->record, LOCK_EX) || fstat(clone->record, &st))
-			err = errno;
+		err = flock(clone->record, LOCK_EX | LOCK_NB) || fstat(clone->record, &st) ?
+		      errno : 0;
 		if (!err && st.st_nlink)
 			return 0;
-		/* Another rxadm has removed the file, which had no lock yet. */
+		/* Another rxadm removes the file, which had no lock yet, or has removed it. */
 		close(clone->record);
 		clone->record = -1;
-	} while (!err);
+		if (err == EWOULDBLOCK)
+			pause_for(round++, "until another rxadm has removed '%s'", clone->path);
+	} while (!err || err == EWOULDBLOCK);
 	return err;
 }
 
