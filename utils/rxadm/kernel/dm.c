@@ -255,23 +255,21 @@ enum exit_code mapping_name_check(const char *name)
 
 /*
  * Wait until udev has created or removed the nodes. Without udev there is no cookie, and
- * libdevmapper creates the nodes. If udev does not answer in UDEV_ROUNDS, complete the cookie and
- * let libdevmapper update the nodes.
+ * libdevmapper creates the nodes. If udev does not answer in UDEV_ROUNDS, complete the cookie for
+ * it, which counts the requests to udev, and let libdevmapper update the nodes.
  */
 static void wait_for_udev(uint32_t cookie)
 {
 	unsigned int round;
 	int ready = !cookie;
 
-	for (round = 0; !ready && round < UDEV_ROUNDS; round++) {
+	for (round = 0; !ready; round++) {
 		if (!dm_udev_wait_immediate(cookie, &ready))
 			break;
+		if (!ready && round >= UDEV_ROUNDS)
+			dm_udev_complete(cookie);
 		if (!ready)
 			pause_for(round, "for udev to finish with /dev/mapper");
-	}
-	if (round == UDEV_ROUNDS) {
-		dm_udev_complete(cookie);
-		dm_udev_wait(cookie);
 	}
 	dm_task_update_nodes();
 }
