@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from rxdlib.command import ENVIRONMENT, program, rxadm
+from rxdlib.command import ENVIRONMENT, program, run, rxadm
+from rxdlib.control import CREATE_RESERVE
 from rxdlib.direct import MIB
 
 pytestmark = pytest.mark.one_kernel
@@ -75,6 +76,23 @@ def test_open_cache(lab, option):
                 line=bool(option))
     assert told == ("rxadm: unmap: waiting until '/dev/mapper/rxdtest-open' is closed\n"
                     if option else "")
+
+
+@pytest.mark.parametrize("option", VERBOSE, ids=str)
+def test_work_of_the_driver(lab, option):
+    """What takes long in one ioctl is announced."""
+    ramdisk = lab.ramdisk(16 * MIB, flags=CREATE_RESERVE)
+    result = rxadm(*option, "clear", "--force", ramdisk.path, check=True)
+    assert result.stderr == (f"rxadm: clear: waiting until the memory of '{ramdisk.path}' is "
+                             "zeroed\n" if option else "")
+    run("mkfs.ext4", "-q", ramdisk.path)
+    lab.mount(ramdisk.path)
+    result = rxadm(*option, "clone", "--expendable", ramdisk.path, check=True)
+    lab.adopt_ramdisk(int(result.stdout.strip()[len("/dev/rxd"):]))
+    lines = result.stderr.splitlines()
+    assert len(lines) == (2 if option else 0)
+    assert not option or lines[0] == ("rxadm: clone: waiting until the file systems on "
+                                      f"'{ramdisk.path}' are frozen")
 
 
 @pytest.mark.parametrize("option", VERBOSE, ids=str)

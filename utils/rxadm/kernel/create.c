@@ -285,16 +285,17 @@ enum exit_code clone_files(int fd, const struct device *source,
 
 	*files = (struct filesystems){ 0 };
 	ret = check_source(fd, source, request->source, &open);
-	if (ret || !open)
-		return ret;
-	ret = filesystems_check_swap(source);
-	if (ret || request->create.flags & RXD_CLONE_NO_FREEZE)
+	if (!ret && open)
+		ret = filesystems_check_swap(source);
+	if (ret || !open || request->create.flags & RXD_CLONE_NO_FREEZE)
 		return ret;
 	ret = filesystems_open(source, files);
 	if (!ret && files->unfrozen)
 		report(EXIT_OK,
 		       "note: %s '%s': not all of its users can be frozen (%s); in the copy, their data is as after a power failure",
 		       source->what, source->path, files->unfrozen);
+	if (!ret && files->count && !request->create.dry_run && waits_are_told())
+		report(EXIT_OK, "waiting until the file systems on '%s' are frozen", source->path);
 	return ret;
 }
 

@@ -148,6 +148,9 @@ static enum exit_code discard(int fd, unsigned long command, const struct device
 		arg.changes = request->saved ? request->saved->changes : seen->changes;
 		if (request->dry_run)
 			return dry_run_discard(fd, dev, command, &arg);
+		if (command == RXD_CLEAR && !round && seen->query.state & RXD_STATE_RESERVED &&
+		    waits_are_told())
+			report(EXIT_OK, "waiting until the memory of '%s' is zeroed", dev->path);
 		if (command == RXD_CLEAR)
 			ret = try_clear(fd, dev, diskseq, &arg, &err);
 		else
