@@ -1,13 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Block signals that would end the process, so that it can clean up first.
+ * Protect the files of a program: from inherited descriptors, before it opens any, and from
+ * signals that would end the process, so that it can clean up first.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "signals.h"
+
+/* Open closed standard streams, or messages would be written to the next file opened. */
+static void fill_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/", O_PATH);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+/**
+ * copy_start - prepare a program before it opens its first file
+ */
+void copy_start(void)
+{
+	fill_standard_streams();
+	/* Let write() fail at the limit of the file size (EFBIG), so that it is cleaned up. */
+	signal(SIGXFSZ, SIG_IGN);
+}
 
 /**
  * copy_signals_fatal - find the signals of users that would end the process

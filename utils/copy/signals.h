@@ -10,6 +10,7 @@ struct copy_signals {
 	sigset_t before;	/* the signal mask before */
 };
 
+void copy_start(void);
 void copy_signals_fatal(const sigset_t *mask, sigset_t *set);
 int copy_signals_hold(struct copy_signals *signals);
 int copy_signals_take(const struct copy_signals *signals);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../copy/start.h"
+#include "../copy/signals.h"
 #include "say.h"
 #include "target.h"
 #include "transfer.h"

@@ -14,7 +14,7 @@
 #include "base/system.h"
 #include "commands/command.h"
 #include "commands/options.h"
-#include "copy/start.h"
+#include "copy/signals.h"
 
 static const char completion_usage[] =
 	"Usage: rxadm completion bash|zsh|fish\n"
