@@ -13,10 +13,10 @@
 #include "base/text.h"
 #include "image/append.h"
 #include "image/changes.h"
+#include "image/compact.h"
 #include "image/frame.h"
 #include "image/generations.h"
 #include "image/log_read.h"
-#include "image/rewrite.h"
 #include "tap.h"
 
 #define PAGES_MAX	(32 << 10)

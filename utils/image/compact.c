@@ -15,7 +15,6 @@
 #include "image/compact.h"
 #include "image/generations.h"
 #include "image/log_file.h"
-#include "image/rewrite.h"
 
 /* Return: whether the head was written and synced. */
 static bool put_head(struct compact *compact)

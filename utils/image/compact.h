@@ -33,4 +33,30 @@ struct compact {
 
 void compact_image(struct compact *compact);
 
+/**
+ * struct rewrite - an image whose generations are written to a new file
+ * @from: the image
+ * @to: the new file, which is empty
+ * @level: compression level of zstd; 0: do not compress
+ * @signals: blocked by the caller; NULL: copy_run() blocks them
+ * @mode: how to show the progress
+ * @head: in: of the image; out: of the new file
+ * @error: out: NULL, or allocated text that says what is wrong with the image
+ * @err: out: errno of a failed write, or 0
+ * @signal: out: the signal that interrupted it, or 0
+ */
+struct rewrite {
+	int from;
+	int to;
+	int level;
+	const struct copy_signals *signals;
+	enum progress_mode mode;
+	struct log_head head;
+	char *error;
+	int err;
+	int signal;
+};
+
+enum copy_result rewrite_image(struct rewrite *rewrite);
+
 #endif /* IMAGE_COMPACT_H */

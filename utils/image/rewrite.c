@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "image/append.h"
+#include "image/compact.h"
 #include "image/generations.h"
 #include "image/log_read.h"
-#include "image/rewrite.h"
 
 /* Write the next generation. */
 static enum copy_result write_one(struct rewrite *rewrite, struct log_head *head,
