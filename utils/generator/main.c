@@ -6,19 +6,17 @@
  * dependencies that follow from its values, and has the unit started at boot. Errors go to
  * the kernel log; they never make the boot fail.
  */
-#include <fcntl.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
-#include <unistd.h>
 #include <uuid/uuid.h>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "config/config_files.h"
 #include "config/config_keys.h"
+#include "say.h"
 #include "unit.h"
 
 #define LOCAL_FS	"local-fs.target"
@@ -27,20 +25,6 @@
 #define SWITCHED_OFF	"rxadm.apply=off"
 #define CONFIGURED	"50-rxd.conf"
 #define STARTED		"60-rxd-started.conf"
-
-static int log_fd = STDERR_FILENO;
-
-void complain(const char *format, ...)
-{
-	va_list args;
-	char *text;
-
-	va_start(args, format);
-	text = format_list(format, args);
-	va_end(args);
-	dprintf(log_fd, "%srxd-generator: %s\n", log_fd == STDERR_FILENO ? "" : "<3>", text);
-	free(text);
-}
 
 static char *value(const struct config_section *section, enum config_key key)
 {
@@ -341,9 +325,7 @@ int main(int argc, char **argv)
 
 	/* With three folders, the caller is systemd: write errors to the kernel log. */
 	if (argc - optind == 3)
-		log_fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
-	if (log_fd < 0)
-		log_fd = STDERR_FILENO;
+		say_to_kernel_log();
 	if (is_switched_off(command_line)) {
 		complain("%s is ignored: the kernel command line contains " SWITCHED_OFF, path);
 		goto out;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "say.h"
 #include "unit.h"
 
 /* Begin the text of a unit: a comment and SourcePath= name the section. */

@@ -12,7 +12,4 @@ char *unit_escape(const char *text);
 void unit_write(const char *folder, const char *name, char *text);
 void unit_want(const char *folder, const char *target, const char *name, const char *file);
 
-__printf(1, 2)
-void complain(const char *format, ...);
-
 #endif /* GENERATOR_UNIT_H */
