@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The faults that tests/lint/rooms finds in includes."""
+"""The faults that tests/lint/rooms finds in includes and calls."""
 
 import os
 import subprocess
@@ -102,6 +102,34 @@ def test_wrong(house, path, text, error):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="ascii")
     assert lint(str(house)) == (1, error)
+
+
+@pytest.mark.parametrize("path, text, error", [
+    # Its declaration can be anywhere.
+    ("rxadm/lower/c.c", "int f(void)\n{\n\treturn high(1);\n}\n",
+     "rxadm/lower/c.c:4: uses high() of rxadm/upper/a.c\n"),
+    ("rxadm/lower/c.h", "/* Of the\n * room above. */\nint high(int a);\n",
+     "rxadm/lower/c.h:3: uses high() of rxadm/upper/a.c\n"),
+    ("base/e.h", "int high(int a);\n", "base/e.h:1: uses high() of rxadm/upper/a.c\n"),
+    ("small/m.c", "int i = middle();\n", "small/m.c:3: uses middle() of image/i.c\n"),
+    ("image/i.c", "int i = low();\n", "image/i.c:4: uses low() of rxadm/lower/b.c\n"),
+    ("rxadm/upper/a.c", "int i = low() + middle();\n", None),
+    # Not that function.
+    ("rxadm/lower/c.c", "/* high() */\nint i = disk->high(1) + disk.high(2) + high;\n", None),
+    ("rxadm/lower/c.c", 'const char *text = "high()", c = \'"\', *d = "high()";\n', None),
+    ("rxadm/lower/c.c", "static int high(int a)\n{\n\treturn a;\n}\nint i = high(1);\n", None),
+    ("image/i.c", "int i = hidden();\n", None),
+    # Programs may have functions of the same name.
+    ("small/m.c", "int high(int a)\n{\n\treturn a;\n}\n", None)])
+def test_calls(house, path, text, error):
+    for name, line in (("upper/a", "int high(int a,\n\t int b)"), ("lower/b", "char *low(void)"),
+                       ("upper/z", "static int hidden(void)")):
+        text_of = f"{line}\n{{\n\treturn 0;\n}}\n"
+        (house / f"rxadm/{name}.c").write_text(text_of, encoding="ascii")
+    (house / "image/i.c").write_text("struct a *middle(void)\n{\n}\n", encoding="ascii")
+    with open(house / path, "a", encoding="ascii") as file:
+        file.write(text)
+    assert lint(str(house)) == ((1, error) if error else (0, ""))
 
 
 def test_limits(house):
