@@ -1038,6 +1038,8 @@ static void opens_wait_for_the_load(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, make_disk(8), 0);
 	opening.dev = disk_devt(disk(SOURCE)->gd);
 	crew_add(test, &crew, try_to_open, &opening);
+	while (!READ_ONCE(opening.began))
+		msleep(20);
 	msleep(100);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(opening.error), 1);
 	KUNIT_EXPECT_EQ(test, disk_openers(disk(SOURCE)->gd), 0);
@@ -1047,15 +1049,22 @@ static void opens_wait_for_the_load(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, opening.error, 0);
 }
 
+struct growth {
+	bool began;
+	int error;
+};
+
 static int grow_source(void *arg)
 {
+	struct growth *growth = arg;
 	struct rxd_resize resize = {
 		.version = RXD_ABI_VERSION,
 		.index = SOURCE,
 		.size = SZ_1T,
 	};
 
-	WRITE_ONCE(*(int *)arg, rxd_resize(&resize));
+	WRITE_ONCE(growth->began, true);
+	WRITE_ONCE(growth->error, rxd_resize(&resize));
 	while (!kthread_should_stop())
 		msleep(20);
 	return 0;
@@ -1064,22 +1073,24 @@ static int grow_source(void *arg)
 /* Others need the lock of a disk while its growth waits for memory. */
 static void growth_waits_without_the_lock(struct kunit *test)
 {
+	struct growth growth = { .error = 1 };
 	struct crew crew = {};
-	int error = 1;
 
 	KUNIT_ASSERT_EQ(test, make_disk(8), 0);
 	/* A page that is about to be free: others wait for it. */
 	rxd_note_retired(1);
 	WRITE_ONCE(test_memory.is_short, true);
-	crew_add(test, &crew, grow_source, &error);
+	crew_add(test, &crew, grow_source, &growth);
+	while (!READ_ONCE(growth.began))
+		msleep(20);
 	msleep(200);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(error), 1);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(growth.error), 1);
 	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&disk(SOURCE)->lock));
 
 	WRITE_ONCE(test_memory.is_short, false);
 	rxd_note_freed(1);
 	crew_run(&crew, 0);
-	KUNIT_EXPECT_EQ(test, error, 0);
+	KUNIT_EXPECT_EQ(test, growth.error, 0);
 	KUNIT_EXPECT_EQ(test, rxd_disk_size(disk(SOURCE)), SZ_1T);
 }
 
