@@ -242,8 +242,8 @@ void rxd_submit_bio(struct bio *bio)
 	if (account)
 		start = bio_start_io_acct(bio);
 	status = rxd_do_bio(rxd, bio);
-	/* Do not overwrite an error that a chained bio has stored here. */
-	if (unlikely(status))
+	/* Keep an error that a chained bio has stored here. */
+	if (unlikely(status) && !bio->bi_status)
 		bio->bi_status = status;
 	if (account)
 		bio_end_io_acct(bio, start);
