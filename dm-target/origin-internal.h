@@ -12,6 +12,7 @@
 #include <linux/list.h>
 #include <linux/sched.h>
 
+#include "../module/compat.h"
 #include "../module/rxd.h"
 #include "origin.h"
 
@@ -140,10 +141,10 @@ static inline void look_ahead(struct rxcache *c, u64 block, u64 end)
 		rxc_index_prefetch(c->index, block + BLOCKS_AHEAD);
 }
 
-/* A bio with REQ_NOWAIT may be mapped under rcu_read_lock(), so do not sleep for it. */
+/* If a bio with REQ_NOWAIT may be mapped under rcu_read_lock(), do not sleep for it. */
 static inline void let_others_run(const struct bio *bio)
 {
-	if (!(bio->bi_opf & REQ_NOWAIT))
+	if (RXD_MAP_MAY_SLEEP || !(bio->bi_opf & REQ_NOWAIT))
 		cond_resched();
 }
 

@@ -72,6 +72,13 @@ static inline void rxd_unfreeze_queue(struct request_queue *q, unsigned int memf
 #define rxd_freezer(method, sb)	method(sb)
 #endif
 
+/* Device-mapper does not map bios under rcu_read_lock(): certain from 6.6 on. */
+#if defined(RXD_HAVE_FREEZE_OWNER) || defined(RXD_HAVE_FREEZE_HOLDER)
+#define RXD_MAP_MAY_SLEEP	true
+#else
+#define RXD_MAP_MAY_SLEEP	false
+#endif
+
 static inline int rxd_freeze_super(struct super_block *sb)
 {
 	if (sb->s_op->freeze_super)
