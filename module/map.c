@@ -20,7 +20,7 @@
 /* Extents that are collected before they are copied to user space. */
 #define BUFFER_EXTENTS	128
 
-/* Pages that are searched for extents while the disk is locked: a small part of a huge disk. */
+/* Pages that are searched for extents while the disk is locked: a part of a huge disk. */
 #define PAGES_PER_STEP	BIT(23)
 
 /**
@@ -28,6 +28,7 @@
  * @rxd: the disk
  * @arg: the range, and where the extents go
  * @next: finds the next page before @end that belongs to an extent, or the next one that does not
+ * @open: the last extent may go on behind the part that was walked
  * @record: the number of the record of changes that is read, or 0 if none was read yet
  * @state: the name of its state
  */
@@ -36,6 +37,7 @@ struct walk {
 	struct rxd_map *arg;
 	unsigned long (*next)(struct rxd_store *store, unsigned long first, unsigned long end,
 			      bool inside);
+	bool open;
 	u64 record;
 	uuid_t state;
 };
@@ -43,45 +45,52 @@ struct walk {
 static unsigned long next_data(struct rxd_store *store, unsigned long first, unsigned long end,
 			       bool inside)
 {
-	return inside ? rxd_store_find_data(store, first, end) : rxd_store_next_hole(store, first);
+	return inside ? rxd_store_find_data(store, first, end) :
+			rxd_store_find_hole(store, first, end);
 }
 
 static unsigned long next_change(struct rxd_store *store, unsigned long first, unsigned long end,
 				 bool inside)
 {
-	return rxd_record_next(rxd_store_record(store), first, inside ? end : ULONG_MAX, inside);
+	return rxd_record_next(rxd_store_record(store), first, end, inside);
+}
+
+static u64 end_of(const struct rxd_extent *extent)
+{
+	return extent->start + extent->length;
 }
 
 /*
- * Fill @extents with the ranges from *@first to @end, or with those of a part of it. Memory limits
- * how long an extent is, but not how long the range between two of them is: stop there at times. No
- * extent is cut where the part ends.
+ * Add the ranges from *@first to @end, or those of a part of it, to the @nr extents in @extents.
+ * The last extent may become longer, also if there are @max.
  *
  * Return: number of extents; *@first is set to the page to continue from.
  */
-static int gather(const struct walk *walk, unsigned long *first, unsigned long end,
-		  struct rxd_extent *extents, int max)
+static int gather(struct walk *walk, unsigned long *first, unsigned long end,
+		  struct rxd_extent *extents, int nr, int max)
 {
 	unsigned long step_end = min(*first + PAGES_PER_STEP, end);
 	struct rxd_store *store = walk->rxd->store;
 	unsigned long from, to;
-	int nr = 0;
 
-	while (nr < max && *first < step_end && !signal_pending(current)) {
+	while (*first < step_end && !signal_pending(current)) {
 		from = walk->next(store, *first, step_end, true);
-		if (from >= step_end) {
-			*first = step_end;
+		if (nr == max && end_of(&extents[nr - 1]) != (u64)from << PAGE_SHIFT)
 			break;
-		}
-		to = min(walk->next(store, from, end, false), end);
+		*first = from;
+		if (from >= step_end)
+			break;
+		to = walk->next(store, from, step_end, false);
 		*first = to;
 		/* The data may have been discarded between the two calls. */
 		if (to == from)
 			continue;
-		extents[nr].start = (u64)from << PAGE_SHIFT;
-		extents[nr].length = (u64)(to - from) << PAGE_SHIFT;
-		nr++;
+		if (!nr || end_of(&extents[nr - 1]) != (u64)from << PAGE_SHIFT)
+			extents[nr++] = (struct rxd_extent){ .start = (u64)from << PAGE_SHIFT };
+		extents[nr - 1].length += (u64)(to - from) << PAGE_SHIFT;
 	}
+	walk->open = nr && *first == step_end && step_end < end &&
+		     end_of(&extents[nr - 1]) == (u64)step_end << PAGE_SHIFT;
 	return nr;
 }
 
@@ -115,12 +124,13 @@ static int check(struct walk *walk)
 
 /*
  * Call gather() under the lock of the disk, so that the disk does not shrink and no cache
- * claims it. The lock is not held while user memory is written, which may take any time.
+ * claims it. The lock is not held for long: not for all of a huge disk, and not while user memory
+ * is written.
  *
  * Return: number of extents, or a negative errno.
  */
 static int gather_locked(struct walk *walk, unsigned long *first, unsigned long *end,
-			 struct rxd_extent *extents, int max)
+			 struct rxd_extent *extents, int nr, int max)
 {
 	struct rxd_disk *rxd = walk->rxd;
 	int ret;
@@ -129,7 +139,7 @@ static int gather_locked(struct walk *walk, unsigned long *first, unsigned long 
 	if (ret)
 		return ret;
 	*end = min(*end, rxd_store_nr_pages(rxd->store));
-	ret = check(walk) ?: gather(walk, first, *end, extents, max);
+	ret = check(walk) ?: gather(walk, first, *end, extents, nr, max);
 	mutex_unlock(&rxd->lock);
 	return ret;
 }
@@ -141,17 +151,21 @@ static int walk_parts(struct walk *walk, struct rxd_extent *buffer)
 	unsigned long end = (arg->start + arg->length) >> PAGE_SHIFT;
 	unsigned long first = arg->start >> PAGE_SHIFT;
 	unsigned int room = arg->count;
-	int nr;
+	int nr = 0, kept;
 
 	arg->count = 0;
 	do {
-		nr = gather_locked(walk, &first, &end, buffer,
+		nr = gather_locked(walk, &first, &end, buffer, nr,
 				   min_t(unsigned int, room - arg->count, BUFFER_EXTENTS));
 		if (nr < 0)
 			return nr;
-		if (copy_to_user(extents + arg->count, buffer, nr * sizeof(*buffer)))
+		kept = walk->open;
+		if (copy_to_user(extents + arg->count, buffer, (nr - kept) * sizeof(*buffer)))
 			return -EFAULT;
-		arg->count += nr;
+		arg->count += nr - kept;
+		if (kept)
+			buffer[0] = buffer[nr - 1];
+		nr = kept;
 		if (signal_pending(current))
 			return -EINTR;
 		cond_resched();

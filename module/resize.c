@@ -2,17 +2,22 @@
 /*
  * The size of a RAM disk changes, or its data is dropped.
  */
+#include <linux/bits.h>
 #include <linux/blkdev.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/string.h>
+#include <linux/xarray.h>
 
 #include "compat.h"
 #include "disk.h"
 #include "hold.h"
 #include "track.h"
+
+/* Pages of a thin disk that are searched for data between two looks for SIGKILL. */
+#define PAGES_PER_SEARCH	BIT(23)
 
 /* Freeze the queue, because I/O in flight was checked against the old capacity. */
 static void rxd_cut_store(struct rxd_disk *rxd, unsigned long nr_pages, bool only_zeroes)
@@ -91,75 +96,100 @@ static int rxd_disk_grow(struct rxd_disk *rxd, u64 size, u32 flags)
 	return 0;
 }
 
-/*
- * A reserved disk has all its pages, so look for bytes other than zero.
- *
- * Return: 0, -ENOTEMPTY, or -EINTR if the task is killed.
- */
-static int rxd_check_zeroes_from(struct rxd_disk *rxd, unsigned long first)
+/* A reserved disk has all its pages, so look for bytes other than zero. */
+static bool rxd_page_holds_data(struct rxd_disk *rxd, unsigned long pgno)
+{
+	struct page *page;
+	bool found;
+
+	rcu_read_lock();
+	page = rxd_store_lookup(rxd->store, pgno);
+	found = page && memchr_inv(page_address(page), 0, PAGE_SIZE);
+	rcu_read_unlock();
+	return found;
+}
+
+/* Return: 0; -ENOTEMPTY if there is data from @first on; or -EINTR if the task is killed. */
+static int rxd_check_empty_from(struct rxd_disk *rxd, unsigned long first)
 {
 	unsigned long nr_pages = rxd_store_nr_pages(rxd->store);
-	struct page *page;
-	bool found = false;
+	unsigned long step = rxd->reserved ? 1 : PAGES_PER_SEARCH;
+	unsigned long end;
+	bool found;
 
-	for (; first < nr_pages && !found; first++) {
+	for (; first < nr_pages; first = end) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		rcu_read_lock();
-		page = rxd_store_lookup(rxd->store, first);
-		found = page && memchr_inv(page_address(page), 0, PAGE_SIZE);
-		rcu_read_unlock();
+		end = min(first + step, nr_pages);
+		found = rxd->reserved ? rxd_page_holds_data(rxd, first) :
+					rxd_store_find_data(rxd->store, first, end) < end;
+		if (found)
+			return -ENOTEMPTY;
 		cond_resched();
 	}
-	return found ? -ENOTEMPTY : 0;
-}
-
-/* Send the uevent before the queue is frozen, because sending may wait for other tasks. */
-static void rxd_cut(struct rxd_disk *rxd, u64 size, bool only_zeroes)
-{
-	lockdep_assert_held(&rxd->gd->open_mutex);
-	set_capacity_and_notify(rxd->gd, size >> SECTOR_SHIFT);
-	rxd_cut_store(rxd, size >> PAGE_SHIFT, only_zeroes);
+	return 0;
 }
 
 /*
- * Reading all pages of a reserved disk takes long. Do not hold the open_mutex for so long,
- * because sync(2) takes it for each disk. Opening the disk fails with EBUSY meanwhile.
+ * Looking for data may take long. Do not hold the open_mutex for so long, because sync(2) takes it
+ * for each disk. Opening the disk fails with EBUSY meanwhile.
+ *
+ * Send the uevent before the queue is frozen, because sending may wait for other tasks.
  */
-static int rxd_shrink_reserved(struct rxd_disk *rxd, u64 size, bool dry_run)
+static int rxd_shrink_empty(struct rxd_disk *rxd, u64 size, bool dry_run)
 {
 	int ret;
 
 	ret = rxd_disk_shut(rxd, &rxd->shut, NULL, dry_run);
 	if (ret)
 		return ret;
-	ret = rxd_check_zeroes_from(rxd, size >> PAGE_SHIFT);
+	ret = rxd_check_empty_from(rxd, size >> PAGE_SHIFT);
 
 	if (dry_run)
 		return ret;
 	mutex_lock(&rxd->gd->open_mutex);
-	if (!ret)
-		rxd_cut(rxd, size, true);
+	if (!ret) {
+		set_capacity_and_notify(rxd->gd, size >> SECTOR_SHIFT);
+		rxd_cut_store(rxd, size >> PAGE_SHIFT, true);
+	}
 	rxd->shut = false;
 	mutex_unlock(&rxd->gd->open_mutex);
 	return ret;
 }
 
-static int rxd_shrink_thin(struct rxd_disk *rxd, u64 size, u32 flags)
+static bool rxd_is_dirty_from(struct address_space *mapping, u64 pos)
 {
-	unsigned long nr_pages = rxd_store_nr_pages(rxd->store);
-	bool force = flags & RXD_RESIZE_FORCE;
-	int ret = 0;
+	unsigned long dirty = pos >> PAGE_SHIFT, writeback = dirty;
 
+	return xa_find(&mapping->i_pages, &dirty, ULONG_MAX, PAGECACHE_TAG_DIRTY) ||
+	       xa_find(&mapping->i_pages, &writeback, ULONG_MAX, PAGECACHE_TAG_WRITEBACK);
+}
+
+/* Have fsync() return an error to tasks that have written data which is about to be dropped. */
+static void rxd_fail_page_cache(struct rxd_disk *rxd, u64 from)
+{
+	struct address_space *mapping;
+	struct block_device *part;
+	unsigned long partno;
+	u64 start;
+
+	lockdep_assert_held(&rxd->gd->open_mutex);
+	xa_for_each(&rxd->gd->part_tbl, partno, part) {
+		start = (u64)part->bd_start_sect << SECTOR_SHIFT;
+		mapping = rxd_bdev_mapping(part);
+		if (rxd_is_dirty_from(mapping, max(from, start) - start))
+			mapping_set_error(mapping, -EIO);
+	}
+}
+
+/* A bio in flight may wait for memory, and freezing the queue for the bio. */
+static void rxd_shrink_forced(struct rxd_disk *rxd, u64 size)
+{
 	mutex_lock(&rxd->gd->open_mutex);
-	if (!force && disk_openers(rxd->gd))
-		ret = -EBUSY;
-	else if (!force && rxd_store_next_data(rxd->store, size >> PAGE_SHIFT) < nr_pages)
-		ret = -ENOTEMPTY;
-	else if (!(flags & RXD_DRY_RUN))
-		rxd_cut(rxd, size, false);
+	rxd_fail_page_cache(rxd, size);
+	set_capacity_and_notify(rxd->gd, size >> SECTOR_SHIFT);
 	mutex_unlock(&rxd->gd->open_mutex);
-	return ret;
+	rxd_cut_store(rxd, size >> PAGE_SHIFT, false);
 }
 
 /*
@@ -173,6 +203,7 @@ static void rxd_drop_page_cache(struct rxd_disk *rxd, u64 from)
 	u64 start;
 
 	mutex_lock(&rxd->gd->open_mutex);
+	rxd_fail_page_cache(rxd, from);
 	xa_for_each(&rxd->gd->part_tbl, partno, part) {
 		start = (u64)part->bd_start_sect << SECTOR_SHIFT;
 		truncate_inode_pages(rxd_bdev_mapping(part), max(from, start) - start);
@@ -183,19 +214,21 @@ static void rxd_drop_page_cache(struct rxd_disk *rxd, u64 from)
 static int rxd_disk_shrink(struct rxd_disk *rxd, u64 size, u32 flags)
 {
 	bool dry_run = flags & RXD_DRY_RUN;
-	int ret;
+	bool force = flags & RXD_RESIZE_FORCE;
+	int ret = 0;
 
 	if (rxd->owner)
 		return -EBUSY;
-	if (!dry_run) {
+	/* Without data beyond the new end, a thin disk needs no copy of a shared leaf. */
+	if (!dry_run && (force || rxd->reserved)) {
 		ret = rxd_store_prepare_shrink(rxd->store, size >> PAGE_SHIFT);
 		if (ret)
 			return ret;
 	}
-	if (rxd->reserved && !(flags & RXD_RESIZE_FORCE))
-		ret = rxd_shrink_reserved(rxd, size, dry_run);
-	else
-		ret = rxd_shrink_thin(rxd, size, flags);
+	if (!force)
+		ret = rxd_shrink_empty(rxd, size, dry_run);
+	else if (!dry_run)
+		rxd_shrink_forced(rxd, size);
 	if (!ret && !dry_run)
 		rxd_drop_page_cache(rxd, size);
 	return ret;
@@ -208,7 +241,10 @@ static int rxd_disk_shrink(struct rxd_disk *rxd, u64 size, u32 flags)
  * @flags: RXD_RESIZE_FORCE: shrink even if the disk is open or data is lost;
  *	RXD_DRY_RUN: only check, and change nothing
  *
- * Return: 0, -EBUSY, -ENOTEMPTY, -ENOSPC, -EINTR or -ENOMEM; see struct rxd_resize.
+ * Reserving memory takes long, and a forced shrink may wait for bios in flight. Do neither while
+ * file systems may be frozen for a clone, which waits for the lock. It would fail, too.
+ *
+ * Return: 0, -EBUSY, -ENOTEMPTY, -ENOSPC, -EIO, -EINTR or -ENOMEM; see struct rxd_resize.
  */
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags)
 {
@@ -219,6 +255,8 @@ int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags)
 	lockdep_assert_held(&rxd->lock);
 	if (rxd_disk_is_lost(rxd))
 		return -EIO;
+	if (rxd->cloning && size != old && (rxd->reserved || flags & RXD_RESIZE_FORCE))
+		return -EBUSY;
 	if (size > old)
 		ret = rxd_disk_grow(rxd, size, flags);
 	else if (size < old)

@@ -59,11 +59,8 @@ static size_t size_of_dir(unsigned long nr_pages)
 
 static struct rxd_leaf __rcu **alloc_dir(unsigned long nr_pages)
 {
-	size_t size = size_of_dir(nr_pages);
-
-	if (rxd_prepare_table(size))
-		return NULL;
-	return kvmalloc(size, GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
+	return kvmalloc(size_of_dir(nr_pages),
+			GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
 }
 
 /**
@@ -92,6 +89,8 @@ struct rxd_store *rxd_store_create(unsigned long nr_pages,
 	struct rxd_leaf __rcu **dir;
 	struct rxd_store *store;
 
+	if (rxd_store_prepare(nr_pages))
+		return NULL;
 	store = kzalloc_obj(*store, GFP_KERNEL);
 	if (!store)
 		return NULL;
@@ -231,13 +230,14 @@ int rxd_store_prepare_grow(const struct rxd_store *store, unsigned long nr_pages
  *
  * Callers serialise growing, shrinking and trimming.
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0, -ENOMEM, or -EINTR if the task is killed.
  */
 int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages)
 {
-	int ret = 0;
+	int ret;
 
-	if (rxd_nr_leaves(nr_pages) > store->dir_leaves)
+	ret = rxd_store_prepare_grow(store, nr_pages);
+	if (!ret && rxd_nr_leaves(nr_pages) > store->dir_leaves)
 		ret = replace_dir(store, nr_pages);
 	if (!ret)
 		/* Pairs with rxd_store_nr_pages(). */
@@ -249,8 +249,8 @@ int rxd_store_grow(struct rxd_store *store, unsigned long nr_pages)
  * rxd_store_trim - shorten the directory to the capacity
  * @store: the store; I/O may continue
  *
- * If memory is short, the longer directory stays, which does no harm. Callers serialise
- * growing, shrinking and trimming.
+ * If the shorter directory cannot be allocated, the longer one stays, which does no harm. Callers
+ * serialise growing, shrinking and trimming.
  */
 void rxd_store_trim(struct rxd_store *store)
 {
@@ -667,7 +667,8 @@ int rxd_store_prepare_shrink(struct rxd_store *store, unsigned long nr_pages)
 {
 	unsigned int part = RXD_PAGES_PER_LEAF - nr_pages % RXD_PAGES_PER_LEAF;
 
-	return rxd_leaf_unshare_part(store, nr_pages, part, RXD_GFP);
+	/* Low memory is no reason to refuse: a shrink frees memory. */
+	return rxd_leaf_unshare_part(store, nr_pages, part, RXD_GFP | RXD_GFP_REPLACE);
 }
 
 /**
@@ -801,25 +802,15 @@ unsigned long rxd_store_find_data(struct rxd_store *store, unsigned long first, 
 }
 
 /**
- * rxd_store_next_data - find the next existing page
+ * rxd_store_find_hole - find the next hole of a range
  * @store: the store, which does not shrink meanwhile
  * @first: page to start from
+ * @end: where to stop
  *
- * Return: number of the first existing page from @first on, or the capacity.
+ * Return: number of the first page from @first on that does not exist; or @end, or the capacity if
+ * that is lower.
  */
-unsigned long rxd_store_next_data(struct rxd_store *store, unsigned long first)
+unsigned long rxd_store_find_hole(struct rxd_store *store, unsigned long first, unsigned long end)
 {
-	return rxd_store_find_data(store, first, ULONG_MAX);
-}
-
-/**
- * rxd_store_next_hole - find the next hole
- * @store: the store, which does not shrink meanwhile
- * @first: page to start from
- *
- * Return: number of the first page from @first on that does not exist, or the capacity.
- */
-unsigned long rxd_store_next_hole(struct rxd_store *store, unsigned long first)
-{
-	return next_page(store, first, ULONG_MAX, false);
+	return next_page(store, first, end, false);
 }

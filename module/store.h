@@ -209,8 +209,7 @@ int rxd_store_prepare_shrink(struct rxd_store *store, unsigned long nr_pages);
 void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages);
 void rxd_store_clear(struct rxd_store *store);
 unsigned long rxd_store_find_data(struct rxd_store *store, unsigned long first, unsigned long end);
-unsigned long rxd_store_next_data(struct rxd_store *store, unsigned long first);
-unsigned long rxd_store_next_hole(struct rxd_store *store, unsigned long first);
+unsigned long rxd_store_find_hole(struct rxd_store *store, unsigned long first, unsigned long end);
 
 void rxd_store_read(struct rxd_store *store, u64 pos, void *dst, unsigned int len);
 int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,

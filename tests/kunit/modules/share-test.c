@@ -30,7 +30,7 @@ static void share_of_empty(struct kunit *test)
 {
 	struct rxd_store *empty = make_store(test, NR_PAGES), *clone = share(test, empty);
 
-	KUNIT_EXPECT_EQ(test, rxd_store_next_data(clone, 0), NR_PAGES);
+	KUNIT_EXPECT_EQ(test, first_data(clone, 0), NR_PAGES);
 	fill(test, clone, 5, 1, 0x11);
 	KUNIT_EXPECT_FALSE(test, page_is_there(empty, 5));
 	expect_nothing_left(test, (struct rxd_store *[]){ empty, clone }, 2);
@@ -198,7 +198,7 @@ static void free_whole_leaf_needs_no_memory(struct kunit *test)
 	test_memory.no_leaf = true;
 	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(pair.changed, 0, PER_LEAF, RXD_GFP), 0);
 	KUNIT_EXPECT_EQ(test, rxd_store_free_range(pair.changed, 0, PER_LEAF), 8 + NR_BORDER / 2);
-	KUNIT_EXPECT_EQ(test, rxd_store_next_data(pair.changed, 0), PER_LEAF);
+	KUNIT_EXPECT_EQ(test, first_data(pair.changed, 0), PER_LEAF);
 	test_memory.no_leaf = false;
 	end_pair(test, &pair);
 }
@@ -240,7 +240,7 @@ static void clear_one(struct kunit *test)
 
 	rxd_store_clear(pair.changed);
 	KUNIT_EXPECT_EQ(test, used(pair.changed), 0);
-	KUNIT_EXPECT_EQ(test, rxd_store_next_data(pair.changed, 0), NR_PAGES);
+	KUNIT_EXPECT_EQ(test, first_data(pair.changed, 0), NR_PAGES);
 	end_pair(test, &pair);
 }
 
@@ -267,7 +267,7 @@ static void shrink_and_grow_reads_zero(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, used(pair.changed), 4);
 	KUNIT_EXPECT_EQ(test, rxd_store_grow(pair.changed, NR_PAGES), 0);
 	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, 0, 4, 0x10));
-	KUNIT_EXPECT_EQ(test, rxd_store_next_data(pair.changed, 4), NR_PAGES);
+	KUNIT_EXPECT_EQ(test, first_data(pair.changed, 4), NR_PAGES);
 	end_pair(test, &pair);
 }
 

@@ -44,10 +44,10 @@ static inline bool pages_are(struct rxd_store *store, unsigned long first, unsig
 static inline bool is_golden(struct rxd_store *store)
 {
 	return pages_are(store, 0, 8, 0x10) && pages_are(store, BORDER, NR_BORDER, 0x20) &&
-	       rxd_store_next_hole(store, 0) == 8 &&
-	       rxd_store_next_data(store, 8) == BORDER &&
-	       rxd_store_next_hole(store, BORDER) == BORDER + NR_BORDER &&
-	       rxd_store_next_data(store, BORDER + NR_BORDER) == NR_PAGES;
+	       first_hole(store, 0) == 8 &&
+	       first_data(store, 8) == BORDER &&
+	       first_hole(store, BORDER) == BORDER + NR_BORDER &&
+	       first_data(store, BORDER + NR_BORDER) == NR_PAGES;
 }
 
 static inline long pages_taken(void)

@@ -450,8 +450,8 @@ static int run_walker(void *arg)
 	unsigned long first = 0, data, hole;
 
 	while (!kthread_should_stop()) {
-		data = rxd_store_next_data(race->store, first);
-		hole = rxd_store_next_hole(race->store, data);
+		data = first_data(race->store, first);
+		hole = first_hole(race->store, data);
 		if (data < first || hole < data || hole > RUN_PAGES)
 			atomic_inc(&race->errors);
 		first = hole < RUN_PAGES ? hole : 0;
@@ -492,7 +492,7 @@ static void expect_exact(struct kunit *test, struct rxd_store *store)
 	KUNIT_EXPECT_EQ(test, rxd_store_free_range(store, 0, nr_pages), nr);
 	rxd_store_get_stats(store, &stats);
 	KUNIT_EXPECT_EQ(test, stats.used, 0);
-	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, 0), nr_pages);
+	KUNIT_EXPECT_EQ(test, first_data(store, 0), nr_pages);
 }
 
 static void expect_no_leaf(struct kunit *test, struct rxd_store *store, unsigned long empty)
@@ -643,8 +643,8 @@ static void race_write_grow_long(struct kunit *test)
 
 	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
-	for (data = rxd_store_next_data(race.store, 0); data < nr_pages;
-	     data = rxd_store_next_data(race.store, data + 1))
+	for (data = first_data(race.store, 0); data < nr_pages;
+	     data = first_data(race.store, data + 1))
 		nr++;
 	KUNIT_EXPECT_EQ(test, used(race.store), nr);
 	KUNIT_EXPECT_EQ(test, rxd_store_free_range(race.store, 0, nr_pages), nr);
@@ -771,7 +771,7 @@ static void resize_and_clear(struct kunit *test, struct coming *c, unsigned int 
 			rxd_store_trim(c->store);
 		KUNIT_EXPECT_EQ(test, rxd_store_grow(c->store, COMING_PAGES), 0);
 	}
-	KUNIT_EXPECT_EQ(test, rxd_store_next_data(c->store, 0), rxd_store_nr_pages(c->store));
+	KUNIT_EXPECT_EQ(test, first_data(c->store, 0), rxd_store_nr_pages(c->store));
 	up_write(&c->resize);
 }
 
@@ -781,8 +781,8 @@ static int coming_walker(void *arg)
 	unsigned long data;
 
 	while (!kthread_should_stop()) {
-		data = rxd_store_next_data(c->store, 0);
-		rxd_store_next_hole(c->store, data);
+		data = first_data(c->store, 0);
+		first_hole(c->store, data);
 		cond_resched();
 	}
 	return 0;

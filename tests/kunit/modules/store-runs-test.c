@@ -200,8 +200,8 @@ static void write_span_of(struct kunit *test, struct rxd_store *store,
 	KUNIT_EXPECT_EQ(test, used(store), pages_of(r->pos, r->len));
 	KUNIT_EXPECT_EQ(test, count_pages(store), pages_of(r->pos, r->len));
 	KUNIT_EXPECT_EQ(test, max_used(store), pages_of(r->pos, r->len));
-	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, 0), r->pos >> PAGE_SHIFT);
-	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, r->pos >> PAGE_SHIFT),
+	KUNIT_EXPECT_EQ(test, first_data(store, 0), r->pos >> PAGE_SHIFT);
+	KUNIT_EXPECT_EQ(test, first_hole(store, r->pos >> PAGE_SHIFT),
 			DIV_ROUND_UP(r->pos + r->len, PAGE_SIZE));
 }
 
@@ -658,8 +658,8 @@ static void fill_holes(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, write_pattern(test, store, pos_of(5), 3 * PAGE_SIZE, 0), 0);
 	KUNIT_ASSERT_EQ(test, rxd_store_fill(store, 3, 2 * PER_LEAF, RXD_GFP), 0);
 	KUNIT_EXPECT_EQ(test, used(store), 2 * PER_LEAF);
-	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, 0), 3);
-	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, 3), 2 * PER_LEAF + 3);
+	KUNIT_EXPECT_EQ(test, first_data(store, 0), 3);
+	KUNIT_EXPECT_EQ(test, first_hole(store, 3), 2 * PER_LEAF + 3);
 	KUNIT_EXPECT_TRUE(test, reads_zero(test, store, pos_of(3), 2 * PAGE_SIZE));
 	KUNIT_EXPECT_TRUE(test, reads_pattern(test, store, pos_of(5), 3 * PAGE_SIZE, 0));
 	KUNIT_EXPECT_TRUE(test, reads_zero(test, store, pos_of(8), pos_of(2 * PER_LEAF - 5)));
@@ -667,7 +667,7 @@ static void fill_holes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_store_fill(store, 0, NR_PAGES, RXD_GFP), 0);
 	KUNIT_EXPECT_EQ(test, rxd_store_fill(store, 0, NR_PAGES, RXD_GFP), 0);
 	KUNIT_EXPECT_EQ(test, used(store), NR_PAGES);
-	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, 0), NR_PAGES);
+	KUNIT_EXPECT_EQ(test, first_hole(store, 0), NR_PAGES);
 }
 
 static void fill_with_pieces(struct kunit *test)
@@ -755,8 +755,8 @@ static void zeroes_free_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_zeroes(test, store, pos_of(3) + 512, 4 * PAGE_SIZE), 0);
 	/* The pages at both ends are written in part. */
 	KUNIT_EXPECT_EQ(test, used(store), 2 * PAGES_64K - 3);
-	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, 0), 4);
-	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, 4), 7);
+	KUNIT_EXPECT_EQ(test, first_hole(store, 0), 4);
+	KUNIT_EXPECT_EQ(test, first_data(store, 4), 7);
 	KUNIT_EXPECT_TRUE(test, reads_pattern(test, store, 0, pos_of(3) + 512, 0));
 	KUNIT_EXPECT_TRUE(test, reads_zero(test, store, pos_of(3) + 512, 4 * PAGE_SIZE));
 	KUNIT_EXPECT_TRUE(test, reads_pattern(test, store, pos_of(7) + 512, SZ_64K, 0));
@@ -785,8 +785,8 @@ static void zeroes_among_data(struct kunit *test)
 	buf[pos_of(8) - 1] = 1;
 	KUNIT_ASSERT_EQ(test, rxd_store_write(store, 0, buf, SZ_64K, RXD_GFP), 0);
 	KUNIT_EXPECT_EQ(test, used(store), PAGES_64K - 3);
-	KUNIT_EXPECT_EQ(test, rxd_store_next_hole(store, 0), 2);
-	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store, 2), 5);
+	KUNIT_EXPECT_EQ(test, first_hole(store, 0), 2);
+	KUNIT_EXPECT_EQ(test, first_data(store, 2), 5);
 	KUNIT_EXPECT_TRUE(test, reads_pattern(test, store, 0, pos_of(2), 0));
 	KUNIT_EXPECT_TRUE(test, reads_zero(test, store, pos_of(2), 3 * PAGE_SIZE));
 	KUNIT_EXPECT_TRUE(test, reads_pattern(test, store, pos_of(5), 2 * PAGE_SIZE, 0));

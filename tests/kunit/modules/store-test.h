@@ -226,6 +226,16 @@ static inline unsigned long max_used(struct rxd_store *store)
 	return stats.max_used;
 }
 
+static inline unsigned long first_data(struct rxd_store *store, unsigned long first)
+{
+	return rxd_store_find_data(store, first, ULONG_MAX);
+}
+
+static inline unsigned long first_hole(struct rxd_store *store, unsigned long first)
+{
+	return rxd_store_find_hole(store, first, ULONG_MAX);
+}
+
 static inline unsigned long count_pages(struct rxd_store *store)
 {
 	unsigned long pgno, nr = 0;
