@@ -160,9 +160,9 @@ static int rxd_share_held(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 	u64 start;
 	int ret;
 
-	/* File systems are frozen: do not wait for them. */
-	memflags = memalloc_noio_save();
+	/* File systems are frozen: do not wait for them. No one holds the lock for long. */
 	mutex_lock(&source->lock);
+	memflags = memalloc_noio_save();
 	ret = rxd_check_source(source, rxd);
 	/* A cache may have come and gone. */
 	if (!ret && !source->store->hold)
@@ -180,8 +180,8 @@ static int rxd_share_held(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 		cloning->arg->held_ns = rxd_store_unhold(source->store, start);
 		mutex_unlock(&rxd->lock);
 	}
-	mutex_unlock(&source->lock);
 	memalloc_noio_restore(memflags);
+	mutex_unlock(&source->lock);
 	return ret;
 }
 
@@ -269,7 +269,7 @@ static int rxd_clone_frozen(struct rxd_cloning *cloning, struct rxd_disk *rxd,
 
 /*
  * Under the lock of the source, memory per CPU could not be allocated by reclaim, and nothing is
- * allocated while file systems are frozen. Return: 0 or -ENOMEM.
+ * allocated while file systems are frozen. Return: 0, -ENOMEM, or -EINTR if the task is killed.
  */
 static int rxd_clone_prepare(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 {
@@ -278,7 +278,9 @@ static int rxd_clone_prepare(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 		return 0;
 	cloning->record = rxd_record_alloc(rxd_store_nr_pages(rxd->store), cloning->arg->state);
 	rxd->store->hold = rxd_hold_alloc(&rxd->changes);
-	return cloning->record && rxd->store->hold ? 0 : -ENOMEM;
+	if (cloning->record && rxd->store->hold)
+		return 0;
+	return fatal_signal_pending(current) ? -EINTR : -ENOMEM;
 }
 
 /**
@@ -327,41 +329,46 @@ int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd)
 }
 
 /**
- * rxd_disk_snapshot - share the data of a disk with a new store
- * @rxd: the disk, locked
- * @snapshot: filled in; the caller destroys its store
- * @dry_run: only check, and change nothing
+ * rxd_disk_prepare_snapshot - wait for, and allocate, the memory that rxd_disk_snapshot() will need
+ * @rxd: the disk, not locked: others need its lock, so this must not be held while memory is short
+ * @snapshot: its store is set; the caller destroys it
  *
- * Return: 0; -EOPNOTSUPP if the memory of the data is reserved; -EIO if the disk was given up;
- * -EBUSY if it is open; -ENOMEM.
+ * Return: 0, -ENOMEM, or -EINTR if the task is killed.
  */
-int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot, bool dry_run)
+int rxd_disk_prepare_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot)
 {
 	static const struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
+
+	snapshot->store = rxd_store_create(rxd_store_nr_pages(rxd->store), &options);
+	if (snapshot->store)
+		return 0;
+	return fatal_signal_pending(current) ? -EINTR : -ENOMEM;
+}
+
+/**
+ * rxd_disk_snapshot - share the data of a disk with a new store
+ * @rxd: the disk, locked
+ * @snapshot: from rxd_disk_prepare_snapshot(), and filled in; without a store, only check
+ *
+ * Return: 0; -EOPNOTSUPP if the memory of the data is reserved; -EIO if the disk was given up;
+ * -EBUSY if it is open; -EAGAIN if it was resized since rxd_disk_prepare_snapshot().
+ */
+int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot)
+{
 	struct rxd_store_stats stats;
 	int ret;
 
 	lockdep_assert_held(&rxd->lock);
-	snapshot->store = NULL;
 	snapshot->nr_pages = rxd_store_nr_pages(rxd->store);
 	snapshot->logical_block_size = queue_logical_block_size(rxd->gd->queue);
 	uuid_copy(&snapshot->uuid, &rxd->uuid);
 	if (rxd_store_must_be_expendable(rxd->store))
 		return -EOPNOTSUPP;
-	ret = rxd_share(rxd, NULL, NULL) ?: rxd_store_prepare(snapshot->nr_pages);
+	if (snapshot->store && rxd_store_nr_pages(snapshot->store) != snapshot->nr_pages)
+		return -EAGAIN;
+	ret = rxd_share(rxd, snapshot->store, NULL);
 	if (ret)
 		return ret;
-
-	if (!dry_run) {
-		snapshot->store = rxd_store_create(snapshot->nr_pages, &options);
-		if (!snapshot->store)
-			return -ENOMEM;
-		ret = rxd_share(rxd, snapshot->store, NULL);
-		if (ret) {
-			rxd_store_destroy(snapshot->store);
-			return ret;
-		}
-	}
 	rxd_store_get_stats(snapshot->store ?: rxd->store, &stats);
 	snapshot->used = stats.used;
 	return 0;

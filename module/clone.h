@@ -46,7 +46,8 @@ struct rxd_snapshot {
 
 int rxd_disk_like(struct rxd_disk *rxd, struct rxd_create *arg, bool expendable);
 int rxd_disk_clone(struct rxd_cloning *cloning, struct rxd_disk *rxd);
-int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot, bool dry_run);
+int rxd_disk_prepare_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot);
+int rxd_disk_snapshot(struct rxd_disk *rxd, struct rxd_snapshot *snapshot);
 int rxd_disk_reset(struct rxd_disk *rxd, const struct rxd_snapshot *snapshot,
 		   const struct rxd_seen *seen, bool dry_run);
 

@@ -269,6 +269,28 @@ static struct rxd_disk *get_disk_at(int index)
 	return rxd ?: ERR_PTR(-ENODEV);
 }
 
+/*
+ * Prevent changes to a disk until unlock_disk(), which drops the reference from get_disk_at(). If
+ * this fails, the reference is dropped, too.
+ */
+static int lock_found(struct rxd_disk *rxd, unsigned int *memflags)
+{
+	int ret;
+
+	ret = mutex_lock_interruptible(&rxd->lock);
+	if (ret)
+		goto out_put;
+	if (!rxd->removing) {
+		*memflags = memalloc_noio_save();
+		return 0;
+	}
+	ret = -ENODEV;
+	mutex_unlock(&rxd->lock);
+out_put:
+	rxd_disk_put(rxd);
+	return ret;
+}
+
 /* Find a disk, and prevent changes to it until unlock_disk(). */
 static struct rxd_disk *lock_disk(int index, unsigned int *memflags)
 {
@@ -277,18 +299,8 @@ static struct rxd_disk *lock_disk(int index, unsigned int *memflags)
 
 	if (IS_ERR(rxd))
 		return rxd;
-	ret = mutex_lock_interruptible(&rxd->lock);
-	if (ret)
-		goto out_put;
-	if (!rxd->removing) {
-		*memflags = memalloc_noio_save();
-		return rxd;
-	}
-	ret = -ENODEV;
-	mutex_unlock(&rxd->lock);
-out_put:
-	rxd_disk_put(rxd);
-	return ERR_PTR(ret);
+	ret = lock_found(rxd, memflags);
+	return ret ? ERR_PTR(ret) : rxd;
 }
 
 static void unlock_disk(struct rxd_disk *rxd, unsigned int memflags)
@@ -350,21 +362,6 @@ static int promise_growth(struct rxd_disk *rxd, u64 size, bool overcommit, bool 
 	return ret;
 }
 
-/*
- * Wait for the memory that a disk will need to grow. Others need the lock of the disk, so wait
- * before it is taken. Whether the memory is there, and whether the disk may grow, is checked later.
- */
-static int prepare_growth(int index, u64 size)
-{
-	struct rxd_disk *rxd = get_disk_at(index);
-
-	if (IS_ERR(rxd))
-		return PTR_ERR(rxd);
-	rxd_disk_prepare_growth(rxd, size);
-	rxd_disk_put(rxd);
-	return 0;
-}
-
 static int rxd_resize(struct rxd_resize *arg)
 {
 	bool dry_run = arg->flags & RXD_DRY_RUN;
@@ -373,12 +370,20 @@ static int rxd_resize(struct rxd_resize *arg)
 	bool overcommit;
 	int ret;
 
-	ret = rxd_check_resize(arg) ?: prepare_growth(arg->index, arg->size);
+	ret = rxd_check_resize(arg);
 	if (ret)
 		return ret;
-	rxd = lock_disk(arg->index, &memflags);
+	rxd = get_disk_at(arg->index);
 	if (IS_ERR(rxd))
 		return PTR_ERR(rxd);
+	/*
+	 * Others need the lock of the disk, so wait for memory without it. Do not look the disk up
+	 * again: another one may have its number by then.
+	 */
+	rxd_disk_prepare_growth(rxd, arg->size);
+	ret = lock_found(rxd, &memflags);
+	if (ret)
+		return ret;
 
 	overcommit = rxd->overcommit || arg->flags & RXD_RESIZE_OVERCOMMIT;
 	ret = promise_growth(rxd, arg->size, overcommit, dry_run);
@@ -471,30 +476,77 @@ static int rxd_clone(struct rxd_clone *arg)
 	return ret;
 }
 
+/* Return: -EAGAIN if the disk was resized meanwhile, or as rxd_track(). */
+static int track_disk(const struct rxd_track *arg, struct rxd_tracking *tracking)
+{
+	unsigned int memflags;
+	struct rxd_disk *rxd;
+	int ret;
+
+	rxd = lock_disk(arg->index, &memflags);
+	if (IS_ERR(rxd))
+		return PTR_ERR(rxd);
+	ret = rxd_may_track(rxd, arg->flags & RXD_TRACK_STOP);
+	rxd_disk_get(rxd);
+	unlock_disk(rxd, memflags);
+	/* Others need the lock of the disk, so wait for memory without it. */
+	if (!ret)
+		ret = rxd_disk_prepare_track(rxd, arg, tracking);
+	if (ret) {
+		rxd_disk_put(rxd);
+		return ret;
+	}
+	ret = lock_found(rxd, &memflags);
+	if (ret)
+		return ret;
+	ret = rxd_disk_track(rxd, arg, tracking);
+	unlock_disk(rxd, memflags);
+	return ret;
+}
+
 static int rxd_track(struct rxd_track *arg)
 {
-	struct rxd_hold *hold = NULL;
-	struct rxd_disk *rxd;
-	unsigned int memflags;
+	struct rxd_tracking tracking;
 	int ret;
 
 	ret = rxd_check_track(arg);
 	if (ret)
 		return ret;
-	/* Under the lock, memory per CPU could not be allocated by reclaim. */
-	if (!(arg->flags & (RXD_TRACK_STOP | RXD_DRY_RUN)))
-		hold = rxd_hold_alloc(NULL);
-	rxd = lock_disk(arg->index, &memflags);
-	ret = PTR_ERR_OR_ZERO(rxd);
-	if (!ret) {
-		ret = rxd_disk_track(rxd, arg, &hold);
-		unlock_disk(rxd, memflags);
-	}
-	rxd_hold_free(hold);
+	do {
+		tracking = (struct rxd_tracking){};
+		ret = track_disk(arg, &tracking);
+		rxd_hold_free(tracking.hold);
+		rxd_record_free(tracking.record);
+	} while (ret == -EAGAIN);
 	return ret;
 }
 
-static int snapshot_disk(int index, struct rxd_snapshot *snapshot, bool dry_run)
+/* Return: -EAGAIN if the disk was resized meanwhile, or as rxd_disk_snapshot(). */
+static int try_snapshot(int index, struct rxd_snapshot *snapshot)
+{
+	struct rxd_disk *rxd = get_disk_at(index);
+	unsigned int memflags;
+	int ret;
+
+	if (IS_ERR(rxd))
+		return PTR_ERR(rxd);
+	ret = rxd_disk_prepare_snapshot(rxd, snapshot);
+	if (ret) {
+		rxd_disk_put(rxd);
+		return ret;
+	}
+	ret = lock_found(rxd, &memflags);
+	if (!ret) {
+		ret = rxd_disk_snapshot(rxd, snapshot);
+		unlock_disk(rxd, memflags);
+	}
+	if (ret)
+		rxd_store_destroy(snapshot->store);
+	return ret;
+}
+
+/* Only check the disk and the memory. */
+static int check_snapshot(int index, struct rxd_snapshot *snapshot)
 {
 	struct rxd_disk *rxd;
 	unsigned int memflags;
@@ -503,8 +555,21 @@ static int snapshot_disk(int index, struct rxd_snapshot *snapshot, bool dry_run)
 	rxd = lock_disk(index, &memflags);
 	if (IS_ERR(rxd))
 		return PTR_ERR(rxd);
-	ret = rxd_disk_snapshot(rxd, snapshot, dry_run);
+	snapshot->store = NULL;
+	ret = rxd_disk_snapshot(rxd, snapshot);
 	unlock_disk(rxd, memflags);
+	return ret ?: rxd_store_prepare(snapshot->nr_pages);
+}
+
+static int snapshot_disk(int index, struct rxd_snapshot *snapshot, bool dry_run)
+{
+	int ret;
+
+	if (dry_run)
+		return check_snapshot(index, snapshot);
+	do {
+		ret = try_snapshot(index, snapshot);
+	} while (ret == -EAGAIN);
 	return ret;
 }
 

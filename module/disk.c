@@ -313,15 +313,18 @@ int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg)
 	return 0;
 }
 
-/* The pages go first: writes to other disks must go on finding this memory. */
-static void rxd_stop_expending(struct rxd_disk *rxd)
+/*
+ * Drop the pages of a disk without I/O now, and not with the last reference, which a task may hold
+ * that waits for memory. Those of an expendable disk go before it leaves the list: writes to other
+ * disks must go on finding this memory.
+ */
+static void rxd_drop_pages(struct rxd_disk *rxd)
 {
-	if (!rxd->expendable)
-		return;
 	mutex_lock(&rxd->lock);
 	rxd_store_clear(rxd->store);
 	mutex_unlock(&rxd->lock);
-	rxd_expendable_remove(&rxd->expend);
+	if (rxd->expendable)
+		rxd_expendable_remove(&rxd->expend);
 }
 
 /**
@@ -332,7 +335,7 @@ void rxd_disk_abandon(struct rxd_disk *rxd)
 {
 	if (!rxd->gd)
 		return;
-	rxd_stop_expending(rxd);
+	rxd_drop_pages(rxd);
 	rxd_name_drop(rxd);
 	put_disk(rxd->gd);
 }
@@ -441,7 +444,7 @@ void rxd_disk_remove(struct rxd_disk *rxd)
 {
 	cancel_delayed_work_sync(&rxd->disarm);
 	del_gendisk(rxd->gd);
-	rxd_stop_expending(rxd);
+	rxd_drop_pages(rxd);
 	rxd_name_drop(rxd);
 	put_disk(rxd->gd);
 	module_put(THIS_MODULE);

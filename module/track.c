@@ -12,6 +12,7 @@
  */
 #include <linux/errno.h>
 #include <linux/lockdep.h>
+#include <linux/sched/signal.h>
 #include <linux/uuid.h>
 
 #include "compat.h"
@@ -21,12 +22,14 @@
 #include "record.h"
 #include "track.h"
 
-/*
- * A clone may be given up when all of it was read, before its record is ended.
+/**
+ * rxd_may_track - check whether a record of changes may begin or end
+ * @rxd: the disk, locked
+ * @stop: it would end; a clone may be given up when all of it was read, before this
  *
  * Return: 0, -EIO or -EBUSY.
  */
-static int rxd_may_track(struct rxd_disk *rxd, bool stop)
+int rxd_may_track(struct rxd_disk *rxd, bool stop)
 {
 	lockdep_assert_held(&rxd->lock);
 	if (rxd_disk_is_lost(rxd) && !stop)
@@ -55,50 +58,70 @@ static int rxd_replace_same(struct rxd_disk *rxd, const struct rxd_seen *seen,
 	return ret;
 }
 
-/* Allocate an empty record, and make room for it. Return: 0, -ENOMEM or -ESTALE. */
-static int rxd_prepare_record(struct rxd_disk *rxd, const struct rxd_track *arg,
-			      const struct rxd_seen *seen, struct rxd_hold **hold,
-			      struct rxd_record **record)
+/**
+ * rxd_disk_prepare_track - wait for, and allocate, the memory that rxd_disk_track() will need
+ * @rxd: the disk, not locked: others need its lock, so this must not be held while memory is short
+ * @arg: the checked argument of RXD_TRACK
+ * @tracking: all zeros; the caller frees what it points to, also after an error
+ *
+ * Return: 0, -ENOMEM, or -EINTR if the task is killed.
+ */
+int rxd_disk_prepare_track(struct rxd_disk *rxd, const struct rxd_track *arg,
+			   struct rxd_tracking *tracking)
 {
 	unsigned long nr_pages = rxd_store_nr_pages(rxd->store);
 
+	if (arg->flags & RXD_TRACK_STOP)
+		return 0;
 	if (arg->flags & RXD_DRY_RUN)
 		return rxd_record_prepare(nr_pages);
-	*record = rxd_record_alloc(nr_pages, arg->state);
-	if (!*record)
-		return -ENOMEM;
+	/* If the disk is armed, it needs no other one. */
+	tracking->hold = rxd_hold_alloc(NULL);
+	tracking->record = rxd_record_alloc(nr_pages, arg->state);
+	if (tracking->record)
+		return 0;
+	return fatal_signal_pending(current) ? -EINTR : -ENOMEM;
+}
+
+/* Make room for the record. Return: 0, -EAGAIN, -ENOMEM or -ESTALE. */
+static int rxd_make_room(struct rxd_disk *rxd, const struct rxd_seen *seen,
+			 struct rxd_tracking *tracking)
+{
+	if (tracking->record->nr_pages != rxd_store_nr_pages(rxd->store))
+		return -EAGAIN;
 	/* All writes to the disk are dearer afterwards: look before that. */
-	return rxd_disk_check_same(rxd, seen) ?: rxd_disk_arm(rxd, hold);
+	return rxd_disk_check_same(rxd, seen) ?: rxd_disk_arm(rxd, &tracking->hold);
 }
 
 /**
  * rxd_disk_track - begin or end the record of changes
  * @rxd: the disk, locked
  * @arg: the checked argument of RXD_TRACK
- * @hold: as for rxd_disk_arm()
+ * @tracking: from rxd_disk_prepare_track(); what is left in it was not used, or is of an earlier
+ *	record
  *
- * Return: 0 or a negative errno; see struct rxd_track.
+ * Return: 0; -EAGAIN if the disk was resized since rxd_disk_prepare_track(); or another negative
+ * errno, see struct rxd_track.
  */
-int rxd_disk_track(struct rxd_disk *rxd, const struct rxd_track *arg, struct rxd_hold **hold)
+int rxd_disk_track(struct rxd_disk *rxd, const struct rxd_track *arg,
+		   struct rxd_tracking *tracking)
 {
 	const struct rxd_seen as_seen = { .diskseq = arg->diskseq, .changes = arg->changes };
 	const struct rxd_seen *seen = arg->flags & RXD_IF_SAME ? &as_seen : NULL;
 	bool stop = arg->flags & RXD_TRACK_STOP;
-	struct rxd_record *record = NULL;
 	int ret;
 
 	ret = rxd_may_track(rxd, stop);
-	if (!ret && !stop)
-		ret = rxd_prepare_record(rxd, arg, seen, hold, &record);
 	if (!ret && arg->flags & RXD_DRY_RUN)
 		return rxd_disk_check_same(rxd, seen);
+	if (!ret && !stop)
+		ret = rxd_make_room(rxd, seen, tracking);
 	if (!ret)
-		ret = rxd_replace_same(rxd, seen, &record);
+		ret = rxd_replace_same(rxd, seen, &tracking->record);
 	if (!ret && stop) {
 		rxd->loan.left = 0;
 		rxd_disk_disarm_later(rxd);
 	}
-	rxd_record_free(record);
 	return ret;
 }
 
