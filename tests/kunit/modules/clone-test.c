@@ -85,6 +85,8 @@ static struct {
 	unsigned int nr_thaws;
 	unsigned int nr_frozen_locked;
 	unsigned int nr_prepared;
+	void (*at_freeze)(void);
+	struct kunit *test;
 } way;
 
 static int test_flush(struct address_space *mapping)
@@ -111,6 +113,8 @@ static int test_freeze(struct rxd_freeze *freeze)
 	/* 0: the next one who holds writes waits for a grace period. */
 	if (READ_ONCE(cloning->source->store->hold->sem.rss.gp_state))
 		way.nr_prepared++;
+	if (way.at_freeze)
+		way.at_freeze();
 	return rxd_freeze(freeze);
 }
 
@@ -684,7 +688,7 @@ static void given_up_while_it_is_made(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rxd_disk_is_lost(disk(NEW)));
 	flush_work(&disk(NEW)->expend.work);
 	KUNIT_EXPECT_EQ(test, used(store_of(NEW)), 0);
-	KUNIT_EXPECT_EQ(test, rxd_store_next_data(store_of(NEW), 0), NR_MANY_LEAVES * PER_LEAF);
+	KUNIT_EXPECT_EQ(test, first_data(store_of(NEW), 0), NR_MANY_LEAVES * PER_LEAF);
 	KUNIT_EXPECT_EQ(test, test_owners(), before);
 	KUNIT_EXPECT_TRUE(test, pages_are(store_of(CLONE), 0, 8, 0x10));
 	if (file)
@@ -965,19 +969,18 @@ static void killed_wait_is_no_shortage(struct kunit *test)
 static void map_of_a_hole_lets_go(struct kunit *test)
 {
 	unsigned long first = 0, end = NR_HUGE;
-	unsigned int parts = 0, found = 0;
 	struct rxd_extent extents[4];
 	struct walk walk = { .next = next_data };
-	int nr;
+	unsigned int parts;
+	int found = 0;
 
 	KUNIT_ASSERT_EQ(test, make_disk(NR_HUGE), 0);
 	fill(test, store_of(SOURCE), BORDER_OF_WALK - 4, 8, 0x11);
 	fill(test, store_of(SOURCE), NR_HUGE - 1, 1, 0x22);
 	walk.rxd = disk(SOURCE);
-	for (; first < end; parts++, found += nr) {
-		nr = gather_locked(&walk, &first, &end, extents + found,
-				   ARRAY_SIZE(extents) - found);
-		KUNIT_ASSERT_GE(test, nr, 0);
+	for (parts = 0; first < end; parts++) {
+		found = gather_locked(&walk, &first, &end, extents, found, ARRAY_SIZE(extents));
+		KUNIT_ASSERT_GE(test, found, 0);
 	}
 	KUNIT_EXPECT_GE(test, parts, NR_HUGE / BORDER_OF_WALK);
 	KUNIT_ASSERT_EQ(test, found, 2);
@@ -985,6 +988,29 @@ static void map_of_a_hole_lets_go(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, extents[0].length, 8 << PAGE_SHIFT);
 	KUNIT_EXPECT_EQ(test, extents[1].start, (u64)(NR_HUGE - 1) << PAGE_SHIFT);
 	KUNIT_EXPECT_EQ(test, extents[1].length, PAGE_SIZE);
+}
+
+/* A discard marks all pages as changed, also those that are holes. */
+static void changes_of_a_discard_let_go(struct kunit *test)
+{
+	unsigned long first = 0, end = NR_HUGE;
+	struct walk walk = { .next = next_change };
+	struct rxd_extent extent;
+	unsigned int parts;
+	int found = 0;
+
+	KUNIT_ASSERT_EQ(test, make_disk(NR_HUGE), 0);
+	KUNIT_ASSERT_EQ(test, track_source(0), 0);
+	rxd_store_free_range(store_of(SOURCE), 0, NR_HUGE);
+	walk.rxd = disk(SOURCE);
+	for (parts = 0; first < end; parts++) {
+		found = gather_locked(&walk, &first, &end, &extent, found, 1);
+		KUNIT_ASSERT_GE(test, found, 0);
+	}
+	KUNIT_EXPECT_GE(test, parts, NR_HUGE / BORDER_OF_WALK);
+	KUNIT_ASSERT_EQ(test, found, 1);
+	KUNIT_EXPECT_EQ(test, extent.start, 0);
+	KUNIT_EXPECT_EQ(test, extent.length, (u64)NR_HUGE << PAGE_SHIFT);
 }
 
 struct opening {
@@ -1049,49 +1075,247 @@ static void opens_wait_for_the_load(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, opening.error, 0);
 }
 
-struct growth {
+/**
+ * struct call - a function that a thread calls
+ * @run: the function
+ * @began: the thread runs
+ * @error: what the function has returned, or 1 before
+ */
+struct call {
+	int (*run)(void);
 	bool began;
 	int error;
 };
 
-static int grow_source(void *arg)
+static int run_call(void *arg)
 {
-	struct growth *growth = arg;
-	struct rxd_resize resize = {
-		.version = RXD_ABI_VERSION,
-		.index = SOURCE,
-		.size = SZ_1T,
-	};
+	struct call *call = arg;
 
-	WRITE_ONCE(growth->began, true);
-	WRITE_ONCE(growth->error, rxd_resize(&resize));
+	WRITE_ONCE(call->began, true);
+	WRITE_ONCE(call->error, call->run());
 	while (!kthread_should_stop())
 		msleep(20);
 	return 0;
 }
 
-/* Others need the lock of a disk while its growth waits for memory. */
-static void growth_waits_without_the_lock(struct kunit *test)
+/* Start the call, and give it time to wait for something. */
+static void begin_call(struct kunit *test, struct crew *crew, struct call *call)
 {
-	struct growth growth = { .error = 1 };
+	call->error = 1;
+	crew_add(test, crew, run_call, call);
+	while (!READ_ONCE(call->began))
+		msleep(20);
+	msleep(200);
+}
+
+/* A page is about to be free, and who finds no memory waits for it. */
+static void begin_shortage(void)
+{
+	rxd_note_retired(1);
+	WRITE_ONCE(test_memory.is_short, true);
+}
+
+static void end_shortage(void)
+{
+	WRITE_ONCE(test_memory.is_short, false);
+	rxd_note_freed(1);
+}
+
+static int resize_source(unsigned long nr_pages, u32 flags)
+{
+	struct rxd_resize resize = {
+		.version = RXD_ABI_VERSION,
+		.flags = flags,
+		.index = SOURCE,
+		.size = (u64)nr_pages << PAGE_SHIFT,
+	};
+
+	return rxd_resize(&resize);
+}
+
+static int grow_source(void)
+{
+	return resize_source(NR_HUGE, 0);
+}
+
+static int begin_record(void)
+{
+	return track_source(0);
+}
+
+static const struct waiting {
+	const char *name;
+	unsigned long nr_pages;
+	int (*run)(void);
+} waitings[] = {
+	{ "growth", 8, grow_source },
+	{ "record", NR_HUGE, begin_record },
+	{ "snapshot", NR_HUGE, reset_clone },
+};
+
+static void get_waiting_name(const struct waiting *waiting, char *desc)
+{
+	strscpy(desc, waiting->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(waiting, waitings, get_waiting_name);
+
+/* Others need the lock of a disk while a call waits for memory. */
+static void waits_without_the_lock(struct kunit *test)
+{
+	const struct waiting *waiting = test->param_value;
+	struct call call = { .run = waiting->run };
+	struct crew crew = {};
+
+	KUNIT_ASSERT_EQ(test, make_disk(waiting->nr_pages), 0);
+	KUNIT_ASSERT_EQ(test, make_clone(CLONE, RXD_CREATE_OVERCOMMIT), 0);
+	begin_shortage();
+	begin_call(test, &crew, &call);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(call.error), 1);
+	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&disk(SOURCE)->lock));
+	end_shortage();
+	crew_run(&crew, 0);
+	KUNIT_EXPECT_EQ(test, call.error, 0);
+}
+
+/* A disk that waits to grow is removed. Another disk, which gets its number, does not grow. */
+static void growth_is_of_the_same_disk(struct kunit *test)
+{
+	struct call call = { .run = grow_source };
 	struct crew crew = {};
 
 	KUNIT_ASSERT_EQ(test, make_disk(8), 0);
-	/* A page that is about to be free: others wait for it. */
-	rxd_note_retired(1);
-	WRITE_ONCE(test_memory.is_short, true);
-	crew_add(test, &crew, grow_source, &growth);
-	while (!READ_ONCE(growth.began))
-		msleep(20);
-	msleep(200);
-	KUNIT_EXPECT_EQ(test, READ_ONCE(growth.error), 1);
-	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&disk(SOURCE)->lock));
-
-	WRITE_ONCE(test_memory.is_short, false);
-	rxd_note_freed(1);
+	begin_shortage();
+	begin_call(test, &crew, &call);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(call.error), 1);
+	KUNIT_EXPECT_EQ(test, remove_disk(SOURCE, NULL, false), 0);
+	KUNIT_EXPECT_EQ(test, make_disk(16), 0);
+	end_shortage();
 	crew_run(&crew, 0);
-	KUNIT_EXPECT_EQ(test, growth.error, 0);
-	KUNIT_EXPECT_EQ(test, rxd_disk_size(disk(SOURCE)), SZ_1T);
+	KUNIT_EXPECT_EQ(test, call.error, -ENODEV);
+	KUNIT_EXPECT_EQ(test, rxd_disk_size(disk(SOURCE)), (u64)16 << PAGE_SHIFT);
+}
+
+/* The pages of a removed disk are freed, although a task still has a reference to it. */
+static void removal_frees_at_once(struct kunit *test)
+{
+	struct rxd_disk *rxd;
+
+	KUNIT_ASSERT_EQ(test, make_disk(8), 0);
+	fill(test, store_of(SOURCE), 0, 8, 0x10);
+	rxd = disk(SOURCE);
+	rxd_disk_get(rxd);
+	KUNIT_EXPECT_EQ(test, remove_disk(SOURCE, NULL, false), 0);
+	KUNIT_EXPECT_EQ(test, used(rxd->store), 0);
+	rxd_store_drain();
+	KUNIT_EXPECT_EQ(test, test_freed(), test_awaited());
+	rxd_disk_put(rxd);
+}
+
+/* Growth of reserved memory takes long, and so may a cut: a frozen file system must not wait. */
+static void resize_when_frozen(void)
+{
+	KUNIT_EXPECT_EQ(way.test, resize_source(16, 0), -EBUSY);
+	KUNIT_EXPECT_EQ(way.test, resize_source(4, RXD_RESIZE_FORCE), -EBUSY);
+}
+
+static void frozen_for_a_short_time(struct kunit *test)
+{
+	struct file *file;
+
+	KUNIT_ASSERT_EQ(test, make_disk_with(8, RXD_CREATE_RESERVE), 0);
+	file = open_disk(test, SOURCE);
+	way.test = test;
+	way.at_freeze = resize_when_frozen;
+	KUNIT_EXPECT_EQ(test, make_clone(CLONE, RXD_CLONE_EXPENDABLE), 0);
+	KUNIT_EXPECT_EQ(test, way.nr_freezes, 1);
+	KUNIT_EXPECT_EQ(test, remove(CLONE), 0);
+	KUNIT_EXPECT_EQ(test, resize_source(16, 0), 0);
+	close_disk(file, SOURCE);
+}
+
+static void killed_while_it_shrinks(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, make_disk(NR_HUGE), 0);
+	allow_signal(SIGKILL);
+	send_sig(SIGKILL, current, 1);
+	KUNIT_EXPECT_EQ(test, resize_source(8, 0), -EINTR);
+	flush_signals(current);
+	disallow_signal(SIGKILL);
+	KUNIT_EXPECT_EQ(test, rxd_store_nr_pages(store_of(SOURCE)), NR_HUGE);
+	KUNIT_EXPECT_FALSE(test, disk(SOURCE)->shut);
+}
+
+static int cut_source(void)
+{
+	return resize_source(8, RXD_RESIZE_FORCE);
+}
+
+/* Opens and sync(2) need the open_mutex while a bio in flight waits for memory. */
+static void cut_waits_without_the_open_mutex(struct kunit *test)
+{
+	struct call call = { .run = cut_source };
+	struct crew crew = {};
+	struct gendisk *gd;
+
+	KUNIT_ASSERT_EQ(test, make_disk(16), 0);
+	gd = disk(SOURCE)->gd;
+	percpu_ref_get(&gd->queue->q_usage_counter);
+	begin_call(test, &crew, &call);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(call.error), 1);
+	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&gd->open_mutex));
+	percpu_ref_put(&gd->queue->q_usage_counter);
+	crew_run(&crew, 0);
+	KUNIT_EXPECT_EQ(test, call.error, 0);
+	KUNIT_EXPECT_EQ(test, rxd_disk_size(disk(SOURCE)), (u64)8 << PAGE_SHIFT);
+}
+
+static int halve_source(void)
+{
+	return resize_source(NR_HUGE / 2, RXD_RESIZE_FORCE);
+}
+
+/* A shorter directory is no reason to wait for memory. */
+static void shrink_waits_for_no_memory(struct kunit *test)
+{
+	struct call call = { .run = halve_source };
+	struct crew crew = {};
+
+	KUNIT_ASSERT_EQ(test, make_disk(NR_HUGE), 0);
+	begin_shortage();
+	begin_call(test, &crew, &call);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(call.error), 0);
+	end_shortage();
+	crew_run(&crew, 0);
+}
+
+/* The new end lies in a shared leaf, of which a copy is needed. */
+static void shrink_takes_from_the_headroom(struct kunit *test)
+{
+	make_disks(test);
+	WRITE_ONCE(test_memory.is_short, true);
+	/* Memory is checked once in several pages, and each time after a check has failed. */
+	KUNIT_EXPECT_EQ(test, rxd_store_fill(store_of(SOURCE), PER_LEAF, PER_LEAF, RXD_GFP),
+			-ENOSPC);
+	KUNIT_EXPECT_EQ(test, resize_source(4, RXD_RESIZE_FORCE), 0);
+	WRITE_ONCE(test_memory.is_short, false);
+	KUNIT_EXPECT_EQ(test, used(store_of(SOURCE)), 4);
+}
+
+/* A chained bio, which belongs to another part of the disk, has failed before. */
+static void first_error_stays(struct kunit *test)
+{
+	struct bio_vec bv;
+	struct bio bio;
+
+	KUNIT_ASSERT_EQ(test, make_disk(8), 0);
+	rxd_store_set_limit(store_of(SOURCE), 0);
+	bio_init(&bio, disk(SOURCE)->gd->part0, &bv, 1, REQ_OP_WRITE);
+	__bio_add_page(&bio, written, PAGE_SIZE, 0);
+	bio.bi_status = BLK_STS_MEDIUM;
+	KUNIT_EXPECT_EQ(test, submit_bio_wait(&bio), blk_status_to_errno(BLK_STS_MEDIUM));
+	KUNIT_EXPECT_EQ(test, atomic64_read(&disk(SOURCE)->nospc), 1);
+	bio_uninit(&bio);
 }
 
 static struct kunit_case clone_cases[] = {
@@ -1111,7 +1335,16 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE(map_of_a_hole_lets_go),
 	KUNIT_CASE(failed_load_waits_for_nobody),
 	KUNIT_CASE(opens_wait_for_the_load),
-	KUNIT_CASE(growth_waits_without_the_lock),
+	KUNIT_CASE(changes_of_a_discard_let_go),
+	KUNIT_CASE_PARAM(waits_without_the_lock, waiting_gen_params),
+	KUNIT_CASE(growth_is_of_the_same_disk),
+	KUNIT_CASE(removal_frees_at_once),
+	KUNIT_CASE(frozen_for_a_short_time),
+	KUNIT_CASE(killed_while_it_shrinks),
+	KUNIT_CASE(cut_waits_without_the_open_mutex),
+	KUNIT_CASE(shrink_waits_for_no_memory),
+	KUNIT_CASE(shrink_takes_from_the_headroom),
+	KUNIT_CASE(first_error_stays),
 	{}
 };
 
