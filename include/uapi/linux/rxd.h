@@ -184,12 +184,12 @@ struct rxd_remove {
  * @reserved: in: zero
  *
  * Errors: ENODEV; ERANGE, EFBIG, ENOSPC, ENOMEM as for RXD_CREATE; EBUSY: the disk would
- * shrink, but is open or in use as a cache; ENOTEMPTY: the disk would shrink, but holds
- * data beyond the new end; EIO: it was given up. RXD_RESIZE_FORCE overrides EBUSY of an open
- * disk, and ENOTEMPTY.
+ * shrink, but is open or in use as a cache, or it is open and being cloned, and has reserved memory
+ * or would shrink by force; ENOTEMPTY: the disk would shrink, but holds data beyond the new end;
+ * EIO: it was given up; EINTR: SIGKILL arrived. RXD_RESIZE_FORCE overrides EBUSY of an open disk,
+ * and ENOTEMPTY.
  *
- * Opening a disk with reserved memory fails with EBUSY while the driver looks for data
- * beyond the new end.
+ * Opening the disk fails with EBUSY while the driver looks for data beyond the new end.
  */
 struct rxd_resize {
 	__u32 version;
