@@ -166,9 +166,14 @@ def test_partition_forgets_what_is_cut_off(lab):
         os.pwrite(fd, stamp(7, MIB), 40 * MIB)
         os.fsync(fd)
         assert os.pread(fd, MIB, 40 * MIB) == stamp(7, MIB)
+        os.pwrite(fd, stamp(8, MIB), 50 * MIB)
         ramdisk.resize(16 * MIB, RESIZE_FORCE)
         ramdisk.resize(64 * MIB)
-        assert os.pread(fd, MIB, 40 * MIB) == bytes(MIB)
+        assert os.pread(fd, MIB, 40 * MIB) == bytes(MIB) == os.pread(fd, MIB, 50 * MIB)
+        # What was written, and is lost, is not lost silently.
+        with pytest.raises(OSError) as caught:
+            os.fsync(fd)
+        assert caught.value.errno == errno.EIO
     finally:
         os.close(fd)
         with Direct(ramdisk.path) as device:

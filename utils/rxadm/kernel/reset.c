@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "base/signals.h"
 #include "base/size.h"
 #include "base/system.h"
 #include "device/device.h"
@@ -97,15 +98,22 @@ static enum exit_code reset_error(int fd, int err, const struct device *dev, int
 	}
 }
 
+/* The records must say what the disk holds, also if a signal arrives. */
 static enum exit_code try_reset(int fd, const struct device *dev, const char *diskseq,
-				struct rxd_reset *arg, int *err)
+				const uint8_t *uuid, struct rxd_reset *arg, int *err)
 {
-	enum exit_code ret = disk_empty_begin(dev, diskseq);
+	enum exit_code ret;
 
-	if (ret)
-		return ret;
-	*err = ioctl(fd, RXD_RESET, arg) ? errno : 0;
-	return disk_empty_end(diskseq, !*err);
+	signals_block();
+	ret = disk_empty_begin(dev, diskseq);
+	if (!ret) {
+		*err = ioctl(fd, RXD_RESET, arg) ? errno : 0;
+		ret = disk_empty_end(diskseq, !*err);
+		if (!*err)
+			disk_unfinished_end(uuid);
+	}
+	signals_allow();
+	return ret;
 }
 
 /* The driver refuses if the disk was written to or replaced after the check, as in discard(). */
@@ -136,14 +144,12 @@ static enum exit_code reset(int fd, const struct device *dev, int index, const c
 		if (request->dry_run)
 			err = dry_run_reset(fd, &arg);
 		else
-			ret = try_reset(fd, dev, diskseq, &arg, &err);
+			ret = try_reset(fd, dev, diskseq, seen.query.uuid, &arg, &err);
 	} while (!ret && (err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
 	if (!ret && err)
 		ret = reset_error(fd, err, dev, index, request);
-	if (!ret && !request->dry_run) {
-		disk_unfinished_end(seen.query.uuid);
+	if (!ret && !request->dry_run)
 		ramdisk_read_partitions(index);
-	}
 	return ret;
 }
 
