@@ -435,6 +435,50 @@ def test_no_space_to_rewrite(lab):
 
 
 @pytest.mark.one_kernel
+def test_folder_that_cannot_be_synced(lab, path):
+    """The file was rewritten and has the path: the disk counts as saved to it."""
+    source = lab.ramdisk(SIZE)
+    direct.write(source.path, 0, stamp(1, MIB))
+    environment = {**ENVIRONMENT,
+                   "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    update(source, path)
+    for number in range(60):
+        direct.write(source.path, number * BLOCK, stamp(100 + number))
+        # The first fsync() is that of the new file.
+        result = run("strace", "-o", "/dev/null", "-e", "trace=fsync", "-e",
+                     "inject=fsync:error=EIO:when=2", program("rxadm"), "save", "--update",
+                     source.path, path, environment=environment)
+        if "is saved, but its folder cannot be synced: Input/output error" in result.stderr:
+            break
+    assert "cannot be synced" in result.stderr
+    expected = content(source.path)
+    ok("remove", source.path)
+    assert loaded(lab, path) == expected
+
+
+@pytest.mark.one_kernel
+def test_damage_that_a_rewrite_finds(lab, path):
+    """The next update saves the whole disk, and does not need what is damaged."""
+    source = lab.ramdisk(SIZE)
+    direct.write(source.path, 0, stamp(1, MIB))
+    direct.write(source.path, 8 * MIB, stamp(77))
+    update(source, path)
+    with open(path, "r+b") as image:
+        position = image.read().index(stamp(77))
+        image.seek(position + 100)
+        image.write(b"damaged")
+    for number in range(60):
+        direct.write(source.path, number * BLOCK, stamp(100 + number))
+        result = rxadm("save", "--update", source.path, path, check=True)
+        if "the next update saves the whole disk" in result.stderr:
+            break
+    assert "is damaged" in result.stderr and "saves the whole disk" in result.stderr
+    direct.write(source.path, 0, stamp(5))
+    assert "hold data" in rxadm("save", "--update", source.path, path, check=True).stderr
+    assert loaded(lab, path) == content(source.path)
+
+
+@pytest.mark.one_kernel
 def test_bad_input(lab, source, folder, path):
     """One line, and everything stays."""
     update(source, path)

@@ -35,8 +35,9 @@ static void give_up_record(struct compact *compact, const char *error)
 
 static void tell_failure(const struct compact *compact, int err)
 {
-	report(EXIT_OK, "note: file '%s': is saved, but cannot be made shorter: %s", compact->name,
-	       strerror(err));
+	report(EXIT_OK, "note: file '%s': is saved, but %s: %s", compact->name,
+	       compact->rewritten.st_ino ? "its folder cannot be synced" :
+					   "cannot be made shorter", strerror(err));
 }
 
 static bool has_space(const struct compact *compact)
@@ -76,7 +77,8 @@ static void rewrite(struct compact *compact)
 			done = COPY_INTERRUPTED;
 		if (done == COPY_DONE)
 			err = output_commit(&output, 0600, true);
-		if (done == COPY_DONE && !err)
+		/* The file is closed once it has the path, also if its folder cannot be synced. */
+		if (done == COPY_DONE && output.fd < 0)
 			compact->rewritten = st;
 		compact->signal = rewrite.signal;
 		output_discard(&output);
