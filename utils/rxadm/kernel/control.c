@@ -271,19 +271,26 @@ enum exit_code control_idle_check(int fd, int index, const struct device *dev)
 }
 
 /**
- * control_shrink_error - report the users of a RAM disk that cannot shrink
+ * control_resize_busy - report the users of a RAM disk that cannot be resized
  * @fd: the control node
  * @dev: the RAM disk
- * @index: its device number
+ * @arg: the argument of RXD_RESIZE
  */
-enum exit_code control_shrink_error(int fd, const struct device *dev, int index)
+enum exit_code control_resize_busy(int fd, const struct device *dev, const struct rxd_resize *arg)
 {
 	char *openers = openers_of(dev->number);
 	char *users = users_of(dev->number);
-	struct rxd_query query;
+	struct rxd_query query = { 0 };
 	enum exit_code ret;
+	bool known;
 
-	if (!control_query(fd, index, 0, &query) && query.state & RXD_STATE_CACHE)
+	known = !control_query(fd, arg->index, 0, &query);
+	if (known && !(query.state & RXD_STATE_CACHE) &&
+	    (query.size < arg->size || arg->flags & RXD_RESIZE_FORCE))
+		ret = report(EXIT_BUSY,
+			     "%s '%s': cannot be resized while it is cloned or saved; try again later",
+			     dev->what, dev->path);
+	else if (known && query.state & RXD_STATE_CACHE)
 		ret = report(EXIT_BUSY,
 			     "%s '%s': cannot shrink while it is in use as a cache%s%s; run 'rxadm unmap' first",
 			     dev->what, dev->path, users ? ", " : "", users ? users : "");

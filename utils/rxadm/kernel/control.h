@@ -27,7 +27,7 @@ enum exit_code control_error(int err, const char *object);
 int control_discard(int fd, unsigned long command, const struct rxd_remove *arg);
 bool control_wait_idle(const struct device *dev, unsigned int *round, enum exit_code *ret);
 enum exit_code control_idle_check(int fd, int index, const struct device *dev);
-enum exit_code control_shrink_error(int fd, const struct device *dev, int index);
+enum exit_code control_resize_busy(int fd, const struct device *dev, const struct rxd_resize *arg);
 bool control_reserve_forbids(int fd, int index, uint32_t flags);
 enum exit_code control_reserved_error(const struct device *dev, bool own, const char *rule);
 enum exit_code control_reserve_error(const char *text);

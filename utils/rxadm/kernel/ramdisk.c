@@ -420,19 +420,21 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 		.index = index,
 		.size = request->size,
 	};
+	struct rxd_query query;
 	int err;
 
 	if (request->dry_run)
 		err = dry_run_resize(fd, &arg);
 	else
 		err = ioctl(fd, RXD_RESIZE, &arg) ? errno : 0;
-	if (request->grow && (err == EBUSY || err == ENOTEMPTY))
+	if (request->grow && (err == EBUSY || err == ENOTEMPTY) &&
+	    !control_query(fd, index, 0, &query) && query.size > arg.size)
 		return grown_error(dev, request);
 	switch (err) {
 	case 0:
 		return EXIT_OK;
 	case EBUSY:
-		return control_shrink_error(fd, dev, index);
+		return control_resize_busy(fd, dev, &arg);
 	case ENOTEMPTY:
 		return report(EXIT_BUSY,
 			      "%s '%s': holds data beyond the new end '%s' (%llu bytes); %s discards it",
