@@ -2,7 +2,11 @@
 /*
  * KUnit tests of the page store of a RAM disk: single pages, limits, resizing.
  */
+#include <linux/backing-dev.h>
+#include <linux/list.h>
 #include <linux/module.h>
+#include <linux/percpu_counter.h>
+#include <linux/slab.h>
 
 #include "store-test.h"
 
@@ -925,6 +929,59 @@ static void write_waits_for_writeback(struct kunit *test)
 	KUNIT_EXPECT_GT(test, test_memory.nr_refusals, 97);
 }
 
+/*
+ * A device whose pages are dirty or being written, in parts, as cgroups have them; the counters
+ * are 0.
+ */
+static struct backing_dev_info *make_bdi(struct kunit *test, struct bdi_writeback *parts,
+					 unsigned int nr)
+{
+	struct backing_dev_info *bdi = kunit_kzalloc(test, sizeof(*bdi), GFP_KERNEL);
+	unsigned int i;
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, bdi);
+	INIT_LIST_HEAD(&bdi->wb_list);
+	for (i = 0; i < nr; i++) {
+		ret = percpu_counter_init_many(parts[i].stat, 0, GFP_KERNEL, NR_WB_STAT_ITEMS);
+		KUNIT_ASSERT_EQ(test, ret, 0);
+		list_add_tail(&parts[i].bdi_node, &bdi->wb_list);
+	}
+	return bdi;
+}
+
+/* Only writes such as the one that waits clean dirty pages of the disk itself. */
+static void write_waits_for_no_own_writeback(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 64);
+	long nr = totalram_pages();
+	u8 *buf = make_buf(test, 0x22);
+	struct bdi_writeback *parts;
+	struct percpu_counter *own;
+	unsigned int i;
+
+	parts = kunit_kcalloc(test, 2, sizeof(*parts), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, parts);
+	/* The leaf exists, so a failing write frees nothing that it could wait for. */
+	fill(test, store, 63, 1, 0x11);
+	rxd_store_set_bdi(store, make_bdi(test, parts, 2));
+	test_memory.nr_dirty = nr;
+	for (i = 0; i < 4; i++) {
+		own = &parts[i % 2].stat[i < 2 ? WB_RECLAIMABLE : WB_WRITEBACK];
+		percpu_counter_set(own, nr);
+		test_memory.nr_refusals = 3;
+		KUNIT_EXPECT_EQ(test, write_page(store, i, buf), -ENOSPC);
+		KUNIT_EXPECT_EQ(test, test_memory.nr_refusals, 2);
+		/* Half of them are now of another device. */
+		percpu_counter_set(own, nr / 2);
+		test_memory.nr_refusals = 3;
+		KUNIT_EXPECT_EQ(test, write_page(store, i, buf), 0);
+		percpu_counter_set(own, 0);
+	}
+	for (i = 0; i < 2; i++)
+		percpu_counter_destroy_many(parts[i].stat, NR_WB_STAT_ITEMS);
+}
+
 static void write_waits_for_kswapd(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 64);
@@ -1166,6 +1223,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(background_gives_all_back),
 	KUNIT_CASE(write_waits_for_background),
 	KUNIT_CASE(write_waits_for_writeback),
+	KUNIT_CASE(write_waits_for_no_own_writeback),
 	KUNIT_CASE(write_waits_for_kswapd),
 	KUNIT_CASE_SLOW(write_waits_not_for_ever),
 	KUNIT_CASE(node_of_choice),
