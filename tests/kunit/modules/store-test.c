@@ -3,9 +3,13 @@
  * KUnit tests of the page store of a RAM disk: single pages, limits, resizing.
  */
 #include <linux/backing-dev.h>
+#include <linux/completion.h>
+#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/percpu_counter.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "store-test.h"
@@ -905,6 +909,45 @@ static void write_waits_for_background(struct kunit *test)
 	}
 }
 
+static DECLARE_COMPLETION(may_free);
+
+/* Only a worker waits: it is what frees in the background. RCU calls this, too, and must not. */
+static void wait_to_free(struct page *page)
+{
+	if (!in_task() || !(current->flags & PF_WQ_WORKER))
+		return;
+	/* If others wait for it, it gives up for good. */
+	if (!wait_for_completion_timeout(&may_free, 60 * HZ))
+		complete_all(&may_free);
+}
+
+static void nobody_waits_for_background(struct kunit *test)
+{
+	unsigned long before, held, left;
+	unsigned int way;
+
+	for (way = 0; way < ARRAY_SIZE(ways_to_leave); way++) {
+		before = atomic_long_read(&test_pages);
+		leaving = make_store(test, 2 * PER_LEAF);
+		fill(test, leaving, 0, 2 * PER_LEAF, 0x11);
+		held = atomic_long_read(&test_pages);
+		KUNIT_EXPECT_EQ(test, held, before + 2 * (PER_LEAF + 1));
+		if (ways_to_leave[way] == destroy_leaving)
+			kunit_remove_action(test, destroy_test_store, leaving);
+		reinit_completion(&may_free);
+		WRITE_ONCE(test_memory.at_free, wait_to_free);
+		ways_to_leave[way]();
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), held);
+		complete_all(&may_free);
+		rxd_store_drain();
+		WRITE_ONCE(test_memory.at_free, NULL);
+		left = ways_to_leave[way] == shrink_leaving ? PER_LEAF + 1 : 0;
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), before + left);
+		if (ways_to_leave[way] != destroy_leaving)
+			kunit_release_action(test, destroy_test_store, leaving);
+	}
+}
+
 static void write_waits_for_writeback(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 64);
@@ -1222,6 +1265,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(clear_forgets_all),
 	KUNIT_CASE(background_gives_all_back),
 	KUNIT_CASE(write_waits_for_background),
+	KUNIT_CASE(nobody_waits_for_background),
 	KUNIT_CASE(write_waits_for_writeback),
 	KUNIT_CASE(write_waits_for_no_own_writeback),
 	KUNIT_CASE(write_waits_for_kswapd),
