@@ -36,12 +36,17 @@ class Others:
     def _run(self):
         data = stamp(1)
         try:
-            with Control() as control, Direct(self.ramdisk.path) as device:
+            with Control() as control:
                 while not self.over.is_set():
                     begun = time.monotonic()
                     assert control.query(self.ramdisk.index).size == self.ramdisk.query().size
-                    device.write(0, data)
-                    assert device.read(0, BLOCK) == data
+                    with Direct(self.ramdisk.path) as device:
+                        device.write(0, data)
+                        assert device.read(0, BLOCK) == data
+                    # sync(2) locks each disk of which there are cached pages.
+                    with open(self.ramdisk.path, "r+b", buffering=0) as device:
+                        device.write(data)
+                        os.sync()
                     # The creation and removal of a disk have waits of their own, such as for RCU.
                     if self.rounds % 8 == 0:
                         index = control.create(MIB)
@@ -92,10 +97,14 @@ def fill(ramdisk, size):
 
 
 def test_life_of_a_large_disk(lab, beside):
-    """The disk is removed, cleared and shrunk."""
+    """The disk is removed, cleared and shrunk; shrunk while it is open and has cached pages."""
+    def shrink(ramdisk):
+        with open(ramdisk.path, "rb", buffering=0) as device:
+            assert device.read(BLOCK) == stamp(5)
+            ramdisk.resize(MIB, RESIZE_FORCE)
+
     size = SIZE // 4
-    for what, change in (("clear", RamDisk.clear),
-                         ("shrink", lambda disk: disk.resize(MIB, RESIZE_FORCE)),
+    for what, change in (("clear", RamDisk.clear), ("shrink", shrink),
                          ("remove", RamDisk.remove)):
         ramdisk = lab.ramdisk(size, index=INDEX)
         fill(ramdisk, size)
