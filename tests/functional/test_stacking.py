@@ -120,7 +120,8 @@ def test_array_with_a_member_at_its_limit(lab, name):
 
 @pytest.mark.one_kernel
 @pytest.mark.parametrize("options", [
-    {"folio_size": 64 * KIB}, {"folio_size": 2 * MIB}, {"logical_block_size": 4096}], ids=str)
+    {"folio_size": 64 * KIB}, {"folio_size": 2 * MIB}, {"logical_block_size": 4096},
+    {"flags": CREATE_DETECT_ZEROES}], ids=str)
 def test_disks_at_their_limit(lab, options):
     stack = STACKS["disk"](lab, AREA, mem_limit=LIMIT, **options)
     unit = options.get("logical_block_size", 512) // 512

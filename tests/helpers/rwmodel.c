@@ -24,7 +24,8 @@
  *	ENOSPC		with -n, of writes and write-zeroes. With -c, exactly when the
  *			RAM disks below have counted one: each time with one writer,
  *			else in each round. With -l, exactly when the range has more
- *			pages that hold nothing than the limit leaves room for.
+ *			pages that hold nothing than the limit leaves room for. Zeros need
+ *			none if the disk detects them.
  *	EAGAIN		of what must not wait
  *	EOPNOTSUPP	of discards, of holes, and of what must not wait
  *	EIO		with -R member or disk, of what touches sectors that are cut off,
@@ -128,6 +129,7 @@ static uint64_t gap;			/* bytes between the halves */
 static int counter_fd[MAX_COUNTERS];
 static unsigned int nr_counters;
 static int used_fd = -1, limit_fd = -1;	/* of the RAM disk that the device is */
+static bool detects_zeroes;
 static bool resizing;
 static enum cut cut;
 static unsigned int chunk;		/* sectors, where every other one is cut off */
@@ -377,6 +379,17 @@ static uint64_t attribute(int fd)
 	return strtoull(text, NULL, 10);
 }
 
+static bool has_state(const char *directory, const char *state)
+{
+	int fd = open_attribute(directory, "state");
+	char text[256] = "";
+
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		err(EXIT_BROKEN, "state of a RAM disk");
+	close(fd);
+	return strstr(text, state);
+}
+
 /* Number of writes of the RAM disks below that failed because memory was short. */
 static uint64_t counted(void)
 {
@@ -419,7 +432,7 @@ static bool too_little_room(const struct op *op)
 	uint64_t end = (position(op->first) + size_of(op) + BLOCK - 1) / BLOCK * BLOCK;
 	uint64_t limit = attribute(limit_fd), used = attribute(used_fd);
 
-	if (op->kind > ZERO_IOCTL || !limit)
+	if (op->kind > (detects_zeroes ? WRITE : ZERO_IOCTL) || !limit)
 		return false;
 	return end - start - held(start, end) > (limit > used ? limit - used : 0);
 }
@@ -814,6 +827,7 @@ int main(int argc, char **argv)
 		case 'l':
 			used_fd = open_attribute(optarg, "mem_used");
 			limit_fd = open_attribute(optarg, "mem_limit");
+			detects_zeroes = has_state(optarg, "detect-zeroes");
 			break;
 		case 'g':
 			gap = parse("gap", optarg, 0, 1UL << 40) / BLOCK * BLOCK;
