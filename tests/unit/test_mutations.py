@@ -4,6 +4,7 @@
 import importlib.machinery
 import importlib.util
 import os
+import sys
 
 import pytest
 
@@ -55,3 +56,13 @@ def test_finder_goes_on(mutations, tmp_path, monkeypatch, results, found):
     monkeypatch.setattr(mutations, "stages", lambda suites, tests: [(name, []) for name in "abc"])
     monkeypatch.setattr(mutations, "outcome", lambda tree, name, command: results.pop(0))
     assert mutations.finder(("kind", "name", "module/x.c", "f", [], [], [])) == found
+
+
+def test_all_of_them_apply(mutations, tmp_path, monkeypatch):
+    monkeypatch.setattr(mutations, "WORK", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [RUN, "--check"])
+    assert len(mutations.MUTATIONS) == 20
+    assert mutations.main() == 0
+    for mutation in mutations.MUTATIONS:
+        with open(os.path.join(mutations.TOP, mutation[2]), encoding="utf-8") as file:
+            assert mutations.mutated(mutation) != file.read(), mutation[1]
