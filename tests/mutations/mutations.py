@@ -35,9 +35,9 @@ MUTATIONS = [
        "\tfill_pages(write, nr, offset_in_page(pos), src, len);\n\twrite->taken += nr;\n")],
      ["rxd_store", "rxd_store_race"], DISK),
     ("order", "grow-before-directory", STORE, "rxd_store_grow",
-     [("\tif (rxd_nr_leaves(nr_pages) > store->dir_leaves)\n",
+     [("\tif (!ret && rxd_nr_leaves(nr_pages) > store->dir_leaves)\n",
        "\tsmp_store_release(&store->nr_pages, nr_pages);\n"
-       "\tif (rxd_nr_leaves(nr_pages) > store->dir_leaves)\n")],
+       "\tif (!ret && rxd_nr_leaves(nr_pages) > store->dir_leaves)\n")],
      ["rxd_store", "rxd_store_race"], ["test_resize.py"]),
     ("order", "copy-after-end-of-fill", FILL, "finish_fill",
      [("\tend_joining(io, &readers);\n", ""),
