@@ -19,8 +19,6 @@
 #include "kernel/dry_run.h"
 #include "kernel/ramdisk.h"
 
-#define BUSY_ROUNDS	100	/* of pause_for(): five seconds */
-
 struct reset_request {
 	const struct device *source;	/* the RAM disk with the data */
 	int index;			/* its device number */
