@@ -241,7 +241,8 @@ cross:
 torture:
 	tests/run torture-$(or $(KERNEL),7.2) long-$(or $(KERNEL),7.2) sanitize \
 		stock memcheck kcsan states cma \
-		$(foreach stage,machines small small-512 numa movable,$(stage)-$(or $(KERNEL),7.2))
+		$(foreach stage,machines small small-512 numa movable movable-512,\
+			$(stage)-$(or $(KERNEL),7.2))
 
 mutations:
 	tests/mutations/run $(ONLY)
