@@ -286,7 +286,8 @@ enum exit_code control_resize_busy(int fd, const struct device *dev, const struc
 
 	known = !control_query(fd, arg->index, 0, &query);
 	if (known && !(query.state & RXD_STATE_CACHE) &&
-	    (query.size < arg->size || arg->flags & RXD_RESIZE_FORCE))
+	    (query.size < arg->size || arg->flags & RXD_RESIZE_FORCE ||
+	     (query.state & RXD_STATE_RESERVED && !(query.state & RXD_STATE_OPEN))))
 		ret = report(EXIT_BUSY,
 			     "%s '%s': cannot be resized while it is cloned or saved; try again later",
 			     dev->what, dev->path);
