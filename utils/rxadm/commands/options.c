@@ -2,6 +2,7 @@
 /*
  * Read options that several subcommands share, and report errors in the values of options.
  */
+#include <assert.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +36,10 @@ enum exit_code flag_options(int argc, char **argv, const char *usage, const stru
 	size_t i;
 	int opt;
 
-	for (i = 0; flags[i].name; i++)
+	for (i = 0; flags[i].name; i++) {
+		assert(i < FLAGS_MAX);
 		options[i] = (struct option){ flags[i].name, no_argument, NULL, OPT_FIRST + i };
+	}
 	options[i] = (struct option){ "help", no_argument, NULL, 'h' };
 	while ((opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		if (opt == 'h')

@@ -133,11 +133,12 @@ static enum exit_code find_and_remove(const char *name, const struct device *dev
 static enum exit_code check_nqn(const char *nqn)
 {
 	char *error = value_nqn(nqn);
+	enum exit_code ret = EXIT_OK;
 
 	if (error)
-		report(EXIT_PARAMETERS, "NQN '%s': %s", nqn, error);
+		ret = report(EXIT_PARAMETERS, "NQN '%s': %s", nqn, error);
 	free(error);
-	return error ? EXIT_PARAMETERS : EXIT_OK;
+	return ret;
 }
 
 /**
