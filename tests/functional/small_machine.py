@@ -345,63 +345,6 @@ def test_buffered_writer(patience, unharmed, lab):
     ramdisk.remove()
 
 
-@contextlib.contextmanager
-def settings(**values):
-    """Files in /proc/sys/vm with other values."""
-    old = {}
-    try:
-        for name, value in values.items():
-            with open(f"/proc/sys/vm/{name}", "r+", encoding="ascii") as file:
-                old[name] = file.read()
-                file.write(str(value))
-        yield
-    finally:
-        for name, value in old.items():
-            with open(f"/proc/sys/vm/{name}", "w", encoding="ascii") as file:
-                file.write(value)
-
-
-@contextlib.contextmanager
-def dirty_pages(lab, share):
-    """Somebody writes to a slow disk all the time: that much of the memory has its pages."""
-    size = int(share * memory.meminfo()["MemTotal"]) // MIB
-    name = lab.mapped(f"0 {2 * GIB // SECTOR} delay {DISK} 0 0 {DISK} 0 200")
-    run("mkfs.ext4", "-qF", f"/dev/mapper/{name}")
-    path = os.path.join(lab.mount(f"/dev/mapper/{name}"), "file")
-    loop = f"while :; do dd if=/dev/zero of={path} bs=1M count={size} conv=notrunc; done"
-    with settings(dirty_background_ratio=40, dirty_ratio=80), \
-         subprocess.Popen(["sh", "-c", loop], env=ENVIRONMENT, start_new_session=True,
-                          stderr=subprocess.DEVNULL) as writer:
-        try:
-            end = time.monotonic() + 120
-            while memory.meminfo()["Dirty"] < size * MIB // 2:
-                assert time.monotonic() < end
-                time.sleep(0.1)
-            yield
-        finally:
-            os.killpg(writer.pid, signal.SIGKILL)
-
-
-@pytest.mark.parametrize("fs", ["ext4", "xfs"])
-def test_journal_beside_dirty_pages(unharmed, lab, fs):
-    """The writes of a journal need memory that has dirty pages of another disk: none fails."""
-    ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
-    run(f"mkfs.{fs}", "-q", ramdisk.path)
-    path = os.path.join(lab.mount(ramdisk.path), "file")
-    with dirty_pages(lab, 0.5):
-        before = memory.meminfo()
-        count = (before["MemAvailable"] - headroom()) * 3 // 4 // MIB
-        assert count * MIB > before["MemFree"], "there is no need for the dirty pages"
-        with open(path, "wb", buffering=0) as file:
-            for number in range(count):
-                file.write(chunk(number)[:MIB])
-                os.fsync(file.fileno())
-        assert ramdisk.query().nospc == 0
-    with open(path, "rb") as file:
-        for number in range(count):
-            assert file.read(MIB) == chunk(number)[:MIB]
-
-
 def headroom():
     """The memory that a disk leaves to the rest of the machine."""
     return min(max(memory.meminfo()["MemTotal"] // 8, 32 * MIB), 2 << 30)
