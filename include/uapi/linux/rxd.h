@@ -184,10 +184,10 @@ struct rxd_remove {
  * @reserved: in: zero
  *
  * Errors: ENODEV; ERANGE, EFBIG, ENOSPC, ENOMEM as for RXD_CREATE; EBUSY: the disk would
- * shrink, but is open or in use as a cache, or it is open and being cloned, and has reserved memory
- * or would shrink by force; ENOTEMPTY: the disk would shrink, but holds data beyond the new end;
- * EIO: it was given up; EINTR: SIGKILL arrived. RXD_RESIZE_FORCE overrides EBUSY of an open disk,
- * and ENOTEMPTY.
+ * shrink, but is open or in use as a cache; or it is being cloned while it is open, or with
+ * RXD_CLONE_TRACK, and has reserved memory or RXD_RESIZE_FORCE is set; ENOTEMPTY: the disk would
+ * shrink, but holds data beyond the new end; EIO: it was given up; EINTR: SIGKILL arrived.
+ * RXD_RESIZE_FORCE overrides EBUSY of an open disk that is not being cloned, and ENOTEMPTY.
  *
  * Opening the disk fails with EBUSY while the driver looks for data beyond the new end.
  */
