@@ -72,7 +72,10 @@ static inline void rxd_unfreeze_queue(struct request_queue *q, unsigned int memf
 #define rxd_freezer(method, sb)	method(sb)
 #endif
 
-/* Device-mapper does not map bios under rcu_read_lock(): certain from 6.6 on. */
+/*
+ * From 6.6 on, which the two probes recognise, device-mapper does not map bios under
+ * rcu_read_lock(). Some later releases of 6.1 do not either, but no probe can tell.
+ */
 #if defined(RXD_HAVE_FREEZE_OWNER) || defined(RXD_HAVE_FREEZE_HOLDER)
 #define RXD_MAP_MAY_SLEEP	true
 #else

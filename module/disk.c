@@ -314,9 +314,9 @@ int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg)
 }
 
 /*
- * Drop the pages of a disk without I/O now, and not with the last reference, which a task may hold
- * that waits for memory. Those of an expendable disk go before it leaves the list: writes to other
- * disks must go on finding this memory.
+ * Drop the pages of a disk to which there is no I/O any more. Do not leave this to the last
+ * reference: a task that waits for memory may hold it. The pages of an expendable disk go before
+ * the disk leaves the list, because writes to other disks must go on finding this memory.
  */
 static void rxd_drop_pages(struct rxd_disk *rxd)
 {

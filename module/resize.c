@@ -182,7 +182,10 @@ static void rxd_fail_page_cache(struct rxd_disk *rxd, u64 from)
 	}
 }
 
-/* A bio in flight may wait for memory, and freezing the queue for the bio. */
+/*
+ * Release the open_mutex before the queue is frozen: this waits for bios in flight, which may
+ * wait for memory.
+ */
 static void rxd_shrink_forced(struct rxd_disk *rxd, u64 size)
 {
 	mutex_lock(&rxd->gd->open_mutex);
