@@ -406,26 +406,25 @@ def test_count_and_a_signal(lab, tmp_path, number):
     assert state() == before
 
 
-RESETS = "0xb7, 0x7,"
-
-
 @pytest.mark.one_kernel
-def test_reset_and_a_signal(lab, tmp_path):
+@pytest.mark.parametrize("name, options, ioctl", [
+    ("reset", ("--to", "rxd0"), "0xb7, 0x7,"), ("clear", (), "0xb7, 0x5,")])
+def test_a_signal_while_data_is_discarded(lab, tmp_path, name, options, ioctl):
     """The records of the disk say what it holds, although the signal ends rxadm."""
     filled(lab)
     target = clone(lab, RamDisk(0))[0]
     ok("save", target.path, tmp_path / "image")
-    command = ["reset", "--force", target.path, "--to", "rxd0"]
+    command = [name, "--force", target.path, *options]
     run("strace", "-f", "-o", tmp_path / "whole", "-e", "trace=ioctl", program("rxadm"), *command)
     calls = [line for line in (tmp_path / "whole").read_text().splitlines() if "ioctl(" in line]
-    number = [number for number, line in enumerate(calls, 1) if RESETS in line][-1]
+    number = [number for number, line in enumerate(calls, 1) if ioctl in line][-1]
 
     ok("save", target.path, tmp_path / "image")
     assert glob.glob("/run/rxadm/disk-*") and not glob.glob("/run/rxadm/*-kept")
     with traced(tmp_path, f"inject=ioctl:signal=INT:when={number}", *command) as process:
         output, errors = process.communicate(timeout=300)
     assert (process.returncode, output, errors) == (-signal.SIGINT, "", "")
-    assert RESETS in (tmp_path / "log").read_text().splitlines()[number - 1]
+    assert ioctl in (tmp_path / "log").read_text().splitlines()[number - 1]
     assert not glob.glob("/run/rxadm/*-kept")
 
 

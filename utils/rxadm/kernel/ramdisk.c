@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lock, remove, clear and resize RAM disks.
+ * Lock, remove and resize RAM disks.
  *
  * The lock of a disk is taken before lock_take(): a clear of reserved memory may take minutes, in
  * which commands for other disks must not wait.
@@ -103,30 +103,15 @@ enum exit_code disk_check_emptying(const struct device *dev, const char *sequenc
 }
 
 /*
- * Try to empty a disk. Reserved memory is zeroed piece by piece: what holds only a part may replace
- * no image.
+ * Check the disk and remove it. The driver refuses if the disk was written to or replaced after the
+ * check: check it again then.
  */
-static enum exit_code try_clear(int fd, const struct device *dev, const char *diskseq,
-				struct rxd_remove *arg, int *err)
-{
-	enum exit_code ret = disk_empty_begin(dev, diskseq);
-
-	if (ret)
-		return ret;
-	*err = control_discard(fd, RXD_CLEAR, arg);
-	return disk_empty_end(diskseq, !*err || *err == ENOSPC);
-}
-
-/*
- * Check the disk and discard its data. The driver refuses if the disk was written to or replaced
- * after the check: check it again then.
- */
-static enum exit_code discard(int fd, unsigned long command, const struct device *dev, int index,
-			      const char *diskseq, const struct discard_request *request,
-			      struct disk_seen *seen)
+static enum exit_code remove_checked(int fd, const struct device *dev, int index,
+				     const char *diskseq, const struct discard_request *request,
+				     struct disk_seen *seen)
 {
 	struct rxd_remove arg = {
-		.version = command == RXD_REMOVE ? control_abi() : RXD_ABI_VERSION,
+		.version = control_abi(),
 		.flags = RXD_IF_SAME,
 		.index = index,
 	};
@@ -147,21 +132,9 @@ static enum exit_code discard(int fd, unsigned long command, const struct device
 		arg.diskseq = request->saved ? request->saved->diskseq : seen->diskseq;
 		arg.changes = request->saved ? request->saved->changes : seen->changes;
 		if (request->dry_run)
-			return dry_run_discard(fd, dev, command, &arg);
-		if (command == RXD_CLEAR && !round && seen->query.state & RXD_STATE_RESERVED &&
-		    waits_are_told())
-			report(EXIT_OK, "waiting until the memory of '%s' is zeroed", dev->path);
-		if (command == RXD_CLEAR)
-			ret = try_clear(fd, dev, diskseq, &arg, &err);
-		else
-			err = control_discard(fd, command, &arg);
-	} while (!ret && (err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
-	if (ret)
-		return ret;
-	if (err == ENOSPC)
-		return report(EXIT_MEMORY,
-			      "%s '%s': memory is short, so only a part of it was cleared; remove its clones, and run 'rxadm clear --force' again",
-			      dev->what, dev->path);
+			return dry_run_discard(fd, dev, RXD_REMOVE, &arg);
+		err = control_discard(fd, RXD_REMOVE, &arg);
+	} while ((err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
 	return err ? control_error(err, dev->path) : EXIT_OK;
 }
 
@@ -189,27 +162,9 @@ enum exit_code ramdisk_remove(int fd, const struct device *dev, int index,
 
 	ret = disk_check_same(dev, diskseq);
 	if (!ret && !is_kept(fd, index, request)) {
-		ret = discard(fd, RXD_REMOVE, dev, index, diskseq, request, &seen);
+		ret = remove_checked(fd, dev, index, diskseq, request, &seen);
 		if (!ret && !request->dry_run)
 			disk_state_forget(diskseq, seen.query.uuid);
-	}
-	free(diskseq);
-	return ret;
-}
-
-/* Discard all data of a RAM disk. */
-static enum exit_code clear(int fd, const struct device *dev, int index,
-			    const struct discard_request *request)
-{
-	char *diskseq = request->diskseq ? copy_text(request->diskseq) : disk_sequence(dev->number);
-	struct disk_seen seen;
-	enum exit_code ret = disk_lock(dev, diskseq, DISK_LOCK_DATA);
-
-	if (!ret) {
-		ret = discard(fd, RXD_CLEAR, dev, index, diskseq, request, &seen);
-		if (!ret && !request->dry_run)
-			disk_unfinished_end(seen.query.uuid);
-		disk_unlock(diskseq, DISK_LOCK_DATA);
 	}
 	free(diskseq);
 	return ret;
@@ -384,7 +339,7 @@ enum exit_code ramdisk_discard_these(int fd, char *const *names,
 		each.diskseq = seqs[i];
 		/* Lock each disk alone: freeing the memory of one may take long. */
 		ret = refused ? refused : remove ? remove_locked(fd, names[i], &each) :
-						   find_and_discard(fd, names[i], &each, clear);
+						   find_and_discard(fd, names[i], &each, ramdisk_clear);
 		first = first ? first : ret;
 		free(seqs[i]);
 	}

@@ -36,6 +36,8 @@ struct discard_request {
 
 enum exit_code ramdisk_remove(int fd, const struct device *dev, int index,
 			      const struct discard_request *request);
+enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
+			     const struct discard_request *request);
 enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request);
 enum exit_code ramdisk_discard_these(int fd, char *const *names,
 				     const struct discard_request *request, bool remove);

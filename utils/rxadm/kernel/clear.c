@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reset a RAM disk to the data of another one.
+ * Clear a RAM disk, or reset it to the data of another one.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -11,6 +11,7 @@
 #include "base/signals.h"
 #include "base/size.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
@@ -18,6 +19,89 @@
 #include "kernel/disk_state.h"
 #include "kernel/dry_run.h"
 #include "kernel/ramdisk.h"
+
+/*
+ * Try to clear a disk. The records must say what it holds, also if a signal arrives. Reserved memory
+ * is zeroed piece by piece, which may take minutes, so signals end that. What holds only a part may
+ * replace no image.
+ */
+static enum exit_code try_clear(int fd, const struct device *dev, const char *diskseq,
+				const struct rxd_query *query, struct rxd_remove *arg, int *err)
+{
+	const bool reserved = query->state & RXD_STATE_RESERVED;
+	enum exit_code ret;
+
+	if (!reserved)
+		signals_block();
+	ret = disk_empty_begin(dev, diskseq);
+	if (!ret) {
+		*err = control_discard(fd, RXD_CLEAR, arg);
+		ret = disk_empty_end(diskseq, !*err || *err == ENOSPC);
+		if (!*err)
+			disk_unfinished_end(query->uuid);
+	}
+	if (!reserved)
+		signals_allow();
+	return ret;
+}
+
+/* The driver refuses if the disk was written to or replaced after the check. */
+static enum exit_code clear(int fd, const struct device *dev, int index, const char *diskseq,
+			    const struct discard_request *request)
+{
+	struct rxd_remove arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = RXD_IF_SAME,
+		.index = index,
+	};
+	struct disk_seen seen;
+	unsigned int round = 0;
+	enum exit_code ret;
+	int err;
+
+	do {
+		ret = disk_check_discard(fd, dev, index, request->force, &seen);
+		if (!ret)
+			ret = disk_check_same(dev, diskseq);
+		if (ret)
+			return ret;
+		arg.diskseq = seen.diskseq;
+		arg.changes = seen.changes;
+		if (request->dry_run)
+			return dry_run_discard(fd, dev, RXD_CLEAR, &arg);
+		if (!round && seen.query.state & RXD_STATE_RESERVED && waits_are_told())
+			report(EXIT_OK, "waiting until the memory of '%s' is zeroed", dev->path);
+		ret = try_clear(fd, dev, diskseq, &seen.query, &arg, &err);
+	} while (!ret && (err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
+	if (ret || !err)
+		return ret;
+	if (err == ENOSPC)
+		return report(EXIT_MEMORY,
+			      "%s '%s': memory is short, so only a part of it was cleared; remove its clones, and run 'rxadm clear --force' again",
+			      dev->what, dev->path);
+	return control_error(err, dev->path);
+}
+
+/**
+ * ramdisk_clear - discard all data of a RAM disk, or report why not
+ * @fd: the control node
+ * @dev: the RAM disk
+ * @index: its device number
+ * @request: how
+ */
+enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
+			     const struct discard_request *request)
+{
+	char *diskseq = request->diskseq ? copy_text(request->diskseq) : disk_sequence(dev->number);
+	enum exit_code ret = disk_lock(dev, diskseq, DISK_LOCK_DATA);
+
+	if (!ret) {
+		ret = clear(fd, dev, index, diskseq, request);
+		disk_unlock(diskseq, DISK_LOCK_DATA);
+	}
+	free(diskseq);
+	return ret;
+}
 
 struct reset_request {
 	const struct device *source;	/* the RAM disk with the data */
@@ -114,7 +198,7 @@ static enum exit_code try_reset(int fd, const struct device *dev, const char *di
 	return ret;
 }
 
-/* The driver refuses if the disk was written to or replaced after the check, as in discard(). */
+/* The driver refuses as in clear(). */
 static enum exit_code reset(int fd, const struct device *dev, int index, const char *diskseq,
 			    const char *source_seq, const struct reset_request *request)
 {
