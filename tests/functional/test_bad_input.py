@@ -16,7 +16,7 @@ from rxdlib.lab import DISK, LONG, state
 from rxdlib.outcome import refused
 from rxdlib.sampled import long, sampled
 
-PARAMETERS, PERMISSION, DEVICE, BUSY = 1, 2, 4, 5
+PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
 
 
 SIZES = [
@@ -203,6 +203,17 @@ def test_limit_of_reserved_memory(lab):
     refused(PARAMETERS, "limit", "rxd0", "4M", "--dry-run", names=("'4M'", "at least", "8M"))
     for limit in "8M", "16M", "none":
         assert rxadm("limit", "rxd0", limit).returncode == 0
+
+
+@pytest.mark.one_kernel
+def test_resize_of_reserved_memory(lab):
+    """It cannot grow above the limit, however much memory there is."""
+    lab.ramdisk(8 * MIB, flags=CREATE_RESERVE)
+    assert rxadm("limit", "rxd0", "8M").returncode == 0
+    refused(MEMORY, "resize", "rxd0", "12M", names=("limit is 8M", "'12M'", "rxadm limit"))
+    refused(MEMORY, "resize", "rxd0", "12M", "--dry-run", names=("limit is 8M", "'12M'"))
+    assert rxadm("limit", "rxd0", "12M").returncode == 0
+    assert rxadm("resize", "rxd0", "12M").returncode == 0
 
 
 def test_create_number_taken(lab):

@@ -359,6 +359,22 @@ static enum exit_code check_contents(int fd, const struct device *dev, int index
 	return contents_check(dev, request->size, request->size_text, unknown);
 }
 
+/* Reserved memory fits neither into the limit of the disk, nor into the memory of the machine. */
+static enum exit_code reserve_error(int fd, const struct device *dev,
+				    const struct resize_request *request, int index)
+{
+	char limit[SIZE_TEXT_MAX];
+	struct rxd_query query;
+
+	if (control_query(fd, index, 0, &query) || !query.mem_limit ||
+	    query.mem_limit >= request->size)
+		return control_reserve_error(request->size_text);
+	return report(EXIT_MEMORY,
+		      "%s '%s': is reserved, and its memory limit is %s, which is less than the size '%s'; raise it with 'rxadm limit' first",
+		      dev->what, dev->path, size_format(query.mem_limit, limit),
+		      request->size_text);
+}
+
 static enum exit_code grown_error(const struct device *dev, const struct resize_request *request)
 {
 	return report(EXIT_BUSY,
@@ -399,7 +415,7 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 	case ERANGE:
 		return control_share_error(fd, request->size_text, request->size, index);
 	case ENOSPC:
-		return control_reserve_error(request->size_text);
+		return reserve_error(fd, dev, request, index);
 	default:
 		return control_error(err, dev->path);
 	}
