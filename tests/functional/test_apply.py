@@ -494,6 +494,32 @@ def test_image_from_before_memory_changed(config, lab, percent):
     assert "resize" in "".join(config.ok("a"))
 
 
+@pytest.mark.parametrize("kind, options, words", [
+    ("resize", (), ("'16M'", "(16777216 bytes)", "(33554432 bytes)", "increase")),
+    ("load", ("--logical-block-size", "4096"),
+     ("logical-block-size '512'", "4096", "set it to that"))])
+def test_image_that_does_not_fit(config, lab, kind, options, words):
+    """The message says which key to change. No RAM disk is created, and the image stays."""
+    image = config.folder / "a.img"
+    config.write(f"[ramdisk a]\nsize = 16M\nimage = {image}\n")
+    if kind == "resize":
+        config.ok()
+        run(program("rxadm"), "resize", disk_of("ramdisk/a").path, "32M")
+        config.ok("--stop")
+    else:
+        ramdisk = lab.ramdisk(16 * MIB, logical_block_size=4096)
+        run(program("rxadm"), "save", ramdisk.path, image)
+        ramdisk.remove()
+    before = image.read_bytes()
+    for more in ("--dry-run",), ():
+        config.refused(PARAMETERS, *more, names=(str(image), *words))
+        assert not disk_of("ramdisk/a") and image.read_bytes() == before
+    config.write(f"[ramdisk a]\nsize = 32M\nlogical-block-size = "
+                 f"{4096 if options else 512}\nimage = {image}\n")
+    config.ok()
+    assert disk_of("ramdisk/a").query().size == 32 * MIB
+
+
 def test_image_of_another_section(config, lab):
     """The size of an image is for its own section only."""
     image = config.folder / "a.img"

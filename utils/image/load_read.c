@@ -287,7 +287,7 @@ enum exit_code load_open(struct load_job *job)
 		return report(EXIT_PARAMETERS, "image '%s': is not a regular file", path);
 	job->image.header.size = job->opened.st_size;
 	/* The disk that was saved may have held an image, so this is no error. */
-	if (job->args->raw && image_disk_size(path))
+	if (job->args->raw && image_peek(path).size)
 		report(EXIT_OK,
 		       "note: image '%s': has the format rxd; leave out --format raw to load the disk that it holds",
 		       path);

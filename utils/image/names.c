@@ -187,21 +187,21 @@ static struct image_header read_header(int fd)
 }
 
 /**
- * image_disk_size - read the size of the saved disk from an image
+ * image_peek - read the properties of the saved disk from an image
  * @file: the image
  *
- * Return: bytes; 0 if the header cannot be read. image_load() reports the reason.
+ * Return: the header; its size is 0 if it cannot be read. image_load() reports the reason.
  */
-uint64_t image_disk_size(const char *file)
+struct image_header image_peek(const char *file)
 {
-	struct image_header header;
+	struct image_header header = { 0 };
 	int fd;
 
-	if (file_open(file, O_RDONLY | O_NONBLOCK, false, &fd))
-		return 0;
-	header = read_header(fd);
-	close(fd);
-	return header.size;
+	if (!file_open(file, O_RDONLY | O_NONBLOCK, false, &fd)) {
+		header = read_header(fd);
+		close(fd);
+	}
+	return header;
 }
 
 /**

@@ -22,7 +22,7 @@ int image_find_beside(int folder_fd, const char *image, struct image_beside *bes
 bool image_beside_is_newer(const struct image_beside *beside, const struct timespec *image);
 char *image_beside_path(int folder_fd, const char *name);
 
-uint64_t image_disk_size(const char *file);
+struct image_header image_peek(const char *file);
 uint64_t image_id(int folder_fd, const char *name);
 bool image_is_of(int folder_fd, const char *name, const uint8_t *uuid);
 unsigned int image_old_generations(const struct output *output);

@@ -247,7 +247,7 @@ static unsigned int free_index(const struct plan *plan, unsigned int index)
  */
 #define SHARE_SLACK	50
 
-static uint64_t wanted_size(const struct plan *plan)
+uint64_t plan_size(const struct plan *plan)
 {
 	const struct create_request *wants = &plan->section->disk;
 	uint64_t has = plan->has_disk ? plan->disk.size : plan->image_size;
@@ -300,7 +300,7 @@ static enum exit_code make_disk(struct plan *plan)
 	bool begun;
 	int index;
 
-	request.size = wanted_size(plan);
+	request.size = plan_size(plan);
 	memcpy(request.uuid, plan->uuid, sizeof(request.uuid));
 	request.first_choice = !request.has_index;
 	request.has_index = true;
@@ -395,7 +395,7 @@ enum exit_code plan_disk(struct plan *plan)
 {
 	const struct create_request *wants = &plan->section->disk;
 	char from[SIZE_TEXT_MAX], to[SIZE_TEXT_MAX];
-	uint64_t size = wanted_size(plan);
+	uint64_t size = plan_size(plan);
 	enum exit_code ret;
 
 	size_format(size, to);

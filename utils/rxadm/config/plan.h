@@ -63,6 +63,7 @@ enum exit_code plan_remove_same(struct plan *plan, const struct disk_seen *saved
 enum exit_code plan_remove_disk(struct plan *plan);
 enum exit_code plan_fixed(const struct plan *plan, const char *key, const char *has,
 			  const char *wants);
+uint64_t plan_size(const struct plan *plan);
 enum exit_code plan_disk(struct plan *plan);
 enum exit_code plan_make_steps(struct plan *plan, const char *name);
 void plan_print_steps(const struct plan *plan, const char *name);

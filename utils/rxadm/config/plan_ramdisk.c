@@ -379,6 +379,25 @@ static enum exit_code may_be_in_use(struct plan *plan, bool *used)
 	return ret;
 }
 
+/* Refuse an image that cannot be loaded before a disk is created for it. */
+static enum exit_code check_image(struct plan *plan, const char *image)
+{
+	const uint32_t block = plan->section->disk.logical_block_size ?: 512;
+	const struct image_header header = image_peek(image);
+
+	plan->image_size = header.size;
+	if (header.size > plan_size(plan))
+		return report(EXIT_PARAMETERS,
+			      "size '%s' (%llu bytes): is less than that of the disk in the image '%s' (%llu bytes); increase it",
+			      plan->section->disk.size_text, (unsigned long long)plan_size(plan),
+			      image, (unsigned long long)header.size);
+	if (header.size && header.logical_block_size && header.logical_block_size != block)
+		return report(EXIT_PARAMETERS,
+			      "logical-block-size '%u': the disk in the image '%s' has logical blocks of %u bytes; set it to that",
+			      block, image, header.logical_block_size);
+	return EXIT_OK;
+}
+
 /**
  * plan_start_ramdisk - plan to create or change a RAM disk as its section says
  * @plan: the plan
@@ -411,8 +430,9 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 	if (ret && !plan->has_disk)
 		return ret;
 	if (!plan->has_disk) {
-		plan->image_size = image ? image_disk_size(image) : 0;
-		ret = plan_disk(plan);
+		ret = image ? check_image(plan, image) : EXIT_OK;
+		if (!ret)
+			ret = plan_disk(plan);
 		return ret ? ret : plan_contents(plan);
 	}
 	ret = plan_disk(plan);
