@@ -333,6 +333,14 @@ def test_loaded_meanwhile(lab, source, tmp_path, path):
     assert loaded(lab, path) == content(source.path)
 
 
+def assert_new_image(source, path, reason):
+    """Update a file that must stay as it is: a note says why a new image begins."""
+    result = rxadm("save", "--update", source.path, path)
+    assert result.returncode == 0 and result.stderr.endswith("as generation 1\n"), result
+    assert f"rxadm: save: note: file '{path}': a new image begins" in result.stderr
+    assert reason in result.stderr
+
+
 @pytest.mark.one_kernel
 def test_files_that_stay(lab, source, folder, path):
     """A hard link is a backup. A file of another user in a sticky folder is not to be trusted."""
@@ -340,7 +348,8 @@ def test_files_that_stay(lab, source, folder, path):
     backup = os.path.join(folder, "backup")
     os.link(path, backup)
     before = content(backup)
-    assert update_after(source, path, 6 * MIB) == (False, 1)
+    direct.write(source.path, 6 * MIB, stamp(6, MIB))
+    assert_new_image(source, path, "hard link")
     assert content(backup) == before
     assert update_after(source, path, 7 * MIB) == (True, 2)
 
@@ -351,7 +360,8 @@ def test_files_that_stay(lab, source, folder, path):
     os.rename(backup, trap)
     os.chown(trap, 1000, 1000)
     with open(trap, "rb") as file:
-        assert update_after(source, trap, 8 * MIB) == (False, 1)
+        direct.write(source.path, 8 * MIB, stamp(8, MIB))
+        assert_new_image(source, trap, "another user")
         assert hashlib.sha256(file.read()).hexdigest() == before
     assert os.stat(trap).st_uid == 0
     assert update_after(source, trap, 9 * MIB) == (True, 2)

@@ -73,6 +73,18 @@ static bool must_stay(const struct log_file *file, int folder_fd)
 		file->st.st_uid != folder.st_uid);
 }
 
+/* Do not update the file, but begin a new image in its place. */
+void log_begin_anew(struct log_file *file)
+{
+	if (file->start.log)
+		report(EXIT_OK,
+		       "note: file '%s': a new image begins, with one generation; %s",
+		       file->path, file->st.st_nlink > 1 ?
+		       "the old one has another hard link, which keeps its generations" :
+		       "the old one belongs to another user, in a directory with the sticky bit");
+	file->start.log = false;
+}
+
 /* Open the file that the path leads to. Return: 0 or an errno. */
 static int open_file(struct log_file *file)
 {

@@ -22,6 +22,7 @@ enum exit_code log_lock(int fd, const char *path, bool shared);
 void log_tell_damage(int fd, const char *path, const struct log_head *head);
 bool log_has_path(int fd, const char *path);
 enum exit_code log_file_open(struct log_file *file, const char *path);
+void log_begin_anew(struct log_file *file);
 void log_file_close(struct log_file *file);
 
 #endif /* IMAGE_LOG_FILE_H */

@@ -452,7 +452,7 @@ static enum exit_code check_file(struct update *update)
 	if (start->log && start->damaged)
 		log_tell_damage(update->file.fd, update->args->file, &start->head);
 	if (update->file.replace)
-		update->file.start.log = false;
+		log_begin_anew(&update->file);
 	update->head = start->head;
 	update->written = update->file.st;
 	return EXIT_OK;
