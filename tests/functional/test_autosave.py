@@ -16,7 +16,7 @@ from rxdlib.command import ENVIRONMENT, as_nobody, program, run, rxadm
 from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, PERMISSION, RECORDS, Configuration,
                                   complaints, disk_of, note_unfinished)
 from rxdlib.control import STATE_RESERVED
-from rxdlib.direct import MIB, stamp
+from rxdlib.direct import BLOCK, MIB, stamp
 from rxdlib.outcome import ok
 from rxdlib.stacks import wait_for
 
@@ -238,6 +238,24 @@ def test_metrics(config, image):
     # The disk was not changed since.
     stop(config)
     assert holds(image, start_of(2)) and samples() == {}
+
+
+def test_metric_of_an_image_written_anew(config, image):
+    """It includes the new file."""
+    fill(0, 2 * MIB)
+    config.write(section(image, "autosave = 1h\nkeep = 1\n"))
+    config.ok()
+    save(config)
+    for number in range(60):
+        inode = image.stat().st_ino
+        direct.write(disk_of("ramdisk/a").path, number * BLOCK, stamp(100 + number))
+        save(config)
+        written = samples()["save_written_bytes"]
+        if image.stat().st_ino != inode:
+            break
+        assert written < 64 << 10
+    assert image.stat().st_ino != inode and written > image.stat().st_size > MIB
+    stop(config)
 
 
 @pytest.mark.parametrize("text, code", [

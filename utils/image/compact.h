@@ -2,6 +2,7 @@
 #ifndef IMAGE_COMPACT_H
 #define IMAGE_COMPACT_H
 
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "copy/copy.h"
@@ -17,6 +18,7 @@
  * @mode: how to show the progress
  * @head: its head
  * @signal: out: the signal that interrupted it, or 0
+ * @written: out: bytes written to a new file, also if it could not be put into place
  * @rewritten: out: the new file, if the image was written again; otherwise zeros
  */
 struct compact {
@@ -28,6 +30,7 @@ struct compact {
 	enum progress_mode mode;
 	struct log_head head;
 	int signal;
+	uint64_t written;
 	struct stat rewritten;
 };
 

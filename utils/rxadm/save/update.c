@@ -190,16 +190,11 @@ static bool has_changed(const struct update *update, const struct image_header *
 	return changed;
 }
 
-static enum exit_code failed(struct update *update, int err)
+/* @early: the image still has its old head, and no other. */
+static enum exit_code failed(struct update *update, int err, bool early)
 {
-	return report(exit_code_of(err), "file '%s': %s", update->args->file, strerror(err));
-}
-
-/* The image still has its old head, and no other. */
-static enum exit_code failed_early(struct update *update, int err)
-{
-	return report(exit_code_of(err), "file '%s': %s; nothing was saved", update->args->file,
-		      strerror(err));
+	return report(exit_code_of(err), "file '%s': %s%s", update->args->file, strerror(err),
+		      early ? "; nothing was saved" : "");
 }
 
 /* Cut off what a save that failed has appended. */
@@ -226,7 +221,7 @@ static enum exit_code write_segment(struct update *update)
 		ret = report(EXIT_DEVICE, "interrupted; nothing was saved");
 		break;
 	case COPY_ERROR:
-		ret = append->err ? failed_early(update, append->err) :
+		ret = append->err ? failed(update, append->err, true) :
 		      report(exit_code_of(update->read_err), "%s", update->read_error);
 		break;
 	}
@@ -271,7 +266,7 @@ static enum exit_code commit(struct update *update)
 		head->writer = this_writer(update->source);
 		err = generations_add(head, &update->append.segment, update->args->generations,
 				      update->append.written);
-		ret = err ? failed_early(update, err) : EXIT_OK;
+		ret = err ? failed(update, err, true) : EXIT_OK;
 	}
 	if (ret) {
 		cut_off(update);
@@ -285,13 +280,13 @@ static enum exit_code commit(struct update *update)
 	if (ret)
 		report(EXIT_OK, "note: the save continues");
 	err = append_head(update->fd, head);
-	ret = err ? failed(update, err) : check_path(update);
+	ret = err ? failed(update, err, false) : check_path(update);
 	/* The lock is of the old file. */
 	update->output.exclusive = update->file.fd < 0;
 	if (!ret && is_new)
 		err = output_commit(&update->output, 0600, true);
 	if (!ret && err)
-		ret = failed(update, err);
+		ret = failed(update, err, false);
 	if (ret)
 		return ret;
 	/* Otherwise, the record would go back to the disk. */
@@ -424,6 +419,7 @@ static enum exit_code save_tracked(struct update *update)
 		update->args->signal = compact.signal;
 		if (compact.rewritten.st_ino)
 			update->written = compact.rewritten;
+		update->args->written += compact.written;
 	}
 	/* Last, as what precedes changes the file's time. */
 	disk_saved_set(source->sequence, source->generation, update->file.full, &update->written);
