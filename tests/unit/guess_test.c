@@ -44,6 +44,7 @@ static const struct {
 
 	/* The only one that begins so. */
 	{ "c", "create" },
+	{ "CR", "create" },
 	{ "logical", "logical-block-size" },
 	{ "li", NULL },
 	{ "s", NULL },

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/guess.h"
 #include "base/text.h"
@@ -70,7 +71,7 @@ void guess_try(struct guess *guess, const char *name)
 
 	if (!guess->length || guess->length > GUESS_MAX || length > GUESS_MAX)
 		return;
-	if (!strncmp(name, guess->word, guess->length))
+	if (!strncasecmp(name, guess->word, guess->length))
 		guess->longer = guess->begins++ ? NULL : name;
 	distance = edit_distance(guess->word, guess->length, name, length);
 	if (!guess->name || distance < guess->distance) {

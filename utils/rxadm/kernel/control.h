@@ -13,7 +13,7 @@
 /* The oldest ABI version whose RAM disks this rxadm can save and remove. */
 #define CONTROL_ABI_OLDEST	1
 
-#define BUSY_ROUNDS	100	/* of pause_for(), until a device is idle: five seconds */
+#define BUSY_ROUNDS	100	/* of pause_for() or of other short waits, until a device is idle */
 
 enum exit_code control_open(int *fd);
 uint32_t control_abi(void);
