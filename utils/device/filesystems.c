@@ -209,7 +209,7 @@ static void note_openers(const struct search *search, const struct device *disk,
 	if (!writers && !known) {
 		fd = open(disk->path, O_RDONLY | O_EXCL | O_CLOEXEC);
 		if (fd < 0 && errno == EBUSY)
-			add_user(found, "in use by the kernel", "");
+			add_user(found, "claimed by the kernel, or by a program that reads it", "");
 		if (fd >= 0)
 			close(fd);
 	}
@@ -299,7 +299,7 @@ enum exit_code filesystems_check_swap(const struct device *disk)
 			on = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
 			if (layers_find(&layers, on))
 				ret = report(EXIT_BUSY,
-					     "%s '%s': is in use (swap on %s), and swap space cannot be cloned; run 'swapoff' first",
+					     "%s '%s': is in use (swap on %s), and swap space can be neither cloned nor saved; run 'swapoff' first",
 					     disk->what, disk->path, source);
 		}
 	mnt_free_iter(iter);

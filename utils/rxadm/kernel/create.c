@@ -367,7 +367,7 @@ static enum exit_code clone_error(int fd, int err, const struct device *source,
 			ret = filesystems_check_swap(source);
 		return ret ? ret :
 		       report(EXIT_BUSY,
-			      "%s '%s': another program has frozen one of its file systems; 'fsfreeze -u' thaws it",
+			      "%s '%s': is being resized, or another program has frozen one of its file systems; 'fsfreeze -u' thaws it",
 			      source->what, source->path);
 	case EOPNOTSUPP:
 		return unsupported_error(fd, source, request);
