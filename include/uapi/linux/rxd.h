@@ -15,9 +15,10 @@
  *	EPROTONOSUPPORT	@version is not RXD_ABI_VERSION
  *	EINVAL		a flag is unknown, a reserved word is not zero, or a value is
  *			never allowed
- *	EINTR		a signal arrived before anything was changed, or SIGKILL arrived
- *			while memory was being reserved, searched or zeroed; all changes
- *			were undone, except for zeros written by RXD_CLEAR
+ *	EINTR		a signal arrived before anything was changed, or one that
+ *			ends the process arrived while memory was being reserved,
+ *			searched or zeroed; all changes were undone, except for zeros
+ *			written by RXD_CLEAR
  *
  * With the flag RXD_DRY_RUN, an ioctl checks everything and changes nothing.
  *
@@ -47,8 +48,8 @@
  * where the first change would be made. The errors are the same, and so is the order in which
  * they are found. RXD_RESIZE does not check whether there is memory for a shrink into a range of
  * 2 MiB with shared data. 0 means that the ioctl would have begun at that moment. It can still
- * fail later, because another task was faster, or because an allocation failed or SIGKILL arrived
- * while it was being executed.
+ * fail later, because another task was faster, or because an allocation failed or the process
+ * was killed while it was being executed.
  *
  * The argument is not changed either: RXD_CREATE and RXD_CLONE return neither a number nor a
  * UUID. The disk stays usable: it can be opened even while RXD_RESIZE looks for data beyond
@@ -186,7 +187,7 @@ struct rxd_remove {
  * Errors: ENODEV; ERANGE, EFBIG, ENOSPC, ENOMEM as for RXD_CREATE; EBUSY: the disk would
  * shrink, but is open or in use as a cache; or it is being cloned while it is open, or with
  * RXD_CLONE_TRACK, and has reserved memory or RXD_RESIZE_FORCE is set; ENOTEMPTY: the disk would
- * shrink, but holds data beyond the new end; EIO: it was given up; EINTR: SIGKILL arrived.
+ * shrink, but holds data beyond the new end; EIO: it was given up; EINTR: the process is killed.
  * RXD_RESIZE_FORCE overrides EBUSY of an open disk that is not being cloned, and ENOTEMPTY.
  *
  * Opening the disk fails with EBUSY while the driver looks for data beyond the new end.
@@ -210,7 +211,8 @@ struct rxd_resize {
  * @changes: in: as in rxd_remove
  *
  * The disk reads as zeros afterwards, and its memory is freed. Reserved memory is zeroed
- * instead: opening the disk fails with EBUSY meanwhile, and SIGKILL ends this half-way.
+ * instead: opening the disk fails with EBUSY meanwhile, and a signal that ends the
+ * process ends this half-way.
  * RXD_CLEAR replaces BLKFLSBUF, which the block layer no longer passes to drivers.
  *
  * Errors: ENODEV: no such disk; EROFS: the disk is read-only; EBUSY: it is open,
