@@ -507,3 +507,25 @@ def test_file_that_fails(mounted, path):
     assert as_nobody(program("rxadm"), "save", source.path, path,
                      check=False).returncode == PERMISSION
     assert disks() == [source.index] and is_clean_up_done()
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("make", [("mkfs.ext4", "-q"), ("mkfs.btrfs", "-q", "-m", "single")],
+                         ids=["ext4", "btrfs"])
+def test_swap_file(lab, path, make):
+    """Neither a clone nor a save of its disk is made. btrfs has device numbers of its own."""
+    source = lab.ramdisk(256 * MIB)
+    run(*make, source.path)
+    swap = os.path.join(lab.mount(source.path), "swap")
+    run("truncate", "--size", "0", swap)
+    run("chattr", "+C", swap, check=make[0] == "mkfs.btrfs")
+    run("fallocate", "--length", "16M", swap)
+    os.chmod(swap, 0o600)
+    run("mkswap", swap)
+    run("swapon", swap)
+    try:
+        for command in ("clone", source.path), ("save", source.path, path):
+            for more in (), ("--no-freeze",):
+                refused(BUSY, *command, *more, names=(f"swap on {swap}", "swapoff"))
+    finally:
+        run("swapoff", swap)

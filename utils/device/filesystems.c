@@ -275,33 +275,41 @@ enum exit_code filesystems_open(const struct device *disk, struct filesystems *f
 	return ret;
 }
 
+static bool layers_have_swap(struct layers *layers, struct libmnt_table *mounts, const char *source)
+{
+	struct libmnt_fs *mount;
+	struct stat st;
+
+	if (!source || stat(source, &st))
+		return false;
+	if (S_ISBLK(st.st_mode))
+		return layers_find(layers, st.st_rdev);
+	/* The device number of a file is that of no disk on btrfs. */
+	mount = mounts ? mnt_table_find_mountpoint(mounts, source, MNT_ITER_BACKWARD) : NULL;
+	return mount && layers_have(layers, mount);
+}
+
 /**
  * filesystems_check_swap - report if a disk holds swap space that is in use
  * @disk: the disk
  */
 enum exit_code filesystems_check_swap(const struct device *disk)
 {
+	struct libmnt_table *mounts = mnt_new_table_from_file("/proc/self/mountinfo");
 	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
 	struct libmnt_table *table = mnt_new_table();
 	enum exit_code ret = EXIT_OK;
 	struct libmnt_fs *fs;
 	struct layers layers;
-	const char *source;
-	struct stat st;
-	dev_t on;
 
 	layers_begin(&layers, disk->number);
 	if (table && iter && !mnt_table_parse_swaps(table, NULL))
-		while (!ret && !mnt_table_next_fs(table, iter, &fs)) {
-			source = mnt_fs_get_source(fs);
-			if (!source || stat(source, &st))
-				continue;
-			on = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
-			if (layers_find(&layers, on))
+		while (!ret && !mnt_table_next_fs(table, iter, &fs))
+			if (layers_have_swap(&layers, mounts, mnt_fs_get_source(fs)))
 				ret = report(EXIT_BUSY,
 					     "%s '%s': is in use (swap on %s), and swap space can be neither cloned nor saved; run 'swapoff' first",
-					     disk->what, disk->path, source);
-		}
+					     disk->what, disk->path, mnt_fs_get_source(fs));
+	mnt_unref_table(mounts);
 	mnt_free_iter(iter);
 	mnt_unref_table(table);
 	layers_end(&layers);
