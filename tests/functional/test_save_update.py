@@ -337,7 +337,7 @@ def assert_new_image(source, path, reason):
     """Update a file that must stay as it is: a note says why a new image begins."""
     result = rxadm("save", "--update", source.path, path)
     assert result.returncode == 0 and result.stderr.endswith("as generation 1\n"), result
-    assert f"rxadm: save: note: file '{path}': a new image begins" in result.stderr
+    assert f"rxadm: save: note: file '{path}': is replaced by an image with" in result.stderr
     assert reason in result.stderr
 
 

@@ -71,7 +71,7 @@ static void rewrite(struct compact *compact)
 		st = output.st;
 		rewrite.to = output.fd;
 		done = rewrite_image(&rewrite);
-		compact->written = done == COPY_DONE ? rewrite.head.end : 0;
+		compact->written = rewrite.written;
 		err = done == COPY_NO_MEMORY ? ENOMEM : rewrite.err;
 		/* Another file has the path: leave it there. */
 		if (done == COPY_DONE && !log_has_path(compact->fd, compact->path))

@@ -18,7 +18,7 @@
  * @mode: how to show the progress
  * @head: its head
  * @signal: out: the signal that interrupted it, or 0
- * @written: out: bytes written to a new file, also if it could not be put into place
+ * @written: out: bytes written to a new file, also if that failed
  * @rewritten: out: the new file, if the image was written again; otherwise zeros
  */
 struct compact {
@@ -44,6 +44,7 @@ void compact_image(struct compact *compact);
  * @signals: blocked by the caller; NULL: copy_run() blocks them
  * @mode: how to show the progress
  * @head: in: of the image; out: of the new file
+ * @written: out: bytes, also after an error
  * @error: out: NULL, or allocated text that says what is wrong with the image
  * @err: out: errno of a failed write, or 0
  * @signal: out: the signal that interrupted it, or 0
@@ -55,6 +56,7 @@ struct rewrite {
 	const struct copy_signals *signals;
 	enum progress_mode mode;
 	struct log_head head;
+	uint64_t written;
 	char *error;
 	int err;
 	int signal;

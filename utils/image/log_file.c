@@ -60,28 +60,30 @@ void log_tell_damage(int fd, const char *path, const struct log_head *head)
 }
 
 /*
- * Check whether the file must be replaced instead of changed. This is so if it has another path,
- * which may be a backup. It is also so if another user has put it into a folder such as /tmp,
- * because this user could read what is written to it.
+ * Check whether another user has put the file into a folder such as /tmp. This user could read what
+ * is written to it.
  */
-static bool must_stay(const struct log_file *file, int folder_fd)
+static bool is_foreign(const struct log_file *file, int folder_fd)
 {
 	struct stat folder;
 
-	return file->st.st_nlink > 1 || fstat(folder_fd, &folder) ||
+	return fstat(folder_fd, &folder) ||
 	       (folder.st_mode & S_ISVTX && file->st.st_uid != geteuid() &&
 		file->st.st_uid != folder.st_uid);
 }
 
-/* Do not update the file, but begin a new image in its place. */
-void log_begin_anew(struct log_file *file)
+/* Replace the file if it has another path, which may be a backup, or if it is foreign. */
+void log_check_replace(struct log_file *file)
 {
+	const bool linked = file->st.st_nlink > 1;
+
+	if (!linked && !file->foreign)
+		return;
 	if (file->start.log)
-		report(EXIT_OK,
-		       "note: file '%s': a new image begins, with one generation; %s",
-		       file->path, file->st.st_nlink > 1 ?
-		       "the old one has another hard link, which keeps its generations" :
-		       "the old one belongs to another user, in a directory with the sticky bit");
+		report(EXIT_OK, "note: file '%s': is replaced by an image with one generation; %s",
+		       file->path, linked ?
+		       "it has another hard link, which keeps the older ones" :
+		       "it belongs to another user, in a directory with the sticky bit");
 	file->start.log = false;
 }
 
@@ -104,7 +106,7 @@ static int open_file(struct log_file *file)
 		else if (!S_ISREG(file->st.st_mode))
 			err = ENOTSUP;
 		else
-			file->replace = must_stay(file, place.folder_fd);
+			file->foreign = is_foreign(file, place.folder_fd);
 	}
 	output_discard(&place);
 	return err;

@@ -14,7 +14,7 @@ struct log_file {
 	char *full;		/* absolute, and without links */
 	int fd;			/* -1: there is no file */
 	struct stat st;
-	bool replace;		/* not to be changed in place */
+	bool foreign;		/* another user could read what is written to it */
 	struct image_start start;
 };
 
@@ -22,7 +22,7 @@ enum exit_code log_lock(int fd, const char *path, bool shared);
 void log_tell_damage(int fd, const char *path, const struct log_head *head);
 bool log_has_path(int fd, const char *path);
 enum exit_code log_file_open(struct log_file *file, const char *path);
-void log_begin_anew(struct log_file *file);
+void log_check_replace(struct log_file *file);
 void log_file_close(struct log_file *file);
 
 #endif /* IMAGE_LOG_FILE_H */

@@ -43,6 +43,7 @@ static enum copy_result write_one(struct rewrite *rewrite, struct log_head *head
 		reader.copy = &append.copy;
 		ret = rewrite->err ? COPY_ERROR : append_segment(&append);
 		rewrite->signal = append.copy.signal;
+		rewrite->written += append.written;
 		if (append.err)
 			rewrite->err = append.err;
 		if (ret == COPY_DONE)

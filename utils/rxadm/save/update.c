@@ -447,8 +447,7 @@ static enum exit_code check_file(struct update *update)
 	}
 	if (start->log && start->damaged)
 		log_tell_damage(update->file.fd, update->args->file, &start->head);
-	if (update->file.replace)
-		log_begin_anew(&update->file);
+	log_check_replace(&update->file);
 	update->head = start->head;
 	update->written = update->file.st;
 	return EXIT_OK;
