@@ -210,7 +210,9 @@ def test_resize_of_reserved_memory(lab):
     """It cannot grow above the limit, however much memory there is."""
     lab.ramdisk(8 * MIB, flags=CREATE_RESERVE)
     assert rxadm("limit", "rxd0", "8M").returncode == 0
-    refused(MEMORY, "resize", "rxd0", "12M", names=("limit is 8M", "'12M'", "rxadm limit"))
+    for size in "12M", "+4M":
+        refused(MEMORY, "resize", "rxd0", size, names=(
+            "limit is 8M (8388608 bytes)", f"'{size}' (12582912 bytes)", "rxadm limit"))
     refused(MEMORY, "resize", "rxd0", "12M", "--dry-run", names=("limit is 8M", "'12M'"))
     assert rxadm("limit", "rxd0", "12M").returncode == 0
     assert rxadm("resize", "rxd0", "12M").returncode == 0
@@ -326,6 +328,11 @@ def test_usage(lab, arguments, words):
 ], every=2), ids=str)
 def test_did_you_mean(arguments, meant):
     refused(PARAMETERS, *arguments, names=(f"did you mean '{meant}'?", "--help"))
+
+
+@pytest.mark.one_kernel
+def test_option_that_is_ambiguous_in_another_case():
+    refused(PARAMETERS, "create", "--N", names=("'--N'", "could be", "--name", "--node"))
 
 
 @pytest.mark.one_kernel

@@ -111,7 +111,7 @@ static enum exit_code unknown_option(const char *word, const struct option *opti
 
 	for (option = options; option->name; option++) {
 		guess_try(&guess, option->name);
-		if (!strncmp(option->name, guess.word, guess.length))
+		if (!strncasecmp(option->name, guess.word, guess.length))
 			append_text(&text, "%s--%s", text ? ", " : "", option->name);
 	}
 	if (guess.begins > 1) {

@@ -382,7 +382,8 @@ static enum exit_code may_be_in_use(struct plan *plan, bool *used)
 /* Refuse an image that cannot be loaded before a disk is created for it. */
 static enum exit_code check_image(struct plan *plan, const char *image)
 {
-	const uint32_t block = plan->section->disk.logical_block_size ?: 512;
+	const uint32_t wanted = plan->section->disk.logical_block_size;
+	const uint32_t block = wanted ? wanted : 512;
 	const struct image_header header = image_peek(image);
 
 	plan->image_size = header.size;

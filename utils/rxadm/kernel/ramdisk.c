@@ -338,8 +338,12 @@ enum exit_code ramdisk_discard_these(int fd, char *const *names,
 	for (i = 0; i < count; i++) {
 		each.diskseq = seqs[i];
 		/* Lock each disk alone: freeing the memory of one may take long. */
-		ret = refused ? refused : remove ? remove_locked(fd, names[i], &each) :
-						   find_and_discard(fd, names[i], &each, ramdisk_clear);
+		if (refused)
+			ret = refused;
+		else if (remove)
+			ret = remove_locked(fd, names[i], &each);
+		else
+			ret = find_and_discard(fd, names[i], &each, ramdisk_clear);
 		first = first ? first : ret;
 		free(seqs[i]);
 	}
@@ -370,9 +374,10 @@ static enum exit_code reserve_error(int fd, const struct device *dev,
 	    query.mem_limit >= request->size)
 		return control_reserve_error(request->size_text);
 	return report(EXIT_MEMORY,
-		      "%s '%s': is reserved, and its memory limit is %s, which is less than the size '%s'; raise it with 'rxadm limit' first",
+		      "%s '%s': is reserved, and its memory limit is %s (%llu bytes), less than the size '%s' (%llu bytes); raise it with 'rxadm limit' first",
 		      dev->what, dev->path, size_format(query.mem_limit, limit),
-		      request->size_text);
+		      (unsigned long long)query.mem_limit, request->size_text,
+		      (unsigned long long)request->size);
 }
 
 static enum exit_code grown_error(const struct device *dev, const struct resize_request *request)
