@@ -175,7 +175,7 @@ static bool parse(int argc, char **argv, struct options *options, bool *ok)
 		}
 	}
 	if (argc - optind < 2)
-		return complain("missing argument; usage: rxcp [OPTION...] SOURCE... DESTINATION");
+		return complain("missing argument; usage: rxcp [OPTION...] SOURCE DESTINATION");
 	return true;
 }
 

@@ -57,7 +57,7 @@ def parser():
     made.add_argument("--dir", type=_directory, default="/var/tmp",
                       help="directory for the disk's file with --host (default: /var/tmp)")
     made.add_argument("--report", default=os.path.join(TOP, "build/demo/report.json"),
-                      metavar="FILE", help="directory for the report (default: %(default)s)")
+                      metavar="FILE", help="file for the report (default: %(default)s)")
     made.add_argument("--in-guest", action="store_true", help=argparse.SUPPRESS)
     return made
 

@@ -28,9 +28,9 @@ static const char usage[] =
 	"     --config FILE   read FILE and FILE.d/*.conf (default: " CONFIG_FILE ", with the\n"
 	"                     vendor defaults in " CONFIG_VENDOR ")\n"
 	"     --dry-run       print what would be done; change nothing\n"
-	"     --save          save the RAM disks that have an image, while they are in use\n"
+	"     --save          save the started RAM disks that have an image, even if in use\n"
 	"     --stop          stop the exports, save images and hot lists, and remove the\n"
-	"                     caches and RAM disks\n"
+	"                     caches and RAM disks; not with --save\n"
 	" -h, --help          print this help\n";
 
 static enum exit_code parse(int argc, char **argv, struct apply_request *request, bool *help)

@@ -330,7 +330,7 @@ static const char mode_usage[] =
 	"\n"
 	" writethrough   cache what is read and what is written\n"
 	" writearound    cache what is read; a write removes its blocks from the cache\n"
-	" passthrough    cache nothing\n"
+	" passthrough    do not use the cache; a write removes its blocks from it\n"
 	"\n"
 	"Options:\n"
 	"     --dry-run   print the message that would be sent; change nothing\n"

@@ -115,7 +115,8 @@ static void print_help(void)
 	     "memory: 4096, 1.5G, 10%.\n"
 	     "\n"
 	     "Exit status: 0 success, 1 invalid parameters or image, 2 permission denied,\n"
-	     "3 out of memory, 4 device missing, unsuitable or failing, 5 device exists or is busy.");
+	     "3 out of memory, 4 device missing, unsuitable or failing, 5 device exists, is busy or\n"
+	     "holds unsaved data.");
 }
 
 static const struct command *find_command(const char *name)

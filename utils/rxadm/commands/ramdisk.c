@@ -245,12 +245,12 @@ static const char clear_usage[] =
 	"Usage: rxadm clear DEVICE... [OPTION...]\n"
 	"\n"
 	"Discard all data of RAM disks. Their memory is freed, unless it is reserved. The disks are\n"
-	"kept. If one of them cannot be cleared, none is. --force is not needed for a disk that\n"
-	"was saved to a file since it was loaded or last written.\n"
+	"kept. If one of them cannot be cleared, none is. --force is not needed if the disk is\n"
+	"empty, or was saved to a file since it was loaded or last written.\n"
 	"\n"
 	"Options:\n"
 	"     --force     clear RAM disks even if they hold data that was not saved\n"
-	"     --dry-run   print the ioctl that would be made; change nothing\n"
+	"     --dry-run   print the ioctls that would be made; change nothing\n"
 	" -h, --help      print this help\n";
 
 static enum exit_code run_clear(int argc, char **argv)
@@ -403,7 +403,8 @@ const struct command command_resize = {
 static const char limit_usage[] =
 	"Usage: rxadm limit DEVICE SIZE|none [--dry-run]\n"
 	"\n"
-	"Set the memory that the data of a RAM disk may occupy. Existing data is kept.\n"
+	"Set the memory that the data of a RAM disk may occupy; none: no limit. Existing data is\n"
+	"kept. Writes that need more memory fail with ENOSPC.\n"
 	"\n"
 	"Options:\n"
 	"     --dry-run   print what would be written; change nothing\n"

@@ -137,7 +137,7 @@ static enum exit_code run_diff(int argc, char **argv)
 
 const struct command command_diff = {
 	.name = "diff",
-	.summary = "show the ranges in which two RAM disks differ",
+	.summary = "show the ranges that two RAM disks do not share",
 	.run = run_diff,
 };
 
