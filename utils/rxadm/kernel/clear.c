@@ -21,9 +21,9 @@
 #include "kernel/ramdisk.h"
 
 /*
- * Try to clear a disk. The records must say what it holds, also if a signal arrives. Reserved memory
- * is zeroed piece by piece, which may take minutes, so signals end that. What holds only a part may
- * replace no image.
+ * Try to clear a disk. The records must say what it holds, also if a signal arrives. Reserved
+ * memory is zeroed piece by piece, which may take minutes, so signals end that. What holds only a
+ * part may replace no image.
  */
 static enum exit_code try_clear(int fd, const struct device *dev, const char *diskseq,
 				const struct rxd_query *query, struct rxd_remove *arg, int *err)
