@@ -59,6 +59,14 @@ def test_sysfs():
     assert set(files) == bold(section(read("Documentation/rxd.4.scd"), "# SYSFS"))
 
 
+def test_synopsis():
+    """rxadm(8) and --help have the same usage lines."""
+    usages = find(r"\"(?:Usage:|      ) (rxadm [a-z].*)\\n\"", sources("utils/rxadm/commands"), 25)
+    page = section(read("utils/rxadm/rxadm.8.scd"), "# SYNOPSIS")
+    lines = re.sub(r"[*_]|\+\+$", "", page, flags=re.M).split("\n")
+    assert set(usages) == {line for line in lines if line.startswith("rxadm ") and line[6] != "-"}
+
+
 def test_words_of_state():
     words = find(r"RXD_STATE_\w+, \"([a-z-]+)\"", read("module/sysfs.c"), 6)
     text = section(read("Documentation/rxd.4.scd"), "# SYSFS")

@@ -18,7 +18,7 @@
 #include "config/plan.h"
 
 static const char usage[] =
-	"Usage: rxadm apply [OPTION...] [NAME...]\n"
+	"Usage: rxadm apply [--save|--stop] [OPTION...] [NAME...]\n"
 	"\n"
 	"Create the RAM disks, caches and exports of the configuration, and adjust those that\n"
 	"differ. NAME or KIND/NAME selects sections; the default is all without noauto. Devices\n"

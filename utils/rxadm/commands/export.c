@@ -190,7 +190,7 @@ const struct command command_export = {
 };
 
 static const char unexport_usage[] =
-	"Usage: rxadm unexport DEVICE|NQN [OPTION...]\n"
+	"Usage: rxadm unexport DEVICE|NQN [--dry-run]\n"
 	"\n"
 	"End the export of a device. Connected hosts lose the device.\n"
 	"\n"

@@ -182,8 +182,7 @@ const struct command command_create = {
 };
 
 static const char remove_usage[] =
-	"Usage: rxadm remove DEVICE... [OPTION...]\n"
-	"       rxadm remove --all [OPTION...]\n"
+	"Usage: rxadm remove DEVICE...|--all [OPTION...]\n"
 	"\n"
 	"Remove RAM disks and free their memory. If one of the named disks cannot be removed,\n"
 	"none is. --force is not needed if the disk is empty, or was saved to a file since it was\n"
