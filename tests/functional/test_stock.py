@@ -14,7 +14,7 @@ from rxdlib import direct, dm
 from rxdlib.command import run
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK, LONG
-from rxdlib.stacks import md
+from rxdlib.stacks import md, wait_for
 
 from test_filesystems import CHECKS, make, read_files, write_files
 
@@ -159,19 +159,22 @@ def test_lvm_on_cached_disk(lab):
 # MD
 
 
+def attribute(path, name):
+    with open(f"/sys/block/{os.path.basename(path)}/md/{name}", encoding="ascii") as file:
+        return file.read().strip()
+
+
 def wait_for_sync(path):
-    run("mdadm", "--wait", path, check=False)
-    with open(f"/sys/block/{os.path.basename(path)}/md/sync_action", encoding="ascii") as file:
-        assert file.read().strip() == "idle"
+    """mdadm --wait returns at once if the work has not begun yet."""
+    wait_for(lambda: (attribute(path, "sync_action"), attribute(path, "degraded")) == ("idle", "0"),
+             "array that is complete and in sync")
 
 
 def sync_action(path, name):
-    folder = f"/sys/block/{os.path.basename(path)}/md"
-    with open(f"{folder}/sync_action", "w", encoding="ascii") as file:
+    with open(f"/sys/block/{os.path.basename(path)}/md/sync_action", "w", encoding="ascii") as file:
         file.write(name)
     wait_for_sync(path)
-    with open(f"{folder}/mismatch_cnt", encoding="ascii") as file:
-        return int(file.read())
+    return int(attribute(path, "mismatch_cnt"))
 
 
 @pytest.mark.parametrize("level, count", [(1, 2), (5, 3), *([(10, 4)] if LONG else [])])
