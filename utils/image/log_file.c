@@ -72,7 +72,7 @@ static bool is_foreign(const struct log_file *file, int folder_fd)
 		file->st.st_uid != folder.st_uid);
 }
 
-/* Replace the file if it has another path, which may be a backup, or if it is foreign. */
+/* Begin a new image if the file has another path, which may be a backup, or if it is foreign. */
 void log_check_replace(struct log_file *file)
 {
 	const bool linked = file->st.st_nlink > 1;

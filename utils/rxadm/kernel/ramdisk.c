@@ -363,7 +363,7 @@ static enum exit_code check_contents(int fd, const struct device *dev, int index
 	return contents_check(dev, request->size, request->size_text, unknown);
 }
 
-/* Reserved memory fits neither into the limit of the disk, nor into the memory of the machine. */
+/* The driver returns the same error for the limit of the disk and for the memory left. */
 static enum exit_code reserve_error(int fd, const struct device *dev,
 				    const struct resize_request *request, int index)
 {
