@@ -314,10 +314,17 @@ out_free:
 static void rxcache_dtr(struct dm_target *ti)
 {
 	struct rxcache *c = ti->private;
+	struct rxcache *other;
 
-	/* No other table may take over the index any more. */
+	/*
+	 * No other table may take over an index of this one any more. The next targets of the table
+	 * are destroyed after this one, which may take long. By then, their origins may have
+	 * changed without their indexes.
+	 */
 	mutex_lock(&rxc_lock);
-	c->started = false;
+	list_for_each_entry(other, &rxc_caches, list)
+		if (other->ti->table == ti->table)
+			other->started = false;
 	mutex_unlock(&rxc_lock);
 	rxc_origin_exit(c);
 	destroy_index(c);
