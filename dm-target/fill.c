@@ -16,10 +16,23 @@
 #define MIN_BIOS	16
 
 /*
+ * Flags of readers that do not join a fill without them. REQ_META exempts a bio from limits of its
+ * cgroup, because tasks of other cgroups may wait for metadata. The others make a bio fail early.
+ */
+#define STRICT_FLAGS	(REQ_META | REQ_FAILFAST_MASK)
+
+/*
  * Flags that a fill inherits from the bio of its reader. A fill may also serve other
  * readers, so it must not fail because this reader only reads ahead or must not wait.
+ * If it fails early, the other readers read for themselves.
  */
-#define FILL_FLAGS	(REQ_SYNC | REQ_META | REQ_PRIO | REQ_IDLE | REQ_BACKGROUND)
+#define FILL_FLAGS	(STRICT_FLAGS | REQ_SYNC | REQ_PRIO | REQ_IDLE | REQ_BACKGROUND)
+
+/*
+ * The I/O priority of a prefetch. It is not of the idle class, because a scheduler may hold that
+ * back for seconds, and whoever waits for the prefetch may hold up all I/O to the device.
+ */
+#define PREFETCH_PRIO	IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_NR_LEVELS - 1)
 
 /**
  * struct rxc_io - a fill
@@ -29,6 +42,7 @@
  * @readers: bios that the fill serves, not yet advanced; none at first for a prefetch
  * @wait: the prefetch that waits for the fill, or NULL
  * @css: the cgroup of @bio when it was sent; may dangle, so it is only compared
+ * @opf: the flags of @bio when it was sent; the disk may change others
  * @iter: the initial iterator of @bio
  * @first: first block
  * @nr: number of blocks; the fill owns the slot of each
@@ -41,6 +55,7 @@ struct rxc_io {
 	struct bio_list readers;
 	struct rxc_wait *wait;
 	const struct cgroup_subsys_state *css;
+	blk_opf_t opf;
 	struct bvec_iter iter;
 	u64 first;
 	unsigned int nr;
@@ -137,6 +152,7 @@ static void begin_joining(struct rxc_io *io)
 	struct rxc_fills *fills = fills_in(io->c, region_of(io->c, io->first));
 
 	io->css = bio_blkcg_css(&io->bio);
+	io->opf = io->bio.bi_opf;
 	spin_lock(&fills->lock);
 	list_add(&io->list, &fills->list);
 	spin_unlock(&fills->lock);
@@ -185,7 +201,7 @@ static struct rxc_io *find_fill(struct rxc_fills *fills, u64 block)
 }
 
 /*
- * A reader must not join a fill that the disk, or a limit of a cgroup, could delay for
+ * A reader must not join a fill that the disk, retries, or a limit of a cgroup could delay for
  * longer than a read by the reader itself.
  *
  * The bio of the fill keeps its cgroup only until it ends, but readers join until they have
@@ -195,6 +211,7 @@ static struct rxc_io *find_fill(struct rxc_fills *fills, u64 block)
 static bool is_as_fast(struct rxc_io *io, struct bio *reader)
 {
 	return class_of(io->bio.bi_ioprio) <= class_of(prio_of(reader)) &&
+	       !(reader->bi_opf & ~io->opf & STRICT_FLAGS) &&
 	       io->css == bio_blkcg_css(reader);
 }
 
@@ -415,7 +432,7 @@ s64 rxc_fill_run(struct rxcache *c, u64 block, u64 end, struct rxc_wait *wait)
 
 	/* Each bio is submitted before the next is allocated, so the mempool has one in time. */
 	io = alloc_io(c, block, end, REQ_OP_READ, GFP_NOIO);
-	io->bio.bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
+	io->bio.bi_ioprio = PREFETCH_PRIO;
 	begin_supply(&supply, RXD_GFP);
 	next = take_slots(io, end, &supply);
 	if (!io->nr) {

@@ -5,6 +5,7 @@
 #include <linux/completion.h>
 #include <linux/jiffies.h>
 #include <linux/sched/signal.h>
+#include <linux/sizes.h>
 
 #include "origin-internal.h"
 
@@ -30,7 +31,7 @@ static void give_way(struct rxcache *c)
 /* Blocks that are prefetched between two checks for other I/O. */
 static unsigned int blocks_at_once(const struct rxcache *c)
 {
-	return max(1U, MAX_PAGES / block_pages(c));
+	return SZ_1M >> SECTOR_SHIFT >> c->block_shift;
 }
 
 static int prefetch_missing(struct rxcache *c, u64 block, u64 end)

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from rxdlib import direct, dm
+from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, run
 from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
-from rxdlib.lab import DISK
+from rxdlib.lab import DISK, bytes_read
 
 SIZE = 32 * MIB
 
@@ -20,12 +20,6 @@ def slow(lab, size, delay):
     """The disk, with a delay in ms for each read."""
     name = lab.mapped(f"0 {size // SECTOR} delay {DISK} 0 {delay} {DISK} 0 0")
     return name, f"/dev/mapper/{name}"
-
-
-def bytes_read(path):
-    """The number of bytes that were read from a disk so far."""
-    with open(f"/sys/dev/block/{dm.number(path)}/stat", encoding="ascii") as file:
-        return int(file.read().split()[2]) * SECTOR
 
 
 def prepare(size, generation=1):
@@ -207,7 +201,7 @@ def test_suspend_waits_for_joined_readers(lab):
 
 
 def test_prefetch_is_read_once(lab):
-    """A reader with the lowest priority joins a prefetch in flight."""
+    """A reader joins a prefetch in flight."""
     data = prepare(SIZE)
     with lab.held(SIZE, reads=True) as origin:
         cache = lab.cache(SIZE, cache_size=2 * SIZE, origin=origin.path, block_size=MIB)
@@ -216,8 +210,8 @@ def test_prefetch_is_read_once(lab):
                               env=ENVIRONMENT, stdout=subprocess.DEVNULL) as prefetch:
             origin.wait_for(1)
             misses = cache.status().read_misses
-            with subprocess.Popen(["ionice", "-c", "3", "dd", f"if={cache.path}", "bs=128k",
-                                   "count=1", "iflag=direct", "status=none"], env=ENVIRONMENT,
+            with subprocess.Popen(["dd", f"if={cache.path}", "bs=128k", "count=1",
+                                   "iflag=direct", "status=none"], env=ENVIRONMENT,
                                   stdout=subprocess.PIPE) as reader:
                 wait_for_misses(cache, misses + 1)
                 origin.release()

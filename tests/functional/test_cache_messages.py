@@ -3,15 +3,16 @@
 
 import errno
 import os
+import subprocess
 import threading
 import time
 
 import pytest
 
 from rxdlib import direct, dm
-from rxdlib.command import run
+from rxdlib.command import ENVIRONMENT, run
 from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, stamp
-from rxdlib.lab import DISK
+from rxdlib.lab import DISK, bytes_read
 
 
 def prepare(size=4 * MIB, generation=1):
@@ -186,6 +187,40 @@ def test_prefetch_of_a_bad_disk(lab):
 def slow(lab, size, delay, device=DISK):
     name = lab.mapped(f"0 {size // SECTOR} delay {device} 0 {delay} {device} 0 0")
     return f"/dev/mapper/{name}"
+
+
+@pytest.fixture
+def deadline_disk():
+    """A null_blk that takes 20 ms for each request, with the scheduler mq-deadline."""
+    run("modprobe", "null_blk", "nr_devices=1", "gb=1", "irqmode=2", "completion_nsec=20000000")
+    try:
+        with open("/sys/block/nullb0/queue/scheduler", "w", encoding="ascii") as file:
+            file.write("mq-deadline")
+        yield "/dev/nullb0"
+    finally:
+        run("rmmod", "null_blk")
+
+
+def test_prefetch_beside_a_busy_disk(deadline_disk, lab):
+    """The scheduler of a busy disk does not hold back a prefetch, for which others may wait."""
+    cache = lab.cache(4 * MIB, origin=deadline_disk)
+    busy = ["fio", "--name=busy", f"--filename={deadline_disk}", "--readonly", "--rw=randread",
+            "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=128", "--time_based",
+            "--runtime=60"]
+    before = bytes_read(deadline_disk)
+    with subprocess.Popen(busy, env=ENVIRONMENT, stdout=subprocess.DEVNULL) as others:
+        try:
+            while bytes_read(deadline_disk) - before < MIB:
+                assert others.poll() is None
+                time.sleep(0.1)
+            begin = time.monotonic()
+            dm.message(cache.name, "prefetch", 0, 2048)
+            taken = time.monotonic() - begin
+        finally:
+            others.terminate()
+    # The scheduler holds back requests of the idle class for ten seconds.
+    assert taken < 5
+    assert cache.status().used == 256
 
 
 def test_prefetch_does_not_hold_up_others(lab):

@@ -31,6 +31,12 @@ def counter(path, field):
     return seen[-1]
 
 
+def bytes_read(path):
+    """The number of bytes that were read from a disk so far."""
+    with open(f"/sys/dev/block/{dm.number(path)}/stat", encoding="ascii") as file:
+        return int(file.read().split()[2]) * SECTOR
+
+
 def is_there(path):
     """Whether a disk can be used: its node comes before its place in sysfs, and that before
     anybody can open it."""

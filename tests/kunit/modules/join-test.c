@@ -541,6 +541,42 @@ static void join_no_fill_of_a_lower_class(struct kunit *test)
 	expect_old(test, other);
 }
 
+/* A limit of a cgroup may delay a fill for data, but not one for metadata. */
+static void join_no_fill_without_strict_flags(struct kunit *test)
+{
+	static const blk_opf_t flags[] = { REQ_META, REQ_FAILFAST_DEV };
+	struct join *j = test->priv;
+	struct io *first, *second, *third, *fourth, *plain;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		hold_reads(j);
+		WRITE_ONCE(j->gate.nr_reads, 0);
+		plain = start_read(test, 2 * i, 1);
+		first = make_io(test, REQ_OP_READ | flags[i], 2 * i * SECTORS, SECTORS);
+		first->ret = rxc_read(first->c, first->bio);
+		KUNIT_EXPECT_EQ(test, first->ret, DM_MAPIO_REMAPPED);
+		finish_mapping(first);
+		KUNIT_EXPECT_EQ(test, nr_reads(j), 2);
+
+		/* A fill inherits the flags. Readers with and without them join it. */
+		second = make_io(test, REQ_OP_READ | flags[i], (2 * i + 1) * SECTORS, SECTORS);
+		second->ret = rxc_read(second->c, second->bio);
+		third = make_io(test, REQ_OP_READ | flags[i], (2 * i + 1) * SECTORS, SECTORS);
+		third->ret = rxc_read(third->c, third->bio);
+		expect_waiting(test, third);
+		fourth = start_read(test, 2 * i + 1, 1);
+		expect_waiting(test, fourth);
+		KUNIT_EXPECT_EQ(test, nr_reads(j), 3);
+		release_reads(j);
+		expect_old(test, plain);
+		expect_old(test, first);
+		expect_old(test, second);
+		expect_old(test, third);
+		expect_old(test, fourth);
+	}
+}
+
 struct prefetch {
 	struct rxcache *c;
 	struct rxc_range range;
@@ -578,26 +614,27 @@ static void start_prefetch(struct kunit *test, struct prefetch *p, u64 first, u6
 
 static void join_a_prefetch(struct kunit *test)
 {
-	struct io *second = make_io(test, REQ_OP_READ, 20 * SECTORS, SECTORS);
+	struct io *urgent = make_io(test, REQ_OP_READ, 20 * SECTORS, SECTORS);
 	struct join *j = test->priv;
 	struct prefetch p;
-	struct io *other;
+	struct io *second;
 
 	hold_reads(j);
 	start_prefetch(test, &p, 16, 32);
 	wait_for_reads(test, 1);
-	second->bio->bi_ioprio = IDLE;
-	second->ret = rxc_read(second->c, second->bio);
+	second = start_read(test, 20, 1);
 	expect_waiting(test, second);
-	other = start_read(test, 20, 1);
-	KUNIT_EXPECT_EQ(test, other->ret, DM_MAPIO_REMAPPED);
+	urgent->bio->bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_RT, 0);
+	urgent->ret = rxc_read(urgent->c, urgent->bio);
+	KUNIT_EXPECT_EQ(test, urgent->ret, DM_MAPIO_REMAPPED);
+	finish_mapping(urgent);
 	release_reads(j);
 	wait_for_completion(&p.done);
 	KUNIT_EXPECT_EQ(test, p.ret, 0);
 	KUNIT_EXPECT_EQ(test, p.left_out, 0);
 	KUNIT_EXPECT_EQ(test, p.range.nr, 0);
 	expect_old(test, second);
-	expect_old(test, other);
+	expect_old(test, urgent);
 }
 
 /* A suspended prefetch serves the readers that have joined, and starts nothing more. */
