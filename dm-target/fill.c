@@ -279,6 +279,24 @@ bool rxc_join_fill(struct rxcache *c, const struct rxc_span *span, struct bio *b
 	return true;
 }
 
+/*
+ * Remember the blocks of a failed fill of which its first reader reads only a part. If the bad
+ * sector is in another block, this reader gets an error. The fill for a reader that wants to fail
+ * early says little about the disk.
+ */
+static void note_failure(struct rxc_io *io, const struct bio *reader)
+{
+	struct rxc_span span = span_of(io->c, reader);
+	u64 last = io->first + io->nr - 1;
+
+	if (io->opf & REQ_FAILFAST_MASK)
+		return;
+	if (!covers(io->c, &span, io->first))
+		rxc_failed_note(&io->c->failed, io->first);
+	if (last != io->first && !covers(io->c, &span, last))
+		rxc_failed_note(&io->c->failed, last);
+}
+
 static void end_wait(struct rxc_wait *wait, blk_status_t status)
 {
 	if (status)
@@ -298,6 +316,9 @@ static void finish_fill(struct work_struct *work)
 	u64 block;
 
 	end_joining(io, &readers);
+	/* Before others can fill the blocks. A prefetch has no first reader. */
+	if (status && !wait)
+		note_failure(io, readers.head);
 	for (block = io->first; block < io->first + io->nr; block++)
 		rxc_index_end_fill(c->index, block, !status);
 	bio_put(&io->bio);
@@ -388,8 +409,9 @@ u64 rxc_start_fill(struct rxcache *c, const struct rxc_span *span, struct bio *b
 	struct rxc_io *io;
 	u64 block;
 
-	if (span->first >= end)
-		return span->first;
+	end = rxc_failed_find(&c->failed, span->first, max(end, span->first));
+	if (span->first == end)
+		return end;
 	io = alloc_io_for(c, bio, span);
 	if (!io) {
 		supply->is_short = true;

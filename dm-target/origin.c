@@ -157,6 +157,7 @@ int rxc_origin_init(struct rxcache *c, const char *name)
 
 	/* There was no I/O yet. Jiffies start below 0, so 0 would be in the future after boot. */
 	c->busy_at = jiffies - QUIET_TIME;
+	rxc_failed_init(&c->failed);
 	ret = rxc_sequence_init(&c->sequence);
 	if (ret)
 		return ret;

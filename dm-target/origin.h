@@ -14,6 +14,7 @@
 #include "../module/rxd.h"
 
 #include "args.h"
+#include "failed.h"
 #include "index.h"
 #include "sequence.h"
 
@@ -52,6 +53,7 @@ struct rxc_fills {
  * @if_same: take @cache only if it is as @seen
  * @seen: see rxd_take()
  * @sequence: sequential streams
+ * @failed: blocks that could not be filled lately
  * @stats_base: value of @stats at the last reset
  * @stats_lock: protects @stats_base
  * @index_lock: held for writing while @index is replaced in a suspended target, and for
@@ -81,6 +83,7 @@ struct rxcache {
 	bool if_same;
 	struct rxd_seen seen;
 	struct rxc_sequence sequence;
+	struct rxc_failed failed;
 	struct rxc_stats stats_base;
 	struct mutex stats_lock; /* stats_base */
 	struct rw_semaphore index_lock;

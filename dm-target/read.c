@@ -146,7 +146,7 @@ int rxc_read(struct rxcache *c, struct bio *bio)
 {
 	struct rxc_span span = span_of(c, bio);
 	struct rxc_supply supply;
-	bool around;
+	bool around, failed;
 
 	if (unlikely(READ_ONCE(c->mode) == RXC_PASSTHROUGH))
 		return pass_read(c, &span, bio);
@@ -154,10 +154,14 @@ int rxc_read(struct rxcache *c, struct bio *bio)
 	if (serve_hits(c, &span, bio))
 		return DM_MAPIO_SUBMITTED;
 	around = note_sequence(c, &span);
-	if (rxc_join_fill(c, &span, bio))
+	/* A prefetch in flight may wait for a bad sector of the block, too. */
+	failed = rxc_failed_find(&c->failed, span.first, span.first + 1) == span.first;
+	if (!failed && rxc_join_fill(c, &span, bio))
 		return DM_MAPIO_SUBMITTED;
 
 	note_io(c);
+	if (failed)
+		return read_around(c, &span, bio, around);
 	begin_supply(&supply, gfp_of(bio));
 	if (!around) {
 		if (rxc_start_fill(c, &span, bio, &supply) > span.first)

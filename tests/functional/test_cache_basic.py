@@ -254,6 +254,25 @@ def test_failed_fill_is_no_error_of_the_reader(lab):
     assert direct.read(cache.path, 0, 4 * MIB) == data
 
 
+def test_bad_sector_is_not_read_again(lab):
+    """Reads of other sectors of a block read a bad sector once, and not each time."""
+    data = prepare()
+    name, origin = lab.linear(4 * MIB)
+    cache = lab.cache(4 * MIB, origin=origin, block_size=MIB)
+    dm.replace(name, f"0 3000 linear {DISK} 0\n3000 8 error\n3008 5184 linear {DISK} 3008")
+    try:
+        for _ in range(5):
+            assert direct.read(cache.path, MIB, 4 * BLOCK) == data[MIB:MIB + 4 * BLOCK]
+            assert direct.read(cache.path, 0, 4 * BLOCK) == data[:4 * BLOCK]
+        status = cache.status()
+        assert status.used == 1 == status.origin_errors
+        with pytest.raises(OSError):
+            direct.read(cache.path, 3000 * SECTOR, BLOCK)
+    finally:
+        dm.replace(name, f"0 8192 linear {DISK} 0")
+    assert direct.read(cache.path, 0, 4 * MIB) == data
+
+
 def test_two_readers_of_one_missing_block(lab):
     """Two readers miss the same block at the same time: neither fails or evicts it."""
     data = prepare()

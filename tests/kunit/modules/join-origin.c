@@ -9,6 +9,7 @@
 #undef cond_resched
 #define cond_resched		test_others_run
 
+#include "../dm-target/failed.c"
 #include "../dm-target/origin.c"
 #include "../dm-target/fill.c"
 #include "../dm-target/prefetch.c"

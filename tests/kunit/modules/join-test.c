@@ -229,9 +229,9 @@ static struct io *make_io(struct kunit *test, blk_opf_t opf, sector_t sector, un
 	io->bio = bio_alloc(j->gate.disk->part0, MAX_IO / SECTORS, opf, GFP_KERNEL);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, free_io, io), 0);
 
-	for (i = 0; i < nr / SECTORS || !i; i++)
+	for (i = 0; i < DIV_ROUND_UP(nr, SECTORS); i++)
 		__bio_add_page(io->bio, vmalloc_to_page(io->buf + i * PAGE_SIZE),
-			       min_t(unsigned int, nr * SECTOR_SIZE, PAGE_SIZE), 0);
+			       min(nr - i * SECTORS, SECTORS) * SECTOR_SIZE, 0);
 	memset(io->buf, 0xa5, MAX_IO * SECTOR_SIZE);
 	io->bio->bi_iter.bi_sector = sector;
 	io->bio->bi_private = io;
@@ -498,6 +498,96 @@ static void join_a_failing_fill(struct kunit *test)
 	/* The next read starts a new fill. */
 	expect_old(test, start_read(test, 5, 1));
 	KUNIT_EXPECT_TRUE(test, is_cached(j, 5));
+}
+
+static struct io *read_part(struct kunit *test, sector_t sector, unsigned int nr)
+{
+	struct io *io = make_io(test, REQ_OP_READ, sector, nr);
+
+	io->ret = rxc_read(io->c, io->bio);
+	finish_mapping(io);
+	return io;
+}
+
+/* For a minute, a block with a bad sector is not filled again when its other sectors are read. */
+static void no_fill_after_a_failure(struct kunit *test)
+{
+	struct join *j = test->priv;
+	struct io *io;
+
+	j->gate.bad = 6 * SECTORS;
+	expect_old(test, read_part(test, 6 * SECTORS + 4, 4));
+	KUNIT_EXPECT_EQ(test, nr_reads(j), 2);
+	expect_old(test, read_part(test, 6 * SECTORS + 4, 4));
+	expect_old(test, read_part(test, 6 * SECTORS + 1, 2));
+	KUNIT_EXPECT_EQ(test, nr_reads(j), 4);
+
+	/* A longer read fills the blocks before it. */
+	io = start_read(test, 4, 4);
+	expect_old(test, io);
+	KUNIT_EXPECT_EQ(test, io->nr, 2 * SECTORS);
+	KUNIT_EXPECT_TRUE(test, is_cached(j, 5));
+	/* The block itself is read alone, so that those after it can enter. */
+	io = read_part(test, 6 * SECTORS + 4, SECTORS);
+	expect_old(test, io);
+	KUNIT_EXPECT_EQ(test, io->nr, 4);
+
+	j->gate.bad = -1;
+	j->c.failed.entries[0].until = jiffies;
+	expect_old(test, start_read(test, 6, 1));
+	KUNIT_EXPECT_TRUE(test, is_cached(j, 6));
+}
+
+/* A read at both ends of which there are bad sectors that it does not ask for. */
+static void failure_at_both_ends(struct kunit *test)
+{
+	struct join *j = test->priv;
+
+	j->gate.bad = 8 * SECTORS + 7;
+	expect_old(test, read_part(test, 6 * SECTORS + 4, 2 * SECTORS));
+	KUNIT_EXPECT_EQ(test, nr_reads(j), 2);
+	expect_old(test, read_part(test, 7 * SECTORS, SECTORS));
+	KUNIT_EXPECT_EQ(test, nr_reads(j), 3);
+	KUNIT_EXPECT_TRUE(test, is_cached(j, 7));
+	expect_old(test, read_part(test, 8 * SECTORS, 4));
+	KUNIT_EXPECT_EQ(test, nr_reads(j), 4);
+	/* A read of whole blocks fails itself. */
+	j->gate.bad = 21 * SECTORS;
+	KUNIT_EXPECT_EQ(test, io_wait(test, start_read(test, 20, 3)), BLK_STS_IOERR);
+	expect_old(test, start_read(test, 20, 1));
+	KUNIT_EXPECT_TRUE(test, is_cached(j, 20));
+}
+
+/* The record keeps the newest failures. */
+static void many_failures(struct kunit *test)
+{
+	struct rxc_failed failed;
+	unsigned int i;
+
+	rxc_failed_init(&failed);
+	KUNIT_EXPECT_EQ(test, rxc_failed_find(&failed, 0, 100), 100);
+	for (i = 0; i <= RXC_NR_FAILED; i++)
+		rxc_failed_note(&failed, 10 + i);
+	KUNIT_EXPECT_EQ(test, rxc_failed_find(&failed, 0, 100), 11);
+	KUNIT_EXPECT_EQ(test, rxc_failed_find(&failed, 0, 11), 11);
+	KUNIT_EXPECT_EQ(test, rxc_failed_find(&failed, 10 + RXC_NR_FAILED, 100),
+			10 + RXC_NR_FAILED);
+	KUNIT_EXPECT_EQ(test, rxc_failed_find(&failed, 11 + RXC_NR_FAILED, 100), 100);
+}
+
+/* A reader that wants to fail early fails for other reasons, too. */
+static void early_failure_is_not_remembered(struct kunit *test)
+{
+	struct io *io = make_io(test, REQ_OP_READ | REQ_FAILFAST_DEV, 6 * SECTORS + 4, 4);
+	struct join *j = test->priv;
+
+	j->gate.bad = 6 * SECTORS;
+	io->ret = rxc_read(io->c, io->bio);
+	finish_mapping(io);
+	expect_old(test, io);
+	j->gate.bad = -1;
+	expect_old(test, start_read(test, 6, 1));
+	KUNIT_EXPECT_TRUE(test, is_cached(j, 6));
 }
 
 static void join_without_waiting(struct kunit *test)
@@ -804,8 +894,13 @@ static struct kunit_case join_cases[] = {
 	KUNIT_CASE(drop_between_readers),
 	KUNIT_CASE(join_a_completed_fill),
 	KUNIT_CASE(join_a_failing_fill),
+	KUNIT_CASE(no_fill_after_a_failure),
+	KUNIT_CASE(failure_at_both_ends),
+	KUNIT_CASE(many_failures),
+	KUNIT_CASE(early_failure_is_not_remembered),
 	KUNIT_CASE(join_without_waiting),
 	KUNIT_CASE(join_no_fill_of_a_lower_class),
+	KUNIT_CASE(join_no_fill_without_strict_flags),
 	KUNIT_CASE(join_a_prefetch),
 	KUNIT_CASE(join_beside_a_suspend),
 	KUNIT_CASE(prefetch_alone),
