@@ -33,6 +33,7 @@ struct rxc_index *rxc_index_create(struct rxd_store *store, unsigned int block_p
 				   struct rxc_stats __percpu *stats);
 void rxc_index_destroy(struct rxc_index *index);
 
+void rxc_index_swap_stats(struct rxc_index *a, struct rxc_index *b);
 bool rxc_index_is_outgrown(const struct rxc_index *index);
 unsigned long rxc_index_nr_slots(const struct rxc_index *index);
 size_t rxc_index_metadata_bytes(const struct rxc_index *index);

@@ -120,6 +120,16 @@ void rxc_index_destroy(struct rxc_index *index)
 }
 
 /**
+ * rxc_index_swap_stats - exchange the counters of two indices
+ * @a: an index that is not in use
+ * @b: another one
+ */
+void rxc_index_swap_stats(struct rxc_index *a, struct rxc_index *b)
+{
+	swap(a->stats, b->stats);
+}
+
+/**
  * rxc_index_is_outgrown - check whether the store has grown since the index was created
  * @index: the index
  *

@@ -389,36 +389,53 @@ static struct rxcache *find_predecessor(const struct rxcache *c)
 	return NULL;
 }
 
+/* Free the pages of the RAM disk, before an empty index takes over. */
+static void drop_pages(struct rxcache *c)
+{
+	rxd_drop(c->cache->bdev, dm_table_get_md(c->ti->table));
+	rxc_stats_clear_used(c->stats);
+}
+
 /*
- * Take over the cached data and the counters of the table that this one replaces, which is
- * permanently suspended by now.
+ * Take over the counters and, unless the RAM disk has grown, the cached data of the table that this
+ * one replaces, which is permanently suspended by now.
  *
  * Return: true if there is such a table.
  */
 static bool inherit_index(struct rxcache *c)
 {
 	struct rxcache *other;
+	bool has_grown = false;
 	u64 nr_blocks = 0;
 
 	lockdep_assert_held_write(&c->index_lock);
 	mutex_lock(&rxc_lock);
 	other = find_predecessor(c);
 	if (other) {
-		swap(c->index, other->index);
+		has_grown = rxc_index_nr_slots(c->index) > rxc_index_nr_slots(other->index);
+		if (has_grown) {
+			rxc_index_swap_stats(c->index, other->index);
+			/* Its index is going to describe pages that are gone. */
+			other->started = false;
+		} else {
+			swap(c->index, other->index);
+		}
 		swap(c->stats, other->stats);
 		swap(c->stats_base, other->stats_base);
 		nr_blocks = other->nr_blocks;
 	}
 	mutex_unlock(&rxc_lock);
+	if (has_grown)
+		drop_pages(c);
 	/* Blocks beyond the end of a shorter table would not be updated any more. */
-	if (nr_blocks > c->nr_blocks)
+	else if (nr_blocks > c->nr_blocks)
 		rxc_index_drop(c->index, c->nr_blocks, nr_blocks - c->nr_blocks);
 	return other;
 }
 
 /*
- * The RAM disk has grown, so start with an empty index for its new size. Removing the pages one by
- * one would keep the device suspended for long.
+ * The RAM disk has grown since the index was created, so start with an empty index for its new
+ * size. Removing the pages one by one would keep the device suspended for long.
  */
 static void take_up_growth(struct rxcache *c)
 {
@@ -436,8 +453,7 @@ static void take_up_growth(struct rxcache *c)
 		       dm_table_device_name(c->ti->table));
 		return;
 	}
-	rxd_drop(c->cache->bdev, dm_table_get_md(c->ti->table));
-	rxc_stats_clear_used(c->stats);
+	drop_pages(c);
 	rxc_index_destroy(c->index);
 	c->index = index;
 }

@@ -345,6 +345,21 @@ def test_buffered_writer(patience, unharmed, lab):
     ramdisk.remove()
 
 
+def test_reload_after_growth(unharmed, lab, kernel_log):
+    """A reload needs memory for the old index and for one of the new size, not for a third."""
+    share = memory.meminfo()["MemAvailable"] - headroom()
+    old, new = (share * part // 100 // SLOT * BLOCK for part in (15, 60))
+    ramdisk = lab.ramdisk(old, overcommit=True)
+    cache = lab.cache(16 * MIB, ramdisk=ramdisk)
+    before = cache.status()
+    assert before.metadata > share // 10
+    ramdisk.resize(new, RESIZE_OVERCOMMIT)
+    dm.replace(cache.name, dm.table(cache.name))
+    status = cache.status()
+    assert status.total > before.total * 2 and status.used == 0
+    assert not [line for line in kernel_log.lines() if "no memory" in line]
+
+
 def headroom():
     """The memory that a disk leaves to the rest of the machine."""
     return min(max(memory.meminfo()["MemTotal"] // 8, 32 * MIB), 2 << 30)
