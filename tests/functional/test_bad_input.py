@@ -598,7 +598,7 @@ def test_cache_in_use(lab):
         refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, names=("rxd0", "open"))
     run("mkfs.ext4", "-q", ramdisk.path)
     refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK,
-            names=("rxd0", "(ext4)", "'rxadm save' saves it, --force"))
+            names=("rxd0", "(ext4)", "save it with 'rxadm save'", "--force"))
     directory = lab.mount(ramdisk.path)
     refused(BUSY, "map", "--cache", "rxd0", "--origin", DISK, "--force",
             names=("rxd0", directory))

@@ -61,7 +61,7 @@ def test_resize_of_a_cache(lab):
     ok("resize", cache.ramdisk.path, "4M")
     result = rxadm("resize", cache.ramdisk.path, "8M")
     assert result.returncode == 0
-    for words in "note: ", cache.path, "dmsetup suspend", "starts empty":
+    for words in "note: ", cache.path, "dmsetup suspend", "empties the cache":
         assert words in result.stderr
     assert len(result.stderr.splitlines()) == 1
 

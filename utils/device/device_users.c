@@ -199,12 +199,12 @@ enum exit_code signature_check(const char *what, const char *path)
 		if (blkid_probe_lookup_value(probe, "TYPE", &type, NULL))
 			blkid_probe_lookup_value(probe, "PTTYPE", &type, NULL);
 		ret = report(EXIT_BUSY,
-			     "%s '%s': holds data (%s) that would be lost; 'rxadm save' saves it, --force discards it, and is needed even after a save",
+			     "%s '%s': holds data (%s) that would be lost; save it with 'rxadm save', then repeat the command with --force, which discards it",
 			     what, path, type ? type : "unknown");
 		break;
 	case -2:
 		ret = report(EXIT_BUSY,
-			     "%s '%s': holds data of several kinds that would be lost; 'rxadm save' saves it, --force discards it, and is needed even after a save",
+			     "%s '%s': holds data of several kinds that would be lost; save it with 'rxadm save', then repeat the command with --force, which discards it",
 			     what, path);
 		break;
 	default:

@@ -150,7 +150,7 @@ enum copy_step changes_next(void *context, struct image_frame *frame, void *data
 		if (step == COPY_FAILED)
 			return step;
 		leave_out_zeros(changes, frame, data, &reached);
-		/* Gaps after what is read again are found again. */
+		/* The next pass looks for gaps from here on again. */
 		changes->cursor = reached;
 		if (frame->count)
 			return COPY_MORE;

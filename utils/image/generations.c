@@ -26,9 +26,9 @@
 #include "image/log_read.h"
 
 /*
- * Search a file for what is not needed when so much of it may have become unneeded since the last
- * search, in percent of what is needed. Rewrite it if more than REWRITE_PERCENT then remain that
- * are neither needed nor holes. Less than NEEDED_MIN counts as that.
+ * When SEARCH_PERCENT of the needed data may have become unneeded since the last search, the file
+ * is searched for unneeded data, which becomes holes. If more than REWRITE_PERCENT of unneeded data
+ * remain, the file is rewritten. The percentages are of NEEDED_MIN, if there is less needed data.
  */
 #define SEARCH_PERCENT	5
 #define REWRITE_PERCENT	12

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Read the data of a generation of an image that can be updated. The newest segment comes first,
- * and of each page only what was found first counts.
+ * Read the data of a generation of an image that can be updated. The segments are read from the
+ * newest to the oldest. Of each page, the first version found is the valid one.
  */
 #include <stdlib.h>
 #include <string.h>

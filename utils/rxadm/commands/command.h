@@ -2,6 +2,8 @@
 #ifndef RXADM_COMMANDS_COMMAND_H
 #define RXADM_COMMANDS_COMMAND_H
 
+#include <stddef.h>
+
 #include "base/error.h"
 
 struct command {
@@ -38,6 +40,13 @@ extern const struct command command_top;
 extern const struct command command_unexport;
 extern const struct command command_unmap;
 extern const struct command command_warm;
+
+/* Columns that status and info share. */
+struct cache;
+struct rxcache_status;
+struct table;
+void cache_columns_fill(struct table *table, size_t origin, size_t metadata, size_t counters,
+			const struct cache *cache, const struct rxcache_status *status);
 
 /* The completion scripts. The Makefile converts them to strings. */
 extern const char completion_bash[];

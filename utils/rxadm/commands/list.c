@@ -12,7 +12,6 @@
 #include "base/system.h"
 #include "base/text.h"
 #include "commands/command.h"
-#include "commands/list.h"
 #include "commands/options.h"
 #include "device/device.h"
 #include "device/nvmet.h"

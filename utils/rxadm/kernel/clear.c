@@ -110,7 +110,7 @@ struct reset_request {
 	bool dry_run;
 };
 
-/* Return true if the data of a RAM disk is that of another one, and what was changed since. */
+/* Return true if a RAM disk began with the data of another one. It may have changed since. */
 static bool is_clone_of(int fd, const struct device *dev, int source)
 {
 	char *parent = ramdisk_parent(dev->number);

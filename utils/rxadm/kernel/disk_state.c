@@ -222,7 +222,10 @@ void disk_images_restore(const char *sequence)
 	char *path = disk_images_path(sequence);
 	char *kept = kept_path(path);
 
-	/* The file that saves have opened before stays. Keep what was recorded meanwhile, too. */
+	/*
+	 * Other saves may have this file open, so it must stay the same file. Append what was
+	 * recorded meanwhile to it.
+	 */
 	if (path && !access(kept, F_OK)) {
 		append_file(kept, path);
 		rename(kept, path);

@@ -435,7 +435,7 @@ static void note_cache(int fd, const struct device *dev, int index)
 		return;
 	users = users_of(dev->number);
 	report(EXIT_OK,
-	       "note: %s '%s': is in use as a cache%s%s%s, which uses the new size, and starts empty, after 'dmsetup suspend' and 'dmsetup resume'",
+	       "note: %s '%s': is in use as a cache%s%s%s; to use the new size, run 'dmsetup suspend' and 'dmsetup resume', which empties the cache",
 	       dev->what, dev->path, users ? " (" : "", users ? users : "", users ? ")" : "");
 	free(users);
 }

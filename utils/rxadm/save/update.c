@@ -141,7 +141,7 @@ static bool same_writer(const struct log_writer *writer, const struct log_writer
 	       !memcmp(writer->boot, other->boot, sizeof(writer->boot));
 }
 
-/* Is the newest segment there? Changes are no use to what was truncated, or copied in part. */
+/* Is the newest segment there? Changes cannot be appended to a file that lacks it. */
 static bool has_newest(const struct update *update)
 {
 	const struct log_head *head = &update->head;
@@ -202,7 +202,7 @@ static void cut_off(struct update *update)
 {
 	if (update->fd == update->file.fd && update->fd >= 0 &&
 	    ftruncate(update->fd, update->file.start.head.end))
-		report(EXIT_OK, "note: file '%s': what was appended cannot be cut off: %s",
+		report(EXIT_OK, "note: file '%s': the incomplete update cannot be removed: %s",
 		       update->args->file, strerror(errno));
 }
 
