@@ -85,6 +85,14 @@ def test_work_of_the_driver(lab, option):
     result = rxadm(*option, "clear", "--force", ramdisk.path, check=True)
     assert result.stderr == (f"rxadm: clear: waiting until the memory of '{ramdisk.path}' is "
                              "zeroed\n" if option else "")
+    for size, what in ("24M", "reserved"), ("16M", "searched for data"):
+        result = rxadm(*option, "resize", ramdisk.path, size, check=True)
+        assert result.stderr == (f"rxadm: resize: waiting until the memory of '{ramdisk.path}' is "
+                                 f"{what}\n" if option else "")
+    result = rxadm(*option, "create", "--size", "8M", "--reserve", check=True)
+    lab.adopt_ramdisk(int(result.stdout.strip()[len("/dev/rxd"):]))
+    assert result.stderr == ("rxadm: create: waiting until the memory is reserved\n" if option
+                             else "")
     run("mkfs.ext4", "-q", ramdisk.path)
     lab.mount(ramdisk.path)
     result = rxadm(*option, "clone", "--expendable", ramdisk.path, check=True)

@@ -217,10 +217,11 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 			printf("echo '%s' > '/sys/block/rxdN/rxd/name'\n", request->name);
 		return err ? ramdisk_create_error(fd, err, request) : EXIT_OK;
 	}
+	if (arg.flags & RXD_CREATE_RESERVE && waits_are_told())
+		report(EXIT_OK, "waiting until the memory is reserved");
 	if (ioctl(fd, RXD_CREATE, &arg)) {
 		err = errno;
-		if (err == EEXIST && request->first_choice &&
-		    !control_has_uuid(fd, request->uuid)) {
+		if (err == EEXIST && request->first_choice && !control_has_uuid(fd, request->uuid)) {
 			*index = RXD_INDEX_ANY;
 			return EXIT_BUSY;
 		}

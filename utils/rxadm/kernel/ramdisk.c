@@ -399,10 +399,15 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 	struct rxd_query query;
 	int err;
 
-	if (request->dry_run)
+	if (request->dry_run) {
 		err = dry_run_resize(fd, &arg);
-	else
+	} else {
+		if (waits_are_told() && !control_query(fd, index, 0, &query) &&
+		    query.state & RXD_STATE_RESERVED)
+			report(EXIT_OK, "waiting until the memory of '%s' is %s", dev->path,
+			       arg.size > query.size ? "reserved" : "searched for data");
 		err = ioctl(fd, RXD_RESIZE, &arg) ? errno : 0;
+	}
 	if (request->grow && (err == EBUSY || err == ENOTEMPTY) &&
 	    !control_query(fd, index, 0, &query) && query.size > arg.size)
 		return grown_error(dev, request);
