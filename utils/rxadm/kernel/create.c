@@ -221,15 +221,15 @@ enum exit_code ramdisk_create(int fd, const struct create_request *request, int 
 		report(EXIT_OK, "waiting until the memory is reserved");
 	if (ioctl(fd, RXD_CREATE, &arg)) {
 		err = errno;
-		if (err == EEXIST && request->first_choice && !control_has_uuid(fd, request->uuid)) {
+		if (err == EEXIST && request->first_choice &&
+		    !control_has_uuid(fd, request->uuid)) {
 			*index = RXD_INDEX_ANY;
 			return EXIT_BUSY;
 		}
 		return ramdisk_create_error(fd, err, request);
 	}
-	ret = ramdisk_complete(fd, arg.index, request->name);
 	*index = arg.index;
-	return ret;
+	return ramdisk_complete(fd, arg.index, request->name);
 }
 
 /**
