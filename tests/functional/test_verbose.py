@@ -89,6 +89,7 @@ def test_work_of_the_driver(lab, option):
         result = rxadm(*option, "resize", ramdisk.path, size, check=True)
         assert result.stderr == (f"rxadm: resize: waiting until the memory of '{ramdisk.path}' is "
                                  f"{what}\n" if option else "")
+    assert rxadm(*option, "resize", ramdisk.path, "16M", check=True).stderr == ""
     result = rxadm(*option, "create", "--size", "8M", "--reserve", check=True)
     lab.adopt_ramdisk(int(result.stdout.strip()[len("/dev/rxd"):]))
     assert result.stderr == ("rxadm: create: waiting until the memory is reserved\n" if option

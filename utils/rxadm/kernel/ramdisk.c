@@ -403,7 +403,7 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 		err = dry_run_resize(fd, &arg);
 	} else {
 		if (waits_are_told() && !control_query(fd, index, 0, &query) &&
-		    query.state & RXD_STATE_RESERVED)
+		    query.state & RXD_STATE_RESERVED && arg.size != query.size)
 			report(EXIT_OK, "waiting until the memory of '%s' is %s", dev->path,
 			       arg.size > query.size ? "reserved" : "searched for data");
 		err = ioctl(fd, RXD_RESIZE, &arg) ? errno : 0;
