@@ -24,6 +24,9 @@
 /* Pages that a CPU may allocate before it checks the free memory again. */
 #define MEMORY_CHECK_INTERVAL	64
 
+/* So much of the headroom must not be dirty, or half of the headroom if that is less. */
+#define CLEAN_HEADROOM		(64UL << (20 - PAGE_SHIFT))
+
 /* How long a write waits for memory at most, and how long one wait for writeback takes. */
 #define MEMORY_WAIT		(10 * HZ)
 #define MEMORY_WAIT_STEP	(HZ / 20)
@@ -139,14 +142,42 @@ static long pages_on_cpu_lists(void)
 }
 
 /*
- * Can @nr pages be allocated without touching the headroom? While memory is low, each
- * allocation asks, and the lists of many CPUs take long to sum: a sum serves for a jiffy if
- * it is large enough. It is never the reason for a refusal, because pages may have been
- * freed since.
+ * How many of the usable pages must be written to a device before they can be reclaimed? Swapped
+ * pages that are being written are not usable, but count, too.
  */
-static bool memory_is_there(unsigned long nr)
+static long dirty_pages(void)
 {
-	long wanted = (long)nr + (long)memory_headroom() - usable_memory();
+	long nr = global_zone_page_state(NR_ZONE_WRITE_PENDING);
+	int node;
+
+	for_each_online_node(node)
+		nr -= zone_page_state(&NODE_DATA(node)->node_zones[ZONE_MOVABLE],
+				      NR_ZONE_WRITE_PENDING);
+	return nr;
+}
+
+/* An estimate without those of the store's own device, because only writes to it clean them. */
+static long dirty_pages_of_others(const struct rxd_store *store)
+{
+	long nr = dirty_pages();
+	struct bdi_writeback *wb;
+
+	if (store->bdi) {
+		rcu_read_lock();
+		list_for_each_entry_rcu(wb, &store->bdi->wb_list, bdi_node)
+			nr -= wb_stat(wb, WB_RECLAIMABLE) + wb_stat(wb, WB_WRITEBACK);
+		rcu_read_unlock();
+	}
+	return max(nr, 0L);
+}
+
+/*
+ * Do the per-CPU lists have @wanted pages? While memory is low, each allocation asks, and the
+ * lists of many CPUs take long to sum: a sum serves for a jiffy if it is large enough. It is
+ * never the reason for a refusal, because pages may have been freed since.
+ */
+static bool cpu_lists_have(long wanted)
+{
 	static unsigned long summed_at;
 	static long last_sum;
 	unsigned long now = jiffies;
@@ -154,6 +185,9 @@ static bool memory_is_there(unsigned long nr)
 
 	if (wanted <= 0)
 		return true;
+	/* The lists hardly have more than this. */
+	if (wanted > (long)totalram_pages() / 8)
+		return false;
 	/* Pairs with the release below. */
 	if (smp_load_acquire(&summed_at) == now && READ_ONCE(last_sum) >= wanted)
 		return true;
@@ -162,6 +196,24 @@ static bool memory_is_there(unsigned long nr)
 	/* Pairs with the acquire above: the sum is at least as new. */
 	smp_store_release(&summed_at, now);
 	return sum >= wanted;
+}
+
+/*
+ * How many pages are missing from the headroom, if @dirty pages cannot be reclaimed soon? A part of
+ * the headroom must not be dirty: other programs would wait for the disks that the pages belong to,
+ * and the OOM killer acts if these disks are too slow for it.
+ */
+static long missing_pages(long dirty)
+{
+	long headroom = memory_headroom();
+
+	return max(headroom, min_t(long, headroom / 2, CLEAN_HEADROOM) + dirty) - usable_memory();
+}
+
+/* Can @nr pages be allocated without touching the headroom, once dirty pages have been written? */
+static bool memory_is_there(unsigned long nr)
+{
+	return cpu_lists_have((long)nr + missing_pages(0));
 }
 
 /*
@@ -243,9 +295,10 @@ void rxd_store_set_bdi(struct rxd_store *store, struct backing_dev_info *bdi)
  * Count pages that are about to be allocated. Check the free memory once in
  * MEMORY_CHECK_INTERVAL pages, and each time while it is low.
  *
- * Return: 0, or -ENOMEM if only the headroom is left, and @gfp does not allow to use that.
+ * Return: 0, or -ENOMEM if only the headroom is left, or too little of it would be clean, and @gfp
+ * does not allow to use that.
  */
-static int count_allocation(unsigned int nr, gfp_t gfp)
+static int count_allocation(const struct rxd_store *store, unsigned int nr, gfp_t gfp)
 {
 	static bool low __read_mostly;
 	bool now;
@@ -254,11 +307,15 @@ static int count_allocation(unsigned int nr, gfp_t gfp)
 	    !READ_ONCE(low))
 		return 0;
 
-	now = !memory_is_there(0);
+	now = missing_pages(dirty_pages()) > 0;
 	/* All CPUs read this, so write it only if it changes. */
 	if (READ_ONCE(low) != now)
 		WRITE_ONCE(low, now);
-	return now && !(gfp & RXD_GFP_REPLACE) ? -ENOMEM : 0;
+	if (!now || gfp & RXD_GFP_REPLACE)
+		return 0;
+	if (gfp & RXD_GFP_WRITEBACK)
+		return memory_is_there(0) ? 0 : -ENOMEM;
+	return cpu_lists_have(missing_pages(dirty_pages_of_others(store))) ? 0 : -ENOMEM;
 }
 
 static int node_of(const struct rxd_store *store, unsigned long pgno)
@@ -295,7 +352,7 @@ static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgn
 	struct page *page;
 	unsigned int i;
 
-	gfp &= ~RXD_GFP_REPLACE;
+	gfp &= ~RXD_GFP_MARKS;
 	if (order)
 		gfp = (gfp & ~__GFP_RECLAIM) | __GFP_THISNODE;
 	page = alloc_pages_node(node_of(store, pgno), gfp, order);
@@ -329,7 +386,7 @@ struct page *rxd_store_alloc_run(struct rxd_store *store, unsigned long pgno,
 	unsigned int order = min_t(unsigned int, ilog2(*nr), RXD_ORDER_2M);
 	struct page *page;
 
-	if (count_allocation(1U << order, gfp))
+	if (count_allocation(store, 1U << order, gfp))
 		return NULL;
 	for (;; order = smaller_order(order)) {
 		page = alloc_piece(store, pgno, order, gfp);
@@ -516,9 +573,9 @@ struct rxd_leaf *rxd_leaf_alloc(const struct rxd_store *store, unsigned long pgn
 {
 	struct page *page;
 
-	if (count_allocation(1, gfp))
+	if (count_allocation(store, 1, gfp))
 		return NULL;
-	page = alloc_pages_node(node_of(store, pgno), (gfp & ~RXD_GFP_REPLACE) | __GFP_ZERO, 0);
+	page = alloc_pages_node(node_of(store, pgno), (gfp & ~RXD_GFP_MARKS) | __GFP_ZERO, 0);
 	if (!page)
 		return NULL;
 	this_cpu_inc(pages_held);
@@ -561,7 +618,7 @@ void rxd_write_alloc(struct rxd_write *write, const struct rxd_store *store,
 		nr = min_t(unsigned int, nr, pages_64k - pgno % pages_64k);
 	}
 	nr = min_t(unsigned int, nr, RXD_BATCH_PAGES);
-	if (count_allocation(max(nr, 1U << order), write->gfp))
+	if (count_allocation(store, max(nr, 1U << order), write->gfp))
 		return;
 
 	/* Less than 64 KiB is allocated as single pages. */
@@ -580,28 +637,9 @@ void rxd_write_alloc(struct rxd_write *write, const struct rxd_store *store,
 		return;
 	}
 	memset(write->page, 0, nr * sizeof(write->page[0]));
-	write->nr = rxd_alloc_pages_bulk(write->gfp, node_of(store, pgno), nr, write->page);
+	write->nr = rxd_alloc_pages_bulk(write->gfp & ~RXD_GFP_MARKS, node_of(store, pgno), nr,
+					 write->page);
 	this_cpu_add(pages_held, write->nr);
-}
-
-/*
- * Will memory be free soon without a write to this disk? Page cache of other devices is being
- * written back, and kswapd reclaims slab caches, which an allocation without __GFP_FS cannot do.
- * The dirty pages of this disk do not count, because only writes like the waiting one clean them.
- */
-static bool others_free_memory(const struct rxd_store *store)
-{
-	long nr = global_node_page_state(NR_FILE_DIRTY) + global_node_page_state(NR_WRITEBACK) +
-		  global_node_page_state_pages(NR_SLAB_RECLAIMABLE_B);
-	struct bdi_writeback *wb;
-
-	if (store->bdi) {
-		rcu_read_lock();
-		list_for_each_entry_rcu(wb, &store->bdi->wb_list, bdi_node)
-			nr -= wb_stat(wb, WB_RECLAIMABLE) + wb_stat(wb, WB_WRITEBACK);
-		rcu_read_unlock();
-	}
-	return nr > (long)memory_headroom() / 16;
 }
 
 /*
@@ -660,7 +698,8 @@ static bool take_back(struct rxd_store *store, const struct rxd_write *write)
 bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write)
 {
 	bool may_take_back = store->options.reserved && write->shared;
-	long left;
+	long left, headroom = memory_headroom(), dirty;
+	bool may_wait;
 
 	if (!write->deadline)
 		write->deadline = (jiffies + MEMORY_WAIT) ?: 1;
@@ -677,6 +716,13 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 				   READ_ONCE(store->lost), may_take_back ? HZ : left);
 		return true;
 	}
+	/* Reclaim must not wait: if a swap-out to this disk fails, it can free other pages. */
+	may_wait = !(current->flags & PF_MEMALLOC) && memory_is_there(0);
+	dirty = dirty_pages_of_others(store);
+	/* Page cache of other devices is being written. Other stores need not be given up yet. */
+	if (may_wait && dirty > headroom / 16 && left > MEMORY_WAIT / 2 &&
+	    wait_for_writeback(store))
+		return true;
 	if (may_take_back)
 		return take_back(store, write);
 	if (rxd_give_up_others(store)) {
@@ -684,10 +730,9 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 				   left);
 		return true;
 	}
-	/* Reclaim must not wait: if a swap-out to this disk fails, it can free other pages. */
-	if (current->flags & PF_MEMALLOC || !memory_is_there(0) || !others_free_memory(store))
-		return false;
-	return wait_for_writeback(store);
+	/* kswapd also reclaims slab caches, which an allocation without __GFP_FS cannot do. */
+	dirty += global_node_page_state_pages(NR_SLAB_RECLAIMABLE_B);
+	return may_wait && dirty > headroom / 16 && wait_for_writeback(store);
 }
 
 /**

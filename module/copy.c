@@ -454,7 +454,7 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 		return 0;
 	/* All writes wait for a step if they are to be held: reclaim memory in between. */
 	if (unlikely(store->hold))
-		write->gfp = RXD_GFP_NOWAIT;
+		write->gfp = RXD_GFP_NOWAIT | (gfp & RXD_GFP_WRITEBACK);
 	gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
 	write->shared = gap.shared;
 	write->replaces = gap.last;
@@ -494,6 +494,15 @@ static bool reclaim(struct rxd_store *store, unsigned long pgno, struct rxd_writ
 	return page;
 }
 
+/*
+ * Are these data of the page cache, or of a swapped page, that are being written back? A device
+ * stacked on the disk passes them on.
+ */
+static bool is_writeback(const void *src)
+{
+	return virt_addr_valid(src) && folio_test_writeback(page_folio(virt_to_page(src)));
+}
+
 /* Write to a gap, and wait for memory if the caller may sleep. Return: as write_hole(). */
 static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 			      unsigned int len, struct rxd_write *write)
@@ -504,7 +513,13 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 	for (;;) {
 		freed = rxd_freed_pages();
 		done = try_gap(store, pos, src, len, write);
-		if (done || write->limited || !gfpflags_allow_blocking(write->gfp))
+		if (done || write->limited)
+			break;
+		if (!(write->gfp & RXD_GFP_WRITEBACK) && is_writeback(src)) {
+			write->gfp |= RXD_GFP_WRITEBACK;
+			continue;
+		}
+		if (!gfpflags_allow_blocking(write->gfp))
 			break;
 		if (store->hold && tries++ < RECLAIM_TRIES &&
 		    reclaim(store, pos >> PAGE_SHIFT, write))
@@ -512,7 +527,8 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 		if (!rxd_store_wait_for_memory(store, freed, write))
 			break;
 	}
-	if (done)
+	/* Others may still be short of memory that is not dirty. */
+	if (done && (write->deadline || !(write->gfp & RXD_GFP_WRITEBACK)))
 		rxd_store_found_memory(store);
 	return done;
 }

@@ -28,6 +28,12 @@ struct rxd_hold;
 /* In addition: the page replaces one that is going to be free, so take it from the headroom. */
 #define RXD_GFP_REPLACE	__GFP_HIGH
 
+/* In addition: the page takes the data of a page that can be reclaimed once it has been written. */
+#define RXD_GFP_WRITEBACK	__GFP_WRITE
+
+/* What the page allocator does not get. */
+#define RXD_GFP_MARKS	(RXD_GFP_REPLACE | RXD_GFP_WRITEBACK)
+
 /* Orders of contiguous pieces of memory. */
 #define RXD_ORDER_64K	get_order(SZ_64K)
 #define RXD_ORDER_2M	get_order(SZ_2M)
@@ -170,7 +176,8 @@ struct rxd_write {
  * rxd_write_begin - begin a write
  * @write: the write; rxd_write_end() ends it
  * @len: bytes of all parts together
- * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the caller must not sleep
+ * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the caller must not sleep; a part whose data are under
+ *       writeback adds RXD_GFP_WRITEBACK for the rest of the write
  */
 static inline void rxd_write_begin(struct rxd_write *write, unsigned int len, gfp_t gfp)
 {

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,7 @@ from rxdlib.stacks import STACKS, data_offset
 from test_clone_in_use import exhaust, rewrite
 from test_save_in_use import Stalled, disks, is_clean_up_done
 
+SLOW_DISK = "/dev/vdc"      # 150 requests a second
 CHUNK = 4 * MIB
 PATTERN = stamp(1, CHUNK + MIB)
 
@@ -343,6 +345,229 @@ def test_buffered_writer(patience, unharmed, lab):
     assert "No space left" in result.stderr or "Input/output error" in result.stderr
     os.sync()
     ramdisk.remove()
+
+
+@contextlib.contextmanager
+def much_may_be_dirty():
+    """Programs need not wait for writeback before nearly all of the page cache is dirty."""
+    setting = Path("/proc/sys/vm/dirty_ratio")
+    old = setting.read_text(encoding="ascii")
+    setting.write_text("99", encoding="ascii")
+    try:
+        yield
+    finally:
+        setting.write_text(old, encoding="ascii")
+
+
+def dirty_pages():
+    info = memory.meminfo()
+    return info["Dirty"] + info["Writeback"]
+
+
+def clean_memory():
+    """Memory that programs can get without waiting for a disk, with the free pages of CPUs."""
+    info = memory.meminfo()
+    return info["MemAvailable"] - info["MemFree"] + memory.free_memory() - dirty_pages()
+
+
+@contextlib.contextmanager
+def stuck_disk(lab, size):
+    """A disk for which so much memory is dirty, and which writes nothing until release()."""
+    with lab.held(size, writes=True) as disk, open(disk.path, "wb", buffering=0) as file:
+        for number in range(size // CHUNK):
+            assert file.write(chunk(number)) == CHUNK
+        assert dirty_pages() > size * 9 // 10
+        yield disk
+        disk.release()
+
+
+@pytest.fixture
+def stuck(lab):
+    with much_may_be_dirty(), \
+            stuck_disk(lab, memory.meminfo()["MemTotal"] * 3 // 10 // CHUNK * CHUNK) as disk:
+        yield disk
+
+
+def is_clean_memory_low():
+    """About half of the headroom is not dirty."""
+    return headroom() // 4 < clean_memory() < headroom() * 3 // 4
+
+
+def programs_get_memory():
+    with mmap.mmap(-1, headroom() // 4) as buffer:
+        for offset in range(0, len(buffer), BLOCK):
+            buffer[offset] = 1
+
+
+@pytest.fixture
+def pool():
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+        yield executor
+
+
+def timed_write(device, number):
+    """Returns how long it took and the error, if any."""
+    begin, error = time.monotonic(), 0
+    try:
+        device.write(number * CHUNK, chunk(number))
+    except OSError as caught:
+        error = caught.errno
+    return time.monotonic() - begin, error
+
+
+def write_until_one_waits(pool, device):
+    """Returns how many chunks were written, and the next write, which waits for memory."""
+    for number in range(memory.meminfo()["MemTotal"] // CHUNK):
+        write = pool.submit(timed_write, device, number)
+        while not concurrent.futures.wait([write], timeout=0.2).done:
+            if is_clean_memory_low():
+                return number, write
+        assert write.result()[1] == 0
+        assert clean_memory() > headroom() // 4, "only dirty pages are left for programs"
+    raise AssertionError("no write had to wait")
+
+
+def fill_until_little_is_clean(device, more):
+    """Leave little more clean memory than a write may take; returns the number of chunks."""
+    number = 0
+    while clean_memory() > headroom() // 2 + more:
+        device.write(number * CHUNK, chunk(number))
+        number += 1
+    return number
+
+
+def clone_of(lab, ramdisk):
+    with Control() as control:
+        return lab.adopt_ramdisk(control.clone(ramdisk.index, flags=CLONE_EXPENDABLE |
+                                               CLONE_NO_FREEZE))
+
+
+def test_wait_for_dirty_pages(unharmed, lab, stuck, pool):
+    """A write takes no clean page if the rest is dirty. It goes on once that has been written."""
+    ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
+    with Direct(ramdisk.path) as device:
+        device.write(0, chunk(0))
+        clone = clone_of(lab, ramdisk)
+        count, write = write_until_one_waits(pool, device)
+        programs_get_memory()
+        assert not write.done()
+        stuck.release()
+        took, error = write.result(timeout=20)
+        assert not error and 1 < took < 10
+        check(device, count + 1)
+    assert ramdisk.query().nospc == 0
+    assert not clone.query().state & STATE_LOST
+
+
+def test_dirty_pages_remain(unharmed, lab, stuck, pool):
+    """After 10 s, the write fails. The expendable clone was given up before."""
+    ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
+    with Direct(ramdisk.path) as device:
+        device.write(0, chunk(0))
+        clone = clone_of(lab, ramdisk)
+        count, write = write_until_one_waits(pool, device)
+        took, error = write.result(timeout=60)
+        # To give up the clone frees a few pages, with which a part of the write may succeed.
+        while not error:
+            count += 1
+            took, error = timed_write(device, count)
+        assert error == errno.ENOSPC and took < 25
+        assert is_clean_memory_low()
+        programs_get_memory()
+        check(device, count)
+        device.write(0, chunk(0))
+    assert ramdisk.query().nospc > 0
+    assert clone.query().state & STATE_LOST
+
+
+def test_reserve_beside_dirty_pages(unharmed, lab, stuck, pool):
+    """The memory is there, but not yet clean: wait for it."""
+    size = (memory.meminfo()["MemAvailable"] - headroom() - 32 * MIB) // MIB * MIB
+    disk = pool.submit(lab.ramdisk, size, overcommit=True, flags=CREATE_RESERVE)
+    end = time.monotonic() + 60
+    while not is_clean_memory_low():
+        assert time.monotonic() < end and not disk.done()
+        time.sleep(0.1)
+    time.sleep(2)
+    assert is_clean_memory_low() and not disk.done()
+    stuck.release()
+    assert disk.result(timeout=30).query().mem_used == size
+
+
+def test_own_dirty_pages(unharmed, lab, stuck):
+    """A disk does not wait for dirty pages that only its own writes clean."""
+    ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
+    Path(f"/sys/block/{ramdisk.name}/bdi/min_ratio").write_text("99", encoding="ascii")
+    background = Path("/proc/sys/vm/dirty_background_ratio")
+    old = background.read_text(encoding="ascii")
+    with Direct(ramdisk.path) as device, open(ramdisk.path, "r+b", buffering=0) as file:
+        count = fill_until_little_is_clean(device, 8 * MIB)
+        background.write_text("98", encoding="ascii")
+        try:
+            number = 0
+            while clean_memory() > headroom() * 3 // 8:
+                assert number < count
+                file.write(chunk(number))
+                number += 1
+            begin = time.monotonic()
+            device.write(4 * GIB, chunk(1)[:MIB])
+            assert time.monotonic() - begin < 4
+            assert clean_memory() < headroom() // 2
+        finally:
+            background.write_text(old, encoding="ascii")
+    assert ramdisk.query().nospc == 0
+
+
+def test_dirty_pages_of_stacked_device(unharmed, lab, stuck):
+    """Writeback through a device on the disk cleans as many pages as it takes: it does not wait."""
+    ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
+    _, path = lab.linear(GIB, device=ramdisk.path, offset=4 * GIB)
+    with Direct(ramdisk.path) as device:
+        count = fill_until_little_is_clean(device, 8 * MIB)
+        number = 0
+        with open(path, "wb", buffering=0) as file:
+            while clean_memory() > headroom() * 3 // 8:
+                file.write(chunk(number))
+                number += 1
+            begin = time.monotonic()
+            os.fsync(file.fileno())
+            assert time.monotonic() - begin < 5
+        check(device, count)
+    with Direct(path) as device:
+        check(device, number)
+    assert ramdisk.query().nospc == 0
+
+
+@pytest.mark.parametrize("fs", ["ext4", "xfs"])
+def test_journal_beside_dirty_pages(unharmed, lab, fs):
+    """Files and journal are flushed in a loop, beside dirty pages of a slow disk: none fails."""
+    size = memory.meminfo()["MemTotal"] // 4 // CHUNK * CHUNK
+    part = 128 * KIB
+    filler = lab.ramdisk(8 * GIB, overcommit=True)
+    ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
+    run(f"mkfs.{fs}", "-q", ramdisk.path)
+    path = os.path.join(lab.mount(ramdisk.path), "file")
+    with much_may_be_dirty(), open(SLOW_DISK, "wb", buffering=0) as slow:
+        try:
+            for offset in range(0, 2 * size, 2 * BLOCK):
+                os.pwrite(slow.fileno(), PATTERN[:BLOCK], offset)
+            with Direct(filler.path) as device:
+                fill_until_little_is_clean(device, 8 * MIB)
+            number = 0
+            end = time.monotonic() + 20
+            with Direct(path, os.O_RDWR | os.O_CREAT) as file:
+                while time.monotonic() < end:
+                    file.write(number * part, PATTERN[:part])
+                    os.fsync(file.fd)
+                    number += 1
+                    assert clean_memory() > headroom() // 4
+                assert is_clean_memory_low() and dirty_pages() > size // 4
+                assert number * part > 10 * MIB
+            programs_get_memory()
+            assert ramdisk.query().nospc == 0
+        finally:
+            # Otherwise the last close would write the rest.
+            run("blkdiscard", "--zeroout", SLOW_DISK)
 
 
 def test_reload_after_growth(unharmed, lab, kernel_log):

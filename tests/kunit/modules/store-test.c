@@ -954,7 +954,7 @@ static void write_waits_for_writeback(struct kunit *test)
 	u8 *buf = make_buf(test, 0x22);
 	unsigned long begin;
 
-	test_memory.nr_dirty = totalram_pages();
+	test_memory.nr_dirty = totalram_pages() / 8;
 	test_memory.nr_refusals = 3;
 	begin = jiffies;
 	KUNIT_EXPECT_EQ(test, write_page(store, 0, buf), 0);
@@ -993,11 +993,55 @@ static struct backing_dev_info *make_bdi(struct kunit *test, struct bdi_writebac
 	return bdi;
 }
 
+/* The rest of the headroom would be dirty for other devices. */
+static void dirty_memory_refuses_writes(struct kunit *test)
+{
+	unsigned long nr_pages = 4 * PER_LEAF;
+	struct rxd_store *store = make_store(test, nr_pages);
+	struct rxd_store *own = make_store(test, nr_pages);
+	struct bdi_writeback *parts;
+	u8 *buf = make_buf(test, 0x22);
+	unsigned long pgno;
+	int ret = 0;
+
+	parts = kunit_kcalloc(test, 1, sizeof(*parts), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, parts);
+	rxd_store_set_bdi(own, make_bdi(test, parts, 1));
+	test_memory.nr_dirty = totalram_pages();
+	percpu_counter_set(&parts->stat[WB_RECLAIMABLE], totalram_pages());
+	for (pgno = 0; pgno < nr_pages && !ret; pgno++)
+		ret = rxd_store_write(store, pos_of(pgno), buf, PAGE_SIZE, RXD_GFP_NOWAIT);
+	KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, used(store), pgno - 1);
+	/* A store that may allocate does not make others believe that memory is no longer short. */
+	for (pgno = 0; pgno < PER_LEAF; pgno++) {
+		ret = write_page(own, pgno, buf);
+		KUNIT_EXPECT_EQ(test, ret, 0);
+		if (ret)
+			break;
+		ret = rxd_store_write(store, pos_of(nr_pages - 1), buf, PAGE_SIZE, RXD_GFP_NOWAIT);
+		KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+		if (!ret)
+			break;
+	}
+	/* Data that are being written back are not dirty afterwards. */
+	ret = rxd_store_write(store, pos_of(nr_pages - 1), buf, PAGE_SIZE,
+			      RXD_GFP_NOWAIT | RXD_GFP_WRITEBACK);
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	/* A table is refused only if the memory is not there at all. */
+	KUNIT_EXPECT_EQ(test, rxd_store_prepare_fill(NULL, 1), 0);
+	test_memory.is_short = true;
+	ret = rxd_store_write(store, pos_of(nr_pages - 2), buf, PAGE_SIZE,
+			      RXD_GFP_NOWAIT | RXD_GFP_WRITEBACK);
+	KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+	percpu_counter_destroy_many(parts->stat, NR_WB_STAT_ITEMS);
+}
+
 /* Only writes such as the one that waits clean dirty pages of the disk itself. */
 static void write_waits_for_no_own_writeback(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 64);
-	long nr = totalram_pages();
+	long nr = totalram_pages() / 8;
 	u8 *buf = make_buf(test, 0x22);
 	struct bdi_writeback *parts;
 	struct percpu_counter *own;
@@ -1043,7 +1087,7 @@ static void write_waits_not_for_ever(struct kunit *test)
 	unsigned long begin = jiffies, took;
 	u8 *buf = make_buf(test, 0x22);
 
-	test_memory.nr_dirty = totalram_pages();
+	test_memory.nr_dirty = totalram_pages() / 8;
 	test_memory.pages_left = 0;
 	KUNIT_EXPECT_EQ(test, write_page(store, 0, buf), -ENOSPC);
 	took = jiffies - begin;
@@ -1267,6 +1311,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(write_waits_for_background),
 	KUNIT_CASE(nobody_waits_for_background),
 	KUNIT_CASE(write_waits_for_writeback),
+	KUNIT_CASE(dirty_memory_refuses_writes),
 	KUNIT_CASE(write_waits_for_no_own_writeback),
 	KUNIT_CASE(write_waits_for_kswapd),
 	KUNIT_CASE_SLOW(write_waits_not_for_ever),

@@ -77,9 +77,9 @@ static struct page *test_alloc_leaf(int node, gfp_t gfp)
 	return count_pages_out(alloc_pages_node(NUMA_NO_NODE, gfp, 0), 0);
 }
 
-static unsigned long test_node_state(enum node_stat_item item)
+static unsigned long test_zone_state(enum zone_stat_item item)
 {
-	return item == NR_FILE_DIRTY ? READ_ONCE(test_memory.nr_dirty) : 0;
+	return item == NR_ZONE_WRITE_PENDING ? READ_ONCE(test_memory.nr_dirty) : 0;
 }
 
 static unsigned long test_node_state_pages(enum node_stat_item item)
@@ -92,6 +92,7 @@ static struct page *test_alloc_pages(int node, gfp_t gfp, unsigned int order)
 	unsigned long i, nr = 1UL << order;
 	struct page *page;
 
+	WARN_ON_ONCE(gfp & RXD_GFP_MARKS);
 	if (gfp & __GFP_ZERO)
 		return test_alloc_leaf(node, gfp);
 	WRITE_ONCE(test_memory.node, node);
@@ -121,6 +122,7 @@ static unsigned long test_alloc_bulk(gfp_t gfp, int node, unsigned long nr,
 {
 	unsigned long i;
 
+	WARN_ON_ONCE(gfp & RXD_GFP_MARKS);
 	WRITE_ONCE(test_memory.node, node);
 	WRITE_ONCE(test_memory.nr_bulk, READ_ONCE(test_memory.nr_bulk) + 1);
 	nr = grant(nr);
@@ -144,7 +146,7 @@ static void test_resched(void)
 #undef cond_resched
 #define cond_resched()		test_resched()
 #define si_mem_available()	test_mem_available()
-#define global_node_page_state(item) test_node_state(item)
+#define global_zone_page_state(item) test_zone_state(item)
 #define global_node_page_state_pages(item) test_node_state_pages(item)
 #undef __free_page
 #define __free_page(page)	test_free_page(page)
