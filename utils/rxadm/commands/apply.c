@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "base/guess.h"
+#include "base/suggest.h"
 #include "base/system.h"
 #include "commands/command.h"
 #include "commands/options.h"

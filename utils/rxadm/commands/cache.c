@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/guess.h"
 #include "base/signals.h"
+#include "base/suggest.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "commands/command.h"

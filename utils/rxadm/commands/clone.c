@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/guess.h"
 #include "base/signals.h"
+#include "base/suggest.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "commands/command.h"

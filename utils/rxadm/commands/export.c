@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/guess.h"
 #include "base/signals.h"
+#include "base/suggest.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "commands/command.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/guess.h"
+#include "base/suggest.h"
 #include "base/system.h"
 #include "base/values.h"
 #include "commands/command.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/guess.h"
+#include "base/suggest.h"
 #include "base/system.h"
 #include "commands/command.h"
 #include "commands/options.h"
@@ -131,20 +131,20 @@ static const struct command *find_command(const char *name)
 
 static enum exit_code unknown_command(const char *name)
 {
-	struct guess guess = guess_begin(name);
+	struct suggestion suggestion = suggest_begin(name);
 	bool option = *name == '-';
 	enum exit_code ret;
 	char *text;
 	size_t i;
 
 	if (option) {
-		guess_try(&guess, "help");
-		guess_try(&guess, "verbose");
-		guess_try(&guess, "version");
+		suggest_try(&suggestion, "help");
+		suggest_try(&suggestion, "verbose");
+		suggest_try(&suggestion, "version");
 	}
 	for (i = 0; !option && i < ARRAY_SIZE(commands); i++)
-		guess_try(&guess, commands[i]->name);
-	text = did_you_mean(option ? "--" : "", &guess);
+		suggest_try(&suggestion, commands[i]->name);
+	text = did_you_mean(option ? "--" : "", &suggestion);
 	ret = report(EXIT_PARAMETERS, "unknown %s '%s'%s 'rxadm --help' lists all",
 		     option ? "option" : "command", name, text);
 	free(text);

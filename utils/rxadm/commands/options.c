@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/guess.h"
+#include "base/suggest.h"
 #include "base/system.h"
 #include "base/values.h"
 #include "commands/options.h"

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/guess.h"
+#include "base/suggest.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "commands/command.h"

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/guess.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "config/config_keys.h"
@@ -175,17 +175,17 @@ static struct config_section *begin_section(struct config *config, const char *p
 static void unknown_key(struct config *config, struct config_section *section,
 			unsigned int line, const char *name)
 {
-	struct guess guess = guess_begin(name);
+	struct suggestion suggestion = suggest_begin(name);
 	char *names = NULL;
 	char *meant;
 	size_t i;
 
 	for (i = 0; i < CONFIG_KEYS; i++)
 		if (config_keys[i].kinds & IN(section->kind)) {
-			guess_try(&guess, config_keys[i].name);
+			suggest_try(&suggestion, config_keys[i].name);
 			append_text(&names, "%s%s", names ? ", " : "", config_keys[i].name);
 		}
-	meant = did_you_mean("", &guess);
+	meant = did_you_mean("", &suggestion);
 	config_section_error(config, section, line,
 			     format_text("key '%s': is unknown%s there are %s", name, meant,
 					 names));

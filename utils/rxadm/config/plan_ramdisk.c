@@ -25,7 +25,7 @@
 #include "image/names.h"
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
-#include "save/disk.h"
+#include "save/disk_access.h"
 #include "save/save.h"
 
 #define SAVE_ROUNDS	4

@@ -16,7 +16,7 @@
 #include "image/names.h"
 #include "kernel/disk_state.h"
 #include "kernel/saves.h"
-#include "save/disk.h"
+#include "save/disk_access.h"
 #include "save/save.h"
 
 static const char *image_of(const struct plan *plan)

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/guess.h"
 #include "base/size.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "output/table.h"
 
@@ -70,17 +70,17 @@ static void choose(struct table *table, size_t column)
 
 static enum exit_code unknown_column(const struct table_spec *spec, const char *name)
 {
-	struct guess guess = guess_begin(name);
+	struct suggestion suggestion = suggest_begin(name);
 	char *names = NULL;
 	enum exit_code ret;
 	char *meant;
 	size_t i;
 
 	for (i = 0; i < spec->count; i++) {
-		guess_try(&guess, spec->columns[i].name);
+		suggest_try(&suggestion, spec->columns[i].name);
 		append_text(&names, "%s%s", i ? ", " : "", spec->columns[i].name);
 	}
-	meant = did_you_mean("", &guess);
+	meant = did_you_mean("", &suggestion);
 	ret = report(EXIT_PARAMETERS, "unknown column '%s'%s there are %s", name, meant, names);
 	free(meant);
 	free(names);

@@ -24,7 +24,7 @@
 #include "kernel/create.h"
 #include "kernel/disk_state.h"
 #include "kernel/extents.h"
-#include "save/disk.h"
+#include "save/disk_access.h"
 #include "save/save.h"
 
 #define CHUNKS		4

@@ -22,9 +22,9 @@
 #include "kernel/disk_state.h"
 #include "kernel/extents.h"
 #include "kernel/saves.h"
-#include "save/disk.h"
+#include "save/disk_access.h"
 #include "save/save.h"
-#include "save/source.h"
+#include "save/save_source.h"
 
 #define CHUNKS		4
 

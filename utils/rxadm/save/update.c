@@ -26,9 +26,9 @@
 #include "image/log_read.h"
 #include "image/names.h"
 #include "kernel/extents.h"
-#include "save/disk.h"
+#include "save/disk_access.h"
 #include "save/save.h"
-#include "save/source.h"
+#include "save/save_source.h"
 
 struct update {
 	struct save_args *args;

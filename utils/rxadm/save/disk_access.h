@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_SAVE_DISK_H
-#define RXADM_SAVE_DISK_H
+#ifndef RXADM_SAVE_DISK_ACCESS_H
+#define RXADM_SAVE_DISK_ACCESS_H
 
 #include <linux/rxd.h>
 #include <stdbool.h>
@@ -48,4 +48,4 @@ bool image_may_be_replaced(const char *sequence, int folder_fd, const char *name
 bool image_may_take_name(struct output *output, const char *sequence, dev_t folder);
 enum exit_code image_kept_error(const char *file);
 
-#endif /* RXADM_SAVE_DISK_H */
+#endif /* RXADM_SAVE_DISK_ACCESS_H */

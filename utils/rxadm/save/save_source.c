@@ -19,8 +19,8 @@
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
 #include "kernel/ramdisk.h"
-#include "save/disk.h"
-#include "save/source.h"
+#include "save/disk_access.h"
+#include "save/save_source.h"
 
 /* Count the writes and discards that the disk has completed. */
 static uint64_t disk_changes(const struct device *dev)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef BASE_GUESS_H
-#define BASE_GUESS_H
+#ifndef BASE_SUGGEST_H
+#define BASE_SUGGEST_H
 
 #include <stddef.h>
 
@@ -9,7 +9,7 @@
 struct option;
 
 /* The search for the known word that is nearest to an unknown word. */
-struct guess {
+struct suggestion {
 	const char *word;
 	size_t length;		/* of @word without "=VALUE" */
 	const char *name;	/* the nearest known word so far */
@@ -18,11 +18,11 @@ struct guess {
 	unsigned int begins;	/* number of known words that begin with @word */
 };
 
-struct guess guess_begin(const char *word);
-void guess_try(struct guess *guess, const char *name);
-char *did_you_mean(const char *dashes, const struct guess *guess);
+struct suggestion suggest_begin(const char *word);
+void suggest_try(struct suggestion *suggestion, const char *name);
+char *did_you_mean(const char *dashes, const struct suggestion *suggestion);
 
 const char *negative_argument(int opt, char **argv);
 enum exit_code option_error(int opt, char **argv, const struct option *options);
 
-#endif /* BASE_GUESS_H */
+#endif /* BASE_SUGGEST_H */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Access to the RAM disk that an image is saved from or loaded into: open it exclusively, count
- * the writes to it, and start a guard process that undoes an incomplete operation if rxadm is
- * killed. Also: check whether an image is of this disk, so that it may be replaced.
+ * Access to the RAM disk that an image is saved from or loaded into: open it exclusively, compare
+ * it with the image, and start a guard process that undoes an incomplete operation if rxadm is
+ * killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@
 #include "kernel/attributes.h"
 #include "kernel/disk_state.h"
 #include "kernel/extents.h"
-#include "save/disk.h"
+#include "save/disk_access.h"
 
 #define LOOK_AT		(1 << 20)	/* bytes */
 

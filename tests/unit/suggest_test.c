@@ -9,7 +9,7 @@
 
 #include "base/common.h"
 #include "base/error.h"
-#include "base/guess.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "tap.h"
 
@@ -23,7 +23,7 @@ static const char *const names[] = {
 static const struct {
 	const char *word;
 	const char *meant;	/* NULL: nothing is near */
-} guesses[] = {
+} words[] = {
 	/* A letter too many, one too few, another, two swapped. */
 	{ "lisst", "list" },
 	{ "llist", "list" },
@@ -62,19 +62,19 @@ static const struct {
 
 int main(void)
 {
-	struct guess guess;
+	struct suggestion suggestion;
 	char *expected;
 	char *text;
 	size_t i, j;
 
-	for (i = 0; i < ARRAY_SIZE(guesses); i++) {
-		guess = guess_begin(guesses[i].word);
+	for (i = 0; i < ARRAY_SIZE(words); i++) {
+		suggestion = suggest_begin(words[i].word);
 		for (j = 0; j < ARRAY_SIZE(names); j++)
-			guess_try(&guess, names[j]);
-		text = did_you_mean("--", &guess);
-		expected = guesses[i].meant ?
-			   format_text("; did you mean '--%s'?", guesses[i].meant) : copy_text(";");
-		if (!tap_ok(!strcmp(text, expected), "guess: '%s'", guesses[i].word))
+			suggest_try(&suggestion, names[j]);
+		text = did_you_mean("--", &suggestion);
+		expected = words[i].meant ?
+			   format_text("; did you mean '--%s'?", words[i].meant) : copy_text(";");
+		if (!tap_ok(!strcmp(text, expected), "suggestion: '%s'", words[i].word))
 			printf("# '%s', expected '%s'\n", text, expected);
 		free(expected);
 		free(text);

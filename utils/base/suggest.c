@@ -9,19 +9,19 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/guess.h"
+#include "base/suggest.h"
 #include "base/text.h"
 
-#define GUESS_MAX	32	/* no suggestions for longer words */
+#define SUGGEST_MAX	32	/* no suggestions for longer words */
 
 /**
- * guess_begin - begin to search for the known word that is nearest to an unknown word
+ * suggest_begin - begin to search for the known word that is nearest to an unknown word
  * @word: the unknown word; dashes before it and "=VALUE" after it are ignored
  */
-struct guess guess_begin(const char *word)
+struct suggestion suggest_begin(const char *word)
 {
 	word += strspn(word, "-");
-	return (struct guess){ .word = word, .length = strcspn(word, "=") };
+	return (struct suggestion){ .word = word, .length = strcspn(word, "=") };
 }
 
 static bool same_letter(char a, char b)
@@ -32,7 +32,7 @@ static bool same_letter(char a, char b)
 /* Count the letters to insert, delete, replace, or swap with the next to turn @a into @b. */
 static unsigned int edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
-	unsigned int rows[3][GUESS_MAX + 1];
+	unsigned int rows[3][SUGGEST_MAX + 1];
 	unsigned int *two_above, *above, *row;
 	unsigned int best;
 	size_t i, j;
@@ -60,65 +60,67 @@ static unsigned int edit_distance(const char *a, size_t a_length, const char *b,
 }
 
 /**
- * guess_try - compare an unknown word with a known word
- * @guess: the search
+ * suggest_try - compare an unknown word with a known word
+ * @suggestion: the search
  * @name: the known word, a string that stays valid
  */
-void guess_try(struct guess *guess, const char *name)
+void suggest_try(struct suggestion *suggestion, const char *name)
 {
 	size_t length = strlen(name);
 	unsigned int distance;
 
-	if (!guess->length || guess->length > GUESS_MAX || length > GUESS_MAX)
+	if (!suggestion->length || suggestion->length > SUGGEST_MAX || length > SUGGEST_MAX)
 		return;
-	if (!strncasecmp(name, guess->word, guess->length))
-		guess->longer = guess->begins++ ? NULL : name;
-	distance = edit_distance(guess->word, guess->length, name, length);
-	if (!guess->name || distance < guess->distance) {
-		guess->name = name;
-		guess->distance = distance;
+	if (!strncasecmp(name, suggestion->word, suggestion->length))
+		suggestion->longer = suggestion->begins++ ? NULL : name;
+	distance = edit_distance(suggestion->word, suggestion->length, name, length);
+	if (!suggestion->name || distance < suggestion->distance) {
+		suggestion->name = name;
+		suggestion->distance = distance;
 	}
 }
 
 /* Return the only word that begins with the unknown one, else the nearest, or NULL. */
-static const char *guess_end(const struct guess *guess)
+static const char *suggest_end(const struct suggestion *suggestion)
 {
-	if (guess->longer)
-		return guess->longer;
-	return guess->name && guess->distance <= (guess->length + 1) / 3 ? guess->name : NULL;
+	unsigned int allowed = (suggestion->length + 1) / 3;
+
+	if (suggestion->longer)
+		return suggestion->longer;
+	return suggestion->name && suggestion->distance <= allowed ? suggestion->name : NULL;
 }
 
 /**
  * did_you_mean - format the suggestion that follows "unknown WHAT 'WORD'" in a message
  * @dashes: the prefix of the suggested word
- * @guess: the search, after guess_try() for all known words
+ * @suggestion: the search, after suggest_try() for all known words
  *
  * Return: allocated text.
  */
-char *did_you_mean(const char *dashes, const struct guess *guess)
+char *did_you_mean(const char *dashes, const struct suggestion *suggestion)
 {
-	const char *name = guess_end(guess);
+	const char *name = suggest_end(suggestion);
 
 	return name ? format_text("; did you mean '%s%s'?", dashes, name) : copy_text(";");
 }
 
 static enum exit_code unknown_option(const char *word, const struct option *options)
 {
-	struct guess guess = guess_begin(word);
+	struct suggestion suggestion = suggest_begin(word);
 	const struct option *option;
 	char *text = NULL;
 	enum exit_code ret;
 
 	for (option = options; option->name; option++) {
-		guess_try(&guess, option->name);
-		if (!strncasecmp(option->name, guess.word, guess.length))
+		suggest_try(&suggestion, option->name);
+		if (!strncasecmp(option->name, suggestion.word, suggestion.length))
 			append_text(&text, "%s--%s", text ? ", " : "", option->name);
 	}
-	if (guess.begins > 1) {
+	if (suggestion.begins > 1) {
 		ret = report(EXIT_PARAMETERS, "ambiguous option '%s'; could be %s", word, text);
 	} else {
 		free(text);
-		text = did_you_mean("--", &guess);
+		text = did_you_mean("--", &suggestion);
 		ret = report(EXIT_PARAMETERS, "unknown option '%s'%s --help lists all", word,
 			     text);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_SAVE_SOURCE_H
-#define RXADM_SAVE_SOURCE_H
+#ifndef RXADM_SAVE_SAVE_SOURCE_H
+#define RXADM_SAVE_SAVE_SOURCE_H
 
 #include <linux/rxd.h>
 #include <stdbool.h>
@@ -40,4 +40,4 @@ char *save_source_lost(const struct save_source *source);
 enum exit_code save_source_end(struct save_source *source);
 void save_source_release(struct save_source *source);
 
-#endif /* RXADM_SAVE_SOURCE_H */
+#endif /* RXADM_SAVE_SAVE_SOURCE_H */
