@@ -120,11 +120,16 @@ def test_wrong(house, path, text, error):
     ("rxadm/lower/c.c", "static int high(int a)\n{\n\treturn a;\n}\nint i = high(1);\n", None),
     ("image/i.c", "int i = hidden();\n", None),
     # Programs may have functions of the same name.
-    ("small/m.c", "int high(int a)\n{\n\treturn a;\n}\n", None)])
+    ("small/m.c", "int high(int a)\n{\n\treturn a;\n}\n", None),
+    # The header of one of them declares what is called.
+    *(("rxadm/lower/b.c", f"int back(void)\n{{\n\treturn {call}(1);\n}}\n",
+       "in a circle of calls: rxadm/lower/b -> rxadm/lower/e -> rxadm/lower/b\n")
+      for call in ("other", "(*other)")),
+    ("rxadm/lower/b.c", "int back(void)\n{\n\treturn e.other + e->other;\n}\n", None)])
 def test_calls(house, path, text, error):
     for name, line in (("upper/a", "int high(int a,\n\t int b)"), ("lower/b", "char *low(void)"),
-                       ("upper/z", "static int hidden(void)")):
-        text_of = f"{line}\n{{\n\treturn 0;\n}}\n"
+                       ("upper/z", "static int hidden(void)"), ("lower/e", "int other(int a)")):
+        text_of = f"{line}\n{{\n\treturn {'back()' if name == 'lower/e' else 0};\n}}\n"
         (house / f"rxadm/{name}.c").write_text(text_of, encoding="ascii")
     (house / "image/i.c").write_text("struct a *middle(void)\n{\n}\n", encoding="ascii")
     with open(house / path, "a", encoding="ascii") as file:

@@ -6,7 +6,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct unused;
+/* An unused range of a disk, in bytes. */
+struct range {
+	uint64_t start;
+	uint64_t end;
+};
+
+/* All unused ranges of a disk. */
+struct unused {
+	uint64_t size;		/* of the disk */
+	struct range *ranges;
+	size_t count;
+	size_t room;
+	size_t next;		/* first range that may end after the last @from */
+};
 
 /**
  * struct volume - a partition, or a disk without partitions

@@ -20,6 +20,7 @@
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
+#include "kernel/discard.h"
 #include "kernel/disk_state.h"
 #include "kernel/ramdisk.h"
 

@@ -21,6 +21,7 @@
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
+#include "kernel/discard.h"
 #include "kernel/disk_state.h"
 #include "kernel/ramdisk.h"
 
@@ -294,8 +295,7 @@ static void name_disk(const struct plan *plan)
 static enum exit_code make_disk(struct plan *plan)
 {
 	struct create_request request = plan->section->disk;
-	unsigned int taken = 0;
-	unsigned int from = 0;
+	unsigned int taken = 0, from = 0;
 	enum exit_code ret;
 	bool begun;
 	int index;

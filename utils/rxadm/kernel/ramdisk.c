@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lock, remove and resize RAM disks.
+ * Lock, resize and reset RAM disks.
  *
  * The lock of a disk is taken before lock_take(): a clear of reserved memory may take minutes, in
  * which commands for other disks must not wait.
  */
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/sysmacros.h>
 
 #include "base/file.h"
+#include "base/signals.h"
 #include "base/size.h"
 #include "base/system.h"
 #include "base/text.h"
@@ -25,10 +24,9 @@
 #include "kernel/disk_state.h"
 #include "kernel/dry_run.h"
 #include "kernel/ramdisk.h"
-#include "kernel/saves.h"
 
-/* The numbers of devices and lock_take() have other keys. */
-static uint64_t key_of(const char *sequence, enum disk_lock what)
+/* Return: the key of a lock. The numbers of devices and lock_take() have other keys. */
+uint64_t disk_lock_key(const char *sequence, enum disk_lock what)
 {
 	return UINT64_C(1) << what | (sequence ? strtoull(sequence, NULL, 10) : 0);
 }
@@ -41,7 +39,7 @@ static uint64_t key_of(const char *sequence, enum disk_lock what)
  */
 enum exit_code disk_lock(const struct device *dev, const char *sequence, enum disk_lock what)
 {
-	enum exit_code ret = lock_take_one(key_of(sequence, what), dev->path);
+	enum exit_code ret = lock_take_one(disk_lock_key(sequence, what), dev->path);
 
 	if (ret)
 		return ret;
@@ -53,7 +51,7 @@ enum exit_code disk_lock(const struct device *dev, const char *sequence, enum di
 
 void disk_unlock(const char *sequence, enum disk_lock what)
 {
-	lock_give_one(key_of(sequence, what));
+	lock_give_one(disk_lock_key(sequence, what));
 }
 
 /**
@@ -65,7 +63,7 @@ void disk_unlock(const char *sequence, enum disk_lock what)
  */
 enum exit_code disk_empty_begin(const struct device *dev, const char *sequence)
 {
-	enum exit_code ret = lock_take_one(key_of(sequence, DISK_LOCK_EMPTY), dev->path);
+	enum exit_code ret = lock_take_one(disk_lock_key(sequence, DISK_LOCK_EMPTY), dev->path);
 
 	if (ret)
 		return ret;
@@ -97,258 +95,9 @@ enum exit_code disk_check_emptying(const struct device *dev, const char *sequenc
 {
 	pid_t holder;
 
-	return lock_is_held(key_of(sequence, DISK_LOCK_EMPTY), &holder) ?
+	return lock_is_held(disk_lock_key(sequence, DISK_LOCK_EMPTY), &holder) ?
 	       report(EXIT_BUSY, "%s '%s': process %d is discarding its data", dev->what, dev->path,
 		      (int)holder) : EXIT_OK;
-}
-
-/*
- * Check the disk and remove it. The driver refuses if the disk was written to or replaced after the
- * check: check it again then.
- */
-static enum exit_code remove_checked(int fd, const struct device *dev, int index,
-				     const char *diskseq, const struct discard_request *request,
-				     struct disk_seen *seen)
-{
-	struct rxd_remove arg = {
-		.version = control_abi(),
-		.flags = RXD_IF_SAME,
-		.index = index,
-	};
-	unsigned int round = 0;
-	enum exit_code ret;
-	int err = 0;
-
-	do {
-		ret = disk_check_discard(fd, dev, index, request->force, seen);
-		if (!ret)
-			ret = disk_check_same(dev, diskseq);
-		if (ret)
-			return ret;
-		if (err == ESTALE && request->saved) {
-			*request->changed = true;
-			return EXIT_BUSY;
-		}
-		arg.diskseq = request->saved ? request->saved->diskseq : seen->diskseq;
-		arg.changes = request->saved ? request->saved->changes : seen->changes;
-		if (request->dry_run)
-			return dry_run_discard(fd, dev, RXD_REMOVE, &arg);
-		err = control_discard(fd, RXD_REMOVE, &arg);
-	} while ((err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
-	return err ? control_error(err, dev->path) : EXIT_OK;
-}
-
-static bool is_kept(int fd, int index, const struct discard_request *request)
-{
-	struct rxd_query query;
-
-	return request->is_kept && !control_query(fd, index, 0, &query) &&
-	       request->is_kept(&query);
-}
-
-/**
- * ramdisk_remove - remove a RAM disk, or report why not
- * @fd: the control node
- * @dev: the RAM disk
- * @index: its device number
- * @request: how
- */
-enum exit_code ramdisk_remove(int fd, const struct device *dev, int index,
-			      const struct discard_request *request)
-{
-	char *diskseq = request->diskseq ? copy_text(request->diskseq) : disk_sequence(dev->number);
-	struct disk_seen seen;
-	enum exit_code ret;
-
-	ret = disk_check_same(dev, diskseq);
-	if (!ret && !is_kept(fd, index, request)) {
-		ret = remove_checked(fd, dev, index, diskseq, request, &seen);
-		if (!ret && !request->dry_run)
-			disk_state_forget(diskseq, seen.query.uuid);
-	}
-	free(diskseq);
-	return ret;
-}
-
-static enum exit_code remove_locked(int fd, const char *name, const struct discard_request *request)
-{
-	struct device dev;
-	enum exit_code ret;
-	char *sequence;
-	int index;
-
-	ret = device_find_rxd("device", name, &dev, &index);
-	if (ret)
-		return ret;
-	sequence = disk_sequence(dev.number);
-	ret = disk_lock(&dev, sequence, DISK_LOCK_DATA);
-	if (!ret) {
-		ret = lock_take();
-		if (!ret) {
-			ret = ramdisk_remove(fd, &dev, index, request);
-			lock_give();
-		}
-		disk_unlock(sequence, DISK_LOCK_DATA);
-	}
-	free(sequence);
-	device_release(&dev);
-	return ret;
-}
-
-typedef enum exit_code (*discard_fn)(int fd, const struct device *dev, int index,
-				     const struct discard_request *request);
-
-static enum exit_code find_and_discard(int fd, const char *name,
-				       const struct discard_request *request,
-				       discard_fn discard_it)
-{
-	struct device dev;
-	enum exit_code ret;
-	int index;
-
-	ret = device_find_rxd("device", name, &dev, &index);
-	if (ret)
-		return ret;
-	ret = discard_it(fd, &dev, index, request);
-	device_release(&dev);
-	return ret;
-}
-
-/* Remove one of all disks. It is no error if it is gone after the waits. */
-static enum exit_code remove_found(int fd, const struct rxd_query *query,
-				   const struct discard_request *request)
-{
-	dev_t number = makedev(query->major, query->minor);
-	char *path = format_text("/dev/rxd%d", query->index);
-	char *sequence = disk_sequence(number), *now;
-	uint64_t key = key_of(sequence, DISK_LOCK_DATA);
-	enum exit_code ret = EXIT_OK;
-
-	/* A cache is refused. Its 'rxadm map' may have the lock, and wait for the origin. */
-	if (!(query->state & RXD_STATE_CACHE))
-		ret = lock_take_one(key, path);
-	if (!ret) {
-		ret = lock_take();
-		if (!ret) {
-			now = disk_sequence(number);
-			if (now && sequence && !strcmp(now, sequence))
-				ret = find_and_discard(fd, path, request, ramdisk_remove);
-			free(now);
-			lock_give();
-		}
-		lock_give_one(key);
-	}
-	free(sequence);
-	free(path);
-	return ret;
-}
-
-/*
- * Check whether the data of a disk can be discarded. @seqs has the diskseq of the @count disks
- * before it.
- */
-static enum exit_code check_one(int fd, const char *name, bool force, bool writes, char **seqs,
-				size_t count)
-{
-	struct disk_seen seen;
-	struct device dev;
-	enum exit_code ret;
-	int index;
-	size_t i;
-
-	seqs[count] = NULL;
-	ret = device_find_rxd("device", name, &dev, &index);
-	if (ret)
-		return ret;
-	seqs[count] = disk_sequence(dev.number);
-	for (i = 0; i < count; i++)
-		if (seqs[i] && seqs[count] && !strcmp(seqs[i], seqs[count]))
-			break;
-	if (i < count)
-		ret = report(EXIT_PARAMETERS, "device '%s': is given more than once", dev.path);
-	else
-		ret = disk_check_same(&dev, seqs[count]);
-	if (!ret)
-		ret = disk_check_discard(fd, &dev, index, force, &seen);
-	if (!ret && writes && seen.query.state & RXD_STATE_READONLY)
-		ret = control_error(EROFS, dev.path);
-	device_release(&dev);
-	return ret;
-}
-
-/**
- * ramdisk_remove_all - remove all RAM disks that can be removed, and report why not the others
- * @fd: the control node
- * @request: how
- *
- * Return: the exit code of the first error.
- */
-enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request)
-{
-	enum exit_code first = EXIT_OK;
-	struct rxd_query query;
-	enum exit_code ret;
-	int next = 0;
-	int err;
-
-	if (!request->dry_run)
-		save_clones_clean(fd);
-	do {
-		ret = EXIT_OK;
-		err = control_query(fd, next, RXD_QUERY_NEXT, &query);
-		if (!err) {
-			ret = remove_found(fd, &query, request);
-			next = query.index + 1;
-		} else if (err != ENODEV) {
-			ret = control_error(err, "/dev/" RXD_CONTROL_NAME);
-		}
-		first = first ? first : ret;
-	} while (!err);
-	return first;
-}
-
-/**
- * ramdisk_discard_these - remove or clear RAM disks, or none if that is refused for one
- * @fd: the control node
- * @names: their names, terminated by NULL
- * @request: how
- * @remove: remove them, and do not clear them
- *
- * If another process uses one of them after the check, the others are still changed.
- *
- * Return: the exit code of the first error.
- */
-enum exit_code ramdisk_discard_these(int fd, char *const *names,
-				     const struct discard_request *request, bool remove)
-{
-	struct discard_request each = *request;
-	enum exit_code first = EXIT_OK;
-	enum exit_code refused, ret;
-	char **seqs = NULL;
-	size_t count, i;
-
-	/* Remove disks that the user names, even if they would be kept otherwise. */
-	each.is_kept = NULL;
-	for (count = 0; names[count]; count++) {
-		seqs = resize_array(seqs, count + 1, sizeof(*seqs));
-		ret = check_one(fd, names[count], request->force, !remove, seqs, count);
-		first = first ? first : ret;
-	}
-	refused = first;
-	for (i = 0; i < count; i++) {
-		each.diskseq = seqs[i];
-		/* Lock each disk alone: freeing the memory of one may take long. */
-		if (refused)
-			ret = refused;
-		else if (remove)
-			ret = remove_locked(fd, names[i], &each);
-		else
-			ret = find_and_discard(fd, names[i], &each, ramdisk_clear);
-		first = first ? first : ret;
-		free(seqs[i]);
-	}
-	free(seqs);
-	return first;
 }
 
 static enum exit_code check_contents(int fd, const struct device *dev, int index,
@@ -477,5 +226,220 @@ enum exit_code ramdisk_resize(int fd, const struct device *dev, int index,
 		       "note: %s '%s': holds %s, whose size is unknown; only data beyond the new end was checked for",
 		       dev->what, dev->path, unknown);
 	free(unknown);
+	return ret;
+}
+
+struct reset_request {
+	const struct device *source;	/* the RAM disk with the data */
+	int index;			/* its device number */
+	bool force;
+	bool dry_run;
+};
+
+/* Return true if a RAM disk began with the data of another one. It may have changed since. */
+static bool is_clone_of(int fd, const struct device *dev, int source)
+{
+	char *parent = ramdisk_parent(dev->number);
+	struct rxd_query query;
+	bool found = false;
+	char *uuid;
+
+	if (parent && !control_query(fd, source, 0, &query)) {
+		uuid = ramdisk_uuid(query.uuid);
+		found = !strcmp(parent, uuid);
+		free(uuid);
+	}
+	free(parent);
+	return found;
+}
+
+/* The changes of a clone are what the user wants to discard. */
+static enum exit_code check_reset(int fd, const struct device *dev, int index,
+				  const struct reset_request *request, struct disk_seen *seen)
+{
+	bool force = request->force || is_clone_of(fd, dev, request->index);
+	enum exit_code ret = control_idle_check(fd, request->index, request->source);
+
+	return ret ? ret : disk_check_discard(fd, dev, index, force, seen);
+}
+
+static enum exit_code reset_error(int fd, int err, const struct device *dev, int index,
+				  const struct reset_request *request)
+{
+	char dev_text[SIZE_TEXT_MAX], source_text[SIZE_TEXT_MAX];
+	const struct device *source = request->source;
+	struct rxd_query query, from;
+
+	if (control_query(fd, index, 0, &query))
+		return control_error(ENODEV, dev->path);
+	if (control_query(fd, request->index, 0, &from))
+		return control_error(ENODEV, source->path);
+	switch (err) {
+	case EOPNOTSUPP:
+		/* The driver looks at the source first. */
+		if (control_reserve_forbids(fd, request->index, 0))
+			return control_reserved_error(source, from.state & RXD_STATE_RESERVED,
+						      "no RAM disk can be reset to it; 'rxadm clone --expendable' makes a new RAM disk with its data");
+		return control_reserved_error(dev, true,
+					      "it cannot be reset; 'rxadm save' and 'rxadm load --into' copy data to it");
+	case EIO:
+		if (from.state & RXD_STATE_LOST)
+			return control_clone_error(err, source, "the source of a reset");
+		return control_clone_error(err, dev, "reset");
+	case ERANGE:
+		if (query.size == from.size)
+			return report(EXIT_PARAMETERS,
+				      "%s '%s': has logical blocks of %u bytes, but %s '%s' has %u; both must be the same",
+				      dev->what, dev->path, query.logical_block_size, source->what,
+				      source->path, from.logical_block_size);
+		return report(EXIT_PARAMETERS,
+			      "%s '%s': has %llu bytes, but %s '%s' has %llu; both must be of the same size",
+			      dev->what, dev->path, (unsigned long long)query.size, source->what,
+			      source->path, (unsigned long long)from.size);
+	case ENOSPC:
+		return report(EXIT_MEMORY,
+			      "%s '%s': its memory limit is %s, but the data of '%s' takes %s; raise it with 'rxadm limit'",
+			      dev->what, dev->path, size_format(query.mem_limit, dev_text),
+			      source->path, size_format(from.mem_used, source_text));
+	default:
+		return control_clone_error(err, dev, "reset");
+	}
+}
+
+/* The records must say what the disk holds, also if a signal arrives. */
+static enum exit_code try_reset(int fd, const struct device *dev, const char *diskseq,
+				const uint8_t *uuid, struct rxd_reset *arg, int *err)
+{
+	enum exit_code ret;
+
+	signals_block();
+	ret = disk_empty_begin(dev, diskseq);
+	if (!ret) {
+		*err = ioctl(fd, RXD_RESET, arg) ? errno : 0;
+		ret = disk_empty_end(diskseq, !*err);
+		if (!*err)
+			disk_unfinished_end(uuid);
+	}
+	signals_allow();
+	return ret;
+}
+
+/* The driver refuses if the disk was written to or replaced after the check. */
+static enum exit_code reset(int fd, const struct device *dev, int index, const char *diskseq,
+			    const char *source_seq, const struct reset_request *request)
+{
+	struct rxd_reset arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = RXD_IF_SAME,
+		.index = index,
+		.source = request->index,
+	};
+	struct disk_seen seen;
+	unsigned int round = 0;
+	enum exit_code ret;
+	int err;
+
+	do {
+		ret = check_reset(fd, dev, index, request, &seen);
+		if (!ret)
+			ret = disk_check_same(dev, diskseq);
+		if (!ret)
+			ret = disk_check_same(request->source, source_seq);
+		if (ret)
+			return ret;
+		arg.diskseq = seen.diskseq;
+		arg.changes = seen.changes;
+		if (request->dry_run)
+			err = dry_run_reset(fd, &arg);
+		else
+			ret = try_reset(fd, dev, diskseq, seen.query.uuid, &arg, &err);
+	} while (!ret && (err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
+	if (!ret && err)
+		ret = reset_error(fd, err, dev, index, request);
+	if (!ret && !request->dry_run)
+		ramdisk_read_partitions(index);
+	return ret;
+}
+
+static enum exit_code check_no_cache(int fd, int index, const struct device *dev)
+{
+	struct rxd_query query;
+
+	return !control_query(fd, index, 0, &query) && query.state & RXD_STATE_CACHE ?
+	       control_idle_check(fd, index, dev) : EXIT_OK;
+}
+
+/* The one with the lower number first: two resets must not wait for each other. */
+static enum exit_code lock_both(const struct device *dev, const char *diskseq,
+				const struct device *source, const char *source_seq)
+{
+	bool swap = diskseq && source_seq &&
+		    strtoull(source_seq, NULL, 10) < strtoull(diskseq, NULL, 10);
+	const char *first = swap ? source_seq : diskseq;
+	enum exit_code ret;
+
+	ret = disk_lock(swap ? source : dev, first, DISK_LOCK_DATA);
+	if (ret)
+		return ret;
+	ret = disk_lock(swap ? dev : source, swap ? diskseq : source_seq, DISK_LOCK_DATA);
+	if (ret)
+		disk_unlock(first, DISK_LOCK_DATA);
+	return ret;
+}
+
+static enum exit_code lock_and_reset(int fd, const struct device *dev, int index,
+				     const struct reset_request *request)
+{
+	char *diskseq = disk_sequence(dev->number);
+	char *source = disk_sequence(request->source->number);
+	enum exit_code ret;
+
+	/* 'rxadm map' of one of them may have its lock, and wait for an origin. */
+	ret = check_no_cache(fd, request->index, request->source);
+	if (!ret)
+		ret = check_no_cache(fd, index, dev);
+	if (!ret)
+		ret = lock_both(dev, diskseq, request->source, source);
+	if (!ret) {
+		ret = reset(fd, dev, index, diskseq, source, request);
+		disk_unlock(source, DISK_LOCK_DATA);
+		disk_unlock(diskseq, DISK_LOCK_DATA);
+	}
+	free(source);
+	free(diskseq);
+	return ret;
+}
+
+/**
+ * ramdisk_reset - replace the data of a RAM disk by that of another one, or report why not
+ * @fd: the control node
+ * @name: the RAM disk, as the user named it
+ * @source_name: the RAM disk with the data
+ * @force: discard unsaved data, too
+ * @dry_run: only check, and print what would be done
+ */
+enum exit_code ramdisk_reset(int fd, const char *name, const char *source_name, bool force,
+			     bool dry_run)
+{
+	struct reset_request request = { .force = force, .dry_run = dry_run };
+	struct device dev, source;
+	enum exit_code ret;
+	int index;
+
+	ret = device_find_rxd("device", name, &dev, &index);
+	if (ret)
+		return ret;
+	ret = device_find_rxd("source", source_name, &source, &request.index);
+	if (!ret) {
+		request.source = &source;
+		if (request.index == index)
+			ret = report(EXIT_PARAMETERS,
+				     "source '%s': is the RAM disk to be reset; give another one",
+				     source.path);
+		else
+			ret = lock_and_reset(fd, &dev, index, &request);
+		device_release(&source);
+	}
+	device_release(&dev);
 	return ret;
 }

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "device/device.h"
-#include "kernel/disk_state.h"
 
 /* Operations on a RAM disk that exclude each other: the bit of the key of their lock. */
 enum disk_lock {
@@ -18,29 +17,12 @@ enum disk_lock {
 	DISK_LOCK_SIZE = 62,	/* change its size */
 };
 
+uint64_t disk_lock_key(const char *sequence, enum disk_lock what);
 enum exit_code disk_lock(const struct device *dev, const char *sequence, enum disk_lock what);
 void disk_unlock(const char *sequence, enum disk_lock what);
 enum exit_code disk_empty_begin(const struct device *dev, const char *sequence);
 enum exit_code disk_empty_end(const char *sequence, bool emptied);
 enum exit_code disk_check_emptying(const struct device *dev, const char *sequence);
-
-/* How to remove or to clear RAM disks. */
-struct discard_request {
-	bool force;		/* discard unsaved data, too */
-	const char *diskseq;	/* diskseq that the disk must have; NULL: any */
-	const struct disk_seen *saved;	/* what the disk must be; NULL: anything */
-	bool *changed;		/* out, with @saved: it is not, which is not reported */
-	bool (*is_kept)(const struct rxd_query *disk);	/* reports a kept disk; NULL: keep none */
-	bool dry_run;		/* only check, and print what would be done */
-};
-
-enum exit_code ramdisk_remove(int fd, const struct device *dev, int index,
-			      const struct discard_request *request);
-enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
-			     const struct discard_request *request);
-enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request);
-enum exit_code ramdisk_discard_these(int fd, char *const *names,
-				     const struct discard_request *request, bool remove);
 
 enum exit_code ramdisk_reset(int fd, const char *name, const char *source_name, bool force,
 			     bool dry_run);
