@@ -239,11 +239,13 @@ def replace(ramdisk):
     direct.write(ramdisk.path, MIB, stamp(2))
 
 
+@pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=["", "dry-run"])
 @DISCARDS
-def test_written_before_it_is_discarded(lab, tmp_path, command, ioctl):
+def test_written_before_it_is_discarded(lab, tmp_path, command, ioctl, options):
     ramdisk = saved(lab, tmp_path)
     code, output, errors = interrupted(
-        tmp_path, ioctl, lambda: direct.write(ramdisk.path, MIB, stamp(2)), command, "rxd0")
+        tmp_path, ioctl, lambda: direct.write(ramdisk.path, MIB, stamp(2)), command, "rxd0",
+        *options)
     assert (code, output) == (BUSY, "") and "was not saved" in errors, errors
     assert direct.read(ramdisk.path, MIB, BLOCK) == stamp(2)
 

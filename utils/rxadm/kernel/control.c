@@ -237,7 +237,8 @@ static_assert(sizeof(struct rxd_remove) == sizeof(struct rxd_clear), "see contro
  */
 int control_discard(int fd, unsigned long command, const struct rxd_remove *arg)
 {
-	const struct rxd_remove plain = { .version = arg->version, .index = arg->index };
+	const struct rxd_remove plain = { .version = arg->version, .index = arg->index,
+					  .flags = arg->flags & ~RXD_IF_SAME };
 
 	if (!ioctl(fd, command, arg))
 		return 0;

@@ -51,8 +51,9 @@ static enum exit_code remove_checked(int fd, const struct device *dev, int index
 		arg.diskseq = request->saved ? request->saved->diskseq : seen->diskseq;
 		arg.changes = request->saved ? request->saved->changes : seen->changes;
 		if (request->dry_run)
-			return dry_run_discard(fd, dev, RXD_REMOVE, &arg);
-		err = control_discard(fd, RXD_REMOVE, &arg);
+			err = dry_run_discard(fd, RXD_REMOVE, &arg);
+		else
+			err = control_discard(fd, RXD_REMOVE, &arg);
 	} while ((err == EBUSY || err == ESTALE) && round++ < BUSY_ROUNDS);
 	return err ? control_error(err, dev->path) : EXIT_OK;
 }
@@ -136,8 +137,10 @@ static enum exit_code clear(int fd, const struct device *dev, int index, const c
 			return ret;
 		arg.diskseq = seen.diskseq;
 		arg.changes = seen.changes;
-		if (request->dry_run)
-			return dry_run_discard(fd, dev, RXD_CLEAR, &arg);
+		if (request->dry_run) {
+			err = dry_run_discard(fd, RXD_CLEAR, &arg);
+			continue;
+		}
 		if (!round && seen.query.state & RXD_STATE_RESERVED && waits_are_told())
 			report(EXIT_OK, "waiting until the memory of '%s' is zeroed", dev->path);
 		ret = try_clear(fd, dev, diskseq, &seen.query, &arg, &err);

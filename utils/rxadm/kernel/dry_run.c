@@ -157,53 +157,31 @@ int dry_run_resize(int fd, const struct rxd_resize *arg)
 	return 0;
 }
 
-/* Wait and report errors as a real removal or clearing does. */
-static enum exit_code ask_idle(int fd, unsigned long request, const void *arg,
-			       const struct device *dev, int index)
-{
-	unsigned int round = 0;
-	enum exit_code ret;
-
-	if (!can_ask(fd)) {
-		ret = control_idle_check(fd, index, dev);
-		if (!ret)
-			note_not_asked(fd);
-		return ret;
-	}
-	while (ioctl(fd, request, arg)) {
-		if (errno != EBUSY)
-			return control_error(errno, dev->path);
-		if (!control_wait_idle(dev, &round, &ret))
-			return ret;
-	}
-	return EXIT_OK;
-}
-
 /**
- * dry_run_discard - check whether a RAM disk can be removed or cleared, and print the ioctl, or
- *	report why not
+ * dry_run_discard - check whether a RAM disk can be removed or cleared, and print the ioctl
  * @fd: the control node
- * @dev: the RAM disk
  * @command: RXD_REMOVE or RXD_CLEAR
  * @arg: its argument, see control_discard()
+ *
+ * Return: 0, or the errno of the ioctl.
  */
-enum exit_code dry_run_discard(int fd, const struct device *dev, unsigned long command,
-			       const struct rxd_remove *arg)
+int dry_run_discard(int fd, unsigned long command, const struct rxd_remove *arg)
 {
-	const struct rxd_remove question = {
-		.version = arg->version,
-		.flags = RXD_DRY_RUN,
-		.index = arg->index,
-	};
-	enum exit_code ret = ask_idle(fd, command, &question, dev, arg->index);
+	struct rxd_remove question = *arg;
+	bool asked = can_ask(fd);
+	int err;
 
-	if (ret)
-		return ret;
+	question.flags |= RXD_DRY_RUN;
+	err = asked ? control_discard(fd, command, &question) : 0;
+	if (err)
+		return err;
+	if (!asked)
+		note_not_asked(fd);
 	print_begin(command == RXD_REMOVE ? "RXD_REMOVE" : "RXD_CLEAR", arg->version);
 	print_flags(arg->flags, same_flags, ARRAY_SIZE(same_flags));
 	printf(", index=%d", arg->index);
 	print_seen(arg->diskseq, arg->changes);
-	return EXIT_OK;
+	return 0;
 }
 
 static void print_files(const struct rxd_clone *arg)

@@ -4,14 +4,10 @@
 
 #include <linux/rxd.h>
 
-#include "base/error.h"
-#include "device/device.h"
-
 int dry_run_create(int fd, const struct rxd_create *arg);
 int dry_run_clone(int fd, const struct rxd_clone *arg);
 int dry_run_reset(int fd, const struct rxd_reset *arg);
 int dry_run_resize(int fd, const struct rxd_resize *arg);
-enum exit_code dry_run_discard(int fd, const struct device *dev, unsigned long command,
-			       const struct rxd_remove *arg);
+int dry_run_discard(int fd, unsigned long command, const struct rxd_remove *arg);
 
 #endif /* RXADM_KERNEL_DRY_RUN_H */
