@@ -183,6 +183,10 @@ def test_zoned_origin(lab, zoned, kernel_log):
     assert dm.queue(zoned, "zoned") == "host-managed"
     ramdisk = lab.ramdisk()
     refused(f"0 131072 rxcache {zoned} {ramdisk.path}", "zoned", kernel_log)
+    # The message of the kernel appears in the one line of rxadm.
+    result = rxadm("map", "--cache", ramdisk.path, "--origin", zoned)
+    line, = result.stderr.splitlines()
+    assert result.returncode and "the origin device is zoned" in line
     assert ramdisk.attribute("state") == "idle"
 
 

@@ -397,3 +397,12 @@ bool iostat_read(dev_t number, struct iostat *iostat)
 	free(text);
 	return ok;
 }
+
+/* Return true if the devices are the same, or one is a partition of the other. */
+bool devices_overlap(dev_t a, dev_t b)
+{
+	dev_t disk;
+
+	return a == b || (sysfs_read_number(a, "../dev", &disk) && disk == b) ||
+	       (sysfs_read_number(b, "../dev", &disk) && disk == a);
+}

@@ -31,6 +31,7 @@ char *sysfs_read(dev_t number, const char *attribute);
 int sysfs_write(const char *path, const char *value, bool dry_run);
 bool sysfs_read_number(dev_t device, const char *attribute, dev_t *number);
 bool sysfs_number_of(const char *name, dev_t *number);
+bool devices_overlap(dev_t a, dev_t b);
 
 struct disk_family {
 	dev_t *numbers;

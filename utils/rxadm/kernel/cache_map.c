@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/signals.h"
+#include "base/size.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "device/device.h"
@@ -31,39 +32,6 @@
 
 #define SECTOR_SHIFT	9
 
-/* Return true if the devices are the same, or one is a partition of the other. */
-static bool overlap(dev_t a, dev_t b)
-{
-	dev_t disk;
-
-	return a == b || (sysfs_read_number(a, "../dev", &disk) && disk == b) ||
-	       (sysfs_read_number(b, "../dev", &disk) && disk == a);
-}
-
-static enum exit_code mapped_error(const struct device *dev, const char *role, dev_t member,
-				   const char *name)
-{
-	return report(EXIT_BUSY, "%s '%s': %s the %s of '%s'; run 'rxadm unmap %s' first",
-		      dev->what, dev->path,
-		      dev->number == member ? "is already" : "shares a disk with", role, name,
-		      name);
-}
-
-static enum exit_code check_not_mapped(const struct device *dev, const struct caches *caches)
-{
-	const struct cache *cache;
-	size_t i;
-
-	for (i = 0; i < caches->count; i++) {
-		cache = &caches->list[i];
-		if (overlap(dev->number, cache->table.origin))
-			return mapped_error(dev, "origin", cache->table.origin, cache->name);
-		if (overlap(dev->number, cache->table.cache))
-			return mapped_error(dev, "cache", cache->table.cache, cache->name);
-	}
-	return EXIT_OK;
-}
-
 static enum exit_code check_unused(const struct device *dev)
 {
 	char *users = users_of(dev->number);
@@ -76,7 +44,21 @@ static enum exit_code check_unused(const struct device *dev)
 	return ret;
 }
 
-static enum exit_code check_fit(int control, const struct device *dev, int index)
+/* The target would check this, but not in a dry run. */
+static enum exit_code check_size(const struct device *dev, uint64_t size, uint64_t block_size)
+{
+	char has[SIZE_TEXT_MAX], block[SIZE_TEXT_MAX];
+
+	if (size / block_size >= RXCACHE_BLOCKS_MIN)
+		return EXIT_OK;
+	return report(EXIT_DEVICE,
+		      "%s '%s': has %s, which is fewer than %d cache blocks of %s; 'rxadm resize' makes it larger",
+		      dev->what, dev->path, size_format(size, has), RXCACHE_BLOCKS_MIN,
+		      size_format(block_size, block));
+}
+
+static enum exit_code check_fit(int control, const struct device *dev, int index,
+				uint64_t block_size)
 {
 	struct rxd_query query;
 	int err;
@@ -93,27 +75,27 @@ static enum exit_code check_fit(int control, const struct device *dev, int index
 	if (control_reserve_forbids(control, index, 0))
 		return control_reserved_error(dev, false,
 					      "it cannot be a cache; 'rxadm clear' empties it");
-	return EXIT_OK;
+	return check_size(dev, query.size, block_size);
 }
 
 static enum exit_code check_cache(int control, const struct device *dev, int index,
-				  const struct caches *caches, bool force,
+				  const struct caches *caches, const struct map_request *request,
 				  struct disk_seen *seen)
 {
 	enum exit_code ret;
 
-	ret = check_not_mapped(dev, caches);
+	ret = caches_check_unmapped(caches, dev);
 	if (!ret)
 		ret = check_unused(dev);
 	if (!ret)
 		ret = control_idle_check(control, index, dev);
 	if (!ret)
-		ret = check_fit(control, dev, index);
-	if (!ret && !force)
+		ret = check_fit(control, dev, index, request->block_size);
+	if (!ret && !request->force)
 		ret = signature_check(dev->what, dev->path);
 	/* Data may have no signature: check for unsaved data, too. */
 	if (!ret)
-		ret = disk_check_saved(control, dev, index, force, seen);
+		ret = disk_check_saved(control, dev, index, request->force, seen);
 	return ret;
 }
 
@@ -141,11 +123,11 @@ static enum exit_code check_origin(const struct device *dev, const struct device
 	enum exit_code ret;
 	int fd;
 
-	if (overlap(dev->number, cache->number))
+	if (devices_overlap(dev->number, cache->number))
 		return report(EXIT_PARAMETERS,
 			      "%s '%s': is the cache device itself; must be another device",
 			      dev->what, dev->path);
-	ret = check_not_mapped(dev, caches);
+	ret = caches_check_unmapped(caches, dev);
 	if (!ret)
 		ret = check_unused(dev);
 	if (ret)
@@ -285,7 +267,7 @@ static enum exit_code map_devices(int control, const struct map_request *request
 		locked = !ret;
 	}
 	if (!ret)
-		ret = check_cache(control, cache, index, &caches, request->force, &seen);
+		ret = check_cache(control, cache, index, &caches, request, &seen);
 	if (!ret)
 		ret = disk_check_same(cache, sequence);
 	if (!ret)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "device/device.h"
 #include "kernel/caches.h"
 #include "kernel/dm.h"
 #include "kernel/rxcache.h"
@@ -92,6 +93,31 @@ static enum exit_code missing(const char *name)
 			     name);
 	mapping_release(&mapping);
 	return ret;
+}
+
+static enum exit_code mapped_error(const struct device *dev, const char *role, dev_t member,
+				   const char *name)
+{
+	return report(EXIT_BUSY, "%s '%s': %s the %s of '%s'; run 'rxadm unmap %s' first",
+		      dev->what, dev->path,
+		      dev->number == member ? "is already" : "shares a disk with", role, name,
+		      name);
+}
+
+/* Report a device that belongs to one of the caches. */
+enum exit_code caches_check_unmapped(const struct caches *caches, const struct device *dev)
+{
+	const struct cache *cache;
+	size_t i;
+
+	for (i = 0; i < caches->count; i++) {
+		cache = &caches->list[i];
+		if (devices_overlap(dev->number, cache->table.origin))
+			return mapped_error(dev, "origin", cache->table.origin, cache->name);
+		if (devices_overlap(dev->number, cache->table.cache))
+			return mapped_error(dev, "cache", cache->table.cache, cache->name);
+	}
+	return EXIT_OK;
 }
 
 /**

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "device/device.h"
 #include "kernel/rxcache.h"
 
 struct cache {
@@ -23,6 +24,7 @@ struct caches {
 
 enum exit_code caches_read(struct caches *caches);
 void caches_free(struct caches *caches);
+enum exit_code caches_check_unmapped(const struct caches *caches, const struct device *dev);
 enum exit_code cache_find(const char *name, struct caches *caches, const struct cache **cache);
 
 enum exit_code cache_status(const char *name, struct rxcache_status *status, uint64_t *sectors);
