@@ -71,6 +71,35 @@ def test_make_and_stop(config):
     assert config.ok("--stop") == []
 
 
+def test_dry_run_asks_the_driver(config):
+    """What the driver refuses is refused by the same line in a dry run."""
+    def refused(text, *names):
+        config.write(f"[ramdisk a]\n{text}")
+        lines = []
+        for args in ("--dry-run",), ():
+            result = config.apply(*args)
+            assert (result.returncode, result.stdout) == (PARAMETERS, ""), result
+            assert len(result.stderr.splitlines()) == 1
+            assert all(name in result.stderr for name in names)
+            lines.append(result.stderr)
+        assert lines[0] == lines[1]
+
+    refused("size = 1T\n", "'1T'", "overcommit")
+    refused("size = 4M\nnode = 31\n", "'31'")
+    config.write("[ramdisk a]\nsize = 4M\n")
+    config.ok()
+    refused("size = 1T\n", "'1T'", "overcommit")
+    config.ok("--stop")
+    config.write("[ramdisk a]\nsize = 4M\nreserve = yes\nmem-limit = 4M\n")
+    config.ok()
+    # The driver would refuse the new size with the old limit.
+    config.write("[ramdisk a]\nsize = 8M\nreserve = yes\nmem-limit = 8M\n")
+    result = config.apply("--dry-run")
+    assert result.returncode == 0 and len(result.stdout.splitlines()) == 2
+    assert "note: the driver did not check this" in result.stderr
+    assert config.ok() == result.stdout.splitlines()
+
+
 def test_names(config):
     config.write(BOTH)
     assert len(config.ok("scratch")) == 2

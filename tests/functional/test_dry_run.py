@@ -205,7 +205,7 @@ def old(*args):
     return result
 
 
-def test_older_module(lab):
+def test_older_module(lab, tmp_path):
     """A line says that the driver did not check; rxadm still checks what it can without it."""
     ramdisk = lab.ramdisk(8 * MIB)
     lab.ramdisk(8 * MIB)
@@ -217,6 +217,12 @@ def test_older_module(lab):
         assert result.stdout == dry(*args)
     result = old("create", "--size", "1T")
     assert (result.returncode, result.stdout) == (PARAMETERS, "")
+    config = tmp_path / "rxd.conf"
+    config.write_text("[ramdisk a]\nsize = 64M\n", encoding="ascii")
+    result = old("apply", "--config", config, "a")
+    assert (result.returncode, result.stdout, result.stderr) == (
+        0, "ramdisk a: create a RAM disk of 64M\n",
+        NOTE % ("apply: ramdisk a", "is older than rxadm"))
     with direct.Direct(ramdisk.path):
         for command in "remove", "clear":
             result = old(command, "rxd0")
@@ -224,7 +230,7 @@ def test_older_module(lab):
             assert len(result.stderr.splitlines()) == 1
 
 
-def test_modules_stay_unloaded():
+def test_modules_stay_unloaded(tmp_path):
     modules.unload()
     try:
         result = rxadm("create", "--size", "64M", "--dry-run")
@@ -234,6 +240,12 @@ def test_modules_stay_unloaded():
         result = rxadm("create", "--size", "1T", "--dry-run")
         assert (result.returncode, result.stdout) == (PARAMETERS, "")
         assert len(result.stderr.splitlines()) == 1
+        config = tmp_path / "rxd.conf"
+        config.write_text("[ramdisk a]\nsize = 64M\n", encoding="ascii")
+        result = rxadm("apply", "--config", config, "--dry-run")
+        assert (result.returncode, result.stdout, result.stderr) == (
+            0, "ramdisk a: create a RAM disk of 64M\n",
+            NOTE % ("apply: ramdisk a", "is not loaded"))
         assert not modules.loaded() & {modules.RXD, modules.RXCACHE}
     finally:
         modules.load()

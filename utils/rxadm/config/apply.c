@@ -308,7 +308,7 @@ static enum exit_code apply_locked(struct plan *plan, const struct apply_request
 	if (before && !request->stop)
 		keep_folder(plan, before);
 	if (!ret && request->dry_run)
-		plan_print_steps(plan, name);
+		ret = plan_print_steps(plan, name);
 	else if (!ret)
 		ret = make_recorded(plan, request, name);
 	plan_release_steps(plan);

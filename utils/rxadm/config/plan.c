@@ -15,14 +15,13 @@
 #include "base/system.h"
 #include "base/text.h"
 #include "base/values.h"
-#include "config/config.h"
-#include "config/config_files.h"
 #include "config/plan.h"
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
 #include "kernel/discard.h"
 #include "kernel/disk_state.h"
+#include "kernel/dry_run.h"
 #include "kernel/ramdisk.h"
 
 /**
@@ -65,53 +64,6 @@ void plan_step(struct plan *plan, enum exit_code (*make)(struct plan *plan),
 void plan_optional(struct plan *plan)
 {
 	plan->steps[plan->count - 1].optional = true;
-}
-
-/* Return: the section that a RAM disk belongs to, or NULL. */
-const struct config_section *plan_section_of(const struct config *config,
-					     const struct rxd_query *disk)
-{
-	uint8_t uuid[16];
-	size_t i;
-
-	for (i = 0; i < config->count; i++) {
-		config_section_uuid(config->sections[i], uuid);
-		if (!memcmp(uuid, disk->uuid, sizeof(uuid)))
-			return config->sections[i];
-	}
-	return NULL;
-}
-
-/**
- * plan_keeps_disk - check whether 'rxadm remove --all' must keep a RAM disk, and report why
- * @disk: the RAM disk
- *
- * A section is recorded before its disk is created, so the disk is found in the records. If a
- * record cannot be read, the disk is kept.
- */
-bool plan_keeps_disk(const struct rxd_query *disk)
-{
-	struct config started = { .ram = system_ram() };
-	const struct config_section *section;
-	bool kept = true;
-
-	config_record_read_all(&started, RUN_FOLDER, NULL);
-	section = plan_section_of(&started, disk);
-	if (section)
-		report(EXIT_OK,
-		       "note: /dev/rxd%d: 'rxadm apply' started it; 'rxadm apply --stop %s/%s' removes it",
-		       disk->index, config_kind_name(section->kind), section->name);
-	else if (started.error_count)
-		report(EXIT_OK, "note: /dev/rxd%d: 'rxadm apply' may have started it: %s",
-		       disk->index, started.errors[0]);
-	else if (disk_is_unfinished(disk->uuid))
-		report(EXIT_OK,
-		       "note: /dev/rxd%d: was not started completely; 'rxadm remove /dev/rxd%d' removes it",
-		       disk->index, disk->index);
-	else
-		kept = false;
-	config_free(&started);
-	return kept;
 }
 
 /* Find the RAM disk with the plan's UUID. If the search fails, set query_error. */
@@ -292,16 +244,32 @@ static void name_disk(const struct plan *plan)
 	free(disk);
 }
 
-static enum exit_code make_disk(struct plan *plan)
+static struct create_request request_of(const struct plan *plan)
 {
 	struct create_request request = plan->section->disk;
+
+	request.size = plan_size(plan);
+	memcpy(request.uuid, plan->uuid, sizeof(request.uuid));
+	return request;
+}
+
+static enum exit_code ask_about_new(struct plan *plan)
+{
+	const struct create_request request = request_of(plan);
+	const struct rxd_create arg = ramdisk_create_argument(&request);
+	int err = dry_run_check_create(plan->control, &arg);
+
+	return err ? ramdisk_create_error(plan->control, err, &request) : EXIT_OK;
+}
+
+static enum exit_code make_disk(struct plan *plan)
+{
+	struct create_request request = request_of(plan);
 	unsigned int taken = 0, from = 0;
 	enum exit_code ret;
 	bool begun;
 	int index;
 
-	request.size = plan_size(plan);
-	memcpy(request.uuid, plan->uuid, sizeof(request.uuid));
 	request.first_choice = !request.has_index;
 	request.has_index = true;
 	ret = disk_unfinished_begin(plan->uuid, &begun);
@@ -340,6 +308,8 @@ static enum exit_code change_size(struct plan *plan)
 		.size = plan->section->disk.size,
 		.flags = plan->section->disk.flags & RXD_CREATE_OVERCOMMIT ?
 			 RXD_RESIZE_OVERCOMMIT : 0,
+		.dry_run = plan->dry_run,
+		.quiet = true,
 	};
 	enum exit_code ret;
 	struct device dev;
@@ -401,6 +371,7 @@ enum exit_code plan_disk(struct plan *plan)
 	size_format(size, to);
 	if (!plan->has_disk) {
 		plan_step(plan, make_disk, "create a RAM disk of %s", to);
+		plan->steps[plan->count - 1].ask = ask_about_new;
 		return EXIT_OK;
 	}
 	ret = check_fixed(plan);
@@ -412,9 +383,11 @@ enum exit_code plan_disk(struct plan *plan)
 	/* Reserved memory must fit into the limit: raise the limit first, but lower it last. */
 	if (plan->disk.size < size)
 		plan_limit(plan);
-	if (plan->disk.size != size)
+	if (plan->disk.size != size) {
 		plan_step(plan, change_size, "resize /dev/rxd%d from %s to %s", plan->disk.index,
 			  size_format(plan->disk.size, from), to);
+		plan->steps[plan->count - 1].ask = change_size;
+	}
 	if (plan->disk.size >= size)
 		plan_limit(plan);
 	return EXIT_OK;
@@ -477,12 +450,27 @@ enum exit_code plan_make_steps(struct plan *plan, const char *name)
 	return first;
 }
 
-void plan_print_steps(const struct plan *plan, const char *name)
+/* After the removal of a disk, or a raised limit of reserved memory, the answer may be another. */
+static enum exit_code ask_driver(struct plan *plan, const struct plan_step *step)
 {
-	size_t i;
+	if (step == plan->steps || (plan->has_disk && !(plan->disk.state & RXD_STATE_RESERVED)))
+		return step->ask(plan);
+	return report(EXIT_OK,
+		      "note: the driver did not check this, because it depends on an earlier step");
+}
 
-	for (i = 0; i < plan->count; i++)
-		printf("%s: %s\n", name, plan->steps[i].text);
+/* Print the steps of a dry run, up to the first that the driver would refuse. */
+enum exit_code plan_print_steps(struct plan *plan, const char *name)
+{
+	const struct plan_step *step;
+	enum exit_code ret = EXIT_OK;
+
+	for (step = plan->steps; !ret && step < plan->steps + plan->count; step++) {
+		ret = step->ask ? ask_driver(plan, step) : EXIT_OK;
+		if (!ret)
+			printf("%s: %s\n", name, step->text);
+	}
+	return ret;
 }
 
 void plan_release_steps(struct plan *plan)

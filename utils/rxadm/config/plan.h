@@ -16,6 +16,7 @@ struct plan;
 struct plan_step {
 	char *text;	/* its description for the user */
 	enum exit_code (*make)(struct plan *plan);
+	enum exit_code (*ask)(struct plan *plan);	/* has the driver check it; or NULL */
 	bool optional;	/* its failure does not stop the steps after it */
 	bool told;	/* it reports itself what it has done */
 };
@@ -66,7 +67,7 @@ enum exit_code plan_fixed(const struct plan *plan, const char *key, const char *
 uint64_t plan_size(const struct plan *plan);
 enum exit_code plan_disk(struct plan *plan);
 enum exit_code plan_make_steps(struct plan *plan, const char *name);
-void plan_print_steps(const struct plan *plan, const char *name);
+enum exit_code plan_print_steps(struct plan *plan, const char *name);
 void plan_release_steps(struct plan *plan);
 
 enum exit_code plan_start_ramdisk(struct plan *plan);

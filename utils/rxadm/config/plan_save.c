@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Saving the RAM disks of sections [ramdisk NAME]: to their images, or beside those that must
- * be kept.
+ * be kept. Also: the RAM disks that 'rxadm remove --all' keeps, because they may have to be saved.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/system.h"
 #include "base/text.h"
+#include "config/config.h"
+#include "config/config_files.h"
 #include "config/plan.h"
 #include "copy/file.h"
 #include "image/names.h"
@@ -18,6 +21,53 @@
 #include "kernel/saves.h"
 #include "save/disk_access.h"
 #include "save/save.h"
+
+/* Return: the section that a RAM disk belongs to, or NULL. */
+const struct config_section *plan_section_of(const struct config *config,
+					     const struct rxd_query *disk)
+{
+	uint8_t uuid[16];
+	size_t i;
+
+	for (i = 0; i < config->count; i++) {
+		config_section_uuid(config->sections[i], uuid);
+		if (!memcmp(uuid, disk->uuid, sizeof(uuid)))
+			return config->sections[i];
+	}
+	return NULL;
+}
+
+/**
+ * plan_keeps_disk - check whether 'rxadm remove --all' must keep a RAM disk, and report why
+ * @disk: the RAM disk
+ *
+ * A section is recorded before its disk is created, so the disk is found in the records. If a
+ * record cannot be read, the disk is kept.
+ */
+bool plan_keeps_disk(const struct rxd_query *disk)
+{
+	struct config started = { .ram = system_ram() };
+	const struct config_section *section;
+	bool kept = true;
+
+	config_record_read_all(&started, RUN_FOLDER, NULL);
+	section = plan_section_of(&started, disk);
+	if (section)
+		report(EXIT_OK,
+		       "note: /dev/rxd%d: 'rxadm apply' started it; 'rxadm apply --stop %s/%s' removes it",
+		       disk->index, config_kind_name(section->kind), section->name);
+	else if (started.error_count)
+		report(EXIT_OK, "note: /dev/rxd%d: 'rxadm apply' may have started it: %s",
+		       disk->index, started.errors[0]);
+	else if (disk_is_unfinished(disk->uuid))
+		report(EXIT_OK,
+		       "note: /dev/rxd%d: was not started completely; 'rxadm remove /dev/rxd%d' removes it",
+		       disk->index, disk->index);
+	else
+		kept = false;
+	config_free(&started);
+	return kept;
+}
 
 static const char *image_of(const struct plan *plan)
 {

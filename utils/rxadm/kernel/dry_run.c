@@ -107,13 +107,13 @@ static int guess_create(int fd, const struct rxd_create *arg)
 }
 
 /**
- * dry_run_create - check whether a RAM disk can be created, and print the ioctl
+ * dry_run_check_create - check whether a RAM disk can be created
  * @fd: the control node; -1: the module is not loaded
  * @arg: the argument
  *
  * Return: 0, or the errno of RXD_CREATE.
  */
-int dry_run_create(int fd, const struct rxd_create *arg)
+int dry_run_check_create(int fd, const struct rxd_create *arg)
 {
 	struct rxd_create question = *arg;
 	bool asked = can_ask(fd);
@@ -121,10 +121,18 @@ int dry_run_create(int fd, const struct rxd_create *arg)
 
 	question.flags |= RXD_DRY_RUN;
 	err = asked ? ask(fd, RXD_CREATE, &question) : guess_create(fd, arg);
+	if (!err && !asked)
+		note_not_asked(fd);
+	return err;
+}
+
+/* Print the ioctl that creates a RAM disk, unless dry_run_check_create() fails. */
+int dry_run_create(int fd, const struct rxd_create *arg)
+{
+	int err = dry_run_check_create(fd, arg);
+
 	if (err)
 		return err;
-	if (!asked)
-		note_not_asked(fd);
 	if (fd < 0)
 		puts("modprobe rxd");
 	print_create(arg);
@@ -135,10 +143,11 @@ int dry_run_create(int fd, const struct rxd_create *arg)
  * dry_run_resize - check whether a RAM disk can be resized, and print the ioctl
  * @fd: the control node
  * @arg: the argument
+ * @quiet: do not print the ioctl
  *
  * Return: 0, or the errno of RXD_RESIZE.
  */
-int dry_run_resize(int fd, const struct rxd_resize *arg)
+int dry_run_resize(int fd, const struct rxd_resize *arg, bool quiet)
 {
 	static const char *const flags[] = { "RXD_RESIZE_FORCE", "RXD_RESIZE_OVERCOMMIT" };
 	struct rxd_resize question = *arg;
@@ -151,6 +160,8 @@ int dry_run_resize(int fd, const struct rxd_resize *arg)
 		return err;
 	if (!asked)
 		note_not_asked(fd);
+	if (quiet)
+		return 0;
 	print_begin("RXD_RESIZE", arg->version);
 	print_flags(arg->flags, flags, ARRAY_SIZE(flags));
 	printf(", index=%d, size=%llu})\n", arg->index, (unsigned long long)arg->size);

@@ -149,7 +149,7 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 	int err;
 
 	if (request->dry_run) {
-		err = dry_run_resize(fd, &arg);
+		err = dry_run_resize(fd, &arg, request->quiet);
 	} else {
 		if (waits_are_told() && !control_query(fd, index, 0, &query) &&
 		    query.state & RXD_STATE_RESERVED && arg.size != query.size)

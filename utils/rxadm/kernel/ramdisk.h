@@ -34,6 +34,7 @@ struct resize_request {
 	bool grow;		/* never shrink, whatever @flags are */
 	uint32_t flags;
 	bool dry_run;		/* only check, and print what would be done */
+	bool quiet;		/* with @dry_run: print nothing */
 };
 
 enum exit_code ramdisk_resize(int fd, const struct device *dev, int index,
