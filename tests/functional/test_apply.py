@@ -90,6 +90,17 @@ def test_dry_run_asks_the_driver(config):
     config.ok()
     refused("size = 1T\n", "'1T'", "overcommit")
     config.ok("--stop")
+    # The first section makes room for the second.
+    text = "[ramdisk a]\nsize = {}\n[ramdisk b]\nsize = {}\n"
+    config.write(text.format("60%", "10%"))
+    config.ok()
+    config.write(text.format("10%", "60%"))
+    result = config.apply("--dry-run")
+    assert result.returncode == 0 and len(result.stdout.splitlines()) == 2
+    line, = result.stderr.splitlines()
+    assert "ramdisk b: note: the driver did not check this" in line
+    assert config.ok() == result.stdout.splitlines()
+    config.ok("--stop")
     config.write("[ramdisk a]\nsize = 4M\nreserve = yes\nmem-limit = 4M\n")
     config.ok()
     # The driver would refuse the new size with the old limit.
@@ -98,6 +109,27 @@ def test_dry_run_asks_the_driver(config):
     assert result.returncode == 0 and len(result.stdout.splitlines()) == 2
     assert "note: the driver did not check this" in result.stderr
     assert config.ok() == result.stdout.splitlines()
+
+
+def test_dry_run_of_taken_number(config, lab):
+    lab.ramdisk(index=5)
+    config.write("[ramdisk a]\nsize = 4M\nindex = 5\n")
+    dry, real = config.apply("--dry-run"), config.apply()
+    assert dry.returncode == real.returncode == BUSY
+    assert dry.stdout == real.stdout and dry.stderr == real.stderr
+    assert "/dev/rxd5 exists" in dry.stderr and not disk_of("ramdisk/a")
+
+
+def test_cache_too_small(config):
+    """The target would refuse it, after the RAM disk was made."""
+    config.write(f"[cache c]\norigin = {DISK}\nsize = 4M\nblock-size = 1M\n")
+    before = state()
+    dry, real = config.apply("--dry-run"), config.apply()
+    assert dry.returncode == real.returncode == DEVICE
+    assert dry.stdout == real.stdout == "" and dry.stderr == real.stderr
+    for word in "cache c", "'4M'", "16 cache blocks of 1M", "block-size":
+        assert word in dry.stderr
+    assert state() == before
 
 
 def test_names(config):

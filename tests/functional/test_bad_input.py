@@ -650,6 +650,17 @@ def test_cache_too_small(lab, size, block):
     assert line == refused(DEVICE, *command, "--dry-run")
 
 
+@pytest.mark.parametrize("size, allowed", [("60K", False), ("64K", True)])
+def test_smallest_cache(lab, size, allowed):
+    """rxadm knows how many blocks the target requires."""
+    assert rxadm("create", "--size", size).returncode == 0
+    lab.adopt_ramdisk(0)
+    result = rxadm("map", "--cache", "rxd0", "--origin", DISK, "--name", "smallest")
+    assert result.returncode == (0 if allowed else DEVICE)
+    if allowed:
+        assert rxadm("unmap", "smallest").returncode == 0
+
+
 def test_no_such_mapping(lab):
     for command in "unmap", "status":
         refused(DEVICE, command, "nothing", names="'nothing'")

@@ -10,6 +10,7 @@ import pytest
 
 from rxdlib import direct, dm
 from rxdlib.command import CommandError, run, rxadm
+from rxdlib.configuration import DEVICE
 from rxdlib.control import RESIZE_FORCE
 from rxdlib.direct import BLOCK, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK, is_there
@@ -186,7 +187,7 @@ def test_zoned_origin(lab, zoned, kernel_log):
     # The message of the kernel appears in the one line of rxadm.
     result = rxadm("map", "--cache", ramdisk.path, "--origin", zoned)
     line, = result.stderr.splitlines()
-    assert result.returncode and "the origin device is zoned" in line
+    assert result.returncode == DEVICE and "the origin device is zoned" in line
     assert ramdisk.attribute("state") == "idle"
 
 

@@ -351,10 +351,11 @@ static void plan_limit(struct plan *plan)
 {
 	const struct create_request *wants = &plan->section->disk;
 
-	if (plan->disk.mem_limit != wants->mem_limit)
-		plan_step(plan, change_limit, "set the memory limit of /dev/rxd%d to %s",
-			  plan->disk.index,
-			  wants->mem_limit_text ? wants->mem_limit_text : "none");
+	if (plan->disk.mem_limit == wants->mem_limit)
+		return;
+	plan_step(plan, change_limit, "set the memory limit of /dev/rxd%d to %s", plan->disk.index,
+		  wants->mem_limit_text ? wants->mem_limit_text : "none");
+	plan->steps[plan->count - 1].frees = true;
 }
 
 /**
@@ -387,6 +388,7 @@ enum exit_code plan_disk(struct plan *plan)
 		plan_step(plan, change_size, "resize /dev/rxd%d from %s to %s", plan->disk.index,
 			  size_format(plan->disk.size, from), to);
 		plan->steps[plan->count - 1].ask = change_size;
+		plan->steps[plan->count - 1].frees = true;
 	}
 	if (plan->disk.size >= size)
 		plan_limit(plan);
@@ -450,10 +452,9 @@ enum exit_code plan_make_steps(struct plan *plan, const char *name)
 	return first;
 }
 
-/* After the removal of a disk, or a raised limit of reserved memory, the answer may be another. */
 static enum exit_code ask_driver(struct plan *plan, const struct plan_step *step)
 {
-	if (step == plan->steps || (plan->has_disk && !(plan->disk.state & RXD_STATE_RESERVED)))
+	if (!plan->pending)
 		return step->ask(plan);
 	return report(EXIT_OK,
 		      "note: the driver did not check this, because it depends on an earlier step");
@@ -465,10 +466,13 @@ enum exit_code plan_print_steps(struct plan *plan, const char *name)
 	const struct plan_step *step;
 	enum exit_code ret = EXIT_OK;
 
+	dry_run_begin();
 	for (step = plan->steps; !ret && step < plan->steps + plan->count; step++) {
 		ret = step->ask ? ask_driver(plan, step) : EXIT_OK;
 		if (!ret)
 			printf("%s: %s\n", name, step->text);
+		if (!ret && step->frees)
+			plan->pending = true;
 	}
 	return ret;
 }

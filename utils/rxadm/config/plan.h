@@ -17,6 +17,7 @@ struct plan_step {
 	char *text;	/* its description for the user */
 	enum exit_code (*make)(struct plan *plan);
 	enum exit_code (*ask)(struct plan *plan);	/* has the driver check it; or NULL */
+	bool frees;	/* the driver may accept what it refused before this step */
 	bool optional;	/* its failure does not stop the steps after it */
 	bool told;	/* it reports itself what it has done */
 };
@@ -27,6 +28,7 @@ struct plan {
 	const struct config_section *section;
 	char **names;		/* the selection, see plan_is_chosen() */
 	bool dry_run;		/* print the steps only */
+	bool pending;		/* one of the printed steps frees something */
 	int control;		/* the control node; -1: not open */
 	enum exit_code control_error;	/* why it could not be opened; already reported */
 	bool has_dm;		/* device-mapper is available */

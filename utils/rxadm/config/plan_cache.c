@@ -238,7 +238,10 @@ enum exit_code plan_start_cache(struct plan *plan)
 	struct device origin;
 	enum exit_code ret;
 
-	ret = device_find("origin", section->map.origin, &origin);
+	ret = cache_check_size("size", section->disk.size_text, plan_size(plan),
+			       section->map.block_size);
+	if (!ret)
+		ret = device_find("origin", section->map.origin, &origin);
 	if (ret)
 		return ret;
 	if (plan->has_target)

@@ -418,10 +418,12 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 			return ret;
 		if (used && !plan->dry_run)
 			disk_unfinished_end(plan->uuid);
-		else if (!used && plan->has_disk)
+		if (!used && plan->has_disk) {
 			plan_step(plan, remove_saved,
 				  "remove /dev/rxd%d, which was not started completely",
 				  plan->disk.index);
+			plan->steps[plan->count - 1].frees = true;
+		}
 		plan->has_disk = used;
 	}
 	if (plan->query_error)

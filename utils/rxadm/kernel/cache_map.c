@@ -44,17 +44,26 @@ static enum exit_code check_unused(const struct device *dev)
 	return ret;
 }
 
-/* The target would check this, but not in a dry run. */
-static enum exit_code check_size(const struct device *dev, uint64_t size, uint64_t block_size)
+/**
+ * cache_check_size - check that a RAM disk has enough blocks for a cache, and report it if not
+ * @what: what @name is
+ * @name: the RAM disk, or the text of its size
+ * @size: its size in bytes
+ * @block_size: size of a cache block in bytes
+ *
+ * The target checks this, too, but not in a dry run.
+ */
+enum exit_code cache_check_size(const char *what, const char *name, uint64_t size,
+				uint64_t block_size)
 {
 	char has[SIZE_TEXT_MAX], block[SIZE_TEXT_MAX];
 
 	if (size / block_size >= RXCACHE_BLOCKS_MIN)
 		return EXIT_OK;
-	return report(EXIT_DEVICE,
-		      "%s '%s': has %s, which is fewer than %d cache blocks of %s; 'rxadm resize' makes it larger",
-		      dev->what, dev->path, size_format(size, has), RXCACHE_BLOCKS_MIN,
-		      size_format(block_size, block));
+	return report(EXIT_DEVICE, "%s '%s': %s is fewer than %d cache blocks of %s; %s", what, name,
+		      size_format(size, has), RXCACHE_BLOCKS_MIN, size_format(block_size, block),
+		      advice("choose a smaller --block-size, or run 'rxadm resize'",
+			     "choose a larger size or a smaller block-size"));
 }
 
 static enum exit_code check_fit(int control, const struct device *dev, int index,
@@ -75,7 +84,7 @@ static enum exit_code check_fit(int control, const struct device *dev, int index
 	if (control_reserve_forbids(control, index, 0))
 		return control_reserved_error(dev, false,
 					      "it cannot be a cache; 'rxadm clear' empties it");
-	return check_size(dev, query.size, block_size);
+	return cache_check_size(dev->what, dev->path, query.size, block_size);
 }
 
 static enum exit_code check_cache(int control, const struct device *dev, int index,

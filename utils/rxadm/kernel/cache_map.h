@@ -20,6 +20,8 @@ struct map_request {
 	bool dry_run;		/* only check, and print what would be done */
 };
 
+enum exit_code cache_check_size(const char *what, const char *name, uint64_t size,
+				uint64_t block_size);
 enum exit_code cache_map(int control, const struct map_request *request, char **path);
 
 enum exit_code cache_closed_check(const char *name);

@@ -83,11 +83,17 @@ static int ask(int fd, unsigned long request, const void *arg)
 	return ioctl(fd, request, arg) ? errno : 0;
 }
 
+static bool noted;
+
+/* Print the next note, although one was printed before. */
+void dry_run_begin(void)
+{
+	noted = false;
+}
+
 /* Print the note only once, even if several calls are printed. */
 static void note_not_asked(int fd)
 {
-	static bool noted;
-
 	if (!noted)
 		report(EXIT_OK, "note: the driver did not check this, because the module rxd %s",
 		       fd < 0 ? "is not loaded" : "is older than rxadm");

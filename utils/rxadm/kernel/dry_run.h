@@ -5,6 +5,7 @@
 #include <linux/rxd.h>
 #include <stdbool.h>
 
+void dry_run_begin(void);
 int dry_run_check_create(int fd, const struct rxd_create *arg);
 int dry_run_create(int fd, const struct rxd_create *arg);
 int dry_run_clone(int fd, const struct rxd_clone *arg);

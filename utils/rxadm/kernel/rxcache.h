@@ -13,7 +13,7 @@
 
 #define RXCACHE_DEFAULT_MODE		"writethrough"
 #define RXCACHE_DEFAULT_BLOCK_SIZE	4096
-#define RXCACHE_BLOCKS_MIN		16	/* the target requires as many */
+#define RXCACHE_BLOCKS_MIN		16	/* RXC_SLOTS_MIN of the target */
 #define RXCACHE_MODE_MAX		32
 
 struct rxcache_features {
