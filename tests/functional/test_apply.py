@@ -98,7 +98,7 @@ def test_dry_run_asks_the_driver(config):
     result = config.apply("--dry-run")
     assert result.returncode == 0 and len(result.stdout.splitlines()) == 2
     line, = result.stderr.splitlines()
-    assert "ramdisk b: note: the driver did not check this" in line
+    assert "ramdisk b: note: the driver did not check 'resize " in line
     assert config.ok() == result.stdout.splitlines()
     config.ok("--stop")
     config.write("[ramdisk a]\nsize = 4M\nreserve = yes\nmem-limit = 4M\n")
@@ -107,7 +107,12 @@ def test_dry_run_asks_the_driver(config):
     config.write("[ramdisk a]\nsize = 8M\nreserve = yes\nmem-limit = 8M\n")
     result = config.apply("--dry-run")
     assert result.returncode == 0 and len(result.stdout.splitlines()) == 2
-    assert "note: the driver did not check this" in result.stderr
+    assert "note: the driver did not check 'resize " in result.stderr
+    # The limit of one disk does not change what the driver says about another.
+    config.write("[ramdisk a]\nsize = 8M\nreserve = yes\nmem-limit = 8M\n"
+                 "[ramdisk b]\nsize = 4M\nnode = 31\n")
+    assert config.apply("--dry-run").returncode == PARAMETERS
+    config.write("[ramdisk a]\nsize = 8M\nreserve = yes\nmem-limit = 8M\n")
     assert config.ok() == result.stdout.splitlines()
 
 
@@ -127,7 +132,7 @@ def test_cache_too_small(config):
     dry, real = config.apply("--dry-run"), config.apply()
     assert dry.returncode == real.returncode == DEVICE
     assert dry.stdout == real.stdout == "" and dry.stderr == real.stderr
-    for word in "cache c", "'4M'", "16 cache blocks of 1M", "block-size":
+    for word in "cache c", "'4M'", "16 cache blocks of 1M", "at least 16M":
         assert word in dry.stderr
     assert state() == before
 

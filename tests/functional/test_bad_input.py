@@ -652,7 +652,7 @@ def test_cache_too_small(lab, size, block):
 
 @pytest.mark.parametrize("size, allowed", [("60K", False), ("64K", True)])
 def test_smallest_cache(lab, size, allowed):
-    """rxadm knows how many blocks the target requires."""
+    """What rxadm allows, the target accepts."""
     assert rxadm("create", "--size", size).returncode == 0
     lab.adopt_ramdisk(0)
     result = rxadm("map", "--cache", "rxd0", "--origin", DISK, "--name", "smallest")

@@ -351,11 +351,10 @@ static void plan_limit(struct plan *plan)
 {
 	const struct create_request *wants = &plan->section->disk;
 
-	if (plan->disk.mem_limit == wants->mem_limit)
-		return;
-	plan_step(plan, change_limit, "set the memory limit of /dev/rxd%d to %s", plan->disk.index,
-		  wants->mem_limit_text ? wants->mem_limit_text : "none");
-	plan->steps[plan->count - 1].frees = true;
+	if (plan->disk.mem_limit != wants->mem_limit)
+		plan_step(plan, change_limit, "set the memory limit of /dev/rxd%d to %s",
+			  plan->disk.index,
+			  wants->mem_limit_text ? wants->mem_limit_text : "none");
 }
 
 /**
@@ -388,7 +387,8 @@ enum exit_code plan_disk(struct plan *plan)
 		plan_step(plan, change_size, "resize /dev/rxd%d from %s to %s", plan->disk.index,
 			  size_format(plan->disk.size, from), to);
 		plan->steps[plan->count - 1].ask = change_size;
-		plan->steps[plan->count - 1].frees = true;
+		plan->steps[plan->count - 1].frees = plan->disk.size > size ||
+						     wants->flags & RXD_CREATE_OVERCOMMIT;
 	}
 	if (plan->disk.size >= size)
 		plan_limit(plan);
@@ -452,12 +452,14 @@ enum exit_code plan_make_steps(struct plan *plan, const char *name)
 	return first;
 }
 
-static enum exit_code ask_driver(struct plan *plan, const struct plan_step *step)
+/* Let the driver check a step, unless the result depends on an earlier one. */
+static enum exit_code ask_driver(struct plan *plan, const struct plan_step *step, bool limited)
 {
-	if (!plan->pending)
+	if (!plan->pending && !limited)
 		return step->ask(plan);
 	return report(EXIT_OK,
-		      "note: the driver did not check this, because it depends on an earlier step");
+		      "note: the driver did not check '%s', because it depends on an earlier step",
+		      step->text);
 }
 
 /* Print the steps of a dry run, up to the first that the driver would refuse. */
@@ -465,14 +467,15 @@ enum exit_code plan_print_steps(struct plan *plan, const char *name)
 {
 	const struct plan_step *step;
 	enum exit_code ret = EXIT_OK;
+	bool limited = false;
 
 	dry_run_begin();
 	for (step = plan->steps; !ret && step < plan->steps + plan->count; step++) {
-		ret = step->ask ? ask_driver(plan, step) : EXIT_OK;
+		ret = step->ask ? ask_driver(plan, step, limited) : EXIT_OK;
 		if (!ret)
 			printf("%s: %s\n", name, step->text);
-		if (!ret && step->frees)
-			plan->pending = true;
+		plan->pending |= step->frees;
+		limited |= step->make == change_limit;
 	}
 	return ret;
 }

@@ -28,7 +28,7 @@ struct plan {
 	const struct config_section *section;
 	char **names;		/* the selection, see plan_is_chosen() */
 	bool dry_run;		/* print the steps only */
-	bool pending;		/* one of the printed steps frees something */
+	bool pending;		/* a step that was printed, of any section, frees something */
 	int control;		/* the control node; -1: not open */
 	enum exit_code control_error;	/* why it could not be opened; already reported */
 	bool has_dm;		/* device-mapper is available */

@@ -56,14 +56,15 @@ static enum exit_code check_unused(const struct device *dev)
 enum exit_code cache_check_size(const char *what, const char *name, uint64_t size,
 				uint64_t block_size)
 {
-	char has[SIZE_TEXT_MAX], block[SIZE_TEXT_MAX];
+	char has[SIZE_TEXT_MAX], block[SIZE_TEXT_MAX], least[SIZE_TEXT_MAX];
 
 	if (size / block_size >= RXCACHE_BLOCKS_MIN)
 		return EXIT_OK;
-	return report(EXIT_DEVICE, "%s '%s': %s is fewer than %d cache blocks of %s; %s", what, name,
-		      size_format(size, has), RXCACHE_BLOCKS_MIN, size_format(block_size, block),
-		      advice("choose a smaller --block-size, or run 'rxadm resize'",
-			     "choose a larger size or a smaller block-size"));
+	return report(EXIT_DEVICE,
+		      "%s '%s': %s is fewer than %d cache blocks of %s; must be at least %s", what,
+		      name, size_format(size, has), RXCACHE_BLOCKS_MIN,
+		      size_format(block_size, block),
+		      size_format(RXCACHE_BLOCKS_MIN * block_size, least));
 }
 
 static enum exit_code check_fit(int control, const struct device *dev, int index,
