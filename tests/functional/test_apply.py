@@ -121,8 +121,8 @@ def test_dry_run_of_taken_number(config, lab):
     config.write("[ramdisk a]\nsize = 4M\nindex = 5\n")
     dry, real = config.apply("--dry-run"), config.apply()
     assert dry.returncode == real.returncode == BUSY
-    assert dry.stdout == real.stdout and dry.stderr == real.stderr
-    assert "/dev/rxd5 exists" in dry.stderr and not disk_of("ramdisk/a")
+    assert dry.stderr == real.stderr and "/dev/rxd5 exists" in dry.stderr
+    assert "ramdisk a" not in dry.stdout + real.stdout and not disk_of("ramdisk/a")
 
 
 def test_cache_too_small(config):
