@@ -252,7 +252,7 @@ def test_markdown(make_report):
     assert lines.count("| MB/s | the ram | the disk | the other |") == 2
     assert lines.count("`rxbench profile '<x>'`") == 2
     first = next(line for line in lines if line.startswith("| case 0 |"))
-    assert first.count("|") == 6 and "(0.049 x)" in first and first.endswith("| 3.50 |")
+    assert first.count("|") == 6 and "(0.0494 x)" in first and first.endswith("| 3.50 |")
     assert "a \\<processor> & more" in lines[0]
     many = make_report(1, {f"s{number}": 1.0 for number in range(9)})
     assert "| | subject |" in "\n".join(markdown.render([many])).replace("|  |", "| |")

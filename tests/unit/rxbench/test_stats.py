@@ -5,8 +5,9 @@ import random
 
 import pytest
 
-from rxbench.report import compare, stats
+from rxbench.report import compare, document, stats
 from rxbench.system.errors import BadInput
+from rxbench.system.units import number
 
 
 def test_describe():
@@ -38,6 +39,27 @@ def test_ratio_within_noise():
     assert stats.ratio([100, 120, 90], [110, 100, 95])["within_noise"] is True
     assert stats.ratio([100.1, 100.2, 100.3], [100, 100.1, 100.2])["within_noise"] is True
     assert stats.ratio([100], [50])["within_noise"] is None
+
+
+def test_ratio_is_that_of_the_printed_medians():
+    """Even if a repeat of one of them has failed."""
+    values = {"a": {2: 300.0, 3: 310.0, 4: 320.0},
+              "b": {0: 100.0, 1: 110.0, 2: 300.0, 3: 310.0, 4: 320.0}}
+    results = [{"case": "c", "subject": name, "repeat": repeat, "metrics": {"mb_s": value}}
+               for name, rows in values.items() for repeat, value in rows.items()]
+    a, b = document.summarize([{"name": "mb_s"}], [{"name": "a"}, {"name": "b"}],
+                              [{"name": "c", "base": "a"}], results)
+    assert (a["median"], b["median"]) == (310, 300)
+    assert b["ratio"]["median"] == pytest.approx(300 / 310)
+    assert b["ratio"]["within_noise"] is None
+
+
+@pytest.mark.parametrize("value, text", [
+    (None, "-"), (0, "0.00"), (0.00512, "0.00512"), (0.0123, "0.0123"), (0.5, "0.500"),
+    (0.9996, "1.00"), (9.994, "9.99"), (9.996, "10.0"), (99.96, "100"), (1234.5, "1,234"),
+    (-0.0123, "-0.0123"), (1e-9, "0.000000"), (float("inf"), "inf")])
+def test_three_digits(value, text):
+    assert number(value) == text
 
 
 def test_ratio_is_rarely_wrong():

@@ -132,16 +132,16 @@ def test_the_text_is_kept(tmp_path):
     assert parse.read(str(path)).text == path.read_text()
 
 
-def build(text, size=GIB):
+def build(text, size=GIB, engine=jobs.URING):
     definitions = parse.File("f", text)
     step = next(steps_of(definitions.runs[0]))
     return jobs.build(step, {storage.name: size for storage in definitions.storages},
-                      step.rate if isinstance(step.rate, int) else None)[1]
+                      step.rate if isinstance(step.rate, int) else None, engine)[1]
 
 
 def test_rates_and_threads_add_up():
     """The parts of a rate that is split add up to the rate."""
-    for rate in (1, 2, 3, 7, 100, 1001):
+    for rate in (2, 3, 7, 100, 1001):
         for threads in (1, 3, 5, 64):
             listed = build(f"sd=sd1,lun=/a\nsd=sd2,lun=/b\nwd=w,sd=sd*\n"
                            f"rd=r,wd=w,iorate={rate},forthreads={threads}\n")
@@ -150,13 +150,42 @@ def test_rates_and_threads_add_up():
                 assert sum(job["iodepth"] * job["numjobs"] for _name, job in listed) == 2 * threads
 
 
+@pytest.mark.parametrize("text, names", [
+    ("sd=sd1,lun=/a\nwd=a,sd=sd1,skew=99\nwd=b,sd=sd1,skew=1\nrd=r,wd=*,iorate=20\n",
+     "wd=b: an iorate of 20 a second leaves nothing for sd=sd1"),
+    ("sd=sd1,lun=/a\nsd=sd2,lun=/b\nwd=w,sd=sd*\nrd=r,wd=w,iorate=1\n",
+     "wd=w: an iorate of 1 a second leaves nothing for sd=sd2")])
+def test_a_rate_leaves_out_nothing(text, names):
+    """A point of a curve, whose rate is measured first, has what is left."""
+    with pytest.raises(BadInput, match=names):
+        build(text)
+
+
+def requests(job):
+    """Reads and writes per second of a thread."""
+    rates = [int(each) for each in job["rate_iops"].split(",")]
+    if "rwmixread" in job:
+        assert job["rw"] == "randrw" and all(rates)
+        return rates
+    return [*rates, 0] if job["rw"] == "randread" else [0, *rates]
+
+
 def test_a_mix_has_its_rate():
     """fio would use a bare number for reads, and again for writes."""
-    for rate in (2, 3, 10, 999):
-        listed = build(f"sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=70\nrd=r,wd=w,iorate={rate}\n")
-        parts = [(job["numjobs"], *map(int, job["rate_iops"].split(","))) for _name, job in listed]
-        assert sum(count * (reads + writes) for count, reads, writes in parts) == rate
-        assert all(reads and writes for _count, reads, writes in parts)
+    for engine in jobs.URING, jobs.PSYNC:
+        for rate, percent, threads in ((2, 70, 8), (3, 70, 8), (10, 70, 8), (999, 70, 8),
+                                       (100, 70, 64), (200, 95, 8), (10, 99, 8), (200, 99, 64)):
+            listed = build(f"sd=sd1,lun=/a,threads={threads}\nwd=w,sd=sd1,rdpct={percent}\n"
+                           f"rd=r,wd=w,iorate={rate}\n", engine=engine)
+            parts = [(job["numjobs"], requests(job)) for _name, job in listed]
+            assert all(sum(each) for _count, each in parts)
+            reads = sum(count * each[0] for count, each in parts)
+            assert sum(count * each[1] for count, each in parts) == rate - reads
+            if engine == jobs.PSYNC:
+                used = min(threads, max(reads, rate - reads))
+                assert sum(count for count, _each in parts) == used
+            # Each direction has one request at least.
+            assert abs(reads - rate * percent / 100) <= 1
     with pytest.raises(BadInput, match="wd=w: an iorate of 1 a second"):
         build("sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=70\nrd=r,wd=w,iorate=1\n")
 

@@ -48,8 +48,12 @@ def _ratio(values, base, name):
     both = sorted(set(values) & set(base))
     if not both:
         return None
-    return {"to": name, **stats.ratio([values[repeat] for repeat in both],
-                                      [base[repeat] for repeat in both])}
+    found = stats.ratio([values[repeat] for repeat in both], [base[repeat] for repeat in both])
+    if len(both) < max(len(values), len(base)):
+        # The medians beside it are of all repeats, so the noise of the common ones is not its own.
+        found = {"median": stats.quotient(values.values(), base.values()),
+                 "low": None, "high": None, "within_noise": None}
+    return {"to": name, **found}
 
 
 def summarize(metrics, subjects, cases, results):

@@ -70,6 +70,11 @@ def describe(values):
             "spread_percent": 100 * (high - low) / median if median else 0.0}
 
 
+def quotient(values, base):
+    """How many times the median of the base the median of the values is."""
+    return max(statistics.median(values), TINY) / max(statistics.median(base), TINY)
+
+
 def ratio(values, base):
     """How many times the base the medians are; the noise is that of pairs measured in turn.
 
@@ -77,8 +82,7 @@ def ratio(values, base):
     """
     logs = [a - b for a, b in zip(_logs(values), _logs(base))]
     middle = statistics.fmean(logs)
-    found = {"median": max(statistics.median(values), TINY) / max(statistics.median(base), TINY),
-             "low": None, "high": None, "within_noise": None}
+    found = {"median": quotient(values, base), "low": None, "high": None, "within_noise": None}
     if len(logs) >= LEAST_REPEATS:
         reach = critical(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
         found.update(low=math.exp(middle - reach), high=math.exp(middle + reach),

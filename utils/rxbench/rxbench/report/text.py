@@ -148,8 +148,8 @@ def how_often(document):
 def legend(document):
     """The explanation of the marks in the table."""
     if any(case["base"] for case in document["cases"]):
-        yield (f"{NOISE}: within the noise (95 % confidence, repeats measured in turn); "
-               f"{UNKNOWN}: too few measurements to tell.")
+        yield (f"{NOISE}: within the noise (95 % confidence for each ratio alone, "
+               f"repeats measured in turn); {UNKNOWN}: too few measurements to tell.")
     yield (f"Medians of {how_often(document)}; spread: from the lowest to the highest, in percent "
            f"of the median, of {document['metrics'][0]['title']}.")
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Sizes, rates and times: parse and format them."""
 
+import math
 import re
 
 from .errors import BadInput
@@ -52,12 +53,13 @@ def short(count):
 
 
 def number(value):
-    """About three digits, for numbers of any size."""
+    """Three digits, all of those before the decimal point, and at most six after it."""
     if value is None:
         return "-"
-    size = abs(value)
-    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 or not size else 3
-    return f"{value:,.{digits}f}"
+    if not math.isfinite(value):
+        return str(value)
+    exponent = int(f"{abs(value):.2e}".partition("e")[2])    # after rounding
+    return f"{value:,.{min(max(0, 2 - exponent), 6)}f}"
 
 
 def duration(microseconds):

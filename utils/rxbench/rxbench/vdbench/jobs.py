@@ -44,10 +44,13 @@ def _blocks(transfer):
                                 for size, percent in transfer.sizes)}
 
 
-def _direction(work):
-    prefix = "rand" if work.seekpct else ""
-    if not work.is_mixed():
-        return {"rw": prefix + ("read" if work.rdpct else "write")}
+def _direction(work, requests):
+    """A thread whose requests per second are of one direction only has no mix."""
+    prefix, reads, mixed = "rand" if work.seekpct else "", work.rdpct, work.is_mixed()
+    if mixed and requests and not all(requests):
+        reads, mixed = requests[0], False
+    if not mixed:
+        return {"rw": prefix + ("read" if reads else "write")}
     return {"rw": f"{prefix}rw", "rwmixread": f"{work.rdpct:g}"}
 
 
@@ -98,7 +101,7 @@ class Lun:
         return max(1, shares(wanted, [1] * len(users))[users.index(self.work)])
 
     def split(self, rate):
-        """Threads of fio as (number, depth, rate of each), which add up to the total."""
+        """Threads of fio as (number, depth, rates of each), which add up to the total."""
         threads, work = self.threads(), self.work
         jobs = min(threads, WORKERS)
         if self.engine == PSYNC:
@@ -108,9 +111,13 @@ class Lun:
                                f"(seekpct=0) needs io_uring for threads={threads}, or threads=1")
         elif work.seekpct == 0 or self.validate:
             jobs = 1
+        rates = [None] * jobs
         if rate:
-            jobs = max(1, min(jobs, rate // (2 if work.is_mixed() else 1)))
-        rates = shares(rate, [1] * jobs) if rate else [None] * jobs
+            # Divide each direction, because rounding in each thread would change the mix. If there
+            # are more threads than requests of a direction, some have only the other.
+            requests = _requests(work, rate)
+            jobs = min(jobs, min(requests) if self.validate else max(requests))
+            rates = list(zip(*(shares(each, [1] * jobs) for each in requests)))
         groups = {}
         for pair in zip(shares(threads, [1] * jobs), rates):
             groups[pair] = groups.get(pair, 0) + 1
@@ -142,14 +149,14 @@ class Lun:
     def jobs(self, rate, weight):
         groups = self.split(rate)
         count = sum(many for many, *_rest in groups)
-        options = {"filename": escaped(self.storage.lun), **_direction(self.work),
-                   **_blocks(self.work.transfer), **self.places(count),
+        options = {**_blocks(self.work.transfer), **self.places(count),
                    **_opened(flags_of(self.step.run, self.work, self.storage)),
                    **(VERIFY if self.validate else {})}
         if weight:
             options.update(flow_id=1, flow=max(1, round(weight / count)), flow_sleep=AHEAD)
         for many, depth, each in groups:
-            yield {**options, "numjobs": many,
+            yield {"filename": escaped(self.storage.lun), **_direction(self.work, each), **options,
+                   "numjobs": many,
                    **({} if self.engine == PSYNC else {"iodepth": depth}),
                    **(_rate(self.work, each) if each else {})}
 
@@ -178,9 +185,9 @@ def _requests(work, rate):
     return [reads, rate - reads]
 
 
-def _rate(work, rate):
+def _rate(work, requests):
     """Limit the rate in bytes, because fio's rate_iops= means requests of the smallest size."""
-    transfer, requests = work.transfer, _requests(work, rate)
+    transfer, requests = work.transfer, [each for each in requests if each]
     if transfer.least() == transfer.largest():
         return {"rate_iops": ",".join(map(str, requests))}
     return {"rate": ",".join(str(round(each * transfer.mean())) for each in requests)}
@@ -214,8 +221,11 @@ def build(step, sizes, rate, engine=URING, validate=False):
         each = [None] * len(storages) if of_work is None else shares(of_work, [1] * len(storages))
         weight = WEIGHTS * percent / 100 / len(storages) if skewed else None
         for storage, wanted in zip(storages, each):
-            if wanted != 0:
-                lun = Lun(engine, step, work, storage, sizes[storage.name], validate)
-                jobs += [(f"{work.name}-{storage.name}", job)
-                         for job in lun.jobs(wanted, weight)]
+            if wanted == 0 and step.percent:
+                continue
+            if wanted == 0:
+                raise BadInput(f"wd={work.name}: an iorate of {rate} a second leaves nothing for "
+                               f"sd={storage.name}")
+            lun = Lun(engine, step, work, storage, sizes[storage.name], validate)
+            jobs += [(f"{work.name}-{storage.name}", job) for job in lun.jobs(wanted, weight)]
     return shared, jobs

@@ -203,8 +203,10 @@ def _steady_notes(seconds):
                "file.")
 
 
-def _settings(options, size, seconds):
-    settings = {"profile": options.profile, "file system": KINDS[options.profile][0],
+def _settings(options, grounds, size, seconds):
+    settings = {"profile": options.profile,
+                **({"file system": KINDS[options.profile][0]}
+                   if any(place.has_node for place in grounds) else {}),
                 "size": size, "seconds": seconds, "ioengine": "libaio", "direct": 1}
     if not options.sweep:
         settings["iodepth"] = 32
@@ -239,4 +241,4 @@ def plan(options):
                 open=made.open, set_up=made.set_up, notes=made.notes,
                 metrics=metrics + ((NINES, LONGEST) if options.steady else ()),
                 base=grounds[-1].name if len(grounds) > 1 else None,
-                settings=_settings(options, size, seconds))
+                settings=_settings(options, grounds, size, seconds))

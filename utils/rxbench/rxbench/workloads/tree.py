@@ -18,12 +18,12 @@ REPEATS = 3
 SUMMARY = "extract, pack, search, copy and remove a source tree, and process its files in parallel"
 EXPLANATION = """\
 On each place, the tarball is copied there (not measured), and the caches are dropped. The steps
-are: extract the tarball, remove the tree, pack it again, du, find, copy the tree, remove the copy,
-run a command on the files of the tree, 20 at once, and with --inside, run a command in the tree,
-such as make. A sync of the file system follows each step and is timed separately. Each step has its
-real, user and system time; total is real and sync. A place may be any directory: on a RAM disk,
-tmpfs or NFS. A block device is formatted with ext4. Root is not required if all places are
-directories.
+are: extract the tarball, remove the tarball, pack the tree again, du, find, copy the tree, remove
+the copy, run a command on the files of the tree, 20 at once, and with --inside, run a command in
+the tree, such as make. A sync of the file system follows each step and is timed separately. Each
+step has its real, user and system time; total is real and sync. A place may be any directory: on a
+RAM disk, tmpfs or NFS. A block device is formatted with ext4. Root is not required if all places
+are directories.
 The tarball is --tarball, or the newest /usr/src/linux-source-*.tar.* (package linux-source)."""
 
 TOTAL = Metric("total_s", "total", "s", "lower")
