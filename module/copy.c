@@ -496,11 +496,13 @@ static bool reclaim(struct rxd_store *store, unsigned long pgno, struct rxd_writ
 
 /*
  * Are these data of the page cache, or of a swapped page, that are being written back? A device
- * stacked on the disk passes them on.
+ * stacked on the disk passes them on. dm-crypt and RAID 5 copy them, and write the copies by kernel
+ * threads, as journals are written. What a kernel thread writes thus counts as written back.
  */
 static bool is_writeback(const void *src)
 {
-	return virt_addr_valid(src) && folio_test_writeback(page_folio(virt_to_page(src)));
+	return current->flags & PF_KTHREAD ||
+	       (virt_addr_valid(src) && folio_test_writeback(page_folio(virt_to_page(src))));
 }
 
 /* Write to a gap, and wait for memory if the caller may sleep. Return: as write_hole(). */

@@ -453,7 +453,7 @@ def test_wait_for_dirty_pages(unharmed, lab, stuck, pool):
         assert not write.done()
         stuck.release()
         took, error = write.result(timeout=20)
-        assert not error and 1 < took < 10
+        assert not error and took < 10
         check(device, count + 1)
     assert ramdisk.query().nospc == 0
     assert not clone.query().state & STATE_LOST
@@ -518,10 +518,14 @@ def test_own_dirty_pages(unharmed, lab, stuck):
     assert ramdisk.query().nospc == 0
 
 
-def test_dirty_pages_of_stacked_device(unharmed, lab, stuck):
+@pytest.mark.parametrize("target", [
+    pytest.param("linear {} {}", id="linear"),
+    pytest.param(f"crypt aes-xts-plain64 {bytes(range(64)).hex()} 0 {{}} {{}}", id="crypt")])
+def test_dirty_pages_of_stacked_device(unharmed, lab, stuck, target):
     """Writeback through a device on the disk cleans as many pages as it takes: it does not wait."""
     ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
-    _, path = lab.linear(GIB, device=ramdisk.path, offset=4 * GIB)
+    table = target.format(ramdisk.path, 4 * GIB // SECTOR)
+    path = f"/dev/mapper/{lab.mapped(f'0 {GIB // SECTOR} {table}')}"
     with Direct(ramdisk.path) as device:
         count = fill_until_little_is_clean(device, 8 * MIB)
         number = 0

@@ -1028,6 +1028,11 @@ static void dirty_memory_refuses_writes(struct kunit *test)
 	ret = rxd_store_write(store, pos_of(nr_pages - 1), buf, PAGE_SIZE,
 			      RXD_GFP_NOWAIT | RXD_GFP_WRITEBACK);
 	KUNIT_EXPECT_EQ(test, ret, 0);
+	/* A thread may write a copy of such data. */
+	test_memory.kthreads = ~0U;
+	ret = rxd_store_write(store, pos_of(nr_pages - 3), buf, PAGE_SIZE, RXD_GFP_NOWAIT);
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	test_memory.kthreads = 0;
 	/* A table is refused only if the memory is not there at all. */
 	KUNIT_EXPECT_EQ(test, rxd_store_prepare_fill(NULL, 1), 0);
 	test_memory.is_short = true;

@@ -143,6 +143,8 @@ static void test_resched(void)
 	cond_resched();
 }
 
+#undef PF_KTHREAD
+#define PF_KTHREAD		READ_ONCE(test_memory.kthreads)
 #undef cond_resched
 #define cond_resched()		test_resched()
 #define si_mem_available()	test_mem_available()
