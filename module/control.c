@@ -380,7 +380,11 @@ static int rxd_resize(struct rxd_resize *arg)
 	 * Others need the lock of the disk, so wait for memory without it. Do not look the disk up
 	 * again: another one may have its number by then.
 	 */
-	rxd_disk_prepare_growth(rxd, arg->size);
+	ret = rxd_disk_prepare_growth(rxd, arg->size);
+	if (ret) {
+		rxd_disk_put(rxd);
+		return ret;
+	}
 	ret = lock_found(rxd, &memflags);
 	if (ret)
 		return ret;

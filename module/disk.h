@@ -120,7 +120,7 @@ int rxd_disk_check_same(struct rxd_disk *rxd, const struct rxd_seen *seen);
 int rxd_disk_check_idle(struct rxd_disk *rxd, const struct rxd_seen *seen);
 int rxd_disk_shut_down(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run);
 void rxd_disk_remove(struct rxd_disk *rxd);
-void rxd_disk_prepare_growth(struct rxd_disk *rxd, u64 size);
+int rxd_disk_prepare_growth(struct rxd_disk *rxd, u64 size);
 int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags);
 int rxd_disk_clear(struct rxd_disk *rxd, const struct rxd_seen *seen, bool dry_run);
 void rxd_disk_set_parent(struct rxd_disk *rxd, const uuid_t *parent);

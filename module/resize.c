@@ -57,17 +57,20 @@ void rxd_disk_drop_data(struct rxd_disk *rxd)
  *
  * If memory is short, rxd_disk_resize() returns the error. It waits only for what was queued for
  * freeing in between.
+ *
+ * Return: 0, or -EINTR if the task is killed.
  */
-void rxd_disk_prepare_growth(struct rxd_disk *rxd, u64 size)
+int rxd_disk_prepare_growth(struct rxd_disk *rxd, u64 size)
 {
 	unsigned long old = rxd_store_nr_pages(rxd->store);
 	unsigned long new = size >> PAGE_SHIFT;
+	int ret = 0;
 
-	if (new <= old)
-		return;
-	if (rxd->reserved && rxd_store_prepare_fill(rxd->store, new - old))
-		return;
-	rxd_store_prepare(new);
+	if (new > old && rxd->reserved)
+		ret = rxd_store_prepare_fill(rxd->store, new - old);
+	if (new > old && !ret)
+		ret = rxd_store_prepare(new);
+	return ret == -EINTR ? ret : 0;
 }
 
 static int rxd_disk_grow(struct rxd_disk *rxd, u64 size, u32 flags)
