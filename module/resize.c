@@ -66,9 +66,11 @@ int rxd_disk_prepare_growth(struct rxd_disk *rxd, u64 size)
 	unsigned long new = size >> PAGE_SHIFT;
 	int ret = 0;
 
-	if (new > old && rxd->reserved)
+	if (new <= old)
+		return 0;
+	if (rxd->reserved)
 		ret = rxd_store_prepare_fill(rxd->store, new - old);
-	if (new > old && !ret)
+	if (!ret)
 		ret = rxd_store_prepare(new);
 	return ret == -EINTR ? ret : 0;
 }
