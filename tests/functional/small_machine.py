@@ -436,19 +436,20 @@ def fill_until_little_is_clean(device, more):
     return number
 
 
-def clone_of(lab, ramdisk):
+def write_beside_a_clone(lab, pool, ramdisk, device):
+    """Returns an expendable clone, and the results of write_until_one_waits()."""
+    device.write(0, chunk(0))
     with Control() as control:
-        return lab.adopt_ramdisk(control.clone(ramdisk.index, flags=CLONE_EXPENDABLE |
-                                               CLONE_NO_FREEZE))
+        clone = lab.adopt_ramdisk(control.clone(ramdisk.index, flags=CLONE_EXPENDABLE |
+                                                CLONE_NO_FREEZE))
+    return clone, *write_until_one_waits(pool, device)
 
 
 def test_wait_for_dirty_pages(unharmed, lab, stuck, pool):
     """A write takes no clean page if the rest is dirty. It goes on once that has been written."""
     ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
     with Direct(ramdisk.path) as device:
-        device.write(0, chunk(0))
-        clone = clone_of(lab, ramdisk)
-        count, write = write_until_one_waits(pool, device)
+        clone, count, write = write_beside_a_clone(lab, pool, ramdisk, device)
         programs_get_memory()
         assert not write.done()
         stuck.release()
@@ -463,9 +464,7 @@ def test_dirty_pages_remain(unharmed, lab, stuck, pool):
     """After 10 s, the write fails. The expendable clone was given up before."""
     ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
     with Direct(ramdisk.path) as device:
-        device.write(0, chunk(0))
-        clone = clone_of(lab, ramdisk)
-        count, write = write_until_one_waits(pool, device)
+        clone, count, write = write_beside_a_clone(lab, pool, ramdisk, device)
         took, error = write.result(timeout=60)
         # To give up the clone frees a few pages, with which a part of the write may succeed.
         while not error:
