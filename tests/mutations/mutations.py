@@ -51,7 +51,8 @@ MUTATIONS = [
      ["rxcache_index", "smoke"], CACHE),
 
     ("condition", "limit-by-one", ALLOC, "rxd_store_charge",
-     [("if ((unsigned long)used >= limit)", "if ((unsigned long)used > limit)")],
+     [("if ((unsigned long)used >= limit)", "if ((unsigned long)used > limit)"),
+      ("nr, limit - used)", "nr, limit - used + 1)")],
      ["rxd_store"], DISK),
     ("condition", "zeroes-of-part", COPY, "all_zeroes",
      [("if (offset_in_page(pos) || len != PAGE_SIZE)", "if (!len)"),
