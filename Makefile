@@ -282,9 +282,9 @@ bench-policy:
 	tests/bench/policy/run $(if $(TRACES),'$(TRACES)')
 
 bench-rxcp:
-	packaging/deps host
+	packaging/deps host rxcp
 	$(MAKE) --no-print-directory tools
-	tests/bench/rxcp $(or $(FOLDERS),/dev/shm /var/tmp)
+	tests/bench/rxcp $(or $(FOLDERS),/dev/shm ext4 xfs btrfs)
 
 clean:
 	rm -rf $(build)

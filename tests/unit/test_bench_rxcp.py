@@ -5,6 +5,7 @@ import importlib.machinery
 import importlib.util
 import os
 import random
+import subprocess
 
 import pytest
 
@@ -64,3 +65,24 @@ def test_slower_tree():
     assert len(changed.splitlines()) == len(text.splitlines()) + 4
     with pytest.raises(ValueError, match="found 0 times"):
         bench.slower(changed.replace("step = timed_read", "step = read"))
+
+
+def test_slower_tree_works(tmp_path):
+    """The slower rxcp is built from this tree, and still copies."""
+    rxcp = bench.build_slower(str(tmp_path / "tree"))
+    (tmp_path / "source").write_bytes(os.urandom(300_000))
+    subprocess.run([rxcp, "-T", "none", tmp_path / "source", tmp_path / "copy"], check=True)
+    assert (tmp_path / "copy").read_bytes() == (tmp_path / "source").read_bytes()
+
+
+def test_a_new_file_system(monkeypatch, tmp_path):
+    """It has room for the files, and is unmounted, also after an error."""
+    ran = []
+    monkeypatch.setattr(bench, "IMAGES", str(tmp_path))
+    monkeypatch.setattr(bench.subprocess, "run", lambda argv, check: ran.append(argv))
+    options = bench.argparse.Namespace(size=256 << 20, large=None)
+    monkeypatch.setattr(bench, "measure", lambda folder, *_: (yield 1 / int(folder == "x")))
+    with pytest.raises(ZeroDivisionError):
+        list(bench.measure_in("xfs", options, "rxcp"))
+    assert [argv[0] for argv in ran] == ["mkfs.xfs", "mount", "umount"]
+    assert ran[1][-1] == ran[2][-1] and not os.listdir(tmp_path)
