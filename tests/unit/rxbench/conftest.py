@@ -26,10 +26,11 @@ def noise_of(rng, _name, noise):
     return rng.lognormvariate(0, noise)
 
 
-def made(seed, levels, repeats=5, noise=0.03, cases=8):
+def made(seed, levels, repeats=5, noise=0.03, cases=8, unranked=()):
     """A report of subjects with these MB/s, each measurement off by some noise."""
     rng = random.Random(seed)
-    subjects = [Subject(name, f"the {name}", {"device": name}) for name in levels]
+    subjects = [Subject(name, f"the {name}", {"device": name}, name not in unranked)
+                for name in levels]
     listed = [Case(f"c{number}", f"case {number}", reference={"page": 3.5} if not number else {})
               for number in range(cases)]
     plan = Plan(subjects=subjects, rounds=[Round((case,)) for case in listed], open=None,

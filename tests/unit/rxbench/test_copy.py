@@ -227,6 +227,13 @@ def test_a_copy_that_differs(room, monkeypatch):
         measured(planned(room, monkeypatch, "--jobs", "2"))
 
 
+def test_what_copies_nothing_does_not_rank(room, monkeypatch):
+    monkeypatch.setattr(machine, "takes_io_uring", lambda: True)
+    ranks = {subject.name: subject.ranks for subject in planned(room, monkeypatch).subjects}
+    assert [name for name, does in ranks.items() if not does] == ["direct-uring"]
+    assert ranks["cp"]
+
+
 def test_without_io_uring(room, monkeypatch):
     monkeypatch.setattr(machine, "takes_io_uring", lambda: False)
     plan = planned(room, monkeypatch)

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from rxbench.report import document, html, markdown, plots, text
+from rxbench.run.plan import REQUESTED
 from rxbench.system.errors import BadInput
 
 TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../..")
@@ -70,6 +71,28 @@ def test_headings_differ(make_report):
                               "better": "higher"})
     head, _rows = text.columns(report)
     assert "IOPS" in head and "requested IOPS" in head and len(set(head)) == len(head)
+
+
+@pytest.mark.parametrize("reached, marked", [(800, True), (960, False), (1040, False), (1060, True)])
+def test_a_missed_rate_is_marked(make_report, reached, marked):
+    report = copy.deepcopy(make_report(1, {"ram": 1.0}, cases=1))
+    report["metrics"].append(vars(REQUESTED))
+    cell = {**report["summary"][0], "ratio": None}
+    report["summary"] = [{**cell, "metric": "iops", "median": reached},
+                         {**cell, "metric": REQUESTED.name, "median": 1000}]
+    head, (row,) = text.columns(report)
+    assert row[head.index("IOPS")] == ("!" if marked else "") + f"{reached:,}"
+    assert row[head.index("requested IOPS")] == "1,000"
+    assert any(line.startswith("- !: ") for line in text.render(report))
+    assert not any(line.startswith("- !: ") for line in text.render(make_report(1, LEVELS)))
+
+
+def test_only_what_ranks_is_best(make_report):
+    """A program that only bounds the others neither wins nor is beaten."""
+    levels = {"bound": 300.0, "a": 200.0, "b": 100.0, "slow": 10.0}
+    report = make_report(1, levels, unranked=["bound", "slow"])
+    assert {verdict["best"] for verdict in report["verdicts"]} == {"a"}
+    assert all(verdict["beaten"] == ["b"] for verdict in report["verdicts"])
 
 
 def test_verdicts(make_report):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """vdbench's parameter files: the resulting options of fio, and errors with their line."""
 
+import io
 import os
 import subprocess
+import types
 
 import pytest
 
@@ -263,3 +265,15 @@ def test_fio_keeps_the_rate(tmp_path, sizes):
         lines = path.read_text().splitlines()
         rates.append(len(lines) / (int(lines[-1].split(",")[0]) / 1e3))
     assert sum(rates) == pytest.approx(500, rel=0.05)
+
+
+@pytest.mark.parametrize("reached, mark", [(800, " (-20%)"), (960, ""), (1060, " (+6%)")])
+def test_a_missed_rate_is_told(reached, mark):
+    """The rate that was asked for stands beside the achieved one, in all outputs."""
+    out, luns, metrics = io.StringIO(), types.SimpleNamespace(notes=[]), {"iops": reached}
+    step = types.SimpleNamespace(name="r", title="r w", rate=1000)
+    vdbench.Runs(None, luns, [step], False, out)._compare_rate(step, metrics)
+    assert metrics["iops_requested"] == 1000
+    assert f"requested 1,000 i/o per second, achieved {reached:,}{mark}\n" in out.getvalue()
+    assert luns.notes == ([f"r w: 1,000 requests per second were requested, {reached:,} were "
+                           f"achieved{mark}."] if mark else [])

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A report as text for a terminal."""
 
+from ..run.plan import IOPS, MOST_OFF, REQUESTED, misses
 from ..system.units import duration, number, size
 from . import sweep
 
-NOISE, UNKNOWN = "~", "?"
+NOISE, UNKNOWN, MISSED = "~", "?", "!"
 MOST_COLUMNS = 8
 
 
@@ -60,6 +61,19 @@ def _heading(metric):
     return metric["title"] if metric["unit"] == "us" else f"{metric['title']} {metric['unit']}"
 
 
+def _missed_rate(cells):
+    """Did the case of a row achieve another rate than the requested one?"""
+    found = {cell["metric"]: cell["median"] for cell in filter(None, cells)}
+    wanted, reached = found.get(REQUESTED.name), found.get(IOPS.name)
+    return bool(wanted and reached is not None and misses(wanted, reached))
+
+
+def _cells(metrics, cells):
+    missed = _missed_rate(cells)
+    return [(MISSED if missed and metric["name"] == IOPS.name else "")
+            + value(metric, cell and cell["median"]) for metric, cell in zip(metrics, cells)]
+
+
 def columns(document):
     """Head and rows of the summary: a row for each case and subject, None between cases."""
     metrics = document["metrics"]
@@ -80,8 +94,7 @@ def columns(document):
             if not first:
                 continue
             line = ["" if lines else case["title"], subject["title"],
-                    *(value(metric, cell and cell["median"])
-                      for metric, cell in zip(metrics, cells)),
+                    *_cells(metrics, cells),
                     f"{first['spread_percent']:.0f} %"]
             if len(head) > len(line):
                 line.append("1 x" if subject["name"] == case["base"] else times(first["ratio"]))
@@ -150,6 +163,9 @@ def legend(document):
     if any(case["base"] for case in document["cases"]):
         yield (f"{NOISE}: within the noise (95 % confidence for each ratio alone, "
                f"repeats measured in turn); {UNKNOWN}: too few measurements to tell.")
+    if any(metric["name"] == REQUESTED.name for metric in document["metrics"]):
+        yield (f"{MISSED}: the achieved rate differs from the requested one by more than "
+               f"{MOST_OFF:.0%}.")
     yield (f"Medians of {how_often(document)}; spread: from the lowest to the highest, in percent "
            f"of the median, of {document['metrics'][0]['title']}.")
 

@@ -18,6 +18,7 @@ class Metric:
 
 MB_S = Metric("mb_s", "throughput", "MB/s", HIGHER)
 IOPS = Metric("iops", "I/O rate", "IOPS", HIGHER)
+REQUESTED = Metric("iops_requested", "requested", "IOPS", HIGHER)
 MEAN = Metric("lat_mean_us", "mean latency", "us", LOWER)
 P99 = Metric("lat_p99_us", "99 % latency", "us", LOWER)
 NINES = Metric("lat_p99999_us", "99.999 % latency", "us", LOWER)
@@ -26,14 +27,22 @@ REAL = Metric("real_s", "real", "s", LOWER)
 USER = Metric("user_s", "user", "s", LOWER)
 SYS = Metric("sys_s", "sys", "s", LOWER)
 FIO = (MB_S, IOPS, MEAN, P99)
+# A larger deviation from the requested rate is marked.
+MOST_OFF = 0.05
+
+
+def misses(requested, achieved):
+    """Does a rate differ from the requested one by more than MOST_OFF?"""
+    return abs(achieved / requested - 1) > MOST_OFF
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One of the places or programs that are compared."""
+    """One of the places or programs that are compared. A verdict names only those that rank."""
     name: str
     title: str
     details: dict = field(default_factory=dict, compare=False)
+    ranks: bool = True
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ Warm: the source has just been read. Each copy ends with an fsync, which is part
 and the order of the ways rotates between them, because it influences the results.
 CPU s/GB is user and system time per 10^9 bytes. fio, which is used for io_uring, cannot copy: it
 reads the source and writes as many bytes of its own at the same time. The result is an upper bound,
-does not include the start of fio, and has no CPU time.
+does not include the start of fio, has no CPU time, and is not ranked.
 cached MB is how much of source and copy is in the page cache afterwards. With --witness, a file of
 that size is read twice before each copy, and pushed out is the part of it that the copy evicted
 from the page cache. This is 0 unless memory is short. To limit the memory: systemd-run --scope -p
@@ -229,7 +229,8 @@ def plan(options):
                   for name, title in STATES.items())
     notes += [f"{place.path} stays mounted: before a cold copy there, only the caches are dropped."
               for place in grounds if isinstance(place, places.Directory)]
-    return Plan(subjects=[Subject(way.name, way.title) for way in ways.values()],
+    return Plan(subjects=[Subject(way.name, way.title, ranks=way.copies)
+                          for way in ways.values()],
                 rounds=[Round(cases)], open=copies.open, set_up=copies.set_up,
                 metrics=(MB_S, REAL, USER, SYS, CPU, CACHED,
                          *([PUSHED] if options.witness else [])), notes=notes,

@@ -8,8 +8,8 @@ import stat
 import sys
 import time
 
-from ..run.plan import (IOPS, LONGEST, MB_S, MEAN, P99, Case, Metric, Plan, Round,
-                        Subject)
+from ..run.plan import (IOPS, LONGEST, MB_S, MEAN, P99, REQUESTED, Case, Metric, Plan, Round,
+                        Subject, misses)
 from ..system import diskstats, guard, machine
 from ..system.errors import BadInput
 from ..system.units import size_of
@@ -33,9 +33,6 @@ file of size= or --file-size, and removed at the end. A lun that holds data is w
 --destroy names it."""
 
 STDDEV = Metric("lat_stddev_us", "latency stddev", "us", "lower")
-REQUESTED = Metric("iops_requested", "requested", "IOPS", "higher")
-# A larger deviation from the requested rate is marked.
-MOST_OFF = 0.05
 FILE_SIZE = 1 << 30
 # Share of the free space to use if the files would not fit.
 SHARE = 0.8
@@ -358,8 +355,7 @@ class Runs:
         if wanted is None or self.validate:
             return
         metrics["iops_requested"] = wanted
-        off = reached / wanted - 1
-        mark = f" ({off:+.0%})" if abs(off) > MOST_OFF else ""
+        mark = f" ({reached / wanted - 1:+.0%})" if misses(wanted, reached) else ""
         print(f"{'':<13}requested {wanted:,} i/o per second, achieved {reached:,.0f}{mark}",
               file=self.out, flush=True)
         if mark:
