@@ -646,7 +646,7 @@ void rxd_write_alloc(struct rxd_write *write, const struct rxd_store *store,
  * Wait for writeback to other devices, or for kswapd. All writers share one period of
  * MEMORY_WAIT, because the dirty pages may belong to a device stacked on this disk, and then
  * become clean only by writes to this disk. A new period begins after a writer has found memory,
- * or after MEMORY_WAIT in which no writer waited.
+ * or MEMORY_WAIT after the last wait.
  */
 static bool wait_for_writeback(struct rxd_store *store)
 {
@@ -656,9 +656,9 @@ static bool wait_for_writeback(struct rxd_store *store)
 		since = now;
 		WRITE_ONCE(store->short_since, since);
 	}
-	WRITE_ONCE(store->short_last, now);
 	if (time_after(now, since + MEMORY_WAIT))
 		return false;
+	WRITE_ONCE(store->short_last, now);
 	set_current_state(TASK_UNINTERRUPTIBLE);
 	io_schedule_timeout(MEMORY_WAIT_STEP);
 	return true;

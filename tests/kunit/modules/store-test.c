@@ -1101,7 +1101,12 @@ static void write_waits_not_for_ever(struct kunit *test)
 	begin = jiffies;
 	KUNIT_EXPECT_EQ(test, write_page(store, 1, buf), -ENOSPC);
 	KUNIT_EXPECT_LE(test, jiffies - begin, HZ);
+	/* Writes that fail without a wait do not prevent the wait of later ones. */
+	test_memory.late = 6 * HZ;
+	KUNIT_EXPECT_EQ(test, write_page(store, 1, buf), -ENOSPC);
+	test_memory.late = 12 * HZ;
 	test_memory.pages_left = ULONG_MAX;
+	test_memory.nr_refusals = 2;
 	KUNIT_EXPECT_EQ(test, write_page(store, 1, buf), 0);
 	test_memory.nr_refusals = 2;
 	KUNIT_EXPECT_EQ(test, write_page(store, 2, buf), 0);
