@@ -156,19 +156,22 @@ static long dirty_pages(void)
 	return nr;
 }
 
-/* An estimate without those of the store's own device, because only writes to it clean them. */
+/*
+ * An estimate without those of the store's own device, because only writes to it clean them. They
+ * are assumed to be in ZONE_MOVABLE as often as all dirty pages are.
+ */
 static long dirty_pages_of_others(const struct rxd_store *store)
 {
-	long nr = dirty_pages();
+	long all = global_zone_page_state(NR_ZONE_WRITE_PENDING), nr = dirty_pages(), own = 0;
 	struct bdi_writeback *wb;
 
 	if (store->bdi) {
 		rcu_read_lock();
 		list_for_each_entry_rcu(wb, &store->bdi->wb_list, bdi_node)
-			nr -= wb_stat(wb, WB_RECLAIMABLE) + wb_stat(wb, WB_WRITEBACK);
+			own += wb_stat(wb, WB_RECLAIMABLE) + wb_stat(wb, WB_WRITEBACK);
 		rcu_read_unlock();
 	}
-	return max(nr, 0L);
+	return all > own ? mult_frac(all - own, nr, all) : 0;
 }
 
 /*

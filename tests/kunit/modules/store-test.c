@@ -1042,6 +1042,33 @@ static void dirty_memory_refuses_writes(struct kunit *test)
 	percpu_counter_destroy_many(parts->stat, NR_WB_STAT_ITEMS);
 }
 
+/* Own dirty pages in ZONE_MOVABLE do not hide those of others elsewhere. */
+static void dirty_movable_memory(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, PER_LEAF);
+	struct bdi_writeback *parts;
+	u8 *buf = make_buf(test, 0x22);
+	unsigned long nr, pgno;
+	int ret = 0;
+
+	parts = kunit_kcalloc(test, 1, sizeof(*parts), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, parts);
+	rxd_store_set_bdi(store, make_bdi(test, parts, 1));
+	/* Three of four dirty pages are movable, and half of all are own: an eighth is of others. */
+	nr = 2 * totalram_pages();
+	test_memory.nr_dirty = 4 * nr;
+	test_memory.nr_dirty_movable = 3 * nr;
+	percpu_counter_set(&parts->stat[WB_RECLAIMABLE], 2 * nr);
+	for (pgno = 0; pgno < PER_LEAF && !ret; pgno++)
+		ret = rxd_store_write(store, pos_of(pgno), buf, PAGE_SIZE, RXD_GFP_NOWAIT);
+	KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+	/* All are own. */
+	percpu_counter_set(&parts->stat[WB_RECLAIMABLE], 4 * nr);
+	ret = rxd_store_write(store, pos_of(PER_LEAF - 1), buf, PAGE_SIZE, RXD_GFP_NOWAIT);
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	percpu_counter_destroy_many(parts->stat, NR_WB_STAT_ITEMS);
+}
+
 /* Only writes such as the one that waits clean dirty pages of the disk itself. */
 static void write_waits_for_no_own_writeback(struct kunit *test)
 {
@@ -1322,6 +1349,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(nobody_waits_for_background),
 	KUNIT_CASE(write_waits_for_writeback),
 	KUNIT_CASE(dirty_memory_refuses_writes),
+	KUNIT_CASE(dirty_movable_memory),
 	KUNIT_CASE(write_waits_for_no_own_writeback),
 	KUNIT_CASE(write_waits_for_kswapd),
 	KUNIT_CASE_SLOW(write_waits_not_for_ever),

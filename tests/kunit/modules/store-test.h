@@ -49,6 +49,7 @@
  * @no_leaf: no leaf can be allocated
  * @fail_leaf_one_in: refuse every Nth leaf; 0 for none
  * @nr_dirty: pages of the page cache that are dirty or being written
+ * @nr_dirty_movable: those of them in ZONE_MOVABLE
  * @kthreads: flag of tasks that count as kernel threads: 0 for none, although all tests are
  * @nr_slab: pages of slab caches that kswapd can reclaim
  * @late: how far the clock by which a write waits is ahead, in jiffies
@@ -74,6 +75,7 @@ struct test_memory {
 	bool no_leaf;
 	unsigned int fail_leaf_one_in;
 	unsigned long nr_dirty;
+	unsigned long nr_dirty_movable;
 	unsigned int kthreads;
 	unsigned long nr_slab;
 	unsigned long late;

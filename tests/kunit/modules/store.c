@@ -82,6 +82,12 @@ static unsigned long test_zone_state(enum zone_stat_item item)
 	return item == NR_ZONE_WRITE_PENDING ? READ_ONCE(test_memory.nr_dirty) : 0;
 }
 
+/* No test has a populated ZONE_MOVABLE. */
+static unsigned long test_movable_state(enum zone_stat_item item)
+{
+	return item == NR_ZONE_WRITE_PENDING ? READ_ONCE(test_memory.nr_dirty_movable) : 0;
+}
+
 static unsigned long test_node_state_pages(enum node_stat_item item)
 {
 	return item == NR_SLAB_RECLAIMABLE_B ? READ_ONCE(test_memory.nr_slab) : 0;
@@ -149,6 +155,7 @@ static void test_resched(void)
 #define cond_resched()		test_resched()
 #define si_mem_available()	test_mem_available()
 #define global_zone_page_state(item) test_zone_state(item)
+#define zone_page_state(zone, item) test_movable_state(item)
 #define global_node_page_state_pages(item) test_node_state_pages(item)
 #undef __free_page
 #define __free_page(page)	test_free_page(page)
