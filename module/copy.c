@@ -454,7 +454,7 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 		return 0;
 	/* All writes wait for a step if they are to be held: reclaim memory in between. */
 	if (unlikely(store->hold))
-		write->gfp = RXD_GFP_NOWAIT | (gfp & RXD_GFP_WRITEBACK);
+		write->gfp = RXD_GFP_NOWAIT | (gfp & RXD_GFP_SOURCE);
 	gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
 	write->shared = gap.shared;
 	write->replaces = gap.last;
@@ -495,14 +495,21 @@ static bool reclaim(struct rxd_store *store, unsigned long pgno, struct rxd_writ
 }
 
 /*
- * Are these data of the page cache, or of a swapped page, that are being written back? A device
- * stacked on the disk passes them on. dm-crypt and RAID 5 copy them, and write the copies by kernel
- * threads, as journals are written. What a kernel thread writes thus counts as written back.
+ * Where do these data come from? A device stacked on the disk passes on pages of the page cache
+ * that are being written back. dm-crypt, RAID 5 and file systems that encrypt write copies of them.
+ * These copies, like journals, are in buffers that no program has mapped. A program that serves
+ * a device, and has told the kernel so (PR_SET_IO_FLUSHER), has mapped them.
  */
-static bool is_writeback(const void *src)
+static gfp_t source_of(const void *src)
 {
-	return current->flags & PF_KTHREAD ||
-	       (virt_addr_valid(src) && folio_test_writeback(page_folio(virt_to_page(src))));
+	struct folio *folio;
+
+	if (!virt_addr_valid(src))
+		return 0;
+	folio = page_folio(virt_to_page(src));
+	if (folio_test_writeback(folio))
+		return RXD_GFP_WRITEBACK;
+	return folio_mapped(folio) && !(current->flags & PF_LOCAL_THROTTLE) ? 0 : RXD_GFP_BUFFER;
 }
 
 /* Write to a gap, and wait for memory if the caller may sleep. Return: as write_hole(). */
@@ -510,6 +517,7 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 			      unsigned int len, struct rxd_write *write)
 {
 	unsigned int done, tries = 0;
+	gfp_t source;
 	long freed;
 
 	for (;;) {
@@ -517,8 +525,9 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 		done = try_gap(store, pos, src, len, write);
 		if (done || write->limited)
 			break;
-		if (!(write->gfp & RXD_GFP_WRITEBACK) && is_writeback(src)) {
-			write->gfp |= RXD_GFP_WRITEBACK;
+		source = source_of(src) & ~write->gfp;
+		if (source) {
+			write->gfp |= source;
 			continue;
 		}
 		if (!gfpflags_allow_blocking(write->gfp))
@@ -530,7 +539,7 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 			break;
 	}
 	/* Others may still be short of memory that is not dirty. */
-	if (done && (write->deadline || !(write->gfp & RXD_GFP_WRITEBACK)))
+	if (done && (write->deadline || !(write->gfp & RXD_GFP_SOURCE)))
 		rxd_store_found_memory(store);
 	return done;
 }

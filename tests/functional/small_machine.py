@@ -517,9 +517,13 @@ def test_own_dirty_pages(unharmed, lab, stuck):
     assert ramdisk.query().nospc == 0
 
 
+CRYPT = f"crypt aes-xts-plain64 {bytes(range(64)).hex()} 0 {{}} {{}}"
+
+
 @pytest.mark.parametrize("target", [
-    pytest.param("linear {} {}", id="linear"),
-    pytest.param(f"crypt aes-xts-plain64 {bytes(range(64)).hex()} 0 {{}} {{}}", id="crypt")])
+    pytest.param("linear {} {}", id="linear"), pytest.param(CRYPT, id="crypt"),
+    # The task that writes encrypts, too.
+    pytest.param(f"{CRYPT} 2 no_read_workqueue no_write_workqueue", id="crypt-inline")])
 def test_dirty_pages_of_stacked_device(unharmed, lab, stuck, target):
     """Writeback through a device on the disk cleans as many pages as it takes: it does not wait."""
     ramdisk = lab.ramdisk(8 * GIB, overcommit=True)

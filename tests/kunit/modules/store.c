@@ -149,8 +149,7 @@ static void test_resched(void)
 	cond_resched();
 }
 
-#undef PF_KTHREAD
-#define PF_KTHREAD		READ_ONCE(test_memory.kthreads)
+#define folio_mapped(folio)	(!READ_ONCE(test_memory.unmapped))
 #undef cond_resched
 #define cond_resched()		test_resched()
 #define si_mem_available()	test_mem_available()
