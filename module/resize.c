@@ -42,6 +42,7 @@ void rxd_disk_drop_data(struct rxd_disk *rxd)
 {
 	unsigned int memflags;
 
+	lockdep_assert_held(&rxd->lock);
 	memflags = rxd_freeze_queue(rxd->gd->queue);
 	rxd_store_clear(rxd->store);
 	/* Last: a number that is reported meanwhile is that of the old data. */
