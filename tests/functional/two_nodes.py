@@ -7,6 +7,7 @@ Not collected with the others: the stage "numa" boots a guest of its own for it.
 import errno
 import mmap
 import os
+import time
 
 import pytest
 
@@ -22,8 +23,15 @@ NOISE = 12 * MIB
 
 
 def free():
-    memory.settled()
-    return [memory.free_memory(node) for node in NODES]
+    """The free memory of each node once it is the same for a while: disks are freed later."""
+    now, end = None, time.monotonic() + 60
+    while time.monotonic() < end:
+        memory.settled()
+        before, now = now, [memory.free_memory(node) for node in NODES]
+        if before and all(abs(has - had) < MIB for has, had in zip(now, before)):
+            break
+        time.sleep(0.3)
+    return now
 
 
 def written(ramdisk, size, cpu=None, length=MIB, step=MIB):
@@ -133,9 +141,11 @@ def test_fragmented_node(lab):
     for _ in range(20):
         if free()[1] > size // 2 + 32 * MIB:
             break
-    ramdisk = lab.ramdisk(SIZE, node=1, folio_size=2 * MIB, overcommit=True)
-    taken = written(ramdisk, SIZE, cpu=0)
-    assert near(taken, [0, SIZE]), taken
+    # The lists of the other CPU may have 50 MiB, and the node stays above its low watermark.
+    small = SIZE // 2
+    ramdisk = lab.ramdisk(small, node=1, folio_size=2 * MIB, overcommit=True)
+    taken = written(ramdisk, small, cpu=0)
+    assert near(taken, [0, small]), taken
 
 
 @pytest.mark.parametrize("node", [2, 63])
