@@ -202,24 +202,21 @@ static bool cpu_lists_have(long wanted)
 }
 
 /*
- * A part of the headroom must not be dirty: other programs would wait for the disks that the dirty
- * pages belong to, and the OOM killer acts if these disks are too slow for it.
+ * How many pages are missing from the headroom, if @dirty pages cannot be reclaimed soon? A part of
+ * the headroom must not be dirty: other programs would wait for the disks that the pages belong to,
+ * and the OOM killer acts if these disks are too slow for it.
  */
-static long clean_headroom(void)
+static long missing_pages(long dirty)
 {
-	return min(memory_headroom() / 2, CLEAN_HEADROOM);
-}
+	long headroom = memory_headroom();
 
-/* How many pages are missing from the headroom, or from @clean pages in addition to @dirty ones? */
-static long missing_pages(long clean, long dirty)
-{
-	return max_t(long, memory_headroom(), clean + dirty) - usable_memory();
+	return max(headroom, min_t(long, headroom / 2, CLEAN_HEADROOM) + dirty) - usable_memory();
 }
 
 /* Can @nr pages be allocated without touching the headroom, once dirty pages have been written? */
 static bool memory_is_there(unsigned long nr)
 {
-	return cpu_lists_have((long)nr + missing_pages(0, 0));
+	return cpu_lists_have((long)nr + missing_pages(0));
 }
 
 /*
@@ -308,14 +305,12 @@ static int count_allocation(const struct rxd_store *store, unsigned int nr, gfp_
 {
 	static bool low __read_mostly;
 	bool now;
-	long clean;
 
 	if (this_cpu_add_return(store_allocations, nr) % MEMORY_CHECK_INTERVAL >= nr &&
 	    !READ_ONCE(low))
 		return 0;
 
-	clean = clean_headroom();
-	now = missing_pages(clean, dirty_pages()) > 0;
+	now = missing_pages(dirty_pages()) > 0;
 	/* All CPUs read this, so write it only if it changes. */
 	if (READ_ONCE(low) != now)
 		WRITE_ONCE(low, now);
@@ -323,9 +318,7 @@ static int count_allocation(const struct rxd_store *store, unsigned int nr, gfp_
 		return 0;
 	if (gfp & RXD_GFP_WRITEBACK)
 		return memory_is_there(0) ? 0 : -ENOMEM;
-	if (gfp & RXD_GFP_BUFFER)
-		clean /= 2;
-	return cpu_lists_have(missing_pages(clean, dirty_pages_of_others(store))) ? 0 : -ENOMEM;
+	return cpu_lists_have(missing_pages(dirty_pages_of_others(store))) ? 0 : -ENOMEM;
 }
 
 static int node_of(const struct rxd_store *store, unsigned long pgno)
@@ -660,15 +653,17 @@ void rxd_write_alloc(struct rxd_write *write, const struct rxd_store *store,
  */
 static bool wait_for_writeback(struct rxd_store *store)
 {
+	/* Pairs with the release below: a new period is not taken for the old one. */
+	unsigned long last = smp_load_acquire(&store->short_last);
 	unsigned long since = READ_ONCE(store->short_since), now = jiffies ?: 1;
 
-	if (!since || time_after(now, READ_ONCE(store->short_last) + MEMORY_WAIT)) {
+	if (!since || time_after(now, last + MEMORY_WAIT)) {
 		since = now;
 		WRITE_ONCE(store->short_since, since);
 	}
 	if (time_after(now, since + MEMORY_WAIT))
 		return false;
-	WRITE_ONCE(store->short_last, now);
+	smp_store_release(&store->short_last, now);
 	set_current_state(TASK_UNINTERRUPTIBLE);
 	io_schedule_timeout(MEMORY_WAIT_STEP);
 	return true;

@@ -36,6 +36,19 @@ static blk_status_t rxd_write_failed(struct rxd_disk *rxd, bool may_succeed)
 	return BLK_STS_NOSPC;
 }
 
+/*
+ * Does a program demand memory, for itself or on another machine? Direct I/O and targets such as
+ * NVMe-oF say that no more I/O is to be expected soon, which writeback does not, nor what dm-crypt
+ * or RAID 5 make of it. Journals may say so, but of metadata. The threads of loop devices pass on
+ * both, and have a flag. So have programs that serve a device and have called prctl(2) with
+ * PR_SET_IO_FLUSHER.
+ */
+static bool is_demand(const struct bio *bio)
+{
+	return (bio->bi_opf & (REQ_IDLE | REQ_META)) == REQ_IDLE &&
+	       !(current->flags & PF_LOCAL_THROTTLE);
+}
+
 /* Without high memory (see compat.h), a multi-page bvec is one range of addresses. */
 static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 {
@@ -45,11 +58,15 @@ static blk_status_t rxd_rw(struct rxd_disk *rxd, struct bio *bio)
 	blk_status_t status = BLK_STS_OK;
 	struct rxd_write write;
 	struct bio_vec bv;
+	gfp_t gfp;
 	u64 pos;
 
+	gfp = nowait ? RXD_GFP_NOWAIT : RXD_GFP;
+	if (!is_demand(bio))
+		gfp |= RXD_GFP_WRITEBACK;
 	/* In bytes, because a segment need not consist of whole sectors. */
 	pos = (u64)iter.bi_sector << SECTOR_SHIFT;
-	rxd_write_begin(&write, iter.bi_size, nowait ? RXD_GFP_NOWAIT : RXD_GFP);
+	rxd_write_begin(&write, iter.bi_size, gfp);
 	while (iter.bi_size) {
 		bv = mp_bvec_iter_bvec(bio->bi_io_vec, iter);
 		bv.bv_len = min_t(unsigned int, bv.bv_len, RXD_COPY_BYTES);

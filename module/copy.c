@@ -454,7 +454,7 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 		return 0;
 	/* All writes wait for a step if they are to be held: reclaim memory in between. */
 	if (unlikely(store->hold))
-		write->gfp = RXD_GFP_NOWAIT | (gfp & RXD_GFP_SOURCE);
+		write->gfp = RXD_GFP_NOWAIT | (gfp & RXD_GFP_WRITEBACK);
 	gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
 	write->shared = gap.shared;
 	write->replaces = gap.last;
@@ -494,30 +494,11 @@ static bool reclaim(struct rxd_store *store, unsigned long pgno, struct rxd_writ
 	return page;
 }
 
-/*
- * Where do these data come from? A device stacked on the disk passes on pages of the page cache
- * that are being written back. dm-crypt, RAID 5 and file systems that encrypt write copies of them.
- * These copies, like journals, are in buffers that no program has mapped. A program that serves
- * a device, and has told the kernel so (PR_SET_IO_FLUSHER), has mapped them.
- */
-static gfp_t source_of(const void *src)
-{
-	struct folio *folio;
-
-	if (!virt_addr_valid(src))
-		return 0;
-	folio = page_folio(virt_to_page(src));
-	if (folio_test_writeback(folio))
-		return RXD_GFP_WRITEBACK;
-	return folio_mapped(folio) && !(current->flags & PF_LOCAL_THROTTLE) ? 0 : RXD_GFP_BUFFER;
-}
-
 /* Write to a gap, and wait for memory if the caller may sleep. Return: as write_hole(). */
 static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 			      unsigned int len, struct rxd_write *write)
 {
 	unsigned int done, tries = 0;
-	gfp_t source;
 	long freed;
 
 	for (;;) {
@@ -525,11 +506,6 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 		done = try_gap(store, pos, src, len, write);
 		if (done || write->limited)
 			break;
-		source = source_of(src) & ~write->gfp;
-		if (source) {
-			write->gfp |= source;
-			continue;
-		}
 		if (!gfpflags_allow_blocking(write->gfp))
 			break;
 		if (store->hold && tries++ < RECLAIM_TRIES &&
@@ -539,7 +515,7 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 			break;
 	}
 	/* Others may still be short of memory that is not dirty. */
-	if (done && (write->deadline || !(write->gfp & RXD_GFP_SOURCE)))
+	if (done && (write->deadline || !(write->gfp & RXD_GFP_WRITEBACK)))
 		rxd_store_found_memory(store);
 	return done;
 }
@@ -623,7 +599,7 @@ int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 	void *data, *own;
 	int ret = 0;
 
-	rxd_write_begin(&write, 0, RXD_GFP);
+	rxd_write_begin(&write, 0, RXD_GFP | RXD_GFP_WRITEBACK);
 	while (len && !ret) {
 		rxd_hold_enter(store, pos, len, write.gfp);
 		rcu_read_lock();

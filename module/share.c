@@ -300,8 +300,7 @@ int rxd_store_unshare_ends_wait(struct rxd_store *store, unsigned long first, un
 	struct rxd_write write;
 	long freed;
 
-	/* Nothing tells whether a program or a file system writes the zeros. */
-	rxd_write_begin(&write, 0, RXD_GFP | RXD_GFP_BUFFER);
+	rxd_write_begin(&write, 0, RXD_GFP | RXD_GFP_WRITEBACK);
 	for (;;) {
 		freed = rxd_freed_pages();
 		if (!rxd_store_unshare_ends(store, first, nr, write.gfp))

@@ -28,17 +28,11 @@ struct rxd_hold;
 /* In addition: the page replaces one that is going to be free, so take it from the headroom. */
 #define RXD_GFP_REPLACE	__GFP_HIGH
 
-/* In addition: the page takes the data of a page that can be reclaimed once it has been written. */
+/* In addition: the write may be one that makes pages of the page cache clean. */
 #define RXD_GFP_WRITEBACK	__GFP_WRITE
 
-/* In addition: the data are not those of a program, so half of what must be clean suffices. */
-#define RXD_GFP_BUFFER	__GFP_HARDWALL
-
-/* Where the data of a write come from. */
-#define RXD_GFP_SOURCE	(RXD_GFP_WRITEBACK | RXD_GFP_BUFFER)
-
 /* What the page allocator does not get. */
-#define RXD_GFP_MARKS	(RXD_GFP_REPLACE | RXD_GFP_SOURCE)
+#define RXD_GFP_MARKS	(RXD_GFP_REPLACE | RXD_GFP_WRITEBACK)
 
 /* Orders of contiguous pieces of memory. */
 #define RXD_ORDER_64K	get_order(SZ_64K)
@@ -182,8 +176,8 @@ struct rxd_write {
  * rxd_write_begin - begin a write
  * @write: the write; rxd_write_end() ends it
  * @len: bytes of all parts together
- * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the caller must not sleep; a part that
- *       finds no memory adds the source of its data for the rest of the write
+ * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the caller must not sleep; with
+ *       RXD_GFP_WRITEBACK if it is no demand of a program
  */
 static inline void rxd_write_begin(struct rxd_write *write, unsigned int len, gfp_t gfp)
 {

@@ -33,6 +33,7 @@ from test_save_in_use import Stalled, disks, is_clean_up_done
 SLOW_DISK = "/dev/vdc"      # 150 requests a second
 CHUNK = 4 * MIB
 PATTERN = stamp(1, CHUNK + MIB)
+CRYPT = f"crypt aes-xts-plain64 {bytes(range(64)).hex()} 0 {{}} {{}}"
 
 # Starts a program ten times a second, and tells how long the slowest took. Time that the host
 # keeps from the guest does not count: another process, which needs no more memory and goes
@@ -445,10 +446,15 @@ def write_beside_a_clone(lab, pool, ramdisk, device):
     return clone, *write_until_one_waits(pool, device)
 
 
-def test_wait_for_dirty_pages(unharmed, lab, stuck, pool):
-    """A write takes no clean page if the rest is dirty. It goes on once that has been written."""
+@pytest.mark.parametrize("through", ["disk", "crypt"])
+def test_wait_for_dirty_pages(unharmed, lab, stuck, pool, through):
+    """Direct I/O takes no clean page if the rest is dirty. It goes on once that is written."""
     ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
-    with Direct(ramdisk.path) as device:
+    path = ramdisk.path
+    if through == "crypt":
+        table = CRYPT.format(ramdisk.path, 4 * GIB // SECTOR)
+        path = f"/dev/mapper/{lab.mapped(f'0 {4 * GIB // SECTOR} {table}')}"
+    with Direct(path) as device:
         clone, count, write = write_beside_a_clone(lab, pool, ramdisk, device)
         programs_get_memory()
         assert not write.done()
@@ -515,9 +521,6 @@ def test_own_dirty_pages(unharmed, lab, stuck):
         finally:
             background.write_text(old, encoding="ascii")
     assert ramdisk.query().nospc == 0
-
-
-CRYPT = f"crypt aes-xts-plain64 {bytes(range(64)).hex()} 0 {{}} {{}}"
 
 
 @pytest.mark.parametrize("target", [

@@ -50,7 +50,6 @@
  * @fail_leaf_one_in: refuse every Nth leaf; 0 for none
  * @nr_dirty: pages of the page cache that are dirty or being written
  * @nr_dirty_movable: those of them in ZONE_MOVABLE
- * @unmapped: the data of writes count as buffers that no program has mapped
  * @nr_slab: pages of slab caches that kswapd can reclaim
  * @late: how far the clock by which a write waits is ahead, in jiffies
  */
@@ -76,7 +75,6 @@ struct test_memory {
 	unsigned int fail_leaf_one_in;
 	unsigned long nr_dirty;
 	unsigned long nr_dirty_movable;
-	bool unmapped;
 	unsigned long nr_slab;
 	unsigned long late;
 };

@@ -149,7 +149,6 @@ static void test_resched(void)
 	cond_resched();
 }
 
-#define folio_mapped(folio)	(!READ_ONCE(test_memory.unmapped))
 #undef cond_resched
 #define cond_resched()		test_resched()
 #define si_mem_available()	test_mem_available()
