@@ -8,6 +8,7 @@ import errno
 import mmap
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,24 @@ def free():
             break
         time.sleep(0.3)
     return now
+
+
+@pytest.fixture(scope="module")
+def machine():
+    """The free memory of each node without RAM disks. The test's own memory stays where it is."""
+    balancing = Path("/proc/sys/kernel/numa_balancing")
+    old = balancing.read_text(encoding="ascii")
+    balancing.write_text("0", encoding="ascii")
+    yield free()
+    balancing.write_text(old, encoding="ascii")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(machine):
+    """The disks of the test before are free. The tests themselves take some memory."""
+    end = time.monotonic() + 60
+    while any(had - has > SIZE // 4 for had, has in zip(machine, free())):
+        assert time.monotonic() < end, (machine, free())
 
 
 def written(ramdisk, size, cpu=None, length=MIB, step=MIB):
