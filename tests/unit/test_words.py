@@ -42,3 +42,24 @@ def test_column(said, list_of_columns, name, meant):
 def test_rxcp(said, option, kind):
     assert said("rxcp", option, "a", "b") == \
         f"rxcp: {kind} option '{option}'; --help lists all\n"
+
+
+@pytest.mark.parametrize("option", ["--latancy", "--latenyc", "--ltency"])
+def test_latency_of_status(said, option):
+    assert said("rxadm", "status", option) == \
+        f"rxadm: status: unknown option '{option}'; did you mean '--latency'? --help lists all\n"
+
+
+@pytest.mark.parametrize("option", ["--latency", "--lat", "--l"])
+@pytest.mark.usefixtures("said")
+def test_table_of_latency(option):
+    """It may be abbreviated, as other options may, and selects the columns."""
+    for args in (option, "--help"), ("--raw", "one", option, "--help"):
+        assert "UPTO_NS" in text("rxadm", "status", *args)
+    for args in ("--", option), ("-o", "NAME"):
+        assert "UPTO_NS" not in text("rxadm", "status", "--help", *args)
+
+
+def text(tool, *args):
+    return subprocess.run([os.path.join(TOP, "build/unit", tool, tool), *args], check=True,
+                          capture_output=True, text=True, timeout=60).stdout
