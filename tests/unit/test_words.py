@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the tools say about unknown columns and options."""
+"""What the tools say about unknown columns and options, and about missing arguments."""
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -63,3 +64,20 @@ def test_table_of_latency(option):
 def text(tool, *args):
     return subprocess.run([os.path.join(TOP, "build/unit", tool, tool), *args], check=True,
                           capture_output=True, text=True, timeout=60).stdout
+
+
+def test_usage_in_errors(said):
+    """It is the first line of the usage that --help prints."""
+    listed = text("rxadm", "--help").split("Commands:\n")[1].split("\n\n")[0]
+    seen = 0
+    for line in listed.splitlines():
+        command = line.split()[0]
+        usage = text("rxadm", command, "--help").splitlines()[0].lower()
+        for args in (), ("x",) * 9, ("--all", "x", "x"), ("--all",):
+            result = subprocess.run([os.path.join(TOP, "build/unit/rxadm/rxadm"), command, *args],
+                                    check=False, capture_output=True, text=True, timeout=60)
+            told = re.search("usage: .*", result.stderr)
+            if told:
+                assert told.group().lower() == usage, args
+                seen += 1
+    assert seen > 25
