@@ -26,6 +26,18 @@ function __rxadm_sections
 	end | sort -u
 end
 
+# The columns of the command, each after what the list holds so far.
+function __rxadm_columns
+	set -l words (commandline -opc)
+	set -l command (string match -v -- '-*' $words[2..-1])[1]
+	set -l list (commandline -ct | string replace -r '^--output=' '')
+	set -l before (string replace -r '[^,+]*$' '' -- $list)
+	for column in (rxadm $command (string match -- '--l*' $words) --help |
+		sed '1,/^Columns:/d; s/^ *//; s/ .*//')
+		echo $before$column
+	end
+end
+
 # Is the command one of these? Words such as "save" are also arguments of other commands.
 function __rxadm_of
 	set -l words (commandline -opc)
@@ -67,7 +79,7 @@ complete -c rxadm -n __fish_use_subcommand -a metrics -d 'print metrics for Prom
 complete -c rxadm -n __fish_use_subcommand -a hotlist -d 'save the list of cached blocks'
 complete -c rxadm -n __fish_use_subcommand -a warm -d 'read the blocks of a list into a cache'
 complete -c rxadm -n __fish_use_subcommand -a export -d 'export a device to other machines'
-complete -c rxadm -n __fish_use_subcommand -a unexport -d 'end the export of a device'
+complete -c rxadm -n __fish_use_subcommand -a unexport -d 'end exports of devices'
 complete -c rxadm -n __fish_use_subcommand -a apply -d 'create the devices of the configuration'
 complete -c rxadm -n __fish_use_subcommand -a completion -d 'print the completion script for a shell'
 complete -c rxadm -n __fish_use_subcommand -a help -d 'print the help of a command'
@@ -76,7 +88,7 @@ complete -c rxadm -n '__rxadm_of create clone resize limit clear reset remove li
 complete -c rxadm -n '__rxadm_of list info extents diff status' -s b -l bytes -d 'print sizes in bytes'
 complete -c rxadm -n '__rxadm_of list info extents diff load status top' -s J -l json -d 'print JSON'
 complete -c rxadm -n '__rxadm_of list info extents diff status' -s n -l noheadings -d 'do not print column names'
-complete -c rxadm -n '__rxadm_of list info extents diff status' -s o -l output -x -d 'columns to print'
+complete -c rxadm -n '__rxadm_of list info extents diff status' -s o -l output -x -a '(__rxadm_columns)' -d 'columns to print'
 complete -c rxadm -n '__rxadm_of list info extents diff status' -s O -l output-all -d 'print all columns'
 complete -c rxadm -n '__rxadm_of list info extents diff status' -s r -l raw -d 'separate columns by one space'
 complete -c rxadm -n '__rxadm_of create clone resize limit clear reset remove map unmap mode set stats export unexport apply' -l dry-run -d 'change nothing'
