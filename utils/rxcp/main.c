@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "../copy/signals.h"
-#include "say.h"
 #include "target.h"
 #include "transfer.h"
 
