@@ -81,7 +81,7 @@ _rxadm()
 		'list:list the RAM disks'
 		'info:show all properties of RAM disks and caches'
 		'extents:show the ranges of a RAM disk that hold data'
-		'diff:show the ranges in which two RAM disks differ'
+		'diff:show the ranges that two RAM disks do not share'
 		'save:save a RAM disk to an image'
 		'load:create a RAM disk from an image'
 		'map:use a RAM disk as the cache of a slower disk'
@@ -137,7 +137,7 @@ _rxadm()
 			'--dry-run[change nothing]' '--help[print help]' ;;
 	clone)
 		_arguments '(--index --name --uuid)--count=[number of RAM disks]:number' \
-			'--expendable[give up the disks if a write finds no memory]' \
+			'--expendable[let the driver give up the disks if memory runs out]' \
 			'(--count)--index=[create /dev/rxdN]:number' \
 			'--no-freeze[do not freeze file systems]' \
 			'(--count)--name=[name of the RAM disk]:name' \
@@ -177,7 +177,7 @@ _rxadm()
 	save)
 		_arguments '--compress=[compress the image]:method:(zstd)' \
 			'--format=[format of the file]:format:(rxd raw)' \
-			'--keep=[with --update: states that the image keeps]:number' \
+			'--keep=[with --update: generations that the image keeps]:number' \
 			'--no-freeze[do not freeze file systems]' \
 			'--update[write only what has changed]' \
 			'--progress=[progress to show]:how:(auto bar json none)' '--help[print help]' \
@@ -185,8 +185,8 @@ _rxadm()
 	load)
 		_arguments '--into=[an empty RAM disk]:device:_rxadm_ramdisks' \
 			'--format=[format of the file]:format:(rxd raw)' \
-			'--generation=[load this state of the image]:number' \
-			'--list[print the states of the image]' '(-J --json)'{-J,--json}'[print JSON]' \
+			'--generation=[load this generation]:number' \
+			'--list[print the generations of the image]' '(-J --json)'{-J,--json}'[print JSON]' \
 			'--index=[create /dev/rxdN]:number' '--name=[name of the RAM disk]:name' \
 			'--node=[NUMA node to allocate memory from]:node:(local interleave)' \
 			'--overcommit[do not count the disk towards the share of memory]' \
