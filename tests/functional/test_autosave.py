@@ -374,7 +374,8 @@ def test_command_for_an_image_that_is_kept(config, image, lab):
     fill(2)
     command = f"save --update --keep 2 {disk} {image}"
     line = checked(config.apply())
-    assert f"note: image '{image}'" in line and f"; 'rxadm {command}' updates the image" in line
+    assert f"note: image '{image}'" in line
+    assert f"; to update the image, run 'rxadm {command}'" in line
     assert "generation 2" in checked(rxadm(*command.split()))
     assert holds(image, start_of(2)) and holds(image, start_of(1, MIB), "--generation", "1")
     assert config.ok() == []
@@ -383,7 +384,7 @@ def test_command_for_an_image_that_is_kept(config, image, lab):
     image.unlink()
     ok("save", other.path, image)
     command = f"save {disk} {image}"
-    assert f"; 'rxadm {command}' replaces the image" in checked(config.apply())
+    assert f"; to replace the image, run 'rxadm {command}'" in checked(config.apply())
     ok(*command.split())
     assert config.ok() == []
     fill(3)

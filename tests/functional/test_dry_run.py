@@ -217,6 +217,8 @@ def test_older_module(lab, tmp_path):
         assert result.stdout == dry(*args)
     result = old("create", "--size", "1T")
     assert (result.returncode, result.stdout) == (PARAMETERS, "")
+    assert result.stderr.startswith(NOTE % ("create", "is older than rxadm"))
+    assert len(result.stderr.splitlines()) == 2
     config = tmp_path / "rxd.conf"
     config.write_text("[ramdisk a]\nsize = 64M\n", encoding="ascii")
     result = old("apply", "--config", config, "a")
@@ -237,9 +239,13 @@ def test_modules_stay_unloaded(tmp_path):
         assert (result.returncode, result.stderr) == (
             0, NOTE % ("create", "is not loaded"))
         assert result.stdout.startswith("modprobe rxd\nioctl(")
-        result = rxadm("create", "--size", "1T", "--dry-run")
-        assert (result.returncode, result.stdout) == (PARAMETERS, "")
-        assert len(result.stderr.splitlines()) == 1
+        # A guessed error comes with the note, too. It assumes the default share of memory.
+        for size in "1T", "90%":
+            result = rxadm("create", "--size", size, "--dry-run")
+            assert (result.returncode, result.stdout) == (PARAMETERS, "")
+            assert result.stderr.startswith(NOTE % ("create", "is not loaded"))
+            lines = result.stderr.splitlines()
+            assert len(lines) == 2 and f"'{size}'" in lines[1] and "(75 % of" in lines[1]
         config = tmp_path / "rxd.conf"
         config.write_text("[ramdisk a]\nsize = 64M\n", encoding="ascii")
         result = rxadm("apply", "--config", config, "--dry-run")

@@ -361,6 +361,32 @@ def test_twice(lab, target):
 
 
 @pytest.mark.one_kernel
+def test_unexport_several(lab, target):
+    """All are checked before the first export ends."""
+    for _ in range(4):
+        lab.ramdisk(MIB)
+    nqns = [ok("export", f"rxd{i}", *TCP, *ALLOWED).strip() for i in range(3)]
+    tree = nvme.tree()
+    for options in (), ("--dry-run",):
+        result = rxadm("unexport", "rxd0", "rxd3", nqns[1], "rxd9", *options)
+        assert (result.returncode, result.stdout) == (DEVICE, "")
+        result = rxadm("unexport", "rxd0", "rxd3", nqns[1], f"{NQN}-x", *options)
+        assert (result.returncode, result.stdout) == (DEVICE, "")
+        assert ["'rxd3'" in line or f"'{NQN}-x'" in line
+                for line in result.stderr.splitlines()] == [True, True]
+        refused(PARAMETERS, "unexport", "rxd0", "rxd1", nqns[0], *options,
+                names=(nqns[0], "more than once"))
+        assert nvme.tree() == tree
+    lines = ok("unexport", "rxd0", nqns[2], "--dry-run")
+    assert nqns[0] in lines and nqns[1] not in lines and nqns[2] in lines
+    ok("unexport", "rxd0", nqns[2])
+    shown = ok("list", "-rno", "EXPORT")
+    assert nqns[0] not in shown and nqns[1] in shown and nqns[2] not in shown
+    ok("unexport", "rxd1")
+    assert nvme.tree() == []
+
+
+@pytest.mark.one_kernel
 def test_address(lab, target):
     """Refused by the kernel at the last step, and nothing is left."""
     lab.ramdisk(MIB)
@@ -618,6 +644,6 @@ def test_bad_devices(lab, target):
     refused(DEVICE, "export", "rxd0p1", *TCP, *ALLOWED, names="rxd0p1")
     run("blockdev", "--setro", "/dev/rxd0")
     refused(DEVICE, "export", "rxd0", *TCP, *ALLOWED, names=("rxd0", "read-only"))
-    refused(PARAMETERS, "unexport", names="DEVICE|NQN")
+    refused(PARAMETERS, "unexport", names="DEVICE|NQN...")
     refused(PARAMETERS, "unexport", "", names="''")
     refused(PARAMETERS, "unexport", "nqn.1", names="'nqn.1'")

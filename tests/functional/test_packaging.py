@@ -209,6 +209,7 @@ def settings_of_a_machine(tmp_path):
         "/var/lib/rxd/data.hot": b"rxcache-hotlist 1\n0 8\n",
         str(elsewhere): b"RXDIMAGE",
         f"{elsewhere}.new-2026-11-22": b"RXDIMAGE",
+        f"{elsewhere}.old-2026-11-23": b"RXDIMAGE",
         str(vendors): b"RXDIMAGE",
         "/usr/lib/rxd.conf.d/d.conf": f"[ramdisk d]\nimage = {vendors}\n".encode(),
         "/etc/rxd.conf": b"[ramdisk a]\nimage = /var/lib/rxd/scratch.img\n",
@@ -218,8 +219,8 @@ def settings_of_a_machine(tmp_path):
     for path, data in files.items():
         with open(path, "wb") as file:
             file.write(data)
-    yield [str(elsewhere), f"{elsewhere}.new-2026-11-22", str(vendors),
-           "/var/lib/rxd/scratch.img"]
+    yield [str(elsewhere), f"{elsewhere}.new-2026-11-22", f"{elsewhere}.old-2026-11-23",
+           str(vendors), "/var/lib/rxd/scratch.img"]
     os.unlink("/usr/lib/rxd.conf.d/d.conf")
     shutil.rmtree("/var/lib/rxd", ignore_errors=True)
     shutil.rmtree("/etc/rxd.conf.d", ignore_errors=True)

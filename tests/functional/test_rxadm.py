@@ -416,6 +416,13 @@ def test_stats_reset(lab):
     assert hits() == [0, 16] and not any(caches[0].status().counters.values())
     assert ok("stats", "reset", "--all") == ""
     assert hits() == [0, 0]
+    use()
+    one, two = (cache.name for cache in caches)
+    refused(4, "stats", "reset", one, "nine", names=("'nine'", "does not exist"))
+    refused(1, "stats", "reset", one, two, one, names=(f"'{one}'", "more than once"))
+    assert all(hits())
+    assert ok("stats", "reset", one, two) == ""
+    assert hits() == [0, 0]
     assert [cache.status().used for cache in caches] == [16, 16]
 
 
@@ -431,6 +438,8 @@ def test_dry_run_of_messages(lab):
         f"dmsetup message {one.name} 0 seq_cutoff 1048576\n"
     assert ok("stats", "reset", one.name, "--dry-run") == \
         f"dmsetup message {one.name} 0 reset_stats\n"
+    assert ok("stats", "reset", two.name, one.name, "--dry-run").splitlines() == [
+        f"dmsetup message {cache.name} 0 reset_stats" for cache in (two, one)]
     assert sorted(ok("stats", "reset", "--all", "--dry-run").splitlines()) == sorted(
         f"dmsetup message {cache.name} 0 reset_stats" for cache in (one, two))
     measure = ok("set", one.name, "--latency", "on", "--dry-run")

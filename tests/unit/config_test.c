@@ -504,9 +504,9 @@ static void test_circles(void)
 	read_bytes(&config, two, strlen(two));
 	if (!tap_ok(config.error_count == 2 && !config.sections[2]->broken &&
 		    !strcmp(config.errors[0],
-			    "F:1: [ramdisk a]: image '/b/image': lies on '/b' of [ramdisk b] at F:5, which in turn needs '/a' of this section") &&
+			    "F:1: [ramdisk a]: image '/b/image': lies on '/b' of [ramdisk b] (F:5), which itself depends on '/a' of this section") &&
 		    !strcmp(config.errors[1],
-			    "F:5: [ramdisk b]: image '/a/b/image': lies on '/a' of [ramdisk a] at F:1, which in turn needs '/b' of this section"),
+			    "F:5: [ramdisk b]: image '/a/b/image': lies on '/a' of [ramdisk a] (F:1), which itself depends on '/b' of this section"),
 		    "two that need each other"))
 		print_errors(&config);
 	config_free(&config);
@@ -514,7 +514,7 @@ static void test_circles(void)
 	read_bytes(&config, three, strlen(three));
 	if (!tap_ok(config.error_count == 3 &&
 		    !strcmp(config.errors[0],
-			    "F:1: [ramdisk a]: mount '/b/a': lies on '/b' of [ramdisk b] at F:5, which in turn needs '/b/a' of this section") &&
+			    "F:1: [ramdisk a]: mount '/b/a': lies on '/b' of [ramdisk b] (F:5), which itself depends on '/b/a' of this section") &&
 		    strstr(config.errors[1], "[ramdisk b]: image '/c/image': lies on '/c'") &&
 		    strstr(config.errors[2], "[ramdisk c]: image '/b/a/image': lies on '/b/a'"),
 		    "three in a circle"))
@@ -813,7 +813,7 @@ static void test_vendor_circle(void)
 	config_load(&config, "rxd.conf", "usr");
 	if (!tap_ok(config.error_count == 1 && !config.sections[0]->broken &&
 		    !strcmp(config.errors[0],
-			    "usr/10.conf:1: [ramdisk b]: image '/a/img': lies on '/a' of [ramdisk a] at rxd.conf:1, which in turn needs '/b' of this section"),
+			    "usr/10.conf:1: [ramdisk b]: image '/a/img': lies on '/a' of [ramdisk a] (rxd.conf:1), which itself depends on '/b' of this section"),
 		    "a circle that a vendor's section closes"))
 		print_errors(&config);
 	config_free(&config);

@@ -114,6 +114,16 @@ def test_verbose():
         assert from_bash("rxadm", option, "map", "--mode", "writet") == ["writethrough"]
 
 
+def test_columns():
+    """Those of the table that the options select, also after others of the list."""
+    assert from_bash("rxadm", "status", "-o", "F") == ["FILLS"]
+    assert from_bash("rxadm", "list", "-o", "UUID,PA") == ["UUID,PARENT"]
+    for latency in "--latency", "--lat":
+        assert from_bash("rxadm", "status", latency, "-o", "F") == ["FROM_NS"]
+        assert from_bash("rxadm", "status", "one", latency, "--output", "NAME,P") == \
+            ["NAME,PERCENT"]
+
+
 def test_bash_script_is_sound():
     subprocess.run(["bash", "-n", os.path.join(SOURCE, "rxadm.bash")], check=True, timeout=60)
 

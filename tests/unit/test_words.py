@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the tools say about unknown columns and options."""
+"""What the tools say about unknown columns and options, and about missing arguments."""
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -42,3 +43,41 @@ def test_column(said, list_of_columns, name, meant):
 def test_rxcp(said, option, kind):
     assert said("rxcp", option, "a", "b") == \
         f"rxcp: {kind} option '{option}'; --help lists all\n"
+
+
+@pytest.mark.parametrize("option", ["--latancy", "--latenyc", "--ltency"])
+def test_latency_of_status(said, option):
+    assert said("rxadm", "status", option) == \
+        f"rxadm: status: unknown option '{option}'; did you mean '--latency'? --help lists all\n"
+
+
+@pytest.mark.parametrize("option", ["--latency", "--lat", "--l"])
+@pytest.mark.usefixtures("said")
+def test_table_of_latency(option):
+    """It may be abbreviated, as other options may, and selects the columns."""
+    for args in (option, "--help"), ("--raw", "one", option, "--help"):
+        assert "UPTO_NS" in text("rxadm", "status", *args)
+    for args in ("--", option), ("-o", "NAME"):
+        assert "UPTO_NS" not in text("rxadm", "status", "--help", *args)
+
+
+def text(tool, *args):
+    return subprocess.run([os.path.join(TOP, "build/unit", tool, tool), *args], check=True,
+                          capture_output=True, text=True, timeout=60).stdout
+
+
+def test_usage_in_errors(said):
+    """It is the first line of the usage that --help prints."""
+    listed = text("rxadm", "--help").split("Commands:\n")[1].split("\n\n")[0]
+    seen = 0
+    for line in listed.splitlines():
+        command = line.split()[0]
+        usage = text("rxadm", command, "--help").splitlines()[0].lower()
+        for args in (), ("x",) * 9, ("--all", "x", "x"), ("--all",):
+            result = subprocess.run([os.path.join(TOP, "build/unit/rxadm/rxadm"), command, *args],
+                                    check=False, capture_output=True, text=True, timeout=60)
+            told = re.search("usage: .*", result.stderr)
+            if told:
+                assert told.group().lower() == usage, args
+                seen += 1
+    assert seen > 25

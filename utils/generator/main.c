@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "config/config_files.h"
 #include "config/config_keys.h"
-#include "say.h"
+#include "message.h"
 #include "unit.h"
 
 #define LOCAL_FS	"local-fs.target"

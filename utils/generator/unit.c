@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "say.h"
+#include "message.h"
 #include "unit.h"
 
 /* Begin the text of a unit: a comment and SourcePath= name the section. */

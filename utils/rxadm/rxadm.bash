@@ -57,13 +57,16 @@ _rxadm_caches()
 # The columns of a command, each after what the list holds so far.
 _rxadm_columns()
 {
-	local column done=
+	local column word done='' latency=''
 
+	for word in "${COMP_WORDS[@]}"; do
+		[[ ${#word} -gt 2 && --latency == "$word"* ]] && latency=$word
+	done
 	case $2 in
 	*,*) done=${2%,*}, ;;
 	+*) done=+ ;;
 	esac
-	rxadm "$1" --help | sed '1,/^Columns:/d' | while read -r column _; do
+	rxadm "$1" ${latency:+"$latency"} --help | sed '1,/^Columns:/d' | while read -r column _; do
 		echo "$done$column"
 	done
 }

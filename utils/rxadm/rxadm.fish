@@ -26,6 +26,18 @@ function __rxadm_sections
 	end | sort -u
 end
 
+# The columns of the command, each after what the list holds so far.
+function __rxadm_columns
+	set -l words (commandline -opc)
+	set -l command (string match -v -- '-*' $words[2..-1])[1]
+	set -l list (commandline -ct | string replace -r '^--output=' '')
+	set -l before (string replace -r '[^,+]*$' '' -- $list)
+	for column in (rxadm $command (string match -- '--l*' $words) --help |
+		sed '1,/^Columns:/d; s/^ *//; s/ .*//')
+		echo $before$column
+	end
+end
+
 # Is the command one of these? Words such as "save" are also arguments of other commands.
 function __rxadm_of
 	set -l words (commandline -opc)
@@ -53,7 +65,7 @@ complete -c rxadm -n __fish_use_subcommand -a remove -d 'remove RAM disks and fr
 complete -c rxadm -n __fish_use_subcommand -a list -d 'list the RAM disks'
 complete -c rxadm -n __fish_use_subcommand -a info -d 'show all properties of RAM disks and caches'
 complete -c rxadm -n __fish_use_subcommand -a extents -d 'show the ranges of a RAM disk that hold data'
-complete -c rxadm -n __fish_use_subcommand -a diff -d 'show the ranges in which two RAM disks differ'
+complete -c rxadm -n __fish_use_subcommand -a diff -d 'show the ranges that two RAM disks do not share'
 complete -c rxadm -n __fish_use_subcommand -a save -d 'save a RAM disk to an image'
 complete -c rxadm -n __fish_use_subcommand -a load -d 'create a RAM disk from an image'
 complete -c rxadm -n __fish_use_subcommand -a map -d 'use a RAM disk as the cache of a slower disk'
@@ -67,7 +79,7 @@ complete -c rxadm -n __fish_use_subcommand -a metrics -d 'print metrics for Prom
 complete -c rxadm -n __fish_use_subcommand -a hotlist -d 'save the list of cached blocks'
 complete -c rxadm -n __fish_use_subcommand -a warm -d 'read the blocks of a list into a cache'
 complete -c rxadm -n __fish_use_subcommand -a export -d 'export a device to other machines'
-complete -c rxadm -n __fish_use_subcommand -a unexport -d 'end the export of a device'
+complete -c rxadm -n __fish_use_subcommand -a unexport -d 'end exports of devices'
 complete -c rxadm -n __fish_use_subcommand -a apply -d 'create the devices of the configuration'
 complete -c rxadm -n __fish_use_subcommand -a completion -d 'print the completion script for a shell'
 complete -c rxadm -n __fish_use_subcommand -a help -d 'print the help of a command'
@@ -76,7 +88,7 @@ complete -c rxadm -n '__rxadm_of create clone resize limit clear reset remove li
 complete -c rxadm -n '__rxadm_of list info extents diff status' -s b -l bytes -d 'print sizes in bytes'
 complete -c rxadm -n '__rxadm_of list info extents diff load status top' -s J -l json -d 'print JSON'
 complete -c rxadm -n '__rxadm_of list info extents diff status' -s n -l noheadings -d 'do not print column names'
-complete -c rxadm -n '__rxadm_of list info extents diff status' -s o -l output -x -d 'columns to print'
+complete -c rxadm -n '__rxadm_of list info extents diff status' -s o -l output -x -a '(__rxadm_columns)' -d 'columns to print'
 complete -c rxadm -n '__rxadm_of list info extents diff status' -s O -l output-all -d 'print all columns'
 complete -c rxadm -n '__rxadm_of list info extents diff status' -s r -l raw -d 'separate columns by one space'
 complete -c rxadm -n '__rxadm_of create clone resize limit clear reset remove map unmap mode set stats export unexport apply' -l dry-run -d 'change nothing'
@@ -93,7 +105,7 @@ complete -c rxadm -n '__rxadm_of create clone' -l uuid -x -d 'identity'
 complete -c rxadm -n '__rxadm_of load' -l uuid -x -a random -d 'identity'
 complete -c rxadm -n '__rxadm_of create' -l detect-zeroes -d 'do not store pages of zeros'
 complete -c rxadm -n '__rxadm_of clone' -l count -x -d 'number of RAM disks'
-complete -c rxadm -n '__rxadm_of clone' -l expendable -d 'give up the disks if a write finds no memory'
+complete -c rxadm -n '__rxadm_of clone' -l expendable -d 'let the driver give up the disks if memory runs out'
 complete -c rxadm -n '__rxadm_of clone save' -l no-freeze -d 'do not freeze file systems'
 complete -c rxadm -n '__rxadm_of clone' -l read-only -d 'make the new disks read-only'
 complete -c rxadm -n '__rxadm_of reset' -l to -x -a '(__rxadm_ramdisks)' -d 'the RAM disk with the data'
@@ -122,9 +134,9 @@ complete -c rxadm -n '__rxadm_of save' -l compress -x -a 'zstd' -d 'compress the
 complete -c rxadm -n '__rxadm_of save load' -l format -x -a 'rxd raw' -d 'format of the file'
 complete -c rxadm -n '__rxadm_of save load' -l progress -x -a 'auto bar json none' -d 'progress to show'
 complete -c rxadm -n '__rxadm_of save' -l update -d 'write only what has changed'
-complete -c rxadm -n '__rxadm_of save' -l keep -x -d 'with --update: states that the image keeps'
-complete -c rxadm -n '__rxadm_of load' -l generation -x -d 'load this state of the image'
-complete -c rxadm -n '__rxadm_of load' -l list -d 'print the states of the image'
+complete -c rxadm -n '__rxadm_of save' -l keep -x -d 'with --update: generations that the image keeps'
+complete -c rxadm -n '__rxadm_of load' -l generation -x -d 'load this generation'
+complete -c rxadm -n '__rxadm_of load' -l list -d 'print the generations of the image'
 complete -c rxadm -n '__rxadm_of load' -l into -x -a '(__rxadm_ramdisks)' -d 'an empty RAM disk'
 complete -c rxadm -n '__rxadm_of metrics' -l format -x -a 'openmetrics prometheus' -d 'format of the output'
 complete -c rxadm -n '__rxadm_of metrics' -s o -l output -r -F -d 'file to write'

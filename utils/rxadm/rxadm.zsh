@@ -15,6 +15,7 @@ _rxadm_ramdisks()
 	done
 }
 
+# With -p DIRECTORY, offer paths.
 _rxadm_caches()
 {
 	local -aU caches
@@ -25,7 +26,7 @@ _rxadm_caches()
 	for dm in /sys/block/dm-*/dm(N); do
 		[[ $(<$dm/uuid) == RXCACHE-* ]] && caches+=($(<$dm/name))
 	done
-	compadd -- $caches
+	compadd "$@" -- $caches
 }
 
 # The sections of the configuration, as KIND/NAME.
@@ -46,6 +47,24 @@ _rxadm_devices()
 	_rxadm_caches
 }
 
+# The columns of the command, also after others and commas.
+_rxadm_columns()
+{
+	local -a columns
+
+	columns=($(rxadm $words[1] ${words[(r)--l*]} --help 2>/dev/null |
+		sed '1,/^Columns:/d; s/^ *//; s/ .*//'))
+	compset -P '+'
+	_values -s , column $columns
+}
+
+# A cached disk is exported by its path.
+_rxadm_exportable()
+{
+	_rxadm_ramdisks
+	_rxadm_caches -p /dev/mapper/
+}
+
 _rxadm()
 {
 	local -a commands names table
@@ -62,7 +81,7 @@ _rxadm()
 		'list:list the RAM disks'
 		'info:show all properties of RAM disks and caches'
 		'extents:show the ranges of a RAM disk that hold data'
-		'diff:show the ranges in which two RAM disks differ'
+		'diff:show the ranges that two RAM disks do not share'
 		'save:save a RAM disk to an image'
 		'load:create a RAM disk from an image'
 		'map:use a RAM disk as the cache of a slower disk'
@@ -76,7 +95,7 @@ _rxadm()
 		'hotlist:save the list of cached blocks'
 		'warm:read the blocks of a list into a cache'
 		'export:export a device to other machines'
-		'unexport:end the export of a device'
+		'unexport:end exports of devices'
 		'apply:create the devices of the configuration'
 		'completion:print the completion script for a shell'
 		'help:print the help of a command'
@@ -86,7 +105,7 @@ _rxadm()
 		'(-b --bytes)'{-b,--bytes}'[print sizes in bytes]'
 		'(-J --json)'{-J,--json}'[print JSON]'
 		'(-n --noheadings)'{-n,--noheadings}'[do not print column names]'
-		'(-o --output)'{-o,--output=}'[columns to print]:columns'
+		'(-o --output)'{-o,--output=}'[columns to print]:columns:_rxadm_columns'
 		'(-O --output-all)'{-O,--output-all}'[print all columns]'
 		'(-r --raw)'{-r,--raw}'[separate columns by one space]'
 		'(-h --help)'{-h,--help}'[print help]'
@@ -118,7 +137,7 @@ _rxadm()
 			'--dry-run[change nothing]' '--help[print help]' ;;
 	clone)
 		_arguments '(--index --name --uuid)--count=[number of RAM disks]:number' \
-			'--expendable[give up the disks if a write finds no memory]' \
+			'--expendable[let the driver give up the disks if memory runs out]' \
 			'(--count)--index=[create /dev/rxdN]:number' \
 			'--no-freeze[do not freeze file systems]' \
 			'(--count)--name=[name of the RAM disk]:name' \
@@ -158,7 +177,7 @@ _rxadm()
 	save)
 		_arguments '--compress=[compress the image]:method:(zstd)' \
 			'--format=[format of the file]:format:(rxd raw)' \
-			'--keep=[with --update: states that the image keeps]:number' \
+			'--keep=[with --update: generations that the image keeps]:number' \
 			'--no-freeze[do not freeze file systems]' \
 			'--update[write only what has changed]' \
 			'--progress=[progress to show]:how:(auto bar json none)' '--help[print help]' \
@@ -166,8 +185,8 @@ _rxadm()
 	load)
 		_arguments '--into=[an empty RAM disk]:device:_rxadm_ramdisks' \
 			'--format=[format of the file]:format:(rxd raw)' \
-			'--generation=[load this state of the image]:number' \
-			'--list[print the states of the image]' '(-J --json)'{-J,--json}'[print JSON]' \
+			'--generation=[load this generation]:number' \
+			'--list[print the generations of the image]' '(-J --json)'{-J,--json}'[print JSON]' \
 			'--index=[create /dev/rxdN]:number' '--name=[name of the RAM disk]:name' \
 			'--node=[NUMA node to allocate memory from]:node:(local interleave)' \
 			'--overcommit[do not count the disk towards the share of memory]' \
@@ -195,7 +214,7 @@ _rxadm()
 		_arguments $table '--latency[show a histogram of the latency]' '*:name:_rxadm_caches' ;;
 	stats)
 		_arguments '--all[reset all caches]' '--dry-run[change nothing]' '--help[print help]' \
-			'1:action:(reset)' '2:name:_rxadm_caches' ;;
+			'1:action:(reset)' '*:name:_rxadm_caches' ;;
 	top)
 		_arguments '(-d --delay)'{-d,--delay=}'[update interval in seconds]:seconds' \
 			'(-n --count)'{-n,--count=}'[number of updates]:number' \
@@ -218,9 +237,11 @@ _rxadm()
 			'*--allow-host=[allow this host to connect]:name' \
 			'--allow-any-host[allow all hosts to connect]' \
 			'--dhchap-key=[file with the secret of the hosts]:file:_files' \
-			'--dry-run[change nothing]' '--help[print help]' '1:device:_files' ;;
+			'--dry-run[change nothing]' '--help[print help]' \
+			'1:device:_rxadm_exportable' ;;
 	unexport)
-		_arguments '--dry-run[change nothing]' '--help[print help]' '1:device:_files' ;;
+		_arguments '--dry-run[change nothing]' '--help[print help]' \
+			'*:device:_rxadm_exportable' ;;
 	apply)
 		_arguments '--config=[configuration file]:file:_files' '--dry-run[change nothing]' \
 			'--save[save the RAM disks to their images]' \

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "checksum.h"
-#include "say.h"
+#include "source.h"
 
 /**
  * checksum_begin - begin a checksum, or print an error

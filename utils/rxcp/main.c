@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "../copy/signals.h"
-#include "say.h"
 #include "target.h"
 #include "transfer.h"
 
@@ -27,8 +26,8 @@ static const char usage[] =
 	"Options:\n"
 	" -s, --sparse always|never         always: write zeros as holes, or as discards on a\n"
 	"                                   block device; never: create no holes (default:\n"
-	"                                   share the data of the source if possible; if not,\n"
-	"                                   as always)\n"
+	"                                   share the data of the source if possible,\n"
+	"                                   otherwise 'always')\n"
 	" -S, --use-smartread yes|no        yes: do not read holes, unallocated ranges of RAM\n"
 	"                                   disks, and unused blocks of ext2, ext3, ext4, xfs\n"
 	"                                   and swap, also on partitions; no: read everything\n"

@@ -1,21 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The source of a copy, and which ranges of it need not be read.
+ * Print errors. Find the ranges of the source of a copy that need not be read.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "../copy/file.h"
-#include "say.h"
 #include "source.h"
 
 #define EXTENTS_AT_ONCE	4096
 #define STAT_BLOCK	512
 #define READ_AT_ONCE	(64 << 10)	/* smaller files need no readahead */
+
+/**
+ * complain - print an error as one line
+ * @format: message, without newline
+ *
+ * Return: false.
+ */
+bool complain(const char *format, ...)
+{
+	char *text = NULL;
+	va_list args;
+	char *c;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		text = NULL;
+	va_end(args);
+
+	/* Names may contain newlines and escapes: replace them, to print one line. */
+	for (c = text; c && *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	fflush(stdout);
+	fprintf(stderr, "rxcp: %s\n", text ? text : "out of memory");
+	free(text);
+	return false;
+}
 
 /* Get the part of the list of extents that begins at @from. */
 static int map_from(struct source *source, uint64_t from)

@@ -33,6 +33,8 @@ struct source {
 	uint64_t mapped;		/* how far that part reaches */
 };
 
+__attribute__((format(printf, 1, 2)))
+bool complain(const char *format, ...);
 bool source_open(struct source *source, const char *path, enum smart smart);
 int source_next(struct source *source, uint64_t from, uint64_t *start, uint64_t *end);
 void source_close(struct source *source);

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "say.h"
 #include "target.h"
 
 /* Open the device that was found; fail if its name now has another. Return: 0 or an errno. */

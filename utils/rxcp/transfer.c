@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "checksum.h"
-#include "say.h"
 #include "target.h"
 #include "transfer.h"
 

@@ -776,8 +776,8 @@ static void race_for_one_page(struct kunit *test)
 }
 
 /*
- * Zeros and a write to other bytes of the same shared pages: whoever replaces the page, none
- * may be lost.
+ * Zero and write different bytes of the same shared pages at the same time. Either of the two may
+ * replace the page. The bytes of both must be in the new one.
  */
 #define NR_ZERO_RACE	256
 

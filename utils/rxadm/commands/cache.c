@@ -349,7 +349,7 @@ static enum exit_code parse_mode(int argc, char **argv, struct mode_request *req
 	ret = dry_run_option(argc, argv, mode_usage, &request->dry_run, help);
 	if (ret || *help)
 		return ret;
-	ret = operands(argc, argv, argc - optind == 1 ? 1 : 2, "NAME [MODE]");
+	ret = operands(argc, argv, argc - optind == 1 ? 1 : 2, "NAME [MODE] [--dry-run]");
 	if (ret)
 		return ret;
 	request->name = mapping_name(argv[optind]);

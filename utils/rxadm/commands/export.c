@@ -190,9 +190,10 @@ const struct command command_export = {
 };
 
 static const char unexport_usage[] =
-	"Usage: rxadm unexport DEVICE|NQN [--dry-run]\n"
+	"Usage: rxadm unexport DEVICE|NQN... [--dry-run]\n"
 	"\n"
-	"End the export of a device. Connected hosts lose the device.\n"
+	"End the exports of devices. Connected hosts lose the devices. If one of the devices is\n"
+	"not exported by rxadm, no export ends.\n"
 	"\n"
 	"Options:\n"
 	"     --dry-run   print what would be done; change nothing\n"
@@ -207,7 +208,8 @@ static enum exit_code run_unexport(int argc, char **argv)
 	ret = dry_run_option(argc, argv, unexport_usage, &dry_run, &help);
 	if (ret || help)
 		return ret;
-	ret = operands(argc, argv, 1, "DEVICE|NQN");
+	if (optind == argc)
+		ret = operands(argc, argv, 1, "DEVICE|NQN... [--dry-run]");
 	if (!ret)
 		ret = privilege_check();
 	if (!ret)
@@ -216,13 +218,13 @@ static enum exit_code run_unexport(int argc, char **argv)
 		return ret;
 
 	signals_block();
-	ret = unexport_device(argv[optind], dry_run);
+	ret = unexport_devices(argv + optind, dry_run);
 	signals_allow();
 	return ret;
 }
 
 const struct command command_unexport = {
 	.name = "unexport",
-	.summary = "end the export of a device",
+	.summary = "end exports of devices",
 	.run = run_unexport,
 };

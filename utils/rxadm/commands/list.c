@@ -266,13 +266,13 @@ static const struct column status_columns[] = {
 	[COL_READ_MISSES]	= { "READ_MISSES", COLUMN_NUMBER, true,
 				    "blocks read that were not cached" },
 	[COL_READ_PARTIALS]	= { "READ_PARTIALS", COLUMN_NUMBER, false,
-				    "hits and misses of which only a part was read" },
+		"blocks in READ_HITS and READ_MISSES that were read only in part" },
 	[COL_WRITE_HITS]	= { "WRITE_HITS", COLUMN_NUMBER, false,
 				    "blocks written that were cached" },
 	[COL_WRITE_MISSES]	= { "WRITE_MISSES", COLUMN_NUMBER, false,
 				    "blocks written that were not cached, or were removed" },
 	[COL_WRITE_PARTIALS]	= { "WRITE_PARTIALS", COLUMN_NUMBER, false,
-				    "hits and misses of which only a part was written" },
+		"blocks in WRITE_HITS and WRITE_MISSES that were written only in part" },
 	[COL_FILLS]		= { "FILLS", COLUMN_NUMBER, false,
 				    "blocks that a read brought into the cache" },
 	[COL_EVICTIONS]		= { "EVICTIONS", COLUMN_NUMBER, false,
@@ -443,29 +443,42 @@ static enum exit_code status(struct table *table, char **names, add_fn *add)
 	return ret;
 }
 
-/* Remove --latency from the arguments: it selects another table with its own options. */
-static bool take_latency(int *argc, char **argv)
-{
-	int i;
+static const char latency_option[] = "--latency";
 
-	for (i = 1; i < *argc && strcmp(argv[i], "--"); i++) {
-		if (strcmp(argv[i], "--latency"))
-			continue;
-		memmove(argv + i, argv + i + 1, (*argc - i) * sizeof(*argv));
-		(*argc)--;
-		return true;
+/* Find --latency, which may be abbreviated, before the columns are parsed: it selects the table. */
+static bool wants_latency(char **argv)
+{
+	size_t length;
+
+	while (*++argv && strcmp(*argv, "--")) {
+		length = strlen(*argv);
+		if (length >= strlen("--l") && !strncmp(*argv, latency_option, length))
+			return true;
 	}
 	return false;
 }
 
+static void ignore_option(void *data __always_unused, int opt __always_unused)
+{
+}
+
 static enum exit_code run_status(int argc, char **argv)
 {
-	bool latency = take_latency(&argc, argv);
+	static const struct option options[] = {
+		{ latency_option + strlen("--"), no_argument, NULL, OPT_LATENCY },
+		{ }
+	};
+	static const struct table_extra extra = {
+		.options = options,
+		.help = "     --latency          show a histogram of the latency of I/O\n",
+		.set = ignore_option,
+	};
+	bool latency = wants_latency(argv);
 	struct table *table;
 	enum exit_code ret;
 	char **name;
 
-	ret = table_options(argc, argv, latency ? &latency_spec : &status_spec, NULL, &table);
+	ret = table_options(argc, argv, latency ? &latency_spec : &status_spec, &extra, &table);
 	if (ret || !table)
 		return ret;
 	for (name = argv + optind; !ret && *name; name++)

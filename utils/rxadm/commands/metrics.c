@@ -267,9 +267,10 @@ const struct command command_metrics = {
 };
 
 static const char stats_usage[] =
-	"Usage: rxadm stats reset NAME|--all [--dry-run]\n"
+	"Usage: rxadm stats reset NAME...|--all [--dry-run]\n"
 	"\n"
-	"Set the counters of a cache, or of all caches, to zero. 'rxadm status' shows them.\n"
+	"Set the counters of caches to zero. 'rxadm status' shows them. If one of the caches does\n"
+	"not exist, none is changed.\n"
 	"\n"
 	"Options:\n"
 	"     --all       all caches\n"
@@ -277,7 +278,7 @@ static const char stats_usage[] =
 	" -h, --help      print this help\n";
 
 struct stats_request {
-	const char *name;	/* NULL: all */
+	char **names;	/* NULL: all */
 	bool all;
 	bool dry_run;
 };
@@ -290,21 +291,22 @@ static enum exit_code parse_stats(int argc, char **argv, struct stats_request *r
 		{ }
 	};
 	enum exit_code ret;
+	char **name;
 
 	ret = flag_options(argc, argv, stats_usage, flags, help);
 	if (ret || *help)
 		return ret;
 	if (optind < argc && strcmp(argv[optind], "reset"))
 		return report(EXIT_PARAMETERS,
-			      "'%s': is unknown; usage: rxadm stats reset NAME|--all",
+			      "'%s': is unknown; usage: rxadm stats reset NAME...|--all [--dry-run]",
 			      argv[optind]);
-	if (request->all)
-		return operands(argc, argv, 1, "reset NAME|--all");
-	ret = operands(argc, argv, 2, "reset NAME|--all");
-	if (ret)
-		return ret;
-	request->name = mapping_name(argv[optind + 1]);
-	return mapping_name_check(request->name);
+	if (request->all || argc - optind < 2)
+		return operands(argc, argv, request->all ? 1 : 2,
+				"reset NAME...|--all [--dry-run]");
+	request->names = argv + optind + 1;
+	for (name = request->names; !ret && *name; name++)
+		ret = mapping_name_check(mapping_name(*name));
+	return ret;
 }
 
 static enum exit_code run_stats(int argc, char **argv)
@@ -324,7 +326,7 @@ static enum exit_code run_stats(int argc, char **argv)
 		ret = dm_begin();
 	if (ret)
 		return ret;
-	ret = caches_reset_stats(request.name, request.dry_run);
+	ret = caches_reset_stats(request.names, request.dry_run);
 	dm_end();
 	return ret;
 }

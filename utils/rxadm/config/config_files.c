@@ -34,7 +34,7 @@
 #define RULE_NOAUTO \
 	"device '%s': has noauto, so its export must have it, too"
 #define RULE_CIRCLE \
-	"%s '%s': lies on '%s' of [%s %s] at %s:%u, which in turn needs '%s' of this section"
+	"%s '%s': lies on '%s' of [%s %s] (%s:%u), which itself depends on '%s' of this section"
 #define RULE_MOUNTED \
 	"device '%s': is mounted on '%s'; a device cannot be both mounted and exported"
 #define RULE_NO_ADDRESS \

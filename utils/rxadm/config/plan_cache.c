@@ -400,15 +400,15 @@ static enum exit_code make_export(struct plan *plan)
 
 static enum exit_code end_export(struct plan *plan)
 {
-	char *device = find_device(plan);
+	char *devices[2] = { find_device(plan) };
 	enum exit_code ret;
 
-	if (!device)
+	if (!*devices)
 		return no_device(plan);
 	signals_block();
-	ret = unexport_device(device, false);
+	ret = unexport_devices(devices, false);
 	signals_allow();
-	free(device);
+	free(*devices);
 	return ret;
 }
 

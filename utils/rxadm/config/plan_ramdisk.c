@@ -236,8 +236,8 @@ static void tell_of_other(const struct plan *plan, const char *image, const stru
 		return;
 	command = save_command(plan, output, &update);
 	report(EXIT_OK,
-	       "note: image '%s': /dev/rxd%d was neither loaded from it nor saved to it, or was emptied or reset since; 'rxadm apply --stop' and shutdown will save the RAM disk as '%s.new-DATE'; '%s' %s the image",
-	       image, plan->disk.index, image, command, update ? "updates" : "replaces");
+	       "note: image '%s': is not known as an earlier state of /dev/rxd%d, so a stop saves the RAM disk as '%s.new-DATE'; to %s the image, run '%s'",
+	       image, plan->disk.index, image, update ? "update" : "replace", command);
 	free(command);
 }
 
@@ -299,7 +299,7 @@ static enum exit_code remove_saved(struct plan *plan)
 		plan->late = plan->late ? plan->late : ret;
 	}
 	return report(EXIT_BUSY,
-		      "RAM disk '/dev/rxd%d': is kept, because a program wrote to it just before it was to be removed (attempts: %u); stop that program first",
+		      "RAM disk '/dev/rxd%d': was not removed: a program wrote to it after it was checked or saved (attempts: %u); stop that program first",
 		      plan->disk.index, round);
 }
 

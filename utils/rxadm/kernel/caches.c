@@ -120,6 +120,16 @@ enum exit_code caches_check_unmapped(const struct caches *caches, const struct d
 	return EXIT_OK;
 }
 
+static const struct cache *find_named(const struct caches *caches, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < caches->count; i++)
+		if (!strcmp(caches->list[i].name, name))
+			return &caches->list[i];
+	return NULL;
+}
+
 /**
  * cache_find - find a cache by its name, or report why there is none
  * @name: the name
@@ -129,17 +139,12 @@ enum exit_code caches_check_unmapped(const struct caches *caches, const struct d
 enum exit_code cache_find(const char *name, struct caches *caches, const struct cache **cache)
 {
 	enum exit_code ret;
-	size_t i;
 
 	ret = caches_read(caches);
 	if (ret)
 		return ret;
-	for (i = 0; i < caches->count; i++) {
-		*cache = &caches->list[i];
-		if (!strcmp((*cache)->name, name))
-			return EXIT_OK;
-	}
-	return missing(name);
+	*cache = find_named(caches, name);
+	return *cache ? EXIT_OK : missing(name);
 }
 
 /**
@@ -206,32 +211,50 @@ enum exit_code cache_message(const char *name, const char *message, bool dry_run
 	return EXIT_OK;
 }
 
-/**
- * caches_reset_stats - set the counters of caches to zero
- * @name: the cache; NULL: all
- * @dry_run: only print what would be sent
- */
-enum exit_code caches_reset_stats(const char *name, bool dry_run)
-{
-	const struct cache *cache;
-	struct caches caches;
-	enum exit_code ret;
-	size_t i;
-
-	ret = name ? cache_find(name, &caches, &cache) : caches_read(&caches);
-	for (i = 0; !ret && i < caches.count; i++) {
-		cache = &caches.list[i];
-		if (!name || !strcmp(cache->name, name))
-			ret = cache_message(cache->name, "reset_stats", dry_run);
-	}
-	caches_free(&caches);
-	return ret;
-}
-
 /* Return the name of a mapping, which the user may have given as a path. */
 const char *mapping_name(const char *text)
 {
 	return strncmp(text, MAPPER, strlen(MAPPER)) ? text : text + strlen(MAPPER);
+}
+
+/* Return: the error of the first name that is not that of a cache, or that is given twice. */
+static enum exit_code check_names(const struct caches *caches, char *const *names)
+{
+	enum exit_code first = EXIT_OK, ret;
+	const char *name;
+	size_t i, j;
+
+	for (i = 0; names[i]; i++) {
+		name = mapping_name(names[i]);
+		ret = find_named(caches, name) ? EXIT_OK : missing(name);
+		for (j = 0; !ret && j < i; j++)
+			if (!strcmp(name, mapping_name(names[j])))
+				ret = report(EXIT_PARAMETERS, "cache '%s': is given more than once",
+					     name);
+		first = first ? first : ret;
+	}
+	return first;
+}
+
+/**
+ * caches_reset_stats - set the counters of caches to zero, or of none if one does not exist
+ * @names: their names or paths, terminated by NULL; NULL: all caches
+ * @dry_run: only print what would be sent
+ */
+enum exit_code caches_reset_stats(char *const *names, bool dry_run)
+{
+	struct caches caches;
+	enum exit_code ret;
+	size_t i;
+
+	ret = caches_read(&caches);
+	if (!ret && names)
+		ret = check_names(&caches, names);
+	for (i = 0; !ret && (names ? !!names[i] : i < caches.count); i++)
+		ret = cache_message(names ? mapping_name(names[i]) : caches.list[i].name,
+				    "reset_stats", dry_run);
+	caches_free(&caches);
+	return ret;
 }
 
 #define PROGRAM	"rxadm"

@@ -22,6 +22,7 @@
 
 #define CONTROL_NODE	"/dev/" RXD_CONTROL_NAME
 #define SHARE_PARAMETER	"/sys/module/rxd/parameters/memory_share"
+#define SHARE_DEFAULT	75	/* percent */
 
 static uint32_t abi = RXD_ABI_VERSION;
 
@@ -381,16 +382,17 @@ enum exit_code control_reserve_error(const char *text)
 		      text, left);
 }
 
+/* If the parameter cannot be read, the module is not loaded: return the module's default. */
 static unsigned int memory_share(void)
 {
-	unsigned int percent = 100;
+	unsigned int percent = SHARE_DEFAULT;
 	FILE *file;
 
 	file = fopen(SHARE_PARAMETER, "re");
 	if (!file)
 		return percent;
 	if (fscanf(file, "%u", &percent) != 1)
-		percent = 100;
+		percent = SHARE_DEFAULT;
 	fclose(file);
 	return percent;
 }
@@ -421,16 +423,12 @@ uint64_t control_share_left(int fd, int index)
 /* Return: what is left of the share, as allocated text. */
 static char *left_of_share(int fd, int index)
 {
-	char share[SIZE_TEXT_MAX], left[SIZE_TEXT_MAX], ram[SIZE_TEXT_MAX];
-	char *text = NULL;
+	char share[SIZE_TEXT_MAX], left[SIZE_TEXT_MAX];
 
 	size_format(memory_share_bytes(), share);
 	size_format(control_share_left(fd, index), left);
-	size_format(system_ram(), ram);
-	append_text(&text,
-		    "the %s that are left of the share for RAM disks, which is %s (%u %% of %s memory)",
-		    left, share, memory_share(), ram);
-	return text;
+	return format_text("RAM disks may have %s in all (%u %% of memory), of which %s is left",
+			   share, memory_share(), left);
 }
 
 /**
@@ -447,7 +445,7 @@ enum exit_code control_share_error(int fd, const char *text, uint64_t size, int 
 	enum exit_code ret;
 
 	ret = report(EXIT_PARAMETERS,
-		     "size '%s': %s exceeds %s; choose a smaller size, or give %s", text,
+		     "size '%s': %s is too large: %s; choose a smaller size, or give %s", text,
 		     size_format(size, size_text), left,
 		     advice("--overcommit", "overcommit = yes"));
 	free(left);
@@ -471,11 +469,11 @@ enum exit_code control_clone_share_error(int fd, const struct device *source, ui
 	size_format(size, size_text);
 	if (count == 1)
 		ret = report(EXIT_PARAMETERS,
-			     "%s '%s': a clone of %s exceeds %s; remove another RAM disk, or give --overcommit",
+			     "%s '%s': a clone of %s is too large: %s; remove another RAM disk, or give --overcommit",
 			     source->what, source->path, size_text, left);
 	else
 		ret = report(EXIT_PARAMETERS,
-			     "%s '%s': %u clones of %s exceed %s; make fewer clones, or give --overcommit",
+			     "%s '%s': %u clones of %s are too large: %s; make fewer clones, or give --overcommit",
 			     source->what, source->path, count, size_text, left);
 	free(left);
 	return ret;

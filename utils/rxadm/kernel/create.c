@@ -293,7 +293,7 @@ enum exit_code clone_files(int fd, const struct device *source,
 	ret = filesystems_open(source, files);
 	if (!ret && files->unfrozen)
 		report(EXIT_OK,
-		       "note: %s '%s': not all of its users can be frozen (%s); in the copy, their data is as after a power failure",
+		       "note: %s '%s': not all users can be frozen (%s); the copy has their data as after a power failure",
 		       source->what, source->path, files->unfrozen);
 	if (!ret && files->count && !request->create.dry_run && waits_are_told())
 		report(EXIT_OK, "waiting until the file systems on '%s' are frozen", source->path);

@@ -127,7 +127,7 @@ int dry_run_check_create(int fd, const struct rxd_create *arg)
 
 	question.flags |= RXD_DRY_RUN;
 	err = asked ? ask(fd, RXD_CREATE, &question) : guess_create(fd, arg);
-	if (!err && !asked)
+	if (!asked)
 		note_not_asked(fd);
 	return err;
 }

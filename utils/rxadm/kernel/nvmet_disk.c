@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Identify the device of an export (path, NQN, UUID, secret), and compare an existing export with
- * the one that is requested.
+ * Identify the device of an export (path, NQN, UUID, secret), check that it is unused, and compare
+ * an existing export with the one that is requested.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/system.h"
 #include "base/text.h"
+#include "device/device_users.h"
 #include "device/nvmet.h"
 #include "device/nvmet_steps.h"
 #include "kernel/attributes.h"
+#include "kernel/cache_map.h"
+#include "kernel/caches.h"
+#include "kernel/control.h"
 #include "kernel/dm.h"
 #include "kernel/nvmet_disk.h"
 #include "kernel/rxcache.h"
@@ -351,4 +357,72 @@ void export_state_release(struct export_state *state)
 	free(state->has);
 	free(state->wants);
 	*state = (struct export_state){ 0 };
+}
+
+static enum exit_code check_unheld(const struct device *dev)
+{
+	enum exit_code ret = EXIT_OK;
+	char *users = users_of(dev->number);
+	int read_only;
+	int fd;
+
+	if (users) {
+		ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first",
+			     dev->what, dev->path, users);
+		free(users);
+		return ret;
+	}
+	ret = device_open_unused(dev, &fd);
+	if (ret)
+		return ret;
+	if (ioctl(fd, BLKROGET, &read_only))
+		ret = report(exit_code_of(errno), "%s '%s': %s", dev->what, dev->path,
+			     strerror(errno));
+	else if (read_only)
+		ret = report(EXIT_DEVICE,
+			     "%s '%s': is read-only; 'blockdev --setrw' makes it writable",
+			     dev->what, dev->path);
+	close(fd);
+	return ret;
+}
+
+static enum exit_code check_ramdisk_closed(const struct nvmet_disk *disk)
+{
+	enum exit_code ret;
+	int control;
+
+	ret = control_open(&control);
+	if (ret)
+		return ret;
+	ret = control_idle_check(control, disk->index, &disk->dev);
+	close(control);
+	return ret;
+}
+
+static enum exit_code check_cache_closed(const struct nvmet_disk *disk)
+{
+	enum exit_code ret;
+
+	ret = dm_begin();
+	if (ret)
+		return ret;
+	ret = cache_closed_check(mapping_name(disk->path));
+	dm_end();
+	return ret;
+}
+
+/**
+ * nvmet_disk_check_unused - refuse a device in use
+ * @disk: the device
+ *
+ * This machine and the hosts would write it at the same time.
+ */
+enum exit_code nvmet_disk_check_unused(const struct nvmet_disk *disk)
+{
+	enum exit_code ret;
+
+	ret = check_unheld(&disk->dev);
+	if (ret)
+		return ret;
+	return disk->index < 0 ? check_cache_closed(disk) : check_ramdisk_closed(disk);
 }

@@ -53,6 +53,7 @@ struct nvmet_disk {
 };
 
 enum exit_code nvmet_disk_find(const struct export_request *request, struct nvmet_disk *disk);
+enum exit_code nvmet_disk_check_unused(const struct nvmet_disk *disk);
 void nvmet_disk_release(struct nvmet_disk *disk);
 
 #endif /* RXADM_KERNEL_NVMET_DISK_H */

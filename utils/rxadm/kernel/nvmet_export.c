@@ -6,40 +6,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mount.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "base/values.h"
 #include "device/device.h"
-#include "device/device_users.h"
 #include "device/nvmet.h"
 #include "device/nvmet_steps.h"
 #include "kernel/attributes.h"
-#include "kernel/cache_map.h"
-#include "kernel/caches.h"
-#include "kernel/control.h"
-#include "kernel/dm.h"
 #include "kernel/nvmet_disk.h"
 #include "kernel/nvmet_export.h"
 
-/**
- * clean_up - remove what a killed rxadm left
- * @nqn: an export that the caller looks for, or NULL
- * @device: path of a device that the caller looks for, or NULL
- * @dry_run: only print what would be done
- * @found: out: whether it included @nqn or @device
- */
-static enum exit_code clean_up(const char *nqn, const char *device, bool dry_run,
-			       bool *found)
+/* Remove what a killed rxadm left. For a dry run, only print how. */
+static enum exit_code clean_up(bool dry_run)
 {
 	struct steps plan = { 0 };
 	const struct step *failed;
 	enum exit_code ret;
+	bool found;
 	int err;
 
-	ret = nvmet_plan_stale(&plan, nqn, device, found);
+	ret = nvmet_plan_stale(&plan, NULL, NULL, &found);
 	if (ret) {
 		steps_free(&plan);
 		return ret;
@@ -103,32 +89,13 @@ static enum exit_code not_exported(const char *name, const struct nvmet_export *
 		      name);
 }
 
-static enum exit_code find_and_remove(const char *name, const struct device *dev, bool found,
-				      bool dry_run)
-{
-	const struct nvmet_export *foreign = NULL;
-	const struct nvmet_export *export;
-	struct nvmet_exports exports;
-	enum exit_code ret = EXIT_OK;
-	size_t i;
-
-	nvmet_exports_read(&exports);
-	for (i = 0; !ret && i < exports.count; i++) {
-		export = &exports.list[i];
-		if (dev ? !nvmet_export_is_of(export, dev->number) : strcmp(export->nqn, name))
-			continue;
-		if (!export->ours) {
-			foreign = export;
-			continue;
-		}
-		found = true;
-		ret = remove_export(export->nqn, dry_run);
-	}
-	if (!ret && !found)
-		ret = not_exported(name, foreign);
-	nvmet_exports_free(&exports);
-	return ret;
-}
+/* A device whose export ends, or the NQN of an export. */
+struct ending {
+	const char *name;	/* as the user wrote it */
+	bool is_nqn;
+	struct device dev;	/* unless it is an NQN */
+	bool was_left;		/* a killed rxadm left parts of the export */
+};
 
 static enum exit_code check_nqn(const char *nqn)
 {
@@ -141,99 +108,123 @@ static enum exit_code check_nqn(const char *nqn)
 	return ret;
 }
 
+static enum exit_code find_ending(const char *name, struct ending *ending)
+{
+	struct steps plan = { 0 };
+	enum exit_code ret;
+	char *path;
+
+	*ending = (struct ending) {
+		.name = name,
+		.is_nqn = !strncmp(name, "nqn.", 4) && !strchr(name, '/'),
+	};
+	ret = ending->is_nqn ? check_nqn(name) : device_find_named("device", name, &ending->dev);
+	if (ret)
+		return ret;
+	path = ending->is_nqn ? NULL : device_path(ending->dev.number);
+	ret = nvmet_plan_stale(&plan, ending->is_nqn ? name : NULL, path, &ending->was_left);
+	steps_free(&plan);
+	free(path);
+	return ret;
+}
+
+/* NQNs of exports of rxadm. */
+struct nqns {
+	char **list;
+	size_t count;
+};
+
+static enum exit_code add_nqn(struct nqns *nqns, const char *nqn, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < nqns->count; i++)
+		if (!strcmp(nqns->list[i], nqn))
+			return report(EXIT_PARAMETERS, "'%s': its export is given more than once",
+				      name);
+	nqns->list = resize_array(nqns->list, nqns->count + 1, sizeof(*nqns->list));
+	nqns->list[nqns->count++] = copy_text(nqn);
+	return EXIT_OK;
+}
+
+static enum exit_code find_nqns(const struct ending *ending, struct nqns *nqns)
+{
+	const struct nvmet_export *foreign = NULL;
+	const struct nvmet_export *export;
+	bool found = ending->was_left;
+	struct nvmet_exports exports;
+	enum exit_code ret = EXIT_OK;
+	size_t i;
+
+	nvmet_exports_read(&exports);
+	for (i = 0; !ret && i < exports.count; i++) {
+		export = &exports.list[i];
+		if (ending->is_nqn ? strcmp(export->nqn, ending->name) != 0 :
+				     !nvmet_export_is_of(export, ending->dev.number))
+			continue;
+		if (!export->ours) {
+			foreign = export;
+			continue;
+		}
+		found = true;
+		ret = add_nqn(nqns, export->nqn, ending->name);
+	}
+	if (!ret && !found)
+		ret = not_exported(ending->name, foreign);
+	nvmet_exports_free(&exports);
+	return ret;
+}
+
+static enum exit_code unexport(const struct ending *endings, size_t count, bool dry_run)
+{
+	enum exit_code first = EXIT_OK, ret;
+	struct nqns nqns = { 0 };
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		ret = find_nqns(&endings[i], &nqns);
+		first = first ? first : ret;
+	}
+	for (i = 0; !first && i < nqns.count; i++)
+		first = remove_export(nqns.list[i], dry_run);
+	for (i = 0; i < nqns.count; i++)
+		free(nqns.list[i]);
+	free(nqns.list);
+	return first;
+}
+
 /**
- * unexport_device - end the export of a device
- * @name: the device, or its NQN
+ * unexport_devices - end the exports of devices, or of none if one is not exported by rxadm
+ * @names: the devices, or their NQNs, terminated by NULL
  * @dry_run: only print what would be done
  *
  * The caller has the privilege and the lock, and blocks signals.
+ *
+ * Return: the exit code of the first error.
  */
-enum exit_code unexport_device(const char *name, bool dry_run)
+enum exit_code unexport_devices(char *const *names, bool dry_run)
 {
-	bool is_nqn = !strncmp(name, "nqn.", 4) && !strchr(name, '/');
-	struct device dev = { 0 };
-	enum exit_code ret;
-	char *path = NULL;
-	bool found;
+	enum exit_code first = EXIT_OK, ret;
+	struct ending *endings = NULL;
+	size_t count, i;
 
-	ret = is_nqn ? check_nqn(name) : device_find_named("device", name, &dev);
-	if (ret)
-		return ret;
-	if (!is_nqn)
-		path = device_path(dev.number);
-	ret = clean_up(is_nqn ? name : NULL, path, dry_run, &found);
-	if (!ret)
-		ret = find_and_remove(name, is_nqn ? NULL : &dev, found, dry_run);
-	free(path);
-	device_release(&dev);
-	return ret;
+	for (count = 0; names[count]; count++) {
+		endings = resize_array(endings, count + 1, sizeof(*endings));
+		ret = find_ending(names[count], &endings[count]);
+		first = first ? first : ret;
+	}
+	if (!first)
+		first = clean_up(dry_run);
+	if (!first)
+		first = unexport(endings, count, dry_run);
+	for (i = 0; i < count; i++)
+		device_release(&endings[i].dev);
+	free(endings);
+	return first;
 }
 
 #define MODEL		"RXD"
 #define SERIAL_DIGITS	20	/* length of the field in NVMe */
-
-static enum exit_code check_unheld(const struct device *dev)
-{
-	enum exit_code ret = EXIT_OK;
-	char *users = users_of(dev->number);
-	int read_only;
-	int fd;
-
-	if (users) {
-		ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first",
-			     dev->what, dev->path, users);
-		free(users);
-		return ret;
-	}
-	ret = device_open_unused(dev, &fd);
-	if (ret)
-		return ret;
-	if (ioctl(fd, BLKROGET, &read_only))
-		ret = report(exit_code_of(errno), "%s '%s': %s", dev->what, dev->path,
-			     strerror(errno));
-	else if (read_only)
-		ret = report(EXIT_DEVICE,
-			     "%s '%s': is read-only; 'blockdev --setrw' makes it writable",
-			     dev->what, dev->path);
-	close(fd);
-	return ret;
-}
-
-static enum exit_code check_ramdisk_closed(const struct nvmet_disk *disk)
-{
-	enum exit_code ret;
-	int control;
-
-	ret = control_open(&control);
-	if (ret)
-		return ret;
-	ret = control_idle_check(control, disk->index, &disk->dev);
-	close(control);
-	return ret;
-}
-
-static enum exit_code check_cache_closed(const struct nvmet_disk *disk)
-{
-	enum exit_code ret;
-
-	ret = dm_begin();
-	if (ret)
-		return ret;
-	ret = cache_closed_check(mapping_name(disk->path));
-	dm_end();
-	return ret;
-}
-
-/* Refuse a device in use: this machine and the hosts would write it at the same time. */
-static enum exit_code check_unused(const struct nvmet_disk *disk)
-{
-	enum exit_code ret;
-
-	ret = check_unheld(&disk->dev);
-	if (ret)
-		return ret;
-	return disk->index < 0 ? check_cache_closed(disk) : check_ramdisk_closed(disk);
-}
 
 static enum exit_code check_nqn_is_free(const char *nqn)
 {
@@ -443,12 +434,11 @@ static enum exit_code make_export(const struct export_request *request,
 {
 	struct steps plan = { 0 };
 	enum exit_code ret;
-	bool found;
 	size_t i;
 
-	ret = clean_up(NULL, NULL, request->dry_run, &found);
+	ret = clean_up(request->dry_run);
 	if (!ret)
-		ret = check_unused(disk);
+		ret = nvmet_disk_check_unused(disk);
 	if (!ret)
 		ret = nvmet_prepare(request->transport, request->dry_run);
 	if (!ret)

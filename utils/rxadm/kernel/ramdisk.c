@@ -132,7 +132,7 @@ static enum exit_code reserve_error(int fd, const struct device *dev,
 static enum exit_code grown_error(const struct device *dev, const struct resize_request *request)
 {
 	return report(EXIT_BUSY,
-		      "%s '%s': another process has just made it larger than %llu bytes; size '%s' is not added",
+		      "%s '%s': another process has resized it to more than %llu bytes; not resized by '%s'",
 		      dev->what, dev->path, (unsigned long long)request->size, request->size_text);
 }
 

@@ -63,7 +63,7 @@ def _add_workload(commands, workload):
                              "twice --repeats)")
     parser.add_argument("--destroy", metavar="DEVICE", action="append", default=[],
                         help="allow writing to this device, whatever it contains; may be repeated")
-    parser.add_argument("-o", "--output", metavar="FOLDER",
+    parser.add_argument("-o", "--output", metavar="DIRECTORY",
                         help="directory for report.json and report.html (default: "
                              f"rxbench-{workload.NAME}-DATE-TIME)")
     parser.add_argument("--no-html", action="store_true", help="write report.json only")

@@ -62,7 +62,7 @@ def add_arguments(parser):
                         help="amount that all sizes are derived from (default: the available "
                              "memory)")
     parser.add_argument("--disk", metavar="DEVICE", help="disk to use (default: file in --dir)")
-    parser.add_argument("--dir", metavar="FOLDER", default="/var/tmp",
+    parser.add_argument("--dir", metavar="DIRECTORY", default="/var/tmp",
                         help="directory of that file (default: %(default)s)")
 
 

@@ -46,7 +46,7 @@ def add_arguments(parser):
                         help="duration of each measurement (default: %(default)s)")
     parser.add_argument("--jobs", metavar="NAME,...", help="only these jobs: " + ", ".join(NAMES))
     parser.add_argument("--disk", metavar="DEVICE", help="disk to cache (default: file in --dir)")
-    parser.add_argument("--dir", metavar="FOLDER", default="/var/tmp",
+    parser.add_argument("--dir", metavar="DIRECTORY", default="/var/tmp",
                         help="directory of that file (default: %(default)s)")
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef GENERATOR_SAY_H
-#define GENERATOR_SAY_H
+#ifndef GENERATOR_MESSAGE_H
+#define GENERATOR_MESSAGE_H
 
 #include "base/common.h"
 
@@ -8,4 +8,4 @@ void say_to_kernel_log(void);
 __printf(1, 2)
 void complain(const char *format, ...);
 
-#endif /* GENERATOR_SAY_H */
+#endif /* GENERATOR_MESSAGE_H */

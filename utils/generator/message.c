@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "say.h"
+#include "message.h"
 
 static int log_fd = STDERR_FILENO;
 
