@@ -83,7 +83,7 @@ static unsigned long test_zone_state(enum zone_stat_item item)
 }
 
 /* No test has a populated ZONE_MOVABLE. */
-static unsigned long test_movable_state(enum zone_stat_item item)
+static unsigned long test_movable_state(const struct zone *zone, enum zone_stat_item item)
 {
 	return item == NR_ZONE_WRITE_PENDING ? READ_ONCE(test_memory.nr_dirty_movable) : 0;
 }
@@ -153,7 +153,7 @@ static void test_resched(void)
 #define cond_resched()		test_resched()
 #define si_mem_available()	test_mem_available()
 #define global_zone_page_state(item) test_zone_state(item)
-#define zone_page_state(zone, item) test_movable_state(item)
+#define zone_page_state(zone, item) test_movable_state(zone, item)
 #define global_node_page_state_pages(item) test_node_state_pages(item)
 #undef __free_page
 #define __free_page(page)	test_free_page(page)

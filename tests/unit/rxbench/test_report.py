@@ -73,7 +73,8 @@ def test_headings_differ(make_report):
     assert "IOPS" in head and "requested IOPS" in head and len(set(head)) == len(head)
 
 
-@pytest.mark.parametrize("reached, marked", [(800, True), (960, False), (1040, False), (1060, True)])
+@pytest.mark.parametrize("reached, marked", [(800, True), (960, False), (1040, False),
+                                             (1060, True)])
 def test_a_missed_rate_is_marked(make_report, reached, marked):
     report = copy.deepcopy(make_report(1, {"ram": 1.0}, cases=1))
     report["metrics"].append(vars(REQUESTED))
