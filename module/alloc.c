@@ -663,6 +663,7 @@ static bool wait_for_writeback(struct rxd_store *store)
 	}
 	if (time_after(now, since + MEMORY_WAIT))
 		return false;
+	/* Pairs with the acquire above. */
 	smp_store_release(&store->short_last, now);
 	set_current_state(TASK_UNINTERRUPTIBLE);
 	io_schedule_timeout(MEMORY_WAIT_STEP);

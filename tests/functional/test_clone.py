@@ -315,7 +315,7 @@ def test_count_all_or_none(lab, share):
     direct.write(source.path, 0, stamp(1))
     for options in (), ("--dry-run",):
         refused(PARAMETERS, "clone", "rxd0", "--count", "8", *options,
-                names=("'/dev/rxd0'", "8 clones", "share for RAM disks", "--overcommit"))
+                names=("'/dev/rxd0'", "8 clones", "RAM disks may have", "--overcommit"))
     assert ok("clone", "rxd0", "--count", "2", "--dry-run") == 2 * (
         f"ioctl(/dev/rxd-control, RXD_CLONE, {{version=1, flags=0, source=0, index=-1, "
         f"uuid={NIL}}})\n")

@@ -1049,7 +1049,7 @@ static void dirty_movable_memory(struct kunit *test)
 	parts = kunit_kcalloc(test, 1, sizeof(*parts), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, parts);
 	rxd_store_set_bdi(store, make_bdi(test, parts, 1));
-	/* Three of four dirty pages are movable, and half of all are own: an eighth is of others. */
+	/* Of four dirty pages, three are movable, and two are own: one of eight is of others. */
 	nr = 2 * totalram_pages();
 	test_memory.nr_dirty = 4 * nr;
 	test_memory.nr_dirty_movable = 3 * nr;
