@@ -38,9 +38,9 @@ static blk_status_t rxd_write_failed(struct rxd_disk *rxd, bool may_succeed)
 
 /*
  * Does a program demand memory, for itself or on another machine? Direct I/O and targets such as
- * NVMe-oF say that no more I/O is to be expected soon, which writeback does not, nor what dm-crypt
- * or RAID 5 make of it. Journals may say so, but of metadata. The threads of loop devices pass on
- * both, and have a flag. So have programs that serve a device and have called prctl(2) with
+ * NVMe-oF set REQ_IDLE. Writeback does not, nor do dm-crypt and RAID 5 for what they make of it.
+ * Journals may set it together with REQ_META. The threads of loop devices pass on both kinds of
+ * bios, and have a flag. So have programs that serve a device and have called prctl(2) with
  * PR_SET_IO_FLUSHER.
  */
 static bool is_demand(const struct bio *bio)
