@@ -599,6 +599,7 @@ int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 	void *data, *own;
 	int ret = 0;
 
+	/* The zeros may be those of a file system, which would lose data. */
 	rxd_write_begin(&write, 0, RXD_GFP | RXD_GFP_WRITEBACK);
 	while (len && !ret) {
 		rxd_hold_enter(store, pos, len, write.gfp);

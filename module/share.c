@@ -300,6 +300,7 @@ int rxd_store_unshare_ends_wait(struct rxd_store *store, unsigned long first, un
 	struct rxd_write write;
 	long freed;
 
+	/* The zeros may be those of a file system, which would lose data. */
 	rxd_write_begin(&write, 0, RXD_GFP | RXD_GFP_WRITEBACK);
 	for (;;) {
 		freed = rxd_freed_pages();

@@ -176,8 +176,8 @@ struct rxd_write {
  * rxd_write_begin - begin a write
  * @write: the write; rxd_write_end() ends it
  * @len: bytes of all parts together
- * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the caller must not sleep; with
- *       RXD_GFP_WRITEBACK if it is no demand of a program
+ * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the caller must not sleep; with RXD_GFP_WRITEBACK unless a
+ *       program demands the memory
  */
 static inline void rxd_write_begin(struct rxd_write *write, unsigned int len, gfp_t gfp)
 {
