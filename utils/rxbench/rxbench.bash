@@ -25,7 +25,7 @@ _rxbench_options()
 	memory)
 		echo "$common --ways --works --sets --seconds --memory --disk --dir" ;;
 	report)
-		echo "--html --json --markdown --help" ;;
+		echo "--html --json --markdown --merge --help" ;;
 	compare)
 		echo "--fail-if-worse --metric --help" ;;
 	esac

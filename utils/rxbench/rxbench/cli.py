@@ -9,7 +9,7 @@ import sys
 import time
 
 from . import VERSION, workloads
-from .report import compare, document, html, markdown, plots, text
+from .report import compare, document, html, markdown, merge, plots, text
 from .run import progress
 from .run.runner import Runner
 from .system import machine
@@ -86,6 +86,8 @@ def parser():
                        help="write all reports to one file, which report can read")
     shown.add_argument("--markdown", action="store_true",
                        help="print the tables as Markdown, with the commands that created them")
+    shown.add_argument("--merge", action="store_true",
+                       help="make one report of all, which measured parts of one workload")
     shown.set_defaults(run=_report)
     compared = commands.add_parser("compare", help="print what has become better or worse")
     compared.add_argument("before", metavar="BEFORE.json")
@@ -109,8 +111,10 @@ def _list(_options):
 
 def _report(options):
     documents = [each for path in options.reports for each in document.load_all(path)]
+    if options.merge:
+        documents = [merge.merge(documents)]
     if options.json:
-        document.write(documents, options.json)
+        document.write(documents[0] if options.merge else documents, options.json)
     if options.html:
         document.put(options.html, html.render(documents))
     if options.markdown:

@@ -106,7 +106,7 @@ def _verdict(case, metric, titles, values, comparisons):
 def _in_turn(subjects, case, metric, results):
     """The values of each subject in the repeats that all of them have."""
     found = {subject["name"]: _values(results, case["name"], subject["name"], metric["name"])
-             for subject in subjects if subject["ranks"]}
+             for subject in subjects if subject.get("ranks", True)}
     found = {name: values for name, values in found.items() if values}
     repeats = sorted(set.intersection(*map(set, found.values()))) if found else []
     return {name: [values[repeat] for repeat in repeats] for name, values in found.items()}
