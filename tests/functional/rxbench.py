@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from rxdlib import schema
+from rxdlib import nvme, schema
 from rxdlib.command import BUILD, ENVIRONMENT, program, run
 from rxdlib.lab import DISK, leftovers
 from rxdlib.sampled import long
@@ -23,7 +23,8 @@ with open(os.path.join(TOP, "Documentation/rxbench.schema.json"), encoding="utf-
 SAMPLE = os.path.join(TOP, "tests/unit/rxbench/golden/sample.vdb")
 # Modules that peers may load, and must unload.
 MODULES = {"brd", "zram", "null_blk", "loop", "dm_cache", "bcache", "dm_writecache", "rapiddisk",
-           "rapiddisk_cache"}
+           "rapiddisk_cache", "nvmet", "nvme_loop", "nvmet_tcp", "nvme_tcp"}
+POSTGRES = os.path.join(TOP, "tests/bench/postgres-install")
 RAPIDDISK = os.path.join(BUILD, "rapiddisk")
 INPUT = 2
 SLOW_DISK = "/dev/vdc"
@@ -380,6 +381,38 @@ def test_memory_beside_others(tmp_path):
     assert all(row["metrics"]["saved_percent"] > 95 for row in report["results"])
     assert median(report, "0.25-zipf-copy", "rxcache", "copy_mb_s") > 0
     assert "copy MB/s" in done.stdout and "real s" in done.stdout
+
+
+@pytest.mark.every_kernel
+def test_memory_exported(tmp_path):
+    """A host reads the file of the target with O_DIRECT; one way caches it, the other does not."""
+    nvme.network()
+    report, _done, wanted = measured(
+        tmp_path, "memory", "--memory", "128m", "--sets", "0.25", "--seconds", 1, "--repeats", 1,
+        "--ways", "pagecache,rxcache", "--works", "nvme,nvme-buffered", "--disk", DISK,
+        "--destroy", DISK)
+    assert seen(report) == wanted and len(wanted) == 4
+    assert 990 < median(report, "0.25-nvme", "pagecache", "disk_reads") < 1100
+    assert median(report, "0.25-nvme", "rxcache", "saved_percent") > 95
+    for way in "pagecache", "rxcache":
+        assert median(report, "0.25-nvme-buffered", way, "saved_percent") > 95
+        assert median(report, "0.25-nvme-buffered", way, "iops") > 0
+    assert nvme.tree() == []
+
+
+def test_memory_under_postgresql(tmp_path):
+    """PostgreSQL runs on each way, if its programs are there; otherwise a note names them."""
+    there = not subprocess.run([POSTGRES], capture_output=True, check=False).returncode
+    works = "pgbench-select,pgbench-tpcb" if there else "pgbench-select,zipf-direct"
+    report, _done, wanted = measured(
+        tmp_path, "memory", "--memory", "128m", "--sets", "0.25", "--seconds", 1, "--repeats", 1,
+        "--ways", "pagecache,rxcache", "--works", works, "--disk", DISK, "--destroy", DISK)
+    notes = [note for note in report["notes"] if "PostgreSQL" in note]
+    assert seen(report) == wanted and len(wanted) == (4 if there else 2)
+    assert there or (len(notes) == 1 and "has all of postgres, initdb" in notes[0]), notes
+    for row in report["results"] if there else []:
+        assert row["metrics"]["tps"] > 0 and row["metrics"]["lat_p99_us"] > 0
+        assert row["metrics"]["saved_percent"] > 90, row
 
 
 @pytest.mark.long

@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The workload memory: its plan, its arithmetic, and what it refuses."""
 
+import math
 import os
+import re
+import signal
 
 import pytest
 
 from rxbench import cli
-from rxbench.memory import ground, ways, works
+from rxbench.memory import ground, nvme, sets, ways, works
 from rxbench.peers import Missing
 from rxbench.report import document, markdown, text
 from rxbench.run.runner import Outcome
 from rxbench.system import command, devices, guard, machine
 from rxbench.system.errors import BadInput, BenchError
+from rxbench.system.undo import Undo
+from rxbench.tools import postgres
 from rxbench.workloads import memory
 
-from conftest import MACHINE
+from conftest import MACHINE, TOP
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -29,8 +34,8 @@ def any_machine(monkeypatch):
                         lambda key: {"MemAvailable": GIB + 5 * MIB, "MemTotal": 5 * GIB // 4}[key])
     monkeypatch.setattr(devices, "need_rxd", lambda: None)
     monkeypatch.setattr(guard, "need_free_device", lambda *_args: None)
-    for way in ways.ALL:
-        monkeypatch.setitem(way.__dict__, "need", lambda: None)
+    for each in (*ways.ALL, *works.ALL):
+        monkeypatch.setitem(each.__dict__, "need", lambda: None)
 
 
 def planned(*args):
@@ -44,7 +49,10 @@ def test_all_ways_in_turn():
     names = [way.name for way in ways.ALL]
     assert [subject.name for subject in plan.subjects] == names
     assert [case.name for case in plan.cases()] == [
-        "0.5-zipf", "2-zipf", "0.5-zipf-copy", "2-zipf-copy", "0.5-zipf-direct", "2-zipf-direct",
+        "0.5-zipf", "0.5-nvme-buffered", "0.5-zipf-copy",
+        "2-zipf", "2-nvme-buffered", "2-zipf-copy",
+        "0.5-zipf-direct", "0.5-nvme", "2-zipf-direct", "2-nvme",
+        "0.5-pgbench-select", "0.5-pgbench-tpcb", "2-pgbench-select", "2-pgbench-tpcb",
         "0.5-tree"]
     assert plan.rounds[0].subjects == tuple(names)
     # A RAM disk cannot hold twice the memory.
@@ -54,8 +62,36 @@ def test_all_ways_in_turn():
     assert plan.settings["memory"] == GIB and plan.settings["cache"] == 768 * MIB
     assert plan.settings["sets"] == {"0.5": 512 * MIB, "2": 2 * GIB}
     assert "Left out: tree after a backup, 2 x: larger than the memory." in plan.notes
-    assert [metric.name for metric in plan.metrics] == ["disk_reads", "saved_percent", "iops",
-                                                        "lat_p99_us", "copy_mb_s", "real_s"]
+    assert [metric.name for metric in plan.metrics] == [
+        "disk_reads", "saved_percent", "iops", "lat_p99_us", "copy_mb_s", "tps", "real_s"]
+
+
+def documented():
+    """The minutes of each row in the table for make bench-memory."""
+    with open(os.path.join(TOP, "tests/bench/README.rst"), encoding="utf-8") as file:
+        table = file.read().partition("workloads                             minutes\n")[2]
+    rows = table.split("\n\n")[0].splitlines()
+    return {row.split()[0]: int(row.split()[1]) for row in rows if not row.startswith("=")}
+
+
+def bench_memory(name):
+    """A setting of tests/bench/memory."""
+    with open(os.path.join(TOP, "tests/bench/memory"), encoding="utf-8") as file:
+        return re.search(rf'^{name}="?([^"\n]+)"?$', file.read(), re.MULTILINE)[1]
+
+
+def test_minutes_of_each_work(monkeypatch):
+    """The table has those of the plan, and a piece of make bench-memory ends before its limit."""
+    monkeypatch.setattr(nvme, "need_module", lambda _name: None)
+    rows = documented()
+    assert {name for name in rows if "," not in name} == {work.name for work in works.ALL}
+    for name, minutes in rows.items():
+        plan = planned("--memory", bench_memory("memory"), "--seconds", "10", "--works", name)
+        assert math.ceil(plan.seconds() * plan.repeats / 60) == minutes, name
+    pieces = bench_memory("pieces").split()
+    assert max(rows[name] for name in pieces) < int(bench_memory("piece_seconds")) / 60 <= 100
+    assert sum(rows[name] for name in pieces) < int(bench_memory("seconds")) / 60 <= 240
+    assert sorted(",".join(pieces).split(",")) == sorted(work.name for work in works.ALL)
 
 
 def test_only_some():
@@ -83,11 +119,78 @@ def test_what_is_missing_is_left_out(monkeypatch):
         planned("--ways", "pagecache,bcache")
 
 
+def test_works_without_their_programs_are_left_out(monkeypatch, tmp_path):
+    """A note says what is missing; if nothing else is requested, this is refused."""
+    for work in works.ALL:
+        monkeypatch.delitem(work.__dict__, "need")
+
+    def missing(name, _hint=None):
+        raise Missing(f"this kernel has no module {name}")
+    monkeypatch.setattr(nvme, "need_module", missing)
+    monkeypatch.setattr(postgres, "PLACES", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    plan = planned("--sets", "0.5")
+    assert [case.name for case in plan.cases()] == ["0.5-zipf", "0.5-zipf-copy", "0.5-zipf-direct",
+                                                    "0.5-tree"]
+    assert ("Left out: NVMe export, target buffered: this kernel has no module nvmet."
+            in plan.notes)
+    assert any(note.startswith("Left out: PostgreSQL, TPC-B: no folder in PATH")
+               and note.endswith("has all of postgres, initdb, pgbench, psql.")
+               for note in plan.notes)
+    assert "Left out: NVMe export, target with O_DIRECT: this kernel has no module nvmet." in \
+        planned("--works", "nvme,zipf").notes
+    with pytest.raises(BadInput, match="--works nvme,nvme-buffered: this kernel has no module "
+                                       "nvmet$"):
+        planned("--works", "nvme,nvme-buffered")
+
+
+def test_transport(monkeypatch):
+    """The loop where this kernel has it, or TCP; the reason names all that is missing."""
+    there = {"nvmet", "nvmet-tcp", "nvme-tcp", "nvme-loop"}
+
+    def need(name):
+        if name not in there:
+            raise Missing(f"this kernel has no module {name}")
+    monkeypatch.setattr(nvme, "need_module", need)
+    assert nvme.transport().name == "loop"
+    there.remove("nvme-loop")
+    assert nvme.transport().name == "tcp"
+    there.remove("nvme-tcp")
+    with pytest.raises(Missing, match="no module nvme-loop and this kernel has no module nvme-tcp"):
+        nvme.transport()
+    assert nvme.controller("instance=3,cntlid=1\n") == "nvme3"
+    with pytest.raises(BenchError, match="no instance in 'cntlid'"):
+        nvme.controller("cntlid\n")
+
+
+def test_works_of_one_set_share_what_is_warm(monkeypatch):
+    """A way is set up and warmed once for all buffered works of a set, and once for the others."""
+    plan = planned("--works", "zipf,zipf-copy,zipf-direct", "--sets", "0.5", "--ways", "pagecache")
+    assert [[case.name for case in each.cases] for each in plan.rounds] == [
+        ["0.5-zipf", "0.5-zipf-copy"], ["0.5-zipf-direct"]]
+    done = []
+    made = plan.open.__self__
+    made.undo = Undo(done.append)
+    stand = ways.Stand("/set", "/dev/copy", "/dev/set", made.undo)
+    monkeypatch.setattr(machine, "drop_caches", lambda: done.append("drop"))
+    monkeypatch.setitem(made.ways["pagecache"].__dict__, "open",
+                        lambda _undo, task: done.append((task.part, task.copies)) or stand)
+    monkeypatch.setattr(works, "warm", lambda _stand, once, size: once() or done.append(size))
+    monkeypatch.setattr(sets.Data, "read", lambda *args: done.append(args[-1]))
+    monkeypatch.setattr(works.Zipf, "measure", lambda work, *_args: done.append(work.name))
+    for each, subject in plan.steps(0):
+        with plan.open(subject, each, 0) as measure:
+            for case in each.cases:
+                measure(case)
+    assert done == ["drop", ("set", True), "drop", False, 512 * MIB, "zipf", "zipf-copy",
+                    "drop", ("set", False), "drop", True, 512 * MIB, "zipf-direct"]
+
+
 @pytest.mark.parametrize("args, names", [
     (["--ways", "magic"], ["--ways magic", "pagecache, low, rxcache"]),
     (["--ways", "low,low"], ["--ways low", "twice"]),
     (["--ways", ""], ["--ways", "must be one of"]),
-    (["--works", "pgbanch"], ["--works pgbanch", "zipf, zipf-copy"]),
+    (["--works", "pgbanch"], ["--works pgbanch", "zipf, nvme-buffered"]),
     (["--works", "tree", "--sets", "2"], ["--works tree --sets 2", "nothing is left"]),
     (["--sets", "0"], ["--sets 0", "from 0.01 to 16"]),
     (["--sets", "17"], ["--sets 17", "from 0.01 to 16"]),
@@ -114,7 +217,9 @@ def test_parts_of_the_disk():
     """One part for all sets of a kind, and three times the memory to copy."""
     sizes = {0.5: 512 * MIB, 2.0: 2 * GIB}
     parts = memory.parts(GIB, works.ALL, sizes)
-    assert parts == {"set": ground.room(2 * GIB), "tree": ground.room(512 * MIB), "copy": 3 * GIB}
+    assert parts == {"set": ground.room(2 * GIB), "tree": ground.room(512 * MIB), "copy": 3 * GIB,
+                     "postgres-0.5": ground.room(512 * MIB) + sets.LOGS,
+                     "postgres-2": ground.room(2 * GIB) + sets.LOGS}
     assert ground.total(parts) == sum(parts.values()) + 8192
     assert ground.room(512 * MIB) % MIB == 0 and ground.room(512 * MIB) >= 1.06 * 512 * MIB
 
@@ -146,14 +251,60 @@ def test_reads_saved(count, of, left, saved):
 
 @pytest.mark.parametrize("passes, count", [
     ([100, 0, 0], 2), ([100, 96], 2), ([100, 90, 80, 0], 4), ([0], 1),
-    ([1000 * 0.9 ** turn for turn in range(25)], 20)])
+    ([1000 * 0.9 ** turn for turn in range(25)], 20),
+    ([10000 * 0.94 ** turn for turn in range(25)], 8)])
 def test_warm_until_nothing_changes(monkeypatch, passes, count):
     """The bytes that each pass reads from the disk, and the number of passes."""
     done = []
     monkeypatch.setattr(ground, "counters", lambda _device: {"bytes": sum(done)})
     works.warm(ways.Stand("/", "/dev/copy", "/dev/set"),
-               lambda: done.append(passes[len(done)]))
+               lambda: done.append(passes[len(done)]), 10000)
     assert len(done) == count
+
+
+@pytest.mark.parametrize("size, scale", [(16 * MIB, 1), (62 * MIB, 2), (416 * MIB, 25),
+                                         (1664 * MIB, 108)])
+def test_scale_of_pgbench(size, scale):
+    assert works.CLUSTER.scale(size) == scale
+    assert works.CLUSTER.room(size) >= scale * sets.SCALE + sets.EMPTY + sets.LOGS
+
+
+def test_output_of_pgbench():
+    """Older releases have one more line, with the time to connect."""
+    assert postgres.rate("latency average = 1 ms\ntps = 1234.5 (without initial connection time)\n"
+                         ) == 1234.5
+    assert postgres.rate("tps = 1.0 (including connections establishing)\n"
+                         "tps = 2.0 (excluding connections establishing)\n") == 2.0
+    with pytest.raises(BenchError, match="pgbench: no tps in its output: 'nothing'"):
+        postgres.rate("nothing\n")
+    run = postgres.Run(2.0, postgres.times([f"0 {number} {1000 - number} 0 1700000000 5\n"
+                                            for number in range(1000)]))
+    assert run.times[0] == 1.0 and run.percentile(99) == 990.0 and run.percentile(50) == 500.0
+    assert run.percentiles()["99.9"] == 999.0
+    assert "99.9" not in postgres.Run(2.0, [5.0] * 999).percentiles()
+
+
+def test_where_postgresql_is(monkeypatch, tmp_path):
+    """A folder with all programs; of several releases the newest."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(postgres, "PLACES", (f"{tmp_path}/*/bin",))
+    assert postgres.folder() is None
+    for version in "9", "10":
+        inner = tmp_path / version / "bin"
+        inner.mkdir(parents=True)
+        for name in postgres.NEEDED:
+            (inner / name).touch(0o755)
+    assert postgres.folder() == str(tmp_path / "10/bin")
+    (tmp_path / "10/bin/pgbench").unlink()
+    assert postgres.folder() == str(tmp_path / "9/bin")
+
+
+def test_server_is_ready(tmp_path):
+    assert not postgres.ready(tmp_path)
+    (tmp_path / "postmaster.pid").write_text("1\n" * 7 + "starting\n")
+    assert not postgres.ready(tmp_path)
+    (tmp_path / "postmaster.pid").write_text("1\n" * 7 + "ready   \n")
+    assert postgres.ready(tmp_path)
 
 
 def test_hot_blocks_are_the_same_in_each_run(monkeypatch):
@@ -167,7 +318,7 @@ def test_hot_blocks_are_the_same_in_each_run(monkeypatch):
     for repeat in range(2):
         for turn in (1, 2):
             with pytest.raises(BenchError):
-                works.ALL[0]._run("/set/data", GIB, 5, 2 * repeat + turn)
+                works.ALL[0]._run(("/set/data", False), GIB, 5, 2 * repeat + turn)
     assert [each["randseed"] for each in runs] == [1, 2, 3, 4]
     assert {each["random_distribution"] for each in runs} == {"zipf:0.99:0.5"}
     assert {each["direct"] for each in runs} == {0}
@@ -196,6 +347,12 @@ def test_meanwhile(tmp_path):
         os.kill(pid, 0)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+    with command.meanwhile("sh", "-c", 'trap "echo stopped >$0; exit" INT; echo . >"$0"; '
+                           'while sleep 0.1; do :; done', str(tmp_path / "log"),
+                           stop=signal.SIGINT):
+        while not (tmp_path / "log").exists():
+            pass
+    assert (tmp_path / "log").read_text() == "stopped\n"
     with pytest.raises(BenchError, match="sh: exited too early, with exit code 3"):
         with command.meanwhile("sh", "-c", "exit 3"):
             command.run("sleep", "0.5")

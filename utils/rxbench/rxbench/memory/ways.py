@@ -19,11 +19,15 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Task:
-    """The input of a way: a work, its set in bytes, and the memory for a RAM disk."""
+    """The input of a way: a kind of set, its part of the disk and its size in bytes, the memory
+    for a RAM disk, and whether something is copied beside it.
+    """
     ground: grounds.Ground
-    work: object
+    set: object
+    part: str
     size: int
     memory: int
+    copies: bool
 
 
 @dataclass
@@ -31,19 +35,21 @@ class Stand:
     """A way that is set up.
 
     folder has the working set, and below is the device whose reads count. copied is what a copy
-    reads, if the work has one. procs is the cgroup.procs of the group that is protected, if any.
+    reads, if a work has one. procs is the cgroup.procs of the group that is protected, if any.
+    undo is for what a work sets up on it.
     """
     folder: str
     copied: str | None
     below: str
+    undo: object = None
     procs: str | None = None
 
 
 def _stand(undo, task, node, procs=None):
-    names = [task.work.part, *([grounds.COPY] if task.work.copies else [])]
+    names = [task.part, *([grounds.COPY] if task.copies else [])]
     part, *copied = task.ground.apart(undo, node, *names)
     folder = devices.mount(undo, part, "ext4", "noatime")
-    return Stand(folder, copied[0] if copied else None, task.ground.below[task.work.part], procs)
+    return Stand(folder, copied[0] if copied else None, task.ground.below[task.part], undo, procs)
 
 
 def page_cache(undo, task):
@@ -87,8 +93,8 @@ def dm_cache(undo, task):
     """It caches at once only what is written, so write the set over itself."""
     def fill(node):
         with since(undo):
-            part, = task.ground.apart(undo, node, task.work.part)
-            count = task.work.cover(task.size, guard.device_size(part)) // MIB
+            part, = task.ground.apart(undo, node, task.part)
+            count = task.set.cover(task.size, guard.device_size(part)) // MIB
             command.run("dd", f"if={part}", f"of={part}", "bs=1M", f"count={count}",
                         "iflag=direct", "oflag=direct", "conv=notrunc", "status=none")
     return _stand(undo, task, caches.dm_cache(undo, task.ground.whole(undo), CACHE, task.memory,
@@ -103,11 +109,11 @@ def bcache(undo, task):
 def ramdisk(undo, task):
     """Copy the set from the disk to a RAM disk."""
     plain = page_cache(undo, task)
-    disk = devices.ramdisk(undo, grounds.room(task.size))
+    disk = devices.ramdisk(undo, task.set.room(task.size))
     grounds.format_part(disk)
     folder = devices.mount(undo, disk, "ext4", "noatime")
-    task.work.copy_in(plain.folder, folder, task.size)
-    return Stand(folder, plain.copied, plain.below)
+    task.set.copy_in(plain.folder, folder, task.size)
+    return Stand(folder, plain.copied, plain.below, undo)
 
 
 def _need_cgroups():

@@ -37,9 +37,9 @@ def environment():
     return env
 
 
-def _stop(process, grace):
+def _stop(process, grace, signum=signal.SIGTERM):
     with signals_held():
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signum)
         try:
             process.wait(grace)
         except subprocess.TimeoutExpired:
@@ -151,15 +151,18 @@ def follow(argv, on_text):
 
 
 @contextlib.contextmanager
-def meanwhile(*argv):
-    """Run a program as long as the block runs; it is an error if it ends before."""
-    process = _start(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def meanwhile(*argv, log=subprocess.DEVNULL, stop=signal.SIGTERM, grace=5):
+    """Run a program as long as the block runs; it is an error if it ends before.
+
+    It has so many seconds to end after the signal.
+    """
+    process = _start(argv, stdout=log, stderr=log)
     try:
-        yield
+        yield process
         if process.poll() is not None:
             raise BenchError(f"{argv[0]}: exited too early, with exit code {process.returncode}")
     finally:
-        _stop(process, 5)
+        _stop(process, grace, stop)
 
 
 def timed(*argv, cwd=None):

@@ -3,11 +3,12 @@
 
 import contextlib
 import os
+from dataclasses import dataclass
 
 from ..memory import ground, ways, works
 from ..peers import Missing
 from ..run.plan import IOPS, LOWER, HIGHER, P99, REAL, Case, Metric, Plan, Round, Subject
-from ..system import devices, guard, machine
+from ..system import command, devices, guard, machine
 from ..system.errors import BadInput
 from ..system.places import since
 from ..system.units import size_of
@@ -25,14 +26,21 @@ takes 75 % of the memory; a RAM disk with the whole working set, if it fits. Onl
 at a time, on the same data of the same disk. The working sets have 0.5 and 2 times the size of the
 memory. They are read sequentially first, then the workload runs twice, and the second run counts.
 The workloads: random 4K reads with a Zipf distribution by 8 threads, buffered; the same while dd
-reads three times the memory; the same with O_DIRECT; a tree of files read again after a backup has
-read everything (sets of up to 1 times the memory). The figures that decide are the disk reads of
-the working set, from the statistics of the kernel. The disk is --disk, or a file in --dir."""
+reads three times the memory; the same with O_DIRECT; the same by a host that reads an NVMe export
+with O_DIRECT, where the target uses the page cache or bypasses it; PostgreSQL with pgbench, select
+only and TPC-B; a tree of files read again after a backup has read everything (sets of up to 1 times
+the memory). Workloads on the same set that use the page cache, or bypass it, run one after the
+other in a way that is set up and warmed once. Workloads whose programs or modules are missing are
+left out, and a note names what is missing. The figures that decide are the disk reads of the
+working set, from the statistics of the kernel. The disk is --disk, or a file in --dir."""
 
 DISK_READS = Metric("disk_reads", "disk reads", "per 1,000", LOWER)
 SAVED = Metric("saved_percent", "saved", "%", HIGHER)
 COPY = Metric("copy_mb_s", "copy", "MB/s", HIGHER)
+TPS = Metric("tps", "transactions", "per s", HIGHER)
 METRICS = (DISK_READS, SAVED, IOPS, P99)
+# Metrics that only some works have.
+MORE = {"zipf-copy": COPY, "pgbench-select": TPS, "pgbench-tpcb": TPS, "tree": REAL}
 
 SHARE = 0.75
 COPIED = 3
@@ -44,8 +52,10 @@ PROGRAMS = 64 << 20
 # More available memory than this gives the page cache an advantage.
 TOLERANCE = 1.25
 FILE_SLACK = 64 << 20
-# For the time left: seconds of set-up and removal, and the rate of reads in bytes.
-SETTING_UP, PACE = 10, 100e6
+# For the time left: seconds of set-up and removal.
+SETTING_UP = 10
+# How often a set is read to warm it, by whether it fits into the memory.
+WARMING = {True: 2, False: works.WARM_SETS}
 
 
 def add_arguments(parser):
@@ -101,38 +111,57 @@ def set_size(memory, factor):
 
 
 def parts(memory, chosen_works, sizes):
-    """Sizes of the disk's parts: one for each kind of set, and one to copy."""
+    """Sizes of the disk's parts: those of the sets, and one to copy."""
     found = {}
     for work in chosen_works:
-        taken = [size for factor, size in sizes.items() if work.takes(factor)]
-        if taken:
-            found[work.part] = ground.room(max(taken))
+        for factor, size in sizes.items():
+            if work.set.takes(factor):
+                name = work.set.part(factor)
+                found[name] = max(found.get(name, 0), work.set.room(size))
     if any(work.copies for work in chosen_works):
         found[ground.COPY] = COPIED * memory
     return found
 
 
+@dataclass(frozen=True)
+class Job:
+    """A work on a set of one size."""
+    work: works.Work
+    factor: float
+    size: int
+
+    @property
+    def part(self):
+        return self.work.set.part(self.factor)
+
+
 class Memory:
-    """A round is one work on one set; each way is set up for it, and removed."""
+    """A round has the works that share a warm set; each way is set up for it, and removed."""
 
     def __init__(self, options, present, memory):
         self.options, self.memory = options, memory
         self.ways = {way.name: way for way in present}
-        self.cases, self.ground, self.undo = {}, None, None
+        self.jobs, self.ground, self.undo = {}, None, None
+
+    def _modules(self):
+        yield "dm-mod"
+        for way in self.ways.values():
+            yield from way.modules
+        for job in self.jobs.values():
+            yield from job.work.modules()
 
     def set_up(self, undo):
         self.undo = undo
-        for module in ("dm-mod", *(name for way in self.ways.values() for name in way.modules)):
+        for module in self._modules():
             devices.load_module(undo, module)
         self.ground.set_up(undo, self._disk(undo))
         if ground.COPY in self.ground.parts:
             fio.fill(self.ground.below[ground.COPY], self.ground.parts[ground.COPY])
-        prepared = set()
-        for work, _size in self.cases.values():
-            sizes = [size for each, size in self.cases.values() if each.part == work.part]
-            if work.part not in prepared:
-                prepared.add(work.part)
-                self._prepare(work, sizes)
+        parts = {}
+        for job in self.jobs.values():
+            parts.setdefault(job.part, []).append(job)
+        for jobs in parts.values():
+            self._prepare(jobs)
 
     def _disk(self, undo):
         if self.options.disk:
@@ -144,26 +173,34 @@ class Memory:
             os.posix_fallocate(file.fileno(), 0, ground.total(self.ground.parts))
         return devices.loop(undo, path)
 
-    def _prepare(self, work, sizes):
-        ground.format_part(self.ground.below[work.part])
+    def _prepare(self, jobs):
+        """Prepare the largest set of a part; the others are its start."""
+        ground.format_part(self.ground.below[jobs[0].part])
         with since(self.undo):
-            stand = ways.page_cache(self.undo, self._task(work, max(sizes)))
-            work.prepare(stand.folder, max(sizes))
-            for size in set(sizes):
-                work.learn(stand, size)
+            largest = max(jobs, key=lambda job: job.size)
+            stand = ways.page_cache(self.undo, self._task([largest]))
+            largest.work.set.prepare(stand.folder, largest.size, self.memory)
+            for job in jobs:
+                job.work.learn(stand, job.size)
 
-    def _task(self, work, size):
-        return ways.Task(self.ground, work, size, int(self.memory * SHARE))
+    def _task(self, jobs):
+        first, copies = jobs[0], any(job.work.copies for job in jobs)
+        return ways.Task(self.ground, first.work.set, first.part, first.size,
+                         int(self.memory * SHARE), copies)
 
     @contextlib.contextmanager
     def open(self, subject, this, repeat):
-        case, = this.cases
-        work, size = self.cases[case.name]
+        jobs = {case.name: self.jobs[case.name] for case in this.cases}
+        first = jobs[this.cases[0].name]
         with since(self.undo):
             machine.drop_caches()
-            stand = self.ways[subject.name].open(self.undo, self._task(work, size))
+            stand = self.ways[subject.name].open(self.undo, self._task(list(jobs.values())))
             machine.drop_caches()
-            yield lambda _case: work.measure(stand, size, self.options.seconds, repeat)
+            with command.within(stand.procs):
+                works.warm(stand, lambda: first.work.set.read(stand.folder, first.size,
+                                                              first.work.direct), first.size)
+            yield lambda case: jobs[case.name].work.measure(stand, first.size,
+                                                            self.options.seconds, repeat)
 
 
 def kept(total):
@@ -193,24 +230,46 @@ def _spent(options):
     return memory, notes
 
 
-def _present(text, notes):
-    """The available ways; those requested by name must be available."""
-    found = []
-    for way in chosen("--ways", text, ways.ALL):
+def _available(known):
+    """What this machine has, and the reasons why it lacks the others."""
+    found, reasons = [], []
+    for each in known:
         try:
-            way.need()
-            found.append(way)
+            each.need()
+            found.append(each)
         except Missing as missing:
-            if text is not None:
-                raise BadInput(f"--ways {way.name}: {missing}") from missing
-            notes.append(f"Left out: {way.title}: {missing}.")
+            reasons.append((each, str(missing)))
+    return found, reasons
+
+
+def _left_out(reasons):
+    return [f"Left out: {each.title}: {reason}." for each, reason in reasons]
+
+
+def _ways(text, notes):
+    """The available ways; those requested by name must be available."""
+    found, reasons = _available(chosen("--ways", text, ways.ALL))
+    if text is not None and reasons:
+        way, reason = reasons[0]
+        raise BadInput(f"--ways {way.name}: {reason}")
+    notes += _left_out(reasons)
+    return found
+
+
+def _works(text, notes):
+    """The available workloads, of which there must be one."""
+    found, reasons = _available(chosen("--works", text, works.ALL))
+    if not found:
+        each = dict.fromkeys(reason for _work, reason in reasons)
+        raise BadInput(f"--works {text}: {'; '.join(each)}")
+    notes += _left_out(reasons)
     return found
 
 
 def _check(options, size):
     devices.need_rxd()
     machine.need_tools("dmsetup", "modprobe", "mount", "umount", "mkfs.ext4", "wipefs",
-                       "blkdiscard", "losetup", "dd", "find", "xargs", "seq")
+                       "blkdiscard", "losetup", "dd", "find", "xargs", "seq", "setpriv")
     if options.disk:
         guard.need_free_device(options.disk, size, options.destroy)
     else:
@@ -218,15 +277,42 @@ def _check(options, size):
         machine.need_space(options.dir, size + FILE_SLACK)
 
 
-def _case(work, factor, size, seconds):
-    takes = SETTING_UP + 2 * seconds + 2 * size / PACE
-    return Case(f"{factor:g}-{work.name}", f"{work.title}, {factor:g} x", takes)
+def _cases(group, factor, size, seconds, copied):
+    """The cases of a round; the first one also waits until its way is warm."""
+    takes = SETTING_UP + WARMING[factor <= 1] * size / works.PACE
+    for work in group:
+        yield Case(f"{factor:g}-{work.name}", f"{work.title}, {factor:g} x",
+                   takes + work.seconds(size, seconds, copied))
+        takes = 0
+
+
+def _rounds(made, present, wanted, sizes, notes):
+    """Rounds for all sets of all works, and notes on what is left out."""
+    for group in works.groups(wanted):
+        kind = group[0].set
+        for factor, size in sizes.items():
+            if not kind.takes(factor):
+                notes += [f"Left out: {work.title}, {factor:g} x: larger than the memory."
+                          for work in group]
+                continue
+            fitting = [way.name for way in present
+                       if way.name != ways.RAMDISK or kind.room(size) <= made.memory * SHARE]
+            if len(fitting) < len(present):
+                notes += [f"Left out: RAM disk with all of it, {work.title}, {factor:g} x: does "
+                          f"not fit into {SHARE:.0%} of the memory." for work in group]
+            if not fitting:
+                continue
+            cases = tuple(_cases(group, factor, size, made.options.seconds,
+                                 COPIED * made.memory))
+            made.jobs.update((case.name, Job(work, factor, size))
+                             for case, work in zip(cases, group))
+            yield Round(cases, tuple(fitting))
 
 
 def plan(options):
     if options.seconds < 1:
         raise BadInput(f"--seconds {options.seconds}: must be 1 or more")
-    wanted, sets = chosen("--works", options.works, works.ALL), factors(options.sets)
+    sets = factors(options.sets)
     machine.need_root()
     machine.fio_version()
     memory, notes = _spent(options)
@@ -234,36 +320,17 @@ def plan(options):
     for factor, size in sizes.items():
         if size < LEAST_SET:
             raise BadInput(f"--sets {factor:g}: {human(size)}, must be {human(LEAST_SET)} or more")
-    present = _present(options.ways, notes)
-    made, rounds = Memory(options, present, memory), []
+    present, wanted = _ways(options.ways, notes), _works(options.works, notes)
+    made = Memory(options, present, memory)
     made.ground = ground.Ground(parts(memory, wanted, sizes))
     _check(options, ground.total(made.ground.parts))
-    for work in wanted:
-        for factor, size in sizes.items():
-            if not work.takes(factor):
-                notes.append(f"Left out: {work.title}, {factor:g} x: larger than the memory.")
-                continue
-            fitting = [way.name for way in present
-                       if way.name != ways.RAMDISK or ground.room(size) <= memory * SHARE]
-            if len(fitting) < len(present):
-                notes.append(f"Left out: RAM disk with all of it, {work.title}, {factor:g} x: does "
-                             f"not fit into {SHARE:.0%} of the memory.")
-            if not fitting:
-                continue
-            case = _case(work, factor, size, options.seconds)
-            made.cases[case.name] = (work, size)
-            rounds.append(Round((case,), tuple(fitting)))
+    rounds = list(_rounds(made, present, wanted, sizes, notes))
     if not rounds:
         raise BadInput(f"--ways {options.ways} --works {options.works} --sets {options.sets}: "
                        "nothing is left to measure")
-    metrics = METRICS
-    names = [work.name for work in wanted]
-    if "zipf-copy" in names:
-        metrics += (COPY,)
-    if "tree" in names:
-        metrics += (REAL,)
+    more = dict.fromkeys(MORE[work.name] for work in wanted if work.name in MORE)
     return Plan(subjects=[Subject(way.name, way.title) for way in present], rounds=rounds,
-                open=made.open, set_up=made.set_up, metrics=metrics, notes=notes,
+                open=made.open, set_up=made.set_up, metrics=(*METRICS, *more), notes=notes,
                 settings={"memory": memory, "cache": int(memory * SHARE),
                           "sets": {f"{factor:g}": size for factor, size in sizes.items()},
                           "copied": made.ground.parts.get(ground.COPY, 0),
