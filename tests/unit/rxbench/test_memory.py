@@ -88,6 +88,8 @@ def test_minutes_of_each_work(monkeypatch):
     for name, minutes in rows.items():
         plan = planned("--memory", bench_memory("memory"), "--seconds", "10", "--works", name)
         assert math.ceil(plan.seconds() * plan.repeats / 60) == minutes, name
+        # Half the memory fits into a RAM disk, whatever is stored beside the set.
+        assert not [note for note in plan.notes if "RAM disk" in note and ", 0.5 x" in note]
     pieces = bench_memory("pieces").split()
     assert max(rows[name] for name in pieces) < int(bench_memory("piece_seconds")) / 60 <= 100
     assert sum(rows[name] for name in pieces) < int(bench_memory("seconds")) / 60 <= 240
