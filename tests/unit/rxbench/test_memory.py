@@ -264,8 +264,8 @@ def test_warm_until_nothing_changes(monkeypatch, passes, count):
     assert len(done) == count
 
 
-@pytest.mark.parametrize("size, scale", [(16 * MIB, 1), (62 * MIB, 2), (416 * MIB, 25),
-                                         (1664 * MIB, 108)])
+@pytest.mark.parametrize("size, scale", [(16 * MIB, 1), (140 * MIB, 2), (320 * MIB, 5),
+                                         (1280 * MIB, 23)])
 def test_scale_of_pgbench(size, scale):
     assert works.CLUSTER.scale(size) == scale
     assert works.CLUSTER.room(size) >= scale * sets.SCALE + sets.EMPTY + sets.LOGS

@@ -13,7 +13,7 @@ DATA, TREE, CLUSTER = "data", "tree", "cluster"
 FILE, FILES = 32 << 10, 100
 MIB = 1 << 20
 # What a scale of pgbench and a cluster without it take on the disk, and the logs beside them.
-SCALE, EMPTY, LOGS = 15 * MIB, 32 * MIB, 96 * MIB
+SCALE, EMPTY, LOGS = 54 * MIB, 32 * MIB, 96 * MIB
 # The server has a part of the memory for itself. A large log would not fit beside the set.
 BUFFERS = 16
 CONFIG = """
