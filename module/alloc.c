@@ -31,6 +31,9 @@
 #define MEMORY_WAIT		(10 * HZ)
 #define MEMORY_WAIT_STEP	(HZ / 20)
 
+/* If no write waited for writeback for so long, those that do so next wait together anew. */
+#define MEMORY_WAIT_GAP		HZ
+
 /* How long a write to reserved memory waits, in addition, until it does not share it any more. */
 #define RESERVED_WAIT		(60 * HZ)
 
@@ -649,7 +652,7 @@ void rxd_write_alloc(struct rxd_write *write, const struct rxd_store *store,
  * Wait for writeback to other devices, or for kswapd. All writers share one period of
  * MEMORY_WAIT, because the dirty pages may belong to a device stacked on this disk, and then
  * become clean only by writes to this disk. A new period begins after a writer has found memory,
- * or MEMORY_WAIT after the last wait.
+ * or MEMORY_WAIT_GAP after the last wait.
  */
 static bool wait_for_writeback(struct rxd_store *store)
 {
@@ -657,7 +660,7 @@ static bool wait_for_writeback(struct rxd_store *store)
 	unsigned long last = smp_load_acquire(&store->short_last);
 	unsigned long since = READ_ONCE(store->short_since), now = jiffies ?: 1;
 
-	if (!since || time_after(now, last + MEMORY_WAIT)) {
+	if (!since || time_after(now, last + MEMORY_WAIT_GAP)) {
 		since = now;
 		WRITE_ONCE(store->short_since, since);
 	}
