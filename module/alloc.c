@@ -49,6 +49,9 @@ static DEFINE_PER_CPU(long, owners_held);
  */
 static atomic_long_t retired_pages;
 static atomic_long_t freed_pages;
+
+/* How many of the pages that are queued for freeing were replaced by a write. */
+static atomic_long_t replaced_pages;
 static DECLARE_WAIT_QUEUE_HEAD(freed_wait);
 
 /**
@@ -100,6 +103,20 @@ static bool is_retired(void)
 static unsigned long memory_headroom(void)
 {
 	return clamp(totalram_pages() / 8, 32UL << (20 - PAGE_SHIFT), 2UL << (30 - PAGE_SHIFT));
+}
+
+/**
+ * rxd_may_replace - may a write take a page from the headroom to replace one that is then free?
+ *
+ * The page is free only after a grace period. Writers that are faster wait for the pages that they
+ * have replaced before, so that they do not use up the headroom. A copy of a leaf is not counted: a
+ * page of the leaf is then replaced, too.
+ *
+ * Return: true if few replaced pages are waiting to be freed.
+ */
+bool rxd_may_replace(void)
+{
+	return atomic_long_read(&replaced_pages) < (long)memory_headroom() / 8;
 }
 
 /*
@@ -471,6 +488,25 @@ void rxd_retire_pages(struct page *first, unsigned int nr)
 		return;
 	rxd_note_retired(nr);
 	rxd_free_later(first);
+}
+
+static void free_replaced_rcu(struct rcu_head *head)
+{
+	/* First, because free_pages_rcu() wakes tasks that call rxd_may_replace(). */
+	atomic_long_dec(&replaced_pages);
+	free_pages_rcu(head);
+}
+
+/**
+ * rxd_retire_replaced - free a page that a write has replaced, after a grace period
+ * @page: the page
+ */
+void rxd_retire_replaced(struct page *page)
+{
+	set_page_private(page, 0);
+	atomic_long_inc(&replaced_pages);
+	rxd_note_retired(1);
+	call_rcu_hurry(&page->rcu_head, free_replaced_rcu);
 }
 
 /**
