@@ -735,7 +735,7 @@ static bool take_back(struct rxd_store *store, const struct rxd_write *write)
  * rxd_store_wait_for_memory - wait for pages that are being freed or written back
  * @store: the store
  * @freed: what rxd_freed_pages() returned before the allocation failed
- * @write: the write that waits; its parts share one deadline
+ * @write: the write that waits; each step that succeeds ends its deadline
  *
  * Return: true if the caller should try again; false if there is nothing to wait for, or
  * if the deadline has passed.

@@ -512,9 +512,12 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 		if (!rxd_store_wait_for_memory(store, freed, write))
 			break;
 	}
+	if (!done)
+		return 0;
 	/* Others may still be short of memory that is not dirty. */
-	if (done && (write->deadline || !(write->gfp & RXD_GFP_WRITEBACK)))
+	if (write->deadline || !(write->gfp & RXD_GFP_WRITEBACK))
 		rxd_store_found_memory(store);
+	write->deadline = 0;
 	return done;
 }
 
