@@ -194,6 +194,47 @@ static void free_part_of_leaf(struct kunit *test)
 	end_pair(test, &pair);
 }
 
+/* The free memory is checked once in a number of allocations. */
+static void notice_shortage(struct rxd_store *store)
+{
+	struct page *page;
+
+	while ((page = rxd_store_alloc_page(store, 0, RXD_GFP)))
+		rxd_store_free_page(page);
+}
+
+/* Only the headroom is left. */
+static void make_short(struct rxd_store *store)
+{
+	test_memory.is_short = true;
+	notice_shortage(store);
+}
+
+/* The copy of a leaf that a discard needs may take clean memory. */
+static void free_beside_dirty_memory(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+	u8 *buf = make_buf(test, 0);
+
+	pair.changed->options.detect_zeroes = true;
+	test_memory.nr_dirty = totalram_pages();
+	notice_shortage(pair.changed);
+	KUNIT_EXPECT_EQ(test, rxd_store_write(pair.changed, pos_of(1), buf, PAGE_SIZE,
+					      RXD_GFP_NOWAIT), 0);
+	KUNIT_EXPECT_FALSE(test, page_is_there(pair.changed, 1));
+	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(pair.changed, PER_LEAF, 2, RXD_GFP_NOWAIT), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(pair.changed, PER_LEAF, 2), 2);
+	test_memory.nr_dirty = 0;
+	end_pair(test, &pair);
+
+	/* It leaves the headroom. */
+	pair = make_pair(test);
+	make_short(pair.changed);
+	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(pair.changed, PER_LEAF, 2, RXD_GFP), -ENOMEM);
+	test_memory.is_short = false;
+	end_pair(test, &pair);
+}
+
 static void free_whole_leaf_needs_no_memory(struct kunit *test)
 {
 	struct pair pair = make_pair(test);
@@ -1127,16 +1168,6 @@ static void page_is_free(struct page *page)
 	test_memory.pages_left = ULONG_MAX;
 }
 
-/* Only the headroom is left. The free memory is checked once in a number of allocations. */
-static void make_short(struct rxd_store *store)
-{
-	struct page *page;
-
-	test_memory.is_short = true;
-	while ((page = rxd_store_alloc_page(store, 0, RXD_GFP)))
-		rxd_store_free_page(page);
-}
-
 /* There is no memory but that of the changes of the clone. */
 static void expendable_is_given_up(struct kunit *test)
 {
@@ -1447,6 +1478,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE_PARAM(write_hole_of_shared_leaf, side_gen_params),
 	KUNIT_CASE_PARAM(zero_pages, side_gen_params),
 	KUNIT_CASE_PARAM(free_part_of_leaf, side_gen_params),
+	KUNIT_CASE_PARAM(free_beside_dirty_memory, side_gen_params),
 	KUNIT_CASE_PARAM(free_whole_leaf_needs_no_memory, side_gen_params),
 	KUNIT_CASE_PARAM(free_hole_needs_no_memory, side_gen_params),
 	KUNIT_CASE_PARAM(free_last_page_of_copied_leaf, side_gen_params),
