@@ -31,6 +31,9 @@
 #define MEMORY_WAIT		(10 * HZ)
 #define MEMORY_WAIT_STEP	(HZ / 20)
 
+/* If no write waited for writeback for so long, those that do so next wait together anew. */
+#define MEMORY_WAIT_GAP		HZ
+
 /* How long a write to reserved memory waits, in addition, until it does not share it any more. */
 #define RESERVED_WAIT		(60 * HZ)
 
@@ -46,6 +49,9 @@ static DEFINE_PER_CPU(long, owners_held);
  */
 static atomic_long_t retired_pages;
 static atomic_long_t freed_pages;
+
+/* How many of the pages that are queued for freeing were replaced by a write. */
+static atomic_long_t replaced_pages;
 static DECLARE_WAIT_QUEUE_HEAD(freed_wait);
 
 /**
@@ -97,6 +103,20 @@ static bool is_retired(void)
 static unsigned long memory_headroom(void)
 {
 	return clamp(totalram_pages() / 8, 32UL << (20 - PAGE_SHIFT), 2UL << (30 - PAGE_SHIFT));
+}
+
+/**
+ * rxd_may_replace - may a write take a page from the headroom to replace one that is then free?
+ *
+ * The page is free only after a grace period. Writers that are faster wait for the pages that they
+ * have replaced before, so that they do not use up the headroom. A copy of a leaf is not counted: a
+ * page of the leaf is then replaced, too.
+ *
+ * Return: true if few replaced pages are waiting to be freed.
+ */
+bool rxd_may_replace(void)
+{
+	return atomic_long_read(&replaced_pages) < (long)memory_headroom() / 8;
 }
 
 /*
@@ -470,6 +490,25 @@ void rxd_retire_pages(struct page *first, unsigned int nr)
 	rxd_free_later(first);
 }
 
+static void free_replaced_rcu(struct rcu_head *head)
+{
+	/* First, because free_pages_rcu() wakes tasks that call rxd_may_replace(). */
+	atomic_long_dec(&replaced_pages);
+	free_pages_rcu(head);
+}
+
+/**
+ * rxd_retire_replaced - free a page that a write has replaced, after a grace period
+ * @page: the page
+ */
+void rxd_retire_replaced(struct page *page)
+{
+	set_page_private(page, 0);
+	atomic_long_inc(&replaced_pages);
+	rxd_note_retired(1);
+	call_rcu_hurry(&page->rcu_head, free_replaced_rcu);
+}
+
 /**
  * rxd_note_owners - count other owners of leaves and pages
  * @nr: how many have come, or, if negative, have left
@@ -649,7 +688,7 @@ void rxd_write_alloc(struct rxd_write *write, const struct rxd_store *store,
  * Wait for writeback to other devices, or for kswapd. All writers share one period of
  * MEMORY_WAIT, because the dirty pages may belong to a device stacked on this disk, and then
  * become clean only by writes to this disk. A new period begins after a writer has found memory,
- * or MEMORY_WAIT after the last wait.
+ * or MEMORY_WAIT_GAP after the last wait.
  */
 static bool wait_for_writeback(struct rxd_store *store)
 {
@@ -657,7 +696,7 @@ static bool wait_for_writeback(struct rxd_store *store)
 	unsigned long last = smp_load_acquire(&store->short_last);
 	unsigned long since = READ_ONCE(store->short_since), now = jiffies ?: 1;
 
-	if (!since || time_after(now, last + MEMORY_WAIT)) {
+	if (!since || time_after(now, last + MEMORY_WAIT_GAP)) {
 		since = now;
 		WRITE_ONCE(store->short_since, since);
 	}
@@ -696,7 +735,7 @@ static bool take_back(struct rxd_store *store, const struct rxd_write *write)
  * rxd_store_wait_for_memory - wait for pages that are being freed or written back
  * @store: the store
  * @freed: what rxd_freed_pages() returned before the allocation failed
- * @write: the write that waits; its parts share one deadline
+ * @write: the write that waits; each step that succeeds ends its deadline
  *
  * Return: true if the caller should try again; false if there is nothing to wait for, or
  * if the deadline has passed.

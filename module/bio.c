@@ -41,12 +41,14 @@ static blk_status_t rxd_write_failed(struct rxd_disk *rxd, bool may_succeed)
  * NVMe-oF set REQ_IDLE. Writeback does not, nor do dm-crypt and RAID 5 for what they make of it.
  * Journals may set it together with REQ_META. The threads of loop devices pass on both kinds of
  * bios, and have a flag. So have programs that serve a device and have called prctl(2) with
- * PR_SET_IO_FLUSHER.
+ * PR_SET_IO_FLUSHER. If a thread of dm-thin or RAID 1 submits one, only the page tells.
  */
 static bool is_demand(const struct bio *bio)
 {
-	return (bio->bi_opf & (REQ_IDLE | REQ_META)) == REQ_IDLE &&
-	       !(current->flags & PF_LOCAL_THROTTLE);
+	if ((bio->bi_opf & (REQ_IDLE | REQ_META)) != REQ_IDLE || current->flags & PF_LOCAL_THROTTLE)
+		return false;
+	return !(current->flags & PF_KTHREAD && bio->bi_iter.bi_size &&
+		 PageWriteback(bio_page(bio)));
 }
 
 /* Without high memory (see compat.h), a multi-page bvec is one range of addresses. */

@@ -401,10 +401,8 @@ static bool replace_page(struct rxd_store *store, unsigned long pgno, unsigned i
 		if (old == shared) {
 			write->taken++;
 			old = rxd_plain(shared);
-			if (rxd_page_leave(old)) {
-				set_page_private(old, 0);
-				rxd_retire_pages(old, 1);
-			}
+			if (rxd_page_leave(old))
+				rxd_retire_replaced(old);
 			goto out_unlock;
 		}
 	}
@@ -426,9 +424,9 @@ static unsigned int write_shared(struct rxd_store *store, u64 pos, const void *s
 
 	if (write->taken == write->nr)
 		rxd_write_alloc(write, store, pgno, gap->nr);
-	if (gap->last)
+	if (write->replaces)
 		write->gfp |= RXD_GFP_REPLACE;
-	if (write->taken == write->nr && gap->last)
+	if (write->taken == write->nr && write->replaces)
 		rxd_write_alloc(write, store, pgno, 1);
 	if (write->taken == write->nr || rxd_leaf_unshare(store, pgno, write->gfp))
 		return 0;
@@ -457,7 +455,7 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 		write->gfp = RXD_GFP_NOWAIT | (gfp & RXD_GFP_WRITEBACK);
 	gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
 	write->shared = gap.shared;
-	write->replaces = gap.last;
+	write->replaces = gap.last && rxd_may_replace();
 	if (unlikely(gap.shared))
 		done = write_shared(store, pos, src, len, &gap, write);
 	else
@@ -514,9 +512,12 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 		if (!rxd_store_wait_for_memory(store, freed, write))
 			break;
 	}
+	if (!done)
+		return 0;
 	/* Others may still be short of memory that is not dirty. */
-	if (done && (write->deadline || !(write->gfp & RXD_GFP_WRITEBACK)))
+	if (write->deadline || !(write->gfp & RXD_GFP_WRITEBACK))
 		rxd_store_found_memory(store);
+	write->deadline = 0;
 	return done;
 }
 

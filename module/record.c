@@ -13,6 +13,7 @@
 #include <linux/compiler.h>
 #include <linux/find.h>
 #include <linux/limits.h>
+#include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
@@ -170,7 +171,7 @@ struct rxd_record *rxd_store_record(const struct rxd_store *store)
 
 /**
  * rxd_store_swap_record - give a store another record
- * @store: the store, with a struct rxd_hold, whose writes are held
+ * @store: the store, with a struct rxd_hold; its writes are held, or it has no I/O
  * @record: the record, or NULL
  *
  * Return: the earlier record, or NULL.
@@ -214,6 +215,7 @@ struct rxd_record *rxd_store_replace_record(struct rxd_store *store, struct rxd_
 void rxd_store_lend_record(struct rxd_store *store, struct rxd_store *clone,
 			   struct rxd_record *record, struct rxd_loan *loan)
 {
+	lockdep_assert_held_write(&store->hold->sem);
 	loan->left = record->id;
 	record = rxd_store_swap_record(store, record);
 	loan->taken = record ? record->id : 0;

@@ -256,7 +256,8 @@ int rxd_leaf_unshare_part(struct rxd_store *store, unsigned long first, unsigned
 	/* A whole leaf is removed without a copy, and in holes there is nothing to remove. */
 	if (nr == RXD_PAGES_PER_LEAF || !has_data(store, first, nr))
 		return 0;
-	return rxd_leaf_unshare(store, first, gfp);
+	/* A refusal would cost more than the copy: pages stay, or are allocated for zeros. */
+	return rxd_leaf_unshare(store, first, gfp | RXD_GFP_WRITEBACK);
 }
 
 /**
@@ -300,8 +301,7 @@ int rxd_store_unshare_ends_wait(struct rxd_store *store, unsigned long first, un
 	struct rxd_write write;
 	long freed;
 
-	/* The zeros may be those of a file system, which would lose data. */
-	rxd_write_begin(&write, 0, RXD_GFP | RXD_GFP_WRITEBACK);
+	rxd_write_begin(&write, 0, RXD_GFP);
 	for (;;) {
 		freed = rxd_freed_pages();
 		if (!rxd_store_unshare_ends(store, first, nr, write.gfp))

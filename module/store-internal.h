@@ -129,9 +129,11 @@ void rxd_note_retired(unsigned long nr);
 void rxd_note_freed(unsigned long nr);
 void rxd_free_later(struct page *first);
 void rxd_retire_pages(struct page *first, unsigned int nr);
+void rxd_retire_replaced(struct page *page);
 void rxd_note_owners(long nr);
 void rxd_expect_nothing_left(void);
 long rxd_freed_pages(void);
+bool rxd_may_replace(void);
 bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write);
 
 /**

@@ -150,7 +150,7 @@ static_assert(offsetofend(struct rxd_store, hold) <= SMP_CACHE_BYTES);
  * struct rxd_write - a write of one or more parts, and pages for the holes in its range
  * @left: bytes still to be written, of all parts
  * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the writer must not sleep
- * @deadline: until when the write waits for memory, in jiffies; 0 before the first wait
+ * @deadline: until when this step waits for memory, in jiffies; 0 before the first wait
  * @limited: the last allocation failed because of the limit of the store
  * @shared: the last step met a page that is shared
  * @replaces: the page that could not be allocated would have replaced one that is then free

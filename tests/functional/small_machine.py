@@ -7,6 +7,7 @@ for it.
 
 import concurrent.futures
 import contextlib
+import ctypes
 import errno
 import hashlib
 import mmap
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from rxdlib import direct, dm, memory
+from rxdlib import direct, dm, memory, nvme
 from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.control import (CLONE_EXPENDABLE, CLONE_NO_FREEZE, CREATE_RESERVE,
                             RESIZE_OVERCOMMIT, SIZE_MAX, STATE_LOST, STATE_RESERVED, Control)
@@ -28,6 +29,7 @@ from rxdlib.lab import DISK, state
 from rxdlib.outcome import ok
 from rxdlib.stacks import STACKS, data_offset
 from test_clone_in_use import exhaust, rewrite
+from test_export import ALLOWED, TCP, connected, exported
 from test_save_in_use import Stalled, disks, is_clean_up_done
 
 SLOW_DISK = "/dev/vdc"      # 150 requests a second
@@ -446,7 +448,14 @@ def write_beside_a_clone(lab, pool, ramdisk, device):
     return clone, *write_until_one_waits(pool, device)
 
 
-@pytest.mark.parametrize("through", ["disk", "crypt"])
+@contextlib.contextmanager
+def connected_over_tcp(path):
+    nvme.network()
+    with exported(path, *TCP, *ALLOWED) as nqn, connected(nqn) as remote:
+        yield remote
+
+
+@pytest.mark.parametrize("through", ["disk", "crypt", "nvme"])
 def test_wait_for_dirty_pages(unharmed, lab, stuck, pool, through):
     """Direct I/O takes no clean page if the rest is dirty. It goes on once that is written."""
     ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
@@ -454,7 +463,8 @@ def test_wait_for_dirty_pages(unharmed, lab, stuck, pool, through):
     if through == "crypt":
         table = CRYPT.format(ramdisk.path, 4 * GIB // SECTOR)
         path = f"/dev/mapper/{lab.mapped(f'0 {4 * GIB // SECTOR} {table}')}"
-    with Direct(path) as device:
+    remote = connected_over_tcp(path) if through == "nvme" else contextlib.nullcontext(path)
+    with remote as path, Direct(path) as device:
         clone, count, write = write_beside_a_clone(lab, pool, ramdisk, device)
         programs_get_memory()
         assert not write.done()
@@ -545,6 +555,81 @@ def test_dirty_pages_of_stacked_device(unharmed, lab, stuck, target):
         check(device, count)
     with Direct(path) as device:
         check(device, number)
+    assert ramdisk.query().nospc == 0
+
+
+def below_loop(lab, kind):
+    """Returns the RAM disk, and the device on it."""
+    if kind == "thin":
+        stack = STACKS["thin"](lab, GIB)
+        return stack.ramdisks[0], stack.path
+    ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
+    if kind == "disk":
+        return ramdisk, ramdisk.path
+    inline = " 2 no_read_workqueue no_write_workqueue" if kind == "crypt-inline" else ""
+    table = CRYPT.format(ramdisk.path, 4 * GIB // SECTOR) + inline
+    return ramdisk, f"/dev/mapper/{lab.mapped(f'0 {GIB // SECTOR} {table}')}"
+
+
+@pytest.mark.parametrize("below, direct_io, is_exempt", [
+    ("disk", True, True), ("thin", True, True), ("crypt-inline", True, True),
+    # The threads of dm-crypt write copies of the pages.
+    ("crypt", True, False), ("crypt", False, True)])
+def test_writeback_through_loop(unharmed, lab, stuck, below, direct_io, is_exempt):
+    """Writeback passes a loop device, which may make direct I/O of it."""
+    ramdisk, path = below_loop(lab, below)
+    path = lab.loop_on(path, f"--direct-io={'on' if direct_io else 'off'}")
+    filler = lab.ramdisk(8 * GIB, overcommit=True)
+    with Direct(filler.path) as device, open(path, "wb", buffering=0) as file:
+        fill_until_little_is_clean(device, 8 * MIB)
+        number = 0
+        while clean_memory() > headroom() * 3 // 8:
+            file.write(chunk(number))
+            number += 1
+        begin, error = time.monotonic(), 0
+        try:
+            os.fsync(file.fileno())
+        except OSError as caught:
+            error = caught.errno
+        took = time.monotonic() - begin
+    print(f"{number} chunks, error {error} after {took:.1f} s")
+    if is_exempt:
+        assert not error and took < 5 and ramdisk.query().nospc == 0
+        with Direct(path) as device:
+            check(device, number)
+    else:
+        assert error in (errno.EIO, errno.ENOSPC) and ramdisk.query().nospc > 0
+
+
+PR_SET_IO_FLUSHER = 57
+
+
+@contextlib.contextmanager
+def io_flusher():
+    """This thread serves a block device."""
+    prctl = ctypes.CDLL(None).prctl
+    assert not prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        assert not prctl(PR_SET_IO_FLUSHER, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("through", ["flusher", "loop"])
+def test_exempt_direct_io(unharmed, lab, stuck, through):
+    """Direct I/O of a thread that may be writing back, for which it cannot be told, is exempt."""
+    ramdisk = lab.ramdisk(8 * GIB, overcommit=True)
+    path = lab.loop_on(ramdisk.path, "--direct-io=on") if through == "loop" else ramdisk.path
+    with Direct(ramdisk.path) as device:
+        count = fill_until_little_is_clean(device, 8 * MIB)
+    writer = io_flusher() if through == "flusher" else contextlib.nullcontext()
+    with Direct(path) as device, writer:
+        begin = time.monotonic()
+        while clean_memory() > headroom() * 3 // 8:
+            device.write(count * CHUNK, chunk(count))
+            count += 1
+        assert time.monotonic() - begin < 5
+        check(device, count)
     assert ramdisk.query().nospc == 0
 
 

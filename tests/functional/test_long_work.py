@@ -242,7 +242,8 @@ def test_killed_while_growing(lab):
         assert not child.done()
     after = ramdisk.query()
     assert after.size == MIB == after.mem_used
-    assert (after.mem_limit, after.state) == (before.mem_limit, before.state)
+    assert (after.mem_limit, after.mem_index, after.state) == \
+        (before.mem_limit, before.mem_index, before.state)
     assert direct.read(ramdisk.path, 0, BLOCK) == stamp(2)
     lab.ramdisk(SIZE).remove()
     assert missing(memory, 32 * MIB) < 32 * MIB

@@ -222,12 +222,16 @@ class Lab:
 
     def loop(self, size, sector_size=512):
         """A loop device on a sparse file."""
-        run("modprobe", "loop")
-        device = run("losetup", "--find", "--show", f"--sector-size={sector_size}",
-                     self.file(size)).stdout.strip()
-        self.stack.callback(run, "losetup", "--detach", device)
+        device = self.loop_on(self.file(size), f"--sector-size={sector_size}")
         # A disk that was once set read-only stays read-only, even if its file is writable.
         run("blockdev", "--setrw", device)
+        return device
+
+    def loop_on(self, path, *options):
+        """A loop device on a file or a device."""
+        run("modprobe", "loop")
+        device = run("losetup", "--find", "--show", *options, path).stdout.strip()
+        self.stack.callback(run, "losetup", "--detach", device)
         return device
 
     def directory(self):

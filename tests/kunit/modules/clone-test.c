@@ -1246,6 +1246,35 @@ static void killed_while_it_shrinks(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, disk(SOURCE)->shut);
 }
 
+/* A growth is killed while it waits for memory, and after it has taken some: none is left. */
+static void killed_while_it_grows(struct kunit *test)
+{
+	struct rxd_store_stats before, after;
+	unsigned int i;
+
+	KUNIT_ASSERT_EQ(test, make_disk_with(8, RXD_CREATE_RESERVE), 0);
+	rxd_store_get_stats(store_of(SOURCE), &before);
+	allow_signal(SIGKILL);
+	for (i = 0; i < 2; i++) {
+		/* A page that is about to be free. */
+		if (!i)
+			rxd_note_retired(1);
+		test_memory.is_short = !i;
+		send_sig(SIGKILL, current, 1);
+		KUNIT_EXPECT_EQ(test, resize_source(4 * PER_LEAF, 0), -EINTR);
+		flush_signals(current);
+		if (!i)
+			rxd_note_freed(1);
+		KUNIT_EXPECT_EQ(test, rxd_store_nr_pages(store_of(SOURCE)), 8);
+		rxd_store_get_stats(store_of(SOURCE), &after);
+		KUNIT_EXPECT_EQ(test, after.used, before.used);
+		KUNIT_EXPECT_EQ(test, after.index_bytes, before.index_bytes);
+	}
+	disallow_signal(SIGKILL);
+	KUNIT_EXPECT_EQ(test, resize_source(16, 0), 0);
+	KUNIT_EXPECT_EQ(test, used(store_of(SOURCE)), 16);
+}
+
 static int cut_source(void)
 {
 	return resize_source(8, RXD_RESIZE_FORCE);
@@ -1341,6 +1370,7 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE(removal_frees_at_once),
 	KUNIT_CASE(frozen_for_a_short_time),
 	KUNIT_CASE(killed_while_it_shrinks),
+	KUNIT_CASE(killed_while_it_grows),
 	KUNIT_CASE(cut_waits_without_the_open_mutex),
 	KUNIT_CASE(shrink_waits_for_no_memory),
 	KUNIT_CASE(shrink_takes_from_the_headroom),

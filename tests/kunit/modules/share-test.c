@@ -6,10 +6,13 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/prandom.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include "../module/expendable.h"
 #include "../module/hold.h"
+#include "../module/store-internal.h"
 #include "crew.h"
 #include "share-test.h"
 
@@ -188,6 +191,47 @@ static void free_part_of_leaf(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_store_free_range(pair.changed, 2, 3), 3);
 	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, 2, 3, 0));
 	KUNIT_EXPECT_TRUE(test, pages_are(pair.changed, 5, 3, 0x10));
+	end_pair(test, &pair);
+}
+
+/* The free memory is checked once in a number of allocations. */
+static void notice_shortage(struct rxd_store *store)
+{
+	struct page *page;
+
+	while ((page = rxd_store_alloc_page(store, 0, RXD_GFP)))
+		rxd_store_free_page(page);
+}
+
+/* Only the headroom is left. */
+static void make_short(struct rxd_store *store)
+{
+	test_memory.is_short = true;
+	notice_shortage(store);
+}
+
+/* The copy of a leaf that a discard needs may take clean memory. */
+static void free_beside_dirty_memory(struct kunit *test)
+{
+	struct pair pair = make_pair(test);
+	u8 *buf = make_buf(test, 0);
+
+	pair.changed->options.detect_zeroes = true;
+	test_memory.nr_dirty = totalram_pages();
+	notice_shortage(pair.changed);
+	KUNIT_EXPECT_EQ(test, rxd_store_write(pair.changed, pos_of(1), buf, PAGE_SIZE,
+					      RXD_GFP_NOWAIT), 0);
+	KUNIT_EXPECT_FALSE(test, page_is_there(pair.changed, 1));
+	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(pair.changed, PER_LEAF, 2, RXD_GFP_NOWAIT), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(pair.changed, PER_LEAF, 2), 2);
+	test_memory.nr_dirty = 0;
+	end_pair(test, &pair);
+
+	/* It leaves the headroom. */
+	pair = make_pair(test);
+	make_short(pair.changed);
+	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(pair.changed, PER_LEAF, 2, RXD_GFP), -ENOMEM);
+	test_memory.is_short = false;
 	end_pair(test, &pair);
 }
 
@@ -1124,16 +1168,6 @@ static void page_is_free(struct page *page)
 	test_memory.pages_left = ULONG_MAX;
 }
 
-/* Only the headroom is left. The free memory is checked once in a number of allocations. */
-static void make_short(struct rxd_store *store)
-{
-	struct page *page;
-
-	test_memory.is_short = true;
-	while ((page = rxd_store_alloc_page(store, 0, RXD_GFP)))
-		rxd_store_free_page(page);
-}
-
 /* There is no memory but that of the changes of the clone. */
 static void expendable_is_given_up(struct kunit *test)
 {
@@ -1290,6 +1324,74 @@ static void headroom_serves_for_replacements(struct kunit *test)
 	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
 }
 
+/* So many replaced pages may wait to be freed: an eighth of the headroom. */
+static unsigned long most_replaced(void)
+{
+	return clamp(totalram_pages() / 8, SZ_32M >> PAGE_SHIFT, SZ_2G >> PAGE_SHIFT) / 8;
+}
+
+/* No page that was replaced is free before the end of the RCU section. */
+static void replacements_are_bounded(struct kunit *test)
+{
+	unsigned long most = most_replaced(), pgno = 0;
+	struct rxd_store *golden, *clone;
+	u8 *buf = make_buf(test, 0x33);
+
+	test_delay_lifts();
+	golden = make_store(test, 2 * most);
+	fill(test, golden, 0, 2 * most, 0x10);
+	clone = share(test, golden);
+	kunit_release_action(test, destroy_test_store, clone);
+	make_short(golden);
+	rcu_read_lock();
+	while (pgno < 2 * most && !rxd_store_write(golden, pos_of(pgno), buf, PAGE_SIZE,
+						   RXD_GFP_NOWAIT))
+		pgno++;
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, pgno, most);
+	for (; pgno < 2 * most; pgno++)
+		KUNIT_ASSERT_EQ(test, write_page(golden, pgno, buf), 0);
+	test_memory.is_short = false;
+	expect_nothing_left(test, &golden, 1);
+}
+
+static void free_replaced(struct work_struct *work)
+{
+	test_note_replaced(-(long)most_replaced());
+}
+
+static DECLARE_DELAYED_WORK(free_replaced_work, free_replaced);
+
+/* A write that may sleep waits for pages that were replaced. No write waits for other pages. */
+static void replacement_waits_for_others(struct kunit *test)
+{
+	u8 *buf = make_buf(test, 0x33);
+	struct rxd_store *golden;
+	long most = most_replaced();
+	unsigned long begin;
+	int ret;
+
+	test_delay_lifts();
+	golden = make_golden(test);
+	kunit_release_action(test, destroy_test_store, share(test, golden));
+	make_short(golden);
+	rxd_note_retired(2 * most);
+	ret = rxd_store_write(golden, pos_of(0), buf, PAGE_SIZE, RXD_GFP_NOWAIT);
+	rxd_note_freed(2 * most);
+	KUNIT_EXPECT_EQ(test, ret, 0);
+
+	test_note_replaced(most);
+	ret = rxd_store_write(golden, pos_of(1), buf, PAGE_SIZE, RXD_GFP_NOWAIT);
+	KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+	begin = jiffies;
+	schedule_delayed_work(&free_replaced_work, HZ / 4);
+	KUNIT_EXPECT_EQ(test, write_page(golden, 1, buf), 0);
+	KUNIT_EXPECT_GE(test, jiffies - begin, HZ / 4);
+	flush_delayed_work(&free_replaced_work);
+	test_memory.is_short = false;
+	expect_nothing_left(test, &golden, 1);
+}
+
 /* Writers of a store that is short of memory, and clones that are given up and removed. */
 static int scarce_writer(void *arg)
 {
@@ -1376,6 +1478,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE_PARAM(write_hole_of_shared_leaf, side_gen_params),
 	KUNIT_CASE_PARAM(zero_pages, side_gen_params),
 	KUNIT_CASE_PARAM(free_part_of_leaf, side_gen_params),
+	KUNIT_CASE_PARAM(free_beside_dirty_memory, side_gen_params),
 	KUNIT_CASE_PARAM(free_whole_leaf_needs_no_memory, side_gen_params),
 	KUNIT_CASE_PARAM(free_hole_needs_no_memory, side_gen_params),
 	KUNIT_CASE_PARAM(free_last_page_of_copied_leaf, side_gen_params),
@@ -1406,6 +1509,8 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(reserved_is_taken_back),
 	KUNIT_CASE(reserved_does_not_wait_for_ever),
 	KUNIT_CASE(headroom_serves_for_replacements),
+	KUNIT_CASE(replacements_are_bounded),
+	KUNIT_CASE(replacement_waits_for_others),
 	KUNIT_CASE_PARAM_ATTR(race_of_given_up, kind_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };

@@ -1124,14 +1124,57 @@ static void write_waits_not_for_ever(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_page(store, 1, buf), -ENOSPC);
 	KUNIT_EXPECT_LE(test, jiffies - begin, HZ);
 	/* Writes that fail without a wait do not prevent the wait of later ones. */
-	test_memory.late = 6 * HZ;
+	test_memory.late = HZ / 2;
 	KUNIT_EXPECT_EQ(test, write_page(store, 1, buf), -ENOSPC);
-	test_memory.late = 12 * HZ;
+	KUNIT_EXPECT_LE(test, jiffies - begin, HZ);
+	test_memory.late = 2 * HZ;
 	test_memory.pages_left = ULONG_MAX;
 	test_memory.nr_refusals = 2;
 	KUNIT_EXPECT_EQ(test, write_page(store, 1, buf), 0);
 	test_memory.nr_refusals = 2;
 	KUNIT_EXPECT_EQ(test, write_page(store, 2, buf), 0);
+}
+
+/* A write that gets some pages, each after a wait, does not fail because all waits were long. */
+static void every_step_may_wait(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 64);
+	u8 *buf = make_buf(test, 0x22);
+	struct rxd_write write;
+	unsigned int i;
+
+	test_memory.nr_dirty = totalram_pages() / 8;
+	rxd_write_begin(&write, 3 * PAGE_SIZE, RXD_GFP);
+	for (i = 0; i < 3; i++) {
+		test_memory.nr_refusals = 2;
+		KUNIT_EXPECT_EQ(test, rxd_store_write_part(store, pos_of(i), buf, PAGE_SIZE,
+							   &write), 0);
+		KUNIT_EXPECT_EQ(test, test_memory.nr_refusals, 0);
+		test_memory.late += 6 * HZ;
+		/* No page is left for the next step. */
+		rxd_write_end(&write);
+	}
+}
+
+/* Time in which no write waited for writeback does not count. */
+static void time_between_waits_does_not_count(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 64);
+	unsigned long begin = jiffies;
+	u8 *buf = make_buf(test, 0x22);
+
+	/* The leaf exists, so a failing write frees nothing that it could wait for. */
+	fill(test, store, 63, 1, 0x11);
+	test_memory.nr_dirty = totalram_pages() / 8;
+	store->short_since = (begin - 11 * HZ) ?: 1;
+	store->short_last = begin - 9 * HZ;
+	test_memory.nr_refusals = 2;
+	KUNIT_EXPECT_EQ(test, write_page(store, 0, buf), 0);
+	/* Others have waited until now. */
+	store->short_since = (jiffies - 11 * HZ) ?: 1;
+	store->short_last = jiffies;
+	test_memory.nr_refusals = 2;
+	KUNIT_EXPECT_EQ(test, write_page(store, 1, buf), -ENOSPC);
 }
 
 /* NUMA */
@@ -1348,6 +1391,8 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(write_waits_for_no_own_writeback),
 	KUNIT_CASE(write_waits_for_kswapd),
 	KUNIT_CASE_SLOW(write_waits_not_for_ever),
+	KUNIT_CASE(every_step_may_wait),
+	KUNIT_CASE(time_between_waits_does_not_count),
 	KUNIT_CASE(node_of_choice),
 	KUNIT_CASE(node_local),
 	KUNIT_CASE(node_interleave),

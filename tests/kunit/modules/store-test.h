@@ -87,6 +87,9 @@ extern struct test_memory test_memory;
 long test_awaited(void);
 long test_freed(void);
 
+/* Pretend that writes have replaced pages, which wait to be freed; or, if negative, are free. */
+void test_note_replaced(long nr);
+
 /* Other owners of leaves and pages. */
 long test_owners(void);
 

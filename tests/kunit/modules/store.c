@@ -176,6 +176,15 @@ static void test_resched(void)
 #include "../module/record.c"
 #include "../module/expendable.c"
 
+void test_note_replaced(long nr)
+{
+	atomic_long_add(nr, &replaced_pages);
+	if (nr > 0)
+		rxd_note_retired(nr);
+	else
+		rxd_note_freed(-nr);
+}
+
 static void test_grace_period(void)
 {
 	typeof(test_memory.at_grace) at_grace = READ_ONCE(test_memory.at_grace);
