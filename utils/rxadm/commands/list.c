@@ -256,11 +256,9 @@ static const struct column status_columns[] = {
 	[COL_SEQ_CUTOFF]	= { "SEQ_CUTOFF", COLUMN_SIZE, false,
 				    "length beyond which sequential I/O is not cached" },
 	[COL_BLOCK_SIZE]	= { "BLOCK_SIZE", COLUMN_SIZE, true, "size of a cache block" },
-	[COL_BLOCKS_TOTAL]	= { "BLOCKS_TOTAL", COLUMN_NUMBER, true,
-				    "blocks that the cache can hold" },
+	[COL_BLOCKS_TOTAL]	= { "BLOCKS_TOTAL", COLUMN_NUMBER, true, "blocks it can hold" },
 	[COL_BLOCKS_USED]	= { "BLOCKS_USED", COLUMN_NUMBER, true, "blocks that it holds" },
-	[COL_METADATA_BYTES]	= { "METADATA_BYTES", COLUMN_SIZE, false,
-				    "memory that the index occupies" },
+	[COL_METADATA_BYTES]	= { "METADATA_BYTES", COLUMN_SIZE, false, "memory of the index" },
 	[COL_READ_HITS]		= { "READ_HITS", COLUMN_NUMBER, true,
 				    "blocks read from the RAM disk" },
 	[COL_READ_MISSES]	= { "READ_MISSES", COLUMN_NUMBER, true,
@@ -330,8 +328,7 @@ static const struct table_spec latency_spec = {
 /**
  * cache_columns_fill - fill the columns of a cache that 'status' and 'info' have
  * @table: the table
- * @origin: the column ORIGIN, followed by CACHE, MODE, SEQ_CUTOFF, BLOCK_SIZE, BLOCKS_TOTAL and
- *	BLOCKS_USED
+ * @origin: the column ORIGIN, followed by the others up to BLOCKS_USED
  * @metadata: the column for the memory of the index
  * @counters: the first counter, followed by the others in their order, and READ_HIT_PERCENT
  * @cache: the cache
