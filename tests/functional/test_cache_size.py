@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The size of a cache: a limit below that of the RAM disk, which moves while it is in use."""
 
+import json
+import os
 import random
 import subprocess
 import time
@@ -12,6 +14,7 @@ from rxdlib.command import ENVIRONMENT, run
 from rxdlib.control import Control
 from rxdlib.direct import BLOCK, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK, LONG
+from rxdlib.outcome import ok, refused
 
 SIZE = 16 * MIB
 PATIENCE = 60
@@ -312,3 +315,99 @@ def test_under_fio(lab, pattern):
     assert cache.status().origin_errors == 0
     for offset in range(0, SIZE, MIB):
         assert direct.read(cache.path, offset, MIB) == direct.read(DISK, offset, MIB)
+
+
+# rxadm
+
+
+def status_of(name):
+    return json.loads(ok("status", name, "--json"))["caches"][0]
+
+
+def test_rxadm(lab):
+    prepare()
+    cache = lab.cache(SIZE, cache_size=SIZE)
+    read_all(cache)
+    assert status_of(cache.name)["limit"] is None
+    assert ok("resize", cache.name, "4M", "--dry-run") == \
+        f"dmsetup message {cache.name} 0 size 4194304\n"
+    assert used(cache) == SIZE
+    assert ok("resize", cache.name, "4M") == ""
+    wait_for(lambda: used(cache) == 4 * MIB)
+    assert status_of(cache.name)["limit"] == 4 * MIB
+    info = json.loads(ok("info", cache.name, "--json"))["info"][0]
+    assert (info["limit"], info["size"]) == (4 * MIB, SIZE)
+    assert f'rxcache_memory_limit_bytes{{name="{cache.name}"}} {4 * MIB}\n' in ok("metrics")
+    ok("resize", cache.path, "+2M")
+    assert status_of(cache.name)["limit"] == 6 * MIB
+    ok("resize", cache.name, "--", "-1M")
+    assert status_of(cache.name)["limit"] == 5 * MIB
+    # The size of the RAM disk is no limit.
+    ok("resize", cache.name, "16M")
+    assert status_of(cache.name)["limit"] is None
+    assert dm.table(cache.name).endswith(" 0")
+
+
+def test_rxadm_rounds_to_blocks(lab):
+    cache = lab.cache(SIZE, cache_size=SIZE, block_size=64 * 1024)
+    ok("resize", cache.name, "1100K")
+    assert status_of(cache.name)["limit"] == 1088 * 1024
+
+
+def test_rxadm_blocks_left_over(lab):
+    cache = lab.cache(SIZE, cache_size=65 * BLOCK)
+    ok("resize", cache.name, "128K")
+    ok("resize", cache.name, "260K")
+    assert status_of(cache.name)["limit"] is None
+    refused(1, "resize", cache.name, "264K", names="from 64K to 260K, the size of its RAM disk")
+
+
+BAD = [
+    (("4K",), "its size cannot be 4K; must be from 512K to 16M, the size of its RAM disk"),
+    (("508K",), "must be from 512K to 16M"),
+    (("17M",), "its size cannot be 17M"),
+    (("+1M",), "its size cannot be 17M"),
+    (("--", "-16M"), "-16M"),
+    (("x",), "'x'"),
+    (("0",), "'0'"),
+    (("1M..2M",), "'1M..2M'"),
+    (("4M", "--force"), "--force and --overcommit are for RAM disks"),
+    (("4M", "--overcommit"), "--force and --overcommit are for RAM disks"),
+]
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("words, part", BAD, ids=[" ".join(case[0]) for case in BAD])
+def test_rxadm_bad(cache, words, part):
+    refused(1, "resize", cache.name, *words, names=part)
+
+
+@pytest.mark.one_kernel
+def test_rxadm_other_mapping(lab):
+    """A mapping that is no cache, and one that does not exist."""
+    name, path = lab.linear(4 * MIB)
+    refused(4, "resize", name, "1M", names=(name, "is not a cache"))
+    refused(4, "resize", path, "1M", names=(name, "is not a cache"))
+    refused(4, "resize", "/dev/mapper/none", "1M", names=("none", "does not exist"))
+
+
+@pytest.mark.one_kernel
+def test_rxadm_ramdisk_that_was_named(lab):
+    """The name of a RAM disk comes before a mapping of the same name."""
+    ramdisk = lab.ramdisk(4 * MIB)
+    ok("set", ramdisk.path, "--name", "scratch")
+    lab.mapped(f"0 8192 linear {DISK} 0", name="scratch")
+    ok("resize", "scratch", "8M")
+    with Control() as control:
+        assert control.query(ramdisk.index).size == 8 * MIB
+
+
+@pytest.mark.one_kernel
+def test_rxadm_ramdisk_of_that_name(lab):
+    """A device in /dev comes before a mapping of the same name."""
+    ramdisk = lab.ramdisk(4 * MIB)
+    lab.mapped(f"0 8192 linear {DISK} 0", name=ramdisk.name)
+    ok("resize", ramdisk.name, "8M")
+    with Control() as control:
+        assert control.query(ramdisk.index).size == 8 * MIB
+    assert os.path.exists(f"/dev/mapper/{ramdisk.name}")

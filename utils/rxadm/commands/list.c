@@ -245,6 +245,7 @@ enum {
 	COL_INVALIDATIONS,
 	COL_ORIGIN_ERRORS,
 	COL_READ_HIT_PERCENT,
+	COL_CACHE_LIMIT,
 	COL_CACHE_EXPORT,
 };
 
@@ -283,6 +284,7 @@ static const struct column status_columns[] = {
 				    "requests that failed on the origin" },
 	[COL_READ_HIT_PERCENT]	= { "READ_HIT_PERCENT", COLUMN_NUMBER, true,
 				    "READ_HITS as a percentage of all blocks read" },
+	[COL_CACHE_LIMIT]	= { "LIMIT", COLUMN_SIZE, true, "memory of its data, if limited" },
 	[COL_CACHE_EXPORT]	= { "EXPORT", COLUMN_TEXT, false, "NQN and address of its export" },
 };
 
@@ -330,12 +332,14 @@ static const struct table_spec latency_spec = {
  * @table: the table
  * @origin: the column ORIGIN, followed by the others up to BLOCKS_USED
  * @metadata: the column for the memory of the index
+ * @limit: the column for the limit of its data
  * @counters: the first counter, followed by the others in their order, and READ_HIT_PERCENT
  * @cache: the cache
  * @status: its status
  */
-void cache_columns_fill(struct table *table, size_t origin, size_t metadata, size_t counters,
-			const struct cache *cache, const struct rxcache_status *status)
+void cache_columns_fill(struct table *table, size_t origin, size_t metadata, size_t limit,
+			size_t counters, const struct cache *cache,
+			const struct rxcache_status *status)
 {
 	double hits = status->counters[RXCACHE_READ_HITS];
 	double reads = hits + status->counters[RXCACHE_READ_MISSES];
@@ -349,6 +353,8 @@ void cache_columns_fill(struct table *table, size_t origin, size_t metadata, siz
 	table_set_number(table, origin++, status->total);
 	table_set_number(table, origin, status->used);
 	table_set_number(table, metadata, status->metadata);
+	if (status->features.size)
+		table_set_number(table, limit, status->features.size);
 	for (i = 0; i < RXCACHE_COUNTERS; i++)
 		table_set_number(table, counters++, status->counters[i]);
 	if (reads)
@@ -367,7 +373,8 @@ static enum exit_code add_cache(struct table *table, const struct cache *cache,
 		return ret;
 	table_add_line(table);
 	table_set_text(table, COL_NAME, cache->name);
-	cache_columns_fill(table, COL_ORIGIN, COL_METADATA_BYTES, COL_READ_HITS, cache, &status);
+	cache_columns_fill(table, COL_ORIGIN, COL_METADATA_BYTES, COL_CACHE_LIMIT, COL_READ_HITS,
+			   cache, &status);
 	table_set_freed(table, COL_CACHE_EXPORT, nvmet_exports_of(cache->number));
 	return EXIT_OK;
 }

@@ -335,6 +335,11 @@ static void write_block_size(const struct scope *scope, const void *disk)
 	write_number(scope, ((const struct cache_metrics *)disk)->status.block_size * SECTOR);
 }
 
+static void write_cache_limit(const struct scope *scope, const void *disk)
+{
+	write_number(scope, rxcache_size(&((const struct cache_metrics *)disk)->status));
+}
+
 #define STATUS_FIELD(_name, _field)							\
 static void write_##_name(const struct scope *scope, const void *disk)			\
 {											\
@@ -389,6 +394,8 @@ static const struct family cache_families[] = {
 	{ "blocks_used", TYPE_GAUGE, NULL, "Blocks in the cache.", write_blocks_used },
 	{ "metadata_bytes", TYPE_GAUGE, "bytes", "Memory that the index occupies.",
 	  write_metadata },
+	{ "memory_limit_bytes", TYPE_GAUGE, "bytes",
+	  "Memory that the cached data may occupy, the limit or the capacity.", write_cache_limit },
 	{ "seq_cutoff_bytes", TYPE_GAUGE, "bytes",
 	  "Length beyond which sequential I/O is not cached, 0 if all is cached.", write_cutoff },
 	{ "read_hits", TYPE_COUNTER, NULL, "Blocks read from the RAM disk.", write_read_hits },
