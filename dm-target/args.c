@@ -12,7 +12,10 @@
  *	if_same DISKSEQ CHANGES, which counts as three: do not take the RAM disk if it has
  *	    another diskseq, or another number in its sysfs file changes
  *
- * The policy argument is seq_cutoff BYTES (default 0: off).
+ * Policy arguments are:
+ *
+ *	seq_cutoff BYTES (default 0: off)
+ *	size BYTES: limit of the cached data (default 0: none)
  */
 #include <linux/ctype.h>
 #include <linux/device-mapper.h>
@@ -24,6 +27,8 @@
 #include "args.h"
 
 #define FEATURES "writethrough, writearound, passthrough, block_size N or if_same DISKSEQ CHANGES"
+#define BAD_SEQ_CUTOFF "seq_cutoff must be a multiple of 512 bytes, at most 1 TiB"
+#define POLICY_ARGS "seq_cutoff BYTES or size BYTES"
 
 static const char *const mode_names[RXC_NR_MODES] = {
 	[RXC_WRITETHROUGH] = "writethrough",
@@ -154,23 +159,40 @@ static int parse_features(struct dm_arg_set *as, struct rxc_args *args, char **e
 
 static int parse_policy_args(struct dm_arg_set *as, struct rxc_args *args, char **error)
 {
-	static const struct dm_arg count = { 0, 2, "policy argument count must be 0 or 2" };
+	static const struct dm_arg count = { 0, 4, "policy argument count must be 0, 2 or 4" };
+	bool have_seq_cutoff = false, have_size = false;
+	const char *name, *value;
 	unsigned int argc;
 	int ret;
 
 	ret = dm_read_arg_group(&count, as, &argc, error);
 	if (ret)
 		return ret;
-	if (!argc)
-		return 0;
-	if (argc != 2 || strcmp(dm_shift_arg(as), "seq_cutoff")) {
-		*error = "unknown policy argument, must be seq_cutoff BYTES";
+	if (argc % 2) {
+		*error = count.error;
 		return -EINVAL;
 	}
-	ret = rxc_parse_seq_cutoff(dm_shift_arg(as), &args->seq_cutoff);
-	if (ret)
-		*error = "seq_cutoff must be a multiple of 512 bytes, at most 1 TiB";
-	return ret;
+	for (; argc; argc -= 2) {
+		name = dm_shift_arg(as);
+		value = dm_shift_arg(as);
+		if (!strcmp(name, "seq_cutoff") && !have_seq_cutoff) {
+			have_seq_cutoff = true;
+			if (rxc_parse_seq_cutoff(value, &args->seq_cutoff)) {
+				*error = BAD_SEQ_CUTOFF;
+				return -EINVAL;
+			}
+		} else if (!strcmp(name, "size") && !have_size) {
+			have_size = true;
+			if (rxc_parse_number(value, &args->size)) {
+				*error = "size must be a number of bytes";
+				return -EINVAL;
+			}
+		} else {
+			*error = "unknown or repeated policy argument, must be " POLICY_ARGS;
+			return -EINVAL;
+		}
+	}
+	return 0;
 }
 
 /**
@@ -196,6 +218,7 @@ int rxc_args_parse(struct rxc_args *args, unsigned int argc, char **argv, char *
 	args->block_size = max_t(unsigned int, RXC_BLOCK_SIZE_MIN, PAGE_SIZE >> SECTOR_SHIFT);
 	args->mode = RXC_WRITETHROUGH;
 	args->seq_cutoff = 0;
+	args->size = 0;
 	args->if_same = false;
 	args->diskseq = 0;
 	args->changes = 0;

@@ -33,6 +33,7 @@ enum rxc_mode {
  * @block_size: size of a cache block, in sectors
  * @mode: the initial mode
  * @seq_cutoff: sequential I/O bypasses the cache beyond this many bytes; 0: never
+ * @size: limit of the cached data, in bytes; 0: none
  * @if_same: take the RAM disk only if it has @diskseq and @changes
  * @diskseq: the diskseq of the disk
  * @changes: the number in its sysfs file changes
@@ -43,6 +44,7 @@ struct rxc_args {
 	unsigned int block_size;
 	enum rxc_mode mode;
 	u64 seq_cutoff;
+	u64 size;
 	bool if_same;
 	u64 diskseq;
 	u64 changes;

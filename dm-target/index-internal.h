@@ -49,6 +49,7 @@ struct rxc_bucket {
  * @store: the pages; slot s has the pages from s * @block_pages on
  * @stats: counters
  * @nr_buckets: number of buckets, a power of two
+ * @limit: number of slots that may hold blocks
  * @no_room_until: in jiffies; rxc_index_make_room() gives up at once before this time
  * @ranges: blocks that must not enter the cache
  * @hand: counts the sets that were searched for a block to evict when memory was short
@@ -67,6 +68,7 @@ struct rxc_index {
 	struct rxd_store *store;
 	struct rxc_stats __percpu *stats;
 	unsigned long nr_buckets;
+	unsigned long limit;
 	unsigned long no_room_until;
 	struct rxc_ranges ranges;
 	atomic_long_t hand ____cacheline_aligned;

@@ -9,6 +9,7 @@
 #include <linux/sched.h>
 #include <linux/string.h>
 
+#include "limit.h"
 #include "message.h"
 #include "origin.h"
 
@@ -45,6 +46,19 @@ static int set_seq_cutoff(struct rxcache *c, char **argv, char *result, unsigned
 		return refuse("seq_cutoff", argv[1],
 			      "must be a multiple of 512 bytes, at most 1 TiB");
 	WRITE_ONCE(c->seq_cutoff, bytes);
+	return 0;
+}
+
+static int set_size(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
+{
+	const char *error = "size must be a number of bytes";
+	u64 bytes;
+
+	if (!rxc_parse_number(argv[1], &bytes))
+		error = rxc_limit_check(c, bytes, rxc_index_min_limit(c->index));
+	if (error)
+		return refuse("size", argv[1], error);
+	rxc_limit_set(c, bytes);
 	return 0;
 }
 
@@ -152,7 +166,7 @@ static int list_cached(struct rxcache *c, char **argv, char *result, unsigned in
 	return 1;
 }
 
-#define MESSAGE_NAMES	"cached, drop, invalidate, mode, prefetch, reset_stats or seq_cutoff"
+#define MESSAGE_NAMES	"cached, drop, invalidate, mode, prefetch, reset_stats, seq_cutoff or size"
 
 static const struct message {
 	const char *name;
@@ -167,6 +181,7 @@ static const struct message {
 	{ "prefetch", 2, "takes START and LENGTH", start_prefetch },
 	{ "reset_stats", 0, "takes no arguments", reset_stats },
 	{ "seq_cutoff", 1, "takes BYTES", set_seq_cutoff },
+	{ "size", 1, "takes BYTES", set_size },
 };
 
 /**

@@ -52,6 +52,10 @@ struct rxc_fills {
  *	false again before the target is destroyed
  * @if_same: take @cache only if it is as @seen
  * @seen: see rxd_take()
+ * @size: limit of the cached data, in bytes; 0: the RAM disk has all that it can
+ * @limit_lock: serialises changes of @size and of the limit of @index
+ * @trim_work: evicts blocks beyond the limit
+ * @trim_grace: the grace period after which what it has evicted is free
  * @sequence: sequential streams
  * @failed: blocks that could not be filled lately
  * @stats_base: value of @stats at the last reset
@@ -82,6 +86,10 @@ struct rxcache {
 	bool started;
 	bool if_same;
 	struct rxd_seen seen;
+	u64 size;
+	struct mutex limit_lock; /* size, and the limit of the index */
+	struct delayed_work trim_work;
+	unsigned long trim_grace;
 	struct rxc_sequence sequence;
 	struct rxc_failed failed;
 	struct rxc_stats stats_base;

@@ -11,12 +11,15 @@
  * Self-Tuning, Low Overhead Replacement Cache", FAST 2003). A miss of a block that has just
  * left a small queue makes the small queues one slot larger. A miss of a block that has just
  * left a main queue makes them one slot smaller. All sets share the size.
+ *
+ * All sizes are parts of the slots that may hold blocks, which can be fewer than there are.
  */
 #include <linux/bitfield.h>
 #include <linux/cache.h>
 #include <linux/hash.h>
 #include <linux/kernel.h>
 #include <linux/math.h>
+#include <linux/math64.h>
 #include <linux/overflow.h>
 #include <linux/vmalloc.h>
 
@@ -32,12 +35,12 @@
 /* Uses that a block needs to move to the main queue. */
 #define MOVE_FREQ	2
 
-/* Share of the small queues: initial value and limits, in percent of the cache. */
+/* Share of the small queues: initial value and limits, in percent of the slots in use. */
 #define SHARE_FIRST	20
 #define SHARE_MIN	2
 #define SHARE_MAX	90
 
-/* Blocks that a set remembers, and those that count as just evicted, in percent of its slots. */
+/* Ghosts of a set, and those that count as just evicted, in percent of its slots in use. */
 #define GHOSTS		90
 #define FRESH		6
 
@@ -65,8 +68,10 @@ struct s3_set {
  * @nr_sets: number of sets
  * @ways: number of slots in a set
  * @nr_ghosts: length of the ring s3_set.ghosts
- * @nr_fresh: number of newest ghosts that count as just evicted, and length of the ring
- *	s3_set.main_ghosts
+ * @nr_fresh: length of the ring s3_set.main_ghosts
+ * @nr_slots: number of slots of all sets that may hold blocks
+ * @ghost_age: number of newest entries of s3_set.ghosts that count
+ * @fresh_age: number of newest entries of both rings that count as just evicted
  * @share: number of slots for the small queues of all sets; misses change it, so it has a
  *	separate cache line
  * @sets: the sets
@@ -76,6 +81,9 @@ struct rxc_policy {
 	unsigned int ways;
 	unsigned int nr_ghosts;
 	unsigned int nr_fresh;
+	unsigned long nr_slots;
+	unsigned int ghost_age;
+	unsigned int fresh_age;
 	unsigned long share ____cacheline_aligned;
 	struct s3_set sets[];
 };
@@ -124,8 +132,34 @@ struct rxc_policy *rxc_policy_create(unsigned long nr_sets, unsigned int ways)
 	policy->ways = ways;
 	policy->nr_ghosts = ways * GHOSTS / 100;
 	policy->nr_fresh = DIV_ROUND_UP(ways * FRESH, 100);
-	policy->share = percent_of(nr_sets * ways, SHARE_FIRST);
+	policy->nr_slots = nr_sets * ways;
+	policy->ghost_age = policy->nr_ghosts;
+	policy->fresh_age = policy->nr_fresh;
+	policy->share = percent_of(policy->nr_slots, SHARE_FIRST);
 	return policy;
+}
+
+/**
+ * rxc_policy_set_capacity - set the number of slots that may hold blocks
+ * @policy: the policy
+ * @nr_slots: number of slots of all sets, at least one for each set
+ *
+ * With fewer slots, the small queues must be smaller, too. Otherwise the main queues, which hold
+ * the blocks that are used most, would give all the slots. Callers serialise this. Blocks may
+ * enter and leave meanwhile.
+ */
+void rxc_policy_set_capacity(struct rxc_policy *policy, unsigned long nr_slots)
+{
+	/* Twice the share, to round to the nearest number. */
+	unsigned long share = mul_u64_u64_div_u64(READ_ONCE(policy->share), 2 * nr_slots,
+						  policy->nr_slots);
+	unsigned int ways = DIV_ROUND_UP(nr_slots, policy->nr_sets);
+
+	WRITE_ONCE(policy->nr_slots, nr_slots);
+	WRITE_ONCE(policy->ghost_age, DIV_ROUND_UP(ways * policy->nr_ghosts, policy->ways));
+	WRITE_ONCE(policy->fresh_age, DIV_ROUND_UP(ways * policy->nr_fresh, policy->ways));
+	WRITE_ONCE(policy->share, clamp((share + 1) / 2, percent_of(nr_slots, SHARE_MIN),
+					percent_of(nr_slots, SHARE_MAX)));
 }
 
 /**
@@ -188,21 +222,24 @@ static unsigned long small_limit(const struct rxc_policy *policy, unsigned long 
 	return max((READ_ONCE(policy->share) + dither) / policy->nr_sets, 1UL);
 }
 
-/* A race with another set may lose a step, which does no harm. */
+/*
+ * A race with another set may lose a step, which does no harm. A race with
+ * rxc_policy_set_capacity() must not bring the share of the other capacity back.
+ */
 static void grow_small(struct rxc_policy *policy)
 {
 	unsigned long share = READ_ONCE(policy->share);
 
-	if (share < percent_of(policy->nr_sets * policy->ways, SHARE_MAX))
-		WRITE_ONCE(policy->share, share + 1);
+	if (share < percent_of(READ_ONCE(policy->nr_slots), SHARE_MAX))
+		cmpxchg(&policy->share, share, share + 1);
 }
 
 static void shrink_small(struct rxc_policy *policy)
 {
 	unsigned long share = READ_ONCE(policy->share);
 
-	if (share > percent_of(policy->nr_sets * policy->ways, SHARE_MIN))
-		WRITE_ONCE(policy->share, share - 1);
+	if (share > percent_of(READ_ONCE(policy->nr_slots), SHARE_MIN))
+		cmpxchg(&policy->share, share, share - 1);
 }
 
 static u16 print_of(u64 block)
@@ -230,6 +267,11 @@ static int recall(u16 *ring, u8 next, unsigned int len, u64 block)
 		return (next + len - 1 - i) % len;
 	}
 	return -1;
+}
+
+static bool is_young(int age, unsigned int limit)
+{
+	return age >= 0 && age < limit;
 }
 
 static bool in_main_queue(u64 tag)
@@ -298,7 +340,7 @@ static void sort_queue(const struct rxc_policy *policy, const struct s3_set *s, 
  * @set: number of the set
  * @tags: tags of the set
  * @block: the block
- * @room: the set has an empty slot
+ * @room: no block has to leave for it
  *
  * Return: the policy bits.
  */
@@ -310,14 +352,16 @@ unsigned long rxc_policy_insert(struct rxc_policy *policy, unsigned long set, co
 	int age;
 
 	age = recall(s->ghosts, s->next_ghost, policy->nr_ghosts, block);
-	in_main = age >= 0;
+	in_main = is_young(age, policy->ghost_age);
 	if (in_main) {
-		if (age < policy->nr_fresh)
+		if (is_young(age, policy->fresh_age))
 			grow_small(policy);
-	} else if (recall(s->main_ghosts, s->next_main_ghost, policy->nr_fresh, block) >= 0) {
-		shrink_small(policy);
+	} else {
+		age = recall(s->main_ghosts, s->next_main_ghost, policy->nr_fresh, block);
+		if (is_young(age, policy->fresh_age))
+			shrink_small(policy);
 	}
-	/* While the set has empty slots, blocks beyond the limit enter the main queue. */
+	/* While there is room, blocks beyond the limit enter the main queue. */
 	if (!in_main && room)
 		in_main = count_small(policy, tags) >= small_limit(policy, set);
 	return newest_of(s, in_main);

@@ -16,6 +16,7 @@ struct rxc_policy *rxc_policy_create(unsigned long nr_sets, unsigned int ways);
 void rxc_policy_destroy(struct rxc_policy *policy);
 size_t rxc_policy_bytes(unsigned long nr_sets);
 
+void rxc_policy_set_capacity(struct rxc_policy *policy, unsigned long nr_slots);
 unsigned long rxc_policy_touch(u64 tag);
 unsigned long rxc_policy_insert(struct rxc_policy *policy, unsigned long set, const u64 *tags,
 				u64 block, bool room);

@@ -23,6 +23,8 @@
 
 /* Sets that one call of rxc_index_make_room() searches for a block to evict. */
 #define MAX_HAND_STEPS	1024
+/* Below a limit, the fullest one of so many sets evicts. */
+#define CHOICES		8
 /* How long the search pauses after no set had a block to evict. */
 #define NO_ROOM_TIME	(HZ / 20)
 
@@ -156,6 +158,59 @@ static int replace_pages(struct rxc_index *index, unsigned long slot, struct lis
 	return ret;
 }
 
+static bool is_limited(const struct rxc_index *index)
+{
+	return READ_ONCE(index->limit) < rxc_index_nr_slots(index);
+}
+
+/* So many slots of a set hold blocks if all sets have the same part of the limit. */
+static unsigned int fair_part(const struct rxc_index *index, unsigned long set)
+{
+	/* A permutation of the sets, as the factor is prime: the parts add up to the limit. */
+	unsigned long dither = set * 2654435761UL % index->nr_sets;
+
+	return max((READ_ONCE(index->limit) + dither) / index->nr_sets, 1UL);
+}
+
+static unsigned int count_valid(const struct rxc_index *index, unsigned long set)
+{
+	const u64 *tags = &index->tags[first_slot(index, set)];
+	unsigned int way, nr = 0;
+
+	for (way = 0; way < index->ways; way++)
+		nr += rxc_tag_state(READ_ONCE(tags[way])) == RXC_VALID;
+	return nr;
+}
+
+static bool has_valid(const struct rxc_index *index, unsigned long set)
+{
+	const u64 *tags = &index->tags[first_slot(index, set)];
+	unsigned int way;
+
+	for (way = 0; way < index->ways; way++)
+		if (rxc_tag_state(READ_ONCE(tags[way])) == RXC_VALID)
+			return true;
+	return false;
+}
+
+/* Is the last slot within the limit about to be used? */
+static bool is_full(const struct rxc_index *index)
+{
+	return is_limited(index) &&
+	       !rxd_store_has_room(index->store, 2UL * index->block_pages);
+}
+
+/* A set that has its part of the limit replaces a block of its own, as if it had no other slots. */
+static bool has_its_part(const struct rxc_index *index, unsigned long set)
+{
+	const u64 *tags = &index->tags[first_slot(index, set)];
+	unsigned int part = fair_part(index, set), nr = 0, way;
+
+	for (way = 0; way < index->ways; way++)
+		nr += rxc_tag_state(READ_ONCE(tags[way])) != RXC_EMPTY;
+	return nr >= part && has_valid(index, set);
+}
+
 /*
  * Give a slot of the set to a block, with pages from the list @pages. On failure, the pages
  * that are left stay on the list.
@@ -166,6 +221,7 @@ static enum rxc_fate take_slot(struct rxc_index *index, unsigned long set, u64 b
 {
 	unsigned long first = first_slot(index, set);
 	u64 *tags = &index->tags[first];
+	bool full = is_full(index);
 	unsigned long bits;
 	int way;
 
@@ -173,12 +229,12 @@ static enum rxc_fate take_slot(struct rxc_index *index, unsigned long set, u64 b
 	if (list_empty(pages))
 		return RXC_FATE_NEED_PAGES;
 	way = find_empty(index, tags, block);
-	if (way >= 0) {
+	if (way >= 0 && !(full && has_its_part(index, set))) {
 		*slot = first + way;
 		if (!rxd_store_has_room(index->store, index->block_pages) ||
 		    install_pages(index, *slot, pages))
 			return RXC_FATE_SHORT;
-		bits = rxc_policy_insert(index->policy, set, tags, block, true);
+		bits = rxc_policy_insert(index->policy, set, tags, block, !full);
 		set_hint(&index->hints[set], way, block);
 		WRITE_ONCE(tags[way], make_tag(block, state, bits));
 		this_cpu_inc(index->stats->used);
@@ -198,17 +254,6 @@ static enum rxc_fate take_slot(struct rxc_index *index, unsigned long set, u64 b
 		return RXC_FATE_SHORT;
 	}
 	return RXC_FATE_TRACKED;
-}
-
-static bool has_valid(const struct rxc_index *index, unsigned long set)
-{
-	const u64 *tags = &index->tags[first_slot(index, set)];
-	unsigned int way;
-
-	for (way = 0; way < index->ways; way++)
-		if (rxc_tag_state(READ_ONCE(tags[way])) == RXC_VALID)
-			return true;
-	return false;
 }
 
 static bool evict_from(struct rxc_index *index, unsigned long set)
@@ -240,6 +285,34 @@ static void look_again(struct rxc_index *index)
 	WRITE_ONCE(index->no_room_until, jiffies);
 }
 
+/*
+ * Find a set with a block to evict, from @hand on. Below a limit of the index, it is the fullest
+ * one of several, so that no set loses more than others. The hash spreads these over all sets, and
+ * so evenly that three times as many steps as sets reach each.
+ *
+ * Return: the set, or -1 if there is none among the next sets, @steps of them at most.
+ */
+static long find_full_set(struct rxc_index *index, unsigned long *hand, unsigned long *steps)
+{
+	bool limited = is_limited(index);
+	unsigned int choices = limited ? CHOICES : 1, nr, most = 0;
+	unsigned long set;
+	long fullest = -1;
+
+	for (; *steps && choices; (*steps)--) {
+		*hand = atomic_long_inc_return(&index->hand);
+		set = limited ? reciprocal_scale(hash_64(*hand, 32), index->nr_sets) :
+				*hand % index->nr_sets;
+		nr = limited ? count_valid(index, set) : has_valid(index, set);
+		choices -= nr > 0;
+		if (nr > most) {
+			most = nr;
+			fullest = set;
+		}
+	}
+	return fullest;
+}
+
 /**
  * rxc_index_make_room - evict a block because memory is short
  * @index: the index
@@ -252,22 +325,75 @@ static void look_again(struct rxc_index *index)
  */
 bool rxc_index_make_room(struct rxc_index *index)
 {
-	unsigned long steps = min_t(unsigned long, index->nr_sets, MAX_HAND_STEPS);
-	unsigned long hand = 0, set;
+	unsigned long round = is_limited(index) ? 3 * index->nr_sets : index->nr_sets;
+	unsigned long steps = min_t(unsigned long, round, MAX_HAND_STEPS);
+	unsigned long hand = 0;
+	long set;
 
 	if (has_no_room(index))
 		return false;
-	while (steps--) {
-		hand = atomic_long_inc_return(&index->hand);
-		set = hand % index->nr_sets;
-		if (has_valid(index, set) && evict_from(index, set)) {
+	do {
+		set = find_full_set(index, &hand, &steps);
+		if (set >= 0 && evict_from(index, set)) {
 			WRITE_ONCE(index->round, hand);
 			return true;
 		}
-	}
-	if (hand - READ_ONCE(index->round) >= index->nr_sets)
+	} while (steps);
+	if (hand - READ_ONCE(index->round) >= round)
 		WRITE_ONCE(index->no_room_until, jiffies + NO_ROOM_TIME);
 	return false;
+}
+
+/**
+ * rxc_index_min_limit - get the lowest limit
+ * @index: the index
+ *
+ * Return: number of blocks.
+ */
+unsigned long rxc_index_min_limit(const struct rxc_index *index)
+{
+	return max_t(unsigned long, DIV_ROUND_UP(rxc_index_nr_slots(index), RXC_SIZE_PARTS),
+		     RXC_SLOTS_MIN);
+}
+
+/**
+ * rxc_index_set_limit - limit the number of cached blocks
+ * @index: the index
+ * @nr: number of blocks, at least rxc_index_min_limit()
+ *
+ * From now on, blocks enter within the limit only. rxc_index_trim() evicts those beyond it. Callers
+ * serialise this.
+ */
+void rxc_index_set_limit(struct rxc_index *index, unsigned long nr)
+{
+	unsigned long nr_slots = rxc_index_nr_slots(index);
+
+	nr = min(nr, nr_slots);
+	WRITE_ONCE(index->limit, nr);
+	rxc_policy_set_capacity(index->policy, nr);
+	rxd_store_set_cap(index->store, nr < nr_slots ? nr * index->block_pages : ULONG_MAX);
+}
+
+/**
+ * rxc_index_trim - evict blocks beyond the limit
+ * @index: the index
+ * @most: number of blocks to evict at most
+ *
+ * May sleep.
+ *
+ * Return: number of blocks that were evicted. If it is less than @most, either the limit is kept
+ * now, or the blocks are in use.
+ */
+unsigned long rxc_index_trim(struct rxc_index *index, unsigned long most)
+{
+	unsigned long nr;
+
+	for (nr = 0; nr < most && rxd_store_excess(index->store); nr++) {
+		if (!rxc_index_make_room(index))
+			break;
+		cond_resched();
+	}
+	return nr;
 }
 
 /*

@@ -11,6 +11,8 @@
 /* Maximum number of slots in a set, and minimum number of slots in a cache. */
 #define RXC_WAYS		64
 #define RXC_SLOTS_MIN		16
+/* The limit of the slots is at least one of so many parts. */
+#define RXC_SIZE_PARTS		32
 
 /*
  * A tag tells which block a slot holds.

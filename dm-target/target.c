@@ -28,6 +28,7 @@
 #include "../module/compat.h"
 #include "../module/rxd.h"
 #include "args.h"
+#include "limit.h"
 #include "message.h"
 #include "origin.h"
 
@@ -262,10 +263,12 @@ static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	c->block_shift = ilog2(args.block_size);
 	c->mode = args.mode;
 	c->seq_cutoff = args.seq_cutoff;
+	c->size = args.size;
 	c->if_same = args.if_same;
 	c->seen = (struct rxd_seen) { .diskseq = args.diskseq, .changes = args.changes };
 	init_rwsem(&c->index_lock);
 	mutex_init(&c->stats_lock);
+	rxc_limit_init(c);
 	c->nr_blocks = ti->len >> c->block_shift;
 	if (c->nr_blocks > RXC_BLOCK_MAX) {
 		ti->error = "the target has too many cache blocks";
@@ -288,6 +291,12 @@ static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ret = create_index(c, opens);
 	if (ret)
 		goto out_unregister;
+	/* A size below the minimum is raised: the RAM disk may have grown since. */
+	ti->error = rxc_limit_check(c, args.size, RXC_SLOTS_MIN);
+	if (ti->error) {
+		ret = -EINVAL;
+		goto out_destroy_index;
+	}
 	ret = rxc_origin_init(c, dm_device_name(dm_table_get_md(ti->table)));
 	if (ret) {
 		ti->error = "no memory for I/O";
@@ -326,6 +335,7 @@ static void rxcache_dtr(struct dm_target *ti)
 		if (other->ti->table == ti->table)
 			other->started = false;
 	mutex_unlock(&rxc_lock);
+	rxc_limit_suspend(c);
 	rxc_origin_exit(c);
 	destroy_index(c);
 	unregister_cache(c);
@@ -366,11 +376,17 @@ static void rxcache_presuspend(struct dm_target *ti)
 	WRITE_ONCE(c->suspended, true);
 }
 
+static void rxcache_postsuspend(struct dm_target *ti)
+{
+	rxc_limit_suspend(ti->private);
+}
+
 static void rxcache_resume(struct dm_target *ti)
 {
 	struct rxcache *c = ti->private;
 
 	WRITE_ONCE(c->suspended, false);
+	rxc_limit_resume(c);
 }
 
 /* Find the cache of the previous table of the same device. */
@@ -510,6 +526,7 @@ static int rxcache_preresume(struct dm_target *ti)
 		start(c);
 		if (rxc_index_is_outgrown(c->index))
 			take_up_growth(c);
+		rxc_limit_apply(c);
 	}
 	up_write(&c->index_lock);
 	return ret;
@@ -517,13 +534,14 @@ static int rxcache_preresume(struct dm_target *ti)
 
 static void emit_policy_args(const struct rxcache *c, char *result, unsigned int maxlen)
 {
-	u64 seq_cutoff = READ_ONCE(c->seq_cutoff);
+	u64 seq_cutoff = READ_ONCE(c->seq_cutoff), size = READ_ONCE(c->size);
 	unsigned int sz = 0;
 
+	DMEMIT("%d", 2 * (!!seq_cutoff + !!size));
 	if (seq_cutoff)
-		DMEMIT("2 seq_cutoff %llu", seq_cutoff);
-	else
-		DMEMIT("0");
+		DMEMIT(" seq_cutoff %llu", seq_cutoff);
+	if (size)
+		DMEMIT(" size %llu", size);
 }
 
 static void rxcache_status(struct dm_target *ti, status_type_t type,
@@ -556,9 +574,9 @@ static void rxcache_status(struct dm_target *ti, status_type_t type,
 		break;
 	case STATUSTYPE_IMA:
 		DMEMIT_TARGET_NAME_VERSION(ti->type);
-		DMEMIT(",origin=%s,cache=%s,mode=%s,block_size=%u,seq_cutoff=%llu;",
+		DMEMIT(",origin=%s,cache=%s,mode=%s,block_size=%u,seq_cutoff=%llu,size=%llu;",
 		       c->origin->name, c->cache->name, mode, cache_block_size(c),
-		       READ_ONCE(c->seq_cutoff));
+		       READ_ONCE(c->seq_cutoff), READ_ONCE(c->size));
 		break;
 	}
 }
@@ -586,7 +604,7 @@ static int rxcache_iterate_devices(struct dm_target *ti, iterate_devices_callout
 
 static struct target_type rxcache_target = {
 	.name			= "rxcache",
-	.version		= { 1, 2, 0 },
+	.version		= { 1, 3, 0 },
 	.features		= DM_TARGET_NOWAIT,
 	.module			= THIS_MODULE,
 	.ctr			= rxcache_ctr,
@@ -595,6 +613,7 @@ static struct target_type rxcache_target = {
 	.end_io			= rxcache_end_io,
 	.presuspend		= rxcache_presuspend,
 	.presuspend_undo	= rxcache_resume,
+	.postsuspend		= rxcache_postsuspend,
 	.preresume		= rxcache_preresume,
 	.resume			= rxcache_resume,
 	.status			= rxcache_status,

@@ -298,8 +298,45 @@ EXPORT_SYMBOL_NS_GPL(rxd_store_has_room, RXD_NS);
  */
 void rxd_store_set_limit(struct rxd_store *store, unsigned long limit)
 {
-	WRITE_ONCE(store->limit, limit);
+	unsigned long flags;
+
+	spin_lock_irqsave(&store->leaf_lock, flags);
+	WRITE_ONCE(store->mem_limit, limit);
+	WRITE_ONCE(store->limit, min(limit, store->cap));
+	spin_unlock_irqrestore(&store->leaf_lock, flags);
 }
+
+/**
+ * rxd_store_set_cap - limit the memory that the data of a cache may take
+ * @store: the store, which the cache owns
+ * @cap: number of pages; ULONG_MAX for no limit
+ *
+ * The limit of rxd_store_set_limit() applies as well. As with that, nothing is freed.
+ */
+void rxd_store_set_cap(struct rxd_store *store, unsigned long cap)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&store->leaf_lock, flags);
+	WRITE_ONCE(store->cap, cap);
+	WRITE_ONCE(store->limit, min(store->mem_limit, cap));
+	spin_unlock_irqrestore(&store->leaf_lock, flags);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_set_cap, RXD_NS);
+
+/**
+ * rxd_store_excess - get the memory beyond the limit of rxd_store_set_cap()
+ * @store: the store
+ *
+ * Return: number of pages that must be freed until the store is within this limit.
+ */
+unsigned long rxd_store_excess(const struct rxd_store *store)
+{
+	unsigned long used = atomic_long_read(&store->used), cap = READ_ONCE(store->cap);
+
+	return used > cap ? used - cap : 0;
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_excess, RXD_NS);
 
 /**
  * rxd_store_set_bdi - set the device whose data a store holds

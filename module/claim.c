@@ -206,7 +206,7 @@ EXPORT_SYMBOL_NS_GPL(rxd_drop, RXD_NS);
  * @owner: the owner of the claim
  *
  * The last release frees all pages of a disk that was taken, because no other user may
- * read the data of the cache.
+ * read the data of the cache. It also removes the limit that the cache has set.
  */
 void rxd_release(struct block_device *bdev, const void *owner)
 {
@@ -220,6 +220,7 @@ void rxd_release(struct block_device *bdev, const void *owner)
 		rxd_reject_page_cache(rxd);
 		WRITE_ONCE(rxd->refusal, RXD_SERVES);
 	}
+	rxd_store_set_cap(rxd->store, ULONG_MAX);
 	WRITE_ONCE(rxd->owner, NULL);
 out_unlock:
 	mutex_unlock(&rxd->lock);

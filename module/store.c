@@ -103,6 +103,8 @@ struct rxd_store *rxd_store_create(unsigned long nr_pages,
 	store->nr_pages = nr_pages;
 	store->dir_leaves = rxd_nr_leaves(nr_pages);
 	store->limit = ULONG_MAX;
+	store->mem_limit = ULONG_MAX;
+	store->cap = ULONG_MAX;
 	store->options = *options;
 	spin_lock_init(&store->leaf_lock);
 	INIT_LIST_HEAD(&store->sharer);
@@ -160,7 +162,7 @@ void rxd_store_get_stats(struct rxd_store *store, struct rxd_store_stats *stats)
 	stats->used = atomic_long_read(&store->used);
 	rxd_store_note_max_used(store, stats->used);
 	stats->max_used = atomic_long_read(&store->max_used);
-	stats->limit = READ_ONCE(store->limit);
+	stats->limit = READ_ONCE(store->mem_limit);
 	stats->index_bytes = sizeof(*store) +
 			     READ_ONCE(store->dir_leaves) * sizeof(struct rxd_leaf *) +
 			     atomic_long_read(&store->leaves) * sizeof(struct rxd_leaf) +

@@ -56,7 +56,7 @@ struct rxd_store_options {
  * struct rxd_store_stats - counters of a store
  * @used: number of pages that hold data
  * @max_used: the maximum of @used so far
- * @limit: the limit of @used
+ * @limit: the limit of @used that rxd_store_set_limit() has set
  * @index_bytes: memory of the index and of the record of changes, in bytes
  */
 struct rxd_store_stats {
@@ -90,15 +90,17 @@ struct rxd_leaf {
  * struct rxd_store - a sparse array of pages
  * @dir: the directory, an array of leaves
  * @nr_pages: capacity in pages
- * @limit: maximum number of pages that may hold data
+ * @limit: maximum number of pages that may hold data: the lower one of @mem_limit and @cap
  * @options: how pages are allocated
  * @bdi: the device whose dirty pages a write does not wait for, or NULL
  * @short_since: when writes began to wait for writeback, in jiffies, or 0
  * @hold: what holds writes, or NULL; changed while there is no I/O
- * @leaf_lock: serialises adding and removing leaves, and replacing @dir
+ * @leaf_lock: serialises adding and removing leaves, replacing @dir, and changing @limit
  * @next_dir: the new directory while @dir is being replaced
  * @dir_leaves: number of leaves that @dir has room for
  * @record_bytes: memory of the record of changes, in bytes
+ * @mem_limit: the limit that the user of the disk has set
+ * @cap: the limit that the cache which owns the disk has set
  * @short_last: when a write last waited for writeback, in jiffies
  * @family: the same number for all stores that may share pages, or 0
  * @lost: the store is being given up, see expendable.c
@@ -122,11 +124,13 @@ struct rxd_store {
 	struct backing_dev_info *bdi;
 	unsigned long short_since;
 	struct rxd_hold *hold;
-	/* adding and removing leaves, replacing @dir */
+	/* adding and removing leaves, replacing @dir, changing @limit */
 	spinlock_t leaf_lock ____cacheline_aligned_in_smp;
 	struct rxd_leaf __rcu **next_dir;
 	unsigned long dir_leaves;
 	unsigned long record_bytes;
+	unsigned long mem_limit;
+	unsigned long cap;
 	unsigned long short_last;
 	unsigned long family;
 	bool lost;
@@ -206,6 +210,8 @@ void rxd_store_drain(void);
 unsigned long rxd_store_nr_pages(const struct rxd_store *store);
 bool rxd_store_has_room(const struct rxd_store *store, unsigned long nr);
 void rxd_store_set_limit(struct rxd_store *store, unsigned long limit);
+void rxd_store_set_cap(struct rxd_store *store, unsigned long cap);
+unsigned long rxd_store_excess(const struct rxd_store *store);
 void rxd_store_set_bdi(struct rxd_store *store, struct backing_dev_info *bdi);
 void rxd_store_get_stats(struct rxd_store *store, struct rxd_store_stats *stats);
 

@@ -126,6 +126,7 @@ def test_caches(lab):
     assert metrics("rxcache_metadata_bytes", name=cache.name) == status.metadata
     assert metrics("rxcache_block_size_bytes", name=cache.name) == BLOCK
     assert metrics("rxcache_seq_cutoff_bytes", name=cache.name) == 0
+    assert metrics("rxcache_memory_limit_bytes", name=cache.name) == cache.ramdisk.query().size
     device = os.path.basename(os.path.realpath(cache.path)) if os.path.islink(cache.path) else \
         f"dm-{os.minor(os.stat(cache.path).st_rdev)}"
     assert metrics("rxcache_info", name=cache.name, device=device, origin=DISK,

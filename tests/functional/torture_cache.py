@@ -52,7 +52,7 @@ class Model:
 
 
 ACTIONS = ("mode", "drop", "reload", "mode", "invalidate", "suspend", "mode", "prefetch",
-           "other size", "cutoff", "reload")
+           "size", "other size", "cutoff", "size", "reload")
 
 
 def disturb(cache, action, chance):
@@ -70,6 +70,9 @@ def disturb(cache, action, chance):
         dm.message(cache.name, "prefetch", start, 256, check=False)
     elif action == "cutoff":
         dm.message(cache.name, "seq_cutoff", chance.choice([0, 64 * KIB]))
+    elif action == "size":
+        # All of them are possible with both block sizes.
+        dm.message(cache.name, "size", chance.choice([0, 512 * KIB, 640 * KIB, 768 * KIB]))
     elif action == "suspend":
         run("dmsetup", "suspend", cache.name)
         run("dmsetup", "resume", cache.name)
@@ -98,6 +101,11 @@ def test_model_while_all_changes(lab, origin):
         model.finish()
     assert done > 5
     assert cache.status().origin_errors == 0
+    dm.message(cache.name, "size", 512 * KIB)
+    end = time.monotonic() + PATIENCE
+    while cache.ramdisk.query().mem_used > 512 * KIB:
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def enough(cache):

@@ -34,6 +34,7 @@ static void check_table(const char *line)
 	must(!strcmp(again.features.mode, table.features.mode));
 	must(again.features.block_size == table.features.block_size);
 	must(again.features.seq_cutoff == table.features.seq_cutoff);
+	must(again.features.size == table.features.size);
 	free(written);
 }
 

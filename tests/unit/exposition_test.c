@@ -59,7 +59,9 @@ static struct cache_metrics caches[] = {
 		.status = {
 			.block_size = 8, .used = 12, .total = 1024, .metadata = 4096,
 			.counters = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 },
-			.features = { .mode = "writethrough", .seq_cutoff = 1 << 20 },
+			.features = {
+				.mode = "writethrough", .seq_cutoff = 1 << 20, .size = 65536,
+			},
 		},
 		.latency = {
 			.measured = true, .sum_ns = 1500000007,
@@ -119,6 +121,7 @@ static const char *const lines_of_both[] = {
 	"rxcache_blocks_used{name=\"rxc-sdb\"} 12",
 	"rxcache_metadata_bytes{name=\"rxc-sdb\"} 4096",
 	"rxcache_seq_cutoff_bytes{name=\"rxc-sdb\"} 1048576",
+	"rxcache_memory_limit_bytes{name=\"rxc-sdb\"} 65536",
 	"rxcache_read_hits_total{name=\"rxc-sdb\"} 1",
 	"rxcache_read_misses_total{name=\"rxc-sdb\"} 2",
 	"rxcache_read_partials_total{name=\"rxc-sdb\"} 3",

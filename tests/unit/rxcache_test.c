@@ -18,11 +18,12 @@ static const struct {
 	const char *mode;
 	uint64_t block_size;
 	uint64_t seq_cutoff;
+	uint64_t size;
 } statuses[] = {
-	{ STATUS "3 writethrough block_size 8", NULL, "writethrough", 8, 0 },
-	{ STATUS "1 writearound", NULL, "writearound", 0, 0 },
-	{ STATUS "0", NULL, "writethrough", 0, 0 },
-	{ "  8  12/1024 4096 1 2 3 4 5 6 7 8 9 10 11 0 ", NULL, "writethrough", 0, 0 },
+	{ STATUS "3 writethrough block_size 8", NULL, "writethrough", 8, 0, 0 },
+	{ STATUS "1 writearound", NULL, "writearound", 0, 0, 0 },
+	{ STATUS "0", NULL, "writethrough", 0, 0, 0 },
+	{ "  8  12/1024 4096 1 2 3 4 5 6 7 8 9 10 11 0 ", NULL, "writethrough", 0, 0, 0 },
 	{ "", .error = "ends after 0 fields" },
 	{ "8", .error = "ends after 1 fields" },
 	{ "8 12/1024 4096 1 2 3", .error = "ends after 6 fields" },
@@ -30,10 +31,13 @@ static const struct {
 	{ STATUS "3 writethrough", .error = "ends after 16 fields" },
 	{ STATUS "3 writethrough block_size", .error = "ends after 17 fields" },
 	{ STATUS "18446744073709551615 writethrough", .error = "ends after 16 fields" },
-	{ STATUS "3 passthrough block_size 8 0", NULL, "passthrough", 8, 0 },
-	{ STATUS "3 writethrough block_size 8 2 seq_cutoff 4096", NULL, "writethrough", 8, 4096 },
-	{ STATUS "0 2 key value", NULL, "writethrough", 0, 0 },
-	{ STATUS "0 4 key value seq_cutoff 512", NULL, "writethrough", 0, 512 },
+	{ STATUS "3 passthrough block_size 8 0", NULL, "passthrough", 8, 0, 0 },
+	{ STATUS "3 writethrough block_size 8 2 seq_cutoff 4096", NULL, "writethrough", 8, 4096, 0 },
+	{ STATUS "0 2 key value", NULL, "writethrough", 0, 0, 0 },
+	{ STATUS "0 4 key value seq_cutoff 512", NULL, "writethrough", 0, 512, 0 },
+	{ STATUS "0 4 seq_cutoff 512 size 65536", NULL, "writethrough", 0, 512, 65536 },
+	{ STATUS "0 2 size 65536", NULL, "writethrough", 0, 0, 65536 },
+	{ STATUS "0 2 size x", .error = "the size, is 'x'" },
 	{ STATUS "0 0 0", .error = "'0', is one too many" },
 	{ STATUS "3 writethrough block_size 8 more", .error = "is 'more'" },
 	{ STATUS "3 writethrough block_size 8 0 more", .error = "'more', is one too many" },
@@ -63,13 +67,15 @@ static const struct {
 	const char *mode;
 	uint64_t block_size;
 	uint64_t seq_cutoff;
+	uint64_t size;
 } tables[] = {
-	{ "254:1 252:3 3 writethrough block_size 8 0", NULL, "writethrough", 8, 0 },
-	{ "254:1 252:3 3 block_size 64 writethrough 0", NULL, "writethrough", 64, 0 },
-	{ "254:1 252:3", NULL, "writethrough", 0, 0 },
-	{ "254:1 252:3 0", NULL, "writethrough", 0, 0 },
-	{ "254:1 252:3 1 passthrough 2 key value", NULL, "passthrough", 0, 0 },
-	{ "254:1 252:3 3 writearound block_size 8 2 seq_cutoff 512", NULL, "writearound", 8, 512 },
+	{ "254:1 252:3 3 writethrough block_size 8 0", NULL, "writethrough", 8, 0, 0 },
+	{ "254:1 252:3 3 block_size 64 writethrough 0", NULL, "writethrough", 64, 0, 0 },
+	{ "254:1 252:3", NULL, "writethrough", 0, 0, 0 },
+	{ "254:1 252:3 0", NULL, "writethrough", 0, 0, 0 },
+	{ "254:1 252:3 1 passthrough 2 key value", NULL, "passthrough", 0, 0, 0 },
+	{ "254:1 252:3 3 writearound block_size 8 2 seq_cutoff 512", NULL, "writearound", 8, 512, 0 },
+	{ "254:1 252:3 0 4 size 65536 seq_cutoff 512", NULL, "writethrough", 0, 512, 65536 },
 	{ "254:1 252:3 0 0 0", .error = "is one too many" },
 	{ "254:1 252:3 0 x", .error = "is 'x'" },
 	{ "254:1 252:3 0 2 seq_cutoff -1", .error = "is '-1'" },
@@ -109,7 +115,9 @@ static void test_status(void)
 			     status.total == 1024 && status.metadata == 4096 &&
 			     !strcmp(status.features.mode, statuses[i].mode) &&
 			     status.features.block_size == statuses[i].block_size &&
-			     status.features.seq_cutoff == statuses[i].seq_cutoff;
+			     status.features.seq_cutoff == statuses[i].seq_cutoff &&
+			     status.features.size == statuses[i].size &&
+			     rxcache_size(&status) == (statuses[i].size ?: 1024 * 4096);
 			for (counter = 0; counter < RXCACHE_COUNTERS; counter++)
 				ok = ok && status.counters[counter] == counter + 1;
 		}
@@ -134,7 +142,8 @@ static void test_table(void)
 			ok = table.origin == makedev(254, 1) && table.cache == makedev(252, 3) &&
 			     !strcmp(table.features.mode, tables[i].mode) &&
 			     table.features.block_size == tables[i].block_size &&
-			     table.features.seq_cutoff == tables[i].seq_cutoff;
+			     table.features.seq_cutoff == tables[i].seq_cutoff &&
+			     table.features.size == tables[i].size;
 		if (!tap_ok(ok, "rxcache_parse_table: '%s'", tables[i].line))
 			printf("# error: %s\n", error ? error : "none");
 		free(error);
@@ -161,6 +170,8 @@ static void test_round_trip(void)
 	static const char *const lines[] = {
 		"259:1048575 252:0 3 writearound block_size 128 0",
 		"259:1048575 252:0 3 writearound block_size 128 2 seq_cutoff 4096",
+		"259:1048575 252:0 3 writearound block_size 128 2 size 1048576",
+		"259:1048575 252:0 3 writearound block_size 128 4 seq_cutoff 4096 size 1048576",
 	};
 	struct rxcache_table in = {
 		.origin = makedev(259, 1048575),
@@ -173,14 +184,16 @@ static void test_round_trip(void)
 	char *line;
 
 	for (pass = 0; pass < ARRAY_SIZE(lines); pass++) {
-		in.features.seq_cutoff = pass * 4096;
+		in.features.seq_cutoff = pass % 2 * 4096;
+		in.features.size = pass / 2 << 20;
 		line = rxcache_format_table(&in);
 		tap_ok(!strcmp(line, lines[pass]), "rxcache_format_table: %s", line);
 		error = rxcache_parse_table(line, &out);
 		tap_ok(!error && out.origin == in.origin && out.cache == in.cache &&
 		       !strcmp(out.features.mode, "writearound") &&
 		       out.features.block_size == 128 &&
-		       out.features.seq_cutoff == in.features.seq_cutoff,
+		       out.features.seq_cutoff == in.features.seq_cutoff &&
+		       out.features.size == in.features.size,
 		       "rxcache_parse_table: what rxcache_format_table wrote");
 		free(error);
 		free(line);

@@ -57,7 +57,7 @@ complete -c rxadm -n __fish_use_subcommand -s v -l verbose -d 'report what it wa
 complete -c rxadm -n __fish_use_subcommand -s V -l version -d 'print the version'
 complete -c rxadm -n __fish_use_subcommand -a create -d 'create a RAM disk'
 complete -c rxadm -n __fish_use_subcommand -a clone -d 'create RAM disks that share the data of another one'
-complete -c rxadm -n __fish_use_subcommand -a resize -d 'grow or shrink a RAM disk'
+complete -c rxadm -n __fish_use_subcommand -a resize -d 'grow or shrink a RAM disk or a cache'
 complete -c rxadm -n __fish_use_subcommand -a limit -d 'set the memory that a RAM disk may occupy'
 complete -c rxadm -n __fish_use_subcommand -a clear -d 'discard all data of RAM disks'
 complete -c rxadm -n __fish_use_subcommand -a reset -d 'replace the data of a RAM disk by that of another one'
@@ -152,7 +152,7 @@ complete -c rxadm -n '__rxadm_of apply' -l save -d 'save the RAM disks to their 
 complete -c rxadm -n '__rxadm_of apply' -l stop -d 'save and remove the devices'
 
 complete -c rxadm -n '__rxadm_of clone resize limit clear reset remove info extents diff save export unexport' -a '(__rxadm_ramdisks)'
-complete -c rxadm -n '__rxadm_of info unmap mode set status stats hotlist warm' -a '(__rxadm_caches)'
+complete -c rxadm -n '__rxadm_of resize info unmap mode set status stats hotlist warm' -a '(__rxadm_caches)'
 complete -c rxadm -n '__rxadm_of export unexport' -a '(__rxadm_caches | string replace -r "^" /dev/mapper/)'
 complete -c rxadm -n '__rxadm_of apply' -a '(__rxadm_sections)'
 complete -c rxadm -n '__rxadm_of limit' -a 'none'

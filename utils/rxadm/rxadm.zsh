@@ -73,7 +73,7 @@ _rxadm()
 	commands=(
 		'create:create a RAM disk'
 		'clone:create RAM disks that share the data of another one'
-		'resize:grow or shrink a RAM disk'
+		'resize:grow or shrink a RAM disk or a cache'
 		'limit:set the memory that a RAM disk may occupy'
 		'clear:discard all data of RAM disks'
 		'reset:replace the data of a RAM disk by that of another one'
@@ -153,7 +153,7 @@ _rxadm()
 		_arguments '--force[shrink even if data lies beyond the new end]' \
 			'--overcommit[do not count the disk towards the share of memory]' \
 			'--dry-run[change nothing]' '--help[print help]' \
-			'1:device:_rxadm_ramdisks' '2:size' ;;
+			'1:device:_rxadm_devices' '2:size' ;;
 	limit)
 		_arguments '--dry-run[change nothing]' '--help[print help]' \
 			'1:device:_rxadm_ramdisks' '2:size:(none)' ;;

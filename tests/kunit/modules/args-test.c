@@ -41,6 +41,7 @@ struct args_case {
 	bool if_same;
 	u64 diskseq;
 	u64 changes;
+	u64 size;
 };
 
 static const struct args_case good[] = {
@@ -64,6 +65,10 @@ static const struct args_case good[] = {
 	{ "if_same and all else",
 	  "8:0 252:0 6 if_same 18446744073709551615 0 writearound block_size 64 2 seq_cutoff 512",
 	  64, RXC_WRITEAROUND, 512, true, U64_MAX, 0 },
+	{ "size", "8:0 252:0 0 2 size 1048576", 8, .size = 1048576 },
+	{ "size 0", "8:0 252:0 0 2 size 0", 8 },
+	{ "size and cut-off", "8:0 252:0 0 4 size 65536 seq_cutoff 512", 8, 0, 512, .size = 65536 },
+	{ "cut-off and size", "8:0 252:0 0 4 seq_cutoff 512 size 65536", 8, 0, 512, .size = 65536 },
 	{ "largest cut-off", "8:0 252:0 0 2 seq_cutoff 1099511627776", 8, 0, 1ULL << 40 },
 };
 
@@ -114,6 +119,14 @@ static const struct args_case bad[] = {
 	{ "cut-off of no whole sectors", "8:0 252:0 0 2 seq_cutoff 1000" },
 	{ "cut-off too large", "8:0 252:0 0 2 seq_cutoff 1099511628288" },
 	{ "cut-off of 2^64 + 512", "8:0 252:0 0 2 seq_cutoff 18446744073709552128" },
+	{ "size without number", "8:0 252:0 0 1 size" },
+	{ "size of no number", "8:0 252:0 0 2 size x" },
+	{ "size with unit", "8:0 252:0 0 2 size 1M" },
+	{ "size negative", "8:0 252:0 0 2 size -4096" },
+	{ "size of 2^64", "8:0 252:0 0 2 size 18446744073709551616" },
+	{ "size twice", "8:0 252:0 0 4 size 65536 size 65536" },
+	{ "policy count of three", "8:0 252:0 0 3 size 65536 seq_cutoff" },
+	{ "policy count of six", "8:0 252:0 0 6 size 65536 seq_cutoff 0 seq_cutoff 0" },
 	{ "surplus argument", "8:0 252:0 0 0 surplus" },
 	{ "surplus after features", "8:0 252:0 1 writethrough 0 surplus" },
 };
@@ -140,6 +153,7 @@ static void accepts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, args.if_same, c->if_same);
 	KUNIT_EXPECT_EQ(test, args.diskseq, c->diskseq);
 	KUNIT_EXPECT_EQ(test, args.changes, c->changes);
+	KUNIT_EXPECT_EQ(test, args.size, c->size);
 }
 
 static void refuses(struct kunit *test)

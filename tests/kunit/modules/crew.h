@@ -11,7 +11,7 @@
 #include <linux/kthread.h>
 #include <linux/sched.h>
 
-#define CREW_MAX	8
+#define CREW_MAX	9
 
 /**
  * struct crew - threads that run in parallel

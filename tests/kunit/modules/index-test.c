@@ -595,6 +595,270 @@ static void limit_under_contention(struct kunit *test)
 	KUNIT_EXPECT_LE(test, pages_used(g->c), 8 * GREEDY_PAGES);
 }
 
+/* The size of the cache: a limit of the index */
+
+/* Evict all blocks beyond the limit. Return: number of blocks that were evicted. */
+static unsigned long trim_all(struct cache *c)
+{
+	return rxc_index_trim(c->index, ULONG_MAX);
+}
+
+static void use(struct cache *c, u64 first, u64 nr, unsigned int times)
+{
+	u64 block;
+
+	for (; times; times--)
+		for (block = first; block < first + nr; block++)
+			rxc_index_touch(c->index, rxc_index_find(c->index, block));
+}
+
+static void size_is_never_exceeded(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 8, 2);
+	u64 block;
+
+	rxc_index_set_limit(c->index, 100);
+	for (block = 0; block < 2000; block++) {
+		fill(test, c, block * 7, 0x11);
+		KUNIT_ASSERT_TRUE(test, holds(c, block * 7));
+		KUNIT_ASSERT_LE(test, pages_used(c), 200);
+	}
+	KUNIT_EXPECT_EQ(test, used(c), 100);
+	KUNIT_EXPECT_FALSE(test, rxd_store_excess(c->store));
+}
+
+static void size_and_mem_limit(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 2, 1);
+	struct rxd_store_stats stats;
+	u64 block;
+
+	rxd_store_set_limit(c->store, 40);
+	rxc_index_set_limit(c->index, 20);
+	for (block = 0; block < 100; block++)
+		fill(test, c, block, 0x11);
+	KUNIT_EXPECT_EQ(test, used(c), 20);
+	rxc_index_set_limit(c->index, 100);
+	for (block = 100; block < 200; block++)
+		fill(test, c, block, 0x11);
+	KUNIT_EXPECT_EQ(test, used(c), 40);
+	rxd_store_get_stats(c->store, &stats);
+	KUNIT_EXPECT_EQ(test, stats.limit, 40);
+}
+
+static u64 next_block(struct rnd_state *rnd, u64 nr)
+{
+	return prandom_u32_state(rnd) % nr;
+}
+
+/* Count the blocks of each set. */
+static void count_in_sets(struct cache *c, u64 nr_blocks, unsigned int *nr, unsigned int nr_sets)
+{
+	u64 block;
+	long slot;
+
+	memset(nr, 0, nr_sets * sizeof(*nr));
+	for (block = 0; block < nr_blocks; block++) {
+		slot = rxc_index_find(c->index, block);
+		if (slot >= 0)
+			nr[slot / RXC_WAYS]++;
+	}
+}
+
+/* If other limits or a shortage keep all sets below their part of the size, none is drained. */
+static void size_drains_no_set(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 64, 1);
+	struct rnd_state rnd;
+	unsigned int nr[64], i;
+
+	prandom_seed_state(&rnd, 1);
+	rxc_index_set_limit(c->index, 64 * 32);
+	rxd_store_set_limit(c->store, 64 * 16);
+	for (i = 0; i < 20000; i++) {
+		u64 block = next_block(&rnd, 16384);
+
+		if (!holds(c, block))
+			fill(test, c, block, 0x11);
+	}
+	count_in_sets(c, 16384, nr, 64);
+	for (i = 0; i < 64; i++) {
+		KUNIT_EXPECT_GE(test, nr[i], 10);
+		KUNIT_EXPECT_LE(test, nr[i], 22);
+	}
+	rxd_store_set_limit(c->store, ULONG_MAX);
+	for (i = 0; i < 64 * 8; i++)
+		KUNIT_EXPECT_TRUE(test, rxc_index_make_room(c->index));
+	count_in_sets(c, 16384, nr, 64);
+	for (i = 0; i < 64; i++) {
+		KUNIT_EXPECT_GE(test, nr[i], 6);
+		KUNIT_EXPECT_LE(test, nr[i], 10);
+	}
+}
+
+static void size_evicts_no_more_than_it_must(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 8, 4);
+	u64 block;
+
+	for (block = 0; block < 300; block++)
+		fill(test, c, block, 0x11);
+	rxc_index_set_limit(c->index, 300);
+	KUNIT_EXPECT_EQ(test, trim_all(c), 0);
+	rxc_index_set_limit(c->index, 201);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 300 * 4);
+	KUNIT_EXPECT_EQ(test, rxd_store_excess(c->store), 99 * 4);
+	KUNIT_EXPECT_EQ(test, trim_all(c), 99);
+	KUNIT_EXPECT_EQ(test, used(c), 201);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, 300), 201);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 201 * 4);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_EVICTIONS), 99);
+}
+
+static void size_rises_again(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 4, 1);
+	unsigned long nr_slots = rxc_index_nr_slots(c->index);
+	u64 block;
+
+	for (block = 0; block < nr_slots; block++)
+		fill(test, c, block, 0x11);
+	rxc_index_set_limit(c->index, 16);
+	trim_all(c);
+	KUNIT_EXPECT_EQ(test, used(c), 16);
+	rxc_index_set_limit(c->index, nr_slots);
+	for (block = 0; block < nr_slots; block++)
+		if (!holds(c, block))
+			fill(test, c, block, 0x22);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, nr_slots), nr_slots);
+}
+
+/* All sets end with the same number of blocks, even if some have had more than others. */
+static void size_falls_in_all_sets(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 8, 1);
+	unsigned int held[8] = {}, left[8], set;
+	u64 block;
+	long slot;
+
+	/* 60 blocks in each of the first sets, and 20 in the others. */
+	for (block = 0; held[7] < 20 || held[0] < 60; block++) {
+		set = block % 8;
+		if (held[set] == (set < 4 ? 60 : 20))
+			continue;
+		slot = fill(test, c, block, 0x11);
+		held[slot / RXC_WAYS]++;
+	}
+	rxc_index_set_limit(c->index, 120);
+	trim_all(c);
+	KUNIT_EXPECT_EQ(test, used(c), 120);
+	count_in_sets(c, block, left, 8);
+	for (set = 0; set < 8; set++)
+		KUNIT_EXPECT_LE(test, abs((int)left[set] - 15), 1);
+}
+
+/* Limits that move before they are reached leave no set with less than others. */
+static void size_moves_evenly(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 64, 1);
+	unsigned int nr[64], i;
+	u64 block;
+
+	for (block = 0; block < 64 * 32; block++)
+		fill(test, c, block, 0x11);
+	for (i = 0; i < 40; i++) {
+		rxc_index_set_limit(c->index, 64 * 4);
+		KUNIT_EXPECT_EQ(test, rxc_index_trim(c->index, 32), 32);
+		rxc_index_set_limit(c->index, 64 * 64);
+	}
+	count_in_sets(c, block, nr, 64);
+	for (i = 0; i < 64; i++) {
+		KUNIT_EXPECT_GE(test, nr[i], 9);
+		KUNIT_EXPECT_LE(test, nr[i], 15);
+	}
+}
+
+/* The policy decides: blocks that are used stay, and those that were never used go. */
+static void size_spares_what_is_used(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 4, 1);
+	unsigned long nr_slots = rxc_index_nr_slots(c->index);
+	u64 block;
+
+	for (block = 0; block < nr_slots; block++)
+		fill(test, c, block, 0x11);
+	use(c, 0, nr_slots / 4, 3);
+	rxc_index_set_limit(c->index, nr_slots * 3 / 8);
+	trim_all(c);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, nr_slots / 4), nr_slots / 4);
+	KUNIT_EXPECT_EQ(test, used(c), nr_slots * 3 / 8);
+}
+
+/* Below the limit, the policy works as in a cache that has no more slots. */
+static void size_resists_a_scan(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 4, 1);
+	u64 block;
+
+	rxc_index_set_limit(c->index, 64);
+	for (block = 0; block < 40; block++)
+		fill(test, c, block, 0x11);
+	use(c, 0, 40, 3);
+	for (block = 1000; block < 3000; block++)
+		fill(test, c, block, 0x22);
+	KUNIT_EXPECT_GE(test, count_held(c, 0, 40), 36);
+	KUNIT_EXPECT_EQ(test, used(c), 64);
+}
+
+static void size_with_all_busy(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 2, 1);
+	unsigned long slot;
+	u64 block;
+
+	for (block = 0; block < 40; block++)
+		KUNIT_ASSERT_EQ(test, begin_fill(test, c, block, &slot), RXC_FATE_TRACKED);
+	rxc_index_set_limit(c->index, 20);
+	KUNIT_EXPECT_EQ(test, trim_all(c), 0);
+	KUNIT_EXPECT_EQ(test, begin_fill(test, c, 100, &slot), RXC_FATE_SHORT);
+	for (block = 0; block < 40; block++)
+		rxc_index_end_fill(c->index, block, true);
+	KUNIT_EXPECT_EQ(test, trim_all(c), 20);
+}
+
+/* A block in use does not keep another one beyond the limit. */
+static void size_with_one_busy(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 8, 1);
+	unsigned long slot;
+	u64 block;
+
+	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 100, &slot), RXC_FATE_TRACKED);
+	for (block = 0; block < 20; block++)
+		fill(test, c, block, 0x11);
+	rxc_index_set_limit(c->index, 20);
+	KUNIT_EXPECT_EQ(test, trim_all(c), 1);
+	KUNIT_EXPECT_EQ(test, used(c), 20);
+	KUNIT_EXPECT_FALSE(test, rxd_store_excess(c->store));
+	rxc_index_end_fill(c->index, 100, true);
+}
+
+static void size_falls_in_parts(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 2, 256);
+	u64 block;
+
+	for (block = 0; block < 40; block++)
+		fill(test, c, block, 0x11);
+	rxc_index_set_limit(c->index, 16);
+	KUNIT_EXPECT_EQ(test, rxc_index_trim(c->index, 7), 7);
+	KUNIT_EXPECT_EQ(test, used(c), 33);
+	rxc_index_set_limit(c->index, 30);
+	KUNIT_EXPECT_EQ(test, rxc_index_trim(c->index, 7), 3);
+	KUNIT_EXPECT_EQ(test, rxc_index_trim(c->index, 7), 0);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 30 * 256);
+}
+
 static void make_room_frees_a_block(struct kunit *test)
 {
 	struct cache *c = make_cache(test, 64, 4);
@@ -1221,8 +1485,9 @@ struct hammer {
 	struct kunit *test;
 	struct cache *c;
 	struct half half[HAMMER_HALVES];
-	atomic_t fills, hits, tracked, untracked, ranges, drops;
+	atomic_t fills, hits, tracked, untracked, ranges, drops, trims;
 	atomic_t foreign, stale, early;
+	unsigned long limit;
 };
 
 static u64 block_of(unsigned int half)
@@ -1488,6 +1753,21 @@ static int hammer_read(void *arg)
 	return 0;
 }
 
+static int hammer_resize(void *arg)
+{
+	struct hammer *h = arg;
+	unsigned long min = rxc_index_min_limit(h->c->index);
+	unsigned long max = rxc_index_nr_slots(h->c->index);
+
+	while (!kthread_should_stop()) {
+		usleep_range(50, 1000);
+		h->limit = get_random_u32_inclusive(min, max);
+		rxc_index_set_limit(h->c->index, h->limit);
+		atomic_add(rxc_index_trim(h->c->index, ULONG_MAX), &h->trims);
+	}
+	return 0;
+}
+
 /* Return: number of cached halves that differ from the origin. */
 static unsigned int count_wrong(struct hammer *h, unsigned int *held)
 {
@@ -1529,9 +1809,13 @@ static unsigned int hammer_round(struct kunit *test, struct hammer *h)
 	crew_add(test, &crew, hammer_range, h);
 	crew_add(test, &crew, hammer_read, h);
 	crew_add(test, &crew, hammer_read, h);
+	crew_add(test, &crew, hammer_resize, h);
 	crew_run(&crew, HAMMER_MSECS);
+	trim_all(h->c);
 
+	KUNIT_EXPECT_EQ(test, rxd_store_excess(h->c->store), 0);
 	KUNIT_EXPECT_EQ(test, count_wrong(h, &held), 0);
+	KUNIT_EXPECT_LE(test, held, h->limit);
 	KUNIT_EXPECT_EQ(test, used(h->c), held);
 	KUNIT_EXPECT_EQ(test, pages_used(h->c), held);
 	return held;
@@ -1557,15 +1841,18 @@ static void hammer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&h->early), 0);
 	KUNIT_EXPECT_GT(test, held, 0);
 
-	kunit_info(test, "%d fills, %d hits, %d tracked and %d untracked writes, %d ranges, %d drops",
+	kunit_info(test,
+		   "%d fills, %d hits, %d tracked and %d untracked writes, %d ranges, %d drops, %d trims",
 		   atomic_read(&h->fills), atomic_read(&h->hits), atomic_read(&h->tracked),
-		   atomic_read(&h->untracked), atomic_read(&h->ranges), atomic_read(&h->drops));
+		   atomic_read(&h->untracked), atomic_read(&h->ranges), atomic_read(&h->drops),
+		   atomic_read(&h->trims));
 	KUNIT_EXPECT_GT(test, atomic_read(&h->fills), 20);
 	KUNIT_EXPECT_GT(test, atomic_read(&h->hits), 20);
 	KUNIT_EXPECT_GT(test, atomic_read(&h->tracked), 20);
 	KUNIT_EXPECT_GT(test, atomic_read(&h->untracked), 20);
 	KUNIT_EXPECT_GT(test, atomic_read(&h->ranges), 20);
 	KUNIT_EXPECT_GT(test, atomic_read(&h->drops), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&h->trims), 0);
 }
 
 /* More blocks than slots, with homes of less than eight ways, and fewer blocks than slots. */
@@ -1613,6 +1900,18 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(limit_is_shared_by_the_sets),
 	KUNIT_CASE(limit_with_all_busy),
 	KUNIT_CASE_SLOW(limit_under_contention),
+	KUNIT_CASE(size_is_never_exceeded),
+	KUNIT_CASE(size_and_mem_limit),
+	KUNIT_CASE(size_drains_no_set),
+	KUNIT_CASE(size_evicts_no_more_than_it_must),
+	KUNIT_CASE(size_rises_again),
+	KUNIT_CASE(size_falls_in_all_sets),
+	KUNIT_CASE(size_moves_evenly),
+	KUNIT_CASE(size_spares_what_is_used),
+	KUNIT_CASE(size_resists_a_scan),
+	KUNIT_CASE(size_with_all_busy),
+	KUNIT_CASE(size_with_one_busy),
+	KUNIT_CASE(size_falls_in_parts),
 	KUNIT_CASE(make_room_frees_a_block),
 	KUNIT_CASE(make_room_rests_after_a_round),
 	KUNIT_CASE(make_room_goes_on),

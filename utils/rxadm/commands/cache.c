@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rxadm map, unmap, set, mode
+ * rxadm map, unmap, set, mode; and resize for caches
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -21,6 +21,7 @@
 #include "kernel/caches.h"
 #include "kernel/control.h"
 #include "kernel/dm.h"
+#include "kernel/ramdisk.h"
 #include "kernel/rxcache.h"
 
 static const char map_usage[] =
@@ -409,3 +410,54 @@ const struct command command_mode = {
 	.summary = "change or print the mode of a cache",
 	.run = run_mode,
 };
+
+/* A name is that of a RAM disk or a device in /dev or, if there is none, that of a mapping. */
+bool names_cache(const char *name)
+{
+	char *device = format_text("/dev/%s", name);
+	char *mapping = format_text("/dev/mapper/%s", name);
+	char *disk = ramdisk_named(name);
+	bool is = mapping_name(name) != name ||
+		  (*name && !strchr(name, '/') && access(device, F_OK) && !disk &&
+		   !access(mapping, F_OK));
+
+	free(disk);
+	free(mapping);
+	free(device);
+	return is;
+}
+
+static enum exit_code resize(const char *name, const struct resize_request *request,
+			     const struct size_change *change)
+{
+	struct rxcache_status status;
+	uint64_t sectors, size;
+	enum exit_code ret;
+
+	ret = cache_query(name, &status, &sectors);
+	if (!ret)
+		ret = size_change_result(request->size_text, change, rxcache_size(&status), &size);
+	return ret ? ret : cache_resize(name, &status, size, request->dry_run);
+}
+
+enum exit_code resize_cache(const struct resize_request *request,
+			    const struct size_change *change)
+{
+	const char *name = mapping_name(request->device);
+	enum exit_code ret;
+
+	if (request->flags)
+		return report(EXIT_PARAMETERS,
+			      "cache '%s': options --force and --overcommit are for RAM disks; leave them out",
+			      name);
+	ret = mapping_name_check(name);
+	if (!ret)
+		ret = lock_take();
+	if (!ret)
+		ret = dm_begin();
+	if (ret)
+		return ret;
+	ret = resize(name, request, change);
+	dm_end();
+	return ret;
+}

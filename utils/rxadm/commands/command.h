@@ -2,6 +2,7 @@
 #ifndef RXADM_COMMANDS_COMMAND_H
 #define RXADM_COMMANDS_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -41,12 +42,20 @@ extern const struct command command_unexport;
 extern const struct command command_unmap;
 extern const struct command command_warm;
 
+/* The part of resize for caches. */
+struct resize_request;
+struct size_change;
+bool names_cache(const char *name);
+enum exit_code resize_cache(const struct resize_request *request,
+			    const struct size_change *change);
+
 /* Columns that status and info share. */
 struct cache;
 struct rxcache_status;
 struct table;
-void cache_columns_fill(struct table *table, size_t origin, size_t metadata, size_t counters,
-			const struct cache *cache, const struct rxcache_status *status);
+void cache_columns_fill(struct table *table, size_t origin, size_t metadata, size_t limit,
+			size_t counters, const struct cache *cache,
+			const struct rxcache_status *status);
 
 /* The completion scripts. The Makefile converts them to strings. */
 extern const char completion_bash[];

@@ -373,7 +373,8 @@ static enum exit_code fill_cache(struct table *table, const char *name)
 		table_add_line(table);
 		fill_device(table, path, "cache", cache->number);
 		table_set_number(table, COL_SIZE, sectors * SECTOR);
-		cache_columns_fill(table, COL_ORIGIN, COL_METADATA, COL_READ_HITS, cache, &status);
+		cache_columns_fill(table, COL_ORIGIN, COL_METADATA, COL_LIMIT, COL_READ_HITS, cache,
+				   &status);
 		ret = fill_latency(table, name);
 		free(path);
 	}

@@ -245,6 +245,7 @@ enum {
 	COL_INVALIDATIONS,
 	COL_ORIGIN_ERRORS,
 	COL_READ_HIT_PERCENT,
+	COL_CACHE_LIMIT,
 	COL_CACHE_EXPORT,
 };
 
@@ -256,11 +257,9 @@ static const struct column status_columns[] = {
 	[COL_SEQ_CUTOFF]	= { "SEQ_CUTOFF", COLUMN_SIZE, false,
 				    "length beyond which sequential I/O is not cached" },
 	[COL_BLOCK_SIZE]	= { "BLOCK_SIZE", COLUMN_SIZE, true, "size of a cache block" },
-	[COL_BLOCKS_TOTAL]	= { "BLOCKS_TOTAL", COLUMN_NUMBER, true,
-				    "blocks that the cache can hold" },
+	[COL_BLOCKS_TOTAL]	= { "BLOCKS_TOTAL", COLUMN_NUMBER, true, "blocks it can hold" },
 	[COL_BLOCKS_USED]	= { "BLOCKS_USED", COLUMN_NUMBER, true, "blocks that it holds" },
-	[COL_METADATA_BYTES]	= { "METADATA_BYTES", COLUMN_SIZE, false,
-				    "memory that the index occupies" },
+	[COL_METADATA_BYTES]	= { "METADATA_BYTES", COLUMN_SIZE, false, "memory of the index" },
 	[COL_READ_HITS]		= { "READ_HITS", COLUMN_NUMBER, true,
 				    "blocks read from the RAM disk" },
 	[COL_READ_MISSES]	= { "READ_MISSES", COLUMN_NUMBER, true,
@@ -285,6 +284,7 @@ static const struct column status_columns[] = {
 				    "requests that failed on the origin" },
 	[COL_READ_HIT_PERCENT]	= { "READ_HIT_PERCENT", COLUMN_NUMBER, true,
 				    "READ_HITS as a percentage of all blocks read" },
+	[COL_CACHE_LIMIT]	= { "LIMIT", COLUMN_SIZE, true, "memory of its data, if limited" },
 	[COL_CACHE_EXPORT]	= { "EXPORT", COLUMN_TEXT, false, "NQN and address of its export" },
 };
 
@@ -330,15 +330,16 @@ static const struct table_spec latency_spec = {
 /**
  * cache_columns_fill - fill the columns of a cache that 'status' and 'info' have
  * @table: the table
- * @origin: the column ORIGIN, followed by CACHE, MODE, SEQ_CUTOFF, BLOCK_SIZE, BLOCKS_TOTAL and
- *	BLOCKS_USED
+ * @origin: the column ORIGIN, followed by the others up to BLOCKS_USED
  * @metadata: the column for the memory of the index
+ * @limit: the column for the limit of its data
  * @counters: the first counter, followed by the others in their order, and READ_HIT_PERCENT
  * @cache: the cache
  * @status: its status
  */
-void cache_columns_fill(struct table *table, size_t origin, size_t metadata, size_t counters,
-			const struct cache *cache, const struct rxcache_status *status)
+void cache_columns_fill(struct table *table, size_t origin, size_t metadata, size_t limit,
+			size_t counters, const struct cache *cache,
+			const struct rxcache_status *status)
 {
 	double hits = status->counters[RXCACHE_READ_HITS];
 	double reads = hits + status->counters[RXCACHE_READ_MISSES];
@@ -352,6 +353,8 @@ void cache_columns_fill(struct table *table, size_t origin, size_t metadata, siz
 	table_set_number(table, origin++, status->total);
 	table_set_number(table, origin, status->used);
 	table_set_number(table, metadata, status->metadata);
+	if (status->features.size)
+		table_set_number(table, limit, status->features.size);
 	for (i = 0; i < RXCACHE_COUNTERS; i++)
 		table_set_number(table, counters++, status->counters[i]);
 	if (reads)
@@ -370,7 +373,8 @@ static enum exit_code add_cache(struct table *table, const struct cache *cache,
 		return ret;
 	table_add_line(table);
 	table_set_text(table, COL_NAME, cache->name);
-	cache_columns_fill(table, COL_ORIGIN, COL_METADATA_BYTES, COL_READ_HITS, cache, &status);
+	cache_columns_fill(table, COL_ORIGIN, COL_METADATA_BYTES, COL_CACHE_LIMIT, COL_READ_HITS,
+			   cache, &status);
 	table_set_freed(table, COL_CACHE_EXPORT, nvmet_exports_of(cache->number));
 	return EXIT_OK;
 }

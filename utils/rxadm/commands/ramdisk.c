@@ -288,18 +288,21 @@ const struct command command_clear = {
 };
 
 static const char resize_usage[] =
-	"Usage: rxadm resize DEVICE [+|-]SIZE [OPTION...]\n"
+	"Usage: rxadm resize DEVICE|NAME [+|-]SIZE [OPTION...]\n"
 	"\n"
-	"Grow or shrink a RAM disk to SIZE, or by +SIZE or -SIZE. Put '--' before -SIZE:\n"
+	"Grow or shrink a RAM disk or a cache to SIZE, or by +SIZE or -SIZE. Put '--' before -SIZE:\n"
 	"\n"
 	" rxadm resize rxd0 +1G\n"
 	" rxadm resize rxd0 -- -1G\n"
 	"\n"
-	"Options:\n"
+	"The size of a cache is the memory that its data may occupy, at most that of its RAM disk.\n"
+	"When it shrinks, only the blocks that no longer fit leave the cache.\n"
+	"\n"
+	"Options, of which caches have --dry-run only:\n"
 	"     --force        shrink even if the device is open, or if data, a partition or a\n"
 	"                    file system extends beyond its new end; that part is lost\n"
 	"     --overcommit   do not count the disk towards the share of memory\n"
-	"     --dry-run      print the ioctl that would be made; change nothing\n"
+	"     --dry-run      print the ioctl or message that would be sent; change nothing\n"
 	" -h, --help         print this help\n";
 
 static enum exit_code parse_resize(int argc, char **argv, struct resize_request *request,
@@ -338,7 +341,7 @@ static enum exit_code parse_resize(int argc, char **argv, struct resize_request 
 			return option_error(opt, argv, options);
 		}
 	}
-	ret = operands(argc, argv, 2, "DEVICE [+|-]SIZE [OPTION...]");
+	ret = operands(argc, argv, 2, "DEVICE|NAME [+|-]SIZE [OPTION...]");
 	if (ret)
 		return ret;
 	request->device = argv[optind];
@@ -377,6 +380,8 @@ static enum exit_code run_resize(int argc, char **argv)
 		return ret;
 
 	ret = privilege_check();
+	if (!ret && names_cache(request.device))
+		return resize_cache(&request, &change);
 	if (!ret)
 		ret = control_open(&fd);
 	if (ret)
@@ -396,7 +401,7 @@ static enum exit_code run_resize(int argc, char **argv)
 
 const struct command command_resize = {
 	.name = "resize",
-	.summary = "grow or shrink a RAM disk",
+	.summary = "grow or shrink a RAM disk or a cache",
 	.run = run_resize,
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "base/text.h"
 #include "device/device.h"
 #include "kernel/caches.h"
@@ -16,6 +17,7 @@
 #include "kernel/rxcache.h"
 
 #define MAPPER	"/dev/mapper/"
+#define SECTOR	512
 
 static enum exit_code add_if_cache(struct caches *caches, const char *name)
 {
@@ -378,6 +380,71 @@ enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const boo
 	/* On failure, undo the cut-off. Latency comes last: its statistics cannot be restored. */
 	if (ret && seq_cutoff && !dry_run)
 		send_seq_cutoff(name, old, dry_run);
+	return ret;
+}
+
+/* The target's minimum. */
+static uint64_t least_blocks(uint64_t total)
+{
+	uint64_t least = total / RXCACHE_SIZE_PARTS + !!(total % RXCACHE_SIZE_PARTS);
+
+	return least > RXCACHE_BLOCKS_MIN ? least : RXCACHE_BLOCKS_MIN;
+}
+
+static enum exit_code ramdisk_size(const char *name, uint64_t *size)
+{
+	const struct cache *cache;
+	struct caches caches;
+	enum exit_code ret;
+	char *sectors;
+
+	*size = 0;
+	ret = cache_find(name, &caches, &cache);
+	if (!ret) {
+		sectors = sysfs_read(cache->table.cache, "size");
+		*size = sectors ? strtoull(sectors, NULL, 10) * SECTOR : 0;
+		free(sectors);
+	}
+	caches_free(&caches);
+	return ret;
+}
+
+static enum exit_code size_error(const char *name, uint64_t size, uint64_t least, uint64_t most)
+{
+	char has[SIZE_TEXT_MAX], least_text[SIZE_TEXT_MAX], most_text[SIZE_TEXT_MAX];
+
+	return report(EXIT_PARAMETERS,
+		      "cache '%s': its size cannot be %s; must be from %s to %s, the size of its RAM disk",
+		      name, size_format(size, has), size_format(least, least_text),
+		      size_format(most, most_text));
+}
+
+/**
+ * cache_resize - limit the memory that the data of a cache may occupy
+ * @name: the cache
+ * @status: its status
+ * @size: bytes, which are rounded down to whole blocks
+ * @dry_run: only print what would be sent
+ */
+enum exit_code cache_resize(const char *name, const struct rxcache_status *status, uint64_t size,
+			    bool dry_run)
+{
+	uint64_t block = status->block_size * SECTOR, least = least_blocks(status->total), most;
+	enum exit_code ret;
+	char *message;
+
+	if (!target_has_version(RXCACHE_TARGET, 1, 3))
+		return report(EXIT_DEVICE,
+			      "cache '%s': cannot be resized, because the module dm-rxcache is older than rxadm; load the present one",
+			      name);
+	ret = ramdisk_size(name, &most);
+	if (ret)
+		return ret;
+	if (size / block < least || size > most)
+		return size_error(name, size, least * block, most);
+	message = format_text("size %llu", (unsigned long long)(size / block * block));
+	ret = cache_message(name, message, dry_run);
+	free(message);
 	return ret;
 }
 

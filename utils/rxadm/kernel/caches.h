@@ -33,6 +33,8 @@ enum exit_code cache_query(const char *name, struct rxcache_status *status, uint
 enum exit_code cache_message(const char *name, const char *message, bool dry_run);
 enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const bool *measure,
 			 bool dry_run);
+enum exit_code cache_resize(const char *name, const struct rxcache_status *status, uint64_t size,
+			    bool dry_run);
 enum exit_code caches_reset_stats(char *const *names, bool dry_run);
 
 const char *mapping_name(const char *text);

@@ -31,6 +31,8 @@
 #include "base/text.h"
 #include "kernel/rxcache.h"
 
+#define SECTOR	512
+
 /* A line split into words, and the first error in it. */
 struct words {
 	char *copy;
@@ -164,6 +166,8 @@ static void need_policy(struct words *words, uint64_t count, struct rxcache_feat
 		count--;
 		if (!strcmp(word, "seq_cutoff"))
 			need_value(words, &count, "the cut-off", &features->seq_cutoff);
+		else if (!strcmp(word, "size"))
+			need_value(words, &count, "the size", &features->size);
 	}
 }
 
@@ -235,9 +239,7 @@ char *rxcache_parse_status(const char *line, struct rxcache_status *status)
 char *rxcache_format_table(const struct rxcache_table *table)
 {
 	const struct rxcache_features *features = &table->features;
-	char *policy = features->seq_cutoff ?
-		       format_text("2 seq_cutoff %llu", (unsigned long long)features->seq_cutoff) :
-		       copy_text("0");
+	char *policy = format_text("%d", 2 * (!!features->seq_cutoff + !!features->size));
 	char *same = table->diskseq ?
 		     format_text(" if_same %llu %llu", (unsigned long long)table->diskseq,
 				 (unsigned long long)table->changes) :
@@ -247,9 +249,23 @@ char *rxcache_format_table(const struct rxcache_table *table)
 				 table->diskseq ? 6 : 3, features->mode,
 				 (unsigned long long)features->block_size, same, policy);
 
+	if (features->seq_cutoff)
+		append_text(&line, " seq_cutoff %llu", (unsigned long long)features->seq_cutoff);
+	if (features->size)
+		append_text(&line, " size %llu", (unsigned long long)features->size);
 	free(same);
 	free(policy);
 	return line;
+}
+
+/**
+ * rxcache_size - return the memory that the data of a cache may occupy, in bytes
+ * @status: its status
+ */
+uint64_t rxcache_size(const struct rxcache_status *status)
+{
+	return status->features.size ? status->features.size :
+				       status->total * status->block_size * SECTOR;
 }
 
 #define USEC	1000ULL

@@ -14,12 +14,14 @@
 #define RXCACHE_DEFAULT_MODE		"writethrough"
 #define RXCACHE_DEFAULT_BLOCK_SIZE	4096
 #define RXCACHE_BLOCKS_MIN		16	/* RXC_SLOTS_MIN of the target */
+#define RXCACHE_SIZE_PARTS		32	/* RXC_SIZE_PARTS of the target */
 #define RXCACHE_MODE_MAX		32
 
 struct rxcache_features {
 	char mode[RXCACHE_MODE_MAX];
 	uint64_t block_size;	/* sectors, 0 if not given */
 	uint64_t seq_cutoff;	/* bytes, 0 if there is none */
+	uint64_t size;		/* limit of the cached data in bytes, 0 if there is none */
 };
 
 struct rxcache_table {
@@ -57,6 +59,7 @@ struct rxcache_status {
 char *rxcache_parse_table(const char *line, struct rxcache_table *table);
 char *rxcache_parse_status(const char *line, struct rxcache_status *status);
 char *rxcache_format_table(const struct rxcache_table *table);
+uint64_t rxcache_size(const struct rxcache_status *status);
 
 #define LATENCY_BINS	19
 

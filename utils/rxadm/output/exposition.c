@@ -186,8 +186,7 @@ static void write_io_in_flight(const struct scope *scope, const void *disk)
 
 static const struct family io_families[] = {
 	{ "io_requests", TYPE_COUNTER, NULL, "Requests completed.", write_io_requests },
-	{ "io_bytes", TYPE_COUNTER, "bytes", "Bytes read, written and discarded.",
-	  write_io_bytes },
+	{ "io_bytes", TYPE_COUNTER, "bytes", "Bytes read, written and discarded.", write_io_bytes },
 	{ "io_seconds", TYPE_COUNTER, "seconds", "Total time of these requests.",
 	  write_io_seconds },
 	{ "io_busy_seconds", TYPE_COUNTER, "seconds",
@@ -336,9 +335,9 @@ static void write_block_size(const struct scope *scope, const void *disk)
 	write_number(scope, ((const struct cache_metrics *)disk)->status.block_size * SECTOR);
 }
 
-static void write_cutoff(const struct scope *scope, const void *disk)
+static void write_cache_limit(const struct scope *scope, const void *disk)
 {
-	write_number(scope, ((const struct cache_metrics *)disk)->status.features.seq_cutoff);
+	write_number(scope, rxcache_size(&((const struct cache_metrics *)disk)->status));
 }
 
 #define STATUS_FIELD(_name, _field)							\
@@ -350,6 +349,7 @@ static void write_##_name(const struct scope *scope, const void *disk)			\
 STATUS_FIELD(blocks, total)
 STATUS_FIELD(blocks_used, used)
 STATUS_FIELD(metadata, metadata)
+STATUS_FIELD(cutoff, features.seq_cutoff)
 STATUS_FIELD(read_hits, counters[RXCACHE_READ_HITS])
 STATUS_FIELD(read_misses, counters[RXCACHE_READ_MISSES])
 STATUS_FIELD(read_partials, counters[RXCACHE_READ_PARTIALS])
@@ -394,15 +394,15 @@ static const struct family cache_families[] = {
 	{ "blocks_used", TYPE_GAUGE, NULL, "Blocks in the cache.", write_blocks_used },
 	{ "metadata_bytes", TYPE_GAUGE, "bytes", "Memory that the index occupies.",
 	  write_metadata },
+	{ "memory_limit_bytes", TYPE_GAUGE, "bytes",
+	  "Memory that the cached data may occupy, the limit or the capacity.", write_cache_limit },
 	{ "seq_cutoff_bytes", TYPE_GAUGE, "bytes",
 	  "Length beyond which sequential I/O is not cached, 0 if all is cached.", write_cutoff },
 	{ "read_hits", TYPE_COUNTER, NULL, "Blocks read from the RAM disk.", write_read_hits },
 	{ "read_misses", TYPE_COUNTER, NULL, "Blocks read that were not cached.",
 	  write_read_misses },
-	{ "read_partials", TYPE_COUNTER, NULL, "Blocks read only in part.",
-	  write_read_partials },
-	{ "write_hits", TYPE_COUNTER, NULL, "Blocks written that were cached.",
-	  write_write_hits },
+	{ "read_partials", TYPE_COUNTER, NULL, "Blocks read only in part.", write_read_partials },
+	{ "write_hits", TYPE_COUNTER, NULL, "Blocks written that were cached.", write_write_hits },
 	{ "write_misses", TYPE_COUNTER, NULL,
 	  "Blocks written that were not cached, or that the write removed.", write_write_misses },
 	{ "write_partials", TYPE_COUNTER, NULL, "Blocks written only in part.",

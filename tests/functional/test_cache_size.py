@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The size of a cache: a limit below that of the RAM disk, which moves while it is in use."""
+
+import json
+import os
+import random
+import subprocess
+import time
+
+import pytest
+
+from rxdlib import direct, dm
+from rxdlib.command import ENVIRONMENT, run
+from rxdlib.control import Control
+from rxdlib.direct import BLOCK, MIB, SECTOR, Direct, stamp
+from rxdlib.lab import DISK, LONG
+from rxdlib.outcome import ok, refused
+
+SIZE = 16 * MIB
+PATIENCE = 60
+
+
+def prepare(size=SIZE, generation=1):
+    data = stamp(0, size, generation)
+    direct.write(DISK, 0, data)
+    return data
+
+
+def read_all(cache, size=SIZE):
+    with Direct(cache.path) as device:
+        return b"".join(device.read(offset, MIB) for offset in range(0, size, MIB))
+
+
+def resize(cache, size):
+    dm.message(cache.name, "size", size)
+
+
+def used(cache):
+    return cache.ramdisk.query().mem_used
+
+
+def wait_for(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_table_and_status(lab):
+    ramdisk = lab.ramdisk()
+    name = lab.mapped(f"0 32768 rxcache {DISK} {ramdisk.path} 0 4 size 1048576 seq_cutoff 512")
+    line = "4 seq_cutoff 512 size 1048576"
+    assert dm.table(name).endswith(f" 3 writethrough block_size 8 {line}")
+    assert " ".join(dm.Status(name).rest) == line
+    table = dm.table(name)
+    dm.replace(name, table)
+    assert dm.table(name) == table
+    dm.message(name, "size", 2 * MIB)
+    assert dm.table(name).endswith(" 4 seq_cutoff 512 size 2097152")
+    dm.message(name, "seq_cutoff", 0)
+    assert dm.table(name).endswith(" block_size 8 2 size 2097152")
+    dm.message(name, "size", 0)
+    assert dm.table(name).endswith(" block_size 8 0")
+
+
+def test_table_limits_the_cache(lab):
+    data = prepare()
+    ramdisk = lab.ramdisk(SIZE)
+    name = lab.mapped(f"0 32768 rxcache {DISK} {ramdisk.path} 0 2 size 4194304")
+    for _ in range(2):
+        assert direct.read(f"/dev/mapper/{name}", 0, SIZE) == data
+        assert ramdisk.query().mem_used == 4 * MIB
+    assert dm.Status(name).total == SIZE // BLOCK
+    assert dm.Status(name).used == 4 * MIB // BLOCK
+
+
+def test_smaller_and_larger(lab):
+    """Only what no longer fits goes, and its memory is free; then the cache fills again."""
+    data = prepare()
+    cache = lab.cache(SIZE, cache_size=SIZE)
+    assert read_all(cache) == data
+    assert used(cache) == SIZE
+    before = cache.status()
+    resize(cache, 4 * MIB)
+    wait_for(lambda: used(cache) == 4 * MIB)
+    assert cache.status().since(before) == {"evictions": 12 * MIB // BLOCK}
+    assert cache.status().used == 4 * MIB // BLOCK
+    # The rest is still there, and serves reads.
+    blocks, slot = [], 0
+    while True:
+        *found, slot = map(int, dm.message(cache.name, "cached", slot).stdout.split())
+        blocks += found
+        if not slot:
+            break
+    assert len(blocks) == 4 * MIB // BLOCK
+    before = cache.status()
+    with Direct(cache.path) as device:
+        for block in blocks:
+            assert device.read(block * BLOCK, BLOCK) == data[block * BLOCK:(block + 1) * BLOCK]
+    assert cache.status().since(before) == {"read_hits": len(blocks)}
+    resize(cache, 0)
+    assert read_all(cache) == data
+    assert read_all(cache) == data
+    assert used(cache) == SIZE
+
+
+def test_no_suspension(lab):
+    """A resize neither suspends the device nor waits for I/O in flight."""
+    with lab.held(SIZE, reads=True) as origin:
+        cache = lab.cache(SIZE, cache_size=SIZE, origin=origin.path)
+        reader = subprocess.Popen(["dd", f"if={cache.path}", "of=/dev/null", "bs=64k", "count=1",
+                                   "iflag=direct"], stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+        origin.wait_for(1)
+        for size in (MIB, 8 * MIB, 2 * MIB, 0):
+            run("dmsetup", "message", cache.name, "0", "size", size, timeout=20)
+        assert reader.poll() is None
+        origin.release()
+        assert reader.wait(60) == 0
+
+
+def test_hot_blocks_stay(lab):
+    """What is used often stays in the cache, when its size falls and then beside a scan."""
+    prepare()
+    cache = lab.cache(SIZE, cache_size=SIZE)
+    hot = range(0, 2 * MIB, BLOCK)
+    with Direct(cache.path) as device:
+        for _ in range(4):
+            for offset in hot:
+                device.read(offset, BLOCK)
+        for offset in range(2 * MIB, SIZE, MIB):
+            device.read(offset, MIB)
+        for scan in range(2):
+            resize(cache, (8 - 4 * scan) * MIB)
+            wait_for(lambda size=(8 - 4 * scan) * MIB: used(cache) == size)
+            before = cache.status()
+            for offset in hot:
+                device.read(offset, BLOCK)
+            assert cache.status().since(before).get("read_hits", 0) >= len(hot) * 0.95
+            for offset in range(4 * MIB, SIZE, 16 * BLOCK):
+                device.read(offset, 16 * BLOCK)
+            before = cache.status()
+            for offset in hot:
+                device.read(offset, BLOCK)
+            assert cache.status().since(before).get("read_hits", 0) >= len(hot) * 0.95
+
+
+def test_suspended(lab):
+    """A message to a suspended cache takes effect when it is resumed."""
+    data = prepare()
+    cache = lab.cache(SIZE, cache_size=SIZE)
+    read_all(cache)
+    run("dmsetup", "suspend", cache.name)
+    resize(cache, 4 * MIB)
+    time.sleep(0.5)
+    assert used(cache) == SIZE
+    run("dmsetup", "resume", cache.name)
+    wait_for(lambda: used(cache) == 4 * MIB)
+    assert read_all(cache) == data
+
+
+def test_next_table(lab):
+    """A reload with the table as printed keeps the size; a table without one ends the limit."""
+    data = prepare()
+    cache = lab.cache(SIZE, cache_size=SIZE)
+    read_all(cache)
+    resize(cache, 4 * MIB)
+    dm.replace(cache.name, dm.table(cache.name))
+    wait_for(lambda: used(cache) == 4 * MIB)
+    before = cache.status()
+    dm.replace(cache.name, dm.table(cache.name).replace(" 2 size 4194304", " 0"))
+    assert not cache.status().since(before) and cache.status().used == 4 * MIB // BLOCK
+    for _ in range(2):
+        assert read_all(cache) == data
+    assert used(cache) == SIZE
+
+
+def test_ramdisk_afterwards(lab):
+    """The limit goes with the cache: the RAM disk is as large as before."""
+    cache = lab.cache(SIZE, cache_size=SIZE)
+    resize(cache, MIB)
+    dm.remove(cache.name)
+    direct.write(cache.ramdisk.path, 0, stamp(1, SIZE))
+    assert used(cache) == SIZE
+
+
+def test_beside_mem_limit(lab):
+    """The lower one of the two limits counts, and neither changes the other."""
+    prepare()
+    cache = lab.cache(SIZE, cache_size=SIZE)
+    cache.ramdisk.set_attribute("mem_limit", 4 * MIB)
+    resize(cache, 8 * MIB)
+    read_all(cache)
+    assert used(cache) == 4 * MIB
+    cache.ramdisk.set_attribute("mem_limit", 0)
+    read_all(cache)
+    assert used(cache) == 8 * MIB
+    assert cache.ramdisk.query().mem_limit == 0
+
+
+def test_large_blocks(lab):
+    data = prepare()
+    cache = lab.cache(SIZE, cache_size=SIZE, block_size=64 * 1024)
+    read_all(cache)
+    resize(cache, MIB)
+    wait_for(lambda: used(cache) == MIB)
+    for _ in range(2):
+        assert read_all(cache) == data
+        assert used(cache) == MIB
+
+
+def zeros(lab, size):
+    """A cache over an origin that reads as zeros at once, filled up to its limit."""
+    run("modprobe", "dm-zero", check=False)
+    name = lab.mapped(f"0 {size // SECTOR} zero")
+    cache = lab.cache(size, cache_size=size, origin=f"/dev/mapper/{name}")
+    read_all(cache, size)
+    assert used(cache) > size // 2
+    return cache
+
+
+def test_cut_passes(lab):
+    """A suspension, a reload, a larger size and a removal each come while blocks are evicted."""
+    size, least = 384 * MIB, 12 * MIB
+    cache = zeros(lab, size)
+    resize(cache, least)
+    run("dmsetup", "suspend", cache.name)
+    first = used(cache)
+    time.sleep(0.5)
+    assert least < used(cache) == first
+    run("dmsetup", "resume", cache.name)
+    resize(cache, 0)
+    second = used(cache)
+    time.sleep(0.5)
+    assert least < used(cache) == second
+    resize(cache, least)
+    dm.replace(cache.name, dm.table(cache.name))
+    wait_for(lambda: used(cache) == least)
+    assert cache.status().used == least // BLOCK
+    resize(cache, 0)
+    read_all(cache, size)
+    resize(cache, least)
+    dm.remove(cache.name)
+    assert used(cache) == 0
+
+
+def test_blocks_left_over(lab):
+    """The size of the RAM disk is no limit, even if its sets do not use the last block."""
+    cache = lab.cache(SIZE, cache_size=65 * BLOCK)
+    assert cache.status().total == 64
+    for size in (64 * BLOCK, 65 * BLOCK):
+        resize(cache, size)
+        assert dm.table(cache.name).endswith(" 0")
+
+
+def test_grown_ramdisk(lab):
+    """The table shows the size that applies, and can be loaded again."""
+    cache = lab.cache(SIZE, cache_size=MIB)
+    resize(cache, 64 * 1024)
+    old = dm.table(cache.name)
+    with Control() as control:
+        control.resize(cache.ramdisk.index, 16 * MIB)
+    run("dmsetup", "suspend", cache.name)
+    run("dmsetup", "resume", cache.name)
+    assert dm.table(cache.name).endswith(" 2 size 524288")
+    dm.replace(cache.name, dm.table(cache.name))
+    dm.replace(cache.name, old)
+    assert dm.table(cache.name).endswith(" 2 size 524288")
+    read_all(cache)
+    assert used(cache) == 512 * 1024
+
+
+def test_whole_size_grows(lab):
+    """A size that is that of the whole RAM disk is no limit when the RAM disk grows later."""
+    cache = lab.cache(SIZE, cache_size=MIB)
+    resize(cache, MIB)
+    with Control() as control:
+        control.resize(cache.ramdisk.index, 2 * MIB)
+    run("dmsetup", "suspend", cache.name)
+    run("dmsetup", "resume", cache.name)
+    read_all(cache)
+    assert used(cache) == 2 * MIB
+
+
+@pytest.mark.parametrize("pattern", ["randwrite", "randrw"])
+def test_under_fio(lab, pattern):
+    """fio writes with checksums and reads them back while the size changes all the time."""
+    rounds = 1000 if LONG else 60
+    cache = lab.cache(SIZE, cache_size=8 * MIB)
+    command = ["fio", "--name=io", f"--filename={cache.path}", "--ioengine=libaio",
+               "--direct=1", "--iodepth=8", f"--rw={pattern}", "--bsrange=4k-64k",
+               "--bs_unaligned=0", f"--size={SIZE}", "--verify=crc32c", "--verify_fatal=1",
+               "--verify_backlog=256", "--randseed=1", "--time_based", "--runtime=3600"]
+    chance = random.Random(pattern)
+    largest, last = 0, 8 * MIB
+    with subprocess.Popen(command, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as fio:
+        for _ in range(rounds):
+            size = chance.choice([0, *range(MIB, 8 * MIB, 256 * 1024)])
+            before = used(cache)
+            is_settled = before <= last
+            last = size or 8 * MIB
+            resize(cache, size)
+            time.sleep(chance.choice([0, 0.02, 0.1]))
+            # What fits stays, but for the I/O in flight.
+            assert not is_settled or used(cache) >= min(before, last) - MIB // 2
+            largest = max(largest, used(cache))
+            assert fio.poll() is None, fio.stdout.read()
+        resize(cache, MIB)
+        wait_for(lambda: used(cache) <= MIB)
+        fio.terminate()
+        output, _ = fio.communicate(timeout=PATIENCE)
+        # Told to end, fio still reports the errors that it found.
+        assert " err= 0" in output and "verify:" not in output, output
+    assert largest > MIB
+    assert cache.status().origin_errors == 0
+    for offset in range(0, SIZE, MIB):
+        assert direct.read(cache.path, offset, MIB) == direct.read(DISK, offset, MIB)
+
+
+# rxadm
+
+
+def status_of(name):
+    return json.loads(ok("status", name, "--json"))["caches"][0]
+
+
+def test_rxadm(lab):
+    prepare()
+    cache = lab.cache(SIZE, cache_size=SIZE)
+    read_all(cache)
+    assert status_of(cache.name)["limit"] is None
+    assert ok("resize", cache.name, "4M", "--dry-run") == \
+        f"dmsetup message {cache.name} 0 size 4194304\n"
+    assert used(cache) == SIZE
+    assert ok("resize", cache.name, "4M") == ""
+    wait_for(lambda: used(cache) == 4 * MIB)
+    assert status_of(cache.name)["limit"] == 4 * MIB
+    info = json.loads(ok("info", cache.name, "--json"))["info"][0]
+    assert (info["limit"], info["size"]) == (4 * MIB, SIZE)
+    assert f'rxcache_memory_limit_bytes{{name="{cache.name}"}} {4 * MIB}\n' in ok("metrics")
+    ok("resize", cache.path, "+2M")
+    assert status_of(cache.name)["limit"] == 6 * MIB
+    ok("resize", cache.name, "--", "-1M")
+    assert status_of(cache.name)["limit"] == 5 * MIB
+    # The size of the RAM disk is no limit.
+    ok("resize", cache.name, "16M")
+    assert status_of(cache.name)["limit"] is None
+    assert dm.table(cache.name).endswith(" 0")
+
+
+def test_rxadm_rounds_to_blocks(lab):
+    cache = lab.cache(SIZE, cache_size=SIZE, block_size=64 * 1024)
+    ok("resize", cache.name, "1100K")
+    assert status_of(cache.name)["limit"] == 1088 * 1024
+
+
+def test_rxadm_blocks_left_over(lab):
+    cache = lab.cache(SIZE, cache_size=65 * BLOCK)
+    ok("resize", cache.name, "128K")
+    ok("resize", cache.name, "260K")
+    assert status_of(cache.name)["limit"] is None
+    refused(1, "resize", cache.name, "264K", names="from 64K to 260K, the size of its RAM disk")
+
+
+BAD = [
+    (("4K",), "its size cannot be 4K; must be from 512K to 16M, the size of its RAM disk"),
+    (("508K",), "must be from 512K to 16M"),
+    (("17M",), "its size cannot be 17M"),
+    (("+1M",), "its size cannot be 17M"),
+    (("--", "-16M"), "-16M"),
+    (("x",), "'x'"),
+    (("0",), "'0'"),
+    (("1M..2M",), "'1M..2M'"),
+    (("4M", "--force"), "--force and --overcommit are for RAM disks"),
+    (("4M", "--overcommit"), "--force and --overcommit are for RAM disks"),
+]
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("words, part", BAD, ids=[" ".join(case[0]) for case in BAD])
+def test_rxadm_bad(cache, words, part):
+    refused(1, "resize", cache.name, *words, names=part)
+
+
+@pytest.mark.one_kernel
+def test_rxadm_other_mapping(lab):
+    """A mapping that is no cache, and one that does not exist."""
+    name, path = lab.linear(4 * MIB)
+    refused(4, "resize", name, "1M", names=(name, "is not a cache"))
+    refused(4, "resize", path, "1M", names=(name, "is not a cache"))
+    refused(4, "resize", "/dev/mapper/none", "1M", names=("none", "does not exist"))
+
+
+@pytest.mark.one_kernel
+def test_rxadm_ramdisk_that_was_named(lab):
+    """The name of a RAM disk comes before a mapping of the same name."""
+    ramdisk = lab.ramdisk(4 * MIB)
+    ok("set", ramdisk.path, "--name", "scratch")
+    lab.mapped(f"0 8192 linear {DISK} 0", name="scratch")
+    ok("resize", "scratch", "8M")
+    with Control() as control:
+        assert control.query(ramdisk.index).size == 8 * MIB
+
+
+@pytest.mark.one_kernel
+def test_rxadm_ramdisk_of_that_name(lab):
+    """A device in /dev comes before a mapping of the same name."""
+    ramdisk = lab.ramdisk(4 * MIB)
+    lab.mapped(f"0 8192 linear {DISK} 0", name=ramdisk.name)
+    ok("resize", ramdisk.name, "8M")
+    with Control() as control:
+        assert control.query(ramdisk.index).size == 8 * MIB
+    assert os.path.exists(f"/dev/mapper/{ramdisk.name}")
