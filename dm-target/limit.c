@@ -85,8 +85,8 @@ void rxc_limit_set(struct rxcache *c, u64 bytes)
 	WRITE_ONCE(c->size, bytes);
 	apply(c);
 	mutex_unlock(&c->limit_lock);
-	if (!READ_ONCE(c->suspended))
-		begin_trim(c);
+	/* The work does nothing if the cache is suspended. */
+	begin_trim(c);
 }
 
 /**
@@ -120,7 +120,7 @@ void rxc_limit_suspend(struct rxcache *c)
 
 /*
  * Evict a part of what is beyond the limit. The queue also serves I/O, so the work does not sleep
- * for long. RCU throttles its callbacks, so the pages of a part must be free before the next one.
+ * for long. RCU frees the pages, and throttles its callbacks: leave a grace period between parts.
  */
 static void trim(struct work_struct *work)
 {

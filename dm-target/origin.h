@@ -55,7 +55,7 @@ struct rxc_fills {
  * @size: limit of the cached data, in bytes; 0: the RAM disk has all that it can
  * @limit_lock: serialises changes of @size and of the limit of @index
  * @trim_work: evicts blocks beyond the limit
- * @trim_grace: the grace period after which what it has evicted is free
+ * @trim_grace: the grace period that the pages it has evicted last wait for
  * @sequence: sequential streams
  * @failed: blocks that could not be filled lately
  * @stats_base: value of @stats at the last reset

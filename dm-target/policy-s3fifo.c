@@ -352,13 +352,13 @@ unsigned long rxc_policy_insert(struct rxc_policy *policy, unsigned long set, co
 	int age;
 
 	age = recall(s->ghosts, s->next_ghost, policy->nr_ghosts, block);
-	in_main = is_young(age, policy->ghost_age);
+	in_main = is_young(age, READ_ONCE(policy->ghost_age));
 	if (in_main) {
-		if (is_young(age, policy->fresh_age))
+		if (is_young(age, READ_ONCE(policy->fresh_age)))
 			grow_small(policy);
 	} else {
 		age = recall(s->main_ghosts, s->next_main_ghost, policy->nr_fresh, block);
-		if (is_young(age, policy->fresh_age))
+		if (is_young(age, READ_ONCE(policy->fresh_age)))
 			shrink_small(policy);
 	}
 	/* While there is room, blocks beyond the limit enter the main queue. */
