@@ -275,21 +275,6 @@ int rxd_prepare_table(size_t size)
 EXPORT_SYMBOL_NS_GPL(rxd_prepare_table, RXD_NS);
 
 /**
- * rxd_store_has_room - check whether more pages are within the limit
- * @store: the store
- * @nr: number of pages
- *
- * This is a hint: another task may use the room before the caller does.
- *
- * Return: true if @nr more pages may hold data now.
- */
-bool rxd_store_has_room(const struct rxd_store *store, unsigned long nr)
-{
-	return atomic_long_read(&store->used) + nr <= READ_ONCE(store->limit);
-}
-EXPORT_SYMBOL_NS_GPL(rxd_store_has_room, RXD_NS);
-
-/**
  * rxd_store_set_limit - limit the memory that data may take
  * @store: the store
  * @limit: number of pages; ULONG_MAX for no limit
@@ -662,10 +647,10 @@ struct rxd_leaf *rxd_leaf_alloc(const struct rxd_store *store, unsigned long pgn
 }
 
 /**
- * rxd_write_end - free the pages that a write has allocated and not used
+ * rxd_write_free_rest - free the pages that a write has allocated and not used
  * @write: the write
  */
-void rxd_write_end(struct rxd_write *write)
+void rxd_write_free_rest(struct rxd_write *write)
 {
 	for (; write->taken < write->nr; write->taken++)
 		rxd_store_free_page(rxd_write_page(write, write->taken));

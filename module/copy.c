@@ -455,7 +455,7 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 		write->gfp = RXD_GFP_NOWAIT | (gfp & RXD_GFP_WRITEBACK);
 	gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
 	write->shared = gap.shared;
-	write->replaces = gap.last && rxd_may_replace();
+	write->replaces = unlikely(gap.last) && rxd_may_replace();
 	if (unlikely(gap.shared))
 		done = write_shared(store, pos, src, len, &gap, write);
 	else

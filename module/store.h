@@ -194,7 +194,17 @@ static inline void rxd_write_begin(struct rxd_write *write, unsigned int len, gf
 	write->taken = 0;
 }
 
-void rxd_write_end(struct rxd_write *write);
+void rxd_write_free_rest(struct rxd_write *write);
+
+/**
+ * rxd_write_end - end a write
+ * @write: the write
+ */
+static inline void rxd_write_end(struct rxd_write *write)
+{
+	if (unlikely(write->taken < write->nr))
+		rxd_write_free_rest(write);
+}
 
 int rxd_prepare_table(size_t size);
 
@@ -208,7 +218,21 @@ void rxd_store_destroy(struct rxd_store *store);
 void rxd_store_drain(void);
 
 unsigned long rxd_store_nr_pages(const struct rxd_store *store);
-bool rxd_store_has_room(const struct rxd_store *store, unsigned long nr);
+
+/**
+ * rxd_store_has_room - check whether more pages are within the limit
+ * @store: the store
+ * @nr: number of pages
+ *
+ * This is a hint: another task may use the room before the caller does.
+ *
+ * Return: true if @nr more pages may hold data now.
+ */
+static inline bool rxd_store_has_room(const struct rxd_store *store, unsigned long nr)
+{
+	return atomic_long_read(&store->used) + nr <= READ_ONCE(store->limit);
+}
+
 void rxd_store_set_limit(struct rxd_store *store, unsigned long limit);
 void rxd_store_set_cap(struct rxd_store *store, unsigned long cap);
 unsigned long rxd_store_excess(const struct rxd_store *store);
