@@ -116,7 +116,7 @@ static const struct column columns[] = {
 			     "length beyond which sequential I/O is not cached" },
 	[COL_BLOCK_SIZE] = { "BLOCK_SIZE", COLUMN_SIZE, true, "size of a cache block" },
 	[COL_BLOCKS_TOTAL] = { "BLOCKS_TOTAL", COLUMN_NUMBER, true,
-			       "blocks that the cache can hold" },
+			       "blocks that fit into the RAM disk" },
 	[COL_BLOCKS_USED] = { "BLOCKS_USED", COLUMN_NUMBER, true, "blocks that it holds" },
 	[COL_READ_HITS]	= { "READ_HITS", COLUMN_NUMBER, true, "as in 'rxadm status'" },
 	[COL_READ_MISSES] = { "READ_MISSES", COLUMN_NUMBER, true, "as in 'rxadm status'" },

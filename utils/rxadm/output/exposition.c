@@ -390,7 +390,7 @@ static void write_latency(const struct scope *scope, const void *disk)
 static const struct family cache_families[] = {
 	{ "", TYPE_INFO, NULL, "Devices and mode of a cache.", write_cache_info },
 	{ "block_size_bytes", TYPE_GAUGE, "bytes", "Size of a cache block.", write_block_size },
-	{ "blocks", TYPE_GAUGE, NULL, "Blocks that the cache can hold.", write_blocks },
+	{ "blocks", TYPE_GAUGE, NULL, "Blocks that fit into the RAM disk.", write_blocks },
 	{ "blocks_used", TYPE_GAUGE, NULL, "Blocks in the cache.", write_blocks_used },
 	{ "metadata_bytes", TYPE_GAUGE, "bytes", "Memory that the index occupies.",
 	  write_metadata },
@@ -408,7 +408,7 @@ static const struct family cache_families[] = {
 	{ "write_partials", TYPE_COUNTER, NULL, "Blocks written only in part.",
 	  write_write_partials },
 	{ "fills", TYPE_COUNTER, NULL, "Blocks that a read brought into the cache.", write_fills },
-	{ "evictions", TYPE_COUNTER, NULL, "Blocks removed to make room for others.",
+	{ "evictions", TYPE_COUNTER, NULL, "Blocks evicted for others, or by a resize.",
 	  write_evictions },
 	{ "bypasses", TYPE_COUNTER, NULL, "Blocks that bypassed the cache.", write_bypasses },
 	{ "invalidations", TYPE_COUNTER, NULL,
