@@ -93,6 +93,21 @@ def test_not_of_one_workload(make_report, change, names):
         assert name in str(refused.value)
 
 
+@pytest.mark.parametrize("memory, fits", [(995, True), (1005, True), (980, False), (1020, False)])
+def test_memory_of_another_boot(make_report, memory, fits):
+    whole = make_report(1, LEVELS, cases=2)
+    pieces = [piece(whole, "c0"), piece(whole, "c1")]
+    for each, amount in zip(pieces, (1000, memory)):
+        each["machine"] = {**each["machine"], "memory": amount}
+    if fits:
+        assert merge.merge(pieces)["machine"]["memory"] == 1000
+        return
+    with pytest.raises(BadInput) as refused:
+        merge.merge(pieces)
+    assert f"memory is 1000 in one report and {memory} in another" in str(refused.value)
+    assert "within 1 %" in str(refused.value)
+
+
 def test_settings_of_parts(make_report):
     """Sets are united, and what one part does not need is taken from the other."""
     whole = make_report(1, LEVELS, cases=2)

@@ -6,7 +6,8 @@ import shlex
 from ..system.errors import BadInput
 from . import document
 
-MACHINE = ("kernel", "cpu", "cpus", "memory", "emulated", "fio")
+MACHINE = ("kernel", "cpu", "cpus", "emulated", "fio")
+MEMORY_TOLERANCE = 0.01  # MemTotal depends on where a boot places the kernel
 
 
 def _setting(name, old, new):
@@ -38,6 +39,10 @@ def _check(documents):
             if old != new:
                 raise BadInput(f"--merge: {name} is {old} in one report and {new} in another: "
                                "must be the same")
+        old, new = (each["machine"].get("memory") or 0 for each in (first, other))
+        if abs(old - new) > MEMORY_TOLERANCE * max(old, new):
+            raise BadInput(f"--merge: memory is {old} in one report and {new} in another: "
+                           f"must be the same within {MEMORY_TOLERANCE * 100:g} %")
 
 
 def _united(documents, key):
