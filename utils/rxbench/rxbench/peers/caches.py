@@ -56,13 +56,16 @@ def _sectors_read(device):
 def warm(node, origin):
     """Read all of a cache until that reads no more of its disk; whether it comes to that.
 
-    Once is not enough for all: bcache takes in what it has room at hand for, and no more.
+    Once is not enough for all: bcache takes in what it has room at hand for, and no more. Its
+    thread makes room, so many short passes on a busy processor are not enough, either.
     """
-    for _ in range(WARM_PASSES):
+    passes, deadline = 0, time.monotonic() + PATIENCE
+    while passes < WARM_PASSES or time.monotonic() < deadline:
         before = _sectors_read(origin)
         _pass(node, depth=1)
         if _sectors_read(origin) == before:
             return True
+        passes += 1
     return False
 
 
