@@ -10,8 +10,10 @@ KVM = ["-accel", "kvm", "-cpu", "host"]
 # kernel copies and clears by "rep movsb" and "rep stosb", which QEMU does byte by byte.
 TCG = ["-accel", "tcg,thread=multi", "-cpu", "max,-la57,-erms,-fsrm"]
 # An emulated processor has no faults to mitigate. Code at another address is translated anew,
-# which takes a short program as long as all else that it does.
-TCG_PARAMETERS = "mitigations=off norandmaps"
+# which takes a short program as long as all else that it does. If QEMU did not run for a while, the
+# kernel does not trust the TSC any more. It then patches its code, and QEMU's other thread may run
+# into the breakpoint of that as if it were a fault.
+TCG_PARAMETERS = "mitigations=off norandmaps tsc=reliable"
 # Only one thread can count.
 COUNTED = ["-accel", "tcg,thread=single", "-cpu", "max", "-icount", "shift=0"]
 
