@@ -27,8 +27,12 @@
 /* So much of the headroom must not be dirty, or half of the headroom if that is less. */
 #define CLEAN_HEADROOM		(64UL << (20 - PAGE_SHIFT))
 
-/* How long a write waits for memory at most, and how long one wait for writeback takes. */
+/*
+ * How long a step of a write waits for memory at most, and all steps together, because other I/O
+ * may be held until the write has ended. How long one wait for writeback takes.
+ */
 #define MEMORY_WAIT		(10 * HZ)
+#define MEMORY_WAIT_ALL		(120 * HZ)
 #define MEMORY_WAIT_STEP	(HZ / 20)
 
 /* If no write waited for writeback for so long, those that do so next wait together anew. */
@@ -740,7 +744,7 @@ static bool take_back(struct rxd_store *store, const struct rxd_write *write)
 {
 	unsigned long now = jiffies;
 
-	if (time_after(now, write->deadline + RESERVED_WAIT))
+	if (time_after(now, write->since + MEMORY_WAIT + RESERVED_WAIT))
 		return false;
 	WRITE_ONCE(store->unshared_until, (now + RESERVED_WAIT) ?: 1);
 	if (rxd_give_up_others(store))
@@ -757,22 +761,24 @@ static bool take_back(struct rxd_store *store, const struct rxd_write *write)
  * rxd_store_wait_for_memory - wait for pages that are being freed or written back
  * @store: the store
  * @freed: what rxd_freed_pages() returned before the allocation failed
- * @write: the write that waits; each step that succeeds ends its deadline
+ * @write: the write that waits; each step that succeeds adds its time to @waited
  *
  * Return: true if the caller should try again; false if there is nothing to wait for, or
- * if the deadline has passed.
+ * if the write has waited for long enough.
  */
 bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write)
 {
 	bool may_take_back = store->options.reserved && write->shared;
 	long left, headroom = memory_headroom(), dirty;
+	unsigned long waited, now = jiffies ?: 1;
 	bool may_wait;
 
-	if (!write->deadline)
-		write->deadline = (jiffies + MEMORY_WAIT) ?: 1;
-	left = write->deadline - jiffies;
-	if (READ_ONCE(store->lost))
+	if (!write->since)
+		write->since = now;
+	waited = now - write->since;
+	if (READ_ONCE(store->lost) || write->waited + waited > MEMORY_WAIT_ALL)
 		return false;
+	left = min_t(long, MEMORY_WAIT, MEMORY_WAIT_ALL - write->waited) - waited;
 	/* Other memory that is being freed may go to others: wait for it only for a second. */
 	if (may_take_back && left < MEMORY_WAIT - HZ)
 		return take_back(store, write);

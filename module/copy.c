@@ -515,9 +515,11 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 	if (!done)
 		return 0;
 	/* Others may still be short of memory that is not dirty. */
-	if (write->deadline || !(write->gfp & RXD_GFP_WRITEBACK))
+	if (write->since || !(write->gfp & RXD_GFP_WRITEBACK))
 		rxd_store_found_memory(store);
-	write->deadline = 0;
+	if (write->since)
+		write->waited += jiffies - write->since;
+	write->since = 0;
 	return done;
 }
 

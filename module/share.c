@@ -309,7 +309,7 @@ int rxd_store_unshare_ends_wait(struct rxd_store *store, unsigned long first, un
 		if (!rxd_store_wait_for_memory(store, freed, &write))
 			return -ENOSPC;
 	}
-	if (write.deadline)
+	if (write.since)
 		rxd_store_found_memory(store);
 	return 0;
 }

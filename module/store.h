@@ -154,7 +154,8 @@ static_assert(offsetofend(struct rxd_store, hold) <= SMP_CACHE_BYTES);
  * struct rxd_write - a write of one or more parts, and pages for the holes in its range
  * @left: bytes still to be written, of all parts
  * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the writer must not sleep
- * @deadline: until when this step waits for memory, in jiffies; 0 before the first wait
+ * @since: when this step began to wait for memory, in jiffies; 0 before its first wait
+ * @waited: how long the steps before it took that had to wait, in jiffies
  * @limited: the last allocation failed because of the limit of the store
  * @shared: the last step met a page that is shared
  * @replaces: the page that could not be allocated would have replaced one that is then free
@@ -166,7 +167,8 @@ static_assert(offsetofend(struct rxd_store, hold) <= SMP_CACHE_BYTES);
 struct rxd_write {
 	unsigned int left;
 	gfp_t gfp;
-	unsigned long deadline;
+	unsigned long since;
+	unsigned long waited;
 	bool limited;
 	bool shared;
 	bool replaces;
@@ -187,7 +189,8 @@ static inline void rxd_write_begin(struct rxd_write *write, unsigned int len, gf
 {
 	write->left = len;
 	write->gfp = gfp;
-	write->deadline = 0;
+	write->since = 0;
+	write->waited = 0;
 	write->limited = false;
 	write->shared = false;
 	write->nr = 0;

@@ -1284,7 +1284,7 @@ static void reserved_does_not_wait_for_ever(struct kunit *test)
 	no_memory(true);
 	rxd_write_begin(&write, PAGE_SIZE, RXD_GFP);
 	/* It has waited for nearly all of the time. */
-	write.deadline = jiffies - 59 * HZ;
+	write.since = jiffies - 69 * HZ;
 	KUNIT_EXPECT_EQ(test, rxd_store_write_part(reserved, 0, buf, PAGE_SIZE, &write), -ENOSPC);
 	rxd_write_end(&write);
 	no_memory(false);

@@ -1156,6 +1156,30 @@ static void every_step_may_wait(struct kunit *test)
 	}
 }
 
+/* I/O may be held behind a write: it waits for a limited time, however many steps it takes. */
+static void all_steps_wait_not_for_ever(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 64);
+	u8 *buf = make_buf(test, 0x22);
+	struct rxd_write write;
+	unsigned int i;
+	int ret;
+
+	test_memory.nr_dirty = totalram_pages() / 8;
+	rxd_write_begin(&write, 64 * PAGE_SIZE, RXD_GFP);
+	for (i = 0; i < 64; i++) {
+		write.since = (jiffies - 19 * HZ / 2) ?: 1;
+		test_memory.nr_refusals = 2;
+		ret = rxd_store_write_part(store, pos_of(i), buf, PAGE_SIZE, &write);
+		rxd_write_end(&write);
+		if (ret)
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, ret, -ENOSPC);
+	/* Twelve times 9.5 seconds are less than two minutes. */
+	KUNIT_EXPECT_EQ(test, i, 12);
+}
+
 /* Time in which no write waited for writeback does not count. */
 static void time_between_waits_does_not_count(struct kunit *test)
 {
@@ -1392,6 +1416,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(write_waits_for_kswapd),
 	KUNIT_CASE_SLOW(write_waits_not_for_ever),
 	KUNIT_CASE(every_step_may_wait),
+	KUNIT_CASE(all_steps_wait_not_for_ever),
 	KUNIT_CASE(time_between_waits_does_not_count),
 	KUNIT_CASE(node_of_choice),
 	KUNIT_CASE(node_local),

@@ -169,8 +169,8 @@ static void test_resched(void)
 /* The clock by which a write waits for memory. */
 #define jiffies			(jiffies + READ_ONCE(test_memory.late))
 #include "../module/alloc.c"
-#undef jiffies
 #include "../module/copy.c"
+#undef jiffies
 #include "../module/share.c"
 #include "../module/hold.c"
 #include "../module/record.c"
