@@ -63,6 +63,11 @@ static struct cache_metrics caches[] = {
 				.mode = "writethrough", .seq_cutoff = 1 << 20, .size = 65536,
 			},
 		},
+		.advice = {
+			.on = true, .time = { { 3600, 200, { 0 } }, { 86400, 3000, { 0 } } },
+			.size = { { 256, { 150, 3000 } }, { 512 }, { 768 }, { 1024 }, { 1536 },
+				  { 2048 }, { 4096 }, { 8192, { 50, 1 } } },
+		},
 		.latency = {
 			.measured = true, .sum_ns = 1500000007,
 			.count = { 1, 2, [17] = 10, [18] = 100 },
@@ -134,6 +139,9 @@ static const char *const lines_of_both[] = {
 	"rxcache_invalidations_total{name=\"rxc-sdb\"} 10",
 	"rxcache_origin_errors_total{name=\"rxc-sdb\"} 11",
 	"rxcache_io_requests_total{name=\"rxc-sdb\",operation=\"read\"} 9",
+	"rxcache_advice_hit_ratio{name=\"rxc-sdb\",size=\"1048576\",times=\"0.25\",window=\"hour\"} 0.250000",
+	"rxcache_advice_hit_ratio{name=\"rxc-sdb\",size=\"1048576\",times=\"0.25\",window=\"day\"} 0.000000",
+	"rxcache_advice_hit_ratio{name=\"rxc-sdb\",size=\"33554432\",times=\"8\",window=\"day\"} 0.999667",
 	"rxcache_io_latency_seconds_bucket{name=\"rxc-sdb\",le=\"1e-06\"} 1",
 	"rxcache_io_latency_seconds_bucket{name=\"rxc-sdb\",le=\"2e-06\"} 3",
 	"rxcache_io_latency_seconds_bucket{name=\"rxc-sdb\",le=\"0.2\"} 3",

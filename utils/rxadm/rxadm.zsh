@@ -90,6 +90,7 @@ _rxadm()
 		'set:change the settings of a cache'
 		'status:show the caches and their counters'
 		'stats:set the counters of caches to zero'
+		'advise:show what other sizes of a cache would bring'
 		'top:watch the activity of caches and RAM disks'
 		'metrics:print metrics for Prometheus'
 		'hotlist:save the list of cached blocks'
@@ -208,10 +209,14 @@ _rxadm()
 			'1:name:_rxadm_caches' "2:mode:$modes" ;;
 	set)
 		_arguments '--seq-cutoff=[do not cache sequential I/O beyond this length]:size' \
-			'--latency=[measure latency]:switch:(on off)' '--name=[name of a RAM disk]:name' \
+			'--latency=[measure latency]:switch:(on off)' \
+			'--advise=[find out what other sizes would bring]:switch:(on off)' \
+			'--name=[name of a RAM disk]:name' \
 			'--dry-run[change nothing]' '--help[print help]' '1:device:_rxadm_devices' ;;
 	status)
 		_arguments $table '--latency[show a histogram of the latency]' '*:name:_rxadm_caches' ;;
+	advise)
+		_arguments $table '1:name:_rxadm_caches' ;;
 	stats)
 		_arguments '--all[reset all caches]' '--dry-run[change nothing]' '--help[print help]' \
 			'1:action:(reset)' '*:name:_rxadm_caches' ;;

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rxadm extents, diff: ranges of RAM disks; hotlist, warm: the blocks of a cache
+ * rxadm extents, diff: ranges of RAM disks; hotlist, warm: the blocks of a cache; advise: the
+ * sizes that a cache could have
  */
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "commands/command.h"
 #include "commands/options.h"
 #include "kernel/caches.h"
 #include "kernel/dm.h"
 #include "kernel/extents.h"
 #include "kernel/hotlist.h"
+#include "kernel/rxcache.h"
 #include "output/table.h"
 
 enum {
@@ -243,4 +247,183 @@ const struct command command_warm = {
 	.name = "warm",
 	.summary = "read the blocks of a list into a cache",
 	.run = run_warm,
+};
+
+#define SECTOR		512
+#define HOUR		3600
+/* A size is better than another one if it saves this much of the reads of the origin. */
+#define HELPS_PERCENT	5
+/* The blocks an hour are not known from less. */
+#define SECONDS_MIN	60
+/* So many samples may be lost without a note. */
+#define LOST_PERCENT	1
+
+enum {
+	COL_SIZE,
+	COL_CURRENT,
+	COL_HOUR_HIT_PERCENT,	/* followed by COL_HOUR_SAVED; then the same for the day */
+	COL_HOUR_SAVED,
+	COL_DAY_HIT_PERCENT,
+	COL_DAY_SAVED,
+};
+
+static const struct column advise_columns[] = {
+	[COL_SIZE]	= { "SIZE", COLUMN_SIZE, true, "size of the cache" },
+	[COL_CURRENT]	= { "CURRENT", COLUMN_TEXT, true, "yes: the size that it has" },
+	[COL_HOUR_HIT_PERCENT] = { "HOUR_HIT_PERCENT", COLUMN_NUMBER, true,
+				   "blocks read from the cache in the last hour, of 100" },
+	[COL_HOUR_SAVED] = { "HOUR_SAVED", COLUMN_NUMBER, true,
+			     "blocks an hour that need not be read from the origin" },
+	[COL_DAY_HIT_PERCENT] = { "DAY_HIT_PERCENT", COLUMN_NUMBER, true,
+				  "the same in the last day" },
+	[COL_DAY_SAVED]	= { "DAY_SAVED", COLUMN_NUMBER, true, "the same in the last day" },
+};
+
+static const struct table_spec advise_spec = {
+	.name = "sizes",
+	.usage = "Usage: rxadm advise NAME [OPTION...]\n"
+		 "\n"
+		 "Show the share of the reads that a cache would have served if it had another size, and\n"
+		 "how many blocks an hour this would have saved, compared with the size that it has. This\n"
+		 "is calculated from the load of the last hour and day. 'advise = yes' in rxd.conf or\n"
+		 "'rxadm set NAME --advise on' switches it on.\n",
+	.columns = advise_columns,
+	.count = ARRAY_SIZE(advise_columns),
+};
+
+static void fill_sizes(struct table *table, const struct advice *advice, uint64_t block_size)
+{
+	double ratio, saved;
+	unsigned int i, time;
+
+	for (i = 0; i < ADVICE_SIZES; i++) {
+		if (advice->size[i].blocks < RXCACHE_BLOCKS_MIN)
+			continue;
+		table_add_line(table);
+		table_set_number(table, COL_SIZE, advice->size[i].blocks * block_size);
+		table_set_text(table, COL_CURRENT, i == ADVICE_PRESENT ? "yes" : "no");
+		for (time = 0; time < ADVICE_TIMES; time++) {
+			if (!advice->time[time].reads)
+				continue;
+			ratio = advice_hit_ratio(advice, i, time);
+			table_set_freed(table, COL_HOUR_HIT_PERCENT + 2 * time,
+					format_text("%.2f", 100 * ratio));
+			if (advice->time[time].seconds < SECONDS_MIN)
+				continue;
+			saved = (ratio - advice_hit_ratio(advice, ADVICE_PRESENT, time)) *
+				advice->time[time].reads * HOUR / advice->time[time].seconds;
+			table_set_freed(table, COL_HOUR_SAVED + 2 * time,
+					format_text("%lld", (long long)saved));
+		}
+	}
+}
+
+/* Return: whether a size reads clearly fewer blocks from the origin than another one. */
+static bool is_better(const struct advice *advice, unsigned int size, unsigned int than)
+{
+	unsigned int time;
+
+	for (time = 0; time < ADVICE_TIMES; time++)
+		if (100.0 * advice->size[size].misses[time] <
+		    (100.0 - HELPS_PERCENT) * advice->size[than].misses[time])
+			return true;
+	return false;
+}
+
+/* The results are worth less if samples came faster than the worker can feed them. */
+static void note_lost(const char *name, const struct advice *advice, unsigned int fed,
+		      const char *what)
+{
+	const uint64_t *samples = &advice->time[ADVICE_DAY].samples[fed];
+	double percent = 100.0 * samples[1] / (samples[0] + samples[1]);
+
+	if (samples[1] && percent > LOST_PERCENT)
+		report(EXIT_OK,
+		       "note: '%s' lost %.0f %% of the samples of its %s, which came too fast, so the figures are less exact",
+		       name, percent, what);
+}
+
+/* Say what the numbers do not: that there are none, or that no size is better. */
+static void note_sizes(const char *name, const struct advice *advice, uint64_t block_size)
+{
+	unsigned int least = 0, most = ADVICE_SIZES - 1;
+	char size[SIZE_TEXT_MAX];
+
+	if (!advice->time[ADVICE_DAY].reads)
+		report(EXIT_OK, "note: nothing was read from '%s' in the last day", name);
+	if (advice->time[ADVICE_DAY].seconds < HOUR)
+		report(EXIT_OK, "note: '%s' has been watched for less than an hour", name);
+	note_lost(name, advice, ADVICE_READS_FED, "reads");
+	note_lost(name, advice, ADVICE_CHANGES_FED, "writes and discards");
+	if (!advice->time[ADVICE_DAY].reads)
+		return;
+	while (most > ADVICE_PRESENT && !is_better(advice, most, ADVICE_PRESENT))
+		most--;
+	if (most == ADVICE_PRESENT)
+		report(EXIT_OK,
+		       "note: no larger size of '%s' would save %d %% of the blocks that it reads from the origin",
+		       name, HELPS_PERCENT);
+	while (least < ADVICE_PRESENT && (advice->size[least].blocks < RXCACHE_BLOCKS_MIN ||
+					  is_better(advice, ADVICE_PRESENT, least)))
+		least++;
+	if (least < ADVICE_PRESENT)
+		report(EXIT_OK, "note: '%s' would need only %s for nearly as many hits", name,
+		       size_format(advice->size[least].blocks * block_size, size));
+}
+
+static enum exit_code advise(struct table *table, const char *name)
+{
+	struct rxcache_status status;
+	struct advice advice;
+	enum exit_code ret;
+	uint64_t sectors, block_size;
+
+	ret = cache_query(name, &status, &sectors);
+	if (!ret && !target_can_advise())
+		ret = report(EXIT_DEVICE, "cache '%s': " ADVICE_TOO_OLD, name);
+	if (!ret)
+		ret = advice_read(name, &advice);
+	if (!ret && !advice.on)
+		ret = report(EXIT_DEVICE,
+			     "cache '%s': its advice is off; 'rxadm set %s --advise on' switches it on",
+			     name, name);
+	if (ret)
+		return ret;
+	block_size = status.block_size * SECTOR;
+	fill_sizes(table, &advice, block_size);
+	ret = table_print(table);
+	note_sizes(name, &advice, block_size);
+	return ret;
+}
+
+static enum exit_code run_advise(int argc, char **argv)
+{
+	const char *name = NULL;
+	struct table *table;
+	enum exit_code ret;
+
+	ret = table_options(argc, argv, &advise_spec, NULL, &table);
+	if (ret || !table)
+		return ret;
+	ret = operands(argc, argv, 1, "NAME [OPTION...]");
+	if (!ret) {
+		name = mapping_name(argv[optind]);
+		ret = mapping_name_check(name);
+	}
+	if (!ret)
+		ret = privilege_check();
+	if (!ret)
+		ret = dm_begin();
+	if (!ret) {
+		ret = advise(table, name);
+		dm_end();
+	}
+	table_free(table);
+	return ret;
+}
+
+const struct command command_advise = {
+	.name = "advise",
+	.summary = "show what other sizes of a cache would bring",
+	.run = run_advise,
 };

@@ -357,11 +357,12 @@ static enum exit_code send_seq_cutoff(const char *name, uint64_t bytes, bool dry
  * cache_set - change the settings of a cache
  * @name: the cache
  * @seq_cutoff: the length from which sequential I/O is not cached; NULL: as before
+ * @advise: switch the advice on or off; NULL: as before
  * @measure: restart the measurement of latencies, or stop it; NULL: neither
  * @dry_run: only print what would be done
  */
-enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const bool *measure,
-			 bool dry_run)
+enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const bool *advise,
+			 const bool *measure, bool dry_run)
 {
 	const struct cache *cache;
 	struct caches caches;
@@ -369,15 +370,20 @@ enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const boo
 	enum exit_code ret;
 
 	ret = cache_find(name, &caches, &cache);
+	if (!ret && advise && *advise && !target_can_advise())
+		ret = report(EXIT_DEVICE, "cache '%s': " ADVICE_TOO_OLD, name);
 	if (!ret)
 		old = cache->table.features.seq_cutoff;
 	caches_free(&caches);
 	if (!ret && seq_cutoff)
 		ret = send_seq_cutoff(name, *seq_cutoff, dry_run);
-	if (ret || !measure)
+	if (ret)
 		return ret;
-	ret = latency_measure(name, *measure, dry_run);
-	/* On failure, undo the cut-off. Latency comes last: its statistics cannot be restored. */
+	if (measure)
+		ret = latency_measure(name, *measure, dry_run);
+	if (!ret && advise)
+		ret = cache_message(name, *advise ? "advise on" : "advise off", dry_run);
+	/* On failure, undo the cut-off. Statistics of the latency cannot be restored. */
 	if (ret && seq_cutoff && !dry_run)
 		send_seq_cutoff(name, old, dry_run);
 	return ret;
