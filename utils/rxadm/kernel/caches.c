@@ -353,6 +353,11 @@ static enum exit_code send_seq_cutoff(const char *name, uint64_t bytes, bool dry
 	return ret;
 }
 
+static enum exit_code send_advise(const char *name, bool on, bool dry_run)
+{
+	return cache_message(name, on ? "advise on" : "advise off", dry_run);
+}
+
 /**
  * cache_set - change the settings of a cache
  * @name: the cache
@@ -366,35 +371,31 @@ enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const boo
 {
 	const struct cache *cache;
 	struct caches caches;
-	uint64_t old = 0;
+	struct rxcache_features old = { 0 };
 	enum exit_code ret;
 
 	ret = cache_find(name, &caches, &cache);
-	if (!ret && advise && *advise && !target_can_advise())
+	if (!ret && advise && !target_can_advise())
 		ret = report(EXIT_DEVICE, "cache '%s': " ADVICE_TOO_OLD, name);
 	if (!ret)
-		old = cache->table.features.seq_cutoff;
+		old = cache->table.features;
 	caches_free(&caches);
 	if (!ret && seq_cutoff)
 		ret = send_seq_cutoff(name, *seq_cutoff, dry_run);
 	if (ret)
 		return ret;
-	if (measure)
+	/* What cannot be undone comes last: statistics of the latency, and what advice knows. */
+	if (advise && *advise)
+		ret = send_advise(name, true, dry_run);
+	if (!ret && measure)
 		ret = latency_measure(name, *measure, dry_run);
-	if (!ret && advise)
-		ret = cache_message(name, *advise ? "advise on" : "advise off", dry_run);
-	/* On failure, undo the cut-off. Statistics of the latency cannot be restored. */
-	if (ret && seq_cutoff && !dry_run)
-		send_seq_cutoff(name, old, dry_run);
+	if (!ret && advise && !*advise)
+		ret = send_advise(name, false, dry_run);
+	if (ret && !dry_run && advise && *advise && !old.advise)
+		send_advise(name, false, dry_run);
+	if (ret && !dry_run && seq_cutoff)
+		send_seq_cutoff(name, old.seq_cutoff, dry_run);
 	return ret;
-}
-
-/* The target's minimum. */
-static uint64_t least_blocks(uint64_t total)
-{
-	uint64_t least = total / RXCACHE_SIZE_PARTS + !!(total % RXCACHE_SIZE_PARTS);
-
-	return least > RXCACHE_BLOCKS_MIN ? least : RXCACHE_BLOCKS_MIN;
 }
 
 static enum exit_code ramdisk_size(const char *name, uint64_t *size)
@@ -435,7 +436,7 @@ static enum exit_code size_error(const char *name, uint64_t size, uint64_t least
 enum exit_code cache_resize(const char *name, const struct rxcache_status *status, uint64_t size,
 			    bool dry_run)
 {
-	uint64_t block = status->block_size * SECTOR, least = least_blocks(status->total), most;
+	uint64_t block = status->block_size * SECTOR, least = rxcache_least_blocks(status), most;
 	enum exit_code ret;
 	char *message;
 

@@ -62,6 +62,15 @@ char *rxcache_parse_status(const char *line, struct rxcache_status *status);
 char *rxcache_format_table(const struct rxcache_table *table);
 uint64_t rxcache_size(const struct rxcache_status *status);
 
+/* Return: the least size that a cache can be given, in blocks. */
+static inline uint64_t rxcache_least_blocks(const struct rxcache_status *status)
+{
+	uint64_t least = status->total / RXCACHE_SIZE_PARTS +
+			 !!(status->total % RXCACHE_SIZE_PARTS);
+
+	return least > RXCACHE_BLOCKS_MIN ? least : RXCACHE_BLOCKS_MIN;
+}
+
 #define ADVICE_SIZES	8
 /* Which of them is the present one. */
 #define ADVICE_PRESENT	3
