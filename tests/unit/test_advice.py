@@ -48,10 +48,13 @@ TRACES = {"zipf": zipf, "loop": loop, "scattered loop": scattered_loop,
           "flat": lambda: dict(bench.more_generated())["flat"]}
 
 
-@pytest.mark.parametrize("name", TRACES)
-def test_close_to_replays(program, name):
-    rows = bench.replay(program, TRACES[name](), SIZE, bench.SLOTS)
-    found = bench.judge([rows], bench.SLOTS)
+# With few slots, the worst error of the scattered loop is 3.24: see the README of the benchmark.
+@pytest.mark.parametrize("name, slots", [
+    *((name, bench.SLOTS) for name in TRACES),
+    *((name, bench.FEW_SLOTS) for name in TRACES if name != "scattered loop")])
+def test_close_to_replays(program, name, slots):
+    rows = bench.replay(program, TRACES[name](), SIZE, slots)
+    found = bench.judge([rows], slots)
     assert len(rows) == 8 and found["sampled"] == 8
     assert found["met"], rows
 
