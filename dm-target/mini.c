@@ -6,6 +6,7 @@
  */
 #include <linux/kernel.h>
 #include <linux/math64.h>
+#include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include "mini.h"
@@ -73,6 +74,21 @@ int rxc_mini_init(struct rxc_mini *mini, u64 nr_slots, unsigned int shift)
 }
 
 /**
+ * rxc_mini_restart - empty a miniature cache, and give it a smaller sample
+ * @mini: the miniature cache
+ * @nr_slots: number of slots of the cache that it stands for, as before
+ * @shift: one of 2^@shift blocks is in the sample, no more than before
+ */
+void rxc_mini_restart(struct rxc_mini *mini, u64 nr_slots, unsigned int shift)
+{
+	rxc_divide_slots(nr_slots >> shift, &mini->nr_sets, &mini->ways);
+	rxc_policy_restart(mini->policy, mini->nr_sets, mini->ways);
+	memset(mini->tags, 0, mini->nr_sets * mini->ways * sizeof(u64));
+	mini->used = 0;
+	mini->shift = shift;
+}
+
+/**
  * rxc_mini_exit - free a miniature cache
  * @mini: the miniature cache, which may be zero, or one that rxc_mini_init() could not make
  */
@@ -118,6 +134,8 @@ static void insert(struct rxc_mini *mini, unsigned long set, u64 *tags, u64 bloc
 	bits = rxc_policy_insert(mini->policy, set, tags, block, way >= 0);
 	if (way < 0)
 		way = rxc_policy_victim(mini->policy, set, tags);
+	else
+		mini->used++;
 	/* All blocks of a full set are valid, so one of them can leave. */
 	tags[way] = make_tag(block, bits);
 }
@@ -136,14 +154,18 @@ bool rxc_mini_use(struct rxc_mini *mini, u64 block, enum rxc_use use)
 	u64 *tags = &mini->tags[set * mini->ways];
 	int way = find_way(mini, tags, make_tag(block, 0));
 
+	if (use == RXC_USE_MISS)
+		return false;
 	if (way < 0) {
 		if (use == RXC_USE_READ || use == RXC_USE_WRITE)
 			insert(mini, set, tags, block);
 		return false;
 	}
-	if (use == RXC_USE_DROP)
+	if (use == RXC_USE_DROP || use == RXC_USE_DISCARD) {
 		tags[way] = 0;
-	else if (use != RXC_USE_WRITE)
+		mini->used--;
+	} else if (use != RXC_USE_WRITE) {
 		tags[way] = make_tag(block, rxc_policy_touch(tags[way]));
+	}
 	return true;
 }

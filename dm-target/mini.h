@@ -9,9 +9,10 @@
 
 /*
  * Slots of a miniature cache at most, and more than half of it at least, unless the size that it
- * stands for has fewer.
+ * stands for has fewer. If samples come too fast, it has half as many, down to RXC_MINI_SLOTS_MIN.
  */
 #define RXC_MINI_SLOTS		8191
+#define RXC_MINI_SLOTS_MIN	2047
 /* Number of sizes that the advice compares. */
 #define RXC_MINI_SIZES		8
 
@@ -19,15 +20,19 @@
  * enum rxc_use - what happened to a block
  * @RXC_USE_READ: it was read, and may enter the cache
  * @RXC_USE_PASS: it was read, and must not enter the cache
+ * @RXC_USE_MISS: it was read, and must not come from the cache
  * @RXC_USE_WRITE: it was written as a whole, and may enter the cache
- * @RXC_USE_DROP: it was changed, and must leave the cache
+ * @RXC_USE_DROP: it was written, and must leave the cache
+ * @RXC_USE_DISCARD: it was discarded, and must leave the cache
  * @RXC_NR_USES: number of uses
  */
 enum rxc_use {
 	RXC_USE_READ,
 	RXC_USE_PASS,
+	RXC_USE_MISS,
 	RXC_USE_WRITE,
 	RXC_USE_DROP,
+	RXC_USE_DISCARD,
 	RXC_NR_USES,
 };
 
@@ -39,6 +44,7 @@ struct rxc_policy;
  * @tags: @ways tags for each set
  * @full_sets: number of sets of the cache that it stands for
  * @nr_sets: number of its own sets
+ * @used: number of blocks that it holds
  * @ways: number of slots in a set
  * @shift: it sees the blocks of which rxc_until_sample() is 0 for this shift
  */
@@ -47,6 +53,7 @@ struct rxc_mini {
 	u64 *tags;
 	unsigned long full_sets;
 	unsigned long nr_sets;
+	unsigned long used;
 	unsigned int ways;
 	unsigned int shift;
 };
@@ -71,6 +78,7 @@ static inline u32 rxc_until_sample(u64 block, u32 mask)
 u64 rxc_mini_slots(u64 nr_slots, unsigned int size);
 unsigned int rxc_mini_shift(u64 nr_slots, unsigned long most);
 int rxc_mini_init(struct rxc_mini *mini, u64 nr_slots, unsigned int shift);
+void rxc_mini_restart(struct rxc_mini *mini, u64 nr_slots, unsigned int shift);
 void rxc_mini_exit(struct rxc_mini *mini);
 bool rxc_mini_use(struct rxc_mini *mini, u64 block, enum rxc_use use);
 

@@ -118,7 +118,7 @@ static void note_hits(struct rxcache *c, const struct rxc_span *span, u64 end)
 static int pass_read(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
 {
 	note_io(c);
-	count_read(c, span, span->first, span->end, RXC_READ_MISSES, RXC_USE_PASS);
+	count_read(c, span, span->first, span->end, RXC_READ_MISSES, RXC_USE_MISS);
 	rxc_stat_add(c->stats, RXC_BYPASSES, span->end - span->first);
 	return rxc_remap(c, bio);
 }

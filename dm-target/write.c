@@ -12,8 +12,8 @@
 #include "origin-internal.h"
 
 /*
- * Samples of a discard that the advice gets, for which half a ring may have room. The other blocks
- * just grow old in its caches.
+ * Samples of a discard that the advice gets. The other blocks just grow old in its caches, as do
+ * those of many discards at once.
  */
 #define MAX_NOTED	1024
 
@@ -262,7 +262,8 @@ int rxc_write_range(struct rxcache *c, struct bio *bio)
 	rb->range.first = span.first;
 	rb->range.nr = span.end - span.first;
 	noted = (u64)READ_ONCE(c->sampler.every) * MAX_NOTED;
-	rxc_sampler_note(&c->sampler, span.first, min(span.end, span.first + noted), RXC_USE_DROP);
+	rxc_sampler_note(&c->sampler, span.first, min(span.end, span.first + noted),
+			 RXC_USE_DISCARD);
 	rxc_index_begin_range(c->index, &rb->range);
 	rb->track = RXC_TRACK_RANGE;
 	return rxc_remap(c, bio);

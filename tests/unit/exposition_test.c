@@ -64,9 +64,12 @@ static struct cache_metrics caches[] = {
 			},
 		},
 		.advice = {
-			.on = true, .time = { { 3600, 200, { 0 } }, { 86400, 3000, { 0 } } },
-			.size = { { 256, { 150, 3000 } }, { 512 }, { 768 }, { 1024 }, { 1536 },
-				  { 2048 }, { 4096 }, { 8192, { 50, 1 } } },
+			.on = true,
+			.time = { { .seconds = 3600, .reads = 200 },
+				  { .seconds = 86400, .reads = 3000 } },
+			.size = { { 256, 0, { 150, 3000 } }, { .blocks = 512 }, { .blocks = 768 },
+				  { .blocks = 1024 }, { .blocks = 1536 }, { .blocks = 2048 },
+				  { .blocks = 4096 }, { 8192, 0, { 50, 1 } } },
 		},
 		.latency = {
 			.measured = true, .sum_ns = 1500000007,

@@ -223,8 +223,8 @@ static void test_round_trip(void)
 	}
 }
 
-#define TIMES	"3300 100 1 2 3 4 7200 1000 5 6 7 8 "
-#define SIZES	"16 90 900 32 80 800 48 70 700 64 60 600 96 50 500 128 40 400 256 30 300 "
+#define TIMES	"3300 300 100 1 2 7200 600 1000 5 6 "
+#define SIZES	"16 9 90 900 32 9 80 800 48 9 70 700 64 9 60 600 96 9 50 500 128 9 40 400 256 9 30 300 "
 
 static void test_advice(void)
 {
@@ -232,13 +232,13 @@ static void test_advice(void)
 		const char *text;
 		const char *error;
 	} answers[] = {
-		{ TIMES SIZES "512 101 1000", NULL },
+		{ TIMES SIZES "512 9 101 1000", NULL },
 		{ "", "ends after 0 fields" },
-		{ TIMES, "ends after 12 fields" },
-		{ TIMES SIZES "512 101", "ends after 35 fields" },
-		{ TIMES SIZES "512 101 -1", "is '-1'" },
-		{ TIMES SIZES "512 x 1000", "is 'x'" },
-		{ TIMES SIZES "512 101 1000 7", "'7', is one too many" },
+		{ TIMES, "ends after 10 fields" },
+		{ TIMES SIZES "512 9 101", "ends after 41 fields" },
+		{ TIMES SIZES "512 9 101 -1", "is '-1'" },
+		{ TIMES SIZES "512 9 x 1000", "is 'x'" },
+		{ TIMES SIZES "512 9 101 1000 7", "'7', is one too many" },
 	};
 	struct advice advice;
 	char *error;
@@ -252,9 +252,9 @@ static void test_advice(void)
 		free(error);
 	}
 	free(advice_parse(answers[0].text, &advice));
-	tap_ok(advice.on && advice.time[ADVICE_HOUR].samples[ADVICE_READS_FED] == 1 &&
-	       advice.time[ADVICE_DAY].samples[ADVICE_CHANGES_LOST] == 8 &&
-	       advice.time[ADVICE_HOUR].seconds == 3300 &&
+	tap_ok(advice.on && advice.time[ADVICE_HOUR].fed == 1 &&
+	       advice.time[ADVICE_DAY].lost == 6 && advice.time[ADVICE_HOUR].seconds == 3300 &&
+	       advice.time[ADVICE_DAY].left_out == 600 && advice.size[7].used == 9 &&
 	       advice.time[ADVICE_DAY].reads == 1000 && advice.size[0].blocks == 16 &&
 	       advice.size[7].misses[ADVICE_DAY] == 1000, "advice_parse: its values");
 	tap_ok(advice_hit_ratio(&advice, 0, ADVICE_HOUR) > 0.0999 &&
@@ -267,9 +267,26 @@ static void test_advice(void)
 	tap_ok(advice_hit_ratio(&advice, 0, ADVICE_HOUR) <= 0, "advice_hit_ratio: no reads");
 }
 
+static void test_least_blocks(void)
+{
+	static const struct {
+		uint64_t total;
+		uint64_t least;
+	} sizes[] = { { 16, 16 }, { 512, 16 }, { 513, 17 }, { 8388608, 262144 } };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		const struct rxcache_status status = { .total = sizes[i].total };
+
+		tap_ok(rxcache_least_blocks(&status) == sizes[i].least,
+		       "rxcache_least_blocks: of %llu", (unsigned long long)sizes[i].total);
+	}
+}
+
 int main(void)
 {
 	test_advice();
+	test_least_blocks();
 	test_status();
 	test_table();
 	test_long_mode();

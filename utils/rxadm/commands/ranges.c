@@ -255,8 +255,11 @@ const struct command command_warm = {
 #define HELPS_PERCENT	5
 /* The blocks an hour are not known from less. */
 #define SECONDS_MIN	60
-/* So many samples may be lost without a note. */
-#define LOST_PERCENT	1
+#define MINUTE		60
+/* A size has been full if it uses so much of its blocks: some sets are full before others. */
+#define FULL_PERCENT	90
+/* Of the reads in the last hour, so few misses do not matter. */
+#define FEW_PERCENT	1
 
 enum {
 	COL_SIZE,
@@ -330,40 +333,64 @@ static bool is_better(const struct advice *advice, unsigned int size, unsigned i
 	return false;
 }
 
-/* The results are worth less if samples came faster than the worker can feed them. */
-static void note_lost(const char *name, const struct advice *advice, unsigned int fed,
-		      const char *what)
+/*
+ * A size that has never been full has missed only blocks that it had not seen before. What it is
+ * worth is not known yet, unless these are few.
+ */
+static bool is_known(const struct advice *advice, unsigned int size)
 {
-	const uint64_t *samples = &advice->time[ADVICE_DAY].samples[fed];
-	double percent = 100.0 * samples[1] / (samples[0] + samples[1]);
+	return 100.0 * advice->size[size].used >= FULL_PERCENT * advice->size[size].blocks ||
+	       100.0 * advice->size[size].misses[ADVICE_HOUR] <
+	       (double)FEW_PERCENT * advice->time[ADVICE_HOUR].reads;
+}
 
-	if (samples[1] && percent > LOST_PERCENT)
+static unsigned long long minutes(uint64_t seconds)
+{
+	return (seconds + MINUTE - 1) / MINUTE;
+}
+
+/* Parts of the time in which samples came faster than they can be fed do not count. */
+static void note_left_out(const char *name, const struct advice *advice, enum advice_time time)
+{
+	uint64_t left_out = advice->time[time].left_out;
+
+	if (left_out)
 		report(EXIT_OK,
-		       "note: '%s' lost %.0f %% of the samples of its %s, which came too fast, so the figures are less exact",
-		       name, percent, what);
+		       "note: the figures of '%s' for the last %s leave out %llu of %llu minutes, in which samples came too fast",
+		       name, time == ADVICE_HOUR ? "hour" : "day", minutes(left_out),
+		       minutes(advice->time[time].seconds + left_out));
 }
 
 /* Say what the numbers do not: that there are none, or that no size is better. */
-static void note_sizes(const char *name, const struct advice *advice, uint64_t block_size)
+static void note_sizes(const char *name, const struct advice *advice, uint64_t block_size,
+		       uint64_t least_blocks)
 {
-	unsigned int least = 0, most = ADVICE_SIZES - 1;
+	unsigned int least = 0, most = ADVICE_SIZES - 1, unknown = ADVICE_PRESENT;
 	char size[SIZE_TEXT_MAX];
 
-	if (!advice->time[ADVICE_DAY].reads)
+	note_left_out(name, advice, ADVICE_HOUR);
+	note_left_out(name, advice, ADVICE_DAY);
+	if (!advice->time[ADVICE_DAY].reads && !advice->time[ADVICE_DAY].left_out)
 		report(EXIT_OK, "note: nothing was read from '%s' in the last day", name);
-	if (advice->time[ADVICE_DAY].seconds < HOUR)
+	if (advice->time[ADVICE_DAY].seconds + advice->time[ADVICE_DAY].left_out < HOUR)
 		report(EXIT_OK, "note: '%s' has been watched for less than an hour", name);
-	note_lost(name, advice, ADVICE_READS_FED, "reads");
-	note_lost(name, advice, ADVICE_CHANGES_FED, "writes and discards");
 	if (!advice->time[ADVICE_DAY].reads)
 		return;
+	while (unknown < ADVICE_SIZES && is_known(advice, unknown))
+		unknown++;
 	while (most > ADVICE_PRESENT && !is_better(advice, most, ADVICE_PRESENT))
 		most--;
-	if (most == ADVICE_PRESENT)
+	if (unknown < ADVICE_SIZES)
+		report(EXIT_OK,
+		       "note: '%s' has not been watched long enough to judge a size of %s or more",
+		       name, size_format(advice->size[unknown].blocks * block_size, size));
+	else if (most == ADVICE_PRESENT)
 		report(EXIT_OK,
 		       "note: no larger size of '%s' would save %d %% of the blocks that it reads from the origin",
 		       name, HELPS_PERCENT);
-	while (least < ADVICE_PRESENT && (advice->size[least].blocks < RXCACHE_BLOCKS_MIN ||
+	if (unknown == ADVICE_PRESENT)
+		return;
+	while (least < ADVICE_PRESENT && (advice->size[least].blocks < least_blocks ||
 					  is_better(advice, ADVICE_PRESENT, least)))
 		least++;
 	if (least < ADVICE_PRESENT)
@@ -392,7 +419,7 @@ static enum exit_code advise(struct table *table, const char *name)
 	block_size = status.block_size * SECTOR;
 	fill_sizes(table, &advice, block_size);
 	ret = table_print(table);
-	note_sizes(name, &advice, block_size);
+	note_sizes(name, &advice, block_size, rxcache_least_blocks(&status));
 	return ret;
 }
 

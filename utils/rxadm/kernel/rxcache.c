@@ -284,12 +284,14 @@ char *advice_parse(const char *text, struct advice *advice)
 	words_begin(&words, text);
 	for (time = 0; time < ADVICE_TIMES; time++) {
 		need_numbers(&words, "a time", &advice->time[time].seconds, 0, NULL);
+		need_numbers(&words, "a time", &advice->time[time].left_out, 0, NULL);
 		need_numbers(&words, "the reads", &advice->time[time].reads, 0, NULL);
-		for (i = 0; i < ADVICE_COUNTS; i++)
-			need_numbers(&words, "samples", &advice->time[time].samples[i], 0, NULL);
+		need_numbers(&words, "samples", &advice->time[time].fed, 0, NULL);
+		need_numbers(&words, "samples", &advice->time[time].lost, 0, NULL);
 	}
 	for (i = 0; i < ADVICE_SIZES; i++) {
 		need_numbers(&words, "a size", &advice->size[i].blocks, 0, NULL);
+		need_numbers(&words, "the blocks used", &advice->size[i].used, 0, NULL);
 		for (time = 0; time < ADVICE_TIMES; time++)
 			need_numbers(&words, "the misses", &advice->size[i].misses[time], 0, NULL);
 	}

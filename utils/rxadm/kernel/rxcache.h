@@ -81,25 +81,18 @@ enum advice_time {
 	ADVICE_TIMES,
 };
 
-/* Samples of reads, and of writes and discards: those that were fed, and those that were lost. */
-enum advice_count {
-	ADVICE_READS_FED,
-	ADVICE_READS_LOST,
-	ADVICE_CHANGES_FED,
-	ADVICE_CHANGES_LOST,
-	ADVICE_COUNTS,
-};
-
 /* What caches of other sizes would do with the reads of the last hour and day. */
 struct advice {
 	bool on;
 	struct {
-		uint64_t seconds;
-		uint64_t reads;	/* blocks, without those whose samples were lost */
-		uint64_t samples[ADVICE_COUNTS];
+		uint64_t seconds;	/* without those that are left out */
+		uint64_t left_out;	/* seconds in which too many samples were lost */
+		uint64_t reads;		/* blocks */
+		uint64_t fed, lost;	/* samples */
 	} time[ADVICE_TIMES];
 	struct {
 		uint64_t blocks;
+		uint64_t used;		/* blocks that it would hold now */
 		uint64_t misses[ADVICE_TIMES];	/* blocks */
 	} size[ADVICE_SIZES];
 };

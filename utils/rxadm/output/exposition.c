@@ -372,6 +372,8 @@ static void write_advice(const struct scope *scope, const void *disk)
 
 	for (time = 0; time < ADVICE_TIMES; time++)
 		for (i = 0; advice->time[time].reads && i < ADVICE_SIZES; i++) {
+			if (advice->size[i].blocks < RXCACHE_BLOCKS_MIN)
+				continue;
 			snprintf(size, sizeof(size), "%.0f", advice->size[i].blocks * block_size);
 			snprintf(times, sizeof(times), "%.2g", advice_times(advice, i));
 			begin(scope, "");
