@@ -236,6 +236,14 @@ def test_hit_ratio_of_a_limited_cache(advising):
     assert abs(advised(advising.name)[3]["hour_hit_percent"] - real) <= 1
 
 
+def test_whether_it_is_on(advising):
+    """Both commands that show the settings of a cache say it."""
+    for state, word in ("off", "no"), ("on", "yes"):
+        ok("set", advising.name, "--advise", state)
+        assert ok("status", advising.name, "-n", "-r", "-o", "ADVISE") == f"{word}\n"
+        assert json.loads(ok("info", advising.name, "--json"))["info"][0]["advise"] == word
+
+
 def test_reset_keeps_it(advising):
     read_blocks(advising.path, range(100))
     ok("stats", "reset", advising.name)
