@@ -415,6 +415,17 @@ def test_rxadm_ramdisk_that_was_named(lab):
 
 
 @pytest.mark.one_kernel
+def test_rxadm_cache_that_is_named_likewise(lab):
+    """Info and resize choose the same one of a RAM disk and a cache with one name."""
+    cache, ramdisk = lab.cache(SIZE, cache_size=SIZE), lab.ramdisk(4 * MIB)
+    ok("set", ramdisk.path, "--name", cache.name)
+    ok("resize", cache.name, "8M")
+    found = json.loads(ok("info", cache.name, cache.path, "--json"))["info"]
+    assert [one["kind"] for one in found] == ["ramdisk", "cache"]
+    assert (found[0]["size"], found[1]["limit"]) == (8 * MIB, None)
+
+
+@pytest.mark.one_kernel
 def test_rxadm_ramdisk_of_that_name(lab):
     """A device in /dev comes before a mapping of the same name."""
     ramdisk = lab.ramdisk(4 * MIB)

@@ -410,12 +410,12 @@ static enum exit_code neither_error(const char *name)
 		      name);
 }
 
-/* A name is that of a device in /dev, a mapping or a RAM disk. A path may be a link to one. */
+/* A name is that of a device in /dev, a RAM disk or a mapping. A path may be a link to one. */
 static enum exit_code fill(struct table *table, const char *name)
 {
 	char *path = strchr(name, '/') ? copy_text(name) : format_text("/dev/%s", name);
+	char *disk = ramdisk_named(name);
 	char *mapping = NULL;
-	char *disk;
 	bool is_device;
 	enum exit_code ret;
 	struct stat st;
@@ -423,18 +423,16 @@ static enum exit_code fill(struct table *table, const char *name)
 	is_device = *name && !stat(path, &st) && S_ISBLK(st.st_mode);
 	if (is_device)
 		mapping = sysfs_read(st.st_rdev, "dm/name");
-	else if (*name && mapping_name(name) == name && !strchr(name, '/'))
+	else if (*name && !disk && !strchr(name, '/'))
 		mapping = format_text("/dev/mapper/%s", name);
-	if (mapping && !is_device && access(mapping, F_OK)) {
-		disk = ramdisk_named(name);
-		ret = disk ? fill_ramdisk(table, disk) : neither_error(name);
-		free(disk);
-	} else if (mapping) {
+	if (mapping && !is_device && access(mapping, F_OK))
+		ret = neither_error(name);
+	else if (mapping)
 		ret = fill_mapping(table, mapping_name(mapping));
-	} else {
+	else
 		ret = fill_ramdisk(table, name);
-	}
 	free(mapping);
+	free(disk);
 	free(path);
 	return ret;
 }
