@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * rxadm extents, diff: ranges of RAM disks; hotlist, warm: the blocks of a cache; advise: the
- * sizes that a cache could have
+ * hit ratio of a cache with other sizes
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -253,7 +253,7 @@ const struct command command_warm = {
 #define HOUR		3600
 /* A size is better than another one if it saves this much of the reads of the origin. */
 #define HELPS_PERCENT	5
-/* The blocks an hour are not known from less. */
+/* Blocks an hour are not extrapolated from less. */
 #define SECONDS_MIN	60
 /* So many samples may be lost without a note. */
 #define LOST_PERCENT	1
@@ -264,29 +264,30 @@ enum {
 	COL_HOUR_HIT_PERCENT,	/* followed by COL_HOUR_SAVED; then the same for the day */
 	COL_HOUR_SAVED,
 	COL_DAY_HIT_PERCENT,
-	COL_DAY_SAVED,
+	COL_DAY_SAVED_HOURLY,
 };
 
 static const struct column advise_columns[] = {
-	[COL_SIZE]	= { "SIZE", COLUMN_SIZE, true, "size of the cache" },
-	[COL_CURRENT]	= { "CURRENT", COLUMN_TEXT, true, "yes: the size that it has" },
+	[COL_SIZE]	= { "SIZE", COLUMN_SIZE, true, "size that the cache could have" },
+	[COL_CURRENT]	= { "CURRENT", COLUMN_TEXT, true, "yes: its present size" },
 	[COL_HOUR_HIT_PERCENT] = { "HOUR_HIT_PERCENT", COLUMN_NUMBER, true,
-				   "blocks read from the cache in the last hour, of 100" },
+				   "hit ratio of this size in the last hour, in percent" },
 	[COL_HOUR_SAVED] = { "HOUR_SAVED", COLUMN_NUMBER, true,
-			     "blocks an hour that need not be read from the origin" },
+			     "blocks that it would not have read from the origin in this hour" },
 	[COL_DAY_HIT_PERCENT] = { "DAY_HIT_PERCENT", COLUMN_NUMBER, true,
-				  "the same in the last day" },
-	[COL_DAY_SAVED]	= { "DAY_SAVED", COLUMN_NUMBER, true, "the same in the last day" },
+				  "as HOUR_HIT_PERCENT, in the last day" },
+	[COL_DAY_SAVED_HOURLY] = { "DAY_SAVED_HOURLY", COLUMN_NUMBER, true,
+				   "as HOUR_SAVED, mean of an hour in the last day" },
 };
 
 static const struct table_spec advise_spec = {
 	.name = "sizes",
 	.usage = "Usage: rxadm advise NAME [OPTION...]\n"
 		 "\n"
-		 "Show the share of the reads that a cache would have served if it had another size, and\n"
-		 "how many blocks an hour this would have saved, compared with the size that it has. This\n"
-		 "is calculated from the load of the last hour and day. 'advise = yes' in rxd.conf or\n"
-		 "'rxadm set NAME --advise on' switches it on.\n",
+		 "Show the hit ratio that a cache would have had with other sizes, and how many blocks an\n"
+		 "hour it would not have read from the origin, compared with its present size, in the last\n"
+		 "hour and day. First switch this on, by 'rxadm set NAME --advise on' or, permanently, by\n"
+		 "'advise = yes' in rxd.conf.\n",
 	.columns = advise_columns,
 	.count = ARRAY_SIZE(advise_columns),
 };
@@ -330,7 +331,7 @@ static bool is_better(const struct advice *advice, unsigned int size, unsigned i
 	return false;
 }
 
-/* The results are worth less if samples came faster than the worker can feed them. */
+/* Lost samples make the results less exact. */
 static void note_lost(const char *name, const struct advice *advice, unsigned int fed,
 		      const char *what)
 {
@@ -339,11 +340,11 @@ static void note_lost(const char *name, const struct advice *advice, unsigned in
 
 	if (samples[1] && percent > LOST_PERCENT)
 		report(EXIT_OK,
-		       "note: '%s' lost %.0f %% of the samples of its %s, which came too fast, so the figures are less exact",
-		       name, percent, what);
+		       "note: %.0f %% of the samples of %s of '%s' were lost, because they came too fast, so the figures are less exact",
+		       percent, what, name);
 }
 
-/* Say what the numbers do not: that there are none, or that no size is better. */
+/* Print a note if no size is better, or if the results are not complete. */
 static void note_sizes(const char *name, const struct advice *advice, uint64_t block_size)
 {
 	unsigned int least = 0, most = ADVICE_SIZES - 1;
@@ -352,7 +353,7 @@ static void note_sizes(const char *name, const struct advice *advice, uint64_t b
 	if (!advice->time[ADVICE_DAY].reads)
 		report(EXIT_OK, "note: nothing was read from '%s' in the last day", name);
 	if (advice->time[ADVICE_DAY].seconds < HOUR)
-		report(EXIT_OK, "note: '%s' has been watched for less than an hour", name);
+		report(EXIT_OK, "note: the advice of '%s' has been on for less than an hour", name);
 	note_lost(name, advice, ADVICE_READS_FED, "reads");
 	note_lost(name, advice, ADVICE_CHANGES_FED, "writes and discards");
 	if (!advice->time[ADVICE_DAY].reads)
@@ -367,8 +368,10 @@ static void note_sizes(const char *name, const struct advice *advice, uint64_t b
 					  is_better(advice, ADVICE_PRESENT, least)))
 		least++;
 	if (least < ADVICE_PRESENT)
-		report(EXIT_OK, "note: '%s' would need only %s for nearly as many hits", name,
-		       size_format(advice->size[least].blocks * block_size, size));
+		report(EXIT_OK,
+		       "note: with only %s, '%s' would read at most about %d %% more blocks from the origin",
+		       size_format(advice->size[least].blocks * block_size, size), name,
+		       HELPS_PERCENT);
 }
 
 static enum exit_code advise(struct table *table, const char *name)
@@ -384,7 +387,7 @@ static enum exit_code advise(struct table *table, const char *name)
 	if (!ret)
 		ret = advice_read(name, &advice);
 	if (!ret && !advice.on)
-		ret = report(EXIT_DEVICE,
+		ret = report(EXIT_BUSY,
 			     "cache '%s': its advice is off; 'rxadm set %s --advise on' switches it on",
 			     name, name);
 	if (ret)
@@ -424,6 +427,6 @@ static enum exit_code run_advise(int argc, char **argv)
 
 const struct command command_advise = {
 	.name = "advise",
-	.summary = "show what other sizes of a cache would bring",
+	.summary = "show the hit ratio of a cache with other sizes",
 	.run = run_advise,
 };

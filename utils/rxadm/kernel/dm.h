@@ -36,7 +36,7 @@ bool target_has_version(const char *target, uint32_t major, uint32_t minor);
 
 /* What follows the name of a cache. */
 #define ADVICE_TOO_OLD \
-	"the module dm-rxcache that is loaded is older than 1.4; unmap all caches and load the new one"
+	"the loaded target rxcache is older than version 1.4.0; unmap all caches and load the new module"
 
 bool target_can_advise(void);
 bool cache_can_advise(const char *name);

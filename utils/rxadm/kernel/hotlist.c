@@ -216,7 +216,7 @@ enum exit_code hotlist_warm(const char *name, const char *path, bool background)
 }
 
 /**
- * advice_read - ask a cache what other sizes would bring
+ * advice_read - ask a cache which hit ratio other sizes would have
  * @name: the cache
  * @advice: out: its answer; its advice may be off
  */
