@@ -375,10 +375,10 @@ def test_rxadm_blocks_left_over(lab):
 
 
 BAD = [
-    (("4K",), "its size cannot be 4K; must be from 512K to 16M, the size of its RAM disk"),
+    (("4K",), "its limit cannot be 4K; must be from 512K to 16M, the size of its RAM disk"),
     (("508K",), "must be from 512K to 16M"),
-    (("17M",), "its size cannot be 17M"),
-    (("+1M",), "its size cannot be 17M"),
+    (("17M",), "its limit cannot be 17M"),
+    (("+1M",), "its limit cannot be 17M"),
     (("--", "-16M"), "-16M"),
     (("x",), "'x'"),
     (("0",), "'0'"),

@@ -73,7 +73,7 @@ _rxadm()
 	commands=(
 		'create:create a RAM disk'
 		'clone:create RAM disks that share the data of another one'
-		'resize:grow or shrink a RAM disk or a cache'
+		'resize:resize a RAM disk, or limit a cache'
 		'limit:set the memory that a RAM disk may occupy'
 		'clear:discard all data of RAM disks'
 		'reset:replace the data of a RAM disk by that of another one'
@@ -90,7 +90,7 @@ _rxadm()
 		'set:change the settings of a cache'
 		'status:show the caches and their counters'
 		'stats:set the counters of caches to zero'
-		'advise:show what other sizes of a cache would bring'
+		'advise:show the hit ratio of a cache with other sizes'
 		'top:watch the activity of caches and RAM disks'
 		'metrics:print metrics for Prometheus'
 		'hotlist:save the list of cached blocks'
@@ -210,7 +210,7 @@ _rxadm()
 	set)
 		_arguments '--seq-cutoff=[do not cache sequential I/O beyond this length]:size' \
 			'--latency=[measure latency]:switch:(on off)' \
-			'--advise=[find out what other sizes would bring]:switch:(on off)' \
+			'--advise=[find out the hit ratio of other sizes]:switch:(on off)' \
 			'--name=[name of a RAM disk]:name' \
 			'--dry-run[change nothing]' '--help[print help]' '1:device:_rxadm_devices' ;;
 	status)

@@ -290,13 +290,14 @@ const struct command command_clear = {
 static const char resize_usage[] =
 	"Usage: rxadm resize DEVICE|NAME [+|-]SIZE [OPTION...]\n"
 	"\n"
-	"Grow or shrink a RAM disk or a cache to SIZE, or by +SIZE or -SIZE. Put '--' before -SIZE:\n"
+	"Set the size of a RAM disk or the limit of a cache to SIZE, or change it by +SIZE or\n"
+	"-SIZE. Put '--' before -SIZE:\n"
 	"\n"
 	" rxadm resize rxd0 +1G\n"
 	" rxadm resize rxd0 -- -1G\n"
 	"\n"
-	"The size of a cache is the memory that its data may occupy, at most that of its RAM disk.\n"
-	"When it shrinks, only the blocks that no longer fit leave the cache.\n"
+	"The limit of a cache is the memory that its data may occupy. If it falls, only the blocks\n"
+	"that no longer fit leave the cache. The size of the RAM disk removes the limit.\n"
 	"\n"
 	"Options, of which caches have --dry-run only:\n"
 	"     --force        shrink even if the device is open, or if data, a partition or a\n"
@@ -401,7 +402,7 @@ static enum exit_code run_resize(int argc, char **argv)
 
 const struct command command_resize = {
 	.name = "resize",
-	.summary = "grow or shrink a RAM disk or a cache",
+	.summary = "resize a RAM disk, or limit a cache",
 	.run = run_resize,
 };
 
@@ -409,7 +410,7 @@ static const char limit_usage[] =
 	"Usage: rxadm limit DEVICE SIZE|none [--dry-run]\n"
 	"\n"
 	"Set the memory that the data of a RAM disk may occupy; none: no limit. Existing data is\n"
-	"kept. Writes that need more memory fail with ENOSPC.\n"
+	"kept. Writes that need more memory fail with ENOSPC. For a cache, use 'rxadm resize'.\n"
 	"\n"
 	"Options:\n"
 	"     --dry-run   print what would be written; change nothing\n"

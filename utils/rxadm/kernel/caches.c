@@ -420,7 +420,7 @@ static enum exit_code size_error(const char *name, uint64_t size, uint64_t least
 	char has[SIZE_TEXT_MAX], least_text[SIZE_TEXT_MAX], most_text[SIZE_TEXT_MAX];
 
 	return report(EXIT_PARAMETERS,
-		      "cache '%s': its size cannot be %s; must be from %s to %s, the size of its RAM disk",
+		      "cache '%s': its limit cannot be %s; must be from %s to %s, the size of its RAM disk",
 		      name, size_format(size, has), size_format(least, least_text),
 		      size_format(most, most_text));
 }
@@ -441,7 +441,7 @@ enum exit_code cache_resize(const char *name, const struct rxcache_status *statu
 
 	if (!target_has_version(RXCACHE_TARGET, 1, 3))
 		return report(EXIT_DEVICE,
-			      "cache '%s': cannot be resized, because the module dm-rxcache is older than rxadm; load the present one",
+			      "cache '%s': cannot be resized, because the loaded target rxcache is older than version 1.3.0; unmap all caches and load the new module",
 			      name);
 	ret = ramdisk_size(name, &most);
 	if (ret)

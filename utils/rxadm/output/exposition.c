@@ -390,7 +390,7 @@ static const struct family cache_families[] = {
 	{ "metadata_bytes", TYPE_GAUGE, "bytes", "Memory that the index occupies.",
 	  write_metadata },
 	{ "memory_limit_bytes", TYPE_GAUGE, "bytes",
-	  "Memory that the cached data may occupy, the limit or the capacity.", write_cache_limit },
+	  "Cache limit or, without one, the size of all blocks.", write_cache_limit },
 	{ "seq_cutoff_bytes", TYPE_GAUGE, "bytes",
 	  "Length beyond which sequential I/O is not cached, 0 if all is cached.", write_cutoff },
 	{ "read_hits", TYPE_COUNTER, NULL, "Blocks read from the RAM disk.", write_read_hits },
@@ -413,7 +413,7 @@ static const struct family cache_families[] = {
 	{ "io_latency_seconds", TYPE_HISTOGRAM, "seconds",
 	  "Latency of reads and writes since its measurement was started.", write_latency },
 	{ "advice_hit_ratio", TYPE_GAUGE, NULL,
-	  "Share of the reads that a cache of this size would have served.", write_advice },
+	  "Hit ratio that the cache would have had with this size, 0 to 1.", write_advice },
 };
 
 static const struct kind ramdisk_kind = {
