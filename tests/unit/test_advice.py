@@ -57,7 +57,7 @@ def test_close_to_replays(program, name):
 
 
 def test_simulated_whole(program):
-    """A size that a miniature cache has slots for is not sampled, so there is no error."""
+    """A size that a simulated cache has slots for is not sampled, so there is no error."""
     rows = bench.replay(program, zipf(100000), 1000, bench.SLOTS)
     assert [real for _, real, _ in rows] == [found for *_, found in rows]
     assert rows[-1][0] == 8000 and rows[-1][1] > rows[0][1] + 10
@@ -65,7 +65,7 @@ def test_simulated_whole(program):
 
 def test_judge():
     good = [(100, 10.0, 10.2), (200, 30.0, 29.9), (400, 35.0, 35.0)]
-    assert bench.judge([good], 100)["met"] and bench.judge([good], 100)["falls"] == 1
+    assert bench.judge([good], 100)["met"] and bench.judge([good], 100)["steps"] == 1
     assert bench.judge([good], 100)["sampled"] == 2
     for bad in ([(100, 10.0, 13.5), *good[1:]], [(100, 10.0, 12.1), *good[1:]],
                 [(100, 10.0, 11.5), (200, 11.0, 12.5)]):

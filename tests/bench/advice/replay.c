@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Replay blocks through caches of eight sizes, and through the miniature caches that stand for
- * them. Prints for each size its number of slots, its hit ratio, and that which the miniature
+ * Replay blocks through caches of eight sizes, and through the simulated caches that stand for
+ * them. Prints for each size its number of slots, its hit ratio, and that which the simulated
  * cache finds, in percent.
  *
  *	replay SLOTS MOST <BLOCKS
  *
  *	SLOTS	size of the cache, of which the others are multiples
- *	MOST	number of slots that a miniature cache may have
+ *	MOST	number of slots that a simulated cache may have
  *	BLOCKS	numbers of 64 bits
  */
 #include <stdio.h>
 
 #include "mini.h"
 
-/* Of the blocks of the smallest miniature cache, each sees those of its own sample. */
+/* Each simulated cache processes the blocks of its own sample. */
 static void replay(struct rxc_mini *mini, const u64 *blocks, size_t nr, u64 *misses)
 {
 	u32 mask = BIT(mini->shift) - 1;
