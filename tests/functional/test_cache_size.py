@@ -355,9 +355,14 @@ def test_rxadm(lab):
     ok("resize", cache.name, "--", "-1M")
     assert status_of(cache.name)["limit"] == 5 * MIB
     # The size of the RAM disk is no limit.
-    ok("resize", cache.name, "16M")
-    assert status_of(cache.name)["limit"] is None
-    assert dm.table(cache.name).endswith(" 0")
+    for size in "16M", "none":
+        ok("resize", cache.name, "4M")
+        ok("resize", cache.name, size)
+        assert status_of(cache.name)["limit"] is None
+        assert dm.table(cache.name).endswith(" 0")
+    assert ok("resize", cache.name, "none", "--dry-run") == \
+        f"dmsetup message {cache.name} 0 size 0\n"
+    refused(1, "resize", cache.ramdisk.name, "none", names=("'none'", "for caches", "rxadm limit"))
 
 
 def test_rxadm_rounds_to_blocks(lab):
@@ -382,6 +387,8 @@ BAD = [
     (("--", "-16M"), "-16M"),
     (("x",), "'x'"),
     (("0",), "'0'"),
+    (("+none",), "'+none'"),
+    (("none", "--force"), "--force and --overcommit are for RAM disks"),
     (("1M..2M",), "'1M..2M'"),
     (("4M", "--force"), "--force and --overcommit are for RAM disks"),
     (("4M", "--overcommit"), "--force and --overcommit are for RAM disks"),

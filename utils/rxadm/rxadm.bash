@@ -147,7 +147,7 @@ _rxadm()
 		reset:*)
 			words="--to --force --dry-run --help $(_rxadm_ramdisks)" ;;
 		resize:*)
-			words="--force --overcommit --dry-run --help $(_rxadm_ramdisks)"
+			words="none --force --overcommit --dry-run --help $(_rxadm_ramdisks)"
 			words+=" $(_rxadm_caches)" ;;
 		limit:*)
 			words="none --dry-run --help $(_rxadm_ramdisks)" ;;

@@ -157,7 +157,7 @@ complete -c rxadm -n '__rxadm_of clone resize limit clear reset remove info exte
 complete -c rxadm -n '__rxadm_of resize info unmap mode set status stats advise hotlist warm' -a '(__rxadm_caches)'
 complete -c rxadm -n '__rxadm_of export unexport' -a '(__rxadm_caches | string replace -r "^" /dev/mapper/)'
 complete -c rxadm -n '__rxadm_of apply' -a '(__rxadm_sections)'
-complete -c rxadm -n '__rxadm_of limit' -a 'none'
+complete -c rxadm -n '__rxadm_of limit resize' -a 'none'
 complete -c rxadm -n '__rxadm_of mode' -a 'writethrough writearound passthrough'
 complete -c rxadm -n '__rxadm_of stats' -a 'reset'
 complete -c rxadm -n '__rxadm_of hotlist' -a 'save'

@@ -154,7 +154,7 @@ _rxadm()
 		_arguments '--force[shrink even if data lies beyond the new end]' \
 			'--overcommit[do not count the disk towards the share of memory]' \
 			'--dry-run[change nothing]' '--help[print help]' \
-			'1:device:_rxadm_devices' '2:size' ;;
+			'1:device:_rxadm_devices' '2:size:(none)' ;;
 	limit)
 		_arguments '--dry-run[change nothing]' '--help[print help]' \
 			'1:device:_rxadm_ramdisks' '2:size:(none)' ;;

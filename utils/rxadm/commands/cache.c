@@ -447,15 +447,16 @@ static enum exit_code resize(const char *name, const struct resize_request *requ
 			     const struct size_change *change)
 {
 	struct rxcache_status status;
-	uint64_t sectors, size;
+	uint64_t sectors, size = 0;
 	enum exit_code ret;
 
 	ret = cache_query(name, &status, &sectors);
-	if (!ret)
+	if (!ret && change)
 		ret = size_change_result(request->size_text, change, rxcache_size(&status), &size);
 	return ret ? ret : cache_resize(name, &status, size, request->dry_run);
 }
 
+/* Without @change, remove the limit. */
 enum exit_code resize_cache(const struct resize_request *request,
 			    const struct size_change *change)
 {

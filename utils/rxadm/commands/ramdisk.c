@@ -289,6 +289,7 @@ const struct command command_clear = {
 
 static const char resize_usage[] =
 	"Usage: rxadm resize DEVICE|NAME [+|-]SIZE [OPTION...]\n"
+	"       rxadm resize NAME none [--dry-run]\n"
 	"\n"
 	"Set the size of a RAM disk or the limit of a cache to SIZE, or change it by +SIZE or\n"
 	"-SIZE. Put '--' before -SIZE:\n"
@@ -297,7 +298,7 @@ static const char resize_usage[] =
 	" rxadm resize rxd0 -- -1G\n"
 	"\n"
 	"The limit of a cache is the memory that its data may occupy. If it falls, only the blocks\n"
-	"that no longer fit leave the cache. The size of the RAM disk removes the limit.\n"
+	"that no longer fit leave the cache. 'none' removes the limit.\n"
 	"\n"
 	"Options, of which caches have --dry-run only:\n"
 	"     --force        shrink even if the device is open, or if data, a partition or a\n"
@@ -305,6 +306,12 @@ static const char resize_usage[] =
 	"     --overcommit   do not count the disk towards the share of memory\n"
 	"     --dry-run      print the ioctl or message that would be sent; change nothing\n"
 	" -h, --help         print this help\n";
+
+/* Return: whether the limit of a cache is to be removed. */
+static bool is_none(const struct resize_request *request)
+{
+	return !strcmp(request->size_text, "none");
+}
 
 static enum exit_code parse_resize(int argc, char **argv, struct resize_request *request,
 				   struct size_change *change, bool *help)
@@ -347,7 +354,8 @@ static enum exit_code parse_resize(int argc, char **argv, struct resize_request 
 		return ret;
 	request->device = argv[optind];
 	request->size_text = argv[optind + 1];
-	return size_change_argument(request->size_text, change);
+	*change = (struct size_change){ 0 };
+	return is_none(request) ? EXIT_OK : size_change_argument(request->size_text, change);
 }
 
 static enum exit_code resize_device(int fd, const struct device *dev, int index,
@@ -382,7 +390,11 @@ static enum exit_code run_resize(int argc, char **argv)
 
 	ret = privilege_check();
 	if (!ret && names_cache(request.device))
-		return resize_cache(&request, &change);
+		return resize_cache(&request, is_none(&request) ? NULL : &change);
+	if (!ret && is_none(&request))
+		ret = report(EXIT_PARAMETERS,
+			     "'%s': size 'none' is for caches; 'rxadm limit %s none' removes the memory limit of a RAM disk",
+			     request.device, request.device);
 	if (!ret)
 		ret = control_open(&fd);
 	if (ret)

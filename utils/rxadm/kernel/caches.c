@@ -429,7 +429,7 @@ static enum exit_code size_error(const char *name, uint64_t size, uint64_t least
  * cache_resize - limit the memory that the data of a cache may occupy
  * @name: the cache
  * @status: its status
- * @size: bytes, which are rounded down to whole blocks
+ * @size: bytes, which are rounded down to whole blocks; 0: no limit
  * @dry_run: only print what would be sent
  */
 enum exit_code cache_resize(const char *name, const struct rxcache_status *status, uint64_t size,
@@ -446,7 +446,7 @@ enum exit_code cache_resize(const char *name, const struct rxcache_status *statu
 	ret = ramdisk_size(name, &most);
 	if (ret)
 		return ret;
-	if (size / block < least || size > most)
+	if (size && (size / block < least || size > most))
 		return size_error(name, size, least * block, most);
 	message = format_text("size %llu", (unsigned long long)(size / block * block));
 	ret = cache_message(name, message, dry_run);
