@@ -81,6 +81,7 @@ help:
 	@echo '                                   compare rxcache with dm-linear, dm-cache, bcache and,'
 	@echo '                                   if it can be built, RapidDisk'
 	@echo 'make bench-policy [TRACES=FOLDER]  compare the hit ratios of rxcache and other policies'
+	@echo 'make bench-advice [TRACES=FOLDER]  compare the advice on the size of a cache with replays'
 	@echo 'make bench-count [BASE=COMMIT]     compare the instructions per bio with a commit'
 	@echo 'make bench-clones [KERNEL=7.2] [CLONES=1000]'
 	@echo '                                   for how long clones and saves hold the writes to a'
@@ -281,6 +282,9 @@ bench-policy:
 	packaging/deps uml policy
 	tests/bench/policy/run $(if $(TRACES),'$(TRACES)')
 
+bench-advice:
+	tests/bench/advice/run $(if $(TRACES),'$(TRACES)')
+
 bench-rxcp:
 	packaging/deps host rxcp
 	$(MAKE) --no-print-directory tools
@@ -295,5 +299,6 @@ distclean: clean
 .PHONY: help modules modules-of-release tools install install-tools install-headers \
 	install-rxbench install-dkms install-packaged uninstall dist deb check demo test lint \
 	test-kunit test-functional test-system cross torture mutations fuzz fuzz-parsers bench \
-	bench-memory bench-clones bench-postgres bench-count bench-rxcp bench-rxd bench-rxcache \
+	bench-memory bench-clones bench-postgres bench-advice bench-count bench-rxcp bench-rxd \
+	bench-rxcache \
 	clean distclean

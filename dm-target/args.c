@@ -16,6 +16,7 @@
  *
  *	seq_cutoff BYTES (default 0: off)
  *	size BYTES: limit of the cached data (default 0: none)
+ *	advise 0 or advise 1, which keeps the advice on (default 0: off)
  */
 #include <linux/ctype.h>
 #include <linux/device-mapper.h>
@@ -28,7 +29,7 @@
 
 #define FEATURES "writethrough, writearound, passthrough, block_size N or if_same DISKSEQ CHANGES"
 #define BAD_SEQ_CUTOFF "seq_cutoff must be a multiple of 512 bytes, at most 1 TiB"
-#define POLICY_ARGS "seq_cutoff BYTES or size BYTES"
+#define POLICY_ARGS "seq_cutoff BYTES, size BYTES or advise 0|1"
 
 static const char *const mode_names[RXC_NR_MODES] = {
 	[RXC_WRITETHROUGH] = "writethrough",
@@ -157,10 +158,20 @@ static int parse_features(struct dm_arg_set *as, struct rxc_args *args, char **e
 	return 0;
 }
 
+static int parse_flag(const char *text, bool *flag)
+{
+	u64 number;
+
+	if (rxc_parse_number(text, &number) || number > 1)
+		return -EINVAL;
+	*flag = number;
+	return 0;
+}
+
 static int parse_policy_args(struct dm_arg_set *as, struct rxc_args *args, char **error)
 {
-	static const struct dm_arg count = { 0, 4, "policy argument count must be 0, 2 or 4" };
-	bool have_seq_cutoff = false, have_size = false;
+	static const struct dm_arg count = { 0, 6, "policy argument count must be 0, 2, 4 or 6" };
+	bool have_seq_cutoff = false, have_size = false, have_advise = false;
 	const char *name, *value;
 	unsigned int argc;
 	int ret;
@@ -185,6 +196,12 @@ static int parse_policy_args(struct dm_arg_set *as, struct rxc_args *args, char 
 			have_size = true;
 			if (rxc_parse_number(value, &args->size)) {
 				*error = "size must be a number of bytes";
+				return -EINVAL;
+			}
+		} else if (!strcmp(name, "advise") && !have_advise) {
+			have_advise = true;
+			if (parse_flag(value, &args->advise)) {
+				*error = "advise must be 0 or 1";
 				return -EINVAL;
 			}
 		} else {
@@ -222,6 +239,7 @@ int rxc_args_parse(struct rxc_args *args, unsigned int argc, char **argv, char *
 	args->if_same = false;
 	args->diskseq = 0;
 	args->changes = 0;
+	args->advise = false;
 
 	if (as.argc) {
 		ret = parse_features(&as, args, error);

@@ -37,6 +37,7 @@ enum rxc_mode {
  * @if_same: take the RAM disk only if it has @diskseq and @changes
  * @diskseq: the diskseq of the disk
  * @changes: the number in its sysfs file changes
+ * @advise: keep the advice on
  */
 struct rxc_args {
 	const char *origin;
@@ -48,6 +49,7 @@ struct rxc_args {
 	bool if_same;
 	u64 diskseq;
 	u64 changes;
+	bool advise;
 };
 
 int rxc_args_parse(struct rxc_args *args, unsigned int argc, char **argv, char **error);

@@ -275,7 +275,7 @@ bool rxc_join_fill(struct rxcache *c, const struct rxc_span *span, struct bio *b
 		block = join_in(c, region - 1, span, bio);
 	if (block == span->first)
 		return false;
-	count_read(c, span, span->first, block, RXC_READ_MISSES);
+	count_read(c, span, span->first, block, RXC_READ_MISSES, RXC_USE_READ);
 	return true;
 }
 
@@ -423,7 +423,7 @@ u64 rxc_start_fill(struct rxcache *c, const struct rxc_span *span, struct bio *b
 		return block;
 	}
 
-	count_read(c, span, span->first, block, RXC_READ_MISSES);
+	count_read(c, span, span->first, block, RXC_READ_MISSES, RXC_USE_READ);
 	accept_until(c, bio, span, block);
 	io_prepare(io, fill_ended);
 	begin_joining(io);

@@ -14,9 +14,6 @@
 #include "index.h"
 #include "ranges.h"
 
-/* This many consecutive blocks are in consecutive sets. */
-#define SPREAD		1024
-
 #define HINTS_IN_WORD	sizeof(u64)
 #define HINT_WORDS	(RXC_WAYS / HINTS_IN_WORD)
 /* A byte, repeated in each byte of a word. */
@@ -78,20 +75,9 @@ struct rxc_index {
 
 static_assert(offsetofend(struct rxc_index, stats) <= SMP_CACHE_BYTES);
 
-/*
- * Consecutive blocks are in consecutive sets. So they do not crowd one set, and a working
- * set that consists of runs fills all sets evenly.
- */
 static inline unsigned long set_of(const struct rxc_index *index, u64 block)
 {
-	unsigned long set = reciprocal_scale(hash_64(block / SPREAD, 32), index->nr_sets);
-
-	set += block % SPREAD;
-	if (set < index->nr_sets)
-		return set;
-	/* Only small caches need the division, which takes longer than all the rest. */
-	set -= index->nr_sets;
-	return likely(set < index->nr_sets) ? set : set % index->nr_sets;
+	return rxc_set_among(block, index->nr_sets);
 }
 
 static inline unsigned long first_slot(const struct rxc_index *index, unsigned long set)

@@ -55,6 +55,7 @@ bool rxc_index_is_filling(struct rxc_index *index, u64 block);
 bool rxc_index_make_room(struct rxc_index *index);
 
 unsigned long rxc_index_min_limit(const struct rxc_index *index);
+unsigned long rxc_index_limit(const struct rxc_index *index);
 void rxc_index_set_limit(struct rxc_index *index, unsigned long nr);
 unsigned long rxc_index_trim(struct rxc_index *index, unsigned long most);
 

@@ -27,20 +27,10 @@
 
 #define MAX_BUCKETS	16384
 
-/* Form sets of equal size, such that few slots are left over. */
 static void divide_slots(const struct rxd_store *store, unsigned int block_pages,
 			 unsigned long *nr_sets, unsigned int *ways)
 {
-	unsigned long nr_slots = rxd_store_nr_pages(store) / block_pages;
-	unsigned long fewer = nr_slots / RXC_WAYS, more = DIV_ROUND_UP(nr_slots, RXC_WAYS);
-
-	if (fewer * RXC_WAYS >= more * (nr_slots / more)) {
-		*nr_sets = fewer;
-		*ways = RXC_WAYS;
-	} else {
-		*nr_sets = more;
-		*ways = nr_slots / more;
-	}
+	rxc_divide_slots(rxd_store_nr_pages(store) / block_pages, nr_sets, ways);
 }
 
 static void *alloc_table(unsigned long nr, size_t size)

@@ -9,6 +9,7 @@
 #include <linux/sched.h>
 #include <linux/string.h>
 
+#include "advise.h"
 #include "limit.h"
 #include "message.h"
 #include "origin.h"
@@ -59,6 +60,7 @@ static int set_size(struct rxcache *c, char **argv, char *result, unsigned int m
 	if (error)
 		return refuse("size", argv[1], error);
 	rxc_limit_set(c, bytes);
+	rxc_advise_adjust(c);
 	return 0;
 }
 
@@ -166,7 +168,26 @@ static int list_cached(struct rxcache *c, char **argv, char *result, unsigned in
 	return 1;
 }
 
-#define MESSAGE_NAMES	"cached, drop, invalidate, mode, prefetch, reset_stats, seq_cutoff or size"
+static int set_advise(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
+{
+	if (strcasecmp(argv[1], "on") && strcasecmp(argv[1], "off"))
+		return refuse("advise", argv[1], "must be on or off");
+	return rxc_advise(c, !strcasecmp(argv[1], "on"));
+}
+
+/* See rxc_sampler_report(). */
+static int tell_advice(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
+{
+	int ret;
+
+	mutex_lock(&c->advice_lock);
+	ret = rxc_sampler_report(&c->sampler, result, maxlen);
+	mutex_unlock(&c->advice_lock);
+	return ret ?: 1;
+}
+
+#define MESSAGE_NAMES \
+	"advice, advise, cached, drop, invalidate, mode, prefetch, reset_stats, seq_cutoff or size"
 
 static const struct message {
 	const char *name;
@@ -174,6 +195,8 @@ static const struct message {
 	const char *usage;
 	int (*send)(struct rxcache *c, char **argv, char *result, unsigned int maxlen);
 } messages[] = {
+	{ "advice", 0, "takes no arguments", tell_advice },
+	{ "advise", 1, "takes on or off", set_advise },
 	{ "cached", 1, "takes SLOT", list_cached },
 	{ "drop", 0, "takes no arguments", drop_all },
 	{ "invalidate", 2, "takes START and LENGTH", invalidate },

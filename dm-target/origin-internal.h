@@ -105,8 +105,9 @@ static inline void accept_until(struct rxcache *c, struct bio *bio, const struct
 		dm_accept_partial_bio(bio, end_sector - span->sector);
 }
 
-static inline void count_read(struct rxcache *c, const struct rxc_span *span, u64 first, u64 end,
-			      enum rxc_stat stat)
+/* Inlined even if there are many callers: a hit counts and takes samples without a call. */
+static __always_inline void count_read(struct rxcache *c, const struct rxc_span *span, u64 first,
+				       u64 end, enum rxc_stat stat, enum rxc_use use)
 {
 	unsigned int partials = 0;
 
@@ -117,6 +118,7 @@ static inline void count_read(struct rxcache *c, const struct rxc_span *span, u6
 	rxc_stat_add(c->stats, stat, end - first);
 	if (partials)
 		rxc_stat_add(c->stats, RXC_READ_PARTIALS, partials);
+	rxc_sampler_note(&c->sampler, first, end, use);
 }
 
 static inline void count_error(struct rxcache *c, blk_status_t status)

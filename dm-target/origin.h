@@ -13,6 +13,7 @@
 
 #include "../module/rxd.h"
 
+#include "advice.h"
 #include "args.h"
 #include "failed.h"
 #include "index.h"
@@ -40,6 +41,7 @@ struct rxc_fills {
  * @seq_cutoff: sequential I/O bypasses the cache beyond this many bytes; 0: never
  * @block_shift: log2 of the sectors of a cache block
  * @mode: which I/O is cached; may change at any time
+ * @sampler: takes samples for the advice
  * @store: the pages of @cache
  * @origin: the disk
  * @cache: the RAM disk
@@ -60,6 +62,8 @@ struct rxc_fills {
  * @failed: blocks that could not be filled lately
  * @stats_base: value of @stats at the last reset
  * @stats_lock: protects @stats_base
+ * @advise: the advice is wanted
+ * @advice_lock: protects @advise, and held while @sampler is switched on or off
  * @index_lock: held for writing while @index is replaced in a suspended target, and for
  *	reading by users that a suspension does not stop
  * @list: entry in the list of all caches
@@ -75,6 +79,7 @@ struct rxcache {
 	u64 seq_cutoff;
 	unsigned int block_shift;
 	enum rxc_mode mode;
+	struct rxc_sampler sampler;
 	struct rxd_store *store;
 	struct dm_dev *origin;
 	struct dm_dev *cache;
@@ -94,10 +99,14 @@ struct rxcache {
 	struct rxc_failed failed;
 	struct rxc_stats stats_base;
 	struct mutex stats_lock; /* stats_base */
+	bool advise;
+	struct mutex advice_lock; /* advise, and switching sampler */
 	struct rw_semaphore index_lock;
 	struct list_head list;
 	struct rxc_fills fills[1 << RXC_FILLS_BITS];
 };
+
+static_assert(offsetofend(struct rxcache, sampler) <= SMP_CACHE_BYTES);
 
 /* Bvecs that a write has without an allocation. */
 #define RXC_FEW_BVECS	4

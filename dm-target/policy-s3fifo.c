@@ -113,6 +113,18 @@ static unsigned long percent_of(unsigned long nr, unsigned int percent)
 	return mult_frac(nr, percent, 100);
 }
 
+static void set_up(struct rxc_policy *policy, unsigned long nr_sets, unsigned int ways)
+{
+	policy->nr_sets = nr_sets;
+	policy->ways = ways;
+	policy->nr_ghosts = ways * GHOSTS / 100;
+	policy->nr_fresh = DIV_ROUND_UP(ways * FRESH, 100);
+	policy->nr_slots = nr_sets * ways;
+	policy->ghost_age = policy->nr_ghosts;
+	policy->fresh_age = policy->nr_fresh;
+	policy->share = percent_of(policy->nr_slots, SHARE_FIRST);
+}
+
 /**
  * rxc_policy_create - create a policy
  * @nr_sets: number of sets
@@ -128,15 +140,20 @@ struct rxc_policy *rxc_policy_create(unsigned long nr_sets, unsigned int ways)
 			      GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
 	if (!policy)
 		return NULL;
-	policy->nr_sets = nr_sets;
-	policy->ways = ways;
-	policy->nr_ghosts = ways * GHOSTS / 100;
-	policy->nr_fresh = DIV_ROUND_UP(ways * FRESH, 100);
-	policy->nr_slots = nr_sets * ways;
-	policy->ghost_age = policy->nr_ghosts;
-	policy->fresh_age = policy->nr_fresh;
-	policy->share = percent_of(policy->nr_slots, SHARE_FIRST);
+	set_up(policy, nr_sets, ways);
 	return policy;
+}
+
+/**
+ * rxc_policy_restart - forget all blocks, and go on with fewer sets
+ * @policy: the policy, which nobody uses meanwhile
+ * @nr_sets: number of sets, at most that for which it was created
+ * @ways: number of slots in a set, from RXC_SLOTS_MIN to RXC_WAYS
+ */
+void rxc_policy_restart(struct rxc_policy *policy, unsigned long nr_sets, unsigned int ways)
+{
+	memset(policy, 0, rxc_policy_bytes(nr_sets));
+	set_up(policy, nr_sets, ways);
 }
 
 /**

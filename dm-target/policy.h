@@ -13,6 +13,7 @@
 struct rxc_policy;
 
 struct rxc_policy *rxc_policy_create(unsigned long nr_sets, unsigned int ways);
+void rxc_policy_restart(struct rxc_policy *policy, unsigned long nr_sets, unsigned int ways);
 void rxc_policy_destroy(struct rxc_policy *policy);
 size_t rxc_policy_bytes(unsigned long nr_sets);
 

@@ -80,10 +80,11 @@ static u64 read_hits(struct rxcache *c, const struct rxc_span *span, struct bio 
 
 /*
  * Send the first block to the origin, together with the blocks after it that are not cached
- * either. Unless @all, end before a block that can enter the cache.
+ * either. Unless @all, end before a block that can enter the cache. @around: the blocks must not
+ * be cached.
  */
 static int read_around(struct rxcache *c, const struct rxc_span *span, struct bio *bio,
-		       bool all)
+		       bool around, bool all)
 {
 	u64 end = min(span->end, c->nr_blocks);
 	u64 block = span->first + 1;
@@ -97,7 +98,8 @@ static int read_around(struct rxcache *c, const struct rxc_span *span, struct bi
 	/* The sectors after the last whole block are never cached. */
 	if (block >= c->nr_blocks)
 		block = span->end;
-	count_read(c, span, span->first, block, RXC_READ_MISSES);
+	count_read(c, span, span->first, block, RXC_READ_MISSES,
+		   around ? RXC_USE_PASS : RXC_USE_READ);
 	rxc_stat_add(c->stats, RXC_BYPASSES, block - span->first);
 	accept_until(c, bio, span, block);
 	return rxc_remap(c, bio);
@@ -116,7 +118,7 @@ static void note_hits(struct rxcache *c, const struct rxc_span *span, u64 end)
 static int pass_read(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
 {
 	note_io(c);
-	count_read(c, span, span->first, span->end, RXC_READ_MISSES);
+	count_read(c, span, span->first, span->end, RXC_READ_MISSES, RXC_USE_MISS);
 	rxc_stat_add(c->stats, RXC_BYPASSES, span->end - span->first);
 	return rxc_remap(c, bio);
 }
@@ -128,7 +130,7 @@ static bool serve_hits(struct rxcache *c, const struct rxc_span *span, struct bi
 
 	if (block == span->first)
 		return false;
-	count_read(c, span, span->first, block, RXC_READ_HITS);
+	count_read(c, span, span->first, block, RXC_READ_HITS, RXC_USE_READ);
 	note_hits(c, span, block);
 	accept_until(c, bio, span, block);
 	bio_endio(bio);
@@ -161,7 +163,7 @@ int rxc_read(struct rxcache *c, struct bio *bio)
 
 	note_io(c);
 	if (failed)
-		return read_around(c, &span, bio, around);
+		return read_around(c, &span, bio, around, around);
 	begin_supply(&supply, gfp_of(bio));
 	if (!around) {
 		if (rxc_start_fill(c, &span, bio, &supply) > span.first)
@@ -170,5 +172,5 @@ int rxc_read(struct rxcache *c, struct bio *bio)
 		if (serve_hits(c, &span, bio) || rxc_join_fill(c, &span, bio))
 			return DM_MAPIO_SUBMITTED;
 	}
-	return read_around(c, &span, bio, around || supply.is_short);
+	return read_around(c, &span, bio, around, around || supply.is_short);
 }

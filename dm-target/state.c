@@ -357,6 +357,17 @@ unsigned long rxc_index_min_limit(const struct rxc_index *index)
 }
 
 /**
+ * rxc_index_limit - get the limit of the number of cached blocks
+ * @index: the index
+ *
+ * Return: number of blocks; without a limit, that of the slots.
+ */
+unsigned long rxc_index_limit(const struct rxc_index *index)
+{
+	return READ_ONCE(index->limit);
+}
+
+/**
  * rxc_index_set_limit - limit the number of cached blocks
  * @index: the index
  * @nr: number of blocks, at least rxc_index_min_limit()

@@ -27,6 +27,7 @@
 
 #include "../module/compat.h"
 #include "../module/rxd.h"
+#include "advise.h"
 #include "args.h"
 #include "limit.h"
 #include "message.h"
@@ -265,10 +266,12 @@ static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	c->seq_cutoff = args.seq_cutoff;
 	c->size = args.size;
 	c->if_same = args.if_same;
+	c->advise = args.advise;
 	c->seen = (struct rxd_seen) { .diskseq = args.diskseq, .changes = args.changes };
 	init_rwsem(&c->index_lock);
 	mutex_init(&c->stats_lock);
 	rxc_limit_init(c);
+	mutex_init(&c->advice_lock);
 	c->nr_blocks = ti->len >> c->block_shift;
 	if (c->nr_blocks > RXC_BLOCK_MAX) {
 		ti->error = "the target has too many cache blocks";
@@ -336,6 +339,7 @@ static void rxcache_dtr(struct dm_target *ti)
 			other->started = false;
 	mutex_unlock(&rxc_lock);
 	rxc_limit_suspend(c);
+	rxc_sampler_off(&c->sampler);
 	rxc_origin_exit(c);
 	destroy_index(c);
 	unregister_cache(c);
@@ -436,6 +440,7 @@ static bool inherit_index(struct rxcache *c)
 		} else {
 			swap(c->index, other->index);
 		}
+		rxc_sampler_inherit(&c->sampler, &other->sampler);
 		swap(c->stats, other->stats);
 		swap(c->stats_base, other->stats_base);
 		nr_blocks = other->nr_blocks;
@@ -527,6 +532,7 @@ static int rxcache_preresume(struct dm_target *ti)
 		if (rxc_index_is_outgrown(c->index))
 			take_up_growth(c);
 		rxc_limit_apply(c);
+		rxc_advise_adjust(c);
 	}
 	up_write(&c->index_lock);
 	return ret;
@@ -535,13 +541,16 @@ static int rxcache_preresume(struct dm_target *ti)
 static void emit_policy_args(const struct rxcache *c, char *result, unsigned int maxlen)
 {
 	u64 seq_cutoff = READ_ONCE(c->seq_cutoff), size = READ_ONCE(c->size);
+	bool advise = READ_ONCE(c->advise);
 	unsigned int sz = 0;
 
-	DMEMIT("%d", 2 * (!!seq_cutoff + !!size));
+	DMEMIT("%d", 2 * (!!seq_cutoff + !!size + advise));
 	if (seq_cutoff)
 		DMEMIT(" seq_cutoff %llu", seq_cutoff);
 	if (size)
 		DMEMIT(" size %llu", size);
+	if (advise)
+		DMEMIT(" advise 1");
 }
 
 static void rxcache_status(struct dm_target *ti, status_type_t type,
@@ -574,9 +583,10 @@ static void rxcache_status(struct dm_target *ti, status_type_t type,
 		break;
 	case STATUSTYPE_IMA:
 		DMEMIT_TARGET_NAME_VERSION(ti->type);
-		DMEMIT(",origin=%s,cache=%s,mode=%s,block_size=%u,seq_cutoff=%llu,size=%llu;",
+		DMEMIT(",origin=%s,cache=%s,mode=%s,block_size=%u,seq_cutoff=%llu,size=%llu",
 		       c->origin->name, c->cache->name, mode, cache_block_size(c),
 		       READ_ONCE(c->seq_cutoff), READ_ONCE(c->size));
+		DMEMIT(",advise=%c;", READ_ONCE(c->advise) ? 'y' : 'n');
 		break;
 	}
 }
@@ -604,7 +614,7 @@ static int rxcache_iterate_devices(struct dm_target *ti, iterate_devices_callout
 
 static struct target_type rxcache_target = {
 	.name			= "rxcache",
-	.version		= { 1, 3, 0 },
+	.version		= { 1, 4, 0 },
 	.features		= DM_TARGET_NOWAIT,
 	.module			= THIS_MODULE,
 	.ctr			= rxcache_ctr,

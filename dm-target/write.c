@@ -12,6 +12,12 @@
 #include "origin-internal.h"
 
 /*
+ * Samples of a discard that the advice gets. The other blocks just grow old in its caches, as do
+ * those of many discards at once.
+ */
+#define MAX_NOTED	1024
+
+/*
  * Allocate bvecs for a write. If memory is short, use the few in the per-bio data.
  *
  * Return: number of bvecs.
@@ -79,6 +85,21 @@ static bool is_scattered(struct rxcache *c, const struct rxc_span *span, u64 end
 		}
 	}
 	return nr > max;
+}
+
+/*
+ * Tell the advice of a write of the blocks before @end. A write of a part of a block leaves a cache
+ * as it is, unless the block must not be cached.
+ */
+static void note_write(struct rxcache *c, const struct rxc_span *span, u64 end, bool around)
+{
+	u64 block = span->first;
+
+	if (!around && !covers(c, span, block))
+		block++;
+	if (!around && block < end && !covers(c, span, end - 1))
+		end--;
+	rxc_sampler_note(&c->sampler, block, end, around ? RXC_USE_DROP : RXC_USE_WRITE);
 }
 
 /* Take slots for the leading blocks up to @end and add their pages to @to. */
@@ -150,6 +171,8 @@ static u64 start_write(struct rxcache *c, const struct rxc_span *span, struct bi
 		free_bvecs(rb);
 		return block;
 	}
+	if (unlikely(rxc_sampler_is_taking(&c->sampler)))
+		note_write(c, span, block, false);
 	rb->track = RXC_TRACK_SLOTS;
 	rb->range.first = span->first;
 	rb->range.nr = block - span->first;
@@ -163,12 +186,12 @@ static u64 start_write(struct rxcache *c, const struct rxc_span *span, struct bi
 
 /*
  * Announce a write of the leading blocks that bypasses the cache. Unless @all, end before a
- * block that can get a slot.
+ * block that can get a slot. @around: the blocks must not be cached.
  *
  * Return: the block before which the bio is to be cut.
  */
 static u64 start_untracked(struct rxcache *c, const struct rxc_span *span, struct bio *bio,
-			   bool all)
+			   bool around, bool all)
 {
 	struct rxc_bio *rb = dm_per_bio_data(bio, sizeof(*rb));
 	u64 block = span->first, end;
@@ -182,6 +205,8 @@ static u64 start_untracked(struct rxcache *c, const struct rxc_span *span, struc
 	} while (block < end &&
 		 (all || !rxc_index_can_write(c->index, block, covers(c, span, block))));
 
+	if (unlikely(rxc_sampler_is_taking(&c->sampler)))
+		note_write(c, span, block, around);
 	rb->track = RXC_TRACK_RANGE;
 	rb->range.first = span->first;
 	rb->range.nr = block - span->first;
@@ -212,7 +237,8 @@ int rxc_write(struct rxcache *c, struct bio *bio)
 	if (!around && start_write(c, &span, bio, &supply) > span.first)
 		return rxc_remap(c, bio);
 
-	accept_until(c, bio, &span, start_untracked(c, &span, bio, around || supply.is_short));
+	accept_until(c, bio, &span,
+		     start_untracked(c, &span, bio, around, around || supply.is_short));
 	return rxc_remap(c, bio);
 }
 
@@ -227,6 +253,7 @@ int rxc_write_range(struct rxcache *c, struct bio *bio)
 {
 	struct rxc_bio *rb = dm_per_bio_data(bio, sizeof(*rb));
 	struct rxc_span span = span_of(c, bio);
+	u64 noted;
 
 	if (bio->bi_opf & REQ_NOWAIT) {
 		bio_wouldblock_error(bio);
@@ -234,6 +261,9 @@ int rxc_write_range(struct rxcache *c, struct bio *bio)
 	}
 	rb->range.first = span.first;
 	rb->range.nr = span.end - span.first;
+	noted = (u64)READ_ONCE(c->sampler.every) * MAX_NOTED;
+	rxc_sampler_note(&c->sampler, span.first, min(span.end, span.first + noted),
+			 RXC_USE_DISCARD);
 	rxc_index_begin_range(c->index, &rb->range);
 	rb->track = RXC_TRACK_RANGE;
 	return rxc_remap(c, bio);

@@ -26,6 +26,10 @@
 #define kzalloc_obj(obj, gfp)	kzalloc(sizeof(obj), gfp)
 #endif
 
+#ifndef RXD_HAVE_DFL_WQ
+#define system_dfl_wq	system_unbound_wq
+#endif
+
 #ifdef RXD_HAVE_FREEZE_MEMFLAGS
 #define rxd_freeze_queue(q)		blk_mq_freeze_queue(q)
 #define rxd_unfreeze_queue(q, flags)	blk_mq_unfreeze_queue(q, flags)

@@ -27,6 +27,7 @@ ccflags-y += $(call rxd-probe,open_gendisk,OPEN_GENDISK)
 ccflags-y += $(call rxd-probe,bdev_mapping,BDEV_MAPPING)
 ccflags-y += $(call rxd-probe,namespace_string,NAMESPACE_STRING)
 ccflags-y += $(call rxd-probe,call_rcu_hurry,CALL_RCU_HURRY)
+ccflags-y += $(call rxd-probe,dfl_wq,DFL_WQ)
 ccflags-y += $(call rxd-probe,freeze_holder,FREEZE_HOLDER)
 ccflags-y += $(call rxd-probe,freeze_owner,FREEZE_OWNER)
 

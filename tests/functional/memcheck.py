@@ -49,6 +49,8 @@ STORIES = {
         ("set", (0, "one", "--latency", "on"),),
         ("status", (0, "one", "--json"), (0, "--latency")),
         ("info", (0, "one"), (0, "rxd1", "--json"), (4, "nothing")),
+        ("set", (0, "one", "--advise", "on"),),
+        ("advise", (0, "one", "--json"), (4, "nothing")),
         ("top", (0, "-n", "1", "-d", "0.1", "--json"),),
         ("stats", (0, "reset", "--all"),),
         ("hotlist", (0, "save", "one", "{tmp}/hot"),),

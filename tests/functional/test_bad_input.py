@@ -356,7 +356,7 @@ def test_ambiguous_option():
 @pytest.mark.parametrize("arguments", [
     ("create", "more"), ("clone",), ("resize", "rxd0"), ("limit",), ("clear",), ("reset",),
     ("remove",), ("list", "more"), ("info",), ("extents",), ("diff",), ("save",), ("load",),
-    ("map", "more"), ("unmap",), ("mode",), ("set",), ("stats",),
+    ("map", "more"), ("unmap",), ("mode",), ("set",), ("stats",), ("advise",),
     ("top", "more"), ("metrics", "more"), ("hotlist",), ("warm",), ("export",), ("unexport",),
     ("completion",), ("help", "list", "more")], ids=str)
 def test_usage_line(arguments):
@@ -693,6 +693,7 @@ LINES = [
     ("map", "--cache", "rxd0", "--origin", DISK, "--dry-run"),
     ("unmap", "one"), ("mode", "one"), ("mode", "one", "writearound"),
     ("set", "one", "--seq-cutoff", "1M"), ("set", "one", "--latency", "on"),
+    ("set", "one", "--advise", "on"), ("advise", "one"),
     ("status",), ("status", "--latency"), ("stats", "reset", "one"), ("stats", "reset", "--all"),
     ("top", "-n", "1"), ("hotlist", "save", "one", "/tmp/rxdtest-list"),
     ("warm", "one", "/tmp/rxdtest-list"),

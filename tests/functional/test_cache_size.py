@@ -355,9 +355,14 @@ def test_rxadm(lab):
     ok("resize", cache.name, "--", "-1M")
     assert status_of(cache.name)["limit"] == 5 * MIB
     # The size of the RAM disk is no limit.
-    ok("resize", cache.name, "16M")
-    assert status_of(cache.name)["limit"] is None
-    assert dm.table(cache.name).endswith(" 0")
+    for size in "16M", "none":
+        ok("resize", cache.name, "4M")
+        ok("resize", cache.name, size)
+        assert status_of(cache.name)["limit"] is None
+        assert dm.table(cache.name).endswith(" 0")
+    assert ok("resize", cache.name, "none", "--dry-run") == \
+        f"dmsetup message {cache.name} 0 size 0\n"
+    refused(1, "resize", cache.ramdisk.name, "none", names=("'none'", "for caches", "rxadm limit"))
 
 
 def test_rxadm_rounds_to_blocks(lab):
@@ -375,13 +380,15 @@ def test_rxadm_blocks_left_over(lab):
 
 
 BAD = [
-    (("4K",), "its size cannot be 4K; must be from 512K to 16M, the size of its RAM disk"),
+    (("4K",), "its limit cannot be 4K; must be from 512K to 16M, the size of its RAM disk"),
     (("508K",), "must be from 512K to 16M"),
-    (("17M",), "its size cannot be 17M"),
-    (("+1M",), "its size cannot be 17M"),
+    (("17M",), "its limit cannot be 17M"),
+    (("+1M",), "its limit cannot be 17M"),
     (("--", "-16M"), "-16M"),
     (("x",), "'x'"),
     (("0",), "'0'"),
+    (("+none",), "'+none'"),
+    (("none", "--force"), "--force and --overcommit are for RAM disks"),
     (("1M..2M",), "'1M..2M'"),
     (("4M", "--force"), "--force and --overcommit are for RAM disks"),
     (("4M", "--overcommit"), "--force and --overcommit are for RAM disks"),
@@ -412,6 +419,17 @@ def test_rxadm_ramdisk_that_was_named(lab):
     ok("resize", "scratch", "8M")
     with Control() as control:
         assert control.query(ramdisk.index).size == 8 * MIB
+
+
+@pytest.mark.one_kernel
+def test_rxadm_cache_that_is_named_likewise(lab):
+    """Info and resize choose the same one of a RAM disk and a cache with one name."""
+    cache, ramdisk = lab.cache(SIZE, cache_size=SIZE), lab.ramdisk(4 * MIB)
+    ok("set", ramdisk.path, "--name", cache.name)
+    ok("resize", cache.name, "8M")
+    found = json.loads(ok("info", cache.name, cache.path, "--json"))["info"]
+    assert [one["kind"] for one in found] == ["ramdisk", "cache"]
+    assert (found[0]["size"], found[1]["limit"]) == (8 * MIB, None)
 
 
 @pytest.mark.one_kernel

@@ -65,8 +65,9 @@ def test_ramdisk(lab):
             "size": 64 * MIB, "state": "idle", "used": 64 * KIB + BLOCK, "shared": 0,
             "max_used": 64 * KIB + BLOCK, "limit": 32 * MIB, "metadata": query.mem_index,
             "extents": 2, "logical_block_size": 512, "folio_size": 4096, "node": "local",
-            "nospc": 0, "writes": 2, "uuid": query.uuid, "mode": None, "origin": None,
-            "partitions": [], "mounts": [], "holders": [], "openers": [], "swaps": []}.items():
+            "nospc": 0, "writes": 2, "uuid": query.uuid, "mode": None, "advise": None,
+            "origin": None, "partitions": [], "mounts": [], "holders": [], "openers": [],
+            "swaps": []}.items():
         assert found[key] == value, key
 
 
@@ -80,7 +81,7 @@ def test_cache(lab):
         assert {**info(name), "reads": None} == {**found, "reads": None}
     for key, value in {
             "device": cache.path, "kind": "cache", "size": 16 * MIB, "origin": DISK,
-            "cache": "/dev/rxd0", "mode": "writethrough", "block_size": 4096,
+            "cache": "/dev/rxd0", "mode": "writethrough", "advise": "no", "block_size": 4096,
             "blocks_total": status.total, "blocks_used": 16, "metadata": status.metadata,
             "read_hit_percent": 75.0, "reads": 4, "writes": 0, "latency_p50_ns": None,
             "state": None, "uuid": None, **status.counters}.items():

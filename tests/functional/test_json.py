@@ -49,6 +49,10 @@ def test_all_there_is(lab, validator):
             validator.validate(json.loads(printed(*args, "--json")))
         assert json.loads(printed("info", cache.name, "--json"))["info"][0]["openers"]
     assert json.loads(printed("status", "--latency", "--json"))["latencies"]
+    printed("set", cache.name, "--advise", "on")
+    for _ in range(2):
+        validator.validate(json.loads(rxadm("advise", cache.name, "--json").stdout))
+        direct.read(cache.path, 0, 64 * KIB)
     for line in printed("top", "--json", "-d", "0.2", "-n", "2").splitlines():
         validator.validate(json.loads(line))
 

@@ -507,7 +507,7 @@ def test_status(lab):
             100 * dmsetup.read_hits / (dmsetup.read_hits + dmsetup.read_misses), abs=0.1)
         assert cache == {
             "name": "one", "origin": DISK, "cache": "/dev/rxd0", "mode": "writethrough",
-            "seq_cutoff": 0, "block_size": 4096, "blocks_total": dmsetup.total,
+            "seq_cutoff": 0, "advise": "no", "block_size": 4096, "blocks_total": dmsetup.total,
             "blocks_used": dmsetup.used, "metadata_bytes": dmsetup.metadata, "limit": None,
             "export": None,
             **dmsetup.counters}

@@ -35,6 +35,7 @@ static void check_table(const char *line)
 	must(again.features.block_size == table.features.block_size);
 	must(again.features.seq_cutoff == table.features.seq_cutoff);
 	must(again.features.size == table.features.size);
+	must(again.features.advise == table.features.advise);
 	free(written);
 }
 
@@ -63,12 +64,24 @@ static void check_status(const char *line)
 	free(spaced);
 }
 
+static void check_advice(const char *text)
+{
+	struct advice advice;
+	char *error = advice_parse(text, &advice);
+
+	must(!error || *error);
+	must(error || (advice_hit_ratio(&advice, 0, ADVICE_HOUR) >= 0 &&
+		       advice_hit_ratio(&advice, 7, ADVICE_DAY) <= 1));
+	free(error);
+}
+
 int fuzz_input(const uint8_t *data, size_t size)
 {
 	char *line = fuzz_text(data, size);
 
 	check_table(line);
 	check_status(line);
+	check_advice(line);
 	free(line);
 	return 0;
 }

@@ -267,21 +267,25 @@ static int message(int argc, char **argv)
 	return dm(DM_TARGET_MSG, dmi, "DM_TARGET_MSG");
 }
 
-static int send_drop(char *name)
+static int send_text(char *name, const char *text)
 {
-	char drop[] = "drop";
-	char *argv[2] = { name, drop };
+	char words[64];
+	char *argv[2] = { name, words };
 
+	snprintf(words, sizeof(words), "%s", text);
 	return message(2, argv);
 }
 
 static int disturb(int argc, char **argv)
 {
+	unsigned int round;
 	int i, ret;
 
-	while (access(argv[0], F_OK)) {
+	for (round = 1; access(argv[0], F_OK); round++) {
 		for (i = 1; i < argc; i++) {
-			ret = send_drop(argv[i]);
+			ret = send_text(argv[i], "drop");
+			if (!ret)
+				ret = send_text(argv[i], round % 2 ? "advise on" : "advise off");
 			if (!ret)
 				ret = dm(DM_TABLE_STATUS, request(argv[i]), "DM_TABLE_STATUS");
 			if (!ret)

@@ -19,11 +19,12 @@ static const struct {
 	uint64_t block_size;
 	uint64_t seq_cutoff;
 	uint64_t size;
+	uint64_t advise;
 } statuses[] = {
-	{ STATUS "3 writethrough block_size 8", NULL, "writethrough", 8, 0, 0 },
-	{ STATUS "1 writearound", NULL, "writearound", 0, 0, 0 },
-	{ STATUS "0", NULL, "writethrough", 0, 0, 0 },
-	{ "  8  12/1024 4096 1 2 3 4 5 6 7 8 9 10 11 0 ", NULL, "writethrough", 0, 0, 0 },
+	{ STATUS "3 writethrough block_size 8", NULL, "writethrough", 8, 0, 0, 0 },
+	{ STATUS "1 writearound", NULL, "writearound", 0, 0, 0, 0 },
+	{ STATUS "0", NULL, "writethrough", 0, 0, 0, 0 },
+	{ "  8  12/1024 4096 1 2 3 4 5 6 7 8 9 10 11 0 ", NULL, "writethrough", 0, 0, 0, 0 },
 	{ "", .error = "ends after 0 fields" },
 	{ "8", .error = "ends after 1 fields" },
 	{ "8 12/1024 4096 1 2 3", .error = "ends after 6 fields" },
@@ -31,13 +32,21 @@ static const struct {
 	{ STATUS "3 writethrough", .error = "ends after 16 fields" },
 	{ STATUS "3 writethrough block_size", .error = "ends after 17 fields" },
 	{ STATUS "18446744073709551615 writethrough", .error = "ends after 16 fields" },
-	{ STATUS "3 passthrough block_size 8 0", NULL, "passthrough", 8, 0, 0 },
-	{ STATUS "3 writethrough block_size 8 2 seq_cutoff 4096", NULL, "writethrough", 8, 4096, 0 },
-	{ STATUS "0 2 key value", NULL, "writethrough", 0, 0, 0 },
-	{ STATUS "0 4 key value seq_cutoff 512", NULL, "writethrough", 0, 512, 0 },
-	{ STATUS "0 4 seq_cutoff 512 size 65536", NULL, "writethrough", 0, 512, 65536 },
-	{ STATUS "0 2 size 65536", NULL, "writethrough", 0, 0, 65536 },
+	{ STATUS "3 passthrough block_size 8 0", NULL, "passthrough", 8, 0, 0, 0 },
+	{ STATUS "3 writethrough block_size 8 2 seq_cutoff 4096", NULL, "writethrough", 8, 4096, 0,
+	  0 },
+	{ STATUS "0 2 key value", NULL, "writethrough", 0, 0, 0, 0 },
+	{ STATUS "0 4 key value seq_cutoff 512", NULL, "writethrough", 0, 512, 0, 0 },
+	{ STATUS "0 4 seq_cutoff 512 size 65536", NULL, "writethrough", 0, 512, 65536, 0 },
+	{ STATUS "0 2 size 65536", NULL, "writethrough", 0, 0, 65536, 0 },
 	{ STATUS "0 2 size x", .error = "the size, is 'x'" },
+	{ STATUS "0 2 advise 1", NULL, "writethrough", 0, 0, 0, 1 },
+	{ STATUS "0 2 advise 0", NULL, "writethrough", 0, 0, 0, 0 },
+	{ STATUS "0 4 seq_cutoff 512 advise 1", NULL, "writethrough", 0, 512, 0, 1 },
+	{ STATUS "0 6 seq_cutoff 512 size 65536 advise 1", NULL, "writethrough", 0, 512, 65536, 1 },
+	{ STATUS "0 6 advise 1 seq_cutoff 512 size 65536", NULL, "writethrough", 0, 512, 65536, 1 },
+	{ STATUS "0 2 advise yes", .error = "is 'yes'" },
+	{ STATUS "0 1 advise", .error = "group ends after field 17" },
 	{ STATUS "0 0 0", .error = "'0', is one too many" },
 	{ STATUS "3 writethrough block_size 8 more", .error = "is 'more'" },
 	{ STATUS "3 writethrough block_size 8 0 more", .error = "'more', is one too many" },
@@ -68,14 +77,19 @@ static const struct {
 	uint64_t block_size;
 	uint64_t seq_cutoff;
 	uint64_t size;
+	uint64_t advise;
 } tables[] = {
-	{ "254:1 252:3 3 writethrough block_size 8 0", NULL, "writethrough", 8, 0, 0 },
-	{ "254:1 252:3 3 block_size 64 writethrough 0", NULL, "writethrough", 64, 0, 0 },
-	{ "254:1 252:3", NULL, "writethrough", 0, 0, 0 },
-	{ "254:1 252:3 0", NULL, "writethrough", 0, 0, 0 },
-	{ "254:1 252:3 1 passthrough 2 key value", NULL, "passthrough", 0, 0, 0 },
-	{ "254:1 252:3 3 writearound block_size 8 2 seq_cutoff 512", NULL, "writearound", 8, 512, 0 },
-	{ "254:1 252:3 0 4 size 65536 seq_cutoff 512", NULL, "writethrough", 0, 512, 65536 },
+	{ "254:1 252:3 3 writethrough block_size 8 0", NULL, "writethrough", 8, 0, 0, 0 },
+	{ "254:1 252:3 3 block_size 64 writethrough 0", NULL, "writethrough", 64, 0, 0, 0 },
+	{ "254:1 252:3", NULL, "writethrough", 0, 0, 0, 0 },
+	{ "254:1 252:3 0", NULL, "writethrough", 0, 0, 0, 0 },
+	{ "254:1 252:3 1 passthrough 2 key value", NULL, "passthrough", 0, 0, 0, 0 },
+	{ "254:1 252:3 3 writearound block_size 8 2 seq_cutoff 512", NULL, "writearound", 8, 512, 0,
+	  0 },
+	{ "254:1 252:3 0 4 size 65536 seq_cutoff 512", NULL, "writethrough", 0, 512, 65536, 0 },
+	{ "254:1 252:3 0 4 advise 1 seq_cutoff 512", NULL, "writethrough", 0, 512, 0, 1 },
+	{ "254:1 252:3 0 6 size 65536 advise 1 seq_cutoff 512", NULL, "writethrough", 0, 512, 65536,
+	  1 },
 	{ "254:1 252:3 0 0 0", .error = "is one too many" },
 	{ "254:1 252:3 0 x", .error = "is 'x'" },
 	{ "254:1 252:3 0 2 seq_cutoff -1", .error = "is '-1'" },
@@ -117,7 +131,8 @@ static void test_status(void)
 			     status.features.block_size == statuses[i].block_size &&
 			     status.features.seq_cutoff == statuses[i].seq_cutoff &&
 			     status.features.size == statuses[i].size &&
-			     rxcache_size(&status) == (statuses[i].size ?: 1024 * 4096);
+			     rxcache_size(&status) == (statuses[i].size ?: 1024 * 4096) &&
+			     status.features.advise == statuses[i].advise;
 			for (counter = 0; counter < RXCACHE_COUNTERS; counter++)
 				ok = ok && status.counters[counter] == counter + 1;
 		}
@@ -143,7 +158,8 @@ static void test_table(void)
 			     !strcmp(table.features.mode, tables[i].mode) &&
 			     table.features.block_size == tables[i].block_size &&
 			     table.features.seq_cutoff == tables[i].seq_cutoff &&
-			     table.features.size == tables[i].size;
+			     table.features.size == tables[i].size &&
+			     table.features.advise == tables[i].advise;
 		if (!tap_ok(ok, "rxcache_parse_table: '%s'", tables[i].line))
 			printf("# error: %s\n", error ? error : "none");
 		free(error);
@@ -172,6 +188,11 @@ static void test_round_trip(void)
 		"259:1048575 252:0 3 writearound block_size 128 2 seq_cutoff 4096",
 		"259:1048575 252:0 3 writearound block_size 128 2 size 1048576",
 		"259:1048575 252:0 3 writearound block_size 128 4 seq_cutoff 4096 size 1048576",
+		"259:1048575 252:0 3 writearound block_size 128 2 advise 1",
+		"259:1048575 252:0 3 writearound block_size 128 4 seq_cutoff 4096 advise 1",
+		"259:1048575 252:0 3 writearound block_size 128 4 size 1048576 advise 1",
+		"259:1048575 252:0 3 writearound block_size 128 6 seq_cutoff 4096 size 1048576 "
+		"advise 1",
 	};
 	struct rxcache_table in = {
 		.origin = makedev(259, 1048575),
@@ -185,7 +206,8 @@ static void test_round_trip(void)
 
 	for (pass = 0; pass < ARRAY_SIZE(lines); pass++) {
 		in.features.seq_cutoff = pass % 2 * 4096;
-		in.features.size = pass / 2 << 20;
+		in.features.size = pass / 2 % 2 << 20;
+		in.features.advise = pass / 4;
 		line = rxcache_format_table(&in);
 		tap_ok(!strcmp(line, lines[pass]), "rxcache_format_table: %s", line);
 		error = rxcache_parse_table(line, &out);
@@ -193,15 +215,78 @@ static void test_round_trip(void)
 		       !strcmp(out.features.mode, "writearound") &&
 		       out.features.block_size == 128 &&
 		       out.features.seq_cutoff == in.features.seq_cutoff &&
-		       out.features.size == in.features.size,
+		       out.features.size == in.features.size &&
+		       out.features.advise == in.features.advise,
 		       "rxcache_parse_table: what rxcache_format_table wrote");
 		free(error);
 		free(line);
 	}
 }
 
+#define TIMES	"3300 300 100 1 2 7200 600 1000 5 6 "
+#define SIZES	"16 9 90 900 32 9 80 800 48 9 70 700 64 9 60 600 96 9 50 500 128 9 40 400 256 9 30 300 "
+
+static void test_advice(void)
+{
+	static const struct {
+		const char *text;
+		const char *error;
+	} answers[] = {
+		{ TIMES SIZES "512 9 101 1000", NULL },
+		{ "", "ends after 0 fields" },
+		{ TIMES, "ends after 10 fields" },
+		{ TIMES SIZES "512 9 101", "ends after 41 fields" },
+		{ TIMES SIZES "512 9 101 -1", "is '-1'" },
+		{ TIMES SIZES "512 9 x 1000", "is 'x'" },
+		{ TIMES SIZES "512 9 101 1000 7", "'7', is one too many" },
+	};
+	struct advice advice;
+	char *error;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(answers); i++) {
+		error = advice_parse(answers[i].text, &advice);
+		if (!tap_ok(matches(error, answers[i].error), "advice_parse: '%s'",
+			    answers[i].text))
+			printf("# error: %s\n", error ? error : "none");
+		free(error);
+	}
+	free(advice_parse(answers[0].text, &advice));
+	tap_ok(advice.on && advice.time[ADVICE_HOUR].fed == 1 &&
+	       advice.time[ADVICE_DAY].lost == 6 && advice.time[ADVICE_HOUR].seconds == 3300 &&
+	       advice.time[ADVICE_DAY].left_out == 600 && advice.size[7].used == 9 &&
+	       advice.time[ADVICE_DAY].reads == 1000 && advice.size[0].blocks == 16 &&
+	       advice.size[7].misses[ADVICE_DAY] == 1000, "advice_parse: its values");
+	tap_ok(advice_hit_ratio(&advice, 0, ADVICE_HOUR) > 0.0999 &&
+	       advice_hit_ratio(&advice, 0, ADVICE_HOUR) < 0.1001 &&
+	       advice_hit_ratio(&advice, 6, ADVICE_DAY) > 0.6999 &&
+	       advice_hit_ratio(&advice, 6, ADVICE_DAY) < 0.7001, "advice_hit_ratio");
+	tap_ok(advice_hit_ratio(&advice, 7, ADVICE_HOUR) <= 0,
+	       "advice_hit_ratio: more misses than reads");
+	advice.time[ADVICE_HOUR].reads = 0;
+	tap_ok(advice_hit_ratio(&advice, 0, ADVICE_HOUR) <= 0, "advice_hit_ratio: no reads");
+}
+
+static void test_least_blocks(void)
+{
+	static const struct {
+		uint64_t total;
+		uint64_t least;
+	} sizes[] = { { 16, 16 }, { 512, 16 }, { 513, 17 }, { 8388608, 262144 } };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		const struct rxcache_status status = { .total = sizes[i].total };
+
+		tap_ok(rxcache_least_blocks(&status) == sizes[i].least,
+		       "rxcache_least_blocks: of %llu", (unsigned long long)sizes[i].total);
+	}
+}
+
 int main(void)
 {
+	test_advice();
+	test_least_blocks();
 	test_status();
 	test_table();
 	test_long_mode();

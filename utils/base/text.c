@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -50,6 +51,20 @@ void append_text(char **text, const char *format, ...)
 	free(more);
 	free(*text);
 	*text = all;
+}
+
+/* Return: whether a text, of words separated by spaces, has this word. */
+bool text_has_word(const char *words, const char *word)
+{
+	size_t len = strlen(word);
+	size_t part;
+
+	for (; *words; words += part + strspn(words + part, " ")) {
+		part = strcspn(words, " ");
+		if (part == len && !strncmp(words, word, len))
+			return true;
+	}
+	return false;
 }
 
 void *resize_array(void *array, size_t count, size_t size)

@@ -3,6 +3,7 @@
 #define BASE_TEXT_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -14,6 +15,7 @@ char *format_text(const char *format, ...);
 __printf(2, 3)
 void append_text(char **text, const char *format, ...);
 char *copy_text(const char *text);
+bool text_has_word(const char *words, const char *word);
 void *resize_array(void *array, size_t count, size_t size);
 void *zeroed_array(size_t count, size_t size);
 

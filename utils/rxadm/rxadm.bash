@@ -83,7 +83,7 @@ _rxadm()
 	# Users other than root may not have it there.
 	local PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 	local commands='create clone resize limit clear reset remove list info extents diff save load map'
-	commands+=' unmap mode set status stats top metrics hotlist warm export unexport apply completion help'
+	commands+=' unmap mode set status stats advise top metrics hotlist warm export unexport apply completion help'
 	local table='--bytes --json --noheadings --output --output-all --raw --help'
 
 	COMPREPLY=()
@@ -111,7 +111,7 @@ _rxadm()
 			words='writethrough writearound passthrough' ;;
 		map:--block-size)
 			words='4K 8K 16K 32K 64K 128K 256K 512K 1M' ;;
-		list:-o | list:--output | status:-o | status:--output | \
+		advise:-o | advise:--output | list:-o | list:--output | status:-o | status:--output | \
 		extents:-o | extents:--output | diff:-o | diff:--output | info:-o | info:--output)
 			words=$(_rxadm_columns "$command" "$cur")
 			compopt -o nospace ;;
@@ -147,7 +147,7 @@ _rxadm()
 		reset:*)
 			words="--to --force --dry-run --help $(_rxadm_ramdisks)" ;;
 		resize:*)
-			words="--force --overcommit --dry-run --help $(_rxadm_ramdisks)"
+			words="none --force --overcommit --dry-run --help $(_rxadm_ramdisks)"
 			words+=" $(_rxadm_caches)" ;;
 		limit:*)
 			words="none --dry-run --help $(_rxadm_ramdisks)" ;;
@@ -184,7 +184,7 @@ _rxadm()
 		unexport:*)
 			words="--dry-run --help $(_rxadm_ramdisks)"
 			words+=" $(_rxadm_caches | sed 's,^,/dev/mapper/,')" ;;
-		set:--latency)
+		set:--latency | set:--advise)
 			words='on off' ;;
 		apply:--config)
 			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -194,7 +194,7 @@ _rxadm()
 		mode:*)
 			words="writethrough writearound passthrough --dry-run --help $(_rxadm_caches)" ;;
 		set:*)
-			words="--seq-cutoff --latency --name --dry-run --help $(_rxadm_caches) $(_rxadm_ramdisks)" ;;
+			words="--seq-cutoff --latency --advise --name --dry-run --help $(_rxadm_caches) $(_rxadm_ramdisks)" ;;
 		stats:*)
 			words="reset --all --dry-run --help $(_rxadm_caches)" ;;
 		hotlist:hotlist)
@@ -221,6 +221,8 @@ _rxadm()
 			words=--help ;;
 		unmap:*)
 			words="--dry-run --help $(_rxadm_caches)" ;;
+		advise:*)
+			words="$table $(_rxadm_caches)" ;;
 		status:*)
 			words="$table --latency $(_rxadm_caches)" ;;
 		esac

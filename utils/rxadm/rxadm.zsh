@@ -73,7 +73,7 @@ _rxadm()
 	commands=(
 		'create:create a RAM disk'
 		'clone:create RAM disks that share the data of another one'
-		'resize:grow or shrink a RAM disk or a cache'
+		'resize:resize a RAM disk, or limit a cache'
 		'limit:set the memory that a RAM disk may occupy'
 		'clear:discard all data of RAM disks'
 		'reset:replace the data of a RAM disk by that of another one'
@@ -90,6 +90,7 @@ _rxadm()
 		'set:change the settings of a cache'
 		'status:show the caches and their counters'
 		'stats:set the counters of caches to zero'
+		'advise:show the hit ratio of a cache with other sizes'
 		'top:watch the activity of caches and RAM disks'
 		'metrics:print metrics for Prometheus'
 		'hotlist:save the list of cached blocks'
@@ -153,7 +154,7 @@ _rxadm()
 		_arguments '--force[shrink even if data lies beyond the new end]' \
 			'--overcommit[do not count the disk towards the share of memory]' \
 			'--dry-run[change nothing]' '--help[print help]' \
-			'1:device:_rxadm_devices' '2:size' ;;
+			'1:device:_rxadm_devices' '2:size:(none)' ;;
 	limit)
 		_arguments '--dry-run[change nothing]' '--help[print help]' \
 			'1:device:_rxadm_ramdisks' '2:size:(none)' ;;
@@ -208,10 +209,14 @@ _rxadm()
 			'1:name:_rxadm_caches' "2:mode:$modes" ;;
 	set)
 		_arguments '--seq-cutoff=[do not cache sequential I/O beyond this length]:size' \
-			'--latency=[measure latency]:switch:(on off)' '--name=[name of a RAM disk]:name' \
+			'--latency=[measure latency]:switch:(on off)' \
+			'--advise=[find out the hit ratio of other sizes]:switch:(on off)' \
+			'--name=[name of a RAM disk]:name' \
 			'--dry-run[change nothing]' '--help[print help]' '1:device:_rxadm_devices' ;;
 	status)
 		_arguments $table '--latency[show a histogram of the latency]' '*:name:_rxadm_caches' ;;
+	advise)
+		_arguments $table '1:name:_rxadm_caches' ;;
 	stats)
 		_arguments '--all[reset all caches]' '--dry-run[change nothing]' '--help[print help]' \
 			'1:action:(reset)' '*:name:_rxadm_caches' ;;

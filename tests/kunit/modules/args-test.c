@@ -42,6 +42,7 @@ struct args_case {
 	u64 diskseq;
 	u64 changes;
 	u64 size;
+	bool advise;
 };
 
 static const struct args_case good[] = {
@@ -69,6 +70,18 @@ static const struct args_case good[] = {
 	{ "size 0", "8:0 252:0 0 2 size 0", 8 },
 	{ "size and cut-off", "8:0 252:0 0 4 size 65536 seq_cutoff 512", 8, 0, 512, .size = 65536 },
 	{ "cut-off and size", "8:0 252:0 0 4 seq_cutoff 512 size 65536", 8, 0, 512, .size = 65536 },
+	{ "advise on", "8:0 252:0 0 2 advise 1", 8, .advise = true },
+	{ "advise off", "8:0 252:0 0 2 advise 0", 8 },
+	{ "advise and cut-off", "8:0 252:0 0 4 advise 1 seq_cutoff 512", 8, .seq_cutoff = 512,
+	  .advise = true },
+	{ "cut-off and advise", "8:0 252:0 0 4 seq_cutoff 512 advise 1", 8, .seq_cutoff = 512,
+	  .advise = true },
+	{ "size and advise", "8:0 252:0 0 4 size 65536 advise 1", 8, .size = 65536,
+	  .advise = true },
+	{ "all", "8:0 252:0 0 6 seq_cutoff 512 size 65536 advise 1", 8, .seq_cutoff = 512,
+	  .size = 65536, .advise = true },
+	{ "all in another order", "8:0 252:0 0 6 advise 1 size 65536 seq_cutoff 512", 8,
+	  .seq_cutoff = 512, .size = 65536, .advise = true },
 	{ "largest cut-off", "8:0 252:0 0 2 seq_cutoff 1099511627776", 8, 0, 1ULL << 40 },
 };
 
@@ -110,7 +123,11 @@ static const struct args_case bad[] = {
 	{ "policy argument", "8:0 252:0 0 2 key value" },
 	{ "policy count without arguments", "8:0 252:0 0 2" },
 	{ "policy count of one", "8:0 252:0 0 1 seq_cutoff" },
-	{ "policy count too large", "8:0 252:0 0 4 seq_cutoff 0 seq_cutoff 0" },
+	{ "policy count too large", "8:0 252:0 0 8 seq_cutoff 0 size 0 advise 0 seq_cutoff 0" },
+	{ "policy argument twice", "8:0 252:0 0 4 seq_cutoff 0 seq_cutoff 0" },
+	{ "advise twice", "8:0 252:0 0 4 advise 1 advise 1" },
+	{ "advise 2", "8:0 252:0 0 2 advise 2" },
+	{ "advise of no number", "8:0 252:0 0 2 advise yes" },
 	{ "policy count short of its arguments", "8:0 252:0 0 2 seq_cutoff" },
 	{ "cut-off of no number", "8:0 252:0 0 2 seq_cutoff x" },
 	{ "cut-off with unit", "8:0 252:0 0 2 seq_cutoff 1M" },
@@ -126,7 +143,7 @@ static const struct args_case bad[] = {
 	{ "size of 2^64", "8:0 252:0 0 2 size 18446744073709551616" },
 	{ "size twice", "8:0 252:0 0 4 size 65536 size 65536" },
 	{ "policy count of three", "8:0 252:0 0 3 size 65536 seq_cutoff" },
-	{ "policy count of six", "8:0 252:0 0 6 size 65536 seq_cutoff 0 seq_cutoff 0" },
+	{ "cut-off twice of three", "8:0 252:0 0 6 size 65536 seq_cutoff 0 seq_cutoff 0" },
 	{ "surplus argument", "8:0 252:0 0 0 surplus" },
 	{ "surplus after features", "8:0 252:0 1 writethrough 0 surplus" },
 };
@@ -150,6 +167,7 @@ static void accepts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, args.block_size, c->block_size);
 	KUNIT_EXPECT_EQ(test, args.mode, c->mode);
 	KUNIT_EXPECT_EQ(test, args.seq_cutoff, c->seq_cutoff);
+	KUNIT_EXPECT_EQ(test, args.advise, c->advise);
 	KUNIT_EXPECT_EQ(test, args.if_same, c->if_same);
 	KUNIT_EXPECT_EQ(test, args.diskseq, c->diskseq);
 	KUNIT_EXPECT_EQ(test, args.changes, c->changes);

@@ -217,13 +217,15 @@ static const char set_usage[] =
 	"       rxadm set DEVICE --name NAME\n"
 	"\n"
 	"Change the settings of a cache, also while it is in use. They last until the cache is\n"
-	"removed or its table is replaced. See 'rxadm mode' for its mode. With --name, change\n"
-	"the name of a RAM disk.\n"
+	"removed, its table is replaced, or 'rxadm apply' changes them. See 'rxadm mode' for its\n"
+	"mode. With --name, change the name of a RAM disk.\n"
 	"\n"
 	"Options:\n"
 	"     --seq-cutoff SIZE   do not cache sequential I/O beyond this length;\n"
 	"                         0: cache all I/O\n"
 	"     --latency on|off    start or stop measuring the latency of I/O\n"
+	"     --advise on|off     start or stop finding out which hit ratio other sizes would\n"
+	"                         have, for 'rxadm advise'\n"
 	"     --name NAME         name of the RAM disk; '' removes it\n"
 	"     --dry-run           print what would be sent; change nothing\n"
 	" -h, --help              print this help\n";
@@ -233,13 +235,22 @@ struct set_request {
 	bool has_seq_cutoff;
 	uint64_t seq_cutoff;
 	const char *latency;	/* NULL: unchanged */
+	const char *advise;	/* NULL: unchanged */
 	const char *new_name;	/* of a RAM disk; NULL: unchanged */
 	bool dry_run;
 };
 
+static enum exit_code switch_argument(const char *what, const char *text)
+{
+	if (!strcmp(text, "on") || !strcmp(text, "off"))
+		return EXIT_OK;
+	return report(EXIT_PARAMETERS, "%s '%s': must be on or off", what, text);
+}
+
 static enum exit_code parse_set(int argc, char **argv, struct set_request *request, bool *help)
 {
 	static const struct option options[] = {
+		{ "advise",	required_argument, NULL, OPT_ADVISE },
 		{ "dry-run",	no_argument,	   NULL, OPT_DRY_RUN },
 		{ "latency",	required_argument, NULL, OPT_LATENCY },
 		{ "name",	required_argument, NULL, OPT_NAME },
@@ -252,14 +263,16 @@ static enum exit_code parse_set(int argc, char **argv, struct set_request *reque
 
 	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
 		switch (opt) {
+		case OPT_ADVISE:
+			request->advise = optarg;
+			ret = switch_argument("advise", optarg);
+			break;
 		case OPT_DRY_RUN:
 			request->dry_run = true;
 			break;
 		case OPT_LATENCY:
 			request->latency = optarg;
-			if (strcmp(optarg, "on") && strcmp(optarg, "off"))
-				ret = report(EXIT_PARAMETERS, "latency '%s': must be on or off",
-					     optarg);
+			ret = switch_argument("latency", optarg);
 			break;
 		case OPT_NAME:
 			request->new_name = optarg;
@@ -280,14 +293,14 @@ static enum exit_code parse_set(int argc, char **argv, struct set_request *reque
 	if (ret)
 		return ret;
 	request->name = argv[optind];
-	if (request->new_name && (request->has_seq_cutoff || request->latency))
+	if (request->new_name && (request->has_seq_cutoff || request->latency || request->advise))
 		return report(EXIT_PARAMETERS,
-			      "option --name, for RAM disks, cannot be combined with --seq-cutoff or --latency, for caches");
+			      "option --name, for RAM disks, cannot be combined with --seq-cutoff, --latency or --advise, for caches");
 	if (request->new_name)
 		return EXIT_OK;
-	if (!request->has_seq_cutoff && !request->latency)
+	if (!request->has_seq_cutoff && !request->latency && !request->advise)
 		return report(EXIT_PARAMETERS,
-			      "an option is missing; give --seq-cutoff, --latency or --name");
+			      "an option is missing; give --seq-cutoff, --latency, --advise or --name");
 	request->name = mapping_name(request->name);
 	return mapping_name_check(request->name);
 }
@@ -295,13 +308,14 @@ static enum exit_code parse_set(int argc, char **argv, struct set_request *reque
 static enum exit_code run_set(int argc, char **argv)
 {
 	struct set_request request = { 0 };
-	bool measure, help = false;
+	bool advise, measure, help = false;
 	enum exit_code ret;
 
 	ret = parse_set(argc, argv, &request, &help);
 	if (ret || help)
 		return ret;
 	measure = request.latency && !strcmp(request.latency, "on");
+	advise = request.advise && !strcmp(request.advise, "on");
 
 	ret = privilege_check();
 	if (!ret)
@@ -313,7 +327,8 @@ static enum exit_code run_set(int argc, char **argv)
 	if (ret)
 		return ret;
 	ret = cache_set(request.name, request.has_seq_cutoff ? &request.seq_cutoff : NULL,
-			request.latency ? &measure : NULL, request.dry_run);
+			request.advise ? &advise : NULL, request.latency ? &measure : NULL,
+			request.dry_run);
 	dm_end();
 	return ret;
 }
@@ -328,7 +343,8 @@ static const char mode_usage[] =
 	"Usage: rxadm mode NAME [MODE] [--dry-run]\n"
 	"\n"
 	"Change the mode of a cache, also while it is in use. The mode lasts until the cache is\n"
-	"removed or its table is replaced. Without MODE, print the current one.\n"
+	"removed, its table is replaced, or 'rxadm apply' changes it. Without MODE, print the\n"
+	"current one.\n"
 	"\n"
 	" writethrough   cache what is read and what is written\n"
 	" writearound    cache what is read; a write removes its blocks from the cache\n"
@@ -431,15 +447,16 @@ static enum exit_code resize(const char *name, const struct resize_request *requ
 			     const struct size_change *change)
 {
 	struct rxcache_status status;
-	uint64_t sectors, size;
+	uint64_t sectors, size = 0;
 	enum exit_code ret;
 
 	ret = cache_query(name, &status, &sectors);
-	if (!ret)
+	if (!ret && change)
 		ret = size_change_result(request->size_text, change, rxcache_size(&status), &size);
 	return ret ? ret : cache_resize(name, &status, size, request->dry_run);
 }
 
+/* Without @change, remove the limit. */
 enum exit_code resize_cache(const struct resize_request *request,
 			    const struct size_change *change)
 {

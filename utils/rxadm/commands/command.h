@@ -13,6 +13,7 @@ struct command {
 	enum exit_code (*run)(int argc, char **argv);
 };
 
+extern const struct command command_advise;
 extern const struct command command_apply;
 extern const struct command command_clear;
 extern const struct command command_clone;

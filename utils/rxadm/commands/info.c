@@ -53,6 +53,7 @@ enum {
 	COL_CACHE,
 	COL_MODE,
 	COL_SEQ_CUTOFF,
+	COL_ADVISE,
 	COL_BLOCK_SIZE,
 	COL_BLOCKS_TOTAL,
 	COL_BLOCKS_USED,
@@ -114,6 +115,8 @@ static const struct column columns[] = {
 	[COL_MODE]	= { "MODE", COLUMN_TEXT, true, "what is cached" },
 	[COL_SEQ_CUTOFF] = { "SEQ_CUTOFF", COLUMN_SIZE, true,
 			     "length beyond which sequential I/O is not cached" },
+	[COL_ADVISE]	= { "ADVISE", COLUMN_TEXT, true,
+			    "yes: the advice on the size of the cache is on" },
 	[COL_BLOCK_SIZE] = { "BLOCK_SIZE", COLUMN_SIZE, true, "size of a cache block" },
 	[COL_BLOCKS_TOTAL] = { "BLOCKS_TOTAL", COLUMN_NUMBER, true,
 			       "blocks that fit into the RAM disk" },
@@ -140,7 +143,7 @@ static const struct column columns[] = {
 	[COL_UUID]	= { "UUID", COLUMN_TEXT, true, "identity" },
 	[COL_NAME]	= { "NAME", COLUMN_TEXT, true, "name that a RAM disk was given" },
 	[COL_PARENT]	= { "PARENT", COLUMN_TEXT, true,
-			    "UUID of the disk that its data was shared from" },
+			    "UUID of the disk its data came from" },
 	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, true,
 			    "NQN and address of its export" },
 	[COL_LINKS]	= { "LINKS", COLUMN_LIST, true, "other names in " LINKS },
@@ -407,12 +410,12 @@ static enum exit_code neither_error(const char *name)
 		      name);
 }
 
-/* A name is that of a device in /dev, a mapping or a RAM disk. A path may be a link to one. */
+/* A name is that of a device in /dev, a RAM disk or a mapping. A path may be a link to one. */
 static enum exit_code fill(struct table *table, const char *name)
 {
 	char *path = strchr(name, '/') ? copy_text(name) : format_text("/dev/%s", name);
+	char *disk = ramdisk_named(name);
 	char *mapping = NULL;
-	char *disk;
 	bool is_device;
 	enum exit_code ret;
 	struct stat st;
@@ -420,18 +423,16 @@ static enum exit_code fill(struct table *table, const char *name)
 	is_device = *name && !stat(path, &st) && S_ISBLK(st.st_mode);
 	if (is_device)
 		mapping = sysfs_read(st.st_rdev, "dm/name");
-	else if (*name && mapping_name(name) == name && !strchr(name, '/'))
+	else if (*name && !disk && !strchr(name, '/'))
 		mapping = format_text("/dev/mapper/%s", name);
-	if (mapping && !is_device && access(mapping, F_OK)) {
-		disk = ramdisk_named(name);
-		ret = disk ? fill_ramdisk(table, disk) : neither_error(name);
-		free(disk);
-	} else if (mapping) {
+	if (mapping && !is_device && access(mapping, F_OK))
+		ret = neither_error(name);
+	else if (mapping)
 		ret = fill_mapping(table, mapping_name(mapping));
-	} else {
+	else
 		ret = fill_ramdisk(table, name);
-	}
 	free(mapping);
+	free(disk);
 	free(path);
 	return ret;
 }

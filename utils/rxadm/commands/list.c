@@ -66,8 +66,7 @@ static const struct column list_columns[] = {
 			    "NUMA node that memory is allocated from, local or interleave" },
 	[COL_UUID]	= { "UUID", COLUMN_TEXT, false, "identity, as in /dev/disk/by-id" },
 	[COL_DISK_NAME]	= { "NAME", COLUMN_TEXT, true, "name that it was given, if any" },
-	[COL_PARENT]	= { "PARENT", COLUMN_TEXT, false,
-			    "UUID of the disk that its data was shared from" },
+	[COL_PARENT]	= { "PARENT", COLUMN_TEXT, false, "UUID of the disk its data came from" },
 	[COL_EXPORT]	= { "EXPORT", COLUMN_TEXT, false, "NQN and address of its export" },
 };
 
@@ -229,6 +228,7 @@ enum {
 	COL_CACHE,
 	COL_MODE,
 	COL_SEQ_CUTOFF,
+	COL_ADVISE,
 	COL_BLOCK_SIZE,
 	COL_BLOCKS_TOTAL,
 	COL_BLOCKS_USED,
@@ -256,6 +256,7 @@ static const struct column status_columns[] = {
 	[COL_MODE]		= { "MODE", COLUMN_TEXT, true, "what is cached" },
 	[COL_SEQ_CUTOFF]	= { "SEQ_CUTOFF", COLUMN_SIZE, false,
 				    "length beyond which sequential I/O is not cached" },
+	[COL_ADVISE]		= { "ADVISE", COLUMN_TEXT, false, "yes: the advice is on" },
 	[COL_BLOCK_SIZE]	= { "BLOCK_SIZE", COLUMN_SIZE, true, "size of a cache block" },
 	[COL_BLOCKS_TOTAL]	= { "BLOCKS_TOTAL", COLUMN_NUMBER, true, "blocks of its RAM disk" },
 	[COL_BLOCKS_USED]	= { "BLOCKS_USED", COLUMN_NUMBER, true, "blocks that it holds" },
@@ -284,7 +285,7 @@ static const struct column status_columns[] = {
 				    "requests that failed on the origin" },
 	[COL_READ_HIT_PERCENT]	= { "READ_HIT_PERCENT", COLUMN_NUMBER, true,
 				    "READ_HITS as a percentage of all blocks read" },
-	[COL_CACHE_LIMIT]	= { "LIMIT", COLUMN_SIZE, true, "memory of its data, if limited" },
+	[COL_CACHE_LIMIT]	= { "LIMIT", COLUMN_SIZE, true, "cache limit, if there is one" },
 	[COL_CACHE_EXPORT]	= { "EXPORT", COLUMN_TEXT, false, "NQN and address of its export" },
 };
 
@@ -309,13 +310,11 @@ enum {
 
 static const struct column latency_columns[] = {
 	[LATENCY_NAME]		= { "NAME", COLUMN_TEXT, true, "name in /dev/mapper" },
-	[LATENCY_FROM_NS]	= { "FROM_NS", COLUMN_NUMBER, true,
-				    "lower bound of the class, in nanoseconds" },
+	[LATENCY_FROM_NS]	= { "FROM_NS", COLUMN_NUMBER, true, "lower bound in nanoseconds" },
 	[LATENCY_UPTO_NS]	= { "UPTO_NS", COLUMN_NUMBER, true,
 				    "upper bound, which is not in the class" },
 	[LATENCY_COUNT]		= { "COUNT", COLUMN_NUMBER, true, "reads and writes in the class" },
-	[LATENCY_PERCENT]	= { "PERCENT", COLUMN_NUMBER, true,
-				    "COUNT as a percentage of all reads and writes" },
+	[LATENCY_PERCENT]	= { "PERCENT", COLUMN_NUMBER, true, "COUNT as a percentage" },
 };
 
 static const struct table_spec latency_spec = {
@@ -332,7 +331,7 @@ static const struct table_spec latency_spec = {
  * @table: the table
  * @origin: the column ORIGIN, followed by the others up to BLOCKS_USED
  * @metadata: the column for the memory of the index
- * @limit: the column for the limit of its data
+ * @limit: the column for the cache limit
  * @counters: the first counter, followed by the others in their order, and READ_HIT_PERCENT
  * @cache: the cache
  * @status: its status
@@ -349,6 +348,7 @@ void cache_columns_fill(struct table *table, size_t origin, size_t metadata, siz
 	table_set_freed(table, origin++, device_path(cache->table.cache));
 	table_set_text(table, origin++, status->features.mode);
 	table_set_number(table, origin++, status->features.seq_cutoff);
+	table_set_text(table, origin++, status->features.advise ? "yes" : "no");
 	table_set_number(table, origin++, status->block_size * SECTOR);
 	table_set_number(table, origin++, status->total);
 	table_set_number(table, origin, status->used);

@@ -80,6 +80,7 @@ static const struct command *const commands[] = {
 	&command_set,
 	&command_status,
 	&command_stats,
+	&command_advise,
 	&command_top,
 	&command_metrics,
 	&command_hotlist,

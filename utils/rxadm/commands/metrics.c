@@ -25,6 +25,7 @@
 #include "kernel/caches.h"
 #include "kernel/control.h"
 #include "kernel/dm.h"
+#include "kernel/hotlist.h"
 #include "kernel/saves.h"
 #include "output/exposition.h"
 
@@ -182,6 +183,8 @@ static enum exit_code add_cache(struct metrics *metrics, const struct cache *cac
 	if (ret || !sectors || !iostat_read(cache->number, &values.disk.io))
 		return ret;
 	ret = latency_read(cache->name, &values.latency);
+	if (!ret && values.status.features.advise)
+		ret = advice_read(cache->name, &values.advice);
 	if (ret)
 		return ret;
 	values.disk.name = copy_text(cache->name);

@@ -289,14 +289,16 @@ const struct command command_clear = {
 
 static const char resize_usage[] =
 	"Usage: rxadm resize DEVICE|NAME [+|-]SIZE [OPTION...]\n"
+	"       rxadm resize NAME none [--dry-run]\n"
 	"\n"
-	"Grow or shrink a RAM disk or a cache to SIZE, or by +SIZE or -SIZE. Put '--' before -SIZE:\n"
+	"Set the size of a RAM disk or the limit of a cache to SIZE, or change it by +SIZE or\n"
+	"-SIZE. Put '--' before -SIZE:\n"
 	"\n"
 	" rxadm resize rxd0 +1G\n"
 	" rxadm resize rxd0 -- -1G\n"
 	"\n"
-	"The size of a cache is the memory that its data may occupy, at most that of its RAM disk.\n"
-	"When it shrinks, only the blocks that no longer fit leave the cache.\n"
+	"The limit of a cache is the memory that its data may occupy. If it falls, only the blocks\n"
+	"that no longer fit leave the cache. 'none' removes the limit.\n"
 	"\n"
 	"Options, of which caches have --dry-run only:\n"
 	"     --force        shrink even if the device is open, or if data, a partition or a\n"
@@ -304,6 +306,12 @@ static const char resize_usage[] =
 	"     --overcommit   do not count the disk towards the share of memory\n"
 	"     --dry-run      print the ioctl or message that would be sent; change nothing\n"
 	" -h, --help         print this help\n";
+
+/* Return: whether the limit of a cache is to be removed. */
+static bool is_none(const struct resize_request *request)
+{
+	return !strcmp(request->size_text, "none");
+}
 
 static enum exit_code parse_resize(int argc, char **argv, struct resize_request *request,
 				   struct size_change *change, bool *help)
@@ -346,7 +354,8 @@ static enum exit_code parse_resize(int argc, char **argv, struct resize_request 
 		return ret;
 	request->device = argv[optind];
 	request->size_text = argv[optind + 1];
-	return size_change_argument(request->size_text, change);
+	*change = (struct size_change){ 0 };
+	return is_none(request) ? EXIT_OK : size_change_argument(request->size_text, change);
 }
 
 static enum exit_code resize_device(int fd, const struct device *dev, int index,
@@ -381,7 +390,11 @@ static enum exit_code run_resize(int argc, char **argv)
 
 	ret = privilege_check();
 	if (!ret && names_cache(request.device))
-		return resize_cache(&request, &change);
+		return resize_cache(&request, is_none(&request) ? NULL : &change);
+	if (!ret && is_none(&request))
+		ret = report(EXIT_PARAMETERS,
+			     "'%s': size 'none' is for caches; 'rxadm limit %s none' removes the memory limit of a RAM disk",
+			     request.device, request.device);
 	if (!ret)
 		ret = control_open(&fd);
 	if (ret)
@@ -401,7 +414,7 @@ static enum exit_code run_resize(int argc, char **argv)
 
 const struct command command_resize = {
 	.name = "resize",
-	.summary = "grow or shrink a RAM disk or a cache",
+	.summary = "resize a RAM disk, or limit a cache",
 	.run = run_resize,
 };
 
@@ -409,7 +422,7 @@ static const char limit_usage[] =
 	"Usage: rxadm limit DEVICE SIZE|none [--dry-run]\n"
 	"\n"
 	"Set the memory that the data of a RAM disk may occupy; none: no limit. Existing data is\n"
-	"kept. Writes that need more memory fail with ENOSPC.\n"
+	"kept. Writes that need more memory fail with ENOSPC. For a cache, use 'rxadm resize'.\n"
 	"\n"
 	"Options:\n"
 	"     --dry-run   print what would be written; change nothing\n"

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rxadm extents, diff: ranges of RAM disks; hotlist, warm: the blocks of a cache
+ * rxadm extents, diff: ranges of RAM disks; hotlist, warm: the blocks of a cache; advise: the
+ * hit ratio of a cache with other sizes
  */
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "commands/command.h"
 #include "commands/options.h"
 #include "kernel/caches.h"
 #include "kernel/dm.h"
 #include "kernel/extents.h"
 #include "kernel/hotlist.h"
+#include "kernel/rxcache.h"
 #include "output/table.h"
 
 enum {
@@ -243,4 +247,213 @@ const struct command command_warm = {
 	.name = "warm",
 	.summary = "read the blocks of a list into a cache",
 	.run = run_warm,
+};
+
+#define SECTOR		512
+#define HOUR		3600
+/* A size is better than another one if it saves this much of the reads of the origin. */
+#define HELPS_PERCENT	5
+/* Blocks an hour are not extrapolated from less. */
+#define SECONDS_MIN	60
+#define MINUTE		60
+/* A size has been full if it uses so much of its blocks: some sets are full before others. */
+#define FULL_PERCENT	90
+/* Of the reads in the last hour, so few misses do not matter. */
+#define FEW_PERCENT	1
+
+enum {
+	COL_SIZE,
+	COL_CURRENT,
+	COL_HOUR_HIT_PERCENT,	/* followed by COL_HOUR_SAVED; then the same for the day */
+	COL_HOUR_SAVED,
+	COL_DAY_HIT_PERCENT,
+	COL_DAY_SAVED_HOURLY,
+};
+
+static const struct column advise_columns[] = {
+	[COL_SIZE]	= { "SIZE", COLUMN_SIZE, true, "size that the cache could have" },
+	[COL_CURRENT]	= { "CURRENT", COLUMN_TEXT, true, "yes: its present size" },
+	[COL_HOUR_HIT_PERCENT] = { "HOUR_HIT_PERCENT", COLUMN_NUMBER, true,
+				   "hit ratio of this size in the last hour, in percent" },
+	[COL_HOUR_SAVED] = { "HOUR_SAVED", COLUMN_NUMBER, true,
+			     "blocks that it would not have read from the origin in this hour" },
+	[COL_DAY_HIT_PERCENT] = { "DAY_HIT_PERCENT", COLUMN_NUMBER, true,
+				  "as HOUR_HIT_PERCENT, in the last day" },
+	[COL_DAY_SAVED_HOURLY] = { "DAY_SAVED_HOURLY", COLUMN_NUMBER, true,
+				   "as HOUR_SAVED, mean of an hour in the last day" },
+};
+
+static const struct table_spec advise_spec = {
+	.name = "sizes",
+	.usage = "Usage: rxadm advise NAME [OPTION...]\n"
+		 "\n"
+		 "Show the hit ratio that a cache would have had with other sizes, and how many blocks an\n"
+		 "hour it would not have read from the origin, compared with its present size, in the last\n"
+		 "hour and day. First switch this on, by 'rxadm set NAME --advise on' or, permanently, by\n"
+		 "'advise = yes' in rxd.conf.\n",
+	.columns = advise_columns,
+	.count = ARRAY_SIZE(advise_columns),
+};
+
+static void fill_sizes(struct table *table, const struct advice *advice, uint64_t block_size)
+{
+	double ratio, saved;
+	unsigned int i, time;
+
+	for (i = 0; i < ADVICE_SIZES; i++) {
+		if (advice->size[i].blocks < RXCACHE_BLOCKS_MIN)
+			continue;
+		table_add_line(table);
+		table_set_number(table, COL_SIZE, advice->size[i].blocks * block_size);
+		table_set_text(table, COL_CURRENT, i == ADVICE_PRESENT ? "yes" : "no");
+		for (time = 0; time < ADVICE_TIMES; time++) {
+			if (!advice->time[time].reads)
+				continue;
+			ratio = advice_hit_ratio(advice, i, time);
+			table_set_freed(table, COL_HOUR_HIT_PERCENT + 2 * time,
+					format_text("%.2f", 100 * ratio));
+			if (advice->time[time].seconds < SECONDS_MIN)
+				continue;
+			saved = (ratio - advice_hit_ratio(advice, ADVICE_PRESENT, time)) *
+				advice->time[time].reads * HOUR / advice->time[time].seconds;
+			table_set_freed(table, COL_HOUR_SAVED + 2 * time,
+					format_text("%lld", (long long)saved));
+		}
+	}
+}
+
+/* Return: whether a size reads clearly fewer blocks from the origin than another one. */
+static bool is_better(const struct advice *advice, unsigned int size, unsigned int than)
+{
+	unsigned int time;
+
+	for (time = 0; time < ADVICE_TIMES; time++)
+		if (100.0 * advice->size[size].misses[time] <
+		    (100.0 - HELPS_PERCENT) * advice->size[than].misses[time])
+			return true;
+	return false;
+}
+
+/*
+ * A size that has never been full has missed only blocks that it had not seen before. What it is
+ * worth is not known yet, unless these are few.
+ */
+static bool is_known(const struct advice *advice, unsigned int size)
+{
+	return 100.0 * advice->size[size].used >= FULL_PERCENT * advice->size[size].blocks ||
+	       100.0 * advice->size[size].misses[ADVICE_HOUR] <
+	       (double)FEW_PERCENT * advice->time[ADVICE_HOUR].reads;
+}
+
+static unsigned long long minutes(uint64_t seconds)
+{
+	return (seconds + MINUTE - 1) / MINUTE;
+}
+
+/* Parts of the time in which samples came faster than they can be fed do not count. */
+static void note_left_out(const char *name, const struct advice *advice, enum advice_time time)
+{
+	uint64_t left_out = advice->time[time].left_out;
+
+	if (left_out)
+		report(EXIT_OK,
+		       "note: the figures of '%s' for the last %s leave out %llu of %llu minutes, in which samples came too fast",
+		       name, time == ADVICE_HOUR ? "hour" : "day", minutes(left_out),
+		       minutes(advice->time[time].seconds + left_out));
+}
+
+/* Print a note if no size is better, or if the results are not complete. */
+static void note_sizes(const char *name, const struct advice *advice, uint64_t block_size,
+		       uint64_t least_blocks)
+{
+	unsigned int least = 0, most = ADVICE_SIZES - 1, unknown = ADVICE_PRESENT;
+	char size[SIZE_TEXT_MAX];
+
+	note_left_out(name, advice, ADVICE_HOUR);
+	note_left_out(name, advice, ADVICE_DAY);
+	if (!advice->time[ADVICE_DAY].reads && !advice->time[ADVICE_DAY].left_out)
+		report(EXIT_OK, "note: nothing was read from '%s' in the last day", name);
+	if (advice->time[ADVICE_DAY].seconds + advice->time[ADVICE_DAY].left_out < HOUR)
+		report(EXIT_OK, "note: the advice of '%s' has been on for less than an hour", name);
+	if (!advice->time[ADVICE_DAY].reads)
+		return;
+	while (unknown < ADVICE_SIZES && is_known(advice, unknown))
+		unknown++;
+	while (most > ADVICE_PRESENT && !is_better(advice, most, ADVICE_PRESENT))
+		most--;
+	if (unknown < ADVICE_SIZES)
+		report(EXIT_OK,
+		       "note: the advice of '%s' has not been on for long enough to judge a size of %s or more",
+		       name, size_format(advice->size[unknown].blocks * block_size, size));
+	else if (most == ADVICE_PRESENT)
+		report(EXIT_OK,
+		       "note: no larger size of '%s' would save %d %% of the blocks that it reads from the origin",
+		       name, HELPS_PERCENT);
+	if (unknown == ADVICE_PRESENT)
+		return;
+	while (least < ADVICE_PRESENT && (advice->size[least].blocks < least_blocks ||
+					  is_better(advice, ADVICE_PRESENT, least)))
+		least++;
+	if (least < ADVICE_PRESENT)
+		report(EXIT_OK,
+		       "note: with only %s, '%s' would read at most about %d %% more blocks from the origin",
+		       size_format(advice->size[least].blocks * block_size, size), name,
+		       HELPS_PERCENT);
+}
+
+static enum exit_code advise(struct table *table, const char *name)
+{
+	struct rxcache_status status;
+	struct advice advice;
+	enum exit_code ret;
+	uint64_t sectors, block_size;
+
+	ret = cache_query(name, &status, &sectors);
+	if (!ret && !target_can_advise())
+		ret = report(EXIT_DEVICE, "cache '%s': " ADVICE_TOO_OLD, name);
+	if (!ret)
+		ret = advice_read(name, &advice);
+	if (!ret && !advice.on)
+		ret = report(EXIT_BUSY,
+			     "cache '%s': its advice is off; 'rxadm set %s --advise on' switches it on",
+			     name, name);
+	if (ret)
+		return ret;
+	block_size = status.block_size * SECTOR;
+	fill_sizes(table, &advice, block_size);
+	ret = table_print(table);
+	note_sizes(name, &advice, block_size, rxcache_least_blocks(&status));
+	return ret;
+}
+
+static enum exit_code run_advise(int argc, char **argv)
+{
+	const char *name = NULL;
+	struct table *table;
+	enum exit_code ret;
+
+	ret = table_options(argc, argv, &advise_spec, NULL, &table);
+	if (ret || !table)
+		return ret;
+	ret = operands(argc, argv, 1, "NAME [OPTION...]");
+	if (!ret) {
+		name = mapping_name(argv[optind]);
+		ret = mapping_name_check(name);
+	}
+	if (!ret)
+		ret = privilege_check();
+	if (!ret)
+		ret = dm_begin();
+	if (!ret) {
+		ret = advise(table, name);
+		dm_end();
+	}
+	table_free(table);
+	return ret;
+}
+
+const struct command command_advise = {
+	.name = "advise",
+	.summary = "show the hit ratio of a cache with other sizes",
+	.run = run_advise,
 };

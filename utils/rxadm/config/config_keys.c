@@ -27,10 +27,8 @@
 	"must be an absolute path of ASCII characters without blanks, quotes, backslashes, '//' and parts '.' or '..'"
 #define RULE_FS \
 	"must be the name of a file system such as ext4: 1 to %d lower-case letters, digits or _"
-#define RULE_COMPRESS \
-	"must be zstd, zstd:LEVEL with a level from 1 to 22, or no"
-#define RULE_FLAG \
-	"must be yes, true, on or 1, or no, false, off or 0"
+#define RULE_COMPRESS	"must be zstd, zstd:LEVEL with a level from 1 to 22, or no"
+#define RULE_FLAG	"must be yes, true, on or 1, or no, false, off or 0"
 #define RULE_OPTIONS \
 	"must be mount options separated by commas, without blanks, quotes and backslashes"
 #define RULE_NO_NAME \
@@ -94,6 +92,15 @@ static char *read_flag(const char *text, uint32_t bit, uint32_t *flags)
 	return NULL;
 }
 
+static char *read_bool(const char *text, bool *value)
+{
+	uint32_t flags = 0;
+	char *error = read_flag(text, 1, &flags);
+
+	*value = flags;
+	return error;
+}
+
 /* Refuse characters that need quoting: the text is copied into units and tables unchanged. */
 static bool is_plain(const char *text)
 {
@@ -125,14 +132,16 @@ static char *read_address(const struct config *config __always_unused,
 	return value_address(text);
 }
 
+static char *read_advise(const struct config *config __always_unused,
+			 struct config_section *section, const char *text)
+{
+	return read_bool(text, &section->map.advise);
+}
+
 static char *read_allow_any_host(const struct config *config __always_unused,
 				 struct config_section *section, const char *text)
 {
-	uint32_t flags = 0;
-	char *error = read_flag(text, 1, &flags);
-
-	section->export.allow_any_host = flags;
-	return error;
+	return read_bool(text, &section->export.allow_any_host);
 }
 
 static char *add_host(struct export_request *export, const char *host)
@@ -234,11 +243,7 @@ static char *read_folio_size(const struct config *config, struct config_section 
 static char *read_force(const struct config *config __always_unused,
 			struct config_section *section, const char *text)
 {
-	uint32_t flags = 0;
-	char *error = read_flag(text, 1, &flags);
-
-	section->map.force = flags;
-	return error;
+	return read_bool(text, &section->map.force);
 }
 
 static char *read_fs(const struct config *config __always_unused,
@@ -293,11 +298,7 @@ static char *read_mode(const struct config *config __always_unused,
 static char *read_noauto(const struct config *config __always_unused,
 			 struct config_section *section, const char *text)
 {
-	uint32_t flags = 0;
-	char *error = read_flag(text, 1, &flags);
-
-	section->noauto = flags;
-	return error;
+	return read_bool(text, &section->noauto);
 }
 
 static char *read_node(const struct config *config __always_unused,
@@ -383,6 +384,7 @@ static char *read_uuid(const struct config *config __always_unused,
 
 const struct config_key_rule config_keys[CONFIG_KEYS] = {
 	[CONFIG_ADDRESS] = { "address", EXPORT, 0, 0, read_address },
+	[CONFIG_ADVISE] = { "advise", CACHE, 0, 0, read_advise },
 	[CONFIG_ALLOW_ANY_HOST] = { "allow-any-host", EXPORT, 0, 0, read_allow_any_host },
 	[CONFIG_ALLOW_HOST] = { "allow-host", EXPORT, 0, 0, read_allow_host },
 	[CONFIG_AUTOSAVE] = { "autosave", RAMDISK, 0, 0, read_autosave },

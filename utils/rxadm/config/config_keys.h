@@ -21,6 +21,7 @@ enum config_kind {
 
 enum config_key {
 	CONFIG_ADDRESS,
+	CONFIG_ADVISE,
 	CONFIG_ALLOW_ANY_HOST,
 	CONFIG_ALLOW_HOST,
 	CONFIG_AUTOSAVE,

@@ -48,23 +48,28 @@ static enum exit_code unmap_cache(struct plan *plan)
 	return cache_unmap(plan->section->name, false);
 }
 
-static enum exit_code set_mode(struct plan *plan)
+static enum exit_code send_freed(const struct plan *plan, char *message)
 {
-	char *message = format_text("mode %s", plan->section->map.mode);
 	enum exit_code ret = mapping_message(plan->section->name, message, NULL);
 
 	free(message);
 	return ret;
 }
 
+static enum exit_code set_mode(struct plan *plan)
+{
+	return send_freed(plan, format_text("mode %s", plan->section->map.mode));
+}
+
 static enum exit_code set_seq_cutoff(struct plan *plan)
 {
-	char *message = format_text("seq_cutoff %llu",
-				    (unsigned long long)plan->section->map.seq_cutoff);
-	enum exit_code ret = mapping_message(plan->section->name, message, NULL);
+	return send_freed(plan, format_text("seq_cutoff %llu",
+					    (unsigned long long)plan->section->map.seq_cutoff));
+}
 
-	free(message);
-	return ret;
+static enum exit_code set_advise(struct plan *plan)
+{
+	return send_freed(plan, format_text("advise %s", plan->section->map.advise ? "on" : "off"));
 }
 
 /* Refuse changes that need a new mapping. */
@@ -127,6 +132,9 @@ static enum exit_code plan_changes(struct plan *plan, const struct mapping *mapp
 			  "change the cut-off of sequential I/O from %s to %s",
 			  size_format(table.features.seq_cutoff, from),
 			  size_format(wants->seq_cutoff, to));
+	if (table.features.advise != wants->advise &&
+	    (table.features.advise || cache_can_advise(plan->section->name)))
+		plan_step(plan, set_advise, "switch the advice %s", wants->advise ? "on" : "off");
 	return EXIT_OK;
 }
 

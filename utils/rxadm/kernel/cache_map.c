@@ -167,14 +167,16 @@ static enum exit_code check_name_is_free(const char *name)
 	return ret;
 }
 
-static char *table_of(const struct map_request *request, const struct device *origin,
-		      const struct device *cache, const struct disk_seen *seen)
+static char *table_of(const char *name, const struct map_request *request,
+		      const struct device *origin, const struct device *cache,
+		      const struct disk_seen *seen)
 {
 	struct rxcache_table table = {
 		.origin = origin->number,
 		.cache = cache->number,
 		.features.block_size = request->block_size >> SECTOR_SHIFT,
 		.features.seq_cutoff = request->seq_cutoff,
+		.features.advise = request->advise && cache_can_advise(name),
 	};
 
 	if (!module_is_loaded("dm_rxcache") || target_has_version(RXCACHE_TARGET, 1, 2)) {
@@ -191,7 +193,7 @@ static enum exit_code create(const char *name, const struct device *origin, uint
 			     const struct disk_seen *seen, const struct map_request *request,
 			     char **path)
 {
-	char *table = table_of(request, origin, cache, seen);
+	char *table = table_of(name, request, origin, cache, seen);
 	char *uuid = format_text(RXCACHE_UUID "%u:%u", major(origin->number),
 				 minor(origin->number));
 	enum exit_code ret = EXIT_OK;

@@ -15,6 +15,7 @@ struct map_request {
 	const char *mode;
 	uint64_t block_size;
 	uint64_t seq_cutoff;
+	bool advise;
 	bool force;
 	const char *force_text;	/* how the user sets @force, for messages */
 	bool dry_run;		/* only check, and print what would be done */

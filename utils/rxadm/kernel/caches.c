@@ -353,42 +353,49 @@ static enum exit_code send_seq_cutoff(const char *name, uint64_t bytes, bool dry
 	return ret;
 }
 
+static enum exit_code send_advise(const char *name, bool on, bool dry_run)
+{
+	return cache_message(name, on ? "advise on" : "advise off", dry_run);
+}
+
 /**
  * cache_set - change the settings of a cache
  * @name: the cache
  * @seq_cutoff: the length from which sequential I/O is not cached; NULL: as before
+ * @advise: switch the advice on or off; NULL: as before
  * @measure: restart the measurement of latencies, or stop it; NULL: neither
  * @dry_run: only print what would be done
  */
-enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const bool *measure,
-			 bool dry_run)
+enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const bool *advise,
+			 const bool *measure, bool dry_run)
 {
 	const struct cache *cache;
 	struct caches caches;
-	uint64_t old = 0;
+	struct rxcache_features old = { 0 };
 	enum exit_code ret;
 
 	ret = cache_find(name, &caches, &cache);
+	if (!ret && advise && !target_can_advise())
+		ret = report(EXIT_DEVICE, "cache '%s': " ADVICE_TOO_OLD, name);
 	if (!ret)
-		old = cache->table.features.seq_cutoff;
+		old = cache->table.features;
 	caches_free(&caches);
 	if (!ret && seq_cutoff)
 		ret = send_seq_cutoff(name, *seq_cutoff, dry_run);
-	if (ret || !measure)
+	if (ret)
 		return ret;
-	ret = latency_measure(name, *measure, dry_run);
-	/* On failure, undo the cut-off. Latency comes last: its statistics cannot be restored. */
-	if (ret && seq_cutoff && !dry_run)
-		send_seq_cutoff(name, old, dry_run);
+	/* What cannot be undone comes last: statistics of the latency, and what advice knows. */
+	if (advise && *advise)
+		ret = send_advise(name, true, dry_run);
+	if (!ret && measure)
+		ret = latency_measure(name, *measure, dry_run);
+	if (!ret && advise && !*advise)
+		ret = send_advise(name, false, dry_run);
+	if (ret && !dry_run && advise && *advise && !old.advise)
+		send_advise(name, false, dry_run);
+	if (ret && !dry_run && seq_cutoff)
+		send_seq_cutoff(name, old.seq_cutoff, dry_run);
 	return ret;
-}
-
-/* The target's minimum. */
-static uint64_t least_blocks(uint64_t total)
-{
-	uint64_t least = total / RXCACHE_SIZE_PARTS + !!(total % RXCACHE_SIZE_PARTS);
-
-	return least > RXCACHE_BLOCKS_MIN ? least : RXCACHE_BLOCKS_MIN;
 }
 
 static enum exit_code ramdisk_size(const char *name, uint64_t *size)
@@ -414,7 +421,7 @@ static enum exit_code size_error(const char *name, uint64_t size, uint64_t least
 	char has[SIZE_TEXT_MAX], least_text[SIZE_TEXT_MAX], most_text[SIZE_TEXT_MAX];
 
 	return report(EXIT_PARAMETERS,
-		      "cache '%s': its size cannot be %s; must be from %s to %s, the size of its RAM disk",
+		      "cache '%s': its limit cannot be %s; must be from %s to %s, the size of its RAM disk",
 		      name, size_format(size, has), size_format(least, least_text),
 		      size_format(most, most_text));
 }
@@ -423,24 +430,24 @@ static enum exit_code size_error(const char *name, uint64_t size, uint64_t least
  * cache_resize - limit the memory that the data of a cache may occupy
  * @name: the cache
  * @status: its status
- * @size: bytes, which are rounded down to whole blocks
+ * @size: bytes, which are rounded down to whole blocks; 0: no limit
  * @dry_run: only print what would be sent
  */
 enum exit_code cache_resize(const char *name, const struct rxcache_status *status, uint64_t size,
 			    bool dry_run)
 {
-	uint64_t block = status->block_size * SECTOR, least = least_blocks(status->total), most;
+	uint64_t block = status->block_size * SECTOR, least = rxcache_least_blocks(status), most;
 	enum exit_code ret;
 	char *message;
 
 	if (!target_has_version(RXCACHE_TARGET, 1, 3))
 		return report(EXIT_DEVICE,
-			      "cache '%s': cannot be resized, because the module dm-rxcache is older than rxadm; load the present one",
+			      "cache '%s': cannot be resized, because the loaded target rxcache is older than version 1.3.0; unmap all caches and load the new module",
 			      name);
 	ret = ramdisk_size(name, &most);
 	if (ret)
 		return ret;
-	if (size / block < least || size > most)
+	if (size && (size / block < least || size > most))
 		return size_error(name, size, least * block, most);
 	message = format_text("size %llu", (unsigned long long)(size / block * block));
 	ret = cache_message(name, message, dry_run);

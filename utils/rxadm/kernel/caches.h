@@ -31,8 +31,8 @@ enum exit_code cache_status(const char *name, struct rxcache_status *status, uin
 enum exit_code cache_query(const char *name, struct rxcache_status *status, uint64_t *sectors);
 
 enum exit_code cache_message(const char *name, const char *message, bool dry_run);
-enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const bool *measure,
-			 bool dry_run);
+enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const bool *advise,
+			 const bool *measure, bool dry_run);
 enum exit_code cache_resize(const char *name, const struct rxcache_status *status, uint64_t size,
 			    bool dry_run);
 enum exit_code caches_reset_stats(char *const *names, bool dry_run);

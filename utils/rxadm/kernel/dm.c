@@ -235,6 +235,25 @@ bool target_has_version(const char *target, uint32_t major, uint32_t minor)
 	return has;
 }
 
+/* Return: whether the target knows the advice, or will be loaded, and then does. */
+bool target_can_advise(void)
+{
+	return !module_is_loaded("dm_rxcache") || target_has_version(RXCACHE_TARGET, 1, 4);
+}
+
+/**
+ * cache_can_advise - check whether a cache can have the advice that it wants, and note if not
+ * @name: the cache
+ */
+bool cache_can_advise(const char *name)
+{
+	bool can = target_can_advise();
+
+	if (!can)
+		report(EXIT_OK, "note: cache '%s': its advice stays off: " ADVICE_TOO_OLD, name);
+	return can;
+}
+
 /**
  * mapping_name_check - report if a name is not valid for a mapping
  * @name: the name
@@ -341,27 +360,45 @@ enum exit_code mapping_remove(const char *name)
 }
 
 /**
- * mapping_message - send a message to the target at the beginning of a mapping
+ * mapping_ask - send a message to the target at the beginning of a mapping
  * @name: the mapping
  * @message: the message
  * @answer: out: allocated text, or NULL if there is none; the argument may be NULL
+ *
+ * Return: 0 or an errno, which is not reported.
  */
-enum exit_code mapping_message(const char *name, const char *message, char **answer)
+int mapping_ask(const char *name, const char *message, char **answer)
 {
 	struct dm_task *task = new_task(DM_DEVICE_TARGET_MSG, name);
-	enum exit_code ret = EXIT_OK;
 	const char *text = NULL;
-	int kmsg = kmsg_open();
+	int err = 0;
 
 	if (!task || !dm_task_set_sector(task, 0) || !dm_task_set_message(task, message) ||
-	    !dm_task_run(task))
-		ret = refused_error(name, RXCACHE_TARGET, task_errno(task), kmsg);
-	else
+	    !dm_task_run(task)) {
+		err = task_errno(task);
+		err = err ? err : EIO;
+	} else {
 		text = dm_task_get_message_response(task);
+	}
 	if (answer)
 		*answer = text ? copy_text(text) : NULL;
 	if (task)
 		dm_task_destroy(task);
+	return err;
+}
+
+/**
+ * mapping_message - send a message, or report why not
+ * @name: the mapping
+ * @message: the message
+ * @answer: out: as that of mapping_ask()
+ */
+enum exit_code mapping_message(const char *name, const char *message, char **answer)
+{
+	int kmsg = kmsg_open();
+	int err = mapping_ask(name, message, answer);
+	enum exit_code ret = err ? refused_error(name, RXCACHE_TARGET, err, kmsg) : EXIT_OK;
+
 	if (kmsg >= 0)
 		close(kmsg);
 	return ret;

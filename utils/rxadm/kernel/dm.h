@@ -34,10 +34,18 @@ void mapping_names_free(char **names);
 
 bool target_has_version(const char *target, uint32_t major, uint32_t minor);
 
+/* What follows the name of a cache. */
+#define ADVICE_TOO_OLD \
+	"the loaded target rxcache is older than version 1.4.0; unmap all caches and load the new module"
+
+bool target_can_advise(void);
+bool cache_can_advise(const char *name);
+
 enum exit_code mapping_name_check(const char *name);
 enum exit_code mapping_create(const char *name, const char *uuid, uint64_t sectors,
 			      const char *target, const char *params, dev_t *number);
 enum exit_code mapping_remove(const char *name);
+int mapping_ask(const char *name, const char *message, char **answer);
 enum exit_code mapping_message(const char *name, const char *message, char **answer);
 
 #endif /* RXADM_KERNEL_DM_H */

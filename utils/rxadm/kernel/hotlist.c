@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Hot lists: files with the blocks that a cache holds. Write one, and read its blocks into a cache.
+ * What a cache knows about its blocks. Hot lists are files with those that it holds: write one, and
+ * read its blocks into a cache. Its advice tells how many it should hold.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -211,5 +212,30 @@ enum exit_code hotlist_warm(const char *name, const char *path, bool background)
 	if (!ret && (!background || go_to_background(&ret)))
 		ret = prefetch_all(name, &ranges);
 	ranges_free(&ranges);
+	return ret;
+}
+
+/**
+ * advice_read - ask a cache which hit ratio other sizes would have
+ * @name: the cache
+ * @advice: out: its answer; its advice may be off
+ */
+enum exit_code advice_read(const char *name, struct advice *advice)
+{
+	char *answer, *error = NULL;
+	int err = mapping_ask(name, "advice", &answer);
+	enum exit_code ret = EXIT_OK;
+
+	*advice = (struct advice){ .on = false };
+	if (!err)
+		error = answer ? advice_parse(answer, advice) : copy_text("it is empty");
+	/* It may have been switched off or removed, or its table replaced, since it was found. */
+	else if (err != ENODATA && err != EBUSY && err != ENXIO)
+		error = copy_text(strerror(err));
+	if (error)
+		ret = report(EXIT_DEVICE, "mapping '%s': its advice cannot be read: %s", name,
+			     error);
+	free(error);
+	free(answer);
 	return ret;
 }

@@ -9,8 +9,9 @@
  *	WRITE_HITS WRITE_MISSES WRITE_PARTIALS FILLS EVICTIONS BYPASSES
  *	INVALIDATIONS ORIGIN_ERRORS #features feature... #policy_args key value...
  *
- * Parse the latency histograms that dm-stats keeps for a cache. Read and write hot lists, which
- * are ranges of sectors that should be in the cache. The format of a file is:
+ * Parse what the target answers to "advice", and the latency histograms that dm-stats keeps for a
+ * cache. Read and write hot lists, which are ranges of sectors that should be in the cache. The
+ * format of a file is:
  *
  *	rxcache-hotlist 1
  *	START LENGTH
@@ -168,6 +169,8 @@ static void need_policy(struct words *words, uint64_t count, struct rxcache_feat
 			need_value(words, &count, "the cut-off", &features->seq_cutoff);
 		else if (!strcmp(word, "size"))
 			need_value(words, &count, "the size", &features->size);
+		else if (!strcmp(word, "advise"))
+			need_value(words, &count, "whether the advice is on", &features->advise);
 	}
 }
 
@@ -239,7 +242,8 @@ char *rxcache_parse_status(const char *line, struct rxcache_status *status)
 char *rxcache_format_table(const struct rxcache_table *table)
 {
 	const struct rxcache_features *features = &table->features;
-	char *policy = format_text("%d", 2 * (!!features->seq_cutoff + !!features->size));
+	char *policy = format_text("%d", 2 * (!!features->seq_cutoff + !!features->size +
+					      !!features->advise));
 	char *same = table->diskseq ?
 		     format_text(" if_same %llu %llu", (unsigned long long)table->diskseq,
 				 (unsigned long long)table->changes) :
@@ -253,6 +257,8 @@ char *rxcache_format_table(const struct rxcache_table *table)
 		append_text(&line, " seq_cutoff %llu", (unsigned long long)features->seq_cutoff);
 	if (features->size)
 		append_text(&line, " size %llu", (unsigned long long)features->size);
+	if (features->advise)
+		append_text(&line, " advise %llu", (unsigned long long)features->advise);
 	free(same);
 	free(policy);
 	return line;
@@ -268,6 +274,31 @@ uint64_t rxcache_size(const struct rxcache_status *status)
 				       status->total * status->block_size * SECTOR;
 }
 
+/* Read the answer to the message "advice". Return: NULL, or allocated text: what is wrong. */
+char *advice_parse(const char *text, struct advice *advice)
+{
+	struct words words;
+	unsigned int i, time;
+
+	*advice = (struct advice){ .on = true };
+	words_begin(&words, text);
+	for (time = 0; time < ADVICE_TIMES; time++) {
+		need_numbers(&words, "a time", &advice->time[time].seconds, 0, NULL);
+		need_numbers(&words, "a time", &advice->time[time].left_out, 0, NULL);
+		need_numbers(&words, "the reads", &advice->time[time].reads, 0, NULL);
+		need_numbers(&words, "samples", &advice->time[time].fed, 0, NULL);
+		need_numbers(&words, "samples", &advice->time[time].lost, 0, NULL);
+	}
+	for (i = 0; i < ADVICE_SIZES; i++) {
+		need_numbers(&words, "a size", &advice->size[i].blocks, 0, NULL);
+		need_numbers(&words, "the blocks used", &advice->size[i].used, 0, NULL);
+		for (time = 0; time < ADVICE_TIMES; time++)
+			need_numbers(&words, "the misses", &advice->size[i].misses[time], 0, NULL);
+	}
+	need_end(&words);
+	return words_end(&words);
+}
+
 #define USEC	1000ULL
 #define MSEC	(1000 * USEC)
 
@@ -281,17 +312,6 @@ const uint64_t latency_bounds[LATENCY_BINS] = {
 	10 * MSEC, 20 * MSEC, 50 * MSEC, 100 * MSEC, 200 * MSEC, 1000 * MSEC,
 	0 /* the end */
 };
-
-/**
- * latency_from - return the lower bound of a bin, which is the upper bound of the one before it
- * @bin: 0 to LATENCY_BINS - 1
- *
- * Return: nanoseconds.
- */
-uint64_t latency_from(unsigned int bin)
-{
-	return bin ? latency_bounds[bin - 1] : 0;
-}
 
 /* Return the n-th word, counted from 0, as a number, or 0 if it is not a number. */
 static uint64_t word_number(const char *text, unsigned int n)
@@ -398,23 +418,11 @@ void ranges_free(struct ranges *ranges)
 	*ranges = (struct ranges){ 0 };
 }
 
-static bool parse_sectors(const char **text, uint64_t *number)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)**text))
-		return false;
-	errno = 0;
-	*number = strtoull(*text, &end, 10);
-	*text = end;
-	return !errno;
-}
-
 /* Return: NULL, or what is wrong with the line. */
 static const char *parse_line(const char *line, uint64_t sectors, struct range *range)
 {
-	if (!parse_sectors(&line, &range->start) || *line++ != ' ' ||
-	    !parse_sectors(&line, &range->length) || *line)
+	if (!parse_number(line, &line, &range->start) || *line++ != ' ' ||
+	    !parse_number(line, &line, &range->length) || *line)
 		return "must be START LENGTH, two numbers of sectors";
 	if (!range->length)
 		return "LENGTH must be greater than 0";

@@ -22,6 +22,7 @@ struct rxcache_features {
 	uint64_t block_size;	/* sectors, 0 if not given */
 	uint64_t seq_cutoff;	/* bytes, 0 if there is none */
 	uint64_t size;		/* limit of the cached data in bytes, 0 if there is none */
+	uint64_t advise;	/* 1: the advice is on */
 };
 
 struct rxcache_table {
@@ -61,6 +62,58 @@ char *rxcache_parse_status(const char *line, struct rxcache_status *status);
 char *rxcache_format_table(const struct rxcache_table *table);
 uint64_t rxcache_size(const struct rxcache_status *status);
 
+/* Return: the least size that a cache can be given, in blocks. */
+static inline uint64_t rxcache_least_blocks(const struct rxcache_status *status)
+{
+	uint64_t least = status->total / RXCACHE_SIZE_PARTS +
+			 !!(status->total % RXCACHE_SIZE_PARTS);
+
+	return least > RXCACHE_BLOCKS_MIN ? least : RXCACHE_BLOCKS_MIN;
+}
+
+#define ADVICE_SIZES	8
+/* Which of them is the present one. */
+#define ADVICE_PRESENT	3
+
+enum advice_time {
+	ADVICE_HOUR,
+	ADVICE_DAY,
+	ADVICE_TIMES,
+};
+
+/* What caches of other sizes would do with the reads of the last hour and day. */
+struct advice {
+	bool on;
+	struct {
+		uint64_t seconds;	/* without those that are left out */
+		uint64_t left_out;	/* seconds in which too many samples were lost */
+		uint64_t reads;		/* blocks */
+		uint64_t fed, lost;	/* samples */
+	} time[ADVICE_TIMES];
+	struct {
+		uint64_t blocks;
+		uint64_t used;		/* blocks that it would hold now */
+		uint64_t misses[ADVICE_TIMES];	/* blocks */
+	} size[ADVICE_SIZES];
+};
+
+char *advice_parse(const char *text, struct advice *advice);
+
+/* Return: a size as a multiple of the present one. */
+static inline double advice_times(const struct advice *advice, unsigned int size)
+{
+	return (double)advice->size[size].blocks / advice->size[ADVICE_PRESENT].blocks;
+}
+
+/* Return: the share of the reads that a cache of a size would have served, 0 to 1. */
+static inline double advice_hit_ratio(const struct advice *advice, unsigned int size,
+				      enum advice_time time)
+{
+	uint64_t reads = advice->time[time].reads, misses = advice->size[size].misses[time];
+
+	return misses < reads ? 1 - (double)misses / reads : 0;
+}
+
 #define LATENCY_BINS	19
 
 /* A histogram of the duration of I/Os. */
@@ -74,7 +127,12 @@ struct latency {
 /* Lower bounds of all bins but the first, in ns; 0: the end. */
 extern const uint64_t latency_bounds[LATENCY_BINS];
 
-uint64_t latency_from(unsigned int bin);
+/* Return: the lower bound of a bin, which is the upper bound of the one before it, in ns. */
+static inline uint64_t latency_from(unsigned int bin)
+{
+	return bin ? latency_bounds[bin - 1] : 0;
+}
+
 char *latency_parse(const char *text, struct latency *latency);
 
 /* In sectors. */

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Write metrics as text for Prometheus: OpenMetrics 1.0, or the older text format 0.0.4.
- * They differ in the names of metric families: OpenMetrics omits the suffix that the samples
- * have. OpenMetrics also has more types.
- *
- * Nothing here reads the state of the machine.
+ * Write metrics as text for Prometheus: OpenMetrics 1.0, or the older text format 0.0.4. They
+ * differ in the names of metric families: OpenMetrics omits the suffix that the samples have.
+ * OpenMetrics also has more types. Nothing here reads the state of the machine.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -210,19 +208,6 @@ static void write_ramdisk_info(const struct scope *scope, const void *disk)
 	free(block);
 }
 
-static bool has_word(const char *words, const char *word)
-{
-	size_t len = strlen(word);
-	size_t part;
-
-	for (; *words; words += part + strspn(words + part, " ")) {
-		part = strcspn(words, " ");
-		if (part == len && !strncmp(words, word, len))
-			return true;
-	}
-	return false;
-}
-
 static void write_state(const struct scope *scope, const void *disk)
 {
 	static const char *const states[] = {
@@ -236,16 +221,8 @@ static void write_state(const struct scope *scope, const void *disk)
 		begin(scope, "");
 		/* In OpenMetrics, the label must have the name of the family. */
 		add_label(scope, scope->name, states[i]);
-		end_number(scope, has_word(ramdisk->state, states[i]));
+		end_number(scope, text_has_word(ramdisk->state, states[i]));
 	}
-}
-
-static void write_limit(const struct scope *scope, const void *disk)
-{
-	const struct rxd_query *query = &((const struct ramdisk_metrics *)disk)->query;
-	uint64_t limit = query->mem_limit;
-
-	write_number(scope, limit && limit < query->size ? limit : query->size);
 }
 
 #define RAMDISK_FIELD(_name, _value, _shown)						\
@@ -258,6 +235,8 @@ static void write_##_name(const struct scope *scope, const void *disk)			\
 }
 
 RAMDISK_FIELD(size, ramdisk->query.size, true)
+RAMDISK_FIELD(limit, ramdisk->query.mem_limit && ramdisk->query.mem_limit < ramdisk->query.size ?
+		     ramdisk->query.mem_limit : ramdisk->query.size, true)
 RAMDISK_FIELD(mem_used, ramdisk->query.mem_used, true)
 RAMDISK_FIELD(mem_max_used, ramdisk->query.mem_max_used, true)
 RAMDISK_FIELD(mem_index, ramdisk->query.mem_index, true)
@@ -330,11 +309,6 @@ static void write_cache_info(const struct scope *scope, const void *disk)
 	end_number(scope, 1);
 }
 
-static void write_block_size(const struct scope *scope, const void *disk)
-{
-	write_number(scope, ((const struct cache_metrics *)disk)->status.block_size * SECTOR);
-}
-
 static void write_cache_limit(const struct scope *scope, const void *disk)
 {
 	write_number(scope, rxcache_size(&((const struct cache_metrics *)disk)->status));
@@ -346,10 +320,11 @@ static void write_##_name(const struct scope *scope, const void *disk)			\
 	write_number(scope, ((const struct cache_metrics *)disk)->status._field);	\
 }
 
+STATUS_FIELD(block_size, block_size * SECTOR)
+STATUS_FIELD(cutoff, features.seq_cutoff)
 STATUS_FIELD(blocks, total)
 STATUS_FIELD(blocks_used, used)
 STATUS_FIELD(metadata, metadata)
-STATUS_FIELD(cutoff, features.seq_cutoff)
 STATUS_FIELD(read_hits, counters[RXCACHE_READ_HITS])
 STATUS_FIELD(read_misses, counters[RXCACHE_READ_MISSES])
 STATUS_FIELD(read_partials, counters[RXCACHE_READ_PARTIALS])
@@ -387,6 +362,28 @@ static void write_latency(const struct scope *scope, const void *disk)
 	end_number(scope, count);
 }
 
+static void write_advice(const struct scope *scope, const void *disk)
+{
+	const struct cache_metrics *cache = disk;
+	const struct advice *advice = &cache->advice;
+	const double block_size = cache->status.block_size * SECTOR;
+	char size[32], times[32];
+	unsigned int i, time;
+
+	for (time = 0; time < ADVICE_TIMES; time++)
+		for (i = 0; advice->time[time].reads && i < ADVICE_SIZES; i++) {
+			if (advice->size[i].blocks < RXCACHE_BLOCKS_MIN)
+				continue;
+			snprintf(size, sizeof(size), "%.0f", advice->size[i].blocks * block_size);
+			snprintf(times, sizeof(times), "%.2g", advice_times(advice, i));
+			begin(scope, "");
+			add_label(scope, "size", size);
+			add_label(scope, "times", times);
+			add_label(scope, "window", time == ADVICE_HOUR ? "hour" : "day");
+			end(scope, "%.6f", advice_hit_ratio(advice, i, time));
+		}
+}
+
 static const struct family cache_families[] = {
 	{ "", TYPE_INFO, NULL, "Devices and mode of a cache.", write_cache_info },
 	{ "block_size_bytes", TYPE_GAUGE, "bytes", "Size of a cache block.", write_block_size },
@@ -395,7 +392,7 @@ static const struct family cache_families[] = {
 	{ "metadata_bytes", TYPE_GAUGE, "bytes", "Memory that the index occupies.",
 	  write_metadata },
 	{ "memory_limit_bytes", TYPE_GAUGE, "bytes",
-	  "Memory that the cached data may occupy, the limit or the capacity.", write_cache_limit },
+	  "Cache limit or, without one, the size of all blocks.", write_cache_limit },
 	{ "seq_cutoff_bytes", TYPE_GAUGE, "bytes",
 	  "Length beyond which sequential I/O is not cached, 0 if all is cached.", write_cutoff },
 	{ "read_hits", TYPE_COUNTER, NULL, "Blocks read from the RAM disk.", write_read_hits },
@@ -417,6 +414,8 @@ static const struct family cache_families[] = {
 	  write_origin_errors },
 	{ "io_latency_seconds", TYPE_HISTOGRAM, "seconds",
 	  "Latency of reads and writes since its measurement was started.", write_latency },
+	{ "advice_hit_ratio", TYPE_GAUGE, NULL,
+	  "Hit ratio that the cache would have had with this size, 0 to 1.", write_advice },
 };
 
 static const struct kind ramdisk_kind = {

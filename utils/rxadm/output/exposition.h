@@ -38,6 +38,7 @@ struct cache_metrics {
 	char *cache;
 	struct rxcache_status status;
 	struct latency latency;
+	struct advice advice;
 };
 
 struct metrics {
