@@ -334,15 +334,29 @@ static void put(struct rxc_advice *a, u64 block, enum rxc_use use)
 		queue_work(system_dfl_wq, &a->work);
 }
 
+static void put_range(struct rxc_advice *a, u32 every, u64 block, u64 end, enum rxc_use use)
+{
+	u64 ahead;
+
+	while (block < end) {
+		ahead = rxc_until_sample(block, every - 1);
+		if (!ahead)
+			put(a, block, use);
+		/* The next region has its sample at another place. */
+		block = min(block + (ahead ?: every), (block | (RXC_SPREAD - 1)) + 1);
+	}
+}
+
 /**
- * rxc_sampler_take - put a sample into the ring of this processor
+ * rxc_sampler_take - put those blocks of a range that are in the sample into a ring
  * @sampler: the sampler
- * @block: block number
- * @use: what happened to the block
+ * @block: first block
+ * @end: the block after the last one
+ * @use: what happened to the blocks
  *
  * Use rxc_sampler_note().
  */
-void rxc_sampler_take(struct rxc_sampler *sampler, u64 block, enum rxc_use use)
+void rxc_sampler_take(struct rxc_sampler *sampler, u64 block, u64 end, enum rxc_use use)
 {
 	struct rxc_advice *a;
 	u32 every;
@@ -353,8 +367,7 @@ void rxc_sampler_take(struct rxc_sampler *sampler, u64 block, enum rxc_use use)
 		every = READ_ONCE(a->every);
 		if (unlikely(every != READ_ONCE(sampler->every)))
 			WRITE_ONCE(sampler->every, every);
-		if (!rxc_until_sample(block, every - 1))
-			put(a, block, use);
+		put_range(a, every, block, end, use);
 	}
 	preempt_enable();
 }

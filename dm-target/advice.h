@@ -28,16 +28,26 @@ void rxc_sampler_off(struct rxc_sampler *sampler);
 void rxc_sampler_inherit(struct rxc_sampler *sampler, struct rxc_sampler *from);
 bool rxc_sampler_suits(const struct rxc_sampler *sampler, u64 nr_slots);
 int rxc_sampler_report(struct rxc_sampler *sampler, char *result, unsigned int maxlen);
-void rxc_sampler_take(struct rxc_sampler *sampler, u64 block, enum rxc_use use);
+void rxc_sampler_take(struct rxc_sampler *sampler, u64 block, u64 end, enum rxc_use use);
 
 static inline bool rxc_sampler_is_on(const struct rxc_sampler *sampler)
 {
 	return rcu_access_pointer(sampler->advice);
 }
 
-static inline bool rxc_sampler_is_taking(const struct rxc_sampler *sampler)
+/**
+ * rxc_sampler_may_take - check whether some blocks may be in the sample
+ * @sampler: the sampler
+ * @block: first block
+ * @end: the block after the last one
+ *
+ * Return: false if it is off, or if the only block is not in the sample.
+ */
+static inline bool rxc_sampler_may_take(const struct rxc_sampler *sampler, u64 block, u64 end)
 {
-	return READ_ONCE(sampler->every);
+	u32 every = READ_ONCE(sampler->every);
+
+	return every && (end - block > 1 || !rxc_until_sample(block, every - 1));
 }
 
 /**
@@ -50,18 +60,8 @@ static inline bool rxc_sampler_is_taking(const struct rxc_sampler *sampler)
 static inline void rxc_sampler_note(struct rxc_sampler *sampler, u64 block, u64 end,
 				    enum rxc_use use)
 {
-	u32 every = READ_ONCE(sampler->every);
-	u64 ahead;
-
-	if (likely(!every))
-		return;
-	while (block < end) {
-		ahead = rxc_until_sample(block, every - 1);
-		if (unlikely(!ahead))
-			rxc_sampler_take(sampler, block, use);
-		/* The next region has its sample at another place. */
-		block = min(block + (ahead ?: every), (block | (RXC_SPREAD - 1)) + 1);
-	}
+	if (unlikely(rxc_sampler_may_take(sampler, block, end)))
+		rxc_sampler_take(sampler, block, end, use);
 }
 
 #endif /* RXC_ADVICE_H */

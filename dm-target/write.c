@@ -171,7 +171,7 @@ static u64 start_write(struct rxcache *c, const struct rxc_span *span, struct bi
 		free_bvecs(rb);
 		return block;
 	}
-	if (unlikely(rxc_sampler_is_taking(&c->sampler)))
+	if (unlikely(rxc_sampler_may_take(&c->sampler, span->first, block)))
 		note_write(c, span, block, false);
 	rb->track = RXC_TRACK_SLOTS;
 	rb->range.first = span->first;
@@ -205,7 +205,7 @@ static u64 start_untracked(struct rxcache *c, const struct rxc_span *span, struc
 	} while (block < end &&
 		 (all || !rxc_index_can_write(c->index, block, covers(c, span, block))));
 
-	if (unlikely(rxc_sampler_is_taking(&c->sampler)))
+	if (unlikely(rxc_sampler_may_take(&c->sampler, span->first, block)))
 		note_write(c, span, block, around);
 	rb->track = RXC_TRACK_RANGE;
 	rb->range.first = span->first;

@@ -219,7 +219,7 @@ static void off_takes_no_samples(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, rxc_sampler_is_on(&sampler));
 	KUNIT_EXPECT_EQ(test, sampler.every, 0);
 	read_blocks(0, 100);
-	rxc_sampler_take(&sampler, 1, RXC_USE_READ);
+	rxc_sampler_take(&sampler, 1, 2, RXC_USE_READ);
 	KUNIT_EXPECT_EQ(test, tell(&sampler, &told), -ENODATA);
 	rxc_sampler_off(&sampler);
 	KUNIT_ASSERT_EQ(test, rxc_sampler_on(&sampler, NR_SLOTS, stats), 0);
@@ -612,7 +612,7 @@ static void another_inherits(struct kunit *test)
 static void take_another(u64 block)
 {
 	if (!block)
-		rxc_sampler_take(&sampler, 1 << 20, RXC_USE_READ);
+		rxc_sampler_take(&sampler, 1 << 20, (1 << 20) + 1, RXC_USE_READ);
 }
 
 /* As long as a sample of a full ring has not been fed, none takes its place. */
@@ -658,13 +658,14 @@ static struct producer {
 static int produce(void *arg)
 {
 	struct producer *producer = arg;
-	u64 first = (u64)(producer - producers) << PRODUCER_SHIFT;
+	u64 first = (u64)(producer - producers) << PRODUCER_SHIFT, block;
 	unsigned int cpu = (producer - producers) % num_online_cpus();
 
 	set_cpus_allowed_ptr(current, cpumask_of(cpu));
 	while (!kthread_should_stop()) {
 		producer->taken++;
-		rxc_sampler_take(&sampler, first + producer->taken, RXC_USE_READ);
+		block = first + producer->taken;
+		rxc_sampler_take(&sampler, block, block + 1, RXC_USE_READ);
 		if (producer->taken & 4096)
 			usleep_range(20, 40);
 		cond_resched();
