@@ -336,14 +336,14 @@ static void put(struct rxc_advice *a, u64 block, enum rxc_use use)
 
 static void put_range(struct rxc_advice *a, u32 every, u64 block, u64 end, enum rxc_use use)
 {
-	u64 ahead;
+	u64 region_end;
 
 	while (block < end) {
-		ahead = rxc_until_sample(block, every - 1);
-		if (!ahead)
+		region_end = min((block | (RXC_SPREAD - 1)) + 1, end);
+		block += rxc_until_sample(block, every - 1);
+		for (; block < region_end; block += every)
 			put(a, block, use);
-		/* The next region has its sample at another place. */
-		block = min(block + (ahead ?: every), (block | (RXC_SPREAD - 1)) + 1);
+		block = region_end;
 	}
 }
 
