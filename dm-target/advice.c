@@ -310,28 +310,39 @@ static void feed_tick(struct work_struct *work)
 }
 
 /*
+ * Have half a ring or more emptied. Discards leave that half to other uses, because there may be
+ * many at once, of blocks that are hardly used.
+ *
+ * Return: whether there is room for a sample.
+ */
+static noinline bool has_room(struct rxc_advice *a, struct ring *ring, u32 used, enum rxc_use use)
+{
+	/* If @work is just about to run and misses this sample, the next one queues it. */
+	if (!READ_ONCE(a->rests) && !work_pending(&a->work))
+		queue_work(system_dfl_wq, &a->work);
+	if (use == RXC_USE_DISCARD)
+		return false;
+	if (used <= a->ring_mask)
+		return true;
+	WRITE_ONCE(ring->lost, ring->lost + 1);
+	return false;
+}
+
+/*
  * Put a sample into the ring of this processor. Preemption is off, and only tasks come here: an
- * interrupt in between would overwrite a sample. Discards leave half a ring to other uses, because
- * there may be many at once, of blocks that are hardly used.
+ * interrupt in between would overwrite a sample.
  */
 static void put(struct rxc_advice *a, u64 block, enum rxc_use use)
 {
 	struct ring *ring = ring_of(a, smp_processor_id());
 	/* Pairs with the release in empty_ring(). */
 	u32 head = ring->head, used = head - smp_load_acquire(&ring->tail);
-	u32 half = (a->ring_mask + 1) / 2;
 
-	if (used < (use == RXC_USE_DISCARD ? half : 2 * half)) {
-		ring->sample[head & a->ring_mask] = block << USE_BITS | use;
-		/* Pairs with the acquire in empty_ring(). */
-		smp_store_release(&ring->head, head + 1);
-		used++;
-	} else if (use != RXC_USE_DISCARD) {
-		WRITE_ONCE(ring->lost, ring->lost + 1);
-	}
-	/* If @work is just about to run and misses this sample, the next one queues it. */
-	if (used >= half && !READ_ONCE(a->rests) && !work_pending(&a->work))
-		queue_work(system_dfl_wq, &a->work);
+	if (unlikely(used > a->ring_mask / 2) && !has_room(a, ring, used, use))
+		return;
+	ring->sample[head & a->ring_mask] = block << USE_BITS | use;
+	/* Pairs with the acquire in empty_ring(). */
+	smp_store_release(&ring->head, head + 1);
 }
 
 static void put_range(struct rxc_advice *a, u32 every, u64 block, u64 end, enum rxc_use use)
