@@ -99,6 +99,12 @@ static bool is_retired(void)
 	return atomic_long_read(&retired_pages) != freed;
 }
 
+/* Are there pages to be freed, or were there some since rxd_freed_pages() returned @freed? */
+static bool is_freeing(long freed)
+{
+	return is_retired() || atomic_long_read(&freed_pages) != freed;
+}
+
 /*
  * A RAM disk must not take the memory that the rest of the machine needs. Leave an
  * eighth, but at least 32 MiB and at most 2 GiB. This is enough for the dirty pages that
@@ -784,7 +790,7 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 		return take_back(store, write);
 	if (left <= 0)
 		return false;
-	if (is_retired() || atomic_long_read(&freed_pages) != freed) {
+	if (is_freeing(freed)) {
 		wait_event_timeout(freed_wait, atomic_long_read(&freed_pages) != freed ||
 				   READ_ONCE(store->lost), may_take_back ? HZ : left);
 		return true;
@@ -805,7 +811,10 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 	}
 	/* kswapd also reclaims slab caches, which an allocation without __GFP_FS cannot do. */
 	dirty += global_node_page_state_pages(NR_SLAB_RECLAIMABLE_B);
-	return may_wait && dirty > headroom / 16 && wait_for_writeback(store);
+	if (may_wait && dirty > headroom / 16 && wait_for_writeback(store))
+		return true;
+	/* Others may have given up or removed a store since the first look. */
+	return is_freeing(freed);
 }
 
 /**

@@ -1211,6 +1211,37 @@ static void expendable_is_given_up(struct kunit *test)
 			    5);
 }
 
+static struct rxd_expendable *removed_late;
+
+static void remove_late(void)
+{
+	test_memory.at_slab = NULL;
+	mutex_lock(&clear_lock);
+	rxd_store_clear(removed_late->store);
+	mutex_unlock(&clear_lock);
+	rxd_expendable_remove(removed_late);
+}
+
+/* A write sees what was removed after it looked for memory that is being freed. */
+static void removal_is_seen_late(struct kunit *test)
+{
+	struct rxd_store *golden = make_golden(test), *clone = share(test, golden);
+	u8 *buf = make_buf(test, 0x33);
+
+	removed_late = make_expendable(test);
+	rxd_expendable_add(removed_late, clone);
+	/* Another write has given it up. */
+	clone->lost = true;
+	rxd_store_drain();
+	make_short(golden);
+	test_memory.at_slab = remove_late;
+	KUNIT_EXPECT_EQ(test, write_page(golden, 5, buf), 0);
+	KUNIT_EXPECT_NULL(test, test_memory.at_slab);
+	test_memory.is_short = false;
+	KUNIT_EXPECT_TRUE(test, page_is(golden, 5, 0x33));
+	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
+}
+
 static struct rxd_store *make_reserved(struct kunit *test)
 {
 	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL, .reserved = true };
@@ -1509,6 +1540,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(held_store_finds_memory_again),
 	KUNIT_CASE_SLOW(race_of_held_writers),
 	KUNIT_CASE(expendable_is_given_up),
+	KUNIT_CASE(removal_is_seen_late),
 	KUNIT_CASE(reserved_is_taken_back),
 	KUNIT_CASE(reserved_does_not_wait_for_ever),
 	KUNIT_CASE(headroom_serves_for_replacements),

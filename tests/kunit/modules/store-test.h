@@ -63,6 +63,7 @@ struct test_memory {
 	void (*at_grace)(void);
 	void (*at_resched)(void);
 	void (*at_mark)(const void *ptr);
+	void (*at_slab)(void);
 	unsigned int fail_one_in;
 	unsigned int nr_nodes;
 	int node;

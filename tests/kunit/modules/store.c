@@ -90,6 +90,8 @@ static unsigned long test_movable_state(const struct zone *zone, enum zone_stat_
 
 static unsigned long test_node_state_pages(enum node_stat_item item)
 {
+	if (item == NR_SLAB_RECLAIMABLE_B && test_memory.at_slab)
+		test_memory.at_slab();
 	return item == NR_SLAB_RECLAIMABLE_B ? READ_ONCE(test_memory.nr_slab) : 0;
 }
 
