@@ -818,6 +818,16 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 }
 
 /**
+ * rxd_write_end_wait - end the waits of a step, which has got its memory
+ * @write: the write, which has waited
+ */
+void rxd_write_end_wait(struct rxd_write *write)
+{
+	write->waited += jiffies - write->since;
+	write->since = 0;
+}
+
+/**
  * rxd_store_prepare_fill - wait for the memory that rxd_store_fill() will need
  * @store: the store, or NULL if it is yet to be created, without a limit below @nr
  * @nr: number of pages, all of them holes

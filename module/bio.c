@@ -123,17 +123,18 @@ static blk_status_t rxd_discard(struct rxd_disk *rxd, struct bio *bio, u64 pos, 
  * @rxd: the disk
  * @pos: position in bytes
  * @len: number of bytes; the range lies within the capacity
+ * @write: the write that rxd_write_begin() began, of which this is a part
  *
  * Return: 0 or -ENOSPC.
  */
-int rxd_disk_zero(struct rxd_disk *rxd, u64 pos, u64 len)
+int rxd_disk_zero(struct rxd_disk *rxd, u64 pos, u64 len, struct rxd_write *write)
 {
 	unsigned int part;
 	int ret = 0;
 
 	while (len && !ret) {
 		part = min_t(u64, len, RXD_COPY_BYTES);
-		ret = rxd_store_zero(rxd->store, pos, part);
+		ret = rxd_store_zero(rxd->store, pos, part, write);
 		pos += part;
 		len -= part;
 		cond_resched();
@@ -142,30 +143,31 @@ int rxd_disk_zero(struct rxd_disk *rxd, u64 pos, u64 len)
 }
 
 /* Write zeroes without unmap guarantees memory for later writes, so allocate all pages now. */
-static int rxd_provision(struct rxd_disk *rxd, u64 pos, u64 len)
+static int rxd_provision(struct rxd_disk *rxd, u64 pos, u64 len, struct rxd_write *write)
 {
 	unsigned long first = pos >> PAGE_SHIFT;
 	unsigned long end = DIV_ROUND_UP_ULL(pos + len, PAGE_SIZE);
 
-	return rxd_store_fill(rxd->store, first, end - first, RXD_GFP) ?:
-	       rxd_disk_zero(rxd, pos, len);
+	return rxd_store_fill(rxd->store, first, end - first, write) ?:
+	       rxd_disk_zero(rxd, pos, len, write);
 }
 
 /*
  * Zero what rxd_free() has left of whole pages: a clone may have shared the leaves at both ends
  * again after they were replaced by copies.
  */
-static int rxd_zero_ends(struct rxd_disk *rxd, u64 first, u64 last)
+static int rxd_zero_ends(struct rxd_disk *rxd, u64 first, u64 last, struct rxd_write *write)
 {
 	const u64 size = RXD_PAGES_PER_LEAF << PAGE_SHIFT;
 	u64 head = min_t(u64, round_up(first, size), last);
 	u64 tail = max_t(u64, round_down(last, size), head);
 
-	return rxd_disk_zero(rxd, first, head - first) ?: rxd_disk_zero(rxd, tail, last - tail);
+	return rxd_disk_zero(rxd, first, head - first, write) ?:
+	       rxd_disk_zero(rxd, tail, last - tail, write);
 }
 
 /* Free the pages of a range, and zero what is not a whole page. Return: 0 or -ENOSPC. */
-static int rxd_unmap(struct rxd_disk *rxd, u64 pos, u64 len)
+static int rxd_unmap(struct rxd_disk *rxd, u64 pos, u64 len, struct rxd_write *write)
 {
 	u64 end = pos + len;
 	u64 first = min_t(u64, round_up(pos, PAGE_SIZE), end);
@@ -174,26 +176,31 @@ static int rxd_unmap(struct rxd_disk *rxd, u64 pos, u64 len)
 
 	if (first < last)
 		ret = rxd_store_unshare_ends_wait(rxd->store, first >> PAGE_SHIFT,
-						  (last - first) >> PAGE_SHIFT);
+						  (last - first) >> PAGE_SHIFT, write);
 	if (!ret)
-		ret = rxd_disk_zero(rxd, pos, first - pos) ?: rxd_disk_zero(rxd, last, end - last);
+		ret = rxd_disk_zero(rxd, pos, first - pos, write) ?:
+		      rxd_disk_zero(rxd, last, end - last, write);
 	if (ret)
 		return ret;
 	rxd_free(rxd, first, last - first, RXD_GFP);
-	return rxd->store->hold ? rxd_zero_ends(rxd, first, last) : 0;
+	return rxd->store->hold ? rxd_zero_ends(rxd, first, last, write) : 0;
 }
 
 static blk_status_t rxd_write_zeroes(struct rxd_disk *rxd, struct bio *bio, u64 pos, u64 len)
 {
+	struct rxd_write write;
 	int ret;
 
 	if (bio->bi_opf & REQ_NOWAIT)
 		return BLK_STS_AGAIN;
+	/* One for all parts, which bounds how long they wait for memory together. */
+	rxd_write_begin(&write, 0, RXD_GFP);
 	/* With detect_zeroes, the next write of zeros would free provisioned pages again. */
 	if (rxd->reserved || (bio->bi_opf & REQ_NOUNMAP && !rxd->detect_zeroes))
-		ret = rxd_provision(rxd, pos, len);
+		ret = rxd_provision(rxd, pos, len, &write);
 	else
-		ret = rxd_unmap(rxd, pos, len);
+		ret = rxd_unmap(rxd, pos, len, &write);
+	rxd_write_end(&write);
 	return ret ? rxd_write_failed(rxd, false) : BLK_STS_OK;
 }
 

@@ -518,8 +518,7 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 	if (write->since || !(write->gfp & RXD_GFP_WRITEBACK))
 		rxd_store_found_memory(store);
 	if (write->since)
-		write->waited += jiffies - write->since;
-	write->since = 0;
+		rxd_write_end_wait(write);
 	return done;
 }
 
@@ -590,22 +589,23 @@ next:
  * @store: the store
  * @pos: position in bytes
  * @len: number of bytes; the range lies within the capacity
+ * @write: the write that rxd_write_begin() began, of which this is a part
  *
  * Pages are neither added nor removed. Shared pages are replaced.
  *
  * Return: 0, or -ENOSPC if memory is short.
  */
-int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
+int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len, struct rxd_write *write)
 {
-	struct rxd_write write;
 	unsigned int nr, part;
 	void *data, *own;
 	int ret = 0;
 
 	/* The zeros may be those of a file system, which would lose data. */
-	rxd_write_begin(&write, 0, RXD_GFP | RXD_GFP_WRITEBACK);
+	write->gfp |= RXD_GFP_WRITEBACK;
+	write->left = 0;
 	while (len && !ret) {
-		rxd_hold_enter(store, pos, len, write.gfp);
+		rxd_hold_enter(store, pos, len, write->gfp);
 		rcu_read_lock();
 		data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
 		own = data ? find_own_run(store, pos >> PAGE_SHIFT, nr, &nr) : NULL;
@@ -617,14 +617,13 @@ int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
 
 		if (data && !own) {
 			/* A racing writer may replace the page, too: look again. */
-			if (!write_gap(store, pos, NULL, part, &write))
+			if (!write_gap(store, pos, NULL, part, write))
 				ret = -ENOSPC;
 			continue;
 		}
 		pos += part;
 		len -= part;
 	}
-	rxd_write_end(&write);
 	return ret;
 }
 
@@ -633,35 +632,30 @@ int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len)
  * @store: the store
  * @first: first page
  * @nr: number of pages; the range lies within the capacity
- * @gfp: RXD_GFP
+ * @write: the write that rxd_write_begin() began, of which this is a part
  *
  * Return: 0, or -ENOSPC, after which some pages may have been added.
  */
-int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long nr, gfp_t gfp)
+int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long nr,
+		   struct rxd_write *write)
 {
-	struct rxd_write write;
 	unsigned int run, done;
-	int ret = 0;
 	bool hole;
 
-	rxd_write_begin(&write, 0, gfp);
 	while (nr) {
 		rcu_read_lock();
 		hole = !find_run(store, first, min_t(unsigned long, nr, RXD_PAGES_PER_LEAF), &run);
 		rcu_read_unlock();
 		if (hole) {
-			write.left = run << PAGE_SHIFT;
-			done = write_gap(store, (u64)first << PAGE_SHIFT, NULL, write.left, &write);
-			if (!done) {
-				ret = -ENOSPC;
-				break;
-			}
+			write->left = run << PAGE_SHIFT;
+			done = write_gap(store, (u64)first << PAGE_SHIFT, NULL, write->left, write);
+			if (!done)
+				return -ENOSPC;
 			run = done >> PAGE_SHIFT;
 		}
 		first += run;
 		nr -= run;
 		cond_resched();
 	}
-	rxd_write_end(&write);
-	return ret;
+	return 0;
 }

@@ -86,12 +86,15 @@ static const struct block_device_operations rxd_fops = {
  */
 int rxd_disk_reserve(struct rxd_disk *rxd, unsigned long first, unsigned long nr)
 {
+	struct rxd_write write;
 	unsigned long part;
 	int ret;
 
 	for (; nr; first += part, nr -= part) {
 		part = min_t(unsigned long, nr, SZ_2M >> PAGE_SHIFT);
-		ret = rxd_store_fill(rxd->store, first, part, RXD_GFP);
+		rxd_write_begin(&write, 0, RXD_GFP);
+		ret = rxd_store_fill(rxd->store, first, part, &write);
+		rxd_write_end(&write);
 		/*
 		 * Check for SIGKILL after each part, because a part may wait for memory. A task
 		 * that is killed may find less memory than others: this is no shortage.

@@ -127,7 +127,7 @@ void rxd_disk_set_parent(struct rxd_disk *rxd, const uuid_t *parent);
 void rxd_disk_get_parent(struct rxd_disk *rxd, uuid_t *parent);
 int rxd_disk_reserve(struct rxd_disk *rxd, unsigned long first, unsigned long nr);
 int rxd_disk_shut(struct rxd_disk *rxd, bool *flag, const struct rxd_seen *seen, bool dry_run);
-int rxd_disk_zero(struct rxd_disk *rxd, u64 pos, u64 len);
+int rxd_disk_zero(struct rxd_disk *rxd, u64 pos, u64 len, struct rxd_write *write);
 void rxd_disk_drop_data(struct rxd_disk *rxd);
 void rxd_submit_bio(struct bio *bio);
 bool rxd_disk_is_lost(const struct rxd_disk *rxd);

@@ -282,6 +282,7 @@ int rxd_disk_resize(struct rxd_disk *rxd, u64 size, u32 flags)
 static int rxd_zero_all(struct rxd_disk *rxd)
 {
 	u64 size = rxd_disk_size(rxd);
+	struct rxd_write write;
 	u64 pos, part;
 	int ret;
 
@@ -289,7 +290,9 @@ static int rxd_zero_all(struct rxd_disk *rxd)
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		part = min_t(u64, size - pos, SZ_2M);
-		ret = rxd_disk_zero(rxd, pos, part);
+		rxd_write_begin(&write, 0, RXD_GFP);
+		ret = rxd_disk_zero(rxd, pos, part, &write);
+		rxd_write_end(&write);
 		if (ret)
 			return ret;
 	}

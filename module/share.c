@@ -291,26 +291,28 @@ int rxd_store_unshare_ends(struct rxd_store *store, unsigned long first, unsigne
  * @store: the store
  * @first: first page of the range
  * @nr: number of pages, greater than 0
+ * @write: the write that rxd_write_begin() began, of which this is a step
  *
  * Like rxd_store_unshare_ends(), but waits as a write does, and may give up expendable stores.
  *
  * Return: 0 or -ENOSPC.
  */
-int rxd_store_unshare_ends_wait(struct rxd_store *store, unsigned long first, unsigned long nr)
+int rxd_store_unshare_ends_wait(struct rxd_store *store, unsigned long first, unsigned long nr,
+				struct rxd_write *write)
 {
-	struct rxd_write write;
 	long freed;
 
-	rxd_write_begin(&write, 0, RXD_GFP);
 	for (;;) {
 		freed = rxd_freed_pages();
-		if (!rxd_store_unshare_ends(store, first, nr, write.gfp))
+		if (!rxd_store_unshare_ends(store, first, nr, write->gfp))
 			break;
-		if (!rxd_store_wait_for_memory(store, freed, &write))
+		if (!rxd_store_wait_for_memory(store, freed, write))
 			return -ENOSPC;
 	}
-	if (write.since)
+	if (write->since) {
 		rxd_store_found_memory(store);
+		rxd_write_end_wait(write);
+	}
 	return 0;
 }
 

@@ -135,6 +135,7 @@ void rxd_expect_nothing_left(void);
 long rxd_freed_pages(void);
 bool rxd_may_replace(void);
 bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write);
+void rxd_write_end_wait(struct rxd_write *write);
 
 /**
  * rxd_store_found_memory - end the period in which writes wait for writeback

@@ -151,7 +151,7 @@ static_assert(offsetofend(struct rxd_store, hold) <= SMP_CACHE_BYTES);
 #define RXD_BATCH_PAGES	32
 
 /**
- * struct rxd_write - a write of one or more parts, and pages for the holes in its range
+ * struct rxd_write - a write or write-zeroes request of one or more parts, and pages for its holes
  * @left: bytes still to be written, of all parts
  * @gfp: RXD_GFP, or RXD_GFP_NOWAIT if the writer must not sleep
  * @since: when this step began to wait for memory, in jiffies; 0 before its first wait
@@ -254,16 +254,18 @@ unsigned long rxd_store_find_hole(struct rxd_store *store, unsigned long first, 
 void rxd_store_read(struct rxd_store *store, u64 pos, void *dst, unsigned int len);
 int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,
 			 unsigned int len, struct rxd_write *write);
-int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len);
+int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len, struct rxd_write *write);
 int rxd_store_prepare_fill(const struct rxd_store *store, unsigned long nr);
-int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long nr, gfp_t gfp);
+int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long nr,
+		   struct rxd_write *write);
 unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,
 				   unsigned long nr);
 
 void rxd_store_share(struct rxd_store *from, struct rxd_store *to);
 int rxd_store_unshare_ends(struct rxd_store *store, unsigned long first, unsigned long nr,
 			   gfp_t gfp);
-int rxd_store_unshare_ends_wait(struct rxd_store *store, unsigned long first, unsigned long nr);
+int rxd_store_unshare_ends_wait(struct rxd_store *store, unsigned long first, unsigned long nr,
+				struct rxd_write *write);
 unsigned long rxd_store_count_shared(const struct rxd_store *store, unsigned long *first,
 				     unsigned long end);
 

@@ -65,7 +65,22 @@ static int test_add_disk(struct device *parent, struct gendisk *gd,
 #include "../module/disk.c"
 #undef device_add_disk
 #undef rxd_alloc_disk
+
+/* Called between the parts of a write-zeroes request, or NULL. */
+static void (*at_part)(void);
+
+static void test_resched(void)
+{
+	if (at_part)
+		at_part();
+	cond_resched();
+}
+
+#pragma push_macro("cond_resched")
+#undef cond_resched
+#define cond_resched()		test_resched()
 #include "../module/bio.c"
+#pragma pop_macro("cond_resched")
 #include "../module/resize.c"
 #include "../module/claim.c"
 #include "../module/hold-arm.c"
@@ -1324,7 +1339,7 @@ static void shrink_takes_from_the_headroom(struct kunit *test)
 	make_disks(test);
 	WRITE_ONCE(test_memory.is_short, true);
 	/* Memory is checked once in several pages, and each time after a check has failed. */
-	KUNIT_EXPECT_EQ(test, rxd_store_fill(store_of(SOURCE), PER_LEAF, PER_LEAF, RXD_GFP),
+	KUNIT_EXPECT_EQ(test, fill_range(store_of(SOURCE), PER_LEAF, PER_LEAF),
 			-ENOSPC);
 	KUNIT_EXPECT_EQ(test, resize_source(4, RXD_RESIZE_FORCE), 0);
 	WRITE_ONCE(test_memory.is_short, false);
@@ -1345,6 +1360,43 @@ static void first_error_stays(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, submit_bio_wait(&bio), blk_status_to_errno(BLK_STS_MEDIUM));
 	KUNIT_EXPECT_EQ(test, atomic64_read(&disk(SOURCE)->nospc), 1);
 	bio_uninit(&bio);
+}
+
+static unsigned int nr_parts;
+
+static void refuse_twice(void)
+{
+	test_memory.nr_refusals = 2;
+	nr_parts++;
+}
+
+static void wait_long(void)
+{
+	test_memory.late += 19 * HZ / 2;
+}
+
+/* I/O may be held behind a request of many parts, each of which waits for memory. */
+static void all_parts_wait_not_for_ever(struct kunit *test)
+{
+	const unsigned long pages = RXD_COPY_BYTES >> PAGE_SHIFT;
+	unsigned long pgno;
+
+	KUNIT_ASSERT_EQ(test, make_disk(NR_PAGES), 0);
+	for (pgno = 0; pgno < NR_PAGES; pgno += pages)
+		fill(test, store_of(SOURCE), pgno, 1, 0x10);
+	KUNIT_ASSERT_EQ(test, make_clone(CLONE, RXD_CREATE_OVERCOMMIT), 0);
+	test_memory.nr_dirty = totalram_pages() / 8;
+	test_memory.at_refusal = wait_long;
+	nr_parts = 0;
+	at_part = refuse_twice;
+	KUNIT_EXPECT_EQ(test, do_bio(REQ_OP_WRITE_ZEROES | REQ_NOUNMAP, 0, pos_of(NR_PAGES)),
+			-ENOSPC);
+	at_part = NULL;
+	/* The first one does not wait, and twelve times 9.5 seconds are less than two minutes. */
+	KUNIT_EXPECT_GE(test, nr_parts, 12);
+	KUNIT_EXPECT_LE(test, nr_parts, 14);
+	KUNIT_EXPECT_TRUE(test, page_is(store_of(CLONE), 10 * pages, 0));
+	KUNIT_EXPECT_TRUE(test, page_is(store_of(CLONE), 15 * pages, 0x10));
 }
 
 static struct kunit_case clone_cases[] = {
@@ -1375,6 +1427,7 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE(shrink_waits_for_no_memory),
 	KUNIT_CASE(shrink_takes_from_the_headroom),
 	KUNIT_CASE(first_error_stays),
+	KUNIT_CASE(all_parts_wait_not_for_ever),
 	{}
 };
 

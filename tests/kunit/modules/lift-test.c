@@ -47,7 +47,7 @@ static bool is_in_place(struct rxd_store *store, unsigned long pgno, u8 byte)
 	if (ret || failed)
 		return false;
 	fault_begin(1);
-	zeroed = !rxd_store_zero(store, pos_of(pgno) + 1024, 64);
+	zeroed = !zero_range(store, pos_of(pgno) + 1024, 64);
 	failed = fault_end();
 	return zeroed && !failed && page_at(store, pgno) == page &&
 	       atomic_long_read(&test_pages) == before;
@@ -630,7 +630,7 @@ static int lift_freer(void *arg)
 			break;
 		case 2:
 			down_read(&race->sem);
-			if (rxd_store_zero(store, pos_of(first) + 512, 512))
+			if (zero_range(store, pos_of(first) + 512, 512))
 				atomic_inc(&race->errors);
 			up_read(&race->sem);
 			break;

@@ -236,7 +236,7 @@ static void each_step_is_noted(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, changed_are(store, 5, 1));
 	KUNIT_EXPECT_FALSE(test, page_is_there(store, 5));
 	begin(test, store, state_a);
-	KUNIT_EXPECT_EQ(test, rxd_store_zero(store, pos_of(6) + 512, PAGE_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, zero_range(store, pos_of(6) + 512, PAGE_SIZE), 0);
 	KUNIT_EXPECT_TRUE(test, changed_are(store, 6, 2));
 	begin(test, store, state_a);
 	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends(store, BORDER + 1, 6, RXD_GFP), 0);
@@ -247,7 +247,7 @@ static void each_step_is_noted(struct kunit *test)
 	rxd_store_free_range(store, 0, NR_PAGES);
 	KUNIT_EXPECT_TRUE(test, changed_are(store, 0, NR_PAGES));
 	begin(test, store, state_a);
-	KUNIT_EXPECT_EQ(test, rxd_store_fill(store, 30, 1, RXD_GFP), 0);
+	KUNIT_EXPECT_EQ(test, fill_range(store, 30, 1), 0);
 	KUNIT_EXPECT_TRUE(test, changed_are(store, 30, 1));
 	if (clone) {
 		KUNIT_EXPECT_TRUE(test, is_golden(clone));
@@ -418,7 +418,7 @@ static int track_writer(void *arg)
 			if (!rxd_store_unshare_ends(race->store, pgno, 1, RXD_GFP))
 				rxd_store_free_range(race->store, pgno, 1);
 		} else if (!get_random_u32_below(8)) {
-			if (rxd_store_zero(race->store, pos_of(pgno), 512))
+			if (zero_range(race->store, pos_of(pgno), 512))
 				atomic_inc(&race->errors);
 		} else if (rxd_store_write(race->store, pos_of(pgno) + me * 512, words,
 					   sizeof(words), RXD_GFP)) {

@@ -171,7 +171,7 @@ static void zero_pages(struct kunit *test)
 	struct pair pair = make_pair(test);
 	u8 *buf = make_buf(test, 0xff);
 
-	KUNIT_EXPECT_EQ(test, rxd_store_zero(pair.changed, pos_of(6) + 512, 4 << PAGE_SHIFT), 0);
+	KUNIT_EXPECT_EQ(test, zero_range(pair.changed, pos_of(6) + 512, 4 << PAGE_SHIFT), 0);
 	rxd_store_read(pair.changed, pos_of(6), buf, PAGE_SIZE);
 	KUNIT_EXPECT_NULL(test, memchr_inv(buf, 0x10, 512));
 	KUNIT_EXPECT_NULL(test, memchr_inv(buf + 512, 0, PAGE_SIZE - 512));
@@ -362,7 +362,7 @@ static void write_without_memory_changes_nothing(struct kunit *test)
 
 	test_memory.pages_left = 0;
 	KUNIT_EXPECT_EQ(test, write_page(pair.changed, 5, buf), -ENOSPC);
-	KUNIT_EXPECT_EQ(test, rxd_store_zero(pair.changed, pos_of(5), 512), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, zero_range(pair.changed, pos_of(5), 512), -ENOSPC);
 	test_memory.pages_left = ULONG_MAX;
 	test_memory.no_leaf = true;
 	KUNIT_EXPECT_EQ(test, write_page(pair.changed, 5, buf), -ENOSPC);
@@ -844,7 +844,7 @@ static int zero_or_write(void *arg)
 		for (pgno = 0; pgno < NR_ZERO_RACE; pgno++) {
 			for (i = 0; i < ARRAY_SIZE(buf); i++)
 				buf[i] = want;
-			ret = zero ? rxd_store_zero(race->clone, pos_of(pgno) + 256, 256) :
+			ret = zero ? zero_range(race->clone, pos_of(pgno) + 256, 256) :
 				     rxd_store_write(race->clone, pos_of(pgno), buf, 256, RXD_GFP);
 			if (ret)
 				atomic_inc(&race->errors);
@@ -1012,7 +1012,7 @@ static void held_changes_are_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reported(), before + 1);
 	rxd_store_free_range(golden, 1, 1);
 	KUNIT_EXPECT_EQ(test, reported(), before + 2);
-	KUNIT_EXPECT_EQ(test, rxd_store_zero(golden, pos_of(2), 512), 0);
+	KUNIT_EXPECT_EQ(test, zero_range(golden, pos_of(2), 512), 0);
 	KUNIT_EXPECT_EQ(test, reported(), before + 3);
 	expect_nothing_left(test, &golden, 1);
 }
@@ -1028,7 +1028,7 @@ static void held_store_finds_memory_again(struct kunit *test)
 	test_memory.nr_refusals = 1;
 	KUNIT_EXPECT_EQ(test, write_page(golden, 20, buf), 0);
 	test_memory.nr_refusals = 1;
-	KUNIT_EXPECT_EQ(test, rxd_store_zero(golden, pos_of(6), 512), 0);
+	KUNIT_EXPECT_EQ(test, zero_range(golden, pos_of(6), 512), 0);
 	KUNIT_EXPECT_EQ(test, test_memory.nr_refusals, 0);
 	KUNIT_EXPECT_TRUE(test, page_is(golden, 5, 0x33));
 	test_memory.pages_left = 0;
@@ -1247,7 +1247,7 @@ static struct rxd_store *make_reserved(struct kunit *test)
 	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL, .reserved = true };
 	struct rxd_store *store = make_store_of(test, NR_PAGES, &options);
 
-	KUNIT_ASSERT_EQ(test, rxd_store_fill(store, 0, NR_PAGES, RXD_GFP), 0);
+	KUNIT_ASSERT_EQ(test, fill_range(store, 0, NR_PAGES), 0);
 	fill(test, store, 0, 8, 0x10);
 	fill(test, store, BORDER, NR_BORDER, 0x20);
 	return store;
@@ -1285,7 +1285,7 @@ static void reserved_is_taken_back(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, page_is(reserved, 0, 0x10));
 	KUNIT_EXPECT_EQ(test, write_page(reserved, BORDER + 1, buf), 0);
 	KUNIT_EXPECT_TRUE(test, clone->lost && third->lost);
-	KUNIT_EXPECT_EQ(test, rxd_store_zero(reserved, pos_of(BORDER + 2), PAGE_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, zero_range(reserved, pos_of(BORDER + 2), PAGE_SIZE), 0);
 	fill(test, reserved, 0, 4, 0x33);
 	no_memory(false);
 
@@ -1322,6 +1322,23 @@ static void reserved_does_not_wait_for_ever(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, page_is(reserved, 0, 0x10));
 	KUNIT_EXPECT_TRUE(test, page_is(clone, 0, 0x10));
 	expect_nothing_left(test, (struct rxd_store *[]){ reserved, clone }, 2);
+}
+
+/* What a replacement of leaves waits counts for the request that it is a step of. */
+static void unshare_counts_its_waits(struct kunit *test)
+{
+	struct rxd_store *golden = make_golden(test), *clone = share(test, golden);
+	struct rxd_write write;
+
+	rxd_write_begin(&write, 0, RXD_GFP);
+	write.since = (jiffies - 9 * HZ) ?: 1;
+	KUNIT_EXPECT_EQ(test, rxd_store_unshare_ends_wait(clone, 2, 3, &write), 0);
+	rxd_write_end(&write);
+	KUNIT_EXPECT_EQ(test, write.since, 0);
+	KUNIT_EXPECT_GE(test, write.waited, 9 * HZ);
+	KUNIT_EXPECT_LE(test, write.waited, 20 * HZ);
+	KUNIT_EXPECT_TRUE(test, is_golden(clone));
+	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
 }
 
 /* Without a change in the clone, giving it up frees no page, but those written next are freed. */
@@ -1543,6 +1560,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(removal_is_seen_late),
 	KUNIT_CASE(reserved_is_taken_back),
 	KUNIT_CASE(reserved_does_not_wait_for_ever),
+	KUNIT_CASE(unshare_counts_its_waits),
 	KUNIT_CASE(headroom_serves_for_replacements),
 	KUNIT_CASE(replacements_are_bounded),
 	KUNIT_CASE(replacement_waits_for_others),

@@ -428,10 +428,10 @@ static int run_freer(void *arg)
 		nr = DIV_ROUND_UP(pos + len, PAGE_SIZE) - first;
 		switch (get_random_u32_below(4)) {
 		case 0:
-			rxd_store_zero(race->store, pos, len);
+			zero_range(race->store, pos, len);
 			break;
 		case 1:
-			if (!rxd_store_fill(race->store, first, nr, RXD_GFP))
+			if (!fill_range(race->store, first, nr))
 				atomic_inc(&race->fills);
 			break;
 		default:
@@ -546,7 +546,7 @@ static void race_runs_at_limit(struct kunit *test)
 	KUNIT_EXPECT_LE(test, used(race.store), limit);
 	KUNIT_EXPECT_LE(test, max_used(race.store), limit);
 	/* No charge is lost: exactly the limit fits. */
-	rxd_store_fill(race.store, 0, RUN_PAGES, RXD_GFP);
+	fill_range(race.store, 0, RUN_PAGES);
 	KUNIT_EXPECT_EQ(test, used(race.store), limit);
 	expect_exact(test, race.store);
 }

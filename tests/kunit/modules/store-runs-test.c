@@ -253,14 +253,14 @@ static void zero_span_of(struct kunit *test, struct rxd_store *store,
 	u64 end = r->pos + r->len;
 
 	KUNIT_ASSERT_EQ(test, write_pattern(test, store, 0, pos_of(NR_PAGES), 0), 0);
-	rxd_store_zero(store, r->pos, r->len);
+	zero_range(store, r->pos, r->len);
 	KUNIT_EXPECT_TRUE(test, reads_pattern(test, store, 0, r->pos, 0));
 	KUNIT_EXPECT_TRUE(test, reads_zero(test, store, r->pos, r->len));
 	KUNIT_EXPECT_TRUE(test, reads_pattern(test, store, end, pos_of(NR_PAGES) - end, 0));
 	KUNIT_EXPECT_EQ(test, used(store), NR_PAGES);
 
 	rxd_store_free_range(store, 0, NR_PAGES);
-	rxd_store_zero(store, r->pos, r->len);
+	zero_range(store, r->pos, r->len);
 	KUNIT_EXPECT_EQ(test, used(store), 0);
 }
 
@@ -656,7 +656,7 @@ static void fill_holes(struct kunit *test)
 	struct rxd_store *store = make_large_store(test, NR_PAGES, order);
 
 	KUNIT_ASSERT_EQ(test, write_pattern(test, store, pos_of(5), 3 * PAGE_SIZE, 0), 0);
-	KUNIT_ASSERT_EQ(test, rxd_store_fill(store, 3, 2 * PER_LEAF, RXD_GFP), 0);
+	KUNIT_ASSERT_EQ(test, fill_range(store, 3, 2 * PER_LEAF), 0);
 	KUNIT_EXPECT_EQ(test, used(store), 2 * PER_LEAF);
 	KUNIT_EXPECT_EQ(test, first_data(store, 0), 3);
 	KUNIT_EXPECT_EQ(test, first_hole(store, 3), 2 * PER_LEAF + 3);
@@ -664,8 +664,8 @@ static void fill_holes(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, reads_pattern(test, store, pos_of(5), 3 * PAGE_SIZE, 0));
 	KUNIT_EXPECT_TRUE(test, reads_zero(test, store, pos_of(8), pos_of(2 * PER_LEAF - 5)));
 
-	KUNIT_EXPECT_EQ(test, rxd_store_fill(store, 0, NR_PAGES, RXD_GFP), 0);
-	KUNIT_EXPECT_EQ(test, rxd_store_fill(store, 0, NR_PAGES, RXD_GFP), 0);
+	KUNIT_EXPECT_EQ(test, fill_range(store, 0, NR_PAGES), 0);
+	KUNIT_EXPECT_EQ(test, fill_range(store, 0, NR_PAGES), 0);
 	KUNIT_EXPECT_EQ(test, used(store), NR_PAGES);
 	KUNIT_EXPECT_EQ(test, first_hole(store, 0), NR_PAGES);
 }
@@ -674,7 +674,7 @@ static void fill_with_pieces(struct kunit *test)
 {
 	struct rxd_store *store = make_large_store(test, 3 * PAGES_2M + 5, ORDER_2M);
 
-	KUNIT_ASSERT_EQ(test, rxd_store_fill(store, 0, 3 * PAGES_2M + 5, RXD_GFP), 0);
+	KUNIT_ASSERT_EQ(test, fill_range(store, 0, 3 * PAGES_2M + 5), 0);
 	expect_pieces(test, store, 3 * PAGES_2M + 5, 3 * PAGES_2M, 3 * PAGES_2M);
 }
 
@@ -682,7 +682,7 @@ static void fill_nothing(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, NR_PAGES);
 
-	KUNIT_EXPECT_EQ(test, rxd_store_fill(store, 7, 0, RXD_GFP), 0);
+	KUNIT_EXPECT_EQ(test, fill_range(store, 7, 0), 0);
 	KUNIT_EXPECT_EQ(test, used(store), 0);
 }
 
@@ -692,7 +692,7 @@ static void fill_up_to_limit(struct kunit *test)
 	struct rxd_store *store = make_large_store(test, NR_PAGES, order);
 
 	rxd_store_set_limit(store, PER_LEAF + 3);
-	KUNIT_EXPECT_EQ(test, rxd_store_fill(store, 0, NR_PAGES, RXD_GFP), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, fill_range(store, 0, NR_PAGES), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, used(store), PER_LEAF + 3);
 	KUNIT_EXPECT_EQ(test, count_pages(store), PER_LEAF + 3);
 	KUNIT_EXPECT_EQ(test, max_used(store), PER_LEAF + 3);
@@ -704,13 +704,13 @@ static void fill_without_memory(struct kunit *test)
 	struct rxd_store *store = make_large_store(test, NR_PAGES, order);
 
 	test_memory.no_leaf = true;
-	KUNIT_EXPECT_EQ(test, rxd_store_fill(store, 0, NR_PAGES, RXD_GFP), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, fill_range(store, 0, NR_PAGES), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, used(store), 0);
 	KUNIT_EXPECT_EQ(test, max_used(store), 0);
 
 	test_memory.no_leaf = false;
 	test_memory.pages_left = 100;
-	KUNIT_EXPECT_EQ(test, rxd_store_fill(store, 0, NR_PAGES, RXD_GFP), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, fill_range(store, 0, NR_PAGES), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, used(store), 100);
 	KUNIT_EXPECT_EQ(test, count_pages(store), 100);
 	KUNIT_EXPECT_EQ(test, max_used(store), 100);

@@ -292,7 +292,7 @@ static void zero_part(struct kunit *test)
 	u8 *buf = make_buf(test, 0);
 
 	fill(test, store, 5, 1, 0x11);
-	rxd_store_zero(store, pos_of(5) + 512, 1024);
+	zero_range(store, pos_of(5) + 512, 1024);
 	rxd_store_read(store, pos_of(5), buf, PAGE_SIZE);
 	KUNIT_EXPECT_NULL(test, memchr_inv(buf, 0x11, 512));
 	KUNIT_EXPECT_NULL(test, memchr_inv(buf + 512, 0, 1024));
@@ -303,7 +303,7 @@ static void zero_unwritten_allocates_nothing(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 8);
 
-	rxd_store_zero(store, pos_of(5), PAGE_SIZE);
+	zero_range(store, pos_of(5), PAGE_SIZE);
 	KUNIT_EXPECT_FALSE(test, page_is_there(store, 5));
 	KUNIT_EXPECT_EQ(test, used(store), 0);
 }
@@ -763,7 +763,7 @@ static void leaf_goes_with_its_last_exchange(struct kunit *test)
 	struct page *page;
 
 	/* Exchange a page of a piece for a single page, and the other way round. */
-	KUNIT_ASSERT_EQ(test, rxd_store_fill(store, 0, 16, RXD_GFP), 0);
+	KUNIT_ASSERT_EQ(test, fill_range(store, 0, 16), 0);
 	page = rxd_store_alloc_page(store, 0, RXD_GFP);
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	KUNIT_EXPECT_EQ(test, rxd_store_exchange(store, 3, page, RXD_GFP_NOWAIT), 0);
@@ -831,7 +831,7 @@ static void clear_forgets_all(struct kunit *test)
 	unsigned long empty = index_bytes(store);
 	struct rxd_store_stats stats;
 
-	KUNIT_ASSERT_EQ(test, rxd_store_fill(store, 0, 3 * PER_LEAF + 5, RXD_GFP), 0);
+	KUNIT_ASSERT_EQ(test, fill_range(store, 0, 3 * PER_LEAF + 5), 0);
 	rxd_store_clear(store);
 	rxd_store_get_stats(store, &stats);
 	KUNIT_EXPECT_EQ(test, stats.used, 0);
@@ -854,7 +854,7 @@ static void background_gives_all_back(struct kunit *test)
 	for (way = 0; way < 3; way++) {
 		before = atomic_long_read(&test_pages);
 		store = make_store(test, nr);
-		KUNIT_ASSERT_EQ(test, rxd_store_fill(store, 0, nr, RXD_GFP), 0);
+		KUNIT_ASSERT_EQ(test, fill_range(store, 0, nr), 0);
 		KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), before + nr + 8);
 		if (way == 0)
 			rxd_store_clear(store);

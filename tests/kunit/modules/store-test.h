@@ -184,6 +184,29 @@ static inline int write_page(struct rxd_store *store, unsigned long pgno, const 
 	return rxd_store_write(store, pos_of(pgno), buf, PAGE_SIZE, RXD_GFP);
 }
 
+/* A write-zeroes request of one part. */
+static inline int zero_range(struct rxd_store *store, u64 pos, unsigned int len)
+{
+	struct rxd_write write;
+	int ret;
+
+	rxd_write_begin(&write, 0, RXD_GFP);
+	ret = rxd_store_zero(store, pos, len, &write);
+	rxd_write_end(&write);
+	return ret;
+}
+
+static inline int fill_range(struct rxd_store *store, unsigned long first, unsigned long nr)
+{
+	struct rxd_write write;
+	int ret;
+
+	rxd_write_begin(&write, 0, RXD_GFP);
+	ret = rxd_store_fill(store, first, nr, &write);
+	rxd_write_end(&write);
+	return ret;
+}
+
 static inline void fill(struct kunit *test, struct rxd_store *store, unsigned long first,
 			unsigned long nr, u8 byte)
 {
