@@ -3,7 +3,7 @@
  * The advice: which hit ratio would caches of other sizes have?
  *
  * The uses of a sample of the blocks go into a ring of their processor. A work item feeds them to
- * a miniature cache for each size, counts the misses, and keeps the counts of the last day.
+ * a simulated cache for each size, counts the misses, and keeps the counts of the last day.
  *
  * The hit ratio of a size is 1 - its misses / all reads. With the reads of the sample in place of
  * all reads, the result would depend on which of the most popular blocks the sample has.
@@ -78,8 +78,11 @@ struct ring {
  * struct part - counts of five minutes
  * @time: nanoseconds of them in which the advice was on
  * @reads: blocks that were read
- * @fed: samples that the miniature caches got
+ * @fed: samples that the simulated caches got
  * @lost: samples that they did not get, but for discards
+ * @judged: the part of @lost that was there when stock was last taken
+ * @looks: how often stock was taken and there were new ones
+ * @halved: the samples were halved meanwhile, so @misses is wrong
  * @misses: blocks that each size would have missed
  */
 struct part {
@@ -87,6 +90,9 @@ struct part {
 	u64 reads;
 	u64 fed;
 	u64 lost;
+	u64 judged;
+	unsigned int looks;
+	bool halved;
 	u64 misses[RXC_MINI_SIZES];
 };
 
@@ -102,8 +108,8 @@ struct part {
  * @work: feeds the samples
  * @tick: does so from time to time, and takes stock
  * @lock: protects the following
- * @mini: the miniature caches
- * @most: number of slots that each of them may have
+ * @mini: the simulated caches
+ * @halvings: how often the samples were halved
  * @seen: number of reads in @stats when stock was last taken
  * @budget: nanoseconds that the worker may take; negative: it took too many
  * @started: when the advice began, in nanoseconds
@@ -123,7 +129,7 @@ struct rxc_advice {
 	struct delayed_work tick ____cacheline_aligned_in_smp;
 	struct mutex lock; /* the following */
 	struct rxc_mini mini[RXC_MINI_SIZES];
-	unsigned long most;
+	unsigned int halvings;
 	u64 seen;
 	s64 budget;
 	u64 started;
@@ -247,30 +253,37 @@ static u64 new_reads(struct rxc_advice *a)
  */
 static bool has_holes(const struct part *part)
 {
-	return part->lost * 100 > (part->fed + part->lost) * LOST_PERCENT;
+	return part->halved || part->lost * 100 > (part->fed + part->lost) * LOST_PERCENT;
 }
 
 /*
- * Begin again with half the samples, and with empty miniature caches of half as many slots. If the
+ * Is it not a single burst that a ring had no room for? The samples are halved once in a part at
+ * most, because what was lost before that does not count any more.
+ */
+static bool come_too_fast(struct part *part)
+{
+	if (part->lost != part->judged)
+		part->looks++;
+	part->judged = part->lost;
+	return !part->halved && part->looks > 1 && has_holes(part);
+}
+
+/*
+ * Begin again with half the samples, and with empty simulated caches of half as many slots. If the
  * smallest of them does not have enough slots for that, all stays as it is.
  */
 static void halve_samples(struct rxc_advice *a)
 {
-	unsigned long most = a->most / 2;
 	unsigned int i;
-	u64 nr_slots;
 
-	while (most && rxc_mini_shift(rxc_mini_slots(a->nr_slots, 0), most) == a->mini[0].shift)
-		most /= 2;
-	if (most < RXC_MINI_SLOTS_MIN)
+	if (rxc_mini_slots(a->nr_slots, 0) >> (a->mini[0].shift + 1) <= RXC_MINI_SLOTS_MIN / 2)
 		return;
-	a->most = most;
-	for (i = 0; i < RXC_MINI_SIZES; i++) {
-		nr_slots = rxc_mini_slots(a->nr_slots, i);
-		rxc_mini_restart(&a->mini[i], nr_slots, rxc_mini_shift(nr_slots, a->most));
-	}
+	for (i = 0; i < RXC_MINI_SIZES; i++)
+		rxc_mini_restart(&a->mini[i], rxc_mini_slots(a->nr_slots, i),
+				 a->mini[i].shift + 1);
+	a->halvings++;
 	WRITE_ONCE(a->every, BIT(a->mini[0].shift));
-	*current_part(a) = (struct part) {};
+	current_part(a)->halved = true;
 }
 
 /* Feed the samples, and complete the counts. */
@@ -284,7 +297,7 @@ static void take_stock(struct rxc_advice *a)
 	part->reads += new_reads(a);
 	part->time += now - a->last;
 	a->last = now;
-	if (has_holes(part))
+	if (come_too_fast(part))
 		halve_samples(a);
 	turn_to(a, now);
 }
@@ -410,10 +423,9 @@ static int init_minis(struct rxc_advice *a)
 	u64 nr_slots;
 	int ret;
 
-	a->most = RXC_MINI_SLOTS;
 	for (i = 0; i < RXC_MINI_SIZES; i++) {
 		nr_slots = rxc_mini_slots(a->nr_slots, i);
-		ret = rxc_mini_init(&a->mini[i], nr_slots, rxc_mini_shift(nr_slots, a->most));
+		ret = rxc_mini_init(&a->mini[i], nr_slots, rxc_mini_shift(nr_slots, RXC_MINI_SLOTS));
 		if (ret)
 			return ret;
 	}
@@ -572,9 +584,9 @@ static void sum_up(const struct rxc_advice *a, unsigned int nr, struct part *cou
  *
  * The text has these numbers, for the last hour and then for the last day: seconds that count, in
  * which the machine did not sleep and few samples were lost; those that do not count, because more
- * were lost; blocks that were read in the former; samples of both, and those that were lost. Then,
- * for each size: the number of slots; how many of them are used; and the blocks that such a cache
- * would have missed, of those read in the last hour and day.
+ * were lost; blocks that were read in the former; samples of both, and those that were lost. Then
+ * how often the samples were halved. Then, for each size: the number of slots; how many of them are
+ * used; and the blocks that such a cache would have missed, of those read in the last hour and day.
  *
  * Return: 0; -ENODATA if the advice is off.
  */
@@ -595,6 +607,7 @@ int rxc_sampler_report(struct rxc_sampler *sampler, char *result, unsigned int m
 		       div_u64(sum[i].time, NSEC_PER_SEC), div_u64(left_out.time, NSEC_PER_SEC),
 		       sum[i].reads, sum[i].fed + left_out.fed, sum[i].lost + left_out.lost);
 	}
+	DMEMIT(" %u", a->halvings);
 	for (i = 0; i < RXC_MINI_SIZES; i++)
 		DMEMIT(" %llu %llu %llu %llu", rxc_mini_slots(a->nr_slots, i),
 		       (u64)a->mini[i].used << a->mini[i].shift, sum[0].misses[i],

@@ -38,7 +38,7 @@ int rxc_advise(struct rxcache *c, bool on)
  * rxc_advise_adjust - adjust the advice to the cache
  * @c: the cache, whose @index_lock the caller holds
  *
- * Switch it on or off, as the table or a message says. Its miniature caches stand for parts and
+ * Switch it on or off, as the table or a message says. Its simulated caches stand for parts and
  * multiples of the cache's size. If that has changed, the advice begins again.
  */
 void rxc_advise_adjust(struct rxcache *c)

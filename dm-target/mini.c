@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Miniature caches: the policy of the cache, with few slots and a sample of the blocks, finds the
+ * Simulated caches: the policy of the cache, with few slots and a sample of the blocks, finds the
  * hits of a cache of any size (C. Waldspurger et al., "Efficient MRC Construction with SHARDS",
  * FAST 2015; "Cache Modeling and Optimization using Miniature Simulations", ATC 2017).
  */
@@ -28,7 +28,7 @@ u64 rxc_mini_slots(u64 nr_slots, unsigned int size)
 }
 
 /**
- * rxc_mini_shift - choose the sample for a miniature cache
+ * rxc_mini_shift - choose the sample for a simulated cache
  * @nr_slots: number of slots of the cache that it stands for
  * @most: number of slots that it may have
  *
@@ -44,8 +44,8 @@ unsigned int rxc_mini_shift(u64 nr_slots, unsigned long most)
 }
 
 /**
- * rxc_mini_init - make an empty miniature cache
- * @mini: set to the miniature cache
+ * rxc_mini_init - make an empty simulated cache
+ * @mini: set to the simulated cache
  * @nr_slots: number of slots of the cache that it stands for
  * @shift: one of 2^@shift blocks is in the sample
  *
@@ -74,8 +74,8 @@ int rxc_mini_init(struct rxc_mini *mini, u64 nr_slots, unsigned int shift)
 }
 
 /**
- * rxc_mini_restart - empty a miniature cache, and give it a smaller sample
- * @mini: the miniature cache
+ * rxc_mini_restart - empty a simulated cache, and give it a smaller sample
+ * @mini: the simulated cache
  * @nr_slots: number of slots of the cache that it stands for, as before
  * @shift: one of 2^@shift blocks is in the sample, no more than before
  */
@@ -89,8 +89,8 @@ void rxc_mini_restart(struct rxc_mini *mini, u64 nr_slots, unsigned int shift)
 }
 
 /**
- * rxc_mini_exit - free a miniature cache
- * @mini: the miniature cache, which may be zero, or one that rxc_mini_init() could not make
+ * rxc_mini_exit - free a simulated cache
+ * @mini: the simulated cache, which may be zero, or one that rxc_mini_init() could not make
  */
 void rxc_mini_exit(struct rxc_mini *mini)
 {
@@ -141,8 +141,8 @@ static void insert(struct rxc_mini *mini, unsigned long set, u64 *tags, u64 bloc
 }
 
 /**
- * rxc_mini_use - tell a miniature cache what happened to a block of its sample
- * @mini: the miniature cache
+ * rxc_mini_use - tell a simulated cache what happened to a block of its sample
+ * @mini: the simulated cache
  * @block: block number
  * @use: what happened
  *

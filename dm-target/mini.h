@@ -8,8 +8,9 @@
 #include "tag.h"
 
 /*
- * Slots of a miniature cache at most, and more than half of it at least, unless the size that it
- * stands for has fewer. If samples come too fast, it has half as many, down to RXC_MINI_SLOTS_MIN.
+ * Slots of a simulated cache at most, and more than half of it at least, unless the size that it
+ * stands for has fewer. If samples come too fast, they are halved, as long as it has more than half
+ * of RXC_MINI_SLOTS_MIN.
  */
 #define RXC_MINI_SLOTS		8191
 #define RXC_MINI_SLOTS_MIN	2047
@@ -39,7 +40,7 @@ enum rxc_use {
 struct rxc_policy;
 
 /**
- * struct rxc_mini - a miniature cache, which stands for a cache of another size
+ * struct rxc_mini - a simulated cache, which stands for a cache of another size
  * @policy: the replacement policy
  * @tags: @ways tags for each set
  * @full_sets: number of sets of the cache that it stands for
@@ -64,7 +65,7 @@ struct rxc_mini {
  * @mask: 2^shift - 1
  *
  * A sample has one of 2^shift blocks. Of a run of blocks it has every 2^shift-th, so that it fills
- * the sets of a miniature cache as evenly as the run fills those of a cache. Which blocks these
+ * the sets of a simulated cache as evenly as the run fills those of a cache. Which blocks these
  * are depends on a hash. The sample of a larger shift is a part of that of a smaller one.
  *
  * Return: distance to the block; 0: @block is in the sample. It is right within a region of

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Shared by the index, the policy and the miniature caches: the tag of a slot, the size of a set,
+ * Shared by the index, the policy and the simulated caches: the tag of a slot, the size of a set,
  * and the set of a block.
  */
 #ifndef RXC_TAG_H

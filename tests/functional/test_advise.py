@@ -17,8 +17,8 @@ from rxdlib.lab import DISK
 from rxdlib.outcome import ok, refused
 
 SIZES = (0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8)
-# Numbers of the message; four for each size come after these.
-SECONDS, LEFT_OUT, READS, FED, LOST, FIRST = 0, 1, 2, 3, 4, 10
+# Numbers of the message: five for the hour, which the day has, too; HALVED; four for each size.
+SECONDS, LEFT_OUT, READS, FED, LOST, HALVED, FIRST = 0, 1, 2, 3, 4, 10, 11
 # A system call filter that makes rxadm see no versions of targets, which is as if they were old.
 OLD_MODULE = """
 import ctypes, errno, os, struct, sys
@@ -127,7 +127,7 @@ def test_sampled(lab):
             device.read(place * 128 * KIB, 128 * KIB)
     status, numbers = cache.status(), told(cache.name)
     assert numbers[READS] == 4000 * 32 and numbers[FED] == numbers[READS] / 8
-    assert numbers[LOST] == 0
+    assert numbers[LOST] == numbers[HALVED] == 0
     real = 100 * status.read_hits / (status.read_hits + status.read_misses)
     assert abs(advised(cache.name)[3]["hour_hit_percent"] - real) <= 1
 
@@ -278,6 +278,24 @@ def test_order_of_settings(advising, tmp_path):
 
 
 @pytest.mark.one_kernel
+def test_why_there_is_none(advising, tmp_path):
+    """A cache that cannot answer now is not one whose advice is off."""
+    log = tmp_path / "log"
+
+    def traced(*options):
+        return run("strace", "-s", "100", "-v", "-o", log, "-e", "trace=ioctl", *options,
+                   program("rxadm"), "advise", advising.name, check=False, environment=ALONE)
+
+    assert not traced().returncode
+    calls = [line for line in log.read_text().splitlines() if "ioctl(" in line]
+    number, = [number for number, line in enumerate(calls, 1) if "advice" in line]
+    for error, status, part in (("EBUSY", 5, "is being replaced"), ("ENXIO", 4, "was removed")):
+        result = traced("-e", f"inject=ioctl:error={error}:when={number}")
+        assert result.returncode == status and part in result.stderr
+        assert "is off" not in result.stderr and not result.stdout
+
+
+@pytest.mark.one_kernel
 def test_older_module(lab):
     cache = lab.cache(8 * MIB, cache_size=MIB, origin=lab.loop(8 * MIB))
     for args in (("advise", cache.name), ("set", cache.name, "--advise", "on"),
@@ -335,6 +353,10 @@ def test_passthrough_caches_nothing(advising):
     dm.message(advising.name, "mode", "passthrough")
     read_blocks(advising.path, [1, 2, 3] * 10)
     assert told(advising.name)[READS] == 32 and misses(advising.name, 3) == 32
+    notes = rxadm("advise", advising.name).stderr
+    assert "the mode of" in notes and "is passthrough" in notes and "long enough" not in notes
+    dm.message(advising.name, "mode", "writethrough")
+    assert "passthrough" not in rxadm("advise", advising.name).stderr
 
 
 def test_kept_by_reload_and_resume(advising):
@@ -446,7 +468,7 @@ def test_beside_all_else(advising):
                 run("dmsetup", "suspend", advising.name)
                 run("dmsetup", "resume", advising.name)
             numbers = told(advising.name)
-            assert len(numbers) == 42
+            assert len(numbers) == 43
     finally:
         ended.set()
         for thread in threads:

@@ -66,7 +66,8 @@ static struct cache_metrics caches[] = {
 		.advice = {
 			.on = true,
 			.time = { { .seconds = 3600, .reads = 200 },
-				  { .seconds = 86400, .reads = 3000 } },
+				  { .seconds = 86400, .reads = 3000, .lost = 17 } },
+			.halved = 1,
 			.size = { { 256, 0, { 150, 3000 } }, { .blocks = 512 }, { .blocks = 768 },
 				  { .blocks = 1024 }, { .blocks = 1536 }, { .blocks = 2048 },
 				  { .blocks = 4096 }, { 8192, 0, { 50, 1 } } },
@@ -145,6 +146,8 @@ static const char *const lines_of_both[] = {
 	"rxcache_advice_hit_ratio{name=\"rxc-sdb\",size=\"1048576\",times=\"0.25\",window=\"hour\"} 0.250000",
 	"rxcache_advice_hit_ratio{name=\"rxc-sdb\",size=\"1048576\",times=\"0.25\",window=\"day\"} 0.000000",
 	"rxcache_advice_hit_ratio{name=\"rxc-sdb\",size=\"33554432\",times=\"8\",window=\"day\"} 0.999667",
+	"rxcache_advice_lost_samples{name=\"rxc-sdb\"} 17",
+	"rxcache_advice_halvings{name=\"rxc-sdb\"} 1",
 	"rxcache_io_latency_seconds_bucket{name=\"rxc-sdb\",le=\"1e-06\"} 1",
 	"rxcache_io_latency_seconds_bucket{name=\"rxc-sdb\",le=\"2e-06\"} 3",
 	"rxcache_io_latency_seconds_bucket{name=\"rxc-sdb\",le=\"0.2\"} 3",

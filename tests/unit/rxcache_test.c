@@ -223,7 +223,7 @@ static void test_round_trip(void)
 	}
 }
 
-#define TIMES	"3300 300 100 1 2 7200 600 1000 5 6 "
+#define TIMES	"3300 300 100 1 2 7200 600 1000 5 6 1 "
 #define SIZES	"16 9 90 900 32 9 80 800 48 9 70 700 64 9 60 600 96 9 50 500 128 9 40 400 256 9 30 300 "
 
 static void test_advice(void)
@@ -234,8 +234,8 @@ static void test_advice(void)
 	} answers[] = {
 		{ TIMES SIZES "512 9 101 1000", NULL },
 		{ "", "ends after 0 fields" },
-		{ TIMES, "ends after 10 fields" },
-		{ TIMES SIZES "512 9 101", "ends after 41 fields" },
+		{ TIMES, "ends after 11 fields" },
+		{ TIMES SIZES "512 9 101", "ends after 42 fields" },
 		{ TIMES SIZES "512 9 101 -1", "is '-1'" },
 		{ TIMES SIZES "512 9 x 1000", "is 'x'" },
 		{ TIMES SIZES "512 9 101 1000 7", "'7', is one too many" },
@@ -255,8 +255,20 @@ static void test_advice(void)
 	tap_ok(advice.on && advice.time[ADVICE_HOUR].fed == 1 &&
 	       advice.time[ADVICE_DAY].lost == 6 && advice.time[ADVICE_HOUR].seconds == 3300 &&
 	       advice.time[ADVICE_DAY].left_out == 600 && advice.size[7].used == 9 &&
-	       advice.time[ADVICE_DAY].reads == 1000 && advice.size[0].blocks == 16 &&
+	       advice.time[ADVICE_DAY].reads == 1000 && advice.halved == 1 && advice.size[0].blocks == 16 &&
 	       advice.size[7].misses[ADVICE_DAY] == 1000, "advice_parse: its values");
+	tap_ok(!advice_is_known(&advice, 0), "advice_is_known: it is not full, and misses much");
+	advice.size[0].used = 15;
+	tap_ok(advice_is_known(&advice, 0), "advice_is_known: it was full");
+	advice.size[7].misses[ADVICE_HOUR] = 0;
+	tap_ok(advice_is_known(&advice, 7), "advice_is_known: it missed nothing in the last hour");
+	advice.time[ADVICE_HOUR].reads = 0;
+	tap_ok(!advice_is_known(&advice, 7), "advice_is_known: nothing was read in the last hour");
+	advice.size[7].misses[ADVICE_DAY] = 9;
+	tap_ok(advice_is_known(&advice, 7), "advice_is_known: it missed little in the last day");
+	advice.time[ADVICE_HOUR].reads = 100;
+	advice.size[7].misses[ADVICE_HOUR] = 101;
+	advice.size[7].misses[ADVICE_DAY] = 1000;
 	tap_ok(advice_hit_ratio(&advice, 0, ADVICE_HOUR) > 0.0999 &&
 	       advice_hit_ratio(&advice, 0, ADVICE_HOUR) < 0.1001 &&
 	       advice_hit_ratio(&advice, 6, ADVICE_DAY) > 0.6999 &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of the advice: samples, miniature caches, counts over time, and switching it on and
+ * KUnit tests of the advice: samples, simulated caches, counts over time, and switching it on and
  * off while samples are taken.
  */
 #include <kunit/test.h>
@@ -31,7 +31,7 @@
  * @nr: how many these are
  */
 struct told {
-	u64 number[10 + 4 * RXC_MINI_SIZES];
+	u64 number[11 + 4 * RXC_MINI_SIZES];
 	unsigned int nr;
 };
 
@@ -44,7 +44,8 @@ enum {
 	DAY_SECONDS,
 	DAY_LEFT_OUT,
 	DAY_READS,
-	SIZES = 2 * DAY_SECONDS,
+	HALVED = 2 * DAY_SECONDS,
+	SIZES,
 };
 
 static struct rxc_stats __percpu *stats;
@@ -372,12 +373,11 @@ static void overflow(unsigned int nr, enum rxc_use use)
 	test_release_worker(&sampler);
 }
 
-/* What the miniature caches are like after @steps steps. */
+/* What the simulated caches are like after @steps steps. */
 static void check_steps(struct kunit *test, unsigned int steps)
 {
 	unsigned int i;
 
-	KUNIT_EXPECT_EQ(test, test_most_slots(&sampler), RXC_MINI_SLOTS >> steps);
 	for (i = 0; i < RXC_MINI_SIZES; i++) {
 		KUNIT_EXPECT_LE(test, mini_slots(i), RXC_MINI_SLOTS >> steps);
 		KUNIT_EXPECT_GT(test, mini_slots(i), RXC_MINI_SLOTS >> (steps + 1));
@@ -385,7 +385,18 @@ static void check_steps(struct kunit *test, unsigned int steps)
 	}
 }
 
-/* If samples are lost, it begins again with half as many; what was counted before stays. */
+/* Lose @nr samples, which fill whole regions, and let the worker look. */
+static void lose(struct kunit *test, unsigned int nr, struct told *told)
+{
+	rxc_stat_add(stats, RXC_READ_MISSES, 1000);
+	overflow(test_ring_length(&sampler) + nr, RXC_USE_READ);
+	KUNIT_ASSERT_EQ(test, tell(&sampler, told), 0);
+}
+
+/*
+ * If samples are lost again and again, it begins again with half as many. What was counted before
+ * stays, and the part in which it happened does not count.
+ */
 static void samples_are_halved(struct kunit *test)
 {
 	unsigned int length, steps, i;
@@ -395,35 +406,85 @@ static void samples_are_halved(struct kunit *test)
 	length = test_ring_length(&sampler);
 	read_slowly(0, 8 * RXC_SPREAD);
 	test_pass_time(&sampler, HOUR / 2);
-	for (steps = 1; RXC_MINI_SLOTS >> steps >= RXC_MINI_SLOTS_MIN; steps++) {
-		rxc_stat_add(stats, RXC_READ_MISSES, 1000);
-		overflow(2 * length, RXC_USE_READ);
-		KUNIT_ASSERT_EQ(test, tell(&sampler, &told), 0);
-		check_steps(test, steps);
-		KUNIT_EXPECT_EQ(test, told.number[HOUR_READS], 8 * RXC_SPREAD);
-		KUNIT_EXPECT_EQ(test, hour_misses(&told, 0), 8 * RXC_SPREAD);
-		KUNIT_EXPECT_EQ(test, told.number[LOST], 0);
-		KUNIT_EXPECT_EQ(test, told.number[HOUR_LEFT_OUT], 0);
-		KUNIT_EXPECT_GE(test, told.number[HOUR_SECONDS], HOUR / 2);
-		/* The next sample, or what was one, sets the new rate. */
-		rxc_sampler_note(&sampler, 0, sampler.every, RXC_USE_DROP);
-		KUNIT_EXPECT_EQ(test, sampler.every, 64 << steps);
-	}
-	KUNIT_EXPECT_GT(test, steps, 1);
-	read_slowly(0, 8 * RXC_SPREAD);
+	lose(test, length, &told);
+	KUNIT_EXPECT_EQ(test, told.number[HALVED], 0);
+	test_pass_time(&sampler, 60);
+	lose(test, length, &told);
+	check_steps(test, 1);
+	KUNIT_EXPECT_EQ(test, told.number[HALVED], 1);
+	/* What comes later in this part does not count, either. */
+	test_pass_time(&sampler, 60);
+	read_slowly(0, 100 * RXC_SPREAD);
 	KUNIT_ASSERT_EQ(test, tell(&sampler, &told), 0);
-	for (i = 0; i < RXC_MINI_SIZES; i++) {
-		if (BIT(test_mini(&sampler, i)->shift) > RXC_SPREAD)
-			continue;
-		KUNIT_EXPECT_EQ(test, hour_misses(&told, i), 2 * 8 * RXC_SPREAD);
-		KUNIT_EXPECT_EQ(test, used_of(&told, i), 8 * RXC_SPREAD);
-	}
-	/* At the lowest rate, the part in which they are lost does not count. */
-	overflow(2 * length, RXC_USE_READ);
-	KUNIT_ASSERT_EQ(test, tell(&sampler, &told), 0);
-	KUNIT_EXPECT_EQ(test, told.number[LOST], length);
+	KUNIT_EXPECT_EQ(test, told.number[LOST], 2 * length);
+	KUNIT_EXPECT_GE(test, told.number[HOUR_LEFT_OUT], 120);
+	KUNIT_EXPECT_LE(test, told.number[HOUR_LEFT_OUT], 180);
 	KUNIT_EXPECT_EQ(test, told.number[HOUR_READS], 8 * RXC_SPREAD);
-	KUNIT_EXPECT_EQ(test, test_most_slots(&sampler), RXC_MINI_SLOTS_MIN);
+	KUNIT_EXPECT_EQ(test, hour_misses(&told, 0), 8 * RXC_SPREAD);
+	KUNIT_EXPECT_GE(test, told.number[HOUR_SECONDS], HOUR / 2);
+	/* A sample, or what was one, sets the new rate. */
+	rxc_sampler_note(&sampler, 0, sampler.every, RXC_USE_DROP);
+	KUNIT_EXPECT_EQ(test, sampler.every, 128);
+	test_pass_time(&sampler, 300);
+	read_slowly(200 * RXC_SPREAD, 8 * RXC_SPREAD);
+	KUNIT_ASSERT_EQ(test, tell(&sampler, &told), 0);
+	KUNIT_EXPECT_EQ(test, told.number[HOUR_READS], 16 * RXC_SPREAD);
+	for (i = 0; i < RXC_MINI_SIZES; i++)
+		if (BIT(test_mini(&sampler, i)->shift) <= RXC_SPREAD)
+			KUNIT_EXPECT_EQ(test, hour_misses(&told, i), 16 * RXC_SPREAD);
+	/* Once in a part, and twice at most. */
+	for (steps = 2; steps < 5; steps++) {
+		test_pass_time(&sampler, 300);
+		for (i = 0; i < 3; i++)
+			lose(test, length, &told);
+		KUNIT_EXPECT_EQ(test, told.number[HALVED], 2);
+		KUNIT_EXPECT_EQ(test, BIT(test_mini(&sampler, 0)->shift), 64 << 2);
+	}
+	KUNIT_EXPECT_GT(test, mini_slots(0), RXC_MINI_SLOTS_MIN / 2);
+	KUNIT_EXPECT_EQ(test, told.number[LOST], 11 * length);
+	KUNIT_EXPECT_EQ(test, told.number[HOUR_READS], 16 * RXC_SPREAD);
+	rxc_sampler_off(&sampler);
+}
+
+/* A cache whose smallest size has all blocks takes half of them, and no size loses more slots. */
+static void small_caches_are_halved_once(struct kunit *test)
+{
+	const u64 nr[] = { 8192, 16383, 8191 };
+	unsigned int i, k, slots;
+	struct told told;
+
+	for (i = 0; i < ARRAY_SIZE(nr); i++) {
+		KUNIT_ASSERT_EQ(test, rxc_sampler_on(&sampler, nr[i], stats), 0);
+		slots = mini_slots(RXC_MINI_SIZES - 1);
+		for (k = 0; k < 4; k++) {
+			lose(test, test_ring_length(&sampler), &told);
+			lose(test, test_ring_length(&sampler), &told);
+			test_pass_time(&sampler, 300);
+		}
+		KUNIT_EXPECT_EQ(test, told.number[HALVED], nr[i] < 8192 ? 0 : 1);
+		KUNIT_EXPECT_GE(test, mini_slots(RXC_MINI_SIZES - 1) + RXC_WAYS, slots / 2);
+		rxc_sampler_off(&sampler);
+	}
+}
+
+/* One burst, or losses in different parts that are few in each, are no reason for fewer samples. */
+static void bursts_halve_nothing(struct kunit *test)
+{
+	unsigned int length, i;
+	struct told told;
+
+	KUNIT_ASSERT_EQ(test, rxc_sampler_on(&sampler, BIG, stats), 0);
+	length = test_ring_length(&sampler);
+	for (i = 0; i < 3; i++) {
+		lose(test, length, &told);
+		tell(&sampler, &told);
+		test_pass_time(&sampler, 300);
+	}
+	for (i = 0; i < 3; i++)
+		lose(test, length / 256, &told);
+	KUNIT_EXPECT_EQ(test, told.number[HALVED], 0);
+	KUNIT_EXPECT_EQ(test, told.number[LOST], 3 * length + 3 * (length / 256));
+	KUNIT_EXPECT_GE(test, told.number[HOUR_LEFT_OUT], 900);
 	rxc_sampler_off(&sampler);
 }
 
@@ -460,7 +521,6 @@ static void parts_with_holes(struct kunit *test)
 	read_slowly(1 << 20, 10);
 	KUNIT_ASSERT_EQ(test, tell(&sampler, &told), 0);
 	KUNIT_EXPECT_EQ(test, told.number[HOUR_READS], length + few + 10);
-	KUNIT_EXPECT_EQ(test, test_most_slots(&sampler), RXC_MINI_SLOTS);
 	test_pass_time(&sampler, 2 * HOUR);
 	KUNIT_ASSERT_EQ(test, tell(&sampler, &told), 0);
 	KUNIT_EXPECT_EQ(test, told.number[HOUR_LEFT_OUT], 0);
@@ -810,6 +870,8 @@ static struct kunit_case advice_cases[] = {
 	KUNIT_CASE(hours_pass),
 	KUNIT_CASE(notes_what_is_in_the_sample),
 	KUNIT_CASE(samples_are_halved),
+	KUNIT_CASE(small_caches_are_halved_once),
+	KUNIT_CASE(bursts_halve_nothing),
 	KUNIT_CASE(parts_with_holes),
 	KUNIT_CASE(discards_overflow),
 	KUNIT_CASE(the_worker_rests),

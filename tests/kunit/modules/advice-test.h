@@ -13,7 +13,6 @@ s64 test_budget(struct rxc_sampler *sampler);
 void test_end_rest(struct rxc_sampler *sampler);
 bool test_rests(struct rxc_sampler *sampler);
 void test_watch(void (*watch)(u64 block));
-unsigned long test_most_slots(const struct rxc_sampler *sampler);
 unsigned int test_samples_left(struct rxc_sampler *sampler);
 unsigned int test_ring_length(const struct rxc_sampler *sampler);
 const struct rxc_mini *test_mini(const struct rxc_sampler *sampler, unsigned int i);

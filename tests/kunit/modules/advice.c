@@ -16,7 +16,7 @@ static bool watched_use(struct rxc_mini *mini, u64 block, enum rxc_use use);
 
 static bool watched_use(struct rxc_mini *mini, u64 block, enum rxc_use use)
 {
-	/* Only the first miniature cache of the smallest possible advice has so few. */
+	/* Only the first simulated cache of the smallest possible advice has so few. */
 	if (watcher && mini->ways == RXC_SLOTS_MIN)
 		watcher(block);
 	return rxc_mini_use(mini, block, use);
@@ -107,11 +107,6 @@ unsigned int test_samples_left(struct rxc_sampler *sampler)
 	for_each_possible_cpu(cpu)
 		nr += ring_of(a, cpu)->head - ring_of(a, cpu)->tail;
 	return nr;
-}
-
-unsigned long test_most_slots(const struct rxc_sampler *sampler)
-{
-	return advice_of(sampler)->most;
 }
 
 unsigned int test_ring_length(const struct rxc_sampler *sampler)

@@ -3,6 +3,7 @@
  * rxadm extents, diff: ranges of RAM disks; hotlist, warm: the blocks of a cache; advise: the
  * hit ratio of a cache with other sizes
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -256,10 +257,6 @@ const struct command command_warm = {
 /* Blocks an hour are not extrapolated from less. */
 #define SECONDS_MIN	60
 #define MINUTE		60
-/* A size has been full if it uses so much of its blocks: some sets are full before others. */
-#define FULL_PERCENT	90
-/* Of the reads in the last hour, so few misses do not matter. */
-#define FEW_PERCENT	1
 
 enum {
 	COL_SIZE,
@@ -334,17 +331,6 @@ static bool is_better(const struct advice *advice, unsigned int size, unsigned i
 	return false;
 }
 
-/*
- * A size that has never been full has missed only blocks that it had not seen before. What it is
- * worth is not known yet, unless these are few.
- */
-static bool is_known(const struct advice *advice, unsigned int size)
-{
-	return 100.0 * advice->size[size].used >= FULL_PERCENT * advice->size[size].blocks ||
-	       100.0 * advice->size[size].misses[ADVICE_HOUR] <
-	       (double)FEW_PERCENT * advice->time[ADVICE_HOUR].reads;
-}
-
 static unsigned long long minutes(uint64_t seconds)
 {
 	return (seconds + MINUTE - 1) / MINUTE;
@@ -363,21 +349,33 @@ static void note_left_out(const char *name, const struct advice *advice, enum ad
 }
 
 /* Print a note if no size is better, or if the results are not complete. */
-static void note_sizes(const char *name, const struct advice *advice, uint64_t block_size,
-		       uint64_t least_blocks)
+static void note_sizes(const char *name, const struct advice *advice,
+		       const struct rxcache_status *status)
 {
+	uint64_t block_size = status->block_size * SECTOR;
+	uint64_t least_blocks = rxcache_least_blocks(status);
 	unsigned int least = 0, most = ADVICE_SIZES - 1, unknown = ADVICE_PRESENT;
 	char size[SIZE_TEXT_MAX];
 
 	note_left_out(name, advice, ADVICE_HOUR);
 	note_left_out(name, advice, ADVICE_DAY);
+	if (advice->halved)
+		report(EXIT_OK,
+		       "note: samples of '%s' came too fast, so only one of %llu is taken since, and the figures are less exact",
+		       name, 1ULL << (advice->halved & 7));
 	if (!advice->time[ADVICE_DAY].reads && !advice->time[ADVICE_DAY].left_out)
 		report(EXIT_OK, "note: nothing was read from '%s' in the last day", name);
 	if (advice->time[ADVICE_DAY].seconds + advice->time[ADVICE_DAY].left_out < HOUR)
 		report(EXIT_OK, "note: the advice of '%s' has been on for less than an hour", name);
+	if (!strcmp(status->features.mode, "passthrough")) {
+		report(EXIT_OK,
+		       "note: the mode of '%s' is passthrough, in which all reads are misses for all sizes",
+		       name);
+		return;
+	}
 	if (!advice->time[ADVICE_DAY].reads)
 		return;
-	while (unknown < ADVICE_SIZES && is_known(advice, unknown))
+	while (unknown < ADVICE_SIZES && advice_is_known(advice, unknown))
 		unknown++;
 	while (most > ADVICE_PRESENT && !is_better(advice, most, ADVICE_PRESENT))
 		most--;
@@ -401,12 +399,25 @@ static void note_sizes(const char *name, const struct advice *advice, uint64_t b
 		       HELPS_PERCENT);
 }
 
+static enum exit_code no_advice(const char *name, int error)
+{
+	if (error == EBUSY)
+		return report(EXIT_BUSY,
+			      "cache '%s': its table is being replaced; try again when it is resumed",
+			      name);
+	if (error == ENXIO)
+		return report(EXIT_DEVICE, "cache '%s': it was removed meanwhile", name);
+	return report(EXIT_BUSY,
+		      "cache '%s': its advice is off; 'rxadm set %s --advise on' switches it on",
+		      name, name);
+}
+
 static enum exit_code advise(struct table *table, const char *name)
 {
 	struct rxcache_status status;
-	struct advice advice;
+	struct advice advice = { 0 };
 	enum exit_code ret;
-	uint64_t sectors, block_size;
+	uint64_t sectors;
 
 	ret = cache_query(name, &status, &sectors);
 	if (!ret && !target_can_advise())
@@ -414,15 +425,12 @@ static enum exit_code advise(struct table *table, const char *name)
 	if (!ret)
 		ret = advice_read(name, &advice);
 	if (!ret && !advice.on)
-		ret = report(EXIT_BUSY,
-			     "cache '%s': its advice is off; 'rxadm set %s --advise on' switches it on",
-			     name, name);
+		ret = no_advice(name, advice.error);
 	if (ret)
 		return ret;
-	block_size = status.block_size * SECTOR;
-	fill_sizes(table, &advice, block_size);
+	fill_sizes(table, &advice, status.block_size * SECTOR);
 	ret = table_print(table);
-	note_sizes(name, &advice, block_size, rxcache_least_blocks(&status));
+	note_sizes(name, &advice, &status);
 	return ret;
 }
 

@@ -218,7 +218,7 @@ enum exit_code hotlist_warm(const char *name, const char *path, bool background)
 /**
  * advice_read - ask a cache which hit ratio other sizes would have
  * @name: the cache
- * @advice: out: its answer; its advice may be off
+ * @advice: out: its answer; its advice may be off, or its error EBUSY or ENXIO
  */
 enum exit_code advice_read(const char *name, struct advice *advice)
 {
@@ -226,7 +226,7 @@ enum exit_code advice_read(const char *name, struct advice *advice)
 	int err = mapping_ask(name, "advice", &answer);
 	enum exit_code ret = EXIT_OK;
 
-	*advice = (struct advice){ .on = false };
+	*advice = (struct advice){ .error = err };
 	if (!err)
 		error = answer ? advice_parse(answer, advice) : copy_text("it is empty");
 	/* It may have been switched off or removed, or its table replaced, since it was found. */

@@ -289,6 +289,7 @@ char *advice_parse(const char *text, struct advice *advice)
 		need_numbers(&words, "samples", &advice->time[time].fed, 0, NULL);
 		need_numbers(&words, "samples", &advice->time[time].lost, 0, NULL);
 	}
+	need_numbers(&words, "how often samples were halved", &advice->halved, 0, NULL);
 	for (i = 0; i < ADVICE_SIZES; i++) {
 		need_numbers(&words, "a size", &advice->size[i].blocks, 0, NULL);
 		need_numbers(&words, "the blocks used", &advice->size[i].used, 0, NULL);

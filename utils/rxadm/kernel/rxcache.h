@@ -84,12 +84,14 @@ enum advice_time {
 /* What caches of other sizes would do with the reads of the last hour and day. */
 struct advice {
 	bool on;
+	int error;	/* if it is not on: ENODATA, or why the target cannot tell it now */
 	struct {
 		uint64_t seconds;	/* without those that are left out */
 		uint64_t left_out;	/* seconds in which too many samples were lost */
 		uint64_t reads;		/* blocks */
 		uint64_t fed, lost;	/* samples */
 	} time[ADVICE_TIMES];
+	uint64_t halved;	/* how often the samples were halved, because too many were lost */
 	struct {
 		uint64_t blocks;
 		uint64_t used;		/* blocks that it would hold now */
@@ -112,6 +114,24 @@ static inline double advice_hit_ratio(const struct advice *advice, unsigned int 
 	uint64_t reads = advice->time[time].reads, misses = advice->size[size].misses[time];
 
 	return misses < reads ? 1 - (double)misses / reads : 0;
+}
+
+/* A size has been full if it uses so much of its blocks: some sets are full before others. */
+#define ADVICE_FULL_PERCENT	90
+/* So few misses do not matter, of the reads in the last hour, or in the day if that has none. */
+#define ADVICE_FEW_PERCENT	1
+
+/*
+ * A size that has never been full has missed only blocks that it had not seen before. What it is
+ * worth is not known yet, unless these are few. Return: whether it is known.
+ */
+static inline bool advice_is_known(const struct advice *advice, unsigned int size)
+{
+	enum advice_time time = advice->time[ADVICE_HOUR].reads ? ADVICE_HOUR : ADVICE_DAY;
+
+	return 100.0 * advice->size[size].used >= ADVICE_FULL_PERCENT * advice->size[size].blocks ||
+	       100.0 * advice->size[size].misses[time] <
+	       (double)ADVICE_FEW_PERCENT * advice->time[time].reads;
 }
 
 #define LATENCY_BINS	19

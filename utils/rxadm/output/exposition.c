@@ -225,27 +225,28 @@ static void write_state(const struct scope *scope, const void *disk)
 	}
 }
 
-#define RAMDISK_FIELD(_name, _value, _shown)						\
+#define MEASURE(_kind, _name, _value, _shown)						\
 static void write_##_name(const struct scope *scope, const void *disk)			\
 {											\
-	const struct ramdisk_metrics *ramdisk = disk;					\
+	const struct _kind##_metrics *metrics = disk;					\
 											\
 	if (_shown)									\
 		write_number(scope, (_value));						\
 }
 
-RAMDISK_FIELD(size, ramdisk->query.size, true)
-RAMDISK_FIELD(limit, ramdisk->query.mem_limit && ramdisk->query.mem_limit < ramdisk->query.size ?
-		     ramdisk->query.mem_limit : ramdisk->query.size, true)
-RAMDISK_FIELD(mem_used, ramdisk->query.mem_used, true)
-RAMDISK_FIELD(mem_max_used, ramdisk->query.mem_max_used, true)
-RAMDISK_FIELD(mem_index, ramdisk->query.mem_index, true)
-RAMDISK_FIELD(nospc, ramdisk->query.nospc, true)
-RAMDISK_FIELD(discards, ramdisk->query.discards, true)
-RAMDISK_FIELD(save_time, ramdisk->saves.time, ramdisk->saves.time)
-RAMDISK_FIELD(save_bytes, ramdisk->saves.bytes, ramdisk->saves.time)
-RAMDISK_FIELD(save_failures, ramdisk->saves.failures, true)
-RAMDISK_FIELD(autosave, ramdisk->autosave, ramdisk->autosave)
+MEASURE(ramdisk, size, metrics->query.size, true)
+MEASURE(ramdisk, limit,
+	metrics->query.mem_limit && metrics->query.mem_limit < metrics->query.size ?
+	metrics->query.mem_limit : metrics->query.size, true)
+MEASURE(ramdisk, mem_used, metrics->query.mem_used, true)
+MEASURE(ramdisk, mem_max_used, metrics->query.mem_max_used, true)
+MEASURE(ramdisk, mem_index, metrics->query.mem_index, true)
+MEASURE(ramdisk, nospc, metrics->query.nospc, true)
+MEASURE(ramdisk, discards, metrics->query.discards, true)
+MEASURE(ramdisk, save_time, metrics->saves.time, metrics->saves.time)
+MEASURE(ramdisk, save_bytes, metrics->saves.bytes, metrics->saves.time)
+MEASURE(ramdisk, save_failures, metrics->saves.failures, true)
+MEASURE(ramdisk, autosave, metrics->autosave, metrics->autosave)
 
 /* The first save is due one interval after autosave began. */
 static uint64_t autosave_due(const struct ramdisk_metrics *ramdisk)
@@ -255,8 +256,8 @@ static uint64_t autosave_due(const struct ramdisk_metrics *ramdisk)
 	return (saves->time > saves->start ? saves->time : saves->start) + ramdisk->autosave;
 }
 
-RAMDISK_FIELD(autosave_due, autosave_due(ramdisk),
-	      ramdisk->autosave && (ramdisk->saves.time || ramdisk->saves.start))
+MEASURE(ramdisk, autosave_due, autosave_due(metrics),
+	metrics->autosave && (metrics->saves.time || metrics->saves.start))
 
 static void write_save_duration(const struct scope *scope, const void *disk)
 {
@@ -309,33 +310,25 @@ static void write_cache_info(const struct scope *scope, const void *disk)
 	end_number(scope, 1);
 }
 
-static void write_cache_limit(const struct scope *scope, const void *disk)
-{
-	write_number(scope, rxcache_size(&((const struct cache_metrics *)disk)->status));
-}
-
-#define STATUS_FIELD(_name, _field)							\
-static void write_##_name(const struct scope *scope, const void *disk)			\
-{											\
-	write_number(scope, ((const struct cache_metrics *)disk)->status._field);	\
-}
-
-STATUS_FIELD(block_size, block_size * SECTOR)
-STATUS_FIELD(cutoff, features.seq_cutoff)
-STATUS_FIELD(blocks, total)
-STATUS_FIELD(blocks_used, used)
-STATUS_FIELD(metadata, metadata)
-STATUS_FIELD(read_hits, counters[RXCACHE_READ_HITS])
-STATUS_FIELD(read_misses, counters[RXCACHE_READ_MISSES])
-STATUS_FIELD(read_partials, counters[RXCACHE_READ_PARTIALS])
-STATUS_FIELD(write_hits, counters[RXCACHE_WRITE_HITS])
-STATUS_FIELD(write_misses, counters[RXCACHE_WRITE_MISSES])
-STATUS_FIELD(write_partials, counters[RXCACHE_WRITE_PARTIALS])
-STATUS_FIELD(fills, counters[RXCACHE_FILLS])
-STATUS_FIELD(evictions, counters[RXCACHE_EVICTIONS])
-STATUS_FIELD(bypasses, counters[RXCACHE_BYPASSES])
-STATUS_FIELD(invalidations, counters[RXCACHE_INVALIDATIONS])
-STATUS_FIELD(origin_errors, counters[RXCACHE_ORIGIN_ERRORS])
+MEASURE(cache, cache_limit, rxcache_size(&metrics->status), true)
+MEASURE(cache, block_size, metrics->status.block_size * SECTOR, true)
+MEASURE(cache, cutoff, metrics->status.features.seq_cutoff, true)
+MEASURE(cache, blocks, metrics->status.total, true)
+MEASURE(cache, blocks_used, metrics->status.used, true)
+MEASURE(cache, metadata, metrics->status.metadata, true)
+MEASURE(cache, read_hits, metrics->status.counters[RXCACHE_READ_HITS], true)
+MEASURE(cache, read_misses, metrics->status.counters[RXCACHE_READ_MISSES], true)
+MEASURE(cache, read_partials, metrics->status.counters[RXCACHE_READ_PARTIALS], true)
+MEASURE(cache, write_hits, metrics->status.counters[RXCACHE_WRITE_HITS], true)
+MEASURE(cache, write_misses, metrics->status.counters[RXCACHE_WRITE_MISSES], true)
+MEASURE(cache, write_partials, metrics->status.counters[RXCACHE_WRITE_PARTIALS], true)
+MEASURE(cache, fills, metrics->status.counters[RXCACHE_FILLS], true)
+MEASURE(cache, evictions, metrics->status.counters[RXCACHE_EVICTIONS], true)
+MEASURE(cache, bypasses, metrics->status.counters[RXCACHE_BYPASSES], true)
+MEASURE(cache, invalidations, metrics->status.counters[RXCACHE_INVALIDATIONS], true)
+MEASURE(cache, origin_errors, metrics->status.counters[RXCACHE_ORIGIN_ERRORS], true)
+MEASURE(cache, advice_lost, metrics->advice.time[ADVICE_DAY].lost, metrics->advice.on)
+MEASURE(cache, advice_halved, metrics->advice.halved, metrics->advice.on)
 
 static void write_latency(const struct scope *scope, const void *disk)
 {
@@ -416,6 +409,11 @@ static const struct family cache_families[] = {
 	  "Latency of reads and writes since its measurement was started.", write_latency },
 	{ "advice_hit_ratio", TYPE_GAUGE, NULL,
 	  "Hit ratio that the cache would have had with this size, 0 to 1.", write_advice },
+	{ "advice_lost_samples", TYPE_GAUGE, NULL,
+	  "Samples of the advice that were lost in the last day.", write_advice_lost },
+	{ "advice_halvings", TYPE_GAUGE, NULL,
+	  "How often the advice has halved its samples, because too many were lost.",
+	  write_advice_halved },
 };
 
 static const struct kind ramdisk_kind = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the policy and the miniature caches need of the kernel, for a program. */
+/* What the policy and the simulated caches need of the kernel, for a program. */
 #ifndef SHIM_KERNEL_H
 #define SHIM_KERNEL_H
 
