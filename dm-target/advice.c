@@ -425,7 +425,8 @@ static int init_minis(struct rxc_advice *a)
 
 	for (i = 0; i < RXC_MINI_SIZES; i++) {
 		nr_slots = rxc_mini_slots(a->nr_slots, i);
-		ret = rxc_mini_init(&a->mini[i], nr_slots, rxc_mini_shift(nr_slots, RXC_MINI_SLOTS));
+		ret = rxc_mini_init(&a->mini[i], nr_slots,
+				    rxc_mini_shift(nr_slots, RXC_MINI_SLOTS));
 		if (ret)
 			return ret;
 	}

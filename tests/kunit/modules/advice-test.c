@@ -441,7 +441,8 @@ static void samples_are_halved(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, BIT(test_mini(&sampler, 0)->shift), 64 << 2);
 	}
 	KUNIT_EXPECT_GT(test, mini_slots(0), RXC_MINI_SLOTS_MIN / 2);
-	KUNIT_EXPECT_EQ(test, told.number[LOST], 11 * length);
+	/* After the second time, half the samples that came next found room. */
+	KUNIT_EXPECT_EQ(test, told.number[LOST], 10 * length);
 	KUNIT_EXPECT_EQ(test, told.number[HOUR_READS], 16 * RXC_SPREAD);
 	rxc_sampler_off(&sampler);
 }
