@@ -43,6 +43,8 @@
 #define PARTS		288
 /* Of 100 samples of a part, at most so many may be lost. */
 #define LOST_PERCENT	1
+/* Losses within so much time are one burst. Stock is taken every ten seconds at least. */
+#define BURST_NS	(20 * NSEC_PER_SEC)
 /* How often the rings are emptied at least, if there is time. */
 #define PERIOD		(10 * HZ)
 /*
@@ -81,7 +83,6 @@ struct ring {
  * @fed: samples that the simulated caches got
  * @lost: samples that they did not get, but for discards
  * @judged: the part of @lost that was there when stock was last taken
- * @looks: how often stock was taken and there were new ones
  * @halved: the samples were halved meanwhile, so @misses is wrong
  * @misses: blocks that each size would have missed
  */
@@ -91,7 +92,6 @@ struct part {
 	u64 fed;
 	u64 lost;
 	u64 judged;
-	unsigned int looks;
 	bool halved;
 	u64 misses[RXC_MINI_SIZES];
 };
@@ -110,6 +110,7 @@ struct part {
  * @lock: protects the following
  * @mini: the simulated caches
  * @halvings: how often the samples were halved
+ * @burst: when too many samples were lost, in nanoseconds since @started; 0: not lately
  * @seen: number of reads in @stats when stock was last taken
  * @budget: nanoseconds that the worker may take; negative: it took too many
  * @started: when the advice began, in nanoseconds
@@ -130,6 +131,7 @@ struct rxc_advice {
 	struct mutex lock; /* the following */
 	struct rxc_mini mini[RXC_MINI_SIZES];
 	unsigned int halvings;
+	u64 burst;
 	u64 seen;
 	s64 budget;
 	u64 started;
@@ -260,12 +262,19 @@ static bool has_holes(const struct part *part)
  * Is it not a single burst that a ring had no room for? The samples are halved once in a part at
  * most, because what was lost before that does not count any more.
  */
-static bool come_too_fast(struct part *part)
+static bool come_too_fast(struct rxc_advice *a, struct part *part, u64 now)
 {
-	if (part->lost != part->judged)
-		part->looks++;
+	bool lost = part->lost != part->judged;
+
 	part->judged = part->lost;
-	return !part->halved && part->looks > 1 && has_holes(part);
+	if (!lost || !has_holes(part))
+		return false;
+	now -= a->started;
+	if (!a->burst || now - a->burst > 2 * PART_NS) {
+		a->burst = now;
+		return false;
+	}
+	return !part->halved && now - a->burst >= BURST_NS;
 }
 
 /*
@@ -282,6 +291,7 @@ static void halve_samples(struct rxc_advice *a)
 		rxc_mini_restart(&a->mini[i], rxc_mini_slots(a->nr_slots, i),
 				 a->mini[i].shift + 1);
 	a->halvings++;
+	a->burst = 0;
 	WRITE_ONCE(a->every, BIT(a->mini[0].shift));
 	current_part(a)->halved = true;
 }
@@ -297,7 +307,7 @@ static void take_stock(struct rxc_advice *a)
 	part->reads += new_reads(a);
 	part->time += now - a->last;
 	a->last = now;
-	if (come_too_fast(part))
+	if (come_too_fast(a, part, now))
 		halve_samples(a);
 	turn_to(a, now);
 }

@@ -813,7 +813,11 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 	dirty += global_node_page_state_pages(NR_SLAB_RECLAIMABLE_B);
 	if (may_wait && dirty > headroom / 16 && wait_for_writeback(store))
 		return true;
-	/* Others may have given up or removed a store since the first look. */
+	/*
+	 * Others may have given up or removed a store since the first look. Pairs with
+	 * rxd_note_freed(), which comes before the store is not being given up any more.
+	 */
+	smp_rmb();
 	return is_freeing(freed);
 }
 

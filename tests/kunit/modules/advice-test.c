@@ -435,8 +435,10 @@ static void samples_are_halved(struct kunit *test)
 	/* Once in a part, and twice at most. */
 	for (steps = 2; steps < 5; steps++) {
 		test_pass_time(&sampler, 300);
-		for (i = 0; i < 3; i++)
+		for (i = 0; i < 3; i++) {
 			lose(test, length, &told);
+			test_pass_time(&sampler, 25);
+		}
 		KUNIT_EXPECT_EQ(test, told.number[HALVED], 2);
 		KUNIT_EXPECT_EQ(test, BIT(test_mini(&sampler, 0)->shift), 64 << 2);
 	}
@@ -459,6 +461,7 @@ static void small_caches_are_halved_once(struct kunit *test)
 		slots = mini_slots(RXC_MINI_SIZES - 1);
 		for (k = 0; k < 4; k++) {
 			lose(test, test_ring_length(&sampler), &told);
+			test_pass_time(&sampler, 25);
 			lose(test, test_ring_length(&sampler), &told);
 			test_pass_time(&sampler, 300);
 		}
@@ -468,7 +471,7 @@ static void small_caches_are_halved_once(struct kunit *test)
 	}
 }
 
-/* One burst, or losses in different parts that are few in each, are no reason for fewer samples. */
+/* One burst, whoever looks meanwhile, and few losses later are no reason for fewer samples. */
 static void bursts_halve_nothing(struct kunit *test)
 {
 	unsigned int length, i;
@@ -478,14 +481,33 @@ static void bursts_halve_nothing(struct kunit *test)
 	length = test_ring_length(&sampler);
 	for (i = 0; i < 3; i++) {
 		lose(test, length, &told);
-		tell(&sampler, &told);
-		test_pass_time(&sampler, 300);
+		test_pass_time(&sampler, 10);
+		lose(test, length, &told);
+		test_pass_time(&sampler, 700);
 	}
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 3; i++) {
 		lose(test, length / 256, &told);
+		test_pass_time(&sampler, 25);
+	}
 	KUNIT_EXPECT_EQ(test, told.number[HALVED], 0);
-	KUNIT_EXPECT_EQ(test, told.number[LOST], 3 * length + 3 * (length / 256));
+	KUNIT_EXPECT_EQ(test, told.number[LOST], 6 * length + 3 * (length / 256));
 	KUNIT_EXPECT_GE(test, told.number[HOUR_LEFT_OUT], 900);
+	rxc_sampler_off(&sampler);
+}
+
+/* With a burst in every part, no part would count. */
+static void regular_bursts_halve(struct kunit *test)
+{
+	unsigned int length, i;
+	struct told told;
+
+	KUNIT_ASSERT_EQ(test, rxc_sampler_on(&sampler, BIG, stats), 0);
+	length = test_ring_length(&sampler);
+	for (i = 0; i < 2; i++) {
+		test_pass_time(&sampler, 300);
+		lose(test, length, &told);
+		KUNIT_EXPECT_EQ(test, told.number[HALVED], i);
+	}
 	rxc_sampler_off(&sampler);
 }
 
@@ -873,6 +895,7 @@ static struct kunit_case advice_cases[] = {
 	KUNIT_CASE(samples_are_halved),
 	KUNIT_CASE(small_caches_are_halved_once),
 	KUNIT_CASE(bursts_halve_nothing),
+	KUNIT_CASE(regular_bursts_halve),
 	KUNIT_CASE(parts_with_holes),
 	KUNIT_CASE(discards_overflow),
 	KUNIT_CASE(the_worker_rests),
