@@ -530,4 +530,7 @@ def test_metrics(advising):
         assert abs(float(found[0].split()[-1]) * 100 - row["hour_hit_percent"]) <= 0.06
     for state in ("off", "on"):
         ok("set", advising.name, "--advise", state)
-        assert "rxcache_advice_hit_ratio{" not in ok("metrics")
+        text = ok("metrics")
+        assert "rxcache_advice_hit_ratio{" not in text
+        for counts in "lost_samples", "halvings":
+            assert (f"rxcache_advice_{counts}{{" in text) == (state == "on")
