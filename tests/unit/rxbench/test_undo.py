@@ -116,6 +116,11 @@ class Command(unittest.TestCase):
             command.run("sh", "-c", "echo no luck >&2; echo more >&2; exit 5")
         self.assertEqual(caught.exception.code, 5)
 
+    def test_failure_after_progress(self):
+        script = "echo 'filling' >&2; echo 'sh: error: full' >&2; exit 1"
+        with self.assertRaisesRegex(command.CommandFailed, "^sh: error: full$"):
+            command.run("env", "sh", "-c", script)
+
     def test_silent_failure(self):
         with self.assertRaisesRegex(command.CommandFailed, "^false: exit code 1$"):
             command.run("false")

@@ -89,9 +89,11 @@ def _spawn(argv, grace, **options):
 
 def _failure(argv, code, stdout, stderr):
     lines = stderr.strip().splitlines() or [f"exit code {code}"]
-    name = os.path.basename(argv[0])
-    reason = lines[0] if lines[0].startswith(name) else f"{name}: {lines[0]}"
-    return CommandFailed(reason, code, stdout)
+    # Some programs tell there what they do.
+    line = next((line for line in lines if "error" in line.lower()), lines[0])
+    names = [os.path.basename(arg) for arg in argv]
+    named = any(name and line.startswith(f"{name}: ") for name in names)
+    return CommandFailed(line if named else f"{names[0]}: {line}", code, stdout)
 
 
 def run(*argv, cwd=None):
