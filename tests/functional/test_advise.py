@@ -105,6 +105,7 @@ def test_hit_ratios(advising):
     assert "less than an hour" in rxadm("advise", advising.name).stderr
 
 
+@pytest.mark.one_kernel
 def test_blocks_saved(advising):
     """How many blocks an hour a size saves is told after a minute, not before."""
     read_blocks(advising.path, popular(3000, 3000))
@@ -165,6 +166,7 @@ def test_short_of_memory(lab):
     assert misses(cache.name, 6) == 8 * 256
 
 
+@pytest.mark.one_kernel
 def test_another_size_says_the_same(lab):
     """A cache that really has twice the size has the hits that were foretold."""
     blocks = popular(6000, 12000)
@@ -180,6 +182,7 @@ def test_another_size_says_the_same(lab):
     assert abs(100 * status.read_hits / len(blocks) - foretold) <= 1
 
 
+@pytest.mark.one_kernel
 def test_no_size_helps(advising):
     """If nothing is read twice, no size helps; neither if all fits."""
     read_blocks(advising.path, range(9000))

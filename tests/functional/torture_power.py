@@ -316,7 +316,7 @@ class Autosaved:
         return version
 
 
-@pytest.mark.parametrize("kind", FILE_SYSTEMS)
+@pytest.mark.parametrize("kind", FILE_SYSTEMS if LONG else ["ext4"])
 def test_autosaved_image_is_old_or_new(lab, kind, tmp_path):
     """Each save is one generation, so that the first has the number 1."""
     recorded = Recorded(lab, kind)
