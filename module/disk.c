@@ -22,6 +22,13 @@
 #include "name.h"
 #include "track.h"
 
+/*
+ * How much a write-zeroes request may zero. It waits for memory for a limited time, as a write
+ * does: let the block layer split long ones, so that each part has that time. No part cuts a range
+ * of 2 MiB if the first one begins with such a range.
+ */
+#define RXD_ZERO_BYTES	SZ_64M
+
 /* For rxd_disk.parent of all disks. */
 static DEFINE_SPINLOCK(rxd_parent_lock);
 
@@ -289,7 +296,7 @@ int rxd_disk_build(struct rxd_disk *rxd, const struct rxd_create *arg)
 		.physical_block_size	= PAGE_SIZE,
 		.max_hw_discard_sectors	= round_down(UINT_MAX, PAGE_SIZE) >> SECTOR_SHIFT,
 		.max_discard_segments	= 1,
-		.max_write_zeroes_sectors = round_down(UINT_MAX, PAGE_SIZE) >> SECTOR_SHIFT,
+		.max_write_zeroes_sectors = RXD_ZERO_BYTES >> SECTOR_SHIFT,
 		.discard_granularity	= PAGE_SIZE,
 	};
 	struct gendisk *gd;

@@ -16,6 +16,7 @@ from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import DISK, state
 
 SIZE = 8 * MIB
+ZEROED_AT_ONCE = 64 * MIB
 
 
 def refused(code, call, *args, **options):
@@ -285,6 +286,31 @@ def test_write_zeroes_without_unmap_makes_room(lab):
         # With unmapping, no memory is needed.
         device.punch_hole(0, SIZE)
     assert ramdisk.query().mem_used == 0
+
+
+@pytest.mark.parametrize("kind", ["disk", "partition", "linear", "cache"])
+def test_long_write_zeroes_is_split(lab, kind):
+    """A request waits for memory for a limited time, so a long one is made of several."""
+    ramdisk = lab.ramdisk(5 * ZEROED_AT_ONCE, overcommit=True)
+    path = ramdisk.path
+    assert int(dm.queue(path, "write_zeroes_max_bytes")) == ZEROED_AT_ONCE
+    if kind == "partition":
+        with Direct(path) as device:
+            device.partition_table(direct.PARTITION_ADD, 1, MIB, 4 * ZEROED_AT_ONCE)
+        path += "p1"
+    elif kind == "linear":
+        _, path = lab.linear(4 * ZEROED_AT_ONCE, path)
+    elif kind == "cache":
+        path = lab.cache(4 * ZEROED_AT_ONCE, origin=path).path
+    with Direct(path) as device:
+        for number in range(4):
+            device.write(number * ZEROED_AT_ONCE, stamp(number))
+        device.punch_hole(0, 4 * ZEROED_AT_ONCE)
+        assert all(device.read(number * ZEROED_AT_ONCE, BLOCK) == bytes(BLOCK)
+                   for number in range(4))
+    assert ramdisk.query().mem_used == 0
+    # It counts the requests that have freed memory.
+    assert ramdisk.query().discards == 4
 
 
 def test_partitions_by_ioctl(lab):

@@ -153,8 +153,8 @@ def test_resizes_at_its_limit(lab, name):
 
 
 def test_more_than_one_request(lab):
-    """Zeroing more than 4 GiB takes several requests, any of which may fail."""
-    gap = 4 * GIB - 2 * BLOCK
+    """Zeroing more than 64 MiB takes several requests, any of which may fail."""
+    gap = 64 * MIB - BLOCK
     stack = STACKS["disk"](lab, AREA + gap, overcommit=True, mem_limit=LIMIT)
     counts = model(stack, "-n", "-w", 1, "-r", 1, "-g", gap, *counters(stack),
                    *foretold(stack))

@@ -343,8 +343,8 @@ def test_number_of_changes(lab):
 
 
 def test_number_of_changes_under_way(lab):
-    """A read waits for I/O in flight: here, a reserved disk zeroes its memory."""
-    size = 128 * MIB
+    """A read waits for I/O in flight: here, a reserved disk zeroes its memory by one request."""
+    size = 64 * MIB
     ramdisk = lab.ramdisk(size, flags=CREATE_RESERVE)
     for at in 0, size - 4096:
         direct.write(ramdisk.path, at, stamp(1))

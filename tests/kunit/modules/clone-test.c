@@ -1399,6 +1399,43 @@ static void all_parts_wait_not_for_ever(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, page_is(store_of(CLONE), 15 * pages, 0x10));
 }
 
+static void refuse_twice_in_16(void)
+{
+	if (!(++nr_parts % 16))
+		test_memory.nr_refusals = 2;
+}
+
+static void wait_for_six_seconds(void)
+{
+	test_memory.late += 6 * HZ;
+}
+
+/* All waits of a long request exceed two minutes, but not those of any 64 MiB. */
+static void long_request_gets_steady_memory(struct kunit *test)
+{
+	const unsigned long nr = 2 * RXD_ZERO_BYTES >> PAGE_SHIFT;
+	const unsigned long pages = 16 * RXD_COPY_BYTES >> PAGE_SHIFT;
+	unsigned long pgno;
+
+	KUNIT_ASSERT_EQ(test, make_disk(nr), 0);
+	for (pgno = 0; pgno < nr; pgno += pages)
+		fill(test, store_of(SOURCE), pgno, 1, 0x10);
+	KUNIT_ASSERT_EQ(test, make_clone(CLONE, RXD_CREATE_OVERCOMMIT), 0);
+	test_memory.nr_dirty = totalram_pages() / 8;
+	test_memory.at_refusal = wait_for_six_seconds;
+	nr_parts = 0;
+	at_part = refuse_twice_in_16;
+	KUNIT_EXPECT_EQ(test, blkdev_issue_zeroout(disk(CLONE)->gd->part0, 0,
+						   pos_of(nr) >> SECTOR_SHIFT, GFP_KERNEL,
+						   BLKDEV_ZERO_NOUNMAP), 0);
+	at_part = NULL;
+	KUNIT_EXPECT_EQ(test, nr_parts, 16 * nr / pages);
+	KUNIT_EXPECT_GE(test, test_memory.late, 2 * 6 * HZ * (nr / pages - 1));
+	KUNIT_EXPECT_EQ(test, used(store_of(CLONE)), nr);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&disk(CLONE)->nospc), 0);
+	KUNIT_EXPECT_TRUE(test, page_is(store_of(CLONE), nr - pages, 0));
+}
+
 static struct kunit_case clone_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(fails_at_each_allocation, operation_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
@@ -1428,6 +1465,7 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE(shrink_takes_from_the_headroom),
 	KUNIT_CASE(first_error_stays),
 	KUNIT_CASE(all_parts_wait_not_for_ever),
+	KUNIT_CASE(long_request_gets_steady_memory),
 	{}
 };
 
