@@ -213,16 +213,21 @@ static int clear_source(void)
 	return rxd_clear(&arg);
 }
 
-static int track_source(u32 flags)
+static int track(int index, u32 flags)
 {
 	struct rxd_track arg = {
 		.version = RXD_ABI_VERSION,
 		.flags = flags,
-		.index = SOURCE,
+		.index = index,
 		.state = { flags & RXD_TRACK_STOP ? 0 : 1 },
 	};
 
 	return rxd_track(&arg);
+}
+
+static int track_source(u32 flags)
+{
+	return track(SOURCE, flags);
 }
 
 /* A file that a thread closes is closed later. */
@@ -1399,6 +1404,60 @@ static void all_parts_wait_not_for_ever(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, page_is(store_of(CLONE), 15 * pages, 0x10));
 }
 
+static struct rxd_store *shared_again;
+
+/*
+ * While writes may be held, each try to get memory is made twice. A clone shares the leaves again
+ * just before their pages are freed, and there is no memory for copies then.
+ */
+static void refuse_four_times(void)
+{
+	test_memory.nr_refusals = 4;
+	if (++nr_parts == 2) {
+		rxd_store_share(store_of(CLONE), shared_again);
+		test_memory.no_leaf = true;
+	}
+}
+
+static void wait_half_as_long(void)
+{
+	test_memory.no_leaf = false;
+	test_memory.late += 19 * HZ / 4;
+}
+
+/* The same for the parts of an unmap: pages in part at both ends, and leaves shared meanwhile. */
+static void all_parts_of_unmap_wait_not_for_ever(struct kunit *test)
+{
+	const unsigned long pages = RXD_COPY_BYTES >> PAGE_SHIFT, last = 2 * PER_LEAF - 1;
+	struct rxd_store *store;
+	unsigned long pgno;
+
+	KUNIT_ASSERT_EQ(test, make_disk(NR_PAGES), 0);
+	fill(test, store_of(SOURCE), 0, 1, 0x10);
+	for (pgno = 1; pgno < PER_LEAF; pgno += pages)
+		fill(test, store_of(SOURCE), pgno, 1, 0x10);
+	for (pgno = PER_LEAF; pgno < last; pgno += pages)
+		fill(test, store_of(SOURCE), pgno, 1, 0x10);
+	fill(test, store_of(SOURCE), last, 1, 0x10);
+	KUNIT_ASSERT_EQ(test, make_clone(CLONE, RXD_CREATE_OVERCOMMIT), 0);
+	KUNIT_ASSERT_EQ(test, track(CLONE, 0), 0);
+	store = store_of(CLONE);
+	shared_again = make_store(test, NR_PAGES);
+	test_memory.nr_dirty = totalram_pages() / 8;
+	test_memory.nr_refusals = 4;
+	test_memory.at_refusal = wait_half_as_long;
+	nr_parts = 0;
+	at_part = refuse_four_times;
+	KUNIT_EXPECT_EQ(test, do_bio(REQ_OP_WRITE_ZEROES, 512, pos_of(last)), -ENOSPC);
+	at_part = NULL;
+	/* All parts wait for 9.5 seconds: both ends, 8 of the first leaf, and 2 of the second. */
+	KUNIT_EXPECT_EQ(test, nr_parts, 13);
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF + pages, 0));
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF + 2 * pages, 0x10));
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF + 3 * pages, 0x10));
+	kunit_release_action(test, destroy_test_store, shared_again);
+}
+
 static void refuse_twice_in_16(void)
 {
 	if (!(++nr_parts % 16))
@@ -1465,6 +1524,7 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE(shrink_takes_from_the_headroom),
 	KUNIT_CASE(first_error_stays),
 	KUNIT_CASE(all_parts_wait_not_for_ever),
+	KUNIT_CASE(all_parts_of_unmap_wait_not_for_ever),
 	KUNIT_CASE(long_request_gets_steady_memory),
 	{}
 };
