@@ -597,6 +597,7 @@ next:
  */
 int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len, struct rxd_write *write)
 {
+	gfp_t gfp = write->gfp;
 	unsigned int nr, part;
 	void *data, *own;
 	int ret = 0;
@@ -624,6 +625,7 @@ int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len, struct rx
 		pos += part;
 		len -= part;
 	}
+	write->gfp = gfp;
 	return ret;
 }
 

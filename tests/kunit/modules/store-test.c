@@ -1037,6 +1037,19 @@ static void dirty_memory_refuses_writes(struct kunit *test)
 	percpu_counter_destroy_many(parts->stat, NR_WB_STAT_ITEMS);
 }
 
+/* Zeros may be those of a file system, but what is allocated after them is not. */
+static void dirty_memory_refuses_fills(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 4 * PER_LEAF);
+	struct rxd_write write;
+
+	test_memory.nr_dirty = totalram_pages();
+	rxd_write_begin(&write, 0, RXD_GFP_NOWAIT);
+	KUNIT_EXPECT_EQ(test, rxd_store_zero(store, 0, PAGE_SIZE, &write), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_fill(store, 0, 4 * PER_LEAF, &write), -ENOSPC);
+	rxd_write_end(&write);
+}
+
 /* Own dirty pages in ZONE_MOVABLE do not hide those of others elsewhere. */
 static void dirty_movable_memory(struct kunit *test)
 {
@@ -1411,6 +1424,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(nobody_waits_for_background),
 	KUNIT_CASE(write_waits_for_writeback),
 	KUNIT_CASE(dirty_memory_refuses_writes),
+	KUNIT_CASE(dirty_memory_refuses_fills),
 	KUNIT_CASE(dirty_movable_memory),
 	KUNIT_CASE(write_waits_for_no_own_writeback),
 	KUNIT_CASE(write_waits_for_kswapd),
