@@ -537,3 +537,29 @@ def test_metrics(advising):
         assert "rxcache_advice_hit_ratio{" not in text
         for counts in "lost_samples", "halvings":
             assert (f"rxcache_advice_{counts}{{" in text) == (state == "on")
+
+
+@pytest.mark.one_kernel
+def test_metrics_without_the_advice(advising, tmp_path):
+    """If the target answers in a way that is not understood, everything else is told."""
+    log, path = tmp_path / "log", tmp_path / "metrics"
+
+    def traced(*options):
+        return run("strace", "-s", "100", "-v", "-o", log, "-e", "trace=ioctl", *options,
+                   program("rxadm"), "metrics", "-o", path, check=False, environment=ALONE)
+
+    def samples():
+        text = path.read_text(encoding="ascii")
+        assert text.endswith("# EOF\n")
+        return [line.split("{")[0] for line in text.splitlines() if not line.startswith("#")]
+
+    assert not traced().returncode
+    whole = samples()
+    assert "rxcache_advice_lost_samples" in whole and "rxd_size_bytes" in whole
+    calls = [line for line in log.read_text().splitlines() if "ioctl(" in line]
+    number, = [number for number, line in enumerate(calls, 1) if "advice" in line]
+    path.unlink()
+    result = traced("-e", f"inject=ioctl:error=EIO:when={number}")
+    assert result.returncode == 4 and len(result.stderr.splitlines()) == 1
+    assert f"'{advising.name}'" in result.stderr and "advice" in result.stderr
+    assert samples() == [name for name in whole if not name.startswith("rxcache_advice_")]

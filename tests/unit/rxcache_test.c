@@ -249,6 +249,7 @@ static void test_advice(void)
 		if (!tap_ok(matches(error, answers[i].error), "advice_parse: '%s'",
 			    answers[i].text))
 			printf("# error: %s\n", error ? error : "none");
+		tap_ok(advice.on == !answers[i].error, "advice_parse: whether it is on");
 		free(error);
 	}
 	free(advice_parse(answers[0].text, &advice));

@@ -173,7 +173,12 @@ static enum exit_code read_ramdisks(struct metrics *metrics)
 	return ret;
 }
 
-static enum exit_code add_cache(struct metrics *metrics, const struct cache *cache)
+/*
+ * A target of another build may tell its advice in another way: omit the advice then, and set
+ * @omitted to the error, which was reported.
+ */
+static enum exit_code add_cache(struct metrics *metrics, const struct cache *cache,
+				enum exit_code *omitted)
 {
 	struct cache_metrics values = { 0 };
 	enum exit_code ret;
@@ -183,10 +188,12 @@ static enum exit_code add_cache(struct metrics *metrics, const struct cache *cac
 	if (ret || !sectors || !iostat_read(cache->number, &values.disk.io))
 		return ret;
 	ret = latency_read(cache->name, &values.latency);
-	if (!ret && values.status.features.advise)
-		ret = advice_read(cache->name, &values.advice);
 	if (ret)
 		return ret;
+	if (values.status.features.advise)
+		ret = advice_read(cache->name, &values.advice);
+	if (!*omitted)
+		*omitted = ret;
 	values.disk.name = copy_text(cache->name);
 	values.device = format_text("dm-%u", minor(cache->number));
 	values.origin = device_path(cache->table.origin);
@@ -197,7 +204,7 @@ static enum exit_code add_cache(struct metrics *metrics, const struct cache *cac
 	return EXIT_OK;
 }
 
-static enum exit_code read_caches(struct metrics *metrics)
+static enum exit_code read_caches(struct metrics *metrics, enum exit_code *omitted)
 {
 	struct caches caches;
 	enum exit_code ret;
@@ -208,21 +215,21 @@ static enum exit_code read_caches(struct metrics *metrics)
 		return ret;
 	ret = caches_read(&caches);
 	for (i = 0; !ret && i < caches.count; i++)
-		ret = add_cache(metrics, &caches.list[i]);
+		ret = add_cache(metrics, &caches.list[i], omitted);
 	caches_free(&caches);
 	dm_end();
 	return ret;
 }
 
 /* A module that is not loaded has no devices, which is no error for a collector. */
-static enum exit_code collect(struct metrics *metrics)
+static enum exit_code collect(struct metrics *metrics, enum exit_code *omitted)
 {
 	enum exit_code ret = EXIT_OK;
 
 	if (module_is_loaded("rxd"))
 		ret = read_ramdisks(metrics);
 	if (!ret && module_is_loaded("dm_rxcache"))
-		ret = read_caches(metrics);
+		ret = read_caches(metrics, omitted);
 	return ret;
 }
 
@@ -242,10 +249,10 @@ static void fill(FILE *file, const void *data)
 static enum exit_code run_metrics(int argc, char **argv)
 {
 	struct metrics_request request = { .format = EXPOSITION_OPENMETRICS };
+	enum exit_code ret, omitted = EXIT_OK;
 	struct metrics metrics = { 0 };
 	struct text text;
 	bool help = false;
-	enum exit_code ret;
 
 	ret = parse_metrics(argc, argv, &request, &help);
 	if (ret || help)
@@ -254,13 +261,13 @@ static enum exit_code run_metrics(int argc, char **argv)
 	text = (struct text){ .format = request.format, .metrics = &metrics };
 	ret = privilege_check();
 	if (!ret)
-		ret = collect(&metrics);
+		ret = collect(&metrics, &omitted);
 	if (!ret && request.path)
 		ret = file_replace("output", request.path, 0644, fill, &text);
 	else if (!ret)
 		fill(stdout, &text);
 	release(&metrics);
-	return ret;
+	return ret ? ret : omitted;
 }
 
 const struct command command_metrics = {

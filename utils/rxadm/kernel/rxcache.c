@@ -280,7 +280,7 @@ char *advice_parse(const char *text, struct advice *advice)
 	struct words words;
 	unsigned int i, time;
 
-	*advice = (struct advice){ .on = true };
+	*advice = (struct advice){ 0 };
 	words_begin(&words, text);
 	for (time = 0; time < ADVICE_TIMES; time++) {
 		need_numbers(&words, "a time", &advice->time[time].seconds, 0, NULL);
@@ -297,6 +297,7 @@ char *advice_parse(const char *text, struct advice *advice)
 			need_numbers(&words, "the misses", &advice->size[i].misses[time], 0, NULL);
 	}
 	need_end(&words);
+	advice->on = !words.error;
 	return words_end(&words);
 }
 
