@@ -362,7 +362,7 @@ static void note_sizes(const char *name, const struct advice *advice,
 	if (advice->halved)
 		report(EXIT_OK,
 		       "note: samples of '%s' came too fast, so only one of %llu is taken since, and the figures are less exact",
-		       name, 1ULL << (advice->halved & 7));
+		       name, 1ULL << advice->halved);
 	if (!advice->time[ADVICE_DAY].reads && !advice->time[ADVICE_DAY].left_out)
 		report(EXIT_OK, "note: nothing was read from '%s' in the last day", name);
 	if (advice->time[ADVICE_DAY].seconds + advice->time[ADVICE_DAY].left_out < HOUR)

@@ -74,6 +74,8 @@ static inline uint64_t rxcache_least_blocks(const struct rxcache_status *status)
 #define ADVICE_SIZES	8
 /* Which of them is the present one. */
 #define ADVICE_PRESENT	3
+/* How often the samples can be halved. */
+#define ADVICE_HALVED_MAX	2
 
 enum advice_time {
 	ADVICE_HOUR,
