@@ -194,6 +194,11 @@ def test_dashboard_names_what_there_is(emitted):
         assert names and names <= emitted, query
 
 
+def test_dashboard_shows_the_advice(emitted):
+    wanted = {name for name in emitted if name.startswith("rxcache_advice_")}
+    assert len(wanted) == 3 and wanted <= set(OURS.findall(" ".join(queries())))
+
+
 @pytest.mark.machine
 def test_dashboard_queries_parse(tmp_path):
     path = tmp_path / "rules.yml"
