@@ -147,9 +147,8 @@ static void need_features(struct words *words, uint64_t count, struct rxcache_fe
 /* Parse the number of words in a group. A missing group has none. */
 static uint64_t group_count(struct words *words, const char *what)
 {
-	const char *word = next_word(words);
+	const char *word = next_word(words), *end;
 	uint64_t count = 0;
-	const char *end;
 
 	if (word && (!parse_number(word, &end, &count) || *end)) {
 		words->error = format_text("its field %u, %s, is '%s'", words->count, what, word);
@@ -350,9 +349,7 @@ char *latency_parse(const char *text, struct latency *latency)
 	while (at > text && at[-1] != ' ')
 		at--;
 	for (bin = 0; bin < LATENCY_BINS; bin++) {
-		if (bin && *at++ != ':')
-			break;
-		if (*at < '0' || *at > '9')
+		if ((bin && *at++ != ':') || *at < '0' || *at > '9')
 			break;
 		errno = 0;
 		latency->count[bin] = strtoull(at, &end, 10);
@@ -448,9 +445,8 @@ char *ranges_read(FILE *file, uint64_t sectors, struct ranges *ranges)
 {
 	const char *wrong = NULL;
 	unsigned int number = 0;
+	char *error = NULL, *line = NULL;
 	struct range range;
-	char *error = NULL;
-	char *line = NULL;
 	size_t size = 0;
 	ssize_t length;
 
