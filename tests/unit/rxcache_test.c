@@ -240,7 +240,7 @@ static void test_advice(void)
 		{ TIMES SIZES "512 9 x 1000", "is 'x'" },
 		{ TIMES SIZES "512 9 101 1000 7", "'7', is one too many" },
 		{ "1 0 9 9 9 1 0 9 9 9 2 " SIZES "512 9 101 1000", NULL },
-		{ "1 0 9 9 9 1 0 9 9 9 3 " SIZES "512 9 101 1000", "halved 3 times, but at most 2" },
+		{ "1 0 9 9 9 1 0 9 9 9 3 " SIZES "512 9 101 1000", "halved 3 times, at most 2" },
 	};
 	struct advice advice;
 	char *error;

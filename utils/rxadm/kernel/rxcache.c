@@ -290,7 +290,7 @@ char *advice_parse(const char *text, struct advice *advice)
 	}
 	need_numbers(&words, "how often samples were halved", &advice->halved, 0, NULL);
 	if (!words.error && advice->halved > ADVICE_HALVED_MAX)
-		words.error = format_text("samples halved %llu times, but at most %d are possible",
+		words.error = format_text("samples were halved %llu times, at most %d are possible",
 					  (unsigned long long)advice->halved, ADVICE_HALVED_MAX);
 	for (i = 0; i < ADVICE_SIZES; i++) {
 		need_numbers(&words, "a size", &advice->size[i].blocks, 0, NULL);
