@@ -24,8 +24,7 @@
 
 /*
  * How much a write-zeroes request may zero. It waits for memory for a limited time, as a write
- * does: let the block layer split long ones, so that each part has that time. No part cuts a range
- * of 2 MiB if the first one begins with such a range.
+ * does: let the block layer split long ones, so that each part has that time.
  */
 #define RXD_ZERO_BYTES	SZ_64M
 

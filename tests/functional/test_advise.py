@@ -541,7 +541,7 @@ def test_metrics(advising):
 
 @pytest.mark.one_kernel
 def test_metrics_without_the_advice(advising, tmp_path):
-    """If the target answers in a way that is not understood, everything else is told."""
+    """If the target gives no answer, everything else is told."""
     log, path = tmp_path / "log", tmp_path / "metrics"
 
     def traced(*options):

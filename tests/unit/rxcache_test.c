@@ -242,6 +242,7 @@ static void test_advice(void)
 		{ "1 0 9 9 9 1 0 9 9 9 2 " SIZES "512 9 101 1000", NULL },
 		{ "1 0 9 9 9 1 0 9 9 9 3 " SIZES "512 9 101 1000", "halved 3 times, at most 2" },
 	};
+	static const struct advice none;
 	struct advice advice;
 	char *error;
 	size_t i;
@@ -252,6 +253,8 @@ static void test_advice(void)
 			    answers[i].text))
 			printf("# error: %s\n", error ? error : "none");
 		tap_ok(advice.on == !answers[i].error, "advice_parse: whether it is on");
+		tap_ok(!answers[i].error || !memcmp(&advice, &none, sizeof(advice)),
+		       "advice_parse: nothing that is wrong is left");
 		free(error);
 	}
 	free(advice_parse(answers[0].text, &advice));

@@ -117,7 +117,7 @@ class Command(unittest.TestCase):
         self.assertEqual(caught.exception.code, 5)
 
     def test_failure_after_progress(self):
-        script = "echo 'filling' >&2; echo 'sh: error: full' >&2; exit 1"
+        script = "echo '0 errors' >&2; echo 'sh: error: full' >&2; exit 1"
         with self.assertRaisesRegex(command.CommandFailed, "^sh: error: full$"):
             command.run("env", "sh", "-c", script)
 

@@ -273,7 +273,10 @@ uint64_t rxcache_size(const struct rxcache_status *status)
 				       status->total * status->block_size * SECTOR;
 }
 
-/* Read the answer to the message "advice". Return: NULL, or allocated text: what is wrong. */
+/*
+ * Read the answer to the message "advice". Return: NULL; or allocated text: what is wrong, and
+ * @advice is empty.
+ */
 char *advice_parse(const char *text, struct advice *advice)
 {
 	struct words words;
@@ -299,6 +302,8 @@ char *advice_parse(const char *text, struct advice *advice)
 			need_numbers(&words, "the misses", &advice->size[i].misses[time], 0, NULL);
 	}
 	need_end(&words);
+	if (words.error)
+		*advice = (struct advice){ 0 };
 	advice->on = !words.error;
 	return words_end(&words);
 }

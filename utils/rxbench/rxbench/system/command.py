@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -12,6 +13,8 @@ import time
 from .errors import BenchError
 from .undo import interruptible, signals_held
 
+# How a program, which it names, reports an error.
+ERROR = re.compile(r"[\w.-]+: (fatal|error)\b", re.IGNORECASE)
 # Bytes of a program's output to read at once.
 PIECE = 1 << 20
 # The settings of a make that runs this program must not affect programs below it.
@@ -90,10 +93,10 @@ def _spawn(argv, grace, **options):
 def _failure(argv, code, stdout, stderr):
     lines = stderr.strip().splitlines() or [f"exit code {code}"]
     # Some programs tell there what they do.
-    line = next((line for line in lines if "error" in line.lower()), lines[0])
-    names = [os.path.basename(arg) for arg in argv]
-    named = any(name and line.startswith(f"{name}: ") for name in names)
-    return CommandFailed(line if named else f"{names[0]}: {line}", code, stdout)
+    line = next(filter(ERROR.match, lines), lines[0])
+    name = os.path.basename(argv[0])
+    named = line.startswith(name) or ERROR.match(line)
+    return CommandFailed(line if named else f"{name}: {line}", code, stdout)
 
 
 def run(*argv, cwd=None):
