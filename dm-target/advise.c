@@ -7,6 +7,7 @@
 #include <linux/mutex.h>
 
 #include "advise.h"
+#include "limit.h"
 #include "origin.h"
 
 #define DM_MSG_PREFIX "rxcache"
@@ -27,7 +28,7 @@ int rxc_advise(struct rxcache *c, bool on)
 	if (!on)
 		rxc_sampler_off(&c->sampler);
 	else if (!rxc_sampler_is_on(&c->sampler))
-		ret = rxc_sampler_on(&c->sampler, rxc_index_limit(c->index), c->stats);
+		ret = rxc_sampler_on(&c->sampler, rxc_limit_most(c), c->stats);
 	if (!ret)
 		WRITE_ONCE(c->advise, on);
 	mutex_unlock(&c->advice_lock);
@@ -48,7 +49,7 @@ void rxc_advise_adjust(struct rxcache *c)
 	lockdep_assert_held(&c->index_lock);
 	mutex_lock(&c->advice_lock);
 	/* Of two messages that change the size, the last one here must see the last size. */
-	nr_slots = rxc_index_limit(c->index);
+	nr_slots = rxc_limit_most(c);
 	if (!c->advise || !rxc_sampler_suits(&c->sampler, nr_slots))
 		rxc_sampler_off(&c->sampler);
 	if (c->advise && !rxc_sampler_is_on(&c->sampler) &&

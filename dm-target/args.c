@@ -16,6 +16,8 @@
  *
  *	seq_cutoff BYTES (default 0: off)
  *	size BYTES: limit of the cached data (default 0: none)
+ *	min_size BYTES: memory beyond it is lent, and given back when others need it (default 0:
+ *	    none is lent)
  *	advise 0 or advise 1, which keeps the advice on (default 0: off)
  */
 #include <linux/ctype.h>
@@ -29,7 +31,7 @@
 
 #define FEATURES "writethrough, writearound, passthrough, block_size N or if_same DISKSEQ CHANGES"
 #define BAD_SEQ_CUTOFF "seq_cutoff must be a multiple of 512 bytes, at most 1 TiB"
-#define POLICY_ARGS "seq_cutoff BYTES, size BYTES or advise 0|1"
+#define POLICY_ARGS "seq_cutoff BYTES, size BYTES, min_size BYTES or advise 0|1"
 
 static const char *const mode_names[RXC_NR_MODES] = {
 	[RXC_WRITETHROUGH] = "writethrough",
@@ -170,8 +172,8 @@ static int parse_flag(const char *text, bool *flag)
 
 static int parse_policy_args(struct dm_arg_set *as, struct rxc_args *args, char **error)
 {
-	static const struct dm_arg count = { 0, 6, "policy argument count must be 0, 2, 4 or 6" };
-	bool have_seq_cutoff = false, have_size = false, have_advise = false;
+	static const struct dm_arg count = { 0, 8, "policy argument count must be even, 0 to 8" };
+	bool have_seq_cutoff = false, have_size = false, have_min_size = false, have_advise = false;
 	const char *name, *value;
 	unsigned int argc;
 	int ret;
@@ -196,6 +198,12 @@ static int parse_policy_args(struct dm_arg_set *as, struct rxc_args *args, char 
 			have_size = true;
 			if (rxc_parse_number(value, &args->size)) {
 				*error = "size must be a number of bytes";
+				return -EINVAL;
+			}
+		} else if (!strcmp(name, "min_size") && !have_min_size) {
+			have_min_size = true;
+			if (rxc_parse_number(value, &args->min_size)) {
+				*error = "min_size must be a number of bytes";
 				return -EINVAL;
 			}
 		} else if (!strcmp(name, "advise") && !have_advise) {
@@ -236,6 +244,7 @@ int rxc_args_parse(struct rxc_args *args, unsigned int argc, char **argv, char *
 	args->mode = RXC_WRITETHROUGH;
 	args->seq_cutoff = 0;
 	args->size = 0;
+	args->min_size = 0;
 	args->if_same = false;
 	args->diskseq = 0;
 	args->changes = 0;

@@ -34,6 +34,7 @@ enum rxc_mode {
  * @mode: the initial mode
  * @seq_cutoff: sequential I/O bypasses the cache beyond this many bytes; 0: never
  * @size: limit of the cached data, in bytes; 0: none
+ * @min_size: the data beyond it is lent, in bytes; 0: none is
  * @if_same: take the RAM disk only if it has @diskseq and @changes
  * @diskseq: the diskseq of the disk
  * @changes: the number in its sysfs file changes
@@ -46,6 +47,7 @@ struct rxc_args {
 	enum rxc_mode mode;
 	u64 seq_cutoff;
 	u64 size;
+	u64 min_size;
 	bool if_same;
 	u64 diskseq;
 	u64 changes;

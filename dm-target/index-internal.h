@@ -47,6 +47,7 @@ struct rxc_bucket {
  * @stats: counters
  * @nr_buckets: number of buckets, a power of two
  * @limit: number of slots that may hold blocks
+ * @policy_limit: the limit that the policy knows
  * @no_room_until: in jiffies; rxc_index_make_room() gives up at once before this time
  * @ranges: blocks that must not enter the cache
  * @hand: counts the sets that were searched for a block to evict when memory was short
@@ -66,6 +67,7 @@ struct rxc_index {
 	struct rxc_stats __percpu *stats;
 	unsigned long nr_buckets;
 	unsigned long limit;
+	unsigned long policy_limit;
 	unsigned long no_room_until;
 	struct rxc_ranges ranges;
 	atomic_long_t hand ____cacheline_aligned;

@@ -53,11 +53,11 @@ void rxc_index_end_fill(struct rxc_index *index, u64 block, bool ok);
 bool rxc_index_can_fill(struct rxc_index *index, u64 block);
 bool rxc_index_is_filling(struct rxc_index *index, u64 block);
 bool rxc_index_make_room(struct rxc_index *index);
+bool rxc_index_take_out(struct rxc_index *index, int nid, struct list_head *pages);
 
 unsigned long rxc_index_min_limit(const struct rxc_index *index);
 unsigned long rxc_index_limit(const struct rxc_index *index);
 void rxc_index_set_limit(struct rxc_index *index, unsigned long nr);
-unsigned long rxc_index_trim(struct rxc_index *index, unsigned long most);
 
 enum rxc_fate rxc_index_begin_write(struct rxc_index *index, u64 block, bool whole,
 				    struct list_head *pages, unsigned long *slot);

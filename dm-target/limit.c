@@ -4,12 +4,20 @@
  *
  * The RAM disk and the index have the maximum size. When the limit falls, a worker evicts the
  * blocks beyond it in small parts, and lets I/O go on. When it rises, the cache fills again.
+ *
+ * With a minimum, the memory beyond that is lent, and the limit floats. It is what the cache uses,
+ * and a part more while memory is free. It falls with the blocks that are given back, by one block
+ * at a time, before that block leaves: so no other one enters in its place. See ../module/lend.c.
  */
 #include <linux/device-mapper.h>
+#include <linux/jiffies.h>
 #include <linux/lockdep.h>
-#include <linux/mutex.h>
+#include <linux/nodemask.h>
+#include <linux/numa.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/sizes.h>
+#include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
 #include "limit.h"
@@ -21,10 +29,18 @@
 #define PART		SZ_64M
 /* When to look again after all blocks to be evicted were in use. */
 #define RETRY_DELAY	(HZ / 20)
+/* So many bytes is the floating limit above what is used, or this part of it if that is more. */
+#define GROW_BYTES	SZ_4M
+#define GROW_PART	64
 
 static u64 bytes_of_block(const struct rxcache *c)
 {
 	return (u64)SECTOR_SIZE << c->block_shift;
+}
+
+static unsigned long pages_of_block(const struct rxcache *c)
+{
+	return bytes_of_block(c) >> PAGE_SHIFT;
 }
 
 /**
@@ -50,22 +66,142 @@ char *rxc_limit_check(const struct rxcache *c, u64 bytes, unsigned long least)
 	return NULL;
 }
 
-/* Limit the index. The table has to show the size that applies, so that it can be loaded again. */
-static void apply(struct rxcache *c)
+/**
+ * rxc_limit_check_min - check a minimum size
+ * @c: the cache
+ * @bytes: the minimum; 0: nothing is lent
+ * @size: the size; 0: that of the RAM disk
+ * @least: number of blocks that the minimum must have, at least RXC_SLOTS_MIN
+ *
+ * The caller prevents that the index is replaced.
+ *
+ * Return: NULL, or what the minimum must be.
+ */
+char *rxc_limit_check_min(const struct rxcache *c, u64 bytes, u64 size, unsigned long least)
+{
+	if (!bytes)
+		return NULL;
+	if (bytes % bytes_of_block(c))
+		return "min_size must be a multiple of the block size";
+	if (bytes >> PAGE_SHIFT > rxd_store_nr_pages(c->store) || (size && bytes > size))
+		return "min_size must be 0, or at most size, and that of the cache device";
+	if (bytes / bytes_of_block(c) < least)
+		return "min_size must be 0, or at least 16 blocks and 1/32 of the cache device";
+	return NULL;
+}
+
+static unsigned long most_blocks(const struct rxcache *c)
 {
 	unsigned long nr_slots = rxc_index_nr_slots(c->index);
+	u64 size = READ_ONCE(c->size);
+
+	return size ? min_t(u64, size / bytes_of_block(c), nr_slots) : nr_slots;
+}
+
+static unsigned long least_blocks(const struct rxcache *c)
+{
+	return min_t(u64, c->min_size / bytes_of_block(c), most_blocks(c));
+}
+
+static void raise(struct rxcache *c, u64 *bytes, const char *name)
+{
 	u64 least = rxc_index_min_limit(c->index) * bytes_of_block(c);
+
+	if (!*bytes || *bytes >= least)
+		return;
+	DMWARN("%s: %s %llu is too small for the cache device, and becomes %llu",
+	       dm_table_device_name(c->ti->table), name, *bytes, least);
+	WRITE_ONCE(*bytes, least);
+}
+
+/* Limit the index. The table has to show the sizes that apply, so that it can be loaded again. */
+static void apply(struct rxcache *c)
+{
+	unsigned long nr;
 
 	lockdep_assert_held(&c->limit_lock);
 	/* Some blocks of the RAM disk may be left over. An outgrown index will be replaced. */
-	if (c->size / bytes_of_block(c) >= nr_slots && !rxc_index_is_outgrown(c->index))
+	if (c->size / bytes_of_block(c) >= rxc_index_nr_slots(c->index) &&
+	    !rxc_index_is_outgrown(c->index))
 		WRITE_ONCE(c->size, 0);
-	if (c->size && c->size < least) {
-		DMWARN("%s: size %llu is too small for the cache device, and becomes %llu",
-		       dm_table_device_name(c->ti->table), c->size, least);
-		WRITE_ONCE(c->size, least);
+	raise(c, &c->size, "size");
+	raise(c, &c->min_size, "min_size");
+	nr = most_blocks(c);
+	if (c->min_size) {
+		c->floating = clamp(c->floating, least_blocks(c), nr);
+		nr = c->floating;
+		rxd_store_set_lending(c->store, least_blocks(c) * pages_of_block(c));
+	} else {
+		rxd_store_set_lending(c->store, ULONG_MAX);
 	}
-	rxc_index_set_limit(c->index, c->size ? c->size / bytes_of_block(c) : nr_slots);
+	rxc_index_set_limit(c->index, nr);
+}
+
+/**
+ * rxc_limit_lent - get the memory that the cache was lent
+ * @c: the cache
+ *
+ * Return: number of blocks.
+ */
+unsigned long rxc_limit_lent(const struct rxcache *c)
+{
+	return rxd_store_lent(c->store) / pages_of_block(c);
+}
+
+static void count_taken(struct rxcache *c)
+{
+	unsigned long lent = rxc_limit_lent(c);
+
+	lockdep_assert_held(&c->limit_lock);
+	/* Some of the blocks on their way out may have left already. */
+	if (c->leaving)
+		return;
+	if (lent > c->last_lent)
+		rxc_stat_add(c->stats, RXC_TAKEN, lent - c->last_lent);
+	c->last_lent = lent;
+}
+
+/**
+ * rxc_limit_count_taken - count the blocks that memory was lent for since the last look
+ * @c: the cache, whose index is in use
+ */
+void rxc_limit_count_taken(struct rxcache *c)
+{
+	spin_lock(&c->limit_lock);
+	count_taken(c);
+	spin_unlock(&c->limit_lock);
+}
+
+/* Let the floating limit follow what is used. */
+static void follow(struct rxcache *c)
+{
+	unsigned long nr, part;
+
+	/* Whoever finds it locked goes on with the last limit. */
+	if (!spin_trylock(&c->limit_lock))
+		return;
+	/* What is being given back is still used. */
+	if (time_after(jiffies, c->followed_at) && c->min_size && !c->leaving) {
+		WRITE_ONCE(c->followed_at, jiffies);
+		nr = rxd_store_used(c->store) / pages_of_block(c);
+		part = max(GROW_BYTES / bytes_of_block(c), nr / GROW_PART) ?: 1;
+		c->floating = nr;
+		if (rxd_lend_allows(c->store, part * pages_of_block(c)))
+			c->floating += part;
+		apply(c);
+		count_taken(c);
+	}
+	spin_unlock(&c->limit_lock);
+}
+
+/* What is used stays, as far as the sizes allow it. */
+static void float_as_used(struct rxcache *c)
+{
+	unsigned long nr = rxd_store_used(c->store) / pages_of_block(c);
+
+	c->floating = nr - min(nr, c->leaving);
+	apply(c);
+	c->last_lent = rxc_limit_lent(c);
 }
 
 static void begin_trim(struct rxcache *c)
@@ -74,30 +210,224 @@ static void begin_trim(struct rxcache *c)
 }
 
 /**
- * rxc_limit_set - change the size of a cache that is in use
- * @c: the cache, whose @index_lock the caller holds
- * @bytes: a size that rxc_limit_check() has accepted
+ * rxc_limit_most - get the largest number of blocks that the cache may have
+ * @c: the cache; the caller prevents that the index is replaced
+ *
+ * Return: number of blocks.
  */
-void rxc_limit_set(struct rxcache *c, u64 bytes)
+unsigned long rxc_limit_most(const struct rxcache *c)
 {
-	lockdep_assert_held(&c->index_lock);
-	mutex_lock(&c->limit_lock);
-	WRITE_ONCE(c->size, bytes);
-	apply(c);
-	mutex_unlock(&c->limit_lock);
-	/* The work does nothing if the cache is suspended. */
-	begin_trim(c);
+	return most_blocks(c);
 }
 
 /**
- * rxc_limit_apply - apply the size to an index that the cache has just got
- * @c: the cache, which is suspended
+ * rxc_limit_set - change the size of a cache that is in use
+ * @c: the cache, whose @index_lock the caller holds
+ * @bytes: the size; 0: that of the RAM disk
+ *
+ * Return: NULL, or what the size must be; then nothing has changed.
  */
-void rxc_limit_apply(struct rxcache *c)
+char *rxc_limit_set(struct rxcache *c, u64 bytes)
 {
-	mutex_lock(&c->limit_lock);
+	char *error;
+
+	lockdep_assert_held(&c->index_lock);
+	spin_lock(&c->limit_lock);
+	error = rxc_limit_check(c, bytes, rxc_index_min_limit(c->index));
+	if (!error && bytes && bytes < c->min_size)
+		error = "size must be 0, or at least min_size";
+	if (!error) {
+		WRITE_ONCE(c->size, bytes);
+		apply(c);
+		c->last_lent = rxc_limit_lent(c);
+	}
+	spin_unlock(&c->limit_lock);
+	/* The work does nothing if the cache is suspended. */
+	if (!error)
+		begin_trim(c);
+	return error;
+}
+
+/**
+ * rxc_limit_set_min - change the size beyond which memory is lent
+ * @c: the cache, whose @index_lock the caller holds
+ * @bytes: the minimum; 0: nothing is lent
+ *
+ * Return: NULL, or what the minimum must be; then nothing has changed.
+ */
+char *rxc_limit_set_min(struct rxcache *c, u64 bytes)
+{
+	char *error;
+
+	lockdep_assert_held(&c->index_lock);
+	spin_lock(&c->limit_lock);
+	error = rxc_limit_check_min(c, bytes, c->size, rxc_index_min_limit(c->index));
+	if (!error) {
+		WRITE_ONCE(c->min_size, bytes);
+		float_as_used(c);
+	}
+	spin_unlock(&c->limit_lock);
+	return error;
+}
+
+/**
+ * rxc_limit_gfp - decide how pages for further blocks are allocated
+ * @c: the cache
+ * @nr: number of pages
+ * @gfp: flags for memory of the cache's own
+ *
+ * The limit follows what is used, once in a jiffy.
+ *
+ * Return: @gfp; RXD_GFP_LENT if the memory is lent; or 0 if there is none to be lent now.
+ */
+gfp_t rxc_limit_gfp(struct rxcache *c, unsigned long nr, gfp_t gfp)
+{
+	if (likely(!READ_ONCE(c->min_size)))
+		return gfp;
+	if (time_after(jiffies, READ_ONCE(c->followed_at)))
+		follow(c);
+	if (!rxd_store_would_borrow(c->store, nr))
+		return gfp;
+	/* At its minimum, the cache replaces its own blocks, as others do. */
+	if (!rxd_store_lent(c->store) && !rxd_store_has_room(c->store, pages_of_block(c)))
+		return gfp;
+	/* Most pages replace others, which are free only after a grace period. */
+	return rxd_lend_may_replace() ? RXD_GFP_LENT : 0;
+}
+
+/* Blocks on their way out are still used, but no other block may enter in their place. */
+static void float_as_lent(struct rxcache *c, unsigned long lent)
+{
+	c->floating = least_blocks(c) + lent - min(lent, c->leaving);
 	apply(c);
-	mutex_unlock(&c->limit_lock);
+}
+
+/*
+ * Claim a block, which the caller evicts. Whoever evicts a block because of the limit claims it
+ * first. So no two of them evict a block each because of the same page.
+ */
+static bool claim_lent(struct rxcache *c)
+{
+	unsigned long lent;
+	bool is_there;
+
+	spin_lock(&c->limit_lock);
+	lent = rxc_limit_lent(c);
+	is_there = lent > c->leaving;
+	if (is_there) {
+		c->leaving++;
+		float_as_lent(c, lent);
+	}
+	spin_unlock(&c->limit_lock);
+	return is_there;
+}
+
+static bool claim_excess(struct rxcache *c)
+{
+	bool is_there;
+
+	spin_lock(&c->limit_lock);
+	is_there = rxd_store_excess(c->store) > c->leaving * pages_of_block(c);
+	c->leaving += is_there;
+	spin_unlock(&c->limit_lock);
+	return is_there;
+}
+
+static void end_claim_of_lent(struct rxcache *c, bool is_out)
+{
+	spin_lock(&c->limit_lock);
+	c->leaving--;
+	if (!is_out)
+		float_as_lent(c, rxc_limit_lent(c));
+	else if (c->last_lent)
+		c->last_lent--;
+	spin_unlock(&c->limit_lock);
+}
+
+static void end_claim_of_excess(struct rxcache *c)
+{
+	spin_lock(&c->limit_lock);
+	c->leaving--;
+	spin_unlock(&c->limit_lock);
+}
+
+/* Take lent blocks of a node out of the cache, and lower its limit. */
+static unsigned long give(struct rxcache *c, unsigned long nr, int nid, struct list_head *pages)
+{
+	unsigned long found = 0;
+	bool is_out = true;
+
+	while (found < nr && is_out && claim_lent(c)) {
+		is_out = rxc_index_take_out(c->index, nid, pages);
+		end_claim_of_lent(c, is_out);
+		found += is_out;
+		cond_resched();
+	}
+	rxc_stat_add(c->stats, RXC_GIVEN, found);
+	return found;
+}
+
+/* Return: number of pages, or -EBUSY. */
+static long give_back(struct rxd_borrower *borrower, unsigned long nr, int nid,
+		      struct list_head *pages)
+{
+	struct rxcache *c = container_of(borrower, struct rxcache, borrower);
+
+	/* Held by a resume, which may need memory. */
+	if (!down_read_trylock(&c->index_lock))
+		return -EBUSY;
+	/* Do not look at each page if all are on one node. */
+	if (num_node_state(N_MEMORY) < 2)
+		nid = NUMA_NO_NODE;
+	nr = give(c, DIV_ROUND_UP(nr, pages_of_block(c)), nid, pages);
+	up_read(&c->index_lock);
+	return nr * pages_of_block(c);
+}
+
+static u64 count_uses(const struct rxd_borrower *borrower)
+{
+	struct rxcache *c = container_of(borrower, struct rxcache, borrower);
+	u64 nr = 0;
+	int cpu;
+
+	/* The counters are being exchanged with those of the previous table. */
+	if (!down_read_trylock(&c->index_lock))
+		return borrower->uses;
+	for_each_possible_cpu(cpu)
+		nr += READ_ONCE(per_cpu_ptr(c->stats, cpu)->count[RXC_READ_HITS]);
+	up_read(&c->index_lock);
+	return nr * pages_of_block(c);
+}
+
+/**
+ * rxc_limit_begin - apply the sizes to an index that the cache has just got
+ * @c: the cache, which is suspended, and whose @index_lock the caller holds for writing
+ *
+ * As soon as the lock is free, others get what the cache was lent.
+ */
+void rxc_limit_begin(struct rxcache *c)
+{
+	lockdep_assert_held_write(&c->index_lock);
+	spin_lock(&c->limit_lock);
+	/* What the previous table was lent stays. */
+	float_as_used(c);
+	spin_unlock(&c->limit_lock);
+	c->borrower.store = c->store;
+	rxd_borrow_begin(&c->borrower);
+}
+
+/**
+ * rxc_limit_take_over - let a cache give back what the previous table was lent
+ * @c: the cache, whose @index_lock the caller holds for writing until after rxc_limit_begin()
+ * @old: that of the previous table, with the same store
+ *
+ * @old gives nothing from now on, so the index may be exchanged. Others find @c locked until then.
+ */
+void rxc_limit_take_over(struct rxcache *c, struct rxcache *old)
+{
+	lockdep_assert_held_write(&c->index_lock);
+	c->borrower.store = c->store;
+	rxd_borrow_replace(&old->borrower, &c->borrower);
 }
 
 /**
@@ -110,12 +440,43 @@ void rxc_limit_resume(struct rxcache *c)
 }
 
 /**
- * rxc_limit_suspend - stop evicting, so that the index may be replaced
+ * rxc_limit_suspend - stop evicting
  * @c: the cache, which is marked as suspended
+ *
+ * Lent memory is given back meanwhile, too.
  */
 void rxc_limit_suspend(struct rxcache *c)
 {
 	cancel_delayed_work_sync(&c->trim_work);
+}
+
+/**
+ * rxc_limit_end - give back no more
+ * @c: the cache, which is never resumed again; nothing changes if another one has taken over
+ *
+ * What it was lent does not count as lent any more, because nobody could give it. Callers serialise
+ * this with rxc_limit_take_over().
+ */
+void rxc_limit_end(struct rxcache *c)
+{
+	if (list_empty(&c->borrower.list))
+		return;
+	rxd_borrow_end(&c->borrower);
+	rxd_store_set_lending(c->store, ULONG_MAX);
+}
+
+static bool trim_part(struct rxcache *c)
+{
+	unsigned long nr = max(PART / bytes_of_block(c), 1ULL), found = 0;
+	bool is_out = true;
+
+	while (found < nr && is_out && claim_excess(c)) {
+		is_out = rxc_index_make_room(c->index);
+		end_claim_of_excess(c);
+		found += is_out;
+		cond_resched();
+	}
+	return found;
 }
 
 /*
@@ -125,12 +486,12 @@ void rxc_limit_suspend(struct rxcache *c)
 static void trim(struct work_struct *work)
 {
 	struct rxcache *c = container_of(to_delayed_work(work), struct rxcache, trim_work);
-	unsigned long nr = max(PART / bytes_of_block(c), 1ULL), delay = 1;
+	unsigned long delay = 1;
 
 	if (READ_ONCE(c->suspended) || !rxd_store_excess(c->store))
 		return;
 	if (poll_state_synchronize_rcu(c->trim_grace)) {
-		if (!rxc_index_trim(c->index, nr))
+		if (!trim_part(c))
 			delay = RETRY_DELAY;
 		c->trim_grace = start_poll_synchronize_rcu();
 	}
@@ -143,7 +504,14 @@ static void trim(struct work_struct *work)
  */
 void rxc_limit_init(struct rxcache *c)
 {
-	mutex_init(&c->limit_lock);
+	spin_lock_init(&c->limit_lock);
+	/* Jiffies start below 0. */
+	c->followed_at = jiffies - 1;
 	INIT_DELAYED_WORK(&c->trim_work, trim);
 	c->trim_grace = get_completed_synchronize_rcu();
+	c->borrower = (struct rxd_borrower) {
+		.give = give_back,
+		.count_uses = count_uses,
+		.list = LIST_HEAD_INIT(c->borrower.list),
+	};
 }

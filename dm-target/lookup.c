@@ -91,6 +91,7 @@ struct rxc_index *rxc_index_create(struct rxd_store *store, unsigned int block_p
 	index->stats = stats;
 	index->no_room_until = jiffies;
 	index->limit = nr_sets * ways;
+	index->policy_limit = index->limit;
 	index->nr_buckets = nr_buckets;
 	for (i = 0; i < nr_buckets; i++)
 		spin_lock_init(&index->buckets[i].lock);

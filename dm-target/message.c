@@ -56,12 +56,21 @@ static int set_size(struct rxcache *c, char **argv, char *result, unsigned int m
 	u64 bytes;
 
 	if (!rxc_parse_number(argv[1], &bytes))
-		error = rxc_limit_check(c, bytes, rxc_index_min_limit(c->index));
+		error = rxc_limit_set(c, bytes);
 	if (error)
 		return refuse("size", argv[1], error);
-	rxc_limit_set(c, bytes);
 	rxc_advise_adjust(c);
 	return 0;
+}
+
+static int set_min_size(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
+{
+	const char *error = "min_size must be a number of bytes";
+	u64 bytes;
+
+	if (!rxc_parse_number(argv[1], &bytes))
+		error = rxc_limit_set_min(c, bytes);
+	return error ? refuse("min_size", argv[1], error) : 0;
 }
 
 static int drop_all(struct rxcache *c, char **argv, char *result, unsigned int maxlen)
@@ -187,7 +196,8 @@ static int tell_advice(struct rxcache *c, char **argv, char *result, unsigned in
 }
 
 #define MESSAGE_NAMES \
-	"advice, advise, cached, drop, invalidate, mode, prefetch, reset_stats, seq_cutoff or size"
+	"advice, advise, cached, drop, invalidate, min_size, mode, prefetch, reset_stats, " \
+	"seq_cutoff or size"
 
 static const struct message {
 	const char *name;
@@ -200,6 +210,7 @@ static const struct message {
 	{ "cached", 1, "takes SLOT", list_cached },
 	{ "drop", 0, "takes no arguments", drop_all },
 	{ "invalidate", 2, "takes START and LENGTH", invalidate },
+	{ "min_size", 1, "takes BYTES", set_min_size },
 	{ "mode", 1, "takes writethrough, writearound or passthrough", set_mode },
 	{ "prefetch", 2, "takes START and LENGTH", start_prefetch },
 	{ "reset_stats", 0, "takes no arguments", reset_stats },

@@ -17,6 +17,7 @@
 
 #include "../module/copy.h"
 #include "../module/rxd.h"
+#include "limit.h"
 #include "origin-internal.h"
 
 /**
@@ -80,12 +81,12 @@ bool rxc_supply_pages(struct rxcache *c, u64 block, unsigned int nr_blocks,
 		      struct rxc_supply *supply)
 {
 	unsigned int wanted = nr_blocks * block_pages(c), found = 0, nr, i;
+	gfp_t gfp = rxc_limit_gfp(c, wanted, supply->gfp);
 	struct page *page;
 
-	while (found < wanted) {
+	while (gfp && found < wanted) {
 		nr = wanted - found;
-		page = rxd_store_alloc_run(c->store, block * block_pages(c) + found, &nr,
-					   supply->gfp);
+		page = rxd_store_alloc_run(c->store, block * block_pages(c) + found, &nr, gfp);
 		if (!page)
 			break;
 		for (i = 0; i < nr; i++)
@@ -97,7 +98,8 @@ bool rxc_supply_pages(struct rxcache *c, u64 block, unsigned int nr_blocks,
 		list_del(&page->lru);
 		rxd_store_free_page(page);
 	}
-	if (!found)
+	/* What was lent is evicted when others ask for it, not before. */
+	if (!found && gfp == supply->gfp)
 		rxc_index_make_room(c->index);
 	return found;
 }

@@ -55,7 +55,13 @@ struct rxc_fills {
  * @if_same: take @cache only if it is as @seen
  * @seen: see rxd_take()
  * @size: limit of the cached data, in bytes; 0: the RAM disk has all that it can
- * @limit_lock: serialises changes of @size and of the limit of @index
+ * @min_size: the data beyond it is lent, in bytes; 0: none is
+ * @floating: the present limit if there is @min_size, in blocks
+ * @leaving: number of blocks that are being evicted because of the limit
+ * @last_lent: number of blocks that were lent at the last look
+ * @followed_at: when @floating last followed what is used, in jiffies
+ * @borrower: lets others ask for what is lent
+ * @limit_lock: serialises changes of @size to @followed_at, and of the limit of @index
  * @trim_work: evicts blocks beyond the limit
  * @trim_grace: the grace period that the pages it has evicted last wait for
  * @sequence: sequential streams
@@ -92,7 +98,13 @@ struct rxcache {
 	bool if_same;
 	struct rxd_seen seen;
 	u64 size;
-	struct mutex limit_lock; /* size, and the limit of the index */
+	u64 min_size;
+	unsigned long floating;
+	unsigned long leaving;
+	unsigned long last_lent;
+	unsigned long followed_at;
+	struct rxd_borrower borrower;
+	spinlock_t limit_lock; /* the sizes, and the limit of the index */
 	struct delayed_work trim_work;
 	unsigned long trim_grace;
 	struct rxc_sequence sequence;

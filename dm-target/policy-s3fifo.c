@@ -314,14 +314,14 @@ static unsigned int count_small(const struct rxc_policy *policy, const u64 *tags
 	return nr;
 }
 
-static bool has_main(const struct rxc_policy *policy, const u64 *tags)
+static bool has_main(const struct rxc_policy *policy, const u64 *tags, u64 ways)
 {
 	unsigned int way;
 	u64 tag;
 
 	for (way = 0; way < policy->ways; way++) {
 		tag = READ_ONCE(tags[way]);
-		if (rxc_tag_state(tag) == RXC_VALID && in_main_queue(tag))
+		if (ways & BIT_ULL(way) && rxc_tag_state(tag) == RXC_VALID && in_main_queue(tag))
 			return true;
 	}
 	return false;
@@ -329,7 +329,7 @@ static bool has_main(const struct rxc_policy *policy, const u64 *tags)
 
 /* Sort a queue by stamps. Of two blocks with the same stamp, the lower way is older. */
 static void sort_queue(const struct rxc_policy *policy, const struct s3_set *s, const u64 *tags,
-		       bool in_main, struct s3_queue *queue)
+		       u64 ways, bool in_main, struct s3_queue *queue)
 {
 	u8 first[S3_STAMPS], next[RXC_WAYS];
 	unsigned int way, turn;
@@ -338,7 +338,8 @@ static void sort_queue(const struct rxc_policy *policy, const struct s3_set *s, 
 	memset(first, RXC_WAYS, sizeof(first));
 	for (way = policy->ways; way--;) {
 		tag = READ_ONCE(tags[way]);
-		if (rxc_tag_state(tag) != RXC_VALID || in_main_queue(tag) != in_main)
+		if (!(ways & BIT_ULL(way)) || rxc_tag_state(tag) != RXC_VALID ||
+		    in_main_queue(tag) != in_main)
 			continue;
 		/* The stamp that is assigned next is the oldest. */
 		turn = (FIELD_GET(S3_STAMP, policy_bits(tag)) - s->clock[in_main] - 1) % S3_STAMPS;
@@ -390,17 +391,17 @@ unsigned long rxc_policy_insert(struct rxc_policy *policy, unsigned long set, co
  * the next one is examined, until the queue is below its limit. If no block of the main
  * queue can leave, the oldest block is examined in any case.
  */
-static int leave_small(const struct rxc_policy *policy, struct s3_set *s, u64 *tags,
+static int leave_small(const struct rxc_policy *policy, struct s3_set *s, u64 *tags, u64 ways,
 		       unsigned long limit)
 {
 	unsigned int nr_small = count_small(policy, tags), most, i;
 	struct s3_queue queue;
 	unsigned int way;
 
-	most = nr_small >= limit ? nr_small - limit + 1 : !has_main(policy, tags);
+	most = nr_small >= limit ? nr_small - limit + 1 : !has_main(policy, tags, ways);
 	if (!most)
 		return -1;
-	sort_queue(policy, s, tags, false, &queue);
+	sort_queue(policy, s, tags, ways, false, &queue);
 	for (i = 0; i < min(most, queue.nr); i++) {
 		way = queue.way[i];
 		if (freq_of(READ_ONCE(tags[way])) < MOVE_FREQ)
@@ -416,13 +417,13 @@ static int leave_small(const struct rxc_policy *policy, struct s3_set *s, u64 *t
  * which does not change their order. These rounds are done at once: the uses of the least
  * used block are subtracted from each.
  */
-static int leave_main(const struct rxc_policy *policy, struct s3_set *s, u64 *tags)
+static int leave_main(const struct rxc_policy *policy, struct s3_set *s, u64 *tags, u64 ways)
 {
 	unsigned int least = S3_FREQ_MAX + 1, leaves = 0, freq, moves, i;
 	struct s3_queue queue;
 	u64 *tag;
 
-	sort_queue(policy, s, tags, true, &queue);
+	sort_queue(policy, s, tags, ways, true, &queue);
 	if (!queue.nr)
 		return -1;
 	for (i = 0; i < queue.nr; i++) {
@@ -444,29 +445,30 @@ static int leave_main(const struct rxc_policy *policy, struct s3_set *s, u64 *ta
 }
 
 /**
- * rxc_policy_victim - choose the block to evict
+ * rxc_policy_victim_among - choose the block to evict, among some
  * @policy: the policy
  * @set: number of the set
  * @tags: tags of the set
+ * @ways: a bit for each way that may be chosen
  *
  * This runs with interrupts off, so the work is bounded: six passes over the tags or the
  * stamps of the set, and at most one change of each tag in each queue. It depends neither on
  * the number of uses, nor on readers that count uses meanwhile.
  *
- * Return: the way of the block, or -1 if no block of the set is valid.
+ * Return: the way of the block, or -1 if none of these blocks is valid.
  */
-int rxc_policy_victim(struct rxc_policy *policy, unsigned long set, u64 *tags)
+int rxc_policy_victim_among(struct rxc_policy *policy, unsigned long set, u64 *tags, u64 ways)
 {
 	struct s3_set *s = &policy->sets[set];
 	int way;
 
-	way = leave_small(policy, s, tags, small_limit(policy, set));
+	way = leave_small(policy, s, tags, ways, small_limit(policy, set));
 	if (way >= 0) {
 		remember(s->ghosts, &s->next_ghost, policy->nr_ghosts,
 			 rxc_tag_block(READ_ONCE(tags[way])));
 		return way;
 	}
-	way = leave_main(policy, s, tags);
+	way = leave_main(policy, s, tags, ways);
 	if (way >= 0)
 		remember(s->main_ghosts, &s->next_main_ghost, policy->nr_fresh,
 			 rxc_tag_block(READ_ONCE(tags[way])));

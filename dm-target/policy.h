@@ -2,6 +2,7 @@
 #ifndef RXC_POLICY_H
 #define RXC_POLICY_H
 
+#include <linux/limits.h>
 #include <linux/types.h>
 
 /*
@@ -9,6 +10,9 @@
  * tags, and may remember blocks that have left. rxc_policy_insert() and rxc_policy_victim()
  * are called under the lock of the set's bucket.
  */
+
+/* A bit for each way of a set. */
+#define RXC_ALL_WAYS	U64_MAX
 
 struct rxc_policy;
 
@@ -21,6 +25,19 @@ void rxc_policy_set_capacity(struct rxc_policy *policy, unsigned long nr_slots);
 unsigned long rxc_policy_touch(u64 tag);
 unsigned long rxc_policy_insert(struct rxc_policy *policy, unsigned long set, const u64 *tags,
 				u64 block, bool room);
-int rxc_policy_victim(struct rxc_policy *policy, unsigned long set, u64 *tags);
+int rxc_policy_victim_among(struct rxc_policy *policy, unsigned long set, u64 *tags, u64 ways);
+
+/**
+ * rxc_policy_victim - choose the block to evict
+ * @policy: the policy
+ * @set: number of the set
+ * @tags: tags of the set
+ *
+ * Return: the way of the block, or -1 if no block of the set is valid.
+ */
+static inline int rxc_policy_victim(struct rxc_policy *policy, unsigned long set, u64 *tags)
+{
+	return rxc_policy_victim_among(policy, set, tags, RXC_ALL_WAYS);
+}
 
 #endif /* RXC_POLICY_H */

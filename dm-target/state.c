@@ -14,6 +14,7 @@
 #include <linux/list.h>
 #include <linux/lockdep.h>
 #include <linux/mm.h>
+#include <linux/numa.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 
@@ -25,6 +26,8 @@
 #define MAX_HAND_STEPS	1024
 /* Below a limit, the fullest one of so many sets evicts. */
 #define CHOICES		8
+/* The policy learns of a new limit if that differs by this part of the last one. */
+#define MIN_STEP	128
 /* How long the search pauses after no set had a block to evict. */
 #define NO_ROOM_TIME	(HZ / 20)
 
@@ -95,6 +98,19 @@ static void remove_pages(struct rxc_index *index, unsigned long slot, unsigned i
 				   RXD_GFP_NOWAIT);
 }
 
+/* Move the pages of a slot to a list. */
+static void take_pages(struct rxc_index *index, unsigned long slot, struct list_head *pages)
+{
+	struct page *page;
+	unsigned int i;
+
+	for (i = 0; i < index->block_pages; i++) {
+		page = rxd_store_take(index->store, slot * index->block_pages + i);
+		if (page)
+			list_add(&page->lru, pages);
+	}
+}
+
 static void drop_pages(struct list_head *pages, unsigned int nr)
 {
 	struct page *page;
@@ -112,6 +128,8 @@ static void drop_pages(struct list_head *pages, unsigned int nr)
  */
 static int install_pages(struct rxc_index *index, unsigned long slot, struct list_head *pages)
 {
+	gfp_t gfp = rxd_store_would_borrow(index->store, index->block_pages) ? RXD_GFP_LENT :
+									       RXD_GFP_NOWAIT;
 	struct page *page;
 	unsigned int i;
 	int ret;
@@ -119,8 +137,7 @@ static int install_pages(struct rxc_index *index, unsigned long slot, struct lis
 	for (i = 0; i < index->block_pages; i++) {
 		page = list_first_entry(pages, struct page, lru);
 		list_del(&page->lru);
-		ret = rxd_store_exchange(index->store, slot * index->block_pages + i, page,
-					 RXD_GFP_NOWAIT);
+		ret = rxd_store_exchange(index->store, slot * index->block_pages + i, page, gfp);
 		if (ret) {
 			list_add(&page->lru, pages);
 			if (i)
@@ -132,14 +149,23 @@ static int install_pages(struct rxc_index *index, unsigned long slot, struct lis
 	return 0;
 }
 
-static void empty_slot(struct rxc_index *index, unsigned long slot)
+/* @pages: the list for the pages, or NULL: free them after a grace period. */
+static void vacate_slot(struct rxc_index *index, unsigned long slot, struct list_head *pages)
 {
 	assert_locked(index, slot / index->ways);
 	set_state(&index->tags[slot], RXC_EMPTY);
 	/* The tag changes before the pages go: pairs with rxc_index_hit_page(). */
 	smp_wmb();
-	remove_pages(index, slot, index->block_pages);
+	if (pages)
+		take_pages(index, slot, pages);
+	else
+		remove_pages(index, slot, index->block_pages);
 	this_cpu_dec(index->stats->used);
+}
+
+static void empty_slot(struct rxc_index *index, unsigned long slot)
+{
+	vacate_slot(index, slot, NULL);
 }
 
 /*
@@ -256,7 +282,30 @@ static enum rxc_fate take_slot(struct rxc_index *index, unsigned long set, u64 b
 	return RXC_FATE_TRACKED;
 }
 
-static bool evict_from(struct rxc_index *index, unsigned long set)
+/* Ways of a set whose block is on a node. @nid: the node, or NUMA_NO_NODE: any */
+static u64 ways_on_node(struct rxc_index *index, unsigned long set, int nid)
+{
+	unsigned long first = first_slot(index, set);
+	struct page *page;
+	unsigned int way;
+	u64 ways = 0;
+
+	assert_locked(index, set);
+	if (nid == NUMA_NO_NODE)
+		return RXC_ALL_WAYS;
+	for (way = 0; way < index->ways; way++) {
+		if (rxc_tag_state(READ_ONCE(index->tags[first + way])) != RXC_VALID)
+			continue;
+		/* The other pages of a block are mostly on the node of the first one. */
+		page = rxc_index_own_page(index, first + way, 0);
+		if (page && page_to_nid(page) == nid)
+			ways |= BIT_ULL(way);
+	}
+	return ways;
+}
+
+static bool evict_from(struct rxc_index *index, unsigned long set, int nid,
+		       struct list_head *pages)
 {
 	struct rxc_bucket *bucket = bucket_of(index, set);
 	unsigned long first = first_slot(index, set);
@@ -264,9 +313,10 @@ static bool evict_from(struct rxc_index *index, unsigned long set)
 	int way;
 
 	spin_lock_irqsave(&bucket->lock, flags);
-	way = rxc_policy_victim(index->policy, set, &index->tags[first]);
+	way = rxc_policy_victim_among(index->policy, set, &index->tags[first],
+				      ways_on_node(index, set, nid));
 	if (way >= 0) {
-		empty_slot(index, first + way);
+		vacate_slot(index, first + way, pages);
 		rxc_stat_inc(index->stats, RXC_EVICTIONS);
 	}
 	spin_unlock_irqrestore(&bucket->lock, flags);
@@ -292,9 +342,9 @@ static void look_again(struct rxc_index *index)
  *
  * Return: the set, or -1 if there is none among the next sets, @steps of them at most.
  */
-static long find_full_set(struct rxc_index *index, unsigned long *hand, unsigned long *steps)
+static long find_full_set(struct rxc_index *index, bool limited, unsigned long *hand,
+			  unsigned long *steps)
 {
-	bool limited = is_limited(index);
 	unsigned int choices = limited ? CHOICES : 1, nr, most = 0;
 	unsigned long set;
 	long fullest = -1;
@@ -313,6 +363,34 @@ static long find_full_set(struct rxc_index *index, unsigned long *hand, unsigned
 	return fullest;
 }
 
+/*
+ * @nid: evict a block of this node; NUMA_NO_NODE: of any
+ * @pages: the list for the pages, or NULL: free them after a grace period
+ */
+static bool evict_one(struct rxc_index *index, int nid, struct list_head *pages)
+{
+	/* The fullest set may have no block of the node. So all have their turn. */
+	bool limited = is_limited(index) && nid == NUMA_NO_NODE;
+	unsigned long round = limited ? 3 * index->nr_sets : index->nr_sets;
+	unsigned long steps = min_t(unsigned long, round, MAX_HAND_STEPS);
+	unsigned long hand = 0;
+	long set;
+
+	if (has_no_room(index))
+		return false;
+	do {
+		set = find_full_set(index, limited, &hand, &steps);
+		if (set >= 0 && evict_from(index, set, nid, pages)) {
+			WRITE_ONCE(index->round, hand);
+			return true;
+		}
+	} while (steps);
+	/* Without a block of one node, there may be others. */
+	if (nid == NUMA_NO_NODE && hand - READ_ONCE(index->round) >= round)
+		WRITE_ONCE(index->no_room_until, jiffies + NO_ROOM_TIME);
+	return false;
+}
+
 /**
  * rxc_index_make_room - evict a block because memory is short
  * @index: the index
@@ -325,23 +403,22 @@ static long find_full_set(struct rxc_index *index, unsigned long *hand, unsigned
  */
 bool rxc_index_make_room(struct rxc_index *index)
 {
-	unsigned long round = is_limited(index) ? 3 * index->nr_sets : index->nr_sets;
-	unsigned long steps = min_t(unsigned long, round, MAX_HAND_STEPS);
-	unsigned long hand = 0;
-	long set;
+	return evict_one(index, NUMA_NO_NODE, NULL);
+}
 
-	if (has_no_room(index))
-		return false;
-	do {
-		set = find_full_set(index, &hand, &steps);
-		if (set >= 0 && evict_from(index, set)) {
-			WRITE_ONCE(index->round, hand);
-			return true;
-		}
-	} while (steps);
-	if (hand - READ_ONCE(index->round) >= round)
-		WRITE_ONCE(index->no_room_until, jiffies + NO_ROOM_TIME);
-	return false;
+/**
+ * rxc_index_take_out - evict a block, and give its pages to the caller
+ * @index: the index
+ * @nid: evict a block of this node; NUMA_NO_NODE: of any
+ * @pages: the list for the pages; see rxd_store_free_taken()
+ *
+ * May be called by reclaim. The search of a node is not a full one, so it may miss the last blocks.
+ *
+ * Return: true if a block was evicted.
+ */
+bool rxc_index_take_out(struct rxc_index *index, int nid, struct list_head *pages)
+{
+	return evict_one(index, nid, pages);
 }
 
 /**
@@ -372,48 +449,32 @@ unsigned long rxc_index_limit(const struct rxc_index *index)
  * @index: the index
  * @nr: number of blocks, at least rxc_index_min_limit()
  *
- * From now on, blocks enter within the limit only. rxc_index_trim() evicts those beyond it. Callers
- * serialise this.
+ * From now on, blocks enter within the limit only. The caller evicts those beyond it by
+ * rxc_index_make_room(), and serialises calls.
  */
 void rxc_index_set_limit(struct rxc_index *index, unsigned long nr)
 {
-	unsigned long nr_slots = rxc_index_nr_slots(index);
+	unsigned long nr_slots = rxc_index_nr_slots(index), last = index->policy_limit;
 
 	nr = min(nr, nr_slots);
 	WRITE_ONCE(index->limit, nr);
-	rxc_policy_set_capacity(index->policy, nr);
-	rxd_store_set_cap(index->store, nr < nr_slots ? nr * index->block_pages : ULONG_MAX);
-}
-
-/**
- * rxc_index_trim - evict blocks beyond the limit
- * @index: the index
- * @most: number of blocks to evict at most
- *
- * May sleep.
- *
- * Return: number of blocks that were evicted. If it is less than @most, either the limit is kept
- * now, or the blocks are in use.
- */
-unsigned long rxc_index_trim(struct rxc_index *index, unsigned long most)
-{
-	unsigned long nr;
-
-	for (nr = 0; nr < most && rxd_store_excess(index->store); nr++) {
-		if (!rxc_index_make_room(index))
-			break;
-		cond_resched();
+	/* The policy rounds its shares, which would add up over many small steps. */
+	if (nr == nr_slots || abs((long)(nr - last)) > last / MIN_STEP) {
+		index->policy_limit = nr;
+		rxc_policy_set_capacity(index->policy, nr);
 	}
-	return nr;
+	rxd_store_set_cap(index->store, nr < nr_slots ? nr * index->block_pages : ULONG_MAX);
 }
 
 /*
  * Would it help to evict a block? It does if the limit of the store is reached, unless an
- * attempt that failed half-way has used up the pages.
+ * attempt that failed half-way has used up the pages. It does not if there are blocks beyond the
+ * limit of the index, which others evict: one block less would not make room.
  */
 static bool needs_room(const struct rxc_index *index, const struct list_head *pages)
 {
-	return !rxd_store_has_room(index->store, index->block_pages) && !list_empty(pages);
+	return !rxd_store_has_room(index->store, index->block_pages) && !list_empty(pages) &&
+	       !rxd_store_excess(index->store);
 }
 
 /*

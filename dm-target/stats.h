@@ -18,6 +18,8 @@ enum rxc_stat {
 	RXC_BYPASSES,		/* blocks that bypassed the cache */
 	RXC_INVALIDATIONS,	/* blocks removed by a write, a discard or a message */
 	RXC_ORIGIN_ERRORS,	/* bios that failed on the origin */
+	RXC_GIVEN,		/* blocks evicted because others needed lent memory */
+	RXC_TAKEN,		/* blocks that memory was lent for */
 	RXC_NR_STATS,
 };
 

@@ -14,7 +14,10 @@
  *	FILLS EVICTIONS BYPASSES INVALIDATIONS
  *	ORIGIN_ERRORS		in bios
  *	FEATURE_COUNT feature ... POLICY_ARG_COUNT key value ...
- *				as in the table line
+ *				as in the table line; with min_size, also the policy arguments
+ *				lent N		blocks whose memory is lent now
+ *				given_back N	blocks whose memory was given back, so far
+ *				taken N		blocks that memory was lent for, so far
  */
 #include <linux/blk-integrity.h>
 #include <linux/device-mapper.h>
@@ -265,6 +268,7 @@ static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	c->mode = args.mode;
 	c->seq_cutoff = args.seq_cutoff;
 	c->size = args.size;
+	c->min_size = args.min_size;
 	c->if_same = args.if_same;
 	c->advise = args.advise;
 	c->seen = (struct rxd_seen) { .diskseq = args.diskseq, .changes = args.changes };
@@ -295,7 +299,8 @@ static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	if (ret)
 		goto out_unregister;
 	/* A size below the minimum is raised: the RAM disk may have grown since. */
-	ti->error = rxc_limit_check(c, args.size, RXC_SLOTS_MIN);
+	ti->error = rxc_limit_check(c, args.size, RXC_SLOTS_MIN) ?:
+		    rxc_limit_check_min(c, args.min_size, args.size, RXC_SLOTS_MIN);
 	if (ti->error) {
 		ret = -EINVAL;
 		goto out_destroy_index;
@@ -337,6 +342,7 @@ static void rxcache_dtr(struct dm_target *ti)
 	list_for_each_entry(other, &rxc_caches, list)
 		if (other->ti->table == ti->table)
 			other->started = false;
+	rxc_limit_end(c);
 	mutex_unlock(&rxc_lock);
 	rxc_limit_suspend(c);
 	rxc_sampler_off(&c->sampler);
@@ -417,20 +423,40 @@ static void drop_pages(struct rxcache *c)
 }
 
 /*
+ * Caches of previous tables give nothing back any more: their indices or the pages of the RAM disk
+ * are going to be replaced.
+ */
+static void end_predecessors(struct rxcache *c)
+{
+	struct rxcache *other;
+
+	lockdep_assert_held(&rxc_lock);
+	list_for_each_entry(other, &rxc_caches, list)
+		if (may_share(c, other) && uses_disk_of(c, other))
+			rxc_limit_end(other);
+}
+
+/*
  * Take over the counters and, unless the RAM disk has grown, the cached data of the table that this
  * one replaces, which is permanently suspended by now.
  *
+ * @nr_blocks: set to the number of blocks of the target that the index may know
+ *
  * Return: true if there is such a table.
  */
-static bool inherit_index(struct rxcache *c)
+static bool inherit_index(struct rxcache *c, u64 *nr_blocks)
 {
 	struct rxcache *other;
 	bool has_grown = false;
-	u64 nr_blocks = 0;
 
 	lockdep_assert_held_write(&c->index_lock);
+	*nr_blocks = 0;
 	mutex_lock(&rxc_lock);
 	other = find_predecessor(c);
+	/* In one step: others get what is lent from one of the two. */
+	if (other)
+		rxc_limit_take_over(c, other);
+	end_predecessors(c);
 	if (other) {
 		has_grown = rxc_index_nr_slots(c->index) > rxc_index_nr_slots(other->index);
 		if (has_grown) {
@@ -439,31 +465,32 @@ static bool inherit_index(struct rxcache *c)
 			other->started = false;
 		} else {
 			swap(c->index, other->index);
+			*nr_blocks = other->nr_blocks;
 		}
 		rxc_sampler_inherit(&c->sampler, &other->sampler);
 		swap(c->stats, other->stats);
 		swap(c->stats_base, other->stats_base);
-		nr_blocks = other->nr_blocks;
 	}
 	mutex_unlock(&rxc_lock);
 	if (has_grown)
 		drop_pages(c);
-	/* Blocks beyond the end of a shorter table would not be updated any more. */
-	else if (nr_blocks > c->nr_blocks)
-		rxc_index_drop(c->index, c->nr_blocks, nr_blocks - c->nr_blocks);
 	return other;
 }
 
 /*
- * The RAM disk has grown since the index was created, so start with an empty index for its new
- * size. Removing the pages one by one would keep the device suspended for long.
+ * Create a larger index if the RAM disk has grown since that of this table was created. Reclaim may
+ * have to take memory from this cache for it, so @index_lock is not held.
+ *
+ * Return: the index, or NULL.
  */
-static void take_up_growth(struct rxcache *c)
+static struct rxc_index *create_larger(struct rxcache *c)
 {
 	struct rxc_index *index;
 	unsigned int memflags;
 
-	lockdep_assert_held_write(&c->index_lock);
+	/* Only a resume replaces the index, and there is one at a time. */
+	if (!rxc_index_is_outgrown(c->index))
+		return NULL;
 	/* Reclaim must not do I/O to the suspended device, which would never end. */
 	memflags = memalloc_noio_save();
 	index = rxc_index_create(c->store, cache_block_size(c) >> (PAGE_SHIFT - SECTOR_SHIFT),
@@ -472,11 +499,22 @@ static void take_up_growth(struct rxcache *c)
 	if (IS_ERR(index)) {
 		DMWARN("%s: no memory for a larger index, the cache keeps its size",
 		       dm_table_device_name(c->ti->table));
-		return;
+		return NULL;
 	}
+	return index;
+}
+
+/*
+ * Start with an empty, larger index. Removing the pages one by one would keep the device suspended
+ * for long. @index: set to the old one
+ */
+static void take_up_growth(struct rxcache *c, struct rxc_index **index)
+{
+	lockdep_assert_held_write(&c->index_lock);
 	drop_pages(c);
-	rxc_index_destroy(c->index);
-	c->index = index;
+	/* The counters may be those of the previous table by now. */
+	rxc_index_swap_stats(*index, c->index);
+	swap(c->index, *index);
 }
 
 static int take_ramdisk(struct rxcache *c)
@@ -522,35 +560,55 @@ static void start(struct rxcache *c)
 static int rxcache_preresume(struct dm_target *ti)
 {
 	struct rxcache *c = ti->private;
+	struct rxc_index *larger = create_larger(c);
+	u64 nr_blocks = 0;
 	int ret = 0;
 
 	down_write(&c->index_lock);
-	if (!c->started && !inherit_index(c))
+	if (!c->started && !inherit_index(c, &nr_blocks))
 		ret = take_ramdisk(c);
 	if (!ret) {
 		start(c);
-		if (rxc_index_is_outgrown(c->index))
-			take_up_growth(c);
-		rxc_limit_apply(c);
+		if (larger && rxc_index_is_outgrown(c->index))
+			take_up_growth(c, &larger);
+		rxc_limit_begin(c);
+	}
+	/* From now on, this cache gives back what it was lent: the rest may take long. */
+	downgrade_write(&c->index_lock);
+	if (!ret) {
+		/* Blocks beyond the end of a shorter table would not be updated any more. */
+		if (nr_blocks > c->nr_blocks)
+			rxc_index_drop(c->index, c->nr_blocks, nr_blocks - c->nr_blocks);
 		rxc_advise_adjust(c);
 	}
-	up_write(&c->index_lock);
+	up_read(&c->index_lock);
+	if (larger)
+		rxc_index_destroy(larger);
 	return ret;
 }
 
-static void emit_policy_args(const struct rxcache *c, char *result, unsigned int maxlen)
+/* @sum: the counters, or NULL in a table line. */
+static void emit_policy_args(const struct rxcache *c, const struct rxc_stats *sum, char *result,
+			     unsigned int maxlen)
 {
 	u64 seq_cutoff = READ_ONCE(c->seq_cutoff), size = READ_ONCE(c->size);
+	u64 min_size = READ_ONCE(c->min_size);
 	bool advise = READ_ONCE(c->advise);
+	bool lends = sum && min_size;
 	unsigned int sz = 0;
 
-	DMEMIT("%d", 2 * (!!seq_cutoff + !!size + advise));
+	DMEMIT("%d", 2 * (!!seq_cutoff + !!size + !!min_size + advise + 3 * lends));
 	if (seq_cutoff)
 		DMEMIT(" seq_cutoff %llu", seq_cutoff);
 	if (size)
 		DMEMIT(" size %llu", size);
+	if (min_size)
+		DMEMIT(" min_size %llu", min_size);
 	if (advise)
 		DMEMIT(" advise 1");
+	if (lends)
+		DMEMIT(" lent %lu given_back %llu taken %llu", rxc_limit_lent(c),
+		       sum->count[RXC_GIVEN], sum->count[RXC_TAKEN]);
 }
 
 static void rxcache_status(struct dm_target *ti, status_type_t type,
@@ -565,27 +623,30 @@ static void rxcache_status(struct dm_target *ti, status_type_t type,
 	switch (type) {
 	case STATUSTYPE_INFO:
 		down_read(&c->index_lock);
+		if (c->started)
+			rxc_limit_count_taken(c);
 		mutex_lock(&c->stats_lock);
 		rxc_stats_read(c->stats, &c->stats_base, &sum);
 		mutex_unlock(&c->stats_lock);
 		DMEMIT("%u %lld/%lu %zu", cache_block_size(c), max_t(s64, sum.used, 0),
 		       rxc_index_nr_slots(c->index), rxc_index_metadata_bytes(c->index));
 		up_read(&c->index_lock);
-		for (i = 0; i < RXC_NR_STATS; i++)
+		for (i = 0; i < RXC_GIVEN; i++)
 			DMEMIT(" %llu", sum.count[i]);
 		DMEMIT(" 3 %s block_size %u ", mode, cache_block_size(c));
-		emit_policy_args(c, result + sz, maxlen - sz);
+		emit_policy_args(c, &sum, result + sz, maxlen - sz);
 		break;
 	case STATUSTYPE_TABLE:
 		DMEMIT("%s %s 3 %s block_size %u ", c->origin->name, c->cache->name, mode,
 		       cache_block_size(c));
-		emit_policy_args(c, result + sz, maxlen - sz);
+		emit_policy_args(c, NULL, result + sz, maxlen - sz);
 		break;
 	case STATUSTYPE_IMA:
 		DMEMIT_TARGET_NAME_VERSION(ti->type);
 		DMEMIT(",origin=%s,cache=%s,mode=%s,block_size=%u,seq_cutoff=%llu,size=%llu",
 		       c->origin->name, c->cache->name, mode, cache_block_size(c),
 		       READ_ONCE(c->seq_cutoff), READ_ONCE(c->size));
+		DMEMIT(",min_size=%llu", READ_ONCE(c->min_size));
 		DMEMIT(",advise=%c;", READ_ONCE(c->advise) ? 'y' : 'n');
 		break;
 	}
@@ -614,7 +675,7 @@ static int rxcache_iterate_devices(struct dm_target *ti, iterate_devices_callout
 
 static struct target_type rxcache_target = {
 	.name			= "rxcache",
-	.version		= { 1, 4, 0 },
+	.version		= { 1, 5, 0 },
 	.features		= DM_TARGET_NOWAIT,
 	.module			= THIS_MODULE,
 	.ctr			= rxcache_ctr,

@@ -35,6 +35,9 @@
 #define MEMORY_WAIT_ALL		(120 * HZ)
 #define MEMORY_WAIT_STEP	(HZ / 20)
 
+/* Pages that caches give back to a write that finds no memory. */
+#define GIVE_PAGES		(SZ_1M >> PAGE_SHIFT)
+
 /* If no write waited for writeback for so long, those that do so next wait together anew. */
 #define MEMORY_WAIT_GAP		HZ
 
@@ -90,27 +93,35 @@ long rxd_freed_pages(void)
 	return atomic_long_read(&freed_pages);
 }
 
-/* Are there pages that are queued for freeing? */
-static bool is_retired(void)
+/**
+ * rxd_retired_pages - get the number of pages that are queued for freeing
+ *
+ * Return: number of pages.
+ */
+long rxd_retired_pages(void)
 {
 	/* Pairs with rxd_note_freed(). */
 	long freed = atomic_long_read_acquire(&freed_pages);
 
-	return atomic_long_read(&retired_pages) != freed;
+	return atomic_long_read(&retired_pages) - freed;
 }
 
 /* Are there pages to be freed, or were there some since rxd_freed_pages() returned @freed? */
 static bool is_freeing(long freed)
 {
-	return is_retired() || atomic_long_read(&freed_pages) != freed;
+	return rxd_retired_pages() || atomic_long_read(&freed_pages) != freed;
 }
 
-/*
+/**
+ * rxd_headroom - get the memory that is left to others
+ *
  * A RAM disk must not take the memory that the rest of the machine needs. Leave an
  * eighth, but at least 32 MiB and at most 2 GiB. This is enough for the dirty pages that
  * a file system keeps when its disk is full.
+ *
+ * Return: number of pages.
  */
-static unsigned long memory_headroom(void)
+unsigned long rxd_headroom(void)
 {
 	return clamp(totalram_pages() / 8, 32UL << (20 - PAGE_SHIFT), 2UL << (30 - PAGE_SHIFT));
 }
@@ -126,7 +137,7 @@ static unsigned long memory_headroom(void)
  */
 bool rxd_may_replace(void)
 {
-	return atomic_long_read(&replaced_pages) < (long)memory_headroom() / 8;
+	return atomic_long_read(&replaced_pages) < (long)rxd_headroom() / 8;
 }
 
 /*
@@ -137,9 +148,12 @@ bool rxd_may_replace(void)
 static long usable_memory(void)
 {
 	long nr = si_mem_available() - (long)global_zone_page_state(NR_FREE_CMA_PAGES);
+	long of_others = global_node_page_state(NR_KERNEL_MISC_RECLAIMABLE) - rxd_lent_pages();
 	struct zone *zone;
 	int node;
 
+	/* What other drivers call reclaimable they need not give to a GFP_NOIO allocation. */
+	nr -= max(of_others, 0L);
 	for_each_online_node(node) {
 		zone = &NODE_DATA(node)->node_zones[ZONE_MOVABLE];
 		if (!populated_zone(zone))
@@ -238,7 +252,7 @@ static bool cpu_lists_have(long wanted)
  */
 static long missing_pages(long dirty)
 {
-	long headroom = memory_headroom();
+	long headroom = rxd_headroom();
 
 	return max(headroom, min_t(long, headroom / 2, CLEAN_HEADROOM) + dirty) - usable_memory();
 }
@@ -404,13 +418,16 @@ static unsigned int smaller_order(unsigned int order)
 static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgno,
 				unsigned int order, gfp_t gfp)
 {
+	int node = node_of(store, pgno);
 	struct page *page;
 	unsigned int i;
 
 	gfp &= ~RXD_GFP_MARKS;
+	if (gfp & __GFP_THISNODE)
+		node = rxd_lend_node(node);
 	if (order)
 		gfp = (gfp & ~__GFP_RECLAIM) | __GFP_THISNODE;
-	page = alloc_pages_node(node_of(store, pgno), gfp, order);
+	page = alloc_pages_node(node, gfp, order);
 	if (!page)
 		return NULL;
 	this_cpu_add(pages_held, 1L << order);
@@ -423,12 +440,21 @@ static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgn
 	return page;
 }
 
+/* May pages be allocated for data? Those that are lent have rules of their own. */
+static bool may_allocate(const struct rxd_store *store, unsigned long pgno, unsigned int nr,
+			 gfp_t gfp)
+{
+	if (gfp & __GFP_THISNODE)
+		return rxd_lend_has(rxd_lend_node(node_of(store, pgno)), nr);
+	return !count_allocation(store, nr, gfp);
+}
+
 /**
  * rxd_store_alloc_run - allocate contiguous pages for data
  * @store: the store
  * @pgno: approximate number of the first page in the store; selects the NUMA node
  * @nr: in: number of pages wanted, greater than 0; out: number of pages allocated
- * @gfp: RXD_GFP or RXD_GFP_NOWAIT
+ * @gfp: RXD_GFP, RXD_GFP_NOWAIT or RXD_GFP_LENT
  *
  * Each of the pages enters a store and is freed separately. They are not zeroed: fill
  * them before they enter a store.
@@ -441,7 +467,7 @@ struct page *rxd_store_alloc_run(struct rxd_store *store, unsigned long pgno,
 	unsigned int order = min_t(unsigned int, ilog2(*nr), RXD_ORDER_2M);
 	struct page *page;
 
-	if (count_allocation(store, 1U << order, gfp))
+	if (!may_allocate(store, pgno, 1U << order, gfp))
 		return NULL;
 	for (;; order = smaller_order(order)) {
 		page = alloc_piece(store, pgno, order, gfp);
@@ -457,7 +483,7 @@ EXPORT_SYMBOL_NS_GPL(rxd_store_alloc_run, RXD_NS);
  * rxd_store_alloc_page - allocate a page for data
  * @store: the store
  * @pgno: approximate number of the page in the store; selects the NUMA node
- * @gfp: RXD_GFP or RXD_GFP_NOWAIT
+ * @gfp: RXD_GFP, RXD_GFP_NOWAIT or RXD_GFP_LENT
  *
  * The page is not zeroed: fill it before it enters a store.
  *
@@ -564,9 +590,9 @@ void rxd_expect_nothing_left(void)
 		pages += per_cpu(pages_held, cpu);
 		owners += per_cpu(owners_held, cpu);
 	}
-	WARN_ONCE(pages || owners || is_retired(),
+	WARN_ONCE(pages || owners || rxd_retired_pages(),
 		  "%ld pages, %ld owners and %ld retired pages are left\n", pages, owners,
-		  atomic_long_read(&retired_pages) - atomic_long_read(&freed_pages));
+		  rxd_retired_pages());
 }
 
 /**
@@ -775,7 +801,7 @@ static bool take_back(struct rxd_store *store, const struct rxd_write *write)
 bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write)
 {
 	bool may_take_back = store->options.reserved && write->shared;
-	long left, headroom = memory_headroom(), dirty;
+	long left, headroom = rxd_headroom(), dirty;
 	unsigned long waited, now = jiffies ?: 1;
 	bool may_wait;
 
@@ -795,9 +821,12 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 				   READ_ONCE(store->lost), may_take_back ? HZ : left);
 		return true;
 	}
+	dirty = dirty_pages_of_others(store);
+	/* The headroom is there, so no page was free, and reclaim has found none. */
+	if (cpu_lists_have(missing_pages(dirty)) && rxd_give_back(GIVE_PAGES, NUMA_NO_NODE) > 0)
+		return true;
 	/* Reclaim must not wait: if a swap-out to this disk fails, it can free other pages. */
 	may_wait = !(current->flags & PF_MEMALLOC) && memory_is_there(0);
-	dirty = dirty_pages_of_others(store);
 	/* Page cache of other devices is being written. Other stores need not be given up yet. */
 	if (may_wait && dirty > headroom / 16 && left > MEMORY_WAIT / 2 &&
 	    wait_for_writeback(store))

@@ -10,6 +10,7 @@
 #include "compat.h"
 #include "disk.h"
 #include "hold.h"
+#include "lend.h"
 #include "track.h"
 
 /**
@@ -206,7 +207,7 @@ EXPORT_SYMBOL_NS_GPL(rxd_drop, RXD_NS);
  * @owner: the owner of the claim
  *
  * The last release frees all pages of a disk that was taken, because no other user may
- * read the data of the cache. It also removes the limit that the cache has set.
+ * read the data of the cache. It also removes the limits that the cache has set.
  */
 void rxd_release(struct block_device *bdev, const void *owner)
 {
@@ -221,6 +222,7 @@ void rxd_release(struct block_device *bdev, const void *owner)
 		WRITE_ONCE(rxd->refusal, RXD_SERVES);
 	}
 	rxd_store_set_cap(rxd->store, ULONG_MAX);
+	rxd_store_set_lending(rxd->store, ULONG_MAX);
 	WRITE_ONCE(rxd->owner, NULL);
 out_unlock:
 	mutex_unlock(&rxd->lock);

@@ -10,7 +10,9 @@
 #include <linux/blkdev.h>
 #include <linux/fs.h>
 #include <linux/sched/mm.h>
+#include <linux/shrinker.h>
 #include <linux/slab.h>
+#include <linux/swap.h>
 
 #if !defined(CONFIG_64BIT) || defined(CONFIG_HIGHMEM)
 #error "rxd needs a 64-bit kernel without high memory"
@@ -60,6 +62,43 @@ static inline void rxd_unfreeze_queue(struct request_queue *q, unsigned int memf
 /* Kernels without call_rcu_hurry() never delay call_rcu() to save power. */
 #ifndef RXD_HAVE_CALL_RCU_HURRY
 #define call_rcu_hurry(head, func)	call_rcu(head, func)
+#endif
+
+#ifndef RXD_HAVE_ACCOUNT_RECLAIMED
+static inline void mm_account_reclaimed_pages(unsigned long pages)
+{
+	if (current->reclaim_state)
+		current->reclaim_state->reclaimed_slab += pages;
+}
+#endif
+
+#ifdef RXD_HAVE_SHRINKER_ALLOC
+#define rxd_shrinker_alloc(flags, name)	shrinker_alloc(flags, name)
+#define rxd_shrinker_free(shrinker)	shrinker_free(shrinker)
+
+static inline int rxd_shrinker_register(struct shrinker *shrinker, const char *name)
+{
+	shrinker_register(shrinker);
+	return 0;
+}
+#else
+#define rxd_shrinker_register(shrinker, name)	register_shrinker(shrinker, name)
+
+static inline struct shrinker *rxd_shrinker_alloc(unsigned int flags, const char *name)
+{
+	struct shrinker *shrinker = kzalloc(sizeof(*shrinker), GFP_KERNEL);
+
+	if (shrinker)
+		shrinker->flags = flags;
+	return shrinker;
+}
+
+static inline void rxd_shrinker_free(struct shrinker *shrinker)
+{
+	/* Does nothing if it was never registered. */
+	unregister_shrinker(shrinker);
+	kfree(shrinker);
+}
 #endif
 
 #ifdef RXD_HAVE_BDEV_MAPPING

@@ -30,5 +30,7 @@ ccflags-y += $(call rxd-probe,call_rcu_hurry,CALL_RCU_HURRY)
 ccflags-y += $(call rxd-probe,dfl_wq,DFL_WQ)
 ccflags-y += $(call rxd-probe,freeze_holder,FREEZE_HOLDER)
 ccflags-y += $(call rxd-probe,freeze_owner,FREEZE_OWNER)
+ccflags-y += $(call rxd-probe,shrinker_alloc,SHRINKER_ALLOC)
+ccflags-y += $(call rxd-probe,account_reclaimed,ACCOUNT_RECLAIMED)
 
 endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The interface of rxd.ko for other modules, which may use a whole RAM disk as the memory
- * of a cache. The exported functions of store.h are a part of it.
+ * of a cache. The exported functions of store.h and lend.h are
+ * a part of it.
  */
 #ifndef RXD_H
 #define RXD_H
 
 #include <linux/types.h>
 
+#include "lend.h"
 #include "store.h"
 
 struct block_device;

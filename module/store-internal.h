@@ -105,8 +105,43 @@ void rxd_lift_wait(struct rxd_store *store);
 void rxd_note_alone(void);
 void rxd_lift_now(void);
 
+/* lend.c */
+
+int rxd_lend_init(void);
+void rxd_lend_exit(void);
+void rxd_lend_count(struct rxd_store *store);
+unsigned long rxd_lent_pages(void);
+int rxd_lend_node(int node);
+bool rxd_lend_has(int node, unsigned long nr);
+long rxd_give_back(unsigned long nr, int node);
+
+/* Lent pages are counted as reclaimable in batches. */
+#define RXD_COUNT_BATCH	(1L << (20 - PAGE_SHIFT))
+
+/**
+ * rxd_store_count - count a page that has entered or left the store of a cache
+ * @store: the store
+ * @page: the page
+ * @nr: 1, or -1 if it has left
+ */
+static inline void rxd_store_count(struct rxd_store *store, const struct page *page, long nr)
+{
+	struct rxd_store_node *on = &store->on_node[page_to_nid(page)];
+	long used = atomic_long_add_return(nr, &on->used);
+
+	if (unlikely(READ_ONCE(store->lent_from) != ULONG_MAX &&
+		     abs(used - READ_ONCE(on->seen)) >= RXD_COUNT_BATCH))
+		rxd_lend_count(store);
+}
+
+static inline long rxd_node_state(const struct pglist_data *node, enum node_stat_item item)
+{
+	return atomic_long_read(&node->vm_stat[item]);
+}
+
 /* alloc.c: the limit */
 
+unsigned long rxd_headroom(void);
 unsigned int rxd_store_charge(struct rxd_store *store, unsigned int nr);
 void rxd_store_uncharge(struct rxd_store *store, unsigned long nr);
 void rxd_store_discharge(struct rxd_store *store, unsigned long nr);
@@ -133,6 +168,7 @@ void rxd_retire_replaced(struct page *page);
 void rxd_note_owners(long nr);
 void rxd_expect_nothing_left(void);
 long rxd_freed_pages(void);
+long rxd_retired_pages(void);
 bool rxd_may_replace(void);
 bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write);
 void rxd_write_end_wait(struct rxd_write *write);

@@ -11,6 +11,7 @@
 #include <linux/build_bug.h>
 #include <linux/list.h>
 #include <linux/mm.h>
+#include <linux/nodemask.h>
 #include <linux/overflow.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -99,17 +100,24 @@ struct rxd_store *rxd_store_create(unsigned long nr_pages,
 	if (!dir)
 		goto out_free_store;
 
+	store->on_node = kcalloc(nr_node_ids, sizeof(*store->on_node), GFP_KERNEL);
+	if (!store->on_node)
+		goto out_free_dir;
+
 	rcu_assign_pointer(store->dir, dir);
 	store->nr_pages = nr_pages;
 	store->dir_leaves = rxd_nr_leaves(nr_pages);
 	store->limit = ULONG_MAX;
 	store->mem_limit = ULONG_MAX;
 	store->cap = ULONG_MAX;
+	store->lent_from = ULONG_MAX;
 	store->options = *options;
 	spin_lock_init(&store->leaf_lock);
 	INIT_LIST_HEAD(&store->sharer);
 	return store;
 
+out_free_dir:
+	kvfree(dir);
 out_free_store:
 	kfree(store);
 	return NULL;
@@ -163,7 +171,7 @@ void rxd_store_get_stats(struct rxd_store *store, struct rxd_store_stats *stats)
 	rxd_store_note_max_used(store, stats->used);
 	stats->max_used = atomic_long_read(&store->max_used);
 	stats->limit = READ_ONCE(store->mem_limit);
-	stats->index_bytes = sizeof(*store) +
+	stats->index_bytes = sizeof(*store) + nr_node_ids * sizeof(*store->on_node) +
 			     READ_ONCE(store->dir_leaves) * sizeof(struct rxd_leaf *) +
 			     atomic_long_read(&store->leaves) * sizeof(struct rxd_leaf) +
 			     READ_ONCE(store->record_bytes);
@@ -359,6 +367,18 @@ void rxd_leaf_put(struct rxd_store *store, struct rxd_leaf *leaf, unsigned long 
 	rxd_free_leaf_later(leaf);
 }
 
+static void count_exchange(struct rxd_store *store, const struct page *old,
+			   const struct page *page)
+{
+	/* A write to a cached block: save two atomic operations. */
+	if (old && page && page_to_nid(old) == page_to_nid(page))
+		return;
+	if (page)
+		rxd_store_count(store, page, 1);
+	if (old)
+		rxd_store_count(store, old, -1);
+}
+
 /**
  * rxd_store_exchange - add, replace or remove a page
  * @store: the store
@@ -397,6 +417,7 @@ int rxd_store_exchange(struct rxd_store *store, unsigned long pgno, struct page 
 		}
 	}
 	old = unrcu_pointer(xchg(&leaf->page[i], RCU_INITIALIZER(page)));
+	count_exchange(store, old, page);
 	if (!old)
 		return 0;
 
@@ -409,6 +430,62 @@ int rxd_store_exchange(struct rxd_store *store, unsigned long pgno, struct page 
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(rxd_store_exchange, RXD_NS);
+
+/**
+ * rxd_store_take - remove a page, which the caller frees by rxd_store_free_taken()
+ * @store: the store, which shares nothing
+ * @pgno: page number, below the capacity
+ *
+ * The caller serialises changes of the same page.
+ *
+ * Return: the page, which readers may use for a grace period, or NULL for a hole.
+ */
+struct page *rxd_store_take(struct rxd_store *store, unsigned long pgno)
+{
+	unsigned int i = pgno % RXD_PAGES_PER_LEAF;
+	struct page *page = NULL;
+	struct rxd_leaf *leaf;
+
+	rcu_read_lock();
+	leaf = rxd_store_leaf(store, pgno);
+	if (leaf && rcu_access_pointer(leaf->page[i]))
+		page = unrcu_pointer(xchg(&leaf->page[i], NULL));
+	rcu_read_unlock();
+	if (!page)
+		return NULL;
+	rxd_store_discharge(store, 1);
+	rxd_store_count(store, page, -1);
+	rxd_leaf_put(store, leaf, pgno, 1);
+	return page;
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_take, RXD_NS);
+
+/**
+ * rxd_store_free_taken - free pages that have left their stores, after a grace period
+ * @pages: the pages, linked through lru; the list is empty afterwards
+ *
+ * Sleeps until the pages are free. May be called by reclaim.
+ *
+ * Return: number of pages.
+ */
+unsigned long rxd_store_free_taken(struct list_head *pages)
+{
+	struct page *page, *next;
+	unsigned long nr = 0;
+
+	list_for_each_entry(page, pages, lru)
+		nr++;
+	if (!nr)
+		return 0;
+	rxd_note_retired(nr);
+	synchronize_rcu_expedited();
+	list_for_each_entry_safe(page, next, pages, lru)
+		rxd_store_free_page(page);
+	INIT_LIST_HEAD(pages);
+	rxd_note_freed(nr);
+	return nr;
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_free_taken, RXD_NS);
 
 /* Return: number of pages that were removed from the leaf. */
 static unsigned int free_in_leaf(struct rxd_leaf *leaf, unsigned int first, unsigned int nr)
@@ -614,6 +691,7 @@ static void free_store(struct rxd_store *store)
 	nr -= detach_leaves(store, 0, rxd_nr_leaves(store->nr_pages), &lists);
 	free_leaves(&lists);
 	kvfree(rcu_access_pointer(store->dir));
+	kfree(store->on_node);
 	rxd_hold_free(store->hold);
 	kfree(store);
 	/* Pages that other stores share are not freed: no task needs to wait for them. */
@@ -702,7 +780,13 @@ void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages)
  */
 void rxd_store_clear(struct rxd_store *store)
 {
+	unsigned int node;
+
 	drop_leaves(store, 0, rxd_nr_leaves(store->nr_pages));
+	for (node = 0; node < nr_node_ids; node++)
+		atomic_long_set(&store->on_node[node].used, 0);
+	if (READ_ONCE(store->lent_from) != ULONG_MAX)
+		rxd_lend_count(store);
 	WRITE_ONCE(store->family, 0);
 	WRITE_ONCE(store->borrows, false);
 }
@@ -736,8 +820,13 @@ int rxd_store_init(void)
 	ret = rxd_lift_init();
 	if (ret)
 		goto out_expend_exit;
+	ret = rxd_lend_init();
+	if (ret)
+		goto out_lift_exit;
 	return 0;
 
+out_lift_exit:
+	rxd_lift_exit();
 out_expend_exit:
 	rxd_expend_exit();
 out_destroy:
@@ -750,6 +839,7 @@ out_destroy:
  */
 void rxd_store_exit(void)
 {
+	rxd_lend_exit();
 	rxd_store_drain();
 	rxd_lift_exit();
 	destroy_workqueue(reap_wq);

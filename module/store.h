@@ -34,6 +34,12 @@ struct rxd_hold;
 /* What the page allocator does not get. */
 #define RXD_GFP_MARKS	(RXD_GFP_REPLACE | RXD_GFP_WRITEBACK)
 
+/*
+ * For pages that are lent: nothing is reclaimed for them, kswapd is not woken, and no other node
+ * helps out. The headroom was checked by rxd_lend_allows().
+ */
+#define RXD_GFP_LENT	((RXD_GFP_NOWAIT & ~__GFP_RECLAIM) | __GFP_THISNODE)
+
 /* Orders of contiguous pieces of memory. */
 #define RXD_ORDER_64K	get_order(SZ_64K)
 #define RXD_ORDER_2M	get_order(SZ_2M)
@@ -87,6 +93,18 @@ struct rxd_leaf {
 #define rxd_plain(ptr)		((typeof(ptr))((unsigned long)(ptr) & ~RXD_MARKS))
 
 /**
+ * struct rxd_store_node - the pages of a cache on a node
+ * @used: number of pages, of which rxd_store_exchange() and rxd_store_take() keep count
+ * @seen: @used when it was last looked at, see lend.c
+ * @lent: number of lent pages that are counted as reclaimable
+ */
+struct rxd_store_node {
+	atomic_long_t used;
+	long seen;
+	long lent;
+} ____cacheline_aligned_in_smp;
+
+/**
  * struct rxd_store - a sparse array of pages
  * @dir: the directory, an array of leaves
  * @nr_pages: capacity in pages
@@ -111,6 +129,8 @@ struct rxd_leaf {
  * @pass: the last pass of share-marks.c over this store
  * @has_marks: the last pass has left a mark, or marks were set since it began
  * @used: number of pages that hold data, or that writes in flight have charged
+ * @lent_from: pages beyond this number are lent, see lend.c; ULONG_MAX: none is
+ * @on_node: the pages on each node
  * @max_used: the largest @used that was recorded: when pages were freed or counters read
  * @leaves: number of leaves
  *
@@ -141,6 +161,8 @@ struct rxd_store {
 	unsigned int pass;
 	bool has_marks;
 	atomic_long_t used ____cacheline_aligned_in_smp;
+	unsigned long lent_from;
+	struct rxd_store_node *on_node;
 	atomic_long_t max_used;
 	atomic_long_t leaves;
 };
@@ -221,6 +243,31 @@ void rxd_store_destroy(struct rxd_store *store);
 void rxd_store_drain(void);
 
 unsigned long rxd_store_nr_pages(const struct rxd_store *store);
+
+/**
+ * rxd_store_used - get the number of pages that hold data
+ * @store: the store
+ *
+ * Return: number of pages.
+ */
+static inline unsigned long rxd_store_used(const struct rxd_store *store)
+{
+	return atomic_long_read(&store->used);
+}
+
+/**
+ * rxd_store_would_borrow - check whether the memory of further pages is lent
+ * @store: the store
+ * @nr: number of pages
+ *
+ * Return: true if it is that of the last of them.
+ */
+static inline bool rxd_store_would_borrow(const struct rxd_store *store, unsigned long nr)
+{
+	unsigned long from = READ_ONCE(store->lent_from);
+
+	return from != ULONG_MAX && rxd_store_used(store) + nr > from;
+}
 
 /**
  * rxd_store_has_room - check whether more pages are within the limit
@@ -390,5 +437,7 @@ struct page *rxd_store_alloc_run(struct rxd_store *store, unsigned long pgno,
 void rxd_store_free_page(struct page *page);
 int rxd_store_exchange(struct rxd_store *store, unsigned long pgno, struct page *page,
 		       gfp_t gfp);
+struct page *rxd_store_take(struct rxd_store *store, unsigned long pgno);
+unsigned long rxd_store_free_taken(struct list_head *pages);
 
 #endif /* RXD_STORE_H */
