@@ -30,6 +30,12 @@ struct size_change {
 	uint64_t bytes;
 };
 
+/* The sizes of an elastic cache. */
+struct size_range {
+	uint64_t min;	/* what is beyond it is lent; 0: nothing is */
+	uint64_t max;
+};
+
 #define SIZE_TEXT_MAX	32	/* longest text of size_format(), with its NUL */
 
 enum size_error size_parse(const char *text, const struct size_rule *rule, uint64_t *bytes);

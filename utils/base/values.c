@@ -114,6 +114,53 @@ char *value_new_size(const struct size_change *change, uint64_t ram, uint64_t ol
 	return size_change_apply(change, &rule, old, bytes);
 }
 
+/* Return: what follows the dots in MIN..MAX, or NULL if there are none. */
+const char *size_range_max(const char *text)
+{
+	const char *dots = strstr(text, "..");
+
+	return dots ? dots + 2 : NULL;
+}
+
+static char *parse_limit(const char *what, const char *text, const struct size_rule *rule,
+			 uint64_t *bytes)
+{
+	char *error = *text ? parse(text, rule, bytes) : NULL;
+	char ram[SIZE_TEXT_MAX];
+	char *message;
+
+	if (!*text)
+		return format_text("the %s is missing; must be MIN..MAX, such as 1G..75%%", what);
+	if (!error && *bytes > rule->ram)
+		error = format_text("is more than the memory of the machine; must be at most %s",
+				    size_format(rule->ram, ram));
+	message = error ? format_text("the %s '%s' %s", what, text, error) : NULL;
+	free(error);
+	return message;
+}
+
+/**
+ * value_size_range - read the sizes of an elastic cache
+ * @text: what the user wrote: MIN..MAX
+ * @ram: the memory that percentages refer to
+ * @range: out: the sizes
+ */
+char *value_size_range(const char *text, uint64_t ram, struct size_range *range)
+{
+	const struct size_rule rule = ramdisk_rule(ram);
+	const char *max = size_range_max(text);
+	char *min = format_text("%.*s", (int)(max - 2 - text), text);
+	char *error = parse_limit("minimum", min, &rule, &range->min);
+
+	if (!error)
+		error = parse_limit("maximum", max, &rule, &range->max);
+	if (!error && range->min > range->max)
+		error = format_text("the minimum '%s' is above the maximum; must be at most '%s'",
+				    min, max);
+	free(min);
+	return error;
+}
+
 /**
  * value_block_size - read the block size of a cache
  * @text: what the user wrote
@@ -206,6 +253,22 @@ char *value_uuid(const char *text, uint8_t *uuid)
 	if (uuid_is_null(uuid))
 		return copy_text("must not be zero");
 	return NULL;
+}
+
+/* The name space of derived UUIDs: 9d47b8a6-8b9a-45b5-97ac-626c1b790991. */
+static const uuid_t namespace = {
+	0x9d, 0x47, 0xb8, 0xa6, 0x8b, 0x9a, 0x45, 0xb5,
+	0x97, 0xac, 0x62, 0x6c, 0x1b, 0x79, 0x09, 0x91,
+};
+
+/**
+ * uuid_derive - derive a UUID from a name, always the same (version 5 of RFC 9562)
+ * @name: the name
+ * @uuid: out: its 16 bytes
+ */
+void uuid_derive(const char *name, uint8_t *uuid)
+{
+	uuid_generate_sha1(uuid, namespace, name, strlen(name));
 }
 
 /**

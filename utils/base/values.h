@@ -15,11 +15,14 @@ char *value_size(const char *text, uint64_t ram, uint64_t *bytes);
 char *value_size_change(const char *text, uint64_t ram, struct size_change *change);
 char *value_new_size(const struct size_change *change, uint64_t ram, uint64_t old,
 		     uint64_t *bytes);
+const char *size_range_max(const char *text);
+char *value_size_range(const char *text, uint64_t ram, struct size_range *range);
 char *value_block_size(const char *text, uint64_t ram, uint64_t *bytes);
 char *value_logical_block_size(const char *text, unsigned int *bytes);
 char *value_folio_size(const char *text, uint64_t ram, uint32_t *bytes);
 char *value_node(const char *text, int32_t *node);
 char *value_uuid(const char *text, uint8_t *uuid);
+void uuid_derive(const char *name, uint8_t *uuid);
 char *value_name(const char *text);
 char *value_mode(const char *text);
 char *value_seq_cutoff(const char *text, uint64_t ram, uint64_t *bytes);

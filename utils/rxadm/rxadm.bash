@@ -97,7 +97,7 @@ _rxadm()
 			words='4K 64K 2M' ;;
 		create:--node)
 			words="local interleave $(_rxadm_nodes)" ;;
-		create:--size | create:--index | create:--mem-limit | create:--uuid | clone:--uuid | *:--name | *:--seq-cutoff)
+		create:--size | map:--size | create:--index | create:--mem-limit | create:--uuid | clone:--uuid | *:--name | *:--seq-cutoff)
 			return ;;
 		clone:--count | clone:--index)
 			return ;;
@@ -164,8 +164,8 @@ _rxadm()
 		list:*)
 			words=$table ;;
 		map:*)
-			words='--cache --origin --name --block-size --mode --seq-cutoff --force --dry-run'
-			words+=' --help' ;;
+			words='--cache --size --overcommit --origin --name --block-size --mode --seq-cutoff'
+			words+=' --force --dry-run --help' ;;
 		metrics:--format)
 			words='openmetrics prometheus' ;;
 		metrics:-o | metrics:--output | export:--dhchap-key)

@@ -195,6 +195,8 @@ _rxadm()
 			'--uuid=[identity]:uuid:(random)' '--help[print help]' '1:file:_files' ;;
 	map)
 		_arguments '--cache=[the RAM disk]:device:_rxadm_ramdisks' \
+			'--size=[make a RAM disk of this size, or MIN..MAX]:size' \
+			'--overcommit[do not count the RAM disk towards the share of memory]' \
 			'--origin=[disk to cache]:device:_files' '--name=[name of the mapping]:name' \
 			'--block-size=[size of a cache block]:size:(4K 8K 16K 32K 64K 128K 256K 512K 1M)' \
 			"--mode=[what is cached]:mode:$modes" \

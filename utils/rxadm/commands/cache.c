@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rxadm map, unmap, set, mode; and resize for caches
+ * rxadm map, unmap, set, mode
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -14,24 +14,31 @@
 #include "base/suggest.h"
 #include "base/system.h"
 #include "base/text.h"
+#include "base/values.h"
 #include "commands/command.h"
 #include "commands/options.h"
+#include "device/dm.h"
 #include "kernel/attributes.h"
 #include "kernel/cache_map.h"
+#include "kernel/cache_size.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
-#include "kernel/dm.h"
-#include "kernel/ramdisk.h"
 #include "kernel/rxcache.h"
 
 static const char map_usage[] =
-	"Usage: rxadm map --cache DEVICE --origin DEVICE [OPTION...]\n"
+	"Usage: rxadm map --cache DEVICE|--size SIZE --origin DEVICE [OPTION...]\n"
 	"\n"
 	"Use a RAM disk as the cache of an origin, a slower disk, and print the path of the\n"
 	"cached disk. The data of the RAM disk is lost. The origin always holds all data.\n"
+	"With --size, the RAM disk is made, and 'rxadm unmap' removes it.\n"
 	"\n"
 	"Options:\n"
 	"     --cache DEVICE      use this RAM disk\n"
+	"     --size SIZE         make a RAM disk of this size: 4G, 25%; or MIN..MAX, such as\n"
+	"                         1G..75%: memory beyond MIN is lent, and given back when\n"
+	"                         others need it\n"
+	"     --overcommit        with --size: do not count the size, or MIN, towards the share\n"
+	"                         of memory\n"
 	"     --origin DEVICE     cache this disk or partition\n"
 	"     --name NAME         create /dev/mapper/NAME (default: rxc-ORIGIN)\n"
 	"     --block-size SIZE   size of a cache block, a power of two from 4K to 1M\n"
@@ -45,6 +52,19 @@ static const char map_usage[] =
 	"     --dry-run           print what would be done; change nothing\n"
 	" -h, --help              print this help\n";
 
+static enum exit_code map_size_argument(const char *text, struct map_request *request)
+{
+	struct size_range range = { 0 };
+	enum exit_code ret;
+
+	ret = size_range_max(text) ? size_range_argument(text, &range) :
+				     size_argument("size", text, &range.max);
+	request->size_text = text;
+	request->size = range.max;
+	request->min_size = range.min;
+	return ret;
+}
+
 static enum exit_code parse_map(int argc, char **argv, struct map_request *request, bool *help)
 {
 	static const struct option options[] = {
@@ -55,7 +75,9 @@ static enum exit_code parse_map(int argc, char **argv, struct map_request *reque
 		{ "mode",	required_argument, NULL, OPT_MODE },
 		{ "name",	required_argument, NULL, OPT_NAME },
 		{ "origin",	required_argument, NULL, OPT_ORIGIN },
+		{ "overcommit",	no_argument,	   NULL, OPT_OVERCOMMIT },
 		{ "seq-cutoff",	required_argument, NULL, OPT_SEQ_CUTOFF },
+		{ "size",	required_argument, NULL, OPT_SIZE },
 		{ "help",	no_argument,	   NULL, 'h' },
 		{ }
 	};
@@ -87,8 +109,14 @@ static enum exit_code parse_map(int argc, char **argv, struct map_request *reque
 		case OPT_ORIGIN:
 			request->origin = optarg;
 			break;
+		case OPT_OVERCOMMIT:
+			request->overcommit = true;
+			break;
 		case OPT_SEQ_CUTOFF:
 			ret = seq_cutoff_argument(optarg, &request->seq_cutoff);
+			break;
+		case OPT_SIZE:
+			ret = map_size_argument(optarg, request);
 			break;
 		case 'h':
 			return print_usage(map_usage, help);
@@ -97,9 +125,15 @@ static enum exit_code parse_map(int argc, char **argv, struct map_request *reque
 		}
 	}
 	if (!ret)
-		ret = operands(argc, argv, 0, "--cache DEVICE --origin DEVICE [OPTION...]");
-	if (!ret && !request->cache)
-		ret = report(EXIT_PARAMETERS, "option --cache is missing; give a RAM disk");
+		ret = operands(argc, argv, 0,
+			       "--cache DEVICE|--size SIZE --origin DEVICE [OPTION...]");
+	if (!ret && !request->cache && !request->size)
+		ret = report(EXIT_PARAMETERS,
+			     "option --cache or --size is missing; give one of them");
+	if (!ret && request->cache && (request->size || request->overcommit))
+		ret = report(EXIT_PARAMETERS,
+			     "options --cache and --%s exclude each other: the RAM disk exists",
+			     request->size ? "size" : "overcommit");
 	if (!ret && !request->origin)
 		ret = report(EXIT_PARAMETERS, "option --origin is missing; give the disk to cache");
 	return ret;
@@ -131,7 +165,8 @@ static enum exit_code run_map(int argc, char **argv)
 		return ret;
 	ret = request.dry_run ? dm_connect() : dm_begin();
 	if (!ret) {
-		ret = cache_map(control, &request, &path);
+		ret = request.size ? cache_map_sized(control, &request, &path) :
+				     cache_map(control, &request, &path);
 		if (path) {
 			puts(path);
 			fflush(stdout);
@@ -153,7 +188,8 @@ const struct command command_map = {
 static const char unmap_usage[] =
 	"Usage: rxadm unmap NAME... [--dry-run]\n"
 	"\n"
-	"Remove caches. The origins hold all data. The RAM disks are empty and idle afterwards.\n"
+	"Remove caches. The origins hold all data. The RAM disks are empty and idle afterwards;\n"
+	"those that 'rxadm map --size' made are removed.\n"
 	"If one of the caches cannot be removed, none is.\n"
 	"\n"
 	"Options:\n"
@@ -426,55 +462,3 @@ const struct command command_mode = {
 	.summary = "change or print the mode of a cache",
 	.run = run_mode,
 };
-
-/* A name is that of a RAM disk or a device in /dev or, if there is none, that of a mapping. */
-bool names_cache(const char *name)
-{
-	char *device = format_text("/dev/%s", name);
-	char *mapping = format_text("/dev/mapper/%s", name);
-	char *disk = ramdisk_named(name);
-	bool is = mapping_name(name) != name ||
-		  (*name && !strchr(name, '/') && access(device, F_OK) && !disk &&
-		   !access(mapping, F_OK));
-
-	free(disk);
-	free(mapping);
-	free(device);
-	return is;
-}
-
-static enum exit_code resize(const char *name, const struct resize_request *request,
-			     const struct size_change *change)
-{
-	struct rxcache_status status;
-	uint64_t sectors, size = 0;
-	enum exit_code ret;
-
-	ret = cache_query(name, &status, &sectors);
-	if (!ret && change)
-		ret = size_change_result(request->size_text, change, rxcache_size(&status), &size);
-	return ret ? ret : cache_resize(name, &status, size, request->dry_run);
-}
-
-/* Without @change, remove the limit. */
-enum exit_code resize_cache(const struct resize_request *request,
-			    const struct size_change *change)
-{
-	const char *name = mapping_name(request->device);
-	enum exit_code ret;
-
-	if (request->flags)
-		return report(EXIT_PARAMETERS,
-			      "cache '%s': options --force and --overcommit are for RAM disks; leave them out",
-			      name);
-	ret = mapping_name_check(name);
-	if (!ret)
-		ret = lock_take();
-	if (!ret)
-		ret = dm_begin();
-	if (ret)
-		return ret;
-	ret = resize(name, request, change);
-	dm_end();
-	return ret;
-}

@@ -43,17 +43,13 @@ extern const struct command command_unexport;
 extern const struct command command_unmap;
 extern const struct command command_warm;
 
-/* The part of resize for caches. */
-struct resize_request;
-struct size_change;
-bool names_cache(const char *name);
-enum exit_code resize_cache(const struct resize_request *request,
-			    const struct size_change *change);
-
 /* Columns that status and info share. */
 struct cache;
 struct rxcache_status;
 struct table;
+struct table_spec;
+extern const struct table_spec latency_spec;
+enum exit_code add_latency(struct table *table, const struct cache *cache, bool named);
 void cache_columns_fill(struct table *table, size_t origin, size_t metadata, size_t limit,
 			size_t counters, const struct cache *cache,
 			const struct rxcache_status *status);

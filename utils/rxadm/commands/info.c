@@ -18,13 +18,13 @@
 #include "commands/options.h"
 #include "device/device.h"
 #include "device/device_users.h"
+#include "device/dm.h"
 #include "device/nvmet.h"
 #include "device/openers.h"
 #include "kernel/attributes.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
-#include "kernel/dm.h"
 #include "kernel/extents.h"
 #include "kernel/rxcache.h"
 #include "output/table.h"
@@ -57,7 +57,7 @@ enum {
 	COL_BLOCK_SIZE,
 	COL_BLOCKS_TOTAL,
 	COL_BLOCKS_USED,
-	COL_READ_HITS,	/* up to COL_READ_HIT_PERCENT: likewise */
+	COL_READ_HITS,	/* up to COL_TAKEN: likewise */
 	COL_READ_MISSES,
 	COL_READ_PARTIALS,
 	COL_WRITE_HITS,
@@ -69,6 +69,10 @@ enum {
 	COL_INVALIDATIONS,
 	COL_ORIGIN_ERRORS,
 	COL_READ_HIT_PERCENT,
+	COL_MIN_SIZE,
+	COL_LENT,
+	COL_GIVEN_BACK,
+	COL_TAKEN,
 	COL_LATENCY_P50_NS,
 	COL_LATENCY_P99_NS,
 	COL_READS,
@@ -134,6 +138,10 @@ static const struct column columns[] = {
 	[COL_ORIGIN_ERRORS] = { "ORIGIN_ERRORS", COLUMN_NUMBER, true, "as in 'rxadm status'" },
 	[COL_READ_HIT_PERCENT] = { "READ_HIT_PERCENT", COLUMN_NUMBER, true,
 				   "READ_HITS as a percentage of all blocks read" },
+	[COL_MIN_SIZE]	= { "MIN_SIZE", COLUMN_SIZE, true, "as in 'rxadm status'" },
+	[COL_LENT]	= { "LENT", COLUMN_NUMBER, true, "as in 'rxadm status'" },
+	[COL_GIVEN_BACK] = { "GIVEN_BACK", COLUMN_NUMBER, true, "as in 'rxadm status'" },
+	[COL_TAKEN]	= { "TAKEN", COLUMN_NUMBER, true, "as in 'rxadm status'" },
 	[COL_LATENCY_P50_NS] = { "LATENCY_P50_NS", COLUMN_NUMBER, true,
 				 "median latency of reads and writes, if measured" },
 	[COL_LATENCY_P99_NS] = { "LATENCY_P99_NS", COLUMN_NUMBER, true,

@@ -14,10 +14,10 @@
 #include "commands/command.h"
 #include "commands/options.h"
 #include "device/device.h"
+#include "device/dm.h"
 #include "device/nvmet.h"
 #include "kernel/caches.h"
 #include "kernel/disk_state.h"
-#include "kernel/dm.h"
 #include "kernel/rxcache.h"
 #include "output/table.h"
 
@@ -233,7 +233,7 @@ enum {
 	COL_BLOCKS_TOTAL,
 	COL_BLOCKS_USED,
 	COL_METADATA_BYTES,
-	COL_READ_HITS,	/* up to COL_READ_HIT_PERCENT: likewise */
+	COL_READ_HITS,	/* up to COL_TAKEN: likewise */
 	COL_READ_MISSES,
 	COL_READ_PARTIALS,
 	COL_WRITE_HITS,
@@ -245,6 +245,10 @@ enum {
 	COL_INVALIDATIONS,
 	COL_ORIGIN_ERRORS,
 	COL_READ_HIT_PERCENT,
+	COL_MIN_SIZE,
+	COL_LENT,
+	COL_GIVEN_BACK,
+	COL_TAKEN,
 	COL_CACHE_LIMIT,
 	COL_CACHE_EXPORT,
 };
@@ -285,6 +289,13 @@ static const struct column status_columns[] = {
 				    "requests that failed on the origin" },
 	[COL_READ_HIT_PERCENT]	= { "READ_HIT_PERCENT", COLUMN_NUMBER, true,
 				    "READ_HITS as a percentage of all blocks read" },
+	[COL_MIN_SIZE]		= { "MIN_SIZE", COLUMN_SIZE, false,
+				    "memory beyond which memory is lent, if that is so" },
+	[COL_LENT]		= { "LENT", COLUMN_NUMBER, false, "blocks whose memory is lent" },
+	[COL_GIVEN_BACK]	= { "GIVEN_BACK", COLUMN_NUMBER, false,
+				    "blocks removed because others needed the memory" },
+	[COL_TAKEN]		= { "TAKEN", COLUMN_NUMBER, false,
+				    "blocks that memory was lent for" },
 	[COL_CACHE_LIMIT]	= { "LIMIT", COLUMN_SIZE, true, "cache limit, if there is one" },
 	[COL_CACHE_EXPORT]	= { "EXPORT", COLUMN_TEXT, false, "NQN and address of its export" },
 };
@@ -300,39 +311,14 @@ static const struct table_spec status_spec = {
 	.count = ARRAY_SIZE(status_columns),
 };
 
-enum {
-	LATENCY_NAME,
-	LATENCY_FROM_NS,
-	LATENCY_UPTO_NS,
-	LATENCY_COUNT,
-	LATENCY_PERCENT,
-};
-
-static const struct column latency_columns[] = {
-	[LATENCY_NAME]		= { "NAME", COLUMN_TEXT, true, "name in /dev/mapper" },
-	[LATENCY_FROM_NS]	= { "FROM_NS", COLUMN_NUMBER, true, "lower bound in nanoseconds" },
-	[LATENCY_UPTO_NS]	= { "UPTO_NS", COLUMN_NUMBER, true,
-				    "upper bound, which is not in the class" },
-	[LATENCY_COUNT]		= { "COUNT", COLUMN_NUMBER, true, "reads and writes in the class" },
-	[LATENCY_PERCENT]	= { "PERCENT", COLUMN_NUMBER, true, "COUNT as a percentage" },
-};
-
-static const struct table_spec latency_spec = {
-	.name = "latencies",
-	.usage = "Usage: rxadm status --latency [NAME...] [OPTION...]\n"
-		 "\n"
-		 "Show a histogram of the latency of reads and writes since 'rxadm set --latency on'.\n",
-	.columns = latency_columns,
-	.count = ARRAY_SIZE(latency_columns),
-};
-
 /**
  * cache_columns_fill - fill the columns of a cache that 'status' and 'info' have
  * @table: the table
  * @origin: the column ORIGIN, followed by the others up to BLOCKS_USED
  * @metadata: the column for the memory of the index
  * @limit: the column for the cache limit
- * @counters: the first counter, followed by the others in their order, and READ_HIT_PERCENT
+ * @counters: the first counter, followed by the others in their order, and READ_HIT_PERCENT up to
+ *	TAKEN
  * @cache: the cache
  * @status: its status
  */
@@ -359,6 +345,12 @@ void cache_columns_fill(struct table *table, size_t origin, size_t metadata, siz
 		table_set_number(table, counters++, status->counters[i]);
 	if (reads)
 		table_set_freed(table, counters, format_text("%.1f", 100.0 * hits / reads));
+	if (!status->features.min_size)
+		return;
+	table_set_number(table, ++counters, status->features.min_size);
+	table_set_number(table, ++counters, status->features.lent);
+	table_set_number(table, ++counters, status->features.given_back);
+	table_set_number(table, ++counters, status->features.taken);
 }
 
 static enum exit_code add_cache(struct table *table, const struct cache *cache,
@@ -377,35 +369,6 @@ static enum exit_code add_cache(struct table *table, const struct cache *cache,
 			   cache, &status);
 	table_set_freed(table, COL_CACHE_EXPORT, nvmet_exports_of(cache->number));
 	return EXIT_OK;
-}
-
-static void add_bin(struct table *table, const char *name, const struct latency *latency,
-		    unsigned int bin)
-{
-	double percent = 100.0 * latency->count[bin] / latency->total;
-
-	table_add_line(table);
-	table_set_text(table, LATENCY_NAME, name);
-	table_set_number(table, LATENCY_FROM_NS, latency_from(bin));
-	if (bin + 1 < LATENCY_BINS)
-		table_set_number(table, LATENCY_UPTO_NS, latency_from(bin + 1));
-	table_set_number(table, LATENCY_COUNT, latency->count[bin]);
-	table_set_freed(table, LATENCY_PERCENT, format_text("%.2f", percent));
-}
-
-static enum exit_code add_latency(struct table *table, const struct cache *cache, bool named)
-{
-	struct latency latency;
-	enum exit_code ret;
-	unsigned int bin;
-
-	ret = latency_read(cache->name, &latency);
-	for (bin = 0; !ret && bin < LATENCY_BINS; bin++)
-		if (latency.count[bin])
-			add_bin(table, cache->name, &latency, bin);
-	if (!ret && named && !latency.measured)
-		latency_note_off(cache->name);
-	return ret;
 }
 
 typedef enum exit_code add_fn(struct table *table, const struct cache *cache, bool named);

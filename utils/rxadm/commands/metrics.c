@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rxadm metrics, stats: print the counters, and reset them
+ * rxadm metrics, stats: print the counters, and reset them; and the table of status --latency
  */
 #include <errno.h>
 #include <getopt.h>
@@ -21,13 +21,14 @@
 #include "config/config_files.h"
 #include "config/plan.h"
 #include "device/device.h"
+#include "device/dm.h"
 #include "kernel/attributes.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
-#include "kernel/dm.h"
 #include "kernel/hotlist.h"
 #include "kernel/saves.h"
 #include "output/exposition.h"
+#include "output/table.h"
 
 static const char metrics_usage[] =
 	"Usage: rxadm metrics [OPTION...]\n"
@@ -275,6 +276,62 @@ const struct command command_metrics = {
 	.summary = "print metrics of RAM disks and caches for Prometheus",
 	.run = run_metrics,
 };
+
+enum {
+	LATENCY_NAME,
+	LATENCY_FROM_NS,
+	LATENCY_UPTO_NS,
+	LATENCY_COUNT,
+	LATENCY_PERCENT,
+};
+
+static const struct column latency_columns[] = {
+	[LATENCY_NAME]		= { "NAME", COLUMN_TEXT, true, "name in /dev/mapper" },
+	[LATENCY_FROM_NS]	= { "FROM_NS", COLUMN_NUMBER, true, "lower bound in nanoseconds" },
+	[LATENCY_UPTO_NS]	= { "UPTO_NS", COLUMN_NUMBER, true,
+				    "upper bound, which is not in the class" },
+	[LATENCY_COUNT]		= { "COUNT", COLUMN_NUMBER, true, "reads and writes in the class" },
+	[LATENCY_PERCENT]	= { "PERCENT", COLUMN_NUMBER, true, "COUNT as a percentage" },
+};
+
+const struct table_spec latency_spec = {
+	.name = "latencies",
+	.usage = "Usage: rxadm status --latency [NAME...] [OPTION...]\n"
+		 "\n"
+		 "Show a histogram of the latency of reads and writes since 'rxadm set --latency on'.\n",
+	.columns = latency_columns,
+	.count = ARRAY_SIZE(latency_columns),
+};
+
+static void add_bin(struct table *table, const char *name, const struct latency *latency,
+		    unsigned int bin)
+{
+	double percent = 100.0 * latency->count[bin] / latency->total;
+
+	table_add_line(table);
+	table_set_text(table, LATENCY_NAME, name);
+	table_set_number(table, LATENCY_FROM_NS, latency_from(bin));
+	if (bin + 1 < LATENCY_BINS)
+		table_set_number(table, LATENCY_UPTO_NS, latency_from(bin + 1));
+	table_set_number(table, LATENCY_COUNT, latency->count[bin]);
+	table_set_freed(table, LATENCY_PERCENT, format_text("%.2f", percent));
+}
+
+/* Add the histogram of a cache for 'status --latency'. */
+enum exit_code add_latency(struct table *table, const struct cache *cache, bool named)
+{
+	struct latency latency;
+	enum exit_code ret;
+	unsigned int bin;
+
+	ret = latency_read(cache->name, &latency);
+	for (bin = 0; !ret && bin < LATENCY_BINS; bin++)
+		if (latency.count[bin])
+			add_bin(table, cache->name, &latency, bin);
+	if (!ret && named && !latency.measured)
+		latency_note_off(cache->name);
+	return ret;
+}
 
 static const char stats_usage[] =
 	"Usage: rxadm stats reset NAME...|--all [--dry-run]\n"

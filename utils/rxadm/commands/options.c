@@ -153,6 +153,11 @@ enum exit_code size_change_result(const char *text, const struct size_change *ch
 	return judge("size", text, value_new_size(change, system_ram(), old, bytes));
 }
 
+enum exit_code size_range_argument(const char *text, struct size_range *range)
+{
+	return judge("size", text, value_size_range(text, system_ram(), range));
+}
+
 enum exit_code block_size_argument(const char *text, uint64_t *bytes)
 {
 	return judge("block size", text, value_block_size(text, system_ram(), bytes));

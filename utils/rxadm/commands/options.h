@@ -80,6 +80,7 @@ enum exit_code size_argument(const char *what, const char *text, uint64_t *bytes
 enum exit_code size_change_argument(const char *text, struct size_change *change);
 enum exit_code size_change_result(const char *text, const struct size_change *change,
 				  uint64_t old, uint64_t *bytes);
+enum exit_code size_range_argument(const char *text, struct size_range *range);
 enum exit_code block_size_argument(const char *text, uint64_t *bytes);
 enum exit_code logical_block_size_argument(const char *text, unsigned int *bytes);
 enum exit_code folio_size_argument(const char *text, uint32_t *bytes);

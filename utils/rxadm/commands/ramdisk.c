@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rxadm create, remove, clear, resize, limit
+ * rxadm remove, clear, resize, limit
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -10,177 +10,23 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/signals.h"
 #include "base/suggest.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/values.h"
 #include "commands/command.h"
 #include "commands/options.h"
 #include "config/plan.h"
+#include "device/dm.h"
 #include "kernel/attributes.h"
+#include "kernel/cache_size.h"
+#include "kernel/caches.h"
 #include "kernel/control.h"
-#include "kernel/create.h"
 #include "kernel/discard.h"
 #include "kernel/disk_state.h"
 #include "kernel/ramdisk.h"
 
-static const char create_usage[] =
-	"Usage: rxadm create --size SIZE [OPTION...]\n"
-	"\n"
-	"Create a RAM disk and print its path. Memory is allocated when data is written.\n"
-	"\n"
-	"Options:\n"
-	"     --size SIZE              capacity: 64M, 1.5G, 10% of the memory\n"
-	"     --index N                create /dev/rxdN (default: the lowest free number)\n"
-	"     --logical-block-size N   512 or 4096 bytes (default: 512)\n"
-	"     --mem-limit SIZE         memory that the data may occupy (default: no limit)\n"
-	"     --overcommit             do not count the disk towards the share of memory\n"
-	"     --reserve                allocate the memory for the whole capacity now\n"
-	"     --folio-size SIZE        largest piece of memory that a long write allocates:\n"
-	"                              4K, 64K or 2M (default: 4K)\n"
-	"     --node NODE              NUMA node to allocate memory from: a number; local, the\n"
-	"                              node of the writer; interleave, all nodes in turn\n"
-	"                              (default: local)\n"
-	"     --uuid UUID              identity in /dev/disk/by-id (default: a random one)\n"
-	"     --name NAME              name for commands and /dev/disk/by-id/rxd-name-NAME\n"
-	"     --detect-zeroes          do not store pages that hold only zeros\n"
-	"     --dry-run                print the ioctl that would be made; change nothing\n"
-	" -h, --help                   print this help\n";
-
-/* Check options that depend on each other. */
-static enum exit_code check_create(const struct create_request *request)
-{
-	if (!request->size_text)
-		return report(EXIT_PARAMETERS, "option --size is missing; give the capacity");
-	if (!(request->flags & RXD_CREATE_RESERVE))
-		return EXIT_OK;
-	if (request->flags & RXD_CREATE_DETECT_ZEROES)
-		return report(EXIT_PARAMETERS,
-			      "options --reserve and --detect-zeroes exclude each other: --detect-zeroes frees pages, --reserve keeps them");
-	if (request->mem_limit_text && request->mem_limit < request->size)
-		return report(EXIT_PARAMETERS,
-			      "memory limit '%s': must be at least the size '%s' with --reserve",
-			      request->mem_limit_text, request->size_text);
-	return EXIT_OK;
-}
-
-static enum exit_code parse_create(int argc, char **argv, struct create_request *request,
-				   bool *help)
-{
-	static const struct option options[] = {
-		{ "detect-zeroes",	no_argument,	   NULL, OPT_DETECT_ZEROES },
-		{ "dry-run",		no_argument,	   NULL, OPT_DRY_RUN },
-		{ "folio-size",		required_argument, NULL, OPT_FOLIO_SIZE },
-		{ "index",		required_argument, NULL, OPT_INDEX },
-		{ "logical-block-size",	required_argument, NULL, OPT_LOGICAL_BLOCK_SIZE },
-		{ "mem-limit",		required_argument, NULL, OPT_MEM_LIMIT },
-		{ "name",		required_argument, NULL, OPT_NAME },
-		{ "node",		required_argument, NULL, OPT_NODE },
-		{ "overcommit",		no_argument,	   NULL, OPT_OVERCOMMIT },
-		{ "reserve",		no_argument,	   NULL, OPT_RESERVE },
-		{ "size",		required_argument, NULL, OPT_SIZE },
-		{ "uuid",		required_argument, NULL, OPT_UUID },
-		{ "help",		no_argument,	   NULL, 'h' },
-		{ }
-	};
-	enum exit_code ret = EXIT_OK;
-	int opt;
-
-	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (opt) {
-		case OPT_DETECT_ZEROES:
-			request->flags |= RXD_CREATE_DETECT_ZEROES;
-			break;
-		case OPT_DRY_RUN:
-			request->dry_run = true;
-			break;
-		case OPT_FOLIO_SIZE:
-			ret = folio_size_argument(optarg, &request->folio_size);
-			break;
-		case OPT_INDEX:
-			request->has_index = true;
-			ret = number_argument("index", optarg, 0, RXD_INDEX_MAX, &request->index);
-			break;
-		case OPT_LOGICAL_BLOCK_SIZE:
-			ret = logical_block_size_argument(optarg, &request->logical_block_size);
-			break;
-		case OPT_MEM_LIMIT:
-			request->mem_limit_text = optarg;
-			ret = size_argument("memory limit", optarg, &request->mem_limit);
-			break;
-		case OPT_NAME:
-			request->name = optarg;
-			ret = name_argument(optarg);
-			break;
-		case OPT_NODE:
-			request->node_text = optarg;
-			ret = node_argument(optarg, &request->node);
-			break;
-		case OPT_OVERCOMMIT:
-			request->flags |= RXD_CREATE_OVERCOMMIT;
-			break;
-		case OPT_RESERVE:
-			request->flags |= RXD_CREATE_RESERVE;
-			break;
-		case OPT_SIZE:
-			request->size_text = optarg;
-			ret = size_argument("size", optarg, &request->size);
-			break;
-		case OPT_UUID:
-			request->uuid_text = optarg;
-			ret = uuid_argument(optarg, request->uuid);
-			break;
-		case 'h':
-			return print_usage(create_usage, help);
-		default:
-			return option_error(opt, argv, options);
-		}
-	}
-	if (!ret)
-		ret = operands(argc, argv, 0, "--size SIZE [OPTION...]");
-	return ret ? ret : check_create(request);
-}
-
-static enum exit_code run_create(int argc, char **argv)
-{
-	struct create_request request = { .node = RXD_NODE_LOCAL };
-	bool help = false;
-	enum exit_code ret;
-	int index;
-	int fd = -1;
-
-	ret = parse_create(argc, argv, &request, &help);
-	if (ret || help)
-		return ret;
-
-	/* Take no lock: the kernel refuses a number or a UUID that another disk has. */
-	ret = privilege_check();
-	if (!ret && !request.dry_run && !module_is_loaded("rxd"))
-		ret = module_load("rxd");
-	if (!ret && (!request.dry_run || module_is_loaded("rxd")))
-		ret = control_open(&fd);
-	if (ret)
-		return ret;
-
-	/* Block signals until the path of the new device is printed. */
-	signals_block();
-	ret = ramdisk_create(fd, &request, &index);
-	if (!ret && !request.dry_run) {
-		disk_unfinished_end(request.uuid);
-		printf("/dev/rxd%d\n", index);
-	}
-	fflush(stdout);
-	signals_allow();
-	if (fd >= 0)
-		close(fd);
-	return ret;
-}
-
-const struct command command_create = {
-	.name = "create",
-	.summary = "create a RAM disk",
-	.run = run_create,
-};
+#define SECTOR	512
 
 static const char remove_usage[] =
 	"Usage: rxadm remove DEVICE...|--all [OPTION...]\n"
@@ -289,7 +135,7 @@ const struct command command_clear = {
 
 static const char resize_usage[] =
 	"Usage: rxadm resize DEVICE|NAME [+|-]SIZE [OPTION...]\n"
-	"       rxadm resize NAME none [--dry-run]\n"
+	"       rxadm resize NAME MIN..MAX|none [--dry-run]\n"
 	"\n"
 	"Set the size of a RAM disk or the limit of a cache to SIZE, or change it by +SIZE or\n"
 	"-SIZE. Put '--' before -SIZE:\n"
@@ -298,7 +144,8 @@ static const char resize_usage[] =
 	" rxadm resize rxd0 -- -1G\n"
 	"\n"
 	"The limit of a cache is the memory that its data may occupy. If it falls, only the blocks\n"
-	"that no longer fit leave the cache. 'none' removes the limit.\n"
+	"that no longer fit leave the cache. 'none' removes the limit. With MIN..MAX, the memory\n"
+	"beyond MIN is lent: the cache gives it back when others need it.\n"
 	"\n"
 	"Options, of which caches have --dry-run only:\n"
 	"     --force        shrink even if the device is open, or if data, a partition or a\n"
@@ -314,7 +161,8 @@ static bool is_none(const struct resize_request *request)
 }
 
 static enum exit_code parse_resize(int argc, char **argv, struct resize_request *request,
-				   struct size_change *change, bool *help)
+				   struct size_change *change, struct size_range *range,
+				   bool *help)
 {
 	static const struct option options[] = {
 		{ "dry-run",	no_argument, NULL, OPT_DRY_RUN },
@@ -354,8 +202,68 @@ static enum exit_code parse_resize(int argc, char **argv, struct resize_request 
 		return ret;
 	request->device = argv[optind];
 	request->size_text = argv[optind + 1];
-	*change = (struct size_change){ 0 };
+	if (size_range_max(request->size_text))
+		return size_range_argument(request->size_text, range);
 	return is_none(request) ? EXIT_OK : size_change_argument(request->size_text, change);
+}
+
+/* A name is that of a RAM disk or a device in /dev or, if there is none, that of a mapping. */
+static bool names_cache(const char *name)
+{
+	char *device = format_text("/dev/%s", name);
+	char *mapping = format_text("/dev/mapper/%s", name);
+	char *disk = ramdisk_named(name);
+	bool is = mapping_name(name) != name ||
+		  (*name && !strchr(name, '/') && access(device, F_OK) && !disk &&
+		   !access(mapping, F_OK));
+
+	free(disk);
+	free(mapping);
+	free(device);
+	return is;
+}
+
+/* The sizes of @range; without one, the size after @change; without both, no limit. */
+static enum exit_code resize_mapping(const char *name, const struct resize_request *request,
+				     const struct size_change *change,
+				     const struct size_range *range)
+{
+	struct size_range wanted = *range;
+	struct rxcache_status status;
+	enum exit_code ret;
+	uint64_t sectors;
+
+	ret = cache_query(name, &status, &sectors);
+	if (!ret && change->bytes)
+		ret = size_change_result(request->size_text, change, rxcache_size(&status),
+					 &wanted.max);
+	if (!ret)
+		ret = cache_check_minimum(request->size_text, wanted.min,
+					  status.block_size * SECTOR);
+	return ret ? ret : cache_resize(name, &status, &wanted, request->dry_run);
+}
+
+static enum exit_code resize_cache(const struct resize_request *request,
+				   const struct size_change *change,
+				   const struct size_range *range)
+{
+	const char *name = mapping_name(request->device);
+	enum exit_code ret;
+
+	if (request->flags)
+		return report(EXIT_PARAMETERS,
+			      "cache '%s': options --force and --overcommit are for RAM disks; leave them out",
+			      name);
+	ret = mapping_name_check(name);
+	if (!ret)
+		ret = lock_take();
+	if (!ret)
+		ret = dm_begin();
+	if (ret)
+		return ret;
+	ret = resize_mapping(name, request, change, range);
+	dm_end();
+	return ret;
 }
 
 static enum exit_code resize_device(int fd, const struct device *dev, int index,
@@ -376,7 +284,8 @@ static enum exit_code resize_device(int fd, const struct device *dev, int index,
 static enum exit_code run_resize(int argc, char **argv)
 {
 	struct resize_request request = { 0 };
-	struct size_change change;
+	struct size_change change = { 0 };
+	struct size_range range = { 0 };
 	struct device dev;
 	bool help = false;
 	enum exit_code ret;
@@ -384,13 +293,17 @@ static enum exit_code run_resize(int argc, char **argv)
 	int index;
 	int fd;
 
-	ret = parse_resize(argc, argv, &request, &change, &help);
+	ret = parse_resize(argc, argv, &request, &change, &range, &help);
 	if (ret || help)
 		return ret;
 
 	ret = privilege_check();
 	if (!ret && names_cache(request.device))
-		return resize_cache(&request, is_none(&request) ? NULL : &change);
+		return resize_cache(&request, &change, &range);
+	if (!ret && range.max)
+		ret = report(EXIT_PARAMETERS,
+			     "'%s': size '%s' is for caches; give one size for a RAM disk",
+			     request.device, request.size_text);
 	if (!ret && is_none(&request))
 		ret = report(EXIT_PARAMETERS,
 			     "'%s': size 'none' is for caches; 'rxadm limit %s none' removes the memory limit of a RAM disk",

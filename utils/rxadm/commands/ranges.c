@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "commands/command.h"
 #include "commands/options.h"
+#include "device/dm.h"
 #include "kernel/caches.h"
-#include "kernel/dm.h"
 #include "kernel/extents.h"
 #include "kernel/hotlist.h"
 #include "kernel/rxcache.h"
@@ -420,7 +420,7 @@ static enum exit_code advise(struct table *table, const char *name)
 	uint64_t sectors;
 
 	ret = cache_query(name, &status, &sectors);
-	if (!ret && !target_can_advise())
+	if (!ret && !target_can(VERSION_ADVISE))
 		ret = report(EXIT_DEVICE, "cache '%s': " ADVICE_TOO_OLD, name);
 	if (!ret)
 		ret = advice_read(name, &advice);

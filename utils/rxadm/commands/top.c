@@ -17,15 +17,16 @@
 #include "commands/command.h"
 #include "commands/options.h"
 #include "device/device.h"
+#include "device/dm.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
-#include "kernel/dm.h"
 #include "output/screen.h"
 #include "output/table.h"
 
 #define SECONDS_MIN	0.1
 #define SECONDS_MAX	3600.0
 #define COUNT_MAX	4294967295U
+#define SECTOR		512
 #define RATE_WIDTH	10
 
 static const char usage[] =
@@ -51,6 +52,9 @@ enum {
 	COL_READ_MBPS,
 	COL_WRITE_MBPS,
 	COL_LATENCY_US,
+	COL_LENT_MB,
+	COL_GIVEN_BACK_MBPS,
+	COL_TAKEN_MBPS,
 };
 
 static const struct column columns[] = {
@@ -63,6 +67,9 @@ static const struct column columns[] = {
 	[COL_READ_MBPS]		= { "READ_MBPS", COLUMN_NUMBER, true, NULL },
 	[COL_WRITE_MBPS]	= { "WRITE_MBPS", COLUMN_NUMBER, true, NULL },
 	[COL_LATENCY_US]	= { "LATENCY_US", COLUMN_NUMBER, true, NULL },
+	[COL_LENT_MB]		= { "LENT_MB", COLUMN_NUMBER, true, NULL },
+	[COL_GIVEN_BACK_MBPS]	= { "GIVEN_BACK_MBPS", COLUMN_NUMBER, true, NULL },
+	[COL_TAKEN_MBPS]	= { "TAKEN_MBPS", COLUMN_NUMBER, true, NULL },
 };
 
 static const struct table_spec spec = {
@@ -90,6 +97,7 @@ struct look {
 	struct timespec time;
 	struct sample *samples;
 	size_t count;
+	bool lends;		/* one of them is an elastic cache */
 };
 
 static enum exit_code parse(int argc, char **argv, struct request *request, bool *help)
@@ -147,7 +155,7 @@ static enum exit_code look_at_caches(struct look *look)
 	struct sample *sample;
 	struct caches caches;
 	enum exit_code ret;
-	uint64_t sectors;
+	uint64_t sectors, block;
 	size_t i;
 
 	ret = caches_read(&caches);
@@ -159,6 +167,12 @@ static enum exit_code look_at_caches(struct look *look)
 		sample = add_sample(look, copy_text(cache->name), "cache", cache->number);
 		sample->counts.hits = status.counters[RXCACHE_READ_HITS];
 		sample->counts.misses = status.counters[RXCACHE_READ_MISSES];
+		block = status.block_size * SECTOR;
+		sample->counts.lends = status.features.min_size;
+		sample->counts.lent = status.features.lent * block;
+		sample->counts.given_back = status.features.given_back * block;
+		sample->counts.taken = status.features.taken * block;
+		look->lends |= sample->counts.lends;
 	}
 	caches_free(&caches);
 	return ret;
@@ -231,7 +245,8 @@ static void set_rate(struct table *table, size_t column, double rate, bool json)
 	free(text);
 }
 
-static void set_rates(struct table *table, const struct rates *rates, bool json)
+static void set_rates(struct table *table, const struct rates *rates,
+		      const struct counts *counts, bool json)
 {
 	set_rate(table, COL_READ_IOPS, rates->reads, json);
 	set_rate(table, COL_WRITE_IOPS, rates->writes, json);
@@ -241,13 +256,18 @@ static void set_rates(struct table *table, const struct rates *rates, bool json)
 		set_rate(table, COL_LATENCY_US, rates->latency_us, json);
 	if (rates->has_hits)
 		set_rate(table, COL_READ_HIT_PERCENT, rates->hit_percent, json);
+	if (!counts->lends)
+		return;
+	set_rate(table, COL_LENT_MB, counts->lent / 1e6, json);
+	set_rate(table, COL_GIVEN_BACK_MBPS, rates->given_back / 1e6, json);
+	set_rate(table, COL_TAKEN_MBPS, rates->taken / 1e6, json);
 }
 
 static void set_blank(struct table *table)
 {
 	size_t column;
 
-	for (column = COL_READ_HIT_PERCENT; column <= COL_LATENCY_US; column++)
+	for (column = COL_READ_HIT_PERCENT; column <= COL_TAKEN_MBPS; column++)
 		set_cell(table, column, "");
 }
 
@@ -276,7 +296,7 @@ static void fill(struct table *table, const struct look *before, const struct lo
 		if (!earlier || seconds <= 0)
 			continue;
 		rates = rates_between(&earlier->counts, &sample->counts, seconds);
-		set_rates(table, &rates, json);
+		set_rates(table, &rates, &sample->counts, json);
 	}
 }
 
@@ -323,9 +343,13 @@ static enum exit_code watch(struct table *table, const struct request *request, 
 	enum screen_event event = SCREEN_RESIZED;
 	struct look before, after = { 0 };
 	unsigned int done = 0;
+	size_t column;
 	enum exit_code ret;
 
 	ret = look_around(&before, control, caches);
+	for (column = COL_LENT_MB; !before.lends && !request->json && column <= COL_TAKEN_MBPS;
+	     column++)
+		table_hide(table, column);
 	/* A terminal shows the devices at once, still without rates. */
 	if (!ret && terminal)
 		fill(table, &before, &before, false);

@@ -17,9 +17,9 @@
 #include "config/config_keys.h"
 #include "config/plan.h"
 #include "copy/copy.h"
+#include "device/dm.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
-#include "kernel/dm.h"
 
 struct record {
 	const struct config_section *section;

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <uuid/uuid.h>
 
 #include "base/text.h"
 #include "base/values.h"
@@ -364,8 +363,18 @@ static char *read_seq_cutoff(const struct config *config, struct config_section 
 static char *read_size(const struct config *config, struct config_section *section,
 		       const char *text)
 {
-	section->disk.size_text = text;
-	return value_size(text, config->ram, &section->disk.size);
+	const char *max = section->kind == CONFIG_CACHE ? size_range_max(text) : NULL;
+	struct size_range range = { 0 };
+	char *error;
+
+	section->disk.size_text = max ? max : text;
+	if (!max)
+		return value_size(text, config->ram, &section->disk.size);
+	error = value_size_range(text, config->ram, &range);
+	section->map.size_text = text;
+	section->map.min_size = range.min;
+	section->disk.size = range.max;
+	return error;
 }
 
 static char *read_transport(const struct config *config __always_unused,
@@ -437,20 +446,13 @@ char *config_section_title(const struct config_section *section)
 			   section->vendor ? ")" : "");
 }
 
-/*
- * The name space of derived UUIDs: 9d47b8a6-8b9a-45b5-97ac-626c1b790991. A section finds its RAM
- * disk by UUID. Without the key uuid, the UUID is derived from the kind and the name of the section
- * (version 5 of RFC 9562), so it is always the same.
- */
-static const uuid_t namespace = {
-	0x9d, 0x47, 0xb8, 0xa6, 0x8b, 0x9a, 0x45, 0xb5,
-	0x97, 0xac, 0x62, 0x6c, 0x1b, 0x79, 0x09, 0x91,
-};
-
 /**
  * config_section_uuid - get the UUID of a section's RAM disk
  * @section: the section
  * @uuid: out: its 16 bytes
+ *
+ * A section finds its RAM disk by UUID. Without the key uuid, the UUID is derived from the kind and
+ * the name of the section.
  */
 void config_section_uuid(const struct config_section *section, uint8_t *uuid)
 {
@@ -461,7 +463,7 @@ void config_section_uuid(const struct config_section *section, uint8_t *uuid)
 		return;
 	}
 	name = format_text("%s/%s", config_kind_name(section->kind), section->name);
-	uuid_generate_sha1(uuid, namespace, name, strlen(name));
+	uuid_derive(name, uuid);
 	free(name);
 }
 

@@ -249,6 +249,9 @@ static struct create_request request_of(const struct plan *plan)
 	struct create_request request = plan->section->disk;
 
 	request.size = plan_size(plan);
+	/* Only the minimum is promised: see cache_check_share(). */
+	if (plan->section->map.min_size)
+		request.flags |= RXD_CREATE_OVERCOMMIT;
 	memcpy(request.uuid, plan->uuid, sizeof(request.uuid));
 	return request;
 }
@@ -306,7 +309,7 @@ static enum exit_code change_size(struct plan *plan)
 	const struct resize_request request = {
 		.size_text = plan->section->disk.size_text,
 		.size = plan->section->disk.size,
-		.flags = plan->section->disk.flags & RXD_CREATE_OVERCOMMIT ?
+		.flags = request_of(plan).flags & RXD_CREATE_OVERCOMMIT ?
 			 RXD_RESIZE_OVERCOMMIT : 0,
 		.dry_run = plan->dry_run,
 		.quiet = true,

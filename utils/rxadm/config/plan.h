@@ -35,6 +35,7 @@ struct plan {
 	bool has_target;	/* the target rxcache is available */
 	enum exit_code target_error;	/* why it could not be loaded; already reported */
 	uint8_t uuid[16];
+	uint64_t min_size;	/* that the cache will have; 0: nothing is lent */
 	uint64_t image_size;	/* size of the disk in the image; 0: no image */
 	bool has_disk;
 	enum exit_code query_error;	/* why the search for the disk failed; already reported */

@@ -2,7 +2,6 @@
 /*
  * Plans for sections [cache NAME] and [export NAME].
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +12,16 @@
 #include "base/size.h"
 #include "base/text.h"
 #include "config/plan.h"
-#include "copy/file.h"
 #include "device/device_users.h"
+#include "device/dm.h"
 #include "kernel/cache_map.h"
+#include "kernel/cache_size.h"
 #include "kernel/caches.h"
-#include "kernel/dm.h"
 #include "kernel/hotlist.h"
 #include "kernel/nvmet_export.h"
 #include "kernel/rxcache.h"
 
 #define SECTOR_SHIFT	9
-#define LINEAR_TARGET	"linear"
 
 static enum exit_code map_cache(struct plan *plan)
 {
@@ -72,6 +70,11 @@ static enum exit_code set_advise(struct plan *plan)
 	return send_freed(plan, format_text("advise %s", plan->section->map.advise ? "on" : "off"));
 }
 
+static enum exit_code set_min_size(struct plan *plan)
+{
+	return send_freed(plan, format_text("min_size %llu", (unsigned long long)plan->min_size));
+}
+
 /* Refuse changes that need a new mapping. */
 static enum exit_code check_fixed(const struct plan *plan, const struct rxcache_table *table,
 				  const struct device *origin)
@@ -99,6 +102,23 @@ static enum exit_code check_fixed(const struct plan *plan, const struct rxcache_
 	return ret;
 }
 
+/* The minimum that the cache will have, which must fit into its present size. */
+static enum exit_code wanted_minimum(struct plan *plan, const struct rxcache_features *has)
+{
+	const struct map_request *wants = &plan->section->map;
+	uint64_t sectors, limit = has->size ? has->size : plan->disk.size;
+	struct rxcache_status status = { .block_size = has->block_size };
+	char text[SIZE_TEXT_MAX];
+	enum exit_code ret = EXIT_OK;
+
+	if (wants->min_size)
+		ret = cache_status(plan->section->name, &status, &sectors);
+	plan->min_size = cache_minimum(wants->min_size, &status);
+	if (ret || plan->min_size <= limit)
+		return ret;
+	return plan_fixed(plan, "size", size_format(limit, text), wants->size_text);
+}
+
 static enum exit_code plan_changes(struct plan *plan, const struct mapping *mapping,
 				   const struct device *origin)
 {
@@ -121,6 +141,8 @@ static enum exit_code plan_changes(struct plan *plan, const struct mapping *mapp
 	}
 	ret = check_fixed(plan, &table, origin);
 	if (!ret)
+		ret = wanted_minimum(plan, &table.features);
+	if (!ret)
 		ret = plan_disk(plan);
 	if (ret)
 		return ret;
@@ -132,6 +154,10 @@ static enum exit_code plan_changes(struct plan *plan, const struct mapping *mapp
 			  "change the cut-off of sequential I/O from %s to %s",
 			  size_format(table.features.seq_cutoff, from),
 			  size_format(wants->seq_cutoff, to));
+	if (table.features.min_size != plan->min_size)
+		plan_step(plan, set_min_size, "change the minimum from %s to %s",
+			  size_format(table.features.min_size, from),
+			  size_format(plan->min_size, to));
 	if (table.features.advise != wants->advise &&
 	    (table.features.advise || cache_can_advise(plan->section->name)))
 		plan_step(plan, set_advise, "switch the advice %s", wants->advise ? "on" : "off");
@@ -170,46 +196,10 @@ static enum exit_code check_uncached(const struct plan *plan, const struct mappi
 	return ret;
 }
 
-static enum exit_code map_alone(const struct plan *plan, const char *origin_path)
+/* Map the slow disk alone, under the name of the cache. */
+static enum exit_code map_alone(const struct plan *plan, const char *origin)
 {
-	const char *name = plan->section->name;
-	char *path = format_text("/dev/mapper/%s", name);
-	char *params = NULL, *uuid = NULL;
-	struct device origin;
-	enum exit_code ret;
-	uint64_t bytes = 0;
-	dev_t number;
-	int err, fd;
-
-	ret = device_find("origin", origin_path, &origin);
-	if (ret)
-		goto out;
-	/* Open exclusively: fail if the origin is mounted. */
-	err = file_open(origin.path, O_RDONLY | O_EXCL, false, &fd);
-	if (!err) {
-		err = file_size(fd, &bytes);
-		close(fd);
-	}
-	if (err)
-		ret = report(exit_code_of(err), "origin '%s': %s", origin.path, strerror(err));
-	params = format_text("%u:%u 0", major(origin.number), minor(origin.number));
-	uuid = format_text(RXCACHE_UUID "%u:%u", major(origin.number), minor(origin.number));
-	signals_block();
-	if (!ret)
-		ret = mapping_create(name, uuid, bytes >> SECTOR_SHIFT, LINEAR_TARGET, params,
-				     &number);
-	if (!ret && !device_wait(path, number)) {
-		mapping_remove(name);
-		ret = report(EXIT_DEVICE,
-			     "'%s': the node did not appear, so the mapping was removed", path);
-	}
-	signals_allow();
-	device_release(&origin);
-out:
-	free(uuid);
-	free(params);
-	free(path);
-	return ret;
+	return mapping_create_linear(plan->section->name, RXCACHE_UUID, "origin", origin);
 }
 
 static enum exit_code map_uncached(struct plan *plan)
@@ -248,6 +238,11 @@ enum exit_code plan_start_cache(struct plan *plan)
 
 	ret = cache_check_size("size", section->disk.size_text, plan_size(plan),
 			       section->map.block_size);
+	if (!ret)
+		ret = cache_check_minimum(section->map.size_text, section->map.min_size,
+					  section->map.block_size);
+	if (!ret && !plan->has_disk && !(section->disk.flags & RXD_CREATE_OVERCOMMIT))
+		ret = cache_check_share(plan->control, &section->map);
 	if (!ret)
 		ret = device_find("origin", section->map.origin, &origin);
 	if (ret)

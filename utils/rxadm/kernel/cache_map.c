@@ -20,13 +20,13 @@
 #include "base/text.h"
 #include "device/device.h"
 #include "device/device_users.h"
+#include "device/dm.h"
 #include "device/openers.h"
 #include "kernel/attributes.h"
 #include "kernel/cache_map.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
 #include "kernel/disk_state.h"
-#include "kernel/dm.h"
 #include "kernel/ramdisk.h"
 #include "kernel/rxcache.h"
 
@@ -174,8 +174,10 @@ static char *table_of(const char *name, const struct map_request *request,
 	struct rxcache_table table = {
 		.origin = origin->number,
 		.cache = cache->number,
+		.unmade = !request->cache,
 		.features.block_size = request->block_size >> SECTOR_SHIFT,
 		.features.seq_cutoff = request->seq_cutoff,
+		.features.min_size = request->min_size / request->block_size * request->block_size,
 		.features.advise = request->advise && cache_can_advise(name),
 	};
 
@@ -273,14 +275,14 @@ static enum exit_code map_devices(int control, const struct map_request *request
 		ret = mapping_name_check(name);
 	if (!ret)
 		ret = check_origin(origin, cache, &caches, request, &sectors);
-	if (!ret) {
+	if (!ret && request->cache) {
 		/* The origin may hang: do not keep others from the RAM disk meanwhile. */
 		ret = disk_lock(cache, sequence, DISK_LOCK_DATA);
 		locked = !ret;
 	}
-	if (!ret)
+	if (locked)
 		ret = check_cache(control, cache, index, &caches, request, &seen);
-	if (!ret)
+	if (!ret && locked)
 		ret = disk_check_same(cache, sequence);
 	if (!ret)
 		ret = check_path(origin);
@@ -326,17 +328,19 @@ static uint64_t disk_of(dev_t number)
  */
 enum exit_code cache_map(int control, const struct map_request *request, char **path)
 {
-	struct device cache, origin = { 0 };
-	enum exit_code ret;
-	char *sequence;
-	int index;
+	struct device cache = { 0 }, origin = { 0 };
+	enum exit_code ret = EXIT_OK;
+	char *sequence = NULL;
+	int index = -1;
 
 	*path = NULL;
-	ret = device_find_rxd("cache device", request->cache, &cache, &index);
+	if (request->cache)
+		ret = device_find_rxd("cache device", request->cache, &cache, &index);
 	if (ret)
 		return ret;
 	/* Before the waits, in which another disk may get its number. */
-	sequence = disk_sequence(cache.number);
+	if (request->cache)
+		sequence = disk_sequence(cache.number);
 	ret = check_uuid(control, &cache, index, request);
 	if (!ret)
 		ret = device_find_named("origin", request->origin, &origin);
@@ -423,8 +427,11 @@ enum exit_code cache_closed_check(const char *name)
 	return open_error(name, number);
 }
 
-/* Report the users of a cache. */
-static enum exit_code check_users(const char *name)
+/**
+ * cache_unmap_check - report what keeps a cache from being removed
+ * @name: its name
+ */
+enum exit_code cache_unmap_check(const char *name)
 {
 	struct mapping mapping;
 	enum exit_code ret;
@@ -443,7 +450,7 @@ static enum exit_code check_users(const char *name)
  */
 enum exit_code cache_unmap(const char *name, bool dry_run)
 {
-	enum exit_code ret = check_users(name);
+	enum exit_code ret = cache_unmap_check(name);
 
 	if (ret)
 		return ret;
@@ -456,35 +463,4 @@ enum exit_code cache_unmap(const char *name, bool dry_run)
 	ret = mapping_remove(name);
 	signals_allow();
 	return ret;
-}
-
-/**
- * cache_unmap_these - remove unused caches, or none if one of them cannot be removed
- * @names: their names or paths, terminated by NULL
- * @dry_run: only check, and print what would be done
- *
- * Return: the exit code of the first error.
- */
-enum exit_code cache_unmap_these(char *const *names, bool dry_run)
-{
-	enum exit_code first = EXIT_OK, ret;
-	const char *name;
-	size_t i, j;
-
-	for (i = 0; names[i]; i++) {
-		name = mapping_name(names[i]);
-		ret = check_users(name);
-		for (j = 0; !ret && j < i; j++)
-			if (!strcmp(name, mapping_name(names[j])))
-				ret = report(EXIT_PARAMETERS, "cache '%s': is given more than once",
-					     name);
-		first = first ? first : ret;
-	}
-	if (first)
-		return first;
-	for (i = 0; names[i]; i++) {
-		ret = cache_unmap(mapping_name(names[i]), dry_run);
-		first = first ? first : ret;
-	}
-	return first;
 }

@@ -8,16 +8,63 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/size.h"
+#include "base/system.h"
 #include "base/text.h"
 #include "device/device.h"
+#include "device/dm.h"
 #include "kernel/caches.h"
-#include "kernel/dm.h"
 #include "kernel/rxcache.h"
 
 #define MAPPER	"/dev/mapper/"
-#define SECTOR	512
+
+/**
+ * dm_begin - connect to device-mapper if dm-rxcache is loaded, or report why not
+ */
+enum exit_code dm_begin(void)
+{
+	if (!module_is_loaded("dm_rxcache"))
+		return report(EXIT_DEVICE,
+			      "the module dm-rxcache is not loaded; run 'modprobe dm-rxcache'");
+	return dm_connect();
+}
+
+/* Return: whether the target has a minor version, or will be loaded, and then has it. */
+bool target_can(unsigned int minor)
+{
+	return !module_is_loaded("dm_rxcache") || target_has_version(RXCACHE_TARGET, 1, minor);
+}
+
+/**
+ * cache_can_advise - check whether a cache can have the advice that it wants, and note if not
+ * @name: the cache
+ */
+bool cache_can_advise(const char *name)
+{
+	bool can = target_can(VERSION_ADVISE);
+
+	if (!can)
+		report(EXIT_OK, "note: cache '%s': its advice stays off: " ADVICE_TOO_OLD, name);
+	return can;
+}
+
+/**
+ * mapping_message - send a message, or report why not
+ * @name: the mapping
+ * @message: the message
+ * @answer: out: as that of mapping_ask()
+ */
+enum exit_code mapping_message(const char *name, const char *message, char **answer)
+{
+	int kmsg = kmsg_open();
+	int err = mapping_ask(name, message, answer);
+	enum exit_code ret = err ? mapping_refused(name, RXCACHE_TARGET, err, kmsg) : EXIT_OK;
+
+	if (kmsg >= 0)
+		close(kmsg);
+	return ret;
+}
 
 static enum exit_code add_if_cache(struct caches *caches, const char *name)
 {
@@ -375,7 +422,7 @@ enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const boo
 	enum exit_code ret;
 
 	ret = cache_find(name, &caches, &cache);
-	if (!ret && advise && !target_can_advise())
+	if (!ret && advise && !target_can(VERSION_ADVISE))
 		ret = report(EXIT_DEVICE, "cache '%s': " ADVICE_TOO_OLD, name);
 	if (!ret)
 		old = cache->table.features;
@@ -395,63 +442,6 @@ enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const boo
 		send_advise(name, false, dry_run);
 	if (ret && !dry_run && seq_cutoff)
 		send_seq_cutoff(name, old.seq_cutoff, dry_run);
-	return ret;
-}
-
-static enum exit_code ramdisk_size(const char *name, uint64_t *size)
-{
-	const struct cache *cache;
-	struct caches caches;
-	enum exit_code ret;
-	char *sectors;
-
-	*size = 0;
-	ret = cache_find(name, &caches, &cache);
-	if (!ret) {
-		sectors = sysfs_read(cache->table.cache, "size");
-		*size = sectors ? strtoull(sectors, NULL, 10) * SECTOR : 0;
-		free(sectors);
-	}
-	caches_free(&caches);
-	return ret;
-}
-
-static enum exit_code size_error(const char *name, uint64_t size, uint64_t least, uint64_t most)
-{
-	char has[SIZE_TEXT_MAX], least_text[SIZE_TEXT_MAX], most_text[SIZE_TEXT_MAX];
-
-	return report(EXIT_PARAMETERS,
-		      "cache '%s': its limit cannot be %s; must be from %s to %s, the size of its RAM disk",
-		      name, size_format(size, has), size_format(least, least_text),
-		      size_format(most, most_text));
-}
-
-/**
- * cache_resize - limit the memory that the data of a cache may occupy
- * @name: the cache
- * @status: its status
- * @size: bytes, which are rounded down to whole blocks; 0: no limit
- * @dry_run: only print what would be sent
- */
-enum exit_code cache_resize(const char *name, const struct rxcache_status *status, uint64_t size,
-			    bool dry_run)
-{
-	uint64_t block = status->block_size * SECTOR, least = rxcache_least_blocks(status), most;
-	enum exit_code ret;
-	char *message;
-
-	if (!target_has_version(RXCACHE_TARGET, 1, 3))
-		return report(EXIT_DEVICE,
-			      "cache '%s': cannot be resized, because the loaded target rxcache is older than version 1.3.0; unmap all caches and load the new module",
-			      name);
-	ret = ramdisk_size(name, &most);
-	if (ret)
-		return ret;
-	if (size && (size / block < least || size > most))
-		return size_error(name, size, least * block, most);
-	message = format_text("size %llu", (unsigned long long)(size / block * block));
-	ret = cache_message(name, message, dry_run);
-	free(message);
 	return ret;
 }
 

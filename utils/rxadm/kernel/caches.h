@@ -22,6 +22,20 @@ struct caches {
 	size_t count;
 };
 
+/* Minor versions of the target that have a message. */
+#define VERSION_SIZE	3
+#define VERSION_ADVISE	4
+#define VERSION_MIN_SIZE	5
+
+/* What follows the name of a cache. */
+#define ADVICE_TOO_OLD \
+	"the loaded target rxcache is older than version 1.4.0; unmap all caches and load the new module"
+
+enum exit_code dm_begin(void);
+bool target_can(unsigned int minor);
+bool cache_can_advise(const char *name);
+enum exit_code mapping_message(const char *name, const char *message, char **answer);
+
 enum exit_code caches_read(struct caches *caches);
 void caches_free(struct caches *caches);
 enum exit_code caches_check_unmapped(const struct caches *caches, const struct device *dev);
@@ -33,8 +47,6 @@ enum exit_code cache_query(const char *name, struct rxcache_status *status, uint
 enum exit_code cache_message(const char *name, const char *message, bool dry_run);
 enum exit_code cache_set(const char *name, const uint64_t *seq_cutoff, const bool *advise,
 			 const bool *measure, bool dry_run);
-enum exit_code cache_resize(const char *name, const struct rxcache_status *status, uint64_t size,
-			    bool dry_run);
 enum exit_code caches_reset_stats(char *const *names, bool dry_run);
 
 const char *mapping_name(const char *text);

@@ -15,8 +15,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "device/dm.h"
 #include "kernel/caches.h"
-#include "kernel/dm.h"
 #include "kernel/hotlist.h"
 #include "kernel/rxcache.h"
 

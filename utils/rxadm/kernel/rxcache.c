@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "base/common.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "kernel/rxcache.h"
@@ -93,24 +94,19 @@ static bool parse_number(const char *text, const char **end, uint64_t *number)
 static void need_numbers(struct words *words, const char *what, uint64_t *first, char separator,
 			 uint64_t *second)
 {
-	const char *word = need_word(words, what);
-	const char *end;
+	const char *word = need_word(words, what), *end;
 
 	if (!word)
 		return;
-	if (parse_number(word, &end, first)) {
-		if (second && *end == separator && parse_number(end + 1, &end, second) && !*end)
-			return;
-		if (!second && !*end)
-			return;
-	}
+	if (parse_number(word, &end, first) &&
+	    (!second || (*end == separator && parse_number(end + 1, &end, second))) && !*end)
+		return;
 	words->error = format_text("its field %u, %s, is '%s'", words->count, what, word);
 }
 
 static void need_device(struct words *words, const char *what, dev_t *dev)
 {
-	uint64_t major = 0;
-	uint64_t minor = 0;
+	uint64_t major = 0, minor = 0;
 
 	need_numbers(words, what, &major, ':', &minor);
 	if (!words->error && (major > UINT_MAX || minor > UINT_MAX))
@@ -160,16 +156,23 @@ static uint64_t group_count(struct words *words, const char *what)
 /* Ignore unknown keys: a later version of the target may have added them. */
 static void need_policy(struct words *words, uint64_t count, struct rxcache_features *features)
 {
+	const struct {
+		const char *key;
+		uint64_t *value;
+	} args[] = {
+		{ "seq_cutoff", &features->seq_cutoff }, { "size", &features->size },
+		{ "min_size", &features->min_size }, { "advise", &features->advise },
+		{ "lent", &features->lent }, { "given_back", &features->given_back },
+		{ "taken", &features->taken },
+	};
 	const char *word;
+	size_t i;
 
 	while (count && (word = need_word(words, "a policy argument"))) {
 		count--;
-		if (!strcmp(word, "seq_cutoff"))
-			need_value(words, &count, "the cut-off", &features->seq_cutoff);
-		else if (!strcmp(word, "size"))
-			need_value(words, &count, "the size", &features->size);
-		else if (!strcmp(word, "advise"))
-			need_value(words, &count, "whether the advice is on", &features->advise);
+		for (i = 0; i < ARRAY_SIZE(args); i++)
+			if (!strcmp(word, args[i].key))
+				need_value(words, &count, args[i].key, args[i].value);
 	}
 }
 
@@ -241,25 +244,33 @@ char *rxcache_parse_status(const char *line, struct rxcache_status *status)
 char *rxcache_format_table(const struct rxcache_table *table)
 {
 	const struct rxcache_features *features = &table->features;
-	char *policy = format_text("%d", 2 * (!!features->seq_cutoff + !!features->size +
-					      !!features->advise));
-	char *same = table->diskseq ?
-		     format_text(" if_same %llu %llu", (unsigned long long)table->diskseq,
-				 (unsigned long long)table->changes) :
-		     copy_text("");
-	char *line = format_text("%u:%u %u:%u %d %s block_size %llu%s %s", major(table->origin),
-				 minor(table->origin), major(table->cache), minor(table->cache),
-				 table->diskseq ? 6 : 3, features->mode,
-				 (unsigned long long)features->block_size, same, policy);
+	const struct {
+		const char *key;
+		uint64_t value;
+	} args[] = {
+		{ "seq_cutoff", features->seq_cutoff }, { "size", features->size },
+		{ "min_size", features->min_size }, { "advise", features->advise },
+	};
+	char *line = format_text("%u:%u ", major(table->origin), minor(table->origin));
+	unsigned int words = 0;
+	size_t i;
 
-	if (features->seq_cutoff)
-		append_text(&line, " seq_cutoff %llu", (unsigned long long)features->seq_cutoff);
-	if (features->size)
-		append_text(&line, " size %llu", (unsigned long long)features->size);
-	if (features->advise)
-		append_text(&line, " advise %llu", (unsigned long long)features->advise);
-	free(same);
-	free(policy);
+	if (table->unmade)
+		append_text(&line, "/dev/rxdN");
+	else
+		append_text(&line, "%u:%u", major(table->cache), minor(table->cache));
+	append_text(&line, " %d %s block_size %llu", table->diskseq ? 6 : 3, features->mode,
+		    (unsigned long long)features->block_size);
+	if (table->diskseq)
+		append_text(&line, " if_same %llu %llu", (unsigned long long)table->diskseq,
+			    (unsigned long long)table->changes);
+	for (i = 0; i < ARRAY_SIZE(args); i++)
+		words += args[i].value ? 2 : 0;
+	append_text(&line, " %u", words);
+	for (i = 0; i < ARRAY_SIZE(args); i++)
+		if (args[i].value)
+			append_text(&line, " %s %llu", args[i].key,
+				    (unsigned long long)args[i].value);
 	return line;
 }
 
@@ -363,10 +374,8 @@ char *latency_parse(const char *text, struct latency *latency)
 		latency->total += latency->count[bin];
 		at = end;
 	}
-	if (bin != LATENCY_BINS || at != text + length)
-		return format_text("'%.*s' does not end with %d numbers", (int)length, text,
-				   LATENCY_BINS);
-	return NULL;
+	return bin == LATENCY_BINS && at == text + length ? NULL :
+	       format_text("'%.*s' does not end with %d numbers", (int)length, text, LATENCY_BINS);
 }
 
 #define HEADING	"rxcache-hotlist 1"
@@ -388,8 +397,7 @@ void ranges_add(struct ranges *ranges, uint64_t start, uint64_t length)
 
 static int compare_ranges(const void *a, const void *b)
 {
-	const struct range *left = a;
-	const struct range *right = b;
+	const struct range *left = a, *right = b;
 
 	return left->start < right->start ? -1 : left->start > right->start;
 }
@@ -400,8 +408,7 @@ static int compare_ranges(const void *a, const void *b)
  */
 void ranges_sort(struct ranges *ranges)
 {
-	struct range *last = ranges->list;
-	struct range *range;
+	struct range *last = ranges->list, *range;
 	uint64_t end;
 
 	if (!ranges->count)

@@ -22,10 +22,14 @@ struct rxcache_features {
 	uint64_t block_size;	/* sectors, 0 if not given */
 	uint64_t seq_cutoff;	/* bytes, 0 if there is none */
 	uint64_t size;		/* limit of the cached data in bytes, 0 if there is none */
+	uint64_t min_size;	/* memory beyond it is lent, in bytes; 0: none is */
 	uint64_t advise;	/* 1: the advice is on */
+	/* In blocks, of a status with @min_size; the last two are counters. */
+	uint64_t lent, given_back, taken;
 };
 
 struct rxcache_table {
+	bool unmade;		/* @cache would be made: of a dry run */
 	dev_t origin;
 	dev_t cache;
 	struct rxcache_features features;

@@ -6,6 +6,7 @@
  */
 #include <ctype.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,43 +133,36 @@ static const char *const operations[] = {
 	[IO_FLUSH]	= "flush",
 };
 
-static void begin_operation(const struct scope *scope, unsigned int operation)
+static void write_operations(const struct scope *scope, const uint64_t *numbers,
+			     unsigned int count, bool ms)
 {
-	begin(scope, "");
-	add_label(scope, "operation", operations[operation]);
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		begin(scope, "");
+		add_label(scope, "operation", operations[i]);
+		if (ms)
+			end_seconds(scope, numbers[i], 1000);
+		else
+			end_number(scope, numbers[i]);
+	}
 }
 
 static void write_io_requests(const struct scope *scope, const void *disk)
 {
 	const struct iostat *io = &((const struct disk_metrics *)disk)->io;
-	unsigned int i;
 
-	for (i = 0; i < IO_OPERATIONS; i++) {
-		begin_operation(scope, i);
-		end_number(scope, io->requests[i]);
-	}
+	write_operations(scope, io->requests, IO_OPERATIONS, false);
 }
 
 static void write_io_bytes(const struct scope *scope, const void *disk)
 {
-	const struct iostat *io = &((const struct disk_metrics *)disk)->io;
-	unsigned int i;
-
-	for (i = 0; i < IO_FLUSH; i++) {
-		begin_operation(scope, i);
-		end_number(scope, io->bytes[i]);
-	}
+	write_operations(scope, ((const struct disk_metrics *)disk)->io.bytes, IO_FLUSH, false);
 }
 
 static void write_io_seconds(const struct scope *scope, const void *disk)
 {
-	const struct iostat *io = &((const struct disk_metrics *)disk)->io;
-	unsigned int i;
-
-	for (i = 0; i < IO_OPERATIONS; i++) {
-		begin_operation(scope, i);
-		end_seconds(scope, io->ms[i], 1000);
-	}
+	write_operations(scope, ((const struct disk_metrics *)disk)->io.ms, IO_OPERATIONS, true);
 }
 
 static void write_io_busy(const struct scope *scope, const void *disk)
@@ -329,6 +323,10 @@ MEASURE(cache, invalidations, metrics->status.counters[RXCACHE_INVALIDATIONS], t
 MEASURE(cache, origin_errors, metrics->status.counters[RXCACHE_ORIGIN_ERRORS], true)
 MEASURE(cache, advice_lost, metrics->advice.time[ADVICE_DAY].lost, metrics->advice.on)
 MEASURE(cache, advice_halved, metrics->advice.halved, metrics->advice.on)
+MEASURE(cache, min_size, metrics->status.features.min_size, true)
+MEASURE(cache, lent, metrics->status.features.lent, true)
+MEASURE(cache, given_back, metrics->status.features.given_back, true)
+MEASURE(cache, taken, metrics->status.features.taken, true)
 
 static void write_latency(const struct scope *scope, const void *disk)
 {
@@ -382,10 +380,15 @@ static const struct family cache_families[] = {
 	{ "block_size_bytes", TYPE_GAUGE, "bytes", "Size of a cache block.", write_block_size },
 	{ "blocks", TYPE_GAUGE, NULL, "Blocks that fit into the RAM disk.", write_blocks },
 	{ "blocks_used", TYPE_GAUGE, NULL, "Blocks in the cache.", write_blocks_used },
-	{ "metadata_bytes", TYPE_GAUGE, "bytes", "Memory that the index occupies.",
-	  write_metadata },
+	{ "metadata_bytes", TYPE_GAUGE, "bytes", "Memory of the index.", write_metadata },
 	{ "memory_limit_bytes", TYPE_GAUGE, "bytes",
 	  "Cache limit or, without one, the size of all blocks.", write_cache_limit },
+	{ "memory_minimum_bytes", TYPE_GAUGE, "bytes",
+	  "Memory beyond which memory is lent to the cache, 0 if none is.", write_min_size },
+	{ "blocks_lent", TYPE_GAUGE, NULL, "Blocks whose memory is lent.", write_lent },
+	{ "given_back", TYPE_COUNTER, NULL,
+	  "Blocks removed because others needed the memory.", write_given_back },
+	{ "taken", TYPE_COUNTER, NULL, "Blocks that memory was lent for.", write_taken },
 	{ "seq_cutoff_bytes", TYPE_GAUGE, "bytes",
 	  "Length beyond which sequential I/O is not cached, 0 if all is cached.", write_cutoff },
 	{ "read_hits", TYPE_COUNTER, NULL, "Blocks read from the RAM disk.", write_read_hits },

@@ -46,6 +46,8 @@ struct rates rates_between(const struct counts *before, const struct counts *aft
 		.write_bytes = grown(from->bytes[IO_WRITE], to->bytes[IO_WRITE]) / seconds,
 		.has_latency = reads + writes > 0,
 		.has_hits = hits + misses > 0,
+		.given_back = grown(before->given_back, after->given_back) / seconds,
+		.taken = grown(before->taken, after->taken) / seconds,
 	};
 
 	if (rates.has_latency)

@@ -13,6 +13,10 @@ struct counts {
 	struct iostat io;
 	uint64_t hits;
 	uint64_t misses;
+	bool lends;		/* of an elastic cache: */
+	uint64_t lent;		/* bytes, now */
+	uint64_t given_back;	/* bytes */
+	uint64_t taken;		/* bytes */
 };
 
 /* Rates per second. */
@@ -25,6 +29,8 @@ struct rates {
 	double latency_us;	/* mean */
 	bool has_hits;		/* there were hits or misses */
 	double hit_percent;
+	double given_back;	/* bytes */
+	double taken;		/* bytes */
 };
 
 struct rates rates_between(const struct counts *before, const struct counts *after,

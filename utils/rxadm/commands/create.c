@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rxadm clone, reset
+ * rxadm create, clone, reset
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -17,9 +17,168 @@
 #include "kernel/attributes.h"
 #include "kernel/control.h"
 #include "kernel/create.h"
+#include "kernel/disk_state.h"
 #include "kernel/ramdisk.h"
 
 #define COUNT_MAX	1024
+
+static const char create_usage[] =
+	"Usage: rxadm create --size SIZE [OPTION...]\n"
+	"\n"
+	"Create a RAM disk and print its path. Memory is allocated when data is written.\n"
+	"\n"
+	"Options:\n"
+	"     --size SIZE              capacity: 64M, 1.5G, 10% of the memory\n"
+	"     --index N                create /dev/rxdN (default: the lowest free number)\n"
+	"     --logical-block-size N   512 or 4096 bytes (default: 512)\n"
+	"     --mem-limit SIZE         memory that the data may occupy (default: no limit)\n"
+	"     --overcommit             do not count the disk towards the share of memory\n"
+	"     --reserve                allocate the memory for the whole capacity now\n"
+	"     --folio-size SIZE        largest piece of memory that a long write allocates:\n"
+	"                              4K, 64K or 2M (default: 4K)\n"
+	"     --node NODE              NUMA node to allocate memory from: a number; local, the\n"
+	"                              node of the writer; interleave, all nodes in turn\n"
+	"                              (default: local)\n"
+	"     --uuid UUID              identity in /dev/disk/by-id (default: a random one)\n"
+	"     --name NAME              name for commands and /dev/disk/by-id/rxd-name-NAME\n"
+	"     --detect-zeroes          do not store pages that hold only zeros\n"
+	"     --dry-run                print the ioctl that would be made; change nothing\n"
+	" -h, --help                   print this help\n";
+
+/* Check options that depend on each other. */
+static enum exit_code check_create(const struct create_request *request)
+{
+	if (!request->size_text)
+		return report(EXIT_PARAMETERS, "option --size is missing; give the capacity");
+	if (!(request->flags & RXD_CREATE_RESERVE))
+		return EXIT_OK;
+	if (request->flags & RXD_CREATE_DETECT_ZEROES)
+		return report(EXIT_PARAMETERS,
+			      "options --reserve and --detect-zeroes exclude each other: --detect-zeroes frees pages, --reserve keeps them");
+	if (request->mem_limit_text && request->mem_limit < request->size)
+		return report(EXIT_PARAMETERS,
+			      "memory limit '%s': must be at least the size '%s' with --reserve",
+			      request->mem_limit_text, request->size_text);
+	return EXIT_OK;
+}
+
+static enum exit_code parse_create(int argc, char **argv, struct create_request *request,
+				   bool *help)
+{
+	static const struct option options[] = {
+		{ "detect-zeroes",	no_argument,	   NULL, OPT_DETECT_ZEROES },
+		{ "dry-run",		no_argument,	   NULL, OPT_DRY_RUN },
+		{ "folio-size",		required_argument, NULL, OPT_FOLIO_SIZE },
+		{ "index",		required_argument, NULL, OPT_INDEX },
+		{ "logical-block-size",	required_argument, NULL, OPT_LOGICAL_BLOCK_SIZE },
+		{ "mem-limit",		required_argument, NULL, OPT_MEM_LIMIT },
+		{ "name",		required_argument, NULL, OPT_NAME },
+		{ "node",		required_argument, NULL, OPT_NODE },
+		{ "overcommit",		no_argument,	   NULL, OPT_OVERCOMMIT },
+		{ "reserve",		no_argument,	   NULL, OPT_RESERVE },
+		{ "size",		required_argument, NULL, OPT_SIZE },
+		{ "uuid",		required_argument, NULL, OPT_UUID },
+		{ "help",		no_argument,	   NULL, 'h' },
+		{ }
+	};
+	enum exit_code ret = EXIT_OK;
+	int opt;
+
+	while (!ret && (opt = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_DETECT_ZEROES:
+			request->flags |= RXD_CREATE_DETECT_ZEROES;
+			break;
+		case OPT_DRY_RUN:
+			request->dry_run = true;
+			break;
+		case OPT_FOLIO_SIZE:
+			ret = folio_size_argument(optarg, &request->folio_size);
+			break;
+		case OPT_INDEX:
+			request->has_index = true;
+			ret = number_argument("index", optarg, 0, RXD_INDEX_MAX, &request->index);
+			break;
+		case OPT_LOGICAL_BLOCK_SIZE:
+			ret = logical_block_size_argument(optarg, &request->logical_block_size);
+			break;
+		case OPT_MEM_LIMIT:
+			request->mem_limit_text = optarg;
+			ret = size_argument("memory limit", optarg, &request->mem_limit);
+			break;
+		case OPT_NAME:
+			request->name = optarg;
+			ret = name_argument(optarg);
+			break;
+		case OPT_NODE:
+			request->node_text = optarg;
+			ret = node_argument(optarg, &request->node);
+			break;
+		case OPT_OVERCOMMIT:
+			request->flags |= RXD_CREATE_OVERCOMMIT;
+			break;
+		case OPT_RESERVE:
+			request->flags |= RXD_CREATE_RESERVE;
+			break;
+		case OPT_SIZE:
+			request->size_text = optarg;
+			ret = size_argument("size", optarg, &request->size);
+			break;
+		case OPT_UUID:
+			request->uuid_text = optarg;
+			ret = uuid_argument(optarg, request->uuid);
+			break;
+		case 'h':
+			return print_usage(create_usage, help);
+		default:
+			return option_error(opt, argv, options);
+		}
+	}
+	if (!ret)
+		ret = operands(argc, argv, 0, "--size SIZE [OPTION...]");
+	return ret ? ret : check_create(request);
+}
+
+static enum exit_code run_create(int argc, char **argv)
+{
+	struct create_request request = { .node = RXD_NODE_LOCAL };
+	bool help = false;
+	enum exit_code ret;
+	int index;
+	int fd = -1;
+
+	ret = parse_create(argc, argv, &request, &help);
+	if (ret || help)
+		return ret;
+
+	/* Take no lock: the kernel refuses a number or a UUID that another disk has. */
+	ret = privilege_check();
+	if (!ret && !request.dry_run && !module_is_loaded("rxd"))
+		ret = module_load("rxd");
+	if (!ret && (!request.dry_run || module_is_loaded("rxd")))
+		ret = control_open(&fd);
+	if (ret)
+		return ret;
+
+	/* Block signals until the path of the new device is printed. */
+	signals_block();
+	ret = ramdisk_create(fd, &request, &index);
+	if (!ret && !request.dry_run) {
+		disk_unfinished_end(request.uuid);
+		printf("/dev/rxd%d\n", index);
+	}
+	fflush(stdout);
+	signals_allow();
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+const struct command command_create = {
+	.name = "create",
+	.summary = "create a RAM disk",
+	.run = run_create,
+};
 
 static const char clone_usage[] =
 	"Usage: rxadm clone DEVICE [OPTION...]\n"

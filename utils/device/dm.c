@@ -12,10 +12,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "base/system.h"
 #include "base/text.h"
-#include "kernel/dm.h"
-#include "kernel/rxcache.h"
+#include "device/device.h"
+#include "device/dm.h"
 
 /* libdevmapper's log levels are not in its header. */
 #define LOG_LEVEL_ERROR	3
@@ -97,17 +98,6 @@ enum exit_code dm_connect(void)
 		return EXIT_OK;
 	dm_lib_exit();
 	return report(EXIT_DEVICE, "device-mapper does not answer: %s", log_text);
-}
-
-/**
- * dm_begin - connect to device-mapper if dm-rxcache is loaded, or report why not
- */
-enum exit_code dm_begin(void)
-{
-	if (!module_is_loaded("dm_rxcache"))
-		return report(EXIT_DEVICE,
-			      "the module dm-rxcache is not loaded; run 'modprobe dm-rxcache'");
-	return dm_connect();
 }
 
 void dm_end(void)
@@ -235,25 +225,6 @@ bool target_has_version(const char *target, uint32_t major, uint32_t minor)
 	return has;
 }
 
-/* Return: whether the target knows the advice, or will be loaded, and then does. */
-bool target_can_advise(void)
-{
-	return !module_is_loaded("dm_rxcache") || target_has_version(RXCACHE_TARGET, 1, 4);
-}
-
-/**
- * cache_can_advise - check whether a cache can have the advice that it wants, and note if not
- * @name: the cache
- */
-bool cache_can_advise(const char *name)
-{
-	bool can = target_can_advise();
-
-	if (!can)
-		report(EXIT_OK, "note: cache '%s': its advice stays off: " ADVICE_TOO_OLD, name);
-	return can;
-}
-
 /**
  * mapping_name_check - report if a name is not valid for a mapping
  * @name: the name
@@ -293,7 +264,14 @@ static void wait_for_udev(uint32_t cookie)
 	dm_task_update_nodes();
 }
 
-static enum exit_code refused_error(const char *name, const char *target, int err, int kmsg)
+/**
+ * mapping_refused - report what a target has refused, with the reason from the kernel log
+ * @name: the mapping
+ * @target: the target
+ * @err: the errno
+ * @kmsg: what kmsg_open() returned before
+ */
+enum exit_code mapping_refused(const char *name, const char *target, int err, int kmsg)
 {
 	char *reason = kmsg_target_error(kmsg, target);
 	enum exit_code ret;
@@ -331,7 +309,7 @@ enum exit_code mapping_create(const char *name, const char *uuid, uint64_t secto
 	    dm_task_get_info(task, &info)) {
 		*number = makedev(info.major, info.minor);
 	} else {
-		ret = refused_error(name, target, task_errno(task), kmsg);
+		ret = mapping_refused(name, target, task_errno(task), kmsg);
 	}
 	wait_for_udev(cookie);
 	if (task)
@@ -356,6 +334,52 @@ enum exit_code mapping_remove(const char *name)
 	wait_for_udev(cookie);
 	if (task)
 		dm_task_destroy(task);
+	return ret;
+}
+
+/**
+ * mapping_create_linear - map the whole of an unused device
+ * @name: name of the mapping
+ * @prefix: what its UUID begins with; the number of the device follows
+ * @what: role of the device, for messages
+ * @device: the device
+ */
+enum exit_code mapping_create_linear(const char *name, const char *prefix, const char *what,
+				     const char *device)
+{
+	char *path = format_text("/dev/mapper/%s", name);
+	char *sectors = NULL, *params, *uuid;
+	enum exit_code ret;
+	struct device dev;
+	dev_t number;
+	int fd;
+
+	ret = device_find(what, device, &dev);
+	if (ret)
+		goto out;
+	params = format_text("%u:%u 0", major(dev.number), minor(dev.number));
+	uuid = format_text("%s%u:%u", prefix, major(dev.number), minor(dev.number));
+	ret = device_open_unused(&dev, &fd);
+	if (!ret) {
+		sectors = sysfs_read(dev.number, "size");
+		close(fd);
+	}
+	signals_block();
+	if (!ret)
+		ret = mapping_create(name, uuid, sectors ? strtoull(sectors, NULL, 10) : 0,
+				     LINEAR_TARGET, params, &number);
+	if (!ret && !device_wait(path, number)) {
+		mapping_remove(name);
+		ret = report(EXIT_DEVICE,
+			     "'%s': the node did not appear, so the mapping was removed", path);
+	}
+	signals_allow();
+	free(sectors);
+	free(params);
+	free(uuid);
+	device_release(&dev);
+out:
+	free(path);
 	return ret;
 }
 
@@ -385,21 +409,4 @@ int mapping_ask(const char *name, const char *message, char **answer)
 	if (task)
 		dm_task_destroy(task);
 	return err;
-}
-
-/**
- * mapping_message - send a message, or report why not
- * @name: the mapping
- * @message: the message
- * @answer: out: as that of mapping_ask()
- */
-enum exit_code mapping_message(const char *name, const char *message, char **answer)
-{
-	int kmsg = kmsg_open();
-	int err = mapping_ask(name, message, answer);
-	enum exit_code ret = err ? refused_error(name, RXCACHE_TARGET, err, kmsg) : EXIT_OK;
-
-	if (kmsg >= 0)
-		close(kmsg);
-	return ret;
 }

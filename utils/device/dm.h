@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#ifndef RXADM_KERNEL_DM_H
-#define RXADM_KERNEL_DM_H
+#ifndef DEVICE_DM_H
+#define DEVICE_DM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
+
+#define LINEAR_TARGET	"linear"
 
 struct mapping {
 	bool exists;
@@ -24,7 +26,6 @@ enum mapping_line {
 };
 
 enum exit_code dm_connect(void);
-enum exit_code dm_begin(void);
 void dm_end(void);
 
 enum exit_code mapping_read(const char *name, enum mapping_line line, struct mapping *mapping);
@@ -34,18 +35,13 @@ void mapping_names_free(char **names);
 
 bool target_has_version(const char *target, uint32_t major, uint32_t minor);
 
-/* What follows the name of a cache. */
-#define ADVICE_TOO_OLD \
-	"the loaded target rxcache is older than version 1.4.0; unmap all caches and load the new module"
-
-bool target_can_advise(void);
-bool cache_can_advise(const char *name);
-
 enum exit_code mapping_name_check(const char *name);
 enum exit_code mapping_create(const char *name, const char *uuid, uint64_t sectors,
 			      const char *target, const char *params, dev_t *number);
+enum exit_code mapping_create_linear(const char *name, const char *prefix, const char *what,
+				     const char *path);
 enum exit_code mapping_remove(const char *name);
 int mapping_ask(const char *name, const char *message, char **answer);
-enum exit_code mapping_message(const char *name, const char *message, char **answer);
+enum exit_code mapping_refused(const char *name, const char *target, int err, int kmsg);
 
-#endif /* RXADM_KERNEL_DM_H */
+#endif /* DEVICE_DM_H */
