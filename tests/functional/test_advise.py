@@ -10,34 +10,17 @@ import time
 import pytest
 
 from rxdlib import direct, dm
-from rxdlib.command import ENVIRONMENT, program, run, rxadm
+from rxdlib.command import program, run, rxadm
 from rxdlib.configuration import Configuration
 from rxdlib.direct import BLOCK, KIB, MIB
 from rxdlib.lab import DISK
+from rxdlib.old_target import ALONE, old_module
 from rxdlib.outcome import ok, refused
 
 SIZES = (0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8)
 # Numbers of the message: five for the hour, which the day has, too; HALVED; four for each size.
 SECONDS, LEFT_OUT, READS, FED, LOST, HALVED, FIRST = 0, 1, 2, 3, 4, 10, 11
-# A system call filter that makes rxadm see no versions of targets, which is as if they were old.
-OLD_MODULE = """
-import ctypes, errno, os, struct, sys
-
-def call(code, yes=0, no=0, value=0):
-    return struct.pack("=HBBI", code, yes, no, value)
-
-DM_LIST_VERSIONS = 0xC138FD0D
-text = call(0x20) + call(0x15, 0, 3, 16) + call(0x20, value=24)
-text += call(0x15, 0, 1, DM_LIST_VERSIONS) + call(6, value=0x50000 | errno.ENOTTY)
-text = ctypes.create_string_buffer(text + call(6, value=0x7fff0000))
-filter = ctypes.create_string_buffer(struct.pack("=HxxxxxxQ", len(text) // 8,
-                                                 ctypes.addressof(text)))
-assert not ctypes.CDLL(None).prctl(22, 2, ctypes.byref(filter))
-os.execv(sys.argv[1], sys.argv[1:])
-"""
 TOO_OLD = ["rxcache", "older than", "1.4"]
-# LeakSanitizer cannot work beside strace, nor in a process that was given a filter.
-ALONE = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
 
 
 def advised(name):
@@ -62,12 +45,6 @@ def misses(name, size):
     numbers = told(name)
     assert numbers[LOST] == numbers[LEFT_OUT] == 0
     return numbers[FIRST + 4 * size + 2]
-
-
-def old_module(*args):
-    """rxadm beside a target that is too old for the advice."""
-    return run("python3", "-c", OLD_MODULE, program("rxadm"), *args, check=False,
-               environment=ALONE)
 
 
 def read_blocks(path, blocks):

@@ -509,7 +509,7 @@ def test_status(lab):
             "name": "one", "origin": DISK, "cache": "/dev/rxd0", "mode": "writethrough",
             "seq_cutoff": 0, "advise": "no", "block_size": 4096, "blocks_total": dmsetup.total,
             "blocks_used": dmsetup.used, "metadata_bytes": dmsetup.metadata, "limit": None,
-            "export": None,
+            "export": None, "min_size": None, "lent": None, "given_back": None, "taken": None,
             **dmsetup.counters}
     assert cache["read_hits"] == 48 and cache["write_hits"] == 1
     assert ok("status", "-r", "-n", "-o", "NAME,READ_HITS,MODE") == "one 48 writethrough\n"

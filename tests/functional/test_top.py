@@ -25,7 +25,7 @@ from rxdlib.sampled import long, sampled
 
 pytestmark = pytest.mark.one_kernel
 KEYS = {"time", "name", "kind", "read_hit_percent", "read_iops", "write_iops", "read_mbps",
-        "write_mbps", "latency_us"}
+        "write_mbps", "latency_us", "lent_mb", "given_back_mbps", "taken_mbps"}
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
 

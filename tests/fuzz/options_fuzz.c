@@ -7,6 +7,7 @@
 #include <linux/rxd.h>
 
 #include "base/system.h"
+#include "base/values.h"
 #include "commands/options.h"
 #include "fuzz.h"
 
@@ -108,11 +109,14 @@ static void check_numbers(const char *text)
 
 static void check_sizes(const char *text)
 {
+	struct size_range range;
 	uint64_t bytes;
 	uint32_t folio;
 
 	if (is_ok(size_argument("size", text, &bytes)))
 		must(bytes && bytes <= RXD_SIZE_MAX && !(bytes % 4096));
+	if (size_range_max(text) && is_ok(size_range_argument(text, &range)))
+		must(range.min && range.min <= range.max && range.max <= RAM);
 	if (is_ok(block_size_argument(text, &bytes)))
 		must(bytes >= 4096 && bytes <= 1 << 20 && !(bytes & (bytes - 1)));
 	if (is_ok(folio_size_argument(text, &folio)))

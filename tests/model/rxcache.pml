@@ -334,17 +334,17 @@ inline set_tag(s, b, to)
 #define PAGE_GOES_FIRST	false
 #endif
 
-/* empty_slot() of a valid block; finish_empty_slot() follows. */
+/* vacate_slot() of a valid block; finish_empty_slot() follows. */
 inline empty_slot(s)
 {
 	locked = 1;
 	if
 	:: true ->
 		set_tag(s, 0, EMPTY);
-		printf("empty_slot(): set_state(slot %d, EMPTY)\n", s)
+		printf("vacate_slot(): set_state(slot %d, EMPTY)\n", s)
 	:: PAGE_GOES_FIRST ->
 		exchange(s, 0);
-		printf("empty_slot(): remove_pages(slot %d)\n", s)
+		printf("vacate_slot(): remove_pages(slot %d)\n", s)
 	fi
 }
 
@@ -353,10 +353,10 @@ inline finish_empty_slot(s)
 	if
 	:: state[s] == EMPTY ->
 		exchange(s, 0);
-		printf("empty_slot(): remove_pages(slot %d)\n", s)
+		printf("vacate_slot(): remove_pages(slot %d)\n", s)
 	:: else ->
 		set_tag(s, 0, EMPTY);
-		printf("empty_slot(): set_state(slot %d, EMPTY)\n", s)
+		printf("vacate_slot(): set_state(slot %d, EMPTY)\n", s)
 	fi;
 	locked = 0;
 	name_values()

@@ -171,6 +171,18 @@ static const struct {
 	  "3: [ramdisk a]: detect-zeroes 'yes no': " FLAG_RULE },
 	{ CACHE "force = y\n", "4: [cache c]: force 'y': " FLAG_RULE },
 	{ CACHE "advise = 2\n", "4: [cache c]: advise '2': " FLAG_RULE },
+	{ "[cache c]\norigin = /dev/sdb\nsize = 8M..4M\n",
+	  "3: [cache c]: size '8M..4M': the minimum '8M' is above the maximum; must be at most '4M'" },
+	{ "[cache c]\norigin = /dev/sdb\nsize = ..\n",
+	  "3: [cache c]: size '..': the minimum is missing; must be MIN..MAX, such as 1G..75%" },
+	{ "[cache c]\norigin = /dev/sdb\nsize = 1M..\n",
+	  "3: [cache c]: size '1M..': the maximum is missing; must be MIN..MAX, such as 1G..75%" },
+	{ "[cache c]\norigin = /dev/sdb\nsize = 1M..%\n",
+	  "3: [cache c]: size '1M..%': the maximum '%' is not a number; " SIZE_RULE },
+	{ "[cache c]\norigin = /dev/sdb\nsize = 1M..100.1%\n",
+	  "3: [cache c]: size '1M..100.1%': the maximum '100.1%' is more than the memory of the machine; must be at most 1G" },
+	{ "[ramdisk a]\nsize = 1M..2M\n",
+	  "2: [ramdisk a]: size '1M..2M': has an unknown suffix; " SIZE_RULE },
 	{ DISK "advise = yes\n",
 	  "3: [ramdisk a]: key 'advise': is unknown; there are autosave, compress, detect-zeroes, folio-size, fs, image, index, keep, logical-block-size, mem-limit, mount, noauto, node, options, overcommit, reserve, size, uuid" },
 	{ DISK "reserve = yes\ndetect-zeroes = yes\n",
@@ -287,6 +299,8 @@ static const char *const right[] = {
 	DISK "[cache a]\norigin = /dev/disk/by-id/x\nsize = 10%\n",
 	DISK "fs = xfs\nmount = /m\n[ramdisk b]\nsize = 1M\nfs = xfs\nmount = /M\n",
 	CACHE "advise = yes\n",
+	"[cache a]\norigin = /dev/disk/by-id/x\nsize = 1M..100%\n",
+	"[cache a]\norigin = /dev/disk/by-id/x\nsize = 5%..5%\n",
 	CACHE "mode = passthrough\nblock-size = 64K\nseq-cutoff = 0\nhotlist = /h\nindex = 0\n"
 	"mem-limit = 1M\nfolio-size = 2M\nnode = interleave\novercommit = no\n",
 	DISK "reserve = yes\nmem-limit = 4M\ndetect-zeroes = no\n",
@@ -374,7 +388,7 @@ static void test_values(void)
 		"detect-zeroes = yes\n"
 		"[cache two]\n"
 		"origin = /dev/disk/by-id/x\n"
-		"size = 1G\n"
+		"size = 1M..1G\n"
 		"mode = writearound\n"
 		"block-size = 8K\n"
 		"seq-cutoff = 1M\n";
@@ -397,6 +411,7 @@ static void test_values(void)
 	       "its values");
 	tap_ok(cache->kind == CONFIG_CACHE && !strcmp(cache->map.name, "two") &&
 	       !strcmp(cache->map.origin, "/dev/disk/by-id/x") && cache->disk.size == 1 << 30 &&
+	       cache->map.min_size == 1 << 20 && !strcmp(cache->disk.size_text, "1G") &&
 	       !strcmp(cache->map.mode, "writearound") && cache->map.block_size == 8192 &&
 	       cache->map.seq_cutoff == 1 << 20 && cache->disk.node == RXD_NODE_LOCAL,
 	       "a cache, and its values");

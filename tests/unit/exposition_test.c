@@ -61,6 +61,7 @@ static struct cache_metrics caches[] = {
 			.counters = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 },
 			.features = {
 				.mode = "writethrough", .seq_cutoff = 1 << 20, .size = 65536,
+				.min_size = 4096, .lent = 13, .given_back = 14, .taken = 15,
 			},
 		},
 		.advice = {
@@ -131,6 +132,10 @@ static const char *const lines_of_both[] = {
 	"rxcache_metadata_bytes{name=\"rxc-sdb\"} 4096",
 	"rxcache_seq_cutoff_bytes{name=\"rxc-sdb\"} 1048576",
 	"rxcache_memory_limit_bytes{name=\"rxc-sdb\"} 65536",
+	"rxcache_memory_minimum_bytes{name=\"rxc-sdb\"} 4096",
+	"rxcache_blocks_lent{name=\"rxc-sdb\"} 13",
+	"rxcache_given_back_total{name=\"rxc-sdb\"} 14",
+	"rxcache_taken_total{name=\"rxc-sdb\"} 15",
 	"rxcache_read_hits_total{name=\"rxc-sdb\"} 1",
 	"rxcache_read_misses_total{name=\"rxc-sdb\"} 2",
 	"rxcache_read_partials_total{name=\"rxc-sdb\"} 3",

@@ -39,12 +39,13 @@ static const struct {
 	{ STATUS "0 4 key value seq_cutoff 512", NULL, "writethrough", 0, 512, 0, 0 },
 	{ STATUS "0 4 seq_cutoff 512 size 65536", NULL, "writethrough", 0, 512, 65536, 0 },
 	{ STATUS "0 2 size 65536", NULL, "writethrough", 0, 0, 65536, 0 },
-	{ STATUS "0 2 size x", .error = "the size, is 'x'" },
+	{ STATUS "0 2 size x", .error = "size, is 'x'" },
 	{ STATUS "0 2 advise 1", NULL, "writethrough", 0, 0, 0, 1 },
 	{ STATUS "0 2 advise 0", NULL, "writethrough", 0, 0, 0, 0 },
 	{ STATUS "0 4 seq_cutoff 512 advise 1", NULL, "writethrough", 0, 512, 0, 1 },
 	{ STATUS "0 6 seq_cutoff 512 size 65536 advise 1", NULL, "writethrough", 0, 512, 65536, 1 },
 	{ STATUS "0 6 advise 1 seq_cutoff 512 size 65536", NULL, "writethrough", 0, 512, 65536, 1 },
+	{ STATUS "0 2 lent x", .error = "lent, is 'x'" },
 	{ STATUS "0 2 advise yes", .error = "is 'yes'" },
 	{ STATUS "0 1 advise", .error = "group ends after field 17" },
 	{ STATUS "0 0 0", .error = "'0', is one too many" },
@@ -226,6 +227,35 @@ static void test_round_trip(void)
 #define TIMES	"3300 300 100 1 2 7200 600 1000 5 6 1 "
 #define SIZES	"16 9 90 900 32 9 80 800 48 9 70 700 64 9 60 600 96 9 50 500 128 9 40 400 256 9 30 300 "
 
+static void test_minimum(void)
+{
+	const struct rxcache_table table = {
+		.unmade = true, .origin = makedev(8, 16),
+		.features = {
+			.mode = "writethrough", .block_size = 8, .size = 8192, .min_size = 4096,
+			.advise = 1, .lent = 5, .given_back = 6, .taken = 7,
+		},
+	};
+	char *line = rxcache_format_table(&table);
+	struct rxcache_table parsed;
+	struct rxcache_status status;
+	char *error;
+
+	error = rxcache_parse_status(STATUS "0 10 size 65536 min_size 4096 lent 5 given_back 6 taken 7",
+				     &status);
+	tap_ok(!error && status.features.size == 65536 && status.features.min_size == 4096 &&
+	       status.features.lent == 5 && status.features.given_back == 6 &&
+	       status.features.taken == 7, "rxcache_parse_status: what is lent");
+	free(error);
+	error = rxcache_parse_table("8:16 252:0 0 4 min_size 8192 seq_cutoff 512", &parsed);
+	tap_ok(!error && parsed.features.min_size == 8192 && parsed.features.seq_cutoff == 512,
+	       "rxcache_parse_table: a minimum");
+	free(error);
+	tap_ok(!strcmp(line, "8:16 /dev/rxdN 3 writethrough block_size 8 6 size 8192 min_size 4096 advise 1"),
+	       "rxcache_format_table: a minimum, and a RAM disk that would be made: %s", line);
+	free(line);
+}
+
 static void test_advice(void)
 {
 	static const struct {
@@ -303,6 +333,7 @@ static void test_least_blocks(void)
 
 int main(void)
 {
+	test_minimum();
 	test_advice();
 	test_least_blocks();
 	test_status();

@@ -123,6 +123,10 @@ def test_messages():
 def test_status_fields():
     counters = find(r"^\tRXC_((?!NR_)\w+),", read("dm-target/stats.h"), 11)
     named = re.findall(r"^\|  \*([A-Z_]+)\*", section(RXCACHE, "# STATUS LINE"), re.M)
+    # The last two are among the policy arguments.
+    assert counters[-2:] == ["GIVEN", "TAKEN"]
+    assert {"lent", "given_back", "taken"} <= bold(section(RXCACHE, "# STATUS LINE"))
+    del counters[-2:]
     assert [name for name in named if name in counters] == counters
     assert named[:3] == ["BLOCK_SIZE", "USED", "METADATA_BYTES"]
     line = section(RXCACHE, "# STATUS LINE").split("\n\n")[0]

@@ -42,6 +42,7 @@ struct args_case {
 	u64 diskseq;
 	u64 changes;
 	u64 size;
+	u64 min_size;
 	bool advise;
 };
 
@@ -82,6 +83,9 @@ static const struct args_case good[] = {
 	  .size = 65536, .advise = true },
 	{ "all in another order", "8:0 252:0 0 6 advise 1 size 65536 seq_cutoff 512", 8,
 	  .seq_cutoff = 512, .size = 65536, .advise = true },
+	{ "minimum", "8:0 252:0 0 2 min_size 65536", 8, .min_size = 65536 },
+	{ "all and minimum", "8:0 252:0 0 8 seq_cutoff 512 min_size 65536 size 131072 advise 1", 8,
+	  .seq_cutoff = 512, .size = 131072, .min_size = 65536, .advise = true },
 	{ "largest cut-off", "8:0 252:0 0 2 seq_cutoff 1099511627776", 8, 0, 1ULL << 40 },
 };
 
@@ -123,7 +127,13 @@ static const struct args_case bad[] = {
 	{ "policy argument", "8:0 252:0 0 2 key value" },
 	{ "policy count without arguments", "8:0 252:0 0 2" },
 	{ "policy count of one", "8:0 252:0 0 1 seq_cutoff" },
-	{ "policy count too large", "8:0 252:0 0 8 seq_cutoff 0 size 0 advise 0 seq_cutoff 0" },
+	{ "policy count too large",
+	  "8:0 252:0 0 10 seq_cutoff 0 size 0 advise 0 min_size 0 seq_cutoff 0" },
+	{ "minimum without number", "8:0 252:0 0 1 min_size" },
+	{ "minimum of no number", "8:0 252:0 0 2 min_size x" },
+	{ "minimum with unit", "8:0 252:0 0 2 min_size 1M" },
+	{ "minimum negative", "8:0 252:0 0 2 min_size -4096" },
+	{ "minimum twice", "8:0 252:0 0 4 min_size 65536 min_size 65536" },
 	{ "policy argument twice", "8:0 252:0 0 4 seq_cutoff 0 seq_cutoff 0" },
 	{ "advise twice", "8:0 252:0 0 4 advise 1 advise 1" },
 	{ "advise 2", "8:0 252:0 0 2 advise 2" },
@@ -172,6 +182,7 @@ static void accepts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, args.diskseq, c->diskseq);
 	KUNIT_EXPECT_EQ(test, args.changes, c->changes);
 	KUNIT_EXPECT_EQ(test, args.size, c->size);
+	KUNIT_EXPECT_EQ(test, args.min_size, c->min_size);
 }
 
 static void refuses(struct kunit *test)

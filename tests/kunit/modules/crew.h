@@ -11,7 +11,7 @@
 #include <linux/kthread.h>
 #include <linux/sched.h>
 
-#define CREW_MAX	9
+#define CREW_MAX	10
 
 /**
  * struct crew - threads that run in parallel

@@ -7,3 +7,4 @@
 #include "../module/hold.c"
 #include "../module/record.c"
 #include "../module/expendable.c"
+#include "../module/lend.c"

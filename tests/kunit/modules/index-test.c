@@ -17,6 +17,7 @@
 #include "../module/store.h"
 #include "crew.h"
 #include "fault.h"
+#include "index-test.h"
 
 #define HAMMER_ROUNDS	8
 #define HAMMER_MSECS	500
@@ -597,10 +598,21 @@ static void limit_under_contention(struct kunit *test)
 
 /* The size of the cache: a limit of the index */
 
-/* Evict all blocks beyond the limit. Return: number of blocks that were evicted. */
+/* Evict blocks beyond the limit, as the target does. Return: number of blocks. */
+static unsigned long trim(struct cache *c, unsigned long most)
+{
+	unsigned long nr = 0;
+
+	while (nr < most && rxd_store_excess(c->store) && rxc_index_make_room(c->index)) {
+		nr++;
+		cond_resched();
+	}
+	return nr;
+}
+
 static unsigned long trim_all(struct cache *c)
 {
-	return rxc_index_trim(c->index, ULONG_MAX);
+	return trim(c, ULONG_MAX);
 }
 
 static void use(struct cache *c, u64 first, u64 nr, unsigned int times)
@@ -768,7 +780,7 @@ static void size_moves_evenly(struct kunit *test)
 		fill(test, c, block, 0x11);
 	for (i = 0; i < 40; i++) {
 		rxc_index_set_limit(c->index, 64 * 4);
-		KUNIT_EXPECT_EQ(test, rxc_index_trim(c->index, 32), 32);
+		KUNIT_EXPECT_EQ(test, trim(c, 32), 32);
 		rxc_index_set_limit(c->index, 64 * 64);
 	}
 	count_in_sets(c, block, nr, 64);
@@ -851,12 +863,89 @@ static void size_falls_in_parts(struct kunit *test)
 	for (block = 0; block < 40; block++)
 		fill(test, c, block, 0x11);
 	rxc_index_set_limit(c->index, 16);
-	KUNIT_EXPECT_EQ(test, rxc_index_trim(c->index, 7), 7);
+	KUNIT_EXPECT_EQ(test, trim(c, 7), 7);
 	KUNIT_EXPECT_EQ(test, used(c), 33);
 	rxc_index_set_limit(c->index, 30);
-	KUNIT_EXPECT_EQ(test, rxc_index_trim(c->index, 7), 3);
-	KUNIT_EXPECT_EQ(test, rxc_index_trim(c->index, 7), 0);
+	KUNIT_EXPECT_EQ(test, trim(c, 7), 3);
+	KUNIT_EXPECT_EQ(test, trim(c, 7), 0);
 	KUNIT_EXPECT_EQ(test, pages_used(c), 30 * 256);
+}
+
+/* Blocks beyond the limit are on their way out: a miss evicts none in addition, for nothing. */
+static void miss_beside_a_trim(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 8, 1);
+	unsigned long slot;
+	u64 block;
+
+	for (block = 0; block < 300; block++)
+		fill(test, c, block, 0x11);
+	rxc_index_set_limit(c->index, 298);
+	/* Sets have more than their part, or less. */
+	for (block = 1000; block < 1064; block++)
+		if (begin_fill(test, c, block, &slot) == RXC_FATE_TRACKED)
+			rxc_index_end_fill(c->index, block, true);
+	KUNIT_EXPECT_EQ(test, used(c), 300);
+	KUNIT_EXPECT_EQ(test, trim_all(c), 2);
+	for (block = 1000; block < 1064; block++)
+		if (!holds(c, block))
+			fill(test, c, block, 0x11);
+	KUNIT_EXPECT_EQ(test, used(c), 298);
+}
+
+/* The node of a page, as the index sees it. */
+int test_nid(const struct page *page)
+{
+	return page_to_pfn(page) % 2;
+}
+
+static unsigned int count_on_node(struct cache *c, u64 nr_blocks, int nid)
+{
+	unsigned int nr = 0;
+	u64 block;
+	long slot;
+
+	for (block = 0; block < nr_blocks; block++) {
+		slot = rxc_index_find(c->index, block);
+		nr += slot >= 0 && test_nid(rxc_index_own_page(c->index, slot, 0)) == nid;
+	}
+	return nr;
+}
+
+/* Of the other node, no block leaves; of this one, all do in the end. */
+static void take_out_of_a_node(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 32, 1);
+	unsigned int limited, of_node, others, nr;
+	const u64 nr_blocks = 32 * 40;
+	struct page *page;
+	LIST_HEAD(pages);
+	u64 block;
+
+	for (limited = 0; limited < 2; limited++) {
+		for (block = 0; block < nr_blocks; block++)
+			if (!holds(c, block))
+				fill(test, c, block, 0x11);
+		use(c, 0, nr_blocks / 2, 3);
+		if (limited)
+			rxc_index_set_limit(c->index, nr_blocks);
+		of_node = count_on_node(c, nr_blocks, 1);
+		others = count_on_node(c, nr_blocks, 0);
+		KUNIT_ASSERT_GT(test, of_node, 100);
+		KUNIT_ASSERT_GT(test, others, 100);
+		for (nr = 0; rxc_index_take_out(c->index, 1, &pages); nr++)
+			;
+		KUNIT_EXPECT_EQ(test, nr, of_node);
+		KUNIT_EXPECT_EQ(test, count_on_node(c, nr_blocks, 1), 0);
+		KUNIT_EXPECT_EQ(test, count_on_node(c, nr_blocks, 0), others);
+		list_for_each_entry(page, &pages, lru)
+			KUNIT_ASSERT_EQ(test, test_nid(page), 1);
+		KUNIT_EXPECT_EQ(test, rxd_store_free_taken(&pages), nr);
+		/* A search in vain of one node does not keep others from finding a block. */
+		KUNIT_EXPECT_TRUE(test, rxc_index_make_room(c->index));
+		KUNIT_EXPECT_TRUE(test, rxc_index_take_out(c->index, NUMA_NO_NODE, &pages));
+		KUNIT_EXPECT_EQ(test, rxd_store_free_taken(&pages), 1);
+	}
 }
 
 static void make_room_frees_a_block(struct kunit *test)
@@ -1485,7 +1574,7 @@ struct hammer {
 	struct kunit *test;
 	struct cache *c;
 	struct half half[HAMMER_HALVES];
-	atomic_t fills, hits, tracked, untracked, ranges, drops, trims;
+	atomic_t fills, hits, tracked, untracked, ranges, drops, trims, takes;
 	atomic_t foreign, stale, early;
 	unsigned long limit;
 };
@@ -1763,7 +1852,23 @@ static int hammer_resize(void *arg)
 		usleep_range(50, 1000);
 		h->limit = get_random_u32_inclusive(min, max);
 		rxc_index_set_limit(h->c->index, h->limit);
-		atomic_add(rxc_index_trim(h->c->index, ULONG_MAX), &h->trims);
+		atomic_add(trim(h->c, ULONG_MAX), &h->trims);
+	}
+	return 0;
+}
+
+/* As a shrinker does. */
+static int hammer_take(void *arg)
+{
+	struct hammer *h = arg;
+	unsigned int nr;
+	LIST_HEAD(pages);
+
+	while (!kthread_should_stop()) {
+		usleep_range(200, 2000);
+		for (nr = get_random_u32_inclusive(1, 4); nr; nr--)
+			rxc_index_take_out(h->c->index, (int)get_random_u32_below(3) - 1, &pages);
+		atomic_add(rxd_store_free_taken(&pages), &h->takes);
 	}
 	return 0;
 }
@@ -1810,6 +1915,7 @@ static unsigned int hammer_round(struct kunit *test, struct hammer *h)
 	crew_add(test, &crew, hammer_read, h);
 	crew_add(test, &crew, hammer_read, h);
 	crew_add(test, &crew, hammer_resize, h);
+	crew_add(test, &crew, hammer_take, h);
 	crew_run(&crew, HAMMER_MSECS);
 	/* The last search may have met busy blocks only, and then a pause began. */
 	msleep(100);
@@ -1855,6 +1961,7 @@ static void hammer(struct kunit *test)
 	KUNIT_EXPECT_GT(test, atomic_read(&h->ranges), 20);
 	KUNIT_EXPECT_GT(test, atomic_read(&h->drops), 0);
 	KUNIT_EXPECT_GT(test, atomic_read(&h->trims), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&h->takes), 0);
 }
 
 /* More blocks than slots, with homes of less than eight ways, and fewer blocks than slots. */
@@ -1914,6 +2021,8 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(size_with_all_busy),
 	KUNIT_CASE(size_with_one_busy),
 	KUNIT_CASE(size_falls_in_parts),
+	KUNIT_CASE(miss_beside_a_trim),
+	KUNIT_CASE(take_out_of_a_node),
 	KUNIT_CASE(make_room_frees_a_block),
 	KUNIT_CASE(make_room_rests_after_a_round),
 	KUNIT_CASE(make_room_goes_on),

@@ -113,6 +113,28 @@ static void victim_is_the_only_valid(struct kunit *test)
 	}
 }
 
+/* Only some may leave: one after the other they do, and no other one. */
+static void victims_among_some(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	u64 ways = 0x8000000180f00f01ULL;
+	unsigned int i;
+	int way;
+
+	fill_set(policy, RXC_VALID);
+	for (i = 0; i < RXC_WAYS; i += 2)
+		touch(i);
+	while (ways) {
+		way = rxc_policy_victim_among(policy, 0, tags, ways);
+		KUNIT_ASSERT_GE(test, way, 0);
+		KUNIT_ASSERT_TRUE(test, ways & BIT_ULL(way));
+		tags[way] = 0;
+		ways &= ~BIT_ULL(way);
+	}
+	KUNIT_EXPECT_EQ(test, rxc_policy_victim_among(policy, 0, tags, ways), -1);
+	KUNIT_EXPECT_GE(test, rxc_policy_victim(policy, 0, tags), 0);
+}
+
 /* Blocks that were never used leave in the order in which they entered. */
 static void new_blocks_leave_in_order(struct kunit *test)
 {
@@ -397,6 +419,7 @@ static struct kunit_case policy_cases[] = {
 	KUNIT_CASE(no_victim_in_empty_set),
 	KUNIT_CASE(no_victim_among_busy),
 	KUNIT_CASE(victim_is_the_only_valid),
+	KUNIT_CASE(victims_among_some),
 	KUNIT_CASE(new_blocks_leave_in_order),
 	KUNIT_CASE(use_wears_off),
 	KUNIT_CASE(scan_spares_what_is_used),

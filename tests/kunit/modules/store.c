@@ -15,6 +15,9 @@
 #include "../module/compat.h"
 #include "store-test.h"
 
+/* No test lends memory. */
+#include "../module/lend.c"
+
 struct test_memory test_memory;
 atomic_long_t test_pages;
 

@@ -1,0 +1,600 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of what lends memory to caches, on a machine with two nodes. The caches are a store
+ * and a function that takes pages out of it.
+ */
+#include <kunit/resource.h>
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/errno.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/list.h>
+#include <linux/math.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/numa.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
+#include <linux/shrinker.h>
+#include <linux/sizes.h>
+#include <linux/spinlock.h>
+#include <uapi/linux/rxd.h>
+
+#include "../module/lend.h"
+#include "../module/store.h"
+#include "borrow-test.h"
+#include "crew.h"
+
+#define CAPACITY	12000
+/* Pages that are counted, or given back, at once. */
+#define BATCH		((long)(SZ_1M / PAGE_SIZE))
+/* Reclaim gets no more if so many are free. */
+#define ENOUGH		((long)MACHINE_PAGES / 128)
+
+struct cache {
+	struct rxd_borrower borrower;
+	spinlock_t lock; /* serialises changes of pages */
+	bool is_busy, is_deaf;
+	u64 uses;
+	/* What give() was asked for. */
+	unsigned int nr_asked;
+	long asked;
+	int nid;
+};
+
+static struct cache *cache_of(const struct rxd_borrower *borrower)
+{
+	return container_of(borrower, struct cache, borrower);
+}
+
+static bool is_on(const struct rxd_store *store, unsigned long pgno, int nid)
+{
+	struct page *page;
+	bool is;
+
+	rcu_read_lock();
+	page = rxd_store_lookup(store, pgno);
+	is = page && (nid == NUMA_NO_NODE || test_nid(page) == nid);
+	rcu_read_unlock();
+	return is;
+}
+
+static long give(struct rxd_borrower *borrower, unsigned long nr, int nid, struct list_head *pages)
+{
+	struct cache *c = cache_of(borrower);
+	unsigned long pgno;
+	long found = 0;
+
+	c->nr_asked++;
+	c->asked = nr;
+	c->nid = nid;
+	if (c->is_busy)
+		return -EBUSY;
+	if (c->is_deaf)
+		return 0;
+	spin_lock(&c->lock);
+	nr = min(nr, rxd_store_lent(borrower->store));
+	for (pgno = 0; pgno < CAPACITY && found < nr; pgno++) {
+		if (!is_on(borrower->store, pgno, nid))
+			continue;
+		list_add(&rxd_store_take(borrower->store, pgno)->lru, pages);
+		found++;
+	}
+	spin_unlock(&c->lock);
+	return found;
+}
+
+static u64 count_uses(const struct rxd_borrower *borrower)
+{
+	return cache_of(borrower)->uses;
+}
+
+static void destroy(void *arg)
+{
+	struct cache *c = arg;
+
+	rxd_borrow_end(&c->borrower);
+	rxd_store_set_lending(c->borrower.store, ULONG_MAX);
+	rxd_store_destroy(c->borrower.store);
+}
+
+static struct cache *make(struct kunit *test, int node)
+{
+	struct rxd_store_options options = { .node = node };
+	struct cache *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	spin_lock_init(&c->lock);
+	c->borrower = (struct rxd_borrower) {
+		.give = give,
+		.count_uses = count_uses,
+		.list = LIST_HEAD_INIT(c->borrower.list),
+		.store = rxd_store_create(CAPACITY, &options),
+	};
+	KUNIT_ASSERT_NOT_NULL(test, c->borrower.store);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy, c), 0);
+	return c;
+}
+
+/* Replace pages by such of a node. */
+static void fill(struct kunit *test, struct cache *c, int node, unsigned long first,
+		 unsigned long nr)
+{
+	struct page *page;
+	int ret;
+
+	for (; nr; nr--, first++) {
+		page = test_page(node);
+		KUNIT_ASSERT_NOT_NULL(test, page);
+		spin_lock(&c->lock);
+		ret = rxd_store_exchange(c->borrower.store, first, page, RXD_GFP_NOWAIT);
+		spin_unlock(&c->lock);
+		KUNIT_ASSERT_EQ(test, ret, 0);
+	}
+}
+
+/* A cache that was lent all its pages, so many of each node. */
+static struct cache *make_lent(struct kunit *test, unsigned long on_0, unsigned long on_1)
+{
+	struct cache *c = make(test, RXD_NODE_LOCAL);
+
+	fill(test, c, 0, 0, on_0);
+	fill(test, c, 1, on_0, on_1);
+	rxd_store_set_lending(c->borrower.store, 0);
+	rxd_borrow_begin(&c->borrower);
+	return c;
+}
+
+static long pages_on(const struct cache *c, int node)
+{
+	unsigned long pgno;
+	long nr = 0;
+
+	for (pgno = 0; pgno < CAPACITY; pgno++)
+		nr += is_on(c->borrower.store, pgno, node);
+	return nr;
+}
+
+/* Pretend that a cache has more pages of node 0. */
+static void pretend(struct cache *c, long nr)
+{
+	struct rxd_store *store = c->borrower.store;
+
+	rxd_store_set_lending(store, ULONG_MAX);
+	atomic_long_add(nr, &store->used);
+	atomic_long_add(nr, &store->on_node[0].used);
+	rxd_store_set_lending(store, 0);
+}
+
+static void expect_lent(struct kunit *test, long on_0, long on_1)
+{
+	KUNIT_EXPECT_EQ(test, test_lent_on(0), on_0);
+	KUNIT_EXPECT_EQ(test, test_lent_on(1), on_1);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(test_stat(0, NR_KERNEL_MISC_RECLAIMABLE)), on_0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(test_stat(1, NR_KERNEL_MISC_RECLAIMABLE)), on_1);
+}
+
+static void each_node_has_its_part(struct kunit *test)
+{
+	struct cache *c = make(test, RXD_NODE_LOCAL);
+	struct rxd_store *store = c->borrower.store;
+
+	fill(test, c, 0, 0, 3000);
+	fill(test, c, 1, 3000, 1000);
+	expect_lent(test, 0, 0);
+	/* No matter on which node this runs, and where the last page is. */
+	rxd_store_set_lending(store, 2000);
+	expect_lent(test, 1500, 500);
+	test_machine.local = 1;
+	rxd_store_set_lending(store, 1000);
+	expect_lent(test, 2250, 750);
+
+	/* Pages move to the other node, and none is used in addition. */
+	fill(test, c, 1, 0, 1000);
+	KUNIT_EXPECT_LE(test, abs(test_lent_on(1) - 1500), BATCH);
+	KUNIT_EXPECT_EQ(test, test_lent_on(0) + test_lent_on(1), 3000);
+	rxd_store_set_lending(store, 0);
+	expect_lent(test, 2000, 2000);
+	rxd_store_clear(store);
+	expect_lent(test, 0, 0);
+}
+
+static void count_follows_in_batches(struct kunit *test)
+{
+	struct cache *c = make(test, RXD_NODE_LOCAL);
+	struct rxd_store *store = c->borrower.store;
+	unsigned long pgno;
+
+	rxd_store_set_lending(store, 1000);
+	for (pgno = 0; pgno < 4000; pgno += 100) {
+		fill(test, c, pgno / 100 % 2, pgno, 100);
+		KUNIT_EXPECT_LE(test, abs(test_lent_on(0) + test_lent_on(1) -
+					  (long)rxd_store_lent(store)), 2 * BATCH);
+	}
+	for (pgno = 0; pgno < 4000; pgno++)
+		rxd_store_exchange(store, pgno, NULL, RXD_GFP_NOWAIT);
+	KUNIT_EXPECT_LE(test, test_lent_on(0) + test_lent_on(1), 2 * BATCH);
+	rxd_store_set_lending(store, ULONG_MAX);
+	expect_lent(test, 0, 0);
+}
+
+static void node_gets_its_own_pages(struct kunit *test)
+{
+	struct cache *c = make_lent(test, 3000, 1000);
+	unsigned long reclaimed, nr;
+
+	rxd_store_set_lending(c->borrower.store, 400);
+	test_set_spare(1, WMARK_MIN, 0);
+	KUNIT_EXPECT_EQ(test, test_scan(1, 1, &reclaimed), BATCH);
+	KUNIT_EXPECT_EQ(test, reclaimed, BATCH);
+	KUNIT_EXPECT_EQ(test, c->nid, 1);
+	KUNIT_EXPECT_EQ(test, test_machine.nr_graces, 1);
+	while ((nr = test_scan(1, 1024, NULL)) != SHRINK_STOP)
+		KUNIT_ASSERT_LE(test, nr, 1024);
+	KUNIT_EXPECT_LE(test, pages_on(c, 1), 1);
+	KUNIT_EXPECT_EQ(test, pages_on(c, 0), 3000);
+
+	/* The other node has its pages still, except those that are not lent. */
+	test_set_spare(0, WMARK_MIN, 0);
+	while (test_scan(0, 1024, NULL) != SHRINK_STOP)
+		;
+	KUNIT_EXPECT_EQ(test, rxd_store_used(c->borrower.store), 400);
+}
+
+/* A page that fell back to the other node must not have its reclaim ask for all there is. */
+static void little_is_asked_for_where_little_is_lent(struct kunit *test)
+{
+	struct cache *c = make_lent(test, 1000, 10);
+
+	KUNIT_EXPECT_EQ(test, test_count(1), 10 << DEF_PRIORITY);
+	pretend(c, 1 << 20);
+	KUNIT_EXPECT_EQ(test, test_count(0), 16 * MACHINE_PAGES);
+	pretend(c, -(1 << 20));
+	rxd_store_set_lending(c->borrower.store, ULONG_MAX);
+	KUNIT_EXPECT_EQ(test, test_count(0), SHRINK_EMPTY);
+}
+
+static void expect_enough(struct kunit *test, bool is)
+{
+	KUNIT_EXPECT_EQ(test, test_scan(0, 1, NULL), is ? SHRINK_STOP : BATCH);
+}
+
+static void reclaim_gets_what_is_missing(struct kunit *test)
+{
+	struct cache *c = make_lent(test, 6 * BATCH, 0);
+	unsigned int kswapd;
+
+	for (kswapd = 0; kswapd < 2; kswapd++) {
+		test_machine.is_kswapd = kswapd;
+		test_set_spare(0, kswapd ? WMARK_HIGH : WMARK_MIN, ENOUGH - 1);
+		expect_enough(test, false);
+		test_set_spare(0, kswapd ? WMARK_HIGH : WMARK_MIN, ENOUGH);
+		expect_enough(test, true);
+	}
+	/* A boost of the watermarks is one for large pieces. */
+	test_zone(0, ZONE_NORMAL)->watermark_boost = MACHINE_PAGES / 4;
+	expect_enough(test, true);
+	atomic_long_inc(&test_zone(0, ZONE_NORMAL)->vm_stat[NR_FREE_CMA_PAGES]);
+	expect_enough(test, false);
+	atomic_long_dec(&test_zone(0, ZONE_NORMAL)->vm_stat[NR_FREE_CMA_PAGES]);
+	expect_enough(test, true);
+	test_set_spare(0, WMARK_HIGH, 0);
+	test_zone(0, ZONE_MOVABLE)->present_pages = MACHINE_PAGES / 4;
+	atomic_long_set(&test_zone(0, ZONE_MOVABLE)->vm_stat[NR_FREE_PAGES], MACHINE_PAGES / 4);
+	expect_enough(test, false);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 4);
+}
+
+/* Reclaim of large pieces begins with much memory free. Not so that of drop_caches. */
+static void nothing_is_given_without_need(struct kunit *test)
+{
+	struct cache *c = make_lent(test, 2 * BATCH, 0);
+
+	test_set_spare(0, WMARK_HIGH, MACHINE_PAGES / 16);
+	expect_enough(test, true);
+	test_machine.is_kswapd = true;
+	expect_enough(test, true);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 0);
+	KUNIT_EXPECT_EQ(test, test_machine.nr_graces, 0);
+	KUNIT_EXPECT_EQ(test, test_drop(0, 1), BATCH);
+}
+
+static bool is_urgent_on(int node)
+{
+	return test_count(node) > 1000;
+}
+
+static void page_cache_in_use_is_spared(struct kunit *test)
+{
+	static const enum node_stat_item items[] = {
+		WORKINGSET_ACTIVATE_FILE, WORKINGSET_RESTORE_FILE, WORKINGSET_REFAULT_ANON,
+		NR_VMSCAN_WRITE,
+	};
+	unsigned int i;
+
+	make_lent(test, 1000, 1000);
+	for (i = 0; i < NR_NODES; i++) {
+		atomic_long_set(test_stat(i, NR_INACTIVE_FILE), MACHINE_PAGES / NR_NODES / 8);
+		/* Those that have moved before the first look do not count. */
+		atomic_long_set(test_stat(i, NR_VMSCAN_WRITE), 10000);
+		KUNIT_EXPECT_EQ(test, test_count(i) >> 11, 0);
+	}
+	test_machine.late += 2 * HZ;
+	for (i = 0; i < ARRAY_SIZE(items); i++) {
+		KUNIT_EXPECT_FALSE(test, is_urgent_on(0));
+		atomic_long_add(128, test_stat(0, items[i]));
+		KUNIT_EXPECT_FALSE(test, is_urgent_on(0));
+		atomic_long_inc(test_stat(0, items[i]));
+		KUNIT_EXPECT_TRUE(test, is_urgent_on(0));
+		KUNIT_EXPECT_FALSE(test, is_urgent_on(1));
+		/* For some time, also if nothing moves any more. */
+		test_machine.late += 2 * HZ;
+		KUNIT_EXPECT_TRUE(test, is_urgent_on(0));
+		KUNIT_EXPECT_TRUE(test, is_urgent_on(0));
+		test_machine.late += 2 * HZ;
+	}
+	KUNIT_EXPECT_FALSE(test, is_urgent_on(0));
+	atomic_long_set(test_stat(0, NR_FILE_DIRTY), MACHINE_PAGES / NR_NODES / 12);
+	KUNIT_EXPECT_TRUE(test, is_urgent_on(0));
+}
+
+static void oom_gets_some(struct kunit *test)
+{
+	static const struct {
+		long lent, asked; /* in MiB */
+	} cases[] = { { 20, 16 }, { 128, 16 }, { 800, 100 }, { 2048, 256 }, { 1 << 20, 256 } };
+	struct cache *c = make_lent(test, 0, 0);
+	unsigned int i;
+
+	c->is_deaf = true;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		pretend(c, cases[i].lent * BATCH);
+		c->nr_asked = 0;
+		KUNIT_EXPECT_EQ(test, test_oom(), 0);
+		KUNIT_EXPECT_EQ(test, c->nr_asked, 1);
+		KUNIT_EXPECT_EQ(test, c->asked, cases[i].asked * BATCH);
+		KUNIT_EXPECT_EQ(test, c->nid, NUMA_NO_NODE);
+		pretend(c, -cases[i].lent * BATCH);
+	}
+}
+
+static void oom_waits_for_locks_only(struct kunit *test)
+{
+	struct cache *c = make_lent(test, 100, 0);
+
+	c->is_busy = true;
+	test_set_spare(0, WMARK_MIN, 0);
+	KUNIT_EXPECT_EQ(test, test_scan(0, 1, NULL), SHRINK_STOP);
+	c->nr_asked = 0;
+	KUNIT_EXPECT_EQ(test, test_oom(), 0);
+	KUNIT_EXPECT_GT(test, c->nr_asked, 10);
+	c->is_busy = false;
+	KUNIT_EXPECT_EQ(test, test_oom(), 100);
+	c->nr_asked = 0;
+	KUNIT_EXPECT_EQ(test, test_oom(), 0);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 0);
+}
+
+static void oom_of_a_cpuset_gets_its_nodes(struct kunit *test)
+{
+	struct cache *c = make_lent(test, 300, 200);
+
+	node_clear(0, test_machine.allowed);
+	KUNIT_EXPECT_EQ(test, test_oom(), 200);
+	KUNIT_EXPECT_EQ(test, pages_on(c, 0), 300);
+	c->nr_asked = 0;
+	KUNIT_EXPECT_EQ(test, test_oom(), 0);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 0);
+	node_set(0, test_machine.allowed);
+	KUNIT_EXPECT_EQ(test, test_oom(), 300);
+}
+
+static void grows_where_it_allocates(struct kunit *test)
+{
+	struct rxd_store *bound = make(test, 1)->borrower.store;
+	struct rxd_store *local = make(test, RXD_NODE_LOCAL)->borrower.store;
+	struct rxd_store *spread = make(test, RXD_NODE_INTERLEAVE)->borrower.store;
+	long keep = test_headroom() / NR_NODES;
+
+	test_set_spare(0, WMARK_HIGH, keep + 500);
+	test_set_spare(1, WMARK_HIGH, keep + 99);
+	KUNIT_EXPECT_TRUE(test, rxd_lend_allows(local, 500));
+	KUNIT_EXPECT_FALSE(test, rxd_lend_allows(local, 501));
+	KUNIT_EXPECT_FALSE(test, rxd_lend_allows(bound, 100));
+	KUNIT_EXPECT_TRUE(test, rxd_lend_allows(bound, 99));
+	KUNIT_EXPECT_FALSE(test, rxd_lend_allows(spread, 199));
+	KUNIT_EXPECT_TRUE(test, rxd_lend_allows(spread, 198));
+	test_machine.local = 1;
+	KUNIT_EXPECT_FALSE(test, rxd_lend_allows(local, 100));
+	test_set_spare(1, WMARK_HIGH, keep + 100);
+	KUNIT_EXPECT_TRUE(test, rxd_lend_allows(local, 100));
+}
+
+static void lent_pages_are_of_the_node(struct kunit *test)
+{
+	struct rxd_store *bound = make(test, 1)->borrower.store;
+	struct page *page;
+
+	page = rxd_store_alloc_page(bound, 0, RXD_GFP_LENT);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, test_nid(page), 1);
+	rxd_store_free_page(page);
+	test_set_spare(1, WMARK_LOW, 1);
+	page = rxd_store_alloc_page(bound, 0, RXD_GFP_LENT);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	rxd_store_free_page(page);
+	test_set_spare(1, WMARK_LOW, 0);
+	KUNIT_EXPECT_NULL(test, rxd_store_alloc_page(bound, 0, RXD_GFP_LENT));
+	/* The memory of its own it gets as any store does. */
+	page = rxd_store_alloc_page(bound, 0, RXD_GFP);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	rxd_store_free_page(page);
+}
+
+static void little_is_replaced_at_a_time(struct kunit *test)
+{
+	long most = test_headroom() / 8;
+
+	rxd_store_drain();
+	KUNIT_EXPECT_TRUE(test, rxd_lend_may_replace());
+	test_note_retired(most);
+	KUNIT_EXPECT_TRUE(test, rxd_lend_may_replace());
+	test_note_retired(1);
+	KUNIT_EXPECT_FALSE(test, rxd_lend_may_replace());
+	test_note_retired(-most - 1);
+	KUNIT_EXPECT_TRUE(test, rxd_lend_may_replace());
+	test_set_spare(0, WMARK_LOW, 0);
+	KUNIT_EXPECT_TRUE(test, rxd_lend_may_replace());
+	test_set_spare(1, WMARK_LOW, 0);
+	KUNIT_EXPECT_FALSE(test, rxd_lend_may_replace());
+}
+
+static void worth_is_inherited(struct kunit *test)
+{
+	struct cache *busy = make_lent(test, 100, 0), *idle = make_lent(test, 100, 0);
+	struct cache *new = make(test, RXD_NODE_LOCAL), *next = make(test, RXD_NODE_LOCAL);
+	u64 worth;
+
+	busy->uses = 4000;
+	test_compare();
+	worth = busy->borrower.worth;
+	KUNIT_EXPECT_GT(test, worth, 0);
+	KUNIT_EXPECT_EQ(test, idle->borrower.worth, 0);
+	/* A cache without a history gives neither first nor last. */
+	rxd_borrow_begin(&new->borrower);
+	KUNIT_EXPECT_EQ(test, new->borrower.worth, worth / 2);
+	rxd_borrow_end(&new->borrower);
+
+	new->uses = 4000;
+	rxd_borrow_replace(&busy->borrower, &new->borrower);
+	KUNIT_EXPECT_TRUE(test, list_empty(&busy->borrower.list));
+	KUNIT_EXPECT_EQ(test, new->borrower.worth, worth);
+	KUNIT_EXPECT_EQ(test, new->borrower.uses, 4000);
+	/* If it was taken off the list before. */
+	rxd_borrow_end(&new->borrower);
+	rxd_borrow_replace(&new->borrower, &next->borrower);
+	KUNIT_EXPECT_EQ(test, next->borrower.worth, worth);
+	KUNIT_EXPECT_FALSE(test, list_empty(&next->borrower.list));
+	test_set_spare(0, WMARK_MIN, 0);
+	KUNIT_EXPECT_EQ(test, test_scan(0, 1, NULL), 100);
+	KUNIT_EXPECT_EQ(test, rxd_store_used(idle->borrower.store), 0);
+}
+
+static struct cache *raced;
+
+static int race_fill(void *arg)
+{
+	struct rxd_store *store = raced->borrower.store;
+	int node = (long)arg;
+	struct page *page;
+	bool refused;
+
+	while (!kthread_should_stop()) {
+		page = get_random_u32_below(4) ? test_page(node) : NULL;
+		spin_lock(&raced->lock);
+		refused = rxd_store_exchange(store, get_random_u32_below(CAPACITY), page,
+					     RXD_GFP_NOWAIT);
+		spin_unlock(&raced->lock);
+		if (refused && page)
+			rxd_store_free_page(page);
+		cond_resched();
+	}
+	return 0;
+}
+
+static int race_reclaim(void *arg)
+{
+	while (!kthread_should_stop()) {
+		usleep_range(1000, 5000);
+		test_count((long)arg);
+		test_scan((long)arg, get_random_u32_below(1024), NULL);
+		if (!get_random_u32_below(16))
+			test_oom();
+	}
+	return 0;
+}
+
+static int race_lending(void *arg)
+{
+	while (!kthread_should_stop()) {
+		usleep_range(1000, 5000);
+		rxd_store_set_lending(raced->borrower.store, get_random_u32_below(4) ?
+				      get_random_u32_below(CAPACITY) : ULONG_MAX);
+	}
+	return 0;
+}
+
+static void race_for_the_counts(struct kunit *test)
+{
+	struct crew crew = {};
+
+	raced = make_lent(test, 0, 0);
+	test_set_spare(0, WMARK_MIN, 0);
+	test_set_spare(1, WMARK_MIN, 0);
+	crew_add(test, &crew, race_fill, (void *)0L);
+	crew_add(test, &crew, race_fill, (void *)1L);
+	crew_add(test, &crew, race_reclaim, (void *)0L);
+	crew_add(test, &crew, race_reclaim, (void *)1L);
+	crew_add(test, &crew, race_lending, NULL);
+	crew_run(&crew, 3000);
+	rxd_store_set_lending(raced->borrower.store, ULONG_MAX);
+	expect_lent(test, 0, 0);
+	rxd_store_set_lending(raced->borrower.store, 0);
+	expect_lent(test, pages_on(raced, 0), pages_on(raced, 1));
+	KUNIT_EXPECT_GT(test, raced->nr_asked, 10);
+}
+
+static int borrow_init(struct kunit *test)
+{
+	test_begin();
+	return 0;
+}
+
+static void borrow_exit(struct kunit *test)
+{
+	test_end();
+}
+
+static int borrow_suite_init(struct kunit_suite *suite)
+{
+	return rxd_store_init();
+}
+
+static void borrow_suite_exit(struct kunit_suite *suite)
+{
+	rxd_store_exit();
+}
+
+static struct kunit_case borrow_cases[] = {
+	KUNIT_CASE(each_node_has_its_part),
+	KUNIT_CASE(count_follows_in_batches),
+	KUNIT_CASE(node_gets_its_own_pages),
+	KUNIT_CASE(little_is_asked_for_where_little_is_lent),
+	KUNIT_CASE(reclaim_gets_what_is_missing),
+	KUNIT_CASE(nothing_is_given_without_need),
+	KUNIT_CASE(page_cache_in_use_is_spared),
+	KUNIT_CASE(oom_gets_some),
+	KUNIT_CASE_SLOW(oom_waits_for_locks_only),
+	KUNIT_CASE(oom_of_a_cpuset_gets_its_nodes),
+	KUNIT_CASE(grows_where_it_allocates),
+	KUNIT_CASE(lent_pages_are_of_the_node),
+	KUNIT_CASE(little_is_replaced_at_a_time),
+	KUNIT_CASE(worth_is_inherited),
+	KUNIT_CASE_SLOW(race_for_the_counts),
+	{}
+};
+
+static struct kunit_suite borrow_suite = {
+	.name = "rxd_lend",
+	.init = borrow_init,
+	.exit = borrow_exit,
+	.suite_init = borrow_suite_init,
+	.suite_exit = borrow_suite_exit,
+	.test_cases = borrow_cases,
+};
+
+kunit_test_suite(borrow_suite);
+
+MODULE_DESCRIPTION("KUnit tests of what lends memory to caches");
+MODULE_LICENSE("GPL");

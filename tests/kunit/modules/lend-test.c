@@ -1,0 +1,963 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of caches that are lent memory. The tests use the index as the target does, and give
+ * memory back as reclaim and the OOM killer have it given back.
+ */
+#include <kunit/resource.h>
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/list.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
+#include <linux/rwsem.h>
+#include <linux/shrinker.h>
+#include <linux/sizes.h>
+#include <uapi/linux/rxd.h>
+
+#include "../dm-target/limit.h"
+#include "../dm-target/origin.h"
+#include "../module/store.h"
+#include "crew.h"
+#include "lend-test.h"
+
+#define MIB		(SZ_1M / PAGE_SIZE)
+#define BLOCK_PAGES	4
+/* In blocks. */
+#define SLOTS		(32 * MIB / BLOCK_PAGES)
+#define MINIMUM		(4 * MIB / BLOCK_PAGES)
+#define BLOCK_BYTES	(BLOCK_PAGES * PAGE_SIZE)
+
+struct lender {
+	struct rxcache c;
+	struct rw_semaphore io; /* held for reading by I/O, which a suspension waits for */
+	unsigned int seed;
+	atomic_t fills, hits, drops, wrong, gifts, changes;
+};
+
+static unsigned long used(const struct lender *l)
+{
+	return rxd_store_used(l->c.store) / BLOCK_PAGES;
+}
+
+static u64 stat(const struct lender *l, enum rxc_stat which)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu_ptr(l->c.stats, cpu)->count[which];
+	return sum;
+}
+
+static void destroy(void *arg)
+{
+	struct lender *l = arg;
+
+	rxc_limit_end(&l->c);
+	l->c.suspended = true;
+	rxc_limit_suspend(&l->c);
+	if (!IS_ERR_OR_NULL(l->c.index))
+		rxc_index_destroy(l->c.index);
+	if (l->c.store)
+		rxd_store_set_lending(l->c.store, ULONG_MAX);
+	rxd_store_destroy(l->c.store);
+	free_percpu(l->c.stats);
+	if (l->c.wq)
+		destroy_workqueue(l->c.wq);
+}
+
+static void begin(struct lender *l)
+{
+	down_write(&l->c.index_lock);
+	rxc_limit_begin(&l->c);
+	up_write(&l->c.index_lock);
+	rxc_limit_resume(&l->c);
+}
+
+static struct lender *make_empty(struct kunit *test, unsigned long minimum)
+{
+	struct lender *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	init_rwsem(&l->io);
+	init_rwsem(&l->c.index_lock);
+	rxc_limit_init(&l->c);
+	l->c.block_shift = ilog2(BLOCK_BYTES / SECTOR_SIZE);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy, l), 0);
+	l->c.wq = alloc_workqueue("lend_kunit", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	KUNIT_ASSERT_NOT_NULL(test, l->c.wq);
+	l->c.stats = alloc_percpu(struct rxc_stats);
+	KUNIT_ASSERT_NOT_NULL(test, (void __force *)l->c.stats);
+	l->c.min_size = minimum * BLOCK_BYTES;
+	return l;
+}
+
+static struct lender *make(struct kunit *test, unsigned long minimum)
+{
+	static const struct rxd_store_options plain = { .node = RXD_NODE_LOCAL };
+	struct lender *l = make_empty(test, minimum);
+
+	l->c.store = rxd_store_create(SLOTS * BLOCK_PAGES, &plain);
+	KUNIT_ASSERT_NOT_NULL(test, l->c.store);
+	l->c.index = rxc_index_create(l->c.store, BLOCK_PAGES, l->c.stats);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, l->c.index);
+	begin(l);
+	return l;
+}
+
+/* Get the pages of a block, as rxc_supply_pages() does. */
+static bool get_pages(struct lender *l, struct list_head *pages)
+{
+	gfp_t gfp = rxc_limit_gfp(&l->c, BLOCK_PAGES, RXD_GFP);
+	struct page *page, *next;
+	unsigned int i;
+
+	for (i = 0; gfp && i < BLOCK_PAGES; i++) {
+		page = rxd_store_alloc_page(l->c.store, 0, gfp);
+		if (!page)
+			break;
+		list_add(&page->lru, pages);
+	}
+	if (i == BLOCK_PAGES)
+		return true;
+	list_for_each_entry_safe(page, next, pages, lru)
+		rxd_store_free_page(page);
+	INIT_LIST_HEAD(pages);
+	return false;
+}
+
+/* Return: true if the block has a slot. */
+static bool begin_fill(struct lender *l, u64 block, unsigned long *slot)
+{
+	struct page *page, *next;
+	enum rxc_fate fate;
+	LIST_HEAD(pages);
+
+	fate = rxc_index_begin_fill(l->c.index, block, &pages, slot);
+	if (fate == RXC_FATE_NEED_PAGES && get_pages(l, &pages))
+		fate = rxc_index_begin_fill(l->c.index, block, &pages, slot);
+	list_for_each_entry_safe(page, next, &pages, lru)
+		rxd_store_free_page(page);
+	return fate == RXC_FATE_TRACKED;
+}
+
+/* Return: true if the block is cached now. */
+static bool fill(struct lender *l, u64 block)
+{
+	unsigned long slot;
+	unsigned int i;
+
+	if (!begin_fill(l, block, &slot))
+		return false;
+	for (i = 0; i < BLOCK_PAGES; i++)
+		memset64(page_address(rxc_index_own_page(l->c.index, slot, i)),
+			 block * BLOCK_PAGES + i, PAGE_SIZE / sizeof(u64));
+	rxc_index_end_fill(l->c.index, block, true);
+	atomic_inc(&l->fills);
+	return true;
+}
+
+static bool is_right(const struct page *page, u64 value)
+{
+	const u64 *word = page_address(page);
+	unsigned int i;
+
+	for (i = 0; i < PAGE_SIZE / sizeof(u64); i++)
+		if (word[i] != value)
+			return false;
+	return true;
+}
+
+/* Return: true if the block is cached. */
+static bool hit(struct lender *l, u64 block)
+{
+	long slot = rxc_index_find(l->c.index, block);
+	struct page *page;
+	unsigned int i;
+	bool is = slot >= 0;
+
+	for (i = 0; i < BLOCK_PAGES && is; i++) {
+		rcu_read_lock();
+		page = rxc_index_hit_page(l->c.index, slot, block, i);
+		is = page;
+		if (page && !is_right(page, block * BLOCK_PAGES + i))
+			atomic_inc(&l->wrong);
+		rcu_read_unlock();
+	}
+	if (is) {
+		rxc_index_touch(l->c.index, slot);
+		rxc_stat_inc(l->c.stats, RXC_READ_HITS);
+		atomic_inc(&l->hits);
+	}
+	return is;
+}
+
+/* Misses of blocks that were not read before. The limit follows once in a jiffy. */
+static void miss(struct lender *l, unsigned long nr)
+{
+	for (; nr; nr--) {
+		fill(l, l->seed++);
+		if (nr % 64 == 0)
+			schedule_timeout_uninterruptible(1);
+	}
+}
+
+static void take_all(struct lender *l)
+{
+	miss(l, 3 * SLOTS);
+}
+
+static void nothing_is_lent_without_a_minimum(struct kunit *test)
+{
+	struct lender *l = make(test, 0);
+
+	take_all(l);
+	KUNIT_EXPECT_EQ(test, used(l), SLOTS);
+	KUNIT_EXPECT_EQ(test, rxc_limit_lent(&l->c), 0);
+	KUNIT_EXPECT_EQ(test, test_count(), SHRINK_EMPTY);
+	KUNIT_EXPECT_EQ(test, test_scan(256, NULL), SHRINK_STOP);
+	KUNIT_EXPECT_EQ(test, test_oom(), 0);
+	KUNIT_EXPECT_EQ(test, used(l), SLOTS);
+}
+
+static void what_is_beyond_the_minimum_is_lent(struct kunit *test)
+{
+	long before = test_reclaimable();
+	struct lender *l = make(test, MINIMUM);
+	long lent;
+
+	miss(l, MINIMUM);
+	KUNIT_EXPECT_EQ(test, used(l), MINIMUM);
+	KUNIT_EXPECT_EQ(test, rxc_limit_lent(&l->c), 0);
+	KUNIT_EXPECT_EQ(test, stat(l, RXC_TAKEN), 0);
+	take_all(l);
+	lent = rxc_limit_lent(&l->c);
+	KUNIT_EXPECT_EQ(test, used(l), SLOTS);
+	KUNIT_EXPECT_EQ(test, lent, SLOTS - MINIMUM);
+	KUNIT_EXPECT_LE(test, stat(l, RXC_TAKEN), lent);
+	KUNIT_EXPECT_GE(test, stat(l, RXC_TAKEN), lent - 64);
+	/* Of the stat, each processor has a part that is not added yet. */
+	KUNIT_EXPECT_GE(test, test_reclaimable() - before, lent * BLOCK_PAGES - 2 * (long)MIB);
+	KUNIT_EXPECT_LE(test, test_reclaimable() - before, lent * BLOCK_PAGES + 2 * (long)MIB);
+	KUNIT_EXPECT_GE(test, test_count(), (lent * BLOCK_PAGES) - MIB);
+	/* Neither for the pages nor for their leaves. */
+	KUNIT_EXPECT_EQ(test, atomic_read(&test_limit.nr_wakes), 0);
+	rxc_limit_count_taken(&l->c);
+	KUNIT_EXPECT_EQ(test, stat(l, RXC_TAKEN), lent);
+}
+
+static void limit_rises_while_memory_is_free(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	unsigned long at;
+
+	test_machine.is_full = true;
+	miss(l, 2 * MINIMUM);
+	KUNIT_EXPECT_EQ(test, used(l), MINIMUM);
+	KUNIT_EXPECT_TRUE(test, hit(l, l->seed - 1));
+
+	test_machine.is_full = false;
+	miss(l, 4 * MINIMUM);
+	at = used(l);
+	KUNIT_EXPECT_GT(test, at, 2 * MINIMUM);
+	KUNIT_EXPECT_LT(test, at, SLOTS);
+
+	/* No block enters beyond what is used by now, but new blocks replace others. */
+	test_machine.is_full = true;
+	schedule_timeout_uninterruptible(2);
+	miss(l, 2 * MINIMUM);
+	KUNIT_EXPECT_LE(test, used(l), at + 1);
+	KUNIT_EXPECT_TRUE(test, hit(l, l->seed - 1));
+	KUNIT_EXPECT_EQ(test, atomic_read(&l->wrong), 0);
+
+	/* What a drop leaves free is not taken again while others have the memory. */
+	rxc_index_drop(l->c.index, 0, l->seed);
+	KUNIT_EXPECT_EQ(test, used(l), 0);
+	schedule_timeout_uninterruptible(2);
+	miss(l, 4 * MINIMUM);
+	KUNIT_EXPECT_EQ(test, used(l), MINIMUM);
+}
+
+/* While many pages wait to be freed, no others are lent in their place. */
+static void misses_go_round_the_cache(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	u64 evictions;
+
+	take_all(l);
+	test_machine.is_full = true;
+	schedule_timeout_uninterruptible(2);
+	miss(l, 64);
+	KUNIT_EXPECT_TRUE(test, hit(l, l->seed - 1));
+	test_limit.is_waiting = true;
+	evictions = stat(l, RXC_EVICTIONS);
+	miss(l, 64);
+	KUNIT_EXPECT_FALSE(test, hit(l, l->seed - 1));
+	KUNIT_EXPECT_EQ(test, stat(l, RXC_EVICTIONS), evictions);
+	KUNIT_EXPECT_EQ(test, used(l), SLOTS);
+
+	/* At its minimum, the cache replaces memory of its own. */
+	while (test_scan(1024, NULL) != SHRINK_STOP)
+		;
+	KUNIT_EXPECT_EQ(test, used(l), MINIMUM);
+	miss(l, 64);
+	KUNIT_EXPECT_TRUE(test, hit(l, l->seed - 1));
+	KUNIT_EXPECT_EQ(test, used(l), MINIMUM);
+}
+
+/* The lender for what happens at a claim. */
+static struct lender *claimed;
+
+static void trim_at_claim(void)
+{
+	/* The last part waits for its grace period. */
+	synchronize_rcu();
+	mod_delayed_work(claimed->c.wq, &claimed->c.trim_work, 0);
+	flush_delayed_work(&claimed->c.trim_work);
+}
+
+static void trim_spares_what_is_given(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	unsigned long before;
+
+	take_all(l);
+	before = used(l);
+	claimed = l;
+	test_limit.at_claim = trim_at_claim;
+	KUNIT_EXPECT_EQ(test, test_scan(MIB, NULL), MIB);
+	test_limit.at_claim = NULL;
+	KUNIT_EXPECT_EQ(test, used(l), before - MIB / BLOCK_PAGES);
+}
+
+static void drop_at_claim(void)
+{
+	test_limit.at_claim = NULL;
+	while (used(claimed) > MINIMUM + 2)
+		rxc_index_drop(claimed->c.index, --claimed->seed, 1);
+}
+
+/* A drop meanwhile leaves less to be given: the minimum stays. */
+static void drop_beside_a_gift(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+
+	take_all(l);
+	claimed = l;
+	test_limit.at_claim = drop_at_claim;
+	KUNIT_EXPECT_EQ(test, test_scan(1024, NULL), 2 * BLOCK_PAGES);
+	KUNIT_EXPECT_EQ(test, used(l), MINIMUM);
+	KUNIT_EXPECT_EQ(test, rxc_limit_lent(&l->c), 0);
+	KUNIT_EXPECT_EQ(test, stat(l, RXC_GIVEN), 2);
+}
+
+/* If nothing can be given, the limit stays, and nothing counts as given, or as taken again. */
+static void blocks_in_use_are_not_given(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	unsigned long before, slot;
+	u64 block;
+
+	for (block = 0; block < 2 * MINIMUM; block++) {
+		KUNIT_ASSERT_TRUE(test, begin_fill(l, block, &slot));
+		if (block % 64 == 0)
+			schedule_timeout_uninterruptible(1);
+	}
+	rxc_limit_count_taken(&l->c);
+	before = used(l);
+	KUNIT_EXPECT_EQ(test, before, 2 * MINIMUM);
+	test_machine.is_full = true;
+	schedule_timeout_uninterruptible(2);
+	rxc_limit_gfp(&l->c, BLOCK_PAGES, RXD_GFP);
+	KUNIT_EXPECT_EQ(test, test_scan(256, NULL), SHRINK_STOP);
+	KUNIT_EXPECT_EQ(test, used(l), before);
+	KUNIT_EXPECT_EQ(test, rxd_store_excess(l->c.store), 0);
+	rxc_limit_count_taken(&l->c);
+	KUNIT_EXPECT_EQ(test, stat(l, RXC_GIVEN), 0);
+	KUNIT_EXPECT_EQ(test, stat(l, RXC_TAKEN), MINIMUM);
+	for (block = 0; block < 2 * MINIMUM; block++)
+		rxc_index_end_fill(l->c.index, block, false);
+}
+
+/* Of many misses in a jiffy, one looks at the memory, and no other one waits for it. */
+static void misses_do_not_wait_for_the_limit(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	unsigned long at;
+
+	take_all(l);
+	schedule_timeout_uninterruptible(2);
+	at = l->c.followed_at;
+	spin_lock(&l->c.limit_lock);
+	KUNIT_EXPECT_TRUE(test, rxc_limit_gfp(&l->c, BLOCK_PAGES, RXD_GFP) == RXD_GFP_LENT);
+	spin_unlock(&l->c.limit_lock);
+	KUNIT_EXPECT_EQ(test, l->c.followed_at, at);
+}
+
+static void pages_are_free_when_reclaim_is_told(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	unsigned long before, reclaimed;
+
+	take_all(l);
+	before = used(l);
+	KUNIT_EXPECT_EQ(test, test_scan(1, &reclaimed), MIB);
+	KUNIT_EXPECT_EQ(test, reclaimed, MIB);
+	KUNIT_EXPECT_EQ(test, used(l), before - MIB / BLOCK_PAGES);
+	KUNIT_EXPECT_EQ(test, stat(l, RXC_GIVEN), MIB / BLOCK_PAGES);
+	KUNIT_EXPECT_EQ(test, rxd_store_excess(l->c.store), 0);
+	/* Others need the memory, so the cache does not take it again. */
+	test_machine.is_full = true;
+	miss(l, 128);
+	KUNIT_EXPECT_EQ(test, used(l), before - MIB / BLOCK_PAGES);
+}
+
+static void gives_down_to_the_minimum(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	unsigned long nr, rounds = 0;
+	u64 block;
+
+	take_all(l);
+	while ((nr = test_scan(1024, NULL)) != SHRINK_STOP && rounds++ < 100)
+		KUNIT_EXPECT_LE(test, nr, 1024);
+	KUNIT_EXPECT_EQ(test, used(l), MINIMUM);
+	KUNIT_EXPECT_EQ(test, rxc_limit_lent(&l->c), 0);
+	KUNIT_EXPECT_EQ(test, stat(l, RXC_GIVEN), SLOTS - MINIMUM);
+	for (block = 0; block < l->seed; block++)
+		hit(l, block);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l->hits), MINIMUM);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l->wrong), 0);
+
+	/* When memory is free again, the cache takes it again. */
+	take_all(l);
+	KUNIT_EXPECT_EQ(test, used(l), SLOTS);
+	KUNIT_EXPECT_GT(test, stat(l, RXC_TAKEN), stat(l, RXC_GIVEN));
+}
+
+static void oom_gets_all_in_the_end(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	unsigned int i;
+
+	take_all(l);
+	for (i = 0; i < 100 && test_oom(); i++)
+		;
+	KUNIT_EXPECT_LT(test, i, 10);
+	KUNIT_EXPECT_EQ(test, rxc_limit_lent(&l->c), 0);
+	KUNIT_EXPECT_EQ(test, used(l), MINIMUM);
+	/* Then nothing keeps the OOM killer from its work. */
+	KUNIT_EXPECT_EQ(test, test_count(), SHRINK_EMPTY);
+}
+
+static void page_cache_is_reclaimed_first(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+
+	take_all(l);
+	test_machine.page_cache = totalram_pages() / 8;
+	/* What reclaim asks for at its first priority is less than a page. */
+	KUNIT_EXPECT_EQ(test, test_count() >> 11, 0);
+	KUNIT_EXPECT_GT(test, test_count(), 0);
+	test_machine.page_cache = totalram_pages() / 32;
+	KUNIT_EXPECT_GE(test, test_count() >> 11, MIB);
+}
+
+static int scan_once(void *arg)
+{
+	struct completion *done = arg;
+
+	test_scan(256, NULL);
+	kthread_complete_and_exit(done, 0);
+}
+
+/* Readers that have found a page may copy it until they leave their RCU section. */
+static void page_stays_while_it_is_read(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	DECLARE_COMPLETION_ONSTACK(done);
+	struct task_struct *thread;
+	bool early = false;
+	unsigned int i;
+
+	take_all(l);
+	thread = kthread_create(scan_once, &done, "lend_kunit");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, thread);
+	rcu_read_lock();
+	wake_up_process(thread);
+	for (i = 0; i < 100; i++) {
+		mdelay(1);
+		early |= completion_done(&done);
+	}
+	/* The blocks have left the cache by now. */
+	KUNIT_EXPECT_EQ(test, used(l), SLOTS - 256 / BLOCK_PAGES);
+	rcu_read_unlock();
+	wait_for_completion(&done);
+	KUNIT_EXPECT_FALSE(test, early);
+}
+
+/* Reclaim for a huge page runs while single pages are free. */
+static void nothing_is_given_while_memory_is_free(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+
+	take_all(l);
+	test_machine.is_served = true;
+	KUNIT_EXPECT_EQ(test, test_scan(1024, NULL), SHRINK_STOP);
+	KUNIT_EXPECT_EQ(test, used(l), SLOTS);
+	test_machine.is_served = false;
+	KUNIT_EXPECT_EQ(test, test_scan(1024, NULL), 1024);
+	KUNIT_EXPECT_EQ(test, used(l), SLOTS - 1024 / BLOCK_PAGES);
+}
+
+static void nothing_is_given_from_an_index_that_is_replaced(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+
+	take_all(l);
+	down_write(&l->c.index_lock);
+	KUNIT_EXPECT_EQ(test, test_scan(256, NULL), SHRINK_STOP);
+	up_write(&l->c.index_lock);
+	KUNIT_EXPECT_EQ(test, used(l), SLOTS);
+	rxc_limit_end(&l->c);
+	KUNIT_EXPECT_EQ(test, test_scan(256, NULL), SHRINK_STOP);
+	KUNIT_EXPECT_EQ(test, used(l), SLOTS);
+}
+
+static void idle_cache_gives_first(struct kunit *test)
+{
+	struct lender *busy = make(test, MINIMUM), *idle = make(test, MINIMUM);
+	unsigned int round;
+	u64 block;
+
+	take_all(busy);
+	take_all(idle);
+	for (round = 0; round < 3; round++) {
+		for (block = 0; block < busy->seed; block++)
+			hit(busy, block);
+		test_compare();
+	}
+	while (rxc_limit_lent(&idle->c)) {
+		KUNIT_ASSERT_NE(test, test_scan(256, NULL), SHRINK_STOP);
+		KUNIT_ASSERT_EQ(test, used(busy), SLOTS);
+	}
+	KUNIT_EXPECT_EQ(test, test_scan(256, NULL), 256);
+	KUNIT_EXPECT_EQ(test, used(busy), SLOTS - 256 / BLOCK_PAGES);
+	KUNIT_EXPECT_EQ(test, used(idle), MINIMUM);
+}
+
+/* As rxcache_preresume() does it. */
+static struct lender *reload(struct kunit *test, struct lender *old)
+{
+	struct lender *l = make_empty(test, old->c.min_size / BLOCK_BYTES);
+	LIST_HEAD(pages);
+
+	down_write(&l->c.index_lock);
+	l->c.store = old->c.store;
+	rxc_limit_take_over(&l->c, &old->c);
+	/* The counters of the two are not exchanged yet. */
+	test_compare();
+	KUNIT_EXPECT_EQ(test, l->c.borrower.give(&l->c.borrower, 1, NUMA_NO_NODE, &pages), -EBUSY);
+	old->c.store = NULL;
+	swap(l->c.index, old->c.index);
+	swap(l->c.stats, old->c.stats);
+	/* The old table is destroyed at any time. */
+	rxc_limit_end(&old->c);
+	rxc_limit_begin(&l->c);
+	up_write(&l->c.index_lock);
+	rxc_limit_resume(&l->c);
+	l->seed = old->seed;
+	return l;
+}
+
+/* A reload of the table changes neither what is lent, nor who gives first. Hits stay counted. */
+static void next_table_goes_on(struct kunit *test)
+{
+	struct lender *busy = make(test, MINIMUM), *idle = make(test, MINIMUM);
+	unsigned int round;
+	u64 block, worth;
+
+	take_all(idle);
+	take_all(busy);
+	for (round = 0; round < 3; round++) {
+		for (block = 0; block < busy->seed; block++)
+			hit(busy, block);
+		test_compare();
+	}
+	worth = busy->c.borrower.worth;
+	busy = reload(test, busy);
+	KUNIT_EXPECT_EQ(test, rxc_limit_lent(&busy->c), SLOTS - MINIMUM);
+	test_compare();
+	KUNIT_EXPECT_GT(test, busy->c.borrower.worth, 0);
+	KUNIT_EXPECT_LE(test, busy->c.borrower.worth, worth);
+	while (rxc_limit_lent(&idle->c)) {
+		KUNIT_ASSERT_NE(test, test_scan(256, NULL), SHRINK_STOP);
+		KUNIT_ASSERT_EQ(test, used(busy), SLOTS);
+	}
+	KUNIT_EXPECT_EQ(test, test_scan(256, NULL), 256);
+	KUNIT_EXPECT_EQ(test, used(busy), SLOTS - 256 / BLOCK_PAGES);
+	KUNIT_EXPECT_EQ(test, stat(busy, RXC_GIVEN), 256 / BLOCK_PAGES);
+}
+
+/* What nobody can give does not count as lent: no resume may follow. */
+static void nothing_is_lent_after_the_end(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+
+	take_all(l);
+	KUNIT_EXPECT_NE(test, test_count(), SHRINK_EMPTY);
+	rxc_limit_end(&l->c);
+	KUNIT_EXPECT_EQ(test, test_count(), SHRINK_EMPTY);
+	KUNIT_EXPECT_EQ(test, rxc_limit_lent(&l->c), 0);
+	KUNIT_EXPECT_EQ(test, test_oom(), 0);
+	begin(l);
+	KUNIT_EXPECT_EQ(test, rxc_limit_lent(&l->c), SLOTS - MINIMUM);
+	KUNIT_EXPECT_EQ(test, test_scan(256, NULL), 256);
+}
+
+static void sizes_move(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+
+	take_all(l);
+	down_read(&l->c.index_lock);
+	rxc_limit_set_min(&l->c, 2 * MINIMUM * BLOCK_BYTES);
+	KUNIT_EXPECT_EQ(test, rxc_limit_lent(&l->c), SLOTS - 2 * MINIMUM);
+	KUNIT_EXPECT_EQ(test, used(l), SLOTS);
+	rxc_limit_set(&l->c, 3 * MINIMUM * BLOCK_BYTES);
+	up_read(&l->c.index_lock);
+	flush_delayed_work(&l->c.trim_work);
+	while (rxd_store_excess(l->c.store))
+		msleep(20);
+	KUNIT_EXPECT_EQ(test, used(l), 3 * MINIMUM);
+	KUNIT_EXPECT_EQ(test, rxc_limit_most(&l->c), 3 * MINIMUM);
+	take_all(l);
+	KUNIT_EXPECT_EQ(test, used(l), 3 * MINIMUM);
+
+	down_read(&l->c.index_lock);
+	rxc_limit_set_min(&l->c, 0);
+	KUNIT_EXPECT_EQ(test, rxc_limit_lent(&l->c), 0);
+	rxc_limit_set_min(&l->c, 3 * MINIMUM * BLOCK_BYTES);
+	KUNIT_EXPECT_EQ(test, rxc_limit_lent(&l->c), 0);
+	up_read(&l->c.index_lock);
+	KUNIT_EXPECT_EQ(test, test_scan(256, NULL), SHRINK_STOP);
+}
+
+static void bad_minimum(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	struct rxcache *c = &l->c;
+
+	KUNIT_EXPECT_NULL(test, rxc_limit_check_min(c, 0, 0, 16));
+	KUNIT_EXPECT_NULL(test, rxc_limit_check_min(c, 16 * BLOCK_BYTES, 0, 16));
+	KUNIT_EXPECT_NULL(test, rxc_limit_check_min(c, 16 * BLOCK_BYTES, 16 * BLOCK_BYTES, 16));
+	KUNIT_EXPECT_NULL(test, rxc_limit_check_min(c, SLOTS * BLOCK_BYTES, 0, 16));
+	KUNIT_EXPECT_NOT_NULL(test, rxc_limit_check_min(c, 15 * BLOCK_BYTES, 0, 16));
+	KUNIT_EXPECT_NOT_NULL(test, rxc_limit_check_min(c, 32 * BLOCK_BYTES + 512, 0, 16));
+	KUNIT_EXPECT_NOT_NULL(test, rxc_limit_check_min(c, (SLOTS + 1) * BLOCK_BYTES, 0, 16));
+	KUNIT_EXPECT_NOT_NULL(test,
+			      rxc_limit_check_min(c, 33 * BLOCK_BYTES, 32 * BLOCK_BYTES, 16));
+	down_read(&c->index_lock);
+	KUNIT_EXPECT_NOT_NULL(test, rxc_limit_set_min(c, 15 * BLOCK_BYTES));
+	KUNIT_EXPECT_NOT_NULL(test, rxc_limit_set(c, (MINIMUM - 1) * BLOCK_BYTES));
+	KUNIT_EXPECT_NULL(test, rxc_limit_set(c, 2 * MINIMUM * BLOCK_BYTES));
+	KUNIT_EXPECT_NOT_NULL(test, rxc_limit_set_min(c, (2 * MINIMUM + 1) * BLOCK_BYTES));
+	up_read(&c->index_lock);
+	KUNIT_EXPECT_EQ(test, c->min_size, MINIMUM * BLOCK_BYTES);
+	KUNIT_EXPECT_EQ(test, c->size, 2 * MINIMUM * BLOCK_BYTES);
+}
+
+/* Threads for the races. All I/O holds the semaphore, as a suspension waits for it. */
+
+static int race_io(void *arg)
+{
+	struct lender *l = arg;
+	u64 block;
+
+	while (!kthread_should_stop()) {
+		down_read(&l->io);
+		block = get_random_u32_below(2 * SLOTS);
+		if (!hit(l, block))
+			fill(l, block);
+		up_read(&l->io);
+		cond_resched();
+	}
+	return 0;
+}
+
+static int race_drop(void *arg)
+{
+	struct lender *l = arg;
+
+	while (!kthread_should_stop()) {
+		usleep_range(1000, 20000);
+		down_read(&l->io);
+		rxc_index_drop(l->c.index, get_random_u32_below(2 * SLOTS),
+			       get_random_u32_below(SLOTS / 8));
+		up_read(&l->io);
+		atomic_inc(&l->drops);
+	}
+	return 0;
+}
+
+static int race_reclaim(void *arg)
+{
+	struct lender *l = arg;
+	unsigned long nr;
+
+	while (!kthread_should_stop()) {
+		usleep_range(200, 5000);
+		test_count();
+		nr = get_random_u32_below(16) ? test_scan(get_random_u32_below(2048), NULL) :
+						test_oom();
+		if (nr && nr != SHRINK_STOP)
+			atomic_inc(&l->gifts);
+	}
+	return 0;
+}
+
+static int race_memory(void *arg)
+{
+	while (!kthread_should_stop()) {
+		usleep_range(5000, 50000);
+		WRITE_ONCE(test_machine.is_full, get_random_u32_below(2));
+	}
+	WRITE_ONCE(test_machine.is_full, false);
+	return 0;
+}
+
+/* In place of messages. */
+static int race_resize(void *arg)
+{
+	struct lender *l = arg;
+	unsigned long least;
+
+	while (!kthread_should_stop()) {
+		usleep_range(1000, 20000);
+		down_read(&l->c.index_lock);
+		least = get_random_u32_inclusive(rxc_index_min_limit(l->c.index), SLOTS / 2);
+		if (get_random_u32_below(2))
+			rxc_limit_set_min(&l->c, least * BLOCK_BYTES);
+		else
+			rxc_limit_set(&l->c, (SLOTS - least) * BLOCK_BYTES);
+		up_read(&l->c.index_lock);
+		test_compare();
+		atomic_inc(&l->changes);
+	}
+	return 0;
+}
+
+static int race_trim(void *arg)
+{
+	struct lender *l = arg;
+
+	while (!kthread_should_stop()) {
+		usleep_range(200, 2000);
+		rxc_limit_resume(&l->c);
+	}
+	return 0;
+}
+
+static bool is_consistent(struct lender *l)
+{
+	bool is;
+
+	spin_lock(&l->c.limit_lock);
+	is = !l->c.size || l->c.min_size <= l->c.size;
+	spin_unlock(&l->c.limit_lock);
+	return is;
+}
+
+/* Each of the two messages is refused if the other one came first. */
+static int race_sizes(void *arg)
+{
+	struct lender *l = arg;
+
+	while (!kthread_should_stop()) {
+		down_read(&l->c.index_lock);
+		if (get_random_u32_below(2)) {
+			rxc_limit_set(&l->c, 2 * MINIMUM * BLOCK_BYTES);
+			atomic_add(!is_consistent(l), &l->wrong);
+			rxc_limit_set(&l->c, 0);
+		} else {
+			rxc_limit_set_min(&l->c, 3 * MINIMUM * BLOCK_BYTES);
+			atomic_add(!is_consistent(l), &l->wrong);
+			rxc_limit_set_min(&l->c, MINIMUM * BLOCK_BYTES);
+		}
+		up_read(&l->c.index_lock);
+		atomic_inc(&l->changes);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* As a suspension and a resume, sometimes of another table, or with a new index. */
+static int race_suspend(void *arg)
+{
+	struct lender *l = arg;
+	struct rxc_index *index;
+
+	while (!kthread_should_stop()) {
+		usleep_range(5000, 50000);
+		WRITE_ONCE(l->c.suspended, true);
+		down_write(&l->io);
+		rxc_limit_suspend(&l->c);
+		down_write(&l->c.index_lock);
+		if (get_random_u32_below(2))
+			rxc_limit_end(&l->c);
+		index = get_random_u32_below(4) ? NULL :
+			rxc_index_create(l->c.store, BLOCK_PAGES, l->c.stats);
+		if (!IS_ERR_OR_NULL(index)) {
+			rxd_store_clear(l->c.store);
+			rxc_index_destroy(l->c.index);
+			l->c.index = index;
+		}
+		rxc_limit_begin(&l->c);
+		up_write(&l->c.index_lock);
+		WRITE_ONCE(l->c.suspended, false);
+		rxc_limit_resume(&l->c);
+		up_write(&l->io);
+		atomic_inc(&l->changes);
+	}
+	return 0;
+}
+
+static void expect_right(struct kunit *test, struct lender *l)
+{
+	u64 block;
+
+	for (block = 0; block < 2 * SLOTS; block++)
+		hit(l, block);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l->wrong), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&l->fills), 100);
+	KUNIT_EXPECT_GT(test, atomic_read(&l->hits), 100);
+	KUNIT_EXPECT_GT(test, atomic_read(&l->gifts), 10);
+	kunit_info(test,
+		   "%d fills, %d hits, %d drops, %d gifts, %d changes, %llu given, %llu taken",
+		   atomic_read(&l->fills), atomic_read(&l->hits), atomic_read(&l->drops),
+		   atomic_read(&l->gifts), atomic_read(&l->changes), stat(l, RXC_GIVEN),
+		   stat(l, RXC_TAKEN));
+}
+
+/* Several tasks that reclaim leave the cache its minimum. */
+static void race_for_the_minimum(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	unsigned long least = SLOTS;
+	struct crew crew = {};
+	unsigned int i;
+
+	take_all(l);
+	crew_add(test, &crew, race_io, l);
+	crew_add(test, &crew, race_memory, l);
+	crew_add(test, &crew, race_reclaim, l);
+	crew_add(test, &crew, race_reclaim, l);
+	crew_add(test, &crew, race_reclaim, l);
+	crew_add(test, &crew, race_trim, l);
+	for (i = 0; i < 1000; i++) {
+		least = min(least, used(l));
+		usleep_range(500, 1500);
+	}
+	crew_run(&crew, 500);
+	/* A fill may evict a block of another set before its own enters. */
+	KUNIT_EXPECT_GE(test, least, MINIMUM - 1);
+	KUNIT_EXPECT_GE(test, used(l), MINIMUM);
+	expect_right(test, l);
+}
+
+static void race_of_messages(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	struct crew crew = {};
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		crew_add(test, &crew, race_sizes, l);
+	crew_run(&crew, 1000);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l->wrong), 0);
+	KUNIT_EXPECT_GT(test, atomic_read(&l->changes), 100);
+}
+
+static void race_with_all(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM), *other = make(test, MINIMUM);
+	struct crew crew = {};
+
+	take_all(other);
+	crew_add(test, &crew, race_io, l);
+	crew_add(test, &crew, race_io, l);
+	crew_add(test, &crew, race_drop, l);
+	crew_add(test, &crew, race_memory, l);
+	crew_add(test, &crew, race_reclaim, l);
+	crew_add(test, &crew, race_reclaim, l);
+	crew_add(test, &crew, race_resize, l);
+	crew_add(test, &crew, race_suspend, l);
+	crew_run(&crew, 5000);
+	expect_right(test, l);
+	KUNIT_EXPECT_GT(test, atomic_read(&l->changes), 10);
+	KUNIT_EXPECT_GT(test, atomic_read(&l->drops), 10);
+}
+
+static int lend_init(struct kunit *test)
+{
+	test_machine = (struct test_machine) {};
+	test_limit = (struct test_limit) {};
+	return 0;
+}
+
+static int lend_suite_init(struct kunit_suite *suite)
+{
+	return rxd_store_init();
+}
+
+static void lend_suite_exit(struct kunit_suite *suite)
+{
+	/* What was lent is not counted any more. */
+	WARN_ON_ONCE(test_count() != SHRINK_EMPTY);
+	rxd_store_exit();
+}
+
+static struct kunit_case lend_cases[] = {
+	KUNIT_CASE_SLOW(nothing_is_lent_without_a_minimum),
+	KUNIT_CASE_SLOW(what_is_beyond_the_minimum_is_lent),
+	KUNIT_CASE(limit_rises_while_memory_is_free),
+	KUNIT_CASE_SLOW(misses_go_round_the_cache),
+	KUNIT_CASE_SLOW(trim_spares_what_is_given),
+	KUNIT_CASE_SLOW(drop_beside_a_gift),
+	KUNIT_CASE_SLOW(blocks_in_use_are_not_given),
+	KUNIT_CASE_SLOW(misses_do_not_wait_for_the_limit),
+	KUNIT_CASE_SLOW(pages_are_free_when_reclaim_is_told),
+	KUNIT_CASE_SLOW(gives_down_to_the_minimum),
+	KUNIT_CASE_SLOW(oom_gets_all_in_the_end),
+	KUNIT_CASE_SLOW(page_cache_is_reclaimed_first),
+	KUNIT_CASE_SLOW(page_stays_while_it_is_read),
+	KUNIT_CASE_SLOW(nothing_is_given_while_memory_is_free),
+	KUNIT_CASE_SLOW(nothing_is_given_from_an_index_that_is_replaced),
+	KUNIT_CASE_SLOW(idle_cache_gives_first),
+	KUNIT_CASE_SLOW(next_table_goes_on),
+	KUNIT_CASE_SLOW(nothing_is_lent_after_the_end),
+	KUNIT_CASE_SLOW(sizes_move),
+	KUNIT_CASE(bad_minimum),
+	KUNIT_CASE_SLOW(race_for_the_minimum),
+	KUNIT_CASE_SLOW(race_of_messages),
+	KUNIT_CASE_SLOW(race_with_all),
+	{}
+};
+
+static struct kunit_suite lend_suite = {
+	.name = "rxcache_lend",
+	.init = lend_init,
+	.suite_init = lend_suite_init,
+	.suite_exit = lend_suite_exit,
+	.test_cases = lend_cases,
+};
+
+kunit_test_suite(lend_suite);
+
+MODULE_DESCRIPTION("KUnit tests of caches that are lent memory");
+MODULE_LICENSE("GPL");
