@@ -13,6 +13,7 @@
 #include "limit.h"
 #include "message.h"
 #include "origin.h"
+#include "promise.h"
 
 #define DM_MSG_PREFIX "rxcache"
 
@@ -69,7 +70,7 @@ static int set_min_size(struct rxcache *c, char **argv, char *result, unsigned i
 	u64 bytes;
 
 	if (!rxc_parse_number(argv[1], &bytes))
-		error = rxc_limit_set_min(c, bytes);
+		error = rxc_promise_min(c, bytes);
 	return error ? refuse("min_size", argv[1], error) : 0;
 }
 

@@ -61,6 +61,8 @@ struct rxc_fills {
  * @last_lent: number of blocks that were lent at the last look
  * @followed_at: when @floating last followed what is used, in jiffies
  * @borrower: lets others ask for what is lent
+ * @promise: what counts towards the share of memory, see promise.c
+ * @promise_lock: serialises changes of @promise and @min_size by messages
  * @limit_lock: serialises changes of @size to @followed_at, and of the limit of @index
  * @trim_work: evicts blocks beyond the limit
  * @trim_grace: the grace period that the pages it has evicted last wait for
@@ -104,6 +106,8 @@ struct rxcache {
 	unsigned long last_lent;
 	unsigned long followed_at;
 	struct rxd_borrower borrower;
+	struct rxd_promise promise;
+	struct mutex promise_lock; /* promise, and changes of min_size by messages */
 	spinlock_t limit_lock; /* the sizes, and the limit of the index */
 	struct delayed_work trim_work;
 	unsigned long trim_grace;

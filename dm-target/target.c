@@ -35,6 +35,7 @@
 #include "limit.h"
 #include "message.h"
 #include "origin.h"
+#include "promise.h"
 
 #define DM_MSG_PREFIX "rxcache"
 
@@ -233,6 +234,7 @@ static int create_index(struct rxcache *c, unsigned int opens)
 
 static void destroy_index(struct rxcache *c)
 {
+	rxc_promise_end(c);
 	rxc_index_destroy(c->index);
 	rxd_release(c->cache->bdev, dm_table_get_md(c->ti->table));
 }
@@ -275,6 +277,7 @@ static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	init_rwsem(&c->index_lock);
 	mutex_init(&c->stats_lock);
 	rxc_limit_init(c);
+	rxc_promise_init(c);
 	mutex_init(&c->advice_lock);
 	c->nr_blocks = ti->len >> c->block_shift;
 	if (c->nr_blocks > RXC_BLOCK_MAX) {
@@ -303,6 +306,11 @@ static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		    rxc_limit_check_min(c, args.min_size, args.size, RXC_SLOTS_MIN);
 	if (ti->error) {
 		ret = -EINVAL;
+		goto out_destroy_index;
+	}
+	ti->error = rxc_promise_table(c);
+	if (ti->error) {
+		ret = -ERANGE;
 		goto out_destroy_index;
 	}
 	ret = rxc_origin_init(c, dm_device_name(dm_table_get_md(ti->table)));
@@ -572,6 +580,7 @@ static int rxcache_preresume(struct dm_target *ti)
 		if (larger && rxc_index_is_outgrown(c->index))
 			take_up_growth(c, &larger);
 		rxc_limit_begin(c);
+		rxc_promise_resume(c);
 	}
 	/* From now on, this cache gives back what it was lent: the rest may take long. */
 	downgrade_write(&c->index_lock);

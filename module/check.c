@@ -55,7 +55,7 @@ int rxd_check_create(const struct rxd_create *arg)
 
 	ret = check_header(arg->version, arg->flags,
 			   RXD_CREATE_OVERCOMMIT | RXD_CREATE_RESERVE |
-			   RXD_CREATE_DETECT_ZEROES | RXD_DRY_RUN);
+			   RXD_CREATE_DETECT_ZEROES | RXD_CREATE_ELASTIC | RXD_DRY_RUN);
 	if (ret)
 		return ret;
 	if (!is_zero(arg->reserved, sizeof(arg->reserved)))
@@ -81,6 +81,10 @@ int rxd_check_create(const struct rxd_create *arg)
 		    (arg->mem_limit && arg->mem_limit < arg->size))
 			return -EINVAL;
 	}
+	/* These count nothing, or the whole size, whatever the cache is. */
+	if (arg->flags & RXD_CREATE_ELASTIC &&
+	    arg->flags & (RXD_CREATE_OVERCOMMIT | RXD_CREATE_RESERVE))
+		return -EINVAL;
 	return 0;
 }
 

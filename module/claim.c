@@ -223,6 +223,7 @@ void rxd_release(struct block_device *bdev, const void *owner)
 	}
 	rxd_store_set_cap(rxd->store, ULONG_MAX);
 	rxd_store_set_lending(rxd->store, ULONG_MAX);
+	WARN_ON_ONCE(!list_empty(&rxd->promises));
 	WRITE_ONCE(rxd->owner, NULL);
 out_unlock:
 	mutex_unlock(&rxd->lock);

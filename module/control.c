@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * /dev/rxd-control: create, clone, remove, resize, clear, reset, track and query RAM disks, and
- * count what they share.
+ * count what they share. The share of memory that they may promise.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/capability.h>
 #include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/export.h>
 #include <linux/fs.h>
+#include <linux/list.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -45,7 +47,7 @@ static const struct kernel_param_ops memory_share_ops = {
 
 module_param_cb(memory_share, &memory_share_ops, &memory_share, 0644);
 MODULE_PARM_DESC(memory_share,
-		 "Percentage of memory that the sizes of all RAM disks without overcommit may add up to, 1 to 100 (default 75)");
+		 "Percentage of memory that the sizes of all RAM disks without overcommit, and the minimums of elastic caches, may add up to, 1 to 100 (default 75)");
 
 #define RXD_SIZES_MAX	32
 
@@ -72,13 +74,39 @@ static void promise(struct rxd_disk *rxd, u64 bytes)
 {
 	lockdep_assert_held(&rxd_lock);
 	rxd_promised += bytes - rxd->promised;
-	rxd->promised = bytes;
+	WRITE_ONCE(rxd->promised, bytes);
+}
+
+/*
+ * What a disk promises if it has a size. All tables of a cache promise something, but only one of
+ * them is in use at a time: the largest promise counts.
+ */
+static u64 bytes_to_promise(const struct rxd_disk *rxd, u64 size)
+{
+	const struct rxd_promise *one;
+	u64 most = 0;
+
+	lockdep_assert_held(&rxd_lock);
+	if (rxd->overcommit)
+		return 0;
+	if (!rxd->elastic)
+		return size;
+	list_for_each_entry(one, &rxd->promises, list)
+		most = max(most, one->bytes);
+	return min(most, size);
 }
 
 static int check_share(u64 promised, u64 size)
 {
 	return rxd_check_share(promised, size, (u64)totalram_pages() << PAGE_SHIFT,
 			       READ_ONCE(memory_share));
+}
+
+/* What was promised already always fits: memory_share may have become smaller since. */
+static int check_promise(const struct rxd_disk *rxd, u64 bytes)
+{
+	lockdep_assert_held(&rxd_lock);
+	return bytes > rxd->promised ? check_share(rxd_promised - rxd->promised, bytes) : 0;
 }
 
 static int check_uuid(const struct rxd_disk *wanted)
@@ -115,9 +143,7 @@ static int enter(struct rxd_disk *rxd, const struct rxd_create *arg, bool dry_ru
 	int ret;
 
 	lockdep_assert_held(&rxd_lock);
-	ret = check_uuid(rxd);
-	if (!ret && !rxd->overcommit)
-		ret = check_share(rxd_promised, arg->size);
+	ret = check_uuid(rxd) ?: check_promise(rxd, bytes_to_promise(rxd, arg->size));
 	if (ret)
 		return ret;
 	ret = find_free_index(arg->index);
@@ -128,8 +154,8 @@ static int enter(struct rxd_disk *rxd, const struct rxd_create *arg, bool dry_ru
 
 	rxd->index = ret;
 	ret = xa_insert(&rxd_disks, rxd->index, rxd, GFP_NOIO);
-	if (!ret && !rxd->overcommit)
-		promise(rxd, arg->size);
+	if (!ret)
+		promise(rxd, bytes_to_promise(rxd, arg->size));
 	return ret;
 }
 
@@ -350,14 +376,14 @@ static int rxd_remove(struct rxd_remove *arg)
 /* Promise the new size before the disk grows. */
 static int promise_growth(struct rxd_disk *rxd, u64 size, bool overcommit, bool dry_run)
 {
-	int ret = 0;
+	u64 bytes;
+	int ret;
 
 	mutex_lock(&rxd_lock);
-	if (!overcommit && size > rxd_disk_size(rxd)) {
-		ret = check_share(rxd_promised - rxd->promised, size);
-		if (!ret && !dry_run)
-			promise(rxd, size);
-	}
+	bytes = overcommit ? 0 : bytes_to_promise(rxd, size);
+	ret = check_promise(rxd, bytes);
+	if (!ret && !dry_run && bytes > rxd->promised)
+		promise(rxd, bytes);
 	mutex_unlock(&rxd_lock);
 	return ret;
 }
@@ -400,12 +426,68 @@ static int rxd_resize(struct rxd_resize *arg)
 	mutex_lock(&rxd_lock);
 	if (!ret)
 		rxd->overcommit = overcommit;
-	promise(rxd, rxd->overcommit ? 0 : rxd_disk_size(rxd));
+	promise(rxd, bytes_to_promise(rxd, rxd_disk_size(rxd)));
 	mutex_unlock(&rxd_lock);
 out_unlock:
 	unlock_disk(rxd, memflags);
 	return ret;
 }
+
+/**
+ * rxd_promise - promise the memory that a cache does not give back
+ * @bdev: the RAM disk, which the caller has claimed
+ * @mine: the promise of the caller, which the disk refers to until rxd_withdraw(), after an error,
+ *	too
+ * @bytes: number of bytes; U64_MAX: all that the disk can have
+ * @force: the cache has this memory already, so count it, whether the share allows it or not
+ *
+ * Only an elastic disk counts it. Of several promises for a disk, the largest one counts.
+ *
+ * Return: 0; or -ERANGE if the share of memory does not allow it: then the last promise remains.
+ */
+int rxd_promise(struct block_device *bdev, struct rxd_promise *mine, u64 bytes, bool force)
+{
+	struct rxd_disk *rxd = rxd_of_bdev(bdev);
+	u64 last = mine->bytes;
+	int ret = 0;
+
+	/* The size of the disk counts, too. */
+	mutex_lock(&rxd->lock);
+	mutex_lock(&rxd_lock);
+	if (list_empty(&mine->list))
+		list_add(&mine->list, &rxd->promises);
+	mine->bytes = bytes;
+	bytes = bytes_to_promise(rxd, rxd_disk_size(rxd));
+	if (!force)
+		ret = check_promise(rxd, bytes);
+	if (ret)
+		mine->bytes = last;
+	else
+		promise(rxd, bytes);
+	mutex_unlock(&rxd_lock);
+	mutex_unlock(&rxd->lock);
+	return ret;
+}
+EXPORT_SYMBOL_NS_GPL(rxd_promise, RXD_NS);
+
+/**
+ * rxd_withdraw - end a promise
+ * @bdev: the RAM disk, which the caller has claimed
+ * @mine: the promise, which may not have been given
+ */
+void rxd_withdraw(struct block_device *bdev, struct rxd_promise *mine)
+{
+	struct rxd_disk *rxd = rxd_of_bdev(bdev);
+
+	mutex_lock(&rxd->lock);
+	mutex_lock(&rxd_lock);
+	list_del_init(&mine->list);
+	mine->bytes = 0;
+	promise(rxd, bytes_to_promise(rxd, rxd_disk_size(rxd)));
+	mutex_unlock(&rxd_lock);
+	mutex_unlock(&rxd->lock);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_withdraw, RXD_NS);
 
 static int rxd_clear(struct rxd_clear *arg)
 {

@@ -204,12 +204,14 @@ struct rxd_disk *rxd_disk_alloc(const struct rxd_create *arg)
 	refcount_set(&rxd->refs, 1);
 	atomic64_set(&rxd->changes, RXD_CHANGES_REPORTED);
 	rxd->overcommit = arg->flags & RXD_CREATE_OVERCOMMIT;
+	rxd->elastic = arg->flags & RXD_CREATE_ELASTIC;
 	rxd->reserved = arg->flags & RXD_CREATE_RESERVE;
 	rxd->detect_zeroes = arg->flags & RXD_CREATE_DETECT_ZEROES;
 	rxd->folio_size = arg->folio_size ?: PAGE_SIZE;
 	rxd->node = arg->node;
 	memcpy(&rxd->uuid, arg->uuid, sizeof(rxd->uuid));
 	mutex_init(&rxd->lock);
+	INIT_LIST_HEAD(&rxd->promises);
 	INIT_LIST_HEAD(&rxd->named);
 	rxd_expendable_init(&rxd->expend, rxd_give_up);
 	INIT_DELAYED_WORK(&rxd->disarm, rxd_disk_disarm);
@@ -486,6 +488,8 @@ u32 rxd_disk_state(struct rxd_disk *rxd)
 		state |= RXD_STATE_CACHE;
 	if (rxd->overcommit)
 		state |= RXD_STATE_OVERCOMMIT;
+	else if (rxd->elastic)
+		state |= RXD_STATE_ELASTIC;
 	if (get_disk_ro(rxd->gd))
 		state |= RXD_STATE_READONLY;
 	if (rxd->reserved)
@@ -570,7 +574,8 @@ void rxd_disk_query(struct rxd_disk *rxd, struct rxd_query *arg)
 	arg->mem_used = (u64)stats.used << PAGE_SHIFT;
 	arg->mem_max_used = (u64)stats.max_used << PAGE_SHIFT;
 	arg->mem_index = stats.index_bytes;
-	memset(arg->reserved1, 0, sizeof(arg->reserved1));
+	arg->promised = READ_ONCE(rxd->promised);
+	arg->reserved1 = 0;
 	arg->nospc = atomic64_read(&rxd->nospc);
 	arg->discards = atomic64_read(&rxd->discards);
 	arg->node = rxd->node;

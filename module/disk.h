@@ -39,6 +39,7 @@ enum rxd_refusal {
  * @gd: the gendisk
  * @index: device number
  * @overcommit: the disk does not count towards the share of memory
+ * @elastic: what its cache does not give back counts towards the share, in place of the size
  * @reserved: all memory of the disk is allocated
  * @detect_zeroes: pages of zeros are not stored
  * @expendable: the disk is given up if a write to another one finds no memory
@@ -48,6 +49,7 @@ enum rxd_refusal {
  * @parent: UUID of the disk from which the last clone or reset took the data, or null; see
  *	rxd_disk_set_parent()
  * @promised: bytes that count towards the share of memory; control.c uses it
+ * @promises: of the tables of a cache, see rxd_promise(); control.c uses it
  * @lock: serialises resize, clear, clone, reset, claim and removal. Its holder must not reclaim
  *	memory by I/O, because a suspended cache may wait for the lock.
  * @removing: the disk is being removed; changed under @lock and the gendisk's open_mutex
@@ -75,6 +77,7 @@ struct rxd_disk {
 	struct gendisk *gd;
 	int index;
 	bool overcommit;
+	bool elastic;
 	bool reserved;
 	bool detect_zeroes;
 	bool expendable;
@@ -83,6 +86,7 @@ struct rxd_disk {
 	uuid_t uuid;
 	uuid_t parent;
 	u64 promised;
+	struct list_head promises;
 	struct mutex lock; /* see above */
 	bool removing;
 	bool shut;

@@ -7,6 +7,7 @@
 #ifndef RXD_H
 #define RXD_H
 
+#include <linux/list.h>
 #include <linux/types.h>
 
 #include "lend.h"
@@ -24,11 +25,24 @@ struct rxd_seen {
 	u64 changes;
 };
 
+/**
+ * struct rxd_promise - the memory of a RAM disk that a cache does not give back
+ * @list: entry in the list of promises of the disk, or empty; the caller initialises it
+ * @bytes: number of bytes; the caller sets it to 0, and then rxd_promise() sets it
+ */
+struct rxd_promise {
+	struct list_head list;
+	u64 bytes;
+};
+
 struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner,
 			    unsigned int opens);
 int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens,
 	     const struct rxd_seen *seen);
 void rxd_drop(struct block_device *bdev, const void *owner);
 void rxd_release(struct block_device *bdev, const void *owner);
+
+int rxd_promise(struct block_device *bdev, struct rxd_promise *promise, u64 bytes, bool force);
+void rxd_withdraw(struct block_device *bdev, struct rxd_promise *promise);
 
 #endif /* RXD_H */

@@ -8,6 +8,7 @@
  *			takes multiples of the page size (EINVAL otherwise). A limit
  *			below mem_used frees nothing; it only prevents growth.
  *	mem_index	memory of the index, not included in mem_used
+ *	promised	bytes that count towards the share of memory
  *	nospc		writes that failed with ENOSPC
  *	discards	discards and write-zeroes that freed memory
  *	reads		completed reads, including those of partitions; counted while
@@ -25,7 +26,8 @@
  *	parent		the UUID of the disk that RXD_CLONE or RXD_RESET took the data from,
  *			or an empty line. That disk need not exist any more.
  *	state		"idle", or those of "open", "cache", "overcommit", "readonly",
- *			"reserved", "detect-zeroes", "expendable" and "lost" that apply
+ *			"reserved", "detect-zeroes", "expendable", "lost" and "elastic" that
+ *			apply
  */
 #include <linux/device.h>
 #include <linux/kstrtox.h>
@@ -59,6 +61,7 @@ RXD_SHOW(mem_used)
 RXD_SHOW(mem_max_used)
 RXD_SHOW(mem_limit)
 RXD_SHOW(mem_index)
+RXD_SHOW(promised)
 RXD_SHOW(nospc)
 RXD_SHOW(discards)
 
@@ -156,6 +159,7 @@ static ssize_t state_show(struct device *dev, struct device_attribute *attr, cha
 		{ RXD_STATE_DETECT_ZEROES, "detect-zeroes" },
 		{ RXD_STATE_EXPENDABLE, "expendable" },
 		{ RXD_STATE_LOST, "lost" },
+		{ RXD_STATE_ELASTIC, "elastic" },
 	};
 	u32 state = rxd_disk_state(to_rxd(dev));
 	unsigned int i;
@@ -174,6 +178,7 @@ static DEVICE_ATTR_RO(mem_used);
 static DEVICE_ATTR_RO(mem_max_used);
 static DEVICE_ATTR_RW(mem_limit);
 static DEVICE_ATTR_RO(mem_index);
+static DEVICE_ATTR_RO(promised);
 static DEVICE_ATTR_RO(nospc);
 static DEVICE_ATTR_RO(discards);
 static DEVICE_ATTR_RO(reads);
@@ -191,6 +196,7 @@ static struct attribute *rxd_attrs[] = {
 	&dev_attr_mem_max_used.attr,
 	&dev_attr_mem_limit.attr,
 	&dev_attr_mem_index.attr,
+	&dev_attr_promised.attr,
 	&dev_attr_nospc.attr,
 	&dev_attr_discards.attr,
 	&dev_attr_reads.attr,

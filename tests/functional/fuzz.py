@@ -139,7 +139,7 @@ class Fuzzer:
     # Steps: each returns how to call, or None if there is nothing to call.
 
     def create(self):
-        flags = self.flags(7) | self.dry_run()
+        flags = self.odd(self.flags(7), ctl.CREATE_ELASTIC) | self.dry_run()
         # Reserving memory is slow, so mostly reserve little of it.
         size = self.size(4 * MIB) if flags & ctl.CREATE_RESERVE else self.size()
         if flags & ctl.CREATE_RESERVE and size > 1 << 30 and self.chance.randrange(10):
@@ -425,7 +425,10 @@ class Fuzzer:
         for device in devices:
             assert device.size % BLOCK == device.mem_limit % BLOCK == 0 < device.size
             assert device.mem_used <= device.mem_max_used and device.mem_used <= device.size
-            assert device.reserved1 == (0, 0)
+            assert device.reserved1 == 0
+            if not device.state & ctl.STATE_CACHE:
+                counts = not device.state & (ctl.STATE_OVERCOMMIT | ctl.STATE_ELASTIC)
+                assert device.promised == (device.size if counts else 0)
             if device.state & ctl.STATE_RESERVED:
                 assert device.mem_used == device.size
             with open(f"/sys/block/rxd{device.index}/size", encoding="ascii") as file:

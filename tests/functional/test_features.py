@@ -97,7 +97,7 @@ def test_folios(lab, folio_size):
         assert device.read(10 * MIB, 512) == bytes(512)
         query = ramdisk.query()
         assert query.mem_used == 5 * MIB + 2 * BLOCK
-        assert query.reserved1 == (0, 0)
+        assert query.reserved1 == 0
         device.discard(BLOCK, BLOCK)
         assert ramdisk.query().mem_used == 5 * MIB + BLOCK
         assert device.read(0, 3 * BLOCK) == data[:BLOCK] + bytes(BLOCK) + data[2 * BLOCK:3 * BLOCK]
@@ -377,8 +377,8 @@ def test_metadata_is_small(lab):
 
 
 @pytest.mark.parametrize("name", ["uuid", "folio_size", "node", "mem_used", "mem_max_used",
-                                  "mem_index", "nospc", "discards", "reads", "writes",
-                                  "state"])
+                                  "mem_index", "promised", "nospc", "discards", "reads",
+                                  "writes", "state"])
 def test_attributes_are_read_only(lab, name):
     ramdisk = lab.ramdisk(SIZE)
     before = state()

@@ -101,6 +101,12 @@
  * write-zeroes, whether unmapping is allowed or not.
  */
 #define RXD_CREATE_DETECT_ZEROES (1U << 2)
+/*
+ * Count the memory that a cache on the disk does not give back towards the share, in place of the
+ * size of the disk. It is the minimum of the cache, or the size of the disk if the cache has none.
+ * Without a cache, nothing counts. This flag excludes RXD_CREATE_OVERCOMMIT and RXD_CREATE_RESERVE.
+ */
+#define RXD_CREATE_ELASTIC	(1U << 3)
 
 /* In rxd_create.node: use the node of the CPU that writes a page first. */
 #define RXD_NODE_LOCAL		(-1)
@@ -129,7 +135,8 @@
  * @reserved: in: zero
  *
  * Errors: EINVAL; EEXIST: @index or @uuid is in use; ERANGE: @size and what is promised to
- * other disks exceed the share of memory, and RXD_CREATE_OVERCOMMIT is not set;
+ * other disks exceed the share of memory, and neither RXD_CREATE_OVERCOMMIT nor
+ * RXD_CREATE_ELASTIC is set;
  * EFBIG: @size exceeds RXD_SIZE_MAX; ENXIO: @node has no memory (EINVAL if the
  * kernel does not support the number); ENOSPC: no device number is free, or memory
  * is too short to reserve @size; ENOMEM.
@@ -346,6 +353,7 @@ struct rxd_reset {
 #define RXD_STATE_DETECT_ZEROES	(1U << 5)	/* zeros are not stored */
 #define RXD_STATE_EXPENDABLE	(1U << 6)	/* a clone that may be given up */
 #define RXD_STATE_LOST		(1U << 7)	/* was given up: all I/O fails */
+#define RXD_STATE_ELASTIC	(1U << 8)	/* counted in the share as its cache says */
 
 /**
  * struct rxd_query - argument of RXD_QUERY
@@ -362,6 +370,8 @@ struct rxd_reset {
  * @mem_used: out: memory that holds data, in bytes
  * @mem_max_used: out: the maximum of @mem_used since creation
  * @mem_index: out: memory of the index, in bytes
+ * @promised: in: ignored; out: bytes that count towards the share of memory; zero from a module
+ *	that does not know RXD_CREATE_ELASTIC
  * @reserved1: in: ignored; out: zero
  * @nospc: out: number of writes that failed with ENOSPC
  * @discards: out: number of discards and write-zeroes that freed memory
@@ -386,7 +396,8 @@ struct rxd_query {
 	__u64 mem_used;
 	__u64 mem_max_used;
 	__u64 mem_index;
-	__u64 reserved1[2];
+	__u64 promised;
+	__u64 reserved1;
 	__u64 nospc;
 	__u64 discards;
 	__s32 node;

@@ -19,6 +19,7 @@ DRY_RUN = 1 << 31
 CREATE_OVERCOMMIT = 1 << 0
 CREATE_RESERVE = 1 << 1
 CREATE_DETECT_ZEROES = 1 << 2
+CREATE_ELASTIC = 1 << 3
 NODE_LOCAL = -1
 NODE_INTERLEAVE = -2
 CLONE_READ_ONLY = 1 << 8
@@ -39,6 +40,7 @@ STATE_RESERVED = 1 << 4
 STATE_DETECT_ZEROES = 1 << 5
 STATE_EXPENDABLE = 1 << 6
 STATE_LOST = 1 << 7
+STATE_ELASTIC = 1 << 8
 
 IF_SAME = 1
 CHANGES_ANY = (1 << 64) - 1
@@ -88,9 +90,8 @@ class Query:
     def __init__(self, values):
         (_, _, self.index, self.state, self.major, self.minor, self.logical_block_size,
          self.folio_size, self.size, self.mem_limit, self.mem_used, self.mem_max_used,
-         self.mem_index, *reserved1, self.nospc, self.discards, self.node, _,
+         self.mem_index, self.promised, self.reserved1, self.nospc, self.discards, self.node, _,
          number) = values[:20]
-        self.reserved1 = tuple(reserved1)
         self.uuid = str(uuid.UUID(bytes=number))
 
     def __eq__(self, other):

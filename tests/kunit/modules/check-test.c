@@ -164,6 +164,8 @@ static void known_flags(struct kunit *test)
 	EXPECT_CHECK(test, create, flags, RXD_CREATE_OVERCOMMIT, 0);
 	EXPECT_CHECK(test, create, flags, RXD_CREATE_RESERVE, 0);
 	EXPECT_CHECK(test, create, flags, RXD_CREATE_DETECT_ZEROES, 0);
+	EXPECT_CHECK(test, create, flags, RXD_CREATE_ELASTIC, 0);
+	EXPECT_CHECK(test, create, flags, RXD_CREATE_ELASTIC | RXD_CREATE_DETECT_ZEROES, 0);
 	EXPECT_CHECK(test, create, flags, RXD_CREATE_OVERCOMMIT | RXD_CREATE_RESERVE, 0);
 	EXPECT_CHECK(test, create, flags, RXD_CREATE_OVERCOMMIT | RXD_CREATE_DETECT_ZEROES, 0);
 	EXPECT_CHECK(test, resize, flags, RXD_RESIZE_FORCE, 0);
@@ -269,7 +271,7 @@ static void unknown_flags(struct kunit *test)
 		EXPECT_CHECK(test, count_shared, flags, 1U << bit, -EINVAL);
 		if (1U << bit == RXD_DRY_RUN)
 			continue;
-		if (bit > 2)
+		if (bit > 3)
 			EXPECT_CHECK(test, create, flags, 1U << bit, -EINVAL);
 		if (bit > 1) {
 			EXPECT_CHECK(test, resize, flags, 1U << bit, -EINVAL);
@@ -296,6 +298,13 @@ static void reserve_with_detect_zeroes(struct kunit *test)
 	EXPECT_CHECK(test, create, flags,
 		     RXD_CREATE_RESERVE | RXD_CREATE_DETECT_ZEROES | RXD_CREATE_OVERCOMMIT,
 		     -EINVAL);
+}
+
+/* Such a disk counts nothing, or its size, whatever the cache is. */
+static void elastic_with_others(struct kunit *test)
+{
+	EXPECT_CHECK(test, create, flags, RXD_CREATE_ELASTIC | RXD_CREATE_OVERCOMMIT, -EINVAL);
+	EXPECT_CHECK(test, create, flags, RXD_CREATE_ELASTIC | RXD_CREATE_RESERVE, -EINVAL);
 }
 
 static void reserve_with_mem_limit(struct kunit *test)
@@ -719,6 +728,7 @@ static struct kunit_case check_cases[] = {
 	KUNIT_CASE(unknown_flags),
 	KUNIT_CASE(numbers_of_if_same),
 	KUNIT_CASE(reserve_with_detect_zeroes),
+	KUNIT_CASE(elastic_with_others),
 	KUNIT_CASE(reserve_with_mem_limit),
 	KUNIT_CASE(piece_size),
 	KUNIT_CASE(node),

@@ -2,7 +2,7 @@
 /*
  * KUnit tests of whole RAM disks that share data: each allocation of an operation fails once, and
  * the operation either still succeeds or changes nothing; what other tasks may do while a
- * disk is cloned; what a clear of reserved memory leaves.
+ * disk is cloned; what a clear of reserved memory leaves; what disks promise.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -1495,6 +1495,176 @@ static void long_request_gets_steady_memory(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, page_is(store_of(CLONE), nr - pages, 0));
 }
 
+/* Of the tables of a cache on the source. */
+static struct rxd_promise promises[2];
+
+static void init_promises(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(promises); i++) {
+		INIT_LIST_HEAD(&promises[i].list);
+		promises[i].bytes = 0;
+	}
+}
+
+static int promise_of(int table, u64 bytes)
+{
+	return rxd_promise(disk(SOURCE)->gd->part0, &promises[table], bytes, false);
+}
+
+static void withdraw(int table)
+{
+	rxd_withdraw(disk(SOURCE)->gd->part0, &promises[table]);
+}
+
+static u64 share_of_memory(void)
+{
+	return round_down(div_u64((u64)totalram_pages() << PAGE_SHIFT, 100) * memory_share,
+			  PAGE_SIZE);
+}
+
+static int make_counted(int index, u64 size, u32 flags)
+{
+	struct rxd_create arg = {
+		.version = RXD_ABI_VERSION,
+		.flags = flags,
+		.index = index,
+		.size = size,
+		.node = RXD_NODE_LOCAL,
+	};
+
+	return rxd_create(&arg);
+}
+
+/* By the source, and by all disks together. */
+static void expect_promised(struct kunit *test, u64 bytes)
+{
+	KUNIT_EXPECT_EQ(test, disk(SOURCE)->promised, bytes);
+	KUNIT_EXPECT_EQ(test, rxd_promised, bytes);
+}
+
+/* Two tables of a cache: only the larger promise counts, and a refused one changes nothing. */
+static void tables_promise_beside_each_other(struct kunit *test)
+{
+	const u64 share = share_of_memory(), half = round_down(share / 2, PAGE_SIZE);
+
+	init_promises();
+	KUNIT_ASSERT_EQ(test, make_counted(SOURCE, 2 * share, RXD_CREATE_ELASTIC), 0);
+	KUNIT_EXPECT_EQ(test, rxd_disk_state(disk(SOURCE)), RXD_STATE_ELASTIC);
+	expect_promised(test, 0);
+	KUNIT_EXPECT_EQ(test, promise_of(0, half), 0);
+	expect_promised(test, half);
+	KUNIT_EXPECT_EQ(test, promise_of(1, share + PAGE_SIZE), -ERANGE);
+	expect_promised(test, half);
+	KUNIT_EXPECT_EQ(test, promise_of(1, PAGE_SIZE), 0);
+	expect_promised(test, half);
+	KUNIT_EXPECT_EQ(test, promise_of(1, share), 0);
+	expect_promised(test, share);
+	KUNIT_EXPECT_EQ(test, promise_of(1, U64_MAX), -ERANGE);
+	expect_promised(test, share);
+	withdraw(1);
+	expect_promised(test, half);
+	withdraw(1);
+	withdraw(0);
+	expect_promised(test, 0);
+	/* A table that is refused ends, too. */
+	KUNIT_EXPECT_EQ(test, promise_of(0, share + PAGE_SIZE), -ERANGE);
+	expect_promised(test, 0);
+	withdraw(0);
+	expect_promised(test, 0);
+}
+
+/* The promise counts where other disks are made and grow, and theirs count for it. */
+static void promises_of_all_disks(struct kunit *test)
+{
+	const u64 share = share_of_memory(), half = round_down(share / 2, PAGE_SIZE);
+
+	init_promises();
+	KUNIT_ASSERT_EQ(test, make_counted(SOURCE, 2 * share, RXD_CREATE_ELASTIC), 0);
+	KUNIT_ASSERT_EQ(test, promise_of(0, half), 0);
+	KUNIT_EXPECT_EQ(test, make_counted(CLONE, share - half + PAGE_SIZE, 0), -ERANGE);
+	KUNIT_EXPECT_EQ(test, make_counted(CLONE, share - half + PAGE_SIZE, RXD_DRY_RUN), -ERANGE);
+	KUNIT_ASSERT_EQ(test, make_counted(CLONE, share - half, 0), 0);
+	KUNIT_EXPECT_EQ(test, promise_of(0, half + PAGE_SIZE), -ERANGE);
+	KUNIT_EXPECT_EQ(test, make_counted(NEW, 2 * share, RXD_CREATE_ELASTIC), 0);
+	KUNIT_EXPECT_EQ(test, remove(NEW), 0);
+	KUNIT_EXPECT_EQ(test, make_counted(NEW, 2 * share, RXD_CREATE_OVERCOMMIT), 0);
+	KUNIT_EXPECT_EQ(test, remove(CLONE), 0);
+	KUNIT_EXPECT_EQ(test, promise_of(0, half + PAGE_SIZE), 0);
+	expect_promised(test, half + PAGE_SIZE);
+	withdraw(0);
+}
+
+/* What a cache has already counts, even if it is too much. It may always promise less. */
+static void forced_promise(struct kunit *test)
+{
+	const u64 share = share_of_memory();
+	struct block_device *bdev;
+
+	init_promises();
+	KUNIT_ASSERT_EQ(test, make_counted(SOURCE, 4 * share, RXD_CREATE_ELASTIC), 0);
+	bdev = disk(SOURCE)->gd->part0;
+	KUNIT_EXPECT_EQ(test, rxd_promise(bdev, &promises[0], U64_MAX, true), 0);
+	expect_promised(test, 4 * share);
+	KUNIT_EXPECT_EQ(test, make_counted(CLONE, PAGE_SIZE, 0), -ERANGE);
+	KUNIT_EXPECT_EQ(test, make_counted(CLONE, PAGE_SIZE, RXD_CREATE_OVERCOMMIT), 0);
+	KUNIT_EXPECT_EQ(test, promise_of(0, 2 * share), 0);
+	expect_promised(test, 2 * share);
+	KUNIT_EXPECT_EQ(test, promise_of(0, 3 * share), -ERANGE);
+	expect_promised(test, 2 * share);
+	withdraw(0);
+}
+
+/* A cache without a minimum can have the whole disk, also after that has grown. */
+static void promise_of_a_disk_that_grows(struct kunit *test)
+{
+	const u64 share = share_of_memory();
+	const unsigned long most = share >> PAGE_SHIFT;
+
+	init_promises();
+	KUNIT_ASSERT_EQ(test, make_counted(SOURCE, pos_of(8), RXD_CREATE_ELASTIC), 0);
+	KUNIT_EXPECT_EQ(test, resize_source(2 * most, RXD_DRY_RUN), 0);
+	KUNIT_EXPECT_EQ(test, promise_of(0, U64_MAX), 0);
+	expect_promised(test, pos_of(8));
+	KUNIT_EXPECT_EQ(test, resize_source(16, RXD_DRY_RUN), 0);
+	expect_promised(test, pos_of(8));
+	KUNIT_EXPECT_EQ(test, resize_source(16, 0), 0);
+	expect_promised(test, pos_of(16));
+	KUNIT_EXPECT_EQ(test, resize_source(most + 1, RXD_DRY_RUN), -ERANGE);
+	KUNIT_EXPECT_EQ(test, resize_source(most + 1, 0), -ERANGE);
+	expect_promised(test, pos_of(16));
+	/* With a minimum, the size does not count. */
+	KUNIT_EXPECT_EQ(test, promise_of(0, pos_of(4)), 0);
+	expect_promised(test, pos_of(4));
+	KUNIT_EXPECT_EQ(test, resize_source(most + 1, 0), 0);
+	expect_promised(test, pos_of(4));
+	KUNIT_EXPECT_EQ(test, resize_source(most + 2, RXD_RESIZE_OVERCOMMIT), 0);
+	expect_promised(test, 0);
+	KUNIT_EXPECT_EQ(test, rxd_disk_state(disk(SOURCE)), RXD_STATE_OVERCOMMIT);
+	withdraw(0);
+	expect_promised(test, 0);
+}
+
+/* Other disks count their size, or nothing, whatever the cache is. */
+static void promise_of_other_disks(struct kunit *test)
+{
+	init_promises();
+	KUNIT_ASSERT_EQ(test, make_counted(SOURCE, pos_of(8), 0), 0);
+	KUNIT_EXPECT_EQ(test, promise_of(0, pos_of(4)), 0);
+	expect_promised(test, pos_of(8));
+	KUNIT_EXPECT_EQ(test, promise_of(0, U64_MAX), 0);
+	expect_promised(test, pos_of(8));
+	withdraw(0);
+	expect_promised(test, pos_of(8));
+	KUNIT_ASSERT_EQ(test, remove(SOURCE), 0);
+	KUNIT_ASSERT_EQ(test, make_counted(SOURCE, 2 * share_of_memory(), RXD_CREATE_OVERCOMMIT),
+			0);
+	KUNIT_EXPECT_EQ(test, promise_of(0, U64_MAX), 0);
+	expect_promised(test, 0);
+	withdraw(0);
+}
+
 static struct kunit_case clone_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(fails_at_each_allocation, operation_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
@@ -1526,6 +1696,11 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE(all_parts_wait_not_for_ever),
 	KUNIT_CASE(all_parts_of_unmap_wait_not_for_ever),
 	KUNIT_CASE(long_request_gets_steady_memory),
+	KUNIT_CASE(tables_promise_beside_each_other),
+	KUNIT_CASE(promises_of_all_disks),
+	KUNIT_CASE(forced_promise),
+	KUNIT_CASE(promise_of_a_disk_that_grows),
+	KUNIT_CASE(promise_of_other_disks),
 	{}
 };
 
