@@ -96,7 +96,7 @@ def test_ramdisks(lab):
     states = {labels["rxd_state"]: metrics("rxd_state", **labels)
               for labels in metrics.labels("rxd_state") if labels["device"] == "rxd0"}
     assert states == {"open": 0, "cache": 0, "overcommit": 0, "readonly": 0, "reserved": 0,
-                      "detect-zeroes": 0, "expendable": 0, "lost": 0}
+                      "detect-zeroes": 0, "expendable": 0, "lost": 0, "elastic": 0}
 
 
 def test_states(lab):

@@ -98,6 +98,7 @@ static const char *const lines_of_both[] = {
 	"rxd_state{device=\"rxd0\",rxd_state=\"cache\"} 0",
 	"rxd_state{device=\"rxd1\",rxd_state=\"open\"} 0",
 	"rxd_state{device=\"rxd1\",rxd_state=\"lost\"} 0",
+	"rxd_state{device=\"rxd1\",rxd_state=\"elastic\"} 0",
 	"rxd_state{device=\"rxd2\",rxd_state=\"expendable\"} 1",
 	"rxd_state{device=\"rxd2\",rxd_state=\"lost\"} 1",
 	"rxd_size_bytes{device=\"rxd0\"} 1073741824",

@@ -43,6 +43,9 @@ enum {
 	COL_EXPORT,
 };
 
+#define STATES \
+	"idle, or: open cache overcommit readonly reserved detect-zeroes expendable lost elastic"
+
 static const struct column list_columns[] = {
 	[COL_DEVICE]	= { "DEVICE", COLUMN_TEXT, true, "path of the RAM disk" },
 	[COL_SIZE]	= { "SIZE", COLUMN_SIZE, true, "capacity" },
@@ -52,8 +55,7 @@ static const struct column list_columns[] = {
 			    "memory that the data may occupy; none, or 0 as a number: no limit" },
 	[COL_LOGICAL_BLOCK_SIZE] = { "LOGICAL_BLOCK_SIZE", COLUMN_NUMBER, false,
 				     "logical block size in bytes" },
-	[COL_STATE]	= { "STATE", COLUMN_TEXT, true,
-		"idle, or: open cache overcommit readonly reserved detect-zeroes expendable lost" },
+	[COL_STATE]	= { "STATE", COLUMN_TEXT, true, STATES },
 	[COL_NOSPC]	= { "NOSPC", COLUMN_NUMBER, false,
 			    "writes that failed because of the limit or a lack of memory" },
 	[COL_DISCARDS]	= { "DISCARDS", COLUMN_NUMBER, false,

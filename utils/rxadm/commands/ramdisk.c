@@ -240,7 +240,8 @@ static enum exit_code resize_mapping(const char *name, const struct resize_reque
 	if (!ret)
 		ret = cache_check_minimum(request->size_text, wanted.min,
 					  status.block_size * SECTOR);
-	return ret ? ret : cache_resize(name, &status, &wanted, request->dry_run);
+	return ret ? ret :
+	       cache_resize(name, request->size_text, &status, &wanted, request->dry_run);
 }
 
 static enum exit_code resize_cache(const struct resize_request *request,

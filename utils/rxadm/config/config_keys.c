@@ -368,10 +368,10 @@ static char *read_size(const struct config *config, struct config_section *secti
 	char *error;
 
 	section->disk.size_text = max ? max : text;
+	section->map.size_text = text;
 	if (!max)
 		return value_size(text, config->ram, &section->disk.size);
 	error = value_size_range(text, config->ram, &range);
-	section->map.size_text = text;
 	section->map.min_size = range.min;
 	section->disk.size = range.max;
 	return error;

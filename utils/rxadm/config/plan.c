@@ -249,9 +249,8 @@ static struct create_request request_of(const struct plan *plan)
 	struct create_request request = plan->section->disk;
 
 	request.size = plan_size(plan);
-	/* Only the minimum is promised: see cache_check_share(). */
-	if (plan->section->map.min_size)
-		request.flags |= RXD_CREATE_OVERCOMMIT;
+	if (plan->section->map.min_size && !(request.flags & RXD_CREATE_OVERCOMMIT))
+		request.flags |= RXD_CREATE_ELASTIC;
 	memcpy(request.uuid, plan->uuid, sizeof(request.uuid));
 	return request;
 }
@@ -309,7 +308,7 @@ static enum exit_code change_size(struct plan *plan)
 	const struct resize_request request = {
 		.size_text = plan->section->disk.size_text,
 		.size = plan->section->disk.size,
-		.flags = request_of(plan).flags & RXD_CREATE_OVERCOMMIT ?
+		.flags = plan->section->disk.flags & RXD_CREATE_OVERCOMMIT ?
 			 RXD_RESIZE_OVERCOMMIT : 0,
 		.dry_run = plan->dry_run,
 		.quiet = true,

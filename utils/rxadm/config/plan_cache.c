@@ -142,6 +142,8 @@ static enum exit_code plan_changes(struct plan *plan, const struct mapping *mapp
 	ret = check_fixed(plan, &table, origin);
 	if (!ret)
 		ret = wanted_minimum(plan, &table.features);
+	if (!ret && table.features.min_size != plan->min_size)
+		ret = cache_check_promise(wants->size_text, plan->min_size, table.cache);
 	if (!ret)
 		ret = plan_disk(plan);
 	if (ret)

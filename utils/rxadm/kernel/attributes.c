@@ -17,6 +17,9 @@
 #include "base/text.h"
 #include "kernel/attributes.h"
 
+#define SHARE_PARAMETER	"/sys/module/rxd/parameters/memory_share"
+#define SHARE_DEFAULT	75	/* percent */
+
 /* Return the bits of rxd_query.state as words. */
 char *ramdisk_state(uint32_t state)
 {
@@ -32,6 +35,7 @@ char *ramdisk_state(uint32_t state)
 		{ RXD_STATE_DETECT_ZEROES, "detect-zeroes" },
 		{ RXD_STATE_EXPENDABLE, "expendable" },
 		{ RXD_STATE_LOST, "lost" },
+		{ RXD_STATE_ELASTIC, "elastic" },
 	};
 	char *text = NULL;
 	size_t i;
@@ -316,4 +320,22 @@ enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_
 	free(value);
 	free(path);
 	return ret;
+}
+
+/*
+ * Return how much of the memory RAM disks may promise, in percent. If the parameter cannot be read,
+ * the module is not loaded: return the module's default.
+ */
+unsigned int ramdisk_memory_share(void)
+{
+	unsigned int percent = SHARE_DEFAULT;
+	FILE *file;
+
+	file = fopen(SHARE_PARAMETER, "re");
+	if (!file)
+		return percent;
+	if (fscanf(file, "%u", &percent) != 1)
+		percent = SHARE_DEFAULT;
+	fclose(file);
+	return percent;
 }

@@ -27,5 +27,6 @@ enum exit_code ramdisk_rename(const char *disk, const char *name, bool dry_run);
 enum exit_code ramdisk_set_name(const char *disk, const char *name, bool dry_run);
 enum exit_code ramdisk_limit(const struct device *dev, const char *text, uint64_t limit,
 			     bool dry_run);
+unsigned int ramdisk_memory_share(void);
 
 #endif /* RXADM_KERNEL_ATTRIBUTES_H */

@@ -55,13 +55,45 @@ enum exit_code cache_check_minimum(const char *text, uint64_t min, uint64_t bloc
  * @control: the control node
  * @request: the cache
  *
- * The driver does not know the minimum: the RAM disk has overcommit.
+ * The target asks the driver, too, but only after the RAM disk was made.
  */
 enum exit_code cache_check_share(int control, const struct map_request *request)
 {
 	if (request->overcommit || request->min_size <= control_share_left(control, -1))
 		return EXIT_OK;
-	return control_share_error(control, request->size_text, request->min_size, -1);
+	return control_share_error(control, request->size_text, request->min_size, -1, NULL);
+}
+
+/**
+ * cache_check_promise - report if a new minimum exceeds what is left of memory_share
+ * @text: the sizes as the user wrote them
+ * @min: the minimum in bytes; 0: the cache is not elastic any more, so its RAM disk counts
+ * @disk: the RAM disk of the cache
+ */
+enum exit_code cache_check_promise(const char *text, uint64_t min, dev_t disk)
+{
+	struct rxd_query query;
+	enum exit_code ret;
+	int control, next;
+
+	ret = control_open(&control);
+	if (ret)
+		return ret;
+	for (next = 0; !control_query(control, next, RXD_QUERY_NEXT, &query);
+	     next = query.index + 1) {
+		if (makedev(query.major, query.minor) != disk)
+			continue;
+		/* For other RAM disks, it makes no difference. */
+		if (!(query.state & RXD_STATE_ELASTIC))
+			break;
+		min = min ? min : query.size;
+		if (min > query.promised && min > control_share_left(control, query.index))
+			ret = control_share_error(control, text, min, query.index,
+						  "remove another RAM disk");
+		break;
+	}
+	close(control);
+	return ret;
 }
 
 /**
@@ -77,17 +109,19 @@ uint64_t cache_minimum(uint64_t min, const struct rxcache_status *status)
 	return min && min < least ? least : min;
 }
 
-static enum exit_code ramdisk_size(const char *name, uint64_t *size)
+static enum exit_code find_ramdisk(const char *name, dev_t *disk, uint64_t *size)
 {
 	const struct cache *cache;
 	struct caches caches;
 	enum exit_code ret;
 	char *sectors;
 
+	*disk = 0;
 	*size = 0;
 	ret = cache_find(name, &caches, &cache);
 	if (!ret) {
-		sectors = sysfs_read(cache->table.cache, "size");
+		*disk = cache->table.cache;
+		sectors = sysfs_read(*disk, "size");
 		*size = sectors ? strtoull(sectors, NULL, 10) * SECTOR : 0;
 		free(sectors);
 	}
@@ -118,14 +152,16 @@ static enum exit_code send_size(const char *name, const char *key, uint64_t byte
 /**
  * cache_resize - limit the memory that the data of a cache may occupy
  * @name: the cache
+ * @text: the sizes as the user wrote them
  * @status: its status
  * @wanted: the limit, 0: none, and the minimum, 0: as before. They are rounded down to whole blocks
  * @dry_run: only print what would be sent
  *
  * The target refuses a limit below the minimum, also for a moment.
  */
-enum exit_code cache_resize(const char *name, const struct rxcache_status *status,
-			    const struct size_range *wanted, bool dry_run)
+enum exit_code cache_resize(const char *name, const char *text,
+			    const struct rxcache_status *status, const struct size_range *wanted,
+			    bool dry_run)
 {
 	uint64_t block = status->block_size * SECTOR, least = rxcache_least_blocks(status) * block;
 	const struct rxcache_features *has = &status->features;
@@ -134,18 +170,23 @@ enum exit_code cache_resize(const char *name, const struct rxcache_status *statu
 	uint64_t max = wanted->max - wanted->max % block;
 	const bool max_first = !wanted->min || max >= has->min_size;
 	enum exit_code ret;
+	dev_t disk;
 
 	if (!target_can(VERSION_SIZE))
 		return report(EXIT_DEVICE,
 			      "cache '%s': cannot be resized, because the loaded target rxcache is older than version 1.3.0; unmap all caches and load the new module",
 			      name);
-	ret = ramdisk_size(name, &most);
+	ret = find_ramdisk(name, &disk, &most);
 	if (ret)
 		return ret;
 	if (has_minimum)
 		least = has->min_size;
 	if (wanted->max && (max < least || wanted->max > most))
 		return size_error(name, wanted->max, least, has_minimum, most);
+	if (wanted->min)
+		ret = cache_check_promise(text, min, disk);
+	if (ret)
+		return ret;
 	if (max_first)
 		ret = send_size(name, "size", max, dry_run);
 	if (!ret && wanted->min)
@@ -216,7 +257,8 @@ enum exit_code cache_map_sized(int control, const struct map_request *request, c
 		.size_text = request->size_text,
 		.size = request->size,
 		.node = RXD_NODE_LOCAL,
-		.flags = request->min_size || request->overcommit ? RXD_CREATE_OVERCOMMIT : 0,
+		.flags = request->overcommit ? RXD_CREATE_OVERCOMMIT :
+			 request->min_size ? RXD_CREATE_ELASTIC : 0,
 		.dry_run = request->dry_run,
 	};
 	struct device origin;

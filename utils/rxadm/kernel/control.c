@@ -18,11 +18,10 @@
 #include "base/text.h"
 #include "device/device_users.h"
 #include "device/openers.h"
+#include "kernel/attributes.h"
 #include "kernel/control.h"
 
 #define CONTROL_NODE	"/dev/" RXD_CONTROL_NAME
-#define SHARE_PARAMETER	"/sys/module/rxd/parameters/memory_share"
-#define SHARE_DEFAULT	75	/* percent */
 
 static uint32_t abi = RXD_ABI_VERSION;
 
@@ -382,24 +381,16 @@ enum exit_code control_reserve_error(const char *text)
 		      text, left);
 }
 
-/* If the parameter cannot be read, the module is not loaded: return the module's default. */
-static unsigned int memory_share(void)
-{
-	unsigned int percent = SHARE_DEFAULT;
-	FILE *file;
-
-	file = fopen(SHARE_PARAMETER, "re");
-	if (!file)
-		return percent;
-	if (fscanf(file, "%u", &percent) != 1)
-		percent = SHARE_DEFAULT;
-	fclose(file);
-	return percent;
-}
-
 static uint64_t memory_share_bytes(void)
 {
-	return system_ram() / 100 * memory_share();
+	return system_ram() / 100 * ramdisk_memory_share();
+}
+
+static uint64_t promised_by(const struct rxd_query *query)
+{
+	const bool may_be_older = !(query->state & (RXD_STATE_OVERCOMMIT | RXD_STATE_ELASTIC));
+
+	return !query->promised && may_be_older ? query->size : query->promised;
 }
 
 /**
@@ -415,8 +406,8 @@ uint64_t control_share_left(int fd, int index)
 	int next;
 
 	for (next = 0; !control_query(fd, next, RXD_QUERY_NEXT, &query); next = query.index + 1)
-		if (query.index != index && !(query.state & RXD_STATE_OVERCOMMIT))
-			promised += query.size;
+		if (query.index != index)
+			promised += promised_by(&query);
 	return promised < share ? share - promised : 0;
 }
 
@@ -428,7 +419,7 @@ static char *left_of_share(int fd, int index)
 	size_format(memory_share_bytes(), share);
 	size_format(control_share_left(fd, index), left);
 	return format_text("RAM disks may have %s in all (%u %% of memory), of which %s is left",
-			   share, memory_share(), left);
+			   share, ramdisk_memory_share(), left);
 }
 
 /**
@@ -437,17 +428,19 @@ static char *left_of_share(int fd, int index)
  * @text: the size as the user wrote it
  * @size: the size in bytes
  * @index: the device to be resized, which is not counted, or -1
+ * @remedy: what else the user can do; NULL: overcommit
  */
-enum exit_code control_share_error(int fd, const char *text, uint64_t size, int index)
+enum exit_code control_share_error(int fd, const char *text, uint64_t size, int index,
+				   const char *remedy)
 {
 	char *left = left_of_share(fd, index);
 	char size_text[SIZE_TEXT_MAX];
 	enum exit_code ret;
 
 	ret = report(EXIT_PARAMETERS,
-		     "size '%s': %s is too large: %s; choose a smaller size, or give %s", text,
+		     "size '%s': %s is too large: %s; choose a smaller size, or %s", text,
 		     size_format(size, size_text), left,
-		     advice("--overcommit", "overcommit = yes"));
+		     remedy ? remedy : advice("give --overcommit", "give overcommit = yes"));
 	free(left);
 	return ret;
 }

@@ -35,6 +35,7 @@ uint64_t control_share_left(int fd, int index);
 enum exit_code control_clone_share_error(int fd, const struct device *source, uint64_t size,
 					 unsigned int count);
 enum exit_code control_clone_error(int err, const struct device *dev, const char *what);
-enum exit_code control_share_error(int fd, const char *text, uint64_t size, int index);
+enum exit_code control_share_error(int fd, const char *text, uint64_t size, int index,
+				   const char *remedy);
 
 #endif /* RXADM_KERNEL_CONTROL_H */

@@ -64,17 +64,17 @@ enum exit_code ramdisk_create_error(int fd, int err, const struct create_request
 	case EEXIST:
 		return exists_error(fd, request);
 	case ERANGE:
-		return control_share_error(fd, request->size_text, request->size, -1);
+		return control_share_error(fd, request->size_text, request->size, -1, NULL);
 	case ENOSPC:
 		if (request->flags & RXD_CREATE_RESERVE)
 			return control_reserve_error(request->size_text);
 		return report(EXIT_BUSY, "no device number from 0 to %d is free", RXD_INDEX_MAX);
 	case ENXIO:
-		return node_error(request);
 	case EINVAL:
-		/* The kernel may be built for fewer nodes. */
-		if (request->node >= 0)
+		/* EINVAL: the kernel may be built for fewer nodes, or the module may be older. */
+		if (err == ENXIO || request->node >= 0)
 			return node_error(request);
+		err = request->flags & RXD_CREATE_ELASTIC ? EPROTONOSUPPORT : err;
 		break;
 	}
 	object = format_text("size '%s'", request->size_text);

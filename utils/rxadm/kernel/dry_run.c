@@ -53,6 +53,7 @@ static void print_create(const struct rxd_create *arg)
 {
 	static const char *const flags[] = {
 		"RXD_CREATE_OVERCOMMIT", "RXD_CREATE_RESERVE", "RXD_CREATE_DETECT_ZEROES",
+		"RXD_CREATE_ELASTIC",
 	};
 	char *uuid = ramdisk_uuid(arg->uuid);
 
@@ -103,7 +104,8 @@ static void note_not_asked(int fd)
 /* Check a creation as far as possible without the driver. Return: 0 or an errno. */
 static int guess_create(int fd, const struct rxd_create *arg)
 {
-	if (!(arg->flags & RXD_CREATE_OVERCOMMIT) && arg->size > control_share_left(fd, -1))
+	if (!(arg->flags & (RXD_CREATE_OVERCOMMIT | RXD_CREATE_ELASTIC)) &&
+	    arg->size > control_share_left(fd, -1))
 		return ERANGE;
 	if (arg->node >= 0 && !system_has_node(arg->node))
 		return ENXIO;

@@ -172,7 +172,7 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 			      (unsigned long long)request->size,
 			      advice("--force", "'rxadm resize --force'"));
 	case ERANGE:
-		return control_share_error(fd, request->size_text, request->size, index);
+		return control_share_error(fd, request->size_text, request->size, index, NULL);
 	case ENOSPC:
 		return reserve_error(fd, dev, request, index);
 	default:

@@ -206,7 +206,7 @@ static void write_state(const struct scope *scope, const void *disk)
 {
 	static const char *const states[] = {
 		"open", "cache", "overcommit", "readonly", "reserved", "detect-zeroes",
-		"expendable", "lost",
+		"expendable", "lost", "elastic",
 	};
 	const struct ramdisk_metrics *ramdisk = disk;
 	size_t i;
