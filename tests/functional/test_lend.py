@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Elastic caches as rxadm makes, changes and shows them: MIN..MAX."""
+"""Elastic caches as rxadm makes, changes and shows them: MIN..MAX; what they promise."""
 
+import errno
 import json
 import os
+import subprocess
 
 import pytest
 
 from rxdlib import direct, dm
-from rxdlib.command import rxadm
+from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.configuration import Configuration
-from rxdlib.direct import MIB, stamp
-from rxdlib.lab import DISK, RamDisk
+from rxdlib.control import CREATE_ELASTIC, RESIZE_OVERCOMMIT
+from rxdlib.direct import BLOCK, MIB, SECTOR, stamp
+from rxdlib.lab import DISK, RamDisk, state
 from rxdlib.old_target import old_module
 from rxdlib.outcome import ok, refused
 
 SIZE = 16 * MIB
 RAM = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 MAP = ("map", "--origin", DISK, "--name", "elastic", "--size")
+SHARE = "/sys/module/rxd/parameters/memory_share"
 
 
 @pytest.fixture(name="config")
@@ -60,7 +64,8 @@ def test_map_makes_and_unmap_removes(elastic):
     name, ramdisk = elastic
     query = ramdisk.query()
     assert query.size == SIZE
-    assert "overcommit" in ramdisk.attribute("state")
+    assert ramdisk.attribute("state") == "open cache elastic"
+    assert ramdisk.attribute("promised") == str(query.promised) == str(4 * MIB)
     assert table_of(name) == {"min_size": 4 * MIB}
     refused(5, *MAP[:-2], "other", "--size", "8M", names=(DISK, "is already the origin", name))
     assert ok("unmap", name, "--dry-run") == \
@@ -72,7 +77,8 @@ def test_map_makes_and_unmap_removes(elastic):
 def test_plain_size():
     assert ok(*MAP, "16M") == "/dev/mapper/elastic\n"
     ramdisk = RamDisk(ramdisk_of("elastic"))
-    assert ramdisk.query().size == SIZE and "overcommit" not in ramdisk.attribute("state")
+    assert ramdisk.query().size == ramdisk.query().promised == SIZE
+    assert ramdisk.attribute("state") == "open cache"
     assert table_of("elastic") == {}
     assert status_of("elastic")["min_size"] is None
     ok("unmap", "elastic")
@@ -87,7 +93,9 @@ def test_other_ramdisks_stay(lab):
 
 def test_dry_run():
     lines = ok(*MAP, "4M..16M", "--dry-run").splitlines()
-    assert len(lines) == 2 and "RXD_CREATE" in lines[0] and "OVERCOMMIT" in lines[0]
+    assert len(lines) == 2 and "flags=RXD_CREATE_ELASTIC," in lines[0]
+    overcommit = ok(*MAP, "4M..16M", "--overcommit", "--dry-run").splitlines()
+    assert "flags=RXD_CREATE_OVERCOMMIT," in overcommit[0] and overcommit[1:] == lines[1:]
     assert lines[1].startswith("dmsetup create elastic ")
     assert "/dev/rxdN 3 writethrough block_size 8 2 min_size 4194304'" in lines[1]
     assert not ramdisks()
@@ -242,7 +250,8 @@ def test_apply(config):
     config.write(text.format(DISK, "4M..16M"))
     config.ok()
     assert table_of("c") == {"min_size": 4 * MIB}
-    assert "overcommit" in RamDisk(ramdisk_of("c")).attribute("state")
+    ramdisk = RamDisk(ramdisk_of("c"))
+    assert "elastic" in ramdisk.attribute("state") and ramdisk.query().promised == 4 * MIB
     assert config.ok() == []
     config.write(text.format(DISK, "8M..16M"))
     assert config.ok() == ["cache c: change the minimum from 4M to 8M"]
@@ -258,3 +267,259 @@ def test_apply(config):
     config.write(text.format(DISK, "16M"))
     assert config.ok() == ["cache c: change the minimum from 4M to 0B"]
     assert table_of("c") == {}
+    assert ramdisk.query().promised == SIZE
+
+
+@pytest.fixture(name="share")
+def small_share():
+    """Only one percent of the memory may be promised. Returns how many MiB that is."""
+    with open(SHARE, "w", encoding="ascii") as file:
+        file.write("1")
+    yield RAM // 100 // MIB
+    with open(SHARE, "w", encoding="ascii") as file:
+        file.write("75")
+
+
+def promised():
+    """What all RAM disks promise, in bytes."""
+    return sum(disk["promised"] for disk in state()["ramdisks"])
+
+
+def map_second(lab, size, *options, runner=ok):
+    """Map "second", over another disk."""
+    _, origin = lab.linear(SIZE, device=lab.ramdisk(SIZE, overcommit=True).path)
+    return runner("map", "--origin", origin, "--name", "second", "--size", size, *options)
+
+
+def test_minimums_count(lab, share):
+    """They are promised while their caches exist, to caches and RAM disks that are made later."""
+    part, size = share * 6 // 10, 4 * share
+    ok(*MAP, f"{part}M..{size}M")
+    assert promised() == part * MIB
+    left = "is left; choose a smaller size, or give --overcommit"
+    refused(1, "create", "--size", f"{part}M", names=(f"'{part}M'", left))
+    map_second(lab, f"{part}M..{size}M",
+               runner=lambda *args: refused(1, *args, names=(f"'{part}M..{size}M'", left)))
+    map_second(lab, f"{part}M..{size}M", "--overcommit")
+    assert promised() == part * MIB
+    ok("unmap", "second")
+    map_second(lab, f"1M..{size}M")
+    second = table_of("second")["min_size"]
+    assert promised() == part * MIB + second
+    ok("unmap", "elastic")
+    assert promised() == second > 0
+    ok("unmap", "second")
+    assert promised() == 0
+    map_second(lab, f"{part}M..{size}M")
+    refused(1, *MAP, f"{part}M..{size}M", names=left)
+    ok("unmap", "second")
+
+
+def test_ramdisks_count(lab, share):
+    """What is promised to them is not left for minimums."""
+    part, size = share * 6 // 10, 4 * share
+    ramdisk = lab.ramdisk(part * MIB)
+    refused(1, *MAP, f"{part}M..{size}M", names="is left")
+    ramdisk.resize(2 * part * MIB, RESIZE_OVERCOMMIT)
+    ok(*MAP, f"{part}M..{size}M")
+    assert promised() == part * MIB
+    ok("unmap", "elastic")
+
+
+def test_resize_counts(lab, share):
+    """A new minimum must fit, and the old one does not count against it."""
+    part, size = share * 6 // 10, 4 * share
+    ok(*MAP, f"{part}M..{size}M")
+    name, ramdisk = "elastic", RamDisk(ramdisk_of("elastic"))
+    low, high = share * 8 // 10, share + 1
+    ok("resize", name, f"{low}M..{size}M")
+    assert ramdisk.query().promised == low * MIB == table_of(name)["min_size"]
+    refused(1, "resize", name, f"{high}M..{size}M",
+            names=(f"'{high}M..{size}M'", "is left", "remove another RAM disk"))
+    lab.ramdisk((share - low) * MIB)
+    refused(1, "resize", name, f"{share}M..{size}M", names="is left")
+    ok("resize", name, f"{part}M..{size}M")
+    assert ramdisk.query().promised == part * MIB
+    ok("resize", name, f"{low}M..{2 * low}M")
+    ok("resize", name, f"{3 * low}M")
+    ok("resize", name, "none")
+    assert ramdisk.query().promised == low * MIB
+    ok("unmap", name)
+
+
+def test_apply_counts(config, lab, share):
+    """So do sections, one after another, and a new minimum of one of them."""
+    _, origin = lab.linear(SIZE, device=lab.ramdisk(SIZE, overcommit=True).path)
+    part, size = share * 6 // 10, 4 * share
+    text = "[cache a]\norigin = {}\nsize = {}\n[cache b]\norigin = {}\nsize = {}\n"
+    config.write(text.format(DISK, f"{part}M..{size}M", origin, f"{part}M..{size}M"))
+    config.refused(1, names=("cache b", f"'{part}M..{size}M'", "is left", "overcommit = yes"))
+    assert promised() == part * MIB and table_of("a")["min_size"] == part * MIB
+    config.write(text.format(DISK, f"{share + 1}M..{size}M", origin, f"1M..{size}M"))
+    config.refused(1, names=("cache a", f"'{share + 1}M..{size}M'", "is left", "remove another"))
+    assert table_of("a")["min_size"] == part * MIB
+    config.write(text.format(DISK, f"{size}M", origin, f"1M..{size}M"))
+    config.refused(1, names=("cache a", f"'{size}M'", "is left", "remove another"))
+    assert table_of("a")["min_size"] == part * MIB
+    ok("unmap", "b")
+
+
+@pytest.mark.one_kernel
+def test_mapped_at_once(lab, share):
+    """Of two caches that are made at the same time, one is refused, and nothing of it is left."""
+    part = share * 6 // 10
+    origins = [lab.linear(SIZE, device=lab.ramdisk(SIZE, overcommit=True).path)[1]
+               for _ in range(2)]
+    before = ramdisks()
+    for _ in range(5):
+        calls = [subprocess.Popen(
+            [program("rxadm"), "map", "--origin", origin, "--name", f"at-once-{number}",
+             "--size", f"{part}M..{4 * share}M"], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            for number, origin in enumerate(origins)]
+        said = [call.communicate(timeout=100) for call in calls]
+        assert sum(call.returncode == 0 for call in calls) == 1, said
+        done = [call.returncode for call in calls].index(0)
+        assert "memory" in said[1 - done][1] and said[1 - done][1].count("\n") == 1, said
+        assert promised() == part * MIB and len(ramdisks()) == len(before) + 1
+        ok("unmap", f"at-once-{done}")
+        assert promised() == 0 and ramdisks() == before
+
+
+def line(ramdisk, minimum=0, features="1 writethrough"):
+    tail = f" 2 min_size {minimum}" if minimum else ""
+    return f"0 {SIZE // SECTOR} rxcache {DISK} {ramdisk.path} {features}{tail}"
+
+
+def elastic_disk(lab, size):
+    return lab.ramdisk(size, flags=CREATE_ELASTIC)
+
+
+def load(name, table, command="load"):
+    return run("dmsetup", command, name, stdin=table + "\n", check=False)
+
+
+def test_table_promises(lab, share):
+    """From its load on, until it ends. A table that does not fit is refused."""
+    share *= MIB
+    disk = elastic_disk(lab, 4 * share)
+    assert disk.attribute("state") == "elastic" and disk.query().promised == 0
+    before = state()
+    for minimum in share + MIB, 0:
+        result = load("promising", line(disk, minimum), "create")
+        assert result.returncode and os.strerror(errno.ERANGE) in result.stderr, result
+        assert state() == before
+        assert disk.attribute("state") == "elastic"
+    name = lab.mapped(line(disk, share))
+    assert disk.query().promised == share
+    with pytest.raises(OSError) as caught:
+        lab.ramdisk(MIB)
+    assert caught.value.errno == errno.ERANGE
+    dm.remove(name)
+    assert disk.query().promised == 0
+    lab.ramdisk(MIB)
+
+
+def test_tables_promise_beside_each_other(lab, share):
+    """The larger one of two tables counts, also while the cache is suspended."""
+    share *= MIB
+    disk = elastic_disk(lab, 4 * share)
+    half, most = share // 2 // BLOCK * BLOCK, share // BLOCK * BLOCK
+    name = lab.mapped(line(disk, half))
+    for inactive, counts in (most, most), (share // 4 // BLOCK * BLOCK, half):
+        assert load(name, line(disk, inactive)).returncode == 0
+        assert disk.query().promised == counts
+        # The inactive table is replaced, and ends.
+        assert load(name, line(disk, half)).returncode == 0
+        assert disk.query().promised == half
+        run("dmsetup", "clear", name)
+        assert disk.query().promised == half
+    for minimum in share + MIB, 0:
+        assert load(name, line(disk, minimum)).returncode
+        assert disk.query().promised == half and table_of(name) == {"min_size": half}
+    run("dmsetup", "suspend", name)
+    assert load(name, line(disk, most)).returncode == 0
+    dm.message(name, "min_size", half // 2 // BLOCK * BLOCK)
+    assert disk.query().promised == most
+    run("dmsetup", "resume", name)
+    assert disk.query().promised == most == table_of(name)["min_size"]
+    dm.replace(name, line(disk, half))
+    assert disk.query().promised == half
+    run("dmsetup", "suspend", name)
+    run("dmsetup", "resume", name)
+    assert disk.query().promised == half
+    dm.remove(name)
+    assert disk.query().promised == 0
+
+
+def test_message_promises(lab, share):
+    """A minimum that does not fit changes nothing."""
+    share *= MIB
+    disk = elastic_disk(lab, 4 * share)
+    name = lab.mapped(line(disk, share // 2 // BLOCK * BLOCK))
+    last = disk.query().promised
+    for suspended in False, True:
+        if suspended:
+            run("dmsetup", "suspend", name)
+        for minimum in share // BLOCK * BLOCK, share // 4 // BLOCK * BLOCK:
+            dm.message(name, "min_size", minimum)
+            assert disk.query().promised == minimum == table_of(name)["min_size"]
+            last = minimum
+        # Too large for the share, for the disk, and not a number of blocks; without a minimum.
+        for minimum in share + MIB, 5 * share, 4097, 0:
+            assert dm.message(name, "min_size", minimum, check=False).returncode
+            assert disk.query().promised == last == table_of(name)["min_size"]
+    run("dmsetup", "resume", name)
+    with open(SHARE, "w", encoding="ascii") as file:
+        file.write("75")
+    dm.message(name, "min_size", 0)
+    assert disk.query().promised == 4 * share and table_of(name) == {}
+    with open(SHARE, "w", encoding="ascii") as file:
+        file.write("1")
+    # The share is smaller than what is promised. Less may be promised.
+    dm.message(name, "min_size", 2 * share)
+    assert disk.query().promised == 2 * share
+    assert dm.message(name, "min_size", 3 * share, check=False).returncode
+    assert disk.query().promised == 2 * share
+    dm.remove(name)
+    assert promised() == 0
+
+
+def test_failed_resume_promises(lab, share):
+    """The table is still there after a resume that fails, and so is its promise."""
+    minimum = share * MIB // 2 // BLOCK * BLOCK
+    disk = elastic_disk(lab, SIZE)
+    name = lab.mapped("0 1 error")
+    diskseq, changes = disk.seen().values()
+    table = line(disk, minimum, f"3 if_same {diskseq + 1} {changes}")
+    assert load(name, table).returncode == 0
+    assert run("dmsetup", "resume", name, check=False).returncode
+    assert disk.query().promised == minimum
+    dm.remove(name)
+    assert disk.query().promised == 0 and disk.attribute("state") == "elastic"
+
+
+def test_growth_promises(lab, share):
+    """A minimum that the growth of the disk raises is promised, too."""
+    disk = elastic_disk(lab, SIZE)
+    name = lab.mapped(line(disk, SIZE // 32))
+    assert disk.query().promised == SIZE // 32
+    disk.resize(4 * share * MIB)
+    assert disk.query().promised == SIZE // 32
+    run("dmsetup", "suspend", name)
+    run("dmsetup", "resume", name)
+    assert disk.query().promised == table_of(name)["min_size"] == 4 * share * MIB // 32
+
+
+def test_other_disks_promise_as_before(lab, share):
+    """A minimum changes nothing for disks that count their size, or nothing."""
+    size = share * MIB // BLOCK * BLOCK
+    for overcommit in False, True:
+        disk = lab.ramdisk(size * (1 + overcommit), overcommit=overcommit)
+        name = lab.mapped(line(disk, size // 2 // BLOCK * BLOCK))
+        assert disk.query().promised == (0 if overcommit else size)
+        dm.message(name, "min_size", size)
+        dm.message(name, "min_size", 0)
+        assert disk.query().promised == (0 if overcommit else size)
+        dm.remove(name)
+        disk.remove()
