@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Caches that are lent memory, and programs that take it: on a machine of 1, 2 or 4 GiB.
+"""Caches that are lent memory, and programs that take it: on a machine of some 100 MiB to 4 GiB.
 
 Not collected with the others: the stages "lend", "lend-1024", "lend-2048" and "lend-4096" boot
 guests of their own for it.
 """
 
 import contextlib
+import os
+import random
+import select
 import subprocess
 import sys
 import time
@@ -16,23 +19,29 @@ import pytest
 from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, run
 from rxdlib.direct import BLOCK, MIB, SECTOR
-from rxdlib.elastic import MIN, all_memory, elastic_cache, fill, hog, read, report, used
-from rxdlib.lab import LONG, Cache
+from rxdlib.elastic import (MIN, all_memory, changes, counters, elastic_cache, explained, fill,
+                            hit_ratio, hog, read, report, used, values)
+from rxdlib.lab import DISK, LONG, WRITES, Cache
 from rxdlib.memory import meminfo, vmstat
+from rxdlib.outcome import ok
 
 ROUNDS = 100 if LONG else 3
+RESIZES = 1000 if LONG else 30
+# Reads, and writes, a second of each fio. Without a limit, they would take the processors from
+# what the test is about.
+RATE = 100
+PATIENCE = 60
 LRU_GEN = Path("/sys/kernel/mm/lru_gen/enabled")
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
 GROUPS = 50
 
-# Reads a file again and again, through the page cache.
+# Reads the beginning of a file or of a disk again and again.
 READER = """
-import os, sys
-fd = os.open(sys.argv[1], os.O_RDONLY)
-size = os.fstat(fd).st_size
+import mmap, os, sys
+fd, buffer = os.open(sys.argv[1], os.O_RDONLY | int(sys.argv[3])), mmap.mmap(-1, 1 << 20)
 while True:
-    for offset in range(0, size, 1 << 20):
-        os.pread(fd, 1 << 20, offset)
+    for offset in range(0, int(sys.argv[2]), 1 << 20):
+        os.preadv(fd, [buffer], offset)
     print("read", flush=True)
 """
 
@@ -74,50 +83,108 @@ def swap(device):
         direct.write(device, 0, bytes(MIB))
 
 
+def writes(path):
+    """The number of writes that a disk has completed."""
+    with open(f"/sys/dev/block/{dm.number(path)}/stat", encoding="ascii") as file:
+        return int(file.read().split()[WRITES])
+
+
 @contextlib.contextmanager
 def verifying(path, size):
-    """fio writes with checksums and reads them back, all the time."""
+    """fio writes with checksums and reads them back, all the time.
+
+    Gives a function that waits until it has written more.
+    """
     command = ["fio", "--name=io", f"--filename={path}", "--ioengine=libaio", "--direct=1",
                "--iodepth=8", "--rw=randrw", "--bsrange=4k-64k", "--bs_unaligned=0",
-               f"--size={size}", "--verify=crc32c", "--verify_fatal=1", "--verify_backlog=256",
-               "--randseed=1", "--time_based", "--runtime=36000"]
+               f"--size={size}", "--verify=crc32c", "--verify_fatal=1", "--verify_backlog=64",
+               f"--rate_iops={RATE}", "--randseed=1", "--time_based", "--runtime=36000"]
     with subprocess.Popen(command, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT) as fio:
+        def goes_on():
+            before, end = writes(path), time.monotonic() + PATIENCE
+            while writes(path) < before + 16:
+                assert fio.poll() is None, fio.stdout.read()
+                assert time.monotonic() < end, f"{path}: {writes(path) - before} writes"
+                time.sleep(0.02)
+
         try:
-            yield
+            goes_on()
+            yield goes_on
             assert fio.poll() is None, fio.stdout.read()
         finally:
             fio.terminate()
-            output, _ = fio.communicate(timeout=60)
+            output, _ = fio.communicate(timeout=2 * PATIENCE)
         # Told to end, fio still reports the errors that it found.
         assert " err= 0" in output and "verify:" not in output, output
+
+
+@contextlib.contextmanager
+def reading(path, size, flags=0):
+    """A program reads the same again and again.
+
+    Gives a function that waits until it has read all a number of times, from now on.
+    """
+    with subprocess.Popen([sys.executable, "-c", READER, path, str(size), str(flags)],
+                          env=ENVIRONMENT, stdout=subprocess.PIPE) as reader:
+        out = reader.stdout.fileno()
+
+        def passes(number=1):
+            # Forget those that have ended, and the one that has begun.
+            while select.select([out], [], [], 0)[0]:
+                assert os.read(out, 4096)
+            number += 1
+            while number > 0:
+                lines = os.read(out, 4096)
+                assert lines
+                number -= lines.count(b"\n")
+
+        try:
+            yield passes
+            assert reader.poll() is None
+        finally:
+            reader.kill()
 
 
 @pytest.mark.parametrize("with_swap", [False, True], ids=["alone", "swap"])
 def test_hand_over(lab, with_swap):
     """A program takes all that a cache was lent, beside I/O to the cache and to a RAM disk."""
-    size = 64 * MIB
+    size = 32 * MIB
     _, written = lab.linear(size)
     _, device = lab.linear(512 * MIB, offset=size)
     cache = elastic_cache(lab, (written, size))
-    ramdisk = lab.ramdisk(32 * MIB)
+    ramdisk = lab.ramdisk(size)
     # It takes no more memory later.
-    direct.write(ramdisk.path, 0, b"r" * 32 * MIB)
+    direct.write(ramdisk.path, 0, b"r" * size)
     with contextlib.ExitStack() as stack:
         if with_swap:
             stack.enter_context(swap(device))
-        stack.enter_context(verifying(cache.path, size))
-        stack.enter_context(verifying(ramdisk.path, 32 * MIB))
+        io = [stack.enter_context(verifying(path, size)) for path in (cache.path, ramdisk.path)]
+        stack.enter_context(explained())
         for number in range(ROUNDS):
             lent = fill(cache) - MIN
             report(cache, f"round {number}")
             assert lent > all_memory() // 8
-            with hog(meminfo()["MemFree"] + lent - max(64 * MIB, all_memory() // 32)):
+            given, before = values(cache)["given_back"], counters()
+            wanted = meminfo()["MemFree"] + lent - max(64 * MIB, all_memory() // 32)
+            with hog(wanted):
+                found = changes(before)
                 report(cache, "taken")
+                for goes_on in io:
+                    goes_on()
+            given = (values(cache)["given_back"] - given) * BLOCK
+            swapped = found.get("pswpout", 0) * BLOCK
+            print(f"taken {wanted // MIB} MiB, given back {given // MIB} of {lent // MIB}, "
+                  f"swapped out {swapped // MIB}: {found}", file=sys.stderr)
             assert used(cache) >= MIN - BLOCK
-    assert ramdisk.query().nospc == 0 and cache.status().origin_errors == 0
+            # Without the cache, all of it would have been free.
+            assert swapped <= wanted // 20
+            # Page cache did not suffice.
+            assert given > lent // 3
+        assert ramdisk.query().nospc == 0 and cache.status().origin_errors == 0
 
 
+@explained()
 def test_takes_and_is_counted(elastic):
     before = meminfo()
     report(elastic, "before")
@@ -132,27 +199,43 @@ def test_takes_and_is_counted(elastic):
     assert meminfo()["KReclaimable"] < before["KReclaimable"] + 8 * MIB
 
 
+@explained()
 def test_grows_again(elastic):
     """As soon as the memory is free, misses make the cache grow; then all is there again."""
-    most = fill(elastic)
-    size = meminfo()["MemFree"] + most - MIN - 48 * MIB
-    with hog(size):
+    step = 16 * MIB
+    working = meminfo()["MemFree"] * 5 // 8 // step * step
+    read(elastic, working)
+    most = used(elastic)
+    before = elastic.status()
+    read(elastic, working)
+    alone = hit_ratio(before, elastic.status())
+    with hog(meminfo()["MemFree"] + most - MIN - 48 * MIB):
         pass
     low = used(elastic)
-    assert low < most / 2
-    begin = time.monotonic()
-    while used(elastic) < low + 16 * MIB:
-        assert time.monotonic() < begin + 10
-        read(elastic, 16 * MIB, start=most + (int(time.monotonic() * 1000) % 64) * MIB)
-    fill(elastic)
+    assert low < working / 2
+    misses, begin, grown = elastic.status().read_misses, None, None
+    for start in range(0, working, step):
+        now = time.monotonic()
+        read(elastic, step, start)
+        if not begin and elastic.status().read_misses > misses:
+            begin = now
+        if begin and not grown and used(elastic) > low:
+            grown = time.monotonic()
+    before = elastic.status()
+    read(elastic, working)
+    again = hit_ratio(before, elastic.status())
+    print(f"from {most // MIB} to {low // MIB} MiB, misses at {begin}, growth at {grown}, hit "
+          f"ratio {alone:.4f} before, {again:.4f} after one pass", file=sys.stderr)
+    assert begin and grown and grown - begin < 10
+    assert again >= alone - 0.01
     assert used(elastic) >= most - 32 * MIB
-    rest = elastic.status().rest
-    values = dict(zip(rest[1::2], map(int, rest[2::2])))
-    assert values["given_back"] >= (most - low) // 4096
-    assert values["taken"] - values["given_back"] <= values["lent"] + 16384
-    assert values["lent"] == (used(elastic) - MIN) // 4096
+    after = values(elastic)
+    assert after["given_back"] >= (most - low) // BLOCK
+    assert after["taken"] - after["given_back"] <= after["lent"] + 16384
+    assert after["lent"] == (used(elastic) - MIN) // BLOCK
 
 
+@explained()
 def test_suspended_gives(elastic):
     """A suspended cache gives back what it was lent: others must not wait for its resume."""
     most = fill(elastic)
@@ -186,17 +269,11 @@ def hot_file(lab):
     _, device = lab.linear(384 * MIB)
     run("mkfs.ext4", "-qF", device)
     path = f"{lab.mount(device)}/file"
-    size = min(all_memory() // 6, 320 * MIB) // MIB
-    run("dd", "if=/dev/zero", f"of={path}", "bs=1M", f"count={size}", "conv=fsync")
-    with subprocess.Popen([sys.executable, "-c", READER, path], env=ENVIRONMENT, text=True,
-                          stdout=subprocess.PIPE) as reader:
-        try:
-            for _ in range(3):
-                assert reader.stdout.readline() == "read\n"
-            yield
-            assert reader.poll() is None
-        finally:
-            reader.kill()
+    size = min(all_memory() // 6, 320 * MIB) // MIB * MIB
+    run("dd", "if=/dev/zero", f"of={path}", "bs=1M", f"count={size // MIB}", "conv=fsync")
+    with reading(path, size) as passes:
+        passes(3)
+        yield
 
 
 @contextlib.contextmanager
@@ -230,6 +307,7 @@ def nothing(_lab):
 
 
 @pytest.mark.parametrize("beside", [nothing, hot_file, many_groups])
+@explained()
 def test_swaps_no_more(lab, lru, beside):
     """The same program on the machine with and without lent memory."""
     _, device = lab.linear(512 * MIB, offset=384 * MIB)
@@ -241,13 +319,16 @@ def test_swaps_no_more(lab, lru, beside):
             if lends:
                 assert fill(cache) > all_memory() // 4
                 report(cache, "filled")
-            before = vmstat("pswpout")
+            before = counters()
             with hog(size):
-                swapped.append((vmstat("pswpout") - before) * BLOCK)
-    print(f"swapped out: {[nr // MIB for nr in swapped]} MiB of {size // MIB}", file=sys.stderr)
+                found = changes(before)
+            swapped.append(found.get("pswpout", 0) * BLOCK)
+            print(f"{'lent' if lends else 'not lent'}: swapped out {swapped[-1] // MIB} MiB of "
+                  f"{size // MIB}: {found}", file=sys.stderr)
     assert swapped[1] <= swapped[0] + size // 20
 
 
+@explained()
 def test_idle_cache_gives_first(lab):
     """Of two caches, the busy one keeps what it uses as long as the other has more."""
     total = all_memory()
@@ -263,30 +344,92 @@ def test_idle_cache_gives_first(lab):
     for cache in caches:
         read(cache, part)
         assert used(cache) >= part * 0.8
-    end = time.monotonic() + 12
-    while time.monotonic() < end:
-        read(busy, part // 4)
-    before = used(busy)
-    size = meminfo()["MemFree"] + (used(idle) - MIN) // 2
-    with hog(size):
-        pass
+    working = part * 3 // 4 // MIB * MIB
+    assert working > 2 * MIN
+    with reading(busy.path, working, os.O_DIRECT) as passes:
+        # Their use is compared every five seconds.
+        end = time.monotonic() + 12
+        while time.monotonic() < end:
+            passes()
+        before = used(busy)
+        first = busy.status()
+        passes(3)
+        second = busy.status()
+        with hog(meminfo()["MemFree"] + (used(idle) - MIN) * 3 // 4):
+            report(idle, "idle")
+            report(busy, "busy")
+            passes(3)
+        third = busy.status()
+    alone, pressed = hit_ratio(first, second), hit_ratio(second, third)
+    print(f"hit ratio {alone:.4f} alone, {pressed:.4f} under pressure", file=sys.stderr)
+    assert pressed >= alone * 0.9
     assert used(busy) >= before * 0.9
     assert used(idle) < part * 0.8
 
 
-def test_stream_does_not_drain(elastic):
-    """A file that is read through the page cache leaves most of what the cache was lent."""
+@explained()
+def test_stream_does_not_drain(lab, elastic):
+    """A file of ten times the memory is read through the page cache, beside hits."""
     fill(elastic)
+    run("mkfs.ext4", "-qF", DISK)
+    path = f"{lab.mount(DISK)}/file"
+    with open(path, "wb") as file:
+        # A hole: no disk is too slow to fill the page cache.
+        file.truncate(10 * all_memory())
     lent = used(elastic) - MIN
-    origin = elastic.origin
-    total = all_memory() // MIB
+    working = lent // 4 // MIB * MIB
+    for _ in range(3):
+        read(elastic, working)
+    given = values(elastic)["given_back"]
     report(elastic, "before the stream")
-    for _ in range(2):
-        run("dd", f"if={origin}", "of=/dev/null", "bs=1M", f"count={2 * total}")
+    with reading(elastic.path, working, os.O_DIRECT) as passes:
+        passes()
+        before = elastic.status()
+        run("dd", f"if={path}", "of=/dev/null", "bs=1M", timeout=1800)
+        passes()
+        hits = hit_ratio(before, elastic.status())
     report(elastic, "after the stream")
+    given = (values(elastic)["given_back"] - given) * BLOCK
+    print(f"lent {lent // MIB} MiB, given back {given // MIB}, hit ratio beside it {hits:.4f}",
+          file=sys.stderr)
+    assert hits > 0.9
+    # Neither did blocks leave, nor others enter in their place.
+    assert given <= lent * 0.2
     assert used(elastic) - MIN >= lent * 0.8
 
 
+@explained()
+def test_resize_under_fio(lab):
+    """The minimum and the maximum move while fio writes with checksums and reads them back."""
+    size, most = 32 * MIB, all_memory() // MIB // 8
+    _, written = lab.linear(size)
+    cache = elastic_cache(lab, (written, size))
+    # The target wants at least this part of the RAM disk.
+    least = all_memory() // MIB // 32 + 1
+    chance, last = random.Random(1), 0
+    with verifying(cache.path, size) as goes_on:
+        for _ in range(RESIZES):
+            low = chance.randrange(least, most)
+            high = chance.randrange(low, most + 1)
+            before = used(cache)
+            ok("resize", cache.name, f"{low}M..{high}M")
+            read(cache, 8 * MIB, chance.randrange(size // MIB, 2 * most) * MIB)
+            # What fits stays, but for the I/O in flight. What is larger than the last size may
+            # still be leaving.
+            if before <= last * MIB:
+                assert used(cache) >= min(before, high * MIB) - MIB
+            last = high
+        goes_on()
+        end = time.monotonic() + PATIENCE
+        while used(cache) > last * MIB:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    assert cache.status().origin_errors == 0
+    for offset in range(0, size, MIB):
+        assert direct.read(cache.path, offset, MIB) == direct.read(written, offset, MIB)
+
+
+@explained()
 def test_large_pieces_take_nothing(elastic):
     """Reclaim for a large piece begins while single pages are free, and no block makes one."""
     before = fill(elastic)
@@ -301,6 +444,7 @@ def test_large_pieces_take_nothing(elastic):
     assert used(elastic) == before
 
 
+@explained()
 def test_reload_keeps_all(elastic):
     """The new table allocates an index, in large pieces. Memory for it is free."""
     fill(elastic)

@@ -12,7 +12,7 @@ import pytest
 from rxdlib import memory
 from rxdlib.control import NODE_INTERLEAVE
 from rxdlib.direct import KIB, MIB
-from rxdlib.elastic import MIN, all_memory, elastic_cache, fill, hog, used
+from rxdlib.elastic import MIN, all_memory, elastic_cache, explained, fill, hog, used
 
 NODES = 0, 1
 
@@ -32,6 +32,7 @@ def nothing_is_killed():
 
 
 @pytest.mark.parametrize("node", NODES)
+@explained()
 def test_grows_on_its_node(lab, node):
     """A cache of one node takes nothing from the other, however much is free there."""
     other = 1 - node
@@ -46,6 +47,7 @@ def test_grows_on_its_node(lab, node):
 
 
 @pytest.mark.parametrize("node", NODES)
+@explained()
 def test_program_gets_its_node(lab, node):
     """A program that is bound to a node takes what was lent on it, and no more."""
     other = 1 - node
@@ -59,6 +61,7 @@ def test_program_gets_its_node(lab, node):
     assert used(cache) >= before[other] * 0.9
 
 
+@explained()
 def test_bound_cache_and_bound_program(lab):
     """The cache of the other node keeps all it has."""
     spared, asked = (elastic_cache(lab, node=node) for node in NODES)

@@ -4,30 +4,40 @@
 import contextlib
 import mmap
 import os
+import re
 import subprocess
 import sys
 
-from .command import ENVIRONMENT
+from .command import ENVIRONMENT, run
 from .direct import MIB, SECTOR, Direct
+from .kmsg import KernelLog
 from .lab import Cache
 from .memory import meminfo
 
 MIN = 64 * MIB
 
-# Takes memory, of one node if that is named, and keeps it for a while.
+# Takes memory, of one node if that is named, and keeps it until its input ends. A page is written
+# by the kernel, and not by this program, which takes far longer.
 HOG = """
-import ctypes, mmap, sys, time
-SET_MEMPOLICY, BIND, BITS = 238, 2, 64
-size, seconds, node = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+import ctypes, mmap, sys
+SET_MEMPOLICY, BIND, BITS, POPULATE_WRITE, PIECE = 238, 2, 64, 23, 4 << 20
+size, node = int(sys.argv[1]), int(sys.argv[2])
 mask = ctypes.c_ulong(1 << max(node, 0))
 if node >= 0 and ctypes.CDLL(None).syscall(SET_MEMPOLICY, BIND, ctypes.byref(mask), BITS):
     sys.exit("set_mempolicy")
 area = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-for at in range(0, size, 4096):
-    area[at] = 1
+for at in range(0, size, PIECE):
+    area.madvise(POPULATE_WRITE, at, min(PIECE, size - at))
 print("full", flush=True)
-time.sleep(seconds)
+sys.stdin.read()
 """
+
+# Lines of the kernel log that tell why memory was short, or that the modules write.
+TELLING = re.compile(r"oom|[Oo]ut of memory|[Kk]illed|allocation failure|Mem-Info|free:|swap|"
+                     r"rxd|rxcache|device-mapper|stall|blocked")
+SHOWN = 60
+RECLAIM = re.compile(r"(oom_kill|allocstall|pageoutrun|pgscan|pgsteal|kswapd|pswp|workingset|"
+                     r"slabs_scanned|drop_)")
 
 
 def all_memory():
@@ -54,16 +64,30 @@ def used(cache):
     return cache.ramdisk.query().mem_used
 
 
+def values(cache):
+    """What the status says after the features: min_size, lent, given_back and taken."""
+    rest = cache.status().rest
+    return dict(zip(rest[1::2], map(int, rest[2::2])))
+
+
 def read(cache, size, start=0):
-    with Direct(cache.path) as device:
+    """Read in large pieces, into the same memory."""
+    with Direct(cache.path, os.O_RDONLY) as device, mmap.mmap(-1, MIB) as buffer:
         for offset in range(start, start + size, MIB):
-            device.read(offset, MIB)
+            assert os.preadv(device.fd, [buffer], offset) == MIB
 
 
 def fill(cache):
     """Read as much as there is memory; returns what the cache uses then."""
     read(cache, all_memory())
     return used(cache)
+
+
+def hit_ratio(before, after):
+    """The hits among the blocks that were read between two looks at the status."""
+    found = after.since(before)
+    hits, misses = (found.get(key, 0) for key in ("read_hits", "read_misses"))
+    return hits / (hits + misses)
 
 
 def report(cache, what):
@@ -73,11 +97,51 @@ def report(cache, what):
           f"{info['KReclaimable'] // MIB}", file=sys.stderr)
 
 
+def counters():
+    """What reclaim has done so far, from /proc/vmstat."""
+    with open("/proc/vmstat", encoding="ascii") as file:
+        return {key: int(value) for key, value in map(str.split, file) if RECLAIM.match(key)}
+
+
+def changes(before):
+    """The counters of reclaim that have changed, and by how much."""
+    return {key: value - before[key] for key, value in counters().items()
+            if value != before[key]}
+
+
+def show(log, before):
+    lines = [line for line in log.lines() if TELLING.search(line)]
+    print("kernel log:", *lines[-SHOWN:], sep="\n", file=sys.stderr)
+    print("reclaim:", changes(before), file=sys.stderr)
+    print("MiB:", {key: value // MIB for key, value in meminfo().items()}, file=sys.stderr)
+    for command in (["dmsetup", "status"], ["cat", "/proc/swaps", "/proc/buddyinfo"]):
+        print(run(*command, check=False).stdout, file=sys.stderr)
+
+
 @contextlib.contextmanager
-def hog(size, seconds=0, node=-1):
-    """A program that takes memory; it has all of it when this begins, and ends by itself."""
-    with subprocess.Popen([sys.executable, "-c", HOG, str(size), str(seconds), str(node)],
-                          stdout=subprocess.PIPE, env=ENVIRONMENT, text=True) as program:
-        assert program.stdout.readline() == "full\n", f"{size // MIB} MiB were not there"
+def explained():
+    """If what follows fails, show what the kernel has done, before anything is undone."""
+    log, before = KernelLog(), counters()
+    try:
         yield
-        assert program.wait(60) == 0
+    except BaseException:
+        show(log, before)
+        raise
+    finally:
+        log.close()
+
+
+@contextlib.contextmanager
+def hog(size, node=-1):
+    """A program that takes memory. It has all of it while this lasts, and ends by itself."""
+    with subprocess.Popen([sys.executable, "-c", HOG, str(size), str(node)], env=ENVIRONMENT,
+                          text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        try:
+            if program.stdout.readline() != "full\n":
+                raise AssertionError(f"{size // MIB} MiB were not there: exit code "
+                                     f"{program.wait(60)}")
+            yield
+            program.stdin.close()
+            assert program.wait(60) == 0
+        finally:
+            program.kill()
