@@ -94,6 +94,55 @@ def test_all_void(boots, tmp_path, capsys):
     assert open_rows(folder, capsys) == "4k-read"
 
 
+@pytest.fixture(name="lent")
+def _lent(tmp_path):
+    """Write the results of three boots: ns that a module took for 1 GiB, and free blocks."""
+    def write(*times):
+        folder = tmp_path / "smp"
+        folder.mkdir()
+        (folder / "kernel").write_text("Linux 7.2\n")
+        for number, ns in enumerate(times, 1):
+            (folder / f"results.{number}").write_text(
+                f"take-lent rxcache repeat=1 pages=262144 ns={ns}\n"
+                f"order-9 rxcache repeat=1 blocks={10 + number} without=2000\n")
+        return folder
+    return write
+
+
+@pytest.mark.parametrize("times, code, shown", [
+    ((500_000_000, 800_000_000, 2_000_000_000), 0, "1 of 1 targets met"),
+    ((500_000_000, 1_250_000_000, 2_000_000_000), 1, "MISSED: 0.80 GiB/s, must be at least 1.00"),
+])
+def test_lent(lent, tmp_path, capsys, times, code, shown):
+    """A row without a goal is shown, and neither met nor missed."""
+    path = tmp_path / "json"
+    assert report.main(["table", "rxcache", "take-lent,order-9", str(path),
+                        str(lent(*times))]) == code
+    printed = capsys.readouterr().out
+    assert shown in printed and printed.count("no goal") == 2
+    _taken, blocks, without = json.loads(path.read_text())["rows"]
+    assert (blocks["value"], without["value"]) == (12, 2000)
+    assert not {"at_most", "at_least"} & {*blocks, *without} and blocks["met"]
+
+
+def test_lent_is_missing(lent, tmp_path, capsys):
+    folder = lent()
+    (folder / "results.1").write_text("take-lent rxcache repeat=1 pages=262144 ns=500000000\n")
+    assert report.main(["table", "rxcache", "take-lent,order-9", str(tmp_path / "json"),
+                        str(folder)]) == 1
+    assert capsys.readouterr().out.count("NOT MEASURED") == 4
+
+
+def test_rows_of_a_guest(monkeypatch, capsys):
+    """A machine of its own is not emptied."""
+    assert report.main(["rows", "rxcache", "smp", ""]) == 0
+    assert capsys.readouterr().out.split()[-2:] == ["take-lent", "order-9"]
+    monkeypatch.setenv("BENCH_HOST", "1")
+    assert report.main(["rows", "rxcache", "smp", ""]) == 0
+    assert "take-lent" not in capsys.readouterr().out
+    assert report.main(["rows", "rxcache", "smp", "take-lent"]) == report.USAGE
+
+
 def test_interval():
     """The interval equals scipy.stats.t.interval(0.95, n - 1, mean, sem)."""
     assert report.interval_of([1.0, 1.1, 1.2]) == pytest.approx(0.2484138 / 1.1, rel=1e-3)

@@ -185,18 +185,24 @@ no_iostats()
 	done
 }
 
-# Print the free memory in bytes, after waiting for memory that is being freed. MemFree does
-# not include the per-CPU lists, which may hold an eighth of all memory.
-mem_free()
+# Print the free memory in bytes. MemFree does not include the per-CPU lists, which may hold an
+# eighth of all memory.
+mem_free_now()
 {
-	sync
-	echo 3 >/proc/sys/vm/drop_caches
-	sleep 1
 	awk '
 		/^MemFree:/ { bytes += $2 * 1024 }
 		$1 == "count:" { bytes += $2 * 4096 }
 		END { printf "%.0f\n", bytes }
 	' /proc/meminfo /proc/zoneinfo
+}
+
+# The same without page cache and other caches, after waiting for memory that is being freed.
+mem_free()
+{
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	sleep 1
+	mem_free_now
 }
 
 # compare_copies ANSWER: do these times of copies lie within 5 % of each other?

@@ -11,10 +11,18 @@
  * which is timed as a whole, and the median and the longest time of a batch. On a busy
  * machine, use the median: it does not change if a few batches are interrupted. Keys:
  *
- *	op	read, write, or discard. Two others need no further key: touch writes to
- *		all free memory once and frees it. copies measures memcpy(), memset() and
- *		clear_page() of the kernel, on a page in the processor's cache, and the
- *		instruction that each is on a processor with the flag for it. It answers
+ *	op	read, write, or discard. Three others do not use a device:
+ *
+ *		touch writes to all free memory once and frees it.
+ *
+ *		take allocates pages with GFP_KERNEL, and frees them: first "offset" bytes,
+ *		and then "span" bytes, which are timed. It answers
+ *
+ *			pages=N ns=N
+ *
+ *		copies measures memcpy(), memset() and clear_page() of the kernel, on a page
+ *		in the processor's cache, and the instruction that each is on a processor
+ *		with the flag for it. It answers
  *
  *			memcpy=PS fsrm=PS memset=PS fsrs=PS clear_page=PS erms=PS
  *
@@ -70,10 +78,16 @@
 #define COPIES_BATCH	1000
 #define COPIES_ROUNDS	2000
 
-enum bench_op { BENCH_READ, BENCH_WRITE, BENCH_DISCARD, BENCH_TOUCH, BENCH_COPIES };
+enum bench_op {
+	BENCH_READ, BENCH_WRITE, BENCH_DISCARD, BENCH_TOUCH, BENCH_TAKE, BENCH_COPIES
+};
+
 enum bench_order { BENCH_RANDOM, BENCH_SEQUENTIAL, BENCH_ONCE };
 
-static const char * const op_names[] = { "read", "write", "discard", "touch", "copies", NULL };
+static const char * const op_names[] = {
+	"read", "write", "discard", "touch", "take", "copies", NULL
+};
+
 static const char * const order_names[] = { "random", "sequential", "once", NULL };
 static const char * const buffer_names[] = { "pages", "whole", NULL };
 
@@ -441,10 +455,21 @@ static int alloc_memory(struct bench_job *job)
 	return 0;
 }
 
+static void free_taken(struct list_head *pages)
+{
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, pages, lru) {
+		list_del(&page->lru);
+		__free_page(page);
+		cond_resched();
+	}
+}
+
 /* The host of a guest allocates memory at the first access, which takes long. */
 static int touch_memory(void)
 {
-	struct page *page, *next;
+	struct page *page;
 	LIST_HEAD(pages);
 
 	while (si_mem_available() > TOUCH_MARGIN) {
@@ -455,12 +480,40 @@ static int touch_memory(void)
 		list_add(&page->lru, &pages);
 		cond_resched();
 	}
-	list_for_each_entry_safe(page, next, &pages, lru) {
-		list_del(&page->lru);
-		__free_page(page);
+	free_taken(&pages);
+	return 0;
+}
+
+static int take_pages(u64 nr, struct list_head *pages)
+{
+	struct page *page;
+
+	while (nr--) {
+		page = alloc_page(GFP_KERNEL);
+		if (!page)
+			return -ENOMEM;
+		list_add(&page->lru, pages);
 		cond_resched();
 	}
 	return 0;
+}
+
+/* Take memory as a driver does: reclaim has to find it. */
+static int take_memory(const struct bench_job *job, char *result)
+{
+	u64 nr = job->span >> PAGE_SHIFT;
+	LIST_HEAD(pages);
+	u64 begin;
+	int ret;
+
+	ret = take_pages(job->offset >> PAGE_SHIFT, &pages);
+	begin = ktime_get_ns();
+	if (!ret)
+		ret = take_pages(nr, &pages);
+	if (!ret)
+		scnprintf(result, RESULT_MAX, "pages=%llu ns=%llu\n", nr, ktime_get_ns() - begin);
+	free_taken(&pages);
+	return ret;
 }
 
 #ifdef __x86_64__
@@ -635,6 +688,8 @@ static ssize_t bench_write(struct file *file, const char __user *from, size_t le
 	ret = parse_line(&job, line);
 	if (!ret && job.op == BENCH_TOUCH)
 		ret = touch_memory();
+	else if (!ret && job.op == BENCH_TAKE)
+		ret = take_memory(&job, result);
 	else if (!ret && job.op == BENCH_COPIES)
 		ret = compare_copies(result);
 	else if (!ret)
