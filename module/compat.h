@@ -64,7 +64,18 @@ static inline void rxd_unfreeze_queue(struct request_queue *q, unsigned int memf
 #define call_rcu_hurry(head, func)	call_rcu(head, func)
 #endif
 
-#ifndef RXD_HAVE_ACCOUNT_RECLAIMED
+/* rxd_reclaimed(): what a pass of reclaim has got so far from others than its lists. */
+#ifdef RXD_HAVE_ACCOUNT_RECLAIMED
+static inline unsigned long rxd_reclaimed(void)
+{
+	return current->reclaim_state->reclaimed;
+}
+#else
+static inline unsigned long rxd_reclaimed(void)
+{
+	return current->reclaim_state->reclaimed_slab;
+}
+
 static inline void mm_account_reclaimed_pages(unsigned long pages)
 {
 	if (current->reclaim_state)

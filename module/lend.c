@@ -36,17 +36,20 @@
 #define LEAST_PAGES	(1UL << (20 - PAGE_SHIFT))
 /*
  * A pass of reclaim swaps out up to a 4096th of the memory, and scans twice that part of what the
- * shrinker reports. If it reports so many times the memory, it gives 32 times as much as may be
+ * shrinker reports. If it reports so many times the memory, it gives 128 times as much as may be
  * swapped out meanwhile, unless little is lent.
  */
-#define URGENT_TIMES	16
-/* Reclaim gets no more as long as this part of the memory, or so much, is free. */
-#define ENOUGH_PART	128
-#define ENOUGH_PAGES	(64 * LEAST_PAGES)
+#define URGENT_TIMES	64
+/* kswapd gets no more as long as this part of the memory is free. */
+#define KSWAPD_PART	32
+/* A task that waits for an allocation gets no more as long as this part, or so much, is free. */
+#define TASK_PART	128
+#define TASK_PAGES	(64 * LEAST_PAGES)
 /* While others have page cache, of which a pass takes a part, caches give this part of the part. */
 #define MILD_PART	1024
-/* Page cache is in use if more than so many pages have moved within so many jiffies. */
-#define WATCH_PAGES	(4 * SWAP_CLUSTER_MAX)
+/* Page cache is in use if more than so many pages for each CPU move within so many jiffies. */
+#define WATCH_PAGES	SWAP_CLUSTER_MAX
+#define WATCH_CPUS	4U /* at least */
 #define WATCH_TIME	HZ
 /* The OOM notifier gives back this part of what is lent. */
 #define OOM_PART	8
@@ -68,9 +71,11 @@ static LIST_HEAD(borrowers);
 
 static struct shrinker *lend_shrinker;
 
+static DEFINE_SPINLOCK(watch_lock); /* changes of the watches */
+
 /* How many pages of a node were swapped out, or were needed again, when the watch began. */
 static struct watch {
-	unsigned long since;
+	unsigned long since; /* in jiffies; 0: there was none */
 	long moved;
 	bool many; /* in the watch before */
 } watches[MAX_NUMNODES];
@@ -177,15 +182,20 @@ static long spare_on(int node, enum zone_watermarks mark)
 	return spare;
 }
 
-/* The part of the headroom that a node must have. */
-static long headroom_on(int node)
+static unsigned long pages_of_node(int node)
 {
 	unsigned long nr = 0;
 	int i;
 
 	for (i = 0; i < MAX_NR_ZONES; i++)
 		nr += zone_managed_pages(&NODE_DATA(node)->node_zones[i]);
-	return mult_frac(rxd_headroom(), nr, totalram_pages());
+	return nr;
+}
+
+/* The part of the headroom that a node must have. */
+static long headroom_on(int node)
+{
+	return mult_frac(rxd_headroom(), pages_of_node(node), totalram_pages());
 }
 
 /**
@@ -253,9 +263,11 @@ EXPORT_SYMBOL_NS_GPL(rxd_lend_allows, RXD_NS);
  * rxd_lend_may_replace - may lent memory be taken in place of other lent memory?
  *
  * The other memory is free only after a grace period. Misses that are faster must not use up the
- * memory that is free.
+ * memory that is free. All disks wait for the same grace periods, so the pages of all of them
+ * count. After a large discard, the answer is no until most of its pages are free.
  *
- * Return: true if little memory is waiting to be freed, and some is free.
+ * Return: true if little memory is waiting to be freed, and some is free on a node. Whether it is
+ * the node of the block is seen when a page is allocated.
  */
 bool rxd_lend_may_replace(void)
 {
@@ -333,6 +345,26 @@ long rxd_give_back(unsigned long nr, int node)
 	return !found && is_busy ? -EBUSY : found;
 }
 
+/* Each CPU counts some pages by itself before all see them, so few pages may be noise. */
+static long watch_pages(unsigned int nr_cpus)
+{
+	return max(nr_cpus, WATCH_CPUS) * WATCH_PAGES;
+}
+
+static void renew(struct watch *watch, long moved, long many)
+{
+	unsigned long now = jiffies ?: 1, age = now - watch->since;
+	bool is_recent = watch->since && age <= 2 * WATCH_TIME;
+
+	lockdep_assert_held(&watch_lock);
+	if (watch->since && age <= WATCH_TIME)
+		return;
+	/* Without reclaim, nobody has looked: what has moved in minutes is not much. */
+	WRITE_ONCE(watch->many, is_recent && moved - watch->moved > many);
+	WRITE_ONCE(watch->moved, moved);
+	watch->since = now;
+}
+
 /*
  * Page cache that is in use comes back, or keeps reclaim busy until it swaps. This is seen over
  * some time, because several tasks may reclaim.
@@ -340,20 +372,18 @@ long rxd_give_back(unsigned long nr, int node)
 static bool is_moving(int nid)
 {
 	const struct pglist_data *node = NODE_DATA(nid);
+	long moved, many = watch_pages(num_online_cpus());
 	struct watch *watch = &watches[nid];
-	unsigned long since = READ_ONCE(watch->since), now = jiffies ?: 1;
-	long moved;
 
 	moved = rxd_node_state(node, WORKINGSET_ACTIVATE_FILE) +
 		rxd_node_state(node, WORKINGSET_RESTORE_FILE) +
 		rxd_node_state(node, WORKINGSET_REFAULT_ANON) +
 		rxd_node_state(node, NR_VMSCAN_WRITE);
-	if (!since || time_after(now, since + WATCH_TIME)) {
-		WRITE_ONCE(watch->many, since && moved - READ_ONCE(watch->moved) > WATCH_PAGES);
-		WRITE_ONCE(watch->moved, moved);
-		WRITE_ONCE(watch->since, now);
+	if (spin_trylock(&watch_lock)) {
+		renew(watch, moved, many);
+		spin_unlock(&watch_lock);
 	}
-	return READ_ONCE(watch->many) || moved - READ_ONCE(watch->moved) > WATCH_PAGES;
+	return READ_ONCE(watch->many) || moved - READ_ONCE(watch->moved) > many;
 }
 
 /* Clean page cache that is not in use can be reclaimed at least as well as what was lent. */
@@ -364,6 +394,23 @@ static bool is_urgent(int nid)
 		     rxd_node_state(node, NR_FILE_DIRTY) - rxd_node_state(node, NR_WRITEBACK);
 
 	return is_moving(nid) || clean < (long)node->node_present_pages / 16;
+}
+
+/* What to report if memory is urgently needed. */
+static unsigned long urgent_count(unsigned long lent, unsigned long node_pages)
+{
+	return min(lent << DEF_PRIORITY, URGENT_TIMES * node_pages);
+}
+
+/* Less than the headroom, which caches that grow leave: they would take the rest at once. */
+static unsigned long enough_for_kswapd(unsigned long node_pages, unsigned long headroom)
+{
+	return min(node_pages / KSWAPD_PART, headroom / 4 * 3);
+}
+
+static unsigned long enough_for_task(unsigned long node_pages)
+{
+	return min(node_pages / TASK_PART, TASK_PAGES);
 }
 
 static unsigned long count_for_reclaim(struct shrinker *s, struct shrink_control *sc)
@@ -377,27 +424,44 @@ static unsigned long count_for_reclaim(struct shrinker *s, struct shrink_control
 		return nr;
 	if (!is_urgent(sc->nid))
 		return DIV_ROUND_UP(nr, MILD_PART);
-	return min(nr << DEF_PRIORITY, URGENT_TIMES * totalram_pages());
+	return urgent_count(nr, pages_of_node(sc->nid));
 }
 
 /*
  * A caller does not look at the watermarks again until it has scanned all that it has set out to
  * scan. An allocation waits for direct reclaim, and kswapd goes on up to the high watermark.
+ *
+ * Without progress, a task would scan twice as much in its next pass, even if kswapd has freed
+ * memory meanwhile. So it gets as many pages as one pass must free. More memory is free only if the
+ * task looks for a larger piece.
+ *
+ * Return: @nr; or how many pages suffice if that is less; or 0.
  */
-static bool is_enough(int nid)
+static unsigned long missing_on(int nid, unsigned long nr)
 {
-	enum zone_watermarks mark = current_is_kswapd() ? WMARK_HIGH : WMARK_MIN;
+	unsigned long node_pages = pages_of_node(nid);
+	long enough = enough_for_kswapd(node_pages, headroom_on(nid));
+	long spare = spare_on(nid, WMARK_HIGH);
 
-	return spare_on(nid, mark) >= (long)min(totalram_pages() / ENOUGH_PART, ENOUGH_PAGES);
+	if (current_is_kswapd())
+		return spare < enough ? nr : 0;
+	if (spare_on(nid, WMARK_MIN) < (long)enough_for_task(node_pages))
+		return nr;
+	if (spare >= enough + 2 * lend_shrinker->batch || rxd_reclaimed() >= SWAP_CLUSTER_MAX)
+		return 0;
+	return SWAP_CLUSTER_MAX;
 }
 
 static unsigned long give_to_reclaim(struct shrinker *s, struct shrink_control *sc)
 {
+	unsigned long wanted = max(sc->nr_to_scan, LEAST_PAGES);
 	long nr;
 
-	if (current->reclaim_state && is_enough(sc->nid))
+	if (current->reclaim_state)
+		wanted = missing_on(sc->nid, wanted);
+	if (!wanted)
 		return SHRINK_STOP;
-	nr = rxd_give_back(max(sc->nr_to_scan, LEAST_PAGES), sc->nid);
+	nr = rxd_give_back(wanted, sc->nid);
 	if (nr <= 0)
 		return SHRINK_STOP;
 	mm_account_reclaimed_pages(nr);
@@ -555,7 +619,7 @@ int rxd_lend_init(void)
 	lend_shrinker->count_objects = count_for_reclaim;
 	lend_shrinker->scan_objects = give_to_reclaim;
 	lend_shrinker->seeks = DEFAULT_SEEKS;
-	lend_shrinker->batch = min(BATCH_PAGES, totalram_pages() / ENOUGH_PART);
+	lend_shrinker->batch = min(BATCH_PAGES, totalram_pages() / TASK_PART);
 	ret = rxd_shrinker_register(lend_shrinker, "rxd");
 	if (!ret)
 		ret = register_oom_notifier(&oom_block);

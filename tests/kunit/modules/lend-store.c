@@ -29,49 +29,136 @@ static unsigned long test_zone_state(struct zone *zone, enum zone_stat_item item
 	if (item != NR_FREE_PAGES)
 		return nr;
 	/* Reclaim begins when memory is missing. */
-	if (current->reclaim_state)
-		return READ_ONCE(test_machine.is_served) ? nr : 0;
+	if (current->reclaim_state) {
+		nr = READ_ONCE(test_machine.spare);
+		return nr ? zone->_watermark[WMARK_HIGH] + nr : 0;
+	}
 	return READ_ONCE(test_machine.is_full) ? zone->_watermark[WMARK_HIGH] + FREE_IF_FULL : nr;
 }
 
 static long test_node_state(const struct pglist_data *node, enum node_stat_item item)
 {
-	return item == NR_INACTIVE_FILE ? READ_ONCE(test_machine.page_cache) : 0;
+	switch (item) {
+	case NR_INACTIVE_FILE:
+		return READ_ONCE(test_machine.page_cache);
+	case NR_VMSCAN_WRITE:
+		return READ_ONCE(test_machine.moved);
+	default:
+		return 0;
+	}
+}
+
+static unsigned long test_jiffies(void)
+{
+	return jiffies + READ_ONCE(test_machine.later);
 }
 
 #define zone_page_state(zone, item)	test_zone_state(zone, item)
 #define rxd_node_state			test_node_state
+#define jiffies				test_jiffies()
 #include "../module/lend.c"
+#undef jiffies
 
-/* As reclaim calls a shrinker: lockdep then knows which locks it takes. */
-static unsigned long call(unsigned long (*fn)(struct shrinker *s, struct shrink_control *sc),
-			  unsigned long nr, unsigned long *reclaimed)
-{
-	struct shrink_control sc = { .gfp_mask = GFP_KERNEL, .nr_to_scan = nr };
-	struct reclaim_state state = {}, *outer = current->reclaim_state;
+/* A pass of reclaim, and the state of its task before. */
+struct pass {
+	struct reclaim_state state, *outer;
 	unsigned int flags;
-	unsigned long ret;
+};
 
+/* As reclaim begins: lockdep then knows which locks are taken. */
+static void begin_pass(struct pass *pass)
+{
+	pass->state = (struct reclaim_state) {};
+	pass->outer = current->reclaim_state;
 	fs_reclaim_acquire(GFP_KERNEL);
-	flags = memalloc_noreclaim_save();
-	current->reclaim_state = &state;
-	ret = fn(lend_shrinker, &sc);
-	current->reclaim_state = outer;
-	memalloc_noreclaim_restore(flags);
+	pass->flags = memalloc_noreclaim_save();
+	current->reclaim_state = &pass->state;
+}
+
+static void end_pass(struct pass *pass, unsigned long *reclaimed)
+{
+	current->reclaim_state = pass->outer;
+	memalloc_noreclaim_restore(pass->flags);
 	fs_reclaim_release(GFP_KERNEL);
 	if (reclaimed)
-		*reclaimed = state.reclaimed;
-	return ret;
+		*reclaimed = pass->state.reclaimed;
+}
+
+/* As reclaim calls a shrinker. */
+static unsigned long call(unsigned long (*fn)(struct shrinker *s, struct shrink_control *sc),
+			  unsigned long nr)
+{
+	struct shrink_control sc = { .gfp_mask = GFP_KERNEL, .nr_to_scan = nr, .nr_scanned = nr };
+
+	return fn(lend_shrinker, &sc);
 }
 
 unsigned long test_count(void)
 {
-	return call(lend_shrinker->count_objects, 0, NULL);
+	struct pass pass;
+	unsigned long nr;
+
+	begin_pass(&pass);
+	nr = call(lend_shrinker->count_objects, 0);
+	end_pass(&pass, NULL);
+	return nr;
 }
 
 unsigned long test_scan(unsigned long nr, unsigned long *reclaimed)
 {
-	return call(lend_shrinker->scan_objects, nr, reclaimed);
+	struct pass pass;
+
+	begin_pass(&pass);
+	nr = call(lend_shrinker->scan_objects, nr);
+	end_pass(&pass, reclaimed);
+	return nr;
+}
+
+/* Scan @nr pages in batches, all of which belong to one pass. */
+unsigned long test_pass(unsigned long nr, bool is_kswapd, unsigned long *reclaimed)
+{
+	unsigned long given, sum = 0, batch = lend_shrinker->batch;
+	struct pass pass;
+
+	begin_pass(&pass);
+	if (is_kswapd)
+		current->flags |= PF_KSWAPD;
+	for (; nr >= batch; nr -= batch) {
+		given = call(lend_shrinker->scan_objects, batch);
+		if (given == SHRINK_STOP)
+			break;
+		sum += given;
+	}
+	if (is_kswapd)
+		current->flags &= ~PF_KSWAPD;
+	end_pass(&pass, reclaimed);
+	return sum;
+}
+
+/* What kswapd leaves free on this machine. */
+unsigned long test_enough(void)
+{
+	return enough_for_kswapd(pages_of_node(0), headroom_on(0));
+}
+
+unsigned long test_enough_for_kswapd(unsigned long node_pages, unsigned long headroom)
+{
+	return enough_for_kswapd(node_pages, headroom);
+}
+
+unsigned long test_enough_for_task(unsigned long node_pages)
+{
+	return enough_for_task(node_pages);
+}
+
+unsigned long test_urgent_count(unsigned long lent, unsigned long node_pages)
+{
+	return urgent_count(lent, node_pages);
+}
+
+long test_watch_pages(unsigned int nr_cpus)
+{
+	return watch_pages(nr_cpus);
 }
 
 unsigned long test_oom(void)

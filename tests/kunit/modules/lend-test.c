@@ -17,6 +17,7 @@
 #include <linux/rwsem.h>
 #include <linux/shrinker.h>
 #include <linux/sizes.h>
+#include <linux/swap.h>
 #include <uapi/linux/rxd.h>
 
 #include "../dm-target/limit.h"
@@ -507,12 +508,120 @@ static void nothing_is_given_while_memory_is_free(struct kunit *test)
 	struct lender *l = make(test, MINIMUM);
 
 	take_all(l);
-	test_machine.is_served = true;
-	KUNIT_EXPECT_EQ(test, test_scan(1024, NULL), SHRINK_STOP);
+	test_machine.spare = test_enough() + 2048;
+	KUNIT_EXPECT_EQ(test, test_pass(8192, true, NULL), 0);
+	KUNIT_EXPECT_EQ(test, test_pass(8192, false, NULL), 0);
 	KUNIT_EXPECT_EQ(test, used(l), SLOTS);
-	test_machine.is_served = false;
+	test_machine.spare = 0;
 	KUNIT_EXPECT_EQ(test, test_scan(1024, NULL), 1024);
 	KUNIT_EXPECT_EQ(test, used(l), SLOTS - 1024 / BLOCK_PAGES);
+}
+
+/*
+ * When kswapd has freed enough, tasks that reclaim get the progress that ends their work, and no
+ * more. kswapd itself goes on until it has enough.
+ */
+static void tasks_make_progress(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	unsigned long reclaimed, left = SLOTS;
+	unsigned int i;
+
+	take_all(l);
+	test_machine.spare = test_enough() + 2047;
+	KUNIT_EXPECT_EQ(test, test_pass(8192, true, NULL), 0);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, test_pass(8192, false, &reclaimed), SWAP_CLUSTER_MAX);
+		KUNIT_EXPECT_EQ(test, reclaimed, SWAP_CLUSTER_MAX);
+		left -= SWAP_CLUSTER_MAX / BLOCK_PAGES;
+		KUNIT_EXPECT_EQ(test, used(l), left);
+	}
+	test_machine.spare = test_enough();
+	KUNIT_EXPECT_EQ(test, test_pass(2048, true, NULL), 0);
+	test_machine.spare--;
+	KUNIT_EXPECT_EQ(test, test_pass(2048, true, &reclaimed), 2048);
+	KUNIT_EXPECT_EQ(test, reclaimed, 2048);
+	left -= 2048 / BLOCK_PAGES;
+	KUNIT_EXPECT_EQ(test, used(l), left);
+
+	/* Below their own mark, tasks get all that they ask for. */
+	test_machine.spare = 1;
+	KUNIT_EXPECT_EQ(test, test_pass(2048, false, &reclaimed), 2048);
+	KUNIT_EXPECT_EQ(test, reclaimed, 2048);
+
+	/* Nothing counts as progress that was not given. */
+	while (rxc_limit_lent(&l->c))
+		KUNIT_ASSERT_NE(test, test_scan(1024, NULL), SHRINK_STOP);
+	test_machine.spare = test_enough();
+	KUNIT_EXPECT_EQ(test, test_pass(2048, false, &reclaimed), 0);
+	KUNIT_EXPECT_EQ(test, reclaimed, 0);
+	KUNIT_EXPECT_EQ(test, used(l), MINIMUM);
+}
+
+/* On machines of all sizes, reclaim gets many times what one of its passes may swap out. */
+static void enough_for_machines(struct kunit *test)
+{
+	static const struct {
+		unsigned long gib, for_task, for_kswapd, ratio;
+	} machines[] = {
+		{ 1, 8, 32, 128 },
+		{ 16, 64, 512, 128 },
+		{ 256, 64, 1536, 24 },
+	};
+	unsigned long nr, enough;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(machines); i++) {
+		nr = machines[i].gib * 1024 * MIB;
+		enough = test_enough_for_kswapd(nr, min(nr / 8, 2048 * MIB));
+		KUNIT_EXPECT_EQ(test, enough, machines[i].for_kswapd * MIB);
+		KUNIT_EXPECT_EQ(test, test_enough_for_task(nr), machines[i].for_task * MIB);
+		KUNIT_EXPECT_EQ(test, enough / (nr >> 12), machines[i].ratio);
+		/* A first pass asks for so much, or for twice what is lent. */
+		KUNIT_EXPECT_EQ(test, 2 * (test_urgent_count(nr / 2, nr) >> 12), nr / 32);
+		KUNIT_EXPECT_EQ(test, 2 * (test_urgent_count(MIB, nr) >> 12), 2 * MIB);
+	}
+	/* On two nodes, each has its part. */
+	nr = 128 * 1024 * MIB;
+	KUNIT_EXPECT_EQ(test, test_enough_for_kswapd(nr, 1024 * MIB), 768 * MIB);
+	KUNIT_EXPECT_EQ(test, test_enough_for_task(nr), 64 * MIB);
+	KUNIT_EXPECT_EQ(test, test_watch_pages(1), 128);
+	KUNIT_EXPECT_EQ(test, test_watch_pages(128), 4096);
+}
+
+static bool is_urgent(void)
+{
+	return test_count() >> 11;
+}
+
+/* Page cache from which many pages have moved within a second or two is not reclaimed instead. */
+static void page_cache_that_moves(struct kunit *test)
+{
+	long many = test_watch_pages(num_online_cpus());
+	struct lender *l = make(test, MINIMUM);
+
+	take_all(l);
+	test_machine.page_cache = totalram_pages() / 8;
+	/* Others may have been watched before. */
+	test_machine.later = 3 * HZ;
+	KUNIT_EXPECT_FALSE(test, is_urgent());
+	test_machine.moved += many;
+	KUNIT_EXPECT_FALSE(test, is_urgent());
+	test_machine.moved++;
+	KUNIT_EXPECT_TRUE(test, is_urgent());
+	/* The second after. */
+	test_machine.later += HZ + HZ / 2;
+	KUNIT_EXPECT_TRUE(test, is_urgent());
+	test_machine.later += HZ + HZ / 2;
+	KUNIT_EXPECT_FALSE(test, is_urgent());
+	/* Nobody has looked for minutes, in which some pages move. */
+	test_machine.moved += many + 1;
+	KUNIT_EXPECT_TRUE(test, is_urgent());
+	test_machine.moved += 10 * many;
+	test_machine.later += 600 * HZ;
+	KUNIT_EXPECT_FALSE(test, is_urgent());
+	test_machine.later += HZ + HZ / 2;
+	KUNIT_EXPECT_FALSE(test, is_urgent());
 }
 
 static void nothing_is_given_from_an_index_that_is_replaced(struct kunit *test)
@@ -937,6 +1046,9 @@ static struct kunit_case lend_cases[] = {
 	KUNIT_CASE_SLOW(page_cache_is_reclaimed_first),
 	KUNIT_CASE_SLOW(page_stays_while_it_is_read),
 	KUNIT_CASE_SLOW(nothing_is_given_while_memory_is_free),
+	KUNIT_CASE_SLOW(tasks_make_progress),
+	KUNIT_CASE(enough_for_machines),
+	KUNIT_CASE_SLOW(page_cache_that_moves),
 	KUNIT_CASE_SLOW(nothing_is_given_from_an_index_that_is_replaced),
 	KUNIT_CASE_SLOW(idle_cache_gives_first),
 	KUNIT_CASE_SLOW(next_table_goes_on),

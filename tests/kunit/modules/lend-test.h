@@ -12,13 +12,18 @@
 /**
  * struct test_machine - what lend.c sees
  * @is_full: no page is free beyond the headroom
- * @is_served: memory is free while reclaim runs
+ * @spare: number of pages that are free beyond the high watermark while reclaim runs; 0: none is
+ *	free
  * @page_cache: number of pages of clean page cache
+ * @moved: number of pages that were swapped out
+ * @later: the clock is ahead by so many jiffies
  */
 struct test_machine {
 	bool is_full;
-	bool is_served;
+	unsigned long spare;
 	unsigned long page_cache;
+	unsigned long moved;
+	unsigned long later;
 };
 
 extern struct test_machine test_machine;
@@ -39,6 +44,12 @@ extern struct test_limit test_limit;
 
 unsigned long test_count(void);
 unsigned long test_scan(unsigned long nr, unsigned long *reclaimed);
+unsigned long test_pass(unsigned long nr, bool is_kswapd, unsigned long *reclaimed);
+unsigned long test_enough(void);
+unsigned long test_enough_for_kswapd(unsigned long node_pages, unsigned long headroom);
+unsigned long test_enough_for_task(unsigned long node_pages);
+unsigned long test_urgent_count(unsigned long lent, unsigned long node_pages);
+long test_watch_pages(unsigned int nr_cpus);
 unsigned long test_oom(void);
 void test_compare(void);
 long test_reclaimable(void);
