@@ -122,6 +122,30 @@ void rxd_lend_count(struct rxd_store *store)
 }
 
 /**
+ * rxd_lend_count_on - as rxd_lend_count(), after pages have entered or left
+ * @store: the store
+ * @node: the node of the pages
+ *
+ * If all memory is on one node, others are not looked at: the caller may hold the lock of a bucket.
+ */
+void rxd_lend_count_on(struct rxd_store *store, int node)
+{
+	struct rxd_store_node *on = &store->on_node[node];
+	unsigned long lent, flags;
+
+	if (num_node_state(N_MEMORY) > 1) {
+		rxd_lend_count(store);
+		return;
+	}
+	spin_lock_irqsave(&lend_lock, flags);
+	lent = rxd_store_lent(store);
+	WRITE_ONCE(on->seen, max(atomic_long_read(&on->used), 0L));
+	count_on_node(node, lent - on->lent);
+	WRITE_ONCE(on->lent, lent);
+	spin_unlock_irqrestore(&lend_lock, flags);
+}
+
+/**
  * rxd_store_set_lending - set how many pages are the store's own
  * @store: the store
  * @from: number of pages; those beyond it are lent; ULONG_MAX: none is

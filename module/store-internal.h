@@ -110,6 +110,7 @@ void rxd_lift_now(void);
 int rxd_lend_init(void);
 void rxd_lend_exit(void);
 void rxd_lend_count(struct rxd_store *store);
+void rxd_lend_count_on(struct rxd_store *store, int node);
 unsigned long rxd_lent_pages(void);
 int rxd_lend_node(int node);
 bool rxd_lend_has(int node, unsigned long nr);
@@ -126,12 +127,13 @@ long rxd_give_back(unsigned long nr, int node);
  */
 static inline void rxd_store_count(struct rxd_store *store, const struct page *page, long nr)
 {
-	struct rxd_store_node *on = &store->on_node[page_to_nid(page)];
+	int node = page_to_nid(page);
+	struct rxd_store_node *on = &store->on_node[node];
 	long used = atomic_long_add_return(nr, &on->used);
 
 	if (unlikely(READ_ONCE(store->lent_from) != ULONG_MAX &&
 		     abs(used - READ_ONCE(on->seen)) >= RXD_COUNT_BATCH))
-		rxd_lend_count(store);
+		rxd_lend_count_on(store, node);
 }
 
 static inline long rxd_node_state(const struct pglist_data *node, enum node_stat_item item)
