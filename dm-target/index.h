@@ -27,6 +27,16 @@ enum rxc_fate {
 	RXC_FATE_NEED_PAGES,
 };
 
+/**
+ * struct rxc_victims - the set that rxc_index_take_out() goes on with; all 0 at first
+ * @set: the set
+ * @left: number of blocks that may leave this set before another one is looked for
+ */
+struct rxc_victims {
+	unsigned long set;
+	unsigned int left;
+};
+
 struct rxc_index;
 
 struct rxc_index *rxc_index_create(struct rxd_store *store, unsigned int block_pages,
@@ -53,7 +63,8 @@ void rxc_index_end_fill(struct rxc_index *index, u64 block, bool ok);
 bool rxc_index_can_fill(struct rxc_index *index, u64 block);
 bool rxc_index_is_filling(struct rxc_index *index, u64 block);
 bool rxc_index_make_room(struct rxc_index *index);
-bool rxc_index_take_out(struct rxc_index *index, int nid, struct list_head *pages);
+bool rxc_index_take_out(struct rxc_index *index, int nid, struct rxc_victims *victims,
+			struct list_head *pages);
 
 unsigned long rxc_index_min_limit(const struct rxc_index *index);
 unsigned long rxc_index_limit(const struct rxc_index *index);

@@ -6,8 +6,8 @@
  * blocks beyond it in small parts, and lets I/O go on. When it rises, the cache fills again.
  *
  * With a minimum, the memory beyond that is lent, and the limit floats. It is what the cache uses,
- * and a part more while memory is free. It falls with the blocks that are given back, by one block
- * at a time, before that block leaves: so no other one enters in its place. See ../module/lend.c.
+ * and a part more while memory is free. It falls with the blocks that are given back, by a few
+ * at a time, before these leave: so no others enter in their place. See ../module/lend.c.
  */
 #include <linux/device-mapper.h>
 #include <linux/jiffies.h>
@@ -27,6 +27,10 @@
 
 /* Bytes that are evicted at once. */
 #define PART		SZ_64M
+/* Lent blocks are claimed in parts: so many, so many bytes, or this part of what is left. */
+#define CLAIM_MOST	16UL
+#define CLAIM_BYTES	SZ_1M
+#define CLAIM_PART	8
 /* When to look again after all blocks to be evicted were in use. */
 #define RETRY_DELAY	(HZ / 20)
 /* So many bytes is the floating limit above what is used, or this part of it if that is more. */
@@ -303,23 +307,25 @@ static void float_as_lent(struct rxcache *c, unsigned long lent)
 }
 
 /*
- * Claim a block, which the caller evicts. Whoever evicts a block because of the limit claims it
- * first. So no two of them evict a block each because of the same page.
+ * Claim up to @nr blocks, which the caller evicts. Whoever evicts a block because of the limit
+ * claims it first. So no two of them evict a block each because of the same page. Near the minimum,
+ * the parts are small, so that no task finds nothing because others have claimed too much.
  */
-static bool claim_lent(struct rxcache *c)
+static unsigned long claim_lent(struct rxcache *c, unsigned long nr)
 {
-	unsigned long lent;
-	bool is_there;
+	unsigned long lent, left, most = min_t(u64, CLAIM_MOST, CLAIM_BYTES / bytes_of_block(c));
 
 	spin_lock(&c->limit_lock);
 	lent = rxc_limit_lent(c);
-	is_there = lent > c->leaving;
-	if (is_there) {
-		c->leaving++;
+	left = lent - min(lent, c->leaving);
+	most = max(min(most, left / CLAIM_PART), 1UL);
+	nr = min3(nr, left, most);
+	if (nr) {
+		c->leaving += nr;
 		float_as_lent(c, lent);
 	}
 	spin_unlock(&c->limit_lock);
-	return is_there;
+	return nr;
 }
 
 static bool claim_excess(struct rxcache *c)
@@ -333,14 +339,13 @@ static bool claim_excess(struct rxcache *c)
 	return is_there;
 }
 
-static void end_claim_of_lent(struct rxcache *c, bool is_out)
+/* Of the claimed blocks, some are out. The others stay. */
+static void end_claim_of_lent(struct rxcache *c, unsigned long claimed, unsigned long out)
 {
 	spin_lock(&c->limit_lock);
-	c->leaving--;
-	if (!is_out)
-		float_as_lent(c, rxc_limit_lent(c));
-	else if (c->last_lent)
-		c->last_lent--;
+	c->leaving -= claimed;
+	float_as_lent(c, rxc_limit_lent(c));
+	c->last_lent -= min(c->last_lent, out);
 	spin_unlock(&c->limit_lock);
 }
 
@@ -354,13 +359,22 @@ static void end_claim_of_excess(struct rxcache *c)
 /* Take lent blocks of a node out of the cache, and lower its limit. */
 static unsigned long give(struct rxcache *c, unsigned long nr, int nid, struct list_head *pages)
 {
-	unsigned long found = 0;
+	unsigned long found = 0, claimed, out;
+	struct rxc_victims victims = {};
 	bool is_out = true;
 
-	while (found < nr && is_out && claim_lent(c)) {
-		is_out = rxc_index_take_out(c->index, nid, pages);
-		end_claim_of_lent(c, is_out);
-		found += is_out;
+	while (found < nr && is_out) {
+		claimed = claim_lent(c, nr - found);
+		if (!claimed)
+			break;
+		/* A drop may have removed blocks, too, after the claim. */
+		for (out = 0; out < claimed && rxc_limit_lent(c); out++) {
+			is_out = rxc_index_take_out(c->index, nid, &victims, pages);
+			if (!is_out)
+				break;
+		}
+		end_claim_of_lent(c, claimed, out);
+		found += out;
 		cond_resched();
 	}
 	rxc_stat_add(c->stats, RXC_GIVEN, found);

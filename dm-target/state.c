@@ -26,6 +26,9 @@
 #define MAX_HAND_STEPS	1024
 /* Below a limit, the fullest one of so many sets evicts. */
 #define CHOICES		8
+/* So many blocks of the fullest set leave before another set is searched, or this part of them. */
+#define VICTIMS_PART	8
+#define VICTIMS_MOST	4U
 /* The policy learns of a new limit if that differs by this part of the last one. */
 #define MIN_STEP	128
 /* How long the search pauses after no set had a block to evict. */
@@ -340,23 +343,25 @@ static void look_again(struct rxc_index *index)
  * one of several, so that no set loses more than others. The hash spreads these over all sets, and
  * so evenly that three times as many steps as sets reach each.
  *
- * Return: the set, or -1 if there is none among the next sets, @steps of them at most.
+ * Return: the set, or -1 if there is none among the next sets, @steps of them at most. @most is set
+ * to the number of its blocks if there is a limit.
  */
 static long find_full_set(struct rxc_index *index, bool limited, unsigned long *hand,
-			  unsigned long *steps)
+			  unsigned long *steps, unsigned int *most)
 {
-	unsigned int choices = limited ? CHOICES : 1, nr, most = 0;
+	unsigned int choices = limited ? CHOICES : 1, nr;
 	unsigned long set;
 	long fullest = -1;
 
+	*most = 0;
 	for (; *steps && choices; (*steps)--) {
 		*hand = atomic_long_inc_return(&index->hand);
 		set = limited ? reciprocal_scale(hash_64(*hand, 32), index->nr_sets) :
 				*hand % index->nr_sets;
 		nr = limited ? count_valid(index, set) : has_valid(index, set);
 		choices -= nr > 0;
-		if (nr > most) {
-			most = nr;
+		if (nr > *most) {
+			*most = nr;
 			fullest = set;
 		}
 	}
@@ -365,23 +370,28 @@ static long find_full_set(struct rxc_index *index, bool limited, unsigned long *
 
 /*
  * @nid: evict a block of this node; NUMA_NO_NODE: of any
+ * @victims: set to the set of the block
  * @pages: the list for the pages, or NULL: free them after a grace period
  */
-static bool evict_one(struct rxc_index *index, int nid, struct list_head *pages)
+static bool evict_one(struct rxc_index *index, int nid, struct rxc_victims *victims,
+		      struct list_head *pages)
 {
 	/* The fullest set may have no block of the node. So all have their turn. */
 	bool limited = is_limited(index) && nid == NUMA_NO_NODE;
 	unsigned long round = limited ? 3 * index->nr_sets : index->nr_sets;
 	unsigned long steps = min_t(unsigned long, round, MAX_HAND_STEPS);
 	unsigned long hand = 0;
+	unsigned int most;
 	long set;
 
 	if (has_no_room(index))
 		return false;
 	do {
-		set = find_full_set(index, limited, &hand, &steps);
+		set = find_full_set(index, limited, &hand, &steps, &most);
 		if (set >= 0 && evict_from(index, set, nid, pages)) {
 			WRITE_ONCE(index->round, hand);
+			victims->set = set;
+			victims->left = clamp(most / VICTIMS_PART, 1U, VICTIMS_MOST) - 1;
 			return true;
 		}
 	} while (steps);
@@ -403,22 +413,31 @@ static bool evict_one(struct rxc_index *index, int nid, struct list_head *pages)
  */
 bool rxc_index_make_room(struct rxc_index *index)
 {
-	return evict_one(index, NUMA_NO_NODE, NULL);
+	struct rxc_victims victims;
+
+	return evict_one(index, NUMA_NO_NODE, &victims, NULL);
 }
 
 /**
  * rxc_index_take_out - evict a block, and give its pages to the caller
  * @index: the index
  * @nid: evict a block of this node; NUMA_NO_NODE: of any
+ * @victims: the set of the last block, which has the next one, too, if it was full enough
  * @pages: the list for the pages; see rxd_store_free_taken()
  *
  * May be called by reclaim. The search of a node is not a full one, so it may miss the last blocks.
  *
  * Return: true if a block was evicted.
  */
-bool rxc_index_take_out(struct rxc_index *index, int nid, struct list_head *pages)
+bool rxc_index_take_out(struct rxc_index *index, int nid, struct rxc_victims *victims,
+			struct list_head *pages)
 {
-	return evict_one(index, nid, pages);
+	if (victims->left) {
+		victims->left--;
+		if (evict_from(index, victims->set, nid, pages))
+			return true;
+	}
+	return evict_one(index, nid, victims, pages);
 }
 
 /**

@@ -918,6 +918,7 @@ static void take_out_of_a_node(struct kunit *test)
 	struct cache *c = make_cache(test, 32, 1);
 	unsigned int limited, of_node, others, nr;
 	const u64 nr_blocks = 32 * 40;
+	struct rxc_victims victims = {};
 	struct page *page;
 	LIST_HEAD(pages);
 	u64 block;
@@ -933,7 +934,7 @@ static void take_out_of_a_node(struct kunit *test)
 		others = count_on_node(c, nr_blocks, 0);
 		KUNIT_ASSERT_GT(test, of_node, 100);
 		KUNIT_ASSERT_GT(test, others, 100);
-		for (nr = 0; rxc_index_take_out(c->index, 1, &pages); nr++)
+		for (nr = 0; rxc_index_take_out(c->index, 1, &victims, &pages); nr++)
 			;
 		KUNIT_EXPECT_EQ(test, nr, of_node);
 		KUNIT_EXPECT_EQ(test, count_on_node(c, nr_blocks, 1), 0);
@@ -943,9 +944,45 @@ static void take_out_of_a_node(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, rxd_store_free_taken(&pages), nr);
 		/* A search in vain of one node does not keep others from finding a block. */
 		KUNIT_EXPECT_TRUE(test, rxc_index_make_room(c->index));
-		KUNIT_EXPECT_TRUE(test, rxc_index_take_out(c->index, NUMA_NO_NODE, &pages));
+		KUNIT_EXPECT_TRUE(test, rxc_index_take_out(c->index, NUMA_NO_NODE, &victims,
+							   &pages));
 		KUNIT_EXPECT_EQ(test, rxd_store_free_taken(&pages), 1);
 	}
+}
+
+/* Several blocks of a set leave one after the other, but no set loses more than others. */
+static void take_out_is_even(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 64, 1);
+	struct rxc_victims victims = {};
+	unsigned int nr[64], i, more = 0;
+	LIST_HEAD(pages);
+	u64 block;
+
+	for (block = 0; block < 64 * 40; block++)
+		fill(test, c, block, 0x11);
+	rxc_index_set_limit(c->index, 64 * 40);
+	for (i = 0; i < 64 * 20; i++) {
+		more += victims.left > 0;
+		KUNIT_ASSERT_TRUE(test, rxc_index_take_out(c->index, NUMA_NO_NODE, &victims,
+							   &pages));
+	}
+	KUNIT_EXPECT_EQ(test, rxd_store_free_taken(&pages), 64 * 20);
+	KUNIT_EXPECT_GT(test, more, 64 * 10);
+	count_in_sets(c, block, nr, 64);
+	for (i = 0; i < 64; i++) {
+		KUNIT_EXPECT_GE(test, nr[i], 14);
+		KUNIT_EXPECT_LE(test, nr[i], 26);
+	}
+	/* A set with few blocks loses one at a time. */
+	for (i = 0; i < 64 * 12; i++)
+		KUNIT_ASSERT_TRUE(test, rxc_index_take_out(c->index, NUMA_NO_NODE, &victims,
+							   &pages));
+	KUNIT_EXPECT_EQ(test, victims.left, 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_taken(&pages), 64 * 12);
+	count_in_sets(c, block, nr, 64);
+	for (i = 0; i < 64; i++)
+		KUNIT_EXPECT_GE(test, nr[i], 4);
 }
 
 static void make_room_frees_a_block(struct kunit *test)
@@ -1861,13 +1898,15 @@ static int hammer_resize(void *arg)
 static int hammer_take(void *arg)
 {
 	struct hammer *h = arg;
+	struct rxc_victims victims = {};
 	unsigned int nr;
 	LIST_HEAD(pages);
 
 	while (!kthread_should_stop()) {
 		usleep_range(200, 2000);
 		for (nr = get_random_u32_inclusive(1, 4); nr; nr--)
-			rxc_index_take_out(h->c->index, (int)get_random_u32_below(3) - 1, &pages);
+			rxc_index_take_out(h->c->index, (int)get_random_u32_below(3) - 1, &victims,
+					   &pages);
 		atomic_add(rxd_store_free_taken(&pages), &h->takes);
 	}
 	return 0;
@@ -2023,6 +2062,7 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(size_falls_in_parts),
 	KUNIT_CASE(miss_beside_a_trim),
 	KUNIT_CASE(take_out_of_a_node),
+	KUNIT_CASE(take_out_is_even),
 	KUNIT_CASE(make_room_frees_a_block),
 	KUNIT_CASE(make_room_rests_after_a_round),
 	KUNIT_CASE(make_room_goes_on),

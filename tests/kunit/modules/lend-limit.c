@@ -14,13 +14,14 @@ static bool test_may_replace(void)
 	return !READ_ONCE(test_limit.is_waiting);
 }
 
-static bool test_take_out(struct rxc_index *index, int nid, struct list_head *pages)
+static bool test_take_out(struct rxc_index *index, int nid, struct rxc_victims *victims,
+			  struct list_head *pages)
 {
 	typeof(test_limit.at_claim) at_claim = READ_ONCE(test_limit.at_claim);
 
 	if (at_claim)
 		at_claim();
-	return rxc_index_take_out(index, nid, pages);
+	return rxc_index_take_out(index, nid, victims, pages);
 }
 
 #define rxd_lend_may_replace	test_may_replace

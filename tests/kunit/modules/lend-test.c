@@ -385,6 +385,71 @@ static void blocks_in_use_are_not_given(struct kunit *test)
 		rxc_index_end_fill(l->c.index, block, false);
 }
 
+/* If fewer blocks can leave than were claimed, the claims of the others end. */
+static void unused_claims_end(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	unsigned long before, slot;
+	u64 block;
+
+	for (block = 0; block < 2 * MINIMUM; block++) {
+		KUNIT_ASSERT_TRUE(test, begin_fill(l, block, &slot));
+		if (block % 64 == 0)
+			schedule_timeout_uninterruptible(1);
+	}
+	for (block = 0; block < 3; block++)
+		rxc_index_end_fill(l->c.index, block, true);
+	rxc_limit_count_taken(&l->c);
+	before = used(l);
+	test_machine.is_full = true;
+	schedule_timeout_uninterruptible(2);
+	rxc_limit_gfp(&l->c, BLOCK_PAGES, RXD_GFP);
+	KUNIT_EXPECT_EQ(test, test_scan(256, NULL), 3 * BLOCK_PAGES);
+	KUNIT_EXPECT_EQ(test, used(l), before - 3);
+	KUNIT_EXPECT_EQ(test, l->c.leaving, 0);
+	KUNIT_EXPECT_EQ(test, rxc_index_limit(l->c.index), before - 3);
+	KUNIT_EXPECT_EQ(test, rxd_store_excess(l->c.store), 0);
+	rxc_limit_count_taken(&l->c);
+	KUNIT_EXPECT_EQ(test, stat(l, RXC_GIVEN), 3);
+	KUNIT_EXPECT_EQ(test, stat(l, RXC_TAKEN), before - MINIMUM);
+	for (; block < 2 * MINIMUM; block++)
+		rxc_index_end_fill(l->c.index, block, false);
+}
+
+static unsigned int claims;
+static unsigned long most_claimed;
+
+static void count_claims(void)
+{
+	claims++;
+	most_claimed = max(most_claimed, claimed->c.leaving);
+}
+
+/* Few blocks are claimed at once, and fewer near the minimum: other tasks find some, too. */
+static void claims_are_small(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+
+	take_all(l);
+	claimed = l;
+	claims = 0;
+	most_claimed = 0;
+	test_limit.at_claim = count_claims;
+	KUNIT_EXPECT_EQ(test, test_scan(MIB, NULL), MIB);
+	KUNIT_EXPECT_EQ(test, claims, MIB / BLOCK_PAGES);
+	KUNIT_EXPECT_EQ(test, most_claimed, 16);
+	test_limit.at_claim = NULL;
+	while (rxc_limit_lent(&l->c) > 40)
+		KUNIT_ASSERT_EQ(test, test_scan(MIB + BLOCK_PAGES, NULL), MIB + BLOCK_PAGES);
+	KUNIT_ASSERT_EQ(test, rxc_limit_lent(&l->c), 38);
+	most_claimed = 0;
+	test_limit.at_claim = count_claims;
+	KUNIT_EXPECT_EQ(test, test_scan(MIB, NULL), 38 * BLOCK_PAGES);
+	KUNIT_EXPECT_EQ(test, most_claimed, 4);
+	test_limit.at_claim = NULL;
+	KUNIT_EXPECT_EQ(test, l->c.leaving, 0);
+}
+
 /* Of many misses in a jiffy, one looks at the memory, and no other one waits for it. */
 static void misses_do_not_wait_for_the_limit(struct kunit *test)
 {
@@ -1039,6 +1104,8 @@ static struct kunit_case lend_cases[] = {
 	KUNIT_CASE_SLOW(trim_spares_what_is_given),
 	KUNIT_CASE_SLOW(drop_beside_a_gift),
 	KUNIT_CASE_SLOW(blocks_in_use_are_not_given),
+	KUNIT_CASE_SLOW(unused_claims_end),
+	KUNIT_CASE_SLOW(claims_are_small),
 	KUNIT_CASE_SLOW(misses_do_not_wait_for_the_limit),
 	KUNIT_CASE_SLOW(pages_are_free_when_reclaim_is_told),
 	KUNIT_CASE_SLOW(gives_down_to_the_minimum),
