@@ -3,73 +3,42 @@
  * Lending: caches take memory that nobody needs, and give it back when others need it.
  *
  * Pages that a store has beyond a number are lent. They count as miscellaneous reclaimable memory,
- * which is a part of MemAvailable. Reclaim is told only of pages that are free already: pages that
- * wait for a grace period are no progress to it, and then the OOM killer acts.
- *
- * Reclaim may run in a task that holds any lock. So sleeping locks are only tried.
+ * which is a part of MemAvailable. This file counts them, and tells what a node can lend and what
+ * it needs. See give-back.c for the way back.
  */
 #include <linux/atomic.h>
-#include <linux/cpuset.h>
+#include <linux/cpumask.h>
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
+#include <linux/math.h>
 #include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/nodemask.h>
-#include <linux/oom.h>
-#include <linux/rwsem.h>
-#include <linux/sched.h>
-#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/swap.h>
 #include <linux/topology.h>
 #include <linux/vmstat.h>
-#include <linux/workqueue.h>
 #include <uapi/linux/rxd.h>
 
 #include "compat.h"
 #include "lend.h"
+#include "lend-internal.h"
 #include "store-internal.h"
 
-/* So many pages are given back at once, and at least: each time costs a grace period. */
-#define BATCH_PAGES	(4UL << (20 - PAGE_SHIFT))
-#define LEAST_PAGES	(1UL << (20 - PAGE_SHIFT))
 /*
- * A pass of reclaim swaps out up to a 4096th of the memory, and scans twice that part of what the
- * shrinker reports. If it reports so many times the memory, it gives 128 times as much as may be
- * swapped out meanwhile, unless little is lent.
+ * Page cache is in use if more than this part of the pages of a node, or so many for each CPU, move
+ * within so many jiffies.
  */
-#define URGENT_TIMES	64
-/* kswapd gets no more as long as this part of the memory is free. */
-#define KSWAPD_PART	32
-/* A task that waits for an allocation gets no more as long as this part, or so much, is free. */
-#define TASK_PART	128
-#define TASK_PAGES	(64 * LEAST_PAGES)
-/* While others have page cache, of which a pass takes a part, caches give this part of the part. */
-#define MILD_PART	1024
-/* Page cache is in use if more than so many pages for each CPU move within so many jiffies. */
+#define WATCH_SHIFT	12
 #define WATCH_PAGES	SWAP_CLUSTER_MAX
 #define WATCH_CPUS	4U /* at least */
 #define WATCH_TIME	HZ
-/* The OOM notifier gives back this part of what is lent. */
-#define OOM_PART	8
-#define OOM_LEAST	(16 * LEAST_PAGES)
-#define OOM_MOST	(256 * LEAST_PAGES)
-/* If locks are held, it tries again so often, with a pause before. */
-#define OOM_TRIES	100
-#define OOM_PAUSE	(HZ / 50)
-/* How often the use of all caches is compared. */
-#define LOOK_INTERVAL	(5 * HZ)
-#define WORTH_SCALE	SZ_1M
 
 static DEFINE_SPINLOCK(lend_lock); /* what follows, and what all stores count for each node */
 static long lent_on_node[MAX_NUMNODES];
 static long lent_pages;
-
-static DECLARE_RWSEM(borrowers_lock); /* the list, and the worth of its entries */
-static LIST_HEAD(borrowers);
-
-static struct shrinker *lend_shrinker;
 
 static DEFINE_SPINLOCK(watch_lock); /* changes of the watches */
 
@@ -183,19 +152,35 @@ unsigned long rxd_lent_pages(void)
 	return max(READ_ONCE(lent_pages), 0L);
 }
 
-/*
- * The free memory of a node beyond a watermark, and beyond what zones keep for allocations that
- * need them. Single pages count, because reclaim for larger pieces need not free more. A boost of
- * the watermarks is one for larger pieces.
+/**
+ * rxd_lent_on - get the number of pages that a node lends
+ * @nid: the node
+ *
+ * Return: number of pages, as exact as that of rxd_lent_pages().
  */
-static long spare_on(int node, enum zone_watermarks mark)
+unsigned long rxd_lent_on(int nid)
+{
+	return max(READ_ONCE(lent_on_node[nid]), 0L);
+}
+
+/**
+ * rxd_lend_spare - get the free memory of a node beyond a watermark
+ * @nid: the node
+ * @mark: the watermark
+ *
+ * What zones keep for allocations that need them is not spare. Single pages count, because reclaim
+ * for larger pieces need not free more.
+ *
+ * Return: number of pages.
+ */
+long rxd_lend_spare(int nid, enum zone_watermarks mark)
 {
 	long spare = 0, keep;
 	struct zone *zone;
 	int i, j;
 
 	for (i = 0; i < ZONE_MOVABLE; i++) {
-		zone = &NODE_DATA(node)->node_zones[i];
+		zone = &NODE_DATA(nid)->node_zones[i];
 		if (!populated_zone(zone))
 			continue;
 		for (keep = 0, j = 0; j < MAX_NR_ZONES; j++)
@@ -206,20 +191,74 @@ static long spare_on(int node, enum zone_watermarks mark)
 	return spare;
 }
 
-static unsigned long pages_of_node(int node)
+/**
+ * rxd_lend_boost - get by how much the watermarks of a node are raised for some time
+ * @nid: the node
+ *
+ * So reclaim makes larger pieces. Single pages are not allocated below boosted watermarks either.
+ *
+ * Return: number of pages.
+ */
+long rxd_lend_boost(int nid)
+{
+	long boost = 0;
+	int i;
+
+	for (i = 0; i < ZONE_MOVABLE; i++)
+		boost += READ_ONCE(NODE_DATA(nid)->node_zones[i].watermark_boost);
+	return boost;
+}
+
+/**
+ * rxd_lend_node_pages - get the size of a node
+ * @nid: the node
+ *
+ * Return: number of pages.
+ */
+unsigned long rxd_lend_node_pages(int nid)
 {
 	unsigned long nr = 0;
 	int i;
 
 	for (i = 0; i < MAX_NR_ZONES; i++)
-		nr += zone_managed_pages(&NODE_DATA(node)->node_zones[i]);
+		nr += zone_managed_pages(&NODE_DATA(nid)->node_zones[i]);
 	return nr;
 }
 
-/* The part of the headroom that a node must have. */
-static long headroom_on(int node)
+/**
+ * rxd_lend_headroom - get the part of the headroom that a node must have
+ * @nid: the node
+ *
+ * Return: number of pages.
+ */
+long rxd_lend_headroom(int nid)
 {
-	return mult_frac(rxd_headroom(), pages_of_node(node), totalram_pages());
+	return mult_frac(rxd_headroom(), rxd_lend_node_pages(nid), totalram_pages());
+}
+
+/*
+ * How much must be free beyond the high watermark: caches give back below the first mark, and grow
+ * above the second one. Between them is room for what is given back at once, and what is replaced.
+ */
+static long give_mark(long headroom, long boost)
+{
+	return max(headroom / 4 * 3, boost);
+}
+
+static long grow_mark(long headroom, long boost)
+{
+	return max(headroom, boost + headroom / 4);
+}
+
+/**
+ * rxd_lend_enough - get how much of a node must be free so that caches need not give back any
+ * @nid: the node
+ *
+ * Return: number of pages beyond the high watermark.
+ */
+long rxd_lend_enough(int nid)
+{
+	return give_mark(rxd_lend_headroom(nid), rxd_lend_boost(nid));
 }
 
 /**
@@ -250,12 +289,14 @@ int rxd_lend_node(int node)
  */
 bool rxd_lend_has(int node, unsigned long nr)
 {
-	return spare_on(node, WMARK_LOW) >= (long)nr;
+	return rxd_lend_spare(node, WMARK_LOW) >= (long)nr;
 }
 
-static bool may_grow_on(int node, unsigned long nr)
+static bool may_grow_on(int nid, unsigned long nr)
 {
-	return spare_on(node, WMARK_HIGH) >= headroom_on(node) + (long)nr;
+	long mark = grow_mark(rxd_lend_headroom(nid), rxd_lend_boost(nid));
+
+	return rxd_lend_spare(nid, WMARK_HIGH) >= mark + (long)nr;
 }
 
 /**
@@ -306,358 +347,92 @@ bool rxd_lend_may_replace(void)
 }
 EXPORT_SYMBOL_NS_GPL(rxd_lend_may_replace, RXD_NS);
 
-/* Of equal worth, the addresses give an order. */
-static bool comes_after(const struct rxd_borrower *a, const struct rxd_borrower *b)
-{
-	return a->worth == b->worth ? a > b : a->worth > b->worth;
-}
-
-/* Find the borrower that gives after @last, or the first one. */
-static struct rxd_borrower *next_borrower(const struct rxd_borrower *last)
-{
-	struct rxd_borrower *borrower, *best = NULL;
-
-	lockdep_assert_held(&borrowers_lock);
-	list_for_each_entry(borrower, &borrowers, list)
-		if ((!last || comes_after(borrower, last)) &&
-		    (!best || comes_after(best, borrower)))
-			best = borrower;
-	return best;
-}
-
-static unsigned long lent_by(const struct rxd_borrower *borrower, int node)
-{
-	const struct rxd_store *store = borrower->store;
-
-	return node == NUMA_NO_NODE ? rxd_store_lent(store) : READ_ONCE(store->on_node[node].lent);
-}
-
-/**
- * rxd_give_back - have caches give back memory that they were lent
- * @nr: number of pages
- * @node: the node that needs them, or NUMA_NO_NODE
- *
- * May sleep for a grace period, and may be called by reclaim.
- *
- * Return: number of pages of this node that are free now, or -EBUSY if there are none because
- * locks are held. It may be higher than @nr; or lower if there are not so many.
- */
-long rxd_give_back(unsigned long nr, int node)
-{
-	struct rxd_borrower *borrower = NULL;
-	unsigned long found = 0, lent;
-	bool is_busy = false;
-	LIST_HEAD(pages);
-	long given;
-
-	if (!down_read_trylock(&borrowers_lock))
-		return -EBUSY;
-	while (found < nr && (borrower = next_borrower(borrower))) {
-		lent = lent_by(borrower, node);
-		if (!lent)
-			continue;
-		given = borrower->give(borrower, min(nr - found, lent), node, &pages);
-		if (given < 0)
-			is_busy = true;
-		else
-			found += given;
-		/* Exactly: nobody may wait for pages that are counted, but not there. */
-		rxd_lend_count(borrower->store);
-	}
-	up_read(&borrowers_lock);
-	rxd_store_free_taken(&pages);
-	return !found && is_busy ? -EBUSY : found;
-}
-
 /* Each CPU counts some pages by itself before all see them, so few pages may be noise. */
-static long watch_pages(unsigned int nr_cpus)
+static long watch_pages(unsigned int nr_cpus, unsigned long node_pages)
 {
-	return max(nr_cpus, WATCH_CPUS) * WATCH_PAGES;
+	return max(max(nr_cpus, WATCH_CPUS) * WATCH_PAGES, node_pages >> WATCH_SHIFT);
 }
 
-static void renew(struct watch *watch, long moved, long many)
+/* Page cache that is in use comes back, or keeps reclaim busy until it swaps. */
+static long moved_on(int nid)
+{
+	const struct pglist_data *node = NODE_DATA(nid);
+
+	return rxd_node_state(node, WORKINGSET_ACTIVATE_FILE) +
+	       rxd_node_state(node, WORKINGSET_RESTORE_FILE) +
+	       rxd_node_state(node, WORKINGSET_REFAULT_ANON) +
+	       rxd_node_state(node, NR_VMSCAN_WRITE);
+}
+
+static bool are_many(int nid, long moved)
+{
+	return moved > watch_pages(num_online_cpus(), rxd_lend_node_pages(nid));
+}
+
+static void renew(struct watch *watch, int nid)
 {
 	unsigned long now = jiffies ?: 1, age = now - watch->since;
 	bool is_recent = watch->since && age <= 2 * WATCH_TIME;
+	long moved = moved_on(nid);
 
 	lockdep_assert_held(&watch_lock);
 	if (watch->since && age <= WATCH_TIME)
 		return;
-	/* Without reclaim, nobody has looked: what has moved in minutes is not much. */
-	WRITE_ONCE(watch->many, is_recent && moved - watch->moved > many);
+	/* Nobody has looked for some time: what has moved in minutes is not much. */
+	WRITE_ONCE(watch->many, is_recent && are_many(nid, moved - watch->moved));
 	WRITE_ONCE(watch->moved, moved);
-	watch->since = now;
+	WRITE_ONCE(watch->since, now);
 }
 
-/*
- * Page cache that is in use comes back, or keeps reclaim busy until it swaps. This is seen over
- * some time, because several tasks may reclaim.
+/**
+ * rxd_lend_watch - watch what moves on a node, because memory is reclaimed
+ * @nid: the node
+ *
+ * A control group that reclaims under its own limit moves pages, too. So only reclaim for want of
+ * free memory may call this. It takes some time, because several tasks may reclaim.
  */
-static bool is_moving(int nid)
+void rxd_lend_watch(int nid)
 {
-	const struct pglist_data *node = NODE_DATA(nid);
-	long moved, many = watch_pages(num_online_cpus());
-	struct watch *watch = &watches[nid];
-
-	moved = rxd_node_state(node, WORKINGSET_ACTIVATE_FILE) +
-		rxd_node_state(node, WORKINGSET_RESTORE_FILE) +
-		rxd_node_state(node, WORKINGSET_REFAULT_ANON) +
-		rxd_node_state(node, NR_VMSCAN_WRITE);
 	if (spin_trylock(&watch_lock)) {
-		renew(watch, moved, many);
+		renew(&watches[nid], nid);
 		spin_unlock(&watch_lock);
 	}
-	return READ_ONCE(watch->many) || moved - READ_ONCE(watch->moved) > many;
 }
 
-/* Clean page cache that is not in use can be reclaimed at least as well as what was lent. */
-static bool is_urgent(int nid)
+static bool is_moving(int nid)
 {
-	const struct pglist_data *node = NODE_DATA(nid);
-	long clean = rxd_node_state(node, NR_ACTIVE_FILE) + rxd_node_state(node, NR_INACTIVE_FILE) -
-		     rxd_node_state(node, NR_FILE_DIRTY) - rxd_node_state(node, NR_WRITEBACK);
+	const struct watch *watch = &watches[nid];
+	unsigned long since = READ_ONCE(watch->since);
 
-	return is_moving(nid) || clean < (long)node->node_present_pages / 16;
+	if (!since || jiffies - since > 2 * WATCH_TIME)
+		return false;
+	return READ_ONCE(watch->many) || are_many(nid, moved_on(nid) - READ_ONCE(watch->moved));
 }
 
-/* What to report if memory is urgently needed. */
-static unsigned long urgent_count(unsigned long lent, unsigned long node_pages)
-{
-	return min(lent << DEF_PRIORITY, URGENT_TIMES * node_pages);
-}
-
-/* Less than the headroom, which caches that grow leave: they would take the rest at once. */
-static unsigned long enough_for_kswapd(unsigned long node_pages, unsigned long headroom)
-{
-	return min(node_pages / KSWAPD_PART, headroom / 4 * 3);
-}
-
-static unsigned long enough_for_task(unsigned long node_pages)
-{
-	return min(node_pages / TASK_PART, TASK_PAGES);
-}
-
-static unsigned long count_for_reclaim(struct shrinker *s, struct shrink_control *sc)
-{
-	unsigned long nr = READ_ONCE(lent_on_node[sc->nid]);
-
-	if (!nr)
-		return SHRINK_EMPTY;
-	/* Not reclaim, but drop_caches. */
-	if (!current->reclaim_state)
-		return nr;
-	if (!is_urgent(sc->nid))
-		return DIV_ROUND_UP(nr, MILD_PART);
-	return urgent_count(nr, pages_of_node(sc->nid));
-}
-
-/*
- * A caller does not look at the watermarks again until it has scanned all that it has set out to
- * scan. An allocation waits for direct reclaim, and kswapd goes on up to the high watermark.
+/**
+ * rxd_lend_idle_cache - get how much page cache reclaim can take before it has to take lent memory
+ * @nid: the node
  *
- * Without progress, a task would scan twice as much in its next pass, even if kswapd has freed
- * memory meanwhile. So it gets as many pages as one pass must free. More memory is free only if the
- * task looks for a larger piece.
+ * It must be clean and not in use, and in zones from which all allocations may take memory. Some of
+ * it stays for what programs run from.
  *
- * Return: @nr; or how many pages suffice if that is less; or 0.
+ * Return: number of pages.
  */
-static unsigned long missing_on(int nid, unsigned long nr)
+long rxd_lend_idle_cache(int nid)
 {
-	unsigned long node_pages = pages_of_node(nid);
-	long enough = enough_for_kswapd(node_pages, headroom_on(nid));
-	long spare = spare_on(nid, WMARK_HIGH);
+	long clean = 0;
+	struct zone *zone;
+	int i;
 
-	if (current_is_kswapd())
-		return spare < enough ? nr : 0;
-	if (spare_on(nid, WMARK_MIN) < (long)enough_for_task(node_pages))
-		return nr;
-	if (spare >= enough + 2 * lend_shrinker->batch || rxd_reclaimed() >= SWAP_CLUSTER_MAX)
+	if (is_moving(nid))
 		return 0;
-	return SWAP_CLUSTER_MAX;
-}
-
-static unsigned long give_to_reclaim(struct shrinker *s, struct shrink_control *sc)
-{
-	unsigned long wanted = max(sc->nr_to_scan, LEAST_PAGES);
-	long nr;
-
-	if (current->reclaim_state)
-		wanted = missing_on(sc->nid, wanted);
-	if (!wanted)
-		return SHRINK_STOP;
-	nr = rxd_give_back(wanted, sc->nid);
-	if (nr <= 0)
-		return SHRINK_STOP;
-	mm_account_reclaimed_pages(nr);
-	return nr;
-}
-
-/* Give memory of nodes that the task may use. */
-static long give_to_task(unsigned long nr)
-{
-	long given, found = 0;
-	bool is_busy = false;
-	unsigned int node;
-
-	if (nodes_subset(node_states[N_MEMORY], cpuset_current_mems_allowed))
-		return rxd_give_back(nr, NUMA_NO_NODE);
-	for (node = 0; node < nr_node_ids && found < (long)nr; node++) {
-		if (!node_isset(node, cpuset_current_mems_allowed))
+	for (i = 0; i < ZONE_MOVABLE; i++) {
+		zone = &NODE_DATA(nid)->node_zones[i];
+		if (!populated_zone(zone))
 			continue;
-		given = rxd_give_back(nr - found, node);
-		if (given < 0)
-			is_busy = true;
-		else
-			found += given;
+		clean += zone_page_state(zone, NR_ZONE_ACTIVE_FILE) +
+			 zone_page_state(zone, NR_ZONE_INACTIVE_FILE);
+		clean -= zone_page_state(zone, NR_ZONE_WRITE_PENDING);
 	}
-	return !found && is_busy ? -EBUSY : found;
-}
-
-/*
- * Reclaim gives up while the LRU lists and the free memory together do not reach the watermarks,
- * even if shrinkers have freed pages. If the memory does not suffice, this is called again.
- */
-static int give_before_oom(struct notifier_block *block, unsigned long action, void *data)
-{
-	unsigned long *freed = data;
-	unsigned int i;
-	long nr;
-
-	for (i = 0; i < OOM_TRIES; i++) {
-		if (i)
-			schedule_timeout_uninterruptible(OOM_PAUSE);
-		nr = give_to_task(clamp(rxd_lent_pages() / OOM_PART, OOM_LEAST, OOM_MOST));
-		if (nr != -EBUSY)
-			break;
-	}
-	if (nr > 0)
-		*freed += nr;
-	return NOTIFY_OK;
-}
-
-static struct notifier_block oom_block = { .notifier_call = give_before_oom };
-
-/* Worth halves in an interval without use. */
-static void compare(struct work_struct *work)
-{
-	struct rxd_borrower *borrower;
-	u64 uses, used;
-
-	/* Do not wait: reclaim, which only tries to read, would find the lock taken meanwhile. */
-	if (!down_write_trylock(&borrowers_lock)) {
-		schedule_delayed_work(to_delayed_work(work), 1);
-		return;
-	}
-	list_for_each_entry(borrower, &borrowers, list) {
-		uses = borrower->count_uses(borrower);
-		used = max(atomic_long_read(&borrower->store->used), 1L);
-		borrower->worth += div64_u64((uses - borrower->uses) * WORTH_SCALE, used);
-		borrower->worth /= 2;
-		borrower->uses = uses;
-	}
-	if (!list_empty(&borrowers))
-		schedule_delayed_work(to_delayed_work(work), LOOK_INTERVAL);
-	up_write(&borrowers_lock);
-}
-
-static DECLARE_DEFERRABLE_WORK(compare_work, compare);
-
-static void begin(struct rxd_borrower *borrower)
-{
-	list_add_tail(&borrower->list, &borrowers);
-	schedule_delayed_work(&compare_work, LOOK_INTERVAL);
-}
-
-/**
- * rxd_borrow_begin - let a cache be asked for memory that it was lent
- * @borrower: the cache; nothing changes if it may be asked already
- *
- * Until its use is known, it is worth as much as others.
- */
-void rxd_borrow_begin(struct rxd_borrower *borrower)
-{
-	struct rxd_borrower *other;
-	unsigned int nr = 0;
-	u64 worth = 0;
-
-	down_write(&borrowers_lock);
-	if (list_empty(&borrower->list)) {
-		list_for_each_entry(other, &borrowers, list) {
-			worth += other->worth;
-			nr++;
-		}
-		borrower->worth = nr ? div_u64(worth, nr) : 0;
-		borrower->uses = borrower->count_uses(borrower);
-		begin(borrower);
-	}
-	up_write(&borrowers_lock);
-}
-EXPORT_SYMBOL_NS_GPL(rxd_borrow_begin, RXD_NS);
-
-/**
- * rxd_borrow_replace - ask a cache in place of another one, whose blocks and counters it has got
- * @old: the other cache, which may not be asked already
- * @new: the cache
- *
- * Waits while the other cache gives pages out of its store.
- */
-void rxd_borrow_replace(struct rxd_borrower *old, struct rxd_borrower *new)
-{
-	down_write(&borrowers_lock);
-	list_del_init(&old->list);
-	if (list_empty(&new->list)) {
-		new->worth = old->worth;
-		new->uses = old->uses;
-		begin(new);
-	}
-	up_write(&borrowers_lock);
-}
-EXPORT_SYMBOL_NS_GPL(rxd_borrow_replace, RXD_NS);
-
-/**
- * rxd_borrow_end - do not ask a cache for memory any more
- * @borrower: the cache, which may not be asked already
- *
- * Waits while the cache gives pages out of its store.
- */
-void rxd_borrow_end(struct rxd_borrower *borrower)
-{
-	down_write(&borrowers_lock);
-	list_del_init(&borrower->list);
-	up_write(&borrowers_lock);
-}
-EXPORT_SYMBOL_NS_GPL(rxd_borrow_end, RXD_NS);
-
-/**
- * rxd_lend_init - register the shrinker and the OOM notifier
- *
- * Return: 0 or -ENOMEM.
- */
-int rxd_lend_init(void)
-{
-	int ret;
-
-	lend_shrinker = rxd_shrinker_alloc(SHRINKER_NUMA_AWARE, "rxd");
-	if (!lend_shrinker)
-		return -ENOMEM;
-	lend_shrinker->count_objects = count_for_reclaim;
-	lend_shrinker->scan_objects = give_to_reclaim;
-	lend_shrinker->seeks = DEFAULT_SEEKS;
-	lend_shrinker->batch = min(BATCH_PAGES, totalram_pages() / TASK_PART);
-	ret = rxd_shrinker_register(lend_shrinker, "rxd");
-	if (!ret)
-		ret = register_oom_notifier(&oom_block);
-	if (ret)
-		rxd_shrinker_free(lend_shrinker);
-	return ret;
-}
-
-/**
- * rxd_lend_exit - undo rxd_lend_init(), after all borrowers have ended
- */
-void rxd_lend_exit(void)
-{
-	unregister_oom_notifier(&oom_block);
-	rxd_shrinker_free(lend_shrinker);
-	cancel_delayed_work_sync(&compare_work);
+	return max(clean - rxd_lend_headroom(nid) / 2, 0L);
 }

@@ -105,16 +105,19 @@ void rxd_lift_wait(struct rxd_store *store);
 void rxd_note_alone(void);
 void rxd_lift_now(void);
 
+/* give-back.c */
+
+int rxd_give_back_init(void);
+void rxd_give_back_exit(void);
+long rxd_give_back(unsigned long nr, int node);
+
 /* lend.c */
 
-int rxd_lend_init(void);
-void rxd_lend_exit(void);
 void rxd_lend_count(struct rxd_store *store);
 void rxd_lend_count_on(struct rxd_store *store, int node);
 unsigned long rxd_lent_pages(void);
 int rxd_lend_node(int node);
 bool rxd_lend_has(int node, unsigned long nr);
-long rxd_give_back(unsigned long nr, int node);
 
 /* Lent pages are counted as reclaimable in batches. */
 #define RXD_COUNT_BATCH	(1L << (20 - PAGE_SHIFT))

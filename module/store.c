@@ -820,7 +820,7 @@ int rxd_store_init(void)
 	ret = rxd_lift_init();
 	if (ret)
 		goto out_expend_exit;
-	ret = rxd_lend_init();
+	ret = rxd_give_back_init();
 	if (ret)
 		goto out_lift_exit;
 	return 0;
@@ -839,7 +839,7 @@ out_destroy:
  */
 void rxd_store_exit(void)
 {
-	rxd_lend_exit();
+	rxd_give_back_exit();
 	rxd_store_drain();
 	rxd_lift_exit();
 	destroy_workqueue(reap_wq);

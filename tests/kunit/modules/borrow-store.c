@@ -138,14 +138,38 @@ static void test_grace_period(void)
 #include "../module/hold.c"
 #include "../module/record.c"
 #include "../module/expendable.c"
+
+/* Memory is given back early only if the test calls for it. */
+static struct {
+	struct workqueue_struct *wq;
+	struct delayed_work *work;
+	unsigned long delay;
+} queued;
+
+static bool test_queue(struct workqueue_struct *wq, struct delayed_work *work, unsigned long delay)
+{
+	queued.wq = wq;
+	queued.work = work;
+	queued.delay = delay;
+	return true;
+}
+
+#define queue_delayed_work	test_queue
 /* The clock of what has moved lately. */
 #define jiffies			(jiffies + READ_ONCE(test_machine.late))
 #include "../module/lend.c"
+#include "../module/give-back.c"
 #undef jiffies
+#undef queue_delayed_work
 
 struct zone *test_zone(int node, enum zone_type type)
 {
 	return &test_nodes[node].node_zones[type];
+}
+
+atomic_long_t *test_zone_stat(int node, enum zone_type type, enum zone_stat_item item)
+{
+	return &test_zone(node, type)->vm_stat[item];
 }
 
 atomic_long_t *test_stat(int node, enum node_stat_item item)
@@ -171,6 +195,7 @@ void test_begin(void)
 	test_machine = (struct test_machine) {};
 	for (node = 0; node < NR_NODES; node++) {
 		watches[node] = (struct watch) {};
+		earlies[node] = (struct early) {};
 		node_set(node, test_machine.allowed);
 		node_set(node, test_states[N_MEMORY]);
 		node_set(node, test_states[N_NORMAL_MEMORY]);
@@ -185,8 +210,10 @@ void test_begin(void)
 		zone->_watermark[WMARK_LOW] = 1250;
 		zone->_watermark[WMARK_HIGH] = 1500;
 		zone->lowmem_reserve[ZONE_MOVABLE] = 100;
-		atomic_long_set(&zone->vm_stat[NR_FREE_CMA_PAGES], 0);
-		atomic_long_set(&test_zone(node, ZONE_MOVABLE)->vm_stat[NR_FREE_PAGES], 0);
+		for (i = 0; i < NR_VM_ZONE_STAT_ITEMS; i++)
+			atomic_long_set(&zone->vm_stat[i], 0);
+		for (i = 0; i < NR_VM_ZONE_STAT_ITEMS; i++)
+			atomic_long_set(&test_zone(node, ZONE_MOVABLE)->vm_stat[i], 0);
 		test_zone(node, ZONE_MOVABLE)->present_pages = 0;
 		test_set_spare(node, WMARK_HIGH, MACHINE_PAGES / 4);
 	}
@@ -260,6 +287,25 @@ void test_compare(void)
 {
 	mod_delayed_work(system_dfl_wq, &compare_work, 0);
 	flush_delayed_work(&compare_work);
+}
+
+/* Return: after how many jiffies memory is looked at since the last call, ULONG_MAX: not at all. */
+unsigned long test_delay(void)
+{
+	unsigned long delay = ULONG_MAX;
+
+	if (queued.wq == early_wq && queued.work == &early_work)
+		delay = queued.delay;
+	queued.wq = NULL;
+	return delay;
+}
+
+/* Return: as test_delay(), after it has looked. */
+unsigned long test_early(void)
+{
+	queued.wq = NULL;
+	give_early(&early_work.work);
+	return test_delay();
 }
 
 void test_note_retired(long nr)

@@ -19,6 +19,7 @@
 #include <linux/shrinker.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
+#include <linux/swap.h>
 #include <uapi/linux/rxd.h>
 
 #include "../module/lend.h"
@@ -29,8 +30,12 @@
 #define CAPACITY	12000
 /* Pages that are counted, or given back, at once. */
 #define BATCH		((long)(SZ_1M / PAGE_SIZE))
-/* Reclaim gets no more if so many are free. */
-#define ENOUGH		((long)MACHINE_PAGES / 128)
+/* A task that reclaims gets few more if so many are free on its node. */
+#define ENOUGH_FOR_TASK	((long)MACHINE_PAGES / NR_NODES / 32)
+/* Programs are expected to take so many pages in a jiffy. */
+#define RATE		((long)DIV_ROUND_UP(SZ_1G / PAGE_SIZE, HZ))
+/* After how many jiffies memory is looked at again, at least. */
+#define LEAST		DIV_ROUND_UP(HZ, 50)
 
 struct cache {
 	struct rxd_borrower borrower;
@@ -249,41 +254,67 @@ static void little_is_asked_for_where_little_is_lent(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, test_count(1), 10 << DEF_PRIORITY);
 	pretend(c, 1 << 20);
-	KUNIT_EXPECT_EQ(test, test_count(0), 16 * MACHINE_PAGES);
+	KUNIT_EXPECT_EQ(test, test_count(0), 256 * MACHINE_PAGES / NR_NODES);
 	pretend(c, -(1 << 20));
 	rxd_store_set_lending(c->borrower.store, ULONG_MAX);
 	KUNIT_EXPECT_EQ(test, test_count(0), SHRINK_EMPTY);
 }
 
-static void expect_enough(struct kunit *test, bool is)
+/* The free memory of a node beyond the high watermark for which others give back what they have. */
+static long enough_on_node(void)
 {
-	KUNIT_EXPECT_EQ(test, test_scan(0, 1, NULL), is ? SHRINK_STOP : BATCH);
+	return test_headroom() / NR_NODES / 4 * 3;
+}
+
+static void expect_given(struct kunit *test, unsigned long nr)
+{
+	KUNIT_EXPECT_EQ(test, test_scan(0, 1, NULL), nr ?: SHRINK_STOP);
 }
 
 static void reclaim_gets_what_is_missing(struct kunit *test)
 {
-	struct cache *c = make_lent(test, 6 * BATCH, 0);
-	unsigned int kswapd;
+	struct cache *c = make_lent(test, 20 * BATCH, 0);
+	long enough = enough_on_node();
 
-	for (kswapd = 0; kswapd < 2; kswapd++) {
-		test_machine.is_kswapd = kswapd;
-		test_set_spare(0, kswapd ? WMARK_HIGH : WMARK_MIN, ENOUGH - 1);
-		expect_enough(test, false);
-		test_set_spare(0, kswapd ? WMARK_HIGH : WMARK_MIN, ENOUGH);
-		expect_enough(test, true);
-	}
-	/* A boost of the watermarks is one for large pieces. */
-	test_zone(0, ZONE_NORMAL)->watermark_boost = MACHINE_PAGES / 4;
-	expect_enough(test, true);
+	test_set_spare(0, WMARK_MIN, ENOUGH_FOR_TASK - 1);
+	expect_given(test, BATCH);
+	/* From here on, it gets what ends its work. */
+	test_set_spare(0, WMARK_MIN, ENOUGH_FOR_TASK);
+	expect_given(test, SWAP_CLUSTER_MAX);
+	test_set_spare(0, WMARK_HIGH, enough + 8 * BATCH - 1);
+	expect_given(test, SWAP_CLUSTER_MAX);
+	test_set_spare(0, WMARK_HIGH, enough + 8 * BATCH);
+	expect_given(test, 0);
+
+	test_machine.is_kswapd = true;
+	test_set_spare(0, WMARK_HIGH, enough - 1);
+	expect_given(test, BATCH);
+	test_set_spare(0, WMARK_HIGH, enough);
+	expect_given(test, 0);
+	/* Below boosted watermarks, single pages are missing, too. */
+	test_zone(0, ZONE_NORMAL)->watermark_boost = enough;
+	expect_given(test, 0);
+	KUNIT_EXPECT_GT(test, test_early(), 0);
+	test_zone(0, ZONE_NORMAL)->watermark_boost++;
+	expect_given(test, BATCH);
+	KUNIT_EXPECT_EQ(test, test_early(), 0);
+	test_machine.is_kswapd = false;
+	test_set_spare(0, WMARK_MIN, ENOUGH_FOR_TASK + enough);
+	expect_given(test, BATCH);
+	test_set_spare(0, WMARK_MIN, ENOUGH_FOR_TASK + enough + 1);
+	expect_given(test, 0);
+	test_zone(0, ZONE_NORMAL)->watermark_boost = 0;
+	test_machine.is_kswapd = true;
+	test_set_spare(0, WMARK_HIGH, enough);
 	atomic_long_inc(&test_zone(0, ZONE_NORMAL)->vm_stat[NR_FREE_CMA_PAGES]);
-	expect_enough(test, false);
+	expect_given(test, BATCH);
 	atomic_long_dec(&test_zone(0, ZONE_NORMAL)->vm_stat[NR_FREE_CMA_PAGES]);
-	expect_enough(test, true);
+	expect_given(test, 0);
 	test_set_spare(0, WMARK_HIGH, 0);
 	test_zone(0, ZONE_MOVABLE)->present_pages = MACHINE_PAGES / 4;
 	atomic_long_set(&test_zone(0, ZONE_MOVABLE)->vm_stat[NR_FREE_PAGES], MACHINE_PAGES / 4);
-	expect_enough(test, false);
-	KUNIT_EXPECT_EQ(test, c->nr_asked, 4);
+	expect_given(test, BATCH);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 9);
 }
 
 /* Reclaim of large pieces begins with much memory free. Not so that of drop_caches. */
@@ -291,10 +322,10 @@ static void nothing_is_given_without_need(struct kunit *test)
 {
 	struct cache *c = make_lent(test, 2 * BATCH, 0);
 
-	test_set_spare(0, WMARK_HIGH, MACHINE_PAGES / 16);
-	expect_enough(test, true);
+	test_set_spare(0, WMARK_HIGH, enough_on_node() + 8 * BATCH);
+	expect_given(test, 0);
 	test_machine.is_kswapd = true;
-	expect_enough(test, true);
+	expect_given(test, 0);
 	KUNIT_EXPECT_EQ(test, c->nr_asked, 0);
 	KUNIT_EXPECT_EQ(test, test_machine.nr_graces, 0);
 	KUNIT_EXPECT_EQ(test, test_drop(0, 1), BATCH);
@@ -303,6 +334,142 @@ static void nothing_is_given_without_need(struct kunit *test)
 static bool is_urgent_on(int node)
 {
 	return test_count(node) > 1000;
+}
+
+/* Before reclaim begins. It begins and ends at different marks. */
+static void memory_is_given_back_early(struct kunit *test)
+{
+	const long enough = enough_on_node(), part = test_headroom() / NR_NODES / 16;
+	struct cache *c = make_lent(test, 28 * BATCH, 4 * BATCH);
+
+	KUNIT_ASSERT_EQ(test, part, 8 * BATCH);
+	/* It looks again before half of what is free can be gone. */
+	test_set_spare(0, WMARK_HIGH, enough);
+	KUNIT_EXPECT_EQ(test, test_early(), enough / 2 / RATE);
+	test_set_spare(0, WMARK_HIGH, 2 * enough);
+	KUNIT_EXPECT_EQ(test, test_early(), enough / RATE);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 0);
+
+	test_set_spare(0, WMARK_HIGH, enough - 1);
+	KUNIT_EXPECT_EQ(test, test_early(), 0);
+	KUNIT_EXPECT_EQ(test, c->nid, 0);
+	expect_lent(test, 20 * BATCH, 4 * BATCH);
+	test_set_spare(0, WMARK_HIGH, enough + part - 2 * BATCH);
+	KUNIT_EXPECT_EQ(test, test_early(), 0);
+	expect_lent(test, 18 * BATCH, 4 * BATCH);
+	test_set_spare(0, WMARK_HIGH, enough + part - 1);
+	KUNIT_EXPECT_EQ(test, test_early(), 0);
+	expect_lent(test, 17 * BATCH, 4 * BATCH);
+	test_set_spare(0, WMARK_HIGH, enough + part);
+	KUNIT_EXPECT_EQ(test, test_early(), (enough + part) / 2 / RATE);
+	test_set_spare(0, WMARK_HIGH, enough);
+	KUNIT_EXPECT_EQ(test, test_early(), enough / 2 / RATE);
+	expect_lent(test, 17 * BATCH, 4 * BATCH);
+	/* Reclaim that begins meanwhile has not to wait for more than this. */
+	test_set_spare(0, WMARK_HIGH, 0);
+	KUNIT_EXPECT_EQ(test, test_early(), 0);
+	expect_lent(test, 9 * BATCH, 4 * BATCH);
+
+	test_set_spare(1, WMARK_HIGH, enough - 1);
+	c->nr_asked = 0;
+	test_set_spare(0, WMARK_HIGH, enough + part);
+	KUNIT_EXPECT_EQ(test, test_early(), 0);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 1);
+	expect_lent(test, 9 * BATCH, 0);
+	/* Nothing of the node is lent any more. */
+	KUNIT_EXPECT_EQ(test, test_early(), (enough + part) / 2 / RATE);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 1);
+}
+
+/* If nothing can be given, trying it all the time costs more than it brings. */
+static void early_giving_pauses(struct kunit *test)
+{
+	struct cache *c = make_lent(test, 20 * BATCH, 0);
+	unsigned long delay;
+	unsigned int round;
+
+	test_set_spare(0, WMARK_HIGH, 0);
+	for (round = 0; round < 2; round++) {
+		c->is_busy = !round;
+		c->is_deaf = round;
+		for (delay = LEAST; delay < HZ; delay *= 2)
+			KUNIT_EXPECT_EQ(test, test_early(), delay);
+		KUNIT_EXPECT_EQ(test, test_early(), HZ);
+		KUNIT_EXPECT_EQ(test, test_early(), HZ);
+		c->is_busy = false;
+		c->is_deaf = false;
+		KUNIT_EXPECT_EQ(test, test_early(), 0);
+	}
+	c->is_busy = true;
+	KUNIT_EXPECT_EQ(test, test_early(), LEAST);
+}
+
+/* While there is page cache that reclaim can take as well. */
+static void page_cache_is_taken_first(struct kunit *test)
+{
+	atomic_long_t *cache = test_zone_stat(0, ZONE_NORMAL, NR_ZONE_INACTIVE_FILE);
+	struct cache *c = make_lent(test, 20 * BATCH, 0);
+
+	test_set_spare(0, WMARK_HIGH, 0);
+	atomic_long_set(cache, test_headroom() / NR_NODES / 2 + 5 * RATE);
+	KUNIT_EXPECT_EQ(test, test_early(), 5);
+	/* Nobody reclaims for want of free memory: a control group has moved them. */
+	atomic_long_add(1000000, test_stat(0, NR_VMSCAN_WRITE));
+	KUNIT_EXPECT_EQ(test, test_early(), 5);
+	test_machine.late += HZ + HZ / 2;
+	atomic_long_add(1000000, test_stat(0, NR_VMSCAN_WRITE));
+	KUNIT_EXPECT_EQ(test, test_early(), 5);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 0);
+
+	KUNIT_EXPECT_FALSE(test, is_urgent_on(0));
+	KUNIT_EXPECT_EQ(test, test_early(), 5);
+	atomic_long_add(1000, test_stat(0, NR_VMSCAN_WRITE));
+	KUNIT_EXPECT_EQ(test, test_early(), 0);
+	expect_lent(test, 12 * BATCH, 0);
+	/* Reclaim has ended. */
+	test_machine.late += 2 * HZ + 1;
+	KUNIT_EXPECT_EQ(test, test_early(), 5);
+	expect_lent(test, 12 * BATCH, 0);
+}
+
+/* Each allocation may take what was lent, and not each may take movable memory. */
+static void movable_page_cache_is_none(struct kunit *test)
+{
+	struct cache *c = make_lent(test, 20 * BATCH, 0);
+
+	test_zone(0, ZONE_MOVABLE)->present_pages = MACHINE_PAGES;
+	atomic_long_set(test_zone_stat(0, ZONE_MOVABLE, NR_ZONE_INACTIVE_FILE), MACHINE_PAGES / 2);
+	atomic_long_set(test_zone_stat(0, ZONE_MOVABLE, NR_ZONE_ACTIVE_FILE), MACHINE_PAGES / 2);
+	KUNIT_EXPECT_TRUE(test, is_urgent_on(0));
+	test_set_spare(0, WMARK_HIGH, 0);
+	KUNIT_EXPECT_EQ(test, test_early(), 0);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 1);
+	atomic_long_set(test_zone_stat(0, ZONE_NORMAL, NR_ZONE_ACTIVE_FILE), MACHINE_PAGES / 8);
+	KUNIT_EXPECT_FALSE(test, is_urgent_on(0));
+	KUNIT_EXPECT_GT(test, test_early(), 0);
+	/* What is dirty cannot be taken at once. In movable memory, it does not count. */
+	atomic_long_set(test_zone_stat(0, ZONE_MOVABLE, NR_ZONE_WRITE_PENDING), MACHINE_PAGES / 2);
+	KUNIT_EXPECT_FALSE(test, is_urgent_on(0));
+	atomic_long_set(test_zone_stat(0, ZONE_NORMAL, NR_ZONE_WRITE_PENDING), MACHINE_PAGES / 9);
+	KUNIT_EXPECT_TRUE(test, is_urgent_on(0));
+}
+
+/* The work goes on as long as there is a cache, and begins with the first one. */
+static void early_giving_begins_with_a_cache(struct kunit *test)
+{
+	struct cache *old = make_lent(test, 1000, 0), *new = make(test, RXD_NODE_LOCAL);
+
+	KUNIT_EXPECT_EQ(test, test_delay(), HZ);
+	KUNIT_EXPECT_NE(test, test_early(), ULONG_MAX);
+	rxd_borrow_end(&old->borrower);
+	KUNIT_EXPECT_EQ(test, test_early(), ULONG_MAX);
+	rxd_borrow_begin(&old->borrower);
+	KUNIT_EXPECT_EQ(test, test_delay(), HZ);
+	rxd_borrow_replace(&old->borrower, &new->borrower);
+	KUNIT_EXPECT_EQ(test, test_delay(), HZ);
+	KUNIT_EXPECT_NE(test, test_early(), ULONG_MAX);
+	rxd_borrow_end(&new->borrower);
+	KUNIT_EXPECT_EQ(test, test_early(), ULONG_MAX);
 }
 
 static void page_cache_in_use_is_spared(struct kunit *test)
@@ -315,7 +482,8 @@ static void page_cache_in_use_is_spared(struct kunit *test)
 
 	make_lent(test, 1000, 1000);
 	for (i = 0; i < NR_NODES; i++) {
-		atomic_long_set(test_stat(i, NR_INACTIVE_FILE), MACHINE_PAGES / NR_NODES / 8);
+		atomic_long_set(test_zone_stat(i, ZONE_NORMAL, NR_ZONE_INACTIVE_FILE),
+				MACHINE_PAGES / NR_NODES / 8);
 		/* Those that have moved before the first look do not count. */
 		atomic_long_set(test_stat(i, NR_VMSCAN_WRITE), 10000);
 		KUNIT_EXPECT_EQ(test, test_count(i) >> 11, 0);
@@ -335,8 +503,29 @@ static void page_cache_in_use_is_spared(struct kunit *test)
 		test_machine.late += 2 * HZ;
 	}
 	KUNIT_EXPECT_FALSE(test, is_urgent_on(0));
-	atomic_long_set(test_stat(0, NR_FILE_DIRTY), MACHINE_PAGES / NR_NODES / 12);
-	KUNIT_EXPECT_TRUE(test, is_urgent_on(0));
+}
+
+/* Each 20 ms, as this is also looked at. */
+static void paces_of_movement(struct kunit *test)
+{
+	unsigned int i;
+
+	make_lent(test, 1000, 0);
+	atomic_long_set(test_zone_stat(0, ZONE_NORMAL, NR_ZONE_INACTIVE_FILE),
+			MACHINE_PAGES / NR_NODES / 8);
+	for (i = 0; i < 200; i++) {
+		KUNIT_ASSERT_FALSE(test, is_urgent_on(0));
+		atomic_long_add(2, test_stat(0, NR_VMSCAN_WRITE));
+		test_machine.late += HZ / 50;
+	}
+	for (i = 0; i < 200; i++) {
+		if (i > 100)
+			KUNIT_ASSERT_TRUE(test, is_urgent_on(0));
+		else
+			is_urgent_on(0);
+		atomic_long_add(4, test_stat(0, NR_VMSCAN_WRITE));
+		test_machine.late += HZ / 50;
+	}
 }
 
 static void oom_gets_some(struct kunit *test)
@@ -401,6 +590,12 @@ static void grows_where_it_allocates(struct kunit *test)
 	test_set_spare(1, WMARK_HIGH, keep + 99);
 	KUNIT_EXPECT_TRUE(test, rxd_lend_allows(local, 500));
 	KUNIT_EXPECT_FALSE(test, rxd_lend_allows(local, 501));
+	/* Others would be given it at once. */
+	test_zone(0, ZONE_NORMAL)->watermark_boost = keep - keep / 4;
+	KUNIT_EXPECT_TRUE(test, rxd_lend_allows(local, 500));
+	test_zone(0, ZONE_NORMAL)->watermark_boost++;
+	KUNIT_EXPECT_FALSE(test, rxd_lend_allows(local, 500));
+	test_zone(0, ZONE_NORMAL)->watermark_boost = 0;
 	KUNIT_EXPECT_FALSE(test, rxd_lend_allows(bound, 100));
 	KUNIT_EXPECT_TRUE(test, rxd_lend_allows(bound, 99));
 	KUNIT_EXPECT_FALSE(test, rxd_lend_allows(spread, 199));
@@ -525,6 +720,15 @@ static int race_lending(void *arg)
 	return 0;
 }
 
+static int race_early(void *arg)
+{
+	while (!kthread_should_stop()) {
+		usleep_range(100, 2000);
+		test_early();
+	}
+	return 0;
+}
+
 static void race_for_the_counts(struct kunit *test)
 {
 	struct crew crew = {};
@@ -536,6 +740,7 @@ static void race_for_the_counts(struct kunit *test)
 	crew_add(test, &crew, race_fill, (void *)1L);
 	crew_add(test, &crew, race_reclaim, (void *)0L);
 	crew_add(test, &crew, race_reclaim, (void *)1L);
+	crew_add(test, &crew, race_early, NULL);
 	crew_add(test, &crew, race_lending, NULL);
 	crew_run(&crew, 3000);
 	rxd_store_set_lending(raced->borrower.store, ULONG_MAX);
@@ -573,7 +778,13 @@ static struct kunit_case borrow_cases[] = {
 	KUNIT_CASE(little_is_asked_for_where_little_is_lent),
 	KUNIT_CASE(reclaim_gets_what_is_missing),
 	KUNIT_CASE(nothing_is_given_without_need),
+	KUNIT_CASE(memory_is_given_back_early),
+	KUNIT_CASE(early_giving_pauses),
+	KUNIT_CASE(page_cache_is_taken_first),
+	KUNIT_CASE(movable_page_cache_is_none),
+	KUNIT_CASE(early_giving_begins_with_a_cache),
 	KUNIT_CASE(page_cache_in_use_is_spared),
+	KUNIT_CASE(paces_of_movement),
 	KUNIT_CASE(oom_gets_some),
 	KUNIT_CASE_SLOW(oom_waits_for_locks_only),
 	KUNIT_CASE(oom_of_a_cpuset_gets_its_nodes),

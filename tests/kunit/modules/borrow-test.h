@@ -19,7 +19,7 @@
 #define MACHINE_PAGES	(SZ_2G / PAGE_SIZE)
 
 /**
- * struct test_machine - what lend.c sees
+ * struct test_machine - what lend.c and give-back.c see
  * @local: the node of the CPU
  * @is_kswapd: the task that reclaims is kswapd
  * @late: how many jiffies the clock is late
@@ -39,6 +39,7 @@ extern struct test_machine test_machine;
 void test_begin(void);
 void test_end(void);
 struct zone *test_zone(int node, enum zone_type type);
+atomic_long_t *test_zone_stat(int node, enum zone_type type, enum zone_stat_item item);
 atomic_long_t *test_stat(int node, enum node_stat_item item);
 void test_set_spare(int node, enum zone_watermarks mark, long nr);
 int test_nid(const struct page *page);
@@ -50,6 +51,8 @@ unsigned long test_scan(int node, unsigned long nr, unsigned long *reclaimed);
 unsigned long test_drop(int node, unsigned long nr);
 unsigned long test_oom(void);
 void test_compare(void);
+unsigned long test_delay(void);
+unsigned long test_early(void);
 void test_note_retired(long nr);
 unsigned long test_headroom(void);
 

@@ -8,3 +8,4 @@
 #include "../module/record.c"
 #include "../module/expendable.c"
 #include "../module/lend.c"
+#include "../module/give-back.c"

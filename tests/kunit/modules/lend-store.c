@@ -24,28 +24,25 @@ struct test_machine test_machine;
 
 static unsigned long test_zone_state(struct zone *zone, enum zone_stat_item item)
 {
-	unsigned long nr = zone_page_state(zone, item);
+	unsigned long high = zone->_watermark[WMARK_HIGH], nr = zone_page_state(zone, item);
 
+	if (item == NR_ZONE_INACTIVE_FILE)
+		return READ_ONCE(test_machine.page_cache);
+	if (item == NR_ZONE_ACTIVE_FILE || item == NR_ZONE_WRITE_PENDING)
+		return 0;
 	if (item != NR_FREE_PAGES)
 		return nr;
 	/* Reclaim begins when memory is missing. */
 	if (current->reclaim_state) {
 		nr = READ_ONCE(test_machine.spare);
-		return nr ? zone->_watermark[WMARK_HIGH] + nr : 0;
+		return nr ? high + nr : 0;
 	}
-	return READ_ONCE(test_machine.is_full) ? zone->_watermark[WMARK_HIGH] + FREE_IF_FULL : nr;
+	return READ_ONCE(test_machine.is_full) ? high + FREE_IF_FULL : nr;
 }
 
 static long test_node_state(const struct pglist_data *node, enum node_stat_item item)
 {
-	switch (item) {
-	case NR_INACTIVE_FILE:
-		return READ_ONCE(test_machine.page_cache);
-	case NR_VMSCAN_WRITE:
-		return READ_ONCE(test_machine.moved);
-	default:
-		return 0;
-	}
+	return item == NR_VMSCAN_WRITE ? READ_ONCE(test_machine.moved) : 0;
 }
 
 static unsigned long test_jiffies(void)
@@ -53,11 +50,20 @@ static unsigned long test_jiffies(void)
 	return jiffies + READ_ONCE(test_machine.later);
 }
 
+/* Nothing is given back early. */
+static bool test_queue(struct workqueue_struct *wq, struct delayed_work *work, unsigned long delay)
+{
+	return true;
+}
+
+#define queue_delayed_work	test_queue
 #define zone_page_state(zone, item)	test_zone_state(zone, item)
 #define rxd_node_state			test_node_state
 #define jiffies				test_jiffies()
 #include "../module/lend.c"
+#include "../module/give-back.c"
 #undef jiffies
+#undef queue_delayed_work
 
 /* A pass of reclaim, and the state of its task before. */
 struct pass {
@@ -135,15 +141,20 @@ unsigned long test_pass(unsigned long nr, bool is_kswapd, unsigned long *reclaim
 	return sum;
 }
 
-/* What kswapd leaves free on this machine. */
+/* For how much free memory this machine gives back what it lent. */
 unsigned long test_enough(void)
 {
-	return enough_for_kswapd(pages_of_node(0), headroom_on(0));
+	return rxd_lend_enough(0);
 }
 
-unsigned long test_enough_for_kswapd(unsigned long node_pages, unsigned long headroom)
+long test_give_mark(long headroom, long boost)
 {
-	return enough_for_kswapd(node_pages, headroom);
+	return give_mark(headroom, boost);
+}
+
+long test_grow_mark(long headroom, long boost)
+{
+	return grow_mark(headroom, boost);
 }
 
 unsigned long test_enough_for_task(unsigned long node_pages)
@@ -156,9 +167,14 @@ unsigned long test_urgent_count(unsigned long lent, unsigned long node_pages)
 	return urgent_count(lent, node_pages);
 }
 
-long test_watch_pages(unsigned int nr_cpus)
+long test_watch_pages(unsigned int nr_cpus, unsigned long node_pages)
 {
-	return watch_pages(nr_cpus);
+	return watch_pages(nr_cpus, node_pages);
+}
+
+void test_early(void)
+{
+	give_early(&early_work.work);
 }
 
 unsigned long test_oom(void)

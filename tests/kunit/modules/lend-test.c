@@ -627,31 +627,33 @@ static void tasks_make_progress(struct kunit *test)
 static void enough_for_machines(struct kunit *test)
 {
 	static const struct {
-		unsigned long gib, for_task, for_kswapd, ratio;
+		unsigned long gib, for_task, in_all, watched;
 	} machines[] = {
-		{ 1, 8, 32, 128 },
-		{ 16, 64, 512, 128 },
-		{ 256, 64, 1536, 24 },
+		{ 1, 32, 96, 128 },
+		{ 16, 64, 1536, 1024 },
+		{ 256, 64, 1536, 16384 },
 	};
-	unsigned long nr, enough;
+	unsigned long nr, headroom, boost;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(machines); i++) {
 		nr = machines[i].gib * 1024 * MIB;
-		enough = test_enough_for_kswapd(nr, min(nr / 8, 2048 * MIB));
-		KUNIT_EXPECT_EQ(test, enough, machines[i].for_kswapd * MIB);
+		headroom = min(nr / 8, 2048 * MIB);
+		KUNIT_EXPECT_EQ(test, test_give_mark(headroom, 50 * MIB), machines[i].in_all * MIB);
+		KUNIT_EXPECT_EQ(test, test_grow_mark(headroom, 0), headroom);
 		KUNIT_EXPECT_EQ(test, test_enough_for_task(nr), machines[i].for_task * MIB);
-		KUNIT_EXPECT_EQ(test, enough / (nr >> 12), machines[i].ratio);
 		/* A first pass asks for so much, or for twice what is lent. */
-		KUNIT_EXPECT_EQ(test, 2 * (test_urgent_count(nr / 2, nr) >> 12), nr / 32);
+		KUNIT_EXPECT_EQ(test, 2 * (test_urgent_count(nr / 2, nr) >> 12), nr / 8);
 		KUNIT_EXPECT_EQ(test, 2 * (test_urgent_count(MIB, nr) >> 12), 2 * MIB);
+		KUNIT_EXPECT_EQ(test, test_watch_pages(1, nr), machines[i].watched);
+		/* Whatever the boost, caches do not take at once what others have got. */
+		for (boost = 0; boost <= 4 * headroom; boost += headroom / 16) {
+			KUNIT_EXPECT_GE(test, test_give_mark(headroom, boost), boost);
+			KUNIT_EXPECT_GE(test, test_grow_mark(headroom, boost),
+					test_give_mark(headroom, boost) + headroom / 4);
+		}
 	}
-	/* On two nodes, each has its part. */
-	nr = 128 * 1024 * MIB;
-	KUNIT_EXPECT_EQ(test, test_enough_for_kswapd(nr, 1024 * MIB), 768 * MIB);
-	KUNIT_EXPECT_EQ(test, test_enough_for_task(nr), 64 * MIB);
-	KUNIT_EXPECT_EQ(test, test_watch_pages(1), 128);
-	KUNIT_EXPECT_EQ(test, test_watch_pages(128), 4096);
+	KUNIT_EXPECT_EQ(test, test_watch_pages(128, 1024 * MIB), 4096);
 }
 
 static bool is_urgent(void)
@@ -662,7 +664,7 @@ static bool is_urgent(void)
 /* Page cache from which many pages have moved within a second or two is not reclaimed instead. */
 static void page_cache_that_moves(struct kunit *test)
 {
-	long many = test_watch_pages(num_online_cpus());
+	long many = test_watch_pages(num_online_cpus(), totalram_pages());
 	struct lender *l = make(test, MINIMUM);
 
 	take_all(l);
@@ -895,6 +897,15 @@ static int race_reclaim(void *arg)
 	return 0;
 }
 
+static int race_early(void *arg)
+{
+	while (!kthread_should_stop()) {
+		usleep_range(200, 5000);
+		test_early();
+	}
+	return 0;
+}
+
 static int race_memory(void *arg)
 {
 	while (!kthread_should_stop()) {
@@ -1032,6 +1043,7 @@ static void race_for_the_minimum(struct kunit *test)
 	crew_add(test, &crew, race_reclaim, l);
 	crew_add(test, &crew, race_reclaim, l);
 	crew_add(test, &crew, race_reclaim, l);
+	crew_add(test, &crew, race_early, l);
 	crew_add(test, &crew, race_trim, l);
 	for (i = 0; i < 1000; i++) {
 		least = min(least, used(l));
@@ -1069,6 +1081,7 @@ static void race_with_all(struct kunit *test)
 	crew_add(test, &crew, race_memory, l);
 	crew_add(test, &crew, race_reclaim, l);
 	crew_add(test, &crew, race_reclaim, l);
+	crew_add(test, &crew, race_early, l);
 	crew_add(test, &crew, race_resize, l);
 	crew_add(test, &crew, race_suspend, l);
 	crew_run(&crew, 5000);

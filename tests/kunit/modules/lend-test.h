@@ -10,7 +10,7 @@
 #include <linux/types.h>
 
 /**
- * struct test_machine - what lend.c sees
+ * struct test_machine - what lend.c and give-back.c see
  * @is_full: no page is free beyond the headroom
  * @spare: number of pages that are free beyond the high watermark while reclaim runs; 0: none is
  *	free
@@ -46,10 +46,12 @@ unsigned long test_count(void);
 unsigned long test_scan(unsigned long nr, unsigned long *reclaimed);
 unsigned long test_pass(unsigned long nr, bool is_kswapd, unsigned long *reclaimed);
 unsigned long test_enough(void);
-unsigned long test_enough_for_kswapd(unsigned long node_pages, unsigned long headroom);
+long test_give_mark(long headroom, long boost);
+long test_grow_mark(long headroom, long boost);
 unsigned long test_enough_for_task(unsigned long node_pages);
 unsigned long test_urgent_count(unsigned long lent, unsigned long node_pages);
-long test_watch_pages(unsigned int nr_cpus);
+long test_watch_pages(unsigned int nr_cpus, unsigned long node_pages);
+void test_early(void);
 unsigned long test_oom(void);
 void test_compare(void);
 long test_reclaimable(void);

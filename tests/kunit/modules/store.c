@@ -17,6 +17,7 @@
 
 /* No test lends memory. */
 #include "../module/lend.c"
+#include "../module/give-back.c"
 
 struct test_memory test_memory;
 atomic_long_t test_pages;
