@@ -27,7 +27,10 @@ if node >= 0 and ctypes.CDLL(None).syscall(SET_MEMPOLICY, BIND, ctypes.byref(mas
     sys.exit("set_mempolicy")
 area = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 for at in range(0, size, PIECE):
-    area.madvise(POPULATE_WRITE, at, min(PIECE, size - at))
+    end = min(at + PIECE, size)
+    area.madvise(POPULATE_WRITE, at, end - at)
+    # Pages of zeros are not written to swap.
+    area[at:end:4096] = bytes([at % 255 + 1]) * len(range(at, end, 4096))
 print("full", flush=True)
 sys.stdin.read()
 """
