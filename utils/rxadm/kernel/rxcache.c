@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Parse and format the table and status lines of the rxcache target, without START, LENGTH and
- * the name of the target:
- *
- *	ORIGIN CACHE [#features feature...] [#policy_args key value...]
- *
- *	BLOCK_SIZE USED/TOTAL METADATA_BYTES READ_HITS READ_MISSES READ_PARTIALS
- *	WRITE_HITS WRITE_MISSES WRITE_PARTIALS FILLS EVICTIONS BYPASSES
- *	INVALIDATIONS ORIGIN_ERRORS #features feature... #policy_args key value...
+ * the name of the target. rxcache(4) has their fields.
  *
  * Parse what the target answers to "advice", and the latency histograms that dm-stats keeps for a
  * cache. Read and write hot lists, which are ranges of sectors that should be in the cache. The
