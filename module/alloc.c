@@ -76,7 +76,7 @@ void rxd_note_retired(unsigned long nr)
  */
 void rxd_note_freed(unsigned long nr)
 {
-	/* A task that sees the count can allocate the pages: pairs with is_retired(). */
+	/* A task that sees the count can allocate the pages: pairs with rxd_retired_pages(). */
 	smp_mb__before_atomic();
 	atomic_long_add(nr, &freed_pages);
 	if (wq_has_sleeper(&freed_wait))
@@ -403,6 +403,14 @@ static int node_of(const struct rxd_store *store, unsigned long pgno)
 	return node;
 }
 
+/* No other node helps out with memory that is lent, which must not be movable. */
+static int node_to_ask(const struct rxd_store *store, unsigned long pgno, gfp_t gfp)
+{
+	int node = node_of(store, pgno);
+
+	return gfp & __GFP_THISNODE ? rxd_lend_node(node) : node;
+}
+
 /* The order to try next if no piece of this order is free. */
 static unsigned int smaller_order(unsigned int order)
 {
@@ -418,13 +426,11 @@ static unsigned int smaller_order(unsigned int order)
 static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgno,
 				unsigned int order, gfp_t gfp)
 {
-	int node = node_of(store, pgno);
+	int node = node_to_ask(store, pgno, gfp);
 	struct page *page;
 	unsigned int i;
 
 	gfp &= ~RXD_GFP_MARKS;
-	if (gfp & __GFP_THISNODE)
-		node = rxd_lend_node(node);
 	if (order)
 		gfp = (gfp & ~__GFP_RECLAIM) | __GFP_THISNODE;
 	page = alloc_pages_node(node, gfp, order);
@@ -440,12 +446,12 @@ static struct page *alloc_piece(const struct rxd_store *store, unsigned long pgn
 	return page;
 }
 
-/* May pages be allocated for data? Those that are lent have rules of their own. */
+/* May pages be allocated? Those that are lent have rules of their own. */
 static bool may_allocate(const struct rxd_store *store, unsigned long pgno, unsigned int nr,
 			 gfp_t gfp)
 {
 	if (gfp & __GFP_THISNODE)
-		return rxd_lend_has(rxd_lend_node(node_of(store, pgno)), nr);
+		return rxd_lend_has(node_to_ask(store, pgno, gfp), nr);
 	return !count_allocation(store, nr, gfp);
 }
 
@@ -665,7 +671,7 @@ void rxd_store_discharge(struct rxd_store *store, unsigned long nr)
  * rxd_leaf_alloc - allocate a leaf
  * @store: the store
  * @pgno: number of a page of the leaf; selects the NUMA node
- * @gfp: RXD_GFP or RXD_GFP_NOWAIT
+ * @gfp: RXD_GFP, RXD_GFP_NOWAIT or RXD_GFP_LENT
  *
  * Return: the leaf, without pages, or NULL if memory is short.
  */
@@ -673,9 +679,10 @@ struct rxd_leaf *rxd_leaf_alloc(const struct rxd_store *store, unsigned long pgn
 {
 	struct page *page;
 
-	if (count_allocation(store, 1, gfp))
+	if (!may_allocate(store, pgno, 1, gfp))
 		return NULL;
-	page = alloc_pages_node(node_of(store, pgno), (gfp & ~RXD_GFP_MARKS) | __GFP_ZERO, 0);
+	page = alloc_pages_node(node_to_ask(store, pgno, gfp), (gfp & ~RXD_GFP_MARKS) | __GFP_ZERO,
+				0);
 	if (!page)
 		return NULL;
 	this_cpu_inc(pages_held);
