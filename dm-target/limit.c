@@ -7,7 +7,7 @@
  *
  * With a minimum, the memory beyond that is lent, and the limit floats. It is what the cache uses,
  * and a part more while memory is free. It falls with the blocks that are given back, by a few
- * at a time, before these leave: so no others enter in their place. See ../module/lend.c.
+ * at a time, before these leave: so no others enter in their place. See ../module/give-back.c.
  */
 #include <linux/device-mapper.h>
 #include <linux/jiffies.h>

@@ -59,14 +59,17 @@ char *rxc_promise_table(struct rxcache *c)
 
 /**
  * rxc_promise_resume - promise the minimum that applies from now on
- * @c: the cache, whose @index_lock the caller holds for writing
+ * @c: the cache, whose @index_lock the caller holds
  *
- * It may be larger than that of the table, because the RAM disk has grown.
+ * It may be larger than that of the table, because the RAM disk has grown. This may wait for a task
+ * that resizes the RAM disk, and needs memory for that.
  */
 void rxc_promise_resume(struct rxcache *c)
 {
-	lockdep_assert_held_write(&c->index_lock);
-	promise(c, c->min_size, true);
+	lockdep_assert_held_read(&c->index_lock);
+	mutex_lock(&c->promise_lock);
+	promise(c, READ_ONCE(c->min_size), true);
+	mutex_unlock(&c->promise_lock);
 }
 
 /**

@@ -580,11 +580,11 @@ static int rxcache_preresume(struct dm_target *ti)
 		if (larger && rxc_index_is_outgrown(c->index))
 			take_up_growth(c, &larger);
 		rxc_limit_begin(c);
-		rxc_promise_resume(c);
 	}
 	/* From now on, this cache gives back what it was lent: the rest may take long. */
 	downgrade_write(&c->index_lock);
 	if (!ret) {
+		rxc_promise_resume(c);
 		/* Blocks beyond the end of a shorter table would not be updated any more. */
 		if (nr_blocks > c->nr_blocks)
 			rxc_index_drop(c->index, c->nr_blocks, nr_blocks - c->nr_blocks);

@@ -59,7 +59,7 @@ MODULE_PARM_DESC(sizes,
 
 /*
  * All RAM disks by device number, including those that are being created or removed, and
- * the sum of the sizes promised to disks without overcommit. This lock is held for short
+ * the sum of what was promised. This lock is held for short
  * times only. Long operations hold the lock of their disk, which is taken first. A suspended
  * cache may wait for both locks, so their holders must not reclaim memory by I/O.
  */

@@ -42,7 +42,7 @@ int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens,
 void rxd_drop(struct block_device *bdev, const void *owner);
 void rxd_release(struct block_device *bdev, const void *owner);
 
-int rxd_promise(struct block_device *bdev, struct rxd_promise *promise, u64 bytes, bool force);
-void rxd_withdraw(struct block_device *bdev, struct rxd_promise *promise);
+int rxd_promise(struct block_device *bdev, struct rxd_promise *mine, u64 bytes, bool force);
+void rxd_withdraw(struct block_device *bdev, struct rxd_promise *mine);
 
 #endif /* RXD_H */
