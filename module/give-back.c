@@ -28,7 +28,6 @@
 
 #include "compat.h"
 #include "lend.h"
-#include "lend-internal.h"
 #include "store-internal.h"
 
 /* So many pages are given back at once, and at least: each time costs a grace period. */
@@ -75,7 +74,7 @@ static struct workqueue_struct *early_wq;
 static struct early {
 	bool is_giving;
 	unsigned long pause; /* in jiffies, after nothing could be given */
-} earlies[MAX_NUMNODES];
+} early_on_node[MAX_NUMNODES];
 
 /* Of equal worth, the addresses give an order. */
 static bool comes_after(const struct rxd_borrower *a, const struct rxd_borrower *b)
@@ -110,8 +109,9 @@ static unsigned long lent_by(const struct rxd_borrower *borrower, int node)
  *
  * May sleep for a grace period, and may be called by reclaim.
  *
- * Return: number of pages of this node that are free now, or -EBUSY if there are none because
- * locks are held. It may be higher than @nr; or lower if there are not so many.
+ * Return: number of pages that are free now, or -EBUSY if there are none because locks are held. It
+ * may be higher than @nr; or lower if there are not so many. A block counts whole if its first page
+ * is on the node.
  */
 long rxd_give_back(unsigned long nr, int node)
 {
@@ -136,7 +136,7 @@ long rxd_give_back(unsigned long nr, int node)
 		rxd_lend_count(borrower->store);
 	}
 	up_read(&borrowers_lock);
-	rxd_store_free_taken(&pages);
+	found = rxd_store_free_taken(&pages);
 	return !found && is_busy ? -EBUSY : found;
 }
 
@@ -261,9 +261,10 @@ static struct notifier_block oom_block = { .notifier_call = give_before_oom };
  */
 static unsigned long give_early_on(int nid)
 {
-	long part = rxd_lend_headroom(nid) / EARLY_PART, enough = rxd_lend_enough(nid);
 	long spare = rxd_lend_spare(nid, WMARK_HIGH), idle = rxd_lend_idle_cache(nid);
-	struct early *early = &earlies[nid];
+	long part = rxd_lend_headroom(nid) / EARLY_PART, enough = rxd_lend_enough(nid);
+	unsigned long nr = max_t(long, enough + part - spare, LEAST_PAGES);
+	struct early *early = &early_on_node[nid];
 
 	if (spare < enough)
 		early->is_giving = true;
@@ -274,24 +275,11 @@ static unsigned long give_early_on(int nid)
 		return clamp_t(unsigned long, (spare / 2 + idle) / EARLY_RATE, EARLY_LEAST,
 			       EARLY_MOST);
 	}
-	part = min_t(long, part, EARLY_PAGES);
-	if (rxd_give_back(clamp_t(long, enough + part - spare, LEAST_PAGES, part), nid) > 0)
+	if (rxd_give_back(min(nr, clamp_t(unsigned long, part, LEAST_PAGES, EARLY_PAGES)), nid) > 0)
 		early->pause = 0;
 	else
 		early->pause = clamp_t(unsigned long, 2 * early->pause, EARLY_LEAST, EARLY_MOST);
 	return early->pause;
-}
-
-static bool has_borrowers(void)
-{
-	bool has = true;
-
-	/* If the list is being changed, there may be some. */
-	if (down_read_trylock(&borrowers_lock)) {
-		has = !list_empty(&borrowers);
-		up_read(&borrowers_lock);
-	}
-	return has;
 }
 
 /*
@@ -305,13 +293,23 @@ static void give_early(struct work_struct *work)
 	unsigned int node;
 
 	for (node = 0; node < nr_node_ids; node++)
-		if (rxd_lent_on(node))
+		if (rxd_lent_on(node) && node_state(node, N_MEMORY))
 			delay = min(delay, give_early_on(node));
-	if (has_borrowers())
+	if (rxd_lent_pages())
 		queue_delayed_work(early_wq, to_delayed_work(work), delay);
 }
 
 static DECLARE_DELAYED_WORK(early_work, give_early);
+
+/**
+ * rxd_give_early - look whether memory must be given back, as long as some is lent
+ *
+ * May be called with interrupts disabled.
+ */
+void rxd_give_early(void)
+{
+	queue_delayed_work(early_wq, &early_work, EARLY_LEAST);
+}
 
 /* Worth halves in an interval without use. */
 static void compare(struct work_struct *work)
@@ -342,7 +340,6 @@ static void begin(struct rxd_borrower *borrower)
 {
 	list_add_tail(&borrower->list, &borrowers);
 	schedule_delayed_work(&compare_work, LOOK_INTERVAL);
-	queue_delayed_work(early_wq, &early_work, EARLY_MOST);
 }
 
 /**

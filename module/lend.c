@@ -24,7 +24,6 @@
 
 #include "compat.h"
 #include "lend.h"
-#include "lend-internal.h"
 #include "store-internal.h"
 
 /*
@@ -51,10 +50,14 @@ static struct watch {
 
 static void count_on_node(int node, long nr)
 {
+	bool was_lent = lent_pages > 0;
+
 	lockdep_assert_held(&lend_lock);
 	if (!nr)
 		return;
 	WRITE_ONCE(lent_pages, lent_pages + nr);
+	if (!was_lent && lent_pages > 0)
+		rxd_give_early();
 	WRITE_ONCE(lent_on_node[node], lent_on_node[node] + nr);
 	mod_node_page_state(NODE_DATA(node), NR_KERNEL_MISC_RECLAIMABLE, nr);
 }
@@ -168,8 +171,8 @@ unsigned long rxd_lent_on(int nid)
  * @nid: the node
  * @mark: the watermark
  *
- * What zones keep for allocations that need them is not spare. Single pages count, because reclaim
- * for larger pieces need not free more.
+ * What zones keep for allocations that need them is not spare, nor is their reserve for atomic
+ * ones, even if it is used. Single pages count: reclaim for larger pieces need not free more.
  *
  * Return: number of pages.
  */
@@ -185,7 +188,8 @@ long rxd_lend_spare(int nid, enum zone_watermarks mark)
 			continue;
 		for (keep = 0, j = 0; j < MAX_NR_ZONES; j++)
 			keep = max(keep, zone->lowmem_reserve[j]);
-		keep += zone->_watermark[mark] + zone_page_state(zone, NR_FREE_CMA_PAGES);
+		keep += zone->_watermark[mark] + zone_page_state(zone, NR_FREE_CMA_PAGES) +
+			READ_ONCE(zone->nr_reserved_highatomic);
 		spare += max(0L, (long)zone_page_state(zone, NR_FREE_PAGES) - keep);
 	}
 	return spare;
@@ -364,7 +368,7 @@ static long moved_on(int nid)
 	       rxd_node_state(node, NR_VMSCAN_WRITE);
 }
 
-static bool are_many(int nid, long moved)
+static bool is_much(int nid, long moved)
 {
 	return moved > watch_pages(num_online_cpus(), rxd_lend_node_pages(nid));
 }
@@ -379,7 +383,7 @@ static void renew(struct watch *watch, int nid)
 	if (watch->since && age <= WATCH_TIME)
 		return;
 	/* Nobody has looked for some time: what has moved in minutes is not much. */
-	WRITE_ONCE(watch->many, is_recent && are_many(nid, moved - watch->moved));
+	WRITE_ONCE(watch->many, is_recent && is_much(nid, moved - watch->moved));
 	WRITE_ONCE(watch->moved, moved);
 	WRITE_ONCE(watch->since, now);
 }
@@ -406,7 +410,7 @@ static bool is_moving(int nid)
 
 	if (!since || jiffies - since > 2 * WATCH_TIME)
 		return false;
-	return READ_ONCE(watch->many) || are_many(nid, moved_on(nid) - READ_ONCE(watch->moved));
+	return READ_ONCE(watch->many) || is_much(nid, moved_on(nid) - READ_ONCE(watch->moved));
 }
 
 /**

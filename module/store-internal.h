@@ -11,6 +11,7 @@
 #include <linux/build_bug.h>
 #include <linux/math.h>
 #include <linux/mm.h>
+#include <linux/mmzone.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
 
@@ -109,6 +110,7 @@ void rxd_lift_now(void);
 
 int rxd_give_back_init(void);
 void rxd_give_back_exit(void);
+void rxd_give_early(void);
 long rxd_give_back(unsigned long nr, int node);
 
 /* lend.c */
@@ -116,6 +118,14 @@ long rxd_give_back(unsigned long nr, int node);
 void rxd_lend_count(struct rxd_store *store);
 void rxd_lend_count_on(struct rxd_store *store, int node);
 unsigned long rxd_lent_pages(void);
+unsigned long rxd_lent_on(int nid);
+long rxd_lend_spare(int nid, enum zone_watermarks mark);
+long rxd_lend_boost(int nid);
+unsigned long rxd_lend_node_pages(int nid);
+long rxd_lend_headroom(int nid);
+long rxd_lend_enough(int nid);
+void rxd_lend_watch(int nid);
+long rxd_lend_idle_cache(int nid);
 int rxd_lend_node(int node);
 bool rxd_lend_has(int node, unsigned long nr);
 

@@ -186,6 +186,11 @@ void test_set_spare(int node, enum zone_watermarks mark, long nr)
 			zone->_watermark[mark] + zone->lowmem_reserve[ZONE_MOVABLE] + nr);
 }
 
+void test_set_movable(int node)
+{
+	node_clear(node, test_states[N_NORMAL_MEMORY]);
+}
+
 void test_begin(void)
 {
 	struct zone *zone;
@@ -195,7 +200,7 @@ void test_begin(void)
 	test_machine = (struct test_machine) {};
 	for (node = 0; node < NR_NODES; node++) {
 		watches[node] = (struct watch) {};
-		earlies[node] = (struct early) {};
+		early_on_node[node] = (struct early) {};
 		node_set(node, test_machine.allowed);
 		node_set(node, test_states[N_MEMORY]);
 		node_set(node, test_states[N_NORMAL_MEMORY]);
@@ -206,6 +211,7 @@ void test_begin(void)
 		zone->present_pages = MACHINE_PAGES / NR_NODES;
 		atomic_long_set(&zone->managed_pages, MACHINE_PAGES / NR_NODES);
 		zone->watermark_boost = 0;
+		zone->nr_reserved_highatomic = 0;
 		zone->_watermark[WMARK_MIN] = 1000;
 		zone->_watermark[WMARK_LOW] = 1250;
 		zone->_watermark[WMARK_HIGH] = 1500;

@@ -24,6 +24,7 @@
 
 #include "../module/lend.h"
 #include "../module/store.h"
+#include "../module/store-internal.h"
 #include "borrow-test.h"
 #include "crew.h"
 
@@ -454,22 +455,46 @@ static void movable_page_cache_is_none(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_urgent_on(0));
 }
 
-/* The work goes on as long as there is a cache, and begins with the first one. */
-static void early_giving_begins_with_a_cache(struct kunit *test)
+/* The work goes on as long as anything is lent. Other caches cost no timer. */
+static void early_giving_begins_with_lending(struct kunit *test)
 {
-	struct cache *old = make_lent(test, 1000, 0), *new = make(test, RXD_NODE_LOCAL);
+	struct cache *c = make(test, RXD_NODE_LOCAL), *other = make(test, RXD_NODE_LOCAL);
 
-	KUNIT_EXPECT_EQ(test, test_delay(), HZ);
-	KUNIT_EXPECT_NE(test, test_early(), ULONG_MAX);
-	rxd_borrow_end(&old->borrower);
+	rxd_borrow_begin(&c->borrower);
+	fill(test, c, 0, 0, 3 * BATCH);
+	KUNIT_EXPECT_EQ(test, test_delay(), ULONG_MAX);
 	KUNIT_EXPECT_EQ(test, test_early(), ULONG_MAX);
-	rxd_borrow_begin(&old->borrower);
-	KUNIT_EXPECT_EQ(test, test_delay(), HZ);
-	rxd_borrow_replace(&old->borrower, &new->borrower);
-	KUNIT_EXPECT_EQ(test, test_delay(), HZ);
+	rxd_store_set_lending(c->borrower.store, 0);
+	KUNIT_EXPECT_EQ(test, test_delay(), LEAST);
 	KUNIT_EXPECT_NE(test, test_early(), ULONG_MAX);
-	rxd_borrow_end(&new->borrower);
+	/* It is queued already. */
+	rxd_store_set_lending(other->borrower.store, 0);
+	fill(test, other, 1, 0, 3 * BATCH);
+	KUNIT_EXPECT_EQ(test, test_delay(), ULONG_MAX);
+	rxd_store_set_lending(c->borrower.store, ULONG_MAX);
+	KUNIT_EXPECT_NE(test, test_early(), ULONG_MAX);
+	rxd_store_clear(other->borrower.store);
 	KUNIT_EXPECT_EQ(test, test_early(), ULONG_MAX);
+	/* By a fill. */
+	fill(test, other, 1, 0, 3 * BATCH);
+	KUNIT_EXPECT_EQ(test, test_delay(), LEAST);
+}
+
+/* Only atomic allocations get the reserve for them. */
+static void reserve_is_not_free(struct kunit *test)
+{
+	struct cache *c = make_lent(test, 20 * BATCH, 0);
+	long reserve = 2 * enough_on_node() + 8 * BATCH;
+
+	test_zone(0, ZONE_NORMAL)->nr_reserved_highatomic = reserve;
+	test_set_spare(0, WMARK_HIGH, reserve);
+	KUNIT_EXPECT_FALSE(test, rxd_lend_allows(c->borrower.store, 1));
+	KUNIT_EXPECT_EQ(test, test_early(), 0);
+	expect_given(test, BATCH);
+	test_machine.is_kswapd = true;
+	expect_given(test, BATCH);
+	test_set_spare(0, WMARK_LOW, reserve);
+	KUNIT_EXPECT_NULL(test, rxd_store_alloc_page(c->borrower.store, 0, RXD_GFP_LENT));
 }
 
 static void page_cache_in_use_is_spared(struct kunit *test)
@@ -621,10 +646,31 @@ static void lent_pages_are_of_the_node(struct kunit *test)
 	rxd_store_free_page(page);
 	test_set_spare(1, WMARK_LOW, 0);
 	KUNIT_EXPECT_NULL(test, rxd_store_alloc_page(bound, 0, RXD_GFP_LENT));
+	KUNIT_EXPECT_NULL(test, rxd_leaf_alloc(bound, 0, RXD_GFP_LENT));
 	/* The memory of its own it gets as any store does. */
 	page = rxd_store_alloc_page(bound, 0, RXD_GFP);
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	rxd_store_free_page(page);
+}
+
+/* A node with nothing but movable memory has its pages on another one, and the leaves, too. */
+static void movable_nodes_lend_from_others(struct kunit *test)
+{
+	struct rxd_store *bound = make(test, 1)->borrower.store;
+	struct rxd_leaf *leaf;
+	struct page *page;
+
+	test_set_movable(1);
+	page = rxd_store_alloc_page(bound, 0, RXD_GFP_LENT);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, test_nid(page), 0);
+	rxd_store_free_page(page);
+	leaf = rxd_leaf_alloc(bound, 0, RXD_GFP_LENT);
+	KUNIT_ASSERT_NOT_NULL(test, leaf);
+	KUNIT_EXPECT_EQ(test, test_nid(virt_to_page(leaf)), 0);
+	rxd_store_free_page(virt_to_page(leaf));
+	test_set_spare(0, WMARK_LOW, 0);
+	KUNIT_EXPECT_NULL(test, rxd_leaf_alloc(bound, 0, RXD_GFP_LENT));
 }
 
 static void little_is_replaced_at_a_time(struct kunit *test)
@@ -782,7 +828,8 @@ static struct kunit_case borrow_cases[] = {
 	KUNIT_CASE(early_giving_pauses),
 	KUNIT_CASE(page_cache_is_taken_first),
 	KUNIT_CASE(movable_page_cache_is_none),
-	KUNIT_CASE(early_giving_begins_with_a_cache),
+	KUNIT_CASE(early_giving_begins_with_lending),
+	KUNIT_CASE(reserve_is_not_free),
 	KUNIT_CASE(page_cache_in_use_is_spared),
 	KUNIT_CASE(paces_of_movement),
 	KUNIT_CASE(oom_gets_some),
@@ -790,6 +837,7 @@ static struct kunit_case borrow_cases[] = {
 	KUNIT_CASE(oom_of_a_cpuset_gets_its_nodes),
 	KUNIT_CASE(grows_where_it_allocates),
 	KUNIT_CASE(lent_pages_are_of_the_node),
+	KUNIT_CASE(movable_nodes_lend_from_others),
 	KUNIT_CASE(little_is_replaced_at_a_time),
 	KUNIT_CASE(worth_is_inherited),
 	KUNIT_CASE_SLOW(race_for_the_counts),

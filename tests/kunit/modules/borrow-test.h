@@ -42,6 +42,7 @@ struct zone *test_zone(int node, enum zone_type type);
 atomic_long_t *test_zone_stat(int node, enum zone_type type, enum zone_stat_item item);
 atomic_long_t *test_stat(int node, enum node_stat_item item);
 void test_set_spare(int node, enum zone_watermarks mark, long nr);
+void test_set_movable(int node);
 int test_nid(const struct page *page);
 struct page *test_page(int node);
 long test_lent_on(int node);
