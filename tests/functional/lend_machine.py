@@ -19,11 +19,12 @@ import pytest
 
 from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, run
-from rxdlib.direct import BLOCK, MIB, SECTOR
+from rxdlib.direct import BLOCK, GIB, MIB, SECTOR
 from rxdlib.elastic import (MIN, all_memory, changes, counters, elastic_cache, explained, fill,
-                            hit_ratio, hog, read, report, used, values)
+                            given_back, headroom, hit_ratio, hog, hole, read, report, stream, used,
+                            values)
 from rxdlib.lab import DISK, LONG, WRITES, Cache
-from rxdlib.memory import meminfo, vmstat
+from rxdlib.memory import meminfo, on_cpu_lists, vmstat, watermarks
 from rxdlib.outcome import ok
 
 ROUNDS = 100 if LONG else 3
@@ -34,8 +35,12 @@ RATE = 100
 PATIENCE = 60
 LRU_GEN = Path("/sys/kernel/mm/lru_gen/enabled")
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
-ZONES = Path("/proc/zoneinfo")
 GROUPS = 50
+IDLE_SECONDS = 10
+# Releases whose kernels are built without generations, or with them.
+CLASSIC, GENERATIONS = ("6.1.",), ("6.12.", "7.")
+# Free memory, or memory on its way, that a test does not look at.
+NOISE = 16 * MIB
 
 # Reads the beginning of a file or of a disk again and again.
 READER = """
@@ -72,6 +77,18 @@ def nothing_is_killed():
     kills = vmstat("oom_kill")
     yield
     assert vmstat("oom_kill") == kills
+
+
+def uses_generations():
+    return LRU_GEN.exists() and bool(int(LRU_GEN.read_text(encoding="ascii"), 16) & 1)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def kernel_has_its_lru():
+    """The kernels of the stages reclaim in both ways, and each in the way that is expected."""
+    release = os.uname().release
+    assert release.startswith(CLASSIC + GENERATIONS), release
+    assert uses_generations() == release.startswith(GENERATIONS)
 
 
 @contextlib.contextmanager
@@ -122,12 +139,12 @@ def verifying(path, size):
 
 
 @contextlib.contextmanager
-def reading(path, size, flags=0):
-    """A program reads the same again and again.
+def reading(path, size, flags=0, program=READER):
+    """A program reads the same again and again, or does something else to all of it.
 
     Gives a function that waits until it has read all a number of times, from now on.
     """
-    with subprocess.Popen([sys.executable, "-c", READER, path, str(size), str(flags)],
+    with subprocess.Popen([sys.executable, "-c", program, path, str(size), str(flags)],
                           env=ENVIRONMENT, stdout=subprocess.PIPE) as reader:
         out = reader.stdout.fileno()
 
@@ -150,7 +167,11 @@ def reading(path, size, flags=0):
 
 @pytest.mark.parametrize("with_swap", [False, True], ids=["alone", "swap"])
 def test_hand_over(lab, with_swap):
-    """A program takes all that a cache was lent, beside I/O to the cache and to a RAM disk."""
+    """A program takes all that a cache was lent, beside I/O to the cache and to a RAM disk.
+
+    It takes what is free and lent, but for 128 MiB. So all but these must be given back, and but
+    for what came from elsewhere: page cache, per-CPU lists, and the little that was swapped out.
+    """
     size = 32 * MIB
     _, written = lab.linear(size)
     _, device = lab.linear(512 * MIB, offset=size)
@@ -167,7 +188,8 @@ def test_hand_over(lab, with_swap):
             lent = fill(cache) - MIN
             report(cache, f"round {number}")
             assert lent > all_memory() // 8
-            given, before = values(cache)["given_back"], counters()
+            given, before, cached = given_back(cache), counters(), meminfo()["Cached"]
+            listed = on_cpu_lists()
             # Less would be free than the high watermarks.
             wanted = meminfo()["MemFree"] + lent - 128 * MIB
             with hog(wanted):
@@ -175,7 +197,7 @@ def test_hand_over(lab, with_swap):
                 report(cache, "taken")
                 for goes_on in io:
                     goes_on()
-            given = (values(cache)["given_back"] - given) * BLOCK
+            given = given_back(cache) - given
             swapped = found.get("pswpout", 0) * BLOCK
             print(f"taken {wanted // MIB} MiB, given back {given // MIB} of {lent // MIB}, "
                   f"swapped out {swapped // MIB}: {found}", file=sys.stderr)
@@ -183,24 +205,59 @@ def test_hand_over(lab, with_swap):
             assert used(cache) >= MIN - MIB
             # Without the cache, all of it would have been free.
             assert swapped <= wanted // 20
-            # Page cache did not suffice.
-            assert given > lent // 3
+            assert given >= lent - 128 * MIB - cached - listed - swapped - NOISE
         assert ramdisk.query().nospc == 0 and cache.status().origin_errors == 0
 
 
 @explained()
 def test_takes_and_is_counted(elastic):
-    before = meminfo()
+    """The cache takes all but the headroom, and all that it was lent counts as available.
+
+    MemAvailable leaves out a part of what is reclaimable, up to the low watermarks, and does not
+    count free pages on per-CPU lists. Replaced blocks are free after a grace period only.
+    """
+    before, listed = meminfo(), on_cpu_lists()
     report(elastic, "before")
     lent = fill(elastic) - MIN
-    after = meminfo()
+    least = before["MemAvailable"] + listed - MIN - watermarks("low") - NOISE
+    end = time.monotonic() + PATIENCE
+    while (after := meminfo())["MemAvailable"] + on_cpu_lists() < least:
+        assert time.monotonic() < end, (after["MemAvailable"], on_cpu_lists(), least)
+        time.sleep(0.1)
     report(elastic, "filled")
-    assert lent > before["MemFree"] // 4
+    left = headroom() + watermarks("high") + on_cpu_lists()
+    print(f"lent {lent // MIB} MiB, to be left {left // MIB} MiB, on lists {listed // MIB} before "
+          f"and {on_cpu_lists() // MIB} after", file=sys.stderr)
+    assert lent >= before["MemFree"] - MIN - left - 2 * NOISE
     assert after["KReclaimable"] - before["KReclaimable"] >= lent - 8 * MIB
-    assert after["MemAvailable"] > before["MemAvailable"] * 0.7
-    assert after["MemFree"] > 32 * MIB
+    assert after["MemFree"] > headroom() // 2
     elastic.drop()
     assert meminfo()["KReclaimable"] < before["KReclaimable"] + 8 * MIB
+
+
+@explained()
+def test_idle_machine_sleeps(lab, elastic):
+    """Nothing is given back, and the worker only looks before half of what is free can be gone."""
+    fill(elastic)
+    trace = lab.mount("none", "-t", "tracefs")
+    event = Path(trace, "events/workqueue/workqueue_execute_start/enable")
+    # What the end of the fill has left to do.
+    time.sleep(2)
+    before, given = used(elastic), given_back(elastic)
+    event.write_text("1", encoding="ascii")
+    try:
+        begin = time.monotonic()
+        time.sleep(IDLE_SECONDS)
+        seconds = time.monotonic() - begin
+        events = Path(trace, "trace").read_text(encoding="ascii")
+    finally:
+        event.write_text("0", encoding="ascii")
+    looks = len(re.findall(r"function give_early\b", events))
+    # At 1 GiB/s. Three quarters of the headroom are free at least, beyond the watermarks.
+    most = 1 + seconds * GIB / (headroom() * 3 / 8)
+    print(f"{looks} looks in {seconds:.1f} s, {most:.0f} at most", file=sys.stderr)
+    assert seconds / 2 <= looks <= most
+    assert given_back(elastic) == given and used(elastic) == before
 
 
 @explained()
@@ -223,7 +280,7 @@ def test_grows_again(elastic):
         read(elastic, step, start)
         if not begin and elastic.status().read_misses > misses:
             begin = now
-        if begin and not grown and used(elastic) > low:
+        if begin and not grown and used(elastic) >= low + 16 * MIB:
             grown = time.monotonic()
     before = elastic.status()
     read(elastic, working)
@@ -263,6 +320,7 @@ def lru(request):
         return
     old = LRU_GEN.read_text(encoding="ascii")
     LRU_GEN.write_text("y" if request.param == "generations" else "n", encoding="ascii")
+    assert uses_generations() == (request.param == "generations")
     yield
     LRU_GEN.write_text(old, encoding="ascii")
 
@@ -281,28 +339,35 @@ def hot_file(lab):
 
 
 @contextlib.contextmanager
-def many_groups(lab):
-    """An eighth of the memory is idle, and belongs to many control groups."""
+def control_groups(lab, number):
+    """Control groups that can limit memory; gives their directories."""
     root = lab.directory()
     run("mount", "-t", "cgroup2", "none", root)
-    groups = [Path(root, f"rxd{number}") for number in range(GROUPS)]
+    groups = [Path(root, f"rxd{number}") for number in range(number)]
     try:
         Path(root, "cgroup.subtree_control").write_text("+memory", encoding="ascii")
         for group in groups:
             group.mkdir()
-        size = all_memory() // 8 // GROUPS // BLOCK * BLOCK
-        with subprocess.Popen([sys.executable, "-c", MEMBER, str(size), *map(str, groups)],
-                              env=ENVIRONMENT, text=True, stdout=subprocess.PIPE) as member:
-            try:
-                assert member.stdout.readline() == "full\n"
-                yield
-            finally:
-                member.kill()
+        yield groups
     finally:
         for group in groups:
             if group.exists():
                 group.rmdir()
         run("umount", root)
+
+
+@contextlib.contextmanager
+def many_groups(lab):
+    """An eighth of the memory is idle, and belongs to many control groups."""
+    size = all_memory() // 8 // GROUPS // BLOCK * BLOCK
+    with (control_groups(lab, GROUPS) as groups,
+          subprocess.Popen([sys.executable, "-c", MEMBER, str(size), *map(str, groups)],
+                           env=ENVIRONMENT, text=True, stdout=subprocess.PIPE) as member):
+        try:
+            assert member.stdout.readline() == "full\n"
+            yield
+        finally:
+            member.kill()
 
 
 @contextlib.contextmanager
@@ -359,17 +424,28 @@ def test_idle_cache_gives_first(lab):
         first = busy.status()
         passes(3)
         second = busy.status()
-        # So much as is kept free stays free.
-        with hog(meminfo()["MemFree"] - 160 * MIB + (used(idle) - MIN) * 3 // 4):
+        with contextlib.ExitStack() as stack:
+            # So much as is kept free stays free.
+            stack.enter_context(hog(meminfo()["MemFree"] - 160 * MIB +
+                                    (used(idle) - MIN) * 3 // 4))
+            end = time.monotonic() + PATIENCE
+            while used(idle) > MIN + 8 * MIB:
+                assert used(busy) >= before - NOISE, used(idle)
+                assert time.monotonic() < end
+                stack.enter_context(hog(8 * MIB))
             report(idle, "idle")
             report(busy, "busy")
+            last = used(busy)
+            # Now the busy one has to give.
+            stack.enter_context(hog(2 * NOISE))
             passes(3)
         third = busy.status()
     alone, pressed = hit_ratio(first, second), hit_ratio(second, third)
-    print(f"hit ratio {alone:.4f} alone, {pressed:.4f} under pressure", file=sys.stderr)
+    print(f"hit ratio {alone:.4f} alone, {pressed:.4f} under pressure; used {before // MIB} MiB, "
+          f"{last // MIB} when the other had no more", file=sys.stderr)
+    assert last >= before - NOISE
     assert pressed >= alone * 0.9
-    assert used(busy) >= before * 0.9
-    assert used(idle) < part * 0.8
+    assert used(idle) <= MIN + 8 * MIB
 
 
 @explained()
@@ -377,24 +453,21 @@ def test_stream_does_not_drain(lab, elastic):
     """A file of ten times the memory is read through the page cache, beside hits."""
     fill(elastic)
     run("mkfs.ext4", "-qF", DISK)
-    path = f"{lab.mount(DISK)}/file"
-    with open(path, "wb") as file:
-        # A hole: no disk is too slow to fill the page cache.
-        file.truncate(10 * all_memory())
+    path = hole(lab.mount(DISK), 10 * all_memory())
     lent = used(elastic) - MIN
     working = lent // 4 // MIB * MIB
     for _ in range(3):
         read(elastic, working)
-    given = values(elastic)["given_back"]
+    given = given_back(elastic)
     report(elastic, "before the stream")
     with reading(elastic.path, working, os.O_DIRECT) as passes:
         passes()
         before = elastic.status()
-        run("dd", f"if={path}", "of=/dev/null", "bs=1M", timeout=1800)
+        stream(path)
         passes()
         hits = hit_ratio(before, elastic.status())
     report(elastic, "after the stream")
-    given = (values(elastic)["given_back"] - given) * BLOCK
+    given = given_back(elastic) - given
     print(f"lent {lent // MIB} MiB, given back {given // MIB}, hit ratio beside it {hits:.4f}",
           file=sys.stderr)
     assert hits > 0.9
@@ -441,7 +514,7 @@ def test_large_pieces_take_little(elastic):
     But it boosts the watermarks by up to 150 %, and memory is given back up to these.
     """
     before, free = fill(elastic), meminfo()["MemFree"] - 16 * 2 * MIB
-    boosted = sum(int(high) for high in re.findall(r"\n +high +(\d+)", ZONES.read_text())) * 5 // 2
+    boosted = watermarks("high") * 5 // 2
     old = HUGE_PAGES.read_text(encoding="ascii")
     try:
         for _ in range(10):
@@ -450,7 +523,7 @@ def test_large_pieces_take_little(elastic):
     finally:
         HUGE_PAGES.write_text(old, encoding="ascii")
     time.sleep(1)
-    assert used(elastic) >= before - max(0, boosted * BLOCK - free) - 16 * MIB
+    assert used(elastic) >= before - max(0, boosted - free) - 16 * MIB
 
 
 @explained()

@@ -5,16 +5,21 @@ Not collected with the others: the stages "movable", "movable-512" and "cma" boo
 own for it.
 """
 
+import contextlib
 import errno
 import os
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
 from rxdlib import memory
 from rxdlib.command import run
 from rxdlib.control import CREATE_RESERVE
-from rxdlib.direct import BLOCK, MIB, Direct, stamp
+from rxdlib.direct import BLOCK, GIB, KIB, MIB, Direct, stamp
+from rxdlib.elastic import (MIN, PIPES, changes, counters, elastic_cache, explained, fill,
+                            given_back, hog, hole, report, stream)
 from rxdlib.lab import DISK
 
 CHUNK = 4 * MIB
@@ -100,3 +105,60 @@ def test_reserve(lab):
     assert caught.value.errno == errno.ENOSPC
     assert memory.missing(before, TOLERANCE) < TOLERANCE
     os.sync()
+
+
+@contextlib.contextmanager
+def pipes(_lab, size):
+    """A program takes pages that are not movable. The OOM killer would act before it fails."""
+    with hog(size, program=PIPES):
+        yield
+
+
+@contextlib.contextmanager
+def ring_buffers(lab, size):
+    """The kernel takes pages for tracing (__GFP_RETRY_MAYFAIL): it fails, and no task is killed."""
+    path = Path(lab.mount("none", "-t", "tracefs"), "buffer_size_kb")
+    old = path.read_text(encoding="ascii").split()[0]
+    try:
+        path.write_text(str(size // os.cpu_count() // KIB), encoding="ascii")
+        yield
+    finally:
+        path.write_text(old, encoding="ascii")
+
+
+@pytest.mark.skipif(TOTAL < GIB, reason="little is lent beside the minimum and the headroom")
+@pytest.mark.parametrize("takes", [pipes, ring_buffers])
+@explained()
+def test_lent_memory(lab, takes):
+    """What a cache was lent is taken by who can use it, beside page cache in ZONE_MOVABLE.
+
+    Reclaim cannot use this page cache. If it were taken for a reason to leave lent memory alone,
+    tasks would get that in batches of 4 MiB, each after a whole reclaim that finds nothing.
+    """
+    room = zones()["Movable"]
+    if room < TOTAL // 4:
+        pytest.skip("no ZONE_MOVABLE")
+    killed = memory.vmstat("oom_kill")
+    run("mkfs.ext4", "-qF", DISK)
+    path = hole(lab.mount(DISK), room * 3 // 4 // MIB * MIB)
+    cache = elastic_cache(lab)
+    lent = fill(cache) - MIN
+    other = unmovable()
+    stream(path)
+    # It went to ZONE_MOVABLE, and nothing had to be reclaimed.
+    assert abs(unmovable() - other) < 32 * MIB
+    assert given_back(cache) == 0
+    report(cache, "before")
+    # Less would be free than the watermarks.
+    kept = 128 * MIB
+    assert lent > 2 * kept
+    before = counters()
+    with takes(lab, unmovable() + lent - kept):
+        report(cache, "taken")
+        given, found = given_back(cache), changes(before)
+    print(f"lent {lent // MIB} MiB, given back {given // MIB}, {other // MIB} MiB beside it: "
+          f"{found}", file=sys.stderr)
+    assert given >= lent - kept - 16 * MIB
+    stalls = sum(count for name, count in found.items() if name.startswith("allocstall"))
+    assert stalls * 4 * MIB <= (lent - kept) // 2
+    assert memory.vmstat("oom_kill") == killed

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from .command import ENVIRONMENT, run
-from .direct import MIB, SECTOR, Direct
+from .direct import BLOCK, GIB, MIB, SECTOR, Direct
 from .kmsg import KernelLog
 from .lab import Cache
 from .memory import meminfo
@@ -35,6 +35,19 @@ print("full", flush=True)
 sys.stdin.read()
 """
 
+# The same with pages that are not movable, and not on lists for reclaim: those of pipes.
+PIPES = """
+import fcntl, os, sys
+SET_SIZE, PIECE = 1031, 4 << 20
+for at in range(0, int(sys.argv[1]), PIECE):
+    end = os.pipe()[1]
+    fcntl.fcntl(end, SET_SIZE, PIECE)
+    if os.write(end, bytes(PIECE)) < PIECE:
+        sys.exit("write")
+print("full", flush=True)
+sys.stdin.read()
+"""
+
 # Lines of the kernel log that tell why memory was short, or that the modules write.
 TELLING = re.compile(r"oom|[Oo]ut of memory|[Kk]illed|allocation failure|Mem-Info|free:|swap|"
                      r"rxd|rxcache|device-mapper|stall|blocked")
@@ -45,6 +58,11 @@ RECLAIM = re.compile(r"(oom_kill|allocstall|pageoutrun|pgscan|pgsteal|kswapd|psw
 
 def all_memory():
     return os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE // MIB * MIB
+
+
+def headroom():
+    """What caches and RAM disks leave free for others."""
+    return min(max(meminfo()["MemTotal"] // 8, 32 * MIB), 2 * GIB)
 
 
 def elastic_cache(lab, written=None, **options):
@@ -71,6 +89,10 @@ def values(cache):
     """What the status says after the features: min_size, lent, given_back and taken."""
     rest = cache.status().rest
     return dict(zip(rest[1::2], map(int, rest[2::2])))
+
+
+def given_back(cache):
+    return values(cache)["given_back"] * BLOCK
 
 
 def read(cache, size, start=0):
@@ -134,10 +156,22 @@ def explained():
         log.close()
 
 
+def hole(directory, size):
+    """A file without data: no disk is too slow to fill the page cache with it."""
+    path = f"{directory}/{size // MIB}"
+    with open(path, "wb") as file:
+        file.truncate(size)
+    return path
+
+
+def stream(path, *options):
+    run("dd", f"if={path}", "of=/dev/null", "bs=1M", *options, timeout=1800)
+
+
 @contextlib.contextmanager
-def hog(size, node=-1):
+def hog(size, node=-1, program=HOG):
     """A program that takes memory. It has all of it while this lasts, and ends by itself."""
-    with subprocess.Popen([sys.executable, "-c", HOG, str(size), str(node)], env=ENVIRONMENT,
+    with subprocess.Popen([sys.executable, "-c", program, str(size), str(node)], env=ENVIRONMENT,
                           text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
         try:
             if program.stdout.readline() != "full\n":

@@ -33,6 +33,20 @@ def free_memory(node=None):
                                                re.MULTILINE))
 
 
+def on_cpu_lists():
+    """Free pages on per-CPU lists, which neither MemFree nor MemAvailable counts."""
+    with open("/proc/zoneinfo", encoding="ascii") as file:
+        return BLOCK * sum(int(count) for count in re.findall(r"^ +count: +(\d+)$", file.read(),
+                                                              re.MULTILINE))
+
+
+def watermarks(name):
+    """The sum of a watermark of all zones, such as "high"."""
+    with open("/proc/zoneinfo", encoding="ascii") as file:
+        return BLOCK * sum(int(count) for count in re.findall(rf"^ +{name} +(\d+)$", file.read(),
+                                                              re.MULTILINE))
+
+
 def settled():
     """Read /proc/meminfo after dropping all caches."""
     os.sync()
