@@ -70,6 +70,10 @@ static LIST_HEAD(borrowers);
 static struct shrinker *lend_shrinker;
 static struct workqueue_struct *early_wq;
 
+/* Tasks that are giving back, and what they have given since the OOM notifier was called. */
+static atomic_t givers;
+static atomic_long_t given_pages;
+
 /* How memory of a node is given back early. */
 static struct early {
 	bool is_giving;
@@ -102,18 +106,7 @@ static unsigned long lent_by(const struct rxd_borrower *borrower, int node)
 	return node == NUMA_NO_NODE ? rxd_store_lent(store) : READ_ONCE(store->on_node[node].lent);
 }
 
-/**
- * rxd_give_back - have caches give back memory that they were lent
- * @nr: number of pages
- * @node: the node that needs them, or NUMA_NO_NODE
- *
- * May sleep for a grace period, and may be called by reclaim.
- *
- * Return: number of pages that are free now, or -EBUSY if there are none because locks are held. It
- * may be higher than @nr; or lower if there are not so many. A block counts whole if its first page
- * is on the node.
- */
-long rxd_give_back(unsigned long nr, int node)
+static long give_back(unsigned long nr, int node)
 {
 	struct rxd_borrower *borrower = NULL;
 	unsigned long found = 0, lent;
@@ -138,6 +131,31 @@ long rxd_give_back(unsigned long nr, int node)
 	up_read(&borrowers_lock);
 	found = rxd_store_free_taken(&pages);
 	return !found && is_busy ? -EBUSY : found;
+}
+
+/**
+ * rxd_give_back - have caches give back memory that they were lent
+ * @nr: number of pages
+ * @node: the node that needs them, or NUMA_NO_NODE
+ *
+ * May sleep for a grace period, and may be called by reclaim.
+ *
+ * Return: number of pages that are free now, or -EBUSY if there are none because locks are held. It
+ * may be higher than @nr; or lower if there are not so many. A block counts whole if its first page
+ * is on the node.
+ */
+long rxd_give_back(unsigned long nr, int node)
+{
+	long given;
+
+	atomic_inc(&givers);
+	given = give_back(nr, node);
+	if (given > 0)
+		atomic_long_add(given, &given_pages);
+	/* Who sees no giver sees what was given: pairs with give_before_oom(). */
+	smp_mb__before_atomic();
+	atomic_dec(&givers);
+	return given;
 }
 
 /* What to report if memory is urgently needed. */
@@ -231,22 +249,27 @@ static long give_to_task(unsigned long nr)
 /*
  * Reclaim gives up while the LRU lists and the free memory together do not reach the watermarks,
  * even if shrinkers have freed pages. If the memory does not suffice, this is called again.
+ *
+ * The allocation has failed before others gave back what they have given meanwhile. So that counts
+ * once, and what they are giving is waited for.
  */
 static int give_before_oom(struct notifier_block *block, unsigned long action, void *data)
 {
 	unsigned long *freed = data;
 	unsigned int i;
+	bool is_busy;
 	long nr;
 
 	for (i = 0; i < OOM_TRIES; i++) {
 		if (i)
 			schedule_timeout_uninterruptible(OOM_PAUSE);
 		nr = give_to_task(clamp(rxd_lent_pages() / OOM_PART, OOM_LEAST, OOM_MOST));
-		if (nr != -EBUSY)
+		is_busy = nr == -EBUSY || atomic_read_acquire(&givers);
+		nr = atomic_long_xchg(&given_pages, 0);
+		if (nr || !is_busy)
 			break;
 	}
-	if (nr > 0)
-		*freed += nr;
+	*freed += nr;
 	return NOTIFY_OK;
 }
 

@@ -198,6 +198,7 @@ void test_begin(void)
 
 	/* Nothing is lent now, and counts nothing. */
 	test_machine = (struct test_machine) {};
+	atomic_long_set(&given_pages, 0);
 	for (node = 0; node < NR_NODES; node++) {
 		watches[node] = (struct watch) {};
 		early_on_node[node] = (struct early) {};

@@ -5,6 +5,7 @@
  */
 #include <kunit/resource.h>
 #include <kunit/test.h>
+#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/errno.h>
 #include <linux/jiffies.h>
@@ -590,6 +591,74 @@ static void oom_waits_for_locks_only(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c->nr_asked, 0);
 }
 
+/* What others have given since an allocation has failed counts once. */
+static void oom_counts_gifts_of_others(struct kunit *test)
+{
+	make_lent(test, BATCH, 0);
+	test_set_spare(0, WMARK_MIN, 0);
+	KUNIT_EXPECT_EQ(test, test_scan(0, 1, NULL), BATCH);
+	KUNIT_EXPECT_EQ(test, test_oom(), BATCH);
+	KUNIT_EXPECT_EQ(test, test_oom(), 0);
+}
+
+struct call {
+	struct completion done;
+	unsigned long given;
+};
+
+static int call_scan(void *arg)
+{
+	struct call *call = arg;
+
+	call->given = test_scan(0, 1, NULL);
+	kthread_complete_and_exit(&call->done, 0);
+}
+
+static int call_oom(void *arg)
+{
+	struct call *call = arg;
+
+	call->given = test_oom();
+	kthread_complete_and_exit(&call->done, 0);
+}
+
+static struct task_struct *prepare(struct call *call, int (*fn)(void *arg))
+{
+	init_completion(&call->done);
+	return kthread_create(fn, call, "borrow_kunit");
+}
+
+/* Nothing is lent any more, but the last pages wait for their grace period. */
+static void oom_waits_for_gifts_of_others(struct kunit *test)
+{
+	struct task_struct *scanner, *killer;
+	static struct call scan, oom;
+	bool is_early = false;
+	unsigned int i;
+
+	make_lent(test, BATCH, 0);
+	test_set_spare(0, WMARK_MIN, 0);
+	scanner = prepare(&scan, call_scan);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, scanner);
+	killer = prepare(&oom, call_oom);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, killer);
+	rcu_read_lock();
+	wake_up_process(scanner);
+	for (i = 0; i < 1000 && test_lent_on(0); i++)
+		mdelay(1);
+	wake_up_process(killer);
+	for (i = 0; i < 100; i++) {
+		mdelay(1);
+		is_early |= completion_done(&oom.done);
+	}
+	rcu_read_unlock();
+	wait_for_completion(&scan.done);
+	wait_for_completion(&oom.done);
+	KUNIT_EXPECT_FALSE(test, is_early);
+	KUNIT_EXPECT_EQ(test, scan.given, BATCH);
+	KUNIT_EXPECT_EQ(test, oom.given, BATCH);
+}
+
 static void oom_of_a_cpuset_gets_its_nodes(struct kunit *test)
 {
 	struct cache *c = make_lent(test, 300, 200);
@@ -834,6 +903,8 @@ static struct kunit_case borrow_cases[] = {
 	KUNIT_CASE(paces_of_movement),
 	KUNIT_CASE(oom_gets_some),
 	KUNIT_CASE_SLOW(oom_waits_for_locks_only),
+	KUNIT_CASE(oom_counts_gifts_of_others),
+	KUNIT_CASE(oom_waits_for_gifts_of_others),
 	KUNIT_CASE(oom_of_a_cpuset_gets_its_nodes),
 	KUNIT_CASE(grows_where_it_allocates),
 	KUNIT_CASE(lent_pages_are_of_the_node),
