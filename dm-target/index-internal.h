@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Shared by the files of the index: lookup.c finds slots, and state.c changes them.
+ * Shared by the files of the index: lookup.c finds slots, state.c changes them, and take-over.c
+ * fills a larger index.
  */
 #ifndef RXC_INDEX_INTERNAL_H
 #define RXC_INDEX_INTERNAL_H
@@ -126,6 +127,29 @@ static inline unsigned int next_match(u64 matches, unsigned int word)
 static inline unsigned int home_of(const struct rxc_index *index, u64 block)
 {
 	return reciprocal_scale(hash_64(block, 32), DIV_ROUND_UP(index->ways, HINTS_IN_WORD));
+}
+
+static inline void set_hint(struct rxc_hints *hints, unsigned int way, u64 block)
+{
+	unsigned int shift = way % HINTS_IN_WORD * BITS_PER_BYTE;
+	u64 *word = &hints->word[way / HINTS_IN_WORD];
+
+	WRITE_ONCE(*word, (*word & ~(0xffULL << shift)) | (u64)hint_of(block) << shift);
+}
+
+/* Find an empty way for a block, in its home if possible. Return: -1 if there is none. */
+static inline int find_empty(const struct rxc_index *index, const u64 *tags, u64 block)
+{
+	unsigned int way = home_of(index, block) * HINTS_IN_WORD;
+	unsigned int i;
+
+	for (i = 0; i < index->ways; i++, way++) {
+		if (way == index->ways)
+			way = 0;
+		if (rxc_tag_state(READ_ONCE(tags[way])) == RXC_EMPTY)
+			return way;
+	}
+	return -1;
 }
 
 #endif /* RXC_INDEX_INTERNAL_H */

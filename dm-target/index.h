@@ -11,6 +11,7 @@
 #include "tag.h"
 
 struct page;
+struct rxd_moves;
 struct rxd_store;
 
 /**
@@ -45,6 +46,8 @@ void rxc_index_destroy(struct rxc_index *index);
 
 void rxc_index_swap_stats(struct rxc_index *a, struct rxc_index *b);
 bool rxc_index_is_outgrown(const struct rxc_index *index);
+void rxc_index_take_over(struct rxc_index *index, const struct rxc_index *old,
+			 struct rxd_moves *moves);
 unsigned long rxc_index_nr_slots(const struct rxc_index *index);
 size_t rxc_index_metadata_bytes(const struct rxc_index *index);
 

@@ -100,10 +100,12 @@ struct rxc_index *rxc_index_create(struct rxd_store *store, unsigned int block_p
 
 /**
  * rxc_index_destroy - free an index
- * @index: the index, which has no I/O in flight; the pages stay in the store
+ * @index: the index, which has no I/O in flight; the pages stay in the store; NULL is allowed
  */
 void rxc_index_destroy(struct rxc_index *index)
 {
+	if (!index)
+		return;
 	rxc_policy_destroy(index->policy);
 	vfree(index->hints);
 	vfree(index->tags);

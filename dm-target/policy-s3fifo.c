@@ -474,3 +474,90 @@ int rxc_policy_victim_among(struct rxc_policy *policy, unsigned long set, u64 *t
 			 rxc_tag_block(READ_ONCE(tags[way])));
 	return way;
 }
+
+/**
+ * rxc_policy_take_over - begin with what another policy has found out
+ * @policy: a new policy
+ * @old: the other one
+ *
+ * The small queues get the same share of the slots. Ghosts do not move: it is unknown to which set
+ * a fingerprint belongs.
+ */
+void rxc_policy_take_over(struct rxc_policy *policy, const struct rxc_policy *old)
+{
+	unsigned long share = mul_u64_u64_div_u64(old->share, policy->nr_slots, old->nr_slots);
+
+	policy->share = clamp(share, percent_of(policy->nr_slots, SHARE_MIN),
+			      percent_of(policy->nr_slots, SHARE_MAX));
+}
+
+static unsigned int age_of(const struct s3_set *s, u64 tag)
+{
+	return (s->clock[in_main_queue(tag)] - FIELD_GET(S3_STAMP, policy_bits(tag))) % S3_STAMPS;
+}
+
+/**
+ * rxc_policy_bits_of - get the policy bits of a block that moves to a new policy
+ * @old: the policy that it comes from
+ * @set: number of the set there
+ * @tag: its tag there
+ *
+ * All sets get about the same number of new blocks. So blocks from several sets are in the right
+ * order if each keeps its age, which is the number of blocks that have entered the queue since.
+ * The clocks of the new policy have not moved yet. The oldest of a full queue is RXC_WAYS - 1 old,
+ * and stays the oldest if the new set has room for as many blocks again. One that is older, because
+ * others left before it, must not be taken for a new one then.
+ *
+ * Return: the policy bits.
+ */
+unsigned long rxc_policy_bits_of(const struct rxc_policy *old, unsigned long set, u64 tag)
+{
+	unsigned int age = min(age_of(&old->sets[set], tag), RXC_WAYS - 1U);
+
+	return (policy_bits(tag) & ~S3_STAMP) |
+	       FIELD_PREP(S3_STAMP, (S3_STAMPS - age) % S3_STAMPS);
+}
+
+/* The lower the number, the sooner a block leaves. @small_leaves: the small queue is too long */
+static unsigned int stay_of(const struct s3_set *s, u64 tag, bool small_leaves)
+{
+	unsigned int youth = S3_STAMPS - 1 - age_of(s, tag);
+
+	if (in_main_queue(tag))
+		return (1 + freq_of(tag)) * S3_STAMPS + youth;
+	if (!small_leaves)
+		return (2 + S3_FREQ_MAX) * S3_STAMPS + youth;
+	/* As in leave_small(), a block that was used becomes the newest of the main queue. */
+	return freq_of(tag) < MOVE_FREQ ? youth : 2 * S3_STAMPS - 1;
+}
+
+/**
+ * rxc_policy_coldest - choose the block of a full set that leaves for another one
+ * @policy: the policy
+ * @set: number of the set
+ * @tags: tags of the set, all of them valid
+ * @tag: the tag that the other block would have there
+ *
+ * In contrast to rxc_policy_victim(), the other block may be the one that leaves, and the policy
+ * changes nothing.
+ *
+ * Return: the way of the block that would be evicted first, or -1 if this is the other block.
+ */
+int rxc_policy_coldest(const struct rxc_policy *policy, unsigned long set, const u64 *tags,
+		       u64 tag)
+{
+	const struct s3_set *s = &policy->sets[set];
+	bool small_leaves = count_small(policy, tags) + !in_main_queue(tag) >
+			    small_limit(policy, set);
+	unsigned int least = stay_of(s, tag, small_leaves), stay, way;
+	int coldest = -1;
+
+	for (way = 0; way < policy->ways; way++) {
+		stay = stay_of(s, tags[way], small_leaves);
+		if (stay < least) {
+			least = stay;
+			coldest = way;
+		}
+	}
+	return coldest;
+}

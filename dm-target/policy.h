@@ -25,6 +25,10 @@ void rxc_policy_set_capacity(struct rxc_policy *policy, unsigned long nr_slots);
 unsigned long rxc_policy_touch(u64 tag);
 unsigned long rxc_policy_insert(struct rxc_policy *policy, unsigned long set, const u64 *tags,
 				u64 block, bool room);
+void rxc_policy_take_over(struct rxc_policy *policy, const struct rxc_policy *old);
+unsigned long rxc_policy_bits_of(const struct rxc_policy *old, unsigned long set, u64 tag);
+int rxc_policy_coldest(const struct rxc_policy *policy, unsigned long set, const u64 *tags,
+		       u64 tag);
 int rxc_policy_victim_among(struct rxc_policy *policy, unsigned long set, u64 *tags, u64 ways);
 
 /**

@@ -19,13 +19,18 @@
 #include "origin.h"
 #include "promise.h"
 
-/* @min_size: the minimum, which a large RAM disk raises; see limit.c */
-static int promise(struct rxcache *c, u64 min_size, bool force)
+/* @min_size: the minimum, which a large @index raises; see limit.c */
+static int promise_with(struct rxcache *c, const struct rxc_index *index, u64 min_size, bool force)
 {
-	u64 least = (u64)rxc_index_min_limit(c->index) << c->block_shift << SECTOR_SHIFT;
+	u64 least = (u64)rxc_index_min_limit(index) << c->block_shift << SECTOR_SHIFT;
 
 	return rxd_promise(c->cache->bdev, &c->promise,
 			   min_size ? max(min_size, least) : U64_MAX, force);
+}
+
+static int promise(struct rxcache *c, u64 min_size, bool force)
+{
+	return promise_with(c, c->index, min_size, force);
 }
 
 static char *try(struct rxcache *c, u64 min_size)
@@ -55,6 +60,25 @@ void rxc_promise_init(struct rxcache *c)
 char *rxc_promise_table(struct rxcache *c)
 {
 	return try(c, c->min_size);
+}
+
+/**
+ * rxc_promise_growth - promise the minimum that a larger index has, if the share allows it
+ * @c: the cache, which is being resumed; rxc_promise_resume() follows
+ * @larger: the index
+ *
+ * May wait as rxc_promise_resume().
+ *
+ * Return: true if it does.
+ */
+bool rxc_promise_growth(struct rxcache *c, const struct rxc_index *larger)
+{
+	bool fits;
+
+	mutex_lock(&c->promise_lock);
+	fits = !promise_with(c, larger, READ_ONCE(c->min_size), false);
+	mutex_unlock(&c->promise_lock);
+	return fits;
 }
 
 /**

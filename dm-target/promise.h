@@ -4,10 +4,12 @@
 
 #include <linux/types.h>
 
+struct rxc_index;
 struct rxcache;
 
 void rxc_promise_init(struct rxcache *c);
 char *rxc_promise_table(struct rxcache *c);
+bool rxc_promise_growth(struct rxcache *c, const struct rxc_index *larger);
 void rxc_promise_resume(struct rxcache *c);
 char *rxc_promise_min(struct rxcache *c, u64 bytes);
 void rxc_promise_end(struct rxcache *c);

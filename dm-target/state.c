@@ -45,14 +45,6 @@ static void doom(u64 *tag)
 	WRITE_ONCE(*tag, READ_ONCE(*tag) | RXC_TAG_DOOMED);
 }
 
-static void set_hint(struct rxc_hints *hints, unsigned int way, u64 block)
-{
-	unsigned int shift = way % HINTS_IN_WORD * BITS_PER_BYTE;
-	u64 *word = &hints->word[way / HINTS_IN_WORD];
-
-	WRITE_ONCE(*word, (*word & ~(0xffULL << shift)) | (u64)hint_of(block) << shift);
-}
-
 /* Find the way of a block in any state but EMPTY. Return: -1 if there is none. */
 static int find_way(struct rxc_index *index, unsigned long set, u64 block)
 {
@@ -72,21 +64,6 @@ static int find_way(struct rxc_index *index, unsigned long set, u64 block)
 			if (rxc_tag_state(tag) != RXC_EMPTY && rxc_tag_block(tag) == block)
 				return way;
 		}
-	}
-	return -1;
-}
-
-/* Find an empty way for a block, in its home if possible. Return: -1 if there is none. */
-static int find_empty(const struct rxc_index *index, const u64 *tags, u64 block)
-{
-	unsigned int way = home_of(index, block) * HINTS_IN_WORD;
-	unsigned int i;
-
-	for (i = 0; i < index->ways; i++, way++) {
-		if (way == index->ways)
-			way = 0;
-		if (rxc_tag_state(READ_ONCE(tags[way])) == RXC_EMPTY)
-			return way;
 	}
 	return -1;
 }

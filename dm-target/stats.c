@@ -48,17 +48,3 @@ void rxc_stats_reset(struct rxc_stats __percpu *stats, struct rxc_stats *base)
 
 	rxc_stats_read(stats, &zero, base);
 }
-
-/**
- * rxc_stats_clear_used - set the number of cached blocks to 0
- * @stats: the counters
- *
- * No other processor changes this number meanwhile, because the target is suspended.
- */
-void rxc_stats_clear_used(struct rxc_stats __percpu *stats)
-{
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		per_cpu_ptr(stats, cpu)->used = 0;
-}

@@ -39,6 +39,5 @@ struct rxc_stats {
 void rxc_stats_read(const struct rxc_stats __percpu *stats, const struct rxc_stats *base,
 		    struct rxc_stats *sum);
 void rxc_stats_reset(struct rxc_stats __percpu *stats, struct rxc_stats *base);
-void rxc_stats_clear_used(struct rxc_stats __percpu *stats);
 
 #endif /* RXC_STATS_H */

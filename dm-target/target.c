@@ -423,11 +423,9 @@ static struct rxcache *find_predecessor(const struct rxcache *c)
 	return NULL;
 }
 
-/* Free the pages of the RAM disk, before an empty index takes over. */
-static void drop_pages(struct rxcache *c)
+static bool is_larger(const struct rxc_index *a, const struct rxc_index *b)
 {
-	rxd_drop(c->cache->bdev, dm_table_get_md(c->ti->table));
-	rxc_stats_clear_used(c->stats);
+	return rxc_index_nr_slots(a) > rxc_index_nr_slots(b);
 }
 
 /*
@@ -445,17 +443,18 @@ static void end_predecessors(struct rxcache *c)
 }
 
 /*
- * Take over the counters and, unless the RAM disk has grown, the cached data of the table that this
- * one replaces, which is permanently suspended by now.
+ * Take over the cached data and the counters of the table that this one replaces, which is
+ * permanently suspended by now.
  *
  * @nr_blocks: set to the number of blocks of the target that the index may know
+ * @larger: a larger index than that of this table, or NULL; then set to that of this table if it is
+ *	larger than the other one
  *
  * Return: true if there is such a table.
  */
-static bool inherit_index(struct rxcache *c, u64 *nr_blocks)
+static bool inherit_index(struct rxcache *c, u64 *nr_blocks, struct rxc_index **larger)
 {
 	struct rxcache *other;
-	bool has_grown = false;
 
 	lockdep_assert_held_write(&c->index_lock);
 	*nr_blocks = 0;
@@ -466,23 +465,21 @@ static bool inherit_index(struct rxcache *c, u64 *nr_blocks)
 		rxc_limit_take_over(c, other);
 	end_predecessors(c);
 	if (other) {
-		has_grown = rxc_index_nr_slots(c->index) > rxc_index_nr_slots(other->index);
-		if (has_grown) {
-			rxc_index_swap_stats(c->index, other->index);
-			/* Its index is going to describe pages that are gone. */
-			other->started = false;
-		} else {
-			swap(c->index, other->index);
-			*nr_blocks = other->nr_blocks;
-		}
+		swap(c->index, other->index);
+		if (!*larger && is_larger(other->index, c->index))
+			swap(*larger, other->index);
+		*nr_blocks = other->nr_blocks;
 		rxc_sampler_inherit(&c->sampler, &other->sampler);
 		swap(c->stats, other->stats);
 		swap(c->stats_base, other->stats_base);
 	}
 	mutex_unlock(&rxc_lock);
-	if (has_grown)
-		drop_pages(c);
 	return other;
+}
+
+static void keep_size(const struct rxcache *c, const char *why)
+{
+	DMWARN("%s: %s, the cache keeps its size", dm_table_device_name(c->ti->table), why);
 }
 
 /*
@@ -505,21 +502,39 @@ static struct rxc_index *create_larger(struct rxcache *c)
 				 c->stats);
 	memalloc_noio_restore(memflags);
 	if (IS_ERR(index)) {
-		DMWARN("%s: no memory for a larger index, the cache keeps its size",
-		       dm_table_device_name(c->ti->table));
+		keep_size(c, "no memory for a larger index");
+		return NULL;
+	}
+	if (!rxc_promise_growth(c, index)) {
+		keep_size(c, "its minimum would exceed what is left of memory_share");
+		rxc_index_destroy(index);
 		return NULL;
 	}
 	return index;
 }
 
-/*
- * Start with an empty, larger index. Removing the pages one by one would keep the device suspended
- * for long. @index: set to the old one
- */
+struct growth {
+	struct rxc_index *index;
+	struct rxc_index *larger;
+};
+
+static void move_blocks(struct rxd_moves *moves, void *data)
+{
+	struct growth *growth = data;
+
+	rxc_index_take_over(growth->larger, growth->index, moves);
+}
+
+/* @index: in: the larger index; out: the one that is not used any more */
 static void take_up_growth(struct rxcache *c, struct rxc_index **index)
 {
+	struct growth growth = { .index = c->index, .larger = *index };
+
 	lockdep_assert_held_write(&c->index_lock);
-	drop_pages(c);
+	if (rxd_move_pages(c->cache->bdev, dm_table_get_md(c->ti->table), move_blocks, &growth)) {
+		keep_size(c, "no memory for the directory of its pages");
+		return;
+	}
 	/* The counters may be those of the previous table by now. */
 	rxc_index_swap_stats(*index, c->index);
 	swap(c->index, *index);
@@ -573,26 +588,25 @@ static int rxcache_preresume(struct dm_target *ti)
 	int ret = 0;
 
 	down_write(&c->index_lock);
-	if (!c->started && !inherit_index(c, &nr_blocks))
+	if (!c->started && !inherit_index(c, &nr_blocks, &larger))
 		ret = take_ramdisk(c);
 	if (!ret) {
 		start(c);
-		if (larger && rxc_index_is_outgrown(c->index))
+		if (larger && is_larger(larger, c->index))
 			take_up_growth(c, &larger);
 		rxc_limit_begin(c);
 	}
 	/* From now on, this cache gives back what it was lent: the rest may take long. */
 	downgrade_write(&c->index_lock);
+	rxc_promise_resume(c);
 	if (!ret) {
-		rxc_promise_resume(c);
 		/* Blocks beyond the end of a shorter table would not be updated any more. */
 		if (nr_blocks > c->nr_blocks)
 			rxc_index_drop(c->index, c->nr_blocks, nr_blocks - c->nr_blocks);
 		rxc_advise_adjust(c);
 	}
 	up_read(&c->index_lock);
-	if (larger)
-		rxc_index_destroy(larger);
+	rxc_index_destroy(larger);
 	return ret;
 }
 

@@ -184,22 +184,38 @@ int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens,
 EXPORT_SYMBOL_NS_GPL(rxd_take, RXD_NS);
 
 /**
- * rxd_drop - free all pages of a RAM disk that was taken
+ * rxd_move_pages - give other numbers to the pages of a RAM disk that was taken
  * @bdev: the disk, which rejects all bios since rxd_take()
- * @owner: the owner of the claim, which does not use the pages any more
+ * @owner: the owner of the claim, which does not use the pages meanwhile
+ * @move: calls rxd_store_move() for the pages that stay; the others are freed
+ * @data: passed to @move
  *
- * The memory is freed in the background.
+ * The disk is locked meanwhile, so that it does not grow. Nothing starts I/O to get memory, because
+ * the owner may be suspended.
+ *
+ * Return: 0; or -ENOMEM if @move was not called, and nothing has changed.
  */
-void rxd_drop(struct block_device *bdev, const void *owner)
+int rxd_move_pages(struct block_device *bdev, const void *owner,
+		   void (*move)(struct rxd_moves *moves, void *data), void *data)
 {
 	struct rxd_disk *rxd = rxd_of_bdev(bdev);
+	struct rxd_moves moves;
+	unsigned int memflags;
+	int ret = -ENOMEM;
 
 	mutex_lock(&rxd->lock);
+	memflags = memalloc_noio_save();
 	if (!WARN_ON_ONCE(rxd->owner != owner || rxd->refusal != RXD_TAKEN))
-		rxd_store_clear(rxd->store);
+		ret = rxd_store_begin_moves(&moves, rxd->store);
+	if (!ret) {
+		move(&moves, data);
+		rxd_store_end_moves(&moves);
+	}
+	memalloc_noio_restore(memflags);
 	mutex_unlock(&rxd->lock);
+	return ret;
 }
-EXPORT_SYMBOL_NS_GPL(rxd_drop, RXD_NS);
+EXPORT_SYMBOL_NS_GPL(rxd_move_pages, RXD_NS);
 
 /**
  * rxd_release - release a claim of a RAM disk

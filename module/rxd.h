@@ -39,7 +39,8 @@ struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner,
 			    unsigned int opens);
 int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens,
 	     const struct rxd_seen *seen);
-void rxd_drop(struct block_device *bdev, const void *owner);
+int rxd_move_pages(struct block_device *bdev, const void *owner,
+		   void (*move)(struct rxd_moves *moves, void *data), void *data);
 void rxd_release(struct block_device *bdev, const void *owner);
 
 int rxd_promise(struct block_device *bdev, struct rxd_promise *mine, u64 bytes, bool force);

@@ -718,6 +718,18 @@ static void reap(struct work_struct *work)
 		free_store(store);
 }
 
+/* Free leaves, which were counted by rxd_note_retired(), and their pages in the background. */
+static void reap_leaves(struct leaf_lists *lists)
+{
+	if (list_empty(&lists->own) && list_empty(&lists->released))
+		return;
+	spin_lock(&doomed_lock);
+	list_splice_tail(&lists->own, &doomed_leaves.own);
+	list_splice_tail(&lists->released, &doomed_leaves.released);
+	spin_unlock(&doomed_lock);
+	queue_work(reap_wq, &reap_work);
+}
+
 /* Remove leaves from the directory. They and their pages are freed in the background. */
 static void drop_leaves(struct rxd_store *store, unsigned long first, unsigned long end)
 {
@@ -725,13 +737,7 @@ static void drop_leaves(struct rxd_store *store, unsigned long first, unsigned l
 
 	init_leaf_lists(&lists);
 	rxd_note_retired(detach_leaves(store, first, end, &lists));
-	if (list_empty(&lists.own) && list_empty(&lists.released))
-		return;
-	spin_lock(&doomed_lock);
-	list_splice_tail(&lists.own, &doomed_leaves.own);
-	list_splice_tail(&lists.released, &doomed_leaves.released);
-	spin_unlock(&doomed_lock);
-	queue_work(reap_wq, &reap_work);
+	reap_leaves(&lists);
 }
 
 /**
@@ -789,6 +795,141 @@ void rxd_store_clear(struct rxd_store *store)
 		rxd_lend_count(store);
 	WRITE_ONCE(store->family, 0);
 	WRITE_ONCE(store->borrows, false);
+}
+
+/**
+ * rxd_store_begin_moves - begin to give other numbers to the pages of a cache
+ * @moves: filled in
+ * @store: the store, which shares nothing
+ *
+ * Until rxd_store_end_moves(), the store has only the pages that rxd_store_move() has moved. The
+ * caller prevents all I/O, and serialises the moves with growing, shrinking and clearing.
+ *
+ * Return: 0; or -ENOMEM, and nothing has changed.
+ */
+int rxd_store_begin_moves(struct rxd_moves *moves, struct rxd_store *store)
+{
+	struct rxd_leaf __rcu **dir = alloc_dir(store->dir_leaves * RXD_PAGES_PER_LEAF);
+
+	if (!dir)
+		return -ENOMEM;
+	moves->store = store;
+	moves->nr_leaves = store->dir_leaves;
+	spin_lock_irq(&store->leaf_lock);
+	moves->dir = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
+	rcu_assign_pointer(store->dir, dir);
+	spin_unlock_irq(&store->leaf_lock);
+	return 0;
+}
+
+/* Return: a leaf of pages that have not moved, or NULL. */
+static struct rxd_leaf *unmoved_leaf(const struct rxd_moves *moves, unsigned long i)
+{
+	return rcu_dereference_protected(moves->dir[i], true);
+}
+
+static bool has_all(const struct rxd_leaf *leaf, unsigned long first, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (!rcu_access_pointer(leaf->page[first + i]))
+			return false;
+	return true;
+}
+
+/**
+ * rxd_store_move - give other numbers to pages of a leaf
+ * @moves: see rxd_store_begin_moves()
+ * @from: the number that the first page had, below the capacity at that time
+ * @to: its number from now on, below the capacity
+ * @nr: number of pages; both runs lie within a leaf
+ *
+ * Pages that were moved to the new numbers before are freed. The leaf of the new numbers may be
+ * taken from the headroom, because those of the old ones are going to be free. May sleep.
+ *
+ * Return: true; or false if memory is short: then the pages have not moved.
+ */
+bool rxd_store_move(struct rxd_moves *moves, unsigned long from, unsigned long to,
+		    unsigned int nr)
+{
+	struct rxd_leaf *old = unmoved_leaf(moves, from / RXD_PAGES_PER_LEAF), *leaf;
+	unsigned long at = to % RXD_PAGES_PER_LEAF;
+	struct rxd_store *store = moves->store;
+	struct page *replaced, *retired = NULL;
+	unsigned int i, nr_replaced = 0;
+
+	from %= RXD_PAGES_PER_LEAF;
+	if (WARN_ON_ONCE(!old || !has_all(old, from, nr)))
+		return false;
+	leaf = rxd_leaf_get(store, to, nr, RXD_GFP | RXD_GFP_REPLACE);
+	if (!leaf)
+		return false;
+	for (i = 0; i < nr; i++) {
+		replaced = rcu_dereference_protected(leaf->page[at + i], true);
+		rcu_assign_pointer(leaf->page[at + i],
+				   rcu_dereference_protected(old->page[from + i], true));
+		RCU_INIT_POINTER(old->page[from + i], NULL);
+		if (likely(!replaced))
+			continue;
+		rxd_store_count(store, replaced, -1);
+		set_page_private(replaced, (unsigned long)retired);
+		retired = replaced;
+		nr_replaced++;
+	}
+	atomic_long_sub(nr, rxd_leaf_state(old));
+	rxd_leaf_put(store, leaf, to, nr_replaced);
+	rxd_store_discharge(store, nr_replaced);
+	rxd_retire_pages(retired, nr_replaced);
+	return true;
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_move, RXD_NS);
+
+/* Count the pages of a leaf that are going to be freed. Return: their number. */
+static unsigned long count_unmoved(struct rxd_store *store, struct rxd_leaf *leaf)
+{
+	unsigned long nr = rxd_leaf_pages(leaf);
+	struct page *page;
+	unsigned int i;
+
+	for (i = 0; nr && i < RXD_PAGES_PER_LEAF; i++) {
+		page = rcu_dereference_protected(leaf->page[i], true);
+		if (page)
+			rxd_store_count(store, page, -1);
+	}
+	return nr;
+}
+
+/**
+ * rxd_store_end_moves - free the pages that have not moved
+ * @moves: see rxd_store_begin_moves()
+ *
+ * The memory is freed in the background. May sleep.
+ */
+void rxd_store_end_moves(struct rxd_moves *moves)
+{
+	unsigned long i, nr_pages = 0, nr_leaves = 0;
+	struct rxd_store *store = moves->store;
+	struct leaf_lists lists;
+	struct rxd_leaf *leaf;
+
+	init_leaf_lists(&lists);
+	for (i = 0; i < moves->nr_leaves; i++) {
+		leaf = unmoved_leaf(moves, i);
+		if (leaf) {
+			nr_pages += count_unmoved(store, leaf);
+			nr_leaves++;
+			list_add_tail(&virt_to_page(leaf)->lru, &lists.own);
+		}
+		cond_resched();
+	}
+	atomic_long_sub(nr_leaves, &store->leaves);
+	rxd_store_discharge(store, nr_pages);
+	rxd_note_retired(nr_pages + nr_leaves);
+	reap_leaves(&lists);
+	/* For tasks that walk the leaves without I/O. */
+	synchronize_rcu_expedited();
+	kvfree(moves->dir);
 }
 
 /**

@@ -169,6 +169,18 @@ struct rxd_store {
 
 static_assert(offsetofend(struct rxd_store, hold) <= SMP_CACHE_BYTES);
 
+/**
+ * struct rxd_moves - the pages of a store that have not got their new numbers yet
+ * @store: the store
+ * @dir: the directory of these pages
+ * @nr_leaves: number of leaves that @dir has room for
+ */
+struct rxd_moves {
+	struct rxd_store *store;
+	struct rxd_leaf __rcu **dir;
+	unsigned long nr_leaves;
+};
+
 /* Single pages that a long write allocates at a time. */
 #define RXD_BATCH_PAGES	32
 
@@ -295,6 +307,10 @@ void rxd_store_trim(struct rxd_store *store);
 int rxd_store_prepare_shrink(struct rxd_store *store, unsigned long nr_pages);
 void rxd_store_shrink(struct rxd_store *store, unsigned long nr_pages);
 void rxd_store_clear(struct rxd_store *store);
+int rxd_store_begin_moves(struct rxd_moves *moves, struct rxd_store *store);
+bool rxd_store_move(struct rxd_moves *moves, unsigned long from, unsigned long to,
+		    unsigned int nr);
+void rxd_store_end_moves(struct rxd_moves *moves);
 unsigned long rxd_store_find_data(struct rxd_store *store, unsigned long first, unsigned long end);
 unsigned long rxd_store_find_hole(struct rxd_store *store, unsigned long first, unsigned long end);
 

@@ -5,6 +5,7 @@
 #include <kunit/resource.h>
 #include <kunit/test.h>
 #include <linux/bitops.h>
+#include <linux/hash.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/mm.h>
@@ -2013,6 +2014,300 @@ static void slots_name(const unsigned int *nr_slots, char *desc)
 
 KUNIT_ARRAY_PARAM(hammer_slots, hammer_slot_counts, slots_name);
 
+/* A larger index takes over */
+
+static struct rxc_index *make_larger(struct kunit *test, struct cache *c, unsigned long nr_slots)
+{
+	struct rxc_index *larger;
+
+	KUNIT_ASSERT_EQ(test, rxd_store_grow(c->store, nr_slots * c->block_pages), 0);
+	larger = rxc_index_create(c->store, c->block_pages, c->stats);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, larger);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy_index, larger), 0);
+	return larger;
+}
+
+static int take_over(struct cache *c, struct rxc_index *larger)
+{
+	struct rxd_moves moves;
+	int ret;
+
+	ret = rxd_store_begin_moves(&moves, c->store);
+	if (ret)
+		return ret;
+	rxc_index_take_over(larger, c->index, &moves);
+	rxd_store_end_moves(&moves);
+	c->index = larger;
+	return 0;
+}
+
+static void grow_cache(struct kunit *test, struct cache *c, unsigned long nr_slots)
+{
+	KUNIT_ASSERT_EQ(test, take_over(c, make_larger(test, c, nr_slots)), 0);
+	KUNIT_ASSERT_EQ(test, rxc_index_nr_slots(c->index), nr_slots);
+}
+
+static u8 byte_of(u64 block)
+{
+	return hash_64(block, 8);
+}
+
+static void expect_nothing_left(struct kunit *test, struct cache *c)
+{
+	int node;
+
+	rxc_index_drop(c->index, 0, RXC_BLOCK_MAX);
+	KUNIT_EXPECT_EQ(test, used(c), 0);
+	KUNIT_EXPECT_EQ(test, pages_used(c), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&c->store->leaves), 0);
+	for (node = 0; node < nr_node_ids; node++)
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&c->store->on_node[node].used), 0);
+}
+
+/*
+ * @from: number of slots
+ * @to: number of slots afterwards
+ * @block_pages: pages of a block
+ * @nr: number of blocks that are filled one after the other
+ * @runs: they are in runs of neighbouring blocks
+ */
+struct growth {
+	unsigned int from;
+	unsigned int to;
+	unsigned int block_pages;
+	unsigned int nr;
+	bool runs;
+};
+
+/* Full and not, with fewer sets than neighbouring blocks are spread over, and with more. */
+static const struct growth growths[] = {
+	{ RXC_WAYS, RXC_WAYS * 3 / 2, 1, 3 * RXC_WAYS },
+	{ RXC_WAYS, 2 * RXC_WAYS, 1, 3 * RXC_WAYS, true },
+	{ RXC_SLOTS_MIN, 3 * RXC_SLOTS_MIN, 256, 3 * RXC_SLOTS_MIN },
+	{ RXC_SLOTS_MIN, 100 * RXC_SLOTS_MIN, 16, 3 * RXC_SLOTS_MIN, true },
+	{ 40 * RXC_WAYS, 41 * RXC_WAYS, 1, 120 * RXC_WAYS },
+	{ 40 * RXC_WAYS, 44 * RXC_WAYS, 1, 120 * RXC_WAYS, true },
+	{ 40 * RXC_WAYS, 44 * RXC_WAYS, 1, 120 * RXC_WAYS },
+	{ 40 * RXC_WAYS, 60 * RXC_WAYS, 1, 120 * RXC_WAYS },
+	{ 40 * RXC_WAYS, 60 * RXC_WAYS, 1, 120 * RXC_WAYS, true },
+	{ 40 * RXC_WAYS, 80 * RXC_WAYS, 4, 120 * RXC_WAYS },
+	{ 40 * RXC_WAYS, 120 * RXC_WAYS, 1, 20 * RXC_WAYS },
+	{ 1100 * RXC_WAYS, 1650 * RXC_WAYS, 1, 5000, true },
+	{ 1100 * RXC_WAYS, 3300 * RXC_WAYS, 1, 5000 },
+};
+
+static void growth_name(const struct growth *growth, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%u to %u slots of %u pages, %u %s", growth->from,
+		 growth->to, growth->block_pages, growth->nr,
+		 growth->runs ? "in runs" : "at random");
+}
+
+KUNIT_ARRAY_PARAM(growth, growths, growth_name);
+
+static u64 nth_block(const struct growth *growth, unsigned int n)
+{
+	u64 block = n * 0x9e3779b1ULL & GENMASK_ULL(39, 0);
+
+	if (growth->runs)
+		return (n / RXC_SPREAD * 977ULL + 5) * RXC_SPREAD + n % RXC_SPREAD;
+	/* Each step has an inverse, so no two numbers are the same. */
+	block ^= block >> 20;
+	return block * 0xbf58476d1ce4e5b9ULL & GENMASK_ULL(39, 0);
+}
+
+static void take_over_keeps_blocks(struct kunit *test)
+{
+	const struct growth *growth = test->param_value;
+	struct cache *c = make_small_cache(test, growth->from, growth->block_pages);
+	bool *was = kunit_kzalloc(test, growth->nr * sizeof(*was), GFP_KERNEL);
+	unsigned int held = 0, kept = 0, i;
+	u64 evictions, block;
+
+	KUNIT_ASSERT_NOT_NULL(test, was);
+	for (i = 0; i < growth->nr; i++)
+		fill(test, c, nth_block(growth, i), byte_of(nth_block(growth, i)));
+	for (i = 0; i < growth->nr; i++) {
+		was[i] = holds(c, nth_block(growth, i));
+		held += was[i];
+	}
+	KUNIT_ASSERT_EQ(test, used(c), held);
+	evictions = stat(c, RXC_EVICTIONS);
+
+	grow_cache(test, c, growth->to);
+	for (i = 0; i < growth->nr; i++) {
+		block = nth_block(growth, i);
+		if (!holds(c, block))
+			continue;
+		KUNIT_ASSERT_TRUE(test, was[i]);
+		KUNIT_ASSERT_TRUE(test, block_is(c, block, byte_of(block)));
+		kept++;
+	}
+	kunit_info(test, "%u of %u blocks kept", kept, held);
+	KUNIT_EXPECT_GE(test, kept * 100, held * 95);
+	KUNIT_EXPECT_EQ(test, used(c), kept);
+	KUNIT_EXPECT_EQ(test, pages_used(c), kept * growth->block_pages);
+	KUNIT_EXPECT_EQ(test, stat(c, RXC_EVICTIONS) - evictions, held - kept);
+
+	/* The cache goes on, with all its slots. */
+	for (i = 0; i < growth->nr; i++) {
+		block = nth_block(growth, i);
+		if (!holds(c, block))
+			fill(test, c, block, byte_of(block));
+		KUNIT_ASSERT_TRUE(test, block_is(c, block, byte_of(block)));
+	}
+	KUNIT_EXPECT_EQ(test, pages_used(c), used(c) * growth->block_pages);
+	if (growth->nr > kept)
+		KUNIT_EXPECT_GT(test, used(c), kept);
+	expect_nothing_left(test, c);
+}
+
+/* All blocks are in one of two sets. The first ones are in the small queue. */
+static void take_over_leaves_out_the_coldest(struct kunit *test)
+{
+	const unsigned int nr_small = RXC_WAYS / 5, nr_small_kept = 6, nr_slots = 72;
+	unsigned int nr_used = 0, nr_gone = 0, way, nr;
+	struct cache *c = make_cache(test, 1, 1);
+
+	for (way = 0; way < RXC_WAYS; way++)
+		fill(test, c, 2 * way, way + 1);
+	for (way = nr_small; way < RXC_WAYS; way += 5, nr_used++)
+		for (nr = 0; nr < 3; nr++)
+			rxc_index_touch(c->index, rxc_index_find(c->index, 2 * way));
+	grow_cache(test, c, nr_slots);
+	KUNIT_EXPECT_EQ(test, used(c), nr_slots / 2);
+	for (way = 0; way < nr_small; way++)
+		KUNIT_EXPECT_EQ(test, holds(c, 2 * way), way >= nr_small - nr_small_kept);
+	for (; way < RXC_WAYS; way++) {
+		if ((way - nr_small) % 5 == 0) {
+			KUNIT_EXPECT_TRUE(test, holds(c, 2 * way));
+		} else if (nr_gone < RXC_WAYS - nr_slots / 2 - (nr_small - nr_small_kept)) {
+			KUNIT_EXPECT_FALSE(test, holds(c, 2 * way));
+			nr_gone++;
+		} else {
+			KUNIT_EXPECT_TRUE(test, block_is(c, 2 * way, way + 1));
+		}
+	}
+	KUNIT_EXPECT_GT(test, nr_used, 5);
+	expect_nothing_left(test, c);
+}
+
+/* What is used stays in use: a scan that comes later does not displace it. */
+static void take_over_keeps_the_order(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 2, 1);
+	unsigned int i;
+	u64 block;
+
+	for (block = 0; block < 2 * RXC_WAYS; block++)
+		fill(test, c, block, byte_of(block));
+	for (block = RXC_WAYS; block < RXC_WAYS + 32; block++)
+		for (i = 0; i < 3; i++)
+			rxc_index_touch(c->index, rxc_index_find(c->index, block));
+	grow_cache(test, c, 3 * RXC_WAYS);
+	for (block = 1000; block < 1000 + 4 * RXC_WAYS; block++)
+		fill(test, c, block, byte_of(block));
+	KUNIT_EXPECT_EQ(test, count_held(c, RXC_WAYS, 32), 32);
+	/* What was in the small queues has left. */
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, 2 * (RXC_WAYS / 5)), 0);
+}
+
+static void take_over_without_memory(struct kunit *test)
+{
+	const unsigned int nr_blocks = 300;
+	unsigned int nth, kept;
+	struct rxc_index *larger;
+	struct cache *c;
+	bool failed;
+	u64 block;
+	int ret;
+
+	for (nth = 1; nth < FAULT_MAX; nth++) {
+		c = make_cache(test, 8, 1);
+		for (block = 0; block < nr_blocks; block++)
+			fill(test, c, block, byte_of(block));
+		larger = make_larger(test, c, 16 * RXC_WAYS);
+		fault_begin(nth);
+		ret = take_over(c, larger);
+		failed = fault_end();
+		KUNIT_EXPECT_EQ(test, ret, nth == 1 ? -ENOMEM : 0);
+		for (block = 0, kept = 0; block < nr_blocks; block++)
+			kept += block_is(c, block, byte_of(block));
+		/* One block needs the leaf that is missing, and the next one gets it. */
+		KUNIT_EXPECT_GE(test, kept, ret || !failed ? nr_blocks : nr_blocks - 1);
+		KUNIT_EXPECT_EQ(test, count_held(c, 0, nr_blocks), kept);
+		KUNIT_EXPECT_EQ(test, used(c), kept);
+		KUNIT_EXPECT_EQ(test, pages_used(c), kept);
+		KUNIT_EXPECT_EQ(test, stat(c, RXC_EVICTIONS), nr_blocks - kept);
+		expect_nothing_left(test, c);
+		if (!failed)
+			break;
+	}
+	KUNIT_EXPECT_GT(test, nth, 2);
+	KUNIT_EXPECT_LT(test, nth, FAULT_MAX);
+}
+
+static void take_over_of_nothing(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 4, 2);
+
+	grow_cache(test, c, 8 * RXC_WAYS);
+	KUNIT_EXPECT_EQ(test, used(c), 0);
+	fill(test, c, 7, 0x77);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x77));
+	expect_nothing_left(test, c);
+}
+
+/* Writes of both kinds, with blocks that were there before. */
+static void take_over_before_writes(struct kunit *test)
+{
+	struct rxc_range range = { .first = 7, .nr = 2 };
+	struct cache *c = make_cache(test, 4, 2);
+	unsigned long slot;
+	u64 block;
+
+	for (block = 0; block < 20; block++)
+		fill(test, c, block, byte_of(block));
+	grow_cache(test, c, 6 * RXC_WAYS);
+	rxc_index_begin_range(c->index, &range);
+	KUNIT_EXPECT_EQ(test, count_held(c, 7, 2), 0);
+	KUNIT_EXPECT_EQ(test, count_held(c, 0, 20), 18);
+	KUNIT_EXPECT_FALSE(test, rxc_index_can_fill(c->index, 7));
+	KUNIT_ASSERT_EQ(test, begin_write(test, c, 3, false, &slot), RXC_FATE_TRACKED);
+	KUNIT_EXPECT_FALSE(test, holds(c, 3));
+	set_data(c, slot, 0x33);
+	rxc_index_end_write(c->index, 3, true);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 3, 0x33));
+	KUNIT_ASSERT_EQ(test, begin_write(test, c, 4, true, &slot), RXC_FATE_TRACKED);
+	rxc_index_end_write(c->index, 4, false);
+	KUNIT_EXPECT_FALSE(test, holds(c, 4));
+	rxc_index_end_range(c->index, &range);
+	fill(test, c, 7, 0x77);
+	KUNIT_EXPECT_TRUE(test, block_is(c, 7, 0x77));
+	expect_nothing_left(test, c);
+}
+
+static void take_over_below_a_limit(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 4, 1);
+	const unsigned long limit = 2 * RXC_WAYS;
+	u64 block;
+
+	rxc_index_set_limit(c->index, limit);
+	for (block = 0; block < 4 * limit; block++)
+		fill(test, c, block, byte_of(block));
+	KUNIT_ASSERT_EQ(test, pages_used(c), limit);
+	grow_cache(test, c, 8 * RXC_WAYS);
+	KUNIT_EXPECT_EQ(test, pages_used(c), limit);
+	rxc_index_set_limit(c->index, limit);
+	for (; block < 8 * limit; block++) {
+		fill(test, c, block, byte_of(block));
+		KUNIT_ASSERT_LE(test, pages_used(c), limit);
+	}
+	KUNIT_EXPECT_EQ(test, pages_used(c), limit);
+	expect_nothing_left(test, c);
+}
+
 static int index_suite_init(struct kunit_suite *suite)
 {
 	return rxd_store_init() ?: fault_check();
@@ -2096,6 +2391,13 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(drop_all),
 	KUNIT_CASE(drop_nothing),
 	KUNIT_CASE(drop_dooms_what_is_busy),
+	KUNIT_CASE_PARAM(take_over_keeps_blocks, growth_gen_params),
+	KUNIT_CASE(take_over_leaves_out_the_coldest),
+	KUNIT_CASE(take_over_keeps_the_order),
+	KUNIT_CASE(take_over_without_memory),
+	KUNIT_CASE(take_over_of_nothing),
+	KUNIT_CASE(take_over_before_writes),
+	KUNIT_CASE(take_over_below_a_limit),
 	KUNIT_CASE_PARAM_ATTR(hammer, hammer_slots_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };

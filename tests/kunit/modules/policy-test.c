@@ -415,6 +415,95 @@ static void same_victim_under_load(struct kunit *test)
 	KUNIT_EXPECT_LT(test, skipped, compared / 100);
 }
 
+/* Moves to another policy */
+
+static u64 moved(const struct rxc_policy *from, unsigned int way)
+{
+	return (tags[way] & ~RXC_TAG_POLICY) |
+	       (u64)rxc_policy_bits_of(from, 0, tags[way]) << RXC_TAG_POLICY_SHIFT;
+}
+
+static void moved_blocks_keep_their_order(struct kunit *test)
+{
+	struct rxc_policy *to = rxc_policy_create(1, RXC_WAYS), *from;
+	u64 there[RXC_WAYS];
+	unsigned int i, way;
+	int here;
+
+	KUNIT_ASSERT_NOT_NULL(test, to);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, destroy_policy, to), 0);
+	from = make_policy(test, RXC_WAYS);
+	for (i = 0; i < 2000; i++) {
+		use(test, from, RXC_WAYS, i);
+		use(test, from, RXC_WAYS, i % 50);
+		use(test, from, RXC_WAYS, i - i % 7);
+	}
+	rxc_policy_take_over(to, from);
+	for (way = 0; way < RXC_WAYS; way++)
+		there[way] = moved(from, way);
+	for (i = 0; i < RXC_WAYS; i++) {
+		here = rxc_policy_victim(from, 0, tags);
+		KUNIT_ASSERT_GE(test, here, 0);
+		KUNIT_ASSERT_EQ(test, rxc_policy_victim(to, 0, there), here);
+		tags[here] = RXC_EMPTY;
+		there[here] = RXC_EMPTY;
+	}
+}
+
+/* The oldest block must not look new after as many blocks as there is room for. */
+static void moved_blocks_stay_old(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	unsigned int way;
+	u64 old;
+
+	/* Its age is 100, which is possible if others left before it. */
+	test_set_policy(policy, 0, 100 * 128);
+	tags[0] = test_make_tag(1000, true, 0, 0, RXC_VALID);
+	old = moved(policy, 0);
+	policy = make_policy(test, RXC_WAYS);
+	tags[0] = old;
+	for (way = 1; way < RXC_WAYS; way++)
+		set_tag(policy, way, way, RXC_VALID, true);
+	KUNIT_EXPECT_TRUE(test, test_has_order(policy, tags));
+	/* The last one is in the main queue, too. */
+	KUNIT_EXPECT_EQ(test, rxc_policy_victim_among(policy, 0, tags,
+						      BIT_ULL(RXC_WAYS - 1) | 1), 0);
+}
+
+static int coldest(const struct rxc_policy *policy, bool in_main, unsigned int freq,
+		   unsigned int stamp)
+{
+	return rxc_policy_coldest(policy, 0, tags,
+				  test_make_tag(1000, in_main, freq, stamp, RXC_VALID));
+}
+
+/* The clocks are at 0: a higher stamp is older. */
+static void coldest_leaves(struct kunit *test)
+{
+	struct rxc_policy *policy = make_policy(test, RXC_WAYS);
+	unsigned int way;
+
+	/* Sixteen blocks of the small queue may stay. */
+	test_set_policy(policy, 16, 0);
+	for (way = 0; way < RXC_WAYS; way++)
+		tags[way] = test_make_tag(way, way >= 16, 1, 128 - way, RXC_VALID);
+	/* The small queue is not too long, so the oldest of the main queue leaves. */
+	KUNIT_EXPECT_EQ(test, coldest(policy, true, 1, 0), RXC_WAYS - 1);
+	KUNIT_EXPECT_EQ(test, coldest(policy, true, 3, 64), RXC_WAYS - 1);
+	KUNIT_EXPECT_EQ(test, coldest(policy, true, 1, 128 - 62), RXC_WAYS - 1);
+	KUNIT_EXPECT_EQ(test, coldest(policy, true, 1, 128 - 64), -1);
+	KUNIT_EXPECT_EQ(test, coldest(policy, true, 0, 0), -1);
+	tags[20] = test_make_tag(20, true, 0, 0, RXC_VALID);
+	KUNIT_EXPECT_EQ(test, coldest(policy, true, 1, 128 - 64), 20);
+	/* Now it is. */
+	KUNIT_EXPECT_EQ(test, coldest(policy, false, 0, 0), 15);
+	KUNIT_EXPECT_EQ(test, coldest(policy, false, 1, 128 - 14), 15);
+	KUNIT_EXPECT_EQ(test, coldest(policy, false, 1, 128 - 16), -1);
+	tags[15] = test_make_tag(15, false, 2, 128 - 15, RXC_VALID);
+	KUNIT_EXPECT_EQ(test, coldest(policy, false, 0, 0), 14);
+}
+
 static struct kunit_case policy_cases[] = {
 	KUNIT_CASE(no_victim_in_empty_set),
 	KUNIT_CASE(no_victim_among_busy),
@@ -430,6 +519,9 @@ static struct kunit_case policy_cases[] = {
 	KUNIT_CASE(bits_fit),
 	KUNIT_CASE(victim_changes_only_policy_bits),
 	KUNIT_CASE(small_sets),
+	KUNIT_CASE(moved_blocks_keep_their_order),
+	KUNIT_CASE(moved_blocks_stay_old),
+	KUNIT_CASE(coldest_leaves),
 	KUNIT_CASE_SLOW(same_victim_of_random_sets),
 	KUNIT_CASE_SLOW(same_victim_under_load),
 	{}

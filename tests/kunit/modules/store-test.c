@@ -1352,6 +1352,126 @@ static void exchange_without_memory_for_leaf(struct kunit *test)
 	rxd_store_free_page(page);
 }
 
+/* Moves */
+
+static void moves_may_overlap(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 3 * PER_LEAF);
+	const unsigned long far = 2 * PER_LEAF;
+	unsigned long empty = index_bytes(store);
+	struct rxd_moves moves;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		fill(test, store, i, 1, i + 1);
+	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, store), 0);
+	KUNIT_EXPECT_EQ(test, count_pages(store), 0);
+	KUNIT_EXPECT_TRUE(test, rxd_store_move(&moves, 0, 1, 1));
+	KUNIT_EXPECT_TRUE(test, rxd_store_move(&moves, 1, 0, 1));
+	KUNIT_EXPECT_TRUE(test, rxd_store_move(&moves, 2, far, 2));
+	rxd_store_end_moves(&moves);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 1, 1));
+	KUNIT_EXPECT_TRUE(test, page_is(store, 0, 2));
+	KUNIT_EXPECT_TRUE(test, page_is(store, far, 3));
+	KUNIT_EXPECT_TRUE(test, page_is(store, far + 1, 4));
+	KUNIT_EXPECT_EQ(test, count_pages(store), 4);
+	KUNIT_EXPECT_EQ(test, used(store), 4);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + 2 * PAGE_SIZE);
+	rxd_store_free_range(store, 0, 3 * PER_LEAF);
+	KUNIT_EXPECT_EQ(test, used(store), 0);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty);
+}
+
+static void unmoved_pages_go(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 3 * PER_LEAF);
+	unsigned long empty = index_bytes(store);
+	long pages = atomic_long_read(&test_pages);
+	struct rxd_moves moves;
+
+	fill(test, store, 0, 3, 0x11);
+	fill(test, store, PER_LEAF, 2, 0x22);
+	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, store), 0);
+	KUNIT_EXPECT_TRUE(test, rxd_store_move(&moves, PER_LEAF + 1, 7, 1));
+	rxd_store_end_moves(&moves);
+	rxd_store_drain();
+	KUNIT_EXPECT_EQ(test, count_pages(store), 1);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 7, 0x22));
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + PAGE_SIZE);
+	/* The page and its leaf. */
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), pages + 2);
+}
+
+static void move_replaces(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, PER_LEAF);
+	long pages = atomic_long_read(&test_pages);
+	struct rxd_moves moves;
+
+	fill(test, store, 0, 2, 0x11);
+	fill(test, store, 2, 2, 0x22);
+	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, store), 0);
+	KUNIT_EXPECT_TRUE(test, rxd_store_move(&moves, 0, 6, 2));
+	KUNIT_EXPECT_TRUE(test, rxd_store_move(&moves, 2, 6, 2));
+	rxd_store_end_moves(&moves);
+	rxd_store_drain();
+	KUNIT_EXPECT_EQ(test, count_pages(store), 2);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 6, 0x22));
+	KUNIT_EXPECT_TRUE(test, page_is(store, 7, 0x22));
+	KUNIT_EXPECT_EQ(test, used(store), 2);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), pages + 3);
+}
+
+static void move_without_leaf(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
+	unsigned long empty = index_bytes(store);
+	struct rxd_moves moves;
+
+	fill(test, store, 0, 3, 0x11);
+	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, store), 0);
+	test_memory.no_leaf = true;
+	KUNIT_EXPECT_FALSE(test, rxd_store_move(&moves, 0, PER_LEAF, 2));
+	test_memory.no_leaf = false;
+	KUNIT_EXPECT_TRUE(test, rxd_store_move(&moves, 2, PER_LEAF, 1));
+	rxd_store_end_moves(&moves);
+	rxd_store_drain();
+	KUNIT_EXPECT_EQ(test, count_pages(store), 1);
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF, 0x11));
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + PAGE_SIZE);
+}
+
+/* While memory is low, too: the leaves replace others. */
+static void move_with_low_memory(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
+	struct rxd_moves moves;
+
+	fill(test, store, 0, 1, 0x11);
+	WRITE_ONCE(test_memory.is_short, true);
+	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, store), 0);
+	KUNIT_EXPECT_TRUE(test, rxd_store_move(&moves, 0, PER_LEAF, 1));
+	rxd_store_end_moves(&moves);
+	KUNIT_EXPECT_TRUE(test, page_is(store, PER_LEAF, 0x11));
+}
+
+static void moves_without_directory(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
+	struct rxd_moves moves;
+	int ret;
+
+	fill(test, store, 0, 3, 0x11);
+	fault_begin(1);
+	ret = rxd_store_begin_moves(&moves, store);
+	fault_end();
+	KUNIT_EXPECT_EQ(test, ret, -ENOMEM);
+	KUNIT_EXPECT_EQ(test, count_pages(store), 3);
+	KUNIT_EXPECT_TRUE(test, page_is(store, 2, 0x11));
+}
+
 static void alloc_page_without_memory(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 1);
@@ -1442,6 +1562,12 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(exchange_nothing_for_nothing),
 	KUNIT_CASE(exchange_at_limit),
 	KUNIT_CASE(exchange_without_memory_for_leaf),
+	KUNIT_CASE(moves_may_overlap),
+	KUNIT_CASE(unmoved_pages_go),
+	KUNIT_CASE(move_replaces),
+	KUNIT_CASE(move_without_leaf),
+	KUNIT_CASE(move_with_low_memory),
+	KUNIT_CASE(moves_without_directory),
 	KUNIT_CASE(alloc_page_without_memory),
 	{}
 };
