@@ -337,6 +337,94 @@ enum exit_code mapping_remove(const char *name)
 	return ret;
 }
 
+/* Load a table, as read-only as the live one. Return: 0 or an errno. */
+static int load_table(const char *name, bool read_only, uint64_t sectors, const char *target,
+		      const char *params)
+{
+	struct dm_task *task = new_task(DM_DEVICE_RELOAD, name);
+	bool done = task && (!read_only || dm_task_set_ro(task)) &&
+		    dm_task_add_target(task, 0, sectors, target, params) && dm_task_run(task);
+	int err = done ? 0 : task_errno(task);
+
+	if (task)
+		dm_task_destroy(task);
+	return done || err ? err : EIO;
+}
+
+/* Suspend a mapping, swap its tables, and resume it. Freeze no file system: its data stays. */
+static int swap_tables(const char *name)
+{
+	struct dm_task *task = new_task(DM_DEVICE_RESUME, name);
+	uint32_t cookie = 0;
+	bool done = task && dm_task_skip_lockfs(task) && dm_task_set_cookie(task, &cookie, 0) &&
+		    dm_task_run(task);
+	int err = done ? 0 : task_errno(task);
+
+	wait_for_udev(cookie);
+	if (task)
+		dm_task_destroy(task);
+	return done || err ? err : EIO;
+}
+
+/**
+ * mapping_check_replaceable - report if another table must not be loaded for a mapping
+ * @name: the mapping
+ * @read_only: out: the table is read-only
+ */
+enum exit_code mapping_check_replaceable(const char *name, bool *read_only)
+{
+	struct dm_task *task = new_task(DM_DEVICE_INFO, name);
+	struct dm_info info = { 0 };
+	enum exit_code ret = EXIT_OK;
+
+	if (!task || !dm_task_run(task) || !dm_task_get_info(task, &info))
+		ret = task_error(name, task_errno(task));
+	else if (info.suspended)
+		ret = report(EXIT_BUSY, "mapping '%s': is suspended; 'dmsetup resume %s' ends that",
+			     name, name);
+	else if (info.inactive_table)
+		ret = report(EXIT_BUSY,
+			     "mapping '%s': another table was loaded for it; 'dmsetup clear %s' removes that table",
+			     name, name);
+	*read_only = info.read_only;
+	if (task)
+		dm_task_destroy(task);
+	return ret;
+}
+
+/**
+ * mapping_replace - give a mapping of one segment another table, while it is in use
+ * @name: the mapping
+ * @sectors: its length
+ * @target: target of the segment
+ * @params: table line of the segment
+ * @old: the present one, which an error brings back
+ */
+enum exit_code mapping_replace(const char *name, uint64_t sectors, const char *target,
+			       const char *params, const char *old)
+{
+	bool read_only, loaded;
+	enum exit_code ret;
+	int kmsg, err;
+
+	ret = mapping_check_replaceable(name, &read_only);
+	if (ret)
+		return ret;
+	kmsg = kmsg_open();
+	err = load_table(name, read_only, sectors, target, params);
+	loaded = !err;
+	if (loaded)
+		err = swap_tables(name);
+	if (err)
+		ret = mapping_refused(name, target, err, kmsg);
+	/* The mapping may be suspended, with either table. */
+	if (err && loaded && !load_table(name, read_only, sectors, target, old))
+		swap_tables(name);
+	if (kmsg >= 0)
+		close(kmsg);
+	return ret;
+}
+
 /**
  * mapping_create_linear - map the whole of an unused device
  * @name: name of the mapping

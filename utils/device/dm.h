@@ -41,6 +41,9 @@ enum exit_code mapping_create(const char *name, const char *uuid, uint64_t secto
 enum exit_code mapping_create_linear(const char *name, const char *prefix, const char *what,
 				     const char *path);
 enum exit_code mapping_remove(const char *name);
+enum exit_code mapping_check_replaceable(const char *name, bool *read_only);
+enum exit_code mapping_replace(const char *name, uint64_t sectors, const char *target,
+			       const char *params, const char *old);
 int mapping_ask(const char *name, const char *message, char **answer);
 enum exit_code mapping_refused(const char *name, const char *target, int err, int kmsg);
 

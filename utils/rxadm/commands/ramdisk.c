@@ -144,14 +144,15 @@ static const char resize_usage[] =
 	" rxadm resize rxd0 -- -1G\n"
 	"\n"
 	"The limit of a cache is the memory that its data may occupy. If it falls, only the blocks\n"
-	"that no longer fit leave the cache. 'none' removes the limit. With MIN..MAX, the memory\n"
-	"beyond MIN is lent: the cache gives it back when others need it.\n"
+	"that no longer fit leave the cache. If it exceeds the RAM disk, that grows, and the cache\n"
+	"keeps its blocks. 'none' removes the limit. With MIN..MAX, the memory beyond MIN is lent:\n"
+	"the cache gives it back when others need it.\n"
 	"\n"
 	"Options, of which caches have --dry-run only:\n"
 	"     --force        shrink even if the device is open, or if data, a partition or a\n"
 	"                    file system extends beyond its new end; that part is lost\n"
 	"     --overcommit   do not count the disk towards the share of memory\n"
-	"     --dry-run      print the ioctl or message that would be sent; change nothing\n"
+	"     --dry-run      print what would be done; change nothing\n"
 	" -h, --help         print this help\n";
 
 /* Return: whether the limit of a cache is to be removed. */

@@ -312,6 +312,7 @@ static enum exit_code change_size(struct plan *plan)
 			 RXD_RESIZE_OVERCOMMIT : 0,
 		.dry_run = plan->dry_run,
 		.quiet = true,
+		.for_cache = plan->grows,
 	};
 	enum exit_code ret;
 	struct device dev;
@@ -493,5 +494,6 @@ void plan_release_steps(struct plan *plan)
 	plan->saved.diskseq = 0;
 	plan->late = EXIT_OK;
 	plan->save = NULL;
+	plan->grows = false;
 	plan->count = 0;
 }

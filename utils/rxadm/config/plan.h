@@ -36,13 +36,14 @@ struct plan {
 	enum exit_code target_error;	/* why it could not be loaded; already reported */
 	uint8_t uuid[16];
 	uint64_t min_size;	/* that the cache will have; 0: nothing is lent */
+	bool grows;		/* the cache will use more of its RAM disk */
 	uint64_t image_size;	/* size of the disk in the image; 0: no image */
 	bool has_disk;
 	enum exit_code query_error;	/* why the search for the disk failed; already reported */
 	struct rxd_query disk;
 	bool made;		/* the disk was made by this plan */
 	dev_t folder;		/* the file system that the image is on, or 0 */
-	dev_t uncached;		/* the slow disk that has the name of the cache */
+	dev_t origin;		/* the slow disk of the cache */
 	int signal;		/* the signal that interrupted a step, or 0 */
 	enum exit_code (*save)(struct plan *plan);	/* saves the disk before its removal */
 	struct disk_seen saved;	/* what may be removed; @diskseq 0: anything */
@@ -78,6 +79,7 @@ enum exit_code plan_stop_ramdisk(struct plan *plan);
 enum exit_code plan_save_ramdisk(struct plan *plan);
 void plan_begin_autosave(struct plan *plan);
 enum exit_code plan_save_image(struct plan *plan);
+void plan_save_hotlist(struct plan *plan);
 enum exit_code plan_save_unfinished(struct plan *plan);
 enum exit_code plan_start_cache(struct plan *plan);
 enum exit_code plan_start_uncached(struct plan *plan);

@@ -17,7 +17,6 @@
 #include "kernel/cache_map.h"
 #include "kernel/cache_size.h"
 #include "kernel/caches.h"
-#include "kernel/hotlist.h"
 #include "kernel/nvmet_export.h"
 #include "kernel/rxcache.h"
 
@@ -75,6 +74,11 @@ static enum exit_code set_min_size(struct plan *plan)
 	return send_freed(plan, format_text("min_size %llu", (unsigned long long)plan->min_size));
 }
 
+static enum exit_code use_growth(struct plan *plan)
+{
+	return cache_reload(plan->section->name, plan->origin, NULL, false);
+}
+
 /* Refuse changes that need a new mapping. */
 static enum exit_code check_fixed(const struct plan *plan, const struct rxcache_table *table,
 				  const struct device *origin)
@@ -102,21 +106,20 @@ static enum exit_code check_fixed(const struct plan *plan, const struct rxcache_
 	return ret;
 }
 
-/* The minimum that the cache will have, which must fit into its present size. */
+/* The minimum that the cache will have, which must fit into the size that it has then. */
 static enum exit_code wanted_minimum(struct plan *plan, const struct rxcache_features *has)
 {
 	const struct map_request *wants = &plan->section->map;
-	uint64_t sectors, limit = has->size ? has->size : plan->disk.size;
+	uint64_t sectors, size = plan_size(plan), limit = has->size ? has->size : size;
 	struct rxcache_status status = { .block_size = has->block_size };
+	enum exit_code ret = cache_status(plan->section->name, &status, &sectors);
 	char text[SIZE_TEXT_MAX];
-	enum exit_code ret = EXIT_OK;
 
-	if (wants->min_size)
-		ret = cache_status(plan->section->name, &status, &sectors);
-	plan->min_size = cache_minimum(wants->min_size, &status);
-	if (ret || plan->min_size <= limit)
-		return ret;
-	return plan_fixed(plan, "size", size_format(limit, text), wants->size_text);
+	plan->grows = !ret && cache_is_outgrown(&status, size) && target_can(VERSION_MIN_SIZE);
+	status.total = plan->grows ? size / wants->block_size : status.total;
+	plan->min_size = ret ? 0 : cache_minimum(wants->min_size, &status);
+	return plan->min_size <= limit ? ret :
+	       plan_fixed(plan, "size", size_format(limit, text), wants->size_text);
 }
 
 static enum exit_code plan_changes(struct plan *plan, const struct mapping *mapping,
@@ -126,6 +129,7 @@ static enum exit_code plan_changes(struct plan *plan, const struct mapping *mapp
 	char from[SIZE_TEXT_MAX], to[SIZE_TEXT_MAX];
 	struct rxcache_table table;
 	enum exit_code ret;
+	bool read_only;
 	char *error;
 
 	if (strcmp(mapping->target, RXCACHE_TARGET))
@@ -143,11 +147,17 @@ static enum exit_code plan_changes(struct plan *plan, const struct mapping *mapp
 	if (!ret)
 		ret = wanted_minimum(plan, &table.features);
 	if (!ret && table.features.min_size != plan->min_size)
-		ret = cache_check_promise(wants->size_text, plan->min_size, table.cache);
+		ret = cache_check_promise(wants->size_text,
+					  plan->min_size ? plan->min_size : plan_size(plan),
+					  table.cache);
+	if (!ret && plan->grows)
+		ret = mapping_check_replaceable(plan->section->name, &read_only);
 	if (!ret)
 		ret = plan_disk(plan);
 	if (ret)
 		return ret;
+	if (plan->grows)
+		plan_step(plan, use_growth, "have the cache use the new size");
 	if (strcmp(table.features.mode, wants->mode))
 		plan_step(plan, set_mode, "change the mode from %s to %s", table.features.mode,
 			  wants->mode);
@@ -212,7 +222,7 @@ static enum exit_code map_uncached(struct plan *plan)
 /* Map the cache in place of the slow disk alone. If that fails, map the slow disk alone again. */
 static enum exit_code replace_uncached(struct plan *plan)
 {
-	char *slow_disk = device_path(plan->uncached);
+	char *slow_disk = device_path(plan->origin);
 	enum exit_code ret;
 
 	signals_block();
@@ -249,11 +259,11 @@ enum exit_code plan_start_cache(struct plan *plan)
 		ret = device_find("origin", section->map.origin, &origin);
 	if (ret)
 		return ret;
+	plan->origin = origin.number;
 	if (plan->has_target)
 		ret = mapping_read(section->name, MAPPING_TABLE, &mapping);
 	if (!ret && is_uncached(&mapping)) {
 		ret = check_uncached(plan, &mapping, &origin);
-		plan->uncached = origin.number;
 		if (!ret)
 			ret = plan_disk(plan);
 		plan_step(plan, replace_uncached, "map '%s' as /dev/mapper/%s, which had no cache",
@@ -313,18 +323,12 @@ out:
 	return ret;
 }
 
-static enum exit_code save_hotlist(struct plan *plan)
-{
-	return hotlist_save(plan->section->name, plan->section->values[CONFIG_HOTLIST].text);
-}
-
 /**
  * plan_stop_cache - plan to save a cache's hot list, and to remove the cache and its RAM disk
  * @plan: the plan
  */
 enum exit_code plan_stop_cache(struct plan *plan)
 {
-	const char *hotlist = plan->section->values[CONFIG_HOTLIST].text;
 	const char *name = plan->section->name;
 	struct mapping mapping = { 0 };
 	enum exit_code ret = EXIT_OK;
@@ -338,10 +342,8 @@ enum exit_code plan_stop_cache(struct plan *plan)
 		ret = report(EXIT_BUSY, "mapping '%s': is in use (%s); release it there first",
 			     name, users);
 	} else if (!ret && mapping.exists) {
-		if (hotlist && mapping.target && !is_uncached(&mapping)) {
-			plan_step(plan, save_hotlist, "save the hot list to '%s'", hotlist);
-			plan_optional(plan);
-		}
+		if (mapping.target && !is_uncached(&mapping))
+			plan_save_hotlist(plan);
 		plan_step(plan, unmap_cache, "remove the mapping '%s'", name);
 	}
 	if (!ret && plan->has_disk)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Saving the RAM disks of sections [ramdisk NAME]: to their images, or beside those that must
- * be kept. Also: the RAM disks that 'rxadm remove --all' keeps, because they may have to be saved.
+ * be kept. Also: the RAM disks that 'rxadm remove --all' keeps, because they may have to be saved;
+ * and saving the hot lists of caches.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "copy/file.h"
 #include "image/names.h"
 #include "kernel/disk_state.h"
+#include "kernel/hotlist.h"
 #include "kernel/saves.h"
 #include "save/disk_access.h"
 #include "save/save.h"
@@ -292,4 +294,20 @@ enum exit_code plan_save_ramdisk(struct plan *plan)
 	plan_step(plan, save_now, "save /dev/rxd%d to '%s'", index, image_of(plan));
 	plan->steps[plan->count - 1].told = has_updates(plan);
 	return EXIT_OK;
+}
+
+static enum exit_code save_hotlist(struct plan *plan)
+{
+	return hotlist_save(plan->section->name, plan->section->values[CONFIG_HOTLIST].text);
+}
+
+/* Plan to save the hot list of a cache, if its section has one. */
+void plan_save_hotlist(struct plan *plan)
+{
+	const char *hotlist = plan->section->values[CONFIG_HOTLIST].text;
+
+	if (!hotlist)
+		return;
+	plan_step(plan, save_hotlist, "save the hot list to '%s'", hotlist);
+	plan_optional(plan);
 }

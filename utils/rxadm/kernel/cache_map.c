@@ -320,6 +320,24 @@ static uint64_t disk_of(dev_t number)
 }
 
 /**
+ * cache_lock_origin - wait until no other rxadm maps a disk, or replaces the table of a cache of it
+ * @origin: the disk; device-mapper allows two mappings of one disk
+ */
+enum exit_code cache_lock_origin(dev_t origin)
+{
+	char *path = device_path(origin);
+	enum exit_code ret = lock_take_one(disk_of(origin), path);
+
+	free(path);
+	return ret;
+}
+
+void cache_unlock_origin(dev_t origin)
+{
+	lock_give_one(disk_of(origin));
+}
+
+/**
  * cache_map - map a cache, or report why not
  * @control: the control node of the RAM disks
  * @request: what to map
@@ -345,12 +363,11 @@ enum exit_code cache_map(int control, const struct map_request *request, char **
 	if (!ret)
 		ret = device_find_named("origin", request->origin, &origin);
 	if (!ret) {
-		/* device-mapper allows two mappings of one disk: lock the disk. */
-		ret = lock_take_one(disk_of(origin.number), origin.path);
+		ret = cache_lock_origin(origin.number);
 		if (!ret) {
 			ret = map_devices(control, request, &cache, index, sequence, &origin,
 					  path);
-			lock_give_one(disk_of(origin.number));
+			cache_unlock_origin(origin.number);
 		}
 		device_release(&origin);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The size of a cache: check and change it. For 'rxadm map --size', make a RAM disk of this size
- * with the cache, and remove it with the cache.
+ * The size of a cache: check and change it, with its RAM disk if need be. For 'rxadm map --size',
+ * make a RAM disk of this size with the cache, and remove it with the cache.
  */
 #include <linux/rxd.h>
 #include <stdbool.h>
@@ -11,7 +11,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/signals.h"
+#include "base/system.h"
 #include "base/text.h"
 #include "base/values.h"
 #include "device/device.h"
@@ -67,10 +69,10 @@ enum exit_code cache_check_share(int control, const struct map_request *request)
 /**
  * cache_check_promise - report if a new minimum exceeds what is left of memory_share
  * @text: the sizes as the user wrote them
- * @min: the minimum in bytes; 0: the cache is not elastic any more, so its RAM disk counts
+ * @bytes: the minimum; the size of the RAM disk if the cache is not elastic any more
  * @disk: the RAM disk of the cache
  */
-enum exit_code cache_check_promise(const char *text, uint64_t min, dev_t disk)
+enum exit_code cache_check_promise(const char *text, uint64_t bytes, dev_t disk)
 {
 	struct rxd_query query;
 	enum exit_code ret;
@@ -86,9 +88,8 @@ enum exit_code cache_check_promise(const char *text, uint64_t min, dev_t disk)
 		/* For other RAM disks, it makes no difference. */
 		if (!(query.state & RXD_STATE_ELASTIC))
 			break;
-		min = min ? min : query.size;
-		if (min > query.promised && min > control_share_left(control, query.index))
-			ret = control_share_error(control, text, min, query.index,
+		if (bytes > query.promised && bytes > control_share_left(control, query.index))
+			ret = control_share_error(control, text, bytes, query.index,
 						  "remove another RAM disk");
 		break;
 	}
@@ -109,19 +110,18 @@ uint64_t cache_minimum(uint64_t min, const struct rxcache_status *status)
 	return min && min < least ? least : min;
 }
 
-static enum exit_code find_ramdisk(const char *name, dev_t *disk, uint64_t *size)
+static enum exit_code find_ramdisk(const char *name, struct rxcache_table *table, uint64_t *size)
 {
 	const struct cache *cache;
 	struct caches caches;
 	enum exit_code ret;
 	char *sectors;
 
-	*disk = 0;
 	*size = 0;
 	ret = cache_find(name, &caches, &cache);
 	if (!ret) {
-		*disk = cache->table.cache;
-		sectors = sysfs_read(*disk, "size");
+		*table = cache->table;
+		sectors = sysfs_read(table->cache, "size");
 		*size = sectors ? strtoull(sectors, NULL, 10) * SECTOR : 0;
 		free(sectors);
 	}
@@ -129,15 +129,143 @@ static enum exit_code find_ramdisk(const char *name, dev_t *disk, uint64_t *size
 	return ret;
 }
 
-static enum exit_code size_error(const char *name, uint64_t size, uint64_t least, bool is_minimum,
-				 uint64_t most)
+static enum exit_code size_error(const char *name, uint64_t size, uint64_t least, bool is_minimum)
 {
 	char has[SIZE_TEXT_MAX], least_text[SIZE_TEXT_MAX], most_text[SIZE_TEXT_MAX];
 
 	return report(EXIT_PARAMETERS,
-		      "cache '%s': its limit cannot be %s; must be from %s%s to %s, the size of its RAM disk",
+		      "cache '%s': its limit cannot be %s; must be from %s%s to %s, the memory of the machine",
 		      name, size_format(size, has), size_format(least, least_text),
-		      is_minimum ? ", its minimum," : "", size_format(most, most_text));
+		      is_minimum ? ", its minimum," : "", size_format(system_ram(), most_text));
+}
+
+static enum exit_code too_old(const char *name, const char *what, const char *version)
+{
+	return report(EXIT_DEVICE,
+		      "cache '%s': %s, because the loaded target rxcache is older than version %s; unmap all caches and load the new module",
+		      name, what, version);
+}
+
+/**
+ * cache_is_outgrown - check whether a cache would have more blocks after a reload
+ * @status: its status
+ * @ramdisk: size of its RAM disk in bytes
+ *
+ * Its sets are of one size, so a 64th of the RAM disk may be left over.
+ */
+bool cache_is_outgrown(const struct rxcache_status *status, uint64_t ramdisk)
+{
+	uint64_t most = ramdisk / (status->block_size * SECTOR);
+
+	return most > status->total && most - status->total > most / 64;
+}
+
+static enum exit_code replace(const char *name, const struct mapping *mapping,
+			      const struct size_range *sizes, bool dry_run)
+{
+	struct rxcache_table table;
+	enum exit_code ret = EXIT_OK;
+	char *error, *line;
+
+	error = mapping->target && !strcmp(mapping->target, RXCACHE_TARGET) ?
+		rxcache_parse_table(mapping->params, &table) : copy_text("it is not a cache");
+	if (error) {
+		ret = report(EXIT_DEVICE, "mapping '%s': its table is not understood: %s", name,
+			     error);
+		free(error);
+		return ret;
+	}
+	if (sizes) {
+		table.features.size = sizes->max;
+		table.features.min_size = sizes->min;
+	}
+	line = rxcache_format_table(&table);
+	if (dry_run) {
+		printf("dmsetup load %s --table '0 %llu " RXCACHE_TARGET " %s'\n", name,
+		       (unsigned long long)mapping->sectors, line);
+		printf("dmsetup resume --nolockfs %s\n", name);
+	} else {
+		signals_block();
+		ret = mapping_replace(name, mapping->sectors, RXCACHE_TARGET, line,
+				      mapping->params);
+		signals_allow();
+	}
+	free(line);
+	return ret;
+}
+
+/**
+ * cache_reload - have a cache use all of its RAM disk, which has grown, and keep its blocks
+ * @name: the cache, whose target has VERSION_MIN_SIZE
+ * @origin: its origin
+ * @sizes: its limit and its minimum from then on; 0: none; NULL: as before
+ * @dry_run: only print what would be done
+ *
+ * Waits for I/O to the origin. If the kernel refuses it, nothing has changed.
+ */
+enum exit_code cache_reload(const char *name, dev_t origin, const struct size_range *sizes,
+			    bool dry_run)
+{
+	enum exit_code ret = cache_lock_origin(origin);
+	struct mapping mapping;
+
+	if (ret)
+		return ret;
+	ret = mapping_read(name, MAPPING_TABLE, &mapping);
+	if (!ret)
+		ret = replace(name, &mapping, sizes, dry_run);
+	mapping_release(&mapping);
+	cache_unlock_origin(origin);
+	return ret;
+}
+
+/* What a cache shall have: a larger part of its RAM disk, which grows if need be. */
+struct growth {
+	const struct rxcache_table *table;
+	uint64_t from;	/* size of the RAM disk */
+	uint64_t max;	/* the limit */
+	uint64_t min;	/* the minimum; 0: none */
+};
+
+/* A RAM disk in use cannot shrink again if the last step fails. Its new size takes no memory. */
+static enum exit_code grow(const char *name, const char *text,
+			   const struct rxcache_status *status, const struct growth *growth,
+			   bool dry_run)
+{
+	const struct resize_request request = {
+		.size_text = text,
+		.size = growth->max,
+		.grow = true,
+		.dry_run = dry_run,
+		.for_cache = true,
+	};
+	const bool is_beyond = growth->max > growth->from;
+	struct size_range sizes = { .max = growth->max < growth->from ? growth->max : 0 };
+	struct rxcache_status then = *status;
+	char size[SIZE_TEXT_MAX];
+	enum exit_code ret;
+	bool read_only;
+
+	then.total = (is_beyond ? growth->max : growth->from) / (status->block_size * SECTOR);
+	sizes.min = cache_minimum(growth->min, &then);
+	/* Before anything changes. */
+	if (!target_can(VERSION_MIN_SIZE))
+		return too_old(name, "would lose its blocks if it grew", "1.5.0");
+	ret = mapping_check_replaceable(name, &read_only);
+	if (!ret && sizes.min)
+		ret = cache_check_promise(text, sizes.min, growth->table->cache);
+	/* The rest may take long. */
+	lock_give();
+	if (!ret && is_beyond)
+		ret = ramdisk_grow(growth->table->cache, &request);
+	if (ret)
+		return ret;
+	ret = cache_reload(name, growth->table->origin, &sizes, dry_run);
+	if (ret && is_beyond && !dry_run)
+		report(EXIT_OK,
+		       "note: cache '%s': its RAM disk keeps its new size, %s, until the cache is unmapped; 'rxadm resize %s none' tries again to use it",
+		       name, size_format(growth->max, size), name);
+	return ret;
 }
 
 static enum exit_code send_size(const char *name, const char *key, uint64_t bytes, bool dry_run)
@@ -155,7 +283,7 @@ static enum exit_code send_size(const char *name, const char *key, uint64_t byte
  * @text: the sizes as the user wrote them
  * @status: its status
  * @wanted: the limit, 0: none, and the minimum, 0: as before. They are rounded down to whole blocks
- * @dry_run: only print what would be sent
+ * @dry_run: only print what would be done
  *
  * The target refuses a limit below the minimum, also for a moment.
  */
@@ -169,22 +297,25 @@ enum exit_code cache_resize(const char *name, const char *text,
 	uint64_t min = cache_minimum(wanted->min, status), most;
 	uint64_t max = wanted->max - wanted->max % block;
 	const bool max_first = !wanted->min || max >= has->min_size;
+	struct rxcache_table table;
 	enum exit_code ret;
-	dev_t disk;
 
 	if (!target_can(VERSION_SIZE))
-		return report(EXIT_DEVICE,
-			      "cache '%s': cannot be resized, because the loaded target rxcache is older than version 1.3.0; unmap all caches and load the new module",
-			      name);
-	ret = find_ramdisk(name, &disk, &most);
+		return too_old(name, "cannot be resized", "1.3.0");
+	ret = find_ramdisk(name, &table, &most);
 	if (ret)
 		return ret;
 	if (has_minimum)
 		least = has->min_size;
-	if (wanted->max && (max < least || wanted->max > most))
-		return size_error(name, wanted->max, least, has_minimum, most);
+	if (wanted->max && (max < least || wanted->max > system_ram()))
+		return size_error(name, wanted->max, least, has_minimum);
+	if (max > most || (cache_is_outgrown(status, most) &&
+			   (!max || max > status->total * block)))
+		return grow(name, text, status, &(struct growth){
+			.table = &table, .from = most, .max = max ? max : most,
+			.min = wanted->min ? wanted->min : has->min_size }, dry_run);
 	if (wanted->min)
-		ret = cache_check_promise(text, min, disk);
+		ret = cache_check_promise(text, min, table.cache);
 	if (ret)
 		return ret;
 	if (max_first)
@@ -320,29 +451,6 @@ static char *made_disk(const char *name, char **diskseq)
 	return path;
 }
 
-static enum exit_code remove_made(const char *path, const char *diskseq)
-{
-	const struct discard_request request = { .diskseq = diskseq };
-	struct device dev;
-	enum exit_code ret;
-	int control, index;
-
-	ret = control_open(&control);
-	if (ret)
-		return ret;
-	ret = device_find_rxd("RAM disk", path, &dev, &index);
-	if (!ret) {
-		ret = disk_lock(&dev, diskseq, DISK_LOCK_DATA);
-		if (!ret) {
-			ret = ramdisk_remove(control, &dev, index, &request);
-			disk_unlock(diskseq, DISK_LOCK_DATA);
-		}
-		device_release(&dev);
-	}
-	close(control);
-	return ret;
-}
-
 static enum exit_code unmap_sized(const char *name, bool dry_run)
 {
 	char *diskseq = NULL;
@@ -352,7 +460,7 @@ static enum exit_code unmap_sized(const char *name, bool dry_run)
 	if (!ret && disk && dry_run)
 		printf("rxadm remove %s\n", disk);
 	else if (!ret && disk)
-		ret = remove_made(disk, diskseq);
+		ret = ramdisk_remove_same(disk, diskseq);
 	free(diskseq);
 	free(disk);
 	return ret;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/signals.h"
@@ -172,6 +173,34 @@ enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
 		disk_unlock(diskseq, DISK_LOCK_DATA);
 	}
 	free(diskseq);
+	return ret;
+}
+
+/**
+ * ramdisk_remove_same - remove a RAM disk if it is still the same one, or report why not
+ * @path: its node
+ * @diskseq: its disk_sequence() at first
+ */
+enum exit_code ramdisk_remove_same(const char *path, const char *diskseq)
+{
+	const struct discard_request request = { .diskseq = diskseq };
+	struct device dev;
+	enum exit_code ret;
+	int control, index;
+
+	ret = control_open(&control);
+	if (ret)
+		return ret;
+	ret = device_find_rxd("RAM disk", path, &dev, &index);
+	if (!ret) {
+		ret = disk_lock(&dev, diskseq, DISK_LOCK_DATA);
+		if (!ret) {
+			ret = ramdisk_remove(control, &dev, index, &request);
+			disk_unlock(diskseq, DISK_LOCK_DATA);
+		}
+		device_release(&dev);
+	}
+	close(control);
 	return ret;
 }
 

@@ -21,6 +21,7 @@ struct discard_request {
 
 enum exit_code ramdisk_remove(int fd, const struct device *dev, int index,
 			      const struct discard_request *request);
+enum exit_code ramdisk_remove_same(const char *path, const char *diskseq);
 enum exit_code ramdisk_clear(int fd, const struct device *dev, int index,
 			     const struct discard_request *request);
 enum exit_code ramdisk_remove_all(int fd, const struct discard_request *request);

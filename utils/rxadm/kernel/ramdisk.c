@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/signals.h"
@@ -172,7 +174,9 @@ static enum exit_code resize(int fd, const struct device *dev, int index,
 			      (unsigned long long)request->size,
 			      advice("--force", "'rxadm resize --force'"));
 	case ERANGE:
-		return control_share_error(fd, request->size_text, request->size, index, NULL);
+		return control_share_error(fd, request->size_text, request->size, index,
+					   request->for_cache && request->grow ?
+					   "remove another RAM disk" : NULL);
 	case ENOSPC:
 		return reserve_error(fd, dev, request, index);
 	default:
@@ -189,7 +193,7 @@ static void note_cache(int fd, const struct device *dev, int index)
 		return;
 	users = users_of(dev->number);
 	report(EXIT_OK,
-	       "note: %s '%s': is in use as a cache%s%s%s; to use the new size, run 'dmsetup suspend' and 'dmsetup resume', which empties the cache",
+	       "note: %s '%s': is in use as a cache%s%s%s; to use the new size, run 'dmsetup suspend' and 'dmsetup resume'",
 	       dev->what, dev->path, users ? " (" : "", users ? users : "", users ? ")" : "");
 	free(users);
 }
@@ -219,13 +223,44 @@ enum exit_code ramdisk_resize(int fd, const struct device *dev, int index,
 	ret = check_contents(fd, dev, index, request, &unknown);
 	if (!ret)
 		ret = resize(fd, dev, index, request);
-	if (!ret && !same && !request->dry_run)
+	if (!ret && !same && !request->dry_run && !request->for_cache)
 		note_cache(fd, dev, index);
 	if (!ret && unknown)
 		report(EXIT_OK,
 		       "note: %s '%s': holds %s, whose size is unknown; only data beyond the new end was checked for",
 		       dev->what, dev->path, unknown);
 	free(unknown);
+	return ret;
+}
+
+/**
+ * ramdisk_grow - have a RAM disk grow to a size, or report why not
+ * @disk: the RAM disk
+ * @request: the size, with @grow
+ */
+enum exit_code ramdisk_grow(dev_t disk, const struct resize_request *request)
+{
+	char *path = device_path(disk), *sequence = disk_sequence(disk);
+	struct device dev;
+	enum exit_code ret;
+	int control, index;
+
+	ret = control_open(&control);
+	if (ret)
+		goto out;
+	ret = device_find_rxd("RAM disk", path, &dev, &index);
+	if (!ret) {
+		ret = disk_lock(&dev, sequence, DISK_LOCK_SIZE);
+		if (!ret) {
+			ret = ramdisk_resize(control, &dev, index, request);
+			disk_unlock(sequence, DISK_LOCK_SIZE);
+		}
+		device_release(&dev);
+	}
+	close(control);
+out:
+	free(sequence);
+	free(path);
 	return ret;
 }
 

@@ -5,6 +5,7 @@
 #include <linux/rxd.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "device/device.h"
@@ -35,9 +36,11 @@ struct resize_request {
 	uint32_t flags;
 	bool dry_run;		/* only check, and print what would be done */
 	bool quiet;		/* with @dry_run: print nothing */
+	bool for_cache;		/* the caller has the cache use the new size */
 };
 
 enum exit_code ramdisk_resize(int fd, const struct device *dev, int index,
 			      const struct resize_request *request);
+enum exit_code ramdisk_grow(dev_t disk, const struct resize_request *request);
 
 #endif /* RXADM_KERNEL_RAMDISK_H */
