@@ -157,3 +157,14 @@ def folder(lab):
 def path(folder):
     """Where a file may go."""
     return os.path.join(folder, "image")
+
+
+@pytest.fixture(name="share")
+def small_share():
+    """Only one percent of the memory may be promised. Returns how many MiB that is."""
+    path = "/sys/module/rxd/parameters/memory_share"
+    with open(path, "w", encoding="ascii") as file:
+        file.write("1")
+    yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 100 >> 20
+    with open(path, "w", encoding="ascii") as file:
+        file.write("75")
