@@ -15,6 +15,7 @@ typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 
+#define U64_MAX			UINT64_MAX
 #define BIT(n)			(1UL << (n))
 #define GENMASK(high, low)	(~0UL >> (63 - (high)) & ~0UL << (low))
 #define GENMASK_ULL(high, low)	GENMASK(high, low)
