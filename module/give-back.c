@@ -47,8 +47,9 @@
 #define OOM_PART	8
 #define OOM_LEAST	(16 * LEAST_PAGES)
 #define OOM_MOST	(256 * LEAST_PAGES)
-/* If locks are held, it tries again so often, with a pause before. */
+/* If locks are held, it tries again so often, with a pause before; or longer, while blocks move. */
 #define OOM_TRIES	100
+#define OOM_TRIES_MOVES	(150 * OOM_TRIES)
 #define OOM_PAUSE	(HZ / 50)
 /*
  * Programs may take so many pages in a jiffy (1 GiB/s). So free memory is looked at before half of
@@ -73,6 +74,9 @@ static struct workqueue_struct *early_wq;
 /* Tasks that are giving back, and what they have given since the OOM notifier was called. */
 static atomic_t givers;
 static atomic_long_t given_pages;
+
+/* Caches whose blocks move to a larger index. They can give nothing until this ends. */
+static atomic_t moving_caches;
 
 /* How memory of a node is given back early. */
 static struct early {
@@ -156,6 +160,17 @@ long rxd_give_back(unsigned long nr, int node)
 	smp_mb__before_atomic();
 	atomic_dec(&givers);
 	return given;
+}
+
+/**
+ * rxd_note_moves - count caches whose blocks move, and cannot be given back meanwhile
+ * @nr: 1; or -1 at the end
+ *
+ * Between the two, the caller may only allocate memory with __GFP_NORETRY: the OOM notifier waits.
+ */
+void rxd_note_moves(int nr)
+{
+	atomic_add(nr, &moving_caches);
 }
 
 /* What to report if memory is urgently needed. */
@@ -256,13 +271,15 @@ static long give_to_task(unsigned long nr)
 static int give_before_oom(struct notifier_block *block, unsigned long action, void *data)
 {
 	unsigned long *freed = data;
-	unsigned int i;
+	unsigned int i, tries = 0;
 	bool is_busy;
-	long nr;
+	long nr = 0;
 
-	for (i = 0; i < OOM_TRIES; i++) {
+	for (i = 0; tries < OOM_TRIES && i < OOM_TRIES_MOVES; i++) {
 		if (i)
 			schedule_timeout_uninterruptible(OOM_PAUSE);
+		if (!atomic_read(&moving_caches))
+			tries++;
 		nr = give_to_task(clamp(rxd_lent_pages() / OOM_PART, OOM_LEAST, OOM_MOST));
 		is_busy = nr == -EBUSY || atomic_read_acquire(&givers);
 		nr = atomic_long_xchg(&given_pages, 0);

@@ -112,6 +112,7 @@ int rxd_give_back_init(void);
 void rxd_give_back_exit(void);
 void rxd_give_early(void);
 long rxd_give_back(unsigned long nr, int node);
+void rxd_note_moves(int nr);
 
 /* lend.c */
 

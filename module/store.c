@@ -819,6 +819,7 @@ int rxd_store_begin_moves(struct rxd_moves *moves, struct rxd_store *store)
 	moves->dir = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
 	rcu_assign_pointer(store->dir, dir);
 	spin_unlock_irq(&store->leaf_lock);
+	rxd_note_moves(1);
 	return 0;
 }
 
@@ -853,14 +854,13 @@ static bool has_all(const struct rxd_leaf *leaf, unsigned long first, unsigned i
 bool rxd_store_move(struct rxd_moves *moves, unsigned long from, unsigned long to,
 		    unsigned int nr)
 {
+	unsigned long first = from % RXD_PAGES_PER_LEAF, at = to % RXD_PAGES_PER_LEAF;
 	struct rxd_leaf *old = unmoved_leaf(moves, from / RXD_PAGES_PER_LEAF), *leaf;
-	unsigned long at = to % RXD_PAGES_PER_LEAF;
 	struct rxd_store *store = moves->store;
 	struct page *replaced, *retired = NULL;
 	unsigned int i, nr_replaced = 0;
 
-	from %= RXD_PAGES_PER_LEAF;
-	if (WARN_ON_ONCE(!old || !has_all(old, from, nr)))
+	if (WARN_ON_ONCE(!old || !has_all(old, first, nr)))
 		return false;
 	leaf = rxd_leaf_get(store, to, nr, RXD_GFP | RXD_GFP_REPLACE);
 	if (!leaf)
@@ -868,8 +868,8 @@ bool rxd_store_move(struct rxd_moves *moves, unsigned long from, unsigned long t
 	for (i = 0; i < nr; i++) {
 		replaced = rcu_dereference_protected(leaf->page[at + i], true);
 		rcu_assign_pointer(leaf->page[at + i],
-				   rcu_dereference_protected(old->page[from + i], true));
-		RCU_INIT_POINTER(old->page[from + i], NULL);
+				   rcu_dereference_protected(old->page[first + i], true));
+		RCU_INIT_POINTER(old->page[first + i], NULL);
 		if (likely(!replaced))
 			continue;
 		rxd_store_count(store, replaced, -1);
@@ -877,7 +877,10 @@ bool rxd_store_move(struct rxd_moves *moves, unsigned long from, unsigned long t
 		retired = replaced;
 		nr_replaced++;
 	}
-	atomic_long_sub(nr, rxd_leaf_state(old));
+	/* The leaf is freed with its last page. */
+	if (rxd_leaf_pages(old) == nr)
+		RCU_INIT_POINTER(moves->dir[from / RXD_PAGES_PER_LEAF], NULL);
+	rxd_leaf_put(store, old, from, nr);
 	rxd_leaf_put(store, leaf, to, nr_replaced);
 	rxd_store_discharge(store, nr_replaced);
 	rxd_retire_pages(retired, nr_replaced);
@@ -925,11 +928,14 @@ void rxd_store_end_moves(struct rxd_moves *moves)
 	}
 	atomic_long_sub(nr_leaves, &store->leaves);
 	rxd_store_discharge(store, nr_pages);
+	/* What was counted above was too much, because the pages were used until now. */
+	rxd_lend_count(store);
 	rxd_note_retired(nr_pages + nr_leaves);
 	reap_leaves(&lists);
 	/* For tasks that walk the leaves without I/O. */
 	synchronize_rcu_expedited();
 	kvfree(moves->dir);
+	rxd_note_moves(-1);
 }
 
 /**

@@ -290,6 +290,11 @@ unsigned long test_oom(void)
 	return freed;
 }
 
+int test_moving_caches(void)
+{
+	return atomic_read(&moving_caches);
+}
+
 void test_compare(void)
 {
 	mod_delayed_work(system_dfl_wq, &compare_work, 0);

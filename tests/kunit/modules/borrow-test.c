@@ -659,6 +659,47 @@ static void oom_waits_for_gifts_of_others(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, oom.given, BATCH);
 }
 
+/* Blocks that move to a larger index cannot be given, for longer than locks are held. */
+static void oom_waits_for_moves(struct kunit *test)
+{
+	struct cache *c = make_lent(test, 100, 0);
+	struct task_struct *killer;
+	struct rxd_moves moves;
+	static struct call oom;
+
+	killer = prepare(&oom, call_oom);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, killer);
+	c->is_busy = true;
+	rxd_note_moves(1);
+	wake_up_process(killer);
+	msleep(3000);
+	KUNIT_EXPECT_FALSE(test, completion_done(&oom.done));
+	c->is_busy = false;
+	rxd_note_moves(-1);
+	wait_for_completion(&oom.done);
+	KUNIT_EXPECT_EQ(test, oom.given, 100);
+
+	/* Those of a store count as long as its pages have no numbers. */
+	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, c->borrower.store), 0);
+	KUNIT_EXPECT_EQ(test, test_moving_caches(), 1);
+	rxd_store_end_moves(&moves);
+	KUNIT_EXPECT_EQ(test, test_moving_caches(), 0);
+}
+
+/* Pages that have not moved are lent no more. */
+static void unmoved_pages_are_not_lent(struct kunit *test)
+{
+	struct cache *c = make_lent(test, 3 * BATCH + 7, 2 * BATCH + 9);
+	struct rxd_moves moves;
+
+	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, c->borrower.store), 0);
+	KUNIT_EXPECT_TRUE(test, rxd_store_move(&moves, 0, 1024, 256));
+	rxd_store_end_moves(&moves);
+	KUNIT_EXPECT_EQ(test, rxd_store_used(c->borrower.store), 256);
+	expect_lent(test, pages_on(c, 0), pages_on(c, 1));
+	KUNIT_EXPECT_EQ(test, test_lent_on(0) + test_lent_on(1), 256);
+}
+
 static void oom_of_a_cpuset_gets_its_nodes(struct kunit *test)
 {
 	struct cache *c = make_lent(test, 300, 200);
@@ -905,6 +946,8 @@ static struct kunit_case borrow_cases[] = {
 	KUNIT_CASE_SLOW(oom_waits_for_locks_only),
 	KUNIT_CASE(oom_counts_gifts_of_others),
 	KUNIT_CASE(oom_waits_for_gifts_of_others),
+	KUNIT_CASE_SLOW(oom_waits_for_moves),
+	KUNIT_CASE(unmoved_pages_are_not_lent),
 	KUNIT_CASE(oom_of_a_cpuset_gets_its_nodes),
 	KUNIT_CASE(grows_where_it_allocates),
 	KUNIT_CASE(lent_pages_are_of_the_node),

@@ -51,6 +51,7 @@ unsigned long test_count(int node);
 unsigned long test_scan(int node, unsigned long nr, unsigned long *reclaimed);
 unsigned long test_drop(int node, unsigned long nr);
 unsigned long test_oom(void);
+int test_moving_caches(void);
 void test_compare(void);
 unsigned long test_delay(void);
 unsigned long test_early(void);

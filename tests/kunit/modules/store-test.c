@@ -1382,6 +1382,28 @@ static void moves_may_overlap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, index_bytes(store), empty);
 }
 
+/* The leaves of the old numbers go early, so that there is memory for the others. */
+static void leaves_go_with_their_last_move(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 3 * PER_LEAF);
+	const unsigned long far = 2 * PER_LEAF;
+	unsigned long empty = index_bytes(store);
+	struct rxd_moves moves;
+
+	fill(test, store, 0, 4, 0x11);
+	fill(test, store, PER_LEAF, 1, 0x22);
+	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, store), 0);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + 2 * PAGE_SIZE);
+	KUNIT_EXPECT_TRUE(test, rxd_store_move(&moves, 0, far, 2));
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + 3 * PAGE_SIZE);
+	KUNIT_EXPECT_TRUE(test, rxd_store_move(&moves, 2, far + 2, 2));
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + 2 * PAGE_SIZE);
+	rxd_store_end_moves(&moves);
+	KUNIT_EXPECT_EQ(test, index_bytes(store), empty + PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, count_pages(store), 4);
+	KUNIT_EXPECT_TRUE(test, page_is(store, far + 3, 0x11));
+}
+
 static void unmoved_pages_go(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 3 * PER_LEAF);
@@ -1563,6 +1585,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(exchange_at_limit),
 	KUNIT_CASE(exchange_without_memory_for_leaf),
 	KUNIT_CASE(moves_may_overlap),
+	KUNIT_CASE(leaves_go_with_their_last_move),
 	KUNIT_CASE(unmoved_pages_go),
 	KUNIT_CASE(move_replaces),
 	KUNIT_CASE(move_without_leaf),
