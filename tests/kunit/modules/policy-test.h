@@ -10,6 +10,7 @@
 #include "../dm-target/policy.h"
 #include "../dm-target/tag.h"
 
+bool test_in_main(u64 tag);
 int test_plain_victim(struct rxc_policy *policy, u64 *tags);
 bool test_has_order(const struct rxc_policy *policy, const u64 *tags);
 void test_copy_policy(struct rxc_policy *to, const struct rxc_policy *from);

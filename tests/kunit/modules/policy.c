@@ -48,6 +48,11 @@ static void look_at(const struct rxc_policy *policy, const struct s3_set *s, con
 	}
 }
 
+bool test_in_main(u64 tag)
+{
+	return policy_bits(tag) & S3_MAIN;
+}
+
 int test_plain_victim(struct rxc_policy *policy, u64 *tags)
 {
 	unsigned long limit = small_limit(policy, 0);
