@@ -240,12 +240,18 @@ def test_use_of_what_is_there(lab):
     ok("resize", cache.name, "none")
     assert limits(cache) == (0, 0) and cache.status().total == 12 * MIB // BLOCK
     expect_all_there(cache, blocks)
+    # Less than a 64th more: 49 sets of 63 blocks in place of 48 of 64.
+    cache.ramdisk.resize(12 * MIB + 48 * BLOCK)
+    ok("resize", cache.name, "none")
+    assert cache.status().total == 49 * 63
 
 
 @pytest.mark.one_kernel
 def test_bad(made):
     refused(1, "resize", made.name, str(RAM * 2), names="the memory of the machine")
     refused(4, "resize", made.name, "8M", runner=old_module, names="older than version 1.3.0")
+    made.ramdisk.resize(256 * MIB)
+    refused(1, "resize", made.name, "6M", names="must be from 8M to ")
     assert made.status().total == 4 * MIB // BLOCK
 
 

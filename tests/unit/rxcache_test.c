@@ -331,9 +331,32 @@ static void test_least_blocks(void)
 	}
 }
 
+/* As rxc_divide_slots() of the target divides them. */
+static void test_slots(void)
+{
+	static const struct {
+		uint64_t blocks;
+		uint64_t slots;
+	} sizes[] = { { 0, 0 }, { 16, 16 }, { 63, 63 }, { 64, 64 }, { 65, 64 }, { 100, 100 },
+		      { 2080, 2079 }, { 3072, 3072 }, { 3120, 3087 }, { 26214400, 26214400 },
+		      { 26476544, 26476544 } };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		const struct rxcache_status status = { .total = sizes[i].slots, .block_size = 8 };
+		const struct rxcache_status less = { .total = sizes[i].slots - 1, .block_size = 8 };
+
+		tap_ok(rxcache_slots(sizes[i].blocks) == sizes[i].slots &&
+		       !rxcache_is_outgrown(&status, 4096 * sizes[i].blocks) &&
+		       (!sizes[i].slots || rxcache_is_outgrown(&less, 4096 * sizes[i].blocks)),
+		       "rxcache_slots: of %llu", (unsigned long long)sizes[i].blocks);
+	}
+}
+
 int main(void)
 {
 	test_minimum();
+	test_slots();
 	test_advice();
 	test_least_blocks();
 	test_status();

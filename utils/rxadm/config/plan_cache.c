@@ -115,7 +115,7 @@ static enum exit_code wanted_minimum(struct plan *plan, const struct rxcache_fea
 	enum exit_code ret = cache_status(plan->section->name, &status, &sectors);
 	char text[SIZE_TEXT_MAX];
 
-	plan->grows = !ret && cache_is_outgrown(&status, size) && target_can(VERSION_MIN_SIZE);
+	plan->grows = !ret && rxcache_is_outgrown(&status, size) && target_can(VERSION_MIN_SIZE);
 	status.total = plan->grows ? size / wants->block_size : status.total;
 	plan->min_size = ret ? 0 : cache_minimum(wants->min_size, &status);
 	return plan->min_size <= limit ? ret :

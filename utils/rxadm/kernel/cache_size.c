@@ -114,11 +114,9 @@ static enum exit_code find_ramdisk(const char *name, struct rxcache_table *table
 {
 	const struct cache *cache;
 	struct caches caches;
-	enum exit_code ret;
+	enum exit_code ret = cache_find(name, &caches, &cache);
 	char *sectors;
 
-	*size = 0;
-	ret = cache_find(name, &caches, &cache);
 	if (!ret) {
 		*table = cache->table;
 		sectors = sysfs_read(table->cache, "size");
@@ -144,20 +142,6 @@ static enum exit_code too_old(const char *name, const char *what, const char *ve
 	return report(EXIT_DEVICE,
 		      "cache '%s': %s, because the loaded target rxcache is older than version %s; unmap all caches and load the new module",
 		      name, what, version);
-}
-
-/**
- * cache_is_outgrown - check whether a cache would have more blocks after a reload
- * @status: its status
- * @ramdisk: size of its RAM disk in bytes
- *
- * Its sets are of one size, so a 64th of the RAM disk may be left over.
- */
-bool cache_is_outgrown(const struct rxcache_status *status, uint64_t ramdisk)
-{
-	uint64_t most = ramdisk / (status->block_size * SECTOR);
-
-	return most > status->total && most - status->total > most / 64;
 }
 
 static enum exit_code replace(const char *name, const struct mapping *mapping,
@@ -194,6 +178,19 @@ static enum exit_code replace(const char *name, const struct mapping *mapping,
 	return ret;
 }
 
+static enum exit_code check_grown(const char *name)
+{
+	struct rxcache_status status;
+	struct rxcache_table table;
+	uint64_t size, sectors;
+	enum exit_code ret = find_ramdisk(name, &table, &size);
+
+	ret = ret ? ret : cache_status(name, &status, &sectors);
+	if (!ret && rxcache_is_outgrown(&status, size))
+		ret = report(EXIT_MEMORY, "cache '%s': keeps its size; see the kernel log", name);
+	return ret;
+}
+
 /**
  * cache_reload - have a cache use all of its RAM disk, which has grown, and keep its blocks
  * @name: the cache, whose target has VERSION_MIN_SIZE
@@ -201,7 +198,8 @@ static enum exit_code replace(const char *name, const struct mapping *mapping,
  * @sizes: its limit and its minimum from then on; 0: none; NULL: as before
  * @dry_run: only print what would be done
  *
- * Waits for I/O to the origin. If the kernel refuses it, nothing has changed.
+ * Waits for I/O to the origin. If the kernel refuses it, nothing has changed. The target keeps its
+ * size, and resumes, if memory for the larger one is short.
  */
 enum exit_code cache_reload(const char *name, dev_t origin, const struct size_range *sizes,
 			    bool dry_run)
@@ -216,7 +214,7 @@ enum exit_code cache_reload(const char *name, dev_t origin, const struct size_ra
 		ret = replace(name, &mapping, sizes, dry_run);
 	mapping_release(&mapping);
 	cache_unlock_origin(origin);
-	return ret;
+	return ret || dry_run ? ret : check_grown(name);
 }
 
 /* What a cache shall have: a larger part of its RAM disk, which grows if need be. */
@@ -241,14 +239,16 @@ static enum exit_code grow(const char *name, const char *text,
 	};
 	const bool is_beyond = growth->max > growth->from;
 	struct size_range sizes = { .max = growth->max < growth->from ? growth->max : 0 };
+	const uint64_t block = status->block_size * SECTOR;
 	struct rxcache_status then = *status;
 	char size[SIZE_TEXT_MAX];
 	enum exit_code ret;
 	bool read_only;
 
-	then.total = (is_beyond ? growth->max : growth->from) / (status->block_size * SECTOR);
+	then.total = (is_beyond ? growth->max : growth->from) / block;
 	sizes.min = cache_minimum(growth->min, &then);
-	/* Before anything changes. */
+	if (sizes.max && sizes.max < rxcache_least_blocks(&then) * block)
+		return size_error(name, sizes.max, rxcache_least_blocks(&then) * block, false);
 	if (!target_can(VERSION_MIN_SIZE))
 		return too_old(name, "would lose its blocks if it grew", "1.5.0");
 	ret = mapping_check_replaceable(name, &read_only);
@@ -309,7 +309,7 @@ enum exit_code cache_resize(const char *name, const char *text,
 		least = has->min_size;
 	if (wanted->max && (max < least || wanted->max > system_ram()))
 		return size_error(name, wanted->max, least, has_minimum);
-	if (max > most || (cache_is_outgrown(status, most) &&
+	if (max > most || (rxcache_is_outgrown(status, most) &&
 			   (!max || max > status->total * block)))
 		return grow(name, text, status, &(struct growth){
 			.table = &table, .from = most, .max = max ? max : most,

@@ -15,7 +15,6 @@ enum exit_code cache_check_minimum(const char *text, uint64_t min, uint64_t bloc
 enum exit_code cache_check_share(int control, const struct map_request *request);
 enum exit_code cache_check_promise(const char *text, uint64_t bytes, dev_t disk);
 uint64_t cache_minimum(uint64_t min, const struct rxcache_status *status);
-bool cache_is_outgrown(const struct rxcache_status *status, uint64_t ramdisk);
 enum exit_code cache_reload(const char *name, dev_t origin, const struct size_range *sizes,
 			    bool dry_run);
 enum exit_code cache_resize(const char *name, const char *text,

@@ -15,6 +15,7 @@
 #define RXCACHE_DEFAULT_BLOCK_SIZE	4096
 #define RXCACHE_BLOCKS_MIN		16	/* RXC_SLOTS_MIN of the target */
 #define RXCACHE_SIZE_PARTS		32	/* RXC_SIZE_PARTS of the target */
+#define RXCACHE_WAYS			64	/* RXC_WAYS of the target */
 #define RXCACHE_MODE_MAX		32
 
 struct rxcache_features {
@@ -65,6 +66,21 @@ char *rxcache_parse_table(const char *line, struct rxcache_table *table);
 char *rxcache_parse_status(const char *line, struct rxcache_status *status);
 char *rxcache_format_table(const struct rxcache_table *table);
 uint64_t rxcache_size(const struct rxcache_status *status);
+
+/* Return: how many of the blocks of a RAM disk a cache uses. Its sets are of one size. */
+static inline uint64_t rxcache_slots(uint64_t blocks)
+{
+	uint64_t fewer = blocks / RXCACHE_WAYS, more = fewer + !!(blocks % RXCACHE_WAYS);
+	uint64_t of_more = more ? more * (blocks / more) : 0;
+
+	return fewer * RXCACHE_WAYS > of_more ? fewer * RXCACHE_WAYS : of_more;
+}
+
+/* Would the cache have more blocks after a reload? @ramdisk: size of its RAM disk in bytes */
+static inline bool rxcache_is_outgrown(const struct rxcache_status *status, uint64_t ramdisk)
+{
+	return rxcache_slots(ramdisk / (status->block_size * 512)) > status->total;
+}
 
 /* Return: the least size that a cache can be given, in blocks. */
 static inline uint64_t rxcache_least_blocks(const struct rxcache_status *status)
