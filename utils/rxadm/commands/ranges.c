@@ -273,7 +273,7 @@ static const struct column advise_columns[] = {
 	[COL_HOUR_HIT_PERCENT] = { "HOUR_HIT_PERCENT", COLUMN_NUMBER, true,
 				   "hit ratio of this size in the last hour, in percent" },
 	[COL_HOUR_SAVED] = { "HOUR_SAVED", COLUMN_NUMBER, true,
-			     "blocks that it would not have read from the origin in this hour" },
+			     "how many fewer blocks it would have read from the origin then" },
 	[COL_DAY_HIT_PERCENT] = { "DAY_HIT_PERCENT", COLUMN_NUMBER, true,
 				  "as HOUR_HIT_PERCENT, in the last day" },
 	[COL_DAY_SAVED_HOURLY] = { "DAY_SAVED_HOURLY", COLUMN_NUMBER, true,
@@ -284,10 +284,10 @@ static const struct table_spec advise_spec = {
 	.name = "sizes",
 	.usage = "Usage: rxadm advise NAME [OPTION...]\n"
 		 "\n"
-		 "Show the hit ratio that a cache would have had with other sizes, and how many blocks an\n"
-		 "hour it would not have read from the origin, compared with its present size, in the last\n"
-		 "hour and day. First switch this on, by 'rxadm set NAME --advise on' or, permanently, by\n"
-		 "'advise = yes' in rxd.conf.\n",
+		 "Show the hit ratio that a cache would have had with other sizes, and how many\n"
+		 "fewer blocks an hour it would have read from the origin than with its present\n"
+		 "size, in the last hour and day. First switch this on, by 'rxadm set NAME\n"
+		 "--advise on' or, permanently, by 'advise = yes' in rxd.conf.\n",
 	.columns = advise_columns,
 	.count = ARRAY_SIZE(advise_columns),
 };
@@ -361,7 +361,7 @@ static void note_sizes(const char *name, const struct advice *advice,
 	note_left_out(name, advice, ADVICE_DAY);
 	if (advice->halved)
 		report(EXIT_OK,
-		       "note: samples of '%s' came too fast, so only one of %llu is taken since, and the figures are less exact",
+		       "note: samples of '%s' came too fast, so the target now takes only one of %llu, and the figures are less exact",
 		       name, 1ULL << advice->halved);
 	if (!advice->time[ADVICE_DAY].reads && !advice->time[ADVICE_DAY].left_out)
 		report(EXIT_OK, "note: nothing was read from '%s' in the last day", name);
