@@ -1094,6 +1094,7 @@ static int lend_init(struct kunit *test)
 {
 	test_machine = (struct test_machine) {};
 	test_limit = (struct test_limit) {};
+	test_forget_gifts();
 	return 0;
 }
 

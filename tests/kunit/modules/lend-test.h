@@ -52,6 +52,7 @@ unsigned long test_enough_for_task(unsigned long node_pages);
 unsigned long test_urgent_count(unsigned long lent, unsigned long node_pages);
 long test_watch_pages(unsigned int nr_cpus, unsigned long node_pages);
 void test_early(void);
+void test_forget_gifts(void);
 unsigned long test_oom(void);
 void test_compare(void);
 long test_reclaimable(void);
