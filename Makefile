@@ -49,7 +49,7 @@ SEED		?=
 help:
 	@echo 'make demo [KERNEL=6.12]            show and measure the main use, in a guest'
 	@echo 'make demo HOST=1                   the same on this machine, with a file as the disk'
-	@echo 'make test                          all checks of a change (root; about 45 minutes on'
+	@echo 'make test                          all checks of a change (root; about 55 minutes on'
 	@echo '                                   two cores, longer on a slow machine); without'
 	@echo '                                   test-system, with a short torture'
 	@echo 'make check                         unit tests that need neither root nor a guest'
