@@ -672,7 +672,7 @@ static void oom_waits_for_moves(struct kunit *test)
 	c->is_busy = true;
 	rxd_note_moves(1);
 	wake_up_process(killer);
-	msleep(3000);
+	msleep(6000);
 	KUNIT_EXPECT_FALSE(test, completion_done(&oom.done));
 	c->is_busy = false;
 	rxd_note_moves(-1);
