@@ -94,7 +94,13 @@ char *rxc_limit_check_min(const struct rxcache *c, u64 bytes, u64 size, unsigned
 	return NULL;
 }
 
-static unsigned long most_blocks(const struct rxcache *c)
+/**
+ * rxc_limit_most - get the largest number of blocks that the cache may have
+ * @c: the cache; the caller prevents that the index is replaced
+ *
+ * Return: number of blocks.
+ */
+unsigned long rxc_limit_most(const struct rxcache *c)
 {
 	unsigned long nr_slots = rxc_index_nr_slots(c->index);
 	u64 size = READ_ONCE(c->size);
@@ -104,7 +110,7 @@ static unsigned long most_blocks(const struct rxcache *c)
 
 static unsigned long least_blocks(const struct rxcache *c)
 {
-	return min_t(u64, c->min_size / bytes_of_block(c), most_blocks(c));
+	return min_t(u64, c->min_size / bytes_of_block(c), rxc_limit_most(c));
 }
 
 static void raise(struct rxcache *c, u64 *bytes, const char *name)
@@ -130,7 +136,7 @@ static void apply(struct rxcache *c)
 		WRITE_ONCE(c->size, 0);
 	raise(c, &c->size, "size");
 	raise(c, &c->min_size, "min_size");
-	nr = most_blocks(c);
+	nr = rxc_limit_most(c);
 	if (c->min_size) {
 		c->floating = clamp(c->floating, least_blocks(c), nr);
 		nr = c->floating;
@@ -211,17 +217,6 @@ static void float_as_used(struct rxcache *c)
 static void begin_trim(struct rxcache *c)
 {
 	mod_delayed_work(c->wq, &c->trim_work, 0);
-}
-
-/**
- * rxc_limit_most - get the largest number of blocks that the cache may have
- * @c: the cache; the caller prevents that the index is replaced
- *
- * Return: number of blocks.
- */
-unsigned long rxc_limit_most(const struct rxcache *c)
-{
-	return most_blocks(c);
 }
 
 /**

@@ -15,8 +15,10 @@
 #include "policy.h"
 
 /*
- * Find the way of a block in its new set. If the set is full, the coldest block leaves: rxd_store_
- * move() frees its pages. Return: -1 if this is the block itself.
+ * Find the way of a block in its new set. If the set is full, the coldest block leaves, whose pages
+ * rxd_store_move() frees.
+ *
+ * Return: the way, or -1 if the coldest block is this one.
  */
 static int find_new_way(struct rxc_index *index, unsigned long set, u64 tag, bool *replaces)
 {
