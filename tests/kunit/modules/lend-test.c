@@ -357,18 +357,27 @@ static void drop_beside_a_gift(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat(l, RXC_GIVEN), 2);
 }
 
-/* If nothing can be given, the limit stays, and nothing counts as given, or as taken again. */
-static void blocks_in_use_are_not_given(struct kunit *test)
+/* Blocks from 0 on, which are in use until their fills end. The limit follows once in a jiffy. */
+static void begin_fills(struct kunit *test, struct lender *l, u64 nr)
 {
-	struct lender *l = make(test, MINIMUM);
-	unsigned long before, slot;
+	unsigned long slot;
 	u64 block;
 
-	for (block = 0; block < 2 * MINIMUM; block++) {
+	for (block = 0; block < nr; block++) {
 		KUNIT_ASSERT_TRUE(test, begin_fill(l, block, &slot));
 		if (block % 64 == 0)
 			schedule_timeout_uninterruptible(1);
 	}
+}
+
+/* If nothing can be given, the limit stays, and nothing counts as given, or as taken again. */
+static void blocks_in_use_are_not_given(struct kunit *test)
+{
+	struct lender *l = make(test, MINIMUM);
+	unsigned long before;
+	u64 block;
+
+	begin_fills(test, l, 2 * MINIMUM);
 	rxc_limit_count_taken(&l->c);
 	before = used(l);
 	KUNIT_EXPECT_EQ(test, before, 2 * MINIMUM);
@@ -389,14 +398,10 @@ static void blocks_in_use_are_not_given(struct kunit *test)
 static void unused_claims_end(struct kunit *test)
 {
 	struct lender *l = make(test, MINIMUM);
-	unsigned long before, slot;
+	unsigned long before;
 	u64 block;
 
-	for (block = 0; block < 2 * MINIMUM; block++) {
-		KUNIT_ASSERT_TRUE(test, begin_fill(l, block, &slot));
-		if (block % 64 == 0)
-			schedule_timeout_uninterruptible(1);
-	}
+	begin_fills(test, l, 2 * MINIMUM);
 	for (block = 0; block < 3; block++)
 		rxc_index_end_fill(l->c.index, block, true);
 	rxc_limit_count_taken(&l->c);
