@@ -57,8 +57,12 @@ STORIES = {
         ("warm", (0, "one", "{tmp}/hot"), (1, "one", "{tmp}/damaged")),
         ("metrics", (0, "-o", "{tmp}/metrics"),),
         ("unmap", (0, "one"), (4, "one")),
+        ("map", (0, "--size", "4M..8M", "--origin", DISK, "--name", "one"),),
+        ("resize", (0, "one", "4M..16M"), (1, "one", "16M..4M")),
+        ("unmap", (0, "one"),),
     ),
     "configuration": (
+        ("help", (0, "map"), (1, "nothing")),
         ("completion", (0, "zsh"), (1, "csh")),
         ("apply", (0, "--config", "{tmp}/rxd.conf"), (0, "--config", "{tmp}/rxd.conf"),
          (1, "--config", "{tmp}/damaged")),

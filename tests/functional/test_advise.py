@@ -66,6 +66,7 @@ def fixture_advising(lab):
     return cache
 
 
+@pytest.mark.one_kernel
 def test_hit_ratios(advising):
     """The ratio of the present size is that of the cache itself; larger sizes have more."""
     read_blocks(advising.path, popular(6000, 12000))
@@ -95,6 +96,7 @@ def test_blocks_saved(advising):
     assert abs(rows[-1]["hour_saved"] - gained * 3000 * 60) <= 0.1 * gained * 3000 * 60
 
 
+@pytest.mark.one_kernel
 def test_sampled(lab):
     """Of a larger cache, a sample is enough to find its hits."""
     ramdisk = lab.ramdisk(512 * MIB, overcommit=True)
@@ -173,6 +175,7 @@ def test_no_size_helps(advising):
     assert "no larger size" in result.stderr and "with only 1M" in result.stderr
 
 
+@pytest.mark.one_kernel
 def test_not_on_for_long_enough(advising):
     """A size that has not been full is not judged, because it could not show what it is worth."""
     for first, end, least in (0, 500, "4M"), (500, 3000, "16M"), (3000, 7000, "32M"):
@@ -185,6 +188,7 @@ def test_not_on_for_long_enough(advising):
     assert numbers[FIRST + 4 * 7 + 1] == 7000 and numbers[FIRST + 4 * 3 + 1] == 1024
 
 
+@pytest.mark.one_kernel
 def test_least_size(lab):
     """A size that resize refuses is not recommended."""
     cache = lab.cache(64 * MIB, cache_size=64 * MIB)
@@ -396,6 +400,7 @@ def test_table_with_a_size(advising):
     assert told(advising.name)[READS] == 0 and advised(advising.name)[3]["size"] == MIB
 
 
+@pytest.mark.one_kernel
 def test_hit_ratio_of_a_limited_cache(advising):
     ok("resize", advising.name, "2M")
     read_blocks(advising.path, popular(6000, 12000))
@@ -496,6 +501,7 @@ def test_configuration(nothing_left, tmp_path):
         config.ok("--stop")
 
 
+@pytest.mark.one_kernel
 def test_metrics(advising):
     read_blocks(advising.path, popular(3000, 5000))
     lines = [line for line in ok("metrics").splitlines()
