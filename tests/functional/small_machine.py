@@ -368,9 +368,8 @@ def dirty_pages():
 
 
 def clean_memory():
-    """Memory that programs can get without waiting for a disk, with the free pages of CPUs."""
-    info = memory.meminfo()
-    return info["MemAvailable"] - info["MemFree"] + memory.free_memory() - dirty_pages()
+    """Memory that programs can get without waiting for a disk."""
+    return memory.available() - dirty_pages()
 
 
 @contextlib.contextmanager
@@ -716,7 +715,7 @@ def test_scattered(unharmed, lab, pattern, free):
                 write(place(written))
                 written += 1
         assert caught.value.errno == errno.ENOSPC
-        assert memory.meminfo()["MemAvailable"] > headroom() // 2
+        assert memory.available() > headroom() // 2
         # A write that fails takes no memory. It may get memory that others free meanwhile: a
         # page, and one of the index.
         index = ramdisk.query().mem_index
@@ -731,7 +730,7 @@ def test_scattered(unharmed, lab, pattern, free):
         assert more < 500
         assert ramdisk.query().mem_index <= index + more * BLOCK
         assert ramdisk.query().mem_used == (written + more) * BLOCK
-        assert memory.meminfo()["MemAvailable"] > headroom() // 2
+        assert memory.available() > headroom() // 2
         assert device.read(place(written - 1), BLOCK) == stamp(1)
         if free == "discard":
             device.discard(0, TIB)
@@ -773,7 +772,7 @@ def test_cache_larger_than_memory(patience, unharmed, lab, pattern):
         assert status.used * BLOCK > total // 8
         assert os.preadv(device.fd, [buffer], place(most)) == BLOCK
         assert buffer[:] == stamp(9)
-        assert memory.meminfo()["MemAvailable"] > headroom() // 2
+        assert memory.available() > headroom() // 2
     dm.remove(cache.name)
     assert cache.ramdisk.query().mem_used == 0
 

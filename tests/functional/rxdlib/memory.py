@@ -40,6 +40,12 @@ def on_cpu_lists():
                                                               re.MULTILINE))
 
 
+def available():
+    """Memory that programs can get, with that on per-CPU lists, which reclaim empties."""
+    info = meminfo()
+    return info["MemAvailable"] - info["MemFree"] + free_memory()
+
+
 def watermarks(name):
     """The sum of a watermark of all zones, such as "high"."""
     with open("/proc/zoneinfo", encoding="ascii") as file:
