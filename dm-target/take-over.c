@@ -42,8 +42,10 @@ static unsigned int take_block(struct rxc_index *index, const struct rxc_index *
 
 	tag = make_tag(block, RXC_VALID, rxc_policy_bits_of(old->policy, old_set, tag));
 	way = find_new_way(index, set, tag, &replaces);
-	if (way < 0)
+	if (way < 0) {
+		rxd_store_leave(moves, old_slot * nr, nr);
 		return 1;
+	}
 	slot = first_slot(index, set) + way;
 	if (!rxd_store_move(moves, old_slot * nr, slot * nr, nr))
 		return 1;

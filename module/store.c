@@ -815,11 +815,14 @@ int rxd_store_begin_moves(struct rxd_moves *moves, struct rxd_store *store)
 		return -ENOMEM;
 	moves->store = store;
 	moves->nr_leaves = store->dir_leaves;
+	moves->gfp = RXD_GFP | RXD_GFP_REPLACE;
+	moves->lends = READ_ONCE(store->lent_from) != ULONG_MAX;
 	spin_lock_irq(&store->leaf_lock);
 	moves->dir = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
 	rcu_assign_pointer(store->dir, dir);
 	spin_unlock_irq(&store->leaf_lock);
-	rxd_note_moves(1);
+	if (moves->lends)
+		rxd_note_moves(1);
 	return 0;
 }
 
@@ -839,6 +842,62 @@ static bool has_all(const struct rxd_leaf *leaf, unsigned long first, unsigned i
 	return true;
 }
 
+/* Pages that have left a store, linked by their private field. */
+struct leavers {
+	struct page *first;
+	unsigned int nr;
+};
+
+static void add_leaver(struct rxd_store *store, struct page *page, struct leavers *leavers)
+{
+	rxd_store_count(store, page, -1);
+	set_page_private(page, (unsigned long)leavers->first);
+	leavers->first = page;
+	leavers->nr++;
+}
+
+static void free_leavers(struct rxd_store *store, const struct leavers *leavers)
+{
+	rxd_store_discharge(store, leavers->nr);
+	rxd_retire_pages(leavers->first, leavers->nr);
+}
+
+/* The leaf is freed with its last page. */
+static void put_unmoved(struct rxd_moves *moves, struct rxd_leaf *leaf, unsigned long pgno,
+			unsigned int nr)
+{
+	if (rxd_leaf_pages(leaf) == nr)
+		RCU_INIT_POINTER(moves->dir[pgno / RXD_PAGES_PER_LEAF], NULL);
+	rxd_leaf_put(moves->store, leaf, pgno, nr);
+}
+
+/**
+ * rxd_store_leave - free pages of a leaf that get no new numbers
+ * @moves: see rxd_store_begin_moves()
+ * @first: the number that the first page had
+ * @nr: number of pages, all of one leaf
+ *
+ * rxd_store_end_moves() frees them as well, but nobody would get their memory before.
+ */
+void rxd_store_leave(struct rxd_moves *moves, unsigned long first, unsigned int nr)
+{
+	struct rxd_leaf *leaf = unmoved_leaf(moves, first / RXD_PAGES_PER_LEAF);
+	unsigned long at = first % RXD_PAGES_PER_LEAF;
+	struct leavers leavers = {};
+	unsigned int i;
+
+	if (WARN_ON_ONCE(!leaf || !has_all(leaf, at, nr)))
+		return;
+	for (i = 0; i < nr; i++) {
+		add_leaver(moves->store, rcu_dereference_protected(leaf->page[at + i], true),
+			   &leavers);
+		RCU_INIT_POINTER(leaf->page[at + i], NULL);
+	}
+	put_unmoved(moves, leaf, first, nr);
+	free_leavers(moves->store, &leavers);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_store_leave, RXD_NS);
+
 /**
  * rxd_store_move - give other numbers to pages of a leaf
  * @moves: see rxd_store_begin_moves()
@@ -849,7 +908,10 @@ static bool has_all(const struct rxd_leaf *leaf, unsigned long first, unsigned i
  * Pages that were moved to the new numbers before are freed. The leaf of the new numbers may be
  * taken from the headroom, because those of the old ones are going to be free. May sleep.
  *
- * Return: true; or false if memory is short: then the pages have not moved.
+ * If memory is short, the pages are freed. From then on, nothing is reclaimed for leaves: each time
+ * would take long, and until the end nobody gets the memory that the store was lent.
+ *
+ * Return: true; or false if memory is short.
  */
 bool rxd_store_move(struct rxd_moves *moves, unsigned long from, unsigned long to,
 		    unsigned int nr)
@@ -857,33 +919,29 @@ bool rxd_store_move(struct rxd_moves *moves, unsigned long from, unsigned long t
 	unsigned long first = from % RXD_PAGES_PER_LEAF, at = to % RXD_PAGES_PER_LEAF;
 	struct rxd_leaf *old = unmoved_leaf(moves, from / RXD_PAGES_PER_LEAF), *leaf;
 	struct rxd_store *store = moves->store;
-	struct page *replaced, *retired = NULL;
-	unsigned int i, nr_replaced = 0;
+	struct leavers replaced = {};
+	struct page *page;
+	unsigned int i;
 
 	if (WARN_ON_ONCE(!old || !has_all(old, first, nr)))
 		return false;
-	leaf = rxd_leaf_get(store, to, nr, RXD_GFP | RXD_GFP_REPLACE);
-	if (!leaf)
+	leaf = rxd_leaf_get(store, to, nr, moves->gfp);
+	if (!leaf) {
+		moves->gfp = RXD_GFP_NOWAIT | RXD_GFP_REPLACE;
+		rxd_store_leave(moves, from, nr);
 		return false;
+	}
 	for (i = 0; i < nr; i++) {
-		replaced = rcu_dereference_protected(leaf->page[at + i], true);
+		page = rcu_dereference_protected(leaf->page[at + i], true);
+		if (page)
+			add_leaver(store, page, &replaced);
 		rcu_assign_pointer(leaf->page[at + i],
 				   rcu_dereference_protected(old->page[first + i], true));
 		RCU_INIT_POINTER(old->page[first + i], NULL);
-		if (likely(!replaced))
-			continue;
-		rxd_store_count(store, replaced, -1);
-		set_page_private(replaced, (unsigned long)retired);
-		retired = replaced;
-		nr_replaced++;
 	}
-	/* The leaf is freed with its last page. */
-	if (rxd_leaf_pages(old) == nr)
-		RCU_INIT_POINTER(moves->dir[from / RXD_PAGES_PER_LEAF], NULL);
-	rxd_leaf_put(store, old, from, nr);
-	rxd_leaf_put(store, leaf, to, nr_replaced);
-	rxd_store_discharge(store, nr_replaced);
-	rxd_retire_pages(retired, nr_replaced);
+	put_unmoved(moves, old, from, nr);
+	rxd_leaf_put(store, leaf, to, replaced.nr);
+	free_leavers(store, &replaced);
 	return true;
 }
 EXPORT_SYMBOL_NS_GPL(rxd_store_move, RXD_NS);
@@ -935,7 +993,8 @@ void rxd_store_end_moves(struct rxd_moves *moves)
 	/* For tasks that walk the leaves without I/O. */
 	synchronize_rcu_expedited();
 	kvfree(moves->dir);
-	rxd_note_moves(-1);
+	if (moves->lends)
+		rxd_note_moves(-1);
 }
 
 /**

@@ -174,11 +174,15 @@ static_assert(offsetofend(struct rxd_store, hold) <= SMP_CACHE_BYTES);
  * @store: the store
  * @dir: the directory of these pages
  * @nr_leaves: number of leaves that @dir has room for
+ * @gfp: flags for the next new leaf
+ * @lends: the store has pages that are lent, which nobody can be given meanwhile
  */
 struct rxd_moves {
 	struct rxd_store *store;
 	struct rxd_leaf __rcu **dir;
 	unsigned long nr_leaves;
+	gfp_t gfp;
+	bool lends;
 };
 
 /* Single pages that a long write allocates at a time. */
@@ -310,6 +314,7 @@ void rxd_store_clear(struct rxd_store *store);
 int rxd_store_begin_moves(struct rxd_moves *moves, struct rxd_store *store);
 bool rxd_store_move(struct rxd_moves *moves, unsigned long from, unsigned long to,
 		    unsigned int nr);
+void rxd_store_leave(struct rxd_moves *moves, unsigned long first, unsigned int nr);
 void rxd_store_end_moves(struct rxd_moves *moves);
 unsigned long rxd_store_find_data(struct rxd_store *store, unsigned long first, unsigned long end);
 unsigned long rxd_store_find_hole(struct rxd_store *store, unsigned long first, unsigned long end);

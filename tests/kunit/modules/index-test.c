@@ -2036,9 +2036,12 @@ static int take_over(struct cache *c, struct rxc_index *larger)
 	if (ret)
 		return ret;
 	rxc_index_take_over(larger, c->index, &moves);
+	/* The pages of blocks that have left are not kept until the end. */
+	if (pages_used(c) != used(c) * c->block_pages)
+		ret = -EUCLEAN;
 	rxd_store_end_moves(&moves);
 	c->index = larger;
-	return 0;
+	return ret;
 }
 
 static void grow_cache(struct kunit *test, struct cache *c, unsigned long nr_slots)

@@ -1445,6 +1445,32 @@ static void move_replaces(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), pages + 3);
 }
 
+/* Nobody gets memory of this store until all has moved, so it must not be kept longer. */
+static void pages_without_leaf_are_freed(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
+	long pages = atomic_long_read(&test_pages);
+	struct rxd_moves moves;
+
+	fill(test, store, 0, 5, 0x11);
+	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, store), 0);
+	test_memory.no_leaf = true;
+	KUNIT_EXPECT_FALSE(test, rxd_store_move(&moves, 0, PER_LEAF, 2));
+	KUNIT_EXPECT_TRUE(test, test_memory.leaf_gfp & __GFP_DIRECT_RECLAIM);
+	rcu_barrier();
+	KUNIT_EXPECT_EQ(test, used(store), 3);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), pages + 3 + 1);
+	/* Reclaim has failed once. */
+	KUNIT_EXPECT_FALSE(test, rxd_store_move(&moves, 2, PER_LEAF, 3));
+	KUNIT_EXPECT_FALSE(test, test_memory.leaf_gfp & __GFP_DIRECT_RECLAIM);
+	rcu_barrier();
+	KUNIT_EXPECT_EQ(test, used(store), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), pages);
+	test_memory.no_leaf = false;
+	rxd_store_end_moves(&moves);
+	KUNIT_EXPECT_EQ(test, count_pages(store), 0);
+}
+
 static void move_without_leaf(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
@@ -1588,6 +1614,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(leaves_go_with_their_last_move),
 	KUNIT_CASE(unmoved_pages_go),
 	KUNIT_CASE(move_replaces),
+	KUNIT_CASE(pages_without_leaf_are_freed),
 	KUNIT_CASE(move_without_leaf),
 	KUNIT_CASE(move_with_low_memory),
 	KUNIT_CASE(moves_without_directory),

@@ -46,6 +46,7 @@
  * @nr_2m: number of pages allocated in pieces of 2 MiB
  * @nr_bulk: number of requests for many single pages at once
  * @leaf_node: node of the last request for a leaf
+ * @leaf_gfp: flags of the last request for a leaf
  * @no_leaf: no leaf can be allocated
  * @fail_leaf_one_in: refuse every Nth leaf; 0 for none
  * @nr_dirty: pages of the page cache that are dirty or being written
@@ -72,6 +73,7 @@ struct test_memory {
 	unsigned long nr_2m;
 	unsigned int nr_bulk;
 	int leaf_node;
+	gfp_t leaf_gfp;
 	bool no_leaf;
 	unsigned int fail_leaf_one_in;
 	unsigned long nr_dirty;

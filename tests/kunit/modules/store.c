@@ -76,6 +76,7 @@ static struct page *test_alloc_leaf(int node, gfp_t gfp)
 	unsigned int one_in = test_memory.fail_leaf_one_in;
 
 	WRITE_ONCE(test_memory.leaf_node, node);
+	WRITE_ONCE(test_memory.leaf_gfp, gfp);
 	if (test_memory.no_leaf || (one_in && !get_random_u32_below(one_in)))
 		return NULL;
 	return count_pages_out(alloc_pages_node(NUMA_NO_NODE, gfp, 0), 0);
