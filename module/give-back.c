@@ -261,30 +261,45 @@ static long give_to_task(unsigned long nr)
 	return !found && is_busy ? -EBUSY : found;
 }
 
+/* Return: number of pages that others and this task have given since the last call. */
+static unsigned long give_for_oom(bool *is_busy)
+{
+	long nr = give_to_task(clamp(rxd_lent_pages() / OOM_PART, OOM_LEAST, OOM_MOST));
+
+	*is_busy = nr == -EBUSY || atomic_read_acquire(&givers);
+	return atomic_long_xchg(&given_pages, 0);
+}
+
 /*
  * Reclaim gives up while the LRU lists and the free memory together do not reach the watermarks,
  * even if shrinkers have freed pages. If the memory does not suffice, this is called again.
  *
  * The allocation has failed before others gave back what they have given meanwhile. So that counts
- * once, and what they are giving is waited for.
+ * once, and what they are giving is waited for. So are pages that a large discard or the end of a
+ * cache has freed, until their grace period is over.
  */
 static int give_before_oom(struct notifier_block *block, unsigned long action, void *data)
 {
-	unsigned long *freed = data;
+	const bool frees_much = rxd_lend_frees_much();
+	const long freed_before = rxd_freed_pages();
+	unsigned long nr, *freed = data;
 	unsigned int i, tries = 0;
 	bool is_busy;
-	long nr = 0;
 
-	for (i = 0; tries < OOM_TRIES && i < OOM_TRIES_MOVES; i++) {
-		if (i)
-			schedule_timeout_uninterruptible(OOM_PAUSE);
+	nr = give_for_oom(&is_busy);
+	/* kswapd must not wait, and comes again. */
+	if (current_is_kswapd()) {
+		*freed += nr ?: is_busy || frees_much;
+		return NOTIFY_OK;
+	}
+	for (i = 1; !nr && (is_busy || frees_much) && tries < OOM_TRIES && i < OOM_TRIES_MOVES;
+	     i++) {
+		schedule_timeout_uninterruptible(OOM_PAUSE);
 		if (!atomic_read(&moving_caches))
 			tries++;
-		nr = give_to_task(clamp(rxd_lent_pages() / OOM_PART, OOM_LEAST, OOM_MOST));
-		is_busy = nr == -EBUSY || atomic_read_acquire(&givers);
-		nr = atomic_long_xchg(&given_pages, 0);
-		if (nr || !is_busy)
-			break;
+		nr = give_for_oom(&is_busy);
+		if (frees_much)
+			nr += rxd_freed_pages() - freed_before;
 	}
 	*freed += nr;
 	return NOTIFY_OK;

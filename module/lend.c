@@ -329,6 +329,16 @@ bool rxd_lend_allows(const struct rxd_store *store, unsigned long nr)
 EXPORT_SYMBOL_NS_GPL(rxd_lend_allows, RXD_NS);
 
 /**
+ * rxd_lend_frees_much - is much memory waiting to be freed?
+ *
+ * Return: true if there is more than blocks that replace others may keep waiting all the time.
+ */
+bool rxd_lend_frees_much(void)
+{
+	return rxd_retired_pages() > (long)rxd_headroom() / 8;
+}
+
+/**
  * rxd_lend_may_replace - may lent memory be taken in place of other lent memory?
  *
  * The other memory is free only after a grace period. Misses that are faster must not use up the
@@ -342,7 +352,7 @@ bool rxd_lend_may_replace(void)
 {
 	unsigned int node;
 
-	if (rxd_retired_pages() > (long)rxd_headroom() / 8)
+	if (rxd_lend_frees_much())
 		return false;
 	for (node = 0; node < nr_node_ids; node++)
 		if (node_state(node, N_NORMAL_MEMORY) && rxd_lend_has(node, 1))

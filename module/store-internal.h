@@ -124,6 +124,7 @@ long rxd_lend_spare(int nid, enum zone_watermarks mark);
 long rxd_lend_boost(int nid);
 unsigned long rxd_lend_node_pages(int nid);
 long rxd_lend_headroom(int nid);
+bool rxd_lend_frees_much(void);
 long rxd_lend_enough(int nid);
 void rxd_lend_watch(int nid);
 long rxd_lend_idle_cache(int nid);

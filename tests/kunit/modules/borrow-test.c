@@ -686,6 +686,63 @@ static void oom_waits_for_moves(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, test_moving_caches(), 0);
 }
 
+/* A cache that lends nothing has nothing to give afterwards. */
+static void moves_without_lending(struct kunit *test)
+{
+	struct rxd_store *store = make_lent(test, 10, 0)->borrower.store;
+	struct rxd_moves moves;
+
+	rxd_store_set_lending(store, ULONG_MAX);
+	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, store), 0);
+	KUNIT_EXPECT_EQ(test, test_moving_caches(), 0);
+	rxd_store_end_moves(&moves);
+	KUNIT_EXPECT_EQ(test, test_moving_caches(), 0);
+}
+
+/* A discard has freed much, most of which waits for a grace period. */
+static void oom_waits_for_retired_pages(struct kunit *test)
+{
+	long nr = test_headroom() / 8 + 1;
+	struct task_struct *killer;
+	static struct call oom;
+	unsigned long begin;
+
+	killer = prepare(&oom, call_oom);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, killer);
+	test_note_retired(nr);
+	wake_up_process(killer);
+	msleep(200);
+	KUNIT_EXPECT_FALSE(test, completion_done(&oom.done));
+	test_note_retired(-10);
+	wait_for_completion(&oom.done);
+	KUNIT_EXPECT_EQ(test, oom.given, 10);
+
+	/* Blocks that replace others keep so much waiting all the time. */
+	begin = jiffies;
+	KUNIT_EXPECT_EQ(test, test_oom(), 0);
+	KUNIT_EXPECT_LT(test, jiffies - begin, HZ);
+
+	/* Nothing is freed. */
+	test_note_retired(10);
+	KUNIT_EXPECT_EQ(test, test_oom(), 0);
+	test_note_retired(-nr);
+}
+
+/* kswapd goes on with other nodes and zones, and comes again. */
+static void oom_of_kswapd_waits_not(struct kunit *test)
+{
+	struct cache *c = make_lent(test, 100, 0);
+	unsigned long begin = jiffies;
+
+	test_machine.is_kswapd = true;
+	c->is_busy = true;
+	KUNIT_EXPECT_EQ(test, test_oom(), 1);
+	KUNIT_EXPECT_LT(test, jiffies - begin, HZ);
+	c->is_busy = false;
+	KUNIT_EXPECT_EQ(test, test_oom(), 100);
+	KUNIT_EXPECT_EQ(test, test_oom(), 0);
+}
+
 /* Pages that have not moved are lent no more. */
 static void unmoved_pages_are_not_lent(struct kunit *test)
 {
@@ -947,6 +1004,9 @@ static struct kunit_case borrow_cases[] = {
 	KUNIT_CASE(oom_counts_gifts_of_others),
 	KUNIT_CASE(oom_waits_for_gifts_of_others),
 	KUNIT_CASE_SLOW(oom_waits_for_moves),
+	KUNIT_CASE(moves_without_lending),
+	KUNIT_CASE_SLOW(oom_waits_for_retired_pages),
+	KUNIT_CASE(oom_of_kswapd_waits_not),
 	KUNIT_CASE(unmoved_pages_are_not_lent),
 	KUNIT_CASE(oom_of_a_cpuset_gets_its_nodes),
 	KUNIT_CASE(grows_where_it_allocates),
