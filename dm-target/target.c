@@ -25,6 +25,8 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/rwsem.h>
+#include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -579,6 +581,16 @@ static void start(struct rxcache *c)
 	mutex_unlock(&rxc_lock);
 }
 
+/*
+ * Messages hold the lock for reading, some for long. A writer that waits in the lock would keep
+ * others from the memory that this cache was lent.
+ */
+static void lock_index(struct rxcache *c)
+{
+	while (!down_write_trylock(&c->index_lock))
+		schedule_timeout_uninterruptible(1);
+}
+
 /* Without a previous table, the RAM disk may hold other data: drop it. */
 static int rxcache_preresume(struct dm_target *ti)
 {
@@ -587,7 +599,7 @@ static int rxcache_preresume(struct dm_target *ti)
 	u64 nr_blocks = 0;
 	int ret = 0;
 
-	down_write(&c->index_lock);
+	lock_index(c);
 	if (!c->started && !inherit_index(c, &nr_blocks, &larger))
 		ret = take_ramdisk(c);
 	if (!ret) {
