@@ -186,7 +186,7 @@ BAD = [
     ("%..75%", "the minimum '%' is not a number"),
     ("4M..%", "the maximum '%' is not a number"),
     ("4M..101%", "the maximum '101%' is more than the memory"),
-    ("..16M", "the minimum is missing; must be MIN..MAX, such as 1G..75%"),
+    ("..16M", "the minimum is missing; must be MIN..MAX, such as 4G..75%"),
     ("4M..", "the maximum is missing"),
     ("..", "the minimum is missing"),
     ("4M...16M", "the maximum '.16M' is not a number"),

@@ -130,7 +130,7 @@ static char *parse_limit(const char *what, const char *text, const struct size_r
 	char *message;
 
 	if (!*text)
-		return format_text("the %s is missing; must be MIN..MAX, such as 1G..75%%", what);
+		return format_text("the %s is missing; must be MIN..MAX, such as 4G..75%%", what);
 	if (!error && *bytes > rule->ram)
 		error = format_text("is more than the memory of the machine; must be at most %s",
 				    size_format(rule->ram, ram));

@@ -26,7 +26,7 @@
 #include "kernel/rxcache.h"
 
 static const char map_usage[] =
-	"Usage: rxadm map --cache DEVICE|--size SIZE --origin DEVICE [OPTION...]\n"
+	"Usage: rxadm map --cache DEVICE|--size SIZE|MIN..MAX --origin DEVICE [OPTION...]\n"
 	"\n"
 	"Use a RAM disk as the cache of an origin, a slower disk, and print the path of the\n"
 	"cached disk. The data of the RAM disk is lost. The origin always holds all data.\n"
@@ -35,7 +35,7 @@ static const char map_usage[] =
 	"Options:\n"
 	"     --cache DEVICE      use this RAM disk\n"
 	"     --size SIZE         make a RAM disk of this size: 4G, 25%; or MIN..MAX, such as\n"
-	"                         1G..75%: memory beyond MIN is lent, and given back when\n"
+	"                         4G..75%: memory beyond MIN is lent, and given back when\n"
 	"                         others need it\n"
 	"     --overcommit        with --size: do not count the size, or MIN, towards the share\n"
 	"                         of memory\n"
@@ -126,7 +126,7 @@ static enum exit_code parse_map(int argc, char **argv, struct map_request *reque
 	}
 	if (!ret)
 		ret = operands(argc, argv, 0,
-			       "--cache DEVICE|--size SIZE --origin DEVICE [OPTION...]");
+			       "--cache DEVICE|--size SIZE|MIN..MAX --origin DEVICE [OPTION...]");
 	if (!ret && !request->cache && !request->size)
 		ret = report(EXIT_PARAMETERS,
 			     "option --cache or --size is missing; give one of them");
