@@ -4,6 +4,7 @@
 import copy
 import json
 import os
+import stat
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -38,6 +39,55 @@ def test_report_passes_the_schema(schema, make_report, tmp_path):
     loaded = document.load(path)
     jsonschema.validate(loaded, schema)
     assert len(loaded["results"]) == 5 * 8 * 3
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "there").mkdir()
+    for target in "there/old", "there/new":
+        (tmp_path / "there/old").write_text("before")
+        (tmp_path / "link").symlink_to(target)
+        document.put(tmp_path / "link", "after")
+        assert os.readlink(tmp_path / "link") == target
+        assert (tmp_path / target).read_text() == "after"
+        (tmp_path / "link").unlink()
+    assert sorted(os.listdir(tmp_path / "there")) == ["new", "old"]
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE, text=True) as reader:
+        document.put(path, "text")
+        if not path.is_fifo():
+            reader.kill()
+        assert path.is_fifo() and reader.communicate()[0] == "text"
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_device_stays_a_device(make_report, tmp_path):
+    """As /dev/null, which is also the target of a link."""
+    try:
+        os.mknod(tmp_path / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("needs root")
+    (tmp_path / "link").symlink_to("null")
+    document.write(make_report(1, LEVELS), tmp_path / "report.json")
+    for name in "null", "link":
+        for option in "--html", "--json":
+            done = rxbench("report", tmp_path / "report.json", option, tmp_path / name)
+            assert done.returncode == 0, done.stderr
+            assert stat.S_ISCHR((tmp_path / "null").stat().st_mode)
+    assert sorted(os.listdir(tmp_path)) == ["link", "null", "report.json"]
+
+
+def test_standard_output_is_a_file(make_report, tmp_path):
+    """Only the report is in it."""
+    path = tmp_path / "report.json"
+    document.write(make_report(1, LEVELS), path)
+    os.symlink("/proc/self/fd/1", tmp_path / "stdout")
+    done = rxbench("report", path, "--json", tmp_path / "stdout")
+    assert json.loads(done.stdout)[0]["workload"] == "profile" and done.returncode == 0
+    assert os.path.islink(tmp_path / "stdout")
 
 
 @pytest.mark.parametrize("change", [

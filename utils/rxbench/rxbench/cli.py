@@ -120,7 +120,8 @@ def _report(options):
     if options.markdown:
         print("\n".join(markdown.render(documents)))
     written = [path for path in (options.html, options.json) if path]
-    for path in written:
+    # A device or a pipe holds no report, and may be the standard output.
+    for path in filter(os.path.isfile, written):
         print(f"Report: {path}", file=sys.stderr if options.markdown else sys.stdout)
     for each in [] if options.markdown or written else documents:
         print("\n".join([f"{each['workload']}: {' '.join(each['command'])}", *text.render(each),

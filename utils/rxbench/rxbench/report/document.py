@@ -146,8 +146,13 @@ def make(workload, command, started, described, warnings, plan, outcome):
 
 
 def put(path, text):
-    """Replace a file completely or not at all."""
-    directory = os.path.dirname(os.path.abspath(path))
+    """Replace a file completely or not at all. A device or a pipe is written to."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return
+    path = os.path.realpath(path)
+    directory = os.path.dirname(path)
     os.makedirs(directory, exist_ok=True)
     fd, temporary = tempfile.mkstemp(dir=directory, prefix=".rxbench-")
     try:
