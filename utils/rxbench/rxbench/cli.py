@@ -14,6 +14,7 @@ from .run import progress
 from .run.runner import Runner
 from .system import machine
 from .system.errors import BadInput, BenchError, Interrupted
+from .system.output import say
 from .system.undo import catch_signals, ignore_signals
 
 FAILED, USAGE, WORSE = 1, 2, 3
@@ -27,7 +28,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def _complain(message):
-    print(f"rxbench: {message}", file=sys.stderr, flush=True)
+    say(f"rxbench: {message}\n", sys.stderr)
+
+
+def _drop_output():
+    """Drop what cannot be written, which would be an error of the interpreter at its exit."""
+    say("", sys.stdout)
 
 
 def _count(least):
@@ -152,16 +158,19 @@ def _folder(options):
 
 
 def _write(made, folder, page_wanted):
-    """Write report.json always; report.html has plots if matplotlib is installed."""
+    """Write report.json always; report.html has plots if matplotlib is installed.
+
+    Return what was written, as lines.
+    """
     path = os.path.join(folder, "report.json")
     document.write(made, path)
-    print(f"\nReport: {path}")
-    if not page_wanted:
-        return
-    page = os.path.join(folder, "report.html")
-    document.put(page, html.render([made]))
-    print(f"        {page}" + ("" if plots.available() else
-                               ", without plots: they need matplotlib (python3-matplotlib)"))
+    lines = ["", f"Report: {path}"]
+    if page_wanted:
+        page = os.path.join(folder, "report.html")
+        document.put(page, html.render([made]))
+        lines.append(f"        {page}" + ("" if plots.available() else
+                     ", without plots: they need matplotlib (python3-matplotlib)"))
+    return lines
 
 
 def _measure(options):
@@ -182,11 +191,14 @@ def _measure(options):
     ignore_signals()
     made = document.make(options.workload.NAME, ["rxbench", *sys.argv[1:]], started, described,
                          warnings, plan, outcome)
-    print("\n".join(text.render(made)))
-    _write(made, folder, not options.no_html)
+    # The report comes first: the reader of the output may be gone.
+    written = _write(made, folder, not options.no_html)
+    shown = "\n".join([*text.render(made), *written, ""])
     if outcome.signum:
+        say(shown, sys.stdout)
         _complain(f"interrupted by {outcome.ended_by}")
         return 128 + outcome.signum
+    sys.stdout.write(shown)
     return FAILED if outcome.failures else 0
 
 
@@ -203,11 +215,11 @@ def main():
         _complain(error)
         return USAGE
     except BrokenPipeError:
-        # The reader has closed the pipe. Prevent an error of the interpreter at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 128 + signal.SIGPIPE
     except (BenchError, OSError) as error:
         _complain(error)
+        _drop_output()
         return FAILED
     except Interrupted as interrupted:
         _complain(interrupted)
