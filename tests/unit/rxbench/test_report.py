@@ -394,6 +394,20 @@ def test_compare_fails(make_report, tmp_path):
     assert rxbench("compare", paths[2], paths[0]).returncode == 0
 
 
+def test_compare_fails_if_nothing_is_certain(make_report, tmp_path):
+    """Reports of too few repeats are no proof that nothing is worse."""
+    paths = [tmp_path / name for name in ("a.json", "b.json", "c.json")]
+    for path, levels, repeats in zip(paths, ({"a": 100.0}, {"a": 10.0}, {"b": 1.0, "a": 1.0}),
+                                     (1, 1, 3)):
+        document.write(make_report(1, levels, repeats), path)
+    refused = rxbench("compare", paths[0], paths[1], "--fail-if-worse", "5")
+    assert refused.returncode == 2 and "8 unknown" in refused.stdout
+    assert len(refused.stderr.splitlines()) == 1 and "--repeats 3" in refused.stderr
+    assert rxbench("compare", paths[0], paths[1]).returncode == 0
+    less = rxbench("compare", paths[2], paths[0], "--fail-if-worse", "5")
+    assert less.returncode == 3 and less.stderr == ""
+
+
 @pytest.mark.machine
 @pytest.mark.parametrize("args, names", [
     ([], ["required", "COMMAND"]), (["nothing"], ["nothing"]),

@@ -140,8 +140,13 @@ def _compare(options):
     rows = compare.compare(before, after, options.metric)
     print("\n".join(compare.render(rows, before, after, options.metric)))
     gone, _new = compare.missing(before, after, options.metric)
-    if options.fail_if_worse is not None and (gone or compare.worse(rows, options.fail_if_worse)):
+    if options.fail_if_worse is None:
+        return 0
+    if gone or compare.worse(rows, options.fail_if_worse):
         return WORSE
+    if all(row["verdict"] == compare.UNKNOWN for row in rows):
+        raise BadInput(f"--fail-if-worse {options.fail_if_worse:g}: no result has three repeats in "
+                       "both reports, so nothing is certain: measure with --repeats 3 or more")
     return 0
 
 
