@@ -14,6 +14,7 @@ import pytest
 
 from rxbench.report import document, html, markdown, plots, text
 from rxbench.run.plan import REQUESTED
+from rxbench.system import units
 from rxbench.system.errors import BadInput
 
 TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../..")
@@ -296,6 +297,19 @@ def test_no_two_subjects_look_alike(make_report):
     axes = axes_of(make_report, lambda plt, report: plots._series(plt, report, "mb_s"))
     looks = [(line.get_color(), line.get_linestyle()) for line in axes.get_lines()]
     assert len(set(looks)) == 20
+
+
+@pytest.mark.machine
+def test_labels_are_beside_the_whiskers(make_report):
+    report = make_report(1, LEVELS, noise=0.3, cases=2)
+    figure = plots._bars(plots.pyplot(), report)
+    rows = [row for row in report["summary"] if row["metric"] == "mb_s"]
+    labels = figure.axes[0].texts
+    assert len(labels) == len(rows) == 6 and all(row["high"] > row["median"] for row in rows)
+    assert sorted((label.xy[0], label.get_text()) for label in labels) == sorted(
+        (row["high"], units.number(row["median"])) for row in rows)
+    assert all(label.get_position()[0] > 0 and label.get_horizontalalignment() == "left"
+               for label in labels)
 
 
 @pytest.mark.machine

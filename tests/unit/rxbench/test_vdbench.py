@@ -283,6 +283,26 @@ def test_fio_keeps_the_rate(tmp_path, engine, rdpct, sizes, rate):
     assert rates_of(log) == pytest.approx([5 * rdpct, 500 - 5 * rdpct], rel=0.05)
 
 
+@pytest.mark.parametrize("counted, printed", [(0, 4096), (10 * 4096, 4096), (10 * 8192, 8192),
+                                              (10 * 65536, 65536), (11 * 65536, 65536)])
+def test_no_impossible_size(counted, printed):
+    """fio counts the bytes of an interval a moment before or after its requests."""
+    step = next(steps_of(parse.File("f", "sd=sd1,lun=/a\nwd=w,sd=sd1,xfersize=(4k,50,64k,50)\n"
+                                    "rd=r,wd=w\n").runs[0]))
+    out = io.StringIO()
+    watch = types.SimpleNamespace(counters=lambda: {}, rates=lambda *_: {})
+    intervals = vdbench.Intervals(step, watch, True, out)
+    for seconds in 1, 2, 3:
+        side = fio.Counters(10 * seconds, counted * seconds, 1e3 * seconds)
+        intervals.take(fio.Moment(float(seconds), side, fio.Counters()))
+    intervals.end()
+    _label, _total, average, _disks = intervals.average()
+    assert [row.size for row in (*intervals.rows, average)] == [printed] * 4
+    assert [line.split()[4 if line[:2].isdigit() else 3] for line in out.getvalue().splitlines()
+            ] == [str(printed)] * 4
+    assert [row.mb for row in intervals.rows] == [10 * printed / 2**20] * 3
+
+
 @pytest.mark.parametrize("reached, mark", [(800, " (-20%)"), (960, ""), (1060, " (+6%)")])
 def test_a_missed_rate_is_told(reached, mark):
     """The rate that was asked for stands beside the achieved one, in all outputs."""
