@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Outputs whose reader is gone: the run is undone and reported all the same."""
+"""Signals and outputs without a reader: a run is undone and reported all the same."""
 
 import contextlib
 import json
 import os
 import pty
+import random
+import signal
 import subprocess
 import sys
 import time
@@ -38,6 +40,9 @@ def measure(case):
         open("waiting", "w").close()
         with interruptible():
             time.sleep(60)
+    if "slow" in sys.argv:
+        with interruptible():
+            time.sleep(0.01)
     if "print" in sys.argv:
         print("a row", file=Rows(sys.stdout))
     return {"metrics": {"mb_s": 1.0}}
@@ -124,3 +129,22 @@ def test_nobody_reads_the_rows(tmp_path, closed):
     made = report(tmp_path)
     assert process.returncode == 128 + 13 and made["ended_by"] == "SIGPIPE", err
     assert made["results"] == made["failures"] == [] and "Error" not in err
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_at_any_time(tmp_path, signum):
+    """After a random line of the progress, and a second one soon after it."""
+    wanted = random.randrange(1, 100)
+    with started(tmp_path, "slow", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                 text=True) as process:
+        lines = (line for line in process.stderr if line.startswith("1/1 "))
+        for _ in range(wanted):
+            next(lines)
+        process.send_signal(signum)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate()
+    made, name = report(tmp_path), signal.Signals(signum).name
+    assert process.returncode in (128 + signum, 128 + signal.SIGTERM), err
+    assert made["ended_by"] in (name, "SIGTERM") and not made["complete"] and "Ended early" in out
+    assert wanted - 1 <= len(made["results"]) < 300 and not made["failures"]
+    assert (tmp_path / "undone").read_text() == "cba" and "could not undo" not in err
