@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tests/bench/memory: which reports it keeps, with guests that are made up."""
+"""tests/bench/memory and rxbench: what they keep and leave, with programs that are made up."""
 
 import json
 import os
@@ -63,3 +63,24 @@ def test_all_are_new(tree):
 def test_one_is_new(tree):
     done, reports = measured(tree, [1], "--works", "nvme")
     assert done.returncode == 0 and reports == {**dict.fromkeys(PIECES, "old"), "nvme": [1]}
+
+
+@pytest.mark.skipif(os.path.isdir("/sys/module/rxd"), reason="it would stay loaded")
+def test_the_host_is_left_as_it_was(tmp_path):
+    """Modules that were not loaded are unloaded, and the loop device is detached."""
+    (tmp_path / "tests/bench").mkdir(parents=True)
+    (tmp_path / "utils/rxbench").mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    shutil.copy(os.path.join(TOP, "tests/bench/rxbench"), tmp_path / "tests/bench")
+    for path in ["utils/rxbench/run", *(f"bin/{name}" for name in (
+            "id", "make", "modprobe", "insmod", "rmmod", "losetup"))]:
+        (tmp_path / path).write_text(f'#!/bin/sh\necho "${{0##*/}} $*" >>{tmp_path}/calls\n'
+                                     f'case $0 in */id) echo 0 ;; */losetup) echo /dev/x; esac\n')
+        (tmp_path / path).chmod(0o755)
+    subprocess.run([tmp_path / "tests/bench/rxbench", "--host", tmp_path], check=False,
+                   env={**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"},
+                   capture_output=True)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert sum(call.startswith("insmod ") for call in calls) == 2
+    assert [call.split("/")[0] for call in calls[-3:]] == [
+        "losetup --detach ", "rmmod dm-rxcache", "rmmod rxd"]
