@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -454,6 +455,36 @@ def test_interrupted(tmp_path):
     # All but the interrupted case, which need not have been the third.
     count += sum(line.startswith("1/3 ") for line in err.splitlines())
     assert len(report["results"]) == count - 1 and "Ended early" in out
+
+
+MEMORY = ("memory", "--memory", "96m", "--sets", "0.25", "--seconds", 1, "--disk", DISK,
+          "--destroy", DISK, "--ways")
+
+
+@pytest.mark.parametrize("signum, args", [
+    (signal.SIGTERM, (*MEMORY, "bcache,low", "--works", "zipf-direct")),
+    *long([(signal.SIGHUP, (*MEMORY, "rxcache,dm-cache", "--works", "nvme,nvme-buffered")),
+           (signal.SIGINT, (*MEMORY, "pagecache,rxcache", "--works", "pgbench-select,zipf-copy")),
+           (signal.SIGHUP, ("peers", "--size", "16m", "--seconds", 1, "--jobs", "randread-4k")),
+           (signal.SIGTERM, ("copy", "rxd:32m", "--size", "1m"))])])
+def test_interrupted_anywhere(tmp_path, signum, args):
+    """At some moment after a random line of the progress. Nothing is left, see the fixture."""
+    wanted, delay = random.randrange(1, 6), random.random()
+    if "nvme,nvme-buffered" in args:
+        nvme.network()
+    with started(*args, "--repeats", 5, "--output", tmp_path / "out", "--no-html") as process:
+        lines = (line for line in process.stderr if line[1:3] == "/5")
+        for _ in range(wanted):
+            next(lines)
+        time.sleep(delay)
+        process.send_signal(signum)
+        _out, err = process.communicate(timeout=300)
+    assert process.returncode == 128 + signum and "could not undo" not in err, (wanted, delay, err)
+    with open(tmp_path / "out/report.json", encoding="utf-8") as file:
+        report = json.load(file)
+    assert list(schema.errors(report, SCHEMA)) == []
+    assert report["ended_by"] == signal.Signals(signum).name and not report["failures"]
+    assert len(report["results"]) >= wanted - 1
 
 
 def test_devices_in_use(tmp_path, lab):

@@ -2,10 +2,13 @@
 """rxcp -S yes: whole disks without what their file systems do not use."""
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import random
+import subprocess
+import time
 
 import pytest
 
@@ -197,6 +200,36 @@ def test_mounted_and_idle(lab, disk, image):
     with mounted(disk, lab.directory()):
         assert skipped(disk, image) == 0
     assert skipped(disk, image) > DISK_SIZE // 2
+
+
+@pytest.mark.one_kernel
+def test_image_in_use(lab, disk, image):
+    """As above, of a file that a loop device holds."""
+    run(*MAKE["xfs"], disk)
+    file = lab.file(0)
+    run("cp", "--sparse=never", disk, file)
+    with part(file, 0, DISK_SIZE) as device, mounted(device, lab.directory()):
+        assert skipped(file, image) == 0
+    assert skipped(file, image) > DISK_SIZE // 2
+
+
+@pytest.mark.one_kernel
+def test_no_mount_meanwhile(lab, disk, image):
+    """What was unused stays so until the end: rxcp waits where it prints, after it has looked."""
+    run(*MAKE["ext4"], disk)
+    reader, writer = os.pipe()
+    os.write(writer, bytes(fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)))
+    with subprocess.Popen([program("rxcp"), "-S", "yes", "-T", "json", disk, image],
+                          stdout=writer) as process, os.fdopen(reader, "rb") as output:
+        os.close(writer)
+        while "pipe" not in content(f"/proc/{process.pid}/wchan").decode():
+            assert process.poll() is None
+            time.sleep(0.01)
+        refused = run("mount", disk, lab.directory(), check=False)
+        output.read()
+    assert refused.returncode and process.returncode == 0
+    with mounted(disk, lab.directory()):
+        pass
 
 
 @pytest.mark.one_kernel

@@ -5,7 +5,10 @@ import importlib.machinery
 import importlib.util
 import os
 import random
+import signal
 import subprocess
+import sys
+import time
 
 import pytest
 
@@ -73,6 +76,54 @@ def test_slower_tree_works(tmp_path):
     (tmp_path / "source").write_bytes(os.urandom(300_000))
     subprocess.run([rxcp, "-T", "none", tmp_path / "source", tmp_path / "copy"], check=True)
     assert (tmp_path / "copy").read_bytes() == (tmp_path / "source").read_bytes()
+
+
+@pytest.mark.parametrize("options, status", [([], 0), (["--slower"], 1)])
+@pytest.mark.parametrize("clock, processors", [(1.1, 1), (1, 1.1)])
+def test_exit_status(monkeypatch, tmp_path, options, status, clock, processors):
+    """1 if the slower tree takes 10 % more of either time, and 0 for this tree."""
+    rng = random.Random(1)
+
+    def timed(argv, *_):
+        factors = (clock, processors) if argv[0] == "slower" else (1, 1)
+        return tuple(factor * rng.uniform(.98, 1.02) for factor in factors) + (8,)
+    monkeypatch.setattr(bench, "timed", timed)
+    monkeypatch.setattr(bench, "build_slower", lambda work: "slower")
+    monkeypatch.setattr(bench, "SIGNALS", ())
+    monkeypatch.setattr(sys, "argv", ["rxcp", str(tmp_path), "--size", "1m", "--only", "data",
+                                      *options])
+    assert bench.main() == status and not os.listdir(tmp_path)
+
+
+# A copy that takes long, within a file system that is mounted in words only.
+INTERRUPTED = """
+import importlib.machinery, importlib.util, sys
+loader = importlib.machinery.SourceFileLoader("bench_rxcp", sys.argv[1])
+bench = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+loader.exec_module(bench)
+def mounted(stack, *_):
+    stack.callback(lambda: open("unmounted", "w").close())
+    return "."
+bench.mounted = mounted
+sys.argv[1:] = ["ext4", "--size", "1m", "--only", "data", "--rxcp", "./copy"]
+sys.exit(bench.main())
+"""
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted(tmp_path, signum):
+    """What runs is stopped, and the file system is unmounted."""
+    (tmp_path / "copy").write_text("#!/bin/sh\necho $$ >new; mv new pid; exec sleep 99\n")
+    (tmp_path / "copy").chmod(0o755)
+    with subprocess.Popen([sys.executable, "-B", "-c", INTERRUPTED, LOADER.path], cwd=tmp_path,
+                          stderr=subprocess.DEVNULL) as process:
+        while not (tmp_path / "pid").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signum)
+    assert process.returncode == 128 + signum
+    assert sorted(os.listdir(tmp_path)) == ["copy", "pid", "unmounted"]
+    assert not os.path.exists(f"/proc/{(tmp_path / 'pid').read_text().strip()}")
 
 
 def test_a_new_file_system(monkeypatch, tmp_path):

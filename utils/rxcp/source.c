@@ -216,6 +216,18 @@ int source_next(struct source *source, uint64_t from, uint64_t *start, uint64_t 
 	}
 }
 
+/**
+ * source_was_written - check whether blocks that were left out may hold data now
+ * @source: the source
+ *
+ * A block device is open exclusively meanwhile, or was in use from the start.
+ */
+bool source_was_written(const struct source *source)
+{
+	return source->unused && S_ISREG(source->st.st_mode) &&
+	       file_was_written(source->fd, &source->st);
+}
+
 void source_close(struct source *source)
 {
 	unused_close(source->unused);

@@ -45,6 +45,7 @@ struct job {
 	int read_err;
 	uint64_t read_at;
 	bool shrunk;
+	bool changed;
 	bool unseen;			/* copy_file_range() copies; the data is not checked */
 	int write_err;
 	uint64_t write_at;
@@ -116,8 +117,10 @@ static enum copy_step read_source(void *context, struct copy_chunk *chunk)
 	uint64_t start, end;
 	int err;
 
-	if (job->cursor >= job->source.size)
-		return COPY_END;
+	if (job->cursor >= job->source.size) {
+		job->changed = source_was_written(&job->source);
+		return job->changed ? COPY_FAILED : COPY_END;
+	}
 	err = source_next(&job->source, job->cursor, &start, &end);
 	if (err)
 		return read_failed(job, err);
@@ -261,6 +264,9 @@ static bool explain(const struct job *job)
 	if (job->shrunk)
 		return complain("source '%s': became shorter than %llu bytes while it was copied",
 				job->source.path, (unsigned long long)job->source.size);
+	if (job->changed)
+		return complain("source '%s': was written to while it was copied",
+				job->source.path);
 	return complain("source '%s': cannot be read at byte %llu: %s", job->source.path,
 			(unsigned long long)job->read_at, strerror(job->read_err));
 }

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "unused.h"
@@ -98,19 +97,19 @@ static void look_into_all(const struct volume *disk, blkid_partlist list)
 	}
 }
 
-/* A mounted or swapping partition holds its disk, too: an exclusive open of that fails. */
-static bool is_held(const char *path, int fd)
+/*
+ * A mounted or swapping partition holds its disk, too: an exclusive open of that fails. What is
+ * open exclusively cannot be mounted, and its blocks stay unused until unused_close().
+ */
+static void hold(struct volume *disk)
 {
 	struct stat st;
-	int exclusive;
 
-	if (fstat(fd, &st) || !S_ISBLK(st.st_mode))
-		return false;
-	exclusive = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
-	if (exclusive < 0)
-		return true;
-	close(exclusive);
-	return false;
+	if (fstat(disk->fd, &st))
+		return;
+	if (S_ISBLK(st.st_mode))
+		disk->unused->held = open(disk->path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	disk->in_use = (S_ISBLK(st.st_mode) && disk->unused->held < 0) || is_backing(&st);
 }
 
 static void look_at(struct unused *unused, const char *path)
@@ -122,7 +121,7 @@ static void look_at(struct unused *unused, const char *path)
 	disk.fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (disk.fd < 0)
 		return;
-	disk.in_use = is_held(path, disk.fd);
+	hold(&disk);
 	/* Drop the page cache of the disk: it does not see writes to partitions. */
 	posix_fadvise(disk.fd, 0, 0, POSIX_FADV_DONTNEED);
 	probe = blkid_new_probe();
@@ -152,6 +151,7 @@ struct unused *unused_open(const char *path, uint64_t size)
 	if (!unused)
 		return NULL;
 	unused->size = size;
+	unused->held = -1;
 	look_at(unused, path);
 	if (!unused->count) {
 		unused_close(unused);
@@ -189,6 +189,8 @@ void unused_close(struct unused *unused)
 {
 	if (!unused)
 		return;
+	if (unused->held >= 0)
+		close(unused->held);
 	free(unused->ranges);
 	free(unused);
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 /* An unused range of a disk, in bytes. */
 struct range {
@@ -15,6 +16,7 @@ struct range {
 /* All unused ranges of a disk. */
 struct unused {
 	uint64_t size;		/* of the disk */
+	int held;		/* the disk, open exclusively, or -1 */
 	struct range *ranges;
 	size_t count;
 	size_t room;
@@ -27,7 +29,7 @@ struct unused {
  * @fd: the disk or image, open for reading through the page cache
  * @offset: offset of the volume on the disk
  * @size: size of the volume in bytes
- * @in_use: the disk or a partition of it is open exclusively
+ * @in_use: the disk or a partition of it is open exclusively, or a loop device or swap area
  * @unused: where to record unused ranges
  */
 struct volume {
@@ -41,6 +43,8 @@ struct volume {
 
 bool volume_read(const struct volume *volume, void *data, size_t length, uint64_t offset);
 bool volume_unused(const struct volume *volume, uint64_t start, uint64_t end);
+
+bool is_backing(const struct stat *st);
 
 bool ext_unused(const struct volume *volume);
 bool swap_unused(const struct volume *volume);

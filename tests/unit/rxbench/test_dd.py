@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """dd beside RapidDisk's page."""
 
+import types
+
 import pytest
 from conftest import MACHINE
 
@@ -16,6 +18,16 @@ RXDSK, SATA = profile.COLUMNS["ramdisk"]
 def rounds():
     return [dd.round_of(target, mode, block, 1 << 30)
             for target in dd.TARGETS for mode in dd.MODES for block in BLOCKS]
+
+
+def test_a_directory_is_not_named_as_another_file_system():
+    """A tmpfs, for one, is no ext4: only devices are formatted."""
+    options = types.SimpleNamespace(profile="ramdisk", sweep=False, steady=False)
+    places = {node: types.SimpleNamespace(has_node=node) for node in (True, False)}
+    settings = profile._settings(options, [places[False]], 1 << 20, 1)
+    assert not [each for each in settings.items() if "ext" in str(each)]
+    assert profile._settings(options, list(places.values()), 1, 1)["file system"] == "ext4"
+    assert not [case.title for each in rounds() for case in each.cases if "ext" in case.title]
 
 
 def test_only_what_the_page_did():

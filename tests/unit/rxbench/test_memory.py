@@ -58,7 +58,7 @@ def test_all_ways_in_turn():
     # A RAM disk cannot hold twice the memory.
     assert plan.rounds[1].subjects == tuple(names[:-1])
     steps = [(each.cases[0].name, subject.name) for each, subject in plan.steps(1)]
-    assert steps[:3] == [("0.5-zipf", "low"), ("0.5-zipf", "rxcache"), ("0.5-zipf", "dm-cache")]
+    assert steps[:3] == [("0.5-zipf", "low"), ("0.5-zipf", "pagecache"), ("0.5-zipf", "ramdisk")]
     assert plan.settings["memory"] == GIB and plan.settings["cache"] == 768 * MIB
     assert plan.settings["sets"] == {"0.5": 512 * MIB, "2": 2 * GIB}
     assert "Left out: tree after a backup, 2 x: larger than the memory." in plan.notes

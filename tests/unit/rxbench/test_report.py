@@ -4,6 +4,7 @@
 import copy
 import json
 import os
+import stat
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -13,6 +14,7 @@ import pytest
 
 from rxbench.report import document, html, markdown, plots, text
 from rxbench.run.plan import REQUESTED
+from rxbench.system import units
 from rxbench.system.errors import BadInput
 
 TOP = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../..")
@@ -38,6 +40,55 @@ def test_report_passes_the_schema(schema, make_report, tmp_path):
     loaded = document.load(path)
     jsonschema.validate(loaded, schema)
     assert len(loaded["results"]) == 5 * 8 * 3
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "there").mkdir()
+    for target in "there/old", "there/new":
+        (tmp_path / "there/old").write_text("before")
+        (tmp_path / "link").symlink_to(target)
+        document.put(tmp_path / "link", "after")
+        assert os.readlink(tmp_path / "link") == target
+        assert (tmp_path / target).read_text() == "after"
+        (tmp_path / "link").unlink()
+    assert sorted(os.listdir(tmp_path / "there")) == ["new", "old"]
+
+
+def test_a_pipe_is_written_to(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE, text=True) as reader:
+        document.put(path, "text")
+        if not path.is_fifo():
+            reader.kill()
+        assert path.is_fifo() and reader.communicate()[0] == "text"
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_device_stays_a_device(make_report, tmp_path):
+    """As /dev/null, which is also the target of a link."""
+    try:
+        os.mknod(tmp_path / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("needs root")
+    (tmp_path / "link").symlink_to("null")
+    document.write(make_report(1, LEVELS), tmp_path / "report.json")
+    for name in "null", "link":
+        for option in "--html", "--json":
+            done = rxbench("report", tmp_path / "report.json", option, tmp_path / name)
+            assert done.returncode == 0, done.stderr
+            assert stat.S_ISCHR((tmp_path / "null").stat().st_mode)
+    assert sorted(os.listdir(tmp_path)) == ["link", "null", "report.json"]
+
+
+def test_standard_output_is_a_file(make_report, tmp_path):
+    """Only the report is in it."""
+    path = tmp_path / "report.json"
+    document.write(make_report(1, LEVELS), path)
+    os.symlink("/proc/self/fd/1", tmp_path / "stdout")
+    done = rxbench("report", path, "--json", tmp_path / "stdout")
+    assert json.loads(done.stdout)[0]["workload"] == "profile" and done.returncode == 0
+    assert os.path.islink(tmp_path / "stdout")
 
 
 @pytest.mark.parametrize("change", [
@@ -249,6 +300,19 @@ def test_no_two_subjects_look_alike(make_report):
 
 
 @pytest.mark.machine
+def test_labels_are_beside_the_whiskers(make_report):
+    report = make_report(1, LEVELS, noise=0.3, cases=2)
+    figure = plots._bars(plots.pyplot(), report)
+    rows = [row for row in report["summary"] if row["metric"] == "mb_s"]
+    labels = figure.axes[0].texts
+    assert len(labels) == len(rows) == 6 and all(row["high"] > row["median"] for row in rows)
+    assert sorted((label.xy[0], label.get_text()) for label in labels) == sorted(
+        (row["high"], units.number(row["median"])) for row in rows)
+    assert all(label.get_position()[0] > 0 and label.get_horizontalalignment() == "left"
+               for label in labels)
+
+
+@pytest.mark.machine
 def test_percentiles_are_of_all_repeats(make_report):
     report = make_report(1, {"a": 1.0}, repeats=3, cases=1)
     for row, value in zip(report["results"], (1.0, 5.0, 100.0)):
@@ -342,6 +406,20 @@ def test_compare_fails(make_report, tmp_path):
     less = rxbench("compare", paths[2], paths[0], "--fail-if-worse", "100")
     assert less.returncode == 3 and "Only in the first report: case 0, the b." in less.stdout
     assert rxbench("compare", paths[2], paths[0]).returncode == 0
+
+
+def test_compare_fails_if_nothing_is_certain(make_report, tmp_path):
+    """Reports of too few repeats are no proof that nothing is worse."""
+    paths = [tmp_path / name for name in ("a.json", "b.json", "c.json")]
+    for path, levels, repeats in zip(paths, ({"a": 100.0}, {"a": 10.0}, {"b": 1.0, "a": 1.0}),
+                                     (1, 1, 3)):
+        document.write(make_report(1, levels, repeats), path)
+    refused = rxbench("compare", paths[0], paths[1], "--fail-if-worse", "5")
+    assert refused.returncode == 2 and "8 unknown" in refused.stdout
+    assert len(refused.stderr.splitlines()) == 1 and "--repeats 3" in refused.stderr
+    assert rxbench("compare", paths[0], paths[1]).returncode == 0
+    less = rxbench("compare", paths[2], paths[0], "--fail-if-worse", "5")
+    assert less.returncode == 3 and less.stderr == ""
 
 
 @pytest.mark.machine

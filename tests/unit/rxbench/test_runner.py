@@ -57,9 +57,26 @@ def test_order_interleaves_and_rotates():
                      ("b", "3"), ("c", "2"), ("c", "3")]
     begins = [[subject for repeat, subject, case in fake.seen if (repeat, case) == (number, "1")]
               for number in range(3)]
-    assert begins == [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]]
+    assert begins == [["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]]
     assert [row["order"] for row in outcome.results] == list(range(27))
     assert fake.undone[-1] == "a thing" and not outcome.failures and not outcome.ended_by
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 6])
+def test_each_follows_others(count):
+    """What a subject leaves behind, such as pages to be written, does not meet always the same."""
+    plan = Plan(subjects=[Subject(str(number), "") for number in range(count)],
+                rounds=[Round((ONE,))], open=None)
+    before = {subject.name: set() for subject in plan.subjects}
+    begins = []
+    for repeat in range(2 * count):
+        order = [subject.name for _round, subject in plan.steps(repeat)]
+        assert sorted(order) == sorted(before)
+        begins.append(order[0])
+        for earlier, later in zip(order, order[1:]):
+            before[later].add(earlier)
+    assert len(set(begins[:count])) == count
+    assert all(len(earlier) >= min(2, count - 1) for earlier in before.values())
 
 
 def test_rounds_of_some_subjects():

@@ -54,6 +54,22 @@ def test_ratio_is_that_of_the_printed_medians():
     assert b["ratio"]["within_noise"] is None
 
 
+@pytest.mark.parametrize("better, best, other", [("higher", "a", "b"), ("lower", "c", "b")])
+def test_the_factor_of_a_verdict_is_that_of_its_row(better, best, other):
+    """Even if a repeat of a third subject has failed, and their number is even then."""
+    amounts = {"a": (148, 150, 152, 156, 154), "b": (100, 101, 102, 99, 90),
+               "c": (50, 51, 49, 50)}
+    metric, case = {"name": "m", "better": better}, {"name": "1", "base": other}
+    subjects = [{"name": name, "title": name} for name in amounts]
+    results = [{"case": "1", "subject": name, "repeat": repeat, "metrics": {"m": amount}}
+               for name, row in amounts.items() for repeat, amount in enumerate(row)]
+    rows = {row["subject"]: row for row in document.summarize([metric], subjects, [case], results)}
+    found, = document.verdicts(metric, subjects, [case], results)
+    ratio = rows[best]["ratio"]["median"]
+    assert found["best"] == best
+    assert f"{ratio if better == 'higher' else 1 / ratio:.2f} times as good as" in found["text"]
+
+
 @pytest.mark.parametrize("value, text", [
     (None, "-"), (0, "0.00"), (0.00512, "0.00512"), (0.0123, "0.0123"), (0.5, "0.500"),
     (0.9996, "1.00"), (9.994, "9.99"), (9.996, "10.0"), (99.96, "100"), (1234.5, "1,234"),

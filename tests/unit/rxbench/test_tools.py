@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from rxbench.system import diskstats, units
+from rxbench.system import diskstats, machine, units
 from rxbench.system.errors import BadInput, BenchError
 from rxbench.tools import dd, fio
 from rxbench.vdbench import table
@@ -143,3 +143,17 @@ def test_disk_rates():
     assert (found["wait"], found["actv"], found["w_percent"], found["b_percent"]) == (2, 4, 25, 90)
     assert found["svc_t"] == pytest.approx(4 / 150 * 1000)
     assert diskstats.rates(before, after, 1.0, None)["wait"] == 0
+
+
+def test_a_machine_without_fio(monkeypatch, tmp_path):
+    """Only what runs fio needs it, and of a certain version."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(machine, "virtualization", lambda: "none")
+    assert machine.describe()["fio"] == "no fio"
+    with pytest.raises(BadInput, match="missing programs: fio"):
+        machine.fio_version()
+    (tmp_path / "fio").write_text("#!/bin/sh\necho fio-2.21\n")
+    (tmp_path / "fio").chmod(0o755)
+    assert machine.describe()["fio"] == "fio-2.21"
+    with pytest.raises(BadInput, match="fio-2.21: too old"):
+        machine.fio_version()

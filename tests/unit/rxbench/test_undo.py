@@ -4,6 +4,7 @@
 import contextlib
 import os
 import signal
+import time
 import unittest
 
 from rxbench.system import command, undo
@@ -108,6 +109,22 @@ class Undoing(unittest.TestCase):
         with self.assertRaises(Interrupted):
             command.run("sleep", "60.25")
         self.assertFalse(running("60.25"))
+
+    def test_signal_stops_what_a_program_left(self):
+        """It has ended, but what it has started holds its output."""
+        script = "sleep 60.125 &"
+        for run in (lambda: command.run("sh", "-c", script),
+                    lambda: command.follow(["sh", "-c", script], self.undone.append)):
+            signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+            self.addCleanup(signal.signal, signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with self.assertRaises(Interrupted):
+                run()
+            # Nobody has waited for its end.
+            deadline = time.monotonic() + 30
+            while running("60.125") and time.monotonic() < deadline:
+                time.sleep(0.01)
+            self.assertFalse(running("60.125"))
 
 
 class Command(unittest.TestCase):

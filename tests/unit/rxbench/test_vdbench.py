@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from rxbench.system import machine
 from rxbench.system.errors import BadInput
 from rxbench.tools import fio
 from rxbench.vdbench import jobs, parse
@@ -244,27 +245,62 @@ def test_fio_takes_the_golden_files(tmp_path, engine):
         assert done.returncode == 0 and not done.stderr, (path.read_text(), done.stderr)
 
 
+def rates_of(log):
+    """Reads and writes per second in fio's logs of requests."""
+    found = [0, 0]
+    for path in log.parent.glob(f"{log.name}_iops.*.log"):
+        lines = [line.split(",") for line in path.read_text().splitlines()]
+        seconds = int(lines[-1][0]) / 1e3
+        for direction in 0, 1:
+            found[direction] += sum(int(line[2]) == direction for line in lines) / seconds
+    return found
+
+
 @pytest.mark.machine
-@pytest.mark.parametrize("sizes", ["(4k,50,64k,50)", "(512,1,64k,99)", "(512,50,1k,50)",
-                                   "(4k,64k,4k)"])
-def test_fio_keeps_the_rate(tmp_path, sizes):
-    """The rate is checked by fio's own log of requests."""
-    lun = tmp_path / "lun"
+@pytest.mark.parametrize("engine, rdpct, sizes, rate", [
+    *((jobs.PSYNC, 0, sizes, "500") for sizes in ("(4k,50,64k,50)", "(512,1,64k,99)",
+                                                  "(512,50,1k,50)", "(4k,64k,4k)")),
+    (jobs.PSYNC, 50, "4k", "500"), (jobs.URING, 0, "(4k,50,64k,50)", "500"),
+    (jobs.URING, 50, "(4k,50,64k,50)", "500"), (jobs.URING, 50, "4k", "curve,curve=50")])
+def test_fio_keeps_the_rate(tmp_path, engine, rdpct, sizes, rate):
+    """The rate of each direction, also that of a curve, is checked by fio's log of requests."""
+    if engine == jobs.URING and not machine.takes_io_uring():
+        pytest.skip("io_uring is disabled here")
+    lun, log = tmp_path / "lun", tmp_path / "log"
     lun.touch()
     os.truncate(lun, 64 << 20)
-    text = (f"sd=sd1,lun={lun},threads=2\nwd=w,sd=sd1,rdpct=0,xfersize={sizes}\n"
-            "rd=r,wd=w,iorate=500,elapsed=4\n")
-    step = next(steps_of(parse.File("f", text).runs[0]))
-    shared, listed = jobs.build(step, {"sd1": 64 << 20}, 500, jobs.PSYNC)
-    log = {"randrepeat": 1, "write_iops_log": tmp_path / "log", "log_entries": 4096}
+    text = (f"sd=sd1,lun={lun},threads=8\nwd=w,sd=sd1,rdpct={rdpct},xfersize={sizes}\n"
+            f"rd=r,wd=w,iorate={rate},elapsed=4\n")
+    steps = list(steps_of(parse.File("f", text).runs[0]))
+    runs = vdbench.Runs(None, None, steps, False, None)
+    runs.reached = {steps[0].name: 1000.4}
+    shared, listed = jobs.build(steps[-1], {"sd1": 64 << 20}, runs.rate(steps[-1]), engine)
+    assert engine == jobs.PSYNC or max(job["iodepth"] for _name, job in listed) > 1
+    options = {"randrepeat": 1, "log_entries": 4096, "write_iops_log": log}
     job = tmp_path / "job.fio"
-    job.write_text(fio.job_file({**shared, **log}, listed))
+    job.write_text(fio.job_file({**shared, **options}, listed))
     subprocess.run(["fio", job], check=True, stdout=subprocess.DEVNULL)
-    rates = []
-    for path in tmp_path.glob("log_iops.*.log"):
-        lines = path.read_text().splitlines()
-        rates.append(len(lines) / (int(lines[-1].split(",")[0]) / 1e3))
-    assert sum(rates) == pytest.approx(500, rel=0.05)
+    assert rates_of(log) == pytest.approx([5 * rdpct, 500 - 5 * rdpct], rel=0.05)
+
+
+@pytest.mark.parametrize("counted, printed", [(0, 4096), (10 * 4096, 4096), (10 * 8192, 8192),
+                                              (10 * 65536, 65536), (11 * 65536, 65536)])
+def test_no_impossible_size(counted, printed):
+    """fio counts the bytes of an interval a moment before or after its requests."""
+    step = next(steps_of(parse.File("f", "sd=sd1,lun=/a\nwd=w,sd=sd1,xfersize=(4k,50,64k,50)\n"
+                                    "rd=r,wd=w\n").runs[0]))
+    out = io.StringIO()
+    watch = types.SimpleNamespace(counters=lambda: {}, rates=lambda *_: {})
+    intervals = vdbench.Intervals(step, watch, True, out)
+    for seconds in 1, 2, 3:
+        side = fio.Counters(10 * seconds, counted * seconds, 1e3 * seconds)
+        intervals.take(fio.Moment(float(seconds), side, fio.Counters()))
+    intervals.end()
+    _label, _total, average, _disks = intervals.average()
+    assert [row.size for row in (*intervals.rows, average)] == [printed] * 4
+    assert [line.split()[4 if line[:2].isdigit() else 3] for line in out.getvalue().splitlines()
+            ] == [str(printed)] * 4
+    assert [row.mb for row in intervals.rows] == [10 * printed / 2**20] * 3
 
 
 @pytest.mark.parametrize("reached, mark", [(800, " (-20%)"), (960, ""), (1060, " (+6%)")])

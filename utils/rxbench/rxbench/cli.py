@@ -14,6 +14,7 @@ from .run import progress
 from .run.runner import Runner
 from .system import machine
 from .system.errors import BadInput, BenchError, Interrupted
+from .system.output import say
 from .system.undo import catch_signals, ignore_signals
 
 FAILED, USAGE, WORSE = 1, 2, 3
@@ -27,7 +28,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def _complain(message):
-    print(f"rxbench: {message}", file=sys.stderr, flush=True)
+    say(f"rxbench: {message}\n", sys.stderr)
+
+
+def _drop_output():
+    """Drop what cannot be written, which would be an error of the interpreter at its exit."""
+    say("", sys.stdout)
 
 
 def _count(least):
@@ -120,7 +126,8 @@ def _report(options):
     if options.markdown:
         print("\n".join(markdown.render(documents)))
     written = [path for path in (options.html, options.json) if path]
-    for path in written:
+    # A device or a pipe holds no report, and may be the standard output.
+    for path in filter(os.path.isfile, written):
         print(f"Report: {path}", file=sys.stderr if options.markdown else sys.stdout)
     for each in [] if options.markdown or written else documents:
         print("\n".join([f"{each['workload']}: {' '.join(each['command'])}", *text.render(each),
@@ -133,8 +140,13 @@ def _compare(options):
     rows = compare.compare(before, after, options.metric)
     print("\n".join(compare.render(rows, before, after, options.metric)))
     gone, _new = compare.missing(before, after, options.metric)
-    if options.fail_if_worse is not None and (gone or compare.worse(rows, options.fail_if_worse)):
+    if options.fail_if_worse is None:
+        return 0
+    if gone or compare.worse(rows, options.fail_if_worse):
         return WORSE
+    if all(row["verdict"] == compare.UNKNOWN for row in rows):
+        raise BadInput(f"--fail-if-worse {options.fail_if_worse:g}: no result has three repeats in "
+                       "both reports, so nothing is certain: measure with --repeats 3 or more")
     return 0
 
 
@@ -151,16 +163,19 @@ def _folder(options):
 
 
 def _write(made, folder, page_wanted):
-    """Write report.json always; report.html has plots if matplotlib is installed."""
+    """Write report.json always; report.html has plots if matplotlib is installed.
+
+    Return what was written, as lines.
+    """
     path = os.path.join(folder, "report.json")
     document.write(made, path)
-    print(f"\nReport: {path}")
-    if not page_wanted:
-        return
-    page = os.path.join(folder, "report.html")
-    document.put(page, html.render([made]))
-    print(f"        {page}" + ("" if plots.available() else
-                               ", without plots: they need matplotlib (python3-matplotlib)"))
+    lines = ["", f"Report: {path}"]
+    if page_wanted:
+        page = os.path.join(folder, "report.html")
+        document.put(page, html.render([made]))
+        lines.append(f"        {page}" + ("" if plots.available() else
+                     ", without plots: they need matplotlib (python3-matplotlib)"))
+    return lines
 
 
 def _measure(options):
@@ -181,11 +196,14 @@ def _measure(options):
     ignore_signals()
     made = document.make(options.workload.NAME, ["rxbench", *sys.argv[1:]], started, described,
                          warnings, plan, outcome)
-    print("\n".join(text.render(made)))
-    _write(made, folder, not options.no_html)
+    # The report comes first: the reader of the output may be gone.
+    written = _write(made, folder, not options.no_html)
+    shown = "\n".join([*text.render(made), *written, ""])
     if outcome.signum:
+        say(shown, sys.stdout)
         _complain(f"interrupted by {outcome.ended_by}")
         return 128 + outcome.signum
+    sys.stdout.write(shown)
     return FAILED if outcome.failures else 0
 
 
@@ -202,11 +220,11 @@ def main():
         _complain(error)
         return USAGE
     except BrokenPipeError:
-        # The reader has closed the pipe. Prevent an error of the interpreter at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 128 + signal.SIGPIPE
     except (BenchError, OSError) as error:
         _complain(error)
+        _drop_output()
         return FAILED
     except Interrupted as interrupted:
         _complain(interrupted)

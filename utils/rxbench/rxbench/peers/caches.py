@@ -7,6 +7,7 @@ import time
 
 from ..system import command, devices, guard, machine
 from ..system.errors import BenchError
+from ..system.undo import signals_held
 from ..tools import fio
 from . import Missing, bcache, memory
 from .memory import need_module, put
@@ -96,13 +97,21 @@ def dm_cache(undo, origin, name, size=None, fill=_write_all):
     node = mapped(undo, name, table("writeback", "smq"))
     fill(node)
     for mode, policy in (("writeback", "cleaner"), ("writethrough", "smq")):
-        command.run("dmsetup", "suspend", name)
-        command.run("dmsetup", "reload", name, "--table", table(mode, policy))
-        command.run("dmsetup", "resume", name)
+        _replace_table(name, table(mode, policy))
         if policy == "cleaner":
             _wait(f"{name}: dirty blocks", lambda: dirty() == 0,
                   PATIENCE + dirty() / DM_CACHE_PACE)
     return node
+
+
+def _replace_table(name, table):
+    """Load another table. A mapping that stays suspended could not be removed."""
+    with signals_held():
+        command.run("dmsetup", "suspend", name)
+        try:
+            command.run("dmsetup", "reload", name, "--table", table)
+        finally:
+            command.run("dmsetup", "resume", name)
 
 
 def _ample(undo, origin):
@@ -137,10 +146,10 @@ def _register(undo, path, what):
             put(f"{folder}/set/stop", 1)
         _wait(f"bcache on {path}", lambda: not os.path.isdir(folder))
 
-    def register():
-        put("/sys/fs/bcache/register", f"{path}\n")
-        _wait(f"bcache on {path}", lambda: os.path.isdir(folder))
-    undo.do(what, register, stop)
+    # Also stop one that is registered too late.
+    undo.do(what, lambda: None, stop)
+    put("/sys/fs/bcache/register", f"{path}\n")
+    _wait(f"bcache on {path}", lambda: os.path.isdir(folder))
 
 
 def bcache_pair(undo, origin, _name, size=None):

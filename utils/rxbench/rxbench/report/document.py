@@ -5,7 +5,6 @@ import json
 import math
 import os
 import re
-import statistics
 import tempfile
 
 from .. import VERSION
@@ -80,9 +79,10 @@ def _listed(names):
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _verdict(case, metric, titles, values, comparisons):
+def _verdict(case, metric, titles, found, comparisons):
     """Return the best subject and the beaten ones, if the difference exceeds the noise."""
-    if metric["better"] == LOWER:
+    values, lower = _in_turn(found), metric["better"] == LOWER
+    if lower:
         values = {name: [1 / max(value, stats.TINY) for value in row]
                   for name, row in values.items()}
     (best, *others), beaten = stats.ranking(values, comparisons)
@@ -91,7 +91,9 @@ def _verdict(case, metric, titles, values, comparisons):
     if not beaten:
         text = "no difference beyond the noise"
     elif len(beaten) == len(others):
-        factor = statistics.median(values[best]) / statistics.median(values[others[0]])
+        # As in the rows of the table, which are of all repeats.
+        pair = [found[name].values() for name in (best, others[0])]
+        factor = stats.quotient(*(reversed(pair) if lower else pair))
         text = f"{titles[best]} is best, {factor:.2f} times as good as {titles[others[0]]}"
     else:
         text = (f"{titles[best]} is better than "
@@ -103,24 +105,25 @@ def _verdict(case, metric, titles, values, comparisons):
             "beaten": [name for name in others if name in beaten]}
 
 
-def _in_turn(subjects, case, metric, results):
+def _in_turn(found):
     """The values of each subject in the repeats that all of them have."""
-    found = {subject["name"]: _values(results, case["name"], subject["name"], metric["name"])
-             for subject in subjects if subject.get("ranks", True)}
-    found = {name: values for name, values in found.items() if values}
-    repeats = sorted(set.intersection(*map(set, found.values()))) if found else []
+    repeats = sorted(set.intersection(*map(set, found.values())))
     return {name: [values[repeat] for repeat in repeats] for name, values in found.items()}
 
 
 def verdicts(metric, subjects, cases, results):
     """Return what is certain of each case, corrected for all comparisons of the report."""
     titles = {subject["name"]: subject["title"] for subject in subjects}
-    tables = [(case, _in_turn(subjects, case, metric, results)) for case in cases]
-    tables = [(case, values) for case, values in tables
-              if len(values) > 1 and all(values.values())]
-    comparisons = sum(math.comb(len(values), 2) for _case, values in tables)
-    found = [_verdict(case, metric, titles, values, comparisons) for case, values in tables]
-    return [verdict for verdict in found if verdict]
+    tables = []
+    for case in cases:
+        found = {subject["name"]: _values(results, case["name"], subject["name"], metric["name"])
+                 for subject in subjects if subject.get("ranks", True)}
+        found = {name: values for name, values in found.items() if values}
+        if len(found) > 1 and all(_in_turn(found).values()):
+            tables.append((case, found))
+    comparisons = sum(math.comb(len(found), 2) for _case, found in tables)
+    made = [_verdict(case, metric, titles, found, comparisons) for case, found in tables]
+    return [verdict for verdict in made if verdict]
 
 
 def make(workload, command, started, described, warnings, plan, outcome):
@@ -146,8 +149,13 @@ def make(workload, command, started, described, warnings, plan, outcome):
 
 
 def put(path, text):
-    """Replace a file completely or not at all."""
-    directory = os.path.dirname(os.path.abspath(path))
+    """Replace a file completely or not at all. A device or a pipe is written to."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return
+    path = os.path.realpath(path)
+    directory = os.path.dirname(path)
     os.makedirs(directory, exist_ok=True)
     fd, temporary = tempfile.mkstemp(dir=directory, prefix=".rxbench-")
     try:

@@ -86,13 +86,15 @@ class Plan:
         return list({case.name: case for each in self.rounds for case in each.cases}.values())
 
     def steps(self, repeat, rounds=None):
-        """(round, subject) of a repeat; the first subject changes from repeat to repeat."""
+        """(round, subject) of a repeat. Each begins with the next subject, in the other direction.
+
+        What a subject leaves behind must not meet the same one each time.
+        """
         for each in self.rounds if rounds is None else rounds:
             taking = [subject for subject in self.subjects
                       if each.subjects is None or subject.name in each.subjects]
-            turn = repeat % len(taking) if taking else 0
-            for subject in taking[turn:] + taking[:turn]:
-                yield each, subject
+            for place in range(len(taking)):
+                yield each, taking[(repeat + (-place if repeat % 2 else place)) % len(taking)]
 
     def seconds(self, rounds=None):
         """The expected duration of a repeat."""

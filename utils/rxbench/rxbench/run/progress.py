@@ -5,6 +5,7 @@ import shutil
 import threading
 import time
 
+from ..system.output import say
 from ..system.units import clock
 
 BAR = 24
@@ -39,8 +40,7 @@ class Lines(Silent):
         self.plan, self.out = plan, out
 
     def step(self, case, subject, repeat):
-        print(f"{count(self.plan, repeat)} {subject.title}: {case.title}", file=self.out,
-              flush=True)
+        say(f"{count(self.plan, repeat)} {subject.title}: {case.title}\n", self.out)
 
 
 class Bar(Silent):
@@ -79,8 +79,7 @@ class Bar(Silent):
         full = round(share * BAR)
         line = f"[{'#' * full}{'.' * (BAR - full)}] {100 * share:3.0f} % {clock(left)} left  "
         width = shutil.get_terminal_size().columns - 1
-        self.out.write("\r\033[K" + (line + self.text)[:width])
-        self.out.flush()
+        say("\r\033[K" + (line + self.text)[:width], self.out)
 
     def _beat(self):
         while not self.ended.wait(BEAT):
@@ -89,8 +88,7 @@ class Bar(Silent):
     def end(self):
         self.ended.set()
         self.thread.join()
-        self.out.write("\r\033[K")
-        self.out.flush()
+        say("\r\033[K", self.out)
 
 
 def for_output(plan, out, quiet=False):

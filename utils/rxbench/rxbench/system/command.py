@@ -84,7 +84,7 @@ def _spawn(argv, grace, **options):
         with interruptible():
             stdout, stderr = process.communicate()
     except BaseException:
-        if process and process.poll() is None:
+        if process:
             _stop(process, grace)
         raise
     return process.returncode, stdout, stderr
@@ -146,8 +146,7 @@ def follow(argv, on_text):
             with interruptible():
                 code = process.wait()
         except BaseException:
-            if process.poll() is None:
-                _stop(process, 5)
+            _stop(process, 5)
             raise
         process.stdout.close()
         if code:

@@ -12,6 +12,7 @@ from ..run.plan import (IOPS, LONGEST, MB_S, MEAN, P99, REQUESTED, Case, Metric,
                         Subject, misses)
 from ..system import diskstats, guard, machine
 from ..system.errors import BadInput
+from ..system.output import Rows
 from ..system.units import size_of
 from ..system.units import size as human
 from ..tools import fio
@@ -259,7 +260,6 @@ class Intervals:
         self.cpus.append((user + system, system))
         print(row.text(label, stamp), file=self.out)
         self._print_disks(disks)
-        self.out.flush()
         self.moment, self.cpu, self.counters = moment, cpu, counters
 
     def _sized(self, part):
@@ -290,7 +290,6 @@ class Intervals:
         label = f"avg_{self.labels[skipped]}-{self.labels[-1]}"
         print(row.text(label), file=self.out)
         self._print_disks(disks)
-        self.out.flush()
         return label, total, row, disks
 
 
@@ -339,7 +338,7 @@ class Runs:
         print(f"\n{time.strftime('%b %d, %Y')} {step.title}\n{table.HEAD}", file=self.out)
         with diskstats.Watch([storage.lun for storage in self.luns.used.values()]) as watch:
             if watch.disks and not self.options.no_disks:
-                print(table.DISK_HEAD, file=self.out, flush=True)
+                print(table.DISK_HEAD, file=self.out)
             intervals = Intervals(step, watch, not self.options.no_disks, self.out)
             moments = fio.run(shared, listed, step.run.interval, intervals.take)
             intervals.end()
@@ -357,7 +356,7 @@ class Runs:
         metrics["iops_requested"] = wanted
         mark = f" ({reached / wanted - 1:+.0%})" if misses(wanted, reached) else ""
         print(f"{'':<13}requested {wanted:,} i/o per second, achieved {reached:,.0f}{mark}",
-              file=self.out, flush=True)
+              file=self.out)
         if mark:
             self.luns.notes.append(f"{step.title}: {wanted:,} requests per second were requested, "
                                    f"{reached:,.0f} were achieved{mark}.")
@@ -374,7 +373,6 @@ def _variables(texts):
 
 
 def plan(options):
-    out = sys.stdout
     definitions = parse.read(options.file, _variables(options.variables))
     steps = [step for run in definitions.runs for step in steps_of(run)]
     validate = definitions.validate or options.validate
@@ -386,12 +384,12 @@ def plan(options):
         for step in steps]
     if options.show_jobs:
         for step, text in texts:
-            print(f"# {step.title}\n{text}", file=out)
+            print(f"# {step.title}\n{text}")
         raise SystemExit(0)
     if validate:
         luns.notes.append("Data validation: written data is read again and compared; these reads "
                           "are counted like all others.")
-    runs = Runs(options, luns, steps, validate, out)
+    runs = Runs(options, luns, steps, validate, Rows(sys.stdout))
     return Plan(subjects=[Subject("luns", os.path.basename(options.file), luns.details())],
                 rounds=[Round(tuple(Case(step.name, step.title,
                                          step.run.warmup + step.run.elapsed + 1)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""rxcp -S yes from an image that is written to meanwhile, or in use."""
+
+import fcntl
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+MIB = 1 << 20
+pytestmark = pytest.mark.machine
+
+
+@pytest.fixture(scope="module")
+def rxcp(tmp_path_factory):
+    """The program, built from this tree."""
+    folder = tmp_path_factory.mktemp("rxcp")
+    subprocess.run(["make", "-s", "-C", f"{TOP}/utils/rxcp", f"O={folder}",
+                    f"OBJ={folder}/obj/rxcp"], check=True)
+    return folder / "rxcp"
+
+
+@pytest.fixture
+def image(tmp_path):
+    path = tmp_path / "image"
+    path.touch()
+    os.truncate(path, 16 * MIB)
+    subprocess.run(["mkfs.ext4", "-q", "-F", path], check=True)
+    return path
+
+
+def full_pipe():
+    """A pipe whose writer waits for the reader."""
+    reader, writer = os.pipe()
+    size = fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(writer, bytes(size))
+    return reader, writer
+
+
+def waits_for_the_pipe(process):
+    assert process.poll() is None
+    with open(f"/proc/{process.pid}/wchan", encoding="ascii") as file:
+        return "pipe" in file.read()
+
+
+def copy(rxcp, image, option, meanwhile):
+    """Copy, and call meanwhile() after the maps were read and before the data is."""
+    reader, writer = full_pipe()
+    with subprocess.Popen([rxcp, "-S", option, "-T", "json", image, f"{image}.copy"],
+                          stdout=writer, stderr=subprocess.PIPE, text=True) as process:
+        os.close(writer)
+        while not waits_for_the_pipe(process):
+            time.sleep(0.01)
+        meanwhile()
+        with os.fdopen(reader, "rb") as file:
+            file.read()
+        err = process.stderr.read()
+    return process.returncode, err
+
+
+def test_written_meanwhile(rxcp, image):
+    """A block that was unused may hold data now."""
+    def write():
+        with open(image, "r+b") as file:
+            file.seek(15 * MIB)
+            file.write(b"data")
+    code, err = copy(rxcp, image, "yes", write)
+    assert code == 1 and len(err.splitlines()) == 1
+    assert f"source '{image}'" in err and "written to" in err
+    assert not os.path.exists(f"{image}.copy")
+
+
+def test_not_written(rxcp, image):
+    code, err = copy(rxcp, image, "yes", lambda: None)
+    assert (code, err) == (0, "") and os.path.getsize(f"{image}.copy") == 16 * MIB
+
+
+def test_written_but_all_is_read(rxcp, image):
+    """As by cp: each block is as it was before or after the write."""
+    code, _err = copy(rxcp, image, "no", lambda: os.utime(image))
+    assert code == 0
+
+
+@pytest.mark.parametrize("list_of, text", [
+    ("/proc/swaps", "Filename Type Size\n/none file 1\n{escaped}   file 2\n"),
+    ("/sys/block/loop3/loop/backing_file", "{plain}\n")])
+def test_in_use(rxcp, tmp_path, list_of, text):
+    """All of a file is read that holds an active swap area or a loop device."""
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    (folder / "area").write_bytes(os.urandom(MIB))
+    subprocess.run(["mkswap", "-q", folder / "area"], check=True)
+    (tmp_path / "list").write_text(text.format(
+        plain=folder / "area", escaped=str(folder / "area").replace(" ", "\\040")))
+    prepare = 'mount -t tmpfs tmpfs /sys && mkdir -p "${2%/*}" && : >"$2" || exit' \
+        if list_of.startswith("/sys") else ":"
+    script = f'{prepare}; [ -z "$1" ] || mount --bind "$1" "$2" || exit; shift 2; exec "$@"'
+    for named, skipped in ("", MIB - 4096), (tmp_path / "list", 0):
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", named, list_of,
+                               rxcp, "-S", "yes", "-T", "json", folder / "area", tmp_path / "copy"],
+                              check=True, capture_output=True, text=True)
+        assert int(json.loads(done.stdout.splitlines()[-1])["read_skipped"]) == skipped

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Files and disks that are in use although nothing has opened them exclusively.
+ */
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "volume.h"
+
+#define LOOPS	"/sys/block/loop*/loop/backing_file"
+#define SWAPS	"/proc/swaps"
+
+/* Replace the octal escapes of /proc/swaps. */
+static void unescape(char *text)
+{
+	unsigned int byte;
+	char *to = text;
+
+	for (; *text; text++) {
+		if (sscanf(text, "\\%3o", &byte) == 1) {
+			*to++ = byte;
+			text += 3;
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = 0;
+}
+
+static bool is_same(const char *path, const struct stat *st)
+{
+	struct stat other;
+
+	if (stat(path, &other))
+		return false;
+	if (S_ISBLK(st->st_mode))
+		return S_ISBLK(other.st_mode) && other.st_rdev == st->st_rdev;
+	return other.st_dev == st->st_dev && other.st_ino == st->st_ino;
+}
+
+/* Check for a line that names the file, before a character that ends the name. */
+static bool is_listed(const char *list, char end, const struct stat *st)
+{
+	FILE *file = fopen(list, "re");
+	bool found = false;
+	char *line = NULL;
+	size_t room = 0;
+
+	while (file && !found && getline(&line, &room, file) > 0) {
+		*strchrnul(line, end) = 0;
+		if (end == ' ')
+			unescape(line);
+		found = is_same(line, st);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/**
+ * is_backing - check whether a file or a disk holds a loop device or a swap area
+ * @st: the file or the disk
+ */
+bool is_backing(const struct stat *st)
+{
+	bool found = is_listed(SWAPS, ' ', st);
+	glob_t loops;
+	size_t i;
+
+	if (found || glob(LOOPS, 0, NULL, &loops))
+		return found;
+	for (i = 0; i < loops.gl_pathc && !found; i++)
+		found = is_listed(loops.gl_pathv[i], '\n', st);
+	globfree(&loops);
+	return found;
+}
