@@ -52,7 +52,7 @@ struct rxc_bucket {
  * @no_room_until: in jiffies; rxc_index_make_room() gives up at once before this time
  * @ranges: blocks that must not enter the cache
  * @hand: counts the sets that were searched for a block to evict when memory was short
- * @round: @hand when such a search last found a block
+ * @round: @hand when a search last found a block, perhaps of another node than it wanted
  * @buckets: set s belongs to bucket s modulo @nr_buckets
  *
  * A hit reads the first cache line. Members that are written at times have other lines.

@@ -284,8 +284,8 @@ void rxc_index_touch(struct rxc_index *index, unsigned long slot)
  * or newer data of the same block.
  *
  * If the page pointer is the same before and after the tag was valid, it did not change in
- * between, because a page never enters a slot twice within a grace period. So it is the page
- * of the block in the tag.
+ * between, because a page never enters a slot twice within a grace period while there is I/O. So
+ * it is the page of the block in the tag.
  *
  * Return: the page, or NULL if the block has left the slot.
  */
@@ -300,7 +300,7 @@ struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64
 	if (unlikely(!place))
 		return NULL;
 	page = rcu_dereference(*place);
-	/* Pairs with take_slot() and empty_slot(). */
+	/* Pairs with replace_pages() and vacate_slot(). */
 	smp_rmb();
 	/* Pairs with set_state(). */
 	tag = smp_load_acquire(&index->tags[slot]);

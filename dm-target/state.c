@@ -359,21 +359,27 @@ static bool evict_one(struct rxc_index *index, int nid, struct rxc_victims *vict
 	unsigned long steps = min_t(unsigned long, round, MAX_HAND_STEPS);
 	unsigned long hand = 0;
 	unsigned int most;
-	long set;
+	long set, searched;
+	bool evicted;
 
 	if (has_no_room(index))
 		return false;
 	do {
 		set = find_full_set(index, limited, &hand, &steps, &most);
-		if (set >= 0 && evict_from(index, set, nid, pages)) {
+		evicted = set >= 0 && evict_from(index, set, nid, pages);
+		/* A search of one node passes blocks of others, which may leave when memory is short. */
+		if (evicted || (set >= 0 && nid != NUMA_NO_NODE))
 			WRITE_ONCE(index->round, hand);
+		if (evicted) {
 			victims->set = set;
 			victims->left = clamp(most / VICTIMS_PART, 1U, VICTIMS_MOST) - 1;
 			return true;
 		}
 	} while (steps);
+	/* Another task may have gone on from here, and may have found a block: then this is < 0. */
+	searched = hand - READ_ONCE(index->round);
 	/* Without a block of one node, there may be others. */
-	if (nid == NUMA_NO_NODE && hand - READ_ONCE(index->round) >= round)
+	if (nid == NUMA_NO_NODE && searched >= (long)round)
 		WRITE_ONCE(index->no_room_until, jiffies + NO_ROOM_TIME);
 	return false;
 }

@@ -360,12 +360,16 @@ static void fill_copy(void *data, const void *old, unsigned int offset, const vo
 
 	/* No reader may see this page yet: KCSAN reports one that does. */
 	rxd_check_access(data, PAGE_SIZE, KCSAN_ACCESS_WRITE);
-	memcpy(data, old, offset);
+	/*
+	 * The old page may lose its mark, and then another writer changes it meanwhile. The copy is
+	 * not used in this case, because the exchange of the pages fails: see share-marks.c.
+	 */
+	rxd_copy(data, old, offset);
 	if (src)
 		rxd_copy(data + offset, src, len);
 	else
 		memset(data + offset, 0, len);
-	memcpy(data + end, old + end, PAGE_SIZE - end);
+	rxd_copy(data + end, old + end, PAGE_SIZE - end);
 }
 
 /*

@@ -55,7 +55,7 @@ static inline void rxd_copy(void *dst, const void *src, unsigned int len)
 	rxd_check_write(dst, len);
 	/* If the compiler knew a bound of the length, it would not call memcpy(). */
 	OPTIMIZER_HIDE_VAR(len);
-	/* Accesses to the same place are not serialised. */
+	/* Accesses to the same place are not serialised: the result is a mix, as said above. */
 	data_race(memcpy(dst, src, len));
 }
 
@@ -67,7 +67,7 @@ static inline void rxd_copy(void *dst, const void *src, unsigned int len)
 static inline void rxd_copy_zeroes(void *data, unsigned int len)
 {
 	rxd_check_write(data, len);
-	/* Accesses to the same place are not serialised. */
+	/* Accesses to the same place are not serialised: a reader gets old data, zeros, or both. */
 	data_race(memset(data, 0, len));
 }
 

@@ -110,7 +110,8 @@ static bool rxd_page_holds_data(struct rxd_disk *rxd, unsigned long pgno)
 
 	rcu_read_lock();
 	page = rxd_store_lookup(rxd->store, pgno);
-	found = page && memchr_inv(page_address(page), 0, PAGE_SIZE);
+	/* A dry run does not prevent writes. Its answer may be out of date at once in any case. */
+	found = page && data_race(memchr_inv(page_address(page), 0, PAGE_SIZE));
 	rcu_read_unlock();
 	return found;
 }

@@ -7,9 +7,13 @@ import os
 
 import pytest
 
+from rxdlib import dm
 from rxdlib.command import run
 from rxdlib.control import CREATE_DETECT_ZEROES
 from rxdlib.direct import BLOCK, GIB, KIB, MIB, SECTOR, Direct, stamp
+
+ZEROED_AT_ONCE = 64 * MIB
+CHUNK = 2 * ZEROED_AT_ONCE
 
 
 def refused(function, *args):
@@ -39,20 +43,20 @@ def test_error_of_an_earlier_part(lab):
 @pytest.fixture(params=["raid0", "stripe"])
 def striped(lab, request):
     """Return a function that combines several disks into one."""
-    def build(*members):
+    def build(*members, chunk=64 * KIB):
         paths = [member.path for member in members]
         if request.param == "raid0":
             run("modprobe", "raid0")
             path = "/dev/md7"
-            run("mdadm", "--build", path, "--level=0", "--chunk=64",
-                f"--raid-devices={len(paths)}", *paths)
+            run("mdadm", "--build", path, "--level=0",
+                f"--chunk={chunk // KIB}", f"--raid-devices={len(paths)}", *paths)
             lab.stack.callback(run, "mdadm", "--stop", path)
             return path
         run("modprobe", "dm_mod")
         sectors = sum(member.query().size for member in members) // SECTOR
         legs = " ".join(f"{path} 0" for path in paths)
         return "/dev/mapper/" + lab.mapped(
-            f"0 {sectors} striped {len(paths)} {64 * KIB // SECTOR} {legs}")
+            f"0 {sectors} striped {len(paths)} {chunk // SECTOR} {legs}")
     return build
 
 
@@ -73,6 +77,28 @@ def test_one_member_at_its_limit(lab, striped, full):
         device.write(0, stamp(3, 192 * KIB))
         assert device.read(0, 192 * KIB) == stamp(3, 192 * KIB)
     assert not any(member.query().nospc for member in members if member is not members[full])
+
+
+@pytest.mark.parametrize("full", [0, 1])
+def test_one_member_of_long_chunks_at_its_limit(lab, striped, full):
+    """A write-zeroes is split for the members, too: a chunk is longer than one may zero at once."""
+    members = [lab.ramdisk(2 * CHUNK, overcommit=True, mem_limit=64 * KIB if number == full else 0)
+               for number in range(2)]
+    path = striped(*members, chunk=CHUNK)
+    # More of the first chunk than a request may zero.
+    parts = [ZEROED_AT_ONCE + MIB, MIB]
+    start = CHUNK - parts[0]
+    assert int(dm.queue(path, "write_zeroes_max_bytes")) == ZEROED_AT_ONCE
+    with Direct(path) as device:
+        for offset in start - BLOCK, start, CHUNK, CHUNK + MIB:
+            device.write(offset, stamp(offset))
+        refused(device.zero_range, start, sum(parts))
+        for offset in start - BLOCK, CHUNK + MIB:
+            assert device.read(offset, BLOCK) == stamp(offset)
+        assert device.read(CHUNK if full == 0 else start, BLOCK) == bytes(BLOCK)
+    assert members[full].query().nospc > 0
+    assert members[1 - full].query().nospc == 0
+    assert members[1 - full].query().mem_used == parts[1 - full] + BLOCK
 
 
 def test_limit_without_waiting(lab):

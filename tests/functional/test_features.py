@@ -10,8 +10,9 @@ import pytest
 
 from rxdlib import direct, dm
 from rxdlib.command import CommandError, run
-from rxdlib.control import (CREATE_DETECT_ZEROES, CREATE_RESERVE, NODE_INTERLEAVE, NODE_LOCAL,
-                            RESIZE_FORCE, STATE_DETECT_ZEROES, STATE_RESERVED, Control)
+from rxdlib.control import (CREATE_DETECT_ZEROES, CREATE_OVERCOMMIT, CREATE_RESERVE,
+                            NODE_INTERLEAVE, NODE_LOCAL, RESIZE_FORCE, STATE_DETECT_ZEROES,
+                            STATE_RESERVED, Control)
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import DISK, state
 
@@ -288,29 +289,49 @@ def test_write_zeroes_without_unmap_makes_room(lab):
     assert ramdisk.query().mem_used == 0
 
 
-@pytest.mark.parametrize("kind", ["disk", "partition", "linear", "cache"])
-def test_long_write_zeroes_is_split(lab, kind):
-    """A request waits for memory for a limited time, so a long one is made of several."""
+@pytest.mark.parametrize("kind, cloned", [("disk", False), ("partition", False), ("linear", False),
+                                          ("cache", False), ("partition", True)])
+def test_long_write_zeroes_is_split(lab, kind, cloned):
+    """A request waits for memory for a limited time, so a long one is made of several.
+
+    Each request to the partition begins and ends within a leaf, which the clone shares.
+    """
+    size = 4 * ZEROED_AT_ONCE
+    start = MIB if kind == "partition" else 0
+    places = [number * ZEROED_AT_ONCE + offset
+              for number in range(4) for offset in (0, ZEROED_AT_ONCE - BLOCK)]
+    outside = [start + size, *([start - BLOCK] if start else [])]
     ramdisk = lab.ramdisk(5 * ZEROED_AT_ONCE, overcommit=True)
     path = ramdisk.path
     assert int(dm.queue(path, "write_zeroes_max_bytes")) == ZEROED_AT_ONCE
+    with Direct(path) as device:
+        if start:
+            device.partition_table(direct.PARTITION_ADD, 1, start, size)
+        for place in outside:
+            device.write(place, stamp(place))
     if kind == "partition":
-        with Direct(path) as device:
-            device.partition_table(direct.PARTITION_ADD, 1, MIB, 4 * ZEROED_AT_ONCE)
         path += "p1"
     elif kind == "linear":
-        _, path = lab.linear(4 * ZEROED_AT_ONCE, path)
+        _, path = lab.linear(size, path)
     elif kind == "cache":
-        path = lab.cache(4 * ZEROED_AT_ONCE, origin=path).path
+        path = lab.cache(size, origin=path).path
     with Direct(path) as device:
-        for number in range(4):
-            device.write(number * ZEROED_AT_ONCE, stamp(number))
-        device.punch_hole(0, 4 * ZEROED_AT_ONCE)
-        assert all(device.read(number * ZEROED_AT_ONCE, BLOCK) == bytes(BLOCK)
-                   for number in range(4))
-    assert ramdisk.query().mem_used == 0
+        for place in places:
+            device.write(place, stamp(place))
+    if cloned:
+        with Control() as control:
+            clone = lab.adopt_ramdisk(control.clone(ramdisk.index, flags=CREATE_OVERCOMMIT))
+    with Direct(path) as device:
+        device.punch_hole(0, size)
+        assert all(device.read(place, BLOCK) == bytes(BLOCK) for place in places)
+    assert all(direct.read(ramdisk.path, place, BLOCK) == stamp(place) for place in outside)
+    assert ramdisk.query().mem_used == len(outside) * BLOCK
     # It counts the requests that have freed memory.
     assert ramdisk.query().discards == 4
+    if cloned:
+        assert all(direct.read(clone.path, start + place, BLOCK) == stamp(place)
+                   for place in places)
+        assert clone.query().mem_used == (len(places) + len(outside)) * BLOCK
 
 
 def test_partitions_by_ioctl(lab):

@@ -645,7 +645,7 @@ end_idle:
 	/* is_listed() loads after the fill has read from the origin. */
 	atomic {
 		fetched[b] = origin[b];
-		printf("fill(block %d): the origin, early\n", b)
+		printf("is_listed(block %d): the origin, early\n", b)
 	}
 end_early:
 #endif
@@ -925,7 +925,7 @@ done:		b = 0;
 	}
 }
 
-/* rxc_index_make_room(), evict_from(): memory is short, at any time. */
+/* rxc_index_make_room(), rxc_index_take_out(), evict_from(): memory is short, at any time. */
 proctype evictor()
 {
 	bit s;

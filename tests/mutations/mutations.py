@@ -41,10 +41,17 @@ MUTATIONS = [
      ["rxd_store", "rxd_store_race"], ["test_resize.py"]),
     ("order", "copy-after-end-of-fill", FILL, "finish_fill",
      [("\tend_joining(io, &readers);\n", ""),
-      ("\tbio_put(&io->bio);\n", "\tend_joining(io, &readers);\n\tbio_put(&io->bio);\n")],
+      ("\tif (status && !wait)\n\t\tnote_failure(io, readers.head);\n", ""),
+      ("\tbio_put(&io->bio);\n",
+       "\tend_joining(io, &readers);\n"
+       "\tif (status && !wait)\n\t\tnote_failure(io, readers.head);\n"
+       "\tbio_put(&io->bio);\n")],
      ["rxcache_join", "smoke"], CACHE),
     ("order", "list-after-drop", STATE, "rxc_index_begin_range",
      [("\trxc_ranges_add(&index->ranges, range);\n", ""),
+      ("\t\trxc_index_drop(index, range->first, range->nr);\n",
+       "\t\trxc_index_drop(index, range->first, range->nr);\n"
+       "\t\trxc_ranges_add(&index->ranges, range);\n"),
       ("\t\tdrop_block(index, block);\n",
        "\t\tdrop_block(index, block);\n"
        "\trxc_ranges_add(&index->ranges, range);\n")],

@@ -1319,6 +1319,73 @@ static void cut_waits_without_the_open_mutex(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rxd_disk_size(disk(SOURCE)), (u64)8 << PAGE_SHIFT);
 }
 
+static int cut_to_a_leaf(void)
+{
+	return resize_source(PER_LEAF, RXD_RESIZE_FORCE);
+}
+
+static int remove_source(void)
+{
+	return remove_disk(SOURCE, NULL, false);
+}
+
+static const struct dropping {
+	const char *name;
+	int (*run)(void);
+	unsigned long left; /* pages and leaves */
+} droppings[] = {
+	{ "clear", clear_source },
+	{ "shrink", cut_to_a_leaf, PER_LEAF + 1 },
+	{ "removal", remove_source },
+};
+
+static void get_dropping_name(const struct dropping *dropping, char *desc)
+{
+	strscpy(desc, dropping->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(dropping, droppings, get_dropping_name);
+
+static DECLARE_COMPLETION(may_free);
+
+/* Hold up who frees in the background, but not RCU. If others wait for it, it gives up for good. */
+static void wait_to_free(struct page *page)
+{
+	if (in_task() && current->flags & PF_WQ_WORKER &&
+	    !wait_for_completion_timeout(&may_free, 60 * HZ))
+		complete_all(&may_free);
+}
+
+/* Dropped data is freed in the background. No call waits for this, and it holds up no other. */
+static void nobody_waits_for_dropped_data(struct kunit *test)
+{
+	const struct dropping *dropping = test->param_value;
+	struct file *file;
+	long before, held;
+
+	before = pages_taken();
+	KUNIT_ASSERT_EQ(test, make_disk(2 * PER_LEAF), 0);
+	fill(test, store_of(SOURCE), 0, 2 * PER_LEAF, 0x11);
+	held = pages_taken();
+	KUNIT_EXPECT_EQ(test, held, before + 2 * (PER_LEAF + 1));
+
+	reinit_completion(&may_free);
+	WRITE_ONCE(test_memory.at_free, wait_to_free);
+	KUNIT_EXPECT_EQ(test, dropping->run(), 0);
+	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&rxd_lock));
+	if (!disk(SOURCE))
+		KUNIT_EXPECT_EQ(test, make_disk(8), 0);
+	file = open_disk(test, SOURCE);
+	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&disk(SOURCE)->gd->open_mutex));
+	KUNIT_EXPECT_EQ(test, READ_ONCE(disk(SOURCE)->gd->queue->mq_freeze_depth), 0);
+	close_disk(file, SOURCE);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), held);
+
+	complete_all(&may_free);
+	KUNIT_EXPECT_EQ(test, pages_taken(), before + dropping->left);
+	WRITE_ONCE(test_memory.at_free, NULL);
+}
+
 static int halve_source(void)
 {
 	return resize_source(NR_HUGE / 2, RXD_RESIZE_FORCE);
@@ -1690,6 +1757,7 @@ static struct kunit_case clone_cases[] = {
 	KUNIT_CASE(killed_while_it_shrinks),
 	KUNIT_CASE(killed_while_it_grows),
 	KUNIT_CASE(cut_waits_without_the_open_mutex),
+	KUNIT_CASE_PARAM(nobody_waits_for_dropped_data, dropping_gen_params),
 	KUNIT_CASE(shrink_waits_for_no_memory),
 	KUNIT_CASE(shrink_takes_from_the_headroom),
 	KUNIT_CASE(first_error_stays),

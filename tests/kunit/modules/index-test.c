@@ -14,7 +14,7 @@
 #include <linux/rcupdate.h>
 #include <uapi/linux/rxd.h>
 
-#include "../dm-target/index.h"
+#include "../dm-target/index-internal.h"
 #include "../module/store.h"
 #include "crew.h"
 #include "fault.h"
@@ -1035,20 +1035,59 @@ static void make_room_rests_after_a_round(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, holds(c, 7));
 }
 
-/* One search does not reach all sets of a large cache: the next continues from there. */
-static void make_room_goes_on(struct kunit *test)
+/* A large cache with one block, in a set that the second search reaches. */
+static struct cache *make_scarce(struct kunit *test, u64 *block)
 {
 	struct cache *c = make_cache(test, LOOKS * 1024, 1);
 	unsigned long set;
-	u64 block;
 
-	for (block = 0; block < 100000; block += 100) {
-		set = fill(test, c, block, 0x11) / RXC_WAYS;
+	for (*block = 0; *block < 100000; *block += 100) {
+		set = fill(test, c, *block, 0x11) / RXC_WAYS;
 		if (set > 1100 && set < 2000)
 			break;
-		rxc_index_drop(c->index, block, 1);
+		rxc_index_drop(c->index, *block, 1);
 	}
-	KUNIT_ASSERT_TRUE(test, holds(c, block));
+	KUNIT_ASSERT_TRUE(test, holds(c, *block));
+	return c;
+}
+
+/* One search does not reach all sets of a large cache: the next continues from there. */
+static void make_room_goes_on(struct kunit *test)
+{
+	u64 block;
+	struct cache *c = make_scarce(test, &block);
+
+	KUNIT_EXPECT_FALSE(test, rxc_index_make_room(c->index));
+	KUNIT_EXPECT_TRUE(test, rxc_index_make_room(c->index));
+	KUNIT_EXPECT_FALSE(test, holds(c, block));
+}
+
+/* Another task finds a block while a search in vain is about to end. */
+static void make_room_is_overtaken(struct kunit *test)
+{
+	u64 block;
+	struct cache *c = make_scarce(test, &block);
+
+	WRITE_ONCE(c->index->round, 1024 + 1);
+	KUNIT_EXPECT_FALSE(test, rxc_index_make_room(c->index));
+	KUNIT_EXPECT_TRUE(test, rxc_index_make_room(c->index));
+	KUNIT_EXPECT_FALSE(test, holds(c, block));
+}
+
+/* A node that has no block is searched, but those of other nodes may leave. */
+static void make_room_of_another_node(struct kunit *test)
+{
+	struct rxc_victims victims = {};
+	struct cache *c;
+	unsigned int i;
+	LIST_HEAD(pages);
+	u64 block;
+	int nid;
+
+	c = make_scarce(test, &block);
+	nid = test_nid(rxc_index_own_page(c->index, rxc_index_find(c->index, block), 0));
+	for (i = 0; i < LOOKS; i++)
+		KUNIT_EXPECT_FALSE(test, rxc_index_take_out(c->index, !nid, &victims, &pages));
 	KUNIT_EXPECT_FALSE(test, rxc_index_make_room(c->index));
 	KUNIT_EXPECT_TRUE(test, rxc_index_make_room(c->index));
 	KUNIT_EXPECT_FALSE(test, holds(c, block));
@@ -2364,6 +2403,8 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(make_room_frees_a_block),
 	KUNIT_CASE(make_room_rests_after_a_round),
 	KUNIT_CASE(make_room_goes_on),
+	KUNIT_CASE(make_room_is_overtaken),
+	KUNIT_CASE(make_room_of_another_node),
 	KUNIT_CASE(hit_page_of_another_block),
 	KUNIT_CASE(hit_page_outlives_eviction),
 	KUNIT_CASE(touch_keeps_the_block),
