@@ -709,6 +709,8 @@ static void oom_waits_for_retired_pages(struct kunit *test)
 
 	killer = prepare(&oom, call_oom);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, killer);
+	/* No page of an earlier case may become free meanwhile. */
+	rxd_store_drain();
 	test_note_retired(nr);
 	wake_up_process(killer);
 	msleep(200);
