@@ -367,7 +367,7 @@ static bool evict_one(struct rxc_index *index, int nid, struct rxc_victims *vict
 	do {
 		set = find_full_set(index, limited, &hand, &steps, &most);
 		evicted = set >= 0 && evict_from(index, set, nid, pages);
-		/* A search of one node passes blocks of others, which may leave when memory is short. */
+		/* A search of one node passes blocks of others, which a later search may evict. */
 		if (evicted || (set >= 0 && nid != NUMA_NO_NODE))
 			WRITE_ONCE(index->round, hand);
 		if (evicted) {
