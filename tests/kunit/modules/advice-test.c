@@ -105,6 +105,8 @@ static void read_slowly(u64 first, u64 nr)
 	for (; nr; nr -= piece, first += piece) {
 		piece = min_t(u64, nr, test_ring_length(&sampler) / 2);
 		read_blocks(first, piece);
+		/* On a slow machine, the worker would rest. */
+		test_end_rest(&sampler);
 		tell(&sampler, &told);
 	}
 }
@@ -616,7 +618,9 @@ static void the_worker_has_a_budget(struct kunit *test)
 	}
 	KUNIT_EXPECT_TRUE(test, test_rests(&sampler));
 	KUNIT_EXPECT_LE(test, test_budget(&sampler), 0);
-	KUNIT_EXPECT_GE(test, test_budget(&sampler), -second / 2);
+	/* KCSAN makes a batch of samples take seconds. */
+	if (!IS_ENABLED(CONFIG_KCSAN))
+		KUNIT_EXPECT_GE(test, test_budget(&sampler), -second / 2);
 	test_set_budget(&sampler, -second / 10);
 	test_pass_time(&sampler, 100);
 	KUNIT_EXPECT_FALSE(test, test_rests(&sampler));
@@ -792,8 +796,11 @@ static void samples_are_fed_once(struct kunit *test)
 		crew_add(test, &crew, produce, &producers[i]);
 	crew_add(test, &crew, feed_always, NULL);
 	crew_run(&crew, STRESS_MSECS);
-	test_end_rest(&sampler);
-	KUNIT_ASSERT_EQ(test, tell(&sampler, &told), 0);
+	/* On a slow machine, the time of the worker suffices for one ring. */
+	for (i = 0; i <= num_possible_cpus(); i++) {
+		test_end_rest(&sampler);
+		KUNIT_ASSERT_EQ(test, tell(&sampler, &told), 0);
+	}
 	KUNIT_EXPECT_EQ(test, test_samples_left(&sampler), 0);
 	test_watch(NULL);
 	for (i = 0; i < NR_PRODUCERS; i++) {
