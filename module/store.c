@@ -23,6 +23,7 @@
 
 #include "compat.h"
 #include "hold.h"
+#include "lend.h"
 #include "store-internal.h"
 
 /* While pages are freed, the struct page of a page this far ahead is prefetched. */
@@ -815,8 +816,8 @@ int rxd_store_begin_moves(struct rxd_moves *moves, struct rxd_store *store)
 		return -ENOMEM;
 	moves->store = store;
 	moves->nr_leaves = store->dir_leaves;
-	moves->gfp = RXD_GFP | RXD_GFP_REPLACE;
-	moves->lends = READ_ONCE(store->lent_from) != ULONG_MAX;
+	moves->reclaim_at = jiffies;
+	moves->lends = rxd_store_lent(store);
 	spin_lock_irq(&store->leaf_lock);
 	moves->dir = rcu_dereference_protected(store->dir, lockdep_is_held(&store->leaf_lock));
 	rcu_assign_pointer(store->dir, dir);
@@ -908,8 +909,8 @@ EXPORT_SYMBOL_NS_GPL(rxd_store_leave, RXD_NS);
  * Pages that were moved to the new numbers before are freed. The leaf of the new numbers may be
  * taken from the headroom, because those of the old ones are going to be free. May sleep.
  *
- * If memory is short, the pages are freed. From then on, nothing is reclaimed for leaves: each time
- * would take long, and until the end nobody gets the memory that the store was lent.
+ * If memory is short, the pages are freed, and for a second nothing is reclaimed for leaves: each
+ * time may take long, and until the end nobody gets the memory that the store was lent.
  *
  * Return: true; or false if memory is short.
  */
@@ -918,6 +919,7 @@ bool rxd_store_move(struct rxd_moves *moves, unsigned long from, unsigned long t
 {
 	unsigned long first = from % RXD_PAGES_PER_LEAF, at = to % RXD_PAGES_PER_LEAF;
 	struct rxd_leaf *old = unmoved_leaf(moves, from / RXD_PAGES_PER_LEAF), *leaf;
+	gfp_t gfp = time_before(jiffies, moves->reclaim_at) ? RXD_GFP_NOWAIT : RXD_GFP;
 	struct rxd_store *store = moves->store;
 	struct leavers replaced = {};
 	struct page *page;
@@ -925,9 +927,9 @@ bool rxd_store_move(struct rxd_moves *moves, unsigned long from, unsigned long t
 
 	if (WARN_ON_ONCE(!old || !has_all(old, first, nr)))
 		return false;
-	leaf = rxd_leaf_get(store, to, nr, moves->gfp);
+	leaf = rxd_leaf_get(store, to, nr, gfp | RXD_GFP_REPLACE);
 	if (!leaf) {
-		moves->gfp = RXD_GFP_NOWAIT | RXD_GFP_REPLACE;
+		moves->reclaim_at = jiffies + HZ;
 		rxd_store_leave(moves, from, nr);
 		return false;
 	}

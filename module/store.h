@@ -174,14 +174,14 @@ static_assert(offsetofend(struct rxd_store, hold) <= SMP_CACHE_BYTES);
  * @store: the store
  * @dir: the directory of these pages
  * @nr_leaves: number of leaves that @dir has room for
- * @gfp: flags for the next new leaf
+ * @reclaim_at: when leaves may be allocated by reclaim again, in jiffies
  * @lends: the store has pages that are lent, which nobody can be given meanwhile
  */
 struct rxd_moves {
 	struct rxd_store *store;
 	struct rxd_leaf __rcu **dir;
 	unsigned long nr_leaves;
-	gfp_t gfp;
+	unsigned long reclaim_at;
 	bool lends;
 };
 

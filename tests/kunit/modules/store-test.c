@@ -1452,17 +1452,22 @@ static void pages_without_leaf_are_freed(struct kunit *test)
 	long pages = atomic_long_read(&test_pages);
 	struct rxd_moves moves;
 
-	fill(test, store, 0, 5, 0x11);
+	fill(test, store, 0, 6, 0x11);
 	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, store), 0);
 	test_memory.no_leaf = true;
 	KUNIT_EXPECT_FALSE(test, rxd_store_move(&moves, 0, PER_LEAF, 2));
 	KUNIT_EXPECT_TRUE(test, test_memory.leaf_gfp & __GFP_DIRECT_RECLAIM);
+	/* Reclaim has just failed. */
+	moves.reclaim_at = jiffies + 60 * HZ;
+	KUNIT_EXPECT_FALSE(test, rxd_store_move(&moves, 2, PER_LEAF, 1));
+	KUNIT_EXPECT_FALSE(test, test_memory.leaf_gfp & __GFP_DIRECT_RECLAIM);
+	KUNIT_EXPECT_TRUE(test, time_after(moves.reclaim_at, jiffies));
 	rcu_barrier();
 	KUNIT_EXPECT_EQ(test, used(store), 3);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), pages + 3 + 1);
-	/* Reclaim has failed once. */
-	KUNIT_EXPECT_FALSE(test, rxd_store_move(&moves, 2, PER_LEAF, 3));
-	KUNIT_EXPECT_FALSE(test, test_memory.leaf_gfp & __GFP_DIRECT_RECLAIM);
+	moves.reclaim_at = jiffies;
+	KUNIT_EXPECT_FALSE(test, rxd_store_move(&moves, 3, PER_LEAF, 3));
+	KUNIT_EXPECT_TRUE(test, test_memory.leaf_gfp & __GFP_DIRECT_RECLAIM);
 	rcu_barrier();
 	KUNIT_EXPECT_EQ(test, used(store), 0);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), pages);
