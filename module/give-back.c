@@ -51,6 +51,8 @@
 #define OOM_TRIES	100
 #define OOM_TRIES_MOVES	(150 * OOM_TRIES)
 #define OOM_PAUSE	(HZ / 50)
+/* For so long in a row, it reports memory that is free without having been given. */
+#define OOM_SPARE_TIME	(10 * HZ)
 /*
  * Programs may take so many pages in a jiffy (1 GiB/s). So free memory is looked at before half of
  * it can be gone, but at these intervals at least and at most.
@@ -138,6 +140,18 @@ static long give_back(unsigned long nr, int node)
 }
 
 /**
+ * rxd_note_givers - count tasks that are giving back, or that end what gave
+ * @nr: 1; or -1 when the pages are free, or were counted by rxd_note_retired()
+ */
+void rxd_note_givers(int nr)
+{
+	/* Who sees no giver sees what was given: pairs with give_for_oom(). */
+	smp_mb__before_atomic();
+	atomic_add(nr, &givers);
+}
+EXPORT_SYMBOL_NS_GPL(rxd_note_givers, RXD_NS);
+
+/**
  * rxd_give_back - have caches give back memory that they were lent
  * @nr: number of pages
  * @node: the node that needs them, or NUMA_NO_NODE
@@ -152,13 +166,11 @@ long rxd_give_back(unsigned long nr, int node)
 {
 	long given;
 
-	atomic_inc(&givers);
+	rxd_note_givers(1);
 	given = give_back(nr, node);
 	if (given > 0)
 		atomic_long_add(given, &given_pages);
-	/* Who sees no giver sees what was given: pairs with give_before_oom(). */
-	smp_mb__before_atomic();
-	atomic_dec(&givers);
+	rxd_note_givers(-1);
 	return given;
 }
 
@@ -270,6 +282,57 @@ static unsigned long give_for_oom(bool *is_busy)
 	return atomic_long_xchg(&given_pages, 0);
 }
 
+/* Has a node that the task may use memory again? */
+static bool has_spare(void)
+{
+	unsigned int node;
+
+	for (node = 0; node < nr_node_ids; node++)
+		if (node_state(node, N_MEMORY) && node_isset(node, cpuset_current_mems_allowed) &&
+		    rxd_lend_spare(node, WMARK_LOW) > 0)
+			return true;
+	return false;
+}
+
+/*
+ * The allocation may want other memory than has_spare() looks at. So if nothing was given, progress
+ * is reported for some time only. The caller holds the lock of the OOM killer.
+ */
+static bool may_report(void)
+{
+	static unsigned long first, last;
+
+	if (time_after(jiffies, last + HZ))
+		first = jiffies;
+	last = jiffies;
+	return time_before(jiffies, first + OOM_SPARE_TIME);
+}
+
+/*
+ * Wait as long as others are giving, or have freed much.
+ *
+ * @is_there: set if a node of the task has memory, even if nothing was given
+ *
+ * Return: number of pages that were given.
+ */
+static unsigned long wait_for_others(bool is_busy, bool *is_there)
+{
+	unsigned int i, tries = 0;
+	unsigned long nr = 0;
+
+	for (i = 0; i < OOM_TRIES_MOVES && tries < OOM_TRIES; i++) {
+		if (nr || *is_there || !(is_busy || rxd_lend_frees_much()) ||
+		    fatal_signal_pending(current))
+			break;
+		schedule_timeout_uninterruptible(OOM_PAUSE);
+		if (!atomic_read(&moving_caches))
+			tries++;
+		nr = give_for_oom(&is_busy);
+		*is_there = has_spare();
+	}
+	return nr;
+}
+
 /*
  * Reclaim gives up while the LRU lists and the free memory together do not reach the watermarks,
  * even if shrinkers have freed pages. If the memory does not suffice, this is called again.
@@ -280,28 +343,16 @@ static unsigned long give_for_oom(bool *is_busy)
  */
 static int give_before_oom(struct notifier_block *block, unsigned long action, void *data)
 {
-	const bool frees_much = rxd_lend_frees_much();
-	const long freed_before = rxd_freed_pages();
+	bool is_busy, is_there = false;
 	unsigned long nr, *freed = data;
-	unsigned int i, tries = 0;
-	bool is_busy;
 
 	nr = give_for_oom(&is_busy);
 	/* kswapd must not wait, and comes again. */
-	if (current_is_kswapd()) {
-		*freed += nr ?: is_busy || frees_much;
-		return NOTIFY_OK;
-	}
-	for (i = 1; !nr && (is_busy || frees_much) && tries < OOM_TRIES && i < OOM_TRIES_MOVES;
-	     i++) {
-		schedule_timeout_uninterruptible(OOM_PAUSE);
-		if (!atomic_read(&moving_caches))
-			tries++;
-		nr = give_for_oom(&is_busy);
-		if (frees_much)
-			nr += rxd_freed_pages() - freed_before;
-	}
-	*freed += nr;
+	if (current_is_kswapd())
+		is_there = is_busy && rxd_lent_pages();
+	else if (!nr)
+		nr = wait_for_others(is_busy, &is_there);
+	*freed += nr ?: is_there && may_report();
 	return NOTIFY_OK;
 }
 

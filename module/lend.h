@@ -31,6 +31,7 @@ struct rxd_borrower {
 void rxd_borrow_begin(struct rxd_borrower *borrower);
 void rxd_borrow_replace(struct rxd_borrower *old, struct rxd_borrower *new);
 void rxd_borrow_end(struct rxd_borrower *borrower);
+void rxd_note_givers(int nr);
 
 void rxd_store_set_lending(struct rxd_store *store, unsigned long from);
 unsigned long rxd_store_lent(const struct rxd_store *store);

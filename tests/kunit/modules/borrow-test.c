@@ -574,12 +574,21 @@ static void oom_gets_some(struct kunit *test)
 	}
 }
 
+/* No node has memory that the OOM notifier would find. */
+static void use_all_memory(void)
+{
+	int node;
+
+	for (node = 0; node < NR_NODES; node++)
+		test_set_spare(node, WMARK_MIN, 0);
+}
+
 static void oom_waits_for_locks_only(struct kunit *test)
 {
 	struct cache *c = make_lent(test, 100, 0);
 
 	c->is_busy = true;
-	test_set_spare(0, WMARK_MIN, 0);
+	use_all_memory();
 	KUNIT_EXPECT_EQ(test, test_scan(0, 1, NULL), SHRINK_STOP);
 	c->nr_asked = 0;
 	KUNIT_EXPECT_EQ(test, test_oom(), 0);
@@ -637,7 +646,7 @@ static void oom_waits_for_gifts_of_others(struct kunit *test)
 	unsigned int i;
 
 	make_lent(test, BATCH, 0);
-	test_set_spare(0, WMARK_MIN, 0);
+	use_all_memory();
 	scanner = prepare(&scan, call_scan);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, scanner);
 	killer = prepare(&oom, call_oom);
@@ -667,6 +676,7 @@ static void oom_waits_for_moves(struct kunit *test)
 	struct rxd_moves moves;
 	static struct call oom;
 
+	use_all_memory();
 	killer = prepare(&oom, call_oom);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, killer);
 	c->is_busy = true;
@@ -679,6 +689,16 @@ static void oom_waits_for_moves(struct kunit *test)
 	wait_for_completion(&oom.done);
 	KUNIT_EXPECT_EQ(test, oom.given, 100);
 
+	/* Blocks that were lost meanwhile, or another program, have freed memory. */
+	fill(test, c, 0, 0, 100);
+	rxd_lend_count(c->borrower.store);
+	c->is_busy = true;
+	rxd_note_moves(1);
+	test_set_spare(0, WMARK_LOW, 1);
+	KUNIT_EXPECT_EQ(test, test_oom(), 1);
+	c->is_busy = false;
+	rxd_note_moves(-1);
+
 	/* Those of a store count as long as its pages have no numbers. */
 	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, c->borrower.store), 0);
 	KUNIT_EXPECT_EQ(test, test_moving_caches(), 1);
@@ -690,43 +710,74 @@ static void oom_waits_for_moves(struct kunit *test)
 static void moves_without_lending(struct kunit *test)
 {
 	struct rxd_store *store = make_lent(test, 10, 0)->borrower.store;
+	const unsigned long own[] = { ULONG_MAX, 10 };
 	struct rxd_moves moves;
+	unsigned int i;
 
-	rxd_store_set_lending(store, ULONG_MAX);
-	KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, store), 0);
-	KUNIT_EXPECT_EQ(test, test_moving_caches(), 0);
-	rxd_store_end_moves(&moves);
-	KUNIT_EXPECT_EQ(test, test_moving_caches(), 0);
+	for (i = 0; i < ARRAY_SIZE(own); i++) {
+		rxd_store_set_lending(store, own[i]);
+		KUNIT_ASSERT_EQ(test, rxd_store_begin_moves(&moves, store), 0);
+		KUNIT_EXPECT_EQ(test, test_moving_caches(), 0);
+		KUNIT_EXPECT_TRUE(test, rxd_store_move(&moves, 0, 0, 10));
+		rxd_store_end_moves(&moves);
+		KUNIT_EXPECT_EQ(test, test_moving_caches(), 0);
+	}
 }
 
 /* A discard has freed much, most of which waits for a grace period. */
 static void oom_waits_for_retired_pages(struct kunit *test)
 {
+	struct cache *c = make_lent(test, 100, 0);
 	long nr = test_headroom() / 8 + 1;
 	struct task_struct *killer;
 	static struct call oom;
-	unsigned long begin;
 
 	killer = prepare(&oom, call_oom);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, killer);
 	/* No page of an earlier case may become free meanwhile. */
 	rxd_store_drain();
+	use_all_memory();
 	test_note_retired(nr);
+	c->is_deaf = true;
+	c->nr_asked = 0;
 	wake_up_process(killer);
-	msleep(200);
+	while (READ_ONCE(c->nr_asked) < 3)
+		msleep(20);
 	KUNIT_EXPECT_FALSE(test, completion_done(&oom.done));
-	test_note_retired(-10);
+	test_set_spare(1, WMARK_LOW, 1);
 	wait_for_completion(&oom.done);
-	KUNIT_EXPECT_EQ(test, oom.given, 10);
+	KUNIT_EXPECT_EQ(test, oom.given, 1);
+
+	/* Nothing becomes free on a node of the task. */
+	node_clear(1, test_machine.allowed);
+	c->nr_asked = 0;
+	KUNIT_EXPECT_EQ(test, test_oom(), 0);
+	KUNIT_EXPECT_GT(test, c->nr_asked, 10);
 
 	/* Blocks that replace others keep so much waiting all the time. */
-	begin = jiffies;
+	test_note_retired(-1);
+	c->nr_asked = 0;
 	KUNIT_EXPECT_EQ(test, test_oom(), 0);
-	KUNIT_EXPECT_LT(test, jiffies - begin, HZ);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 1);
+	test_note_retired(1 - nr);
+}
 
-	/* Nothing is freed. */
-	test_note_retired(10);
-	KUNIT_EXPECT_EQ(test, test_oom(), 0);
+/* The allocation may need other memory than that which is free. */
+static void free_memory_is_no_progress_for_long(struct kunit *test)
+{
+	long nr = test_headroom() / 8 + 1;
+	unsigned int i;
+
+	rxd_store_drain();
+	test_note_retired(nr);
+	KUNIT_EXPECT_EQ(test, test_oom(), 1);
+	for (i = 0; i < 1000 && test_oom(); i++)
+		test_machine.late += HZ / 4;
+	KUNIT_EXPECT_GT(test, i, 10);
+	KUNIT_EXPECT_LT(test, i, 1000);
+	/* This was long ago. */
+	test_machine.late += 3 * HZ;
+	KUNIT_EXPECT_EQ(test, test_oom(), 1);
 	test_note_retired(-nr);
 }
 
@@ -734,14 +785,16 @@ static void oom_waits_for_retired_pages(struct kunit *test)
 static void oom_of_kswapd_waits_not(struct kunit *test)
 {
 	struct cache *c = make_lent(test, 100, 0);
-	unsigned long begin = jiffies;
 
+	use_all_memory();
 	test_machine.is_kswapd = true;
 	c->is_busy = true;
+	c->nr_asked = 0;
 	KUNIT_EXPECT_EQ(test, test_oom(), 1);
-	KUNIT_EXPECT_LT(test, jiffies - begin, HZ);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 1);
 	c->is_busy = false;
 	KUNIT_EXPECT_EQ(test, test_oom(), 100);
+	c->is_busy = true;
 	KUNIT_EXPECT_EQ(test, test_oom(), 0);
 }
 
@@ -1008,6 +1061,7 @@ static struct kunit_case borrow_cases[] = {
 	KUNIT_CASE_SLOW(oom_waits_for_moves),
 	KUNIT_CASE(moves_without_lending),
 	KUNIT_CASE_SLOW(oom_waits_for_retired_pages),
+	KUNIT_CASE(free_memory_is_no_progress_for_long),
 	KUNIT_CASE(oom_of_kswapd_waits_not),
 	KUNIT_CASE(unmoved_pages_are_not_lent),
 	KUNIT_CASE(oom_of_a_cpuset_gets_its_nodes),
