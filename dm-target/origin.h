@@ -72,6 +72,7 @@ struct rxc_fills {
  * @stats_lock: protects @stats_base
  * @advise: the advice is wanted
  * @advice_lock: protects @advise, and held while @sampler is switched on or off
+ * @message_lock: held for reading by messages, and for writing by a resume before @index_lock
  * @index_lock: held for writing while @index is replaced in a suspended target, and for
  *	reading by users that a suspension does not stop
  * @list: entry in the list of all caches
@@ -117,6 +118,7 @@ struct rxcache {
 	struct mutex stats_lock; /* stats_base */
 	bool advise;
 	struct mutex advice_lock; /* advise, and switching sampler */
+	struct rw_semaphore message_lock;
 	struct rw_semaphore index_lock;
 	struct list_head list;
 	struct rxc_fills fills[1 << RXC_FILLS_BITS];

@@ -26,7 +26,6 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/rwsem.h>
-#include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -276,6 +275,7 @@ static int rxcache_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	c->if_same = args.if_same;
 	c->advise = args.advise;
 	c->seen = (struct rxd_seen) { .diskseq = args.diskseq, .changes = args.changes };
+	init_rwsem(&c->message_lock);
 	init_rwsem(&c->index_lock);
 	mutex_init(&c->stats_lock);
 	rxc_limit_init(c);
@@ -343,6 +343,8 @@ static void rxcache_dtr(struct dm_target *ti)
 	struct rxcache *c = ti->private;
 	struct rxcache *other;
 
+	/* The memory that this cache was lent is free later. */
+	rxd_note_givers(1);
 	/*
 	 * No other table may take over an index of this one any more. The next targets of the table
 	 * are destroyed after this one, which may take long. By then, their origins may have
@@ -358,6 +360,7 @@ static void rxcache_dtr(struct dm_target *ti)
 	rxc_sampler_off(&c->sampler);
 	rxc_origin_exit(c);
 	destroy_index(c);
+	rxd_note_givers(-1);
 	unregister_cache(c);
 	put_devices(c);
 	free_percpu(c->stats);
@@ -581,16 +584,6 @@ static void start(struct rxcache *c)
 	mutex_unlock(&rxc_lock);
 }
 
-/*
- * Messages hold the lock for reading, some for long. A writer that waits in the lock would keep
- * others from the memory that this cache was lent.
- */
-static void lock_index(struct rxcache *c)
-{
-	while (!down_write_trylock(&c->index_lock))
-		schedule_timeout_uninterruptible(1);
-}
-
 /* Without a previous table, the RAM disk may hold other data: drop it. */
 static int rxcache_preresume(struct dm_target *ti)
 {
@@ -599,7 +592,9 @@ static int rxcache_preresume(struct dm_target *ti)
 	u64 nr_blocks = 0;
 	int ret = 0;
 
-	lock_index(c);
+	/* First, because some messages take long, and others trylock @index_lock meanwhile. */
+	down_write(&c->message_lock);
+	down_write(&c->index_lock);
 	if (!c->started && !inherit_index(c, &nr_blocks, &larger))
 		ret = take_ramdisk(c);
 	if (!ret) {
@@ -610,6 +605,7 @@ static int rxcache_preresume(struct dm_target *ti)
 	}
 	/* From now on, this cache gives back what it was lent: the rest may take long. */
 	downgrade_write(&c->index_lock);
+	up_write(&c->message_lock);
 	rxc_promise_resume(c);
 	if (!ret) {
 		/* Blocks beyond the end of a shorter table would not be updated any more. */
@@ -693,10 +689,12 @@ static int rxcache_message(struct dm_target *ti, unsigned int argc, char **argv,
 	struct rxcache *c = ti->private;
 	int ret;
 
+	down_read(&c->message_lock);
 	down_read(&c->index_lock);
 	/* A table that replaces another one has not taken over the index yet. */
 	ret = c->started ? rxc_message(c, argc, argv, result, maxlen) : -EBUSY;
 	up_read(&c->index_lock);
+	up_read(&c->message_lock);
 	return ret;
 }
 
