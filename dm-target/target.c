@@ -595,6 +595,8 @@ static int rxcache_preresume(struct dm_target *ti)
 	/* First, because some messages take long, and others trylock @index_lock meanwhile. */
 	down_write(&c->message_lock);
 	down_write(&c->index_lock);
+	/* If this table cannot take over the index, what was lent is free later. */
+	rxd_note_givers(1);
 	if (!c->started && !inherit_index(c, &nr_blocks, &larger))
 		ret = take_ramdisk(c);
 	if (!ret) {
@@ -603,6 +605,7 @@ static int rxcache_preresume(struct dm_target *ti)
 			take_up_growth(c, &larger);
 		rxc_limit_begin(c);
 	}
+	rxd_note_givers(-1);
 	/* From now on, this cache gives back what it was lent: the rest may take long. */
 	downgrade_write(&c->index_lock);
 	up_write(&c->message_lock);

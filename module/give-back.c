@@ -51,7 +51,7 @@
 #define OOM_TRIES	100
 #define OOM_TRIES_MOVES	(150 * OOM_TRIES)
 #define OOM_PAUSE	(HZ / 50)
-/* For so long in a row, it reports memory that is free without having been given. */
+/* For so long in a row, it reports memory that is free, but that nobody has given. */
 #define OOM_SPARE_TIME	(10 * HZ)
 /*
  * Programs may take so many pages in a jiffy (1 GiB/s). So free memory is looked at before half of
@@ -282,54 +282,52 @@ static unsigned long give_for_oom(bool *is_busy)
 	return atomic_long_xchg(&given_pages, 0);
 }
 
-/* Has a node that the task may use memory again? */
+/* Since when, and when last, free memory was reported that nobody has given. */
+static unsigned long spare_since, spare_last;
+
+/*
+ * Has a node that the task may use memory again? The allocation may want other memory, so the
+ * answer is yes for some time only. The caller holds the lock of the OOM killer.
+ */
 static bool has_spare(void)
 {
 	unsigned int node;
 
 	for (node = 0; node < nr_node_ids; node++)
 		if (node_state(node, N_MEMORY) && node_isset(node, cpuset_current_mems_allowed) &&
-		    rxd_lend_spare(node, WMARK_LOW) > 0)
-			return true;
-	return false;
-}
-
-/*
- * The allocation may want other memory than has_spare() looks at. So if nothing was given, progress
- * is reported for some time only. The caller holds the lock of the OOM killer.
- */
-static bool may_report(void)
-{
-	static unsigned long first, last;
-
-	if (time_after(jiffies, last + HZ))
-		first = jiffies;
-	last = jiffies;
-	return time_before(jiffies, first + OOM_SPARE_TIME);
+		    rxd_lend_spare(node, WMARK_MIN) > rxd_lend_boost(node))
+			break;
+	if (node >= nr_node_ids)
+		return false;
+	if (time_after(jiffies, spare_last + OOM_SPARE_TIME))
+		spare_since = jiffies;
+	if (time_after(jiffies, spare_since + OOM_SPARE_TIME))
+		return false;
+	spare_last = jiffies;
+	return true;
 }
 
 /*
  * Wait as long as others are giving, or have freed much.
  *
- * @is_there: set if a node of the task has memory, even if nothing was given
- *
- * Return: number of pages that were given.
+ * Return: number of pages that were given; or 1 if a node of the task has memory in any case; or 0.
  */
-static unsigned long wait_for_others(bool is_busy, bool *is_there)
+static unsigned long wait_for_others(bool is_busy)
 {
 	unsigned int i, tries = 0;
 	unsigned long nr = 0;
 
 	for (i = 0; i < OOM_TRIES_MOVES && tries < OOM_TRIES; i++) {
-		if (nr || *is_there || !(is_busy || rxd_lend_frees_much()) ||
-		    fatal_signal_pending(current))
+		if (nr || !(is_busy || rxd_lend_frees_much()) || fatal_signal_pending(current))
 			break;
 		schedule_timeout_uninterruptible(OOM_PAUSE);
 		if (!atomic_read(&moving_caches))
 			tries++;
-		nr = give_for_oom(&is_busy);
-		*is_there = has_spare();
+		nr = give_for_oom(&is_busy) ?: has_spare();
 	}
+	/* A task is killed now. */
+	if (!nr)
+		spare_last = jiffies - OOM_SPARE_TIME - 1;
 	return nr;
 }
 
@@ -343,16 +341,16 @@ static unsigned long wait_for_others(bool is_busy, bool *is_there)
  */
 static int give_before_oom(struct notifier_block *block, unsigned long action, void *data)
 {
-	bool is_busy, is_there = false;
 	unsigned long nr, *freed = data;
+	bool is_busy;
 
 	nr = give_for_oom(&is_busy);
 	/* kswapd must not wait, and comes again. */
 	if (current_is_kswapd())
-		is_there = is_busy && rxd_lent_pages();
-	else if (!nr)
-		nr = wait_for_others(is_busy, &is_there);
-	*freed += nr ?: is_there && may_report();
+		nr = nr ?: is_busy && rxd_lent_pages();
+	else
+		nr = nr ?: wait_for_others(is_busy);
+	*freed += nr;
 	return NOTIFY_OK;
 }
 

@@ -929,7 +929,8 @@ bool rxd_store_move(struct rxd_moves *moves, unsigned long from, unsigned long t
 		return false;
 	leaf = rxd_leaf_get(store, to, nr, gfp | RXD_GFP_REPLACE);
 	if (!leaf) {
-		moves->reclaim_at = jiffies + HZ;
+		if (gfp & __GFP_DIRECT_RECLAIM)
+			moves->reclaim_at = jiffies + HZ;
 		rxd_store_leave(moves, from, nr);
 		return false;
 	}

@@ -694,7 +694,7 @@ static void oom_waits_for_moves(struct kunit *test)
 	rxd_lend_count(c->borrower.store);
 	c->is_busy = true;
 	rxd_note_moves(1);
-	test_set_spare(0, WMARK_LOW, 1);
+	test_set_spare(0, WMARK_MIN, 1);
 	KUNIT_EXPECT_EQ(test, test_oom(), 1);
 	c->is_busy = false;
 	rxd_note_moves(-1);
@@ -741,10 +741,10 @@ static void oom_waits_for_retired_pages(struct kunit *test)
 	c->is_deaf = true;
 	c->nr_asked = 0;
 	wake_up_process(killer);
-	while (READ_ONCE(c->nr_asked) < 3)
+	while (READ_ONCE(c->nr_asked) < 3 && !completion_done(&oom.done))
 		msleep(20);
 	KUNIT_EXPECT_FALSE(test, completion_done(&oom.done));
-	test_set_spare(1, WMARK_LOW, 1);
+	test_set_spare(1, WMARK_MIN, 1);
 	wait_for_completion(&oom.done);
 	KUNIT_EXPECT_EQ(test, oom.given, 1);
 
@@ -775,8 +775,7 @@ static void free_memory_is_no_progress_for_long(struct kunit *test)
 		test_machine.late += HZ / 4;
 	KUNIT_EXPECT_GT(test, i, 10);
 	KUNIT_EXPECT_LT(test, i, 1000);
-	/* This was long ago. */
-	test_machine.late += 3 * HZ;
+	/* A task was killed. */
 	KUNIT_EXPECT_EQ(test, test_oom(), 1);
 	test_note_retired(-nr);
 }
@@ -794,7 +793,28 @@ static void oom_of_kswapd_waits_not(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c->nr_asked, 1);
 	c->is_busy = false;
 	KUNIT_EXPECT_EQ(test, test_oom(), 100);
-	c->is_busy = true;
+	rxd_note_givers(1);
+	KUNIT_EXPECT_EQ(test, test_oom(), 0);
+	rxd_note_givers(-1);
+}
+
+/* Nothing is lent any more, and nothing is on its way yet. */
+static void oom_waits_for_the_end_of_a_cache(struct kunit *test)
+{
+	struct task_struct *killer;
+	static struct call oom;
+
+	killer = prepare(&oom, call_oom);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, killer);
+	use_all_memory();
+	rxd_note_givers(1);
+	wake_up_process(killer);
+	msleep(200);
+	KUNIT_EXPECT_FALSE(test, completion_done(&oom.done));
+	test_set_spare(0, WMARK_MIN, 1);
+	rxd_note_givers(-1);
+	wait_for_completion(&oom.done);
+	KUNIT_EXPECT_EQ(test, oom.given, 1);
 	KUNIT_EXPECT_EQ(test, test_oom(), 0);
 }
 
@@ -1063,6 +1083,7 @@ static struct kunit_case borrow_cases[] = {
 	KUNIT_CASE_SLOW(oom_waits_for_retired_pages),
 	KUNIT_CASE(free_memory_is_no_progress_for_long),
 	KUNIT_CASE(oom_of_kswapd_waits_not),
+	KUNIT_CASE(oom_waits_for_the_end_of_a_cache),
 	KUNIT_CASE(unmoved_pages_are_not_lent),
 	KUNIT_CASE(oom_of_a_cpuset_gets_its_nodes),
 	KUNIT_CASE(grows_where_it_allocates),
