@@ -103,3 +103,40 @@ def test_in_use(rxcp, tmp_path, list_of, text):
                                rxcp, "-S", "yes", "-T", "json", folder / "area", tmp_path / "copy"],
                               check=True, capture_output=True, text=True)
         assert int(json.loads(done.stdout.splitlines()[-1])["read_skipped"]) == skipped
+
+
+@pytest.fixture(scope="module")
+def is_backing(tmp_path_factory):
+    """A program that exits with 0 if the device of a node counts as in use."""
+    folder = tmp_path_factory.mktemp("backing")
+    (folder / "main.c").write_text(
+        '#include "volume.h"\n'
+        "int main(int argc, char **argv)\n"
+        "{\n"
+        "	struct stat st;\n"
+        "	return argc != 2 || stat(argv[1], &st) ? 2 : !is_backing(&st);\n"
+        "}\n")
+    subprocess.run(["cc", "-D_GNU_SOURCE", f"-I{TOP}/utils/rxcp", "-o", folder / "is_backing",
+                    folder / "main.c", f"{TOP}/utils/rxcp/backing.c", "-lblkid"], check=True)
+    return folder / "is_backing"
+
+
+@pytest.mark.parametrize("copied, attached, in_use", [
+    ("sdb", "sdb", True), ("sdb", "sdb1", True), ("sdb1", "sdb", True), ("sdb1", "sdb1", True),
+    ("sdb", "sdc", False), ("sdb1", "sdb2", False), ("sdb1", "sdc", False)])
+def test_loop_device_on_a_part(is_backing, copied, attached, in_use):
+    """A loop device does not hold the disk below it, so the kernel does not tell of it."""
+    script = """
+        mount -t tmpfs tmpfs /sys && cd /sys && mkdir -p dev/block block/loop3/loop || exit 3
+        for disk in sdb:8:16 sdb/sdb1:8:17 sdb/sdb2:8:18 sdc:8:32; do
+            path=${disk%%:*} number=${disk#*:}
+            mkdir -p block/$path && echo $number >block/$path/dev || exit 3
+            ln -s ../../block/$path dev/block/$number || exit 3
+            case $path in */*) echo 1 >block/$path/partition;; esac
+            mknod ${path##*/} b ${number%:*} ${number#*:} || exit 3
+        done
+        echo /sys/$2 >block/loop3/loop/backing_file
+        exec "$3" $1"""
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", copied, attached,
+                           is_backing], check=False)
+    assert done.returncode == (0 if in_use else 1)

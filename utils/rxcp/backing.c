@@ -2,6 +2,7 @@
 /*
  * Files and disks that are in use although nothing has opened them exclusively.
  */
+#include <blkid/blkid.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,16 @@ static void unescape(char *text)
 	*to = 0;
 }
 
+/* Check for a disk and itself or one of its partitions. */
+static bool holds(dev_t disk, dev_t part)
+{
+	dev_t whole;
+
+	return part == disk ||
+	       (!blkid_devno_to_wholedisk(part, NULL, 0, &whole) && whole == disk);
+}
+
+/* Check for the same file, or for disks or partitions that have blocks in common. */
 static bool is_same(const char *path, const struct stat *st)
 {
 	struct stat other;
@@ -36,7 +47,8 @@ static bool is_same(const char *path, const struct stat *st)
 	if (stat(path, &other))
 		return false;
 	if (S_ISBLK(st->st_mode))
-		return S_ISBLK(other.st_mode) && other.st_rdev == st->st_rdev;
+		return S_ISBLK(other.st_mode) && (holds(st->st_rdev, other.st_rdev) ||
+						  holds(other.st_rdev, st->st_rdev));
 	return other.st_dev == st->st_dev && other.st_ino == st->st_ino;
 }
 
@@ -61,7 +73,7 @@ static bool is_listed(const char *list, char end, const struct stat *st)
 }
 
 /**
- * is_backing - check whether a file or a disk holds a loop device or a swap area
+ * is_backing - check whether a file or any part of a disk holds a loop device or a swap area
  * @st: the file or the disk
  */
 bool is_backing(const struct stat *st)
