@@ -21,6 +21,7 @@
 #include <linux/oom.h>
 #include <linux/rwsem.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/shrinker.h>
 #include <linux/sizes.h>
 #include <linux/swap.h>
