@@ -1450,6 +1450,7 @@ static void pages_without_leaf_are_freed(struct kunit *test)
 {
 	struct rxd_store *store = make_store(test, 2 * PER_LEAF);
 	long pages = atomic_long_read(&test_pages);
+	unsigned long until = jiffies + 60 * HZ;
 	struct rxd_moves moves;
 
 	fill(test, store, 0, 6, 0x11);
@@ -1458,10 +1459,10 @@ static void pages_without_leaf_are_freed(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, rxd_store_move(&moves, 0, PER_LEAF, 2));
 	KUNIT_EXPECT_TRUE(test, test_memory.leaf_gfp & __GFP_DIRECT_RECLAIM);
 	/* Reclaim has just failed. */
-	moves.reclaim_at = jiffies + 60 * HZ;
+	moves.reclaim_at = until;
 	KUNIT_EXPECT_FALSE(test, rxd_store_move(&moves, 2, PER_LEAF, 1));
 	KUNIT_EXPECT_FALSE(test, test_memory.leaf_gfp & __GFP_DIRECT_RECLAIM);
-	KUNIT_EXPECT_TRUE(test, time_after(moves.reclaim_at, jiffies));
+	KUNIT_EXPECT_EQ(test, moves.reclaim_at, until);
 	rcu_barrier();
 	KUNIT_EXPECT_EQ(test, used(store), 3);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), pages + 3 + 1);
