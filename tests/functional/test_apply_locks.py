@@ -214,6 +214,22 @@ def test_two_caches_of_one_disk(config, lab, slow):
     config.ok("--stop")
 
 
+def test_settings_of_a_cache(config, slow):
+    """They wait for whoever has read the table of the cache, and may replace it."""
+    _name, path = slow
+    text = f"[cache c]\norigin = {path}\nsize = 4M\n"
+    config.write(text)
+    config.ok()
+    config.write(text + "mode = writearound\n")
+    with open("/run/rxadm.lock", "rb+") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX, 1, os.stat(path).st_rdev + 1)
+        applying = config.start()
+        time.sleep(3)
+        assert applying.poll() is None
+    assert ends_well(applying) == ["cache c: change the mode from writethrough to writearound"]
+    config.ok("--stop")
+
+
 def test_number_that_another_makes(config, lab):
     """This also holds for the choice of a free number."""
     config.write("[ramdisk b]\nsize = 4M\n")

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from rxdlib import direct, dm
-from rxdlib.command import ENVIRONMENT, run, rxadm
+from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.configuration import BUSY, Configuration
 from rxdlib.direct import BLOCK, MIB, Direct, stamp
 from rxdlib.elastic import values
@@ -303,6 +303,44 @@ def test_killed(made):
     ok("resize", made.name, "2M..12M")
     assert made.status().total == 12 * MIB // BLOCK
     expect_all_there(made, blocks)
+
+
+def start(*args):
+    # pylint: disable-next=consider-using-with
+    return subprocess.Popen([program("rxadm"), *args], env=ENVIRONMENT, stderr=subprocess.PIPE,
+                            text=True)
+
+
+def wait_for_swap(process):
+    """Wait until it swaps the tables, for which the kernel waits until no I/O is in flight."""
+    end, place = time.monotonic() + PATIENCE, ""
+    while not place.startswith("dm_wait"):
+        assert process.poll() is None and time.monotonic() < end, place
+        time.sleep(0.05)
+        with open(f"/proc/{process.pid}/wchan", encoding="ascii") as file:
+            place = file.read()
+
+
+def test_settings_meanwhile(lab):
+    """What is set while the table is replaced is not undone."""
+    with lab.held(SIZE, reads=True) as origin:
+        cache = lab.cache(SIZE, cache_size=4 * MIB, origin=origin.path)
+        reader = threading.Thread(target=direct.read, args=(cache.path, 0, BLOCK))
+        reader.start()
+        origin.wait_for(1)
+        processes = [start("resize", cache.name, "8M")]
+        wait_for_swap(processes[0])
+        processes += [start("mode", cache.name, "writearound"),
+                      start("set", cache.name, "--seq-cutoff", "1M"),
+                      start("resize", cache.name, "6M")]
+        time.sleep(3)
+    reader.join()
+    for process in processes:
+        _output, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, errors
+    assert cache.status().total == 8 * MIB // BLOCK
+    assert dm.table(cache.name).split(maxsplit=6)[6] == (
+        f"writearound block_size 8 4 seq_cutoff {MIB} size {6 * MIB}")
 
 
 @pytest.mark.parametrize("made", ["2M..4M"], indirect=True)

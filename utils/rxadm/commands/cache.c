@@ -341,6 +341,13 @@ static enum exit_code parse_set(int argc, char **argv, struct set_request *reque
 	return mapping_name_check(request->name);
 }
 
+static enum exit_code set_name(const struct set_request *request)
+{
+	enum exit_code ret = lock_take();
+
+	return ret ? ret : ramdisk_set_name(request->name, request->new_name, request->dry_run);
+}
+
 static enum exit_code run_set(int argc, char **argv)
 {
 	struct set_request request = { 0 };
@@ -354,17 +361,17 @@ static enum exit_code run_set(int argc, char **argv)
 	advise = request.advise && !strcmp(request.advise, "on");
 
 	ret = privilege_check();
-	if (!ret)
-		ret = lock_take();
 	if (!ret && request.new_name)
-		return ramdisk_set_name(request.name, request.new_name, request.dry_run);
+		return set_name(&request);
 	if (!ret)
 		ret = dm_begin();
 	if (ret)
 		return ret;
-	ret = cache_set(request.name, request.has_seq_cutoff ? &request.seq_cutoff : NULL,
-			request.advise ? &advise : NULL, request.latency ? &measure : NULL,
-			request.dry_run);
+	ret = cache_lock(request.name);
+	if (!ret)
+		ret = cache_set(request.name, request.has_seq_cutoff ? &request.seq_cutoff : NULL,
+				request.advise ? &advise : NULL,
+				request.latency ? &measure : NULL, request.dry_run);
 	dm_end();
 	return ret;
 }
@@ -446,13 +453,14 @@ static enum exit_code run_mode(int argc, char **argv)
 		return ret;
 
 	ret = privilege_check();
-	if (!ret && request.mode)
-		ret = lock_take();
 	if (!ret)
 		ret = dm_begin();
 	if (ret)
 		return ret;
-	ret = mode(&request);
+	if (request.mode)
+		ret = cache_lock(request.name);
+	if (!ret)
+		ret = mode(&request);
 	dm_end();
 	return ret;
 }

@@ -47,8 +47,10 @@ static enum exit_code unmap_cache(struct plan *plan)
 
 static enum exit_code send_freed(const struct plan *plan, char *message)
 {
-	enum exit_code ret = mapping_message(plan->section->name, message, NULL);
+	enum exit_code ret = cache_lock_origin(plan->origin);
 
+	ret = ret ? ret : mapping_message(plan->section->name, message, NULL);
+	cache_unlock_origin(plan->origin);
 	free(message);
 	return ret;
 }

@@ -338,6 +338,23 @@ void cache_unlock_origin(dev_t origin)
 }
 
 /**
+ * cache_lock - do this for the origin of a cache, until the process ends
+ * @name: the cache
+ *
+ * What a message changes is not lost then, because no table that was read before replaces it.
+ */
+enum exit_code cache_lock(const char *name)
+{
+	const struct cache *cache;
+	struct caches caches;
+	enum exit_code ret = cache_find(name, &caches, &cache);
+
+	ret = ret ? ret : cache_lock_origin(cache->table.origin);
+	caches_free(&caches);
+	return ret;
+}
+
+/**
  * cache_map - map a cache, or report why not
  * @control: the control node of the RAM disks
  * @request: what to map

@@ -30,6 +30,7 @@ enum exit_code cache_check_size(const char *what, const char *name, uint64_t siz
 				uint64_t block_size);
 enum exit_code cache_lock_origin(dev_t origin);
 void cache_unlock_origin(dev_t origin);
+enum exit_code cache_lock(const char *name);
 enum exit_code cache_map(int control, const struct map_request *request, char **path);
 
 enum exit_code cache_closed_check(const char *name);

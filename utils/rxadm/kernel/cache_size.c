@@ -314,7 +314,10 @@ enum exit_code cache_resize(const char *name, const char *text,
 		return grow(name, text, status, &(struct growth){
 			.table = &table, .from = most, .max = max ? max : most,
 			.min = wanted->min ? wanted->min : has->min_size }, dry_run);
-	if (wanted->min)
+	/* Whoever has the lock of an origin may wait for the common one. */
+	lock_give();
+	ret = cache_lock_origin(table.origin);
+	if (!ret && wanted->min)
 		ret = cache_check_promise(text, min, table.cache);
 	if (ret)
 		return ret;
@@ -343,9 +346,8 @@ static void made_uuid(dev_t origin, uint8_t *uuid)
 static enum exit_code check_unmapped(const struct device *origin)
 {
 	struct caches caches;
-	enum exit_code ret;
+	enum exit_code ret = caches_read(&caches);
 
-	ret = caches_read(&caches);
 	if (!ret)
 		ret = caches_check_unmapped(&caches, origin);
 	caches_free(&caches);
@@ -426,10 +428,8 @@ static char *made_disk(const char *name, char **diskseq)
 {
 	struct rxcache_table table;
 	struct mapping mapping;
-	char *has = NULL, *text = NULL;
-	char *path = NULL;
+	char *has = NULL, *text = NULL, *path = NULL, *error;
 	uint8_t uuid[16];
-	char *error;
 
 	if (mapping_read(name, MAPPING_TABLE, &mapping))
 		return NULL;
