@@ -15,12 +15,14 @@
  * All sizes are parts of the slots that may hold blocks, which can be fewer than there are.
  */
 #include <linux/bitfield.h>
+#include <linux/build_bug.h>
 #include <linux/cache.h>
 #include <linux/hash.h>
 #include <linux/kernel.h>
 #include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/overflow.h>
+#include <linux/stddef.h>
 #include <linux/vmalloc.h>
 
 #include "policy.h"
@@ -87,6 +89,8 @@ struct rxc_policy {
 	unsigned long share ____cacheline_aligned;
 	struct s3_set sets[];
 };
+
+static_assert(offsetofend(struct rxc_policy, fresh_age) <= SMP_CACHE_BYTES);
 
 /**
  * struct s3_queue - the valid blocks of a queue

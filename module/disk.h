@@ -34,9 +34,10 @@ enum rxd_refusal {
 
 /**
  * struct rxd_disk - a RAM disk
- * @refs: reference count
  * @store: the pages
  * @gd: the gendisk
+ * @changes: see rxd_disk_changes()
+ * @refusal: why bios are rejected; changed under @lock
  * @index: device number
  * @overcommit: the disk does not count towards the share of memory
  * @elastic: what its cache does not give back counts towards the share, in place of the size
@@ -45,6 +46,7 @@ enum rxd_refusal {
  * @expendable: the disk is given up if a write to another one finds no memory
  * @folio_size: the largest piece of memory that a write allocates, in bytes
  * @node: as in rxd_create.node
+ * @refs: reference count
  * @uuid: the UUID of the disk
  * @parent: UUID of the disk from which the last clone or reset took the data, or null; see
  *	rxd_disk_set_parent()
@@ -56,10 +58,8 @@ enum rxd_refusal {
  * @shut: the disk cannot be opened at present; changed as @removing
  * @owner: the user that has claimed the disk for its cache, or NULL
  * @nr_claims: number of claims of @owner
- * @refusal: why bios are rejected; changed under @lock
  * @lender: UUID of the disk to which the record of changes goes back when this one is removed
  * @loan: which record this is, if any; changed under @lock, except while the disk is created
- * @changes: see rxd_disk_changes()
  * @name: the name, or empty; name.c uses it
  * @named: entry of the list of disks with a name, or empty
  * @expend: for @expendable
@@ -68,13 +68,14 @@ enum rxd_refusal {
  * @nospc: number of writes that failed with ENOSPC
  * @discards: number of discards and write-zeroes that freed memory
  *
- * I/O writes only to the counters, which have a separate cache line, and to @changes once each
- * time that this has been reported.
+ * All I/O reads the first cache line, and writes to @changes once each time that this has been
+ * reported. Otherwise it writes only to the counters, which have a cache line of their own.
  */
 struct rxd_disk {
-	refcount_t refs;
 	struct rxd_store *store;
 	struct gendisk *gd;
+	atomic64_t changes;
+	enum rxd_refusal refusal;
 	int index;
 	bool overcommit;
 	bool elastic;
@@ -83,6 +84,7 @@ struct rxd_disk {
 	bool expendable;
 	unsigned int folio_size;
 	int node;
+	refcount_t refs ____cacheline_aligned_in_smp;
 	uuid_t uuid;
 	uuid_t parent;
 	u64 promised;
@@ -92,10 +94,8 @@ struct rxd_disk {
 	bool shut;
 	const void *owner;
 	unsigned int nr_claims;
-	enum rxd_refusal refusal;
 	uuid_t lender;
 	struct rxd_loan loan;
-	atomic64_t changes;
 	char name[RXD_NAME_MAX + 1];
 	struct list_head named;
 	struct rxd_expendable expend;
@@ -105,9 +105,7 @@ struct rxd_disk {
 	atomic64_t discards;
 };
 
-static_assert(!IS_ENABLED(CONFIG_SMP) ||
-	      offsetof(struct rxd_disk, nospc) / SMP_CACHE_BYTES >
-	      offsetof(struct rxd_disk, expend) / SMP_CACHE_BYTES);
+static_assert(offsetofend(struct rxd_disk, node) <= SMP_CACHE_BYTES);
 
 extern const struct attribute_group *rxd_disk_groups[];
 

@@ -108,7 +108,6 @@ struct rxd_store_node {
  * struct rxd_store - a sparse array of pages
  * @dir: the directory, an array of leaves
  * @nr_pages: capacity in pages
- * @limit: maximum number of pages that may hold data: the lower one of @mem_limit and @cap
  * @options: how pages are allocated
  * @bdi: the device whose dirty pages a write does not wait for, or NULL
  * @short_since: when writes began to wait for writeback, in jiffies, or 0
@@ -128,6 +127,7 @@ struct rxd_store_node {
  * @sharer: entry in the list of stores that may have marks
  * @pass: the last pass of share-marks.c over this store
  * @has_marks: the last pass has left a mark, or marks were set since it began
+ * @limit: maximum of @used: the lower one of @mem_limit and @cap. Caches change it while they fill
  * @used: number of pages that hold data, or that writes in flight have charged
  * @lent_from: pages beyond this number are lent, see lend.c; ULONG_MAX: none is
  * @on_node: the pages on each node
@@ -139,7 +139,6 @@ struct rxd_store_node {
 struct rxd_store {
 	struct rxd_leaf __rcu * __rcu *dir;
 	unsigned long nr_pages;
-	unsigned long limit;
 	struct rxd_store_options options;
 	struct backing_dev_info *bdi;
 	unsigned long short_since;
@@ -161,6 +160,7 @@ struct rxd_store {
 	unsigned int pass;
 	bool has_marks;
 	atomic_long_t used ____cacheline_aligned_in_smp;
+	unsigned long limit;
 	unsigned long lent_from;
 	struct rxd_store_node *on_node;
 	atomic_long_t max_used;

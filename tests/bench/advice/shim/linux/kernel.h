@@ -3,6 +3,7 @@
 #ifndef SHIM_KERNEL_H
 #define SHIM_KERNEL_H
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,7 +38,9 @@ typedef uint64_t u64;
 #define cmpxchg(p, old, new)	__sync_val_compare_and_swap(p, old, new)
 
 #define __aligned(n)		__attribute__((aligned(n)))
-#define ____cacheline_aligned	__aligned(64)
+#define SMP_CACHE_BYTES		64
+#define ____cacheline_aligned	__aligned(SMP_CACHE_BYTES)
+#define offsetofend(type, member)	(offsetof(type, member) + sizeof(((type *)0)->member))
 
 #define GFP_KERNEL		0
 #define __GFP_ZERO		0
