@@ -560,6 +560,7 @@ static int take_ramdisk(struct rxcache *c)
 		      c->cache->name,
 		      ret == -EBUSY ? "is now in use by another mapping" :
 		      ret == -ESTALE ? "was replaced or written to" :
+		      ret == -EROFS ? "is now read-only" :
 				       "cannot store what its page cache holds");
 	return ret;
 }

@@ -19,8 +19,8 @@
  * @owner: identifies the claimant, which may claim the disk several times
  * @opens: number of times that @owner has the disk open exclusively
  *
- * A claimed disk cannot be claimed by another owner, and cannot shrink. It keeps its data
- * and serves I/O until rxd_take().
+ * A claimed disk cannot be claimed by another owner, cannot shrink, and is not expendable. It keeps
+ * its data and serves I/O until rxd_take(). Without that, rxd_release() undoes the claim.
  *
  * Return: the store of the disk; ERR_PTR(-ENODEV) if @bdev is not a whole RAM disk,
  * ERR_PTR(-EOPNOTSUPP) if the memory of its data is reserved, ERR_PTR(-EROFS) if it is read-only,
@@ -50,10 +50,10 @@ struct rxd_store *rxd_claim(struct block_device *bdev, const void *owner, unsign
 	} else if (!rxd_expendable_keep(&rxd->expend)) {
 		store = ERR_PTR(-EIO);
 	} else {
+		rxd->was_expendable |= rxd->expendable;
 		rxd->expendable = false;
 		rxd->nr_claims++;
 		WRITE_ONCE(rxd->owner, owner);
-		rxd_disk_end_record(rxd);
 	}
 	mutex_unlock(&rxd->lock);
 	return store;
@@ -97,6 +97,7 @@ static bool rxd_page_cache_is_dirty(struct rxd_disk *rxd)
 /* Freeze the queue, because bios in flight may change the data. Return: 0 or -ESTALE. */
 static int rxd_take_store(struct rxd_disk *rxd, const struct rxd_seen *seen)
 {
+	struct rxd_record *record = NULL;
 	struct rxd_hold *hold = NULL;
 	unsigned int memflags;
 	int ret;
@@ -108,11 +109,15 @@ static int rxd_take_store(struct rxd_disk *rxd, const struct rxd_seen *seen)
 	if (!ret) {
 		WRITE_ONCE(rxd->refusal, RXD_TAKEN);
 		rxd_store_clear(rxd->store);
+		rxd->was_expendable = false;
+		if (rxd_store_record(rxd->store))
+			record = rxd_store_swap_record(rxd->store, NULL);
 		/* A cache is never cloned. */
 		swap(hold, rxd->store->hold);
 		rxd_disk_set_parent(rxd, &uuid_null);
 	}
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
+	rxd_record_free(record);
 	rxd_hold_free(hold);
 	return ret;
 }
@@ -160,7 +165,8 @@ static void rxd_reject_page_cache(struct rxd_disk *rxd)
  *
  * From now on the disk rejects all bios: its owner uses the store directly.
  *
- * Return: 0; -EBUSY if another task has opened the disk exclusively since the claim;
+ * Return: 0; -EBUSY if another task has opened the disk exclusively since the claim; -EROFS if the
+ * disk has become read-only since then, before it was taken for the first time;
  * -ESTALE if the disk is not as @seen; with @seen, also the error of writing back what the
  * page cache holds of the disk.
  */
@@ -174,6 +180,8 @@ int rxd_take(struct block_device *bdev, const void *owner, unsigned int opens,
 	/* All mapped devices use the same holder, so a claim does not exclude other mappings. */
 	if (WARN_ON_ONCE(rxd->owner != owner) || bdev->bd_holders > 2 * opens)
 		ret = -EBUSY;
+	else if (rxd->refusal != RXD_TAKEN && get_disk_ro(rxd->gd))
+		ret = -EROFS;
 	else
 		ret = seen ? rxd_take_same(rxd, seen) : rxd_take_store(rxd, NULL);
 	if (!ret)
@@ -223,7 +231,8 @@ EXPORT_SYMBOL_NS_GPL(rxd_move_pages, RXD_NS);
  * @owner: the owner of the claim
  *
  * The last release frees all pages of a disk that was taken, because no other user may
- * read the data of the cache. It also removes the limits that the cache has set.
+ * read the data of the cache. It also removes the limits that the cache has set. A disk that was not
+ * taken is as it was before the claim.
  */
 void rxd_release(struct block_device *bdev, const void *owner)
 {
@@ -236,6 +245,11 @@ void rxd_release(struct block_device *bdev, const void *owner)
 		rxd_disk_drop_data(rxd);
 		rxd_reject_page_cache(rxd);
 		WRITE_ONCE(rxd->refusal, RXD_SERVES);
+	}
+	if (rxd->was_expendable) {
+		rxd->was_expendable = false;
+		rxd->expendable = true;
+		rxd_expendable_add(&rxd->expend, rxd->store);
 	}
 	rxd_store_set_cap(rxd->store, ULONG_MAX);
 	rxd_store_set_lending(rxd->store, ULONG_MAX);

@@ -44,6 +44,7 @@ enum rxd_refusal {
  * @reserved: all memory of the disk is allocated
  * @detect_zeroes: pages of zeros are not stored
  * @expendable: the disk is given up if a write to another one finds no memory
+ * @was_expendable: it was @expendable when it was claimed, and was not taken since then
  * @folio_size: the largest piece of memory that a write allocates, in bytes
  * @node: as in rxd_create.node
  * @refs: reference count
@@ -82,6 +83,7 @@ struct rxd_disk {
 	bool reserved;
 	bool detect_zeroes;
 	bool expendable;
+	bool was_expendable;
 	unsigned int folio_size;
 	int node;
 	refcount_t refs ____cacheline_aligned_in_smp;

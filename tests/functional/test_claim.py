@@ -4,12 +4,13 @@
 import errno
 import mmap
 import os
+import uuid
 
 import pytest
 
 from rxdlib import direct, dm
 from rxdlib.command import run, rxadm
-from rxdlib.control import CLONE_EXPENDABLE, CREATE_RESERVE, Control
+from rxdlib.control import CLONE_EXPENDABLE, CREATE_RESERVE, Control, changed_all
 from rxdlib.direct import BLOCK, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK, Cache, state
 
@@ -114,6 +115,74 @@ def test_read_only_ramdisk(lab, kernel_log):
     run("blockdev", "--setrw", ramdisk.path)
     assert direct.read(ramdisk.path, 0, BLOCK) == stamp(1)
     lab.cache(4 * MIB, ramdisk=ramdisk)
+
+
+def without_table(lab):
+    name = lab.next_name("cache")
+    run("dmsetup", "create", name, "--notable")
+    lab.adopt_mapped(name)
+    return name
+
+
+def test_read_only_since_the_load(lab, kernel_log):
+    """It is not emptied either if it became read-only when the table had been loaded."""
+    data = prepare()
+    ramdisk = lab.ramdisk()
+    direct.write(ramdisk.path, 0, stamp(1))
+    name = without_table(lab)
+    run("dmsetup", "load", name, stdin=table(ramdisk))
+    run("blockdev", "--setro", ramdisk.path)
+    kernel_log.rewind()
+    result = run("dmsetup", "resume", name, check=False)
+    assert result.returncode and os.strerror(errno.EROFS) in result.stderr
+    assert "is now read-only" in "".join(kernel_log.lines())
+    assert direct.read(ramdisk.path, 0, BLOCK) == stamp(1)
+    run("blockdev", "--setrw", ramdisk.path)
+    run("dmsetup", "resume", name)
+    cache = Cache(name, DISK, ramdisk)
+    # A cache that has the disk already goes on.
+    run("dmsetup", "load", name, stdin=table(ramdisk))
+    run("blockdev", "--setro", ramdisk.path)
+    run("dmsetup", "suspend", name)
+    run("dmsetup", "resume", name)
+    run("dmsetup", "mknodes")
+    assert direct.read(cache.path, 0, 4 * MIB) == data
+
+
+def has(ramdisk):
+    return set(ramdisk.attribute("state").split())
+
+
+@pytest.mark.parametrize("ends", ["refused", "cleared", "resumed"])
+def test_what_a_load_leaves(lab, ends):
+    """Until the resume, a clone stays as it is: expendable, with its record of changes."""
+    name, known = without_table(lab), uuid.uuid4().bytes
+    source = lab.ramdisk()
+    direct.write(source.path, 0, stamp(1))
+    with Control() as control:
+        clone = lab.adopt_ramdisk(control.clone(source.index, flags=CLONE_EXPENDABLE))
+        control.track(clone.index, known)
+    assert has(clone) == {"overcommit", "expendable"}
+    direct.write(clone.path, MIB, stamp(2))
+    size = " 0 2 size 4096" if ends == "refused" else ""
+    result = run("dmsetup", "load", name, check=False, stdin=table(clone).strip() + size)
+    assert bool(result.returncode) == (ends == "refused")
+    if ends != "refused":
+        assert has(clone) == {"open", "cache", "overcommit"}
+        run("dmsetup", "clear" if ends == "cleared" else "resume", name)
+    if ends == "resumed":
+        dm.remove(name)
+        assert has(clone) == {"overcommit"}
+        with Direct(clone.path) as device, pytest.raises(OSError) as caught:
+            changed_all(device.fd, 0, MIB)
+        assert caught.value.errno == errno.ENODATA
+        assert clone.query().mem_index == lab.ramdisk().query().mem_index
+        return
+    assert has(clone) == {"overcommit", "expendable"}
+    with Direct(clone.path) as device:
+        assert changed_all(device.fd, 0, device.size()) == ([(MIB, BLOCK)], known)
+    assert direct.read(clone.path, 0, BLOCK) == stamp(1)
+    assert direct.read(clone.path, MIB, BLOCK) == stamp(2)
 
 
 def test_reserved_ramdisk(lab, kernel_log):

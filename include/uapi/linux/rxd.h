@@ -511,7 +511,7 @@ struct rxd_diff {
  *
  * The record has a bit for each page that was written, zeroed or discarded since the state. It
  * replaces an earlier record. RXD_CHANGED reads it. The record ends if the disk is resized,
- * claimed by a cache, cleared or reset.
+ * cleared or reset, or becomes a cache.
  *
  * RXD_CLONE_TRACK moves the record to a clone. If the clone is removed before RXD_TRACK_STOP, the
  * driver gives the record back: the source then has a record of all changes since the earlier
