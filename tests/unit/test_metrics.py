@@ -148,7 +148,7 @@ def test_unit_of_systemd():
 
 @pytest.mark.machine
 def test_rules():
-    assert "9 rules found" in promtool("check", "rules", RULES)
+    assert "10 rules found" in promtool("check", "rules", RULES)
 
 
 @pytest.mark.machine
