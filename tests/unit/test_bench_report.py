@@ -20,14 +20,14 @@ TIMES = {"bare": 100, "bare-linear": 180, "memcpy": 500, "move": 480, "brd": 600
 @pytest.fixture(name="boots")
 def _boots(tmp_path):
     """Write the results of each boot: the times of a 4K read that differ from TIMES."""
-    def write(*boots):
+    def write(*boots, row="4k-read"):
         folder = tmp_path / "plain"
         folder.mkdir()
         (folder / "kernel").write_text("Linux 6.12\n")
         for number, changed in enumerate(boots, 1):
-            lines = [f"4k-read {subject} repeat={repeat} threads=1 thread=0 bios=10 ns={10 * ns} "
+            lines = [f"{row} {subject} repeat={repeat} threads=1 thread=0 bios=10 ns={10 * ns} "
                      "batch=1 typical=1 longest=1\n"
-                     for subject, ns in (TIMES | changed).items() for repeat in (1, 2, 3)]
+                     for subject, ns in (TIMES | changed).items() if ns for repeat in (1, 2, 3)]
             (folder / f"results.{number}").write_text("".join(lines))
         return folder
     return write
@@ -64,6 +64,58 @@ def test_missed(boots, tmp_path, capsys):
     assert [met for _value, _boots, met in found.values()] == [False, False, True]
     assert "MISSED: 1.14, must be at most 0.95" in capsys.readouterr().out
     assert open_rows(folder, capsys) == ""
+
+
+def floors(name, row, folder, tmp_path):
+    """Return the code, and of each line by base: value, floor, whether it is near, met."""
+    code = report.main(["table", name, row, str(tmp_path / "json"), str(folder)])
+    rows = json.loads((tmp_path / "json").read_text())["rows"]
+    return code, {line["title"].split(", ", 1)[1]: (round(line["value"], 3),
+                                                    round(line["floor"], 3), line["near_floor"],
+                                                    line["met"]) for line in rows}
+
+
+def test_floor_of_hits(boots, tmp_path, capsys):
+    """A driver that copies takes a copy and dm-linear on nothing: 480 + 180. The goals stay."""
+    folder = boots(*[{"rxcache": 685, "dm-cache": 800}] * 3)
+    code, found = floors("rxcache", "4k-read", folder, tmp_path)
+    assert code == 1
+    assert found == {"by a copy and dm-linear on nothing": (1.038, 1, True, True),
+                     "by dm-linear": (0.979, 0.943, True, False),
+                     "by dm-cache": (0.856, 0.825, True, False)}
+    printed = capsys.readouterr().out
+    assert "MISSED: 0.98, must be at most 0.95; floor 0.94\n" in printed
+    assert "MISSED    0.82  yes, +3.8 %\n" in printed
+
+
+def test_far_from_the_floor(boots, tmp_path, capsys):
+    folder = boots(*[{"rxcache": 694}] * 3)
+    assert [near for _value, _floor, near, _met in
+            floors("rxcache", "4k-read", folder, tmp_path)[1].values()] == [False] * 3
+    assert "met       0.66  no, +5.2 %\n" in capsys.readouterr().out
+
+
+def test_floor_of_writes(boots, tmp_path):
+    """A cached write is copied twice."""
+    found = floors("rxcache", "4k-write", boots(*[{}] * 3, row="4k-write"), tmp_path)[1]
+    assert found["by dm-cache"][1] == (2 * 480 + 180) / 1000
+
+
+def test_floor_of_disks(boots, tmp_path):
+    """The net time of a driver that copies is that of the copy."""
+    folder = boots(*[{"rxd": 590}] * 3)
+    assert floors("rxd", "4k-read", folder, tmp_path) == (
+        1, {"by a copy and nothing": (1.017, 1, True, True),
+            "net by brd's": (0.98, 0.96, True, False)})
+
+
+def test_floor_needs_copies(boots, tmp_path, capsys):
+    """Copies of buffers in one piece are not measured."""
+    folder = boots(*[{"memcpy": None, "move": None}] * 3)
+    code = report.main(["table", "rxcache", "4k-read", str(tmp_path / "json"), str(folder)])
+    rows = json.loads((tmp_path / "json").read_text())["rows"]
+    assert code == 1 and not [row for row in rows if "floor" in row]
+    assert " met\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("times", [(640, 680), (640, 660, 680), (640, 660, 680, 660)])
