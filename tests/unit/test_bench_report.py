@@ -15,6 +15,7 @@ LOADER = importlib.machinery.SourceFileLoader("bench_report", f"{TOP}/tests/benc
 report = importlib.util.module_from_spec(importlib.util.spec_from_loader(LOADER.name, LOADER))
 LOADER.exec_module(report)
 
+CONDITIONS = "disk=1073741824 range=536870912 pages=huge\n"
 REPEATS = range(1, 6)
 TIMES = {"bare": 100, "bare-linear": 180, "memcpy": 500, "move": 480, "brd": 600, "linear": 700,
          "dm-cache": 1000, "rxcache": 660}
@@ -27,6 +28,7 @@ def _boots(tmp_path):
         folder = tmp_path / "plain"
         folder.mkdir()
         (folder / "kernel").write_text("Linux 6.12\n")
+        (folder / "conditions").write_text(CONDITIONS)
         for number, changed in enumerate(boots, 1):
             lines = [f"{row} {subject} repeat={repeat} threads=1 thread=0 bios=10 ns={10 * ns} "
                      "batch=1 typical=1 longest=1\n"
@@ -58,6 +60,29 @@ def test_steady(boots, tmp_path, capsys):
     assert found == {"a copy and dm-linear on nothing": (1.0, 3, True),
                      "dm-linear": (round(660 / 700, 3), 3, True), "dm-cache": (0.66, 3, True)}
     assert open_rows(folder, capsys) == ""
+
+
+@pytest.mark.parametrize("pages, huge, shown", [("huge", True, "yes"), ("small", False, "no")])
+def test_conditions(boots, tmp_path, capsys, pages, huge, shown):
+    folder = boots({}, {}, {})
+    (folder / "conditions").write_text(f"disk=4294967296 range=2147483648 pages={pages}\n")
+    verdicts(folder, tmp_path)
+    assert (f"; disks of 4,096 MiB, ranges of 2,048 MiB, huge pages: {shown}\n"
+            in capsys.readouterr().out)
+    data = json.loads((tmp_path / "json").read_text())
+    assert (data["disk"], data["range"], data["huge_pages"]) == (2**32, 2**31, huge)
+
+
+def test_conditions_that_differ(boots, tmp_path, capsys):
+    """Kernels that were measured with other disks make no common table."""
+    folder = boots({}, {}, {})
+    other = tmp_path / "smp"
+    other.mkdir()
+    (other / "kernel").write_text("Linux 7.2\n")
+    (other / "conditions").write_text(CONDITIONS.replace("huge", "small"))
+    assert report.main(["table", "rxcache", "4k-read", str(tmp_path / "json"), str(folder),
+                        str(other)]) == report.USAGE
+    assert "plain/conditions and " in capsys.readouterr().err
 
 
 def test_missed(boots, tmp_path, capsys):
@@ -209,6 +234,7 @@ def _lent(tmp_path):
         folder = tmp_path / "smp"
         folder.mkdir()
         (folder / "kernel").write_text("Linux 7.2\n")
+        (folder / "conditions").write_text(CONDITIONS)
         for number, ns in enumerate(times, 1):
             (folder / f"results.{number}").write_text(
                 f"take-lent rxcache repeat=1 pages=262144 ns={ns}\n"
