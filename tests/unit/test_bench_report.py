@@ -227,6 +227,28 @@ def test_drift_is_not_void():
                    [ns * slow for ns, slow in zip(linear, drift)]).is_void("1m-read")
 
 
+@pytest.mark.parametrize("name", ["rxd", "rxcache"])
+@pytest.mark.parametrize("gain, goal", [(1.9, 1.7), (1.6, 0.95 * 1.6)])
+def test_same_blocks(tmp_path, name, gain, goal):
+    """Two threads on the same 16 blocks are to gain what two threads of copies gain there."""
+    folder = tmp_path / "smp"
+    folder.mkdir()
+    (folder / "kernel").write_text("Linux 7.2\n")
+    (folder / "conditions").write_text(CONDITIONS)
+    for number in range(1, 4):
+        lines = []
+        for subject, faster in (("memcpy", gain), (name, 1.55)):
+            for threads, ns in ((1, 100000), (2, round(2 * 100000 / faster))):
+                lines += [f"4k-same-2 {subject} repeat=1 threads={threads} thread={thread} "
+                          f"bios=100 ns={ns}\n" for thread in range(threads)]
+        (folder / f"results.{number}").write_text("".join(lines))
+    code = report.main(["table", name, "4k-same-2", str(tmp_path / "json"), str(folder)])
+    row, = json.loads((tmp_path / "json").read_text())["rows"]
+    assert row["value"] == pytest.approx(1.55, abs=0.001)
+    assert row["at_least"] == pytest.approx(goal, abs=0.001)
+    assert code == (0 if goal < 1.55 else 1)
+
+
 @pytest.fixture(name="lent")
 def _lent(tmp_path):
     """Write the results of three boots: ns that a module took for 1 GiB, and free blocks."""

@@ -8,7 +8,7 @@
 #	ROWS		which rows of the table are wanted, a space around each
 #	REPEATS, MS	how often, and how long each time
 #	SIZE		bytes of each disk that is read and written all over
-#	WHERE		guest or host
+#	WHERE		guest or host; test: a job only defines its functions
 #	OUT		the directory for the results
 #	MODULES		the directory of rxd.ko, dm-rxcache.ko and rxd-bench.ko
 #	PROFILE		the one disk that is measured, for long, while the host looks on;
@@ -152,6 +152,7 @@ compare()
 	long=$(((MS + 3) / 4))
 	[ "$counts" = 1 ] || long=$(((MS + 1) / 2))
 	choose "$@"
+	[ -n "$chosen" ] || return 0
 	if [ -n "$PROFILE" ]; then
 		profile "${chosen# }" "$suffix" "${counts##* }"
 		return
@@ -166,6 +167,20 @@ compare()
 						dev="$(device_of "$subject")" span="$SIZE" ms="$long" \
 						threads="$threads"
 				done
+			done
+		done
+	done
+}
+
+# same_blocks SUBJECT...: reads of the same 16 blocks, of one thread and of two
+same_blocks()
+{
+	wanted 4k-same-2 || return 0
+	for repeat in $(each_time); do
+		for subject; do
+			for threads in 1 2; do
+				measure 4k-same-2 "$subject" "$repeat" op=read size=4K span=64K \
+					ms="$MS" dev="$(device_of "$subject")" threads=$threads
 			done
 		done
 	done
