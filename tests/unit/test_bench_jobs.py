@@ -75,3 +75,36 @@ def test_rows_apart_only(call):
     assert not same_blocks(lines) and "measure 4k-read-2 rxd 1 " in "\n".join(lines)
     assert not call("rxd", "all='brd rxd'; subjects=rxd; two_threads", ROWS=" discard-reader ",
                     PROFILE="", PEER="")
+
+
+@pytest.mark.parametrize("peer, compared, disks", [
+    ("", "dm-cache bcache rapiddisk", {"ram0", "ram4", "ram7", "rd0"}),
+    ("dm-cache", "dm-cache", {"ram0", "ram4"}),
+    ("bcache", "bcache", {"ram0", "ram4"}),
+    ("rapiddisk", "rapiddisk", {"ram0", "ram4", "ram7", "rd0"}),
+])
+def test_peers(call, tmp_path, peer, compared, disks):
+    """One peer, or all of them: only those that are compared take memory."""
+    (tmp_path / "rapiddisk-cache.ko").touch()
+    lines = call("rxcache", """
+        for name in make_dm_cache make_bcache make_rapiddisk make_rxcache drop_bcache \\
+                    drop_rapiddisk note_hits; do
+            eval "$name() { echo $name \\"\\$@\\"; }"
+        done
+        make_all; echo "all $all"; drop_all""", ROWS=" 4k-read ", PROFILE="", PEER=peer)
+    names = compared.split()
+    made = {line.strip() for line in lines if line.startswith("make_")}
+    assert made == {"make_rxcache", *("make_" + name.replace("-", "_") for name in names)}
+    assert f"all bare bare-linear memcpy move brd linear {compared} rxcache" in lines
+    assert {line.split()[1] for line in lines if line.startswith("fill")} == {
+        f"/dev/{disk}" for disk in disks if disk != "rd0"}
+    assert {line.strip() for line in lines if line.startswith("drop_")} == {
+        f"drop_{name}" for name in names if name != "dm-cache"}
+    assert ("unmap dm-cache" in lines) == ("note_hits dm-cache 5 6" in lines) == (
+        "dm-cache" in names)
+    assert {"unmap linear", "unmap bare-linear", "unmap rxcache"} < {*lines}
+
+
+def test_peer_that_was_not_built(call):
+    lines = call("rxcache", "choose_all; echo $all", ROWS="", PROFILE="", PEER="")
+    assert lines == ["bare bare-linear memcpy move brd linear dm-cache bcache rxcache"]

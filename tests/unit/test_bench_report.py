@@ -24,7 +24,7 @@ TIMES = {"bare": 100, "bare-linear": 180, "memcpy": 500, "move": 480, "brd": 600
 @pytest.fixture(name="boots")
 def _boots(tmp_path):
     """Write the results of each boot: the times of a 4K read that differ from TIMES."""
-    def write(*boots, row="4k-read"):
+    def write(*boots, row="4k-read", names=None):
         folder = tmp_path / "plain"
         folder.mkdir()
         (folder / "kernel").write_text("Linux 6.12\n")
@@ -33,7 +33,8 @@ def _boots(tmp_path):
             lines = [f"{row} {subject} repeat={repeat} threads=1 thread=0 bios=10 ns={10 * ns} "
                      "batch=1 typical=1 longest=1\n"
                      for subject, ns in (TIMES | changed).items() if ns for repeat in REPEATS]
-            (folder / f"results.{number}").write_text("".join(lines))
+            name = names[number - 1] if names else str(number)
+            (folder / f"results.{name}").write_text("".join(lines))
         return folder
     return write
 
@@ -247,6 +248,49 @@ def test_same_blocks(tmp_path, name, gain, goal):
     assert row["value"] == pytest.approx(1.55, abs=0.001)
     assert row["at_least"] == pytest.approx(goal, abs=0.001)
     assert code == (0 if goal < 1.55 else 1)
+
+
+def test_one_peer_a_boot(boots, tmp_path, capsys):
+    """Each peer is compared with the rxcache of its own boots."""
+    names = [f"{number}.{peer}" for number in (1, 2, 3) for peer in ("dm-cache", "bcache")]
+    folder = boots(*[{"bcache": None}, {"bcache": 900, "dm-cache": None, "rxcache": 655}] * 3,
+                   names=names)
+    code, found = verdicts(folder, tmp_path)
+    assert code == 0
+    assert found == {
+        "a copy and dm-linear on nothing": (round((660 + 655) / 2 / 660, 3), 6, True),
+        "dm-linear": (round((660 + 655) / 2 / 700, 3), 6, True),
+        "dm-cache": (0.66, 3, True)}
+    data = json.loads((tmp_path / "json").read_text())
+    assert {(sample["boot"], sample["peer"], sample["subject"]) for sample in data["samples"]
+            if sample["subject"] in ("bcache", "dm-cache")} == {
+                (number, peer, peer) for number in (1, 2, 3) for peer in ("dm-cache", "bcache")}
+    assert data["boots"] == 6 and "medians of 6 boots" in capsys.readouterr().out
+    assert open_rows(folder, capsys) == ""
+
+
+def test_peer_of_too_few_boots(boots, capsys):
+    folder = boots(*[{}, {"dm-cache": None}, {"dm-cache": None}] * 2,
+                   names=[f"{number}.{peer}" for number in (1, 2)
+                          for peer in ("dm-cache", "bcache", "rapiddisk")])
+    assert open_rows(folder, capsys) == "4k-read"
+
+
+def test_void_beside_one_peer(boots, tmp_path):
+    """Each boot has its own dm-linear and brd."""
+    folder = boots(*[{}, {"brd": 720, "dm-cache": None}] * 3,
+                   names=[f"{number}.{peer}" for number in (1, 2, 3)
+                          for peer in ("dm-cache", "bcache")])
+    assert [count for _value, count, _met in verdicts(folder, tmp_path)[1].values()] == [3] * 3
+
+
+def test_rows_with_peers(capsys):
+    assert report.main(["peer-rows", "rxcache", "plain", ""]) == 0
+    assert capsys.readouterr().out.split() == [
+        "4k-read", "64k-read", "1m-read", "64k-read-whole", "1m-read-whole", "4k-write",
+        "64k-write", "1m-write"]
+    assert report.main(["peer-rows", "rxcache", "smp", ""]) == 0
+    assert not capsys.readouterr().out.split()
 
 
 @pytest.fixture(name="lent")

@@ -9,6 +9,7 @@
 #	REPEATS, MS	how often, and how long each time
 #	SIZE		bytes of each disk that is read and written all over
 #	WHERE		guest or host; test: a job only defines its functions
+#	PEER		the one cache that is measured beside rxcache; empty: all of them
 #	OUT		the directory for the results
 #	MODULES		the directory of rxd.ko, dm-rxcache.ko and rxd-bench.ko
 #	PROFILE		the one disk that is measured, for long, while the host looks on;
@@ -129,7 +130,8 @@ can_do()
 	return 0
 }
 
-# profile KIND SUFFIX THREADS: the file "profile" tells the host to look now, and where the modules lie
+# profile KIND SUFFIX THREADS: the file "profile" tells the host to look now, and "modules"
+# where the modules lie
 profile()
 {
 	# shellcheck disable=SC2046  # keys
