@@ -80,6 +80,7 @@ help:
 	@echo 'make bench-rxcache [ONLY=ROW,...] [BOOTS=3] [SIZE=512M] [PAGES=huge] [HOST=1]'
 	@echo '                                   compare rxcache with dm-linear, dm-cache, bcache and,'
 	@echo '                                   if it can be built, RapidDisk'
+	@echo 'make -k bench-rxd bench-rxcache    both, also if a target of the first one is missed'
 	@echo 'make bench-policy [TRACES=FOLDER]  compare the hit ratios of rxcache and other policies'
 	@echo 'make bench-advice [TRACES=FOLDER]  compare the advice on the size of a cache with replays'
 	@echo 'make bench-count [BASE=COMMIT]     compare the instructions per bio with a commit'
