@@ -74,12 +74,13 @@ help:
 	@echo 'make bench-memory [KERNEL=7.2] [ARGS="--works zipf"]'
 	@echo '                                   compare the same memory as page cache, cache and RAM'
 	@echo '                                   disk, in guests (at most four hours)'
-	@echo 'make bench-rxd [ONLY=ROW,...] [BOOTS=3] [HOST=1]'
+	@echo 'make bench-rxd [ONLY=ROW,...] [BOOTS=3] [SIZE=512M] [PAGES=huge] [HOST=1]'
 	@echo '                                   compare rxd with brd, null_blk and its targets, under'
 	@echo '                                   User-Mode Linux or on this machine'
-	@echo 'make bench-rxcache [ONLY=ROW,...] [BOOTS=3] [HOST=1]'
+	@echo 'make bench-rxcache [ONLY=ROW,...] [BOOTS=3] [SIZE=512M] [PAGES=huge] [HOST=1]'
 	@echo '                                   compare rxcache with dm-linear, dm-cache, bcache and,'
 	@echo '                                   if it can be built, RapidDisk'
+	@echo 'make -k bench-rxd bench-rxcache    both, also if a target of the first one is missed'
 	@echo 'make bench-policy [TRACES=FOLDER]  compare the hit ratios of rxcache and other policies'
 	@echo 'make bench-advice [TRACES=FOLDER]  compare the advice on the size of a cache with replays'
 	@echo 'make bench-count [BASE=COMMIT]     compare the instructions per bio with a commit'
@@ -266,7 +267,8 @@ bench-memory:
 bench-rxd bench-rxcache:
 	packaging/deps uml
 	tests/bench/run $(@:bench-%=%) $(if $(ONLY),--only $(ONLY)) $(if $(TREE),--tree $(TREE)) \
-		$(if $(BOOTS),--boots $(BOOTS)) $(if $(filter 1,$(HOST)),--host)
+		$(if $(BOOTS),--boots $(BOOTS)) $(if $(SIZE),--size $(SIZE)) \
+		$(if $(PAGES),--pages $(PAGES)) $(if $(filter 1,$(HOST)),--host)
 
 bench-count:
 	tests/bench/count $(BASE)

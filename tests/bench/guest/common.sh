@@ -8,7 +8,8 @@
 #	ROWS		which rows of the table are wanted, a space around each
 #	REPEATS, MS	how often, and how long each time
 #	SIZE		bytes of each disk that is read and written all over
-#	WHERE		guest or host
+#	WHERE		guest or host; test: a job only defines its functions
+#	PEER		the one cache that is measured beside rxcache; empty: all of them
 #	OUT		the directory for the results
 #	MODULES		the directory of rxd.ko, dm-rxcache.ko and rxd-bench.ko
 #	PROFILE		the one disk that is measured, for long, while the host looks on;
@@ -129,7 +130,8 @@ can_do()
 	return 0
 }
 
-# profile KIND SUFFIX THREADS: the file "profile" tells the host to look now, and where the modules lie
+# profile KIND SUFFIX THREADS: the file "profile" tells the host to look now, and "modules"
+# where the modules lie
 profile()
 {
 	# shellcheck disable=SC2046  # keys
@@ -152,6 +154,7 @@ compare()
 	long=$(((MS + 3) / 4))
 	[ "$counts" = 1 ] || long=$(((MS + 1) / 2))
 	choose "$@"
+	[ -n "$chosen" ] || return 0
 	if [ -n "$PROFILE" ]; then
 		profile "${chosen# }" "$suffix" "${counts##* }"
 		return
@@ -166,6 +169,20 @@ compare()
 						dev="$(device_of "$subject")" span="$SIZE" ms="$long" \
 						threads="$threads"
 				done
+			done
+		done
+	done
+}
+
+# same_blocks SUBJECT...: reads of the same 16 blocks, of one thread and of two
+same_blocks()
+{
+	wanted 4k-same-2 || return 0
+	for repeat in $(each_time); do
+		for subject; do
+			for threads in 1 2; do
+				measure 4k-same-2 "$subject" "$repeat" op=read size=4K span=64K \
+					ms="$MS" dev="$(device_of "$subject")" threads=$threads
 			done
 		done
 	done
