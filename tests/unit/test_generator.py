@@ -170,6 +170,35 @@ def test_what_was_started_can_be_stopped(program, tmp_path, text):
     assert "local-fs.target.wants/old.mount" not in made
 
 
+@pytest.mark.parametrize("name, text, missing", [
+    ("cache-x", "[cache x]\nsize=4M\n", "origin"),
+    ("cache-x", "[cache x]\norigin=\nsize=4M\n", "origin"),
+    ("cache-x", "[cache x]\norigin=/dev/sdc\nsize=4M\nhotlist=hot\n", "hotlist"),
+    ("export-x", "[export x]\ntransport=loop\n", "device"),
+    ("export-x", "[export x]\ndevice=scratch\ntransport=loop\n", "device"),
+    ("export-x", "[export x]\ndevice=ramdisk/scratch\n", "transport"),
+    ("ramdisk-x", "[ramdisk x]\nsize=4M\nimage=x.img\n", "image"),
+    ("ramdisk-x", "[ramdisk x]\nsize=4M\nfs=ext4\nmount=\n", "mount")])
+@pytest.mark.parametrize("config_text", ["", "[ramdisk x]\nsize = 4M\n[cache x]\n"
+                                         "origin = /dev/sdc\nsize = 4M\nhotlist = /hot\n"])
+def test_damaged_record(program, tmp_path, name, text, missing, config_text):
+    """Such a record is reported and ignored. The others are used."""
+    config, records, units = tmp_path / "rxd.conf", tmp_path / "records", tmp_path / "units"
+    records.mkdir()
+    units.mkdir()
+    config.write_text(config_text)
+    (records / name).write_text(f"rxadm-record 1 0 2049 {config}\n{text}")
+    (records / "ramdisk-scratch").write_text(STARTED.format(config=config))
+    result = subprocess.run([program, *LOCAL, "--records", records, "--config", config, units],
+                            check=False, capture_output=True, text=True)
+    assert result.returncode == 0, result
+    assert f"{records}/{name}: is ignored, because the key '{missing}' is missing or invalid\n" in \
+        result.stderr
+    made = listing(units)
+    assert "RequiresMountsFor=/srv/old/a.img\n" in made and (units / "old.mount").is_file()
+    assert f"{records}/{name}" not in made
+
+
 def test_share_of_memory_that_was_started(program, tmp_path):
     config, records, units = tmp_path / "rxd.conf", tmp_path / "records", tmp_path / "units"
     records.mkdir()

@@ -250,15 +250,64 @@ static void make_started(const char *folder, struct config_section *section,
 	free(service);
 }
 
+/*
+ * Find a key of a record without which no units can be made. Other errors do not matter: what was
+ * started is to be saved.
+ */
+static bool find_damage(const struct config_section *section, enum config_key *found)
+{
+	static const struct {
+		enum config_key key;
+		unsigned int required;
+	} keys[] = {
+		{ CONFIG_DEVICE, IN(CONFIG_EXPORT) },
+		{ CONFIG_HOTLIST },
+		{ CONFIG_IMAGE },
+		{ CONFIG_MOUNT },
+		{ CONFIG_ORIGIN, IN(CONFIG_CACHE) },
+		{ CONFIG_TRANSPORT, IN(CONFIG_EXPORT) },
+	};
+	const char *text;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(keys); i++) {
+		*found = keys[i].key;
+		text = section->values[*found].text;
+		if (!text && keys[i].required & IN(section->kind))
+			return true;
+		if (text && *found == CONFIG_DEVICE && !strchr(text, '/'))
+			return true;
+		if (text && *found != CONFIG_DEVICE && *found != CONFIG_TRANSPORT &&
+		    (*text != '/' || !text[1]))
+			return true;
+	}
+	return false;
+}
+
+static void check_started(struct config *started)
+{
+	enum config_key key;
+	size_t i;
+
+	for (i = 0; i < started->error_count; i++)
+		complain("%s", started->errors[i]);
+	for (i = 0; i < started->count; i++) {
+		started->sections[i]->broken = find_damage(started->sections[i], &key);
+		if (started->sections[i]->broken)
+			complain("%s: is ignored, because the key '%s' is missing or invalid",
+				 started->sections[i]->file, config_keys[key].name);
+	}
+}
+
 static void generate_started(const struct config *config, const struct config *started,
 			     const char *folder)
 {
 	struct config_section *now;
 	size_t i, at;
 
-	for (i = 0; i < started->error_count; i++)
-		complain("%s", started->errors[i]);
 	for (i = 0; i < started->count; i++) {
+		if (started->sections[i]->broken)
+			continue;
 		now = NULL;
 		for (at = 0; at < config->count; at++)
 			if (config->sections[at]->kind == started->sections[i]->kind &&
@@ -348,6 +397,7 @@ int main(int argc, char **argv)
 		complain("%s is ignored: the kernel command line contains " SWITCHED_OFF, path);
 		goto out;
 	}
+	check_started(&started);
 	network_mark(&config, &started, &sources);
 	generate(&config, argv[optind]);
 	generate_started(&config, &started, argv[optind]);
