@@ -248,6 +248,49 @@ def test_purge_keeps_images(machine, settings):
     assert not os.path.exists("/var/lib/rxd")
 
 
+# It waits for udev with each command, and fails where the test wants that.
+RXADM_OF_ROOT = r"""#!/bin/sh
+echo "rxadm $*" >>"$UNITS/../log"
+echo "rxadm: $1: waiting for udev" >&2
+[ "$1" != "$FAILS" ] || { echo "rxadm: $1: wrong" >&2; exit 5; }
+case $1 in
+create) echo /dev/rxd7 ;;
+map) printf '%b\n' "$PATH_OF_MAP" ;;
+esac
+"""
+CREATE = "rxadm create --size 10%"
+MAP = "rxadm map --cache /dev/rxd7 --origin /dev/sda2 --name rxd-root"
+
+
+@pytest.mark.parametrize("fails, path, commands, reason", [
+    ("none", "/dev/mapper/rxd-root", [CREATE, MAP], "cached by /dev/rxd7, as /dev/mapper/rxd-root"),
+    ("create", "", [CREATE], "not cached: rxadm: create: wrong"),
+    ("map", "", [CREATE, MAP, "rxadm remove /dev/rxd7"], "not cached: rxadm: map: wrong"),
+    ("none", "and\\n/dev/mapper/rxd-root",
+     [CREATE, MAP, "rxadm unmap rxd-root", "rxadm remove /dev/rxd7"],
+     "not cached: rxadm map printed 'and"),
+    ("none", "", [CREATE, MAP, "rxadm unmap rxd-root", "rxadm remove /dev/rxd7"],
+     "not cached: rxadm map printed ''")])
+def test_root_cache_while_udev_is_busy(machine, monkeypatch, fails, path, commands, reason):
+    """The script prints the path only, and removes the RAM disk if there is none."""
+    assert not os.path.exists("/etc/default/rxd")
+    machine.program("rxadm", RXADM_OF_ROOT)
+    monkeypatch.setitem(ENVIRONMENT, "FAILS", fails)
+    monkeypatch.setitem(ENVIRONMENT, "PATH_OF_MAP", path)
+    with open("/etc/default/rxd", "w", encoding="ascii") as file:
+        file.write("RXD_ROOT_CACHE=10%\n")
+    try:
+        result = machine.run("sh", f"{PACKAGING}/root-cache/root-cache", "/dev/sda2")
+    finally:
+        os.unlink("/etc/default/rxd")
+    cached = reason.startswith("cached")
+    assert (result.returncode, result.stdout) == (int(not cached), f"{path}\n" if cached else "")
+    assert machine.log() == commands
+    lines = run("dmesg").stdout.splitlines()
+    assert any(f"rxd: root disk /dev/sda2: {reason}" in line for line in lines)
+    assert not os.path.exists("/run/rxd-root.errors")
+
+
 def test_uninstall(lab, tmp_path):
     """It is refused while there are disks that could not be saved or removed afterwards."""
     program = tmp_path / "sbin/rxadm"
