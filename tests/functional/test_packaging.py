@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from rxdlib.command import ENVIRONMENT, SOURCE, run
+from rxdlib.command import ENVIRONMENT, SOURCE, program, run, rxadm
 
 pytestmark = pytest.mark.one_kernel
 
@@ -190,6 +190,30 @@ def test_started_on_the_command_line(machine):
     result = stop_units(machine, **{"ramdisk_started.unit": "active"})
     assert (result.returncode, result.stderr) == (0, "")
     assert "systemctl stop rxd-ramdisk@started.unit.service" in machine.log()
+
+
+def test_stop_units_with_rxadm(machine):
+    """The same with rxadm itself: what its records, its dry run and its list say."""
+    config = machine.folder / "a.conf"
+    config.write_text("[ramdisk a-b.1]\nsize = 4M\n")
+    (machine.bin / "rxadm").unlink()
+    (machine.bin / "rxadm").symlink_to(program("rxadm"))
+    rxadm("apply", "--config", config, check=True)
+    result = stop_units(machine)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[1:] == \
+        [f"rxd: rxadm apply --config {config} --stop ramdisk/a-b.1"]
+    assert os.path.exists("/run/rxadm/ramdisk-a-b.1")
+    # If the disk was removed in another way, its record does not matter.
+    rxadm("remove", *rxadm("list", "-n", "-o", "DEVICE").stdout.split(), check=True)
+    assert os.path.exists("/run/rxadm/ramdisk-a-b.1")
+    result = stop_units(machine, ramdisk_removed="failed")
+    assert result.returncode == 0, result
+    assert "systemctl reset-failed rxd-ramdisk@removed.service" in machine.log()
+    made = rxadm("create", "--size", "4M", "--name", "removed", check=True).stdout.strip()
+    result = stop_units(machine, ramdisk_removed="failed")
+    assert result.returncode == 1 and "rxd: rxd-ramdisk@removed.service\n" in result.stderr
+    rxadm("remove", made, check=True)
 
 
 def test_units_that_are_starting(machine):
