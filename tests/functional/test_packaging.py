@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from rxdlib.command import ENVIRONMENT, SOURCE, run
+from rxdlib.command import ENVIRONMENT, SOURCE, program, run, rxadm
 
 pytestmark = pytest.mark.one_kernel
 
@@ -43,10 +43,14 @@ start) ;;
 esac
 """
 # Sections that are in use cannot be ended. What is saved beside its image is ended, and an error.
+# Sections with "removed" in their names are not in the configuration.
 RXADM = """#!/bin/sh
 echo "rxadm $*" >>"$UNITS/../log"
 for section; do :; done
 case $*,$section in
+list*) [ "$LISTED" != fail ] || exit 1; printf '%s\n' "$LISTED" ;;
+*--dry-run*started*) echo "$section: save it"; exit 0 ;;
+*removed*) echo "rxadm: apply: '$section': there is no such section" >&2; exit 1 ;;
 *--dry-run*busy|*--dry-run*stuck) echo "rxadm: apply: $section: is in use" >&2; exit 5 ;;
 *--dry-run*full) echo "$section: save it"; exit 0 ;;
 *--dry-run*) ;;
@@ -90,14 +94,25 @@ class Machine:
 @pytest.fixture(name="machine")
 def machine_of_a_test(tmp_path):
     os.makedirs("/run/systemd/system")
+    os.makedirs("/run/rxadm", exist_ok=True)
     yield Machine(tmp_path)
+    for name in os.listdir("/run/rxadm"):
+        if name.startswith(("ramdisk-", "cache-", "export-")):
+            os.unlink(f"/run/rxadm/{name}")
     os.removedirs("/run/systemd/system")
+
+
+def record(section, config="/etc/rxd.conf"):
+    with open(f"/run/rxadm/{section.replace('/', '-', 1)}", "w", encoding="ascii") as file:
+        file.write(f"rxadm-record 1 0 2049 {config}\n[{section.replace('/', ' ')}]\nsize=4M\n")
 
 
 def stop_units(machine, **units):
     for name, state in units.items():
         kind, _, name = name.partition("_")
         (machine.units / f"rxd-{kind}@{name}.service").write_text(f"{state}\n")
+        if state != "inactive" and "removed" not in name:
+            record(f"{kind}/{name}")
     (machine.folder / "log").unlink(missing_ok=True)
     return machine.run(f"{PACKAGING}/stop-units")
 
@@ -127,6 +142,78 @@ def test_failed_units(machine):
     assert result.returncode == 1
     assert "rxd: rxd-ramdisk@busy.service\n" in result.stderr and "is in use" in result.stderr
     assert "@a.service" not in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["ramdisk", "cache", "export"])
+def test_failed_unit_of_a_removed_section(machine, monkeypatch, kind):
+    """Nothing exists of it, so the package is removed."""
+    monkeypatch.setitem(ENVIRONMENT, "LISTED", "other\nremoved.\n")
+    result = stop_units(machine, **{f"{kind}_removed": "failed", "ramdisk_a": "active"})
+    assert result.returncode == 0, result
+    assert f"systemctl reset-failed rxd-{kind}@removed.service" in machine.log()
+    assert not any(line.startswith("systemctl start") for line in machine.log())
+
+
+@pytest.mark.parametrize("left", ["record", "disk", "mapping", "unknown"])
+def test_failed_unit_of_a_removed_section_has_a_disk(machine, monkeypatch, left):
+    listed = {"disk": "other\nremoved", "unknown": "fail"}
+    monkeypatch.setitem(ENVIRONMENT, "LISTED", listed.get(left, "other"))
+    if left == "record":
+        record("cache/removed")
+    if left == "mapping":
+        os.makedirs("/dev/mapper", exist_ok=True)
+        os.symlink("/dev/null", "/dev/mapper/removed")
+    try:
+        result = stop_units(machine, cache_removed="failed")
+    finally:
+        if left == "mapping":
+            os.unlink("/dev/mapper/removed")
+    assert result.returncode == 1 and "rxd: rxd-cache@removed.service\n" in result.stderr
+    assert not any(line.startswith("systemctl reset-failed") for line in machine.log())
+
+
+def test_started_on_the_command_line(machine):
+    """The package is not removed, and nothing is stopped. The message has the commands."""
+    record("ramdisk/started-1")
+    record("export/started", "/srv/my conf")
+    record("ramdisk/started.unit")
+    record("cache/gone")
+    result = stop_units(machine, **{"ramdisk_started.unit": "active"})
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[1:] == [
+        "rxd: rxadm apply --config /srv/my conf --stop export/started",
+        "rxd: rxadm apply --config /etc/rxd.conf --stop ramdisk/started-1"]
+    assert "rxadm apply --config /srv/my conf --stop --dry-run export/started" in machine.log()
+    assert not any(line.startswith("systemctl") for line in machine.log())
+    for name in "ramdisk-started-1", "export-started":
+        os.unlink(f"/run/rxadm/{name}")
+    result = stop_units(machine, **{"ramdisk_started.unit": "active"})
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "systemctl stop rxd-ramdisk@started.unit.service" in machine.log()
+
+
+def test_stop_units_with_rxadm(machine):
+    """The same with rxadm itself: what its records, its dry run and its list say."""
+    config = machine.folder / "a.conf"
+    config.write_text("[ramdisk a-b.1]\nsize = 4M\n")
+    (machine.bin / "rxadm").unlink()
+    (machine.bin / "rxadm").symlink_to(program("rxadm"))
+    rxadm("apply", "--config", config, check=True)
+    result = stop_units(machine)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[1:] == \
+        [f"rxd: rxadm apply --config {config} --stop ramdisk/a-b.1"]
+    assert os.path.exists("/run/rxadm/ramdisk-a-b.1")
+    # If the disk was removed in another way, its record does not matter.
+    rxadm("remove", *rxadm("list", "-n", "-o", "DEVICE").stdout.split(), check=True)
+    assert os.path.exists("/run/rxadm/ramdisk-a-b.1")
+    result = stop_units(machine, ramdisk_removed="failed")
+    assert result.returncode == 0, result
+    assert "systemctl reset-failed rxd-ramdisk@removed.service" in machine.log()
+    made = rxadm("create", "--size", "4M", "--name", "removed", check=True).stdout.strip()
+    result = stop_units(machine, ramdisk_removed="failed")
+    assert result.returncode == 1 and "rxd: rxd-ramdisk@removed.service\n" in result.stderr
+    rxadm("remove", made, check=True)
 
 
 def test_units_that_are_starting(machine):
@@ -246,6 +333,49 @@ def test_purge_keeps_images(machine, settings):
     result = machine.run("sh", postrm, "purge")
     assert (result.returncode, result.stdout) == (0, "")
     assert not os.path.exists("/var/lib/rxd")
+
+
+# It waits for udev with each command, and fails where the test wants that.
+RXADM_OF_ROOT = r"""#!/bin/sh
+echo "rxadm $*" >>"$UNITS/../log"
+echo "rxadm: $1: waiting for udev" >&2
+[ "$1" != "$FAILS" ] || { echo "rxadm: $1: wrong" >&2; exit 5; }
+case $1 in
+create) echo /dev/rxd7 ;;
+map) printf '%b\n' "$PATH_OF_MAP" ;;
+esac
+"""
+CREATE = "rxadm create --size 10%"
+MAP = "rxadm map --cache /dev/rxd7 --origin /dev/sda2 --name rxd-root"
+
+
+@pytest.mark.parametrize("fails, path, commands, reason", [
+    ("none", "/dev/mapper/rxd-root", [CREATE, MAP], "cached by /dev/rxd7, as /dev/mapper/rxd-root"),
+    ("create", "", [CREATE], "not cached: rxadm: create: wrong"),
+    ("map", "", [CREATE, MAP, "rxadm remove /dev/rxd7"], "not cached: rxadm: map: wrong"),
+    ("none", "and\\n/dev/mapper/rxd-root",
+     [CREATE, MAP, "rxadm unmap rxd-root", "rxadm remove /dev/rxd7"],
+     "not cached: rxadm map printed 'and"),
+    ("none", "", [CREATE, MAP, "rxadm unmap rxd-root", "rxadm remove /dev/rxd7"],
+     "not cached: rxadm map printed ''")])
+def test_root_cache_while_udev_is_busy(machine, monkeypatch, fails, path, commands, reason):
+    """The script prints the path only, and removes the RAM disk if there is none."""
+    assert not os.path.exists("/etc/default/rxd")
+    machine.program("rxadm", RXADM_OF_ROOT)
+    monkeypatch.setitem(ENVIRONMENT, "FAILS", fails)
+    monkeypatch.setitem(ENVIRONMENT, "PATH_OF_MAP", path)
+    with open("/etc/default/rxd", "w", encoding="ascii") as file:
+        file.write("RXD_ROOT_CACHE=10%\n")
+    try:
+        result = machine.run("sh", f"{PACKAGING}/root-cache/root-cache", "/dev/sda2")
+    finally:
+        os.unlink("/etc/default/rxd")
+    cached = reason.startswith("cached")
+    assert (result.returncode, result.stdout) == (int(not cached), f"{path}\n" if cached else "")
+    assert machine.log() == commands
+    lines = run("dmesg").stdout.splitlines()
+    assert any(f"rxd: root disk /dev/sda2: {reason}" in line for line in lines)
+    assert not os.path.exists("/run/rxd-root.errors")
 
 
 def test_uninstall(lab, tmp_path):

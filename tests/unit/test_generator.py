@@ -18,6 +18,8 @@ BUILD = os.path.join(HERE, "../../build/unit/generator")
 CASES = sorted(os.listdir(os.path.join(HERE, "generator")))
 # systemd-analyze creates a folder in /run, which may be read-only here.
 VERIFY = 'mount -t tmpfs tmpfs /run && exec systemd-analyze verify --man=no "$@"'
+# Not the mounts of this machine.
+LOCAL = "--fstab", "/dev/null", "--units", ""
 NAMESPACE = uuid.UUID("9d47b8a6-8b9a-45b5-97ac-626c1b790991")
 
 
@@ -45,8 +47,8 @@ def listing(folder):
 
 def generate(program, config, folder):
     os.makedirs(folder)
-    result = subprocess.run([program, "--config", config, folder], capture_output=True, text=True,
-                            check=False)
+    result = subprocess.run([program, *LOCAL, "--config", config, folder], capture_output=True,
+                            text=True, check=False)
     assert (result.returncode, result.stdout) == (0, "")
     return result.stderr
 
@@ -129,7 +131,7 @@ def test_what_was_started_is_saved(program, tmp_path, text, seconds):
     if text is not None:
         config.write_text(text)
     (records / "ramdisk-scratch").write_text(STARTED.format(config=config) + "autosave=2h\n")
-    result = subprocess.run([program, "--records", records, "--config", config, units],
+    result = subprocess.run([program, *LOCAL, "--records", records, "--config", config, units],
                             check=True, capture_output=True, text=True)
     assert "exists already" not in result.stderr
     timer = units / "rxd-autosave@scratch.timer.d"
@@ -153,7 +155,7 @@ def test_what_was_started_can_be_stopped(program, tmp_path, text):
     (records / "ramdisk-scratch").write_text(STARTED.format(config=config))
     (records / "ramdisk-other").write_text(STARTED.format(config="/else").replace("scratch", "o"))
     (records / "disk-7").write_text("0123456789abcdef\n")
-    subprocess.run([program, "--records", records, "--config", config, units], check=True,
+    subprocess.run([program, *LOCAL, "--records", records, "--config", config, units], check=True,
                    capture_output=True)
     made = listing(units)
     assert "\n[Service]\nReadWritePaths=-/srv/old\n" in made
@@ -168,6 +170,35 @@ def test_what_was_started_can_be_stopped(program, tmp_path, text):
     assert "local-fs.target.wants/old.mount" not in made
 
 
+@pytest.mark.parametrize("name, text, missing", [
+    ("cache-x", "[cache x]\nsize=4M\n", "origin"),
+    ("cache-x", "[cache x]\norigin=\nsize=4M\n", "origin"),
+    ("cache-x", "[cache x]\norigin=/dev/sdc\nsize=4M\nhotlist=hot\n", "hotlist"),
+    ("export-x", "[export x]\ntransport=loop\n", "device"),
+    ("export-x", "[export x]\ndevice=scratch\ntransport=loop\n", "device"),
+    ("export-x", "[export x]\ndevice=ramdisk/scratch\n", "transport"),
+    ("ramdisk-x", "[ramdisk x]\nsize=4M\nimage=x.img\n", "image"),
+    ("ramdisk-x", "[ramdisk x]\nsize=4M\nfs=ext4\nmount=\n", "mount")])
+@pytest.mark.parametrize("config_text", ["", "[ramdisk x]\nsize = 4M\n[cache x]\n"
+                                         "origin = /dev/sdc\nsize = 4M\nhotlist = /hot\n"])
+def test_damaged_record(program, tmp_path, name, text, missing, config_text):
+    """Such a record is reported and ignored. The others are used."""
+    config, records, units = tmp_path / "rxd.conf", tmp_path / "records", tmp_path / "units"
+    records.mkdir()
+    units.mkdir()
+    config.write_text(config_text)
+    (records / name).write_text(f"rxadm-record 1 0 2049 {config}\n{text}")
+    (records / "ramdisk-scratch").write_text(STARTED.format(config=config))
+    result = subprocess.run([program, *LOCAL, "--records", records, "--config", config, units],
+                            check=False, capture_output=True, text=True)
+    assert result.returncode == 0, result
+    assert f"{records}/{name}: is ignored, because the key '{missing}' is missing or invalid\n" in \
+        result.stderr
+    made = listing(units)
+    assert "RequiresMountsFor=/srv/old/a.img\n" in made and (units / "old.mount").is_file()
+    assert f"{records}/{name}" not in made
+
+
 def test_share_of_memory_that_was_started(program, tmp_path):
     config, records, units = tmp_path / "rxd.conf", tmp_path / "records", tmp_path / "units"
     records.mkdir()
@@ -175,10 +206,191 @@ def test_share_of_memory_that_was_started(program, tmp_path):
     config.write_text("[ramdisk scratch]\nsize = 25%\n")
     (records / "ramdisk-scratch").write_text(
         STARTED.format(config=config).replace("size=2G", "size=25%"))
-    result = subprocess.run([program, "--records", records, "--config", config, units],
+    result = subprocess.run([program, *LOCAL, "--records", records, "--config", config, units],
                             check=True, capture_output=True, text=True)
     assert result.stderr == ""
     assert "RequiresMountsFor=/srv/old/a.img\n" in listing(units)
+
+
+REMOTE = """\
+[ramdisk scratch]
+size = 64M
+fs = ext4
+mount = /scratch
+image = {image}
+options = {options}
+
+[ramdisk upper]
+size = 64M
+image = /scratch/deep/upper.img
+
+[ramdisk inner]
+size = 64M
+fs = ext4
+mount = /scratch/inner
+
+[ramdisk local]
+size = 64M
+fs = ext4
+mount = /mnt/nfs-not/local
+image = /srv/local.img
+"""
+NFS_UNIT = """\
+[Unit]
+Description=Network file system
+
+[Mount]
+What=192.0.2.1:/export
+Where=/mnt/nfs
+Type = nfs4
+Options=vers=4.2
+"""
+
+
+def generate_at(program, tmp_path, fstab="", unit=None, image="/mnt/nfs/a/scratch.img",
+                options="noatime", record=None):
+    """Make the units of a machine with these mounts. Return their folder."""
+    units, config = tmp_path / "units", tmp_path / "rxd.conf"
+    for folder in "units", "etc", "usr", "records":
+        (tmp_path / folder).mkdir()
+    (tmp_path / "fstab").write_text(fstab)
+    if unit is not None:
+        (tmp_path / "usr/mnt-nfs.mount").write_text(unit)
+    config.write_text(REMOTE.format(image=image, options=options))
+    if record:
+        (tmp_path / "records/ramdisk-scratch").write_text(record.format(config=config))
+    result = subprocess.run(
+        [program, "--fstab", tmp_path / "fstab", "--units", f"{tmp_path}/etc:{tmp_path}/usr",
+         "--records", tmp_path / "records", "--config", config, units],
+        capture_output=True, text=True, check=True)
+    assert result.stderr == ""
+    return units
+
+
+def assert_remote(units, remote):
+    """The section [ramdisk scratch] and those that need it are started after the network."""
+    target, other = ("remote-fs.target", "local-fs.target")[::1 if remote else -1]
+    for name in "scratch", "upper", "inner":
+        assert f"\nBefore={target}\n" in \
+            (units / f"rxd-ramdisk@{name}.service.d/50-rxd.conf").read_text()
+        assert (units / f"{target}.wants/rxd-ramdisk@{name}.service").is_symlink()
+        assert not (units / f"{other}.wants/rxd-ramdisk@{name}.service").is_symlink()
+    for name in "scratch.mount", "scratch-inner.mount":
+        assert ("_netdev" in (units / name).read_text()) == remote
+        assert (units / f"{target}.wants/{name}").is_symlink()
+        assert not (units / f"{other}.wants/{name}").is_symlink()
+    if remote:
+        assert "\nOptions=_netdev\n" in (units / "scratch-inner.mount").read_text()
+    assert "\nBefore=local-fs.target\n" in \
+        (units / "rxd-ramdisk@local.service.d/50-rxd.conf").read_text()
+    assert "_netdev" not in (units / "mnt-nfs\\x2dnot-local.mount").read_text()
+
+
+@pytest.mark.parametrize("fstab, remote", [
+    ("192.0.2.1:/e /mnt/nfs nfs defaults 0 0\n", True),
+    ("# here\n/dev/sda1 / ext4 rw 0 1\n192.0.2.1:/e\t/mnt//nfs/\tnfs4\tnoauto\n", True),
+    ("u@h: /mnt/nfs/a fuse.sshfs rw\n", True),
+    ("//h/e /mnt/nfs/a cifs rw\n", True),
+    ("/dev/sdb1 /mnt/nfs ext4 rw,_netdev\n", True),
+    ("", False),
+    ("/dev/sdb1 /mnt/nfs ext4 rw,x_netdev\n", False),
+    ("192.0.2.1:/e /mnt/nf nfs rw\n192.0.2.1:/e /mnt/nfs/a/scratch nfs rw\n", False),
+    ("192.0.2.1:/e /mnt/nfs-not/other nfs rw\n", False),
+    ("h:/e none nfs rw\n#h:/e /mnt/nfs nfs rw\n", False),
+    # The initramfs mounts these, before the services of the machine start.
+    ("192.0.2.1:/e / nfs rw\n192.0.2.1:/u /usr/ nfs rw\n", False)])
+def test_image_on_the_network_in_fstab(program, tmp_path, fstab, remote):
+    assert_remote(generate_at(program, tmp_path, fstab), remote)
+
+
+@pytest.mark.parametrize("unit, remote", [
+    (NFS_UNIT, True), (NFS_UNIT.replace("nfs4", "ext4"), False), ("", False),
+    (NFS_UNIT.replace("nfs4", "ext4").replace("vers=4.2", "rw,_netdev"), True),
+    (NFS_UNIT + "Type=ext4\n", False)])
+def test_image_on_the_network_in_a_unit(program, tmp_path, unit, remote):
+    assert_remote(generate_at(program, tmp_path, unit=unit), remote)
+
+
+def test_masked_unit_of_the_network(program, tmp_path):
+    """The first folder with a unit counts."""
+    units = generate_at(program, tmp_path, unit=NFS_UNIT)
+    assert_remote(units, True)
+    for folder in "units", "records":
+        shutil.rmtree(tmp_path / folder)
+        (tmp_path / folder).mkdir()
+    (tmp_path / "etc/mnt-nfs.mount").symlink_to("/dev/null")
+    subprocess.run([program, "--fstab", "/dev/null", "--units", f"{tmp_path}/etc:{tmp_path}/usr",
+                    "--config", tmp_path / "rxd.conf", units], check=True)
+    assert_remote(units, False)
+
+
+def test_option_of_the_network(program, tmp_path):
+    """The user can say so for a mount that nothing else tells of."""
+    units = generate_at(program, tmp_path, options="noatime,_netdev")
+    assert_remote(units, True)
+
+
+def test_image_that_was_on_the_network(program, tmp_path):
+    """A RAM disk that is saved to the old image is ordered like that one."""
+    record = STARTED.replace("/srv/old/a.img", "/mnt/nfs/a.img")
+    units = generate_at(program, tmp_path, "h:/e /mnt/nfs nfs rw\n", image="/srv/a.img",
+                        record=record)
+    assert_remote(units, True)
+    assert "_netdev" in (units / "old.mount").read_text()
+
+
+@pytest.mark.machine
+def test_types_are_systemds(program, tmp_path):
+    """All types that systemd has in its list of network file systems are found."""
+    result = subprocess.run(["systemd-analyze", "filesystems", "@network"], capture_output=True,
+                            text=True, check=True, env=dict(os.environ, SYSTEMD_COLORS="0"))
+    types = [line.split()[0] for line in result.stdout.splitlines()[1:]
+             if line.strip() and not line.strip().startswith("#")]
+    assert "nfs4" in types and "cifs" in types
+    for kind in types:
+        folder = tmp_path / kind
+        folder.mkdir()
+        assert_remote(generate_at(program, folder, f"h:/e /mnt/nfs {kind} rw\n"), True)
+
+
+# A service of the network, such as NetworkManager's: it starts after local-fs.target.
+NETWORK_UNITS = {
+    "net.service": "[Unit]\nWants=network.target\nBefore=network.target network-online.target\n\n"
+                   "[Service]\nType=oneshot\nExecStart=/bin/true\n",
+    "all.target": "[Unit]\nRequires=basic.target remote-fs.target\n"
+                  "After=basic.target remote-fs.target\n",
+    "mnt-nfs.mount": NFS_UNIT}
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize("options", ["rw", "_netdev"])
+@pytest.mark.parametrize("known", [False, True])
+def test_no_ordering_cycle(program, tmp_path, known, options):
+    """systemd starts an image on the network, and all that needs it, without leaving units out."""
+    units = generate_at(program, tmp_path, unit=NFS_UNIT if known else None, options=options)
+    (tmp_path / "sbin").mkdir()
+    (tmp_path / "sbin/rxadm").write_text("#!/bin/sh\n")
+    (tmp_path / "sbin/rxadm").chmod(0o755)
+    for name in os.listdir(os.path.join(SOURCE, "units")):
+        text = read(os.path.join(SOURCE, "units", name))
+        (units / name[:-len(".in")]).write_text(text.replace("@SBINDIR@", f"{tmp_path}/sbin"))
+    for name, text in NETWORK_UNITS.items():
+        (units / name).write_text(text)
+    for target, name, file in (("network-online.target", "net.service", "../net.service"),
+                               ("remote-fs.target", "mnt-nfs.mount", "../mnt-nfs.mount")):
+        (units / f"{target}.wants").mkdir(exist_ok=True)
+        (units / f"{target}.wants" / name).symlink_to(file)
+    for link in units.glob("*-fs.target.wants/rxd-ramdisk@*.service"):
+        link.unlink()
+        link.symlink_to("../rxd-ramdisk@.service")
+    result = subprocess.run(["unshare", "--mount", "sh", "-c", VERIFY, "sh", "all.target"],
+                            env=dict(os.environ, SYSTEMD_UNIT_PATH=f"{units}:"),
+                            capture_output=True, text=True, check=False)
+    # A mount that the generator cannot know shows that this test sees cycles.
+    found = known or options == "_netdev"
+    assert ("ordering cycle" not in result.stderr) == found, result.stderr
+    if found:
+        assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("words, off", [
@@ -189,8 +401,8 @@ def test_switched_off(program, tmp_path, words, off):
     (tmp_path / "cmdline").write_text(words + "\n")
     config, units = os.path.join(HERE, "generator/example/rxd.conf"), tmp_path / "units"
     units.mkdir()
-    result = subprocess.run([program, "--command-line", tmp_path / "cmdline", "--config", config,
-                             units], capture_output=True, text=True, check=False)
+    result = subprocess.run([program, *LOCAL, "--command-line", tmp_path / "cmdline", "--config",
+                             config, units], capture_output=True, text=True, check=False)
     assert (result.returncode, listing(units) == "", "rxadm.apply=off" in result.stderr) == \
         (0, off, off)
 
@@ -223,8 +435,8 @@ def test_vendor_defaults(program, tmp_path):
     units.mkdir()
 
     def run(args=()):
-        return subprocess.run([program, "--config", config, "--vendor", vendor, *args, units],
-                              capture_output=True, text=True, check=True).stderr
+        return subprocess.run([program, *LOCAL, "--config", config, "--vendor", vendor, *args,
+                               units], capture_output=True, text=True, check=True).stderr
 
     assert run() == "" and listing(units) == ""
     (vendor / "10-a.conf").write_text(
@@ -256,7 +468,7 @@ def test_vendor_defaults_after_an_error(program, tmp_path):
         "[ramdisk a]\nsize = 4M\n[export e]\ndevice = ramdisk/a\ntransport = tcp\n"
         "address = 0.0.0.0\nallow-any-host = yes\n")
     config.write_text("[ramdisk b]\nsize = 4M\n[export e\nnoauto = yes\n")
-    result = subprocess.run([program, "--config", config, "--vendor", vendor, units],
+    result = subprocess.run([program, *LOCAL, "--config", config, "--vendor", vendor, units],
                             capture_output=True, text=True, check=True)
     assert result.stderr == (
         f"rxd-generator: {config}:3: '[export e': must be [KIND NAME]\n"
@@ -272,8 +484,8 @@ def test_unit_that_is_there(program, tmp_path):
     units.mkdir()
     (units / "srv-my\\x2dscratch.mount").write_text("# fstab's\n")
     config = os.path.join(HERE, "generator/example/rxd.conf")
-    result = subprocess.run([program, "--config", config, units], capture_output=True, text=True,
-                            check=False)
+    result = subprocess.run([program, *LOCAL, "--config", config, units], capture_output=True,
+                            text=True, check=False)
     assert result.returncode == 0
     assert "a unit of this name exists already; is it also in /etc/fstab?" in result.stderr
     assert (units / "srv-my\\x2dscratch.mount").read_text() == "# fstab's\n"

@@ -17,9 +17,14 @@
 #include "config/config_files.h"
 #include "config/config_keys.h"
 #include "message.h"
+#include "network.h"
 #include "unit.h"
 
+#define FSTAB		"/etc/fstab"
+#define UNIT_FOLDERS	"/etc/systemd/system:/run/systemd/system:" \
+			"/usr/local/lib/systemd/system:/usr/lib/systemd/system:/lib/systemd/system"
 #define LOCAL_FS	"local-fs.target"
+#define REMOTE_FS	"remote-fs.target"
 #define MULTI_USER	"multi-user.target"
 #define COMMAND_LINE	"/proc/cmdline"
 #define SWITCHED_OFF	"rxadm.apply=off"
@@ -56,6 +61,12 @@ static void want(const char *folder, const struct config_section *section, const
 		unit_want(folder, target, unit, file);
 }
 
+/* The target that waits for the RAM disk and its mount. */
+static const char *target_of(const struct config_section *section)
+{
+	return section->remote ? REMOTE_FS : LOCAL_FS;
+}
+
 static void make_mount(const char *folder, const struct config_section *section,
 		       const char *service)
 {
@@ -76,10 +87,12 @@ static void make_mount(const char *folder, const struct config_section *section,
 		    uuid_text, where);
 	if (fs)
 		append_text(&text, "Type=%s\n", fs);
-	if (options)
-		append_text(&text, "Options=%s\n", options);
+	if (options || section->remote)
+		append_text(&text, "Options=%s%s%s\n", options ? options : "",
+			    options && section->remote ? "," : "",
+			    section->remote ? "_netdev" : "");
 	unit_write(folder, unit, text);
-	want(folder, section, LOCAL_FS, unit, file);
+	want(folder, section, target_of(section), unit, file);
 	free(file);
 	free(where);
 	free(options);
@@ -117,6 +130,7 @@ static void make_ramdisk(const char *folder, const struct config_section *sectio
 	char *image = value(section, CONFIG_IMAGE);
 	char *text = unit_begin(section);
 
+	append_text(&text, "Before=%s\n", target_of(section));
 	if (section->autosave) {
 		append_text(&text, "Wants=rxd-autosave@%s.timer\n", section->name);
 		make_autosave(folder, section, image);
@@ -124,7 +138,7 @@ static void make_ramdisk(const char *folder, const struct config_section *sectio
 	if (image)
 		add_saved(&text, image);
 	write_drop_in(folder, service, CONFIGURED, text);
-	want(folder, section, LOCAL_FS, service, UNITDIR "/rxd-ramdisk@.service");
+	want(folder, section, target_of(section), service, UNITDIR "/rxd-ramdisk@.service");
 	if (section->values[CONFIG_MOUNT].text)
 		make_mount(folder, section, service);
 	free(image);
@@ -236,15 +250,64 @@ static void make_started(const char *folder, struct config_section *section,
 	free(service);
 }
 
+/*
+ * Find a key of a record without which no units can be made. Other errors do not matter: what was
+ * started is to be saved.
+ */
+static bool find_damage(const struct config_section *section, enum config_key *found)
+{
+	static const struct {
+		enum config_key key;
+		unsigned int required;
+	} keys[] = {
+		{ CONFIG_DEVICE, IN(CONFIG_EXPORT) },
+		{ CONFIG_HOTLIST },
+		{ CONFIG_IMAGE },
+		{ CONFIG_MOUNT },
+		{ CONFIG_ORIGIN, IN(CONFIG_CACHE) },
+		{ CONFIG_TRANSPORT, IN(CONFIG_EXPORT) },
+	};
+	const char *text;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(keys); i++) {
+		*found = keys[i].key;
+		text = section->values[*found].text;
+		if (!text && keys[i].required & IN(section->kind))
+			return true;
+		if (text && *found == CONFIG_DEVICE && !strchr(text, '/'))
+			return true;
+		if (text && *found != CONFIG_DEVICE && *found != CONFIG_TRANSPORT &&
+		    (*text != '/' || !text[1]))
+			return true;
+	}
+	return false;
+}
+
+static void check_started(struct config *started)
+{
+	enum config_key key;
+	size_t i;
+
+	for (i = 0; i < started->error_count; i++)
+		complain("%s", started->errors[i]);
+	for (i = 0; i < started->count; i++) {
+		started->sections[i]->broken = find_damage(started->sections[i], &key);
+		if (started->sections[i]->broken)
+			complain("%s: is ignored, because the key '%s' is missing or invalid",
+				 started->sections[i]->file, config_keys[key].name);
+	}
+}
+
 static void generate_started(const struct config *config, const struct config *started,
 			     const char *folder)
 {
 	struct config_section *now;
 	size_t i, at;
 
-	for (i = 0; i < started->error_count; i++)
-		complain("%s", started->errors[i]);
 	for (i = 0; i < started->count; i++) {
+		if (started->sections[i]->broken)
+			continue;
 		now = NULL;
 		for (at = 0; at < config->count; at++)
 			if (config->sections[at]->kind == started->sections[i]->kind &&
@@ -293,10 +356,13 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "command-line", required_argument, NULL, 'l' },
 		{ "config", required_argument, NULL, 'c' },
+		{ "fstab", required_argument, NULL, 'f' },
 		{ "records", required_argument, NULL, 'r' },
+		{ "units", required_argument, NULL, 'u' },
 		{ "vendor", required_argument, NULL, 'v' },
 		{ }
 	};
+	struct mount_sources sources = { .fstab = FSTAB, .units = UNIT_FOLDERS };
 	const char *command_line = COMMAND_LINE;
 	const char *records = RUN_FOLDER;
 	const char *path = CONFIG_FILE;
@@ -309,6 +375,7 @@ int main(int argc, char **argv)
 		if (opt == '?')
 			return EXIT_FAILURE;
 		*(opt == 'c' ? &path : opt == 'l' ? &command_line :
+		  opt == 'f' ? &sources.fstab : opt == 'u' ? &sources.units :
 		  opt == 'r' ? &records : &vendor) = optarg;
 	}
 	if (argc - optind != 1 && argc - optind != 3) {
@@ -330,6 +397,8 @@ int main(int argc, char **argv)
 		complain("%s is ignored: the kernel command line contains " SWITCHED_OFF, path);
 		goto out;
 	}
+	check_started(&started);
+	network_mark(&config, &started, &sources);
 	generate(&config, argv[optind]);
 	generate_started(&config, &started, argv[optind]);
 out:

@@ -70,6 +70,7 @@ struct config_section {
 	bool vendor;		/* is a vendor default */
 	bool broken;		/* has an error */
 	bool noauto;		/* is selected only by its name */
+	bool remote;		/* needs the network; set by rxd-generator only */
 	int compress;		/* level for the image, or 0 */
 	unsigned int autosave;	/* seconds between two saves to the image, or 0 */
 	unsigned int keep;	/* states in the image; 0: not given */
