@@ -18,7 +18,6 @@
 #include "config/plan.h"
 #include "copy/copy.h"
 #include "device/dm.h"
-#include "kernel/caches.h"
 #include "kernel/control.h"
 
 struct record {
@@ -112,9 +111,9 @@ static enum exit_code prepare(struct plan *plan, const struct apply_request *req
 
 /* Write the record first, so that --stop finds what a killed rxadm leaves. */
 static enum exit_code make_recorded(struct plan *plan, const struct apply_request *request,
-				    const char *name)
+				    bool had_record, const char *name)
 {
-	bool was_there = plan->has_disk;
+	bool keep_record = had_record || plan->has_disk;
 	enum exit_code ret = EXIT_OK;
 
 	if (!request->stop)
@@ -125,7 +124,7 @@ static enum exit_code make_recorded(struct plan *plan, const struct apply_reques
 	if (!ret && !request->stop)
 		plan_begin_autosave(plan);
 	if (request->stop ? plan->whole && !request->save :
-	    !plan->whole && !was_there && !plan_find_disk(plan) && !plan->query_error)
+	    !plan->whole && !keep_record && !plan_find_disk(plan) && !plan->query_error)
 		config_record_remove(plan->section);
 	return ret;
 }
@@ -310,7 +309,7 @@ static enum exit_code apply_locked(struct plan *plan, const struct apply_request
 	if (!ret && request->dry_run)
 		ret = plan_print_steps(plan, name);
 	else if (!ret)
-		ret = make_recorded(plan, request, name);
+		ret = make_recorded(plan, request, before, name);
 	plan_release_steps(plan);
 	plan->section = section;
 	config_free(&started);
@@ -354,45 +353,6 @@ static enum exit_code apply_section(struct plan *plan, const struct apply_reques
 	return ret;
 }
 
-static bool has_cache(const struct config *config, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < config->count; i++)
-		if (config->sections[i]->kind == CONFIG_CACHE &&
-		    !strcmp(config->sections[i]->name, name))
-			return true;
-	return false;
-}
-
-static enum exit_code print_other_caches(const struct config *config)
-{
-	struct caches caches;
-	enum exit_code ret = caches_read(&caches);
-	size_t i;
-
-	for (i = 0; !ret && i < caches.count; i++)
-		if (!has_cache(config, caches.list[i].name))
-			printf("/dev/mapper/%s: is not in the configuration and is left alone\n",
-			       caches.list[i].name);
-	caches_free(&caches);
-	return ret;
-}
-
-/* List RAM disks and caches that are not in the configuration; apply does not change them. */
-static enum exit_code print_others(const struct plan *plan)
-{
-	struct rxd_query disk;
-	int next;
-
-	for (next = 0; plan->control >= 0 &&
-	     !control_query(plan->control, next, RXD_QUERY_NEXT, &disk); next = disk.index + 1)
-		if (!plan_section_of(plan->config, &disk))
-			printf("/dev/rxd%d: is not in the configuration and is left alone\n",
-			       disk.index);
-	return plan->has_target ? print_other_caches(plan->config) : EXIT_OK;
-}
-
 static enum exit_code apply_sections(struct plan *plan, const struct apply_request *request,
 				     bool exports)
 {
@@ -424,7 +384,7 @@ static enum exit_code apply_all(struct plan *plan, const struct apply_request *r
 	first = apply_sections(plan, request, request->stop);
 	second = apply_sections(plan, request, !request->stop);
 	if (request->dry_run && !request->stop && !*request->names)
-		others = print_others(plan);
+		others = plan_print_others(plan);
 	return first ? first : second ? second : others;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Saving the RAM disks of sections [ramdisk NAME]: to their images, or beside those that must
- * be kept. Also: the RAM disks that 'rxadm remove --all' keeps, because they may have to be saved;
- * and saving the hot lists of caches.
+ * be kept. Also: the RAM disks and caches that belong to no section; and saving the hot lists of
+ * caches.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -18,6 +19,8 @@
 #include "config/plan.h"
 #include "copy/file.h"
 #include "image/names.h"
+#include "kernel/caches.h"
+#include "kernel/control.h"
 #include "kernel/disk_state.h"
 #include "kernel/hotlist.h"
 #include "kernel/saves.h"
@@ -37,6 +40,45 @@ const struct config_section *plan_section_of(const struct config *config,
 			return config->sections[i];
 	}
 	return NULL;
+}
+
+static bool has_cache(const struct config *config, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < config->count; i++)
+		if (config->sections[i]->kind == CONFIG_CACHE &&
+		    !strcmp(config->sections[i]->name, name))
+			return true;
+	return false;
+}
+
+static enum exit_code print_other_caches(const struct config *config)
+{
+	struct caches caches;
+	enum exit_code ret = caches_read(&caches);
+	size_t i;
+
+	for (i = 0; !ret && i < caches.count; i++)
+		if (!has_cache(config, caches.list[i].name))
+			printf("/dev/mapper/%s: is not in the configuration and is left alone\n",
+			       caches.list[i].name);
+	caches_free(&caches);
+	return ret;
+}
+
+/* List RAM disks and caches that are not in the configuration; apply does not change them. */
+enum exit_code plan_print_others(const struct plan *plan)
+{
+	struct rxd_query disk;
+	int next;
+
+	for (next = 0; plan->control >= 0 &&
+	     !control_query(plan->control, next, RXD_QUERY_NEXT, &disk); next = disk.index + 1)
+		if (!plan_section_of(plan->config, &disk))
+			printf("/dev/rxd%d: is not in the configuration and is left alone\n",
+			       disk.index);
+	return plan->has_target ? print_other_caches(plan->config) : EXIT_OK;
 }
 
 /**
