@@ -378,8 +378,14 @@ static int rename_temporary(const struct output *output)
 	if (output->exclusive) {
 		if (!renameat2(folder, from, folder, to, RENAME_NOREPLACE))
 			return 0;
-		/* Some file systems, such as NFS, do not support RENAME_NOREPLACE. */
 		if (errno != EINVAL)
+			return errno;
+		/* NFS and others do not support RENAME_NOREPLACE, but have links. */
+		if (!linkat(folder, from, folder, to, 0)) {
+			unlinkat(folder, from, 0);
+			return 0;
+		}
+		if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
 			return errno;
 	}
 	return renameat(folder, from, folder, to) ? errno : 0;
