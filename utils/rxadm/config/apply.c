@@ -316,36 +316,55 @@ static enum exit_code apply_locked(struct plan *plan, const struct apply_request
 	return ret;
 }
 
-/* Lock only this section, so that others can change. Exports share ports: lock globally. */
-static enum exit_code lock_section(const struct config_section *section, uint64_t key,
+/*
+ * Lock only this section, so that others can change: by its name for its record, which is the same
+ * if its UUID has changed, and by the UUID for the RAM disk. Exports share ports: lock globally.
+ */
+static enum exit_code lock_section(const struct config_section *section, const uint64_t *keys,
 				   const char *name)
 {
-	return section->kind == CONFIG_EXPORT ? lock_take() : lock_take_one(key, name);
+	enum exit_code ret;
+
+	if (section->kind == CONFIG_EXPORT)
+		return lock_take();
+	ret = lock_take_one(keys[0], name);
+	if (ret)
+		return ret;
+	ret = lock_take_one(keys[1], name);
+	if (ret)
+		lock_give_one(keys[0]);
+	return ret;
 }
 
-static void unlock_section(const struct config_section *section, uint64_t key)
+static void unlock_section(const struct config_section *section, const uint64_t *keys)
 {
-	if (section->kind == CONFIG_EXPORT)
+	if (section->kind == CONFIG_EXPORT) {
 		lock_give();
-	else
-		lock_give_one(key);
+		return;
+	}
+	lock_give_one(keys[1]);
+	lock_give_one(keys[0]);
 }
 
 static enum exit_code apply_section(struct plan *plan, const struct apply_request *request)
 {
 	const struct config_section *section = plan->section;
+	const struct config_section named = { .kind = section->kind, .name = section->name };
 	char *name = config_section_title(section);
 	char *command = format_text("apply: %s", name);
 	enum exit_code ret;
-	uint64_t key;
+	uint64_t keys[2], derived[2];
 
 	report_command(command);
 	config_section_uuid(section, plan->uuid);
-	memcpy(&key, plan->uuid, sizeof(key));
-	ret = lock_section(section, key, name);
+	/* Take another half than that of the UUID, which may be derived from the name, too. */
+	config_section_uuid(&named, (uint8_t *)derived);
+	keys[0] = derived[1];
+	memcpy(&keys[1], plan->uuid, sizeof(keys[1]));
+	ret = lock_section(section, keys, name);
 	if (!ret) {
 		ret = apply_locked(plan, request, name);
-		unlock_section(section, key);
+		unlock_section(section, keys);
 	}
 	report_command("apply");
 	free(command);
