@@ -55,6 +55,42 @@ def disturbed(options, *command):
                environment=environment)
 
 
+@pytest.fixture(name="drop_in")
+def made_by_the_generator():
+    """What systemd has loaded for the service of the section."""
+    top = "/run/systemd/generator"
+    assert not os.path.exists(top)
+    folder = f"{top}/rxd-ramdisk@a.service.d"
+    os.makedirs(folder)
+    yield f"{folder}/50-rxd.conf"
+    shutil.rmtree(top)
+
+
+def load_service(drop_in, folder):
+    with open(drop_in, "w", encoding="ascii") as file:
+        file.write(f"[Unit]\nRequiresMountsFor=/x\n\n[Service]\nReadWritePaths=-{folder}\n")
+
+
+def test_service_that_cannot_save(config, drop_in):
+    """The service that runs can write only where the image was when systemd loaded it."""
+    config.write(section(config.folder / "a.img"))
+    load_service(drop_in, config.folder)
+    assert config.ok()
+    config.write(section(config.folder / "b.img"))
+    assert config.ok() == [], "it is in the same folder"
+    image = config.folder / "100%" / "a.img"
+    image.parent.mkdir()
+    config.write(section(image))
+    for _ in range(2):
+        result = config.apply()
+        assert result.returncode == 0 and len(result.stderr.splitlines()) == 1, result
+        for words in "note", f"image '{image}'", "rxd-ramdisk@a", "systemctl daemon-reload":
+            assert words in result.stderr
+    load_service(drop_in, str(image.parent).replace("%", "%%"))
+    assert config.ok() == []
+    assert config.ok("--stop")[0] == f"ramdisk a: save /dev/rxd0 to '{image}'"
+
+
 def saved_beside(config, image, seed):
     """Stop: the image stays, the disk is saved beside it, and both files are named."""
     old = image.read_bytes()

@@ -121,8 +121,10 @@ static enum exit_code make_recorded(struct plan *plan, const struct apply_reques
 	if (ret)
 		return ret;
 	ret = plan_make_steps(plan, name);
-	if (!ret && !request->stop)
+	if (!ret && !request->stop) {
 		plan_begin_autosave(plan);
+		plan_check_service(plan);
+	}
 	if (request->stop ? plan->whole && !request->save :
 	    !plan->whole && !keep_record && !plan_find_disk(plan) && !plan->query_error)
 		config_record_remove(plan->section);

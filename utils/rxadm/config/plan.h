@@ -79,6 +79,7 @@ enum exit_code plan_start_ramdisk(struct plan *plan);
 enum exit_code plan_stop_ramdisk(struct plan *plan);
 enum exit_code plan_save_ramdisk(struct plan *plan);
 void plan_begin_autosave(struct plan *plan);
+void plan_check_service(const struct plan *plan);
 enum exit_code plan_save_image(struct plan *plan);
 void plan_save_hotlist(struct plan *plan);
 enum exit_code plan_save_unfinished(struct plan *plan);

@@ -27,6 +27,8 @@
 #include "save/disk_access.h"
 #include "save/save.h"
 
+#define GENERATED	"/run/systemd/generator"
+
 /* Return: the section that a RAM disk belongs to, or NULL. */
 const struct config_section *plan_section_of(const struct config *config,
 					     const struct rxd_query *disk)
@@ -309,6 +311,59 @@ void plan_begin_autosave(struct plan *plan)
 {
 	if (plan->section->autosave && plan_find_disk(plan))
 		save_cost_begin(makedev(plan->disk.major, plan->disk.minor));
+}
+
+/* Return: the line with which rxd-generator lets the service of a section save a file. */
+static char *line_of_folder(const char *path)
+{
+	const char *end = strrchr(path, '/') == path ? path + 1 : strrchr(path, '/');
+	char *line = copy_text("ReadWritePaths=-");
+
+	for (; path < end; path++)
+		append_text(&line, *path == '%' ? "%%%%" : "%c", *path);
+	append_text(&line, "\n");
+	return line;
+}
+
+/* Return: whether the service of a section may save a file, or the section has no service. */
+static bool service_may_save(const char *service, const char *path)
+{
+	char *name = format_text(GENERATED "/%s.d/" CONFIG_DROP_IN, service);
+	char *wanted = line_of_folder(path);
+	FILE *file = fopen(name, "re");
+	char *line = NULL;
+	size_t size = 0;
+	bool found = !file;
+
+	while (!found && getline(&line, &size, file) >= 0)
+		found = !strcmp(line, wanted);
+	if (file)
+		fclose(file);
+	free(line);
+	free(wanted);
+	free(name);
+	return found;
+}
+
+/*
+ * Report that the service of a section cannot save there: systemd has loaded it for another image
+ * or hot list. The stop follows the record of the section, but the sandbox does not.
+ */
+void plan_check_service(const struct plan *plan)
+{
+	const struct config_section *section = plan->section;
+	enum config_key key = section->kind == CONFIG_RAMDISK ? CONFIG_IMAGE : CONFIG_HOTLIST;
+	const char *path = section->values[key].text;
+	char *service;
+
+	if (!path)
+		return;
+	service = format_text("rxd-%s@%s.service", config_kind_name(section->kind), section->name);
+	if (!service_may_save(service, path))
+		report(EXIT_OK,
+		       "note: %s '%s': %s was loaded for another directory and cannot save there; run 'systemctl daemon-reload'",
+		       config_keys[key].name, path, service);
+	free(service);
 }
 
 static enum exit_code save_now(struct plan *plan)
