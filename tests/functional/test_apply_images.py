@@ -735,6 +735,36 @@ def test_image_that_could_not_be_saved(config, image):
     config.ok("--stop")
 
 
+@pytest.mark.parametrize("kind, more", [
+    ("missing", ""), ("directory", ""), ("others", "keep = 2\n"),
+    *long([("pipe", ""), ("missing", "keep = 2\n")])])
+def test_path_that_leads_to_no_image(config, image, kind, more):
+    """Neither a link to a file that is gone nor another user's link costs the data of the disk."""
+    config.write(section(image, more))
+    config.ok()
+    fill(2)
+    os.rename(image, image.parent / "old")
+    if kind == "directory":
+        image.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(image)
+    else:
+        image.symlink_to("old" if kind == "others" else "none")
+        os.chown(image, *2 * [1000 if kind == "others" else 0], follow_symlinks=False)
+    before = os.lstat(image)
+    disk = disk_of("ramdisk/a").path
+    result = config.apply("--stop")
+    assert result.returncode == BUSY and not disk_of("ramdisk/a"), result
+    beside, = image.parent.glob("a.img.new-*")
+    why = "another user" if kind == "others" else "not a regular file"
+    for words in f"'{image}'", why, f"'{beside}'", disk:
+        assert words in result.stderr.splitlines()[-1]
+    assert os.path.samestat(os.lstat(image), before)
+    assert holds(config, beside, 2)
+    if kind != "others":
+        assert len(list(image.parent.iterdir())) == 3
+
+
 @pytest.mark.parametrize("damage, names", [
     ("head", ()), ("key", ("ramdisk/a",)), *long([("head", ("ramdisk/a",)), ("key", ())])])
 def test_record_that_is_not_understood(config, image, damage, names):

@@ -4,10 +4,12 @@
  * be kept. Also: the RAM disks and caches that belong to no section; and saving the hot lists of
  * caches.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -243,11 +245,18 @@ enum exit_code plan_save_unfinished(struct plan *plan)
 static const char *cause_of_beside(const struct plan *plan, bool apart)
 {
 	const char *image = image_of(plan);
+	struct output output;
 	char *sequence;
 	bool may;
+	int err;
 
 	if (apart)
 		return "the RAM disk was not started completely";
+	err = output_find(&output, image, false);
+	output_discard(&output);
+	if (image_is_no_file(err))
+		return err == ENOLINK ? "its path contains a symbolic link of another user" :
+					"it is not a regular file";
 	if (!image_id(AT_FDCWD, image))
 		return "it is not a valid image";
 	sequence = disk_sequence(makedev(plan->disk.major, plan->disk.minor));
@@ -262,8 +271,9 @@ static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const c
 {
 	const char *image = image_of(plan);
 	int index = plan->disk.index;
+	struct stat st;
 
-	if (!apart && access(image, F_OK))
+	if (!apart && lstat(image, &st))
 		return report(EXIT_BUSY,
 			      "image '%s': does not exist, and its directory is on another file system than when /dev/rxd%d was started; the RAM disk is saved as '%s'",
 			      image, index, beside);
