@@ -62,7 +62,7 @@ def test_cache_without_modules(config, unloaded):
         # The mapping is up: --stop needs its record, even if its section has an error by now.
         assert records() == ["cache-c"]
         config.write(cache_section(config) + "no-such-key = 1\n")
-        assert "in use" in config.apply("--stop", "cache/c").stderr
+        config.refused(BUSY, "--stop", "cache/c", names="mapping 'c': is open in process")
         config.write(cache_section(config))
     assert config.ok() == ["cache c: create a RAM disk of 8M",
                            f"cache c: map '{DISK}' as /dev/mapper/c, which had no cache"]

@@ -674,6 +674,45 @@ def test_no_disk_stays_after_a_save_that_fails(config, image):
     assert holds(config, image, 2)
 
 
+@pytest.mark.parametrize("more", ["", *long(["keep = 2\n"])])
+def test_stop_of_a_mounted_disk(config, lab, more):
+    """At shutdown, nothing saves it later: the stop saves it as it is now, and keeps it."""
+    image = config.folder / "a.img"
+    config.write(section(image, f"fs = ext4\n{more}"))
+    config.ok()
+    folder = lab.mount(disk_of("ramdisk/a").path)
+    with open(os.path.join(folder, "file"), "w", encoding="ascii") as file:
+        file.write("text")
+    assert config.refused(BUSY, "--stop", "--dry-run", names=folder) == []
+    assert not image.exists()
+    result = config.apply("--stop")
+    assert result.returncode == BUSY and not result.stdout
+    error, note = result.stderr.splitlines()
+    assert f"is in use (mounted on {folder})" in error
+    assert "note: /dev/rxd0" in note and f"'{image}'" in note
+    assert disk_of("ramdisk/a") and os.listdir(RECORDS) == ["ramdisk-a"]
+    run("umount", folder)
+    path = rxadm("load", image, "--uuid", "random", check=True).stdout.strip()
+    run("mount", path, folder)
+    with open(os.path.join(folder, "file"), encoding="ascii") as file:
+        assert file.read() == "text"
+    run("umount", folder)
+    rxadm("remove", "--force", path, check=True)
+    config.ok("--stop")
+
+
+def test_stop_of_a_disk_that_a_program_has_open(config, image):
+    config.ok()
+    fill(2)
+    disk = disk_of("ramdisk/a").path
+    with direct.Direct(disk, os.O_RDONLY):
+        result = config.apply("--stop")
+    assert result.returncode == BUSY and "is in use" in result.stderr, result
+    assert f"note: {disk}: " in result.stderr and f"'{image}'" in result.stderr
+    assert disk_of("ramdisk/a") and holds(config, image, 2)
+    config.ok("--stop")
+
+
 NAMES = [(), ("ramdisk/a",), ("a",)]
 TEXTS = ["[ramdisk a]\nsise = 16M\n", "", "[ramdisk a]\nsize = 16M\n",
          "[ramdisk a]\nsize = 16M\nimage = /nowhere/else\n", None, "[ramdisk b]\nsize = 4M\n"]

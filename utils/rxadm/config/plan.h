@@ -81,6 +81,7 @@ enum exit_code plan_save_ramdisk(struct plan *plan);
 void plan_begin_autosave(struct plan *plan);
 void plan_check_service(const struct plan *plan);
 enum exit_code plan_save_image(struct plan *plan);
+enum exit_code plan_save_used(struct plan *plan);
 void plan_save_hotlist(struct plan *plan);
 enum exit_code plan_save_unfinished(struct plan *plan);
 enum exit_code plan_start_cache(struct plan *plan);

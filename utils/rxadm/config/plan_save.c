@@ -293,6 +293,21 @@ static enum exit_code end_save(struct plan *plan, enum exit_code ret, bool apart
 	return ret;
 }
 
+/*
+ * At a stop, save a disk that stays because it is in use: at shutdown, nothing saves it later.
+ * Return: the error that the stop ends with.
+ */
+enum exit_code plan_save_used(struct plan *plan)
+{
+	char *beside;
+
+	if (!save_meanwhile(plan, &beside))
+		report(EXIT_OK, "note: /dev/rxd%d: stays; its state of now is saved as '%s'",
+		       plan->disk.index, beside ? beside : image_of(plan));
+	free(beside);
+	return EXIT_BUSY;
+}
+
 /* Save a disk before its removal. If an update fails, the whole disk may still be saved. */
 enum exit_code plan_save_image(struct plan *plan)
 {
@@ -313,6 +328,9 @@ enum exit_code plan_save_image(struct plan *plan)
 	/* An update would have kept older generations: do not lose them by its failure. */
 	if (whole)
 		ret = save_whole(plan, apart, plan->section->keep > 1, &beside);
+	/* A program has the disk open, or writes to it. */
+	if (ret == EXIT_BUSY && !apart && !has_updates(plan) && !plan->signal)
+		plan_save_used(plan);
 	return end_save(plan, ret, apart, beside);
 }
 
