@@ -409,8 +409,9 @@ static int rename_temporary(const struct output *output)
 			unlinkat(folder, from, 0);
 			return 0;
 		}
-		if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
-			return errno;
+		/* Where links do not work, the name was at least unused a moment ago. */
+		if (errno == EEXIST)
+			return EEXIST;
 	}
 	return renameat(folder, from, folder, to) ? errno : 0;
 }
