@@ -14,7 +14,8 @@ import pytest
 from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, program, rxadm, run
 from rxdlib.configuration import (BUSY, DEVICE, MEMORY, PARAMETERS, PERMISSION, RECORDS,
-                                  Configuration, disk_of, note_unfinished, unfinished)
+                                  Configuration, disk_of, note_unfinished, records,
+                                  unfinished)
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import state
 from rxdlib.sampled import long, sampled
@@ -690,7 +691,7 @@ def test_stop_of_a_mounted_disk(config, lab, more):
     error, note = result.stderr.splitlines()
     assert f"is in use (mounted on {folder})" in error
     assert "note: /dev/rxd0" in note and f"'{image}'" in note
-    assert disk_of("ramdisk/a") and os.listdir(RECORDS) == ["ramdisk-a"]
+    assert disk_of("ramdisk/a") and records() == ["ramdisk-a"]
     run("umount", folder)
     path = rxadm("load", image, "--uuid", "random", check=True).stdout.strip()
     run("mount", path, folder)
