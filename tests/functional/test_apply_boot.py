@@ -59,6 +59,11 @@ def test_cache_without_modules(config, unloaded):
         result = config.apply()
         assert result.returncode == BUSY and "'c'" in result.stderr
         assert "linear" in dm.table("c") and not disk_of("cache/c")
+        # The mapping is up: --stop needs its record, even if its section has an error by now.
+        assert records() == ["cache-c"]
+        config.write(cache_section(config) + "no-such-key = 1\n")
+        config.refused(BUSY, "--stop", "cache/c", names="mapping 'c': is open in process")
+        config.write(cache_section(config))
     assert config.ok() == ["cache c: create a RAM disk of 8M",
                            f"cache c: map '{DISK}' as /dev/mapper/c, which had no cache"]
     assert "rxcache" in dm.table("c") and config.ok() == []

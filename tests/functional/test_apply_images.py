@@ -14,7 +14,8 @@ import pytest
 from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, program, rxadm, run
 from rxdlib.configuration import (BUSY, DEVICE, MEMORY, PARAMETERS, PERMISSION, RECORDS,
-                                  Configuration, disk_of, note_unfinished, unfinished)
+                                  Configuration, disk_of, note_unfinished, records,
+                                  unfinished)
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import state
 from rxdlib.sampled import long, sampled
@@ -53,6 +54,42 @@ def disturbed(options, *command):
     environment = dict(ENVIRONMENT, ASAN_OPTIONS=f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0")
     return run("strace", "-o", "/dev/null", *options, program("rxadm"), *command, check=False,
                environment=environment)
+
+
+@pytest.fixture(name="drop_in")
+def made_by_the_generator():
+    """What systemd has loaded for the service of the section."""
+    top = "/run/systemd/generator"
+    assert not os.path.exists(top)
+    folder = f"{top}/rxd-ramdisk@a.service.d"
+    os.makedirs(folder)
+    yield f"{folder}/50-rxd.conf"
+    shutil.rmtree(top)
+
+
+def load_service(drop_in, folder):
+    with open(drop_in, "w", encoding="ascii") as file:
+        file.write(f"[Unit]\nRequiresMountsFor=/x\n\n[Service]\nReadWritePaths=-{folder}\n")
+
+
+def test_service_that_cannot_save(config, drop_in):
+    """The service that runs can write only where the image was when systemd loaded it."""
+    config.write(section(config.folder / "a.img"))
+    load_service(drop_in, config.folder)
+    assert config.ok()
+    config.write(section(config.folder / "b.img"))
+    assert config.ok() == [], "it is in the same folder"
+    image = config.folder / "100%" / "a.img"
+    image.parent.mkdir()
+    config.write(section(image))
+    for _ in range(2):
+        result = config.apply()
+        assert result.returncode == 0 and len(result.stderr.splitlines()) == 1, result
+        for words in "note", f"image '{image}'", "rxd-ramdisk@a", "systemctl daemon-reload":
+            assert words in result.stderr
+    load_service(drop_in, str(image.parent).replace("%", "%%"))
+    assert config.ok() == []
+    assert config.ok("--stop")[0] == f"ramdisk a: save /dev/rxd0 to '{image}'"
 
 
 def saved_beside(config, image, seed):
@@ -638,6 +675,45 @@ def test_no_disk_stays_after_a_save_that_fails(config, image):
     assert holds(config, image, 2)
 
 
+@pytest.mark.parametrize("more", ["", *long(["keep = 2\n"])])
+def test_stop_of_a_mounted_disk(config, lab, more):
+    """At shutdown, nothing saves it later: the stop saves it as it is now, and keeps it."""
+    image = config.folder / "a.img"
+    config.write(section(image, f"fs = ext4\n{more}"))
+    config.ok()
+    folder = lab.mount(disk_of("ramdisk/a").path)
+    with open(os.path.join(folder, "file"), "w", encoding="ascii") as file:
+        file.write("text")
+    assert config.refused(BUSY, "--stop", "--dry-run", names=folder) == []
+    assert not image.exists()
+    result = config.apply("--stop")
+    assert result.returncode == BUSY and not result.stdout
+    error, note = result.stderr.splitlines()
+    assert f"is in use (mounted on {folder})" in error
+    assert "note: /dev/rxd0" in note and f"'{image}'" in note
+    assert disk_of("ramdisk/a") and records() == ["ramdisk-a"]
+    run("umount", folder)
+    path = rxadm("load", image, "--uuid", "random", check=True).stdout.strip()
+    run("mount", path, folder)
+    with open(os.path.join(folder, "file"), encoding="ascii") as file:
+        assert file.read() == "text"
+    run("umount", folder)
+    rxadm("remove", "--force", path, check=True)
+    config.ok("--stop")
+
+
+def test_stop_of_a_disk_that_a_program_has_open(config, image):
+    config.ok()
+    fill(2)
+    disk = disk_of("ramdisk/a").path
+    with direct.Direct(disk, os.O_RDONLY):
+        result = config.apply("--stop")
+    assert result.returncode == BUSY and "is in use" in result.stderr, result
+    assert f"note: {disk}: " in result.stderr and f"'{image}'" in result.stderr
+    assert disk_of("ramdisk/a") and holds(config, image, 2)
+    config.ok("--stop")
+
+
 NAMES = [(), ("ramdisk/a",), ("a",)]
 TEXTS = ["[ramdisk a]\nsise = 16M\n", "", "[ramdisk a]\nsize = 16M\n",
          "[ramdisk a]\nsize = 16M\nimage = /nowhere/else\n", None, "[ramdisk b]\nsize = 4M\n"]
@@ -697,6 +773,36 @@ def test_image_that_could_not_be_saved(config, image):
     config.write(section(image))
     config.ok()
     config.ok("--stop")
+
+
+@pytest.mark.parametrize("kind, more", [
+    ("missing", ""), ("directory", ""), ("others", "keep = 2\n"),
+    *long([("pipe", ""), ("missing", "keep = 2\n")])])
+def test_path_that_leads_to_no_image(config, image, kind, more):
+    """Neither a link to a file that is gone nor another user's link costs the data of the disk."""
+    config.write(section(image, more))
+    config.ok()
+    fill(2)
+    os.rename(image, image.parent / "old")
+    if kind == "directory":
+        image.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(image)
+    else:
+        image.symlink_to("old" if kind == "others" else "none")
+        os.chown(image, *2 * [1000 if kind == "others" else 0], follow_symlinks=False)
+    before = os.lstat(image)
+    disk = disk_of("ramdisk/a").path
+    result = config.apply("--stop")
+    assert result.returncode == BUSY and not disk_of("ramdisk/a"), result
+    beside, = image.parent.glob("a.img.new-*")
+    why = "another user" if kind == "others" else "not a regular file"
+    for words in f"'{image}'", why, f"'{beside}'", disk:
+        assert words in result.stderr.splitlines()[-1]
+    assert os.path.samestat(os.lstat(image), before)
+    assert holds(config, beside, 2)
+    if kind != "others":
+        assert len(list(image.parent.iterdir())) == 3
 
 
 @pytest.mark.parametrize("damage, names", [

@@ -6,12 +6,13 @@ import os
 import struct
 import subprocess
 import time
+import uuid
 
 import pytest
 
-from rxdlib import direct
+from rxdlib import direct, locks
 from rxdlib.command import ENVIRONMENT, program, run, rxadm
-from rxdlib.configuration import Configuration, complaints, disk_of
+from rxdlib.configuration import Configuration, complaints, disk_of, records
 from rxdlib.control import DRY_RUN, Control
 from rxdlib.direct import MIB, stamp
 from rxdlib.memory import meminfo
@@ -120,6 +121,26 @@ def test_image_that_hangs(config, lab, slow):
     assert direct.read(disk_of("ramdisk/a").path, 0, 4 * MIB) == stamp(1, 4 * MIB)
     config.ok("--stop")
     run("umount", folder)
+
+
+def test_other_uuid(config):
+    """A section has one record: a start with another UUID waits for a stop with the old one."""
+    text = f"[ramdisk a]\nsize = 4M\nimage = {config.folder}/a.img\n"
+    config.write(text)
+    config.ok()
+    with locks.held(disk_of("ramdisk/a").path, locks.SAVE) as release:
+        stopping = config.start("--stop")
+        assert b"waiting for process" in stopping.stderr.readline()
+        config.write(text + f"uuid = {uuid.uuid4()}\n")
+        starting = config.start()
+        line = starting.stderr.readline().decode()
+        assert f"waiting for process {stopping.pid}, which is changing ramdisk a" in line
+        release()
+        ends_well(stopping)
+        assert ends_well(starting)[0] == "ramdisk a: create a RAM disk of 4M"
+    assert records() == ["ramdisk-a"]
+    config.ok("--stop")
+    assert records() == []
 
 
 def test_origin_that_hangs(config, slow):

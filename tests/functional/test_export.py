@@ -231,6 +231,9 @@ def test_keys(lab, target):
     os.chmod(path, 0o640)
     refused(PARAMETERS, *command, names=(path, "0640", "0600"))
     os.chmod(path, 0o600)
+    os.chown(path, 65534, 65534)
+    refused(PARAMETERS, *command, names=(path, "UID 65534", "root"))
+    os.chown(path, 0, 0)
     if not HAS_KEYS:
         refused(DEVICE, *command, names="CONFIG_NVME_TARGET_AUTH")
         return

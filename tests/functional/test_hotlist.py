@@ -24,8 +24,8 @@ def ok(*args):
     return result.stdout
 
 
-def refused(code, *args, names):
-    result = rxadm(*args)
+def refused(code, *args, names, **options):
+    result = rxadm(*args, **options)
     assert result.returncode == code and result.stdout == ""
     lines = result.stderr.splitlines()
     assert len(lines) == 1 and lines[0].startswith("rxadm: ")
@@ -137,6 +137,17 @@ def test_save_to_what_is_no_file(cache, path):
             names=("'/dev/null'", "regular file"))
     refused(DEVICE, "hotlist", "save", cache.name, path + "/x", names=(f"'{path}/x'",))
     assert os.listdir(folder) == []
+
+
+@pytest.mark.one_kernel
+def test_warm_from_what_is_no_file(cache, path):
+    """A pipe, which another user may have put there, does not delay it."""
+    folder = os.path.dirname(path)
+    os.mkfifo(path)
+    for name in folder, path, "/dev/null":
+        for more in (), ("--background",):
+            refused(PARAMETERS, "warm", cache.name, name, *more, timeout=20,
+                    names=(f"'{name}'", "not a regular file"))
 
 
 @pytest.mark.one_kernel

@@ -4,7 +4,9 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -294,6 +296,71 @@ static void test_folder(void)
 	rmdir("away");
 }
 
+int __real_openat(int folder, const char *path, int flags, ...);
+int __real_renameat2(int folder, const char *from, int folder_to, const char *to,
+		     unsigned int flags);
+int __real_linkat(int folder, const char *from, int folder_to, const char *to, int flags);
+
+/* A file system that does not support O_TMPFILE and RENAME_NOREPLACE, such as NFS. */
+static bool plain;
+/* Nor links. */
+static bool without_links;
+
+int __wrap_openat(int folder, const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, mode_t);
+	va_end(args);
+	if (!plain || (flags & O_TMPFILE) != O_TMPFILE)
+		return __real_openat(folder, path, flags, mode);
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+int __wrap_renameat2(int folder, const char *from, int folder_to, const char *to,
+		     unsigned int flags)
+{
+	if (!plain || !flags)
+		return __real_renameat2(folder, from, folder_to, to, flags);
+	errno = EINVAL;
+	return -1;
+}
+
+int __wrap_linkat(int folder, const char *from, int folder_to, const char *to, int flags)
+{
+	if (!without_links)
+		return __real_linkat(folder, from, folder_to, to, flags);
+	errno = EPERM;
+	return -1;
+}
+
+static void test_exclusive(void)
+{
+	struct output output;
+
+	output_open(&output, "file", false);
+	output.exclusive = true;
+	file_write(output.fd, "five", 4, 0);
+	tap_ok(output_commit(&output, 0600, false) == EEXIST && has("file", "four"),
+	       "a plain file system replaces nothing either");
+	unlink("file");
+	tap_ok(!output_commit(&output, 0600, false) && has("file", "five") && count_files(".") == 2,
+	       "and leaves one name");
+	output_discard(&output);
+	unlink("file");
+	without_links = true;
+	output_open(&output, "file", false);
+	output.exclusive = true;
+	file_write(output.fd, "four", 4, 0);
+	tap_ok(!output_commit(&output, 0600, false) && has("file", "four") && count_files(".") == 2,
+	       "nor does it need links");
+	output_discard(&output);
+	without_links = false;
+}
+
 static void test_output(void)
 {
 	char folder[] = "/tmp/copy-test-XXXXXX";
@@ -334,6 +401,9 @@ static void test_output(void)
 	tap_ok(!output_commit(&output, 0600, false) && has("file", "four"),
 	       "and takes its name once that is free");
 	output_discard(&output);
+	plain = true;
+	test_exclusive();
+	plain = false;
 
 	tap_ok(output_open(&output, "/dev/null", false) == ENOTSUP, "a device is no file");
 	tap_ok(output_open(&output, ".", false) == EISDIR, "nor is a folder");

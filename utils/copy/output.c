@@ -232,6 +232,30 @@ int output_find(struct output *output, const char *path, bool devices)
 	return err;
 }
 
+/**
+ * output_find_folder - find only the folder of a path, for another name in it
+ * @output: out: as for output_find(); the caller replaces its name by an unused one
+ * @path: the path, whose last name may be that of anything
+ *
+ * Return: 0 or an errno, like output_find().
+ */
+int output_find_folder(struct output *output, const char *path)
+{
+	struct walk walk = { .folder = -1, .rest = strdup(path) };
+	int err = walk.rest ? walk_from_top(&walk, path) : ENOMEM;
+
+	*output = (struct output){ .folder_fd = -1, .fd = -1 };
+	if (!err)
+		err = walk_on(&walk);
+	if (err) {
+		walk_give_up(&walk);
+		return err;
+	}
+	output->folder_fd = walk.folder;
+	output->name = walk.rest;
+	return 0;
+}
+
 /* Make a random name. Return: NULL on failure. */
 static char *random_name(void)
 {
@@ -378,9 +402,16 @@ static int rename_temporary(const struct output *output)
 	if (output->exclusive) {
 		if (!renameat2(folder, from, folder, to, RENAME_NOREPLACE))
 			return 0;
-		/* Some file systems, such as NFS, do not support RENAME_NOREPLACE. */
 		if (errno != EINVAL)
 			return errno;
+		/* NFS and others do not support RENAME_NOREPLACE, but have links. */
+		if (!linkat(folder, from, folder, to, 0)) {
+			unlinkat(folder, from, 0);
+			return 0;
+		}
+		/* Where links do not work, the name was at least unused a moment ago. */
+		if (errno == EEXIST)
+			return EEXIST;
 	}
 	return renameat(folder, from, folder, to) ? errno : 0;
 }

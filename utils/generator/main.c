@@ -28,7 +28,6 @@
 #define MULTI_USER	"multi-user.target"
 #define COMMAND_LINE	"/proc/cmdline"
 #define SWITCHED_OFF	"rxadm.apply=off"
-#define CONFIGURED	"50-rxd.conf"
 #define STARTED		"60-rxd-started.conf"
 
 static char *value(const struct config_section *section, enum config_key key)
@@ -116,10 +115,10 @@ static void make_autosave(const char *folder, const struct config_section *secti
 	char *timer = format_text("rxd-autosave@%s.timer", section->name);
 	char *text = unit_begin(section);
 
-	make_saved(folder, section, service, CONFIGURED, image);
+	make_saved(folder, section, service, CONFIG_DROP_IN, image);
 	append_text(&text, "\n[Timer]\nOnActiveSec=%us\nOnUnitActiveSec=%us\n",
 		    section->autosave, section->autosave);
-	write_drop_in(folder, timer, CONFIGURED, text);
+	write_drop_in(folder, timer, CONFIG_DROP_IN, text);
 	free(timer);
 	free(service);
 }
@@ -137,7 +136,7 @@ static void make_ramdisk(const char *folder, const struct config_section *sectio
 	}
 	if (image)
 		add_saved(&text, image);
-	write_drop_in(folder, service, CONFIGURED, text);
+	write_drop_in(folder, service, CONFIG_DROP_IN, text);
 	want(folder, section, target_of(section), service, UNITDIR "/rxd-ramdisk@.service");
 	if (section->values[CONFIG_MOUNT].text)
 		make_mount(folder, section, service);
@@ -154,7 +153,7 @@ static void make_warming(const char *folder, const struct config_section *sectio
 	append_text(&text,
 		    "RequiresMountsFor=%s\nConditionPathExists=%s\n\n"
 		    "[Service]\nEnvironment=RXD_HOTLIST=%s\n", hotlist, hotlist, hotlist);
-	write_drop_in(folder, service, CONFIGURED, text);
+	write_drop_in(folder, service, CONFIG_DROP_IN, text);
 	free(service);
 }
 
@@ -172,7 +171,7 @@ static void make_cache(const char *folder, const struct config_section *section)
 		add_saved(&text, hotlist);
 		make_warming(folder, section, hotlist);
 	}
-	write_drop_in(folder, service, CONFIGURED, text);
+	write_drop_in(folder, service, CONFIG_DROP_IN, text);
 	want(folder, section, LOCAL_FS, service, UNITDIR "/rxd-cache@.service");
 	free(hotlist);
 	free(service);
@@ -196,7 +195,7 @@ static void make_export(const char *folder, const struct config_section *section
 	append_text(&text, "After=%s modprobe@%s.service%s\n", disk, module, network);
 	if (key)
 		append_text(&text, "RequiresMountsFor=%s\n", key);
-	write_drop_in(folder, service, CONFIGURED, text);
+	write_drop_in(folder, service, CONFIG_DROP_IN, text);
 	want(folder, section, MULTI_USER, service, UNITDIR "/rxd-export@.service");
 	free(key);
 	free(service);

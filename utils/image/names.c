@@ -262,6 +262,32 @@ unsigned int image_old_generations(const struct output *output)
 	       start.head.count : 0;
 }
 
+/* Return: whether output_find() has failed because the path cannot lead to an image at all. */
+bool image_is_no_file(int err)
+{
+	return err == ENOTSUP || err == EISDIR || err == ENOLINK;
+}
+
+/**
+ * image_open - begin to write an image
+ * @output: out: as for output_begin()
+ * @path: its path
+ * @apart: out: set if the path cannot lead to an image, and @output is in the folder of the path as
+ *	it is written; the caller then calls image_name_beside(). NULL: that is an error
+ *
+ * Return: 0 or an errno, like output_open().
+ */
+int image_open(struct output *output, const char *path, bool *apart)
+{
+	int err = output_find(output, path, false);
+
+	if (image_is_no_file(err) && apart) {
+		err = output_find_folder(output, path);
+		*apart = true;
+	}
+	return err ? err : output_begin(output, true);
+}
+
 /**
  * image_name_beside - give a new image an unused name beside its own, with the current time
  * @output: the image

@@ -18,7 +18,6 @@
 #include "config/plan.h"
 #include "copy/copy.h"
 #include "device/dm.h"
-#include "kernel/caches.h"
 #include "kernel/control.h"
 
 struct record {
@@ -112,9 +111,9 @@ static enum exit_code prepare(struct plan *plan, const struct apply_request *req
 
 /* Write the record first, so that --stop finds what a killed rxadm leaves. */
 static enum exit_code make_recorded(struct plan *plan, const struct apply_request *request,
-				    const char *name)
+				    bool had_record, const char *name)
 {
-	bool was_there = plan->has_disk;
+	bool keep_record = had_record || plan->has_disk;
 	enum exit_code ret = EXIT_OK;
 
 	if (!request->stop)
@@ -122,10 +121,12 @@ static enum exit_code make_recorded(struct plan *plan, const struct apply_reques
 	if (ret)
 		return ret;
 	ret = plan_make_steps(plan, name);
-	if (!ret && !request->stop)
+	if (!ret && !request->stop) {
 		plan_begin_autosave(plan);
+		plan_check_service(plan);
+	}
 	if (request->stop ? plan->whole && !request->save :
-	    !plan->whole && !was_there && !plan_find_disk(plan) && !plan->query_error)
+	    !plan->whole && !keep_record && !plan_find_disk(plan) && !plan->query_error)
 		config_record_remove(plan->section);
 	return ret;
 }
@@ -310,87 +311,67 @@ static enum exit_code apply_locked(struct plan *plan, const struct apply_request
 	if (!ret && request->dry_run)
 		ret = plan_print_steps(plan, name);
 	else if (!ret)
-		ret = make_recorded(plan, request, name);
+		ret = make_recorded(plan, request, before, name);
 	plan_release_steps(plan);
 	plan->section = section;
 	config_free(&started);
 	return ret;
 }
 
-/* Lock only this section, so that others can change. Exports share ports: lock globally. */
-static enum exit_code lock_section(const struct config_section *section, uint64_t key,
+/*
+ * Lock only this section, so that others can change: by its name for its record, which is the same
+ * if its UUID has changed, and by the UUID for the RAM disk. Exports share ports: lock globally.
+ */
+static enum exit_code lock_section(const struct config_section *section, const uint64_t *keys,
 				   const char *name)
 {
-	return section->kind == CONFIG_EXPORT ? lock_take() : lock_take_one(key, name);
+	enum exit_code ret;
+
+	if (section->kind == CONFIG_EXPORT)
+		return lock_take();
+	ret = lock_take_one(keys[0], name);
+	if (ret)
+		return ret;
+	ret = lock_take_one(keys[1], name);
+	if (ret)
+		lock_give_one(keys[0]);
+	return ret;
 }
 
-static void unlock_section(const struct config_section *section, uint64_t key)
+static void unlock_section(const struct config_section *section, const uint64_t *keys)
 {
-	if (section->kind == CONFIG_EXPORT)
+	if (section->kind == CONFIG_EXPORT) {
 		lock_give();
-	else
-		lock_give_one(key);
+		return;
+	}
+	lock_give_one(keys[1]);
+	lock_give_one(keys[0]);
 }
 
 static enum exit_code apply_section(struct plan *plan, const struct apply_request *request)
 {
 	const struct config_section *section = plan->section;
+	const struct config_section named = { .kind = section->kind, .name = section->name };
 	char *name = config_section_title(section);
 	char *command = format_text("apply: %s", name);
 	enum exit_code ret;
-	uint64_t key;
+	uint64_t keys[2], derived[2];
 
 	report_command(command);
 	config_section_uuid(section, plan->uuid);
-	memcpy(&key, plan->uuid, sizeof(key));
-	ret = lock_section(section, key, name);
+	/* Take another half than that of the UUID, which may be derived from the name, too. */
+	config_section_uuid(&named, (uint8_t *)derived);
+	keys[0] = derived[1];
+	memcpy(&keys[1], plan->uuid, sizeof(keys[1]));
+	ret = lock_section(section, keys, name);
 	if (!ret) {
 		ret = apply_locked(plan, request, name);
-		unlock_section(section, key);
+		unlock_section(section, keys);
 	}
 	report_command("apply");
 	free(command);
 	free(name);
 	return ret;
-}
-
-static bool has_cache(const struct config *config, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < config->count; i++)
-		if (config->sections[i]->kind == CONFIG_CACHE &&
-		    !strcmp(config->sections[i]->name, name))
-			return true;
-	return false;
-}
-
-static enum exit_code print_other_caches(const struct config *config)
-{
-	struct caches caches;
-	enum exit_code ret = caches_read(&caches);
-	size_t i;
-
-	for (i = 0; !ret && i < caches.count; i++)
-		if (!has_cache(config, caches.list[i].name))
-			printf("/dev/mapper/%s: is not in the configuration and is left alone\n",
-			       caches.list[i].name);
-	caches_free(&caches);
-	return ret;
-}
-
-/* List RAM disks and caches that are not in the configuration; apply does not change them. */
-static enum exit_code print_others(const struct plan *plan)
-{
-	struct rxd_query disk;
-	int next;
-
-	for (next = 0; plan->control >= 0 &&
-	     !control_query(plan->control, next, RXD_QUERY_NEXT, &disk); next = disk.index + 1)
-		if (!plan_section_of(plan->config, &disk))
-			printf("/dev/rxd%d: is not in the configuration and is left alone\n",
-			       disk.index);
-	return plan->has_target ? print_other_caches(plan->config) : EXIT_OK;
 }
 
 static enum exit_code apply_sections(struct plan *plan, const struct apply_request *request,
@@ -424,7 +405,7 @@ static enum exit_code apply_all(struct plan *plan, const struct apply_request *r
 	first = apply_sections(plan, request, request->stop);
 	second = apply_sections(plan, request, !request->stop);
 	if (request->dry_run && !request->stop && !*request->names)
-		others = print_others(plan);
+		others = plan_print_others(plan);
 	return first ? first : second ? second : others;
 }
 

@@ -61,6 +61,7 @@ void plan_step(struct plan *plan, enum exit_code (*make)(struct plan *plan),
 void plan_optional(struct plan *plan);
 const struct config_section *plan_section_of(const struct config *config,
 					     const struct rxd_query *disk);
+enum exit_code plan_print_others(const struct plan *plan);
 bool plan_keeps_disk(const struct rxd_query *disk);
 bool plan_find_disk(struct plan *plan);
 enum exit_code plan_device(const struct plan *plan, struct device *dev, int *index);
@@ -78,7 +79,9 @@ enum exit_code plan_start_ramdisk(struct plan *plan);
 enum exit_code plan_stop_ramdisk(struct plan *plan);
 enum exit_code plan_save_ramdisk(struct plan *plan);
 void plan_begin_autosave(struct plan *plan);
+void plan_check_service(const struct plan *plan);
 enum exit_code plan_save_image(struct plan *plan);
+enum exit_code plan_save_used(struct plan *plan);
 void plan_save_hotlist(struct plan *plan);
 enum exit_code plan_save_unfinished(struct plan *plan);
 enum exit_code plan_start_cache(struct plan *plan);

@@ -473,6 +473,11 @@ enum exit_code plan_stop_ramdisk(struct plan *plan)
 	if (!plan->has_disk)
 		return EXIT_OK;
 	ret = check_unused(plan);
+	if (ret && image && !plan->dry_run && !disk_is_unfinished(plan->uuid)) {
+		plan_step(plan, plan_save_used, "save /dev/rxd%d, which is in use, to '%s'",
+			  plan->disk.index, image);
+		return EXIT_OK;
+	}
 	if (ret)
 		return ret;
 	if (is_unfinished(plan))

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Saving the RAM disks of sections [ramdisk NAME]: to their images, or beside those that must
- * be kept. Also: the RAM disks that 'rxadm remove --all' keeps, because they may have to be saved;
- * and saving the hot lists of caches.
+ * be kept. Also: the RAM disks and caches that belong to no section; and saving the hot lists of
+ * caches.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -18,11 +21,15 @@
 #include "config/plan.h"
 #include "copy/file.h"
 #include "image/names.h"
+#include "kernel/caches.h"
+#include "kernel/control.h"
 #include "kernel/disk_state.h"
 #include "kernel/hotlist.h"
 #include "kernel/saves.h"
 #include "save/disk_access.h"
 #include "save/save.h"
+
+#define GENERATED	"/run/systemd/generator"
 
 /* Return: the section that a RAM disk belongs to, or NULL. */
 const struct config_section *plan_section_of(const struct config *config,
@@ -37,6 +44,45 @@ const struct config_section *plan_section_of(const struct config *config,
 			return config->sections[i];
 	}
 	return NULL;
+}
+
+static bool has_cache(const struct config *config, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < config->count; i++)
+		if (config->sections[i]->kind == CONFIG_CACHE &&
+		    !strcmp(config->sections[i]->name, name))
+			return true;
+	return false;
+}
+
+static enum exit_code print_other_caches(const struct config *config)
+{
+	struct caches caches;
+	enum exit_code ret = caches_read(&caches);
+	size_t i;
+
+	for (i = 0; !ret && i < caches.count; i++)
+		if (!has_cache(config, caches.list[i].name))
+			printf("/dev/mapper/%s: is not in the configuration and is left alone\n",
+			       caches.list[i].name);
+	caches_free(&caches);
+	return ret;
+}
+
+/* List RAM disks and caches that are not in the configuration; apply does not change them. */
+enum exit_code plan_print_others(const struct plan *plan)
+{
+	struct rxd_query disk;
+	int next;
+
+	for (next = 0; plan->control >= 0 &&
+	     !control_query(plan->control, next, RXD_QUERY_NEXT, &disk); next = disk.index + 1)
+		if (!plan_section_of(plan->config, &disk))
+			printf("/dev/rxd%d: is not in the configuration and is left alone\n",
+			       disk.index);
+	return plan->has_target ? print_other_caches(plan->config) : EXIT_OK;
 }
 
 /**
@@ -199,11 +245,18 @@ enum exit_code plan_save_unfinished(struct plan *plan)
 static const char *cause_of_beside(const struct plan *plan, bool apart)
 {
 	const char *image = image_of(plan);
+	struct output output;
 	char *sequence;
 	bool may;
+	int err;
 
 	if (apart)
 		return "the RAM disk was not started completely";
+	err = output_find(&output, image, false);
+	output_discard(&output);
+	if (image_is_no_file(err))
+		return err == ENOLINK ? "its path contains a symbolic link of another user" :
+					"it is not a regular file";
 	if (!image_id(AT_FDCWD, image))
 		return "it is not a valid image";
 	sequence = disk_sequence(makedev(plan->disk.major, plan->disk.minor));
@@ -218,8 +271,9 @@ static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const c
 {
 	const char *image = image_of(plan);
 	int index = plan->disk.index;
+	struct stat st;
 
-	if (!apart && access(image, F_OK))
+	if (!apart && lstat(image, &st))
 		return report(EXIT_BUSY,
 			      "image '%s': does not exist, and its directory is on another file system than when /dev/rxd%d was started; the RAM disk is saved as '%s'",
 			      image, index, beside);
@@ -237,6 +291,21 @@ static enum exit_code end_save(struct plan *plan, enum exit_code ret, bool apart
 	}
 	free(beside);
 	return ret;
+}
+
+/*
+ * At a stop, save a disk that stays because it is in use: at shutdown, nothing saves it later.
+ * Return: the error that the stop ends with.
+ */
+enum exit_code plan_save_used(struct plan *plan)
+{
+	char *beside;
+
+	if (!save_meanwhile(plan, &beside))
+		report(EXIT_OK, "note: /dev/rxd%d: stays; its state of now is saved as '%s'",
+		       plan->disk.index, beside ? beside : image_of(plan));
+	free(beside);
+	return EXIT_BUSY;
 }
 
 /* Save a disk before its removal. If an update fails, the whole disk may still be saved. */
@@ -259,6 +328,9 @@ enum exit_code plan_save_image(struct plan *plan)
 	/* An update would have kept older generations: do not lose them by its failure. */
 	if (whole)
 		ret = save_whole(plan, apart, plan->section->keep > 1, &beside);
+	/* A program has the disk open, or writes to it. */
+	if (ret == EXIT_BUSY && !apart && !has_updates(plan) && !plan->signal)
+		plan_save_used(plan);
 	return end_save(plan, ret, apart, beside);
 }
 
@@ -267,6 +339,59 @@ void plan_begin_autosave(struct plan *plan)
 {
 	if (plan->section->autosave && plan_find_disk(plan))
 		save_cost_begin(makedev(plan->disk.major, plan->disk.minor));
+}
+
+/* Return: the line with which rxd-generator lets the service of a section save a file. */
+static char *line_of_folder(const char *path)
+{
+	const char *end = strrchr(path, '/') == path ? path + 1 : strrchr(path, '/');
+	char *line = copy_text("ReadWritePaths=-");
+
+	for (; path < end; path++)
+		append_text(&line, *path == '%' ? "%%%%" : "%c", *path);
+	append_text(&line, "\n");
+	return line;
+}
+
+/* Return: whether the service of a section may save a file, or the section has no service. */
+static bool service_may_save(const char *service, const char *path)
+{
+	char *name = format_text(GENERATED "/%s.d/" CONFIG_DROP_IN, service);
+	char *wanted = line_of_folder(path);
+	FILE *file = fopen(name, "re");
+	char *line = NULL;
+	size_t size = 0;
+	bool found = !file;
+
+	while (!found && getline(&line, &size, file) >= 0)
+		found = !strcmp(line, wanted);
+	if (file)
+		fclose(file);
+	free(line);
+	free(wanted);
+	free(name);
+	return found;
+}
+
+/*
+ * Report that the service of a section cannot save there: systemd has loaded it for another image
+ * or hot list. The stop follows the record of the section, but the sandbox does not.
+ */
+void plan_check_service(const struct plan *plan)
+{
+	const struct config_section *section = plan->section;
+	enum config_key key = section->kind == CONFIG_RAMDISK ? CONFIG_IMAGE : CONFIG_HOTLIST;
+	const char *path = section->values[key].text;
+	char *service;
+
+	if (!path)
+		return;
+	service = format_text("rxd-%s@%s.service", config_kind_name(section->kind), section->name);
+	if (!service_may_save(service, path))
+		report(EXIT_OK,
+		       "note: %s '%s': %s was loaded for another directory and cannot save there; run 'systemctl daemon-reload'",
+		       config_keys[key].name, path, service);
+	free(service);
 }
 
 static enum exit_code save_now(struct plan *plan)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -91,17 +92,30 @@ enum exit_code hotlist_save(const char *name, const char *path)
 
 static enum exit_code read_file(const char *path, uint64_t sectors, struct ranges *ranges)
 {
+	/* Opening a pipe must not wait for a writer. */
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	enum exit_code ret = EXIT_OK;
-	FILE *file = fopen(path, "re");
+	struct stat st;
 	char *error;
 
-	if (!file)
-		return report(exit_code_of(errno), "file '%s': %s", path, strerror(errno));
+	if (!file || fstat(fd, &st)) {
+		ret = report(exit_code_of(errno), "file '%s': %s", path, strerror(errno));
+		goto out_close;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		ret = report(EXIT_PARAMETERS, "file '%s': is not a regular file", path);
+		goto out_close;
+	}
 	error = ranges_read(file, sectors, ranges);
 	if (error)
 		ret = report(EXIT_PARAMETERS, "file '%s': %s", path, error);
 	free(error);
-	fclose(file);
+out_close:
+	if (file)
+		fclose(file);
+	else if (fd >= 0)
+		close(fd);
 	return ret;
 }
 

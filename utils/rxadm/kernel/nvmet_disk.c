@@ -43,6 +43,10 @@ static enum exit_code check_key_file(const char *path, int fd)
 		return report(EXIT_PARAMETERS,
 			      "key file '%s': is accessible to other users (mode %04o); its mode must be 0600",
 			      path, st.st_mode & 07777);
+	if (st.st_uid && st.st_uid != geteuid())
+		return report(EXIT_PARAMETERS,
+			      "key file '%s': belongs to another user (UID %u); its owner must be root",
+			      path, st.st_uid);
 	return EXIT_OK;
 }
 

@@ -405,7 +405,8 @@ static enum exit_code save_from(struct save_args *args, const struct save_source
 	disk_describe(query, &job.image.header);
 	if (getrandom(&job.image.header.id, sizeof(job.image.header.id), 0) < 0)
 		return report(EXIT_DEVICE, "cannot get a random number: %s", strerror(errno));
-	err = args->stream ? 0 : output_open(&job.output, args->file, true);
+	err = args->stream ? 0 :
+	      image_open(&job.output, args->file, args->keep ? &args->apart : NULL);
 	if (err)
 		return file_replace_error("file", args->file, err);
 	/* Before anything is copied, if that can be. */

@@ -27,8 +27,8 @@ struct save_source;
  *	otherwise an image that can be; excludes @stream, @raw, @keep and @apart
  * @generations: with @update: how many states the image keeps, 1 to IMAGE_GENERATIONS_MAX
  * @keep: refuse a disk in use; replace only an image that this disk was loaded from or saved
- *	to; save beside any other file
- * @apart: with @keep: always save beside the file
+ *	to; save beside anything else
+ * @apart: with @keep: always save beside the file; out: set if @file can be no image
  * @keep_old: with @keep: do not lose the generations of an image that is replaced
  * @terse: with @update: say that nothing has changed only with --verbose
  * @own: replace only an image that this disk was loaded from or saved to, and refuse any other;
