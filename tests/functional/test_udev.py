@@ -286,6 +286,34 @@ def test_load_of_a_physical_volume(udevd, lab, online, tmp_path, load):
     assert "vgs_online/rxdtest" in read()
 
 
+EXPORT = "[export x]\ndevice = ramdisk/x\ntransport = loop\nallow-any-host = yes\n"
+
+
+@pytest.mark.parametrize("export", ["", EXPORT])
+def test_event_after_load(udevd, lab, tmp_path, export):
+    """A disk is reported as new when it is complete, unless others use it: they activate it."""
+    image, events = tmp_path / "image", tmp_path / "events"
+    source = lab.ramdisk(MIB)
+    settle()
+    rxadm("save", source.path, str(image), check=True)
+    rxadm("remove", source.path, check=True)
+    config = lab.stack.enter_context(Configuration(tmp_path))
+    config.write(f"[ramdisk x]\nsize = 1M\nimage = {image}\nindex = 5\n{export}")
+    with open(events, "wb") as file, \
+            subprocess.Popen(["udevadm", "monitor", "--kernel", "--subsystem-match=block"],
+                             stdout=file, env=ENVIRONMENT) as monitor:
+        try:
+            wait_for(lambda: "KERNEL" in events.read_text(), "the monitor")
+            config.ok("ramdisk/x")
+            lab.ramdisk(MIB, index=7)
+            wait_for(lambda: "/rxd7 " in events.read_text(), "the event of a later disk")
+        finally:
+            monitor.kill()
+    settle()
+    found = re.findall(r" add +\S+/rxd5 ", events.read_text())
+    assert len(found) == (1 if export else 2), events.read_text()
+
+
 def arrays():
     with open("/proc/mdstat", encoding="ascii") as file:
         return re.findall(r"^(md\w+) : ", file.read(), re.MULTILINE)
