@@ -14,6 +14,7 @@ import uuid
 import pytest
 
 from rxdlib.command import ENVIRONMENT, SOURCE, run, rxadm
+from rxdlib.configuration import Configuration
 from rxdlib.direct import MIB, Direct
 from rxdlib.stacks import wait_for
 
@@ -244,6 +245,75 @@ def test_clone_of_a_physical_volume(udevd, lab, online):
     assert read() == before
 
 
+def ways_to_load():
+    """Load an image into a new disk, into an empty one, or by a section: each returns the path."""
+    def new(lab, image):
+        path = rxadm("load", str(image), check=True).stdout.strip()
+        lab.adopt_ramdisk(int(path[len("/dev/rxd"):]))
+        return path
+
+    def into(lab, image):
+        path = lab.ramdisk(64 * MIB).path
+        settle()
+        rxadm("load", "--into", path, str(image), check=True)
+        return path
+
+    def section(lab, image):
+        config = lab.stack.enter_context(Configuration(image.parent))
+        config.write(f"[ramdisk volumes]\nsize = 64M\nimage = {image}\nindex = 5\n")
+        config.ok()
+        return "/dev/rxd5"
+
+    return new, into, section
+
+
+@pytest.mark.parametrize("load", ways_to_load())
+def test_load_of_a_physical_volume(udevd, lab, online, tmp_path, load):
+    """LVM notes a volume group that an image has brought, though the disk is not a new one."""
+    read, forget = online
+    source = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
+    settle()
+    run("modprobe", "dm_mod")
+    lvm("pvcreate", source.path)
+    lvm("vgcreate", "rxdtest", source.path)
+    image = tmp_path / "image"
+    rxadm("save", source.path, str(image), check=True)
+    rxadm("remove", source.path, check=True)
+    settle()
+    forget()
+    load(lab, image)
+    settle()
+    assert "vgs_online/rxdtest" in read()
+
+
+EXPORT = "[export x]\ndevice = ramdisk/x\ntransport = loop\nallow-any-host = yes\n"
+
+
+@pytest.mark.parametrize("export", ["", EXPORT])
+def test_event_after_load(udevd, lab, tmp_path, export):
+    """A disk is reported as new when it is complete, unless others use it: they activate it."""
+    image, events = tmp_path / "image", tmp_path / "events"
+    source = lab.ramdisk(MIB)
+    settle()
+    rxadm("save", source.path, str(image), check=True)
+    rxadm("remove", source.path, check=True)
+    config = lab.stack.enter_context(Configuration(tmp_path))
+    config.write(f"[ramdisk x]\nsize = 1M\nimage = {image}\nindex = 5\n{export}")
+    with open(events, "wb") as file, \
+            subprocess.Popen(["udevadm", "monitor", "--kernel", "--subsystem-match=block"],
+                             stdout=file, env=ENVIRONMENT) as monitor:
+        try:
+            wait_for(lambda: "KERNEL" in events.read_text(), "the monitor")
+            config.ok("ramdisk/x")
+            lab.ramdisk(MIB, index=7)
+            wait_for(lambda: "/rxd7 " in events.read_text(), "the event of a later disk")
+        finally:
+            monitor.kill()
+    settle()
+    found = re.findall(r" add +\S+/rxd5 ", events.read_text())
+    assert len(found) == (1 if export else 2), events.read_text()
+
+
 def arrays():
     with open("/proc/mdstat", encoding="ascii") as file:
         return re.findall(r"^(md\w+) : ", file.read(), re.MULTILINE)
@@ -297,6 +367,31 @@ def test_clone_of_an_array_member(udevd, lab):
     add_again(copy.path)
     assert nothing_known(copy.path) and arrays() == []
     assert "linux_raid_member" in run("blkid", "-p", copy.path).stdout
+
+
+@pytest.mark.parametrize("load", ways_to_load())
+def test_load_of_an_array_member(udevd, lab, tmp_path, load):
+    source = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
+    run("modprobe", "md_mod")
+    lab.stack.callback(stop_arrays)
+    settle()
+    with unseen(source.path):
+        run("mdadm", "--create", "/dev/md0", "--run", "--force", "--metadata=1.2", "--level=1",
+            "--raid-devices=1", "--bitmap=none", source.path)
+        stop_arrays()
+    settle()
+    stop_arrays()
+    image = tmp_path / "image"
+    run("udevadm", "control", "--stop-exec-queue")
+    rxadm("save", source.path, str(image), check=True)
+    rxadm("remove", source.path, check=True)
+    run("udevadm", "control", "--start-exec-queue")
+    settle()
+    assert arrays() == []
+    path = load(lab, image)
+    lab.stack.callback(stop_arrays)
+    settle()
+    assert os.listdir(f"/sys/block/{os.path.basename(path)}/holders") == arrays() != []
 
 
 def test_reset_takes_links_away(udevd, lab):

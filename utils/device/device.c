@@ -83,6 +83,21 @@ int sysfs_write(const char *path, const char *value, bool dry_run)
 }
 
 /**
+ * device_announce - tell udev that an empty disk has contents now
+ * @number: the disk, which is closed
+ *
+ * LVM and mdadm scan a disk only at the event of a new disk, when it was still empty: send that
+ * event again. It is no error if that fails: the contents can be activated by hand.
+ */
+void device_announce(dev_t number)
+{
+	char *path = format_text("/sys/dev/block/%u:%u/uevent", major(number), minor(number));
+
+	sysfs_write(path, "add", false);
+	free(path);
+}
+
+/**
  * sysfs_read_number - read an attribute that is a device number
  * @device: the device
  * @attribute: file in its sysfs folder that says MAJOR:MINOR

@@ -24,6 +24,7 @@ void device_release(struct device *dev);
 
 char *device_path(dev_t number);
 bool device_wait(const char *path, dev_t number);
+void device_announce(dev_t number);
 enum exit_code device_open_unused(const struct device *dev, int *fd);
 
 DIR *sysfs_open(dev_t number, const char *folder);

@@ -26,6 +26,7 @@
  * @uuid_text: text of @uuid; NULL: use the UUID in the image
  * @uuid: of the new disk; all zero: a random one
  * @name: of the new disk; NULL: none
+ * @exported: @into is for other machines: this one does not activate volumes or arrays on it
  * @overcommit: allow more than the share of memory for RAM disks
  * @progress: how to show the progress
  * @signal: out: the signal that interrupted it, or 0
@@ -36,6 +37,7 @@ struct load_args {
 	bool raw;
 	uint64_t generation;
 	const char *into;
+	bool exported;
 	bool has_index;
 	unsigned int index;
 	const char *node_text;

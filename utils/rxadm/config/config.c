@@ -453,6 +453,24 @@ void config_replace(struct config *config, struct config *others)
 }
 
 /**
+ * config_has_export - check whether a section exports the device of another one
+ * @config: the configuration
+ * @disk: the other section
+ */
+bool config_has_export(const struct config *config, const struct config_section *disk)
+{
+	const char *device;
+	size_t i;
+
+	for (i = 0; i < config->count; i++) {
+		device = config->sections[i]->values[CONFIG_DEVICE].text;
+		if (device && config_is_called(disk, device))
+			return true;
+	}
+	return false;
+}
+
+/**
  * config_free - free the contents of a configuration
  * @config: the configuration; its @ram is kept
  */

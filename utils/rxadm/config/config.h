@@ -11,6 +11,7 @@ void config_read(struct config *config, const char *path, FILE *file);
 bool config_read_file(struct config *config, const char *path);
 int config_read_folder(struct config *config, const char *folder, const char *masks);
 void config_replace(struct config *config, struct config *others);
+bool config_has_export(const struct config *config, const struct config_section *disk);
 void config_free(struct config *config);
 
 __printf(2, 3)

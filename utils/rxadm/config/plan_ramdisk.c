@@ -17,6 +17,7 @@
 #include "base/size.h"
 #include "base/system.h"
 #include "base/text.h"
+#include "config/config.h"
 #include "config/plan.h"
 #include "copy/file.h"
 #include "device/device_users.h"
@@ -83,6 +84,7 @@ static enum exit_code load_image(struct plan *plan)
 	struct load_args args = {
 		.file = value(plan, CONFIG_IMAGE),
 		.into = device,
+		.exported = config_has_export(plan->config, plan->section),
 		.progress = PROGRESS_NONE,
 	};
 	enum exit_code ret;

@@ -226,6 +226,8 @@ static enum exit_code load_new(struct load_job *job, int control, char **path)
 		close(job->fd);
 		if (ret)
 			signals_allow();
+		else
+			device_announce(dev.number);
 	}
 	if (ret) {
 		disk_guard_undo(&guard);
@@ -334,6 +336,8 @@ static enum exit_code load_into(struct load_job *job, int control)
 	if (!ret)
 		ret = fill_unfinished(job, control, index, dev.number, &query);
 	close(job->fd);
+	if (!ret && !job->args->exported)
+		device_announce(dev.number);
 	device_release(&dev);
 	return ret;
 }
