@@ -231,8 +231,8 @@ EXPORT_SYMBOL_NS_GPL(rxd_move_pages, RXD_NS);
  * @owner: the owner of the claim
  *
  * The last release frees all pages of a disk that was taken, because no other user may
- * read the data of the cache. It also removes the limits that the cache has set. A disk that was not
- * taken is as it was before the claim.
+ * read the data of the cache. It also removes the limits that the cache has set. A disk that
+ * was not taken is as it was before the claim.
  */
 void rxd_release(struct block_device *bdev, const void *owner)
 {
