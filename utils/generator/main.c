@@ -260,9 +260,9 @@ static bool find_damage(const struct config_section *section, enum config_key *f
 		unsigned int required;
 	} keys[] = {
 		{ CONFIG_DEVICE, IN(CONFIG_EXPORT) },
-		{ CONFIG_HOTLIST },
-		{ CONFIG_IMAGE },
-		{ CONFIG_MOUNT },
+		{ CONFIG_HOTLIST, 0 },
+		{ CONFIG_IMAGE, 0 },
+		{ CONFIG_MOUNT, 0 },
 		{ CONFIG_ORIGIN, IN(CONFIG_CACHE) },
 		{ CONFIG_TRANSPORT, IN(CONFIG_EXPORT) },
 	};
