@@ -714,6 +714,45 @@ def test_stop_of_a_disk_that_a_program_has_open(config, image):
     config.ok("--stop")
 
 
+@pytest.mark.parametrize("why", ["no file", "other disk"])
+def test_stop_of_an_open_disk_beside_the_image(config, image, why):
+    """It is saved beside what is no image, and if the image cannot be updated."""
+    if why == "other disk":
+        os.unlink(image)
+        other = rxadm("create", "--size", "16M", check=True).stdout.strip()
+        rxadm("save", other, image, check=True)
+        rxadm("remove", other, check=True)
+        config.write(section(image, "keep = 2\n"))
+    config.ok()
+    fill(2)
+    if why == "no file":
+        os.unlink(image)
+        image.symlink_to("none")
+    with direct.Direct(disk_of("ramdisk/a").path, os.O_RDONLY):
+        result = config.apply("--stop")
+    beside, = image.parent.glob("a.img.new-*")
+    assert result.returncode == BUSY and f"'{beside}'" in result.stderr.splitlines()[-1], result
+    assert disk_of("ramdisk/a") and holds(config, beside, 2)
+    # A whole save replaces the image from which the disk was loaded.
+    assert config.apply("--stop").returncode == (0 if why == "other disk" else BUSY)
+    assert not disk_of("ramdisk/a")
+
+
+def test_image_that_is_a_device(config, image):
+    """Nothing is saved beside it, which would be in memory, and the disk stays."""
+    config.ok()
+    fill(2)
+    config.write(section("/dev/null"))
+    assert config.apply().returncode == 0
+    result = config.apply("--stop")
+    assert result.returncode and "'/dev/null'" in result.stderr, result
+    assert not glob.glob("/dev/null.*") and disk_of("ramdisk/a")
+    config.write(section(image))
+    config.ok()
+    config.ok("--stop")
+    assert holds(config, image, 2)
+
+
 NAMES = [(), ("ramdisk/a",), ("a",)]
 TEXTS = ["[ramdisk a]\nsise = 16M\n", "", "[ramdisk a]\nsize = 16M\n",
          "[ramdisk a]\nsize = 16M\nimage = /nowhere/else\n", None, "[ramdisk b]\nsize = 4M\n"]

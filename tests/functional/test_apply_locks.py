@@ -10,11 +10,12 @@ import uuid
 
 import pytest
 
-from rxdlib import direct, locks
+from rxdlib import direct, dm, locks
 from rxdlib.command import ENVIRONMENT, program, run, rxadm
 from rxdlib.configuration import Configuration, complaints, disk_of, records
 from rxdlib.control import DRY_RUN, Control
 from rxdlib.direct import MIB, stamp
+from rxdlib.lab import DISK
 from rxdlib.memory import meminfo
 
 pytestmark = pytest.mark.one_kernel
@@ -242,13 +243,26 @@ def test_settings_of_a_cache(config, slow):
     config.write(text)
     config.ok()
     config.write(text + "mode = writearound\n")
-    with open("/run/rxadm.lock", "rb+") as lock:
-        fcntl.lockf(lock, fcntl.LOCK_EX, 1, os.stat(path).st_rdev + 1)
+    with locks.byte(os.stat(path).st_rdev + 1):
         applying = config.start()
         time.sleep(3)
         assert applying.poll() is None
     assert ends_well(applying) == ["cache c: change the mode from writethrough to writearound"]
     config.ok("--stop")
+
+
+def test_changes_of_a_size(lab):
+    """Each of two commands adds to the size that the other one has left."""
+    cache = lab.cache(16 * MIB)
+    rxadm("resize", cache.name, "4M", check=True)
+    with locks.byte(os.stat(DISK).st_rdev + 1):
+        # pylint: disable-next=consider-using-with
+        processes = [subprocess.Popen([program("rxadm"), "resize", cache.name, "+1M"],
+                                      env=ENVIRONMENT) for _ in range(2)]
+        time.sleep(3)
+        assert not any(process.poll() is not None for process in processes)
+    assert [process.wait(timeout=SECONDS) for process in processes] == [0, 0]
+    assert f"size {6 * MIB}" in dm.table(cache.name)
 
 
 def test_number_that_another_makes(config, lab):

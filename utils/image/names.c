@@ -269,6 +269,26 @@ bool image_is_no_file(int err)
 }
 
 /**
+ * image_find_apart - find the folder for an image beside a path that cannot lead to one
+ * @output: out: as for output_find_folder()
+ * @path: the path
+ * @err: how output_find() has failed
+ *
+ * An image beside a device would be in memory, too.
+ *
+ * Return: 0 or an errno; @err if the image cannot be there.
+ */
+int image_find_apart(struct output *output, const char *path, int err)
+{
+	struct stat st;
+
+	if (!image_is_no_file(err) ||
+	    (!stat(path, &st) && (S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode))))
+		return err;
+	return output_find_folder(output, path);
+}
+
+/**
  * image_open - begin to write an image
  * @output: out: as for output_begin()
  * @path: its path
@@ -281,8 +301,8 @@ int image_open(struct output *output, const char *path, bool *apart)
 {
 	int err = output_find(output, path, false);
 
-	if (image_is_no_file(err) && apart) {
-		err = output_find_folder(output, path);
+	if (err && apart) {
+		err = image_find_apart(output, path, err);
 		*apart = true;
 	}
 	return err ? err : output_begin(output, true);

@@ -28,6 +28,7 @@ bool image_is_of(int folder_fd, const char *name, const uint8_t *uuid);
 unsigned int image_old_generations(const struct output *output);
 enum exit_code image_check_loop(const char *file);
 bool image_is_no_file(int err);
+int image_find_apart(struct output *output, const char *path, int err);
 int image_open(struct output *output, const char *path, bool *apart);
 int image_name_beside(struct output *output, char **path);
 int image_keep_old(struct output *output, char **beside, char **old);

@@ -19,6 +19,7 @@
 #include "config/plan.h"
 #include "device/dm.h"
 #include "kernel/attributes.h"
+#include "kernel/cache_map.h"
 #include "kernel/cache_size.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
@@ -258,12 +259,12 @@ static enum exit_code resize_cache(const struct resize_request *request,
 			      name);
 	ret = mapping_name_check(name);
 	if (!ret)
-		ret = lock_take();
-	if (!ret)
 		ret = dm_begin();
 	if (ret)
 		return ret;
-	ret = resize_mapping(name, request, change, range);
+	ret = cache_lock(name);
+	if (!ret)
+		ret = resize_mapping(name, request, change, range);
 	dm_end();
 	return ret;
 }

@@ -178,15 +178,24 @@ static int choose_beside(struct output *output, const char *sequence, char **bes
 	return err;
 }
 
-/* Find out where a disk is saved. @beside is NULL if that is its image. */
-static enum exit_code find_place(const struct plan *plan, const char *sequence, char **beside)
+/*
+ * Find out where a disk is saved. @beside is NULL if that is its image, which it is never if @apart
+ * is set.
+ */
+static enum exit_code find_place(const struct plan *plan, const char *sequence, bool apart,
+				 char **beside)
 {
 	struct output output;
 	int err;
 
 	*beside = NULL;
 	err = output_find(&output, image_of(plan), false);
-	if (!err && !image_may_take_name(&output, sequence, plan->section->folder))
+	if (err) {
+		err = image_find_apart(&output, image_of(plan), err);
+		apart = true;
+	}
+	apart = apart || !image_may_take_name(&output, sequence, plan->section->folder);
+	if (!err && apart)
 		err = choose_beside(&output, sequence, beside);
 	output_discard(&output);
 	return err ? file_replace_error("image", image_of(plan), err) : EXIT_OK;
@@ -197,18 +206,18 @@ static bool has_updates(const struct plan *plan)
 	return plan->section->autosave || plan->section->keep;
 }
 
-/* Save a disk that may be in use. */
-static enum exit_code save_meanwhile(struct plan *plan, char **beside)
+/* Save a disk that may be in use; with @apart: all of it, beside the image. */
+static enum exit_code save_meanwhile(struct plan *plan, bool apart, char **beside)
 {
 	unsigned int keep = plan->section->keep;
 	struct save_args args = {
-		.update = has_updates(plan),
+		.update = has_updates(plan) && !apart,
 		.generations = keep ? keep : 1,
 		.terse = true,
 		.own = true,
 	};
 	char *sequence = disk_sequence(makedev(plan->disk.major, plan->disk.minor));
-	enum exit_code ret = find_place(plan, sequence, beside);
+	enum exit_code ret = find_place(plan, sequence, apart, beside);
 
 	if (ret)
 		save_cost_add(sequence, false, 0, 0);
@@ -293,18 +302,29 @@ static enum exit_code end_save(struct plan *plan, enum exit_code ret, bool apart
 	return ret;
 }
 
+static void save_used(struct plan *plan, bool apart)
+{
+	char *beside;
+	enum exit_code ret = save_meanwhile(plan, apart, &beside);
+
+	/* If an update fails, the whole disk may still be saved. */
+	if (ret && !apart && has_updates(plan) && !plan->signal) {
+		free(beside);
+		ret = save_meanwhile(plan, true, &beside);
+	}
+	if (!ret)
+		report(EXIT_OK, "note: /dev/rxd%d: stays; its state of now is saved as '%s'",
+		       plan->disk.index, beside ? beside : image_of(plan));
+	free(beside);
+}
+
 /*
  * At a stop, save a disk that stays because it is in use: at shutdown, nothing saves it later.
  * Return: the error that the stop ends with.
  */
 enum exit_code plan_save_used(struct plan *plan)
 {
-	char *beside;
-
-	if (!save_meanwhile(plan, &beside))
-		report(EXIT_OK, "note: /dev/rxd%d: stays; its state of now is saved as '%s'",
-		       plan->disk.index, beside ? beside : image_of(plan));
-	free(beside);
+	save_used(plan, false);
 	return EXIT_BUSY;
 }
 
@@ -317,7 +337,7 @@ enum exit_code plan_save_image(struct plan *plan)
 	bool whole = apart || !has_updates(plan);
 
 	if (!whole)
-		ret = save_meanwhile(plan, &beside);
+		ret = save_meanwhile(plan, false, &beside);
 	if (ret && !plan->signal) {
 		report(EXIT_OK,
 		       "note: /dev/rxd%d: the update failed; saving the whole disk instead",
@@ -329,8 +349,8 @@ enum exit_code plan_save_image(struct plan *plan)
 	if (whole)
 		ret = save_whole(plan, apart, plan->section->keep > 1, &beside);
 	/* A program has the disk open, or writes to it. */
-	if (ret == EXIT_BUSY && !apart && !has_updates(plan) && !plan->signal)
-		plan_save_used(plan);
+	if (ret == EXIT_BUSY && whole && !apart && !plan->signal)
+		save_used(plan, has_updates(plan));
 	return end_save(plan, ret, apart, beside);
 }
 
@@ -397,7 +417,7 @@ void plan_check_service(const struct plan *plan)
 static enum exit_code save_now(struct plan *plan)
 {
 	char *beside;
-	enum exit_code ret = save_meanwhile(plan, &beside);
+	enum exit_code ret = save_meanwhile(plan, false, &beside);
 
 	return end_save(plan, ret, false, beside);
 }

@@ -11,7 +11,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/signals.h"
 #include "base/system.h"
 #include "base/text.h"
@@ -254,8 +253,6 @@ static enum exit_code grow(const char *name, const char *text,
 	ret = mapping_check_replaceable(name, &read_only);
 	if (!ret && sizes.min)
 		ret = cache_check_promise(text, sizes.min, growth->table->cache);
-	/* The rest may take long. */
-	lock_give();
 	if (!ret && is_beyond)
 		ret = ramdisk_grow(growth->table->cache, &request);
 	if (ret)
@@ -279,7 +276,7 @@ static enum exit_code send_size(const char *name, const char *key, uint64_t byte
 
 /**
  * cache_resize - limit the memory that the data of a cache may occupy
- * @name: the cache
+ * @name: the cache, which cache_lock() has locked
  * @text: the sizes as the user wrote them
  * @status: its status
  * @wanted: the limit, 0: none, and the minimum, 0: as before. They are rounded down to whole blocks
@@ -314,10 +311,7 @@ enum exit_code cache_resize(const char *name, const char *text,
 		return grow(name, text, status, &(struct growth){
 			.table = &table, .from = most, .max = max ? max : most,
 			.min = wanted->min ? wanted->min : has->min_size }, dry_run);
-	/* Whoever has the lock of an origin may wait for the common one. */
-	lock_give();
-	ret = cache_lock_origin(table.origin);
-	if (!ret && wanted->min)
+	if (wanted->min)
 		ret = cache_check_promise(text, min, table.cache);
 	if (ret)
 		return ret;
