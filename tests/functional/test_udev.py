@@ -340,16 +340,22 @@ def unseen(path):
         os.close(fd)
 
 
-def test_clone_of_an_array_member(udevd, lab):
-    """mdadm's rules start an array of the source, and never one of the clone."""
-    source = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
+def array_member(lab):
+    """The only disk of an array that is stopped, and that udev has not seen."""
+    disk = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
     run("modprobe", "md_mod")
     lab.stack.callback(stop_arrays)
     settle()
-    with unseen(source.path):
+    with unseen(disk.path):
         run("mdadm", "--create", "/dev/md0", "--run", "--force", "--metadata=1.2", "--level=1",
-            "--raid-devices=1", "--bitmap=none", source.path)
+            "--raid-devices=1", "--bitmap=none", disk.path)
         stop_arrays()
+    return disk
+
+
+def test_clone_of_an_array_member(udevd, lab):
+    """mdadm's rules start an array of the source, and never one of the clone."""
+    source = array_member(lab)
     add_again(source.path)
     before = arrays()
     assert len(before) == 1
@@ -371,14 +377,7 @@ def test_clone_of_an_array_member(udevd, lab):
 
 @pytest.mark.parametrize("load", ways_to_load())
 def test_load_of_an_array_member(udevd, lab, tmp_path, load):
-    source = lab.ramdisk(64 * MIB, uuid=uuid.UUID(FIRST).bytes)
-    run("modprobe", "md_mod")
-    lab.stack.callback(stop_arrays)
-    settle()
-    with unseen(source.path):
-        run("mdadm", "--create", "/dev/md0", "--run", "--force", "--metadata=1.2", "--level=1",
-            "--raid-devices=1", "--bitmap=none", source.path)
-        stop_arrays()
+    source = array_member(lab)
     settle()
     stop_arrays()
     image = tmp_path / "image"
