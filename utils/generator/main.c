@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "config/config.h"
 #include "config/config_files.h"
 #include "config/config_keys.h"
 #include "message.h"
@@ -301,19 +302,15 @@ static void check_started(struct config *started)
 static void generate_started(const struct config *config, const struct config *started,
 			     const char *folder)
 {
-	struct config_section *now;
-	size_t i, at;
+	const struct config_section *now;
+	struct config_section *section;
+	size_t i;
 
 	for (i = 0; i < started->count; i++) {
-		if (started->sections[i]->broken)
-			continue;
-		now = NULL;
-		for (at = 0; at < config->count; at++)
-			if (config->sections[at]->kind == started->sections[i]->kind &&
-			    !config->sections[at]->broken &&
-			    !strcmp(config->sections[at]->name, started->sections[i]->name))
-				now = config->sections[at];
-		make_started(folder, started->sections[i], now);
+		section = started->sections[i];
+		now = config_section_find(config, section->kind, section->name);
+		if (!section->broken)
+			make_started(folder, section, now && !now->broken ? now : NULL);
 	}
 }
 

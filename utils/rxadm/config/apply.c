@@ -41,6 +41,16 @@ static void fill_record(FILE *file, const void *data)
 			fprintf(file, "%s=%s\n", config_keys[i].name, section->values[i].text);
 }
 
+/* Make a path absolute: the record may be read from another folder. */
+static char *make_absolute(const char *path)
+{
+	char *folder = *path == '/' ? NULL : getcwd(NULL, 0);
+	char *text = folder ? format_text("%s/%s", folder, path) : copy_text(path);
+
+	free(folder);
+	return text;
+}
+
 /**
  * config_record_write - write the record of a section, before it is started or changed
  * @section: the section
@@ -60,7 +70,7 @@ static enum exit_code config_record_write(const struct config_section *section, 
 		return report(exit_code_of(err), "cannot create " RUN_FOLDER ": %s",
 			      strerror(err));
 	name = config_record_path(section);
-	text = config_record_absolute(path);
+	text = make_absolute(path);
 	record.path = text;
 	ret = file_replace("record", name, 0600, fill_record, &record);
 	free(text);
@@ -196,18 +206,6 @@ static enum exit_code check_started(struct plan *plan, const struct config *star
 	return check_identity(plan, before);
 }
 
-static const struct config_section *find_started(const struct config *started,
-						 const struct config_section *section)
-{
-	size_t i;
-
-	for (i = 0; i < started->count; i++)
-		if (started->sections[i]->kind == section->kind &&
-		    !strcmp(started->sections[i]->name, section->name))
-			return started->sections[i];
-	return NULL;
-}
-
 /* Find out whether the export or the RAM disk of a section exists. */
 static enum exit_code is_up(const struct plan *plan, const struct config *config,
 			    const struct config_section *section, bool *found)
@@ -240,7 +238,7 @@ static enum exit_code check_others(const struct plan *plan, const char *path)
 	if (!other)
 		return EXIT_OK;
 	config_record_read_all(&others, RUN_FOLDER, other);
-	before = find_started(&others, section);
+	before = config_section_find(&others, section->kind, section->name);
 	if (before)
 		ret = is_up(plan, &others, before, &found);
 	if (!ret && found)
@@ -292,7 +290,7 @@ static enum exit_code apply_locked(struct plan *plan, const struct apply_request
 	enum exit_code ret = EXIT_OK;
 
 	config_record_read_all(&started, RUN_FOLDER, request->path);
-	before = find_started(&started, section);
+	before = config_section_find(&started, section->kind, section->name);
 	/* Two configurations may contain the same export. Only the one with the record stops it. */
 	if (request->stop ? !before : section->kind != CONFIG_EXPORT)
 		ret = check_others(plan, request->path);

@@ -75,7 +75,8 @@ static void section_free(struct config_section *section)
 	free(section);
 }
 
-static struct config_section *find_section(const struct config *config, enum config_kind kind,
+/* Return: the section of a kind and a name, or NULL. */
+struct config_section *config_section_find(const struct config *config, enum config_kind kind,
 					   const char *name)
 {
 	size_t i;
@@ -161,7 +162,7 @@ static struct config_section *begin_section(struct config *config, const char *p
 			     path, line, word, name, name, CONFIG_NAME_MAX);
 		return NULL;
 	}
-	first = find_section(config, kind, name);
+	first = config_section_find(config, kind, name);
 	if (first && config->vendor && !first->vendor)
 		return NULL;
 	if (first) {

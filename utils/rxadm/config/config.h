@@ -8,6 +8,8 @@
 #include "config/config_keys.h"
 
 void config_read(struct config *config, const char *path, FILE *file);
+struct config_section *config_section_find(const struct config *config, enum config_kind kind,
+					   const char *name);
 bool config_read_file(struct config *config, const char *path);
 int config_read_folder(struct config *config, const char *folder, const char *masks);
 void config_replace(struct config *config, struct config *others);

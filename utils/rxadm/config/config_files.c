@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <uuid/uuid.h>
 
 #include "base/file.h"
@@ -360,16 +359,6 @@ bool config_load(struct config *config, const char *path, const char *vendor)
 	config_check(config);
 	free(folder);
 	return found;
-}
-
-/* Make a path absolute: the record may be read from another folder. */
-char *config_record_absolute(const char *path)
-{
-	char *folder = *path == '/' ? NULL : getcwd(NULL, 0);
-	char *text = folder ? format_text("%s/%s", folder, path) : copy_text(path);
-
-	free(folder);
-	return text;
 }
 
 /* Return: the path of a record's configuration, allocated; NULL if the first line is invalid. */

@@ -17,7 +17,6 @@ void config_check(struct config *config);
 
 char *config_record_path(const struct config_section *section);
 char *config_record_other(const struct config_section *section, const char *path);
-char *config_record_absolute(const char *path);
 void config_record_read_all(struct config *config, const char *folder, const char *path);
 
 #endif /* RXADM_CONFIG_CONFIG_FILES_H */

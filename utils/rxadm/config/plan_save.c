@@ -46,17 +46,6 @@ const struct config_section *plan_section_of(const struct config *config,
 	return NULL;
 }
 
-static bool has_cache(const struct config *config, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < config->count; i++)
-		if (config->sections[i]->kind == CONFIG_CACHE &&
-		    !strcmp(config->sections[i]->name, name))
-			return true;
-	return false;
-}
-
 static enum exit_code print_other_caches(const struct config *config)
 {
 	struct caches caches;
@@ -64,7 +53,7 @@ static enum exit_code print_other_caches(const struct config *config)
 	size_t i;
 
 	for (i = 0; !ret && i < caches.count; i++)
-		if (!has_cache(config, caches.list[i].name))
+		if (!config_section_find(config, CONFIG_CACHE, caches.list[i].name))
 			printf("/dev/mapper/%s: is not in the configuration and is left alone\n",
 			       caches.list[i].name);
 	caches_free(&caches);
