@@ -1015,6 +1015,29 @@ static void test_paths(void)
 		abort();
 }
 
+/* What the generator writes to a drop-in, and rxadm looks for there. */
+static void test_writable(void)
+{
+	static const struct {
+		const char *file;
+		const char *line;
+	} files[] = {
+		{ "/srv/rxd/a.img", "ReadWritePaths=-/srv/rxd\n" },
+		{ "/srv/50%/%%/a%.img", "ReadWritePaths=-/srv/50%%/%%%%\n" },
+		{ "/a.img", "ReadWritePaths=-/\n" },
+		{ "/%h", "ReadWritePaths=-/\n" },
+	};
+	char *line;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(files); i++) {
+		line = unit_writable(files[i].file);
+		if (!tap_ok(!strcmp(line, files[i].line), "writable: %s", files[i].file))
+			printf("# %s", line);
+		free(line);
+	}
+}
+
 int main(void)
 {
 	test_wrong();
@@ -1031,5 +1054,6 @@ int main(void)
 	test_files();
 	test_vendor();
 	test_paths();
+	test_writable();
 	return tap_end();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Format texts and allocate memory. A failed allocation ends the program.
+ * Format texts, also those of the units of systemd, and allocate memory. A failed allocation ends
+ * the program.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,29 @@ void append_text(char **text, const char *format, ...)
 	free(more);
 	free(*text);
 	*text = all;
+}
+
+/* Double percent signs: in the units of systemd, one begins a specifier. */
+char *unit_escape(const char *text)
+{
+	char *escaped = copy_text("");
+
+	for (; *text; text++)
+		append_text(&escaped, *text == '%' ? "%%%%" : "%c", *text);
+	return escaped;
+}
+
+/* Return: the line of a drop-in that lets the service of a section save a file; allocated. */
+char *unit_writable(const char *file)
+{
+	const char *end = strrchr(file, '/');
+	char *folder = format_text("%.*s", (int)(end == file ? 1 : end - file), file);
+	char *escaped = unit_escape(folder);
+	char *line = format_text("ReadWritePaths=-%s\n", escaped);
+
+	free(escaped);
+	free(folder);
+	return line;
 }
 
 /* Return: whether a text, of words separated by spaces, has this word. */

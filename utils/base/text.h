@@ -15,6 +15,8 @@ char *format_text(const char *format, ...);
 __printf(2, 3)
 void append_text(char **text, const char *format, ...);
 char *copy_text(const char *text);
+char *unit_escape(const char *text);
+char *unit_writable(const char *file);
 bool text_has_word(const char *words, const char *word);
 void *resize_array(void *array, size_t count, size_t size);
 void *zeroed_array(size_t count, size_t size);

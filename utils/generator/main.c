@@ -41,8 +41,12 @@ static char *value(const struct config_section *section, enum config_key key)
 /* Let a service save a file when it stops: require its mount, make its folder writable. */
 static void add_saved(char **text, const char *file)
 {
-	append_text(text, "RequiresMountsFor=%s\n\n[Service]\nReadWritePaths=-%.*s\n", file,
-		    (int)(strrchr(file, '/') == file ? 1 : strrchr(file, '/') - file), file);
+	char *escaped = unit_escape(file);
+	char *writable = unit_writable(file);
+
+	append_text(text, "RequiresMountsFor=%s\n\n[Service]\n%s", escaped, writable);
+	free(writable);
+	free(escaped);
 }
 
 static void write_drop_in(const char *folder, const char *service, const char *file, char *text)
@@ -127,7 +131,7 @@ static void make_autosave(const char *folder, const struct config_section *secti
 static void make_ramdisk(const char *folder, const struct config_section *section)
 {
 	char *service = format_text("rxd-ramdisk@%s.service", section->name);
-	char *image = value(section, CONFIG_IMAGE);
+	const char *image = section->values[CONFIG_IMAGE].text;
 	char *text = unit_begin(section);
 
 	append_text(&text, "Before=%s\n", target_of(section));
@@ -141,20 +145,20 @@ static void make_ramdisk(const char *folder, const struct config_section *sectio
 	want(folder, section, target_of(section), service, UNITDIR "/rxd-ramdisk@.service");
 	if (section->values[CONFIG_MOUNT].text)
 		make_mount(folder, section, service);
-	free(image);
 	free(service);
 }
 
-static void make_warming(const char *folder, const struct config_section *section,
-			 const char *hotlist)
+static void make_warming(const char *folder, const struct config_section *section)
 {
 	char *service = format_text("rxd-warm@%s.service", section->name);
+	char *hotlist = value(section, CONFIG_HOTLIST);
 	char *text = unit_begin(section);
 
 	append_text(&text,
 		    "RequiresMountsFor=%s\nConditionPathExists=%s\n\n"
 		    "[Service]\nEnvironment=RXD_HOTLIST=%s\n", hotlist, hotlist, hotlist);
 	write_drop_in(folder, service, CONFIG_DROP_IN, text);
+	free(hotlist);
 	free(service);
 }
 
@@ -163,18 +167,17 @@ static void make_cache(const char *folder, const struct config_section *section)
 {
 	char *device = unit_name_of_path(section->values[CONFIG_ORIGIN].text, ".device");
 	char *service = format_text("rxd-cache@%s.service", section->name);
-	char *hotlist = value(section, CONFIG_HOTLIST);
+	const char *hotlist = section->values[CONFIG_HOTLIST].text;
 	char *text = unit_begin(section);
 
 	append_text(&text, "BindsTo=%s\nAfter=%s\n", device, device);
 	if (hotlist) {
 		append_text(&text, "Wants=rxd-warm@%s.service\n", section->name);
 		add_saved(&text, hotlist);
-		make_warming(folder, section, hotlist);
+		make_warming(folder, section);
 	}
 	write_drop_in(folder, service, CONFIG_DROP_IN, text);
 	want(folder, section, LOCAL_FS, service, UNITDIR "/rxd-cache@.service");
-	free(hotlist);
 	free(service);
 	free(device);
 }
@@ -226,8 +229,8 @@ static void make_started(const char *folder, struct config_section *section,
 			 const struct config_section *now)
 {
 	enum config_key saved = section->kind == CONFIG_RAMDISK ? CONFIG_IMAGE : CONFIG_HOTLIST;
+	const char *file = section->values[saved].text;
 	char *service, *timed;
-	char *file;
 
 	section->noauto = true;
 	if (!now) {
@@ -236,14 +239,12 @@ static void make_started(const char *folder, struct config_section *section,
 	}
 	service = format_text("rxd-%s@%s.service", config_kind_name(section->kind), section->name);
 	timed = format_text("rxd-autosave@%s.service", section->name);
-	file = value(section, saved);
 	if (differs(section, now, saved))
 		make_saved(folder, section, service, STARTED, file);
 	if (section->autosave && !now->autosave)
 		make_autosave(folder, section, file);
 	else if (section->autosave && differs(section, now, saved))
 		make_saved(folder, section, timed, STARTED, file);
-	free(file);
 	free(timed);
 	if (differs(section, now, CONFIG_MOUNT))
 		make_mount(folder, section, service);

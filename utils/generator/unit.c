@@ -46,16 +46,6 @@ char *unit_name_of_path(const char *path, const char *suffix)
 	return name;
 }
 
-/* Double percent signs: systemd expands specifiers that begin with one. */
-char *unit_escape(const char *text)
-{
-	char *escaped = copy_text("");
-
-	for (; *text; text++)
-		append_text(&escaped, *text == '%' ? "%%%%" : "%c", *text);
-	return escaped;
-}
-
 static void make_folder_of(const char *path)
 {
 	char *folder = strndup(path, strrchr(path, '/') - path);

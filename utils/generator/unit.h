@@ -7,7 +7,6 @@
 /* Make parts of the text of a unit. */
 char *unit_begin(const struct config_section *section);
 char *unit_name_of_path(const char *path, const char *suffix);
-char *unit_escape(const char *text);
 
 void unit_write(const char *folder, const char *name, char *text);
 void unit_want(const char *folder, const char *target, const char *name, const char *file);

@@ -350,23 +350,11 @@ void plan_begin_autosave(struct plan *plan)
 		save_cost_begin(makedev(plan->disk.major, plan->disk.minor));
 }
 
-/* Return: the line with which rxd-generator lets the service of a section save a file. */
-static char *line_of_folder(const char *path)
-{
-	const char *end = strrchr(path, '/') == path ? path + 1 : strrchr(path, '/');
-	char *line = copy_text("ReadWritePaths=-");
-
-	for (; path < end; path++)
-		append_text(&line, *path == '%' ? "%%%%" : "%c", *path);
-	append_text(&line, "\n");
-	return line;
-}
-
 /* Return: whether the service of a section may save a file, or the section has no service. */
 static bool service_may_save(const char *service, const char *path)
 {
 	char *name = format_text(GENERATED "/%s.d/" CONFIG_DROP_IN, service);
-	char *wanted = line_of_folder(path);
+	char *wanted = unit_writable(path);
 	FILE *file = fopen(name, "re");
 	char *line = NULL;
 	size_t size = 0;
