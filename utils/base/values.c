@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
@@ -30,6 +31,11 @@
 #define COMPRESS_MAX	22
 #define RULE_NQN \
 	"must be of the form nqn.YYYY-MM.DOMAIN:NAME, of at most %d printable characters without spaces, slashes and quotes"
+#define RULE_FLAG	"must be yes, true, on or 1, or no, false, off or 0"
+#define RULE_OPTIONS \
+	"must be mount options separated by commas, without blanks, quotes and backslashes"
+#define RULE_PATH \
+	"must be an absolute path of ASCII characters without blanks, quotes, backslashes, '//' and parts '.' or '..'"
 #define RULE_UUID \
 	"must be hexadecimal digits in groups of 8, 4, 4, 4 and 12, separated by hyphens"
 
@@ -406,4 +412,57 @@ char *value_compress(const char *text, int *level)
 	*level = number;
 	return number ? NULL : format_text("level '%s': must be a number from 1 to %d", text,
 					   COMPRESS_MAX);
+}
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+	while (*words && strcasecmp(text, *words))
+		words++;
+	return *words;
+}
+
+/* Return: whether a text is one of the words of systemd.syntax(7) for "no". */
+bool value_is_no(const char *text)
+{
+	static const char *const words[] = { "no", "false", "off", "0", NULL };
+
+	return is_one_of(text, words);
+}
+
+/* Accept the boolean words of systemd.syntax(7). */
+char *value_flag(const char *text, bool *value)
+{
+	static const char *const words[] = { "yes", "true", "on", "1", NULL };
+
+	*value = is_one_of(text, words);
+	return *value || value_is_no(text) ? NULL : copy_text(RULE_FLAG);
+}
+
+/* Refuse characters that need quoting: the text is copied into units and tables unchanged. */
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if (*text <= ' ' || *text > '~' || strchr("\"'\\", *text))
+			return false;
+	return true;
+}
+
+char *value_path(const char *text)
+{
+	const char *part;
+
+	if (*text != '/' || !text[1] || !is_plain(text))
+		goto wrong;
+	for (part = text; part; part = strchr(part + 1, '/'))
+		if (!part[1] || part[1] == '/' || !strcmp(part, "/.") || !strcmp(part, "/..") ||
+		    !strncmp(part, "/./", 3) || !strncmp(part, "/../", 4))
+			goto wrong;
+	return NULL;
+wrong:
+	return copy_text(RULE_PATH);
+}
+
+char *value_options(const char *text)
+{
+	return *text && is_plain(text) ? NULL : copy_text(RULE_OPTIONS);
 }

@@ -2,6 +2,7 @@
 #ifndef BASE_VALUES_H
 #define BASE_VALUES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/size.h"
@@ -31,5 +32,9 @@ char *value_address(const char *text);
 char *value_port(const char *text, unsigned int *port);
 char *value_nqn(const char *text);
 char *value_compress(const char *text, int *level);
+bool value_is_no(const char *text);
+char *value_flag(const char *text, bool *value);
+char *value_path(const char *text);
+char *value_options(const char *text);
 
 #endif /* BASE_VALUES_H */

@@ -7,7 +7,6 @@
 #include <linux/rxd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/text.h"
 #include "base/values.h"
@@ -22,14 +21,9 @@
 #define EXPORT		IN(CONFIG_EXPORT)
 
 /* Messages about the values that are allowed. */
-#define RULE_PATH \
-	"must be an absolute path of ASCII characters without blanks, quotes, backslashes, '//' and parts '.' or '..'"
 #define RULE_FS \
 	"must be the name of a file system such as ext4: 1 to %d lower-case letters, digits or _"
 #define RULE_COMPRESS	"must be zstd, zstd:LEVEL with a level from 1 to 22, or no"
-#define RULE_FLAG	"must be yes, true, on or 1, or no, false, off or 0"
-#define RULE_OPTIONS \
-	"must be mount options separated by commas, without blanks, quotes and backslashes"
 #define RULE_NO_NAME \
 	"refers to the contents, which the cached disk shares; give a path in /dev/disk/by-id"
 #define RULE_DEVICE \
@@ -65,63 +59,13 @@ bool config_find_kind(const char *name, enum config_kind *kind)
 	return false;
 }
 
-static bool is_one_of(const char *text, const char *const *words)
+static char *read_bit(const char *text, uint32_t bit, uint32_t *flags)
 {
-	while (*words && strcasecmp(text, *words))
-		words++;
-	return *words;
-}
+	bool set;
+	char *error = value_flag(text, &set);
 
-static bool is_no(const char *text)
-{
-	static const char *const words[] = { "no", "false", "off", "0", NULL };
-
-	return is_one_of(text, words);
-}
-
-/* Accept the boolean words of systemd.syntax(7). */
-static char *read_flag(const char *text, uint32_t bit, uint32_t *flags)
-{
-	static const char *const words[] = { "yes", "true", "on", "1", NULL };
-
-	if (is_one_of(text, words))
-		*flags |= bit;
-	else if (!is_no(text))
-		return copy_text(RULE_FLAG);
-	return NULL;
-}
-
-static char *read_bool(const char *text, bool *value)
-{
-	uint32_t flags = 0;
-	char *error = read_flag(text, 1, &flags);
-
-	*value = flags;
+	*flags |= set ? bit : 0;
 	return error;
-}
-
-/* Refuse characters that need quoting: the text is copied into units and tables unchanged. */
-static bool is_plain(const char *text)
-{
-	for (; *text; text++)
-		if (*text <= ' ' || *text > '~' || strchr("\"'\\", *text))
-			return false;
-	return true;
-}
-
-static char *read_path(const char *text)
-{
-	const char *part;
-
-	if (*text != '/' || !text[1] || !is_plain(text))
-		goto wrong;
-	for (part = text; part; part = strchr(part + 1, '/'))
-		if (!part[1] || part[1] == '/' || !strcmp(part, "/.") || !strcmp(part, "/..") ||
-		    !strncmp(part, "/./", 3) || !strncmp(part, "/../", 4))
-			goto wrong;
-	return NULL;
-wrong:
-	return copy_text(RULE_PATH);
 }
 
 static char *read_address(const struct config *config __always_unused,
@@ -134,13 +78,13 @@ static char *read_address(const struct config *config __always_unused,
 static char *read_advise(const struct config *config __always_unused,
 			 struct config_section *section, const char *text)
 {
-	return read_bool(text, &section->map.advise);
+	return value_flag(text, &section->map.advise);
 }
 
 static char *read_allow_any_host(const struct config *config __always_unused,
 				 struct config_section *section, const char *text)
 {
-	return read_bool(text, &section->export.allow_any_host);
+	return value_flag(text, &section->export.allow_any_host);
 }
 
 static char *add_host(struct export_request *export, const char *host)
@@ -182,7 +126,7 @@ static char *read_allow_host(const struct config *config __always_unused,
 static char *read_autosave(const struct config *config __always_unused,
 			   struct config_section *section, const char *text)
 {
-	return is_no(text) ? NULL : interval_parse(text, &section->autosave);
+	return value_is_no(text) ? NULL : interval_parse(text, &section->autosave);
 }
 
 static char *read_block_size(const struct config *config, struct config_section *section,
@@ -196,7 +140,7 @@ static char *read_compress(const struct config *config __always_unused,
 {
 	char *error;
 
-	if (is_no(text))
+	if (value_is_no(text))
 		return NULL;
 	error = value_compress(text, &section->compress);
 	if (!error)
@@ -208,7 +152,7 @@ static char *read_compress(const struct config *config __always_unused,
 static char *read_detect_zeroes(const struct config *config __always_unused,
 				struct config_section *section, const char *text)
 {
-	return read_flag(text, RXD_CREATE_DETECT_ZEROES, &section->disk.flags);
+	return read_bit(text, RXD_CREATE_DETECT_ZEROES, &section->disk.flags);
 }
 
 static char *read_device(const struct config *config __always_unused,
@@ -230,7 +174,7 @@ static char *read_dhchap_key(const struct config *config __always_unused,
 			     struct config_section *section, const char *text)
 {
 	section->export.key_path = text;
-	return read_path(text);
+	return value_path(text);
 }
 
 static char *read_folio_size(const struct config *config, struct config_section *section,
@@ -242,7 +186,7 @@ static char *read_folio_size(const struct config *config, struct config_section 
 static char *read_force(const struct config *config __always_unused,
 			struct config_section *section, const char *text)
 {
-	return read_bool(text, &section->map.force);
+	return value_flag(text, &section->map.force);
 }
 
 static char *read_fs(const struct config *config __always_unused,
@@ -258,7 +202,7 @@ static char *read_fs(const struct config *config __always_unused,
 static char *read_file(const struct config *config __always_unused,
 		       struct config_section *section __always_unused, const char *text)
 {
-	return read_path(text);
+	return value_path(text);
 }
 
 static char *read_index(const struct config *config __always_unused,
@@ -297,7 +241,7 @@ static char *read_mode(const struct config *config __always_unused,
 static char *read_noauto(const struct config *config __always_unused,
 			 struct config_section *section, const char *text)
 {
-	return read_bool(text, &section->noauto);
+	return value_flag(text, &section->noauto);
 }
 
 static char *read_node(const struct config *config __always_unused,
@@ -317,15 +261,13 @@ static char *read_nqn(const struct config *config __always_unused,
 static char *read_options(const struct config *config __always_unused,
 			  struct config_section *section __always_unused, const char *text)
 {
-	if (*text && is_plain(text))
-		return NULL;
-	return copy_text(RULE_OPTIONS);
+	return value_options(text);
 }
 
 static char *read_origin(const struct config *config __always_unused,
 			 struct config_section *section, const char *text)
 {
-	char *error = read_path(text);
+	char *error = value_path(text);
 
 	if (!error && strncmp(text, "/dev/", 5))
 		error = copy_text("must be a path below /dev, preferably in /dev/disk/by-id");
@@ -339,7 +281,7 @@ static char *read_origin(const struct config *config __always_unused,
 static char *read_overcommit(const struct config *config __always_unused,
 			     struct config_section *section, const char *text)
 {
-	return read_flag(text, RXD_CREATE_OVERCOMMIT, &section->disk.flags);
+	return read_bit(text, RXD_CREATE_OVERCOMMIT, &section->disk.flags);
 }
 
 static char *read_port(const struct config *config __always_unused,
@@ -351,7 +293,7 @@ static char *read_port(const struct config *config __always_unused,
 static char *read_reserve(const struct config *config __always_unused,
 			  struct config_section *section, const char *text)
 {
-	return read_flag(text, RXD_CREATE_RESERVE, &section->disk.flags);
+	return read_bit(text, RXD_CREATE_RESERVE, &section->disk.flags);
 }
 
 static char *read_seq_cutoff(const struct config *config, struct config_section *section,
