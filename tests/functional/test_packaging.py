@@ -192,6 +192,19 @@ def test_started_on_the_command_line(machine):
     assert "systemctl stop rxd-ramdisk@started.unit.service" in machine.log()
 
 
+@pytest.mark.parametrize("text", [
+    "", "rxadm-record 1 0 0 /etc/rx", "rxadm-record 2 0 0 /etc/rxd.conf\n", "rxadm-record 1\n",
+    "rxadm-record 1 0 0 rxd.conf\n"])
+def test_damaged_record(machine, text):
+    """It may be of a RAM disk that no unit saves, so the package is not removed."""
+    with open("/run/rxadm/ramdisk-a", "w", encoding="ascii") as file:
+        file.write(text)
+    result = stop_units(machine)
+    assert result.returncode == 1
+    line, = result.stderr.splitlines()[1:]
+    assert line.startswith("rxd: rm /run/rxadm/ramdisk-a, which is damaged;")
+
+
 def test_stop_units_with_rxadm(machine):
     """The same with rxadm itself: what its records, its dry run and its list say."""
     config = machine.folder / "a.conf"
