@@ -156,12 +156,15 @@ static enum exit_code read_ramdisks(struct metrics *metrics)
 	enum exit_code ret;
 	int next = 0;
 	int err = 0;
+	size_t i;
 	int fd;
 
 	ret = control_open(&fd);
 	if (ret)
 		return ret;
 	config_record_read_all(&started, RUN_FOLDER, NULL);
+	for (i = 0; i < started.error_count; i++)
+		report(EXIT_OK, "note: %s", started.errors[i]);
 	while (next <= RXD_INDEX_MAX &&
 	       !(err = control_query(fd, next, RXD_QUERY_NEXT, &query))) {
 		add_ramdisk(metrics, &query, &started);
