@@ -71,6 +71,42 @@ def test_make_and_stop(config):
     assert config.ok("--stop") == []
 
 
+@pytest.mark.parametrize("has_image", [True, False])
+def test_stop_with_a_damaged_record(config, has_image):
+    """The configuration tells how to save the RAM disk. Without an image there, it is kept."""
+    image, other = config.folder / "a.img", "[ramdisk b]\nsize = 4M\n"
+    config.write(f"[ramdisk a]\nsize = 4M\nimage = {image}\n{other}")
+    config.ok()
+    record = os.path.join(RECORDS, "ramdisk-a")
+    with open(record, encoding="ascii") as file:
+        text = file.read()
+    with open(record, "w", encoding="ascii") as file:
+        file.write(text[:text.rindex("size=")])
+    if not has_image:
+        config.write(f"[ramdisk a]\nsize = 4M\n{other}")
+    result = config.apply("--stop")
+    assert result.returncode == (DEVICE if has_image else BUSY), result
+    error, *kept = result.stderr.splitlines()
+    assert f"{record}: is ignored, because the key 'size' is missing" in error
+    assert has_image == (not kept) == (not disk_of("ramdisk/a")) == image.exists()
+    assert not disk_of("ramdisk/b") and records() == ([] if has_image else ["ramdisk-a"])
+    # A start replaces the record.
+    result = config.apply()
+    assert result.returncode == 0 and (record in result.stderr) == (not has_image)
+    config.ok("--stop")
+
+
+def test_stop_without_another_damaged_record(config):
+    """A section that is stopped by its name has nothing to do with the record of another."""
+    config.write(BOTH)
+    config.ok()
+    with open(os.path.join(RECORDS, "cache-data"), "w", encoding="ascii"):
+        pass
+    assert len(config.ok("--stop", "ramdisk/scratch")) == 1
+    config.refused(DEVICE, "--stop", names="cache-data")
+    assert not dm.names() and records() == []
+
+
 def test_dry_run_asks_the_driver(config):
     """What the driver refuses is refused by the same line in a dry run."""
     def refused(text, *names):

@@ -70,7 +70,7 @@ int fuzz_input(const uint8_t *data, size_t size)
 		return 0;
 	file = fmemopen((void *)data, size, "r");
 	must(file);
-	config_read(&config, "F", file);
+	config_read(&config, "F", file, 0);
 	fclose(file);
 	config_check(&config);
 

@@ -19,6 +19,7 @@
 #define HOST	"nqn.2014-08.org.nvmexpress:uuid:1"
 #define EXPORT	"[export e]\ndevice = ramdisk/a\n"
 #define LOOP	DISK EXPORT "transport = loop\n"
+#define HEAD	"rxadm-record 1"
 #define TCP	DISK EXPORT "transport = tcp\naddress = ::\n"
 #define NQN_RULE \
 	"must be of the form nqn.YYYY-MM.DOMAIN:NAME, of at most 223 printable characters without spaces, slashes and quotes"
@@ -331,7 +332,7 @@ static void read_bytes(struct config *config, const char *text, size_t size)
 		abort();
 	rewind(file);
 	*config = (struct config){ .ram = RAM };
-	config_read(config, "F", file);
+	config_read(config, "F", file, 0);
 	fclose(file);
 	config_check(config);
 }
@@ -992,7 +993,7 @@ static void test_paths(void)
 	       !config_vendor("./rxd.conf") && !config_vendor("link/rxd.conf/"),
 	       "/etc/rxd.conf by a link to its folder, and another configuration");
 
-	text = format_text("rxadm-record 1 0 0 %s/./rxd.conf\n" DISK, folder);
+	text = format_text(HEAD " 0 0 %s/./rxd.conf\n" DISK, folder);
 	put_file("records/ramdisk-a", text);
 	free(text);
 	config_record_read_all(&config, "records", "rxd.conf");
@@ -1003,7 +1004,7 @@ static void test_paths(void)
 	config_free(&config);
 
 	/* The link may have another target by now. */
-	put_file("records/ramdisk-a", "rxadm-record 1 0 0 /nowhere/rxd.conf\n" DISK);
+	put_file("records/ramdisk-a", HEAD " 0 0 /nowhere/rxd.conf\n" DISK);
 	config_record_read_all(&config, "records", "/nowhere/rxd.conf");
 	tap_ok(config.count == 1, "a record by the same path, whose folder is gone");
 	config_free(&config);
@@ -1011,6 +1012,125 @@ static void test_paths(void)
 	rmdir("records");
 	unlink("rxd.conf");
 	unlink("link");
+	if (chdir("/") || rmdir(folder))
+		abort();
+}
+
+/*
+ * Records are not checked as a configuration is. One that lacks what a stop needs is ignored, and
+ * an error names its file: the stop would crash, or remove a RAM disk without saving it.
+ */
+static const struct {
+	const char *name;
+	const char *text;	/* after the first line, unless it has its own */
+	const char *error;	/* the last one, after the name of the file; NULL: none */
+	bool used;
+} damaged[] = {
+	{ "ramdisk-a", NULL, ":1: is not a record that this rxadm understands", false },
+	{ "ramdisk-a", HEAD " 0 0 /rx", ":1: is not a record that this rxadm understands",
+	  false },
+	{ "ramdisk-a", HEAD " 0 0 \n" DISK,
+	  ":1: is not a record that this rxadm understands", false },
+	{ "ramdisk-a", HEAD " 0 x /rxd.conf\n" DISK,
+	  ":1: is not a record that this rxadm understands", false },
+	{ "ramdisk-a", "", ": is ignored, because it does not hold the one section that its name says",
+	  false },
+	{ "ramdisk-a", "[ramdisk b]\nsize=4M\n",
+	  ": is ignored, because it does not hold the one section that its name says", false },
+	{ "cache-a", DISK,
+	  ": is ignored, because it does not hold the one section that its name says", false },
+	{ "ramdisk-a", DISK "[ramdisk b]\nsize=4M\n",
+	  ": is ignored, because it does not hold the one section that its name says", false },
+	{ "ramdisk-a", "[ramdisk a\nsize=4M\n",
+	  ": is ignored, because it does not hold the one section that its name says", false },
+	{ "cache-c", "[cache c]\nsize=4M\n",
+	  ": is ignored, because the key 'origin' is missing or invalid", false },
+	{ "cache-c", "[cache c]\norigin=/dev/sdb\n",
+	  ": is ignored, because the key 'size' is missing or invalid", false },
+	{ "cache-c", CACHE "hotlist=hot\n",
+	  ": is ignored, because the key 'hotlist' is missing or invalid", false },
+	{ "export-e", "[export e]\ntransport=loop\n",
+	  ": is ignored, because the key 'device' is missing or invalid", false },
+	{ "export-e", "[export e]\ndevice=a\ntransport=loop\n",
+	  ": is ignored, because the key 'device' is missing or invalid", false },
+	{ "export-e", EXPORT, ": is ignored, because the key 'transport' is missing or invalid",
+	  false },
+	/* The keys are written in alphabetical order: the image is not lost, but a UUID may be. */
+	{ "ramdisk-a", "[ramdisk a]\nimage=/i\n",
+	  ": is ignored, because the key 'size' is missing or invalid", false },
+	{ "ramdisk-a", DISK "image=i\n",
+	  ": is ignored, because the key 'image' is missing or invalid", false },
+	{ "ramdisk-a", DISK "image=/\n",
+	  ": is ignored, because the key 'image' is missing or invalid", false },
+	{ "ramdisk-a", DISK "uuid=1\n",
+	  ": is ignored, because the key 'uuid' is missing or invalid", false },
+	/* What cannot be read may have been the image. */
+	{ "ramdisk-a", DISK "imag\001=/i\n",
+	  ": is ignored, because a line that is not understood may be the key 'image'", false },
+	{ "ramdisk-a", DISK "image /i\n",
+	  ": is ignored, because a line that is not understood may be the key 'image'", false },
+	{ "ramdisk-a", DISK "keep=3\n", ": is ignored, because the key 'image' is missing",
+	  false },
+	{ "ramdisk-a", "[ramdisk a]\nautosave=1h\nsize=4M\n",
+	  ": is ignored, because the key 'image' is missing", false },
+	{ "ramdisk-a", DISK "image=/srv/a.im", ": is ignored, because its last line is incomplete",
+	  false },
+	/* Nothing else prevents that it is saved. */
+	{ "ramdisk-a", DISK "image=/i\nfuture=1\n",
+	  ":5: [ramdisk a]: key 'future': is unknown; there are " RAMDISK_KEYS, true },
+	{ "ramdisk-a", "[ramdisk a]\nsize=x\nimage=/a b\n",
+	  ":4: [ramdisk a]: image '/a b': " PATH_RULE, true },
+	{ "ramdisk-a", DISK "node=x\n",
+	  ":4: [ramdisk a]: node 'x': must be local, interleave or a number from 0 to 1023", true },
+	{ "cache-c", CACHE "mode=x\n",
+	  ":5: [cache c]: mode 'x': must be writethrough, writearound or passthrough", true },
+	{ "ramdisk-a", DISK "keep=3\nimage=/i\n", NULL, true },
+	{ "ramdisk-a", DISK, NULL, true },
+	{ "export-e", EXPORT "transport=loop\n", NULL, true },
+};
+
+static void test_damaged_records(void)
+{
+	char folder[] = "/tmp/rxd-config-XXXXXX";
+	struct config config = { .ram = RAM };
+	const char *error, *last;
+	char *path, *text;
+	bool right, whole;
+	size_t i;
+
+	if (!mkdtemp(folder) || chdir(folder) || mkdir("records", 0755))
+		abort();
+	/* A record that is read before the others, and one that is read after them. */
+	put_file("records/cache-0",
+		 HEAD " 0 0 /rxd.conf\n[cache 0]\nsize=4M\norigin=/dev/sdc\n");
+	put_file("records/ramdisk-z", HEAD " 1 7 /rxd.conf\n[ramdisk z]\nsize=4M\nimage=/z\n");
+	for (i = 0; i < ARRAY_SIZE(damaged); i++) {
+		path = format_text("records/%s", damaged[i].name);
+		whole = !damaged[i].text || !strncmp(damaged[i].text, HEAD, strlen(HEAD));
+		text = format_text("%s%s", whole ? "" : HEAD " 5 0 /rxd.conf\n",
+				   damaged[i].text ? damaged[i].text : "");
+		put_file(path, text);
+		free(text);
+		config_record_read_all(&config, "records", "/rxd.conf");
+		text = damaged[i].error ? format_text("%s%s", path, damaged[i].error) : NULL;
+		last = config.error_count ? config.errors[config.error_count - 1] : NULL;
+		error = text;
+		right = error ? last && !strcmp(last, error) : !last;
+		right &= config.count == (damaged[i].used ? 3 : 2) &&
+			 !strcmp(config.sections[0]->name, "0") &&
+			 !strcmp(config.sections[config.count - 1]->name, "z") &&
+			 config.sections[config.count - 1]->folder == 7;
+		if (!tap_ok(right, "damaged %zu: %s%s", i, damaged[i].name,
+			    error ? damaged[i].error : ""))
+			print_errors(&config);
+		config_free(&config);
+		free(text);
+		unlink(path);
+		free(path);
+	}
+	unlink("records/cache-0");
+	unlink("records/ramdisk-z");
+	rmdir("records");
 	if (chdir("/") || rmdir(folder))
 		abort();
 }
@@ -1054,6 +1174,7 @@ int main(void)
 	test_files();
 	test_vendor();
 	test_paths();
+	test_damaged_records();
 	test_writable();
 	return tap_end();
 }

@@ -178,6 +178,8 @@ def test_what_was_started_can_be_stopped(program, tmp_path, text):
     ("export-x", "[export x]\ndevice=scratch\ntransport=loop\n", "device"),
     ("export-x", "[export x]\ndevice=ramdisk/scratch\n", "transport"),
     ("ramdisk-x", "[ramdisk x]\nsize=4M\nimage=x.img\n", "image"),
+    ("ramdisk-x", "[ramdisk x]\nimage=/x.img\n", "size"),
+    ("ramdisk-x", "[ramdisk x]\nsize=4M\nimage=/x.img\nuuid=1\n", "uuid"),
     ("ramdisk-x", "[ramdisk x]\nsize=4M\nfs=ext4\nmount=\n", "mount")])
 @pytest.mark.parametrize("config_text", ["", "[ramdisk x]\nsize = 4M\n[cache x]\n"
                                          "origin = /dev/sdc\nsize = 4M\nhotlist = /hot\n"])
@@ -197,6 +199,28 @@ def test_damaged_record(program, tmp_path, name, text, missing, config_text):
     made = listing(units)
     assert "RequiresMountsFor=/srv/old/a.img\n" in made and (units / "old.mount").is_file()
     assert f"{records}/{name}" not in made
+
+
+@pytest.mark.parametrize("text, why", [
+    ("", "1: is not a record that this rxadm understands"),
+    ("rxadm-record 1 0 2049 {config}", "1: is not a record that this rxadm understands"),
+    ("rxadm-record 1 0 2049 {config}\n",
+     " is ignored, because it does not hold the one section that its name says"),
+    ("rxadm-record 1 0 2049 {config}\n[ramdisk y]\nsize=4M\n",
+     " is ignored, because it does not hold the one section that its name says"),
+    ("rxadm-record 1 0 2049 {config}\n[ramdisk x]\nautosave=1h\nsize=4M\n",
+     " is ignored, because the key 'image' is missing")])
+def test_record_without_its_section(program, tmp_path, text, why):
+    """It is the only one, and there is no configuration: it is reported, too."""
+    config, records, units = tmp_path / "rxd.conf", tmp_path / "records", tmp_path / "units"
+    records.mkdir()
+    units.mkdir()
+    (records / "ramdisk-x").write_text(text.format(config=config))
+    result = subprocess.run([program, *LOCAL, "--records", records, "--config", config, units],
+                            check=False, capture_output=True, text=True)
+    assert result.returncode == 0, result
+    assert f"rxd-generator: {records}/ramdisk-x:{why}\n" in result.stderr
+    assert listing(units) == ""
 
 
 def test_share_of_memory_that_was_started(program, tmp_path):

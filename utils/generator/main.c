@@ -251,52 +251,22 @@ static void make_started(const char *folder, struct config_section *section,
 	free(service);
 }
 
-/*
- * Find a key of a record without which no units can be made. Other errors do not matter: what was
- * started is to be saved.
- */
-static bool find_damage(const struct config_section *section, enum config_key *found)
-{
-	static const struct {
-		enum config_key key;
-		unsigned int required;
-	} keys[] = {
-		{ CONFIG_DEVICE, IN(CONFIG_EXPORT) },
-		{ CONFIG_HOTLIST, 0 },
-		{ CONFIG_IMAGE, 0 },
-		{ CONFIG_MOUNT, 0 },
-		{ CONFIG_ORIGIN, IN(CONFIG_CACHE) },
-		{ CONFIG_TRANSPORT, IN(CONFIG_EXPORT) },
-	};
-	const char *text;
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(keys); i++) {
-		*found = keys[i].key;
-		text = section->values[*found].text;
-		if (!text && keys[i].required & IN(section->kind))
-			return true;
-		if (text && *found == CONFIG_DEVICE && !strchr(text, '/'))
-			return true;
-		if (text && *found != CONFIG_DEVICE && *found != CONFIG_TRANSPORT &&
-		    (*text != '/' || !text[1]))
-			return true;
-	}
-	return false;
-}
-
+/* A record is read only if it can be stopped. That needs no mount, but its unit does. */
 static void check_started(struct config *started)
 {
-	enum config_key key;
+	struct config_section *section;
+	const char *mount;
 	size_t i;
 
 	for (i = 0; i < started->error_count; i++)
 		complain("%s", started->errors[i]);
 	for (i = 0; i < started->count; i++) {
-		started->sections[i]->broken = find_damage(started->sections[i], &key);
-		if (started->sections[i]->broken)
-			complain("%s: is ignored, because the key '%s' is missing or invalid",
-				 started->sections[i]->file, config_keys[key].name);
+		section = started->sections[i];
+		mount = section->values[CONFIG_MOUNT].text;
+		section->broken = mount && (*mount != '/' || !mount[1]);
+		if (section->broken)
+			complain("%s: is ignored, because the key 'mount' is missing or invalid",
+				 section->file);
 	}
 }
 
@@ -384,7 +354,8 @@ int main(int argc, char **argv)
 	config.ram = (uint64_t)info.totalram * info.mem_unit;
 	started.ram = config.ram;
 	config_record_read_all(&started, records, path);
-	if (!config_load(&config, path, vendor ? vendor : config_vendor(path)) && !started.count)
+	if (!config_load(&config, path, vendor ? vendor : config_vendor(path)) && !started.count &&
+	    !started.error_count)
 		goto out;
 
 	/* With three folders, the caller is systemd: write errors to the kernel log. */

@@ -148,9 +148,24 @@ static int by_order(const void *a, const void *b)
 }
 
 /*
+ * Return: whether the result must tell of an error in the records. If sections are named, those of
+ * others do not matter, and their own stop tells of them.
+ */
+static bool is_wrong(const struct config *started, char **names, bool known)
+{
+	bool wrong = started->error_count && !known;
+	size_t i;
+
+	for (i = 0; i < started->count; i++)
+		wrong |= started->sections[i]->broken &&
+			 plan_is_chosen(started->sections[i], names);
+	return wrong;
+}
+
+/*
  * Read what to stop or to save: the sections as they were recorded at their start. The
- * configuration is read, too, because an export may have a record while its disk has none. An
- * error in the configuration does not prevent saving what was started.
+ * configuration is read, too, because an export may have a record while its disk has none, or the
+ * record may be damaged. An error in the configuration does not prevent saving what was started.
  */
 static enum exit_code read_started(struct config *config, const struct apply_request *request,
 				   enum exit_code *late)
@@ -161,9 +176,9 @@ static enum exit_code read_started(struct config *config, const struct apply_req
 	size_t i;
 
 	config_record_read_all(&started, RUN_FOLDER, request->path);
-	wrong = started.error_count;
 	known = *request->names && !find_unknown(&started, request->names);
-	for (i = 0; i < started.error_count; i++)
+	wrong = is_wrong(&started, request->names, known);
+	for (i = 0; wrong && i < started.error_count; i++)
 		report(EXIT_DEVICE, "%s", started.errors[i]);
 	for (i = 0; i < started.count; i++) {
 		started.sections[i]->noauto = false;

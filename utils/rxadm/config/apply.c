@@ -51,14 +51,9 @@ static char *make_absolute(const char *path)
 	return text;
 }
 
-/**
- * config_record_write - write the record of a section, before it is started or changed
- * @section: the section
- * @folder: the file system that its image is on, or 0
- * @path: the first file of its configuration
- */
-static enum exit_code config_record_write(const struct config_section *section, dev_t folder,
-					  const char *path)
+/* Write the record of a section, before it is started or changed. */
+static enum exit_code write_record(const struct config_section *section, dev_t folder,
+				   const char *path)
 {
 	struct record record = { .section = section, .folder = folder };
 	char *name, *text;
@@ -78,11 +73,8 @@ static enum exit_code config_record_write(const struct config_section *section, 
 	return ret;
 }
 
-/**
- * config_record_remove - remove the record of a section of which nothing is left
- * @section: the section
- */
-static void config_record_remove(const struct config_section *section)
+/* Remove the record of a section of which nothing is left. */
+static void remove_record(const struct config_section *section)
 {
 	char *path = config_record_path(section);
 
@@ -127,7 +119,7 @@ static enum exit_code make_recorded(struct plan *plan, const struct apply_reques
 	enum exit_code ret = EXIT_OK;
 
 	if (!request->stop)
-		ret = config_record_write(plan->section, plan->folder, request->path);
+		ret = write_record(plan->section, plan->folder, request->path);
 	if (ret)
 		return ret;
 	ret = plan_make_steps(plan, name);
@@ -137,7 +129,7 @@ static enum exit_code make_recorded(struct plan *plan, const struct apply_reques
 	}
 	if (request->stop ? plan->whole && !request->save :
 	    !plan->whole && !keep_record && !plan_find_disk(plan) && !plan->query_error)
-		config_record_remove(plan->section);
+		remove_record(plan->section);
 	return ret;
 }
 
@@ -198,14 +190,6 @@ static enum exit_code check_device(struct plan *plan, const struct config *start
 	return exported ? plan_fixed(plan, "device", has, wants) : ret;
 }
 
-static enum exit_code check_started(struct plan *plan, const struct config *started,
-				    const struct config_section *before)
-{
-	if (plan->section->kind == CONFIG_EXPORT)
-		return check_device(plan, started, before);
-	return check_identity(plan, before);
-}
-
 /* Find out whether the export or the RAM disk of a section exists. */
 static enum exit_code is_up(const struct plan *plan, const struct config *config,
 			    const struct config_section *section, bool *found)
@@ -221,6 +205,21 @@ static enum exit_code is_up(const struct plan *plan, const struct config *config
 	return look.query_error;
 }
 
+/* Return: why the record of a section cannot be used, or NULL. */
+static const char *find_error(const struct config *started, const struct config_section *section)
+{
+	char *path = config_record_path(section);
+	const char *found = NULL;
+	size_t i;
+
+	for (i = 0; i < started->error_count; i++)
+		if (!strncmp(started->errors[i], path, strlen(path)) &&
+		    started->errors[i][strlen(path)] == ':')
+			found = started->errors[i];
+	free(path);
+	return found;
+}
+
 /*
  * Fail if a section of this name exists that another configuration started. A start would replace
  * its record, which says where its RAM disk is to be saved. A stop would remove that RAM disk.
@@ -233,15 +232,21 @@ static enum exit_code check_others(const struct plan *plan, const char *path)
 	char *other = config_record_other(section, path);
 	const struct config_section *before;
 	enum exit_code ret = EXIT_OK;
+	const char *error;
 	bool found = false;
 
 	if (!other)
 		return EXIT_OK;
 	config_record_read_all(&others, RUN_FOLDER, other);
 	before = config_section_find(&others, section->kind, section->name);
-	if (before)
-		ret = is_up(plan, &others, before, &found);
-	if (!ret && found)
+	error = before ? NULL : find_error(&others, section);
+	if (before || error)
+		ret = is_up(plan, &others, before ? before : section, &found);
+	if (!ret && found && error)
+		ret = report(EXIT_BUSY,
+			     "may have been started from another configuration, '%s': %s; save and remove the device, and then that file",
+			     other, error);
+	else if (!ret && found)
 		ret = report(EXIT_BUSY,
 			     "was started from another configuration, '%s'; 'rxadm apply --config %s --stop %s/%s' stops it",
 			     other, other, kind, section->name);
@@ -288,17 +293,25 @@ static enum exit_code apply_locked(struct plan *plan, const struct apply_request
 	const struct config_section *section = plan->section;
 	const struct config_section *before;
 	enum exit_code ret = EXIT_OK;
+	const char *error;
 
 	config_record_read_all(&started, RUN_FOLDER, request->path);
 	before = config_section_find(&started, section->kind, section->name);
+	error = before ? NULL : find_error(&started, section);
+	/* A start replaces a record that cannot be used. A stop has reported it already. */
+	if (error && !request->stop)
+		report(EXIT_OK, "note: %s", error);
 	/* Two configurations may contain the same export. Only the one with the record stops it. */
 	if (request->stop ? !before : section->kind != CONFIG_EXPORT)
 		ret = check_others(plan, request->path);
 	if (!ret && before)
 		ret = request->stop ? take_started(plan, before) :
-				      check_started(plan, &started, before);
+		      section->kind == CONFIG_EXPORT ? check_device(plan, &started, before) :
+						       check_identity(plan, before);
 	if (!ret && !plan_find_disk(plan))
 		ret = plan->query_error;
+	if (!ret && error && request->stop)
+		ret = plan_check_unsaved(plan);
 	plan->made = false;
 	plan->folder = 0;
 	plan->image_size = 0;

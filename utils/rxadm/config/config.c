@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/suggest.h"
+#include "base/system.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "config/config_keys.h"
@@ -190,6 +191,7 @@ static void unknown_key(struct config *config, struct config_section *section,
 	config_section_error(config, section, line,
 			     format_text("key '%s': is unknown%s there are %s", name, meant,
 					 names));
+	section->unclear = true;
 	free(meant);
 	free(names);
 }
@@ -265,6 +267,7 @@ static void read_line(struct reader *reader, char *line)
 	}
 	value = strchr(text, '=');
 	if (!value) {
+		reader->section->unclear = true;
 		config_section_error(reader->config, reader->section, reader->line,
 				     format_text("'%s': must be KEY = VALUE", text));
 		return;
@@ -289,11 +292,13 @@ static void line_error(struct reader *reader, const char *line, size_t length, c
 		reader->section = NULL;
 		reader->skip = true;
 	}
-	if (reader->section)
+	if (reader->section) {
+		reader->section->unclear = true;
 		config_section_error(reader->config, reader->section, reader->line,
 				     copy_text(text));
-	else
+	} else {
 		config_error(reader->config, "%s:%u: %s", reader->path, reader->line, text);
+	}
 }
 
 /**
@@ -301,10 +306,11 @@ static void line_error(struct reader *reader, const char *line, size_t length, c
  * @config: the configuration, all zero but @ram at first
  * @path: name of the file in messages
  * @file: the open file
+ * @lines: number of lines that were read already
  */
-void config_read(struct config *config, const char *path, FILE *file)
+void config_read(struct config *config, const char *path, FILE *file, unsigned int lines)
 {
-	struct reader reader = { .config = config, .path = path };
+	struct reader reader = { .config = config, .path = path, .line = lines };
 	char *line = NULL;
 	size_t size = 0;
 	ssize_t length;
@@ -338,7 +344,7 @@ static bool read_part(struct config *config, const char *path)
 
 	if (!file)
 		return false;
-	config_read(config, path, file);
+	config_read(config, path, file, 0);
 	fclose(file);
 	return true;
 }
@@ -425,6 +431,17 @@ int config_read_folder(struct config *config, const char *folder, const char *ma
 }
 
 /**
+ * config_vendor - get the folder of a configuration's vendor defaults
+ * @path: the first file of the configuration
+ *
+ * Return: the folder, or NULL if there are none.
+ */
+const char *config_vendor(const char *path)
+{
+	return path_is_same(path, CONFIG_FILE) ? CONFIG_VENDOR : NULL;
+}
+
+/**
  * config_replace - add sections, and replace those of the same kind and name
  * @config: the configuration to change
  * @others: the sections to add; empty afterwards
@@ -453,22 +470,11 @@ void config_replace(struct config *config, struct config *others)
 	config_free(others);
 }
 
-/**
- * config_has_export - check whether a section exports the device of another one
- * @config: the configuration
- * @disk: the other section
- */
-bool config_has_export(const struct config *config, const struct config_section *disk)
+/* Free the sections after the first @count. */
+void config_truncate(struct config *config, size_t count)
 {
-	const char *device;
-	size_t i;
-
-	for (i = 0; i < config->count; i++) {
-		device = config->sections[i]->values[CONFIG_DEVICE].text;
-		if (device && config_is_called(disk, device))
-			return true;
-	}
-	return false;
+	while (config->count > count)
+		section_free(config->sections[--config->count]);
 }
 
 /**
@@ -479,8 +485,7 @@ void config_free(struct config *config)
 {
 	size_t i;
 
-	for (i = 0; i < config->count; i++)
-		section_free(config->sections[i]);
+	config_truncate(config, 0);
 	for (i = 0; i < config->error_count; i++)
 		free(config->errors[i]);
 	free(config->sections);

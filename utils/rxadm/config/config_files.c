@@ -325,17 +325,6 @@ void config_check(struct config *config)
 }
 
 /**
- * config_vendor - get the folder of a configuration's vendor defaults
- * @path: the first file of the configuration
- *
- * Return: the folder, or NULL if there are none.
- */
-const char *config_vendor(const char *path)
-{
-	return path_is_same(path, CONFIG_FILE) ? CONFIG_VENDOR : NULL;
-}
-
-/**
  * config_load - read a configuration and check it
  * @config: all zero except @ram; gets the errors, too
  * @path: the first file
@@ -369,19 +358,53 @@ static char *read_head(FILE *file, size_t *order, unsigned long long *folder)
 	size_t size = 0;
 	int at = 0;
 
-	if (getline(&line, &size, file) > 0) {
-		line[strcspn(line, "\n")] = '\0';
-		if (sscanf(line, "rxadm-record 1 %zu %llu %n", order, folder, &at) == 2 && at)
-			path = copy_text(line + at);
-	}
+	if (getline(&line, &size, file) > 0 &&
+	    sscanf(line, "rxadm-record 1 %zu %llu %n", order, folder, &at) == 2 &&
+	    line[at] == '/' && strchr(line, '\n'))
+		path = format_text("%.*s", (int)strcspn(line + at, "\n"), line + at);
 	free(line);
 	return path;
+}
+
+/* Check what was read from a record. Return: why it cannot be used, allocated; or NULL. */
+static char *find_damage(const struct config *config, size_t before, FILE *file, const char *name)
+{
+	const struct config_section *section = config->count == before + 1 ?
+					       config->sections[before] : NULL;
+	char *own = section ? format_text("/%s-%s", config_kind_name(section->kind),
+					  section->name) : NULL;
+	bool right = own && !strcmp(strrchr(name, '/'), own);
+
+	free(own);
+	if (!right)
+		return copy_text("it does not hold the one section that its name says");
+	if (fseek(file, -1, SEEK_END) || getc(file) != '\n')
+		return copy_text("its last line is incomplete");
+	return config_section_damage(section);
+}
+
+/* Read the section of a record. Leave out one that cannot be stopped as it was started. */
+static void read_section(struct config *config, const char *name, FILE *file, size_t order,
+			 dev_t folder)
+{
+	size_t before = config->count;
+	char *damage;
+
+	config_read(config, name, file, 1);
+	damage = find_damage(config, before, file, name);
+	if (damage) {
+		config_error(config, "%s: is ignored, because %s", name, damage);
+		config_truncate(config, before);
+	} else {
+		config->sections[before]->order = order;
+		config->sections[before]->folder = folder;
+	}
+	free(damage);
 }
 
 static void read_record(struct config *config, const char *name, const char *path)
 {
 	FILE *file = fopen(name, "re");
-	size_t count = config->count;
 	unsigned long long folder;
 	size_t order;
 	char *of;
@@ -394,15 +417,10 @@ static void read_record(struct config *config, const char *name, const char *pat
 		return;
 	}
 	of = read_head(file, &order, &folder);
-	if (!of) {
+	if (!of)
 		config_error(config, "%s:1: is not a record that this rxadm understands", name);
-	} else if (!path || path_is_same(of, path)) {
-		config_read(config, name, file);
-		for (; count < config->count; count++) {
-			config->sections[count]->order = order;
-			config->sections[count]->folder = folder;
-		}
-	}
+	else if (!path || path_is_same(of, path))
+		read_section(config, name, file, order, folder);
 	free(of);
 	fclose(file);
 }

@@ -6,11 +6,8 @@
 
 #include "config/config_keys.h"
 
-#define CONFIG_FILE	"/etc/rxd.conf"
-#define CONFIG_VENDOR	"/usr/lib/rxd.conf.d"
 /* What rxd-generator adds to the service of a section. */
 #define CONFIG_DROP_IN	"50-rxd.conf"
-const char *config_vendor(const char *path);
 bool config_load(struct config *config, const char *path, const char *vendor);
 void config_check(struct config *config);
 

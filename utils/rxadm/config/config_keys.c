@@ -7,6 +7,7 @@
 #include <linux/rxd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uuid/uuid.h>
 
 #include "base/text.h"
 #include "base/values.h"
@@ -407,6 +408,54 @@ void config_section_uuid(const struct config_section *section, uint8_t *uuid)
 	name = format_text("%s/%s", config_kind_name(section->kind), section->name);
 	uuid_derive(name, uuid);
 	free(name);
+}
+
+/* Return: whether a section cannot be stopped because of a key. */
+static bool is_damaged(const struct config_section *section, enum config_key key)
+{
+	const char *text = section->values[key].text;
+
+	if (!text)
+		return config_keys[key].required & IN(section->kind);
+	switch (key) {
+	case CONFIG_DEVICE:
+		return !strchr(text, '/');
+	case CONFIG_HOTLIST:
+	case CONFIG_IMAGE:
+	case CONFIG_ORIGIN:
+		return *text != '/' || !text[1];
+	case CONFIG_UUID:
+		return uuid_is_null(section->disk.uuid);
+	default:
+		return false;
+	}
+}
+
+/**
+ * config_section_damage - find out why a section that was started cannot be stopped as recorded
+ * @section: the section
+ *
+ * Most errors do not matter: what was started is to be saved. But a stop must not crash, leave the
+ * device behind without an error, or discard data that has an image. Without a required key, the
+ * record is not complete, so that it may have lost other keys, too.
+ *
+ * Return: allocated text that follows "because", or NULL.
+ */
+char *config_section_damage(const struct config_section *section)
+{
+	enum config_key key;
+
+	for (key = 0; key < CONFIG_KEYS; key++)
+		if (is_damaged(section, key))
+			return format_text("the key '%s' is missing or invalid",
+					   config_keys[key].name);
+	if (section->kind != CONFIG_RAMDISK || section->values[CONFIG_IMAGE].text)
+		return NULL;
+	if (section->autosave || section->keep || section->compress)
+		return copy_text("the key 'image' is missing");
+	if (section->unclear)
+		return copy_text("a line that is not understood may be the key 'image'");
+	return NULL;
 }
 
 /**

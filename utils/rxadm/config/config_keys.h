@@ -69,6 +69,7 @@ struct config_section {
 	unsigned int line;
 	bool vendor;		/* is a vendor default */
 	bool broken;		/* has an error */
+	bool unclear;		/* has a line that is not understood */
 	bool noauto;		/* is selected only by its name */
 	bool remote;		/* needs the network; set by rxd-generator only */
 	int compress;		/* level for the image, or 0 */
@@ -114,6 +115,7 @@ bool config_find_kind(const char *name, enum config_kind *kind);
 const char *config_kind_name(enum config_kind kind);
 char *config_section_title(const struct config_section *section);
 void config_section_uuid(const struct config_section *section, uint8_t *uuid);
+char *config_section_damage(const struct config_section *section);
 bool config_is_called(const struct config_section *section, const char *name);
 const struct config_section *config_find(const struct config *config, const char *name);
 

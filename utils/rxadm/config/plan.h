@@ -61,8 +61,10 @@ void plan_step(struct plan *plan, enum exit_code (*make)(struct plan *plan),
 void plan_optional(struct plan *plan);
 const struct config_section *plan_section_of(const struct config *config,
 					     const struct rxd_query *disk);
+bool plan_is_exported(const struct plan *plan);
 enum exit_code plan_print_others(const struct plan *plan);
 bool plan_keeps_disk(const struct rxd_query *disk);
+enum exit_code plan_check_unsaved(const struct plan *plan);
 bool plan_find_disk(struct plan *plan);
 enum exit_code plan_device(const struct plan *plan, struct device *dev, int *index);
 enum exit_code plan_remove_same(struct plan *plan, const struct disk_seen *saved, bool *changed);

@@ -84,7 +84,7 @@ static enum exit_code load_image(struct plan *plan)
 	struct load_args args = {
 		.file = value(plan, CONFIG_IMAGE),
 		.into = device,
-		.exported = config_has_export(plan->config, plan->section),
+		.exported = plan_is_exported(plan),
 		.progress = PROGRESS_NONE,
 	};
 	enum exit_code ret;

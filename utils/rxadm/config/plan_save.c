@@ -46,6 +46,20 @@ const struct config_section *plan_section_of(const struct config *config,
 	return NULL;
 }
 
+/* Return: whether a section exports the device of the plan's section. */
+bool plan_is_exported(const struct plan *plan)
+{
+	const char *device;
+	size_t i;
+
+	for (i = 0; i < plan->config->count; i++) {
+		device = plan->config->sections[i]->values[CONFIG_DEVICE].text;
+		if (device && config_is_called(plan->section, device))
+			return true;
+	}
+	return false;
+}
+
 static enum exit_code print_other_caches(const struct config *config)
 {
 	struct caches caches;
@@ -109,6 +123,18 @@ bool plan_keeps_disk(const struct rxd_query *disk)
 static const char *image_of(const struct plan *plan)
 {
 	return plan->section->values[CONFIG_IMAGE].text;
+}
+
+/* Without its record, only the configuration tells the image: keep a disk that has none there. */
+enum exit_code plan_check_unsaved(const struct plan *plan)
+{
+	int index = plan->disk.index;
+
+	if (!plan->has_disk || plan->section->kind != CONFIG_RAMDISK || image_of(plan))
+		return EXIT_OK;
+	return report(EXIT_BUSY,
+		      "/dev/rxd%d: is kept, because its record is damaged, which may have had an image; save it if necessary, and run 'rxadm remove /dev/rxd%d'",
+		      index, index);
 }
 
 static enum exit_code save(struct plan *plan, struct save_args *args)
