@@ -51,6 +51,19 @@ static char *mkfs_path(const char *fs)
 	return path;
 }
 
+static enum exit_code check_file_system(const char *fs)
+{
+	char *program = mkfs_path(fs);
+	enum exit_code ret = EXIT_OK;
+
+	if (!program)
+		ret = report(EXIT_DEVICE,
+			     "fs '%s': there is no program mkfs.%s; install the package that has it, or choose another file system",
+			     fs, fs);
+	free(program);
+	return ret;
+}
+
 /* Create a file system only on an empty disk. A loaded image may hold no data. */
 static enum exit_code make_file_system(struct plan *plan)
 {
@@ -65,6 +78,10 @@ static enum exit_code make_file_system(struct plan *plan)
 	else
 		ret = plan->query_error;
 	if (!empty)
+		return ret;
+	/* With an image, the plan did not know that this is needed. */
+	ret = check_file_system(fs);
+	if (ret)
 		return ret;
 	program = mkfs_path(fs);
 	device = disk_path(plan);
@@ -97,19 +114,6 @@ static enum exit_code load_image(struct plan *plan)
 	free(device);
 	if (!ret && value(plan, CONFIG_FS))
 		ret = make_file_system(plan);
-	return ret;
-}
-
-static enum exit_code check_file_system(const char *fs)
-{
-	char *program = mkfs_path(fs);
-	enum exit_code ret = EXIT_OK;
-
-	if (!program)
-		ret = report(EXIT_DEVICE,
-			     "fs '%s': there is no program mkfs.%s; install the package that has it, or choose another file system",
-			     fs, fs);
-	free(program);
 	return ret;
 }
 
