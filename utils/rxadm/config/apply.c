@@ -67,7 +67,13 @@ static enum exit_code write_record(const struct config_section *section, dev_t f
 	name = config_record_path(section);
 	text = make_absolute(path);
 	record.path = text;
-	ret = file_replace("record", name, 0600, fill_record, &record);
+	/* A stop would not find its section. */
+	if (*text != '/' || strchr(text, '\n'))
+		ret = report(EXIT_PARAMETERS,
+			     "configuration '%s': its absolute path is unknown, or has a newline",
+			     text);
+	else
+		ret = file_replace("record", name, 0600, fill_record, &record);
 	free(text);
 	free(name);
 	return ret;
@@ -317,7 +323,7 @@ static enum exit_code apply_locked(struct plan *plan, const struct apply_request
 	plan->image_size = 0;
 	if (!ret)
 		ret = prepare(plan, request);
-	if (before && !request->stop)
+	if (!ret && before && !request->stop)
 		keep_folder(plan, before);
 	if (!ret && request->dry_run)
 		ret = plan_print_steps(plan, name);
