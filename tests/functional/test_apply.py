@@ -96,6 +96,17 @@ def test_stop_with_a_damaged_record(config, has_image):
     config.ok("--stop")
 
 
+def test_path_that_a_record_cannot_hold(config):
+    """Nothing is started that would not be found at the stop."""
+    folder = config.folder / "a\nb"
+    folder.mkdir()
+    with Configuration(folder) as other:
+        other.write("[ramdisk a]\nsize = 4M\n")
+        result = other.apply()
+        assert result.returncode == PARAMETERS and "newline" in result.stderr
+        assert not disk_of("ramdisk/a") and records() == []
+
+
 def test_stop_without_another_damaged_record(config):
     """A section that is stopped by its name has nothing to do with the record of another."""
     config.write(BOTH)
@@ -385,6 +396,18 @@ def test_unknown_file_system(config):
     before = state()
     config.refused(DEVICE, names=("fs 'nofs'", "mkfs.nofs"))
     assert state() == before
+
+
+def test_no_mkfs_for_an_empty_image(config):
+    """Only the load shows that the disk has no file system yet."""
+    image = config.folder / "a.img"
+    text = f"[ramdisk a]\nsize = 4M\nimage = {image}\n"
+    config.write(text)
+    config.ok()
+    config.ok("--stop")
+    config.write(text + "fs = nofs\n")
+    config.refused(DEVICE, names="fs 'nofs': there is no program mkfs.nofs")
+    assert not disk_of("ramdisk/a") and image.exists()
 
 
 def test_mkfs_that_fails(config):
