@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The memory of a RAM disk: how much a disk may take, from which NUMA node and in which
- * sizes, how much stays free for the rest of the machine, and when a write waits for memory.
+ * The memory of a RAM disk: from which NUMA node it comes, in which sizes, and when it is free
+ * again; how much stays free for the rest of the machine, and when a write waits for memory.
  *
  * A piece of several pages is split at once, so each of its pages is found and freed
  * separately.
@@ -35,6 +35,9 @@
 #define MEMORY_WAIT_ALL		(120 * HZ)
 #define MEMORY_WAIT_STEP	(HZ / 20)
 
+/* Single pages of a CPU that wait for the next grace period at most. */
+#define RETIRED_BATCH		64
+
 /* Pages that caches give back to a write that finds no memory. */
 #define GIVE_PAGES		(SZ_1M >> PAGE_SHIFT)
 
@@ -52,14 +55,40 @@ static DEFINE_PER_CPU(long, owners_held);
 
 /*
  * Pages and leaves of all stores since the module was loaded: how many were queued for
- * freeing, and how many of these are free. Tasks that need memory sleep on freed_wait.
+ * freeing, and how many of these are free. Both change once for many pages. Tasks that need memory
+ * sleep on freed_wait.
  */
 static atomic_long_t retired_pages;
-static atomic_long_t freed_pages;
+/* First writes read this. */
+static atomic_long_t freed_pages ____cacheline_aligned_in_smp;
+static DECLARE_WAIT_QUEUE_HEAD(freed_wait);
 
 /* How many of the pages that are queued for freeing were replaced by a write. */
-static atomic_long_t replaced_pages;
-static DECLARE_WAIT_QUEUE_HEAD(freed_wait);
+static atomic_long_t replaced_pages ____cacheline_aligned_in_smp;
+
+/**
+ * struct retired_batch - single pages that wait for a grace period
+ * @lock: protects all members; the callback reads @sent without it, because only the callback
+ *	changes @sent while it is not NULL
+ * @rcu: the callback that frees @sent
+ * @sent: the first of the pages whose grace period has begun; NULL if there are none
+ * @queued: the first of the pages that have left a store since then, and are not counted yet
+ * @nr: number of pages from @queued on
+ *
+ * Each page links to the next by its private word. One callback frees many pages: RCU throttles
+ * large numbers of callbacks.
+ */
+struct retired_batch {
+	spinlock_t lock;
+	struct rcu_head rcu;
+	struct page *sent;
+	struct page *queued;
+	unsigned int nr;
+};
+
+static DEFINE_PER_CPU(struct retired_batch, retired_batches) = {
+	.lock = __SPIN_LOCK_UNLOCKED(retired_batches.lock),
+};
 
 /**
  * rxd_note_retired - count pages that are queued for freeing
@@ -109,7 +138,7 @@ long rxd_retired_pages(void)
 /* Are there pages to be freed, or were there some since rxd_freed_pages() returned @freed? */
 static bool is_freeing(long freed)
 {
-	return rxd_retired_pages() || atomic_long_read(&freed_pages) != freed;
+	return rxd_retired_pages() || rxd_freed_pages() != freed;
 }
 
 /**
@@ -274,8 +303,7 @@ static int wait_for_pages(unsigned long nr, int shortage)
 {
 	long last = atomic_long_read(&retired_pages);
 
-	if (wait_event_killable(freed_wait, memory_is_there(nr) ||
-				atomic_long_read(&freed_pages) - last >= 0))
+	if (wait_event_killable(freed_wait, memory_is_there(nr) || rxd_freed_pages() - last >= 0))
 		return -EINTR;
 	return memory_is_there(nr) ? 0 : shortage;
 }
@@ -297,55 +325,6 @@ int rxd_prepare_table(size_t size)
 	return nr <= MEMORY_CHECK_INTERVAL ? 0 : wait_for_pages(nr, -ENOMEM);
 }
 EXPORT_SYMBOL_NS_GPL(rxd_prepare_table, RXD_NS);
-
-/**
- * rxd_store_set_limit - limit the memory that data may take
- * @store: the store
- * @limit: number of pages; ULONG_MAX for no limit
- *
- * A limit below the current use frees nothing; it only prevents growth.
- */
-void rxd_store_set_limit(struct rxd_store *store, unsigned long limit)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&store->leaf_lock, flags);
-	WRITE_ONCE(store->mem_limit, limit);
-	WRITE_ONCE(store->limit, min(limit, store->cap));
-	spin_unlock_irqrestore(&store->leaf_lock, flags);
-}
-
-/**
- * rxd_store_set_cap - limit the memory that the data of a cache may take
- * @store: the store, which the cache owns
- * @cap: number of pages; ULONG_MAX for no limit
- *
- * The limit of rxd_store_set_limit() applies as well. As with that, nothing is freed.
- */
-void rxd_store_set_cap(struct rxd_store *store, unsigned long cap)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&store->leaf_lock, flags);
-	WRITE_ONCE(store->cap, cap);
-	WRITE_ONCE(store->limit, min(store->mem_limit, cap));
-	spin_unlock_irqrestore(&store->leaf_lock, flags);
-}
-EXPORT_SYMBOL_NS_GPL(rxd_store_set_cap, RXD_NS);
-
-/**
- * rxd_store_excess - get the memory beyond the limit of rxd_store_set_cap()
- * @store: the store
- *
- * Return: number of pages that must be freed until the store is within this limit.
- */
-unsigned long rxd_store_excess(const struct rxd_store *store)
-{
-	unsigned long used = atomic_long_read(&store->used), cap = READ_ONCE(store->cap);
-
-	return used > cap ? used - cap : 0;
-}
-EXPORT_SYMBOL_NS_GPL(rxd_store_excess, RXD_NS);
 
 /**
  * rxd_store_set_bdi - set the device whose data a store holds
@@ -515,9 +494,9 @@ void rxd_store_free_page(struct page *page)
 }
 EXPORT_SYMBOL_NS_GPL(rxd_store_free_page, RXD_NS);
 
-static void free_pages_rcu(struct rcu_head *head)
+/* Return: number of pages. */
+static long free_chain(struct page *page)
 {
-	struct page *page = container_of(head, struct page, rcu_head);
 	struct page *next;
 	long nr = 0;
 
@@ -525,7 +504,12 @@ static void free_pages_rcu(struct rcu_head *head)
 		next = (struct page *)page_private(page);
 		rxd_store_free_page(page);
 	}
-	rxd_note_freed(nr);
+	return nr;
+}
+
+static void free_pages_rcu(struct rcu_head *head)
+{
+	rxd_note_freed(free_chain(container_of(head, struct page, rcu_head)));
 }
 
 /**
@@ -552,6 +536,66 @@ void rxd_retire_pages(struct page *first, unsigned int nr)
 		return;
 	rxd_note_retired(nr);
 	rxd_free_later(first);
+}
+
+static void free_batch_rcu(struct rcu_head *head);
+
+/* Return: the first of the pages that are queued, which are counted from now on, or NULL. */
+static struct page *take_queued(struct retired_batch *batch)
+{
+	struct page *first = batch->queued;
+
+	lockdep_assert_held(&batch->lock);
+	if (first)
+		rxd_note_retired(batch->nr);
+	batch->queued = NULL;
+	batch->nr = 0;
+	return first;
+}
+
+/* Begin the grace period of the pages that are queued. */
+static void send_batch(struct retired_batch *batch)
+{
+	batch->sent = take_queued(batch);
+	if (batch->sent)
+		call_rcu_hurry(&batch->rcu, free_batch_rcu);
+}
+
+static void free_batch_rcu(struct rcu_head *head)
+{
+	struct retired_batch *batch = container_of(head, struct retired_batch, rcu);
+	unsigned long flags;
+	long nr;
+
+	nr = free_chain(batch->sent);
+	/* Count the next pages first, so that a write which is short of memory waits for them. */
+	spin_lock_irqsave(&batch->lock, flags);
+	send_batch(batch);
+	spin_unlock_irqrestore(&batch->lock, flags);
+	rxd_note_freed(nr);
+}
+
+/**
+ * rxd_retire_page - free a page that has left a store, after a grace period
+ * @page: the page
+ *
+ * Pages that leave while the grace period of an earlier one lasts wait for the next one, together.
+ * Their number is bounded, because they use memory for longer.
+ */
+void rxd_retire_page(struct page *page)
+{
+	struct retired_batch *batch = raw_cpu_ptr(&retired_batches);
+	unsigned long flags;
+
+	spin_lock_irqsave(&batch->lock, flags);
+	set_page_private(page, (unsigned long)batch->queued);
+	batch->queued = page;
+	batch->nr++;
+	if (!batch->sent)
+		send_batch(batch);
+	else if (batch->nr == RETIRED_BATCH)
+		rxd_free_later(take_queued(batch));
+	spin_unlock_irqrestore(&batch->lock, flags);
 }
 
 static void free_replaced_rcu(struct rcu_head *head)
@@ -599,72 +643,6 @@ void rxd_expect_nothing_left(void)
 	WARN_ONCE(pages || owners || rxd_retired_pages(),
 		  "%ld pages, %ld owners and %ld retired pages are left\n", pages, owners,
 		  rxd_retired_pages());
-}
-
-/**
- * rxd_store_charge - charge pages that will hold data, within the limit
- * @store: the store
- * @nr: number of pages
- *
- * Return: number of pages that were charged; fewer than @nr at the limit.
- */
-unsigned int rxd_store_charge(struct rxd_store *store, unsigned int nr)
-{
-	long used = atomic_long_read(&store->used);
-	unsigned long limit;
-
-	do {
-		limit = READ_ONCE(store->limit);
-		if ((unsigned long)used >= limit)
-			return 0;
-		nr = min_t(unsigned long, nr, limit - used);
-	} while (!atomic_long_try_cmpxchg(&store->used, &used, used + nr));
-	return nr;
-}
-
-/**
- * rxd_store_note_max_used - record the number of pages that hold data if it is a new maximum
- * @store: the store
- * @used: number of pages
- *
- * First writes do not call this. The number peaks just before it falls, so it is enough to
- * record it when pages are freed and when the counters are read.
- */
-void rxd_store_note_max_used(struct rxd_store *store, long used)
-{
-	long max_used = atomic_long_read(&store->max_used);
-
-	while (used > max_used &&
-	       !atomic_long_try_cmpxchg(&store->max_used, &max_used, used))
-		;
-}
-
-/**
- * rxd_store_uncharge - undo the charge of pages that did not enter the store
- * @store: the store
- * @nr: number of pages
- */
-void rxd_store_uncharge(struct rxd_store *store, unsigned long nr)
-{
-	if (nr)
-		atomic_long_sub(nr, &store->used);
-}
-
-/**
- * rxd_store_discharge - end the charge of pages that have left the store
- * @store: the store
- * @nr: number of pages
- */
-void rxd_store_discharge(struct rxd_store *store, unsigned long nr)
-{
-	if (!nr)
-		return;
-	/*
-	 * Record the peak first: a task that sees the fall must see the peak. The second call
-	 * records pages that were charged in between.
-	 */
-	rxd_store_note_max_used(store, atomic_long_read(&store->used));
-	rxd_store_note_max_used(store, atomic_long_fetch_sub(nr, &store->used));
 }
 
 /**
@@ -824,8 +802,8 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 	if (left <= 0)
 		return false;
 	if (is_freeing(freed)) {
-		wait_event_timeout(freed_wait, atomic_long_read(&freed_pages) != freed ||
-				   READ_ONCE(store->lost), may_take_back ? HZ : left);
+		wait_event_timeout(freed_wait, rxd_freed_pages() != freed || READ_ONCE(store->lost),
+				   may_take_back ? HZ : left);
 		return true;
 	}
 	dirty = dirty_pages_of_others(store);
@@ -876,9 +854,9 @@ void rxd_write_end_wait(struct rxd_write *write)
  *
  * Return: 0; -ENOSPC if the limit or the available memory is too low; -EINTR if the task is killed.
  */
-int rxd_store_prepare_fill(const struct rxd_store *store, unsigned long nr)
+int rxd_store_prepare_fill(struct rxd_store *store, unsigned long nr)
 {
-	if (store && !rxd_store_has_room(store, nr))
+	if (store && !rxd_store_has_room(store, nr) && !rxd_store_return_stocks(store, nr))
 		return -ENOSPC;
 	return wait_for_pages(nr + rxd_nr_leaves(nr), -ENOSPC);
 }

@@ -322,7 +322,7 @@ static unsigned int write_hole(struct rxd_store *store, u64 pos, const void *src
 	unsigned int entered, wanted;
 	struct rxd_leaf *leaf;
 
-	write->limited = !rxd_store_has_room(store, 1);
+	write->limited = !rxd_store_may_charge(store);
 	if (write->limited)
 		return 0;
 	if (write->taken == write->nr) {
@@ -332,7 +332,9 @@ static unsigned int write_hole(struct rxd_store *store, u64 pos, const void *src
 		rxd_write_alloc(write, store, pgno, wanted);
 	}
 
-	nr = rxd_store_charge(store, min(nr, write->nr - write->taken));
+	nr = min(nr, write->nr - write->taken);
+	if (nr)
+		nr = rxd_store_charge_stocked(store, nr);
 	if (!nr)
 		return 0;
 	leaf = rxd_leaf_get(store, pgno, nr, write->gfp);

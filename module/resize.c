@@ -22,14 +22,15 @@
 /* Freeze the queue, because I/O in flight was checked against the old capacity. */
 static void rxd_cut_store(struct rxd_disk *rxd, unsigned long nr_pages, bool only_zeroes)
 {
+	struct rxd_store_stats before, after;
 	unsigned int memflags;
-	long used;
 
 	memflags = rxd_freeze_queue(rxd->gd->queue);
-	used = atomic_long_read(&rxd->store->used);
+	rxd_store_get_stats(rxd->store, &before);
 	rxd_store_shrink(rxd->store, nr_pages);
+	rxd_store_get_stats(rxd->store, &after);
 	/* Last: a number that is reported meanwhile is that of the old data. */
-	if (!only_zeroes && atomic_long_read(&rxd->store->used) < used)
+	if (!only_zeroes && after.used < before.used)
 		rxd_note_change(&rxd->changes);
 	rxd_unfreeze_queue(rxd->gd->queue, memflags);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The interface between the parts of the page store: the index of pages (store.c), what
- * several stores share (share.c, share-marks.c), allocation (alloc.c), and copies (copy.c).
+ * several stores share (share.c, share-marks.c), the limit (charge.c), allocation (alloc.c), and
+ * copies (copy.c).
  */
 #ifndef RXD_STORE_INTERNAL_H
 #define RXD_STORE_INTERNAL_H
@@ -12,6 +13,7 @@
 #include <linux/math.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/types.h>
 
@@ -156,16 +158,35 @@ static inline long rxd_node_state(const struct pglist_data *node, enum node_stat
 	return atomic_long_read(&node->vm_stat[item]);
 }
 
-/* alloc.c: the limit */
+/* charge.c */
 
-unsigned long rxd_headroom(void);
+/* Pages that a processor charges in advance at most. */
+#define RXD_STOCK	32
+
 unsigned int rxd_store_charge(struct rxd_store *store, unsigned int nr);
+unsigned int rxd_store_charge_stocked(struct rxd_store *store, unsigned int nr);
 void rxd_store_uncharge(struct rxd_store *store, unsigned long nr);
 void rxd_store_discharge(struct rxd_store *store, unsigned long nr);
-void rxd_store_note_max_used(struct rxd_store *store, long used);
+bool rxd_store_return_stocks(struct rxd_store *store, unsigned long nr);
+unsigned long rxd_store_count_used(struct rxd_store *store, unsigned long *max_used);
+
+/**
+ * rxd_store_may_charge - check whether a page is within the limit
+ * @store: the store
+ *
+ * This is a hint, as rxd_store_has_room().
+ *
+ * Return: true if one more page may hold data now.
+ */
+static inline bool rxd_store_may_charge(struct rxd_store *store)
+{
+	return atomic_read(raw_cpu_ptr(store->stock)) > 0 || rxd_store_has_room(store, 1) ||
+	       rxd_store_return_stocks(store, 1);
+}
 
 /* alloc.c: memory */
 
+unsigned long rxd_headroom(void);
 struct rxd_leaf *rxd_leaf_alloc(const struct rxd_store *store, unsigned long pgno, gfp_t gfp);
 void rxd_write_alloc(struct rxd_write *write, const struct rxd_store *store,
 		     unsigned long pgno, unsigned int nr);
@@ -181,6 +202,7 @@ void rxd_note_retired(unsigned long nr);
 void rxd_note_freed(unsigned long nr);
 void rxd_free_later(struct page *first);
 void rxd_retire_pages(struct page *first, unsigned int nr);
+void rxd_retire_page(struct page *page);
 void rxd_retire_replaced(struct page *page);
 void rxd_note_owners(long nr);
 void rxd_expect_nothing_left(void);

@@ -102,8 +102,9 @@ struct rxd_store *rxd_store_create(unsigned long nr_pages,
 		goto out_free_store;
 
 	store->on_node = kcalloc(nr_node_ids, sizeof(*store->on_node), GFP_KERNEL);
-	if (!store->on_node)
-		goto out_free_dir;
+	store->stock = alloc_percpu_gfp(atomic_t, GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
+	if (!store->on_node || !store->stock)
+		goto out_free_counters;
 
 	rcu_assign_pointer(store->dir, dir);
 	store->nr_pages = nr_pages;
@@ -114,10 +115,13 @@ struct rxd_store *rxd_store_create(unsigned long nr_pages,
 	store->lent_from = ULONG_MAX;
 	store->options = *options;
 	spin_lock_init(&store->leaf_lock);
+	spin_lock_init(&store->charge_lock);
 	INIT_LIST_HEAD(&store->sharer);
 	return store;
 
-out_free_dir:
+out_free_counters:
+	free_percpu(store->stock);
+	kfree(store->on_node);
 	kvfree(dir);
 out_free_store:
 	kfree(store);
@@ -140,6 +144,7 @@ void rxd_store_destroy(struct rxd_store *store)
 	if (!store)
 		return;
 	rxd_lift_remove(store);
+	rxd_store_return_stocks(store, 0);
 	/* Writes that are short of memory wait for the memory of this store. */
 	rxd_note_retired(nr_to_free(store));
 	spin_lock(&doomed_lock);
@@ -168,11 +173,10 @@ EXPORT_SYMBOL_NS_GPL(rxd_store_nr_pages, RXD_NS);
  */
 void rxd_store_get_stats(struct rxd_store *store, struct rxd_store_stats *stats)
 {
-	stats->used = atomic_long_read(&store->used);
-	rxd_store_note_max_used(store, stats->used);
-	stats->max_used = atomic_long_read(&store->max_used);
+	stats->used = rxd_store_count_used(store, &stats->max_used);
 	stats->limit = READ_ONCE(store->mem_limit);
 	stats->index_bytes = sizeof(*store) + nr_node_ids * sizeof(*store->on_node) +
+			     num_possible_cpus() * sizeof(*store->stock) +
 			     READ_ONCE(store->dir_leaves) * sizeof(struct rxd_leaf *) +
 			     atomic_long_read(&store->leaves) * sizeof(struct rxd_leaf) +
 			     READ_ONCE(store->record_bytes);
@@ -426,8 +430,7 @@ int rxd_store_exchange(struct rxd_store *store, unsigned long pgno, struct page 
 		rxd_store_discharge(store, 1);
 		rxd_leaf_put(store, leaf, pgno, 1);
 	}
-	set_page_private(old, 0);
-	rxd_retire_pages(old, 1);
+	rxd_retire_page(old);
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(rxd_store_exchange, RXD_NS);
@@ -693,6 +696,7 @@ static void free_store(struct rxd_store *store)
 	free_leaves(&lists);
 	kvfree(rcu_access_pointer(store->dir));
 	kfree(store->on_node);
+	free_percpu(store->stock);
 	rxd_hold_free(store->hold);
 	kfree(store);
 	/* Pages that other stores share are not freed: no task needs to wait for them. */
@@ -790,6 +794,8 @@ void rxd_store_clear(struct rxd_store *store)
 	unsigned int node;
 
 	drop_leaves(store, 0, rxd_nr_leaves(store->nr_pages));
+	/* A cache, which begins with an empty store, counts on what is charged. */
+	rxd_store_return_stocks(store, 0);
 	for (node = 0; node < nr_node_ids; node++)
 		atomic_long_set(&store->on_node[node].used, 0);
 	if (READ_ONCE(store->lent_from) != ULONG_MAX)
@@ -1008,6 +1014,8 @@ void rxd_store_end_moves(struct rxd_moves *moves)
 void rxd_store_drain(void)
 {
 	flush_work(&reap_work);
+	rcu_barrier();
+	/* Pages that were queued behind a batch are sent when that is free. */
 	rcu_barrier();
 }
 

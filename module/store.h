@@ -112,7 +112,8 @@ struct rxd_store_node {
  * @bdi: the device whose dirty pages a write does not wait for, or NULL
  * @short_since: when writes began to wait for writeback, in jiffies, or 0
  * @hold: what holds writes, or NULL; changed while there is no I/O
- * @leaf_lock: serialises adding and removing leaves, replacing @dir, and changing @limit
+ * @stock: pages that each processor has charged in advance, see charge.c
+ * @leaf_lock: serialises adding and removing leaves, and replacing @dir
  * @next_dir: the new directory while @dir is being replaced
  * @dir_leaves: number of leaves that @dir has room for
  * @record_bytes: memory of the record of changes, in bytes
@@ -128,10 +129,12 @@ struct rxd_store_node {
  * @pass: the last pass of share-marks.c over this store
  * @has_marks: the last pass has left a mark, or marks were set since it began
  * @limit: maximum of @used: the lower one of @mem_limit and @cap. Caches change it while they fill
- * @used: number of pages that hold data, or that writes in flight have charged
+ * @used: number of pages that hold data, that writes in flight have charged, or that are in stock
  * @lent_from: pages beyond this number are lent, see lend.c; ULONG_MAX: none is
  * @on_node: the pages on each node
- * @max_used: the largest @used that was recorded: when pages were freed or counters read
+ * @charge_lock: serialises changing @limit and @max_used, and all changes of @stock but taking from it
+ * @has_stock: a processor may have a stock
+ * @max_used: the largest number of pages that was recorded: when pages left or counters were read
  * @leaves: number of leaves
  *
  * All I/O reads the first cache line. Only writes that are short of memory write to it.
@@ -143,7 +146,8 @@ struct rxd_store {
 	struct backing_dev_info *bdi;
 	unsigned long short_since;
 	struct rxd_hold *hold;
-	/* adding and removing leaves, replacing @dir, changing @limit */
+	atomic_t __percpu *stock;
+	/* adding and removing leaves, replacing @dir */
 	spinlock_t leaf_lock ____cacheline_aligned_in_smp;
 	struct rxd_leaf __rcu **next_dir;
 	unsigned long dir_leaves;
@@ -163,11 +167,14 @@ struct rxd_store {
 	unsigned long limit;
 	unsigned long lent_from;
 	struct rxd_store_node *on_node;
-	atomic_long_t max_used;
+	/* changing @limit, @max_used, and @stock but for taking from it */
+	spinlock_t charge_lock;
+	bool has_stock;
+	unsigned long max_used;
 	atomic_long_t leaves;
 };
 
-static_assert(offsetofend(struct rxd_store, hold) <= SMP_CACHE_BYTES);
+static_assert(offsetofend(struct rxd_store, stock) <= SMP_CACHE_BYTES);
 
 /**
  * struct rxd_moves - the pages of a store that have not got their new numbers yet
@@ -261,10 +268,10 @@ void rxd_store_drain(void);
 unsigned long rxd_store_nr_pages(const struct rxd_store *store);
 
 /**
- * rxd_store_used - get the number of pages that hold data
+ * rxd_store_used - get the number of pages that hold data or are charged in advance
  * @store: the store
  *
- * Return: number of pages.
+ * Return: number of pages; the store of a cache has none in advance.
  */
 static inline unsigned long rxd_store_used(const struct rxd_store *store)
 {
@@ -323,7 +330,7 @@ void rxd_store_read(struct rxd_store *store, u64 pos, void *dst, unsigned int le
 int rxd_store_write_part(struct rxd_store *store, u64 pos, const void *src,
 			 unsigned int len, struct rxd_write *write);
 int rxd_store_zero(struct rxd_store *store, u64 pos, unsigned int len, struct rxd_write *write);
-int rxd_store_prepare_fill(const struct rxd_store *store, unsigned long nr);
+int rxd_store_prepare_fill(struct rxd_store *store, unsigned long nr);
 int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long nr,
 		   struct rxd_write *write);
 unsigned long rxd_store_free_range(struct rxd_store *store, unsigned long first,

@@ -6,7 +6,7 @@ named function. Otherwise the mutation is refused, because the sources have chan
 be rewritten.
 """
 
-STORE, ALLOC, COPY = "module/store.c", "module/alloc.c", "module/copy.c"
+STORE, CHARGE, ALLOC, COPY = (f"module/{name}.c" for name in ("store", "charge", "alloc", "copy"))
 FILL, WRITE = "dm-target/fill.c", "dm-target/write.c"
 LOOKUP, STATE, RANGES = (f"dm-target/{name}.c" for name in ("lookup", "state", "ranges"))
 MODEL = ["model"]
@@ -26,8 +26,9 @@ MUTATIONS = [
     ("barrier", "end-range-mb", RANGES, "rxc_ranges_remove",
      [("\tsmp_mb__after_spinlock();\n", "")], MODEL, []),
 
-    ("order", "recycle-before-grace-period", ALLOC, "rxd_free_later",
-     [("call_rcu_hurry(&first->rcu_head, free_pages_rcu)", "free_pages_rcu(&first->rcu_head)")],
+    ("order", "recycle-before-grace-period", ALLOC, "rxd_retire_page",
+     [("\tspin_lock_irqsave(&batch->lock, flags);\n",
+       "\trxd_store_free_page(page);\n\treturn;\n\tspin_lock_irqsave(&batch->lock, flags);\n")],
      ["rxd_store_race", "rxcache_index"], CACHE),
     ("order", "enter-before-filled", COPY, "write_hole",
      [("\tfill_pages(write, nr, offset_in_page(pos), src, len);\n", ""),
@@ -55,9 +56,9 @@ MUTATIONS = [
        "\trxc_ranges_add(&index->ranges, range);\n")],
      ["rxcache_index", "smoke"], CACHE),
 
-    ("condition", "limit-by-one", ALLOC, "rxd_store_charge",
+    ("condition", "limit-by-one", CHARGE, "charge_directly",
      [("if ((unsigned long)used >= limit)", "if ((unsigned long)used > limit)"),
-      ("nr, limit - used)", "nr, limit - used + 1)")],
+      ("left = limit - used;", "left = limit - used + 1;")],
      ["rxd_store"], DISK),
     ("condition", "zeroes-of-part", COPY, "all_zeroes",
      [("if (offset_in_page(pos) || len != PAGE_SIZE)", "if (!len)"),

@@ -131,6 +131,7 @@ static void test_grace_period(void)
 #define alloc_pages_node	test_alloc_pages
 
 #include "../module/store.c"
+#include "../module/charge.c"
 #include "../module/alloc.c"
 #include "../module/copy.c"
 #include "../module/share.c"

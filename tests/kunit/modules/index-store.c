@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "../module/store.c"
+#include "../module/charge.c"
 #include "../module/alloc.c"
 #include "../module/copy.c"
 #include "../module/share.c"

@@ -9,6 +9,7 @@
 #include "lend-test.h"
 
 #include "../module/store.c"
+#include "../module/charge.c"
 #include "../module/alloc.c"
 #include "../module/copy.c"
 #include "../module/share.c"

@@ -10,7 +10,7 @@ long test_awaited(void)
 
 long test_freed(void)
 {
-	return atomic_long_read(&freed_pages);
+	return rxd_freed_pages();
 }
 
 long test_owners(void)

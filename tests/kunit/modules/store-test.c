@@ -387,6 +387,27 @@ static void freed_page_outlives_its_readers(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, page_is_there(store, 5));
 }
 
+/* More than one callback frees, within one grace period; and some behind a page that is waiting. */
+static void drain_waits_for_all_batches(struct kunit *test)
+{
+	const unsigned long counts[] = { 1, 2, 3 * PER_LEAF };
+	struct rxd_store *store = make_store(test, 3 * PER_LEAF);
+	long pages = atomic_long_read(&test_pages);
+	unsigned long pgno;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(counts); i++) {
+		fill(test, store, 0, counts[i], 0x11);
+		rcu_read_lock();
+		for (pgno = 0; pgno < counts[i]; pgno++)
+			rxd_store_exchange(store, pgno, NULL, RXD_GFP_NOWAIT);
+		KUNIT_EXPECT_GE(test, atomic_long_read(&test_pages), pages + (long)counts[i]);
+		rcu_read_unlock();
+		rxd_store_drain();
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&test_pages), pages);
+	}
+}
+
 /* The first try finds no page, and the second one follows after a grace period. */
 static void write_waits_for_retired_pages(struct kunit *test)
 {
@@ -491,6 +512,114 @@ static void limit_below_used_frees_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_page(store, 5, buf), -ENOSPC);
 	rxd_store_set_limit(store, 5);
 	KUNIT_EXPECT_EQ(test, write_page(store, 5, buf), 0);
+}
+
+/* A stock is taken far from this limit, and not near it. */
+#define STOCK_LIMIT	(64 * (2UL + num_possible_cpus()))
+
+static struct rxd_store *make_store_with_stock(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 2 * STOCK_LIMIT);
+
+	rxd_store_set_limit(store, STOCK_LIMIT);
+	fill(test, store, 0, 1, 0x11);
+	KUNIT_EXPECT_GT(test, rxd_store_used(store), 1);
+	KUNIT_EXPECT_EQ(test, used(store), 1);
+	KUNIT_EXPECT_EQ(test, max_used(store), 1);
+	return store;
+}
+
+static void limit_includes_stocks_of_others(struct kunit *test)
+{
+	struct rxd_store *store = make_store_with_stock(test);
+	u8 *buf = make_buf(test, 0x22);
+
+	test_move_stock(store);
+	fill(test, store, 1, STOCK_LIMIT - 1, 0x22);
+	KUNIT_EXPECT_EQ(test, write_page(store, STOCK_LIMIT, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, used(store), STOCK_LIMIT);
+	KUNIT_EXPECT_EQ(test, max_used(store), STOCK_LIMIT);
+}
+
+static void limit_of_a_fill_includes_stocks(struct kunit *test)
+{
+	struct rxd_store *store = make_store_with_stock(test);
+
+	test_move_stock(store);
+	KUNIT_EXPECT_EQ(test, rxd_store_prepare_fill(store, STOCK_LIMIT - 1), 0);
+	KUNIT_EXPECT_EQ(test, rxd_store_prepare_fill(store, STOCK_LIMIT), -ENOSPC);
+}
+
+/* Pages that enter as those of a cache take from no stock. */
+static void limit_leaves_a_part_of_a_write(struct kunit *test)
+{
+	struct rxd_store *store = make_store_with_stock(test);
+	unsigned long pgno = 1, stock = rxd_store_used(store) - 1;
+	struct page *page;
+
+	for (; rxd_store_used(store) < STOCK_LIMIT; pgno++) {
+		page = rxd_store_alloc_page(store, pgno, RXD_GFP);
+		KUNIT_ASSERT_NOT_NULL(test, page);
+		KUNIT_ASSERT_EQ(test, rxd_store_exchange(store, pgno, page, RXD_GFP), 0);
+	}
+	KUNIT_EXPECT_EQ(test, used(store), STOCK_LIMIT - stock);
+	KUNIT_EXPECT_EQ(test, fill_range(store, pgno, 2 * stock), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, used(store), STOCK_LIMIT);
+}
+
+static void no_stock_near_the_limit(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 8);
+
+	rxd_store_set_limit(store, 8);
+	fill(test, store, 0, 3, 0x11);
+	KUNIT_EXPECT_EQ(test, rxd_store_used(store), 3);
+}
+
+/* However much is written at once, and however often. */
+static void stock_is_bounded(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 4 * PER_LEAF);
+	unsigned long most = 0, nr, pgno = 0;
+
+	for (nr = 1; pgno + nr < 4 * PER_LEAF; nr += 5) {
+		KUNIT_EXPECT_EQ(test, fill_range(store, pgno, nr), 0);
+		pgno += nr;
+		most = max(most, rxd_store_used(store) - used(store));
+	}
+	KUNIT_EXPECT_GT(test, most, 0);
+	KUNIT_EXPECT_LE(test, most, 32 * num_possible_cpus());
+}
+
+static void limit_below_a_stock(struct kunit *test)
+{
+	struct rxd_store *store = make_store_with_stock(test);
+	u8 *buf = make_buf(test, 0x22);
+
+	fill(test, store, 1, 1, 0x22);
+	rxd_store_set_limit(store, 2);
+	KUNIT_EXPECT_EQ(test, rxd_store_used(store), 2);
+	KUNIT_EXPECT_EQ(test, write_page(store, 2, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, used(store), 2);
+}
+
+static void max_used_has_no_stock(struct kunit *test)
+{
+	struct rxd_store *store = make_store_with_stock(test);
+
+	fill(test, store, 1, 4, 0x22);
+	KUNIT_EXPECT_EQ(test, rxd_store_free_range(store, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, used(store), 0);
+	KUNIT_EXPECT_EQ(test, max_used(store), 5);
+}
+
+/* A cache counts on what is charged. */
+static void clear_returns_stocks(struct kunit *test)
+{
+	struct rxd_store *store = make_store_with_stock(test);
+
+	rxd_store_clear(store);
+	KUNIT_EXPECT_EQ(test, rxd_store_used(store), 0);
 }
 
 static void short_memory_refuses_writes(struct kunit *test)
@@ -1565,6 +1694,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(free_range_of_nothing),
 	KUNIT_CASE(write_after_free_shows_no_old_data),
 	KUNIT_CASE(freed_page_outlives_its_readers),
+	KUNIT_CASE(drain_waits_for_all_batches),
 	KUNIT_CASE(write_waits_for_retired_pages),
 	KUNIT_CASE(nowait_write_does_not_wait_for_retired_pages),
 	KUNIT_CASE(limit_stops_growth),
@@ -1572,6 +1702,14 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(limit_zero_refuses_all),
 	KUNIT_CASE(limit_counts_what_was_freed),
 	KUNIT_CASE(limit_below_used_frees_nothing),
+	KUNIT_CASE(limit_includes_stocks_of_others),
+	KUNIT_CASE(limit_of_a_fill_includes_stocks),
+	KUNIT_CASE(limit_leaves_a_part_of_a_write),
+	KUNIT_CASE(no_stock_near_the_limit),
+	KUNIT_CASE(stock_is_bounded),
+	KUNIT_CASE(limit_below_a_stock),
+	KUNIT_CASE(max_used_has_no_stock),
+	KUNIT_CASE(clear_returns_stocks),
 	KUNIT_CASE(short_memory_refuses_writes),
 	KUNIT_CASE(short_memory_lets_overwrite),
 	KUNIT_CASE(grow_keeps_data),

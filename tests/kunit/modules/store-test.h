@@ -93,6 +93,9 @@ long test_freed(void);
 /* Pretend that writes have replaced pages, which wait to be freed; or, if negative, are free. */
 void test_note_replaced(long nr);
 
+/* Move what this CPU has charged in advance to another one. */
+void test_move_stock(struct rxd_store *store);
+
 /* Other owners of leaves and pages. */
 long test_owners(void);
 

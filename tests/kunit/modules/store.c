@@ -175,6 +175,7 @@ static void test_resched(void)
 #include "../module/store.c"
 /* The clock by which a write waits for memory. */
 #define jiffies			(jiffies + READ_ONCE(test_memory.late))
+#include "../module/charge.c"
 #include "../module/alloc.c"
 #include "../module/copy.c"
 #undef jiffies
@@ -182,6 +183,15 @@ static void test_resched(void)
 #include "../module/hold.c"
 #include "../module/record.c"
 #include "../module/expendable.c"
+
+void test_move_stock(struct rxd_store *store)
+{
+	int cpu = raw_smp_processor_id(), other = cpumask_any_but(cpu_online_mask, cpu);
+
+	if (other < nr_cpu_ids)
+		atomic_add(atomic_xchg(per_cpu_ptr(store->stock, cpu), 0),
+			   per_cpu_ptr(store->stock, other));
+}
 
 void test_note_replaced(long nr)
 {
