@@ -79,7 +79,7 @@ static atomic_long_t replaced_pages ____cacheline_aligned_in_smp;
  * large numbers of callbacks.
  */
 struct retired_batch {
-	spinlock_t lock;
+	spinlock_t lock; /* all members */
 	struct rcu_head rcu;
 	struct page *sent;
 	struct page *queued;

@@ -132,7 +132,8 @@ struct rxd_store_node {
  * @used: number of pages that hold data, that writes in flight have charged, or that are in stock
  * @lent_from: pages beyond this number are lent, see lend.c; ULONG_MAX: none is
  * @on_node: the pages on each node
- * @charge_lock: serialises changing @limit and @max_used, and all changes of @stock but taking from it
+ * @charge_lock: serialises changing @limit and @max_used, and all changes of @stock but taking from
+ *	it
  * @has_stock: a processor may have a stock
  * @max_used: the largest number of pages that was recorded: when pages left or counters were read
  * @leaves: number of leaves
