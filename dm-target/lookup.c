@@ -175,7 +175,7 @@ static long find_at_home(const struct rxc_index *index, u64 block, unsigned long
 	unsigned int way;
 
 	for (way = home * HINTS_IN_WORD; way < end; way++) {
-		/* No acquire: rxc_index_hit_page() reads the tag again before the data is read. */
+		/* No acquire: page_of_hit() reads the tag again before the data is read. */
 		if (is_valid(READ_ONCE(index->tags[first + way]), block))
 			return first + way;
 	}
@@ -187,7 +187,7 @@ static long find_at_home(const struct rxc_index *index, u64 block, unsigned long
  * @index: the index
  * @block: block number
  *
- * Call this before rxc_index_find(); in a long range, several blocks ahead.
+ * Call this before the look-up, under rcu_read_lock(); in a long range, several blocks ahead.
  */
 void rxc_index_prefetch(const struct rxc_index *index, u64 block)
 {
@@ -196,22 +196,11 @@ void rxc_index_prefetch(const struct rxc_index *index, u64 block)
 
 	prefetch(&index->hints[set]);
 	prefetch(&index->tags[slot]);
-	rcu_read_lock();
 	/* A prefetch of NULL does no harm. */
 	prefetch(rxd_store_slot(index->store, slot * index->block_pages));
-	rcu_read_unlock();
 }
 
-/**
- * rxc_index_find - find the slot of a block
- * @index: the index
- * @block: block number
- *
- * Takes no lock, so the answer may be out of date on return.
- *
- * Return: the slot that holds the valid block, or -1.
- */
-long rxc_index_find(struct rxc_index *index, u64 block)
+static __always_inline long find(const struct rxc_index *index, u64 block)
 {
 	unsigned long set = set_of(index, block);
 	const struct rxc_hints *hints = &index->hints[set];
@@ -235,6 +224,20 @@ long rxc_index_find(struct rxc_index *index, u64 block)
 		}
 	}
 	return -1;
+}
+
+/**
+ * rxc_index_find - find the slot of a block
+ * @index: the index
+ * @block: block number
+ *
+ * Takes no lock, so the answer may be out of date on return.
+ *
+ * Return: the slot that holds the valid block, or -1.
+ */
+long rxc_index_find(struct rxc_index *index, u64 block)
+{
+	return find(index, block);
 }
 
 /**
@@ -265,32 +268,20 @@ void rxc_index_touch(struct rxc_index *index, unsigned long slot)
 	u64 old = READ_ONCE(index->tags[slot]);
 	u64 new;
 
-	if (rxc_tag_state(old) != RXC_VALID)
+	if ((old & RXC_TAG_USES) == RXC_TAG_USES || rxc_tag_state(old) != RXC_VALID)
 		return;
 	new = (old & ~RXC_TAG_POLICY) | (u64)rxc_policy_touch(old) << RXC_TAG_POLICY_SHIFT;
 	/* If a racing update wins, this one is lost: the count need not be exact. */
-	if (new != old)
-		cmpxchg_relaxed(&index->tags[slot], old, new);
+	cmpxchg_relaxed(&index->tags[slot], old, new);
 }
 
-/**
- * rxc_index_hit_page - get a page of a block that rxc_index_find() has found
- * @index: the index
- * @slot: what rxc_index_find() returned
- * @block: block number
- * @i: number of the page in the block
- *
- * Call under rcu_read_lock(). Until rcu_read_unlock(), the page holds data of this block,
- * or newer data of the same block.
- *
+/*
  * If the page pointer is the same before and after the tag was valid, it did not change in
  * between, because a page never enters a slot twice within a grace period while there is I/O. So
  * it is the page of the block in the tag.
- *
- * Return: the page, or NULL if the block has left the slot.
  */
-struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64 block,
-				unsigned int i)
+static __always_inline struct page *page_of_hit(const struct rxc_index *index, unsigned long slot,
+						u64 block, unsigned int i)
 {
 	struct page __rcu **place;
 	struct page *page;
@@ -307,6 +298,44 @@ struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64
 	if (!is_valid(tag, block) || rcu_access_pointer(*place) != page)
 		return NULL;
 	return page;
+}
+
+/**
+ * rxc_index_hit_page - get a page of a block that was found
+ * @index: the index
+ * @slot: what rxc_index_find() or rxc_index_hit() returned
+ * @block: block number
+ * @i: number of the page in the block
+ *
+ * Call under rcu_read_lock(). Until rcu_read_unlock(), the page holds data of this block,
+ * or newer data of the same block.
+ *
+ * Return: the page, or NULL if the block has left the slot.
+ */
+struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64 block,
+				unsigned int i)
+{
+	return page_of_hit(index, slot, block, i);
+}
+
+/**
+ * rxc_index_hit - find a block, and get a page of it
+ * @index: the index
+ * @block: block number
+ * @i: number of the page in the block
+ * @page: set to the page, as by rxc_index_hit_page(), or to NULL
+ *
+ * Call under rcu_read_lock().
+ *
+ * Return: the slot; it has no meaning without a page.
+ */
+unsigned long rxc_index_hit(struct rxc_index *index, u64 block, unsigned int i,
+			    struct page **page)
+{
+	long slot = find(index, block);
+
+	*page = slot >= 0 ? page_of_hit(index, slot, block, i) : NULL;
+	return slot;
 }
 
 /**

@@ -10,7 +10,9 @@
 #include <linux/completion.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sizes.h>
 
 #include "../module/compat.h"
 #include "../module/rxd.h"
@@ -20,6 +22,8 @@
 #define MAX_PAGES	BIO_MAX_VECS
 /* How many blocks ahead a long read or write prefetches the index. */
 #define BLOCKS_AHEAD	4
+/* Other tasks may run, and a grace period may end, after so many bytes of a hit. */
+#define HIT_PART	SZ_64K
 /* A prefetch waits until no other I/O was seen for this long (see MAX_PATIENCE). */
 #define QUIET_TIME	(HZ / 20)
 
@@ -127,7 +131,7 @@ static inline void count_error(struct rxcache *c, blk_status_t status)
 		rxc_stat_inc(c->stats, RXC_ORIGIN_ERRORS);
 }
 
-/* Prefetch the index for the first blocks of a range. */
+/* Prefetch the index for the first blocks of a range. Call under rcu_read_lock(). */
 static inline void begin_looking(struct rxcache *c, u64 block, u64 end)
 {
 	u64 until = min(end, block + BLOCKS_AHEAD);
@@ -138,6 +142,16 @@ static inline void begin_looking(struct rxcache *c, u64 block, u64 end)
 
 /* Prefetch the index for a later block of a long range. */
 static inline void look_ahead(struct rxcache *c, u64 block, u64 end)
+{
+	if (block + BLOCKS_AHEAD >= end)
+		return;
+	rcu_read_lock();
+	rxc_index_prefetch(c->index, block + BLOCKS_AHEAD);
+	rcu_read_unlock();
+}
+
+/* The same as look_ahead(), for callers that hold rcu_read_lock(). */
+static inline void look_ahead_locked(struct rxcache *c, u64 block, u64 end)
 {
 	if (block + BLOCKS_AHEAD < end)
 		rxc_index_prefetch(c->index, block + BLOCKS_AHEAD);

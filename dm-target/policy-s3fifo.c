@@ -34,6 +34,8 @@
 #define S3_STAMP	GENMASK(9, 3)
 #define S3_STAMPS	128
 
+static_assert(RXC_TAG_USES == (u64)S3_FREQ << RXC_TAG_POLICY_SHIFT);
+
 /* Uses that a block needs to move to the main queue. */
 #define MOVE_FREQ	2
 

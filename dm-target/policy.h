@@ -2,6 +2,7 @@
 #ifndef RXC_POLICY_H
 #define RXC_POLICY_H
 
+#include <linux/bits.h>
 #include <linux/limits.h>
 #include <linux/types.h>
 
@@ -13,6 +14,9 @@
 
 /* A bit for each way of a set. */
 #define RXC_ALL_WAYS	U64_MAX
+
+/* The bits of a tag that count uses. Further uses change nothing when all of them are set. */
+#define RXC_TAG_USES	GENMASK_ULL(5, 4)
 
 struct rxc_policy;
 

@@ -31,28 +31,36 @@ static void copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *src
 	}
 }
 
-/* Copy the part of a block that a bio asks for. Call under rcu_read_lock(). */
-static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block,
-		     unsigned long slot, struct bio *bio, struct bvec_iter *iter)
+/*
+ * Copy the part of a block that a bio asks for. Call under rcu_read_lock().
+ *
+ * Return: false if it is not cached.
+ */
+static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block, struct bio *bio,
+		     struct bvec_iter *iter)
 {
 	u64 pos = max(block_sector(c, block), span->sector) << SECTOR_SHIFT;
 	u64 end = min(block_sector(c, block + 1), span->end_sector) << SECTOR_SHIFT;
 	unsigned int offset = pos - (block_sector(c, block) << SECTOR_SHIFT);
 	struct bvec_iter saved = *iter;
+	unsigned long slot;
 	struct page *page;
 	unsigned int len;
 
-	for (; pos < end; pos += len, offset += len) {
+	slot = rxc_index_hit(c->index, block, offset >> PAGE_SHIFT, &page);
+	while (page) {
 		len = min_t(u64, end - pos, PAGE_SIZE - offset_in_page(offset));
-		page = rxc_index_hit_page(c->index, slot, block, offset >> PAGE_SHIFT);
-		if (!page) {
-			*iter = saved;
-			return false;
-		}
 		copy_to_bio(bio, iter, page_address(page) + offset_in_page(offset), len);
+		pos += len;
+		offset += len;
+		if (pos == end) {
+			rxc_index_touch(c->index, slot);
+			return true;
+		}
+		page = rxc_index_hit_page(c->index, slot, block, offset >> PAGE_SHIFT);
 	}
-	rxc_index_touch(c->index, slot);
-	return true;
+	*iter = saved;
+	return false;
 }
 
 /* Copy the leading blocks that are cached. Return: the first block that is not cached. */
@@ -60,21 +68,23 @@ static u64 read_hits(struct rxcache *c, const struct rxc_span *span, struct bio 
 {
 	u64 block = span->first, end = min(span->end, c->nr_blocks);
 	struct bvec_iter iter = bio->bi_iter;
-	long slot;
-	bool hit;
+	unsigned int pause = iter.bi_size;
 
+	rcu_read_lock();
 	begin_looking(c, block, end);
 	while (block < end) {
-		look_ahead(c, block, end);
-		rcu_read_lock();
-		slot = rxc_index_find(c->index, block);
-		hit = slot >= 0 && copy_hit(c, span, block, slot, bio, &iter);
-		rcu_read_unlock();
-		if (!hit)
+		look_ahead_locked(c, block, end);
+		if (!copy_hit(c, span, block, bio, &iter))
 			break;
-		if (++block < end)
+		block++;
+		if (pause - iter.bi_size >= HIT_PART && block < end) {
+			pause = iter.bi_size;
+			rcu_read_unlock();
 			let_others_run(bio);
+			rcu_read_lock();
+		}
 	}
+	rcu_read_unlock();
 	return block;
 }
 

@@ -36,7 +36,7 @@
 
 static void set_state(u64 *tag, enum rxc_state state)
 {
-	/* Pairs with the acquire in rxc_index_hit_page(). */
+	/* Pairs with the acquire in page_of_hit(). */
 	smp_store_release(tag, (READ_ONCE(*tag) & ~(RXC_TAG_STATE | RXC_TAG_DOOMED)) | state);
 }
 
@@ -134,7 +134,7 @@ static void vacate_slot(struct rxc_index *index, unsigned long slot, struct list
 {
 	assert_locked(index, slot / index->ways);
 	set_state(&index->tags[slot], RXC_EMPTY);
-	/* The tag changes before the pages go: pairs with rxc_index_hit_page(). */
+	/* The tag changes before the pages go: pairs with page_of_hit(). */
 	smp_wmb();
 	if (pages)
 		take_pages(index, slot, pages);
@@ -157,7 +157,7 @@ static int replace_pages(struct rxc_index *index, unsigned long slot, struct lis
 	int ret;
 
 	assert_locked(index, slot / index->ways);
-	/* The tag changes before the pages do: pairs with rxc_index_hit_page(). */
+	/* The tag changes before the pages do: pairs with page_of_hit(). */
 	smp_wmb();
 	ret = install_pages(index, slot, pages);
 	WARN_ON_ONCE(ret);

@@ -480,7 +480,7 @@ inline end_io(b, was, ok)
 #define FOUND		(hit_page[r] == RETIRED -> retired[r] : data[hit_slot[r]])
 
 /*
- * read_hits(), again and again. rxc_index_find() may name any slot, since its answer may be
+ * read_hits(), again and again. The look-up may name any slot, since its answer may be
  * out of date; a slot without a page is refused whatever its tag says.
  */
 proctype hit(byte r)
@@ -508,7 +508,7 @@ end_idle:
 		fi;
 #endif
 		hit_page[r] = IN_SLOT;
-		printf("rxc_index_hit_page(block %d, slot %d): a page\n", b, hit_slot[r])
+		printf("page_of_hit(block %d, slot %d): a page\n", b, hit_slot[r])
 	}
 #ifdef NO_ACQUIRE
 	/* The copy, or the second look at the pointer, may come before the tag. */
@@ -526,12 +526,12 @@ end_idle:
 	   }
 	:: atomic {
 		PAGE_IS_STILL;
-		printf("rxc_index_hit_page(block %d): the page still\n", b)
+		printf("page_of_hit(block %d): the page still\n", b)
 	   }
 	   atomic {
 		if
 		:: TAG_IS_VALID ->
-			printf("rxc_index_hit_page(block %d): tag valid\n", b);
+			printf("page_of_hit(block %d): tag valid\n", b);
 			goto copy
 		:: else -> goto no_hit
 		fi
@@ -541,7 +541,7 @@ end_idle:
 	atomic {
 		if
 		:: TAG_IS_VALID ->
-			printf("rxc_index_hit_page(block %d): tag valid\n", b)
+			printf("page_of_hit(block %d): tag valid\n", b)
 		:: else -> goto no_hit
 		fi
 #ifdef NO_RECHECK
@@ -553,7 +553,7 @@ end_idle:
 	:: atomic {
 		if
 		:: PAGE_IS_STILL ->
-			printf("rxc_index_hit_page(block %d): the page still\n", b);
+			printf("page_of_hit(block %d): the page still\n", b);
 			goto copy
 		:: else -> goto no_hit
 		fi
@@ -578,7 +578,7 @@ tag_first:
 	atomic {
 		if
 		:: TAG_IS_VALID ->
-			printf("rxc_index_hit_page(block %d, slot %d): tag valid\n", b, hit_slot[r])
+			printf("page_of_hit(block %d, slot %d): tag valid\n", b, hit_slot[r])
 		:: else -> goto no_hit
 		fi
 	}
@@ -586,7 +586,7 @@ tag_first:
 		if
 		:: has_page[hit_slot[r]] ->
 			hit_page[r] = IN_SLOT;
-			printf("rxc_index_hit_page(block %d): a page, twice\n", b);
+			printf("page_of_hit(block %d): a page, twice\n", b);
 			goto copy
 		:: else -> goto no_hit
 		fi

@@ -15,9 +15,9 @@ DISK = ["test_create_remove.py", "test_full.py", "test_memory.py"]
 
 # kind, name, file, function, [what is replaced, by what]..., KUnit suites or MODEL, tests
 MUTATIONS = [
-    ("barrier", "hit-page-rmb", LOOKUP, "rxc_index_hit_page",
+    ("barrier", "hit-page-rmb", LOOKUP, "page_of_hit",
      [("\tsmp_rmb();\n", "")], MODEL, []),
-    ("barrier", "hit-page-acquire", LOOKUP, "rxc_index_hit_page",
+    ("barrier", "hit-page-acquire", LOOKUP, "page_of_hit",
      [("smp_load_acquire(&index->tags[slot])", "READ_ONCE(index->tags[slot])")], MODEL, []),
     ("barrier", "set-state-release", STATE, "set_state",
      [("smp_store_release(tag,", "WRITE_ONCE(*tag,")], MODEL, []),
@@ -56,9 +56,9 @@ MUTATIONS = [
        "\trxc_ranges_add(&index->ranges, range);\n")],
      ["rxcache_index", "smoke"], CACHE),
 
-    ("condition", "limit-by-one", CHARGE, "charge_directly",
+    ("condition", "limit-by-one", CHARGE, "rxd_store_charge",
      [("if ((unsigned long)used >= limit)", "if ((unsigned long)used > limit)"),
-      ("left = limit - used;", "left = limit - used + 1;")],
+      ("nr, limit - used)", "nr, limit - used + 1)")],
      ["rxd_store"], DISK),
     ("condition", "zeroes-of-part", COPY, "all_zeroes",
      [("if (offset_in_page(pos) || len != PAGE_SIZE)", "if (!len)"),
