@@ -333,8 +333,11 @@ static unsigned int write_hole(struct rxd_store *store, u64 pos, const void *src
 	}
 
 	nr = min(nr, write->nr - write->taken);
-	if (nr)
-		nr = rxd_store_charge_stocked(store, nr);
+	if (!nr)
+		return 0;
+	nr = rxd_store_charge_stocked(store, nr);
+	/* Another writer may have got the last page: memory is not short. */
+	write->limited = !nr;
 	if (!nr)
 		return 0;
 	leaf = rxd_leaf_get(store, pgno, nr, write->gfp);

@@ -60,6 +60,7 @@ struct test_memory {
 	unsigned long pages_left;
 	unsigned int nr_refusals;
 	void (*at_refusal)(void);
+	void (*at_grant)(void);
 	void (*at_free)(struct page *page);
 	void (*at_grace)(void);
 	void (*at_resched)(void);
@@ -95,6 +96,9 @@ void test_note_replaced(long nr);
 
 /* Move what this CPU has charged in advance to another one. */
 void test_move_stock(struct rxd_store *store);
+
+/* The largest number of pages that a CPU has charged in advance. */
+unsigned int test_largest_stock(const struct rxd_store *store);
 
 /* Other owners of leaves and pages. */
 long test_owners(void);

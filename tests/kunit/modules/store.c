@@ -116,6 +116,8 @@ static struct page *test_alloc_pages(int node, gfp_t gfp, unsigned int order)
 	}
 	if (order > test_memory.max_order || nr > test_memory.pages_left || !grant(nr))
 		return NULL;
+	if (test_memory.at_grant)
+		test_memory.at_grant();
 	page = count_pages_out(alloc_pages_node(NUMA_NO_NODE, gfp, order), order);
 	if (!page)
 		return NULL;
@@ -191,6 +193,15 @@ void test_move_stock(struct rxd_store *store)
 	if (other < nr_cpu_ids)
 		atomic_add(atomic_xchg(per_cpu_ptr(store->stock, cpu), 0),
 			   per_cpu_ptr(store->stock, other));
+}
+
+unsigned int test_largest_stock(const struct rxd_store *store)
+{
+	int cpu, most = 0;
+
+	for_each_possible_cpu(cpu)
+		most = max(most, atomic_read(per_cpu_ptr(store->stock, cpu)));
+	return most;
 }
 
 void test_note_replaced(long nr)
