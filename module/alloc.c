@@ -35,8 +35,8 @@
 #define MEMORY_WAIT_ALL		(120 * HZ)
 #define MEMORY_WAIT_STEP	(HZ / 20)
 
-/* Single pages of a CPU that wait for the next grace period at most. */
-#define RETIRED_BATCH		64
+/* Single pages of a CPU that wait for the next grace period at most: 256 KiB. */
+#define RETIRED_BATCH		max(SZ_256K >> PAGE_SHIFT, 1)
 
 /* Pages that caches give back to a write that finds no memory. */
 #define GIVE_PAGES		(SZ_1M >> PAGE_SHIFT)
@@ -91,7 +91,7 @@ static DEFINE_PER_CPU(struct retired_batch, retired_batches) = {
 };
 
 /**
- * rxd_note_retired - count pages that are queued for freeing
+ * rxd_note_retired - count pages that are going to be freed after a grace period
  * @nr: number of pages; rxd_note_freed() counts each of them once it is free
  */
 void rxd_note_retired(unsigned long nr)
@@ -123,9 +123,10 @@ long rxd_freed_pages(void)
 }
 
 /**
- * rxd_retired_pages - get the number of pages that are queued for freeing
+ * rxd_retired_pages - get the number of pages that are being freed
  *
- * Return: number of pages.
+ * Return: number of pages, without up to RETIRED_BATCH of each CPU that wait behind others. It is 0
+ * only if there are none of these, either.
  */
 long rxd_retired_pages(void)
 {
@@ -139,6 +140,114 @@ long rxd_retired_pages(void)
 static bool is_freeing(long freed)
 {
 	return rxd_retired_pages() || rxd_freed_pages() != freed;
+}
+
+/* Return: number of pages. */
+static long free_chain(struct page *page)
+{
+	struct page *next;
+	long nr = 0;
+
+	for (; page; page = next, nr++) {
+		next = (struct page *)page_private(page);
+		rxd_store_free_page(page);
+	}
+	return nr;
+}
+
+static void free_pages_rcu(struct rcu_head *head)
+{
+	rxd_note_freed(free_chain(container_of(head, struct page, rcu_head)));
+}
+
+/**
+ * rxd_free_later - free pages that were counted by rxd_note_retired(), after a grace period
+ * @first: the first page; each page links to the next by its private word; NULL is allowed
+ *
+ * RCU throttles large numbers of callbacks. With a callback for each page, the memory
+ * would be free only long after a discard.
+ */
+void rxd_free_later(struct page *first)
+{
+	if (first)
+		call_rcu_hurry(&first->rcu_head, free_pages_rcu);
+}
+
+static void free_batch_rcu(struct rcu_head *head);
+
+/* Return: the first of the pages that are queued, which are counted from now on, or NULL. */
+static struct page *take_queued(struct retired_batch *batch)
+{
+	struct page *first = batch->queued;
+
+	lockdep_assert_held(&batch->lock);
+	if (first)
+		rxd_note_retired(batch->nr);
+	batch->queued = NULL;
+	batch->nr = 0;
+	return first;
+}
+
+/* Begin the grace period of the pages that are queued. */
+static void send_batch(struct retired_batch *batch)
+{
+	batch->sent = take_queued(batch);
+	if (batch->sent)
+		call_rcu_hurry(&batch->rcu, free_batch_rcu);
+}
+
+static void free_batch_rcu(struct rcu_head *head)
+{
+	struct retired_batch *batch = container_of(head, struct retired_batch, rcu);
+	unsigned long flags;
+	long nr;
+
+	nr = free_chain(batch->sent);
+	/* Count the next pages first, so that a write which is short of memory waits for them. */
+	spin_lock_irqsave(&batch->lock, flags);
+	send_batch(batch);
+	spin_unlock_irqrestore(&batch->lock, flags);
+	rxd_note_freed(nr);
+}
+
+/**
+ * rxd_retire_page - free a page that has left a store, after a grace period
+ * @page: the page
+ *
+ * Pages that leave while the grace period of an earlier one lasts wait for the next one, together.
+ * Their number is bounded, because they use memory for longer.
+ */
+void rxd_retire_page(struct page *page)
+{
+	struct retired_batch *batch = raw_cpu_ptr(&retired_batches);
+	unsigned long flags;
+
+	spin_lock_irqsave(&batch->lock, flags);
+	set_page_private(page, (unsigned long)batch->queued);
+	batch->queued = page;
+	batch->nr++;
+	if (!batch->sent)
+		send_batch(batch);
+	else if (batch->nr == RETIRED_BATCH)
+		rxd_free_later(take_queued(batch));
+	spin_unlock_irqrestore(&batch->lock, flags);
+}
+
+/**
+ * rxd_retire_pages - free pages that have left a store, after a grace period
+ * @first: the first page, as for rxd_free_later()
+ * @nr: number of pages
+ */
+void rxd_retire_pages(struct page *first, unsigned int nr)
+{
+	if (!first)
+		return;
+	if (nr == 1) {
+		rxd_retire_page(first);
+		return;
+	}
+	rxd_note_retired(nr);
+	rxd_free_later(first);
 }
 
 /**
@@ -292,6 +401,21 @@ static bool memory_is_there(unsigned long nr)
 	return cpu_lists_have((long)nr + missing_pages(0));
 }
 
+/* Count the pages that are queued behind others, and have them freed after a grace period. */
+static void send_all_queued(void)
+{
+	struct retired_batch *batch;
+	unsigned long flags;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		batch = per_cpu_ptr(&retired_batches, cpu);
+		spin_lock_irqsave(&batch->lock, flags);
+		rxd_free_later(take_queued(batch));
+		spin_unlock_irqrestore(&batch->lock, flags);
+	}
+}
+
 /*
  * Wait until @nr pages can be allocated, until the pages that are queued for freeing now
  * are free, or until the task is killed. Caches free pages all the time, so do not wait
@@ -301,8 +425,10 @@ static bool memory_is_there(unsigned long nr)
  */
 static int wait_for_pages(unsigned long nr, int shortage)
 {
-	long last = atomic_long_read(&retired_pages);
+	long last;
 
+	send_all_queued();
+	last = atomic_long_read(&retired_pages);
 	if (wait_event_killable(freed_wait, memory_is_there(nr) || rxd_freed_pages() - last >= 0))
 		return -EINTR;
 	return memory_is_there(nr) ? 0 : shortage;
@@ -493,110 +619,6 @@ void rxd_store_free_page(struct page *page)
 	__free_page(page);
 }
 EXPORT_SYMBOL_NS_GPL(rxd_store_free_page, RXD_NS);
-
-/* Return: number of pages. */
-static long free_chain(struct page *page)
-{
-	struct page *next;
-	long nr = 0;
-
-	for (; page; page = next, nr++) {
-		next = (struct page *)page_private(page);
-		rxd_store_free_page(page);
-	}
-	return nr;
-}
-
-static void free_pages_rcu(struct rcu_head *head)
-{
-	rxd_note_freed(free_chain(container_of(head, struct page, rcu_head)));
-}
-
-/**
- * rxd_free_later - free pages that were counted by rxd_note_retired(), after a grace period
- * @first: the first page; each page links to the next by its private word; NULL is allowed
- *
- * RCU throttles large numbers of callbacks. With a callback for each page, the memory
- * would be free only long after a discard.
- */
-void rxd_free_later(struct page *first)
-{
-	if (first)
-		call_rcu_hurry(&first->rcu_head, free_pages_rcu);
-}
-
-/**
- * rxd_retire_pages - free pages that have left a store, after a grace period
- * @first: the first page, as for rxd_free_later()
- * @nr: number of pages
- */
-void rxd_retire_pages(struct page *first, unsigned int nr)
-{
-	if (!first)
-		return;
-	rxd_note_retired(nr);
-	rxd_free_later(first);
-}
-
-static void free_batch_rcu(struct rcu_head *head);
-
-/* Return: the first of the pages that are queued, which are counted from now on, or NULL. */
-static struct page *take_queued(struct retired_batch *batch)
-{
-	struct page *first = batch->queued;
-
-	lockdep_assert_held(&batch->lock);
-	if (first)
-		rxd_note_retired(batch->nr);
-	batch->queued = NULL;
-	batch->nr = 0;
-	return first;
-}
-
-/* Begin the grace period of the pages that are queued. */
-static void send_batch(struct retired_batch *batch)
-{
-	batch->sent = take_queued(batch);
-	if (batch->sent)
-		call_rcu_hurry(&batch->rcu, free_batch_rcu);
-}
-
-static void free_batch_rcu(struct rcu_head *head)
-{
-	struct retired_batch *batch = container_of(head, struct retired_batch, rcu);
-	unsigned long flags;
-	long nr;
-
-	nr = free_chain(batch->sent);
-	/* Count the next pages first, so that a write which is short of memory waits for them. */
-	spin_lock_irqsave(&batch->lock, flags);
-	send_batch(batch);
-	spin_unlock_irqrestore(&batch->lock, flags);
-	rxd_note_freed(nr);
-}
-
-/**
- * rxd_retire_page - free a page that has left a store, after a grace period
- * @page: the page
- *
- * Pages that leave while the grace period of an earlier one lasts wait for the next one, together.
- * Their number is bounded, because they use memory for longer.
- */
-void rxd_retire_page(struct page *page)
-{
-	struct retired_batch *batch = raw_cpu_ptr(&retired_batches);
-	unsigned long flags;
-
-	spin_lock_irqsave(&batch->lock, flags);
-	set_page_private(page, (unsigned long)batch->queued);
-	batch->queued = page;
-	batch->nr++;
-	if (!batch->sent)
-		send_batch(batch);
-	else if (batch->nr == RETIRED_BATCH)
-		rxd_free_later(take_queued(batch));
-	spin_unlock_irqrestore(&batch->lock, flags);
-}
 
 static void free_replaced_rcu(struct rcu_head *head)
 {

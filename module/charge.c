@@ -18,6 +18,38 @@
 #include "compat.h"
 #include "store-internal.h"
 
+/*
+ * While others write, the number may be too low, by what they charge meanwhile. Without the lock,
+ * it may also be too high, by what they take into stock.
+ *
+ * Return: number of pages that hold data.
+ */
+static unsigned long count_used(const struct rxd_store *store)
+{
+	unsigned long used, stocks = 0;
+	int cpu;
+
+	if (READ_ONCE(store->has_stock)) {
+		for_each_possible_cpu(cpu)
+			stocks += atomic_read(per_cpu_ptr(store->stock, cpu));
+	}
+	/* In the other order, a page that is freed and then taken from stock would count twice. */
+	smp_rmb();
+	used = atomic_long_read(&store->used);
+	return used - min(used, stocks);
+}
+
+/* Return: number of pages that hold data. */
+static unsigned long note_max_used(struct rxd_store *store)
+{
+	unsigned long used = count_used(store);
+
+	lockdep_assert_held(&store->charge_lock);
+	if (used > store->max_used)
+		WRITE_ONCE(store->max_used, used);
+	return used;
+}
+
 /* Return: true if there were any. */
 static bool return_stocks(struct rxd_store *store)
 {
@@ -28,12 +60,14 @@ static bool return_stocks(struct rxd_store *store)
 	lockdep_assert_held(&store->charge_lock);
 	if (!store->has_stock)
 		return false;
+	/* Before the number falls: see rxd_store_discharge(). */
+	note_max_used(store);
 	for_each_possible_cpu(cpu) {
 		stock = per_cpu_ptr(store->stock, cpu);
 		if (atomic_read(stock))
 			nr += atomic_xchg(stock, 0);
 	}
-	store->has_stock = false;
+	WRITE_ONCE(store->has_stock, false);
 	atomic_long_sub(nr, &store->used);
 	return nr;
 }
@@ -158,7 +192,7 @@ static unsigned int charge_locked(struct rxd_store *store, unsigned int nr, atom
 	if (!charged && return_stocks(store))
 		charged = rxd_store_charge(store, nr);
 	if (charged > nr) {
-		store->has_stock = true;
+		WRITE_ONCE(store->has_stock, true);
 		atomic_add(charged - nr, stock);
 		charged = nr;
 	}
@@ -180,25 +214,13 @@ unsigned int rxd_store_charge_stocked(struct rxd_store *store, unsigned int nr)
 	int left = atomic_read(stock);
 	unsigned int charged = 0;
 
-	while (left >= (int)nr)
+	while (left >= (int)nr) {
 		if (atomic_try_cmpxchg(stock, &left, left - nr))
 			return nr;
+	}
 	if (nr >= RXD_STOCK || !is_far_from_limit(store, nr))
 		charged = rxd_store_charge(store, nr);
 	return charged ?: charge_locked(store, nr, stock);
-}
-
-/* Return: number of pages that hold data. */
-static unsigned long count_used(const struct rxd_store *store)
-{
-	unsigned long used = atomic_long_read(&store->used), stocks = 0;
-	int cpu;
-
-	lockdep_assert_held(&store->charge_lock);
-	if (store->has_stock)
-		for_each_possible_cpu(cpu)
-			stocks += atomic_read(per_cpu_ptr(store->stock, cpu));
-	return used - min(used, stocks);
 }
 
 /**
@@ -215,9 +237,8 @@ unsigned long rxd_store_count_used(struct rxd_store *store, unsigned long *max_u
 	unsigned long flags, used;
 
 	spin_lock_irqsave(&store->charge_lock, flags);
-	used = count_used(store);
-	*max_used = max(READ_ONCE(store->max_used), used);
-	WRITE_ONCE(store->max_used, *max_used);
+	used = note_max_used(store);
+	*max_used = store->max_used;
 	spin_unlock_irqrestore(&store->charge_lock, flags);
 	return used;
 }
@@ -240,7 +261,7 @@ void rxd_store_uncharge(struct rxd_store *store, unsigned long nr)
  */
 void rxd_store_discharge(struct rxd_store *store, unsigned long nr)
 {
-	unsigned long max_used;
+	unsigned long flags;
 
 	if (!nr)
 		return;
@@ -248,7 +269,11 @@ void rxd_store_discharge(struct rxd_store *store, unsigned long nr)
 	 * A task that sees the fall must see the peak. Pages that others charge just now may be
 	 * missing.
 	 */
-	if (rxd_store_used(store) > READ_ONCE(store->max_used))
-		rxd_store_count_used(store, &max_used);
+	if (rxd_store_used(store) > READ_ONCE(store->max_used) &&
+	    count_used(store) > READ_ONCE(store->max_used)) {
+		spin_lock_irqsave(&store->charge_lock, flags);
+		note_max_used(store);
+		spin_unlock_irqrestore(&store->charge_lock, flags);
+	}
 	atomic_long_sub(nr, &store->used);
 }

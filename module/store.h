@@ -131,11 +131,11 @@ struct rxd_store_node {
  * @limit: maximum of @used: the lower one of @mem_limit and @cap. Caches change it while they fill
  * @used: number of pages that hold data, that writes in flight have charged, or that are in stock
  * @lent_from: pages beyond this number are lent, see lend.c; ULONG_MAX: none is
+ * @max_used: the largest number of pages that was recorded: when pages left or counters were read
  * @on_node: the pages on each node
  * @charge_lock: serialises changing @limit and @max_used, and all changes of @stock but taking from
  *	it
  * @has_stock: a processor may have a stock
- * @max_used: the largest number of pages that was recorded: when pages left or counters were read
  * @leaves: number of leaves
  *
  * All I/O reads the first cache line. Only writes that are short of memory write to it.
@@ -167,11 +167,11 @@ struct rxd_store {
 	atomic_long_t used ____cacheline_aligned_in_smp;
 	unsigned long limit;
 	unsigned long lent_from;
+	unsigned long max_used;
 	struct rxd_store_node *on_node;
 	/* changing @limit, @max_used, and @stock but for taking from it */
-	spinlock_t charge_lock;
+	spinlock_t charge_lock ____cacheline_aligned_in_smp;
 	bool has_stock;
-	unsigned long max_used;
 	atomic_long_t leaves;
 };
 
@@ -298,7 +298,8 @@ static inline bool rxd_store_would_borrow(const struct rxd_store *store, unsigne
  * @store: the store
  * @nr: number of pages
  *
- * This is a hint: another task may use the room before the caller does.
+ * This is a hint: another task may use the room before the caller does. What processors have in
+ * stock counts as used, see rxd_store_may_charge(); a cache has none.
  *
  * Return: true if @nr more pages may hold data now.
  */
