@@ -54,8 +54,8 @@ size_t rxc_index_metadata_bytes(const struct rxc_index *index);
 void rxc_index_prefetch(const struct rxc_index *index, u64 block);
 long rxc_index_find(struct rxc_index *index, u64 block);
 bool rxc_index_block_in(struct rxc_index *index, unsigned long slot, u64 *block);
-unsigned long rxc_index_hit(struct rxc_index *index, u64 block, unsigned int i,
-			    struct page **page);
+struct page *rxc_index_hit(struct rxc_index *index, u64 block, unsigned int i,
+			   unsigned long *slot);
 void rxc_index_touch(struct rxc_index *index, unsigned long slot);
 struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64 block,
 				unsigned int i);

@@ -323,19 +323,19 @@ struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64
  * @index: the index
  * @block: block number
  * @i: number of the page in the block
- * @page: set to the page, as by rxc_index_hit_page(), or to NULL
+ * @slot: set to its slot, if there is a page
  *
  * Call under rcu_read_lock().
  *
- * Return: the slot; it has no meaning without a page.
+ * Return: the page, as of rxc_index_hit_page(), or NULL if the block is not cached.
  */
-unsigned long rxc_index_hit(struct rxc_index *index, u64 block, unsigned int i,
-			    struct page **page)
+struct page *rxc_index_hit(struct rxc_index *index, u64 block, unsigned int i,
+			   unsigned long *slot)
 {
-	long slot = find(index, block);
+	long found = find(index, block);
 
-	*page = slot >= 0 ? page_of_hit(index, slot, block, i) : NULL;
-	return slot;
+	*slot = found;
+	return found >= 0 ? page_of_hit(index, found, block, i) : NULL;
 }
 
 /**

@@ -47,7 +47,7 @@ static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block, 
 	struct page *page;
 	unsigned int len;
 
-	slot = rxc_index_hit(c->index, block, offset >> PAGE_SHIFT, &page);
+	page = rxc_index_hit(c->index, block, offset >> PAGE_SHIFT, &slot);
 	while (page) {
 		len = min_t(u64, end - pos, PAGE_SIZE - offset_in_page(offset));
 		copy_to_bio(bio, iter, page_address(page) + offset_in_page(offset), len);

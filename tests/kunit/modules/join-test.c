@@ -27,11 +27,11 @@
 #define NR_BLOCKS	1024
 #define NR_SLOTS	256
 #define DISK_SIZE	(NR_BLOCKS * PAGE_SIZE)
-#define MAX_IO		(8 * SECTORS)
+#define MAX_IO		(24 * SECTORS)
 #define IDLE		IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0)
 /* Blocks that a fill may span. */
 #define REGION		BIO_MAX_VECS
-#define DROPPED		4
+#define DROPPED		20
 
 /**
  * struct gate - the origin
@@ -122,8 +122,7 @@ void test_others_run(void)
 	}
 	if (j) {
 		rxc_index_drop(j->c.index, DROPPED, 1);
-		/* Wait until the pages of the block are free. */
-		rcu_barrier();
+		rxd_store_drain();
 	}
 	cond_resched();
 }
@@ -454,6 +453,23 @@ static void drop_between_readers(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, READ_ONCE(drops));
 	KUNIT_EXPECT_FALSE(test, is_cached(j, DROPPED));
 	KUNIT_EXPECT_EQ(test, nr_reads(j), 1);
+}
+
+/* Other tasks run after 64 KiB, and may drop a block that is still to be copied. */
+static void drop_during_a_long_hit(struct kunit *test)
+{
+	struct join *j = test->priv;
+	struct io *io;
+
+	expect_old(test, start_read(test, 0, 24));
+	WRITE_ONCE(drops, j);
+	io = start_read(test, 0, 24);
+	KUNIT_EXPECT_NULL(test, xchg(&drops, NULL));
+	KUNIT_EXPECT_EQ(test, io->nr, DROPPED * SECTORS);
+	expect_old(test, io);
+	KUNIT_EXPECT_EQ(test, nr_reads(j), 1);
+	expect_old(test, start_read(test, DROPPED, 4));
+	KUNIT_EXPECT_EQ(test, nr_reads(j), 2);
 }
 
 /* The origin has answered, and the data are being copied to the first reader. */
@@ -892,6 +908,7 @@ static struct kunit_case join_cases[] = {
 	KUNIT_CASE(join_beside_a_discard),
 	KUNIT_CASE(join_beside_a_drop),
 	KUNIT_CASE(drop_between_readers),
+	KUNIT_CASE(drop_during_a_long_hit),
 	KUNIT_CASE(join_a_completed_fill),
 	KUNIT_CASE(join_a_failing_fill),
 	KUNIT_CASE(no_fill_after_a_failure),
