@@ -83,6 +83,7 @@ def test_hit_ratios(advising):
     assert "less than an hour" in rxadm("advise", advising.name).stderr
 
 
+@pytest.mark.long
 @pytest.mark.one_kernel
 def test_blocks_saved(advising):
     """How many blocks an hour a size saves is told after a minute, not before."""
