@@ -96,6 +96,21 @@ def test_stop_with_a_damaged_record(config, has_image):
     config.ok("--stop")
 
 
+def test_record_that_cannot_be_removed(config):
+    """The RAM disk is gone, and the record is not: the stop fails, and a second one mends it."""
+    config.write("[ramdisk a]\nsize = 4M\n")
+    config.ok()
+    record = os.path.join(RECORDS, "ramdisk-a")
+    run("mount", "--bind", record, record)
+    try:
+        config.refused(BUSY, "--stop", names=f"cannot remove {record}: Device or resource busy")
+        assert not disk_of("ramdisk/a") and records() == ["ramdisk-a"]
+    finally:
+        run("umount", record)
+    config.ok("--stop")
+    assert records() == []
+
+
 def test_path_that_a_record_cannot_hold(config):
     """Nothing is started that would not be found at the stop."""
     folder = config.folder / "a\nb"

@@ -87,8 +87,14 @@ def test_service_that_cannot_save(config, drop_in):
         assert result.returncode == 0 and len(result.stderr.splitlines()) == 1, result
         for words in "note", f"image '{image}'", "rxd-ramdisk@a", "systemctl daemon-reload":
             assert words in result.stderr
-    load_service(drop_in, str(image.parent).replace("%", "%%"))
-    assert config.ok() == []
+    # The generator adds the folders of what was started in a second file.
+    started = drop_in.replace("50-rxd", "60-rxd-started")
+    for file in drop_in, started:
+        load_service(file, str(image.parent).replace("%", "%%"))
+        assert config.ok() == []
+        load_service(file, config.folder)
+        assert "daemon-reload" in config.apply().stderr
+    load_service(started, str(image.parent).replace("%", "%%"))
     assert config.ok("--stop")[0] == f"ramdisk a: save /dev/rxd0 to '{image}'"
 
 

@@ -29,7 +29,6 @@
 #define MULTI_USER	"multi-user.target"
 #define COMMAND_LINE	"/proc/cmdline"
 #define SWITCHED_OFF	"rxadm.apply=off"
-#define STARTED		"60-rxd-started.conf"
 
 static char *value(const struct config_section *section, enum config_key key)
 {
@@ -240,11 +239,11 @@ static void make_started(const char *folder, struct config_section *section,
 	service = format_text("rxd-%s@%s.service", config_kind_name(section->kind), section->name);
 	timed = format_text("rxd-autosave@%s.service", section->name);
 	if (differs(section, now, saved))
-		make_saved(folder, section, service, STARTED, file);
+		make_saved(folder, section, service, CONFIG_DROP_IN_STARTED, file);
 	if (section->autosave && !now->autosave)
 		make_autosave(folder, section, file);
 	else if (section->autosave && differs(section, now, saved))
-		make_saved(folder, section, timed, STARTED, file);
+		make_saved(folder, section, timed, CONFIG_DROP_IN_STARTED, file);
 	free(timed);
 	if (differs(section, now, CONFIG_MOUNT))
 		make_mount(folder, section, service);

@@ -2,6 +2,7 @@
 /*
  * Apply a configuration: start its sections, or stop what was started from it.
  */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,10 +58,9 @@ static enum exit_code write_record(const struct config_section *section, dev_t f
 {
 	struct record record = { .section = section, .folder = folder };
 	char *name, *text;
+	int err = run_folder_make();
 	enum exit_code ret;
-	int err;
 
-	err = run_folder_make();
 	if (err)
 		return report(exit_code_of(err), "cannot create " RUN_FOLDER ": %s",
 			      strerror(err));
@@ -80,12 +80,15 @@ static enum exit_code write_record(const struct config_section *section, dev_t f
 }
 
 /* Remove the record of a section of which nothing is left. */
-static void remove_record(const struct config_section *section)
+static enum exit_code remove_record(const struct config_section *section)
 {
 	char *path = config_record_path(section);
+	enum exit_code ret = EXIT_OK;
 
-	unlink(path);
+	if (unlink(path) && errno != ENOENT)
+		ret = report(exit_code_of(errno), "cannot remove %s: %s", path, strerror(errno));
 	free(path);
+	return ret;
 }
 
 typedef enum exit_code (*planner)(struct plan *plan);
@@ -122,7 +125,7 @@ static enum exit_code make_recorded(struct plan *plan, const struct apply_reques
 				    bool had_record, const char *name)
 {
 	bool keep_record = had_record || plan->has_disk;
-	enum exit_code ret = EXIT_OK;
+	enum exit_code ret = EXIT_OK, removed = EXIT_OK;
 
 	if (!request->stop)
 		ret = write_record(plan->section, plan->folder, request->path);
@@ -135,8 +138,8 @@ static enum exit_code make_recorded(struct plan *plan, const struct apply_reques
 	}
 	if (request->stop ? plan->whole && !request->save :
 	    !plan->whole && !keep_record && !plan_find_disk(plan) && !plan->query_error)
-		remove_record(plan->section);
-	return ret;
+		removed = remove_record(plan->section);
+	return ret ? ret : removed;
 }
 
 /*

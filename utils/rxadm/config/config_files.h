@@ -6,8 +6,9 @@
 
 #include "config/config_keys.h"
 
-/* What rxd-generator adds to the service of a section. */
-#define CONFIG_DROP_IN	"50-rxd.conf"
+/* What rxd-generator adds to the service of a section, and to that of one that was started. */
+#define CONFIG_DROP_IN		"50-rxd.conf"
+#define CONFIG_DROP_IN_STARTED	"60-rxd-started.conf"
 bool config_load(struct config *config, const char *path, const char *vendor);
 void config_check(struct config *config);
 

@@ -13,6 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/common.h"
 #include "base/file.h"
 #include "base/system.h"
 #include "base/text.h"
@@ -77,15 +78,24 @@ static enum exit_code print_other_caches(const struct config *config)
 /* List RAM disks and caches that are not in the configuration; apply does not change them. */
 enum exit_code plan_print_others(const struct plan *plan)
 {
+	enum exit_code first = EXIT_OK, second = EXIT_OK;
 	struct rxd_query disk;
+	int err = ENODEV;
 	int next;
 
-	for (next = 0; plan->control >= 0 &&
-	     !control_query(plan->control, next, RXD_QUERY_NEXT, &disk); next = disk.index + 1)
+	for (next = 0; plan->control >= 0; next = disk.index + 1) {
+		err = control_query(plan->control, next, RXD_QUERY_NEXT, &disk);
+		if (err)
+			break;
 		if (!plan_section_of(plan->config, &disk))
 			printf("/dev/rxd%d: is not in the configuration and is left alone\n",
 			       disk.index);
-	return plan->has_target ? print_other_caches(plan->config) : EXIT_OK;
+	}
+	if (err != ENODEV)
+		first = control_error(err, "/dev/" RXD_CONTROL_NAME);
+	if (plan->has_target)
+		second = print_other_caches(plan->config);
+	return first ? first : second;
 }
 
 /**
@@ -376,24 +386,40 @@ void plan_begin_autosave(struct plan *plan)
 		save_cost_begin(makedev(plan->disk.major, plan->disk.minor));
 }
 
-/* Return: whether the service of a section may save a file, or the section has no service. */
-static bool service_may_save(const char *service, const char *path)
+static bool has_line(FILE *file, const char *wanted)
 {
-	char *name = format_text(GENERATED "/%s.d/" CONFIG_DROP_IN, service);
-	char *wanted = unit_writable(path);
-	FILE *file = fopen(name, "re");
+	bool found = false;
 	char *line = NULL;
 	size_t size = 0;
-	bool found = !file;
 
 	while (!found && getline(&line, &size, file) >= 0)
 		found = !strcmp(line, wanted);
-	if (file)
-		fclose(file);
 	free(line);
-	free(wanted);
-	free(name);
 	return found;
+}
+
+/* Return: whether the service of a section may save a file, or the section has no service. */
+static bool service_may_save(const char *service, const char *path)
+{
+	static const char * const drop_ins[] = { CONFIG_DROP_IN, CONFIG_DROP_IN_STARTED };
+	bool found = false, has_service = false;
+	char *wanted = unit_writable(path);
+	char *name;
+	FILE *file;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(drop_ins); i++) {
+		name = format_text(GENERATED "/%s.d/%s", service, drop_ins[i]);
+		file = fopen(name, "re");
+		free(name);
+		if (!file)
+			continue;
+		has_service = true;
+		found |= has_line(file, wanted);
+		fclose(file);
+	}
+	free(wanted);
+	return found || !has_service;
 }
 
 /*
