@@ -21,6 +21,12 @@ TIMES = {"bare": 100, "bare-linear": 180, "memcpy": 500, "move": 480, "brd": 600
          "dm-cache": 1000, "rxcache": 660}
 
 
+def run_of(row, subject, repeat, ns, threads=1, thread=0, disturbed=0):
+    """The line of a run of ten bios, in two batches; a disturbed one takes longer as a whole."""
+    return (f"{row} {subject} repeat={repeat} threads={threads} thread={thread} bios=10 "
+            f"ns={10 * ns + disturbed} batch=5 typical={5 * ns} longest={5 * ns + disturbed}\n")
+
+
 @pytest.fixture(name="boots")
 def _boots(tmp_path):
     """Write the results of each boot: the times of a 4K read that differ from TIMES."""
@@ -30,8 +36,7 @@ def _boots(tmp_path):
         (folder / "kernel").write_text("Linux 6.12\n")
         (folder / "conditions").write_text(CONDITIONS)
         for number, changed in enumerate(boots, 1):
-            lines = [f"{row} {subject} repeat={repeat} threads=1 thread=0 bios=10 ns={10 * ns} "
-                     "batch=1 typical=1 longest=1\n"
+            lines = [run_of(row, subject, repeat, ns)
                      for subject, ns in (TIMES | changed).items() if ns for repeat in REPEATS]
             name = names[number - 1] if names else str(number)
             (folder / f"results.{name}").write_text("".join(lines))
@@ -93,6 +98,19 @@ def test_missed(boots, tmp_path, capsys):
     assert [met for _value, _boots, met in found.values()] == [False, False, True]
     assert "MISSED: 1.14, must be at most 0.95" in capsys.readouterr().out
     assert open_rows(folder, capsys) == ""
+
+
+@pytest.mark.parametrize("limit, code, verdict", [(1.15, 0, "met"), (1.13, 1, "MISSED")])
+def test_proven_limit(boots, tmp_path, capsys, monkeypatch, limit, code, verdict):
+    """Its goal stands beside it, and does not decide."""
+    lines = report.mapped(1, None, ("linear", report.Proven(limit, 0.95)))
+    monkeypatch.setitem(report.TABLES, "rxcache", (("4k-read", "plain", "4K hit", lines),))
+    folder = boots(*[{"rxcache": 800}] * 4)
+    assert verdicts(folder, tmp_path)[0] == code
+    shown = capsys.readouterr().out
+    assert f"at most {limit:.2f} (goal 0.95)  {verdict}" in shown
+    row, = json.loads((tmp_path / "json").read_text())["rows"]
+    assert (row["at_most"], row["goal"], row["met"]) == (limit, 0.95, not code)
 
 
 def floors(name, row, folder, tmp_path):
@@ -157,6 +175,45 @@ def test_too_few_boots(boots, tmp_path, capsys, times):
     assert open_rows(folder, capsys) == "4k-read"
 
 
+def results_of(tmp_path, lines):
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    (folder / "kernel").write_text("Linux 6.12\n")
+    (folder / "conditions").write_text(CONDITIONS)
+    for number in (1, 2, 3):
+        (folder / f"results.{number}").write_text("".join(lines))
+    return folder
+
+
+def values_of(name, row, folder, tmp_path):
+    report.main(["table", name, row, str(tmp_path / "json"), str(folder)])
+    data = json.loads((tmp_path / "json").read_text())
+    return [line["value"] for line in data["rows"]], data["samples"]
+
+
+@pytest.mark.parametrize("disturbed, value", [(0, 660), (17, 660), (18, 900)])
+def test_disturbed_runs(tmp_path, disturbed, value):
+    """Up to 17 of 20 runs take longer, and one batch of each. The JSON has all times."""
+    times = [660] * (20 - disturbed) + [900] * disturbed
+    lines = [run_of("4k-read", subject, repeat, ns, disturbed=9999)
+             for subject in TIMES for repeat, ns in
+             enumerate(times if subject == "rxcache" else [TIMES[subject]] * 20)]
+    found, samples = values_of("rxcache", "4k-read", results_of(tmp_path, lines), tmp_path)
+    assert found[1] == pytest.approx(value / 700)
+    assert {sample["ns"] for sample in samples if sample["subject"] == "rxcache"} == {
+        10 * ns + 9999 for ns in times}
+
+
+def test_run_without_batches(tmp_path):
+    """Each first write may do something else: all of them count, in the fastest run."""
+    lines = [f"first-write {subject} repeat={repeat} threads=1 thread=0 bios=100 ns={ns} "
+             "batch=1 typical=1 longest=1\n"
+             for subject, times in (("brd", (900, 800, 700, 600, 500)), ("rxd", (300,) * 5))
+             for repeat, ns in enumerate(times)]
+    found, _samples = values_of("rxd", "first-write", results_of(tmp_path, lines), tmp_path)
+    assert found == [pytest.approx(500 / 300)]
+
+
 def test_more_boots_settle_it(boots, capsys):
     assert open_rows(boots(*[{"rxcache": time} for time in (640, 660, 680) * 4]), capsys) == ""
 
@@ -180,7 +237,7 @@ def boot_of(linear, brd):
     boot = report.Boot(1, [])
     for subject, times in (("linear", linear), ("brd", brd)):
         for repeat, ns in enumerate(times):
-            boot.found["1m-read", subject, 1][repeat].append({"ns": ns, "bios": 1})
+            boot.found["1m-read", subject, 1][repeat].append({"typical": ns, "batch": 1})
     return boot
 
 
@@ -240,8 +297,8 @@ def test_same_blocks(tmp_path, name, gain, goal):
         lines = []
         for subject, faster in (("memcpy", gain), (name, 1.55)):
             for threads, ns in ((1, 100000), (2, round(2 * 100000 / faster))):
-                lines += [f"4k-same-2 {subject} repeat=1 threads={threads} thread={thread} "
-                          f"bios=100 ns={ns}\n" for thread in range(threads)]
+                lines += [run_of("4k-same-2", subject, 1, ns, threads, thread)
+                          for thread in range(threads)]
         (folder / f"results.{number}").write_text("".join(lines))
     code = report.main(["table", name, "4k-same-2", str(tmp_path / "json"), str(folder)])
     row, = json.loads((tmp_path / "json").read_text())["rows"]
