@@ -103,10 +103,15 @@ static inline u64 make_tag(u64 block, enum rxc_state state, unsigned long policy
 	return block << RXC_TAG_BLOCK_SHIFT | (u64)policy_bits << RXC_TAG_POLICY_SHIFT | state;
 }
 
-/* A hint is never 0, so it does not match ways that were never used. */
-static inline u8 hint_of(u64 block)
+static inline u32 hash_of(u64 block)
 {
-	return hash_64(block, 32) % 255 + 1;
+	return hash_64(block, 32);
+}
+
+/* A hint is never 0, so it does not match ways that were never used. */
+static inline u8 hint_of(u32 hash)
+{
+	return hash % 255 + 1;
 }
 
 /* Return: the highest bit of each byte in which @word and @hint are equal, and no other. */
@@ -124,9 +129,9 @@ static inline unsigned int next_match(u64 matches, unsigned int word)
 }
 
 /* The eight ways that are the home of a block, as the number of their word of hints. */
-static inline unsigned int home_of(const struct rxc_index *index, u64 block)
+static inline unsigned int home_of(const struct rxc_index *index, u32 hash)
 {
-	return reciprocal_scale(hash_64(block, 32), DIV_ROUND_UP(index->ways, HINTS_IN_WORD));
+	return reciprocal_scale(hash, DIV_ROUND_UP(index->ways, HINTS_IN_WORD));
 }
 
 static inline void set_hint(struct rxc_hints *hints, unsigned int way, u64 block)
@@ -134,13 +139,13 @@ static inline void set_hint(struct rxc_hints *hints, unsigned int way, u64 block
 	unsigned int shift = way % HINTS_IN_WORD * BITS_PER_BYTE;
 	u64 *word = &hints->word[way / HINTS_IN_WORD];
 
-	WRITE_ONCE(*word, (*word & ~(0xffULL << shift)) | (u64)hint_of(block) << shift);
+	WRITE_ONCE(*word, (*word & ~(0xffULL << shift)) | (u64)hint_of(hash_of(block)) << shift);
 }
 
 /* Find an empty way for a block, in its home if possible. Return: -1 if there is none. */
 static inline int find_empty(const struct rxc_index *index, const u64 *tags, u64 block)
 {
-	unsigned int way = home_of(index, block) * HINTS_IN_WORD;
+	unsigned int way = home_of(index, hash_of(block)) * HINTS_IN_WORD;
 	unsigned int i;
 
 	for (i = 0; i < index->ways; i++, way++) {

@@ -38,6 +38,18 @@ struct rxc_victims {
 	unsigned int left;
 };
 
+/**
+ * struct rxc_home - where a look-up for a block begins
+ * @set: the set of the block
+ * @word: the eight ways of the set that are its home
+ * @hint: its hint
+ */
+struct rxc_home {
+	unsigned long set;
+	unsigned int word;
+	u8 hint;
+};
+
 struct rxc_index;
 
 struct rxc_index *rxc_index_create(struct rxd_store *store, unsigned int block_pages,
@@ -51,12 +63,11 @@ void rxc_index_take_over(struct rxc_index *index, const struct rxc_index *old,
 unsigned long rxc_index_nr_slots(const struct rxc_index *index);
 size_t rxc_index_metadata_bytes(const struct rxc_index *index);
 
-void rxc_index_prefetch(const struct rxc_index *index, u64 block);
+struct rxc_home rxc_index_prefetch(const struct rxc_index *index, u64 block);
 long rxc_index_find(struct rxc_index *index, u64 block);
 bool rxc_index_block_in(struct rxc_index *index, unsigned long slot, u64 *block);
-struct page *rxc_index_hit(struct rxc_index *index, u64 block, unsigned int i,
-			   unsigned long *slot);
-void rxc_index_touch(struct rxc_index *index, unsigned long slot);
+struct page *rxc_index_hit(struct rxc_index *index, u64 block, struct rxc_home home,
+			   unsigned int i, unsigned long *slot);
 struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64 block,
 				unsigned int i);
 struct page *rxc_index_own_page(struct rxc_index *index, unsigned long slot,

@@ -4,9 +4,9 @@
  * origin.
  *
  * Slots form sets of 64. Eight ways of a set, with one cache line of tags and one of page
- * pointers, are the home of a block. A block takes a way of its home while one is empty, and
- * the look-up compares the tags there first, so that both lines are fetched at once. For the
- * other ways, a cache line of hints, one byte for each way, tells which tags to compare.
+ * pointers, are the home of a block. A block takes a way of its home while one is empty. A cache
+ * line of hints, one byte for each way, tells which tags to compare, first those of the home. All
+ * three lines are prefetched at once.
  *
  * A hit takes no lock: it finds the tag, reads the page pointer, and reads both again. Tags
  * and hints are changed under the lock of the bucket. Without the lock, a hit may only change
@@ -167,19 +167,15 @@ static bool is_valid(u64 tag, u64 block)
 	return (tag & (RXC_TAG_BLOCK | RXC_TAG_STATE)) == make_tag(block, RXC_VALID, 0);
 }
 
-/* Compare the tags directly: reading their hints first would be one more cache miss. */
-static long find_at_home(const struct rxc_index *index, u64 block, unsigned long first,
-			 unsigned int home)
+static __always_inline struct rxc_home home_at(const struct rxc_index *index, u64 block)
 {
-	unsigned int end = min_t(unsigned int, (home + 1) * HINTS_IN_WORD, index->ways);
-	unsigned int way;
+	u32 hash = hash_of(block);
 
-	for (way = home * HINTS_IN_WORD; way < end; way++) {
-		/* No acquire: page_of_hit() reads the tag again before the data is read. */
-		if (is_valid(READ_ONCE(index->tags[first + way]), block))
-			return first + way;
-	}
-	return -1;
+	return (struct rxc_home) {
+		.set = set_of(index, block),
+		.word = home_of(index, hash),
+		.hint = hint_of(hash),
+	};
 }
 
 /**
@@ -188,40 +184,41 @@ static long find_at_home(const struct rxc_index *index, u64 block, unsigned long
  * @block: block number
  *
  * Call this before the look-up, under rcu_read_lock(); in a long range, several blocks ahead.
+ *
+ * Return: where the look-up begins, for rxc_index_hit() with the same index.
  */
-void rxc_index_prefetch(const struct rxc_index *index, u64 block)
+struct rxc_home rxc_index_prefetch(const struct rxc_index *index, u64 block)
 {
-	unsigned long set = set_of(index, block);
-	unsigned long slot = first_slot(index, set) + home_of(index, block) * HINTS_IN_WORD;
+	struct rxc_home home = home_at(index, block);
+	unsigned long slot = first_slot(index, home.set) + home.word * HINTS_IN_WORD;
 
-	prefetch(&index->hints[set]);
+	prefetch(&index->hints[home.set]);
 	prefetch(&index->tags[slot]);
 	/* A prefetch of NULL does no harm. */
 	prefetch(rxd_store_slot(index->store, slot * index->block_pages));
+	return home;
 }
 
-static __always_inline long find(const struct rxc_index *index, u64 block)
+static __always_inline long find_from(const struct rxc_index *index, u64 block,
+				      struct rxc_home home)
 {
-	unsigned long set = set_of(index, block);
-	const struct rxc_hints *hints = &index->hints[set];
-	unsigned long first = first_slot(index, set);
-	unsigned int word = home_of(index, block);
-	long slot = find_at_home(index, block, first, word);
+	const struct rxc_hints *hints = &index->hints[home.set];
+	unsigned long first = first_slot(index, home.set);
+	u64 hint = EACH_HINT(home.hint);
+	unsigned int word = home.word;
 	unsigned int i;
 	u64 matches;
-	u64 hint;
+	long slot;
 
-	if (slot >= 0)
-		return slot;
-	hint = EACH_HINT(hint_of(block));
-	for (i = 1; i < HINT_WORDS; i++) {
-		word = (word + 1) % HINT_WORDS;
+	for (i = 0; i < HINT_WORDS; i++) {
 		matches = match_hints(READ_ONCE(hints->word[word]), hint);
 		for (; matches; matches &= matches - 1) {
 			slot = first + next_match(matches, word);
+			/* No acquire: page_of_hit() reads the tag again before the data is read. */
 			if (is_valid(READ_ONCE(index->tags[slot]), block))
 				return slot;
 		}
+		word = (word + 1) % HINT_WORDS;
 	}
 	return -1;
 }
@@ -237,7 +234,7 @@ static __always_inline long find(const struct rxc_index *index, u64 block)
  */
 long rxc_index_find(struct rxc_index *index, u64 block)
 {
-	return find(index, block);
+	return find_from(index, block, home_at(index, block));
 }
 
 /**
@@ -258,21 +255,17 @@ bool rxc_index_block_in(struct rxc_index *index, unsigned long slot, u64 *block)
 	return rxc_tag_state(tag) == RXC_VALID;
 }
 
-/**
- * rxc_index_touch - tell the policy that a block was used
- * @index: the index
- * @slot: the slot in which it was found
- */
-void rxc_index_touch(struct rxc_index *index, unsigned long slot)
+/* Tell the policy that a block was used. @tag: the tag that the look-up has seen. */
+static __always_inline void touch(struct rxc_index *index, unsigned long slot, u64 tag)
 {
-	u64 old = READ_ONCE(index->tags[slot]);
 	u64 new;
 
-	if ((old & RXC_TAG_USES) == RXC_TAG_USES || rxc_tag_state(old) != RXC_VALID)
+	/* Most blocks in use have reached the maximum. */
+	if (likely((tag & RXC_TAG_USES) == RXC_TAG_USES))
 		return;
-	new = (old & ~RXC_TAG_POLICY) | (u64)rxc_policy_touch(old) << RXC_TAG_POLICY_SHIFT;
+	new = (tag & ~RXC_TAG_POLICY) | (u64)rxc_policy_touch(tag) << RXC_TAG_POLICY_SHIFT;
 	/* If a racing update wins, this one is lost: the count need not be exact. */
-	cmpxchg_relaxed(&index->tags[slot], old, new);
+	cmpxchg_relaxed(&index->tags[slot], tag, new);
 }
 
 /*
@@ -281,11 +274,10 @@ void rxc_index_touch(struct rxc_index *index, unsigned long slot)
  * it is the page of the block in the tag.
  */
 static __always_inline struct page *page_of_hit(const struct rxc_index *index, unsigned long slot,
-						u64 block, unsigned int i)
+						u64 block, unsigned int i, u64 *tag)
 {
 	struct page __rcu **place;
 	struct page *page;
-	u64 tag;
 
 	place = rxd_store_slot(index->store, slot * index->block_pages + i);
 	if (unlikely(!place))
@@ -294,9 +286,37 @@ static __always_inline struct page *page_of_hit(const struct rxc_index *index, u
 	/* Pairs with replace_pages() and vacate_slot(). */
 	smp_rmb();
 	/* Pairs with set_state(). */
-	tag = smp_load_acquire(&index->tags[slot]);
-	if (!is_valid(tag, block) || rcu_access_pointer(*place) != page)
+	*tag = smp_load_acquire(&index->tags[slot]);
+	if (!is_valid(*tag, block) || rcu_access_pointer(*place) != page)
 		return NULL;
+	return page;
+}
+
+/**
+ * rxc_index_hit - find a block, get a page of it, and tell the policy
+ * @index: the index
+ * @block: block number
+ * @home: what rxc_index_prefetch() returned for it
+ * @i: number of the page in the block
+ * @slot: set to its slot, if the block was found
+ *
+ * Call under rcu_read_lock().
+ *
+ * Return: the page, as of rxc_index_hit_page(), or NULL if the block is not cached.
+ */
+struct page *rxc_index_hit(struct rxc_index *index, u64 block, struct rxc_home home,
+			   unsigned int i, unsigned long *slot)
+{
+	long found = find_from(index, block, home);
+	struct page *page;
+	u64 tag;
+
+	if (unlikely(found < 0))
+		return NULL;
+	*slot = found;
+	page = page_of_hit(index, found, block, i, &tag);
+	if (page)
+		touch(index, found, tag);
 	return page;
 }
 
@@ -315,27 +335,9 @@ static __always_inline struct page *page_of_hit(const struct rxc_index *index, u
 struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64 block,
 				unsigned int i)
 {
-	return page_of_hit(index, slot, block, i);
-}
+	u64 tag;
 
-/**
- * rxc_index_hit - find a block, and get a page of it
- * @index: the index
- * @block: block number
- * @i: number of the page in the block
- * @slot: set to its slot, if there is a page
- *
- * Call under rcu_read_lock().
- *
- * Return: the page, as of rxc_index_hit_page(), or NULL if the block is not cached.
- */
-struct page *rxc_index_hit(struct rxc_index *index, u64 block, unsigned int i,
-			   unsigned long *slot)
-{
-	long found = find(index, block);
-
-	*slot = found;
-	return found >= 0 ? page_of_hit(index, found, block, i) : NULL;
+	return page_of_hit(index, slot, block, i, &tag);
 }
 
 /**

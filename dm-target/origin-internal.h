@@ -88,6 +88,11 @@ static inline unsigned int block_pages(const struct rxcache *c)
 	return 1U << (c->block_shift + SECTOR_SHIFT - PAGE_SHIFT);
 }
 
+static inline unsigned int block_bytes(const struct rxcache *c)
+{
+	return 1U << (c->block_shift + SECTOR_SHIFT);
+}
+
 static inline bool covers(const struct rxcache *c, const struct rxc_span *span, u64 block)
 {
 	return block_sector(c, block) >= span->sector &&
@@ -131,15 +136,6 @@ static inline void count_error(struct rxcache *c, blk_status_t status)
 		rxc_stat_inc(c->stats, RXC_ORIGIN_ERRORS);
 }
 
-/* Prefetch the index for the first blocks of a range. Call under rcu_read_lock(). */
-static inline void begin_looking(struct rxcache *c, u64 block, u64 end)
-{
-	u64 until = min(end, block + BLOCKS_AHEAD);
-
-	for (; block < until; block++)
-		rxc_index_prefetch(c->index, block);
-}
-
 /* Prefetch the index for a later block of a long range. */
 static inline void look_ahead(struct rxcache *c, u64 block, u64 end)
 {
@@ -148,13 +144,6 @@ static inline void look_ahead(struct rxcache *c, u64 block, u64 end)
 	rcu_read_lock();
 	rxc_index_prefetch(c->index, block + BLOCKS_AHEAD);
 	rcu_read_unlock();
-}
-
-/* The same as look_ahead(), for callers that hold rcu_read_lock(). */
-static inline void look_ahead_locked(struct rxcache *c, u64 block, u64 end)
-{
-	if (block + BLOCKS_AHEAD < end)
-		rxc_index_prefetch(c->index, block + BLOCKS_AHEAD);
 }
 
 /* If a bio with REQ_NOWAIT may be mapped under rcu_read_lock(), do not sleep for it. */

@@ -32,50 +32,52 @@ static void copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *src
 }
 
 /*
- * Copy the part of a block that a bio asks for. Call under rcu_read_lock().
+ * Copy a block from @offset on, or as much of it as a bio asks for. Call under rcu_read_lock().
  *
  * Return: false if it is not cached.
  */
-static bool copy_hit(struct rxcache *c, const struct rxc_span *span, u64 block, struct bio *bio,
-		     struct bvec_iter *iter)
+static bool copy_hit(struct rxcache *c, u64 block, struct rxc_home home, unsigned int offset,
+		     struct bio *bio, struct bvec_iter *iter)
 {
-	u64 pos = max(block_sector(c, block), span->sector) << SECTOR_SHIFT;
-	u64 end = min(block_sector(c, block + 1), span->end_sector) << SECTOR_SHIFT;
-	unsigned int offset = pos - (block_sector(c, block) << SECTOR_SHIFT);
-	struct bvec_iter saved = *iter;
+	unsigned int end = offset + min(iter->bi_size, block_bytes(c) - offset);
 	unsigned long slot;
 	struct page *page;
 	unsigned int len;
 
-	page = rxc_index_hit(c->index, block, offset >> PAGE_SHIFT, &slot);
+	page = rxc_index_hit(c->index, block, home, offset >> PAGE_SHIFT, &slot);
 	while (page) {
-		len = min_t(u64, end - pos, PAGE_SIZE - offset_in_page(offset));
+		len = min_t(unsigned int, end - offset, PAGE_SIZE - offset_in_page(offset));
 		copy_to_bio(bio, iter, page_address(page) + offset_in_page(offset), len);
-		pos += len;
 		offset += len;
-		if (pos == end) {
-			rxc_index_touch(c->index, slot);
+		if (offset == end)
 			return true;
-		}
 		page = rxc_index_hit_page(c->index, slot, block, offset >> PAGE_SHIFT);
 	}
-	*iter = saved;
 	return false;
 }
 
 /* Copy the leading blocks that are cached. Return: the first block that is not cached. */
 static u64 read_hits(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
 {
-	u64 block = span->first, end = min(span->end, c->nr_blocks);
+	u64 block = span->first, ahead = block, end = min(span->end, c->nr_blocks);
+	unsigned int offset = (span->sector - block_sector(c, block)) << SECTOR_SHIFT;
+	/* They stay valid while RCU pauses: the index is only replaced while there is no I/O. */
+	struct rxc_home homes[BLOCKS_AHEAD], home;
 	struct bvec_iter iter = bio->bi_iter;
 	unsigned int pause = iter.bi_size;
 
 	rcu_read_lock();
-	begin_looking(c, block, end);
+	for (; ahead < min(end, block + BLOCKS_AHEAD); ahead++)
+		homes[ahead % BLOCKS_AHEAD] = rxc_index_prefetch(c->index, ahead);
 	while (block < end) {
-		look_ahead_locked(c, block, end);
-		if (!copy_hit(c, span, block, bio, &iter))
+		home = homes[block % BLOCKS_AHEAD];
+		if (ahead < end) {
+			homes[ahead % BLOCKS_AHEAD] = rxc_index_prefetch(c->index, ahead);
+			ahead++;
+		}
+		if (!copy_hit(c, block, home, offset, bio, &iter))
 			break;
+		offset = 0;
 		block++;
 		if (pause - iter.bi_size >= HIT_PART && block < end) {
 			pause = iter.bi_size;

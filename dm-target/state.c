@@ -49,8 +49,9 @@ static void doom(u64 *tag)
 static int find_way(struct rxc_index *index, unsigned long set, u64 block)
 {
 	const u64 *tags = &index->tags[first_slot(index, set)];
-	const u64 hint = EACH_HINT(hint_of(block));
-	unsigned int word = home_of(index, block);
+	const u32 hash = hash_of(block);
+	const u64 hint = EACH_HINT(hint_of(hash));
+	unsigned int word = home_of(index, hash);
 	unsigned int way, i;
 	u64 matches;
 	u64 tag;

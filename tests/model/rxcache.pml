@@ -600,10 +600,10 @@ got:		printf("copy_hit(block %d)\n", b);
 #ifdef PLAIN_TOUCH
 		hit_page[r] = NONE
 	}
-	/* rxc_index_touch() had read the tag when it was valid. */
+	/* touch() uses the tag that was valid. Whether it comes before the copy does not matter. */
 	atomic {
 		set_tag(hit_slot[r], b, VALID);
-		printf("rxc_index_touch(slot %d): block %d\n", hit_slot[r], b);
+		printf("touch(slot %d): block %d\n", hit_slot[r], b);
 #endif
 no_hit:		/* Nothing of this read stays behind. */
 		b = 0; item = 0;

@@ -172,6 +172,18 @@ static unsigned long fill(struct kunit *test, struct cache *c, u64 block, u8 byt
 	return slot;
 }
 
+/* Read a block as hits do, which tells the policy. Return: true if it is cached. */
+static bool hit(struct cache *c, u64 block)
+{
+	unsigned long slot;
+	struct page *page;
+
+	rcu_read_lock();
+	page = rxc_index_hit(c->index, block, rxc_index_prefetch(c->index, block), 0, &slot);
+	rcu_read_unlock();
+	return page;
+}
+
 static bool holds(struct cache *c, u64 block)
 {
 	return rxc_index_find(c->index, block) >= 0;
@@ -622,7 +634,7 @@ static void use(struct cache *c, u64 first, u64 nr, unsigned int times)
 
 	for (; times; times--)
 		for (block = first; block < first + nr; block++)
-			rxc_index_touch(c->index, rxc_index_find(c->index, block));
+			hit(c, block);
 }
 
 static void size_is_never_exceeded(struct kunit *test)
@@ -1133,27 +1145,27 @@ static void hit_page_outlives_eviction(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, block_is(c, 100 + RXC_WAYS - 1, 0x22));
 }
 
-static void touch_keeps_the_block(struct kunit *test)
+static void hits_keep_the_block(struct kunit *test)
 {
 	struct cache *c = make_cache(test, 1, 1);
-	unsigned long slot = fill(test, c, RXC_BLOCK_MAX, 0x11);
 	unsigned int i;
 
+	fill(test, c, RXC_BLOCK_MAX, 0x11);
 	for (i = 0; i < 2000; i++)
-		rxc_index_touch(c->index, slot);
+		KUNIT_ASSERT_TRUE(test, hit(c, RXC_BLOCK_MAX));
 	KUNIT_EXPECT_TRUE(test, block_is(c, RXC_BLOCK_MAX, 0x11));
 }
 
-static void touch_of_busy_slot(struct kunit *test)
+static void hit_of_busy_slot(struct kunit *test)
 {
 	struct cache *c = make_cache(test, 1, 1);
 	unsigned long slot;
 
 	KUNIT_ASSERT_EQ(test, begin_fill(test, c, 7, &slot), RXC_FATE_TRACKED);
-	rxc_index_touch(c->index, slot);
+	KUNIT_EXPECT_FALSE(test, hit(c, 7));
 	KUNIT_EXPECT_FALSE(test, holds(c, 7));
 	rxc_index_end_fill(c->index, 7, true);
-	KUNIT_EXPECT_TRUE(test, holds(c, 7));
+	KUNIT_EXPECT_TRUE(test, hit(c, 7));
 }
 
 /* Eviction */
@@ -1183,7 +1195,7 @@ static void evict_spares_what_is_used(struct kunit *test)
 	for (i = 0; i < 1000; i++) {
 		/* Blocks have to be used twice to move to the main queue. */
 		for (block = 0; block < RXC_WAYS; block++)
-			rxc_index_touch(c->index, rxc_index_find(c->index, block / 2));
+			hit(c, block / 2);
 		fill(test, c, 1000 + i, 0x22);
 		KUNIT_ASSERT_EQ(test, count_held(c, 0, RXC_WAYS / 2), RXC_WAYS / 2);
 	}
@@ -1891,7 +1903,7 @@ static int hammer_read(void *arg)
 	u32 done;
 	u64 *copy;
 	u64 block;
-	long slot;
+	unsigned long slot;
 
 	copy = kmalloc(PAGE_SIZE, GFP_KERNEL);
 	while (!kthread_should_stop()) {
@@ -1900,18 +1912,17 @@ static int hammer_read(void *arg)
 		block = block_of(half);
 		/* A read must see all writes that completed before this point. */
 		done = smp_load_acquire(&h->half[half].done);
-		slot = rxc_index_find(h->c->index, block);
-		if (slot < 0 || !copy)
+		if (!copy)
 			continue;
 		rcu_read_lock();
-		page = rxc_index_hit_page(h->c->index, slot, block, 0);
+		page = rxc_index_hit(h->c->index, block, rxc_index_prefetch(h->c->index, block), 0,
+				     &slot);
 		if (page)
 			memcpy(copy, page_address(page) + half % HALVES * HALF_WORDS * sizeof(u64),
 			       HALF_WORDS * sizeof(u64));
 		rcu_read_unlock();
 		if (!page)
 			continue;
-		rxc_index_touch(h->c->index, slot);
 		check_half(h, block, done, READ_ONCE(h->half[half].started), copy);
 		atomic_inc(&h->hits);
 	}
@@ -2215,7 +2226,7 @@ static void take_over_leaves_out_the_coldest(struct kunit *test)
 		fill(test, c, 2 * way, way + 1);
 	for (way = nr_small; way < RXC_WAYS; way += 5, nr_used++)
 		for (nr = 0; nr < 3; nr++)
-			rxc_index_touch(c->index, rxc_index_find(c->index, 2 * way));
+			hit(c, 2 * way);
 	grow_cache(test, c, nr_slots);
 	KUNIT_EXPECT_EQ(test, used(c), nr_slots / 2);
 	for (way = 0; way < nr_small; way++)
@@ -2245,7 +2256,7 @@ static void take_over_keeps_the_order(struct kunit *test)
 		fill(test, c, block, byte_of(block));
 	for (block = RXC_WAYS; block < RXC_WAYS + 32; block++)
 		for (i = 0; i < 3; i++)
-			rxc_index_touch(c->index, rxc_index_find(c->index, block));
+			hit(c, block);
 	grow_cache(test, c, 3 * RXC_WAYS);
 	for (block = 1000; block < 1000 + 4 * RXC_WAYS; block++)
 		fill(test, c, block, byte_of(block));
@@ -2407,8 +2418,8 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(make_room_of_another_node),
 	KUNIT_CASE(hit_page_of_another_block),
 	KUNIT_CASE(hit_page_outlives_eviction),
-	KUNIT_CASE(touch_keeps_the_block),
-	KUNIT_CASE(touch_of_busy_slot),
+	KUNIT_CASE(hits_keep_the_block),
+	KUNIT_CASE(hit_of_busy_slot),
 	KUNIT_CASE(evict_one_for_one),
 	KUNIT_CASE(evict_spares_what_is_used),
 	KUNIT_CASE(evict_changes_what_is_found),

@@ -177,21 +177,22 @@ static bool is_right(const struct page *page, u64 value)
 /* Return: true if the block is cached. */
 static bool hit(struct lender *l, u64 block)
 {
-	long slot = rxc_index_find(l->c.index, block);
+	struct rxc_home home;
+	unsigned long slot;
 	struct page *page;
 	unsigned int i;
-	bool is = slot >= 0;
+	bool is = true;
 
 	for (i = 0; i < BLOCK_PAGES && is; i++) {
 		rcu_read_lock();
-		page = rxc_index_hit_page(l->c.index, slot, block, i);
+		home = rxc_index_prefetch(l->c.index, block);
+		page = rxc_index_hit(l->c.index, block, home, i, &slot);
 		is = page;
 		if (page && !is_right(page, block * BLOCK_PAGES + i))
 			atomic_inc(&l->wrong);
 		rcu_read_unlock();
 	}
 	if (is) {
-		rxc_index_touch(l->c.index, slot);
 		rxc_stat_inc(l->c.stats, RXC_READ_HITS);
 		atomic_inc(&l->hits);
 	}
