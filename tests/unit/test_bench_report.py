@@ -17,8 +17,8 @@ LOADER.exec_module(report)
 
 CONDITIONS = "disk=1073741824 range=536870912 pages=huge\n"
 REPEATS = range(1, 6)
-TIMES = {"bare": 100, "bare-linear": 180, "memcpy": 500, "move": 480, "brd": 600, "linear": 700,
-         "dm-cache": 1000, "rxcache": 660}
+TIMES = {"bare": 100, "bare-linear": 180, "memcpy": 500, "move": 480, "flat": 590,
+         "flat-linear": 670, "brd": 600, "linear": 700, "dm-cache": 1000, "rxcache": 660}
 
 
 def run_of(row, subject, repeat, ns, threads=1, thread=0, disturbed=0):
@@ -123,45 +123,44 @@ def floors(name, row, folder, tmp_path):
 
 
 def test_floor_of_hits(boots, tmp_path, capsys):
-    """A driver that copies takes a copy and dm-linear on nothing: 480 + 180. The goals stay."""
+    """The floor is the time of dm-linear on an array of pages. The goals stay."""
     folder = boots(*[{"rxcache": 685, "dm-cache": 800}] * 3)
     code, found = floors("rxcache", "4k-read", folder, tmp_path)
     assert code == 1
-    assert found == {"by a copy and dm-linear on nothing": (1.038, 1, True, True),
-                     "by dm-linear": (0.979, 0.943, True, False),
-                     "by dm-cache": (0.856, 0.825, True, False)}
+    assert found == {"by a copy and dm-linear on nothing": (1.038, round(670 / 660, 3), True, True),
+                     "by dm-linear": (0.979, 0.957, True, False),
+                     "by dm-cache": (0.856, round(670 / 800, 3), True, False)}
     printed = capsys.readouterr().out
-    assert "MISSED: 0.98, must be at most 0.95; floor 0.94\n" in printed
-    assert "MISSED    0.82  yes, +3.8 %\n" in printed
+    assert "MISSED: 0.98, must be at most 0.95; floor 0.96\n" in printed
+    assert "MISSED    0.84  yes, +2.2 %\n" in printed
 
 
 def test_far_from_the_floor(boots, tmp_path, capsys):
-    folder = boots(*[{"rxcache": 694}] * 3)
+    folder = boots(*[{"rxcache": 704}] * 3)
     assert [near for _value, _floor, near, _met in
             floors("rxcache", "4k-read", folder, tmp_path)[1].values()] == [False] * 3
-    assert "met       0.66  no, +5.2 %\n" in capsys.readouterr().out
+    assert "met       0.67  no, +5.1 %\n" in capsys.readouterr().out
 
 
 def test_floor_of_writes(boots, tmp_path):
-    """A cached write is copied twice."""
+    """A cached write is copied once more."""
     found = floors("rxcache", "4k-write", boots(*[{}] * 3, row="4k-write"), tmp_path)[1]
-    assert found["by dm-cache"][1] == (2 * 480 + 180) / 1000
+    assert found["by dm-cache"][1] == (670 + 480) / 1000
 
 
 def test_floor_of_disks(boots, tmp_path):
-    """The net time of a driver that copies is that of the copy."""
-    folder = boots(*[{"rxd": 590}] * 3)
+    """The floor of the net time is the net time of the array."""
+    folder = boots(*[{"rxd": 592}] * 3)
     assert floors("rxd", "4k-read", folder, tmp_path) == (
-        1, {"by a copy and nothing": (1.017, 1, True, True),
-            "net by brd's": (0.98, 0.96, True, False)})
+        1, {"by a copy and nothing": (1.021, round(590 / 580, 3), True, True),
+            "net by brd's": (0.984, 0.98, True, False)})
 
 
-def test_floor_needs_copies(boots, tmp_path, capsys):
-    """Copies of buffers in one piece are not measured."""
-    folder = boots(*[{"memcpy": None, "move": None}] * 3)
+def test_floor_is_missing(boots, tmp_path, capsys):
+    folder = boots(*[{"flat-linear": None}] * 3)
     code = report.main(["table", "rxcache", "4k-read", str(tmp_path / "json"), str(folder)])
     rows = json.loads((tmp_path / "json").read_text())["rows"]
-    assert code == 1 and not [row for row in rows if "floor" in row]
+    assert code == 0 and not [row for row in rows if "floor" in row]
     assert " met\n" in capsys.readouterr().out
 
 
@@ -205,13 +204,13 @@ def test_disturbed_runs(tmp_path, disturbed, value):
 
 
 def test_run_without_batches(tmp_path):
-    """Each first write may do something else: all of them count, in the fastest run."""
+    """Each first write may do something else: all of them count, in the median of the runs."""
     lines = [f"first-write {subject} repeat={repeat} threads=1 thread=0 bios=100 ns={ns} "
              "batch=1 typical=1 longest=1\n"
              for subject, times in (("brd", (900, 800, 700, 600, 500)), ("rxd", (300,) * 5))
              for repeat, ns in enumerate(times)]
     found, _samples = values_of("rxd", "first-write", results_of(tmp_path, lines), tmp_path)
-    assert found == [pytest.approx(500 / 300)]
+    assert found == [pytest.approx(700 / 300)]
 
 
 def test_more_boots_settle_it(boots, capsys):
@@ -261,11 +260,11 @@ def test_noise_does_not_choose_boots():
 
     If those with the slower dm-linear were chosen, dm-linear would seem to be slower."""
     runs = [simulated(seed, 20, 48269, 47982) for seed in range(1000)]
-    means = [statistics.median(linear) for linear, brd in runs
+    means = [report.lowest_tenth(linear) for linear, brd in runs
              if not boot_of(linear, brd).is_void("1m-read")]
     assert len(means) >= 950
     assert statistics.mean(means) == pytest.approx(
-        statistics.mean(statistics.median(linear) for linear, _brd in runs), rel=0.0005)
+        statistics.mean(report.lowest_tenth(linear) for linear, _brd in runs), rel=0.0005)
 
 
 def test_disturbance_is_void():
@@ -283,6 +282,33 @@ def test_drift_is_not_void():
                        [ns * slow for ns, slow in zip(brd, drift)]).is_void("1m-read")
     assert boot_of([ns * slow for ns, slow in zip(brd, drift)],
                    [ns * slow for ns, slow in zip(linear, drift)]).is_void("1m-read")
+
+
+def test_two_threads(tmp_path):
+    """All bios of both threads count. Of 20 runs, the third fastest does."""
+    folder = tmp_path / "smp"
+    folder.mkdir()
+    (folder / "kernel").write_text("Linux 7.2\n")
+    (folder / "conditions").write_text(CONDITIONS)
+    lines = []
+    for repeat in range(20):
+        # One thread has to wait for most of its bios, but not for those of its median batch.
+        waits = 10 * (30 + repeat)
+        lines += [run_of("4k-same-2", "rxd", repeat, 100),
+                  run_of("4k-same-2", "rxd", repeat, 100, 2, 0),
+                  run_of("4k-same-2", "rxd", repeat, 100, 2, 1, waits)]
+    for number in range(1, 4):
+        (folder / f"results.{number}").write_text("".join(lines))
+    report.main(["table", "rxd", "4k-same-2", str(tmp_path / "json"), str(folder)])
+    row, = json.loads((tmp_path / "json").read_text())["rows"]
+    assert row["value"] == pytest.approx(1 + 100 / 132)
+
+
+@pytest.mark.parametrize("values, low, high", [
+    ([7], 7, 7), ([3, 1, 2], 1, 3), (range(9), 0, 8), (range(10), 1, 8), (range(20), 2, 17),
+])
+def test_tenths(values, low, high):
+    assert (report.lowest_tenth(values), report.highest_tenth(values)) == (low, high)
 
 
 @pytest.mark.parametrize("name", ["rxd", "rxcache"])

@@ -149,8 +149,8 @@ profile()
 compare()
 {
 	counts=$2
-	# Measure in many short runs: a disturbance of one run does not reach their median. Two
-	# threads use a small machine completely, so other work on it disturbs them more.
+	# Measure in many short runs: some of them are not disturbed. Two threads use a small
+	# machine completely, so other work on it disturbs them more.
 	long=$(((MS + 3) / 4))
 	[ "$counts" = 1 ] || long=$(((MS + 1) / 2))
 	choose "$@"
@@ -171,6 +171,8 @@ compare()
 				done
 			done
 		done
+		# Each is the first in turn.
+		all="${all#* } ${all%% *}"
 	done
 }
 
@@ -272,10 +274,11 @@ brd_off()
 	rmmod brd
 }
 
+# bare_on [flat=1]
 bare_on()
 {
-	load rxd-bare mib=$((SIZE / mib))
-	no_iostats /dev/rxd-bare
+	load rxd-bare mib=$((SIZE / mib)) "$@"
+	no_iostats /dev/rxd-bare /dev/rxd-flat
 }
 
 bare_off()

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/rxd-bare: a disk of "mib" MiB that completes bios at once, without any work. The
- * time of a bio on it is the time of the block layer. null_blk was such a disk until its bio
- * mode was removed in Linux 6.10.
+ * Two disks of "mib" MiB that show what a driver cannot avoid.
+ *
+ * /dev/rxd-bare completes bios at once, without any work. The time of a bio on it is the time of
+ * the block layer. null_blk was such a disk until its bio mode was removed in Linux 6.10.
+ *
+ * /dev/rxd-flat, with "flat", copies to and from pages that it finds in an array: it has no index,
+ * no locks and no counters. It takes bios of whole pages only.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
+#include <linux/bvec.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/vmalloc.h>
 
 #include "../module/compat.h"
 
@@ -15,10 +22,39 @@ static ulong mib = 1024;
 module_param(mib, ulong, 0444);
 MODULE_PARM_DESC(mib, "size in MiB");
 
-static struct gendisk *bare_disk;
+static bool flat;
+module_param(flat, bool, 0444);
+MODULE_PARM_DESC(flat, "also make a disk that copies");
+
+static struct gendisk *bare_disk, *flat_disk;
+static struct page **flat_pages;
 
 static void bare_submit_bio(struct bio *bio)
 {
+	bio_endio(bio);
+}
+
+static void flat_submit_bio(struct bio *bio)
+{
+	u64 pos = (u64)bio->bi_iter.bi_sector << SECTOR_SHIFT;
+	struct bvec_iter iter;
+	struct bio_vec bv;
+	void *data;
+
+	bio_for_each_segment(bv, bio, iter) {
+		if (offset_in_page(pos) || bv.bv_len != PAGE_SIZE) {
+			bio_io_error(bio);
+			return;
+		}
+		data = page_address(flat_pages[pos >> PAGE_SHIFT]);
+		/* If the compiler knew the length, it would not call memcpy(). */
+		OPTIMIZER_HIDE_VAR(bv.bv_len);
+		if (bio_data_dir(bio) == WRITE)
+			memcpy_from_bvec(data, &bv);
+		else
+			memcpy_to_bvec(&bv, data);
+		pos += PAGE_SIZE;
+	}
 	bio_endio(bio);
 }
 
@@ -27,7 +63,12 @@ static const struct block_device_operations bare_ops = {
 	.submit_bio	= bare_submit_bio,
 };
 
-static int __init bare_init(void)
+static const struct block_device_operations flat_ops = {
+	.owner		= THIS_MODULE,
+	.submit_bio	= flat_submit_bio,
+};
+
+static struct gendisk *make_disk(const char *name, const struct block_device_operations *ops)
 {
 	struct queue_limits lim = {
 		.logical_block_size	= SECTOR_SIZE,
@@ -38,27 +79,76 @@ static int __init bare_init(void)
 
 	disk = rxd_alloc_disk(&lim, NUMA_NO_NODE);
 	if (IS_ERR(disk))
-		return PTR_ERR(disk);
-	disk->fops = &bare_ops;
-	strscpy(disk->disk_name, "rxd-bare", DISK_NAME_LEN);
+		return disk;
+	disk->fops = ops;
+	strscpy(disk->disk_name, name, DISK_NAME_LEN);
 	set_capacity(disk, (sector_t)mib << (20 - SECTOR_SHIFT));
 	ret = add_disk(disk);
 	if (ret) {
 		put_disk(disk);
-		return ret;
+		return ERR_PTR(ret);
 	}
-	bare_disk = disk;
+	return disk;
+}
+
+static void drop_disk(struct gendisk *disk)
+{
+	if (IS_ERR_OR_NULL(disk))
+		return;
+	del_gendisk(disk);
+	put_disk(disk);
+}
+
+static void free_pages_of_flat(void)
+{
+	unsigned long i;
+
+	for (i = 0; flat_pages && i < mib << (20 - PAGE_SHIFT) && flat_pages[i]; i++)
+		__free_page(flat_pages[i]);
+	vfree(flat_pages);
+}
+
+static int __init alloc_pages_of_flat(void)
+{
+	unsigned long i, nr = mib << (20 - PAGE_SHIFT);
+
+	flat_pages = vcalloc(nr, sizeof(*flat_pages));
+	if (!flat_pages)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++) {
+		flat_pages[i] = alloc_page(GFP_KERNEL | __GFP_ZERO | __GFP_NORETRY | __GFP_NOWARN);
+		if (!flat_pages[i])
+			return -ENOMEM;
+	}
 	return 0;
 }
 
-static void __exit bare_exit(void)
+static void bare_exit(void)
 {
-	del_gendisk(bare_disk);
-	put_disk(bare_disk);
+	drop_disk(flat_disk);
+	drop_disk(bare_disk);
+	free_pages_of_flat();
+}
+
+static int __init bare_init(void)
+{
+	int ret = 0;
+
+	bare_disk = make_disk("rxd-bare", &bare_ops);
+	if (IS_ERR(bare_disk))
+		return PTR_ERR(bare_disk);
+	if (flat)
+		ret = alloc_pages_of_flat();
+	if (flat && !ret)
+		flat_disk = make_disk("rxd-flat", &flat_ops);
+	ret = ret ?: PTR_ERR_OR_ZERO(flat_disk);
+	if (ret)
+		bare_exit();
+	return ret;
 }
 
 module_init(bare_init);
 module_exit(bare_exit);
 
-MODULE_DESCRIPTION("A disk that does nothing");
+MODULE_DESCRIPTION("A disk that does nothing, and one that only copies");
 MODULE_LICENSE("GPL");
