@@ -136,6 +136,17 @@ static inline void count_error(struct rxcache *c, blk_status_t status)
 		rxc_stat_inc(c->stats, RXC_ORIGIN_ERRORS);
 }
 
+/* Prefetch the index for the first blocks of a range. */
+static inline void begin_looking(struct rxcache *c, u64 block, u64 end)
+{
+	u64 until = min(end, block + BLOCKS_AHEAD);
+
+	rcu_read_lock();
+	for (; block < until; block++)
+		rxc_index_prefetch(c->index, block);
+	rcu_read_unlock();
+}
+
 /* Prefetch the index for a later block of a long range. */
 static inline void look_ahead(struct rxcache *c, u64 block, u64 end)
 {

@@ -158,6 +158,7 @@ static u64 start_write(struct rxcache *c, const struct rxc_span *span, struct bi
 
 	if (span->first >= end)
 		return span->first;
+	begin_looking(c, span->first, end);
 	nr_vecs = alloc_bvecs(rb, min_t(u64, end - span->first, MAX_PAGES) * block_pages(c));
 	end = min(end, span->first + nr_vecs / block_pages(c));
 	if (end == span->first) {
