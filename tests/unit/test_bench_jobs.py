@@ -95,16 +95,24 @@ def test_peers(call, tmp_path, peer, compared, disks):
     names = compared.split()
     made = {line.strip() for line in lines if line.startswith("make_")}
     assert made == {"make_rxcache", *("make_" + name.replace("-", "_") for name in names)}
-    assert f"all bare bare-linear memcpy move brd linear {compared} rxcache" in lines
+    assert f"all bare bare-linear memcpy move flat-linear brd linear {compared} rxcache" in lines
     assert {line.split()[1] for line in lines if line.startswith("fill")} == {
         f"/dev/{disk}" for disk in disks if disk != "rd0"}
     assert {line.strip() for line in lines if line.startswith("drop_")} == {
         f"drop_{name}" for name in names if name != "dm-cache"}
     assert ("unmap dm-cache" in lines) == ("note_hits dm-cache 5 6" in lines) == (
         "dm-cache" in names)
-    assert {"unmap linear", "unmap bare-linear", "unmap rxcache"} < {*lines}
+    assert {"unmap linear", "unmap bare-linear", "unmap flat-linear", "unmap rxcache"} < {*lines}
 
 
 def test_peer_that_was_not_built(call):
     lines = call("rxcache", "choose_all; echo $all", ROWS="", PROFILE="", PEER="")
-    assert lines == ["bare bare-linear memcpy move brd linear dm-cache bcache rxcache"]
+    assert lines == ["bare bare-linear memcpy move flat-linear brd linear dm-cache bcache rxcache"]
+
+
+def test_turns(call):
+    """Each disk is the first of a round in turn."""
+    lines = call("rxd", "all='bare brd rxd'; compare '' 1 4k-read", ROWS=" 4k-read ", PROFILE="",
+                 PEER="")
+    assert [line.split()[2] for line in lines] == [
+        "bare", "brd", "rxd", "brd", "rxd", "bare", "rxd", "bare", "brd", "bare", "brd", "rxd"]

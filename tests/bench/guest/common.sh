@@ -274,10 +274,9 @@ brd_off()
 	rmmod brd
 }
 
-# bare_on [flat=1]
 bare_on()
 {
-	load rxd-bare mib=$((SIZE / mib)) "$@"
+	load rxd-bare mib=$((SIZE / mib))
 	no_iostats /dev/rxd-bare /dev/rxd-flat
 }
 

@@ -5,8 +5,8 @@
  * /dev/rxd-bare completes bios at once, without any work. The time of a bio on it is the time of
  * the block layer. null_blk was such a disk until its bio mode was removed in Linux 6.10.
  *
- * /dev/rxd-flat, with "flat", copies to and from pages that it finds in an array: it has no index,
- * no locks and no counters. It takes bios of whole pages only.
+ * /dev/rxd-flat copies to and from pages that it finds in an array: it has no index, no locks and
+ * no counters. It takes bios of whole pages only.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -21,10 +21,6 @@
 static ulong mib = 1024;
 module_param(mib, ulong, 0444);
 MODULE_PARM_DESC(mib, "size in MiB");
-
-static bool flat;
-module_param(flat, bool, 0444);
-MODULE_PARM_DESC(flat, "also make a disk that copies");
 
 static struct gendisk *bare_disk, *flat_disk;
 static struct page **flat_pages;
@@ -132,16 +128,16 @@ static void bare_exit(void)
 
 static int __init bare_init(void)
 {
-	int ret = 0;
+	int ret;
 
 	bare_disk = make_disk("rxd-bare", &bare_ops);
 	if (IS_ERR(bare_disk))
 		return PTR_ERR(bare_disk);
-	if (flat)
-		ret = alloc_pages_of_flat();
-	if (flat && !ret)
+	ret = alloc_pages_of_flat();
+	if (!ret) {
 		flat_disk = make_disk("rxd-flat", &flat_ops);
-	ret = ret ?: PTR_ERR_OR_ZERO(flat_disk);
+		ret = PTR_ERR_OR_ZERO(flat_disk);
+	}
 	if (ret)
 		bare_exit();
 	return ret;
