@@ -41,6 +41,8 @@ def recall():
 def remember(works):
     path = _memory()
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path + ".new", "w", encoding="ascii") as file:
+    # Two guests may find it out at the same time.
+    new = f"{path}.{os.getpid()}"
+    with open(new, "w", encoding="ascii") as file:
         file.write("works\n" if works else "stalls\n")
-    os.replace(path + ".new", path)
+    os.replace(new, path)
