@@ -8,7 +8,7 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 sys.path.append(f"{TOP}/tests/guest")
 
-from rxguest import accel  # pylint: disable=wrong-import-position
+from rxguest import accel  # noqa: E402
 
 
 def remember_often(start):
