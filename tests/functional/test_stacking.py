@@ -48,7 +48,8 @@ def answered(process, stack):
 def model(stack, *options, area=AREA):
     """Run rwmodel; return its counters."""
     command = [program("rwmodel"), "-x", "-s", SECONDS, "-m", WRITES, "-b", area // BLOCK,
-               *(["-z"] if stack.discards else []), *(["-U"] if stack.scrambled else []),
+               *(["-d"] if stack.bare else []), *(["-z"] if stack.discards else []),
+               *(["-U"] if stack.scrambled else []),
                *(["-o", stack.origin] if stack.origin else []), *options, stack.path]
     with subprocess.Popen([str(word) for word in command], env=ENVIRONMENT, text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -26,8 +26,9 @@
  *			else in each round. With -l, exactly when the range has more
  *			pages that hold nothing than the limit leaves room for. Zeros need
  *			none if the disk detects them.
- *	EAGAIN		of what must not wait
- *	EOPNOTSUPP	of discards, of holes, and of what must not wait
+ *	EAGAIN		of what must not wait. With -d only while it is resized: the queue may
+ *			be frozen. Other devices may wait for locks and memory of their own
+ *	EOPNOTSUPP	of discards and holes without -z; without -d of what must not wait
  *	EIO		with -R member or disk, of what touches sectors that are cut off,
  *			from when that begins until they are back; always as long as they
  *			are gone
@@ -36,7 +37,8 @@
  * The disk holds the zeroth writes at first. With -n it holds zeros, or, with -U, unknown
  * data. With -U the device encrypts: a mixture of old and new bytes below it may be
  * anything above it, so a read that runs together with a write to the sector is not judged.
- * It ends when the time is up and as many writes were made as -m says.
+ * It ends when the time is up and as many writes were made as -m says. With -d the device is a
+ * RAM disk or a partition of one, and there is memory for all that its limit allows.
  *
  * With -x the writers also discard, zero, punch holes, and use RWF_NOWAIT. With -g
  * the second half of the sectors lies so many bytes further on, and only what zeroes
@@ -125,6 +127,7 @@ static bool space_errors_allowed;
 static bool all_kinds;
 static bool unknown;			/* content of sectors that were not written */
 static bool discard_zeroes;		/* each block that it covers */
+static bool is_ramdisk;			/* or a partition of one */
 static uint64_t gap;			/* bytes between the halves */
 static int counter_fd[MAX_COUNTERS];
 static unsigned int nr_counters;
@@ -319,9 +322,9 @@ static bool may_come(int error, const struct op *op, bool whole)
 	case ENOSPC:
 		return space_errors_allowed && op->kind >= WRITE && op->kind <= ZERO_IOCTL;
 	case EAGAIN:
-		return op->nowait;
+		return op->nowait && (!is_ramdisk || resizing);
 	case EOPNOTSUPP:
-		return op->nowait || op->kind >= HOLE;
+		return op->nowait ? !is_ramdisk : op->kind >= HOLE && !discard_zeroes;
 	default:
 		return false;
 	}
@@ -574,7 +577,7 @@ static void do_write(struct worker *worker, uint8_t *buffer, uint64_t *before)
 
 	error = full_io(device_fd, &op, buffer);
 	no_space = error == ENOSPC;
-	if (used_fd >= 0 && error != EAGAIN && no_space != expected)
+	if (used_fd >= 0 && no_space != expected)
 		found("%s of sectors %u to %u, %lld bytes: %s, must %s because memory is short",
 		      kind_name[op.kind], op.first, op.first + op.count - 1,
 		      (long long)size_of(&op), error ? strerror(error) : "success",
@@ -751,7 +754,7 @@ static bool time_is_up(const struct timespec *start, unsigned int seconds)
 static __noreturn void show_usage(void)
 {
 	errx(EXIT_BROKEN,
-	     "usage: rwmodel [-enOUxz] [-o ORIGIN] [-w WRITERS] [-r READERS] [-b BLOCKS] [-s SECONDS] [-m WRITES]\n"
+	     "usage: rwmodel [-denOUxz] [-o ORIGIN] [-w WRITERS] [-r READERS] [-b BLOCKS] [-s SECONDS] [-m WRITES]\n"
 	     "               [-u SECTORS] [-c ATTRIBUTES]... [-l ATTRIBUTES] [-g GAP] [-R none|member|disk]\n"
 	     "               [-S SECTORS] DEVICE");
 }
@@ -778,8 +781,11 @@ int main(int argc, char **argv)
 	struct timespec start;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "enOUxzo:w:r:b:s:m:u:c:l:g:R:S:")) != -1) {
+	while ((opt = getopt(argc, argv, "denOUxzo:w:r:b:s:m:u:c:l:g:R:S:")) != -1) {
 		switch (opt) {
+		case 'd':
+			is_ramdisk = true;
+			break;
 		case 'e':
 			errors_allowed = true;
 			break;

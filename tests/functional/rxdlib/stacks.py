@@ -47,11 +47,12 @@ class Stack:
     """
 
     def __init__(self, path, ramdisks, origin=None, survives=False, errors=(), whole=False,
-                 discards=True, scrambled=False, half=0, striped=False):
+                 bare=False, discards=True, scrambled=False, half=0, striped=False):
         self.path, self.ramdisks, self.origin = path, ramdisks, origin
         self.survives = survives    # a member that fails
         self.errors = errors        # options of rwmodel for the errors that come up
         self.whole = whole          # it is a RAM disk itself
+        self.bare = bare or whole   # or a partition of one
         self.discards = discards    # it passes them on, each block
         self.scrambled = scrambled  # what was never written holds anything
         self.half = half            # where on the RAM disk the second half of it begins
@@ -187,7 +188,7 @@ def partition(lab, size, **options):
     lab.stack.callback(_no_partition, ramdisk.path)
     path = f"{ramdisk.path}p1"
     wait_for_node(path)
-    return Stack(path, [ramdisk], half=MIB + size // 2)
+    return Stack(path, [ramdisk], bare=True, half=MIB + size // 2)
 
 
 def _no_partition(path):
