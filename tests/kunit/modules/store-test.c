@@ -1307,6 +1307,37 @@ static void write_waits_not_for_ever(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_page(store, 2, buf), 0);
 }
 
+/*
+ * Nobody waits for the callbacks of all others: where many writes fail, each of them would take as
+ * long as that.
+ */
+static void failing_writes_need_no_barrier(struct kunit *test)
+{
+	struct rxd_store *store = make_store(test, 64), *other = make_store(test, 64);
+	u8 *buf = make_buf(test, 0x22);
+	unsigned int i;
+
+	fill(test, other, 0, 64, 0x11);
+	test_memory.nr_barriers = 0;
+	rxd_store_drain();
+	KUNIT_EXPECT_GT(test, test_memory.nr_barriers, 0);
+
+	test_memory.nr_barriers = 0;
+	test_memory.pages_left = 0;
+	for (i = 0; i < 64; i++) {
+		/* Half of them wait until this page is free, in vain. */
+		if (i % 2)
+			rxd_store_free_range(other, i, 1);
+		KUNIT_EXPECT_EQ(test, write_page(store, i, buf), -ENOSPC);
+		KUNIT_EXPECT_EQ(test, fill_range(store, i, 1), -ENOSPC);
+	}
+	test_memory.pages_left = ULONG_MAX;
+	rxd_store_set_limit(store, 0);
+	for (i = 0; i < 64; i++)
+		KUNIT_EXPECT_EQ(test, write_page(store, i, buf), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_barriers, 0);
+}
+
 /* A write that gets some pages, each after a wait, does not fail because all waits were long. */
 static void every_step_may_wait(struct kunit *test)
 {
@@ -1772,6 +1803,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(write_waits_for_no_own_writeback),
 	KUNIT_CASE(write_waits_for_kswapd),
 	KUNIT_CASE_SLOW(write_waits_not_for_ever),
+	KUNIT_CASE(failing_writes_need_no_barrier),
 	KUNIT_CASE(every_step_may_wait),
 	KUNIT_CASE(all_steps_wait_not_for_ever),
 	KUNIT_CASE(time_between_waits_does_not_count),

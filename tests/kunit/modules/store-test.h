@@ -52,6 +52,7 @@
  * @nr_dirty: pages of the page cache that are dirty or being written
  * @nr_dirty_movable: those of them in ZONE_MOVABLE
  * @nr_slab: pages of slab caches that kswapd can reclaim
+ * @nr_barriers: number of calls of rcu_barrier()
  * @late: how far the clock by which a write waits is ahead, in jiffies
  */
 struct test_memory {
@@ -80,6 +81,7 @@ struct test_memory {
 	unsigned long nr_dirty;
 	unsigned long nr_dirty_movable;
 	unsigned long nr_slab;
+	unsigned int nr_barriers;
 	unsigned long late;
 };
 

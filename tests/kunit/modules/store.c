@@ -149,6 +149,12 @@ static unsigned long test_alloc_bulk(gfp_t gfp, int node, unsigned long nr,
 	return nr;
 }
 
+static void test_barrier(void)
+{
+	WRITE_ONCE(test_memory.nr_barriers, READ_ONCE(test_memory.nr_barriers) + 1);
+	rcu_barrier();
+}
+
 static void test_resched(void)
 {
 	typeof(test_memory.at_resched) at_resched = READ_ONCE(test_memory.at_resched);
@@ -173,6 +179,7 @@ static void test_resched(void)
 #define num_node_state(state)	test_nr_nodes(state)
 #undef next_node_in
 #define next_node_in(node, mask) test_next_node(node, &(mask))
+#define rcu_barrier()		test_barrier()
 
 #include "../module/store.c"
 /* The clock by which a write waits for memory. */
