@@ -24,7 +24,7 @@ from rxdlib.lab import DISK
 
 CHUNK = 4 * MIB
 TOTAL = memory.meminfo()["MemTotal"]
-TOLERANCE = TOTAL // 30     # of memory that is missing at the end
+TOLERANCE = TOTAL // 50     # of memory that is missing at the end
 
 
 def zones():
@@ -90,10 +90,12 @@ def test_fill(lab, kernel_log, pattern):
         assert unmovable() > headroom // 2
         run("dmsetup", "ls")
         assert device.read((written - 1) * step, BLOCK) == data[:BLOCK]
+    run("blkdiscard", ramdisk.path)
+    assert memory.missing(before, TOLERANCE) < TOLERANCE
+    assert ramdisk.query().mem_used == 0
     ramdisk.remove()
     assert memory.vmstat("oom_kill") == killed
     assert not [line for line in kernel_log.lines() if "oom" in line.lower()]
-    assert memory.missing(before, TOLERANCE) < TOLERANCE
 
 
 def test_reserve(lab):
