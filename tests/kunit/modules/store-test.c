@@ -14,6 +14,9 @@
 
 #include "store-test.h"
 
+/* How much longer than a task has asked for it may sleep on a busy machine, which is emulated. */
+#define LATE		(2 * HZ)
+
 /* Creation */
 
 static void create_is_empty(struct kunit *test)
@@ -1291,7 +1294,7 @@ static void write_waits_not_for_ever(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_page(store, 0, buf), -ENOSPC);
 	took = jiffies - begin;
 	KUNIT_EXPECT_GE(test, took, 9 * HZ);
-	KUNIT_EXPECT_LE(test, took, 12 * HZ);
+	KUNIT_EXPECT_LE(test, took, 10 * HZ + LATE);
 	begin = jiffies;
 	KUNIT_EXPECT_EQ(test, write_page(store, 1, buf), -ENOSPC);
 	KUNIT_EXPECT_LE(test, jiffies - begin, HZ);
