@@ -900,8 +900,7 @@ def test_record_that_changes(config, image):
     with open("/run/rxadm.lock", "r+", encoding="ascii") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX)
         process = config.start("--stop", "ramdisk/a")
-        time.sleep(3)
-        assert process.poll() is None
+        assert f"waiting for process {os.getpid()}, " in process.stderr.readline().decode()
         with open(record, "w", encoding="ascii") as file:
             file.write(text.replace(str(image), str(other)))
     output, _ = process.communicate(timeout=60)

@@ -17,6 +17,7 @@ from rxdlib.control import DRY_RUN, Control
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK
 from rxdlib.memory import meminfo
+from rxdlib.traced import wait_until_blocked
 
 pytestmark = pytest.mark.one_kernel
 SECONDS = 60
@@ -52,14 +53,18 @@ def in_time(config, *args):
     return output.decode().splitlines()
 
 
-def still_waits(process, seconds=3):
-    """It holds the lock of what it changes, and makes no progress."""
+def wait_until_it_hangs(process):
+    """Until it holds the lock of what it changes, and waits for the disk."""
     end = time.monotonic() + SECONDS
     while holder() != process.pid:
         assert process.poll() is None and time.monotonic() < end
         time.sleep(0.05)
-    time.sleep(seconds)
-    return process.poll() is None
+    wait_until_blocked(process)
+
+
+def waits_for_lock(process):
+    """Whether it reports that it waits for a lock of this process, as it does after a while."""
+    return f"waiting for process {os.getpid()}, " in process.stderr.readline().decode()
 
 
 def holder():
@@ -100,7 +105,7 @@ def test_image_that_hangs(config, lab, slow):
     direct.write(disk_of("ramdisk/a").path, 0, stamp(1, 4 * MIB))
     hang(name)
     saving = config.start("--stop", "ramdisk/a")
-    assert still_waits(saving)
+    wait_until_it_hangs(saving)
     others_go_on(config)
     second = config.start("--stop", "ramdisk/a")
     line = second.stderr.readline().decode()
@@ -115,7 +120,7 @@ def test_image_that_hangs(config, lab, slow):
     run("mount", path, folder)
     hang(name)
     loading = config.start("ramdisk/a")
-    assert still_waits(loading)
+    wait_until_it_hangs(loading)
     in_time(config, "b")
     run("dmsetup", "resume", name)
     ends_well(loading)
@@ -149,7 +154,7 @@ def test_origin_that_hangs(config, slow):
     config.write(f"[cache c]\norigin = {path}\nsize = 8M\n[ramdisk b]\nsize = 4M\n")
     hang(name)
     mapping = config.start("cache/c")
-    assert still_waits(mapping)
+    wait_until_it_hangs(mapping)
     others_go_on(config)
     run("dmsetup", "resume", name)
     ends_well(mapping)
@@ -158,7 +163,7 @@ def test_origin_that_hangs(config, slow):
     with open(path, "r+b", buffering=0) as device:
         device.write(stamp(1))
     ending = config.start("--stop", "cache/c")
-    assert still_waits(ending)
+    wait_until_it_hangs(ending)
     in_time(config, "--stop", "b")
     assert ending.poll() is None
     run("dmsetup", "resume", name)
@@ -173,8 +178,7 @@ def test_map_of_a_disk_that_hangs(lab, slow):
     with subprocess.Popen([program("rxadm"), "map", "--cache", disk.path, "--origin", path,
                            "--name", "rxdtest-hangs"], env=ENVIRONMENT) as mapping:
         try:
-            time.sleep(3)
-            assert mapping.poll() is None
+            wait_until_blocked(mapping)
             made = rxadm("create", "--size", "4M", check=True, timeout=SECONDS).stdout.strip()
             rxadm("resize", made, "8M", check=True, timeout=SECONDS)
             rxadm("clear", made, check=True, timeout=SECONDS)
@@ -245,8 +249,7 @@ def test_settings_of_a_cache(config, slow):
     config.write(text + "mode = writearound\n")
     with locks.byte(os.stat(path).st_rdev + 1):
         applying = config.start()
-        time.sleep(3)
-        assert applying.poll() is None
+        assert waits_for_lock(applying)
     assert ends_well(applying) == ["cache c: change the mode from writethrough to writearound"]
     config.ok("--stop")
 
@@ -258,9 +261,8 @@ def test_changes_of_a_size(lab):
     with locks.byte(os.stat(DISK).st_rdev + 1):
         # pylint: disable-next=consider-using-with
         processes = [subprocess.Popen([program("rxadm"), "resize", cache.name, "+1M"],
-                                      env=ENVIRONMENT) for _ in range(2)]
-        time.sleep(3)
-        assert not any(process.poll() is not None for process in processes)
+                                      stderr=subprocess.PIPE, env=ENVIRONMENT) for _ in range(2)]
+        assert all(waits_for_lock(process) for process in processes)
     assert [process.wait(timeout=SECONDS) for process in processes] == [0, 0]
     assert f"size {6 * MIB}" in dm.table(cache.name)
 

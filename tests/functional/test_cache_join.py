@@ -12,6 +12,7 @@ from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, run
 from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
 from rxdlib.lab import DISK, bytes_read
+from rxdlib.traced import wait_until_in
 
 SIZE = 32 * MIB
 
@@ -188,8 +189,7 @@ def test_suspend_waits_for_joined_readers(lab):
             thread.start()
         wait_for_misses(cache, 8)
         with subprocess.Popen(["dmsetup", "suspend", cache.name], env=ENVIRONMENT) as suspending:
-            time.sleep(1)
-            assert suspending.poll() is None
+            wait_until_in(suspending, "dm_wait")
             origin.release()
         try:
             assert suspending.returncode == 0 and cache.status().fills == 1

@@ -23,6 +23,7 @@ from rxdlib.control import (CLONE_EXPENDABLE, CLONE_FDS_MAX, CLONE_NO_FREEZE, CL
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import LONG
 from rxdlib.stacks import wait_for
+from rxdlib.traced import wait_until_blocked
 
 RWF_NOWAIT = 8
 TIMES = 4 if LONG else 1     # how many times as often to do what may fail at random
@@ -327,7 +328,7 @@ def is_frozen(directory):
     """Whether a write to a file system waits."""
     with subprocess.Popen(["touch", os.path.join(directory, "probe")]) as process:
         try:
-            return process.wait(timeout=20) is None
+            return process.wait(timeout=60) is None
         except subprocess.TimeoutExpired:
             run("fsfreeze", "--unfreeze", directory, check=False)
             return True
@@ -415,8 +416,7 @@ def test_frozen_by_another(lab, cloner):
     except OSError as error:
         assert error.errno == errno.EBUSY
     with subprocess.Popen(["touch", os.path.join(directory, "probe")]) as process:
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=2)
+        wait_until_blocked(process)
         run("fsfreeze", "--unfreeze", directory)
         assert process.wait(timeout=120) == 0
 

@@ -21,6 +21,7 @@ from rxdlib.lab import DISK, LONG, Cache, RamDisk
 from rxdlib.old_target import old_module
 from rxdlib.outcome import ok, refused
 from rxdlib.sampled import long
+from rxdlib.traced import wait_until_in
 
 # The part of the blocks that stays.
 STAY = 0.95
@@ -311,16 +312,6 @@ def start(*args):
                             text=True)
 
 
-def wait_for_swap(process):
-    """Wait until it swaps the tables, for which the kernel waits until no I/O is in flight."""
-    end, place = time.monotonic() + PATIENCE, ""
-    while not place.startswith("dm_wait"):
-        assert process.poll() is None and time.monotonic() < end, place
-        time.sleep(0.05)
-        with open(f"/proc/{process.pid}/wchan", encoding="ascii") as file:
-            place = file.read()
-
-
 def test_settings_meanwhile(lab):
     """What is set while the table is replaced is not undone."""
     with lab.held(SIZE, reads=True) as origin:
@@ -329,11 +320,13 @@ def test_settings_meanwhile(lab):
         reader.start()
         origin.wait_for(1)
         processes = [start("resize", cache.name, "8M")]
-        wait_for_swap(processes[0])
+        # It swaps the tables, for which the kernel waits until no I/O is in flight.
+        wait_until_in(processes[0], "dm_wait")
         processes += [start("mode", cache.name, "writearound"),
                       start("set", cache.name, "--seq-cutoff", "1M"),
                       start("resize", cache.name, "6M")]
-        time.sleep(3)
+        for process in processes[1:]:
+            assert "waiting for process" in process.stderr.readline()
     reader.join()
     for process in processes:
         _output, errors = process.communicate(timeout=PATIENCE)
