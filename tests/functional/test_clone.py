@@ -754,14 +754,16 @@ def test_written_before_it_is_reset(lab, tmp_path):
     """The driver compares, and rxadm looks at the disk again."""
     source, other = filled(lab), filled(lab, data=MIB)
     ok("save", other.path, tmp_path / "image")
-    process = traced(tmp_path, "inject=ioctl:delay_enter=500000", "reset", "rxd1", "--to", "rxd0")
+    process = traced(tmp_path, "inject=ioctl:delay_enter=500ms", "reset", "rxd1", "--to", "rxd0")
     with process:
         end = time.monotonic() + 120
         while "0xb7, 0x7," not in (tmp_path / "log").read_text() \
                 if (tmp_path / "log").exists() else True:
             assert process.poll() is None and time.monotonic() < end
             time.sleep(0.02)
+        process.send_signal(signal.SIGSTOP)
         direct.write(other.path, 4 * MIB, stamp(5))
+        process.send_signal(signal.SIGCONT)
         output, errors = process.communicate(timeout=300)
     assert (process.returncode, output) == (BUSY, "") and "was not saved" in errors, errors
     assert direct.read(other.path, 4 * MIB, BLOCK) == stamp(5)

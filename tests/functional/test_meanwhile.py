@@ -18,12 +18,13 @@ from rxdlib.direct import BLOCK, MIB, stamp
 from rxdlib.lab import DISK, LONG, state
 from rxdlib.outcome import ok
 from rxdlib.sampled import long
-from rxdlib.traced import let_go
+from rxdlib.traced import held, let_go
 
 pytestmark = pytest.mark.one_kernel
 DEVICE, BUSY = 4, 5
 SECONDS = 120
-DELAY = 4
+REMOVE, RESIZE, CLEAR = "0xb7, 0x2,", "0xb7, 0x3,", "0xb7, 0x5,"
+DELAY = 2
 
 
 @pytest.fixture(name="config")
@@ -42,7 +43,11 @@ def slowly(*args, delay=DELAY, log="/dev/null", when="exit"):
                            program("rxadm"), *args],
                           env=environment, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as process:
-        yield process
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                let_go(process)
 
 
 def wait_for(log, words):
@@ -51,6 +56,15 @@ def wait_for(log, words):
     while not log.exists() or words not in log.read_text():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def held_before(process, log, ioctl):
+    """Hold it before it issues an ioctl, which strace delays."""
+    wait_for(log, ioctl)
+    with held(process):
+        assert ioctl in log.read_text().rpartition("\n")[2], "the delay was too short"
+        yield
 
 
 def ends(process):
@@ -66,16 +80,21 @@ def test_grown_while_it_grows(config, tmp_path, how):
     config.ok()
     disk = disk_of("ramdisk/a")
     config.write("[ramdisk a]\nsize = 8M\n")
-    with slowly("resize", disk.path, "+1M", "--force", log=tmp_path / "log") as process:
+    log = tmp_path / "log"
+    with slowly("resize", disk.path, "+1M", "--force", log=log, when="enter") as process:
         # rxadm has read the size to which it adds.
-        wait_for(tmp_path / "log", "F_SETLK")
-        time.sleep(DELAY / 2)
-        if how == "apply":
-            config.ok()
-        else:
-            disk.resize(8 * MIB)
-        direct.write(disk.path, 6 * MIB, stamp(1))
+        with held_before(process, log, RESIZE):
+            if how == "apply":
+                applying = config.start()
+                assert f"waiting for process {process.pid}" in applying.stderr.readline().decode()
+            else:
+                disk.resize(8 * MIB)
+                direct.write(disk.path, 6 * MIB, stamp(1))
         code, _, errors = ends(process)
+    if how == "apply":
+        applying.communicate(timeout=SECONDS)
+        assert applying.returncode == 0
+        direct.write(disk.path, 6 * MIB, stamp(1))
     assert (code, disk.query().size) == (0 if how == "apply" else BUSY, 8 * MIB), errors
     assert how == "apply" or f"'{disk.path}'" in errors and "not resized by" in errors
     assert direct.read(disk.path, 6 * MIB, BLOCK) == stamp(1)
@@ -93,9 +112,9 @@ def test_each_disk_has_a_lock(lab, tmp_path):
     disks = [lab.ramdisk(MIB) for _ in range(2)]
     with slowly("resize", disks[0].path, "2M", log=tmp_path / "log") as process:
         wait_for(tmp_path / "log", "F_SETLK")
-        result = rxadm("--verbose", "resize", disks[1].path, "2M")
+        with held(process):
+            result = rxadm("--verbose", "resize", disks[1].path, "2M")
         assert (result.returncode, result.stderr) == (0, "")
-        assert process.poll() is None
         assert ends(process)[0] == 0
     assert [disk.query().size for disk in disks] == [2 * MIB, 2 * MIB]
 
@@ -110,10 +129,11 @@ def test_replaced_after_the_check(lab, tmp_path, force):
     with slowly("remove", "rxd0", "rxd1", *force, log=log) as process:
         # Both were checked: the lock is taken for the removal of the first.
         wait_for(log, "F_SETLK")
-        with Control() as control:
-            control.remove(1)
-        lab.ramdisk(MIB, index=1)
-        direct.write("/dev/rxd1", 0, stamp(1))
+        with held(process):
+            with Control() as control:
+                control.remove(1)
+            lab.ramdisk(MIB, index=1)
+            direct.write("/dev/rxd1", 0, stamp(1))
         code, _, errors = ends(process)
     assert code == BUSY and len(errors.splitlines()) == 1, errors
     assert "'/dev/rxd1': was replaced meanwhile" in errors
@@ -157,7 +177,8 @@ def test_all_but_what_is_being_made(config, tmp_path):
         while not state()["ramdisks"]:
             assert time.monotonic() < end
             time.sleep(0.02)
-        left(config)
+        with held(process):
+            left(config)
         code, _, errors = ends(process)
     assert code == 0, errors
     assert disk_of("ramdisk/a").query().mem_used
@@ -205,16 +226,15 @@ def test_list_of_what_is_going(nothing_left):
     assert seen <= {(MIB, 512)}
 
 
-REMOVE, CLEAR = "0xb7, 0x2,", "0xb7, 0x5,"
 DISCARDS = pytest.mark.parametrize("command, ioctl", [("remove", REMOVE), ("clear", CLEAR)])
 
 
 def interrupted(tmp_path, ioctl, act, *args):
-    """Act just before rxadm issues an ioctl, which strace delays. Return how rxadm ends."""
+    """Act just before rxadm issues an ioctl. Return how rxadm ends."""
     log = tmp_path / "log"
     with slowly(*args, delay=0.5, log=log, when="enter") as process:
-        wait_for(log, ioctl)
-        act()
+        with held_before(process, log, ioctl):
+            act()
         return ends(process)
 
 
@@ -313,14 +333,15 @@ def test_written_after_each_save(config, tmp_path, writes):
     direct.write(ramdisk.path, 0, stamp(1))
     image.write_bytes(b"other")
     log = tmp_path / "log"
-    with slowly("apply", "--stop", "--config", str(config.path), delay=0.3, log=log,
+    with slowly("apply", "--stop", "--config", str(config.path), delay=0.5, log=log,
                 when="enter") as process:
         for number in range(writes):
             end = time.monotonic() + SECONDS
             while not log.exists() or log.read_text().count(REMOVE) <= number:
                 assert time.monotonic() < end
                 time.sleep(0.02)
-            direct.write(ramdisk.path, number * BLOCK, stamp(2))
+            with held_before(process, log, REMOVE):
+                direct.write(ramdisk.path, number * BLOCK, stamp(2))
         code, output, _ = ends(process)
     kept = writes == 4
     assert code == BUSY and image.read_bytes() == b"other"

@@ -15,6 +15,7 @@ from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import DISK, state
 from rxdlib.outcome import ok
 from rxdlib.sampled import long
+from rxdlib.traced import let_go
 
 BUSY = 5
 COMMANDS = pytest.mark.parametrize("command", ["remove", "clear"])
@@ -363,8 +364,8 @@ def test_shrunk_while_saved(lab, tmp_path):
     ramdisk = lab.ramdisk(16 * MIB)
     direct.write(ramdisk.path, 0, stamp(1, 16 * MIB))
     trace = tmp_path / "trace"
-    command = ["strace", "-f", "-o", trace, "-e", "trace=pwrite64",
-               "-e", "inject=pwrite64:delay_enter=2000000:when=1..2", program("rxadm"), "save",
+    command = ["strace", "-D", "-f", "-o", trace, "-e", "trace=pwrite64",
+               "-e", "inject=pwrite64:delay_enter=600s:when=1", program("rxadm"), "save",
                "rxd0", tmp_path / "image", "--progress", "none"]
     environment = {**ENVIRONMENT,
                    "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
@@ -378,6 +379,7 @@ def test_shrunk_while_saved(lab, tmp_path):
         time.sleep(0.5)
         ramdisk.resize(4 * MIB, RESIZE_FORCE)
         ramdisk.resize(16 * MIB)
+        let_go(process)
         errors = process.communicate(timeout=60)[1]
     assert process.returncode == BUSY and "during the save" in errors, errors
     assert not (tmp_path / "image").exists()
