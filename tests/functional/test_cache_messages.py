@@ -206,11 +206,15 @@ def slow(lab, size, delay, device=DISK):
 
 @pytest.fixture
 def deadline_disk():
-    """A null_blk that takes 20 ms for each request, with the scheduler mq-deadline."""
-    run("modprobe", "null_blk", "nr_devices=1", "gb=1", "irqmode=2", "completion_nsec=20000000")
+    """A null_blk that takes 20 ms for each request. Most of them wait in mq-deadline."""
+    run("modprobe", "null_blk", "nr_devices=1", "gb=1", "irqmode=2", "completion_nsec=20000000",
+        "hw_queue_depth=4")
     try:
-        with open("/sys/block/nullb0/queue/scheduler", "w", encoding="ascii") as file:
-            file.write("mq-deadline")
+        # So long requests of the idle class wait for others.
+        for name, value in [("scheduler", "mq-deadline"), ("nr_requests", 128),
+                            ("iosched/prio_aging_expire", 600_000)]:
+            with open(f"/sys/block/nullb0/queue/{name}", "w", encoding="ascii") as file:
+                file.write(str(value))
         yield "/dev/nullb0"
     finally:
         run("rmmod", "null_blk")
@@ -221,20 +225,21 @@ def test_prefetch_beside_a_busy_disk(deadline_disk, lab):
     cache = lab.cache(4 * MIB, origin=deadline_disk)
     busy = ["fio", "--name=busy", f"--filename={deadline_disk}", "--readonly", "--rw=randread",
             "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=128", "--time_based",
-            "--runtime=60"]
+            "--runtime=3600"]
     before = bytes_read(deadline_disk)
+    message = threading.Thread(target=dm.message, args=(cache.name, "prefetch", 0, 2048))
     with subprocess.Popen(busy, env=ENVIRONMENT, stdout=subprocess.DEVNULL) as others:
         try:
             while bytes_read(deadline_disk) - before < MIB:
                 assert others.poll() is None
                 time.sleep(0.1)
-            begin = time.monotonic()
-            dm.message(cache.name, "prefetch", 0, 2048)
-            taken = time.monotonic() - begin
+            message.start()
+            message.join(timeout=60)
+            waits = message.is_alive()
         finally:
             others.terminate()
-    # The scheduler holds back requests of the idle class for ten seconds.
-    assert taken < 5
+    message.join()
+    assert not waits
     assert cache.status().used == 256
 
 
@@ -257,16 +262,16 @@ def test_prefetch_does_not_hold_up_others(lab):
     try:
         while not cache.status().fills:
             time.sleep(0.05)
-        begin = time.monotonic()
         run("dmstats", "create", cache.name)
         direct.read(cache.path, 60 * MIB, BLOCK)
-        taken = time.monotonic() - begin
+        used = cache.status().used
     finally:
         stop.set()
         thread.join()
         run("dmstats", "delete", "--allregions", cache.name, check=False)
-    # The range takes 64 reads of a second each, so most of it is left.
-    assert taken < 20 and 0 < messages[-1] < 131072 / 2, (taken, messages)
+    # A read takes a second, so each message reads a MiB, and the range takes more than a minute.
+    assert used < 64 * MIB // BLOCK, used
+    assert all(end == number * 2048 % 131072 for number, end in enumerate(messages, 1)), messages
 
 
 def test_prefetch_ends_at_suspend(lab):

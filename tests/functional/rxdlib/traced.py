@@ -36,14 +36,19 @@ def wait_until_blocked(process):
         before = now
 
 
+def function_of(process):
+    """The function of the kernel in which the first thread sleeps, or "0"."""
+    with open(f"/proc/{process.pid}/wchan", encoding="ascii") as file:
+        return file.read()
+
+
 def wait_until_in(process, function):
     """Until its first thread sleeps in a function of the kernel whose name begins so."""
     end, place = time.monotonic() + SECONDS, ""
     while not place.startswith(function):
         assert process.poll() is None and time.monotonic() < end, place
         time.sleep(0.05)
-        with open(f"/proc/{process.pid}/wchan", encoding="ascii") as file:
-            place = file.read()
+        place = function_of(process)
 
 
 @contextlib.contextmanager
