@@ -287,7 +287,7 @@ def test_grows_again(elastic):
     again = hit_ratio(before, elastic.status())
     print(f"from {most // MIB} to {low // MIB} MiB, misses at {begin}, growth at {grown}, hit "
           f"ratio {alone:.4f} before, {again:.4f} after one pass", file=sys.stderr)
-    assert begin and grown and grown - begin < 10
+    assert begin and grown and grown - begin < 60
     assert again >= alone - 0.01
     assert used(elastic) >= most - 32 * MIB
     after = values(elastic)

@@ -217,12 +217,13 @@ def test_metrics(config, image):
     time.sleep(1.1)
     config.ok()
     assert samples()["autosave_due_seconds"] == due, "the time of the first apply counts"
-    before = int(time.time())
+    before, begin = int(time.time()), time.monotonic()
     save(config)
+    took = time.monotonic() - begin
     found = samples()
     assert found["autosave_due_seconds"] == found["save_timestamp_seconds"] + 600
     assert before <= found["save_timestamp_seconds"] <= time.time()
-    assert 0 < found["save_duration_seconds"] < 30
+    assert 0 < found["save_duration_seconds"] <= took
     assert MIB < found["save_written_bytes"] < 2 * MIB
     fill(2)
     image.parent.rename(config.folder / "away")

@@ -203,7 +203,7 @@ def test_no_suspension(lab):
                                    "iflag=direct"], stderr=subprocess.DEVNULL, env=ENVIRONMENT)
         origin.wait_for(1)
         for size in (MIB, 8 * MIB, 2 * MIB, 0):
-            run("dmsetup", "message", cache.name, "0", "size", size, timeout=20)
+            run("dmsetup", "message", cache.name, "0", "size", size, timeout=60)
         assert reader.poll() is None
         origin.release()
         assert reader.wait(60) == 0

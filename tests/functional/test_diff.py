@@ -149,14 +149,15 @@ def test_other_sizes(pair):
 
 
 def test_large(lab):
-    """A tebibyte takes no time."""
-    source = lab.ramdisk(1 << 40, overcommit=True)
-    direct.write(source.path, 1 << 39, stamp(1, 4 * MIB))
+    """Empty tebibytes take no time. They would, if each page were looked at."""
+    size = 8 << 40
+    source = lab.ramdisk(size, overcommit=True)
+    direct.write(source.path, size // 2, stamp(1, 4 * MIB))
     copy = clone(lab, source, "--overcommit")
-    direct.write(copy.path, (1 << 40) - BLOCK, stamp(2))
+    direct.write(copy.path, size - BLOCK, stamp(2))
     begin = time.monotonic()
-    assert diff(copy, source, 0, 1 << 40) == ([((1 << 40) - BLOCK, BLOCK)], 4 * MIB)
-    assert time.monotonic() - begin < 10
+    assert diff(copy, source, 0, size) == ([(size - BLOCK, BLOCK)], 4 * MIB)
+    assert time.monotonic() - begin < 60
 
 
 def test_beside_writes_and_discards(pair):

@@ -316,7 +316,7 @@ def test_opens_while_data_is_looked_for(lab, control):
     thread.start()
     looked = 0
     try:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while looked < 3 and time.monotonic() < end:
             # The opener may be faster.
             looked += outcome(control.resize, 0, MIB, flags=DRY_RUN) == "done"

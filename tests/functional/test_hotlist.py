@@ -146,7 +146,7 @@ def test_warm_from_what_is_no_file(cache, path):
     os.mkfifo(path)
     for name in folder, path, "/dev/null":
         for more in (), ("--background",):
-            refused(PARAMETERS, "warm", cache.name, name, *more, timeout=20,
+            refused(PARAMETERS, "warm", cache.name, name, *more, timeout=60,
                     names=(f"'{name}'", "not a regular file"))
 
 

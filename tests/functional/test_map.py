@@ -70,13 +70,13 @@ def test_sectors_count_as_pages(disk):
 
 
 def test_huge_and_empty(lab):
-    """The map of an empty tebibyte takes no time."""
-    ramdisk = lab.ramdisk(1 << 40, overcommit=True)
+    """The map of empty tebibytes takes no time. It would, if each page were looked at."""
+    ramdisk = lab.ramdisk(8 << 40, overcommit=True)
     with Direct(ramdisk.path) as device:
-        device.write((1 << 39) + BLOCK, stamp(1))
+        device.write((4 << 40) + BLOCK, stamp(1))
         begin = time.monotonic()
-        assert ramdisk.extents() == [((1 << 39) + BLOCK, BLOCK)]
-    assert time.monotonic() - begin < 10
+        assert ramdisk.extents() == [((4 << 40) + BLOCK, BLOCK)]
+    assert time.monotonic() - begin < 60
 
 
 @pytest.mark.one_kernel

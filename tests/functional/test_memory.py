@@ -221,7 +221,7 @@ TOLERATED = {"spare": 300 * KIB, "SUnreclaim": MIB, "Percpu": 256 * KIB, "Vmallo
 
 def losses(before):
     """Memory that is missing for longer than it takes to settle: {name: bytes}."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while True:
         after = settled()
         lost = {key: after[key] - before[key] for key in TOLERATED if key in after}

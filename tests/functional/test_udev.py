@@ -36,7 +36,7 @@ def udevd(lab, tmp_path):
         daemon = subprocess.Popen([UDEVD], env=ENVIRONMENT, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.DEVNULL, stderr=file)
     try:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while run("udevadm", "control", "--ping", check=False).returncode:
             assert daemon.poll() is None and time.monotonic() < end, log.read_text()
             time.sleep(0.1)
