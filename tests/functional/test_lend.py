@@ -74,6 +74,19 @@ def test_map_makes_and_unmap_removes(elastic):
     assert not ramdisks()
 
 
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("low, minimum", [("32M", 32 * MIB), ("5%", RAM * 5 // 100)])
+def test_percentage(low, minimum):
+    """Of the memory of the machine, rounded down to whole blocks."""
+    minimum -= minimum % BLOCK
+    ok(*MAP, f"{low}..25%")
+    query = RamDisk(ramdisk_of("elastic")).query()
+    assert (query.size, query.promised) == (RAM // 4 // BLOCK * BLOCK, minimum)
+    assert table_of("elastic") == {"min_size": minimum}
+    assert status_of("elastic")["min_size"] == minimum
+    ok("unmap", "elastic")
+
+
 def test_plain_size():
     assert ok(*MAP, "16M") == "/dev/mapper/elastic\n"
     ramdisk = RamDisk(ramdisk_of("elastic"))
@@ -176,6 +189,25 @@ def test_shown(elastic):
     assert rows["cache"]["given_back_mbps"] == rows["cache"]["taken_mbps"] == 0
     assert rows["ramdisk"]["lent_mb"] is None
     assert "TAKEN_MBPS" in ok("top", "--batch", "-n", "1", "-d", "0.1")
+
+
+@pytest.mark.one_kernel
+def test_rates_shown(elastic):
+    """While the cache takes memory and gives it back again and again."""
+    name, _ = elastic
+    found = {"taken_mbps": 0, "given_back_mbps": 0}
+    with subprocess.Popen([program("rxadm"), "top", "--json", "-d", "0.5", "-n", "100"],
+                          env=ENVIRONMENT, text=True, stdout=subprocess.PIPE) as top:
+        for line in top.stdout:
+            row = next(row for row in json.loads(line)["top"] if row["name"] == name)
+            found = {key: max(rate, row[key]) for key, rate in found.items()}
+            if all(found.values()):
+                break
+            direct.read(f"/dev/mapper/{name}", 0, SIZE)
+            with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
+                file.write("2")
+        top.terminate()
+    assert all(found.values()), found
 
 
 BAD = [
