@@ -466,35 +466,37 @@ def test_stall(lab):
     assert reader.longest < 10
 
 
+@pytest.mark.parametrize("made", ["2M..16M", *long(["16M"])], indirect=True)
 @pytest.mark.parametrize("pattern", ["randrw", *long(["randwrite"])])
-def test_under_fio(lab, pattern):
+def test_under_fio(made, pattern):
     """fio writes with checksums and reads them back while the cache grows again and again."""
-    rounds = 20 if LONG else 3
-    cache = lab.cache(SIZE, cache_size=2 * MIB)
-    command = ["fio", "--name=io", f"--filename={cache.path}", "--ioengine=libaio",
+    rounds, size, area = 20 if LONG else 3, 16 * MIB, 48 * MIB
+    minimum = "2M.." if limits(made)[1] else ""
+    command = ["fio", "--name=io", f"--filename={made.path}", "--ioengine=libaio",
                "--direct=1", "--iodepth=8", f"--rw={pattern}", "--bsrange=4k-64k",
-               "--bs_unaligned=0", f"--size={SIZE}", "--verify=crc32c", "--verify_fatal=1",
+               "--bs_unaligned=0", f"--size={area}", "--verify=crc32c", "--verify_fatal=1",
                "--verify_backlog=256", "--randseed=1", "--time_based", "--runtime=3600"]
-    size = 2 * MIB
     with subprocess.Popen(command, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT) as fio:
         for _ in range(rounds):
             end = time.monotonic() + PATIENCE
-            while cache.ramdisk.query().mem_used < 0.9 * size and time.monotonic() < end:
+            while made.ramdisk.query().mem_used < 0.9 * size and time.monotonic() < end:
                 time.sleep(0.05)
-            before = cache.ramdisk.query().mem_used
+            before = made.ramdisk.query().mem_used
             assert before >= 0.9 * size, "fio does not fill the cache"
-            size += 10 * MIB // rounds // BLOCK * BLOCK
-            ok("resize", cache.name, str(size))
-            assert cache.ramdisk.query().mem_used >= STAY * before - MIB // 2
+            size += 24 * MIB // rounds // BLOCK * BLOCK
+            ok("resize", made.name, f"{minimum}{size}")
+            after = made.ramdisk.query().mem_used
+            print(f"{before // BLOCK} blocks, {after // BLOCK} after the growth", file=sys.stderr)
+            assert after >= STAY * before
             assert fio.poll() is None, fio.stdout.read()
         fio.terminate()
         output, _ = fio.communicate(timeout=PATIENCE)
         # Told to end, fio still reports the errors that it found.
         assert " err= 0" in output and "verify:" not in output, output
-    assert cache.status().origin_errors == 0 and cache.ramdisk.query().size == size
-    for offset in range(0, SIZE, MIB):
-        assert direct.read(cache.path, offset, MIB) == direct.read(DISK, offset, MIB)
+    assert made.status().origin_errors == 0 and made.ramdisk.query().size == size
+    for offset in range(0, area, MIB):
+        assert direct.read(made.path, offset, MIB) == direct.read(DISK, offset, MIB)
 
 
 def test_grow_while_claimed(lab):
