@@ -243,9 +243,10 @@ cross:
 torture:
 	tests/run torture-$(or $(KERNEL),7.2) long-$(or $(KERNEL),7.2) sanitize \
 		stock memcheck kcsan states cma \
-		$(foreach stage,machines small small-512 small-2048 lend-1024 lend-2048 lend-4096 \
-			lend-nodes numa movable movable-512 $(if $(filter 6.1,$(KERNEL)),,lazy),\
-			$(stage)-$(or $(KERNEL),7.2))
+		$(foreach stage,machines small small-512 small-2048 lend-1024 lend-nodes numa \
+			movable movable-512 $(if $(filter 6.1,$(KERNEL)),,lazy),\
+			$(stage)-$(or $(KERNEL),7.2)) \
+		$(addsuffix $(if $(KERNEL),-$(KERNEL)),lend-2048 lend-4096)
 
 mutations:
 	tests/mutations/run $(ONLY)
