@@ -574,6 +574,24 @@ static void oom_gets_some(struct kunit *test)
 	}
 }
 
+/* The headroom is there, but reclaim may find nothing in one pass. */
+static void write_without_a_page_gets_some(struct kunit *test)
+{
+	struct rxd_store *store = make(test, RXD_NODE_LOCAL)->borrower.store;
+	struct cache *c = make_lent(test, 3 * BATCH, 0);
+	struct rxd_write write;
+
+	while (rxd_retired_pages())
+		rcu_barrier();
+	rxd_write_begin(&write, 0, RXD_GFP);
+	KUNIT_EXPECT_TRUE(test, rxd_store_wait_for_memory(store, rxd_freed_pages(), &write));
+	rxd_write_end(&write);
+	KUNIT_EXPECT_EQ(test, c->nr_asked, 1);
+	KUNIT_EXPECT_EQ(test, c->asked, BATCH);
+	KUNIT_EXPECT_EQ(test, c->nid, NUMA_NO_NODE);
+	expect_lent(test, 2 * BATCH, 0);
+}
+
 /* No node has memory that the OOM notifier would find. */
 static void use_all_memory(void)
 {
@@ -1074,6 +1092,7 @@ static struct kunit_case borrow_cases[] = {
 	KUNIT_CASE(reserve_is_not_free),
 	KUNIT_CASE(page_cache_in_use_is_spared),
 	KUNIT_CASE(paces_of_movement),
+	KUNIT_CASE(write_without_a_page_gets_some),
 	KUNIT_CASE(oom_gets_some),
 	KUNIT_CASE_SLOW(oom_waits_for_locks_only),
 	KUNIT_CASE(oom_counts_gifts_of_others),
