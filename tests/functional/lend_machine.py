@@ -25,7 +25,7 @@ from rxdlib.elastic import (MIN, all_memory, changes, counters, elastic_cache, e
                             given_back, headroom, hit_ratio, hog, hole, read, report, stream, used,
                             values)
 from rxdlib.lab import DISK, LONG, WRITES, Cache
-from rxdlib.memory import meminfo, on_cpu_lists, vmstat, watermarks
+from rxdlib.memory import meminfo, on_cpu_lists, resident, vmstat, watermarks
 from rxdlib.outcome import ok
 
 ROUNDS = 100 if LONG else 3
@@ -264,6 +264,25 @@ def test_write_takes_what_is_lent(lab, elastic):
     assert caught.value.errno == errno.ENOSPC
     assert written >= least
     assert left <= headroom() // 4
+
+
+@explained()
+def test_fills_reclaim_nothing(lab, elastic):
+    """A file stays in the page cache while more is read through the cache than fits."""
+    run("mkfs.ext4", "-qF", DISK)
+    size = all_memory() // 6 // MIB * MIB
+    path = hole(lab.mount(DISK), size)
+    stream(path)
+    assert resident(path) == size
+    before = counters()
+    for start in 0, all_memory():
+        read(elastic, all_memory(), start)
+    found = changes(before)
+    report(elastic, f"filled, {resident(path) // MIB} of {size // MIB} MiB in the page cache, "
+                    f"{found}")
+    assert used(elastic) - MIN > all_memory() // 4 and elastic.status().evictions > 0
+    assert resident(path) == size
+    assert found.get("pgscan_kswapd", 0) == found.get("pgscan_direct", 0) == 0
 
 
 @explained()

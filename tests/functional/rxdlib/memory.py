@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How much memory there is, and whether it was freed."""
 
+import ctypes
+import mmap
 import os
 import re
 import time
 
-from .direct import BLOCK, KIB
+from .direct import BLOCK, KIB, libc
 
 
 def meminfo():
@@ -44,6 +46,21 @@ def available():
     """Memory that programs can get, with that on per-CPU lists, which reclaim empties."""
     info = meminfo()
     return info["MemAvailable"] - info["MemFree"] + free_memory()
+
+
+def resident(path):
+    """How many bytes of a file are in the page cache."""
+    size = os.path.getsize(path)
+    pages = ctypes.create_string_buffer(size // BLOCK)
+    # ctypes takes the address of writable memory only.
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY) as area:
+        first = ctypes.c_char.from_buffer(area)
+        start = ctypes.c_void_p(ctypes.addressof(first))
+        failed = libc.mincore(start, ctypes.c_size_t(size), pages)
+        # The mapping cannot be closed before.
+        del first
+    assert not failed
+    return BLOCK * sum(page & 1 for page in pages.raw)
 
 
 def watermarks(name):
