@@ -478,19 +478,19 @@ def test_under_fio(made, pattern):
                "--verify_backlog=256", "--randseed=1", "--time_based", "--runtime=3600"]
     with subprocess.Popen(command, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT) as fio:
-        for _ in range(rounds):
-            end = time.monotonic() + PATIENCE
-            while made.ramdisk.query().mem_used < 0.9 * size and time.monotonic() < end:
-                time.sleep(0.05)
-            before = made.ramdisk.query().mem_used
-            assert before >= 0.9 * size, "fio does not fill the cache"
-            size += 24 * MIB // rounds // BLOCK * BLOCK
-            ok("resize", made.name, f"{minimum}{size}")
-            after = made.ramdisk.query().mem_used
-            print(f"{before // BLOCK} blocks, {after // BLOCK} after the growth", file=sys.stderr)
-            assert after >= STAY * before
-            assert fio.poll() is None, fio.stdout.read()
-        fio.terminate()
+        try:
+            for _ in range(rounds):
+                end = time.monotonic() + PATIENCE
+                while made.ramdisk.query().mem_used < 0.9 * size and time.monotonic() < end:
+                    time.sleep(0.05)
+                before = made.ramdisk.query().mem_used
+                assert before >= 0.9 * size, "fio does not fill the cache"
+                size += 24 * MIB // rounds // BLOCK * BLOCK
+                ok("resize", made.name, f"{minimum}{size}")
+                assert made.ramdisk.query().mem_used >= STAY * before
+                assert fio.poll() is None, fio.stdout.read()
+        finally:
+            fio.terminate()
         output, _ = fio.communicate(timeout=PATIENCE)
         # Told to end, fio still reports the errors that it found.
         assert " err= 0" in output and "verify:" not in output, output
