@@ -14,8 +14,6 @@ from .kmsg import KernelLog
 from .lab import Cache
 from .memory import meminfo
 
-MIN = 64 * MIB
-
 # Takes memory, of one node if that is named, and keeps it until its input ends. A page is written
 # by the kernel, and not by this program, which takes far longer.
 HOG = """
@@ -58,6 +56,10 @@ RECLAIM = re.compile(r"(oom_kill|allocstall|pageoutrun|pgscan|pgsteal|kswapd|psw
 
 def all_memory():
     return os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE // MIB * MIB
+
+
+# The target wants at least a 32nd of the RAM disk.
+MIN = max(64 * MIB, all_memory() // 32 // MIB * MIB + MIB)
 
 
 def headroom():
