@@ -37,7 +37,7 @@ struct lender {
 	struct rxcache c;
 	struct rw_semaphore io; /* held for reading by I/O, which a suspension waits for */
 	unsigned int seed;
-	atomic_t fills, hits, drops, wrong, gifts, changes;
+	atomic_t fills, hits, cut, drops, wrong, gifts, changes;
 };
 
 static unsigned long used(const struct lender *l)
@@ -174,29 +174,32 @@ static bool is_right(const struct page *page, u64 value)
 	return true;
 }
 
-/* Return: true if the block is cached. */
+/* As copy_hit() reads a block. Return: true if all of it is cached. */
 static bool hit(struct lender *l, u64 block)
 {
 	struct rxc_home home;
 	unsigned long slot;
 	struct page *page;
 	unsigned int i;
-	bool is = true;
 
-	for (i = 0; i < BLOCK_PAGES && is; i++) {
-		rcu_read_lock();
-		home = rxc_index_prefetch(l->c.index, block);
-		page = rxc_index_hit(l->c.index, block, home, i, &slot);
-		is = page;
-		if (page && !is_right(page, block * BLOCK_PAGES + i))
+	rcu_read_lock();
+	home = rxc_index_prefetch(l->c.index, block);
+	for (i = 0; i < BLOCK_PAGES; i++) {
+		page = i ? rxc_index_hit_page(l->c.index, slot, block, i) :
+			   rxc_index_hit(l->c.index, block, home, 0, &slot);
+		if (!page)
+			break;
+		if (!is_right(page, block * BLOCK_PAGES + i))
 			atomic_inc(&l->wrong);
-		rcu_read_unlock();
 	}
-	if (is) {
-		rxc_stat_inc(l->c.stats, RXC_READ_HITS);
-		atomic_inc(&l->hits);
+	rcu_read_unlock();
+	if (i < BLOCK_PAGES) {
+		atomic_add(i > 0, &l->cut);
+		return false;
 	}
-	return is;
+	rxc_stat_inc(l->c.stats, RXC_READ_HITS);
+	atomic_inc(&l->hits);
+	return true;
 }
 
 /* Misses of blocks that were not read before. The limit follows once in a jiffy. */
@@ -1029,10 +1032,10 @@ static void expect_right(struct kunit *test, struct lender *l)
 	KUNIT_EXPECT_GT(test, atomic_read(&l->hits), 100);
 	KUNIT_EXPECT_GT(test, atomic_read(&l->gifts), 10);
 	kunit_info(test,
-		   "%d fills, %d hits, %d drops, %d gifts, %d changes, %llu given, %llu taken",
-		   atomic_read(&l->fills), atomic_read(&l->hits), atomic_read(&l->drops),
-		   atomic_read(&l->gifts), atomic_read(&l->changes), stat(l, RXC_GIVEN),
-		   stat(l, RXC_TAKEN));
+		   "%d fills, %d hits, %d cut, %d drops, %d gifts, %d changes, %llu given, %llu taken",
+		   atomic_read(&l->fills), atomic_read(&l->hits), atomic_read(&l->cut),
+		   atomic_read(&l->drops), atomic_read(&l->gifts), atomic_read(&l->changes),
+		   stat(l, RXC_GIVEN), stat(l, RXC_TAKEN));
 }
 
 /* Several tasks that reclaim leave the cache its minimum. */
