@@ -202,3 +202,14 @@ long test_reclaimable(void)
 {
 	return global_node_page_state(NR_KERNEL_MISC_RECLAIMABLE);
 }
+
+/* Change what drivers call reclaimable. */
+void test_add_reclaimable(long nr)
+{
+	mod_node_page_state(NODE_DATA(0), NR_KERNEL_MISC_RECLAIMABLE, nr);
+}
+
+long test_usable(void)
+{
+	return usable_memory();
+}

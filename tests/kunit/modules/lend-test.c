@@ -31,13 +31,33 @@
 /* In blocks. */
 #define SLOTS		(32 * MIB / BLOCK_PAGES)
 #define MINIMUM		(4 * MIB / BLOCK_PAGES)
+/* The least size of a cache that has twice as many. */
+#define LEAST		(2 * SLOTS / RXC_SIZE_PARTS)
+/* In pages. */
+#define GROWTH		(SLOTS / 64 * BLOCK_PAGES)
 #define BLOCK_BYTES	(BLOCK_PAGES * PAGE_SIZE)
+/* What the races read and write. */
+#define RACE_BLOCKS	(2 * SLOTS)
+#define RACE_PAGES	(RACE_BLOCKS * BLOCK_PAGES)
+
+/**
+ * struct origin - the device that is cached. Each word of a page contains its number and a version
+ * @version: of each page that the races write; that of others is 0
+ * @done: the newest version of which a write has succeeded
+ * @busy: blocks that are being written
+ */
+static struct origin {
+	u32 version[RACE_PAGES];
+	u32 done[RACE_PAGES];
+	unsigned long busy[BITS_TO_LONGS(RACE_BLOCKS)];
+} origin;
 
 struct lender {
 	struct rxcache c;
+	struct lender *next; /* the next table, or NULL */
 	struct rw_semaphore io; /* held for reading by I/O, which a suspension waits for */
 	unsigned int seed;
-	atomic_t fills, hits, cut, drops, wrong, gifts, changes;
+	atomic_t fills, hits, cut, writes, drops, wrong, gifts, changes, growths;
 };
 
 static unsigned long used(const struct lender *l)
@@ -86,6 +106,7 @@ static struct lender *make_empty(struct kunit *test, unsigned long minimum)
 
 	KUNIT_ASSERT_NOT_NULL(test, l);
 	init_rwsem(&l->io);
+	init_rwsem(&l->c.message_lock);
 	init_rwsem(&l->c.index_lock);
 	rxc_limit_init(&l->c);
 	l->c.block_shift = ilog2(BLOCK_BYTES / SECTOR_SIZE);
@@ -111,11 +132,20 @@ static struct lender *make(struct kunit *test, unsigned long minimum)
 	return l;
 }
 
+static void free_pages_of(struct list_head *pages)
+{
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, pages, lru)
+		rxd_store_free_page(page);
+	INIT_LIST_HEAD(pages);
+}
+
 /* Get the pages of a block, as rxc_supply_pages() does. */
 static bool get_pages(struct lender *l, struct list_head *pages)
 {
 	gfp_t gfp = rxc_limit_gfp(&l->c, BLOCK_PAGES, RXD_GFP);
-	struct page *page, *next;
+	struct page *page;
 	unsigned int i;
 
 	for (i = 0; gfp && i < BLOCK_PAGES; i++) {
@@ -126,25 +156,33 @@ static bool get_pages(struct lender *l, struct list_head *pages)
 	}
 	if (i == BLOCK_PAGES)
 		return true;
-	list_for_each_entry_safe(page, next, pages, lru)
-		rxd_store_free_page(page);
-	INIT_LIST_HEAD(pages);
+	free_pages_of(pages);
 	return false;
 }
 
 /* Return: true if the block has a slot. */
 static bool begin_fill(struct lender *l, u64 block, unsigned long *slot)
 {
-	struct page *page, *next;
 	enum rxc_fate fate;
 	LIST_HEAD(pages);
 
 	fate = rxc_index_begin_fill(l->c.index, block, &pages, slot);
 	if (fate == RXC_FATE_NEED_PAGES && get_pages(l, &pages))
 		fate = rxc_index_begin_fill(l->c.index, block, &pages, slot);
-	list_for_each_entry_safe(page, next, &pages, lru)
-		rxd_store_free_page(page);
+	free_pages_of(&pages);
 	return fate == RXC_FATE_TRACKED;
+}
+
+static u32 version_of(u64 nr)
+{
+	return nr < RACE_PAGES ? READ_ONCE(origin.version[nr]) : 0;
+}
+
+static void put(struct lender *l, unsigned long slot, u64 nr, u32 version)
+{
+	struct page *page = rxc_index_own_page(l->c.index, slot, nr % BLOCK_PAGES);
+
+	memset64(page_address(page), nr << 32 | version, PAGE_SIZE / sizeof(u64));
 }
 
 /* Return: true if the block is cached now. */
@@ -152,36 +190,50 @@ static bool fill(struct lender *l, u64 block)
 {
 	unsigned long slot;
 	unsigned int i;
+	u64 nr;
 
 	if (!begin_fill(l, block, &slot))
 		return false;
-	for (i = 0; i < BLOCK_PAGES; i++)
-		memset64(page_address(rxc_index_own_page(l->c.index, slot, i)),
-			 block * BLOCK_PAGES + i, PAGE_SIZE / sizeof(u64));
+	for (i = 0; i < BLOCK_PAGES; i++) {
+		nr = block * BLOCK_PAGES + i;
+		put(l, slot, nr, version_of(nr));
+	}
 	rxc_index_end_fill(l->c.index, block, true);
 	atomic_inc(&l->fills);
 	return true;
 }
 
-static bool is_right(const struct page *page, u64 value)
+static bool is_right(const struct page *page, u64 nr, u32 least, u32 most)
 {
 	const u64 *word = page_address(page);
 	unsigned int i;
+	u64 value;
 
-	for (i = 0; i < PAGE_SIZE / sizeof(u64); i++)
-		if (word[i] != value)
+	for (i = 0; i < PAGE_SIZE / sizeof(u64); i++) {
+		value = READ_ONCE(word[i]);
+		if (value >> 32 != nr || (u32)value < least || (u32)value > most)
 			return false;
+	}
 	return true;
 }
 
-/* As copy_hit() reads a block. Return: true if all of it is cached. */
-static bool hit(struct lender *l, u64 block)
+/*
+ * As copy_hit() reads a block, with a pause after the first page, in which others may take the
+ * slot. Return: true if all of it is cached.
+ */
+static bool hit_slowly(struct lender *l, u64 block, unsigned int msecs)
 {
+	u64 nr = block * BLOCK_PAGES;
+	u32 least[BLOCK_PAGES];
 	struct rxc_home home;
 	unsigned long slot;
 	struct page *page;
 	unsigned int i;
 
+	for (i = 0; i < BLOCK_PAGES; i++) {
+		/* Pairs with the release in write(): a read sees what was written before. */
+		least[i] = nr < RACE_PAGES ? smp_load_acquire(&origin.done[nr + i]) : 0;
+	}
 	rcu_read_lock();
 	home = rxc_index_prefetch(l->c.index, block);
 	for (i = 0; i < BLOCK_PAGES; i++) {
@@ -189,8 +241,10 @@ static bool hit(struct lender *l, u64 block)
 			   rxc_index_hit(l->c.index, block, home, 0, &slot);
 		if (!page)
 			break;
-		if (!is_right(page, block * BLOCK_PAGES + i))
+		if (!is_right(page, nr + i, least[i], U32_MAX))
 			atomic_inc(&l->wrong);
+		if (!i && msecs)
+			mdelay(msecs);
 	}
 	rcu_read_unlock();
 	if (i < BLOCK_PAGES) {
@@ -200,6 +254,11 @@ static bool hit(struct lender *l, u64 block)
 	rxc_stat_inc(l->c.stats, RXC_READ_HITS);
 	atomic_inc(&l->hits);
 	return true;
+}
+
+static bool hit(struct lender *l, u64 block)
+{
+	return hit_slowly(l, block, 0);
 }
 
 /* Misses of blocks that were not read before. The limit follows once in a jiffy. */
@@ -254,6 +313,22 @@ static void what_is_beyond_the_minimum_is_lent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&test_limit.nr_wakes), 0);
 	rxc_limit_count_taken(&l->c);
 	KUNIT_EXPECT_EQ(test, stat(l, RXC_TAKEN), lent);
+}
+
+/* Writes to a RAM disk count on what caches give back, but not on what other drivers might. */
+static void memory_of_other_drivers_is_not_usable(struct kunit *test)
+{
+	const long foreign = 1024 * MIB, margin = 32 * MIB;
+	struct lender *l = make(test, MINIMUM);
+	long before, with;
+
+	take_all(l);
+	before = test_usable();
+	test_add_reclaimable(foreign);
+	with = test_usable();
+	test_add_reclaimable(-foreign);
+	KUNIT_EXPECT_LT(test, with, before + margin);
+	KUNIT_EXPECT_GT(test, with, before - margin);
 }
 
 static void limit_rises_while_memory_is_free(struct kunit *test)
@@ -737,9 +812,8 @@ static void idle_cache_gives_first(struct kunit *test)
 }
 
 /* As rxcache_preresume() does it. */
-static struct lender *reload(struct kunit *test, struct lender *old)
+static void take_over(struct lender *l, struct lender *old)
 {
-	struct lender *l = make_empty(test, old->c.min_size / BLOCK_BYTES);
 	LIST_HEAD(pages);
 
 	down_write(&l->c.index_lock);
@@ -747,7 +821,8 @@ static struct lender *reload(struct kunit *test, struct lender *old)
 	rxc_limit_take_over(&l->c, &old->c);
 	/* The counters of the two are not exchanged yet. */
 	test_compare();
-	KUNIT_EXPECT_EQ(test, l->c.borrower.give(&l->c.borrower, 1, NUMA_NO_NODE, &pages), -EBUSY);
+	if (l->c.borrower.give(&l->c.borrower, 1, NUMA_NO_NODE, &pages) != -EBUSY)
+		atomic_inc(&l->wrong);
 	old->c.store = NULL;
 	swap(l->c.index, old->c.index);
 	swap(l->c.stats, old->c.stats);
@@ -756,6 +831,14 @@ static struct lender *reload(struct kunit *test, struct lender *old)
 	rxc_limit_begin(&l->c);
 	up_write(&l->c.index_lock);
 	rxc_limit_resume(&l->c);
+}
+
+static struct lender *reload(struct kunit *test, struct lender *old)
+{
+	struct lender *l = make_empty(test, old->c.min_size / BLOCK_BYTES);
+
+	take_over(l, old);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l->wrong), 0);
 	l->seed = old->seed;
 	return l;
 }
@@ -859,18 +942,87 @@ static void bad_minimum(struct kunit *test)
 
 /* Threads for the races. All I/O holds the semaphore, as a suspension waits for it. */
 
+/* Some whole blocks get new pages. Return: true if the block has a slot. */
+static bool begin_write(struct lender *l, u64 block, bool whole, unsigned long *slot)
+{
+	enum rxc_fate fate;
+	LIST_HEAD(pages);
+
+	if (whole && get_random_u32_below(2))
+		get_pages(l, &pages);
+	fate = rxc_index_begin_write(l->c.index, block, whole, &pages, slot);
+	if (fate == RXC_FATE_NEED_PAGES && get_pages(l, &pages))
+		fate = rxc_index_begin_write(l->c.index, block, whole, &pages, slot);
+	free_pages_of(&pages);
+	return fate == RXC_FATE_TRACKED;
+}
+
+/* Write a block or one of its pages. A write that fails may have reached the origin, or not. */
+static void write(struct lender *l, u64 block)
+{
+	bool whole = get_random_u32_below(2), ok = get_random_u32_below(4);
+	bool arrives = ok || get_random_u32_below(2), tracked;
+	struct rxc_range range = { .first = block, .nr = 1 };
+	u64 first = block * BLOCK_PAGES, end = first + BLOCK_PAGES, nr;
+	unsigned long slot;
+
+	down_read(&l->io);
+	if (test_and_set_bit_lock(block, origin.busy))
+		goto out;
+	if (!whole) {
+		first += get_random_u32_below(BLOCK_PAGES);
+		end = first + 1;
+	}
+	tracked = begin_write(l, block, whole, &slot);
+	if (!tracked)
+		rxc_index_begin_range(l->c.index, &range);
+	for (nr = first; tracked && nr < end; nr++)
+		put(l, slot, nr, version_of(nr) + 1);
+	/* Others meet the write while it is in flight. */
+	if (!get_random_u32_below(8))
+		usleep_range(50, 500);
+	for (nr = first; arrives && nr < end; nr++)
+		WRITE_ONCE(origin.version[nr], version_of(nr) + 1);
+	if (tracked)
+		rxc_index_end_write(l->c.index, block, ok);
+	else
+		rxc_index_end_range(l->c.index, &range);
+	for (nr = first; ok && nr < end; nr++) {
+		/* Pairs with the acquire in hit(). */
+		smp_store_release(&origin.done[nr], version_of(nr));
+	}
+	clear_bit_unlock(block, origin.busy);
+	atomic_add(tracked, &l->writes);
+out:
+	up_read(&l->io);
+	cond_resched();
+}
+
+static void read(struct lender *l)
+{
+	u64 block = get_random_u32_below(RACE_BLOCKS);
+
+	down_read(&l->io);
+	if (!hit_slowly(l, block, get_random_u32_below(2) ? 0 : 2))
+		fill(l, block);
+	up_read(&l->io);
+	cond_resched();
+}
+
+static int race_reads(void *arg)
+{
+	while (!kthread_should_stop())
+		read(arg);
+	return 0;
+}
+
 static int race_io(void *arg)
 {
-	struct lender *l = arg;
-	u64 block;
-
 	while (!kthread_should_stop()) {
-		down_read(&l->io);
-		block = get_random_u32_below(2 * SLOTS);
-		if (!hit(l, block))
-			fill(l, block);
-		up_read(&l->io);
-		cond_resched();
+		if (get_random_u32_below(4))
+			read(arg);
+		else
+			write(arg, get_random_u32_below(RACE_BLOCKS));
 	}
 	return 0;
 }
@@ -882,7 +1034,7 @@ static int race_drop(void *arg)
 	while (!kthread_should_stop()) {
 		usleep_range(1000, 20000);
 		down_read(&l->io);
-		rxc_index_drop(l->c.index, get_random_u32_below(2 * SLOTS),
+		rxc_index_drop(l->c.index, get_random_u32_below(RACE_BLOCKS),
 			       get_random_u32_below(SLOTS / 8));
 		up_read(&l->io);
 		atomic_inc(&l->drops);
@@ -933,13 +1085,15 @@ static int race_resize(void *arg)
 
 	while (!kthread_should_stop()) {
 		usleep_range(1000, 20000);
+		down_read(&l->c.message_lock);
 		down_read(&l->c.index_lock);
-		least = get_random_u32_inclusive(rxc_index_min_limit(l->c.index), SLOTS / 2);
+		least = get_random_u32_inclusive(LEAST, SLOTS / 2);
 		if (get_random_u32_below(2))
 			rxc_limit_set_min(&l->c, least * BLOCK_BYTES);
 		else
 			rxc_limit_set(&l->c, (SLOTS - least) * BLOCK_BYTES);
 		up_read(&l->c.index_lock);
+		up_read(&l->c.message_lock);
 		test_compare();
 		atomic_inc(&l->changes);
 	}
@@ -990,29 +1144,65 @@ static int race_sizes(void *arg)
 	return 0;
 }
 
+/* Another table takes over, which is asked for what was lent, and then this one again. */
+static void race_tables(struct lender *l)
+{
+	struct lender *next = l->next;
+
+	take_over(next, l);
+	usleep_range(200, 2000);
+	WRITE_ONCE(next->c.suspended, true);
+	rxc_limit_suspend(&next->c);
+	take_over(l, next);
+	WRITE_ONCE(next->c.suspended, false);
+}
+
+/* The larger index gets the blocks, or they leave the cache. */
+static void race_indices(struct lender *l, struct rxc_index *index)
+{
+	bool is_larger = rxc_index_nr_slots(index) > rxc_index_nr_slots(l->c.index);
+	struct rxd_moves moves;
+
+	if (is_larger && !rxd_store_begin_moves(&moves, l->c.store)) {
+		rxc_index_take_over(index, l->c.index, &moves);
+		rxd_store_end_moves(&moves);
+		atomic_inc(&l->growths);
+	} else {
+		rxd_store_clear(l->c.store);
+	}
+	rxc_index_destroy(l->c.index);
+	l->c.index = index;
+}
+
 /* As a suspension and a resume, sometimes of another table, or with a new index. */
 static int race_suspend(void *arg)
 {
 	struct lender *l = arg;
 	struct rxc_index *index;
+	unsigned long nr_pages;
 
 	while (!kthread_should_stop()) {
 		usleep_range(5000, 50000);
+		/* The RAM disk grows while the cache is in use. */
+		nr_pages = rxd_store_nr_pages(l->c.store) + GROWTH;
+		if (get_random_u32_below(2) && nr_pages <= 2 * SLOTS * BLOCK_PAGES)
+			rxd_store_grow(l->c.store, nr_pages);
 		WRITE_ONCE(l->c.suspended, true);
 		down_write(&l->io);
 		rxc_limit_suspend(&l->c);
+		index = rxc_index_is_outgrown(l->c.index) || !get_random_u32_below(4) ?
+			rxc_index_create(l->c.store, BLOCK_PAGES, l->c.stats) : NULL;
+		down_write(&l->c.message_lock);
+		if (get_random_u32_below(2))
+			race_tables(l);
 		down_write(&l->c.index_lock);
 		if (get_random_u32_below(2))
 			rxc_limit_end(&l->c);
-		index = get_random_u32_below(4) ? NULL :
-			rxc_index_create(l->c.store, BLOCK_PAGES, l->c.stats);
-		if (!IS_ERR_OR_NULL(index)) {
-			rxd_store_clear(l->c.store);
-			rxc_index_destroy(l->c.index);
-			l->c.index = index;
-		}
+		if (!IS_ERR_OR_NULL(index))
+			race_indices(l, index);
 		rxc_limit_begin(&l->c);
 		up_write(&l->c.index_lock);
+		up_write(&l->c.message_lock);
 		WRITE_ONCE(l->c.suspended, false);
 		rxc_limit_resume(&l->c);
 		up_write(&l->io);
@@ -1021,21 +1211,38 @@ static int race_suspend(void *arg)
 	return 0;
 }
 
+/* When nobody writes, a cached block has the data of the origin, also if a write has failed. */
+static bool is_like_origin(struct lender *l, u64 block)
+{
+	long slot = rxc_index_find(l->c.index, block);
+	u64 nr = block * BLOCK_PAGES;
+	unsigned int i;
+
+	for (i = 0; slot >= 0 && i < BLOCK_PAGES; i++, nr++)
+		if (!is_right(rxc_index_own_page(l->c.index, slot, i), nr, version_of(nr),
+			      version_of(nr)))
+			return false;
+	return true;
+}
+
 static void expect_right(struct kunit *test, struct lender *l)
 {
 	u64 block;
 
-	for (block = 0; block < 2 * SLOTS; block++)
+	for (block = 0; block < RACE_BLOCKS; block++) {
 		hit(l, block);
+		KUNIT_EXPECT_TRUE(test, is_like_origin(l, block));
+	}
 	KUNIT_EXPECT_EQ(test, atomic_read(&l->wrong), 0);
 	KUNIT_EXPECT_GT(test, atomic_read(&l->fills), 100);
 	KUNIT_EXPECT_GT(test, atomic_read(&l->hits), 100);
 	KUNIT_EXPECT_GT(test, atomic_read(&l->gifts), 10);
 	kunit_info(test,
-		   "%d fills, %d hits, %d cut, %d drops, %d gifts, %d changes, %llu given, %llu taken",
+		   "%d fills, %d hits, %d cut, %d writes, %d drops, %d gifts, %d changes, %d growths, %llu given, %llu taken",
 		   atomic_read(&l->fills), atomic_read(&l->hits), atomic_read(&l->cut),
-		   atomic_read(&l->drops), atomic_read(&l->gifts), atomic_read(&l->changes),
-		   stat(l, RXC_GIVEN), stat(l, RXC_TAKEN));
+		   atomic_read(&l->writes), atomic_read(&l->drops), atomic_read(&l->gifts),
+		   atomic_read(&l->changes), atomic_read(&l->growths), stat(l, RXC_GIVEN),
+		   stat(l, RXC_TAKEN));
 }
 
 /* Several tasks that reclaim leave the cache its minimum. */
@@ -1047,7 +1254,8 @@ static void race_for_the_minimum(struct kunit *test)
 	unsigned int i;
 
 	take_all(l);
-	crew_add(test, &crew, race_io, l);
+	/* A write that fails takes a block out, even at the minimum. */
+	crew_add(test, &crew, race_reads, l);
 	crew_add(test, &crew, race_memory, l);
 	crew_add(test, &crew, race_reclaim, l);
 	crew_add(test, &crew, race_reclaim, l);
@@ -1083,6 +1291,7 @@ static void race_with_all(struct kunit *test)
 	struct lender *l = make(test, MINIMUM), *other = make(test, MINIMUM);
 	struct crew crew = {};
 
+	l->next = make_empty(test, MINIMUM);
 	take_all(other);
 	crew_add(test, &crew, race_io, l);
 	crew_add(test, &crew, race_io, l);
@@ -1096,7 +1305,39 @@ static void race_with_all(struct kunit *test)
 	crew_run(&crew, 5000);
 	expect_right(test, l);
 	KUNIT_EXPECT_GT(test, atomic_read(&l->changes), 10);
+	KUNIT_EXPECT_GT(test, atomic_read(&l->writes), 100);
+	KUNIT_EXPECT_GT(test, atomic_read(&l->growths), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l->next->wrong), 0);
 	KUNIT_EXPECT_GT(test, atomic_read(&l->drops), 10);
+}
+
+static void linger(void)
+{
+	usleep_range(50, 200);
+}
+
+/* Caches end while they give back, which takes long. */
+static void race_of_ends(struct kunit *test)
+{
+	struct lender *other = make(test, MINIMUM), *l;
+	unsigned long lent = 0;
+	struct crew crew = {};
+	unsigned int i;
+
+	crew_add(test, &crew, race_reclaim, other);
+	crew_add(test, &crew, race_reclaim, other);
+	crew_add(test, &crew, race_early, other);
+	test_limit.at_claim = linger;
+	for (i = 0; i < 50; i++) {
+		l = make(test, MINIMUM);
+		miss(l, 2 * MINIMUM);
+		lent += rxc_limit_lent(&l->c);
+		kunit_release_action(test, destroy, l);
+	}
+	crew_run(&crew, 1);
+	KUNIT_EXPECT_GT(test, lent, 10 * MINIMUM);
+	KUNIT_EXPECT_GT(test, atomic_read(&other->gifts), 10);
+	KUNIT_EXPECT_EQ(test, test_count(), SHRINK_EMPTY);
 }
 
 static int lend_init(struct kunit *test)
@@ -1122,6 +1363,7 @@ static void lend_suite_exit(struct kunit_suite *suite)
 static struct kunit_case lend_cases[] = {
 	KUNIT_CASE_SLOW(nothing_is_lent_without_a_minimum),
 	KUNIT_CASE_SLOW(what_is_beyond_the_minimum_is_lent),
+	KUNIT_CASE_SLOW(memory_of_other_drivers_is_not_usable),
 	KUNIT_CASE(limit_rises_while_memory_is_free),
 	KUNIT_CASE_SLOW(misses_go_round_the_cache),
 	KUNIT_CASE_SLOW(trim_spares_what_is_given),
@@ -1148,6 +1390,7 @@ static struct kunit_case lend_cases[] = {
 	KUNIT_CASE_SLOW(race_for_the_minimum),
 	KUNIT_CASE_SLOW(race_of_messages),
 	KUNIT_CASE_SLOW(race_with_all),
+	KUNIT_CASE_SLOW(race_of_ends),
 	{}
 };
 

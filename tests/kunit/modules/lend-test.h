@@ -56,5 +56,7 @@ void test_forget_gifts(void);
 unsigned long test_oom(void);
 void test_compare(void);
 long test_reclaimable(void);
+void test_add_reclaimable(long nr);
+long test_usable(void);
 
 #endif /* RXD_KUNIT_LEND_TEST_H */
