@@ -31,9 +31,8 @@
 
 #define DM_MSG_PREFIX "rxcache"
 
-/* Memory of all rings, and samples in one of them, at least and at most. */
+/* Memory of all rings, if each may be a cache line, and samples in one of them at most. */
 #define RINGS_BYTES	(288UL * SZ_1K)
-#define RING_MIN	2UL
 #define RING_MAX	2048UL
 /* The advice takes less than this. */
 #define BYTES_MAX	SZ_1M
@@ -61,7 +60,7 @@
 static_assert(RXC_NR_USES <= 1 << USE_BITS);
 
 /**
- * struct ring - samples of a processor
+ * struct ring - samples of a processor; of many processors, a ring is one cache line
  * @head: number of samples that were put in; only tasks on this processor change it
  * @lost: number of samples for which there was no room, but for discards
  * @tail: number of samples that were taken out; only the worker changes it
@@ -71,9 +70,9 @@ static_assert(RXC_NR_USES <= 1 << USE_BITS);
 struct ring {
 	u32 head;
 	u32 lost;
-	u32 tail ____cacheline_aligned_in_smp;
+	u32 tail;
 	u32 seen;
-	u64 sample[] ____cacheline_aligned_in_smp;
+	u64 sample[];
 };
 
 /**
@@ -445,18 +444,23 @@ static int init_minis(struct rxc_advice *a)
 	return 0;
 }
 
-/* Return: number of samples in a ring. */
-static u32 ring_length(void)
+/* Return: number of samples in each of @nr_rings. */
+static u32 ring_length(unsigned int nr_rings)
 {
-	size_t bytes = max(RINGS_BYTES / nr_cpu_ids, offsetof(struct ring, sample[RING_MIN]));
+	size_t lines = max(RINGS_BYTES / nr_rings / SMP_CACHE_BYTES, 1UL);
+	size_t bytes = lines * SMP_CACHE_BYTES - offsetof(struct ring, sample);
 
-	bytes -= offsetof(struct ring, sample);
 	return rounddown_pow_of_two(min(bytes / sizeof(u64), RING_MAX));
+}
+
+static size_t ring_bytes(u32 length)
+{
+	return ALIGN(offsetof(struct ring, sample[length]), SMP_CACHE_BYTES);
 }
 
 static struct rxc_advice *create_advice(u64 nr_slots, struct rxc_stats __percpu *stats)
 {
-	u32 nr = ring_length();
+	u32 nr = ring_length(nr_cpu_ids);
 	struct rxc_advice *a;
 
 	if (rxd_prepare_table(BYTES_MAX))
@@ -467,7 +471,7 @@ static struct rxc_advice *create_advice(u64 nr_slots, struct rxc_stats __percpu 
 	a->nr_slots = nr_slots;
 	a->stats = stats;
 	a->ring_mask = nr - 1;
-	a->ring_bytes = ALIGN(offsetof(struct ring, sample[nr]), SMP_CACHE_BYTES);
+	a->ring_bytes = ring_bytes(nr);
 	a->rings = alloc_zeroed(nr_cpu_ids * a->ring_bytes);
 	if (!a->rings || init_minis(a)) {
 		free_advice(a);

@@ -290,7 +290,6 @@ static void a_big_cache_is_sampled(struct kunit *test)
 		KUNIT_EXPECT_LE(test, mini_slots(i), RXC_MINI_SLOTS);
 		KUNIT_EXPECT_GT(test, mini_slots(i), RXC_MINI_SLOTS / 2);
 	}
-	KUNIT_EXPECT_LE(test, test_advice_bytes(&sampler), SZ_1M);
 	read_slowly(0, 32 * RXC_SPREAD);
 	KUNIT_ASSERT_EQ(test, tell(&sampler, &told), 0);
 	KUNIT_EXPECT_EQ(test, told.number[HOUR_READS], 32 * RXC_SPREAD);
@@ -301,6 +300,23 @@ static void a_big_cache_is_sampled(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, hour_misses(&told, i), 32 * RXC_SPREAD);
 		KUNIT_EXPECT_EQ(test, used_of(&told, i), 32 * RXC_SPREAD);
 	}
+	rxc_sampler_off(&sampler);
+}
+
+/* Of which size the caches are simulated repeats with each power of two. */
+static void takes_less_than_a_mebibyte(struct kunit *test)
+{
+	unsigned int nr_cpus;
+	u64 nr, worst = NR_SLOTS;
+
+	for (nr = RXC_SLOTS_MIN; nr < 16 * (RXC_MINI_SLOTS + 1); nr++)
+		if (test_bytes_for(nr, nr_cpu_ids) > test_bytes_for(worst, nr_cpu_ids))
+			worst = nr;
+	for (nr_cpus = 1; nr_cpus <= 4096; nr_cpus++)
+		KUNIT_ASSERT_LT(test, test_bytes_for(worst, nr_cpus), SZ_1M);
+	KUNIT_ASSERT_EQ(test, rxc_sampler_on(&sampler, worst, stats), 0);
+	KUNIT_EXPECT_EQ(test, test_advice_bytes(&sampler), test_bytes_for(worst, nr_cpu_ids));
+	kunit_info(test, "%llu slots: %zu bytes", worst, test_advice_bytes(&sampler));
 	rxc_sampler_off(&sampler);
 }
 
@@ -897,6 +913,7 @@ static struct kunit_case advice_cases[] = {
 	KUNIT_CASE(counts_misses),
 	KUNIT_CASE(sizes_differ),
 	KUNIT_CASE(a_big_cache_is_sampled),
+	KUNIT_CASE(takes_less_than_a_mebibyte),
 	KUNIT_CASE(hours_pass),
 	KUNIT_CASE(notes_what_is_in_the_sample),
 	KUNIT_CASE(samples_are_halved),

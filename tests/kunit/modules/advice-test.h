@@ -17,5 +17,6 @@ unsigned int test_samples_left(struct rxc_sampler *sampler);
 unsigned int test_ring_length(const struct rxc_sampler *sampler);
 const struct rxc_mini *test_mini(const struct rxc_sampler *sampler, unsigned int i);
 size_t test_advice_bytes(const struct rxc_sampler *sampler);
+size_t test_bytes_for(u64 nr_slots, unsigned int nr_cpus);
 
 #endif /* RXD_KUNIT_ADVICE_TEST_H */

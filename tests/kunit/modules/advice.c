@@ -119,14 +119,36 @@ const struct rxc_mini *test_mini(const struct rxc_sampler *sampler, unsigned int
 	return &advice_of(sampler)->mini[i];
 }
 
+static size_t mini_bytes(unsigned long nr_sets, unsigned int ways)
+{
+	return PAGE_ALIGN(nr_sets * ways * sizeof(u64)) + PAGE_ALIGN(rxc_policy_bytes(nr_sets));
+}
+
+/* What the advice has allocated. */
 size_t test_advice_bytes(const struct rxc_sampler *sampler)
 {
 	const struct rxc_advice *a = advice_of(sampler);
-	size_t bytes = sizeof(*a) + RINGS_BYTES;
+	size_t bytes = PAGE_ALIGN(sizeof(*a)) + PAGE_ALIGN(nr_cpu_ids * a->ring_bytes);
 	unsigned int i;
 
 	for (i = 0; i < RXC_MINI_SIZES; i++)
-		bytes += a->mini[i].nr_sets * a->mini[i].ways * sizeof(u64) +
-			 rxc_policy_bytes(a->mini[i].nr_sets);
+		bytes += mini_bytes(a->mini[i].nr_sets, a->mini[i].ways);
+	return bytes;
+}
+
+/* What it would allocate for a cache of @nr_slots on a machine with @nr_cpus. */
+size_t test_bytes_for(u64 nr_slots, unsigned int nr_cpus)
+{
+	size_t bytes = PAGE_ALIGN(sizeof(struct rxc_advice));
+	unsigned long nr_sets;
+	unsigned int ways, i;
+	u64 nr;
+
+	bytes += PAGE_ALIGN(nr_cpus * ring_bytes(ring_length(nr_cpus)));
+	for (i = 0; i < RXC_MINI_SIZES; i++) {
+		nr = rxc_mini_slots(nr_slots, i);
+		rxc_divide_slots(nr >> rxc_mini_shift(nr, RXC_MINI_SLOTS), &nr_sets, &ways);
+		bytes += mini_bytes(nr_sets, ways);
+	}
 	return bytes;
 }
