@@ -45,6 +45,8 @@ struct target {
 static const struct target targets[] = {
 	TARGET("blocks of 4 KiB", 0),
 	TARGET("blocks of 32 KiB", 1),
+	/* Half of what is used is lent, and given back meanwhile. */
+	TARGET("lent memory", 2),
 };
 
 static void target_name(const struct target *target, char *desc)
