@@ -38,16 +38,37 @@ struct rxc_victims {
 	unsigned int left;
 };
 
+/* So many blocks before its use, the hints and the home of a block are prefetched. */
+#define RXC_LOOK_AHEAD	4
+/* So many blocks before its use, the slot of a block is guessed by its hint. */
+#define RXC_GUESS_AHEAD	2
+
 /**
- * struct rxc_home - where a look-up for a block begins
+ * struct rxc_place - where a look-up searches for a block
  * @set: the set of the block
- * @word: the eight ways of the set that are its home
+ * @word: number of the word of hints of its home
  * @hint: its hint
+ * @slot: the first slot that had this hint; -1 if none had, or if none was searched yet
  */
-struct rxc_home {
+struct rxc_place {
 	unsigned long set;
 	unsigned int word;
 	u8 hint;
+	long slot;
+};
+
+/**
+ * struct rxc_walk - look-ups of consecutive blocks, whose cache lines are prefetched
+ * @end: the block after the last one
+ * @places: the next blocks; block b is in element b % RXC_LOOK_AHEAD
+ *
+ * It holds numbers only, so it may be kept while RCU pauses, but not beyond the I/O: the index is
+ * only replaced while there is none. What others have changed in the index is noticed when the
+ * block is looked up.
+ */
+struct rxc_walk {
+	u64 end;
+	struct rxc_place places[RXC_LOOK_AHEAD];
 };
 
 struct rxc_index;
@@ -63,10 +84,11 @@ void rxc_index_take_over(struct rxc_index *index, const struct rxc_index *old,
 unsigned long rxc_index_nr_slots(const struct rxc_index *index);
 size_t rxc_index_metadata_bytes(const struct rxc_index *index);
 
-struct rxc_home rxc_index_prefetch(const struct rxc_index *index, u64 block);
+void rxc_index_begin_walk(const struct rxc_index *index, u64 first, u64 end, struct rxc_walk *walk);
+void rxc_index_walk(const struct rxc_index *index, struct rxc_walk *walk, u64 block);
 long rxc_index_find(struct rxc_index *index, u64 block);
 bool rxc_index_block_in(struct rxc_index *index, unsigned long slot, u64 *block);
-struct page *rxc_index_hit(struct rxc_index *index, u64 block, struct rxc_home home,
+struct page *rxc_index_hit(struct rxc_index *index, struct rxc_walk *walk, u64 block,
 			   unsigned int i, unsigned long *slot);
 struct page *rxc_index_hit_page(struct rxc_index *index, unsigned long slot, u64 block,
 				unsigned int i);

@@ -3,10 +3,13 @@
  * The tables of the index, and the look-up: which slot of the RAM disk holds a block of the
  * origin.
  *
- * Slots form sets of 64. Eight ways of a set, with one cache line of tags and one of page
- * pointers, are the home of a block. A block takes a way of its home while one is empty. A cache
- * line of hints, one byte for each way, tells which tags to compare, first those of the home. All
- * three lines are prefetched at once.
+ * Slots form sets of 64. Eight ways of a set, with one cache line of tags and, if a block is a
+ * page, one of page pointers, are the home of a block. A block takes a way of its home while one
+ * is empty, and otherwise that of the victim. A cache line of hints, one byte for each way, tells
+ * which tags to compare, first those of the home.
+ *
+ * A look-up of consecutive blocks prefetches the hints and the home of a block at once, and later,
+ * when it knows the hints, the slot to which they point if that is elsewhere.
  *
  * A hit takes no lock: it finds the tag, reads the page pointer, and reads both again. Tags
  * and hints are changed under the lock of the bucket. Without the lock, a hit may only change
@@ -26,6 +29,8 @@
 #include "policy.h"
 
 #define MAX_BUCKETS	16384
+
+static_assert(RXC_GUESS_AHEAD < RXC_LOOK_AHEAD);
 
 static void divide_slots(const struct rxd_store *store, unsigned int block_pages,
 			 unsigned long *nr_sets, unsigned int *ways)
@@ -167,45 +172,127 @@ static bool is_valid(u64 tag, u64 block)
 	return (tag & (RXC_TAG_BLOCK | RXC_TAG_STATE)) == make_tag(block, RXC_VALID, 0);
 }
 
-static __always_inline struct rxc_home home_at(const struct rxc_index *index, u64 block)
+static __always_inline struct rxc_place place_of(const struct rxc_index *index, u64 block)
 {
 	u32 hash = hash_of(block);
 
-	return (struct rxc_home) {
+	return (struct rxc_place) {
 		.set = set_of(index, block),
 		.word = home_of(index, hash),
 		.hint = hint_of(hash),
+		.slot = -1,
 	};
 }
 
-/**
- * rxc_index_prefetch - prefetch the cache lines for the look-up of a block
- * @index: the index
- * @block: block number
- *
- * Call this before the look-up, under rcu_read_lock(); in a long range, several blocks ahead.
- *
- * Return: where the look-up begins, for rxc_index_hit() with the same index.
- */
-struct rxc_home rxc_index_prefetch(const struct rxc_index *index, u64 block)
+static __always_inline unsigned int next_word(unsigned int word)
 {
-	struct rxc_home home = home_at(index, block);
-	unsigned long slot = first_slot(index, home.set) + home.word * HINTS_IN_WORD;
+	return (word + 1) % HINT_WORDS;
+}
 
-	prefetch(&index->hints[home.set]);
-	prefetch(&index->tags[slot]);
+/* Prefetch the pointer to the first page of a slot. Call under rcu_read_lock(). */
+static __always_inline void prefetch_pointer(const struct rxc_index *index, unsigned long slot)
+{
 	/* A prefetch of NULL does no harm. */
 	prefetch(rxd_store_slot(index->store, slot * index->block_pages));
-	return home;
+}
+
+/* Find the first slot with the hint of a block outside of its home, and prefetch it. */
+static noinline void guess_away(const struct rxc_index *index, struct rxc_place *place)
+{
+	const struct rxc_hints *hints = &index->hints[place->set];
+	unsigned int word = place->word;
+	unsigned int i;
+	u64 matches;
+
+	for (i = 1; i < HINT_WORDS; i++) {
+		word = next_word(word);
+		matches = match_hints(READ_ONCE(hints->word[word]), EACH_HINT(place->hint));
+		if (!matches)
+			continue;
+		place->slot = first_slot(index, place->set) + next_match(matches, word);
+		prefetch(&index->tags[place->slot]);
+		prefetch_pointer(index, place->slot);
+		return;
+	}
+}
+
+/* Prefetch the hints of a block, and its home. */
+static __always_inline void look_far(const struct rxc_index *index, struct rxc_place *place,
+				     u64 block)
+{
+	unsigned long slot;
+
+	*place = place_of(index, block);
+	slot = first_slot(index, place->set) + place->word * HINTS_IN_WORD;
+	prefetch(&index->hints[place->set]);
+	prefetch(&index->tags[slot]);
+	/* The pointers of larger blocks are in several lines. */
+	if (index->block_pages == 1)
+		prefetch_pointer(index, slot);
+}
+
+/* Find the first slot with the hint of a block, and prefetch what look_far() has not. */
+static __always_inline void guess(const struct rxc_index *index, struct rxc_place *place)
+{
+	const struct rxc_hints *hints = &index->hints[place->set];
+	u64 matches = match_hints(READ_ONCE(hints->word[place->word]), EACH_HINT(place->hint));
+
+	if (unlikely(!matches)) {
+		guess_away(index, place);
+		return;
+	}
+	place->slot = first_slot(index, place->set) + next_match(matches, place->word);
+	if (index->block_pages > 1)
+		prefetch_pointer(index, place->slot);
+}
+
+static __always_inline void look_ahead(const struct rxc_index *index, struct rxc_walk *walk,
+				       u64 block)
+{
+	if (block + RXC_LOOK_AHEAD < walk->end)
+		look_far(index, &walk->places[block % RXC_LOOK_AHEAD], block + RXC_LOOK_AHEAD);
+	if (block + RXC_GUESS_AHEAD < walk->end)
+		guess(index, &walk->places[(block + RXC_GUESS_AHEAD) % RXC_LOOK_AHEAD]);
+}
+
+/**
+ * rxc_index_begin_walk - prefetch the cache lines for the look-up of consecutive blocks
+ * @index: the index
+ * @first: first block
+ * @end: the block after the last one
+ * @walk: set up for rxc_index_hit() or rxc_index_walk(), with the same index
+ *
+ * Call under rcu_read_lock().
+ */
+void rxc_index_begin_walk(const struct rxc_index *index, u64 first, u64 end, struct rxc_walk *walk)
+{
+	u64 block;
+
+	walk->end = end;
+	for (block = first; block < min(end, first + RXC_LOOK_AHEAD); block++)
+		look_far(index, &walk->places[block % RXC_LOOK_AHEAD], block);
+}
+
+/**
+ * rxc_index_walk - prefetch what later blocks need, without looking up this one
+ * @index: the index
+ * @walk: what rxc_index_begin_walk() has set up
+ * @block: block number; each in turn
+ *
+ * Call under rcu_read_lock().
+ */
+void rxc_index_walk(const struct rxc_index *index, struct rxc_walk *walk, u64 block)
+{
+	look_ahead(index, walk, block);
 }
 
 static __always_inline long find_from(const struct rxc_index *index, u64 block,
-				      struct rxc_home home)
+				      struct rxc_place place)
 {
-	const struct rxc_hints *hints = &index->hints[home.set];
-	unsigned long first = first_slot(index, home.set);
-	u64 hint = EACH_HINT(home.hint);
-	unsigned int word = home.word;
+	const struct rxc_hints *hints = &index->hints[place.set];
+	unsigned long first = first_slot(index, place.set);
+	u64 hint = EACH_HINT(place.hint);
+	unsigned int word = place.word;
 	unsigned int i;
 	u64 matches;
 	long slot;
@@ -214,11 +301,14 @@ static __always_inline long find_from(const struct rxc_index *index, u64 block,
 		matches = match_hints(READ_ONCE(hints->word[word]), hint);
 		for (; matches; matches &= matches - 1) {
 			slot = first + next_match(matches, word);
-			/* No acquire: page_of_hit() reads the tag again before the data is read. */
+			/*
+			 * No acquire: who goes on to the data reads the tag again, in
+			 * page_of_hit().
+			 */
 			if (is_valid(READ_ONCE(index->tags[slot]), block))
 				return slot;
 		}
-		word = (word + 1) % HINT_WORDS;
+		word = next_word(word);
 	}
 	return -1;
 }
@@ -234,7 +324,7 @@ static __always_inline long find_from(const struct rxc_index *index, u64 block,
  */
 long rxc_index_find(struct rxc_index *index, u64 block)
 {
-	return find_from(index, block, home_at(index, block));
+	return find_from(index, block, place_of(index, block));
 }
 
 /**
@@ -292,11 +382,23 @@ static __always_inline struct page *page_of_hit(const struct rxc_index *index, u
 	return page;
 }
 
+/* There was no guess, or it was wrong, or the block has moved since then. */
+static struct page *search_hit(struct rxc_index *index, u64 block, struct rxc_place place,
+			       unsigned int i, unsigned long *slot, u64 *tag)
+{
+	long found = find_from(index, block, place);
+
+	if (found < 0)
+		return NULL;
+	*slot = found;
+	return page_of_hit(index, found, block, i, tag);
+}
+
 /**
- * rxc_index_hit - find a block, get a page of it, and tell the policy
+ * rxc_index_hit - find the next block of a walk, get a page of it, and tell the policy
  * @index: the index
- * @block: block number
- * @home: what rxc_index_prefetch() returned for it
+ * @walk: what rxc_index_begin_walk() has set up
+ * @block: block number; each in turn, and once
  * @i: number of the page in the block
  * @slot: set to its slot, if the block was found
  *
@@ -304,26 +406,29 @@ static __always_inline struct page *page_of_hit(const struct rxc_index *index, u
  *
  * Return: the page, as of rxc_index_hit_page(), or NULL if the block is not cached.
  */
-struct page *rxc_index_hit(struct rxc_index *index, u64 block, struct rxc_home home,
+struct page *rxc_index_hit(struct rxc_index *index, struct rxc_walk *walk, u64 block,
 			   unsigned int i, unsigned long *slot)
 {
-	long found = find_from(index, block, home);
-	struct page *page;
+	struct rxc_place place = walk->places[block % RXC_LOOK_AHEAD];
+	struct page *page = NULL;
 	u64 tag;
 
-	if (unlikely(found < 0))
-		return NULL;
-	*slot = found;
-	page = page_of_hit(index, found, block, i, &tag);
-	if (page)
-		touch(index, found, tag);
+	look_ahead(index, walk, block);
+	if (place.slot >= 0) {
+		*slot = place.slot;
+		page = page_of_hit(index, *slot, block, i, &tag);
+	}
+	if (!page)
+		page = search_hit(index, block, place, i, slot, &tag);
+	if (likely(page))
+		touch(index, *slot, tag);
 	return page;
 }
 
 /**
  * rxc_index_hit_page - get a page of a block that was found
  * @index: the index
- * @slot: what rxc_index_find() or rxc_index_hit() returned
+ * @slot: what rxc_index_find() returned, or rxc_index_hit() has set
  * @block: block number
  * @i: number of the page in the block
  *

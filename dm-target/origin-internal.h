@@ -20,8 +20,6 @@
 
 /* Maximum number of pages in a bio of the cache. */
 #define MAX_PAGES	BIO_MAX_VECS
-/* How many blocks ahead a long read or write prefetches the index. */
-#define BLOCKS_AHEAD	4
 /* Other tasks may run, and a grace period may end, after so many bytes of a hit. */
 #define HIT_PART	SZ_64K
 /* A prefetch waits until no other I/O was seen for this long (see MAX_PATIENCE). */
@@ -137,23 +135,20 @@ static inline void count_error(struct rxcache *c, blk_status_t status)
 }
 
 /* Prefetch the index for the first blocks of a range. */
-static inline void begin_looking(struct rxcache *c, u64 block, u64 end)
+static inline void begin_looking(struct rxcache *c, u64 first, u64 end, struct rxc_walk *walk)
 {
-	u64 until = min(end, block + BLOCKS_AHEAD);
-
 	rcu_read_lock();
-	for (; block < until; block++)
-		rxc_index_prefetch(c->index, block);
+	rxc_index_begin_walk(c->index, first, end, walk);
 	rcu_read_unlock();
 }
 
-/* Prefetch the index for a later block of a long range. */
-static inline void look_ahead(struct rxcache *c, u64 block, u64 end)
+/* Prefetch the index for later blocks of a long range. Call this for each block in turn. */
+static inline void look_ahead(struct rxcache *c, u64 block, struct rxc_walk *walk)
 {
-	if (block + BLOCKS_AHEAD >= end)
+	if (block + 1 >= walk->end)
 		return;
 	rcu_read_lock();
-	rxc_index_prefetch(c->index, block + BLOCKS_AHEAD);
+	rxc_index_walk(c->index, walk, block);
 	rcu_read_unlock();
 }
 

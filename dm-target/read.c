@@ -34,9 +34,10 @@ static void copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *src
 /*
  * Copy a block from @offset on, or as much of it as a bio asks for. Call under rcu_read_lock().
  *
- * Return: false if it is not cached.
+ * Return: false if it is not cached, or has left the cache; then a part may have been copied, and
+ * @iter is undefined.
  */
-static bool copy_hit(struct rxcache *c, u64 block, struct rxc_home home, unsigned int offset,
+static bool copy_hit(struct rxcache *c, struct rxc_walk *walk, u64 block, unsigned int offset,
 		     struct bio *bio, struct bvec_iter *iter)
 {
 	unsigned int end = offset + min(iter->bi_size, block_bytes(c) - offset);
@@ -44,7 +45,7 @@ static bool copy_hit(struct rxcache *c, u64 block, struct rxc_home home, unsigne
 	struct page *page;
 	unsigned int len;
 
-	page = rxc_index_hit(c->index, block, home, offset >> PAGE_SHIFT, &slot);
+	page = rxc_index_hit(c->index, walk, block, offset >> PAGE_SHIFT, &slot);
 	while (page) {
 		len = min_t(unsigned int, end - offset, PAGE_SIZE - offset_in_page(offset));
 		copy_to_bio(bio, iter, page_address(page) + offset_in_page(offset), len);
@@ -59,24 +60,15 @@ static bool copy_hit(struct rxcache *c, u64 block, struct rxc_home home, unsigne
 /* Copy the leading blocks that are cached. Return: the first block that is not cached. */
 static u64 read_hits(struct rxcache *c, const struct rxc_span *span, struct bio *bio)
 {
-	u64 block = span->first, ahead = block, end = min(span->end, c->nr_blocks);
+	u64 block = span->first, end = min(span->end, c->nr_blocks);
 	unsigned int offset = (span->sector - block_sector(c, block)) << SECTOR_SHIFT;
-	/* They stay valid while RCU pauses: the index is only replaced while there is no I/O. */
-	struct rxc_home homes[BLOCKS_AHEAD], home;
 	struct bvec_iter iter = bio->bi_iter;
 	unsigned int pause = iter.bi_size;
+	struct rxc_walk walk;
 
 	rcu_read_lock();
-	for (; ahead < min(end, block + BLOCKS_AHEAD); ahead++)
-		homes[ahead % BLOCKS_AHEAD] = rxc_index_prefetch(c->index, ahead);
-	while (block < end) {
-		home = homes[block % BLOCKS_AHEAD];
-		if (ahead < end) {
-			homes[ahead % BLOCKS_AHEAD] = rxc_index_prefetch(c->index, ahead);
-			ahead++;
-		}
-		if (!copy_hit(c, block, home, offset, bio, &iter))
-			break;
+	rxc_index_begin_walk(c->index, block, end, &walk);
+	while (block < end && copy_hit(c, &walk, block, offset, bio, &iter)) {
 		offset = 0;
 		block++;
 		if (pause - iter.bi_size >= HIT_PART && block < end) {
@@ -100,10 +92,12 @@ static int read_around(struct rxcache *c, const struct rxc_span *span, struct bi
 {
 	u64 end = min(span->end, c->nr_blocks);
 	u64 block = span->first + 1;
+	struct rxc_walk walk;
 
+	begin_looking(c, block, end, &walk);
 	while (block < end && rxc_index_find(c->index, block) < 0 &&
 	       (all || !rxc_index_can_fill(c->index, block))) {
-		look_ahead(c, block, end);
+		look_ahead(c, block, &walk);
 		let_others_run(bio);
 		block++;
 	}

@@ -18,13 +18,12 @@
 #define MAX_NOTED	1024
 
 /*
- * Allocate bvecs for a write. If memory is short, use the few in the per-bio data.
+ * Allocate bvecs for a write of @nr pages. If memory is short, use the few in the per-bio data.
  *
  * Return: number of bvecs.
  */
 static unsigned int alloc_bvecs(struct rxc_bio *rb, unsigned int nr)
 {
-	nr = min_t(unsigned int, nr, MAX_PAGES);
 	rb->bvecs = rb->few_bvecs;
 	if (nr > RXC_FEW_BVECS) {
 		rb->bvecs = kmalloc_array(nr, sizeof(*rb->bvecs), GFP_NOWAIT | __GFP_NOWARN);
@@ -74,7 +73,6 @@ static bool is_scattered(struct rxcache *c, const struct rxc_span *span, u64 end
 	if ((end - span->first) * block_pages(c) <= max)
 		return false;
 	for (block = span->first; block < end && nr <= max; block++) {
-		look_ahead(c, block, end);
 		slot = rxc_index_find(c->index, block);
 		if (slot < 0)
 			continue;
@@ -104,7 +102,7 @@ static void note_write(struct rxcache *c, const struct rxc_span *span, u64 end, 
 
 /* Take slots for the leading blocks up to @end and add their pages to @to. */
 static u64 take_written(struct rxcache *c, const struct rxc_span *span, u64 end,
-			struct bio *to, struct rxc_supply *supply)
+			struct bio *to, struct rxc_supply *supply, struct rxc_walk *walk)
 {
 	enum rxc_fate fate = RXC_FATE_TRACKED;
 	u64 block = span->first;
@@ -115,7 +113,7 @@ static u64 take_written(struct rxcache *c, const struct rxc_span *span, u64 end,
 
 	supply->afresh = is_scattered(c, span, end);
 	while (block < end) {
-		look_ahead(c, block, end);
+		look_ahead(c, block, walk);
 		whole = covers(c, span, block);
 		if (supply->afresh && whole && list_empty(&supply->pages)) {
 			nr = count_new(c, span, block, end, true);
@@ -151,15 +149,16 @@ static u64 start_write(struct rxcache *c, const struct rxc_span *span, struct bi
 		       struct rxc_supply *supply)
 {
 	struct rxc_bio *rb = dm_per_bio_data(bio, sizeof(*rb));
-	u64 end = min(span->end, c->nr_blocks);
+	u64 end = min3(span->end, c->nr_blocks, span->first + MAX_PAGES / block_pages(c));
 	unsigned int nr_vecs;
+	struct rxc_walk walk;
 	struct bio to;
 	u64 block;
 
 	if (span->first >= end)
 		return span->first;
-	begin_looking(c, span->first, end);
-	nr_vecs = alloc_bvecs(rb, min_t(u64, end - span->first, MAX_PAGES) * block_pages(c));
+	begin_looking(c, span->first, end, &walk);
+	nr_vecs = alloc_bvecs(rb, (end - span->first) * block_pages(c));
 	end = min(end, span->first + nr_vecs / block_pages(c));
 	if (end == span->first) {
 		supply->is_short = true;
@@ -167,7 +166,7 @@ static u64 start_write(struct rxcache *c, const struct rxc_span *span, struct bi
 	}
 
 	bio_init(&to, NULL, rb->bvecs, nr_vecs, REQ_OP_WRITE);
-	block = take_written(c, span, end, &to, supply);
+	block = take_written(c, span, end, &to, supply, &walk);
 	if (block == span->first) {
 		free_bvecs(rb);
 		return block;
@@ -272,12 +271,10 @@ int rxc_write_range(struct rxcache *c, struct bio *bio)
 
 static void end_slots(struct rxcache *c, const struct rxc_range *range, bool ok)
 {
-	u64 block, end = range->first + range->nr;
+	u64 block;
 
-	for (block = range->first; block < end; block++) {
-		look_ahead(c, block, end);
+	for (block = range->first; block < range->first + range->nr; block++)
 		rxc_index_end_write(c->index, block, ok);
-	}
 }
 
 /**

@@ -172,14 +172,23 @@ static unsigned long fill(struct kunit *test, struct cache *c, u64 block, u8 byt
 	return slot;
 }
 
+/* The first page of a block, as hits find it. Call under rcu_read_lock(). */
+static struct page *look_up(struct cache *c, u64 block)
+{
+	struct rxc_walk walk;
+	unsigned long slot;
+
+	rxc_index_begin_walk(c->index, block, block + 1, &walk);
+	return rxc_index_hit(c->index, &walk, block, 0, &slot);
+}
+
 /* Read a block as hits do, which tells the policy. Return: true if it is cached. */
 static bool hit(struct cache *c, u64 block)
 {
-	unsigned long slot;
 	struct page *page;
 
 	rcu_read_lock();
-	page = rxc_index_hit(c->index, block, rxc_index_prefetch(c->index, block), 0, &slot);
+	page = look_up(c, block);
 	rcu_read_unlock();
 	return page;
 }
@@ -1168,6 +1177,124 @@ static void hit_of_busy_slot(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, hit(c, 7));
 }
 
+/* Walks */
+
+/* Does the place of the block hold a guess by its own hint? */
+static bool is_guessed(struct cache *c, const struct rxc_walk *walk, u64 block)
+{
+	const struct rxc_place *place = &walk->places[block % RXC_LOOK_AHEAD];
+	u64 guess;
+
+	if (place->slot < 0 || place->slot / c->index->ways != set_of(c->index, block))
+		return false;
+	return rxc_index_block_in(c->index, place->slot, &guess) &&
+	       hint_of(hash_of(guess)) == hint_of(hash_of(block));
+}
+
+/* Walk along blocks whose data is their number. Return: how many are cached, but not at home. */
+static unsigned int walk_along(struct kunit *test, struct cache *c, u64 first, u64 end)
+{
+	unsigned int away = 0;
+	struct rxc_walk walk;
+	unsigned long slot;
+	struct page *page;
+	u64 block;
+
+	rcu_read_lock();
+	rxc_index_begin_walk(c->index, first, end, &walk);
+	for (block = first; block < end; block++) {
+		if (holds(c, block) && block >= first + RXC_GUESS_AHEAD)
+			KUNIT_EXPECT_TRUE(test, is_guessed(c, &walk, block));
+		page = rxc_index_hit(c->index, &walk, block, c->block_pages - 1, &slot);
+		KUNIT_EXPECT_EQ(test, !!page, holds(c, block));
+		if (!page)
+			continue;
+		KUNIT_EXPECT_EQ(test, slot, rxc_index_find(c->index, block));
+		KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page), (u8)block, PAGE_SIZE));
+		away += slot % c->index->ways / HINTS_IN_WORD !=
+			home_of(c->index, hash_of(block));
+	}
+	rcu_read_unlock();
+	return away;
+}
+
+static void walk_finds_each_block(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 4, 2);
+	u64 block, first, nr;
+
+	for (block = 0; block < 200; block++)
+		fill(test, c, block, block);
+	for (first = 0; first < RXC_LOOK_AHEAD; first++)
+		for (nr = 0; nr < 3 * RXC_LOOK_AHEAD; nr++)
+			walk_along(test, c, first, first + nr);
+	walk_along(test, c, 0, 200);
+	walk_along(test, c, 190, 210);
+}
+
+static void walk_finds_blocks_away_from_home(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	u64 block;
+
+	for (block = 0; block < 1000; block++)
+		fill(test, c, block, block);
+	/* The newest blocks got the slots of others, which are in their homes by chance only. */
+	KUNIT_EXPECT_GT(test, walk_along(test, c, 0, 1000), RXC_WAYS / 8);
+}
+
+/* The first block after @block that begins its search like it. All blocks are in one set. */
+static u64 twin_of(struct cache *c, u64 block)
+{
+	u32 hash = hash_of(block), other;
+
+	do {
+		other = hash_of(++block);
+	} while (hint_of(other) != hint_of(hash) ||
+		 home_of(c->index, other) != home_of(c->index, hash));
+	return block;
+}
+
+static void walk_with_the_hint_of_another_block(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	u64 twin = twin_of(c, 7);
+
+	fill(test, c, 7, 7);
+	fill(test, c, twin, (u8)twin);
+	walk_along(test, c, 5, 9);
+	walk_along(test, c, twin - 2, twin + 2);
+	rxc_index_drop(c->index, twin, 1);
+	KUNIT_EXPECT_TRUE(test, hit(c, 7));
+	KUNIT_EXPECT_FALSE(test, hit(c, twin));
+}
+
+static void walk_before_the_block_moves(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 1, 1);
+	unsigned long before = fill(test, c, 7, 0x11), after, slot;
+	u64 twin = twin_of(c, 7);
+	struct rxc_walk walk;
+	struct page *page;
+
+	rcu_read_lock();
+	rxc_index_begin_walk(c->index, 7 - RXC_GUESS_AHEAD, 8, &walk);
+	rxc_index_walk(c->index, &walk, 7 - RXC_GUESS_AHEAD);
+	KUNIT_EXPECT_TRUE(test, is_guessed(c, &walk, 7));
+	rcu_read_unlock();
+	rxc_index_drop(c->index, 7, 1);
+	KUNIT_ASSERT_EQ(test, fill(test, c, twin, 0x22), before);
+	after = fill(test, c, 7, 0x33);
+	KUNIT_ASSERT_NE(test, after, before);
+
+	rcu_read_lock();
+	page = rxc_index_hit(c->index, &walk, 7, 0, &slot);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, slot, after);
+	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(page), 0x33, PAGE_SIZE));
+	rcu_read_unlock();
+}
+
 /* Eviction */
 
 static void evict_one_for_one(struct kunit *test)
@@ -1903,7 +2030,6 @@ static int hammer_read(void *arg)
 	u32 done;
 	u64 *copy;
 	u64 block;
-	unsigned long slot;
 
 	copy = kmalloc(PAGE_SIZE, GFP_KERNEL);
 	while (!kthread_should_stop()) {
@@ -1915,8 +2041,7 @@ static int hammer_read(void *arg)
 		if (!copy)
 			continue;
 		rcu_read_lock();
-		page = rxc_index_hit(h->c->index, block, rxc_index_prefetch(h->c->index, block), 0,
-				     &slot);
+		page = look_up(h->c, block);
 		if (page)
 			memcpy(copy, page_address(page) + half % HALVES * HALF_WORDS * sizeof(u64),
 			       HALF_WORDS * sizeof(u64));
@@ -2420,6 +2545,10 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(hit_page_outlives_eviction),
 	KUNIT_CASE(hits_keep_the_block),
 	KUNIT_CASE(hit_of_busy_slot),
+	KUNIT_CASE(walk_finds_each_block),
+	KUNIT_CASE(walk_finds_blocks_away_from_home),
+	KUNIT_CASE(walk_with_the_hint_of_another_block),
+	KUNIT_CASE(walk_before_the_block_moves),
 	KUNIT_CASE(evict_one_for_one),
 	KUNIT_CASE(evict_spares_what_is_used),
 	KUNIT_CASE(evict_changes_what_is_found),

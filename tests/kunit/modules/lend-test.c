@@ -225,7 +225,7 @@ static bool hit_slowly(struct lender *l, u64 block, unsigned int msecs)
 {
 	u64 nr = block * BLOCK_PAGES;
 	u32 least[BLOCK_PAGES];
-	struct rxc_home home;
+	struct rxc_walk walk;
 	unsigned long slot;
 	struct page *page;
 	unsigned int i;
@@ -235,10 +235,10 @@ static bool hit_slowly(struct lender *l, u64 block, unsigned int msecs)
 		least[i] = nr < RACE_PAGES ? smp_load_acquire(&origin.done[nr + i]) : 0;
 	}
 	rcu_read_lock();
-	home = rxc_index_prefetch(l->c.index, block);
+	rxc_index_begin_walk(l->c.index, block, block + 1, &walk);
 	for (i = 0; i < BLOCK_PAGES; i++) {
 		page = i ? rxc_index_hit_page(l->c.index, slot, block, i) :
-			   rxc_index_hit(l->c.index, block, home, 0, &slot);
+			   rxc_index_hit(l->c.index, &walk, block, 0, &slot);
 		if (!page)
 			break;
 		if (!is_right(page, nr + i, least[i], U32_MAX))
@@ -1216,13 +1216,18 @@ static bool is_like_origin(struct lender *l, u64 block)
 {
 	long slot = rxc_index_find(l->c.index, block);
 	u64 nr = block * BLOCK_PAGES;
+	struct page *page;
+	bool right = true;
 	unsigned int i;
 
-	for (i = 0; slot >= 0 && i < BLOCK_PAGES; i++, nr++)
-		if (!is_right(rxc_index_own_page(l->c.index, slot, i), nr, version_of(nr),
-			      version_of(nr)))
-			return false;
-	return true;
+	/* The limit may still evict. */
+	rcu_read_lock();
+	for (i = 0; slot >= 0 && i < BLOCK_PAGES && right; i++, nr++) {
+		page = rxc_index_hit_page(l->c.index, slot, block, i);
+		right = !page || is_right(page, nr, version_of(nr), version_of(nr));
+	}
+	rcu_read_unlock();
+	return right;
 }
 
 static void expect_right(struct kunit *test, struct lender *l)
