@@ -60,29 +60,38 @@ static unsigned int count_new(struct rxcache *c, const struct rxc_span *span, u6
 }
 
 /*
- * Are the pages of cached blocks so scattered that the write would need more segments than
- * the origin accepts in a request? In this case the blocks get new pages.
+ * Could a write that has so many segments already need more than the origin accepts in a request,
+ * and will the next block bring it past half of them?
  */
-static bool is_scattered(struct rxcache *c, const struct rxc_span *span, u64 end)
+static bool may_be_scattered(struct rxcache *c, unsigned int segments, u64 nr_blocks)
 {
-	unsigned int max = bdev_max_segments(c->origin->bdev), nr = 0, i;
+	unsigned int max = bdev_max_segments(c->origin->bdev);
+
+	return segments + block_pages(c) > max / 2 && segments + nr_blocks * block_pages(c) > max;
+}
+
+/*
+ * Are the pages of the cached blocks so scattered that the write would need more segments than the
+ * origin accepts? @segments: those of the blocks before @block. In this case the blocks from @block
+ * on get new pages.
+ */
+static bool is_scattered(struct rxcache *c, u64 block, u64 end, unsigned int segments)
+{
+	unsigned int max = bdev_max_segments(c->origin->bdev), i;
 	struct page *page, *last = NULL;
-	u64 block;
 	long slot;
 
-	if ((end - span->first) * block_pages(c) <= max)
-		return false;
-	for (block = span->first; block < end && nr <= max; block++) {
+	for (; block < end && segments <= max; block++) {
 		slot = rxc_index_find(c->index, block);
 		if (slot < 0)
 			continue;
 		for (i = 0; i < block_pages(c); i++) {
 			page = rxc_index_own_page(c->index, slot, i);
-			nr += page != last + 1;
+			segments += page != last + 1;
 			last = page;
 		}
 	}
-	return nr > max;
+	return segments > max;
 }
 
 /*
@@ -106,15 +115,19 @@ static u64 take_written(struct rxcache *c, const struct rxc_span *span, u64 end,
 {
 	enum rxc_fate fate = RXC_FATE_TRACKED;
 	u64 block = span->first;
+	bool judged = false;
 	unsigned long slot;
 	sector_t from, until;
 	unsigned int nr;
 	bool whole;
 
-	supply->afresh = is_scattered(c, span, end);
 	while (block < end) {
 		look_ahead(c, block, walk);
 		whole = covers(c, span, block);
+		if (!judged && may_be_scattered(c, to->bi_vcnt, end - block)) {
+			supply->afresh = is_scattered(c, block, end, to->bi_vcnt);
+			judged = true;
+		}
 		if (supply->afresh && whole && list_empty(&supply->pages)) {
 			nr = count_new(c, span, block, end, true);
 			supply->afresh = rxc_supply_pages(c, block, nr, supply);

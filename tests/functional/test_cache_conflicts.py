@@ -10,6 +10,7 @@ import pytest
 
 from rxdlib import direct, dm
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
+from rxdlib.ftrace import traced
 from rxdlib.lab import DISK, WRITES, counter
 
 
@@ -152,3 +153,20 @@ def test_long_write_over_scattered_blocks(lab, block_size):
             assert changed == {"write_hits": MIB // block_size}
             assert device.read(offset, MIB) == data == direct.read(DISK, offset, MIB)
     assert cache.ramdisk.query().mem_used == 4 * MIB == cache.status().used * block_size
+
+
+@pytest.mark.parametrize("block_size", [4 * KIB, MIB])
+def test_rewrites_get_no_new_pages(lab, block_size):
+    """Once the pages of a range fit into a request, later writes keep them."""
+    prepare()
+    cache = lab.cache(4 * MIB, block_size=block_size)
+    blocks = list(range(4 * MIB // block_size))
+    random.Random(2).shuffle(blocks)
+    with Direct(cache.path) as device, traced(lab, "rxc_supply_pages") as trace:
+        for block in blocks:
+            device.read(block * block_size, block_size)
+        first = trace(device.write, 0, stamp(0, MIB, 6))
+        assert set(first) == ({"rxc_supply_pages"} if block_size < MIB else set())
+        for version in 7, 8:
+            assert not trace(device.write, 0, stamp(0, MIB, version))
+        assert device.read(0, MIB) == stamp(0, MIB, 8)
