@@ -11,6 +11,7 @@
  *					many ns writes were held
  *	rxdctl reset INDEX SOURCE	and open the disk
  *	rxdctl map NAME SECTORS PARAMETERS [TARGET]	default rxcache
+ *	rxdctl load NAME SECTORS ARGS [TARGET]	a table that the next resume takes
  *	rxdctl unmap NAME
  *	rxdctl status NAME
  *	rxdctl table NAME
@@ -314,6 +315,7 @@ static const struct {
 	{ "reset", 2, reset },
 #endif
 	{ "map", 3, map },
+	{ "load", 3, load },
 	{ "unmap", 1, unmap },
 	{ "status", 1, status },
 	{ "table", 1, table },

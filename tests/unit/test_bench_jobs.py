@@ -95,19 +95,22 @@ def test_peers(call, tmp_path, peer, compared, disks):
     names = compared.split()
     made = {line.strip() for line in lines if line.startswith("make_")}
     assert made == {"make_rxcache", *("make_" + name.replace("-", "_") for name in names)}
-    assert f"all bare bare-linear memcpy move flat-linear brd linear {compared} rxcache" in lines
+    assert ("all bare bare-linear memcpy move flat-linear hash-linear brd linear "
+            f"{compared} rxcache") in lines
     assert {line.split()[1] for line in lines if line.startswith("fill")} == {
         f"/dev/{disk}" for disk in disks if disk != "rd0"}
     assert {line.strip() for line in lines if line.startswith("drop_")} == {
         f"drop_{name}" for name in names if name != "dm-cache"}
     assert ("unmap dm-cache" in lines) == ("note_hits dm-cache 5 6" in lines) == (
         "dm-cache" in names)
-    assert {"unmap linear", "unmap bare-linear", "unmap flat-linear", "unmap rxcache"} < {*lines}
+    assert {f"unmap {name}" for name in ("linear", "bare-linear", "flat-linear", "hash-linear",
+                                         "rxcache")} < {*lines}
 
 
 def test_peer_that_was_not_built(call):
     lines = call("rxcache", "choose_all; echo $all", ROWS="", PROFILE="", PEER="")
-    assert lines == ["bare bare-linear memcpy move flat-linear brd linear dm-cache bcache rxcache"]
+    assert lines == ["bare bare-linear memcpy move flat-linear hash-linear brd linear dm-cache "
+                     "bcache rxcache"]
 
 
 def test_turns(call):

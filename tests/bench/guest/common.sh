@@ -277,7 +277,7 @@ brd_off()
 bare_on()
 {
 	load rxd-bare mib=$((SIZE / mib))
-	no_iostats /dev/rxd-bare /dev/rxd-flat
+	no_iostats /dev/rxd-bare /dev/rxd-flat /dev/rxd-hash
 }
 
 bare_off()
