@@ -300,6 +300,28 @@ def test_killed_stop(config, name, calls):
 
 
 @pytest.mark.one_kernel
+@pytest.mark.skipif(not HAS_LOOP, reason="the kernel has no loop transport")
+@pytest.mark.parametrize("args", [(), ("--stop",)], ids=["start", "stop"])
+def test_killed_stop_over_loop(config, args):
+    """The namespace is gone, and the port still offers it: the next run does not keep this."""
+    config.write(SHARED + DISK_A)
+    config.ok()
+    result = run("strace", "-f", "-o", "/dev/null", "-e", "trace=unlink", "-e",
+                 "inject=unlink:signal=KILL:when=1", program("rxadm"), "apply", "--config",
+                 config.path, "--stop", "e", check=False)
+    assert result.returncode < 0, result
+    assert os.listdir(f"{nvme.ROOT}/subsystems/{NQN}/namespaces") == []
+    assert os.listdir(f"{nvme.ROOT}/ports/1/subsystems") == [NQN]
+    assert len(config.ok(*args, "e")) == 1
+    if args:
+        assert nvme.tree() == []
+    else:
+        assert os.listdir(f"{nvme.ROOT}/subsystems/{NQN}/namespaces") == ["1"]
+    config.ok("--stop")
+    assert nvme.tree() == []
+
+
+@pytest.mark.one_kernel
 def test_killed(config):
     """If it is killed at any moment, the next run has the intended result."""
     config.write(DISK_A + f"[export e]\ndevice = ramdisk/a\n{TCP}nqn = {NQN}\n"

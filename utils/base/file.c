@@ -19,18 +19,24 @@
 /* Never closed: closing it would release all locks of the process. */
 static int lock_fd = -1;
 
+static enum exit_code open_locks(void)
+{
+	if (lock_fd < 0)
+		lock_fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return lock_fd < 0 ? report(exit_code_of(errno), "cannot open " LOCK_FILE ": %s",
+				    strerror(errno)) : EXIT_OK;
+}
+
 /* Each lock is a byte of one file, so that no lock needs a file of its own. */
 static enum exit_code lock_byte(off_t at, const char *what)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_start = at, .l_len = 1 };
 	struct flock holder = lock;
 	unsigned int round = 0;
+	enum exit_code ret = open_locks();
 
-	if (lock_fd < 0)
-		lock_fd = open(LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (lock_fd < 0)
-		return report(exit_code_of(errno), "cannot open " LOCK_FILE ": %s",
-			      strerror(errno));
+	if (ret)
+		return ret;
 	while (fcntl(lock_fd, F_SETLK, &lock)) {
 		if (errno != EAGAIN && errno != EACCES && errno != EINTR)
 			return report(EXIT_DEVICE, "cannot lock " LOCK_FILE ": %s",
@@ -61,14 +67,14 @@ static off_t byte_of(uint64_t key)
 }
 
 /**
- * lock_take - wait until no other rxadm changes anything
+ * lock_take - wait until no other rxadm changes a RAM disk or a cache
  *
  * The lock is held until lock_give(), or until the process ends. Do not hold it in operations
  * that may take long or wait for a disk: use lock_take_one() there.
  */
 enum exit_code lock_take(void)
 {
-	return lock_byte(0, "a RAM disk, a cache or an export");
+	return lock_byte(0, "a RAM disk or a cache");
 }
 
 void lock_give(void)
@@ -86,6 +92,17 @@ void lock_give(void)
 enum exit_code lock_take_one(uint64_t key, const char *what)
 {
 	return lock_byte(byte_of(key), what);
+}
+
+/**
+ * lock_try_one - take a lock unless another process has it
+ * @key: as for lock_take_one()
+ */
+bool lock_try_one(uint64_t key)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_start = byte_of(key), .l_len = 1 };
+
+	return !open_locks() && !fcntl(lock_fd, F_SETLK, &lock);
 }
 
 void lock_give_one(uint64_t key)

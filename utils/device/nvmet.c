@@ -114,6 +114,19 @@ bool nvmet_is_ours(const char *folder, const char *name)
 	return is_there(nvmet_record_path(folder, name));
 }
 
+/* Return the note in the record of a folder, or "" if it cannot be read. */
+char *nvmet_record_note(const char *folder, const char *name)
+{
+	char *path = nvmet_record_path(folder, name);
+	char note[PATH_MAX];
+	ssize_t length;
+
+	length = readlink(path, note, sizeof(note) - 1);
+	free(path);
+	note[length < 0 ? 0 : length] = '\0';
+	return copy_text(note);
+}
+
 bool nvmet_offers(const char *port, const char *nqn)
 {
 	return is_there(format_text(NVMET_ROOT "/ports/%s/subsystems/%s", port, nqn));
@@ -157,40 +170,54 @@ static char *address_of(const char *nqn)
 	return text;
 }
 
-static void add_export(struct nvmet_exports *exports, const char *nqn, char *device)
+static void add_export(struct nvmet_exports *exports, const char *nqn, bool ours, char *device)
 {
 	exports->list = resize_array(exports->list, exports->count + 1, sizeof(*exports->list));
 	exports->list[exports->count++] = (struct nvmet_export) {
 		.nqn = copy_text(nqn),
 		.device = device,
 		.address = address_of(nqn),
-		.ours = nvmet_is_ours("subsystems", nqn),
+		.ours = ours,
 	};
+}
+
+static void add_namespaces(struct nvmet_exports *exports, const char *nqn)
+{
+	struct nvmet_names names;
+	int i;
+
+	nvmet_names_read(&names, NVMET_ROOT "/subsystems/%s/namespaces", nqn);
+	for (i = 0; i < names.count; i++)
+		add_export(exports, nqn, false,
+			   attribute(NVMET_ROOT "/subsystems/%s/namespaces/%s/device_path", nqn,
+				     names.entries[i]->d_name));
+	if (!names.count)
+		add_export(exports, nqn, false, copy_text(""));
+	nvmet_names_free(&names);
 }
 
 /**
  * nvmet_exports_read - list all exports of the kernel's NVMe target, also those of other tools
  * @exports: out: one for each namespace, and one for a subsystem without namespaces; to be
  *	freed by nvmet_exports_free()
+ *
+ * The device of an export of rxadm is in its record. While the kernel removes a namespace, which
+ * may wait for I/O, a process that reads the folder of the namespaces waits, too.
  */
 void nvmet_exports_read(struct nvmet_exports *exports)
 {
-	struct nvmet_names subsystems, namespaces;
+	struct nvmet_names subsystems;
 	const char *nqn;
-	int i, k;
+	int i;
 
 	*exports = (struct nvmet_exports){ 0 };
 	nvmet_names_read(&subsystems, NVMET_ROOT "/subsystems");
 	for (i = 0; i < subsystems.count; i++) {
 		nqn = subsystems.entries[i]->d_name;
-		nvmet_names_read(&namespaces, NVMET_ROOT "/subsystems/%s/namespaces", nqn);
-		for (k = 0; k < namespaces.count; k++)
-			add_export(exports, nqn,
-				   attribute(NVMET_ROOT "/subsystems/%s/namespaces/%s/device_path",
-					     nqn, namespaces.entries[k]->d_name));
-		if (!namespaces.count)
-			add_export(exports, nqn, copy_text(""));
-		nvmet_names_free(&namespaces);
+		if (nvmet_is_ours("subsystems", nqn))
+			add_export(exports, nqn, true, nvmet_record_note("subsystems", nqn));
+		else
+			add_namespaces(exports, nqn);
 	}
 	nvmet_names_free(&subsystems);
 }
@@ -214,6 +241,35 @@ bool nvmet_export_is_of(const struct nvmet_export *export, dev_t number)
 
 	return *export->device == '/' && !stat(export->device, &st) && S_ISBLK(st.st_mode) &&
 	       st.st_rdev == number;
+}
+
+/* RAM disks complete all I/O. */
+static bool is_ramdisk(const char *device)
+{
+	struct stat st;
+	char *uuid = stat(device, &st) ? NULL : sysfs_read(st.st_rdev, "rxd/uuid");
+	bool found = uuid;
+
+	free(uuid);
+	return found;
+}
+
+/**
+ * nvmet_may_wait - return whether I/O of an export may be waiting for a disk
+ * @nqn: an export that does not count, or NULL
+ */
+bool nvmet_may_wait(const char *nqn)
+{
+	struct nvmet_exports exports;
+	bool found = false;
+	size_t i;
+
+	nvmet_exports_read(&exports);
+	for (i = 0; !found && i < exports.count; i++)
+		found = *exports.list[i].device && !is_ramdisk(exports.list[i].device) &&
+			!(nqn && !strcmp(exports.list[i].nqn, nqn));
+	nvmet_exports_free(&exports);
+	return found;
 }
 
 /**
@@ -321,6 +377,21 @@ bool nvmet_find_port(const struct nvmet_address *address, unsigned int *number)
 		if (found)
 			*number = strtoul(port, NULL, 10);
 	}
+	nvmet_names_free(&ports);
+	return found;
+}
+
+/* Return true if a port of the loop transport offers a subsystem. */
+bool nvmet_is_loop(const char *nqn)
+{
+	struct nvmet_names ports;
+	bool found = false;
+	int i;
+
+	nvmet_names_read(&ports, NVMET_ROOT "/ports");
+	for (i = 0; !found && i < ports.count; i++)
+		found = nvmet_offers(ports.entries[i]->d_name, nqn) &&
+			has_value(ports.entries[i]->d_name, "addr_trtype", "loop");
 	nvmet_names_free(&ports);
 	return found;
 }

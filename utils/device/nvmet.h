@@ -37,6 +37,7 @@ struct nvmet_address {
 void nvmet_exports_read(struct nvmet_exports *exports);
 void nvmet_exports_free(struct nvmet_exports *exports);
 bool nvmet_export_is_of(const struct nvmet_export *export, dev_t number);
+bool nvmet_may_wait(const char *nqn);
 char *nvmet_exports_of(dev_t number);
 
 bool nvmet_exists(const char *folder, const char *name);
@@ -45,6 +46,7 @@ bool nvmet_allows_any_host(const char *nqn);
 bool nvmet_allows(const char *nqn, const char *host);
 char *nvmet_allowed_hosts(const char *nqn, size_t *count);
 bool nvmet_find_port(const struct nvmet_address *address, unsigned int *number);
+bool nvmet_is_loop(const char *nqn);
 unsigned int nvmet_free_port(void);
 
 /* The names in a folder, sorted. */
@@ -57,6 +59,7 @@ __printf(2, 3)
 int nvmet_names_read(struct nvmet_names *names, const char *format, ...);
 void nvmet_names_free(struct nvmet_names *names);
 char *nvmet_record_path(const char *folder, const char *name);
+char *nvmet_record_note(const char *folder, const char *name);
 bool nvmet_is_ours(const char *folder, const char *name);
 bool nvmet_offers(const char *port, const char *nqn);
 

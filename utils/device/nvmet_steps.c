@@ -4,8 +4,9 @@
  *
  * For each folder that rxadm makes, NVMET_RECORDS has a symbolic link of the same name. rxadm makes
  * the link before the folder, and removes it after the folder. An export makes the link from the
- * port last, and its end removes that link first. So if no port offers a subsystem of rxadm, a
- * killed rxadm left it incomplete. Neither tree survives a reboot.
+ * port last, and its end removes that link or the namespace first. So if no port offers a subsystem
+ * of rxadm, or it has no namespace, a killed rxadm left it incomplete. Neither tree survives a
+ * reboot.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -175,19 +176,6 @@ void steps_free(struct steps *steps)
 
 static const char *const recorded[] = { "subsystems", "ports", "hosts" };
 
-/* Return the note in the record of a folder, or "" if it cannot be read. */
-static char *record_note(const char *folder, const char *name)
-{
-	char *path = nvmet_record_path(folder, name);
-	char note[PATH_MAX];
-	ssize_t length;
-
-	length = readlink(path, note, sizeof(note) - 1);
-	free(path);
-	note[length < 0 ? 0 : length] = '\0';
-	return copy_text(note);
-}
-
 /**
  * nvmet_plan_make - plan to make a folder and its record
  * @plan: the plan to add to
@@ -253,14 +241,19 @@ static bool host_is_used(const char *host, const char *nqn)
 	return used;
 }
 
-/* Plan to remove the ports and hosts of rxadm that no subsystem but @nqn uses. */
+/*
+ * Plan to remove the ports and hosts of rxadm that no subsystem but @nqn uses. When a port goes,
+ * the kernel waits for the I/O of all connections that have ended, and no process can read the
+ * folder of the ports meanwhile. So leave ports to a later removal if some I/O might not end.
+ */
 static void plan_remove_unused(struct steps *plan, const char *nqn)
 {
+	bool keep = nvmet_may_wait(nqn);
 	struct nvmet_names names;
 	int i;
 
 	nvmet_names_read(&names, NVMET_RECORDS "/ports");
-	for (i = 0; i < names.count; i++)
+	for (i = 0; !keep && i < names.count; i++)
 		if (!port_is_used(names.entries[i]->d_name, nqn))
 			plan_remove_ours(plan, "ports", names.entries[i]->d_name);
 	nvmet_names_free(&names);
@@ -271,7 +264,7 @@ static void plan_remove_unused(struct steps *plan, const char *nqn)
 	nvmet_names_free(&names);
 }
 
-static void plan_remove_subsystem(struct steps *plan, const char *nqn)
+static void plan_remove_offers(struct steps *plan, const char *nqn)
 {
 	struct nvmet_names names;
 	int i;
@@ -283,94 +276,105 @@ static void plan_remove_subsystem(struct steps *plan, const char *nqn)
 				  format_text(NVMET_ROOT "/ports/%s/subsystems/%s",
 					      names.entries[i]->d_name, nqn), NULL);
 	nvmet_names_free(&names);
+}
+
+static void plan_remove_namespaces(struct steps *plan, const char *nqn)
+{
+	struct nvmet_names names;
+	int i;
+
 	nvmet_names_read(&names, NVMET_ROOT "/subsystems/%s/namespaces", nqn);
 	for (i = 0; i < names.count; i++)
 		steps_add(plan, STEP_REMOVE,
 			  format_text(NVMET_ROOT "/subsystems/%s/namespaces/%s", nqn,
 				      names.entries[i]->d_name), NULL);
 	nvmet_names_free(&names);
+}
+
+static void plan_remove_hosts(struct steps *plan, const char *nqn)
+{
+	struct nvmet_names names;
+	int i;
+
 	nvmet_names_read(&names, NVMET_ROOT "/subsystems/%s/allowed_hosts", nqn);
 	for (i = 0; i < names.count; i++)
 		steps_add(plan, STEP_UNLINK,
 			  format_text(NVMET_ROOT "/subsystems/%s/allowed_hosts/%s", nqn,
 				      names.entries[i]->d_name), NULL);
 	nvmet_names_free(&names);
-	/* Remove the subsystem last: a stop that goes on after a kill finds the device by it. */
-	plan_remove_unused(plan, nqn);
-	plan_remove_ours(plan, "subsystems", nqn);
 }
 
 /**
- * nvmet_plan_removal - plan to remove a subsystem, and ports and hosts that no other one uses
+ * nvmet_plan_removal - plan a part of the removal of a subsystem
  * @plan: the plan to add to
  * @nqn: the subsystem, which may be incomplete; one that rxadm did not make is kept
+ * @part: the part
  */
-void nvmet_plan_removal(struct steps *plan, const char *nqn)
+void nvmet_plan_removal(struct steps *plan, const char *nqn, enum nvmet_part part)
 {
-	if (nvmet_is_ours("subsystems", nqn))
-		plan_remove_subsystem(plan, nqn);
-	else
+	bool ours = nvmet_is_ours("subsystems", nqn);
+
+	switch (part) {
+	case NVMET_OFFERS:
+		if (ours)
+			plan_remove_offers(plan, nqn);
+		break;
+	case NVMET_NAMESPACES:
+		if (ours)
+			plan_remove_namespaces(plan, nqn);
+		break;
+	case NVMET_REST:
+		if (ours)
+			plan_remove_hosts(plan, nqn);
+		/* The subsystem comes last: a stop after a kill finds the device by it. */
 		plan_remove_unused(plan, nqn);
+		if (ours)
+			plan_remove_ours(plan, "subsystems", nqn);
+		break;
+	}
 }
 
-/* Find out whether any port offers a subsystem. Return: 0 or an errno. */
-static int look_for_port(const char *nqn, bool *found)
+/* Plan to remove the ports and hosts of rxadm that nothing uses. */
+void nvmet_plan_unused(struct steps *plan)
+{
+	plan_remove_unused(plan, NULL);
+}
+
+/**
+ * nvmet_is_complete - find out whether an export of rxadm can be used
+ * @nqn: its subsystem
+ * @complete: out: whether it has a namespace, and any port offers it
+ *
+ * The caller must not remove the export after an error: what cannot be read may be in use.
+ *
+ * Return: 0 or an errno.
+ */
+int nvmet_is_complete(const char *nqn, bool *complete)
 {
 	struct nvmet_names ports;
 	struct stat st;
 	char *path;
 	int i, err;
 
-	*found = false;
+	*complete = false;
 	err = nvmet_names_read(&ports, NVMET_ROOT "/ports");
-	for (i = 0; !err && !*found && i < ports.count; i++) {
+	for (i = 0; !err && !*complete && i < ports.count; i++) {
 		path = format_text(NVMET_ROOT "/ports/%s/subsystems/%s", ports.entries[i]->d_name,
 				   nqn);
-		*found = !lstat(path, &st);
-		if (!*found && errno != ENOENT)
+		*complete = !lstat(path, &st);
+		if (!*complete && errno != ENOENT)
 			err = errno;
 		free(path);
 	}
 	nvmet_names_free(&ports);
+	if (!*complete)
+		return err;
+	path = format_text(NVMET_ROOT "/subsystems/%s/namespaces/1", nqn);
+	*complete = !access(path, F_OK);
+	if (!*complete && errno != ENOENT)
+		err = errno;
+	free(path);
 	return err;
-}
-
-/**
- * nvmet_plan_stale - plan to remove what a killed rxadm left
- * @plan: the plan to add to
- * @nqn: a subsystem that the caller looks for, or NULL
- * @device: a device that the caller looks for, or NULL
- * @found: out: whether it includes @nqn or @device
- *
- * The caller must not run the plan after an error: what cannot be read may be in use.
- */
-enum exit_code nvmet_plan_stale(struct steps *plan, const char *nqn, const char *device,
-				bool *found)
-{
-	struct nvmet_names names;
-	const char *name;
-	bool offered;
-	char *note;
-	int i, err;
-
-	*found = false;
-	err = nvmet_names_read(&names, NVMET_RECORDS "/subsystems");
-	for (i = 0; !err && i < names.count; i++) {
-		name = names.entries[i]->d_name;
-		err = look_for_port(name, &offered);
-		if (err || offered)
-			continue;
-		note = record_note("subsystems", name);
-		*found |= (nqn && !strcmp(name, nqn)) || (device && !strcmp(note, device));
-		free(note);
-		nvmet_plan_removal(plan, name);
-	}
-	if (!err && !plan->count)
-		plan_remove_unused(plan, NULL);
-	nvmet_names_free(&names);
-	return err ? report(exit_code_of(err),
-			    "cannot read the exports from " NVMET_ROOT ": %s",
-			    strerror(err)) : EXIT_OK;
 }
 
 /**

@@ -38,9 +38,17 @@ void steps_free(struct steps *steps);
 
 struct step *nvmet_plan_make(struct steps *plan, const char *folder, const char *name,
 			     const char *note);
-void nvmet_plan_removal(struct steps *plan, const char *nqn);
-enum exit_code nvmet_plan_stale(struct steps *plan, const char *nqn, const char *device,
-				bool *found);
+
+/* Parts of the removal of an export. */
+enum nvmet_part {
+	NVMET_OFFERS,		/* the links from ports */
+	NVMET_NAMESPACES,	/* waits for the I/O of hosts */
+	NVMET_REST,
+};
+
+void nvmet_plan_removal(struct steps *plan, const char *nqn, enum nvmet_part part);
+void nvmet_plan_unused(struct steps *plan);
+int nvmet_is_complete(const char *nqn, bool *complete);
 int nvmet_records_begin(void);
 
 #endif /* DEVICE_NVMET_STEPS_H */

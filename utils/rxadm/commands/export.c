@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/signals.h"
 #include "base/suggest.h"
 #include "base/system.h"
@@ -153,8 +152,6 @@ static enum exit_code make_export(const struct export_request *request)
 	char *nqn;
 
 	ret = privilege_check();
-	if (!ret)
-		ret = lock_take();
 	if (ret)
 		return ret;
 
@@ -212,8 +209,6 @@ static enum exit_code run_unexport(int argc, char **argv)
 		ret = operands(argc, argv, 1, "DEVICE|NQN... [--dry-run]");
 	if (!ret)
 		ret = privilege_check();
-	if (!ret)
-		ret = lock_take();
 	if (ret)
 		return ret;
 

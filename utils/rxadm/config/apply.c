@@ -340,16 +340,12 @@ static enum exit_code apply_locked(struct plan *plan, const struct apply_request
 
 /*
  * Lock only this section, so that others can change: by its name for its record, which is the same
- * if its UUID has changed, and by the UUID for the RAM disk. Exports share ports: lock globally.
+ * if its UUID has changed, and by the UUID for the RAM disk.
  */
-static enum exit_code lock_section(const struct config_section *section, const uint64_t *keys,
-				   const char *name)
+static enum exit_code lock_section(const uint64_t *keys, const char *name)
 {
-	enum exit_code ret;
+	enum exit_code ret = lock_take_one(keys[0], name);
 
-	if (section->kind == CONFIG_EXPORT)
-		return lock_take();
-	ret = lock_take_one(keys[0], name);
 	if (ret)
 		return ret;
 	ret = lock_take_one(keys[1], name);
@@ -358,12 +354,8 @@ static enum exit_code lock_section(const struct config_section *section, const u
 	return ret;
 }
 
-static void unlock_section(const struct config_section *section, const uint64_t *keys)
+static void unlock_section(const uint64_t *keys)
 {
-	if (section->kind == CONFIG_EXPORT) {
-		lock_give();
-		return;
-	}
 	lock_give_one(keys[1]);
 	lock_give_one(keys[0]);
 }
@@ -383,10 +375,10 @@ static enum exit_code apply_section(struct plan *plan, const struct apply_reques
 	config_section_uuid(&named, (uint8_t *)derived);
 	keys[0] = derived[1];
 	memcpy(&keys[1], plan->uuid, sizeof(keys[1]));
-	ret = lock_section(section, keys, name);
+	ret = lock_section(keys, name);
 	if (!ret) {
 		ret = apply_locked(plan, request, name);
-		unlock_section(section, keys);
+		unlock_section(keys);
 	}
 	report_command("apply");
 	free(command);

@@ -18,7 +18,7 @@
 #include "device/device_users.h"
 #include "device/dm.h"
 #include "device/nvmet.h"
-#include "device/nvmet_steps.h"
+#include "device/nvmet_locks.h"
 #include "kernel/attributes.h"
 #include "kernel/cache_map.h"
 #include "kernel/caches.h"
@@ -213,8 +213,8 @@ void nvmet_disk_release(struct nvmet_disk *disk)
 enum exit_code export_find(const char *device, struct export_state *state)
 {
 	struct nvmet_exports exports;
-	struct steps leftovers = { 0 };
 	const struct nvmet_export *export;
+	bool busy, left;
 	struct device dev;
 	enum exit_code ret;
 	size_t i;
@@ -223,16 +223,17 @@ enum exit_code export_find(const char *device, struct export_state *state)
 	ret = device_find("device", device, &dev);
 	if (ret)
 		return ret;
-	ret = nvmet_plan_stale(&leftovers, NULL, device, &state->left);
-	steps_free(&leftovers);
+	ret = export_find_left(NULL, device, &busy, &left);
 	if (ret) {
 		device_release(&dev);
 		return ret;
 	}
+	state->left = busy || left;
 	nvmet_exports_read(&exports);
 	for (i = 0; i < exports.count && !state->nqn; i++) {
 		export = &exports.list[i];
-		if (!nvmet_export_is_of(export, dev.number) || (export->ours && !export->address))
+		if (!nvmet_export_is_of(export, dev.number) ||
+		    (export->ours && (left || !export->address)))
 			continue;
 		state->nqn = copy_text(export->nqn);
 		state->address = copy_text(export->address ? export->address : "no port");
@@ -363,19 +364,28 @@ void export_state_release(struct export_state *state)
 	*state = (struct export_state){ 0 };
 }
 
+/**
+ * nvmet_disk_check_users - refuse a device that has users, such as an export, but do not wait
+ * @disk: the device
+ */
+enum exit_code nvmet_disk_check_users(const struct nvmet_disk *disk)
+{
+	char *users = users_of(disk->dev.number);
+	enum exit_code ret = EXIT_OK;
+
+	if (users)
+		ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first",
+			     disk->dev.what, disk->dev.path, users);
+	free(users);
+	return ret;
+}
+
 static enum exit_code check_unheld(const struct device *dev)
 {
-	enum exit_code ret = EXIT_OK;
-	char *users = users_of(dev->number);
+	enum exit_code ret;
 	int read_only;
 	int fd;
 
-	if (users) {
-		ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first",
-			     dev->what, dev->path, users);
-		free(users);
-		return ret;
-	}
 	ret = device_open_unused(dev, &fd);
 	if (ret)
 		return ret;
@@ -419,13 +429,15 @@ static enum exit_code check_cache_closed(const struct nvmet_disk *disk)
  * nvmet_disk_check_unused - refuse a device in use
  * @disk: the device
  *
- * This machine and the hosts would write it at the same time.
+ * This machine and the hosts would write it at the same time. The check may wait for the device.
  */
 enum exit_code nvmet_disk_check_unused(const struct nvmet_disk *disk)
 {
 	enum exit_code ret;
 
-	ret = check_unheld(&disk->dev);
+	ret = nvmet_disk_check_users(disk);
+	if (!ret)
+		ret = check_unheld(&disk->dev);
 	if (ret)
 		return ret;
 	return disk->index < 0 ? check_cache_closed(disk) : check_ramdisk_closed(disk);

@@ -30,7 +30,7 @@ struct export_state {
 	char *nqn;		/* NULL: there is none */
 	char *address;		/* as lists show it */
 	bool ours;		/* made by rxadm */
-	bool left;		/* a killed rxadm left parts of an export */
+	bool left;		/* there are parts of an export, or another rxadm is changing it */
 	const char *key;	/* first key of rxd.conf that differs from the request, or NULL */
 	char *has;
 	char *wants;
@@ -53,6 +53,7 @@ struct nvmet_disk {
 };
 
 enum exit_code nvmet_disk_find(const struct export_request *request, struct nvmet_disk *disk);
+enum exit_code nvmet_disk_check_users(const struct nvmet_disk *disk);
 enum exit_code nvmet_disk_check_unused(const struct nvmet_disk *disk);
 void nvmet_disk_release(struct nvmet_disk *disk);
 

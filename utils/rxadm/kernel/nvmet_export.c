@@ -11,72 +11,13 @@
 #include "base/values.h"
 #include "device/device.h"
 #include "device/nvmet.h"
+#include "device/nvmet_locks.h"
 #include "device/nvmet_steps.h"
 #include "kernel/attributes.h"
+#include "kernel/disk_state.h"
 #include "kernel/nvmet_disk.h"
 #include "kernel/nvmet_export.h"
-
-/* Remove what a killed rxadm left. For a dry run, only print how. */
-static enum exit_code clean_up(bool dry_run)
-{
-	struct steps plan = { 0 };
-	const struct step *failed;
-	enum exit_code ret;
-	bool found;
-	int err;
-
-	ret = nvmet_plan_stale(&plan, NULL, NULL, &found);
-	if (ret) {
-		steps_free(&plan);
-		return ret;
-	}
-	if (dry_run) {
-		steps_print(&plan);
-	} else {
-		err = steps_run(&plan, &failed);
-		if (err)
-			ret = report(exit_code_of(err),
-				     "'%s': is a remnant of an interrupted rxadm, and cannot be removed: %s",
-				     failed->path, strerror(err));
-	}
-	steps_free(&plan);
-	return ret;
-}
-
-/**
- * take_back - remove a complete or incomplete export of rxadm
- * @nqn: the export
- */
-static enum exit_code take_back(const char *nqn)
-{
-	enum exit_code ret = EXIT_OK;
-	struct steps plan = { 0 };
-	const struct step *failed;
-	int err;
-
-	nvmet_plan_removal(&plan, nqn);
-	err = steps_run(&plan, &failed);
-	if (err)
-		ret = report(exit_code_of(err), "NQN '%s': '%s' cannot be removed: %s", nqn,
-			     failed->path, strerror(err));
-	steps_free(&plan);
-	return ret;
-}
-
-static enum exit_code remove_export(const char *nqn, bool dry_run)
-{
-	enum exit_code ret = EXIT_OK;
-	struct steps plan = { 0 };
-
-	if (dry_run) {
-		nvmet_plan_removal(&plan, nqn);
-		steps_print(&plan);
-		steps_free(&plan);
-	} else {
-		ret = take_back(nqn);
-	}
-	return ret;
-}
+#include "kernel/ramdisk.h"
 
 static enum exit_code not_exported(const char *name, const struct nvmet_export *foreign)
 {
@@ -94,7 +35,8 @@ struct ending {
 	const char *name;	/* as the user wrote it */
 	bool is_nqn;
 	struct device dev;	/* unless it is an NQN */
-	bool was_left;		/* a killed rxadm left parts of the export */
+	bool was_left;		/* see export_find_left() */
+	bool was_busy;
 };
 
 static enum exit_code check_nqn(const char *nqn)
@@ -110,7 +52,6 @@ static enum exit_code check_nqn(const char *nqn)
 
 static enum exit_code find_ending(const char *name, struct ending *ending)
 {
-	struct steps plan = { 0 };
 	enum exit_code ret;
 	char *path;
 
@@ -122,8 +63,8 @@ static enum exit_code find_ending(const char *name, struct ending *ending)
 	if (ret)
 		return ret;
 	path = ending->is_nqn ? NULL : device_path(ending->dev.number);
-	ret = nvmet_plan_stale(&plan, ending->is_nqn ? name : NULL, path, &ending->was_left);
-	steps_free(&plan);
+	ret = export_find_left(ending->is_nqn ? name : NULL, path, &ending->was_busy,
+			       &ending->was_left);
 	free(path);
 	return ret;
 }
@@ -151,7 +92,7 @@ static enum exit_code find_nqns(const struct ending *ending, struct nqns *nqns)
 {
 	const struct nvmet_export *foreign = NULL;
 	const struct nvmet_export *export;
-	bool found = ending->was_left;
+	bool found = ending->was_left || ending->was_busy;
 	struct nvmet_exports exports;
 	enum exit_code ret = EXIT_OK;
 	size_t i;
@@ -175,18 +116,32 @@ static enum exit_code find_nqns(const struct ending *ending, struct nqns *nqns)
 	return ret;
 }
 
+static enum exit_code end_export(const char *nqn, bool dry_run)
+{
+	enum exit_code ret = export_lock(nqn);
+
+	if (!ret) {
+		ret = export_take_back(nqn, dry_run);
+		export_unlock(nqn);
+	}
+	return ret;
+}
+
 static enum exit_code unexport(const struct ending *endings, size_t count, bool dry_run)
 {
-	enum exit_code first = EXIT_OK, ret;
+	enum exit_code first = exports_lock(), ret;
 	struct nqns nqns = { 0 };
 	size_t i;
 
+	if (first)
+		return first;
 	for (i = 0; i < count; i++) {
 		ret = find_nqns(&endings[i], &nqns);
 		first = first ? first : ret;
 	}
+	exports_unlock();
 	for (i = 0; !first && i < nqns.count; i++)
-		first = remove_export(nqns.list[i], dry_run);
+		first = end_export(nqns.list[i], dry_run);
 	for (i = 0; i < nqns.count; i++)
 		free(nqns.list[i]);
 	free(nqns.list);
@@ -198,23 +153,26 @@ static enum exit_code unexport(const struct ending *endings, size_t count, bool 
  * @names: the devices, or their NQNs, terminated by NULL
  * @dry_run: only print what would be done
  *
- * The caller has the privilege and the lock, and blocks signals.
+ * The caller has the privilege, and blocks signals.
  *
  * Return: the exit code of the first error.
  */
 enum exit_code unexport_devices(char *const *names, bool dry_run)
 {
-	enum exit_code first = EXIT_OK, ret;
+	enum exit_code first = exports_lock(), ret;
 	struct ending *endings = NULL;
 	size_t count, i;
 
+	if (first)
+		return first;
 	for (count = 0; names[count]; count++) {
 		endings = resize_array(endings, count + 1, sizeof(*endings));
 		ret = find_ending(names[count], &endings[count]);
 		first = first ? first : ret;
 	}
+	exports_unlock();
 	if (!first)
-		first = clean_up(dry_run);
+		first = exports_clean_up(dry_run);
 	if (!first)
 		first = unexport(endings, count, dry_run);
 	for (i = 0; i < count; i++)
@@ -405,11 +363,12 @@ static enum exit_code step_error(const struct export_request *request,
 	return report(exit_code_of(err), "cannot create '%s': %s", step->path, strerror(err));
 }
 
+/* @partial: out: a step failed, and those before it have to be undone */
 static enum exit_code run_plan(const struct export_request *request,
-			       const struct nvmet_disk *disk, const struct steps *plan)
+			       const struct nvmet_disk *disk, const struct steps *plan,
+			       bool *partial)
 {
 	const struct step *failed;
-	enum exit_code ret;
 	int err;
 
 	if (request->dry_run) {
@@ -421,26 +380,19 @@ static enum exit_code run_plan(const struct export_request *request,
 		return report(exit_code_of(err), "cannot write the record " NVMET_RECORDS ": %s",
 			      strerror(err));
 	err = steps_run(plan, &failed);
-	if (err) {
-		ret = step_error(request, disk, failed, err);
-		take_back(disk->nqn);
-		return ret;
-	}
-	return EXIT_OK;
+	*partial = err;
+	return err ? step_error(request, disk, failed, err) : EXIT_OK;
 }
 
 static enum exit_code make_export(const struct export_request *request,
-				  const struct nvmet_disk *disk)
+				  const struct nvmet_disk *disk, bool *partial)
 {
 	struct steps plan = { 0 };
 	enum exit_code ret;
 	size_t i;
 
-	ret = clean_up(request->dry_run);
-	if (!ret)
-		ret = nvmet_disk_check_unused(disk);
-	if (!ret)
-		ret = nvmet_prepare(request->transport, request->dry_run);
+	/* Another process may have exported it under another name meanwhile. */
+	ret = nvmet_disk_check_users(disk);
 	if (!ret)
 		ret = check_nqn_is_free(disk->nqn);
 	for (i = 0; !ret && i < request->host_count; i++)
@@ -454,8 +406,50 @@ static enum exit_code make_export(const struct export_request *request,
 	plan_namespace(&plan, disk);
 	ret = plan_port(&plan, request, disk);
 	if (!ret)
-		ret = run_plan(request, disk, &plan);
+		ret = run_plan(request, disk, &plan, partial);
 	steps_free(&plan);
+	return ret;
+}
+
+static enum exit_code lock_and_make(const struct export_request *request,
+				    const struct nvmet_disk *disk)
+{
+	enum exit_code ret = export_lock(disk->nqn);
+	bool partial = false;
+
+	if (ret)
+		return ret;
+	ret = nvmet_disk_check_unused(disk);
+	if (!ret)
+		ret = nvmet_prepare(request->transport, request->dry_run);
+	if (!ret)
+		ret = exports_lock();
+	if (!ret) {
+		ret = make_export(request, disk, &partial);
+		exports_unlock();
+	}
+	if (partial)
+		export_take_back(disk->nqn, false);
+	export_unlock(disk->nqn);
+	return ret;
+}
+
+/* Another rxadm must not remove the RAM disk, or discard its data, until the target has it open. */
+static enum exit_code lock_disk(const struct export_request *request,
+				const struct nvmet_disk *disk)
+{
+	char *sequence;
+	enum exit_code ret;
+
+	if (disk->index < 0)
+		return lock_and_make(request, disk);
+	sequence = disk_sequence(disk->dev.number);
+	ret = disk_lock(&disk->dev, sequence, DISK_LOCK_DATA);
+	if (!ret) {
+		ret = lock_and_make(request, disk);
+		disk_unlock(sequence, DISK_LOCK_DATA);
+	}
+	free(sequence);
 	return ret;
 }
 
@@ -464,7 +458,7 @@ static enum exit_code make_export(const struct export_request *request,
  * @request: how, with values that have been checked
  * @nqn: out: the name that hosts connect to, allocated; NULL after an error
  *
- * The caller has the privilege and the lock, and blocks signals.
+ * The caller has the privilege, and blocks signals.
  */
 enum exit_code export_device(const struct export_request *request, char **nqn)
 {
@@ -473,7 +467,9 @@ enum exit_code export_device(const struct export_request *request, char **nqn)
 
 	ret = nvmet_disk_find(request, &disk);
 	if (!ret)
-		ret = make_export(request, &disk);
+		ret = exports_clean_up(request->dry_run);
+	if (!ret)
+		ret = lock_disk(request, &disk);
 	*nqn = ret ? NULL : copy_text(disk.nqn);
 	nvmet_disk_release(&disk);
 	return ret;

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The end of an export waits for I/O in flight. Meanwhile, other disks and exports can change."""
+
+import contextlib
+import os
+import subprocess
+import time
+
+import pytest
+
+from rxdlib import dm, nvme
+from rxdlib.command import ENVIRONMENT, KERNEL, program, run, rxadm
+from rxdlib.configuration import Configuration
+from rxdlib.direct import MIB
+
+SECONDS = 60
+HAS_LOOP = KERNEL != "6.1"      # Debian's is built without
+NQN = "nqn.2026-11.example:hangs"
+TCP = ("--transport", "tcp", "--address", "127.0.0.1")
+
+
+@pytest.fixture(name="config")
+def configuration(nothing_left, tmp_path):
+    nvme.network()
+    assert nvme.tree() == []
+    with Configuration(tmp_path) as config:
+        yield config
+        run("nvme", "disconnect-all", check=False)
+        for path in nvme.tree():
+            if "/subsystems/" in path:
+                rxadm("unexport", os.path.basename(path))
+    assert nvme.tree() == []
+
+
+@pytest.fixture(name="slow")
+def slow_disk(lab):
+    """A disk that answers nothing while it is suspended."""
+    name, path = lab.linear(64 * MIB)
+    lab.stack.callback(run, "dmsetup", "resume", name, check=False)
+    return name, path
+
+
+def begin(*args):
+    # pylint: disable-next=consider-using-with
+    return subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=ENVIRONMENT)
+
+
+def end(process):
+    """The process ends in time and without an error or a report of a wait."""
+    output, errors = process.communicate(timeout=SECONDS)
+    assert (process.returncode, errors) == (0, ""), process.args
+    return output.strip()
+
+
+def ok(*args):
+    # run() would wait for a killed process, which the kernel may keep.
+    return end(begin(program("rxadm"), *args))
+
+
+def until(condition):
+    limit = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+def in_flight(path):
+    with open(f"/sys/dev/block/{dm.number(path)}/inflight", encoding="ascii") as file:
+        return sum(map(int, file.read().split()))
+
+
+def waits_for_io(process):
+    """The kernel removes the namespace, or the port of loop, and waits for the I/O in flight."""
+    assert process.poll() is None, process.communicate()
+    with open(f"/proc/{process.pid}/stack", encoding="ascii") as file:
+        stack = file.read()
+    return "nvmet_ns_disable" in stack or "nvmet_disable_port" in stack
+
+
+@contextlib.contextmanager
+def hanging(slow, remote):
+    """I/O of a host is in flight to an origin that answers nothing until the end of the block."""
+    run("dmsetup", "suspend", "--nolockfs", "--noflush", slow[0])
+    with begin("dd", "if=/dev/zero", f"of={remote}", "bs=4k", "count=1", "oflag=direct"):
+        try:
+            until(lambda: in_flight("/dev/mapper/c"))
+            yield
+        finally:
+            run("dmsetup", "resume", slow[0])
+            # The host tries to connect again, or gives up at once.
+            nvme.disconnect(NQN)
+
+
+def others_go_on(config, cache, transport):
+    """None of these commands waits for the export that ends."""
+    made = ok("create", "--size", "4M")
+    for how in (transport, (*TCP, "--port", "4421")):
+        for device in made, cache.path:
+            ok("export", device, *how, "--allow-any-host", "--nqn", f"{NQN}-other")
+            shown = ok("list", "-rno", "EXPORT") + ok("status", "-rno", "EXPORT")
+            assert f"{NQN}-other" in shown
+            ok("unexport", device)
+    ok("limit", made, "2M")
+    ok("set", made, "--name", "rxdtest-other")
+    ok("stats", "reset", cache.name)
+    ok("remove", made)
+    ok("apply", "--config", config.path, "export/b")
+    ok("apply", "--config", config.path, "--stop", "b")
+    ok("apply", "--config", config.path, "b")
+
+
+@pytest.mark.parametrize("transport", [
+    TCP, pytest.param(("--transport", "loop"), marks=pytest.mark.skipif(
+        not HAS_LOOP, reason="the kernel has no loop transport"))], ids=lambda how: how[1])
+@pytest.mark.parametrize("how", ["apply", "unexport"])
+def test_end_of_an_export_that_hangs(config, lab, slow, transport, how):
+    _, other = lab.linear(64 * MIB, offset=64 * MIB)
+    cache = lab.cache(origin=other)
+    where = "transport = tcp\naddress = 127.0.0.1\n" if transport == TCP else "transport = loop\n"
+    config.write(f"[cache c]\norigin = {slow[1]}\nsize = 8M\n[ramdisk b]\nsize = 4M\n"
+                 f"[export e]\ndevice = cache/c\n{where}nqn = {NQN}\nallow-any-host = yes\n"
+                 f"[export b]\ndevice = ramdisk/b\n{where}nqn = {NQN}-b\nallow-any-host = yes\n")
+    config.ok("cache/c", "ramdisk/b", "export/e")
+    nvme.connect(NQN, transport=transport[1])
+    ends = (program("rxadm"), "apply", "--config", config.path, "--stop", "export/e")
+    ended = (program("rxadm"), "unexport", NQN)
+    if how == "unexport":
+        ends, ended = ended, ends
+    with hanging(slow, nvme.disk(NQN)):
+        ending = begin(*ends)
+        until(lambda: waits_for_io(ending))
+        others_go_on(config, cache, transport)
+        assert waits_for_io(ending)
+        # The same export again: this wait is announced.
+        again = begin(*ended)
+        line = again.stderr.readline()
+        assert f"waiting for process {ending.pid}, which is changing export '{NQN}'" in line
+        assert waits_for_io(ending) and again.poll() is None
+    end(ending)
+    end(again)
+    config.ok("--stop")
+    assert nvme.tree() == []

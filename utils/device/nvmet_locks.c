@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Lock exports, end them, and remove what a killed rxadm left of them.
+ *
+ * An export has a lock while it is made or ended. When its namespace goes, the kernel waits for the
+ * I/O of hosts, which may be waiting for a disk that hangs. A second lock, which is taken last,
+ * protects what exports share: ports, hosts, and the choice of names. Nobody has it in that wait.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "base/common.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "base/values.h"
+#include "device/nvmet.h"
+#include "device/nvmet_locks.h"
+#include "device/nvmet_steps.h"
+
+/* Return: the key of the lock of an export, or of what exports share if @nqn is empty. */
+static uint64_t key_of(const char *nqn)
+{
+	uint64_t halves[2];
+
+	uuid_derive(nqn, (uint8_t *)halves);
+	return halves[0];
+}
+
+/* Wait until no other rxadm changes what exports share. Do not wait for I/O with this lock. */
+enum exit_code exports_lock(void)
+{
+	return lock_take_one(key_of(""), "an export");
+}
+
+void exports_unlock(void)
+{
+	lock_give_one(key_of(""));
+}
+
+/* Wait until no other rxadm makes or ends an export. Take this before exports_lock(). */
+enum exit_code export_lock(const char *nqn)
+{
+	char *what = format_text("export '%s'", nqn);
+	enum exit_code ret = lock_take_one(key_of(nqn), what);
+
+	free(what);
+	return ret;
+}
+
+void export_unlock(const char *nqn)
+{
+	lock_give_one(key_of(nqn));
+}
+
+static enum exit_code cannot_read(int err)
+{
+	return report(exit_code_of(err), "cannot read the exports from " NVMET_ROOT ": %s",
+		      strerror(err));
+}
+
+static enum exit_code remove_part(const char *nqn, enum nvmet_part part)
+{
+	bool shared = part != NVMET_NAMESPACES;
+	enum exit_code ret = shared ? exports_lock() : EXIT_OK;
+	struct steps plan = { 0 };
+	const struct step *failed;
+	int err;
+
+	if (ret)
+		return ret;
+	nvmet_plan_removal(&plan, nqn, part);
+	err = steps_run(&plan, &failed);
+	if (err)
+		ret = report(exit_code_of(err), "NQN '%s': '%s' cannot be removed: %s", nqn,
+			     failed->path, strerror(err));
+	steps_free(&plan);
+	if (shared)
+		exports_unlock();
+	return ret;
+}
+
+/**
+ * export_take_back - remove a complete or incomplete export of rxadm
+ * @nqn: the export; the caller has its lock
+ * @dry_run: only print what would be done
+ */
+enum exit_code export_take_back(const char *nqn, bool dry_run)
+{
+	/*
+	 * When the last offer over loop goes, the kernel waits for I/O with the target locked. So
+	 * remove the namespace first.
+	 */
+	bool loop = nvmet_is_loop(nqn);
+	const enum nvmet_part parts[] = {
+		loop ? NVMET_NAMESPACES : NVMET_OFFERS,
+		loop ? NVMET_OFFERS : NVMET_NAMESPACES,
+		NVMET_REST,
+	};
+	enum exit_code ret = EXIT_OK;
+	struct steps plan = { 0 };
+	size_t i;
+
+	for (i = 0; !ret && i < ARRAY_SIZE(parts); i++) {
+		if (dry_run)
+			nvmet_plan_removal(&plan, nqn, parts[i]);
+		else
+			ret = remove_part(nqn, parts[i]);
+	}
+	steps_print(&plan);
+	steps_free(&plan);
+	return ret;
+}
+
+static enum exit_code clean_up_one(const char *nqn, bool dry_run, bool *found)
+{
+	enum exit_code ret = EXIT_OK;
+	bool complete;
+	int err;
+
+	/* Another process is making or ending it. */
+	if (!lock_try_one(key_of(nqn)))
+		return EXIT_OK;
+	err = nvmet_is_complete(nqn, &complete);
+	if (err) {
+		ret = cannot_read(err);
+	} else if (!complete) {
+		*found = true;
+		ret = export_take_back(nqn, dry_run);
+	}
+	export_unlock(nqn);
+	return ret;
+}
+
+static enum exit_code clean_up_unused(bool dry_run)
+{
+	enum exit_code ret = exports_lock();
+	struct steps plan = { 0 };
+	const struct step *failed;
+	int err;
+
+	if (ret)
+		return ret;
+	nvmet_plan_unused(&plan);
+	if (dry_run)
+		steps_print(&plan);
+	err = dry_run ? 0 : steps_run(&plan, &failed);
+	if (err)
+		ret = report(exit_code_of(err),
+			     "'%s': is a remnant of an interrupted rxadm, and cannot be removed: %s",
+			     failed->path, strerror(err));
+	steps_free(&plan);
+	exports_unlock();
+	return ret;
+}
+
+/**
+ * exports_clean_up - remove what a killed rxadm left
+ * @dry_run: only print what would be done
+ */
+enum exit_code exports_clean_up(bool dry_run)
+{
+	struct nvmet_names names;
+	enum exit_code ret = EXIT_OK;
+	bool found = false;
+	int i, err;
+
+	err = nvmet_names_read(&names, NVMET_RECORDS "/subsystems");
+	if (err)
+		ret = cannot_read(err);
+	for (i = 0; !ret && i < names.count; i++)
+		ret = clean_up_one(names.entries[i]->d_name, dry_run, &found);
+	nvmet_names_free(&names);
+	if (!ret && !found)
+		ret = clean_up_unused(dry_run);
+	return ret;
+}
+
+/**
+ * export_find_left - find out whether a killed rxadm left parts of an export
+ * @nqn: the export, or NULL
+ * @device: its device, or NULL
+ * @busy: out: another process is making or ending the export; whether it is complete is unknown
+ * @left: out: the export is incomplete
+ */
+enum exit_code export_find_left(const char *nqn, const char *device, bool *busy, bool *left)
+{
+	struct nvmet_names names;
+	const char *name;
+	bool complete;
+	pid_t holder;
+	char *note;
+	int i, err;
+
+	*busy = false;
+	*left = false;
+	err = nvmet_names_read(&names, NVMET_RECORDS "/subsystems");
+	for (i = 0; !err && i < names.count; i++) {
+		name = names.entries[i]->d_name;
+		note = nvmet_record_note("subsystems", name);
+		if ((nqn && !strcmp(name, nqn)) || (device && !strcmp(note, device))) {
+			if (lock_is_held(key_of(name), &holder)) {
+				*busy = true;
+			} else {
+				err = nvmet_is_complete(name, &complete);
+				*left |= !complete;
+			}
+		}
+		free(note);
+	}
+	nvmet_names_free(&names);
+	return err ? cannot_read(err) : EXIT_OK;
+}

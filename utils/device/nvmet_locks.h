@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef DEVICE_NVMET_LOCKS_H
+#define DEVICE_NVMET_LOCKS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+enum exit_code exports_lock(void);
+void exports_unlock(void);
+enum exit_code export_lock(const char *nqn);
+void export_unlock(const char *nqn);
+
+enum exit_code export_take_back(const char *nqn, bool dry_run);
+enum exit_code exports_clean_up(bool dry_run);
+enum exit_code export_find_left(const char *nqn, const char *device, bool *busy, bool *left);
+
+#endif /* DEVICE_NVMET_LOCKS_H */
