@@ -2,21 +2,26 @@
 """The end of an export waits for I/O in flight. Meanwhile, other disks and exports can change."""
 
 import contextlib
+import fcntl
 import os
 import subprocess
+import sys
 import time
+import uuid
 
 import pytest
 
 from rxdlib import dm, nvme
 from rxdlib.command import ENVIRONMENT, KERNEL, program, run, rxadm
-from rxdlib.configuration import Configuration
+from rxdlib.configuration import NAMESPACE, Configuration
 from rxdlib.direct import MIB
 
 SECONDS = 60
 HAS_LOOP = KERNEL != "6.1"      # Debian's is built without
 NQN = "nqn.2026-11.example:hangs"
 TCP = ("--transport", "tcp", "--address", "127.0.0.1")
+ANY = (*TCP, "--allow-any-host")
+LOCKS = "/run/rxadm.lock"
 
 
 @pytest.fixture(name="config")
@@ -141,3 +146,49 @@ def test_end_of_an_export_that_hangs(config, lab, slow, transport, how):
     end(again)
     config.ok("--stop")
     assert nvme.tree() == []
+
+
+@pytest.fixture(name="made")
+def ramdisk(config):
+    return ok("create", "--size", "4M")
+
+
+@contextlib.contextmanager
+def locked(nqn=""):
+    """Another process has the lock of an export, or that of the target."""
+    key = int.from_bytes(uuid.uuid5(NAMESPACE, nqn).bytes[:8], sys.byteorder)
+    with open(os.open(LOCKS, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, key % (2 ** 63 - 2) + 1)
+        yield
+
+
+def begin_waiting(*args):
+    """Start rxadm, which waits for a lock of this process."""
+    process = begin(program("rxadm"), *args)
+    line = process.stderr.readline()
+    assert f"waiting for process {os.getpid()}" in line, (line, end(process))
+    return process
+
+
+def killed(call, *args):
+    """Kill rxadm at its first call of a function, which has no effect then."""
+    result = run("strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                 f"inject={call}:signal=KILL:when=1", program("rxadm"), *args, check=False)
+    assert result.returncode < 0, result
+
+
+def offered():
+    return [nqn for port in os.listdir(f"{nvme.ROOT}/ports")
+            for nqn in os.listdir(f"{nvme.ROOT}/ports/{port}/subsystems")]
+
+
+@pytest.mark.one_kernel
+def test_export_after_the_end_of_a_killed_process(made):
+    """The process that it waits for leaves a part of the export: it removes that part first."""
+    ok("export", made, *ANY, "--nqn", NQN)
+    killed("rmdir", "unexport", NQN)
+    assert offered() == []
+    with locked(NQN):
+        process = begin_waiting("export", made, *ANY, "--nqn", NQN)
+    assert end(process) == NQN
+    assert offered() == [NQN]

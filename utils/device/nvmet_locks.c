@@ -115,22 +115,34 @@ enum exit_code export_take_back(const char *nqn, bool dry_run)
 	return ret;
 }
 
-static enum exit_code clean_up_one(const char *nqn, bool dry_run, bool *found)
+/**
+ * export_clean_up - remove an export that a killed rxadm left incomplete
+ * @nqn: an export of rxadm; the caller has its lock
+ * @dry_run: only print what would be done
+ * @found: out: true if it is incomplete, else unchanged
+ */
+enum exit_code export_clean_up(const char *nqn, bool dry_run, bool *found)
 {
-	enum exit_code ret = EXIT_OK;
 	bool complete;
 	int err;
+
+	err = nvmet_is_complete(nqn, &complete);
+	if (err)
+		return cannot_read(err);
+	if (complete)
+		return EXIT_OK;
+	*found = true;
+	return export_take_back(nqn, dry_run);
+}
+
+static enum exit_code clean_up_one(const char *nqn, bool dry_run, bool *found)
+{
+	enum exit_code ret;
 
 	/* Another process is making or ending it. */
 	if (!lock_try_one(key_of(nqn)))
 		return EXIT_OK;
-	err = nvmet_is_complete(nqn, &complete);
-	if (err) {
-		ret = cannot_read(err);
-	} else if (!complete) {
-		*found = true;
-		ret = export_take_back(nqn, dry_run);
-	}
+	ret = export_clean_up(nqn, dry_run, found);
 	export_unlock(nqn);
 	return ret;
 }

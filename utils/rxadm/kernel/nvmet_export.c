@@ -415,11 +415,15 @@ static enum exit_code lock_and_make(const struct export_request *request,
 				    const struct nvmet_disk *disk)
 {
 	enum exit_code ret = export_lock(disk->nqn);
-	bool partial = false;
+	bool partial = false, found;
 
 	if (ret)
 		return ret;
-	ret = nvmet_disk_check_unused(disk);
+	/* The process that had the lock may have been killed. */
+	if (!request->dry_run && nvmet_is_ours("subsystems", disk->nqn))
+		ret = export_clean_up(disk->nqn, false, &found);
+	if (!ret)
+		ret = nvmet_disk_check_unused(disk);
 	if (!ret)
 		ret = nvmet_prepare(request->transport, request->dry_run);
 	if (!ret)
