@@ -16,6 +16,7 @@ from rxdlib.command import ENVIRONMENT, KERNEL, program, run, rxadm
 from rxdlib.configuration import NAMESPACE, Configuration
 from rxdlib.direct import MIB
 
+DEVICE, BUSY = 4, 5
 SECONDS = 60
 HAS_LOOP = KERNEL != "6.1"      # Debian's is built without
 NQN = "nqn.2026-11.example:hangs"
@@ -192,3 +193,15 @@ def test_export_after_the_end_of_a_killed_process(made):
         process = begin_waiting("export", made, *ANY, "--nqn", NQN)
     assert end(process) == NQN
     assert offered() == [NQN]
+
+
+@pytest.mark.one_kernel
+def test_export_of_a_disk_that_was_replaced(made):
+    """The disk is another one after the wait: it does not get the NQN and UUID of the first."""
+    with locked():
+        process = begin_waiting("export", made, *ANY)
+        ok("remove", "--force", made)
+        assert ok("create", "--size", "4M") == made
+    _, errors = process.communicate(timeout=SECONDS)
+    assert process.returncode == BUSY and "was replaced" in errors, errors
+    assert nvme.tree() == []

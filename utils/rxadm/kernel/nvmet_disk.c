@@ -23,6 +23,7 @@
 #include "kernel/cache_map.h"
 #include "kernel/caches.h"
 #include "kernel/control.h"
+#include "kernel/disk_state.h"
 #include "kernel/nvmet_disk.h"
 #include "kernel/rxcache.h"
 
@@ -191,6 +192,8 @@ enum exit_code nvmet_disk_find(const struct export_request *request, struct nvme
 	if (ret)
 		return ret;
 	disk->path = device_path(disk->dev.number);
+	/* Before anything that waits: the names that follow are those of this disk. */
+	disk->sequence = disk_sequence(disk->dev.number);
 	ret = identify(request, disk);
 	if (!ret && request->key_path)
 		ret = read_key(request->key_path, &disk->key);
@@ -201,6 +204,7 @@ void nvmet_disk_release(struct nvmet_disk *disk)
 {
 	free(disk->key);
 	free(disk->nqn);
+	free(disk->sequence);
 	free(disk->path);
 	device_release(&disk->dev);
 }

@@ -46,6 +46,7 @@ char *export_address(const struct export_request *request);
 struct nvmet_disk {
 	struct device dev;
 	char *path;		/* as device_path() returns it */
+	char *sequence;		/* as disk_sequence() returns it */
 	int index;		/* of the RAM disk; -1: it is a cached disk */
 	char *nqn;
 	char uuid[UUID_STR_LEN];

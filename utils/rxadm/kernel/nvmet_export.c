@@ -14,7 +14,6 @@
 #include "device/nvmet_locks.h"
 #include "device/nvmet_steps.h"
 #include "kernel/attributes.h"
-#include "kernel/disk_state.h"
 #include "kernel/nvmet_disk.h"
 #include "kernel/nvmet_export.h"
 #include "kernel/ramdisk.h"
@@ -442,18 +441,15 @@ static enum exit_code lock_and_make(const struct export_request *request,
 static enum exit_code lock_disk(const struct export_request *request,
 				const struct nvmet_disk *disk)
 {
-	char *sequence;
 	enum exit_code ret;
 
 	if (disk->index < 0)
 		return lock_and_make(request, disk);
-	sequence = disk_sequence(disk->dev.number);
-	ret = disk_lock(&disk->dev, sequence, DISK_LOCK_DATA);
+	ret = disk_lock(&disk->dev, disk->sequence, DISK_LOCK_DATA);
 	if (!ret) {
 		ret = lock_and_make(request, disk);
-		disk_unlock(sequence, DISK_LOCK_DATA);
+		disk_unlock(disk->sequence, DISK_LOCK_DATA);
 	}
-	free(sequence);
 	return ret;
 }
 
