@@ -13,7 +13,7 @@ import pytest
 
 from rxdlib import dm, nvme
 from rxdlib.command import ENVIRONMENT, KERNEL, program, run, rxadm
-from rxdlib.configuration import NAMESPACE, Configuration
+from rxdlib.configuration import NAMESPACE, Configuration, complaints, disk_of
 from rxdlib.direct import MIB
 
 DEVICE, BUSY = 4, 5
@@ -205,3 +205,49 @@ def test_export_of_a_disk_that_was_replaced(made):
     _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == BUSY and "was replaced" in errors, errors
     assert nvme.tree() == []
+
+
+def begin_slowly(*args):
+    """Start rxadm, and let it wait for some seconds before it makes the record of an export."""
+    return begin("strace", "-f", "-o", "/dev/null", "-e", "trace=symlink,symlinkat", "-e",
+                 "inject=symlink,symlinkat:delay_enter=6s:when=1", program("rxadm"), *args)
+
+
+def is_locked(nqn):
+    try:
+        with locked(nqn):
+            return False
+    except OSError:
+        return True
+
+
+EXPORT_B = (f"[ramdisk b]\nsize = 4M\n[export b]\ndevice = ramdisk/b\ntransport = tcp\n"
+            f"address = 127.0.0.1\nnqn = {NQN}\nallow-any-host = yes\n")
+
+
+@pytest.mark.one_kernel
+def test_start_while_the_export_ends(config):
+    """The export still exists when apply looks for it: apply waits, and makes it again."""
+    config.write(EXPORT_B)
+    config.ok()
+    with locked(NQN):
+        process = begin_waiting("apply", "--config", config.path, "b")
+        os.unlink(f"{nvme.ROOT}/ports/1/subsystems/{NQN}")
+    assert "export ramdisk/b" in end(process)
+    assert offered() == [NQN]
+    config.ok("--stop")
+
+
+@pytest.mark.one_kernel
+def test_apply_while_the_export_is_made(config):
+    """apply waits, and then there is nothing to do."""
+    config.write(EXPORT_B)
+    config.ok("ramdisk/b")
+    other = begin_slowly("export", disk_of("ramdisk/b").path, *ANY, "--nqn", NQN)
+    until(lambda: is_locked(NQN))
+    process = begin(program("rxadm"), "apply", "--config", config.path, "export/b")
+    output, errors = process.communicate(timeout=SECONDS)
+    assert (process.returncode, output, complaints(errors)) == (0, "", [])
+    assert end(other) == NQN
+    assert offered() == [NQN]
+    config.ok("--stop")

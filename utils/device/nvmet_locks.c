@@ -191,6 +191,42 @@ enum exit_code exports_clean_up(bool dry_run)
 	return ret;
 }
 
+static enum exit_code wait_for(const char *nqn)
+{
+	enum exit_code ret = export_lock(nqn);
+
+	if (!ret)
+		export_unlock(nqn);
+	return ret;
+}
+
+/**
+ * export_wait - wait until no other rxadm makes or ends an export
+ * @nqn: the export, or NULL
+ * @device: its device
+ */
+enum exit_code export_wait(const char *nqn, const char *device)
+{
+	enum exit_code ret = nqn ? wait_for(nqn) : EXIT_OK;
+	struct nvmet_names names;
+	const char *name;
+	char *note;
+	int i, err;
+
+	err = nvmet_names_read(&names, NVMET_RECORDS "/subsystems");
+	if (err && !ret)
+		ret = cannot_read(err);
+	for (i = 0; !ret && i < names.count; i++) {
+		name = names.entries[i]->d_name;
+		note = nvmet_record_note("subsystems", name);
+		if (!strcmp(note, device))
+			ret = wait_for(name);
+		free(note);
+	}
+	nvmet_names_free(&names);
+	return ret;
+}
+
 /**
  * export_find_left - find out whether a killed rxadm left parts of an export
  * @nqn: the export, or NULL

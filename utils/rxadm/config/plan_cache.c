@@ -437,11 +437,10 @@ static void plan_export(struct plan *plan)
 enum exit_code plan_start_export(struct plan *plan)
 {
 	struct export_request request = plan->section->export;
+	char *device = find_device(plan);
 	struct export_state state;
 	enum exit_code ret;
-	char *device;
 
-	device = find_device(plan);
 	if (!device && !(plan->dry_run && plan_is_chosen(disk_section(plan), plan->names)))
 		return no_device(plan);
 	if (!device) {
@@ -449,6 +448,7 @@ enum exit_code plan_start_export(struct plan *plan)
 		return EXIT_OK;
 	}
 	request.device = device;
+	request.dry_run = plan->dry_run;
 	ret = export_compare(&request, &state);
 	if (!ret && state.nqn && !state.ours)
 		ret = report(EXIT_BUSY,
@@ -490,7 +490,7 @@ enum exit_code plan_stop_export(struct plan *plan)
 
 	if (!device)
 		return stop_without_device(plan);
-	ret = export_find(device, &state);
+	ret = export_find(device, !plan->dry_run, &state);
 	if (!ret && (state.left || (state.nqn && state.ours)))
 		plan_step(plan, end_export, "end the export of %s",
 			  plan->section->values[CONFIG_DEVICE].text);

@@ -212,9 +212,10 @@ void nvmet_disk_release(struct nvmet_disk *disk)
 /**
  * export_find - find the export of a device
  * @device: its path
+ * @wait: wait until no other rxadm makes or ends it, so that it does not change after this
  * @state: out: the export, to be released by export_state_release()
  */
-enum exit_code export_find(const char *device, struct export_state *state)
+enum exit_code export_find(const char *device, bool wait, struct export_state *state)
 {
 	struct nvmet_exports exports;
 	const struct nvmet_export *export;
@@ -227,7 +228,9 @@ enum exit_code export_find(const char *device, struct export_state *state)
 	ret = device_find("device", device, &dev);
 	if (ret)
 		return ret;
-	ret = export_find_left(NULL, device, &busy, &left);
+	ret = wait ? export_wait(NULL, device) : EXIT_OK;
+	if (!ret)
+		ret = export_find_left(NULL, device, &busy, &left);
 	if (ret) {
 		device_release(&dev);
 		return ret;
@@ -317,7 +320,7 @@ static void compare_keys(const struct export_request *request, const char *key,
 
 /**
  * export_compare - compare the export of a device with a request
- * @request: the request
+ * @request: the request; unless it is a dry run, wait for others that make or end the export
  * @state: out: the export and its first difference, to be released by export_state_release()
  */
 enum exit_code export_compare(const struct export_request *request, struct export_state *state)
@@ -326,10 +329,13 @@ enum exit_code export_compare(const struct export_request *request, struct expor
 	enum exit_code ret;
 	char *address;
 
-	ret = export_find(request->device, state);
-	if (ret)
-		return ret;
+	*state = (struct export_state){ 0 };
 	ret = nvmet_disk_find(request, &disk);
+	/* Another rxadm may be about to make the same export. */
+	if (!ret && !request->dry_run)
+		ret = export_wait(disk.nqn, request->device);
+	if (!ret)
+		ret = export_find(request->device, !request->dry_run, state);
 	if (!ret && state->nqn) {
 		address = export_address(request);
 		if (strcmp(state->nqn, disk.nqn))

@@ -36,7 +36,7 @@ struct export_state {
 	char *wants;
 };
 
-enum exit_code export_find(const char *device, struct export_state *state);
+enum exit_code export_find(const char *device, bool wait, struct export_state *state);
 bool export_is_made(const char *nqn);
 enum exit_code export_compare(const struct export_request *request, struct export_state *state);
 void export_state_release(struct export_state *state);
