@@ -251,3 +251,14 @@ def test_apply_while_the_export_is_made(config):
     assert end(other) == NQN
     assert offered() == [NQN]
     config.ok("--stop")
+
+
+@pytest.mark.one_kernel
+def test_export_that_waits_does_not_lock_the_disk(made):
+    """Another disk's export of this name ends, and hangs: the RAM disk can change meanwhile."""
+    with locked(NQN):
+        process = begin_waiting("export", made, *ANY, "--nqn", NQN)
+        ok("remove", made)
+    _, errors = process.communicate(timeout=SECONDS)
+    assert process.returncode == DEVICE and made in errors, errors
+    assert nvme.tree() == []

@@ -410,19 +410,12 @@ static enum exit_code make_export(const struct export_request *request,
 	return ret;
 }
 
-static enum exit_code lock_and_make(const struct export_request *request,
-				    const struct nvmet_disk *disk)
+static enum exit_code check_and_make(const struct export_request *request,
+				     const struct nvmet_disk *disk)
 {
-	enum exit_code ret = export_lock(disk->nqn);
-	bool partial = false, found;
+	enum exit_code ret = nvmet_disk_check_unused(disk);
+	bool partial = false;
 
-	if (ret)
-		return ret;
-	/* The process that had the lock may have been killed. */
-	if (!request->dry_run && nvmet_is_ours("subsystems", disk->nqn))
-		ret = export_clean_up(disk->nqn, false, &found);
-	if (!ret)
-		ret = nvmet_disk_check_unused(disk);
 	if (!ret)
 		ret = nvmet_prepare(request->transport, request->dry_run);
 	if (!ret)
@@ -433,7 +426,6 @@ static enum exit_code lock_and_make(const struct export_request *request,
 	}
 	if (partial)
 		export_take_back(disk->nqn, false);
-	export_unlock(disk->nqn);
 	return ret;
 }
 
@@ -444,12 +436,29 @@ static enum exit_code lock_disk(const struct export_request *request,
 	enum exit_code ret;
 
 	if (disk->index < 0)
-		return lock_and_make(request, disk);
+		return check_and_make(request, disk);
 	ret = disk_lock(&disk->dev, disk->sequence, DISK_LOCK_DATA);
 	if (!ret) {
-		ret = lock_and_make(request, disk);
+		ret = check_and_make(request, disk);
 		disk_unlock(disk->sequence, DISK_LOCK_DATA);
 	}
+	return ret;
+}
+
+static enum exit_code lock_export(const struct export_request *request,
+				  const struct nvmet_disk *disk)
+{
+	enum exit_code ret = export_lock(disk->nqn);
+	bool found;
+
+	if (ret)
+		return ret;
+	/* The process that had the lock may have been killed. */
+	if (!request->dry_run && nvmet_is_ours("subsystems", disk->nqn))
+		ret = export_clean_up(disk->nqn, false, &found);
+	if (!ret)
+		ret = lock_disk(request, disk);
+	export_unlock(disk->nqn);
 	return ret;
 }
 
@@ -469,7 +478,7 @@ enum exit_code export_device(const struct export_request *request, char **nqn)
 	if (!ret)
 		ret = exports_clean_up(request->dry_run);
 	if (!ret)
-		ret = lock_disk(request, &disk);
+		ret = lock_export(request, &disk);
 	*nqn = ret ? NULL : copy_text(disk.nqn);
 	nvmet_disk_release(&disk);
 	return ret;
