@@ -262,3 +262,16 @@ def test_export_that_waits_does_not_lock_the_disk(made):
     _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == DEVICE and made in errors, errors
     assert nvme.tree() == []
+
+
+@pytest.mark.one_kernel
+def test_records_can_be_read(made):
+    """Other users see by the records which exports are rxadm's, so that lists do not wait."""
+    folders = [nvme.RECORDS, *(f"{nvme.RECORDS}/{name}"
+                               for name in ("hosts", "ports", "subsystems"))]
+    for folder in reversed(folders):
+        if os.path.isdir(folder):
+            os.rmdir(folder)
+    run("sh", "-c", 'umask 077; exec "$@"', "sh", program("rxadm"), "export", made, *ANY)
+    assert [os.stat(folder).st_mode & 0o777 for folder in folders] == [0o755] * 4
+    ok("unexport", made)

@@ -377,6 +377,14 @@ int nvmet_is_complete(const char *nqn, bool *complete)
 	return err;
 }
 
+/* All users may read it, whatever the umask is: without records, lists would wait for I/O. */
+static int make_public(const char *path)
+{
+	if (mkdir(path, 0755))
+		return errno == EEXIST ? 0 : errno;
+	return chmod(path, 0755) ? errno : 0;
+}
+
 /**
  * nvmet_records_begin - make the folders of the records
  *
@@ -384,16 +392,13 @@ int nvmet_is_complete(const char *nqn, bool *complete)
  */
 int nvmet_records_begin(void)
 {
+	int err = make_public(NVMET_RECORDS);
 	char *path;
 	size_t i;
-	int err = 0;
 
-	if (mkdir(NVMET_RECORDS, 0755) && errno != EEXIST)
-		return errno;
 	for (i = 0; !err && i < ARRAY_SIZE(recorded); i++) {
 		path = format_text(NVMET_RECORDS "/%s", recorded[i]);
-		if (mkdir(path, 0755) && errno != EEXIST)
-			err = errno;
+		err = make_public(path);
 		free(path);
 	}
 	return err;
