@@ -275,3 +275,17 @@ def test_records_can_be_read(made):
     run("sh", "-c", 'umask 077; exec "$@"', "sh", program("rxadm"), "export", made, *ANY)
     assert [os.stat(folder).st_mode & 0o777 for folder in folders] == [0o755] * 4
     ok("unexport", made)
+
+
+@pytest.mark.one_kernel
+def test_unexport_keeps_a_newer_export(made):
+    """The export that it waits for ends, and another one takes its name: that one is kept."""
+    ok("export", made, *ANY, "--nqn", NQN)
+    record = f"{nvme.RECORDS}/subsystems/{NQN}"
+    with locked(NQN):
+        process = begin_waiting("unexport", NQN)
+        os.unlink(record)
+        os.symlink(made, record)
+    assert end(process) == ""
+    assert offered() == [NQN]
+    ok("unexport", NQN)

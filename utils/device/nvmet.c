@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,26 @@ char *nvmet_record_note(const char *folder, const char *name)
 	free(path);
 	note[length < 0 ? 0 : length] = '\0';
 	return copy_text(note);
+}
+
+/**
+ * nvmet_record_id - tell the record of a folder from a later one of the same name
+ * @folder: as for nvmet_exists()
+ * @name: as for nvmet_exists()
+ *
+ * Return: allocated text, or NULL if there is no record.
+ */
+char *nvmet_record_id(const char *folder, const char *name)
+{
+	char *path = nvmet_record_path(folder, name);
+	bool missing;
+	struct stat st;
+
+	missing = lstat(path, &st);
+	free(path);
+	return missing ? NULL :
+	       format_text("%ju %jd.%09ld", (uintmax_t)st.st_ino, (intmax_t)st.st_ctim.tv_sec,
+			   st.st_ctim.tv_nsec);
 }
 
 bool nvmet_offers(const char *port, const char *nqn)

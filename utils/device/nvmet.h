@@ -59,6 +59,7 @@ __printf(2, 3)
 int nvmet_names_read(struct nvmet_names *names, const char *format, ...);
 void nvmet_names_free(struct nvmet_names *names);
 char *nvmet_record_path(const char *folder, const char *name);
+char *nvmet_record_id(const char *folder, const char *name);
 char *nvmet_record_note(const char *folder, const char *name);
 bool nvmet_is_ours(const char *folder, const char *name);
 bool nvmet_offers(const char *port, const char *nqn);

@@ -68,9 +68,12 @@ static enum exit_code find_ending(const char *name, struct ending *ending)
 	return ret;
 }
 
-/* NQNs of exports of rxadm. */
+/* Exports of rxadm. */
 struct nqns {
-	char **list;
+	struct nqn {
+		char *name;
+		char *record;	/* see nvmet_record_id() */
+	} *list;
 	size_t count;
 };
 
@@ -79,11 +82,14 @@ static enum exit_code add_nqn(struct nqns *nqns, const char *nqn, const char *na
 	size_t i;
 
 	for (i = 0; i < nqns->count; i++)
-		if (!strcmp(nqns->list[i], nqn))
+		if (!strcmp(nqns->list[i].name, nqn))
 			return report(EXIT_PARAMETERS, "'%s': its export is given more than once",
 				      name);
 	nqns->list = resize_array(nqns->list, nqns->count + 1, sizeof(*nqns->list));
-	nqns->list[nqns->count++] = copy_text(nqn);
+	nqns->list[nqns->count++] = (struct nqn) {
+		.name = copy_text(nqn),
+		.record = nvmet_record_id("subsystems", nqn),
+	};
 	return EXIT_OK;
 }
 
@@ -115,14 +121,19 @@ static enum exit_code find_nqns(const struct ending *ending, struct nqns *nqns)
 	return ret;
 }
 
-static enum exit_code end_export(const char *nqn, bool dry_run)
+static enum exit_code end_export(const struct nqn *nqn, bool dry_run)
 {
-	enum exit_code ret = export_lock(nqn);
+	enum exit_code ret = export_lock(nqn->name);
+	char *now;
 
-	if (!ret) {
-		ret = export_take_back(nqn, dry_run);
-		export_unlock(nqn);
-	}
+	if (ret)
+		return ret;
+	now = nvmet_record_id("subsystems", nqn->name);
+	/* The process that had the lock may have ended it, and there may be a new one. */
+	if (now && nqn->record && !strcmp(now, nqn->record))
+		ret = export_take_back(nqn->name, dry_run);
+	free(now);
+	export_unlock(nqn->name);
 	return ret;
 }
 
@@ -140,9 +151,11 @@ static enum exit_code unexport(const struct ending *endings, size_t count, bool 
 	}
 	exports_unlock();
 	for (i = 0; !first && i < nqns.count; i++)
-		first = end_export(nqns.list[i], dry_run);
-	for (i = 0; i < nqns.count; i++)
-		free(nqns.list[i]);
+		first = end_export(&nqns.list[i], dry_run);
+	for (i = 0; i < nqns.count; i++) {
+		free(nqns.list[i].record);
+		free(nqns.list[i].name);
+	}
 	free(nqns.list);
 	return first;
 }
