@@ -289,3 +289,28 @@ def test_unexport_keeps_a_newer_export(made):
     assert end(process) == ""
     assert offered() == [NQN]
     ok("unexport", NQN)
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("ends", [("unexport", NQN), ("unexport", "/dev/mapper/c"),
+                                  ("export", "/dev/mapper/c", *ANY, "--nqn", f"{NQN}-c")],
+                         ids=["nqn", "device", "export"])
+def test_remnant_that_hangs(config, slow, ends):
+    """An unexport was killed before it waited: only a command for this export waits instead."""
+    config.write(f"[cache c]\norigin = {slow[1]}\nsize = 8M\n")
+    config.ok()
+    made = ok("create", "--size", "4M")
+    ok("export", "/dev/mapper/c", *ANY, "--nqn", NQN)
+    nvme.connect(NQN)
+    with hanging(slow, nvme.disk(NQN)):
+        killed("rmdir", "unexport", NQN)
+        ok("export", made, *ANY, "--nqn", f"{NQN}-other")
+        ok("unexport", made)
+        ending = begin(program("rxadm"), *ends)
+        until(lambda: waits_for_io(ending))
+    end(ending)
+    assert not os.path.exists(f"{nvme.RECORDS}/subsystems/{NQN}")
+    if ends[0] == "export":
+        ok("unexport", "/dev/mapper/c")
+    assert nvme.tree() == []
+    config.ok("--stop")

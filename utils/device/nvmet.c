@@ -265,7 +265,7 @@ bool nvmet_export_is_of(const struct nvmet_export *export, dev_t number)
 }
 
 /* RAM disks complete all I/O. */
-static bool is_ramdisk(const char *device)
+bool nvmet_is_ramdisk(const char *device)
 {
 	struct stat st;
 	char *uuid = stat(device, &st) ? NULL : sysfs_read(st.st_rdev, "rxd/uuid");
@@ -287,7 +287,7 @@ bool nvmet_may_wait(const char *nqn)
 
 	nvmet_exports_read(&exports);
 	for (i = 0; !found && i < exports.count; i++)
-		found = *exports.list[i].device && !is_ramdisk(exports.list[i].device) &&
+		found = *exports.list[i].device && !nvmet_is_ramdisk(exports.list[i].device) &&
 			!(nqn && !strcmp(exports.list[i].nqn, nqn));
 	nvmet_exports_free(&exports);
 	return found;

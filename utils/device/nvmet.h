@@ -37,6 +37,7 @@ struct nvmet_address {
 void nvmet_exports_read(struct nvmet_exports *exports);
 void nvmet_exports_free(struct nvmet_exports *exports);
 bool nvmet_export_is_of(const struct nvmet_export *export, dev_t number);
+bool nvmet_is_ramdisk(const char *device);
 bool nvmet_may_wait(const char *nqn);
 char *nvmet_exports_of(dev_t number);
 

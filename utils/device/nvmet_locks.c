@@ -135,14 +135,34 @@ enum exit_code export_clean_up(const char *nqn, bool dry_run, bool *found)
 	return export_take_back(nqn, dry_run);
 }
 
-static enum exit_code clean_up_one(const char *nqn, bool dry_run, bool *found)
+/*
+ * Return true if the end of an export of another device may wait for I/O. A namespace that is left
+ * may have I/O in flight, since its removal is what waits for this.
+ */
+static bool may_hang(const char *nqn, const char *device)
 {
-	enum exit_code ret;
+	char *note = nvmet_record_note("subsystems", nqn);
+	struct nvmet_names namespaces;
+	bool found = false;
+
+	if ((!device || strcmp(note, device)) && !nvmet_is_ramdisk(note)) {
+		found = nvmet_names_read(&namespaces, NVMET_ROOT "/subsystems/%s/namespaces", nqn);
+		found |= namespaces.count;
+		nvmet_names_free(&namespaces);
+	}
+	free(note);
+	return found;
+}
+
+static enum exit_code clean_up_one(const char *nqn, const char *device, bool dry_run, bool *found)
+{
+	enum exit_code ret = EXIT_OK;
 
 	/* Another process is making or ending it. */
 	if (!lock_try_one(key_of(nqn)))
 		return EXIT_OK;
-	ret = export_clean_up(nqn, dry_run, found);
+	if (!may_hang(nqn, device))
+		ret = export_clean_up(nqn, dry_run, found);
 	export_unlock(nqn);
 	return ret;
 }
@@ -171,9 +191,10 @@ static enum exit_code clean_up_unused(bool dry_run)
 
 /**
  * exports_clean_up - remove what a killed rxadm left
+ * @device: wait for the I/O of hosts only if it is that of this device; NULL: only of RAM disks
  * @dry_run: only print what would be done
  */
-enum exit_code exports_clean_up(bool dry_run)
+enum exit_code exports_clean_up(const char *device, bool dry_run)
 {
 	struct nvmet_names names;
 	enum exit_code ret = EXIT_OK;
@@ -184,7 +205,7 @@ enum exit_code exports_clean_up(bool dry_run)
 	if (err)
 		ret = cannot_read(err);
 	for (i = 0; !ret && i < names.count; i++)
-		ret = clean_up_one(names.entries[i]->d_name, dry_run, &found);
+		ret = clean_up_one(names.entries[i]->d_name, device, dry_run, &found);
 	nvmet_names_free(&names);
 	if (!ret && !found)
 		ret = clean_up_unused(dry_run);

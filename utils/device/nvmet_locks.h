@@ -14,7 +14,7 @@ enum exit_code export_wait(const char *nqn, const char *device);
 
 enum exit_code export_take_back(const char *nqn, bool dry_run);
 enum exit_code export_clean_up(const char *nqn, bool dry_run, bool *found);
-enum exit_code exports_clean_up(bool dry_run);
+enum exit_code exports_clean_up(const char *device, bool dry_run);
 enum exit_code export_find_left(const char *nqn, const char *device, bool *busy, bool *left);
 
 #endif /* DEVICE_NVMET_LOCKS_H */

@@ -183,8 +183,9 @@ enum exit_code unexport_devices(char *const *names, bool dry_run)
 		first = first ? first : ret;
 	}
 	exports_unlock();
+	/* If one of these exports is left, and its end may wait, unexport() ends it. */
 	if (!first)
-		first = exports_clean_up(dry_run);
+		first = exports_clean_up(NULL, dry_run);
 	if (!first)
 		first = unexport(endings, count, dry_run);
 	for (i = 0; i < count; i++)
@@ -489,7 +490,7 @@ enum exit_code export_device(const struct export_request *request, char **nqn)
 
 	ret = nvmet_disk_find(request, &disk);
 	if (!ret)
-		ret = exports_clean_up(request->dry_run);
+		ret = exports_clean_up(disk.path, request->dry_run);
 	if (!ret)
 		ret = lock_export(request, &disk);
 	*nqn = ret ? NULL : copy_text(disk.nqn);
