@@ -27,6 +27,11 @@ static enum exit_code open_locks(void)
 				    strerror(errno)) : EXIT_OK;
 }
 
+static enum exit_code lock_error(int err)
+{
+	return report(EXIT_DEVICE, "cannot lock " LOCK_FILE ": %s", strerror(err));
+}
+
 /* Each lock is a byte of one file, so that no lock needs a file of its own. */
 static enum exit_code lock_byte(off_t at, const char *what)
 {
@@ -39,8 +44,7 @@ static enum exit_code lock_byte(off_t at, const char *what)
 		return ret;
 	while (fcntl(lock_fd, F_SETLK, &lock)) {
 		if (errno != EAGAIN && errno != EACCES && errno != EINTR)
-			return report(EXIT_DEVICE, "cannot lock " LOCK_FILE ": %s",
-				      strerror(errno));
+			return lock_error(errno);
 		if (wait_is_told(round++) && !fcntl(lock_fd, F_GETLK, &holder) &&
 		    holder.l_type != F_UNLCK)
 			report(EXIT_OK, "waiting for process %d, which is changing %s",
@@ -97,12 +101,20 @@ enum exit_code lock_take_one(uint64_t key, const char *what)
 /**
  * lock_try_one - take a lock unless another process has it
  * @key: as for lock_take_one()
+ * @taken: out: false if another process has it
+ *
+ * A lock that this process has counts as taken, and lock_give_one() then releases it.
  */
-bool lock_try_one(uint64_t key)
+enum exit_code lock_try_one(uint64_t key, bool *taken)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_start = byte_of(key), .l_len = 1 };
+	enum exit_code ret = open_locks();
 
-	return !open_locks() && !fcntl(lock_fd, F_SETLK, &lock);
+	*taken = false;
+	if (ret)
+		return ret;
+	*taken = !fcntl(lock_fd, F_SETLK, &lock);
+	return *taken || errno == EAGAIN || errno == EACCES ? EXIT_OK : lock_error(errno);
 }
 
 void lock_give_one(uint64_t key)

@@ -21,7 +21,7 @@ int run_folder_make(void);
 enum exit_code lock_take(void);
 void lock_give(void);
 enum exit_code lock_take_one(uint64_t key, const char *what);
-bool lock_try_one(uint64_t key);
+enum exit_code lock_try_one(uint64_t key, bool *taken);
 void lock_give_one(uint64_t key);
 bool lock_is_held(uint64_t key, pid_t *holder);
 

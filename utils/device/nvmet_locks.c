@@ -156,11 +156,12 @@ static bool may_hang(const char *nqn, const char *device)
 
 static enum exit_code clean_up_one(const char *nqn, const char *device, bool dry_run, bool *found)
 {
-	enum exit_code ret = EXIT_OK;
+	bool taken;
+	enum exit_code ret = lock_try_one(key_of(nqn), &taken);
 
 	/* Another process is making or ending it. */
-	if (!lock_try_one(key_of(nqn)))
-		return EXIT_OK;
+	if (!taken)
+		return ret;
 	if (!may_hang(nqn, device))
 		ret = export_clean_up(nqn, dry_run, found);
 	export_unlock(nqn);
