@@ -202,12 +202,12 @@ static void add_export(struct nvmet_exports *exports, const char *nqn, bool ours
 	};
 }
 
-static void add_namespaces(struct nvmet_exports *exports, const char *nqn)
+static int add_namespaces(struct nvmet_exports *exports, const char *nqn)
 {
 	struct nvmet_names names;
-	int i;
+	int i, err;
 
-	nvmet_names_read(&names, NVMET_ROOT "/subsystems/%s/namespaces", nqn);
+	err = nvmet_names_read(&names, NVMET_ROOT "/subsystems/%s/namespaces", nqn);
 	for (i = 0; i < names.count; i++)
 		add_export(exports, nqn, false,
 			   attribute(NVMET_ROOT "/subsystems/%s/namespaces/%s/device_path", nqn,
@@ -215,6 +215,7 @@ static void add_namespaces(struct nvmet_exports *exports, const char *nqn)
 	if (!names.count)
 		add_export(exports, nqn, false, copy_text(""));
 	nvmet_names_free(&names);
+	return err;
 }
 
 /**
@@ -224,23 +225,28 @@ static void add_namespaces(struct nvmet_exports *exports, const char *nqn)
  *
  * The device of an export of rxadm is in its record. While the kernel removes a namespace, which
  * may wait for I/O, a process that reads the folder of the namespaces waits, too.
+ *
+ * Return: 0, or an errno if some may be missing.
  */
-void nvmet_exports_read(struct nvmet_exports *exports)
+int nvmet_exports_read(struct nvmet_exports *exports)
 {
 	struct nvmet_names subsystems;
 	const char *nqn;
-	int i;
+	int i, err, first;
 
 	*exports = (struct nvmet_exports){ 0 };
-	nvmet_names_read(&subsystems, NVMET_ROOT "/subsystems");
+	first = nvmet_names_read(&subsystems, NVMET_ROOT "/subsystems");
 	for (i = 0; i < subsystems.count; i++) {
 		nqn = subsystems.entries[i]->d_name;
+		err = 0;
 		if (nvmet_is_ours("subsystems", nqn))
 			add_export(exports, nqn, true, nvmet_record_note("subsystems", nqn));
 		else
-			add_namespaces(exports, nqn);
+			err = add_namespaces(exports, nqn);
+		first = first ? first : err;
 	}
 	nvmet_names_free(&subsystems);
+	return first;
 }
 
 void nvmet_exports_free(struct nvmet_exports *exports)
@@ -282,10 +288,9 @@ bool nvmet_is_ramdisk(const char *device)
 bool nvmet_may_wait(const char *nqn)
 {
 	struct nvmet_exports exports;
-	bool found = false;
+	bool found = nvmet_exports_read(&exports);
 	size_t i;
 
-	nvmet_exports_read(&exports);
 	for (i = 0; !found && i < exports.count; i++)
 		found = *exports.list[i].device && !nvmet_is_ramdisk(exports.list[i].device) &&
 			!(nqn && !strcmp(exports.list[i].nqn, nqn));

@@ -34,7 +34,7 @@ struct nvmet_address {
 	const char *service;
 };
 
-void nvmet_exports_read(struct nvmet_exports *exports);
+int nvmet_exports_read(struct nvmet_exports *exports);
 void nvmet_exports_free(struct nvmet_exports *exports);
 bool nvmet_export_is_of(const struct nvmet_export *export, dev_t number);
 bool nvmet_is_ramdisk(const char *device);

@@ -248,14 +248,19 @@ static bool host_is_used(const char *host, const char *nqn)
  */
 static void plan_remove_unused(struct steps *plan, const char *nqn)
 {
-	bool keep = nvmet_may_wait(nqn);
 	struct nvmet_names names;
+	bool checked = false;
 	int i;
 
 	nvmet_names_read(&names, NVMET_RECORDS "/ports");
-	for (i = 0; !keep && i < names.count; i++)
-		if (!port_is_used(names.entries[i]->d_name, nqn))
-			plan_remove_ours(plan, "ports", names.entries[i]->d_name);
+	for (i = 0; i < names.count; i++) {
+		if (port_is_used(names.entries[i]->d_name, nqn))
+			continue;
+		if (!checked && nvmet_may_wait(nqn))
+			break;
+		checked = true;
+		plan_remove_ours(plan, "ports", names.entries[i]->d_name);
+	}
 	nvmet_names_free(&names);
 	nvmet_names_read(&names, NVMET_RECORDS "/hosts");
 	for (i = 0; i < names.count; i++)
