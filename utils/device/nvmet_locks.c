@@ -64,23 +64,42 @@ static enum exit_code cannot_read(int err)
 
 static enum exit_code remove_part(const char *nqn, enum nvmet_part part)
 {
-	bool shared = part != NVMET_NAMESPACES;
-	enum exit_code ret = shared ? exports_lock() : EXIT_OK;
+	enum exit_code ret = EXIT_OK;
 	struct steps plan = { 0 };
 	const struct step *failed;
 	int err;
 
-	if (ret)
-		return ret;
 	nvmet_plan_removal(&plan, nqn, part);
 	err = steps_run(&plan, &failed);
 	if (err)
 		ret = report(exit_code_of(err), "NQN '%s': '%s' cannot be removed: %s", nqn,
 			     failed->path, strerror(err));
 	steps_free(&plan);
-	if (shared)
-		exports_unlock();
 	return ret;
+}
+
+static enum exit_code lock_and_remove(const char *nqn, enum nvmet_part part)
+{
+	enum exit_code ret;
+
+	if (part == NVMET_NAMESPACES)
+		return remove_part(nqn, part);
+	ret = exports_lock();
+	if (!ret) {
+		ret = remove_part(nqn, part);
+		exports_unlock();
+	}
+	return ret;
+}
+
+/**
+ * export_undo - remove an export that no port has offered, so that it has no I/O
+ * @nqn: the export; the caller has its lock and that of what exports share
+ */
+void export_undo(const char *nqn)
+{
+	if (!remove_part(nqn, NVMET_OFFERS) && !remove_part(nqn, NVMET_NAMESPACES))
+		remove_part(nqn, NVMET_REST);
 }
 
 /**
@@ -108,7 +127,7 @@ enum exit_code export_take_back(const char *nqn, bool dry_run)
 		if (dry_run)
 			nvmet_plan_removal(&plan, nqn, parts[i]);
 		else
-			ret = remove_part(nqn, parts[i]);
+			ret = lock_and_remove(nqn, parts[i]);
 	}
 	steps_print(&plan);
 	steps_free(&plan);

@@ -12,6 +12,7 @@ enum exit_code export_lock(const char *nqn);
 void export_unlock(const char *nqn);
 enum exit_code export_wait(const char *nqn, const char *device);
 
+void export_undo(const char *nqn);
 enum exit_code export_take_back(const char *nqn, bool dry_run);
 enum exit_code export_clean_up(const char *nqn, bool dry_run, bool *found);
 enum exit_code exports_clean_up(const char *device, bool dry_run);

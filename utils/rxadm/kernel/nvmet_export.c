@@ -376,12 +376,11 @@ static enum exit_code step_error(const struct export_request *request,
 	return report(exit_code_of(err), "cannot create '%s': %s", step->path, strerror(err));
 }
 
-/* @partial: out: a step failed, and those before it have to be undone */
 static enum exit_code run_plan(const struct export_request *request,
-			       const struct nvmet_disk *disk, const struct steps *plan,
-			       bool *partial)
+			       const struct nvmet_disk *disk, const struct steps *plan)
 {
 	const struct step *failed;
+	enum exit_code ret;
 	int err;
 
 	if (request->dry_run) {
@@ -393,12 +392,16 @@ static enum exit_code run_plan(const struct export_request *request,
 		return report(exit_code_of(err), "cannot write the record " NVMET_RECORDS ": %s",
 			      strerror(err));
 	err = steps_run(plan, &failed);
-	*partial = err;
-	return err ? step_error(request, disk, failed, err) : EXIT_OK;
+	if (!err)
+		return EXIT_OK;
+	ret = step_error(request, disk, failed, err);
+	/* The link from the port is the last step. */
+	export_undo(disk->nqn);
+	return ret;
 }
 
 static enum exit_code make_export(const struct export_request *request,
-				  const struct nvmet_disk *disk, bool *partial)
+				  const struct nvmet_disk *disk)
 {
 	struct steps plan = { 0 };
 	enum exit_code ret;
@@ -419,7 +422,7 @@ static enum exit_code make_export(const struct export_request *request,
 	plan_namespace(&plan, disk);
 	ret = plan_port(&plan, request, disk);
 	if (!ret)
-		ret = run_plan(request, disk, &plan, partial);
+		ret = run_plan(request, disk, &plan);
 	steps_free(&plan);
 	return ret;
 }
@@ -428,18 +431,15 @@ static enum exit_code check_and_make(const struct export_request *request,
 				     const struct nvmet_disk *disk)
 {
 	enum exit_code ret = nvmet_disk_check_unused(disk);
-	bool partial = false;
 
 	if (!ret)
-		ret = nvmet_prepare(request->transport, request->dry_run);
-	if (!ret)
 		ret = exports_lock();
-	if (!ret) {
-		ret = make_export(request, disk, &partial);
-		exports_unlock();
-	}
-	if (partial)
-		export_take_back(disk->nqn, false);
+	if (ret)
+		return ret;
+	ret = nvmet_prepare(request->transport, request->dry_run);
+	if (!ret)
+		ret = make_export(request, disk);
+	exports_unlock();
 	return ret;
 }
 
