@@ -314,3 +314,21 @@ def test_remnant_that_hangs(config, slow, ends):
         ok("unexport", "/dev/mapper/c")
     assert nvme.tree() == []
     config.ok("--stop")
+
+
+@pytest.fixture(name="cached")
+def cached_disk(config, slow):
+    config.write(f"[cache c]\norigin = {slow[1]}\nsize = 8M\n")
+    config.ok()
+    yield "/dev/mapper/c"
+    config.ok("--stop")
+
+
+@pytest.mark.one_kernel
+def test_record_of_a_port_that_is_gone(cached, made):
+    """It does not keep the next export from the number, though ports in configfs would stay."""
+    ok("export", cached, *ANY, "--nqn", NQN)
+    os.symlink("x", f"{nvme.RECORDS}/ports/2")
+    ok("export", made, *ANY, "--port", "4421", "--nqn", f"{NQN}-other")
+    assert sorted(offered()) == [NQN, f"{NQN}-other"]
+    ok("unexport", made, cached)

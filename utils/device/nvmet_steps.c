@@ -249,17 +249,24 @@ static bool host_is_used(const char *host, const char *nqn)
 static void plan_remove_unused(struct steps *plan, const char *nqn)
 {
 	struct nvmet_names names;
-	bool checked = false;
+	bool checked = false, keep = false;
+	const char *name;
 	int i;
 
 	nvmet_names_read(&names, NVMET_RECORDS "/ports");
 	for (i = 0; i < names.count; i++) {
-		if (port_is_used(names.entries[i]->d_name, nqn))
+		name = names.entries[i]->d_name;
+		if (port_is_used(name, nqn))
 			continue;
-		if (!checked && nvmet_may_wait(nqn))
-			break;
-		checked = true;
-		plan_remove_ours(plan, "ports", names.entries[i]->d_name);
+		/* Without a port, only the record goes, and nothing waits. */
+		if (nvmet_exists("ports", name)) {
+			if (!checked)
+				keep = nvmet_may_wait(nqn);
+			checked = true;
+			if (keep)
+				continue;
+		}
+		plan_remove_ours(plan, "ports", name);
 	}
 	nvmet_names_free(&names);
 	nvmet_names_read(&names, NVMET_RECORDS "/hosts");
