@@ -171,10 +171,10 @@ def begin_waiting(*args):
     return process
 
 
-def killed(call, *args):
-    """Kill rxadm at its first call of a function, which has no effect then."""
+def killed(call, *args, when=1):
+    """Kill rxadm at a call of a function, which has no effect then."""
     result = run("strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e",
-                 f"inject={call}:signal=KILL:when=1", program("rxadm"), *args, check=False)
+                 f"inject={call}:signal=KILL:when={when}", program("rxadm"), *args, check=False)
     assert result.returncode < 0, result
 
 
@@ -332,3 +332,16 @@ def test_record_of_a_port_that_is_gone(cached, made):
     ok("export", made, *ANY, "--port", "4421", "--nqn", f"{NQN}-other")
     assert sorted(offered()) == [NQN, f"{NQN}-other"]
     ok("unexport", made, cached)
+
+
+@pytest.mark.one_kernel
+def test_remnant_without_a_namespace(config, cached):
+    """The target has closed the device, so it can go."""
+    ok("export", cached, *ANY, "--nqn", NQN)
+    killed("rmdir", "unexport", NQN, when=2)
+    assert os.listdir(f"{nvme.ROOT}/subsystems/{NQN}/namespaces") == []
+    with locked(NQN):
+        # The namespace of an export that hangs cannot be seen either.
+        config.refused(BUSY, "--stop", "c", names=("in use", NQN))
+    config.ok("--stop", "c")
+    ok("unexport", NQN)

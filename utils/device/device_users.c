@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "device/device.h"
 #include "device/device_users.h"
-#include "device/nvmet.h"
+#include "device/nvmet_locks.h"
 
 static bool is_source(struct libmnt_fs *fs, const struct disk_family *family)
 {

@@ -20,7 +20,7 @@
 #include "device/device.h"
 #include "device/filesystems.h"
 #include "device/layers.h"
-#include "device/nvmet.h"
+#include "device/nvmet_locks.h"
 #include "device/openers.h"
 
 /* A mounted file system on at least one of the layers. */

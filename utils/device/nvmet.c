@@ -299,28 +299,6 @@ bool nvmet_may_wait(const char *nqn)
 }
 
 /**
- * nvmet_exports_of - describe how a device is exported
- * @number: the device
- *
- * Return: allocated text such as "NQN (tcp 192.0.2.1:4420)", or NULL if it is not.
- */
-char *nvmet_exports_of(dev_t number)
-{
-	struct nvmet_exports exports;
-	char *text = NULL;
-	size_t i;
-
-	nvmet_exports_read(&exports);
-	for (i = 0; i < exports.count; i++)
-		if (nvmet_export_is_of(&exports.list[i], number))
-			append_text(&text, "%s%s (%s)", text ? ", " : "", exports.list[i].nqn,
-				    exports.list[i].address ? exports.list[i].address :
-				    "no port");
-	nvmet_exports_free(&exports);
-	return text;
-}
-
-/**
  * nvmet_host_key - return the DH-HMAC-CHAP secret of a host
  * @host: its NQN
  *

@@ -39,7 +39,6 @@ void nvmet_exports_free(struct nvmet_exports *exports);
 bool nvmet_export_is_of(const struct nvmet_export *export, dev_t number);
 bool nvmet_is_ramdisk(const char *device);
 bool nvmet_may_wait(const char *nqn);
-char *nvmet_exports_of(dev_t number);
 
 bool nvmet_exists(const char *folder, const char *name);
 char *nvmet_host_key(const char *host);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/common.h"
@@ -302,4 +303,45 @@ enum exit_code export_find_left(const char *nqn, const char *device, bool *busy,
 	}
 	nvmet_names_free(&names);
 	return err ? cannot_read(err) : EXIT_OK;
+}
+
+/*
+ * Return true if the target has the device of an export of rxadm closed. The namespace goes before
+ * its removal waits, so another process may still be removing it. To read the folder, unlike its
+ * number of links, would wait for that.
+ */
+static bool is_closed(const char *nqn)
+{
+	char *path = format_text(NVMET_ROOT "/subsystems/%s/namespaces", nqn);
+	struct stat st;
+	bool empty = !stat(path, &st) && st.st_nlink == 2;
+	pid_t holder;
+
+	free(path);
+	return empty && !lock_is_held(key_of(nqn), &holder);
+}
+
+/**
+ * nvmet_exports_of - describe how a device is exported
+ * @number: the device
+ *
+ * Return: allocated text such as "NQN (tcp 192.0.2.1:4420)", or NULL if it is not.
+ */
+char *nvmet_exports_of(dev_t number)
+{
+	const struct nvmet_export *export;
+	struct nvmet_exports exports;
+	char *text = NULL;
+	size_t i;
+
+	nvmet_exports_read(&exports);
+	for (i = 0; i < exports.count; i++) {
+		export = &exports.list[i];
+		if (nvmet_export_is_of(export, number) &&
+		    !(export->ours && is_closed(export->nqn)))
+			append_text(&text, "%s%s (%s)", text ? ", " : "", export->nqn,
+				    export->address ? export->address : "no port");
+	}
+	nvmet_exports_free(&exports);
+	return text;
 }

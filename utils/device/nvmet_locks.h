@@ -3,6 +3,7 @@
 #define DEVICE_NVMET_LOCKS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -17,5 +18,6 @@ enum exit_code export_take_back(const char *nqn, bool dry_run);
 enum exit_code export_clean_up(const char *nqn, bool dry_run, bool *found);
 enum exit_code exports_clean_up(const char *device, bool dry_run);
 enum exit_code export_find_left(const char *nqn, const char *device, bool *busy, bool *left);
+char *nvmet_exports_of(dev_t number);
 
 #endif /* DEVICE_NVMET_LOCKS_H */

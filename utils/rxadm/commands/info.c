@@ -19,7 +19,7 @@
 #include "device/device.h"
 #include "device/device_users.h"
 #include "device/dm.h"
-#include "device/nvmet.h"
+#include "device/nvmet_locks.h"
 #include "device/openers.h"
 #include "kernel/attributes.h"
 #include "kernel/caches.h"

@@ -15,7 +15,7 @@
 #include "commands/options.h"
 #include "device/device.h"
 #include "device/dm.h"
-#include "device/nvmet.h"
+#include "device/nvmet_locks.h"
 #include "kernel/caches.h"
 #include "kernel/disk_state.h"
 #include "kernel/rxcache.h"
