@@ -345,3 +345,20 @@ def test_remnant_without_a_namespace(config, cached):
         config.refused(BUSY, "--stop", "c", names=("in use", NQN))
     config.ok("--stop", "c")
     ok("unexport", NQN)
+
+
+@pytest.mark.one_kernel
+def test_stop_of_an_export_that_is_gone(config):
+    """Another process ends it after apply has found it: that is what apply wants."""
+    config.write(EXPORT_B)
+    config.ok()
+    with locked():
+        process = begin_waiting("apply", "--config", config.path, "--stop", "export/b")
+        record = f"{nvme.RECORDS}/subsystems/{NQN}"
+        subsystem = f"{nvme.ROOT}/subsystems/{NQN}"
+        os.unlink(f"{nvme.ROOT}/ports/1/subsystems/{NQN}")
+        os.rmdir(f"{subsystem}/namespaces/1")
+        os.rmdir(subsystem)
+        os.unlink(record)
+    assert "end the export of ramdisk/b" in end(process)
+    config.ok("--stop")

@@ -136,6 +136,28 @@ enum exit_code export_take_back(const char *nqn, bool dry_run)
 }
 
 /**
+ * export_end - end an export of rxadm, unless it is gone
+ * @nqn: the export
+ * @record: see nvmet_record_id(); an export with another record is kept
+ * @dry_run: only print what would be done
+ */
+enum exit_code export_end(const char *nqn, const char *record, bool dry_run)
+{
+	enum exit_code ret = export_lock(nqn);
+	char *now;
+
+	if (ret)
+		return ret;
+	now = nvmet_record_id("subsystems", nqn);
+	/* The process that had the lock may have ended it, and there may be a new one. */
+	if (now && record && !strcmp(now, record))
+		ret = export_take_back(nqn, dry_run);
+	free(now);
+	export_unlock(nqn);
+	return ret;
+}
+
+/**
  * export_clean_up - remove an export that a killed rxadm left incomplete
  * @nqn: an export of rxadm; the caller has its lock
  * @dry_run: only print what would be done

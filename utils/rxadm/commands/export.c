@@ -213,7 +213,7 @@ static enum exit_code run_unexport(int argc, char **argv)
 		return ret;
 
 	signals_block();
-	ret = unexport_devices(argv + optind, dry_run);
+	ret = unexport_devices(argv + optind, false, dry_run);
 	signals_allow();
 	return ret;
 }

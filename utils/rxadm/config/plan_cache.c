@@ -415,7 +415,7 @@ static enum exit_code end_export(struct plan *plan)
 	if (!*devices)
 		return no_device(plan);
 	signals_block();
-	ret = unexport_devices(devices, false);
+	ret = unexport_devices(devices, true, false);
 	signals_allow();
 	free(*devices);
 	return ret;

@@ -212,7 +212,7 @@ void nvmet_disk_release(struct nvmet_disk *disk)
 /**
  * export_find - find the export of a device
  * @device: its path
- * @wait: wait until no other rxadm makes or ends it, so that it does not change after this
+ * @wait: wait until no other rxadm makes or ends it; it may change after this
  * @state: out: the export, to be released by export_state_release()
  */
 enum exit_code export_find(const char *device, bool wait, struct export_state *state)

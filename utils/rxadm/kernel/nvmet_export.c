@@ -93,7 +93,7 @@ static enum exit_code add_nqn(struct nqns *nqns, const char *nqn, const char *na
 	return EXIT_OK;
 }
 
-static enum exit_code find_nqns(const struct ending *ending, struct nqns *nqns)
+static enum exit_code find_nqns(const struct ending *ending, bool gone_ok, struct nqns *nqns)
 {
 	const struct nvmet_export *foreign = NULL;
 	const struct nvmet_export *export;
@@ -115,29 +115,14 @@ static enum exit_code find_nqns(const struct ending *ending, struct nqns *nqns)
 		found = true;
 		ret = add_nqn(nqns, export->nqn, ending->name);
 	}
-	if (!ret && !found)
+	if (!ret && !found && (foreign || !gone_ok))
 		ret = not_exported(ending->name, foreign);
 	nvmet_exports_free(&exports);
 	return ret;
 }
 
-static enum exit_code end_export(const struct nqn *nqn, bool dry_run)
-{
-	enum exit_code ret = export_lock(nqn->name);
-	char *now;
-
-	if (ret)
-		return ret;
-	now = nvmet_record_id("subsystems", nqn->name);
-	/* The process that had the lock may have ended it, and there may be a new one. */
-	if (now && nqn->record && !strcmp(now, nqn->record))
-		ret = export_take_back(nqn->name, dry_run);
-	free(now);
-	export_unlock(nqn->name);
-	return ret;
-}
-
-static enum exit_code unexport(const struct ending *endings, size_t count, bool dry_run)
+static enum exit_code unexport(const struct ending *endings, size_t count, bool gone_ok,
+			       bool dry_run)
 {
 	enum exit_code first = exports_lock(), ret;
 	struct nqns nqns = { 0 };
@@ -146,12 +131,12 @@ static enum exit_code unexport(const struct ending *endings, size_t count, bool 
 	if (first)
 		return first;
 	for (i = 0; i < count; i++) {
-		ret = find_nqns(&endings[i], &nqns);
+		ret = find_nqns(&endings[i], gone_ok, &nqns);
 		first = first ? first : ret;
 	}
 	exports_unlock();
 	for (i = 0; !first && i < nqns.count; i++)
-		first = end_export(&nqns.list[i], dry_run);
+		first = export_end(nqns.list[i].name, nqns.list[i].record, dry_run);
 	for (i = 0; i < nqns.count; i++) {
 		free(nqns.list[i].record);
 		free(nqns.list[i].name);
@@ -163,13 +148,14 @@ static enum exit_code unexport(const struct ending *endings, size_t count, bool 
 /**
  * unexport_devices - end the exports of devices, or of none if one is not exported by rxadm
  * @names: the devices, or their NQNs, terminated by NULL
+ * @gone_ok: if a device is not exported at all, this is not an error
  * @dry_run: only print what would be done
  *
  * The caller has the privilege, and blocks signals.
  *
  * Return: the exit code of the first error.
  */
-enum exit_code unexport_devices(char *const *names, bool dry_run)
+enum exit_code unexport_devices(char *const *names, bool gone_ok, bool dry_run)
 {
 	enum exit_code first = exports_lock(), ret;
 	struct ending *endings = NULL;
@@ -187,7 +173,7 @@ enum exit_code unexport_devices(char *const *names, bool dry_run)
 	if (!first)
 		first = exports_clean_up(NULL, dry_run);
 	if (!first)
-		first = unexport(endings, count, dry_run);
+		first = unexport(endings, count, gone_ok, dry_run);
 	for (i = 0; i < count; i++)
 		device_release(&endings[i].dev);
 	free(endings);
