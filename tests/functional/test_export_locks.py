@@ -362,3 +362,17 @@ def test_stop_of_an_export_that_is_gone(config):
         os.unlink(record)
     assert "end the export of ramdisk/b" in end(process)
     config.ok("--stop")
+
+
+@pytest.mark.one_kernel
+def test_export_of_a_cached_disk_that_was_replaced(config, lab, cached):
+    with locked():
+        process = begin_waiting("export", cached, *ANY)
+        number = dm.number(cached)
+        config.ok("--stop")
+        _, other = lab.linear(MIB)
+        config.ok()
+        assert dm.number(other) == number != dm.number(cached)
+    _, errors = process.communicate(timeout=SECONDS)
+    assert process.returncode == BUSY and "was replaced" in errors, errors
+    assert nvme.tree() == []

@@ -70,7 +70,7 @@ enum exit_code disk_check_same(const struct device *dev, const char *sequence)
 		return control_error(ENODEV, dev->path);
 	default:
 		return report(EXIT_BUSY,
-			      "%s '%s': was replaced meanwhile; the new RAM disk is kept",
+			      "%s '%s': was replaced meanwhile; the new one is kept",
 			      dev->what, dev->path);
 	}
 }

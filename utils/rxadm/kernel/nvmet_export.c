@@ -14,6 +14,7 @@
 #include "device/nvmet_locks.h"
 #include "device/nvmet_steps.h"
 #include "kernel/attributes.h"
+#include "kernel/disk_state.h"
 #include "kernel/nvmet_disk.h"
 #include "kernel/nvmet_export.h"
 #include "kernel/ramdisk.h"
@@ -435,8 +436,10 @@ static enum exit_code lock_disk(const struct export_request *request,
 {
 	enum exit_code ret;
 
-	if (disk->index < 0)
-		return check_and_make(request, disk);
+	if (disk->index < 0) {
+		ret = disk_check_same(&disk->dev, disk->sequence);
+		return ret ? ret : check_and_make(request, disk);
+	}
 	ret = disk_lock(&disk->dev, disk->sequence, DISK_LOCK_DATA);
 	if (!ret) {
 		ret = check_and_make(request, disk);
