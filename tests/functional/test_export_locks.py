@@ -275,6 +275,11 @@ def test_records_can_be_read(made):
     run("sh", "-c", 'umask 077; exec "$@"', "sh", program("rxadm"), "export", made, *ANY)
     assert [os.stat(folder).st_mode & 0o777 for folder in folders] == [0o755] * 4
     ok("unexport", made)
+    for folder in folders:
+        os.chmod(folder, 0o700)
+    ok("export", made, *ANY)
+    assert [os.stat(folder).st_mode & 0o777 for folder in folders] == [0o755] * 4
+    ok("unexport", made)
 
 
 @pytest.mark.one_kernel

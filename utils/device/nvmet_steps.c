@@ -392,8 +392,8 @@ int nvmet_is_complete(const char *nqn, bool *complete)
 /* All users may read it, whatever the umask is: without records, lists would wait for I/O. */
 static int make_public(const char *path)
 {
-	if (mkdir(path, 0755))
-		return errno == EEXIST ? 0 : errno;
+	if (mkdir(path, 0755) && errno != EEXIST)
+		return errno;
 	return chmod(path, 0755) ? errno : 0;
 }
 
