@@ -178,6 +178,15 @@ def killed(call, *args, when=1):
     assert result.returncode < 0, result
 
 
+def remove_export(nqn):
+    """Remove it from port 1 as another process would, which has its lock."""
+    subsystem = f"{nvme.ROOT}/subsystems/{nqn}"
+    os.unlink(f"{nvme.ROOT}/ports/1/subsystems/{nqn}")
+    os.rmdir(f"{subsystem}/namespaces/1")
+    os.rmdir(subsystem)
+    os.unlink(f"{nvme.RECORDS}/subsystems/{nqn}")
+
+
 def offered():
     return [nqn for port in os.listdir(f"{nvme.ROOT}/ports")
             for nqn in os.listdir(f"{nvme.ROOT}/ports/{port}/subsystems")]
@@ -359,12 +368,7 @@ def test_stop_of_an_export_that_is_gone(config):
     config.ok()
     with locked():
         process = begin_waiting("apply", "--config", config.path, "--stop", "export/b")
-        record = f"{nvme.RECORDS}/subsystems/{NQN}"
-        subsystem = f"{nvme.ROOT}/subsystems/{NQN}"
-        os.unlink(f"{nvme.ROOT}/ports/1/subsystems/{NQN}")
-        os.rmdir(f"{subsystem}/namespaces/1")
-        os.rmdir(subsystem)
-        os.unlink(record)
+        remove_export(NQN)
     assert "end the export of ramdisk/b" in end(process)
     config.ok("--stop")
 
@@ -381,3 +385,15 @@ def test_export_of_a_cached_disk_that_was_replaced(config, lab, cached):
     _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == BUSY and "was replaced" in errors, errors
     assert nvme.tree() == []
+
+
+@pytest.mark.one_kernel
+def test_export_under_another_name(made):
+    """The export of the disk ends: the next one waits for that, whatever its name is."""
+    ok("export", made, *ANY, "--nqn", NQN)
+    with locked(NQN):
+        process = begin_waiting("export", made, *ANY, "--nqn", f"{NQN}-other")
+        remove_export(NQN)
+    assert end(process) == f"{NQN}-other"
+    assert offered() == [f"{NQN}-other"]
+    ok("unexport", made)

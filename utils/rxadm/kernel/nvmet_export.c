@@ -478,6 +478,9 @@ enum exit_code export_device(const struct export_request *request, char **nqn)
 	enum exit_code ret;
 
 	ret = nvmet_disk_find(request, &disk);
+	/* An export of this disk that ends keeps it in use. */
+	if (!ret && !request->dry_run)
+		ret = export_wait(disk.nqn, disk.path);
 	if (!ret)
 		ret = exports_clean_up(disk.path, request->dry_run);
 	if (!ret)
