@@ -225,16 +225,14 @@ enum exit_code export_find(const char *device, bool wait, struct export_state *s
 	size_t i;
 
 	*state = (struct export_state){ 0 };
-	ret = device_find("device", device, &dev);
-	if (ret)
-		return ret;
 	ret = wait ? export_wait(NULL, device) : EXIT_OK;
 	if (!ret)
 		ret = export_find_left(NULL, device, &busy, &left);
-	if (ret) {
-		device_release(&dev);
+	/* Another device may have the path after the wait. */
+	if (!ret)
+		ret = device_find("device", device, &dev);
+	if (ret)
 		return ret;
-	}
 	state->left = busy || left;
 	nvmet_exports_read(&exports);
 	for (i = 0; i < exports.count && !state->nqn; i++) {
