@@ -89,6 +89,12 @@ def test_configured(machine, data, boot):
                   f"</rxd/build/guest/{machine.system}/out/rxd.prom")
 
 
+@pytest.mark.parametrize("without, parameter", [
+    ("modules", "module_blacklist=rxd,dm_rxcache"), ("configuration", "rxadm.apply=off")])
+def test_without(machine, data, without, parameter):
+    machine.boot("without", without, append=[parameter], disks=[data])
+
+
 def test_remove_in_use(machine, data):
     machine.boot("remove", disks=[data])
 
