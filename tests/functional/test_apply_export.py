@@ -10,7 +10,7 @@ import pytest
 
 from rxdlib import direct, dm, nvme
 from rxdlib.command import ENVIRONMENT, KERNEL, program, run, rxadm
-from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, RECORDS, Configuration, disk_of,
+from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, RECORDS, disk_of, exporting,
                                   records)
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK, LONG, state
@@ -30,18 +30,8 @@ TCP = "transport = tcp\naddress = 127.0.0.1\n"
 
 @pytest.fixture(name="config")
 def configuration(nothing_left, tmp_path):
-    nvme.network()
-    assert nvme.tree() == []
-    with Configuration(tmp_path) as config:
+    with exporting(tmp_path) as config:
         yield config
-        run("nvme", "disconnect-all", check=False)
-        for path in nvme.tree():
-            if "/subsystems/" in path:
-                rxadm("unexport", os.path.basename(path))
-        if nvme.tree():
-            # Each call removes what a killed rxadm has left, so that only this test fails.
-            rxadm("unexport", NQN)
-    assert nvme.tree() == []
 
 
 def nvmet_has(nqn):

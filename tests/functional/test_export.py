@@ -49,12 +49,7 @@ def target(lab):
     assert nvme.tree() == []
     with contextlib.ExitStack() as stack:
         yield stack
-    run("nvme", "disconnect-all", check=False)
-    left = nvme.tree()
-    for path in left:
-        name = os.path.basename(path)
-        if "/subsystems/" in path:
-            rxadm("unexport", name)
+    left = nvme.end_all()
     assert left == [] == nvme.tree()
 
 

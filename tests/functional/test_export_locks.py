@@ -13,7 +13,7 @@ import pytest
 
 from rxdlib import dm, nvme
 from rxdlib.command import ENVIRONMENT, KERNEL, program, run, rxadm
-from rxdlib.configuration import NAMESPACE, Configuration, complaints, disk_of
+from rxdlib.configuration import NAMESPACE, complaints, disk_of, exporting
 from rxdlib.direct import MIB
 
 DEVICE, BUSY = 4, 5
@@ -27,15 +27,8 @@ LOCKS = "/run/rxadm.lock"
 
 @pytest.fixture(name="config")
 def configuration(nothing_left, tmp_path):
-    nvme.network()
-    assert nvme.tree() == []
-    with Configuration(tmp_path) as config:
+    with exporting(tmp_path) as config:
         yield config
-        run("nvme", "disconnect-all", check=False)
-        for path in nvme.tree():
-            if "/subsystems/" in path:
-                rxadm("unexport", os.path.basename(path))
-    assert nvme.tree() == []
 
 
 @pytest.fixture(name="slow")

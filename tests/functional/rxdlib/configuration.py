@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A configuration that belongs to one test, and rxadm apply with it."""
 
+import contextlib
 import os
 import subprocess
 import uuid
 
-from . import lab
+from . import lab, nvme
 from .command import ENVIRONMENT, program, run, rxadm
 from .control import Control
 from .lab import RamDisk
@@ -66,6 +67,17 @@ class Configuration:
         for name in [names] if isinstance(names, str) else names:
             assert name in result.stderr
         return result.stdout.splitlines()
+
+
+@contextlib.contextmanager
+def exporting(folder):
+    """A configuration with exports, none of which exist before and after the block."""
+    nvme.network()
+    assert nvme.tree() == []
+    with Configuration(folder) as config:
+        yield config
+        nvme.end_all()
+    assert nvme.tree() == []
 
 
 def complaints(errors):

@@ -7,7 +7,7 @@ import time
 import uuid
 
 from . import lab
-from .command import run
+from .command import run, rxadm
 
 ROOT = "/sys/kernel/config/nvmet"
 RECORDS = "/run/rxadm.nvmet"
@@ -42,6 +42,19 @@ def tree():
                   if os.path.isdir(os.path.join(root, folder))
                   for name in os.listdir(os.path.join(root, folder))
                   if name != "nqn.2014-08.org.nvmexpress.discovery")
+
+
+def end_all():
+    """Disconnect the hosts, and end all exports; return the entries that there were."""
+    run("nvme", "disconnect-all", check=False)
+    found = tree()
+    for path in found:
+        if "/subsystems/" in path:
+            rxadm("unexport", os.path.basename(path))
+    if tree():
+        # Each call removes what a killed rxadm has left.
+        rxadm("unexport", "nqn.2026-11.example:none")
+    return found
 
 
 def number(nqn):
