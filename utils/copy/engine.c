@@ -278,6 +278,10 @@ static bool run_threads(struct engine *engine)
 	if (engine->done < 0 || !get_chunks(engine))
 		return false;
 	engine->free.put = 0;
+	/* A signal that came before the copy interrupts it before the first read. */
+	look(engine);
+	if (copy_stopped(engine->job))
+		return true;
 	if (pthread_create(&threads[1], NULL, writer, engine))
 		return false;
 	if (pthread_create(&threads[0], NULL, reader, engine)) {
