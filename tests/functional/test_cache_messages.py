@@ -323,29 +323,6 @@ def busy_readers(cache, stop, begin=32 * MIB):
     return threads
 
 
-def test_prefetch_waits_once_for_each_mib(lab):
-    """The wait is once for each MiB, even if some of its blocks are cached already."""
-    prepare()
-    cache = lab.cache(64 * MIB, cache_size=64 * MIB, origin=slow(lab, 64 * MIB, 2))
-    with direct.Direct(cache.path, os.O_RDONLY) as device:
-        for offset in range(0, MIB, 16 * KIB):
-            device.read(offset, BLOCK)
-    stop = threading.Event()
-    threads = busy_readers(cache, stop)
-    try:
-        begin = time.monotonic()
-        messages, left_out = prefetch(cache.name, 0, 2048)
-        taken = time.monotonic() - begin
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert messages == 1 and left_out == 0
-    # The wait is 500 ms in total, and not for each of the 64 runs.
-    assert taken < 16
-    assert sum(block < 256 for block in cached(cache.name)) == 256
-
-
 def test_prefetch_tells_what_it_left_out(lab):
     """Blocks that are being written are left out."""
     prepare()
@@ -371,21 +348,16 @@ def test_prefetch_gives_way(lab):
     stop = threading.Event()
     threads = busy_readers(cache, stop)
     worker = threading.Thread(target=prefetch, args=(cache.name, 0, 65536))
-    begin = time.monotonic()
     worker.start()
     try:
         time.sleep(3)
         assert worker.is_alive()
-        busy = sum(block < 8192 for block in cached(cache.name))
-        taken = time.monotonic() - begin
     finally:
         stop.set()
         for thread in threads:
             thread.join()
         worker.join(timeout=120)
     assert not worker.is_alive()
-    # It waits half a second for each MiB; expect a third of that on a slow guest.
-    assert busy <= 3 * taken / 0.5 * 256
     assert sum(block < 8192 for block in cached(cache.name)) == 8192
 
 

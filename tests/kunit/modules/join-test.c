@@ -25,7 +25,7 @@
 
 #define SECTORS		8	/* of a block */
 #define NR_BLOCKS	1024
-#define NR_SLOTS	256
+#define NR_SLOTS	1024
 #define DISK_SIZE	(NR_BLOCKS * PAGE_SIZE)
 #define MAX_IO		(24 * SECTORS)
 #define IDLE		IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0)
@@ -801,6 +801,28 @@ static void prefetch_around_others(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, is_cached(j, i));
 }
 
+/* Beside other I/O, a prefetch waits half a second for each MiB, not for each run of blocks. */
+static void prefetch_waits_once(struct kunit *test)
+{
+	struct join *j = test->priv;
+	struct prefetch p = { .c = &j->c, .range = { .nr = 2 * REGION } };
+	unsigned long begin, end;
+	unsigned int i;
+
+	for (i = 0; i < REGION; i += 4)
+		expect_old(test, start_read(test, i, 1));
+	begin = jiffies;
+	WRITE_ONCE(j->c.busy_at, begin + 30 * HZ);
+	KUNIT_EXPECT_EQ(test, rxc_prefetch(p.c, &p.range, &p.left_out), 0);
+	end = jiffies;
+	KUNIT_EXPECT_FALSE(test, time_before(end, begin + HZ / 2));
+	KUNIT_EXPECT_TRUE(test, time_before(end, begin + 10 * HZ));
+	KUNIT_EXPECT_EQ(test, p.left_out, 0);
+	KUNIT_EXPECT_EQ(test, p.range.nr, REGION);
+	for (i = 0; i < REGION; i++)
+		KUNIT_EXPECT_TRUE(test, is_cached(j, i));
+}
+
 KUNIT_DEFINE_ACTION_WRAPPER(destroy_store, rxd_store_destroy, struct rxd_store *);
 KUNIT_DEFINE_ACTION_WRAPPER(destroy_index, rxc_index_destroy, struct rxc_index *);
 KUNIT_DEFINE_ACTION_WRAPPER(free_stats, free_percpu, struct rxc_stats __percpu *);
@@ -922,6 +944,7 @@ static struct kunit_case join_cases[] = {
 	KUNIT_CASE(join_beside_a_suspend),
 	KUNIT_CASE(prefetch_alone),
 	KUNIT_CASE(prefetch_around_others),
+	KUNIT_CASE(prefetch_waits_once),
 	{}
 };
 
