@@ -11,22 +11,8 @@ import pytest
 from rxdlib import direct, dm
 from rxdlib.command import CommandError, run
 from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, Direct, stamp
-from rxdlib.lab import DISK
+from rxdlib.lab import DISK, counted, prepare
 from rxdlib.sampled import sampled
-
-
-def prepare(size=4 * MIB, generation=1):
-    """Write known data to the disk, bypassing the cache."""
-    data = stamp(0, size, generation)
-    direct.write(DISK, 0, data)
-    return data
-
-
-def counted(cache, function, *args):
-    """The counters that a call changes, and its result."""
-    before = cache.status()
-    result = function(*args)
-    return cache.status().since(before), result
 
 
 def same(device, disk, size, chunk=MIB):

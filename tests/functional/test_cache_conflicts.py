@@ -11,19 +11,7 @@ import pytest
 from rxdlib import direct, dm
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.ftrace import traced
-from rxdlib.lab import DISK, WRITES, counter
-
-
-def prepare(size=4 * MIB, generation=1):
-    data = stamp(0, size, generation)
-    direct.write(DISK, 0, data)
-    return data
-
-
-def counted(cache, function, *args):
-    before = cache.status()
-    result = function(*args)
-    return cache.status().since(before), result
+from rxdlib.lab import DISK, WRITES, counted, counter, prepare
 
 
 class Background(threading.Thread):

@@ -12,19 +12,7 @@ import pytest
 from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, run
 from rxdlib.direct import BLOCK, KIB, MIB, SECTOR, stamp
-from rxdlib.lab import DISK, bytes_read
-
-
-def prepare(size=4 * MIB, generation=1):
-    data = stamp(0, size, generation)
-    direct.write(DISK, 0, data)
-    return data
-
-
-def counted(cache, function, *args):
-    before = cache.status()
-    result = function(*args)
-    return cache.status().since(before), result
+from rxdlib.lab import DISK, bytes_read, counted, prepare
 
 
 def cached(name):

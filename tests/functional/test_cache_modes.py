@@ -8,22 +8,10 @@ import pytest
 from rxdlib import direct, dm
 from rxdlib.command import run
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
-from rxdlib.lab import DISK
+from rxdlib.lab import DISK, counted, prepare
 from rxdlib.sampled import sampled
 
 MODES = ("writethrough", "writearound", "passthrough")
-
-
-def prepare(size=4 * MIB, generation=1):
-    data = stamp(0, size, generation)
-    direct.write(DISK, 0, data)
-    return data
-
-
-def counted(cache, function, *args):
-    before = cache.status()
-    result = function(*args)
-    return cache.status().since(before), result
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -14,17 +14,11 @@ from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, run
 from rxdlib.control import Control
 from rxdlib.direct import BLOCK, MIB, SECTOR, Direct, stamp
-from rxdlib.lab import DISK, LONG
+from rxdlib.lab import DISK, LONG, prepare
 from rxdlib.outcome import ok, refused
 
 SIZE = 16 * MIB
 PATIENCE = 60
-
-
-def prepare(size=SIZE, generation=1):
-    data = stamp(0, size, generation)
-    direct.write(DISK, 0, data)
-    return data
 
 
 def read_all(cache, size=SIZE):
@@ -102,7 +96,7 @@ def test_minimum_in_table_and_status(lab):
 
 def test_drop_caches_takes_what_is_lent(lab):
     """All shrinkers are called, in a task of the machine's own kernel."""
-    data = prepare()
+    data = prepare(SIZE)
     ramdisk = lab.ramdisk(SIZE)
     name = lab.mapped(f"0 32768 rxcache {DISK} {ramdisk.path} 0 2 min_size 4194304")
     assert direct.read(f"/dev/mapper/{name}", 0, SIZE) == data
@@ -155,7 +149,7 @@ def test_nothing_is_lent_after_a_failed_resume(lab):
 
 
 def test_table_limits_the_cache(lab):
-    data = prepare()
+    data = prepare(SIZE)
     ramdisk = lab.ramdisk(SIZE)
     name = lab.mapped(f"0 32768 rxcache {DISK} {ramdisk.path} 0 2 size 4194304")
     for _ in range(2):
@@ -167,7 +161,7 @@ def test_table_limits_the_cache(lab):
 
 def test_smaller_and_larger(lab):
     """Only what no longer fits goes, and its memory is free; then the cache fills again."""
-    data = prepare()
+    data = prepare(SIZE)
     cache = lab.cache(SIZE, cache_size=SIZE)
     assert read_all(cache) == data
     assert used(cache) == SIZE
@@ -211,7 +205,7 @@ def test_no_suspension(lab):
 
 def test_hot_blocks_stay(lab):
     """What is used often stays in the cache, when its size falls and then beside a scan."""
-    prepare()
+    prepare(SIZE)
     cache = lab.cache(SIZE, cache_size=SIZE)
     hot = range(0, 2 * MIB, BLOCK)
     with Direct(cache.path) as device:
@@ -237,7 +231,7 @@ def test_hot_blocks_stay(lab):
 
 def test_suspended(lab):
     """A message to a suspended cache takes effect when it is resumed."""
-    data = prepare()
+    data = prepare(SIZE)
     cache = lab.cache(SIZE, cache_size=SIZE)
     read_all(cache)
     run("dmsetup", "suspend", cache.name)
@@ -251,7 +245,7 @@ def test_suspended(lab):
 
 def test_next_table(lab):
     """A reload with the table as printed keeps the size; a table without one ends the limit."""
-    data = prepare()
+    data = prepare(SIZE)
     cache = lab.cache(SIZE, cache_size=SIZE)
     read_all(cache)
     resize(cache, 4 * MIB)
@@ -276,7 +270,7 @@ def test_ramdisk_afterwards(lab):
 
 def test_beside_mem_limit(lab):
     """The lower one of the two limits counts, and neither changes the other."""
-    prepare()
+    prepare(SIZE)
     cache = lab.cache(SIZE, cache_size=SIZE)
     cache.ramdisk.set_attribute("mem_limit", 4 * MIB)
     resize(cache, 8 * MIB)
@@ -289,7 +283,7 @@ def test_beside_mem_limit(lab):
 
 
 def test_large_blocks(lab):
-    data = prepare()
+    data = prepare(SIZE)
     cache = lab.cache(SIZE, cache_size=SIZE, block_size=64 * 1024)
     read_all(cache)
     resize(cache, MIB)
@@ -430,7 +424,7 @@ def status_of(name):
 
 
 def test_rxadm(lab):
-    prepare()
+    prepare(SIZE)
     cache = lab.cache(SIZE, cache_size=SIZE)
     read_all(cache)
     assert status_of(cache.name)["limit"] is None

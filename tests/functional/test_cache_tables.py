@@ -13,19 +13,7 @@ from rxdlib.command import CommandError, run, rxadm
 from rxdlib.configuration import DEVICE
 from rxdlib.control import RESIZE_FORCE
 from rxdlib.direct import BLOCK, MIB, SECTOR, Direct, stamp
-from rxdlib.lab import DISK, is_there
-
-
-def prepare(size=4 * MIB, generation=1):
-    data = stamp(0, size, generation)
-    direct.write(DISK, 0, data)
-    return data
-
-
-def counted(cache, function, *args):
-    before = cache.status()
-    result = function(*args)
-    return cache.status().since(before), result
+from rxdlib.lab import DISK, counted, is_there, prepare
 
 
 def test_reload_stays_warm(lab):

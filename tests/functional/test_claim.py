@@ -12,13 +12,7 @@ from rxdlib import direct, dm
 from rxdlib.command import run, rxadm
 from rxdlib.control import CLONE_EXPENDABLE, CREATE_RESERVE, Control, changed_all
 from rxdlib.direct import BLOCK, MIB, SECTOR, Direct, stamp
-from rxdlib.lab import DISK, Cache, state
-
-
-def prepare(size=4 * MIB, generation=1):
-    data = stamp(0, size, generation)
-    direct.write(DISK, 0, data)
-    return data
+from rxdlib.lab import DISK, Cache, prepare, state
 
 
 def table(ramdisk, size=4 * MIB, origin=DISK):

@@ -9,10 +9,10 @@ import re
 import tempfile
 import time
 
-from . import dm, modules
+from . import direct, dm, modules
 from .command import run
 from .control import CREATE_OVERCOMMIT, MAP_MAX, NODE, SIZE_MAX, Control, map_all
-from .direct import MIB, SECTOR
+from .direct import MIB, SECTOR, stamp
 
 # One guest sets RXD_LONG and runs long enough to find faults that occur once in 1000 runs.
 LONG = bool(os.environ.get("RXD_LONG"))
@@ -35,6 +35,20 @@ def bytes_read(path):
     """The number of bytes that were read from a disk so far."""
     with open(f"/sys/dev/block/{dm.number(path)}/stat", encoding="ascii") as file:
         return int(file.read().split()[2]) * SECTOR
+
+
+def prepare(size=4 * MIB, generation=1):
+    """Write known data to the disk, not through a cache; return the data."""
+    data = stamp(0, size, generation)
+    direct.write(DISK, 0, data)
+    return data
+
+
+def counted(cache, function, *args):
+    """The counters that a call changes, and its result."""
+    before = cache.status()
+    result = function(*args)
+    return cache.status().since(before), result
 
 
 def is_there(path):
