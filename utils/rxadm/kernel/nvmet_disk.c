@@ -4,7 +4,6 @@
  * an existing export with the one that is requested.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "device/device_users.h"
 #include "device/dm.h"
 #include "device/nvmet.h"
+#include "device/nvmet_key.h"
 #include "device/nvmet_locks.h"
 #include "kernel/attributes.h"
 #include "kernel/cache_map.h"
@@ -28,65 +28,7 @@
 #include "kernel/rxcache.h"
 
 #define NQN_OF_UUID	"nqn.2014-08.org.nvmexpress:uuid:"
-#define KEY_PREFIX	"DHHC-1:"
-#define KEY_MAX		256
 #define MACHINE_ID	"/etc/machine-id"
-
-static enum exit_code check_key_file(const char *path, int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return report(exit_code_of(errno), "key file '%s': %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return report(EXIT_PARAMETERS, "key file '%s': is not a file", path);
-	if (st.st_mode & 077)
-		return report(EXIT_PARAMETERS,
-			      "key file '%s': is accessible to other users (mode %04o); its mode must be 0600",
-			      path, st.st_mode & 07777);
-	if (st.st_uid && st.st_uid != geteuid())
-		return report(EXIT_PARAMETERS,
-			      "key file '%s': belongs to another user (UID %u); its owner must be root",
-			      path, st.st_uid);
-	return EXIT_OK;
-}
-
-static bool is_key(const char *text)
-{
-	static const char characters[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=:-";
-	size_t length = strlen(text);
-
-	return !strncmp(text, KEY_PREFIX, strlen(KEY_PREFIX)) &&
-	       length > strlen(KEY_PREFIX) && length < KEY_MAX && text[length - 1] == ':' &&
-	       strspn(text, characters) == length;
-}
-
-static enum exit_code read_key(const char *path, char **key)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	char text[KEY_MAX + 1];
-	enum exit_code ret;
-	ssize_t length;
-
-	if (fd < 0)
-		return report(exit_code_of(errno), "key file '%s': %s", path, strerror(errno));
-	ret = check_key_file(path, fd);
-	length = ret ? 0 : read(fd, text, KEY_MAX);
-	if (length < 0)
-		ret = report(exit_code_of(errno), "key file '%s': %s", path, strerror(errno));
-	close(fd);
-	if (ret)
-		return ret;
-	text[length] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	if (!is_key(text))
-		return report(EXIT_PARAMETERS,
-			      "key file '%s': must hold a line that begins with %s; 'nvme gen-dhchap-key' generates one",
-			      path, KEY_PREFIX);
-	*key = copy_text(text);
-	return EXIT_OK;
-}
 
 /*
  * Derive a UUID that is the same after each boot, but differs between machines. RAM disks of two
@@ -196,7 +138,7 @@ enum exit_code nvmet_disk_find(const struct export_request *request, struct nvme
 	disk->sequence = disk_sequence(disk->dev.number);
 	ret = identify(request, disk);
 	if (!ret && request->key_path)
-		ret = read_key(request->key_path, &disk->key);
+		ret = nvmet_key_read(request->key_path, &disk->key);
 	return ret;
 }
 
@@ -372,11 +314,8 @@ void export_state_release(struct export_state *state)
 	*state = (struct export_state){ 0 };
 }
 
-/**
- * nvmet_disk_check_users - refuse a device that has users, such as an export, but do not wait
- * @disk: the device
- */
-enum exit_code nvmet_disk_check_users(const struct nvmet_disk *disk)
+/* Refuse a device that has users, such as an export, but do not wait. */
+static enum exit_code check_users(const struct nvmet_disk *disk)
 {
 	char *users = users_of(disk->dev.number);
 	enum exit_code ret = EXIT_OK;
@@ -385,6 +324,52 @@ enum exit_code nvmet_disk_check_users(const struct nvmet_disk *disk)
 		ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first",
 			     disk->dev.what, disk->dev.path, users);
 	free(users);
+	return ret;
+}
+
+static enum exit_code check_nqn_is_free(const char *nqn)
+{
+	if (nvmet_exists("subsystems", nqn))
+		return report(EXIT_BUSY,
+			      "NQN '%s': exists already; give %s, or end that export first",
+			      nqn, advice("another --nqn", "another nqn"));
+	return EXIT_OK;
+}
+
+/* A host has one key for all subsystems: refuse to change the key of an existing host. */
+static enum exit_code check_host_key(const char *host, const char *key)
+{
+	enum exit_code ret = EXIT_OK;
+	char *now;
+
+	if (!nvmet_exists("hosts", host))
+		return EXIT_OK;
+	now = nvmet_host_key(host);
+	if (strcmp(now, key ? key : ""))
+		ret = report(EXIT_BUSY,
+			     "host '%s': is allowed by another export with %s; give the same here",
+			     host, *now && key ? "another key" : *now ? "a key" : "no key");
+	free(now);
+	return ret;
+}
+
+/**
+ * nvmet_disk_check_free - refuse what another process may have taken in a wait, but do not wait
+ * @request: the export
+ * @disk: the device, which may have an export of another name
+ *
+ * The caller has exports_lock().
+ */
+enum exit_code nvmet_disk_check_free(const struct export_request *request,
+				     const struct nvmet_disk *disk)
+{
+	enum exit_code ret = check_users(disk);
+	size_t i;
+
+	if (!ret)
+		ret = check_nqn_is_free(disk->nqn);
+	for (i = 0; !ret && i < request->host_count; i++)
+		ret = check_host_key(request->hosts[i], disk->key);
 	return ret;
 }
 
@@ -443,7 +428,7 @@ enum exit_code nvmet_disk_check_unused(const struct nvmet_disk *disk)
 {
 	enum exit_code ret;
 
-	ret = nvmet_disk_check_users(disk);
+	ret = check_users(disk);
 	if (!ret)
 		ret = check_unheld(&disk->dev);
 	if (ret)

@@ -54,7 +54,8 @@ struct nvmet_disk {
 };
 
 enum exit_code nvmet_disk_find(const struct export_request *request, struct nvmet_disk *disk);
-enum exit_code nvmet_disk_check_users(const struct nvmet_disk *disk);
+enum exit_code nvmet_disk_check_free(const struct export_request *request,
+				     const struct nvmet_disk *disk);
 enum exit_code nvmet_disk_check_unused(const struct nvmet_disk *disk);
 void nvmet_disk_release(struct nvmet_disk *disk);
 

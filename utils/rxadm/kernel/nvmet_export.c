@@ -184,32 +184,6 @@ enum exit_code unexport_devices(char *const *names, bool gone_ok, bool dry_run)
 #define MODEL		"RXD"
 #define SERIAL_DIGITS	20	/* length of the field in NVMe */
 
-static enum exit_code check_nqn_is_free(const char *nqn)
-{
-	if (nvmet_exists("subsystems", nqn))
-		return report(EXIT_BUSY,
-			      "NQN '%s': exists already; give %s, or end that export first",
-			      nqn, advice("another --nqn", "another nqn"));
-	return EXIT_OK;
-}
-
-/* A host has one key for all subsystems: refuse to change the key of an existing host. */
-static enum exit_code check_host_key(const char *host, const char *key)
-{
-	enum exit_code ret = EXIT_OK;
-	char *now;
-
-	if (!nvmet_exists("hosts", host))
-		return EXIT_OK;
-	now = nvmet_host_key(host);
-	if (strcmp(now, key ? key : ""))
-		ret = report(EXIT_BUSY,
-			     "host '%s': is allowed by another export with %s; give the same here",
-			     host, *now && key ? "another key" : *now ? "a key" : "no key");
-	free(now);
-	return ret;
-}
-
 static void plan_subsystem(struct steps *plan, const struct export_request *request,
 			   const struct nvmet_disk *disk)
 {
@@ -394,12 +368,7 @@ static enum exit_code make_export(const struct export_request *request,
 	enum exit_code ret;
 	size_t i;
 
-	/* Another process may have exported it under another name meanwhile. */
-	ret = nvmet_disk_check_users(disk);
-	if (!ret)
-		ret = check_nqn_is_free(disk->nqn);
-	for (i = 0; !ret && i < request->host_count; i++)
-		ret = check_host_key(request->hosts[i], disk->key);
+	ret = nvmet_disk_check_free(request, disk);
 	if (ret)
 		return ret;
 
