@@ -3,6 +3,7 @@
 
 import contextlib
 import fcntl
+import functools
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import uuid
 import pytest
 
 from rxdlib import dm, nvme
-from rxdlib.command import ENVIRONMENT, KERNEL, program, run, rxadm
+from rxdlib.command import ENVIRONMENT, KERNEL, program, run
 from rxdlib.configuration import NAMESPACE, complaints, disk_of, exporting
 from rxdlib.direct import MIB
 
@@ -147,13 +148,28 @@ def ramdisk(config):
     return ok("create", "--size", "4M")
 
 
+@functools.cache
+def locks():
+    # To close it at any place would give all locks back.
+    return os.open(LOCKS, os.O_RDWR | os.O_CREAT, 0o600)
+
+
 @contextlib.contextmanager
-def locked(nqn=""):
-    """Another process has the lock of an export, or that of the target."""
-    key = int.from_bytes(uuid.uuid5(NAMESPACE, nqn).bytes[:8], sys.byteorder)
-    with open(os.open(LOCKS, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, key % (2 ** 63 - 2) + 1)
+def locked(nqn="", key=None):
+    """Another process has the lock of an export, that of the target, or that of a key."""
+    key = key or int.from_bytes(uuid.uuid5(NAMESPACE, nqn).bytes[:8], sys.byteorder)
+    byte = (1, key % (2 ** 63 - 2) + 1)
+    fcntl.lockf(locks(), fcntl.LOCK_EX | fcntl.LOCK_NB, *byte)
+    try:
         yield
+    finally:
+        fcntl.lockf(locks(), fcntl.LOCK_UN, *byte)
+
+
+def data_of(disk):
+    """The key of the lock that, for example, 'rxadm clear' has."""
+    with open(f"/sys/class/block/{os.path.basename(disk)}/diskseq", encoding="ascii") as file:
+        return 1 << 61 | int(file.read())
 
 
 def begin_waiting(*args):
@@ -198,12 +214,16 @@ def test_export_after_the_end_of_a_killed_process(made):
 
 
 @pytest.mark.one_kernel
-def test_export_of_a_disk_that_was_replaced(made):
-    """The disk is another one after the wait: it does not get the NQN and UUID of the first."""
-    with locked():
-        process = begin_waiting("export", made, *ANY)
-        ok("remove", "--force", made)
-        assert ok("create", "--size", "4M") == made
+@pytest.mark.parametrize("key_of", [data_of, lambda disk: None], ids=["data", "target"])
+def test_export_of_a_disk_that_was_replaced(config, key_of):
+    """The disk is another one after any wait: it does not get the NQN and UUID of the first."""
+    config.write("[ramdisk b]\nsize = 4M\n")
+    config.ok()
+    disk = disk_of("ramdisk/b").path
+    with locked(key=key_of(disk)):
+        process = begin_waiting("export", disk, *ANY)
+        config.ok("--stop")
+        assert ok("create", "--size", "4M") == disk
     _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == BUSY and "was replaced" in errors, errors
     assert nvme.tree() == []
@@ -366,17 +386,44 @@ def test_stop_of_an_export_that_is_gone(config):
     config.ok("--stop")
 
 
+@contextlib.contextmanager
+def replaced(config, lab, cached):
+    number = dm.number(cached)
+    config.ok("--stop")
+    _, other = lab.linear(MIB)
+    config.ok()
+    assert dm.number(other) == number != dm.number(cached)
+    yield
+
+
+@contextlib.contextmanager
+def renamed(*_):
+    run("dmsetup", "rename", "c", "rxdtest-renamed")
+    run("dmsetup", "create", "c", "--table", "0 2048 zero")
+    yield
+    run("dmsetup", "remove", "c")
+    run("dmsetup", "rename", "rxdtest-renamed", "c")
+
+
 @pytest.mark.one_kernel
-def test_export_of_a_cached_disk_that_was_replaced(config, lab, cached):
-    with locked():
-        process = begin_waiting("export", cached, *ANY)
-        number = dm.number(cached)
+@pytest.mark.parametrize("changed", [replaced, renamed])
+def test_export_of_a_cached_disk_that_was_replaced(config, lab, cached, changed):
+    with contextlib.ExitStack() as stack:
+        with locked():
+            process = begin_waiting("export", cached, *ANY)
+            stack.enter_context(changed(config, lab, cached))
+        _, errors = process.communicate(timeout=SECONDS)
+        assert process.returncode == BUSY and "was replaced" in errors, errors
+        assert nvme.tree() == []
+
+
+@pytest.mark.one_kernel
+def test_export_of_a_cached_disk_that_is_gone(config, cached):
+    with locked(NQN):
+        process = begin_waiting("export", cached, *ANY, "--nqn", NQN)
         config.ok("--stop")
-        _, other = lab.linear(MIB)
-        config.ok()
-        assert dm.number(other) == number != dm.number(cached)
     _, errors = process.communicate(timeout=SECONDS)
-    assert process.returncode == BUSY and "was replaced" in errors, errors
+    assert process.returncode == DEVICE and cached in errors and "RAM" not in errors, errors
     assert nvme.tree() == []
 
 

@@ -56,6 +56,12 @@ static int compare_sequence(dev_t disk, const char *sequence)
 	return err;
 }
 
+/* Return: whether a disk has an earlier result of disk_sequence(). */
+bool disk_is_same(dev_t disk, const char *sequence)
+{
+	return !compare_sequence(disk, sequence);
+}
+
 /**
  * disk_check_same - report if a disk is gone, or if another disk has its device number
  * @dev: the disk

@@ -19,6 +19,7 @@ struct disk_seen {
 };
 
 char *disk_sequence(dev_t disk);
+bool disk_is_same(dev_t disk, const char *sequence);
 enum exit_code disk_check_same(const struct device *dev, const char *sequence);
 
 enum exit_code disk_images_set(const char *sequence, uint64_t id);

@@ -435,3 +435,17 @@ enum exit_code nvmet_disk_check_unused(const struct nvmet_disk *disk)
 		return ret;
 	return disk->index < 0 ? check_cache_closed(disk) : check_ramdisk_closed(disk);
 }
+
+/**
+ * nvmet_disk_check_same - report if the path of a device leads to another one by now
+ * @disk: the device
+ */
+enum exit_code nvmet_disk_check_same(const struct nvmet_disk *disk)
+{
+	struct stat st;
+
+	if (!stat(disk->path, &st) && disk_is_same(st.st_rdev, disk->sequence))
+		return EXIT_OK;
+	return report(EXIT_BUSY, "%s '%s': was replaced meanwhile; the new one is not exported",
+		      disk->dev.what, disk->dev.path);
+}

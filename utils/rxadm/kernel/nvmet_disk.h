@@ -57,6 +57,7 @@ enum exit_code nvmet_disk_find(const struct export_request *request, struct nvme
 enum exit_code nvmet_disk_check_free(const struct export_request *request,
 				     const struct nvmet_disk *disk);
 enum exit_code nvmet_disk_check_unused(const struct nvmet_disk *disk);
+enum exit_code nvmet_disk_check_same(const struct nvmet_disk *disk);
 void nvmet_disk_release(struct nvmet_disk *disk);
 
 #endif /* RXADM_KERNEL_NVMET_DISK_H */

@@ -337,34 +337,48 @@ static enum exit_code step_error(const struct export_request *request,
 	return report(exit_code_of(err), "cannot create '%s': %s", step->path, strerror(err));
 }
 
-static enum exit_code run_plan(const struct export_request *request,
-			       const struct nvmet_disk *disk, const struct steps *plan)
+static enum exit_code run_steps(const struct export_request *request,
+				const struct nvmet_disk *disk, const struct steps *steps)
 {
 	const struct step *failed;
+	int err = steps_run(steps, &failed);
+
+	return err ? step_error(request, disk, failed, err) : EXIT_OK;
+}
+
+/* @offer: what comes last, so that hosts reach the device */
+static enum exit_code run_plan(const struct export_request *request,
+			       const struct nvmet_disk *disk, const struct steps *plan,
+			       const struct steps *offer)
+{
 	enum exit_code ret;
 	int err;
 
 	if (request->dry_run) {
 		steps_print(plan);
+		steps_print(offer);
 		return EXIT_OK;
 	}
 	err = nvmet_records_begin();
 	if (err)
 		return report(exit_code_of(err), "cannot write the record " NVMET_RECORDS ": %s",
 			      strerror(err));
-	err = steps_run(plan, &failed);
-	if (!err)
-		return EXIT_OK;
-	ret = step_error(request, disk, failed, err);
+	ret = run_steps(request, disk, plan);
+	/* While the target has it open, no other disk gets its number. Only now compare it. */
+	if (!ret)
+		ret = nvmet_disk_check_same(disk);
+	if (!ret)
+		ret = run_steps(request, disk, offer);
 	/* The link from the port is the last step. */
-	export_undo(disk->nqn);
+	if (ret)
+		export_undo(disk->nqn);
 	return ret;
 }
 
 static enum exit_code make_export(const struct export_request *request,
 				  const struct nvmet_disk *disk)
 {
-	struct steps plan = { 0 };
+	struct steps plan = { 0 }, offer = { 0 };
 	enum exit_code ret;
 	size_t i;
 
@@ -376,9 +390,10 @@ static enum exit_code make_export(const struct export_request *request,
 	for (i = 0; i < request->host_count; i++)
 		plan_host(&plan, request, disk, request->hosts[i]);
 	plan_namespace(&plan, disk);
-	ret = plan_port(&plan, request, disk);
+	ret = plan_port(&offer, request, disk);
 	if (!ret)
-		ret = run_plan(request, disk, &plan);
+		ret = run_plan(request, disk, &plan, &offer);
+	steps_free(&offer);
 	steps_free(&plan);
 	return ret;
 }
@@ -405,10 +420,8 @@ static enum exit_code lock_disk(const struct export_request *request,
 {
 	enum exit_code ret;
 
-	if (disk->index < 0) {
-		ret = disk_check_same(&disk->dev, disk->sequence);
-		return ret ? ret : check_and_make(request, disk);
-	}
+	if (disk->index < 0)
+		return check_and_make(request, disk);
 	ret = disk_lock(&disk->dev, disk->sequence, DISK_LOCK_DATA);
 	if (!ret) {
 		ret = check_and_make(request, disk);
