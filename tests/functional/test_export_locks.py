@@ -386,6 +386,36 @@ def test_stop_of_an_export_that_is_gone(config):
     config.ok("--stop")
 
 
+def make_export(nqn, device):
+    """Make it at port 1 as another process would, which has the locks."""
+    subsystem = f"{nvme.ROOT}/subsystems/{nqn}"
+    os.symlink(device, f"{nvme.RECORDS}/subsystems/{nqn}")
+    for path in subsystem, f"{subsystem}/namespaces/1":
+        os.mkdir(path)
+    for name, text in ("attr_allow_any_host", "1"), ("namespaces/1/device_path", device), \
+            ("namespaces/1/enable", "1"):
+        with open(f"{subsystem}/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+    os.symlink(subsystem, f"{nvme.ROOT}/ports/1/subsystems/{nqn}")
+
+
+@pytest.mark.one_kernel
+def test_stop_keeps_the_export_of_another_disk(config):
+    """The disk is removed in the wait. Another one has its path then, and is exported."""
+    config.write(EXPORT_B)
+    config.ok()
+    disk = disk_of("ramdisk/b").path
+    with locked():
+        process = begin_waiting("apply", "--config", config.path, "--stop", "export/b")
+        remove_export(NQN)
+        ok("remove", "--force", disk)
+        assert ok("create", "--size", "4M") == disk
+        make_export(f"{NQN}-other", disk)
+    end(process)
+    assert offered() == [f"{NQN}-other"]
+    ok("unexport", disk)
+
+
 @contextlib.contextmanager
 def replaced(config, lab, cached):
     number = dm.number(cached)

@@ -35,6 +35,7 @@ struct ending {
 	const char *name;	/* as the user wrote it */
 	bool is_nqn;
 	struct device dev;	/* unless it is an NQN */
+	char *sequence;		/* as disk_sequence() returns it */
 	bool was_left;		/* see export_find_left() */
 	bool was_busy;
 };
@@ -62,6 +63,8 @@ static enum exit_code find_ending(const char *name, struct ending *ending)
 	ret = ending->is_nqn ? check_nqn(name) : device_find_named("device", name, &ending->dev);
 	if (ret)
 		return ret;
+	if (!ending->is_nqn)
+		ending->sequence = disk_sequence(ending->dev.number);
 	path = ending->is_nqn ? NULL : device_path(ending->dev.number);
 	ret = export_find_left(ending->is_nqn ? name : NULL, path, &ending->was_busy,
 			       &ending->was_left);
@@ -101,13 +104,16 @@ static enum exit_code find_nqns(const struct ending *ending, bool gone_ok, struc
 	bool found = ending->was_left || ending->was_busy;
 	struct nvmet_exports exports;
 	enum exit_code ret = EXIT_OK;
+	bool same;
 	size_t i;
 
+	/* Another disk may have the number, and an export, after the wait. */
+	same = !ending->sequence || disk_is_same(ending->dev.number, ending->sequence);
 	nvmet_exports_read(&exports);
 	for (i = 0; !ret && i < exports.count; i++) {
 		export = &exports.list[i];
 		if (ending->is_nqn ? strcmp(export->nqn, ending->name) != 0 :
-				     !nvmet_export_is_of(export, ending->dev.number))
+				     !same || !nvmet_export_is_of(export, ending->dev.number))
 			continue;
 		if (!export->ours) {
 			foreign = export;
@@ -158,25 +164,25 @@ static enum exit_code unexport(const struct ending *endings, size_t count, bool 
  */
 enum exit_code unexport_devices(char *const *names, bool gone_ok, bool dry_run)
 {
-	enum exit_code first = exports_lock(), ret;
+	enum exit_code first = EXIT_OK, ret;
 	struct ending *endings = NULL;
 	size_t count, i;
 
-	if (first)
-		return first;
+	/* Before anything that waits: the names are those of these disks. */
 	for (count = 0; names[count]; count++) {
 		endings = resize_array(endings, count + 1, sizeof(*endings));
 		ret = find_ending(names[count], &endings[count]);
 		first = first ? first : ret;
 	}
-	exports_unlock();
 	/* If one of these exports is left, and its end may wait, unexport() ends it. */
 	if (!first)
 		first = exports_clean_up(NULL, dry_run);
 	if (!first)
 		first = unexport(endings, count, gone_ok, dry_run);
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count; i++) {
+		free(endings[i].sequence);
 		device_release(&endings[i].dev);
+	}
 	free(endings);
 	return first;
 }
