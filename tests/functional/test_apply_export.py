@@ -246,6 +246,20 @@ def test_disk_that_cannot_be_asked_for(config, when, error):
 
 
 @pytest.mark.one_kernel
+def test_exports_that_cannot_be_read(config):
+    """The disk may be exported."""
+    config.write(SHARED + DISK_A)
+    config.ok()
+    before = everything()
+    result = run("strace", "-o", "/dev/null", "-P", f"{nvme.ROOT}/subsystems", "-e",
+                 "trace=openat", "-e", "inject=openat:error=EMFILE", program("rxadm"), "apply",
+                 "--config", config.path, "--stop", "export/e", check=False)
+    assert result.returncode == DEVICE and "cannot read the exports" in result.stderr, result
+    assert everything() == before and "export-e" in records()
+    config.ok("--stop")
+
+
+@pytest.mark.one_kernel
 def test_machine_without_an_id(config):
     with open(nvme.MACHINE_ID, encoding="ascii") as file:
         old = file.read()

@@ -63,6 +63,17 @@ static enum exit_code cannot_read(int err)
 		      strerror(err));
 }
 
+/**
+ * exports_read - list all exports as nvmet_exports_read() does, or report why not
+ * @exports: out: to be freed by nvmet_exports_free(), also after an error
+ */
+enum exit_code exports_read(struct nvmet_exports *exports)
+{
+	int err = nvmet_exports_read(exports);
+
+	return err ? cannot_read(err) : EXIT_OK;
+}
+
 static enum exit_code remove_part(const char *nqn, enum nvmet_part part)
 {
 	enum exit_code ret = EXIT_OK;
@@ -347,7 +358,8 @@ static bool is_closed(const char *nqn)
  * nvmet_exports_of - describe how a device is exported
  * @number: the device
  *
- * Return: allocated text such as "NQN (tcp 192.0.2.1:4420)", or NULL if it is not.
+ * Return: allocated text such as "NQN (tcp 192.0.2.1:4420)", or NULL if it is not. If some exports
+ * cannot be read, the text says so: the device may be in use.
  */
 char *nvmet_exports_of(dev_t number)
 {
@@ -355,8 +367,11 @@ char *nvmet_exports_of(dev_t number)
 	struct nvmet_exports exports;
 	char *text = NULL;
 	size_t i;
+	int err;
 
-	nvmet_exports_read(&exports);
+	err = nvmet_exports_read(&exports);
+	if (err)
+		append_text(&text, "unknown (" NVMET_ROOT ": %s)", strerror(err));
 	for (i = 0; i < exports.count; i++) {
 		export = &exports.list[i];
 		if (nvmet_export_is_of(export, number) &&

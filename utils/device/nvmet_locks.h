@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "device/nvmet.h"
 
 enum exit_code exports_lock(void);
 void exports_unlock(void);
@@ -13,6 +14,7 @@ enum exit_code export_lock(const char *nqn);
 void export_unlock(const char *nqn);
 enum exit_code export_wait(const char *nqn, const char *device);
 
+enum exit_code exports_read(struct nvmet_exports *exports);
 void export_undo(const char *nqn);
 enum exit_code export_take_back(const char *nqn, bool dry_run);
 enum exit_code export_end(const char *nqn, const char *record, bool dry_run);

@@ -212,27 +212,27 @@ static bool has_other_name(const struct nvmet_names *names, const char *name)
 	return false;
 }
 
-/* Return true if a port offers a subsystem other than @nqn. */
+/* Return true if a port offers a subsystem other than @nqn, or if that is unknown. */
 static bool port_is_used(const char *port, const char *nqn)
 {
 	struct nvmet_names subsystems;
 	bool used;
 
-	nvmet_names_read(&subsystems, NVMET_ROOT "/ports/%s/subsystems", port);
-	used = has_other_name(&subsystems, nqn);
+	used = nvmet_names_read(&subsystems, NVMET_ROOT "/ports/%s/subsystems", port) ||
+	       has_other_name(&subsystems, nqn);
 	nvmet_names_free(&subsystems);
 	return used;
 }
 
-/* Return true if a host may connect to a subsystem other than @nqn. */
+/* Return true if a host may connect to a subsystem other than @nqn, or if that is unknown. */
 static bool host_is_used(const char *host, const char *nqn)
 {
 	struct nvmet_names subsystems;
-	bool used = false;
 	const char *name;
+	bool used;
 	int i;
 
-	nvmet_names_read(&subsystems, NVMET_ROOT "/subsystems");
+	used = nvmet_names_read(&subsystems, NVMET_ROOT "/subsystems");
 	for (i = 0; !used && i < subsystems.count; i++) {
 		name = subsystems.entries[i]->d_name;
 		used = (!nqn || strcmp(name, nqn)) && nvmet_allows(name, host);

@@ -176,8 +176,8 @@ enum exit_code export_find(const char *device, bool wait, struct export_state *s
 	if (ret)
 		return ret;
 	state->left = busy || left;
-	nvmet_exports_read(&exports);
-	for (i = 0; i < exports.count && !state->nqn; i++) {
+	ret = exports_read(&exports);
+	for (i = 0; !ret && i < exports.count && !state->nqn; i++) {
 		export = &exports.list[i];
 		if (!nvmet_export_is_of(export, dev.number) ||
 		    (export->ours && (left || !export->address)))
@@ -188,20 +188,19 @@ enum exit_code export_find(const char *device, bool wait, struct export_state *s
 	}
 	nvmet_exports_free(&exports);
 	device_release(&dev);
-	return EXIT_OK;
+	return ret;
 }
 
 /**
- * export_is_made - return whether rxadm made an export, of any device
+ * export_is_made - return whether rxadm made an export, of any device, or may have made it
  * @nqn: the name of the export, or NULL for any
  */
 bool export_is_made(const char *nqn)
 {
 	struct nvmet_exports exports;
-	bool found = false;
+	bool found = nvmet_exports_read(&exports);
 	size_t i;
 
-	nvmet_exports_read(&exports);
 	for (i = 0; !found && i < exports.count; i++)
 		found = exports.list[i].ours && (!nqn || !strcmp(exports.list[i].nqn, nqn));
 	nvmet_exports_free(&exports);
@@ -317,9 +316,11 @@ void export_state_release(struct export_state *state)
 /* Refuse a device that has users, such as an export, but do not wait. */
 static enum exit_code check_users(const struct nvmet_disk *disk)
 {
-	char *users = users_of(disk->dev.number);
-	enum exit_code ret = EXIT_OK;
+	struct nvmet_exports exports;
+	enum exit_code ret = exports_read(&exports);
+	char *users = ret ? NULL : users_of(disk->dev.number);
 
+	nvmet_exports_free(&exports);
 	if (users)
 		ret = report(EXIT_BUSY, "%s '%s': is in use (%s); release it there first",
 			     disk->dev.what, disk->dev.path, users);

@@ -103,13 +103,13 @@ static enum exit_code find_nqns(const struct ending *ending, bool gone_ok, struc
 	const struct nvmet_export *export;
 	bool found = ending->was_left || ending->was_busy;
 	struct nvmet_exports exports;
-	enum exit_code ret = EXIT_OK;
+	enum exit_code ret;
 	bool same;
 	size_t i;
 
 	/* Another disk may have the number, and an export, after the wait. */
 	same = !ending->sequence || disk_is_same(ending->dev.number, ending->sequence);
-	nvmet_exports_read(&exports);
+	ret = exports_read(&exports);
 	for (i = 0; !ret && i < exports.count; i++) {
 		export = &exports.list[i];
 		if (ending->is_nqn ? strcmp(export->nqn, ending->name) != 0 :
