@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import functools
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -271,6 +272,25 @@ def test_apply_while_the_export_is_made(config):
     output, errors = process.communicate(timeout=SECONDS)
     assert (process.returncode, output, complaints(errors)) == (0, "", [])
     assert end(other) == NQN
+    assert offered() == [NQN]
+    config.ok("--stop")
+
+
+@pytest.mark.one_kernel
+def test_apply_before_the_export_is_made(config):
+    """Another process makes it after apply has looked: that is what apply wants."""
+    config.write(EXPORT_B)
+    config.ok("ramdisk/b")
+    log = config.folder / "log"
+    log.touch()
+    # It looks whether the disk is exported, and then begins to export it.
+    process = begin("strace", "-f", "-o", log, "-P", nvme.MACHINE_ID, "-e", "trace=openat", "-e",
+                    "inject=openat:signal=STOP:when=2", program("rxadm"), "apply", "--config",
+                    config.path, "export/b")
+    until(lambda: "stopped by SIGSTOP" in log.read_text() or process.poll() is not None)
+    ok("export", disk_of("ramdisk/b").path, *ANY, "--nqn", NQN)
+    os.kill(int(log.read_text().split()[0]), signal.SIGCONT)
+    assert "export ramdisk/b" in end(process)
     assert offered() == [NQN]
     config.ok("--stop")
 

@@ -399,6 +399,7 @@ static enum exit_code make_export(struct plan *plan)
 	if (!device)
 		return no_device(plan);
 	request.device = device;
+	request.may_exist = true;
 	signals_block();
 	ret = export_device(&request, &nqn);
 	signals_allow();
@@ -421,13 +422,14 @@ static enum exit_code end_export(struct plan *plan)
 	return ret;
 }
 
-static void plan_export(struct plan *plan)
+static enum exit_code plan_export(struct plan *plan)
 {
 	char *address = export_address(&plan->section->export);
 
 	plan_step(plan, make_export, "export %s (%s)", plan->section->values[CONFIG_DEVICE].text,
 		  address);
 	free(address);
+	return EXIT_OK;
 }
 
 /**
@@ -443,10 +445,8 @@ enum exit_code plan_start_export(struct plan *plan)
 
 	if (!device && !(plan->dry_run && plan_is_chosen(disk_section(plan), plan->names)))
 		return no_device(plan);
-	if (!device) {
-		plan_export(plan);
-		return EXIT_OK;
-	}
+	if (!device)
+		return plan_export(plan);
 	request.device = device;
 	request.dry_run = plan->dry_run;
 	ret = export_compare(&request, &state);
@@ -455,7 +455,7 @@ enum exit_code plan_start_export(struct plan *plan)
 			     "device '%s': is exported already, as %s, and not by rxadm; remove that export first",
 			     device, state.nqn);
 	else if (!ret && !state.nqn)
-		plan_export(plan);
+		ret = plan_export(plan);
 	else if (!ret && state.key)
 		ret = plan_fixed(plan, state.key, state.has, state.wants);
 	export_state_release(&state);

@@ -151,6 +151,14 @@ void nvmet_disk_release(struct nvmet_disk *disk)
 	device_release(&disk->dev);
 }
 
+/* Return true if the path still leads to the device. */
+static bool is_same(const struct nvmet_disk *disk)
+{
+	struct stat st;
+
+	return !stat(disk->path, &st) && disk_is_same(st.st_rdev, disk->sequence);
+}
+
 /**
  * export_find - find the export of a device
  * @device: its path
@@ -257,6 +265,25 @@ static void compare_keys(const struct export_request *request, const char *key,
 	}
 }
 
+static enum exit_code compare(const struct export_request *request, const struct nvmet_disk *disk,
+			      bool wait, struct export_state *state)
+{
+	enum exit_code ret = export_find(request->device, wait, state);
+	char *address;
+
+	if (ret || !state->nqn)
+		return ret;
+	address = export_address(request);
+	if (strcmp(state->nqn, disk->nqn))
+		differ(state, "nqn", state->nqn, disk->nqn);
+	if (strcmp(state->address, address))
+		differ(state, "address", state->address, address);
+	compare_hosts(request, state);
+	compare_keys(request, disk->key, state);
+	free(address);
+	return EXIT_OK;
+}
+
 /**
  * export_compare - compare the export of a device with a request
  * @request: the request; unless it is a dry run, wait for others that make or end the export
@@ -266,7 +293,6 @@ enum exit_code export_compare(const struct export_request *request, struct expor
 {
 	struct nvmet_disk disk;
 	enum exit_code ret;
-	char *address;
 
 	*state = (struct export_state){ 0 };
 	ret = nvmet_disk_find(request, &disk);
@@ -274,18 +300,26 @@ enum exit_code export_compare(const struct export_request *request, struct expor
 	if (!ret && !request->dry_run)
 		ret = export_wait(disk.nqn, request->device);
 	if (!ret)
-		ret = export_find(request->device, !request->dry_run, state);
-	if (!ret && state->nqn) {
-		address = export_address(request);
-		if (strcmp(state->nqn, disk.nqn))
-			differ(state, "nqn", state->nqn, disk.nqn);
-		if (strcmp(state->address, address))
-			differ(state, "address", state->address, address);
-		compare_hosts(request, state);
-		compare_keys(request, disk.key, state);
-		free(address);
-	}
+		ret = compare(request, &disk, !request->dry_run, state);
 	nvmet_disk_release(&disk);
+	return ret;
+}
+
+/**
+ * nvmet_disk_find_same - find out whether rxadm has made an export already, but do not wait
+ * @request: the export
+ * @disk: the device; the caller has the lock of its NQN
+ * @found: out: true if it has, and the path still leads to the device
+ */
+enum exit_code nvmet_disk_find_same(const struct export_request *request,
+				    const struct nvmet_disk *disk, bool *found)
+{
+	struct export_state state;
+	enum exit_code ret = compare(request, disk, false, &state);
+
+	/* The target has the device of an export open, so look for the path last. */
+	*found = !ret && state.nqn && state.ours && !state.key && is_same(disk);
+	export_state_release(&state);
 	return ret;
 }
 
@@ -443,9 +477,7 @@ enum exit_code nvmet_disk_check_unused(const struct nvmet_disk *disk)
  */
 enum exit_code nvmet_disk_check_same(const struct nvmet_disk *disk)
 {
-	struct stat st;
-
-	if (!stat(disk->path, &st) && disk_is_same(st.st_rdev, disk->sequence))
+	if (is_same(disk))
 		return EXIT_OK;
 	return report(EXIT_BUSY, "%s '%s': was replaced meanwhile; the new one is not exported",
 		      disk->dev.what, disk->dev.path);

@@ -22,6 +22,7 @@ struct export_request {
 	size_t host_count;
 	bool allow_any_host;
 	const char *key_path;		/* file of the hosts' DH-HMAC-CHAP secret, or NULL */
+	bool may_exist;			/* it is not an error if the same export exists */
 	bool dry_run;			/* only print what would be done */
 };
 
@@ -54,6 +55,8 @@ struct nvmet_disk {
 };
 
 enum exit_code nvmet_disk_find(const struct export_request *request, struct nvmet_disk *disk);
+enum exit_code nvmet_disk_find_same(const struct export_request *request,
+				    const struct nvmet_disk *disk, bool *found);
 enum exit_code nvmet_disk_check_free(const struct export_request *request,
 				     const struct nvmet_disk *disk);
 enum exit_code nvmet_disk_check_unused(const struct nvmet_disk *disk);

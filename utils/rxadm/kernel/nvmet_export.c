@@ -440,14 +440,16 @@ static enum exit_code lock_export(const struct export_request *request,
 				  const struct nvmet_disk *disk)
 {
 	enum exit_code ret = export_lock(disk->nqn);
-	bool found;
+	bool left, found = false;
 
 	if (ret)
 		return ret;
 	/* The process that had the lock may have been killed. */
 	if (!request->dry_run && nvmet_is_ours("subsystems", disk->nqn))
-		ret = export_clean_up(disk->nqn, false, &found);
-	if (!ret)
+		ret = export_clean_up(disk->nqn, false, &left);
+	if (!ret && request->may_exist)
+		ret = nvmet_disk_find_same(request, disk, &found);
+	if (!ret && !found)
 		ret = lock_disk(request, disk);
 	export_unlock(disk->nqn);
 	return ret;
