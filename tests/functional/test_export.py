@@ -559,6 +559,17 @@ def test_folder_that_cannot_be_read(lab, target, command):
 
 
 @pytest.mark.one_kernel
+def test_dry_run_with_a_remnant(lab, target):
+    """What a killed process left is printed once."""
+    lab.ramdisk(MIB)
+    ok("export", "rxd0", *TCP, *ALLOWED)
+    assert inject("rmdir", 1, "signal=KILL", "unexport", "rxd0").returncode < 0
+    lines = ok("unexport", "rxd0", "--dry-run").splitlines()
+    assert lines and len(set(lines)) == len(lines)
+    ok("unexport", "rxd0")
+
+
+@pytest.mark.one_kernel
 def test_signal(lab, target):
     """A signal waits until the export is complete."""
     lab.ramdisk(MIB)

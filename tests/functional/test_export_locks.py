@@ -363,6 +363,17 @@ def test_remnant_that_hangs(config, slow, ends):
     config.ok("--stop")
 
 
+@pytest.mark.one_kernel
+def test_record_that_appears_in_a_wait(made):
+    """Another export is killed after the record of its port, before the port."""
+    with locked(key=data_of(made)):
+        process = begin_waiting("export", made, *ANY, "--nqn", NQN)
+        os.makedirs(f"{nvme.RECORDS}/ports", exist_ok=True)
+        os.symlink("x", f"{nvme.RECORDS}/ports/1")
+    assert end(process) == NQN
+    ok("unexport", made)
+
+
 @pytest.fixture(name="cached")
 def cached_disk(config, slow):
     config.write(f"[cache c]\norigin = {slow[1]}\nsize = 8M\n")

@@ -171,10 +171,8 @@ enum exit_code export_end(const char *nqn, const char *record, bool dry_run)
 /**
  * export_clean_up - remove an export that a killed rxadm left incomplete
  * @nqn: an export of rxadm; the caller has its lock
- * @dry_run: only print what would be done
- * @found: out: true if it is incomplete, else unchanged
  */
-enum exit_code export_clean_up(const char *nqn, bool dry_run, bool *found)
+enum exit_code export_clean_up(const char *nqn)
 {
 	bool complete;
 	int err;
@@ -182,10 +180,7 @@ enum exit_code export_clean_up(const char *nqn, bool dry_run, bool *found)
 	err = nvmet_is_complete(nqn, &complete);
 	if (err)
 		return cannot_read(err);
-	if (complete)
-		return EXIT_OK;
-	*found = true;
-	return export_take_back(nqn, dry_run);
+	return complete ? EXIT_OK : export_take_back(nqn, false);
 }
 
 /*
@@ -207,7 +202,7 @@ static bool may_hang(const char *nqn, const char *device)
 	return found;
 }
 
-static enum exit_code clean_up_one(const char *nqn, const char *device, bool dry_run, bool *found)
+static enum exit_code clean_up_one(const char *nqn, const char *device)
 {
 	bool taken;
 	enum exit_code ret = lock_try_one(key_of(nqn), &taken);
@@ -216,53 +211,49 @@ static enum exit_code clean_up_one(const char *nqn, const char *device, bool dry
 	if (!taken)
 		return ret;
 	if (!may_hang(nqn, device))
-		ret = export_clean_up(nqn, dry_run, found);
+		ret = export_clean_up(nqn);
 	export_unlock(nqn);
 	return ret;
 }
 
-static enum exit_code clean_up_unused(bool dry_run)
-{
-	enum exit_code ret = exports_lock();
-	struct steps plan = { 0 };
-	const struct step *failed;
-	int err;
-
-	if (ret)
-		return ret;
-	nvmet_plan_unused(&plan);
-	if (dry_run)
-		steps_print(&plan);
-	err = dry_run ? 0 : steps_run(&plan, &failed);
-	if (err)
-		ret = report(exit_code_of(err),
-			     "'%s': is a remnant of an interrupted rxadm, and cannot be removed: %s",
-			     failed->path, strerror(err));
-	steps_free(&plan);
-	exports_unlock();
-	return ret;
-}
-
 /**
- * exports_clean_up - remove what a killed rxadm left
+ * exports_clean_up - remove the exports that a killed rxadm left incomplete
  * @device: wait for the I/O of hosts only if it is that of this device; NULL: only of RAM disks
- * @dry_run: only print what would be done
  */
-enum exit_code exports_clean_up(const char *device, bool dry_run)
+enum exit_code exports_clean_up(const char *device)
 {
 	struct nvmet_names names;
 	enum exit_code ret = EXIT_OK;
-	bool found = false;
 	int i, err;
 
 	err = nvmet_names_read(&names, NVMET_RECORDS "/subsystems");
 	if (err)
 		ret = cannot_read(err);
 	for (i = 0; !ret && i < names.count; i++)
-		ret = clean_up_one(names.entries[i]->d_name, device, dry_run, &found);
+		ret = clean_up_one(names.entries[i]->d_name, device);
 	nvmet_names_free(&names);
-	if (!ret && !found)
-		ret = clean_up_unused(dry_run);
+	return ret;
+}
+
+/**
+ * exports_clean_up_shared - remove the ports and hosts of rxadm that nothing uses
+ *
+ * The caller has exports_lock(), so that no other process has just made one to use it.
+ */
+enum exit_code exports_clean_up_shared(void)
+{
+	enum exit_code ret = EXIT_OK;
+	struct steps plan = { 0 };
+	const struct step *failed;
+	int err;
+
+	nvmet_plan_unused(&plan);
+	err = steps_run(&plan, &failed);
+	if (err)
+		ret = report(exit_code_of(err),
+			     "'%s': is a remnant of an interrupted rxadm, and cannot be removed: %s",
+			     failed->path, strerror(err));
+	steps_free(&plan);
 	return ret;
 }
 

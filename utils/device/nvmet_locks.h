@@ -18,8 +18,9 @@ enum exit_code exports_read(struct nvmet_exports *exports);
 void export_undo(const char *nqn);
 enum exit_code export_take_back(const char *nqn, bool dry_run);
 enum exit_code export_end(const char *nqn, const char *record, bool dry_run);
-enum exit_code export_clean_up(const char *nqn, bool dry_run, bool *found);
-enum exit_code exports_clean_up(const char *device, bool dry_run);
+enum exit_code export_clean_up(const char *nqn);
+enum exit_code exports_clean_up(const char *device);
+enum exit_code exports_clean_up_shared(void);
 enum exit_code export_find_left(const char *nqn, const char *device, bool *busy, bool *left);
 char *nvmet_exports_of(dev_t number);
 

@@ -137,6 +137,8 @@ static enum exit_code unexport(const struct ending *endings, size_t count, bool 
 
 	if (first)
 		return first;
+	if (!dry_run)
+		first = exports_clean_up_shared();
 	for (i = 0; i < count; i++) {
 		ret = find_nqns(&endings[i], gone_ok, &nqns);
 		first = first ? first : ret;
@@ -175,8 +177,8 @@ enum exit_code unexport_devices(char *const *names, bool gone_ok, bool dry_run)
 		first = first ? first : ret;
 	}
 	/* If one of these exports is left, and its end may wait, unexport() ends it. */
-	if (!first)
-		first = exports_clean_up(NULL, dry_run);
+	if (!first && !dry_run)
+		first = exports_clean_up(NULL);
 	if (!first)
 		first = unexport(endings, count, gone_ok, dry_run);
 	for (i = 0; i < count; i++) {
@@ -414,6 +416,8 @@ static enum exit_code check_and_make(const struct export_request *request,
 	if (ret)
 		return ret;
 	ret = nvmet_prepare(request->transport, request->dry_run);
+	if (!ret && !request->dry_run)
+		ret = exports_clean_up_shared();
 	if (!ret)
 		ret = make_export(request, disk);
 	exports_unlock();
@@ -440,13 +444,13 @@ static enum exit_code lock_export(const struct export_request *request,
 				  const struct nvmet_disk *disk)
 {
 	enum exit_code ret = export_lock(disk->nqn);
-	bool left, found = false;
+	bool found = false;
 
 	if (ret)
 		return ret;
 	/* The process that had the lock may have been killed. */
 	if (!request->dry_run && nvmet_is_ours("subsystems", disk->nqn))
-		ret = export_clean_up(disk->nqn, false, &left);
+		ret = export_clean_up(disk->nqn);
 	if (!ret && request->may_exist)
 		ret = nvmet_disk_find_same(request, disk, &found);
 	if (!ret && !found)
@@ -471,8 +475,8 @@ enum exit_code export_device(const struct export_request *request, char **nqn)
 	/* An export of this disk that ends keeps it in use. */
 	if (!ret && !request->dry_run)
 		ret = export_wait(disk.nqn, disk.path);
-	if (!ret)
-		ret = exports_clean_up(disk.path, request->dry_run);
+	if (!ret && !request->dry_run)
+		ret = exports_clean_up(disk.path);
 	if (!ret)
 		ret = lock_export(request, &disk);
 	*nqn = ret ? NULL : copy_text(disk.nqn);
