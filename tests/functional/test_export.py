@@ -559,6 +559,31 @@ def test_folder_that_cannot_be_read(lab, target, command):
 
 
 @pytest.mark.one_kernel
+def test_records_that_cannot_be_read(lab, target):
+    lab.ramdisk(MIB)
+    with exported("rxd0", *TCP, *ALLOWED):
+        pass
+    folder = f"{nvme.RECORDS}/subsystems"
+    os.rmdir(folder)
+    with open(folder, "w", encoding="ascii"):
+        pass
+    try:
+        for command in ("export", "rxd0", *TCP, *ALLOWED), ("unexport", "rxd0"):
+            refused(DEVICE, *command, names=("cannot read the exports", folder))
+    finally:
+        os.unlink(folder)
+
+
+@pytest.mark.one_kernel
+def test_record_that_cannot_be_written(lab, target):
+    """The line does not blame the kernel."""
+    lab.ramdisk(MIB)
+    result = inject("symlink", 1, "error=ENOSPC", "export", "rxd0", *TCP, *ALLOWED)
+    assert f"'{nvme.RECORDS}/subsystems/" in result.stderr, result
+    assert nvme.tree() == []
+
+
+@pytest.mark.one_kernel
 def test_dry_run_with_a_remnant(lab, target):
     """What a killed process left is printed once."""
     lab.ramdisk(MIB)

@@ -57,10 +57,17 @@ void export_unlock(const char *nqn)
 	lock_give_one(key_of(nqn));
 }
 
-static enum exit_code cannot_read(int err)
+static enum exit_code cannot_read(const char *path, int err)
 {
-	return report(exit_code_of(err), "cannot read the exports from " NVMET_ROOT ": %s",
+	return report(exit_code_of(err), "cannot read the exports from %s: %s", path,
 		      strerror(err));
+}
+
+static enum exit_code read_records(struct nvmet_names *names)
+{
+	int err = nvmet_names_read(names, NVMET_RECORDS "/subsystems");
+
+	return err ? cannot_read(NVMET_RECORDS "/subsystems", err) : EXIT_OK;
 }
 
 /**
@@ -71,21 +78,21 @@ enum exit_code exports_read(struct nvmet_exports *exports)
 {
 	int err = nvmet_exports_read(exports);
 
-	return err ? cannot_read(err) : EXIT_OK;
+	return err ? cannot_read(NVMET_ROOT, err) : EXIT_OK;
 }
 
 static enum exit_code remove_part(const char *nqn, enum nvmet_part part)
 {
 	enum exit_code ret = EXIT_OK;
 	struct steps plan = { 0 };
-	const struct step *failed;
+	const char *failed;
 	int err;
 
 	nvmet_plan_removal(&plan, nqn, part);
 	err = steps_run(&plan, &failed);
 	if (err)
 		ret = report(exit_code_of(err), "NQN '%s': '%s' cannot be removed: %s", nqn,
-			     failed->path, strerror(err));
+			     failed, strerror(err));
 	steps_free(&plan);
 	return ret;
 }
@@ -179,7 +186,7 @@ enum exit_code export_clean_up(const char *nqn)
 
 	err = nvmet_is_complete(nqn, &complete);
 	if (err)
-		return cannot_read(err);
+		return cannot_read(NVMET_ROOT, err);
 	return complete ? EXIT_OK : export_take_back(nqn, false);
 }
 
@@ -223,12 +230,9 @@ static enum exit_code clean_up_one(const char *nqn, const char *device)
 enum exit_code exports_clean_up(const char *device)
 {
 	struct nvmet_names names;
-	enum exit_code ret = EXIT_OK;
-	int i, err;
+	enum exit_code ret = read_records(&names);
+	int i;
 
-	err = nvmet_names_read(&names, NVMET_RECORDS "/subsystems");
-	if (err)
-		ret = cannot_read(err);
 	for (i = 0; !ret && i < names.count; i++)
 		ret = clean_up_one(names.entries[i]->d_name, device);
 	nvmet_names_free(&names);
@@ -244,7 +248,7 @@ enum exit_code exports_clean_up_shared(void)
 {
 	enum exit_code ret = EXIT_OK;
 	struct steps plan = { 0 };
-	const struct step *failed;
+	const char *failed;
 	int err;
 
 	nvmet_plan_unused(&plan);
@@ -252,7 +256,7 @@ enum exit_code exports_clean_up_shared(void)
 	if (err)
 		ret = report(exit_code_of(err),
 			     "'%s': is a remnant of an interrupted rxadm, and cannot be removed: %s",
-			     failed->path, strerror(err));
+			     failed, strerror(err));
 	steps_free(&plan);
 	return ret;
 }
@@ -277,11 +281,11 @@ enum exit_code export_wait(const char *nqn, const char *device)
 	struct nvmet_names names;
 	const char *name;
 	char *note;
-	int i, err;
+	int i;
 
-	err = nvmet_names_read(&names, NVMET_RECORDS "/subsystems");
-	if (err && !ret)
-		ret = cannot_read(err);
+	if (ret)
+		return ret;
+	ret = read_records(&names);
 	for (i = 0; !ret && i < names.count; i++) {
 		name = names.entries[i]->d_name;
 		note = nvmet_record_note("subsystems", name);
@@ -303,15 +307,15 @@ enum exit_code export_wait(const char *nqn, const char *device)
 enum exit_code export_find_left(const char *nqn, const char *device, bool *busy, bool *left)
 {
 	struct nvmet_names names;
+	enum exit_code ret = read_records(&names);
 	const char *name;
 	bool complete;
 	pid_t holder;
+	int i, err = 0;
 	char *note;
-	int i, err;
 
 	*busy = false;
 	*left = false;
-	err = nvmet_names_read(&names, NVMET_RECORDS "/subsystems");
 	for (i = 0; !err && i < names.count; i++) {
 		name = names.entries[i]->d_name;
 		note = nvmet_record_note("subsystems", name);
@@ -326,7 +330,7 @@ enum exit_code export_find_left(const char *nqn, const char *device, bool *busy,
 		free(note);
 	}
 	nvmet_names_free(&names);
-	return err ? cannot_read(err) : EXIT_OK;
+	return err ? cannot_read(NVMET_ROOT, err) : ret;
 }
 
 /*

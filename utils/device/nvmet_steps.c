@@ -59,13 +59,15 @@ static int write_text(const char *path, const char *text)
 }
 
 /* Make the record first: clean-up finds a folder by its record, and accepts a missing folder. */
-static int make(const struct step *step)
+static int make(const struct step *step, const char **path)
 {
 	int err;
 
 	/* A symbolic link, unlike a file, is created together with its content. */
-	if (step->record && symlink(step->note, step->record))
+	if (step->record && symlink(step->note, step->record)) {
+		*path = step->record;
 		return errno;
+	}
 	if (!mkdir(step->path, 0755))
 		return 0;
 	err = errno;
@@ -74,20 +76,21 @@ static int make(const struct step *step)
 	return err;
 }
 
-static int remove_folder(const struct step *step)
+static int remove_folder(const struct step *step, const char **path)
 {
 	if (rmdir(step->path) && errno != ENOENT)
 		return errno;
-	if (step->record && unlink(step->record) && errno != ENOENT)
-		return errno;
-	return 0;
+	*path = step->record;
+	return step->record && unlink(step->record) && errno != ENOENT ? errno : 0;
 }
 
-static int run_step(const struct step *step)
+/* @path: out: what @step is about */
+static int run_step(const struct step *step, const char **path)
 {
+	*path = step->path;
 	switch (step->kind) {
 	case STEP_MAKE:
-		return make(step);
+		return make(step, path);
 	case STEP_WRITE:
 		return write_text(step->path, step->value);
 	case STEP_MODE:
@@ -97,7 +100,7 @@ static int run_step(const struct step *step)
 	case STEP_UNLINK:
 		return unlink(step->path) && errno != ENOENT ? errno : 0;
 	case STEP_REMOVE:
-		return remove_folder(step);
+		return remove_folder(step, path);
 	}
 	return EINVAL;
 }
@@ -105,23 +108,18 @@ static int run_step(const struct step *step)
 /**
  * steps_run - make the changes, up to the first that fails
  * @steps: the changes
- * @failed: out: the step that failed, if one did
+ * @failed: out: the path that could not be changed, if there is one
  *
  * Return: 0 or an errno.
  */
-int steps_run(const struct steps *steps, const struct step **failed)
+int steps_run(const struct steps *steps, const char **failed)
 {
 	size_t i;
-	int err;
+	int err = 0;
 
-	for (i = 0; i < steps->count; i++) {
-		err = run_step(&steps->list[i]);
-		if (err) {
-			*failed = &steps->list[i];
-			return err;
-		}
-	}
-	return 0;
+	for (i = 0; !err && i < steps->count; i++)
+		err = run_step(&steps->list[i], failed);
+	return err;
 }
 
 static void print_step(const struct step *step)

@@ -32,7 +32,7 @@ struct steps {
 };
 
 struct step *steps_add(struct steps *steps, enum step_kind kind, char *path, char *value);
-int steps_run(const struct steps *steps, const struct step **failed);
+int steps_run(const struct steps *steps, const char **failed);
 void steps_print(const struct steps *steps);
 void steps_free(struct steps *steps);
 

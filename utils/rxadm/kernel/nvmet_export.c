@@ -326,29 +326,35 @@ static bool ends_with(const char *text, const char *ending)
 	return length >= strlen(ending) && !strcmp(text + length - strlen(ending), ending);
 }
 
-static enum exit_code step_error(const struct export_request *request,
-				 const struct nvmet_disk *disk, const struct step *step, int err)
+/* The link from a port. */
+static bool is_offer(const char *path)
 {
-	if (ends_with(step->path, "/dhchap_key") && err == ENOENT)
+	return strstr(path, "/ports/") && strstr(path, "/subsystems/");
+}
+
+static enum exit_code step_error(const struct export_request *request,
+				 const struct nvmet_disk *disk, const char *path, int err)
+{
+	if (ends_with(path, "/dhchap_key") && err == ENOENT)
 		return report(EXIT_DEVICE,
 			      "%s: the NVMe target of this kernel does not support DH-HMAC-CHAP (CONFIG_NVME_TARGET_AUTH)",
 			      advice("option --dhchap-key", "key 'dhchap-key'"));
-	if (ends_with(step->path, "/dhchap_key"))
+	if (ends_with(path, "/dhchap_key"))
 		return report(EXIT_PARAMETERS,
 			      "key file '%s': the kernel rejects its key: %s",
 			      request->key_path, strerror(err));
-	if (ends_with(step->path, "/enable"))
+	if (ends_with(path, "/enable"))
 		return report(exit_code_of(err), "device '%s': the NVMe target cannot open it: %s",
 			      disk->dev.path, strerror(err));
-	if (step->kind == STEP_LINK && strstr(step->path, "/ports/"))
+	if (is_offer(path))
 		return listen_error(request, err);
-	return report(exit_code_of(err), "cannot create '%s': %s", step->path, strerror(err));
+	return report(exit_code_of(err), "cannot create '%s': %s", path, strerror(err));
 }
 
 static enum exit_code run_steps(const struct export_request *request,
 				const struct nvmet_disk *disk, const struct steps *steps)
 {
-	const struct step *failed;
+	const char *failed;
 	int err = steps_run(steps, &failed);
 
 	return err ? step_error(request, disk, failed, err) : EXIT_OK;
