@@ -584,6 +584,24 @@ def test_record_that_cannot_be_written(lab, target):
 
 
 @pytest.mark.one_kernel
+def test_port_that_another_tool_uses(lab, target):
+    """The port stays when its last export ends, and does not keep others from beginning."""
+    lab.ramdisk(MIB)
+    ok("export", "rxd0", *TCP, *ALLOWED)
+    referral = f"{nvme.ROOT}/ports/1/referrals/x"
+    os.mkdir(referral)
+    try:
+        ok("unexport", "rxd0")
+        with exported("rxd0", *TCP, "--port", "4421", *ALLOWED):
+            pass
+    finally:
+        os.rmdir(referral)
+    with exported("rxd0", *TCP, *ALLOWED):
+        pass
+    assert nvme.tree() == []
+
+
+@pytest.mark.one_kernel
 def test_dry_run_with_a_remnant(lab, target):
     """What a killed process left is printed once."""
     lab.ramdisk(MIB)

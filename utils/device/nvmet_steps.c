@@ -79,7 +79,7 @@ static int make(const struct step *step, const char **path)
 static int remove_folder(const struct step *step, const char **path)
 {
 	if (rmdir(step->path) && errno != ENOENT)
-		return errno;
+		return step->may_stay && (errno == ENOTEMPTY || errno == EBUSY) ? 0 : errno;
 	*path = step->record;
 	return step->record && unlink(step->record) && errno != ENOENT ? errno : 0;
 }
@@ -192,12 +192,13 @@ struct step *nvmet_plan_make(struct steps *plan, const char *folder, const char 
 	return step;
 }
 
-static void plan_remove_ours(struct steps *plan, const char *folder, const char *name)
+static struct step *plan_remove_ours(struct steps *plan, const char *folder, const char *name)
 {
 	struct step *step = steps_add(plan, STEP_REMOVE,
 				      format_text(NVMET_ROOT "/%s/%s", folder, name), NULL);
 
 	step->record = nvmet_record_path(folder, name);
+	return step;
 }
 
 static bool has_other_name(const struct nvmet_names *names, const char *name)
@@ -242,7 +243,8 @@ static bool host_is_used(const char *host, const char *nqn)
 /*
  * Plan to remove the ports and hosts of rxadm that no subsystem but @nqn uses. When a port goes,
  * the kernel waits for the I/O of all connections that have ended, and no process can read the
- * folder of the ports meanwhile. So leave ports to a later removal if some I/O might not end.
+ * folder of the ports meanwhile. So leave ports to a later removal if some I/O might not end. Those
+ * that another tool uses, for referrals of its own, stay as well.
  */
 static void plan_remove_unused(struct steps *plan, const char *nqn)
 {
@@ -264,13 +266,13 @@ static void plan_remove_unused(struct steps *plan, const char *nqn)
 			if (keep)
 				continue;
 		}
-		plan_remove_ours(plan, "ports", name);
+		plan_remove_ours(plan, "ports", name)->may_stay = true;
 	}
 	nvmet_names_free(&names);
 	nvmet_names_read(&names, NVMET_RECORDS "/hosts");
 	for (i = 0; i < names.count; i++)
 		if (!host_is_used(names.entries[i]->d_name, nqn))
-			plan_remove_ours(plan, "hosts", names.entries[i]->d_name);
+			plan_remove_ours(plan, "hosts", names.entries[i]->d_name)->may_stay = true;
 	nvmet_names_free(&names);
 }
 

@@ -22,6 +22,7 @@ struct step {
 	char *value;		/* what to write, the mode, or what the link points to */
 	char *record;		/* of a folder: path of its link in NVMET_RECORDS, or NULL */
 	char *note;		/* the target of that link */
+	bool may_stay;		/* it is not an error if the folder to remove is in use */
 	const char *source;	/* of a secret value: the file it came from, or NULL */
 };
 
