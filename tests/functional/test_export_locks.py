@@ -14,7 +14,7 @@ import uuid
 import pytest
 
 from rxdlib import dm, nvme
-from rxdlib.command import ENVIRONMENT, KERNEL, program, run
+from rxdlib.command import ENVIRONMENT, KERNEL, as_nobody, program, run
 from rxdlib.configuration import NAMESPACE, complaints, disk_of, exporting
 from rxdlib.direct import MIB
 
@@ -372,6 +372,18 @@ def test_record_that_appears_in_a_wait(made):
         os.symlink("x", f"{nvme.RECORDS}/ports/1")
     assert end(process) == NQN
     ok("unexport", made)
+
+
+@pytest.mark.one_kernel
+def test_list_of_a_user_while_an_export_ends(made):
+    """A user may not look for the lock of the process that is ending it."""
+    ok("export", made, *ANY, "--nqn", NQN)
+    killed("rmdir", "unexport", NQN, when=2)
+    show = (program("rxadm"), "list", "-rno", "EXPORT")
+    with locked(NQN):
+        assert NQN in run(*show).stdout
+        assert NQN in as_nobody(*show).stdout
+    ok("unexport", NQN)
 
 
 @pytest.fixture(name="cached")

@@ -125,7 +125,7 @@ void lock_give_one(uint64_t key)
 /**
  * lock_is_held - find out whether another process has a lock
  * @key: as for lock_take_one()
- * @holder: out: the process, or 0 if its PID is not known here
+ * @holder: out: the process, or 0 if its PID is not known here; -1 if this user may not know it
  */
 bool lock_is_held(uint64_t key, pid_t *holder)
 {
@@ -134,7 +134,7 @@ bool lock_is_held(uint64_t key, pid_t *holder)
 	int fd = lock_fd < 0 ? open(LOCK_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : lock_fd;
 	bool held = fd >= 0 && !fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK;
 
-	*holder = held ? lock.l_pid : 0;
+	*holder = held ? lock.l_pid : fd < 0 && errno != ENOENT ? -1 : 0;
 	/* This process has no lock that closing it would release. */
 	if (fd >= 0 && fd != lock_fd)
 		close(fd);

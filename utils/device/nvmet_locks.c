@@ -336,7 +336,7 @@ enum exit_code export_find_left(const char *nqn, const char *device, bool *busy,
 /*
  * Return true if the target has the device of an export of rxadm closed. The namespace goes before
  * its removal waits, so another process may still be removing it. To read the folder, unlike its
- * number of links, would wait for that.
+ * number of links, would wait for that. A user who may not know of locks sees the export.
  */
 static bool is_closed(const char *nqn)
 {
@@ -346,7 +346,7 @@ static bool is_closed(const char *nqn)
 	pid_t holder;
 
 	free(path);
-	return empty && !lock_is_held(key_of(nqn), &holder);
+	return empty && !lock_is_held(key_of(nqn), &holder) && holder >= 0;
 }
 
 /**
