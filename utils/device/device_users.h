@@ -21,11 +21,5 @@ struct users users_read(dev_t number);
 void users_release(struct users *users);
 
 char *users_of(dev_t number);
-enum exit_code signature_check(const char *what, const char *path);
-enum exit_code member_check(const char *what, const char *path, const char *option);
-
-enum exit_code contents_find(const struct device *dev, bool *found);
-enum exit_code contents_check(const struct device *dev, uint64_t size, const char *size_text,
-			      char **unknown);
 
 #endif /* DEVICE_DEVICE_USERS_H */

@@ -20,6 +20,7 @@
 #include "config/config.h"
 #include "config/plan.h"
 #include "copy/file.h"
+#include "device/contents.h"
 #include "device/device_users.h"
 #include "image/format.h"
 #include "image/load_job.h"

@@ -18,6 +18,7 @@
 #include "base/size.h"
 #include "base/system.h"
 #include "base/text.h"
+#include "device/contents.h"
 #include "device/device.h"
 #include "device/device_users.h"
 #include "kernel/attributes.h"
