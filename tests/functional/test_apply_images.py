@@ -690,7 +690,8 @@ def test_stop_of_a_mounted_disk(config, lab, more):
     folder = lab.mount(disk_of("ramdisk/a").path)
     with open(os.path.join(folder, "file"), "w", encoding="ascii") as file:
         file.write("text")
-    assert config.refused(BUSY, "--stop", "--dry-run", names=folder) == []
+    assert config.refused(BUSY, "--stop", "--dry-run", names=folder) == [
+        f"ramdisk a: save /dev/rxd0, which is in use, to '{image}'"]
     assert not image.exists()
     result = config.apply("--stop")
     assert result.returncode == BUSY and not result.stdout

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "base/signals.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "copy/file.h"
 
 #define LOCK_FILE	"/run/rxadm.lock"
@@ -145,6 +147,21 @@ bool lock_is_held(uint64_t key, pid_t *holder)
 int run_folder_make(void)
 {
 	return mkdir(RUN_FOLDER, 0700) && errno != EEXIST ? errno : 0;
+}
+
+/**
+ * path_make_absolute - return a path that does not depend on the working directory
+ * @path: the path
+ *
+ * Return: allocated text; @path itself if the working directory is unknown.
+ */
+char *path_make_absolute(const char *path)
+{
+	char *folder = *path == '/' ? NULL : getcwd(NULL, 0);
+	char *text = folder ? format_text("%s/%s", folder, path) : copy_text(path);
+
+	free(folder);
+	return text;
 }
 
 /**

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 
+char *path_make_absolute(const char *path);
 enum exit_code file_replace_error(const char *what, const char *path, int err);
 enum exit_code file_replace(const char *what, const char *path, mode_t mode,
 			    void (*fill)(FILE *file, const void *data), const void *data);

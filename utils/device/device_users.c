@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "device/device.h"
 #include "device/device_users.h"
+#include "device/nvmet.h"
 #include "device/nvmet_locks.h"
 
 static bool is_source(struct libmnt_fs *fs, const struct disk_family *family)
@@ -66,7 +67,19 @@ static void read_swaps(char **swaps, const struct disk_family *family)
 	mnt_unref_table(table);
 }
 
-static void read_holders(char **holders, dev_t number)
+/* Return: whether a list has an element; NULL is an empty list. */
+static bool has(const char *list, const char *element)
+{
+	const size_t length = strlen(element);
+	const char *at;
+
+	for (at = list; at; at = strchr(at, '\n'), at += !!at)
+		if (!strncmp(at, element, length) && (!at[length] || at[length] == '\n'))
+			return true;
+	return false;
+}
+
+static void read_holders(char **holders, dev_t number, const char *ended)
 {
 	DIR *dir = sysfs_open(number, "holders");
 	struct dirent *entry;
@@ -82,7 +95,8 @@ static void read_holders(char **holders, dev_t number)
 		attribute = format_text("holders/%s/dev", entry->d_name);
 		if (sysfs_read_number(number, attribute, &holder)) {
 			path = device_path(holder);
-			add(holders, path);
+			if (!has(ended, path))
+				add(holders, path);
 			free(path);
 		} else {
 			add(holders, entry->d_name);
@@ -92,18 +106,47 @@ static void read_holders(char **holders, dev_t number)
 	closedir(dir);
 }
 
-static void read_exports(char **exports, dev_t number)
+/* Return: whether another tool than rxadm exports a device. */
+static bool is_foreign(dev_t number)
 {
-	char *export = nvmet_exports_of(number);
-	char *path;
+	struct nvmet_exports exports;
+	bool found = false;
+	size_t i;
 
-	if (!export)
-		return;
-	path = device_path(number);
-	append_text(exports, "%s%s, which 'rxadm unexport %s' ends", *exports ? "\n" : "",
-		    export, path);
-	free(path);
+	nvmet_exports_read(&exports);
+	for (i = 0; i < exports.count; i++)
+		found |= !exports.list[i].ours && nvmet_export_is_of(&exports.list[i], number);
+	nvmet_exports_free(&exports);
+	return found;
+}
+
+static void read_exports(char **exports, dev_t number, const char *ended)
+{
+	char *path = device_path(number);
+	bool gone = has(ended, path) && !is_foreign(number);
+	char *export = gone ? NULL : nvmet_exports_of(number);
+
+	if (export)
+		append_text(exports, "%s%s, which 'rxadm unexport %s' ends",
+			    *exports ? "\n" : "", export, path);
 	free(export);
+	free(path);
+}
+
+static struct users read_all(dev_t number, const struct users *ended)
+{
+	struct disk_family family = disk_family_of(number);
+	struct users users = { 0 };
+	size_t i;
+
+	read_mounts(&users.mounts, &family);
+	read_swaps(&users.swaps, &family);
+	for (i = 0; i < family.count; i++) {
+		read_holders(&users.holders, family.numbers[i], ended->holders);
+		read_exports(&users.exports, family.numbers[i], ended->exports);
+	}
+	disk_family_release(&family);
+	return users;
 }
 
 /**
@@ -115,18 +158,7 @@ static void read_exports(char **exports, dev_t number)
  */
 struct users users_read(dev_t number)
 {
-	struct disk_family family = disk_family_of(number);
-	struct users users = { 0 };
-	size_t i;
-
-	read_mounts(&users.mounts, &family);
-	read_swaps(&users.swaps, &family);
-	for (i = 0; i < family.count; i++) {
-		read_holders(&users.holders, family.numbers[i]);
-		read_exports(&users.exports, family.numbers[i]);
-	}
-	disk_family_release(&family);
-	return users;
+	return read_all(number, &(struct users){ 0 });
 }
 
 void users_release(struct users *users)
@@ -148,15 +180,13 @@ static void tell(char **text, const char *how, char *list)
 }
 
 /**
- * users_of - describe the users of a block device, its partitions, or its whole disk
+ * users_left - describe the users that a block device will have, as users_of() does
  * @number: the device
- *
- * Return: allocated text, such as "mounted on /mnt, held by /dev/mapper/x", or NULL if there is
- * no known user. It does not include processes, which openers_of() describes.
+ * @ended: what will be gone: holders, and the devices whose exports by rxadm will end
  */
-char *users_of(dev_t number)
+char *users_left(dev_t number, const struct users *ended)
 {
-	struct users users = users_read(number);
+	struct users users = read_all(number, ended);
 	char *text = NULL;
 
 	tell(&text, "mounted on ", users.mounts);
@@ -165,4 +195,16 @@ char *users_of(dev_t number)
 	tell(&text, "exported as ", users.exports);
 	users_release(&users);
 	return text;
+}
+
+/**
+ * users_of - describe the users of a block device, its partitions, or its whole disk
+ * @number: the device
+ *
+ * Return: allocated text, such as "mounted on /mnt, held by /dev/mapper/x", or NULL if there is
+ * no known user. It does not include processes, which openers_of() describes.
+ */
+char *users_of(dev_t number)
+{
+	return users_left(number, &(struct users){ 0 });
 }

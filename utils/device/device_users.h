@@ -21,5 +21,6 @@ struct users users_read(dev_t number);
 void users_release(struct users *users);
 
 char *users_of(dev_t number);
+char *users_left(dev_t number, const struct users *ended);
 
 #endif /* DEVICE_DEVICE_USERS_H */

@@ -42,16 +42,6 @@ static void fill_record(FILE *file, const void *data)
 			fprintf(file, "%s=%s\n", config_keys[i].name, section->values[i].text);
 }
 
-/* Make a path absolute: the record may be read from another folder. */
-static char *make_absolute(const char *path)
-{
-	char *folder = *path == '/' ? NULL : getcwd(NULL, 0);
-	char *text = folder ? format_text("%s/%s", folder, path) : copy_text(path);
-
-	free(folder);
-	return text;
-}
-
 /* Write the record of a section, before it is started or changed. */
 static enum exit_code write_record(const struct config_section *section, dev_t folder,
 				   const char *path)
@@ -65,7 +55,8 @@ static enum exit_code write_record(const struct config_section *section, dev_t f
 		return report(exit_code_of(err), "cannot create " RUN_FOLDER ": %s",
 			      strerror(err));
 	name = config_record_path(section);
-	text = make_absolute(path);
+	/* The record may be read from another folder. */
+	text = path_make_absolute(path);
 	record.path = text;
 	/* A stop would not find its section. */
 	if (*text != '/' || strchr(text, '\n'))
@@ -295,6 +286,20 @@ static void keep_folder(struct plan *plan, const struct config_section *before)
 	plan->folder = before->folder;
 }
 
+/* In a dry run, sections that are stopped later are checked as if this one were stopped. */
+static void note_ended(struct plan *plan)
+{
+	const char *device = plan->section->values[CONFIG_DEVICE].text;
+	const struct config_section *disk = device ? config_find(plan->config, device) :
+						     plan->section;
+	char **list = device ? &plan->ended.exports : &plan->ended.holders;
+
+	if (disk->kind == CONFIG_CACHE)
+		append_text(list, "%s/dev/mapper/%s", *list ? "\n" : "", disk->name);
+	else
+		append_text(list, "%s/dev/rxd%d", *list ? "\n" : "", plan->disk.index);
+}
+
 static enum exit_code apply_locked(struct plan *plan, const struct apply_request *request,
 				   const char *name)
 {
@@ -332,6 +337,8 @@ static enum exit_code apply_locked(struct plan *plan, const struct apply_request
 		ret = plan_print_steps(plan, name);
 	else if (!ret)
 		ret = make_recorded(plan, request, before, name);
+	if (!ret && request->dry_run && request->stop && plan->count)
+		note_ended(plan);
 	plan_release_steps(plan);
 	plan->section = section;
 	config_free(&started);
@@ -482,6 +489,7 @@ enum exit_code config_apply(const struct config *config, const struct apply_requ
 	if (request->dry_run || wants_cache(config, request->names))
 		plan.target_error = reach_target(&plan, load);
 	ret = apply_all(&plan, request);
+	users_release(&plan.ended);
 	if (plan.has_dm)
 		dm_end();
 	if (plan.control >= 0)

@@ -480,7 +480,7 @@ enum exit_code plan_print_steps(struct plan *plan, const char *name)
 		plan->pending |= step->frees;
 		limited |= step->make == change_limit;
 	}
-	return ret;
+	return ret ? ret : plan->late;
 }
 
 void plan_release_steps(struct plan *plan)

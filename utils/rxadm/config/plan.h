@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "config/config_keys.h"
 #include "device/device.h"
+#include "device/device_users.h"
 #include "kernel/disk_state.h"
 
 struct plan;
@@ -29,6 +30,7 @@ struct plan {
 	char **names;		/* the selection, see plan_is_chosen() */
 	bool dry_run;		/* print the steps only */
 	bool pending;		/* a step that was printed, of any section, frees something */
+	struct users ended;	/* what printed steps of a stop, of any section, would end */
 	int control;		/* the control node; -1: not open */
 	enum exit_code control_error;	/* why it could not be opened; already reported */
 	bool has_dm;		/* device-mapper is available */
@@ -47,7 +49,7 @@ struct plan {
 	int signal;		/* the signal that interrupted a step, or 0 */
 	enum exit_code (*save)(struct plan *plan);	/* saves the disk before its removal */
 	struct disk_seen saved;	/* what may be removed; @diskseq 0: anything */
-	enum exit_code late;	/* an error of a save that did not stop its step */
+	enum exit_code late;	/* an error that does not stop the steps */
 	bool go_on;		/* continue after a failed step: the data is saved */
 	bool whole;		/* no step failed that stops the plan */
 	struct plan_step *steps;

@@ -12,7 +12,6 @@
 #include "base/size.h"
 #include "base/text.h"
 #include "config/plan.h"
-#include "device/device_users.h"
 #include "device/dm.h"
 #include "kernel/cache_map.h"
 #include "kernel/cache_size.h"
@@ -339,7 +338,7 @@ enum exit_code plan_stop_cache(struct plan *plan)
 	if (plan->has_dm)
 		ret = mapping_read(name, MAPPING_TABLE, &mapping);
 	if (!ret && mapping.exists)
-		users = users_of(mapping.number);
+		users = users_left(mapping.number, &plan->ended);
 	if (users) {
 		ret = report(EXIT_BUSY, "mapping '%s': is in use (%s); release it there first",
 			     name, users);

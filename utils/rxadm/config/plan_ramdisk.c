@@ -21,7 +21,6 @@
 #include "config/plan.h"
 #include "copy/file.h"
 #include "device/contents.h"
-#include "device/device_users.h"
 #include "image/format.h"
 #include "image/load_job.h"
 #include "image/names.h"
@@ -457,7 +456,7 @@ enum exit_code plan_start_ramdisk(struct plan *plan)
 
 static enum exit_code check_unused(const struct plan *plan)
 {
-	char *users = users_of(makedev(plan->disk.major, plan->disk.minor));
+	char *users = users_left(makedev(plan->disk.major, plan->disk.minor), &plan->ended);
 	enum exit_code ret = EXIT_OK;
 
 	if (users)
@@ -480,7 +479,8 @@ enum exit_code plan_stop_ramdisk(struct plan *plan)
 	if (!plan->has_disk)
 		return EXIT_OK;
 	ret = check_unused(plan);
-	if (ret && image && !plan->dry_run && !disk_is_unfinished(plan->uuid)) {
+	if (ret && image && !disk_is_unfinished(plan->uuid)) {
+		plan->late = ret;
 		plan_step(plan, plan_save_used, "save /dev/rxd%d, which is in use, to '%s'",
 			  plan->disk.index, image);
 		return EXIT_OK;
