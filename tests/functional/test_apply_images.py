@@ -709,14 +709,18 @@ def test_stop_of_a_mounted_disk(config, lab, more):
     config.ok("--stop")
 
 
-def test_stop_of_a_disk_that_a_program_has_open(config, image):
+@pytest.mark.parametrize("more", ["", "keep = 2\n"])
+def test_stop_of_a_disk_that_a_program_has_open(config, image, more):
+    """The save and the removal share their time to wait."""
+    config.write(section(image, more))
     config.ok()
     fill(2)
     disk = disk_of("ramdisk/a").path
     with direct.Direct(disk, os.O_RDONLY):
         result = config.apply("--stop")
     assert result.returncode == BUSY and "is in use" in result.stderr, result
-    assert f"note: {disk}: " in result.stderr and f"'{image}'" in result.stderr
+    assert more or (f"note: {disk}: " in result.stderr and f"'{image}'" in result.stderr)
+    assert result.stderr.count(f"waiting until '{disk}' is closed") == 1
     assert disk_of("ramdisk/a") and holds(config, image, 2)
     config.ok("--stop")
 

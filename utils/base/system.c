@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/system.h"
 #include "base/text.h"
+#include "copy/clock.h"
 
 #define RECORD_MAX	8192	/* the kernel's limit */
 
@@ -122,13 +123,7 @@ char *kmsg_target_error(int fd, const char *target)
 	return last_reason(fd, target, target_reason);
 }
 
-/**
- * kmsg_module_error - return the last line that a module logged
- * @fd: what kmsg_open() returned; -1 is allowed
- * @module: the module, as modprobe calls it
- *
- * Return: allocated text, or NULL.
- */
+/* Return: the last line that a module logged, as allocated text, or NULL. */
 static char *kmsg_module_error(int fd, const char *module)
 {
 	return last_reason(fd, module, module_reason);
@@ -436,24 +431,30 @@ void pause_briefly(void)
 }
 
 #define TOLD_ROUND	40	/* two seconds */
+#define BUSY_ROUNDS	20	/* one second */
 
-static unsigned int busy_rounds = 20;	/* one second */
+static uint64_t shared_time, waited, last_look;	/* nanoseconds */
 
-/* From now on, wait ten seconds for devices that unknown processes have open. */
-void waits_last(void)
+/* The waits that follow for devices that unknown processes have open take ten seconds in all. */
+void waits_share(void)
 {
-	busy_rounds = 200;
+	shared_time = UINT64_C(10000000000);
+	waited = 0;
 }
 
 /**
  * wait_is_over - return whether to give up a device that an unknown process has open
- * @round: number of calls of pause_briefly() in this wait
+ * @round: number of this call in this wait
  *
- * udev probes a device after it was written, for less than a second.
+ * udev probes a device after it was written, for less than a second. So any wait has some rounds.
  */
 bool wait_is_over(unsigned int round)
 {
-	return round >= busy_rounds;
+	const uint64_t now = copy_clock();
+
+	waited += round > 1 ? now - last_look : 0;
+	last_look = now;
+	return round >= BUSY_ROUNDS && waited >= shared_time;
 }
 
 static bool all_waits;

@@ -23,7 +23,7 @@ enum exit_code module_load(const char *name);
 void pause_briefly(void);
 void waits_tell(void);
 bool waits_are_told(void);
-void waits_last(void);
+void waits_share(void);
 bool wait_is_over(unsigned int round);
 bool wait_is_told(unsigned int round);
 __printf(2, 3)

@@ -211,9 +211,6 @@ static enum exit_code run(int argc, char **argv)
 		return ret;
 
 	ret = privilege_check();
-	/* RAM disks that cannot be saved at shutdown are lost: wait for longer. */
-	if (request.stop)
-		waits_last();
 	request.stop |= request.save;
 	if (!ret)
 		ret = request.stop ? read_started(&config, &request, &late) :

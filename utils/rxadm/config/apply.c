@@ -361,12 +361,6 @@ static enum exit_code lock_section(const uint64_t *keys, const char *name)
 	return ret;
 }
 
-static void unlock_section(const uint64_t *keys)
-{
-	lock_give_one(keys[1]);
-	lock_give_one(keys[0]);
-}
-
 static enum exit_code apply_section(struct plan *plan, const struct apply_request *request)
 {
 	const struct config_section *section = plan->section;
@@ -384,8 +378,12 @@ static enum exit_code apply_section(struct plan *plan, const struct apply_reques
 	memcpy(&keys[1], plan->uuid, sizeof(keys[1]));
 	ret = lock_section(keys, name);
 	if (!ret) {
+		/* What cannot be saved at shutdown is lost: wait for longer. */
+		if (request->stop && !request->save)
+			waits_share();
 		ret = apply_locked(plan, request, name);
-		unlock_section(keys);
+		lock_give_one(keys[1]);
+		lock_give_one(keys[0]);
 	}
 	report_command("apply");
 	free(command);
