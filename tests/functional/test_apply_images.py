@@ -800,7 +800,7 @@ def links(folder):
         os.chown(folder / name, 1000, 1000, follow_symlinks=False)
     (folder / "nowhere.img").symlink_to("real/none.img")
     return {"others/a.img": "another user", "others.img": "another user",
-            "nowhere.img": "regular file", "real": "directory"}
+            "nowhere.img": "missing file", "real": "directory"}
 
 
 def test_image_that_could_not_be_saved(config, image):
@@ -846,7 +846,8 @@ def test_path_that_leads_to_no_image(config, image, kind, more):
     result = config.apply("--stop")
     assert result.returncode == BUSY and not disk_of("ramdisk/a"), result
     beside, = image.parent.glob("a.img.new-*")
-    why = "another user" if kind == "others" else "not a regular file"
+    why = {"others": "another user", "missing": "a symbolic link to a missing file"}.get(
+        kind, "not a regular file")
     for words in f"'{image}'", why, f"'{beside}'", disk:
         assert words in result.stderr.splitlines()[-1]
     assert os.path.samestat(os.lstat(image), before)

@@ -117,6 +117,7 @@ def test_links_of_ones_own(lab, place, what):
     for path in "a", "a/b", "nowhere", "gone/file", "precious/file", *folders:
         result = run(*write(f"{place}/own/{path}"), check=False)
         assert result.returncode and len(result.stderr.splitlines()) == 1, path
+        assert ("a symbolic link to a missing file" in result.stderr) == (path == "nowhere")
     assert sorted(os.listdir(f"{place}/own")) == ["a", "b", "new", "nowhere", "precious", "there"]
 
 

@@ -172,6 +172,10 @@ char *path_make_absolute(const char *path)
  */
 enum exit_code file_replace_error(const char *what, const char *path, int err)
 {
+	if (err == ENOTSUP && output_is_lost_link(path))
+		return report(EXIT_PARAMETERS,
+			      "%s '%s': is a symbolic link to a missing file; give the path of that file, or remove the link",
+			      what, path);
 	if (err == ENOTSUP)
 		return report(EXIT_PARAMETERS, "%s '%s': exists, and is not a regular file", what,
 			      path);

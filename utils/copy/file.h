@@ -30,6 +30,7 @@ struct output {
 int output_folder(const char *path, int *fd);
 int output_find_in(struct output *output, int folder, const char *name, bool devices);
 int output_find(struct output *output, const char *path, bool devices);
+bool output_is_lost_link(const char *path);
 int output_find_folder(struct output *output, const char *path);
 int output_begin(struct output *output, bool direct);
 int output_open(struct output *output, const char *path, bool direct);

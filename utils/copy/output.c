@@ -144,6 +144,19 @@ static int walk_end(struct walk *walk, struct stat *st, bool devices)
 }
 
 /**
+ * output_is_lost_link - find out why output_find() has returned ENOTSUP
+ * @path: the path
+ *
+ * Return: true: it is a symbolic link to a missing file.
+ */
+bool output_is_lost_link(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISLNK(st.st_mode) && stat(path, &st) && errno == ENOENT;
+}
+
+/**
  * output_folder - open a folder for several files, following links like output_find()
  * @path: the path
  * @fd: out: the folder for output_find_in(); opened without O_PATH, so that it can be synced

@@ -27,6 +27,8 @@ static int open_found(struct target *target)
 
 static bool refuse(const char *path, int err)
 {
+	if (err == ENOTSUP && output_is_lost_link(path))
+		return complain("destination '%s': is a symbolic link to a missing file", path);
 	if (err == ENOTSUP)
 		return complain("destination '%s': exists, and is not a regular file", path);
 	if (err == ENOLINK)

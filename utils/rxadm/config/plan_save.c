@@ -290,7 +290,8 @@ static const char *cause_of_beside(const struct plan *plan, bool apart)
 	output_discard(&output);
 	if (image_is_no_file(err))
 		return err == ENOLINK ? "its path contains a symbolic link of another user" :
-					"it is not a regular file";
+		       output_is_lost_link(image) ? "it is a symbolic link to a missing file" :
+						    "it is not a regular file";
 	if (!image_id(AT_FDCWD, image))
 		return "it is not a valid image";
 	sequence = disk_sequence(makedev(plan->disk.major, plan->disk.minor));
