@@ -249,6 +249,8 @@ def test_truncated(lab, source, path):
     length = os.path.getsize(path)
     for rest in length - BLOCK, 3 * BLOCK, 2 * BLOCK:
         os.truncate(path, rest)
+        refused(PARAMETERS, "load", "--uuid", "random", path,
+                names=f"is truncated at byte {rest}")
         direct.write(source.path, 8 * MIB, stamp(rest))
         update(source, path)
         assert loaded(lab, path) == content(source.path)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 #include "copy/file.h"
@@ -70,6 +71,15 @@ static bool walk_wrong(struct log_walk *walk, enum exit_code code, char *error)
 	return false;
 }
 
+/* Return: where the file ends, which is at or before a position. */
+static unsigned long long end_before(int fd, uint64_t position)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size < position ?
+	       (uint64_t)st.st_size : position;
+}
+
 /* Read a part of the image. Return: whether it is there. */
 bool log_walk_read(struct log_walk *walk, void *data, size_t length, uint64_t offset)
 {
@@ -83,7 +93,7 @@ bool log_walk_read(struct log_walk *walk, void *data, size_t length, uint64_t of
 	return done == length ||
 	       walk_wrong(walk, EXIT_PARAMETERS,
 			  format_text("is truncated at byte %llu",
-				      (unsigned long long)offset + done));
+				      end_before(walk->fd, offset + done)));
 }
 
 /**
