@@ -777,6 +777,15 @@ def test_modules_not_loaded(unloaded, arguments):
     assert after == before
 
 
+@pytest.mark.one_kernel
+def test_names_without_modules(unloaded):
+    """No name can be that of a RAM disk, and the message says why."""
+    for arguments in ("extents", "fast"), ("limit", "fast", "1M"), ("resize", "fast", "32M..64M"), \
+            ("resize", "fast", "none"), ("set", "fast", "--name", "slow"), ("unexport", "fast"), \
+            ("export", "fast", "--transport", "loop", "--allow-any-host"):
+        refused(DEVICE, *arguments, names="the module rxd is not loaded")
+
+
 def test_listing_without_modules(unloaded):
     """The list is empty, and listing loads no module."""
     for command, key in ("list", "ramdisks"), ("status", "caches"):

@@ -284,16 +284,33 @@ static enum exit_code resize_device(int fd, const struct device *dev, int index,
 	return ret ? ret : ramdisk_resize(fd, dev, index, request);
 }
 
+static enum exit_code resize_ramdisk(int fd, struct resize_request *request,
+				     const struct size_change *change)
+{
+	struct device dev;
+	enum exit_code ret;
+	char *sequence;
+	int index;
+
+	ret = device_find_rxd("device", request->device, &dev, &index);
+	if (ret)
+		return ret;
+	sequence = disk_sequence(dev.number);
+	ret = disk_lock(&dev, sequence, DISK_LOCK_SIZE);
+	if (!ret)
+		ret = resize_device(fd, &dev, index, request, change);
+	free(sequence);
+	device_release(&dev);
+	return ret;
+}
+
 static enum exit_code run_resize(int argc, char **argv)
 {
 	struct resize_request request = { 0 };
 	struct size_change change = { 0 };
 	struct size_range range = { 0 };
-	struct device dev;
 	bool help = false;
 	enum exit_code ret;
-	char *sequence;
-	int index;
 	int fd;
 
 	ret = parse_resize(argc, argv, &request, &change, &range, &help);
@@ -303,26 +320,21 @@ static enum exit_code run_resize(int argc, char **argv)
 	ret = privilege_check();
 	if (!ret && names_cache(request.device))
 		return resize_cache(&request, &change, &range);
-	if (!ret && range.max)
-		ret = report(EXIT_PARAMETERS,
-			     "'%s': size '%s' is for caches; give one size for a RAM disk",
-			     request.device, request.size_text);
-	if (!ret && is_none(&request))
-		ret = report(EXIT_PARAMETERS,
-			     "'%s': size 'none' is for caches; 'rxadm limit %s none' removes the memory limit of a RAM disk",
-			     request.device, request.device);
+	/* Without the module, nobody knows whether this is the name of a cache. */
 	if (!ret)
 		ret = control_open(&fd);
 	if (ret)
 		return ret;
-	ret = device_find_rxd("device", request.device, &dev, &index);
-	if (!ret) {
-		sequence = disk_sequence(dev.number);
-		ret = disk_lock(&dev, sequence, DISK_LOCK_SIZE);
-		if (!ret)
-			ret = resize_device(fd, &dev, index, &request, &change);
-		free(sequence);
-		device_release(&dev);
+	if (range.max) {
+		ret = report(EXIT_PARAMETERS,
+			     "'%s': is no cache, and size '%s' is for caches; give one size for a RAM disk",
+			     request.device, request.size_text);
+	} else if (is_none(&request)) {
+		ret = report(EXIT_PARAMETERS,
+			     "'%s': is no cache, and size 'none' is for caches; 'rxadm limit %s none' removes the memory limit of a RAM disk",
+			     request.device, request.device);
+	} else {
+		ret = resize_ramdisk(fd, &request, &change);
 	}
 	close(fd);
 	return ret;

@@ -14,6 +14,7 @@
 #include <uuid/uuid.h>
 
 #include "base/size.h"
+#include "base/system.h"
 #include "base/text.h"
 #include "kernel/attributes.h"
 
@@ -171,10 +172,15 @@ enum exit_code device_find_named(const char *what, const char *name, struct devi
 	int index;
 
 	*dev = (struct device){ .what = what };
-	if (!path && may_be_name(name) && sscanf(name, "rxd%d", &index) != 1)
+	if (!path && may_be_name(name) && sscanf(name, "rxd%d", &index) != 1) {
+		if (module_is_loaded("rxd"))
+			return report(EXIT_DEVICE,
+				      "%s '%s': is neither a device in /dev nor the name of a RAM disk; 'rxadm list' shows all names",
+				      what, name);
 		return report(EXIT_DEVICE,
-			      "%s '%s': is neither a device in /dev nor the name of a RAM disk; 'rxadm list' shows all names",
+			      "%s '%s': is no device in /dev, and there are no RAM disks, because the module rxd is not loaded; run 'modprobe rxd'",
 			      what, name);
+	}
 	ret = device_find(what, path ? path : name, dev);
 	free(path);
 	return ret;
