@@ -299,7 +299,7 @@ static const char *cause_of_beside(const struct plan *plan, bool apart)
 	free(sequence);
 	if (may)
 		return "a hard link, which would keep its generations, cannot be created";
-	return "the RAM disk was neither loaded from nor saved to it, or cleared or reset since";
+	return "the RAM disk was never loaded from or saved to it, or was emptied or reset later";
 }
 
 static enum exit_code tell_of_saved(const struct plan *plan, bool apart, const char *beside)
@@ -339,7 +339,7 @@ static void save_used(struct plan *plan, bool apart)
 		ret = save_meanwhile(plan, true, &beside);
 	}
 	if (!ret)
-		report(EXIT_OK, "note: /dev/rxd%d: stays; its state of now is saved as '%s'",
+		report(EXIT_OK, "note: /dev/rxd%d: stays; what it holds now is saved as '%s'",
 		       plan->disk.index, beside ? beside : image_of(plan));
 	free(beside);
 }
