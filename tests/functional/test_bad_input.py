@@ -498,7 +498,9 @@ def test_clear_read_only(lab):
     ramdisk = lab.ramdisk(4 * MIB)
     direct.write(ramdisk.path, 0, stamp(1))
     run("blockdev", "--setro", ramdisk.path)
-    refused(DEVICE, "clear", "rxd0", "--force", names=("rxd0", "read-only", "--setrw"))
+    for options in (), ("--force",):
+        refused(DEVICE, "clear", "rxd0", *options,
+                names="device '/dev/rxd0': is read-only; 'blockdev --setrw'")
     assert direct.read(ramdisk.path, 0, 4096) == stamp(1)
 
 

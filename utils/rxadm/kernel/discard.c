@@ -284,6 +284,7 @@ static enum exit_code remove_found(int fd, const struct rxd_query *query,
 static enum exit_code check_one(int fd, const char *name, bool force, bool writes, char **seqs,
 				size_t count)
 {
+	struct rxd_query query;
 	struct disk_seen seen;
 	struct device dev;
 	enum exit_code ret;
@@ -302,10 +303,14 @@ static enum exit_code check_one(int fd, const char *name, bool force, bool write
 		ret = report(EXIT_PARAMETERS, "device '%s': is given more than once", dev.path);
 	else
 		ret = disk_check_same(&dev, seqs[count]);
+	/* Do not suggest --force for a disk that it does not help. */
+	if (!ret && writes && !control_query(fd, index, 0, &query) &&
+	    query.state & RXD_STATE_READONLY)
+		ret = report(EXIT_DEVICE,
+			     "%s '%s': is read-only; 'blockdev --setrw' makes it writable",
+			     dev.what, dev.path);
 	if (!ret)
 		ret = disk_check_discard(fd, &dev, index, force, &seen);
-	if (!ret && writes && seen.query.state & RXD_STATE_READONLY)
-		ret = control_error(EROFS, dev.path);
 	device_release(&dev);
 	return ret;
 }
