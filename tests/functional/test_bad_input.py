@@ -140,7 +140,8 @@ def test_create_more_than_memory(size):
 
 def test_resize_more_than_memory(lab):
     lab.ramdisk(4 * MIB)
-    refused(PARAMETERS, "resize", "rxd0", "1T", names=("'1T'", "--overcommit"))
+    refused(PARAMETERS, "resize", "rxd0", "1T",
+            names=("size '1T': is too large: RAM disks may have", "--overcommit"))
 
 
 UUID = "5f0c7a1e-6c2b-4d0e-9a55-0123456789ab"

@@ -366,7 +366,7 @@ def test_names(lab, folder):
 @pytest.mark.parametrize("args, names", sampled([
     (("save",), ("DEVICE FILE",)), (("save", "rxd0"), ("DEVICE FILE",)),
     (("save", "rxd0", "a", "b"), ("'b'",)), (("save", "rxd0", "a", "--compress"), ("value",)),
-    (("save", "rxd0", "a", "--compress", "gzip"), ("'gzip'", "zstd")),
+    (("save", "rxd0", "a", "--compress", "gzip"), ("'gzip'", "LEVEL from 1 to 22")),
     (("save", "rxd0", "a", "--compress", "zstd:"), ("''", "number")),
     (("save", "rxd0", "a", "--compress", "zstd:0"), ("'0'", "1 to")),
     (("save", "rxd0", "a", "--compress", "zstd:99"), ("'99'",)),

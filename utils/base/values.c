@@ -403,7 +403,8 @@ char *value_compress(const char *text, int *level)
 	unsigned int number = 0;
 
 	if (length != strlen("zstd") || strncmp(text, "zstd", length))
-		return copy_text("must be zstd or zstd:LEVEL");
+		return format_text("must be zstd or zstd:LEVEL, with a LEVEL from 1 to %d",
+				   COMPRESS_MAX);
 	*level = COMPRESS_DEFAULT;
 	if (!text[length])
 		return NULL;

@@ -437,9 +437,11 @@ enum exit_code control_share_error(int fd, const char *text, uint64_t size, int 
 	char size_text[SIZE_TEXT_MAX];
 	enum exit_code ret;
 
+	size_format(size, size_text);
 	ret = report(EXIT_PARAMETERS,
-		     "size '%s': %s is too large: %s; choose a smaller size, or %s", text,
-		     size_format(size, size_text), left,
+		     "size '%s': %s%sis too large: %s; choose a smaller size, or %s", text,
+		     strcmp(text, size_text) ? size_text : "",
+		     strcmp(text, size_text) ? " " : "", left,
 		     remedy ? remedy : advice("give --overcommit", "give overcommit = yes"));
 	free(left);
 	return ret;
