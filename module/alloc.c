@@ -119,7 +119,8 @@ void rxd_note_freed(unsigned long nr)
  */
 long rxd_freed_pages(void)
 {
-	return atomic_long_read(&freed_pages);
+	/* What the caller tries next finds what was freed before: pairs with rxd_note_freed(). */
+	return atomic_long_read_acquire(&freed_pages);
 }
 
 /**
@@ -850,8 +851,8 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 	if (may_wait && dirty > headroom / 16 && wait_for_writeback(store))
 		return true;
 	/*
-	 * Others may have given up or removed a store since the first look. Pairs with
-	 * rxd_note_freed(), which comes before the store is not being given up any more.
+	 * A store that was given up, or could have been, may have been cleared since the first look.
+	 * Pairs with rxd_leave_family().
 	 */
 	smp_rmb();
 	return is_freeing(freed);

@@ -62,25 +62,14 @@ bool rxd_expendable_keep(struct rxd_expendable *expendable)
 	return !lost;
 }
 
-/*
- * Let writes try again that failed to allocate before the pages of a store were removed. There
- * may be no page to be freed, but those of other stores can be replaced now.
- */
-static void note_removal(void)
-{
-	rxd_note_retired(1);
-	rxd_note_freed(1);
-}
-
 /**
  * rxd_expendable_remove - end the use of an entry
- * @expendable: the entry, expendable or not; the caller has removed the pages of its store
+ * @expendable: the entry, expendable or not; the caller has cleared its store
  *
  * Waits until the work item has ended, whose locks the caller must not hold.
  */
 void rxd_expendable_remove(struct rxd_expendable *expendable)
 {
-	note_removal();
 	spin_lock(&expendables_lock);
 	list_del_init(&expendable->list);
 	spin_unlock(&expendables_lock);
@@ -89,11 +78,10 @@ void rxd_expendable_remove(struct rxd_expendable *expendable)
 }
 
 /**
- * rxd_expendable_gave_up - tell waiting writes that the pages of a store are being freed
+ * rxd_expendable_gave_up - tell waiting writes that rxd_store_clear() has removed the pages
  */
 void rxd_expendable_gave_up(void)
 {
-	note_removal();
 	atomic_dec(&nr_giving_up);
 	/* Wake the writes that wait until no store is being given up. */
 	rxd_note_freed(0);
@@ -138,6 +126,21 @@ bool rxd_give_up_others(struct rxd_store *store)
 	spin_unlock(&expendables_lock);
 	/* The work may have ended already. */
 	return found || rxd_is_giving_up();
+}
+
+/**
+ * rxd_leave_family - find a store no more when others need memory
+ * @store: the store, whose pages were removed
+ *
+ * Writes that have failed to allocate before that try again. There may be no page to be freed, but
+ * those of other stores can be replaced now.
+ */
+void rxd_leave_family(struct rxd_store *store)
+{
+	rxd_note_retired(1);
+	rxd_note_freed(1);
+	/* Pairs with rxd_store_wait_for_memory(). */
+	smp_store_release(&store->family, 0);
 }
 
 /**

@@ -97,6 +97,7 @@ int rxd_expend_init(void);
 void rxd_expend_exit(void);
 bool rxd_is_giving_up(void);
 bool rxd_give_up_others(struct rxd_store *store);
+void rxd_leave_family(struct rxd_store *store);
 
 /* share-marks.c */
 

@@ -800,7 +800,8 @@ void rxd_store_clear(struct rxd_store *store)
 		atomic_long_set(&store->on_node[node].used, 0);
 	if (READ_ONCE(store->lent_from) != ULONG_MAX)
 		rxd_lend_count(store);
-	WRITE_ONCE(store->family, 0);
+	if (store->family)
+		rxd_leave_family(store);
 	WRITE_ONCE(store->borrows, false);
 }
 

@@ -1242,6 +1242,32 @@ static void removal_is_seen_late(struct kunit *test)
 	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
 }
 
+static void clear_late(void)
+{
+	test_memory.at_refusal = NULL;
+	mutex_lock(&clear_lock);
+	rxd_store_clear(removed_late->store);
+	mutex_unlock(&clear_lock);
+}
+
+/* A store is cleared between the failure of an allocation and the search for stores to give up. */
+static void clear_is_seen_late(struct kunit *test)
+{
+	struct rxd_store *golden = make_golden(test), *clone = share(test, golden);
+	u8 *buf = make_buf(test, 0x33);
+
+	removed_late = make_expendable(test);
+	rxd_expendable_add(removed_late, clone);
+	rxd_store_drain();
+	test_memory.nr_refusals = 1;
+	test_memory.at_refusal = clear_late;
+	KUNIT_EXPECT_EQ(test, write_page(golden, 5, buf), 0);
+	KUNIT_EXPECT_NULL(test, test_memory.at_refusal);
+	KUNIT_EXPECT_TRUE(test, page_is(golden, 5, 0x33));
+	rxd_expendable_remove(removed_late);
+	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
+}
+
 static struct rxd_store *make_reserved(struct kunit *test)
 {
 	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL, .reserved = true };
@@ -1558,6 +1584,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE_SLOW(race_of_held_writers),
 	KUNIT_CASE(expendable_is_given_up),
 	KUNIT_CASE(removal_is_seen_late),
+	KUNIT_CASE(clear_is_seen_late),
 	KUNIT_CASE(reserved_is_taken_back),
 	KUNIT_CASE(reserved_does_not_wait_for_ever),
 	KUNIT_CASE(unshare_counts_its_waits),
