@@ -179,6 +179,9 @@ int rxd_leaf_unshare(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
 	if (!new)
 		return -ENOMEM;
 
+	/* Until the store leaves the old leaf, each page has an owner more: let writes wait for it. */
+	rxd_note_retired(1);
+
 	/* Under the lock, the store keeps the old leaf, so the leaf keeps its pages. */
 	spin_lock_irqsave(&store->leaf_lock, flags);
 	old = rxd_leaf_locked(store, i);
@@ -194,6 +197,7 @@ int rxd_leaf_unshare(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
 		rxd_store_free_page(virt_to_page(new));
 	else
 		leave_leaf(rxd_plain(old));
+	rxd_note_freed(1);
 	return 0;
 }
 
