@@ -631,21 +631,23 @@ static void page_stays_while_it_is_read(struct kunit *test)
 {
 	struct lender *l = make(test, MINIMUM);
 	DECLARE_COMPLETION_ONSTACK(done);
+	unsigned int left = SLOTS - 256 / BLOCK_PAGES, i;
 	struct task_struct *thread;
 	bool early = false;
-	unsigned int i;
 
 	take_all(l);
 	thread = kthread_create(scan_once, &done, "lend_kunit");
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, thread);
 	rcu_read_lock();
 	wake_up_process(thread);
+	for (i = 0; i < 10000 && used(l) > left; i++)
+		mdelay(1);
+	KUNIT_EXPECT_EQ(test, used(l), left);
+	/* The blocks have left the cache by now, but not their pages. */
 	for (i = 0; i < 100; i++) {
 		mdelay(1);
 		early |= completion_done(&done);
 	}
-	/* The blocks have left the cache by now. */
-	KUNIT_EXPECT_EQ(test, used(l), SLOTS - 256 / BLOCK_PAGES);
 	rcu_read_unlock();
 	wait_for_completion(&done);
 	KUNIT_EXPECT_FALSE(test, early);
