@@ -851,8 +851,8 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 	if (may_wait && dirty > headroom / 16 && wait_for_writeback(store))
 		return true;
 	/*
-	 * A store that was given up, or could have been, may have been cleared since the first look.
-	 * Pairs with rxd_leave_family().
+	 * A store that was given up, or could have been, may have been cleared since the first
+	 * look. Pairs with rxd_leave_family().
 	 */
 	smp_rmb();
 	return is_freeing(freed);

@@ -179,7 +179,7 @@ int rxd_leaf_unshare(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
 	if (!new)
 		return -ENOMEM;
 
-	/* Until the store leaves the old leaf, each page has an owner more: let writes wait for it. */
+	/* Until the store leaves the old leaf, each page has an owner more: let writes wait. */
 	rxd_note_retired(1);
 
 	/* Under the lock, the store keeps the old leaf, so the leaf keeps its pages. */
