@@ -129,11 +129,11 @@ bool rxd_give_up_others(struct rxd_store *store)
 }
 
 /**
- * rxd_leave_family - find a store no more when others need memory
+ * rxd_leave_family - let no write give up a store for others any more
  * @store: the store, whose pages were removed
  *
- * Writes that have failed to allocate before that try again. There may be no page to be freed, but
- * those of other stores can be replaced now.
+ * A write whose allocation failed before tries again. There may be no page to be freed, but those
+ * of other stores can be replaced now.
  */
 void rxd_leave_family(struct rxd_store *store)
 {
