@@ -3,6 +3,7 @@
  * KUnit tests of the page store of a RAM disk: stores that share pages.
  */
 #include <linux/blk_types.h>
+#include <linux/completion.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/prandom.h>
@@ -1268,6 +1269,57 @@ static void clear_is_seen_late(struct kunit *test)
 	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
 }
 
+/* A write that meets another one between the copy of a leaf and the end of the old one. */
+static struct {
+	struct kunit *test;
+	struct crew crew;
+	struct rxd_store *golden;
+	struct rxd_store *clone;
+	const u8 *buf;
+	struct completion ended;
+	int ret;
+} second;
+
+static int second_writer(void *arg)
+{
+	second.ret = write_page(second.golden, 6, second.buf);
+	complete(&second.ended);
+	while (!kthread_should_stop())
+		msleep(20);
+	return 0;
+}
+
+/* No other store has the pages any more, but each of them is in two leaves. */
+static void write_during_copy(void)
+{
+	test_memory.at_unlock = NULL;
+	rxd_store_clear(second.clone);
+	rxd_store_drain();
+	make_short(second.golden);
+	crew_add(second.test, &second.crew, second_writer, NULL);
+	/* It must not give up, and cannot succeed. */
+	KUNIT_EXPECT_EQ(second.test, wait_for_completion_timeout(&second.ended, HZ / 4), 0);
+}
+
+/* A write waits while another one copies the leaf, because it can replace its page then. */
+static void copy_of_leaf_is_awaited(struct kunit *test)
+{
+	struct rxd_store *golden = make_golden(test), *clone = share(test, golden);
+
+	second = (typeof(second)){ .test = test, .golden = golden, .clone = clone };
+	second.buf = make_buf(test, 0x33);
+	init_completion(&second.ended);
+	test_delay_lifts();
+	test_memory.at_unlock = write_during_copy;
+	KUNIT_EXPECT_EQ(test, write_page(golden, 5, second.buf), 0);
+	KUNIT_EXPECT_NULL(test, test_memory.at_unlock);
+	crew_run(&second.crew, 0);
+	test_memory.is_short = false;
+	KUNIT_EXPECT_EQ(test, second.ret, 0);
+	KUNIT_EXPECT_TRUE(test, pages_are(golden, 5, 2, 0x33));
+	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
+}
+
 static struct rxd_store *make_reserved(struct kunit *test)
 {
 	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL, .reserved = true };
@@ -1585,6 +1637,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(expendable_is_given_up),
 	KUNIT_CASE(removal_is_seen_late),
 	KUNIT_CASE(clear_is_seen_late),
+	KUNIT_CASE(copy_of_leaf_is_awaited),
 	KUNIT_CASE(reserved_is_taken_back),
 	KUNIT_CASE(reserved_does_not_wait_for_ever),
 	KUNIT_CASE(unshare_counts_its_waits),

@@ -38,6 +38,7 @@
  * @at_grace: called between the two passes that lift marks, or NULL
  * @at_resched: called where other tasks may run, or NULL
  * @at_mark: called before the mark of a leaf or page is changed, or NULL
+ * @at_unlock: called when a shared leaf was replaced or removed, and has not been left yet, or NULL
  * @fail_one_in: refuse every Nth piece larger than a page; 0 for none
  * @nr_nodes: number of NUMA nodes
  * @node: node of the last request
@@ -66,6 +67,7 @@ struct test_memory {
 	void (*at_grace)(void);
 	void (*at_resched)(void);
 	void (*at_mark)(const void *ptr);
+	void (*at_unlock)(void);
 	void (*at_slab)(void);
 	unsigned int fail_one_in;
 	unsigned int nr_nodes;

@@ -188,7 +188,20 @@ static void test_resched(void)
 #include "../module/alloc.c"
 #include "../module/copy.c"
 #undef jiffies
+
+/* Called when the leaves of a store were changed, and what they shared may not have been left. */
+static void test_unlock(spinlock_t *lock, unsigned long flags)
+{
+	typeof(test_memory.at_unlock) at_unlock = READ_ONCE(test_memory.at_unlock);
+
+	spin_unlock_irqrestore(lock, flags);
+	if (at_unlock)
+		at_unlock();
+}
+
+#define spin_unlock_irqrestore(lock, flags) test_unlock(lock, flags)
 #include "../module/share.c"
+#undef spin_unlock_irqrestore
 #include "../module/hold.c"
 #include "../module/record.c"
 #include "../module/expendable.c"
