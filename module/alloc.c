@@ -63,6 +63,14 @@ static atomic_long_t retired_pages;
 static atomic_long_t freed_pages ____cacheline_aligned_in_smp;
 static DECLARE_WAIT_QUEUE_HEAD(freed_wait);
 
+/*
+ * Changes of owners: how many have begun, and how many of these have ended. A write can replace a
+ * page then for which it found no memory, though no page may be free. Who waits for pages must not
+ * take them for such, so they have counts of their own.
+ */
+static atomic_long_t changes_begun;
+static atomic_long_t changes_ended;
+
 /* How many of the pages that are queued for freeing were replaced by a write. */
 static atomic_long_t replaced_pages ____cacheline_aligned_in_smp;
 
@@ -113,14 +121,54 @@ void rxd_note_freed(unsigned long nr)
 }
 
 /**
- * rxd_freed_pages - get the number of pages freed so far
+ * rxd_begin_change - let writes that find no memory wait for a change of owners
  *
- * Return: number of pages, to be passed to rxd_store_wait_for_memory().
+ * Does not wait for anything, and nor must the caller until rxd_end_change().
  */
-long rxd_freed_pages(void)
+void rxd_begin_change(void)
 {
-	/* What the caller tries next finds what was freed before: pairs with rxd_note_freed(). */
+	atomic_long_inc(&changes_begun);
+	/* Who sees the change sees the count: pairs with rxd_store_wait_for_memory(). */
+	smp_mb__after_atomic();
+}
+
+/**
+ * rxd_end_change - let the writes that wait for a change of owners try again
+ */
+void rxd_end_change(void)
+{
+	/* Who sees the count sees the change: pairs with rxd_wait_token() and is_changing(). */
+	smp_mb__before_atomic();
+	atomic_long_inc(&changes_ended);
+	if (wq_has_sleeper(&freed_wait))
+		wake_up_all(&freed_wait);
+}
+
+static bool is_changing(void)
+{
+	/* Pairs with rxd_end_change(). */
+	long ended = atomic_long_read_acquire(&changes_ended);
+
+	return atomic_long_read(&changes_begun) != ended;
+}
+
+/* Return: number of pages that were freed so far. */
+static long freed_so_far(void)
+{
+	/* Pairs with rxd_note_freed(). */
 	return atomic_long_read_acquire(&freed_pages);
+}
+
+/**
+ * rxd_wait_token - note a moment, to learn later whether a write should try again
+ *
+ * Return: a number that changes when pages are free, or when a change of owners has ended; to be
+ * passed to rxd_store_wait_for_memory().
+ */
+long rxd_wait_token(void)
+{
+	/* What the caller tries next finds what was changed before: pairs with rxd_end_change(). */
+	return freed_so_far() + atomic_long_read_acquire(&changes_ended);
 }
 
 /**
@@ -131,16 +179,15 @@ long rxd_freed_pages(void)
  */
 long rxd_retired_pages(void)
 {
-	/* Pairs with rxd_note_freed(). */
-	long freed = atomic_long_read_acquire(&freed_pages);
+	long freed = freed_so_far();
 
 	return atomic_long_read(&retired_pages) - freed;
 }
 
-/* Are there pages to be freed, or were there some since rxd_freed_pages() returned @freed? */
-static bool is_freeing(long freed)
+/* Is anything under way that a write can wait for, or did it end since rxd_wait_token()? */
+static bool is_freeing(long token)
 {
-	return rxd_retired_pages() || rxd_freed_pages() != freed;
+	return rxd_retired_pages() || is_changing() || rxd_wait_token() != token;
 }
 
 /* Return: number of pages. */
@@ -430,7 +477,7 @@ static int wait_for_pages(unsigned long nr, int shortage)
 
 	send_all_queued();
 	last = atomic_long_read(&retired_pages);
-	if (wait_event_killable(freed_wait, memory_is_there(nr) || rxd_freed_pages() - last >= 0))
+	if (wait_event_killable(freed_wait, memory_is_there(nr) || freed_so_far() - last >= 0))
 		return -EINTR;
 	return memory_is_there(nr) ? 0 : shortage;
 }
@@ -663,6 +710,7 @@ void rxd_expect_nothing_left(void)
 		pages += per_cpu(pages_held, cpu);
 		owners += per_cpu(owners_held, cpu);
 	}
+	WARN_ONCE(is_changing(), "a change of owners has not ended\n");
 	WARN_ONCE(pages || owners || rxd_retired_pages(),
 		  "%ld pages, %ld owners and %ld retired pages are left\n", pages, owners,
 		  rxd_retired_pages());
@@ -800,13 +848,13 @@ static bool take_back(struct rxd_store *store, const struct rxd_write *write)
 /**
  * rxd_store_wait_for_memory - wait for pages that are being freed or written back
  * @store: the store
- * @freed: what rxd_freed_pages() returned before the allocation failed
+ * @token: what rxd_wait_token() returned before the allocation failed
  * @write: the write that waits; each step that succeeds adds its time to @waited
  *
  * Return: true if the caller should try again; false if there is nothing to wait for, or
  * if the write has waited for long enough.
  */
-bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write)
+bool rxd_store_wait_for_memory(struct rxd_store *store, long token, struct rxd_write *write)
 {
 	bool may_take_back = store->options.reserved && write->shared;
 	long left, headroom = rxd_headroom(), dirty;
@@ -824,8 +872,8 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 		return take_back(store, write);
 	if (left <= 0)
 		return false;
-	if (is_freeing(freed)) {
-		wait_event_timeout(freed_wait, rxd_freed_pages() != freed || READ_ONCE(store->lost),
+	if (is_freeing(token)) {
+		wait_event_timeout(freed_wait, rxd_wait_token() != token || READ_ONCE(store->lost),
 				   may_take_back ? HZ : left);
 		return true;
 	}
@@ -852,10 +900,11 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_w
 		return true;
 	/*
 	 * A store that was given up, or could have been, may have been cleared since the first
-	 * look. Pairs with rxd_leave_family().
+	 * look, or a page had an owner more for a moment. Pairs with rxd_leave_family() and
+	 * rxd_begin_change().
 	 */
 	smp_rmb();
-	return is_freeing(freed);
+	return is_freeing(token);
 }
 
 /**

@@ -506,10 +506,10 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 			      unsigned int len, struct rxd_write *write)
 {
 	unsigned int done, tries = 0;
-	long freed;
+	long token;
 
 	for (;;) {
-		freed = rxd_freed_pages();
+		token = rxd_wait_token();
 		done = try_gap(store, pos, src, len, write);
 		if (done || write->limited)
 			break;
@@ -518,7 +518,7 @@ static unsigned int write_gap(struct rxd_store *store, u64 pos, const void *src,
 		if (store->hold && tries++ < RECLAIM_TRIES &&
 		    reclaim(store, pos >> PAGE_SHIFT, write))
 			continue;
-		if (!rxd_store_wait_for_memory(store, freed, write))
+		if (!rxd_store_wait_for_memory(store, token, write))
 			break;
 	}
 	if (!done)

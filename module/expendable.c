@@ -137,8 +137,8 @@ bool rxd_give_up_others(struct rxd_store *store)
  */
 void rxd_leave_family(struct rxd_store *store)
 {
-	rxd_note_retired(1);
-	rxd_note_freed(1);
+	rxd_begin_change();
+	rxd_end_change();
 	/* Pairs with rxd_store_wait_for_memory(). */
 	smp_store_release(&store->family, 0);
 }

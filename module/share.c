@@ -180,7 +180,7 @@ int rxd_leaf_unshare(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
 		return -ENOMEM;
 
 	/* Until the store leaves the old leaf, each page has an owner more: let writes wait. */
-	rxd_note_retired(1);
+	rxd_begin_change();
 
 	/* Under the lock, the store keeps the old leaf, so the leaf keeps its pages. */
 	spin_lock_irqsave(&store->leaf_lock, flags);
@@ -197,7 +197,7 @@ int rxd_leaf_unshare(struct rxd_store *store, unsigned long pgno, gfp_t gfp)
 		rxd_store_free_page(virt_to_page(new));
 	else
 		leave_leaf(rxd_plain(old));
-	rxd_note_freed(1);
+	rxd_end_change();
 	return 0;
 }
 
@@ -304,13 +304,13 @@ int rxd_store_unshare_ends(struct rxd_store *store, unsigned long first, unsigne
 int rxd_store_unshare_ends_wait(struct rxd_store *store, unsigned long first, unsigned long nr,
 				struct rxd_write *write)
 {
-	long freed;
+	long token;
 
 	for (;;) {
-		freed = rxd_freed_pages();
+		token = rxd_wait_token();
 		if (!rxd_store_unshare_ends(store, first, nr, write->gfp))
 			break;
-		if (!rxd_store_wait_for_memory(store, freed, write))
+		if (!rxd_store_wait_for_memory(store, token, write))
 			return -ENOSPC;
 	}
 	if (write->since) {

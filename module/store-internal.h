@@ -207,10 +207,12 @@ void rxd_retire_page(struct page *page);
 void rxd_retire_replaced(struct page *page);
 void rxd_note_owners(long nr);
 void rxd_expect_nothing_left(void);
-long rxd_freed_pages(void);
+void rxd_begin_change(void);
+void rxd_end_change(void);
+long rxd_wait_token(void);
 long rxd_retired_pages(void);
 bool rxd_may_replace(void);
-bool rxd_store_wait_for_memory(struct rxd_store *store, long freed, struct rxd_write *write);
+bool rxd_store_wait_for_memory(struct rxd_store *store, long token, struct rxd_write *write);
 void rxd_write_end_wait(struct rxd_write *write);
 
 /**

@@ -584,7 +584,7 @@ static void write_without_a_page_gets_some(struct kunit *test)
 	while (rxd_retired_pages())
 		rcu_barrier();
 	rxd_write_begin(&write, 0, RXD_GFP);
-	KUNIT_EXPECT_TRUE(test, rxd_store_wait_for_memory(store, rxd_freed_pages(), &write));
+	KUNIT_EXPECT_TRUE(test, rxd_store_wait_for_memory(store, rxd_wait_token(), &write));
 	rxd_write_end(&write);
 	KUNIT_EXPECT_EQ(test, c->nr_asked, 1);
 	KUNIT_EXPECT_EQ(test, c->asked, BATCH);

@@ -1320,6 +1320,36 @@ static void copy_of_leaf_is_awaited(struct kunit *test)
 	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
 }
 
+static int table_waiter(void *arg)
+{
+	second.ret = rxd_store_prepare_fill(NULL, 1);
+	complete(&second.ended);
+	while (!kthread_should_stop())
+		msleep(20);
+	return 0;
+}
+
+/* A page is being freed, and who waits for it goes on waiting while leaves are copied. */
+static void copy_does_not_end_other_waits(struct kunit *test)
+{
+	struct rxd_store *golden = make_golden(test), *clone = share(test, golden);
+	struct crew crew = {};
+
+	second = (typeof(second)){};
+	init_completion(&second.ended);
+	make_short(golden);
+	rxd_note_retired(1);
+	crew_add(test, &crew, table_waiter, NULL);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&second.ended, HZ / 4), 0);
+	KUNIT_EXPECT_EQ(test, rxd_leaf_unshare(golden, 5, RXD_GFP | RXD_GFP_REPLACE), 0);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&second.ended, HZ / 4), 0);
+	WRITE_ONCE(test_memory.is_short, false);
+	rxd_note_freed(1);
+	crew_run(&crew, 0);
+	KUNIT_EXPECT_EQ(test, second.ret, 0);
+	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
+}
+
 static struct rxd_store *make_reserved(struct kunit *test)
 {
 	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL, .reserved = true };
@@ -1638,6 +1668,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(removal_is_seen_late),
 	KUNIT_CASE(clear_is_seen_late),
 	KUNIT_CASE(copy_of_leaf_is_awaited),
+	KUNIT_CASE(copy_does_not_end_other_waits),
 	KUNIT_CASE(reserved_is_taken_back),
 	KUNIT_CASE(reserved_does_not_wait_for_ever),
 	KUNIT_CASE(unshare_counts_its_waits),

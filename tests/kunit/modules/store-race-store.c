@@ -10,7 +10,7 @@ long test_awaited(void)
 
 long test_freed(void)
 {
-	return rxd_freed_pages();
+	return freed_so_far();
 }
 
 long test_owners(void)
