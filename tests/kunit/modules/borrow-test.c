@@ -523,7 +523,7 @@ static void page_cache_in_use_is_spared(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, is_urgent_on(0));
 		KUNIT_EXPECT_FALSE(test, is_urgent_on(1));
 		/* For some time, also if nothing moves any more. */
-		test_machine.late += 2 * HZ;
+		test_machine.late += HZ + HZ / 2;
 		KUNIT_EXPECT_TRUE(test, is_urgent_on(0));
 		KUNIT_EXPECT_TRUE(test, is_urgent_on(0));
 		test_machine.late += 2 * HZ;
