@@ -64,11 +64,11 @@ static atomic_long_t freed_pages ____cacheline_aligned_in_smp;
 static DECLARE_WAIT_QUEUE_HEAD(freed_wait);
 
 /*
- * Changes of owners: how many have begun, and how many of these have ended. A write can replace a
- * page then for which it found no memory, though no page may be free. Who waits for pages must not
- * take them for such, so they have counts of their own.
+ * Changes of owners: how many have begun, and how many of these have ended. A write whose
+ * allocation failed may then replace its page, although no page is free. Tasks that wait for free
+ * pages must not count these changes, so they have counts of their own.
  */
-static atomic_long_t changes_begun;
+static atomic_long_t changes_begun ____cacheline_aligned_in_smp;
 static atomic_long_t changes_ended;
 
 /* How many of the pages that are queued for freeing were replaced by a write. */
@@ -185,7 +185,7 @@ long rxd_retired_pages(void)
 }
 
 /* Is anything under way that a write can wait for, or did it end since rxd_wait_token()? */
-static bool is_freeing(long token)
+static bool is_under_way(long token)
 {
 	return rxd_retired_pages() || is_changing() || rxd_wait_token() != token;
 }
@@ -316,8 +316,8 @@ unsigned long rxd_headroom(void)
  * rxd_may_replace - may a write take a page from the headroom to replace one that is then free?
  *
  * The page is free only after a grace period. Writers that are faster wait for the pages that they
- * have replaced before, so that they do not use up the headroom. A copy of a leaf is not counted: a
- * page of the leaf is then replaced, too.
+ * have replaced before, so that they do not use up the headroom. The old leaf that a copy replaces
+ * is not one of these pages: a page of the leaf is then replaced, too.
  *
  * Return: true if few replaced pages are waiting to be freed.
  */
@@ -846,7 +846,7 @@ static bool take_back(struct rxd_store *store, const struct rxd_write *write)
 }
 
 /**
- * rxd_store_wait_for_memory - wait for pages that are being freed or written back
+ * rxd_store_wait_for_memory - wait for pages that will soon be free, or can be replaced
  * @store: the store
  * @token: what rxd_wait_token() returned before the allocation failed
  * @write: the write that waits; each step that succeeds adds its time to @waited
@@ -872,7 +872,7 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long token, struct rxd_w
 		return take_back(store, write);
 	if (left <= 0)
 		return false;
-	if (is_freeing(token)) {
+	if (is_under_way(token)) {
 		wait_event_timeout(freed_wait, rxd_wait_token() != token || READ_ONCE(store->lost),
 				   may_take_back ? HZ : left);
 		return true;
@@ -904,7 +904,7 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long token, struct rxd_w
 	 * rxd_begin_change().
 	 */
 	smp_rmb();
-	return is_freeing(token);
+	return is_under_way(token);
 }
 
 /**

@@ -82,6 +82,8 @@ void rxd_expendable_remove(struct rxd_expendable *expendable)
  */
 void rxd_expendable_gave_up(void)
 {
+	/* rxd_store_clear() has counted its change before, so who sees 0 sees that. */
+	smp_mb__before_atomic();
 	atomic_dec(&nr_giving_up);
 	/* Wake the writes that wait until no store is being given up. */
 	rxd_note_freed(0);
@@ -124,6 +126,9 @@ bool rxd_give_up_others(struct rxd_store *store)
 		found = true;
 	}
 	spin_unlock(&expendables_lock);
+	/* The work waits for writes to its store, and they must not wait for it. */
+	if (found)
+		rxd_note_freed(0);
 	/* The work may have ended already. */
 	return found || rxd_is_giving_up();
 }
@@ -133,7 +138,8 @@ bool rxd_give_up_others(struct rxd_store *store)
  * @store: the store, whose pages were removed
  *
  * A write whose allocation failed before tries again. There may be no page to be freed, but those
- * of other stores can be replaced now.
+ * of other stores can be replaced now. A write that does not find the family any more must find the
+ * change, so it is counted first.
  */
 void rxd_leave_family(struct rxd_store *store)
 {

@@ -265,6 +265,7 @@ static void exit_disks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pages_taken(), 0);
 	KUNIT_EXPECT_EQ(test, test_owners(), 0);
 	KUNIT_EXPECT_EQ(test, test_freed(), test_awaited());
+	KUNIT_EXPECT_FALSE(test, test_is_changing());
 	KUNIT_EXPECT_EQ(test, rxd_promised, 0);
 }
 

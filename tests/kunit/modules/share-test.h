@@ -64,6 +64,7 @@ static inline void expect_nothing_left(struct kunit *test, struct rxd_store **st
 		kunit_release_action(test, destroy_test_store, stores[--nr]);
 	KUNIT_EXPECT_EQ(test, pages_taken(), 0);
 	KUNIT_EXPECT_EQ(test, test_freed(), test_awaited());
+	KUNIT_EXPECT_FALSE(test, test_is_changing());
 }
 
 #endif /* RXD_SHARE_TEST_H */

@@ -13,6 +13,16 @@ long test_freed(void)
 	return freed_so_far();
 }
 
+bool test_is_changing(void)
+{
+	return is_changing();
+}
+
+bool test_is_awaited(void)
+{
+	return waitqueue_active(&freed_wait);
+}
+
 long test_owners(void)
 {
 	long nr = 0;

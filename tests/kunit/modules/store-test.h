@@ -94,6 +94,8 @@ extern struct test_memory test_memory;
  */
 long test_awaited(void);
 long test_freed(void);
+bool test_is_changing(void);
+bool test_is_awaited(void);
 
 /* Pretend that writes have replaced pages, which wait to be freed; or, if negative, are free. */
 void test_note_replaced(long nr);
