@@ -587,6 +587,8 @@ static void family_ends_in_any_order(struct kunit *test)
  * recognised. Words of the golden store (0) may be anywhere.
  */
 #define RACE_MSECS	1500
+/* A slow machine races for longer. */
+#define MIN_ROUNDS	11
 #define NR_RACERS	2
 
 struct share_race {
@@ -804,7 +806,7 @@ static void race_for_one_page(struct kunit *test)
 	race.clone = share(test, race.golden);
 	crew_add(test, &crew, half_writer, &race);
 	crew_add(test, &crew, half_writer, &race);
-	while (crew.nr == 2 && time_before(jiffies, end)) {
+	while (crew.nr == 2 && (time_before(jiffies, end) || rounds < MIN_ROUNDS)) {
 		atomic_set_release(&race.round, ++rounds);
 		while (atomic_read(&race.done) < 2 * rounds)
 			cond_resched();
@@ -814,7 +816,6 @@ static void race_for_one_page(struct kunit *test)
 	crew_run(&crew, 0);
 
 	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
-	KUNIT_EXPECT_GT(test, rounds, 10);
 	KUNIT_EXPECT_TRUE(test, is_golden(race.golden));
 	KUNIT_EXPECT_TRUE(test, is_golden(race.clone));
 	expect_nothing_left(test, (struct rxd_store *[]){ race.golden, race.clone }, 2);
@@ -874,7 +875,7 @@ static void race_of_zeroes(struct kunit *test)
 	race.clone = share(test, race.golden);
 	crew_add(test, &crew, zero_or_write, &race);
 	crew_add(test, &crew, zero_or_write, &race);
-	while (crew.nr == 2 && time_before(jiffies, end)) {
+	while (crew.nr == 2 && (time_before(jiffies, end) || rounds < MIN_ROUNDS)) {
 		atomic_set_release(&race.round, ++rounds);
 		while (atomic_read(&race.done) < 2 * rounds)
 			cond_resched();
@@ -884,7 +885,6 @@ static void race_of_zeroes(struct kunit *test)
 	crew_run(&crew, 0);
 
 	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
-	KUNIT_EXPECT_GT(test, rounds, 10);
 	KUNIT_EXPECT_TRUE(test, pages_are(race.golden, 0, NR_ZERO_RACE, 0x10));
 	expect_nothing_left(test, (struct rxd_store *[]){ race.golden, race.clone }, 2);
 }
@@ -1108,7 +1108,7 @@ static void race_of_held_writers(struct kunit *test)
 	crew_add(test, &crew, held_writer, &race);
 	crew_add(test, &crew, held_writer, &race);
 	crew_add(test, &crew, held_freer, &race);
-	while (crew.nr == 3 && time_before(jiffies, end)) {
+	while (crew.nr == 3 && (time_before(jiffies, end) || nr < MIN_ROUNDS)) {
 		clone = rxd_store_create(NR_PAGES, &options);
 		if (!clone)
 			continue;
@@ -1131,7 +1131,6 @@ static void race_of_held_writers(struct kunit *test)
 	crew_run(&crew, 0);
 
 	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
-	KUNIT_EXPECT_GT(test, nr, 10);
 	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 10);
 	KUNIT_EXPECT_GT(test, atomic_read(&race.frees), 10);
 	KUNIT_EXPECT_EQ(test, used(race.store), count_pages(race.store));
@@ -1591,7 +1590,7 @@ static void race_of_given_up(struct kunit *test)
 {
 	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL };
 	bool reserved = *(const bool *)test->param_value;
-	unsigned long end = jiffies + msecs_to_jiffies(RACE_MSECS);
+	unsigned long end = jiffies + msecs_to_jiffies(RACE_MSECS), patience;
 	unsigned int nr = 0, nr_lost = 0;
 	struct rxd_expendable *spare = make_expendable(test);
 	struct held_race race = {};
@@ -1607,17 +1606,18 @@ static void race_of_given_up(struct kunit *test)
 		make_short(race.store);
 	crew_add(test, &crew, scarce_writer, &race);
 	crew_add(test, &crew, scarce_writer, &race);
-	while (crew.nr == 2 && time_before(jiffies, end)) {
+	while (crew.nr == 2 && (time_before(jiffies, end) || nr < MIN_ROUNDS)) {
 		clone = rxd_store_create(NR_PAGES, &options);
 		if (!clone)
 			continue;
+		patience = jiffies + msecs_to_jiffies(RACE_MSECS);
 		rxd_expendable_init(spare, give_up);
 		rxd_expendable_add(spare, clone);
 		start = rxd_store_hold(race.store);
 		rxd_store_share(race.store, clone);
 		rxd_store_unhold(race.store, start);
 		if (nr++ % 4)
-			while (!READ_ONCE(clone->lost) && time_before(jiffies, end))
+			while (!READ_ONCE(clone->lost) && time_before(jiffies, patience))
 				cond_resched();
 		mutex_lock(&clear_lock);
 		rxd_store_clear(clone);
@@ -1630,7 +1630,6 @@ static void race_of_given_up(struct kunit *test)
 	test_memory.is_short = false;
 	no_memory(false);
 
-	KUNIT_EXPECT_GT(test, nr, 10);
 	KUNIT_EXPECT_GT(test, nr_lost, 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&race.errors), 0);
 	KUNIT_EXPECT_GT(test, atomic_read(&race.writes), 10);
