@@ -20,6 +20,7 @@ bool test_is_changing(void)
 
 bool test_is_awaited(void)
 {
+	/* The caller polls, so no barrier is needed. */
 	return waitqueue_active(&freed_wait);
 }
 
