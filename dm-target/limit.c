@@ -421,7 +421,9 @@ void rxc_limit_begin(struct rxcache *c)
 	/* What the previous table was lent stays. */
 	float_as_used(c);
 	spin_unlock(&c->limit_lock);
-	c->borrower.store = c->store;
+	/* After rxc_limit_take_over(), or a suspend, others read it already. */
+	if (c->borrower.store != c->store)
+		c->borrower.store = c->store;
 	rxd_borrow_begin(&c->borrower);
 }
 
