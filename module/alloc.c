@@ -108,6 +108,18 @@ void rxd_note_retired(unsigned long nr)
 }
 
 /**
+ * rxd_wake_waiters - let the tasks that wait for memory look again
+ *
+ * What they look at has changed.
+ */
+void rxd_wake_waiters(void)
+{
+	/* wq_has_sleeper() is a full barrier: pairs with that of wait_event(). */
+	if (wq_has_sleeper(&freed_wait))
+		wake_up_all(&freed_wait);
+}
+
+/**
  * rxd_note_freed - count pages that are free, and wake tasks that wait for memory
  * @nr: number of pages
  */
@@ -116,8 +128,7 @@ void rxd_note_freed(unsigned long nr)
 	/* A task that sees the count can allocate the pages: pairs with rxd_retired_pages(). */
 	smp_mb__before_atomic();
 	atomic_long_add(nr, &freed_pages);
-	if (wq_has_sleeper(&freed_wait))
-		wake_up_all(&freed_wait);
+	rxd_wake_waiters();
 }
 
 /**
@@ -140,8 +151,7 @@ void rxd_end_change(void)
 	/* Who sees the count sees the change: pairs with rxd_wait_token() and is_changing(). */
 	smp_mb__before_atomic();
 	atomic_long_inc(&changes_ended);
-	if (wq_has_sleeper(&freed_wait))
-		wake_up_all(&freed_wait);
+	rxd_wake_waiters();
 }
 
 static bool is_changing(void)
@@ -873,6 +883,11 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long token, struct rxd_w
 	if (left <= 0)
 		return false;
 	if (is_under_way(token)) {
+		/* It may go to others, too, or take long. */
+		if (left > MEMORY_WAIT / 2)
+			left -= MEMORY_WAIT / 2;
+		else
+			rxd_give_up_others(store);
 		wait_event_timeout(freed_wait, rxd_wait_token() != token || READ_ONCE(store->lost),
 				   may_take_back ? HZ : left);
 		return true;
@@ -890,8 +905,9 @@ bool rxd_store_wait_for_memory(struct rxd_store *store, long token, struct rxd_w
 	if (may_take_back)
 		return take_back(store, write);
 	if (rxd_give_up_others(store)) {
-		wait_event_timeout(freed_wait, !rxd_is_giving_up() || READ_ONCE(store->lost),
-				   left);
+		/* Stores of other families may take longer. */
+		wait_event_timeout(freed_wait, rxd_wait_token() != token || !rxd_is_giving_up() ||
+				   READ_ONCE(store->lost), left);
 		return true;
 	}
 	/* kswapd also reclaims slab caches, which an allocation without __GFP_FS cannot do. */

@@ -85,8 +85,7 @@ void rxd_expendable_gave_up(void)
 	/* rxd_store_clear() has counted its change before, so who sees 0 sees that. */
 	smp_mb__before_atomic();
 	atomic_dec(&nr_giving_up);
-	/* Wake the writes that wait until no store is being given up. */
-	rxd_note_freed(0);
+	rxd_wake_waiters();
 }
 
 /**
@@ -128,7 +127,7 @@ bool rxd_give_up_others(struct rxd_store *store)
 	spin_unlock(&expendables_lock);
 	/* The work waits for writes to its store, and they must not wait for it. */
 	if (found)
-		rxd_note_freed(0);
+		rxd_wake_waiters();
 	/* The work may have ended already. */
 	return found || rxd_is_giving_up();
 }

@@ -201,6 +201,7 @@ static inline struct page *rxd_write_page(const struct rxd_write *write, unsigne
 
 void rxd_note_retired(unsigned long nr);
 void rxd_note_freed(unsigned long nr);
+void rxd_wake_waiters(void);
 void rxd_free_later(struct page *first);
 void rxd_retire_pages(struct page *first, unsigned int nr);
 void rxd_retire_page(struct page *page);

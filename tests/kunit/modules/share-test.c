@@ -1360,6 +1360,62 @@ static void copy_does_not_end_other_waits(struct kunit *test)
 	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
 }
 
+/* Other memory is being freed for longer than a write waits, and may go to others. */
+static void others_memory_is_not_relied_on(struct kunit *test)
+{
+	struct rxd_store *golden = make_golden(test), *clone = share(test, golden);
+	struct rxd_expendable *spare = make_expendable(test);
+	u8 *buf = make_buf(test, 0x33);
+
+	rxd_expendable_add(spare, clone);
+	rxd_store_drain();
+	make_short(golden);
+	rxd_note_retired(1);
+	KUNIT_EXPECT_EQ(test, write_page(golden, 5, buf), 0);
+	KUNIT_EXPECT_TRUE(test, clone->lost);
+	rxd_note_freed(1);
+	test_memory.is_short = false;
+	KUNIT_EXPECT_TRUE(test, page_is(golden, 5, 0x33));
+	rxd_expendable_remove(spare);
+	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
+}
+
+static DECLARE_COMPLETION(may_give_up);
+
+static void give_up_late(struct work_struct *work)
+{
+	wait_for_completion(&may_give_up);
+	give_up(work);
+}
+
+/* A store of another family is being given up for longer than a write waits. */
+static void other_family_is_not_awaited(struct kunit *test)
+{
+	struct rxd_store *golden = make_golden(test), *clone = share(test, golden);
+	struct rxd_store *unrelated = make_golden(test), *third = share(test, unrelated);
+	struct rxd_expendable *spare = make_expendable(test), *far = make_expendable(test);
+	u8 *buf = make_buf(test, 0x33);
+	unsigned long start;
+
+	rxd_expendable_init(far, give_up_late);
+	rxd_expendable_add(spare, clone);
+	rxd_expendable_add(far, third);
+	rxd_store_drain();
+	reinit_completion(&may_give_up);
+	KUNIT_EXPECT_TRUE(test, rxd_give_up_others(unrelated));
+	make_short(golden);
+	start = jiffies;
+	KUNIT_EXPECT_EQ(test, write_page(golden, 5, buf), 0);
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, start + 10 * HZ));
+	KUNIT_EXPECT_TRUE(test, rxd_is_giving_up());
+	complete(&may_give_up);
+	test_memory.is_short = false;
+	KUNIT_EXPECT_TRUE(test, page_is(golden, 5, 0x33));
+	rxd_expendable_remove(spare);
+	rxd_expendable_remove(far);
+	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone, unrelated, third }, 4);
+}
+
 static struct rxd_store *make_reserved(struct kunit *test)
 {
 	const struct rxd_store_options options = { .node = RXD_NODE_LOCAL, .reserved = true };
@@ -1679,6 +1735,8 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(clear_is_seen_late),
 	KUNIT_CASE(copy_of_leaf_is_awaited),
 	KUNIT_CASE(copy_does_not_end_other_waits),
+	KUNIT_CASE_SLOW(others_memory_is_not_relied_on),
+	KUNIT_CASE(other_family_is_not_awaited),
 	KUNIT_CASE(reserved_is_taken_back),
 	KUNIT_CASE(reserved_does_not_wait_for_ever),
 	KUNIT_CASE(unshare_counts_its_waits),
