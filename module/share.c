@@ -96,6 +96,29 @@ bool rxd_leaf_leave(struct rxd_leaf *leaf)
 	return false;
 }
 
+/*
+ * Give up the pages of a leaf that no store uses any more.
+ *
+ * Return: the first of the pages that no other leaf has, for rxd_free_later(); NULL if there are
+ * none. Writes their number to @nr_last.
+ */
+static struct page *leave_pages(struct rxd_leaf *leaf, unsigned int *nr_last)
+{
+	struct page *page, *last = NULL;
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < RXD_PAGES_PER_LEAF; i++) {
+		page = rxd_plain(rcu_dereference_protected(leaf->page[i], true));
+		if (!page || !rxd_page_leave(page))
+			continue;
+		set_page_private(page, (unsigned long)last);
+		last = page;
+		nr++;
+	}
+	*nr_last = nr;
+	return last;
+}
+
 /**
  * rxd_leaf_release - free a leaf that was shared, and give up its pages
  * @leaf: the leaf, which no store uses any more
@@ -105,35 +128,30 @@ bool rxd_leaf_leave(struct rxd_leaf *leaf)
  */
 void rxd_leaf_release(struct rxd_leaf *leaf)
 {
-	struct page *page, *last = NULL;
-	unsigned int i, nr_others = 0;
+	unsigned long nr = rxd_leaf_pages(leaf);
+	unsigned int nr_last;
 
-	for (i = 0; i < RXD_PAGES_PER_LEAF; i++) {
-		page = rxd_plain(rcu_dereference_protected(leaf->page[i], true));
-		if (!page)
-			continue;
-		if (!rxd_page_leave(page)) {
-			nr_others++;
-			continue;
-		}
-		set_page_private(page, (unsigned long)last);
-		last = page;
-	}
-	rxd_free_later(last);
+	rxd_free_later(leave_pages(leaf, &nr_last));
 	rxd_free_leaf_later(leaf);
 	/* Pages that other leaves contain are not freed: no task needs to wait for them. */
-	rxd_note_freed(nr_others);
+	rxd_note_freed(nr - nr_last);
 }
 
 /* Give up a shared leaf that has left a directory, and free it if no other store uses it. */
 static void leave_leaf(struct rxd_leaf *leaf)
 {
-	unsigned long nr = rxd_leaf_pages(leaf);
+	struct page *first;
+	unsigned int nr;
 
 	if (!rxd_leaf_leave(leaf))
 		return;
-	rxd_note_retired(nr + 1);
-	rxd_leaf_release(leaf);
+	/* A write that finds the pages given up also finds that it can wait for the leaf. */
+	rxd_note_retired(1);
+	/* A copy of the leaf contains the pages: count only what is going to be freed. */
+	first = leave_pages(leaf, &nr);
+	rxd_note_retired(nr);
+	rxd_free_later(first);
+	rxd_free_leaf_later(leaf);
 }
 
 static void copy_leaf(struct rxd_leaf *to, struct rxd_leaf *from)

@@ -1339,7 +1339,7 @@ static int table_waiter(void *arg)
 	return 0;
 }
 
-/* A page is being freed, and who waits for it goes on waiting while leaves are copied. */
+/* Pages are being freed, and a task that waits for them goes on waiting when leaves are copied. */
 static void copy_does_not_end_other_waits(struct kunit *test)
 {
 	struct rxd_store *golden = make_golden(test), *clone = share(test, golden);
@@ -1347,14 +1347,19 @@ static void copy_does_not_end_other_waits(struct kunit *test)
 
 	second = (typeof(second)){};
 	init_completion(&second.ended);
+	test_delay_lifts();
 	make_short(golden);
-	rxd_note_retired(1);
+	/* More than the old leaf, and less than its pages. */
+	rxd_note_retired(4);
 	crew_add(test, &crew, table_waiter, NULL);
 	KUNIT_EXPECT_TRUE(test, waits_for_memory());
 	KUNIT_EXPECT_EQ(test, rxd_leaf_unshare(golden, 5, RXD_GFP | RXD_GFP_REPLACE), 0);
 	KUNIT_EXPECT_TRUE(test, waits_for_memory());
+	/* The clone is the last one with the old leaf, and both go on using the pages. */
+	KUNIT_EXPECT_EQ(test, rxd_leaf_unshare(clone, 5, RXD_GFP | RXD_GFP_REPLACE), 0);
+	KUNIT_EXPECT_TRUE(test, waits_for_memory());
 	WRITE_ONCE(test_memory.is_short, false);
-	rxd_note_freed(1);
+	rxd_note_freed(4);
 	crew_run(&crew, 0);
 	KUNIT_EXPECT_EQ(test, second.ret, 0);
 	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
