@@ -7,7 +7,7 @@ import subprocess
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 SYSTEMS = ("debian-12", "debian-13")
 STEPS = "/rxd/tests/system/steps"
-SECONDS = 1800
+SECONDS = 3600     # a step that builds the modules three times, emulated, takes 25 minutes
 CHECKER = "6.12"     # a root file system that has linters
 
 
