@@ -456,6 +456,17 @@ def test_ram_disk(lab, folder, files):
 
 
 @pytest.mark.one_kernel
+def test_part_of_a_ram_disk(lab, files):
+    """The map of the RAM disk is not that of a device on a part of it."""
+    disk = lab.ramdisk(16 * MIB)
+    with Direct(disk.path) as device:
+        device.write(9 * MIB, noise(MIB))
+    _, path = lab.linear(8 * MIB, device=disk.path, offset=8 * MIB)
+    ok(path, files[1])
+    assert content(files[1]) == bytes(MIB) + noise(MIB) + bytes(6 * MIB)
+
+
+@pytest.mark.one_kernel
 def test_disk_without_discard(lab, files):
     """Zeros are written if the device cannot create them by discard."""
     write_file(files[0], *SHAPES["mixed"])

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "../copy/file.h"
@@ -56,17 +57,31 @@ static int map_from(struct source *source, uint64_t from)
 		.count = EXTENTS_AT_ONCE,
 	};
 
-	if (ioctl(source->fd, RXD_MAP, &arg))
-		return errno;
+	/* A signal that stops and continues the program interrupts it, too. */
+	while (ioctl(source->fd, RXD_MAP, &arg))
+		if (errno != EINTR)
+			return errno;
 	source->nr_extents = arg.count;
 	source->next_extent = 0;
 	source->mapped = arg.next;
 	return 0;
 }
 
-/* Other devices fail with ENOTTY. */
+/* A device-mapper device passes RXD_MAP on to the disk below, but its own data lies elsewhere. */
+static bool is_ram_disk(const struct source *source)
+{
+	dev_t number = source->st.st_rdev;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/rxd", major(number), minor(number));
+	return !access(path, F_OK);
+}
+
+/* Without a map, everything is data. */
 static void try_map(struct source *source)
 {
+	if (!is_ram_disk(source))
+		return;
 	source->extents = calloc(EXTENTS_AT_ONCE, sizeof(*source->extents));
 	/* The map does not include dirty pages of the page cache: write them back first. */
 	source->is_rxd = source->extents && !fsync(source->fd) && !map_from(source, 0);
