@@ -236,6 +236,15 @@ def test_shared(lab):
 
 
 @pytest.mark.one_kernel
+def test_shared_in_part(files):
+    """FICLONE may return 0 although the file system has stopped half-way."""
+    source, copy = files
+    write_file(source, *SHAPES["mixed"])
+    traced("ioctl", source, copy, inject=["ioctl:retval=0"])
+    assert content(copy) == content(source)
+
+
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("file_system", ["xfs", "ext4"])
 def test_allocated_and_never_written(lab, file_system):
     """For -s never it is a hole, which must not be shared, whatever its block count is."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxcp -S yes from an image that is written to meanwhile, or in use."""
+"""rxcp from a file that changes meanwhile, or is in use."""
 
 import fcntl
 import json
@@ -46,10 +46,10 @@ def waits_for_the_pipe(process):
         return "pipe" in file.read()
 
 
-def copy(rxcp, image, option, meanwhile):
+def copy(rxcp, image, options, meanwhile):
     """Copy, and call meanwhile() after the maps were read and before the data is."""
     reader, writer = full_pipe()
-    with subprocess.Popen([rxcp, "-S", option, "-T", "json", image, f"{image}.copy"],
+    with subprocess.Popen([rxcp, *options, "-T", "json", image, f"{image}.copy"],
                           stdout=writer, stderr=subprocess.PIPE, text=True) as process:
         os.close(writer)
         while not waits_for_the_pipe(process):
@@ -67,21 +67,31 @@ def test_written_meanwhile(rxcp, image):
         with open(image, "r+b") as file:
             file.seek(15 * MIB)
             file.write(b"data")
-    code, err = copy(rxcp, image, "yes", write)
+    code, err = copy(rxcp, image, ("-S", "yes"), write)
     assert code == 1 and len(err.splitlines()) == 1
     assert f"source '{image}'" in err and "written to" in err
     assert not os.path.exists(f"{image}.copy")
 
 
 def test_not_written(rxcp, image):
-    code, err = copy(rxcp, image, "yes", lambda: None)
+    code, err = copy(rxcp, image, ("-S", "yes"), lambda: None)
     assert (code, err) == (0, "") and os.path.getsize(f"{image}.copy") == 16 * MIB
 
 
 def test_written_but_all_is_read(rxcp, image):
     """As by cp: each block is as it was before or after the write."""
-    code, _err = copy(rxcp, image, "no", lambda: os.utime(image))
+    code, _err = copy(rxcp, image, ("-S", "no"), lambda: os.utime(image))
     assert code == 0
+
+
+@pytest.mark.parametrize("options", [(), ("-s", "always"), ("-s", "never"), ("-S", "no"),
+                                     ("-S", "yes")], ids=str)
+def test_shrinks(rxcp, image, options):
+    """What is beyond the new end looks like a hole."""
+    code, err = copy(rxcp, image, options, lambda: os.truncate(image, MIB))
+    assert code == 1 and len(err.splitlines()) == 1
+    assert f"source '{image}': became shorter than {16 * MIB} bytes" in err
+    assert not os.path.exists(f"{image}.copy")
 
 
 @pytest.mark.parametrize("list_of, text", [

@@ -243,6 +243,18 @@ bool source_was_written(const struct source *source)
 	       file_was_written(source->fd, &source->st);
 }
 
+/**
+ * source_shrank - check whether ranges that were taken for holes were beyond the end
+ * @source: the source
+ */
+bool source_shrank(const struct source *source)
+{
+	struct stat st;
+
+	return source->has_holes && !fstat(source->fd, &st) &&
+	       (uint64_t)st.st_size < source->size;
+}
+
 void source_close(struct source *source)
 {
 	unused_close(source->unused);

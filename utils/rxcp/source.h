@@ -38,6 +38,7 @@ bool complain(const char *format, ...);
 bool source_open(struct source *source, const char *path, enum smart smart);
 int source_next(struct source *source, uint64_t from, uint64_t *start, uint64_t *end);
 bool source_was_written(const struct source *source);
+bool source_shrank(const struct source *source);
 void source_close(struct source *source);
 
 #endif /* RXCP_SOURCE_H */

@@ -118,8 +118,9 @@ static enum copy_step read_source(void *context, struct copy_chunk *chunk)
 	int err;
 
 	if (job->cursor >= job->source.size) {
+		job->shrunk = source_shrank(&job->source);
 		job->changed = source_was_written(&job->source);
-		return job->changed ? COPY_FAILED : COPY_END;
+		return job->shrunk || job->changed ? COPY_FAILED : COPY_END;
 	}
 	err = source_next(&job->source, job->cursor, &start, &end);
 	if (err)
@@ -280,8 +281,19 @@ static bool is_plain(const struct job *job)
 	       options->smart == SMART_HOLES && S_ISREG(job->source.st.st_mode);
 }
 
+/* FICLONE may return 0 after a part. The copy begins anew then, because it leaves out holes. */
+static bool is_whole(struct job *job)
+{
+	struct stat st;
+
+	if (!fstat(job->target.fd, &st) && (uint64_t)st.st_size >= job->source.size)
+		return true;
+	job->write_err = ftruncate(job->target.fd, 0) ? errno : 0;
+	return false;
+}
+
 /* Share the data by FICLONE. Remember a refusal: most file systems do not support it. */
-static bool can_share(const struct job *job)
+static bool can_share(struct job *job)
 {
 	static dev_t from, to;
 	static bool refused;
@@ -290,7 +302,7 @@ static bool can_share(const struct job *job)
 	if (refused && from == source && to == target)
 		return false;
 	if (!ioctl(job->target.fd, FICLONE, job->source.fd))
-		return true;
+		return is_whole(job);
 	/* EXDEV within one device comes from overlayfs, and may not hold for other files. */
 	refused = errno == EOPNOTSUPP || (errno == EXDEV && source != target);
 	from = source;
@@ -332,9 +344,9 @@ static void choose_unseen(struct job *job)
 
 static bool copy(struct job *job)
 {
-	bool done = false;
+	bool shared = share(job), done = false;
 
-	switch (share(job) ? COPY_DONE : copy_run(&job->copy)) {
+	switch (job->write_err ? COPY_ERROR : shared ? COPY_DONE : copy_run(&job->copy)) {
 	case COPY_DONE:
 		done = target_commit(&job->target, &job->source, job->options->mask,
 				     job->options->sync);
