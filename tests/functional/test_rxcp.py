@@ -9,6 +9,7 @@ import random
 import re
 import signal
 import stat
+import struct
 import subprocess
 import tempfile
 import time
@@ -412,8 +413,43 @@ def test_replaced_file(files, folder):
     os.link(copy, os.path.join(folder, "link"))
     ok(source, copy)
     assert content(copy) == content(source) and content(os.path.join(folder, "link")) == b"old\n"
-    found = os.stat(copy)
-    assert (stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid) == (0o604, 65534, 65534)
+    assert access(copy) == (0o604, 65534, 65534, None)
+
+
+ACL = "system.posix_acl_access"
+
+
+def access(path):
+    found = os.stat(path)
+    return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid, \
+        os.getxattr(path, ACL) if ACL in os.listxattr(path) else None
+
+
+def acl(user, group, mask):
+    """A list that names user 1234."""
+    entries = (1, 6, -1), (2, user, 1234), (4, group, -1), (16, mask, -1), (32, 0, -1)
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("folder_mode, inherited, old", [
+    (0o2775, None, None), (0o755, None, acl(6, 0, 6)), (0o755, acl(6, 4, 6), None)],
+    ids=["group", "list", "inherited"])
+def test_replaced_file_gives_no_other_access(files, folder, folder_mode, inherited, old):
+    """Neither the group nor a list of the folder, and the list of the old file."""
+    source, copy = files
+    write_file(source, *SHAPES["odd"])
+    write_file(copy, 4, [(0, b"old\n")])
+    os.chmod(copy, 0o660)
+    if old:
+        os.setxattr(copy, ACL, old)
+    before = access(copy)
+    os.chown(folder, 0, 100)
+    os.chmod(folder, folder_mode)
+    if inherited:
+        os.setxattr(folder, "system.posix_acl_default", inherited)
+    ok(source, copy)
+    assert content(copy) == content(source) and access(copy) == before
 
 
 def queue_times(output):

@@ -4,8 +4,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "target.h"
@@ -167,6 +169,44 @@ static mode_t new_mode(const struct source *source, mode_t mask)
 	return (S_ISREG(source->st.st_mode) ? source->st.st_mode & 0777 : 0666) & ~mask;
 }
 
+/*
+ * Give the new file the access control list of the old one, or none: it may have inherited one
+ * from its folder. Return: false if it has another one than the old file.
+ */
+static bool keep_list(const struct target *target)
+{
+	static const char name[] = "system.posix_acl_access";
+	const struct output *place = &target->output;
+	static char list[XATTR_SIZE_MAX];
+	ssize_t length = -1;
+	int fd;
+
+	fd = openat(place->folder_fd, place->name,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	length = fgetxattr(fd, name, list, sizeof(list));
+	if (length < 0)
+		length = errno == ENODATA || errno == EOPNOTSUPP ? 0 : -1;
+	close(fd);
+	if (length > 0)
+		return !fsetxattr(target->fd, name, list, length, 0);
+	return !length && (!fremovexattr(target->fd, name) || errno == ENODATA ||
+			   errno == EOPNOTSUPP);
+}
+
+/* Return: whether the new file has the owner, the group and the list of the old one now. */
+static bool keep_access(const struct target *target)
+{
+	const struct stat *old = &target->old, *new = &target->output.st;
+
+	/* The group may be that of the folder. */
+	if ((old->st_uid != new->st_uid || old->st_gid != new->st_gid) &&
+	    fchown(target->fd, old->st_uid, old->st_gid))
+		return false;
+	return keep_list(target);
+}
+
 /**
  * target_commit - give a file its name, or print an error
  * @target: the destination
@@ -177,14 +217,12 @@ static mode_t new_mode(const struct source *source, mode_t mask)
 bool target_commit(struct target *target, const struct source *source, mode_t mask, bool sync)
 {
 	mode_t mode = target->replaces ? target->old.st_mode & 0777 : new_mode(source, mask);
-	const struct stat *old = &target->old;
 	int err;
 
 	if (target->is_device)
 		return true;
-	/* Keep the old owner. If that is not permitted, give no access to group and others. */
-	if (target->replaces && (old->st_uid != geteuid() || old->st_gid != getegid()) &&
-	    fchown(target->fd, old->st_uid, old->st_gid))
+	/* If that is not permitted, give no access to group and others. */
+	if (target->replaces && !keep_access(target))
 		mode &= 0700;
 	err = output_commit(&target->output, mode, sync);
 	if (err)
