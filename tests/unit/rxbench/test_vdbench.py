@@ -217,6 +217,29 @@ def test_works_share_the_threads_of_a_lun():
             for wanted in ("w1-sd1", "w2-sd1")] == [3, 2]
 
 
+@pytest.mark.parametrize("skews, threads, storages", [
+    ((99, 1), 8, 2), ((99.9, 0.1), 64, 1), ((80, 20), 512, 1), ((99.85, 0.15), 2, 1),
+    ((50, 30, 20), 7, 2)])
+@pytest.mark.parametrize("engine", [jobs.URING, jobs.PSYNC])
+def test_weights_have_the_proportions_of_skew(engine, skews, threads, storages):
+    """The weights of all threads of a workload add up to its share."""
+    listed = build("".join(f"sd=sd{number},lun=/{number}\n" for number in range(storages))
+                   + "".join(f"wd=w{rank},sd=sd*,skew={skew}\n" for rank, skew in enumerate(skews))
+                   + f"rd=r,wd=w*,iorate=max,forthreads={threads}\n", engine=engine)
+    weights = [(name, job["flow"] * job["numjobs"]) for name, job in listed]
+    total = sum(weight for _name, weight in weights)
+    for rank, skew in enumerate(skews):
+        reached = sum(weight for name, weight in weights if name.startswith(f"w{rank}-"))
+        assert 100 * reached / total == pytest.approx(skew, rel=0.01)
+    assert all(1 <= job["flow"] <= jobs.WEIGHTS for _name, job in listed)
+
+
+def test_too_small_a_share():
+    text = "sd=sd1,lun=/a\nwd=a,sd=sd1,skew=99.95\nwd=b,sd=sd1,skew=0.05\nrd=r,wd=*\n"
+    with pytest.raises(BadInput, match="rd=r: .* proportions of skew= .* 1 to 1000"):
+        build(text)
+
+
 @pytest.mark.parametrize("text, size, names", [
     ("sd=sd1,lun=/a\nwd=w,sd=sd1,xfersize=1m\nrd=r,wd=w\n", 65536, ["sd=sd1", "xfersize=1M"]),
     ("sd=sd1,lun=/a\nwd=w,sd=sd1,rhpct=50\nrd=r,wd=w\n", 1 << 20, ["hitarea"]),

@@ -22,6 +22,8 @@ VERIFY = {"verify": "crc32c", "verify_backlog": 32, "verify_fatal": 1, "verify_s
           "serialize_overlap": 1}
 # The largest weight of fio; and the wait of a workload that is ahead, in microseconds.
 WEIGHTS, AHEAD = 1000, 100
+# A share that rounding would change by more than this is refused.
+MOST_ROUNDED = 0.05
 
 
 def shares(total, weights):
@@ -153,7 +155,7 @@ class Lun:
                    **_opened(flags_of(self.step.run, self.work, self.storage)),
                    **(VERIFY if self.validate else {})}
         if weight:
-            options.update(flow_id=1, flow=max(1, round(weight / count)), flow_sleep=AHEAD)
+            options.update(flow_id=1, flow=weight / count, flow_sleep=AHEAD)
         for many, depth, each in groups:
             yield {"filename": escaped(self.storage.lun), **_direction(self.work, each), **options,
                    "numjobs": many,
@@ -208,6 +210,25 @@ def _check_validation(step):
                                f"to sd={storage.name}: data validation allows only one of them")
 
 
+def _round_weights(step, jobs):
+    """fio's weights are whole numbers: take the largest weight that rounds the others least."""
+    weights = {job["flow"] for _name, job in jobs}
+    largest = max(weights)
+
+    def scaled(weight, top):
+        return max(1, round(weight * top / largest))
+
+    def error(top):
+        return max(abs(scaled(weight, top) / (weight * top / largest) - 1) for weight in weights)
+    best = min(range(WEIGHTS, 0, -1), key=error)
+    if error(best) > MOST_ROUNDED:
+        raise BadInput(f"rd={step.run.name}: fio cannot keep the proportions of skew= with its "
+                       f"weights of 1 to {WEIGHTS} for a thread; give the workload with the "
+                       "smallest skew= fewer threads=")
+    for _name, job in jobs:
+        job["flow"] = scaled(job["flow"], best)
+
+
 def build(step, sizes, rate, engine=URING, validate=False):
     """Common options, and those of each job; sizes are bytes by sd; rate None is unlimited."""
     if validate:
@@ -219,7 +240,7 @@ def build(step, sizes, rate, engine=URING, validate=False):
     for work, percent, of_work in zip(step.works, parts, rates):
         storages = work.storages
         each = [None] * len(storages) if of_work is None else shares(of_work, [1] * len(storages))
-        weight = WEIGHTS * percent / 100 / len(storages) if skewed else None
+        weight = percent / len(storages) if skewed else None
         for storage, wanted in zip(storages, each):
             if wanted == 0 and step.percent:
                 continue
@@ -228,4 +249,6 @@ def build(step, sizes, rate, engine=URING, validate=False):
                                f"sd={storage.name}")
             lun = Lun(engine, step, work, storage, sizes[storage.name], validate)
             jobs += [(f"{work.name}-{storage.name}", job) for job in lun.jobs(wanted, weight)]
+    if skewed:
+        _round_weights(step, jobs)
     return shared, jobs
