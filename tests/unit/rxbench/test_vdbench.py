@@ -336,3 +336,21 @@ def test_a_missed_rate_is_told(reached, mark):
     assert f"requested 1,000 i/o per second, achieved {reached:,}{mark}\n" in out.getvalue()
     assert luns.notes == ([f"r w: 1,000 requests per second were requested, {reached:,} were "
                            f"achieved{mark}."] if mark else [])
+
+
+@pytest.mark.parametrize("interval, warmup, average", [(2, 5, "avg_4-6"), (2, 4, "avg_3-6"),
+                                                       (1, 0, "avg_2-6"), (3, 1, "avg_2-6")])
+def test_the_average_has_no_warm_up(interval, warmup, average):
+    """An interval in which the warm-up ends is left out."""
+    run = types.SimpleNamespace(interval=interval, warmup=warmup)
+    transfer = types.SimpleNamespace(least=lambda: 4096, largest=lambda: 4096)
+    step = types.SimpleNamespace(run=run, works=[types.SimpleNamespace(transfer=transfer)])
+    watch = types.SimpleNamespace(counters=lambda: {}, rates=lambda *_: {})
+    intervals = vdbench.Intervals(step, watch, False, io.StringIO())
+    for number in range(1, 7):
+        side = fio.Counters(10 * number, 40960 * number, 1e3 * number)
+        intervals.take(fio.Moment(float(interval * number), side, fio.Counters()))
+    intervals.end()
+    label, total, _row, _disks = intervals.average()
+    assert label == average
+    assert total.seconds == interval * (7 - int(average[4]))

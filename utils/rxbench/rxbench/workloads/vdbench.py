@@ -273,9 +273,9 @@ class Intervals:
             print(table.disk_text(name, disk), file=self.out)
 
     def average(self):
-        """All but the first interval, or but the warm-up: label, I/O, row, disks."""
-        skipped = sum(label * self.run.interval <= max(self.run.warmup, self.run.interval)
-                      for label in self.labels)
+        """All intervals after the first one and the warm-up: label, I/O, row, disks."""
+        skipped = sum(begin * self.run.interval < max(self.run.warmup, self.run.interval)
+                      for begin in [0, *self.labels[:-1]])
         if len(self.rows) <= skipped:
             skipped = 0
         total = self._sized(self.parts[-1][0]
