@@ -157,3 +157,18 @@ def test_a_machine_without_fio(monkeypatch, tmp_path):
     assert machine.describe()["fio"] == "fio-2.21"
     with pytest.raises(BadInput, match="fio-2.21: too old"):
         machine.fio_version()
+
+
+@pytest.mark.parametrize("virtualization, cpu, emulated", [
+    ("qemu", "AMD EPYC Processor", True), ("qemu", "QEMU TCG CPU version 2.5+", True),
+    ("QEMU", "QEMU TCG CPU version 2.5+", True), ("kvm", "AMD EPYC Processor", False),
+    ("none", "AMD EPYC 7763", False)])
+def test_emulated_processors(monkeypatch, virtualization, cpu, emulated):
+    """A guest may give its emulated processor any name."""
+    monkeypatch.setattr(machine, "_field", lambda _text, _key: cpu)
+    monkeypatch.setattr(machine, "meminfo", lambda _key: 1 << 30)
+    monkeypatch.setattr(machine, "busy_percent", lambda: 0.0)
+    monkeypatch.setattr(machine, "virtualization", lambda: virtualization)
+    described = machine.describe()
+    assert described["emulated"] is emulated
+    assert any("emulated" in text for text in machine.warnings(described)) is emulated

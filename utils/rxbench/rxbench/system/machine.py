@@ -107,6 +107,7 @@ def describe():
     """The machine, for the report."""
     info = read("/proc/cpuinfo")
     cpu = _field(info, "model name") or platform.machine()
+    virtual = virtualization()
     return {"host": platform.node(),
             "kernel": platform.release(),
             "kernel_version": platform.version(),
@@ -118,8 +119,9 @@ def describe():
             "governor": governors(),
             "load": list(os.getloadavg()),
             "busy_percent": busy_percent(),
-            "virtualization": virtualization(),
-            "emulated": "TCG" in cpu,
+            "virtualization": virtual,
+            # systemd calls QEMU "kvm" if the processor is not emulated.
+            "emulated": "TCG" in cpu or virtual == "qemu",
             "fio": _installed_fio()}
 
 
