@@ -172,3 +172,12 @@ def test_emulated_processors(monkeypatch, virtualization, cpu, emulated):
     described = machine.describe()
     assert described["emulated"] is emulated
     assert any("emulated" in text for text in machine.warnings(described)) is emulated
+
+
+def test_no_mean_above_the_longest():
+    """The edges of bins say that the longest latency of an interval is below its mean."""
+    early = fio.Counters(1, 4096, 900.0, 900.0 ** 2, 900.0, {900_000: 1})
+    late = fio.Counters(3, 3 * 4096, 2500.0, 900.0 ** 2 + 2 * 800.0 ** 2, 900.0,
+                        {900_000: 1, 790_000: 2})
+    part = late - early
+    assert part.mean() == part.longest == 800.0
