@@ -59,6 +59,8 @@ START = "sd=sd1,lun=/a,size=1g\nwd=w,sd=sd1\n"
     ("sd=sd1,lun=/a,openflags=(o_direct,o_fast)\n", 1, ["o_fast", "o_dsync"]),
     ("sd=sd1,lun=/a\nwd=w,sd=sd2\n", 2, ["sd=sd2", "no such"]),
     ("sd=sd1,lun=/a\nwd=w,sd=x*\n", 2, ["x*"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd1-sd9999999999\n", 2, ["sd=sd1-sd9999999999", "no such"]),
+    ("sd=sd1,lun=/a\nwd=w,sd=sd2-sd1\n", 2, ["sd=sd2-sd1", "no such"]),
     ("sd=sd1,lun=/a\nwd=w\n", 2, ["no sd="]),
     ("sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=101\n", 2, ["rdpct=101", "100"]),
     ("sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=half\n", 2, ["half"]),

@@ -202,8 +202,11 @@ class File:
     def _names(self, kind, pattern):
         span = re.fullmatch(r"([A-Za-z_]+)(\d+)-(?:\1)?(\d+)", pattern)
         if span and pattern not in self.defined[kind]:
-            wanted = {f"{span[1]}{number}" for number in range(int(span[2]), int(span[3]) + 1)}
-            return sorted(wanted) if wanted and wanted <= set(self.defined[kind]) else []
+            numbers = range(int(span[2]), int(span[3]) + 1)
+            # The first name that is not defined ends this, however long the range is.
+            if not all(f"{span[1]}{number}" in self.defined[kind] for number in numbers):
+                return []
+            return sorted(f"{span[1]}{number}" for number in numbers)
         return [name for name in self.defined[kind] if fnmatch.fnmatchcase(name, pattern)]
 
     def _check(self, entry, made, lines):
