@@ -6,9 +6,11 @@ import signal
 
 import pytest
 
+from rxbench import cli
 from rxbench.peers import caches
-from rxbench.system import undo
+from rxbench.system import devices, guard, undo
 from rxbench.system.errors import BenchError, Interrupted
+from rxbench.workloads import peers
 
 
 def test_a_registration_that_is_late_is_undone(monkeypatch, tmp_path):
@@ -58,3 +60,17 @@ def test_no_cache_stays_suspended(monkeypatch, name, fails):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     assert seen[0] == "create"
     assert seen[-1] == ("suspend" if fails and name == "suspend" else "resume")
+
+
+@pytest.mark.parametrize("dio", ["0", "1"])
+def test_a_disk_in_the_page_cache_is_noted(monkeypatch, tmp_path, dio):
+    """The kernel may leave out the direct I/O of a loop device without an error."""
+    (tmp_path / "loop").mkdir()
+    (tmp_path / "loop/dio").write_text(f"{dio}\n")
+    monkeypatch.setattr(devices, "loop", lambda _undo, _path: "/dev/loop0")
+    monkeypatch.setattr(guard, "sysfs_folder", lambda _device: str(tmp_path))
+    made = peers.Peers(cli.parser().parse_args(["peers", "--dir", str(tmp_path)]), {}, [])
+    with undo.Undo(print) as stack:
+        assert made._disk(stack, 4096) == "/dev/loop0"
+    assert [f"{tmp_path}: " in note and "page cache" in note for note in made.notes] == (
+        [] if dio == "1" else [True])

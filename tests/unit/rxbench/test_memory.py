@@ -237,6 +237,21 @@ def test_small_machines(monkeypatch):
     assert planned("--memory", "240m").settings["cache"] == 180 * MIB
 
 
+@pytest.mark.parametrize("direct", [False, True])
+def test_a_disk_that_the_page_cache_would_have_is_refused(monkeypatch, tmp_path, direct):
+    """A loop device without direct I/O caches the disk in the memory that is measured."""
+    monkeypatch.setattr(devices, "loop", lambda _undo, _path: "/dev/loop0")
+    monkeypatch.setattr(devices, "loop_is_direct", lambda _device: direct)
+    made = memory.Memory(cli.parser().parse_args(["memory", "--dir", str(tmp_path)]), [], GIB)
+    made.ground = ground.Ground({})
+    with Undo(print) as undo:
+        if direct:
+            assert made._disk(undo) == "/dev/loop0"
+        else:
+            with pytest.raises(BadInput, match=f"--dir {tmp_path}: .*direct I/O.*--disk"):
+                made._disk(undo)
+
+
 def test_pieces_follow_each_other():
     pieces = [("/dev/a", 0, 8192), ("/dev/b", MIB, 4 * MIB)]
     assert ground.table(pieces) == "0 16 linear /dev/a 0\n16 8192 linear /dev/b 2048\n"

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 
-from . import command, machine
+from . import command, guard, machine
 from .errors import BadInput, BenchError
 
 CONTROL = "/dev/rxd-control"
@@ -140,3 +140,8 @@ def loop(undo, path):
             return command.run(*argv)[0].strip()
     return undo.do("loop device", attach,
                    lambda device: settled("losetup", "--detach", device))
+
+
+def loop_is_direct(device):
+    """Whether a loop device bypasses the page cache of its file."""
+    return machine.read(f"{guard.sysfs_folder(device)}/loop/dio") == "1"

@@ -171,7 +171,12 @@ class Memory:
         path = os.path.join(devices.directory(undo, self.options.dir), "disk")
         with open(path, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, ground.total(self.ground.parts))
-        return devices.loop(undo, path)
+        disk = devices.loop(undo, path)
+        if not devices.loop_is_direct(disk):
+            raise BadInput(f"--dir {self.options.dir}: a loop device has no direct I/O there, so "
+                           "the measured memory would cache this disk; give another --dir, or "
+                           "--disk")
+        return disk
 
     def _prepare(self, jobs):
         """Prepare the largest set of a part; the others are its start."""

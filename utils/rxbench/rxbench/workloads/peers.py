@@ -88,7 +88,11 @@ class Peers:
         path = os.path.join(devices.directory(undo, self.options.dir), "disk")
         with open(path, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, size)
-        return devices.loop(undo, path)
+        disk = devices.loop(undo, path)
+        if not devices.loop_is_direct(disk):
+            self.notes.append(f"{self.options.dir}: a loop device has no direct I/O there, so the "
+                              "disk below the caches is in the page cache.")
+        return disk
 
     def _set_up_caches(self, undo, found):
         size = self.options.size
