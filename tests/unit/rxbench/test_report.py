@@ -313,6 +313,28 @@ def test_labels_are_beside_the_whiskers(make_report):
 
 
 @pytest.mark.machine
+@pytest.mark.parametrize("most, scale", [(200.0, "linear"), (100000.0, "log")])
+def test_no_bars_on_a_logarithmic_axis(make_report, most, scale):
+    """A bar has no length there: points are drawn, whose colours and markers differ."""
+    levels = {f"s{number}": 100.0 for number in range(19)}
+    report = make_report(1, {**levels, "last": most}, noise=0.3, cases=1)
+    axes, = plots._bars(plots.pyplot(), report).axes
+    assert axes.get_xscale() == scale
+    assert ("logarithmic" in axes.get_xlabel()) is (scale == "log")
+    if scale == "linear":
+        assert len(axes.patches) == 20
+        return
+    assert not axes.patches
+    points = [line for line in axes.get_lines() if line.get_marker() not in ("|", "None", "")]
+    medians = [row["median"] for row in report["summary"] if row["metric"] == "mb_s"]
+    assert sorted(line.get_xdata()[0] for line in points) == sorted(medians)
+    assert len({(line.get_color(), line.get_marker()) for line in points}) == 20
+    # Nothing extends the axis far below the values.
+    assert axes.get_xlim()[0] > min(medians) / 10
+    assert len(axes.get_legend().get_texts()) == 20
+
+
+@pytest.mark.machine
 def test_percentiles_are_of_all_repeats(make_report):
     report = make_report(1, {"a": 1.0}, repeats=3, cases=1)
     for row, value in zip(report["results"], (1.0, 5.0, 100.0)):

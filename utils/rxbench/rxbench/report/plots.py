@@ -11,9 +11,10 @@ from . import sweep
 
 COLOURS = ("#3465a4", "#cc4c02", "#4e9a06", "#75507b", "#a40000", "#555753", "#c4a000", "#06989a",
            "#8ab4e8", "#f4a582", "#a6d96a", "#c5a3d1", "#e06666", "#babdb6", "#7a5230", "#ff66b3")
-# After the last colour, colours repeat with other lines and hatches.
+# After the last colour, colours repeat with other lines, hatches and markers.
 DASHES = ("-", "--", ":", "-.")
 HATCHES = ("", "//", "..", "xx")
+MARKERS = ("o", "s", "^", "D")
 # If the values on an axis differ by at most this factor, the axis is linear.
 LINEAR_SPAN = 30
 SERIES = {"mb_s": ("Throughput over time", "MB/s"),
@@ -56,13 +57,29 @@ def _svg(plt, figure, salt):
 
 
 def _style(rank):
-    """Colour, line and hatch of a subject, unique among 64."""
+    """Colour, line, hatch and marker of a subject, unique among 64."""
     again = rank // len(COLOURS) % len(DASHES)
-    return COLOURS[rank % len(COLOURS)], DASHES[again], HATCHES[again]
+    return COLOURS[rank % len(COLOURS)], DASHES[again], HATCHES[again], MARKERS[again]
 
 
 def _titles(document):
     return {subject["name"]: subject["title"] for subject in document["subjects"]}
+
+
+def _median(axes, row, y, thick, rank, title, bar):
+    """A bar with its whisker, or a point for a logarithmic axis, where a bar has no length."""
+    colour, _dashes, hatch, marker = _style(rank)
+    spread = [[row["median"] - row["low"]], [row["high"] - row["median"]]]
+    if bar:
+        axes.barh(y, row["median"], thick * 0.9, color=colour, hatch=hatch, edgecolor="white",
+                  linewidth=0, xerr=spread, error_kw={"elinewidth": 0.8, "capsize": 2},
+                  label=title)
+    else:
+        axes.errorbar(row["median"], y, xerr=spread, fmt=marker, color=colour, markersize=4,
+                      elinewidth=0.8, capsize=2, label=title)
+    # Put the text beside the whisker, not on it.
+    axes.annotate(number(row["median"]), (row["high"], y), (5, 0), textcoords="offset points",
+                  va="center", fontsize=7)
 
 
 def _bars(plt, document):
@@ -77,27 +94,21 @@ def _bars(plt, document):
         return None
     thick = 0.8 / len(subjects)
     figure, axes = plt.subplots(figsize=(8, 0.8 + len(cases) * (0.16 + 0.2 * len(subjects))))
+    positive = [row["median"] for row in rows if row["median"] > 0]
+    log = positive and max(positive) > LINEAR_SPAN * min(positive)
     for rank, subject in enumerate(subjects):
         for place, case in enumerate(cases):
             for row in rows:
-                if (row["case"], row["subject"]) != (case["name"], subject["name"]):
-                    continue
-                y = place + (rank - (len(subjects) - 1) / 2) * thick
-                colour, _dashes, hatch = _style(rank)
-                axes.barh(y, row["median"], thick * 0.9, color=colour, hatch=hatch,
-                          edgecolor="white", linewidth=0,
-                          xerr=[[row["median"] - row["low"]], [row["high"] - row["median"]]],
-                          error_kw={"elinewidth": 0.8, "capsize": 2},
-                          label=subject["title"])
-                # Put the text beside the whisker, not on it.
-                axes.annotate(number(row["median"]), (row["high"], y), (5, 0),
-                              textcoords="offset points", va="center", fontsize=7)
+                if (row["case"], row["subject"]) == (case["name"], subject["name"]):
+                    y = place + (rank - (len(subjects) - 1) / 2) * thick
+                    _median(axes, row, y, thick, rank, subject["title"], not log)
     axes.set_yticks(range(len(cases)), [case["title"] for case in cases])
     axes.invert_yaxis()
-    positive = [row["median"] for row in rows if row["median"] > 0]
-    if positive and max(positive) > LINEAR_SPAN * min(positive):
+    if log:
+        # Before, matplotlib would extend the axis to the logarithms of the values.
         axes.set_xscale("log")
-    axes.set_xlabel(metric["unit"] + (", lower is better" if metric["better"] == LOWER else ""))
+    axes.set_xlabel(metric["unit"] + (", lower is better" if metric["better"] == LOWER else "")
+                    + (", logarithmic axis" if log else ""))
     handles = dict(zip(*reversed(axes.get_legend_handles_labels())))
     axes.legend(handles.values(), handles.keys(), loc="upper left", bbox_to_anchor=(1.02, 1))
     return figure
@@ -193,7 +204,7 @@ def _curves(plt, document):
     figure, flat = _grid(plt, len(found))
     for (title, subjects), axes in zip(found.items(), flat):
         for name, points in subjects.items():
-            colour, dashes, _hatch = _style(order.index(name))
+            colour, dashes = _style(order.index(name))[:2]
             axes.plot([rate for rate, _, _ in points], [latency for _, latency, _ in points],
                       dashes, marker=".", color=colour, label=titles[name])
             for rate, latency, depth in points:
