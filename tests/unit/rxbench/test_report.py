@@ -444,6 +444,23 @@ def test_compare_fails_if_nothing_is_certain(make_report, tmp_path):
     assert less.returncode == 3 and less.stderr == ""
 
 
+@pytest.mark.parametrize("left, complete, named", [
+    (2, False, "1 of 2 results"), (2, True, "1 of 2 results"), (5, False, "not complete")])
+def test_compare_fails_if_a_part_is_not_certain(make_report, tmp_path, left, complete, named):
+    """One result of too few repeats, or a run that ended early, may hide what is worse."""
+    before, after = (make_report(seed, {"a": 100.0}, cases=2) for seed in (1, 2))
+    after["complete"] = complete
+    after["results"] = [row for row in after["results"]
+                        if row["case"] != "c0" or row["repeat"] < left]
+    paths = [tmp_path / name for name in ("a.json", "b.json")]
+    for path, report in zip(paths, (before, after)):
+        document.write(report, path)
+    refused = rxbench("compare", *paths, "--fail-if-worse", "50")
+    assert refused.returncode == 2 and named in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert rxbench("compare", *paths).returncode == 0
+
+
 @pytest.mark.machine
 @pytest.mark.parametrize("args, names", [
     ([], ["required", "COMMAND"]), (["nothing"], ["nothing"]),

@@ -144,9 +144,9 @@ def _compare(options):
         return 0
     if gone or compare.worse(rows, options.fail_if_worse):
         return WORSE
-    if all(row["verdict"] == compare.UNKNOWN for row in rows):
-        raise BadInput(f"--fail-if-worse {options.fail_if_worse:g}: no result has three repeats in "
-                       "both reports, so nothing is certain: measure with --repeats 3 or more")
+    doubt = compare.doubt(rows, after)
+    if doubt:
+        raise BadInput(f"--fail-if-worse {options.fail_if_worse:g}: {doubt}")
     return 0
 
 

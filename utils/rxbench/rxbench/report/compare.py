@@ -73,6 +73,15 @@ def worse(rows, percent):
     return [row for row in rows if row["verdict"] == WORSE and row["worse_percent"] > percent]
 
 
+def doubt(rows, after):
+    """Why something may be worse that is not among the worse rows, or None."""
+    unknown = sum(row["verdict"] == UNKNOWN for row in rows)
+    if unknown:
+        return (f"{unknown} of {len(rows)} results do not have three repeats in both reports: "
+                "measure with --repeats 3 or more")
+    return None if after["complete"] else "the second report is not complete"
+
+
 def missing(before, after, name=None):
     """Rows that are only in the first report, and rows that are only in the second."""
     metric = metric_of(before, after, name)
