@@ -402,7 +402,7 @@ def test_a_parameter_file_is_in_the_page(make_report):
 def test_compare_command(make_report, tmp_path):
     paths = [tmp_path / name for name in ("a.json", "b.json", "c.json")]
     for path, seed, level in zip(paths, (1, 2, 3), (100.0, 100.0, 70.0)):
-        document.write(make_report(seed, {"a": level}), path)
+        document.write(make_report(seed, {"a": level}, noise=0.005), path)
     same = rxbench("compare", paths[0], paths[1], "--fail-if-worse", "5")
     assert same.returncode == 0 and "0 better, 0 worse, 8 no difference" in same.stdout
     worse = rxbench("compare", paths[0], paths[2], "--fail-if-worse", "5")
@@ -459,6 +459,19 @@ def test_compare_fails_if_a_part_is_not_certain(make_report, tmp_path, left, com
     assert refused.returncode == 2 and named in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
     assert rxbench("compare", *paths).returncode == 0
+
+
+def test_compare_fails_if_a_loss_may_be_noise(make_report, tmp_path):
+    paths = [tmp_path / name for name in ("a.json", "b.json")]
+    for path, speeds in zip(paths, ((100.0, 105.0, 95.0), (80.0, 95.0, 70.0))):
+        report = make_report(1, {"a": 1.0}, repeats=3, cases=1)
+        for row, speed in zip(report["results"], speeds):
+            row["metrics"]["mb_s"] = speed
+        document.write(report, path)
+    refused = rxbench("compare", *paths, "--fail-if-worse", "10")
+    assert refused.returncode == 2 and "1 not certain" in refused.stdout
+    assert "1 of 1 results got worse by more than 10 %" in refused.stderr
+    assert rxbench("compare", *paths, "--fail-if-worse", "25").returncode == 0
 
 
 @pytest.mark.machine

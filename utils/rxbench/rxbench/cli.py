@@ -144,7 +144,7 @@ def _compare(options):
         return 0
     if gone or compare.worse(rows, options.fail_if_worse):
         return WORSE
-    doubt = compare.doubt(rows, after)
+    doubt = compare.doubt(rows, after, options.fail_if_worse)
     if doubt:
         raise BadInput(f"--fail-if-worse {options.fail_if_worse:g}: {doubt}")
     return 0

@@ -8,7 +8,9 @@ from ..system.errors import BadInput
 from . import stats
 from .text import table, value, wrap
 
-BETTER, WORSE, SAME, UNKNOWN = "better", "worse", "no difference", "unknown"
+BETTER, WORSE, SAME = "better", "worse", "no difference"
+# A change that may be noise, and one of too few repeats.
+UNCERTAIN, UNKNOWN = "not certain", "unknown"
 
 
 def metric_of(before, after, name=None):
@@ -56,9 +58,10 @@ def compare(before, after, name=None):
         worsening = factor - 1 if metric["better"] == LOWER else 1 - factor
         if chance is None:
             verdict = UNKNOWN
-        elif chance > 1 - stats.CONFIDENCE or abs(math.log(good)) < math.log1p(
-                stats.LEAST_CHANGE):
+        elif abs(math.log(good)) < math.log1p(stats.LEAST_CHANGE):
             verdict = SAME
+        elif chance > 1 - stats.CONFIDENCE:
+            verdict = UNCERTAIN
         else:
             verdict = BETTER if good > 1 else WORSE
         rows.append({"case": case, "subject": subject, "metric": metric["name"],
@@ -68,17 +71,21 @@ def compare(before, after, name=None):
     return rows
 
 
-def worse(rows, percent):
+def worse(rows, percent, verdict=WORSE):
     """Rows that got worse by more than this percentage."""
-    return [row for row in rows if row["verdict"] == WORSE and row["worse_percent"] > percent]
+    return [row for row in rows if row["verdict"] == verdict and row["worse_percent"] > percent]
 
 
-def doubt(rows, after):
+def doubt(rows, after, percent):
     """Why something may be worse that is not among the worse rows, or None."""
     unknown = sum(row["verdict"] == UNKNOWN for row in rows)
     if unknown:
         return (f"{unknown} of {len(rows)} results do not have three repeats in both reports: "
                 "measure with --repeats 3 or more")
+    uncertain = len(worse(rows, percent, UNCERTAIN))
+    if uncertain:
+        return (f"{uncertain} of {len(rows)} results got worse by more than {percent:g} %, which "
+                "may be noise: measure with more --repeats")
     return None if after["complete"] else "the second report is not complete"
 
 
@@ -130,9 +137,11 @@ def render(rows, before, after, name=None):
                    for row in rows], left=2)
     lines.append("")
     counts = {verdict: sum(row["verdict"] == verdict for row in rows)
-              for verdict in (BETTER, WORSE, SAME, UNKNOWN)}
+              for verdict in (BETTER, WORSE, SAME, UNCERTAIN, UNKNOWN)}
     lines.append(", ".join(f"{count} {verdict}" for verdict, count in counts.items()
-                           if count or verdict != UNKNOWN))
+                           if count or verdict in (BETTER, WORSE, SAME)))
+    if counts[UNCERTAIN]:
+        lines += wrap("A change that is not certain may be noise: use more --repeats.")
     if counts[UNKNOWN]:
         lines += wrap("Results of fewer than three repeats cannot be told from noise: use "
                       "--repeats 3 or more.")
