@@ -165,6 +165,18 @@ def test_text(make_report):
     assert "?" in "\n".join(text.render(make_report(3, {"a": 100.0, "b": 100.0}, repeats=1)))
 
 
+def test_one_measurement_has_no_spread(schema, make_report, tmp_path):
+    """It is not 0 %; the legend explains the mark even if there is no ratio."""
+    report = make_report(1, {"a": 1.0}, repeats=1, cases=1)
+    document.write(report, tmp_path / "x.json")
+    jsonschema.validate(document.load(tmp_path / "x.json"), schema)
+    assert {row["spread_percent"] for row in report["summary"]} == {None}
+    head, (row,) = text.columns(report)
+    assert row[head.index("spread")] == "?"
+    assert "?: too few measurements to tell" in " ".join(text.render(report))
+    assert "<td>?</td>" in html.render([report])
+
+
 @pytest.mark.parametrize("content, names", [
     (None, ["No such file"]), (b"", ["not JSON"]), (b"[]", ["not a report"]),
     (b"{}", ["not a report"]), (b'{"format": "rxbench", "version": 9}', ["version 9"]),

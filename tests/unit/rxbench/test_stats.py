@@ -14,7 +14,8 @@ def test_describe():
     found = stats.describe([4.0, 1.0, 2.0])
     assert (found["n"], found["median"], found["low"], found["high"]) == (3, 2.0, 1.0, 4.0)
     assert found["spread_percent"] == pytest.approx(150)
-    assert stats.describe([0.0])["spread_percent"] == 0
+    assert stats.describe([0.0] * 3)["spread_percent"] == 0
+    assert stats.describe([1.0, 2.0])["spread_percent"] is None
 
 
 @pytest.mark.parametrize("freedom, t", [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262),

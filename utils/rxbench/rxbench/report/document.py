@@ -26,7 +26,7 @@ SHAPE = {
     "cases": [{"name": str, "title": str, "base": MAYBE_TEXT, "reference": dict}],
     "results": [{"case": str, "subject": str, "repeat": int, "metrics": dict}],
     "summary": [{"case": str, "subject": str, "metric": str, "median": NUMBER, "low": NUMBER,
-                 "high": NUMBER, "spread_percent": NUMBER, "ratio": (dict, type(None))}],
+                 "high": NUMBER, "spread_percent": MAYBE_NUMBER, "ratio": (dict, type(None))}],
     "verdicts": [{"case": str, "text": str}],
     "failures": [{"message": str}],
 }

@@ -6,7 +6,7 @@ import math
 import statistics
 
 CONFIDENCE = 0.95
-# With fewer repeats, a difference cannot be distinguished from noise.
+# With fewer repeats, a difference cannot be distinguished from noise, which is not known.
 LEAST_REPEATS = 3
 # A smaller difference does not matter, even if it is certain.
 LEAST_EFFECT = 0.01
@@ -64,10 +64,12 @@ def _logs(values):
 
 
 def describe(values):
-    """Median and spread of repeats."""
+    """Median and spread of repeats; the spread is None if there are too few."""
     low, high, median = min(values), max(values), statistics.median(values)
-    return {"n": len(values), "median": median, "low": low, "high": high,
-            "spread_percent": 100 * (high - low) / median if median else 0.0}
+    spread = None
+    if len(values) >= LEAST_REPEATS:
+        spread = 100 * (high - low) / median if median else 0.0
+    return {"n": len(values), "median": median, "low": low, "high": high, "spread_percent": spread}
 
 
 def quotient(values, base):

@@ -54,6 +54,11 @@ def times(ratio):
     return f"{mark}{number(ratio['median'])} x"
 
 
+def spread(row):
+    percent = row["spread_percent"]
+    return UNKNOWN if percent is None else f"{percent:.0f} %"
+
+
 def _heading(metric):
     # The requested rate has the unit of the achieved one.
     if metric["name"] in ("iops", "mb_s"):
@@ -94,8 +99,7 @@ def columns(document):
             if not first:
                 continue
             line = ["" if lines else case["title"], subject["title"],
-                    *_cells(metrics, cells),
-                    f"{first['spread_percent']:.0f} %"]
+                    *_cells(metrics, cells), spread(first)]
             if len(head) > len(line):
                 line.append("1 x" if subject["name"] == case["base"] else times(first["ratio"]))
             lines.append(line)
@@ -162,12 +166,13 @@ def legend(document):
     """The explanation of the marks in the table."""
     if any(case["base"] for case in document["cases"]):
         yield (f"{NOISE}: within the noise (95 % confidence for each ratio alone, "
-               f"repeats measured in turn); {UNKNOWN}: too few measurements to tell.")
+               "repeats measured in turn).")
     if any(metric["name"] == REQUESTED.name for metric in document["metrics"]):
         yield (f"{MISSED}: the achieved rate differs from the requested one by more than "
                f"{MOST_OFF:.0%}.")
     yield (f"Medians of {how_often(document)}; spread: from the lowest to the highest, in percent "
-           f"of the median, of {document['metrics'][0]['title']}.")
+           f"of the median, of {document['metrics'][0]['title']}; {UNKNOWN}: too few measurements "
+           "to tell.")
 
 
 def render(document):
