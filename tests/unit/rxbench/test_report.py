@@ -374,8 +374,11 @@ def test_markdown(make_report):
     assert lines.count("| MB/s | the ram | the disk | the other |") == 2
     assert lines.count("`rxbench profile '<x>'`") == 2
     first = next(line for line in lines if line.startswith("| case 0 |"))
-    assert first.count("|") == 6 and "(0.0494 x)" in first and first.endswith("| 3.50 |")
+    assert first == "| case 0 | 2,004 (4 %) | 99.0 (5 %; 0.0494 x) | 104 (9 %; 0.0519 x) | 3.50 |"
     assert "a \\<processor> & more" in lines[0]
+    assert lines.count("- case 0: the ram is best, 19.25 times as good as the other.") == 2
+    assert sum("95 % confidence for each ratio alone" in line for line in lines) == 2
+    assert sum("In brackets, % is the spread" in line for line in lines) == 2
     many = make_report(1, {f"s{number}": 1.0 for number in range(9)})
     assert "| | subject |" in "\n".join(markdown.render([many])).replace("|  |", "| |")
 

@@ -154,7 +154,7 @@ def test_text_and_markdown():
     assert "4K random reads, depth 1" in shown and "in brackets, their mean latency" in shown
     lines = list(markdown.render([report()]))
     assert "| IOPS, random writes | depth 1 | depth 8 |" in lines
-    assert "| 4K, the ram | 2,000 (500 us) | 5,657 (1.4 ms) |" in lines
+    assert "| 4K, the ram | 2,000 (500 us; 0 %) | 5,657 (1.4 ms; 0 %) |" in lines
 
 
 def test_curves():

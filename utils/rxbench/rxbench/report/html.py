@@ -69,7 +69,6 @@ def _machine(document):
 
 def section(document, number):
     """One report."""
-    titles = {case["name"]: case["title"] for case in document["cases"]}
     parts = [f"<section id=report-{number}><h2>{escape(document['workload'])}</h2>",
              f"<p><code>{escape(' '.join(document['command']))}</code><br>"
              f"{escape(document['started'])}, {document['seconds']:.0f} s</p>"]
@@ -81,8 +80,7 @@ def section(document, number):
     head, rows = text.columns(document)
     parts += [_table(head, rows) or "<p>Nothing was measured.</p>",
               *(_table(head, rows) for head, rows in text.side_by_side(document)),
-              _list(f"{titles[verdict['case']]}: {verdict['text']}"
-                    for verdict in document["verdicts"]) if document["verdicts"] else "",
+              _list(text.verdicts(document)),
               _list([*text.legend(document), *document["notes"]])]
     if not plots.available():
         parts.append("<p>The plots need matplotlib (python3-matplotlib).</p>")

@@ -6,6 +6,7 @@ import shlex
 
 from . import text
 
+BRACKETS = "In brackets, % is the spread, and x the ratio to the subject that has no ratio."
 SPECIAL = re.compile(r"([\\|*_`<~])")
 
 
@@ -24,25 +25,17 @@ def _table(head, rows, left=1):
     yield ""
 
 
-def _legend(document):
-    legend = f"Medians of {text.how_often(document)}"
-    if any(case["base"] for case in document["cases"]):
-        legend += (f"; in brackets: how many times what has none; {_escaped(text.NOISE)} is within "
-                   f"the noise, {text.UNKNOWN} too few measurements to tell")
-    return legend + "."
-
-
 def _section(document):
     """Return the command, its tables, and their notes."""
     yield from (f"`{shlex.join(document['command'])}`", "")
-    tables = text.side_by_side(document, ratios=True)
+    tables = text.side_by_side(document, alone=True)
     for head, rows in tables:
         yield from _table(head, rows)
     # Steady states and caches have other metrics besides the deciding one.
     if not tables or document["settings"].get("steady") or document["workload"] == "memory":
         yield from _table(*text.columns(document), left=2)
-    yield f"- {_legend(document)}"
-    notes = [*document["notes"], *(f"Warning: {warning}." for warning in document["warnings"]),
+    notes = [*text.verdicts(document), *([BRACKETS] if tables else []), *text.legend(document),
+             *document["notes"], *(f"Warning: {warning}." for warning in document["warnings"]),
              *(f"Failed: {failure['message']}." for failure in document["failures"])]
     if document["ended_by"]:
         notes.append(f"Ended early by {document['ended_by']}.")

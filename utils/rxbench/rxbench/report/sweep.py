@@ -12,22 +12,27 @@ def points(document):
              case["name"]) for case in document["cases"] if case.get("point")]
 
 
-def _median(document):
-    """Medians by case, subject and metric."""
-    return {(row["case"], row["subject"], row["metric"]): row["median"]
-            for row in document["summary"]}
+def _rows(document):
+    """Rows of the summary by case, subject and metric."""
+    return {(row["case"], row["subject"], row["metric"]): row for row in document["summary"]}
 
 
-def tables(document):
-    """Head and rows for each mix: a row for each block size and subject, a column a depth."""
-    found, medians = points(document), _median(document)
+def tables(document, spread=None):
+    """Head and rows for each mix: a row for each block size and subject, a column a depth.
+
+    spread is the function that prints the spread of a rate, if that is wanted.
+    """
+    found, summary = points(document), _rows(document)
     depths = list(dict.fromkeys(depth for _percent, _block, depth, _name in found))
     names = {point[:3]: point[3] for point in found}
     several = len(document["subjects"]) > 1
 
     def cell(case, subject):
-        rate, latency = (medians.get((case, subject, metric)) for metric in (RATE, LATENCY))
-        return "-" if rate is None or latency is None else f"{rate:,.0f} ({duration(latency)})"
+        rate, latency = (summary.get((case, subject, metric)) for metric in (RATE, LATENCY))
+        if not rate or not latency:
+            return "-"
+        beside = duration(latency["median"]) + (f"; {spread(rate)}" if spread else "")
+        return f"{rate['median']:,.0f} ({beside})"
 
     made = []
     for percent in dict.fromkeys(point[0] for point in found):
@@ -44,10 +49,10 @@ def tables(document):
 
 def curves(document):
     """For each block size and mix: by subject, (I/O rate, latency, depth) as the depth grows."""
-    medians, made = _median(document), {}
+    summary, made = _rows(document), {}
     for percent, block, depth, case in sorted(points(document), key=lambda point: point[2]):
         for subject in document["subjects"]:
-            rate, latency = (medians.get((case, subject["name"], metric))
+            rate, latency = (summary.get((case, subject["name"], metric), {}).get("median")
                              for metric in (RATE, LATENCY))
             if rate and latency:
                 made.setdefault((percent, block), {}).setdefault(subject["name"], []).append(

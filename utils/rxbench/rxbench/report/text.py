@@ -108,7 +108,7 @@ def columns(document):
     return head, rows
 
 
-def _beside(document, cases, ratios):
+def _beside(document, cases, alone):
     """One table of side_by_side()."""
     metric = document["metrics"][0]
     names = {case["name"] for case in cases}
@@ -122,8 +122,10 @@ def _beside(document, cases, ratios):
 
     def cell(case, subject):
         row = found.get((case["name"], subject["name"]))
-        beside = times(row["ratio"]) if row and ratios else ""
-        return value(metric, row and row["median"]) + (f" ({beside})" if beside else "")
+        if not row:
+            return value(metric, None)
+        beside = "; ".join(filter(None, [spread(row), times(row["ratio"])]))
+        return value(metric, row["median"]) + (f" ({beside})" if alone else "")
 
     rows = [[case["title"], *(cell(case, subject) for subject in subjects),
              *(value(metric, case.get("reference", {}).get(key)) for key in references)]
@@ -132,18 +134,19 @@ def _beside(document, cases, ratios):
     return [metric["unit"], *(subject["title"] for subject in subjects), *references], rows
 
 
-def side_by_side(document, ratios=False):
+def side_by_side(document, alone=False):
     """Head and rows of the metric that decides: a column for each subject, then others' figures.
 
     One table for each subject that others are compared with; those of too many columns are left
-    out. A sweep has its own.
+    out. A sweep has its own. Where these tables stand alone, without those of columns(), they
+    have spreads and ratios.
     """
     if sweep.points(document):
-        return sweep.tables(document)
+        return sweep.tables(document, spread if alone else None)
     groups = {}
     for case in document["cases"]:
         groups.setdefault(case["base"], []).append(case)
-    made = (_beside(document, cases, ratios) for cases in groups.values())
+    made = (_beside(document, cases, alone) for cases in groups.values())
     return [each for each in made if each]
 
 
@@ -160,6 +163,11 @@ def how_often(document):
     most = max([asked, *(row["n"] for row in document["summary"])])
     return (f"{asked} to {most} repeats" if most > asked else
             f"{asked} repeat" + ("s" if asked > 1 else ""))
+
+
+def verdicts(document):
+    titles = {case["name"]: case["title"] for case in document["cases"]}
+    return [f"{titles[verdict['case']]}: {verdict['text']}." for verdict in document["verdicts"]]
 
 
 def legend(document):
@@ -183,10 +191,7 @@ def render(document):
     lines.append("")
     for head, rows in side_by_side(document):
         lines += [*table(head, rows), ""]
-    titles = {case["name"]: case["title"] for case in document["cases"]}
-    notes = [*(f"{titles[verdict['case']]}: {verdict['text']}."
-               for verdict in document["verdicts"]),
-             *legend(document), *document["notes"],
+    notes = [*verdicts(document), *legend(document), *document["notes"],
              *(f"Warning: {text}." for text in document["warnings"])]
     if document["ended_by"]:
         notes.append(f"Ended early by {document['ended_by']}: these are the results until then.")
