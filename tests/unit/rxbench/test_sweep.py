@@ -130,10 +130,10 @@ def test_tables():
     made = text.side_by_side(report())
     assert [head for head, _rows in made] == [
         [f"IOPS, random {mix}", "depth 1", "depth 8"] for mix in ("reads", "70 % reads", "writes")]
-    assert made[1][1] == [["4K, the disk", "1,000 (1.0 ms)", "2,828 (2.8 ms)"],
-                          ["4K, the ram", "2,000 (500 us)", "5,657 (1.4 ms)"],
-                          ["64K, the disk", "1,000 (1.0 ms)", "2,828 (2.8 ms)"],
-                          ["64K, the ram", "2,000 (500 us)", "5,657 (1.4 ms)"]]
+    assert made[1][1] == [["4K, the disk", "1,000 (1.00 ms)", "2,828 (2.83 ms)"],
+                          ["4K, the ram", "2,000 (500 us)", "5,657 (1.41 ms)"],
+                          ["64K, the disk", "1,000 (1.00 ms)", "2,828 (2.83 ms)"],
+                          ["64K, the ram", "2,000 (500 us)", "5,657 (1.41 ms)"]]
     assert text.side_by_side(report(["one"]))[0][1][0][0] == "4K"
 
 
@@ -142,7 +142,8 @@ def test_what_was_not_measured():
     names = list(jobs(*ARGUMENTS))
     made = text.side_by_side(report(["one"], left_out=[*names[3:]]))
     assert made == [(["IOPS, random reads", "depth 1", "depth 8"],
-                     [["4K", "1,000 (1.0 ms)", "2,828 (2.8 ms)"], ["64K", "1,000 (1.0 ms)", "-"]])]
+                     [["4K", "1,000 (1.00 ms)", "2,828 (2.83 ms)"],
+                      ["64K", "1,000 (1.00 ms)", "-"]])]
     nothing = report(["one"], left_out=names)
     assert text.side_by_side(nothing) == [] and sweep.curves(nothing) == {}
     assert "Nothing was measured" in html.render([nothing])
@@ -150,11 +151,11 @@ def test_what_was_not_measured():
 
 def test_text_and_markdown():
     shown = "\n".join(text.render(report()))
-    assert "IOPS, random 70 % reads         depth 1         depth 8" in shown
+    assert "IOPS, random 70 % reads          depth 1          depth 8" in shown
     assert "4K random reads, depth 1" in shown and "in brackets, their mean latency" in shown
     lines = list(markdown.render([report()]))
     assert "| IOPS, random writes | depth 1 | depth 8 |" in lines
-    assert "| 4K, the ram | 2,000 (500 us; 0 %) | 5,657 (1.4 ms; 0 %) |" in lines
+    assert "| 4K, the ram | 2,000 (500 us; 0 %) | 5,657 (1.41 ms; 0 %) |" in lines
 
 
 def test_curves():

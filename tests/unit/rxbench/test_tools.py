@@ -130,7 +130,13 @@ def test_units():
     shorts = [units.short(count) for count in (512, 1024, 1536, 1 << 20)]
     assert shorts == ["512", "1K", "1536", "1M"]
     assert units.size(1536) == "1.5 KiB" and units.clock(3725) == "1:02:05"
-    assert units.duration(1500) == "1.5 ms" and units.duration(250) == "250 us"
+
+
+@pytest.mark.parametrize("microseconds, text", [
+    (0, "0.00 us"), (0.04, "0.0400 us"), (4.5, "4.50 us"), (250, "250 us"), (999.4, "999 us"),
+    (999.96, "1.00 ms"), (1500, "1.50 ms"), (999_960, "1.00 s"), (12_345_678, "12.3 s")])
+def test_durations_have_three_digits(microseconds, text):
+    assert units.duration(microseconds) == text
 
 
 def test_disk_rates():

@@ -63,12 +63,11 @@ def number(value):
 
 
 def duration(microseconds):
-    """A latency with a unit that leaves about three digits."""
-    for limit, scale, unit in ((1e3, 1, "us"), (1e6, 1e3, "ms")):
-        if microseconds < limit:
-            value = microseconds / scale
-            return f"{value:.{0 if value >= 100 else 1}f} {unit}"
-    return f"{microseconds / 1e6:.1f} s"
+    """A latency with the unit that leaves three digits."""
+    for scale, unit in ((1, "us"), (1e3, "ms")):
+        if float(f"{microseconds / scale:.3g}") < 1000:    # after rounding
+            return f"{number(microseconds / scale)} {unit}"
+    return f"{number(microseconds / 1e6)} s"
 
 
 def mix(percent):
