@@ -158,7 +158,23 @@ def test_times_get_worse_by_more_than_100_percent(make_report):
         rows = compare.compare(before, after)
         assert len(compare.worse(rows, percent)) == worse
         for row in rows:
-            assert row["worse_percent"] == pytest.approx(row["percent"])
+            assert row["worse_by"] == pytest.approx(row["change"])
+
+
+@pytest.mark.parametrize("old, new, change, verdict", [
+    (0.0, 30.0, "+30.0 points", compare.BETTER), (60.0, 30.0, "-30.0 points", compare.WORSE),
+    (0.5, 1.0, "+0.5 points", compare.SAME)])
+def test_percentages_change_by_points(make_report, old, new, change, verdict):
+    """A base of 0 has no quotient, and twice a hit ratio of 0.5 % is not much."""
+    before, after = (make_report(1, {"a": 1.0}, repeats=3, cases=1) for _ in range(2))
+    for report, hits in ((before, old), (after, new)):
+        for row in report["results"]:
+            row["metrics"]["hit_percent"] = hits + 0.1 * row["repeat"]
+    rows = compare.compare(before, after, "hit_percent")
+    assert rows[0]["verdict"] == verdict
+    assert change in compare.render(rows, before, after, "hit_percent")[2]
+    assert len(compare.worse(rows, 29)) == (verdict == compare.WORSE)
+    assert not compare.worse(rows, 31)
 
 
 def test_what_is_missing_is_told(make_report):

@@ -100,7 +100,8 @@ def parser():
     compared.add_argument("after", metavar="AFTER.json")
     compared.add_argument("--fail-if-worse", metavar="PERCENT", type=_percent,
                           help=f"exit with status {WORSE} if anything has become worse by more "
-                               "than this percentage, or is missing from the second report")
+                               "than this percentage, or is missing from the second report; "
+                               f"with status {USAGE} if that is not certain")
     compared.add_argument("--metric", metavar="NAME",
                           help="metric to compare, such as lat_mean_us (default: the first metric "
                                "of the reports)")

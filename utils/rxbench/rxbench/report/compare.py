@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Compare two reports of one workload."""
 
-import math
-
-from ..run.plan import HIGHER, LOWER
+from ..run.plan import LOWER
 from ..system.errors import BadInput
 from . import stats
 from .text import table, value, wrap
@@ -48,44 +46,45 @@ def compare(before, after, name=None):
     if not common:
         raise BadInput("the reports have no case and subject in common that have a "
                        f"{metric['name']}")
-    corrected = stats.holm([stats.chance(old[key], new[key]) for key in common])
+    points = metric["unit"] == "%"
+    corrected = stats.holm([stats.chance(old[key], new[key], logs=not points) for key in common])
+    least = stats.LEAST_POINTS if points else 100 * stats.LEAST_CHANGE
     rows = []
     for (case, subject), chance in zip(common, corrected):
-        a, b = (stats.describe(values[case, subject]) for values in (old, new))
-        factor = max(b["median"], stats.TINY) / max(a["median"], stats.TINY)
-        good = factor if metric["better"] == HIGHER else 1 / factor
+        a, b = (stats.describe(values[case, subject])["median"] for values in (old, new))
         # This is the printed change: a time can get worse by more than 100 %.
-        worsening = factor - 1 if metric["better"] == LOWER else 1 - factor
+        change = b - a if points else 100 * (stats.quotient([b], [a]) - 1)
+        worsening = change if metric["better"] == LOWER else -change
         if chance is None:
             verdict = UNKNOWN
-        elif abs(math.log(good)) < math.log1p(stats.LEAST_CHANGE):
+        elif abs(change) < least:
             verdict = SAME
         elif chance > 1 - stats.CONFIDENCE:
             verdict = UNCERTAIN
         else:
-            verdict = BETTER if good > 1 else WORSE
+            verdict = WORSE if worsening > 0 else BETTER
         rows.append({"case": case, "subject": subject, "metric": metric["name"],
-                     "before": a["median"], "after": b["median"],
-                     "percent": 100 * (factor - 1), "worse_percent": max(0.0, 100 * worsening),
+                     "before": a, "after": b, "change": change,
+                     "unit": "points" if points else "%", "worse_by": max(0.0, worsening),
                      "chance": chance, "verdict": verdict})
     return rows
 
 
-def worse(rows, percent, verdict=WORSE):
-    """Rows that got worse by more than this percentage."""
-    return [row for row in rows if row["verdict"] == verdict and row["worse_percent"] > percent]
+def worse(rows, most, verdict=WORSE):
+    """Rows that got worse by more than this, in percent or in points."""
+    return [row for row in rows if row["verdict"] == verdict and row["worse_by"] > most]
 
 
-def doubt(rows, after, percent):
+def doubt(rows, after, most):
     """Why something may be worse that is not among the worse rows, or None."""
     unknown = sum(row["verdict"] == UNKNOWN for row in rows)
     if unknown:
         return (f"{unknown} of {len(rows)} results do not have three repeats in both reports: "
                 "measure with --repeats 3 or more")
-    uncertain = len(worse(rows, percent, UNCERTAIN))
+    uncertain = worse(rows, most, UNCERTAIN)
     if uncertain:
-        return (f"{uncertain} of {len(rows)} results got worse by more than {percent:g} %, which "
-                "may be noise: measure with more --repeats")
+        return (f"{len(uncertain)} of {len(rows)} results got worse by more than {most:g} "
+                f"{uncertain[0]['unit']}, which may be noise: measure with more --repeats")
     return None if after["complete"] else "the second report is not complete"
 
 
@@ -133,7 +132,8 @@ def render(rows, before, after, name=None):
     cases, subjects = _titles(before)
     lines = table(("", "subject", f"before {metric['unit']}", "after", "change", ""),
                   [(cases[row["case"]], subjects[row["subject"]], value(metric, row["before"]),
-                    value(metric, row["after"]), f"{row['percent']:+.1f} %", row["verdict"])
+                    value(metric, row["after"]), f"{row['change']:+.1f} {row['unit']}",
+                    row["verdict"])
                    for row in rows], left=2)
     lines.append("")
     counts = {verdict: sum(row["verdict"] == verdict for row in rows)

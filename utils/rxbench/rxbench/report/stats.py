@@ -12,6 +12,8 @@ LEAST_REPEATS = 3
 LEAST_EFFECT = 0.01
 # Two runs are further apart in time than the repeats of one run.
 LEAST_CHANGE = 0.03
+# The same for a percentage, in points: a quotient has no meaning where one is near 0.
+LEAST_POINTS = 1
 # A time of 0 at the clock's resolution still needs a logarithm.
 TINY = 1e-9
 
@@ -129,11 +131,11 @@ def ranking(rows, comparisons):
     return order, {other for other in order[1:] if exceeds(order[0], other)}
 
 
-def chance(before, after):
+def chance(before, after, logs=True):
     """The probability of this difference between equals (Welch's test); None if unknown."""
     if min(len(before), len(after)) < LEAST_REPEATS:
         return None
-    a, b = _logs(before), _logs(after)
+    a, b = (_logs(before), _logs(after)) if logs else (before, after)
     va, vb = statistics.variance(a) / len(a), statistics.variance(b) / len(b)
     gap = abs(statistics.fmean(a) - statistics.fmean(b))
     if va + vb == 0:
