@@ -71,6 +71,25 @@ def test_the_factor_of_a_verdict_is_that_of_its_row(better, best, other):
     assert f"{ratio if better == 'higher' else 1 / ratio:.2f} times as good as" in found["text"]
 
 
+def test_a_failing_subject_does_not_hide_the_verdict():
+    """One that failed in most repeats is left out and named."""
+    amounts = {"a": (200, 202, 201), "b": (100, 101, 102), "c": (50,), "d": (10, 11)}
+    subjects = [{"name": name, "title": f"the {name}"} for name in amounts]
+    results = [{"case": "1", "subject": name, "repeat": repeat, "metrics": {"m": amount}}
+               for name, row in amounts.items() for repeat, amount in enumerate(row)]
+
+    def verdicts(names):
+        return document.verdicts({"name": "m", "better": "higher"}, subjects, [{"name": "1"}],
+                                 [row for row in results if row["subject"] in names])
+
+    found, = verdicts("abcd")
+    assert (found["best"], found["beaten"]) == ("a", ["b"])
+    assert found["text"] == ("the a is best, 1.99 times as good as the b; fewer than three "
+                             "repeats: the c and the d")
+    assert "fewer" not in verdicts("ab")[0]["text"]
+    assert verdicts("acd") == [] and verdicts("cd") == []
+
+
 @pytest.mark.parametrize("value, text", [
     (None, "-"), (0, "0.00"), (0.00512, "0.00512"), (0.0123, "0.0123"), (0.5, "0.500"),
     (0.9996, "1.00"), (9.994, "9.99"), (9.996, "10.0"), (99.96, "100"), (1234.5, "1,234"),

@@ -116,14 +116,22 @@ def verdicts(metric, subjects, cases, results):
     titles = {subject["name"]: subject["title"] for subject in subjects}
     tables = []
     for case in cases:
-        found = {subject["name"]: _values(results, case["name"], subject["name"], metric["name"])
+        every = {subject["name"]: _values(results, case["name"], subject["name"], metric["name"])
                  for subject in subjects if subject.get("ranks", True)}
-        found = {name: values for name, values in found.items() if values}
+        # One that mostly failed has too few repeats in common with the others.
+        found = {name: values for name, values in every.items()
+                 if len(values) >= stats.LEAST_REPEATS}
+        few = [titles[name] for name, values in every.items() if values and name not in found]
         if len(found) > 1 and all(_in_turn(found).values()):
-            tables.append((case, found))
-    comparisons = sum(math.comb(len(found), 2) for _case, found in tables)
-    made = [_verdict(case, metric, titles, found, comparisons) for case, found in tables]
-    return [verdict for verdict in made if verdict]
+            tables.append((case, found, few))
+    comparisons = sum(math.comb(len(found), 2) for _case, found, _few in tables)
+    made = []
+    for case, found, few in tables:
+        verdict = _verdict(case, metric, titles, found, comparisons)
+        if verdict and few:
+            verdict["text"] += f"; fewer than three repeats: {_listed(few)}"
+        made += [verdict] if verdict else []
+    return made
 
 
 def make(workload, command, started, described, warnings, plan, outcome):
