@@ -72,7 +72,7 @@ def test_noise_of_a_few_percent_is_steady():
 
 
 class Fio:
-    """Rounds of a second, with these requests each; the last of a round takes `longest` us."""
+    """Rounds of a second, with these requests each; the last ten of a round take `longest` us."""
 
     def __init__(self, monkeypatch, counts, longest=900):
         self.counts, self.longest, self.options = iter(counts), longest, []
@@ -82,28 +82,30 @@ class Fio:
         self.options.append(options)
         count = next(self.counts)
         side = fio.Counters(count, count * 4096, count * 100.0, count * 100.0 ** 2, self.longest,
-                            {100_000: count - 1, 1000 * self.longest: 1})
+                            {100_000: count - 10, 1000 * self.longest: 10})
         return fio.Moment(1.0, side, fio.Counters())
 
 
 def test_the_last_five_rounds_are_the_result(monkeypatch):
-    faked = Fio(monkeypatch, [90_000, 60_000, *[30_000] * 20])
+    faked = Fio(monkeypatch, [900_000, 600_000, *[300_000] * 20])
     sample = steady.measure("/x", {"rw": "randread"}, 25)
     assert sample["facts"]["steady"] == {
-        "reached": True, "rounds": 7, "iops": [90_000, 60_000, *[30_000] * 5],
+        "reached": True, "rounds": 7, "iops": [900_000, 600_000, *[300_000] * 5],
         "range_percent": 0, "slope_percent": 0}
-    assert sample["metrics"]["iops"] == 30_000 and sample["metrics"]["lat_max_us"] == 900
-    # 5 of 150,000 are that late: more than one of 100,000, fewer than one of 10,000.
+    assert sample["metrics"]["iops"] == 300_000 and sample["metrics"]["lat_max_us"] == 900
+    # 50 of 1,500,000 are that late: more than one of 100,000, fewer than one of 10,000.
     assert sample["metrics"]["lat_p99999_us"] == 900 and sample["percentiles"]["99.99"] == 100
     assert [second for second, _ in sample["series"]["mb_s"]] == [1, 2, 3, 4, 5, 6, 7]
     assert all(options["randrepeat"] == 0 for options in faked.options)
 
 
 def test_too_few_requests_have_no_five_nines(monkeypatch):
-    Fio(monkeypatch, [10_000] * 5)
+    Fio(monkeypatch, [199_999] * 5)
     sample = steady.measure("/x", {}, 25)
     assert sample["metrics"]["lat_p99999_us"] is None
     assert "99.999" not in sample["percentiles"] and "99.99" in sample["percentiles"]
+    Fio(monkeypatch, [200_000] * 5)
+    assert steady.measure("/x", {}, 25)["metrics"]["lat_p99999_us"] == 900
 
 
 def test_who_is_not_steady_is_named(monkeypatch):

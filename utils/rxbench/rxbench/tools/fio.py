@@ -18,10 +18,17 @@ BASE = {"ioengine": "libaio", "direct": 1, "iodepth": 32, "invalidate": 0,
 # Use one set of counters for all threads; its bins give any percentile.
 REPORTING = {"group_reporting": 1, "lat_percentiles": 1}
 POINTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999)
+# A percentile of fewer slower requests is little more than one of them.
+LEAST_BEYOND = 10
 # The counting process of fio must not wait for a processor that its own threads use.
 AHEAD = 10
 # A last interval shorter than this share of one is added to the previous one.
 LEAST_SHARE = 0.5
+
+
+def are_enough(requests, percent):
+    """Are there enough requests for this percentile? 99 is printed in any case."""
+    return percent <= 99 or requests >= round(LEAST_BEYOND * 100 / (100 - percent))
 
 
 @dataclass
@@ -76,7 +83,7 @@ class Counters:
     def percentiles(self):
         """Microseconds by percent, from the bins; without nines that need more I/Os."""
         total, found, seen = sum(self.bins.values()), {}, 0
-        points = [point for point in POINTS if point <= 99 or total >= round(100 / (100 - point))]
+        points = [point for point in POINTS if are_enough(total, point)]
         for edge in sorted(self.bins):
             seen += self.bins[edge]
             while points and seen >= total * points[0] / 100:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ..system import command
 from ..system.errors import BenchError
 from ..system.undo import check
+from .fio import are_enough
 
 NEEDED = ("postgres", "initdb", "pgbench", "psql")
 # Of Debian and Ubuntu, and of the PostgreSQL project's packages for others.
@@ -80,7 +81,7 @@ class Run:
 
     def percentiles(self):
         return {f"{percent:g}": self.percentile(percent) for percent in POINTS
-                if percent <= 99 or len(self.times) >= 1000}
+                if are_enough(len(self.times), percent)}
 
 
 def rate(output):
