@@ -79,8 +79,8 @@ def doubt(rows, after, most):
     """Why something may be worse that is not among the worse rows, or None."""
     unknown = sum(row["verdict"] == UNKNOWN for row in rows)
     if unknown:
-        return (f"{unknown} of {len(rows)} results do not have three repeats in both reports: "
-                "measure with --repeats 3 or more")
+        return (f"fewer than three repeats of {unknown} of {len(rows)} results: measure with "
+                "--repeats 3 or more")
     uncertain = worse(rows, most, UNCERTAIN)
     if uncertain:
         return (f"{len(uncertain)} of {len(rows)} results got worse by more than {most:g} "

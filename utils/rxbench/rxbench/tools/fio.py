@@ -18,7 +18,7 @@ BASE = {"ioengine": "libaio", "direct": 1, "iodepth": 32, "invalidate": 0,
 # Use one set of counters for all threads; its bins give any percentile.
 REPORTING = {"group_reporting": 1, "lat_percentiles": 1}
 POINTS = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99, 99.999)
-# A percentile of fewer slower requests is little more than one of them.
+# With fewer requests above it, a percentile is little more than one of them.
 LEAST_BEYOND = 10
 # The counting process of fio must not wait for a processor that its own threads use.
 AHEAD = 10
