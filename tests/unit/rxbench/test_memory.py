@@ -248,8 +248,15 @@ def test_a_disk_that_the_page_cache_would_have_is_refused(monkeypatch, tmp_path,
         if direct:
             assert made._disk(undo) == "/dev/loop0"
         else:
-            with pytest.raises(BadInput, match=f"--dir {tmp_path}: .*direct I/O.*--disk"):
+            with pytest.raises(BenchError, match=f"--dir {tmp_path}: .*direct I/O.*--disk"):
                 made._disk(undo)
+
+
+def test_a_file_system_without_direct_io_is_refused(monkeypatch, tmp_path):
+    """This is known before anything is written."""
+    monkeypatch.setattr(guard, "takes_direct", lambda _path: False)
+    with pytest.raises(BadInput, match=f"--dir {tmp_path}: .* does not support direct I/O"):
+        memory.plan(cli.parser().parse_args(["memory", "--dir", str(tmp_path)]))
 
 
 def test_pieces_follow_each_other():

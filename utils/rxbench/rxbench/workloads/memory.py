@@ -9,7 +9,7 @@ from ..memory import ground, ways, works
 from ..peers import Missing
 from ..run.plan import IOPS, LOWER, HIGHER, P99, REAL, Case, Metric, Plan, Round, Subject
 from ..system import command, devices, guard, machine
-from ..system.errors import BadInput
+from ..system.errors import BadInput, BenchError
 from ..system.places import since
 from ..system.units import size_of
 from ..system.units import size as human
@@ -173,9 +173,9 @@ class Memory:
             os.posix_fallocate(file.fileno(), 0, ground.total(self.ground.parts))
         disk = devices.loop(undo, path)
         if not devices.loop_is_direct(disk):
-            raise BadInput(f"--dir {self.options.dir}: a loop device has no direct I/O there, so "
-                           "the measured memory would cache this disk; give another --dir, or "
-                           "--disk")
+            raise BenchError(f"--dir {self.options.dir}: a loop device has no direct I/O there, so "
+                             "the measured memory would cache this disk; give another --dir, or "
+                             "--disk")
         return disk
 
     def _prepare(self, jobs):
@@ -279,6 +279,8 @@ def _check(options, size):
         guard.need_free_device(options.disk, size, options.destroy)
     else:
         guard.need_directory(options.dir)
+        if not guard.takes_direct(options.dir):
+            raise BadInput(f"--dir {guard.no_direct(options.dir)}")
         machine.need_space(options.dir, size + FILE_SLACK)
 
 
