@@ -92,6 +92,12 @@ def check(device, kind):
     assert result.returncode == 0, (kind, result.stdout + result.stderr)
 
 
+def write(path, at, data):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
 def rxcp(*args):
     result = run(program("rxcp"), *args)
     assert result.stderr == ""
@@ -242,9 +248,7 @@ def test_swap(disk, image):
         assert skipped(disk, image) == 0
     finally:
         run("swapoff", disk)
-    with open(disk, "r+b") as file:
-        file.seek(4096 - 10)
-        file.write(b"S1SUSPEND\0")
+    write(disk, 4096 - 10, b"S1SUSPEND\0")
     assert skipped(disk, image) == 0
 
 
@@ -266,6 +270,27 @@ def test_xfs_that_is_not_known(lab, image):
             file.seek(at)
             file.write(byte)
     assert skipped(ramdisk.path, image) > 32 * MIB
+
+
+@pytest.mark.one_kernel
+def test_ext2_with_errors(disk, image):
+    """One that was not unmounted, too; ext2 has no log that shows it."""
+    run(*MAKE["ext2"], disk)
+    for state, count in (0, 0), (3, 0), (1, DISK_SIZE // 2):
+        write(disk, 1024 + 58, bytes([state]))
+        assert (skipped(disk, image) > count) == bool(count), state
+
+
+@pytest.mark.one_kernel
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "swap"])
+def test_partition_that_is_too_small(disk, image, kind):
+    """It was made smaller, but its content was not."""
+    partitions.mbr(disk, [(MIB, 64 * MIB)])
+    with part(disk, MIB, 64 * MIB) as device:
+        run(*MAKE[kind], device)
+    assert skipped(disk, image) > 32 * MIB
+    partitions.mbr(disk, [(MIB, 64 * MIB - 64 * KIB)])
+    assert skipped(disk, image) == 0
 
 
 @pytest.mark.one_kernel
