@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import struct
 import subprocess
 import time
 
@@ -291,6 +292,51 @@ def test_partition_that_is_too_small(disk, image, kind):
     assert skipped(disk, image) > 32 * MIB
     partitions.mbr(disk, [(MIB, 64 * MIB - 64 * KIB)])
     assert skipped(disk, image) == 0
+
+
+def raid_superblock(size):
+    """The superblock of a member of a RAID 0, metadata 1.0, and its offset."""
+    at = (size // 512 - 16) // 8 * 8
+    head = struct.pack("<IIII16s32sQIIQII", 0xa92b4efc, 1, 0, 0, b"array", b"0", 0, 0, 0, 0, 128, 2)
+    block = bytearray(head.ljust(128, b"\0") + struct.pack("<QQQ", 0, at, at)).ljust(256, b"\0")
+    total = sum(struct.unpack("<64I", block))
+    block[216:220] = ((total & 0xffffffff) + (total >> 32)).to_bytes(4, "little")
+    return at * 512, block
+
+
+@pytest.mark.one_kernel
+def test_raid_member_with_a_table(lab, disk, image):
+    """The first member of an array shows the table of the array."""
+    parts = [(MIB, 16 * MIB)]
+    partitions.mbr(disk, parts)
+    make(disk, "ext4", *parts[0], lab.directory())
+    assert skipped(disk, image) > 8 * MIB
+    at, superblock = raid_superblock(DISK_SIZE)
+    write(disk, at, superblock)
+    assert run("blkid", "-p", "-o", "value", "-s", "TYPE", disk).stdout == "linux_raid_member\n"
+    assert skipped(disk, image) == 0
+
+
+@pytest.mark.one_kernel
+def test_file_system_with_a_table(lab, disk, image):
+    """Either may be stale, on a disk or in a partition, as of a virtual machine."""
+    outer, inner = (2 * MIB, 40 * MIB), (8 * MIB, 16 * MIB)
+    make(disk, "ext4", 0, DISK_SIZE, lab.directory())
+    assert skipped(disk, image) > DISK_SIZE // 2
+    partitions.mbr(disk, [inner])
+    make(disk, "ext4", *inner, lab.directory())
+    assert skipped(disk, image) == 0
+    fill(disk, MIB)
+    partitions.gpt(disk, [outer])
+    make(disk, "ext4", *outer, lab.directory())
+    assert skipped(disk, image) > 20 * MIB
+    with part(disk, *outer) as device:
+        partitions.mbr(device, [inner])
+    assert skipped(disk, image) == 0
+    # Boot code, with and without room for a table.
+    for entries in bytes(64), random.Random(1).randbytes(64):
+        write(disk, outer[0] + 446, entries + b"\x55\xaa")
+        assert skipped(disk, image) > 20 * MIB
 
 
 @pytest.mark.one_kernel

@@ -34,25 +34,57 @@ static int by_start(const void *a, const void *b)
 	return (one->start > two->start) - (one->start < two->start);
 }
 
-/* Record the unused ranges of a volume, or none if they are not certain. */
-static void look_into(const struct volume *volume)
+/*
+ * Find the type of a volume and its partitions: NULL if there are none. If it has both, one may
+ * be stale, or the volume may be a member of a RAID and show the table of that.
+ */
+static bool identify(blkid_probe probe, const struct volume *volume, const char **type,
+		     blkid_partlist *list)
 {
-	size_t before = volume->unused->count;
-	const char *type;
-	blkid_probe probe;
-	size_t i;
+	const char *table;
+	bool is_mbr;
 
-	probe = blkid_new_probe();
-	if (!probe)
-		return;
+	*type = NULL;
+	*list = NULL;
 	blkid_probe_enable_superblocks(probe, 1);
 	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE);
-	if (!blkid_probe_set_device(probe, volume->fd, volume->offset, volume->size) &&
-	    !blkid_do_safeprobe(probe) && !blkid_probe_lookup_value(probe, "TYPE", &type, NULL)) {
-		for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-			if (!strcmp(type, kinds[i].type) && !kinds[i].find(volume))
-				volume->unused->count = before;
-	}
+	blkid_probe_enable_partitions(probe, 1);
+	if (blkid_probe_set_device(probe, volume->fd, volume->offset, volume->size) ||
+	    blkid_do_safeprobe(probe))
+		return false;
+	blkid_probe_lookup_value(probe, "TYPE", type, NULL);
+	if (blkid_probe_lookup_value(probe, "PTTYPE", &table, NULL))
+		return true;
+	is_mbr = !strcmp(table, "dos");
+	*list = blkid_probe_get_partitions(probe);
+	if (!*list)
+		return false;
+	if (blkid_partlist_numof_partitions(*list))
+		return !*type;
+	*list = NULL;
+	/* Boot code of a file system may look like an MBR without partitions. */
+	return !*type || is_mbr;
+}
+
+/* Record the unused ranges of a volume, or none if they are not certain. */
+static void look_into(const struct volume *volume, const char *type)
+{
+	size_t before = volume->unused->count;
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(type, kinds[i].type) && !kinds[i].find(volume))
+			volume->unused->count = before;
+}
+
+static void look_into_partition(const struct volume *volume)
+{
+	blkid_probe probe = blkid_new_probe();
+	blkid_partlist list;
+	const char *type;
+
+	if (probe && identify(probe, volume, &type, &list) && type)
+		look_into(volume, type);
 	blkid_free_probe(probe);
 }
 
@@ -93,7 +125,7 @@ static void look_into_all(const struct volume *disk, blkid_partlist list)
 		volume.size = (uint64_t)blkid_partition_get_size(partition) * SECTOR;
 		if (!blkid_partition_is_extended(partition) && volume.offset <= disk->size &&
 		    volume.size <= disk->size - volume.offset)
-			look_into(&volume);
+			look_into_partition(&volume);
 	}
 }
 
@@ -115,8 +147,9 @@ static void hold(struct volume *disk)
 static void look_at(struct unused *unused, const char *path)
 {
 	struct volume disk = { .path = path, .size = unused->size, .unused = unused };
-	blkid_partlist list = NULL;
+	blkid_partlist list;
 	blkid_probe probe;
+	const char *type;
 
 	disk.fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (disk.fd < 0)
@@ -125,14 +158,12 @@ static void look_at(struct unused *unused, const char *path)
 	/* Drop the page cache of the disk: it does not see writes to partitions. */
 	posix_fadvise(disk.fd, 0, 0, POSIX_FADV_DONTNEED);
 	probe = blkid_new_probe();
-	if (probe && !blkid_probe_set_device(probe, disk.fd, 0, 0)) {
-		blkid_probe_enable_partitions(probe, 1);
-		list = blkid_probe_get_partitions(probe);
+	if (probe && identify(probe, &disk, &type, &list)) {
+		if (list)
+			look_into_all(&disk, list);
+		else if (type)
+			look_into(&disk, type);
 	}
-	if (list && blkid_partlist_numof_partitions(list))
-		look_into_all(&disk, list);
-	else
-		look_into(&disk);
 	blkid_free_probe(probe);
 	close(disk.fd);
 }
