@@ -253,24 +253,65 @@ def test_swap(disk, image):
     assert skipped(disk, image) == 0
 
 
-@pytest.mark.one_kernel
-def test_xfs_that_is_not_known(lab, image):
-    """A realtime device, an incomplete one, one to be repaired, a new feature, an external log."""
+@pytest.fixture
+def xfs(lab):
     ramdisk = lab.ramdisk(64 * MIB)
     fill(ramdisk.path, 64 * MIB)
     run(*MAKE["xfs"], ramdisk.path)
-    assert skipped(ramdisk.path, image) > 32 * MIB
+    return ramdisk.path
+
+
+def sealed(block, at):
+    """A block of xfs with the right checksum, CRC-32C."""
+    block[at:at + 4] = bytes(4)
+    crc = 0xffffffff
+    for byte in block:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ 0x82f63b78 * (crc & 1)
+    block[at:at + 4] = (crc ^ 0xffffffff).to_bytes(4, "little")
+    return block
+
+
+@pytest.mark.one_kernel
+def test_xfs_that_is_not_known(xfs, image):
+    """A realtime device, an incomplete one, one to be repaired, a new feature, an external log."""
+    before = content(xfs)[:4096]
+    sector = int.from_bytes(before[102:104], "big")
     for at, value in (16 + 7, 1), (126, 1), (219, 16), (215, 128), (48 + 7, 255):
-        with open(ramdisk.path, "r+b") as file:
-            file.seek(at)
-            byte = file.read(1)
-            file.seek(at)
-            file.write(bytes([byte[0] | value]))
-            file.flush()
-            assert skipped(ramdisk.path, image) == 0, at
-            file.seek(at)
-            file.write(byte)
-    assert skipped(ramdisk.path, image) > 32 * MIB
+        changed = bytearray(before[:sector])
+        changed[at] |= value
+        write(xfs, 0, sealed(changed, 224))
+        assert skipped(xfs, image) == 0, at
+    write(xfs, 0, before)
+    assert skipped(xfs, image) > 32 * MIB
+
+
+@pytest.mark.one_kernel
+def test_damaged_xfs(xfs, image):
+    """A flipped bit in a superblock, a group's header, and its tree; a wrong sum in a header."""
+    before = content(xfs)
+    group = int.from_bytes(before[102:104], "big")
+    leaf = int.from_bytes(before[group + 16:group + 20], "big") * 4096
+    first = int.from_bytes(before[leaf + 56:leaf + 60], "big")
+    # The extent begins earlier by a power of two.
+    moved = (first & first - 1).to_bytes(4, "big")
+    label, spare = before[108] ^ 1, before[group + 100] ^ 1
+    wrong = bytearray(before[group:2 * group])
+    wrong[55] ^= 1
+    for at, data in ((108, bytes([label])), (group + 100, bytes([spare])), (leaf + 56, moved),
+                     (group, sealed(wrong, 216))):
+        write(xfs, at, data)
+        assert skipped(xfs, image) == 0, at
+        write(xfs, at, before[at:at + len(data)])
+        assert skipped(xfs, image) > 32 * MIB
+
+
+@pytest.mark.one_kernel
+def test_xfs_without_checksums(xfs, image):
+    """Version 4: damage would not be seen."""
+    run(*MAKE["xfs"], "-m", "crc=0", xfs)
+    assert skipped(xfs, image) == 0
 
 
 @pytest.mark.one_kernel

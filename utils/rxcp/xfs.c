@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Free blocks of xfs. Each allocation group has a B+tree of them, which is up to date if the
- * log ends with an unmount record.
+ * log ends with an unmount record. Version 4 has no checksums, so that damage would not be seen.
  */
 #include <endian.h>
+#include <ext2fs/ext2fs.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,12 +12,16 @@
 
 #define SB_MAGIC	0x58465342	/* XFSB */
 #define AGF_MAGIC	0x58414746	/* XAGF */
-#define BNOBT_MAGIC	0x41425442	/* ABTB */
-#define BNOBT_CRC_MAGIC	0x41423342	/* AB3B */
+#define BNOBT_MAGIC	0x41423342	/* AB3B */
 #define LOG_MAGIC	0xfeedbabe
 #define NO_BLOCK	0xffffffff
 
-#define SB_SIZE		512
+#define VERSION		5
+#define SB_CRC		224
+#define AGF_CRC		216
+#define BNOBT_CRC	52
+#define BNOBT_HEAD	56
+
 #define BLOCK_MIN	512
 #define BLOCK_MAX	65536
 #define LEVELS_MAX	16
@@ -39,8 +44,7 @@ struct xfs {
 	uint32_t groups;
 	uint64_t log;		/* its first byte */
 	uint64_t log_blocks;	/* of LOG_BLOCK bytes */
-	bool has_crc;
-	unsigned char *block;	/* a block of the tree */
+	unsigned char *block;	/* the last that was read: a sector, or a block of the tree */
 };
 
 static uint16_t get16(const void *data, size_t at)
@@ -67,32 +71,43 @@ static uint64_t get64(const void *data, size_t at)
 	return be64toh(value);
 }
 
+/* Read a sector or a block, and check its checksum; that itself counts as 0. */
+static bool read_checked(const struct xfs *fs, uint64_t offset, size_t length, size_t crc_at)
+{
+	uint32_t crc;
+
+	if (!volume_read(fs->volume, fs->block, length, offset))
+		return false;
+	memcpy(&crc, fs->block + crc_at, sizeof(crc));
+	memset(fs->block + crc_at, 0, sizeof(crc));
+	return le32toh(crc) == ~ext2fs_crc32c_le(~0U, fs->block, length);
+}
+
 static bool read_superblock(struct xfs *fs)
 {
 	const unsigned int version_at = 100, sector_at = 102, log2_group_at = 124;
-	unsigned char sb[SB_SIZE];
+	const unsigned char *sb = fs->block;
 	uint64_t log, group;
-	uint16_t version;
 
-	if (!volume_read(fs->volume, sb, sizeof(sb), 0) || get32(sb, 0) != SB_MAGIC)
+	if (!volume_read(fs->volume, fs->block, BLOCK_MIN, 0) || get32(sb, 0) != SB_MAGIC ||
+	    (get16(sb, version_at) & 0xf) != VERSION)
 		return false;
-	version = get16(sb, version_at) & 0xf;
-	fs->has_crc = version == 5;
+	fs->sector = get16(sb, sector_at);
+	if (fs->sector < BLOCK_MIN || !read_checked(fs, 0, fs->sector, SB_CRC))
+		return false;
 	fs->blocksize = get32(sb, 4);
 	fs->blocks = get64(sb, 8);
 	log = get64(sb, 48);
 	fs->group_blocks = get32(sb, 84);
 	fs->groups = get32(sb, 88);
-	fs->sector = get16(sb, sector_at);
 	fs->log_blocks = get32(sb, 96) * (fs->blocksize / LOG_BLOCK);
 	/* Refuse a realtime device, an external log, and an incomplete mkfs or repair. */
-	if ((version != 4 && version != 5) || get64(sb, 16) || !log || sb[126])
-		return false;
-	if (version == 5 && (get32(sb, 212) & ~RO_COMPAT || get32(sb, 216) & ~INCOMPAT))
+	if (get64(sb, 16) || !log || sb[126] ||
+	    get32(sb, 212) & ~RO_COMPAT || get32(sb, 216) & ~INCOMPAT)
 		return false;
 	if (fs->blocksize < BLOCK_MIN || fs->blocksize > BLOCK_MAX ||
-	    fs->blocksize & (fs->blocksize - 1) || fs->sector < BLOCK_MIN ||
-	    fs->sector > fs->blocksize || !fs->log_blocks || !fs->group_blocks || !fs->groups ||
+	    fs->blocksize & (fs->blocksize - 1) || fs->sector > fs->blocksize ||
+	    !fs->log_blocks || !fs->group_blocks || !fs->groups ||
 	    fs->blocks > fs->volume->size / fs->blocksize ||
 	    fs->blocks > (uint64_t)fs->groups * fs->group_blocks ||
 	    fs->blocks <= (uint64_t)(fs->groups - 1) * fs->group_blocks || sb[log2_group_at] > 31)
@@ -178,28 +193,26 @@ static bool was_unmounted(const struct xfs *fs)
 /* Read and check a block of a group's tree. */
 static bool read_block(const struct xfs *fs, uint32_t group, uint32_t block, uint32_t level)
 {
-	const unsigned char *found = fs->block;
 	uint64_t at = (uint64_t)group * fs->group_blocks + block;
 
 	return block < fs->group_blocks &&
-	       volume_read(fs->volume, fs->block, fs->blocksize, at * fs->blocksize) &&
-	       get32(found, 0) == (fs->has_crc ? BNOBT_CRC_MAGIC : BNOBT_MAGIC) &&
-	       get16(found, 4) == level && (!fs->has_crc || get32(found, 48) == group);
+	       read_checked(fs, at * fs->blocksize, fs->blocksize, BNOBT_CRC) &&
+	       get32(fs->block, 0) == BNOBT_MAGIC && get16(fs->block, 4) == level &&
+	       get32(fs->block, 48) == group;
 }
 
 /* Add the records of a leaf: first block and number of blocks, in ascending order. */
 static bool add_leaf(const struct xfs *fs, uint32_t group, uint64_t *after, uint64_t *sum)
 {
-	const size_t head = fs->has_crc ? 56 : 16;
 	size_t i, count = get16(fs->block, 6);
 	uint64_t base = (uint64_t)group * fs->group_blocks;
 	uint64_t start, length;
 
-	if (count > (fs->blocksize - head) / 8)
+	if (count > (fs->blocksize - BNOBT_HEAD) / 8)
 		return false;
 	for (i = 0; i < count; i++) {
-		start = get32(fs->block, head + i * 8);
-		length = get32(fs->block, head + i * 8 + 4);
+		start = get32(fs->block, BNOBT_HEAD + i * 8);
+		length = get32(fs->block, BNOBT_HEAD + i * 8 + 4);
 		if (start < *after || start + length > fs->group_blocks ||
 		    base + start + length > fs->blocks ||
 		    !volume_unused(fs->volume, (base + start) * fs->blocksize,
@@ -213,18 +226,17 @@ static bool add_leaf(const struct xfs *fs, uint32_t group, uint64_t *after, uint
 
 static bool add_group(const struct xfs *fs, uint32_t group)
 {
-	const size_t head = fs->has_crc ? 56 : 16;
-	const size_t first = head + (fs->blocksize - head) / 12 * 8;
+	const size_t first = BNOBT_HEAD + (fs->blocksize - BNOBT_HEAD) / 12 * 8;
 	uint64_t at = (uint64_t)group * fs->group_blocks * fs->blocksize + fs->sector;
-	unsigned char agf[SB_SIZE];
 	uint64_t after = 0, sum = 0;
-	uint32_t block, level;
+	uint32_t block, level, total;
 
-	if (!volume_read(fs->volume, agf, sizeof(agf), at) || get32(agf, 0) != AGF_MAGIC ||
-	    get32(agf, 8) != group)
+	if (!read_checked(fs, at, fs->sector, AGF_CRC) || get32(fs->block, 0) != AGF_MAGIC ||
+	    get32(fs->block, 8) != group)
 		return false;
-	block = get32(agf, 16);
-	level = get32(agf, 28);
+	block = get32(fs->block, 16);
+	level = get32(fs->block, 28);
+	total = get32(fs->block, 52);
 	if (!level || level > LEVELS_MAX)
 		return false;
 	/* Descend to the first leaf, then follow the links from leaf to leaf. */
@@ -240,25 +252,22 @@ static bool add_group(const struct xfs *fs, uint32_t group)
 			return false;
 		block = get16(fs->block, 6) ? get32(fs->block, 12) : NO_BLOCK;
 	}
-	return sum == get32(agf, 52);
+	return sum == total;
 }
 
 /**
  * xfs_unused - record the unused blocks of a file system
  * @volume: the volume
  *
- * Return: false if it was not cleanly unmounted, or has unknown features.
+ * Return: false if it was not cleanly unmounted, is damaged, or has unknown features.
  */
 bool xfs_unused(const struct volume *volume)
 {
-	struct xfs fs = { .volume = volume };
+	struct xfs fs = { .volume = volume, .block = malloc(BLOCK_MAX) };
 	uint32_t group;
 	bool ok;
 
-	if (volume->in_use || !read_superblock(&fs) || !was_unmounted(&fs))
-		return false;
-	fs.block = malloc(fs.blocksize);
-	ok = fs.block;
+	ok = fs.block && !volume->in_use && read_superblock(&fs) && was_unmounted(&fs);
 	for (group = 0; ok && group < fs.groups; group++)
 		ok = add_group(&fs, group);
 	free(fs.block);
