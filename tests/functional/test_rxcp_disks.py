@@ -381,6 +381,29 @@ def test_file_system_with_a_table(lab, disk, image):
 
 
 @pytest.mark.one_kernel
+def test_name_of_another_disk(lab, disk, image):
+    """The name changes while rxcp waits for the disk, which it has opened by then."""
+    link, other = lab.file(0), lab.file(DISK_SIZE)
+    make(disk, "ext4", 0, DISK_SIZE, lab.directory())
+    run(*MAKE["ext4"], other)
+    rxcp("-S", "yes", "-T", "json", disk, image)
+    expected = content(image)
+    with lab.held(DISK_SIZE, disk, writes=True) as held:
+        os.unlink(link)
+        os.symlink(held.path, link)
+        # rxcp writes back what is dirty, after it has opened the disk.
+        with open(held.path, "r+b", buffering=0) as file:
+            file.write(expected[:512])
+            with subprocess.Popen([program("rxcp"), "-S", "yes", link, image]) as process:
+                held.wait_for(1)
+                os.unlink(link)
+                os.symlink(other, link)
+                held.release()
+    assert process.returncode == 0
+    assert content(image) == expected
+
+
+@pytest.mark.one_kernel
 def test_what_the_page_cache_of_the_disk_holds(lab, image):
     """A disk and its partitions have separate page caches; that of the disk may be stale."""
     parts = [(MIB, 24 * MIB), (26 * MIB, 24 * MIB)]

@@ -145,7 +145,7 @@ bool source_open(struct source *source, const char *path, enum smart smart)
 		return false;
 	}
 	if (smart >= SMART_UNUSED)
-		source->unused = unused_open(path, source->size);
+		source->unused = unused_open(source->fd, source->size);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 #include <blkid/blkid.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -170,19 +171,22 @@ static void look_at(struct unused *unused, const char *path)
 
 /**
  * unused_open - find the unused ranges of a disk
- * @path: the device or image
+ * @fd: the device or image; it stays open until unused_close()
  * @size: its size in bytes
  *
  * Return: the ranges for unused_next(); NULL if everything counts as used.
  */
-struct unused *unused_open(const char *path, uint64_t size)
+struct unused *unused_open(int fd, uint64_t size)
 {
 	struct unused *unused = calloc(1, sizeof(*unused));
+	char path[40];
 
 	if (!unused)
 		return NULL;
 	unused->size = size;
 	unused->held = -1;
+	/* The name that opened @fd may be that of another disk by now. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	look_at(unused, path);
 	if (!unused->count) {
 		unused_close(unused);

@@ -7,7 +7,7 @@
 /* Ranges that the file systems and swap areas of a disk do not use. */
 struct unused;
 
-struct unused *unused_open(const char *path, uint64_t size);
+struct unused *unused_open(int fd, uint64_t size);
 void unused_next(struct unused *unused, uint64_t from, uint64_t *start, uint64_t *end);
 void unused_close(struct unused *unused);
 

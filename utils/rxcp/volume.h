@@ -25,7 +25,7 @@ struct unused {
 
 /**
  * struct volume - a partition, or a disk without partitions
- * @path: the disk or image
+ * @path: the disk or image, below /proc/self/fd
  * @fd: the disk or image, open for reading through the page cache
  * @offset: offset of the volume on the disk
  * @size: size of the volume in bytes
