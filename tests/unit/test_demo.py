@@ -83,8 +83,8 @@ class Ratios(unittest.TestCase):
 
 class Text(unittest.TestCase):
     def test_duration(self):
-        for value, text in ((1.25, "1.2 us"), (441, "441 us"), (1500, "1.5 ms"),
-                            (213000, "213 ms"), (2.5e6, "2.5 s")):
+        for value, text in ((1.25, "1.25 us"), (441, "441 us"), (1500, "1.50 ms"),
+                            (213000, "213 ms"), (2.5e6, "2.50 s")):
             self.assertEqual(report.duration(value), text)
 
     def test_speed(self):
