@@ -251,8 +251,8 @@ bool source_shrank(const struct source *source)
 {
 	struct stat st;
 
-	return source->has_holes && !fstat(source->fd, &st) &&
-	       (uint64_t)st.st_size < source->size;
+	return source->has_holes &&
+	       (fstat(source->fd, &st) || (uint64_t)st.st_size < source->size);
 }
 
 void source_close(struct source *source)

@@ -178,7 +178,7 @@ static bool keep_list(const struct target *target)
 	static const char name[] = "system.posix_acl_access";
 	const struct output *place = &target->output;
 	static char list[XATTR_SIZE_MAX];
-	ssize_t length = -1;
+	ssize_t length;
 	int fd;
 
 	fd = openat(place->folder_fd, place->name,
