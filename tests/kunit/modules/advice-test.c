@@ -403,9 +403,13 @@ static void check_steps(struct kunit *test, unsigned int steps)
 	}
 }
 
-/* Lose @nr samples, which fill whole regions, and let the worker look. */
+/*
+ * Lose @nr samples, which fill whole regions, and let the worker look. It empties the ring, however
+ * slow the machine is, so that the next call finds it empty.
+ */
 static void lose(struct kunit *test, unsigned int nr, struct told *told)
 {
+	test_end_rest(&sampler);
 	rxc_stat_add(stats, RXC_READ_MISSES, 1000);
 	overflow(test_ring_length(&sampler) + nr, RXC_USE_READ);
 	KUNIT_ASSERT_EQ(test, tell(&sampler, told), 0);
