@@ -536,6 +536,11 @@ def test_devices_that_cannot_be(lab, files, folder):
     directory = lab.mount(used.path)
     refused(files[0], used.path, names=("in use",))
     run("umount", directory)
+    # A loop device does not claim the device below it.
+    lab.mount(lab.loop_on(used.path), "-o", "ro")
+    before = content(used.path)
+    refused(files[0], used.path, names=(used.path, "in use"))
+    assert content(used.path) == before
     refused("/dev/null", files[1], names=("'/dev/null'",))
     refused(files[0], "/dev/null", names=("'/dev/null'",))
     assert not os.path.exists(files[1])

@@ -221,6 +221,23 @@ def test_image_in_use(lab, disk, image):
 
 
 @pytest.mark.one_kernel
+def test_between_a_disk_and_its_partition(lab):
+    """The copy would overwrite its source."""
+    disk = lab.loop(16 * MIB)
+    partitions.gpt(disk, [(4 * MIB, 4 * MIB)])
+    run("partx", "--add", disk)
+    try:
+        before = content(disk)
+        for source, target in (f"{disk}p1", disk), (disk, f"{disk}p1"):
+            result = run(program("rxcp"), source, target, check=False)
+            assert result.returncode == 1
+            assert f"'{source}' and '{target}' have blocks in common" in result.stderr
+        assert content(disk) == before
+    finally:
+        run("partx", "--delete", disk)
+
+
+@pytest.mark.one_kernel
 def test_no_mount_meanwhile(lab, disk, image):
     """What was unused stays so until the end: rxcp waits where it prints, after it has looked."""
     run(*MAKE["ext4"], disk)

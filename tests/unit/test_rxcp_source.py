@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""rxcp from a file that changes meanwhile, or is in use."""
+"""rxcp while its source or its destination changes, or is in use."""
 
 import fcntl
 import json
 import os
+import stat
+import struct
 import subprocess
 import time
 
@@ -150,3 +152,76 @@ def test_loop_device_on_a_part(is_backing, copied, attached, in_use):
     done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", copied, attached,
                            is_backing], check=False)
     assert done.returncode == (0 if in_use else 1)
+
+
+ACL = "system.posix_acl_access"
+# For a user of its own, nobody, who may read.
+FOREIGN = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in (
+    (1, 6, -1), (2, 4, 65534), (4, 0, -1), (16, 4, -1), (32, 0, -1)))
+
+
+def access(path):
+    found = os.stat(path)
+    return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid, ACL in os.listxattr(path)
+
+
+@pytest.fixture
+def replaced(image):
+    """What the copy replaces: a file of daemon."""
+    path = f"{image}.copy"
+    with open(path, "wb") as file:
+        file.write(b"old")
+    os.chown(path, 1, 1)
+    os.chmod(path, 0o644)
+    return path
+
+
+def test_replaced_file_loses_access(rxcp, image, replaced):
+    """What is taken from others during the copy is not given back."""
+    def restrict():
+        os.chown(replaced, 1, 2)
+        os.chmod(replaced, 0o600)
+    assert copy(rxcp, image, (), restrict) == (0, "")
+    assert access(replaced) == (0o600, 1, 2, False) and os.path.getsize(replaced) == 16 * MIB
+
+
+def test_replaced_file_gets_a_list(rxcp, image, replaced):
+    assert copy(rxcp, image, (), lambda: os.setxattr(replaced, ACL, FOREIGN)) == (0, "")
+    assert access(replaced) == (0o640, 1, 1, True)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644], ids=oct)
+def test_another_file_is_replaced(rxcp, image, replaced, mode):
+    """Whoever may write the folder does not choose who reads the new file."""
+    os.chmod(replaced, mode)
+
+    def swap():
+        with open(f"{replaced}.new", "wb") as file:
+            os.fchown(file.fileno(), 65534, 65534)
+            os.setxattr(file.fileno(), ACL, FOREIGN)
+        os.rename(f"{replaced}.new", replaced)
+    before = os.umask(0o077)
+    try:
+        assert copy(rxcp, image, (), swap) == (0, "")
+    finally:
+        os.umask(before)
+    assert access(replaced) == (0o600, 1, 1, False) and os.path.getsize(replaced) == 16 * MIB
+
+
+def test_error_on_close(rxcp, image, replaced):
+    """NFS reports only then that there is no space. The old file must not be lost by that."""
+    trace, kept = f"{image}.trace", 0
+    for when in range(1, 200):
+        with open(replaced, "wb") as file:
+            file.write(b"old")
+        done = subprocess.run(["strace", "-o", trace, "-e", "trace=close", "-e",
+                               f"inject=close:error=EDQUOT:when={when}", rxcp, "-T", "none",
+                               image, replaced], check=False, capture_output=True, text=True)
+        with open(trace, encoding="ascii") as file:
+            if "INJECTED" not in file.read():
+                break
+        # Not if it is the dynamic linker that closes a file.
+        if done.returncode != 127 and done.returncode:
+            assert done.returncode == 1 and "quota exceeded" in done.stderr.lower()
+            kept += os.path.getsize(replaced) == 3
+    assert done.returncode == 0 and kept == 1

@@ -87,6 +87,19 @@ bool file_was_written(int fd, const struct stat *before)
 	       st.st_mtim.tv_nsec != before->st_mtim.tv_nsec;
 }
 
+/**
+ * file_flush - have the errors reported that NFS and others report on close() only
+ * @fd: the file, which stays open
+ *
+ * Return: 0 or an errno.
+ */
+int file_flush(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return copy < 0 || close(copy) ? errno : 0;
+}
+
 /* After EINVAL, turn off O_DIRECT. Return: whether to try again. */
 static bool no_longer_direct(int fd)
 {

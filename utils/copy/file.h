@@ -11,6 +11,7 @@
 int file_open(const char *path, int flags, bool direct, int *fd);
 int file_size(int fd, uint64_t *size);
 bool file_was_written(int fd, const struct stat *before);
+int file_flush(int fd);
 void file_next_data(int fd, uint64_t from, uint64_t size, uint64_t *start, uint64_t *end);
 int file_read(int fd, void *data, size_t length, uint64_t offset, size_t *done);
 int file_write(int fd, const void *data, size_t length, uint64_t offset);

@@ -457,12 +457,16 @@ static int take_name(struct output *output)
  */
 int output_commit(struct output *output, mode_t mode, bool sync)
 {
-	int err;
+	int err = 0;
 
 	if (((output->st.st_mode & 07777) != mode && fchmod(output->fd, mode)) ||
 	    (sync && fsync(output->fd)))
 		return errno;
-	err = take_name(output);
+	/* Fail before the old file is lost. File systems that need this have no O_TMPFILE. */
+	if (output->temporary || output->old.st_mode)
+		err = file_flush(output->fd);
+	if (!err)
+		err = take_name(output);
 	if (err)
 		return err;
 	/* The new file has its name: this cannot be undone. */

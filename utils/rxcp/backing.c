@@ -39,23 +39,24 @@ static bool holds(dev_t disk, dev_t part)
 	       (!blkid_devno_to_wholedisk(part, NULL, 0, &whole) && whole == disk);
 }
 
-/* Check for the same file, or for disks or partitions that have blocks in common. */
-static bool is_same(const char *path, const struct stat *st)
+/**
+ * has_blocks_of - check for the same file, or for disks or partitions that have blocks in common
+ * @one: a file or a block device
+ * @two: another one
+ */
+bool has_blocks_of(const struct stat *one, const struct stat *two)
 {
-	struct stat other;
-
-	if (stat(path, &other))
-		return false;
-	if (S_ISBLK(st->st_mode))
-		return S_ISBLK(other.st_mode) && (holds(st->st_rdev, other.st_rdev) ||
-						  holds(other.st_rdev, st->st_rdev));
-	return other.st_dev == st->st_dev && other.st_ino == st->st_ino;
+	if (S_ISBLK(one->st_mode))
+		return S_ISBLK(two->st_mode) && (holds(one->st_rdev, two->st_rdev) ||
+						 holds(two->st_rdev, one->st_rdev));
+	return one->st_dev == two->st_dev && one->st_ino == two->st_ino;
 }
 
 /* Check for a line that names the file, before a character that ends the name. */
 static bool is_listed(const char *list, char end, const struct stat *st)
 {
 	FILE *file = fopen(list, "re");
+	struct stat named;
 	bool found = false;
 	char *line = NULL;
 	size_t room = 0;
@@ -64,7 +65,7 @@ static bool is_listed(const char *list, char end, const struct stat *st)
 		*strchrnul(line, end) = 0;
 		if (end == ' ')
 			unescape(line);
-		found = is_same(line, st);
+		found = !stat(line, &named) && has_blocks_of(st, &named);
 	}
 	free(line);
 	if (file)

@@ -5,12 +5,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "target.h"
+#include "volume.h"
+
+/* The attribute that is a POSIX access control list. */
+#define LIST	"system.posix_acl_access"
 
 /* Open the device that was found; fail if its name now has another. Return: 0 or an errno. */
 static int open_found(struct target *target)
@@ -46,8 +51,13 @@ static bool open_device(struct target *target, const struct source *source)
 
 	if (S_ISBLK(source->st.st_mode) && source->st.st_rdev == target->old.st_rdev)
 		return complain("'%s' and '%s' are the same device", source->path, target->path);
+	if (S_ISBLK(source->st.st_mode) && has_blocks_of(&source->st, &target->old))
+		return complain("'%s' and '%s' have blocks in common", source->path, target->path);
 	/* O_EXCL fails if the device is mounted, and prevents that it is mounted meanwhile. */
 	err = open_found(target);
+	/* A loop device does not claim the device below it. */
+	if (!err && is_backing(&target->old))
+		err = EBUSY;
 	if (err == EBUSY)
 		return complain("destination '%s': is in use; unmount or close it first",
 				target->path);
@@ -169,42 +179,48 @@ static mode_t new_mode(const struct source *source, mode_t mask)
 	return (S_ISREG(source->st.st_mode) ? source->st.st_mode & 0777 : 0666) & ~mask;
 }
 
-/*
- * Give the new file the access control list of the old one, or none: it may have inherited one
- * from its folder. Return: false if it has another one than the old file.
- */
-static bool keep_list(const struct target *target)
+/* Give the new file an access control list, or none: it may have inherited one. */
+static bool set_list(int fd, const char *list, size_t length)
 {
-	static const char name[] = "system.posix_acl_access";
-	const struct output *place = &target->output;
-	static char list[XATTR_SIZE_MAX];
-	ssize_t length;
-	int fd;
-
-	fd = openat(place->folder_fd, place->name,
-		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	length = fgetxattr(fd, name, list, sizeof(list));
-	if (length < 0)
-		length = errno == ENODATA || errno == EOPNOTSUPP ? 0 : -1;
-	close(fd);
-	if (length > 0)
-		return !fsetxattr(target->fd, name, list, length, 0);
-	return !length && (!fremovexattr(target->fd, name) || errno == ENODATA ||
-			   errno == EOPNOTSUPP);
+	if (length)
+		return !fsetxattr(fd, LIST, list, length, 0);
+	return !fremovexattr(fd, LIST) || errno == ENODATA || errno == EOPNOTSUPP;
 }
 
-/* Return: whether the new file has the owner, the group and the list of the old one now. */
-static bool keep_access(const struct target *target)
+/*
+ * Give the new file the owner, the group and the list of the file that it is about to replace.
+ * Nobody else gets access if that is not permitted, or if another file has the name meanwhile: its
+ * owner may not be that of the old file.
+ *
+ * Return: the permissions for the new file.
+ */
+static mode_t keep_access(const struct target *target)
 {
-	const struct stat *old = &target->old, *new = &target->output.st;
+	const struct output *place = &target->output;
+	const mode_t owner = target->old.st_mode & 0700;
+	static char list[XATTR_SIZE_MAX];
+	ssize_t length = -1;
+	struct stat old;
+	char path[64];
+	int fd;
 
+	fd = openat(place->folder_fd, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &old) || old.st_dev != target->old.st_dev ||
+	    old.st_ino != target->old.st_ino) {
+		old = target->old;
+	} else {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		length = getxattr(path, LIST, list, sizeof(list));
+		if (length < 0 && (errno == ENODATA || errno == EOPNOTSUPP))
+			length = 0;
+	}
+	if (fd >= 0)
+		close(fd);
 	/* The group may be that of the folder. */
-	if ((old->st_uid != new->st_uid || old->st_gid != new->st_gid) &&
-	    fchown(target->fd, old->st_uid, old->st_gid))
-		return false;
-	return keep_list(target);
+	if ((old.st_uid != place->st.st_uid || old.st_gid != place->st.st_gid) &&
+	    fchown(target->fd, old.st_uid, old.st_gid))
+		return owner;
+	return length >= 0 && set_list(target->fd, list, length) ? old.st_mode & 0777 : owner;
 }
 
 /**
@@ -216,15 +232,16 @@ static bool keep_access(const struct target *target)
  */
 bool target_commit(struct target *target, const struct source *source, mode_t mask, bool sync)
 {
-	mode_t mode = target->replaces ? target->old.st_mode & 0777 : new_mode(source, mask);
+	mode_t mode;
 	int err;
 
 	if (target->is_device)
 		return true;
-	/* If that is not permitted, give no access to group and others. */
-	if (target->replaces && !keep_access(target))
-		mode &= 0700;
-	err = output_commit(&target->output, mode, sync);
+	mode = target->replaces ? keep_access(target) : new_mode(source, mask);
+	/* The list has changed the mode. */
+	err = target->replaces && fstat(target->fd, &target->output.st) ? errno : 0;
+	if (!err)
+		err = output_commit(&target->output, mode, sync);
 	if (err)
 		return complain("destination '%s': %s", target->path, strerror(err));
 	target->fd = -1;

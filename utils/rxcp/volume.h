@@ -44,6 +44,7 @@ struct volume {
 bool volume_read(const struct volume *volume, void *data, size_t length, uint64_t offset);
 bool volume_unused(const struct volume *volume, uint64_t start, uint64_t end);
 
+bool has_blocks_of(const struct stat *one, const struct stat *two);
 bool is_backing(const struct stat *st);
 
 bool ext_unused(const struct volume *volume);
