@@ -225,3 +225,28 @@ def test_error_on_close(rxcp, image, replaced):
             assert done.returncode == 1 and "quota exceeded" in done.stderr.lower()
             kept += os.path.getsize(replaced) == 3
     assert done.returncode == 0 and kept == 1
+def test_no_memory_for_a_range(tmp_path):
+    """The range is refused, and so is the next one; nothing is written beyond the ranges."""
+    (tmp_path / "main.c").write_text(
+        '#include "volume.h"\n'
+        "bool full;\n"
+        "void *__real_reallocarray(void *old, size_t count, size_t size);\n"
+        "void *__wrap_reallocarray(void *old, size_t count, size_t size)\n"
+        "{\n"
+        "	return full ? NULL : __real_reallocarray(old, count, size);\n"
+        "}\n"
+        "int main(void)\n"
+        "{\n"
+        "	struct unused unused = { 0 };\n"
+        "	struct volume volume = { .size = 1000, .unused = &unused };\n"
+        "	bool filled = true;\n"
+        "	for (int i = 0; i < 64; i++)\n"
+        "		filled = filled && volume_unused(&volume, i, i + 1);\n"
+        "	full = true;\n"
+        "	return !filled || volume_unused(&volume, 64, 65) ||\n"
+        "	       volume_unused(&volume, 64, 65) || unused.count != 64;\n"
+        "}\n")
+    subprocess.run(["cc", "-D_GNU_SOURCE", f"-I{TOP}/utils/rxcp", "-Wl,--wrap=reallocarray", "-o",
+                    tmp_path / "ranges", tmp_path / "main.c", f"{TOP}/utils/rxcp/volume.c",
+                    f"{TOP}/utils/copy/file.c"], check=True)
+    subprocess.run([tmp_path / "ranges"], check=True)

@@ -40,15 +40,17 @@ bool volume_unused(const struct volume *volume, uint64_t start, uint64_t end)
 {
 	struct unused *unused = volume->unused;
 	struct range *ranges = unused->ranges;
+	size_t room;
 
 	if (start >= end || end > volume->size)
 		return false;
 	if (unused->count == unused->room) {
-		unused->room = unused->room ? 2 * unused->room : ROOM_FIRST;
-		ranges = reallocarray(ranges, unused->room, sizeof(*ranges));
+		room = unused->room ? 2 * unused->room : ROOM_FIRST;
+		ranges = reallocarray(ranges, room, sizeof(*ranges));
 		if (!ranges)
 			return false;
 		unused->ranges = ranges;
+		unused->room = room;
 	}
 	ranges[unused->count++] = (struct range){
 		.start = volume->offset + start,
