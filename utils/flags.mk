@@ -26,7 +26,9 @@ HARDENING	:= -fstack-protector-strong -fPIE
 else
 HARDENING	:= -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -fPIE
 endif
-override CFLAGS	+= -std=gnu11 -pthread $(WARNINGS) $(HARDENING)
+# On 32-bit machines, too, offsets and times have 64 bits.
+LARGE		:= -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64
+override CFLAGS	+= -std=gnu11 -pthread $(LARGE) $(WARNINGS) $(HARDENING)
 override LDFLAGS += -pthread -pie -Wl,-z,relro,-z,now -Wl,--as-needed
 
 # Rebuild objects that were compiled with another STRICT or SANITIZE.

@@ -296,7 +296,7 @@ static void test_folder(void)
 	rmdir("away");
 }
 
-int __real_openat(int folder, const char *path, int flags, ...);
+int __real_openat64(int folder, const char *path, int flags, ...);
 int __real_renameat2(int folder, const char *from, int folder_to, const char *to,
 		     unsigned int flags);
 int __real_linkat(int folder, const char *from, int folder_to, const char *to, int flags);
@@ -306,7 +306,7 @@ static bool plain;
 /* Nor links. */
 static bool without_links;
 
-int __wrap_openat(int folder, const char *path, int flags, ...)
+int __wrap_openat64(int folder, const char *path, int flags, ...)
 {
 	va_list args;
 	mode_t mode;
@@ -315,7 +315,7 @@ int __wrap_openat(int folder, const char *path, int flags, ...)
 	mode = va_arg(args, mode_t);
 	va_end(args);
 	if (!plain || (flags & O_TMPFILE) != O_TMPFILE)
-		return __real_openat(folder, path, flags, mode);
+		return __real_openat64(folder, path, flags, mode);
 	errno = EOPNOTSUPP;
 	return -1;
 }

@@ -45,12 +45,12 @@ static bool recording;
 static int64_t room = -1;	/* bytes that can be written before ENOSPC; -1: any */
 static uint64_t written;
 
-ssize_t __real_pwrite(int fd, const void *data, size_t length, off_t offset);
-ssize_t __wrap_pwrite(int fd, const void *data, size_t length, off_t offset);
+ssize_t __real_pwrite64(int fd, const void *data, size_t length, off_t offset);
+ssize_t __wrap_pwrite64(int fd, const void *data, size_t length, off_t offset);
 int __real_fdatasync(int fd);
 int __wrap_fdatasync(int fd);
-int __real_fallocate(int fd, int mode, off_t offset, off_t length);
-int __wrap_fallocate(int fd, int mode, off_t offset, off_t length);
+int __real_fallocate64(int fd, int mode, off_t offset, off_t length);
+int __wrap_fallocate64(int fd, int mode, off_t offset, off_t length);
 
 static void note(enum step_kind kind, const void *data, uint64_t length, uint64_t offset)
 {
@@ -67,7 +67,7 @@ static void note(enum step_kind kind, const void *data, uint64_t length, uint64_
 	}
 }
 
-ssize_t __wrap_pwrite(int fd, const void *data, size_t length, off_t offset)
+ssize_t __wrap_pwrite64(int fd, const void *data, size_t length, off_t offset)
 {
 	if (room >= 0 && (int64_t)length > room) {
 		length = room / IMAGE_BLOCK * IMAGE_BLOCK;
@@ -80,7 +80,7 @@ ssize_t __wrap_pwrite(int fd, const void *data, size_t length, off_t offset)
 		room -= length;
 	written += length;
 	note(STEP_WRITE, data, length, offset);
-	return __real_pwrite(fd, data, length, offset);
+	return __real_pwrite64(fd, data, length, offset);
 }
 
 int __wrap_fdatasync(int fd)
@@ -90,10 +90,10 @@ int __wrap_fdatasync(int fd)
 	return 0;
 }
 
-int __wrap_fallocate(int fd, int mode, off_t offset, off_t length)
+int __wrap_fallocate64(int fd, int mode, off_t offset, off_t length)
 {
 	note(STEP_PUNCH, NULL, length, offset);
-	return __real_fallocate(fd, mode, offset, length);
+	return __real_fallocate64(fd, mode, offset, length);
 }
 
 static uint64_t seed = 88172645463325252;
@@ -425,10 +425,11 @@ static void apply(int fd, const struct step *step, uint64_t length)
 	uint64_t end = step->offset + length;
 
 	if (step->kind == STEP_WRITE &&
-	    __real_pwrite(fd, step->data, length, step->offset) != (ssize_t)length)
+	    __real_pwrite64(fd, step->data, length, step->offset) != (ssize_t)length)
 		abort();
 	if (step->kind == STEP_PUNCH && (off_t)end > 0 &&
-	    __real_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, step->offset, length))
+	    __real_fallocate64(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, step->offset,
+			       length))
 		abort();
 }
 
@@ -659,7 +660,7 @@ static void test_damage(int level)
 		if (pread(fd, &byte, 1, at) != 1)
 			abort();
 		bad = byte ^ 1 << any(8);
-		if (__real_pwrite(fd, &bad, 1, at) != 1)
+		if (__real_pwrite64(fd, &bad, 1, at) != 1)
 			abort();
 		start = start_of(fd, &error);
 		if (!error && start.log) {
@@ -671,7 +672,7 @@ static void test_damage(int level)
 		}
 		found += !!error;
 		free(error);
-		if (__real_pwrite(fd, &byte, 1, at) != 1)
+		if (__real_pwrite64(fd, &byte, 1, at) != 1)
 			abort();
 	}
 	tap_ok(good && !wrong && found > 100, "level %d: of damage, %zu are found, %zu harmless, %zu not",

@@ -54,6 +54,13 @@ def test_from_source(tmp_path, variables, strict):
         assert ("-Werror" in words) == ("-D_FORTIFY_SOURCE=2" in words) == strict
 
 
+@pytest.mark.parametrize("variables", [[], ["CFLAGS=-O3"], ["STRICT=1", "SANITIZE=address"]])
+def test_large_files(tmp_path, variables):
+    """Offsets and times have 64 bits on each machine, whatever the flags of a package are."""
+    for line in compilers(tmp_path, *variables):
+        assert {"-D_FILE_OFFSET_BITS=64", "-D_TIME_BITS=64"}.issubset(line.split())
+
+
 def test_sanitizers(tmp_path):
     for line in compilers(tmp_path, "STRICT=1", "SANITIZE=address"):
         assert "-fsanitize=address" in line and "FORTIFY" not in line

@@ -2,6 +2,7 @@
 /*
  * Complete reads and writes, with O_DIRECT if it is supported.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #include "file.h"
+
+static_assert(sizeof(off_t) == sizeof(uint64_t), "_FILE_OFFSET_BITS must be 64");
 
 /**
  * file_open - open a file or device
