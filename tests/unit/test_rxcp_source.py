@@ -16,15 +16,6 @@ MIB = 1 << 20
 pytestmark = pytest.mark.machine
 
 
-@pytest.fixture(scope="module")
-def rxcp(tmp_path_factory):
-    """The program, built from this tree."""
-    folder = tmp_path_factory.mktemp("rxcp")
-    subprocess.run(["make", "-s", "-C", f"{TOP}/utils/rxcp", f"O={folder}",
-                    f"OBJ={folder}/obj/rxcp"], check=True)
-    return folder / "rxcp"
-
-
 @pytest.fixture
 def image(tmp_path):
     path = tmp_path / "image"
@@ -94,6 +85,60 @@ def test_shrinks(rxcp, image, options):
     assert code == 1 and len(err.splitlines()) == 1
     assert f"source '{image}': became shorter than {16 * MIB} bytes" in err
     assert not os.path.exists(f"{image}.copy")
+
+
+REWRITTEN = r"""
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* While SEEK_DATA looks, or only the first time, the file is empty; then it is written anew. */
+off_t lseek(int fd, off_t offset, int whence)
+{
+	off_t (*real)(int, off_t, int) = dlsym(RTLD_NEXT, "lseek64");
+	static char data[1 << 20];
+	static int calls;
+	off_t at, size, ret;
+	int file;
+
+	if (whence != SEEK_DATA || calls++ >= atoi(getenv("TIMES")))
+		return real(fd, offset, whence);
+	usleep(20000);
+	size = real(fd, 0, SEEK_END);
+	file = open(getenv("FILE"), O_RDWR | O_TRUNC);
+	ret = real(fd, offset, whence);
+	for (at = 0; at < sizeof(data); at++)
+		data[at] = 'n';
+	for (at = 0; at < size; at += sizeof(data))
+		if (pwrite(file, data, sizeof(data), at) != sizeof(data))
+			abort();
+	close(file);
+	return ret;
+}
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-s", "never")], ids=str)
+@pytest.mark.parametrize("times", [1, 1000])
+def test_shorter_for_a_moment(rxcp, tmp_path, preload, times, options):
+    """The rest looks like a hole while another program has truncated the file."""
+    source, target = tmp_path / "source", tmp_path / "copy"
+    source.write_bytes(b"data")
+    os.truncate(source, 8 * MIB)
+    environment = {**preload(REWRITTEN), "FILE": str(source), "TIMES": str(times)}
+    subprocess.run([rxcp, *options, source, target], check=True, env=environment)
+    assert target.read_bytes() == b"n" * 8 * MIB
+
+
+def test_appended_after_a_hole(rxcp, image):
+    """It is not copied, and no error, although the rest of the file looks like a hole."""
+    def append():
+        with open(image, "ab") as file:
+            file.write(b"data")
+    os.truncate(image, 20 * MIB)
+    code, err = copy(rxcp, image, (), append)
+    assert (code, err) == (0, "") and os.path.getsize(f"{image}.copy") == 20 * MIB
 
 
 @pytest.mark.parametrize("list_of, text", [

@@ -17,6 +17,7 @@
 
 #define EXTENTS_AT_ONCE	4096
 #define STAT_BLOCK	512
+#define SEEKS		3		/* tries to find data while a file is written to */
 #define READ_AT_ONCE	(64 << 10)	/* smaller files need no readahead */
 
 /**
@@ -171,12 +172,34 @@ static int next_in_map(struct source *source, uint64_t from, uint64_t *start, ui
 	}
 }
 
+/*
+ * Find the next data of a file. The rest of it also looks like a hole while it is shorter, such as
+ * when a program truncates it and writes it anew. If it may have been shorter, read the rest.
+ */
+static void find_data(struct source *source, uint64_t from)
+{
+	struct stat before = source->st;
+	unsigned int i;
+
+	for (i = 0; i < SEEKS; i++) {
+		if ((uint64_t)before.st_size < source->size)
+			break;
+		file_next_data(source->fd, from, source->size, &source->data_start,
+			       &source->data_end);
+		if (source->data_start < source->size || !file_was_written(source->fd, &before))
+			return;
+		if (fstat(source->fd, &before))
+			break;
+	}
+	source->data_start = from;
+	source->data_end = source->size;
+}
+
 static int next_in_file(struct source *source, uint64_t from, uint64_t *start, uint64_t *end)
 {
 	/* Reuse the last result: some file systems check each page up to the next hole. */
 	if (from >= source->data_end || from < source->data_start)
-		file_next_data(source->fd, from, source->size, &source->data_start,
-			       &source->data_end);
+		find_data(source, from);
 	*start = from > source->data_start ? from : source->data_start;
 	*end = source->data_end;
 	return 0;
