@@ -15,6 +15,7 @@ import pytest
 
 from rxdlib import partitions
 from rxdlib.command import program, run
+from rxdlib.control import RESIZE_FORCE
 from rxdlib.direct import KIB, MIB, Direct
 from rxdlib.sampled import long
 
@@ -254,6 +255,33 @@ def test_no_mount_meanwhile(lab, disk, image):
     assert refused.returncode and process.returncode == 0
     with mounted(disk, lab.directory()):
         pass
+
+
+@pytest.mark.one_kernel
+def test_ram_disk_that_shrinks(lab, image):
+    """The map has nothing beyond the new end; rxcp asks for that part after the resize."""
+    size = 48 * MIB
+    ramdisk = lab.ramdisk(size)
+    with Direct(ramdisk.path) as device:
+        for at in range(0, size, 8 * KIB):
+            device.write(at, b"data" * KIB)
+    reader, writer = os.pipe()
+    os.write(writer, bytes(fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)))
+    with subprocess.Popen([program("rxcp"), "-T", "json", ramdisk.path, image], stdout=writer,
+                          stderr=subprocess.PIPE, text=True) as process, \
+            os.fdopen(reader, "rb") as output:
+        os.close(writer)
+        while "pipe" not in content(f"/proc/{process.pid}/wchan").decode():
+            assert process.poll() is None
+            time.sleep(0.01)
+        # The first part of the map has 4096 extents.
+        ramdisk.resize(32 * MIB, RESIZE_FORCE)
+        output.read()
+        err = process.stderr.read()
+    assert process.returncode == 1
+    assert err == f"rxcp: source '{ramdisk.path}': became shorter than {size} bytes while it " \
+        "was copied\n"
+    assert os.path.getsize(image) == 0
 
 
 @pytest.mark.one_kernel

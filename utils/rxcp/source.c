@@ -272,10 +272,11 @@ bool source_was_written(const struct source *source)
  */
 bool source_shrank(const struct source *source)
 {
-	struct stat st;
+	uint64_t size;
 
-	return source->has_holes &&
-	       (fstat(source->fd, &st) || (uint64_t)st.st_size < source->size);
+	if (!source->has_holes && !source->is_rxd)
+		return false;
+	return file_size(source->fd, &size) || size < source->size;
 }
 
 void source_close(struct source *source)
