@@ -4,13 +4,12 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "checksum.h"
+#include "share.h"
 #include "target.h"
 #include "transfer.h"
 
@@ -281,35 +280,6 @@ static bool is_plain(const struct job *job)
 	       options->smart == SMART_HOLES && S_ISREG(job->source.st.st_mode);
 }
 
-/* FICLONE may return 0 after a part. The copy begins anew then, because it leaves out holes. */
-static bool is_whole(struct job *job)
-{
-	struct stat st;
-
-	if (!fstat(job->target.fd, &st) && (uint64_t)st.st_size >= job->source.size)
-		return true;
-	job->write_err = ftruncate(job->target.fd, 0) ? errno : 0;
-	return false;
-}
-
-/* Share the data by FICLONE. Remember a refusal: most file systems do not support it. */
-static bool can_share(struct job *job)
-{
-	static dev_t from, to;
-	static bool refused;
-	dev_t source = job->source.st.st_dev, target = job->target.output.st.st_dev;
-
-	if (refused && from == source && to == target)
-		return false;
-	if (!ioctl(job->target.fd, FICLONE, job->source.fd))
-		return is_whole(job);
-	/* EXDEV within one device comes from overlayfs, and may not hold for other files. */
-	refused = errno == EOPNOTSUPP || (errno == EXDEV && source != target);
-	from = source;
-	to = target;
-	return false;
-}
-
 /* Share the data instead of copying it, if options and file system allow that. */
 static bool share(struct job *job)
 {
@@ -320,7 +290,7 @@ static bool share(struct job *job)
 	/* The holes would be shared, too. */
 	if (options->sparse == SPARSE_NEVER && job->source.has_holes)
 		return false;
-	if (!can_share(job))
+	if (!share_data(&job->target, &job->source, &job->write_err))
 		return false;
 	progress_begin(&job->progress, &job->copy.counts);
 	job->copy.counts.copied = job->source.size;
