@@ -547,6 +547,21 @@ def test_devices_that_cannot_be(lab, files, folder):
 
 
 @pytest.mark.one_kernel
+def test_two_names_of_a_device(lab, folder):
+    """It keeps the first copy."""
+    disk, target = lab.ramdisk(MIB), os.path.join(folder, "to")
+    os.mkdir(target)
+    sources = []
+    for number, name in enumerate(("a", "b")):
+        os.symlink(disk.path, os.path.join(target, name))
+        sources.append(write_file(os.path.join(folder, name), MIB, [(0, noise(MIB, number + 1))]))
+    result = rxcp(*sources, target)
+    assert (result.returncode, result.stdout, result.stderr) == (
+        1, "", f"rxcp: destination '{target}/b': '{sources[0]}' was just copied there\n")
+    assert content(disk.path) == noise(MIB, 1)
+
+
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("block", [1024, *long([4096])])
 def test_unused_blocks(lab, files, block):
     """A file system without its unused blocks is still intact."""

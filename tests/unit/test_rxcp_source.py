@@ -270,6 +270,8 @@ def test_error_on_close(rxcp, image, replaced):
             assert done.returncode == 1 and "quota exceeded" in done.stderr.lower()
             kept += os.path.getsize(replaced) == 3
     assert done.returncode == 0 and kept == 1
+
+
 def test_no_memory_for_a_range(tmp_path):
     """The range is refused, and so is the next one; nothing is written beyond the ranges."""
     (tmp_path / "main.c").write_text(

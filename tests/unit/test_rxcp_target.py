@@ -82,3 +82,46 @@ def test_shared_part_stays(rxcp, preload, files, shared, error):
     assert (code, err) == (1, f"rxcp: destination '{files[1]}': cannot be written at byte 0: "
                               "Input/output error\n")
     assert not files[1].exists()
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Sources, and where their copies go."""
+    for name in "from", "to":
+        (tmp_path / name).mkdir()
+    for name in "a", "b", "c":
+        (tmp_path / "from" / name).write_text(name)
+    return tmp_path / "from", tmp_path / "to"
+
+
+def copy_to(rxcp, folders, names):
+    source, target = folders
+    result = subprocess.run([rxcp, *(source / name for name in names), target], check=False,
+                            capture_output=True, text=True)
+    assert result.stdout == ""
+    return result.returncode, result.stderr
+
+
+@pytest.mark.parametrize("names, old", [("abc", True), ("bac", True), ("cba", True),
+                                        ("bac", False), ("cba", False)])
+def test_two_names_of_one_file(rxcp, folders, names, old):
+    """The copy of one source does not replace that of another; the others are copied."""
+    source, target = folders
+    os.symlink("b", target / "a")
+    if old:
+        (target / "b").write_text("old")
+    first, second = (name for name in names if name != "c")
+    assert copy_to(rxcp, folders, names) == (
+        1, f"rxcp: destination '{target}/{second}': '{source}/{first}' was just copied there\n")
+    assert (target / "b").read_text() == first and (target / "c").read_text() == "c"
+    assert os.readlink(target / "a") == "b" and sorted(os.listdir(target)) == ["a", "b", "c"]
+
+
+def test_two_names_of_an_old_file(rxcp, folders):
+    """Each hard link gets a file of its own; nor is a second run hindered."""
+    target = folders[1]
+    (target / "a").write_text("old")
+    os.link(target / "a", target / "b")
+    for _ in range(2):
+        assert copy_to(rxcp, folders, "abc") == (0, "")
+        assert [(target / name).read_text() for name in "abc"] == ["a", "b", "c"]

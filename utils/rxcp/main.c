@@ -269,12 +269,15 @@ int main(int argc, char **argv)
 		.smart = SMART_HOLES,
 		.progress = PROGRESS_AUTO,
 	};
+	struct copied copied = { 0 };
 	int signal = 0;
 	bool ok;
 
+	options.copied = &copied;
 	copy_start();
 	if (parse(argc, argv, &options, &ok))
 		ok = hold_and_copy(&options, argc - optind, argv + optind, &signal);
+	copied_free(&copied);
 	if (fflush(stdout) || ferror(stdout))
 		ok = complain("cannot write the output: %s", strerror(errno));
 	if (signal)

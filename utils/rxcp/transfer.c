@@ -312,14 +312,25 @@ static void choose_unseen(struct job *job)
 		source->has_holes = lseek(source->fd, 0, SEEK_HOLE) != (off_t)source->size;
 }
 
+/* Remember the destination, and let the copy appear there. */
+static bool commit(struct job *job)
+{
+	const struct target *target = &job->target;
+	const struct options *options = job->options;
+
+	if (!copied_add(options->copied, target->is_device ? &target->old : &target->output.st,
+			job->source.path))
+		return complain("out of memory");
+	return target_commit(&job->target, &job->source, options->mask, options->sync);
+}
+
 static bool copy(struct job *job)
 {
 	bool shared = share(job), done = false;
 
 	switch (job->write_err ? COPY_ERROR : shared ? COPY_DONE : copy_run(&job->copy)) {
 	case COPY_DONE:
-		done = target_commit(&job->target, &job->source, job->options->mask,
-				     job->options->sync);
+		done = commit(job);
 		break;
 	case COPY_ERROR:
 		explain(job);
@@ -402,6 +413,18 @@ static void choose_room(struct job *job)
 	job->copy.light = is_light(job);
 }
 
+/* Two names may lead to one destination, which gets one copy only. */
+static bool is_new(const struct job *job)
+{
+	const struct target *target = &job->target;
+	const char *before = NULL;
+
+	if (target->replaces)
+		before = copied_from(job->options->copied, &target->old);
+	return !before || complain("destination '%s': '%s' was just copied there", target->path,
+				   before);
+}
+
 static bool run(struct job *job, const char *to, int folder)
 {
 	uint64_t size = job->source.size;
@@ -409,6 +432,10 @@ static bool run(struct job *job, const char *to, int folder)
 
 	if (!target_open(&job->target, to, folder, &job->source))
 		return false;
+	if (!is_new(job)) {
+		target_discard(&job->target);
+		return false;
+	}
 	job->block = target_block(&job->target, BLOCK_MIN, BLOCK_MAX);
 	choose_room(job);
 	choose_unseen(job);

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "../copy/copy.h"
+#include "copied.h"
 #include "source.h"
 
 enum sparse {
@@ -25,6 +26,7 @@ struct options {
 	struct copy_signals signals;	/* held for all files */
 	uint64_t buffer;	/* in bytes; 0: choose a size */
 	const char *checksum;	/* algorithm, or NULL */
+	struct copied *copied;	/* by this run: none of it is replaced */
 };
 
 bool transfer(const struct options *options, const char *from, const char *to, int folder,
