@@ -352,6 +352,49 @@ def test_damaged_xfs(xfs, image):
         assert skipped(xfs, image) > 32 * MIB
 
 
+def log_of(content_of_xfs):
+    """Where the log begins."""
+    block, shift = int.from_bytes(content_of_xfs[48:56], "big"), content_of_xfs[124]
+    blocks_of_group = int.from_bytes(content_of_xfs[84:88], "big")
+    return ((block >> shift) * blocks_of_group + block % (1 << shift)) * 4096
+
+
+@pytest.mark.one_kernel
+def test_xfs_of_another(xfs, image):
+    """A group's header, the root of its tree, and the log are of this file system, or not used."""
+    before = content(xfs)
+    sector = int.from_bytes(before[102:104], "big")
+    root = int.from_bytes(before[sector + 16:sector + 20], "big") * 4096
+    log = log_of(before)
+    assert before[sector + 64:sector + 80] == before[root + 32:root + 48] == \
+        before[log + 304:log + 320] == before[32:48]
+    # UUIDs; the address of the block in its tree.
+    for start, size, at, crc in ((sector, sector, 64, 216), (root, 4096, 32, 52),
+                                 (root, 4096, 23, 52), (log, 512, 304, None)):
+        changed = bytearray(before[start:start + size])
+        changed[at] ^= 1
+        write(xfs, start, sealed(changed, crc) if crc else changed)
+        assert skipped(xfs, image) == 0, (start, at)
+        write(xfs, start, before[start:start + size])
+        assert skipped(xfs, image) > 32 * MIB
+
+
+@pytest.mark.one_kernel
+def test_xfs_with_a_new_uuid(xfs, image):
+    """The groups keep the first one, and the superblock and the log have the new one."""
+    before = content(xfs)
+    sector, log = int.from_bytes(before[102:104], "big"), log_of(before)
+    new = random.Random(1).randbytes(16)
+    changed = bytearray(before[:sector])
+    changed[219] |= 4
+    changed[248:264] = before[32:48]
+    changed[32:48] = new
+    write(xfs, 0, sealed(changed, 224))
+    assert skipped(xfs, image) == 0
+    write(xfs, log + 304, new)
+    assert skipped(xfs, image) > 32 * MIB
+
+
 @pytest.mark.one_kernel
 def test_xfs_without_checksums(xfs, image):
     """Version 4: damage would not be seen."""

@@ -22,6 +22,7 @@
 #define BNOBT_CRC	52
 #define BNOBT_HEAD	56
 
+#define BASIC_BLOCK	512		/* unit of the addresses in blocks */
 #define BLOCK_MIN	512
 #define BLOCK_MAX	65536
 #define LEVELS_MAX	16
@@ -34,6 +35,9 @@
 /* Features that do not change the format of the free space trees; others are refused. */
 #define RO_COMPAT	0x0f		/* finobt, rmapbt, reflink, inobtcount */
 #define INCOMPAT	0xef		/* not: needsrepair, metadir, zoned and later ones */
+#define META_UUID	0x04		/* all but the superblock and the log keep the first UUID */
+
+#define UUID		16
 
 struct xfs {
 	const struct volume *volume;
@@ -44,6 +48,8 @@ struct xfs {
 	uint32_t groups;
 	uint64_t log;		/* its first byte */
 	uint64_t log_blocks;	/* of LOG_BLOCK bytes */
+	unsigned char uuid[UUID];
+	unsigned char meta_uuid[UUID];
 	unsigned char *block;	/* the last that was read: a sector, or a block of the tree */
 };
 
@@ -69,6 +75,12 @@ static uint64_t get64(const void *data, size_t at)
 
 	memcpy(&value, (const char *)data + at, sizeof(value));
 	return be64toh(value);
+}
+
+/* Check that a block is of this file system, and not left over from one before. */
+static bool is_own(const struct xfs *fs, size_t uuid_at)
+{
+	return !memcmp(fs->block + uuid_at, fs->meta_uuid, UUID);
 }
 
 /* Read a sector or a block, and check its checksum; that itself counts as 0. */
@@ -101,6 +113,8 @@ static bool read_superblock(struct xfs *fs)
 	fs->group_blocks = get32(sb, 84);
 	fs->groups = get32(sb, 88);
 	fs->log_blocks = get32(sb, 96) * (fs->blocksize / LOG_BLOCK);
+	memcpy(fs->uuid, sb + 32, UUID);
+	memcpy(fs->meta_uuid, sb + (get32(sb, 216) & META_UUID ? 248 : 32), UUID);
 	/* Refuse a realtime device, an external log, and an incomplete mkfs or repair. */
 	if (get64(sb, 16) || !log || sb[126] ||
 	    get32(sb, 212) & ~RO_COMPAT || get32(sb, 216) & ~INCOMPAT)
@@ -176,7 +190,8 @@ static bool was_unmounted(const struct xfs *fs)
 	if (!scan_log(fs, &log))
 		return false;
 	at = log.record;
-	if (!volume_read(fs->volume, header, sizeof(header), fs->log + at * LOG_BLOCK))
+	if (!volume_read(fs->volume, header, sizeof(header), fs->log + at * LOG_BLOCK) ||
+	    memcmp(header + 304, fs->uuid, UUID))
 		return false;
 	size = get32(header, 320);
 	if (get32(header, 8) & LOG_VERSION_2 && size > LOG_HEADER)
@@ -198,6 +213,7 @@ static bool read_block(const struct xfs *fs, uint32_t group, uint32_t block, uin
 	return block < fs->group_blocks &&
 	       read_checked(fs, at * fs->blocksize, fs->blocksize, BNOBT_CRC) &&
 	       get32(fs->block, 0) == BNOBT_MAGIC && get16(fs->block, 4) == level &&
+	       get64(fs->block, 16) == at * (fs->blocksize / BASIC_BLOCK) && is_own(fs, 32) &&
 	       get32(fs->block, 48) == group;
 }
 
@@ -232,7 +248,7 @@ static bool add_group(const struct xfs *fs, uint32_t group)
 	uint32_t block, level, total;
 
 	if (!read_checked(fs, at, fs->sector, AGF_CRC) || get32(fs->block, 0) != AGF_MAGIC ||
-	    get32(fs->block, 8) != group)
+	    get32(fs->block, 8) != group || !is_own(fs, 64))
 		return false;
 	block = get32(fs->block, 16);
 	level = get32(fs->block, 28);
