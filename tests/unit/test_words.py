@@ -81,3 +81,14 @@ def test_usage_in_errors(said):
                 assert told.group().lower() == usage, args
                 seen += 1
     assert seen > 25
+
+
+@pytest.mark.parametrize("tool", ["rxadm", "rxcp"])
+@pytest.mark.usefixtures("said")
+def test_output_that_failed_before(preload, tool):
+    """The last error of the system may be of something else."""
+    environment = preload("int ferror(void *file) { return 1; }")
+    result = subprocess.run([os.path.join(TOP, "build/unit", tool, tool), "--version"], check=False,
+                            capture_output=True, text=True, timeout=60, env=environment)
+    assert result.returncode
+    assert result.stderr.endswith("cannot write the output: Input/output error\n")

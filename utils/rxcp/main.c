@@ -278,6 +278,8 @@ int main(int argc, char **argv)
 	if (parse(argc, argv, &options, &ok))
 		ok = hold_and_copy(&options, argc - optind, argv + optind, &signal);
 	copied_free(&copied);
+	/* The reason of an earlier failure is not known any more. */
+	errno = EIO;
 	if (fflush(stdout) || ferror(stdout))
 		ok = complain("cannot write the output: %s", strerror(errno));
 	if (signal)
