@@ -241,7 +241,8 @@ cross:
 	tests/run cross
 
 torture:
-	tests/run torture-$(or $(KERNEL),7.2) long-$(or $(KERNEL),7.2) sanitize \
+	tests/run torture-$(or $(KERNEL),7.2) long-$(or $(KERNEL),7.2) sanitize crash \
+		$(if $(filter-out 7.2,$(KERNEL)),functional-$(KERNEL)) \
 		stock memcheck kcsan states cma \
 		$(foreach stage,machines small small-512 small-2048 lend-1024 lend-nodes numa \
 			movable movable-512 $(if $(filter 6.1,$(KERNEL)),,lazy),\

@@ -30,15 +30,32 @@ def pytest_configure(config):
                                        "one kernel, what the others run")
 
 
+def one_case(items, which):
+    """The "first" or the "last" case of each test."""
+    cases = {}
+    for item in items if which == "first" else reversed(items):
+        cases.setdefault(item.nodeid.split("[")[0], item)
+    return set(cases.values())
+
+
 def pytest_collection_modifyitems(config, items):
-    """Leave out the tests of one kernel in RXD_ELSEWHERE, and long ones: other guests run them."""
+    """Leave out what other guests run.
+
+    These are the tests of one kernel in RXD_ELSEWHERE, long ones, and all cases but one if
+    RXD_ONE_CASE says which.
+    """
     elsewhere = os.environ.get("RXD_ELSEWHERE", "").split(",")
-    left_out = [item for item in items
-                if (item.path.name in elsewhere and item.get_closest_marker("one_kernel")) or
-                (item.get_closest_marker("long") and not lablib.LONG)]
+    chosen = [item for item in items
+              if not (item.path.name in elsewhere and item.get_closest_marker("one_kernel")) and
+              (lablib.LONG or not item.get_closest_marker("long"))]
+    which = os.environ.get("RXD_ONE_CASE")
+    if which:
+        kept = one_case(chosen, which)
+        chosen = [item for item in chosen if item in kept or item.get_closest_marker("one_kernel")]
+    left_out = set(items) - set(chosen)
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = chosen
 
 
 def pytest_sessionstart(session):
