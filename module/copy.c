@@ -232,6 +232,22 @@ static noinline unsigned int overwrite_in_step(struct rxd_store *store, u64 pos,
 	return part;
 }
 
+/*
+ * Pass over pages that racing writers have added to a hole that is to be filled: their data stays.
+ *
+ * Return: number of bytes; 0 for a hole at @pos.
+ */
+static noinline unsigned int pass_over(struct rxd_store *store, u64 pos, unsigned int len)
+{
+	unsigned int nr;
+	void *data;
+
+	rcu_read_lock();
+	data = find_run(store, pos >> PAGE_SHIFT, pages_spanned(pos, len), &nr);
+	rcu_read_unlock();
+	return data ? bytes_of_run(pos, len, nr) : 0;
+}
+
 /* Fill the next @nr pages with @len bytes of @src, unless it is NULL, and zeros elsewhere. */
 static void fill_pages(const struct rxd_write *write, unsigned int nr, unsigned int offset,
 		       const void *src, unsigned int len)
@@ -453,7 +469,7 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 			    unsigned int len, struct rxd_write *write)
 {
 	gfp_t gfp = write->gfp;
-	unsigned int done;
+	unsigned int done = 0;
 	struct gap gap;
 
 	write->limited = false;
@@ -465,12 +481,13 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 	gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
 	write->shared = gap.shared;
 	write->replaces = unlikely(gap.last) && rxd_may_replace();
-	if (unlikely(gap.shared))
-		done = write_shared(store, pos, src, len, &gap, write);
-	else
+	if (likely(!gap.shared))
 		done = write_hole(store, pos, src, len, gap.nr, write);
+	else if (!write->fills)
+		done = write_shared(store, pos, src, len, &gap, write);
 	if (unlikely(!done))
-		done = overwrite_in_step(store, pos, src, len);
+		done = write->fills ? pass_over(store, pos, len) :
+				      overwrite_in_step(store, pos, src, len);
 	write->gfp = gfp;
 	rxd_hold_leave(store);
 	return done;
@@ -651,8 +668,10 @@ int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long n
 		   struct rxd_write *write)
 {
 	unsigned int run, done;
+	int ret = 0;
 	bool hole;
 
+	write->fills = true;
 	while (nr) {
 		rcu_read_lock();
 		hole = !find_run(store, first, min_t(unsigned long, nr, RXD_PAGES_PER_LEAF), &run);
@@ -660,13 +679,16 @@ int rxd_store_fill(struct rxd_store *store, unsigned long first, unsigned long n
 		if (hole) {
 			write->left = run << PAGE_SHIFT;
 			done = write_gap(store, (u64)first << PAGE_SHIFT, NULL, write->left, write);
-			if (!done)
-				return -ENOSPC;
+			if (!done) {
+				ret = -ENOSPC;
+				break;
+			}
 			run = done >> PAGE_SHIFT;
 		}
 		first += run;
 		nr -= run;
 		cond_resched();
 	}
-	return 0;
+	write->fills = false;
+	return ret;
 }

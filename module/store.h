@@ -204,6 +204,7 @@ struct rxd_moves {
  * @waited: how long the steps before it took that had to wait, in jiffies
  * @limited: the last allocation failed because of the limit of the store
  * @shared: the last step met a page that is shared
+ * @fills: pages of zeros are added where there are none, and no data changes
  * @replaces: the page that could not be allocated would have replaced one that is then free
  * @contiguous: the pages are one contiguous piece
  * @nr: number of pages in the last allocation
@@ -217,6 +218,7 @@ struct rxd_write {
 	unsigned long waited;
 	bool limited;
 	bool shared;
+	bool fills;
 	bool replaces;
 	bool contiguous;
 	unsigned int nr;
@@ -239,6 +241,8 @@ static inline void rxd_write_begin(struct rxd_write *write, unsigned int len, gf
 	write->waited = 0;
 	write->limited = false;
 	write->shared = false;
+	write->fills = false;
+	write->replaces = false;
 	write->nr = 0;
 	write->taken = 0;
 }

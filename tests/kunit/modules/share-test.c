@@ -1268,6 +1268,42 @@ static void clear_is_seen_late(struct kunit *test)
 	expect_nothing_left(test, (struct rxd_store *[]){ golden, clone }, 2);
 }
 
+static struct {
+	struct rxd_store *store;
+	struct rxd_store *clone;
+	struct rxd_store *other;
+} filled;
+
+static void write_and_share(void)
+{
+	const u64 word = 0x2222222222222222;
+
+	WARN_ON(rxd_store_write(filled.store, 512, &word, sizeof(word), RXD_GFP));
+	rxd_store_share(filled.store, filled.clone);
+	/* The fill waits for this memory, and tries again. */
+	rxd_store_clear(filled.other);
+}
+
+/* The hole that a fill has found is filled and shared before it has found memory. */
+static void fill_beside_a_clone(struct kunit *test)
+{
+	u64 word;
+
+	filled.store = make_store(test, NR_PAGES);
+	filled.clone = make_store(test, NR_PAGES);
+	filled.other = make_golden(test);
+	test_memory.at_refusal = write_and_share;
+	test_memory.nr_refusals = 1;
+	KUNIT_EXPECT_EQ(test, fill_range(filled.store, 0, 3), 0);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_refusals, 0);
+	KUNIT_EXPECT_EQ(test, used(filled.store), 3);
+	rxd_store_read(filled.store, 512, &word, sizeof(word));
+	KUNIT_EXPECT_EQ(test, word, 0x2222222222222222);
+	rxd_store_read(filled.clone, 512, &word, sizeof(word));
+	KUNIT_EXPECT_EQ(test, word, 0x2222222222222222);
+	expect_nothing_left(test, (struct rxd_store *[]){ filled.store, filled.clone }, 2);
+}
+
 /* A write that meets another one between the copy of a leaf and the end of the old one. */
 static struct {
 	struct kunit *test;
@@ -1738,6 +1774,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(expendable_is_given_up),
 	KUNIT_CASE(removal_is_seen_late),
 	KUNIT_CASE(clear_is_seen_late),
+	KUNIT_CASE(fill_beside_a_clone),
 	KUNIT_CASE(copy_of_leaf_is_awaited),
 	KUNIT_CASE(copy_does_not_end_other_waits),
 	KUNIT_CASE_SLOW(others_memory_is_not_relied_on),

@@ -1071,6 +1071,30 @@ static void write_waits_for_background(struct kunit *test)
 	}
 }
 
+static struct rxd_store *filled;
+
+static void write_what_is_filled(void)
+{
+	const u64 word = 0x2222222222222222;
+
+	WARN_ON(rxd_store_write(filled, 512, &word, sizeof(word), RXD_GFP));
+}
+
+/* To add pages changes no data: a write fills the hole in the moment in which memory is short. */
+static void fill_beside_a_write(struct kunit *test)
+{
+	u64 word;
+
+	filled = make_store(test, 4);
+	test_memory.at_refusal = write_what_is_filled;
+	test_memory.nr_refusals = 1;
+	KUNIT_EXPECT_EQ(test, fill_range(filled, 0, 3), 0);
+	KUNIT_EXPECT_EQ(test, test_memory.nr_refusals, 0);
+	KUNIT_EXPECT_EQ(test, used(filled), 3);
+	rxd_store_read(filled, 512, &word, sizeof(word));
+	KUNIT_EXPECT_EQ(test, word, 0x2222222222222222);
+}
+
 static DECLARE_COMPLETION(may_free);
 
 /* Only a worker waits: it is what frees in the background. RCU calls this, too, and must not. */
@@ -1798,6 +1822,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(clear_forgets_all),
 	KUNIT_CASE(background_gives_all_back),
 	KUNIT_CASE(write_waits_for_background),
+	KUNIT_CASE(fill_beside_a_write),
 	KUNIT_CASE(nobody_waits_for_background),
 	KUNIT_CASE(write_waits_for_writeback),
 	KUNIT_CASE(dirty_memory_refuses_writes),
