@@ -241,7 +241,8 @@ cross:
 	tests/run cross
 
 torture:
-	tests/run torture-$(or $(KERNEL),7.2) long-$(or $(KERNEL),7.2) sanitize crash \
+	tests/run torture-$(or $(KERNEL),7.2) long-$(or $(KERNEL),7.2) sanitize \
+		crash-6.1 crash-6.12 lend-6.1 lend-6.12 \
 		$(if $(filter-out 7.2,$(KERNEL)),functional-$(KERNEL)) \
 		stock memcheck kcsan states cma \
 		$(foreach stage,machines small small-512 small-2048 lend-1024 lend-nodes numa \

@@ -146,6 +146,7 @@ def test_short_of_memory(lab):
     assert misses(cache.name, 6) == 8 * 256
 
 
+@pytest.mark.long
 @pytest.mark.one_kernel
 def test_another_size_says_the_same(lab):
     """A cache that really has twice the size has the hits that were foretold."""
@@ -162,6 +163,7 @@ def test_another_size_says_the_same(lab):
     assert abs(100 * status.read_hits / len(blocks) - foretold) <= 1
 
 
+@pytest.mark.long
 @pytest.mark.one_kernel
 def test_no_size_helps(advising):
     """If nothing is read twice, no size helps; neither if all fits."""
@@ -176,6 +178,7 @@ def test_no_size_helps(advising):
     assert "no larger size" in result.stderr and "with only 1M" in result.stderr
 
 
+@pytest.mark.long
 @pytest.mark.one_kernel
 def test_not_on_for_long_enough(advising):
     """A size that has not been full is not judged, because it could not show what it is worth."""
@@ -202,6 +205,7 @@ def test_least_size(lab):
     refused(1, "resize", cache.name, "1M", names=["from 2M"])
 
 
+@pytest.mark.one_kernel
 def test_samples_that_come_too_fast(advising):
     """A small cache cannot take fewer, so the time in which they are lost does not count."""
     ended = threading.Event()
@@ -401,6 +405,7 @@ def test_table_with_a_size(advising):
     assert told(advising.name)[READS] == 0 and advised(advising.name)[3]["size"] == MIB
 
 
+@pytest.mark.long
 @pytest.mark.one_kernel
 def test_hit_ratio_of_a_limited_cache(advising):
     ok("resize", advising.name, "2M")

@@ -580,7 +580,7 @@ def mkfs_killed(kind, disk, trace, when=None):
     return trace.read_text(encoding="ascii").count("pwrite64(")
 
 
-@pytest.mark.parametrize("kind, size", [("ext4", "16M"), ("xfs", "320M")])
+@pytest.mark.parametrize("kind, size", [("ext4", "16M"), *long([("xfs", "320M")])])
 def test_mkfs_that_was_killed(config, lab, tmp_path, kind, size):
     """
     mkfs is killed with rxadm. Whatever it leaves, the next apply ends with a whole file system:

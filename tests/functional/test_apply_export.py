@@ -15,6 +15,7 @@ from rxdlib.configuration import (BUSY, DEVICE, PARAMETERS, RECORDS, disk_of, ex
 from rxdlib.direct import MIB, stamp
 from rxdlib.lab import DISK, LONG, state
 from rxdlib.nvme import HOST, OTHER
+from rxdlib.sampled import long
 
 # Debian's 6.1 is built without the loop transport and without keys.
 HAS_LOOP = HAS_KEYS = KERNEL != "6.1"
@@ -285,7 +286,7 @@ def test_address_of_another_machine(config):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("name, calls", [("unlink", 5), ("rmdir", 4)])
+@pytest.mark.parametrize("name, calls", [*long([("unlink", 5)]), ("rmdir", 4)])
 def test_killed_stop(config, name, calls):
     """The next stop removes what is left, whichever call was the last."""
     config.write(DISK_A + f"[export e]\ndevice = ramdisk/a\n{TCP}nqn = {NQN}\n"

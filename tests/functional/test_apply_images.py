@@ -709,7 +709,7 @@ def test_stop_of_a_mounted_disk(config, lab, more):
     config.ok("--stop")
 
 
-@pytest.mark.parametrize("more", ["", "keep = 2\n"])
+@pytest.mark.parametrize("more", ["", *long(["keep = 2\n"])])
 def test_stop_of_a_disk_that_a_program_has_open(config, image, more):
     """The save and the removal share their time to wait."""
     config.write(section(image, more))
@@ -725,7 +725,7 @@ def test_stop_of_a_disk_that_a_program_has_open(config, image, more):
     config.ok("--stop")
 
 
-@pytest.mark.parametrize("why", ["no file", "other disk"])
+@pytest.mark.parametrize("why", [*long(["no file"]), "other disk"])
 def test_stop_of_an_open_disk_beside_the_image(config, image, why):
     """It is saved beside what is no image, and if the image cannot be updated."""
     if why == "other disk":

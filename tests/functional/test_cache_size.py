@@ -320,6 +320,7 @@ def cut(cache, size, least, how):
     raise AssertionError("all blocks were evicted before")
 
 
+@pytest.mark.long
 @pytest.mark.one_kernel
 def test_cut_passes(lab):
     """A suspension, a larger size, a reload and a removal each come while blocks are evicted."""

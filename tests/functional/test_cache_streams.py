@@ -8,6 +8,7 @@ import pytest
 from rxdlib.command import run
 from rxdlib.direct import KIB, MIB, SECTOR
 from rxdlib.lab import DISK
+from rxdlib.sampled import long
 
 AREA = 32 * MIB
 STREAM = 256 * MIB
@@ -38,7 +39,7 @@ def fills_for_misses(cache, *jobs):
 
 
 @pytest.mark.parametrize("block_size", [
-    4 * KIB, pytest.param(64 * KIB, marks=pytest.mark.one_kernel)])
+    4 * KIB, *long([64 * KIB])])
 def test_writes_elsewhere(lab, block_size):
     """Beside writes that bypass the cache, reads elsewhere are cached as without them."""
     size = AREA + STREAM

@@ -16,6 +16,7 @@ from rxdlib.command import run
 from rxdlib.control import CREATE_OVERCOMMIT, CREATE_RESERVE, DRY_RUN, RESIZE_FORCE, Control
 from rxdlib.direct import BLOCK, MIB, Direct, stamp
 from rxdlib.lab import state
+from rxdlib.sampled import long
 
 UUID = uuid.UUID("3b1f0d52-86a4-4f0e-8d5c-0123456789ab").bytes
 SHARE = "/sys/module/rxd/parameters/memory_share"
@@ -262,7 +263,7 @@ def hammer(*calls):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("kind", [0, CREATE_RESERVE], ids=["thin", "reserved"])
+@pytest.mark.parametrize("kind", [*long([0]), CREATE_RESERVE], ids=["thin", "reserved"])
 def test_beside_real_changes(control, kind):
     """A dry run has no effect on others: it takes no number, UUID, share or open from them."""
     size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 200 // MIB * MIB

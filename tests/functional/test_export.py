@@ -524,7 +524,7 @@ def test_killed_with_the_name_on_its_lips(lab, target):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("name, calls", [("unlink", 5), ("rmdir", 4)])
+@pytest.mark.parametrize("name, calls", [("unlink", 5), *long([("rmdir", 4)])])
 def test_killed_unexport(lab, target, name, calls):
     lab.ramdisk(MIB)
     steps, killed = sorted({*range(1, calls + 1, 1 if LONG else 2), calls}), 0

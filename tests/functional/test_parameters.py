@@ -12,6 +12,7 @@ from rxdlib import direct, modules
 from rxdlib.command import run
 from rxdlib.control import STATE_OVERCOMMIT, Control
 from rxdlib.direct import BLOCK, KIB, MIB, stamp
+from rxdlib.sampled import sampled
 
 
 @pytest.fixture
@@ -58,13 +59,13 @@ def test_no_sizes(unloaded):
 
 
 @pytest.mark.one_kernel
-@pytest.mark.parametrize("text", [
+@pytest.mark.parametrize("text", sampled([
     "0", "1", "511", "4097", "-4K", "-1", "x", "M", "4Kx", "4KB", "1.5M", "64 M", "4K,,8K", "4K,",
     ",4K", "4K,0", "1M,2M,bad", "4K;8K", "10%", "\x01", "K4", "0x", "+4K",
     "0x100000", "4096M4K", "1G1",
     "512T", "1P", "16E", "18446744073709551615", "18446744073709551616",
     "18446744073709555712", "17179869185G", "99999999999999999999999", "9" * 200,
-    ",".join(["4K"] * 33), ",".join(["4K"] * 200)],
+    ",".join(["4K"] * 33), ",".join(["4K"] * 200)]),
     ids=lambda text: repr(text)[:30])
 def test_bad_sizes(unloaded, kernel_log, text):
     """The module is not loaded, creates nothing, and logs the reason in one line."""
