@@ -96,25 +96,25 @@ REWRITTEN = r"""
 /* While SEEK_DATA looks, or only the first time, the file is empty; then it is written anew. */
 off_t lseek(int fd, off_t offset, int whence)
 {
-	off_t (*real)(int, off_t, int) = dlsym(RTLD_NEXT, "lseek64");
-	static char data[1 << 20];
-	static int calls;
-	off_t at, size, ret;
-	int file;
+    off_t (*real)(int, off_t, int) = dlsym(RTLD_NEXT, "lseek64");
+    static char data[1 << 20];
+    static int calls;
+    off_t at, size, ret;
+    int file;
 
-	if (whence != SEEK_DATA || calls++ >= atoi(getenv("TIMES")))
-		return real(fd, offset, whence);
-	usleep(20000);
-	size = real(fd, 0, SEEK_END);
-	file = open(getenv("FILE"), O_RDWR | O_TRUNC);
-	ret = real(fd, offset, whence);
-	for (at = 0; at < sizeof(data); at++)
-		data[at] = 'n';
-	for (at = 0; at < size; at += sizeof(data))
-		if (pwrite(file, data, sizeof(data), at) != sizeof(data))
-			abort();
-	close(file);
-	return ret;
+    if (whence != SEEK_DATA || calls++ >= atoi(getenv("TIMES")))
+        return real(fd, offset, whence);
+    usleep(20000);
+    size = real(fd, 0, SEEK_END);
+    file = open(getenv("FILE"), O_RDWR | O_TRUNC);
+    ret = real(fd, offset, whence);
+    for (at = 0; at < sizeof(data); at++)
+        data[at] = 'n';
+    for (at = 0; at < size; at += sizeof(data))
+        if (pwrite(file, data, sizeof(data), at) != sizeof(data))
+            abort();
+    close(file);
+    return ret;
 }
 """
 

@@ -22,24 +22,24 @@ FICLONE = r"""
 /* Share this many bytes, and fail or not. */
 int ioctl(int fd, unsigned long request, ...)
 {
-	int length = atoi(getenv("SHARED"));
-	static char data[4 << 20];
+    int length = atoi(getenv("SHARED"));
+    static char data[4 << 20];
 
-	memset(data, 'x', length);
-	if (request != FICLONE || pwrite(fd, data, length, 0) != length)
-		abort();
-	errno = atoi(getenv("ERRNO"));
-	return errno ? -1 : 0;
+    memset(data, 'x', length);
+    if (request != FICLONE || pwrite(fd, data, length, 0) != length)
+        abort();
+    errno = atoi(getenv("ERRNO"));
+    return errno ? -1 : 0;
 }
 
 int ftruncate(int fd, off_t size)
 {
-	int (*real)(int, off_t) = dlsym(RTLD_NEXT, "ftruncate64");
+    int (*real)(int, off_t) = dlsym(RTLD_NEXT, "ftruncate64");
 
-	if (!getenv("BROKEN"))
-		return real(fd, size);
-	errno = EIO;
-	return -1;
+    if (!getenv("BROKEN"))
+        return real(fd, size);
+    errno = EIO;
+    return -1;
 }
 """
 
