@@ -469,7 +469,7 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 			    unsigned int len, struct rxd_write *write)
 {
 	gfp_t gfp = write->gfp;
-	unsigned int done = 0;
+	unsigned int done;
 	struct gap gap;
 
 	write->limited = false;
@@ -483,7 +483,9 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 	write->replaces = unlikely(gap.last) && rxd_may_replace();
 	if (likely(!gap.shared))
 		done = write_hole(store, pos, src, len, gap.nr, write);
-	else if (!write->fills)
+	else if (unlikely(write->fills))
+		done = bytes_of_run(pos, len, gap.nr);
+	else
 		done = write_shared(store, pos, src, len, &gap, write);
 	if (unlikely(!done))
 		done = write->fills ? pass_over(store, pos, len) :

@@ -1278,13 +1278,14 @@ static void write_and_share(void)
 {
 	const u64 word = 0x2222222222222222;
 
+	test_memory.at_slab = NULL;
 	WARN_ON(rxd_store_write(filled.store, 512, &word, sizeof(word), RXD_GFP));
 	rxd_store_share(filled.store, filled.clone);
 	/* The fill waits for this memory, and tries again. */
 	rxd_store_clear(filled.other);
 }
 
-/* The hole that a fill has found is filled and shared before it has found memory. */
+/* The hole that a fill has found is filled and shared while the fill waits for memory. */
 static void fill_beside_a_clone(struct kunit *test)
 {
 	u64 word;
@@ -1292,10 +1293,12 @@ static void fill_beside_a_clone(struct kunit *test)
 	filled.store = make_store(test, NR_PAGES);
 	filled.clone = make_store(test, NR_PAGES);
 	filled.other = make_golden(test);
-	test_memory.at_refusal = write_and_share;
+	rxd_store_drain();
+	test_memory.at_slab = write_and_share;
 	test_memory.nr_refusals = 1;
 	KUNIT_EXPECT_EQ(test, fill_range(filled.store, 0, 3), 0);
 	KUNIT_EXPECT_EQ(test, test_memory.nr_refusals, 0);
+	KUNIT_EXPECT_NULL(test, test_memory.at_slab);
 	KUNIT_EXPECT_EQ(test, used(filled.store), 3);
 	rxd_store_read(filled.store, 512, &word, sizeof(word));
 	KUNIT_EXPECT_EQ(test, word, 0x2222222222222222);

@@ -1095,6 +1095,27 @@ static void fill_beside_a_write(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, word, 0x2222222222222222);
 }
 
+static void write_and_limit(void)
+{
+	test_memory.at_grant = NULL;
+	write_what_is_filled();
+	rxd_store_set_limit(filled, 1);
+}
+
+/* As above, and the write takes the last page within the limit. */
+static void fill_beside_the_last_write(struct kunit *test)
+{
+	u64 word;
+
+	filled = make_store(test, 4);
+	test_memory.at_grant = write_and_limit;
+	KUNIT_EXPECT_EQ(test, fill_range(filled, 0, 1), 0);
+	KUNIT_EXPECT_NULL(test, test_memory.at_grant);
+	KUNIT_EXPECT_EQ(test, used(filled), 1);
+	rxd_store_read(filled, 512, &word, sizeof(word));
+	KUNIT_EXPECT_EQ(test, word, 0x2222222222222222);
+}
+
 static DECLARE_COMPLETION(may_free);
 
 /* Only a worker waits: it is what frees in the background. RCU calls this, too, and must not. */
@@ -1823,6 +1844,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(background_gives_all_back),
 	KUNIT_CASE(write_waits_for_background),
 	KUNIT_CASE(fill_beside_a_write),
+	KUNIT_CASE(fill_beside_the_last_write),
 	KUNIT_CASE(nobody_waits_for_background),
 	KUNIT_CASE(write_waits_for_writeback),
 	KUNIT_CASE(dirty_memory_refuses_writes),
