@@ -4,9 +4,11 @@
 import fcntl
 import json
 import os
+import shutil
 import stat
 import struct
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -210,8 +212,7 @@ def access(path):
     return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid, ACL in os.listxattr(path)
 
 
-@pytest.fixture
-def replaced(image):
+def make_replaced(image):
     """What the copy replaces: a file of daemon."""
     path = f"{image}.copy"
     with open(path, "wb") as file:
@@ -219,6 +220,11 @@ def replaced(image):
     os.chown(path, 1, 1)
     os.chmod(path, 0o644)
     return path
+
+
+@pytest.fixture
+def replaced(image):
+    return make_replaced(image)
 
 
 def test_replaced_file_loses_access(rxcp, image, replaced):
@@ -236,11 +242,21 @@ def test_replaced_file_gets_a_list(rxcp, image, replaced):
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644], ids=oct)
-def test_another_file_is_replaced(rxcp, image, replaced, mode):
+@pytest.mark.parametrize("removed", [False, True], ids=["renamed", "removed"])
+def test_another_file_is_replaced(rxcp, image, mode, removed):
     """Whoever may write the folder does not choose who reads the new file."""
+    # Unlike tmpfs, a file system on a disk may give the number of a removed inode to the next file.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        replace_by_another(rxcp, shutil.copy(image, folder), mode, removed)
+
+
+def replace_by_another(rxcp, image, mode, removed):
+    replaced = make_replaced(image)
     os.chmod(replaced, mode)
 
     def swap():
+        if removed:
+            os.unlink(replaced)
         with open(f"{replaced}.new", "wb") as file:
             os.fchown(file.fileno(), 65534, 65534)
             os.setxattr(file.fileno(), ACL, FOREIGN)
@@ -297,3 +313,10 @@ def test_no_memory_for_a_range(tmp_path):
                     tmp_path / "ranges", tmp_path / "main.c", f"{TOP}/utils/rxcp/volume.c",
                     f"{TOP}/utils/copy/file.c"], check=True)
     subprocess.run([tmp_path / "ranges"], check=True)
+
+
+def test_replaced_file_without_proc(rxcp, image, replaced):
+    os.setxattr(replaced, ACL, FOREIGN)
+    subprocess.run(["unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /proc && exec "$@"',
+                    "sh", rxcp, image, replaced], check=True)
+    assert access(replaced) == (0o640, 1, 1, True)

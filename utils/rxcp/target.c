@@ -72,14 +72,48 @@ static bool open_device(struct target *target, const struct source *source)
 	return true;
 }
 
+static bool is_same_file(const struct stat *one, const struct stat *two)
+{
+	return one->st_dev == two->st_dev && one->st_ino == two->st_ino;
+}
+
+/*
+ * Hold the file that is going to be replaced: its inode number cannot become that of another file
+ * then. Return: 0 or an errno.
+ */
+static int hold_old(struct target *target)
+{
+	const struct output *place = &target->output;
+	struct stat st;
+
+	target->old_fd = openat(place->folder_fd, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (target->old_fd < 0)
+		return errno == ENOENT ? 0 : errno;
+	if (fstat(target->old_fd, &st))
+		return errno;
+	if (is_same_file(&st, &target->old))
+		return 0;
+	close(target->old_fd);
+	target->old_fd = -1;
+	return 0;
+}
+
+static void release_old(struct target *target)
+{
+	if (target->old_fd >= 0)
+		close(target->old_fd);
+	target->old_fd = -1;
+}
+
 static bool open_file(struct target *target, const struct source *source)
 {
 	int err;
 
-	if (target->replaces && target->old.st_dev == source->st.st_dev &&
-	    target->old.st_ino == source->st.st_ino)
+	if (target->replaces && is_same_file(&target->old, &source->st))
 		return complain("'%s' and '%s' are the same file", source->path, target->path);
-	err = output_begin(&target->output, false);
+	err = target->replaces ? hold_old(target) : 0;
+	if (!err)
+		err = output_begin(&target->output, false);
 	if (err)
 		return refuse(target->path, err);
 	target->fd = target->output.fd;
@@ -110,7 +144,7 @@ bool target_open(struct target *target, const char *path, int folder, const stru
 	bool ok;
 	int err;
 
-	*target = (struct target){ .path = path, .fd = -1 };
+	*target = (struct target){ .path = path, .fd = -1, .old_fd = -1 };
 	err = folder < 0 ? output_find(&target->output, path, true) :
 			   output_find_in(&target->output, folder, basename(path), true);
 	if (err)
@@ -187,40 +221,66 @@ static bool set_list(int fd, const char *list, size_t length)
 	return !fremovexattr(fd, LIST) || errno == ENODATA || errno == EOPNOTSUPP;
 }
 
+/* Without /proc, a list can be read only from a file that is open for reading. */
+static ssize_t get_list_by_name(const struct target *target, char *list, size_t room)
+{
+	const struct output *place = &target->output;
+	ssize_t length = -1;
+	struct stat st;
+	int fd;
+
+	fd = openat(place->folder_fd, place->name,
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (!fstat(fd, &st) && is_same_file(&st, &target->old))
+		length = fgetxattr(fd, LIST, list, room);
+	else
+		errno = ENOENT;
+	close(fd);
+	return length;
+}
+
+/* Get the list of the old file. Return: its length, 0 if it has none, or -1. */
+static ssize_t get_list(const struct target *target, char *list, size_t room)
+{
+	ssize_t length;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", target->old_fd);
+	length = getxattr(path, LIST, list, room);
+	if (length < 0 && errno == ENOENT)
+		length = get_list_by_name(target, list, room);
+	return length < 0 && (errno == ENODATA || errno == EOPNOTSUPP) ? 0 : length;
+}
+
 /*
  * Give the new file the owner, the group and the list of the file that it is about to replace.
- * Nobody else gets access if that is not permitted, or if another file has the name meanwhile: its
- * owner may not be that of the old file.
+ * Nobody else gets access if that is not permitted, or if the name has another file, or none,
+ * meanwhile: the owner of another file may not be that of the old one.
  *
  * Return: the permissions for the new file.
  */
 static mode_t keep_access(const struct target *target)
 {
 	const struct output *place = &target->output;
-	const mode_t owner = target->old.st_mode & 0700;
 	static char list[XATTR_SIZE_MAX];
+	struct stat old = target->old, now;
 	ssize_t length = -1;
-	struct stat old;
-	char path[64];
-	int fd;
 
-	fd = openat(place->folder_fd, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &old) || old.st_dev != target->old.st_dev ||
-	    old.st_ino != target->old.st_ino) {
-		old = target->old;
-	} else {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		length = getxattr(path, LIST, list, sizeof(list));
-		if (length < 0 && (errno == ENODATA || errno == EOPNOTSUPP))
-			length = 0;
+	if (target->old_fd >= 0 &&
+	    !fstatat(place->folder_fd, place->name, &now, AT_SYMLINK_NOFOLLOW) &&
+	    is_same_file(&now, &old)) {
+		old = now;
+		length = get_list(target, list, sizeof(list));
 	}
-	if (fd >= 0)
-		close(fd);
 	/* The group may be that of the folder. */
 	if ((old.st_uid != place->st.st_uid || old.st_gid != place->st.st_gid) &&
 	    fchown(target->fd, old.st_uid, old.st_gid))
-		return owner;
-	return length >= 0 && set_list(target->fd, list, length) ? old.st_mode & 0777 : owner;
+		length = -1;
+	if (length < 0 || !set_list(target->fd, list, length))
+		return old.st_mode & 0700;
+	return old.st_mode & 0777;
 }
 
 /**
@@ -242,6 +302,7 @@ bool target_commit(struct target *target, const struct source *source, mode_t ma
 	err = target->replaces && fstat(target->fd, &target->output.st) ? errno : 0;
 	if (!err)
 		err = output_commit(&target->output, mode, sync);
+	release_old(target);
 	if (err)
 		return complain("destination '%s': %s", target->path, strerror(err));
 	target->fd = -1;
@@ -252,6 +313,7 @@ void target_discard(struct target *target)
 {
 	if (target->is_device && target->fd >= 0)
 		close(target->fd);
+	release_old(target);
 	output_discard(&target->output);
 	target->fd = -1;
 }

@@ -16,6 +16,7 @@ struct target {
 	bool replaces;		/* something that exists */
 	uint64_t page;		/* preferred I/O size of a file: st_blksize */
 	struct stat old;
+	int old_fd;		/* the file that is replaced, or -1 */
 	struct output output;
 };
 

@@ -312,16 +312,16 @@ static void choose_unseen(struct job *job)
 		source->has_holes = lseek(source->fd, 0, SEEK_HOLE) != (off_t)source->size;
 }
 
-/* Remember the destination, and let the copy appear there. */
+/* Let the copy appear at its destination, and remember that. */
 static bool commit(struct job *job)
 {
-	const struct target *target = &job->target;
 	const struct options *options = job->options;
+	const struct target *target = &job->target;
+	const struct stat st = target->is_device ? target->old : target->output.st;
 
-	if (!copied_add(options->copied, target->is_device ? &target->old : &target->output.st,
-			job->source.path))
-		return complain("out of memory");
-	return target_commit(&job->target, &job->source, options->mask, options->sync);
+	if (!target_commit(&job->target, &job->source, options->mask, options->sync))
+		return false;
+	return copied_add(options->copied, &st, job->source.path) || complain("out of memory");
 }
 
 static bool copy(struct job *job)
