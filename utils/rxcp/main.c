@@ -278,10 +278,9 @@ int main(int argc, char **argv)
 	if (parse(argc, argv, &options, &ok))
 		ok = hold_and_copy(&options, argc - optind, argv + optind, &signal);
 	copied_free(&copied);
-	/* The reason of an earlier failure is not known any more. */
-	errno = EIO;
+	/* After an earlier failure, errno may be that of another call, or 0. */
 	if (fflush(stdout) || ferror(stdout))
-		ok = complain("cannot write the output: %s", strerror(errno));
+		ok = complain("cannot write the output: %s", strerror(errno ? errno : EIO));
 	if (signal)
 		copy_interrupt(signal);
 	return ok ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -227,8 +227,6 @@ int main(int argc, char **argv)
 
 	copy_start();
 	ret = run(argc, argv);
-	/* The reason of an earlier failure is not known any more. */
-	errno = EIO;
 	if (fflush(stdout) || ferror(stdout))
 		return report(EXIT_DEVICE, "cannot write the output: %s", strerror(errno));
 	return ret;
