@@ -363,8 +363,6 @@ static bool evict_one(struct rxc_index *index, int nid, struct rxc_victims *vict
 	long set, searched;
 	bool evicted;
 
-	if (has_no_room(index))
-		return false;
 	do {
 		set = find_full_set(index, limited, &hand, &steps, &most);
 		evicted = set >= 0 && evict_from(index, set, nid, pages);
@@ -399,7 +397,7 @@ bool rxc_index_make_room(struct rxc_index *index)
 {
 	struct rxc_victims victims;
 
-	return evict_one(index, NUMA_NO_NODE, &victims, NULL);
+	return !has_no_room(index) && evict_one(index, NUMA_NO_NODE, &victims, NULL);
 }
 
 /**
@@ -409,7 +407,9 @@ bool rxc_index_make_room(struct rxc_index *index)
  * @victims: the set of the last block, which has the next one, too, if it was full enough
  * @pages: the list for the pages; see rxd_store_free_taken()
  *
- * May be called by reclaim. The search of a node is not a full one, so it may miss the last blocks.
+ * May be called by reclaim, and for a task that would be killed: it searches also in the pause of
+ * rxc_index_make_room(), because a block may have become valid while that search ended. The search
+ * of a node is not a full one, so it may miss the last blocks.
  *
  * Return: true if a block was evicted.
  */

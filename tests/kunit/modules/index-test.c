@@ -1056,6 +1056,21 @@ static void make_room_rests_after_a_round(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, holds(c, 7));
 }
 
+/* A block that became valid while a search ended is there for reclaim, if not yet for misses. */
+static void take_out_does_not_rest(struct kunit *test)
+{
+	struct cache *c = make_cache(test, 64, 1);
+	struct rxc_victims victims = {};
+	LIST_HEAD(pages);
+
+	fill(test, c, 7, 0x11);
+	WRITE_ONCE(c->index->no_room_until, jiffies + 60 * HZ);
+	KUNIT_EXPECT_FALSE(test, rxc_index_make_room(c->index));
+	KUNIT_EXPECT_TRUE(test, rxc_index_take_out(c->index, NUMA_NO_NODE, &victims, &pages));
+	KUNIT_EXPECT_EQ(test, rxd_store_free_taken(&pages), 1);
+	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+}
+
 /* A large cache with one block, in a set that the second search reaches. */
 static struct cache *make_scarce(struct kunit *test, u64 *block)
 {
@@ -2538,6 +2553,7 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(take_out_is_even),
 	KUNIT_CASE(make_room_frees_a_block),
 	KUNIT_CASE(make_room_rests_after_a_round),
+	KUNIT_CASE(take_out_does_not_rest),
 	KUNIT_CASE(make_room_goes_on),
 	KUNIT_CASE(make_room_is_overtaken),
 	KUNIT_CASE(make_room_of_another_node),
