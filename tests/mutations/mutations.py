@@ -82,7 +82,7 @@ MUTATIONS = [
      [("\t\t\trxd_store_uncharge(store, 1);\n\t\t\treturn -ENOMEM;\n", "\t\t\treturn -ENOMEM;\n")],
      ["rxd_store"], DISK),
     ("error path", "fill-ignores-nospc", COPY, "rxd_store_fill",
-     [("\t\t\t\treturn -ENOSPC;\n", "\t\t\t\treturn 0;\n")],
+     [("ret = -ENOSPC;\n", "ret = 0;\n")],
      ["rxd_store", "rxd_store_runs"], DISK),
     ("error path", "failed-write-stays", WRITE, "rxc_bio_ended",
      [("end_slots(c, &rb->range, !status)", "end_slots(c, &rb->range, true)")],
