@@ -462,7 +462,7 @@ int output_commit(struct output *output, mode_t mode, bool sync)
 	if (((output->st.st_mode & 07777) != mode && fchmod(output->fd, mode)) ||
 	    (sync && fsync(output->fd)))
 		return errno;
-	/* Fail before the old file is lost. It costs new files time, and hardly any need it. */
+	/* Fail before the old file is lost. New files lose nothing, and save two calls. */
 	if (output->temporary || output->old.st_mode)
 		err = file_flush(output->fd);
 	if (!err)
