@@ -300,9 +300,10 @@ bool target_commit(struct target *target, const struct source *source, mode_t ma
 	mode = target->replaces ? keep_access(target) : new_mode(source, mask);
 	/* The list has changed the mode. */
 	err = target->replaces && fstat(target->fd, &target->output.st) ? errno : 0;
+	/* NFS and AFS rename an open file before another takes its name: there is none then. */
+	release_old(target);
 	if (!err)
 		err = output_commit(&target->output, mode, sync);
-	release_old(target);
 	if (err)
 		return complain("destination '%s': %s", target->path, strerror(err));
 	target->fd = -1;
