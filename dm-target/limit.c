@@ -365,12 +365,12 @@ static unsigned long give(struct rxcache *c, unsigned long nr, int nid, struct l
 		/* A drop may have removed blocks, too, after the claim. */
 		for (out = 0; out < claimed && rxc_limit_lent(c); out++) {
 			is_out = rxc_index_take_out(c->index, nid, &victims, pages);
+			cond_resched();
 			if (!is_out)
 				break;
 		}
 		end_claim_of_lent(c, claimed, out);
 		found += out;
-		cond_resched();
 	}
 	rxc_stat_add(c->stats, RXC_GIVEN, found);
 	return found;

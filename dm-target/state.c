@@ -377,8 +377,8 @@ static bool evict_one(struct rxc_index *index, int nid, struct rxc_victims *vict
 	} while (steps);
 	/* Another task may have gone on from here, and may have found a block: then this is < 0. */
 	searched = hand - READ_ONCE(index->round);
-	/* Without a block of one node, there may be others. */
-	if (nid == NUMA_NO_NODE && searched >= (long)round)
+	/* Without a block of one node, there may be others. Only misses rest. */
+	if (!pages && nid == NUMA_NO_NODE && searched >= (long)round)
 		WRITE_ONCE(index->no_room_until, jiffies + NO_ROOM_TIME);
 	return false;
 }

@@ -1061,14 +1061,19 @@ static void take_out_does_not_rest(struct kunit *test)
 {
 	struct cache *c = make_cache(test, 64, 1);
 	struct rxc_victims victims = {};
+	unsigned long now = jiffies;
 	LIST_HEAD(pages);
 
 	fill(test, c, 7, 0x11);
-	WRITE_ONCE(c->index->no_room_until, jiffies + 60 * HZ);
+	WRITE_ONCE(c->index->no_room_until, now + 60 * HZ);
 	KUNIT_EXPECT_FALSE(test, rxc_index_make_room(c->index));
 	KUNIT_EXPECT_TRUE(test, rxc_index_take_out(c->index, NUMA_NO_NODE, &victims, &pages));
 	KUNIT_EXPECT_EQ(test, rxd_store_free_taken(&pages), 1);
 	KUNIT_EXPECT_FALSE(test, holds(c, 7));
+	/* Nor does a search by reclaim make misses rest. */
+	WRITE_ONCE(c->index->no_room_until, now);
+	KUNIT_EXPECT_FALSE(test, rxc_index_take_out(c->index, NUMA_NO_NODE, &victims, &pages));
+	KUNIT_EXPECT_EQ(test, c->index->no_room_until, now);
 }
 
 /* A large cache with one block, in a set that the second search reaches. */
