@@ -5,7 +5,15 @@
  * Pages are charged before they enter a store. So that processors which fill the holes of one disk
  * do not all write to one counter, a processor charges up to RXD_STOCK pages in advance, and takes
  * later ones from this stock. The limit stays exact: near it, nobody takes a stock, and a write
- * fails only after all stocks were returned.
+ * fails only after all stocks were returned. Without a stock, pages are charged and enter the store
+ * under a lock there. So whoever finds no room sees the page that took it:
+ *
+ *	writer 1			writer 2, to the same page
+ *
+ *	charges the last page
+ *	adds the page to the store
+ *					finds no room
+ *					finds the page
  */
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
@@ -139,19 +147,29 @@ EXPORT_SYMBOL_NS_GPL(rxd_store_excess, RXD_NS);
 bool rxd_store_return_stocks(struct rxd_store *store, unsigned long nr)
 {
 	unsigned long flags;
+	bool has_room;
 
 	spin_lock_irqsave(&store->charge_lock, flags);
 	return_stocks(store);
+	has_room = rxd_store_has_room(store, nr);
 	spin_unlock_irqrestore(&store->charge_lock, flags);
-	return rxd_store_has_room(store, nr);
+	return has_room;
 }
 
-/* Return: true if the stocks of all processors cannot reach the limit, beside @nr more pages. */
-static bool is_far_from_limit(const struct rxd_store *store, unsigned int nr)
+/**
+ * rxd_store_is_near_limit - check whether the stocks of all processors may reach the limit
+ * @store: the store
+ * @nr: number of pages to be charged beside them
+ *
+ * This is a hint, unless the caller holds charge_lock.
+ *
+ * Return: true if so.
+ */
+bool rxd_store_is_near_limit(const struct rxd_store *store, unsigned int nr)
 {
 	unsigned long used = atomic_long_read(&store->used), limit = READ_ONCE(store->limit);
 
-	return used < limit && limit - used >= nr + (unsigned long)RXD_STOCK * num_possible_cpus();
+	return used >= limit || limit - used < nr + (unsigned long)RXD_STOCK * num_possible_cpus();
 }
 
 /**
@@ -179,18 +197,15 @@ unsigned int rxd_store_charge(struct rxd_store *store, unsigned int nr)
  * The lock makes the limit exact: a task that finds no room has seen all stocks, and no task takes
  * a stock by a limit that is not in force any more.
  */
-static unsigned int charge_locked(struct rxd_store *store, unsigned int nr, atomic_t *stock)
+static unsigned int charge_and_stock(struct rxd_store *store, unsigned int nr, atomic_t *stock)
 {
-	unsigned int charged, more = 0;
+	unsigned int charged = 0;
 	unsigned long flags;
 
 	spin_lock_irqsave(&store->charge_lock, flags);
 	/* Only this function adds to a stock. */
-	if (is_far_from_limit(store, nr))
-		more = RXD_STOCK - atomic_read(stock);
-	charged = rxd_store_charge(store, nr + more);
-	if (!charged && return_stocks(store))
-		charged = rxd_store_charge(store, nr);
+	if (!rxd_store_is_near_limit(store, nr))
+		charged = rxd_store_charge(store, nr + RXD_STOCK - atomic_read(stock));
 	if (charged > nr) {
 		WRITE_ONCE(store->has_stock, true);
 		atomic_add(charged - nr, stock);
@@ -205,22 +220,39 @@ static unsigned int charge_locked(struct rxd_store *store, unsigned int nr, atom
  * @store: the store, which is not that of a cache
  * @nr: number of pages, greater than 0
  *
- * Return: number of pages that were charged; fewer than @nr at the limit.
+ * Return: number of pages that were charged; 0 near the limit: see rxd_store_charge_near().
  */
 unsigned int rxd_store_charge_stocked(struct rxd_store *store, unsigned int nr)
 {
 	/* It does no harm to go on with this stock on another processor. */
 	atomic_t *stock = raw_cpu_ptr(store->stock);
 	int left = atomic_read(stock);
-	unsigned int charged = 0;
 
 	while (left >= (int)nr) {
 		if (atomic_try_cmpxchg(stock, &left, left - nr))
 			return nr;
 	}
-	if (nr >= RXD_STOCK || !is_far_from_limit(store, nr))
+	if (rxd_store_is_near_limit(store, nr))
+		return 0;
+	return nr < RXD_STOCK ? charge_and_stock(store, nr, stock) : rxd_store_charge(store, nr);
+}
+
+/**
+ * rxd_store_charge_near - charge pages of a disk near its limit
+ * @store: the store; the caller holds charge_lock until the pages have entered it
+ * @nr: number of pages
+ *
+ * Return: number of pages that were charged; fewer than @nr at the limit.
+ */
+unsigned int rxd_store_charge_near(struct rxd_store *store, unsigned int nr)
+{
+	unsigned int charged;
+
+	lockdep_assert_held(&store->charge_lock);
+	charged = rxd_store_charge(store, nr);
+	if (!charged && return_stocks(store))
 		charged = rxd_store_charge(store, nr);
-	return charged ?: charge_locked(store, nr, stock);
+	return charged;
 }
 
 /**

@@ -310,6 +310,29 @@ static unsigned int insert_pages(struct rxd_leaf *leaf, unsigned long pgno,
 }
 
 /*
+ * Charge @nr pages and insert them into the leaf that was got for them, near the limit.
+ *
+ * Return: number of pages that were charged; fewer than @nr at the limit.
+ */
+static noinline unsigned int insert_near_limit(struct rxd_store *store, struct rxd_leaf *leaf,
+					       unsigned long pgno, const struct rxd_write *write,
+					       unsigned int nr, unsigned int offset,
+					       unsigned int len)
+{
+	unsigned int charged, entered;
+	unsigned long flags;
+
+	spin_lock_irqsave(&store->charge_lock, flags);
+	/* The irqs are off for a few pages only. */
+	charged = rxd_store_charge_near(store, min_t(unsigned int, nr, RXD_BATCH_PAGES));
+	entered = insert_pages(leaf, pgno, write, charged, offset, len);
+	rxd_store_uncharge(store, charged - entered);
+	spin_unlock_irqrestore(&store->charge_lock, flags);
+	rxd_leaf_put(store, leaf, pgno, nr - entered);
+	return charged;
+}
+
+/*
  * Length of the hole at @pgno in pages: at most @max, within one leaf, and no more than
  * one allocation provides. It is 1 if a racing writer has filled the hole.
  */
@@ -335,7 +358,7 @@ static unsigned int write_hole(struct rxd_store *store, u64 pos, const void *src
 			       unsigned int len, unsigned int nr, struct rxd_write *write)
 {
 	unsigned long pgno = pos >> PAGE_SHIFT;
-	unsigned int entered, wanted;
+	unsigned int offset = offset_in_page(pos), charged, entered, wanted;
 	struct rxd_leaf *leaf;
 
 	write->limited = !rxd_store_may_charge(store);
@@ -351,26 +374,29 @@ static unsigned int write_hole(struct rxd_store *store, u64 pos, const void *src
 	nr = min(nr, write->nr - write->taken);
 	if (!nr)
 		return 0;
-	nr = rxd_store_charge_stocked(store, nr);
-	/* Another writer may have got the last page: memory is not short. */
-	write->limited = !nr;
-	if (!nr)
-		return 0;
+	/* No more can enter at once. */
+	if (nr > RXD_BATCH_PAGES && rxd_store_is_near_limit(store, nr))
+		nr = RXD_BATCH_PAGES;
 	leaf = rxd_leaf_get(store, pgno, nr, write->gfp);
-	if (!leaf) {
-		rxd_store_uncharge(store, nr);
+	if (!leaf)
 		return 0;
-	}
 	len = bytes_of_run(pos, len, nr);
-	fill_pages(write, nr, offset_in_page(pos), src, len);
-	entered = insert_pages(leaf, pgno, write, nr, offset_in_page(pos), src ? len : 0);
-	write->taken += nr;
-	/* A racing writer may have filled a part of the hole. */
-	if (unlikely(entered < nr)) {
-		rxd_leaf_put(store, leaf, pgno, nr - entered);
-		rxd_store_uncharge(store, nr - entered);
+	fill_pages(write, nr, offset, src, len);
+	charged = rxd_store_charge_stocked(store, nr);
+	if (likely(charged)) {
+		entered = insert_pages(leaf, pgno, write, charged, offset, src ? len : 0);
+		/* A racing writer may have filled a part of the hole. */
+		if (unlikely(entered < nr)) {
+			rxd_store_uncharge(store, charged - entered);
+			rxd_leaf_put(store, leaf, pgno, nr - entered);
+		}
+	} else {
+		charged = insert_near_limit(store, leaf, pgno, write, nr, offset, src ? len : 0);
 	}
-	return len;
+	write->taken += charged;
+	/* Another writer may have got the last page: memory is not short. */
+	write->limited = !charged;
+	return charged ? bytes_of_run(pos, len, charged) : 0;
 }
 
 /* Fill a page with @len bytes of @src, or zeros if it is NULL, and with @old elsewhere. */

@@ -166,6 +166,8 @@ static inline long rxd_node_state(const struct pglist_data *node, enum node_stat
 
 unsigned int rxd_store_charge(struct rxd_store *store, unsigned int nr);
 unsigned int rxd_store_charge_stocked(struct rxd_store *store, unsigned int nr);
+unsigned int rxd_store_charge_near(struct rxd_store *store, unsigned int nr);
+bool rxd_store_is_near_limit(const struct rxd_store *store, unsigned int nr);
 void rxd_store_uncharge(struct rxd_store *store, unsigned long nr);
 void rxd_store_discharge(struct rxd_store *store, unsigned long nr);
 bool rxd_store_return_stocks(struct rxd_store *store, unsigned long nr);

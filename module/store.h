@@ -133,8 +133,8 @@ struct rxd_store_node {
  * @lent_from: pages beyond this number are lent, see lend.c; ULONG_MAX: none is
  * @max_used: the largest number of pages that was recorded: when pages left or counters were read
  * @on_node: the pages on each node
- * @charge_lock: serialises changing @limit and @max_used, and all changes of @stock but taking from
- *	it
+ * @charge_lock: serialises changing @limit and @max_used, all changes of @stock but taking from it,
+ *	and charges near the limit, until the pages have entered
  * @has_stock: a processor may have a stock
  * @leaves: number of leaves
  *
@@ -169,7 +169,7 @@ struct rxd_store {
 	unsigned long lent_from;
 	unsigned long max_used;
 	struct rxd_store_node *on_node;
-	/* changing @limit, @max_used, and @stock but for taking from it */
+	/* changing @limit, @max_used, and @stock but for taking from it; charges near @limit */
 	spinlock_t charge_lock ____cacheline_aligned_in_smp;
 	bool has_stock;
 	atomic_long_t leaves;

@@ -614,6 +614,89 @@ static void race_own_words(struct kunit *test)
 }
 
 /*
+ * In each round, all writers write to all pages, each to a sector of its own, and the limit is what
+ * these pages need. So nobody finds no room, whoever adds the pages.
+ */
+#define LAST_PAGES	3
+#define LAST_WRITERS	3
+#define LAST_ROUNDS	100
+#define LAST_ROUNDS_MIN	3
+
+struct last_race {
+	struct rxd_store *store;
+	atomic_t writers;
+	atomic_t arrived;
+	atomic_t nospc;
+	unsigned int round;
+};
+
+static int last_pages_writer(void *arg)
+{
+	struct last_race *race = arg;
+	unsigned int me = atomic_inc_return(&race->writers), round, i;
+	u64 out[64];
+
+	while (!kthread_should_stop()) {
+		/* Pairs with the release by the test. */
+		round = smp_load_acquire(&race->round);
+		for (i = 0; i < ARRAY_SIZE(out); i++)
+			out[i] = (u64)round << 8 | me;
+		for (i = 0; i < LAST_PAGES; i++) {
+			/* Two begin with the same page. */
+			if (rxd_store_write(race->store, pos_of((i + me / 2) % LAST_PAGES) +
+					    me * sizeof(out), out, sizeof(out), RXD_GFP))
+				atomic_inc(&race->nospc);
+		}
+		/* Pairs with the acquire by the test. */
+		atomic_inc_return_release(&race->arrived);
+		while (!kthread_should_stop() && READ_ONCE(race->round) == round)
+			usleep_range(20, 50);
+	}
+	return 0;
+}
+
+static void let_others_write(void)
+{
+	usleep_range(50, 100);
+}
+
+static void race_for_the_last_pages(struct kunit *test)
+{
+	unsigned long end = jiffies + 60 * HZ;
+	struct last_race race = {};
+	struct crew crew = {};
+	unsigned int i, me;
+	u64 word;
+
+	race.store = make_store(test, LAST_PAGES);
+	rxd_store_set_limit(race.store, LAST_PAGES);
+	test_memory.at_leaf = let_others_write;
+	for (i = 0; i < LAST_WRITERS; i++)
+		crew_add(test, &crew, last_pages_writer, &race);
+	while (race.round < LAST_ROUNDS && time_before(jiffies, end)) {
+		if (atomic_read_acquire(&race.arrived) < LAST_WRITERS) {
+			usleep_range(20, 50);
+			continue;
+		}
+		for (i = 0; i < LAST_PAGES; i++) {
+			for (me = 1; me <= LAST_WRITERS; me++) {
+				rxd_store_read(race.store, pos_of(i) + me * 512, &word, 8);
+				KUNIT_EXPECT_EQ(test, word, (u64)race.round << 8 | me);
+			}
+		}
+		KUNIT_EXPECT_EQ(test, used(race.store), LAST_PAGES);
+		KUNIT_EXPECT_EQ(test, rxd_store_free_range(race.store, 0, LAST_PAGES), LAST_PAGES);
+		atomic_set(&race.arrived, 0);
+		/* Pairs with the acquire by the writers. */
+		smp_store_release(&race.round, race.round + 1);
+	}
+	crew_run(&crew, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&race.nospc), 0);
+	KUNIT_EXPECT_GE(test, race.round, LAST_ROUNDS_MIN);
+	KUNIT_EXPECT_EQ(test, max_used(race.store), LAST_PAGES);
+}
+
+/*
  * The directory is so long that it is copied in parts. Meanwhile, leaves are added
  * both before and after the position of the copy.
  */
@@ -858,6 +941,7 @@ static struct kunit_case race_cases[] = {
 			      { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE_SLOW(race_detect_zeroes),
 	KUNIT_CASE_SLOW(race_own_words),
+	KUNIT_CASE_SLOW(race_for_the_last_pages),
 	{}
 };
 

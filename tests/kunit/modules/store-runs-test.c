@@ -582,6 +582,38 @@ static void limit_within_a_write(struct kunit *test)
 	expect_written(test, store, 2 * PER_LEAF);
 }
 
+/* How many pages others add while a leaf is allocated for a large piece. */
+#define OTHERS_PAGES	100
+
+static struct rxd_store *shared_limit;
+
+static void write_to_next_leaf(void)
+{
+	const u64 word = 0x2222222222222222;
+	unsigned long i;
+
+	test_memory.at_leaf = NULL;
+	for (i = 0; i < OTHERS_PAGES; i++)
+		WARN_ON(rxd_store_write(shared_limit, pos_of(PER_LEAF + i), &word, sizeof(word),
+					RXD_GFP));
+}
+
+/* A write that is far from the limit when it takes memory is near it when the pages enter. */
+static void limit_comes_near_in_a_write(struct kunit *test)
+{
+	const unsigned int order = *(const unsigned int *)test->param_value;
+	unsigned long limit = PER_LEAF + OTHERS_PAGES + 8;
+
+	shared_limit = make_large_store(test, NR_PAGES, order);
+	rxd_store_set_limit(shared_limit, limit);
+	test_memory.at_leaf = write_to_next_leaf;
+	KUNIT_EXPECT_EQ(test, write_pattern(test, shared_limit, 0, BYTES_LEAF, 0), 0);
+	KUNIT_EXPECT_NULL(test, test_memory.at_leaf);
+	KUNIT_EXPECT_TRUE(test, reads_pattern(test, shared_limit, 0, BYTES_LEAF, 0));
+	expect_pages(test, shared_limit, PER_LEAF + OTHERS_PAGES);
+	KUNIT_EXPECT_LE(test, max_used(shared_limit), limit);
+}
+
 static void no_page_within_a_write(struct kunit *test)
 {
 	const unsigned int order = *(const unsigned int *)test->param_value;
@@ -840,6 +872,7 @@ static struct kunit_case runs_cases[] = {
 	KUNIT_CASE(alloc_run_short_of_pieces),
 	KUNIT_CASE(alloc_run_without_memory),
 	KUNIT_CASE_PARAM(limit_within_a_write, order_gen_params),
+	KUNIT_CASE_PARAM(limit_comes_near_in_a_write, order_gen_params),
 	KUNIT_CASE_PARAM(no_page_within_a_write, order_gen_params),
 	KUNIT_CASE_PARAM(no_leaf_within_a_write, order_gen_params),
 	KUNIT_CASE_PARAM(write_fails_at_each_allocation, order_gen_params),

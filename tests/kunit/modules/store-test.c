@@ -1116,6 +1116,31 @@ static void fill_beside_the_last_write(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, word, 0x2222222222222222);
 }
 
+static void write_at_leaf(void)
+{
+	test_memory.at_leaf = NULL;
+	write_what_is_filled();
+}
+
+/* Two writes to one page need the last page within the limit once. Both find room. */
+static void write_beside_the_last_write(struct kunit *test)
+{
+	const u64 first = 0x1111111111111111;
+	u64 word;
+
+	filled = make_store(test, 4);
+	rxd_store_set_limit(filled, 1);
+	test_memory.at_leaf = write_at_leaf;
+	KUNIT_EXPECT_EQ(test, rxd_store_write(filled, 0, &first, sizeof(first), RXD_GFP), 0);
+	KUNIT_EXPECT_NULL(test, test_memory.at_leaf);
+	KUNIT_EXPECT_EQ(test, used(filled), 1);
+	KUNIT_EXPECT_EQ(test, max_used(filled), 1);
+	rxd_store_read(filled, 0, &word, sizeof(word));
+	KUNIT_EXPECT_EQ(test, word, first);
+	rxd_store_read(filled, 512, &word, sizeof(word));
+	KUNIT_EXPECT_EQ(test, word, 0x2222222222222222);
+}
+
 static DECLARE_COMPLETION(may_free);
 
 /* Only a worker waits: it is what frees in the background. RCU calls this, too, and must not. */
@@ -1845,6 +1870,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(write_waits_for_background),
 	KUNIT_CASE(fill_beside_a_write),
 	KUNIT_CASE(fill_beside_the_last_write),
+	KUNIT_CASE(write_beside_the_last_write),
 	KUNIT_CASE(nobody_waits_for_background),
 	KUNIT_CASE(write_waits_for_writeback),
 	KUNIT_CASE(dirty_memory_refuses_writes),

@@ -34,6 +34,8 @@
  * @pages_left: number of pages that can be allocated, in pieces or one by one
  * @nr_refusals: number of requests to refuse first
  * @at_refusal: called when a request is refused, or NULL
+ * @at_grant: called when pages are granted, or NULL
+ * @at_leaf: called when a leaf is granted, or NULL
  * @at_free: called when a page or a leaf is freed, or NULL
  * @at_grace: called between the two passes that lift marks, or NULL
  * @at_resched: called where other tasks may run, or NULL
@@ -63,6 +65,7 @@ struct test_memory {
 	unsigned int nr_refusals;
 	void (*at_refusal)(void);
 	void (*at_grant)(void);
+	void (*at_leaf)(void);
 	void (*at_free)(struct page *page);
 	void (*at_grace)(void);
 	void (*at_resched)(void);

@@ -79,6 +79,8 @@ static struct page *test_alloc_leaf(int node, gfp_t gfp)
 	WRITE_ONCE(test_memory.leaf_gfp, gfp);
 	if (test_memory.no_leaf || (one_in && !get_random_u32_below(one_in)))
 		return NULL;
+	if (test_memory.at_leaf)
+		test_memory.at_leaf();
 	return count_pages_out(alloc_pages_node(NUMA_NO_NODE, gfp, 0), 0);
 }
 
