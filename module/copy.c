@@ -507,10 +507,11 @@ static unsigned int try_gap(struct rxd_store *store, u64 pos, const void *src,
 	gap = find_gap(store, pos >> PAGE_SHIFT, pages_spanned(pos, len));
 	write->shared = gap.shared;
 	write->replaces = unlikely(gap.last) && rxd_may_replace();
-	if (likely(!gap.shared))
-		done = write_hole(store, pos, src, len, gap.nr, write);
-	else if (unlikely(write->fills))
+	if (unlikely(write->fills ? gap.shared : !src && !gap.shared))
+		/* Others were first: to fill changes no page, and zeros need none. */
 		done = bytes_of_run(pos, len, gap.nr);
+	else if (likely(!gap.shared))
+		done = write_hole(store, pos, src, len, gap.nr, write);
 	else
 		done = write_shared(store, pos, src, len, &gap, write);
 	if (unlikely(!done))

@@ -1274,6 +1274,39 @@ static struct {
 	struct rxd_store *other;
 } filled;
 
+static void free_and_limit(void)
+{
+	test_memory.at_slab = NULL;
+	rxd_store_free_range(filled.clone, 5, 1);
+	rxd_store_set_limit(filled.clone, 0);
+	rxd_store_clear(filled.other);
+}
+
+/* The page whose part is to be zeroed is freed while the copy of it waits for memory. */
+static void zero_beside_a_discard(struct kunit *test)
+{
+	struct rxd_write write;
+	unsigned long before;
+
+	filled.store = make_golden(test);
+	filled.clone = share(test, filled.store);
+	fill(test, filled.clone, 0, 1, 0x33);
+	filled.other = make_golden(test);
+	before = used(filled.clone);
+	rxd_store_drain();
+	test_memory.at_slab = free_and_limit;
+	test_memory.nr_refusals = 1;
+	rxd_write_begin(&write, 512, RXD_GFP);
+	KUNIT_EXPECT_EQ(test, rxd_store_zero(filled.clone, pos_of(5), 512, &write), 0);
+	rxd_write_end(&write);
+	KUNIT_EXPECT_NULL(test, test_memory.at_slab);
+	KUNIT_EXPECT_TRUE(test, page_is(filled.clone, 5, 0));
+	KUNIT_EXPECT_TRUE(test, is_golden(filled.store));
+	KUNIT_EXPECT_EQ(test, used(filled.clone), before - 1);
+	expect_nothing_left(test,
+			    (struct rxd_store *[]){ filled.store, filled.clone, filled.other }, 3);
+}
+
 static void write_and_share(void)
 {
 	const u64 word = 0x2222222222222222;
@@ -1777,6 +1810,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(expendable_is_given_up),
 	KUNIT_CASE(removal_is_seen_late),
 	KUNIT_CASE(clear_is_seen_late),
+	KUNIT_CASE(zero_beside_a_discard),
 	KUNIT_CASE(fill_beside_a_clone),
 	KUNIT_CASE(copy_of_leaf_is_awaited),
 	KUNIT_CASE(copy_does_not_end_other_waits),
