@@ -14,8 +14,10 @@ from rxdlib.configuration import Configuration
 from rxdlib.control import CREATE_ELASTIC, RESIZE_OVERCOMMIT
 from rxdlib.direct import BLOCK, MIB, SECTOR, stamp
 from rxdlib.lab import DISK, RamDisk, state
+from rxdlib.memory import shrink_all
 from rxdlib.old_target import old_module
 from rxdlib.outcome import ok, refused
+from rxdlib.stacks import wait_for
 
 SIZE = 16 * MIB
 RAM = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -166,16 +168,20 @@ def test_cache_becomes_elastic(lab):
 def test_shown(elastic):
     name, ramdisk = elastic
     direct.write(DISK, 0, stamp(0, SIZE))
-    direct.read(f"/dev/mapper/{name}", 0, SIZE)
+
+    def is_lent():
+        direct.read(f"/dev/mapper/{name}", 0, SIZE)
+        return ramdisk.query().mem_used > 4 * MIB
+
+    # The limit follows what is used a moment later.
+    wait_for(is_lent, "lent memory")
     lent = ramdisk.query().mem_used // 4096 - 1024
-    assert lent > 0
     status = status_of(name)
     assert (status["min_size"], status["lent"], status["given_back"]) == (4 * MIB, lent, 0)
     assert 0 < status["taken"] <= lent
-    with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
-        file.write("2")
+    wait_for(lambda: shrink_all() and status_of(name)["given_back"] > 0, "memory given back")
     status = status_of(name)
-    assert status["given_back"] > 0 and status["lent"] < lent
+    assert status["lent"] < lent
     info = json.loads(ok("info", name, "--json"))["info"][0]
     keys = "min_size", "lent", "given_back", "taken"
     assert [info[key] for key in keys] == [status[key] for key in keys]
@@ -204,8 +210,7 @@ def test_rates_shown(elastic):
             if all(found.values()):
                 break
             direct.read(f"/dev/mapper/{name}", 0, SIZE)
-            with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
-                file.write("2")
+            shrink_all()
         top.terminate()
     assert all(found.values()), found
 
