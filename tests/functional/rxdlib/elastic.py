@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 from .command import ENVIRONMENT, run
 from .direct import BLOCK, GIB, MIB, SECTOR, Direct
@@ -50,6 +51,7 @@ sys.stdin.read()
 TELLING = re.compile(r"oom|[Oo]ut of memory|[Kk]illed|allocation failure|Mem-Info|free:|swap|"
                      r"rxd|rxcache|device-mapper|stall|blocked")
 SHOWN = 60
+PATIENCE = 60
 RECLAIM = re.compile(r"(oom_kill|allocstall|pageoutrun|pgscan|pgsteal|kswapd|pswp|workingset|"
                      r"slabs_scanned|drop_)")
 
@@ -105,8 +107,14 @@ def read(cache, size, start=0):
 
 
 def fill(cache):
-    """Read as much as there is memory; returns what the cache uses then."""
-    read(cache, all_memory())
+    """Read as much as there is memory; returns what the cache uses then.
+
+    The cache grows by some MiB at a time. On a fast machine, it needs more than one pass.
+    """
+    end, before = time.monotonic() + PATIENCE, -MIB
+    while used(cache) >= before + MIB and time.monotonic() < end:
+        before = used(cache)
+        read(cache, all_memory())
     return used(cache)
 
 
