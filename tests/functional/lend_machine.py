@@ -22,8 +22,8 @@ from rxdlib import direct, dm
 from rxdlib.command import ENVIRONMENT, run
 from rxdlib.direct import BLOCK, GIB, MIB, SECTOR, Direct, stamp
 from rxdlib.elastic import (MIN, all_memory, changes, counters, elastic_cache, explained, fill,
-                            given_back, headroom, hit_ratio, hog, hole, read, report, stream, used,
-                            values)
+                            given_back, headroom, hit_ratio, hog, hole, read, report, settle,
+                            stream, used, values)
 from rxdlib.lab import DISK, LONG, WRITES, Cache
 from rxdlib.memory import meminfo, on_cpu_lists, resident, vmstat, watermarks
 from rxdlib.outcome import ok
@@ -292,7 +292,7 @@ def test_idle_machine_sleeps(lab, elastic):
     trace = lab.mount("none", "-t", "tracefs")
     event = Path(trace, "events/workqueue/workqueue_execute_start/enable")
     # What the end of the fill has left to do.
-    time.sleep(2)
+    settle(elastic)
     before, given = used(elastic), given_back(elastic)
     event.write_text("1", encoding="ascii")
     try:
@@ -594,6 +594,7 @@ def test_large_pieces_take_little(elastic):
 def test_reload_keeps_all(elastic):
     """The new table allocates an index, in large pieces. Memory for it is free."""
     fill(elastic)
+    settle(elastic)
     before = used(elastic)
     dm.replace(elastic.name, dm.table(elastic.name))
     time.sleep(1)

@@ -118,6 +118,15 @@ def fill(cache):
     return used(cache)
 
 
+def settle(cache):
+    """Wait until the cache has neither taken nor given back memory for two seconds."""
+    end, last = time.monotonic() + PATIENCE, None
+    while (now := (used(cache), given_back(cache))) != last:
+        assert time.monotonic() < end, now
+        last = now
+        time.sleep(2)
+
+
 def hit_ratio(before, after):
     """The hits among the blocks that were read between two looks at the status."""
     found = after.since(before)
