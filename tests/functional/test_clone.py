@@ -26,6 +26,7 @@ from rxdlib.memory import missing, spare
 from rxdlib.outcome import ok, refused
 from rxdlib.sampled import long, sampled
 from rxdlib.stacks import wait_for
+from rxdlib.traced import held_at, let_go
 from test_clone_in_use import give_up
 
 PARAMETERS, MEMORY, DEVICE, BUSY = 1, 3, 4, 5
@@ -355,6 +356,13 @@ def traced(tmp_path, inject, *args):
         stderr=subprocess.PIPE)
 
 
+def last_of(tmp_path, ioctl, *command):
+    """Run rxadm; return which of its ioctls is the last one of a kind."""
+    run("strace", "-f", "-o", tmp_path / "whole", "-e", "trace=ioctl", program("rxadm"), *command)
+    calls = [line for line in (tmp_path / "whole").read_text().splitlines() if "ioctl(" in line]
+    return [number for number, line in enumerate(calls, 1) if ioctl in line][-1]
+
+
 def child_of(parent):
     for path in glob.glob("/proc/[0-9]*/stat"):
         with contextlib.suppress(OSError), open(path, encoding="ascii", errors="replace") as file:
@@ -416,9 +424,7 @@ def test_a_signal_while_data_is_discarded(lab, tmp_path, name, options, ioctl):
     without = glob.glob("/run/rxadm/disk-*")
     ok("save", target.path, tmp_path / "image")
     command = [name, "--force", target.path, *options]
-    run("strace", "-f", "-o", tmp_path / "whole", "-e", "trace=ioctl", program("rxadm"), *command)
-    calls = [line for line in (tmp_path / "whole").read_text().splitlines() if "ioctl(" in line]
-    number = [number for number, line in enumerate(calls, 1) if ioctl in line][-1]
+    number = last_of(tmp_path, ioctl, *command)
 
     ok("save", target.path, tmp_path / "image")
     record, = set(glob.glob("/run/rxadm/disk-*")) - set(without)
@@ -757,18 +763,14 @@ def test_limit_of_a_clone(lab):
 @pytest.mark.one_kernel
 def test_written_before_it_is_reset(lab, tmp_path):
     """The driver compares, and rxadm looks at the disk again."""
-    source, other = filled(lab), filled(lab, data=MIB)
-    ok("save", other.path, tmp_path / "image")
-    process = traced(tmp_path, "inject=ioctl:delay_enter=500ms", "reset", "rxd1", "--to", "rxd0")
-    with process:
-        end = time.monotonic() + 120
-        while "0xb7, 0x7," not in (tmp_path / "log").read_text() \
-                if (tmp_path / "log").exists() else True:
-            assert process.poll() is None and time.monotonic() < end
-            time.sleep(0.02)
-        process.send_signal(signal.SIGSTOP)
+    source, other, first = filled(lab), filled(lab, data=MIB), filled(lab, data=MIB)
+    for disk in other, first:
+        ok("save", disk.path, f"{tmp_path}/{disk.name}")
+    number = last_of(tmp_path, "0xb7, 0x7,", "reset", first.path, "--to", "rxd0")
+    with held_at(tmp_path / "log", "ioctl", "reset", other.path, "--to", "rxd0",
+                 number=number) as process:
         direct.write(other.path, 4 * MIB, stamp(5))
-        process.send_signal(signal.SIGCONT)
+        let_go(process)
         output, errors = process.communicate(timeout=300)
     assert (process.returncode, output) == (BUSY, "") and "was not saved" in errors, errors
     assert direct.read(other.path, 4 * MIB, BLOCK) == stamp(5)

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import threading
-import time
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +19,7 @@ from rxdlib.control import (CREATE_DETECT_ZEROES, CREATE_RESERVE, STATE_DETECT_Z
 from rxdlib.direct import KIB, MIB, Direct, stamp
 from rxdlib.outcome import ok, refused
 from rxdlib.sampled import long
+from rxdlib.traced import held_at, let_go
 
 PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
 KEY = "a key\n"
@@ -374,18 +375,17 @@ def is_read(index):
 
 @contextlib.contextmanager
 def slow_save(source, path):
-    """A save that waits before it syncs the image. It has read 1 MiB of its clone by now."""
-    command = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fsync", "-e",
-               "inject=fsync:delay_enter=3000000:when=1",
-               program("rxadm"), "save", source.path, path, "--no-freeze", "--progress", "none"]
-    environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
+    """A save that is held before it syncs the image, until let_go() or the end of the block.
+
+    It has read 1 MiB of its clone by then.
+    """
     before = disks()
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        end = time.monotonic() + PATIENCE
-        while not any(is_read(index) for index in disks() if index not in before):
-            assert process.poll() is None and time.monotonic() < end
-            time.sleep(0.02)
+    with held_at(Path(f"{path}.log"), "fsync", "save", source.path, path, "--no-freeze",
+                 "--progress", "none") as process:
+        assert any(is_read(index) for index in disks() if index not in before)
         yield process
+        if process.poll() is None:
+            let_go(process)
         process.communicate(timeout=PATIENCE)
 
 
@@ -410,9 +410,13 @@ def test_newer_state_wins(lab, path):
     direct.write(source.path, 0, stamp(1, MIB))
     with Direct(source.path) as device, slow_save(source, path) as save:
         device.write(0, stamp(2, MIB))
-        result = rxadm("save", source.path, path, "--no-freeze", check=True)
-        assert "waiting for process" in result.stderr
-        assert save.wait(timeout=PATIENCE) == 0
+        with subprocess.Popen([program("rxadm"), "save", source.path, path, "--no-freeze"],
+                              env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as second:
+            told = second.stderr.readline()
+            let_go(save)
+            assert save.wait(timeout=PATIENCE) == 0
+            second.communicate(timeout=PATIENCE)
+        assert second.returncode == 0 and "waiting for process" in told, told
     ok("remove", source.path)
     loaded = lab.adopt_ramdisk(int(ok("load", path).strip()[len("/dev/rxd"):]))
     assert direct.read(loaded.path, 0, MIB) == stamp(2, MIB)
@@ -444,6 +448,7 @@ def test_clone_that_is_open(lab, path):
     direct.write(source.path, 0, stamp(1, MIB))
     with Direct(source.path), slow_save(source, path) as save:
         with Direct(f"/dev/rxd{max(disks())}", os.O_RDONLY):
+            let_go(save)
             save.wait(timeout=PATIENCE)
             assert save.returncode == BUSY and "cannot be removed" in save.stderr.read()
         assert len(disks()) == 2 and not is_clean_up_done()

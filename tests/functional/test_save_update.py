@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """rxadm save --update: only changes are written, and the image is whole at every moment."""
 
-import contextlib
 import fcntl
 import hashlib
 import json
@@ -21,7 +20,7 @@ from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.outcome import ok, refused
 from rxdlib.sampled import long, sampled
 from rxdlib.stacks import wait_for
-from rxdlib.traced import let_go, status
+from rxdlib.traced import TRACED, held_at, let_go, status
 
 PARAMETERS, PERMISSION, MEMORY, DEVICE, BUSY = 1, 2, 3, 4, 5
 SIZE = 16 * MIB
@@ -29,8 +28,6 @@ GIB = 1024 * MIB
 TIB = 1024 * GIB
 SAVED = re.compile(r"rxadm: save: (\S+): (\S+ ?\S*) of (\S+ ?\S*) (changed|hold data), saved to "
                    r"'([^']+)' as generation (\d+)\n")
-# LeakSanitizer cannot work beside strace.
-TRACED = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
 NOTHING = "nothing has changed since generation"
 
 
@@ -281,21 +278,10 @@ def test_locked_by_others(lab, source, path):
         assert loaded(lab, path) == content(source.path)
 
 
-@contextlib.contextmanager
 def held_update(tmp_path, source, path, call):
     """An update that is held as it begins its first system call of a kind."""
-    log = tmp_path / "log"
-    command = ["strace", "-D", "-f", "-o", log, "-e", f"trace={call}", "-e",
-               f"inject={call}:delay_enter=600s:when=1", program("rxadm"), "save", "--update",
-               source.path, path, "--progress", "none"]
-    with subprocess.Popen(command, env=TRACED, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            wait_for(lambda: log.exists() and f"{call}(" in log.read_text(), call)
-            yield process
-        finally:
-            if process.poll() is None:
-                let_go(process)
-                process.kill()
+    return held_at(tmp_path / "log", call, "save", "--update", source.path, path, "--progress",
+                   "none")
 
 
 @pytest.mark.one_kernel

@@ -9,13 +9,13 @@ import time
 import pytest
 
 from rxdlib import direct
-from rxdlib.command import ENVIRONMENT, program, run, rxadm
+from rxdlib.command import program, run, rxadm
 from rxdlib.control import CREATE_RESERVE, RESIZE_FORCE
 from rxdlib.direct import KIB, MIB, stamp
 from rxdlib.lab import DISK, state
 from rxdlib.outcome import ok
 from rxdlib.sampled import long
-from rxdlib.traced import let_go
+from rxdlib.traced import TRACED, held_at, let_go
 
 BUSY = 5
 COMMANDS = pytest.mark.parametrize("command", ["remove", "clear"])
@@ -190,17 +190,12 @@ def test_image_that_was_replaced_at_once(lab, tmp_path):
     direct.write(ramdisk.path, 0, stamp(1))
     image, second = tmp_path / "image", tmp_path / "second"
     ok("save", other.path, second)
-    environment = {**ENVIRONMENT,
-                   "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
-    command = ["strace", "-f", "-o", "/dev/null", "-e", "inject=fsync:delay_exit=3000000",
-               program("rxadm"), "save", ramdisk.path, image, "--progress", "none"]
-    with subprocess.Popen([str(word) for word in command], env=environment) as process:
-        # Then its folder is synced.
-        end = time.monotonic() + 60
-        while not image.exists():
-            assert process.poll() is None and time.monotonic() < end
-            time.sleep(0.02)
+    # When the image has its name, its folder is synced.
+    with held_at(tmp_path / "log", "fsync", "save", ramdisk.path, image, "--progress", "none",
+                 options=("-P", tmp_path)) as process:
+        assert image.exists()
         os.replace(second, image)
+        let_go(process)
         assert process.wait(60) == 0
     refused("remove", ramdisk.path)
 
@@ -223,10 +218,9 @@ def test_save_that_fails(lab, tmp_path, fault):
     """There is no image, or its completion could not be reported."""
     ramdisk = lab.ramdisk(16 * MIB)
     direct.write(ramdisk.path, 0, stamp(1, 16 * MIB))
-    environment = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
     result = run("strace", "-f", "-o", "/dev/null", "-e", f"inject={fault}", program("rxadm"),
                  "save", ramdisk.path, tmp_path / "image", "--progress", "none", check=False,
-                 environment=environment)
+                 environment=TRACED)
     assert result.returncode
     refused("remove", "rxd0")
 
@@ -282,23 +276,16 @@ def test_written_while_removal_waits(lab, tmp_path):
     direct.write(ramdisk.path, 0, stamp(1))
     ok("save", "rxd0", tmp_path / "image")
     trace = tmp_path / "trace"
-    strace = ["strace", "-o", trace, "-e", "trace=ioctl", "-P", "/dev/rxd-control"]
-    environment = {**ENVIRONMENT,
-                   "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
-    run(*strace, program("rxadm"), "remove", "rxd0", "--dry-run", environment=environment)
+    options = "-P", "/dev/rxd-control"
+    strace = ["strace", "-o", trace, "-e", "trace=ioctl", *options]
+    run(*strace, program("rxadm"), "remove", "rxd0", "--dry-run", environment=TRACED)
     # A dry run first checks whether the module supports dry runs; both end with the removal.
     last = trace.read_text(encoding="ascii").count("ioctl(") - 1
     trace.unlink()
-    command = [*strace, "-e", f"inject=ioctl:error=EBUSY:delay_enter=2000000:when={last}",
-               program("rxadm"), "remove", "rxd0"]
-    with subprocess.Popen([str(word) for word in command], env=environment,
-                          stderr=subprocess.PIPE, text=True) as process:
-        # The removal begins after all earlier calls have ended.
-        end = time.monotonic() + 60
-        while not trace.exists() or trace.read_text(encoding="ascii").count(") = ") < last - 1:
-            assert process.poll() is None and time.monotonic() < end
-            time.sleep(0.02)
+    with held_at(trace, "ioctl", "remove", "rxd0", number=last, error="EBUSY",
+                 options=options) as process:
         direct.write(ramdisk.path, 0, stamp(2))
+        let_go(process)
         errors = process.communicate(timeout=60)[1]
     assert process.returncode == BUSY and "--force" in errors, errors
     assert direct.read(ramdisk.path, 0, len(stamp(2))) == stamp(2)
@@ -363,18 +350,8 @@ def test_shrunk_while_saved(lab, tmp_path):
     """Half of an image must not be of the disk before, and half of it after."""
     ramdisk = lab.ramdisk(16 * MIB)
     direct.write(ramdisk.path, 0, stamp(1, 16 * MIB))
-    trace = tmp_path / "trace"
-    command = ["strace", "-D", "-f", "-o", trace, "-e", "trace=pwrite64",
-               "-e", "inject=pwrite64:delay_enter=600s:when=1", program("rxadm"), "save",
-               "rxd0", tmp_path / "image", "--progress", "none"]
-    environment = {**ENVIRONMENT,
-                   "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
-    with subprocess.Popen([str(word) for word in command], env=environment,
-                          stderr=subprocess.PIPE, text=True) as process:
-        end = time.monotonic() + 60
-        while not trace.exists() or "pwrite64(" not in trace.read_text(encoding="ascii"):
-            assert process.poll() is None and time.monotonic() < end
-            time.sleep(0.02)
+    with held_at(tmp_path / "trace", "pwrite64", "save", "rxd0", tmp_path / "image", "--progress",
+                 "none") as process:
         # The writer waits, and the reader has read as far ahead as it does.
         time.sleep(0.5)
         ramdisk.resize(4 * MIB, RESIZE_FORCE)

@@ -5,8 +5,13 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 import time
 
+from .command import ENVIRONMENT, program
+
+# LeakSanitizer cannot work beside strace.
+TRACED = {**ENVIRONMENT, "ASAN_OPTIONS": f"{ENVIRONMENT['ASAN_OPTIONS']}:detect_leaks=0"}
 SECONDS = 60
 
 
@@ -71,3 +76,25 @@ def let_go(process):
     tracer = status(process)[2]
     if tracer:
         os.kill(tracer, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def held_at(log, call, *args, number=1, error=None, options=()):
+    """Run rxadm, and hold it until let_go() as it begins a system call: the first one of a kind,
+    or another number. If it gets an error instead, it is held as that is returned."""
+    where = f"error={error}:delay_exit" if error else "delay_enter"
+    command = ["strace", "-D", "-f", "-o", log, "-e", f"trace={call}", *options, "-e",
+               f"inject={call}:{where}=600s:when={number}", program("rxadm"), *args]
+    sign, count = ("(INJECTED)", 1) if error else (f"{call}(", number)
+    with subprocess.Popen([str(word) for word in command], env=TRACED, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            end = time.monotonic() + SECONDS
+            while not log.exists() or log.read_text().count(sign) < count:
+                assert process.poll() is None and time.monotonic() < end, call
+                time.sleep(0.02)
+            yield process
+        finally:
+            if process.poll() is None:
+                let_go(process)
+                process.kill()
