@@ -21,6 +21,7 @@ from rxdlib import direct
 from rxdlib.command import ENVIRONMENT, as_nobody, program, run
 from rxdlib.direct import BLOCK, GIB, KIB, MIB, Direct, stamp
 from rxdlib.lab import DISK, LONG, state
+from rxdlib.moments import Moments, rounds
 from rxdlib.sampled import long
 
 KILLS = 30 if LONG else 6
@@ -699,15 +700,13 @@ def interrupt(folder, size, sig):
     options = ["-s", "never", "-c", "sha512", "-b", "64K"]
     begin = time.monotonic()
     ok(*options, source, copy)
-    longest = (time.monotonic() - begin) * 1.1
-    chance = random.Random(sig)
+    moments = Moments(sig, time.monotonic() - begin)
     found = {True: 0, False: 0}
-    for _ in range(KILLS):
+    for _ in rounds(KILLS, lambda: found[False]):
         write_file(copy, 4, [(0, b"old\n")])
         with subprocess.Popen([program("rxcp"), *options, source, copy], env=ENVIRONMENT,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            time.sleep(chance.uniform(0, longest))
-            process.send_signal(sig)
+            moments.interrupt(process, sig)
             code = process.wait()
         assert code in (0, -sig)
         is_new = os.path.getsize(copy) != 4

@@ -19,6 +19,7 @@ from rxdlib.control import (CREATE_DETECT_ZEROES, CREATE_OVERCOMMIT, CREATE_RESE
                             Control)
 from rxdlib.direct import BLOCK, KIB, MIB, Direct, stamp
 from rxdlib.lab import LONG, RamDisk, state
+from rxdlib.moments import Moments, rounds
 from rxdlib.outcome import ok, refused
 from rxdlib.sampled import long, sampled
 
@@ -444,11 +445,10 @@ def running(*args):
             process.kill()
 
 
-def interrupted(sig, chance, longest, *args):
+def interrupted(sig, moments, *args):
     """Run rxadm and send it a signal at some moment; return its exit code."""
     with running(*args) as process:
-        time.sleep(chance.uniform(0, longest))
-        process.send_signal(sig)
+        moments.interrupt(process, sig)
         process.communicate()
         return process.returncode
 
@@ -470,13 +470,12 @@ def test_save_interrupted(lab, path, sig):
     old, new = bytes(32 * MIB), noise(20 * MIB) + bytes(12 * MIB)
     empty = file_bytes(path)
     fill(ramdisk.path, [(0, new[:20 * MIB])])
-    longest = how_long("save", ramdisk.path, path + "2") * 1.2
+    moments = Moments(sig, how_long("save", ramdisk.path, path + "2"))
     os.unlink(path + "2")
-    chance = random.Random(sig)
     found = {True: 0, False: 0}
-    for _ in range(KILLS):
+    for _ in rounds(KILLS, lambda: found[False]):
         write_file(path, empty)
-        code = interrupted(sig, chance, longest, "save", ramdisk.path, path)
+        code = interrupted(sig, moments, "save", ramdisk.path, path)
         assert code in (0, -sig)
         assert os.listdir(os.path.dirname(path)) == ["image"]
         assert file_bytes(switch) == b"0\n"
@@ -524,11 +523,10 @@ def test_load_interrupted(lab, path, sig):
     ramdisk.remove()
     begin = time.monotonic()
     load(lab, path).remove()
-    longest = (time.monotonic() - begin) * 1.1
-    chance = random.Random(sig)
+    moments = Moments(sig, time.monotonic() - begin)
     undone = 0
-    for _ in range(KILLS):
-        code = interrupted(sig, chance, longest, "load", path)
+    for _ in rounds(KILLS, lambda: undone):
+        code = interrupted(sig, moments, "load", path)
         if load_was_undone(sig, code):
             undone += 1
             continue
@@ -545,11 +543,10 @@ def test_load_into_interrupted(lab, path):
     fill(ramdisk.path, [(0, data)])
     ok("save", ramdisk.path, path)
     ramdisk.clear()
-    longest = how_long("load", path, "--into", ramdisk.path)
-    chance = random.Random(7)
+    moments = Moments(7, how_long("load", path, "--into", ramdisk.path))
     for _ in range(KILLS):
         ramdisk.clear()
-        interrupted(signal.SIGKILL, chance, longest, "load", path, "--into", ramdisk.path)
+        interrupted(signal.SIGKILL, moments, "load", path, "--into", ramdisk.path)
         # Until then, no other process can have it.
         end = time.monotonic() + 60
         while ramdisk.query().state & STATE_OPEN:

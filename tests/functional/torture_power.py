@@ -354,7 +354,8 @@ class Killer:
     def ok(self, *args):
         begin = time.monotonic()
         self.config.ok(*args)
-        self.times[args] = max(self.times.get(args, 0), time.monotonic() - begin)
+        took = time.monotonic() - begin
+        self.times[args] = min(self.times.get(args, took), took)
 
     def start_and_kill(self, *args):
         process = self.config.start(*args)
