@@ -22,6 +22,7 @@ from rxdlib.lab import LONG, RamDisk, state
 from rxdlib.moments import Moments, rounds
 from rxdlib.outcome import ok, refused
 from rxdlib.sampled import long, sampled
+from rxdlib.traced import status
 
 pytestmark = pytest.mark.one_kernel
 
@@ -700,6 +701,19 @@ def read_by(process):
         return int(re.search(r"^rchar: (\d+)$", file.read(), re.MULTILINE)[1])
 
 
+def is_stopped_after(process, size):
+    """Stop a process that has read so much. Return whether it was stopped before it ended."""
+    end = time.monotonic() + 60
+    while process.poll() is None and read_by(process) < size:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    process.send_signal(signal.SIGSTOP)
+    while process.poll() is None and status(process)[0] != "T":
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return process.returncode is None
+
+
 @pytest.mark.parametrize("statistics", ["1", "0"])
 def test_written_meanwhile(lab, path, statistics):
     """Processes that opened the disk before the claim, or without one, are detected."""
@@ -708,15 +722,18 @@ def test_written_meanwhile(lab, path, statistics):
     switch = f"/sys/block/{ramdisk.name}/queue/iostats"
     with open(switch, "w", encoding="ascii") as file:
         file.write(statistics)
-    with running("save", ramdisk.path, path, "--compress=zstd:12") as process:
-        end = time.monotonic() + 60
-        # It reads the write counters before it begins to read.
-        while read_by(process) < 4 * MIB:
-            assert process.poll() is None and time.monotonic() < end
-            time.sleep(0.01)
-        direct.write(ramdisk.path, 63 * MIB, stamp(1))
-        assert process.poll() is None
-        _, errors = process.communicate()
+    in_time, end = False, time.monotonic() + 60
+    while not in_time:
+        assert time.monotonic() < end
+        if os.path.exists(path):
+            os.unlink(path)
+        with running("save", ramdisk.path, path, "--compress=zstd:12") as process:
+            # It reads the write counters before it begins to read.
+            in_time = is_stopped_after(process, 4 * MIB) and read_by(process) < 40 * MIB
+            if in_time:
+                direct.write(ramdisk.path, 63 * MIB, stamp(1))
+            process.send_signal(signal.SIGCONT)
+            _, errors = process.communicate()
     assert process.returncode == BUSY and b"another process wrote" in errors
     with open(switch, encoding="ascii") as file:
         assert file.read().strip() == statistics
