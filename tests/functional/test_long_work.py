@@ -20,6 +20,7 @@ from rxdlib.control import CREATE_RESERVE, RESIZE_FORCE, Control
 from rxdlib.direct import BLOCK, MIB, Direct, stamp
 from rxdlib.lab import RamDisk
 from rxdlib.memory import meminfo, missing, spare
+from rxdlib.starved import busy_cpu, starve
 
 # The largest size without overcommit, beside some small disks.
 SIZE = meminfo()["MemTotal"] * 55 // 100 // MIB * MIB
@@ -27,6 +28,7 @@ IDENTITY = uuid.UUID("5bd4d7fb-9c5a-4b5c-8d7e-0123456789ab").bytes
 INDEX = 9
 ENOUGH = 10         # rounds of others, during which an operation is held up
 HELD = 2, 20        # for how many seconds at least and at most
+PATIENCE = 60
 
 
 class Others:
@@ -79,9 +81,8 @@ class Others:
 def held_up(others):
     """The next ioctl gets a hundredth of a CPU, until the others have done enough."""
     cpus, ioctl = os.sched_getaffinity(0), fcntl.ioctl
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
-        timer = threading.Timer(HELD[1], busy.kill)
-        enough = least = 0
+    with busy_cpu(HELD[1]) as busy:
+        begun, enough, least = False, 0, 0
 
         def after_round():
             if others.rounds >= enough and time.monotonic() >= least:
@@ -92,22 +93,19 @@ def held_up(others):
                 busy.kill()
 
         def slow_ioctl(*args):
-            nonlocal enough, least
-            if threading.current_thread() is threading.main_thread() and timer.ident is None:
+            nonlocal begun, enough, least
+            if threading.current_thread() is threading.main_thread() and not begun:
+                begun = True
                 enough, least = others.rounds + ENOUGH, time.monotonic() + HELD[0]
                 others.after_round = after_round
-                timer.start()
-                os.sched_setaffinity(0, {max(cpus)})
-                os.setpriority(os.PRIO_PROCESS, 0, 19)
+                starve()
             return ioctl(*args)
 
-        os.sched_setaffinity(busy.pid, {max(cpus)})
         try:
             with mock.patch("fcntl.ioctl", slow_ioctl):
                 yield
         finally:
             busy.kill()
-            timer.cancel()
             os.setpriority(os.PRIO_PROCESS, 0, 0)
             os.sched_setaffinity(0, cpus)
 
@@ -193,29 +191,40 @@ def until_idle(function, *args):
                 raise
 with Control() as control:
     print(flush=True)
+    sys.stdin.readline()
     {action}
     print("done", flush=True)
 """
 
 
 class Child:
-    """Another process that calls an ioctl which takes long."""
+    """Another process that calls an ioctl which takes long, because it is starved until done()."""
 
     def __init__(self, action):
-        text = CREATE.format(folder=os.path.dirname(__file__), action=action)
-        self.process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE,
-                                        text=True)
-        self.process.stdout.readline()
+        self.text = CREATE.format(folder=os.path.dirname(__file__), action=action)
+        self.stack = contextlib.ExitStack()
+        self.process = self.busy = None
 
     def __enter__(self):
+        self.busy = self.stack.enter_context(busy_cpu(PATIENCE))
+        self.process = self.stack.enter_context(subprocess.Popen(
+            [sys.executable, "-c", self.text], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True))
+        self.process.stdout.readline()
+        starve(self.process.pid, 15)
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
         return self
 
     def __exit__(self, *_):
+        self.busy.kill()
         self.process.kill()
         self.process.communicate()
+        self.stack.close()
 
     def done(self):
         """Wait for its end; return whether the ioctl was completed."""
+        self.busy.kill()
         return self.process.communicate(timeout=300)[0] == "done\n"
 
 
