@@ -3,6 +3,7 @@
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import pty
@@ -26,6 +27,7 @@ from rxdlib.sampled import long, sampled
 pytestmark = pytest.mark.one_kernel
 KEYS = {"time", "name", "kind", "read_hit_percent", "read_iops", "write_iops", "read_mbps",
         "write_mbps", "latency_us", "lent_mb", "given_back_mbps", "taken_mbps"}
+PATIENCE = 60   # seconds
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
 
@@ -50,31 +52,51 @@ def reading(path, size=64 * KIB):
         thread.join()
 
 
-def looks(*args):
-    result = rxadm("top", "--json", *args)
-    assert (result.returncode, result.stderr) == (0, "")
-    return [{row["name"]: row for row in json.loads(line)["top"]}
-            for line in result.stdout.splitlines()]
+def lines_beside(count, delay, *args):
+    """The lines of three looks; with each, the rate at which a reader has read since the last one.
+
+    It is 0 if the reader was held up, or this process, so that the line says nothing about it.
+    """
+    command = [program("rxadm"), "top", "-d", str(delay), "-n", "3", *args]
+    with subprocess.Popen(command, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
+        begin, before = time.monotonic(), count[0]
+        for line in process.stdout:
+            now, number = time.monotonic(), count[0]
+            is_in_time = delay / 2 < now - begin < delay * 2
+            yield line.rstrip("\n"), (number - before) / (now - begin) if is_in_time else 0
+            begin, before = now, number
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
+def beside_reader(path, size, delay, *args):
+    """Runs of top while a device is read, until three lines can be judged; as lines_beside()."""
+    found, end = [], time.monotonic() + PATIENCE
+    with reading(path, size) as count:
+        while sum(rate > 0 for run in found for _, rate in run) < 3:
+            assert time.monotonic() < end
+            found.append(list(lines_beside(count, delay, *args)))
+    return found
 
 
 def test_json(lab):
     cache = lab.cache(4 * MIB, cache_size=4 * MIB)
     idle = lab.ramdisk(4 * MIB)
     direct.read(cache.path, 0, 64 * KIB)
-    with reading(cache.path) as count:
-        begin, before = time.monotonic(), count[0]
-        found = looks("-d", "1", "-n", "3")
-        rate = (count[0] - before) / (time.monotonic() - begin)
-    assert len(found) == 3
-    for look in found:
+    found = beside_reader(cache.path, 64 * KIB, 1, "--json")
+    assert {len(run) for run in found} == {3}
+    for line, rate in itertools.chain(*found):
+        look = {row["name"]: row for row in json.loads(line)["top"]}
         assert set(look) == {cache.name, cache.ramdisk.name, idle.name}
         assert all(set(row) == KEYS for row in look.values())
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", look[cache.name]["time"])
         busy = look[cache.name]
-        assert busy["kind"] == "cache" and busy["read_hit_percent"] == 100
-        assert rate / 3 < busy["read_iops"] < rate * 3
+        assert busy["kind"] == "cache" and busy["write_iops"] == 0
         assert busy["read_mbps"] == pytest.approx(busy["read_iops"] * 0.065536, rel=0.01, abs=0.1)
-        assert busy["write_iops"] == 0 and busy["latency_us"] is not None
+        if rate:
+            assert busy["read_hit_percent"] == 100 and busy["latency_us"] is not None
+            assert rate / 3 < busy["read_iops"] < rate * 3
         quiet = look[idle.name]
         assert quiet["kind"] == "ramdisk" and quiet["read_iops"] == 0
         assert quiet["latency_us"] is None and quiet["read_hit_percent"] is None
@@ -102,20 +124,21 @@ def test_plain_lines(lab, kind):
     device = lab.cache(4 * MIB, cache_size=4 * MIB) if kind == "cache" else lab.ramdisk(4 * MIB)
     if kind == "ramdisk":
         lab.ramdisk(4 * MIB)
-    with reading(device.path, BLOCK):
-        result = rxadm("top", "-d", "0.5", "-n", "3")
-    assert (result.returncode, result.stderr) == (0, "")
-    heading, *lines = result.stdout.splitlines()
-    assert heading.split()[:3] == ["TIME", "NAME", "KIND"] and len(lines) == 6
     names = ["rxd0", "rxd1"] if kind == "ramdisk" else [device.name, "rxd0"]
-    rows = [cells(heading, line) for line in lines]
-    assert [row["NAME"] for row in rows] == names * 3
-    for busy, idle in zip(rows[::2], rows[1::2]):
-        assert (busy["KIND"], idle["KIND"]) == (kind, "ramdisk")
-        assert float(busy["READ_IOPS"]) > 0 and busy["LATENCY_US"]
-        assert bool(busy["READ_HIT_PERCENT"]) == (kind == "cache")
-        assert not idle["READ_HIT_PERCENT"]
-    assert "\x1b" not in result.stdout
+    for (heading, first), *lines in beside_reader(device.path, BLOCK, 0.5):
+        assert heading.split()[:3] == ["TIME", "NAME", "KIND"] and len(lines) == 6
+        rows = [cells(heading, line) for line, _ in lines]
+        assert [row["NAME"] for row in rows] == names * 3
+        rates = [rate for _, rate in lines[::2]]
+        # The first line may come at once after the heading.
+        rates[0] = max(rates[0], first)
+        for busy, idle, rate in zip(rows[::2], rows[1::2], rates):
+            assert (busy["KIND"], idle["KIND"]) == (kind, "ramdisk")
+            if rate:
+                assert float(busy["READ_IOPS"]) > 0 and busy["LATENCY_US"]
+                assert bool(busy["READ_HIT_PERCENT"]) == (kind == "cache")
+            assert not idle["READ_HIT_PERCENT"]
+        assert not any("\x1b" in line for line, _ in lines)
 
 
 def test_plain_lines_of_new_devices(lab):
