@@ -116,6 +116,7 @@ def test_moment(lab, cloner):
         held = []
         for _ in range(20 * TIMES):
             writer.go_on(1)
+            other.go_on(1)
             clone, result = cloner(source, flags=CLONE_NO_FREEZE)
             numbers = [number_at(clone.path, place) for place in places]
             assert numbers == sorted(numbers, reverse=True)
@@ -123,7 +124,6 @@ def test_moment(lab, cloner):
             assert result.held_ns > 0 and result.frozen_ns == 0
             held.append(result.held_ns)
             clone.remove()
-        assert other.number > 10
     assert writer.error is None and other.error is None
     assert [number_at(source.path, place) for place in places] == [writer.number] * len(places)
 
@@ -132,20 +132,22 @@ def test_reads_and_writes_verified(lab, cloner):
     """fio verifies the source while it is cloned, and what it has not changed is in each clone."""
     source = lab.ramdisk(32 * MIB)
     direct.write(source.path, 31 * MIB, stamp(31, MIB))
-    with subprocess.Popen(
-            ["fio", "--name=verify", f"--filename={source.path}", "--ioengine=libaio",
-             "--direct=1", "--iodepth=8", "--size=12M", f"--io_size={16 * TIMES}M",
-             "--rw=randwrite", "--bsrange=4k-128k", "--verify=crc32c", "--verify_fatal=1"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as fio:
-        made = []
-        while fio.poll() is None and len(made) < 200:
-            made.append(cloner(source, flags=CLONE_NO_FREEZE)[0])
-            if len(made) % 8 == 0:
-                for clone in made[-8:-1]:
-                    clone.remove()
-        output, _ = fio.communicate(timeout=600)
-    assert fio.returncode == 0, output
-    assert len(made) > 8
+    made, end = [], time.monotonic() + 120
+    # fio may be faster than some clones.
+    while len(made) <= 8:
+        assert time.monotonic() < end
+        with subprocess.Popen(
+                ["fio", "--name=verify", f"--filename={source.path}", "--ioengine=libaio",
+                 "--direct=1", "--iodepth=8", "--size=12M", f"--io_size={16 * TIMES}M",
+                 "--rw=randwrite", "--bsrange=4k-128k", "--verify=crc32c", "--verify_fatal=1"],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as fio:
+            while fio.poll() is None and len(made) < 200:
+                made.append(cloner(source, flags=CLONE_NO_FREEZE)[0])
+                if len(made) % 8 == 0:
+                    for clone in made[-8:-1]:
+                        clone.remove()
+            output, _ = fio.communicate(timeout=600)
+        assert fio.returncode == 0, output
     for clone in made[7::8]:
         assert direct.read(clone.path, 31 * MIB, MIB) == stamp(31, MIB)
 
