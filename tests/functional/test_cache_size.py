@@ -395,6 +395,8 @@ def test_under_fio(lab, pattern):
     largest, last = 0, 8 * MIB
     with subprocess.Popen(command, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT) as fio:
+        # The first of the sizes leaves all of this.
+        wait_for(lambda: used(cache) > 2 * MIB)
         for _ in range(rounds):
             size = chance.choice([0, *range(MIB, 8 * MIB, 256 * 1024)])
             before = used(cache)
