@@ -378,8 +378,8 @@ def test_meanwhile(tmp_path):
             pass
     assert (tmp_path / "log").read_text() == "stopped\n"
     with pytest.raises(BenchError, match="sh: exited too early, with exit code 3"):
-        with command.meanwhile("sh", "-c", "exit 3"):
-            command.run("sleep", "0.5")
+        with command.meanwhile("sh", "-c", "exit 3") as process:
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
 
 def test_its_table():
