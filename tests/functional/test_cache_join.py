@@ -5,6 +5,7 @@ import os
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -95,7 +96,6 @@ class Held:
         self.data = prepare(size)
         self.name, self.origin = lab.linear(size)
         self.cache = lab.cache(size, origin=self.origin, block_size=MIB)
-        self.before = bytes_read(self.origin)
 
     def read(self, offset, length=128 * KIB):
         return direct.read(self.cache.path, offset, length)
@@ -109,19 +109,22 @@ def wait_for_misses(cache, number):
 
 
 def test_each_reader_gets_what_he_asked_for(lab):
-    held = Held(lab)
-    blocked(held.name)
+    data = prepare(4 * MIB)
     wishes = [(number * 100 * KIB, (5 * number + 1) * 4 * KIB) for number in range(8)] + \
              [(512, 512), (MIB - 512, 512), (MIB - 64 * KIB, 128 * KIB)]
-    resume = threading.Timer(1, run, ["dmsetup", "resume", held.name])
-    resume.start()
-    seen = in_threads([lambda wish=wish: held.read(*wish) for wish in wishes])
-    resume.join()
-    for (offset, length), result in zip(wishes, seen):
-        assert result == held.data[offset:offset + length], (offset, length)
-    assert held.cache.status().fills == 2
-    # A reader that arrives when a fill has its slot, but is not in the list yet, cannot join it.
-    assert 2 * MIB <= bytes_read(held.origin) - held.before <= 2.2 * MIB
+    with ThreadPoolExecutor(len(wishes)) as pool, lab.held(4 * MIB, reads=True) as origin:
+        cache = lab.cache(4 * MIB, origin=origin.path, block_size=MIB)
+        before = bytes_read(origin.path)
+        seen = [pool.submit(direct.read, cache.path, *wishes[0])]
+        # A reader that arrives when a fill has its slot, but is not in the list yet, cannot join.
+        origin.wait_for(1)
+        seen += [pool.submit(direct.read, cache.path, *wish) for wish in wishes[1:]]
+        wait_for_misses(cache, len(wishes) + 1)
+        origin.release()
+        for (offset, length), result in zip(wishes, seen):
+            assert result.result() == data[offset:offset + length], (offset, length)
+    assert cache.status().fills == 2
+    assert bytes_read(origin.path) - before == 2 * MIB
 
 
 def test_failing_fill(lab):
