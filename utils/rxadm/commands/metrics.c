@@ -391,8 +391,6 @@ static enum exit_code run_stats(int argc, char **argv)
 
 	ret = privilege_check();
 	if (!ret)
-		ret = lock_take();
-	if (!ret)
 		ret = dm_begin();
 	if (ret)
 		return ret;
