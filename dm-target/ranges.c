@@ -3,8 +3,9 @@
  * Ranges of blocks with a write in flight that bypasses the cache.
  *
  * A range within a region of the origin is in the list of a shard, which is selected by the
- * number of the region. Longer ranges, of which there are few, are in a separate list. Both
- * lists for a block are usually empty, and then the check takes no lock.
+ * number of the region. Longer ranges, such as large discards, are in a separate list, whose
+ * lock all blocks that enter meanwhile take. Both lists for a block are usually empty, and then
+ * the check takes no lock.
  */
 #include <linux/errno.h>
 #include <linux/hash.h>

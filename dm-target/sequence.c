@@ -3,9 +3,10 @@
  * Detection of long sequential streams.
  *
  * Streams are recorded by the region that they have reached, in lists with a lock each, so
- * that every processor finds them. Misses and writes are recorded there. A hit takes no lock,
- * and writes to no cache line that hits on other processors read. It is recorded by its
- * processor, and sequential hits become a stream after a part of the cut-off.
+ * that every processor finds them. Misses and writes are recorded there, and hits that belong
+ * to a stream. Any other hit takes no lock, and writes to no cache line that hits on other
+ * processors read. It is recorded by its processor, and sequential hits become a stream after a
+ * part of the cut-off.
  */
 #include <linux/bitmap.h>
 #include <linux/bits.h>
