@@ -243,7 +243,7 @@ cross:
 torture:
 	tests/run torture-$(or $(KERNEL),7.2) long-$(or $(KERNEL),7.2) sanitize \
 		crash-6.1 crash-6.12 lend-6.1 lend-6.12 \
-		$(if $(filter-out 7.2,$(KERNEL)),functional-$(KERNEL)) \
+		$(addprefix functional-,$(filter-out 7.2,$(or $(KERNEL),6.1 6.12))) \
 		stock memcheck kcsan states cma \
 		$(foreach stage,machines small small-512 small-2048 lend-1024 lend-nodes numa \
 			movable movable-512 $(if $(filter 6.1,$(KERNEL)),,lazy),\
