@@ -38,7 +38,7 @@ static const char usage[] =
 	" -g, --progress                    show a progress bar even without a terminal\n"
 	" -v, --verbose                     print a summary of bytes and times at the end\n"
 	" -b, --buffer-size SIZE            bytes, or a number with suffix K or M (default:\n"
-	"                                   128K from file to file, otherwise 1M)\n"
+	"                                   1M; 128K from file to file without -c and -y)\n"
 	" -c, --checksum ALGORITHM          print a checksum of the written data: md5, sha256,\n"
 	"                                   ...\n"
 	" -y, --sync                        write the file to the disk before it gets its name\n"
