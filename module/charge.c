@@ -197,7 +197,8 @@ unsigned int rxd_store_charge(struct rxd_store *store, unsigned int nr)
  * The lock makes the limit exact: a task that finds no room has seen all stocks, and no task takes
  * a stock by a limit that is not in force any more.
  */
-static unsigned int charge_and_stock(struct rxd_store *store, unsigned int nr, atomic_t *stock)
+static noinline unsigned int charge_and_stock(struct rxd_store *store, unsigned int nr,
+					      atomic_t *stock)
 {
 	unsigned int charged = 0;
 	unsigned long flags;
