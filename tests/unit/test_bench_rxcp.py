@@ -129,11 +129,16 @@ def test_interrupted(tmp_path, signum):
 def test_a_new_file_system(monkeypatch, tmp_path):
     """It has room for the files, and is unmounted, also after an error."""
     ran = []
+
+    def run(argv, **_):
+        ran.append(argv)
+        return subprocess.CompletedProcess(argv, 0, stdout="/dev/loop9\n")
     monkeypatch.setattr(bench, "IMAGES", str(tmp_path))
-    monkeypatch.setattr(bench.subprocess, "run", lambda argv, check: ran.append(argv))
+    monkeypatch.setattr(bench.subprocess, "run", run)
     options = bench.argparse.Namespace(size=256 << 20, large=None)
     monkeypatch.setattr(bench, "measure", lambda folder, *_: (yield 1 / int(folder == "x")))
     with pytest.raises(ZeroDivisionError):
         list(bench.measure_in("xfs", options, "rxcp"))
-    assert [argv[0] for argv in ran] == ["mkfs.xfs", "mount", "umount"]
-    assert ran[1][-1] == ran[2][-1] and not os.listdir(tmp_path)
+    assert [argv[0] for argv in ran] == ["losetup", "mkfs.xfs", "mount", "umount", "losetup"]
+    assert [argv[-1] for argv in ran[1:]] == ["/dev/loop9", *[ran[2][-1]] * 2, "/dev/loop9"]
+    assert not os.listdir(tmp_path)
