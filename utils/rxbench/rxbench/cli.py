@@ -61,17 +61,20 @@ def _add_workload(commands, workload):
                                  description=workload.EXPLANATION,
                                  formatter_class=argparse.RawDescriptionHelpFormatter)
     workload.add_arguments(parser)
-    parser.add_argument("--repeats", metavar="N", type=_count(getattr(workload, "LEAST", 1)),
-                        help="repeat all measurements N times (default: "
-                             f"{getattr(workload, 'REPEATS', 3)})")
+    least = getattr(workload, "LEAST", 1)
+    parser.add_argument("--repeats", metavar="N", type=_count(least),
+                        help="repeat all measurements N times"
+                             + (f", at least {least}" if least > 1 else "")
+                             + f" (default: {getattr(workload, 'REPEATS', 3)})")
     parser.add_argument("--most-repeats", metavar="N", type=_count(1),
                         help="repeat measurements with a large variation up to N times (default: "
                              "twice --repeats)")
     parser.add_argument("--destroy", metavar="DEVICE", action="append", default=[],
-                        help="allow writing to this device, whatever it contains; may be repeated")
+                        help=f"allow writing to this {getattr(workload, 'DESTROYED', 'device')}, "
+                             "whatever it contains; may be repeated")
     parser.add_argument("-o", "--output", metavar="DIRECTORY",
-                        help="directory for report.json and report.html (default: "
-                             f"rxbench-{workload.NAME}-DATE-TIME)")
+                        help="directory for report.json and report.html; older ones are replaced "
+                             f"(default: rxbench-{workload.NAME}-DATE-TIME)")
     parser.add_argument("--no-html", action="store_true", help="write report.json only")
     parser.add_argument("-q", "--quiet", action="store_true", help="do not show the progress")
     parser.set_defaults(run=_measure, workload=workload)
@@ -91,7 +94,8 @@ def parser():
     shown.add_argument("--json", metavar="FILE",
                        help="write all reports to one file, which report can read")
     shown.add_argument("--markdown", action="store_true",
-                       help="print the tables as Markdown, with the commands that created them")
+                       help="print the tables as Markdown, with spreads, verdicts and the "
+                            "commands that created them")
     shown.add_argument("--merge", action="store_true",
                        help="make one report of all, which measured parts of one workload")
     shown.set_defaults(run=_report)
@@ -99,9 +103,8 @@ def parser():
     compared.add_argument("before", metavar="BEFORE.json")
     compared.add_argument("after", metavar="AFTER.json")
     compared.add_argument("--fail-if-worse", metavar="PERCENT", type=_percent,
-                          help=f"exit with status {WORSE} if anything has become worse by more "
-                               "than this percentage, or is missing from the second report; "
-                               f"with status {USAGE} if that is not certain")
+                          help=f"exit with {WORSE} if a result is worse by more than this, or "
+                               f"missing; with {USAGE} if uncertain, or AFTER is incomplete")
     compared.add_argument("--metric", metavar="NAME",
                           help="metric to compare, such as lat_mean_us (default: the first metric "
                                "of the reports)")

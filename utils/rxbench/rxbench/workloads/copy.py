@@ -55,7 +55,7 @@ def add_arguments(parser):
     parser.add_argument("target", nargs="?", metavar="TARGET",
                         help="place for the copies (default: the same place)")
     parser.add_argument("--size", metavar="SIZE", type=size_of("--size"), default=1 << 30,
-                        help="size of the file (default: 1g)")
+                        help="size of the file, a multiple of 8K (default: 1g)")
     parser.add_argument("--ways", metavar="NAME,...",
                         help="only these ways: " + ", ".join(way.name for way in copying.ways()))
     parser.add_argument("--jobs", metavar="N", type=int, default=1,

@@ -32,7 +32,8 @@ only and TPC-B; a tree of files read again after a backup has read everything (s
 the memory). Workloads on the same set that use the page cache, or bypass it, run one after the
 other in a way that is set up and warmed once. Workloads whose programs or modules are missing are
 left out, and a note names what is missing. The figures that decide are the disk reads of the
-working set, from the statistics of the kernel. The disk is --disk, or a file in --dir."""
+working set, from the statistics of the kernel. The disk is --disk, or a file in --dir. With the
+defaults, a run takes hours; rxbench(1) has a formula, and an example that takes less."""
 
 DISK_READS = Metric("disk_reads", "disk reads", "per 1,000", LOWER)
 SAVED = Metric("saved_percent", "saved", "%", HIGHER)
@@ -69,11 +70,14 @@ def add_arguments(parser):
     parser.add_argument("--seconds", metavar="S", type=int, default=20,
                         help="duration of each run of a workload (default: %(default)s)")
     parser.add_argument("--memory", metavar="SIZE", type=size_of("--memory"),
-                        help="amount that all sizes are derived from (default: the available "
-                             "memory)")
-    parser.add_argument("--disk", metavar="DEVICE", help="disk to use (default: file in --dir)")
+                        help="amount that all sizes are derived from, in whole MiB (default: the "
+                             "available memory)")
+    parser.add_argument("--disk", metavar="DEVICE",
+                        help="disk to use, empty or named by --destroy; its contents are lost "
+                             "(default: file in --dir)")
     parser.add_argument("--dir", metavar="DIRECTORY", default="/var/tmp",
-                        help="directory of that file (default: %(default)s)")
+                        help="directory of that file, which takes some eight times the memory by "
+                             "default (default: %(default)s)")
 
 
 def chosen(option, text, known):

@@ -45,7 +45,9 @@ def add_arguments(parser):
     parser.add_argument("--seconds", metavar="S", type=int, default=5,
                         help="duration of each measurement (default: %(default)s)")
     parser.add_argument("--jobs", metavar="NAME,...", help="only these jobs: " + ", ".join(NAMES))
-    parser.add_argument("--disk", metavar="DEVICE", help="disk to cache (default: file in --dir)")
+    parser.add_argument("--disk", metavar="DEVICE",
+                        help="disk to cache, empty or named by --destroy; its contents are lost "
+                             "(default: file in --dir)")
     parser.add_argument("--dir", metavar="DIRECTORY", default="/var/tmp",
                         help="directory of that file (default: %(default)s)")
 

@@ -20,9 +20,9 @@ EXPLANATION = """\
 Runs fio on one file: libaio, direct I/O, depth 32, blocks of 1M and 4K, each with sequential read,
 random read, sequential write and random write.
 --profile ramdisk (default) uses a file of 1 GiB on ext4. --profile cache uses a file of 32 MiB on
-ext2 and reads every block once before, so that a cache is warm. In RapidDisk's published benchmark,
-the disk has 10 GiB and its cache 1 GiB. The columns "page" have the figures of that web page:
-RapidDisk and a SATA disk, on a 3.1 GHz Xeon.
+ext2. With it, and on places cache:DEVICE, every block is read once before, so that a cache is warm.
+In RapidDisk's published benchmark, the disk has 10 GiB and its cache 1 GiB. The columns "page" have
+the figures of that web page: RapidDisk and a SATA disk, on a 3.1 GHz Xeon.
 --sweep measures random I/O instead, with all combinations of block size, depth and mix of reads and
 writes, and shows the latency over the requests per second.
 --steady, similar to SNIA's PTS, writes the file twice. Each measurement then consists of rounds of
@@ -61,8 +61,8 @@ def add_arguments(parser):
                         help="measure in rounds until the results are steady, on a file much "
                              "larger than the processor caches")
     parser.add_argument("--most-rounds", metavar="N",
-                        help="end a measurement of --steady after this many rounds (default: "
-                             f"{rounds.MOST})")
+                        help="end a measurement of --steady after this many rounds, "
+                             f"{rounds.WINDOW} to {MOST_ROUNDS} (default: {rounds.MOST})")
     sweep.add_arguments(parser)
 
 

@@ -19,8 +19,8 @@ The trace is csv (version,time,op,size,lbn, as in libCacheSim), lis (first_block
 number, as in the ARC traces), text of blkparse, or fio's iolog (2 or 3). It may be compressed with
 xz, gzip or zstd. Requests are direct and are replayed as fast as the device accepts them, with
 --depth in flight. Requests that are not whole sectors are extended. A cache:DEVICE is cold at the
-start of each repeat. The hit ratio is reported for rxcache and dm-cache. A device that is smaller
-than the trace is rejected, unless --fold wraps addresses around its end."""
+start of each repeat. The hit ratio is reported for rxcache and dm-cache. A directory is rejected,
+and so is a device that is smaller than the trace, unless --fold wraps addresses around its end."""
 
 HITS = Metric("hit_percent", "hit ratio", "%", "higher")
 PACE = 3000
@@ -34,7 +34,8 @@ def add_arguments(parser):
                         help="requests in flight (default: %(default)s)")
     parser.add_argument("--limit", metavar="N", type=int,
                         help="use only the first N requests (default: all)")
-    parser.add_argument("--reads-only", action="store_true", help="skip the writes")
+    parser.add_argument("--reads-only", action="store_true",
+                        help="skip the writes; devices may hold data then")
     parser.add_argument("--fold", action="store_true",
                         help="wrap addresses around the end of the device")
 

@@ -20,7 +20,7 @@ def add_arguments(parser):
     parser.add_argument("--sweep", action="store_true",
                         help="measure random I/O with all block sizes, depths and mixes instead")
     for name, values, text in (("blocks", "SIZE,...", "block sizes"),
-                               ("depths", "N,...", "queue depths"),
+                               ("depths", "N,...", f"queue depths, up to {MOST_DEPTH},"),
                                ("mixes", "PERCENT,...", "percentages of reads")):
         parser.add_argument(f"--{name}", metavar=values,
                             help=f"{text} of --sweep (default: {OPTIONS[name]})")

@@ -22,6 +22,7 @@ from ..vdbench.steps import steps as steps_of
 
 NAME = "run"
 REPEATS = 1
+DESTROYED = "device or file"
 SUMMARY = "run a vdbench parameter file with fio, and print vdbench's lines"
 EXPLANATION = """\
 Supported are sd= (lun, size, threads, openflags, hitarea, range), wd= (sd, rdpct, rhpct, whpct,
