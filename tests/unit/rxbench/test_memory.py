@@ -96,6 +96,19 @@ def test_minutes_of_each_work(monkeypatch):
     assert sorted(",".join(pieces).split(",")) == sorted(work.name for work in works.ALL)
 
 
+def test_hours_of_all(monkeypatch):
+    """The manual says how long everything takes."""
+    monkeypatch.setattr(nvme, "need_module", lambda _name: None)
+    monkeypatch.setattr(machine, "meminfo", lambda _key: 64 * GIB)
+    with open(os.path.join(TOP, "utils/rxbench/rxbench.1.scd"), encoding="utf-8") as file:
+        page = " ".join(file.read().split())
+    found = re.findall(r"([\d.]+) hours with (\d+) GiB", page)
+    assert len(found) == 3
+    for hours, gib in found:
+        plan = planned("--memory", f"{gib}g")
+        assert f"{plan.seconds() * plan.repeats / 3600:.1f}" == hours
+
+
 def test_only_some():
     plan = planned("--ways", "rxcache,pagecache", "--works", "zipf-direct", "--sets", "0.25",
                    "--seconds", "3", "--memory", "256m")
