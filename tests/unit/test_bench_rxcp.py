@@ -55,9 +55,18 @@ def test_small_files_by_file_system(monkeypatch, kind, least):
     assert bench.least_of_many("/somewhere") == least
 
 
-def test_holes_that_cp_shared():
-    assert bench.did_the_same({"cp": [(1, 1, 8)], "rxcp": [(1, 1, 16)]})
-    assert not bench.did_the_same({"cp": [(1, 1, 16384)], "rxcp": [(1, 1, 131072)]})
+def test_space():
+    assert bench.took_the_same({"cp": [(1, 1, 8)], "rxcp": [(1, 1, 16)]})
+    assert not bench.took_the_same({"cp": [(1, 1, 16384)], "rxcp": [(1, 1, 131072)]})
+
+
+def test_copies_that_take_more_space(monkeypatch, tmp_path):
+    """Where rxcp leaves holes, a larger copy is a failure."""
+    monkeypatch.setattr(bench, "timed",
+                        lambda argv, *_: (1, 1, 16384 if argv[0] == "cp" else 131072))
+    options = bench.argparse.Namespace(large=None, only="data", size=1 << 20, repeats=3)
+    assert [(row[-1], failed) for row, failed in bench.measure(str(tmp_path), "x", options, "rxcp")
+            ] == [("larger", True), ("larger", True), ("cp left holes", False)]
 
 
 def test_slower_tree():
