@@ -84,6 +84,15 @@ def test_shared_part_stays(rxcp, preload, files, shared, error):
     assert not files[1].exists()
 
 
+def test_names_do_not_control_the_terminal(rxcp, tmp_path):
+    source = tmp_path / "a\033[31mb\n"
+    source.write_text("data")
+    done = subprocess.run([rxcp, "-g", "-v", source, tmp_path / "c\td"], check=True,
+                          capture_output=True, text=True)
+    assert done.stdout.splitlines()[0] == f"{tmp_path}/a?[31mb? -> {tmp_path}/c?d"
+    assert f"{tmp_path}/a?[31mb?   0% [" in done.stderr
+
+
 @pytest.fixture
 def folders(tmp_path):
     """Sources, and where their copies go."""

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "copy/printable.h"
 
 static const char *command;
 static bool configured;
@@ -75,18 +76,13 @@ enum exit_code report(enum exit_code code, const char *format, ...)
 {
 	va_list args;
 	char *text;
-	char *c;
 
 	va_start(args, format);
 	if (vasprintf(&text, format, args) < 0)
 		end_without_memory();
 	va_end(args);
 
-	/* Replace control characters in text of the user, such as newlines and escapes. */
-	for (c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-
+	make_printable(text);
 	if (before)
 		before();
 	fflush(stdout);

@@ -3,10 +3,12 @@
  * Show the progress as a bar, or as JSON records for programs.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "printable.h"
 #include "progress.h"
 
 #define BAR_WIDTH	30
@@ -68,9 +70,12 @@ static void show_bar(struct progress *progress, uint64_t done, uint64_t copied)
 	unsigned long long seconds = (copy_clock_coarse() - progress->begin) / NSEC_PER_SEC;
 	double share = progress->total ? (double)done / progress->total : 1;
 	int filled = share * BAR_WIDTH;
+	char *what = strdup(progress->what);
 	double total, speed, now;
 	char units[3];
 
+	if (what)
+		make_printable(what);
 	if (filled > BAR_WIDTH)
 		filled = BAR_WIDTH;
 	now = human(done, &units[0]);
@@ -78,10 +83,11 @@ static void show_bar(struct progress *progress, uint64_t done, uint64_t copied)
 	speed = human(seconds ? copied / seconds : 0, &units[2]);
 	fprintf(stderr,
 		"\r%s %3d%% [%.*s%*s] %.1f%c of %.1f%c, %.1f%c/s, %llu:%02llu \033[K",
-		progress->what, (int)(share * 100), filled, "##############################",
+		what ? what : "", (int)(share * 100), filled, "##############################",
 		BAR_WIDTH - filled, "", now, units[0], total, units[1], speed, units[2],
 		seconds / 60, seconds % 60);
 	fflush(stderr);
+	free(what);
 	progress->shown = true;
 }
 

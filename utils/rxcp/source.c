@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../copy/file.h"
+#include "../copy/printable.h"
 #include "source.h"
 
 #define EXTENTS_AT_ONCE	4096
@@ -30,17 +31,14 @@ bool complain(const char *format, ...)
 {
 	char *text = NULL;
 	va_list args;
-	char *c;
 
 	va_start(args, format);
 	if (vasprintf(&text, format, args) < 0)
 		text = NULL;
 	va_end(args);
 
-	/* Names may contain newlines and escapes: replace them, to print one line. */
-	for (c = text; c && *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	if (text)
+		make_printable(text);
 	fflush(stdout);
 	fprintf(stderr, "rxcp: %s\n", text ? text : "out of memory");
 	free(text);

@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../copy/printable.h"
 #include "checksum.h"
 #include "share.h"
 #include "target.h"
@@ -377,8 +379,15 @@ static void summarize(const struct job *job)
 		{ "writer: put free buffer", times->put_free },
 	};
 	unsigned int i;
+	char *names;
 
-	printf("%s -> %s\n", job->source.path, job->target.path);
+	if (asprintf(&names, "%s -> %s", job->source.path, job->target.path) < 0) {
+		complain("out of memory");
+		return;
+	}
+	make_printable(names);
+	puts(names);
+	free(names);
 	for (i = 0; i < sizeof(bytes) / sizeof(*bytes); i++)
 		printf("%-24s %" PRIu64 "\n", bytes[i].name, bytes[i].value);
 	for (i = 0; i < sizeof(nanoseconds) / sizeof(*nanoseconds); i++) {
