@@ -164,6 +164,17 @@ def test_in_use(rxcp, tmp_path, list_of, text):
         assert int(json.loads(done.stdout.splitlines()[-1])["read_skipped"]) == skipped
 
 
+def test_unreadable(rxcp, tmp_path):
+    """A file without a size that cannot be read is not empty."""
+    copied = tmp_path / "copy"
+    copied.write_text("old")
+    done = subprocess.run([rxcp, "/proc/self/mem", copied], check=False, capture_output=True,
+                          text=True)
+    assert (done.returncode, done.stderr) == (
+        1, "rxcp: source '/proc/self/mem': Input/output error\n")
+    assert copied.read_text() == "old"
+
+
 @pytest.fixture(scope="module")
 def is_backing(tmp_path_factory):
     """A program that exits with 0 if the device of a node counts as in use."""

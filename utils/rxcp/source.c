@@ -89,9 +89,13 @@ static void try_map(struct source *source)
 /* Files of size 0 may still have data, as in /proc. */
 static bool check_size(struct source *source)
 {
+	ssize_t length;
 	char byte;
 
-	if (!source->size && read(source->fd, &byte, 1) > 0)
+	length = source->size ? 0 : read(source->fd, &byte, 1);
+	if (length < 0)
+		return complain("source '%s': %s", source->path, strerror(errno));
+	if (length)
 		return complain("source '%s': its size is unknown; use cp for such files",
 				source->path);
 	return true;
