@@ -548,6 +548,16 @@ def test_devices_that_cannot_be(lab, files, folder):
 
 
 @pytest.mark.one_kernel
+def test_no_medium(files):
+    """A drive without one opens, and is not an empty disk."""
+    run("modprobe", "loop")
+    drive = run("losetup", "--find").stdout.strip()
+    write_file(files[1], 4, [(0, b"old\n")])
+    refused(drive, files[1], names=(f"'{drive}'", "no medium"))
+    assert content(files[1]) == b"old\n"
+
+
+@pytest.mark.one_kernel
 def test_two_names_of_a_device(lab, folder):
     """It keeps the first copy."""
     disk, target = lab.ramdisk(MIB), os.path.join(folder, "to")

@@ -124,6 +124,9 @@ static bool look_at(struct source *source)
 			(uint64_t)source->st.st_blocks * STAT_BLOCK < source->size;
 		return check_size(source);
 	}
+	/* O_NONBLOCK opens a drive without medium. */
+	if (!source->size)
+		return complain("source '%s': has no medium, or a size of 0", source->path);
 	fcntl(source->fd, F_SETFL, fcntl(source->fd, F_GETFL) | O_DIRECT);
 	if (source->smart >= SMART_HOLES)
 		try_map(source);
