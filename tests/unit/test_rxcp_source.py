@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import stat
 import struct
 import subprocess
@@ -173,6 +174,23 @@ def test_unreadable(rxcp, tmp_path):
     assert (done.returncode, done.stderr) == (
         1, "rxcp: source '/proc/self/mem': Input/output error\n")
     assert copied.read_text() == "old"
+
+
+def test_lease(rxcp, image):
+    """It waits until another program, such as a file server, gives up its lease."""
+    asked = []
+    with open(image, "r+b") as file:
+        def give_up(*_):
+            asked.append(fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK))
+        before = signal.signal(signal.SIGIO, give_up)
+        try:
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            done = subprocess.run([rxcp, image, f"{image}.copy"], check=False, capture_output=True,
+                                  text=True)
+        finally:
+            signal.signal(signal.SIGIO, before)
+    assert (done.returncode, done.stderr) == (0, "") and asked
+    assert os.path.getsize(f"{image}.copy") == 16 * MIB
 
 
 @pytest.fixture(scope="module")

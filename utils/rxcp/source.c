@@ -144,6 +144,9 @@ bool source_open(struct source *source, const char *path, enum smart smart)
 	*source = (struct source){ .path = path, .smart = smart };
 	/* Opening a pipe must not wait for a writer. */
 	source->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	/* Only a file fails so: wait until another program gives up its lease. */
+	if (source->fd < 0 && errno == EWOULDBLOCK)
+		source->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (source->fd < 0)
 		return complain("source '%s': %s", path, strerror(errno));
 	if (!look_at(source)) {
