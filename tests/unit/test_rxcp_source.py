@@ -256,6 +256,14 @@ def replaced(image):
     return make_replaced(image)
 
 
+def replace(rxcp, source, target, call, error):
+    """Copy while a system call fails."""
+    done = subprocess.run(["strace", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                           f"inject={call}:error={error}", rxcp, source, target],
+                          check=False, capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
 def test_replaced_file_loses_access(rxcp, image, replaced):
     """What is taken from others during the copy is not given back."""
     def restrict():
@@ -315,6 +323,36 @@ def test_error_on_close(rxcp, image, replaced):
             assert done.returncode == 1 and "quota exceeded" in done.stderr.lower()
             kept += os.path.getsize(replaced) == 3
     assert done.returncode == 0 and kept == 1
+
+
+@pytest.mark.parametrize("call, error, text", [
+    ("getxattr", "EIO", "Input/output error"), ("fchown", "EDQUOT", "Disk quota exceeded"),
+    ("fsetxattr", "ENOSPC", "No space left on device"),
+    ("fsetxattr", "ENOMEM", "Cannot allocate memory")])
+def test_access_cannot_be_kept(rxcp, image, replaced, call, error, text):
+    """The disk is full: the old file stays, which has the only copy of the list."""
+    os.setxattr(replaced, ACL, FOREIGN)
+    before = access(replaced)
+    assert replace(rxcp, image, replaced, call, error) == (
+        1, f"rxcp: destination '{replaced}': {text}\n")
+    assert access(replaced) == before and os.path.getsize(replaced) == 3
+
+
+@pytest.mark.parametrize("call, error", [
+    ("getxattr", "EACCES"), ("fchown", "EPERM"), ("fchown", "EINVAL"), ("fsetxattr", "EPERM"),
+    ("fsetxattr", "EOPNOTSUPP"), ("fsetxattr", "EINVAL")])
+def test_access_may_not_be_kept(rxcp, image, replaced, call, error):
+    """That is no failure: only the owner gets access."""
+    os.setxattr(replaced, ACL, FOREIGN)
+    assert replace(rxcp, image, replaced, call, error) == (0, "")
+    assert access(replaced)[0] == 0o600 and os.path.getsize(replaced) == 16 * MIB
+
+
+@pytest.mark.parametrize("call", ["getxattr", "fremovexattr"])
+def test_no_lists_at_all(rxcp, image, replaced, call):
+    """The file system does not know them."""
+    assert replace(rxcp, image, replaced, call, "EOPNOTSUPP") == (0, "")
+    assert access(replaced) == (0o644, 1, 1, False) and os.path.getsize(replaced) == 16 * MIB
 
 
 def test_no_memory_for_a_range(tmp_path):

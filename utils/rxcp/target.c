@@ -213,12 +213,20 @@ static mode_t new_mode(const struct source *source, mode_t mask)
 	return (S_ISREG(source->st.st_mode) ? source->st.st_mode & 0777 : 0666) & ~mask;
 }
 
-/* Give the new file an access control list, or none: it may have inherited one. */
-static bool set_list(int fd, const char *list, size_t length)
+static bool has_no_list(int err)
+{
+	return err == ENODATA || err == EOPNOTSUPP;
+}
+
+/*
+ * Give the new file an access control list, or none: it may have inherited one. Return: 0 or an
+ * errno.
+ */
+static int set_list(int fd, const char *list, size_t length)
 {
 	if (length)
-		return !fsetxattr(fd, LIST, list, length, 0);
-	return !fremovexattr(fd, LIST) || errno == ENODATA || errno == EOPNOTSUPP;
+		return fsetxattr(fd, LIST, list, length, 0) ? errno : 0;
+	return !fremovexattr(fd, LIST) || has_no_list(errno) ? 0 : errno;
 }
 
 /* Without /proc, a list can be read only from a file that is open for reading. */
@@ -241,17 +249,25 @@ static ssize_t get_list_by_name(const struct target *target, char *list, size_t 
 	return length;
 }
 
-/* Get the list of the old file. Return: its length, 0 if it has none, or -1. */
-static ssize_t get_list(const struct target *target, char *list, size_t room)
+/* Get the list of the old file; *length is 0 if it has none. Return: 0 or an errno. */
+static int get_list(const struct target *target, char *list, size_t room, ssize_t *length)
 {
-	ssize_t length;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", target->old_fd);
-	length = getxattr(path, LIST, list, room);
-	if (length < 0 && errno == ENOENT)
-		length = get_list_by_name(target, list, room);
-	return length < 0 && (errno == ENODATA || errno == EOPNOTSUPP) ? 0 : length;
+	*length = getxattr(path, LIST, list, room);
+	if (*length < 0 && errno == ENOENT)
+		*length = get_list_by_name(target, list, room);
+	if (*length >= 0)
+		return 0;
+	*length = 0;
+	return has_no_list(errno) ? 0 : errno;
+}
+
+/* Check for another error than a refusal: a disk is full or broken, or memory is short. */
+static bool is_failure(int err)
+{
+	return err == EIO || err == ENOMEM || err == ENOSPC || err == EDQUOT;
 }
 
 /*
@@ -259,28 +275,31 @@ static ssize_t get_list(const struct target *target, char *list, size_t room)
  * Nobody else gets access if that is not permitted, or if the name has another file, or none,
  * meanwhile: the owner of another file may not be that of the old one.
  *
- * Return: the permissions for the new file.
+ * Return: 0 or an errno; *mode is the permissions for the new file.
  */
-static mode_t keep_access(const struct target *target)
+static int keep_access(const struct target *target, mode_t *mode)
 {
 	const struct output *place = &target->output;
 	static char list[XATTR_SIZE_MAX];
 	struct stat old = target->old, now;
-	ssize_t length = -1;
+	ssize_t length = 0;
+	int err = ENOENT;
 
 	if (target->old_fd >= 0 &&
 	    !fstatat(place->folder_fd, place->name, &now, AT_SYMLINK_NOFOLLOW) &&
 	    is_same_file(&now, &old)) {
 		old = now;
-		length = get_list(target, list, sizeof(list));
+		err = get_list(target, list, sizeof(list), &length);
 	}
 	/* The group may be that of the folder. */
-	if ((old.st_uid != place->st.st_uid || old.st_gid != place->st.st_gid) &&
+	if (!is_failure(err) &&
+	    (old.st_uid != place->st.st_uid || old.st_gid != place->st.st_gid) &&
 	    fchown(target->fd, old.st_uid, old.st_gid))
-		length = -1;
-	if (length < 0 || !set_list(target->fd, list, length))
-		return old.st_mode & 0700;
-	return old.st_mode & 0777;
+		err = errno;
+	if (!err)
+		err = set_list(target->fd, list, length);
+	*mode = old.st_mode & (err ? 0700 : 0777);
+	return is_failure(err) ? err : 0;
 }
 
 /**
@@ -292,14 +311,16 @@ static mode_t keep_access(const struct target *target)
  */
 bool target_commit(struct target *target, const struct source *source, mode_t mask, bool sync)
 {
-	mode_t mode;
-	int err;
+	mode_t mode = new_mode(source, mask);
+	int err = 0;
 
 	if (target->is_device)
 		return true;
-	mode = target->replaces ? keep_access(target) : new_mode(source, mask);
+	if (target->replaces)
+		err = keep_access(target, &mode);
 	/* The list has changed the mode. */
-	err = target->replaces && fstat(target->fd, &target->output.st) ? errno : 0;
+	if (!err && target->replaces && fstat(target->fd, &target->output.st))
+		err = errno;
 	/* NFS and AFS rename an open file before another takes its name: there is none then. */
 	release_old(target);
 	if (!err)
