@@ -702,6 +702,23 @@ def test_without_permission(files, folder):
     assert sorted(os.listdir(folder)) == ["lost+found", "source"]
 
 
+@pytest.mark.one_kernel
+def test_drop_box(files, folder):
+    """A folder that its users may write but not read; only a sync would read it."""
+    box = os.path.join(folder, "box")
+    os.mkdir(box)
+    os.chmod(box, 0o733)
+    write_file(files[0], *SHAPES["odd"])
+    for name in box, os.path.join(box, "other"):
+        as_nobody(program("rxcp"), files[0], name)
+    for name in box, os.path.join(box, "synced"):
+        result = as_nobody(program("rxcp"), "-y", files[0], name, check=False)
+        assert result.returncode == 1 and "Permission denied" in result.stderr, result
+    assert sorted(os.listdir(box)) == ["other", "source"]
+    for name in os.listdir(box):
+        assert content(os.path.join(box, name)) == content(files[0])
+
+
 def interrupt(folder, size, sig):
     """The old file or the new one is there, and no other file."""
     source, copy = (os.path.join(folder, name) for name in ("source", "copy"))

@@ -273,9 +273,10 @@ static void test_folder(void)
 
 	tap_ok(!mkdir("into", 0700) && !symlink("into", "way") && !symlink("../file", "into/link"),
 	       "a folder, and links");
-	tap_ok(output_folder("file", &folder) == ENOTDIR && output_folder("", &folder) == ENOENT &&
-	       output_folder("none", &folder) == ENOENT && folder < 0, "what is no folder");
-	if (!tap_ok(!output_folder("way/", &folder), "a folder for several files"))
+	tap_ok(output_folder("file", true, &folder) == ENOTDIR &&
+	       output_folder("", true, &folder) == ENOENT &&
+	       output_folder("none", true, &folder) == ENOENT && folder < 0, "what is no folder");
+	if (!tap_ok(!output_folder("way/", true, &folder), "a folder for several files"))
 		return;
 	tap_ok(!output_find_in(&output, folder, "one", false) && !output_begin(&output, false) &&
 	       !file_write(output.fd, "one", 3, 0) && !output_commit(&output, 0600, true) &&

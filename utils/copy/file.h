@@ -24,11 +24,12 @@ struct output {
 	bool lent;		/* the caller closes the folder */
 	int fd;
 	bool exclusive;		/* fail with EEXIST if the name exists by then */
+	bool unsynced;		/* do not sync the folder, which need not be readable then */
 	struct stat st;		/* of the new file */
 	struct stat old;	/* of the old file; st_mode is 0 if there was none */
 };
 
-int output_folder(const char *path, int *fd);
+int output_folder(const char *path, bool sync, int *fd);
 int output_find_in(struct output *output, int folder, const char *name, bool devices);
 int output_find(struct output *output, const char *path, bool devices);
 bool output_is_lost_link(const char *path);

@@ -159,12 +159,14 @@ bool output_is_lost_link(const char *path)
 /**
  * output_folder - open a folder for several files, following links like output_find()
  * @path: the path
- * @fd: out: the folder for output_find_in(); opened without O_PATH, so that it can be synced
+ * @sync: open it without O_PATH, so that it can be synced
+ * @fd: out: the folder for output_find_in()
  *
  * Return: 0 or an errno, like output_find().
  */
-int output_folder(const char *path, int *fd)
+int output_folder(const char *path, bool sync, int *fd)
 {
+	const int flags = (sync ? O_RDONLY : O_PATH) | O_DIRECTORY | O_CLOEXEC;
 	struct walk walk = { .folder = -1 };
 	int err = *path ? 0 : ENOENT;
 
@@ -177,7 +179,7 @@ int output_folder(const char *path, int *fd)
 	if (!err)
 		err = walk_on(&walk);
 	if (!err) {
-		*fd = openat(walk.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		*fd = openat(walk.folder, ".", flags);
 		err = *fd < 0 ? errno : 0;
 	}
 	walk_give_up(&walk);
@@ -281,13 +283,6 @@ static char *random_name(void)
 	return name;
 }
 
-static int open_nameless(struct output *output, int flags)
-{
-	/* Mode 0666 is safe: no other process can open the file before it has a name. */
-	output->fd = openat(output->folder_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0666);
-	return output->fd < 0 ? errno : 0;
-}
-
 static int open_named(struct output *output, int flags)
 {
 	unsigned int i;
@@ -311,11 +306,13 @@ static int open_named(struct output *output, int flags)
 
 static int open_temporary(struct output *output, int flags)
 {
-	int err = open_nameless(output, flags);
-
-	if (err == EOPNOTSUPP || err == EISDIR || err == ENOENT)
-		err = open_named(output, flags);
-	return err;
+	/* Mode 0666 is safe: no other process can open the file before it has a name. */
+	output->fd = openat(output->folder_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0666);
+	if (output->fd >= 0)
+		return 0;
+	if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)
+		return open_named(output, flags);
+	return errno;
 }
 
 /* Open the folder again without O_PATH, so that it can be synced. */
@@ -342,7 +339,7 @@ static int make_syncable(struct output *output)
  */
 int output_begin(struct output *output, bool direct)
 {
-	int err = output->lent ? 0 : make_syncable(output);
+	int err = output->lent || output->unsynced ? 0 : make_syncable(output);
 
 	if (!err) {
 		err = open_temporary(output, direct ? O_DIRECT : 0);

@@ -238,7 +238,7 @@ static bool copy_all(const struct options *options, int count, char **names, int
 	if (!is_folder)
 		return transfer(options, names[0], to, -1, signal);
 	/* Resolve the path of the folder once, not for each file. */
-	if (!differ(count - 1, names, to) || !target_folder(to, &folder))
+	if (!differ(count - 1, names, to) || !target_folder(to, options->sync, &folder))
 		return false;
 	for (i = 0; i < count - 1 && !*signal; i++)
 		if (!copy_into(options, names[i], to, folder, signal))

@@ -111,6 +111,7 @@ static bool open_file(struct target *target, const struct source *source)
 
 	if (target->replaces && is_same_file(&target->old, &source->st))
 		return complain("'%s' and '%s' are the same file", source->path, target->path);
+	target->output.unsynced = !target->sync;
 	err = target->replaces ? hold_old(target) : 0;
 	if (!err)
 		err = output_begin(&target->output, false);
@@ -123,11 +124,12 @@ static bool open_file(struct target *target, const struct source *source)
 /**
  * target_folder - open a folder for several copies, or print an error
  * @path: the folder
+ * @sync: they are synced
  * @folder: out
  */
-bool target_folder(const char *path, int *folder)
+bool target_folder(const char *path, bool sync, int *folder)
 {
-	int err = output_folder(path, folder);
+	int err = output_folder(path, sync, folder);
 
 	return err ? refuse(path, err) : true;
 }
@@ -137,14 +139,16 @@ bool target_folder(const char *path, int *folder)
  * @target: out
  * @path: a file, which need not exist, or a block device
  * @folder: the open folder that has the last name of @path; or -1
+ * @sync: sync a file and its folder
  * @source: the source of the copy
  */
-bool target_open(struct target *target, const char *path, int folder, const struct source *source)
+bool target_open(struct target *target, const char *path, int folder, bool sync,
+		 const struct source *source)
 {
 	bool ok;
 	int err;
 
-	*target = (struct target){ .path = path, .fd = -1, .old_fd = -1 };
+	*target = (struct target){ .path = path, .sync = sync, .fd = -1, .old_fd = -1 };
 	err = folder < 0 ? output_find(&target->output, path, true) :
 			   output_find_in(&target->output, folder, basename(path), true);
 	if (err)
@@ -196,16 +200,15 @@ bool target_skip(struct target *target, uint64_t offset, uint64_t length)
  * @target: the destination
  * @size: size of the source in bytes
  * @written: where the last write ended
- * @sync: sync a file; a device is always synced
  *
  * Return: 0 or an errno.
  */
-int target_finish(struct target *target, uint64_t size, uint64_t written, bool sync)
+int target_finish(struct target *target, uint64_t size, uint64_t written)
 {
 	/* Extend a file that ends with a hole. */
 	if (!target->is_device && written < size && ftruncate(target->fd, size))
 		return errno;
-	return (sync || target->is_device) && fsync(target->fd) ? errno : 0;
+	return (target->sync || target->is_device) && fsync(target->fd) ? errno : 0;
 }
 
 static mode_t new_mode(const struct source *source, mode_t mask)
@@ -307,9 +310,8 @@ static int keep_access(const struct target *target, mode_t *mode)
  * @target: the destination
  * @source: the source of the copy
  * @mask: permissions that a new file does not get
- * @sync: sync the file and its folder
  */
-bool target_commit(struct target *target, const struct source *source, mode_t mask, bool sync)
+bool target_commit(struct target *target, const struct source *source, mode_t mask)
 {
 	mode_t mode = new_mode(source, mask);
 	int err = 0;
@@ -324,7 +326,7 @@ bool target_commit(struct target *target, const struct source *source, mode_t ma
 	/* NFS and AFS rename an open file before another takes its name: there is none then. */
 	release_old(target);
 	if (!err)
-		err = output_commit(&target->output, mode, sync);
+		err = output_commit(&target->output, mode, target->sync);
 	if (err)
 		return complain("destination '%s': %s", target->path, strerror(err));
 	target->fd = -1;

@@ -14,19 +14,20 @@ struct target {
 	int fd;
 	bool is_device;
 	bool replaces;		/* something that exists */
+	bool sync;		/* a file and its folder; a device is always synced */
 	uint64_t page;		/* preferred I/O size of a file: st_blksize */
 	struct stat old;
 	int old_fd;		/* the file that is replaced, or -1 */
 	struct output output;
 };
 
-bool target_folder(const char *path, int *folder);
-bool target_open(struct target *target, const char *path, int folder,
+bool target_folder(const char *path, bool sync, int *folder);
+bool target_open(struct target *target, const char *path, int folder, bool sync,
 		 const struct source *source);
 uint64_t target_block(struct target *target, uint64_t min, uint64_t max);
 bool target_skip(struct target *target, uint64_t offset, uint64_t length);
-int target_finish(struct target *target, uint64_t size, uint64_t written, bool sync);
-bool target_commit(struct target *target, const struct source *source, mode_t mask, bool sync);
+int target_finish(struct target *target, uint64_t size, uint64_t written);
+bool target_commit(struct target *target, const struct source *source, mode_t mask);
 void target_discard(struct target *target);
 
 #endif /* RXCP_TARGET_H */

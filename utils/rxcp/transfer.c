@@ -251,8 +251,7 @@ static enum copy_step finish(void *context)
 {
 	struct job *job = context;
 
-	job->write_err = target_finish(&job->target, job->source.size, job->written,
-				       job->options->sync);
+	job->write_err = target_finish(&job->target, job->source.size, job->written);
 	job->write_at = job->source.size;
 	return job->write_err ? COPY_FAILED : COPY_END;
 }
@@ -321,7 +320,7 @@ static bool commit(struct job *job)
 	const struct target *target = &job->target;
 	const struct stat st = target->is_device ? target->old : target->output.st;
 
-	if (!target_commit(&job->target, &job->source, options->mask, options->sync))
+	if (!target_commit(&job->target, &job->source, options->mask))
 		return false;
 	return copied_add(options->copied, &st, job->source.path) || complain("out of memory");
 }
@@ -439,7 +438,7 @@ static bool run(struct job *job, const char *to, int folder)
 	uint64_t size = job->source.size;
 	bool done;
 
-	if (!target_open(&job->target, to, folder, &job->source))
+	if (!target_open(&job->target, to, folder, job->options->sync, &job->source))
 		return false;
 	if (!is_new(job)) {
 		target_discard(&job->target);
