@@ -306,22 +306,28 @@ def replace_by_another(rxcp, image, mode, removed):
     assert access(replaced) == (0o600, 1, 1, False) and os.path.getsize(replaced) == 16 * MIB
 
 
-def test_error_on_close(rxcp, image, replaced):
-    """NFS reports only then that there is no space. The old file must not be lost by that."""
-    trace, kept = f"{image}.trace", 0
+@pytest.mark.parametrize("old", [b"old", None], ids=["replaced", "new"])
+def test_error_on_close(rxcp, image, old):
+    """NFS and FUSE report only then that there is no space. No old file is lost, no part stays."""
+    trace, copied, kept = f"{image}.trace", f"{image}.copy", 0
+    # A tmpfs has no device, as FUSE.
+    assert old or not os.major(os.stat(os.path.dirname(image)).st_dev)
     for when in range(1, 200):
-        with open(replaced, "wb") as file:
-            file.write(b"old")
+        if old:
+            with open(copied, "wb") as file:
+                file.write(old)
+        elif os.path.exists(copied):
+            os.unlink(copied)
         done = subprocess.run(["strace", "-o", trace, "-e", "trace=close", "-e",
                                f"inject=close:error=EDQUOT:when={when}", rxcp, "-T", "none",
-                               image, replaced], check=False, capture_output=True, text=True)
+                               image, copied], check=False, capture_output=True, text=True)
         with open(trace, encoding="ascii") as file:
             if "INJECTED" not in file.read():
                 break
         # Not if it is the dynamic linker that closes a file.
         if done.returncode != 127 and done.returncode:
             assert done.returncode == 1 and "quota exceeded" in done.stderr.lower()
-            kept += os.path.getsize(replaced) == 3
+            kept += os.path.getsize(copied) == 3 if old else not os.path.exists(copied)
     assert done.returncode == 0 and kept == 1
 
 

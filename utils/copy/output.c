@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -459,8 +460,11 @@ int output_commit(struct output *output, mode_t mode, bool sync)
 	if (((output->st.st_mode & 07777) != mode && fchmod(output->fd, mode)) ||
 	    (sync && fsync(output->fd)))
 		return errno;
-	/* Fail before the old file is lost. New files lose nothing, and save two calls. */
-	if (output->temporary || output->old.st_mode)
+	/*
+	 * Fail before the file has its name, and before the old one is lost. On a disk a new file
+	 * saves these calls: what fails there is reported before.
+	 */
+	if (output->temporary || output->old.st_mode || !major(output->st.st_dev))
 		err = file_flush(output->fd);
 	if (!err)
 		err = take_name(output);
