@@ -557,6 +557,36 @@ def test_no_medium(files):
     assert content(files[1]) == b"old\n"
 
 
+DISCARD = re.compile(r"fallocate\(\d+, [A-Z_|]+, (\d+), (\d+)")
+
+
+@pytest.mark.one_kernel
+def test_discards(lab, files):
+    """A disk may take long for each, and signals wait until then."""
+    write_file(files[0], 3 * GIB, [(GIB // 2, noise(MIB))])
+    trace = traced("fallocate", files[0], lab.loop(3 * GIB))
+    assert [(int(at), int(length)) for at, length in DISCARD.findall(trace)] == [
+        (0, GIB // 2), (GIB // 2 + MIB, GIB // 2 - MIB), (GIB, GIB), (2 * GIB, GIB)]
+
+
+@pytest.mark.one_kernel
+def test_interrupted_between_discards(lab, files):
+    write_file(files[0], 64 * GIB, [])
+    with tempfile.NamedTemporaryFile() as trace:
+        command = ["strace", "-D", "-f", "-o", trace.name, "-e", "trace=fallocate", "-e",
+                   "inject=fallocate:delay_enter=100000", program("rxcp"), files[0],
+                   lab.loop(64 * GIB)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={
+                **ENVIRONMENT, "ASAN_OPTIONS": "detect_leaks=0"}) as process:
+            while len(DISCARD.findall(content(trace.name).decode())) < 2:
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            err = process.stderr.read()
+        assert process.returncode == -signal.SIGINT and "interrupted" in err
+        assert len(DISCARD.findall(content(trace.name).decode())) < 32
+
+
 @pytest.mark.one_kernel
 def test_two_names_of_a_device(lab, folder):
     """It keeps the first copy."""

@@ -15,7 +15,10 @@
 #include "volume.h"
 
 /* The attribute that is a POSIX access control list. */
-#define LIST	"system.posix_acl_access"
+#define LIST		"system.posix_acl_access"
+
+/* Some disks write zeros to discard, and signals wait meanwhile. */
+#define DISCARD_MAX	(UINT64_C(1) << 30)
 
 /* Open the device that was found; fail if its name now has another. Return: 0 or an errno. */
 static int open_found(struct target *target)
@@ -181,18 +184,23 @@ uint64_t target_block(struct target *target, uint64_t min, uint64_t max)
 }
 
 /**
- * target_skip - make a range zeros without writing it
+ * target_skip - make the beginning of a range zeros without writing it
  * @target: the destination
  * @offset: offset of the first byte
  * @length: number of bytes
  *
- * Return: false if the zeros must be written.
+ * Return: how many bytes are zeros now; 0 if they must be written.
  */
-bool target_skip(struct target *target, uint64_t offset, uint64_t length)
+uint64_t target_skip(struct target *target, uint64_t offset, uint64_t length)
 {
+	const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+
 	/* A new file has holes where nothing is written. */
-	return !target->is_device ||
-	       !fallocate(target->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
+	if (!target->is_device)
+		return length;
+	if (length > DISCARD_MAX - offset % DISCARD_MAX)
+		length = DISCARD_MAX - offset % DISCARD_MAX;
+	return fallocate(target->fd, mode, offset, length) ? 0 : length;
 }
 
 /**

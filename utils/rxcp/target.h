@@ -25,7 +25,7 @@ bool target_folder(const char *path, bool sync, int *folder);
 bool target_open(struct target *target, const char *path, int folder, bool sync,
 		 const struct source *source);
 uint64_t target_block(struct target *target, uint64_t min, uint64_t max);
-bool target_skip(struct target *target, uint64_t offset, uint64_t length);
+uint64_t target_skip(struct target *target, uint64_t offset, uint64_t length);
 int target_finish(struct target *target, uint64_t size, uint64_t written);
 bool target_commit(struct target *target, const struct source *source, mode_t mask);
 void target_discard(struct target *target);

@@ -164,18 +164,20 @@ static enum copy_step write_piece(struct job *job, const void *data, uint64_t le
 /* Write zeros, if possible as a hole or a discard. */
 static enum copy_step write_zeros(struct job *job, uint64_t length, uint64_t offset)
 {
+	bool skip = job->options->sparse != SPARSE_NEVER;
 	enum copy_step step = COPY_MORE;
 	uint64_t part;
 
-	if (job->options->sparse != SPARSE_NEVER && target_skip(&job->target, offset, length)) {
-		copy_count(&job->copy.counts.write_skipped, length);
-		return COPY_MORE;
-	}
 	while (step == COPY_MORE && length) {
 		if (copy_stopped(&job->copy))
 			return COPY_END;
-		part = length < sizeof(zeros) ? length : sizeof(zeros);
-		step = write_piece(job, zeros, part, offset);
+		part = skip ? target_skip(&job->target, offset, length) : 0;
+		skip = part;
+		copy_count(&job->copy.counts.write_skipped, part);
+		if (!part) {
+			part = length < sizeof(zeros) ? length : sizeof(zeros);
+			step = write_piece(job, zeros, part, offset);
+		}
 		offset += part;
 		length -= part;
 	}
