@@ -432,6 +432,24 @@ def test_open(lab, target):
 
 
 @pytest.mark.one_kernel
+def test_rxcp(lab, target, tmp_path):
+    """It does not write where hosts do, nor take blocks for unused that they may use."""
+    ramdisk, image = lab.ramdisk(64 * MIB), tmp_path / "image"
+    # Ranges of a RAM disk that are not allocated are never read.
+    direct.write(ramdisk.path, 0, stamp(1, 64 * MIB))
+    run("mkfs.xfs", "-q", "-f", "-K", "--unsupported", ramdisk.path)
+    copy = (program("rxcp"), "-S", "yes", "-T", "json", ramdisk.path, image)
+    with exported("rxd0", *TCP, *ALLOWED):
+        record = json.loads(run(*copy).stdout.splitlines()[-1])
+        assert record["read_skipped"] == "0"
+        result = run(program("rxcp"), image, ramdisk.path, check=False)
+        assert result.returncode == 1 and "in use" in result.stderr
+    record = json.loads(run(*copy).stdout.splitlines()[-1])
+    assert int(record["read_skipped"]) > 32 * MIB
+    run(program("rxcp"), image, ramdisk.path)
+
+
+@pytest.mark.one_kernel
 def test_save(lab, target, tmp_path):
     """A line says that the image is as after a power failure, unless that was asked for."""
     ramdisk = lab.ramdisk(8 * MIB)

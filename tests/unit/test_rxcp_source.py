@@ -209,13 +209,18 @@ def is_backing(tmp_path_factory):
     return folder / "is_backing"
 
 
+USERS = ("block/loop3/loop/backing_file",
+         "kernel/config/nvmet/subsystems/nqn.2026-11.example:a/namespaces/1/device_path")
+
+
+@pytest.mark.parametrize("user", USERS, ids=["loop", "nvmet"])
 @pytest.mark.parametrize("copied, attached, in_use", [
     ("sdb", "sdb", True), ("sdb", "sdb1", True), ("sdb1", "sdb", True), ("sdb1", "sdb1", True),
     ("sdb", "sdc", False), ("sdb1", "sdb2", False), ("sdb1", "sdc", False)])
-def test_loop_device_on_a_part(is_backing, copied, attached, in_use):
-    """A loop device does not hold the disk below it, so the kernel does not tell of it."""
+def test_user_of_a_part(is_backing, user, copied, attached, in_use):
+    """Neither a loop device nor an NVMe export holds the disk below it for the kernel."""
     script = """
-        mount -t tmpfs tmpfs /sys && cd /sys && mkdir -p dev/block block/loop3/loop || exit 3
+        mount -t tmpfs tmpfs /sys && cd /sys && mkdir -p dev/block ${4%/*} || exit 3
         for disk in sdb:8:16 sdb/sdb1:8:17 sdb/sdb2:8:18 sdc:8:32; do
             path=${disk%%:*} number=${disk#*:}
             mkdir -p block/$path && echo $number >block/$path/dev || exit 3
@@ -223,10 +228,10 @@ def test_loop_device_on_a_part(is_backing, copied, attached, in_use):
             case $path in */*) echo 1 >block/$path/partition;; esac
             mknod ${path##*/} b ${number%:*} ${number#*:} || exit 3
         done
-        echo /sys/$2 >block/loop3/loop/backing_file
+        echo /sys/$2 >$4
         exec "$3" $1"""
     done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", copied, attached,
-                           is_backing], check=False)
+                           is_backing, user], check=False)
     assert done.returncode == (0 if in_use else 1)
 
 

@@ -12,6 +12,7 @@
 
 #define LOOPS	"/sys/block/loop*/loop/backing_file"
 #define SWAPS	"/proc/swaps"
+#define EXPORTS	"/sys/kernel/config/nvmet/subsystems/*/namespaces/*/device_path"
 
 /* Replace the octal escapes of /proc/swaps. */
 static void unescape(char *text)
@@ -73,20 +74,27 @@ static bool is_listed(const char *list, char end, const struct stat *st)
 	return found;
 }
 
+/* Check for a list of these names that names the file. */
+static bool is_in_any(const char *lists, const struct stat *st)
+{
+	bool found = false;
+	glob_t paths;
+	size_t i;
+
+	/* What cannot be read is no error: configfs may be for root only. */
+	if (glob(lists, 0, NULL, &paths))
+		return false;
+	for (i = 0; i < paths.gl_pathc && !found; i++)
+		found = is_listed(paths.gl_pathv[i], '\n', st);
+	globfree(&paths);
+	return found;
+}
+
 /**
- * is_backing - check whether a file or any part of a disk holds a loop device or a swap area
+ * is_backing - check for a swap area, a loop device or an NVMe export in a file or part of a disk
  * @st: the file or the disk
  */
 bool is_backing(const struct stat *st)
 {
-	bool found = is_listed(SWAPS, ' ', st);
-	glob_t loops;
-	size_t i;
-
-	if (found || glob(LOOPS, 0, NULL, &loops))
-		return found;
-	for (i = 0; i < loops.gl_pathc && !found; i++)
-		found = is_listed(loops.gl_pathv[i], '\n', st);
-	globfree(&loops);
-	return found;
+	return is_listed(SWAPS, ' ', st) || is_in_any(LOOPS, st) || is_in_any(EXPORTS, st);
 }

@@ -58,11 +58,11 @@ static bool open_device(struct target *target, const struct source *source)
 		return complain("'%s' and '%s' have blocks in common", source->path, target->path);
 	/* O_EXCL fails if the device is mounted, and prevents that it is mounted meanwhile. */
 	err = open_found(target);
-	/* A loop device does not claim the device below it. */
+	/* Neither a loop device nor an NVMe export claims the device below it. */
 	if (!err && is_backing(&target->old))
 		err = EBUSY;
 	if (err == EBUSY)
-		return complain("destination '%s': is in use; unmount or close it first",
+		return complain("destination '%s': is in use; unmount, unexport or close it first",
 				target->path);
 	if (!err)
 		err = file_size(target->fd, &size);

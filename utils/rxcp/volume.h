@@ -29,7 +29,7 @@ struct unused {
  * @fd: the disk or image, open for reading through the page cache
  * @offset: offset of the volume on the disk
  * @size: size of the volume in bytes
- * @in_use: the disk or a partition of it is open exclusively, or a loop device or swap area
+ * @in_use: the disk or a partition of it is open exclusively, or is_backing()
  * @unused: where to record unused ranges
  */
 struct volume {
