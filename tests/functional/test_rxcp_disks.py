@@ -221,6 +221,12 @@ def test_image_in_use(lab, disk, image):
     assert skipped(file, image) > DISK_SIZE // 2
 
 
+def refused_for_common_blocks(source, target):
+    result = run(program("rxcp"), source, target, check=False)
+    assert (result.returncode, result.stderr) == (
+        1, f"rxcp: '{source}' and '{target}' have blocks in common\n")
+
+
 @pytest.mark.one_kernel
 def test_between_a_disk_and_its_partition(lab):
     """The copy would overwrite its source."""
@@ -230,12 +236,37 @@ def test_between_a_disk_and_its_partition(lab):
     try:
         before = content(disk)
         for source, target in (f"{disk}p1", disk), (disk, f"{disk}p1"):
-            result = run(program("rxcp"), source, target, check=False)
-            assert result.returncode == 1
-            assert f"'{source}' and '{target}' have blocks in common" in result.stderr
+            refused_for_common_blocks(source, target)
         assert content(disk) == before
     finally:
         run("partx", "--delete", disk)
+
+
+@pytest.mark.one_kernel
+def test_between_parts_of_a_file(lab):
+    """Loop devices may have blocks of the source, or of each other."""
+    file = lab.file(16 * MIB)
+    write(file, 0, b"data" * 4 * MIB)
+    partitions.gpt(file, [(MIB, 4 * MIB), (8 * MIB, 4 * MIB)])
+    whole, before = lab.loop_on(file), content(file)
+    run("partx", "--add", whole)
+    try:
+        with part(file, 0, 8 * MIB) as one, part(file, MIB, 15 * MIB) as two, \
+                part(file, 4 * MIB, 2 * MIB) as small:
+            for pair in ((one, two), (file, whole), (f"{whole}p1", two), (small, f"{whole}p1")):
+                refused_for_common_blocks(*pair)
+            with part(two, 4 * MIB, 8 * MIB) as three:
+                for source in one, f"{whole}p2":
+                    refused_for_common_blocks(source, three)
+        assert content(file) == before
+        # Others are copied.
+        with part(file, 8 * MIB, 4 * MIB) as one, part(file, 12 * MIB, 4 * MIB) as two:
+            run(program("rxcp"), f"{whole}p1", one)
+            run(program("rxcp"), one, two)
+        run(program("rxcp"), f"{whole}p1", f"{whole}p2")
+        assert content(file)[8 * MIB:] == 2 * before[MIB:5 * MIB]
+    finally:
+        run("partx", "--delete", whole)
 
 
 @pytest.mark.one_kernel

@@ -7,8 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "volume.h"
+
+#define SECTOR		512	/* unit of sysfs for all disks */
+#define LINE_ROOM	4096
+#define LAYERS_MAX	16
 
 #define LOOPS	"/sys/block/loop*/loop/backing_file"
 #define SWAPS	"/proc/swaps"
@@ -72,6 +77,83 @@ static bool is_listed(const char *list, char end, const struct stat *st)
 	if (file)
 		fclose(file);
 	return found;
+}
+
+/* A range of a file or of a block device. */
+struct area {
+	struct stat st;
+	uint64_t start;
+	uint64_t end;
+};
+
+/* Read a line about a block device in sysfs. */
+static bool read_line(dev_t number, const char *name, char line[LINE_ROOM])
+{
+	char path[64];
+	FILE *file;
+	bool ok;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", major(number), minor(number), name);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	*line = 0;
+	ok = fgets(line, LINE_ROOM, file);
+	line[strcspn(line, "\n")] = 0;
+	fclose(file);
+	return ok;
+}
+
+/* Find where a partition lies on its disk, or a loop device in its file. */
+static bool go_down(struct area *area)
+{
+	char line[LINE_ROOM];
+	uint64_t start;
+	dev_t disk;
+
+	if (!S_ISBLK(area->st.st_mode) ||
+	    blkid_devno_to_wholedisk(area->st.st_rdev, NULL, 0, &disk))
+		return false;
+	if (disk != area->st.st_rdev) {
+		if (!read_line(area->st.st_rdev, "start", line))
+			return false;
+		start = strtoull(line, NULL, 10) * SECTOR;
+		area->st.st_rdev = disk;
+	} else {
+		if (!read_line(disk, "loop/offset", line))
+			return false;
+		start = strtoull(line, NULL, 10);
+		if (!read_line(disk, "loop/backing_file", line) || stat(line, &area->st))
+			return false;
+	}
+	area->start += start;
+	area->end += start;
+	return true;
+}
+
+static struct area lowest(const struct stat *st, uint64_t size)
+{
+	struct area area = { .st = *st, .end = size };
+	unsigned int i;
+
+	for (i = 0; i < LAYERS_MAX && go_down(&area); i++)
+		;
+	return area;
+}
+
+/**
+ * have_common_blocks - check for blocks that two files or devices share, also below loop devices
+ * @one: a file or a block device
+ * @size_one: its size in bytes
+ * @two: another one
+ * @size_two: its size in bytes
+ */
+bool have_common_blocks(const struct stat *one, uint64_t size_one, const struct stat *two,
+			uint64_t size_two)
+{
+	const struct area a = lowest(one, size_one), b = lowest(two, size_two);
+
+	return has_blocks_of(&a.st, &b.st) && a.start < b.end && b.start < a.end;
 }
 
 /* Check for a list of these names that names the file. */

@@ -47,6 +47,11 @@ static bool refuse(const char *path, int err)
 	return complain("destination '%s': %s", path, strerror(err));
 }
 
+static bool refuse_overlap(const struct source *source, const struct target *target)
+{
+	return complain("'%s' and '%s' have blocks in common", source->path, target->path);
+}
+
 static bool open_device(struct target *target, const struct source *source)
 {
 	uint64_t size;
@@ -55,7 +60,7 @@ static bool open_device(struct target *target, const struct source *source)
 	if (S_ISBLK(source->st.st_mode) && source->st.st_rdev == target->old.st_rdev)
 		return complain("'%s' and '%s' are the same device", source->path, target->path);
 	if (S_ISBLK(source->st.st_mode) && has_blocks_of(&source->st, &target->old))
-		return complain("'%s' and '%s' have blocks in common", source->path, target->path);
+		return refuse_overlap(source, target);
 	/* O_EXCL fails if the device is mounted, and prevents that it is mounted meanwhile. */
 	err = open_found(target);
 	/* Neither a loop device nor an NVMe export claims the device below it. */
@@ -72,6 +77,8 @@ static bool open_device(struct target *target, const struct source *source)
 		return complain("destination '%s': is too small: %llu bytes; '%s' has %llu",
 				target->path, (unsigned long long)size, source->path,
 				(unsigned long long)source->size);
+	if (have_common_blocks(&source->st, source->size, &target->old, size))
+		return refuse_overlap(source, target);
 	return true;
 }
 

@@ -45,6 +45,8 @@ bool volume_read(const struct volume *volume, void *data, size_t length, uint64_
 bool volume_unused(const struct volume *volume, uint64_t start, uint64_t end);
 
 bool has_blocks_of(const struct stat *one, const struct stat *two);
+bool have_common_blocks(const struct stat *one, uint64_t size_one, const struct stat *two,
+			uint64_t size_two);
 bool is_backing(const struct stat *st);
 
 bool ext_unused(const struct volume *volume);
