@@ -243,6 +243,33 @@ def test_between_a_disk_and_its_partition(lab):
 
 
 @pytest.mark.one_kernel
+def test_to_a_disk_and_its_partition(lab):
+    """The second copy would overwrite a part of the first."""
+    disk, sources, target = lab.loop(16 * MIB), lab.directory(), lab.directory()
+    partitions.gpt(disk, [(4 * MIB, 4 * MIB)])
+    table = content(disk)[:MIB]
+    paths = [os.path.join(sources, name) for name in ("disk", "part")]
+    for path, data in zip(paths, (table.ljust(16 * MIB, b"1"), b"2" * 4 * MIB)):
+        with open(path, "wb") as file:
+            file.write(data)
+    os.symlink(disk, os.path.join(target, "disk"))
+    os.symlink(f"{disk}p1", os.path.join(target, "part"))
+    run("partx", "--add", disk)
+    try:
+        for first, second in (paths, paths[::-1]):
+            result = run(program("rxcp"), first, second, target, check=False)
+            name = os.path.basename(second)
+            assert (result.returncode, result.stderr) == (
+                1, f"rxcp: destination '{target}/{name}': '{first}' was just copied there\n")
+        assert content(f"{disk}p1") == b"2" * 4 * MIB
+    finally:
+        run("partx", "--delete", disk)
+        for folder in sources, target:
+            for name in os.listdir(folder):
+                os.unlink(os.path.join(folder, name))
+
+
+@pytest.mark.one_kernel
 def test_between_parts_of_a_file(lab):
     """Loop devices may have blocks of the source, or of each other."""
     file = lab.file(16 * MIB)

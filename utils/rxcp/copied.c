@@ -1,36 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Remember what was written. Two names of a folder may be one file or device: by symbolic links,
- * and on file systems that ignore case.
+ * and on file systems that ignore case. Of two devices, one may be a partition of the other.
  */
 #include <search.h>
 #include <stdlib.h>
 
 #include "copied.h"
+#include "volume.h"
 
+/* A file or device that was written. */
 struct place {
-	bool is_device;
-	dev_t device;
-	ino_t inode;		/* of a file */
+	struct stat st;
 	const char *source;
+	struct place *next;	/* of the devices */
 };
-
-static struct place place_of(const struct stat *st)
-{
-	if (S_ISBLK(st->st_mode))
-		return (struct place){ .is_device = true, .device = st->st_rdev };
-	return (struct place){ .device = st->st_dev, .inode = st->st_ino };
-}
 
 static int compare(const void *a, const void *b)
 {
 	const struct place *one = a, *two = b;
 
-	if (one->is_device != two->is_device)
-		return one->is_device ? 1 : -1;
-	if (one->device != two->device)
-		return one->device > two->device ? 1 : -1;
-	return (one->inode > two->inode) - (one->inode < two->inode);
+	if (one->st.st_dev != two->st.st_dev)
+		return one->st.st_dev > two->st.st_dev ? 1 : -1;
+	return (one->st.st_ino > two->st.st_ino) - (one->st.st_ino < two->st.st_ino);
 }
 
 /**
@@ -48,16 +40,20 @@ bool copied_add(struct copied *copied, const struct stat *st, const char *source
 
 	if (!place)
 		return false;
-	*place = place_of(st);
-	place->source = source;
-	node = tsearch(place, &copied->tree, compare);
+	*place = (struct place){ .st = *st, .source = source };
+	if (S_ISBLK(st->st_mode)) {
+		place->next = copied->devices;
+		copied->devices = place;
+		return true;
+	}
+	node = tsearch(place, &copied->files, compare);
 	if (!node || *(struct place **)node != place)
 		free(place);
 	return node;
 }
 
 /**
- * copied_from - find out whether a file or device was written before
+ * copied_from - find out whether a file or blocks of a device were written before
  * @copied: what was written so far
  * @st: the file or device
  *
@@ -65,14 +61,25 @@ bool copied_add(struct copied *copied, const struct stat *st, const char *source
  */
 const char *copied_from(const struct copied *copied, const struct stat *st)
 {
-	struct place wanted = place_of(st);
-	struct place *const *found = tfind(&wanted, &copied->tree, compare);
+	const struct place wanted = { .st = *st };
+	struct place *const *found;
+	const struct place *place;
 
+	for (place = copied->devices; place; place = place->next)
+		if (has_blocks_of(&place->st, st))
+			return place->source;
+	found = tfind(&wanted, &copied->files, compare);
 	return found ? (*found)->source : NULL;
 }
 
 void copied_free(struct copied *copied)
 {
-	tdestroy(copied->tree, free);
-	copied->tree = NULL;
+	struct place *place;
+
+	while ((place = copied->devices)) {
+		copied->devices = place->next;
+		free(place);
+	}
+	tdestroy(copied->files, free);
+	copied->files = NULL;
 }

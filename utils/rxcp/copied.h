@@ -7,7 +7,8 @@
 
 /* The files and devices that were written so far, and from which sources. */
 struct copied {
-	void *tree;
+	void *files;			/* a tree */
+	struct place *devices;		/* a list */
 };
 
 bool copied_add(struct copied *copied, const struct stat *st, const char *source);
