@@ -183,6 +183,19 @@ def test_overlapping_partitions(lab, disk, image):
 
 
 @pytest.mark.one_kernel
+@pytest.mark.parametrize("primary", [0, 1], ids=["logical", "primary"])
+def test_boot_record_in_a_partition(lab, disk, image, primary):
+    """The last sector of the first partition leads to the next, which is a logical one."""
+    parts = [(MIB, 16 * MIB), (17 * MIB, 8 * MIB), (26 * MIB, 8 * MIB)]
+    make(disk, "ext4", *parts[0], lab.directory())
+    partitions.mbr(disk, parts, primary)
+    assert skipped(disk, image) == 0
+    # Of the others, none is in a partition.
+    partitions.mbr(disk, [parts[0], parts[2]], primary)
+    assert skipped(disk, image) > 8 * MIB
+
+
+@pytest.mark.one_kernel
 @pytest.mark.parametrize("kind", [*long(["ext4"]), "xfs"])
 def test_not_unmounted(lab, disk, image, kind):
     """As after a crash: the content of the log is not in the maps yet."""

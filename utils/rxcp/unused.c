@@ -4,6 +4,7 @@
  * file system that is unknown or not clean counts as fully used.
  */
 #include <blkid/blkid.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +16,14 @@
 #include "volume.h"
 
 #define SECTOR		512	/* unit of libblkid for all disks */
+
+/* A boot record: the entries of its table, and the type and the first sector in an entry. */
+#define ENTRIES_AT	446
+#define ENTRIES_END	510
+#define ENTRY		16
+#define TYPE_AT		4
+#define START_AT	8
+#define RECORDS_MAX	256
 
 static const struct {
 	const char *type;
@@ -89,17 +98,80 @@ static void look_into_partition(const struct volume *volume)
 	blkid_free_probe(probe);
 }
 
-/* Check for overlapping partitions: a block unused in one may be used in another. */
-static bool overlap(blkid_partlist list, int count)
+static bool contains(blkid_partition one, blkid_partition two)
+{
+	return blkid_partition_is_extended(one) && blkid_partition_is_logical(two);
+}
+
+static bool is_in_logical(blkid_partlist list, uint64_t sector)
+{
+	int i, count = blkid_partlist_numof_partitions(list);
+	blkid_partition partition;
+	uint64_t start;
+
+	for (i = 0; i < count; i++) {
+		partition = blkid_partlist_get_partition(list, i);
+		start = blkid_partition_get_start(partition);
+		if (blkid_partition_is_logical(partition) && sector >= start &&
+		    sector - start < (uint64_t)blkid_partition_get_size(partition))
+			return true;
+	}
+	return false;
+}
+
+/* Find the entry of a boot record that leads to the next one. */
+static const unsigned char *find_link(const unsigned char record[SECTOR])
+{
+	const unsigned char *entry;
+
+	for (entry = record + ENTRIES_AT; entry < record + ENTRIES_END; entry += ENTRY)
+		if (entry[TYPE_AT] == 0x05 || entry[TYPE_AT] == 0x0f || entry[TYPE_AT] == 0x85)
+			return entry;
+	return NULL;
+}
+
+/*
+ * Check for a logical partition that contains the boot record of another. libblkid does not tell
+ * where these records are: each says how many sectors after the first one the next is.
+ */
+static bool has_record(const struct volume *disk, blkid_partlist list, uint64_t first)
+{
+	unsigned char record[SECTOR];
+	const unsigned char *link;
+	uint64_t at = first;
+	uint32_t after;
+	unsigned int i;
+
+	for (i = 0; i < RECORDS_MAX; i++) {
+		if (is_in_logical(list, at) ||
+		    !volume_read(disk, record, sizeof(record), at * SECTOR))
+			return true;
+		link = find_link(record);
+		if (!link)
+			return false;
+		memcpy(&after, link + START_AT, sizeof(after));
+		at = first + (uint64_t)le32toh(after) * (disk->sector / SECTOR);
+	}
+	return true;
+}
+
+/*
+ * Check for overlapping partitions: a block unused in one may be used in another, or have the
+ * boot record of one.
+ */
+static bool overlap(const struct volume *disk, blkid_partlist list, int count)
 {
 	blkid_partition one, two;
 	int i, j;
 
 	for (i = 0; i < count; i++) {
 		one = blkid_partlist_get_partition(list, i);
+		if (blkid_partition_is_extended(one) &&
+		    has_record(disk, list, blkid_partition_get_start(one)))
+			return true;
 		for (j = 0; j < i; j++) {
 			two = blkid_partlist_get_partition(list, j);
-			if (blkid_partition_is_extended(one) || blkid_partition_is_extended(two))
+			if (contains(one, two) || contains(two, one))
 				continue;
 			if (blkid_partition_get_start(one) < blkid_partition_get_start(two) +
 							     blkid_partition_get_size(two) &&
@@ -117,7 +189,7 @@ static void look_into_all(const struct volume *disk, blkid_partlist list)
 	blkid_partition partition;
 	struct volume volume;
 
-	if (overlap(list, count))
+	if (overlap(disk, list, count))
 		return;
 	for (i = 0; i < count; i++) {
 		partition = blkid_partlist_get_partition(list, i);
@@ -160,6 +232,7 @@ static void look_at(struct unused *unused, const char *path)
 	posix_fadvise(disk.fd, 0, 0, POSIX_FADV_DONTNEED);
 	probe = blkid_new_probe();
 	if (probe && identify(probe, &disk, &type, &list)) {
+		disk.sector = blkid_probe_get_sectorsize(probe);
 		if (list)
 			look_into_all(&disk, list);
 		else if (type)

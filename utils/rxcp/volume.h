@@ -29,6 +29,7 @@ struct unused {
  * @fd: the disk or image, open for reading through the page cache
  * @offset: offset of the volume on the disk
  * @size: size of the volume in bytes
+ * @sector: bytes of a logical block of the disk
  * @in_use: the disk or a partition of it is open exclusively, or is_backing()
  * @unused: where to record unused ranges
  */
@@ -37,6 +38,7 @@ struct volume {
 	int fd;
 	uint64_t offset;
 	uint64_t size;
+	unsigned int sector;
 	bool in_use;
 	struct unused *unused;
 };
