@@ -3,15 +3,13 @@
  * Copy one source to one destination.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../copy/printable.h"
 #include "checksum.h"
 #include "share.h"
+#include "summary.h"
 #include "target.h"
 #include "transfer.h"
 
@@ -22,7 +20,6 @@
 #define ROOM_CACHED	(128 << 10)	/* stays in the CPU cache from read to write */
 #define ROOM_UNSEEN	(8 << 20)	/* one copy_file_range(), while signals wait */
 #define ROOM_PAGE	(4 << 20)	/* largest st_blksize that is used for the buffers */
-#define NSEC_PER_SEC	UINT64_C(1000000000)
 
 static const unsigned char zeros[64 * 1024] __attribute__((aligned(COPY_ALIGN)));
 
@@ -351,55 +348,6 @@ static bool copy(struct job *job)
 	return done;
 }
 
-struct line {
-	const char *name;
-	uint64_t value;
-};
-
-static void summarize(const struct job *job)
-{
-	const struct copy_counts *counts = &job->copy.counts;
-	const struct copy_times *times = &job->copy.times;
-	const struct line bytes[] = {
-		{ "file size", job->source.size },
-		{ "read skipped", counts->read_skipped },
-		{ "write skipped", counts->write_skipped },
-		{ "copied bytes", counts->copied },
-		{ "total bytes", counts->copied + counts->write_skipped },
-		{ "scanned zeros", counts->zeroes },
-	};
-	const struct line nanoseconds[] = {
-		{ "elapsed time", times->elapsed },
-		{ "time on scan", times->scan },
-		{ "time on read", times->read },
-		{ "time on write", times->write },
-		{ job->checksum.handle ? "time on checksum" : NULL, times->checksum },
-		{ "reader: get free buffer", times->get_free },
-		{ "reader: put full buffer", times->put_full },
-		{ "writer: get full buffer", times->get_full },
-		{ "writer: put free buffer", times->put_free },
-	};
-	unsigned int i;
-	char *names;
-
-	if (asprintf(&names, "%s -> %s", job->source.path, job->target.path) < 0) {
-		complain("out of memory");
-		return;
-	}
-	make_printable(names);
-	puts(names);
-	free(names);
-	for (i = 0; i < sizeof(bytes) / sizeof(*bytes); i++)
-		printf("%-24s %" PRIu64 "\n", bytes[i].name, bytes[i].value);
-	for (i = 0; i < sizeof(nanoseconds) / sizeof(*nanoseconds); i++) {
-		if (!nanoseconds[i].name)
-			continue;
-		printf("%-24s %" PRIu64 ".%06" PRIu64 " s\n", nanoseconds[i].name,
-		       nanoseconds[i].value / NSEC_PER_SEC,
-		       nanoseconds[i].value % NSEC_PER_SEC / 1000);
-	}
-}
-
 /* One thread suffices, unless a checksum takes CPU time or a sync would delay signals. */
 static bool is_light(const struct job *job)
 {
@@ -453,7 +401,8 @@ static bool run(struct job *job, const char *to, int folder)
 	job->progress.total = size;
 	done = copy(job);
 	if (done && job->options->verbose)
-		summarize(job);
+		summary_print(job->source.path, job->target.path, &job->copy, size,
+			      job->checksum.handle);
 	if (done)
 		checksum_print(&job->checksum, to);
 	target_discard(&job->target);
