@@ -238,6 +238,30 @@ def test_shared(lab):
 
 
 @pytest.mark.one_kernel
+@pytest.mark.parametrize("file_system", ["xfs", "ext4"])
+@pytest.mark.parametrize("shape", ["zeros", "holes", "end"])
+def test_holes_take_no_space(lab, file_system, shape):
+    """xfs allocates space beyond the end of a file that grows; holes must not get it."""
+    loop = lab.loop(96 * MIB)
+    run(f"mkfs.{file_system}", "-q", *(["-f", "--unsupported"] if file_system == "xfs" else []),
+        loop)
+    directory = lab.mount(loop)
+    source, copy = (os.path.join(directory, name) for name in ("source", "copy"))
+    data, size = noise(4 * KIB), 16 * MIB
+    if shape == "end":
+        write_file(source, size, [(0, noise(4 * MIB))])
+    elif shape == "holes":
+        write_file(source, size, [(at, data) for at in range(0, size, 64 * KIB)])
+    else:
+        write_file(source, size, [(0, (data + bytes(60 * KIB)) * (size // (64 * KIB)))])
+    for options in (("-s", "always"), ("-c", "md5")):
+        rxcp(*options, source, copy, check=True)
+        os.sync()
+        assert content(copy) == content(source)
+        assert taken(copy) <= (4 if shape == "end" else 1) * MIB + 128 * KIB, options
+
+
+@pytest.mark.one_kernel
 def test_shared_in_part(files):
     """FICLONE may return 0 although the file system has stopped half-way."""
     source, copy = files
