@@ -183,7 +183,7 @@ def test_the_kernel_copies(files):
     source, copy = files
     write_file(source, 22 * MIB + 5, [(0, noise(10 * MIB + 3)), (11 * MIB, noise(11 * MIB + 5))])
     data, never = content(source), ("-s", "never")
-    by_hand = re.compile(r"pread64\(.* 131072, \d+\)")
+    by_hand = re.compile(r"pread64\(.* 262144, \d+\)")
     trace = traced("copy_file_range,pread64", *never, source, copy)
     assert "copy_file_range" in trace and not by_hand.search(trace), trace
     assert content(copy) == data and taken(copy) >= len(data)

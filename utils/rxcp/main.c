@@ -40,7 +40,7 @@ static const char usage[] =
 	"                                   and -T, the last one counts\n"
 	" -v, --verbose                     print a summary of bytes and times at the end\n"
 	" -b, --buffer-size SIZE            multiple of 4K up to 256M, suffix K or M (default:\n"
-	"                                   1M; 128K from file to file without -c and -y)\n"
+	"                                   1M; 256K from file to file without -c and -y)\n"
 	" -c, --checksum ALGORITHM          print a checksum of the copy: md5, sha256, ...\n"
 	" -y, --sync                        write the file to the disk before it gets its name;\n"
 	"                                   block devices are always synced\n"

@@ -17,7 +17,7 @@
 #define BLOCK_MAX	4096
 #define CHUNKS		4
 #define ROOM		(1 << 20)
-#define ROOM_CACHED	(128 << 10)	/* stays in the CPU cache from read to write */
+#define ROOM_CACHED	(256 << 10)	/* stays in the CPU cache from read to write */
 #define ROOM_UNSEEN	(8 << 20)	/* one copy_file_range(), while signals wait */
 #define ROOM_PAGE	(4 << 20)	/* largest st_blksize that is used for the buffers */
 
