@@ -98,6 +98,23 @@ def test_a_failure_costs_only_its_round():
     assert fake.complaints == ["b, case 2: it broke"]
 
 
+@pytest.mark.parametrize("where", ["measure", "open", "set_up"])
+def test_an_error_that_nobody_expects(where):
+    """It is a failure like any other, and the report has the results of the other cases."""
+    def act(subject, case, repeat):
+        if where == "measure" and (subject, case, repeat) == ("b", "2", 1):
+            raise ValueError("x")
+
+    def broken(*_where):
+        raise ValueError("x")
+    fake = Fake(act)
+    if where != "measure":
+        setattr(fake.plan, where, broken)
+    outcome = fake.run()
+    assert len(outcome.results) == (25 if where == "measure" else 0)
+    assert {each["message"] for each in outcome.failures} == {"ValueError('x')"}
+
+
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_keeps_what_is_measured(signum):
     undo.catch_signals()

@@ -142,6 +142,13 @@ class Command(unittest.TestCase):
         with self.assertRaisesRegex(command.CommandFailed, "^false: exit code 1$"):
             command.run("false")
 
+    def test_bytes_that_are_no_text(self):
+        """A compiler may quote a line of any encoding."""
+        self.assertEqual(command.run("sh", "-c", r"printf '\377\n' | tee /dev/stderr"),
+                         ("\ufffd\n", "\ufffd\n"))
+        with self.assertRaisesRegex(command.CommandFailed, "^sh: \ufffd$"):
+            command.follow(["sh", "-c", r"printf '\377\n' >&2; exit 1"], print)
+
     def test_no_program(self):
         with self.assertRaisesRegex(BenchError, "no such program"):
             command.run("/nonexistent/program")

@@ -41,7 +41,7 @@ class Runner:
         except Interrupted as interrupted:
             self.outcome.signum = interrupted.signum
             self.outcome.ended_by = signal.Signals(interrupted.signum).name
-        except (BenchError, OSError) as error:
+        except Exception as error:
             self._fail(None, None, None, error)
         finally:
             self.progress.end()
@@ -54,11 +54,13 @@ class Runner:
         self.complain(text)
 
     def _fail(self, case, subject, repeat, error):
+        # The text of an error that nobody expected, such as KeyError, may say nothing.
+        said = str(error) if isinstance(error, (BenchError, OSError)) else repr(error)
         self.outcome.failures.append({"case": case and case.name,
                                       "subject": subject and subject.name,
-                                      "repeat": repeat, "message": str(error)})
+                                      "repeat": repeat, "message": said})
         where = ", ".join(part.title for part in (subject, case) if part)
-        self.complain(f"{where}: {error}" if where else str(error))
+        self.complain(f"{where}: {said}" if where else said)
 
     def _repeats(self):
         for repeat in range(self.plan.repeats):
@@ -86,7 +88,7 @@ class Runner:
                 raise BenchError("stopped, because not everything could be undone")
             try:
                 self._round(each, subject, repeat)
-            except (BenchError, OSError) as error:
+            except Exception as error:
                 # A case that fails must not discard the figures of the others.
                 self._fail(None, subject, repeat, error)
 
@@ -96,7 +98,7 @@ class Runner:
                 self.progress.step(case, subject, repeat)
                 try:
                     sample = measure(case)
-                except (BenchError, OSError) as error:
+                except Exception as error:
                     self._fail(case, subject, repeat, error)
                     return
                 finally:

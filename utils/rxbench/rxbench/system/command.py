@@ -70,7 +70,8 @@ def _start(argv, **options):
     """Start argv in a session of its own, so that Ctrl-C reaches only this program."""
     try:
         return subprocess.Popen([*_before, *argv], stdin=subprocess.DEVNULL, text=True,
-                                start_new_session=True, env=environment(), **options)
+                                errors="replace", start_new_session=True, env=environment(),
+                                **options)
     except FileNotFoundError as error:
         raise BenchError(f"{argv[0]}: no such program") from error
     except PermissionError as error:
@@ -129,7 +130,7 @@ def ahead(steps):
 
 def follow(argv, on_text):
     """Run a program, and pass on its standard output as it arrives, in whole lines."""
-    with tempfile.TemporaryFile("w+") as errors:
+    with tempfile.TemporaryFile("w+", errors="replace") as errors:
         process = _start(argv, stdout=subprocess.PIPE, stderr=errors)
         rest = b""
         try:
