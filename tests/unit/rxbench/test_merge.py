@@ -80,9 +80,16 @@ def test_one_has_failed(make_report):
     ({"workload": "dd"}, ["the workload is profile", "dd in another"]),
     ({"machine": {"kernel": "7.2"}}, ["kernel is 6.12", "7.2 in another"]),
     ({"settings": {"size": 2}}, ["settings.size is 1", "2 in another"]),
+    *(({"settings": {name: value}}, [f"settings.{name} is {old}", f"{value} in another"])
+      for name, old, value in (("validate", False, True), ("fold", False, True),
+                               ("witness", None, 1 << 20), ("inside", None, "make"),
+                               ("steady", None, True))),
+    ({"settings": {"text": "rd=1\nrd=2\n"}}, ["settings.text differs between the reports"]),
 ])
 def test_not_of_one_workload(make_report, change, names):
     whole = make_report(1, LEVELS, cases=2)
+    whole["settings"].update(validate=False, fold=False, witness=None, inside=None,
+                             text="rd=1\n")
     other = piece(whole, "c1")
     for key, value in change.items():
         other[key] = {**other[key], **value} if isinstance(value, dict) else value
@@ -91,6 +98,23 @@ def test_not_of_one_workload(make_report, change, names):
     assert "\n" not in str(refused.value)
     for name in ("--merge", *names):
         assert name in str(refused.value)
+
+
+def test_nothing_counts_twice(make_report):
+    """A pattern of the shell may match a report of all parts beside the parts."""
+    whole = make_report(1, LEVELS, cases=2)
+    parts = [piece(whole, "c0"), piece(whole, "c1")]
+    for documents in ([whole, whole], [*parts, merge.merge(parts)]):
+        with pytest.raises(BadInput, match="--merge: rxbench profile .*the same results"):
+            merge.merge(documents)
+
+
+def test_settings_that_one_part_has(make_report):
+    whole = make_report(1, LEVELS, cases=2)
+    pieces = [piece(whole, "c0"), piece(whole, "c1")]
+    pieces[1]["settings"] = {}
+    with pytest.raises(BadInput, match="settings.size is 1 in one report and None in another"):
+        merge.merge(pieces)
 
 
 @pytest.mark.parametrize("memory, fits", [(995, True), (1005, True), (980, False), (1020, False)])
@@ -115,6 +139,11 @@ def test_settings_of_parts(make_report):
     pieces[0]["settings"] = {"sets": {"0.5": 1, "2": 4}, "copied": 0}
     pieces[1]["settings"] = {"sets": {"0.5": 1, "1": 2}, "copied": 6}
     assert merge.merge(pieces)["settings"] == {"sets": {"0.5": 1, "2": 4, "1": 2}, "copied": 6}
+    for name, value in (("copied", 4), ("sets", {"0.5": 3})):
+        pieces[0]["settings"][name] = value
+        with pytest.raises(BadInput, match=f"settings.{name}.* is . in one report"):
+            merge.merge(pieces)
+        pieces[0]["settings"][name] = pieces[1]["settings"][name]
 
 
 def test_command(make_report, tmp_path):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One report of several, which measured parts of one workload on one machine."""
 
+import itertools
+import json
 import shlex
 
 from ..system.errors import BadInput
@@ -10,22 +12,49 @@ MACHINE = ("kernel", "cpu", "cpus", "emulated", "fio")
 MEMORY_TOLERANCE = 0.01  # MemTotal depends on where a boot places the kernel
 
 
-def _setting(name, old, new):
-    """A setting that both reports agree with: parts are united, and one may have none."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        return {**old, **{key: _setting(f"{name}.{key}", old.get(key), value)
-                          for key, value in new.items()}}
-    if old and new and old != new:
-        raise BadInput(f"--merge: {name} is {old} in one report and {new} in another: must be "
-                       "the same")
-    return old or new
+# Settings that only some parts of a workload have.
+PARTIAL = ("copied", "file system")
+
+
+def _refuse(name, old, new):
+    values = f"is {old} in one report and {new} in another"
+    if "\n" in values:
+        values = "differs between the reports"
+    raise BadInput(f"--merge: {name} {values}: must be the same")
 
 
 def _settings(documents):
-    merged = {}
-    for each in documents:
-        merged = _setting("settings", merged, each["settings"])
+    """The settings, which must be equal; sets of named values are united."""
+    merged = dict(documents[0]["settings"])
+    for each in documents[1:]:
+        for key in dict.fromkeys([*merged, *each["settings"]]):
+            old, new = merged.get(key), each["settings"].get(key)
+            if isinstance(old, dict) and isinstance(new, dict):
+                for name in old.keys() & new.keys():
+                    if old[name] != new[name]:
+                        _refuse(f"settings.{key}.{name}", old[name], new[name])
+                merged[key] = {**old, **new}
+            elif key in PARTIAL and not (old and new):
+                merged[key] = old or new
+            elif old != new:
+                _refuse(f"settings.{key}", old, new)
     return merged
+
+
+def _measured(document):
+    """The results themselves, whatever their order and the numbers of their repeats."""
+    return {json.dumps([row["case"], row["subject"], row["metrics"]], sort_keys=True)
+            for row in document["results"]}
+
+
+def _refuse_copies(documents):
+    """The same results twice would look like more repeats."""
+    for one, other in itertools.combinations(documents, 2):
+        few, many = sorted((_measured(one), _measured(other)), key=len)
+        if few and few <= many:
+            raise BadInput(f"--merge: {shlex.join(one['command'])} ({one['started']}) and "
+                           f"{shlex.join(other['command'])} ({other['started']}) have the same "
+                           "results: give each report once, and no merged one with its parts")
 
 
 def _check(documents):
@@ -37,8 +66,7 @@ def _check(documents):
                    for key in MACHINE)]
         for name, old, new in pairs:
             if old != new:
-                raise BadInput(f"--merge: {name} is {old} in one report and {new} in another: "
-                               "must be the same")
+                _refuse(name, old, new)
         old, new = (each["machine"].get("memory") or 0 for each in (first, other))
         if abs(old - new) > MEMORY_TOLERANCE * max(old, new):
             raise BadInput(f"--merge: memory is {old} in one report and {new} in another: "
@@ -73,6 +101,7 @@ def _unique(documents, key):
 def merge(documents):
     """Return one report; its notes name the commands that measured its parts."""
     _check(documents)
+    _refuse_copies(documents)
     metrics, subjects, cases = (_united(documents, key)
                                 for key in ("metrics", "subjects", "cases"))
     results = _results(documents)
