@@ -15,6 +15,7 @@ def test_describe():
     assert (found["n"], found["median"], found["low"], found["high"]) == (3, 2.0, 1.0, 4.0)
     assert found["spread_percent"] == pytest.approx(150)
     assert stats.describe([0.0] * 3)["spread_percent"] == 0
+    assert stats.describe([0.0, 0.0, 100.0])["spread_percent"] is None
     assert stats.describe([1.0, 2.0])["spread_percent"] is None
 
 
@@ -69,6 +70,21 @@ def test_the_factor_of_a_verdict_is_that_of_its_row(better, best, other):
     ratio = rows[best]["ratio"]["median"]
     assert found["best"] == best
     assert f"{ratio if better == 'higher' else 1 / ratio:.2f} times as good as" in found["text"]
+
+
+@pytest.mark.parametrize("subjects", [3, 4, 13])
+def test_no_verdict_contradicts_its_row(subjects):
+    """With three repeats, the t of many subjects is below the one that a pair alone needs."""
+    rng, checked = random.Random(1), 0
+    for _ in range(400):
+        noisy = {name: rng.lognormvariate(-4, 1) for name in range(subjects)}
+        rows = {name: [(1 + 0.2 * (name == 0)) * rng.lognormvariate(0, noise) for _ in range(3)]
+                for name, noise in noisy.items()}
+        (best, *_others), beaten = stats.ranking(rows, subjects * (subjects - 1) // 2)
+        checked += len(beaten)
+        for other in beaten:
+            assert stats.ratio(rows[best], rows[other])["within_noise"] is False
+    assert checked > 100
 
 
 def test_a_failing_subject_does_not_hide_the_verdict():

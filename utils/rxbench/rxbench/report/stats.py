@@ -66,11 +66,11 @@ def _logs(values):
 
 
 def describe(values):
-    """Median and spread of repeats; the spread is None if there are too few."""
+    """Median and spread of repeats; the spread is None if they are too few or their median 0."""
     low, high, median = min(values), max(values), statistics.median(values)
     spread = None
     if len(values) >= LEAST_REPEATS:
-        spread = 100 * (high - low) / median if median else 0.0
+        spread = 100 * (high - low) / median if median else (None if high > low else 0.0)
     return {"n": len(values), "median": median, "low": low, "high": high, "spread_percent": spread}
 
 
@@ -101,12 +101,14 @@ def ranking(rows, comparisons):
     how many pairs the whole report compares, for which Bonferroni's correction is made. A pair
     must differ by more than the noise of all subjects after what a repeat has in common is
     taken off (a two-way analysis of variance), and by more than the noise of the pair itself,
-    which is larger where one subject is less steady than the others.
+    which is larger where one subject is less steady than the others. So it never contradicts
+    ratio(), which has only the noise of the pair.
 
     The chance that equals beat one another is as CONFIDENCE says if all are equally noisy. The
-    noise of the pair has fewer degrees of freedom than the t that it is multiplied by: where one
-    of 13 is ten times as noisy as the others, the chance is some 9 % at three repeats, and less
-    than 5 % at five. With a t of its own, few real differences would be found at five.
+    noise of the pair has fewer degrees of freedom than the t that it is multiplied by, which is
+    at least that of ratio(): where one of 13 is ten times as noisy as the others, the chance is
+    some 8 % at three repeats, and less than 5 % at five. With a t of its own that is corrected
+    for all comparisons, few real differences would be found at five.
 
     Returns names and a set of names, which is None with fewer than LEAST_REPEATS repeats.
     """
@@ -122,11 +124,12 @@ def ranking(rows, comparisons):
     freedom = (count - 1) * (repeats - 1)
     pooled = 2 * max(0.0, sum(each * each for each in residuals) - apart) / freedom
     certain = critical(freedom, (1 - CONFIDENCE) / comparisons)
+    alone = max(certain, critical(repeats - 1))
 
     def exceeds(best, other):
         gaps = [a - b for a, b in zip(logs[best], logs[other])]
-        error = math.sqrt(max(pooled, statistics.variance(gaps)) / repeats)
-        return statistics.fmean(gaps) > max(certain * error, math.log1p(LEAST_EFFECT))
+        noise = max(certain * math.sqrt(pooled), alone * statistics.stdev(gaps))
+        return statistics.fmean(gaps) > max(noise / math.sqrt(repeats), math.log1p(LEAST_EFFECT))
 
     return order, {other for other in order[1:] if exceeds(order[0], other)}
 
