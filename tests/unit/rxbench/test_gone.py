@@ -18,9 +18,10 @@ from conftest import TOP
 # A workload that measures nothing. It notes what it undoes, and its second step cannot be undone
 # if the name of the output says so.
 FAKE = """
-import contextlib, os, signal, sys, time, types
+import contextlib, errno, os, signal, sys, time, types
 sys.path.insert(0, sys.argv.pop(1))
 from rxbench import cli, workloads
+from rxbench.report import document
 from rxbench.run.plan import Case, Plan, Round, Subject
 from rxbench.system.output import Rows
 from rxbench.system.undo import interruptible
@@ -44,13 +45,22 @@ def measure(case):
         with interruptible():
             time.sleep(0.01)
     if "print" in sys.argv:
-        print("a row", file=Rows(sys.stdout))
+        print("a row", file=rows)
     return {"metrics": {"mb_s": 1.0}}
 
+def put(path, text, put=document.put):
+    if os.path.basename(path) in sys.argv:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    put(path, text)
+
+document.put, notes = put, []
+rows = Rows(None, notes)
+
 def plan(options):
+    rows.out = sys.stdout
     cases = [Case(str(number), f"case {number} " + 80 * "-") for number in range(300)]
-    return Plan(subjects=[Subject("a", "a")], rounds=[Round(tuple(cases))], set_up=set_up,
-                open=lambda *_: contextlib.nullcontext(measure))
+    return Plan(subjects=[Subject("a", "caf\\udce9")], rounds=[Round(tuple(cases))], set_up=set_up,
+                open=lambda *_: contextlib.nullcontext(measure), notes=notes)
 
 workloads.ALL = [types.SimpleNamespace(
     NAME="fake", SUMMARY="nothing", EXPLANATION="", plan=plan, needs_root=lambda _: False,
@@ -59,10 +69,14 @@ sys.exit(cli.main())
 """
 
 
-def started(tmp_path, *what, **outputs):
-    return subprocess.Popen([sys.executable, "-B", "-c", FAKE, os.path.join(TOP, "utils/rxbench"),
-                             "fake", *what, "--repeats", "1", "--no-html", "--output", "."],
-                            cwd=tmp_path, **outputs)
+LAUNCHER = [sys.executable, "-B", os.path.join(TOP, "utils/rxbench/run")]
+UTF8 = {**os.environ, "LC_ALL": "C.UTF-8"}
+
+
+def started(tmp_path, *what, page="--no-html", shell=(), **outputs):
+    return subprocess.Popen([*shell, sys.executable, "-B", "-c", FAKE,
+                             os.path.join(TOP, "utils/rxbench"), "fake", *what, "--repeats", "1",
+                             page, "--output", "."], cwd=tmp_path, env=UTF8, **outputs)
 
 
 def report(tmp_path):
@@ -92,6 +106,74 @@ def test_no_space_for_the_table(tmp_path):
     assert process.returncode == 1 and report(tmp_path)["complete"]
     *warnings, last = err.splitlines()
     assert "No space left" in last and all("warning: " in line for line in warnings)
+
+
+def test_no_space_for_the_rows(tmp_path):
+    """The measurements go on."""
+    with open("/dev/full", "w", encoding="ascii") as full, started(
+            tmp_path, "print", "-q", stdout=full, stderr=subprocess.PIPE) as process:
+        process.communicate()
+    made = report(tmp_path)
+    assert process.returncode == 1 and made["complete"] and len(made["results"]) == 300
+    assert made["notes"] == ["The lines of the intervals are not complete: No space left on device "
+                             "for the standard output."]
+
+
+@pytest.mark.parametrize("name", ["report.json", "report.html"])
+def test_no_space_for_the_report(tmp_path, name):
+    """The table is printed, and what was written is named."""
+    with started(tmp_path, name, page="--quiet", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                 text=True) as process:
+        out, err = process.communicate()
+    assert process.returncode == 1 and "Medians of 1 repeat" in out
+    assert err.splitlines()[-1] == (f"rxbench: ./{name}: cannot be written: No space left on "
+                                    "device")
+    assert ("Report: ./report.json" in out) is (name == "report.html")
+
+
+def test_no_output_at_all(tmp_path):
+    closed = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh"]
+    for command in ([*LAUNCHER, "list"], [*LAUNCHER, "list", "x"]):
+        assert subprocess.run([*closed, *command], check=False).returncode == 2 * ("x" in command)
+    with started(tmp_path, "print", shell=closed) as process:
+        pass
+    assert process.returncode == 0 and len(report(tmp_path)["results"]) == 300
+
+
+def test_a_name_that_is_no_text(tmp_path):
+    """The name of the place is not UTF-8, but everything else is as usual."""
+    with started(tmp_path, page="--quiet", stdout=subprocess.PIPE) as process:
+        out = process.communicate()[0].decode()
+    assert process.returncode == 0 and "caf\\udce9" in out
+    assert report(tmp_path)["subjects"][0]["title"] == "caf\udce9"
+    assert "caf\\udce9" in (tmp_path / "report.html").read_text()
+    shown = subprocess.run([*LAUNCHER, "report", tmp_path / "report.json"], check=True, env=UTF8,
+                           capture_output=True, text=True).stdout
+    assert "caf\\udce9" in shown
+
+
+def test_a_signal_while_a_report_is_written(tmp_path):
+    """Nothing was measured: the command ends at once."""
+    with started(tmp_path, stdout=subprocess.DEVNULL):
+        pass
+    os.mkfifo(tmp_path / "page")
+    with subprocess.Popen([*LAUNCHER, "report", "report.json", "--html", "page"], cwd=tmp_path,
+                          stderr=subprocess.PIPE, text=True) as process:
+        # Python itself catches only SIGINT.
+        while not caught(process.pid) & 1 << signal.SIGHUP - 1:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        try:
+            err = process.communicate(timeout=20)[1]
+        finally:
+            process.kill()
+    assert process.returncode == 128 + signal.SIGINT and err == "rxbench: interrupted by SIGINT\n"
+
+
+def caught(pid):
+    """The signals that a process handles, as bits."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return int(next(line.split()[1] for line in file if line.startswith("SigCgt:")), 16)
 
 
 def test_the_terminal_is_closed(tmp_path):

@@ -208,6 +208,7 @@ def test_bad_reports(tmp_path, content, names):
     (lambda report: report["summary"][1].update(ratio={}), ["summary[1].ratio", "median"]),
     (lambda report: report["metrics"][0].update(better="yes"), ["'yes'", "higher or lower"]),
     (lambda report: report["machine"].pop("cpu"), ["no cpu in machine"]),
+    (lambda report: report["summary"][1].pop("n"), ["no n in summary[1]"]),
     (lambda report: report["machine"].update(load=[]), ["machine.load"]),
     (lambda report: report.update(complete="yes"), ["complete", "true or false"]),
 ])

@@ -2,6 +2,7 @@
 """The command line."""
 
 import argparse
+import contextlib
 import math
 import os
 import signal
@@ -15,7 +16,7 @@ from .run.runner import Runner
 from .system import machine
 from .system.errors import BadInput, BenchError, Interrupted
 from .system.output import say
-from .system.undo import catch_signals, ignore_signals
+from .system.undo import catch_signals, ignore_signals, interruptible
 
 FAILED, USAGE, WORSE = 1, 2, 3
 
@@ -169,17 +170,20 @@ def _folder(options):
 def _write(made, folder, page_wanted):
     """Write report.json always; report.html has plots if matplotlib is installed.
 
-    Return what was written, as lines.
+    Return what was written, as lines, and the reason why the rest was not.
     """
-    path = os.path.join(folder, "report.json")
-    document.write(made, path)
-    lines = ["", f"Report: {path}"]
-    if page_wanted:
-        page = os.path.join(folder, "report.html")
-        document.put(page, html.render([made]))
-        lines.append(f"        {page}" + ("" if plots.available() else
-                     ", without plots: they need matplotlib (python3-matplotlib)"))
-    return lines
+    lines, path = [""], os.path.join(folder, "report.json")
+    try:
+        document.write(made, path)
+        lines.append(f"Report: {path}")
+        if page_wanted:
+            path = os.path.join(folder, "report.html")
+            document.put(path, html.render([made]))
+            lines.append(f"        {path}" + ("" if plots.available() else
+                         ", without plots: they need matplotlib (python3-matplotlib)"))
+    except OSError as error:
+        return lines, f"{path}: cannot be written: {error.strerror}"
+    return lines, None
 
 
 def _measure(options):
@@ -201,23 +205,36 @@ def _measure(options):
     made = document.make(options.workload.NAME, ["rxbench", *sys.argv[1:]], started, described,
                          warnings, plan, outcome)
     # The report comes first: the reader of the output may be gone.
-    written = _write(made, folder, not options.no_html)
+    written, lost = _write(made, folder, not options.no_html)
     shown = "\n".join([*text.render(made), *written, ""])
+    if lost:
+        _complain(lost)
     if outcome.signum:
         say(shown, sys.stdout)
         _complain(f"interrupted by {outcome.ended_by}")
         return 128 + outcome.signum
     sys.stdout.write(shown)
-    return FAILED if outcome.failures else 0
+    return FAILED if outcome.failures or lost else 0
+
+
+def _prepare_output():
+    """Either output may be closed, and names in it may be no valid text."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name) or open(os.devnull, "w", encoding="utf-8")
+        stream.reconfigure(errors="backslashreplace")
+        setattr(sys, name, stream)
 
 
 def main():
     # mkfs is in these folders; PATH after su may lack them.
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+    _prepare_output()
     catch_signals()
     try:
         options = parser().parse_args()
-        status = options.run(options)
+        # What measures nothing has nothing to undo, and may end anywhere.
+        with contextlib.nullcontext() if options.run is _measure else interruptible():
+            status = options.run(options)
         sys.stdout.flush()
         return status
     except BadInput as error:

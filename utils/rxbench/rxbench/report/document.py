@@ -25,8 +25,9 @@ SHAPE = {
     "subjects": [{"name": str, "title": str, "details": dict}],
     "cases": [{"name": str, "title": str, "base": MAYBE_TEXT, "reference": dict}],
     "results": [{"case": str, "subject": str, "repeat": int, "metrics": dict}],
-    "summary": [{"case": str, "subject": str, "metric": str, "median": NUMBER, "low": NUMBER,
-                 "high": NUMBER, "spread_percent": MAYBE_NUMBER, "ratio": (dict, type(None))}],
+    "summary": [{"case": str, "subject": str, "metric": str, "n": int, "median": NUMBER,
+                 "low": NUMBER, "high": NUMBER, "spread_percent": MAYBE_NUMBER,
+                 "ratio": (dict, type(None))}],
     "verdicts": [{"case": str, "text": str}],
     "failures": [{"message": str}],
 }
@@ -158,8 +159,10 @@ def make(workload, command, started, described, warnings, plan, outcome):
 
 def put(path, text):
     """Replace a file completely or not at all. A device or a pipe is written to."""
+    # Names of files may be no valid text.
+    encoded = {"encoding": "utf-8", "errors": "backslashreplace"}
     if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "w", encoding="utf-8") as file:
+        with open(path, "w", **encoded) as file:
             file.write(text)
         return
     path = os.path.realpath(path)
@@ -167,7 +170,7 @@ def put(path, text):
     os.makedirs(directory, exist_ok=True)
     fd, temporary = tempfile.mkstemp(dir=directory, prefix=".rxbench-")
     try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
+        with os.fdopen(fd, "w", **encoded) as file:
             file.write(text)
         os.chmod(temporary, 0o644)
         os.rename(temporary, path)

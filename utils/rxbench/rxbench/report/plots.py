@@ -236,8 +236,15 @@ def _wanted(plt, document):
     return wanted
 
 
+def _as_text(document):
+    """matplotlib refuses titles that are no valid text."""
+    return {**document, **{key: [{**each, "title": each["title"].encode(
+        "utf-8", "backslashreplace").decode()} for each in document[key]]
+        for key in ("subjects", "cases")}}
+
+
 def draw(document, salt):
     """Name, title and SVG of each picture that the report has figures for."""
     plt = pyplot()
     return [(name, title, _svg(plt, figure, f"{salt}-{name}"))
-            for name, title, figure in _wanted(plt, document) if figure]
+            for name, title, figure in _wanted(plt, _as_text(document)) if figure]

@@ -19,17 +19,23 @@ def say(text, out):
 
 
 class Rows:
-    """Output of a run that ends when nobody reads it any more."""
+    """Output of a run that ends when nobody reads it any more, but not when its disk is full."""
 
-    def __init__(self, out):
-        self.out = out
+    def __init__(self, out, notes):
+        self.out, self.notes, self.lost = out, notes, False
 
     def write(self, text):
+        if self.lost:
+            return
         try:
             self.out.write(text)
             self.out.flush()
         except BrokenPipeError as error:
             raise Interrupted(signal.SIGPIPE) from error
+        except OSError as error:
+            self.lost = True
+            self.notes.append(f"The lines of the intervals are not complete: {error.strerror} for "
+                              "the standard output.")
 
     def flush(self):
         """All text is written at once."""

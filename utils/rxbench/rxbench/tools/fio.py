@@ -206,7 +206,8 @@ def run(shared, jobs, interval=1, on_moment=None):
 
     with tempfile.TemporaryDirectory(prefix="rxbench-") as directory:
         path = os.path.join(directory, "job.fio")
-        with command.ahead(AHEAD) as back, open(path, "w", encoding="utf-8") as file:
+        with command.ahead(AHEAD) as back, open(path, "w", encoding="utf-8",
+                                                errors="surrogateescape") as file:
             file.write(job_file({**shared, **REPORTING, **({"nice": back} if back else {})}, jobs))
             file.flush()
             command.follow(["fio", "--output-format=json+", f"--status-interval={interval}", path],

@@ -390,7 +390,7 @@ def plan(options):
     if validate:
         luns.notes.append("Data validation: written data is read again and compared; these reads "
                           "are counted like all others.")
-    runs = Runs(options, luns, steps, validate, Rows(sys.stdout))
+    runs = Runs(options, luns, steps, validate, Rows(sys.stdout, luns.notes))
     return Plan(subjects=[Subject("luns", os.path.basename(options.file), luns.details())],
                 rounds=[Round(tuple(Case(step.name, step.title,
                                          step.run.warmup + step.run.elapsed + 1)
