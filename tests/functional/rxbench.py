@@ -120,7 +120,7 @@ def processor_caches():
 
 def test_sweep_of_steady_states(tmp_path):
     """As short as it can be: five rounds, steady or not, of a file of four times the caches."""
-    size = max(4 * processor_caches(), 4 << 20)
+    size = max(-(-4 * processor_caches() >> 20) << 20, 4 << 20)
     report, done, wanted = measured(
         tmp_path, "profile", f"rxd:{int(size * 1.2) + (20 << 20)}", "--size", size, "--sweep",
         "--blocks", "4k", "--depths", "1,8", "--mixes", "70", "--steady", "--most-rounds", 5,

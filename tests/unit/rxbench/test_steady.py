@@ -152,6 +152,8 @@ def test_the_file_is_larger_than_the_caches(monkeypatch, args, caches, wanted):
     (["--steady", "--most-rounds", "x"], "--most-rounds x: must be a whole number from 5"),
     (["--most-rounds", "9"], "--most-rounds 9: requires --steady"),
     (["--steady", "--size", "255m"], "--size 255 MiB: must be 256 MiB or more with --steady"),
+    (["--size", "512k"], "--size 524288: must be whole MiB"),
+    (["--size", "1544k"], "--size 1581056: must be whole MiB"),
 ])
 def test_bad_arguments(monkeypatch, args, wanted):
     """Bad arguments are reported before any other check."""

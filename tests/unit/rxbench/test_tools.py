@@ -57,6 +57,30 @@ def test_reads_and_writes_together():
     assert moment.both().percentiles()["50"] == 100
 
 
+def test_no_percentile_above_the_longest():
+    """The figure of the last bin may be above it."""
+    assert fio.Counters(1000, 0, 0, 0, 100.0, {100_352: 1000}).percentiles()["99"] == 100.0
+
+
+def test_too_short_to_measure():
+    """fio counts time in milliseconds."""
+    with pytest.raises(BenchError, match="less than 1 ms"):
+        fio.sample([fio.moment(document(side([100], 0)))])
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize("size", [1000, 520 << 10, 1 << 20, 1544 << 10])
+def test_all_of_a_file_is_filled(tmp_path, size):
+    """No part is left out, which would be read without the disk."""
+    path = str(tmp_path / "with:colon")
+    fio.fill(path, size)
+    with open(path, "rb") as file:
+        data = file.read()
+    assert len(data) == size
+    for offset in range(0, size, 4096):
+        assert data[offset:offset + 4096].strip(b"\0")
+
+
 def test_longest_of_a_calmer_interval():
     """The maximum of an earlier interval is not that of a later one."""
     moments = [fio.moment(document(side([5000], 1000))),

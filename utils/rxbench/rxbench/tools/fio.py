@@ -24,6 +24,8 @@ LEAST_BEYOND = 10
 AHEAD = 10
 # A last interval shorter than this share of one is added to the previous one.
 LEAST_SHARE = 0.5
+# Bytes of a write of fill().
+FILLED = 1 << 20
 
 
 def are_enough(requests, percent):
@@ -87,7 +89,8 @@ class Counters:
         for edge in sorted(self.bins):
             seen += self.bins[edge]
             while points and seen >= total * points[0] / 100:
-                found[f"{points.pop(0):g}"] = edge / 1e3
+                # A bin has one figure, which may be above all latencies in it.
+                found[f"{points.pop(0):g}"] = min(edge / 1e3, self.longest)
         return found
 
 
@@ -222,6 +225,8 @@ def run(shared, jobs, interval=1, on_moment=None):
 def sample(moments, interval=1):
     """Metrics, percentiles and per-second lines of a run."""
     end = moments[-1]
+    if not end.seconds:
+        raise BenchError("fio: everything took less than 1 ms, which is too short to measure")
     series, earlier = {"mb_s": [], "lat_mean_us": []}, START
     for each in joined(moments, interval):
         part = (each - earlier).metrics()
@@ -254,7 +259,16 @@ def escaped(path):
 def fill(path, size):
     """Fill with random bytes, so that nothing is empty or compressible."""
     folder = path if os.path.exists(path) else os.path.dirname(path)
-    run({**BASE, "direct": int(guard.takes_direct(folder)), "filename": escaped(path),
-         "rw": "write", "bs": "1m", "size": size, "iodepth": 8,
-         "refill_buffers": 1, "allow_file_create": 1, "end_fsync": 1},
-        [("fill", {})], interval=3600)
+    whole = size // FILLED * FILLED
+    if whole:
+        run({**BASE, "direct": int(guard.takes_direct(folder)), "filename": escaped(path),
+             "rw": "write", "bs": FILLED, "size": whole, "iodepth": 8,
+             "refill_buffers": 1, "allow_file_create": 1, "end_fsync": 1},
+            [("fill", {})], interval=3600)
+    if whole < size:
+        # fio would leave out what is no whole block.
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644), "wb") as file:
+            file.seek(whole)
+            file.write(os.urandom(size - whole))
+            file.flush()
+            os.fsync(file.fileno())

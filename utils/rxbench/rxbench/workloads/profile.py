@@ -118,6 +118,8 @@ def _size(options):
     least = BEYOND * machine.processor_caches() if options.steady else 0
     if options.size is None:
         return max(parse_size(KINDS[options.profile][1]), -(-least // MIB) * MIB)
+    if options.size % MIB:
+        raise BadInput(f"--size {options.size}: must be whole MiB")
     if options.size < least:
         raise BadInput(f"--size {human(options.size)}: must be {human(least)} or more with "
                        f"--steady, {BEYOND} times the processors' caches")
