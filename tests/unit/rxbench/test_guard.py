@@ -34,6 +34,21 @@ def test_other_errors_are_errors(tmp_path):
         guard.takes_direct(tmp_path / "none")
 
 
+@pytest.mark.parametrize("destroy", [False, True])
+def test_a_file_of_a_loop_device(tmp_path, monkeypatch, destroy):
+    """The kernel lets it be overwritten even while it is mounted."""
+    (tmp_path / "disk").write_bytes(bytes(4096))
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    path, destroyed = str(tmp_path / "link"), [str(tmp_path / "disk")] if destroy else []
+    guard.need_free_file(path, destroyed)
+    backing = {f"/sys/block/loop{number}/loop/backing_file": str(tmp_path / name) + "\n"
+               for number, name in ((3, "another (deleted)"), (7, "disk"))}
+    monkeypatch.setattr(guard.glob, "glob", lambda pattern: list(backing))
+    monkeypatch.setattr(guard.machine, "read", backing.__getitem__)
+    with pytest.raises(BadInput, match="link: in use: /dev/loop7 has it"):
+        guard.need_free_file(path, destroyed)
+
+
 def test_run_names_the_line(tmp_path, no_direct, monkeypatch, capsys):
     """The message says what to do; without the flag, direct I/O is not tested."""
     path = tmp_path / "file.vdb"

@@ -72,6 +72,21 @@ def test_copy_on_one_disk(disks, monkeypatch, target, refused):
     assert seen == ([] if refused else [True])
 
 
+@pytest.mark.parametrize("kept, refused", [(True, True), (False, False)])
+def test_files_that_stay_on_one_file_system(tmp_path, monkeypatch, kept, refused):
+    """There is room for the file of either directory, but not for both."""
+    paths = [tmp_path / name for name in "ab"]
+    for path in paths:
+        path.mkdir()
+    grounds = places.parse([str(path) for path in paths])
+    free = types.SimpleNamespace(free=3 << 19)
+    monkeypatch.setattr(places.machine.shutil, "disk_usage", lambda path: free)
+    with contextlib.ExitStack() as stack:
+        if refused:
+            stack.enter_context(pytest.raises(BadInput, match="a: needs 1.7 MiB .*has all of .*a,"))
+        places.check(grounds, 1 << 20, kept=kept)
+
+
 def test_the_report_knows_what_was_set_up(disks, made):
     grounds = places.parse(["rxd:1m", f"cache:{disks[0]}", disks[0]])
     subjects = [Subject(place.name, place.title, place.details()) for place in grounds]

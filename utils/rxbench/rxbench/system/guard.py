@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Protect devices and files that hold data, unless the user gave them up."""
 
+import contextlib
 import errno
 import fcntl
+import glob
 import os
 import stat
 import sys
@@ -136,8 +138,20 @@ def need_readable_device(device, least=1):
         raise TooSmall(f"{device}: has {human(size)}, must have at least {human(least)}")
 
 
+def _loop_device(path):
+    """The loop device that has this file, which the kernel lets anyone write to; or None."""
+    for backing in glob.glob("/sys/block/loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):
+            if os.path.samefile(machine.read(backing).strip(), path):
+                return f"/dev/{backing.split('/')[3]}"
+    return None
+
+
 def need_free_file(path, destroy=()):
-    """Refuse to overwrite a file with data other than zeros, unless given up."""
+    """Refuse a file in use, and one with data other than zeros that is not given up."""
+    user = _loop_device(path)
+    if user:
+        raise BadInput(f"{path}: in use: {user} has it")
     if os.path.realpath(path) in {os.path.realpath(name) for name in destroy}:
         return
     with open(path, "rb") as file:

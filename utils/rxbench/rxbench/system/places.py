@@ -325,14 +325,33 @@ def memory(places, together=False):
     return sum(disks) + (sum(caches) if together else max(caches, default=0))
 
 
-def check(places, size, destroy=(), together=False):
-    """Check each place, and their memory; destroy must name existing devices with data."""
+def _need_space_of_all(places, size):
+    """Directories may be on one file system, which needs room for the files of all of them."""
+    systems = {}
+    for place in places:
+        if isinstance(place, Directory):
+            systems.setdefault(os.stat(place.path).st_dev, []).append(place)
+    for on_one in systems.values():
+        try:
+            on_one[0].check(size * len(on_one), ())
+        except BadInput as error:
+            paths = ", ".join(place.path for place in on_one)
+            raise BadInput(f"{error}; one file system has all of {paths}") from error
+
+
+def check(places, size, destroy=(), together=False, kept=False):
+    """Check each place, and their memory; destroy must name existing devices with data.
+
+    kept means that the files of each place stay until the end.
+    """
     if destroy or not all(isinstance(place, Directory) for place in places):
         machine.need_root()
     for name in destroy:
         guard.need_block_device(name)
     for place in places:
         place.check(size, destroy)
+    if kept:
+        _need_space_of_all(places, size)
     needed = memory(places, together)
     if needed:
         machine.need_memory(needed + SPARE)

@@ -230,7 +230,7 @@ def plan(options):
     machine.fio_version()
     machine.need_tools(f"mkfs.{KINDS[options.profile][0]}", "mount", "umount", "wipefs",
                        "blkdiscard")
-    places.check(grounds, int(size * ROOM) + LEAST_ROOM, options.destroy)
+    places.check(grounds, int(size * ROOM) + LEAST_ROOM, options.destroy, kept=True)
     for place in grounds:
         if not place.takes_direct():
             raise BadInput(f"{guard.no_direct(place.path)}, and this profile uses only direct I/O")
