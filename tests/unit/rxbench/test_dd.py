@@ -6,9 +6,11 @@ import types
 import pytest
 from conftest import MACHINE
 
+from rxbench import cli
 from rxbench.report import document, text
 from rxbench.run.plan import MB_S, Plan, Subject
 from rxbench.run.runner import Outcome
+from rxbench.system.errors import BadInput
 from rxbench.workloads import dd, profile
 
 BLOCKS = [512, 1 << 10, 4 << 10, 1 << 20, 4 << 20]
@@ -28,6 +30,20 @@ def test_a_directory_is_not_named_as_another_file_system():
     assert not [each for each in settings.items() if "ext" in str(each)]
     assert profile._settings(options, list(places.values()), 1, 1)["file system"] == "ext4"
     assert not [case.title for each in rounds() for case in each.cases if "ext" in case.title]
+
+
+@pytest.mark.parametrize("args, message", [
+    (["--bs", "4k,4096"], "--bs 4096: given twice"),
+    (["--bs", "4k", "--mode", "direct,direct"], "--mode direct: given twice"),
+    (["--bs", "4k", "--target", "file,file"], "--target file: given twice"),
+    (["--bs", "1000", "--size", "100000", "--mode", "direct"], "--bs 1000: no place takes direct")])
+def test_refused(tmp_path, monkeypatch, args, message):
+    """Two cases of one name would be one row, and no case would be no report."""
+    for name in ("need_tools", "need_memory"):
+        monkeypatch.setattr(dd.machine, name, lambda *_what: None)
+    monkeypatch.setattr(dd.guard, "takes_direct", lambda _path: True)
+    with pytest.raises(BadInput, match=message):
+        dd.plan(cli.parser().parse_args(["dd", str(tmp_path), "--size", "64k", *args]))
 
 
 def test_only_what_the_page_did():

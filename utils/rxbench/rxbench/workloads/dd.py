@@ -45,6 +45,8 @@ def _choice(option, known):
         for name in names:
             if name not in known:
                 raise BadInput(f"{option} {name}: must be one of {', '.join(known)}")
+            if names.count(name) > 1:
+                raise BadInput(f"{option} {name}: given twice")
         return names
     return chosen
 
@@ -137,6 +139,8 @@ def plan(options):
     grounds = places.parse(options.places)
     machine.need_tools("dd", "mkfs.ext4", "mount", "umount", "wipefs", "blkdiscard")
     for block in options.bs:
+        if options.bs.count(block) > 1:
+            raise BadInput(f"--bs {block}: given twice")
         if options.size % block:
             raise BadInput(f"--size {options.size}: must be a multiple of the block size {block}")
     if options.target == ["node"] and not all(place.has_node for place in grounds):
@@ -164,6 +168,9 @@ def plan(options):
                     rounds.append(round_of(target, mode, block, options.size)
                                   if len(names) == len(grounds) else
                                   Round(round_of(target, mode, block, options.size).cases, names))
+    if not rounds:
+        raise BadInput(f"--bs {','.join(map(str, options.bs))}: no place takes direct I/O in such "
+                       "blocks; they must be whole sectors")
     if any(case.reference for each in rounds for case in each.cases):
         notes.append(NOTE)
     return Plan(subjects=[Subject(place.name, place.title, place.details())
