@@ -199,18 +199,19 @@ def test_vdbench_on_a_disk(tmp_path, lab):
     path = tmp_path / "file"
     path.write_text(f"sd=sd1,lun={disk.path},openflags=o_direct\n"
                     "wd=wd1,sd=sd1,rdpct=50,xfersize=4k,seekpct=100\n"
-                    "rd=rd1,wd=wd1,iorate=200,elapsed=8,warmup=3,interval=1\n")
+                    "rd=rd1,wd=wd1,iorate=500,elapsed=8,warmup=3,interval=1\n")
     report, done, _wanted = measured(tmp_path, "run", path)
     result, = report["results"]
     facts, metrics = result["facts"], result["metrics"]
+    # 2,500 requests at random times are rarely 10 % off.
     for rate in metrics["iops"], facts["fio"]["iops"]:
-        assert rate == pytest.approx(200, rel=0.1)
+        assert rate == pytest.approx(500, rel=0.1)
     assert facts["average"].startswith("avg_4-")
     name = os.path.basename(disk.path)
     seen_by_disk = facts["disks"][name]
-    assert seen_by_disk["r_s"] + seen_by_disk["w_s"] == pytest.approx(200, rel=0.15)
+    assert seen_by_disk["r_s"] + seen_by_disk["w_s"] == pytest.approx(500, rel=0.15)
     for direction in "rw":
-        assert seen_by_disk[f"{direction}_s"] == pytest.approx(100, rel=0.4)
+        assert seen_by_disk[f"{direction}_s"] == pytest.approx(250, rel=0.4)
         assert seen_by_disk[f"k{direction}_s"] == pytest.approx(
             4 * seen_by_disk[f"{direction}_s"], rel=0.01)
     lines = [line.split()[-1] for line in done.stdout.splitlines() if line.split()]

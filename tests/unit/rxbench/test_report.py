@@ -124,10 +124,14 @@ def test_headings_differ(make_report):
     assert "IOPS" in head and "requested IOPS" in head and len(set(head)) == len(head)
 
 
-@pytest.mark.parametrize("reached, marked", [(800, True), (960, False), (1040, False),
-                                             (1060, True)])
-def test_a_missed_rate_is_marked(make_report, reached, marked):
+@pytest.mark.parametrize("reached, seconds, marked", [
+    (800, 9, True), (960, 9, False), (1040, 9, False), (1060, 9, True), (1060, None, True),
+    (1060, 2, False), (1070, 2, True)])
+def test_a_missed_rate_is_marked(make_report, reached, seconds, marked):
+    """Of 2,000 requests at random times, 6 % more are no miss."""
     report = copy.deepcopy(make_report(1, {"ram": 1.0}, cases=1))
+    for result in report["results"] if seconds else ():
+        result["metrics"]["average_s"] = seconds
     report["metrics"].append(vars(REQUESTED))
     cell = {**report["summary"][0], "ratio": None}
     report["summary"] = [{**cell, "metric": "iops", "median": reached},

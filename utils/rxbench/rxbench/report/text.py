@@ -66,15 +66,15 @@ def _heading(metric):
     return metric["title"] if metric["unit"] == "us" else f"{metric['title']} {metric['unit']}"
 
 
-def _missed_rate(cells):
+def _missed_rate(cells, seconds):
     """Did the case of a row achieve another rate than the requested one?"""
     found = {cell["metric"]: cell["median"] for cell in filter(None, cells)}
     wanted, reached = found.get(REQUESTED.name), found.get(IOPS.name)
-    return bool(wanted and reached is not None and misses(wanted, reached))
+    return bool(wanted and reached is not None and misses(wanted, reached, seconds))
 
 
-def _cells(metrics, cells):
-    missed = _missed_rate(cells)
+def _cells(metrics, cells, seconds):
+    missed = _missed_rate(cells, seconds)
     return [(MISSED if missed and metric["name"] == IOPS.name else "")
             + value(metric, cell and cell["median"]) for metric, cell in zip(metrics, cells)]
 
@@ -89,6 +89,8 @@ def columns(document):
         base = min(bases)
         head.append(f"beside {titles.get(base, base)}" if len(bases) == 1 else "ratio")
     found = {(row["case"], row["subject"], row["metric"]): row for row in document["summary"]}
+    seconds = {(row["case"], row["subject"]): row["metrics"].get("average_s")
+               for row in document["results"]}
     rows = []
     for case in document["cases"]:
         lines = []
@@ -99,7 +101,8 @@ def columns(document):
             if not first:
                 continue
             line = ["" if lines else case["title"], subject["title"],
-                    *_cells(metrics, cells), spread(first)]
+                    *_cells(metrics, cells, seconds.get((case["name"], subject["name"]))),
+                    spread(first)]
             if len(head) > len(line):
                 line.append("1 x" if subject["name"] == case["base"] else times(first["ratio"]))
             lines.append(line)
@@ -177,7 +180,7 @@ def legend(document):
                "repeats measured in turn).")
     if any(metric["name"] == REQUESTED.name for metric in document["metrics"]):
         yield (f"{MISSED}: the achieved rate differs from the requested one by more than "
-               f"{MOST_OFF:.0%}.")
+               f"{MOST_OFF:.0%}, and by more than the chance of random arrivals.")
     yield (f"Medians of {how_often(document)}; spread: from the lowest to the highest, in percent "
            f"of the median, of {document['metrics'][0]['title']}; {UNKNOWN}: too few measurements "
            "to tell.")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The interface between a workload, the runner and the report."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Callable
 
@@ -27,13 +28,15 @@ REAL = Metric("real_s", "real", "s", LOWER)
 USER = Metric("user_s", "user", "s", LOWER)
 SYS = Metric("sys_s", "sys", "s", LOWER)
 FIO = (MB_S, IOPS, MEAN, P99)
-# A larger deviation from the requested rate is marked.
-MOST_OFF = 0.05
+# A larger deviation from the requested rate is marked, if it is no chance: requests come at random
+# times, and their count is rarely off by more than three times its square root.
+MOST_OFF, RARELY = 0.05, 3
 
 
-def misses(requested, achieved):
-    """Does a rate differ from the requested one by more than MOST_OFF?"""
-    return abs(achieved / requested - 1) > MOST_OFF
+def misses(requested, achieved, seconds=None):
+    """Does a rate that was measured for so long differ from the requested one?"""
+    chance = RARELY / math.sqrt(requested * seconds) if seconds and seconds > 0 else 0
+    return abs(achieved / requested - 1) > max(MOST_OFF, chance)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ VERIFY = {"verify": "crc32c", "verify_backlog": 32, "verify_fatal": 1, "verify_s
           "serialize_overlap": 1}
 # The largest weight of fio; and the wait of a workload that is ahead, in microseconds.
 WEIGHTS, AHEAD = 1000, 100
+# fio rounds the gaps between random arrivals down to whole microseconds, and their mean as well.
+# Above this rate, a thread would be more than 1.5 % too fast.
+MOST_RANDOM = 10_000
 # A share that rounding would change by more than this is refused.
 MOST_ROUNDED = 0.05
 
@@ -188,11 +191,21 @@ def _requests(work, rate):
 
 
 def _rate(work, requests):
-    """Limit the rate in bytes, because fio's rate_iops= means requests of the smallest size."""
+    """Arrivals at random times, as in vdbench: at equal intervals, all threads would act at once.
+
+    For those at equal intervals, fio's rate_iops= means requests of the smallest size.
+    """
     transfer, requests = work.transfer, [each for each in requests if each]
-    if transfer.least() == transfer.largest():
-        return {"rate_iops": ",".join(map(str, requests))}
-    return {"rate": ",".join(str(round(each * transfer.mean())) for each in requests)}
+    of_one_size = transfer.least() == transfer.largest()
+    options = {"rate_iops": ",".join(map(str, requests))}
+    if max(requests) <= MOST_RANDOM:
+        options["rate_process"] = "poisson"
+        if not of_one_size:
+            # fio 3.28 takes this for the smallest size.
+            options["bs"] = short(transfer.least()).lower()
+    elif not of_one_size:
+        options = {"rate": ",".join(str(round(each * transfer.mean())) for each in requests)}
+    return options
 
 
 def _check_validation(step):
