@@ -53,9 +53,13 @@ class Runner:
                                       "message": text})
         self.complain(text)
 
-    def _fail(self, case, subject, repeat, error):
+    def _fail(self, case, subject, repeat, error, skipped=()):
         # The text of an error that nobody expected, such as KeyError, may say nothing.
         said = str(error) if isinstance(error, (BenchError, OSError)) else repr(error)
+        if skipped:
+            titles = "; ".join(each.title for each in skipped)
+            said += "; skipped: " + (f"{len(skipped)} cases" if len(skipped) > MOST_LISTED
+                                     else titles)
         self.outcome.failures.append({"case": case and case.name,
                                       "subject": subject and subject.name,
                                       "repeat": repeat, "message": said})
@@ -94,12 +98,12 @@ class Runner:
 
     def _round(self, each, subject, repeat):
         with self.plan.open(subject, each, repeat) as measure:
-            for case in each.cases:
+            for number, case in enumerate(each.cases, 1):
                 self.progress.step(case, subject, repeat)
                 try:
                     sample = measure(case)
                 except Exception as error:
-                    self._fail(case, subject, repeat, error)
+                    self._fail(case, subject, repeat, error, each.cases[number:])
                     return
                 finally:
                     self.progress.done(case)
