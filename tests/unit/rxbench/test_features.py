@@ -148,6 +148,14 @@ def test_skew_of_all(tmp_path):
     assert end.read.ios / end.both().ios == pytest.approx(0.8, abs=0.05)
 
 
+@pytest.mark.parametrize("engine", [jobs.PSYNC, jobs.URING])
+def test_shares_of_a_curve(tmp_path, engine):
+    """The first run counts the requests of each workload on each lun."""
+    end = measured(tmp_path, "sd=sd1,lun=LUN,threads=8\nwd=a,sd=sd1\nwd=b,sd=sd1,rdpct=0\n"
+                   "rd=r,wd=(a,b),iorate=curve\n", engine=engine)
+    assert end.groups == (end.read.ios, end.write.ios) and all(end.groups)
+
+
 VALIDATED = ("validate=yes\nsd=sd1,lun=LUN,threads=4\nwd=w,sd=sd1,rdpct={},seekpct={}\n"
              "rd=r,wd=w,iorate=1000\n")
 

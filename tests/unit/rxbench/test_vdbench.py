@@ -8,6 +8,9 @@ import types
 
 import pytest
 
+from rxbench import cli
+from rxbench.run.progress import Silent
+from rxbench.run.runner import Runner
 from rxbench.system import machine
 from rxbench.system.errors import BadInput
 from rxbench.tools import fio
@@ -166,6 +169,58 @@ def test_a_rate_leaves_out_nothing(text, names):
         build(text)
 
 
+CURVE = ("sd=sd1,lun=/a\nsd=sd2,lun=/b\nwd=a,sd=sd1{0}\nwd=b,sd=(sd1,sd2),rdpct={1}{2}\n"
+         "rd=r,wd=*,iorate=curve,curve=50\n")
+
+
+def curve(rate, seen, *parts):
+    """The jobs of a point of a curve, after a first run with these requests for each lun."""
+    _first, step = steps_of(parse.File("f", CURVE.format(*parts)).runs[0])
+    listed = jobs.build(step, {"sd1": GIB, "sd2": GIB}, rate, seen=seen)[1]
+    totals = {}
+    for name, job in listed:
+        totals[name] = totals.get(name, 0) + job["numjobs"] * sum(requests(job))
+    return totals, jobs.left_out(step, listed)
+
+
+def test_a_curve_keeps_the_shares():
+    """A fast and a slow workload do what they did at the maximum, unless skew= tells more."""
+    assert curve(5000, (9900, 75, 25), "", 0, "") == (
+        {"a-sd1": 4950, "b-sd1": 38, "b-sd2": 12}, [])
+    assert curve(5000, (10000,), ",skew=50", 0, ",skew=50")[0] == {
+        "a-sd1": 2500, "b-sd1": 1250, "b-sd2": 1250}
+
+
+@pytest.mark.parametrize("rdpct, out", [(0, ["b-sd2"]), (50, ["b-sd1", "b-sd2"])])
+def test_a_point_of_a_curve_that_is_too_low(rdpct, out):
+    """A mix needs a read and a write; what is left out is told."""
+    totals, left_out = curve(100, (9900, 100, 0), "", rdpct, "")
+    assert left_out == out and totals["a-sd1"] == 99 and len(totals) == 3 - len(out)
+
+
+def test_no_lun_of_a_curve_has_a_rate():
+    text = "sd=sd1,lun=/a\nwd=w,sd=sd1,rdpct=50\nrd=r,wd=w,iorate=curve,curve=1\n"
+    _first, step = steps_of(parse.File("f", text).runs[0])
+    with pytest.raises(BadInput, match="rd=r: 1 % of the curve is 1 a second, .* too low"):
+        jobs.build(step, {"sd1": GIB}, 1)
+
+
+@pytest.mark.parametrize("line, titles", [
+    ("iorate=(200,100,200)", ["iorate=200", "iorate=100", "iorate=200 (2)"]),
+    ("forxfersize=(4k,4096)", ["iorate=max, xfersize=4K", "iorate=max, xfersize=4K (2)"]),
+    ("iorate=(curve,curve),curve=(50,50)", [
+        "iorate=max (for the curve)", "iorate=50%", "iorate=50% (2)",
+        "iorate=max (for the curve) (2)", "iorate=50% (3)", "iorate=50% (4)"])])
+def test_no_two_steps_have_one_name(line, titles):
+    """They would be one row of the report."""
+    found = list(steps_of(parse.File("f", START + f"rd=r,wd=w,{line}\n").runs[0]))
+    assert [step.title for step in found] == [f"r {title}" for title in titles]
+    assert len({step.name for step in found}) == len(found)
+    assert [step.base for step in found if step.base] == [
+        name for name in ["r-iorate-max-curve"] * 2 + ["r-iorate-max-curve-2"] * 2
+        if "curve" in line]
+
+
 def requests(job):
     """Reads and writes per second of a thread."""
     rates = [int(each) for each in job["rate_iops"].split(",")]
@@ -275,6 +330,36 @@ def test_fio_takes_the_golden_files(tmp_path, engine):
         done = subprocess.run(["fio", "--parse-only", path], capture_output=True, text=True,
                               check=False)
         assert done.returncode == 0 and not done.stderr, (path.read_text(), done.stderr)
+
+
+def test_a_failed_run_stops_no_other(tmp_path, monkeypatch, capsys):
+    """Only the points of a curve need its first run."""
+    (tmp_path / "lun").write_bytes(bytes(1 << 20))
+    (tmp_path / "file").write_text(
+        f"sd=sd1,lun={tmp_path}/lun,size=1m\nwd=w,sd=sd1\nrd=default,wd=w\nrd=one,iorate=(1,50)\n"
+        "rd=two,iorate=curve,curve=(50,100)\nrd=three\n")
+    titles = []
+
+    def run(_shared, _jobs, _interval, on_moment):
+        titles.append(capsys.readouterr().out.splitlines()[-3].split(None, 3)[3])
+        if "iorate=1" == titles[-1].split()[1] or "for the curve" in titles[-1]:
+            raise fio.BenchError("broken")
+        moments = [fio.Moment(float(second), fio.Counters(100 * second, 409600 * second, 1e3),
+                              fio.Counters()) for second in (1, 2, 3)]
+        for moment in moments:
+            on_moment(moment)
+        return moments
+    monkeypatch.setattr(fio, "run", run)
+    monkeypatch.setattr(machine, "fio_version", lambda: "fio-3.39")
+    options = cli.parser().parse_args(["run", str(tmp_path / "file"), "--no-disks"])
+    plan = vdbench.plan(options)
+    plan.repeats = plan.most_repeats = 1
+    outcome = Runner(plan, Silent(), lambda text: None).run()
+    assert titles == ["one iorate=1", "one iorate=50", "two iorate=max (for the curve)",
+                      "three iorate=max"]
+    assert [row["case"] for row in outcome.results] == ["one-iorate-50", "three-iorate-max"]
+    assert [failure["message"] for failure in outcome.failures] == [
+        "broken", "broken; skipped: two iorate=50%; two iorate=100%"]
 
 
 @pytest.mark.parametrize("counted, printed", [(0, 4096), (10 * 4096, 4096), (10 * 8192, 8192),

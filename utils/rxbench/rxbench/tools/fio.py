@@ -96,10 +96,11 @@ class Counters:
 
 @dataclass
 class Moment:
-    """Both directions so far."""
+    """Both directions so far, and the requests of each group of jobs."""
     seconds: float
     read: Counters
     write: Counters
+    groups: tuple = ()
 
     def __add__(self, other):
         """Add a later moment."""
@@ -146,10 +147,10 @@ def moment(document):
                 continue
             if job["error"]:
                 raise BenchError(f"fio: error {job['error']} ({os.strerror(job['error'])})")
-        read, write = (sum((Counters.of(job[side]) for job in jobs), Counters())
-                       for side in ("read", "write"))
+        sides = [(Counters.of(job["read"]), Counters.of(job["write"])) for job in jobs]
+        read, write = (sum(each, Counters()) for each in zip(*sides))
         runtime = max(job[side]["runtime"] for job in jobs for side in ("read", "write"))
-        return Moment(runtime / 1e3, read, write)
+        return Moment(runtime / 1e3, read, write, tuple(r.ios + w.ios for r, w in sides))
     except (KeyError, TypeError, ValueError) as error:
         raise BenchError(f"fio: its JSON is not as expected: {error!r}") from error
 

@@ -242,26 +242,53 @@ def _round_weights(step, jobs):
         job["flow"] = scaled(job["flow"], best)
 
 
-def build(step, sizes, rate, engine=URING, validate=False):
-    """Common options, and those of each job; sizes are bytes by sd; rate None is unlimited."""
+def _name(work, storage):
+    return f"{work.name}-{storage.name}"
+
+
+def _weights(step, seen):
+    """The share of each lun in each work. Without skew=, a curve keeps the shares that were seen."""
+    if seen and not step.is_skewed():
+        counts = iter(seen)
+        return [[max(1, next(counts)) for _storage in work.storages] for work in step.works]
+    return [[percent / len(work.storages)] * len(work.storages)
+            for work, percent in zip(step.works, step.run.shares())]
+
+
+def left_out(step, jobs):
+    """The names of works on luns that have no job, because a rate leaves too little for them."""
+    there = {name for name, _job in jobs}
+    return [_name(work, storage) for work in step.works for storage in work.storages
+            if _name(work, storage) not in there]
+
+
+def build(step, sizes, rate, engine=URING, validate=False, seen=None):
+    """Common options, and those of each job; sizes are bytes by sd; rate None is unlimited.
+
+    The first run of a curve has a group of jobs for each work on each lun; seen is what they did.
+    """
     if validate:
         _check_validation(step)
     shared = {"ioengine": engine, **SHARED, "runtime": step.run.warmup + step.run.elapsed}
-    jobs, parts = [], step.run.shares()
-    rates = [None] * len(parts) if rate is None else shares(rate, parts)
-    skewed = rate is None and any(work.skew for work in step.works)
-    for work, percent, of_work in zip(step.works, parts, rates):
-        storages = work.storages
-        each = [None] * len(storages) if of_work is None else shares(of_work, [1] * len(storages))
-        weight = percent / len(storages) if skewed else None
-        for storage, wanted in zip(storages, each):
-            if wanted == 0 and step.percent:
+    jobs, weights = [], _weights(step, seen)
+    rates = [None] * len(weights) if rate is None else shares(rate, [*map(sum, weights)])
+    skewed = rate is None and step.is_skewed()
+    for work, of_luns, of_work in zip(step.works, weights, rates):
+        each = [None] * len(of_luns) if of_work is None else shares(of_work, of_luns)
+        for storage, weight, wanted in zip(work.storages, of_luns, each):
+            if step.percent and wanted is not None and wanted < 1 + work.is_mixed():
                 continue
             if wanted == 0:
                 raise BadInput(f"wd={work.name}: an iorate of {rate} a second leaves nothing for "
                                f"sd={storage.name}")
             lun = Lun(engine, step, work, storage, sizes[storage.name], validate)
-            jobs += [(f"{work.name}-{storage.name}", job) for job in lun.jobs(wanted, weight)]
+            made = list(lun.jobs(wanted, weight if skewed else None))
+            if step.needs_shares():
+                made[0]["new_group"] = 1
+            jobs += [(_name(work, storage), job) for job in made]
+    if not jobs:
+        raise BadInput(f"rd={step.run.name}: {step.percent} % of the curve is {rate} a second, "
+                       "which is too low for any lun")
     if skewed:
         _round_weights(step, jobs)
     return shared, jobs

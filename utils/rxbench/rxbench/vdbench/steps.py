@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The runs of an rd=: one for each combination of its loops."""
 
+import collections
 import itertools
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,13 @@ class Step:
     percent: int = None
     base: str = None
 
+    def is_skewed(self):
+        return any(work.skew for work in self.works)
+
+    def needs_shares(self):
+        """Is this the first run of a curve, whose workloads have the shares that this run shows?"""
+        return self.rate == MAX and CURVED in self.run.rates and not self.is_skewed()
+
 
 # The name that a step shows for each loop, and the attribute of a workload that it sets.
 TEXTS = {"threads": str, "xfersize": lambda transfer: short(transfer.largest()),
@@ -29,16 +37,26 @@ ATTRIBUTES = {"xfersize": "transfer", "rdpct": "rdpct", "seekpct": "seekpct"}
 
 def steps(run):
     """In vdbench's order: the first loop in the file is the outermost."""
+    counts = collections.Counter()
+
+    def made(*what):
+        """A step, which has a number if the file has it more than once."""
+        step = _step(run, *what)
+        counts[step.name] += 1
+        count = counts[step.name]
+        return step if count == 1 else replace(step, name=f"{step.name}-{count}",
+                                               title=f"{step.title} ({count})")
+
     for values in itertools.product(*run.loops.values()):
         chosen = dict(zip(run.loops, values))
         for rate in run.rates:
             if rate != CURVED:
-                yield _step(run, f"iorate={rate}", chosen, rate)
+                yield made(f"iorate={rate}", chosen, rate)
                 continue
-            first = _step(run, "iorate=max (for the curve)", chosen, MAX)
+            first = made("iorate=max (for the curve)", chosen, MAX)
             yield first
             for percent in run.curve:
-                yield _step(run, f"iorate={percent}%", chosen, CURVED, percent, first.name)
+                yield made(f"iorate={percent}%", chosen, CURVED, percent, first.name)
 
 
 def _step(run, rate_text, chosen, rate, percent=None, base=None):

@@ -2,6 +2,7 @@
 """vdbench's parameter files, run by fio, with output in vdbench's format."""
 
 import contextlib
+import itertools
 import os
 import re
 import stat
@@ -313,12 +314,12 @@ def _sample(intervals, moments):
 
 
 class Runs:
-    """Run the steps; a curve needs the rate that its first step achieved."""
+    """Run the steps; a curve needs what its first step achieved."""
 
     def __init__(self, options, luns, steps, validate, out):
         self.options, self.luns, self.validate, self.out = options, luns, validate, out
         self.steps = {step.name: step for step in steps}
-        self.reached, self.engine = {}, _engine()
+        self.reached, self.seen, self.engine = {}, {}, _engine()
 
     def rate(self, step):
         if step.rate == MAX:
@@ -336,7 +337,10 @@ class Runs:
         if step.base and step.base not in self.reached:
             raise BadInput(f"{step.base} has no result to take {step.percent} % of")
         shared, listed = jobs.build(step, self.luns.sizes, self.rate(step), self.engine,
-                                    self.validate)
+                                    self.validate, self.seen.get(step.base))
+        for name in jobs.left_out(step, listed):
+            note = f"{step.title}: the rate leaves too little for {name}, which does nothing."
+            self.luns.notes += [] if note in self.luns.notes else [note]
         print(f"\n{time.strftime('%b %d, %Y')} {step.title}\n{table.HEAD}", file=self.out)
         with diskstats.Watch([storage.lun for storage in self.luns.used.values()]) as watch:
             if watch.disks and not self.options.no_disks:
@@ -346,6 +350,7 @@ class Runs:
             intervals.end()
         sample = _sample(intervals, moments)
         self.reached[step.name] = sample["metrics"]["iops"]
+        self.seen[step.name] = moments[-1].groups
         self._compare_rate(step, sample["metrics"])
         return sample
 
@@ -393,10 +398,12 @@ def plan(options):
         luns.notes.append("Data validation: written data is read again and compared; these reads "
                           "are counted like all others.")
     runs = Runs(options, luns, steps, validate, Rows(sys.stdout, luns.notes))
+    # Only the runs of a curve need another one.
+    groups = itertools.groupby(steps, lambda step: step.base or step.name)
     return Plan(subjects=[Subject("luns", os.path.basename(options.file), luns.details())],
                 rounds=[Round(tuple(Case(step.name, step.title,
                                          step.run.warmup + step.run.elapsed + 1)
-                                    for step in steps))],
+                                    for step in group)) for _first, group in groups],
                 open=runs.open, set_up=luns.set_up, live=True,
                 metrics=(IOPS, REQUESTED, MB_S, MEAN, P99, LONGEST, STDDEV),
                 settings={"file": os.path.abspath(options.file), "text": definitions.text,
