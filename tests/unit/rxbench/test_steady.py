@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Steady state: five rounds within 20 % that drift by 10 % at most, and their evaluation."""
 
+import os
 import random
 
 import pytest
@@ -99,13 +100,42 @@ def test_the_last_five_rounds_are_the_result(monkeypatch):
     assert all(options["randrepeat"] == 0 for options in faked.options)
 
 
+@pytest.mark.parametrize("order, begins", [("write", [0, 3, 6, 0, 3]), ("read", [0, 3, 6, 0, 3]),
+                                           ("randwrite", [0] * 5), ("randrw", [0] * 5)])
+def test_sequential_rounds_go_on(monkeypatch, order, begins):
+    """So each part of the file is used, but for the end that is too small for a round."""
+    faked = Fio(monkeypatch, [3 << 8] * 5)
+    steady.measure("/x", {"rw": order, "size": 10 << 20}, 5)
+    assert [options.get("offset", 0) >> 20 for options in faked.options] == begins
+    assert all(options.get("offset", 0) + options["size"] == 10 << 20 for options in faked.options)
+
+
+@pytest.mark.machine
+def test_where_fio_goes_on(tmp_path, monkeypatch):
+    """Five rounds of 64 requests of 4 KiB each, and the first of them again."""
+    monkeypatch.setitem(fio.BASE, "direct", 0)
+    (tmp_path / "file").write_bytes(bytes(1 << 20))
+    sequence = steady.Sequence(str(tmp_path / "file"), {
+        "rw": "write", "bs": 4096, "size": 1 << 20, "number_ios": 64,
+        "write_iolog": tmp_path / "log"})
+    begins = []
+    for _round in range(5):
+        sequence.take()
+        offsets = [int(line.split()[3]) for line in (tmp_path / "log").read_text().splitlines()
+                   if line.split()[2:3] == ["write"]]
+        assert len(offsets) == 64 and max(offsets) == offsets[0] + 63 * 4096
+        begins.append(offsets[0])
+        os.unlink(tmp_path / "log")
+    assert begins == [0, 1 << 18, 2 << 18, 3 << 18, 0]
+
+
 def test_too_few_requests_have_no_five_nines(monkeypatch):
     Fio(monkeypatch, [199_999] * 5)
-    sample = steady.measure("/x", {}, 25)
+    sample = steady.measure("/x", {"rw": "randread"}, 25)
     assert sample["metrics"]["lat_p99999_us"] is None
     assert "99.999" not in sample["percentiles"] and "99.99" in sample["percentiles"]
     Fio(monkeypatch, [200_000] * 5)
-    assert steady.measure("/x", {}, 25)["metrics"]["lat_p99999_us"] == 900
+    assert steady.measure("/x", {"rw": "randread"}, 25)["metrics"]["lat_p99999_us"] == 900
 
 
 def test_who_is_not_steady_is_named(monkeypatch):

@@ -22,16 +22,36 @@ def _series(moments):
     return series
 
 
+class Sequence:
+    """Rounds of a job; one that is sequential goes on where the previous one ended."""
+
+    def __init__(self, path, options):
+        self.path, self.options, self.begin = path, options, 0
+
+    def take(self):
+        options = self.options
+        if self.begin:
+            options = {**options, "offset": self.begin, "size": options["size"] - self.begin}
+        moment = fio.total(self.path, options)
+        if options["rw"] in ("read", "write"):
+            done = moment.both().bytes
+            self.begin += done
+            # What is left must last for a round, which would repeat it.
+            if self.begin + done > self.options["size"]:
+                self.begin = 0
+        return moment
+
+
 def measure(path, options, most, after_round=None):
     """Return the sample of the last rounds of one job; options set the length of a round."""
     def take():
-        moment = fio.total(path, options)
+        moment = sequence.take()
         if after_round:
             after_round()
         return moment
 
     # Otherwise each round would use the same order of offsets as the previous one.
-    options = {"randrepeat": 0, **options}
+    sequence = Sequence(path, {"randrepeat": 0, **options})
     found = rounds.until_steady(take, lambda moment: moment.metrics()["iops"], most)
     window = found.window()
     total = functools.reduce(operator.add, found.last())
