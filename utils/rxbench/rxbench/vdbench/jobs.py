@@ -247,7 +247,7 @@ def _name(work, storage):
 
 
 def _weights(step, seen):
-    """The share of each lun in each work. Without skew=, a curve keeps the shares that were seen."""
+    """The share of each lun in each work; without skew=, a curve keeps what was seen."""
     if seen and not step.is_skewed():
         counts = iter(seen)
         return [[max(1, next(counts)) for _storage in work.storages] for work in step.works]
