@@ -275,8 +275,10 @@ def build(step, sizes, rate, engine=URING, validate=False, seen=None):
     skewed = rate is None and step.is_skewed()
     for work, of_luns, of_work in zip(step.works, weights, rates):
         each = [None] * len(of_luns) if of_work is None else shares(of_work, of_luns)
+        # fio needs a request a second of each direction.
+        least = 2 if work.is_mixed() else 1
         for storage, weight, wanted in zip(work.storages, of_luns, each):
-            if step.percent and wanted is not None and wanted < 1 + work.is_mixed():
+            if step.percent and wanted is not None and wanted < least:
                 continue
             if wanted == 0:
                 raise BadInput(f"wd={work.name}: an iorate of {rate} a second leaves nothing for "
