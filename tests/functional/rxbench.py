@@ -234,6 +234,21 @@ def test_vdbench_on_files_with_data(tmp_path):
     assert f"--destroy {first}" in done.stderr and not (tmp_path / "out").exists()
 
 
+def test_vdbench_on_the_file_of_a_loop_device(tmp_path):
+    """A file system on the device would be overwritten while it is mounted."""
+    path, before = parameter_file(tmp_path), loaded()
+    lun = tmp_path / "vdb/file1"
+    lun.write_bytes(bytes(4 << 20))
+    node = run("losetup", "--find", "--show", lun).stdout.strip()
+    try:
+        done = rxbench("run", path, "--destroy", lun, "--output", tmp_path / "out")
+    finally:
+        run("losetup", "--detach", node)
+        if "loop" not in before:
+            run("modprobe", "--remove", "loop")
+    assert done.returncode == INPUT and f"{lun}: in use: {node} has it" in done.stderr
+
+
 @pytest.mark.long
 def test_vdbench_sample_as_it_stands(tmp_path, lab):
     """On files that are there, of the size they have."""
