@@ -122,7 +122,7 @@ def test_sweep_of_steady_states(tmp_path):
     """As short as it can be: five rounds, steady or not, of a file of four times the caches."""
     size = max(-(-4 * processor_caches() >> 20) << 20, 4 << 20)
     report, done, wanted = measured(
-        tmp_path, "profile", f"rxd:{int(size * 1.2) + (20 << 20)}", "--size", size, "--sweep",
+        tmp_path, "profile", f"rxd:{(size * 6 // 5 >> 20) + 21}m", "--size", size, "--sweep",
         "--blocks", "4k", "--depths", "1,8", "--mixes", "70", "--steady", "--most-rounds", 5,
         "--seconds", 1, "--repeats", 1)
     assert seen(report) == wanted == {("4k-r70-q1", "rxd"), ("4k-r70-q8", "rxd")}
@@ -239,6 +239,7 @@ def test_vdbench_on_the_file_of_a_loop_device(tmp_path):
     path, before = parameter_file(tmp_path), loaded()
     lun = tmp_path / "vdb/file1"
     lun.write_bytes(bytes(4 << 20))
+    run("modprobe", "loop")
     node = run("losetup", "--find", "--show", lun).stdout.strip()
     try:
         done = rxbench("run", path, "--destroy", lun, "--output", tmp_path / "out")
