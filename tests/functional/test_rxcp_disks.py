@@ -190,8 +190,22 @@ def test_boot_record_in_a_partition(lab, disk, image, primary):
     make(disk, "ext4", *parts[0], lab.directory())
     partitions.mbr(disk, parts, primary)
     assert skipped(disk, image) == 0
+    # libblkid and Linux ignore a link without sectors.
+    partitions.mbr(disk, parts, primary, stale=[(partitions.EXTENDED, 0, 0)])
+    assert skipped(disk, image) == 0
     # Of the others, none is in a partition.
     partitions.mbr(disk, [parts[0], parts[2]], primary)
+    assert skipped(disk, image) > 8 * MIB
+
+
+@pytest.mark.one_kernel
+def test_boot_record_beyond_the_extended_partition(lab, disk, image):
+    """A link leads from the extended partition to the last sector of a primary one behind it."""
+    parts = [(17 * MIB, 17 * MIB), (2 * MIB, 8 * MIB), (34 * MIB, 8 * MIB)]
+    make(disk, "ext4", *parts[0], lab.directory())
+    partitions.mbr(disk, parts, 1, end=10 * MIB)
+    assert skipped(disk, image) == 0
+    partitions.mbr(disk, [*parts[:2], (35 * MIB, 8 * MIB)], 1, end=10 * MIB)
     assert skipped(disk, image) > 8 * MIB
 
 

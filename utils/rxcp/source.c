@@ -141,11 +141,13 @@ static bool look_at(struct source *source)
  */
 bool source_open(struct source *source, const char *path, enum smart smart)
 {
+	struct stat st;
+
 	*source = (struct source){ .path = path, .smart = smart };
 	/* Opening a pipe must not wait for a writer. */
 	source->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	/* Only a file fails so: wait until another program gives up its lease. */
-	if (source->fd < 0 && errno == EWOULDBLOCK)
+	/* Wait until another program gives up its lease of a file. */
+	if (source->fd < 0 && errno == EWOULDBLOCK && !stat(path, &st) && S_ISREG(st.st_mode))
 		source->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (source->fd < 0)
 		return complain("source '%s': %s", path, strerror(errno));

@@ -211,27 +211,20 @@ uint64_t target_skip(struct target *target, uint64_t offset, uint64_t length)
 }
 
 /**
- * target_extend - let a file have its size before data follows a hole
- * @target: the destination; nothing is done for a device, and for the second hole
- * @written: where the last write ended
- * @size: size of the source in bytes
+ * target_leave - leave a hole behind what was written, before data follows or the file ends
+ * @target: the destination; nothing is done for a device
+ * @offset: where the last write ended
+ * @length: number of bytes
  *
  * xfs allocates space beyond the end of a file that grows by writes, and keeps what the file then
- * grows past: holes would take space. It does not do so within a file.
- *
- * Return: 0 or an errno.
+ * grows past. A range that cannot be punched takes space, but reads as zeros, too.
  */
-int target_extend(struct target *target, uint64_t written, uint64_t size)
+void target_leave(struct target *target, uint64_t offset, uint64_t length)
 {
 	const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
-	if (target->is_device || target->extended)
-		return 0;
-	target->extended = true;
-	/* A file system without holes would fill the file with zeros, and data follows. */
-	if (fallocate(target->fd, mode, written, size - written))
-		return 0;
-	return ftruncate(target->fd, size) ? errno : 0;
+	if (!target->is_device && !target->unpunched)
+		target->unpunched = fallocate(target->fd, mode, offset, length);
 }
 
 /**
@@ -244,16 +237,12 @@ int target_extend(struct target *target, uint64_t written, uint64_t size)
  */
 int target_finish(struct target *target, uint64_t size, uint64_t written)
 {
-	int err = 0;
-
 	/* Extend a file that ends with a hole. */
 	if (!target->is_device && written < size) {
-		err = target_extend(target, written, size);
-		if (!err && ftruncate(target->fd, size))
-			err = errno;
+		target_leave(target, written, size - written);
+		if (ftruncate(target->fd, size))
+			return errno;
 	}
-	if (err)
-		return err;
 	return (target->sync || target->is_device) && fsync(target->fd) ? errno : 0;
 }
 

@@ -149,12 +149,11 @@ static enum copy_step have_written(struct job *job, uint64_t length, uint64_t of
 static enum copy_step write_piece(struct job *job, const void *data, uint64_t length,
 				  uint64_t offset)
 {
-	int err = 0;
+	int err;
 
 	if (offset > job->written)
-		err = target_extend(&job->target, job->written, job->source.size);
-	if (!err)
-		err = file_write(job->target.fd, data, length, offset);
+		target_leave(&job->target, job->written, offset - job->written);
+	err = file_write(job->target.fd, data, length, offset);
 	if (!err)
 		return have_written(job, length, offset);
 	job->write_err = err;

@@ -23,6 +23,7 @@
 #define ENTRY		16
 #define TYPE_AT		4
 #define START_AT	8
+#define SIZE_AT		12
 #define RECORDS_MAX	256
 
 static const struct {
@@ -103,7 +104,7 @@ static bool contains(blkid_partition one, blkid_partition two)
 	return blkid_partition_is_extended(one) && blkid_partition_is_logical(two);
 }
 
-static bool is_in_logical(blkid_partlist list, uint64_t sector)
+static bool is_in_partition(blkid_partlist list, uint64_t sector)
 {
 	int i, count = blkid_partlist_numof_partitions(list);
 	blkid_partition partition;
@@ -112,7 +113,7 @@ static bool is_in_logical(blkid_partlist list, uint64_t sector)
 	for (i = 0; i < count; i++) {
 		partition = blkid_partlist_get_partition(list, i);
 		start = blkid_partition_get_start(partition);
-		if (blkid_partition_is_logical(partition) && sector >= start &&
+		if (!blkid_partition_is_extended(partition) && sector >= start &&
 		    sector - start < (uint64_t)blkid_partition_get_size(partition))
 			return true;
 	}
@@ -122,17 +123,19 @@ static bool is_in_logical(blkid_partlist list, uint64_t sector)
 /* Find the entry of a boot record that leads to the next one. */
 static const unsigned char *find_link(const unsigned char record[SECTOR])
 {
+	const unsigned char no_size[ENTRY - SIZE_AT] = { 0 };
 	const unsigned char *entry;
 
 	for (entry = record + ENTRIES_AT; entry < record + ENTRIES_END; entry += ENTRY)
-		if (entry[TYPE_AT] == 0x05 || entry[TYPE_AT] == 0x0f || entry[TYPE_AT] == 0x85)
+		if ((entry[TYPE_AT] == 0x05 || entry[TYPE_AT] == 0x0f ||
+		     entry[TYPE_AT] == 0x85) && memcmp(entry + SIZE_AT, no_size, sizeof(no_size)))
 			return entry;
 	return NULL;
 }
 
 /*
- * Check for a logical partition that contains the boot record of another. libblkid does not tell
- * where these records are: each says how many sectors after the first one the next is.
+ * Check for a partition that contains the boot record of another, logical one. libblkid does not
+ * tell where these records are: each says how many sectors after the first one the next is.
  */
 static bool has_record(const struct volume *disk, blkid_partlist list, uint64_t first)
 {
@@ -143,7 +146,7 @@ static bool has_record(const struct volume *disk, blkid_partlist list, uint64_t 
 	unsigned int i;
 
 	for (i = 0; i < RECORDS_MAX; i++) {
-		if (is_in_logical(list, at) ||
+		if (is_in_partition(list, at) ||
 		    !volume_read(disk, record, sizeof(record), at * SECTOR))
 			return true;
 		link = find_link(record);

@@ -19,22 +19,23 @@ def _boot_record(entries):
     return bytes(446) + table.ljust(64, b"\0") + b"\x55\xaa"
 
 
-def mbr(disk, parts, primary=3):
+def mbr(disk, parts, primary=3, end=None, stale=()):
     """Partitions as (first byte, bytes); the fourth and all after it are logical.
 
-    Before each of those there must be room for a sector.
+    Before each of those there must be room for a sector. The extended partition ends with the last
+    one, or at a byte. Stale entries precede the links to the next boot record.
     """
     sectors = [(start // SECTOR, size // SECTOR) for start, size in parts]
     logical = sectors[primary:]
     entries = [(LINUX, *each) for each in sectors[:primary]]
     base = logical[0][0] - 1 if logical else 0
-    end = sum(logical[-1]) if logical else 0
+    end = end // SECTOR if end else sum(logical[-1]) if logical else 0
     if logical:
         entries.append((EXTENDED, base, end - base))
     with open(disk, "r+b") as file:
         file.write(_boot_record(entries))
         for number, (start, size) in enumerate(logical):
-            links = [(LINUX, 1, size)]
+            links = [(LINUX, 1, size), *stale]
             if number + 1 < len(logical):
                 following, length = logical[number + 1]
                 links.append((EXTENDED, following - 1 - base, length + 1))

@@ -36,7 +36,7 @@ MOST_OFF, RARELY = 0.05, 3
 def misses(requested, achieved, seconds=None):
     """Does a rate that was measured for so long differ from the requested one?"""
     chance = RARELY / math.sqrt(requested * seconds) if seconds and seconds > 0 else 0
-    return abs(achieved / requested - 1) > max(MOST_OFF, chance)
+    return not achieved or abs(achieved / requested - 1) > max(MOST_OFF, chance)
 
 
 @dataclass(frozen=True)
