@@ -64,8 +64,7 @@ def test_copies_that_take_more_space(monkeypatch, tmp_path):
     """Where rxcp leaves holes, a larger copy is a failure."""
     monkeypatch.setattr(bench, "timed",
                         lambda argv, *_: (1, 1, 16384 if argv[0] == "cp" else 131072))
-    options = bench.argparse.Namespace(large=None, only="data", size=1 << 20, repeats=3,
-                                      buffer=[])
+    options = bench.argparse.Namespace(large=None, only="data", size=1 << 20, repeats=3, buffer=[])
     assert [(row[-1], failed) for row, failed in bench.measure(str(tmp_path), "x", options, "rxcp")
             ] == [("larger", True), ("larger", True), ("cp left holes", False)]
 
